@@ -1,0 +1,108 @@
+// The limiter: ask it, and it answers from memory.
+//
+//   weir::Limiter limiter(weir::system_clock());
+//   auto verdict = limiter.check({.name_space = "api", .identifier = "alice",
+//                                 .limit = 100, .duration = std::chrono::seconds(60)});
+//   if (verdict && verdict->admitted()) serve();
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "weir/clock.h"
+#include "weir/error.h"
+#include "weir/executor.h"
+#include "weir/options.h"
+#include "weir/request.h"
+#include "weir/verdict.h"
+
+namespace weir {
+
+namespace limiter {
+class Engine;
+}
+
+// The answer to a batch: admitted whole or not at all. `items` are in the order
+// asked; when the batch was refused, an item that would have passed alone says so and
+// reports what it still has.
+struct BatchVerdict {
+  Outcome outcome = Outcome::kDenied;
+  std::vector<Verdict> items{};
+  [[nodiscard]] bool admitted() const { return outcome == Outcome::kAdmitted; }
+};
+
+// What one pass of background work did.
+struct WorkReport {
+  size_t done = 0;     // cells told to the origin, or tuples swept
+  size_t waiting = 0;  // cells whose turn has not come, or that were told in vain
+};
+
+// A few totals since the start; for metrics.
+struct LimiterStats {
+  uint64_t admitted = 0;
+  uint64_t denied = 0;
+  uint64_t degraded = 0;       // of those, decided on less than should be known
+  uint64_t tuples = 0;         // held in memory now
+  uint64_t evicted = 0;        // forgotten to make room, their counts safe elsewhere
+  uint64_t expired = 0;        // forgotten because they could matter no more
+  uint64_t sketched = 0;       // decisions taken in the sketch because the table was full
+  uint64_t refreshes = 0;      // reads of the origin
+  uint64_t refresh_errors = 0;
+  uint64_t replayed = 0;       // cells told to the origin and acknowledged
+  uint64_t replay_errors = 0;
+  uint64_t late_replays = 0;   // cells that expired before they could be told
+  uint64_t rebuilt = 0;        // tuples given a new state: another rate, a clock set back
+  uint64_t memory_bytes = 0;   // reserved by the table and the sketch
+};
+
+// Safe from any thread. The clock must outlive the limiter, and so must every
+// executor handed to it while a request is under way. The constructor starts nothing:
+// with a shared origin, call run_replay() every 10 ms or so from any thread.
+class Limiter {
+ public:
+  explicit Limiter(const Clock& clock, Options options = {});
+  ~Limiter();
+  Limiter(Limiter&&) noexcept;
+  Limiter& operator=(Limiter&&) noexcept;
+
+  // Decides at once on what this process knows. Takes no lock and allocates nothing
+  // for a tuple it has seen. Where the origin should have been asked first, the
+  // verdict's basis is kDegraded.
+  Result<Verdict> check(const Request& request);
+  Result<Verdict> check(Instant now, const Request& request);
+
+  // The same for many requests that have nothing to do with each other, faster than
+  // one by one. `verdicts` must be as long as `requests`.
+  void check_each(Instant now, std::span<const Request> requests,
+                  std::span<Result<Verdict>> verdicts);
+
+  // All or nothing over 1 to kMaxBatch requests: if one is refused, nothing is
+  // consumed. An error names the item.
+  Result<BatchVerdict> check_all(std::span<const Request> requests);
+  Result<BatchVerdict> check_all(Instant now, std::span<const Request> requests);
+
+  // As check() and check_all(), but where the origin must be read first the answer
+  // comes later, on `home`. Where nothing must be read, `done` is called before this
+  // returns. The request's views need not outlive the call.
+  void check_async(Instant now, const Request& request, Executor& home,
+                   std::function<void(Result<Verdict>)> done);
+  void check_all_async(Instant now, std::span<const Request> requests, Executor& home,
+                       std::function<void(Result<BatchVerdict>)> done);
+
+  // Tells the origin what is due. `timers` is used for the reply's deadline.
+  WorkReport run_replay(Instant now, Executor& timers);
+
+  // Forgets expired tuples among the next `slots` of the table.
+  WorkReport run_sweep(Instant now, size_t slots);
+
+  [[nodiscard]] LimiterStats stats() const;
+
+ private:
+  const Clock* clock_;
+  std::shared_ptr<limiter::Engine> engine_;
+};
+
+}  // namespace weir

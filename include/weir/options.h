@@ -1,0 +1,51 @@
+// What can be chosen when a Limiter is built. Each option says its meaning, unit,
+// default and range, and what too little and too much cost.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "weir/ledger.h"
+#include "weir/origin.h"
+#include "weir/time.h"
+
+namespace weir {
+
+struct Options {
+  // --- changes behaviour ---
+
+  // The store shared with the other processes of the region. None: this process is
+  // alone, its memory is the truth, and nothing is ever read before a decision.
+  std::shared_ptr<RegionalOrigin> origin = nullptr;
+
+  // The store shared with other regions. None is the null ledger.
+  std::shared_ptr<GlobalLedger> ledger = nullptr;
+
+  // How long a request waits for the origin before it is decided on what is known.
+  // Default 300 ms, 1 ms to 10 s. Shorter: more degraded verdicts while the origin is
+  // slow. Longer: callers wait longer when it is down.
+  Millis read_deadline{300};
+
+  // The longest time a count read from the origin is trusted; the tenth part of the
+  // window if that is less. Default 5 s, 10 ms to 60 s. Shorter: more reads. Longer:
+  // siblings are seen later.
+  Millis max_freshness{5000};
+
+  // --- changes performance ---
+
+  // Tuples held in memory; a hard bound, about 250 bytes each, reserved at the start
+  // and touched as it fills. Default 2^17, 64 to 2^28. Too small: live tuples are
+  // counted together in a sketch that errs on the strict side. Too large: memory.
+  size_t capacity = size_t{1} << 17;
+
+  // --- for tests and simulation ---
+
+  // Seeds the hash of keys and the name of this incarnation. Absent: from the system's
+  // entropy, so that no outsider can aim keys at one bucket.
+  std::optional<uint64_t> seed = std::nullopt;
+};
+
+}  // namespace weir

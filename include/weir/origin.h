@@ -1,0 +1,76 @@
+// The regional origin: the store that makes the processes of one region agree.
+//
+// A cell at the origin is a grow-only counter with one component per node. Each
+// node writes only its own component, as an absolute total, so that anything may be
+// sent again: nothing is lost and nothing is counted twice.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weir/error.h"
+#include "weir/request.h"
+#include "weir/time.h"
+
+namespace weir {
+
+// Names the writer of a component. The incarnation is random for each start of a
+// process; the generation grows when the process forgot a cell and made it anew, so
+// that what it wrote before is a sibling's total from then on, never overwritten.
+struct Component {
+  uint64_t incarnation = 0;
+  uint64_t generation = 0;
+  friend auto operator<=>(const Component&, const Component&) = default;
+};
+
+// One tuple in one window. `tuple` is its canonical encoding: equal bytes, equal tuple.
+struct CellId {
+  std::string tuple;
+  int64_t sequence = 0;
+  friend auto operator<=>(const CellId&, const CellId&) = default;
+};
+
+// What a reader needs to know of one cell.
+struct CellTotals {
+  Count mine = 0;      // the asking component, as the origin has it
+  Count siblings = 0;  // all other components together, saturating
+};
+
+struct CellRead {
+  CellId cell;
+  Component reader;
+};
+
+struct CellReplay {
+  CellId cell;
+  Component writer;
+  Count total = 0;         // everything the writer has accepted in this cell
+  WallTime expires_at = {};  // from then on the cell can influence no decision
+};
+
+// Totals in the order asked, or why nothing was read.
+using OriginReply = std::function<void(Result<std::vector<CellTotals>>)>;
+
+// Safe from any thread. A reply is delivered at most once, on any thread, possibly
+// before the call returns; an implementation that loses a message never replies, so
+// every caller keeps its own deadline.
+class RegionalOrigin {
+ public:
+  virtual ~RegionalOrigin() = default;
+
+  virtual void read(std::vector<CellRead> cells, OriginReply reply) = 0;
+
+  // Raises each writer's component to `total`, then reads the cells back. After an
+  // error any part of it may have been applied; sending it again is always right.
+  virtual void replay(std::vector<CellReplay> cells, OriginReply reply) = 0;
+};
+
+// An origin inside this process, for limiters that share one; forgets cells when
+// they expire.
+[[nodiscard]] std::shared_ptr<RegionalOrigin> make_in_process_origin(const class Clock& clock);
+
+}  // namespace weir

@@ -1,0 +1,72 @@
+#include "algorithms/backlog.h"
+
+#include <algorithm>
+
+namespace weir::algorithms {
+namespace {
+
+uint64_t pulses_at(WallTime now, WallTime epoch, const Pace& pace) {
+  return static_cast<uint64_t>((now - epoch).count()) * pace.den;
+}
+
+// Pulses that stand between now and an empty backlog.
+uint64_t waiting(uint64_t now, Pulses tat) { return base::saturating_sub(tat.since_epoch, now); }
+
+WallTime tick_at_or_after(WallTime epoch, uint64_t pulses, const Pace& pace) {
+  return epoch + Millis(static_cast<int64_t>(base::ceil_div(pulses, pace.den)));
+}
+
+}  // namespace
+
+BacklogDecision decide_backlog(WallTime now, const Backlog& backlog, const Pace& pace, Ask ask) {
+  const uint64_t here = pulses_at(now, backlog.epoch, pace);
+  const uint64_t full = ask.capacity * pace.num;
+  const uint64_t queued = std::min(waiting(here, backlog.tat), full);
+
+  BacklogDecision decision;
+  if (ask.cost > ask.capacity) {
+    decision.outcome = Outcome::kNever;
+    decision.remaining = (full - queued) / pace.num;
+    decision.reset = tick_at_or_after(backlog.epoch, here + queued, pace);
+    return decision;
+  }
+  const uint64_t asked = ask.cost * pace.num;
+  if (queued + asked <= full) {
+    decision.outcome = Outcome::kAdmitted;
+    decision.remaining = (full - queued - asked) / pace.num;
+    decision.tat = {here + queued + asked};
+    decision.reset = tick_at_or_after(backlog.epoch, decision.tat.since_epoch, pace);
+    return decision;
+  }
+  decision.outcome = Outcome::kDenied;
+  decision.remaining = (full - queued) / pace.num;
+  decision.reset = tick_at_or_after(backlog.epoch, here + queued, pace);
+  decision.retry_at = tick_at_or_after(backlog.epoch, here + queued + asked - full, pace);
+  return decision;
+}
+
+Count backlog_at(WallTime now, const Backlog& backlog, const Pace& pace) {
+  return base::ceil_div(waiting(pulses_at(now, backlog.epoch, pace), backlog.tat), pace.num);
+}
+
+Backlog rebased(WallTime now, Millis duration, const Backlog& from, const Pace& from_pace,
+                const Pace& to_pace) {
+  // Before its epoch a backlog has not drained at all; far beyond it, wholly.
+  const WallTime seen = std::max(now, from.epoch);
+  const uint64_t queued = reaches(from.epoch, seen, from_pace)
+                              ? waiting(pulses_at(seen, from.epoch, from_pace), from.tat)
+                              : 0;
+  // queued / from.num units as pulses of the new pace, rounded up against the caller
+  // and cut at the largest burst a request may have.
+  const base::Wide scaled = (base::Wide{queued} * to_pace.num + from_pace.num - 1) / from_pace.num;
+  const base::Wide cut = std::min(scaled, base::Wide{kMaxBurstPulses});
+  Backlog to = empty_backlog(now, duration);
+  to.tat = {pulses_at(now, to.epoch, to_pace) + static_cast<uint64_t>(cut)};
+  return to;
+}
+
+Count tokens_at(WallTime now, const Backlog& backlog, const Pace& pace, Count burst) {
+  return base::saturating_sub(burst, backlog_at(now, backlog, pace));
+}
+
+}  // namespace weir::algorithms

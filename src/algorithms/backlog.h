@@ -1,0 +1,97 @@
+// GCRA and the token bucket: one backlog, two vocabularies.
+//
+// The state is the theoretical arrival time: the instant at which all that was
+// admitted has drained at the configured rate. One unit of cost drains in
+// T = duration / limit. A request passes if after it no more than `burst` units are
+// waiting to drain:
+//
+//   max(now, tat) + cost * T <= now + burst * T
+//
+// which for cost 1 is now >= tat - (burst - 1) * T, equality passing. The bucket of
+// tokens says the same: tokens = burst - backlog, and cost tokens must be there.
+//
+// T is rarely a whole number of milliseconds, and rounding it would change the rate.
+// So a Pace counts time in pulses of 1/den ms, where duration/limit = num/den in
+// lowest terms: a unit of cost is then exactly num pulses, a millisecond exactly den,
+// and nothing is ever rounded but the answers, once, up to the next tick.
+//
+// No overflow: validation admits only requests with max(limit, burst) * num <= 2^61, so
+// a full burst, and a whole duration (limit * num pulses), fit. A tat is kept as pulses
+// since an epoch; `reaches` says when the epoch must move up, so that always
+// now + burst * num <= 2^62 + 2^61 < 2^63.
+
+#pragma once
+
+#include <numeric>
+
+#include "algorithms/decision.h"
+#include "base/wide.h"
+
+namespace weir::algorithms {
+
+inline constexpr uint64_t kMaxPulses = uint64_t{1} << 62;
+inline constexpr uint64_t kMaxBurstPulses = uint64_t{1} << 61;
+
+// A rate in lowest terms: one unit of cost takes num/den milliseconds to drain.
+struct Pace {
+  uint64_t num = 1;  // pulses to a unit of cost
+  uint64_t den = 1;  // pulses to a millisecond
+  friend bool operator==(const Pace&, const Pace&) = default;
+};
+
+[[nodiscard]] inline Pace pace_of(Count limit, Millis duration) {
+  const auto span = static_cast<uint64_t>(duration.count());
+  const uint64_t shared = std::gcd(limit, span);
+  return {.num = span / shared, .den = limit / shared};
+}
+
+// Whether pulses of this pace are exact for the request; validation refuses it if not.
+[[nodiscard]] inline bool representable(const Pace& pace, Count limit, Count burst) {
+  return base::Wide{limit > burst ? limit : burst} * pace.num <= kMaxBurstPulses;
+}
+
+// A point in time as pulses of one pace since an epoch on the wall clock.
+struct Pulses {
+  uint64_t since_epoch = 0;
+};
+
+struct Backlog {
+  WallTime epoch{};
+  Pulses tat{};
+};
+
+struct BacklogDecision : Decision {
+  Pulses tat{};  // the state after an admission
+};
+
+// An empty backlog. The epoch lies a duration back, so that a clock may step that far
+// back without leaving it.
+[[nodiscard]] inline Backlog empty_backlog(WallTime now, Millis duration) {
+  return {.epoch = now - duration, .tat = {}};
+}
+
+// Whether `now` can be told in pulses from the epoch. If not, rebase first.
+[[nodiscard]] inline bool reaches(WallTime epoch, WallTime now, const Pace& pace) {
+  return now >= epoch &&
+         base::Wide{static_cast<uint64_t>((now - epoch).count())} * pace.den <= kMaxPulses;
+}
+
+// Needs reaches(). A tat further ahead than a full burst can only come from a clock
+// that stepped back or a burst that was lowered, and counts as a full burst: nobody
+// waits longer than that.
+[[nodiscard]] BacklogDecision decide_backlog(WallTime now, const Backlog& backlog,
+                                             const Pace& pace, Ask ask);
+
+// Units of cost that have not drained yet, rounded up.
+[[nodiscard]] Count backlog_at(WallTime now, const Backlog& backlog, const Pace& pace);
+
+// The same backlog from an epoch near `now` at another pace, so that the units waiting
+// to drain stay the same when a limit changes; rounded up. Needs no reaches().
+[[nodiscard]] Backlog rebased(WallTime now, Millis duration, const Backlog& from,
+                              const Pace& from_pace, const Pace& to_pace);
+
+// The same instant in the words of a bucket: tokens there now, whole ones.
+[[nodiscard]] Count tokens_at(WallTime now, const Backlog& backlog, const Pace& pace,
+                              Count burst);
+
+}  // namespace weir::algorithms

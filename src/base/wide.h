@@ -1,0 +1,35 @@
+// Products that do not fit 64 bits.
+//
+// Every caller's factors are below 2^64, so a product is below 2^128 and a quotient
+// is exact. The narrow branch is not a special case of meaning, only of speed: a
+// 128-bit division costs several times a 64-bit one.
+
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace weir::base {
+
+__extension__ using Wide = unsigned __int128;
+
+// floor(a * b / c), saturated to 64 bits; c > 0.
+[[nodiscard]] constexpr uint64_t mul_div(uint64_t a, uint64_t b, uint64_t c) {
+  if (((a | b) >> 32) == 0) return a * b / c;
+  const Wide quotient = Wide{a} * b / c;
+  constexpr Wide kMax = std::numeric_limits<uint64_t>::max();
+  return static_cast<uint64_t>(quotient < kMax ? quotient : kMax);
+}
+
+[[nodiscard]] constexpr uint64_t saturating_add(uint64_t a, uint64_t b) {
+  const uint64_t sum = a + b;
+  return sum < a ? std::numeric_limits<uint64_t>::max() : sum;
+}
+
+[[nodiscard]] constexpr uint64_t saturating_sub(uint64_t a, uint64_t b) {
+  return a > b ? a - b : 0;
+}
+
+[[nodiscard]] constexpr uint64_t ceil_div(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
+
+}  // namespace weir::base

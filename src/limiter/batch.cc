@@ -1,0 +1,226 @@
+#include "limiter/batch.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "memory/backlog_cell.h"
+#include "memory/log_cell.h"
+#include "memory/ring_cell.h"
+#include "memory/window_cells.h"
+
+namespace weir::limiter {
+
+using memory::CellClass;
+using memory::Effect;
+using memory::Fate;
+using memory::Query;
+using memory::Step;
+using memory::Tuple;
+
+namespace {
+
+bool refused(const Step& step) { return !step.decision.admitted(); }
+
+// A tuple whose state is several words is held, not charged tentatively; see hold.h.
+template <typename Use>
+auto with_held_cell(const Tuple& tuple, const Use& use) {
+  return tuple.slot->header.cell_class() == CellClass::kRing ? use(memory::RingCell(tuple))
+                                                             : use(memory::LogCell(tuple));
+}
+
+bool is_held_class(CellClass cell_class) {
+  return cell_class == CellClass::kRing || cell_class == CellClass::kLog;
+}
+
+}  // namespace
+
+BatchRuling Batch::run() {
+  sort_into_groups();
+  for (const Group& group : groups_) {
+    if (charge(group)) continue;
+    undo(0);
+    report_refusal();
+    return {.admitted = false, .items = std::move(rulings_)};
+  }
+  settle();
+  return {.admitted = true, .items = std::move(rulings_)};
+}
+
+void Batch::sort_into_groups() {
+  order_.resize(cases_.size());
+  std::iota(order_.begin(), order_.end(), size_t{0});
+  std::stable_sort(order_.begin(), order_.end(),
+                   [this](size_t a, size_t b) { return cases_[a].key < cases_[b].key; });
+  for (size_t i = 0; i < order_.size(); ++i) {
+    if (i == 0 || !(cases_[order_[i]].key == cases_[order_[i - 1]].key)) {
+      groups_.push_back({.begin = i, .end = i});
+    }
+    groups_.back().end = i + 1;
+  }
+}
+
+// The query of the i-th case of a group with the costs of those before it added.
+Query Batch::query_up_to(const Group& group, size_t i) const {
+  Query query = cases_[order_[i]].query;
+  for (size_t before = group.begin; before < i; ++before) {
+    query.ask.cost += cases_[order_[before]].query.ask.cost;
+  }
+  return query;
+}
+
+bool Batch::charge(const Group& group) {
+  const Case& first = cases_[order_[group.begin]];
+  const auto step = judge_.with_tuple(first, [&](const Tuple& tuple) {
+    return is_held_class(first.cell_class()) ? charge_held(tuple, group)
+                                             : charge_tentatively(tuple, group);
+  });
+  return !refused(step ? *step : charge_sketched(group));
+}
+
+Step Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
+  const size_t charges_before = charges_.size();
+  Step step;
+  for (size_t i = group.begin; i < group.end; ++i) {
+    const Query& query = cases_[order_[i]].query;
+    // Another batch's cost may go again: look a few times before the refusal stands.
+    constexpr int kTurns = 100;
+    for (int turn = 0; turn < kTurns; ++turn) {
+      memory::add_tentative(tuple.cold->tentative, query.ask.cost);
+      step = Judge::decide(tuple, query, Effect::kConsume);
+      if (step.fate == Fate::kDecided && !refused(step)) break;
+      memory::remove_tentative(tuple.cold->tentative, query.ask.cost);
+      const bool others_at_work = memory::tentative_amount(tuple.cold->tentative) != 0 &&
+                                  charges_.size() == charges_before;
+      if (step.fate != Fate::kDecided || step.decision.outcome == Outcome::kNever ||
+          !others_at_work) {
+        break;
+      }
+      memory::relax();
+    }
+    rulings_[order_[i]] = {.step = step};
+    if (step.fate != Fate::kDecided) {
+      undo(charges_before);
+      return step;
+    }
+    if (refused(step)) {
+      refused_item_ = order_[i];
+      judge_.mark_denied(tuple, cases_[order_[i]]);
+      return step;
+    }
+    charges_.push_back({.kind = Charge::Kind::kTentative,
+                        .tuple = tuple,
+                        .item = order_[i],
+                        .sequence = step.sequence,
+                        .cost = query.ask.cost});
+  }
+  return step;
+}
+
+Step Batch::charge_held(const Tuple& tuple, const Group& group) {
+  memory::Word& head = tuple.slot->hot[1];
+  if (!memory::try_hold(head)) return {.fate = Fate::kLookAgain};
+  Step step;
+  for (size_t i = group.begin; i < group.end; ++i) {
+    const Query query = query_up_to(group, i);
+    step = with_held_cell(tuple, [&](const auto& cell) { return cell.look_held(query); });
+    rulings_[order_[i]] = {.step = step};
+    if (step.fate != Fate::kDecided || refused(step)) {
+      refused_item_ = order_[i];
+      memory::let_go(head);
+      return step;
+    }
+  }
+  charges_.push_back({.kind = Charge::Kind::kHeld,
+                      .tuple = tuple,
+                      .item = order_[group.end - 1],
+                      .cost = query_up_to(group, group.end - 1).ask.cost});
+  return step;
+}
+
+Step Batch::charge_sketched(const Group& group) {
+  Step step;
+  for (size_t i = group.begin; i < group.end; ++i) {
+    const Case& the_case = cases_[order_[i]];
+    step = store_.sketch.decide(the_case.key.hash(), the_case.query, Effect::kConsume);
+    rulings_[order_[i]] = {.step = step, .sketched = true};
+    if (refused(step)) {
+      refused_item_ = order_[i];
+      return step;
+    }
+    charges_.push_back({.kind = Charge::Kind::kSketched,
+                        .item = order_[i],
+                        .sequence = step.sequence,
+                        .cost = the_case.query.ask.cost});
+  }
+  return step;
+}
+
+void Batch::settle() {
+  const platform::Pin pin;
+  for (const Charge& charge : charges_) {
+    switch (charge.kind) {
+      case Charge::Kind::kTentative:
+        memory::remove_tentative(charge.tuple.cold->tentative, charge.cost);
+        if (charge.cost > 0) judge_.mark_charged(charge.tuple);
+        break;
+      case Charge::Kind::kHeld: {
+        Query query = cases_[charge.item].query;
+        query.ask.cost = charge.cost;
+        if (charge.cost > 0) {
+          with_held_cell(charge.tuple, [&](const auto& cell) { cell.charge_held(query); });
+        }
+        memory::let_go(charge.tuple.slot->hot[1]);
+        break;
+      }
+      case Charge::Kind::kSketched: break;
+    }
+  }
+}
+
+void Batch::undo(size_t down_to) {
+  const platform::Pin pin;
+  while (charges_.size() > down_to) {
+    undo_one(charges_.back());
+    charges_.pop_back();
+  }
+}
+
+void Batch::undo_one(const Charge& charge) {
+  switch (charge.kind) {
+    case Charge::Kind::kTentative:
+      if (charge.cost > 0) {
+        if (charge.tuple.slot->header.cell_class() == CellClass::kWindow) {
+          memory::WindowCells(charge.tuple).take_back(charge.sequence, charge.cost);
+        } else {
+          memory::BacklogCell(charge.tuple).take_back(charge.cost);
+        }
+      }
+      memory::remove_tentative(charge.tuple.cold->tentative, charge.cost);
+      break;
+    case Charge::Kind::kHeld: memory::let_go(charge.tuple.slot->hot[1]); break;
+    case Charge::Kind::kSketched:
+      store_.sketch.take_back(cases_[charge.item].key.hash(), cases_[charge.item].query,
+                              charge.sequence);
+      break;
+  }
+}
+
+// Everything has been taken back. The item that was refused keeps its ruling; the others
+// are looked at as they would stand now.
+void Batch::report_refusal() {
+  const Ruling refusal = rulings_[refused_item_];
+  for (const Group& group : groups_) {
+    for (size_t i = group.begin; i < group.end; ++i) {
+      Case as_asked = cases_[order_[i]];
+      as_asked.query = query_up_to(group, i);
+      const auto known = judge_.look(as_asked);
+      Ruling& ruling = rulings_[order_[i]];
+      ruling = known ? *known : Ruling{.step = Judge::decide_on_counts(as_asked.query, {})};
+      // Nothing was consumed: what would have passed still has all of it.
+      if (!refused(ruling.step)) ruling.step.decision.remaining += as_asked.query.ask.cost;
+    }
+  }
+  rulings_[refused_item_] = refusal;
+}
+
+}  // namespace weir::limiter

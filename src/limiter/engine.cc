@@ -1,0 +1,284 @@
+#include "limiter/engine.h"
+
+#include <array>
+#include <utility>
+
+#include "base/inline.h"
+#include "limiter/validate.h"
+#include "memory/window_cells.h"
+#include "platform/entropy.h"
+
+namespace weir::limiter {
+
+using memory::CellClass;
+using memory::Tagged;
+using memory::WindowCells;
+
+Engine::Engine(const Options& options)
+    : store_(std::make_shared<Store>(options, options.seed ? *options.seed : platform::entropy())),
+      judge_(store_),
+      refresh_(store_->shared() ? std::make_shared<Refresh>(store_) : nullptr),
+      replay_(store_->shared() ? std::make_shared<Replay>(store_) : nullptr) {}
+
+WEIR_HOT_INLINE void Engine::fill(const Case& the_case, const Ruling& ruling, Basis basis, Verdict& verdict) {
+  const algorithms::Decision& decision = ruling.step.decision;
+  verdict.outcome = decision.outcome;
+  verdict.basis = ruling.sketched ? Basis::kDegraded : basis;
+  verdict.limit = the_case.query.ask.capacity;
+  verdict.remaining = decision.remaining;
+  verdict.reset = decision.reset;
+  verdict.retry_after.reset();
+  if (decision.retry_at) {
+    verdict.retry_after = std::max(*decision.retry_at - the_case.now.wall, Millis(1));
+  }
+  verdict.evidence = ruling.step.evidence;
+}
+
+WEIR_HOT_INLINE void Engine::count(const Verdict& verdict) {
+  store_->stats.add(verdict.admitted() ? Stat::kAdmitted : Stat::kDenied);
+  if (verdict.basis == Basis::kDegraded) [[unlikely]] store_->stats.add(Stat::kDegraded);
+}
+
+WEIR_HOT_INLINE void Engine::decide(const Case& the_case, Basis basis, Verdict& verdict) {
+  Ruling ruling;  // never leaves the registers
+  if (!judge_.rule_known(the_case, ruling)) [[unlikely]] {
+    decide_apart(the_case, basis, verdict);
+    return;
+  }
+  fill(the_case, ruling, basis, verdict);
+  count(verdict);
+}
+
+void Engine::decide_apart(const Case& the_case, Basis basis, Verdict& verdict) {
+  fill(the_case, judge_.rule(the_case), basis, verdict);
+  count(verdict);
+}
+
+WEIR_HOT_INLINE void Engine::check_valid(const Case& the_case, Verdict& verdict) {
+  const bool informed = !store_->shared() || need_of(the_case) == Need::kNothing;
+  decide(the_case, informed ? Basis::kLocal : Basis::kDegraded, verdict);
+}
+
+Result<Verdict> Engine::check(Instant now, const Request& request) {
+  Result<Verdict> result;  // the only thing returned, so that it is built in place
+  if (auto error = validate(request)) [[unlikely]] {
+    result = std::move(*error);
+  } else {
+    check_valid(Case(now, request, store_->hash), result.value());
+  }
+  return result;
+}
+
+void Engine::check_each(Instant now, std::span<const Request> requests,
+                        std::span<Result<Verdict>> verdicts) {
+  // In groups small enough for the cache, in three passes, each of which asks memory for
+  // what the next will need.
+  constexpr size_t kGroup = 16;
+  std::array<Case, kGroup> cases;
+  for (size_t begin = 0; begin < requests.size(); begin += kGroup) {
+    const size_t count = std::min(kGroup, requests.size() - begin);
+    std::array<bool, kGroup> valid{};
+    for (size_t i = 0; i < count; ++i) {
+      const Request& request = requests[begin + i];
+      if (auto error = validate(request)) [[unlikely]] {
+        verdicts[begin + i] = std::move(*error);
+        continue;
+      }
+      valid[i] = true;
+      cases[i].now = now;
+      cases[i].key.assign(request, store_->hash);
+      cases[i].query = memory::query_of(now.wall, request);
+      store_->table.prefetch_control(cases[i].key);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      if (valid[i]) store_->table.prefetch_slot(cases[i].key);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      if (!valid[i]) continue;
+      if (!verdicts[begin + i]) verdicts[begin + i] = Verdict{};
+      check_valid(cases[i], verdicts[begin + i].value());
+    }
+  }
+}
+
+void Engine::check_async(Instant now, const Request& request, Executor& home,
+                         std::function<void(Result<Verdict>)> done) {
+  if (auto error = validate(request)) {
+    done(std::move(*error));
+    return;
+  }
+  auto the_case = std::make_shared<Case>(now, request, store_->hash);
+  const Need need = need_of(*the_case);
+  if (need == Need::kNothing || need == Need::kDoWithout) {
+    Verdict verdict;
+    decide(*the_case, need == Need::kNothing ? Basis::kLocal : Basis::kDegraded, verdict);
+    done(verdict);
+    return;
+  }
+  refresh_->read(now, {{.the_case = the_case.get(), .need = need}}, home,
+                 [self = shared_from_this(), the_case, done = std::move(done)](const Heard& heard) {
+                   const Basis basis = heard.complete ? Basis::kRefreshed : Basis::kDegraded;
+                   done(self->decide_heard(*the_case, basis, heard.counts[0]));
+                 });
+}
+
+Result<std::vector<Case>> Engine::cases_of(Instant now, std::span<const Request> requests) const {
+  if (auto error = validate_batch_size(requests.size())) return std::move(*error);
+  std::vector<Case> cases;
+  cases.reserve(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (auto error = validate(requests[i])) {
+      error->field = "requests[" + std::to_string(i) + "]." + error->field;
+      return std::move(*error);
+    }
+    cases.emplace_back(now, requests[i], store_->hash);
+  }
+  return cases;
+}
+
+Result<BatchVerdict> Engine::check_all(Instant now, std::span<const Request> requests) {
+  auto cases = cases_of(now, requests);
+  if (!cases) return cases.error();
+  std::vector<Basis> bases;
+  for (const Case& the_case : *cases) {
+    bases.push_back(need_of(the_case) == Need::kNothing ? Basis::kLocal : Basis::kDegraded);
+  }
+  return decide_all(*cases, bases);
+}
+
+void Engine::check_all_async(Instant now, std::span<const Request> requests, Executor& home,
+                             std::function<void(Result<BatchVerdict>)> done) {
+  auto valid = cases_of(now, requests);
+  if (!valid) {
+    done(valid.error());
+    return;
+  }
+  auto cases = std::make_shared<std::vector<Case>>(std::move(valid.value()));
+  auto bases = std::make_shared<std::vector<Basis>>();
+  auto read = std::make_shared<std::vector<size_t>>();  // which of the cases are read
+  std::vector<Wanted> wanted;
+  for (const Case& the_case : *cases) {
+    const Need need = need_of(the_case);
+    bases->push_back(need == Need::kNothing ? Basis::kLocal : Basis::kDegraded);
+    if (need != Need::kReadBoth && need != Need::kReadCurrent) continue;
+    read->push_back(bases->size() - 1);
+    wanted.push_back({.the_case = &the_case, .need = need});
+  }
+  if (wanted.empty()) {
+    done(decide_all(*cases, *bases));
+    return;
+  }
+  refresh_->read(now, wanted, home,
+                 [self = shared_from_this(), cases, bases, read,
+                  done = std::move(done)](const Heard& heard) {
+                   for (const size_t i : *read) {
+                     if (heard.complete) (*bases)[i] = Basis::kRefreshed;
+                   }
+                   done(self->decide_all(*cases, *bases));
+                 });
+}
+
+// What must be read before the case is decided. Where the known counts already refuse,
+// nothing: counts only grow. A tuple that will be charged is made here, so that there is
+// a place for what is read.
+Need Engine::need_of(const Case& the_case) {
+  if (!store_->shared() || the_case.cell_class() != CellClass::kWindow) return Need::kNothing;
+  Need need = Need::kReadBoth;
+  const auto look = [&](const memory::Tuple& tuple) {
+    const WindowCells cells(tuple);
+    const memory::Step step = cells.decide(the_case.query, memory::Effect::kOnlyLook);
+    const bool refused = step.fate == memory::Fate::kDecided && !step.decision.admitted();
+    need = refused ? Need::kNothing : limiter::need_of(cells, the_case.now.mono);
+    return step;
+  };
+  if (the_case.query.ask.cost > 0) {
+    // No room in the table: the sketch decides, and it is not told apart by reading.
+    if (!judge_.with_tuple(the_case, look)) return Need::kNothing;
+  } else {
+    const platform::Pin pin;
+    if (const memory::Tuple tuple = store_->table.find(the_case.key)) look(tuple);
+  }
+  return need;
+}
+
+// A peek at a tuple that lives elsewhere is answered from what was heard, and leaves no
+// trace here.
+Verdict Engine::decide_heard(const Case& the_case, Basis basis,
+                             const algorithms::WindowCounts& heard) {
+  Verdict verdict;
+  if (the_case.query.ask.cost > 0 || judge_.look(the_case)) {
+    decide(the_case, basis, verdict);
+    return verdict;
+  }
+  Ruling ruling{.step = Judge::decide_on_counts(the_case.query, heard)};
+  ruling.step.evidence.siblings = heard.current;
+  fill(the_case, ruling, basis, verdict);
+  count(verdict);
+  return verdict;
+}
+
+BatchVerdict Engine::decide_all(const std::vector<Case>& cases, const std::vector<Basis>& bases) {
+  const BatchRuling ruling = Batch(judge_, *store_, cases).run();
+  BatchVerdict verdict{.outcome = ruling.admitted ? Outcome::kAdmitted : Outcome::kDenied};
+  for (size_t i = 0; i < cases.size(); ++i) {
+    fill(cases[i], ruling.items[i], bases[i], verdict.items.emplace_back());
+    if (verdict.items.back().outcome == Outcome::kNever) verdict.outcome = Outcome::kNever;
+  }
+  for (Verdict item : verdict.items) {
+    // What would have passed alone was refused all the same.
+    if (!ruling.admitted && item.admitted()) item.outcome = Outcome::kDenied;
+    count(item);
+  }
+  return verdict;
+}
+
+WorkReport Engine::run_replay(Instant now, Executor& timers) {
+  return replay_ == nullptr ? WorkReport{} : replay_->run_once(now, timers);
+}
+
+WorkReport Engine::run_sweep(Instant now, size_t slots) {
+  return {.done = store_->table.sweep(now.wall, slots)};
+}
+
+LimiterStats Engine::stats() const {
+  const memory::TableStats table = store_->table.stats();
+  const auto& stats = store_->stats;
+  return {.admitted = stats.total(Stat::kAdmitted),
+          .denied = stats.total(Stat::kDenied),
+          .degraded = stats.total(Stat::kDegraded),
+          .tuples = table.tuples,
+          .evicted = table.evicted,
+          .expired = table.expired,
+          .sketched = store_->sketch.decisions(),
+          .refreshes = stats.total(Stat::kRefreshes),
+          .refresh_errors = stats.total(Stat::kRefreshErrors),
+          .replayed = stats.total(Stat::kReplayed),
+          .replay_errors = stats.total(Stat::kReplayErrors),
+          .late_replays = stats.total(Stat::kLateReplays),
+          .rebuilt = table.rebuilt,
+          .memory_bytes = table.bytes + store_->sketch.bytes()};
+}
+
+void Engine::inspect(const std::function<void(const CellView&)>& visit) const {
+  store_->table.for_each([&](const memory::Tuple& tuple) {
+    if (tuple.slot->header.cell_class() != CellClass::kWindow) return;
+    const WindowCells cells(tuple);
+    const int64_t newest = cells.newest();
+    const std::string encoded = memory::encode_key(tuple.slot->header, tuple.slot->key_words());
+    for (const int64_t sequence : {newest - 1, newest}) {
+      const auto count = [&](const memory::Word& word) {
+        return Tagged{word.load(std::memory_order_acquire)}.count_of(sequence);
+      };
+      visit({.tuple = encoded,
+             .sequence = sequence,
+             .own = count(cells.own(sequence)),
+             .siblings = count(cells.siblings(sequence)),
+             .foreign = count(cells.foreign(sequence)),
+             .tentative = memory::tentative_amount(cells.tentative()),
+             .told = count(cells.told(sequence)),
+             .generation = cells.generation()});
+    }
+  });
+}
+
+}  // namespace weir::limiter

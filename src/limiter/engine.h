@@ -1,0 +1,78 @@
+// The order of things: validate, look, read if needed, decide, mark.
+//
+// The production engine, whole: servers, embedders (through weir::Limiter) and the
+// simulator run this class and no other. It knows only ports.
+//
+// Safe from any thread.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "limiter/batch.h"
+#include "limiter/judge.h"
+#include "limiter/refresh.h"
+#include "limiter/replay.h"
+#include "limiter/store.h"
+#include "weir/limiter.h"
+
+namespace weir::limiter {
+
+// One cell as it stands, for checkers and for people who ask why.
+struct CellView {
+  std::string tuple;
+  int64_t sequence = 0;
+  Count own = 0;
+  Count siblings = 0;
+  Count foreign = 0;
+  Count tentative = 0;
+  Count told = 0;
+  uint64_t generation = 0;
+};
+
+class Engine : public std::enable_shared_from_this<Engine> {
+ public:
+  explicit Engine(const Options& options);
+
+  Result<Verdict> check(Instant now, const Request& request);
+  void check_each(Instant now, std::span<const Request> requests,
+                  std::span<Result<Verdict>> verdicts);
+  Result<BatchVerdict> check_all(Instant now, std::span<const Request> requests);
+  void check_async(Instant now, const Request& request, Executor& home,
+                   std::function<void(Result<Verdict>)> done);
+  void check_all_async(Instant now, std::span<const Request> requests, Executor& home,
+                       std::function<void(Result<BatchVerdict>)> done);
+
+  WorkReport run_replay(Instant now, Executor& timers);
+  WorkReport run_sweep(Instant now, size_t slots);
+  [[nodiscard]] LimiterStats stats() const;
+
+  // The live cells of window tuples.
+  void inspect(const std::function<void(const CellView&)>& visit) const;
+  [[nodiscard]] uint64_t incarnation() const { return store_->incarnation; }
+
+ private:
+  void check_valid(const Case& the_case, Verdict& verdict);
+  [[nodiscard]] Need need_of(const Case& the_case);
+  void decide(const Case& the_case, Basis basis, Verdict& verdict);
+  void decide_apart(const Case& the_case, Basis basis, Verdict& verdict);
+  [[nodiscard]] Verdict decide_heard(const Case& the_case, Basis basis,
+                                     const algorithms::WindowCounts& heard);
+  [[nodiscard]] BatchVerdict decide_all(const std::vector<Case>& cases,
+                                        const std::vector<Basis>& bases);
+  [[nodiscard]] Result<std::vector<Case>> cases_of(Instant now,
+                                                   std::span<const Request> requests) const;
+  static void fill(const Case& the_case, const Ruling& ruling, Basis basis, Verdict& verdict);
+  void count(const Verdict& verdict);
+
+  const std::shared_ptr<Store> store_;
+  Judge judge_;
+  // None without an origin.
+  const std::shared_ptr<Refresh> refresh_;
+  const std::shared_ptr<Replay> replay_;
+};
+
+}  // namespace weir::limiter

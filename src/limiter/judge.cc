@@ -1,0 +1,92 @@
+#include "limiter/judge.h"
+
+#include "memory/backlog_cell.h"
+#include "memory/log_cell.h"
+#include "memory/ring_cell.h"
+#include "memory/window_cells.h"
+
+namespace weir::limiter {
+
+using memory::CellClass;
+using memory::Effect;
+using memory::Step;
+using memory::Tuple;
+using memory::WindowCells;
+
+Step Judge::decide(const Tuple& tuple, const memory::Query& query, Effect effect) {
+  switch (tuple.slot->header.cell_class()) {
+    [[likely]] case CellClass::kWindow: return WindowCells(tuple).decide(query, effect);
+    case CellClass::kBacklog: return memory::BacklogCell(tuple).decide(query, effect);
+    case CellClass::kRing: return memory::RingCell(tuple).decide(query, effect);
+    case CellClass::kLog: break;
+  }
+  return memory::LogCell(tuple).decide(query, effect);
+}
+
+Step Judge::decide_on_counts(const memory::Query& query,
+                             const algorithms::WindowCounts& counts) {
+  const auto at = algorithms::position_of(query.now, query.duration);
+  Step step;
+  step.sequence = at.sequence;
+  step.decision = query.algorithm == Algorithm::kSlidingWindow
+                      ? algorithms::decide_sliding(at, counts, query.ask)
+                      : algorithms::decide_fixed(at, counts, query.ask);
+  if (memory::class_of(query.algorithm) != CellClass::kWindow) step.decision.reset = query.now;
+  return step;
+}
+
+Ruling Judge::rule(const Case& the_case) {
+  const memory::Query& query = the_case.query;
+  if (query.ask.cost == 0) {
+    if (const auto known = look(the_case)) return *known;
+    return {.step = decide_on_counts(query, {})};
+  }
+  const auto decided = with_tuple(the_case, [&](const Tuple& tuple) {
+    Step step = decide(tuple, query, Effect::kConsume);
+    // Refused only because of a batch that may yet take its cost back? Batches are short:
+    // look again a few times, then the refusal stands.
+    constexpr int kTurns = 100;
+    for (int turn = 0; turn < kTurns && step.fate == memory::Fate::kDecided &&
+                       step.decision.outcome == Outcome::kDenied &&
+                       memory::tentative_amount(tuple.cold->tentative) != 0;
+         ++turn) {
+      memory::relax();
+      step = decide(tuple, query, Effect::kConsume);
+    }
+    if (step.fate != memory::Fate::kDecided) return step;
+    if (step.decision.admitted()) {
+      mark_charged(tuple);
+    } else if (step.decision.outcome == Outcome::kDenied) {
+      mark_denied(tuple, the_case);
+    }
+    return step;
+  });
+  if (decided) return {.step = *decided};
+  return {.step = store_->sketch.decide(the_case.key.hash(), query, Effect::kConsume), .sketched = true};
+}
+
+std::optional<Ruling> Judge::look(const Case& the_case) {
+  // Turns fail only while someone moves the tuple, which is then created anew or not.
+  constexpr int kTurns = 1000;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const platform::Pin pin;
+    const Tuple tuple = store_->table.find(the_case.key);
+    if (!tuple) break;
+    const Step step = decide(tuple, the_case.query, Effect::kOnlyLook);
+    if (step.fate == memory::Fate::kDecided) return Ruling{.step = step};
+    memory::relax();
+  }
+  if (!store_->sketch.holds(the_case.key.hash(), the_case.query)) return std::nullopt;
+  return Ruling{.step = store_->sketch.decide(the_case.key.hash(), the_case.query, Effect::kOnlyLook),
+                .sketched = true};
+}
+
+void Judge::mark_denied(const Tuple& tuple, const Case& the_case) const {
+  if (!store_->shared() || tuple.slot->header.cell_class() != CellClass::kWindow) return;
+  const MonoTime until = the_case.now.mono + the_case.query.duration;
+  memory::raise_number(WindowCells(tuple).strict_until(),
+                       static_cast<uint64_t>(until.time_since_epoch().count()));
+  tuple.cold->limit_seen.store(the_case.query.limit, std::memory_order_relaxed);
+}
+
+}  // namespace weir::limiter

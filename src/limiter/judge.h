@@ -1,0 +1,133 @@
+// Holds one request against the counts of its tuple, wherever they are: in the table,
+// in the sketch if the table is full, or nowhere yet.
+//
+// Knows nothing of reading and telling; it leaves the marks they go by: an admission
+// makes a window tuple dirty, a denial makes it strict.
+//
+// Safe from any thread.
+
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "algorithms/windows.h"
+#include "limiter/store.h"
+#include "memory/slot.h"
+#include "memory/window_cells.h"
+#include "weir/request.h"
+#include "weir/time.h"
+
+namespace weir::limiter {
+
+// A valid request on its way through: read once, hashed once.
+struct Case {
+  Case() = default;
+  Case(Instant at, const Request& request, const base::KeyedHash& hash)
+      : now(at), key(request, hash), query(memory::query_of(at.wall, request)) {}
+
+  Instant now{};
+  memory::TupleKey key;
+  memory::Query query;
+
+  [[nodiscard]] memory::CellClass cell_class() const { return key.header().cell_class(); }
+};
+
+struct Ruling {
+  memory::Step step{};
+  bool sketched = false;  // counted in the sketch: on less than should be known
+};
+
+class Judge {
+ public:
+  explicit Judge(std::shared_ptr<Store> store) : store_(std::move(store)) {}
+
+  // Decides and charges what it admits. A tuple not seen before is created, unless the
+  // cost is 0.
+  [[nodiscard]] Ruling rule(const Case& the_case);
+
+  // The same for a window tuple that is known and undisturbed, which is nearly all there
+  // is to do. False: nothing was done, call rule().
+  [[nodiscard]] bool rule_known(const Case& the_case, Ruling& ruling);
+
+  // Decides without any trace. Nothing, if this process knows nothing of the tuple.
+  [[nodiscard]] std::optional<Ruling> look(const Case& the_case);
+
+  // Decides on a tuple that was found, by a pinned caller; leaves no marks.
+  [[nodiscard]] static memory::Step decide(const memory::Tuple& tuple, const memory::Query& query,
+                                           memory::Effect effect);
+
+  // Runs `work` on the tuple, pinned, until it is decided: creates, waits for whoever
+  // moves it, rebuilds as needed. Nothing: there is no room for it in the table.
+  template <typename Work>
+  [[nodiscard]] std::optional<memory::Step> with_tuple(const Case& the_case, const Work& work);
+
+  // The marks that an admission and a denial leave.
+  void mark_charged(const memory::Tuple& tuple) const;
+  void mark_denied(const memory::Tuple& tuple, const Case& the_case) const;
+
+  // The decision on a tuple nobody has used, or of which only this much is known.
+  [[nodiscard]] static memory::Step decide_on_counts(const memory::Query& query,
+                                                     const algorithms::WindowCounts& counts);
+
+ private:
+  const std::shared_ptr<Store> store_;
+};
+
+inline void Judge::mark_charged(const memory::Tuple& tuple) const {
+  if (!store_->shared() || tuple.slot->header.cell_class() != memory::CellClass::kWindow) return;
+  if (memory::WindowCells(tuple).mark_dirty()) store_->dirty.push(tuple.index);
+}
+
+WEIR_HOT_INLINE bool Judge::rule_known(const Case& the_case, Ruling& ruling) {
+  if (memory::class_of(the_case.query.algorithm) != memory::CellClass::kWindow) return false;
+  const platform::Pin pin;
+  const memory::Tuple tuple = store_->table.find(the_case.key);
+  if (!tuple) return false;
+  memory::WindowCells(tuple).decide(the_case.query, memory::Effect::kConsume, ruling.step);
+  if (ruling.step.fate != memory::Fate::kDecided) return false;
+  if (ruling.step.decision.admitted()) {
+    if (the_case.query.ask.cost > 0) mark_charged(tuple);
+    return true;
+  }
+  if (memory::tentative_amount(tuple.cold->tentative) != 0) return false;
+  if (ruling.step.decision.outcome == Outcome::kDenied) mark_denied(tuple, the_case);
+  return true;
+}
+
+template <typename Work>
+std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& work) {
+  // Each turn ends with another thread having moved or forgotten the tuple, or with this
+  // one having made it; that does not go on. Giving up counts in the sketch.
+  constexpr int kTurns = 16;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    memory::Fate fate = memory::Fate::kLookAgain;
+    {
+      const platform::Pin pin;
+      if (const memory::Tuple tuple = store_->table.find(the_case.key)) [[likely]] {
+        const memory::Step step = work(tuple);
+        if (step.fate == memory::Fate::kDecided) [[likely]] return step;
+        fate = step.fate;
+      }
+    }
+    if (fate == memory::Fate::kRebuild) {
+      if (store_->table.rebuild(the_case.key, the_case.query) == memory::Created::kFull) {
+        // Its counts are in the table, so the sketch must not judge it.
+        memory::Step refusal = decide_on_counts(the_case.query, {});
+        refusal.decision.outcome = Outcome::kDenied;
+        refusal.decision.remaining = 0;
+        refusal.decision.retry_at = the_case.now.wall + Millis(1);
+        return refusal;
+      }
+    } else {
+      if (store_->sketch.holds(the_case.key.hash(), the_case.query)) return std::nullopt;
+      if (store_->table.create(the_case.key, the_case.query) == memory::Created::kFull) {
+        return std::nullopt;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace weir::limiter

@@ -1,0 +1,54 @@
+// The door that embedders use: reads the time once and hands it down.
+
+#include "weir/limiter.h"
+
+#include <utility>
+
+#include "limiter/engine.h"
+
+namespace weir {
+
+Limiter::Limiter(const Clock& clock, Options options)
+    : clock_(&clock), engine_(std::make_shared<limiter::Engine>(options)) {}
+Limiter::~Limiter() = default;
+Limiter::Limiter(Limiter&&) noexcept = default;
+Limiter& Limiter::operator=(Limiter&&) noexcept = default;
+
+Result<Verdict> Limiter::check(const Request& request) { return check(clock_->now(), request); }
+
+Result<Verdict> Limiter::check(Instant now, const Request& request) {
+  return engine_->check(now, request);
+}
+
+void Limiter::check_each(Instant now, std::span<const Request> requests,
+                         std::span<Result<Verdict>> verdicts) {
+  engine_->check_each(now, requests, verdicts);
+}
+
+Result<BatchVerdict> Limiter::check_all(std::span<const Request> requests) {
+  return check_all(clock_->now(), requests);
+}
+
+Result<BatchVerdict> Limiter::check_all(Instant now, std::span<const Request> requests) {
+  return engine_->check_all(now, requests);
+}
+
+void Limiter::check_async(Instant now, const Request& request, Executor& home,
+                          std::function<void(Result<Verdict>)> done) {
+  engine_->check_async(now, request, home, std::move(done));
+}
+
+void Limiter::check_all_async(Instant now, std::span<const Request> requests, Executor& home,
+                              std::function<void(Result<BatchVerdict>)> done) {
+  engine_->check_all_async(now, requests, home, std::move(done));
+}
+
+WorkReport Limiter::run_replay(Instant now, Executor& timers) {
+  return engine_->run_replay(now, timers);
+}
+
+WorkReport Limiter::run_sweep(Instant now, size_t slots) { return engine_->run_sweep(now, slots); }
+
+LimiterStats Limiter::stats() const { return engine_->stats(); }
+
+}  // namespace weir

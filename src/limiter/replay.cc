@@ -1,0 +1,146 @@
+#include "limiter/replay.h"
+
+#include <atomic>
+#include <utility>
+
+#include "limiter/told.h"
+
+namespace weir::limiter {
+
+using memory::Tagged;
+using memory::Tuple;
+using memory::WindowCells;
+
+// One cell on its way; the generation says whether the place still is the same tuple's.
+struct Replay::Sent {
+  uint32_t index = 0;
+  uint64_t generation = 0;
+  int64_t sequence = 0;
+  Count total = 0;
+};
+
+struct Replay::Batch {
+  MonoTime began{};
+  std::vector<Sent> sent;
+  std::vector<CellReplay> cells;  // moved out when sent
+  std::atomic<bool> answered{false};
+};
+
+WorkReport Replay::run_once(Instant now, Executor& timers) {
+  WorkReport report;
+  auto batch = std::make_shared<Batch>();
+  size_t tuples = 0;
+  for (const uint32_t index : store_->dirty.take_all()) {
+    if (!collect(now, index, *batch)) {
+      ++report.waiting;
+      continue;
+    }
+    if (++tuples % kBatchTuples == 0) {
+      report.done += batch->sent.size();
+      send(now, batch, timers);
+      batch = std::make_shared<Batch>();
+    }
+  }
+  report.done += batch->sent.size();
+  send(now, batch, timers);
+  return report;
+}
+
+// False: batches kept changing the count; it stays dirty for the next round.
+bool Replay::collect(Instant now, uint32_t index, Batch& batch) const {
+  const platform::Pin pin;
+  const Tuple tuple = store_->table.at(index);
+  if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) return true;
+  const WindowCells cells(tuple);
+  // Clean first, then read: an admission from here on makes it dirty again.
+  cells.mark_clean();
+  const int64_t newest = cells.newest();
+  for (const int64_t sequence : {newest, newest - 1}) {
+    const auto own = memory::settled(cells.own(sequence), cells.tentative());
+    if (!own) {
+      if (cells.mark_dirty()) store_->dirty.push(index);
+      return false;
+    }
+  }
+  collect_cell(now.wall, tuple, newest, batch);
+  collect_cell(now.wall, tuple, newest - 1, batch);
+  return true;
+}
+
+void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Batch& batch) const {
+  const WindowCells cells(tuple);
+  const auto own = memory::settled(cells.own(sequence), cells.tentative());
+  if (!own) return;
+  const Tagged told{cells.told(sequence).load(std::memory_order_acquire)};
+  const memory::KeyHeader header = tuple.slot->header;
+  const WallTime expires_at((sequence + 2) * header.duration());
+  if (!own->is_of(sequence) || expires_at <= now) {
+    // Of a window that can matter to nobody any more. What was not told of it is counted,
+    // once, and dropped.
+    const Count known = told.tag() == own->tag() ? told.count() : 0;
+    if (own->count() > known) {
+      store_->stats.add(Stat::kLateReplays);
+      cells.told(sequence).store(own->word & ~memory::kClosedBit, std::memory_order_release);
+    }
+    if (expires_at <= now) return;
+  }
+  const Count total = own->count_of(sequence);
+  batch.sent.push_back({.index = tuple.index,
+                        .generation = cells.generation(),
+                        .sequence = sequence,
+                        .total = total});
+  batch.cells.push_back({.cell = {memory::encode_key(header, tuple.slot->key_words()), sequence},
+                         .writer = store_->component(cells.generation()),
+                         .total = total,
+                         .expires_at = expires_at});
+}
+
+void Replay::send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers) {
+  if (batch->sent.empty()) return;
+  batch->began = now.mono;
+  timers.post_at(now.mono + store_->read_deadline, [self = shared_from_this(), batch] {
+    if (batch->answered.exchange(true)) return;
+    self->store_->stats.add(Stat::kReplayErrors);
+    self->mark_again(*batch);
+  });
+  store_->origin->replay(std::move(batch->cells), [self = shared_from_this(), batch](auto totals) {
+    const bool late = batch->answered.exchange(true);
+    if (totals && totals->size() == batch->sent.size()) {
+      self->land(*batch, totals);
+    } else if (!late) {
+      self->store_->stats.add(Stat::kReplayErrors);
+      self->mark_again(*batch);
+    }
+  });
+}
+
+void Replay::land(const Batch& batch, const Result<std::vector<CellTotals>>& totals) {
+  store_->stats.add(Stat::kReplayed, batch.sent.size());
+  for (size_t i = 0; i < batch.sent.size(); ++i) {
+    const Sent& sent = batch.sent[i];
+    const CellTotals& heard = (*totals)[i];
+    const platform::Pin pin;
+    const Tuple tuple = store_->table.at(sent.index);
+    if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) continue;
+    const WindowCells cells(tuple);
+    if (cells.generation() != sent.generation) continue;
+    note_told(cells, sent.sequence, std::min(sent.total, heard.mine));
+    cells.raise_siblings(sent.sequence, heard.siblings);
+    const bool forgotten = heard.mine < sent.total || heal_told(cells, sent.sequence, heard.mine);
+    if (forgotten && cells.mark_dirty()) store_->dirty.push(sent.index);
+    note_read(cells, batch.began,
+              fresh_for(tuple.slot->header.duration(), store_->max_freshness));
+  }
+}
+
+void Replay::mark_again(const Batch& batch) {
+  for (const Sent& sent : batch.sent) {
+    const platform::Pin pin;
+    const Tuple tuple = store_->table.at(sent.index);
+    if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) continue;
+    const WindowCells cells(tuple);
+    if (cells.generation() == sent.generation && cells.mark_dirty()) store_->dirty.push(sent.index);
+  }
+}
+
+}  // namespace weir::limiter

@@ -1,0 +1,45 @@
+// Telling the origin what this process accepted.
+//
+// What is told is the settled total of our own component, so that a replay that timed
+// out is simply sent again. Nothing is queued but the places of the tuples that have
+// something to tell; the counts stay in their cells. The read-back, not the
+// acknowledgement, makes a tuple fresh.
+//
+// run_once() from one thread at a time; replies on any.
+
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "limiter/freshness.h"
+#include "limiter/store.h"
+#include "weir/executor.h"
+#include "weir/limiter.h"
+#include "weir/origin.h"
+
+namespace weir::limiter {
+
+class Replay : public std::enable_shared_from_this<Replay> {
+ public:
+  explicit Replay(std::shared_ptr<Store> store) : store_(std::move(store)) {}
+
+  // Sends every dirty tuple; what fails is dirty again when its reply or deadline comes.
+  WorkReport run_once(Instant now, Executor& timers);
+
+ private:
+  struct Sent;
+  struct Batch;
+  static constexpr size_t kBatchTuples = 256;
+
+  [[nodiscard]] bool collect(Instant now, uint32_t index, Batch& batch) const;
+  void collect_cell(WallTime now, const memory::Tuple& tuple, int64_t sequence, Batch& batch) const;
+  void send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers);
+  void land(const Batch& batch, const Result<std::vector<CellTotals>>& totals);
+  void mark_again(const Batch& batch);
+
+  const std::shared_ptr<Store> store_;
+};
+
+}  // namespace weir::limiter

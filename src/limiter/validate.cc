@@ -1,0 +1,124 @@
+#include "limiter/validate.h"
+
+#include <string>
+#include <string_view>
+
+#include "algorithms/backlog.h"
+
+namespace weir::limiter {
+namespace {
+
+// Where a field's value must lie, and in which unit it is told.
+struct Range {
+  int64_t low = 0;
+  int64_t high = 0;
+  std::string_view unit = {};
+};
+
+std::unique_ptr<Error> refuse(std::string_view field, std::string detail, std::string fix) {
+  return std::make_unique<Error>(Error{.code = ErrorCode::kInvalidArgument,
+                                       .retry = Retry::kPointless,
+                                       .field = std::string(field),
+                                       .detail = std::move(detail),
+                                       .fix = std::move(fix)});
+}
+
+std::unique_ptr<Error> refuse_number(std::string_view field, int64_t value, const Range& range) {
+  const std::string unit(range.unit);
+  return refuse(field,
+                std::string(field) + " is " + std::to_string(value) + unit,
+                "choose a " + std::string(field) + " from " + std::to_string(range.low) + " to " +
+                    std::to_string(range.high) + unit);
+}
+
+bool outside(int64_t value, const Range& range) { return value < range.low || value > range.high; }
+
+std::unique_ptr<Error> refuse_name(std::string_view field, std::string_view value, int64_t least) {
+  return refuse(field, std::string(field) + " has " + std::to_string(value.size()) + " bytes",
+                "give it " + std::to_string(least) + " to " + std::to_string(kMaxNameBytes) +
+                    " bytes");
+}
+
+bool takes_burst(Algorithm algorithm) {
+  return algorithm == Algorithm::kGcra || algorithm == Algorithm::kTokenBucket;
+}
+
+std::unique_ptr<Error> validate_burst(const Request& request) {
+  if (!takes_burst(request.algorithm)) {
+    return refuse("burst",
+                  "burst is " + std::to_string(*request.burst) + ", but " +
+                      std::string(to_string(request.algorithm)) + " has none",
+                  "leave burst out, or choose gcra or token_bucket");
+  }
+  // A burst of 0 would not deny everything but halve the rate, and nobody would notice.
+  constexpr Range kBurst{.low = 1, .high = kMaxLimit};
+  if (outside(*request.burst, kBurst)) return refuse_number("burst", *request.burst, kBurst);
+  return nullptr;
+}
+
+std::unique_ptr<Error> validate_pace(const Request& request) {
+  const auto limit = static_cast<Count>(request.limit);
+  const auto burst = static_cast<Count>(request.burst.value_or(request.limit));
+  const algorithms::Pace pace = algorithms::pace_of(limit, request.duration);
+  if (algorithms::representable(pace, limit, burst)) return nullptr;
+  return refuse("limit",
+                std::to_string(request.limit) + " per " +
+                    std::to_string(request.duration.count()) + " ms with a burst of " +
+                    std::to_string(burst) + " is too fine a rate to be kept exactly",
+                "choose a limit that shares factors with the duration (a round number), or "
+                "smaller ones");
+}
+
+}  // namespace
+
+std::unique_ptr<Error> find_error(const Request& request) {
+  constexpr Range kLimit{.low = 1, .high = kMaxLimit};
+  constexpr Range kLogLimit{.low = 1, .high = kMaxLogLimit};
+  constexpr Range kDuration{.low = kMinDuration.count(), .high = kMaxDuration.count(), .unit = " ms"};
+  constexpr Range kCost{.low = 0, .high = kMaxLimit};
+
+  if (request.workspace.size() > kMaxNameBytes) {
+    return refuse_name("workspace", request.workspace, 0);
+  }
+  if (request.name_space.empty() || request.name_space.size() > kMaxNameBytes) {
+    return refuse_name("namespace", request.name_space, 1);
+  }
+  if (request.identifier.empty() || request.identifier.size() > kMaxNameBytes) {
+    return refuse_name("identifier", request.identifier, 1);
+  }
+  if (static_cast<uint8_t>(request.algorithm) >= kAlgorithmCount) {
+    return refuse_number("algorithm", static_cast<int64_t>(request.algorithm),
+                         {.low = 0, .high = kAlgorithmCount - 1});
+  }
+  const Range& limit = request.algorithm == Algorithm::kSlidingLog ? kLogLimit : kLimit;
+  if (outside(request.limit, limit)) {
+    return refuse_number("limit", request.limit, limit);
+  }
+  if (outside(request.duration.count(), kDuration)) {
+    return refuse_number("duration", request.duration.count(), kDuration);
+  }
+  if (outside(request.cost, kCost)) {
+    return refuse_number("cost", request.cost, kCost);
+  }
+  if (request.burst.has_value()) {
+    if (auto error = validate_burst(request)) return error;
+  }
+  if (takes_burst(request.algorithm)) {
+    // Any limit and burst up to 2^29 are exact at any duration; only others need the
+    // greatest common divisor.
+    constexpr int64_t kAlwaysExact = int64_t{1} << 29;
+    static_assert(kMaxDuration.count() < (int64_t{1} << 32));
+    if (request.limit > kAlwaysExact || request.burst.value_or(0) > kAlwaysExact) {
+      return validate_pace(request);
+    }
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Error> validate_batch_size(size_t items) {
+  constexpr Range kItems{.low = 1, .high = kMaxBatch};
+  const auto count = static_cast<int64_t>(items);
+  return outside(count, kItems) ? refuse_number("requests", count, kItems) : nullptr;
+}
+
+}  // namespace weir::limiter

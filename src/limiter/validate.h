@@ -1,0 +1,37 @@
+// Every field of a request, both bounds, before anything is touched.
+
+#pragma once
+
+#include <memory>
+
+#include "weir/error.h"
+#include "weir/request.h"
+
+namespace weir::limiter {
+
+// Whether the request is of the most frequent valid form. False says nothing.
+[[nodiscard]] inline bool plainly_valid(const Request& request) {
+  const auto within = [](uint64_t value, uint64_t low, uint64_t high) {
+    return value - low <= high - low;
+  };
+  return request.workspace.size() <= kMaxNameBytes &&
+         within(request.name_space.size(), 1, kMaxNameBytes) &&
+         within(request.identifier.size(), 1, kMaxNameBytes) &&
+         request.algorithm <= Algorithm::kFixedWindow &&
+         within(static_cast<uint64_t>(request.limit), 1, kMaxLimit) &&
+         within(static_cast<uint64_t>(request.duration.count()), kMinDuration.count(),
+                kMaxDuration.count()) &&
+         static_cast<uint64_t>(request.cost) <= kMaxLimit && !request.burst.has_value();
+}
+
+// Null if the request is valid. Allocates only for an error.
+[[nodiscard]] std::unique_ptr<Error> find_error(const Request& request);
+
+[[nodiscard]] inline std::unique_ptr<Error> validate(const Request& request) {
+  return plainly_valid(request) ? nullptr : find_error(request);
+}
+
+// Null if a batch may have this many items.
+[[nodiscard]] std::unique_ptr<Error> validate_batch_size(size_t items);
+
+}  // namespace weir::limiter

@@ -1,0 +1,34 @@
+// One word per idea, the same in code, configuration, metrics and logs.
+
+#include <array>
+
+#include "weir/request.h"
+#include "weir/verdict.h"
+
+namespace weir {
+namespace {
+
+constexpr std::array<std::string_view, kAlgorithmCount> kAlgorithms = {
+    "sliding_window", "sliding_window_strict", "fixed_window",
+    "sliding_log",    "gcra",                  "token_bucket"};
+constexpr std::array<std::string_view, 3> kOutcomes = {"admitted", "denied", "never"};
+constexpr std::array<std::string_view, 3> kBases = {"local", "refreshed", "degraded"};
+
+}  // namespace
+
+std::string_view to_string(Algorithm algorithm) {
+  const auto i = static_cast<size_t>(algorithm);
+  return i < kAlgorithms.size() ? kAlgorithms[i] : "unknown";
+}
+
+std::optional<Algorithm> algorithm_from(std::string_view name) {
+  for (size_t i = 0; i < kAlgorithms.size(); ++i) {
+    if (kAlgorithms[i] == name) return static_cast<Algorithm>(i);
+  }
+  return std::nullopt;
+}
+
+std::string_view to_string(Outcome outcome) { return kOutcomes[static_cast<size_t>(outcome)]; }
+std::string_view to_string(Basis basis) { return kBases[static_cast<size_t>(basis)]; }
+
+}  // namespace weir

@@ -1,0 +1,86 @@
+// The backlog class: one theoretical arrival time, for gcra and token_bucket.
+//
+//   hot[1]   tat, in pulses since the epoch (below 2^63)
+//   hot[3]   the limit the pace was made from
+//   hot[4,5] the pace: num, den
+//   hot[6]   the epoch, Unix ms
+//
+// All but the tat are fixed for the life of the slot, so one compare-and-swap is a
+// decision. A request with another limit, or a time that pulses cannot reach, needs the
+// slot rebuilt. Known to this process only.
+//
+// Safe from any thread that is pinned.
+
+#pragma once
+
+#include "algorithms/backlog.h"
+#include "memory/slot.h"
+
+namespace weir::memory {
+
+class BacklogCell {
+ public:
+  explicit BacklogCell(const Tuple& tuple) : slot_(*tuple.slot) {}
+
+  [[nodiscard]] Step decide(const Query& query, Effect effect) const {
+    const bool consumes = effect == Effect::kConsume && query.ask.cost > 0;
+    const bool fits = this->fits(query);
+    if (!fits && consumes) return {.fate = Fate::kRebuild};
+    const algorithms::Pace pace =
+        fits ? this->pace() : algorithms::pace_of(query.limit, query.duration);
+    uint64_t tat = slot_.hot[1].load(std::memory_order_acquire);
+    // A failed turn is another's admission, at most `capacity` of them in a row.
+    for (;;) {
+      if (tat == kGone) return {.fate = Fate::kLookAgain};
+      algorithms::Backlog backlog{.epoch = epoch(), .tat = {tat}};
+      if (!fits) {
+        backlog = algorithms::rebased(query.now, query.duration, backlog, this->pace(), pace);
+      }
+      const auto decision = algorithms::decide_backlog(query.now, backlog, pace, query.ask);
+      if (consumes && decision.admitted() &&
+          !slot_.hot[1].compare_exchange_weak(tat, decision.tat.since_epoch,
+                                              std::memory_order_acq_rel,
+                                              std::memory_order_acquire)) {
+        continue;
+      }
+      Step step{.decision = decision};
+      const Count after = query.ask.capacity - decision.remaining;
+      step.evidence.own = decision.admitted() ? after - query.ask.cost : after;
+      return step;
+    }
+  }
+
+  // Takes back what a batch charged: draining commutes with charging.
+  void take_back(Count cost) const {
+    const uint64_t pulses = cost * pace().num;
+    uint64_t tat = slot_.hot[1].load(std::memory_order_acquire);
+    for (;;) {
+      if (tat == kGone) {
+        relax();
+        tat = slot_.hot[1].load(std::memory_order_acquire);
+      } else if (slot_.hot[1].compare_exchange_weak(tat, base::saturating_sub(tat, pulses),
+                                                    std::memory_order_acq_rel,
+                                                    std::memory_order_acquire)) {
+        return;
+      }
+    }
+  }
+
+  // Whether the query can be charged here; if not, rebuild. Looking is always possible.
+  [[nodiscard]] bool fits(const Query& query) const {
+    return slot_.hot[3].load(std::memory_order_relaxed) == query.limit &&
+           algorithms::reaches(epoch(), query.now, pace());
+  }
+  [[nodiscard]] algorithms::Pace pace() const {
+    return {.num = slot_.hot[4].load(std::memory_order_relaxed),
+            .den = slot_.hot[5].load(std::memory_order_relaxed)};
+  }
+  [[nodiscard]] WallTime epoch() const {
+    return WallTime(Millis(static_cast<int64_t>(slot_.hot[6].load(std::memory_order_relaxed))));
+  }
+
+ private:
+  Slot& slot_;
+};
+
+}  // namespace weir::memory

@@ -1,0 +1,215 @@
+#include "memory/lifecycle.h"
+
+#include <algorithm>
+
+#include "memory/backlog_cell.h"
+#include "memory/log_cell.h"
+#include "memory/ring_cell.h"
+#include "memory/window_cells.h"
+
+namespace weir::memory {
+namespace {
+
+// Before publication and after the grace period nobody else looks: relaxed.
+void put(Word& word, uint64_t value) { word.store(value, std::memory_order_relaxed); }
+uint64_t get(const Word& word) { return word.load(std::memory_order_relaxed); }
+
+void begin_backlog(const Tuple& tuple, const Query& query, const algorithms::Backlog& backlog) {
+  const algorithms::Pace pace = algorithms::pace_of(query.limit, query.duration);
+  put(tuple.slot->hot[1], backlog.tat.since_epoch);
+  put(tuple.slot->hot[3], query.limit);
+  put(tuple.slot->hot[4], pace.num);
+  put(tuple.slot->hot[5], pace.den);
+  put(tuple.slot->hot[6], static_cast<uint64_t>(backlog.epoch.time_since_epoch().count()));
+}
+
+void begin_log(const Tuple& tuple, const Query& query) {
+  const size_t units = log_annex_units(query.ask.capacity);
+  put(tuple.slot->hot[1], 0);
+  put(tuple.slot->hot[3], reinterpret_cast<uint64_t>(new Word[units]()));
+  put(tuple.slot->hot[4], units - 1);
+}
+
+// A held head is a batch at work; a closed own word is only an old window.
+std::optional<uint64_t> freeze_head(Word& head) {
+  uint64_t seen = head.load(std::memory_order_acquire);
+  do {
+    if (held(seen)) return std::nullopt;
+  } while (!head.compare_exchange_weak(seen, kGone, std::memory_order_seq_cst,
+                                       std::memory_order_acquire));
+  return seen;
+}
+
+void copy_log(const Tuple& old, LogHead head, const Tuple& tuple) {
+  const uint64_t old_mask = get(old.slot->hot[4]);
+  const uint64_t mask = get(tuple.slot->hot[4]);
+  const uint64_t units = std::min(old_mask, mask) + 1;
+  for (uint64_t back = 1; back <= units; ++back) {
+    const uint64_t unit = (head.unit() - back) & LogHead::kUnitMask;
+    const uint64_t stamp = get(old.slot->annex<Word>()[unit & old_mask]);
+    put(tuple.slot->annex<Word>()[unit & mask], stamp);
+  }
+  put(tuple.slot->hot[1], head.word);
+}
+
+}  // namespace
+
+void begin_state(const Tuple& tuple, const Query& query, uint64_t generation) {
+  for (Word& word : tuple.slot->hot) put(word, 0);
+  for (auto* pair : {tuple.cold->siblings, tuple.cold->foreign, tuple.cold->told}) {
+    put(pair[0], 0);
+    put(pair[1], 0);
+  }
+  put(tuple.cold->tentative, 0);
+  put(tuple.cold->limit_seen, query.limit);
+  switch (tuple.slot->header.cell_class()) {
+    case CellClass::kWindow:
+      put(tuple.slot->hot[0], static_cast<uint64_t>(
+                                  algorithms::position_of(query.now, query.duration).sequence));
+      put(tuple.slot->hot[7], generation);
+      break;
+    case CellClass::kBacklog:
+      begin_backlog(tuple, query, algorithms::empty_backlog(query.now, query.duration));
+      break;
+    case CellClass::kRing: {
+      const Millis width = algorithms::ring_width(query.duration);
+      const int64_t sequence = algorithms::position_of(query.now, width).sequence;
+      put(tuple.slot->hot[0], static_cast<uint64_t>(sequence));
+      // The head is a sub-cell that has left: nothing is in view.
+      put(tuple.slot->hot[1], Tagged::make(sequence - kRingBases, 1).word);
+      put(tuple.slot->hot[3], reinterpret_cast<uint64_t>(new RingAnnex));
+      break;
+    }
+    case CellClass::kLog: begin_log(tuple, query); break;
+  }
+}
+
+bool fits(const Tuple& tuple, const Query& query) {
+  switch (tuple.slot->header.cell_class()) {
+    case CellClass::kWindow: return WindowCells(tuple).fits(query);
+    case CellClass::kBacklog: return BacklogCell(tuple).fits(query);
+    case CellClass::kRing: return RingCell(tuple).fits(query);
+    case CellClass::kLog: break;
+  }
+  return LogCell(tuple).fits(query);
+}
+
+void begin_from(const Tuple& old, const Frozen& frozen, const Tuple& tuple, const Query& query,
+                uint64_t generation) {
+  begin_state(tuple, query, generation);
+  switch (old.slot->header.cell_class()) {
+    case CellClass::kBacklog: {
+      const BacklogCell cell(old);
+      const algorithms::Backlog was{.epoch = cell.epoch(), .tat = {frozen.words[0]}};
+      begin_backlog(tuple, query,
+                    algorithms::rebased(query.now, query.duration, was, cell.pace(),
+                                        algorithms::pace_of(query.limit, query.duration)));
+      break;
+    }
+    case CellClass::kLog: {
+      const LogHead head{frozen.words[0]};
+      const bool clock_set_back = head.stamp() > query.now + query.duration;
+      if (!clock_set_back) copy_log(old, head, tuple);
+      break;
+    }
+    case CellClass::kWindow:
+    case CellClass::kRing: break;
+  }
+}
+
+void end_state(Slot& slot) {
+  switch (slot.header.cell_class()) {
+    case CellClass::kRing: delete slot.annex<RingAnnex>(); break;
+    case CellClass::kLog: delete[] slot.annex<Word>(); break;
+    case CellClass::kWindow:
+    case CellClass::kBacklog: break;
+  }
+  if (slot.header.words() > kInlineKeyWords) delete[] slot.key_words();
+  slot.header = {};
+}
+
+WallTime expires_at(const Tuple& tuple) {
+  const Slot& slot = *tuple.slot;
+  const Millis duration = slot.header.duration();
+  const auto newest = static_cast<int64_t>(slot.hot[0].load(std::memory_order_acquire));
+  switch (slot.header.cell_class()) {
+    case CellClass::kWindow: return WallTime((newest + 2) * duration);
+    case CellClass::kBacklog: {
+      const BacklogCell cell(tuple);
+      const uint64_t tat = slot.hot[1].load(std::memory_order_acquire);
+      const uint64_t ticks = base::ceil_div(tat, cell.pace().den);
+      return cell.epoch() + Millis(static_cast<int64_t>(ticks));
+    }
+    case CellClass::kRing:
+      return WallTime((newest + algorithms::kRingCells) * algorithms::ring_width(duration));
+    case CellClass::kLog: break;
+  }
+  return LogHead{slot.hot[1].load(std::memory_order_acquire)}.stamp() + duration;
+}
+
+uint64_t fullness(const Tuple& tuple, WallTime now) {
+  if (tuple.slot->header.cell_class() != CellClass::kWindow) return kFull;
+  const Count limit = std::max<Count>(1, tuple.cold->limit_seen.load(std::memory_order_relaxed));
+  const Step step = WindowCells(tuple).decide({.now = now,
+                                               .algorithm = Algorithm::kSlidingWindow,
+                                               .duration = tuple.slot->header.duration(),
+                                               .limit = limit,
+                                               .ask = {.capacity = limit, .cost = 0}},
+                                              Effect::kOnlyLook);
+  if (step.fate != Fate::kDecided) return kFull;
+  return base::mul_div(limit - step.decision.remaining, kFull, limit);
+}
+
+std::optional<Frozen> freeze(const Tuple& tuple) {
+  if (tentative_amount(tuple.cold->tentative) != 0) return std::nullopt;
+  if (tuple.slot->hot[1].load(std::memory_order_acquire) == kGone) return std::nullopt;
+  Frozen frozen;
+  switch (tuple.slot->header.cell_class()) {
+    case CellClass::kWindow:
+      frozen.words[0] = tuple.slot->hot[1].exchange(kGone, std::memory_order_seq_cst);
+      frozen.words[1] = tuple.slot->hot[2].exchange(kGone, std::memory_order_seq_cst);
+      break;
+    case CellClass::kBacklog:
+      frozen.words[0] = tuple.slot->hot[1].exchange(kGone, std::memory_order_seq_cst);
+      break;
+    case CellClass::kRing:
+    case CellClass::kLog: {
+      const auto head = freeze_head(tuple.slot->hot[1]);
+      if (!head) return std::nullopt;
+      frozen.words[0] = *head;
+      break;
+    }
+  }
+  // A batch that charged before the freeze is in `tentative`; one that comes after it
+  // fails to charge and looks again.
+  if (tentative_amount(tuple.cold->tentative) != 0) {
+    thaw(tuple, frozen);
+    return std::nullopt;
+  }
+  return frozen;
+}
+
+void thaw(const Tuple& tuple, const Frozen& frozen) {
+  tuple.slot->hot[1].store(frozen.words[0], std::memory_order_seq_cst);
+  if (tuple.slot->header.cell_class() == CellClass::kWindow) {
+    tuple.slot->hot[2].store(frozen.words[1], std::memory_order_seq_cst);
+  }
+}
+
+bool safe_elsewhere(const Tuple& tuple) {
+  return safe_elsewhere(tuple, {.words = {tuple.slot->hot[1].load(std::memory_order_acquire),
+                                          tuple.slot->hot[2].load(std::memory_order_acquire)}});
+}
+
+bool safe_elsewhere(const Tuple& tuple, const Frozen& frozen) {
+  if (tuple.slot->header.cell_class() != CellClass::kWindow) return false;
+  for (int parity = 0; parity < 2; ++parity) {
+    const Tagged own{frozen.words[parity]};
+    const Tagged told{tuple.cold->told[parity].load(std::memory_order_acquire)};
+    if (own.word == kGone) return false;
+    if (own.count() > (own.tag() == told.tag() ? told.count() : 0)) return false;
+  }
+  return true;
+}
+
+}  // namespace weir::memory

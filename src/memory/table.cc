@@ -1,0 +1,246 @@
+#include "memory/table.h"
+
+#include <cstring>
+#include <new>
+
+#include "base/check.h"
+#include "memory/lifecycle.h"
+
+namespace weir::memory {
+// Holds the locks of both buckets of a tuple, always taken in the same order.
+class Table::Locked {
+ public:
+  Locked(Table& table, const Buckets& buckets) {
+    size_t low = buckets.first % kStripes;
+    size_t high = buckets.second % kStripes;
+    if (low > high) std::swap(low, high);
+    low_ = std::unique_lock(table.stripes_[low]);
+    if (high != low) high_ = std::unique_lock(table.stripes_[high]);
+  }
+
+ private:
+  std::unique_lock<std::mutex> low_, high_;
+};
+
+Table::Table(size_t capacity, Company company)
+    // An eighth more slots than tuples, so that nearly every tuple finds a place until
+    // the table is really full.
+    : buckets_((capacity + capacity / 8) / kBucketSlots + 1),
+      company_(company),
+      control_pages_(buckets_ * kBucketSlots),
+      slot_pages_(buckets_ * kBucketSlots * sizeof(Slot)),
+      cold_pages_(buckets_ * kBucketSlots * sizeof(Cold)),
+      control_(control_pages_.as<std::atomic<uint64_t>>()),
+      slots_(slot_pages_.as<Slot>()),
+      cold_(cold_pages_.as<Cold>()) {
+  WEIR_CHECK(buckets_ < (size_t{1} << 32) / kBucketSlots);
+}
+
+Table::~Table() {
+  for (size_t i = 0; i < slots(); ++i) {
+    if (control(i) != kEmpty) end_state(slots_[i]);
+  }
+}
+
+void Table::prefetch_control(const TupleKey& key) const {
+  const Buckets buckets = buckets_of(key.hash());
+  __builtin_prefetch(&control_[buckets.first * kBucketWords]);
+  __builtin_prefetch(&control_[buckets.second * kBucketWords]);
+}
+
+void Table::prefetch_slot(const TupleKey& key) const {
+  const Buckets buckets = buckets_of(key.hash());
+  const uint8_t fragment = fragment_of(key.hash());
+  for (const size_t bucket : {buckets.first, buckets.second}) {
+    for (size_t w = 0; w < kBucketWords; ++w) {
+      // A hint: whatever this sees, find() looks again.
+      const uint64_t word = control_[bucket * kBucketWords + w].load(std::memory_order_relaxed);
+      if (const uint64_t marks = detail::matches(word, fragment)) {
+        const Slot& slot = slots_[bucket * kBucketSlots + w * 8 + detail::first_marked(marks)];
+        __builtin_prefetch(&slot.hot, 1);
+        __builtin_prefetch(&slot.header);
+        return;
+      }
+    }
+  }
+}
+
+uint8_t Table::control(size_t index) const {
+  const uint64_t word = control_[index / 8].load(std::memory_order_seq_cst);
+  return static_cast<uint8_t>(word >> (index % 8 * 8));
+}
+
+void Table::set_control(size_t index, uint8_t value) {
+  // Only the holder of the bucket's lock writes this word.
+  uint64_t word = control_[index / 8].load(std::memory_order_relaxed);
+  const size_t shift = index % 8 * 8;
+  word = (word & ~(uint64_t{0xff} << shift)) | uint64_t{value} << shift;
+  control_[index / 8].store(word, std::memory_order_seq_cst);
+}
+
+Tuple Table::at(uint32_t index) const {
+  const uint8_t state = control(index);
+  return state == kEmpty || state == kLimbo ? Tuple{} : tuple_at(index);
+}
+
+Created Table::create(const TupleKey& key, const Query& query) {
+  const Locked locked(*this, buckets_of(key.hash()));
+  if (find(key)) return Created::kPresent;
+  return place(key, query, nullptr);
+}
+
+// The slot a rebuilt tuple moves out of.
+struct Table::Predecessor {
+  Tuple tuple;
+  Frozen frozen;
+};
+
+Created Table::rebuild(const TupleKey& key, const Query& query) {
+  const Locked locked(*this, buckets_of(key.hash()));
+  const Tuple old = find(key);
+  if (!old) return place(key, query, nullptr);
+  if (fits(old, query)) return Created::kPresent;
+  const auto frozen = freeze(old);
+  if (!frozen) return Created::kFull;  // a batch is at work on it
+  const Predecessor predecessor{.tuple = old, .frozen = *frozen};
+  const Created created = place(key, query, &predecessor);
+  if (created == Created::kYes) {
+    rebuilt_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    thaw(old, *frozen);
+  }
+  return created;
+}
+
+// Fills a free slot and publishes it.
+Created Table::place(const TupleKey& key, const Query& query, const Predecessor* predecessor) {
+  size_t index = 0;
+  if (!free_slot(buckets_of(key.hash()), query.now, index)) return Created::kFull;
+  const Tuple tuple = tuple_at(index);
+  tuple.slot->header = key.header();
+  uint64_t* words = tuple.slot->key;
+  if (key.word_count() > kInlineKeyWords) {
+    words = new uint64_t[key.word_count()];
+    tuple.slot->key[0] = reinterpret_cast<uint64_t>(words);
+  }
+  std::memcpy(words, key.words(), key.word_count() * sizeof(uint64_t));
+  const uint64_t generation = generation_.fetch_add(1, std::memory_order_relaxed);
+  if (predecessor != nullptr) {
+    begin_from(predecessor->tuple, predecessor->frozen, tuple, query, generation);
+    // First hidden, then published: a reader in between finds neither and waits here.
+    hide(predecessor->tuple.index);
+  } else {
+    begin_state(tuple, query, generation);
+  }
+  set_control(index, fragment_of(key.hash()));
+  tuples_.fetch_add(1, std::memory_order_relaxed);
+  return Created::kYes;
+}
+
+size_t Table::occupied(size_t bucket) const {
+  size_t count = 0;
+  for (size_t i = 0; i < kBucketSlots; ++i) count += control(bucket * kBucketSlots + i) != kEmpty;
+  return count;
+}
+
+bool Table::free_slot(const Buckets& buckets, WallTime now, size_t& index) {
+  // The first bucket while it has some air, since look-ups go there first; else the
+  // emptier of the two.
+  constexpr size_t kAir = 3;
+  const size_t in_first = occupied(buckets.first);
+  const bool first = in_first + kAir <= kBucketSlots || in_first <= occupied(buckets.second);
+  const size_t preferred = first ? buckets.first : buckets.second;
+  const size_t other = first ? buckets.second : buckets.first;
+  if (reusable_slot(preferred, index) || reusable_slot(other, index)) return true;
+  make_room(buckets, now);
+  return reusable_slot(preferred, index) || reusable_slot(other, index);
+}
+
+bool Table::reusable_slot(size_t bucket, size_t& index) {
+  for (size_t i = bucket * kBucketSlots; i < (bucket + 1) * kBucketSlots; ++i) {
+    const uint8_t state = control(i);
+    const bool over = state == kLimbo && platform::grace_is_over(cold_[i].limit_seen.load(
+                                             std::memory_order_relaxed));
+    if (over) end_state(slots_[i]);
+    if (over || state == kEmpty) {
+      index = i;
+      return true;
+    }
+  }
+  return false;
+}
+
+// Hides what has expired in the two buckets; if nothing has, the emptiest tuple whose
+// counts are safe elsewhere.
+void Table::make_room(const Buckets& buckets, WallTime now) {
+  bool room = false;
+  uint64_t emptiest = kFull;
+  size_t victim = slots();
+  for (const size_t bucket : {buckets.first, buckets.second}) {
+    for (size_t i = bucket * kBucketSlots; i < (bucket + 1) * kBucketSlots; ++i) {
+      if (control(i) == kLimbo) continue;
+      if (expire(i, now)) {
+        room = true;
+      } else if (company_ == Company::kShared && safe_elsewhere(tuple_at(i))) {
+        const uint64_t full = fullness(tuple_at(i), now);
+        if (full < emptiest) emptiest = full, victim = i;
+      }
+    }
+  }
+  if (!room && victim != slots()) evict(victim);
+}
+
+// Expired only if still so once no admission can land any more.
+bool Table::expire(size_t index, WallTime now) {
+  const Tuple tuple = tuple_at(index);
+  if (expires_at(tuple) > now) return false;
+  const auto frozen = freeze(tuple);
+  if (!frozen) return false;
+  hide(index);
+  expired_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+// An admission may have landed since it was chosen: looks again once none can.
+void Table::evict(size_t index) {
+  const Tuple tuple = tuple_at(index);
+  const auto frozen = freeze(tuple);
+  if (!frozen) return;
+  if (!safe_elsewhere(tuple, *frozen)) {
+    thaw(tuple, *frozen);
+    return;
+  }
+  hide(index);
+  evicted_.fetch_add(1, std::memory_order_relaxed);
+}
+
+// The tuple is frozen: nothing is charged to it any more. Readers that found it are let
+// finish.
+void Table::hide(size_t index) {
+  set_control(index, kLimbo);
+  cold_[index].limit_seen.store(platform::draw_grace_ticket(), std::memory_order_relaxed);
+  tuples_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+size_t Table::sweep(WallTime now, size_t slots) {
+  size_t swept = 0;
+  for (; slots > 0; --slots) {
+    const size_t index = sweep_at_.fetch_add(1, std::memory_order_relaxed) % this->slots();
+    const uint8_t state = control(index);
+    if (state == kEmpty || state == kLimbo) continue;
+    const std::lock_guard lock(stripes_[index / kBucketSlots % kStripes]);
+    const uint8_t now_state = control(index);
+    if (now_state != kEmpty && now_state != kLimbo && expire(index, now)) ++swept;
+  }
+  return swept;
+}
+
+TableStats Table::stats() const {
+  return {.tuples = tuples_.load(std::memory_order_relaxed),
+          .evicted = evicted_.load(std::memory_order_relaxed),
+          .expired = expired_.load(std::memory_order_relaxed),
+          .rebuilt = rebuilt_.load(std::memory_order_relaxed),
+          .bytes = control_pages_.bytes() + slot_pages_.bytes() + cold_pages_.bytes()};
+}
+
+}  // namespace weir::memory

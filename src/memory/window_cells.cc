@@ -1,0 +1,45 @@
+#include "memory/window_cells.h"
+
+namespace weir::memory {
+
+Step WindowCells::decide(const Query& query, Effect effect) const {
+  Step step;
+  decide(query, effect, step);
+  return step;
+}
+
+void WindowCells::take_back(int64_t sequence, Count cost) const {
+  uint64_t seen = own(sequence).load(std::memory_order_acquire);
+  for (;;) {
+    if (seen == kGone) {
+      // Someone is trying to take the slot away and will see our tentative cost.
+      relax();
+      seen = own(sequence).load(std::memory_order_acquire);
+      continue;
+    }
+    if (!Tagged{seen}.is_of(sequence)) return;
+    if (own(sequence).compare_exchange_weak(seen, seen - cost, std::memory_order_seq_cst,
+                                            std::memory_order_acquire)) {
+      return;
+    }
+  }
+}
+
+void WindowCells::raise_siblings(int64_t sequence, Count count) const {
+  advance(sequence);
+  if (raise_tagged(siblings(sequence), sequence, count)) raise_others(sequence);
+}
+
+void WindowCells::raise_foreign(int64_t sequence, Count count) const {
+  advance(sequence);
+  if (raise_tagged(foreign(sequence), sequence, count)) raise_others(sequence);
+}
+
+// Each part is raised before the sum is taken, so whoever comes last sees both.
+void WindowCells::raise_others(int64_t sequence) const {
+  const Count sum = Tagged{siblings(sequence).load(std::memory_order_seq_cst)}.count_of(sequence) +
+                    Tagged{foreign(sequence).load(std::memory_order_seq_cst)}.count_of(sequence);
+  raise_tagged(others(sequence), sequence, sum);
+}
+
+}  // namespace weir::memory

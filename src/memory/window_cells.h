@@ -1,0 +1,180 @@
+// The window class: counts of two neighbouring windows, for fixed_window and
+// sliding_window.
+//
+// Every admission in the process meets here, so nothing in this file waits: an admit
+// either lands or reports that the limit is full. Counts heard from others are kept
+// beside ours and never added in, because what we tell must be ours.
+//
+//   hot[0]     newest: the sequence of the newest window seen, whole
+//   hot[1,2]   own, by parity of the sequence
+//   hot[3,4]   others = siblings + foreign, by parity; their parts are in the cold line
+//   hot[5]     fresh until (monotonic ns): before, no read is needed
+//   hot[6]     strict until (monotonic ns): before, a read is needed whatever hot[5] says
+//   hot[7]     bit 63: dirty, a replay is under way or due; below: the generation
+//
+// Invariants
+// 1. An own word of window n takes admissions only while n is the newest window: who
+//    charges window n + 1 first closes the word of window n. So the previous count a
+//    decision weighs is final, and two threads on two sides of a boundary cannot both
+//    use the same room.
+// 2. A tuple's time does not run back: a request from before the newest window is
+//    decided at that window's start. One from more than a window before it means that
+//    the clock was set back, and the tuple is begun anew.
+//
+// Safe from any thread that is pinned.
+
+#pragma once
+
+#include "algorithms/windows.h"
+#include "base/inline.h"
+#include "memory/slot.h"
+#include "memory/tentative.h"
+
+namespace weir::memory {
+
+class WindowCells {
+ public:
+  explicit WindowCells(const Tuple& tuple) : slot_(*tuple.slot), cold_(*tuple.cold) {}
+
+  [[nodiscard]] int64_t newest() const {
+    return static_cast<int64_t>(slot_.hot[0].load(std::memory_order_relaxed));
+  }
+  [[nodiscard]] Word& own(int64_t sequence) const { return slot_.hot[1 + (sequence & 1)]; }
+  [[nodiscard]] Word& others(int64_t sequence) const { return slot_.hot[3 + (sequence & 1)]; }
+  [[nodiscard]] Word& siblings(int64_t sequence) const { return cold_.siblings[sequence & 1]; }
+  [[nodiscard]] Word& foreign(int64_t sequence) const { return cold_.foreign[sequence & 1]; }
+  [[nodiscard]] Word& told(int64_t sequence) const { return cold_.told[sequence & 1]; }
+  [[nodiscard]] Word& fresh_until() const { return slot_.hot[5]; }
+  [[nodiscard]] Word& strict_until() const { return slot_.hot[6]; }
+  [[nodiscard]] Word& tentative() const { return cold_.tentative; }
+
+  [[nodiscard]] uint64_t generation() const {
+    return slot_.hot[7].load(std::memory_order_relaxed) & ~kClosedBit;
+  }
+  // True for the one caller that found it clean. Always a read-modify-write, not a look
+  // first: of two on the same word one comes later, so either a replay that marks the
+  // tuple clean sees the count charged before this, or this sees that it is clean.
+  [[nodiscard]] bool mark_dirty() const {
+    return (slot_.hot[7].fetch_or(kClosedBit, std::memory_order_acq_rel) & kClosedBit) == 0;
+  }
+  void mark_clean() const { slot_.hot[7].fetch_and(~kClosedBit, std::memory_order_acq_rel); }
+  [[nodiscard]] bool dirty() const {
+    return (slot_.hot[7].load(std::memory_order_acquire) & kClosedBit) != 0;
+  }
+
+  // Whether a request at this time can be charged here; if not, rebuild. Looking is
+  // always possible.
+  [[nodiscard]] bool fits(const Query& query) const {
+    return within_reach(algorithms::position_of(query.now, query.duration).sequence);
+  }
+
+  // Decides, and for Effect::kConsume charges what it admits. Writes into `step` field by
+  // field: copying a struct whose fields were just written costs more than the decision.
+  void decide(const Query& query, Effect effect, Step& step) const;
+  [[nodiscard]] Step decide(const Query& query, Effect effect) const;  // the same, apart
+
+  // Takes back what a batch charged; nothing, if that window is long over.
+  void take_back(int64_t sequence, Count cost) const;
+
+  // News from the origin or the ledger, merged by max. A window newer than any seen
+  // here becomes the newest.
+  void raise_siblings(int64_t sequence, Count count) const;
+  void raise_foreign(int64_t sequence, Count count) const;
+
+ private:
+  [[nodiscard]] bool within_reach(int64_t sequence) const {
+    const int64_t newest = this->newest();
+    return newest <= sequence + 1 && sequence - newest < kTagReach;
+  }
+  [[nodiscard]] static Step unused(const algorithms::Position& at, const Query& query) {
+    return {.decision = algorithms::decide_fixed(at, {}, query.ask), .sequence = at.sequence};
+  }
+  void advance(int64_t sequence) const {
+    raise_number(slot_.hot[0], static_cast<uint64_t>(sequence));
+  }
+  void raise_others(int64_t sequence) const;
+  void split_others(int64_t sequence, Count others, Evidence& evidence) const;
+
+  Slot& slot_;
+  Cold& cold_;
+};
+
+WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step& step) const {
+  const bool consumes = effect == Effect::kConsume && query.ask.cost > 0;
+  const bool sliding = query.algorithm == Algorithm::kSlidingWindow;
+  // Loads are relaxed: each word carries the window it speaks of, and what must hold
+  // between words rests on the closed bit, which is in the word it closes.
+  // A failed turn means that another admission landed or the window moved on; the first
+  // can happen at most `capacity` times before this loop ends in a denial.
+  for (;;) {
+    algorithms::Position at = algorithms::position_of(query.now, query.duration);
+    const int64_t newest = this->newest();
+    if (newest != at.sequence) [[unlikely]] {
+      if (!within_reach(at.sequence)) {
+        step.fate = Fate::kRebuild;
+        if (!consumes) step = unused(at, query);
+        return;
+      }
+      if (newest > at.sequence) {
+        at = {.sequence = newest, .offset = Millis(0), .width = query.duration};
+      } else if (consumes) {
+        advance(at.sequence);
+      }
+    }
+    const int64_t sequence = at.sequence;
+
+    const uint64_t tag = tag_bits(sequence);
+    const uint64_t last_tag = tag_bits(sequence - 1);
+    uint64_t own_word = own(sequence).load(std::memory_order_relaxed);
+    uint64_t last_word = own(sequence - 1).load(std::memory_order_relaxed);
+    if (own_word == kGone || last_word == kGone) [[unlikely]] {
+      step.fate = Fate::kLookAgain;
+      return;
+    }
+    if ((own_word ^ tag) >= kClosedBit && Tagged{own_word}.is_of(sequence)) [[unlikely]] {
+      continue;  // closed: newest has moved on
+    }
+    if (consumes && (last_word ^ last_tag) <= kCountMask) [[unlikely]] {
+      last_word = own(sequence - 1).fetch_or(kClosedBit, std::memory_order_relaxed);
+      if (last_word == kGone) continue;
+    }
+    const Count own_count = open_count(own_word, tag);
+    const Count others_count =
+        open_count(others(sequence).load(std::memory_order_relaxed), tag);
+    const Count others_last =
+        open_count(others(sequence - 1).load(std::memory_order_relaxed), last_tag);
+    const algorithms::WindowCounts counts{
+        .current = own_count + others_count,
+        .previous = open_count(last_word & ~kClosedBit, last_tag) + others_last};
+
+    const Count carried = sliding ? algorithms::carried_over(at, counts.previous) : 0;
+    const Count used = counts.current + carried;
+    const bool admitted = used + query.ask.cost <= query.ask.capacity;
+    if (consumes && admitted) {
+      const uint64_t charged = tag | (own_count + query.ask.cost);
+      if (!own(sequence).compare_exchange_weak(own_word, charged, std::memory_order_relaxed)) {
+        continue;
+      }
+    }
+    step.fate = Fate::kDecided;
+    step.sequence = sequence;
+    algorithms::decide_window(at, used, query.ask, step.decision);
+    if (!admitted && step.decision.outcome == Outcome::kDenied) {
+      step.decision.retry_at =
+          sliding ? algorithms::sliding_retry_at(at, counts, query.ask) : at.end();
+    }
+    step.evidence.own = own_count;
+    step.evidence.previous = carried;
+    split_others(sequence, others_count, step.evidence);
+    return;
+  }
+}
+
+inline void WindowCells::split_others(int64_t sequence, Count others, Evidence& evidence) const {
+  const Count heard =
+      others == 0 ? 0 : Tagged{siblings(sequence).load(std::memory_order_acquire)}.count_of(sequence);
+  evidence.siblings = heard < others ? heard : others;
+  evidence.foreign = others - evidence.siblings;
+}
+
+}  // namespace weir::memory

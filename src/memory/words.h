@@ -1,0 +1,118 @@
+// The 64-bit words that cells are made of.
+//
+// A count is kept together with a tag of the window it belongs to, in one word, so that
+// one compare-and-swap decides both: an admission can never land in another window's
+// count, and a cell needs no step to start a new window, because a count with the wrong
+// tag is nothing.
+//
+//   bit 63      closed: takes no more admissions
+//   bits 44-62  tag: the window's sequence modulo 2^19
+//   bits 0-43   count
+//
+// 44 bits: a node's own count is at most a limit plus what batches hold tentatively,
+// 2 x 10^12 < 2^41; counts heard from others are cut at the largest. 19 bits: a tuple
+// untouched for 2^17 windows is begun anew (kTagReach), so tags in one tuple are never
+// further apart than that, and comparing them as signed differences is exact.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "weir/request.h"
+
+namespace weir::memory {
+
+using Word = std::atomic<uint64_t>;
+
+inline constexpr int kCountBits = 44;
+inline constexpr int kTagBits = 19;
+inline constexpr uint64_t kCountMask = (uint64_t{1} << kCountBits) - 1;
+inline constexpr uint64_t kTagMask = (uint64_t{1} << kTagBits) - 1;
+inline constexpr uint64_t kClosedBit = uint64_t{1} << 63;
+inline constexpr int64_t kTagReach = int64_t{1} << (kTagBits - 2);
+
+static_assert(2 * kMaxLimit < (int64_t{1} << kCountBits));
+
+// Stands in a word whose slot is being taken away: equal to no count, as counts are
+// cut at kMaxCount, so every compare-and-swap on it fails.
+inline constexpr uint64_t kGone = ~uint64_t{0};
+inline constexpr Count kMaxCount = kCountMask - 1;
+
+struct Tagged {
+  uint64_t word = 0;
+
+  static constexpr Tagged make(int64_t sequence, Count count) {
+    return {(static_cast<uint64_t>(sequence) & kTagMask) << kCountBits |
+            (count < kMaxCount ? count : kMaxCount)};
+  }
+
+  [[nodiscard]] constexpr Count count() const { return word & kCountMask; }
+  [[nodiscard]] constexpr bool closed() const { return (word & kClosedBit) != 0; }
+  [[nodiscard]] constexpr uint64_t tag() const { return (word >> kCountBits) & kTagMask; }
+
+  [[nodiscard]] constexpr bool is_of(int64_t sequence) const {
+    return tag() == (static_cast<uint64_t>(sequence) & kTagMask);
+  }
+  // The count if it is of this window, else nothing.
+  [[nodiscard]] constexpr Count count_of(int64_t sequence) const {
+    return is_of(sequence) ? count() : 0;
+  }
+  // Sequences by which this word is ahead of `sequence`; exact within kTagReach.
+  [[nodiscard]] constexpr int64_t ahead_of(int64_t sequence) const {
+    const uint64_t difference = (tag() - static_cast<uint64_t>(sequence)) & kTagMask;
+    return difference > kTagMask / 2 ? static_cast<int64_t>(difference) - (int64_t{1} << kTagBits)
+                                     : static_cast<int64_t>(difference);
+  }
+};
+
+// The tag of a window as it stands in a word; for deciding without unpacking.
+[[nodiscard]] constexpr uint64_t tag_bits(int64_t sequence) {
+  return (static_cast<uint64_t>(sequence) & kTagMask) << kCountBits;
+}
+
+// The count of a word if it is open and of the window with these tag bits, else 0.
+[[nodiscard]] constexpr Count open_count(uint64_t word, uint64_t bits) {
+  const uint64_t rest = word ^ bits;
+  return rest <= kCountMask ? rest : 0;
+}
+
+// Merges by max into the word of a window; a word of an older window is replaced, news
+// for an older one is too late and ignored. Returns whether the word changed.
+inline bool raise_tagged(Word& word, int64_t sequence, Count count) {
+  uint64_t seen = word.load(std::memory_order_acquire);
+  for (;;) {
+    const Tagged now{seen};
+    if (seen == kGone) return false;
+    const int64_t ahead = seen == 0 ? -1 : now.ahead_of(sequence);
+    if (ahead > 0 || (ahead == 0 && now.count() >= count)) return false;
+    // Each failed turn is another's progress; values only grow and are cut at kMaxCount.
+    if (word.compare_exchange_weak(seen, Tagged::make(sequence, count).word,
+                                   std::memory_order_acq_rel, std::memory_order_acquire)) {
+      return true;
+    }
+  }
+}
+
+// Raises a plain number; returns whether it changed.
+inline bool raise_number(Word& word, uint64_t value) {
+  uint64_t seen = word.load(std::memory_order_acquire);
+  while (seen < value) {
+    if (word.compare_exchange_weak(seen, value, std::memory_order_acq_rel,
+                                   std::memory_order_acquire)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// A polite pause in a loop that waits for another thread's next few instructions.
+inline void relax() {
+#if defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#elif defined(__x86_64__)
+  asm volatile("pause" ::: "memory");
+#endif
+}
+
+}  // namespace weir::memory

@@ -1,0 +1,81 @@
+#include "origins/in_process_origin.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/wide.h"
+
+namespace weir::origins {
+
+CellTotals InProcessOrigin::totals(const CellId& cell, const Component& mine) const {
+  CellTotals totals;
+  const auto found = cells_.find(cell);
+  if (found == cells_.end()) return totals;
+  for (const auto& [component, count] : found->second.components) {
+    Count& part = component == mine ? totals.mine : totals.siblings;
+    part = base::saturating_add(part, count);
+  }
+  return totals;
+}
+
+void InProcessOrigin::forget_expired(WallTime now) {
+  while (!by_expiry_.empty() && by_expiry_.begin()->first <= now) {
+    cells_.erase(by_expiry_.begin()->second);
+    by_expiry_.erase(by_expiry_.begin());
+  }
+}
+
+void InProcessOrigin::read(std::vector<CellRead> cells, OriginReply reply) {
+  std::vector<CellTotals> answer;
+  {
+    const std::lock_guard lock(mutex_);
+    forget_expired(clock_.now().wall);
+    for (const CellRead& read : cells) answer.push_back(totals(read.cell, read.reader));
+  }
+  reply(std::move(answer));
+}
+
+void InProcessOrigin::replay(std::vector<CellReplay> cells, OriginReply reply) {
+  std::vector<CellTotals> answer;
+  {
+    const std::lock_guard lock(mutex_);
+    const WallTime now = clock_.now().wall;
+    forget_expired(now);
+    for (const CellReplay& told : cells) {
+      // A late replay of a window that is over changes nothing.
+      if (told.expires_at > now && told.total > 0) {
+        const auto [cell, created] = cells_.try_emplace(told.cell);
+        if (created) by_expiry_.emplace(told.expires_at, told.cell);
+        Count& component = cell->second.components[told.writer];
+        component = std::max(component, told.total);
+      }
+      CellTotals heard = totals(told.cell, told.writer);
+      // An expired cell needs no telling: as good as told.
+      if (told.expires_at <= now) heard.mine = told.total;
+      answer.push_back(heard);
+    }
+  }
+  reply(std::move(answer));
+}
+
+void InProcessOrigin::forget_all() {
+  const std::lock_guard lock(mutex_);
+  cells_.clear();
+  by_expiry_.clear();
+}
+
+std::map<Component, Count> InProcessOrigin::components(const CellId& cell) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = cells_.find(cell);
+  return found == cells_.end() ? std::map<Component, Count>{} : found->second.components;
+}
+
+}  // namespace weir::origins
+
+namespace weir {
+
+std::shared_ptr<RegionalOrigin> make_in_process_origin(const Clock& clock) {
+  return std::make_shared<origins::InProcessOrigin>(clock);
+}
+
+}  // namespace weir

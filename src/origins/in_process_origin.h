@@ -1,0 +1,44 @@
+// A regional origin in memory: for limiters of one process that share a limit, for
+// tests, and as the store behind the simulator's network.
+
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "weir/clock.h"
+#include "weir/origin.h"
+
+namespace weir::origins {
+
+// Safe from any thread; replies before the call returns.
+class InProcessOrigin final : public RegionalOrigin {
+ public:
+  explicit InProcessOrigin(const Clock& clock) : clock_(clock) {}
+
+  void read(std::vector<CellRead> cells, OriginReply reply) override;
+  void replay(std::vector<CellReplay> cells, OriginReply reply) override;
+
+  // Loses everything, as a store without persistence does when it restarts.
+  void forget_all();
+
+  // All components of a cell.
+  [[nodiscard]] std::map<Component, Count> components(const CellId& cell) const;
+
+ private:
+  struct Cell {
+    std::map<Component, Count> components;
+    WallTime expires_at{};
+  };
+
+  // All need mutex_.
+  [[nodiscard]] CellTotals totals(const CellId& cell, const Component& mine) const;
+  void forget_expired(WallTime now);
+
+  const Clock& clock_;
+  mutable std::mutex mutex_;
+  std::map<CellId, Cell> cells_;                    // guarded by mutex_
+  std::multimap<WallTime, CellId> by_expiry_;       // guarded by mutex_
+};
+
+}  // namespace weir::origins

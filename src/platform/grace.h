@@ -1,0 +1,89 @@
+// Grace periods: when may memory that a reader could still be looking at be reused?
+//
+// A reader pins for as long as it uses what it found. Whoever takes something out of
+// sight draws a ticket afterwards; once the grace period of that ticket is over, every
+// reader that could have found the thing has let go of it. Readers never wait, and the
+// one who reuses only asks.
+//
+// Why it is correct. A pin stores the current epoch in the thread's record; a ticket
+// raises the epoch. Between the reader's store of its pin and its first load of the
+// structure there must be a full barrier, or the remover could miss the pin while the
+// reader still finds the thing; and between its last use and letting go there must be
+// one, or the memory could be reused under it. Reading is frequent and removing is rare,
+// so the reader pays for neither: the remover has the system run a barrier on every
+// thread of the process (membarrier), once before it looks at the pins and once after.
+// Where the system cannot, or a race detector must be able to follow, readers use
+// sequentially consistent stores; then "first load of the structure" must be seq_cst at
+// every reader, too: see Table::find.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace weir::platform {
+
+// One per thread, process-wide, reused after the thread ends. Only its own thread
+// writes it.
+struct alignas(64) ThreadRecord {
+  std::atomic<uint64_t> pinned{0};  // 0: not reading; else the epoch at which it began
+  uint32_t depth = 0;
+  uint32_t index = 0;  // small and dense: 0, 1, 2, ...
+  std::atomic<bool> taken{true};
+  ThreadRecord* next = nullptr;  // fixed once the record is in the list
+};
+
+namespace detail {
+extern std::atomic<uint64_t> grace_epoch;
+extern const bool readers_run_barriers;  // the system cannot do it for them
+extern constinit thread_local ThreadRecord* thread_record;  // none until first asked for
+ThreadRecord& take_thread_record();
+}  // namespace detail
+
+[[nodiscard]] inline ThreadRecord& this_thread_record() {
+  ThreadRecord* record = detail::thread_record;
+  return record != nullptr ? *record : detail::take_thread_record();
+}
+
+// Pins this thread; may be nested, the outermost counts.
+class Pin {
+ public:
+  Pin();
+  ~Pin();
+  [[nodiscard]] const ThreadRecord& thread() const { return record_; }
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+
+ private:
+  ThreadRecord& record_;
+};
+
+// To be drawn after the thing has been taken out of sight.
+[[nodiscard]] uint64_t draw_grace_ticket();
+
+// Whether nobody who pinned before the ticket was drawn is still pinned. Counts the
+// calling thread too: it asks while not pinned, or is told no.
+[[nodiscard]] bool grace_is_over(uint64_t ticket);
+
+inline Pin::Pin() : record_(this_thread_record()) {
+  if (record_.depth++ != 0) return;
+  const uint64_t epoch = detail::grace_epoch.load(std::memory_order_acquire);
+  if (detail::readers_run_barriers) [[unlikely]] {
+    record_.pinned.store(epoch, std::memory_order_seq_cst);
+  } else {
+    record_.pinned.store(epoch, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+}
+
+inline Pin::~Pin() {
+  if (--record_.depth != 0) return;
+  if (detail::readers_run_barriers) [[unlikely]] {
+    record_.pinned.store(0, std::memory_order_release);
+  } else {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    record_.pinned.store(0, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace weir::platform

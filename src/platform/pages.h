@@ -1,0 +1,37 @@
+// Large zeroed memory straight from the system, on huge pages where it has them: a
+// random access into a big table otherwise misses the TLB as well as the cache.
+
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+namespace weir::platform {
+
+// Owns the memory. Reserved at once, occupied page by page as it is first written.
+class Pages {
+ public:
+  Pages() = default;
+  // Ends the process if the system refuses: there is no smaller table to fall back to.
+  explicit Pages(size_t bytes);
+  ~Pages();
+  Pages(Pages&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Pages& operator=(Pages&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+
+  [[nodiscard]] size_t bytes() const { return bytes_; }
+  template <typename T>
+  [[nodiscard]] T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+}  // namespace weir::platform
