@@ -1,0 +1,42 @@
+# What only those who work on Weir build: command line, tests, simulator, benchmarks.
+# A folder with targets of its own has its own CMakeLists.txt.
+
+enable_testing()
+include(GoogleTest)
+find_package(GTest REQUIRED)
+find_package(rapidcheck REQUIRED)
+
+# The engine as the simulator, tests and server see it: the library and its inside.
+add_library(weir_inside STATIC src/platform/thread_executor.cc)
+target_include_directories(weir_inside PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
+target_link_libraries(weir_inside PUBLIC weir PRIVATE weir_flags)
+
+# weir_test(name FILES files... [LIBS libs...]): one binary, each of its tests known to ctest.
+# The label says what the tests are about; "engine" tests run under the sanitizers by default.
+function(weir_test name)
+  cmake_parse_arguments(ARG "" "LABEL" "FILES;LIBS" ${ARGN})
+  add_executable(${name} ${ARG_FILES})
+  target_link_libraries(${name} PRIVATE weir_inside weir_flags GTest::gmock GTest::gtest_main
+                        rapidcheck ${ARG_LIBS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS "${ARG_LABEL}")
+endfunction()
+
+# Unit tests stand beside the code; one binary per room.
+foreach(room base platform telemetry algorithms memory limiter origins ledgers)
+  file(GLOB files CONFIGURE_DEPENDS src/${room}/*_test.cc)
+  if(files)
+    weir_test(${room}_test LABEL engine FILES ${files})
+  endif()
+endforeach()
+
+add_subdirectory(sim)
+add_subdirectory(tests)
+# The sanitizer builds stop here: what follows adds no engine code.
+if(NOT WEIR_SANITIZE)
+  add_subdirectory(src/server)
+  add_subdirectory(examples)
+  if(WEIR_BENCH)
+    add_subdirectory(bench)
+  endif()
+endif()

@@ -55,7 +55,7 @@ struct LimiterStats {
   uint64_t replay_errors = 0;
   uint64_t late_replays = 0;   // cells that expired before they could be told
   uint64_t rebuilt = 0;        // tuples given a new state: another rate, a clock set back
-  uint64_t memory_bytes = 0;   // reserved by the table and the sketch
+  uint64_t memory_bytes = 0;   // reserved by the table
 };
 
 // Safe from any thread. The clock must outlive the limiter, and so must every

@@ -256,7 +256,7 @@ LimiterStats Engine::stats() const {
           .replay_errors = stats.total(Stat::kReplayErrors),
           .late_replays = stats.total(Stat::kLateReplays),
           .rebuilt = table.rebuilt,
-          .memory_bytes = table.bytes + store_->sketch.bytes()};
+          .memory_bytes = table.bytes};
 }
 
 void Engine::inspect(const std::function<void(const CellView&)>& visit) const {

@@ -43,7 +43,6 @@ class Sketch {
   [[nodiscard]] bool holds(uint64_t hash, const Query& query);
 
   [[nodiscard]] uint64_t decisions() const { return decisions_.load(std::memory_order_relaxed); }
-  [[nodiscard]] size_t bytes() const { return pages_memory_.bytes(); }
 
  private:
   static constexpr int kPages = 8;

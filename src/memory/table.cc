@@ -23,9 +23,9 @@ class Table::Locked {
 };
 
 Table::Table(size_t capacity, Company company)
-    // An eighth more slots than tuples, so that nearly every tuple finds a place until
+    // A fifth more slots than tuples, so that nearly every tuple finds a place until
     // the table is really full.
-    : buckets_((capacity + capacity / 8) / kBucketSlots + 1),
+    : buckets_((capacity + capacity / 5) / kBucketSlots + 1),
       company_(company),
       control_pages_(buckets_ * kBucketSlots),
       slot_pages_(buckets_ * kBucketSlots * sizeof(Slot)),
@@ -146,7 +146,7 @@ size_t Table::occupied(size_t bucket) const {
 bool Table::free_slot(const Buckets& buckets, WallTime now, size_t& index) {
   // The first bucket while it has some air, since look-ups go there first; else the
   // emptier of the two.
-  constexpr size_t kAir = 3;
+  constexpr size_t kAir = 6;
   const size_t in_first = occupied(buckets.first);
   const bool first = in_first + kAir <= kBucketSlots || in_first <= occupied(buckets.second);
   const size_t preferred = first ? buckets.first : buckets.second;
