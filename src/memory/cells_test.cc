@@ -1,0 +1,196 @@
+// What the cells of each class promise beyond the pure algorithm: tuples whose time does
+// not run back, closed windows, parts kept apart, batches taken back.
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <thread>
+
+#include "memory/table_fixture_test.h"
+#include "memory/tentative.h"
+
+namespace weir::memory {
+namespace {
+
+class Cells : public ::testing::Test {
+ protected:
+  // Charges `cost` at a time on a tuple of this algorithm.
+  Step ask(WallTime now, int64_t cost, int64_t limit = 10,
+           Algorithm algorithm = Algorithm::kSlidingWindow) {
+    Request request = request_for("alice", limit, algorithm);
+    request.cost = cost;
+    const Subject subject(request, now);
+    if (table_.create(subject.key, subject.query) == Created::kFull) ADD_FAILURE();
+    return charge(table_, subject);
+  }
+  Tuple tuple(Algorithm algorithm = Algorithm::kSlidingWindow) {
+    return table_.find(Subject(request_for("alice", 10, algorithm)).key);
+  }
+  Table table_{64, Company::kShared};
+};
+
+TEST_F(Cells, StartANewWindowWithoutAnyStep) {
+  EXPECT_TRUE(ask(kNoon, 10).decision.admitted());
+  EXPECT_FALSE(ask(kNoon + Millis(59'999), 1).decision.admitted());
+  EXPECT_TRUE(ask(kNoon + Millis(120'000), 10).decision.admitted());
+}
+
+TEST_F(Cells, DecideALateRequestAtTheStartOfTheNewestWindow) {
+  ASSERT_TRUE(ask(kNoon + Millis(60'000), 9).decision.admitted());
+  const Step late = ask(kNoon + Millis(59'990), 1);
+  EXPECT_TRUE(late.decision.admitted());
+  EXPECT_EQ(late.sequence, (kNoon + Millis(60'000)).time_since_epoch() / Millis(60'000));
+  EXPECT_FALSE(ask(kNoon + Millis(59'990), 1).decision.admitted());
+}
+
+TEST_F(Cells, BeginAnewWhenTheClockWasSetBackByMoreThanAWindow) {
+  ASSERT_TRUE(ask(kNoon + Millis(60'000), 10).decision.admitted());
+  EXPECT_EQ(ask(kNoon - Millis(1), 1).fate, Fate::kRebuild);
+  EXPECT_NE(ask(kNoon, 1).fate, Fate::kRebuild);
+}
+
+TEST_F(Cells, BeginAnewWhenUntouchedForLongerThanTagsCanTell) {
+  ASSERT_TRUE(ask(kNoon, 10).decision.admitted());
+  EXPECT_NE(ask(kNoon + (kTagReach - 1) * Millis(60'000), 1).fate, Fate::kRebuild);
+  EXPECT_EQ(ask(kNoon + (2 * kTagReach - 1) * Millis(60'000), 1).fate, Fate::kRebuild);
+}
+
+TEST_F(Cells, LookWithoutAnyTrace) {
+  ASSERT_TRUE(ask(kNoon, 4).decision.admitted());
+  const platform::Pin pin;
+  const Tuple found = tuple();
+  std::array<uint64_t, 8> before{};
+  for (int i = 0; i < 8; ++i) before[i] = found.slot->hot[i].load();
+  for (const Millis later : {Millis(0), Millis(60'000), Millis(600'000), Millis(-600'000)}) {
+    Request request = request_for("alice");
+    request.cost = 3;
+    (void)WindowCells(found).decide(query_of(kNoon + later, request), Effect::kOnlyLook);
+    request.cost = 0;
+    (void)WindowCells(found).decide(query_of(kNoon + later, request), Effect::kConsume);
+  }
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(found.slot->hot[i].load(), before[i]) << i;
+}
+
+TEST_F(Cells, KeepOwnSiblingsAndForeignApart) {
+  ASSERT_TRUE(ask(kNoon, 2).decision.admitted());
+  const int64_t sequence = kNoon.time_since_epoch() / Millis(60'000);
+  {
+    const platform::Pin pin;
+    const WindowCells cells(tuple());
+    cells.raise_siblings(sequence, 3);
+    cells.raise_foreign(sequence, 4);
+    cells.raise_siblings(sequence, 1);  // old news
+    EXPECT_EQ(Tagged{cells.own(sequence).load()}.count(), 2u);
+  }
+  const Step step = ask(kNoon, 1);
+  EXPECT_TRUE(step.decision.admitted());
+  EXPECT_EQ(step.evidence.own, 2u);
+  EXPECT_EQ(step.evidence.siblings, 3u);
+  EXPECT_EQ(step.evidence.foreign, 4u);
+  EXPECT_EQ(step.decision.remaining, 0u);
+  EXPECT_FALSE(ask(kNoon, 1).decision.admitted());
+}
+
+TEST_F(Cells, WeighWhatOthersDidInTheLastWindowToo) {
+  const int64_t sequence = kNoon.time_since_epoch() / Millis(60'000);
+  ASSERT_TRUE(ask(kNoon, 1).decision.admitted());
+  {
+    const platform::Pin pin;
+    WindowCells(tuple()).raise_siblings(sequence, 5);
+    WindowCells(tuple()).raise_foreign(sequence, 2);
+  }
+  // Half of 1 + 5 + 2 is still in view.
+  const Step step = ask(kNoon + Millis(90'000), 6);
+  EXPECT_TRUE(step.decision.admitted());
+  EXPECT_EQ(step.evidence.previous, 4u);
+  EXPECT_EQ(step.decision.remaining, 0u);
+}
+
+TEST_F(Cells, CloseTheLastWindowBeforeTheNextIsCharged) {
+  ASSERT_TRUE(ask(kNoon, 5).decision.admitted());
+  ASSERT_TRUE(ask(kNoon + Millis(60'000), 1).decision.admitted());
+  const platform::Pin pin;
+  const int64_t sequence = kNoon.time_since_epoch() / Millis(60'000);
+  EXPECT_TRUE(Tagged{WindowCells(tuple()).own(sequence).load()}.closed());
+  EXPECT_FALSE(Tagged{WindowCells(tuple()).own(sequence + 1).load()}.closed());
+}
+
+TEST_F(Cells, TellOnlyTheSettledPartWhileABatchIsUnderWay) {
+  ASSERT_TRUE(ask(kNoon, 2).decision.admitted());
+  const platform::Pin pin;
+  const WindowCells cells(tuple());
+  const int64_t sequence = cells.newest();
+  add_tentative(cells.tentative(), 5);
+  EXPECT_EQ(settled(cells.own(sequence), cells.tentative())->count(), 0u);  // errs low
+  Request request = request_for("alice");
+  request.cost = 5;
+  ASSERT_TRUE(cells.decide(query_of(kNoon, request), Effect::kConsume).decision.admitted());
+  EXPECT_EQ(settled(cells.own(sequence), cells.tentative())->count(), 2u);
+  cells.take_back(sequence, 5);
+  remove_tentative(cells.tentative(), 5);
+  EXPECT_EQ(settled(cells.own(sequence), cells.tentative())->count(), 2u);
+}
+
+TEST_F(Cells, NeverReportDoubtfulCostAsSettledWhileBatchesComeAndGo) {
+  ASSERT_TRUE(ask(kNoon, 2, 1'000'000).decision.admitted());
+  const Tuple found = [&] {
+    const platform::Pin pin;
+    return tuple();
+  }();
+  std::atomic<bool> stop{false};
+  std::thread batches([&] {
+    const platform::Pin pin;
+    const WindowCells cells(found);
+    Request request = request_for("alice", 1'000'000);
+    request.cost = 7;
+    const Query query = query_of(kNoon, request);
+    for (int i = 0; i < 20'000; ++i) {
+      add_tentative(cells.tentative(), 7);
+      const Step step = cells.decide(query, Effect::kConsume);
+      cells.take_back(step.sequence, 7);
+      remove_tentative(cells.tentative(), 7);
+    }
+    stop = true;
+  });
+  const platform::Pin pin;
+  const WindowCells cells(found);
+  while (!stop) {
+    if (const auto own = settled(cells.own(cells.newest()), cells.tentative())) {
+      ASSERT_LE(own->count(), 2u);
+    }
+  }
+  batches.join();
+  EXPECT_EQ(settled(cells.own(cells.newest()), cells.tentative())->count(), 2u);
+}
+
+TEST_F(Cells, TakeBackABacklogAsIfItHadNeverBeenCharged) {
+  ASSERT_TRUE(ask(kNoon, 3, 10, Algorithm::kGcra).decision.admitted());
+  const platform::Pin pin;
+  const BacklogCell cell(tuple(Algorithm::kGcra));
+  Request request = request_for("alice", 10, Algorithm::kGcra);
+  request.cost = 5;
+  ASSERT_TRUE(cell.decide(query_of(kNoon, request), Effect::kConsume).decision.admitted());
+  cell.take_back(5);
+  request.cost = 0;
+  EXPECT_EQ(cell.decide(query_of(kNoon, request), Effect::kConsume).decision.remaining, 7u);
+}
+
+TEST_F(Cells, HoldARingAndALogWithoutLettingAnyoneElseCharge) {
+  for (const Algorithm algorithm : {Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog}) {
+    ASSERT_TRUE(ask(kNoon, 1, 10, algorithm).decision.admitted());
+    const platform::Pin pin;
+    Word& head = tuple(algorithm).slot->hot[1];
+    ASSERT_TRUE(try_hold(head));
+    EXPECT_FALSE(try_hold(head));
+    const Step refused = ask(kNoon, 1, 10, algorithm);
+    EXPECT_FALSE(refused.decision.admitted());
+    EXPECT_EQ(refused.decision.retry_at, kNoon + Millis(1));
+    EXPECT_TRUE(ask(kNoon, 0, 10, algorithm).decision.admitted());  // looking is free
+    let_go(head);
+    EXPECT_TRUE(ask(kNoon, 9, 10, algorithm).decision.admitted());
+    EXPECT_FALSE(ask(kNoon, 1, 10, algorithm).decision.admitted());
+  }
+}
+
+}  // namespace
+}  // namespace weir::memory

@@ -1,0 +1,232 @@
+#include "memory/table.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "memory/table_fixture_test.h"
+
+namespace weir::memory {
+namespace {
+
+TEST(Table, KeepsTuplesApartThatDifferOnlyInWhereANameEnds) {
+  Table table(64, Company::kAlone);
+  const Request one{.workspace = "a", .name_space = "bc", .identifier = "d", .limit = 1, .duration = Millis(1000)};
+  const Request two{.workspace = "ab", .name_space = "c", .identifier = "d", .limit = 1, .duration = Millis(1000)};
+  const Request three{.workspace = "", .name_space = "abc", .identifier = "d", .limit = 1, .duration = Millis(1000)};
+  for (const Request& request : {one, two, three}) {
+    EXPECT_EQ(table.create(Subject(request).key, Subject(request).query), Created::kYes);
+  }
+  EXPECT_EQ(table.stats().tuples, 3u);
+}
+
+TEST(Table, KeepsDurationsAndClassesApartButNotLimits) {
+  Table table(64, Company::kAlone);
+  Request request = request_for("alice");
+  EXPECT_EQ(table.create(Subject(request).key, Subject(request).query), Created::kYes);
+  request.limit = 99;
+  EXPECT_TRUE(knows(table, Subject(request)));
+  request.algorithm = Algorithm::kFixedWindow;
+  EXPECT_TRUE(knows(table, Subject(request)));
+  request.algorithm = Algorithm::kGcra;
+  EXPECT_FALSE(knows(table, Subject(request)));
+  request = request_for("alice");
+  request.duration = Millis(60'001);
+  EXPECT_FALSE(knows(table, Subject(request)));
+}
+
+TEST(Table, ComparesKeysWholeEvenWhereTheyAreLong) {
+  Table table(4096, Company::kAlone);
+  // All but the last byte equal, far beyond what fits into a slot.
+  for (const size_t length : {55u, 56u, 57u, 64u, 512u}) {
+    std::string name(length, 'x');
+    for (char last = 'a'; last <= 'z'; ++last) {
+      name.back() = last;
+      const Subject subject(request_for(name));
+      EXPECT_EQ(table.create(subject.key, subject.query), Created::kYes);
+      EXPECT_TRUE(charge(table, subject).decision.admitted());
+    }
+    name.back() = '!';
+    EXPECT_FALSE(knows(table, Subject(request_for(name))));
+  }
+  EXPECT_EQ(table.stats().tuples, 5u * 26u);
+}
+
+TEST(Table, HoldsAsManyTuplesAsItWasMadeFor) {
+  constexpr int kCapacity = 20'000;
+  Table table(kCapacity, Company::kAlone);
+  for (int i = 0; i < kCapacity; ++i) {
+    const Subject subject(request_for("user-" + std::to_string(i)));
+    ASSERT_EQ(table.create(subject.key, subject.query), Created::kYes) << i;
+  }
+}
+
+TEST(Table, SaysFullRatherThanForgetWhatIsKeptNowhereElse) {
+  Table table(64, Company::kAlone);
+  int created = 0;
+  int full = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const Subject subject(request_for("user-" + std::to_string(i)));
+    const Created result = table.create(subject.key, subject.query);
+    if (result == Created::kYes) {
+      ++created;
+      EXPECT_TRUE(charge(table, subject).decision.admitted());
+    } else {
+      ++full;
+    }
+  }
+  EXPECT_GE(created, 64);
+  EXPECT_LE(created, static_cast<int>(table.slots()));
+  EXPECT_EQ(created + full, 1000);
+  EXPECT_EQ(table.stats().evicted, 0u);
+}
+
+TEST(Table, ForgetsTheExpiredFirst) {
+  Table table(64, Company::kAlone);
+  for (int i = 0; i < 1000; ++i) {
+    const Subject subject(request_for("old-" + std::to_string(i)));
+    (void)table.create(subject.key, subject.query);
+  }
+  // The cells of a window matter until the end of the next.
+  const WallTime last_tick = kNoon + Millis(2 * 60'000 - 1);
+  const Subject early(request_for("new"), last_tick);
+  EXPECT_EQ(table.create(early.key, early.query), Created::kFull);
+  const Subject late(request_for("new"), last_tick + Millis(1));
+  EXPECT_EQ(table.create(late.key, late.query), Created::kYes);
+  EXPECT_GE(table.stats().expired, 1u);
+}
+
+TEST(Table, SweepsABoundedNumberOfSlotsAtATime) {
+  Table table(1000, Company::kAlone);
+  for (int i = 0; i < 500; ++i) {
+    const Subject subject(request_for("user-" + std::to_string(i)));
+    (void)table.create(subject.key, subject.query);
+  }
+  EXPECT_EQ(table.sweep(kNoon + Millis(119'999), table.slots()), 0u);
+  const WallTime over = kNoon + Millis(120'000);
+  EXPECT_LE(table.sweep(over, 10), 10u);
+  EXPECT_LE(table.sweep(over, table.slots()), 500u);
+  EXPECT_EQ(table.stats().tuples, 0u);
+}
+
+TEST(Table, EvictsTheEmptiestWhoseCountIsSafeElsewhereAndNeverAFullOne) {
+  Table table(64, Company::kShared);
+  std::vector<std::unique_ptr<Subject>> residents;
+  std::vector<std::string> names;
+  for (int i = 0; i < 200; ++i) names.push_back("resident-" + std::to_string(i));
+  for (int i = 0; i < 200; ++i) {
+    auto subject = std::make_unique<Subject>(request_for(names[i]));
+    if (table.create(subject->key, subject->query) != Created::kYes) continue;
+    // Every third is at its limit of 10, the others have used one.
+    for (int n = 0; n < (i % 3 == 0 ? 10 : 1); ++n) {
+      ASSERT_TRUE(charge(table, *subject).decision.admitted());
+    }
+    // Of those with one, half are told to the origin.
+    if (i % 3 != 1) tell_all(table, *subject);
+    residents.push_back(std::move(subject));
+  }
+  const size_t before = residents.size();
+  for (int i = 0; i < 1000; ++i) {
+    const Subject flood(request_for("flood-" + std::to_string(i)));
+    (void)table.create(flood.key, flood.query);
+  }
+  size_t full_gone = 0;
+  size_t untold_gone = 0;
+  size_t told_gone = 0;
+  for (const auto& resident : residents) {
+    if (knows(table, *resident)) continue;
+    const auto index = static_cast<size_t>(&resident - residents.data());
+    ASSERT_LT(index, before);
+    Step step;  // what it was is in its name
+    const std::string name(reinterpret_cast<const char*>(resident->key.words()) + 4,
+                           resident->key.header().identifier_bytes());
+    const int i = std::stoi(name.substr(9));
+    (i % 3 == 0 ? full_gone : i % 3 == 1 ? untold_gone : told_gone)++;
+  }
+  EXPECT_EQ(full_gone, 0u);
+  EXPECT_EQ(untold_gone, 0u);
+  EXPECT_GT(told_gone, 0u);
+  EXPECT_GE(table.stats().evicted, told_gone);
+}
+
+TEST(Table, DoesNotGiveASlotAwayWhileAReaderHoldsIt) {
+  Table table(64, Company::kAlone);
+  const Subject subject(request_for("alice"));
+  ASSERT_EQ(table.create(subject.key, subject.query), Created::kYes);
+  std::atomic<int> stage{0};
+  std::thread reader([&] {
+    const platform::Pin pin;
+    const Tuple tuple = table.find(subject.key);
+    stage = 1;
+    while (stage != 2) {
+    }
+    // Hidden by now, and surrounded by strangers looking for a place; still ours.
+    EXPECT_EQ(tuple.slot->header.word, subject.key.header().word);
+    EXPECT_EQ(tuple.slot->hot[1].load(), kGone);
+    stage = 3;
+  });
+  while (stage != 1) {
+  }
+  const WallTime later = kNoon + Millis(1'000'000);
+  EXPECT_EQ(table.sweep(later, table.slots()), 1u);
+  for (int i = 0; i < 1000; ++i) {
+    const Subject stranger(request_for("stranger-" + std::to_string(i)), later);
+    (void)table.create(stranger.key, stranger.query);
+  }
+  stage = 2;
+  reader.join();
+}
+
+TEST(Table, RebuildsABacklogAtAnotherPaceWithTheSameUnitsWaiting) {
+  Table table(64, Company::kAlone);
+  const Subject slow(request_for("alice", 10, Algorithm::kGcra));
+  ASSERT_EQ(table.create(slow.key, slow.query), Created::kYes);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(charge(table, slow).decision.admitted());
+  const Subject fast(request_for("alice", 7, Algorithm::kGcra));
+  ASSERT_EQ(charge(table, fast).fate, Fate::kRebuild);
+  ASSERT_EQ(table.rebuild(fast.key, fast.query), Created::kYes);
+  const Step step = charge(table, fast);
+  EXPECT_EQ(step.evidence.own, 4u);
+  EXPECT_EQ(step.decision.remaining, 2u);
+  EXPECT_EQ(table.stats().tuples, 1u);
+}
+
+TEST(Table, RebuildsALogThatMustReachFurther) {
+  Table table(64, Company::kAlone);
+  const Subject small(request_for("alice", 5, Algorithm::kSlidingLog));
+  ASSERT_EQ(table.create(small.key, small.query), Created::kYes);
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(charge(table, small).decision.admitted());
+  EXPECT_FALSE(charge(table, small).decision.admitted());
+  const Subject large(request_for("alice", 100, Algorithm::kSlidingLog));
+  ASSERT_EQ(charge(table, large).fate, Fate::kRebuild);
+  ASSERT_EQ(table.rebuild(large.key, large.query), Created::kYes);
+  const Step step = charge(table, large);
+  EXPECT_TRUE(step.decision.admitted());
+  EXPECT_EQ(step.decision.remaining, 94u);
+}
+
+TEST(Table, CreatesATupleOnceHoweverManyThreadsTry) {
+  for (int round = 0; round < 50; ++round) {
+    Table table(256, Company::kAlone);
+    std::atomic<int> created{0};
+    std::atomic<int> admitted{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 50; ++i) {
+          const Subject subject(request_for("user-" + std::to_string(i), 1));
+          if (table.create(subject.key, subject.query) == Created::kYes) ++created;
+          if (charge(table, subject).decision.admitted()) ++admitted;
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(created, 50);
+    EXPECT_EQ(admitted, 50);
+  }
+}
+
+}  // namespace
+}  // namespace weir::memory
