@@ -24,9 +24,9 @@ enum class Retry : uint8_t { kPointless, kMayHelp };
 struct Error {
   ErrorCode code = ErrorCode::kInvalidArgument;
   Retry retry = Retry::kPointless;
-  std::string field;   // "duration", or "requests[3].cost"; empty where no field is to blame
-  std::string detail;  // what is wrong, with the value
-  std::string fix;     // what would be right
+  std::string field = {};   // "duration", or "requests[3].cost"; empty where no field is to blame
+  std::string detail = {};  // what is wrong, with the value
+  std::string fix = {};     // what would be right
 };
 
 // Either a T or an Error. Works without exceptions: reading the side that is not

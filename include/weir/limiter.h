@@ -69,7 +69,8 @@ class Limiter {
   Limiter& operator=(Limiter&&) noexcept;
 
   // Decides at once on what this process knows. Takes no lock and allocates nothing
-  // for a tuple it has seen. Where the origin should have been asked first, the
+  // for a tuple it has seen. A time handed in is a reading of the limiter's clock, so
+  // that a thread that read it long ago can be told from a clock set back. Where the origin should have been asked first, the
   // verdict's basis is kDegraded.
   Result<Verdict> check(const Request& request);
   Result<Verdict> check(Instant now, const Request& request);

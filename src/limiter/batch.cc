@@ -39,6 +39,7 @@ BatchRuling Batch::run() {
   for (const Group& group : groups_) {
     if (charge(group)) continue;
     undo(0);
+    if (late_) return {.late = true};
     report_refusal();
     return {.admitted = false, .items = std::move(rulings_)};
   }
@@ -70,11 +71,23 @@ Query Batch::query_up_to(const Group& group, size_t i) const {
 
 bool Batch::charge(const Group& group) {
   const Case& first = cases_[order_[group.begin]];
+  if (query_up_to(group, group.end - 1).ask.cost == 0) return peek(group);
   const auto step = judge_.with_tuple(first, [&](const Tuple& tuple) {
     return is_held_class(first.cell_class()) ? charge_held(tuple, group)
                                              : charge_tentatively(tuple, group);
   });
-  return !refused(step ? *step : charge_sketched(group));
+  late_ = step && step->fate == Fate::kLate;
+  return !late_ && !refused(step ? *step : charge_sketched(group));
+}
+
+// A group that asks for nothing: no tuple is created for it.
+bool Batch::peek(const Group& group) {
+  for (size_t i = group.begin; i < group.end; ++i) {
+    rulings_[order_[i]] = judge_.rule(cases_[order_[i]]);
+    refused_item_ = order_[i];
+    if (refused(rulings_[order_[i]].step)) return false;
+  }
+  return true;
 }
 
 Step Batch::charge_tentatively(const Tuple& tuple, const Group& group) {

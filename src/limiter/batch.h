@@ -19,6 +19,7 @@ namespace weir::limiter {
 
 struct BatchRuling {
   bool admitted = false;
+  bool late = false;  // nothing was decided: ask again with a newer time
   std::vector<Ruling> items{};  // in the order of the cases
 };
 
@@ -46,6 +47,7 @@ class Batch {
 
   void sort_into_groups();
   [[nodiscard]] bool charge(const Group& group);
+  [[nodiscard]] bool peek(const Group& group);
   [[nodiscard]] memory::Step charge_tentatively(const memory::Tuple& tuple, const Group& group);
   [[nodiscard]] memory::Step charge_held(const memory::Tuple& tuple, const Group& group);
   [[nodiscard]] memory::Step charge_sketched(const Group& group);
@@ -63,6 +65,7 @@ class Batch {
   std::vector<Charge> charges_;
   std::vector<Ruling> rulings_;
   size_t refused_item_ = 0;
+  bool late_ = false;
 };
 
 }  // namespace weir::limiter

@@ -14,8 +14,9 @@ using memory::CellClass;
 using memory::Tagged;
 using memory::WindowCells;
 
-Engine::Engine(const Options& options)
-    : store_(std::make_shared<Store>(options, options.seed ? *options.seed : platform::entropy())),
+Engine::Engine(const Clock& clock, const Options& options)
+    : store_(std::make_shared<Store>(clock, options,
+                                     options.seed ? *options.seed : platform::entropy())),
       judge_(store_),
       refresh_(store_->shared() ? std::make_shared<Refresh>(store_) : nullptr),
       replay_(store_->shared() ? std::make_shared<Replay>(store_) : nullptr) {}
@@ -143,7 +144,7 @@ Result<BatchVerdict> Engine::check_all(Instant now, std::span<const Request> req
   for (const Case& the_case : *cases) {
     bases.push_back(need_of(the_case) == Need::kNothing ? Basis::kLocal : Basis::kDegraded);
   }
-  return decide_all(*cases, bases);
+  return decide_all(cases.value(), bases);
 }
 
 void Engine::check_all_async(Instant now, std::span<const Request> requests, Executor& home,
@@ -217,8 +218,16 @@ Verdict Engine::decide_heard(const Case& the_case, Basis basis,
   return verdict;
 }
 
-BatchVerdict Engine::decide_all(const std::vector<Case>& cases, const std::vector<Basis>& bases) {
-  const BatchRuling ruling = Batch(judge_, *store_, cases).run();
+BatchVerdict Engine::decide_all(std::vector<Case>& cases, const std::vector<Basis>& bases) {
+  BatchRuling ruling = Batch(judge_, *store_, cases).run();
+  while (ruling.late) {
+    // So late that its windows are over: decided at the present.
+    for (Case& the_case : cases) {
+      the_case.now = store_->clock.now();
+      the_case.query.now = the_case.now.wall;
+    }
+    ruling = Batch(judge_, *store_, cases).run();
+  }
   BatchVerdict verdict{.outcome = ruling.admitted ? Outcome::kAdmitted : Outcome::kDenied};
   for (size_t i = 0; i < cases.size(); ++i) {
     fill(cases[i], ruling.items[i], bases[i], verdict.items.emplace_back());

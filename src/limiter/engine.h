@@ -35,7 +35,11 @@ struct CellView {
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  explicit Engine(const Options& options);
+  // Always shared: requests under way keep it alive. Every time handed in later is a
+  // reading of this clock.
+  [[nodiscard]] static std::shared_ptr<Engine> make(const Clock& clock, const Options& options) {
+    return std::shared_ptr<Engine>(new Engine(clock, options));
+  }
 
   Result<Verdict> check(Instant now, const Request& request);
   void check_each(Instant now, std::span<const Request> requests,
@@ -55,14 +59,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] uint64_t incarnation() const { return store_->incarnation; }
 
  private:
+  Engine(const Clock& clock, const Options& options);
   void check_valid(const Case& the_case, Verdict& verdict);
   [[nodiscard]] Need need_of(const Case& the_case);
   void decide(const Case& the_case, Basis basis, Verdict& verdict);
   void decide_apart(const Case& the_case, Basis basis, Verdict& verdict);
   [[nodiscard]] Verdict decide_heard(const Case& the_case, Basis basis,
                                      const algorithms::WindowCounts& heard);
-  [[nodiscard]] BatchVerdict decide_all(const std::vector<Case>& cases,
-                                        const std::vector<Basis>& bases);
+  [[nodiscard]] BatchVerdict decide_all(std::vector<Case>& cases, const std::vector<Basis>& bases);
   [[nodiscard]] Result<std::vector<Case>> cases_of(Instant now,
                                                    std::span<const Request> requests) const;
   static void fill(const Case& the_case, const Ruling& ruling, Basis basis, Verdict& verdict);

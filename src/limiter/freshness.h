@@ -53,7 +53,7 @@ inline void note_read(const memory::WindowCells& cells, MonoTime began, Nanos fr
 }
 
 inline void note_failed_read(const memory::WindowCells& cells, MonoTime now) {
-  const uint64_t until = ticks(now + kReadPause) | 1;
+  const uint64_t until = (ticks(now + kReadPause) & ~uint64_t{1}) - 1;  // odd: it failed
   uint64_t seen = cells.fresh_until().load(std::memory_order_relaxed);
   // What is still fresh stays so.
   while (seen <= ticks(now)) {

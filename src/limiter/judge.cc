@@ -61,6 +61,12 @@ Ruling Judge::rule(const Case& the_case) {
     }
     return step;
   });
+  if (decided && decided->fate == memory::Fate::kLate) {
+    Case present = the_case;
+    present.now = store_->clock.now();
+    present.query.now = present.now.wall;
+    return rule(present);
+  }
   if (decided) return {.step = *decided};
   return {.step = store_->sketch.decide(the_case.key.hash(), query, Effect::kConsume), .sketched = true};
 }

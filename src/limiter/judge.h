@@ -14,6 +14,7 @@
 
 #include "algorithms/windows.h"
 #include "limiter/store.h"
+#include "memory/lifecycle.h"
 #include "memory/slot.h"
 #include "memory/window_cells.h"
 #include "weir/request.h"
@@ -58,8 +59,8 @@ class Judge {
   [[nodiscard]] static memory::Step decide(const memory::Tuple& tuple, const memory::Query& query,
                                            memory::Effect effect);
 
-  // Runs `work` on the tuple, pinned, until it is decided: creates, waits for whoever
-  // moves it, rebuilds as needed. Nothing: there is no room for it in the table.
+  // Runs `work` on the tuple, pinned, until it is decided or late: creates, waits for
+  // whoever moves it, rebuilds as needed. Nothing: there is no room for it in the table.
   template <typename Work>
   [[nodiscard]] std::optional<memory::Step> with_tuple(const Case& the_case, const Work& work);
 
@@ -109,6 +110,12 @@ std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& 
         const memory::Step step = work(tuple);
         if (step.fate == memory::Fate::kDecided) [[likely]] return step;
         fate = step.fate;
+        // A thread that was put to sleep between reading the time and coming here must not
+        // make everyone else's counts begin anew.
+        if (fate == memory::Fate::kRebuild && is_ahead_of(tuple, the_case.now.wall) &&
+            !is_ahead_of(tuple, store_->clock.now().wall)) {
+          return memory::Step{.fate = memory::Fate::kLate};
+        }
       }
     }
     if (fate == memory::Fate::kRebuild) {

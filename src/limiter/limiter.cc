@@ -9,7 +9,7 @@
 namespace weir {
 
 Limiter::Limiter(const Clock& clock, Options options)
-    : clock_(&clock), engine_(std::make_shared<limiter::Engine>(options)) {}
+    : clock_(&clock), engine_(limiter::Engine::make(clock, options)) {}
 Limiter::~Limiter() = default;
 Limiter::Limiter(Limiter&&) noexcept = default;
 Limiter& Limiter::operator=(Limiter&&) noexcept = default;

@@ -91,7 +91,7 @@ void Refresh::read(Instant now, const std::vector<Wanted>& wanted, Executor& hom
   store_->stats.add(Stat::kRefreshes, started.size());
   const MonoTime deadline = now.mono + store_->read_deadline;
   home.post_at(deadline, [self = shared_from_this(), started, deadline] {
-    self->time_out(started, deadline);
+    self->fail(started, deadline);
   });
   store_->origin->read(std::move(cells), [self = shared_from_this(), started](auto totals) {
     self->land(started, std::move(totals));
@@ -101,8 +101,7 @@ void Refresh::read(Instant now, const std::vector<Wanted>& wanted, Executor& hom
 void Refresh::land(const std::vector<FlightPtr>& flights,
                    Result<std::vector<CellTotals>> totals) {
   if (!totals) {
-    store_->stats.add(Stat::kRefreshErrors, flights.size());
-    for (const FlightPtr& flight : flights) end(flight, Ending::kFailed, {});
+    fail(flights, store_->clock.now().mono);
     return;
   }
   const CellTotals* next = totals->data();
@@ -110,7 +109,7 @@ void Refresh::land(const std::vector<FlightPtr>& flights,
   for (const FlightPtr& flight : flights) {
     // A store that answers with fewer cells than it was asked for has not answered.
     if (static_cast<size_t>(last - next) < flight->cells()) {
-      end(flight, Ending::kFailed, {});
+      fail({flight}, store_->clock.now().mono);
       continue;
     }
     learn(*flight, next);
@@ -123,7 +122,7 @@ void Refresh::land(const std::vector<FlightPtr>& flights,
   }
 }
 
-void Refresh::time_out(const std::vector<FlightPtr>& flights, MonoTime now) {
+void Refresh::fail(const std::vector<FlightPtr>& flights, MonoTime now) {
   for (const FlightPtr& flight : flights) {
     {
       const std::lock_guard lock(shard_of(*flight).mutex);

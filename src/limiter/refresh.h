@@ -62,7 +62,7 @@ class Refresh : public std::enable_shared_from_this<Refresh> {
   [[nodiscard]] Shard& shard_of(const Flight& flight);
   [[nodiscard]] uint64_t generation_of(const memory::TupleKey& key) const;
   void land(const std::vector<FlightPtr>& flights, Result<std::vector<CellTotals>> totals);
-  void time_out(const std::vector<FlightPtr>& flights, MonoTime now);
+  void fail(const std::vector<FlightPtr>& flights, MonoTime now);
   void learn(const Flight& flight, const CellTotals* totals) const;
   enum class Ending : uint8_t { kRead, kFailed };
   void end(const FlightPtr& flight, Ending ending, const algorithms::WindowCounts& counts);

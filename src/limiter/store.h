@@ -11,6 +11,7 @@
 #include "memory/sketch.h"
 #include "memory/table.h"
 #include "telemetry/counters.h"
+#include "weir/clock.h"
 #include "weir/options.h"
 
 namespace weir::limiter {
@@ -30,8 +31,9 @@ enum class Stat : uint8_t {
 // Fixed after construction; each part synchronises itself.
 struct Store {
   // `seed` is for the hash of keys and the name of this incarnation.
-  Store(const Options& options, uint64_t seed)
-      : hash(seed),
+  Store(const Clock& the_clock, const Options& options, uint64_t seed)
+      : clock(the_clock),
+        hash(seed),
         incarnation(seed * 0x2545f4914f6cdd1dULL | 1),
         origin(options.origin),
         read_deadline(options.read_deadline),
@@ -45,6 +47,8 @@ struct Store {
     return {.incarnation = incarnation, .generation = generation};
   }
 
+  // Asked only where a reply arrives or a request seems late; a request brings its time.
+  const Clock& clock;
   const base::KeyedHash hash;
   const uint64_t incarnation;
   const std::shared_ptr<RegionalOrigin> origin;

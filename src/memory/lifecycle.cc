@@ -94,6 +94,23 @@ bool fits(const Tuple& tuple, const Query& query) {
   return LogCell(tuple).fits(query);
 }
 
+bool is_ahead_of(const Tuple& tuple, WallTime now) {
+  const Slot& slot = *tuple.slot;
+  const Millis duration = slot.header.duration();
+  const auto newest = static_cast<int64_t>(slot.hot[0].load(std::memory_order_acquire));
+  switch (slot.header.cell_class()) {
+    case CellClass::kWindow: return newest > algorithms::position_of(now, duration).sequence + 1;
+    case CellClass::kBacklog: return BacklogCell(tuple).epoch() > now;
+    case CellClass::kRing: {
+      const auto at = algorithms::position_of(now, algorithms::ring_width(duration));
+      return newest - at.sequence > algorithms::kRingParts;
+    }
+    case CellClass::kLog: break;
+  }
+  const uint64_t head = slot.hot[1].load(std::memory_order_acquire);
+  return head != kGone && LogHead{head}.stamp() > now + duration;
+}
+
 void begin_from(const Tuple& old, const Frozen& frozen, const Tuple& tuple, const Query& query,
                 uint64_t generation) {
   begin_state(tuple, query, generation);

@@ -26,6 +26,10 @@ void begin_from(const Tuple& old, const Frozen& frozen, const Tuple& tuple, cons
 // Whether the query can be charged to the state as it is.
 [[nodiscard]] bool fits(const Tuple& tuple, const Query& query);
 
+// Whether the state has moved on more than a window beyond `now`: either the clock was
+// set back, or the request took that long to get here.
+[[nodiscard]] bool is_ahead_of(const Tuple& tuple, WallTime now);
+
 // Frees what the slot owns. No reader can be left.
 void end_state(Slot& slot);
 

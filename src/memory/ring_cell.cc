@@ -34,7 +34,8 @@ RingCell::View RingCell::view_from(int64_t newest, WallTime now, Millis duration
                                    uint64_t head) const {
   View view;
   view.at = algorithms::position_of(now, algorithms::ring_width(duration));
-  if (!within_reach(newest, view.at.sequence)) return view;  // nothing of it is in view
+  view.within_reach = within_reach(newest, view.at.sequence);
+  if (!view.within_reach) return view;
   if (newest > view.at.sequence) {
     view.at = {.sequence = newest, .offset = Millis(0), .width = view.at.width};
   }
@@ -69,7 +70,6 @@ void RingCell::open(const View& view) const {
 
 Step RingCell::decide(const Query& query, Effect effect) const {
   const bool consumes = effect == Effect::kConsume && query.ask.cost > 0;
-  if (consumes && !fits(query)) return {.fate = Fate::kRebuild};
   Step step;
   int turns = 0;
   uint64_t head = this->head().load(std::memory_order_acquire);
@@ -78,6 +78,7 @@ Step RingCell::decide(const Query& query, Effect effect) const {
   for (;;) {
     if (head == kGone) return {.fate = Fate::kLookAgain};
     const View view = this->view(query.now, query.duration, head & ~kClosedBit);
+    if (consumes && !view.within_reach) return {.fate = Fate::kRebuild};
     step.decision = algorithms::decide_ring(view.at, view.counts, query.ask);
     step.evidence.own = algorithms::ring_estimate(view.counts);
     const bool charges = consumes && step.decision.admitted();
@@ -108,9 +109,9 @@ Step RingCell::decide(const Query& query, Effect effect) const {
 }
 
 Step RingCell::look_held(const Query& query) const {
-  if (!fits(query)) return {.fate = Fate::kRebuild};
   const uint64_t head = this->head().load(std::memory_order_acquire) & ~kClosedBit;
   const View view = this->view(query.now, query.duration, head);
+  if (!view.within_reach) return {.fate = Fate::kRebuild};
   Step step;
   step.decision = algorithms::decide_ring(view.at, view.counts, query.ask);
   step.evidence.own = algorithms::ring_estimate(view.counts);

@@ -55,6 +55,7 @@ class RingCell {
     algorithms::Position at{};
     algorithms::RingCounts counts{};
     Count total = 0;
+    bool within_reach = false;  // if not, nothing is in view and nothing may be charged
   };
   [[nodiscard]] View view(WallTime now, Millis duration, uint64_t head) const;
   [[nodiscard]] View view_from(int64_t newest, WallTime now, Millis duration,

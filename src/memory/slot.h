@@ -64,6 +64,7 @@ enum class Fate : uint8_t {
   kDecided,
   kLookAgain,  // the slot was taken away: find the tuple again
   kRebuild,    // the state cannot express this request: see Table::rebuild
+  kLate,       // the request is from before the state, but the clock is not: ask again now
 };
 
 // The outcome of holding one ask against one tuple.

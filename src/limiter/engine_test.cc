@@ -1,0 +1,292 @@
+// What every algorithm promises at the door, one contract for all six.
+
+#include "limiter/engine.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "tests/doubles/hand_clock.h"
+
+namespace weir::limiter {
+namespace {
+
+using doubles::HandClock;
+
+constexpr Algorithm kAll[] = {Algorithm::kSlidingWindow, Algorithm::kSlidingWindowStrict,
+                              Algorithm::kFixedWindow,   Algorithm::kSlidingLog,
+                              Algorithm::kGcra,          Algorithm::kTokenBucket};
+
+struct Door {
+  HandClock clock;
+  std::shared_ptr<Engine> engine = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
+
+  Verdict ask(const Request& request) { return *engine->check(clock.now(), request); }
+};
+
+// Moves one tick with every reading, whoever reads.
+class RushingClock final : public Clock {
+ public:
+  static constexpr Instant kStart{.wall = WallTime(Millis(1'699'999'200'000)),
+                                  .mono = MonoTime(Nanos(1))};
+  [[nodiscard]] Instant now() const override {
+    const Millis passed(ticks_.fetch_add(1));
+    return {.wall = kStart.wall + passed, .mono = kStart.mono + passed};
+  }
+
+ private:
+  mutable std::atomic<int64_t> ticks_{0};
+};
+
+Request request_of(Algorithm algorithm, int64_t limit = 10, int64_t cost = 1) {
+  return {.name_space = "api",
+          .identifier = "alice",
+          .limit = limit,
+          .duration = Millis(10'000),
+          .cost = cost,
+          .algorithm = algorithm};
+}
+
+class EveryAlgorithm : public ::testing::TestWithParam<Algorithm> {};
+INSTANTIATE_TEST_SUITE_P(Engine, EveryAlgorithm, ::testing::ValuesIn(kAll),
+                         [](const auto& param) { return std::string(to_string(param.param)); });
+
+TEST_P(EveryAlgorithm, AdmitsExactlyTheLimitAtOnce) {
+  Door door;
+  for (int i = 9; i >= 0; --i) {
+    const Verdict verdict = door.ask(request_of(GetParam()));
+    ASSERT_TRUE(verdict.admitted());
+    EXPECT_EQ(verdict.remaining, static_cast<Count>(i));
+    EXPECT_FALSE(verdict.retry_after.has_value());
+    EXPECT_EQ(verdict.evidence.own, static_cast<Count>(9 - i));
+    EXPECT_EQ(verdict.limit, 10u);
+    EXPECT_EQ(verdict.basis, Basis::kLocal);
+  }
+  const Verdict denied = door.ask(request_of(GetParam()));
+  EXPECT_EQ(denied.outcome, Outcome::kDenied);
+  EXPECT_EQ(denied.remaining, 0u);
+  EXPECT_EQ(denied.evidence.own, 10u);
+}
+
+TEST_P(EveryAlgorithm, ConsumesNothingWhenItDenies) {
+  Door door;
+  ASSERT_TRUE(door.ask(request_of(GetParam(), 10, 8)).admitted());
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(door.ask(request_of(GetParam(), 10, 3)).admitted());
+  EXPECT_TRUE(door.ask(request_of(GetParam(), 10, 2)).admitted());
+}
+
+TEST_P(EveryAlgorithm, PeeksWithoutATrace) {
+  Door door;
+  const Verdict unknown = door.ask(request_of(GetParam(), 10, 0));
+  EXPECT_TRUE(unknown.admitted());
+  EXPECT_EQ(unknown.remaining, 10u);
+  EXPECT_EQ(door.engine->stats().tuples, 0u);
+  ASSERT_TRUE(door.ask(request_of(GetParam(), 10, 10)).admitted());
+  for (int i = 0; i < 100; ++i) {
+    const Verdict full = door.ask(request_of(GetParam(), 10, 0));
+    EXPECT_TRUE(full.admitted());  // nothing more is asked for than there is
+    EXPECT_EQ(full.remaining, 0u);
+  }
+}
+
+TEST_P(EveryAlgorithm, SaysNeverToWhatCanNeverPass) {
+  Door door;
+  const Verdict verdict = door.ask(request_of(GetParam(), 10, 11));
+  EXPECT_EQ(verdict.outcome, Outcome::kNever);
+  EXPECT_FALSE(verdict.retry_after.has_value());
+  EXPECT_EQ(verdict.remaining, 10u);
+  EXPECT_TRUE(door.ask(request_of(GetParam(), 10, 10)).admitted());
+}
+
+TEST_P(EveryAlgorithm, AdoptsALowerAndAHigherLimitWithoutForgettingOrGiving) {
+  Door door;
+  ASSERT_TRUE(door.ask(request_of(GetParam(), 10, 8)).admitted());
+  EXPECT_FALSE(door.ask(request_of(GetParam(), 8, 1)).admitted());
+  EXPECT_FALSE(door.ask(request_of(GetParam(), 5, 1)).admitted());
+  EXPECT_EQ(door.ask(request_of(GetParam(), 20, 0)).remaining, 12u);
+  EXPECT_TRUE(door.ask(request_of(GetParam(), 20, 12)).admitted());
+  EXPECT_FALSE(door.ask(request_of(GetParam(), 20, 1)).admitted());
+}
+
+TEST_P(EveryAlgorithm, SurvivesTheExtremesOfItsParameters) {
+  Door door;
+  Request request = request_of(GetParam(), GetParam() == Algorithm::kSlidingLog ? kMaxLogLimit : kMaxLimit);
+  request.cost = request.limit;
+  for (const Millis duration : {kMinDuration, Millis(86'400'000), kMaxDuration}) {
+    request.duration = duration;
+    EXPECT_TRUE(door.ask(request).admitted());
+    const Verdict denied = door.ask(request);
+    EXPECT_EQ(denied.outcome, Outcome::kDenied);
+    ASSERT_TRUE(denied.retry_after.has_value());
+    EXPECT_GT(*denied.retry_after, Millis(0));
+    EXPECT_LE(*denied.retry_after, 2 * duration);
+  }
+}
+
+TEST_P(EveryAlgorithm, PromisesARetryTimeThatStaysTrueWhenTheClockStepsBack) {
+  Door door;
+  door.clock.advance(Millis(12'345));
+  ASSERT_TRUE(door.ask(request_of(GetParam(), 10, 10)).admitted());
+  for (const Millis step : {Millis(-11), Millis(-11'000), Millis(-3'600'000)}) {
+    door.clock.step_wall(step);
+    const Verdict verdict = door.ask(request_of(GetParam()));
+    // Never longer than two windows, however far the clock went.
+    if (!verdict.admitted()) {
+      EXPECT_LE(*verdict.retry_after, Millis(20'000 + 11'000));
+    }
+  }
+}
+
+// Random requests at random times; whatever is denied passes at the promised tick and
+// not one earlier.
+void check_retry_and_remaining(Algorithm algorithm) {
+  Door door;
+  const auto limit = *rc::gen::inRange<int64_t>(1, 30);
+  for (int i = 0; i < 60; ++i) {
+    door.clock.advance(Millis(*rc::gen::inRange<int64_t>(0, 1500)));
+    const auto cost = *rc::gen::inRange<int64_t>(1, limit + 1);
+    const Request request = request_of(algorithm, limit, cost);
+    const Count free = door.ask(request_of(algorithm, limit, 0)).remaining;
+    const Verdict verdict = door.ask(request);
+    RC_ASSERT(verdict.admitted() == (static_cast<Count>(cost) <= free));
+    if (verdict.admitted()) {
+      RC_ASSERT(verdict.remaining == free - static_cast<Count>(cost));
+      continue;
+    }
+    RC_ASSERT(verdict.remaining == free);
+    door.clock.advance(*verdict.retry_after - Millis(1));
+    RC_ASSERT(!door.ask(request).admitted());
+    door.clock.advance(Millis(1));
+    RC_ASSERT(door.ask(request).admitted());
+  }
+}
+
+RC_GTEST_PROP(Engine, KeepsItsPromisesForSlidingWindow, ()) { check_retry_and_remaining(Algorithm::kSlidingWindow); }
+RC_GTEST_PROP(Engine, KeepsItsPromisesForSlidingWindowStrict, ()) { check_retry_and_remaining(Algorithm::kSlidingWindowStrict); }
+RC_GTEST_PROP(Engine, KeepsItsPromisesForFixedWindow, ()) { check_retry_and_remaining(Algorithm::kFixedWindow); }
+RC_GTEST_PROP(Engine, KeepsItsPromisesForSlidingLog, ()) { check_retry_and_remaining(Algorithm::kSlidingLog); }
+RC_GTEST_PROP(Engine, KeepsItsPromisesForGcra, ()) { check_retry_and_remaining(Algorithm::kGcra); }
+RC_GTEST_PROP(Engine, KeepsItsPromisesForTokenBucket, ()) { check_retry_and_remaining(Algorithm::kTokenBucket); }
+
+// Never more than the limit in any trailing window, through the production cells.
+void check_trailing_windows(Algorithm algorithm) {
+  Door door;
+  const auto limit = *rc::gen::inRange<int64_t>(1, 20);
+  std::vector<std::pair<WallTime, Count>> accepted;
+  for (int i = 0; i < 150; ++i) {
+    door.clock.advance(Millis(*rc::gen::inRange<int64_t>(0, 2000)));
+    const auto cost = *rc::gen::inRange<int64_t>(1, 4);
+    if (!door.ask(request_of(algorithm, limit, cost)).admitted()) continue;
+    const WallTime now = door.clock.now().wall;
+    accepted.emplace_back(now, static_cast<Count>(cost));
+    Count in_view = 0;
+    for (const auto& [when, amount] : accepted) {
+      if (when > now - Millis(10'000)) in_view += amount;
+    }
+    RC_ASSERT(in_view <= static_cast<Count>(limit));
+  }
+}
+
+RC_GTEST_PROP(Engine, HoldsEveryTrailingWindowWithTheStrictRing, ()) { check_trailing_windows(Algorithm::kSlidingWindowStrict); }
+RC_GTEST_PROP(Engine, HoldsEveryTrailingWindowWithTheLog, ()) { check_trailing_windows(Algorithm::kSlidingLog); }
+
+TEST_P(EveryAlgorithm, AdmitsExactlyTheLimitFromManyThreads) {
+  constexpr int kThreads = 4;
+  constexpr int kRequests = 5000;
+  constexpr int64_t kLimit = 7000;
+  Door door;
+  std::atomic<int> admitted{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kRequests; ++i) {
+        if (door.ask(request_of(GetParam(), kLimit)).admitted()) admitted.fetch_add(1);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(admitted.load(), kLimit);
+  const LimiterStats stats = door.engine->stats();
+  EXPECT_EQ(stats.admitted, static_cast<uint64_t>(kLimit));
+  EXPECT_EQ(stats.denied, static_cast<uint64_t>(kThreads * kRequests - kLimit));
+}
+
+TEST_P(EveryAlgorithm, HoldsTheLimitWhileThreadsStandOnBothSidesOfABoundary) {
+  // The threads share one clock that moves with every reading, so that at each boundary
+  // some still hold a time from before it, or even from windows ago.
+  constexpr int kThreads = 4;
+  constexpr int64_t kLimit = 50;
+  constexpr int64_t kTicks = 42'000;  // four windows and a bit
+  const RushingClock clock;
+  const auto engine = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
+  std::atomic<int64_t> admitted{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (Instant now = clock.now(); now.wall < RushingClock::kStart.wall + Millis(kTicks);
+           now = clock.now()) {
+        if (engine->check(now, request_of(GetParam(), kLimit))->admitted()) ++admitted;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  // Five windows begin; a bucket starts full and refills for 42 s; the ring's oldest part
+  // leaves after seventeen sixteenths of a window, so that it fills four times.
+  const int64_t most = GetParam() == Algorithm::kGcra || GetParam() == Algorithm::kTokenBucket
+                           ? kLimit + kTicks * kLimit / 10'000
+                       : GetParam() == Algorithm::kSlidingWindowStrict ? 4 * kLimit
+                                                                      : 5 * kLimit;
+  EXPECT_LE(admitted.load(), most);
+  EXPECT_GE(admitted.load(), 4 * kLimit * 16 / 17);
+  EXPECT_EQ(engine->stats().rebuilt, 0u);
+}
+
+TEST_P(EveryAlgorithm, DoesNotBeginAnewForARequestThatIsOnlyLate) {
+  Door door;
+  const Instant early = door.clock.now();
+  door.clock.advance(Millis(100'000));
+  ASSERT_TRUE(door.ask(request_of(GetParam(), 10, 10)).admitted());
+  // Its thread slept for ten windows. It is decided at the present.
+  EXPECT_FALSE(door.engine->check(early, request_of(GetParam()))->admitted());
+  const std::vector<Request> batch(2, request_of(GetParam()));
+  EXPECT_FALSE(door.engine->check_all(early, batch)->admitted());
+  EXPECT_FALSE(door.ask(request_of(GetParam())).admitted());
+}
+
+TEST(Engine, DecidesManyAtOnceAsOneByOne) {
+  Door one;
+  Door many;
+  std::vector<Request> requests;
+  std::vector<std::string> names;
+  for (int i = 0; i < 100; ++i) names.push_back("user-" + std::to_string(i % 7));
+  for (int i = 0; i < 100; ++i) {
+    Request request = request_of(kAll[i % 6], 5, i % 3);
+    request.identifier = names[i];
+    if (i % 17 == 0) request.limit = 0;
+    requests.push_back(request);
+  }
+  std::vector<Result<Verdict>> verdicts(requests.size());
+  many.engine->check_each(many.clock.now(), requests, verdicts);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const auto expected = one.engine->check(one.clock.now(), requests[i]);
+    ASSERT_EQ(verdicts[i].ok(), expected.ok());
+    if (!expected) continue;
+    EXPECT_EQ(verdicts[i]->outcome, expected->outcome);
+    EXPECT_EQ(verdicts[i]->remaining, expected->remaining);
+    EXPECT_EQ(verdicts[i]->retry_after, expected->retry_after);
+  }
+}
+
+TEST(Engine, SharesCountsBetweenAlgorithmsOfOneClassOnly) {
+  Door door;
+  ASSERT_TRUE(door.ask(request_of(Algorithm::kFixedWindow, 10, 4)).admitted());
+  EXPECT_EQ(door.ask(request_of(Algorithm::kSlidingWindow, 10, 0)).remaining, 6u);
+  EXPECT_EQ(door.ask(request_of(Algorithm::kGcra, 10, 0)).remaining, 10u);
+  ASSERT_TRUE(door.ask(request_of(Algorithm::kTokenBucket, 10, 7)).admitted());
+  EXPECT_EQ(door.ask(request_of(Algorithm::kGcra, 10, 0)).remaining, 3u);
+}
+
+}  // namespace
+}  // namespace weir::limiter

@@ -1,0 +1,268 @@
+// Reading the origin before a decision: when, how often, and what if it fails.
+
+#include "limiter/refresh.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <optional>
+#include <thread>
+
+#include "limiter/engine.h"
+#include "platform/thread_executor.h"
+#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/scripted_origin.h"
+
+namespace weir::limiter {
+namespace {
+
+Request request_of(std::string_view who, int64_t cost = 1, int64_t limit = 10) {
+  return {.name_space = "api",
+          .identifier = who,
+          .limit = limit,
+          .duration = Millis(60'000),
+          .cost = cost};
+}
+
+class RefreshTest : public ::testing::Test {
+ protected:
+  using Answer = std::shared_ptr<std::optional<Verdict>>;
+
+  Answer ask(const Request& request) {
+    auto answer = std::make_shared<std::optional<Verdict>>();
+    engine_->check_async(clock_.now(), request, executor_,
+                         [answer](const Result<Verdict>& verdict) { *answer = *verdict; });
+    return answer;
+  }
+  // Asks and has the origin answer at once.
+  Verdict ask_and_answer(const Request& request, CellTotals totals) {
+    const Answer answer = ask(request);
+    if (!origin_->reads.empty()) origin_->answer_read(totals);
+    executor_.run();
+    return **answer;
+  }
+
+  doubles::HandClock clock_;
+  doubles::HandExecutor executor_{clock_};
+  std::shared_ptr<doubles::ScriptedOrigin> origin_ = std::make_shared<doubles::ScriptedOrigin>();
+  std::shared_ptr<Engine> engine_ = Engine::make(clock_, {.origin = origin_, .capacity = 1000, .seed = 1});
+};
+
+TEST_F(RefreshTest, ReadsBothCellsOfAColdTupleBeforeItDecides) {
+  const Answer answer = ask(request_of("alice", 3));
+  executor_.run();
+  EXPECT_FALSE(answer->has_value());
+  ASSERT_EQ(origin_->reads.size(), 1u);
+  ASSERT_EQ(origin_->reads[0].cells.size(), 2u);
+  EXPECT_EQ(origin_->reads[0].cells[0].cell.sequence, origin_->reads[0].cells[1].cell.sequence + 1);
+  origin_->reads[0].reply(std::vector<CellTotals>{{.siblings = 4}, {.siblings = 3}});
+  executor_.run();
+  ASSERT_TRUE(answer->has_value());
+  EXPECT_TRUE((*answer)->admitted());
+  EXPECT_EQ((*answer)->basis, Basis::kRefreshed);
+  EXPECT_EQ((*answer)->evidence.siblings, 4u);
+  EXPECT_EQ((*answer)->evidence.previous, 3u);
+  EXPECT_EQ((*answer)->remaining, 0u);
+}
+
+TEST_F(RefreshTest, DecidesAtOnceWhileFreshAndReadsAgainAtTheDeadline) {
+  ask_and_answer(request_of("alice"), {});
+  clock_.advance(Millis(4999));
+  const Answer fresh = ask(request_of("alice"));
+  ASSERT_TRUE(fresh->has_value());  // before anything was run
+  EXPECT_EQ((*fresh)->basis, Basis::kLocal);
+  clock_.advance(Millis(1));
+  const Answer stale = ask(request_of("alice"));
+  EXPECT_FALSE(stale->has_value());
+  EXPECT_EQ(origin_->reads.size(), 1u);
+}
+
+TEST_F(RefreshTest, TrustsAShortWindowForATenthOfIt) {
+  Request request = request_of("alice");
+  request.duration = Millis(1000);
+  ask_and_answer(request, {});
+  clock_.advance(Millis(99));
+  EXPECT_TRUE(ask(request)->has_value());
+  clock_.advance(Millis(1));
+  EXPECT_FALSE(ask(request)->has_value());
+}
+
+TEST_F(RefreshTest, ReadsOnceForAllWhoWait) {
+  std::vector<Answer> answers;
+  for (int i = 0; i < 20; ++i) answers.push_back(ask(request_of("alice")));
+  EXPECT_EQ(origin_->reads.size(), 1u);
+  origin_->answer_read({.siblings = 2});
+  executor_.run();
+  int admitted = 0;
+  for (const Answer& answer : answers) {
+    ASSERT_TRUE(answer->has_value());
+    admitted += (*answer)->admitted();
+  }
+  EXPECT_EQ(admitted, 6);  // 10 - 2 in this window - 2 carried over from the last
+}
+
+TEST_F(RefreshTest, ReadsNothingWhereTheKnownCountsAlreadyRefuse) {
+  ask_and_answer(request_of("alice", 10), {});
+  clock_.advance(Millis(10'000));  // stale
+  const Answer answer = ask(request_of("alice"));
+  ASSERT_TRUE(answer->has_value());
+  EXPECT_EQ((*answer)->outcome, Outcome::kDenied);
+  EXPECT_TRUE(origin_->reads.empty());
+}
+
+TEST_F(RefreshTest, DecidesOnWhatIsKnownWhenTheReadFailsAndMakesNothingFresh) {
+  const Answer answer = ask(request_of("alice"));
+  origin_->fail_read();
+  executor_.run();
+  ASSERT_TRUE(answer->has_value());
+  EXPECT_TRUE((*answer)->admitted());
+  EXPECT_EQ((*answer)->basis, Basis::kDegraded);
+  // Not asked again at once, and said so; after the pause it is.
+  const Answer soon = ask(request_of("alice"));
+  ASSERT_TRUE(soon->has_value());
+  EXPECT_EQ((*soon)->basis, Basis::kDegraded);
+  clock_.advance(Millis(299));
+  EXPECT_TRUE(ask(request_of("alice"))->has_value());
+  EXPECT_TRUE(origin_->reads.empty());
+  clock_.advance(Millis(1));
+  EXPECT_FALSE(ask(request_of("alice"))->has_value());
+  EXPECT_EQ(origin_->reads.size(), 1u);
+}
+
+TEST_F(RefreshTest, WaitsNoLongerThanItsDeadlineAndStillLearnsFromALateReply) {
+  const Answer answer = ask(request_of("alice"));
+  clock_.advance(Millis(299));
+  executor_.run();
+  EXPECT_FALSE(answer->has_value());
+  clock_.advance(Millis(1));
+  executor_.run();
+  ASSERT_TRUE(answer->has_value());
+  EXPECT_EQ((*answer)->basis, Basis::kDegraded);
+  origin_->answer_read({.siblings = 9});
+  EXPECT_EQ(engine_->stats().refresh_errors, 1u);
+  const Verdict verdict = **ask(request_of("alice"));
+  EXPECT_EQ(verdict.outcome, Outcome::kDenied);
+  EXPECT_EQ(verdict.evidence.siblings, 9u);
+}
+
+TEST_F(RefreshTest, IsStrictAfterADenialAndReadsTheCurrentCellOnly) {
+  ask_and_answer(request_of("alice", 9), {});
+  EXPECT_FALSE(ask_and_answer(request_of("alice", 2), {}).admitted());
+  const Answer strict = ask(request_of("alice", 1));
+  EXPECT_FALSE(strict->has_value());
+  ASSERT_EQ(origin_->reads.size(), 1u);
+  EXPECT_EQ(origin_->reads[0].cells.size(), 1u);
+  origin_->answer_read({.mine = 9, .siblings = 1});
+  executor_.run();
+  EXPECT_FALSE((*strict)->admitted());
+}
+
+TEST_F(RefreshTest, StaysStrictAcrossTheRollOverAndEndsByItself) {
+  ask_and_answer(request_of("alice", 9), {});
+  EXPECT_FALSE(ask_and_answer(request_of("alice", 2), {}).admitted());
+  // A second before the strict deadline, in the next window; fresh by a read just now.
+  clock_.advance(Millis(59'000));
+  ask_and_answer(request_of("alice", 0), {.mine = 9});
+  EXPECT_FALSE(ask(request_of("alice", 1))->has_value());
+  origin_->answer_read({});
+  executor_.run();
+  clock_.advance(Millis(1000));
+  EXPECT_TRUE(ask(request_of("alice", 1))->has_value());
+}
+
+TEST_F(RefreshTest, IsNotStrictAfterSomethingThatCanNeverPass) {
+  ask_and_answer(request_of("alice"), {});
+  EXPECT_EQ(ask_and_answer(request_of("alice", 11), {}).outcome, Outcome::kNever);
+  EXPECT_TRUE(ask(request_of("alice"))->has_value());
+}
+
+TEST_F(RefreshTest, PeeksAtATupleOfOthersWithoutKeepingIt) {
+  const Verdict verdict = ask_and_answer(request_of("alice", 0), {.siblings = 4});
+  EXPECT_EQ(verdict.basis, Basis::kRefreshed);
+  EXPECT_EQ(verdict.remaining, 10u - 4u - 4u);
+  EXPECT_EQ(engine_->stats().tuples, 0u);
+}
+
+TEST_F(RefreshTest, ReadsABatchInOneGo) {
+  const std::vector<Request> requests = {request_of("a"), request_of("b"), request_of("a"), request_of("c", 2)};
+  std::optional<BatchVerdict> answer;
+  engine_->check_all_async(clock_.now(), requests, executor_,
+                           [&](const Result<BatchVerdict>& verdict) { answer = *verdict; });
+  ASSERT_EQ(origin_->reads.size(), 1u);
+  EXPECT_EQ(origin_->reads[0].cells.size(), 6u);  // both cells of three tuples
+  origin_->answer_read({.siblings = 4});
+  executor_.run();
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_TRUE(answer->admitted());
+  for (const Verdict& item : answer->items) EXPECT_EQ(item.basis, Basis::kRefreshed);
+  EXPECT_EQ(answer->items[2].remaining, 0u);
+}
+
+TEST_F(RefreshTest, KeepsAClassesThatDoNotConvergeLocal) {
+  Request request = request_of("alice");
+  request.algorithm = Algorithm::kGcra;
+  const Answer answer = ask(request);
+  ASSERT_TRUE(answer->has_value());
+  EXPECT_EQ((*answer)->basis, Basis::kLocal);
+  EXPECT_TRUE(origin_->reads.empty());
+}
+
+TEST_F(RefreshTest, SaysDegradedWhereACallerDoesNotWait) {
+  EXPECT_EQ(engine_->check(clock_.now(), request_of("alice"))->basis, Basis::kDegraded);
+}
+
+// Replies from a thread of its own, so that flights end while others join them.
+class ThreadedOrigin final : public RegionalOrigin {
+ public:
+  explicit ThreadedOrigin(Executor& executor) : executor_(executor) {}
+  void read(std::vector<CellRead> cells, OriginReply reply) override {
+    reads.fetch_add(1);
+    executor_.post([count = cells.size(), reply = std::move(reply)] {
+      reply(std::vector<CellTotals>(count));
+    });
+  }
+  void replay(std::vector<CellReplay> cells, OriginReply reply) override {
+    reply(std::vector<CellTotals>(cells.size()));
+  }
+  std::atomic<int> reads{0};
+
+ private:
+  Executor& executor_;
+};
+
+TEST(SingleFlight, WakesEveryWaiterOnItsOwnExecutorOfFour) {
+  constexpr int kRequests = 4000;
+  platform::ThreadExecutor replies;
+  replies.start();
+  auto origin = std::make_shared<ThreadedOrigin>(replies);
+  const doubles::HandClock clock;
+  auto engine = Engine::make(clock, {.origin = origin, .capacity = 1000, .seed = 1});
+  std::array<platform::ThreadExecutor, 4> homes;
+  std::atomic<int> answered{0};
+  std::atomic<int> abroad{0};
+  for (auto& home : homes) home.start();
+  for (auto& home : homes) {
+    home.post([&] {
+      const std::thread::id here = std::this_thread::get_id();
+      for (int i = 0; i < kRequests; ++i) {
+        // A time far ahead for each request makes the tuple stale again and again.
+        const Instant now{.wall = WallTime(Millis(1'700'000'000'000)),
+                          .mono = MonoTime(Millis(1'000'000'000 + i * 10'000))};
+        engine->check_async(now, request_of("alice", 1, 1'000'000'000), home,
+                            [&, here](const Result<Verdict>& verdict) {
+                              if (std::this_thread::get_id() != here) abroad.fetch_add(1);
+                              if (verdict.ok()) answered.fetch_add(1);
+                            });
+      }
+    });
+  }
+  // A waiter that is forgotten would leave this waiting: the test's time limit says so.
+  while (answered.load() < 4 * kRequests) std::this_thread::yield();
+  for (auto& home : homes) home.stop();
+  replies.stop();
+  EXPECT_EQ(abroad.load(), 0);
+  EXPECT_GT(origin->reads.load(), 0);
+}
+
+}  // namespace
+}  // namespace weir::limiter

@@ -1,0 +1,164 @@
+// Telling the origin: what, when again, and what comes back.
+
+#include "limiter/replay.h"
+
+#include <gtest/gtest.h>
+
+#include "limiter/engine.h"
+#include "origins/in_process_origin.h"
+#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/scripted_origin.h"
+
+namespace weir::limiter {
+namespace {
+
+Request request_of(std::string_view who, int64_t cost = 1) {
+  return {.name_space = "api",
+          .identifier = who,
+          .limit = 100,
+          .duration = Millis(60'000),
+          .cost = cost};
+}
+
+class ReplayTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<Engine> engine_on(std::shared_ptr<RegionalOrigin> origin, uint64_t seed) {
+    return Engine::make(clock_, {.origin = std::move(origin), .capacity = 1000, .seed = seed});
+  }
+  Verdict ask(Engine& engine, const Request& request) {
+    std::optional<Verdict> answer;
+    engine.check_async(clock_.now(), request, executor_,
+                       [&](const Result<Verdict>& verdict) { answer = *verdict; });
+    executor_.run();
+    return *answer;
+  }
+  WorkReport replay(Engine& engine) {
+    const WorkReport report = engine.run_replay(clock_.now(), executor_);
+    executor_.run();
+    return report;
+  }
+  doubles::HandClock clock_;
+  doubles::HandExecutor executor_{clock_};
+};
+
+TEST_F(ReplayTest, MakesTwoProcessesEnforceOneLimit) {
+  auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
+  auto one = engine_on(origin, 1);
+  auto two = engine_on(origin, 2);
+  ASSERT_TRUE(ask(*one, request_of("alice", 60)).admitted());
+  replay(*one);
+  const Verdict verdict = ask(*two, request_of("alice", 40));
+  EXPECT_TRUE(verdict.admitted());
+  EXPECT_EQ(verdict.evidence.siblings, 60u);
+  replay(*two);
+  clock_.advance(Millis(5000));
+  const Verdict denied = ask(*one, request_of("alice", 1));
+  EXPECT_FALSE(denied.admitted());
+  EXPECT_EQ(denied.evidence.own, 60u);
+  EXPECT_EQ(denied.evidence.siblings, 40u);
+}
+
+TEST_F(ReplayTest, TellsAbsoluteTotalsSoThatSendingAgainIsFree) {
+  auto origin = std::make_shared<doubles::ScriptedOrigin>();
+  auto engine = engine_on(origin, 1);
+  (void)engine->check(clock_.now(), request_of("alice", 7));
+  EXPECT_EQ(engine->run_replay(clock_.now(), executor_).done, 2u);  // this window and the last
+  ASSERT_EQ(origin->replays.size(), 1u);
+  EXPECT_EQ(origin->replays[0].cells[0].total, 7u);
+  EXPECT_EQ(origin->replays[0].cells[1].total, 0u);
+  // No answer: after the deadline it is dirty again, with what came in meanwhile.
+  (void)engine->check(clock_.now(), request_of("alice", 2));
+  clock_.advance(Millis(300));
+  executor_.run();
+  EXPECT_EQ(engine->stats().replay_errors, 1u);
+  engine->run_replay(clock_.now(), executor_);
+  ASSERT_EQ(origin->replays.size(), 2u);
+  EXPECT_EQ(origin->replays[1].cells[0].total, 9u);
+  EXPECT_EQ(origin->replays[1].cells[0].writer, origin->replays[0].cells[0].writer);
+}
+
+TEST_F(ReplayTest, HasNothingToTellTwice) {
+  auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
+  auto engine = engine_on(origin, 1);
+  ASSERT_TRUE(ask(*engine, request_of("alice")).admitted());
+  EXPECT_GT(replay(*engine).done, 0u);
+  EXPECT_EQ(replay(*engine).done, 0u);
+}
+
+TEST_F(ReplayTest, MakesFreshByTheReadBackNotByTheAcknowledgement) {
+  auto origin = std::make_shared<doubles::ScriptedOrigin>();
+  auto engine = engine_on(origin, 1);
+  (void)engine->check(clock_.now(), request_of("alice"));
+  engine->run_replay(clock_.now(), executor_);
+  // An answer with fewer cells than told is no read-back.
+  origin->replays[0].reply(std::vector<CellTotals>{});
+  EXPECT_EQ(engine->check(clock_.now(), request_of("alice"))->basis, Basis::kDegraded);
+  engine->run_replay(clock_.now(), executor_);
+  origin->replays[1].reply(std::vector<CellTotals>{{.mine = 2, .siblings = 3}, {}});
+  const auto verdict = engine->check(clock_.now(), request_of("alice"));
+  EXPECT_EQ(verdict->basis, Basis::kLocal);
+  EXPECT_EQ(verdict->evidence.siblings, 3u);
+}
+
+TEST_F(ReplayTest, TellsEverythingAgainToAnOriginThatForgot) {
+  auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
+  auto one = engine_on(origin, 1);
+  auto two = engine_on(origin, 2);
+  ASSERT_TRUE(ask(*one, request_of("alice", 60)).admitted());
+  replay(*one);
+  origin->forget_all();
+  // The next read shows that our own field is less than was acknowledged.
+  clock_.advance(Millis(5000));
+  ASSERT_TRUE(ask(*one, request_of("alice", 1)).admitted());
+  replay(*one);
+  EXPECT_EQ(ask(*two, request_of("alice", 0)).remaining, 39u);
+}
+
+TEST_F(ReplayTest, TellsTheLastWindowAfterItHasEnded) {
+  auto origin = std::make_shared<doubles::ScriptedOrigin>();
+  auto engine = engine_on(origin, 1);
+  (void)engine->check(clock_.now(), request_of("alice", 7));
+  clock_.advance(Millis(60'000));
+  (void)engine->check(clock_.now(), request_of("alice", 2));
+  engine->run_replay(clock_.now(), executor_);
+  ASSERT_EQ(origin->replays[0].cells.size(), 2u);
+  EXPECT_EQ(origin->replays[0].cells[0].total, 2u);
+  EXPECT_EQ(origin->replays[0].cells[1].total, 7u);
+  EXPECT_EQ(origin->replays[0].cells[0].cell.sequence,
+            origin->replays[0].cells[1].cell.sequence + 1);
+}
+
+TEST_F(ReplayTest, DropsAndCountsWhatIsOfAWindowThatMattersToNobody) {
+  auto origin = std::make_shared<doubles::ScriptedOrigin>();
+  auto engine = engine_on(origin, 1);
+  (void)engine->check(clock_.now(), request_of("alice", 7));
+  clock_.advance(Millis(120'000));
+  engine->run_replay(clock_.now(), executor_);
+  EXPECT_TRUE(origin->replays.empty());
+  EXPECT_EQ(engine->stats().late_replays, 1u);
+  engine->run_replay(clock_.now(), executor_);
+  EXPECT_EQ(engine->stats().late_replays, 1u);
+}
+
+TEST_F(ReplayTest, NamesAnewComponentForATupleThatWasForgotten) {
+  auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
+  auto engine = engine_on(origin, 1);
+  ASSERT_TRUE(ask(*engine, request_of("alice", 60)).admitted());
+  replay(*engine);
+  // Far back in time and forward again: the tuple is begun anew in the same window.
+  clock_.step_wall(Millis(-200'000));
+  ASSERT_TRUE(ask(*engine, request_of("alice", 1)).admitted());
+  EXPECT_EQ(engine->stats().rebuilt, 1u);
+  clock_.step_wall(Millis(200'000));
+  clock_.advance(Millis(5000));
+  // What the earlier one told is a sibling's now, and not overwritten.
+  const Verdict verdict = ask(*engine, request_of("alice", 30));
+  EXPECT_TRUE(verdict.admitted());
+  EXPECT_EQ(verdict.evidence.siblings, 60u);
+  replay(*engine);
+  auto other = engine_on(origin, 2);
+  EXPECT_EQ(ask(*other, request_of("alice", 0)).remaining, 10u);
+}
+
+}  // namespace
+}  // namespace weir::limiter

@@ -1,0 +1,130 @@
+#include "limiter/validate.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "limiter/engine.h"
+#include "tests/doubles/hand_clock.h"
+
+namespace weir::limiter {
+namespace {
+
+Request valid() {
+  return {.name_space = "api", .identifier = "alice", .limit = 10, .duration = Millis(1000)};
+}
+
+struct Bad {
+  std::string field;
+  std::string mentions;
+  std::function<void(Request&)> spoil;
+};
+
+const std::string kTooLong(513, 'x');
+const std::string kLongest(512, 'x');
+
+std::vector<Bad> all_bad() {
+  return {
+      {"workspace", "513", [](Request& r) { r.workspace = kTooLong; }},
+      {"namespace", "0 bytes", [](Request& r) { r.name_space = ""; }},
+      {"namespace", "513", [](Request& r) { r.name_space = kTooLong; }},
+      {"identifier", "0 bytes", [](Request& r) { r.identifier = ""; }},
+      {"identifier", "513", [](Request& r) { r.identifier = kTooLong; }},
+      {"limit", "0", [](Request& r) { r.limit = 0; }},
+      {"limit", "-5", [](Request& r) { r.limit = -5; }},
+      {"limit", "1000000000001", [](Request& r) { r.limit = kMaxLimit + 1; }},
+      {"limit", "10001", [](Request& r) { r.limit = 10'001, r.algorithm = Algorithm::kSlidingLog; }},
+      {"duration", "99 ms", [](Request& r) { r.duration = Millis(99); }},
+      {"duration", "2592000001 ms", [](Request& r) { r.duration = kMaxDuration + Millis(1); }},
+      {"duration", "-1 ms", [](Request& r) { r.duration = Millis(-1); }},
+      {"cost", "-1", [](Request& r) { r.cost = -1; }},
+      {"cost", "1000000000001", [](Request& r) { r.cost = kMaxLimit + 1; }},
+      {"burst", "sliding_window has none", [](Request& r) { r.burst = 5; }},
+      {"burst", "0", [](Request& r) { r.burst = 0, r.algorithm = Algorithm::kGcra; }},
+      {"burst", "0", [](Request& r) { r.burst = 0, r.algorithm = Algorithm::kTokenBucket; }},
+      {"burst", "-3", [](Request& r) { r.burst = -3, r.algorithm = Algorithm::kGcra; }},
+      {"burst", "1000000000001", [](Request& r) { r.burst = kMaxLimit + 1, r.algorithm = Algorithm::kGcra; }},
+      {"algorithm", "99", [](Request& r) { r.algorithm = static_cast<Algorithm>(99); }},
+      {"limit", "too fine", [](Request& r) {
+         r.limit = 999'999'999'989, r.duration = kMaxDuration, r.algorithm = Algorithm::kGcra;
+       }},
+  };
+}
+
+TEST(Validate, NamesTheFieldTheValueAndTheRemedyAndChangesNothing) {
+  doubles::HandClock clock;
+  const auto engine = Engine::make(clock, Options{.capacity = 100, .seed = 1});
+  for (const Bad& bad : all_bad()) {
+    Request request = valid();
+    bad.spoil(request);
+    const auto result = engine->check(clock.now(), request);
+    ASSERT_FALSE(result.ok()) << bad.field << " " << bad.mentions;
+    EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(result.error().retry, Retry::kPointless);
+    EXPECT_EQ(result.error().field, bad.field);
+    EXPECT_NE(result.error().detail.find(bad.mentions), std::string::npos) << result.error().detail;
+    EXPECT_FALSE(result.error().fix.empty());
+  }
+  EXPECT_EQ(engine->stats().tuples, 0u);
+  EXPECT_EQ(engine->stats().admitted + engine->stats().denied, 0u);
+}
+
+TEST(Validate, AcceptsBothEndsOfEveryRange) {
+  Request request = valid();
+  request.workspace = request.name_space = request.identifier = kLongest;
+  request.limit = kMaxLimit;
+  request.cost = kMaxLimit;
+  request.duration = kMaxDuration;
+  EXPECT_EQ(validate(request), nullptr);
+  request.name_space = request.identifier = "x";
+  request.workspace = "";
+  request.limit = 1;
+  request.cost = 0;
+  request.duration = kMinDuration;
+  EXPECT_EQ(validate(request), nullptr);
+  request.algorithm = Algorithm::kGcra;
+  request.burst = 1;
+  EXPECT_EQ(validate(request), nullptr);
+  request.algorithm = Algorithm::kSlidingLog;
+  request.burst.reset();
+  request.limit = kMaxLogLimit;
+  EXPECT_EQ(validate(request), nullptr);
+}
+
+TEST(Validate, TakesTheShortWayOnlyForWhatIsValid) {
+  for (const Bad& bad : all_bad()) {
+    Request request = valid();
+    bad.spoil(request);
+    EXPECT_FALSE(plainly_valid(request)) << bad.field << " " << bad.mentions;
+  }
+  EXPECT_TRUE(plainly_valid(valid()));
+}
+
+TEST(Validate, NamesTheItemOfABatch) {
+  doubles::HandClock clock;
+  const auto engine = Engine::make(clock, Options{.capacity = 100, .seed = 1});
+  std::vector<Request> requests(3, valid());
+  requests[2].cost = -1;
+  const auto result = engine->check_all(clock.now(), requests);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().field, "requests[2].cost");
+  EXPECT_EQ(engine->stats().tuples, 0u);
+  for (const size_t size : {size_t{0}, kMaxBatch + 1}) {
+    const auto wrong_size = engine->check_all(clock.now(), std::vector<Request>(size, valid()));
+    ASSERT_FALSE(wrong_size.ok());
+    EXPECT_EQ(wrong_size.error().field, "requests");
+  }
+  EXPECT_TRUE(engine->check_all(clock.now(), std::vector<Request>(kMaxBatch, valid())).ok());
+}
+
+TEST(Words, AreTheSameInBothDirections) {
+  for (int i = 0; i < kAlgorithmCount; ++i) {
+    const auto algorithm = static_cast<Algorithm>(i);
+    EXPECT_EQ(algorithm_from(to_string(algorithm)), algorithm);
+  }
+  EXPECT_EQ(algorithm_from("leaky"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace weir::limiter

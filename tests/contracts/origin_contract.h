@@ -1,0 +1,107 @@
+// What every RegionalOrigin promises, written once; each implementation passes it.
+//
+// A maker provides `std::shared_ptr<RegionalOrigin> make(const Clock&)` and `settle()`,
+// which lets pending replies arrive.
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "tests/doubles/hand_clock.h"
+#include "weir/origin.h"
+
+namespace weir::contracts {
+
+template <typename Maker>
+class OriginContract : public ::testing::Test {
+ protected:
+  static constexpr Component kNode{.incarnation = 1, .generation = 1};
+  static constexpr Component kSibling{.incarnation = 2, .generation = 1};
+  static constexpr Component kReborn{.incarnation = 1, .generation = 2};
+
+  CellId cell(std::string tuple = "tuple", int64_t sequence = 5) { return {std::move(tuple), sequence}; }
+
+  CellTotals told(const CellId& id, Component writer, Count total, Millis lives = Millis(60'000)) {
+    std::optional<CellTotals> heard;
+    origin_->replay({{.cell = id, .writer = writer, .total = total, .expires_at = clock_.now().wall + lives}},
+                    [&](auto totals) { heard = totals.value().at(0); });
+    maker_.settle();
+    return heard.value();
+  }
+  CellTotals read(const CellId& id, Component reader) {
+    std::optional<CellTotals> heard;
+    origin_->read({{.cell = id, .reader = reader}}, [&](auto totals) { heard = totals.value().at(0); });
+    maker_.settle();
+    return heard.value();
+  }
+
+  doubles::HandClock clock_;
+  Maker maker_{clock_};
+  std::shared_ptr<RegionalOrigin> origin_ = maker_.make();
+};
+TYPED_TEST_SUITE_P(OriginContract);
+
+TYPED_TEST_P(OriginContract, KnowsNothingOfACellNobodyTold) {
+  const CellTotals totals = this->read(this->cell(), this->kNode);
+  EXPECT_EQ(totals.mine, 0u);
+  EXPECT_EQ(totals.siblings, 0u);
+}
+
+TYPED_TEST_P(OriginContract, TellsOwnAndSiblingsApart) {
+  this->told(this->cell(), this->kSibling, 5);
+  const CellTotals totals = this->told(this->cell(), this->kNode, 3);
+  EXPECT_EQ(totals.mine, 3u);
+  EXPECT_EQ(totals.siblings, 5u);
+}
+
+TYPED_TEST_P(OriginContract, TakesAnEarlierGenerationOfTheSameNodeForASibling) {
+  this->told(this->cell(), this->kNode, 3);
+  const CellTotals totals = this->told(this->cell(), this->kReborn, 1);
+  EXPECT_EQ(totals.mine, 1u);
+  EXPECT_EQ(totals.siblings, 3u);
+}
+
+TYPED_TEST_P(OriginContract, IsNotChangedByHearingTheSameOrLessAgain) {
+  this->told(this->cell(), this->kNode, 3);
+  this->told(this->cell(), this->kNode, 3);
+  EXPECT_EQ(this->read(this->cell(), this->kNode).mine, 3u);
+}
+
+TYPED_TEST_P(OriginContract, KeepsTuplesAndWindowsApart) {
+  this->told(this->cell("a", 5), this->kNode, 3);
+  EXPECT_EQ(this->read(this->cell("a", 6), this->kNode).mine, 0u);
+  EXPECT_EQ(this->read(this->cell("b", 5), this->kNode).mine, 0u);
+  EXPECT_EQ(this->read(this->cell(std::string("a\0x", 3), 5), this->kNode).mine, 0u);
+}
+
+TYPED_TEST_P(OriginContract, ForgetsACellWhenItExpires) {
+  this->told(this->cell(), this->kNode, 3, Millis(1000));
+  this->clock_.advance(Millis(999));
+  EXPECT_EQ(this->read(this->cell(), this->kNode).mine, 3u);
+  this->clock_.advance(Millis(1));
+  EXPECT_EQ(this->read(this->cell(), this->kNode).mine, 0u);
+}
+
+TYPED_TEST_P(OriginContract, AnswersInTheOrderAsked) {
+  this->told(this->cell("a"), this->kNode, 1);
+  this->told(this->cell("b"), this->kNode, 2);
+  std::vector<CellTotals> heard;
+  this->origin_->read({{.cell = this->cell("b"), .reader = this->kNode},
+                       {.cell = this->cell("none"), .reader = this->kNode},
+                       {.cell = this->cell("a"), .reader = this->kNode}},
+                      [&](auto totals) { heard = totals.value(); });
+  this->maker_.settle();
+  ASSERT_EQ(heard.size(), 3u);
+  EXPECT_EQ(heard[0].mine, 2u);
+  EXPECT_EQ(heard[1].mine, 0u);
+  EXPECT_EQ(heard[2].mine, 1u);
+}
+
+REGISTER_TYPED_TEST_SUITE_P(OriginContract, KnowsNothingOfACellNobodyTold, TellsOwnAndSiblingsApart,
+                            TakesAnEarlierGenerationOfTheSameNodeForASibling,
+                            IsNotChangedByHearingTheSameOrLessAgain, KeepsTuplesAndWindowsApart,
+                            ForgetsACellWhenItExpires, AnswersInTheOrderAsked);
+
+}  // namespace weir::contracts

@@ -1,0 +1,47 @@
+// An origin that answers when the test says so, and as the test says.
+
+#pragma once
+
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "weir/origin.h"
+
+namespace weir::doubles {
+
+class ScriptedOrigin final : public RegionalOrigin {
+ public:
+  struct Read {
+    std::vector<CellRead> cells;
+    OriginReply reply;
+  };
+  struct Replay {
+    std::vector<CellReplay> cells;
+    OriginReply reply;
+  };
+
+  void read(std::vector<CellRead> cells, OriginReply reply) override {
+    reads.push_back({std::move(cells), std::move(reply)});
+  }
+  void replay(std::vector<CellReplay> cells, OriginReply reply) override {
+    replays.push_back({std::move(cells), std::move(reply)});
+  }
+
+  // Answers the oldest read with the same totals for all of its cells.
+  void answer_read(CellTotals totals) {
+    Read read = std::move(reads.front());
+    reads.pop_front();
+    read.reply(std::vector<CellTotals>(read.cells.size(), totals));
+  }
+  void fail_read() {
+    Read read = std::move(reads.front());
+    reads.pop_front();
+    read.reply(Error{.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp});
+  }
+
+  std::deque<Read> reads;
+  std::deque<Replay> replays;
+};
+
+}  // namespace weir::doubles
