@@ -228,7 +228,7 @@ void Batch::report_refusal() {
       as_asked.query = query_up_to(group, i);
       const auto known = judge_.look(as_asked);
       Ruling& ruling = rulings_[order_[i]];
-      ruling = known ? *known : Ruling{.step = Judge::decide_on_counts(as_asked.query, {})};
+      ruling = known ? *known : Judge::rule_unknown(as_asked);
       // Nothing was consumed: what would have passed still has all of it.
       if (!refused(ruling.step)) ruling.step.decision.remaining += as_asked.query.ask.cost;
     }

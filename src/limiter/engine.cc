@@ -56,8 +56,8 @@ void Engine::decide_apart(const Case& the_case, Basis basis, Verdict& verdict) {
 }
 
 WEIR_HOT_INLINE void Engine::check_valid(const Case& the_case, Verdict& verdict) {
-  const bool informed = !store_->shared() || need_of(the_case) == Need::kNothing;
-  decide(the_case, informed ? Basis::kLocal : Basis::kDegraded, verdict);
+  decide(the_case, store_->shared() ? basis_without_reading(need_of(the_case)) : Basis::kLocal,
+         verdict);
 }
 
 Result<Verdict> Engine::check(Instant now, const Request& request) {
@@ -110,16 +110,19 @@ void Engine::check_async(Instant now, const Request& request, Executor& home,
   }
   auto the_case = std::make_shared<Case>(now, request, store_->hash);
   const Need need = need_of(*the_case);
-  if (need == Need::kNothing || need == Need::kDoWithout) {
+  if (!is_read(need)) {
     Verdict verdict;
-    decide(*the_case, need == Need::kNothing ? Basis::kLocal : Basis::kDegraded, verdict);
+    decide(*the_case, basis_without_reading(need), verdict);
     done(verdict);
     return;
   }
   refresh_->read(now, {{.the_case = the_case.get(), .need = need}}, home,
-                 [self = shared_from_this(), the_case, done = std::move(done)](const Heard& heard) {
-                   const Basis basis = heard.complete ? Basis::kRefreshed : Basis::kDegraded;
-                   done(self->decide_heard(*the_case, basis, heard.counts[0]));
+                 [self = shared_from_this(), the_case,
+                  done = std::move(done)](const std::vector<Heard>& heard) {
+                   Verdict verdict;
+                   const Basis basis = self->take_in(heard[0], *the_case);
+                   self->decide(*the_case, basis, verdict);
+                   done(verdict);
                  });
 }
 
@@ -142,7 +145,7 @@ Result<BatchVerdict> Engine::check_all(Instant now, std::span<const Request> req
   if (!cases) return cases.error();
   std::vector<Basis> bases;
   for (const Case& the_case : *cases) {
-    bases.push_back(need_of(the_case) == Need::kNothing ? Basis::kLocal : Basis::kDegraded);
+    bases.push_back(basis_without_reading(need_of(the_case)));
   }
   return decide_all(cases.value(), bases);
 }
@@ -158,29 +161,32 @@ void Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
   auto bases = std::make_shared<std::vector<Basis>>();
   auto read = std::make_shared<std::vector<size_t>>();  // which of the cases are read
   std::vector<Wanted> wanted;
+  bool refused = false;
   for (const Case& the_case : *cases) {
     const Need need = need_of(the_case);
-    bases->push_back(need == Need::kNothing ? Basis::kLocal : Basis::kDegraded);
-    if (need != Need::kReadBoth && need != Need::kReadCurrent) continue;
+    refused = refused || need == Need::kRefused;
+    bases->push_back(basis_without_reading(need));
+    if (!is_read(need)) continue;
     read->push_back(bases->size() - 1);
     wanted.push_back({.the_case = &the_case, .need = need});
   }
-  if (wanted.empty()) {
+  // One item that is refused already refuses the batch, whatever a read would tell.
+  if (wanted.empty() || refused) {
     done(decide_all(*cases, *bases));
     return;
   }
   refresh_->read(now, wanted, home,
                  [self = shared_from_this(), cases, bases, read,
-                  done = std::move(done)](const Heard& heard) {
-                   for (const size_t i : *read) {
-                     if (heard.complete) (*bases)[i] = Basis::kRefreshed;
+                  done = std::move(done)](const std::vector<Heard>& heard) {
+                   for (size_t i = 0; i < read->size(); ++i) {
+                     const size_t item = (*read)[i];
+                     (*bases)[item] = self->take_in(heard[i], (*cases)[item]);
                    }
                    done(self->decide_all(*cases, *bases));
                  });
 }
 
-// What must be read before the case is decided. Where the known counts already refuse,
-// nothing: counts only grow. A tuple that will be charged is made here, so that there is
+// What must be read before the case is decided. A tuple that will be charged is made here, so that there is
 // a place for what is read.
 Need Engine::need_of(const Case& the_case) {
   if (!store_->shared() || the_case.cell_class() != CellClass::kWindow) return Need::kNothing;
@@ -189,7 +195,7 @@ Need Engine::need_of(const Case& the_case) {
     const WindowCells cells(tuple);
     const memory::Step step = cells.decide(the_case.query, memory::Effect::kOnlyLook);
     const bool refused = step.fate == memory::Fate::kDecided && !step.decision.admitted();
-    need = refused ? Need::kNothing : limiter::need_of(cells, the_case.now.mono);
+    need = refused ? Need::kRefused : limiter::need_of(cells, the_case.now.mono);
     return step;
   };
   if (the_case.query.ask.cost > 0) {
@@ -202,20 +208,14 @@ Need Engine::need_of(const Case& the_case) {
   return need;
 }
 
-// A peek at a tuple that lives elsewhere is answered from what was heard, and leaves no
-// trace here.
-Verdict Engine::decide_heard(const Case& the_case, Basis basis,
-                             const algorithms::WindowCounts& heard) {
-  Verdict verdict;
-  if (the_case.query.ask.cost > 0 || judge_.look(the_case)) {
-    decide(the_case, basis, verdict);
-    return verdict;
-  }
-  Ruling ruling{.step = Judge::decide_on_counts(the_case.query, heard)};
-  ruling.step.evidence.siblings = heard.current;
-  fill(the_case, ruling, basis, verdict);
-  count(verdict);
-  return verdict;
+// How well informed a case is after a read. A peek at a tuple that lives elsewhere goes
+// by what was heard and leaves no trace here; a tuple that came into being while the read
+// was under way has not learnt from it.
+Basis Engine::take_in(const Heard& heard, Case& the_case) {
+  if (!heard.read) return Basis::kDegraded;
+  if (heard.learnt) return Basis::kRefreshed;
+  the_case.heard = heard.counts;
+  return judge_.look(the_case) ? Basis::kDegraded : Basis::kRefreshed;
 }
 
 BatchVerdict Engine::decide_all(std::vector<Case>& cases, const std::vector<Basis>& bases) {

@@ -64,8 +64,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] Need need_of(const Case& the_case);
   void decide(const Case& the_case, Basis basis, Verdict& verdict);
   void decide_apart(const Case& the_case, Basis basis, Verdict& verdict);
-  [[nodiscard]] Verdict decide_heard(const Case& the_case, Basis basis,
-                                     const algorithms::WindowCounts& heard);
+  [[nodiscard]] Basis take_in(const Heard& heard, Case& the_case);
   [[nodiscard]] BatchVerdict decide_all(std::vector<Case>& cases, const std::vector<Basis>& bases);
   [[nodiscard]] Result<std::vector<Case>> cases_of(Instant now,
                                                    std::span<const Request> requests) const;

@@ -18,10 +18,20 @@ inline constexpr Millis kReadPause{300};
 
 enum class Need : uint8_t {
   kNothing,       // fresh
+  kRefused,       // what is known refuses already, and counts only grow
   kReadBoth,      // cold or stale: this window and the last
   kReadCurrent,   // strict: only this window still grows
   kDoWithout,     // a read is due, but the last one failed just now
 };
+
+[[nodiscard]] inline bool is_read(Need need) {
+  return need == Need::kReadBoth || need == Need::kReadCurrent;
+}
+
+// How well informed a decision is that is taken without the read it would need.
+[[nodiscard]] inline Basis basis_without_reading(Need need) {
+  return need == Need::kNothing || need == Need::kRefused ? Basis::kLocal : Basis::kDegraded;
+}
 
 [[nodiscard]] inline Nanos fresh_for(Millis duration, Millis longest) {
   return std::min<Nanos>(longest, Nanos(duration) / 10);

@@ -35,11 +35,17 @@ Step Judge::decide_on_counts(const memory::Query& query,
   return step;
 }
 
+Ruling Judge::rule_unknown(const Case& the_case) {
+  Ruling ruling{.step = decide_on_counts(the_case.query, the_case.heard)};
+  ruling.step.evidence.siblings = the_case.heard.current;
+  return ruling;
+}
+
 Ruling Judge::rule(const Case& the_case) {
   const memory::Query& query = the_case.query;
   if (query.ask.cost == 0) {
     if (const auto known = look(the_case)) return *known;
-    return {.step = decide_on_counts(query, {})};
+    return rule_unknown(the_case);
   }
   const auto decided = with_tuple(the_case, [&](const Tuple& tuple) {
     Step step = decide(tuple, query, Effect::kConsume);

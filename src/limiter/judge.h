@@ -31,6 +31,8 @@ struct Case {
   Instant now{};
   memory::TupleKey key;
   memory::Query query;
+  // What the origin told of a tuple this process does not hold, for a peek at it.
+  algorithms::WindowCounts heard{};
 
   [[nodiscard]] memory::CellClass cell_class() const { return key.header().cell_class(); }
 };
@@ -68,7 +70,10 @@ class Judge {
   void mark_charged(const memory::Tuple& tuple) const;
   void mark_denied(const memory::Tuple& tuple, const Case& the_case) const;
 
-  // The decision on a tuple nobody has used, or of which only this much is known.
+  // Decides on a tuple this process does not hold, by what was heard of it.
+  [[nodiscard]] static Ruling rule_unknown(const Case& the_case);
+
+  // The decision on a tuple of which only this much is known.
   [[nodiscard]] static memory::Step decide_on_counts(const memory::Query& query,
                                                      const algorithms::WindowCounts& counts);
 

@@ -12,9 +12,8 @@ using memory::WindowCells;
 // One request that waits for some flights.
 struct Refresh::Waiter {
   Executor* home = nullptr;
-  std::function<void(Heard)> done;
-  Heard heard;  // each flight writes its own entry, before it counts itself off
-  std::atomic<bool> failed{false};
+  std::function<void(const std::vector<Heard>&)> done;
+  std::vector<Heard> heard;  // each flight writes its own entry, before it counts itself off
   std::atomic<size_t> pending{0};
 };
 
@@ -48,11 +47,11 @@ uint64_t Refresh::generation_of(const memory::TupleKey& key) const {
 }
 
 void Refresh::read(Instant now, const std::vector<Wanted>& wanted, Executor& home,
-                   std::function<void(Heard)> done) {
+                   std::function<void(const std::vector<Heard>&)> done) {
   auto waiter = std::make_shared<Waiter>();
   waiter->home = &home;
   waiter->done = std::move(done);
-  waiter->heard.counts.resize(wanted.size());
+  waiter->heard.resize(wanted.size());
   waiter->pending.store(wanted.size(), std::memory_order_relaxed);
 
   std::vector<FlightPtr> started;
@@ -112,13 +111,14 @@ void Refresh::land(const std::vector<FlightPtr>& flights,
       fail({flight}, store_->clock.now().mono);
       continue;
     }
-    learn(*flight, next);
-    algorithms::WindowCounts counts{.current = base::saturating_add(next[0].mine, next[0].siblings)};
-    if (flight->cells() == 2) counts.previous = base::saturating_add(next[1].mine, next[1].siblings);
-    counts = {.current = std::min(counts.current, memory::kMaxCount),
-              .previous = std::min(counts.previous, memory::kMaxCount)};
+    const auto total = [next](size_t back) {
+      return std::min(base::saturating_add(next[back].mine, next[back].siblings), memory::kMaxCount);
+    };
+    Heard heard{.read = true, .learnt = learn(*flight, next)};
+    heard.counts.current = total(0);
+    if (flight->cells() == 2) heard.counts.previous = total(1);
     next += flight->cells();
-    end(flight, Ending::kRead, counts);
+    end(flight, heard);
   }
 }
 
@@ -135,16 +135,16 @@ void Refresh::fail(const std::vector<FlightPtr>& flights, MonoTime now) {
         note_failed_read(WindowCells(tuple), now);
       }
     }
-    end(flight, Ending::kFailed, {});
+    end(flight, {});
   }
 }
 
-void Refresh::learn(const Flight& flight, const CellTotals* totals) const {
+bool Refresh::learn(const Flight& flight, const CellTotals* totals) const {
   const platform::Pin pin;
   const memory::Tuple tuple = store_->table.find(flight.key);
   // Forgotten and made anew since: its component has another name now, and what was read
   // as ours is a sibling's. It will be read again.
-  if (!tuple || WindowCells(tuple).generation() != flight.generation) return;
+  if (!tuple || WindowCells(tuple).generation() != flight.generation) return false;
   const WindowCells cells(tuple);
   for (size_t back = 0; back < flight.cells(); ++back) {
     const int64_t sequence = flight.sequence - static_cast<int64_t>(back);
@@ -157,9 +157,10 @@ void Refresh::learn(const Flight& flight, const CellTotals* totals) const {
     note_read(cells, flight.began,
               fresh_for(tuple.slot->header.duration(), store_->max_freshness));
   }
+  return true;
 }
 
-void Refresh::end(const FlightPtr& flight, Ending ending, const algorithms::WindowCounts& counts) {
+void Refresh::end(const FlightPtr& flight, const Heard& heard) {
   std::vector<Flight::Seat> seats;
   {
     Shard& shard = shard_of(*flight);
@@ -171,14 +172,10 @@ void Refresh::end(const FlightPtr& flight, Ending ending, const algorithms::Wind
     if (found != shard.flights.end() && found->second == flight) shard.flights.erase(found);
   }
   for (const Flight::Seat& seat : seats) {
-    seat.waiter->heard.counts[seat.entry] = counts;
-    if (ending == Ending::kFailed) seat.waiter->failed.store(true, std::memory_order_relaxed);
+    seat.waiter->heard[seat.entry] = heard;
     // The last flight to end sees what the others wrote.
     if (seat.waiter->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
-    seat.waiter->home->post([waiter = seat.waiter] {
-      waiter->heard.complete = !waiter->failed.load(std::memory_order_relaxed);
-      waiter->done(std::move(waiter->heard));
-    });
+    seat.waiter->home->post([waiter = seat.waiter] { waiter->done(waiter->heard); });
   }
 }
 

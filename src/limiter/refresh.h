@@ -35,19 +35,20 @@ struct Wanted {
   Need need = Need::kReadBoth;
 };
 
-// Counts of a tuple that is not in the table, as the origin told them.
+// What a read told of one tuple.
 struct Heard {
-  bool complete = false;  // every cell asked for was read
-  std::vector<algorithms::WindowCounts> counts;  // one for each tuple wanted, in order
+  bool read = false;    // the origin answered
+  bool learnt = false;  // the tuple in the table knows it now
+  algorithms::WindowCounts counts{};
 };
 
 class Refresh : public std::enable_shared_from_this<Refresh> {
  public:
   explicit Refresh(std::shared_ptr<Store> store) : store_(std::move(store)) {}
 
-  // Reads what is wanted, then calls `done` on `home`.
+  // Reads what is wanted, then calls `done` on `home` with one Heard for each, in order.
   void read(Instant now, const std::vector<Wanted>& wanted, Executor& home,
-            std::function<void(Heard)> done);
+            std::function<void(const std::vector<Heard>&)> done);
 
  private:
   struct Waiter;
@@ -63,9 +64,8 @@ class Refresh : public std::enable_shared_from_this<Refresh> {
   [[nodiscard]] uint64_t generation_of(const memory::TupleKey& key) const;
   void land(const std::vector<FlightPtr>& flights, Result<std::vector<CellTotals>> totals);
   void fail(const std::vector<FlightPtr>& flights, MonoTime now);
-  void learn(const Flight& flight, const CellTotals* totals) const;
-  enum class Ending : uint8_t { kRead, kFailed };
-  void end(const FlightPtr& flight, Ending ending, const algorithms::WindowCounts& counts);
+  [[nodiscard]] bool learn(const Flight& flight, const CellTotals* totals) const;
+  void end(const FlightPtr& flight, const Heard& heard);
 
   const std::shared_ptr<Store> store_;
   std::array<Shard, kShards> shards_;

@@ -17,6 +17,7 @@ struct Replay::Sent {
   uint64_t generation = 0;
   int64_t sequence = 0;
   Count total = 0;
+  bool current = false;  // the window at the time of sending; only its read-back is news
 };
 
 struct Replay::Batch {
@@ -88,7 +89,8 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ba
   batch.sent.push_back({.index = tuple.index,
                         .generation = cells.generation(),
                         .sequence = sequence,
-                        .total = total});
+                        .total = total,
+                        .current = algorithms::position_of(now, header.duration()).sequence == sequence});
   batch.cells.push_back({.cell = {memory::encode_key(header, tuple.slot->key_words()), sequence},
                          .writer = store_->component(cells.generation()),
                          .total = total,
@@ -128,8 +130,10 @@ void Replay::land(const Batch& batch, const Result<std::vector<CellTotals>>& tot
     cells.raise_siblings(sent.sequence, heard.siblings);
     const bool forgotten = heard.mine < sent.total || heal_told(cells, sent.sequence, heard.mine);
     if (forgotten && cells.mark_dirty()) store_->dirty.push(sent.index);
-    note_read(cells, batch.began,
-              fresh_for(tuple.slot->header.duration(), store_->max_freshness));
+    if (sent.current) {
+      note_read(cells, batch.began,
+                fresh_for(tuple.slot->header.duration(), store_->max_freshness));
+    }
   }
 }
 

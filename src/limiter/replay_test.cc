@@ -100,6 +100,16 @@ TEST_F(ReplayTest, MakesFreshByTheReadBackNotByTheAcknowledgement) {
   EXPECT_EQ(verdict->evidence.siblings, 3u);
 }
 
+TEST_F(ReplayTest, DoesNotMakeAWindowFreshThatItDidNotReadBack) {
+  auto origin = std::make_shared<doubles::ScriptedOrigin>();
+  auto engine = engine_on(origin, 1);
+  (void)engine->check(clock_.now(), request_of("alice"));
+  clock_.advance(Millis(60'000));  // the next window begins; nothing is accepted in it yet
+  engine->run_replay(clock_.now(), executor_);
+  origin->replays[0].reply(std::vector<CellTotals>{{.mine = 1}, {}});
+  EXPECT_EQ(engine->check(clock_.now(), request_of("alice"))->basis, Basis::kDegraded);
+}
+
 TEST_F(ReplayTest, TellsEverythingAgainToAnOriginThatForgot) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto one = engine_on(origin, 1);

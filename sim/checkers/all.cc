@@ -1,0 +1,17 @@
+#include "sim/checkers/makers.h"
+
+namespace weir::sim {
+
+std::vector<std::unique_ptr<Checker>> all_checkers() {
+  std::vector<std::unique_ptr<Checker>> all;
+  all.push_back(make_parts_never_fall());
+  all.push_back(make_nobody_invents());
+  all.push_back(make_one_writer());
+  all.push_back(make_honest_verdicts());
+  all.push_back(make_fresh_enough());
+  all.push_back(make_window_identity());
+  all.push_back(make_conservation());
+  return all;
+}
+
+}  // namespace weir::sim

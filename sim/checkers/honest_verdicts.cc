@@ -1,0 +1,51 @@
+// An accept implies that what the node knew and the cost fit the limit; a refusal implies
+// the contrary. What it knew is recomputed from its cells, not taken from the verdict.
+
+#include "sim/checkers/makers.h"
+
+namespace weir::sim {
+namespace {
+
+class HonestVerdicts final : public Checker {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "honest verdicts"; }
+
+  Fault after_answer(const WorldView& world, const Answered& answered) override {
+    const Evidence& evidence = answered.verdict.evidence;
+    const Count used = evidence.own + evidence.siblings + evidence.foreign + evidence.previous;
+    const bool fits = used + answered.cost <= answered.limit;
+    // Items of a batch are judged with the costs of those before them in the same tuple.
+    if (answered.in_batch) return {};
+    if (answered.verdict.admitted() != fits) {
+      return std::string(answered.verdict.admitted() ? "admitted" : "denied") + " a cost of " +
+             std::to_string(answered.cost) + " on " + std::to_string(used) + " of " +
+             std::to_string(answered.limit);
+    }
+    const Count left = answered.limit > used ? answered.limit - used : 0;
+    const Count expected = left - (answered.verdict.admitted() ? answered.cost : 0);
+    if (answered.verdict.remaining != expected) return "remaining does not agree with the parts";
+
+    const NodeView& node = world.nodes.at(static_cast<size_t>(answered.node));
+    Count own_before = world.truth.accepted_by(answered.node, answered.cell());
+    if (answered.charged) own_before -= answered.cost;
+    if (evidence.own != own_before) return "own in the evidence is not what was accepted";
+    for (const limiter::CellView& cell : node.cells) {
+      if (cell.tuple != answered.tuple || cell.sequence + 1 != answered.cell().sequence) continue;
+      // The part of the previous window still in view, in exact arithmetic.
+      const int64_t width = answered.duration.count();
+      const int64_t start = answered.cell().sequence * width;
+      const int64_t at = std::max(answered.asked.wall.time_since_epoch().count(), start);
+      const auto rest = static_cast<Count>(start + width - at);
+      const Count previous = (cell.own + cell.siblings + cell.foreign) * rest / static_cast<Count>(width);
+      const bool weighed = answered.algorithm == Algorithm::kSlidingWindow;
+      if (evidence.previous != (weighed ? previous : 0)) return "the previous window is weighed wrongly";
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Checker> make_honest_verdicts() { return std::make_unique<HonestVerdicts>(); }
+
+}  // namespace weir::sim

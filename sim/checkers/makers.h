@@ -1,0 +1,19 @@
+// One maker per checker; all_checkers() calls them all.
+
+#pragma once
+
+#include <memory>
+
+#include "sim/checker.h"
+
+namespace weir::sim {
+
+std::unique_ptr<Checker> make_parts_never_fall();
+std::unique_ptr<Checker> make_nobody_invents();
+std::unique_ptr<Checker> make_one_writer();
+std::unique_ptr<Checker> make_honest_verdicts();
+std::unique_ptr<Checker> make_fresh_enough();
+std::unique_ptr<Checker> make_window_identity();
+std::unique_ptr<Checker> make_conservation();
+
+}  // namespace weir::sim

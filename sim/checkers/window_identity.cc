@@ -1,0 +1,40 @@
+// No accept touches a cell that is not of its time: it is decided in the window it was
+// asked in or, if the tuple has moved on while a read was under way, in the present one.
+
+#include "sim/checkers/makers.h"
+
+namespace weir::sim {
+namespace {
+
+class WindowIdentity final : public Checker {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "window identity"; }
+
+  Fault after_answer(const WorldView&, const Answered& answered) override {
+    const int64_t sequence = answered.cell().sequence;
+    const auto of = [&](const Instant& at) {
+      return at.wall.time_since_epoch() / answered.duration;
+    };
+    if (sequence == of(answered.asked)) return {};
+    if (sequence > of(answered.asked) && sequence <= of(answered.answered)) return {};
+    return "decided in window " + std::to_string(sequence) + ", asked in " +
+           std::to_string(of(answered.asked));
+  }
+
+  Fault after_event(const WorldView& world) override {
+    for (const NodeView& node : world.nodes) {
+      for (const limiter::CellView& cell : node.cells) {
+        if (cell.own > 0 && world.truth.accepted_by(node.node, {cell.tuple, cell.sequence}) == 0) {
+          return "a count moved into a window in which nothing was accepted";
+        }
+      }
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Checker> make_window_identity() { return std::make_unique<WindowIdentity>(); }
+
+}  // namespace weir::sim

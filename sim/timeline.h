@@ -1,0 +1,72 @@
+// Virtual time: a queue of what happens when. Nothing waits; the clock jumps from one
+// event to the next, and events of the same instant come in an order drawn from the seed.
+
+#pragma once
+
+#include <map>
+#include <utility>
+
+#include "sim/random.h"
+#include "weir/clock.h"
+#include "weir/executor.h"
+
+namespace weir::sim {
+
+// The world's clock and executor in one. One thread at a time.
+class Timeline final : public Clock, public Executor {
+ public:
+  explicit Timeline(uint64_t seed) : ties_(seed) {}
+
+  [[nodiscard]] Instant now() const override { return now_; }
+
+  void post(Task task) override { post_at(now_.mono, std::move(task)); }
+  void post_at(MonoTime when, Task task) override {
+    const MonoTime due = when < now_.mono ? now_.mono : when;
+    events_.emplace(Key{due, ties_.next(), ++posted_}, std::move(task));
+  }
+  void post_in(Millis delay, Task task) { post_at(now_.mono + delay, std::move(task)); }
+
+  // Runs the next event; false if there is none before `end`.
+  bool step(MonoTime end) {
+    if (events_.empty() || events_.begin()->first.due > end) return false;
+    const auto node = events_.extract(events_.begin());
+    const Nanos passed = node.key().due - now_.mono;
+    now_.mono += passed;
+    wall_ += passed;
+    now_.wall = WallTime(std::chrono::floor<Millis>(wall_));
+    node.mapped()();
+    return true;
+  }
+
+ private:
+  struct Key {
+    MonoTime due;
+    uint64_t tie;
+    uint64_t posted;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+
+  static constexpr Millis kStart{1'699'999'200'000};
+  Nanos wall_{kStart};
+  Instant now_{.wall = WallTime(kStart), .mono = MonoTime(std::chrono::hours(1))};
+  Random ties_;
+  uint64_t posted_ = 0;
+  std::map<Key, Task> events_;
+};
+
+// A node's own idea of wall time: the world's, a little off.
+class SkewedClock final : public Clock {
+ public:
+  SkewedClock(const Clock& world, Millis skew) : world_(world), skew_(skew) {}
+  [[nodiscard]] Instant now() const override {
+    Instant now = world_.now();
+    now.wall += skew_;
+    return now;
+  }
+
+ private:
+  const Clock& world_;
+  Millis skew_;
+};
+
+}  // namespace weir::sim
