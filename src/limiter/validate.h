@@ -14,14 +14,19 @@ namespace weir::limiter {
   const auto within = [](uint64_t value, uint64_t low, uint64_t high) {
     return value - low <= high - low;
   };
-  return request.workspace.size() <= kMaxNameBytes &&
-         within(request.name_space.size(), 1, kMaxNameBytes) &&
-         within(request.identifier.size(), 1, kMaxNameBytes) &&
-         request.algorithm <= Algorithm::kFixedWindow &&
-         within(static_cast<uint64_t>(request.limit), 1, kMaxLimit) &&
-         within(static_cast<uint64_t>(request.duration.count()), kMinDuration.count(),
-                kMaxDuration.count()) &&
-         static_cast<uint64_t>(request.cost) <= kMaxLimit && !request.burst.has_value();
+  // Of numbers below a power of two, all bits together are below it as well.
+  static_assert((kMaxNameBytes & (kMaxNameBytes - 1)) == 0);
+  const bool names = ((request.name_space.size() - 1) | (request.identifier.size() - 1)) <
+                         kMaxNameBytes &&
+                     request.workspace.size() <= kMaxNameBytes;
+  // Without branches: all of it is nearly always true.
+  return static_cast<int>(names) &
+         static_cast<int>(within(static_cast<uint64_t>(request.limit), 1, kMaxLimit)) &
+         static_cast<int>(within(static_cast<uint64_t>(request.duration.count()),
+                                 kMinDuration.count(), kMaxDuration.count())) &
+         static_cast<int>(static_cast<uint64_t>(request.cost) <= kMaxLimit) &
+         static_cast<int>(request.algorithm <= Algorithm::kFixedWindow) &
+         static_cast<int>(!request.burst.has_value());
 }
 
 // Null if the request is valid. Allocates only for an error.

@@ -119,7 +119,11 @@ class Table {
   class Locked;
   struct Predecessor;
 
-  [[nodiscard]] Buckets buckets_of(uint64_t hash) const;
+  [[nodiscard]] size_t first_bucket(uint64_t hash) const;
+  [[nodiscard]] size_t second_bucket(uint64_t hash) const;
+  [[nodiscard]] Buckets buckets_of(uint64_t hash) const {
+    return {.first = first_bucket(hash), .second = second_bucket(hash)};
+  }
   [[nodiscard]] static uint8_t fragment_of(uint64_t hash);
   [[nodiscard]] Tuple tuple_at(size_t index) const;
   [[nodiscard]] Tuple find_in(size_t bucket, uint8_t fragment, const TupleKey& key) const;
@@ -152,9 +156,12 @@ class Table {
   std::atomic<uint64_t> tuples_{0}, evicted_{0}, expired_{0}, rebuilt_{0};
 };
 
-inline Table::Buckets Table::buckets_of(uint64_t hash) const {
-  const auto scale = [this](uint64_t bits) { return (bits & 0xffffffff) * buckets_ >> 32; };
-  return {.first = scale(hash), .second = scale((hash * 0x9e3779b97f4a7c15ULL) >> 32)};
+inline size_t Table::first_bucket(uint64_t hash) const {
+  return (hash & 0xffffffff) * buckets_ >> 32;
+}
+
+inline size_t Table::second_bucket(uint64_t hash) const {
+  return ((hash * 0x9e3779b97f4a7c15ULL) >> 32) * buckets_ >> 32;
 }
 
 inline uint8_t Table::fragment_of(uint64_t hash) {
@@ -179,10 +186,9 @@ WEIR_HOT_INLINE Tuple Table::find_in(size_t bucket, uint8_t fragment, const Tupl
 }
 
 WEIR_HOT_INLINE Tuple Table::find(const TupleKey& key) const {
-  const Buckets buckets = buckets_of(key.hash());
   const uint8_t fragment = fragment_of(key.hash());
-  const Tuple tuple = find_in(buckets.first, fragment, key);
-  return tuple ? tuple : find_in(buckets.second, fragment, key);
+  const Tuple tuple = find_in(first_bucket(key.hash()), fragment, key);
+  return tuple ? tuple : find_in(second_bucket(key.hash()), fragment, key);
 }
 
 template <typename Visit>

@@ -1,0 +1,32 @@
+// Several limits at once: an upload counts against the user and against the team, and a
+// refusal by either leaves both as they were.
+
+#include <weir/weir.h>
+
+#include <iostream>
+#include <vector>
+
+int main() {
+  weir::Limiter limiter(weir::system_clock());
+
+  const auto upload = [&](std::string_view user, int64_t megabytes) {
+    const std::vector<weir::Request> limits = {{.name_space = "uploads of a user",
+                                                .identifier = user,
+                                                .limit = 100,
+                                                .duration = std::chrono::hours(1),
+                                                .cost = megabytes},
+                                               {.name_space = "uploads of a team",
+                                                .identifier = "blue",
+                                                .limit = 150,
+                                                .duration = std::chrono::hours(1),
+                                                .cost = megabytes}};
+    const weir::BatchVerdict verdict = limiter.check_all(limits).value();
+    std::cout << user << ", " << megabytes << " MB: " << weir::to_string(verdict.outcome)
+              << ", leaving " << user << ' ' << verdict.items[0].remaining << " and the team "
+              << verdict.items[1].remaining << '\n';
+  };
+
+  upload("alice", 90);
+  upload("bob", 80);  // bob may, his team may not: nothing is taken from either
+  upload("bob", 60);  // so this still fits both
+}

@@ -1,0 +1,106 @@
+// The binary as a person meets it: what it prints and how it ends.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <string>
+
+#include "weir/version.h"
+
+namespace weir::server {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct Answer {
+  int exit_code = -1;
+  std::string text;  // standard output and error
+};
+
+// A line for the shell, where `weir` is the binary.
+Answer ask(const std::string& line) {
+  const std::string script = "weir() { '" WEIR_BINARY "' \"$@\"; }; " + line;
+  FILE* pipe = ::popen(("{ " + script + "; } 2>&1").c_str(), "r");
+  if (pipe == nullptr) return {};
+  Answer answer;
+  char chunk[4096];
+  while (const size_t count = std::fread(chunk, 1, sizeof(chunk), pipe)) {
+    answer.text.append(chunk, count);
+  }
+  const int status = ::pclose(pipe);
+  if (WIFEXITED(status)) answer.exit_code = WEXITSTATUS(status);
+  return answer;
+}
+
+TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
+  for (const char* line : {"weir --help", "weir -h"}) {
+    const Answer answer = ask(line);
+    EXPECT_EQ(answer.exit_code, 0);
+    for (const char* part :
+         {"demo", "version", "--limit N (default 10)", "--window-ms N (default 5000)",
+          "--rate N (default 4)", "--seconds N (default none)", "--help", "--version"}) {
+      EXPECT_THAT(answer.text, HasSubstr(part));
+    }
+  }
+}
+
+TEST(CommandLine, HelpFitsEightyColumns) {
+  const std::string help = ask("weir --help").text + ask("weir demo --help").text;
+  size_t start = 0;
+  for (size_t end = help.find('\n'); end != help.npos; end = help.find('\n', start)) {
+    EXPECT_LE(end - start, 80u) << help.substr(start, end - start);
+    start = end + 1;
+  }
+}
+
+TEST(CommandLine, TellsItsVersionBothWays) {
+  for (const char* line : {"weir version", "weir --version"}) {
+    const Answer answer = ask(line);
+    EXPECT_EQ(answer.exit_code, 0);
+    EXPECT_EQ(answer.text, "weir " WEIR_VERSION "\n");
+  }
+}
+
+TEST(CommandLine, RefusesWrongUsageNamingWhatIsWrongAndTheRemedy) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"weir", "A command is required"},
+      {"weir dmeo", "not expected: dmeo"},
+      {"weir demo --colour", "not expected: --colour"},
+      {"weir demo extra", "not expected: extra"},
+      {"weir demo --limit", "--limit: 1 required number missing"},
+      {"weir demo --limit 0", "--limit: Value 0 not in range 1 to 10000"},
+      {"weir demo --limit many", "--limit: Value many not in range 1 to 10000"},
+      {"weir demo --window-ms 99", "--window-ms: Value 99 not in range 100 to 3600000"},
+      {"weir demo --rate -1", "--rate: Value -1 not in range 0 to 1000"},
+      {"weir demo --seconds 0", "--seconds: Value 0 not in range 1 to 86400"},
+  };
+  for (const auto& [line, complaint] : wrong) {
+    const Answer answer = ask(line);
+    EXPECT_EQ(answer.exit_code, 2) << line;
+    EXPECT_THAT(answer.text, HasSubstr(complaint));
+    EXPECT_THAT(answer.text, HasSubstr("weir --help"));
+  }
+}
+
+TEST(CommandLine, DemoWithoutATerminalPrintsItsScriptInPlainText) {
+  const Answer answer =
+      ask("weir demo --limit 5 --window-ms 1000 --rate 8 --seconds 60 < /dev/null");
+  EXPECT_EQ(answer.exit_code, 0);
+  EXPECT_THAT(answer.text, HasSubstr("limit 5 per 1 s, 8 requests a second"));
+  EXPECT_THAT(answer.text, HasSubstr("\nsliding_window_strict "));
+  EXPECT_THAT(answer.text, Not(HasSubstr("\x1b")));
+}
+
+TEST(CommandLine, AFullDiskIsAFailure) {
+  for (const char* line : {"weir version > /dev/full", "weir demo > /dev/full"}) {
+    const Answer answer = ask(line);
+    EXPECT_EQ(answer.exit_code, 1);
+    EXPECT_THAT(answer.text, HasSubstr("cannot write to standard output"));
+  }
+}
+
+}  // namespace
+}  // namespace weir::server

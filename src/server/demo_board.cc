@@ -1,0 +1,112 @@
+#include "server/demo_board.h"
+
+#include <algorithm>
+
+namespace weir::server {
+namespace {
+
+// The limiter's clock is never asked here: every check is handed its instant.
+Limiter make_limiter() {
+  return Limiter(system_clock(), {.capacity = 64, .seed = 1});
+}
+
+}  // namespace
+
+DemoBoard::DemoBoard(Instant now, const DemoSettings& settings)
+    : settings_(settings), limiter_(make_limiter()), next_due_(now.mono) {
+  reset(now);
+}
+
+void DemoBoard::step(Instant now) {
+  if (settings_.requests_per_second > 0) {
+    next_due_ = std::max(next_due_, now.mono - kLongestGap);
+    for (; next_due_ <= now.mono; next_due_ += interval()) offer(now);
+  }
+  look(now);
+}
+
+void DemoBoard::press(Instant now, char key) {
+  // A tenth, so that large limits move as well as small ones.
+  const int64_t notch = std::max<int64_t>(settings_.limit / 10, 1);
+  if (key >= '0' && key <= '9') return set_rate(now, key - '0');
+  switch (key) {
+    case ' ': return burst(now);
+    case '+':
+    case '=': return set_limit(settings_.limit + notch);  // the same key without shift
+    case '-': return set_limit(settings_.limit - notch);
+    case 'w': return set_next_window();
+    case 'r': return reset(now);
+    default: return;
+  }
+}
+
+void DemoBoard::burst(Instant now) {
+  for (int i = 0; i < kBurst; ++i) offer(now);
+}
+
+void DemoBoard::offer(Instant now) {
+  ++offered_;
+  for (DemoRow& row : rows_) {
+    const Verdict verdict = limiter_.check(now, request_for(row, 1)).value();
+    ++(verdict.admitted() ? row.admitted : row.denied);
+    row.recent.push_back(verdict.outcome);
+    if (row.recent.size() > kRecent) row.recent.pop_front();
+    row.retry_at.reset();
+    if (verdict.retry_after) row.retry_at = now.mono + *verdict.retry_after;
+  }
+}
+
+void DemoBoard::look(Instant now) {
+  for (DemoRow& row : rows_) {
+    row.remaining = limiter_.check(now, request_for(row, 0)).value().remaining;
+  }
+}
+
+void DemoBoard::reset(Instant now) {
+  limiter_ = make_limiter();
+  offered_ = 0;
+  for (int i = 0; i < kAlgorithmCount; ++i) {
+    rows_[static_cast<size_t>(i)] = {.algorithm = static_cast<Algorithm>(i)};
+  }
+  look(now);
+}
+
+void DemoBoard::set_rate(Instant now, int64_t requests_per_second) {
+  settings_.requests_per_second = requests_per_second;
+  if (requests_per_second == 0) return;
+  // Neither may pressing a key offer a request early, nor an old slow rate delay it.
+  next_due_ = std::clamp(next_due_, now.mono, now.mono + interval());
+}
+
+void DemoBoard::set_limit(int64_t limit) {
+  settings_.limit = std::clamp<int64_t>(limit, 1, DemoSettings::kMaxLimit);
+  forget_retries();
+}
+
+void DemoBoard::set_next_window() {
+  constexpr std::array kWindows = {Millis(1000), Millis(5000), Millis(10000)};
+  const auto longer = std::ranges::upper_bound(kWindows, settings_.window);
+  settings_.window = longer != kWindows.end() ? *longer : kWindows.front();
+  forget_retries();
+}
+
+// They were promised for another limit or window.
+void DemoBoard::forget_retries() {
+  for (DemoRow& row : rows_) row.retry_at.reset();
+}
+
+Nanos DemoBoard::interval() const {
+  return Nanos(std::chrono::seconds(1)) / settings_.requests_per_second;
+}
+
+// Each row is limited under its own name: algorithms of one class would share a count.
+Request DemoBoard::request_for(const DemoRow& row, int64_t cost) const {
+  return {.name_space = "demo",
+          .identifier = to_string(row.algorithm),
+          .limit = settings_.limit,
+          .duration = settings_.window,
+          .cost = cost,
+          .algorithm = row.algorithm};
+}
+
+}  // namespace weir::server

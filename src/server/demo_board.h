@@ -1,0 +1,78 @@
+// The demo's model: one stream of requests, offered alike to every algorithm.
+//
+// Time only comes in as an argument, so the same board runs live on the system clock,
+// at once in virtual time, and in tests. It draws nothing.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "weir/limiter.h"
+
+namespace weir::server {
+
+struct DemoSettings {
+  int64_t limit = 10;
+  Millis window{5000};
+  int64_t requests_per_second = 4;  // 0 is a pause
+
+  static constexpr int64_t kMaxLimit = kMaxLogLimit;  // what every algorithm can take
+  static constexpr Millis kMaxWindow{3'600'000};      // nobody waits longer for a demo
+  static constexpr int64_t kMaxRequestsPerSecond = 1000;
+};
+
+// What one algorithm made of the stream so far.
+struct DemoRow {
+  Algorithm algorithm = Algorithm::kSlidingWindow;
+  uint64_t admitted = 0;
+  uint64_t denied = 0;
+  Count remaining = 0;
+  std::deque<Outcome> recent = {};                  // newest last
+  std::optional<MonoTime> retry_at = std::nullopt;  // as told by the latest request, if denied
+};
+
+// One thread at a time.
+class DemoBoard {
+ public:
+  static constexpr size_t kRecent = 200;  // outcomes remembered for each row
+  static constexpr int kBurst = 10;       // requests that arrive at the same instant
+  // A gap longer than this in the live demo is a suspended machine; what would have
+  // come due in it is dropped.
+  static constexpr Nanos kLongestGap = std::chrono::seconds(1);
+
+  DemoBoard(Instant now, const DemoSettings& settings);
+
+  // Offers the steady requests that have come due, then looks at what remains.
+  void step(Instant now);
+
+  // What a key means: space, 0 to 9, +, -, w, r. Others mean nothing.
+  void press(Instant now, char key);
+
+  void burst(Instant now);
+
+  [[nodiscard]] const DemoSettings& settings() const { return settings_; }
+  [[nodiscard]] const std::array<DemoRow, kAlgorithmCount>& rows() const { return rows_; }
+  [[nodiscard]] uint64_t offered() const { return offered_; }
+
+ private:
+  void offer(Instant now);
+  void look(Instant now);
+  void reset(Instant now);
+  void set_rate(Instant now, int64_t requests_per_second);
+  void set_limit(int64_t limit);
+  void set_next_window();
+  void forget_retries();
+  [[nodiscard]] Nanos interval() const;
+  [[nodiscard]] Request request_for(const DemoRow& row, int64_t cost) const;
+
+  DemoSettings settings_;
+  Limiter limiter_;
+  std::array<DemoRow, kAlgorithmCount> rows_;
+  uint64_t offered_ = 0;
+  MonoTime next_due_;  // of the steady requests
+};
+
+}  // namespace weir::server

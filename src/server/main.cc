@@ -1,0 +1,139 @@
+// The command line: what can be asked of the binary, and who answers.
+//
+// The only file that knows how options are parsed. Exit codes: 0 done, 1 failed, 2 asked
+// wrongly.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "server/demo.h"
+#include "weir/version.h"
+
+namespace weir::server {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kAskedWrongly = 2;
+constexpr const char* kCommands = "Commands";
+
+// Help that shows the options of every command under it.
+class WholeHelp : public CLI::Formatter {
+ public:
+  WholeHelp() {
+    column_width(34);
+    label("SUBCOMMAND", "COMMAND");
+  }
+
+  std::string make_expanded(const CLI::App* command) const override {
+    std::string text = fmt::format("  {}\n", command->get_name());
+    for (const std::string& line : CLI::detail::split(command->get_description(), '\n')) {
+      text += fmt::format("      {}\n", line);
+    }
+    for (const CLI::Option* option : command->get_options()) {
+      if (option != command->get_help_ptr()) text += "    " + make_option(option, false);
+    }
+    return text;
+  }
+};
+
+struct DemoOptions {
+  DemoSettings settings;
+  int64_t window_ms = settings.window.count();
+  std::optional<int64_t> seconds;
+
+  void run() const {
+    DemoSettings all = settings;
+    all.window = Millis(window_ms);
+    if (seconds) return run_demo(all, std::chrono::seconds(*seconds));
+    run_demo(all, std::nullopt);
+  }
+};
+
+struct NumberRange {
+  int64_t least = 0;
+  int64_t most = 0;
+};
+
+// An option that takes a whole number; help and errors name the same range.
+template <typename Number>
+void add_number(CLI::App& command, const std::string& name, Number& value,
+                const std::string& otherwise, NumberRange range, const std::string& meaning) {
+  command.add_option(name, value, fmt::format("{}, {} to {}", meaning, range.least, range.most))
+      ->option_text(fmt::format("N ({})", otherwise))
+      ->type_name("number")
+      ->check(CLI::Range(range.least, range.most).description(""));
+}
+
+void add_demo(CLI::App& app, DemoOptions& demo) {
+  CLI::App& command = *app.add_subcommand(
+      "demo",
+      "Show six algorithms admitting and denying the same requests: on a terminal\n"
+      "live and with keys to play, elsewhere as a table of three scripted seconds");
+  command.group(kCommands)->callback([&demo] { demo.run(); });
+
+  DemoSettings& settings = demo.settings;
+  add_number(command, "--limit", settings.limit, fmt::format("default {}", settings.limit),
+             {.least = 1, .most = DemoSettings::kMaxLimit}, "Requests admitted per window");
+  add_number(command, "--window-ms", demo.window_ms, fmt::format("default {}", demo.window_ms),
+             {.least = kMinDuration.count(), .most = DemoSettings::kMaxWindow.count()},
+             "Length of the window in ms");
+  add_number(command, "--rate", settings.requests_per_second,
+             fmt::format("default {}", settings.requests_per_second),
+             {.least = 0, .most = DemoSettings::kMaxRequestsPerSecond},
+             "Requests offered per second");
+  add_number(command, "--seconds", demo.seconds, "default none", {.least = 1, .most = 86400},
+             "Seconds until the demo ends");
+}
+
+void add_version(CLI::App& app) {
+  app.set_version_flag("--version", "weir " WEIR_VERSION, "Print the version");
+  app.add_subcommand("version", "Print the version")->group(kCommands)->callback([] {
+    fmt::print("weir " WEIR_VERSION "\n");
+  });
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Weir, a distributed rate limiter\n", "weir");
+  app.formatter(std::make_shared<WholeHelp>());
+  app.set_help_flag("-h,--help", "Print all commands and options");
+  app.require_subcommand(0, 1);
+  DemoOptions demo;
+  add_demo(app, demo);
+  add_version(app);
+
+  try {
+    app.parse(argc, argv);  // and run the command
+    if (app.get_subcommands().empty()) throw CLI::RequiredError("A command");
+  } catch (const CLI::CallForHelp&) {
+    std::string help = app.help("", CLI::AppFormatMode::All);
+    help.erase(help.find_last_not_of('\n') + 1);
+    fmt::print("{}\n", help);
+  } catch (const CLI::CallForVersion& version) {
+    fmt::print("{}\n", version.what());
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "weir: {}\nRun 'weir --help' for all commands and options.\n", error.what());
+    return kAskedWrongly;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace weir::server
+
+int main(int argc, char** argv) try {
+  const int code = weir::server::run(argc, argv);
+  if (std::fflush(stdout) == 0) return code;
+  fmt::print(stderr, "weir: cannot write to standard output: {}\n", std::strerror(errno));
+  return weir::server::kFailed;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "weir: {}\n", error.what());
+  return weir::server::kFailed;
+}

@@ -1,0 +1,33 @@
+// The customer's own clock: time is his, down to the millisecond of the promise.
+
+#include <weir/weir.h>
+
+#include <cstdio>
+
+class StoppedClock final : public weir::Clock {
+ public:
+  weir::Instant now() const override { return now_; }
+  void advance(weir::Millis by) { now_ = {now_.wall + by, now_.mono + by}; }
+
+ private:
+  weir::Instant now_ = {weir::WallTime(std::chrono::hours(480'000)), weir::MonoTime()};
+};
+
+int main() {
+  StoppedClock clock;
+  weir::Limiter limiter(clock);
+  const auto admitted = [&] {
+    const auto verdict = limiter.check({.name_space = "api",
+                                        .identifier = "alice",
+                                        .limit = 3,
+                                        .duration = std::chrono::minutes(1)});
+    if (verdict && verdict->retry_after) clock.advance(*verdict->retry_after);
+    return verdict && verdict->admitted();
+  };
+  for (int i = 0; i < 3; ++i) {
+    if (!admitted()) return std::puts("denied too early"), 1;
+  }
+  if (admitted()) return std::puts("admitted too much"), 1;
+  if (!admitted()) return std::puts("denied when it was told to retry"), 1;
+  std::puts("3 admitted, the 4th denied, and admitted when it came back");
+}
