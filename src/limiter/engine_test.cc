@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "tests/doubles/hand_clock.h"
+#include "tests/doubles/rushing_clock.h"
 
 namespace weir::limiter {
 namespace {
 
 using doubles::HandClock;
+using doubles::RushingClock;
 
 constexpr Algorithm kAll[] = {Algorithm::kSlidingWindow, Algorithm::kSlidingWindowStrict,
                               Algorithm::kFixedWindow,   Algorithm::kSlidingLog,
@@ -24,20 +26,6 @@ struct Door {
   std::shared_ptr<Engine> engine = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
 
   Verdict ask(const Request& request) { return *engine->check(clock.now(), request); }
-};
-
-// Moves one tick with every reading, whoever reads.
-class RushingClock final : public Clock {
- public:
-  static constexpr Instant kStart{.wall = WallTime(Millis(1'699'999'200'000)),
-                                  .mono = MonoTime(Nanos(1))};
-  [[nodiscard]] Instant now() const override {
-    const Millis passed(ticks_.fetch_add(1));
-    return {.wall = kStart.wall + passed, .mono = kStart.mono + passed};
-  }
-
- private:
-  mutable std::atomic<int64_t> ticks_{0};
 };
 
 Request request_of(Algorithm algorithm, int64_t limit = 10, int64_t cost = 1) {

@@ -1,0 +1,121 @@
+// Many threads on a table that is far too small: tuples come, expire, are evicted, moved
+// and counted in the sketch, all at once, and the limits hold.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "limiter/engine.h"
+#include "origins/in_process_origin.h"
+#include "sim/random.h"
+#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/rushing_clock.h"
+
+namespace weir::limiter {
+namespace {
+
+constexpr int kThreads = 4;
+constexpr int kRequests = 8000;
+constexpr Algorithm kAll[] = {Algorithm::kSlidingWindow, Algorithm::kSlidingWindowStrict,
+                              Algorithm::kFixedWindow,   Algorithm::kSlidingLog,
+                              Algorithm::kGcra,          Algorithm::kTokenBucket};
+
+template <typename Body>
+void on_threads(const Body& body) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) threads.emplace_back([&body, t] { body(t); });
+  for (auto& thread : threads) thread.join();
+}
+
+TEST(Stress, HoldsLimitsWhileEverythingIsInMotion) {
+  const doubles::RushingClock clock;
+  const auto engine = Engine::make(clock, {.capacity = 64, .seed = 1});
+  // Of each hot tuple, what was admitted; its window is longer than the whole test.
+  constexpr int64_t kLimit = 500;
+  std::array<std::atomic<int64_t>, 6> admitted{};
+  const auto hot = [&](size_t i) {
+    const Request request{.name_space = "hot",
+                          .identifier = to_string(kAll[i]),
+                          .limit = kLimit,
+                          .duration = kMaxDuration,
+                          .algorithm = kAll[i]};
+    return engine->check(clock.now(), request)->admitted();
+  };
+  for (size_t i = 0; i < 6; ++i) admitted[i] += hot(i);  // first come, first seated
+  on_threads([&](int t) {
+    sim::Random random(static_cast<uint64_t>(t));
+    for (int n = 0; n < kRequests; ++n) {
+      const auto i = static_cast<size_t>(random.between(0, 5));
+      if (random.one_in(2)) {
+        admitted[i] += hot(i);
+        continue;
+      }
+      // Strangers with short windows and changing limits: created, expired, rebuilt.
+      const std::string name = "stranger-" + std::to_string(random.between(0, 500));
+      const std::array<Request, 2> batch = {
+          Request{.name_space = "cold", .identifier = name, .limit = random.between(1, 40),
+                  .duration = Millis(100), .cost = random.between(0, 2), .algorithm = kAll[i]},
+          Request{.name_space = "cold", .identifier = "everyone", .limit = 1000,
+                  .duration = Millis(200), .algorithm = kAll[5 - i]}};
+      if (random.one_in(3)) {
+        ASSERT_TRUE(engine->check_all(clock.now(), batch).ok());
+      } else {
+        ASSERT_TRUE(engine->check(clock.now(), batch[0]).ok());
+      }
+      if (random.one_in(50)) engine->run_sweep(clock.now(), 20);
+    }
+  });
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(admitted[i].load(), kLimit) << to_string(kAll[i]);
+  const LimiterStats stats = engine->stats();
+  EXPECT_GT(stats.expired, 0u);
+  EXPECT_GT(stats.rebuilt, 0u);
+}
+
+TEST(Stress, LosesNothingBetweenEvictionAndReplay) {
+  doubles::HandClock clock;
+  doubles::HandExecutor executor{clock};
+  auto origin = std::make_shared<origins::InProcessOrigin>(clock);
+  const auto engine = Engine::make(clock, {.origin = origin, .capacity = 64, .seed = 1});
+  // Strangers push each other out of the table while one thread replays; in the end the
+  // origin has all that was accepted of each.
+  constexpr int kNames = 300;
+  std::array<std::atomic<int64_t>, kNames> accepted{};
+  std::atomic<int> running{kThreads - 1};
+  const auto request_of = [](const std::string& name) {
+    return Request{.name_space = "cold", .identifier = name, .limit = 1'000'000,
+                   .duration = Millis(3'600'000)};
+  };
+  on_threads([&](int t) {
+    if (t == 0) {
+      while (running > 0) engine->run_replay(clock.now(), executor);
+      return;
+    }
+    sim::Random random(static_cast<uint64_t>(t));
+    for (int n = 0; n < kRequests; ++n) {
+      const auto i = static_cast<size_t>(random.between(0, kNames - 1));
+      const auto verdict = engine->check(clock.now(), request_of("s-" + std::to_string(i)));
+      accepted[i] += verdict->admitted();
+    }
+    --running;
+  });
+  const uint64_t sketched = engine->stats().sketched;
+  for (int round = 0; round < 3; ++round) engine->run_replay(clock.now(), executor);
+  int64_t total_accepted = 0;
+  Count total_told = 0;
+  const int64_t sequence = clock.now().wall.time_since_epoch() / Millis(3'600'000);
+  for (size_t i = 0; i < kNames; ++i) {
+    total_accepted += accepted[i].load();
+    const std::string name = "s-" + std::to_string(i);
+    const CellId cell{memory::TupleKey(request_of(name), base::KeyedHash(0)).encoded(), sequence};
+    for (const auto& [component, count] : origin->components(cell)) total_told += count;
+  }
+  // Every decision was either counted in a cell and told, or taken in the sketch.
+  EXPECT_EQ(total_told + sketched, static_cast<Count>(total_accepted));
+  EXPECT_GT(engine->stats().evicted, 0u);
+}
+
+}  // namespace
+}  // namespace weir::limiter

@@ -1,0 +1,27 @@
+// A clock that moves one tick with every reading, whoever reads: threads that share it
+// are soon on different sides of a boundary.
+
+#pragma once
+
+#include <atomic>
+
+#include "weir/clock.h"
+
+namespace weir::doubles {
+
+// Safe from any thread.
+class RushingClock final : public Clock {
+ public:
+  static constexpr Instant kStart{.wall = WallTime(Millis(1'699'999'200'000)),
+                                  .mono = MonoTime(Nanos(2))};
+
+  [[nodiscard]] Instant now() const override {
+    const Millis passed(ticks_.fetch_add(1));
+    return {.wall = kStart.wall + passed, .mono = kStart.mono + passed};
+  }
+
+ private:
+  mutable std::atomic<int64_t> ticks_{0};
+};
+
+}  // namespace weir::doubles
