@@ -20,6 +20,8 @@
 // 2. A tuple's time does not run back: a request from before the newest window is
 //    decided at that window's start. One from more than a window before it means that
 //    the clock was set back, and the tuple is begun anew.
+// 3. A word is never given to an older window than the one it holds: a thread that slept
+//    after it read `newest` finds words of later windows and looks again.
 //
 // Safe from any thread that is pinned.
 
@@ -86,6 +88,10 @@ class WindowCells {
     const int64_t newest = this->newest();
     return newest <= sequence + 1 && sequence - newest < kTagReach;
   }
+  // Whether a word is of this window or a later one.
+  [[nodiscard]] static bool reaches(uint64_t word, int64_t sequence) {
+    return word != 0 && Tagged{word}.ahead_of(sequence) >= 0;
+  }
   [[nodiscard]] static Step unused(const algorithms::Position& at, const Query& query) {
     return {.decision = algorithms::decide_fixed(at, {}, query.ask), .sequence = at.sequence};
   }
@@ -131,8 +137,11 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step
       step.fate = Fate::kLookAgain;
       return;
     }
-    if ((own_word ^ tag) >= kClosedBit && Tagged{own_word}.is_of(sequence)) [[unlikely]] {
-      continue;  // closed: newest has moved on
+    // Words of later windows, or a closed one of this, mean that `newest` was read too early.
+    if ((own_word ^ tag) > kCountMask && reaches(own_word, sequence)) [[unlikely]] continue;
+    if (((last_word & ~kClosedBit) ^ last_tag) > kCountMask && reaches(last_word, sequence))
+        [[unlikely]] {
+      continue;
     }
     if (consumes && (last_word ^ last_tag) <= kCountMask) [[unlikely]] {
       last_word = own(sequence - 1).fetch_or(kClosedBit, std::memory_order_relaxed);
