@@ -21,12 +21,12 @@ WallTime tick_at_or_after(WallTime epoch, uint64_t pulses, const Pace& pace) {
 BacklogDecision decide_backlog(WallTime now, const Backlog& backlog, const Pace& pace, Ask ask) {
   const uint64_t here = pulses_at(now, backlog.epoch, pace);
   const uint64_t full = ask.capacity * pace.num;
-  const uint64_t queued = std::min(waiting(here, backlog.tat), full);
+  const uint64_t queued = waiting(here, backlog.tat);
 
   BacklogDecision decision;
   if (ask.cost > ask.capacity) {
     decision.outcome = Outcome::kNever;
-    decision.remaining = (full - queued) / pace.num;
+    decision.remaining = base::saturating_sub(full, queued) / pace.num;
     decision.reset = tick_at_or_after(backlog.epoch, here + queued, pace);
     return decision;
   }
@@ -39,7 +39,7 @@ BacklogDecision decide_backlog(WallTime now, const Backlog& backlog, const Pace&
     return decision;
   }
   decision.outcome = Outcome::kDenied;
-  decision.remaining = (full - queued) / pace.num;
+  decision.remaining = base::saturating_sub(full, queued) / pace.num;
   decision.reset = tick_at_or_after(backlog.epoch, here + queued, pace);
   decision.retry_at = tick_at_or_after(backlog.epoch, here + queued + asked - full, pace);
   return decision;
@@ -51,10 +51,13 @@ Count backlog_at(WallTime now, const Backlog& backlog, const Pace& pace) {
 
 Backlog rebased(WallTime now, Millis duration, const Backlog& from, const Pace& from_pace,
                 const Pace& to_pace) {
-  // Before its epoch a backlog has not drained at all; far beyond it, wholly.
-  const WallTime seen = std::max(now, from.epoch);
-  const uint64_t queued = reaches(from.epoch, seen, from_pace)
-                              ? waiting(pulses_at(seen, from.epoch, from_pace), from.tat)
+  // Before its epoch a backlog has not drained at all. Wide, because an epoch is moved up
+  // just when pulses from it no longer fit, and what passed a tick before still waits.
+  const Millis elapsed = std::max(now, from.epoch) - from.epoch;
+  const base::Wide drained =
+      base::Wide{static_cast<uint64_t>(elapsed.count())} * from_pace.den;
+  const uint64_t queued = drained < from.tat.since_epoch
+                              ? from.tat.since_epoch - static_cast<uint64_t>(drained)
                               : 0;
   // queued / from.num units as pulses of the new pace, rounded up against the caller
   // and cut at the largest burst a request may have.
@@ -63,6 +66,11 @@ Backlog rebased(WallTime now, Millis duration, const Backlog& from, const Pace& 
   Backlog to = empty_backlog(now, duration);
   to.tat = {pulses_at(now, to.epoch, to_pace) + static_cast<uint64_t>(cut)};
   return to;
+}
+
+Backlog cut_to_burst(WallTime now, const Backlog& backlog, const Pace& pace, Count burst) {
+  const uint64_t full = pulses_at(now, backlog.epoch, pace) + burst * pace.num;
+  return {.epoch = backlog.epoch, .tat = {std::min(backlog.tat.since_epoch, full)}};
 }
 
 Count tokens_at(WallTime now, const Backlog& backlog, const Pace& pace, Count burst) {

@@ -77,8 +77,8 @@ struct BacklogDecision : Decision {
 }
 
 // Needs reaches(). A tat further ahead than a full burst can only come from a clock
-// that stepped back or a burst that was lowered, and counts as a full burst: nobody
-// waits longer than that.
+// that stepped back or a burst that was lowered. It is not cut here: a denial leaves no
+// trace, so cutting would admit nobody sooner and only promise a retry that fails.
 [[nodiscard]] BacklogDecision decide_backlog(WallTime now, const Backlog& backlog,
                                              const Pace& pace, Ask ask);
 
@@ -89,6 +89,11 @@ struct BacklogDecision : Decision {
 // to drain stay the same when a limit changes; rounded up. Needs no reaches().
 [[nodiscard]] Backlog rebased(WallTime now, Millis duration, const Backlog& from,
                               const Pace& from_pace, const Pace& to_pace);
+
+// The backlog cut at a full burst, for when the clock was set back beyond the epoch: how
+// much has drained is not known then, and nobody is to wait longer than that.
+[[nodiscard]] Backlog cut_to_burst(WallTime now, const Backlog& backlog, const Pace& pace,
+                                   Count burst);
 
 // The same instant in the words of a bucket: tokens there now, whole ones.
 [[nodiscard]] Count tokens_at(WallTime now, const Backlog& backlog, const Pace& pace,

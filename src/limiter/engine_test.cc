@@ -127,6 +127,24 @@ TEST_P(EveryAlgorithm, PromisesARetryTimeThatStaysTrueWhenTheClockStepsBack) {
   }
 }
 
+TEST_P(EveryAlgorithm, LetsNobodyWaitForTheClockToCatchUp) {
+  Door door;
+  // In use for ten minutes, then full, then the clock is set back by an hour.
+  for (int i = 0; i < 600; ++i) {
+    ASSERT_TRUE(door.ask(request_of(GetParam(), 100)).admitted());
+    door.clock.advance(Millis(1000));
+  }
+  while (door.ask(request_of(GetParam(), 100)).admitted()) {
+  }
+  door.clock.step_wall(Millis(-3'600'000));
+  const Verdict verdict = door.ask(request_of(GetParam(), 100));
+  if (!verdict.admitted()) {
+    EXPECT_LE(*verdict.retry_after, Millis(10'000));
+  }
+  door.clock.advance(Millis(10'000));
+  EXPECT_TRUE(door.ask(request_of(GetParam(), 100)).admitted());
+}
+
 // Random requests at random times; whatever is denied passes at the promised tick and
 // not one earlier.
 void check_retry_and_remaining(Algorithm algorithm) {

@@ -33,9 +33,7 @@ class BacklogCell {
     for (;;) {
       if (tat == kGone) return {.fate = Fate::kLookAgain};
       algorithms::Backlog backlog{.epoch = epoch(), .tat = {tat}};
-      if (!fits) {
-        backlog = algorithms::rebased(query.now, query.duration, backlog, this->pace(), pace);
-      }
+      if (!fits) backlog = moved(backlog, query);
       const auto decision = algorithms::decide_backlog(query.now, backlog, pace, query.ask);
       if (consumes && decision.admitted() &&
           !slot_.hot[1].compare_exchange_weak(tat, decision.tat.since_epoch,
@@ -48,6 +46,15 @@ class BacklogCell {
       step.evidence.own = decision.admitted() ? after - query.ask.cost : after;
       return step;
     }
+  }
+
+  // The state as it would be after a rebuild for the query.
+  [[nodiscard]] algorithms::Backlog moved(const algorithms::Backlog& from,
+                                          const Query& query) const {
+    const algorithms::Pace to = algorithms::pace_of(query.limit, query.duration);
+    const auto backlog = algorithms::rebased(query.now, query.duration, from, pace(), to);
+    const bool clock_set_back = query.now < from.epoch;
+    return clock_set_back ? cut_to_burst(query.now, backlog, to, query.ask.capacity) : backlog;
   }
 
   // Takes back what a batch charged: draining commutes with charging.

@@ -118,9 +118,7 @@ void begin_from(const Tuple& old, const Frozen& frozen, const Tuple& tuple, cons
     case CellClass::kBacklog: {
       const BacklogCell cell(old);
       const algorithms::Backlog was{.epoch = cell.epoch(), .tat = {frozen.words[0]}};
-      begin_backlog(tuple, query,
-                    algorithms::rebased(query.now, query.duration, was, cell.pace(),
-                                        algorithms::pace_of(query.limit, query.duration)));
+      begin_backlog(tuple, query, cell.moved(was, query));
       break;
     }
     case CellClass::kLog: {

@@ -1,0 +1,152 @@
+// One key that everybody asks for: no miss in the cache, only instructions, and, with two
+// threads, the fight for one cache line.
+
+#include <array>
+#include <memory>
+#include <span>
+
+#include "bench/harness.h"
+#include "bench/peers.h"
+#include "bench/suites.h"
+#include "weir/limiter.h"
+
+namespace weir::bench {
+namespace {
+
+// Counted in the window before, so that every decision has to weigh it.
+constexpr int64_t kWeight = 1000;
+
+const std::string& hot_identifier() {
+  static const std::string identifier = identifier_number(1, kIdentifierBytes);
+  return identifier;
+}
+
+Limiter& limiter() {
+  static Limiter limiter(system_clock(), {.capacity = 1024, .seed = 1});
+  static const bool warm = [] {
+    Request request = request_for(hot_identifier());
+    request.cost = kWeight;
+    return limiter.check(kBefore, request)->admitted();
+  }();
+  benchmark::DoNotOptimize(warm);
+  return limiter;
+}
+
+void check(benchmark::State& state) {
+  Limiter& weir = limiter();
+  Instant now = kNow;
+  benchmark::DoNotOptimize(now);
+  ask_for_one(state, hot_identifier(), [&](std::string_view identifier) {
+    const auto verdict = weir.check(now, request_for(identifier));
+    return Answer{.admitted = verdict->admitted()};
+  });
+}
+
+// For a caller that has no time at hand.
+void check_clock(benchmark::State& state) {
+  Limiter& weir = limiter();
+  ask_for_one(state, hot_identifier(), [&](std::string_view identifier) {
+    Request request = request_for(identifier);
+    request.name_space = "clock";
+    return Answer{.admitted = weir.check(request)->admitted()};
+  });
+}
+
+void check_each(benchmark::State& state) {
+  constexpr size_t kGroup = 16;
+  Limiter& weir = limiter();
+  std::array<Request, kGroup> requests;
+  std::array<Result<Verdict>, kGroup> verdicts;
+  uint64_t denied = 0;
+  while (state.KeepRunningBatch(kGroup)) {
+    for (Request& request : requests) request = request_for(hot_identifier());
+    weir.check_each(kNow, requests, verdicts);
+    for (const auto& verdict : verdicts) denied += !verdict->admitted();
+  }
+  expect_none(state, denied, "a request was denied");
+}
+
+// The same key with another duration, always full.
+void denied(benchmark::State& state) {
+  Limiter& weir = limiter();
+  const std::string& identifier = hot_identifier();
+  const auto full = [&](std::string_view name) {
+    return Request{
+        .name_space = kNamespace, .identifier = name, .limit = 100, .duration = kDuration / 2};
+  };
+  for (int i = 0; i < 100; ++i) (void)weir.check(kNow, full(identifier));
+  ask_for_one(state, identifier, [&](std::string_view name) {
+    return Answer{.admitted = !weir.check(kNow, full(name))->admitted()};
+  });
+}
+
+// A request that counts against three limits, all or nothing. One iteration is three
+// tuples.
+void check_all(benchmark::State& state) {
+  Limiter& weir = limiter();
+  uint64_t denied = 0;
+  for (auto _ : state) {
+    const std::array<Request, 3> requests{
+        request_for("user:8c1f0a"), request_for("address:10.20.30.40"), request_for("tenant:17")};
+    denied += !weir.check_all(kNow, requests)->admitted();
+  }
+  expect_none(state, denied, "a batch was denied");
+}
+
+// Time moves on by 1 ms with every 64 decisions, as sliding_log could not admit 10,001
+// at one instant.
+void algorithm(benchmark::State& state, Algorithm algorithm) {
+  static std::array<Instant, kAlgorithmCount> clocks = [] {
+    std::array<Instant, kAlgorithmCount> at;
+    at.fill(kNow);
+    return at;
+  }();
+  const bool log = algorithm == Algorithm::kSlidingLog;
+  Limiter& weir = limiter();
+  Instant& now = clocks[static_cast<size_t>(algorithm)];
+  uint64_t denied = 0;
+  while (state.KeepRunningBatch(kChunk)) {
+    for (size_t i = 0; i < kChunk; ++i) {
+      const auto verdict = weir.check(now, {.name_space = "algorithms",
+                                            .identifier = hot_identifier(),
+                                            .limit = log ? kMaxLogLimit : 500'000'000,
+                                            .duration = log ? kMinDuration : kDuration,
+                                            .algorithm = algorithm});
+      denied += !verdict->admitted();
+    }
+    now.wall += Millis(1);
+    now.mono += Millis(1);
+  }
+  expect_none(state, denied, "a request was denied");
+}
+
+template <typename Peer>
+void ask_peer(benchmark::State& state) {
+  static Peer peer({.keys = 1024, .limit = kLimit, .duration = kDuration});
+  static const bool warm = [] {
+    for (int64_t i = 0; i < kWeight; ++i) (void)peer.check(kBefore, hot_identifier());
+    return true;
+  }();
+  benchmark::DoNotOptimize(warm);
+  ask_for_one(state, hot_identifier(),
+              [](std::string_view identifier) { return peer.check(kNow, identifier); });
+}
+
+}  // namespace
+
+void add_hot_key() {
+  add("hot_key/check", check)->Threads(1)->Threads(2);
+  add("hot_key/check_clock", check_clock);
+  add("hot_key/check_each", check_each);
+  add("hot_key/denied", denied)->Threads(1)->Threads(2);
+  add("hot_key/check_all", check_all);
+  for (int i = 0; i < kAlgorithmCount; ++i) {
+    const auto which = static_cast<Algorithm>(i);
+    add("hot_key/" + std::string(to_string(which)),
+        [which](benchmark::State& state) { algorithm(state, which); });
+  }
+  add("hot_key/map", ask_peer<MapPeer>)->Threads(1)->Threads(2);
+  add("hot_key/rate", ask_peer<RatePeer>)->Threads(1)->Threads(2);
+}
+
+}  // namespace weir::bench

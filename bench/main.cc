@@ -1,0 +1,103 @@
+// Measures what a decision costs, and says what it is measured against.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <fstream>
+#include <iostream>
+#include <regex>
+
+#include "bench/arguments.h"
+#include "bench/chart.h"
+#include "bench/harness.h"
+#include "bench/machine.h"
+#include "bench/memory_use.h"
+#include "bench/report.h"
+#include "bench/results.h"
+#include "bench/suites.h"
+
+namespace weir::bench {
+
+namespace {
+
+bool matches(const std::string& name, const std::string& filter) {
+  return std::regex_search(name, std::regex(filter, std::regex::extended));
+}
+
+void run_benchmarks(const Arguments& arguments, Results& results) {
+  std::vector<std::string> flags = {
+      "weir_bench",
+      "--benchmark_enable_random_interleaving=true",
+      fmt::format("--benchmark_repetitions={}", arguments.repetitions),
+      fmt::format("--benchmark_min_time={}", arguments.seconds),
+      fmt::format("--benchmark_filter={}", arguments.filter),
+      fmt::format("--benchmark_list_tests={}", arguments.list)};
+  flags.insert(flags.end(), arguments.others.begin(), arguments.others.end());
+  std::vector<char*> pointers;
+  for (std::string& flag : flags) pointers.push_back(flag.data());
+  int count = static_cast<int>(pointers.size());
+  benchmark::Initialize(&count, pointers.data());
+
+  add_hot_key();
+  add_many_keys();
+  add_touch();
+  add_new_tuples();
+  benchmark::RunSpecifiedBenchmarks(&results);
+  benchmark::Shutdown();
+}
+
+void keep(const std::filesystem::path& path, const std::string& content) {
+  std::ofstream file(path);
+  file << content;
+  std::cout << (file ? "kept " : "could not write ") << path.string() << '\n';
+}
+
+void keep_results(const Arguments& arguments, const Results& results, const Machine& machine) {
+  std::error_code error;
+  std::filesystem::create_directories(arguments.out, error);
+  const std::time_t now = std::time(nullptr);
+  char date[32];
+  std::strftime(date, sizeof date, "%Y-%m-%d-%H%M", std::gmtime(&now));
+  const std::string stem = fmt::format("{}-{}", date, architecture());
+  keep(arguments.out / (stem + ".json"), to_json(results, machine, arguments));
+  const std::string picture = chart(results, machine);
+  if (!picture.empty()) keep(arguments.out / (stem + ".svg"), picture);
+}
+
+int run(const Arguments& arguments) {
+  const Machine machine = describe_machine();
+  Results results;
+  if (!arguments.list) {
+    for (const auto& [what, value] : machine) std::cout << fmt::format("{:<18} {}\n", what, value);
+    std::cout << fmt::format("\n{} repetitions of at least {} s each, in random order.\n\n",
+                             arguments.repetitions, arguments.seconds);
+    if (load_average() > 0.5) std::cout << "Other work is running: times may be high.\n\n";
+    std::cout << std::flush;
+    // First, while there is one thread and little memory in use.
+    if (matches("memory", arguments.filter)) results.memory = measure_memory();
+  }
+  run_benchmarks(arguments, results);
+  if (arguments.list) return 0;
+  if (isatty(STDERR_FILENO)) std::cerr << '\n';
+  std::cout << report(results) << '\n';
+  keep_results(arguments, results, machine);
+  for (const std::string& error : results.errors()) std::cerr << "failed: " << error << '\n';
+  return results.errors().empty() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace weir::bench
+
+int main(int argc, char** argv) {
+  const auto arguments = weir::bench::parse(argc, argv);
+  if (arguments.help) {
+    std::cout << weir::bench::usage();
+    return 0;
+  }
+  if (!arguments.mistake.empty()) {
+    std::cerr << arguments.mistake << "; see --help\n";
+    return 2;
+  }
+  return weir::bench::run(arguments);
+}

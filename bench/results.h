@@ -1,0 +1,51 @@
+// Every time that was measured, and what can be said of them: medians, and ratios of
+// medians with the spread of the ratios within repetitions.
+
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/arguments.h"
+#include "bench/machine.h"
+#include "bench/memory_use.h"
+
+namespace weir::bench {
+
+// The time of one decision in each repetition. With several threads: the time that
+// passes per decision of all threads together.
+using Series = std::vector<double>;  // nanoseconds
+
+struct Ratio {
+  double of_medians = 0;
+  double least = 0;
+  double most = 0;
+};
+
+// Collects what Google Benchmark reports. A benchmark is named as it was added, with
+// " x2" after it where two threads ran it.
+class Results : public benchmark::BenchmarkReporter {
+ public:
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>& runs) override;
+
+  [[nodiscard]] std::optional<double> median(const std::string& name) const;
+  [[nodiscard]] std::optional<Ratio> ratio(const std::string& over, const std::string& under) const;
+  [[nodiscard]] const std::map<std::string, Series>& all() const { return series_; }
+  [[nodiscard]] const std::vector<std::string>& errors() const { return errors_; }
+
+  std::optional<MemoryUses> memory;
+
+ private:
+  std::map<std::string, Series> series_;
+  std::vector<std::string> errors_;
+};
+
+[[nodiscard]] std::string to_json(const Results& results, const Machine& machine,
+                                  const Arguments& arguments);
+
+}  // namespace weir::bench
