@@ -1,13 +1,14 @@
 // The backlog class: one theoretical arrival time, for gcra and token_bucket.
 //
+//   hot[0]   the newest time charged at, Unix ms: tells a clock set back
 //   hot[1]   tat, in pulses since the epoch (below 2^63)
 //   hot[3]   the limit the pace was made from
 //   hot[4,5] the pace: num, den
 //   hot[6]   the epoch, Unix ms
 //
-// All but the tat are fixed for the life of the slot, so one compare-and-swap is a
-// decision. A request with another limit, or a time that pulses cannot reach, needs the
-// slot rebuilt. Known to this process only.
+// The rate and epoch are fixed for the life of the slot, so one compare-and-swap is a
+// decision. A request with another limit, a time that pulses cannot reach, or a clock that
+// was set back by more than a duration, needs the slot rebuilt. Known to this process only.
 //
 // Safe from any thread that is pinned.
 
@@ -41,6 +42,9 @@ class BacklogCell {
                                               std::memory_order_acquire)) {
         continue;
       }
+      if (consumes && decision.admitted()) {
+        raise_number(slot_.hot[0], static_cast<uint64_t>(query.now.time_since_epoch().count()));
+      }
       Step step{.decision = decision};
       const Count after = query.ask.capacity - decision.remaining;
       step.evidence.own = decision.admitted() ? after - query.ask.cost : after;
@@ -53,8 +57,12 @@ class BacklogCell {
                                           const Query& query) const {
     const algorithms::Pace to = algorithms::pace_of(query.limit, query.duration);
     const auto backlog = algorithms::rebased(query.now, query.duration, from, pace(), to);
-    const bool clock_set_back = query.now < from.epoch;
-    return clock_set_back ? cut_to_burst(query.now, backlog, to, query.ask.capacity) : backlog;
+    return is_ahead_of(query.now) ? cut_to_burst(query.now, backlog, to, query.ask.capacity) : backlog;
+  }
+
+  // Whether it was charged at a time more than a duration after `now`.
+  [[nodiscard]] bool is_ahead_of(WallTime now) const {
+    return newest() > now + slot_.header.duration();
   }
 
   // Takes back what a batch charged: draining commutes with charging.
@@ -76,17 +84,20 @@ class BacklogCell {
   // Whether the query can be charged here; if not, rebuild. Looking is always possible.
   [[nodiscard]] bool fits(const Query& query) const {
     return slot_.hot[3].load(std::memory_order_relaxed) == query.limit &&
-           algorithms::reaches(epoch(), query.now, pace());
+           !is_ahead_of(query.now) && algorithms::reaches(epoch(), query.now, pace());
   }
   [[nodiscard]] algorithms::Pace pace() const {
     return {.num = slot_.hot[4].load(std::memory_order_relaxed),
             .den = slot_.hot[5].load(std::memory_order_relaxed)};
   }
-  [[nodiscard]] WallTime epoch() const {
-    return WallTime(Millis(static_cast<int64_t>(slot_.hot[6].load(std::memory_order_relaxed))));
-  }
+  [[nodiscard]] WallTime epoch() const { return time_in(slot_.hot[6]); }
 
  private:
+  [[nodiscard]] WallTime newest() const { return time_in(slot_.hot[0]); }
+  static WallTime time_in(const Word& word) {
+    return WallTime(Millis(static_cast<int64_t>(word.load(std::memory_order_relaxed))));
+  }
+
   Slot& slot_;
 };
 

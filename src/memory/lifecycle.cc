@@ -16,6 +16,7 @@ uint64_t get(const Word& word) { return word.load(std::memory_order_relaxed); }
 
 void begin_backlog(const Tuple& tuple, const Query& query, const algorithms::Backlog& backlog) {
   const algorithms::Pace pace = algorithms::pace_of(query.limit, query.duration);
+  put(tuple.slot->hot[0], static_cast<uint64_t>(query.now.time_since_epoch().count()));
   put(tuple.slot->hot[1], backlog.tat.since_epoch);
   put(tuple.slot->hot[3], query.limit);
   put(tuple.slot->hot[4], pace.num);
@@ -100,7 +101,7 @@ bool is_ahead_of(const Tuple& tuple, WallTime now) {
   const auto newest = static_cast<int64_t>(slot.hot[0].load(std::memory_order_acquire));
   switch (slot.header.cell_class()) {
     case CellClass::kWindow: return newest > algorithms::position_of(now, duration).sequence + 1;
-    case CellClass::kBacklog: return BacklogCell(tuple).epoch() > now;
+    case CellClass::kBacklog: return BacklogCell(tuple).is_ahead_of(now);
     case CellClass::kRing: {
       const auto at = algorithms::position_of(now, algorithms::ring_width(duration));
       return newest - at.sequence > algorithms::kRingParts;
