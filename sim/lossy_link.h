@@ -61,7 +61,8 @@ class LossyLink final : public RegionalOrigin {
     }
   }
 
-  void bring_back(const std::shared_ptr<OriginReply>& once, Result<std::vector<CellTotals>> totals) {
+  void bring_back(const std::shared_ptr<OriginReply>& once,
+                  Result<std::vector<CellTotals>> totals) {
     if (random_.one_in(faults.lose_one_in)) {
       ++marks.lost_replies;
       return;

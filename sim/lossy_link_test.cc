@@ -38,7 +38,10 @@ TEST(LossyLink, LosesRequestsAndRepliesAndAnswersAtMostOnce) {
   int replies = 0;
   constexpr int kMessages = 1000;
   for (int i = 0; i < kMessages; ++i) {
-    link.replay({{.cell = {"t", i}, .writer = {1, 1}, .total = 1, .expires_at = timeline.now().wall + Millis(1'000'000)}},
+    link.replay({{.cell = {"t", i},
+                  .writer = {1, 1},
+                  .total = 1,
+                  .expires_at = timeline.now().wall + Millis(1'000'000)}},
                 [&](const auto&) { ++replies; });
   }
   while (timeline.step(timeline.now().mono + Millis(1000))) {

@@ -34,7 +34,8 @@ void WatchedOrigin::note(const CellId& cell) {
 
 void WatchedOrigin::forget_all() {
   origin_.forget_all();
-  for (auto& [cell, moments] : history_) moments.push_back({.when = clock_.now().mono, .components = {}});
+  for (auto& [cell, moments] : history_)
+    moments.push_back({.when = clock_.now().mono, .components = {}});
 }
 
 Count WatchedOrigin::least_others_since(const CellId& cell, const Component& without,

@@ -13,18 +13,17 @@ constexpr Millis kReplayEvery{10};
 constexpr size_t kLastEvents = 20;
 
 constexpr std::array<std::string_view, static_cast<size_t>(Mark::kCount)> kMarkNames = {
-    "a denial caused by siblings only",
-    "a degraded verdict",
-    "a roll-over with a read in flight",
-    "a replay applied although its reply was lost",
-    "the origin back with empty memory",
-    "a batch refused",
+    "a denial caused by siblings only",  "a degraded verdict",
+    "a roll-over with a read in flight", "a replay applied although its reply was lost",
+    "the origin back with empty memory", "a batch refused",
     "a message delivered twice",
 };
 
 }  // namespace
 
-std::string_view to_string(Mark mark) { return kMarkNames[static_cast<size_t>(mark)]; }
+std::string_view to_string(Mark mark) {
+  return kMarkNames[static_cast<size_t>(mark)];
+}
 
 struct World::Node {
   Node(World& world, int number, uint64_t seed)
@@ -65,11 +64,11 @@ World::World(const WorldOptions& options)
   }
   const std::array<Millis, 3> durations = {Millis(1000), Millis(2000), Millis(5000)};
   for (int i = 0; i < 4; ++i) {
-    tuples_.push_back({.identifier = "user-" + std::to_string(i),
-                       .duration = durations[random_.between(0, 2)],
-                       .limit = random_.between(1, 40),
-                       .algorithm = random_.one_in(3) ? Algorithm::kFixedWindow
-                                                      : Algorithm::kSlidingWindow});
+    tuples_.push_back(
+        {.identifier = "user-" + std::to_string(i),
+         .duration = durations[random_.between(0, 2)],
+         .limit = random_.between(1, 40),
+         .algorithm = random_.one_in(3) ? Algorithm::kFixedWindow : Algorithm::kSlidingWindow});
   }
 }
 
@@ -197,17 +196,16 @@ void World::ask_batch(Node& node) {
                        .in_batch = true,
                        .verdict = {}});
   }
-  node.engine->check_all_async(
-      now, requests, timeline_,
-      [this, &node, answers](const Result<BatchVerdict>& verdict) mutable {
-        for (size_t i = 0; i < answers.size(); ++i) {
-          answers[i].verdict = verdict->items[i];
-          answers[i].charged = verdict->admitted() && answers[i].cost > 0;
-          answers[i].answered = node.clock.now();
-        }
-        if (!verdict->admitted()) mark(Mark::kBatchRefused);
-        answer(answers, "batch");
-      });
+  node.engine->check_all_async(now, requests, timeline_,
+                               [this, &node, answers](const Result<BatchVerdict>& verdict) mutable {
+                                 for (size_t i = 0; i < answers.size(); ++i) {
+                                   answers[i].verdict = verdict->items[i];
+                                   answers[i].charged = verdict->admitted() && answers[i].cost > 0;
+                                   answers[i].answered = node.clock.now();
+                                 }
+                                 if (!verdict->admitted()) mark(Mark::kBatchRefused);
+                                 answer(answers, "batch");
+                               });
 }
 
 void World::answer(std::vector<Answered> answers, std::string what) {
@@ -217,8 +215,8 @@ void World::answer(std::vector<Answered> answers, std::string what) {
     const Verdict& verdict = answered.verdict;
     ++(verdict.admitted() ? report_.admitted : report_.denied);
     note(what + " on node " + std::to_string(answered.node) + ": cost " +
-             std::to_string(answered.cost) + " of " + std::to_string(answered.limit) + " in window " +
-             std::to_string(answered.cell().sequence) + " " +
+             std::to_string(answered.cost) + " of " + std::to_string(answered.limit) +
+             " in window " + std::to_string(answered.cell().sequence) + " " +
              std::string(weir::to_string(verdict.outcome)) + ", own " +
              std::to_string(verdict.evidence.own) + ", siblings " +
              std::to_string(verdict.evidence.siblings) + ", " +
@@ -276,8 +274,8 @@ void World::note(const std::string& what, uint64_t value) {
   mix(static_cast<uint64_t>(timeline_.now().mono.time_since_epoch().count()));
   for (const char c : what) mix(static_cast<uint8_t>(c));
   mix(value);
-  report_.last_events.push_back(
-      std::to_string(timeline_.now().wall.time_since_epoch().count()) + " ms: " + what);
+  report_.last_events.push_back(std::to_string(timeline_.now().wall.time_since_epoch().count()) +
+                                " ms: " + what);
   if (report_.last_events.size() > kLastEvents) {
     report_.last_events.erase(report_.last_events.begin());
   }

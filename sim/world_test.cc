@@ -33,7 +33,8 @@ TEST(World, KeepsEveryInvariantAndReachesEveryInterestingState) {
     denied += report.denied;
   }
   for (int i = 0; i < static_cast<int>(Mark::kCount); ++i) {
-    EXPECT_GT(marks[static_cast<Mark>(i)], 0u) << "never reached: " << to_string(static_cast<Mark>(i));
+    EXPECT_GT(marks[static_cast<Mark>(i)], 0u)
+        << "never reached: " << to_string(static_cast<Mark>(i));
   }
   EXPECT_GT(admitted, 1000u);
   EXPECT_GT(denied, 1000u);

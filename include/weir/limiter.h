@@ -44,18 +44,18 @@ struct WorkReport {
 struct LimiterStats {
   uint64_t admitted = 0;
   uint64_t denied = 0;
-  uint64_t degraded = 0;       // of those, decided on less than should be known
-  uint64_t tuples = 0;         // held in memory now
-  uint64_t evicted = 0;        // forgotten to make room, their counts safe elsewhere
-  uint64_t expired = 0;        // forgotten because they could matter no more
-  uint64_t sketched = 0;       // decisions taken in the sketch because the table was full
-  uint64_t refreshes = 0;      // reads of the origin
+  uint64_t degraded = 0;   // of those, decided on less than should be known
+  uint64_t tuples = 0;     // held in memory now
+  uint64_t evicted = 0;    // forgotten to make room, their counts safe elsewhere
+  uint64_t expired = 0;    // forgotten because they could matter no more
+  uint64_t sketched = 0;   // decisions taken in the sketch because the table was full
+  uint64_t refreshes = 0;  // reads of the origin
   uint64_t refresh_errors = 0;
-  uint64_t replayed = 0;       // cells told to the origin and acknowledged
+  uint64_t replayed = 0;  // cells told to the origin and acknowledged
   uint64_t replay_errors = 0;
-  uint64_t late_replays = 0;   // cells that expired before they could be told
-  uint64_t rebuilt = 0;        // tuples given a new state: another rate, a clock set back
-  uint64_t memory_bytes = 0;   // reserved by the table
+  uint64_t late_replays = 0;  // cells that expired before they could be told
+  uint64_t rebuilt = 0;       // tuples given a new state: another rate, a clock set back
+  uint64_t memory_bytes = 0;  // reserved by the table
 };
 
 // Safe from any thread. The clock must outlive the limiter, and so must every
@@ -70,8 +70,8 @@ class Limiter {
 
   // Decides at once on what this process knows. Takes no lock and allocates nothing
   // for a tuple it has seen. A time handed in is a reading of the limiter's clock, so
-  // that a thread that read it long ago can be told from a clock set back. Where the origin should have been asked first, the
-  // verdict's basis is kDegraded.
+  // that a thread that read it long ago can be told from a clock set back. Where the origin should
+  // have been asked first, the verdict's basis is kDegraded.
   Result<Verdict> check(const Request& request);
   Result<Verdict> check(Instant now, const Request& request);
 

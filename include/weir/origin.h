@@ -48,7 +48,7 @@ struct CellRead {
 struct CellReplay {
   CellId cell;
   Component writer;
-  Count total = 0;         // everything the writer has accepted in this cell
+  Count total = 0;           // everything the writer has accepted in this cell
   WallTime expires_at = {};  // from then on the cell can influence no decision
 };
 

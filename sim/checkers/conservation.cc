@@ -42,6 +42,8 @@ class Conservation final : public Checker {
 
 }  // namespace
 
-std::unique_ptr<Checker> make_conservation() { return std::make_unique<Conservation>(); }
+std::unique_ptr<Checker> make_conservation() {
+  return std::make_unique<Conservation>();
+}
 
 }  // namespace weir::sim

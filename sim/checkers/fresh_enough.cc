@@ -1,7 +1,7 @@
 // Within a region, what can exceed the limit is only what is in flight between nodes: a
 // verdict that is not degraded knows all that the origin had one freshness interval
-// before, or when the read it waited for began. With honest verdicts this gives accepts <= limit + what was accepted and not
-// yet told, or told within that interval.
+// before, or when the read it waited for began. With honest verdicts this gives accepts <= limit +
+// what was accepted and not yet told, or told within that interval.
 
 #include <algorithm>
 
@@ -42,6 +42,8 @@ class FreshEnough final : public Checker {
 
 }  // namespace
 
-std::unique_ptr<Checker> make_fresh_enough() { return std::make_unique<FreshEnough>(); }
+std::unique_ptr<Checker> make_fresh_enough() {
+  return std::make_unique<FreshEnough>();
+}
 
 }  // namespace weir::sim

@@ -36,9 +36,11 @@ class HonestVerdicts final : public Checker {
       const int64_t start = answered.cell().sequence * width;
       const int64_t at = std::max(answered.asked.wall.time_since_epoch().count(), start);
       const auto rest = static_cast<Count>(start + width - at);
-      const Count previous = (cell.own + cell.siblings + cell.foreign) * rest / static_cast<Count>(width);
+      const Count previous =
+          (cell.own + cell.siblings + cell.foreign) * rest / static_cast<Count>(width);
       const bool weighed = answered.algorithm == Algorithm::kSlidingWindow;
-      if (evidence.previous != (weighed ? previous : 0)) return "the previous window is weighed wrongly";
+      if (evidence.previous != (weighed ? previous : 0))
+        return "the previous window is weighed wrongly";
     }
     return {};
   }
@@ -46,6 +48,8 @@ class HonestVerdicts final : public Checker {
 
 }  // namespace
 
-std::unique_ptr<Checker> make_honest_verdicts() { return std::make_unique<HonestVerdicts>(); }
+std::unique_ptr<Checker> make_honest_verdicts() {
+  return std::make_unique<HonestVerdicts>();
+}
 
 }  // namespace weir::sim

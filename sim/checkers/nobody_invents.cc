@@ -32,6 +32,8 @@ class NobodyInvents final : public Checker {
 
 }  // namespace
 
-std::unique_ptr<Checker> make_nobody_invents() { return std::make_unique<NobodyInvents>(); }
+std::unique_ptr<Checker> make_nobody_invents() {
+  return std::make_unique<NobodyInvents>();
+}
 
 }  // namespace weir::sim

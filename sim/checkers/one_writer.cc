@@ -24,6 +24,8 @@ class OneWriter final : public Checker {
 
 }  // namespace
 
-std::unique_ptr<Checker> make_one_writer() { return std::make_unique<OneWriter>(); }
+std::unique_ptr<Checker> make_one_writer() {
+  return std::make_unique<OneWriter>();
+}
 
 }  // namespace weir::sim

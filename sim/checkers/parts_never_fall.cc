@@ -39,6 +39,8 @@ class PartsNeverFall final : public Checker {
 
 }  // namespace
 
-std::unique_ptr<Checker> make_parts_never_fall() { return std::make_unique<PartsNeverFall>(); }
+std::unique_ptr<Checker> make_parts_never_fall() {
+  return std::make_unique<PartsNeverFall>();
+}
 
 }  // namespace weir::sim

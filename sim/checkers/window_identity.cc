@@ -35,6 +35,8 @@ class WindowIdentity final : public Checker {
 
 }  // namespace
 
-std::unique_ptr<Checker> make_window_identity() { return std::make_unique<WindowIdentity>(); }
+std::unique_ptr<Checker> make_window_identity() {
+  return std::make_unique<WindowIdentity>();
+}
 
 }  // namespace weir::sim

@@ -10,7 +10,9 @@ uint64_t pulses_at(WallTime now, WallTime epoch, const Pace& pace) {
 }
 
 // Pulses that stand between now and an empty backlog.
-uint64_t waiting(uint64_t now, Pulses tat) { return base::saturating_sub(tat.since_epoch, now); }
+uint64_t waiting(uint64_t now, Pulses tat) {
+  return base::saturating_sub(tat.since_epoch, now);
+}
 
 WallTime tick_at_or_after(WallTime epoch, uint64_t pulses, const Pace& pace) {
   return epoch + Millis(static_cast<int64_t>(base::ceil_div(pulses, pace.den)));
@@ -54,11 +56,9 @@ Backlog rebased(WallTime now, Millis duration, const Backlog& from, const Pace& 
   // Before its epoch a backlog has not drained at all. Wide, because an epoch is moved up
   // just when pulses from it no longer fit, and what passed a tick before still waits.
   const Millis elapsed = std::max(now, from.epoch) - from.epoch;
-  const base::Wide drained =
-      base::Wide{static_cast<uint64_t>(elapsed.count())} * from_pace.den;
-  const uint64_t queued = drained < from.tat.since_epoch
-                              ? from.tat.since_epoch - static_cast<uint64_t>(drained)
-                              : 0;
+  const base::Wide drained = base::Wide{static_cast<uint64_t>(elapsed.count())} * from_pace.den;
+  const uint64_t queued =
+      drained < from.tat.since_epoch ? from.tat.since_epoch - static_cast<uint64_t>(drained) : 0;
   // queued / from.num units as pulses of the new pace, rounded up against the caller
   // and cut at the largest burst a request may have.
   const base::Wide scaled = (base::Wide{queued} * to_pace.num + from_pace.num - 1) / from_pace.num;

@@ -79,8 +79,8 @@ struct BacklogDecision : Decision {
 // Needs reaches(). A tat further ahead than a full burst can only come from a clock
 // that stepped back or a burst that was lowered. It is not cut here: a denial leaves no
 // trace, so cutting would admit nobody sooner and only promise a retry that fails.
-[[nodiscard]] BacklogDecision decide_backlog(WallTime now, const Backlog& backlog,
-                                             const Pace& pace, Ask ask);
+[[nodiscard]] BacklogDecision decide_backlog(WallTime now, const Backlog& backlog, const Pace& pace,
+                                             Ask ask);
 
 // Units of cost that have not drained yet, rounded up.
 [[nodiscard]] Count backlog_at(WallTime now, const Backlog& backlog, const Pace& pace);
@@ -96,7 +96,6 @@ struct BacklogDecision : Decision {
                                    Count burst);
 
 // The same instant in the words of a bucket: tokens there now, whole ones.
-[[nodiscard]] Count tokens_at(WallTime now, const Backlog& backlog, const Pace& pace,
-                              Count burst);
+[[nodiscard]] Count tokens_at(WallTime now, const Backlog& backlog, const Pace& pace, Count burst);
 
 }  // namespace weir::algorithms

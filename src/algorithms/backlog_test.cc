@@ -119,6 +119,21 @@ TEST(Backlog, HasDrainedNothingBeforeItsEpoch) {
   EXPECT_EQ(backlog_at(tick(1000), moved, pace), 20u);  // ten units, and the duration before them
 }
 
+TEST(Backlog, IsCutToAFullBurstAndNotRaisedToOne) {
+  const Rate rate{.limit = 10, .duration = Millis(1000), .burst = 10};
+  Kept backlog(rate, tick(5000));
+  ASSERT_TRUE(backlog.decide(tick(5000), 10).admitted());
+  // Half a second before the charge fifteen units seem to wait; at it, ten; after it, five.
+  const auto units_at = [&](int64_t now) {
+    const Backlog cut = cut_to_burst(tick(now), backlog.backlog, rate.pace(), rate.burst);
+    return backlog_at(tick(now), cut, rate.pace());
+  };
+  EXPECT_EQ(backlog_at(tick(4500), backlog.backlog, rate.pace()), 15u);
+  EXPECT_EQ(units_at(4500), 10u);
+  EXPECT_EQ(units_at(5000), 10u);
+  EXPECT_EQ(units_at(5500), 5u);
+}
+
 TEST(Backlog, ReachesUntilPulsesNoLongerFit) {
   // 10^12 pulses to the millisecond: an hour and a quarter.
   const Rate rate{.limit = kMaxLimit, .duration = Millis(1'000'003), .burst = kMaxLimit};

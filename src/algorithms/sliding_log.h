@@ -28,7 +28,7 @@ inline constexpr WallTime kNoStamp{Millis(-1)};
 template <typename StampBack>
 [[nodiscard]] Count units_in_view(WallTime now, Millis duration, Count most,
                                   const StampBack& stamp_back) {
-  Count inside = 0;        // the inside-th newest is in view
+  Count inside = 0;          // the inside-th newest is in view
   Count outside = most + 1;  // the outside-th newest is not, or is not asked for
   while (outside - inside > 1) {
     const Count middle = inside + (outside - inside) / 2;
@@ -46,8 +46,7 @@ template <typename StampBack>
   const WallTime recovered = in_view(now, duration, newest) ? newest + duration : now;
   if (ask.cost > ask.capacity) {
     decision.outcome = Outcome::kNever;
-    decision.remaining =
-        ask.capacity - units_in_view(now, duration, ask.capacity, stamp_back);
+    decision.remaining = ask.capacity - units_in_view(now, duration, ask.capacity, stamp_back);
     decision.reset = recovered;
     return decision;
   }

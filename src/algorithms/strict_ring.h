@@ -17,7 +17,7 @@
 
 namespace weir::algorithms {
 
-inline constexpr int kRingParts = 16;           // sub-cells to a window
+inline constexpr int kRingParts = 16;              // sub-cells to a window
 inline constexpr int kRingCells = kRingParts + 1;  // sub-cells that can be in view
 
 // Rounded up, so that 16 sub-cells never span less than the window.

@@ -36,7 +36,9 @@ struct WindowCounts {
   return counts.current + carried_over(at, counts.previous);
 }
 
-[[nodiscard]] inline Count fixed_estimate(const WindowCounts& counts) { return counts.current; }
+[[nodiscard]] inline Count fixed_estimate(const WindowCounts& counts) {
+  return counts.current;
+}
 
 // The first instant at which the ask would pass if nothing else arrived. Only for an
 // ask that does not pass now and whose cost fits the capacity. Never beyond the end of
@@ -47,9 +49,9 @@ struct WindowCounts {
 // The decision on an estimate, but for the time to retry.
 inline void decide_window(const Position& at, Count estimate, Ask ask, Decision& decision) {
   const bool admitted = estimate + ask.cost <= ask.capacity;
-  decision.outcome = admitted                    ? Outcome::kAdmitted
+  decision.outcome = admitted                  ? Outcome::kAdmitted
                      : ask.cost > ask.capacity ? Outcome::kNever
-                                                 : Outcome::kDenied;
+                                               : Outcome::kDenied;
   decision.remaining = base::saturating_sub(ask.capacity, estimate) - (admitted ? ask.cost : 0);
   decision.reset = at.end();
   decision.retry_at.reset();

@@ -30,6 +30,8 @@ __extension__ using Wide = unsigned __int128;
   return a > b ? a - b : 0;
 }
 
-[[nodiscard]] constexpr uint64_t ceil_div(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
+[[nodiscard]] constexpr uint64_t ceil_div(uint64_t a, uint64_t b) {
+  return a / b + (a % b != 0);
+}
 
 }  // namespace weir::base

@@ -48,7 +48,9 @@ class WordPacker {
       const uint64_t high = load<uint32_t>(from + n - 4);
       return low | high << (8 * (n - 4));
     }
-    const auto byte = [from](size_t i) { return static_cast<uint64_t>(static_cast<uint8_t>(from[i])); };
+    const auto byte = [from](size_t i) {
+      return static_cast<uint64_t>(static_cast<uint8_t>(from[i]));
+    };
     return byte(0) | byte(n / 2) << (8 * (n / 2)) | byte(n - 1) << (8 * (n - 1));
   }
 

@@ -19,7 +19,9 @@ using memory::Tuple;
 
 namespace {
 
-bool refused(const Step& step) { return !step.decision.admitted(); }
+bool refused(const Step& step) {
+  return !step.decision.admitted();
+}
 
 // A tuple whose state is several words is held, not charged tentatively; see hold.h.
 template <typename Use>
@@ -102,8 +104,8 @@ Step Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
       step = Judge::decide(tuple, query, Effect::kConsume);
       if (step.fate == Fate::kDecided && !refused(step)) break;
       memory::remove_tentative(tuple.cold->tentative, query.ask.cost);
-      const bool others_at_work = memory::tentative_amount(tuple.cold->tentative) != 0 &&
-                                  charges_.size() == charges_before;
+      const bool others_at_work =
+          memory::tentative_amount(tuple.cold->tentative) != 0 && charges_.size() == charges_before;
       if (step.fate != Fate::kDecided || step.decision.outcome == Outcome::kNever ||
           !others_at_work) {
         break;

@@ -19,7 +19,7 @@ namespace weir::limiter {
 
 struct BatchRuling {
   bool admitted = false;
-  bool late = false;  // nothing was decided: ask again with a newer time
+  bool late = false;            // nothing was decided: ask again with a newer time
   std::vector<Ruling> items{};  // in the order of the cases
 };
 
@@ -40,7 +40,7 @@ class Batch {
   struct Charge {
     enum class Kind : uint8_t { kTentative, kHeld, kSketched } kind = Kind::kTentative;
     memory::Tuple tuple{};
-    size_t item = 0;       // held: the last of its group, whose cost is the group's
+    size_t item = 0;  // held: the last of its group, whose cost is the group's
     int64_t sequence = 0;
     Count cost = 0;
   };

@@ -49,7 +49,8 @@ class BatchTest : public ::testing::Test {
 };
 
 TEST_F(BatchTest, ChargesEveryItemWhenAllPass) {
-  const BatchVerdict verdict = ask_all({{.who = "a", .cost = 1}, {.who = "b", .cost = 2}, {.who = "c", .cost = 3}});
+  const BatchVerdict verdict =
+      ask_all({{.who = "a", .cost = 1}, {.who = "b", .cost = 2}, {.who = "c", .cost = 3}});
   EXPECT_TRUE(verdict.admitted());
   ASSERT_EQ(verdict.items.size(), 3u);
   EXPECT_EQ(verdict.items[0].remaining, 9u);
@@ -60,7 +61,8 @@ TEST_F(BatchTest, ChargesEveryItemWhenAllPass) {
 TEST_F(BatchTest, LeavesNoTraceWhenOneIsRefusedWhateverTheAlgorithms) {
   for (const Algorithm refused : kAll) {
     std::vector<Ask> asks;
-    for (const Algorithm algorithm : kAll) asks.push_back({.who = "fine", .cost = 4, .algorithm = algorithm});
+    for (const Algorithm algorithm : kAll)
+      asks.push_back({.who = "fine", .cost = 4, .algorithm = algorithm});
     asks.push_back({.who = "full", .limit = 3, .cost = 2, .algorithm = refused});
     ASSERT_TRUE(engine_->check(clock_.now(), request_of(asks.back()))->admitted());
     std::vector<Count> before;
@@ -112,10 +114,11 @@ RC_GTEST_PROP(Batch, EqualsAskingOneByOneOnACopyThatIsThrownAwayOnRefusal, ()) {
     std::vector<Ask> asks;
     const int size = *rc::gen::inRange(1, 6);
     for (int i = 0; i < size; ++i) {
-      asks.push_back({.who = names[*rc::gen::inRange(0, 3)],
-                      .limit = 12,
-                      .cost = *rc::gen::inRange<int64_t>(0, 4),
-                      .algorithm = *rc::gen::inRange(0, 2) ? Algorithm::kGcra : Algorithm::kFixedWindow});
+      asks.push_back(
+          {.who = names[*rc::gen::inRange(0, 3)],
+           .limit = 12,
+           .cost = *rc::gen::inRange<int64_t>(0, 4),
+           .algorithm = *rc::gen::inRange(0, 2) ? Algorithm::kGcra : Algorithm::kFixedWindow});
     }
     auto trial = used;
     bool passes = true;

@@ -21,7 +21,8 @@ Engine::Engine(const Clock& clock, const Options& options)
       refresh_(store_->shared() ? std::make_shared<Refresh>(store_) : nullptr),
       replay_(store_->shared() ? std::make_shared<Replay>(store_) : nullptr) {}
 
-WEIR_HOT_INLINE void Engine::fill(const Case& the_case, const Ruling& ruling, Basis basis, Verdict& verdict) {
+WEIR_HOT_INLINE void Engine::fill(const Case& the_case, const Ruling& ruling, Basis basis,
+                                  Verdict& verdict) {
   const algorithms::Decision& decision = ruling.step.decision;
   verdict.outcome = decision.outcome;
   verdict.basis = ruling.sketched ? Basis::kDegraded : basis;
@@ -37,7 +38,8 @@ WEIR_HOT_INLINE void Engine::fill(const Case& the_case, const Ruling& ruling, Ba
 
 WEIR_HOT_INLINE void Engine::count(const Verdict& verdict) {
   store_->stats.add(verdict.admitted() ? Stat::kAdmitted : Stat::kDenied);
-  if (verdict.basis == Basis::kDegraded) [[unlikely]] store_->stats.add(Stat::kDegraded);
+  if (verdict.basis == Basis::kDegraded) [[unlikely]]
+    store_->stats.add(Stat::kDegraded);
 }
 
 WEIR_HOT_INLINE void Engine::decide(const Case& the_case, Basis basis, Verdict& verdict) {
@@ -186,8 +188,8 @@ void Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
                  });
 }
 
-// What must be read before the case is decided. A tuple that will be charged is made here, so that there is
-// a place for what is read.
+// What must be read before the case is decided. A tuple that will be charged is made here, so that
+// there is a place for what is read.
 Need Engine::need_of(const Case& the_case) {
   if (!store_->shared() || the_case.cell_class() != CellClass::kWindow) return Need::kNothing;
   Need need = Need::kReadBoth;

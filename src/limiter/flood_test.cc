@@ -85,9 +85,10 @@ TEST_F(Flood, DoesNotForgetWhatWasCountedInTheSketchWhenRoomAppears) {
 }
 
 TEST_F(Flood, EvictsOnlyWhatTheOriginHasAndFindsItAgainThere) {
-  const auto owner = Engine::make(clock_, {.origin = std::make_shared<origins::InProcessOrigin>(clock_),
-                                   .capacity = kCapacity,
-                                   .seed = 1});
+  const auto owner =
+      Engine::make(clock_, {.origin = std::make_shared<origins::InProcessOrigin>(clock_),
+                            .capacity = kCapacity,
+                            .seed = 1});
   Engine& engine = *owner;
   // Partly used, told to the origin, and flooded away.
   const auto ask = [&](std::string_view who, int64_t cost) {

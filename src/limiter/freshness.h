@@ -17,11 +17,11 @@ namespace weir::limiter {
 inline constexpr Millis kReadPause{300};
 
 enum class Need : uint8_t {
-  kNothing,       // fresh
-  kRefused,       // what is known refuses already, and counts only grow
-  kReadBoth,      // cold or stale: this window and the last
-  kReadCurrent,   // strict: only this window still grows
-  kDoWithout,     // a read is due, but the last one failed just now
+  kNothing,      // fresh
+  kRefused,      // what is known refuses already, and counts only grow
+  kReadBoth,     // cold or stale: this window and the last
+  kReadCurrent,  // strict: only this window still grows
+  kDoWithout,    // a read is due, but the last one failed just now
 };
 
 [[nodiscard]] inline bool is_read(Need need) {

@@ -15,7 +15,7 @@ using memory::WindowCells;
 
 Step Judge::decide(const Tuple& tuple, const memory::Query& query, Effect effect) {
   switch (tuple.slot->header.cell_class()) {
-    [[likely]] case CellClass::kWindow: return WindowCells(tuple).decide(query, effect);
+    [[likely]] case CellClass::kWindow : return WindowCells(tuple).decide(query, effect);
     case CellClass::kBacklog: return memory::BacklogCell(tuple).decide(query, effect);
     case CellClass::kRing: return memory::RingCell(tuple).decide(query, effect);
     case CellClass::kLog: break;
@@ -23,8 +23,7 @@ Step Judge::decide(const Tuple& tuple, const memory::Query& query, Effect effect
   return memory::LogCell(tuple).decide(query, effect);
 }
 
-Step Judge::decide_on_counts(const memory::Query& query,
-                             const algorithms::WindowCounts& counts) {
+Step Judge::decide_on_counts(const memory::Query& query, const algorithms::WindowCounts& counts) {
   const auto at = algorithms::position_of(query.now, query.duration);
   Step step;
   step.sequence = at.sequence;
@@ -74,7 +73,8 @@ Ruling Judge::rule(const Case& the_case) {
     return rule(present);
   }
   if (decided) return {.step = *decided};
-  return {.step = store_->sketch.decide(the_case.key.hash(), query, Effect::kConsume), .sketched = true};
+  return {.step = store_->sketch.decide(the_case.key.hash(), query, Effect::kConsume),
+          .sketched = true};
 }
 
 std::optional<Ruling> Judge::look(const Case& the_case) {
@@ -89,8 +89,9 @@ std::optional<Ruling> Judge::look(const Case& the_case) {
     memory::relax();
   }
   if (!store_->sketch.holds(the_case.key.hash(), the_case.query)) return std::nullopt;
-  return Ruling{.step = store_->sketch.decide(the_case.key.hash(), the_case.query, Effect::kOnlyLook),
-                .sketched = true};
+  return Ruling{
+      .step = store_->sketch.decide(the_case.key.hash(), the_case.query, Effect::kOnlyLook),
+      .sketched = true};
 }
 
 void Judge::mark_denied(const Tuple& tuple, const Case& the_case) const {

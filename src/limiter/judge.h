@@ -113,7 +113,8 @@ std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& 
       const platform::Pin pin;
       if (const memory::Tuple tuple = store_->table.find(the_case.key)) [[likely]] {
         const memory::Step step = work(tuple);
-        if (step.fate == memory::Fate::kDecided) [[likely]] return step;
+        if (step.fate == memory::Fate::kDecided) [[likely]]
+          return step;
         fate = step.fate;
         // A thread that was put to sleep between reading the time and coming here must not
         // make everyone else's counts begin anew.

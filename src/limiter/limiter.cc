@@ -14,7 +14,9 @@ Limiter::~Limiter() = default;
 Limiter::Limiter(Limiter&&) noexcept = default;
 Limiter& Limiter::operator=(Limiter&&) noexcept = default;
 
-Result<Verdict> Limiter::check(const Request& request) { return check(clock_->now(), request); }
+Result<Verdict> Limiter::check(const Request& request) {
+  return check(clock_->now(), request);
+}
 
 Result<Verdict> Limiter::check(Instant now, const Request& request) {
   return engine_->check(now, request);
@@ -47,8 +49,12 @@ WorkReport Limiter::run_replay(Instant now, Executor& timers) {
   return engine_->run_replay(now, timers);
 }
 
-WorkReport Limiter::run_sweep(Instant now, size_t slots) { return engine_->run_sweep(now, slots); }
+WorkReport Limiter::run_sweep(Instant now, size_t slots) {
+  return engine_->run_sweep(now, slots);
+}
 
-LimiterStats Limiter::stats() const { return engine_->stats(); }
+LimiterStats Limiter::stats() const {
+  return engine_->stats();
+}
 
 }  // namespace weir

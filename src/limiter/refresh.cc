@@ -62,8 +62,7 @@ void Refresh::read(Instant now, const std::vector<Wanted>& wanted, Executor& hom
     flight->tuple = the_case.key.encoded();
     flight->key = the_case.key;
     flight->need = wanted[i].need;
-    flight->sequence =
-        algorithms::position_of(now.wall, the_case.query.duration).sequence;
+    flight->sequence = algorithms::position_of(now.wall, the_case.query.duration).sequence;
     flight->generation = generation_of(the_case.key);
     flight->began = now.mono;
 
@@ -89,16 +88,14 @@ void Refresh::read(Instant now, const std::vector<Wanted>& wanted, Executor& hom
 
   store_->stats.add(Stat::kRefreshes, started.size());
   const MonoTime deadline = now.mono + store_->read_deadline;
-  home.post_at(deadline, [self = shared_from_this(), started, deadline] {
-    self->fail(started, deadline);
-  });
+  home.post_at(deadline,
+               [self = shared_from_this(), started, deadline] { self->fail(started, deadline); });
   store_->origin->read(std::move(cells), [self = shared_from_this(), started](auto totals) {
     self->land(started, std::move(totals));
   });
 }
 
-void Refresh::land(const std::vector<FlightPtr>& flights,
-                   Result<std::vector<CellTotals>> totals) {
+void Refresh::land(const std::vector<FlightPtr>& flights, Result<std::vector<CellTotals>> totals) {
   if (!totals) {
     fail(flights, store_->clock.now().mono);
     return;
@@ -112,7 +109,8 @@ void Refresh::land(const std::vector<FlightPtr>& flights,
       continue;
     }
     const auto total = [next](size_t back) {
-      return std::min(base::saturating_add(next[back].mine, next[back].siblings), memory::kMaxCount);
+      return std::min(base::saturating_add(next[back].mine, next[back].siblings),
+                      memory::kMaxCount);
     };
     Heard heard{.read = true, .learnt = learn(*flight, next)};
     heard.counts.current = total(0);
@@ -154,8 +152,7 @@ bool Refresh::learn(const Flight& flight, const CellTotals* totals) const {
     }
   }
   if (flight.need == Need::kReadBoth) {
-    note_read(cells, flight.began,
-              fresh_for(tuple.slot->header.duration(), store_->max_freshness));
+    note_read(cells, flight.began, fresh_for(tuple.slot->header.duration(), store_->max_freshness));
   }
   return true;
 }

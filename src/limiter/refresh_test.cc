@@ -45,7 +45,8 @@ class RefreshTest : public ::testing::Test {
   doubles::HandClock clock_;
   doubles::HandExecutor executor_{clock_};
   std::shared_ptr<doubles::ScriptedOrigin> origin_ = std::make_shared<doubles::ScriptedOrigin>();
-  std::shared_ptr<Engine> engine_ = Engine::make(clock_, {.origin = origin_, .capacity = 1000, .seed = 1});
+  std::shared_ptr<Engine> engine_ =
+      Engine::make(clock_, {.origin = origin_, .capacity = 1000, .seed = 1});
 };
 
 TEST_F(RefreshTest, ReadsBothCellsOfAColdTupleBeforeItDecides) {
@@ -184,7 +185,8 @@ TEST_F(RefreshTest, PeeksAtATupleOfOthersWithoutKeepingIt) {
 }
 
 TEST_F(RefreshTest, ReadsABatchInOneGo) {
-  const std::vector<Request> requests = {request_of("a"), request_of("b"), request_of("a"), request_of("c", 2)};
+  const std::vector<Request> requests = {request_of("a"), request_of("b"), request_of("a"),
+                                         request_of("c", 2)};
   std::optional<BatchVerdict> answer;
   engine_->check_all_async(clock_.now(), requests, executor_,
                            [&](const Result<BatchVerdict>& verdict) { answer = *verdict; });

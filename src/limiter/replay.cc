@@ -86,11 +86,12 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ba
     if (expires_at <= now) return;
   }
   const Count total = own->count_of(sequence);
-  batch.sent.push_back({.index = tuple.index,
-                        .generation = cells.generation(),
-                        .sequence = sequence,
-                        .total = total,
-                        .current = algorithms::position_of(now, header.duration()).sequence == sequence});
+  batch.sent.push_back(
+      {.index = tuple.index,
+       .generation = cells.generation(),
+       .sequence = sequence,
+       .total = total,
+       .current = algorithms::position_of(now, header.duration()).sequence == sequence});
   batch.cells.push_back({.cell = {memory::encode_key(header, tuple.slot->key_words()), sequence},
                          .writer = store_->component(cells.generation()),
                          .total = total,

@@ -38,7 +38,8 @@ struct Store {
         origin(options.origin),
         read_deadline(options.read_deadline),
         max_freshness(options.max_freshness),
-        table(options.capacity, options.origin ? memory::Company::kShared : memory::Company::kAlone),
+        table(options.capacity,
+              options.origin ? memory::Company::kShared : memory::Company::kAlone),
         sketch(options.capacity),
         dirty(options.origin ? table.slots() : 0) {}
 

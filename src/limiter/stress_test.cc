@@ -55,11 +55,17 @@ TEST(Stress, HoldsLimitsWhileEverythingIsInMotion) {
       }
       // Strangers with short windows and changing limits: created, expired, rebuilt.
       const std::string name = "stranger-" + std::to_string(random.between(0, 500));
-      const std::array<Request, 2> batch = {
-          Request{.name_space = "cold", .identifier = name, .limit = random.between(1, 40),
-                  .duration = Millis(100), .cost = random.between(0, 2), .algorithm = kAll[i]},
-          Request{.name_space = "cold", .identifier = "everyone", .limit = 1000,
-                  .duration = Millis(200), .algorithm = kAll[5 - i]}};
+      const std::array<Request, 2> batch = {Request{.name_space = "cold",
+                                                    .identifier = name,
+                                                    .limit = random.between(1, 40),
+                                                    .duration = Millis(100),
+                                                    .cost = random.between(0, 2),
+                                                    .algorithm = kAll[i]},
+                                            Request{.name_space = "cold",
+                                                    .identifier = "everyone",
+                                                    .limit = 1000,
+                                                    .duration = Millis(200),
+                                                    .algorithm = kAll[5 - i]}};
       if (random.one_in(3)) {
         ASSERT_TRUE(engine->check_all(clock.now(), batch).ok());
       } else {
@@ -85,7 +91,9 @@ TEST(Stress, LosesNothingBetweenEvictionAndReplay) {
   std::array<std::atomic<int64_t>, kNames> accepted{};
   std::atomic<int> running{kThreads - 1};
   const auto request_of = [](const std::string& name) {
-    return Request{.name_space = "cold", .identifier = name, .limit = 1'000'000,
+    return Request{.name_space = "cold",
+                   .identifier = name,
+                   .limit = 1'000'000,
                    .duration = Millis(3'600'000)};
   };
   const auto ask = [&](size_t i) {

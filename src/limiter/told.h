@@ -18,9 +18,9 @@ inline void note_told(const memory::WindowCells& cells, int64_t sequence, Count 
                                     Count mine) {
   uint64_t seen = cells.told(sequence).load(std::memory_order_acquire);
   while (memory::Tagged{seen}.count_of(sequence) > mine) {
-    if (cells.told(sequence).compare_exchange_weak(
-            seen, memory::Tagged::make(sequence, mine).word, std::memory_order_acq_rel,
-            std::memory_order_acquire)) {
+    if (cells.told(sequence).compare_exchange_weak(seen, memory::Tagged::make(sequence, mine).word,
+                                                   std::memory_order_acq_rel,
+                                                   std::memory_order_acquire)) {
       return true;
     }
   }

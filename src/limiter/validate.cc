@@ -25,18 +25,19 @@ std::unique_ptr<Error> refuse(std::string_view field, std::string detail, std::s
 
 std::unique_ptr<Error> refuse_number(std::string_view field, int64_t value, const Range& range) {
   const std::string unit(range.unit);
-  return refuse(field,
-                std::string(field) + " is " + std::to_string(value) + unit,
+  return refuse(field, std::string(field) + " is " + std::to_string(value) + unit,
                 "choose a " + std::string(field) + " from " + std::to_string(range.low) + " to " +
                     std::to_string(range.high) + unit);
 }
 
-bool outside(int64_t value, const Range& range) { return value < range.low || value > range.high; }
+bool outside(int64_t value, const Range& range) {
+  return value < range.low || value > range.high;
+}
 
 std::unique_ptr<Error> refuse_name(std::string_view field, std::string_view value, int64_t least) {
-  return refuse(field, std::string(field) + " has " + std::to_string(value.size()) + " bytes",
-                "give it " + std::to_string(least) + " to " + std::to_string(kMaxNameBytes) +
-                    " bytes");
+  return refuse(
+      field, std::string(field) + " has " + std::to_string(value.size()) + " bytes",
+      "give it " + std::to_string(least) + " to " + std::to_string(kMaxNameBytes) + " bytes");
 }
 
 bool takes_burst(Algorithm algorithm) {
@@ -62,9 +63,9 @@ std::unique_ptr<Error> validate_pace(const Request& request) {
   const algorithms::Pace pace = algorithms::pace_of(limit, request.duration);
   if (algorithms::representable(pace, limit, burst)) return nullptr;
   return refuse("limit",
-                std::to_string(request.limit) + " per " +
-                    std::to_string(request.duration.count()) + " ms with a burst of " +
-                    std::to_string(burst) + " is too fine a rate to be kept exactly",
+                std::to_string(request.limit) + " per " + std::to_string(request.duration.count()) +
+                    " ms with a burst of " + std::to_string(burst) +
+                    " is too fine a rate to be kept exactly",
                 "choose a limit that shares factors with the duration (a round number), or "
                 "smaller ones");
 }
@@ -74,7 +75,8 @@ std::unique_ptr<Error> validate_pace(const Request& request) {
 std::unique_ptr<Error> find_error(const Request& request) {
   constexpr Range kLimit{.low = 1, .high = kMaxLimit};
   constexpr Range kLogLimit{.low = 1, .high = kMaxLogLimit};
-  constexpr Range kDuration{.low = kMinDuration.count(), .high = kMaxDuration.count(), .unit = " ms"};
+  constexpr Range kDuration{
+      .low = kMinDuration.count(), .high = kMaxDuration.count(), .unit = " ms"};
   constexpr Range kCost{.low = 0, .high = kMaxLimit};
 
   if (request.workspace.size() > kMaxNameBytes) {

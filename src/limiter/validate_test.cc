@@ -34,7 +34,8 @@ std::vector<Bad> all_bad() {
       {"limit", "0", [](Request& r) { r.limit = 0; }},
       {"limit", "-5", [](Request& r) { r.limit = -5; }},
       {"limit", "1000000000001", [](Request& r) { r.limit = kMaxLimit + 1; }},
-      {"limit", "10001", [](Request& r) { r.limit = 10'001, r.algorithm = Algorithm::kSlidingLog; }},
+      {"limit", "10001",
+       [](Request& r) { r.limit = 10'001, r.algorithm = Algorithm::kSlidingLog; }},
       {"duration", "99 ms", [](Request& r) { r.duration = Millis(99); }},
       {"duration", "2592000001 ms", [](Request& r) { r.duration = kMaxDuration + Millis(1); }},
       {"duration", "-1 ms", [](Request& r) { r.duration = Millis(-1); }},
@@ -44,9 +45,11 @@ std::vector<Bad> all_bad() {
       {"burst", "0", [](Request& r) { r.burst = 0, r.algorithm = Algorithm::kGcra; }},
       {"burst", "0", [](Request& r) { r.burst = 0, r.algorithm = Algorithm::kTokenBucket; }},
       {"burst", "-3", [](Request& r) { r.burst = -3, r.algorithm = Algorithm::kGcra; }},
-      {"burst", "1000000000001", [](Request& r) { r.burst = kMaxLimit + 1, r.algorithm = Algorithm::kGcra; }},
+      {"burst", "1000000000001",
+       [](Request& r) { r.burst = kMaxLimit + 1, r.algorithm = Algorithm::kGcra; }},
       {"algorithm", "99", [](Request& r) { r.algorithm = static_cast<Algorithm>(99); }},
-      {"limit", "too fine", [](Request& r) {
+      {"limit", "too fine",
+       [](Request& r) {
          r.limit = 999'999'999'989, r.duration = kMaxDuration, r.algorithm = Algorithm::kGcra;
        }},
   };

@@ -9,8 +9,8 @@ namespace weir {
 namespace {
 
 constexpr std::array<std::string_view, kAlgorithmCount> kAlgorithms = {
-    "sliding_window", "sliding_window_strict", "fixed_window",
-    "sliding_log",    "gcra",                  "token_bucket"};
+    "sliding_window", "sliding_window_strict", "fixed_window", "sliding_log",
+    "gcra",           "token_bucket"};
 constexpr std::array<std::string_view, 3> kOutcomes = {"admitted", "denied", "never"};
 constexpr std::array<std::string_view, 3> kBases = {"local", "refreshed", "degraded"};
 
@@ -28,7 +28,11 @@ std::optional<Algorithm> algorithm_from(std::string_view name) {
   return std::nullopt;
 }
 
-std::string_view to_string(Outcome outcome) { return kOutcomes[static_cast<size_t>(outcome)]; }
-std::string_view to_string(Basis basis) { return kBases[static_cast<size_t>(basis)]; }
+std::string_view to_string(Outcome outcome) {
+  return kOutcomes[static_cast<size_t>(outcome)];
+}
+std::string_view to_string(Basis basis) {
+  return kBases[static_cast<size_t>(basis)];
+}
 
 }  // namespace weir

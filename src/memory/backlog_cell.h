@@ -57,7 +57,8 @@ class BacklogCell {
                                           const Query& query) const {
     const algorithms::Pace to = algorithms::pace_of(query.limit, query.duration);
     const auto backlog = algorithms::rebased(query.now, query.duration, from, pace(), to);
-    return is_ahead_of(query.now) ? cut_to_burst(query.now, backlog, to, query.ask.capacity) : backlog;
+    return is_ahead_of(query.now) ? cut_to_burst(query.now, backlog, to, query.ask.capacity)
+                                  : backlog;
   }
 
   // Whether it was charged at a time more than a duration after `now`.
@@ -83,8 +84,8 @@ class BacklogCell {
 
   // Whether the query can be charged here; if not, rebuild. Looking is always possible.
   [[nodiscard]] bool fits(const Query& query) const {
-    return slot_.hot[3].load(std::memory_order_relaxed) == query.limit &&
-           !is_ahead_of(query.now) && algorithms::reaches(epoch(), query.now, pace());
+    return slot_.hot[3].load(std::memory_order_relaxed) == query.limit && !is_ahead_of(query.now) &&
+           algorithms::reaches(epoch(), query.now, pace());
   }
   [[nodiscard]] algorithms::Pace pace() const {
     return {.num = slot_.hot[4].load(std::memory_order_relaxed),

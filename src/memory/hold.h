@@ -14,7 +14,9 @@ namespace weir::memory {
 
 inline constexpr int kHoldTurns = 20'000;  // some 100 us, a hundred times a batch
 
-[[nodiscard]] inline bool held(uint64_t head) { return (head & kClosedBit) != 0; }
+[[nodiscard]] inline bool held(uint64_t head) {
+  return (head & kClosedBit) != 0;
+}
 
 // Takes hold of a head word. False: it was taken away or is held for too long.
 [[nodiscard]] inline bool try_hold(Word& head) {
@@ -32,7 +34,9 @@ inline constexpr int kHoldTurns = 20'000;  // some 100 us, a hundred times a bat
   return false;
 }
 
-inline void let_go(Word& head) { head.fetch_and(~kClosedBit, std::memory_order_acq_rel); }
+inline void let_go(Word& head) {
+  head.fetch_and(~kClosedBit, std::memory_order_acq_rel);
+}
 
 // What is answered when a holder did not let go in time.
 inline void refuse_for_one_tick(WallTime now, algorithms::Decision& decision) {

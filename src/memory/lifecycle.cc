@@ -11,8 +11,12 @@ namespace weir::memory {
 namespace {
 
 // Before publication and after the grace period nobody else looks: relaxed.
-void put(Word& word, uint64_t value) { word.store(value, std::memory_order_relaxed); }
-uint64_t get(const Word& word) { return word.load(std::memory_order_relaxed); }
+void put(Word& word, uint64_t value) {
+  word.store(value, std::memory_order_relaxed);
+}
+uint64_t get(const Word& word) {
+  return word.load(std::memory_order_relaxed);
+}
 
 void begin_backlog(const Tuple& tuple, const Query& query, const algorithms::Backlog& backlog) {
   const algorithms::Pace pace = algorithms::pace_of(query.limit, query.duration);
@@ -65,8 +69,8 @@ void begin_state(const Tuple& tuple, const Query& query, uint64_t generation) {
   put(tuple.cold->limit_seen, query.limit);
   switch (tuple.slot->header.cell_class()) {
     case CellClass::kWindow:
-      put(tuple.slot->hot[0], static_cast<uint64_t>(
-                                  algorithms::position_of(query.now, query.duration).sequence));
+      put(tuple.slot->hot[0],
+          static_cast<uint64_t>(algorithms::position_of(query.now, query.duration).sequence));
       put(tuple.slot->hot[7], generation);
       break;
     case CellClass::kBacklog:

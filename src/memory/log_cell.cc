@@ -5,7 +5,9 @@
 
 namespace weir::memory {
 
-size_t log_annex_units(Count limit) { return std::bit_ceil(std::max<size_t>(limit + 1, 8)); }
+size_t log_annex_units(Count limit) {
+  return std::bit_ceil(std::max<size_t>(limit + 1, 8));
+}
 
 WallTime LogCell::stamp_back(LogHead head, WallTime now, Count back) const {
   // The log always reached beyond the limits it was asked for: what it does not hold any

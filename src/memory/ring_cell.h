@@ -58,8 +58,7 @@ class RingCell {
     bool within_reach = false;  // if not, nothing is in view and nothing may be charged
   };
   [[nodiscard]] View view(WallTime now, Millis duration, uint64_t head) const;
-  [[nodiscard]] View view_from(int64_t newest, WallTime now, Millis duration,
-                               uint64_t head) const;
+  [[nodiscard]] View view_from(int64_t newest, WallTime now, Millis duration, uint64_t head) const;
   void open(const View& view) const;
 
   Slot& slot_;

@@ -81,11 +81,13 @@ TEST(Sketch, KeepsWindowsOfDifferentLengthsApartAndTheRestOnTheStrictSide) {
 
 TEST(Sketch, AnswersARetryTimeThatIsKept) {
   Sketch sketch(1024);
-  for (const Algorithm algorithm : {Algorithm::kSlidingWindow, Algorithm::kFixedWindow, Algorithm::kGcra,
-                                    Algorithm::kSlidingLog, Algorithm::kSlidingWindowStrict}) {
+  for (const Algorithm algorithm :
+       {Algorithm::kSlidingWindow, Algorithm::kFixedWindow, Algorithm::kGcra,
+        Algorithm::kSlidingLog, Algorithm::kSlidingWindowStrict}) {
     const auto hash = static_cast<uint64_t>(algorithm) << 40;
     const Request request = request_for("alice", 3, algorithm);
-    for (int i = 0; i < 3; ++i) ASSERT_TRUE(ask(sketch, hash, request, kNoon + Millis(7)).decision.admitted());
+    for (int i = 0; i < 3; ++i)
+      ASSERT_TRUE(ask(sketch, hash, request, kNoon + Millis(7)).decision.admitted());
     const Step refused = ask(sketch, hash, request, kNoon + Millis(7));
     ASSERT_TRUE(refused.decision.retry_at.has_value());
     const auto look = [&](WallTime now) {

@@ -80,7 +80,7 @@ struct Query {
   WallTime now{};
   Algorithm algorithm = Algorithm::kSlidingWindow;
   Millis duration{0};
-  Count limit = 0;     // the rate, where that differs from the capacity
+  Count limit = 0;  // the rate, where that differs from the capacity
   algorithms::Ask ask{};
 };
 

@@ -159,8 +159,8 @@ bool Table::free_slot(const Buckets& buckets, WallTime now, size_t& index) {
 bool Table::reusable_slot(size_t bucket, size_t& index) {
   for (size_t i = bucket * kBucketSlots; i < (bucket + 1) * kBucketSlots; ++i) {
     const uint8_t state = control(i);
-    const bool over = state == kLimbo && platform::grace_is_over(cold_[i].limit_seen.load(
-                                             std::memory_order_relaxed));
+    const bool over = state == kLimbo &&
+                      platform::grace_is_over(cold_[i].limit_seen.load(std::memory_order_relaxed));
     if (over) end_state(slots_[i]);
     if (over || state == kEmpty) {
       index = i;

@@ -56,7 +56,9 @@ inline uint64_t matches(uint64_t word, uint8_t byte) {
   return (difference - kLowBits) & ~difference & kHighBits;
 }
 
-inline size_t first_marked(uint64_t marks) { return static_cast<size_t>(__builtin_ctzll(marks)) / 8; }
+inline size_t first_marked(uint64_t marks) {
+  return static_cast<size_t>(__builtin_ctzll(marks)) / 8;
+}
 
 inline bool same_key(const Slot& slot, const TupleKey& key) {
   if (slot.header.word != key.header().word) return false;

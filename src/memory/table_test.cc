@@ -13,9 +13,21 @@ namespace {
 
 TEST(Table, KeepsTuplesApartThatDifferOnlyInWhereANameEnds) {
   Table table(64, Company::kAlone);
-  const Request one{.workspace = "a", .name_space = "bc", .identifier = "d", .limit = 1, .duration = Millis(1000)};
-  const Request two{.workspace = "ab", .name_space = "c", .identifier = "d", .limit = 1, .duration = Millis(1000)};
-  const Request three{.workspace = "", .name_space = "abc", .identifier = "d", .limit = 1, .duration = Millis(1000)};
+  const Request one{.workspace = "a",
+                    .name_space = "bc",
+                    .identifier = "d",
+                    .limit = 1,
+                    .duration = Millis(1000)};
+  const Request two{.workspace = "ab",
+                    .name_space = "c",
+                    .identifier = "d",
+                    .limit = 1,
+                    .duration = Millis(1000)};
+  const Request three{.workspace = "",
+                      .name_space = "abc",
+                      .identifier = "d",
+                      .limit = 1,
+                      .duration = Millis(1000)};
   for (const Request& request : {one, two, three}) {
     EXPECT_EQ(table.create(Subject(request).key, Subject(request).query), Created::kYes);
   }

@@ -138,7 +138,8 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step
       return;
     }
     // Words of later windows, or a closed one of this, mean that `newest` was read too early.
-    if ((own_word ^ tag) > kCountMask && reaches(own_word, sequence)) [[unlikely]] continue;
+    if ((own_word ^ tag) > kCountMask && reaches(own_word, sequence)) [[unlikely]]
+      continue;
     if (((last_word & ~kClosedBit) ^ last_tag) > kCountMask && reaches(last_word, sequence))
         [[unlikely]] {
       continue;
@@ -148,8 +149,7 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step
       if (last_word == kGone) continue;
     }
     const Count own_count = open_count(own_word, tag);
-    const Count others_count =
-        open_count(others(sequence).load(std::memory_order_relaxed), tag);
+    const Count others_count = open_count(others(sequence).load(std::memory_order_relaxed), tag);
     const Count others_last =
         open_count(others(sequence - 1).load(std::memory_order_relaxed), last_tag);
     const algorithms::WindowCounts counts{
@@ -181,7 +181,8 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step
 
 inline void WindowCells::split_others(int64_t sequence, Count others, Evidence& evidence) const {
   const Count heard =
-      others == 0 ? 0 : Tagged{siblings(sequence).load(std::memory_order_acquire)}.count_of(sequence);
+      others == 0 ? 0
+                  : Tagged{siblings(sequence).load(std::memory_order_acquire)}.count_of(sequence);
   evidence.siblings = heard < others ? heard : others;
   evidence.foreign = others - evidence.siblings;
 }

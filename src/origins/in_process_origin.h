@@ -37,8 +37,8 @@ class InProcessOrigin final : public RegionalOrigin {
 
   const Clock& clock_;
   mutable std::mutex mutex_;
-  std::map<CellId, Cell> cells_;                    // guarded by mutex_
-  std::multimap<WallTime, CellId> by_expiry_;       // guarded by mutex_
+  std::map<CellId, Cell> cells_;               // guarded by mutex_
+  std::multimap<WallTime, CellId> by_expiry_;  // guarded by mutex_
 };
 
 }  // namespace weir::origins

@@ -6,7 +6,9 @@ namespace weir::contracts {
 
 struct InProcess {
   explicit InProcess(const Clock& at) : clock(at) {}
-  [[nodiscard]] std::shared_ptr<RegionalOrigin> make() const { return make_in_process_origin(clock); }
+  [[nodiscard]] std::shared_ptr<RegionalOrigin> make() const {
+    return make_in_process_origin(clock);
+  }
   void settle() const {}
   const Clock& clock;
 };

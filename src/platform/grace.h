@@ -35,7 +35,7 @@ struct alignas(64) ThreadRecord {
 
 namespace detail {
 extern std::atomic<uint64_t> grace_epoch;
-extern const bool readers_run_barriers;  // the system cannot do it for them
+extern const bool readers_run_barriers;                     // the system cannot do it for them
 extern constinit thread_local ThreadRecord* thread_record;  // none until first asked for
 ThreadRecord& take_thread_record();
 }  // namespace detail

@@ -9,7 +9,9 @@
 namespace weir::platform {
 namespace {
 
-TEST(Grace, IsOverAtOnceWhenNobodyReads) { EXPECT_TRUE(grace_is_over(draw_grace_ticket())); }
+TEST(Grace, IsOverAtOnceWhenNobodyReads) {
+  EXPECT_TRUE(grace_is_over(draw_grace_ticket()));
+}
 
 TEST(Grace, WaitsForThoseWhoPinnedBeforeTheTicketOnly) {
   std::atomic<int> stage{0};

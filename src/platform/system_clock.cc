@@ -11,8 +11,12 @@
 namespace weir::platform {
 namespace {
 
-Nanos steady_now() { return std::chrono::steady_clock::now().time_since_epoch(); }
-Nanos wall_now() { return std::chrono::system_clock::now().time_since_epoch(); }
+Nanos steady_now() {
+  return std::chrono::steady_clock::now().time_since_epoch();
+}
+Nanos wall_now() {
+  return std::chrono::system_clock::now().time_since_epoch();
+}
 
 // Safe from any thread.
 class SystemClock final : public Clock {

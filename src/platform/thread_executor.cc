@@ -6,7 +6,9 @@
 namespace weir::platform {
 namespace {
 
-MonoTime mono_now() { return MonoTime(std::chrono::steady_clock::now().time_since_epoch()); }
+MonoTime mono_now() {
+  return MonoTime(std::chrono::steady_clock::now().time_since_epoch());
+}
 
 }  // namespace
 
@@ -61,8 +63,9 @@ void ThreadExecutor::run() {
       wake_.wait(lock);
     } else {
       const auto due = later_.begin()->first.time_since_epoch();
-      wake_.wait_until(lock, std::chrono::steady_clock::time_point(
-                                 std::chrono::duration_cast<std::chrono::steady_clock::duration>(due)));
+      wake_.wait_until(lock,
+                       std::chrono::steady_clock::time_point(
+                           std::chrono::duration_cast<std::chrono::steady_clock::duration>(due)));
     }
   }
 }

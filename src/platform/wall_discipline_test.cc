@@ -16,7 +16,8 @@ WallDiscipline started() {
 }
 
 TEST(WallDiscipline, FollowsASmallStepForwardAndBackWithoutEverRunningBack) {
-  for (const Nanos step : {Nanos(std::chrono::milliseconds(1000)), Nanos(std::chrono::milliseconds(-1000))}) {
+  for (const Nanos step :
+       {Nanos(std::chrono::milliseconds(1000)), Nanos(std::chrono::milliseconds(-1000))}) {
     WallDiscipline discipline = started();
     Nanos last = kWall;
     int ticks = 0;

@@ -24,7 +24,9 @@ class Counters {
  public:
   Counters() : stripes_(kStripes) {}
 
-  void add(Name name, uint64_t amount = 1) { add_for(platform::this_thread_record(), name, amount); }
+  void add(Name name, uint64_t amount = 1) {
+    add_for(platform::this_thread_record(), name, amount);
+  }
 
   // For a caller that knows its thread already.
   void add_for(const platform::ThreadRecord& record, Name name, uint64_t amount = 1) {

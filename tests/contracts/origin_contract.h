@@ -21,18 +21,22 @@ class OriginContract : public ::testing::Test {
   static constexpr Component kSibling{.incarnation = 2, .generation = 1};
   static constexpr Component kReborn{.incarnation = 1, .generation = 2};
 
-  CellId cell(std::string tuple = "tuple", int64_t sequence = 5) { return {std::move(tuple), sequence}; }
+  CellId cell(std::string tuple = "tuple", int64_t sequence = 5) {
+    return {std::move(tuple), sequence};
+  }
 
   CellTotals told(const CellId& id, Component writer, Count total, Millis lives = Millis(60'000)) {
     std::optional<CellTotals> heard;
-    origin_->replay({{.cell = id, .writer = writer, .total = total, .expires_at = clock_.now().wall + lives}},
-                    [&](auto totals) { heard = totals.value().at(0); });
+    origin_->replay(
+        {{.cell = id, .writer = writer, .total = total, .expires_at = clock_.now().wall + lives}},
+        [&](auto totals) { heard = totals.value().at(0); });
     maker_.settle();
     return heard.value();
   }
   CellTotals read(const CellId& id, Component reader) {
     std::optional<CellTotals> heard;
-    origin_->read({{.cell = id, .reader = reader}}, [&](auto totals) { heard = totals.value().at(0); });
+    origin_->read({{.cell = id, .reader = reader}},
+                  [&](auto totals) { heard = totals.value().at(0); });
     maker_.settle();
     return heard.value();
   }

@@ -25,7 +25,8 @@ class HandClock final : public Clock {
   void step_wall(Millis by) { now_.wall += by; }
 
  private:
-  Instant now_{.wall = WallTime(Millis(1'699'999'200'000)), .mono = MonoTime(Nanos(77'000'000'000))};
+  Instant now_{.wall = WallTime(Millis(1'699'999'200'000)),
+               .mono = MonoTime(Nanos(77'000'000'000))};
 };
 static_assert(1'699'999'200'000 % 3'600'000 == 0);
 

@@ -90,12 +90,14 @@ TEST(Floors, FailOnAPlantedWrongInclude) {
   const Floors floors = read_floors();
   auto files = source_files(kRoot);
   files.push_back({.path = "src/algorithms/planted.cc", .text = "#include \"memory/table.h\"\n"});
-  EXPECT_EQ(wrong_arrows(floors, files), std::vector<std::string>{"src/algorithms/planted.cc includes memory"});
+  EXPECT_EQ(wrong_arrows(floors, files),
+            std::vector<std::string>{"src/algorithms/planted.cc includes memory"});
   files.back() = {.path = "src/attic/planted.cc", .text = ""};
   EXPECT_EQ(wrong_arrows(floors, files).size(), 1u);
   files.back() = {.path = "include/weir/planted.h", .text = "  #  include \"base/check.h\"\n"};
   EXPECT_EQ(wrong_arrows(floors, files).size(), 1u);
-  files.back() = {.path = "src/memory/planted.cc", .text = "// #include\n#include \"base/check.h\"\n"};
+  files.back() = {.path = "src/memory/planted.cc",
+                  .text = "// #include\n#include \"base/check.h\"\n"};
   EXPECT_TRUE(wrong_arrows(floors, files).empty());
 }
 
@@ -113,16 +115,19 @@ TEST(System, IsFoundWhereItIsPlanted) {
   EXPECT_TRUE(found("sim/x.cc", "std::thread t;"));
   EXPECT_TRUE(found("src/memory/x.h", "std::random_device d;"));
   EXPECT_FALSE(found("src/platform/x.cc", "std::thread t;"));
-  EXPECT_FALSE(found("src/limiter/x.cc", "// std::thread is not for us\nconst char* s = \"std::thread\";"));
+  EXPECT_FALSE(
+      found("src/limiter/x.cc", "// std::thread is not for us\nconst char* s = \"std::thread\";"));
 }
 
 TEST(PublicHeaders, NeedOnlyTheStandardLibrary) {
   const std::regex angle(R"re(#\s*include\s*<([^>]+)>)re");
   for (const SourceFile& file : source_files(kRoot)) {
     if (file.room() != "weir") continue;
-    for (auto i = std::sregex_iterator(file.text.begin(), file.text.end(), angle); i != std::sregex_iterator(); ++i) {
+    for (auto i = std::sregex_iterator(file.text.begin(), file.text.end(), angle);
+         i != std::sregex_iterator(); ++i) {
       const std::string header = (*i)[1].str();
-      EXPECT_EQ(header.find_first_of("/."), std::string::npos) << file.path << " includes <" << header << ">";
+      EXPECT_EQ(header.find_first_of("/."), std::string::npos)
+          << file.path << " includes <" << header << ">";
     }
   }
 }

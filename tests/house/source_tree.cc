@@ -9,7 +9,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string first_folder(const std::string& path) { return path.substr(0, path.find('/')); }
+std::string first_folder(const std::string& path) {
+  return path.substr(0, path.find('/'));
+}
 
 }  // namespace
 
@@ -26,7 +28,8 @@ bool SourceFile::is_test() const {
 std::vector<std::string> SourceFile::included_rooms() const {
   static const std::regex kInclude(R"re((?:^|\n)\s*#\s*include\s*"([^"]+)")re");
   std::vector<std::string> rooms;
-  for (auto i = std::sregex_iterator(text.begin(), text.end(), kInclude); i != std::sregex_iterator(); ++i) {
+  for (auto i = std::sregex_iterator(text.begin(), text.end(), kInclude);
+       i != std::sregex_iterator(); ++i) {
     rooms.push_back(first_folder((*i)[1].str()));
   }
   return rooms;
@@ -40,11 +43,15 @@ std::string SourceFile::code() const {
     const char next = i + 1 < text.size() ? text[i + 1] : '\0';
     switch (within) {
       case Within::kCode:
-        if (c == '/' && next == '/') within = Within::kLine;
-        else if (c == '/' && next == '*') within = Within::kBlock;
-        else if (c == '"') within = Within::kString;
+        if (c == '/' && next == '/')
+          within = Within::kLine;
+        else if (c == '/' && next == '*')
+          within = Within::kBlock;
+        else if (c == '"')
+          within = Within::kString;
         // A quote after a digit separates digits.
-        else if (c == '\'' && (i == 0 || !std::isalnum(static_cast<unsigned char>(text[i - 1])))) within = Within::kChar;
+        else if (c == '\'' && (i == 0 || !std::isalnum(static_cast<unsigned char>(text[i - 1]))))
+          within = Within::kChar;
         if (within == Within::kCode) code += c;
         break;
       case Within::kLine:
@@ -55,8 +62,10 @@ std::string SourceFile::code() const {
         break;
       case Within::kString:
       case Within::kChar:
-        if (c == '\\') ++i;
-        else if (c == (within == Within::kString ? '"' : '\'')) within = Within::kCode;
+        if (c == '\\')
+          ++i;
+        else if (c == (within == Within::kString ? '"' : '\''))
+          within = Within::kCode;
         break;
     }
   }
@@ -73,7 +82,8 @@ std::vector<SourceFile> source_files(const fs::path& root) {
       std::ifstream in(entry.path());
       std::stringstream text;
       text << in.rdbuf();
-      files.push_back({.path = fs::relative(entry.path(), root).generic_string(), .text = text.str()});
+      files.push_back(
+          {.path = fs::relative(entry.path(), root).generic_string(), .text = text.str()});
     }
   }
   return files;
