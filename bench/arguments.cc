@@ -1,7 +1,7 @@
 #include "bench/arguments.h"
 
 #include <cstdlib>
-#include <string_view>
+#include <regex>
 
 namespace weir::bench {
 namespace {
@@ -12,6 +12,15 @@ std::filesystem::path default_out() {
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   return error ? std::filesystem::path("bench/results")
                : self.parent_path().parent_path() / "bench" / "results";
+}
+
+bool is_regex(const std::string& text) {
+  try {
+    const std::regex regex(text, std::regex::extended);
+    return true;
+  } catch (const std::regex_error&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -88,8 +97,9 @@ Arguments parse(int argc, char** argv) {
       arguments.mistake = "unknown flag " + name;
       break;
     }
+    right = right && (name != "--filter" || is_regex(value));
     if (!right) {
-      arguments.mistake = name + " needs a value, but has \"" + value + "\"";
+      arguments.mistake = name + " cannot be \"" + value + "\"";
       break;
     }
   }

@@ -2,8 +2,6 @@
 // threads, the fight for one cache line.
 
 #include <array>
-#include <memory>
-#include <span>
 
 #include "bench/harness.h"
 #include "bench/peers.h"
@@ -22,7 +20,8 @@ const std::string& hot_identifier() {
 }
 
 Limiter& limiter() {
-  static Limiter limiter(system_clock(), {.capacity = 1024, .seed = 1});
+  static const HandedClock clock;
+  static Limiter limiter(clock, {.capacity = 1024, .seed = 1});
   static const bool warm = [] {
     Request request = request_for(hot_identifier());
     request.cost = kWeight;
@@ -44,11 +43,9 @@ void check(benchmark::State& state) {
 
 // For a caller that has no time at hand.
 void check_clock(benchmark::State& state) {
-  Limiter& weir = limiter();
+  static Limiter weir(system_clock(), {.capacity = 1024, .seed = 1});
   ask_for_one(state, hot_identifier(), [&](std::string_view identifier) {
-    Request request = request_for(identifier);
-    request.name_space = "clock";
-    return Answer{.admitted = weir.check(request)->admitted()};
+    return Answer{.admitted = weir.check(request_for(identifier))->admitted()};
   });
 }
 
@@ -56,10 +53,11 @@ void check_each(benchmark::State& state) {
   constexpr size_t kGroup = 16;
   Limiter& weir = limiter();
   std::array<Request, kGroup> requests;
+  requests.fill(request_for(hot_identifier()));
   std::array<Result<Verdict>, kGroup> verdicts;
   uint64_t denied = 0;
   while (state.KeepRunningBatch(kGroup)) {
-    for (Request& request : requests) request = request_for(hot_identifier());
+    for (Request& request : requests) request.identifier = hot_identifier();
     weir.check_each(kNow, requests, verdicts);
     for (const auto& verdict : verdicts) denied += !verdict->admitted();
   }
@@ -96,26 +94,27 @@ void check_all(benchmark::State& state) {
 // Time moves on by 1 ms with every 64 decisions, as sliding_log could not admit 10,001
 // at one instant.
 void algorithm(benchmark::State& state, Algorithm algorithm) {
-  static std::array<Instant, kAlgorithmCount> clocks = [] {
-    std::array<Instant, kAlgorithmCount> at;
-    at.fill(kNow);
-    return at;
-  }();
+  struct Timed {
+    HandedClock clock;
+    Limiter limiter{clock, {.capacity = 64, .seed = 1}};
+  };
+  static std::array<Timed, kAlgorithmCount> all;
+  auto& [clock, weir] = all[static_cast<size_t>(algorithm)];
   const bool log = algorithm == Algorithm::kSlidingLog;
-  Limiter& weir = limiter();
-  Instant& now = clocks[static_cast<size_t>(algorithm)];
+  const int64_t limit = log ? kMaxLogLimit : 500'000'000;
+  const Millis duration = log ? kMinDuration : kDuration;
   uint64_t denied = 0;
   while (state.KeepRunningBatch(kChunk)) {
+    const Instant now = clock.now();
     for (size_t i = 0; i < kChunk; ++i) {
-      const auto verdict = weir.check(now, {.name_space = "algorithms",
+      const auto verdict = weir.check(now, {.name_space = kNamespace,
                                             .identifier = hot_identifier(),
-                                            .limit = log ? kMaxLogLimit : 500'000'000,
-                                            .duration = log ? kMinDuration : kDuration,
+                                            .limit = limit,
+                                            .duration = duration,
                                             .algorithm = algorithm});
       denied += !verdict->admitted();
     }
-    now.wall += Millis(1);
-    now.mono += Millis(1);
+    clock.tick();
   }
   expect_none(state, denied, "a request was denied");
 }

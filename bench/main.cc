@@ -18,7 +18,6 @@
 #include "bench/suites.h"
 
 namespace weir::bench {
-
 namespace {
 
 bool matches(const std::string& name, const std::string& filter) {
@@ -72,13 +71,15 @@ int run(const Arguments& arguments) {
     for (const auto& [what, value] : machine) std::cout << fmt::format("{:<18} {}\n", what, value);
     std::cout << fmt::format("\n{} repetitions of at least {} s each, in random order.\n\n",
                              arguments.repetitions, arguments.seconds);
-    if (load_average() > 0.5) std::cout << "Other work is running: times may be high.\n\n";
+    if (load_average() > 0.5)
+      std::cout << "Other work is running: times may be high, two threads slow.\n\n";
     std::cout << std::flush;
     // First, while there is one thread and little memory in use.
-    if (matches("memory", arguments.filter)) results.memory = measure_memory();
+    if (matches("memory", arguments.filter)) results.take(measure_memory());
   }
   run_benchmarks(arguments, results);
   if (arguments.list) return 0;
+  if (results.all().empty() && !results.memory() && results.errors().empty()) return 2;
   if (isatty(STDERR_FILENO)) std::cerr << '\n';
   std::cout << report(results) << '\n';
   keep_results(arguments, results, machine);

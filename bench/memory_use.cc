@@ -29,7 +29,8 @@ void ask_all(const Ask& ask) {
 
 MemoryUse use_of_weir() {
   const uint64_t before = resident_bytes();
-  Limiter limiter(system_clock(), {.capacity = kKeys});
+  const HandedClock clock;
+  Limiter limiter(clock, {.capacity = kKeys});
   ask_all(
       [&](const std::string& identifier) { (void)limiter.check(kNow, request_for(identifier)); });
   const LimiterStats stats = limiter.stats();

@@ -25,7 +25,8 @@ const std::vector<std::string>& identifiers() {
 
 // Into a table nobody has used: the system hands out the memory meanwhile.
 void fresh(benchmark::State& state) {
-  Limiter limiter(system_clock(), {.capacity = kFresh, .seed = 1});
+  const HandedClock clock;
+  Limiter limiter(clock, {.capacity = kFresh, .seed = 1});
   size_t n = 0;
   for (auto _ : state) (void)limiter.check(kNow, request_for(identifiers()[n++]));
   expect_none(state, n - limiter.stats().tuples, "a tuple found no place");
@@ -34,18 +35,18 @@ void fresh(benchmark::State& state) {
 // Into a table full of expired tuples, with 6,400 to 12,800 live ones among them: time
 // moves on by 1 ms with every 64 new keys, and a tuple lives 100 to 200 ms.
 void replacing(benchmark::State& state) {
-  static Limiter limiter(system_clock(), {.capacity = 1 << 16, .seed = 1});
-  static Instant now = kNow;
+  static HandedClock clock;
+  static Limiter limiter(clock, {.capacity = 1 << 16, .seed = 1});
   static size_t n = 0;
   const auto ask_chunk = [&] {
+    const Instant now = clock.now();
     for (size_t i = 0; i < kChunk; ++i) {
       (void)limiter.check(now, {.name_space = kNamespace,
                                 .identifier = identifiers()[n++ % identifiers().size()],
                                 .limit = kLimit,
                                 .duration = kMinDuration});
     }
-    now.wall += Millis(1);
-    now.mono += Millis(1);
+    clock.tick();
   };
   while (n < identifiers().size()) ask_chunk();
   while (state.KeepRunningBatch(kChunk)) ask_chunk();

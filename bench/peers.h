@@ -56,6 +56,7 @@ class MapPeer {
 class RatePeer {
  public:
   explicit RatePeer(const PeerOptions& options);
+  ~RatePeer();
   [[nodiscard]] Answer check(Instant now, std::string_view identifier);
 
  private:
@@ -66,9 +67,6 @@ class RatePeer {
   const double burst_;
   std::mutex mutex_;
   StringMap<std::unique_ptr<Bucket>> buckets_;
-
- public:
-  ~RatePeer();  // where Bucket is known
 };
 
 }  // namespace weir::bench

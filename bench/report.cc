@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace weir::bench {
 namespace {
 
@@ -182,16 +184,17 @@ std::string peer_section(const Results& results) {
 std::string memory_section(const MemoryUses& memory) {
   const MemoryUse& weir = memory.weir;
   const bool within = weir.bytes_per_tuple() <= 256 && weir.sketched == 0;
-  std::string out = "Memory, 1 M identifiers of 40 bytes\n";
-  out += fmt::format("  {:<38}{:>9.1f} bytes per tuple  {:<37} {:<9} {}\n", "weir",
-                     weir.bytes_per_tuple(),
+  const auto line = [](const char* what, double bytes) {
+    return fmt::format("  {:<38}{:>9.1f} bytes per tuple", what, bytes);
+  };
+  const double reserved = static_cast<double>(weir.reserved_bytes) /
+                          static_cast<double>(std::max<uint64_t>(weir.tuples, 1));
+  return fmt::format("Memory, 1 M identifiers of 40 bytes\n{}  {:<37} {:<9} {}\n{}\n{}\n{}\n",
+                     line("weir, all in", weir.bytes_per_tuple()),
                      fmt::format("{} held, {} had no place", weir.tuples, weir.sketched), "≤ 256",
-                     within ? "yes" : "NO");
-  for (const auto& [what, use] :
-       {std::pair{"map + mutex", memory.map}, {"keyed rate", memory.rate}}) {
-    out += fmt::format("  {:<38}{:>9.1f} bytes per key\n", what, use.bytes_per_tuple());
-  }
-  return out;
+                     within ? "yes" : "NO", line("weir, reserved by the table", reserved),
+                     line("map + mutex", memory.map.bytes_per_tuple()),
+                     line("keyed rate", memory.rate.bytes_per_tuple()));
 }
 
 }  // namespace
@@ -205,7 +208,7 @@ std::string report(const Results& results) {
     for (const Row& row : section.rows) lines += line_of(row, results);
     if (!lines.empty()) out += fmt::format("{}\n{}", section.title, lines);
   }
-  if (results.memory) out += memory_section(*results.memory);
+  if (results.memory()) out += memory_section(*results.memory());
   return out + peer_section(results);
 }
 

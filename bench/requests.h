@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/clock.h"
 #include "weir/request.h"
 #include "weir/time.h"
 
@@ -35,6 +36,19 @@ inline constexpr WallTime kWindowStart{Millis(28'000'000 * kDuration.count())};
 inline constexpr Instant kNow{.wall = kWindowStart + kDuration / 2,
                               .mono = MonoTime(std::chrono::hours(1))};
 inline constexpr Instant kBefore{.wall = kNow.wall - kDuration, .mono = kNow.mono - kDuration};
+
+// The clock of the limiters that are handed a time: what they are handed is what it shows.
+class HandedClock final : public Clock {
+ public:
+  [[nodiscard]] Instant now() const override { return now_; }
+  void tick() {
+    now_.wall += Millis(1);
+    now_.mono += Millis(1);
+  }
+
+ private:
+  Instant now_ = kNow;
+};
 
 [[nodiscard]] inline Request request_for(std::string_view identifier) {
   return {

@@ -43,6 +43,11 @@ void Results::ReportRuns(const std::vector<Run>& runs) {
   }
 }
 
+void Results::take(const std::optional<MemoryUses>& measured) {
+  memory_ = measured;
+  if (!measured) errors_.push_back("memory: could not be measured");
+}
+
 std::optional<double> Results::median(const std::string& name) const {
   const auto found = series_.find(name);
   if (found == series_.end()) return std::nullopt;
@@ -70,11 +75,11 @@ std::string to_json(const Results& results, const Machine& machine, const Argume
   }
   out += fmt::format("  }},\n  \"repetitions\": {},\n  \"seconds_per_repetition\": {},\n",
                      arguments.repetitions, arguments.seconds);
-  if (results.memory) {
+  if (results.memory()) {
     out += fmt::format(
         "  \"memory\": {{\n    \"weir\": {},\n    \"map\": {},\n    \"rate\": {}\n  }},\n",
-        memory_json(results.memory->weir), memory_json(results.memory->map),
-        memory_json(results.memory->rate));
+        memory_json(results.memory()->weir), memory_json(results.memory()->map),
+        memory_json(results.memory()->rate));
   }
   out += "  \"nanoseconds_per_decision\": {\n";
   size_t left = results.all().size();

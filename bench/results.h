@@ -33,14 +33,16 @@ class Results : public benchmark::BenchmarkReporter {
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>& runs) override;
 
+  void take(const std::optional<MemoryUses>& measured);
+
   [[nodiscard]] std::optional<double> median(const std::string& name) const;
   [[nodiscard]] std::optional<Ratio> ratio(const std::string& over, const std::string& under) const;
   [[nodiscard]] const std::map<std::string, Series>& all() const { return series_; }
+  [[nodiscard]] const std::optional<MemoryUses>& memory() const { return memory_; }
   [[nodiscard]] const std::vector<std::string>& errors() const { return errors_; }
 
-  std::optional<MemoryUses> memory;
-
  private:
+  std::optional<MemoryUses> memory_;
   std::map<std::string, Series> series_;
   std::vector<std::string> errors_;
 };

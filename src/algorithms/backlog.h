@@ -90,8 +90,8 @@ struct BacklogDecision : Decision {
 [[nodiscard]] Backlog rebased(WallTime now, Millis duration, const Backlog& from,
                               const Pace& from_pace, const Pace& to_pace);
 
-// The backlog cut at a full burst, for when the clock was set back beyond the epoch: how
-// much has drained is not known then, and nobody is to wait longer than that.
+// The backlog cut at a full burst, for when the clock was set back by more than a duration:
+// how much has drained is not known then, and nobody is to wait longer than that.
 [[nodiscard]] Backlog cut_to_burst(WallTime now, const Backlog& backlog, const Pace& pace,
                                    Count burst);
 

@@ -3,7 +3,8 @@
 // Units are numbered in the order admitted and their stamps never decrease. The unit
 // numbered n may be admitted exactly when the unit n - limit has left the trailing
 // window (now - duration, now]: then any limit + 1 consecutive units span more than a
-// window. So a decision reads one stamp, not the whole log.
+// window. So the outcome rests on one stamp, not the whole log,
+// and `remaining` on a search for the border.
 //
 // The log is handed in as a function from "how many units back" to a stamp, because
 // its owner keeps it in atomics. No arithmetic here exceeds a limit plus a cost.

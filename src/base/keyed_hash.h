@@ -5,7 +5,7 @@
 // MAC, and no decision may rest on two hashes being equal.
 //
 // The bytes are read in whole words: the caller pads them with zeros to a multiple of
-// eight and mixes the true length into the seed, or two strings that differ only in
+// eight and puts the true length into the tweak, or two strings that differ only in
 // trailing zeros would collide.
 
 #pragma once

@@ -113,9 +113,15 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step
   // A failed turn means that another admission landed or the window moved on; the first
   // can happen at most `capacity` times before this loop ends in a denial.
   for (;;) {
-    algorithms::Position at = algorithms::position_of(query.now, query.duration);
     const int64_t newest = this->newest();
-    if (newest != at.sequence) [[unlikely]] {
+    algorithms::Position at{.sequence = newest,
+                            .offset = query.now.time_since_epoch() - newest * query.duration,
+                            .width = query.duration};
+    // Nearly always now lies in the newest window, and no division is needed to see it.
+    const bool in_newest =
+        static_cast<uint64_t>(at.offset.count()) < static_cast<uint64_t>(at.width.count());
+    if (!in_newest) [[unlikely]] {
+      at = algorithms::position_of(query.now, query.duration);
       if (!within_reach(at.sequence)) {
         step.fate = Fate::kRebuild;
         if (!consumes) step = unused(at, query);
