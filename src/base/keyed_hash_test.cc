@@ -14,12 +14,11 @@
 namespace weir::base {
 namespace {
 
-// As the table hashes a key: padded to whole words, its length in the tweak.
+// As the table hashes a key: in whole words, its length in the tweak.
 uint64_t hash_of(const KeyedHash& hash, const std::string& key) {
-  std::vector<uint64_t> words((key.size() + 7) / 8);
+  std::vector<uint64_t> words(words_for(key.size()));
   WordPacker packer(words.data());
   packer.add(key);
-  packer.finish();
   return hash(words.data(), words.size(), key.size());
 }
 

@@ -1,8 +1,9 @@
-// Packs byte strings one behind the other into 64-bit words, in registers.
+// Packs byte strings into 64-bit words, each string beginning at a word of its own.
 //
-// The same could be done by copying bytes into a buffer and reading it back as words;
-// but a processor that loads a word from bytes stored a moment ago in smaller pieces has
-// to wait for all of them to reach the cache.
+// Words are taken straight from the string into registers and stored whole: a processor
+// that loads a word from bytes stored a moment ago in smaller pieces has to wait for all
+// of them to reach the cache. The last word of a string of eight bytes or more overlaps
+// the one before; given the lengths, equal words still mean equal strings.
 
 #pragma once
 
@@ -16,21 +17,23 @@ namespace weir::base {
 
 static_assert(std::endian::native == std::endian::little);
 
-// Writes to `words`, which has room for all that is added, rounded up to a word.
+[[nodiscard]] constexpr size_t words_for(size_t bytes) { return (bytes + 7) / 8; }
+
+// Writes to `words`, which has room for words_for() of each string that is added.
 class WordPacker {
  public:
   explicit WordPacker(uint64_t* words) : next_(words) {}
 
   void add(std::string_view bytes) {
     const char* from = bytes.data();
-    size_t left = bytes.size();
-    for (; left >= 8; left -= 8, from += 8) add_bytes(load<uint64_t>(from), 8);
-    if (left > 0) add_bytes(load_short(from, left), left);
-  }
-
-  // Writes the last word, padded with zeros.
-  void finish() {
-    if (filled_ > 0) *next_ = partial_;
+    const size_t size = bytes.size();
+    if (size >= 8) {
+      const char* const last = from + size - 8;
+      for (; from < last; from += 8) *next_++ = load<uint64_t>(from);
+      *next_++ = load<uint64_t>(last);
+    } else if (size > 0) {
+      *next_++ = load_short(from, size);
+    }
   }
 
  private:
@@ -41,7 +44,7 @@ class WordPacker {
     return value;
   }
 
-  // 1 to 7 bytes, none beyond them touched.
+  // 1 to 7 bytes, none beyond them touched, the rest zeros.
   static uint64_t load_short(const char* from, size_t n) {
     if (n >= 4) {
       const uint64_t low = load<uint32_t>(from);
@@ -54,20 +57,7 @@ class WordPacker {
     return byte(0) | byte(n / 2) << (8 * (n / 2)) | byte(n - 1) << (8 * (n - 1));
   }
 
-  void add_bytes(uint64_t value, size_t n) {
-    partial_ |= value << (8 * filled_);
-    if (filled_ + n >= 8) {
-      *next_++ = partial_;
-      partial_ = filled_ == 0 ? 0 : value >> (8 * (8 - filled_));
-      filled_ = filled_ + n - 8;
-    } else {
-      filled_ += n;
-    }
-  }
-
   uint64_t* next_;
-  uint64_t partial_ = 0;
-  size_t filled_ = 0;  // bytes of partial_ in use, below 8
 };
 
 }  // namespace weir::base

@@ -119,7 +119,7 @@ Step Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
     }
     if (refused(step)) {
       refused_item_ = order_[i];
-      judge_.mark_denied(tuple, cases_[order_[i]]);
+      judge_.mark_denied(tuple, cases_[order_[i]].now.mono, query);
       return step;
     }
     charges_.push_back({.kind = Charge::Kind::kTentative,

@@ -60,6 +60,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
  private:
   Engine(const Clock& clock, const Options& options);
+  void check_apart(Instant now, const Request& request, Result<Verdict>& result);
   void check_valid(const Case& the_case, Verdict& verdict);
   [[nodiscard]] Need need_of(const Case& the_case);
   void decide(const Case& the_case, Basis basis, Verdict& verdict);

@@ -62,7 +62,7 @@ Ruling Judge::rule(const Case& the_case) {
     if (step.decision.admitted()) {
       mark_charged(tuple);
     } else if (step.decision.outcome == Outcome::kDenied) {
-      mark_denied(tuple, the_case);
+      mark_denied(tuple, the_case.now.mono, query);
     }
     return step;
   });
@@ -94,12 +94,11 @@ std::optional<Ruling> Judge::look(const Case& the_case) {
       .sketched = true};
 }
 
-void Judge::mark_denied(const Tuple& tuple, const Case& the_case) const {
-  if (!store_->shared() || tuple.slot->header.cell_class() != CellClass::kWindow) return;
-  const MonoTime until = the_case.now.mono + the_case.query.duration;
+void Judge::make_strict(const Tuple& tuple, MonoTime until, Count limit) const {
+  if (tuple.slot->header.cell_class() != CellClass::kWindow) return;
   memory::raise_number(WindowCells(tuple).strict_until(),
                        static_cast<uint64_t>(until.time_since_epoch().count()));
-  tuple.cold->limit_seen.store(the_case.query.limit, std::memory_order_relaxed);
+  tuple.cold->limit_seen.store(limit, std::memory_order_relaxed);
 }
 
 }  // namespace weir::limiter

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "algorithms/windows.h"
+#include "base/inline.h"
 #include "limiter/store.h"
 #include "memory/lifecycle.h"
 #include "memory/slot.h"
@@ -25,7 +26,7 @@ namespace weir::limiter {
 // A valid request on its way through: read once, hashed once.
 struct Case {
   Case() = default;
-  Case(Instant at, const Request& request, const base::KeyedHash& hash)
+  WEIR_HOT_INLINE Case(Instant at, const Request& request, const base::KeyedHash& hash)
       : now(at), key(request, hash), query(memory::query_of(at.wall, request)) {}
 
   Instant now{};
@@ -68,7 +69,9 @@ class Judge {
 
   // The marks that an admission and a denial leave.
   void mark_charged(const memory::Tuple& tuple) const;
-  void mark_denied(const memory::Tuple& tuple, const Case& the_case) const;
+  void mark_denied(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const {
+    if (store_->shared()) make_strict(tuple, now + query.duration, query.limit);
+  }
 
   // Decides on a tuple this process does not hold, by what was heard of it.
   [[nodiscard]] static Ruling rule_unknown(const Case& the_case);
@@ -78,6 +81,8 @@ class Judge {
                                                      const algorithms::WindowCounts& counts);
 
  private:
+  void make_strict(const memory::Tuple& tuple, MonoTime until, Count limit) const;
+
   const std::shared_ptr<Store> store_;
 };
 
@@ -98,7 +103,9 @@ WEIR_HOT_INLINE bool Judge::rule_known(const Case& the_case, Ruling& ruling) {
     return true;
   }
   if (memory::tentative_amount(tuple.cold->tentative) != 0) return false;
-  if (ruling.step.decision.outcome == Outcome::kDenied) mark_denied(tuple, the_case);
+  if (ruling.step.decision.outcome == Outcome::kDenied) {
+    mark_denied(tuple, the_case.now.mono, the_case.query);
+  }
   return true;
 }
 

@@ -152,7 +152,7 @@ TEST(Table, EvictsTheEmptiestWhoseCountIsSafeElsewhereAndNeverAFullOne) {
     const auto index = static_cast<size_t>(&resident - residents.data());
     ASSERT_LT(index, before);
     Step step;  // what it was is in its name
-    const std::string name(reinterpret_cast<const char*>(resident->key.words()) + 4,
+    const std::string name(reinterpret_cast<const char*>(resident->key.words() + 1),
                            resident->key.header().identifier_bytes());
     const int i = std::stoi(name.substr(9));
     (i % 3 == 0 ? full_gone : i % 3 == 1 ? untold_gone : told_gone)++;

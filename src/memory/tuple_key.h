@@ -1,9 +1,9 @@
 // The identity of a tuple: workspace, namespace, identifier, duration and class of
 // algorithm. Not the limit, which may change from one request to the next.
 //
-// The three names are joined without a separator; their lengths stand in the header, so
-// no two tuples have the same key whatever bytes the names contain. Keys are compared
-// whole: the hash only finds the place.
+// The three names are packed into words one behind the other, without a separator; their
+// lengths stand in the header, so no two tuples have the same key whatever bytes the names
+// contain. Keys are compared whole: the hash only finds the place.
 
 #pragma once
 
@@ -47,10 +47,10 @@ struct KeyHeader {
   [[nodiscard]] size_t workspace_bytes() const { return (word >> 20) & 1023; }
   [[nodiscard]] size_t namespace_bytes() const { return (word >> 10) & 1023; }
   [[nodiscard]] size_t identifier_bytes() const { return word & 1023; }
-  [[nodiscard]] size_t bytes() const {
-    return workspace_bytes() + namespace_bytes() + identifier_bytes();
+  [[nodiscard]] size_t words() const {
+    return base::words_for(workspace_bytes()) + base::words_for(namespace_bytes()) +
+           base::words_for(identifier_bytes());
   }
-  [[nodiscard]] size_t words() const { return (bytes() + 7) / 8; }
 };
 
 static_assert(kMaxNameBytes < 1024);
@@ -62,7 +62,7 @@ static_assert(kMaxNameBytes < 1024);
 class TupleKey {
  public:
   TupleKey() {}  // NOLINT: `= default` would have `{}` clear the words
-  TupleKey(const Request& request, const base::KeyedHash& hash) { assign(request, hash); }
+  WEIR_HOT_INLINE TupleKey(const Request& request, const base::KeyedHash& hash) { assign(request, hash); }
   void assign(const Request& request, const base::KeyedHash& hash);
 
   [[nodiscard]] KeyHeader header() const { return header_; }
@@ -80,8 +80,8 @@ class TupleKey {
   KeyHeader header_;
   uint64_t hash_ = 0;
   size_t word_count_ = 0;
-  // Only the first word_count_ are written, the last of them padded with zeros.
-  std::array<uint64_t, (3 * kMaxNameBytes + 7) / 8> words_;
+  // Only the first word_count_ are written.
+  std::array<uint64_t, 3 * base::words_for(kMaxNameBytes)> words_;
 };
 
 WEIR_HOT_INLINE void TupleKey::assign(const Request& request, const base::KeyedHash& hash) {
@@ -94,9 +94,9 @@ WEIR_HOT_INLINE void TupleKey::assign(const Request& request, const base::KeyedH
   packer.add(request.workspace);
   packer.add(request.name_space);
   packer.add(request.identifier);
-  packer.finish();
-  word_count_ =
-      (request.workspace.size() + request.name_space.size() + request.identifier.size() + 7) / 8;
+  word_count_ = base::words_for(request.workspace.size()) +
+                base::words_for(request.name_space.size()) +
+                base::words_for(request.identifier.size());
   hash_ = hash(words_.data(), word_count_, header_.word);
 }
 
