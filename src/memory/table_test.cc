@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
+#include <array>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -125,42 +126,36 @@ TEST(Table, SweepsABoundedNumberOfSlotsAtATime) {
 
 TEST(Table, EvictsTheEmptiestWhoseCountIsSafeElsewhereAndNeverAFullOne) {
   Table table(64, Company::kShared);
-  std::vector<std::unique_ptr<Subject>> residents;
-  std::vector<std::string> names;
-  for (int i = 0; i < 200; ++i) names.push_back("resident-" + std::to_string(i));
+  enum Kind : int { kFullAndTold, kUsedAndUntold, kUsedAndTold };
+  struct Resident {
+    Kind kind;
+    Subject subject;
+  };
+  std::vector<Resident> residents;
   for (int i = 0; i < 200; ++i) {
-    auto subject = std::make_unique<Subject>(request_for(names[i]));
-    if (table.create(subject->key, subject->query) != Created::kYes) continue;
-    // Every third is at its limit of 10, the others have used one.
-    for (int n = 0; n < (i % 3 == 0 ? 10 : 1); ++n) {
-      ASSERT_TRUE(charge(table, *subject).decision.admitted());
+    const std::string name = "resident-" + std::to_string(i);
+    const Resident resident{.kind = static_cast<Kind>(i % 3),
+                            .subject = Subject(request_for(name))};
+    if (table.create(resident.subject.key, resident.subject.query) != Created::kYes) continue;
+    // The full ones are at their limit of 10, the others have used one.
+    for (int n = 0; n < (resident.kind == kFullAndTold ? 10 : 1); ++n) {
+      ASSERT_TRUE(charge(table, resident.subject).decision.admitted());
     }
-    // Of those with one, half are told to the origin.
-    if (i % 3 != 1) tell_all(table, *subject);
-    residents.push_back(std::move(subject));
+    if (resident.kind != kUsedAndUntold) tell_all(table, resident.subject);
+    residents.push_back(resident);
   }
-  const size_t before = residents.size();
   for (int i = 0; i < 1000; ++i) {
     const Subject flood(request_for("flood-" + std::to_string(i)));
     (void)table.create(flood.key, flood.query);
   }
-  size_t full_gone = 0;
-  size_t untold_gone = 0;
-  size_t told_gone = 0;
-  for (const auto& resident : residents) {
-    if (knows(table, *resident)) continue;
-    const auto index = static_cast<size_t>(&resident - residents.data());
-    ASSERT_LT(index, before);
-    Step step;  // what it was is in its name
-    const std::string name(reinterpret_cast<const char*>(resident->key.words() + 1),
-                           resident->key.header().identifier_bytes());
-    const int i = std::stoi(name.substr(9));
-    (i % 3 == 0 ? full_gone : i % 3 == 1 ? untold_gone : told_gone)++;
+  std::array<int, 3> gone{};
+  for (const Resident& resident : residents) {
+    if (!knows(table, resident.subject)) ++gone[resident.kind];
   }
-  EXPECT_EQ(full_gone, 0u);
-  EXPECT_EQ(untold_gone, 0u);
-  EXPECT_GT(told_gone, 0u);
-  EXPECT_GE(table.stats().evicted, told_gone);
+  EXPECT_EQ(gone[kFullAndTold], 0);
+  EXPECT_EQ(gone[kUsedAndUntold], 0);
+  EXPECT_GT(gone[kUsedAndTold], 0);
+  EXPECT_GE(table.stats().evicted, static_cast<uint64_t>(gone[kUsedAndTold]));
 }
 
 TEST(Table, DoesNotGiveASlotAwayWhileAReaderHoldsIt) {
