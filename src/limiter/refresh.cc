@@ -90,8 +90,9 @@ void Refresh::read(Instant now, const std::vector<Wanted>& wanted, Executor& hom
   const MonoTime deadline = now.mono + store_->read_deadline;
   home.post_at(deadline,
                [self = shared_from_this(), started, deadline] { self->fail(started, deadline); });
-  store_->origin->read(std::move(cells), [self = shared_from_this(), started](auto totals) {
-    self->land(started, std::move(totals));
+  // Weak: an origin that never answers must not keep its user alive.
+  store_->origin->read(std::move(cells), [self = weak_from_this(), started](auto totals) {
+    if (const auto refresh = self.lock()) refresh->land(started, std::move(totals));
   });
 }
 

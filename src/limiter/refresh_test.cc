@@ -26,6 +26,12 @@ Request request_of(std::string_view who, int64_t cost = 1, int64_t limit = 10) {
 
 class RefreshTest : public ::testing::Test {
  protected:
+  // Whoever still waits is answered: a request under way keeps its engine alive.
+  void TearDown() override {
+    clock_.advance(Millis(1000));
+    executor_.run();
+  }
+
   using Answer = std::shared_ptr<std::optional<Verdict>>;
 
   Answer ask(const Request& request) {

@@ -106,7 +106,10 @@ void Replay::send(Instant now, const std::shared_ptr<Batch>& batch, Executor& ti
     self->store_->stats.add(Stat::kReplayErrors);
     self->mark_again(*batch);
   });
-  store_->origin->replay(std::move(batch->cells), [self = shared_from_this(), batch](auto totals) {
+  // Weak: an origin that never answers must not keep its user alive.
+  store_->origin->replay(std::move(batch->cells), [weak = weak_from_this(), batch](auto totals) {
+    const auto self = weak.lock();
+    if (!self) return;
     const bool late = batch->answered.exchange(true);
     if (totals && totals->size() == batch->sent.size()) {
       self->land(*batch, totals);
