@@ -21,7 +21,7 @@ struct Options {
   // alone, its memory is the truth, and nothing is ever read before a decision.
   std::shared_ptr<RegionalOrigin> origin = nullptr;
 
-  // The store shared with other regions. None is the null ledger.
+  // The store shared with other regions. Not asked yet: a limiter counts its own region.
   std::shared_ptr<GlobalLedger> ledger = nullptr;
 
   // How long a request waits for the origin before it is decided on what is known.
