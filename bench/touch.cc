@@ -92,7 +92,7 @@ Ground::Ground() {
   for (size_t i = 0; i < slots; ++i) slots_[i].hot[0] = i;
 
   // Table::free_slot: the first bucket while it has some air, else the emptier one.
-  constexpr uint32_t kAir = 6;
+  constexpr uint32_t kAir = 8;
   const base::KeyedHash hash(1);
   std::vector<uint32_t> used(buckets);
   std::vector<Place> homes(kKeys);

@@ -13,11 +13,15 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/inline.h"
+
 namespace weir::base {
 
 static_assert(std::endian::native == std::endian::little);
 
-[[nodiscard]] constexpr size_t words_for(size_t bytes) { return (bytes + 7) / 8; }
+[[nodiscard]] constexpr size_t words_for(size_t bytes) {
+  return (bytes + 7) / 8;
+}
 
 // Writes to `words`, which has room for words_for() of each string that is added.
 class WordPacker {
@@ -36,7 +40,6 @@ class WordPacker {
     }
   }
 
- private:
   template <typename T>
   static T load(const char* from) {
     T value;
@@ -57,7 +60,22 @@ class WordPacker {
     return byte(0) | byte(n / 2) << (8 * (n / 2)) | byte(n - 1) << (8 * (n - 1));
   }
 
+ private:
   uint64_t* next_;
 };
+
+// Calls `visit(word)` for the words that a WordPacker would write of `bytes`, one or more,
+// until it returns false; returns its last answer.
+template <typename Visit>
+WEIR_HOT_INLINE bool each_word(std::string_view bytes, Visit&& visit) {
+  const char* from = bytes.data();
+  const size_t size = bytes.size();
+  if (size < 8) return visit(WordPacker::load_short(from, size));
+  const char* const last = from + size - 8;
+  for (; from < last; from += 8) {
+    if (!visit(WordPacker::load<uint64_t>(from))) return false;
+  }
+  return visit(WordPacker::load<uint64_t>(last));
+}
 
 }  // namespace weir::base

@@ -135,6 +135,21 @@ RC_GTEST_PROP(Batch, EqualsAskingOneByOneOnACopyThatIsThrownAwayOnRefusal, ()) {
   }
 }
 
+// The sketch knows nothing of a tuple in the table and would admit it from zero.
+TEST(Judge, RefusesRatherThanAskTheSketchAboutATupleThatSomeoneHoldsForLong) {
+  const doubles::HandClock clock;
+  const auto store = std::make_shared<Store>(clock, Options{.capacity = 64}, 1);
+  Judge judge(store);
+  const Case the_case(clock.now(), request_of({.algorithm = Algorithm::kSlidingLog}), store->hash);
+  ASSERT_TRUE(judge.rule(the_case).step.decision.admitted());
+  const auto step = judge.with_tuple(the_case, [](const memory::Tuple&) {
+    return memory::Step{.fate = memory::Fate::kLookAgain};
+  });
+  ASSERT_TRUE(step.has_value());
+  EXPECT_EQ(step->decision.outcome, Outcome::kDenied);
+  EXPECT_EQ(step->decision.retry_at, clock.now().wall + Millis(1));
+}
+
 TEST_F(BatchTest, NeverAdmitsTooMuchWhileThreadsMixBatchesAndSingleRequests) {
   for (const Algorithm algorithm : kAll) {
     constexpr int64_t kLimit = 900;

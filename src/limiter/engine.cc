@@ -1,9 +1,12 @@
 #include "limiter/engine.h"
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "base/inline.h"
+#include "limiter/plain.h"
 #include "limiter/validate.h"
 #include "memory/window_cells.h"
 #include "platform/entropy.h"
@@ -14,6 +17,13 @@ using memory::CellClass;
 using memory::Tagged;
 using memory::WindowCells;
 
+namespace {
+
+// Requests decided side by side: few enough to stay in the cache between two passes.
+constexpr size_t kGroup = 16;
+
+}  // namespace
+
 Engine::Engine(const Clock& clock, const Options& options)
     : store_(std::make_shared<Store>(clock, options,
                                      options.seed ? *options.seed : platform::entropy())),
@@ -21,17 +31,17 @@ Engine::Engine(const Clock& clock, const Options& options)
       refresh_(store_->shared() ? std::make_shared<Refresh>(store_) : nullptr),
       replay_(store_->shared() ? std::make_shared<Replay>(store_) : nullptr) {}
 
-WEIR_HOT_INLINE void Engine::fill(const Case& the_case, const Ruling& ruling, Basis basis,
+WEIR_HOT_INLINE void Engine::fill(const memory::Query& query, const Ruling& ruling, Basis basis,
                                   Verdict& verdict) {
   const algorithms::Decision& decision = ruling.step.decision;
   verdict.outcome = decision.outcome;
   verdict.basis = ruling.sketched ? Basis::kDegraded : basis;
-  verdict.limit = the_case.query.ask.capacity;
+  verdict.limit = query.ask.capacity;
   verdict.remaining = decision.remaining;
   verdict.reset = decision.reset;
   verdict.retry_after.reset();
   if (decision.retry_at) {
-    verdict.retry_after = std::max(*decision.retry_at - the_case.now.wall, Millis(1));
+    verdict.retry_after = std::max(*decision.retry_at - query.now, Millis(1));
   }
   verdict.evidence = ruling.step.evidence;
 }
@@ -48,12 +58,12 @@ WEIR_HOT_INLINE void Engine::decide(const Case& the_case, Basis basis, Verdict& 
     decide_apart(the_case, basis, verdict);
     return;
   }
-  fill(the_case, ruling, basis, verdict);
+  fill(the_case.query, ruling, basis, verdict);
   count(verdict);
 }
 
 void Engine::decide_apart(const Case& the_case, Basis basis, Verdict& verdict) {
-  fill(the_case, judge_.rule(the_case), basis, verdict);
+  fill(the_case.query, judge_.rule(the_case), basis, verdict);
   count(verdict);
 }
 
@@ -64,22 +74,41 @@ WEIR_HOT_INLINE void Engine::check_valid(const Case& the_case, Verdict& verdict)
 
 Result<Verdict> Engine::check(Instant now, const Request& request) {
   Result<Verdict> result;  // the only thing returned, so that it is built in place
-  // Nearly every request of a process that is alone ends here. Nothing of the case is
-  // handed on, so that it stays in registers.
-  if (!store_->shared() && plainly_valid(request)) [[likely]] {
-    const Case the_case(now, request, store_->hash);
-    Ruling ruling;
-    if (judge_.rule_known(the_case, ruling)) [[likely]] {
-      fill(the_case, ruling, Basis::kLocal, result.value());
-      count(result.value());
-      return result;
-    }
-  }
-  check_apart(now, request, result);
+  if (!check_plain(now, request, result.value())) [[unlikely]]
+    check_apart(now, request, result);
   return result;
 }
 
-void Engine::check_apart(Instant now, const Request& request, Result<Verdict>& result) {
+// Calls nothing unless it has to, so that everything stays in registers: see plain.h.
+WEIR_HOT_INLINE bool Engine::check_plain(Instant now, const Request& request, Verdict& verdict) {
+  Plain plain;
+  platform::ThreadRecord* const thread = platform::LeafPin::possible();
+  if (!plain_of(request, store_->hash, plain) || store_->shared() || thread == nullptr) [[unlikely]]
+    return false;
+  const platform::LeafPin pin(*thread);
+  memory::Slot* const slot = store_->table.find(
+      plain.hash, [&](const memory::Slot& found) { return is_of(found, plain, request); });
+  if (slot == nullptr) [[unlikely]]
+    return false;
+  if (!admit_plain(*slot, now.wall, request, verdict)) [[unlikely]] {
+    return check_found(*slot, now, request, verdict);
+  }
+  store_->stats.add_for(*thread, Stat::kAdmitted);
+  return true;
+}
+
+[[gnu::noinline, gnu::cold]] bool Engine::check_found(memory::Slot& slot, Instant now,
+                                                      const Request& request, Verdict& verdict) {
+  const memory::Query query = memory::query_of(now.wall, request);
+  Ruling ruling;
+  if (!judge_.rule_found(store_->table.tuple_of(slot), now.mono, query, ruling)) return false;
+  fill(query, ruling, Basis::kLocal, verdict);
+  count(verdict);
+  return true;
+}
+
+[[gnu::noinline, gnu::cold]] void Engine::check_apart(Instant now, const Request& request,
+                                                      Result<Verdict>& result) {
   if (auto error = validate(request)) {
     result = std::move(*error);
   } else {
@@ -89,32 +118,54 @@ void Engine::check_apart(Instant now, const Request& request, Result<Verdict>& r
 
 void Engine::check_each(Instant now, std::span<const Request> requests,
                         std::span<Result<Verdict>> verdicts) {
-  // In groups small enough for the cache, in three passes, each of which asks memory for
-  // what the next will need.
-  constexpr size_t kGroup = 16;
-  std::array<Case, kGroup> cases;
   for (size_t begin = 0; begin < requests.size(); begin += kGroup) {
     const size_t count = std::min(kGroup, requests.size() - begin);
-    std::array<bool, kGroup> valid{};
-    for (size_t i = 0; i < count; ++i) {
-      const Request& request = requests[begin + i];
-      if (auto error = validate(request)) [[unlikely]] {
-        verdicts[begin + i] = std::move(*error);
-        continue;
+    check_group(now, requests.subspan(begin, count), verdicts.subspan(begin, count));
+  }
+}
+
+// In three passes, each of which asks memory for what the next will need. The last one
+// keeps to the order of the requests, since two may be about one tuple.
+void Engine::check_group(Instant now, std::span<const Request> requests,
+                         std::span<Result<Verdict>> verdicts) {
+  const memory::Table& table = store_->table;
+  const size_t count = requests.size();
+  platform::ThreadRecord* const thread = platform::LeafPin::possible();
+  const bool alone = !store_->shared() && thread != nullptr;
+  std::array<Plain, kGroup> plain{};
+  std::array<bool, kGroup> short_way;
+  for (size_t i = 0; i < count; ++i) {
+    short_way[i] = plain_of(requests[i], store_->hash, plain[i]) && alone;
+    table.prefetch_control(plain[i].hash);
+  }
+  for (size_t i = 0; i < count;) {
+    {
+      std::optional<platform::LeafPin> pin;
+      if (alone) pin.emplace(*thread);
+      std::array<memory::Slot*, kGroup> guesses;
+      for (size_t k = i; k < count; ++k) guesses[k] = table.prefetch_slot(plain[k].hash);
+      uint64_t admitted = 0;
+      for (; i < count && short_way[i]; ++i) {
+        const auto same = [&](const memory::Slot& found) {
+          return is_of(found, plain[i], requests[i]);
+        };
+        memory::Slot* const slot = table.find(plain[i].hash, guesses[i], same);
+        if (!verdicts[i].ok()) [[unlikely]]
+          verdicts[i] = Verdict{};
+        Verdict& verdict = verdicts[i].value();
+        if (slot != nullptr && admit_plain(*slot, now.wall, requests[i], verdict)) [[likely]] {
+          ++admitted;
+        } else if (slot == nullptr || !check_found(*slot, now, requests[i], verdict)) {
+          short_way[i] = false;
+          break;
+        }
       }
-      valid[i] = true;
-      cases[i].now = now;
-      cases[i].key.assign(request, store_->hash);
-      cases[i].query = memory::query_of(now.wall, request);
-      store_->table.prefetch_control(cases[i].key);
+      if (alone) store_->stats.add_for(*thread, Stat::kAdmitted, admitted);
     }
-    for (size_t i = 0; i < count; ++i) {
-      if (valid[i]) store_->table.prefetch_slot(cases[i].key);
-    }
-    for (size_t i = 0; i < count; ++i) {
-      if (!valid[i]) continue;
-      if (!verdicts[begin + i]) verdicts[begin + i] = Verdict{};
-      check_valid(cases[i], verdicts[begin + i].value());
+    // In its turn, but while nothing is pinned: what is not plain, or new, or disturbed.
+    for (; i < count && !short_way[i]; ++i) {
+      verdicts[i] = Verdict{};
+      check_apart(now, requests[i], verdicts[i]);
     }
   }
 }
@@ -247,7 +298,7 @@ BatchVerdict Engine::decide_all(std::vector<Case>& cases, const std::vector<Basi
   }
   BatchVerdict verdict{.outcome = ruling.admitted ? Outcome::kAdmitted : Outcome::kDenied};
   for (size_t i = 0; i < cases.size(); ++i) {
-    fill(cases[i], ruling.items[i], bases[i], verdict.items.emplace_back());
+    fill(cases[i].query, ruling.items[i], bases[i], verdict.items.emplace_back());
     if (verdict.items.back().outcome == Outcome::kNever) verdict.outcome = Outcome::kNever;
   }
   for (Verdict item : verdict.items) {

@@ -60,7 +60,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
  private:
   Engine(const Clock& clock, const Options& options);
+  // The parts of check() and check_each(), from the most frequent to the rest. The first
+  // two return false if they did nothing.
+  [[nodiscard]] bool check_plain(Instant now, const Request& request, Verdict& verdict);
+  [[nodiscard]] bool check_found(memory::Slot& slot, Instant now, const Request& request,
+                                 Verdict& verdict);
   void check_apart(Instant now, const Request& request, Result<Verdict>& result);
+  void check_group(Instant now, std::span<const Request> requests,
+                   std::span<Result<Verdict>> verdicts);
   void check_valid(const Case& the_case, Verdict& verdict);
   [[nodiscard]] Need need_of(const Case& the_case);
   void decide(const Case& the_case, Basis basis, Verdict& verdict);
@@ -69,7 +76,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] BatchVerdict decide_all(std::vector<Case>& cases, const std::vector<Basis>& bases);
   [[nodiscard]] Result<std::vector<Case>> cases_of(Instant now,
                                                    std::span<const Request> requests) const;
-  static void fill(const Case& the_case, const Ruling& ruling, Basis basis, Verdict& verdict);
+  static void fill(const memory::Query& query, const Ruling& ruling, Basis basis, Verdict& verdict);
   void count(const Verdict& verdict);
 
   const std::shared_ptr<Store> store_;

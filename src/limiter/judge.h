@@ -15,6 +15,7 @@
 #include "algorithms/windows.h"
 #include "base/inline.h"
 #include "limiter/store.h"
+#include "memory/hold.h"
 #include "memory/lifecycle.h"
 #include "memory/slot.h"
 #include "memory/window_cells.h"
@@ -54,6 +55,9 @@ class Judge {
   // The same for a window tuple that is known and undisturbed, which is nearly all there
   // is to do. False: nothing was done, call rule().
   [[nodiscard]] bool rule_known(const Case& the_case, Ruling& ruling);
+  // The same once it is found, by a pinned caller.
+  [[nodiscard]] bool rule_found(const memory::Tuple& tuple, MonoTime now,
+                                const memory::Query& query, Ruling& ruling);
 
   // Decides without any trace. Nothing, if this process knows nothing of the tuple.
   [[nodiscard]] std::optional<Ruling> look(const Case& the_case);
@@ -92,27 +96,29 @@ inline void Judge::mark_charged(const memory::Tuple& tuple) const {
 }
 
 WEIR_HOT_INLINE bool Judge::rule_known(const Case& the_case, Ruling& ruling) {
-  if (memory::class_of(the_case.query.algorithm) != memory::CellClass::kWindow) return false;
+  if (the_case.cell_class() != memory::CellClass::kWindow) return false;
   const platform::Pin pin;
   const memory::Tuple tuple = store_->table.find(the_case.key);
-  if (!tuple) return false;
-  memory::WindowCells(tuple).decide(the_case.query, memory::Effect::kConsume, ruling.step);
+  return tuple && rule_found(tuple, the_case.now.mono, the_case.query, ruling);
+}
+
+WEIR_HOT_INLINE bool Judge::rule_found(const memory::Tuple& tuple, MonoTime now,
+                                       const memory::Query& query, Ruling& ruling) {
+  memory::WindowCells(tuple).decide(query, memory::Effect::kConsume, ruling.step);
   if (ruling.step.fate != memory::Fate::kDecided) return false;
   if (ruling.step.decision.admitted()) {
-    if (the_case.query.ask.cost > 0) mark_charged(tuple);
+    if (query.ask.cost > 0) mark_charged(tuple);
     return true;
   }
   if (memory::tentative_amount(tuple.cold->tentative) != 0) return false;
-  if (ruling.step.decision.outcome == Outcome::kDenied) {
-    mark_denied(tuple, the_case.now.mono, the_case.query);
-  }
+  if (ruling.step.decision.outcome == Outcome::kDenied) mark_denied(tuple, now, query);
   return true;
 }
 
 template <typename Work>
 std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& work) {
-  // Each turn ends with another thread having moved or forgotten the tuple, or with this
-  // one having made it; that does not go on. Giving up counts in the sketch.
+  // Each turn ends with another thread having moved, forgotten or held the tuple, or with
+  // this one having made it; that does not go on.
   constexpr int kTurns = 16;
   for (int turn = 0; turn < kTurns; ++turn) {
     memory::Fate fate = memory::Fate::kLookAgain;
@@ -132,14 +138,7 @@ std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& 
       }
     }
     if (fate == memory::Fate::kRebuild) {
-      if (store_->table.rebuild(the_case.key, the_case.query) == memory::Created::kFull) {
-        // Its counts are in the table, so the sketch must not judge it.
-        memory::Step refusal = decide_on_counts(the_case.query, {});
-        refusal.decision.outcome = Outcome::kDenied;
-        refusal.decision.remaining = 0;
-        refusal.decision.retry_at = the_case.now.wall + Millis(1);
-        return refusal;
-      }
+      if (store_->table.rebuild(the_case.key, the_case.query) == memory::Created::kFull) break;
     } else {
       if (store_->sketch.holds(the_case.key.hash(), the_case.query)) return std::nullopt;
       if (store_->table.create(the_case.key, the_case.query) == memory::Created::kFull) {
@@ -147,7 +146,11 @@ std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& 
       }
     }
   }
-  return std::nullopt;
+  // Its counts are in the table, so the sketch must not judge it: refused for one tick.
+  memory::Step refusal = decide_on_counts(the_case.query, {});
+  refusal.decision.remaining = 0;
+  memory::refuse_for_one_tick(the_case.now.wall, refusal.decision);
+  return refusal;
 }
 
 }  // namespace weir::limiter

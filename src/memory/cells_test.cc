@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "memory/log_cell.h"
 #include "memory/table_fixture_test.h"
 #include "memory/tentative.h"
 
@@ -190,6 +191,18 @@ TEST_F(Cells, HoldARingAndALogWithoutLettingAnyoneElseCharge) {
     EXPECT_TRUE(ask(kNoon, 9, 10, algorithm).decision.admitted());
     EXPECT_FALSE(ask(kNoon, 1, 10, algorithm).decision.admitted());
   }
+}
+
+// A thread may be put to sleep between taking the numbers of its units and writing their
+// stamps. Until it wakes they count as admitted this instant, also where nothing was ever
+// written before.
+TEST_F(Cells, CountUnitsOfALogWhoseStampsAreStillToBeWritten) {
+  ASSERT_TRUE(ask(kNoon, 1, 10, Algorithm::kSlidingLog).decision.admitted());
+  const platform::Pin pin;
+  Word& head = tuple(Algorithm::kSlidingLog).slot->hot[1];
+  head = LogHead::make(kNoon, LogHead{head.load()}.unit() + 6).word;
+  EXPECT_TRUE(ask(kNoon, 3, 10, Algorithm::kSlidingLog).decision.admitted());
+  EXPECT_FALSE(ask(kNoon, 1, 10, Algorithm::kSlidingLog).decision.admitted());
 }
 
 }  // namespace

@@ -28,11 +28,16 @@ void begin_backlog(const Tuple& tuple, const Query& query, const algorithms::Bac
   put(tuple.slot->hot[6], static_cast<uint64_t>(backlog.epoch.time_since_epoch().count()));
 }
 
+void put_stamp(const Tuple& tuple, uint64_t unit, WallTime stamp) {
+  put(tuple.slot->annex<Word>()[unit & get(tuple.slot->hot[4])], LogHead::make(stamp, unit).word);
+}
+
 void begin_log(const Tuple& tuple, const Query& query) {
   const size_t units = log_annex_units(query.ask.capacity);
   put(tuple.slot->hot[1], 0);
-  put(tuple.slot->hot[3], reinterpret_cast<uint64_t>(new Word[units]()));
+  put(tuple.slot->hot[3], reinterpret_cast<uint64_t>(new Word[units]));
   put(tuple.slot->hot[4], units - 1);
+  for (uint64_t back = 1; back <= units; ++back) put_stamp(tuple, -back, algorithms::kNoStamp);
 }
 
 // A held head is a batch at work; a closed own word is only an old window.
@@ -48,11 +53,16 @@ std::optional<uint64_t> freeze_head(Word& head) {
 void copy_log(const Tuple& old, LogHead head, const Tuple& tuple) {
   const uint64_t old_mask = get(old.slot->hot[4]);
   const uint64_t mask = get(tuple.slot->hot[4]);
-  const uint64_t units = std::min(old_mask, mask) + 1;
-  for (uint64_t back = 1; back <= units; ++back) {
+  for (uint64_t back = 1; back <= mask + 1; ++back) {
     const uint64_t unit = (head.unit() - back) & LogHead::kUnitMask;
-    const uint64_t stamp = get(old.slot->annex<Word>()[unit & old_mask]);
-    put(tuple.slot->annex<Word>()[unit & mask], stamp);
+    WallTime stamp = algorithms::kNoStamp;
+    if (back <= old_mask + 1) {
+      const LogHead entry{get(old.slot->annex<Word>()[unit & old_mask])};
+      // If it is not there, its writer will still write it, but to the old annex. It is not
+      // newer than the head.
+      stamp = entry.unit() == unit ? entry.stamp() : head.stamp();
+    }
+    put_stamp(tuple, unit, stamp);
   }
   put(tuple.slot->hot[1], head.word);
 }

@@ -15,7 +15,6 @@ WallTime LogCell::stamp_back(LogHead head, WallTime now, Count back) const {
   if (back > mask_ + 1) return algorithms::kNoStamp;
   const uint64_t unit = (head.unit() - back) & LogHead::kUnitMask;
   const LogHead entry{stamps_[unit & mask_].load(std::memory_order_acquire)};
-  if (entry.word == 0) return algorithms::kNoStamp;
   return entry.unit() == unit ? entry.stamp() : now;
 }
 

@@ -1,13 +1,16 @@
 // The log class: a stamp for each unit of cost admitted, exact.
 //
-//   hot[1]  head: bits 0-18 the number of the next unit, bits 19-62 the newest stamp
+//   hot[1]  head: bits 0-18 the number of the next unit, bits 19-62 the newest stamp, plus
+//           1 ms, so that 0 is algorithms::kNoStamp
 //   hot[3]  annex: a power of two of stamps, each with its unit's number
 //   hot[4]  the annex's size less one
 //
 // One compare-and-swap of the head takes the numbers of the units admitted and fixes
 // their stamp, which is never before the newest; the stamps are written afterwards. A
-// reader that comes to a unit whose stamp is still to be written takes it as admitted
-// this instant: an error on the strict side, for the length of a store.
+// reader that comes to a unit whose stamp is still to be written finds the number of an
+// older unit there and takes this one as admitted this instant: an error on the strict
+// side, for the length of a store. That is why a new annex is not empty: it holds units
+// from before the first, with a stamp that left long ago.
 //
 // The annex holds at least limit + 1 units; a request with a larger limit needs the slot
 // rebuilt. Safe from any thread that is pinned.
@@ -28,12 +31,12 @@ struct LogHead {
   uint64_t word = 0;
 
   static LogHead make(WallTime stamp, uint64_t unit) {
-    return {static_cast<uint64_t>(stamp.time_since_epoch().count()) << kUnitBits |
+    return {static_cast<uint64_t>(stamp.time_since_epoch().count() + 1) << kUnitBits |
             (unit & kUnitMask)};
   }
   [[nodiscard]] uint64_t unit() const { return word & kUnitMask; }
   [[nodiscard]] WallTime stamp() const {
-    return WallTime(Millis(static_cast<int64_t>((word & ~kClosedBit) >> kUnitBits)));
+    return WallTime(Millis(static_cast<int64_t>((word & ~kClosedBit) >> kUnitBits) - 1));
   }
 };
 

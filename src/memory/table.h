@@ -49,15 +49,10 @@ namespace detail {
 inline constexpr uint64_t kLowBits = 0x0101010101010101ULL;
 inline constexpr uint64_t kHighBits = 0x8080808080808080ULL;
 
-// Marks the bytes of a word that equal `byte`. A byte after a true match may be marked
+// Sets the high bit of each byte that is 0. A byte of 1 after such a one may be marked
 // wrongly; keys are compared anyway.
-inline uint64_t matches(uint64_t word, uint8_t byte) {
-  const uint64_t difference = word ^ (kLowBits * byte);
-  return (difference - kLowBits) & ~difference & kHighBits;
-}
-
-inline size_t first_marked(uint64_t marks) {
-  return static_cast<size_t>(__builtin_ctzll(marks)) / 8;
+inline uint64_t zero_bytes(uint64_t word) {
+  return (word - kLowBits) & ~word & kHighBits;
 }
 
 inline bool same_key(const Slot& slot, const TupleKey& key) {
@@ -81,11 +76,20 @@ class Table {
 
   // The caller is pinned, and stays so while it uses the tuple.
   [[nodiscard]] Tuple find(const TupleKey& key) const;
+  // The same for a key that was not built: same(slot) compares it.
+  template <typename Same>
+  [[nodiscard]] Slot* find(uint64_t hash, const Same& same) const;
+  [[nodiscard]] Tuple tuple_of(const Slot& slot) const {
+    return tuple_at(static_cast<size_t>(&slot - slots_));
+  }
 
-  // Two steps that warm the cache for a find() soon after: the control bytes, then, when
-  // those have arrived, the slot they point to.
-  void prefetch_control(const TupleKey& key) const;
-  void prefetch_slot(const TupleKey& key) const;
+  // A find() in three steps, for many keys side by side: each step asks memory for what
+  // the next one reads. The second guesses the slot, or none; the third is find() again,
+  // at the guessed slot first.
+  void prefetch_control(uint64_t hash) const;
+  [[nodiscard]] Slot* prefetch_slot(uint64_t hash) const;
+  template <typename Same>
+  [[nodiscard]] Slot* find(uint64_t hash, Slot* guess, const Same& same) const;
 
   // Makes sure the tuple exists. The caller is not pinned, since a slot may have to be
   // emptied and every reader must be able to let go; it finds the tuple afterwards.
@@ -128,7 +132,9 @@ class Table {
   }
   [[nodiscard]] static uint8_t fragment_of(uint64_t hash);
   [[nodiscard]] Tuple tuple_at(size_t index) const;
-  [[nodiscard]] Tuple find_in(size_t bucket, uint8_t fragment, const TupleKey& key) const;
+  template <std::memory_order kOrder>
+  [[nodiscard]] uint64_t marks_in(size_t bucket, uint64_t pattern) const;
+  [[nodiscard]] Slot* marked_slot(size_t bucket, uint64_t marks) const;
   [[nodiscard]] uint8_t control(size_t index) const;
   void set_control(size_t index, uint8_t value);  // under the bucket's lock
 
@@ -158,39 +164,92 @@ class Table {
   std::atomic<uint64_t> tuples_{0}, evicted_{0}, expired_{0}, rebuilt_{0};
 };
 
+// Each half of the hash chooses a bucket by its upper bits; the fragment is of bits that
+// hardly matter to that.
 inline size_t Table::first_bucket(uint64_t hash) const {
-  return (hash & 0xffffffff) * buckets_ >> 32;
+  return uint64_t{static_cast<uint32_t>(hash)} * static_cast<uint32_t>(buckets_) >> 32;
 }
 
 inline size_t Table::second_bucket(uint64_t hash) const {
-  return ((hash * 0x9e3779b97f4a7c15ULL) >> 32) * buckets_ >> 32;
+  return first_bucket(hash >> 32);
 }
 
 inline uint8_t Table::fragment_of(uint64_t hash) {
-  return static_cast<uint8_t>(((hash >> 56) * (kLimbo - 1) >> 8) + 1);
+  return static_cast<uint8_t>(((hash & 0xff) * (kLimbo - 1) >> 8) + 1);
 }
 
 inline Tuple Table::tuple_at(size_t index) const {
   return {.slot = &slots_[index], .cold = &cold_[index], .index = static_cast<uint32_t>(index)};
 }
 
-WEIR_HOT_INLINE Tuple Table::find_in(size_t bucket, uint8_t fragment, const TupleKey& key) const {
-  for (size_t w = 0; w < kBucketWords; ++w) {
+// A mark for each slot of the bucket whose control byte is the one repeated in `pattern`:
+// bit 8i for slot i, bit 8i + 1 for slot i + 8. Without a branch, since nobody can foretell
+// which word the byte is in.
+template <std::memory_order kOrder>
+WEIR_HOT_INLINE uint64_t Table::marks_in(size_t bucket, uint64_t pattern) const {
+  const std::atomic<uint64_t>* control = &control_[bucket * kBucketWords];
+  static_assert(kBucketWords == 2);
+  return detail::zero_bytes(control[0].load(kOrder) ^ pattern) >> 7 |
+         detail::zero_bytes(control[1].load(kOrder) ^ pattern) >> 6;
+}
+
+WEIR_HOT_INLINE Slot* Table::marked_slot(size_t bucket, uint64_t marks) const {
+  const auto bit = static_cast<size_t>(__builtin_ctzll(marks));
+  return &slots_[bucket * kBucketSlots + bit / 8 + (bit & 1) * 8];
+}
+
+template <typename Same>
+WEIR_HOT_INLINE Slot* Table::find(uint64_t hash, const Same& same) const {
+  const uint64_t pattern = detail::kLowBits * fragment_of(hash);
+  size_t bucket = first_bucket(hash);
+  for (int turn = 0; turn < 2; ++turn, bucket = second_bucket(hash)) {
     // seq_cst: the first look at the structure after pinning; see platform/grace.h.
     // It also acquires the key and state written before the byte was set.
-    const uint64_t word = control_[bucket * kBucketWords + w].load(std::memory_order_seq_cst);
-    for (uint64_t marks = detail::matches(word, fragment); marks != 0; marks &= marks - 1) {
-      const size_t index = bucket * kBucketSlots + w * 8 + detail::first_marked(marks);
-      if (detail::same_key(slots_[index], key)) return tuple_at(index);
+    uint64_t marks = marks_in<std::memory_order_seq_cst>(bucket, pattern);
+    for (; marks != 0; marks &= marks - 1) {
+      Slot* slot = marked_slot(bucket, marks);
+      if (same(*slot)) [[likely]]
+        return slot;
     }
   }
-  return {};
+  return nullptr;
 }
 
 WEIR_HOT_INLINE Tuple Table::find(const TupleKey& key) const {
-  const uint8_t fragment = fragment_of(key.hash());
-  const Tuple tuple = find_in(first_bucket(key.hash()), fragment, key);
-  return tuple ? tuple : find_in(second_bucket(key.hash()), fragment, key);
+  const Slot* slot =
+      find(key.hash(), [&](const Slot& found) { return detail::same_key(found, key); });
+  return slot == nullptr ? Tuple{} : tuple_of(*slot);
+}
+
+WEIR_HOT_INLINE void Table::prefetch_control(uint64_t hash) const {
+  __builtin_prefetch(&control_[first_bucket(hash) * kBucketWords]);
+  __builtin_prefetch(&control_[second_bucket(hash) * kBucketWords]);
+}
+
+WEIR_HOT_INLINE Slot* Table::prefetch_slot(uint64_t hash) const {
+  const uint64_t pattern = detail::kLowBits * fragment_of(hash);
+  // Both buckets at once, as for marks_in.
+  const uint64_t first = marks_in<std::memory_order_relaxed>(first_bucket(hash), pattern);
+  const uint64_t second = marks_in<std::memory_order_relaxed>(second_bucket(hash), pattern);
+  const uint64_t marks = first != 0 ? first : second;
+  if (marks == 0) [[unlikely]]
+    return nullptr;
+  Slot* slot = marked_slot(first != 0 ? first_bucket(hash) : second_bucket(hash), marks);
+  __builtin_prefetch(&slot->hot, 1);
+  __builtin_prefetch(&slot->header);
+  return slot;
+}
+
+template <typename Same>
+WEIR_HOT_INLINE Slot* Table::find(uint64_t hash, Slot* guess, const Same& same) const {
+  if (guess != nullptr) [[likely]] {
+    // The guess was made by a relaxed look. What this one reads was written then or later,
+    // under the same lock, so it acquires the key and state of that slot too.
+    (void)control_[tuple_of(*guess).index / 8].load(std::memory_order_acquire);
+    if (same(*guess)) [[likely]]
+      return guess;
+  }
+  return find(hash, same);
 }
 
 template <typename Visit>

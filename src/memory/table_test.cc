@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "memory/log_cell.h"
 #include "memory/table_fixture_test.h"
 
 namespace weir::memory {
@@ -212,6 +213,22 @@ TEST(Table, RebuildsALogThatMustReachFurther) {
   const Step step = charge(table, large);
   EXPECT_TRUE(step.decision.admitted());
   EXPECT_EQ(step.decision.remaining, 94u);
+}
+
+// Whoever takes units and sleeps writes their stamps to the annex that was left behind.
+TEST(Table, RebuildsALogWithUnitsWhoseStampsWillNotCome) {
+  Table table(64, Company::kAlone);
+  const Subject small(request_for("alice", 5, Algorithm::kSlidingLog));
+  ASSERT_EQ(table.create(small.key, small.query), Created::kYes);
+  {
+    const platform::Pin pin;
+    table.find(small.key).slot->hot[1] = LogHead::make(kNoon, 5).word;
+  }
+  const Subject large(request_for("alice", 100, Algorithm::kSlidingLog));
+  ASSERT_EQ(table.rebuild(large.key, large.query), Created::kYes);
+  EXPECT_FALSE(charge(table, small).decision.admitted());
+  const Subject later(request_for("alice", 5, Algorithm::kSlidingLog), kNoon + Millis(60'000));
+  EXPECT_TRUE(charge(table, later).decision.admitted());
 }
 
 TEST(Table, CreatesATupleOnceHoweverManyThreadsTry) {

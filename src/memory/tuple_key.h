@@ -62,7 +62,9 @@ static_assert(kMaxNameBytes < 1024);
 class TupleKey {
  public:
   TupleKey() {}  // NOLINT: `= default` would have `{}` clear the words
-  WEIR_HOT_INLINE TupleKey(const Request& request, const base::KeyedHash& hash) { assign(request, hash); }
+  WEIR_HOT_INLINE TupleKey(const Request& request, const base::KeyedHash& hash) {
+    assign(request, hash);
+  }
   void assign(const Request& request, const base::KeyedHash& hash);
 
   [[nodiscard]] KeyHeader header() const { return header_; }

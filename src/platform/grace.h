@@ -58,6 +58,32 @@ class Pin {
   ThreadRecord& record_;
 };
 
+// A pin for the shortest of readers: on a thread that has a record and is not pinned yet,
+// where the system runs the barriers. Nothing that pins may be called meanwhile.
+class LeafPin {
+ public:
+  // Null: use a Pin.
+  [[nodiscard]] static ThreadRecord* possible() {
+    ThreadRecord* record = detail::thread_record;
+    return record != nullptr && record->depth == 0 && !detail::readers_run_barriers ? record
+                                                                                    : nullptr;
+  }
+  explicit LeafPin(ThreadRecord& record) : record_(record) {
+    record_.pinned.store(detail::grace_epoch.load(std::memory_order_acquire),
+                         std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~LeafPin() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    record_.pinned.store(0, std::memory_order_relaxed);
+  }
+  LeafPin(const LeafPin&) = delete;
+  LeafPin& operator=(const LeafPin&) = delete;
+
+ private:
+  ThreadRecord& record_;
+};
+
 // To be drawn after the thing has been taken out of sight.
 [[nodiscard]] uint64_t draw_grace_ticket();
 
