@@ -43,6 +43,8 @@ add_subdirectory(tests)
 # The sanitizer builds stop here unless asked for all: what follows adds no engine code.
 option(WEIR_SANITIZE_ALL "With WEIR_SANITIZE: build the command line and examples, too" OFF)
 if(NOT WEIR_SANITIZE OR WEIR_SANITIZE_ALL)
+  add_subdirectory(src/rules)
+  add_subdirectory(src/frontends)
   add_subdirectory(src/server)
   add_subdirectory(examples)
   if(WEIR_BENCH AND NOT WEIR_SANITIZE)

@@ -43,6 +43,9 @@ struct Request {
   int64_t cost = 1;                  // 0 asks without consuming
   Algorithm algorithm = Algorithm::kSlidingWindow;
   std::optional<int64_t> burst = {};  // gcra and token_bucket only; the limit if absent
+  // gcra and token_bucket only: one count under this name whatever the duration, which then
+  // may change like the limit.
+  bool across_durations = false;
 };
 
 inline constexpr size_t kMaxNameBytes = 512;

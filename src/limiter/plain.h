@@ -39,7 +39,10 @@ WEIR_HOT_INLINE bool plain_of(const Request& request, const base::KeyedHash& sec
   const bool windows = request.algorithm == Algorithm::kSlidingWindow ||
                        request.algorithm == Algorithm::kFixedWindow;
   plain.header = duration << 32 | workspace << 20 | name_space << 10 | identifier;
-  if (!windows) plain.header |= static_cast<uint64_t>(memory::class_of(request.algorithm)) << 30;
+  if (!windows) {
+    if (request.across_durations) plain.header &= 0xffffffff;
+    plain.header |= static_cast<uint64_t>(memory::class_of(request.algorithm)) << 30;
+  }
   base::KeyedHash::Short hash(secret, plain.header);
   const auto add = [&](uint64_t word) {
     hash.add(word);
@@ -54,7 +57,7 @@ WEIR_HOT_INLINE bool plain_of(const Request& request, const base::KeyedHash& sec
   const auto within = [](uint64_t value, uint64_t low, uint64_t high) {
     return value - low <= high - low;
   };
-  return windows && !request.burst.has_value() &&
+  return windows && !request.burst.has_value() && !request.across_durations &&
          within(static_cast<uint64_t>(request.cost), 1, kMaxLimit) &&
          within(static_cast<uint64_t>(request.limit), 1, kMaxLimit) &&
          within(duration, kMinDuration.count(), kMaxDuration.count());

@@ -105,6 +105,11 @@ std::unique_ptr<Error> find_error(const Request& request) {
   if (request.burst.has_value()) {
     if (auto error = validate_burst(request)) return error;
   }
+  if (request.across_durations && !takes_burst(request.algorithm)) {
+    return refuse("across_durations",
+                  std::string(to_string(request.algorithm)) + " counts each duration apart",
+                  "leave across_durations out, or choose gcra or token_bucket");
+  }
   if (takes_burst(request.algorithm)) {
     // Any limit and burst up to 2^29 are exact at any duration; only others need the
     // greatest common divisor.

@@ -5,9 +5,10 @@
 //   hot[3]   the limit the pace was made from
 //   hot[4,5] the pace: num, den
 //   hot[6]   the epoch, Unix ms
+//   hot[7]   the duration the pace was made from, ms
 //
 // The rate and epoch are fixed for the life of the slot, so one compare-and-swap is a
-// decision. A request with another limit, a time that pulses cannot reach, or a clock that
+// decision. A request with another rate, a time that pulses cannot reach, or a clock that
 // was set back by more than a duration, needs the slot rebuilt. Known to this process only.
 //
 // Safe from any thread that is pinned.
@@ -63,7 +64,7 @@ class BacklogCell {
 
   // Whether it was charged at a time more than a duration after `now`.
   [[nodiscard]] bool is_ahead_of(WallTime now) const {
-    return newest() > now + slot_.header.duration();
+    return newest() > now + Millis(static_cast<int64_t>(duration()));
   }
 
   // Takes back what a batch charged: draining commutes with charging.
@@ -84,7 +85,8 @@ class BacklogCell {
 
   // Whether the query can be charged here; if not, rebuild. Looking is always possible.
   [[nodiscard]] bool fits(const Query& query) const {
-    return slot_.hot[3].load(std::memory_order_relaxed) == query.limit && !is_ahead_of(query.now) &&
+    return slot_.hot[3].load(std::memory_order_relaxed) == query.limit &&
+           duration() == static_cast<uint64_t>(query.duration.count()) && !is_ahead_of(query.now) &&
            algorithms::reaches(epoch(), query.now, pace());
   }
   [[nodiscard]] algorithms::Pace pace() const {
@@ -94,6 +96,7 @@ class BacklogCell {
   [[nodiscard]] WallTime epoch() const { return time_in(slot_.hot[6]); }
 
  private:
+  [[nodiscard]] uint64_t duration() const { return slot_.hot[7].load(std::memory_order_relaxed); }
   [[nodiscard]] WallTime newest() const { return time_in(slot_.hot[0]); }
   static WallTime time_in(const Word& word) {
     return WallTime(Millis(static_cast<int64_t>(word.load(std::memory_order_relaxed))));

@@ -26,6 +26,7 @@ void begin_backlog(const Tuple& tuple, const Query& query, const algorithms::Bac
   put(tuple.slot->hot[4], pace.num);
   put(tuple.slot->hot[5], pace.den);
   put(tuple.slot->hot[6], static_cast<uint64_t>(backlog.epoch.time_since_epoch().count()));
+  put(tuple.slot->hot[7], static_cast<uint64_t>(query.duration.count()));
 }
 
 void put_stamp(const Tuple& tuple, uint64_t unit, WallTime stamp) {

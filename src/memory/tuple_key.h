@@ -38,7 +38,7 @@ enum class CellClass : uint8_t {
   return CellClass::kWindow;
 }
 
-// The duration in 32 bits, the class in 2, three lengths of 0-512 in 10 each.
+// The duration (0: any) in 32 bits, the class in 2, three lengths of 0-512 in 10 each.
 struct KeyHeader {
   uint64_t word = 0;
 
@@ -87,7 +87,8 @@ class TupleKey {
 };
 
 WEIR_HOT_INLINE void TupleKey::assign(const Request& request, const base::KeyedHash& hash) {
-  header_.word = static_cast<uint64_t>(request.duration.count()) << 32 |
+  const Millis duration = request.across_durations ? Millis(0) : request.duration;
+  header_.word = static_cast<uint64_t>(duration.count()) << 32 |
                  static_cast<uint64_t>(class_of(request.algorithm)) << 30 |
                  static_cast<uint64_t>(request.workspace.size()) << 20 |
                  static_cast<uint64_t>(request.name_space.size()) << 10 |

@@ -10,11 +10,15 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "server/config.h"
 #include "server/demo.h"
+#include "server/serve.h"
 #include "weir/version.h"
 
 namespace weir::server {
@@ -93,6 +97,73 @@ void add_demo(CLI::App& app, DemoOptions& demo) {
              "Seconds until the demo ends");
 }
 
+// Flags are the settings of config.h; one given on the command line beats the file.
+struct ServeOptions {
+  std::string file;
+  std::map<std::string, std::string> flags;
+
+  void run() const {
+    Config config;
+    if (!file.empty()) refuse(file, read_config(file, config));
+    for (const Setting& setting : settings()) {
+      const auto given = flags.find(setting.name);
+      if (given == flags.end() || given->second.empty()) continue;
+      const std::string wrong = setting.set(config, given->second);
+      if (!wrong.empty()) {
+        throw CLI::ValidationError("--" + setting.name,
+                                   fmt::format("is '{}': it {}", given->second, wrong));
+      }
+    }
+    const std::string wrong = contradiction(config);
+    if (!wrong.empty()) throw CLI::ValidationError("serve", wrong);
+    serve(config);
+  }
+
+  // Tells all problems of a file and gives up, if there are any.
+  static void refuse(const std::string& file, const std::vector<ConfigProblem>& problems) {
+    if (problems.empty()) return;
+    for (const ConfigProblem& problem : problems) {
+      const std::string place =
+          problem.line == 0 ? file : fmt::format("{}:{}:{}", file, problem.line, problem.column);
+      fmt::print(stderr, "{}: {}\n", place, problem.text);
+    }
+    throw CLI::RuntimeError(kFailed);
+  }
+};
+
+void add_serve(CLI::App& app, ServeOptions& options) {
+  CLI::App& command = *app.add_subcommand(
+      "serve",
+      "Serve HTTP and the Redis protocol until Ctrl-C. The root key comes from\n"
+      "WEIR_ROOT_KEY, or is made at the first start and shown once");
+  command.group(kCommands)->callback([&options] { options.run(); });
+  command.add_option("--config", options.file, "A YAML file with the settings below")
+      ->option_text("FILE");
+  for (const Setting& setting : settings()) {
+    std::string& value = options.flags[setting.name];
+    CLI::Option* option = nullptr;
+    if (setting.value == "BOOL") {
+      option = command.add_flag("--" + setting.name + "{true}", value, setting.meaning);
+    } else {
+      option = command.add_option("--" + setting.name, value, setting.meaning);
+      option->option_text(fmt::format("{} ({})", setting.value, setting.initial));
+    }
+  }
+}
+
+void add_check_config(CLI::App& app, std::string& file) {
+  CLI::App& command =
+      *app.add_subcommand("check-config", "Say what is wrong with a file of settings, and where");
+  command.group(kCommands)->callback([&file] {
+    Config config;
+    ServeOptions::refuse(file, read_config(file, config));
+    const std::string wrong = contradiction(config);
+    if (!wrong.empty()) ServeOptions::refuse(file, {{.text = wrong}});
+    fmt::print("{}: nothing is wrong\n", file);
+  });
+  command.add_option("FILE", file, "The YAML file")->required()->option_text(" ");
+}
+
 void add_version(CLI::App& app) {
   app.set_version_flag("--version", "weir " WEIR_VERSION, "Print the version");
   app.add_subcommand("version", "Print the version")->group(kCommands)->callback([] {
@@ -105,6 +176,10 @@ int run(int argc, char** argv) {
   app.formatter(std::make_shared<WholeHelp>());
   app.set_help_flag("-h,--help", "Print all commands and options");
   app.require_subcommand(0, 1);
+  ServeOptions serving;
+  add_serve(app, serving);
+  std::string checked;
+  add_check_config(app, checked);
   DemoOptions demo;
   add_demo(app, demo);
   add_version(app);
@@ -118,6 +193,8 @@ int run(int argc, char** argv) {
     fmt::print("{}\n", help);
   } catch (const CLI::CallForVersion& version) {
     fmt::print("{}\n", version.what());
+  } catch (const CLI::RuntimeError& error) {
+    return error.get_exit_code();
   } catch (const CLI::ParseError& error) {
     fmt::print(stderr, "weir: {}\nRun 'weir --help' for all commands and options.\n", error.what());
     return kAskedWrongly;

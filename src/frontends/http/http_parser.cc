@@ -1,0 +1,279 @@
+#include "frontends/http/http_parser.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace weir::frontends {
+namespace {
+
+// RFC 9110: the characters of a token.
+constexpr std::array<bool, 256> token_characters() {
+  std::array<bool, 256> is{};
+  for (int c = '0'; c <= '9'; ++c) is[c] = true;
+  for (int c = 'a'; c <= 'z'; ++c) is[c] = is[c - 32] = true;
+  for (const char c :
+       {'!', '#', '$', '%', '&', '\'', '*', '+', '-', '.', '^', '_', '`', '|', '~'}) {
+    is[static_cast<unsigned char>(c)] = true;
+  }
+  return is;
+}
+constexpr std::array<bool, 256> kToken = token_characters();
+
+bool is_token(std::string_view text) {
+  if (text.empty()) return false;
+  for (const char c : text) {
+    if (!kToken[static_cast<unsigned char>(c)]) return false;
+  }
+  return true;
+}
+
+// Visible characters, spaces, tabs, and bytes beyond ASCII.
+bool is_field_value(std::string_view text) {
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < ' ' && byte != '\t') || byte == 127) return false;
+  }
+  return true;
+}
+
+// `name` is in small letters.
+bool is_name(std::string_view text, std::string_view name) {
+  if (text.size() != name.size()) return false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i] >= 'A' && text[i] <= 'Z' ? static_cast<char>(text[i] + 32) : text[i];
+    if (c != name[i]) return false;
+  }
+  return true;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::optional<size_t> decimal(std::string_view text) {
+  constexpr size_t kMaxDigits = 15;
+  if (text.empty() || text.size() > kMaxDigits) return std::nullopt;
+  size_t number = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return std::nullopt;
+    number = number * 10 + static_cast<size_t>(c - '0');
+  }
+  return number;
+}
+
+// Calls `visit` for each element of a list separated by commas.
+template <typename Visit>
+void each_element(std::string_view list, const Visit& visit) {
+  while (true) {
+    const size_t comma = list.find(',');
+    visit(trimmed(list.substr(0, comma)));
+    if (comma == std::string_view::npos) return;
+    list.remove_prefix(comma + 1);
+  }
+}
+
+HttpFault read_request_line(std::string_view line, HttpHead& head, int& minor) {
+  const size_t first = line.find(' ');
+  const size_t last = line.rfind(' ');
+  if (first == std::string_view::npos || first == last) {
+    return {400, "the request line is not METHOD TARGET VERSION"};
+  }
+  head.method = line.substr(0, first);
+  const std::string_view target = line.substr(first + 1, last - first - 1);
+  const std::string_view version = line.substr(last + 1);
+  if (!is_token(head.method)) return {400, "the method is not a token"};
+  if (target.find(' ') != std::string_view::npos || !is_field_value(target)) {
+    return {400, "the target has a space or a control character in it"};
+  }
+  if (!version.starts_with("HTTP/") || version.size() != 8 || version[6] != '.') {
+    return {400, "the request line does not end in a version"};
+  }
+  if (version[5] != '1') return {505, "only HTTP/1.1 and HTTP/1.0 are spoken here"};
+  minor = version[7] - '0';
+  if (minor < 0 || minor > 9) return {400, "the request line does not end in a version"};
+  if (target[0] != '/' && target != "*") {
+    // http://host/path, as to a proxy.
+    const size_t scheme = target.find("://");
+    const size_t path = scheme == std::string_view::npos ? scheme : target.find('/', scheme + 3);
+    if (scheme == std::string_view::npos) return {400, "the target does not begin with /"};
+    head.path = path == std::string_view::npos ? std::string_view("/") : target.substr(path);
+  } else {
+    head.path = target;
+  }
+  head.path = head.path.substr(0, head.path.find('?'));
+  return {};
+}
+
+struct Seen {
+  bool host = false;
+  bool length = false;
+  bool encoding = false;
+};
+
+HttpFault read_field(std::string_view line, HttpHead& head, Seen& seen) {
+  const size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return {400, "a header line has no colon"};
+  const std::string_view name = line.substr(0, colon);
+  const std::string_view value = trimmed(line.substr(colon + 1));
+  if (!is_token(name)) return {400, "a header name is not a token"};
+  if (!is_field_value(value)) return {400, "a header value has a control character in it"};
+  switch (name.size()) {
+    case 4:
+      if (is_name(name, "host")) {
+        if (seen.host) return {400, "two Host headers"};
+        seen.host = true;
+      }
+      break;
+    case 6:
+      if (is_name(name, "expect")) {
+        if (!is_name(value, "100-continue")) return {417, "Expect knows only 100-continue"};
+        head.expects_continue = true;
+      }
+      break;
+    case 10:
+      if (is_name(name, "connection")) {
+        each_element(value, [&](std::string_view option) {
+          if (is_name(option, "close")) head.keep_alive = false;
+          if (is_name(option, "keep-alive")) head.keep_alive = true;
+        });
+      }
+      break;
+    case 13:
+      if (is_name(name, "authorization")) {
+        if (head.authorization) return {400, "two Authorization headers"};
+        head.authorization = value;
+      }
+      break;
+    case 14:
+      if (is_name(name, "content-length")) {
+        if (seen.length) return {400, "two Content-Length headers"};
+        seen.length = true;
+        head.content_length = decimal(value);
+        if (!head.content_length) return {400, "Content-Length is not a number"};
+      }
+      break;
+    case 17:
+      if (is_name(name, "transfer-encoding")) {
+        if (seen.encoding) return {400, "two Transfer-Encoding headers"};
+        seen.encoding = true;
+        if (!is_name(value, "chunked")) return {501, "Transfer-Encoding knows only chunked"};
+        head.chunked = true;
+      }
+      break;
+    default: break;
+  }
+  return {};
+}
+
+}  // namespace
+
+size_t leading_empty_lines(std::string_view in) {
+  size_t at = 0;
+  while (in.substr(at).starts_with("\r\n")) at += 2;
+  return at;
+}
+
+HttpStatus parse_http_head(std::string_view in, HttpHead& head, HttpFault& fault) {
+  head = {};
+  fault = {};
+  const auto faulty = [&](HttpFault why) {
+    fault = why;
+    return HttpStatus::kFaulty;
+  };
+  int minor = 1;
+  Seen seen;
+  size_t at = 0;
+  for (size_t lines = 0;; ++lines) {
+    const auto* newline =
+        static_cast<const char*>(std::memchr(in.data() + at, '\n', in.size() - at));
+    const size_t end = newline == nullptr ? in.size() : static_cast<size_t>(newline - in.data());
+    if (end >= kMaxHttpHead) return faulty({431, "the head has more than 16 KiB"});
+    if (newline == nullptr) return HttpStatus::kIncomplete;
+    if (end == at || in[end - 1] != '\r') return faulty({400, "a line does not end in CRLF"});
+    const std::string_view line = in.substr(at, end - 1 - at);
+    at = end + 1;
+    if (line.empty() && lines > 0) break;
+    if (lines > kMaxHttpFields) return faulty({431, "more than 100 headers"});
+    const HttpFault wrong =
+        lines == 0 ? read_request_line(line, head, minor) : read_field(line, head, seen);
+    if (wrong.status != 0) return faulty(wrong);
+    if (lines == 0) head.keep_alive = minor >= 1;
+  }
+  head.bytes = at;
+  if (seen.length && seen.encoding) {
+    return faulty({400, "both Content-Length and Transfer-Encoding"});
+  }
+  if (seen.encoding && minor == 0) return faulty({400, "Transfer-Encoding in HTTP/1.0"});
+  if (!seen.host && minor >= 1) return faulty({400, "no Host header"});
+  if (head.body_bytes() > kMaxHttpBody) return faulty({413, "the body has more than 1 MiB"});
+  return HttpStatus::kComplete;
+}
+
+HttpStatus ChunkedBody::take(char* body, size_t size, HttpFault& fault) {
+  constexpr size_t kMaxLine = 256;       // of a size with its extensions
+  constexpr size_t kMaxTrailers = 4096;  // bytes
+  const auto faulty = [&](HttpFault why) {
+    fault = why;
+    return HttpStatus::kFaulty;
+  };
+  while (state_ != State::kDone) {
+    if (state_ == State::kData) {
+      const size_t count = std::min(left_, size - at_);
+      std::memmove(body + decoded_, body + at_, count);
+      decoded_ += count;
+      at_ += count;
+      left_ -= count;
+      if (left_ > 0) return HttpStatus::kIncomplete;
+      state_ = State::kDataEnd;
+    }
+    const std::string_view rest(body + at_, size - at_);
+    const size_t newline = rest.substr(0, kMaxLine).find('\n');
+    if (newline == std::string_view::npos) {
+      if (rest.size() >= kMaxLine) return faulty({400, "a line among the chunks is too long"});
+      return HttpStatus::kIncomplete;
+    }
+    if (newline == 0 || rest[newline - 1] != '\r') {
+      return faulty({400, "a line among the chunks does not end in CRLF"});
+    }
+    const std::string_view line = rest.substr(0, newline - 1);
+    at_ += newline + 1;
+    switch (state_) {
+      case State::kDataEnd:
+        if (!line.empty()) return faulty({400, "a chunk is longer than its size says"});
+        state_ = State::kSize;
+        break;
+      case State::kSize: {
+        const std::string_view digits = trimmed(line.substr(0, line.find(';')));
+        if (digits.empty() || digits.size() > 8) return faulty({400, "a chunk has no valid size"});
+        size_t chunk = 0;
+        for (const char c : digits) {
+          const int digit = c >= '0' && c <= '9'   ? c - '0'
+                            : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                            : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                                   : -1;
+          if (digit < 0) return faulty({400, "a chunk has no valid size"});
+          chunk = chunk * 16 + static_cast<size_t>(digit);
+        }
+        if (decoded_ + chunk > kMaxHttpBody) return faulty({413, "the body has more than 1 MiB"});
+        if (at_ > 2 * kMaxHttpBody) return faulty({413, "the chunks are mostly overhead"});
+        left_ = chunk;
+        state_ = chunk == 0 ? State::kTrailer : State::kData;
+        break;
+      }
+      case State::kTrailer:
+        trailers_ += line.size();
+        if (trailers_ > kMaxTrailers) return faulty({431, "too many trailers"});
+        if (line.empty()) state_ = State::kDone;
+        break;
+      case State::kData:
+      case State::kDone: break;
+    }
+  }
+  return HttpStatus::kComplete;
+}
+
+}  // namespace weir::frontends

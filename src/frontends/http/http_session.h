@@ -1,0 +1,73 @@
+// A connection that speaks HTTP/1.1: which requests there are, and how they are answered.
+
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "frontends/http/http_parser.h"
+#include "frontends/http/limit_body.h"
+#include "frontends/service.h"
+#include "frontends/session.h"
+
+namespace weir::frontends {
+
+// What the sessions of a loop use in turn: nothing in it but the date and the names of
+// requests outlives a take().
+struct HttpDesk {
+  explicit HttpDesk(uint64_t seed) : names(seed) {}
+
+  LimitBodyReader reader;
+  BodyProblems problems;
+  std::array<Request, 1> one{};
+  std::array<Result<Verdict>, 1> verdict{};
+  std::vector<Request> many;
+  Bytes body;            // of the answer
+  Bytes fields;          // of the answer, beyond those every answer has
+  uint64_t names;        // state of the generator of request ids
+  int64_t date_of = -1;  // the second that `date` is of
+  std::string date;
+};
+
+class HttpSession final : public Session {
+ public:
+  HttpSession(Service& service, HttpDesk& desk) : service_(service), desk_(desk) {}
+
+  [[nodiscard]] Next take(Instant now, Bytes& in, Bytes& out) override;
+  void drain() override { draining_ = true; }
+
+ private:
+  struct Route;
+  static const std::array<Route, 5> kRoutes;
+
+  // Whether the request at the front was answered; if not, more of it must arrive.
+  [[nodiscard]] bool take_one(Bytes& in, Bytes& out);
+  void serve(const HttpHead& head, std::string_view body);
+  void limit(std::string_view body);
+  void multi_limit(std::string_view body);
+  void healthz(std::string_view body);
+  void readyz(std::string_view body);
+  void metrics(std::string_view body);
+  [[nodiscard]] bool admitted_by_key(const HttpHead& head);
+  void refuse_body();
+  void fail(int status, std::string_view detail);
+  void begin_answer();
+  void rate_limit_fields(const Request& request, const Verdict& verdict);
+  void send(const HttpHead* head, Bytes& out);
+
+  Service& service_;
+  HttpDesk& desk_;
+  Instant now_{};
+  bool draining_ = false;
+  bool told_to_continue_ = false;
+  ChunkedBody chunks_;
+  std::string accepted_;  // the Authorization that was right, so that it is hashed once
+
+  // The answer under way.
+  int status_ = 200;
+  std::string_view content_type_;
+  bool close_ = false;
+};
+
+}  // namespace weir::frontends

@@ -1,0 +1,250 @@
+#include "frontends/http/limit_body.h"
+
+#include <simdjson.h>
+
+#include "frontends/bytes.h"
+
+namespace weir::frontends {
+
+namespace ondemand = simdjson::ondemand;
+
+static_assert(Bytes::kPadding >= simdjson::SIMDJSON_PADDING);
+
+struct LimitBodyReader::Json {
+  ondemand::parser parser;
+};
+
+namespace {
+
+constexpr size_t kMaxProblems = 20;
+
+struct Range {
+  int64_t least = 0;
+  int64_t most = 0;
+};
+
+enum Field : unsigned {
+  kNamespace,
+  kIdentifier,
+  kLimit,
+  kDuration,
+  kCost,
+  kAlgorithm,
+  kBurst,
+  kFields,
+};
+constexpr std::string_view kNames[kFields] = {"namespace", "identifier", "limit", "duration",
+                                              "cost",      "algorithm",  "burst"};
+constexpr unsigned kRequired =
+    1u << kNamespace | 1u << kIdentifier | 1u << kLimit | 1u << kDuration;
+
+// One object on its way to a request.
+class ItemReader {
+ public:
+  ItemReader(std::string place, Request& request, BodyProblems& problems)
+      : place_(std::move(place)), request_(request), problems_(problems) {}
+
+  // An error: what follows cannot be read either.
+  simdjson::error_code read(ondemand::object object) {
+    for (auto member : object) {
+      std::string_view name;
+      if (const auto error = member.unescaped_key().get(name)) return error;
+      ondemand::value value;
+      if (const auto error = member.value().get(value)) return error;
+      if (const auto error = read_field(name, value)) return error;
+    }
+    for (unsigned field = 0; field < kFields; ++field) {
+      if ((kRequired & ~seen_) >> field & 1) {
+        complain(kNames[field], "is missing", "give it a value");
+      }
+    }
+    return simdjson::SUCCESS;
+  }
+
+ private:
+  void complain(std::string_view field, std::string_view message, std::string fix) {
+    if (problems_.size() >= kMaxProblems) return;
+    problems_.push_back({.location = place_ + "." + std::string(field),
+                         .message = std::string(field) + " " + std::string(message),
+                         .fix = std::move(fix)});
+  }
+
+  simdjson::error_code read_field(std::string_view name, ondemand::value value) {
+    unsigned field = 0;
+    while (field < kFields && kNames[field] != name) ++field;
+    if (field == kFields) {
+      complain(name.substr(0, 64), "is no field of this request",
+               "leave it out; known are namespace, identifier, limit, duration, cost, algorithm "
+               "and burst");
+      return simdjson::SUCCESS;
+    }
+    if (seen_ >> field & 1) {
+      complain(name, "is given twice", "give it once");
+      return simdjson::SUCCESS;
+    }
+    seen_ |= 1u << field;
+    switch (static_cast<Field>(field)) {
+      case kNamespace: return read_name(name, value, request_.name_space);
+      case kIdentifier: return read_name(name, value, request_.identifier);
+      case kLimit: return read_number(name, value, {1, kMaxLimit}, request_.limit);
+      case kCost: return read_number(name, value, {0, kMaxLimit}, request_.cost);
+      case kAlgorithm: return read_algorithm(value);
+      case kDuration: {
+        int64_t duration = 0;
+        const auto error =
+            read_number(name, value, {kMinHttpDuration.count(), kMaxDuration.count()}, duration);
+        request_.duration = Millis(duration);
+        return error;
+      }
+      case kBurst: {
+        int64_t burst = 0;
+        const auto error = read_number(name, value, {1, kMaxLimit}, burst);
+        request_.burst = burst;
+        return error;
+      }
+      case kFields: break;
+    }
+    return simdjson::SUCCESS;
+  }
+
+  // Whether the value is of another type than wanted, as opposed to no value at all.
+  static bool other_type(simdjson::error_code error) {
+    return error == simdjson::INCORRECT_TYPE || error == simdjson::NUMBER_ERROR ||
+           error == simdjson::NUMBER_OUT_OF_RANGE;
+  }
+
+  simdjson::error_code read_name(std::string_view name, ondemand::value value,
+                                 std::string_view& out) {
+    const auto error = value.get_string().get(out);
+    if (error != simdjson::SUCCESS && !other_type(error)) return error;
+    const std::string fix =
+        "give it a string of 1 to " + std::to_string(kMaxNameBytes) + " bytes in UTF-8";
+    if (error != simdjson::SUCCESS) {
+      complain(name, "is not a string", fix);
+    } else if (out.empty() || out.size() > kMaxNameBytes) {
+      complain(name, "has " + std::to_string(out.size()) + " bytes", fix);
+    }
+    return simdjson::SUCCESS;
+  }
+
+  simdjson::error_code read_number(std::string_view name, ondemand::value value, Range range,
+                                   int64_t& out) {
+    const auto error = value.get_int64().get(out);
+    if (error != simdjson::SUCCESS && !other_type(error)) return error;
+    const std::string fix = "choose a whole number from " + std::to_string(range.least) + " to " +
+                            std::to_string(range.most);
+    if (error != simdjson::SUCCESS) {
+      complain(name, "is not a whole number in range", fix);
+    } else if (out < range.least || out > range.most) {
+      complain(name, "is " + std::to_string(out), fix);
+    }
+    return simdjson::SUCCESS;
+  }
+
+  simdjson::error_code read_algorithm(ondemand::value value) {
+    std::string_view name;
+    const auto error = value.get_string().get(name);
+    if (error != simdjson::SUCCESS && !other_type(error)) return error;
+    const auto algorithm = error == simdjson::SUCCESS ? algorithm_from(name) : std::nullopt;
+    if (algorithm) {
+      request_.algorithm = *algorithm;
+    } else {
+      complain("algorithm",
+               error == simdjson::SUCCESS ? "is \"" + std::string(name.substr(0, 40)) + "\""
+                                          : "is not a string",
+               "choose sliding_window, sliding_window_strict, fixed_window, sliding_log, gcra or "
+               "token_bucket");
+    }
+    return simdjson::SUCCESS;
+  }
+
+  std::string place_;
+  Request& request_;
+  BodyProblems& problems_;
+  unsigned seen_ = 0;
+};
+
+bool at_end(ondemand::document& document) {
+  return document.current_location().error() == simdjson::OUT_OF_BOUNDS;
+}
+
+void malformed(simdjson::error_code error, BodyProblems& problems) {
+  problems.assign(1, {.location = "body",
+                      .message = std::string("not valid JSON: ") + simdjson::error_message(error),
+                      .fix = "send one JSON document in UTF-8"});
+}
+
+void wrong_shape(const char* wanted, BodyProblems& problems) {
+  problems.assign(1, {.location = "body",
+                      .message = std::string("the body is not ") + wanted,
+                      .fix = std::string("send ") + wanted});
+}
+
+}  // namespace
+
+LimitBodyReader::LimitBodyReader() : json_(std::make_unique<Json>()) {}
+LimitBodyReader::~LimitBodyReader() = default;
+
+void LimitBodyReader::read_one(std::string_view json, Request& request, BodyProblems& problems) {
+  problems.clear();
+  request = {};
+  ondemand::document document;
+  auto error =
+      json_->parser.iterate(json.data(), json.size(), json.size() + Bytes::kPadding).get(document);
+  ondemand::object object;
+  if (error == simdjson::SUCCESS) error = document.get_object().get(object);
+  if (error == simdjson::INCORRECT_TYPE) return wrong_shape("a JSON object", problems);
+  if (error == simdjson::SUCCESS) error = ItemReader("body", request, problems).read(object);
+  if (error == simdjson::SUCCESS && !at_end(document)) error = simdjson::TRAILING_CONTENT;
+  if (error != simdjson::SUCCESS) malformed(error, problems);
+}
+
+void LimitBodyReader::read_many(std::string_view json, std::vector<Request>& requests,
+                                BodyProblems& problems) {
+  problems.clear();
+  requests.clear();
+  ondemand::document document;
+  auto error =
+      json_->parser.iterate(json.data(), json.size(), json.size() + Bytes::kPadding).get(document);
+  ondemand::array array;
+  if (error == simdjson::SUCCESS) error = document.get_array().get(array);
+  if (error == simdjson::INCORRECT_TYPE) return wrong_shape("a JSON array", problems);
+  if (error != simdjson::SUCCESS) return malformed(error, problems);
+  size_t count = 0;
+  for (auto element : array) {
+    if (++count > kMaxBatch) break;
+    ondemand::object object;
+    error = element.get_object().get(object);
+    const std::string place = "body[" + std::to_string(count - 1) + "]";
+    if (error == simdjson::INCORRECT_TYPE) {
+      problems.push_back({.location = place,
+                          .message = "the item is not a JSON object",
+                          .fix = "send an object with namespace, identifier, limit and duration"});
+      error = simdjson::SUCCESS;
+      continue;
+    }
+    if (error != simdjson::SUCCESS) return malformed(error, problems);
+    error = ItemReader(place, requests.emplace_back(), problems).read(object);
+    if (error != simdjson::SUCCESS) return malformed(error, problems);
+  }
+  if (count == 0 || count > kMaxBatch) {
+    problems.assign(1, {.location = "body",
+                        .message = count == 0 ? "the array is empty"
+                                              : "the array has more than " +
+                                                    std::to_string(kMaxBatch) + " items",
+                        .fix = "send 1 to " + std::to_string(kMaxBatch) + " items"});
+    return;
+  }
+  if (!at_end(document)) malformed(simdjson::TRAILING_CONTENT, problems);
+}
+
+BodyProblem problem_of(const Error& error) {
+  // "requests[3].burst" in a batch, "burst" alone.
+  constexpr std::string_view kBatch = "requests";
+  const std::string location = error.field.starts_with(kBatch)
+                                   ? "body" + error.field.substr(kBatch.size())
+                                   : "body." + error.field;
+  return {.location = location, .message = error.detail, .fix = error.fix};
+}
+
+}  // namespace weir::frontends

@@ -1,0 +1,50 @@
+// The JSON bodies of ratelimit.limit and ratelimit.multiLimit.
+//
+// Every field is looked at: all that is wrong is told at once, with its place and what
+// would be right. Strings in the requests are views that last until the next body is read.
+//
+// One thread at a time.
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/error.h"
+#include "weir/request.h"
+
+namespace weir::frontends {
+
+struct BodyProblem {
+  std::string location;  // "body.duration", "body[3].cost"
+  std::string message;
+  std::string fix;
+};
+
+using BodyProblems = std::vector<BodyProblem>;
+
+// Over HTTP a window lasts a second at least.
+inline constexpr Millis kMinHttpDuration{1000};
+
+class LimitBodyReader {
+ public:
+  LimitBodyReader();
+  ~LimitBodyReader();
+  LimitBodyReader(const LimitBodyReader&) = delete;
+  LimitBodyReader& operator=(const LimitBodyReader&) = delete;
+
+  // Bytes::kPadding bytes behind `json` must be readable. No problems: `request` is whole.
+  void read_one(std::string_view json, Request& request, BodyProblems& problems);
+  void read_many(std::string_view json, std::vector<Request>& requests, BodyProblems& problems);
+
+ private:
+  struct Json;
+  std::unique_ptr<Json> json_;
+};
+
+// What the limiter found wrong, in the words of a body.
+[[nodiscard]] BodyProblem problem_of(const Error& error);
+
+}  // namespace weir::frontends

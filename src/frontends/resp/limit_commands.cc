@@ -1,0 +1,213 @@
+#include "frontends/resp/limit_commands.h"
+
+#include <charconv>
+
+namespace weir::frontends {
+namespace {
+
+constexpr std::string_view kThrottleNamespace = "cl";
+constexpr int64_t kMaxPeriodSeconds = kMaxDuration.count() / 1000;
+
+struct Range {
+  int64_t least = 0;
+  int64_t most = 0;
+};
+
+std::string shown(std::string_view value) {
+  constexpr size_t kMost = 40;
+  std::string text = "'";
+  for (const char c : value.substr(0, kMost)) text += c >= ' ' && c < 127 ? c : '?';
+  return text + (value.size() > kMost ? "...'" : "'");
+}
+
+// Reads a whole number in a range, or says what is wrong with it.
+Complaint read_number(std::string_view name, std::string_view text, Range range, int64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= range.least &&
+      value <= range.most) {
+    return {};
+  }
+  return "ERR " + std::string(name) + " is " + shown(text) + ": it must be a whole number from " +
+         std::to_string(range.least) + " to " + std::to_string(range.most);
+}
+
+Complaint read_name(std::string_view name, std::string_view text) {
+  if (!text.empty() && text.size() <= kMaxNameBytes) return {};
+  return "ERR " + std::string(name) + " has " + std::to_string(text.size()) +
+         " bytes: it must have 1 to " + std::to_string(kMaxNameBytes);
+}
+
+// One item: four arguments and the options behind them. `used` says how many that were.
+Complaint read_item(Arguments arguments, Request& request, size_t& used) {
+  constexpr size_t kPlaces = 4;
+  if (arguments.size() < kPlaces) {
+    return "ERR an item needs namespace identifier limit duration_ms";
+  }
+  request = {.name_space = arguments[0], .identifier = arguments[1]};
+  int64_t duration = 0;
+  Complaint complaint = read_name("namespace", request.name_space);
+  if (complaint.empty()) complaint = read_name("identifier", request.identifier);
+  if (complaint.empty()) {
+    complaint = read_number("limit", arguments[2], {1, kMaxLimit}, request.limit);
+  }
+  if (complaint.empty()) {
+    complaint = read_number("duration_ms", arguments[3],
+                            {kMinDuration.count(), kMaxDuration.count()}, duration);
+  }
+  request.duration = Millis(duration);
+  size_t at = kPlaces;
+  for (; complaint.empty() && at < arguments.size(); at += 2) {
+    const std::string_view option = arguments[at];
+    if (is_word(option, "ITEM")) break;
+    if (at + 1 == arguments.size()) return "ERR " + shown(option) + " needs a value behind it";
+    const std::string_view value = arguments[at + 1];
+    if (is_word(option, "COST")) {
+      complaint = read_number("COST", value, {0, kMaxLimit}, request.cost);
+    } else if (is_word(option, "BURST")) {
+      int64_t burst = 0;
+      complaint = read_number("BURST", value, {1, kMaxLimit}, burst);
+      request.burst = burst;
+    } else if (is_word(option, "ALGORITHM")) {
+      const auto algorithm = algorithm_from(value);
+      if (!algorithm) {
+        return "ERR ALGORITHM is " + shown(value) +
+               ": it must be sliding_window, sliding_window_strict, fixed_window, sliding_log, "
+               "gcra or token_bucket";
+      }
+      request.algorithm = *algorithm;
+    } else {
+      return "ERR " + shown(option) + " is no option: use COST, ALGORITHM or BURST";
+    }
+  }
+  used = at;
+  return complaint;
+}
+
+void write_verdict(const Verdict& verdict, RespWriter& writer) {
+  writer.map(6);
+  writer.bulk("success");
+  writer.boolean(verdict.admitted());
+  writer.bulk("limit");
+  writer.integer(verdict.limit);
+  writer.bulk("remaining");
+  writer.integer(verdict.remaining);
+  writer.bulk("reset");
+  writer.integer(verdict.reset.time_since_epoch().count());
+  writer.bulk("retry_after");
+  writer.integer(verdict.retry_after ? verdict.retry_after->count() : -1);
+  writer.bulk("basis");
+  writer.bulk(to_string(verdict.basis));
+}
+
+int64_t seconds_up(Millis span) {
+  return span.count() <= 0 ? 0 : (span.count() + 999) / 1000;
+}
+
+}  // namespace
+
+bool is_word(std::string_view word, std::string_view name) {
+  if (word.size() != name.size()) return false;
+  for (size_t i = 0; i < word.size(); ++i) {
+    const char c = word[i] >= 'a' && word[i] <= 'z' ? static_cast<char>(word[i] - 32) : word[i];
+    if (c != name[i]) return false;
+  }
+  return true;
+}
+
+Complaint wrong_number_of_arguments(std::string_view command) {
+  return "ERR wrong number of arguments for '" + std::string(command) + "' command";
+}
+
+Complaint read_throttle(Arguments arguments, Request& request) {
+  if (arguments.size() != 5 && arguments.size() != 6) {
+    return wrong_number_of_arguments("cl.throttle") +
+           ": CL.THROTTLE key max_burst count period [quantity]";
+  }
+  int64_t max_burst = 0;
+  int64_t count = 0;
+  int64_t period = 0;
+  int64_t quantity = 1;
+  Complaint complaint = read_name("key", arguments[1]);
+  const auto read = [&](std::string_view name, size_t at, Range range, int64_t& value) {
+    if (complaint.empty()) complaint = read_number(name, arguments[at], range, value);
+  };
+  read("max_burst", 2, {0, kMaxLimit - 1}, max_burst);
+  read("count", 3, {1, kMaxLimit}, count);
+  read("period", 4, {1, kMaxPeriodSeconds}, period);
+  if (arguments.size() == 6) read("quantity", 5, {0, kMaxLimit}, quantity);
+  request = {.name_space = kThrottleNamespace,
+             .identifier = arguments[1],
+             .limit = count,
+             .duration = Millis(period * 1000),
+             .cost = quantity,
+             .algorithm = Algorithm::kGcra,
+             .burst = max_burst + 1,
+             .across_durations = true};
+  return complaint;
+}
+
+void answer_throttle(Instant now, const Verdict& verdict, RespWriter& writer) {
+  writer.array(5);
+  writer.integer(verdict.admitted() ? 0 : 1);
+  writer.integer(verdict.limit);
+  writer.integer(verdict.remaining);
+  writer.integer(verdict.retry_after ? seconds_up(*verdict.retry_after) : -1);
+  writer.integer(seconds_up(verdict.reset - now.wall));
+}
+
+Complaint read_limit(Arguments arguments, Request& request) {
+  size_t used = 0;
+  const Arguments item = arguments.subspan(1);
+  Complaint complaint = read_item(item, request, used);
+  if (complaint.empty() && used != item.size()) {
+    complaint = "ERR " + shown(item[used]) + " belongs to WEIR.MULTI";
+  }
+  return complaint;
+}
+
+Complaint read_peek(Arguments arguments, Request& request) {
+  Complaint complaint = read_limit(arguments, request);
+  if (complaint.empty() && request.cost != 1)
+    complaint = "ERR WEIR.PEEK consumes nothing: leave COST out";
+  request.cost = 0;
+  return complaint;
+}
+
+void answer_limit(const Verdict& verdict, RespWriter& writer) {
+  write_verdict(verdict, writer);
+}
+
+Complaint read_multi(Arguments arguments, std::vector<Request>& requests) {
+  requests.clear();
+  Arguments rest = arguments.subspan(1);
+  if (rest.empty()) return wrong_number_of_arguments("weir.multi");
+  while (!rest.empty()) {
+    if (!is_word(rest[0], "ITEM")) return "ERR expected ITEM, got " + shown(rest[0]);
+    if (requests.size() == kMaxBatch) {
+      return "ERR more than " + std::to_string(kMaxBatch) + " items";
+    }
+    rest = rest.subspan(1);
+    size_t used = 0;
+    Complaint complaint = read_item(rest, requests.emplace_back(), used);
+    if (!complaint.empty()) {
+      return complaint + " (item " + std::to_string(requests.size()) + ")";
+    }
+    rest = rest.subspan(used);
+  }
+  return {};
+}
+
+void answer_multi(const BatchVerdict& verdict, RespWriter& writer) {
+  writer.map(2);
+  writer.bulk("success");
+  writer.boolean(verdict.admitted());
+  writer.bulk("limits");
+  writer.array(verdict.items.size());
+  for (const Verdict& item : verdict.items) write_verdict(item, writer);
+}
+
+Complaint complaint_of(const Error& error) {
+  return "ERR " + error.detail + ": " + error.fix;
+}
+
+}  // namespace weir::frontends

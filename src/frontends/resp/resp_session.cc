@@ -1,0 +1,307 @@
+#include "frontends/resp/resp_session.h"
+
+#include <algorithm>
+
+#include "weir/version.h"
+
+namespace weir::frontends {
+namespace {
+
+using telemetry::DoorStat;
+
+// What a client may ask for, as COMMAND tells it.
+struct Known {
+  std::string_view name;
+  int arity;  // negative: at least
+};
+constexpr Known kCommands[] = {
+    {"cl.throttle", -5}, {"weir.limit", -5}, {"weir.peek", -5}, {"weir.multi", -6}, {"ping", -1},
+    {"echo", 2},         {"hello", -1},      {"auth", -2},      {"select", 2},      {"client", -2},
+    {"command", -1},     {"info", -1},       {"config", -2},    {"reset", 1},       {"quit", 1}};
+
+}  // namespace
+
+Next RespSession::take(Instant now, Bytes& in, Bytes& out) {
+  const std::string_view all = in.unread();
+  size_t at = 0;
+  Next next = Next::kRead;
+  while (next == Next::kRead && at < all.size()) {
+    const auto status = desk_.parser.parse(all.substr(at));
+    if (status == RespParser::Status::kIncomplete) break;
+    if (status == RespParser::Status::kBroken) {
+      decide(now, out);
+      writer(out).error("ERR Protocol error: " + std::string(desk_.parser.error()));
+      service_.resp.stats.add(DoorStat::kBad);
+      next = Next::kClose;
+      break;
+    }
+    at += desk_.parser.bytes();
+    if (desk_.parser.arguments().empty()) continue;
+    next = serve(desk_.parser.arguments(), now, out);
+    if (next == Next::kRead && out.size() > kMaxUnsent) next = Next::kAgain;
+  }
+  decide(now, out);
+  in.consume(at);
+  return next;
+}
+
+Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
+  if (gather(arguments, now, out)) return Next::kRead;
+  decide(now, out);  // answers come in the order of the requests
+  const std::string_view command = arguments[0];
+  const auto is = [&](std::string_view name) { return is_word(command, name); };
+  RespWriter reply = writer(out);
+  if (is("QUIT")) {
+    reply.simple("OK");
+    return Next::kClose;
+  }
+  if (is("AUTH")) {
+    auth(arguments, out);
+  } else if (is("HELLO")) {
+    hello(arguments, out);
+  } else if (service_.resp_keys == Keys::kWanted && !known_) {
+    complain("NOAUTH Authentication required.", out);
+  } else if (is("PING")) {
+    if (arguments.size() > 2) {
+      complain(wrong_number_of_arguments("ping"), out);
+    } else if (arguments.size() == 2) {
+      reply.bulk(arguments[1]);
+    } else {
+      reply.simple("PONG");
+    }
+  } else if (is("ECHO")) {
+    if (arguments.size() == 2) {
+      reply.bulk(arguments[1]);
+    } else {
+      complain(wrong_number_of_arguments("echo"), out);
+    }
+  } else if (is("WEIR.MULTI")) {
+    multi(arguments, now, out);
+  } else if (is("SELECT")) {
+    if (arguments.size() == 2 && arguments[1] == "0") {
+      reply.simple("OK");
+    } else {
+      complain("ERR DB index is out of range: there is only 0", out);
+    }
+  } else if (is("CLIENT")) {
+    client(arguments, out);
+  } else if (is("COMMAND")) {
+    this->command(arguments, out);
+  } else if (is("CONFIG")) {
+    config(arguments, out);
+  } else if (is("INFO")) {
+    info(now, out);
+  } else if (is("RESET")) {
+    protocol_ = 2;
+    known_ = false;
+    name_.clear();
+    reply.simple("RESET");
+  } else {
+    complain("ERR unknown command '" + std::string(command.substr(0, 64)) +
+                 "': Weir knows CL.THROTTLE, WEIR.LIMIT, WEIR.PEEK and WEIR.MULTI",
+             out);
+  }
+  return Next::kRead;
+}
+
+// Whether the request asks for a decision; then it will be answered by decide().
+bool RespSession::gather(Arguments arguments, Instant now, Bytes& out) {
+  const std::string_view command = arguments[0];
+  const bool throttle = is_word(command, "CL.THROTTLE");
+  const bool peek = !throttle && is_word(command, "WEIR.PEEK");
+  if (!throttle && !peek && !is_word(command, "WEIR.LIMIT")) return false;
+  if (service_.resp_keys == Keys::kWanted && !known_) return false;
+  Request& request = desk_.requests[desk_.gathered];
+  const Complaint complaint = throttle ? read_throttle(arguments, request)
+                              : peek   ? read_peek(arguments, request)
+                                       : read_limit(arguments, request);
+  if (!complaint.empty()) {
+    decide(now, out);
+    complain(complaint, out);
+    return true;
+  }
+  desk_.kinds[desk_.gathered] = throttle ? RespDesk::Kind::kThrottle : RespDesk::Kind::kLimit;
+  if (++desk_.gathered == RespDesk::kGroup) decide(now, out);
+  return true;
+}
+
+void RespSession::decide(Instant now, Bytes& out) {
+  const size_t count = desk_.gathered;
+  if (count == 0) return;
+  desk_.gathered = 0;
+  service_.decider.check_each(now, std::span(desk_.requests).first(count),
+                              std::span(desk_.verdicts).first(count));
+  RespWriter reply = writer(out);
+  for (size_t i = 0; i < count; ++i) {
+    if (!desk_.verdicts[i]) {
+      complain(complaint_of(desk_.verdicts[i].error()), out);
+      continue;
+    }
+    const Verdict& verdict = *desk_.verdicts[i];
+    service_.resp.decisions.add(telemetry::decided(verdict.outcome, verdict.basis));
+    if (desk_.kinds[i] == RespDesk::Kind::kThrottle) {
+      answer_throttle(now, verdict, reply);
+    } else {
+      answer_limit(verdict, reply);
+    }
+  }
+  service_.resp.add_latency(service_.clock.now().mono - now.mono, count);
+}
+
+void RespSession::complain(const Complaint& complaint, Bytes& out) {
+  service_.resp.stats.add(DoorStat::kBad);
+  writer(out).error(complaint);
+}
+
+void RespSession::multi(Arguments arguments, Instant now, Bytes& out) {
+  const Complaint complaint = read_multi(arguments, desk_.batch);
+  if (!complaint.empty()) return complain(complaint, out);
+  const auto verdict = service_.decider.check_all(now, desk_.batch);
+  if (!verdict) return complain(complaint_of(verdict.error()), out);
+  for (const Verdict& item : verdict->items) {
+    service_.resp.decisions.add(telemetry::decided(item.outcome, item.basis));
+  }
+  RespWriter reply = writer(out);
+  answer_multi(*verdict, reply);
+  service_.resp.add_latency(service_.clock.now().mono - now.mono, 1);
+}
+
+// AUTH key, or AUTH name key: the name does not matter.
+void RespSession::auth(Arguments arguments, Bytes& out) {
+  if (arguments.size() != 2 && arguments.size() != 3) {
+    return complain(wrong_number_of_arguments("auth"), out);
+  }
+  known_ = service_.keys.knows(arguments.back());
+  if (!known_) return complain("WRONGPASS invalid root key", out);
+  writer(out).simple("OK");
+}
+
+void RespSession::hello(Arguments arguments, Bytes& out) {
+  int protocol = protocol_;
+  size_t at = 1;
+  if (arguments.size() > 1) {
+    if (arguments[1] != "2" && arguments[1] != "3") {
+      return complain("NOPROTO unsupported protocol version", out);
+    }
+    protocol = arguments[1][0] - '0';
+    at = 2;
+  }
+  bool known = known_;
+  std::string_view name;
+  while (at < arguments.size()) {
+    if (is_word(arguments[at], "AUTH") && at + 2 < arguments.size()) {
+      known = service_.keys.knows(arguments[at + 2]);
+      if (!known) return complain("WRONGPASS invalid root key", out);
+      at += 3;
+    } else if (is_word(arguments[at], "SETNAME") && at + 1 < arguments.size()) {
+      name = arguments[at + 1];
+      at += 2;
+    } else {
+      return complain("ERR syntax error in HELLO", out);
+    }
+  }
+  if (service_.resp_keys == Keys::kWanted && !known) {
+    return complain("NOAUTH HELLO must be called with AUTH: HELLO 3 AUTH default <root key>", out);
+  }
+  known_ = known;
+  protocol_ = protocol;
+  if (!name.empty()) name_ = name.substr(0, kMaxNameBytes);
+  RespWriter reply = writer(out);
+  reply.map(7);
+  reply.bulk("server");
+  reply.bulk("weir");
+  reply.bulk("version");
+  reply.bulk(WEIR_VERSION);
+  reply.bulk("proto");
+  reply.integer(protocol_);
+  reply.bulk("id");
+  reply.integer(id_);
+  reply.bulk("mode");
+  reply.bulk("standalone");
+  reply.bulk("role");
+  reply.bulk("master");
+  reply.bulk("modules");
+  reply.array(0);
+}
+
+void RespSession::client(Arguments arguments, Bytes& out) {
+  RespWriter reply = writer(out);
+  const auto is = [&](std::string_view name, size_t count) {
+    return arguments.size() == count && is_word(arguments[1], name);
+  };
+  if (is("SETNAME", 3)) {
+    name_ = arguments[2].substr(0, kMaxNameBytes);
+    reply.simple("OK");
+  } else if (is("SETINFO", 4) || is("NO-EVICT", 3) || is("NO-TOUCH", 3)) {
+    reply.simple("OK");
+  } else if (is("ID", 2)) {
+    reply.integer(id_);
+  } else if (is("GETNAME", 2)) {
+    name_.empty() ? reply.null() : reply.bulk(name_);
+  } else {
+    complain("ERR unknown subcommand of CLIENT: Weir knows SETNAME, GETNAME, SETINFO and ID", out);
+  }
+}
+
+void RespSession::command(Arguments arguments, Bytes& out) {
+  RespWriter reply = writer(out);
+  if (arguments.size() == 1) {
+    reply.array(std::size(kCommands));
+    for (const Known& known : kCommands) {
+      reply.array(6);
+      reply.bulk(known.name);
+      reply.integer(known.arity);
+      reply.array(1);
+      reply.simple("fast");
+      reply.integer(known.name == "cl.throttle" ? 1 : 0);
+      reply.integer(known.name == "cl.throttle" ? 1 : 0);
+      reply.integer(known.name == "cl.throttle" ? 1 : 0);
+    }
+  } else if (is_word(arguments[1], "COUNT")) {
+    reply.integer(std::size(kCommands));
+  } else if (is_word(arguments[1], "DOCS")) {
+    reply.map(0);
+  } else {
+    reply.array(0);
+  }
+}
+
+// redis-benchmark asks for these two and warns if nobody answers.
+void RespSession::config(Arguments arguments, Bytes& out) {
+  RespWriter reply = writer(out);
+  if (arguments.size() != 3 || !is_word(arguments[1], "GET")) {
+    return complain("ERR Weir is configured by flags and a file: see weir serve --help", out);
+  }
+  const bool save = arguments[2] == "save";
+  if (!save && arguments[2] != "appendonly") return reply.map(0);
+  reply.map(1);
+  reply.bulk(arguments[2]);
+  reply.bulk(save ? "" : "no");
+}
+
+void RespSession::info(Instant now, Bytes& out) {
+  const LimiterStats stats = service_.limiter.stats();
+  const auto up = std::chrono::duration_cast<std::chrono::seconds>(now.mono - service_.started);
+  std::string text = "# Server\r\nweir_version:" WEIR_VERSION "\r\nredis_mode:standalone\r\n";
+  const auto line = [&text](std::string_view name, const auto& value) {
+    text += name;
+    text += ':';
+    if constexpr (std::is_convertible_v<decltype(value), std::string_view>) {
+      text += value;
+    } else {
+      text += std::to_string(value);
+    }
+    text += "\r\n";
+  };
+  line("region", service_.region);
+  line("node", service_.node);
+  line("uptime_in_seconds", up.count());
+  text += "\r\n# Replication\r\nrole:master\r\n\r\n# Decisions\r\n";
+  line("admitted", stats.admitted);
+  line("denied", stats.denied);
+  line("degraded", stats.degraded);
+  line("cells", stats.tuples);
+  writer(out).bulk(text);
+}
+
+}  // namespace weir::frontends

@@ -1,0 +1,34 @@
+// What every session needs: whom to ask, who may ask, and what to count.
+
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "frontends/decider.h"
+#include "rules/root_keys.h"
+#include "telemetry/door_metrics.h"
+#include "weir/clock.h"
+
+namespace weir::frontends {
+
+// Whether a client must show a key before it may ask.
+enum class Keys : uint8_t { kWanted, kNotWanted };
+
+struct Service {
+  const Clock& clock;
+  Decider& decider;
+  const Limiter& limiter;  // for its totals
+  const rules::RootKeys& keys;
+  std::string region;
+  std::string node;
+  Keys resp_keys = Keys::kNotWanted;
+  uint64_t seed = 0;  // for the names of requests
+  MonoTime started{};
+
+  telemetry::DoorMetrics http{};
+  telemetry::DoorMetrics resp{};
+  std::atomic<bool> draining{false};
+};
+
+}  // namespace weir::frontends

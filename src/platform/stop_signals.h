@@ -1,0 +1,17 @@
+// Ctrl-C and SIGTERM, as something to wait for.
+
+#pragma once
+
+namespace weir::platform {
+
+// Made before any thread is, so that none of them is interrupted. Also keeps a closed pipe
+// from ending the process.
+class StopSignals {
+ public:
+  StopSignals();
+
+  // Returns when the process is asked to stop. Asked again, it dies as usual.
+  void wait();
+};
+
+}  // namespace weir::platform

@@ -1,0 +1,33 @@
+// Threads that are started together and joined together.
+
+#pragma once
+
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace weir::platform {
+
+// One thread at a time.
+class ThreadGroup {
+ public:
+  ThreadGroup() = default;
+  ~ThreadGroup() { join(); }
+  ThreadGroup(const ThreadGroup&) = delete;
+  ThreadGroup& operator=(const ThreadGroup&) = delete;
+
+  void start(std::function<void()> body) { threads_.emplace_back(std::move(body)); }
+  void join() {
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+  [[nodiscard]] static unsigned cores() {
+    const unsigned count = std::thread::hardware_concurrency();
+    return count == 0 ? 1 : count;
+  }
+
+ private:
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace weir::platform

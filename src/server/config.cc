@@ -1,0 +1,203 @@
+#include "server/config.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+namespace weir::server {
+namespace {
+
+struct Range {
+  uint64_t least = 0;
+  uint64_t most = 0;
+};
+
+std::string read_number(const std::string& text, Range range, uint64_t& value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc() && stop == end && value >= range.least && value <= range.most) return {};
+  return fmt::format("must be a whole number from {} to {}", range.least, range.most);
+}
+
+// "host:port", "[v6]:port", or "off".
+std::string read_address(const std::string& text, std::optional<Address>& value) {
+  const std::string wanted = "must be an IP address and a port, like 127.0.0.1:7070, or off";
+  if (text == "off") {
+    value.reset();
+    return {};
+  }
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return wanted;
+  std::string host = text.substr(0, colon);
+  if (host == "localhost") host = "127.0.0.1";
+  const bool brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (brackets) host = host.substr(1, host.size() - 2);
+  in_addr four{};
+  in6_addr six{};
+  const bool valid = brackets ? inet_pton(AF_INET6, host.c_str(), &six) == 1
+                              : inet_pton(AF_INET, host.c_str(), &four) == 1;
+  uint64_t port = 0;
+  if (!valid || !read_number(text.substr(colon + 1), {0, 65535}, port).empty()) return wanted;
+  value = Address{.host = host, .port = static_cast<uint16_t>(port)};
+  return {};
+}
+
+std::string read_name(const std::string& text, std::string& value) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  if (text.empty() || text.size() > 64 || !std::all_of(text.begin(), text.end(), fits)) {
+    return "must be 1 to 64 letters, digits, '-', '_' or '.'";
+  }
+  value = text;
+  return {};
+}
+
+template <typename Number>
+std::string assign(const std::string& text, Range range, Number& target) {
+  uint64_t value = 0;
+  std::string wrong = read_number(text, range, value);
+  if (wrong.empty()) target = static_cast<Number>(value);
+  return wrong;
+}
+
+const std::vector<Setting>& all_settings() {
+  static const std::vector<Setting> all = {
+      {"http", "ADDRESS", "127.0.0.1:7070",
+       "Where HTTP is served; port 0 picks a free one, off turns it off",
+       [](Config& config, const std::string& text) { return read_address(text, config.http); }},
+      {"resp", "ADDRESS", "127.0.0.1:7071",
+       "Where the Redis protocol is served; port 0 picks a free one, off turns it off",
+       [](Config& config, const std::string& text) { return read_address(text, config.resp); }},
+      {"allow-public", "BOOL", "false",
+       "Allow addresses that are not loopback; the Redis protocol then wants AUTH with a root key",
+       [](Config& config, const std::string& text) -> std::string {
+         if (text != "true" && text != "false") return "must be true or false";
+         config.allow_public = text == "true";
+         return {};
+       }},
+      {"region", "NAME", "local", "The region this process counts for",
+       [](Config& config, const std::string& text) { return read_name(text, config.region); }},
+      {"node", "NAME", "generated", "The name of this process among those of its region",
+       [](Config& config, const std::string& text) { return read_name(text, config.node); }},
+      {"data", "FOLDER", "weir-data", "Where the hash of the root key is kept",
+       [](Config& config, const std::string& text) -> std::string {
+         if (text.empty()) return "must name a folder";
+         config.data = text;
+         return {};
+       }},
+      {"threads", "N", "0", "Threads that serve; 0 is one per core",
+       [](Config& config, const std::string& text) {
+         return assign(text, {0, 256}, config.threads);
+       }},
+      {"capacity", "N", "1048576",
+       "Cells held in memory, some 240 bytes each; what does not fit is counted strictly together",
+       [](Config& config, const std::string& text) {
+         return assign(text, {64, uint64_t{1} << 28}, config.capacity);
+       }},
+      {"backend", "NAME", "limiter",
+       "limiter, or null, which admits everything: for measuring the doors alone",
+       [](Config& config, const std::string& text) -> std::string {
+         if (text != "limiter" && text != "null") return "must be limiter or null";
+         config.backend = text == "null" ? Backend::kNull : Backend::kLimiter;
+         return {};
+       }},
+  };
+  return all;
+}
+
+std::string known_names() {
+  std::string names;
+  for (const Setting& setting : all_settings()) {
+    names += (names.empty() ? "" : ", ") + setting.name;
+  }
+  return names;
+}
+
+ConfigProblem at(const YAML::Mark& mark, std::string text) {
+  return {.line = mark.line + 1, .column = mark.column + 1, .text = std::move(text)};
+}
+
+}  // namespace
+
+std::span<const Setting> settings() {
+  return all_settings();
+}
+
+std::vector<ConfigProblem> read_config(const std::string& path, Config& config) {
+  std::ifstream file(path);
+  std::stringstream text;
+  if (file) text << file.rdbuf();
+  if (!file) return {{.text = "cannot be read: is it there, and may you read it?"}};
+  return read_config_text(text.str(), config);
+}
+
+std::vector<ConfigProblem> read_config_text(const std::string& yaml, Config& config) {
+  YAML::Node root;
+  try {
+    root = YAML::Load(yaml);
+  } catch (const YAML::Exception& error) {
+    return {at(error.mark, "not valid YAML: " + error.msg)};
+  }
+  if (root.IsNull()) return {};
+  if (!root.IsMap()) return {at(root.Mark(), "must be settings, one 'name: value' to a line")};
+  std::vector<ConfigProblem> problems;
+  std::set<std::string> seen;
+  for (const auto& pair : root) {
+    const std::string name = pair.first.IsScalar() ? pair.first.Scalar() : "?";
+    const auto setting = std::find_if(all_settings().begin(), all_settings().end(),
+                                      [&](const Setting& known) { return known.name == name; });
+    if (setting == all_settings().end()) {
+      problems.push_back(at(pair.first.Mark(),
+                            fmt::format("'{}' is no setting; there are {}", name, known_names())));
+      continue;
+    }
+    if (!seen.insert(name).second) {
+      problems.push_back(at(pair.first.Mark(), fmt::format("{} is given twice", name)));
+      continue;
+    }
+    if (!pair.second.IsScalar()) {
+      problems.push_back(at(pair.second.Mark(), fmt::format("{} must be a single value", name)));
+      continue;
+    }
+    const std::string value = pair.second.Scalar();
+    const std::string wrong = setting->set(config, value);
+    if (!wrong.empty()) {
+      problems.push_back(
+          at(pair.second.Mark(), fmt::format("{} is '{}': it {}", name, value, wrong)));
+    }
+  }
+  return problems;
+}
+
+bool is_loopback(const Address& address) {
+  return address.host.starts_with("127.") || address.host == "::1";
+}
+
+std::string contradiction(const Config& config) {
+  if (!config.http && !config.resp) return "http and resp are both off: nothing would be served";
+  const std::pair<const char*, const std::optional<Address>&> doors[] = {{"http", config.http},
+                                                                         {"resp", config.resp}};
+  for (const auto& [name, address] : doors) {
+    if (address && !is_loopback(*address) && !config.allow_public) {
+      return fmt::format(
+          "{} is '{}', which others can reach: give --allow-public if that is meant, or a loopback "
+          "address",
+          name, to_string(*address));
+    }
+  }
+  if (config.http && config.resp && *config.http == *config.resp && config.http->port != 0) {
+    return fmt::format("http and resp are both '{}': give them different ports",
+                       to_string(*config.http));
+  }
+  return {};
+}
+
+}  // namespace weir::server

@@ -1,0 +1,60 @@
+// How a server is set up: the same names as flags and in a YAML file.
+//
+// One table says what there is; flags, file, help and errors are made from it.
+
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "frontends/loop.h"
+
+namespace weir::server {
+
+using frontends::Address;
+
+// What answers behind the doors. kNull says yes to everything: it prices the doors alone.
+enum class Backend : uint8_t { kLimiter, kNull };
+
+struct Config {
+  std::optional<Address> http = Address{.host = "127.0.0.1", .port = 7070};
+  std::optional<Address> resp = Address{.host = "127.0.0.1", .port = 7071};
+  bool allow_public = false;
+  std::string region = "local";
+  std::string node;  // empty: to be generated
+  std::string data = "weir-data";
+  unsigned threads = 0;  // 0: one per core
+  size_t capacity = size_t{1} << 20;
+  Backend backend = Backend::kLimiter;
+};
+
+struct Setting {
+  std::string name;     // "http"
+  std::string value;    // what stands for its value in help: "ADDRESS"
+  std::string initial;  // as it would be written
+  std::string meaning;
+  // Reads a value; returns what is wrong with it, or nothing.
+  std::string (*set)(Config& config, const std::string& value);
+};
+
+[[nodiscard]] std::span<const Setting> settings();
+
+// Something wrong, and where: line and column from 1, or 0 where there is no place.
+struct ConfigProblem {
+  int line = 0;
+  int column = 0;
+  std::string text;
+};
+
+// Reads a file into `config`. Empty: nothing is wrong.
+[[nodiscard]] std::vector<ConfigProblem> read_config(const std::string& path, Config& config);
+[[nodiscard]] std::vector<ConfigProblem> read_config_text(const std::string& yaml, Config& config);
+
+// What is wrong with settings that are right each by itself; empty: nothing.
+[[nodiscard]] std::string contradiction(const Config& config);
+
+[[nodiscard]] bool is_loopback(const Address& address);
+
+}  // namespace weir::server
