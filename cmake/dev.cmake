@@ -1,15 +1,22 @@
 # What only those who work on Weir build: command line, tests, simulator, benchmarks.
 # A folder with targets of its own has its own CMakeLists.txt.
 
-enable_testing()
-include(GoogleTest)
-find_package(GTest REQUIRED)
-find_package(rapidcheck REQUIRED)
-
 # The engine as the simulator, tests and server see it: the library and its inside.
 add_library(weir_inside STATIC src/platform/thread_executor.cc)
 target_include_directories(weir_inside PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
 target_link_libraries(weir_inside PUBLIC weir PRIVATE weir_flags)
+
+if(WEIR_FUZZ)
+  add_subdirectory(src/rules)
+  add_subdirectory(src/frontends)
+  add_subdirectory(fuzz)
+  return()
+endif()
+
+enable_testing()
+include(GoogleTest)
+find_package(GTest REQUIRED)
+find_package(rapidcheck REQUIRED)
 
 # weir_test(name FILES files... [LIBS libs...]): one binary, each of its tests known to ctest.
 # The label says what the tests are about; "engine" tests run under the sanitizers by default.
@@ -43,6 +50,7 @@ add_subdirectory(tests)
 # The sanitizer builds stop here unless asked for all: what follows adds no engine code.
 option(WEIR_SANITIZE_ALL "With WEIR_SANITIZE: build the command line and examples, too" OFF)
 if(NOT WEIR_SANITIZE OR WEIR_SANITIZE_ALL)
+  add_subdirectory(src/origins/redis)
   add_subdirectory(src/rules)
   add_subdirectory(src/frontends)
   add_subdirectory(src/server)

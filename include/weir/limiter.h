@@ -80,6 +80,13 @@ class Limiter {
   void check_each(Instant now, std::span<const Request> requests,
                   std::span<Result<Verdict>> verdicts);
 
+  // As check_each(), but what needs it waits for the origin. True: all are decided. False:
+  // `done` is called on `home` when they are; until then the requests, what they view and
+  // the verdicts must stay.
+  [[nodiscard]] bool check_each_async(Instant now, std::span<const Request> requests,
+                                      std::span<Result<Verdict>> verdicts, Executor& home,
+                                      std::function<void()> done);
+
   // All or nothing over 1 to kMaxBatch requests: if one is refused, nothing is
   // consumed. An error names the item.
   Result<BatchVerdict> check_all(std::span<const Request> requests);

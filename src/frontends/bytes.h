@@ -39,6 +39,7 @@ class Bytes {
   void wrote(size_t count) { end_ += count; }
 
   void append(std::string_view text) {
+    if (text.empty()) return;  // and may be nowhere
     std::memcpy(room(text.size()).data(), text.data(), text.size());
     end_ += text.size();
   }

@@ -1,12 +1,21 @@
 #include "frontends/loop.h"
 
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cerrno>
 #include <deque>
 #include <list>
+#include <vector>
 
 namespace weir::frontends {
 
@@ -24,7 +33,10 @@ constexpr size_t kKept = 64 << 10;  // bytes of a buffer that stay when it is em
 constexpr size_t kMostUnread = 4 << 20;
 constexpr auto kTick = std::chrono::milliseconds(250);
 constexpr auto kDrainTick = std::chrono::milliseconds(20);
-constexpr Nanos kQuiet = std::chrono::milliseconds(100);      // then a drained connection is done
+// A drained connection is done when it was quiet for so long, or, if it never is, when it
+// has had so long and what it asked is answered.
+constexpr Nanos kQuiet = std::chrono::milliseconds(100);
+constexpr Nanos kPatience = std::chrono::milliseconds(1000);
 constexpr Nanos kFarewell = std::chrono::milliseconds(1000);  // for the other side to close
 
 using ReusePort = asio::detail::socket_option::boolean<SOL_SOCKET, SO_REUSEPORT>;
@@ -45,6 +57,7 @@ error_code open_at(tcp::acceptor& acceptor, const Address& address, bool share) 
   acceptor.open(endpoint.protocol(), error);
   if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
   if (!error && share) acceptor.set_option(ReusePort(true), error);
+  if (!error) acceptor.non_blocking(true, error);
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(1024, error);
   return error;
@@ -70,10 +83,20 @@ struct Listener {
   Loop::OpenSession open;
 };
 
+// Connections are polled by an epoll of their own, which the loop waits for as for one
+// descriptor. So one wait serves all that are ready, and a connection costs a read and a
+// write per turn and nothing else; asking the loop for each would add a system call to each.
 struct Loop::Inside {
   Inside(const Clock& the_clock, LoopLimits the_limits)
-      : clock(the_clock), limits(the_limits), io(1), tick(io) {}
+      : clock(the_clock),
+        limits(the_limits),
+        io(1),
+        tick(io),
+        poll(io, epoll_create1(EPOLL_CLOEXEC)) {}
 
+  void wait();
+  void serve_ready();
+  void await_connections(Listener& listener);
   void accept(Listener& listener);
   void look_after();
   void repeat(size_t which);
@@ -83,6 +106,7 @@ struct Loop::Inside {
   const LoopLimits limits;
   asio::io_context io;
   asio::steady_timer tick;
+  asio::posix::stream_descriptor poll;
   struct Chore {
     asio::steady_timer timer;
     Millis period;
@@ -91,24 +115,39 @@ struct Loop::Inside {
   std::list<Listener> listeners;
   std::deque<Chore> chores;
   std::list<std::shared_ptr<Connection>> connections;
+  std::vector<Connection*> unsent;                // have answers of this turn to send
+  std::vector<std::shared_ptr<Connection>> gone;  // events of this turn may still name them
   bool draining = false;
+  MonoTime drain_began{};
   MonoTime drained_at{};  // at the latest
 };
 
 class Loop::Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(Inside& loop, telemetry::DoorMetrics& metrics, tcp::socket socket,
+  Connection(Inside& loop, telemetry::DoorMetrics& metrics, int socket,
              std::unique_ptr<Session> session)
-      : loop_(loop), metrics_(metrics), socket_(std::move(socket)), session_(std::move(session)) {}
+      : loop_(loop), metrics_(metrics), socket_(socket), session_(std::move(session)) {}
+  ~Connection() { ::close(socket_); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
 
   void start(std::list<std::shared_ptr<Connection>>::iterator self) {
     self_ = self;
-    error_code ignored;
-    socket_.set_option(tcp::no_delay(true), ignored);
-    socket_.non_blocking(true, ignored);
+    const int yes = 1;
+    setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     metrics_.stats.add(DoorStat::kOpened);
     active_ = began_ = loop_.clock.now().mono;
-    read();
+    poll_for(EPOLL_CTL_ADD, EPOLLIN);
+  }
+
+  // What the poll says of this connection: there is something to read, or room to write.
+  void ready() {
+    if (closed_) return;
+    writing_ ? send_on() : read();
+  }
+
+  void flush() {
+    if (!closed_ && !writing_) (void)send();
   }
 
   void drain() { session_->drain(); }
@@ -124,24 +163,27 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
     }
     if (!loop_.draining) return;
     if (now >= loop_.drained_at) return close();
-    if (!midway && now - active_ > kQuiet) say_farewell();
+    if (midway) return;
+    if (now - active_ > kQuiet || now - loop_.drain_began > kPatience) say_farewell();
   }
 
  private:
-  void read() {
-    const std::span<char> room = in_.room(want_);
-    socket_.async_read_some(asio::buffer(room.data(), room.size()),
-                            [this, self = shared_from_this(), most = room.size()](
-                                const error_code& error, size_t count) {
-                              if (error) return close();
-                              want_ = count == most ? std::min(2 * want_, kMostRead) : want_;
-                              heard(count);
-                            });
+  void poll_for(int operation, uint32_t events) {
+    epoll_event event{};
+    event.events = events;
+    event.data.ptr = this;
+    epoll_ctl(loop_.poll.native_handle(), operation, socket_, &event);
   }
 
-  void heard(size_t count) {
+  void read() {
+    const std::span<char> room = in_.room(want_);
+    const ssize_t got = recv(socket_, room.data(), room.size(), 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got <= 0) return close();
+    const auto count = static_cast<size_t>(got);
+    if (farewell_) return;  // what is said after the last answer is not heard
+    if (count == room.size()) want_ = std::min(2 * want_, kMostRead);
     const Instant now = loop_.clock.now();
-    if (farewell_) return read_on_after_farewell();
     if (in_.empty()) began_ = now.mono;
     active_ = now.mono;
     in_.wrote(count);
@@ -149,56 +191,52 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void serve(Instant now) {
-    for (;;) {
+    do {
       const size_t before = in_.size();
       next_ = session_->take(now, in_, out_);
       // Something was answered: what is left is a new request.
       if (in_.size() != before) began_ = now.mono;
       if (in_.size() > kMostUnread) return close();
+      if (next_ == Next::kRead) break;
       if (!send()) return;  // goes on when it is sent
-      if (next_ != Next::kAgain) return go_on();
-    }
+    } while (next_ == Next::kAgain);
+    if (next_ == Next::kClose) return say_farewell();
+    in_.shrink(kKept);
+    // Sent when all that are ready have been read: the system's code for reading and that
+    // for writing each stay in the cache then.
+    if (!out_.empty()) loop_.unsent.push_back(this);
   }
 
   // False: not all could be sent at once, or not at all.
   bool send() {
     while (!out_.empty()) {
-      error_code error;
       const std::string_view unsent = out_.unread();
-      const size_t count = socket_.write_some(asio::buffer(unsent.data(), unsent.size()), error);
-      if (error == asio::error::would_block) {
-        send_later();
+      const ssize_t sent = ::send(socket_, unsent.data(), unsent.size(), MSG_NOSIGNAL);
+      if (sent >= 0) {
+        out_.consume(static_cast<size_t>(sent));
+      } else if (errno == EAGAIN) {
+        if (!writing_) poll_for(EPOLL_CTL_MOD, EPOLLOUT);
+        if (!writing_) began_ = loop_.clock.now().mono;
+        writing_ = true;
         return false;
-      }
-      if (error) {
+      } else if (errno != EINTR) {
         close();
         return false;
       }
-      out_.consume(count);
     }
     out_.shrink(kKept);
     return true;
   }
 
-  void send_later() {
-    writing_ = true;
-    began_ = loop_.clock.now().mono;
-    socket_.async_wait(tcp::socket::wait_write,
-                       [this, self = shared_from_this()](const error_code& error) {
-                         if (error) return close();
-                         writing_ = false;
-                         const Instant now = loop_.clock.now();
-                         active_ = began_ = now.mono;
-                         if (!send()) return;
-                         if (next_ == Next::kAgain) return serve(now);
-                         go_on();
-                       });
-  }
-
-  void go_on() {
-    if (next_ == Next::kClose) return say_farewell();
-    in_.shrink(kKept);
-    read();
+  // There is room to write again. Nothing was read meanwhile.
+  void send_on() {
+    const Instant now = loop_.clock.now();
+    active_ = began_ = now.mono;
+    if (!send()) return;
+    writing_ = false;
+    poll_for(EPOLL_CTL_MOD, EPOLLIN);
+    if (next_ == Next::kAgain) return serve(now);
+    if (next_ == Next::kClose) say_farewell();
   }
 
   // Sends the end and waits a little for the other side's: closing at once with bytes unread
@@ -207,28 +245,23 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
     if (farewell_) return;
     farewell_ = true;
     active_ = loop_.clock.now().mono;
-    error_code ignored;
-    socket_.shutdown(tcp::socket::shutdown_send, ignored);
-    if (next_ == Next::kClose) read_on_after_farewell();  // else a read is under way
-  }
-  void read_on_after_farewell() {
     in_.clear();
-    read();
+    shutdown(socket_, SHUT_WR);
   }
 
   void close() {
     if (closed_) return;
     closed_ = true;
     metrics_.stats.add(DoorStat::kClosed);
-    error_code ignored;
-    socket_.close(ignored);
-    const auto keep = shared_from_this();
+    poll_for(EPOLL_CTL_DEL, 0);
+    shutdown(socket_, SHUT_RDWR);
+    loop_.gone.push_back(std::move(*self_));
     loop_.connections.erase(self_);
   }
 
   Inside& loop_;
   telemetry::DoorMetrics& metrics_;
-  tcp::socket socket_;
+  const int socket_;
   std::unique_ptr<Session> session_;
   std::list<std::shared_ptr<Connection>>::iterator self_;
   Bytes in_, out_;
@@ -241,28 +274,56 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
   bool closed_ = false;
 };
 
+void Loop::Inside::wait() {
+  poll.async_wait(asio::posix::stream_descriptor::wait_read, [this](const error_code& error) {
+    if (error) return;
+    serve_ready();
+    wait();
+  });
+}
+
+void Loop::Inside::serve_ready() {
+  std::array<epoll_event, 256> events;
+  const int count =
+      epoll_wait(poll.native_handle(), events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < count; ++i) static_cast<Connection*>(events[i].data.ptr)->ready();
+  for (Connection* connection : unsent) connection->flush();
+  unsent.clear();
+  gone.clear();
+}
+
+void Loop::Inside::await_connections(Listener& listener) {
+  listener.acceptor.async_wait(tcp::acceptor::wait_read,
+                               [this, &listener](const error_code& error) {
+                                 if (!error && listener.acceptor.is_open()) accept(listener);
+                               });
+}
+
 void Loop::Inside::accept(Listener& listener) {
-  listener.acceptor.async_accept([this, &listener](const error_code& error, tcp::socket socket) {
-    if (!listener.acceptor.is_open()) return;
-    if (error) {
-      // Out of descriptors, most likely: connections wait in the system's queue meanwhile.
+  constexpr int kAtOnce = 64;  // then those who are there already have their turn
+  for (int i = 0; i < kAtOnce; ++i) {
+    const int socket =
+        accept4(listener.acceptor.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (socket < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+      // They wait in the system's queue until someone has left.
       auto later = std::make_shared<asio::steady_timer>(io, kTick);
       later->async_wait([this, &listener, later](const error_code& cancelled) {
-        if (!cancelled && listener.acceptor.is_open()) accept(listener);
+        if (!cancelled && listener.acceptor.is_open()) await_connections(listener);
       });
       return;
     }
+    if (socket < 0) break;
     if (connections.size() >= limits.connections) {
       listener.metrics.stats.add(DoorStat::kRefused);
-      socket.close();
-    } else {
-      connections.push_front(std::make_shared<Connection>(*this, listener.metrics,
-                                                          std::move(socket), listener.open()));
-      const auto begun = connections.begin();
-      (*begun)->start(begun);
+      ::close(socket);
+      continue;
     }
-    accept(listener);
-  });
+    connections.push_front(
+        std::make_shared<Connection>(*this, listener.metrics, socket, listener.open()));
+    const auto begun = connections.begin();
+    (*begun)->start(begun);
+  }
+  await_connections(listener);
 }
 
 void Loop::Inside::look_after() {
@@ -274,6 +335,7 @@ void Loop::Inside::look_after() {
       const auto connection = *i++;  // which may close itself
       connection->look_after(now);
     }
+    gone.clear();
     if (draining && connections.empty()) return io.stop();
     look_after();
   });
@@ -291,8 +353,8 @@ void Loop::Inside::repeat(size_t which) {
 void Loop::Inside::begin_drain() {
   if (draining) return;
   draining = true;
-  const MonoTime now = clock.now().mono;
-  drained_at = now + limits.drain;
+  drain_began = clock.now().mono;
+  drained_at = drain_began + limits.drain;
   for (Listener& listener : listeners) {
     error_code ignored;
     listener.acceptor.close(ignored);
@@ -311,7 +373,7 @@ Result<Address> Loop::listen(const Address& address, telemetry::DoorMetrics& met
       Listener{tcp::acceptor(inside_->io), metrics, std::move(open)});
   const error_code error = open_at(listener.acceptor, address, true);
   if (error) return unavailable(address, error);
-  inside_->accept(listener);
+  inside_->await_connections(listener);
   return Address{.host = address.host, .port = listener.acceptor.local_endpoint().port()};
 }
 
@@ -321,9 +383,9 @@ void Loop::every(Millis period, Task task) {
 }
 
 void Loop::run() {
+  inside_->wait();
   inside_->look_after();
   inside_->io.run();
-  // Handlers that were not run hold connections; they go while everything is still there.
   inside_->connections.clear();
 }
 

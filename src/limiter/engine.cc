@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <optional>
 #include <utility>
 
@@ -21,6 +22,17 @@ namespace {
 
 // Requests decided side by side: few enough to stay in the cache between two passes.
 constexpr size_t kGroup = 16;
+
+enum class Way : uint8_t {
+  kPlain,  // see plain.h
+  kFound,  // valid, and its names are short: its slot can be found without a key
+  kApart,
+};
+
+WEIR_HOT_INLINE Way way_of(const Request& request, const base::KeyedHash& secret, Plain& plain) {
+  if (plain_of(request, secret, plain)) return Way::kPlain;
+  return plain.header != 0 && validate(request) == nullptr ? Way::kFound : Way::kApart;
+}
 
 }  // namespace
 
@@ -133,9 +145,10 @@ void Engine::check_group(Instant now, std::span<const Request> requests,
   platform::ThreadRecord* const thread = platform::LeafPin::possible();
   const bool alone = !store_->shared() && thread != nullptr;
   std::array<Plain, kGroup> plain{};
-  std::array<bool, kGroup> short_way;
+  std::array<Way, kGroup> ways;
   for (size_t i = 0; i < count; ++i) {
-    short_way[i] = plain_of(requests[i], store_->hash, plain[i]) && alone;
+    ways[i] = way_of(requests[i], store_->hash, plain[i]);
+    if (!alone) ways[i] = Way::kApart;
     table.prefetch_control(plain[i].hash);
   }
   for (size_t i = 0; i < count;) {
@@ -145,7 +158,7 @@ void Engine::check_group(Instant now, std::span<const Request> requests,
       std::array<memory::Slot*, kGroup> guesses;
       for (size_t k = i; k < count; ++k) guesses[k] = table.prefetch_slot(plain[k].hash);
       uint64_t admitted = 0;
-      for (; i < count && short_way[i]; ++i) {
+      for (; i < count && ways[i] != Way::kApart; ++i) {
         const auto same = [&](const memory::Slot& found) {
           return is_of(found, plain[i], requests[i]);
         };
@@ -153,21 +166,68 @@ void Engine::check_group(Instant now, std::span<const Request> requests,
         if (!verdicts[i].ok()) [[unlikely]]
           verdicts[i] = Verdict{};
         Verdict& verdict = verdicts[i].value();
-        if (slot != nullptr && admit_plain(*slot, now.wall, requests[i], verdict)) [[likely]] {
+        if (ways[i] == Way::kPlain && slot != nullptr &&
+            admit_plain(*slot, now.wall, requests[i], verdict)) [[likely]] {
           ++admitted;
         } else if (slot == nullptr || !check_found(*slot, now, requests[i], verdict)) {
-          short_way[i] = false;
+          ways[i] = Way::kApart;
           break;
         }
       }
       if (alone) store_->stats.add_for(*thread, Stat::kAdmitted, admitted);
     }
-    // In its turn, but while nothing is pinned: what is not plain, or new, or disturbed.
-    for (; i < count && !short_way[i]; ++i) {
+    // In its turn, but while nothing is pinned: what has long names, or is new or disturbed.
+    for (; i < count && ways[i] == Way::kApart; ++i) {
       verdicts[i] = Verdict{};
       check_apart(now, requests[i], verdicts[i]);
     }
   }
+}
+
+bool Engine::check_each_async(Instant now, std::span<const Request> requests,
+                              std::span<Result<Verdict>> verdicts, Executor& home,
+                              std::function<void()> done) {
+  if (!store_->shared()) {
+    check_each(now, requests, verdicts);
+    return true;
+  }
+  struct Waiting {
+    size_t item = 0;
+    Case the_case;
+    Need need = Need::kReadBoth;
+  };
+  std::shared_ptr<std::deque<Waiting>> waiting;  // a deque: its items stay where they are
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (auto error = validate(requests[i])) {
+      verdicts[i] = std::move(*error);
+      continue;
+    }
+    verdicts[i] = Verdict{};
+    const Case the_case(now, requests[i], store_->hash);
+    const Need need = need_of(the_case);
+    if (!is_read(need)) {
+      decide(the_case, basis_without_reading(need), verdicts[i].value());
+      continue;
+    }
+    if (waiting == nullptr) waiting = std::make_shared<std::deque<Waiting>>();
+    waiting->push_back({.item = i, .the_case = the_case, .need = need});
+  }
+  if (waiting == nullptr) return true;
+  std::vector<Wanted> wanted;
+  for (const Waiting& each : *waiting) {
+    wanted.push_back({.the_case = &each.the_case, .need = each.need});
+  }
+  refresh_->read(now, wanted, home,
+                 [self = shared_from_this(), waiting, verdicts,
+                  done = std::move(done)](const std::vector<Heard>& heard) {
+                   for (size_t i = 0; i < waiting->size(); ++i) {
+                     Waiting& each = (*waiting)[i];
+                     const Basis basis = self->take_in(heard[i], each.the_case);
+                     self->decide(each.the_case, basis, verdicts[each.item].value());
+                   }
+                   done();
+                 });
+  return false;
 }
 
 void Engine::check_async(Instant now, const Request& request, Executor& home,

@@ -44,6 +44,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Result<Verdict> check(Instant now, const Request& request);
   void check_each(Instant now, std::span<const Request> requests,
                   std::span<Result<Verdict>> verdicts);
+  [[nodiscard]] bool check_each_async(Instant now, std::span<const Request> requests,
+                                      std::span<Result<Verdict>> verdicts, Executor& home,
+                                      std::function<void()> done);
   Result<BatchVerdict> check_all(Instant now, std::span<const Request> requests);
   void check_async(Instant now, const Request& request, Executor& home,
                    std::function<void(Result<Verdict>)> done);

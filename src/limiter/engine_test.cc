@@ -304,6 +304,33 @@ TEST(Engine, DecidesManyAtOnceAsOneByOne) {
   }
 }
 
+TEST(Engine, KeepsOneCountAcrossDurationsWhereAskedTo) {
+  Door door;
+  const auto request_at = [](int64_t limit, Millis duration, int64_t cost) {
+    Request request = request_of(Algorithm::kGcra, limit, cost);
+    request.duration = duration;
+    request.burst = 10;
+    request.across_durations = true;
+    return request;
+  };
+  ASSERT_TRUE(door.ask(request_at(10, Millis(10'000), 4)).admitted());
+  // Whatever the rate, the same four units wait; only how long they do depends on it.
+  const std::pair<int64_t, Millis> rates[] = {
+      {10, Millis(10'000)}, {10, Millis(60'000)}, {1, Millis(1000)}, {100, Millis(3'600'000)}};
+  for (const auto& [limit, duration] : rates) {
+    const Verdict verdict = door.ask(request_at(limit, duration, 0));
+    EXPECT_EQ(verdict.remaining, 6u);
+    EXPECT_EQ(verdict.reset - door.clock.now().wall, 4 * duration / limit);
+  }
+  ASSERT_TRUE(door.ask(request_at(1, Millis(60'000), 6)).admitted());
+  EXPECT_FALSE(door.ask(request_at(10, Millis(10'000), 1)).admitted());
+  EXPECT_EQ(door.engine->stats().tuples, 1u);
+  // The name counts for itself where each duration has its own count.
+  Request apart = request_at(10, Millis(10'000), 0);
+  apart.across_durations = false;
+  EXPECT_EQ(door.ask(apart).remaining, 10u);
+}
+
 TEST(Engine, SharesCountsBetweenAlgorithmsOfOneClassOnly) {
   Door door;
   ASSERT_TRUE(door.ask(request_of(Algorithm::kFixedWindow, 10, 4)).admitted());

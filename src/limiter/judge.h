@@ -55,7 +55,7 @@ class Judge {
   // The same for a window tuple that is known and undisturbed, which is nearly all there
   // is to do. False: nothing was done, call rule().
   [[nodiscard]] bool rule_known(const Case& the_case, Ruling& ruling);
-  // The same once it is found, by a pinned caller.
+  // The same once it is found, of whatever class, by a pinned caller.
   [[nodiscard]] bool rule_found(const memory::Tuple& tuple, MonoTime now,
                                 const memory::Query& query, Ruling& ruling);
 
@@ -104,7 +104,11 @@ WEIR_HOT_INLINE bool Judge::rule_known(const Case& the_case, Ruling& ruling) {
 
 WEIR_HOT_INLINE bool Judge::rule_found(const memory::Tuple& tuple, MonoTime now,
                                        const memory::Query& query, Ruling& ruling) {
-  memory::WindowCells(tuple).decide(query, memory::Effect::kConsume, ruling.step);
+  if (memory::class_of(query.algorithm) == memory::CellClass::kWindow) {
+    memory::WindowCells(tuple).decide(query, memory::Effect::kConsume, ruling.step);
+  } else {
+    ruling.step = decide(tuple, query, memory::Effect::kConsume);
+  }
   if (ruling.step.fate != memory::Fate::kDecided) return false;
   if (ruling.step.decision.admitted()) {
     if (query.ask.cost > 0) mark_charged(tuple);

@@ -27,6 +27,12 @@ void Limiter::check_each(Instant now, std::span<const Request> requests,
   engine_->check_each(now, requests, verdicts);
 }
 
+bool Limiter::check_each_async(Instant now, std::span<const Request> requests,
+                               std::span<Result<Verdict>> verdicts, Executor& home,
+                               std::function<void()> done) {
+  return engine_->check_each_async(now, requests, verdicts, home, std::move(done));
+}
+
 Result<BatchVerdict> Limiter::check_all(std::span<const Request> requests) {
   return check_all(clock_->now(), requests);
 }

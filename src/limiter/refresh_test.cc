@@ -206,6 +206,35 @@ TEST_F(RefreshTest, ReadsABatchInOneGo) {
   EXPECT_EQ(answer->items[2].remaining, 0u);
 }
 
+TEST_F(RefreshTest, DecidesAGroupWhenWhatItReadHasComeAndAtOnceWhenNothingIsRead) {
+  ASSERT_TRUE(ask_and_answer(request_of("fresh"), {}).admitted());
+  std::vector<Request> requests{request_of("cold", 2), request_of("fresh"), request_of("other"),
+                                request_of("bad", -1)};
+  std::vector<Result<Verdict>> verdicts(requests.size());
+  bool done = false;
+  const auto ask_group = [&] {
+    done = false;
+    return engine_->check_each_async(clock_.now(), requests, verdicts, executor_,
+                                     [&done] { done = true; });
+  };
+  EXPECT_FALSE(ask_group());
+  EXPECT_EQ(verdicts[1]->basis, Basis::kLocal);
+  EXPECT_FALSE(verdicts[3].ok());
+  ASSERT_EQ(origin_->reads.size(), 1u);
+  EXPECT_EQ(origin_->reads[0].cells.size(), 4u);
+  origin_->answer_read({.siblings = 1});
+  EXPECT_FALSE(done);
+  executor_.run();
+  ASSERT_TRUE(done);
+  EXPECT_EQ(verdicts[0]->basis, Basis::kRefreshed);
+  EXPECT_EQ(verdicts[0]->remaining, 6u);  // one in this window, one in the last
+  EXPECT_EQ(verdicts[2]->remaining, 7u);
+  EXPECT_TRUE(ask_group());
+  executor_.run();
+  EXPECT_FALSE(done);
+  EXPECT_EQ(verdicts[0]->remaining, 4u);
+}
+
 TEST_F(RefreshTest, KeepsAClassesThatDoNotConvergeLocal) {
   Request request = request_of("alice");
   request.algorithm = Algorithm::kGcra;

@@ -48,6 +48,10 @@ std::vector<Bad> all_bad() {
       {"burst", "1000000000001",
        [](Request& r) { r.burst = kMaxLimit + 1, r.algorithm = Algorithm::kGcra; }},
       {"algorithm", "99", [](Request& r) { r.algorithm = static_cast<Algorithm>(99); }},
+      {"across_durations", "sliding_window counts each duration apart",
+       [](Request& r) { r.across_durations = true; }},
+      {"across_durations", "sliding_log",
+       [](Request& r) { r.across_durations = true, r.algorithm = Algorithm::kSlidingLog; }},
       {"limit", "too fine",
        [](Request& r) {
          r.limit = 999'999'999'989, r.duration = kMaxDuration, r.algorithm = Algorithm::kGcra;
@@ -93,6 +97,17 @@ TEST(Validate, AcceptsBothEndsOfEveryRange) {
   request.burst.reset();
   request.limit = kMaxLogLimit;
   EXPECT_EQ(validate(request), nullptr);
+}
+
+TEST(Validate, RefusesOneCountForAllDurationsExactlyWhereWindowsAreCounted) {
+  for (int i = 0; i < kAlgorithmCount; ++i) {
+    Request request = valid();
+    request.algorithm = static_cast<Algorithm>(i);
+    request.across_durations = true;
+    const bool paced =
+        request.algorithm == Algorithm::kGcra || request.algorithm == Algorithm::kTokenBucket;
+    EXPECT_EQ(validate(request) == nullptr, paced) << to_string(request.algorithm);
+  }
 }
 
 TEST(Validate, TakesTheShortWayOnlyForWhatIsValid) {

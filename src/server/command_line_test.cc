@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <string>
 
+#include "server/config.h"
 #include "weir/version.h"
 
 namespace weir::server {
@@ -40,15 +41,21 @@ TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
     const Answer answer = ask(line);
     EXPECT_EQ(answer.exit_code, 0);
     for (const char* part :
-         {"demo", "version", "--limit N (default 10)", "--window-ms N (default 5000)",
-          "--rate N (default 4)", "--seconds N (default none)", "--help", "--version"}) {
+         {"serve", "check-config", "demo", "version", "--limit N (default 10)",
+          "--window-ms N (default 5000)", "--rate N (default 4)", "--seconds N (default none)",
+          "--config FILE", "--allow-public ", "--help", "--version"}) {
       EXPECT_THAT(answer.text, HasSubstr(part));
+    }
+    for (const Setting& setting : settings()) {
+      if (setting.value == "BOOL") continue;
+      EXPECT_THAT(answer.text, HasSubstr("--" + setting.name + " " + setting.value + " (" +
+                                         setting.initial + ")"));
     }
   }
 }
 
 TEST(CommandLine, HelpFitsEightyColumns) {
-  const std::string help = ask("weir --help").text + ask("weir demo --help").text;
+  const std::string help = ask("weir --help").text + ask("weir serve --help").text;
   size_t start = 0;
   for (size_t end = help.find('\n'); end != help.npos; end = help.find('\n', start)) {
     EXPECT_LE(end - start, 80u) << help.substr(start, end - start);
@@ -76,6 +83,12 @@ TEST(CommandLine, RefusesWrongUsageNamingWhatIsWrongAndTheRemedy) {
       {"weir demo --window-ms 99", "--window-ms: Value 99 not in range 100 to 3600000"},
       {"weir demo --rate -1", "--rate: Value -1 not in range 0 to 1000"},
       {"weir demo --seconds 0", "--seconds: Value 0 not in range 1 to 86400"},
+      {"weir serve --http nowhere", "--http: is 'nowhere': it must be an IP address and a port"},
+      {"weir serve --threads 257", "--threads: is '257': it must be a whole number from 0 to 256"},
+      {"weir serve --http ''", "--http"},
+      {"weir serve --http off --resp off", "both off: nothing would be served"},
+      {"weir serve --http 0.0.0.0:0", "give --allow-public if that is meant"},
+      {"weir check-config", "FILE is required"},
   };
   for (const auto& [line, complaint] : wrong) {
     const Answer answer = ask(line);
@@ -92,6 +105,24 @@ TEST(CommandLine, DemoWithoutATerminalPrintsItsScriptInPlainText) {
   EXPECT_THAT(answer.text, HasSubstr("limit 5 per 1 s, 8 requests a second"));
   EXPECT_THAT(answer.text, HasSubstr("\nsliding_window_strict "));
   EXPECT_THAT(answer.text, Not(HasSubstr("\x1b")));
+}
+
+TEST(CommandLine, SaysWhatIsWrongWithAFileOfSettingsAndWhere) {
+  const Answer right = ask("echo 'threads: 2' | weir check-config /dev/stdin");
+  EXPECT_EQ(right.exit_code, 0);
+  EXPECT_EQ(right.text, "/dev/stdin: nothing is wrong\n");
+  const Answer wrong =
+      ask("printf 'threads: 2\\nnode: a b\\ncolour: red\\n' | "
+          "weir check-config /dev/stdin");
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_THAT(wrong.text, HasSubstr("/dev/stdin:2:7: node is 'a b': it must be 1 to 64 letters"));
+  EXPECT_THAT(wrong.text, HasSubstr("/dev/stdin:3:1: 'colour' is no setting"));
+  const Answer nothing = ask("printf 'http: off\\nresp: off\\n' | weir check-config /dev/stdin");
+  EXPECT_EQ(nothing.exit_code, 1);
+  EXPECT_THAT(nothing.text, HasSubstr("/dev/stdin: http and resp are both off"));
+  const Answer missing = ask("weir check-config /nowhere");
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_THAT(missing.text, HasSubstr("/nowhere: cannot be read"));
 }
 
 TEST(CommandLine, AFullDiskIsAFailure) {

@@ -134,8 +134,10 @@ std::span<const Setting> settings() {
 std::vector<ConfigProblem> read_config(const std::string& path, Config& config) {
   std::ifstream file(path);
   std::stringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) return {{.text = "cannot be read: is it there, and may you read it?"}};
+  file.peek();  // a folder can be opened, but not read
+  if (file.good()) text << file.rdbuf();
+  if (!file.is_open() || file.bad())
+    return {{.text = "cannot be read: is it there, and may you read it?"}};
   return read_config_text(text.str(), config);
 }
 
@@ -164,7 +166,9 @@ std::vector<ConfigProblem> read_config_text(const std::string& yaml, Config& con
       continue;
     }
     if (!pair.second.IsScalar()) {
-      problems.push_back(at(pair.second.Mark(), fmt::format("{} must be a single value", name)));
+      // What is not there has no place of its own.
+      const YAML::Mark mark = pair.second.IsNull() ? pair.first.Mark() : pair.second.Mark();
+      problems.push_back(at(mark, fmt::format("{} must be a single value", name)));
       continue;
     }
     const std::string value = pair.second.Scalar();

@@ -23,7 +23,7 @@ struct Config {
   std::optional<Address> resp = Address{.host = "127.0.0.1", .port = 7071};
   bool allow_public = false;
   std::string region = "local";
-  std::string node;  // empty: to be generated
+  std::string node{};  // empty: to be generated
   std::string data = "weir-data";
   unsigned threads = 0;  // 0: one per core
   size_t capacity = size_t{1} << 20;

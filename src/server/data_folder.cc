@@ -58,6 +58,10 @@ RootKey open_root_key(const std::string& folder) {
     }
     return {.hash = *hash};
   }
+  // One that cannot be read must not be replaced: its key is in use.
+  if (std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
+    give_up("read", path);
+  }
   const std::string key =
       rules::make_key({platform::entropy(), platform::entropy(), platform::entropy()});
   const rules::KeyHash hash = rules::hash_of(key);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/config.h"
@@ -42,10 +44,33 @@ class WholeHelp : public CLI::Formatter {
       text += fmt::format("      {}\n", line);
     }
     for (const CLI::Option* option : command->get_options()) {
-      if (option != command->get_help_ptr()) text += "    " + make_option(option, false);
+      if (option == command->get_help_ptr()) continue;
+      for (const std::string& line : CLI::detail::split(make_option(option, false), '\n')) {
+        if (!line.empty()) text += fmt::format("{}{}\n", kIndent, line);
+      }
     }
     return text;
   }
+
+  // The meaning in a column of its own, broken between words where the line would be too long.
+  std::string make_option(const CLI::Option* option, bool positional) const override {
+    const size_t column = get_column_width();
+    std::string line = "  " + make_option_name(option, positional) + make_option_opts(option);
+    std::string text;
+    for (const std::string& word : CLI::detail::split(make_option_desc(option), ' ')) {
+      if (line.size() >= column && line.size() + 1 + word.size() > kWidth) {
+        text += line + "\n";
+        line.clear();
+      }
+      line.resize(std::max(line.size() + 1, column), ' ');
+      line += word;
+    }
+    return text + line + "\n";
+  }
+
+ private:
+  static constexpr std::string_view kIndent = "    ";
+  static constexpr size_t kWidth = 80 - kIndent.size();
 };
 
 struct DemoOptions {
@@ -99,19 +124,23 @@ void add_demo(CLI::App& app, DemoOptions& demo) {
 
 // Flags are the settings of config.h; one given on the command line beats the file.
 struct ServeOptions {
+  struct Flag {
+    std::string value;
+    const CLI::Option* option = nullptr;
+  };
   std::string file;
-  std::map<std::string, std::string> flags;
+  std::map<std::string, Flag> flags;
 
   void run() const {
     Config config;
     if (!file.empty()) refuse(file, read_config(file, config));
     for (const Setting& setting : settings()) {
-      const auto given = flags.find(setting.name);
-      if (given == flags.end() || given->second.empty()) continue;
-      const std::string wrong = setting.set(config, given->second);
+      const Flag& flag = flags.at(setting.name);
+      if (flag.option->count() == 0) continue;
+      const std::string wrong = setting.set(config, flag.value);
       if (!wrong.empty()) {
         throw CLI::ValidationError("--" + setting.name,
-                                   fmt::format("is '{}': it {}", given->second, wrong));
+                                   fmt::format("is '{}': it {}", flag.value, wrong));
       }
     }
     const std::string wrong = contradiction(config);
@@ -140,13 +169,12 @@ void add_serve(CLI::App& app, ServeOptions& options) {
   command.add_option("--config", options.file, "A YAML file with the settings below")
       ->option_text("FILE");
   for (const Setting& setting : settings()) {
-    std::string& value = options.flags[setting.name];
-    CLI::Option* option = nullptr;
+    auto& [value, option] = options.flags[setting.name];
     if (setting.value == "BOOL") {
-      option = command.add_flag("--" + setting.name + "{true}", value, setting.meaning);
+      option = command.add_flag("--" + setting.name, value, setting.meaning);
     } else {
-      option = command.add_option("--" + setting.name, value, setting.meaning);
-      option->option_text(fmt::format("{} ({})", setting.value, setting.initial));
+      option = command.add_option("--" + setting.name, value, setting.meaning)
+                   ->option_text(fmt::format("{} ({})", setting.value, setting.initial));
     }
   }
 }

@@ -118,7 +118,7 @@ void serve(Config config) {
   platform::StopSignals signals;
   const std::string wrong = contradiction(config);
   if (!wrong.empty()) throw std::runtime_error(wrong);
-  Opening opening = open_doors(config);
+  Opening opening;
   const std::string node = config.node.empty() ? generated_node() : config.node;
   const unsigned threads = config.threads == 0 ? platform::ThreadGroup::cores() : config.threads;
 
@@ -163,6 +163,8 @@ void serve(Config config) {
   counters[0]->loop.every(
       kSweepEvery, [&] { limiter.run_sweep(clock.now(), config.capacity / kSweepsPerRound + 1); });
 
+  // Not before all is there that a start needs: a key that is made is shown this once.
+  opening = open_doors(config);
   platform::ThreadGroup group;
   for (const auto& counter : counters) group.start([&counter] { counter->loop.run(); });
   print_welcome(config, opening, node);

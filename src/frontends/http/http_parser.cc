@@ -54,6 +54,10 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+std::string_view before_blanks(std::string_view text) {
+  return text.substr(0, text.find_last_not_of(" \t") + 1);
+}
+
 std::optional<size_t> decimal(std::string_view text) {
   constexpr size_t kMaxDigits = 15;
   if (text.empty() || text.size() > kMaxDigits) return std::nullopt;
@@ -76,14 +80,14 @@ void each_element(std::string_view list, const Visit& visit) {
   }
 }
 
-HttpFault read_request_line(std::string_view line, HttpHead& head, int& minor) {
+HttpFault read_request_line(std::string_view line, HttpHead& head) {
   const size_t first = line.find(' ');
   const size_t last = line.rfind(' ');
   if (first == std::string_view::npos || first == last) {
     return {400, "the request line is not METHOD TARGET VERSION"};
   }
   head.method = line.substr(0, first);
-  const std::string_view target = line.substr(first + 1, last - first - 1);
+  std::string_view target = line.substr(first + 1, last - first - 1);
   const std::string_view version = line.substr(last + 1);
   if (!is_token(head.method)) return {400, "the method is not a token"};
   if (target.find(' ') != std::string_view::npos || !is_field_value(target)) {
@@ -93,18 +97,20 @@ HttpFault read_request_line(std::string_view line, HttpHead& head, int& minor) {
     return {400, "the request line does not end in a version"};
   }
   if (version[5] != '1') return {505, "only HTTP/1.1 and HTTP/1.0 are spoken here"};
-  minor = version[7] - '0';
-  if (minor < 0 || minor > 9) return {400, "the request line does not end in a version"};
-  if (target[0] != '/' && target != "*") {
+  if (version[7] < '0' || version[7] > '9') {
+    return {400, "the request line does not end in a version"};
+  }
+  head.minor_version = version[7] - '0';
+  target = target.substr(0, target.find('?'));
+  if (!target.starts_with('/') && target != "*") {
     // http://host/path, as to a proxy.
     const size_t scheme = target.find("://");
-    const size_t path = scheme == std::string_view::npos ? scheme : target.find('/', scheme + 3);
     if (scheme == std::string_view::npos) return {400, "the target does not begin with /"};
+    const size_t path = target.find('/', scheme + 3);
     head.path = path == std::string_view::npos ? std::string_view("/") : target.substr(path);
   } else {
     head.path = target;
   }
-  head.path = head.path.substr(0, head.path.find('?'));
   return {};
 }
 
@@ -112,6 +118,7 @@ struct Seen {
   bool host = false;
   bool length = false;
   bool encoding = false;
+  bool close = false;
 };
 
 HttpFault read_field(std::string_view line, HttpHead& head, Seen& seen) {
@@ -137,7 +144,7 @@ HttpFault read_field(std::string_view line, HttpHead& head, Seen& seen) {
     case 10:
       if (is_name(name, "connection")) {
         each_element(value, [&](std::string_view option) {
-          if (is_name(option, "close")) head.keep_alive = false;
+          if (is_name(option, "close")) seen.close = true;
           if (is_name(option, "keep-alive")) head.keep_alive = true;
         });
       }
@@ -184,32 +191,33 @@ HttpStatus parse_http_head(std::string_view in, HttpHead& head, HttpFault& fault
     fault = why;
     return HttpStatus::kFaulty;
   };
-  int minor = 1;
   Seen seen;
   size_t at = 0;
   for (size_t lines = 0;; ++lines) {
-    const auto* newline =
-        static_cast<const char*>(std::memchr(in.data() + at, '\n', in.size() - at));
-    const size_t end = newline == nullptr ? in.size() : static_cast<size_t>(newline - in.data());
+    const size_t newline = in.find('\n', at);
+    const size_t end = std::min(newline, in.size());
     if (end >= kMaxHttpHead) return faulty({431, "the head has more than 16 KiB"});
-    if (newline == nullptr) return HttpStatus::kIncomplete;
+    if (newline == std::string_view::npos) return HttpStatus::kIncomplete;
     if (end == at || in[end - 1] != '\r') return faulty({400, "a line does not end in CRLF"});
     const std::string_view line = in.substr(at, end - 1 - at);
     at = end + 1;
     if (line.empty() && lines > 0) break;
     if (lines > kMaxHttpFields) return faulty({431, "more than 100 headers"});
     const HttpFault wrong =
-        lines == 0 ? read_request_line(line, head, minor) : read_field(line, head, seen);
+        lines == 0 ? read_request_line(line, head) : read_field(line, head, seen);
     if (wrong.status != 0) return faulty(wrong);
-    if (lines == 0) head.keep_alive = minor >= 1;
+    if (lines == 0) head.keep_alive = head.minor_version >= 1;
   }
   head.bytes = at;
+  if (seen.close) head.keep_alive = false;
   if (seen.length && seen.encoding) {
     return faulty({400, "both Content-Length and Transfer-Encoding"});
   }
-  if (seen.encoding && minor == 0) return faulty({400, "Transfer-Encoding in HTTP/1.0"});
-  if (!seen.host && minor >= 1) return faulty({400, "no Host header"});
+  if (seen.encoding && head.minor_version == 0)
+    return faulty({400, "Transfer-Encoding in HTTP/1.0"});
+  if (!seen.host && head.minor_version >= 1) return faulty({400, "no Host header"});
   if (head.body_bytes() > kMaxHttpBody) return faulty({413, "the body has more than 1 MiB"});
+  if (head.minor_version == 0) head.expects_continue = false;  // nobody there would understand it
   return HttpStatus::kComplete;
 }
 
@@ -240,6 +248,9 @@ HttpStatus ChunkedBody::take(char* body, size_t size, HttpFault& fault) {
       return faulty({400, "a line among the chunks does not end in CRLF"});
     }
     const std::string_view line = rest.substr(0, newline - 1);
+    if (!is_field_value(line)) {
+      return faulty({400, "a line among the chunks has a control character in it"});
+    }
     at_ += newline + 1;
     switch (state_) {
       case State::kDataEnd:
@@ -247,7 +258,7 @@ HttpStatus ChunkedBody::take(char* body, size_t size, HttpFault& fault) {
         state_ = State::kSize;
         break;
       case State::kSize: {
-        const std::string_view digits = trimmed(line.substr(0, line.find(';')));
+        const std::string_view digits = before_blanks(line.substr(0, line.find(';')));
         if (digits.empty() || digits.size() > 8) return faulty({400, "a chunk has no valid size"});
         size_t chunk = 0;
         for (const char c : digits) {

@@ -29,6 +29,7 @@ struct HttpHead {
   std::optional<std::string_view> authorization = {};
   std::optional<size_t> content_length = {};
   bool chunked = false;
+  int minor_version = 1;
   bool keep_alive = true;
   bool expects_continue = false;
   size_t bytes = 0;  // of the head, its empty line included

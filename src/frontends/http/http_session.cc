@@ -360,7 +360,11 @@ void HttpSession::send(const HttpHead* head, Bytes& out) {
                    std::string_view("\r\n"));
   }
   out.append(desk_.fields.unread());
-  if (close_) out.append("Connection: close\r\n");
+  if (close_) {
+    out.append("Connection: close\r\n");
+  } else if (head != nullptr && head->minor_version == 0) {
+    out.append("Connection: keep-alive\r\n");
+  }
   out.append("\r\n");
   const bool bodyless = status_ == 204 || (head != nullptr && head->method == "HEAD");
   if (!bodyless) out.append(desk_.body.unread());

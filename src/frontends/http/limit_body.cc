@@ -38,6 +38,13 @@ constexpr std::string_view kNames[kFields] = {"namespace", "identifier", "limit"
 constexpr unsigned kRequired =
     1u << kNamespace | 1u << kIdentifier | 1u << kLimit | 1u << kDuration;
 
+// The front of a text in UTF-8, at most so many bytes and never a part of a character.
+std::string_view front(std::string_view text, size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (text[most] & 0xC0) == 0x80) --most;
+  return text.substr(0, most);
+}
+
 // One object on its way to a request.
 class ItemReader {
  public:
@@ -73,7 +80,7 @@ class ItemReader {
     unsigned field = 0;
     while (field < kFields && kNames[field] != name) ++field;
     if (field == kFields) {
-      complain(name.substr(0, 64), "is no field of this request",
+      complain(front(name, 64), "is no field of this request",
                "leave it out; known are namespace, identifier, limit, duration, cost, algorithm "
                "and burst");
       return simdjson::SUCCESS;
@@ -117,13 +124,11 @@ class ItemReader {
                                  std::string_view& out) {
     const auto error = value.get_string().get(out);
     if (error != simdjson::SUCCESS && !other_type(error)) return error;
-    const std::string fix =
-        "give it a string of 1 to " + std::to_string(kMaxNameBytes) + " bytes in UTF-8";
-    if (error != simdjson::SUCCESS) {
-      complain(name, "is not a string", fix);
-    } else if (out.empty() || out.size() > kMaxNameBytes) {
-      complain(name, "has " + std::to_string(out.size()) + " bytes", fix);
-    }
+    if (error == simdjson::SUCCESS && !out.empty() && out.size() <= kMaxNameBytes) return error;
+    complain(name,
+             error == simdjson::SUCCESS ? "has " + std::to_string(out.size()) + " bytes"
+                                        : "is not a string",
+             "give it a string of 1 to " + std::to_string(kMaxNameBytes) + " bytes in UTF-8");
     return simdjson::SUCCESS;
   }
 
@@ -131,13 +136,12 @@ class ItemReader {
                                    int64_t& out) {
     const auto error = value.get_int64().get(out);
     if (error != simdjson::SUCCESS && !other_type(error)) return error;
-    const std::string fix = "choose a whole number from " + std::to_string(range.least) + " to " +
-                            std::to_string(range.most);
-    if (error != simdjson::SUCCESS) {
-      complain(name, "is not a whole number in range", fix);
-    } else if (out < range.least || out > range.most) {
-      complain(name, "is " + std::to_string(out), fix);
-    }
+    if (error == simdjson::SUCCESS && out >= range.least && out <= range.most) return error;
+    complain(
+        name,
+        error == simdjson::SUCCESS ? "is " + std::to_string(out) : "is not a whole number in range",
+        "choose a whole number from " + std::to_string(range.least) + " to " +
+            std::to_string(range.most));
     return simdjson::SUCCESS;
   }
 
@@ -150,7 +154,7 @@ class ItemReader {
       request_.algorithm = *algorithm;
     } else {
       complain("algorithm",
-               error == simdjson::SUCCESS ? "is \"" + std::string(name.substr(0, 40)) + "\""
+               error == simdjson::SUCCESS ? "is \"" + std::string(front(name, 40)) + "\""
                                           : "is not a string",
                "choose sliding_window, sliding_window_strict, fixed_window, sliding_log, gcra or "
                "token_bucket");
@@ -217,9 +221,12 @@ void LimitBodyReader::read_many(std::string_view json, std::vector<Request>& req
     error = element.get_object().get(object);
     const std::string place = "body[" + std::to_string(count - 1) + "]";
     if (error == simdjson::INCORRECT_TYPE) {
-      problems.push_back({.location = place,
-                          .message = "the item is not a JSON object",
-                          .fix = "send an object with namespace, identifier, limit and duration"});
+      if (problems.size() < kMaxProblems) {
+        problems.push_back(
+            {.location = place,
+             .message = "the item is not a JSON object",
+             .fix = "send an object with namespace, identifier, limit and duration"});
+      }
       error = simdjson::SUCCESS;
       continue;
     }

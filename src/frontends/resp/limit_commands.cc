@@ -20,19 +20,26 @@ std::string shown(std::string_view value) {
   return text + (value.size() > kMost ? "...'" : "'");
 }
 
+// Whether the text is a whole number in a range, and nothing else.
+bool is_number(std::string_view text, Range range, int64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && value >= range.least &&
+         value <= range.most;
+}
+
+bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxNameBytes;
+}
+
 // Reads a whole number in a range, or says what is wrong with it.
 Complaint read_number(std::string_view name, std::string_view text, Range range, int64_t& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value >= range.least &&
-      value <= range.most) {
-    return {};
-  }
+  if (is_number(text, range, value)) return {};
   return "ERR " + std::string(name) + " is " + shown(text) + ": it must be a whole number from " +
          std::to_string(range.least) + " to " + std::to_string(range.most);
 }
 
 Complaint read_name(std::string_view name, std::string_view text) {
-  if (!text.empty() && text.size() <= kMaxNameBytes) return {};
+  if (is_name(text)) return {};
   return "ERR " + std::string(name) + " has " + std::to_string(text.size()) +
          " bytes: it must have 1 to " + std::to_string(kMaxNameBytes);
 }
@@ -107,6 +114,7 @@ int64_t seconds_up(Millis span) {
 
 bool is_word(std::string_view word, std::string_view name) {
   if (word.size() != name.size()) return false;
+  if (word == name) return true;
   for (size_t i = 0; i < word.size(); ++i) {
     const char c = word[i] >= 'a' && word[i] <= 'z' ? static_cast<char>(word[i] - 32) : word[i];
     if (c != name[i]) return false;
@@ -123,18 +131,29 @@ Complaint read_throttle(Arguments arguments, Request& request) {
     return wrong_number_of_arguments("cl.throttle") +
            ": CL.THROTTLE key max_burst count period [quantity]";
   }
+  constexpr Range kMaxBurst{0, kMaxLimit - 1};
+  constexpr Range kCount{1, kMaxLimit};
+  constexpr Range kPeriod{1, kMaxPeriodSeconds};
+  constexpr Range kQuantity{0, kMaxLimit};
   int64_t max_burst = 0;
   int64_t count = 0;
   int64_t period = 0;
   int64_t quantity = 1;
-  Complaint complaint = read_name("key", arguments[1]);
-  const auto read = [&](std::string_view name, size_t at, Range range, int64_t& value) {
-    if (complaint.empty()) complaint = read_number(name, arguments[at], range, value);
-  };
-  read("max_burst", 2, {0, kMaxLimit - 1}, max_burst);
-  read("count", 3, {1, kMaxLimit}, count);
-  read("period", 4, {1, kMaxPeriodSeconds}, period);
-  if (arguments.size() == 6) read("quantity", 5, {0, kMaxLimit}, quantity);
+  const bool given = arguments.size() == 6;
+  if (!is_name(arguments[1]) || !is_number(arguments[2], kMaxBurst, max_burst) ||
+      !is_number(arguments[3], kCount, count) || !is_number(arguments[4], kPeriod, period) ||
+      (given && !is_number(arguments[5], kQuantity, quantity))) [[unlikely]] {
+    // The first that is wrong.
+    Complaint complaint = read_name("key", arguments[1]);
+    const auto read = [&](std::string_view name, size_t at, Range range) {
+      if (complaint.empty()) complaint = read_number(name, arguments[at], range, quantity);
+    };
+    read("max_burst", 2, kMaxBurst);
+    read("count", 3, kCount);
+    read("period", 4, kPeriod);
+    if (given) read("quantity", 5, kQuantity);
+    return complaint;
+  }
   request = {.name_space = kThrottleNamespace,
              .identifier = arguments[1],
              .limit = count,
@@ -143,16 +162,14 @@ Complaint read_throttle(Arguments arguments, Request& request) {
              .algorithm = Algorithm::kGcra,
              .burst = max_burst + 1,
              .across_durations = true};
-  return complaint;
+  return {};
 }
 
 void answer_throttle(Instant now, const Verdict& verdict, RespWriter& writer) {
-  writer.array(5);
-  writer.integer(verdict.admitted() ? 0 : 1);
-  writer.integer(verdict.limit);
-  writer.integer(verdict.remaining);
-  writer.integer(verdict.retry_after ? seconds_up(*verdict.retry_after) : -1);
-  writer.integer(seconds_up(verdict.reset - now.wall));
+  writer.integers<5>({verdict.admitted() ? 0 : 1, static_cast<int64_t>(verdict.limit),
+                      static_cast<int64_t>(verdict.remaining),
+                      verdict.retry_after ? seconds_up(*verdict.retry_after) : -1,
+                      seconds_up(verdict.reset - now.wall)});
 }
 
 Complaint read_limit(Arguments arguments, Request& request) {

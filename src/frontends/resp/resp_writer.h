@@ -2,7 +2,11 @@
 
 #pragma once
 
+#include <array>
+#include <charconv>
 #include <concepts>
+#include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "frontends/bytes.h"
@@ -21,6 +25,20 @@ class RespWriter {
     out_.append(kEnd);
   }
   void integer(std::integral auto number) { out_.append_all(':', number, kEnd); }
+  // An array of integers: what is answered most, so in one piece.
+  template <size_t kCount>
+  void integers(const std::array<int64_t, kCount>& numbers) {
+    constexpr size_t kLongest = 24;
+    const std::span<char> room = out_.room((kCount + 1) * kLongest);
+    char* at = room.data();
+    *at++ = '*';
+    at = put(at, static_cast<int64_t>(kCount));
+    for (const int64_t number : numbers) {
+      *at++ = ':';
+      at = put(at, number);
+    }
+    out_.wrote(static_cast<size_t>(at - room.data()));
+  }
   void bulk(std::string_view text) { out_.append_all('$', text.size(), kEnd, text, kEnd); }
   void null() { out_.append(protocol_ == 3 ? std::string_view("_\r\n") : "$-1\r\n"); }
   void boolean(bool value) {
@@ -41,6 +59,17 @@ class RespWriter {
   }
 
  private:
+  static char* put(char* at, int64_t number) {
+    if (number >= 0 && number < 10) {
+      *at++ = static_cast<char>('0' + number);
+    } else {
+      at = std::to_chars(at, at + 20, number).ptr;
+    }
+    *at++ = '\r';
+    *at++ = '\n';
+    return at;
+  }
+
   static constexpr std::string_view kEnd = "\r\n";
   Bytes& out_;
   int protocol_;

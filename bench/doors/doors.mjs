@@ -1,0 +1,299 @@
+// What the doors of a server cost, beside redis-server and nginx on the same load.
+//
+// Every server has one thread. Runs are interleaved and repeated, so that a slow minute of
+// the machine hits all of them; a ratio is one of medians, with the least and greatest of
+// the ratios within repetitions beside it. The load comes from redis-benchmark and wrk,
+// which have one thread too: where they are slower than the server, the rate is theirs, and
+// the processor time the server took per request tells more. Everything is on loopback.
+
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, connect } from 'node:net';
+import { cpus, loadavg, tmpdir, totalmem, arch, release } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const here = dirname(fileURLToPath(import.meta.url));
+
+const usage = `doors: what weir serve costs, beside redis-server and nginx
+
+  ./dev bench doors [--quick] [--repetitions N] [--out DIR]
+
+  --quick           one repetition with a tenth of the requests: to see whether it works
+  --repetitions N   how often each run is repeated (default 5)
+  --out DIR         where <date>-<arch>-doors.json goes (default: build/bench/results)
+`;
+
+function parseArguments(words) {
+  const options = { quick: false, repetitions: 5, out: 'build/bench/results', weir: 'build/bin/weir' };
+  for (let i = 0; i < words.length; ++i) {
+    const word = words[i];
+    if (word === '--help' || word === '-h') {
+      process.stdout.write(usage);
+      process.exit(0);
+    } else if (word === '--quick') {
+      options.quick = true;
+      options.repetitions = 1;
+    } else if (['--repetitions', '--out', '--weir'].includes(word) && i + 1 < words.length) {
+      options[word.slice(2)] = words[++i];
+    } else {
+      process.stderr.write(`doors: unknown flag ${word}\n${usage}`);
+      process.exit(2);
+    }
+  }
+  options.repetitions = Number(options.repetitions);
+  if (!(options.repetitions >= 1)) {
+    process.stderr.write('doors: --repetitions must be 1 or more\n');
+    process.exit(2);
+  }
+  return options;
+}
+
+const freePort = () => new Promise((resolve) => {
+  const server = createServer().listen(0, '127.0.0.1', () => {
+    const { port } = server.address();
+    server.close(() => resolve(port));
+  });
+});
+
+const canConnect = (port) => new Promise((resolve) => {
+  const socket = connect(port, '127.0.0.1', () => { socket.destroy(); resolve(true); });
+  socket.on('error', () => resolve(false));
+});
+
+async function untilOpen(port, name) {
+  for (let i = 0; i < 100; ++i) {
+    if (await canConnect(port)) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`${name} does not listen on port ${port}`);
+}
+
+// Milliseconds of processor time a process and its children in `pids` have used.
+function processorTime(pids) {
+  return pids.reduce((sum, pid) => {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1].split(' ');
+    return sum + (Number(fields[11]) + Number(fields[12])) * 10;
+  }, 0);
+}
+
+class Servers {
+  constructor(folder) {
+    this.folder = folder;
+    this.processes = [];
+  }
+
+  start(command, args, options = {}) {
+    const child = spawn(command, args, { stdio: 'ignore', cwd: this.folder, ...options });
+    child.on('error', (error) => { throw error; });
+    this.processes.push(child);
+    return child.pid;
+  }
+
+  async redis() {
+    const port = await freePort();
+    const pid = this.start('redis-server',
+      ['--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', this.folder]);
+    await untilOpen(port, 'redis-server');
+    return { name: 'redis-server', port, pids: [pid] };
+  }
+
+  async weir(binary, backend) {
+    const [port, http] = [await freePort(), await freePort()];
+    const pid = this.start(binary,
+      ['serve', '--threads', 1, '--resp', `127.0.0.1:${port}`, '--http', `127.0.0.1:${http}`,
+        '--backend', backend, '--data', join(this.folder, 'data')],
+      { env: { ...process.env, WEIR_ROOT_KEY: rootKey } });
+    await untilOpen(port, 'weir');
+    return { name: `weir (${backend})`, port, http, pids: [pid] };
+  }
+
+  async nginx() {
+    const port = await freePort();
+    const config = join(this.folder, 'nginx.conf');
+    writeFileSync(config, `
+      daemon off; worker_processes 1; pid ${this.folder}/nginx.pid; error_log ${this.folder}/error.log;
+      events { worker_connections 1024; }
+      http {
+        access_log off; keepalive_requests 100000000;
+        client_body_temp_path ${this.folder}/b; proxy_temp_path ${this.folder}/p;
+        fastcgi_temp_path ${this.folder}/f; uwsgi_temp_path ${this.folder}/u; scgi_temp_path ${this.folder}/s;
+        limit_req_zone $binary_remote_addr zone=all:10m rate=1000000r/s;
+        server {
+          listen 127.0.0.1:${port};
+          location / { limit_req zone=all burst=1000000 nodelay; empty_gif; }
+        }
+      }`);
+    const pid = this.start('nginx', ['-c', config, '-p', this.folder]);
+    await untilOpen(port, 'nginx');
+    const workers = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').map(Number);
+    return { name: 'nginx', port, pids: workers };
+  }
+
+  stop() {
+    for (const child of this.processes) child.kill('SIGTERM');
+  }
+}
+
+const rootKey = 'bench-root-key-0123456789';
+
+// The same GCRA as CL.THROTTLE, with the state in one key and time from the server.
+const gcraScript = `
+local burst, emission, quantity = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local tat = tonumber(redis.call('GET', KEYS[1]) or now)
+if tat < now then tat = now end
+local after = tat + quantity * emission
+local allow_at = after - burst * emission
+if now < allow_at then
+  return {1, burst, math.floor((burst * emission - (tat - now)) / emission), allow_at - now, tat - now}
+end
+redis.call('SET', KEYS[1], string.format('%.0f', after), 'PX', math.ceil((after - now) / 1000))
+return {0, burst, math.floor((now - allow_at) / emission), -1, after - now}`;
+
+const throttle = ['CL.THROTTLE', 'key:__rand_int__', '1000000', '1000000', '60'];
+const incr = ['INCR', 'key:__rand_int__'];
+
+function redisBenchmark(server, pipeline, requests, command) {
+  const before = processorTime(server.pids);
+  const run = spawnSync('redis-benchmark',
+    ['-p', server.port, '-c', 50, '-n', requests, '-P', pipeline, '-r', 100000, '--csv', ...command].map(String),
+    { encoding: 'utf8', timeout: 120_000 });
+  const line = run.stdout.split('\n').filter((text) => text.startsWith('"')).pop();
+  if (run.status !== 0 || !line) throw new Error(`redis-benchmark failed: ${run.stderr}${run.stdout}`);
+  // "command","rps","avg","min","p50","p95","p99","max"; the command may hold commas.
+  const values = line.split('","').map((text) => text.replaceAll('"', '')).slice(-7).map(Number);
+  return {
+    rate: values[0], p50: values[3], p99: values[5],
+    cpu: (processorTime(server.pids) - before) * 1e6 / requests,
+  };
+}
+
+function wrk(server, port, seconds, script, path) {
+  const before = processorTime(server.pids);
+  const run = spawnSync('wrk', ['-t1', '-c50', `-d${seconds}s`, '--latency', ...(script ? ['-s', script] : []),
+    `http://127.0.0.1:${port}${path}`], { encoding: 'utf8', timeout: 120_000, env: { ...process.env, WEIR_ROOT_KEY: rootKey } });
+  const rate = Number(/Requests\/sec:\s+([\d.]+)/.exec(run.stdout)?.[1]);
+  const total = Number(/(\d+) requests in/.exec(run.stdout)?.[1]);
+  if (!rate || /Non-2xx/.test(run.stdout)) throw new Error(`wrk failed: ${run.stderr}${run.stdout}`);
+  const [, p99, unit] = /99%\s+([\d.]+)(us|ms|s)/.exec(run.stdout);
+  return { rate, p99: Number(p99) * { us: 1e-3, ms: 1, s: 1e3 }[unit],
+    cpu: (processorTime(server.pids) - before) * 1e6 / total };
+}
+
+const median = (values) => {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+};
+
+function firstLine(path) {
+  try { return readFileSync(path, 'latin1').split('\n')[0]; } catch { return 'not readable'; }
+}
+
+function describeMachine() {
+  const version = (command, ...args) => {
+    const run = spawnSync(command, args, { encoding: 'utf8' });
+    return (run.stdout + run.stderr).split('\n')[0].trim();
+  };
+  const named = spawnSync('lscpu', { encoding: 'utf8' }).stdout ?? '';
+  return {
+    date: new Date().toISOString().slice(0, 16).replace('T', ' ') + ' UTC',
+    processor: /Model name:\s*(.*)/.exec(named)?.[1] ?? cpus()[0]?.model ?? 'unknown',
+    cores: cpus().length,
+    memory: `${(totalmem() / 2 ** 30).toFixed(1)} GiB`,
+    kernel: `Linux ${release()} ${arch()}`,
+    redis: version('redis-server', '--version'),
+    nginx: version('nginx', '-v'),
+    wrk: version('wrk', '-v'),
+    'load average': firstLine('/proc/loadavg'),
+  };
+}
+
+const options = parseArguments(process.argv.slice(2));
+const scale = options.quick ? 0.1 : 1;
+const folder = mkdtempSync(join(tmpdir(), 'weir-doors-'));
+const servers = new Servers(folder);
+const machine = describeMachine();
+for (const [name, value] of Object.entries(machine)) console.log(`${name.padEnd(14)} ${value}`);
+if (loadavg()[0] > 0.5) console.log('\nOther work is running: rates may be low.');
+
+try {
+  const redis = await servers.redis();
+  const weir = await servers.weir(options.weir, 'limiter');
+  const empty = await servers.weir(options.weir, 'null');
+  const nginx = await servers.nginx();
+  const loaded = spawnSync('redis-cli', ['-p', String(redis.port), 'SCRIPT', 'LOAD', gcraScript], { encoding: 'utf8' });
+  const evalsha = ['EVALSHA', loaded.stdout.trim(), '1', 'gcra:__rand_int__', '1000001', '60', '1'];
+
+  const requests = { 1: 200_000, 16: 1_000_000, 64: 2_000_000 };
+  const respRun = (server, pipeline, command, share = 1) =>
+    () => redisBenchmark(server, pipeline, Math.round(requests[pipeline] * scale * share), command);
+  const seconds = options.quick ? 1 : 3;
+  const runs = {};
+  for (const pipeline of [1, 16, 64]) {
+    runs[`incr ${pipeline}`] = respRun(redis, pipeline, incr);
+    runs[`throttle ${pipeline}`] = respRun(weir, pipeline, throttle);
+    runs[`null ${pipeline}`] = respRun(empty, pipeline, throttle);
+  }
+  runs['script 16'] = respRun(redis, 16, evalsha, 0.2);
+  runs['http limit'] = () => wrk(weir, weir.http, seconds, join(here, 'limit.lua'), '/v2/ratelimit.limit');
+  runs['http null'] = () => wrk(empty, empty.http, seconds, join(here, 'limit.lua'), '/v2/ratelimit.limit');
+  runs['nginx limit_req'] = () => wrk(nginx, nginx.port, seconds, null, '/');
+
+  // Every key is there before anything is measured.
+  respRun(weir, 16, throttle)();
+  respRun(redis, 16, incr)();
+  const results = Object.fromEntries(Object.keys(runs).map((name) => [name, []]));
+  for (let repetition = 0; repetition < options.repetitions; ++repetition) {
+    for (const name of Object.keys(runs)) {
+      process.stderr.write(`\r${repetition + 1}/${options.repetitions} ${name.padEnd(20)}`);
+      results[name].push(runs[name]());
+    }
+  }
+  process.stderr.write(`\r${' '.repeat(30)}\r`);
+
+  const of = (name, what) => results[name].map((result) => result[what]);
+  const ratio = (a, b, what) => {
+    const each = of(a, what).map((value, i) => value / of(b, what)[i]);
+    const middle = median(of(a, what)) / median(of(b, what));
+    return { middle, text: `${middle.toFixed(2)}x (${Math.min(...each).toFixed(2)}-${Math.max(...each).toFixed(2)})` };
+  };
+  const row = (label, mine, theirs, what, bar, better) => {
+    const compared = ratio(mine, theirs, what);
+    const unit = { rate: 'k/s', cpu: 'ns', p99: 'ms' }[what];
+    const shown = (name) => {
+      const value = median(of(name, what));
+      return what === 'rate' ? `${(value / 1000).toFixed(1)} ${unit}` : `${value.toFixed(what === 'cpu' ? 0 : 3)} ${unit}`;
+    };
+    const met = bar === undefined ? '' : (better === 'more' ? compared.middle >= bar : compared.middle <= bar) ? 'yes' : 'NO';
+    const told = bar === undefined ? '' : `${better === 'more' ? '≥' : '≤'} ${bar}x`;
+    console.log(`  ${label.padEnd(44)} ${shown(mine).padStart(12)} ${shown(theirs).padStart(12)}   ${compared.text.padEnd(22)} ${told.padEnd(8)} ${met}`);
+  };
+  console.log(`\n${options.repetitions} repetitions, interleaved; one server thread; 50 connections; 100,000 keys\n`);
+  console.log(`${''.padEnd(46)} ${'weir'.padStart(12)} ${'other'.padStart(12)}   ${'ratio (min-max)'.padEnd(22)} ${'bar'.padEnd(8)} met`);
+  console.log('CL.THROTTLE against redis-server INCR');
+  for (const [pipeline, bar] of [[1, 0.9], [16, 1.4], [64, 2.4]]) {
+    row(`rate, pipeline ${pipeline}`, `throttle ${pipeline}`, `incr ${pipeline}`, 'rate', bar, 'more');
+    row(`  processor time of the server per request`, `throttle ${pipeline}`, `incr ${pipeline}`, 'cpu', 1, 'less');
+    row(`  of it the door alone (null backend)`, `null ${pipeline}`, `incr ${pipeline}`, 'cpu');
+  }
+  row('p99, pipeline 1', 'throttle 1', 'incr 1', 'p99', 1.1, 'less');
+  console.log('CL.THROTTLE against the same GCRA as a script in redis-server');
+  row('rate, pipeline 16', 'throttle 16', 'script 16', 'rate', 10, 'more');
+  row('  processor time of the server per request', 'throttle 16', 'script 16', 'cpu');
+  console.log('HTTP ratelimit.limit against nginx limit_req on GET');
+  row('rate', 'http limit', 'nginx limit_req', 'rate', 1, 'more');
+  row('  processor time of the server per request', 'http limit', 'nginx limit_req', 'cpu');
+  row('  of it the door alone (null backend)', 'http null', 'nginx limit_req', 'cpu');
+
+  mkdirSync(options.out, { recursive: true });
+  const stamp = new Date().toISOString().slice(0, 16).replace('T', '-').replace(':', '');
+  const file = join(options.out, `${stamp}-${arch() === 'arm64' ? 'aarch64' : arch()}-doors.json`);
+  writeFileSync(file, `${JSON.stringify({ machine, repetitions: options.repetitions, quick: options.quick, results }, null, 1)}\n`);
+  console.log(`\nkept ${file}`);
+} finally {
+  servers.stop();
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
+}

@@ -1,0 +1,129 @@
+#include "frontends/bytes.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace weir::frontends {
+namespace {
+
+TEST(Bytes, HasNothingToReadBeforeAnythingIsWritten) {
+  Bytes bytes;
+  EXPECT_TRUE(bytes.empty());
+  EXPECT_EQ(bytes.size(), 0u);
+  EXPECT_EQ(bytes.unread(), "");
+  bytes.append(bytes.unread());
+  bytes.consume(0);
+  EXPECT_TRUE(bytes.empty());
+}
+
+TEST(Bytes, GivesBackWhatWasAppendedInOrder) {
+  Bytes bytes;
+  bytes.append_all(std::string_view("limit"), ':', 10, ' ', int64_t{-7}, ' ', uint8_t{3});
+  EXPECT_EQ(bytes.unread(), "limit:10 -7 3");
+  bytes.consume(6);
+  EXPECT_EQ(bytes.unread(), "10 -7 3");
+}
+
+TEST(Bytes, WritesTheWidestNumbers) {
+  Bytes bytes;
+  bytes.append_all(std::numeric_limits<int64_t>::min(), ' ', std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(bytes.unread(), "-9223372036854775808 18446744073709551615");
+}
+
+TEST(Bytes, WritesANumberWhereOnlyItsOwnLengthIsFree) {
+  Bytes bytes;
+  const size_t capacity = bytes.room(1).size();
+  bytes.append(std::string(capacity - 1, 'x'));
+  bytes.append(int64_t{-12345});
+  EXPECT_EQ(bytes.unread(), std::string(capacity - 1, 'x') + "-12345");
+}
+
+TEST(Bytes, OffersAtLeastTheRoomAskedForAndKeepsWhatIsUnread) {
+  Bytes bytes;
+  bytes.append("keep");
+  for (const size_t count : {1, 4096, 4097, 100'000}) {
+    EXPECT_GE(bytes.room(count).size(), count);
+    EXPECT_EQ(bytes.unread(), "keep");
+  }
+}
+
+TEST(Bytes, TakesWhatIsWrittenIntoItsRoom) {
+  Bytes bytes;
+  bytes.append("ab");
+  const std::span<char> room = bytes.room(3);
+  room[0] = 'c';
+  room[1] = 'd';
+  bytes.wrote(2);
+  EXPECT_EQ(bytes.unread(), "abcd");
+  bytes.unread_data()[0] = 'A';
+  EXPECT_EQ(bytes.unread(), "Abcd");
+}
+
+TEST(Bytes, UsesTheRoomOfWhatWasReadBeforeItGrows) {
+  Bytes bytes;
+  const size_t capacity = bytes.room(1).size();
+  bytes.append(std::string(capacity, 'a'));
+  bytes.consume(capacity - 1);
+  const char* before = bytes.room(0).data() - capacity;
+  EXPECT_EQ(bytes.room(capacity - 1).size(), capacity - 1);
+  EXPECT_EQ(bytes.unread_data(), before);
+  EXPECT_EQ(bytes.unread(), "a");
+}
+
+TEST(Bytes, LetsPaddingBehindTheLastByteBeRead) {
+  Bytes bytes;
+  bytes.append(std::string(bytes.room(1).size(), 'x'));
+  int sum = 0;
+  for (size_t i = 0; i < Bytes::kPadding; ++i) sum += bytes.unread_data()[bytes.size() + i];
+  EXPECT_EQ(sum, 0);
+}
+
+TEST(Bytes, GivesMemoryBackOnlyWhenEmptyAndAboveWhatMayStay) {
+  Bytes bytes;
+  bytes.append(std::string(100'000, 'x'));
+  const size_t capacity = bytes.size() + bytes.room(0).size();
+  bytes.shrink(0);
+  EXPECT_EQ(bytes.size(), 100'000u);
+  bytes.consume(bytes.size());
+  bytes.shrink(capacity);
+  EXPECT_EQ(bytes.room(0).size(), capacity);
+  bytes.shrink(capacity - 1);
+  EXPECT_EQ(bytes.room(0).size(), 0u);
+  bytes.append("again");
+  EXPECT_EQ(bytes.unread(), "again");
+}
+
+TEST(Bytes, ForgetsEverythingWhenCleared) {
+  Bytes bytes;
+  bytes.append("abc");
+  bytes.consume(1);
+  bytes.clear();
+  EXPECT_TRUE(bytes.empty());
+}
+
+RC_GTEST_PROP(Bytes, IsAQueueOfBytesWhateverTheOrderOfWritingAndReading, ()) {
+  Bytes bytes;
+  std::string model;
+  const auto steps = *rc::gen::container<std::vector<std::pair<bool, uint16_t>>>(
+      rc::gen::pair(rc::gen::arbitrary<bool>(), rc::gen::inRange<uint16_t>(0, 6000)));
+  for (const auto& [writes, count] : steps) {
+    if (writes) {
+      const std::string text(count, static_cast<char>('a' + model.size() % 26));
+      bytes.append(text);
+      model += text;
+    } else {
+      const size_t most = std::min<size_t>(count, model.size());
+      bytes.consume(most);
+      model.erase(0, most);
+    }
+    RC_ASSERT(bytes.unread() == model);
+  }
+}
+
+}  // namespace
+}  // namespace weir::frontends

@@ -1,0 +1,462 @@
+#include "frontends/http/http_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "frontends/front_test.h"
+
+namespace weir::frontends {
+namespace {
+
+using telemetry::DoorStat;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+struct Client {
+  Front front;
+  HttpDesk desk{1};
+  HttpSession session{front.service, desk};
+  Line line{front, session};
+
+  std::string say(std::string_view text) { return line.say(text); }
+};
+
+const std::string kBody =
+    R"({"namespace":"api","identifier":"alice","limit":2,"duration":60000,"algorithm":"fixed_window"})";
+
+std::string post(const std::string& path, const std::string& body, const std::string& fields = "") {
+  return "POST " + path + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + std::string(kKey) +
+         "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" + fields + "\r\n" + body;
+}
+
+std::string limit(const std::string& body = kBody, const std::string& fields = "") {
+  return post("/v2/ratelimit.limit", body, fields);
+}
+
+std::string get(const std::string& path, const std::string& fields = "") {
+  return "GET " + path + " HTTP/1.1\r\nHost: h\r\n" + fields + "\r\n";
+}
+
+// The names of requests are random; here they are all "*".
+std::string anonymous(const std::string& text) {
+  return std::regex_replace(text, std::regex("req_[0-9a-z]{24}"), "*");
+}
+
+// Every answer has the first three fields. Names count as they are on the wire: 28 bytes.
+std::string answer(const std::string& status, const std::string& fields, const std::string& body) {
+  const size_t names = body.find("\"*\"") == std::string::npos ? 0 : 27;
+  return "HTTP/1.1 " + status +
+         "\r\nDate: Tue, 14 Nov 2023 22:00:00 GMT\r\nContent-Type: application/json\r\n"
+         "Content-Length: " +
+         std::to_string(body.size() + names) + "\r\n" + fields + "\r\n" + body;
+}
+
+std::string error(const std::string& status, const std::string& title, const std::string& detail,
+                  const std::string& type, const std::string& fields = "",
+                  const std::string& errors = "") {
+  return answer(status + " " + title, fields,
+                R"({"meta":{"requestId":"*"},"error":{"title":")" + title + R"(","detail":")" +
+                    detail + R"(","status":)" + status + R"(,"type":"urn:weir:error:)" + type +
+                    R"(","errors":[)" + errors + "]}}");
+}
+
+TEST(HttpSession, AnswersALimitWithItsVerdictAndHeaders) {
+  Client client;
+  EXPECT_EQ(anonymous(client.say(limit())),
+            answer("200 OK",
+                   "RateLimit-Policy: \"default\";q=2;w=60\r\nRateLimit: \"default\";r=1;t=60\r\n",
+                   R"({"meta":{"requestId":"*"},"data":{"limit":2,"remaining":1,)"
+                   R"("reset":1699999260000,"success":true,"basis":"local"}})"));
+  EXPECT_EQ(client.line.next, Next::kRead);
+  client.say(limit());
+  EXPECT_EQ(
+      anonymous(client.say(limit())),
+      answer("200 OK",
+             "RateLimit-Policy: \"default\";q=2;w=60\r\nRateLimit: \"default\";r=0;t=60\r\n"
+             "Retry-After: 60\r\n",
+             R"({"meta":{"requestId":"*"},"data":{"limit":2,"remaining":0,)"
+             R"("reset":1699999260000,"success":false,"retryAfter":60000,"basis":"local"}})"));
+  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kRequests), 3u);
+  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kBad), 0u);
+  EXPECT_EQ(client.front.service.http.decisions.total(
+                telemetry::decided(Outcome::kDenied, Basis::kLocal)),
+            1u);
+}
+
+TEST(HttpSession, RoundsSecondsUpSoThatNobodyComesTooEarly) {
+  Client client;
+  client.say(limit());
+  client.say(limit());
+  const auto retry_after = [&](Millis later) {
+    client.front.clock.advance(later);
+    const std::string heard = client.say(limit());
+    std::smatch found;
+    const std::regex wanted("t=([0-9]+)\r\nRetry-After: ([0-9]+)\r\n");
+    return std::regex_search(heard, found, wanted) ? found.str(1) + " " + found.str(2) : heard;
+  };
+  EXPECT_EQ(retry_after(Millis(1)), "60 60");
+  EXPECT_EQ(retry_after(Millis(998)), "60 60");
+  EXPECT_EQ(retry_after(Millis(1)), "59 59");
+  EXPECT_EQ(retry_after(Millis(58'999)), "1 1");
+}
+
+TEST(HttpSession, RoundsAWindowThatIsNoWholeSecondUp) {
+  Client client;
+  EXPECT_THAT(client.say(limit(R"({"namespace":"a","identifier":"b","limit":5,"duration":1001})")),
+              HasSubstr("RateLimit-Policy: \"default\";q=5;w=2\r\n"));
+}
+
+TEST(HttpSession, HasNothingToRetryWhereACostCanNeverPass) {
+  Client client;
+  const std::string heard =
+      client.say(limit(R"({"namespace":"a","identifier":"b","limit":5,"duration":1000,"cost":6})"));
+  EXPECT_THAT(heard, HasSubstr(R"("success":false,"basis")"));
+  EXPECT_THAT(heard, Not(HasSubstr("Retry-After")));
+}
+
+TEST(HttpSession, AdmitsABatchWholeOrNotAtAllAndShowsTheTightest) {
+  Client client;
+  const std::string batch =
+      R"([{"namespace":"a","identifier":"x\"y","limit":9,"duration":60000},)"
+      R"({"namespace":"a","identifier":"b","limit":3,"duration":60000,"cost":2,)"
+      R"("algorithm":"fixed_window"}])";
+  EXPECT_EQ(anonymous(client.say(post("/v2/ratelimit.multiLimit", batch))),
+            answer("200 OK",
+                   "RateLimit-Policy: \"default\";q=3;w=60\r\nRateLimit: \"default\";r=1;t=60\r\n",
+                   R"({"meta":{"requestId":"*"},"data":{"passed":true,"limits":[)"
+                   R"({"namespace":"a","identifier":"x\"y","limit":9,"remaining":8,)"
+                   R"("reset":1699999260000,"passed":true,"basis":"local"},)"
+                   R"({"namespace":"a","identifier":"b","limit":3,"remaining":1,)"
+                   R"("reset":1699999260000,"passed":true,"basis":"local"}]}})"));
+  EXPECT_EQ(
+      anonymous(client.say(post("/v2/ratelimit.multiLimit", batch))),
+      answer("200 OK",
+             "RateLimit-Policy: \"default\";q=3;w=60\r\nRateLimit: \"default\";r=1;t=60\r\n"
+             "Retry-After: 60\r\n",
+             R"({"meta":{"requestId":"*"},"data":{"passed":false,"limits":[)"
+             R"({"namespace":"a","identifier":"x\"y","limit":9,"remaining":8,)"
+             R"("reset":1699999260000,"passed":true,"basis":"local"},)"
+             R"({"namespace":"a","identifier":"b","limit":3,"remaining":1,)"
+             R"("reset":1699999260000,"passed":false,"retryAfter":60000,"basis":"local"}]}})"));
+}
+
+TEST(HttpSession, TellsOneProblemOfABodyAndAllOfSeveral) {
+  Client client;
+  const std::string cost = R"({"location":"body.cost","message":"cost is -1",)"
+                           R"("fix":"choose a whole number from 0 to 1000000000000"})";
+  const std::string body =
+      R"({"namespace":"a","identifier":"b","limit":5,"duration":1000,"cost":-1)";
+  EXPECT_EQ(anonymous(client.say(limit(body + "}"))),
+            error("400", "Bad Request", "cost is -1", "bad_request", "", cost));
+  EXPECT_EQ(
+      anonymous(client.say(limit(body + R"(,"burst":0})"))),
+      error("400", "Bad Request", "the body has several mistakes; see errors", "bad_request", "",
+            cost + R"(,{"location":"body.burst","message":"burst is 0",)"
+                   R"("fix":"choose a whole number from 1 to 1000000000000"})"));
+  // What the limiter alone can know.
+  const std::string burst =
+      R"({"namespace":"a","identifier":"b","limit":5,"duration":1000,"burst":1})";
+  EXPECT_THAT(client.say(limit(burst)), HasSubstr(R"("location":"body.burst")"));
+  EXPECT_THAT(client.say(post("/v2/ratelimit.multiLimit", "[" + burst + "]")),
+              HasSubstr(R"("location":"body[0].burst")"));
+  // Nothing of it is left for an error that has none.
+  EXPECT_THAT(client.say(get("/nowhere")), HasSubstr(R"("errors":[])"));
+  EXPECT_EQ(client.line.next, Next::kRead);
+  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kBad), 5u);
+}
+
+TEST(HttpSession, WantsTheKeyAsABearerToken) {
+  const auto asked = [](const std::string& authorization) {
+    Client client;
+    return anonymous(client.say("POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n" + authorization +
+                                "Content-Length: " + std::to_string(kBody.size()) + "\r\n\r\n" +
+                                kBody));
+  };
+  const std::string key(kKey);
+  EXPECT_THAT(asked("Authorization: Bearer " + key + "\r\n"), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(asked("Authorization: bearer " + key + "\r\n"), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_EQ(asked(""), error("400", "Bad Request",
+                             "the Authorization header is missing: send Authorization: Bearer "
+                             "<root key>",
+                             "bad_request"));
+  for (const std::string& malformed : {"Basic " + key, key, std::string("Bearer"),
+                                       "Bearer " + std::string(300, 'x'), std::string()}) {
+    EXPECT_EQ(asked("Authorization: " + malformed + "\r\n"),
+              error("400", "Bad Request",
+                    "the Authorization header is malformed: send Authorization: Bearer <root key>",
+                    "bad_request"));
+  }
+  for (const std::string& unknown : {key + "x", key.substr(1), std::string("x")}) {
+    EXPECT_EQ(asked("Authorization: Bearer " + unknown + "\r\n"),
+              error("401", "Unauthorized", "this root key is not known here", "unauthorized",
+                    "WWW-Authenticate: Bearer\r\n"));
+  }
+}
+
+TEST(HttpSession, WantsTheKeyAgainWithEveryRequest) {
+  Client client;
+  EXPECT_THAT(client.say(limit()), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(client.say("POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n"
+                         "Authorization: Bearer weir_root_for_these_tests_onlY\r\n\r\n"),
+              StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(client.say("POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n\r\n"),
+              StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(client.say(limit()), StartsWith("HTTP/1.1 200"));
+}
+
+TEST(HttpSession, SaysWhetherItIsAliveAndReady) {
+  Client client;
+  const auto plain = [](const std::string& status, const std::string& body) {
+    return "HTTP/1.1 " + status +
+           "\r\nDate: Tue, 14 Nov 2023 22:00:00 GMT\r\nContent-Type: text/plain; charset=utf-8\r\n"
+           "Content-Length: " +
+           std::to_string(body.size()) + "\r\n\r\n" + body;
+  };
+  EXPECT_EQ(client.say(get("/healthz?verbose")), plain("200 OK", "ok\n"));
+  EXPECT_EQ(client.say(get("/readyz")), plain("200 OK", "ready\n"));
+  client.front.service.draining = true;
+  EXPECT_EQ(client.say(get("/readyz")), plain("503 Service Unavailable", "draining\n"));
+  EXPECT_EQ(client.say(get("/healthz")), plain("200 OK", "ok\n"));
+}
+
+TEST(HttpSession, AnswersAHeadAsAGetWithoutItsBody) {
+  Client client;
+  const std::string whole = client.say(get("/healthz"));
+  EXPECT_EQ(client.say("HEAD /healthz HTTP/1.1\r\nHost: h\r\n\r\n"),
+            whole.substr(0, whole.size() - 3));
+  const std::string missing = client.say("HEAD /nowhere HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(missing, StartsWith("HTTP/1.1 404 Not Found\r\n"));
+  EXPECT_THAT(missing, EndsWith("\r\n\r\n"));
+}
+
+TEST(HttpSession, ServesItsMetrics) {
+  Client client;
+  const std::string heard = client.say(get("/metrics"));
+  EXPECT_THAT(heard, HasSubstr("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
+  EXPECT_THAT(heard, HasSubstr("\nweir_cells 0\n"));
+}
+
+TEST(HttpSession, TellsWhichMethodsAPathTakes) {
+  Client client;
+  const auto allowed = [](const std::string& methods) {
+    return "HTTP/1.1 204 No Content\r\nDate: Tue, 14 Nov 2023 22:00:00 GMT\r\nAllow: " + methods +
+           "\r\n\r\n";
+  };
+  const auto options = [](const std::string& path) {
+    return "OPTIONS " + path + " HTTP/1.1\r\nHost: h\r\n\r\n";
+  };
+  EXPECT_EQ(client.say(options("/v2/ratelimit.limit")), allowed("POST, OPTIONS"));
+  EXPECT_EQ(client.say(options("/v2/ratelimit.multiLimit")), allowed("POST, OPTIONS"));
+  EXPECT_EQ(client.say(options("/metrics")), allowed("GET, HEAD, OPTIONS"));
+  EXPECT_EQ(client.say(options("*")), allowed("GET, HEAD, POST, OPTIONS"));
+  EXPECT_THAT(client.say(options("/nowhere")), StartsWith("HTTP/1.1 404 "));
+}
+
+TEST(HttpSession, RefusesPathsAndMethodsItDoesNotKnow) {
+  Client client;
+  for (const char* path : {"/", "/nowhere", "/v2/ratelimit.limit/", "/V2/ratelimit.limit", "*"}) {
+    EXPECT_EQ(anonymous(client.say(get(path))),
+              error("404", "Not Found", "there is nothing at this path", "not_found"));
+  }
+  EXPECT_EQ(anonymous(client.say(get("/v2/ratelimit.limit"))),
+            error("405", "Method Not Allowed", "this path does not take that method",
+                  "method_not_allowed", "Allow: POST, OPTIONS\r\n"));
+  for (const char* method : {"POST", "PUT", "DELETE", "get"}) {
+    EXPECT_EQ(anonymous(client.say(std::string(method) + " /healthz HTTP/1.1\r\nHost: h\r\n\r\n")),
+              error("405", "Method Not Allowed", "this path does not take that method",
+                    "method_not_allowed", "Allow: GET, HEAD, OPTIONS\r\n"));
+  }
+  EXPECT_THAT(client.say("HEAD /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n\r\n"),
+              StartsWith("HTTP/1.1 405 "));
+  EXPECT_EQ(client.line.next, Next::kRead);
+}
+
+TEST(HttpSession, ClosesAfterARequestThatCannotBeTaken) {
+  const std::pair<std::string, std::string> faults[] = {
+      {"GET / HTTP/1.1\r\n\r\n",
+       error("400", "Bad Request", "no Host header", "bad_request", "Connection: close\r\n")},
+      {"GET / HTTP/3.0\r\n\r\n",
+       error("505", "HTTP Version Not Supported", "only HTTP/1.1 and HTTP/1.0 are spoken here",
+             "version_not_supported", "Connection: close\r\n")},
+      {get("/", "Expect: more\r\n"),
+       error("417", "Expectation Failed", "Expect knows only 100-continue", "expectation_failed",
+             "Connection: close\r\n")},
+      {get("/", "Transfer-Encoding: gzip\r\n"),
+       error("501", "Not Implemented", "Transfer-Encoding knows only chunked", "not_implemented",
+             "Connection: close\r\n")},
+      {get("/", "Content-Length: 1048577\r\n"),
+       error("413", "Content Too Large", "the body has more than 1 MiB", "content_too_large",
+             "Connection: close\r\n")},
+      {get("/", "X: " + std::string(kMaxHttpHead, 'x') + "\r\n"),
+       error("431", "Request Header Fields Too Large", "the head has more than 16 KiB",
+             "header_too_large", "Connection: close\r\n")},
+      {get("/", "Transfer-Encoding: chunked\r\n") + "x\r\n",
+       error("400", "Bad Request", "a chunk has no valid size", "bad_request",
+             "Connection: close\r\n")},
+  };
+  for (const auto& [asked, expected] : faults) {
+    Client client;
+    EXPECT_EQ(anonymous(client.say(asked + get("/healthz"))), expected);
+    EXPECT_EQ(client.line.next, Next::kClose);
+    EXPECT_TRUE(client.line.in.empty());
+    EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kBad), 1u);
+  }
+}
+
+TEST(HttpSession, KeepsOrClosesTheConnectionAsTheClientWishes) {
+  Client client;
+  const std::string kept = client.say(get("/healthz"));
+  EXPECT_THAT(kept, Not(HasSubstr("Connection:")));
+  EXPECT_EQ(client.line.next, Next::kRead);
+  EXPECT_THAT(client.say("GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"),
+              HasSubstr("\r\nConnection: keep-alive\r\n"));
+  EXPECT_EQ(client.line.next, Next::kRead);
+  EXPECT_THAT(client.say(get("/healthz", "Connection: close\r\n") + get("/healthz")),
+              HasSubstr("\r\nConnection: close\r\n"));
+  EXPECT_EQ(client.line.next, Next::kClose);
+  Client old;
+  EXPECT_THAT(old.say("GET /healthz HTTP/1.0\r\n\r\n"), HasSubstr("\r\nConnection: close\r\n"));
+  EXPECT_EQ(old.line.next, Next::kClose);
+}
+
+TEST(HttpSession, ClosesWithTheNextAnswerWhenItIsDrained) {
+  Client client;
+  client.say(get("/healthz"));
+  client.session.drain();
+  EXPECT_THAT(client.say(get("/healthz")), HasSubstr("\r\nConnection: close\r\n"));
+  EXPECT_EQ(client.line.next, Next::kClose);
+}
+
+TEST(HttpSession, TellsAClientThatWaitsToContinueOnceAndOnlyIfItMust) {
+  Client client;
+  const std::string asked = limit(kBody, "Expect: 100-continue\r\n");
+  const size_t head = asked.size() - kBody.size();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(client.say(asked.substr(0, head - 1)), "");
+    EXPECT_EQ(client.say(asked.substr(head - 1, 1)), "HTTP/1.1 100 Continue\r\n\r\n");
+    EXPECT_EQ(client.say(asked.substr(head, 5)), "");
+    EXPECT_THAT(client.say(asked.substr(head + 5)), StartsWith("HTTP/1.1 200 OK\r\n"));
+  }
+  EXPECT_THAT(client.say(asked), StartsWith("HTTP/1.1 200 OK\r\n"));
+  const std::string chunked =
+      "POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n"
+      "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n";
+  EXPECT_EQ(client.say(chunked), "HTTP/1.1 100 Continue\r\n\r\n");
+  EXPECT_THAT(client.say("0\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
+}
+
+TEST(HttpSession, ReadsABodyInChunks) {
+  Client client;
+  const std::string head =
+      "POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n"
+      "Authorization: Bearer " +
+      std::string(kKey) + "\r\n\r\n";
+  const std::string body = "10\r\n" + kBody.substr(0, 16) + "\r\n" + "1\r\n" + kBody.substr(16, 1) +
+                           "\r\n" + "4d\r\n" + kBody.substr(17) + "\r\n0\r\n\r\n";
+  ASSERT_EQ(kBody.size(), 17u + 0x4d);
+  for (const size_t size : {size_t{1}, size_t{7}, head.size() + body.size()}) {
+    Client other;
+    EXPECT_EQ(anonymous(other.line.say_slowly(head + body, size)),
+              anonymous(Client().say(limit())));
+  }
+  EXPECT_THAT(client.say(head + body + get("/healthz")), EndsWith("\r\n\r\nok\n"));
+}
+
+TEST(HttpSession, AnswersPipelinedRequestsInTheOrderAsked) {
+  Client client;
+  Client one_by_one;
+  const std::vector<std::string> requests{get("/healthz"), limit(), "\r\n\r\n" + limit(),
+                                          get("/nowhere"), limit(), get("/readyz")};
+  std::string all;
+  std::string expected;
+  for (const std::string& request : requests) {
+    all += request;
+    expected += anonymous(one_by_one.say(request));
+  }
+  EXPECT_EQ(anonymous(client.say(all)), expected);
+  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kRequests), 6u);
+}
+
+TEST(HttpSession, PausesWhenEnoughAnswersWaitToBeSentAndLosesNone) {
+  Client client;
+  const size_t each = client.say(get("/metrics")).size();
+  const size_t count = 2 * kMaxUnsent / each;
+  std::string all;
+  for (size_t i = 0; i < count; ++i) all += get("/metrics");
+  client.line.in.append(all);
+  EXPECT_EQ(client.session.take(client.front.clock.now(), client.line.in, client.line.out),
+            Next::kAgain);
+  EXPECT_GT(client.line.out.size(), kMaxUnsent);
+  EXPECT_LT(client.line.out.size(), kMaxUnsent + 2 * each);
+  client.say("");
+  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kRequests), count + 1);
+}
+
+TEST(HttpSession, DatesItsAnswers) {
+  Client client;
+  client.front.clock.advance(Millis(999));
+  EXPECT_THAT(client.say(get("/healthz")),
+              HasSubstr("\r\nDate: Tue, 14 Nov 2023 22:00:00 GMT\r\n"));
+  client.front.clock.advance(Millis(1));
+  EXPECT_THAT(client.say(get("/healthz")),
+              HasSubstr("\r\nDate: Tue, 14 Nov 2023 22:00:01 GMT\r\n"));
+  client.front.clock.step_wall(Millis(int64_t{107} * 86'400'000 - 1000));
+  EXPECT_THAT(client.say(get("/healthz")),
+              HasSubstr("\r\nDate: Thu, 29 Feb 2024 22:00:00 GMT\r\n"));
+}
+
+TEST(HttpSession, NamesEveryRequestOtherwise) {
+  Client client;
+  const std::string heard = client.say(limit() + limit() + get("/nowhere"));
+  const std::regex name("req_[0-9a-z]{24}");
+  std::vector<std::string> names;
+  for (auto i = std::sregex_iterator(heard.begin(), heard.end(), name); i != std::sregex_iterator();
+       ++i) {
+    names.push_back(i->str());
+  }
+  ASSERT_EQ(names.size(), 3u);
+  EXPECT_NE(names[0], names[1]);
+  EXPECT_NE(names[1], names[2]);
+}
+
+TEST(HttpSession, AnswersTheSameWhereverWhatItHearsIsSplit) {
+  const std::string asked = get("/healthz") + "\r\n" + limit() + get("/nowhere") +
+                            get("/healthz", "Transfer-Encoding: chunked\r\n") +
+                            "3;x\r\nabc\r\n0\r\n\r\n" + get("/readyz", "Connection: close\r\n") +
+                            get("/healthz");
+  Client whole;
+  const std::string expected = whole.say(asked);
+  ASSERT_EQ(whole.line.next, Next::kClose);
+  for (size_t cut = 1; cut < asked.size(); ++cut) {
+    Client split;
+    std::string heard = split.say(asked.substr(0, cut));
+    if (split.line.next != Next::kClose) heard += split.say(asked.substr(cut));
+    EXPECT_EQ(heard, expected) << cut;
+  }
+  for (const size_t size : {1, 3, 64}) {
+    Client slow;
+    EXPECT_EQ(slow.line.say_slowly(asked, size), expected) << size;
+  }
+}
+
+TEST(HttpSession, SharesADeskWithOthersThatAreMidwayThroughARequest) {
+  Front front;
+  HttpDesk desk(1);
+  HttpSession first(front.service, desk);
+  HttpSession second(front.service, desk);
+  Line one{front, first};
+  Line two{front, second};
+  const std::string asked = limit();
+  EXPECT_EQ(one.say(asked.substr(0, asked.size() - 3)), "");
+  EXPECT_THAT(two.say(get("/nowhere") + limit("{}")), HasSubstr("several mistakes"));
+  EXPECT_THAT(one.say(asked.substr(asked.size() - 3)), HasSubstr(R"("remaining":1)"));
+}
+
+}  // namespace
+}  // namespace weir::frontends

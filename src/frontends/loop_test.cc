@@ -1,0 +1,239 @@
+// Loops with real sockets on loopback: who is let in, who is cut off, what a drain answers.
+
+#include "frontends/loop.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "frontends/http/http_session.h"
+#include "frontends/resp/resp_session.h"
+
+namespace weir::frontends {
+namespace {
+
+constexpr std::string_view kThrottle =
+    "*5\r\n$11\r\nCL.THROTTLE\r\n$5\r\nalice\r\n$7\r\n1000000\r\n$1\r\n1\r\n$2\r\n60\r\n";
+
+// A client that waits for what it wants, and gives up after ten seconds.
+class Client {
+ public:
+  explicit Client(uint16_t port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    const timeval patience{.tv_sec = 10, .tv_usec = 0};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connected_ = connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  }
+  ~Client() { close(socket_); }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  [[nodiscard]] bool connected() const { return connected_; }
+
+  void say(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t sent = send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return;
+      text.remove_prefix(static_cast<size_t>(sent));
+    }
+  }
+
+  // Reads until `count` lines have come, or the end.
+  std::string hear_lines(int count) {
+    while (lines(heard_) < count && hear()) {
+    }
+    return std::exchange(heard_, {});
+  }
+  std::string hear_all() {
+    while (hear()) {
+    }
+    return std::exchange(heard_, {});
+  }
+
+  static int lines(std::string_view text) {
+    return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+  }
+
+ private:
+  bool hear() {
+    char buffer[4096];
+    const ssize_t got = recv(socket_, buffer, sizeof buffer, 0);
+    if (got <= 0) return false;
+    heard_.append(buffer, static_cast<size_t>(got));
+    return true;
+  }
+
+  int socket_;
+  bool connected_ = false;
+  std::string heard_;
+};
+
+// Two loops on two threads behind both doors.
+class LoopTest : public ::testing::Test {
+ protected:
+  void start(LoopLimits limits = {}) {
+    Address resp;
+    Address http;
+    for (size_t i = 0; i < kLoops; ++i) {
+      loops_[i] = std::make_unique<Loop>(clock_, limits);
+      resp = *loops_[i]->listen(resp, service_.resp, [this, i] {
+        return std::make_unique<RespSession>(service_, resp_desks_[i], 1);
+      });
+      http = *loops_[i]->listen(http, service_.http, [this, i] {
+        return std::make_unique<HttpSession>(service_, http_desks_[i]);
+      });
+    }
+    resp_port_ = resp.port;
+    http_port_ = http.port;
+    for (const auto& loop : loops_) threads_.emplace_back([&loop] { loop->run(); });
+  }
+  void drain() {
+    for (const auto& loop : loops_) loop->drain();
+  }
+  void TearDown() override {
+    drain();
+    for (std::thread& thread : threads_) thread.join();
+    using telemetry::DoorStat;
+    for (const auto* door : {&service_.resp, &service_.http}) {
+      EXPECT_EQ(door->stats.total(DoorStat::kOpened), door->stats.total(DoorStat::kClosed));
+    }
+  }
+
+  static constexpr size_t kLoops = 2;
+  const Clock& clock_ = system_clock();
+  Limiter limiter_{clock_, {.capacity = 1000, .seed = 1}};
+  LimiterDecider decider_{limiter_};
+  rules::RootKeys keys_;
+  Service service_{.clock = clock_,
+                   .decider = decider_,
+                   .limiter = limiter_,
+                   .keys = keys_,
+                   .region = "local",
+                   .node = "test"};
+  std::array<RespDesk, kLoops> resp_desks_;
+  std::array<HttpDesk, kLoops> http_desks_{HttpDesk(1), HttpDesk(2)};
+  std::array<std::unique_ptr<Loop>, kLoops> loops_;
+  std::vector<std::thread> threads_;
+  uint16_t resp_port_ = 0;
+  uint16_t http_port_ = 0;
+};
+
+TEST_F(LoopTest, AnswersManyClientsOnBothDoors) {
+  start();
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.emplace_back([this] {
+      for (int turn = 0; turn < 10; ++turn) {
+        Client resp(resp_port_);
+        Client http(http_port_);
+        for (int n = 0; n < 10; ++n) {
+          resp.say(kThrottle);
+          EXPECT_EQ(resp.hear_lines(6).substr(0, 4), "*5\r\n");
+          http.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+          EXPECT_EQ(http.hear_lines(6).substr(0, 15), "HTTP/1.1 200 OK");
+        }
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(limiter_.stats().admitted, 800u);
+}
+
+TEST_F(LoopTest, AnswersAllThatWasAskedBeforeADrain) {
+  start();
+  constexpr int kRequests = 10'000;
+  Client client(resp_port_);
+  client.say(kThrottle);
+  client.hear_lines(6);
+  std::string all;
+  for (int i = 0; i < kRequests; ++i) all += kThrottle;
+  std::thread speaker([&] { client.say(all); });
+  const std::string first = client.hear_lines(6);
+  drain();
+  const std::string rest = client.hear_all();  // until the end
+  speaker.join();
+  EXPECT_EQ(Client::lines(first) + Client::lines(rest), 6 * kRequests);
+}
+
+TEST_F(LoopTest, ClosesQuietConnectionsInADrainAndLetsNobodyIn) {
+  start();
+  Client quiet(resp_port_);
+  quiet.say("PING\r\n");
+  EXPECT_EQ(quiet.hear_lines(1), "+PONG\r\n");
+  drain();
+  EXPECT_EQ(quiet.hear_all(), "");
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  EXPECT_FALSE(Client(resp_port_).connected());
+}
+
+TEST_F(LoopTest, TellsAnHttpClientInADrainThatTheConnectionEnds) {
+  start();
+  Client client(http_port_);
+  client.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /heal");
+  client.hear_lines(6);
+  drain();
+  client.say("thz HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_NE(client.hear_all().find("Connection: close\r\n"), std::string::npos);
+}
+
+TEST_F(LoopTest, CutsOffWhoeverDoesNotFinishARequest) {
+  start({.request = Millis(50)});
+  Client slow(http_port_);
+  slow.say("POST /v2/ratelimit.limit HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{");
+  EXPECT_EQ(slow.hear_all(), "");
+  EXPECT_EQ(service_.http.stats.total(telemetry::DoorStat::kTimedOut), 1u);
+}
+
+TEST_F(LoopTest, CutsOffWhoeverIsSilentForTooLong) {
+  start({.silence = Millis(50)});
+  Client silent(resp_port_);
+  EXPECT_EQ(silent.hear_all(), "");
+  EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kTimedOut), 1u);
+}
+
+TEST_F(LoopTest, CutsOffWhoeverDoesNotReadItsAnswers) {
+  start({.request = Millis(50)});
+  Client deaf(resp_port_);
+  const std::string echo = "*2\r\n$4\r\nECHO\r\n$60000\r\n" + std::string(60'000, 'x') + "\r\n";
+  for (int i = 0; i < 1000; ++i) deaf.say(echo);  // fails at some point, without an answer read
+  while (service_.resp.stats.total(telemetry::DoorStat::kClosed) == 0) std::this_thread::yield();
+  EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kTimedOut), 1u);
+}
+
+TEST_F(LoopTest, RefusesMoreConnectionsThanItMayHave) {
+  start({.connections = 1});
+  std::vector<std::unique_ptr<Client>> clients;
+  int served = 0;
+  for (int i = 0; i < 10; ++i) {
+    clients.push_back(std::make_unique<Client>(resp_port_));
+    clients.back()->say("PING\r\n");
+    if (clients.back()->hear_lines(1) == "+PONG\r\n") ++served;
+  }
+  EXPECT_GE(served, 1);
+  EXPECT_LE(served, 2);  // one for each loop
+  EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kRefused), 10u - served);
+}
+
+TEST(Taken, SaysWhetherSomeoneListensThere) {
+  telemetry::DoorMetrics metrics;
+  Loop loop(system_clock(), {});
+  const auto address = loop.listen({}, metrics, [] { return std::unique_ptr<Session>(); });
+  ASSERT_TRUE(address.ok());
+  const auto error = taken(*address);
+  ASSERT_NE(error, nullptr);
+  EXPECT_NE(error->detail.find(to_string(*address)), std::string::npos);
+}
+
+}  // namespace
+}  // namespace weir::frontends

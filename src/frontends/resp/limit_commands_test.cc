@@ -1,0 +1,324 @@
+#include "frontends/resp/limit_commands.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "frontends/resp/encoded_test.h"
+
+namespace weir::frontends {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+const std::string kLongest(kMaxNameBytes, 'x');
+const std::string kTooLong(kMaxNameBytes + 1, 'x');
+
+// The words and the views of them that a command is.
+class Command {
+ public:
+  Command(Words words) : words_(std::move(words)), views_(words_.begin(), words_.end()) {}
+  operator Arguments() const { return views_; }
+
+ private:
+  Words words_;
+  std::vector<std::string_view> views_;
+};
+
+Words with(Words words, size_t at, const std::string& value) {
+  words[at] = value;
+  return words;
+}
+
+struct Bounds {
+  std::string name;
+  size_t at;
+  std::vector<std::string> good;
+  std::vector<std::string> bad;
+};
+
+const std::vector<std::string> kNoNumbers{"",
+                                          "-1",
+                                          "x",
+                                          "1x",
+                                          " 1",
+                                          "1.5",
+                                          "+1",
+                                          "1e3",
+                                          "9223372036854775808",
+                                          "-9223372036854775808",
+                                          "9223372036854775807"};
+
+std::string throttle_complaint(const Words& words) {
+  Request request;
+  const Command command(words);
+  return read_throttle(command, request);
+}
+
+std::string limit_complaint(const Words& words) {
+  Request request;
+  const Command command(words);
+  return read_limit(command, request);
+}
+
+std::string multi_complaint(const Words& words) {
+  std::vector<Request> requests;
+  const Command command(words);
+  return read_multi(command, requests);
+}
+
+TEST(IsWord, LooksPastCaseAndNothingElse) {
+  EXPECT_TRUE(is_word("PING", "PING"));
+  EXPECT_TRUE(is_word("pInG", "PING"));
+  EXPECT_TRUE(is_word("cl.throttle", "CL.THROTTLE"));
+  EXPECT_FALSE(is_word("PIN", "PING"));
+  EXPECT_FALSE(is_word("PINGS", "PING"));
+  EXPECT_FALSE(is_word("cl\x0ethrottle", "CL.THROTTLE"));
+  EXPECT_FALSE(is_word("", "PING"));
+}
+
+TEST(Throttle, MeansABurstOneAboveMaxBurstAtCountPerPeriod) {
+  Request request;
+  const Command command({"cl.throttle", "alice", "15", "30", "60"});
+  ASSERT_EQ(read_throttle(command, request), "");
+  EXPECT_EQ(request.name_space, "cl");
+  EXPECT_EQ(request.identifier, "alice");
+  EXPECT_EQ(request.limit, 30);
+  EXPECT_EQ(request.duration, Millis(60'000));
+  EXPECT_EQ(request.burst, 16);
+  EXPECT_EQ(request.cost, 1);
+  EXPECT_EQ(request.algorithm, Algorithm::kGcra);
+  EXPECT_TRUE(request.across_durations);
+  const Command of_five({"cl.throttle", "alice", "15", "30", "60", "5"});
+  ASSERT_EQ(read_throttle(of_five, request), "");
+  EXPECT_EQ(request.cost, 5);
+}
+
+TEST(Throttle, AcceptsBothEndsOfEveryArgumentAndRefusesWhatLiesBeyondByName) {
+  const Words valid{"cl.throttle", "alice", "15", "30", "60", "1"};
+  const Bounds arguments[] = {
+      {"max_burst", 2, {"0", "999999999999"}, {"1000000000000"}},
+      {"count", 3, {"1", "1000000000000"}, {"0", "1000000000001"}},
+      {"period", 4, {"1", "2592000"}, {"0", "2592001"}},
+      {"quantity", 5, {"0", "1000000000000"}, {"1000000000001"}},
+  };
+  for (const Bounds& argument : arguments) {
+    for (const std::string& value : argument.good) {
+      EXPECT_EQ(throttle_complaint(with(valid, argument.at, value)), "") << argument.name;
+    }
+    auto bad = kNoNumbers;
+    bad.insert(bad.end(), argument.bad.begin(), argument.bad.end());
+    for (const std::string& value : bad) {
+      EXPECT_THAT(throttle_complaint(with(valid, argument.at, value)),
+                  StartsWith("ERR " + argument.name + " is '" + value +
+                             "': it must be a whole number from "));
+    }
+  }
+  EXPECT_EQ(throttle_complaint(with(valid, 1, kLongest)), "");
+  EXPECT_EQ(throttle_complaint(with(valid, 1, "")), "ERR key has 0 bytes: it must have 1 to 512");
+  EXPECT_EQ(throttle_complaint(with(valid, 1, kTooLong)),
+            "ERR key has 513 bytes: it must have 1 to 512");
+}
+
+TEST(Throttle, TellsTheFirstOfSeveralMistakes) {
+  EXPECT_THAT(throttle_complaint({"cl.throttle", "", "x", "x", "x", "x"}), StartsWith("ERR key "));
+  EXPECT_THAT(throttle_complaint({"cl.throttle", "a", "1", "x", "x", "x"}),
+              StartsWith("ERR count "));
+}
+
+TEST(Throttle, RefusesTooFewAndTooManyArgumentsNamingThemAll) {
+  for (const Words& words : {Words{"cl.throttle"}, Words{"cl.throttle", "a", "1", "1"},
+                             Words{"cl.throttle", "a", "1", "1", "1", "1", "1"}}) {
+    EXPECT_EQ(throttle_complaint(words),
+              "ERR wrong number of arguments for 'cl.throttle' command: CL.THROTTLE key max_burst "
+              "count period [quantity]");
+  }
+}
+
+TEST(Throttle, ShowsWhatIsNotPrintableAndLongOnlyInPart) {
+  EXPECT_THAT(throttle_complaint({"cl.throttle", "a", "1\r\n2", "1", "1"}), HasSubstr("'1??2'"));
+  EXPECT_THAT(throttle_complaint({"cl.throttle", "a", std::string(41, '9'), "1", "1"}),
+              HasSubstr("'" + std::string(40, '9') + "...'"));
+  EXPECT_THAT(throttle_complaint({"cl.throttle", "a", std::string(40, '9'), "1", "1"}),
+              HasSubstr("'" + std::string(40, '9') + "'"));
+}
+
+TEST(Throttle, AnswersWithSecondsRoundedUp) {
+  const Instant now{.wall = WallTime(Millis(5000)), .mono = MonoTime(Nanos(0))};
+  const auto answer = [&](const Verdict& verdict) {
+    Bytes out;
+    RespWriter writer(out);
+    answer_throttle(now, verdict, writer);
+    return std::string(out.unread());
+  };
+  Verdict verdict{
+      .outcome = Outcome::kAdmitted, .limit = 16, .remaining = 15, .reset = WallTime(Millis(7000))};
+  EXPECT_EQ(answer(verdict), "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n");
+  verdict.reset = WallTime(Millis(7001));
+  EXPECT_EQ(answer(verdict), "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:3\r\n");
+  verdict.reset = now.wall;
+  EXPECT_EQ(answer(verdict), "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:0\r\n");
+  verdict.reset = now.wall - Millis(1);
+  EXPECT_EQ(answer(verdict), "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:0\r\n");
+  verdict.outcome = Outcome::kDenied;
+  verdict.retry_after = Millis(1);
+  EXPECT_EQ(answer(verdict), "*5\r\n:1\r\n:16\r\n:15\r\n:1\r\n:0\r\n");
+  verdict.limit = verdict.remaining = kMaxLimit;
+  verdict.retry_after = 2 * kMaxDuration;
+  verdict.reset = now.wall + 2 * kMaxDuration;
+  EXPECT_EQ(answer(verdict),
+            "*5\r\n:1\r\n:1000000000000\r\n:1000000000000\r\n:5184000\r\n:5184000\r\n");
+}
+
+TEST(Limit, ReadsFourPlacesAndOptionsInAnyOrderAndCase) {
+  Request request;
+  const Command plain({"weir.limit", "api", "alice", "10", "60000"});
+  ASSERT_EQ(read_limit(plain, request), "");
+  EXPECT_EQ(request.name_space, "api");
+  EXPECT_EQ(request.identifier, "alice");
+  EXPECT_EQ(request.limit, 10);
+  EXPECT_EQ(request.duration, Millis(60'000));
+  EXPECT_EQ(request.cost, 1);
+  EXPECT_EQ(request.algorithm, Algorithm::kSlidingWindow);
+  EXPECT_EQ(request.burst, std::nullopt);
+  EXPECT_FALSE(request.across_durations);
+  const Command all({"weir.limit", "api", "alice", "10", "60000", "burst", "20", "Algorithm",
+                     "gcra", "COST", "3"});
+  ASSERT_EQ(read_limit(all, request), "");
+  EXPECT_EQ(request.cost, 3);
+  EXPECT_EQ(request.algorithm, Algorithm::kGcra);
+  EXPECT_EQ(request.burst, 20);
+}
+
+TEST(Limit, LeavesNothingOfTheRequestBefore) {
+  Request request;
+  const Command gcra({"weir.limit", "a", "b", "1", "100", "ALGORITHM", "gcra", "BURST", "5"});
+  ASSERT_EQ(read_limit(gcra, request), "");
+  const Command plain({"weir.limit", "a", "b", "1", "100"});
+  ASSERT_EQ(read_limit(plain, request), "");
+  EXPECT_EQ(request.algorithm, Algorithm::kSlidingWindow);
+  EXPECT_EQ(request.burst, std::nullopt);
+}
+
+TEST(Limit, AcceptsBothEndsOfEveryArgumentAndRefusesWhatLiesBeyondByName) {
+  const Words valid{"weir.limit", "api", "alice", "10", "60000", "COST", "1", "BURST", "1"};
+  const Bounds arguments[] = {
+      {"limit", 3, {"1", "1000000000000"}, {"0", "1000000000001"}},
+      {"duration_ms", 4, {"100", "2592000000"}, {"0", "99", "2592000001"}},
+      {"COST", 6, {"0", "1000000000000"}, {"1000000000001"}},
+      {"BURST", 8, {"1", "1000000000000"}, {"0", "1000000000001"}},
+  };
+  for (const Bounds& argument : arguments) {
+    for (const std::string& value : argument.good) {
+      EXPECT_EQ(limit_complaint(with(valid, argument.at, value)), "") << argument.name;
+    }
+    auto bad = kNoNumbers;
+    bad.insert(bad.end(), argument.bad.begin(), argument.bad.end());
+    for (const std::string& value : bad) {
+      EXPECT_THAT(limit_complaint(with(valid, argument.at, value)),
+                  StartsWith("ERR " + argument.name + " is '" + value +
+                             "': it must be a whole number from "));
+    }
+  }
+  const std::pair<size_t, std::string> names[] = {{1, "namespace"}, {2, "identifier"}};
+  for (const auto& [at, name] : names) {
+    EXPECT_EQ(limit_complaint(with(valid, at, kLongest)), "");
+    EXPECT_EQ(limit_complaint(with(valid, at, "")),
+              "ERR " + name + " has 0 bytes: it must have 1 to 512");
+    EXPECT_EQ(limit_complaint(with(valid, at, kTooLong)),
+              "ERR " + name + " has 513 bytes: it must have 1 to 512");
+  }
+}
+
+TEST(Limit, KnowsEveryAlgorithmByItsWordAndNoOther) {
+  for (int i = 0; i < kAlgorithmCount; ++i) {
+    const auto algorithm = static_cast<Algorithm>(i);
+    Request request;
+    const Command command(
+        {"weir.limit", "a", "b", "1", "100", "ALGORITHM", std::string(to_string(algorithm))});
+    ASSERT_EQ(read_limit(command, request), "");
+    EXPECT_EQ(request.algorithm, algorithm);
+  }
+  for (const char* word : {"", "leaky", "GCRA", "sliding"}) {
+    EXPECT_THAT(
+        limit_complaint({"weir.limit", "a", "b", "1", "100", "ALGORITHM", word}),
+        StartsWith("ERR ALGORITHM is '" + std::string(word) + "': it must be sliding_window, "));
+  }
+}
+
+TEST(Limit, RefusesWhatIsMissingUnknownOrOutOfPlace) {
+  const std::string places = "ERR an item needs namespace identifier limit duration_ms";
+  EXPECT_EQ(limit_complaint({"weir.limit"}), places);
+  EXPECT_EQ(limit_complaint({"weir.limit", "a", "b", "1"}), places);
+  EXPECT_EQ(limit_complaint({"weir.limit", "a", "b", "1", "100", "COST"}),
+            "ERR 'COST' needs a value behind it");
+  EXPECT_EQ(limit_complaint({"weir.limit", "a", "b", "1", "100", "PRICE", "1"}),
+            "ERR 'PRICE' is no option: use COST, ALGORITHM or BURST");
+  EXPECT_EQ(limit_complaint({"weir.limit", "a", "b", "1", "100", "ITEM", "a"}),
+            "ERR 'ITEM' belongs to WEIR.MULTI");
+}
+
+TEST(Peek, ConsumesNothingAndTakesNoCost) {
+  Request request;
+  const Command command({"weir.peek", "api", "alice", "10", "60000", "ALGORITHM", "gcra"});
+  ASSERT_EQ(read_peek(command, request), "");
+  EXPECT_EQ(request.cost, 0);
+  EXPECT_EQ(request.algorithm, Algorithm::kGcra);
+  const Command costly({"weir.peek", "api", "alice", "10", "60000", "COST", "2"});
+  EXPECT_EQ(read_peek(costly, request), "ERR WEIR.PEEK consumes nothing: leave COST out");
+  const Command wrong({"weir.peek", "api", "alice", "0", "60000"});
+  EXPECT_THAT(read_peek(wrong, request), StartsWith("ERR limit is '0'"));
+}
+
+TEST(Multi, ReadsItemsWithTheirOptions) {
+  std::vector<Request> requests;
+  const Command command({"weir.multi", "ITEM", "a",         "b",    "1",     "100",  "COST", "0",
+                         "item",       "ITEM", "it",        "2",    "200",   "ITEM", "c",    "d",
+                         "3",          "300",  "ALGORITHM", "gcra", "BURST", "9"});
+  ASSERT_EQ(read_multi(command, requests), "");
+  ASSERT_EQ(requests.size(), 3u);
+  EXPECT_EQ(requests[0].name_space, "a");
+  EXPECT_EQ(requests[0].cost, 0);
+  EXPECT_EQ(requests[1].name_space, "ITEM");  // in its place it is a name like any other
+  EXPECT_EQ(requests[1].identifier, "it");
+  EXPECT_EQ(requests[1].duration, Millis(200));
+  EXPECT_EQ(requests[1].cost, 1);
+  EXPECT_EQ(requests[2].burst, 9);
+}
+
+TEST(Multi, TakesAHundredItemsAndNotOneMore) {
+  Words words{"weir.multi"};
+  for (size_t i = 0; i < kMaxBatch; ++i) {
+    for (const char* word : {"ITEM", "a", "b", "1", "100"}) words.push_back(word);
+  }
+  EXPECT_EQ(multi_complaint(words), "");
+  for (const char* word : {"ITEM", "a", "b", "1", "100"}) words.push_back(word);
+  EXPECT_EQ(multi_complaint(words), "ERR more than 100 items");
+}
+
+TEST(Multi, NamesTheItemThatIsWrong) {
+  EXPECT_EQ(multi_complaint({"weir.multi"}),
+            "ERR wrong number of arguments for 'weir.multi' command");
+  EXPECT_EQ(multi_complaint({"weir.multi", "api", "a", "1", "100"}),
+            "ERR expected ITEM, got 'api'");
+  EXPECT_EQ(multi_complaint({"weir.multi", "ITEM"}),
+            "ERR an item needs namespace identifier limit duration_ms (item 1)");
+  EXPECT_EQ(multi_complaint({"weir.multi", "ITEM", "a", "b", "1", "100", "ITEM", "a", "b"}),
+            "ERR an item needs namespace identifier limit duration_ms (item 2)");
+  EXPECT_EQ(
+      multi_complaint({"weir.multi", "ITEM", "a", "b", "1", "100", "ITEM", "a", "b", "0", "100"}),
+      "ERR limit is '0': it must be a whole number from 1 to 1000000000000 (item 2)");
+  EXPECT_EQ(multi_complaint({"weir.multi", "ITEM", "a", "b", "1", "100", "COST"}),
+            "ERR 'COST' needs a value behind it (item 1)");
+}
+
+TEST(ComplaintOf, TellsWhatIsWrongAndWhatWouldBeRight) {
+  EXPECT_EQ(complaint_of({.field = "burst", .detail = "burst is 5", .fix = "leave it out"}),
+            "ERR burst is 5: leave it out");
+}
+
+}  // namespace
+}  // namespace weir::frontends

@@ -1,0 +1,281 @@
+#include "server/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace weir::server {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+const Setting& setting(const std::string& name) {
+  for (const Setting& known : settings()) {
+    if (known.name == name) return known;
+  }
+  throw std::runtime_error("no setting " + name);
+}
+
+// What is wrong with a value, or nothing.
+std::string wrong_with(const std::string& name, const std::string& value) {
+  Config config;
+  return setting(name).set(config, value);
+}
+
+TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
+  for (const Setting& known : settings()) {
+    if (known.initial == "generated") continue;
+    // In everything unlike the defaults.
+    Config config{.http = {},
+                  .resp = {},
+                  .allow_public = true,
+                  .region = "",
+                  .data = "",
+                  .threads = 9,
+                  .capacity = 0,
+                  .backend = Backend::kNull};
+    const Config standard;
+    ASSERT_EQ(known.set(config, known.initial), "") << known.name;
+    EXPECT_TRUE(config.http == standard.http || config.resp == standard.resp ||
+                config.allow_public == standard.allow_public || config.region == standard.region ||
+                config.data == standard.data || config.threads == standard.threads ||
+                config.capacity == standard.capacity || config.backend == standard.backend)
+        << known.name << " is not " << known.initial;
+  }
+}
+
+TEST(Settings, TakeAddresses) {
+  const std::pair<const char*, Address> good[] = {
+      {"127.0.0.1:7070", {.host = "127.0.0.1", .port = 7070}},
+      {"localhost:1", {.host = "127.0.0.1", .port = 1}},
+      {"0.0.0.0:65535", {.host = "0.0.0.0", .port = 65535}},
+      {"[::1]:0", {.host = "::1", .port = 0}},
+  };
+  for (const auto& [text, address] : good) {
+    Config config;
+    ASSERT_EQ(setting("http").set(config, text), "") << text;
+    EXPECT_EQ(config.http, address);
+    ASSERT_EQ(setting("resp").set(config, text), "") << text;
+    EXPECT_EQ(config.resp, address);
+  }
+  Config config;
+  ASSERT_EQ(setting("http").set(config, "off"), "");
+  EXPECT_EQ(config.http, std::nullopt);
+}
+
+TEST(Settings, RefuseWhatIsNoAddressAndKeepTheOneBefore) {
+  for (const char* text : {"",
+                           ":",
+                           "7070",
+                           "127.0.0.1",
+                           "127.0.0.1:",
+                           "127.0.0.1:65536",
+                           "127.0.0.1:-1",
+                           "127.0.0.1:x",
+                           "127.0.0.1: 1",
+                           "127.0.0.1.1:1",
+                           "256.0.0.1:1",
+                           "127.1:1",
+                           "::1:80",
+                           "[]:80",
+                           "[::1:80",
+                           "[127.0.0.1]:80",
+                           "weir.example:80",
+                           "OFF",
+                           " off",
+                           "http://127.0.0.1:1"}) {
+    Config config;
+    EXPECT_THAT(setting("http").set(config, text), StartsWith("must be an IP address and a port"))
+        << text;
+    EXPECT_EQ(config.http, Config().http);
+  }
+}
+
+TEST(Settings, TakeNumbersWithinBothBounds) {
+  for (const char* good : {"0", "1", "256"}) EXPECT_EQ(wrong_with("threads", good), "");
+  for (const char* bad : {"", "257", "-1", "+1", "1.0", "x", "1 ", "99999999999999999999"}) {
+    EXPECT_EQ(wrong_with("threads", bad), "must be a whole number from 0 to 256") << bad;
+  }
+  for (const char* good : {"64", "268435456"}) EXPECT_EQ(wrong_with("capacity", good), "");
+  for (const char* bad : {"63", "268435457", ""}) {
+    EXPECT_EQ(wrong_with("capacity", bad), "must be a whole number from 64 to 268435456");
+  }
+}
+
+TEST(Settings, TakeNamesOfOneToSixtyFourPlainCharacters) {
+  for (const char* name : {"region", "node"}) {
+    EXPECT_EQ(wrong_with(name, "aZ0-_."), "");
+    EXPECT_EQ(wrong_with(name, std::string(64, 'a')), "");
+    for (const std::string& bad : {std::string(), std::string(65, 'a'), std::string("a b"),
+                                   std::string("é"), std::string("a/b"), std::string(1, '\0')}) {
+      EXPECT_EQ(wrong_with(name, bad), "must be 1 to 64 letters, digits, '-', '_' or '.'") << bad;
+    }
+  }
+}
+
+TEST(Settings, TakeTheWordsTheyNameAndNoOthers) {
+  EXPECT_EQ(wrong_with("allow-public", "true"), "");
+  EXPECT_EQ(wrong_with("allow-public", "false"), "");
+  EXPECT_EQ(wrong_with("allow-public", "yes"), "must be true or false");
+  EXPECT_EQ(wrong_with("backend", "limiter"), "");
+  EXPECT_EQ(wrong_with("backend", "null"), "");
+  EXPECT_EQ(wrong_with("backend", "Null"), "must be limiter or null");
+  EXPECT_EQ(wrong_with("data", "a folder"), "");
+  EXPECT_EQ(wrong_with("data", ""), "must name a folder");
+}
+
+// "line:column text" for each problem.
+std::vector<std::string> problems_of(const std::string& yaml) {
+  Config config;
+  std::vector<std::string> all;
+  for (const ConfigProblem& problem : read_config_text(yaml, config)) {
+    all.push_back(std::to_string(problem.line) + ":" + std::to_string(problem.column) + " " +
+                  problem.text);
+  }
+  return all;
+}
+
+using Problems = std::vector<std::string>;
+
+TEST(ConfigFile, SetsWhatItNamesAndLeavesTheRest) {
+  Config config;
+  ASSERT_TRUE(read_config_text("# a comment\nhttp: 0.0.0.0:80\nresp: off\nallow-public: true\n"
+                               "region: \"eu-1\"\nnode: n1\ndata: /x y\nthreads: 4\ncapacity: 64\n"
+                               "backend: 'null'\n",
+                               config)
+                  .empty());
+  EXPECT_EQ(config.http, (Address{.host = "0.0.0.0", .port = 80}));
+  EXPECT_EQ(config.resp, std::nullopt);
+  EXPECT_TRUE(config.allow_public);
+  EXPECT_EQ(config.region, "eu-1");
+  EXPECT_EQ(config.node, "n1");
+  EXPECT_EQ(config.data, "/x y");
+  EXPECT_EQ(config.threads, 4u);
+  EXPECT_EQ(config.capacity, 64u);
+  EXPECT_EQ(config.backend, Backend::kNull);
+  Config other;
+  ASSERT_TRUE(read_config_text("threads: 2", other).empty());
+  EXPECT_EQ(other.threads, 2u);
+  EXPECT_EQ(other.http, Config().http);
+}
+
+TEST(ConfigFile, MayBeEmpty) {
+  for (const char* yaml : {"", "\n", "# nothing\n", "---\n", "{}", "~"}) {
+    EXPECT_EQ(problems_of(yaml), Problems{}) << yaml;
+  }
+}
+
+TEST(ConfigFile, TellsAllProblemsWithTheirPlaces) {
+  EXPECT_EQ(problems_of("threads: 2\ncolour: red\n  \ncapacity: 1\nthreads: 3\nnode: [a, b]\n"
+                        "region:\nhttp:   nowhere\n"),
+            (Problems{"2:1 'colour' is no setting; there are http, resp, allow-public, region, "
+                      "node, data, threads, capacity, backend",
+                      "4:11 capacity is '1': it must be a whole number from 64 to 268435456",
+                      "5:1 threads is given twice", "6:7 node must be a single value",
+                      "7:1 region must be a single value",
+                      "8:9 http is 'nowhere': it must be an IP address and a port, like "
+                      "127.0.0.1:7070, or off"}));
+}
+
+TEST(ConfigFile, TellsWhereItIsNoYaml) {
+  const Problems open = problems_of("threads: 2\nnode: [a,\n");
+  ASSERT_EQ(open.size(), 1u);
+  EXPECT_THAT(open[0], HasSubstr("not valid YAML: "));
+  EXPECT_THAT(open[0], StartsWith("3:"));
+  EXPECT_THAT(problems_of("a: b: c")[0], StartsWith("1:5 not valid YAML: "));
+  EXPECT_THAT(problems_of("threads: *nowhere")[0], HasSubstr("not valid YAML: "));
+}
+
+TEST(ConfigFile, MustBeSettings) {
+  for (const char* yaml : {"just words", "- a\n- b\n", "[]", "5"}) {
+    EXPECT_EQ(problems_of(yaml), Problems{"1:1 must be settings, one 'name: value' to a line"})
+        << yaml;
+  }
+  EXPECT_THAT(problems_of("[a]: b")[0], StartsWith("1:1 '?' is no setting"));
+}
+
+TEST(ConfigFile, SurvivesDeepNesting) {
+  for (const size_t depth : {100, 5000, 100'000}) {
+    EXPECT_FALSE(problems_of("node: " + std::string(depth, '[')).empty());
+    EXPECT_FALSE(problems_of("node: " + std::string(depth, '[') + std::string(depth, ']')).empty());
+    EXPECT_FALSE(problems_of(std::string(depth, '{')).empty());
+  }
+}
+
+class ConfigFileOnDisk : public ::testing::Test {
+ protected:
+  ConfigFileOnDisk() { std::filesystem::create_directory(folder_); }
+  ~ConfigFileOnDisk() override { std::filesystem::remove_all(folder_); }
+
+  // Tests run at the same time, each in a process of its own.
+  const std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("weir_config_" + std::to_string(getpid()));
+};
+
+TEST_F(ConfigFileOnDisk, IsRead) {
+  const std::string path = folder_ / "weir.yaml";
+  std::ofstream(path) << "threads: 3\n";
+  Config config;
+  EXPECT_TRUE(read_config(path, config).empty());
+  EXPECT_EQ(config.threads, 3u);
+  std::ofstream(path) << "";
+  EXPECT_TRUE(read_config(path, config).empty());
+}
+
+TEST_F(ConfigFileOnDisk, IsAProblemWithoutAPlaceIfItCannotBeRead) {
+  for (const std::string& path : {(folder_ / "missing").string(), folder_.string()}) {
+    Config config;
+    const auto problems = read_config(path, config);
+    ASSERT_EQ(problems.size(), 1u) << path;
+    EXPECT_EQ(problems[0].line, 0);
+    EXPECT_THAT(problems[0].text, StartsWith("cannot be read"));
+  }
+}
+
+TEST(Loopback, IsWhatOnlyThisMachineReaches) {
+  for (const char* host : {"127.0.0.1", "127.255.0.9", "::1"}) {
+    EXPECT_TRUE(is_loopback({.host = host})) << host;
+  }
+  for (const char* host :
+       {"0.0.0.0", "128.0.0.1", "12.7.0.1", "10.0.0.1", "::", "::2", "::1:1", "::ffff:10.0.0.1"}) {
+    EXPECT_FALSE(is_loopback({.host = host})) << host;
+  }
+}
+
+TEST(Contradiction, IsNotInTheDefaults) {
+  EXPECT_EQ(contradiction({}), "");
+}
+
+TEST(Contradiction, IsToServeNothing) {
+  Config config{.http = {}, .resp = {}};
+  EXPECT_EQ(contradiction(config), "http and resp are both off: nothing would be served");
+  config.http = Config().http;
+  EXPECT_EQ(contradiction(config), "");
+}
+
+TEST(Contradiction, IsToBeReachedByOthersUnasked) {
+  Config config{.http = Address{.host = "0.0.0.0", .port = 80}};
+  EXPECT_THAT(contradiction(config), StartsWith("http is '0.0.0.0:80', which others can reach: "));
+  EXPECT_THAT(contradiction(config), HasSubstr("--allow-public"));
+  config.allow_public = true;
+  EXPECT_EQ(contradiction(config), "");
+  const Config six{.resp = Address{.host = "::", .port = 1}};
+  EXPECT_THAT(contradiction(six), StartsWith("resp is '[::]:1', which others can reach: "));
+}
+
+TEST(Contradiction, IsToServeBothAtOneAddress) {
+  Config config{.http = Config().resp};
+  EXPECT_EQ(contradiction(config),
+            "http and resp are both '127.0.0.1:7071': give them different ports");
+  config.http->port = config.resp->port = 0;  // the system finds two
+  EXPECT_EQ(contradiction(config), "");
+}
+
+}  // namespace
+}  // namespace weir::server

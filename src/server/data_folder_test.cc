@@ -1,0 +1,116 @@
+#include "server/data_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+namespace weir::server {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class DataFolder : public ::testing::Test {
+ protected:
+  DataFolder() { fs::remove_all(base_); }
+  ~DataFolder() override { fs::remove_all(base_); }
+
+  // Tests run at the same time, each in a process of its own.
+  const fs::path base_ =
+      fs::path(testing::TempDir()) / ("weir_data_folder_" + std::to_string(getpid()));
+  const std::string folder_ = base_ / "a" / "b";
+
+  std::string complaint() {
+    try {
+      const RootKey key = open_root_key(folder_);
+      return key.fresh ? "made a key" : "found a key";
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+  }
+};
+
+std::string content(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST_F(DataFolder, MakesAKeyAndKeepsItsHashAlone) {
+  const RootKey key = open_root_key(folder_);
+  ASSERT_TRUE(key.fresh.has_value());
+  EXPECT_EQ(key.hash, rules::hash_of(*key.fresh));
+  EXPECT_EQ(content(root_key_file(folder_)), rules::to_hex(key.hash) + "\n");
+  size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    ++files;
+    EXPECT_EQ(content(entry.path()).find(*key.fresh), std::string::npos);
+  }
+  EXPECT_EQ(files, 1u);
+}
+
+TEST_F(DataFolder, IsForItsOwnerAlone) {
+  ASSERT_TRUE(open_root_key(folder_).fresh);
+  EXPECT_EQ(fs::status(root_key_file(folder_)).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(fs::status(folder_).permissions(), fs::perms::owner_all);
+}
+
+TEST_F(DataFolder, GivesTheSameHashAtTheSecondStartAndNoKey) {
+  const RootKey first = open_root_key(folder_);
+  const RootKey second = open_root_key(folder_);
+  EXPECT_EQ(second.hash, first.hash);
+  EXPECT_FALSE(second.fresh.has_value());
+}
+
+TEST_F(DataFolder, MakesAnotherKeyWhenTheFileWasRemoved) {
+  const RootKey first = open_root_key(folder_);
+  fs::remove(root_key_file(folder_));
+  const RootKey second = open_root_key(folder_);
+  ASSERT_TRUE(second.fresh.has_value());
+  EXPECT_NE(second.hash, first.hash);
+}
+
+TEST_F(DataFolder, LeavesTheRightsOfAFolderThatWasThere) {
+  fs::create_directories(folder_);
+  const auto before = fs::status(folder_).permissions();
+  ASSERT_TRUE(open_root_key(folder_).fresh);
+  EXPECT_EQ(fs::status(folder_).permissions(), before);
+}
+
+TEST_F(DataFolder, RefusesAFileThatHoldsNoHashAndLeavesIt) {
+  ASSERT_TRUE(open_root_key(folder_).fresh);
+  const std::string path = root_key_file(folder_);
+  const std::string right = content(path);
+  for (const std::string& wrong :
+       {std::string(), std::string("not a hash"), right.substr(0, 63), "x" + right}) {
+    std::ofstream(path) << wrong;
+    EXPECT_THAT(complaint(), HasSubstr(path + " does not hold the hash of a key; remove it"));
+    EXPECT_EQ(content(path), wrong);
+  }
+  std::ofstream(path) << right;
+  EXPECT_EQ(complaint(), "found a key");
+}
+
+TEST_F(DataFolder, DoesNotReplaceAFileThatCannotBeRead) {
+  fs::create_directories(folder_);
+  const std::string path = root_key_file(folder_);
+  fs::create_symlink(base_ / "nowhere", path);
+  EXPECT_THAT(complaint(), HasSubstr("cannot read " + path));
+  EXPECT_TRUE(fs::is_symlink(path));
+}
+
+TEST_F(DataFolder, SaysWhyItCannotBeMade) {
+  fs::create_directories(base_);
+  std::ofstream(base_ / "a") << "a file where a folder should be";
+  EXPECT_THAT(complaint(), HasSubstr("cannot make the folder " + folder_ +
+                                     ": Not a directory; "
+                                     "choose another folder with --data"));
+}
+
+}  // namespace
+}  // namespace weir::server

@@ -1,0 +1,122 @@
+// weir check-config: what is wrong with a file of settings, and where.
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+
+import { temporaryFolder, weir } from './server.mjs';
+
+const file = join(temporaryFolder(), 'weir.yaml');
+
+async function check(yaml) {
+  writeFileSync(file, yaml);
+  const { code, stdout, stderr } = await weir(['check-config', file]);
+  const problems = stderr.split('\n').filter((line) => line !== '');
+  for (const problem of problems) assert.ok(problem.startsWith(file), problem);
+  return { code, stdout, problems: problems.map((problem) => problem.slice(file.length)) };
+}
+
+const kGood = `# all of them
+http: 127.0.0.1:7070
+resp: "[::1]:7071"
+allow-public: false
+region: eu-1
+node: node_1.a
+data: weir-data
+threads: 2
+capacity: 65536
+backend: limiter
+`;
+
+test('a file with nothing wrong in it is said to have nothing wrong', async () => {
+  for (const yaml of [kGood, '', '# nothing\n', 'http: off\n']) {
+    const { code, stdout, problems } = await check(yaml);
+    assert.deepEqual([code, problems], [0, []]);
+    assert.equal(stdout, `${file}: nothing is wrong\n`);
+  }
+});
+
+for (const [what, yaml, expected] of [
+  [
+    'a name that is misspelt',
+    'region: a\nthread: 1\n',
+    [/^:2:1: 'thread' is no setting; there are http, resp, /],
+  ],
+  ['a name in capitals', 'Region: a\n', [/^:1:1: 'Region' is no setting/]],
+  [
+    'a number too large',
+    'region: a\n\nthreads:   300\n',
+    [/^:3:12: threads is '300': it must be a whole number from 0 to 256/],
+  ],
+  [
+    'a number that is none',
+    'capacity: lots\n',
+    [/^:1:11: capacity is 'lots': it must be a whole number/],
+  ],
+  [
+    'an address that is none',
+    'http: here\n',
+    [/^:1:7: http is 'here': it must be an IP address and a port/],
+  ],
+  [
+    'a truth that is none',
+    'allow-public: perhaps\n',
+    [/^:1:15: allow-public is 'perhaps': it must be true or false/],
+  ],
+  ['a name twice', 'region: a\nnode: b\nregion: c\n', [/^:3:1: region is given twice/]],
+  ['a list for a value', 'http:\n  - 127.0.0.1:0\n', [/^:2:3: http must be a single value/]],
+  ['no value', 'region: a\nhttp:\n\nnode: b\n', [/^:2:1: http must be a single value/]],
+  [
+    'a list for a file',
+    '- http\n- resp\n',
+    [/^:1:1: must be settings, one 'name: value' to a line/],
+  ],
+  ['a word for a file', 'http\n', [/^:1:1: must be settings/]],
+  ['YAML that is broken', 'region: a\nnode: {open\n', [/^:\d+:\d+: not valid YAML: /]],
+  ['YAML with a tab', 'region:\n\tname: a\n', [/^:2:\d+: not valid YAML: /]],
+  ['a colon too many', 'region: a: b\n', [/^:1:\d+: not valid YAML: /]],
+  ['an alias of nothing', 'region: *nowhere\n', [/^:1:\d+: not valid YAML: /]],
+  [
+    'several mistakes',
+    'thread: 1\nthreads: x\nregion: a b\n',
+    [/^:1:1: 'thread' /, /^:2:10: threads is 'x'/, /^:3:9: region is 'a b'/],
+  ],
+  ['both doors off', 'http: off\nresp: off\n', [/^: http and resp are both off/]],
+  [
+    'both doors at one port',
+    'http: 127.0.0.1:80\nresp: 127.0.0.1:80\n',
+    [/^: http and resp are both '127\.0\.0\.1:80'/],
+  ],
+  [
+    'a public address without allow-public',
+    'http: 0.0.0.0:80\n',
+    [/^: http is '0\.0\.0\.0:80', which others can reach/],
+  ],
+]) {
+  test(`${what} is told with its place, and the exit code is 1`, async () => {
+    const { code, stdout, problems } = await check(yaml);
+    assert.equal(code, 1);
+    assert.equal(stdout, '');
+    assert.equal(problems.length, expected.length, problems.join('\n'));
+    problems.forEach((problem, i) => assert.match(problem, expected[i]));
+  });
+}
+
+test('a public address with allow-public is right', async () => {
+  assert.equal((await check('http: 0.0.0.0:80\nallow-public: true\n')).code, 0);
+});
+
+test('a file that is not there, and a folder, cannot be read', async () => {
+  for (const path of [file + '.not', temporaryFolder()]) {
+    const { code, stderr } = await weir(['check-config', path]);
+    assert.equal(code, 1);
+    assert.ok(stderr.startsWith(`${path}: cannot be read`), stderr);
+  }
+});
+
+test('no file is a mistake of whoever asks', async () => {
+  const { code, stderr } = await weir(['check-config']);
+  assert.equal(code, 2);
+  assert.match(stderr, /FILE/);
+});

@@ -1,0 +1,434 @@
+// The life of a server: its first start and the next, its doors, and its end.
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+
+import { environment, kRootKey, run, startServer, temporaryFolder, weir } from './server.mjs';
+import { command, Wire } from './wire.mjs';
+
+const kMonth = 2_592_000; // s
+const kKeyLine = /^ {2}root key {2}(weir_root_\w{30}) /m;
+
+// A server for the length of a body; it must end well.
+async function served(options, body) {
+  const server = await startServer(options);
+  try {
+    await body(server);
+  } finally {
+    await server.stop();
+  }
+}
+
+async function statusWith(server, key) {
+  const body = JSON.stringify({
+    namespace: 'n',
+    identifier: 'i',
+    limit: 1,
+    duration: 1000,
+    cost: 0,
+  });
+  const headers = { authorization: `Bearer ${key}` };
+  const answer = await fetch(`${server.url}/v2/ratelimit.limit`, { method: 'POST', body, headers });
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
+async function say(port, ...words) {
+  const wire = await Wire.open(port);
+  await wire.send(command(...words));
+  const reply = await wire.reply();
+  wire.close();
+  return reply;
+}
+
+// The lines to paste that a welcome shows.
+function pasteable(server) {
+  const lines = server.stdout.slice(server.stdout.indexOf('Try it:\n') + 8);
+  const [, curl] = lines.match(/^( {2}curl [^]*?[^\\])\n/m);
+  const [, cli] = lines.match(/^( {2}redis-cli .*)\n/m);
+  return { curl, cli };
+}
+
+// --- keys
+
+test('the first start shows a root key, keeps only its hash, and the next start knows it', async () => {
+  const data = join(temporaryFolder(), 'made', 'by the server');
+  let key;
+  await served({ key: null, data }, async (server) => {
+    key = server.stdout.match(kKeyLine)?.[1];
+    assert.ok(key, server.stdout);
+    assert.equal(await statusWith(server, key), 200);
+    assert.equal(await statusWith(server, kRootKey), 401);
+  });
+  const file = join(data, 'root_key.sha256');
+  assert.equal(readFileSync(file, 'utf8'), createHash('sha256').update(key).digest('hex') + '\n');
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  assert.equal(statSync(data).mode & 0o777, 0o700);
+  for (const name of readdirSync(data)) {
+    assert.ok(!readFileSync(join(data, name), 'utf8').includes(key), `the key is in ${name}`);
+  }
+  await served({ key: null, data }, async (server) => {
+    assert.ok(!server.output.includes(key));
+    assert.doesNotMatch(server.stdout, kKeyLine);
+    assert.equal(await statusWith(server, key), 200);
+  });
+});
+
+test('every folder gets a key of its own', async () => {
+  const keys = new Set();
+  for (let i = 0; i < 2; ++i) {
+    await served({ key: null }, async (server) => keys.add(server.stdout.match(kKeyLine)[1]));
+  }
+  assert.equal(keys.size, 2);
+});
+
+test('a key is not made by a start that fails, so that the next one shows it', async () => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const data = temporaryFolder();
+  const address = `127.0.0.1:${taken.address().port}`;
+  const failed = await weir(['serve', '--http', address, '--resp', 'off', '--data', data]);
+  taken.close();
+  assert.equal(failed.code, 1);
+  await served({ key: null, data }, async (server) => assert.match(server.stdout, kKeyLine));
+});
+
+test('WEIR_ROOT_KEY is the key, is not shown and leaves nothing in the folder', async () => {
+  const data = join(temporaryFolder(), 'untouched');
+  await served({ data }, async (server) => {
+    assert.ok(!server.output.includes(kRootKey));
+    assert.match(server.stdout, /root key {2}the one in WEIR_ROOT_KEY/);
+    assert.equal(await statusWith(server, kRootKey), 200);
+    assert.equal(await statusWith(server, 'weir_root_of_another_server'), 401);
+  });
+  assert.ok(!existsSync(data));
+});
+
+test('a WEIR_ROOT_KEY too short is refused, and not repeated', async () => {
+  const { code, stdout, stderr } = await weir(['serve', '--http', '127.0.0.1:0', '--resp', 'off'], {
+    key: 'short',
+  });
+  assert.equal(code, 1);
+  assert.match(stderr, /WEIR_ROOT_KEY has 5 characters/);
+  assert.ok(!(stdout + stderr).includes('short'));
+});
+
+test('a hash that is damaged or a folder that cannot be made is named', async () => {
+  const data = temporaryFolder();
+  writeFileSync(join(data, 'root_key.sha256'), 'nonsense\n');
+  const doors = ['serve', '--http', '127.0.0.1:0', '--resp', 'off', '--data'];
+  const damaged = await weir([...doors, data]);
+  assert.equal(damaged.code, 1);
+  assert.match(damaged.stderr, /root_key\.sha256 does not hold the hash of a key/);
+  const unmade = await weir([...doors, join(data, 'root_key.sha256', 'below')]);
+  assert.equal(unmade.code, 1);
+  assert.match(unmade.stderr, /cannot make the folder .*below.*--data/);
+});
+
+test('the lines of the welcome work when pasted', async () => {
+  for (const key of [null, kRootKey]) {
+    await served({ key }, async (server) => {
+      const { curl, cli } = pasteable(server);
+      const env = environment(key ?? undefined);
+      const limited = await run('bash', ['-c', curl], { env });
+      assert.equal(limited.code, 0, limited.stderr);
+      const { data } = JSON.parse(limited.stdout);
+      assert.deepEqual([data.success, data.limit, data.remaining], [true, 10, 9]);
+      const throttled = await run('bash', ['-c', cli], { env });
+      assert.deepEqual(throttled.stdout.split('\n').slice(0, 4), ['0', '16', '15', '-1']);
+    });
+  }
+});
+
+// --- doors
+
+test('a port that is taken is named, and the exit code is 1', async () => {
+  await served({}, async (server) => {
+    for (const [flag, port, other] of [
+      ['--http', server.respPort, '--resp'],
+      ['--resp', server.httpPort, '--http'],
+    ]) {
+      const { code, stderr } = await weir(['serve', flag, `127.0.0.1:${port}`, other, 'off'], {
+        key: kRootKey,
+      });
+      assert.equal(code, 1);
+      assert.match(
+        stderr,
+        new RegExp(`cannot listen at 127\\.0\\.0\\.1:${port}: Address already in use; `),
+      );
+    }
+    assert.equal(await say(server.respPort, 'PING'), 'PONG');
+  });
+});
+
+test('an address others can reach is refused unless that is meant', async () => {
+  for (const flag of ['--http', '--resp']) {
+    const { code, stderr } = await weir(['serve', flag, '0.0.0.0:0'], { key: kRootKey });
+    assert.equal(code, 2);
+    assert.match(stderr, new RegExp(`${flag.slice(2)} is '0\\.0\\.0\\.0:0'.*--allow-public`));
+  }
+});
+
+test('where others can reach it, the Redis protocol wants a key', async () => {
+  const args = ['--allow-public', '--http', '0.0.0.0:0', '--resp', '0.0.0.0:0'];
+  await served({ args }, async (server) => {
+    const throttle = ['CL.THROTTLE', 'public', 9, 10, kMonth];
+    for (const words of [
+      ['PING'],
+      throttle,
+      ['INFO'],
+      ['COMMAND'],
+      ['WEIR.MULTI'],
+      ['HELLO', 3],
+      ['RESET'],
+    ]) {
+      assert.match((await say(server.respPort, ...words)).message, /^NOAUTH/, words[0]);
+    }
+    const wire = await Wire.open(server.respPort);
+    const ask = async (...words) => {
+      await wire.send(command(...words));
+      return wire.reply();
+    };
+    assert.match((await ask('AUTH', 'a_wrong_root_key_of_no_use')).message, /^WRONGPASS/);
+    assert.match((await ask(...throttle)).message, /^NOAUTH/);
+    assert.equal(await ask('AUTH', kRootKey), 'OK');
+    assert.deepEqual((await ask(...throttle)).slice(0, 3), [0, 10, 9]);
+    await wire.send(Buffer.concat([command('RESET'), command(...throttle)]));
+    assert.equal(await wire.reply(), 'RESET');
+    assert.match((await wire.reply()).message, /^NOAUTH/, 'RESET takes the key back');
+    assert.equal((await ask('HELLO', 3, 'AUTH', 'default', kRootKey)).proto, 3);
+    assert.equal((await ask(...throttle, 0))[2], 9, 'what was refused consumed nothing');
+    wire.close();
+    assert.equal(await statusWith(server, kRootKey), 200);
+    assert.equal(await statusWith(server, 'a_wrong_root_key_of_no_use'), 401);
+  });
+});
+
+test('a public door for HTTP leaves the Redis protocol on loopback without a key', async () => {
+  await served({ args: ['--allow-public', '--http', '0.0.0.0:0'] }, async (server) => {
+    assert.equal(await say(server.respPort, 'PING'), 'PONG');
+  });
+});
+
+test('a door that is off is not there, and two that are off are a mistake', async () => {
+  await served({ args: ['--http', 'off'] }, async (server) => {
+    assert.equal(server.httpPort, undefined);
+    assert.doesNotMatch(server.stdout, /http:|curl/);
+    assert.equal(await say(server.respPort, 'PING'), 'PONG');
+  });
+  await served({ args: ['--resp', 'off'] }, async (server) => {
+    assert.equal(server.respPort, undefined);
+    assert.doesNotMatch(server.stdout, /redis/);
+    assert.equal(await statusWith(server, kRootKey), 200);
+  });
+  const { code, stderr } = await weir(['serve', '--http', 'off', '--resp', 'off']);
+  assert.equal(code, 2);
+  assert.match(stderr, /http and resp are both off/);
+});
+
+test('IPv6 loopback is a door like any other', async (t) => {
+  const probe = createServer().listen(0, '::1');
+  const works = await Promise.race([
+    once(probe, 'listening').then(() => true),
+    once(probe, 'error').then(() => false),
+  ]).catch(() => false);
+  probe.close();
+  if (!works) return t.skip('no IPv6 here');
+  await served({ args: ['--http', '[::1]:0'] }, async (server) => {
+    const answer = await fetch(`http://[::1]:${server.httpPort}/healthz`);
+    assert.equal(await answer.text(), 'ok\n');
+  });
+});
+
+test('one thread and many serve alike, and share what they count', async () => {
+  for (const threads of ['1', '4']) {
+    await served({ args: ['--threads', threads] }, async (server) => {
+      const remaining = [];
+      for (let i = 0; i < 20; ++i) {
+        remaining.push((await say(server.respPort, 'CL.THROTTLE', 'shared', 99, 100, kMonth))[2]);
+      }
+      assert.deepEqual(
+        remaining,
+        Array.from({ length: 20 }, (_, i) => 99 - i),
+      );
+    });
+  }
+});
+
+test('both doors count the same tuple together', async () => {
+  await served({}, async (server) => {
+    const body = JSON.stringify({
+      namespace: 'both',
+      identifier: 'x',
+      limit: 10,
+      duration: kMonth * 1000,
+      cost: 4,
+    });
+    const headers = { authorization: `Bearer ${kRootKey}` };
+    await fetch(`${server.url}/v2/ratelimit.limit`, { method: 'POST', body, headers });
+    const peek = await say(server.respPort, 'WEIR.PEEK', 'both', 'x', 10, kMonth * 1000);
+    assert.equal(peek[peek.indexOf('remaining') + 1], 6);
+  });
+});
+
+test('the null backend admits everything', async () => {
+  await served({ args: ['--backend', 'null'] }, async (server) => {
+    for (let i = 0; i < 5; ++i) {
+      assert.equal((await say(server.respPort, 'CL.THROTTLE', 'null', 0, 1, kMonth))[0], 0);
+    }
+  });
+});
+
+// --- flags
+
+for (const [flag, value] of [
+  ['--http', 'here'],
+  ['--http', '127.0.0.1'],
+  ['--http', '127.0.0.1:65536'],
+  ['--http', 'example.org:80'],
+  ['--resp', '::1:0'],
+  ['--resp', '127.0.0.1:-1'],
+  ['--threads', '257'],
+  ['--threads', 'many'],
+  ['--capacity', '63'],
+  ['--capacity', '1e6'],
+  ['--region', 'a b'],
+  ['--region', ''],
+  ['--node', 'x'.repeat(65)],
+  ['--backend', 'magic'],
+  ['--data', ''],
+  ['--allow-public', 'maybe'],
+]) {
+  test(`${flag} '${value.slice(0, 20)}' is refused with both named, and exit code 2`, async () => {
+    // A flag that stands alone is a yes, so its value is joined to it.
+    const words = flag === '--allow-public' ? [`${flag}=${value}`] : [flag, value];
+    const { code, stdout, stderr } = await weir(['serve', ...words]);
+    assert.equal(code, 2);
+    assert.equal(stdout, '');
+    assert.ok(stderr.includes(`${flag}: is '${value}': it must `), stderr);
+  });
+}
+
+test('a flag there is not, or one without its value, is named', async () => {
+  const unknown = await weir(['serve', '--colour', 'red']);
+  assert.equal(unknown.code, 2);
+  assert.match(unknown.stderr, /--colour/);
+  const lonely = await weir(['serve', '--http']);
+  assert.equal(lonely.code, 2);
+  assert.match(lonely.stderr, /--http/);
+});
+
+test('a file of settings is read, and a flag beats it', async () => {
+  const file = join(temporaryFolder(), 'weir.yaml');
+  writeFileSync(file, 'region: from-file\nnode: from-file\nhttp: off\nthreads: 1\n');
+  await served(
+    { args: ['--config', file, '--node', 'from-flag', '--http', '127.0.0.1:0'] },
+    async (server) => {
+      assert.match(server.stdout, /^weir \S+ {3}region from-file {3}node from-flag$/m);
+      assert.equal(await (await fetch(`${server.url}/healthz`)).text(), 'ok\n');
+      assert.match(await say(server.respPort, 'INFO'), /region:from-file\r\nnode:from-flag\r\n/);
+    },
+  );
+});
+
+test('a file of settings with a mistake keeps the server from starting', async () => {
+  const file = join(temporaryFolder(), 'weir.yaml');
+  writeFileSync(file, 'region: here\nthread: 1\n');
+  const { code, stderr } = await weir(['serve', '--config', file]);
+  assert.equal(code, 1);
+  assert.ok(stderr.startsWith(`${file}:2:1: 'thread' is no setting`), stderr);
+});
+
+// --- the end
+
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  test(`${signal} ends it with exit code 0, and idle clients hear the end`, async () => {
+    const server = await startServer();
+    const idle = [await Wire.open(server.respPort), await Wire.open(server.httpPort)];
+    await idle[0].send(command('PING'));
+    assert.equal(await idle[0].reply(), 'PONG');
+    await server.stop(signal);
+    for (const wire of idle) assert.equal(await wire.rest(), '');
+    assert.match(server.stderr, /answering what is under way/);
+  });
+}
+
+test('Ctrl-C under load: every request that was sent is answered, then comes the end', async () => {
+  const server = await startServer();
+  const count = 20_000;
+  const wires = [await Wire.open(server.respPort), await Wire.open(server.respPort)];
+  const request = command('CL.THROTTLE', 'load', 49_999, 50_000, kMonth);
+  const sent = wires.map((wire) => wire.send(Buffer.concat(Array(count).fill(request))));
+  const first = await Promise.all(wires.map((wire) => wire.reply()));
+  await Promise.all(sent);
+  const stopped = server.stop('SIGINT');
+  const remaining = first.map((reply) => reply[2]);
+  for (const wire of wires) {
+    for (const reply of await wire.replies(count - 1)) {
+      assert.equal(reply[0], 0);
+      remaining.push(reply[2]);
+    }
+    assert.equal(await wire.rest(), '');
+  }
+  assert.deepEqual(
+    remaining.sort((a, b) => b - a),
+    Array.from({ length: 2 * count }, (_, i) => 49_999 - i),
+    'each was counted once',
+  );
+  await stopped;
+});
+
+test('Ctrl-C under load: HTTP says that the last answer is the last', async () => {
+  const server = await startServer();
+  const wire = await Wire.open(server.httpPort);
+  await wire.send('GET /metrics HTTP/1.1\r\nHost: weir\r\n\r\n'.repeat(2000));
+  let answer = await wire.answer();
+  const stopped = server.stop('SIGINT');
+  let answers = 1;
+  for (; answers < 2000 && answer.fields.connection !== 'close'; ++answers) {
+    answer = await wire.answer();
+    assert.equal(answer.status, 200);
+  }
+  assert.equal(await wire.rest(), '', 'nothing behind the last answer');
+  await stopped;
+});
+
+test('a client that never finishes its request does not hold the end up forever', async () => {
+  const server = await startServer();
+  const wires = [await Wire.open(server.respPort), await Wire.open(server.httpPort)];
+  await wires[0].send('*2\r\n$4\r\nECHO\r\n$5\r\nhel');
+  await wires[1].send('POST /v2/ratelimit.limit HTTP/1.1\r\nHost: we');
+  await say(server.respPort, 'PING');
+  await server.stop();
+  for (const wire of wires) assert.equal(await wire.rest(), '');
+});
+
+test('nothing that a client sends is in what the server says', async () => {
+  const server = await startServer();
+  const secret = 'Zebra7Quagga';
+  await say(server.respPort, 'CL.THROTTLE', secret, 1, 1, 1);
+  await say(server.respPort, 'CL.THROTTLE', 'k', secret, 1, 1);
+  await say(server.respPort, 'AUTH', secret);
+  await say(server.respPort, secret, secret);
+  for (const bytes of [`*${secret}\r\n`, `ECHO "${secret}\r\n`]) {
+    const wire = await Wire.open(server.respPort);
+    await wire.send(bytes);
+    await wire.rest();
+  }
+  await statusWith(server, secret);
+  await statusWith(server, kRootKey);
+  await (await fetch(`${server.url}/${secret}`)).text();
+  const wire = await Wire.open(server.httpPort);
+  await wire.send(`${secret}\r\n${secret}: ${secret}\r\n\r\n`);
+  await wire.rest();
+  const body = JSON.stringify({ namespace: secret, identifier: secret, [secret]: secret });
+  const headers = { authorization: `Bearer ${kRootKey}` };
+  await (await fetch(`${server.url}/v2/ratelimit.limit`, { method: 'POST', body, headers })).text();
+  await server.stop();
+  for (const word of [secret, kRootKey]) assert.ok(!server.output.includes(word), server.output);
+});

@@ -1,0 +1,153 @@
+// A server of this build, started and stopped as its users do.
+//
+// Everything is on loopback and on ports the system chooses. Whatever is started here ends
+// with this process at the latest, and this process ends after kDeadline.
+
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+export const kBinary = process.env.WEIR_BINARY ?? 'build/bin/weir';
+export const kRootKey = 'a_root_key_that_only_tests_know';
+const kDeadline = 1000 * Number(process.env.WEIR_TEST_SECONDS ?? 240); // ms, for a file of tests
+const kPatience = 60_000; // ms, for one thing waited for
+
+setTimeout(() => {
+  console.error(`no end after ${kDeadline} ms`);
+  process.exit(1);
+}, kDeadline).unref();
+
+const alive = new Set();
+const folders = new Set();
+process.on('exit', () => {
+  for (const child of alive) child.kill('SIGKILL');
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+// `promise`, or a failure that says what was waited for.
+export function patiently(what, promise) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`waited in vain for ${what}`)), kPatience);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+// A folder that goes with this process.
+export function temporaryFolder() {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-clients-'));
+  folders.add(folder);
+  return folder;
+}
+
+// Runs a program to its end: its exit code and all it said. Fails if it does not end.
+export function run(program, args, { input, env, cwd } = {}) {
+  return new Promise((resolve, reject) => {
+    const options = {
+      cwd,
+      env: env ?? process.env,
+      timeout: 60_000,
+      killSignal: 'SIGKILL',
+      maxBuffer: 64 << 20,
+    };
+    const child = execFile(program, args, options, (error, stdout, stderr) => {
+      alive.delete(child);
+      if (error && typeof error.code !== 'number') return reject(error);
+      resolve({ code: error ? error.code : 0, stdout, stderr });
+    });
+    alive.add(child);
+    child.stdin.on('error', () => {}); // it may end without reading
+    child.stdin.end(input ?? '');
+  });
+}
+
+// The environment with this root key, or without any.
+export function environment(key) {
+  const { WEIR_ROOT_KEY: _, ...env } = process.env;
+  return key === undefined ? env : { ...env, WEIR_ROOT_KEY: key };
+}
+
+class Server {
+  stdout = '';
+  stderr = '';
+
+  constructor(child) {
+    this.child = child;
+    alive.add(child);
+    child.stdout.on('data', (text) => (this.stdout += text));
+    child.stderr.on('data', (text) => (this.stderr += text));
+    this.ended = new Promise((resolve) => {
+      child.on('close', (code, signal) => {
+        alive.delete(child);
+        resolve({ code, signal });
+      });
+    });
+  }
+
+  // Until the last line of the welcome is there.
+  async welcomed() {
+    const welcome = new Promise((resolve) => {
+      const look = () => this.stdout.includes('Ctrl-C stops it.') && resolve(true);
+      this.child.stdout.on('data', look);
+    });
+    const came = await patiently('the welcome', Promise.race([welcome, this.ended]));
+    assert.equal(came, true, `the server ended: ${this.stderr}`);
+    this.httpPort = this.port('http');
+    this.respPort = this.port('redis');
+    return this;
+  }
+
+  port(scheme) {
+    const found = this.stdout.match(new RegExp(`^  \\S+ +${scheme}://\\S+:(\\d+)$`, 'm'));
+    return found ? Number(found[1]) : undefined;
+  }
+
+  get pid() {
+    return this.child.pid;
+  }
+  get output() {
+    return this.stdout + this.stderr;
+  }
+  get url() {
+    return `http://127.0.0.1:${this.httpPort}`;
+  }
+
+  // As Ctrl-C does; it must end well.
+  async stop(signal = 'SIGINT') {
+    if (this.child.exitCode === null) this.child.kill(signal);
+    const end = await patiently('the server to stop', this.ended);
+    assert.deepEqual(end, { code: 0, signal: null }, this.stderr);
+  }
+
+  // The sum of a counter's samples whose labels contain all of `labels`.
+  async metric(name, ...labels) {
+    const text = await (await fetch(`${this.url}/metrics`)).text();
+    const samples = text
+      .split('\n')
+      .filter((line) => new RegExp(`^${name}[{ ]`).test(line))
+      .filter((line) => labels.every((label) => line.includes(label)));
+    assert.ok(samples.length > 0, `no sample of ${name}`);
+    return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+  }
+}
+
+// Starts a server; `args` come behind its ports and folder, so they win.
+export function startServer({ args = [], key = kRootKey, data = temporaryFolder(), cwd } = {}) {
+  const doors = ['--http', '127.0.0.1:0', '--resp', '127.0.0.1:0'];
+  const given = (name) => args.includes(name);
+  const kept = [0, 2].filter((at) => !given(doors[at])).flatMap((at) => doors.slice(at, at + 2));
+  const child = spawn(kBinary, ['serve', ...kept, '--data', data, ...args], {
+    cwd,
+    env: environment(key ?? undefined),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  return new Server(child).welcomed();
+}
+
+// The command line, run to its end. Leaks are looked for in servers; it takes seconds.
+export function weir(args, { key } = {}) {
+  const options = `${process.env.ASAN_OPTIONS ?? ''}:detect_leaks=0`;
+  return run(kBinary, args, { env: { ...environment(key), ASAN_OPTIONS: options } });
+}
