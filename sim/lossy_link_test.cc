@@ -9,6 +9,8 @@ namespace weir::contracts {
 
 // Delays and repeats every message; the contract does not mind.
 struct Repeating {
+  using Clock = doubles::HandClock;
+  static constexpr bool kTimeIsReal = false;
   explicit Repeating(const Clock& at) : clock(at) {}
   [[nodiscard]] std::shared_ptr<RegionalOrigin> make() {
     auto link = std::make_shared<sim::LossyLink>(timeline, make_in_process_origin(clock), 3);

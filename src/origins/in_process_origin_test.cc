@@ -5,6 +5,8 @@
 namespace weir::contracts {
 
 struct InProcess {
+  using Clock = doubles::HandClock;
+  static constexpr bool kTimeIsReal = false;
   explicit InProcess(const Clock& at) : clock(at) {}
   [[nodiscard]] std::shared_ptr<RegionalOrigin> make() const {
     return make_in_process_origin(clock);

@@ -1,0 +1,332 @@
+#include "origins/redis/redis_link.h"
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <deque>
+#include <vector>
+
+namespace weir::origins {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+namespace {
+
+constexpr auto kConnectPatience = std::chrono::milliseconds(1000);
+constexpr auto kAnswerPatience = std::chrono::milliseconds(2000);  // then the connection is stuck
+constexpr auto kTick = std::chrono::milliseconds(100);
+constexpr Millis kFirstPause{50};
+constexpr Millis kLongestPause{2000};
+constexpr size_t kReadChunk = 64 << 10;
+constexpr size_t kMostUnread = 64 << 20;
+
+}  // namespace
+
+std::string_view to_string(RedisFailure failure) {
+  switch (failure) {
+    case RedisFailure::kNone: return "none";
+    case RedisFailure::kUnreachable: return "unreachable";
+    case RedisFailure::kTimeout: return "timeout";
+    case RedisFailure::kRefused: return "refused";
+    case RedisFailure::kReadOnly: return "readonly";
+    case RedisFailure::kLoading: return "loading";
+    case RedisFailure::kOutOfMemory: return "out_of_memory";
+    case RedisFailure::kOther: break;
+  }
+  return "other";
+}
+
+RedisFailure failure_of(std::string_view error) {
+  const std::string_view code = error.substr(0, error.find(' '));
+  if (code == "READONLY") return RedisFailure::kReadOnly;
+  if (code == "LOADING" || code == "BUSY" || code == "MASTERDOWN") return RedisFailure::kLoading;
+  if (code == "OOM") return RedisFailure::kOutOfMemory;
+  if (code == "NOAUTH" || code == "WRONGPASS" || code == "NOPERM") return RedisFailure::kRefused;
+  return RedisFailure::kOther;
+}
+
+void append_command(std::string& out, std::span<const std::string_view> words) {
+  out += '*';
+  out += std::to_string(words.size());
+  out += "\r\n";
+  for (const std::string_view word : words) {
+    out += '$';
+    out += std::to_string(word.size());
+    out += "\r\n";
+    out += word;
+    out += "\r\n";
+  }
+}
+
+class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
+ public:
+  Wire(asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed)
+      : clock_(clock),
+        address_(std::move(address)),
+        random_(seed | 1),
+        resolver_(io),
+        socket_(io),
+        timer_(io),
+        watch_(io) {}
+
+  void start() {
+    watch();
+    connect();
+  }
+
+  void stop() {
+    stopped_ = true;
+    error_code ignored;
+    timer_.cancel();
+    watch_.cancel();
+    resolver_.cancel();
+    drop(RedisFailure::kUnreachable);
+  }
+
+  [[nodiscard]] bool ready() const { return state_ == State::kReady; }
+  [[nodiscard]] uint64_t connection() const { return attempt_; }
+  [[nodiscard]] const std::string& trouble() const { return trouble_; }
+
+  void send(std::string commands, size_t count, Done done) {
+    if (!ready()) return done(RedisFailure::kUnreachable, {});
+    call(std::move(commands), count, std::move(done));
+  }
+
+  void reconnect(RedisFailure why) {
+    if (state_ != State::kReady) return;
+    lose(why, "the server answers " + std::string(to_string(why)));
+  }
+
+ private:
+  enum class State : uint8_t { kDown, kConnecting, kReady };
+  struct Call {
+    size_t count = 0;
+    Done done;
+    MonoTime sent{};
+  };
+
+  void connect() {
+    if (stopped_) return;
+    state_ = State::kConnecting;
+    connecting_since_ = clock_.now().mono;
+    const uint64_t attempt = ++attempt_;
+    resolver_.async_resolve(
+        address_.host, std::to_string(address_.port),
+        [self = shared_from_this(), attempt](const error_code& error,
+                                             const tcp::resolver::results_type& found) {
+          if (self->attempt_ != attempt) return;
+          if (error) {
+            return self->lose(RedisFailure::kUnreachable,
+                              "cannot resolve " + self->address_.host + ": " + error.message());
+          }
+          asio::async_connect(self->socket_, found,
+                              [self, attempt](const error_code& failed, const tcp::endpoint&) {
+                                if (self->attempt_ != attempt) return;
+                                if (failed) {
+                                  return self->lose(RedisFailure::kUnreachable,
+                                                    "cannot connect: " + failed.message());
+                                }
+                                self->introduce();
+                              });
+        });
+  }
+
+  // Says who we are; ready when all of it is accepted.
+  void introduce() {
+    error_code ignored;
+    socket_.set_option(tcp::no_delay(true), ignored);
+    read();
+    std::string hello;
+    size_t count = 1;
+    if (!address_.password.empty()) {
+      ++count;
+      if (address_.user.empty()) {
+        append_command(hello, {"AUTH", address_.password});
+      } else {
+        append_command(hello, {"AUTH", address_.user, address_.password});
+      }
+    }
+    if (address_.database != 0) {
+      ++count;
+      append_command(hello, {"SELECT", std::to_string(address_.database)});
+    }
+    append_command(hello, {"PING"});
+    const uint64_t attempt = attempt_;
+    call(std::move(hello), count,
+         [this, attempt](RedisFailure failure, std::span<const RedisReply> replies) {
+           if (attempt_ != attempt || failure != RedisFailure::kNone) return;
+           for (const RedisReply& reply : replies) {
+             if (reply.type != RedisReply::Type::kError) continue;
+             return lose(failure_of(reply.text), std::string(reply.text));
+           }
+           state_ = State::kReady;
+           trouble_.clear();
+           pause_ = kFirstPause;
+         });
+  }
+
+  void call(std::string commands, size_t count, Done done) {
+    calls_.push_back({.count = count, .done = std::move(done), .sent = clock_.now().mono});
+    unsent_ += commands;
+    write();
+  }
+
+  void write() {
+    if (writing_ || unsent_.empty()) return;
+    writing_ = true;
+    sending_ = std::exchange(unsent_, {});
+    asio::async_write(
+        socket_, asio::buffer(sending_),
+        [self = shared_from_this(), attempt = attempt_](const error_code& error, size_t) {
+          if (self->attempt_ != attempt) return;
+          self->writing_ = false;
+          if (error) return self->lose(RedisFailure::kUnreachable, error.message());
+          self->write();
+        });
+  }
+
+  void read() {
+    if (in_.size() - filled_ < kReadChunk) in_.resize(filled_ + 2 * kReadChunk);
+    socket_.async_read_some(
+        asio::buffer(in_.data() + filled_, in_.size() - filled_),
+        [self = shared_from_this(), attempt = attempt_](const error_code& error, size_t count) {
+          if (self->attempt_ != attempt) return;
+          if (error) return self->lose(RedisFailure::kUnreachable, error.message());
+          self->filled_ += count;
+          if (!self->take_replies(attempt)) return;
+          self->read();
+        });
+  }
+
+  // False: the connection is gone.
+  bool take_replies(uint64_t attempt) {
+    size_t at = 0;
+    while (!calls_.empty()) {
+      // All replies of a call at once: their views last as long as the bytes stay.
+      std::vector<RedisReply> replies(calls_.front().count);
+      size_t end = at;
+      size_t got = 0;
+      for (; got < replies.size(); ++got) {
+        size_t bytes = 0;
+        const ReplyStatus status =
+            parse_reply(std::string_view(in_.data() + end, filled_ - end), replies[got], bytes);
+        if (status == ReplyStatus::kBroken) {
+          lose(RedisFailure::kOther, "the server sent something that is no reply");
+          return false;
+        }
+        if (status == ReplyStatus::kIncomplete) break;
+        end += bytes;
+      }
+      if (got < replies.size()) break;
+      at = end;
+      const Call call = std::move(calls_.front());
+      calls_.pop_front();
+      call.done(RedisFailure::kNone, replies);
+      if (attempt_ != attempt) return false;
+    }
+    std::copy(in_.begin() + static_cast<ptrdiff_t>(at),
+              in_.begin() + static_cast<ptrdiff_t>(filled_), in_.begin());
+    filled_ -= at;
+    if (filled_ > kMostUnread || (calls_.empty() && filled_ > 0)) {
+      lose(RedisFailure::kOther, "the server sent more than it was asked for");
+      return false;
+    }
+    return true;
+  }
+
+  // Fails what is under way, and tries again later.
+  void lose(RedisFailure why, std::string words) {
+    trouble_ = std::move(words);
+    drop(why);
+    if (stopped_) return;
+    random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
+    const int64_t pause = pause_.count() / 2 + static_cast<int64_t>(random_ >> 33) % pause_.count();
+    pause_ = std::min(2 * pause_, kLongestPause);
+    timer_.expires_after(Millis(pause));
+    timer_.async_wait([self = shared_from_this()](const error_code& cancelled) {
+      if (!cancelled) self->connect();
+    });
+  }
+
+  void drop(RedisFailure why) {
+    ++attempt_;  // what the old connection still has to say is not heard
+    state_ = State::kDown;
+    error_code ignored;
+    socket_.close(ignored);
+    writing_ = false;
+    unsent_.clear();
+    filled_ = 0;
+    const std::deque<Call> lost = std::exchange(calls_, {});
+    for (const Call& call : lost) call.done(why, {});
+  }
+
+  // A connection that is up but does not answer is stuck: a server stopped, a network cut.
+  void watch() {
+    watch_.expires_after(kTick);
+    watch_.async_wait([self = shared_from_this()](const error_code& cancelled) {
+      if (cancelled || self->stopped_) return;
+      const MonoTime now = self->clock_.now().mono;
+      if (self->state_ == State::kConnecting && now - self->connecting_since_ > kConnectPatience) {
+        self->lose(RedisFailure::kTimeout, "no connection in time");
+      } else if (!self->calls_.empty() && now - self->calls_.front().sent > kAnswerPatience) {
+        self->lose(RedisFailure::kTimeout, "no answer in time");
+      }
+      self->watch();
+    });
+  }
+
+  const Clock& clock_;
+  const RedisAddress address_;
+  uint64_t random_;
+  tcp::resolver resolver_;
+  tcp::socket socket_;
+  asio::steady_timer timer_, watch_;
+
+  State state_ = State::kDown;
+  bool stopped_ = false;
+  uint64_t attempt_ = 0;  // counts connections: a handler of an older one does nothing
+  MonoTime connecting_since_{};
+  Millis pause_ = kFirstPause;
+  std::string trouble_ = "not connected yet";
+
+  std::deque<Call> calls_;  // sent, in the order their replies will come
+  std::string unsent_, sending_;
+  bool writing_ = false;
+  std::vector<char> in_;
+  size_t filled_ = 0;
+};
+
+RedisLink::RedisLink(asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed)
+    : wire_(std::make_shared<Wire>(io, clock, std::move(address), seed)) {}
+RedisLink::~RedisLink() = default;
+
+void RedisLink::start() {
+  wire_->start();
+}
+void RedisLink::stop() {
+  wire_->stop();
+}
+bool RedisLink::ready() const {
+  return wire_->ready();
+}
+uint64_t RedisLink::connection() const {
+  return wire_->connection();
+}
+const std::string& RedisLink::trouble() const {
+  return wire_->trouble();
+}
+void RedisLink::send(std::string commands, size_t count, Done done) {
+  wire_->send(std::move(commands), count, std::move(done));
+}
+void RedisLink::reconnect(RedisFailure why) {
+  wire_->reconnect(why);
+}
+
+}  // namespace weir::origins

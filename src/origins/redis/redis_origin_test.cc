@@ -1,0 +1,254 @@
+// The origin's contract against a real redis-server, and what only a real one can do.
+
+#include "origins/redis/redis_origin.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "tests/contracts/origin_contract.h"
+#include "tests/servers/redis_server.h"
+
+namespace weir {
+namespace {
+
+using origins::RedisOrigin;
+using servers::RedisServer;
+
+struct RealClock final : Clock {
+  [[nodiscard]] Instant now() const override { return system_clock().now(); }
+  void advance(Millis) {}
+};
+
+// An origin with its thread.
+class Running {
+ public:
+  Running(const Clock& clock, uint16_t port, origins::RedisAddress address = {})
+      : origin_(std::make_shared<RedisOrigin>(clock, with_port(std::move(address), port), 1)),
+        thread_([this] { origin_->run(); }) {}
+  ~Running() {
+    origin_->stop();
+    thread_.join();
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  [[nodiscard]] const std::shared_ptr<RedisOrigin>& origin() const { return origin_; }
+  RedisOrigin* operator->() const { return origin_.get(); }
+
+  void await_ready() const {
+    await([this] { return origin_->stats().ready; });
+  }
+  // Waits until it is so; a test that waits in vain ends by its timeout.
+  template <typename Condition>
+  static void await(const Condition& condition) {
+    while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+  // Waits for the reply.
+  [[nodiscard]] Result<std::vector<CellTotals>> read(const std::vector<CellRead>& cells) const {
+    return wait([&](OriginReply reply) { origin_->read(cells, std::move(reply)); });
+  }
+  [[nodiscard]] Result<std::vector<CellTotals>> replay(const std::vector<CellReplay>& cells) const {
+    return wait([&](OriginReply reply) { origin_->replay(cells, std::move(reply)); });
+  }
+
+ private:
+  static origins::RedisAddress with_port(origins::RedisAddress address, uint16_t port) {
+    address.port = port;
+    return address;
+  }
+  template <typename Ask>
+  static Result<std::vector<CellTotals>> wait(const Ask& ask) {
+    std::mutex mutex;
+    std::condition_variable came;
+    std::optional<Result<std::vector<CellTotals>>> heard;
+    ask([&](Result<std::vector<CellTotals>> totals) {
+      const std::lock_guard lock(mutex);
+      heard = std::move(totals);
+      came.notify_one();
+    });
+    std::unique_lock lock(mutex);
+    came.wait(lock, [&] { return heard.has_value(); });
+    return std::move(*heard);
+  }
+
+  std::shared_ptr<RedisOrigin> origin_;
+  std::thread thread_;
+};
+
+constexpr Component kNode{.incarnation = 0xabc, .generation = 1};
+constexpr Component kSibling{.incarnation = 0xdef, .generation = 1};
+
+CellReplay told(const std::string& tuple, Count total, Component writer = kNode) {
+  return {.cell = {tuple, 5},
+          .writer = writer,
+          .total = total,
+          .expires_at = system_clock().now().wall + Millis(60'000)};
+}
+CellRead asked(const std::string& tuple, Component reader = kNode) {
+  return {.cell = {tuple, 5}, .reader = reader};
+}
+
+}  // namespace
+
+namespace contracts {
+
+struct InRedis {
+  using Clock = RealClock;
+  static constexpr bool kTimeIsReal = true;
+  explicit InRedis(const Clock& clock) : running(clock, server.port()) { running.await_ready(); }
+  [[nodiscard]] std::shared_ptr<RegionalOrigin> make() const { return running.origin(); }
+  // Answers come in order: once this one is there, all before it are.
+  void settle() const { (void)running.read({asked("settle")}); }
+  RedisServer server;
+  Running running;
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(RedisOrigin, OriginContract, InRedis);
+
+}  // namespace contracts
+
+namespace {
+
+TEST(RedisOrigin, LetsRedisForgetACellAfterItsTime) {
+  const RealClock clock;
+  const RedisServer server;
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  const CellReplay cell = told("a", 3);
+  ASSERT_TRUE(origin.replay({cell}).ok());
+  const std::string left = server.ask("PTTL " + origins::redis_key(cell.cell));
+  const int64_t ms = std::stoll(left.substr(1));
+  EXPECT_GT(ms, 60'000);
+  EXPECT_LE(ms, 65'000);
+}
+
+TEST(RedisOrigin, IgnoresWhatIsNoCountAndSaturates) {
+  const RealClock clock;
+  const RedisServer server;
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  ASSERT_TRUE(origin.replay({told("a", 3), told("a", 4, kSibling)}).ok());
+  const std::string key = origins::redis_key({"a", 5});
+  for (const char* value :
+       {"-1", "1.5", "many", "\"\"", "99999999999999999999", "20000000000000"}) {
+    (void)server.ask("HSET " + key + " f" + std::to_string(std::hash<std::string>()(value)) + " " +
+                     value);
+  }
+  const auto heard = origin.read({asked("a")});
+  ASSERT_TRUE(heard.ok());
+  EXPECT_EQ(heard->at(0).mine, 3u);
+  EXPECT_EQ(heard->at(0).siblings, 4u);
+  EXPECT_EQ(origin->stats().absurd, 6u);
+}
+
+TEST(RedisOrigin, FailsAtOnceWhileNobodyIsThereAndRecoversByItself) {
+  const RealClock clock;
+  RedisServer server;
+  server.kill();
+  const Running origin(clock, server.port());
+  EXPECT_FALSE(origin.read({asked("a")}).ok());
+  EXPECT_FALSE(origin->trouble().empty());
+  server.restart();
+  origin.await_ready();
+  EXPECT_TRUE(origin.replay({told("a", 1)}).ok());
+  EXPECT_EQ(origin->trouble(), "");
+}
+
+TEST(RedisOrigin, FailsWhatWasUnderWayWhenTheServerDiesAndForgetsNothingOfItsOwn) {
+  const RealClock clock;
+  RedisServer server;
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  ASSERT_TRUE(origin.replay({told("a", 3)}).ok());
+  server.restart();
+  Running::await([&] { return origin.read({asked("a")}).ok(); });
+  // Empty now, and says so: the one who told it sees that it must tell again.
+  EXPECT_EQ(origin.read({asked("a")})->at(0).mine, 0u);
+  EXPECT_EQ(origin.replay({told("a", 3)})->at(0).mine, 3u);
+}
+
+TEST(RedisOrigin, TellsAnExpiryAnewToAServerThatForgotIt) {
+  const RealClock clock;
+  RedisServer server;
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  const CellReplay cell = told("a", 3);
+  ASSERT_TRUE(origin.replay({cell}).ok());
+  server.restart();
+  Running::await([&] { return origin.replay({cell}).ok(); });
+  Running::await([&] {
+    return origin.replay({cell}).ok() &&
+           std::stoll(server.ask("PTTL " + origins::redis_key(cell.cell)).substr(1)) > 0;
+  });
+}
+
+TEST(RedisOrigin, GivesUpOnAConnectionThatIsStuckAndGoesOnWithAnother) {
+  const RealClock clock;
+  RedisServer server;
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  server.stop();
+  EXPECT_FALSE(origin.read({asked("a")}).ok());
+  server.go_on();
+  Running::await([&] { return origin.read({asked("a")}).ok(); });
+}
+
+TEST(RedisOrigin, StopsAskingAServerThatMostlyFailsAndAsksAgainWhenAProbeSucceeds) {
+  const RealClock clock;
+  const RedisServer server;
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  // Cells of another type than ours: every call is answered by an error.
+  (void)server.ask("SET " + origins::redis_key({"a", 5}) + " x");
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(origin.read({asked("a")}).ok());
+  EXPECT_FALSE(origin->stats().closed);
+  EXPECT_FALSE(origin.read({asked("b")}).ok());
+  EXPECT_GT(origin->stats().circuit_open, 0u);
+  Running::await([&] { return origin->stats().closed; });
+  EXPECT_TRUE(origin.read({asked("b")}).ok());
+}
+
+TEST(RedisOrigin, SaysWhyItIsNotLetIn) {
+  const RealClock clock;
+  const RedisServer server({"--requirepass", "secret"});
+  const Running without(clock, server.port());
+  Running::await([&] { return without->trouble().find("NOAUTH") != std::string::npos; });
+  const Running wrong(clock, server.port(), {.password = "guess"});
+  Running::await([&] { return wrong->trouble().find("WRONGPASS") != std::string::npos; });
+  const Running right(clock, server.port(), {.password = "secret"});
+  right.await_ready();
+  EXPECT_TRUE(right.replay({told("a", 1)}).ok());
+  const Running named(clock, server.port(), {.user = "default", .password = "secret"});
+  named.await_ready();
+}
+
+TEST(RedisOrigin, KeepsDatabasesApart) {
+  const RealClock clock;
+  const RedisServer server;
+  const Running one(clock, server.port(), {.database = 1});
+  const Running two(clock, server.port(), {.database = 2});
+  one.await_ready();
+  two.await_ready();
+  ASSERT_TRUE(one.replay({told("a", 3)}).ok());
+  EXPECT_EQ(two.read({asked("a")})->at(0).mine, 0u);
+}
+
+TEST(RedisOrigin, LeavesAServerThatIsAMasterNoMore) {
+  const RealClock clock;
+  RedisServer server;
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  (void)server.ask("REPLICAOF 127.0.0.1 1");
+  Running::await([&] {
+    (void)origin.replay({told("a", 1)});
+    return origin->trouble().find("readonly") != std::string::npos;
+  });
+  (void)server.ask("REPLICAOF NO ONE");
+  Running::await([&] { return origin.replay({told("a", 1)}).ok(); });
+}
+
+}  // namespace
+}  // namespace weir
