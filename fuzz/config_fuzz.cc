@@ -1,0 +1,27 @@
+// A file of settings is either a configuration within its ranges or problems with places.
+
+#include "fuzz/input.h"
+#include "server/config.h"
+
+using weir::fuzz::must;
+using weir::server::Config;
+using weir::server::is_loopback;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string yaml(reinterpret_cast<const char*>(data), size);
+  Config config;
+  const auto problems = read_config_text(yaml, config);
+  for (const auto& problem : problems) {
+    must(problem.line >= 0 && problem.column >= 0 && !problem.text.empty(),
+         "a problem has a place");
+  }
+  must(config.threads <= 256, "threads are in range");
+  must(config.capacity >= 64 && config.capacity <= size_t{1} << 28, "the capacity is in range");
+  must(!config.region.empty() && config.region.size() <= 64, "the region is a name");
+  must(config.node.size() <= 64 && !config.data.empty(), "names are names");
+  const bool others =
+      (config.http && !is_loopback(*config.http)) || (config.resp && !is_loopback(*config.resp));
+  must(!contradiction(config).empty() || config.allow_public || !others,
+       "others reach it only where that is allowed");
+  return 0;
+}

@@ -1,0 +1,36 @@
+// A connection of HTTP answers the same wherever what it hears is split, but for two things:
+// who is told to continue, and what the metrics have counted by then.
+
+#include "frontends/front_test.h"
+#include "frontends/http/http_session.h"
+#include "fuzz/input.h"
+
+using namespace weir::frontends;
+
+namespace {
+
+std::string answers(std::string_view first, std::string_view second) {
+  Front front;
+  HttpDesk desk(1);
+  HttpSession session(front.service, desk);
+  Line line{front, session};
+  std::string heard = line.say(first);
+  if (line.next != Next::kClose) heard += line.say(second);
+  constexpr std::string_view kInterim = "HTTP/1.1 100 Continue\r\n\r\n";
+  for (size_t at = heard.find(kInterim); at != heard.npos; at = heard.find(kInterim, at)) {
+    heard.erase(at, kInterim.size());
+  }
+  return heard;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  weir::fuzz::Input input(data, size);
+  const size_t cut = input.cut();
+  const std::string whole = answers(input.text(), "");
+  const std::string split = answers(input.text().substr(0, cut), input.text().substr(cut));
+  if (whole.find("\nweir_requests_total") != whole.npos) return 0;
+  weir::fuzz::must_equal(whole, split, "whole and split are answered alike");
+  return 0;
+}

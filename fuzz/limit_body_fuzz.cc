@@ -1,0 +1,85 @@
+// A body is either a request within its ranges or problems that can be told, and what lies
+// behind it in the buffer changes nothing.
+
+#include "frontends/bytes.h"
+#include "frontends/http/limit_body.h"
+#include "fuzz/input.h"
+
+using weir::Request;
+using weir::frontends::BodyProblems;
+using weir::frontends::Bytes;
+using weir::frontends::LimitBodyReader;
+using weir::fuzz::must;
+
+namespace {
+
+bool is_utf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const size_t length = byte < 0x80 ? 1 : byte >> 5 == 6 ? 2 : byte >> 4 == 14 ? 3 : 4;
+    if ((length == 4 && byte >> 3 != 30) || i + length > text.size()) return false;
+    for (size_t k = 1; k < length; ++k) {
+      if ((text[i + k] & 0xC0) != 0x80) return false;
+    }
+    i += length;
+  }
+  return true;
+}
+
+std::string told(const BodyProblems& problems) {
+  std::string story;
+  must(problems.size() <= 20, "problems are bounded");
+  for (const auto& problem : problems) {
+    must(!problem.message.empty() && !problem.fix.empty(), "a problem says what and the remedy");
+    must(problem.location.starts_with("body"), "a problem has a place");
+    must(is_utf8(problem.location) && is_utf8(problem.message), "a problem can be told as JSON");
+    story += problem.location + ": " + problem.message + "; " + problem.fix + "\n";
+  }
+  return story;
+}
+
+std::string told(const Request& request) {
+  const auto is_name = [](std::string_view name) {
+    return !name.empty() && name.size() <= weir::kMaxNameBytes && is_utf8(name);
+  };
+  must(is_name(request.name_space) && is_name(request.identifier), "names are names");
+  must(request.limit >= 1 && request.limit <= weir::kMaxLimit, "the limit is in range");
+  must(request.cost >= 0 && request.cost <= weir::kMaxLimit, "the cost is in range");
+  must(request.duration >= weir::frontends::kMinHttpDuration &&
+           request.duration <= weir::kMaxDuration,
+       "the duration is in range");
+  must(request.burst.value_or(1) >= 1 && request.burst.value_or(1) <= weir::kMaxLimit,
+       "the burst is in range");
+  return std::string(request.name_space) + " " + std::string(request.identifier) + " " +
+         std::to_string(request.limit) + " " + std::to_string(request.duration.count()) + " " +
+         std::to_string(request.cost) + " " + std::string(to_string(request.algorithm)) + " " +
+         std::to_string(request.burst.value_or(0)) + "\n";
+}
+
+std::string read(std::string_view json, std::string_view behind) {
+  static LimitBodyReader reader;
+  Bytes body;
+  body.append(json);
+  body.append(behind);
+  const std::string_view text = body.unread().substr(0, json.size());
+  std::string story;
+  BodyProblems problems;
+  Request one;
+  reader.read_one(text, one, problems);
+  story += problems.empty() ? told(one) : told(problems);
+  std::vector<Request> many;
+  reader.read_many(text, many, problems);
+  if (!problems.empty()) return story + told(problems);
+  must(!many.empty() && many.size() <= weir::kMaxBatch, "a batch has 1 to 100 items");
+  for (const Request& request : many) story += told(request);
+  return story;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view json(reinterpret_cast<const char*>(data), size);
+  weir::fuzz::must_equal(read(json, ""), read(json, "\",\"cost\":1}]}]GET / HTTP/1.1\r\n"),
+                         "what lies behind a body changes nothing");
+  return 0;
+}
