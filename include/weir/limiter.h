@@ -81,8 +81,8 @@ class Limiter {
                   std::span<Result<Verdict>> verdicts);
 
   // As check_each(), but what needs it waits for the origin. True: all are decided. False:
-  // `done` is called on `home` when they are; until then the requests, what they view and
-  // the verdicts must stay.
+  // `done` is called on `home` when they are; until then the verdicts must stay, the
+  // requests need not.
   [[nodiscard]] bool check_each_async(Instant now, std::span<const Request> requests,
                                       std::span<Result<Verdict>> verdicts, Executor& home,
                                       std::function<void()> done);

@@ -34,6 +34,12 @@ struct Options {
   // siblings are seen later.
   Millis max_freshness{5000};
 
+  // How long what was accepted may wait to be told to the origin, unless it is so much of
+  // what remains that the others should know at once. Default 250 ms, 0 to 10 s; with 0
+  // every run_replay() tells everything. Shorter: more messages. Longer: siblings know later,
+  // and a process that dies takes more with it.
+  Millis replay_within{250};
+
   // --- changes performance ---
 
   // Tuples held in memory; a hard bound, about 250 bytes each, reserved at the start

@@ -67,6 +67,14 @@ class RegionalOrigin {
   // Raises each writer's component to `total`, then reads the cells back. After an
   // error any part of it may have been applied; sending it again is always right.
   virtual void replay(std::vector<CellReplay> cells, OriginReply reply) = 0;
+
+  // Processes that share it now, as far as it knows, this one included: the more there are,
+  // the sooner they must hear of each other.
+  [[nodiscard]] virtual uint32_t live_nodes() const { return 1; }
+
+  // Another number whenever the store may have forgotten: it was restarted, or another took
+  // its place. Then everything that still matters is told again.
+  [[nodiscard]] virtual uint64_t epoch() const { return 0; }
 };
 
 // An origin inside this process, for limiters that share one; forgets cells when

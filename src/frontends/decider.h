@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <functional>
 #include <span>
+#include <utility>
 
 #include "weir/limiter.h"
 
@@ -17,11 +19,29 @@ class Decider {
                           std::span<Result<Verdict>> verdicts) = 0;
   [[nodiscard]] virtual Result<BatchVerdict> check_all(Instant now,
                                                        std::span<const Request> requests) = 0;
+
+  // Whether a store may have to be read first. If not, the two below are not asked.
+  [[nodiscard]] virtual bool may_wait() const { return false; }
+  // As in Limiter.
+  [[nodiscard]] virtual bool check_each_async(Instant now, std::span<const Request> requests,
+                                              std::span<Result<Verdict>> verdicts, Executor&,
+                                              std::function<void()>) {
+    check_each(now, requests, verdicts);
+    return true;
+  }
+  virtual void check_all_async(Instant now, std::span<const Request> requests, Executor&,
+                               std::function<void(Result<BatchVerdict>)> done) {
+    done(check_all(now, requests));
+  }
 };
+
+// Whether the limiter shares its counts with others.
+enum class Company : uint8_t { kAlone, kShared };
 
 class LimiterDecider final : public Decider {
  public:
-  explicit LimiterDecider(Limiter& limiter) : limiter_(limiter) {}
+  explicit LimiterDecider(Limiter& limiter, Company company = Company::kAlone)
+      : limiter_(limiter), company_(company) {}
   void check_each(Instant now, std::span<const Request> requests,
                   std::span<Result<Verdict>> verdicts) override {
     limiter_.check_each(now, requests, verdicts);
@@ -30,9 +50,20 @@ class LimiterDecider final : public Decider {
                                                std::span<const Request> requests) override {
     return limiter_.check_all(now, requests);
   }
+  [[nodiscard]] bool may_wait() const override { return company_ == Company::kShared; }
+  [[nodiscard]] bool check_each_async(Instant now, std::span<const Request> requests,
+                                      std::span<Result<Verdict>> verdicts, Executor& home,
+                                      std::function<void()> done) override {
+    return limiter_.check_each_async(now, requests, verdicts, home, std::move(done));
+  }
+  void check_all_async(Instant now, std::span<const Request> requests, Executor& home,
+                       std::function<void(Result<BatchVerdict>)> done) override {
+    limiter_.check_all_async(now, requests, home, std::move(done));
+  }
 
  private:
   Limiter& limiter_;
+  const Company company_;
 };
 
 class NullDecider final : public Decider {

@@ -83,6 +83,23 @@ struct Listener {
   Loop::OpenSession open;
 };
 
+// Work that others put off to this loop.
+class LoopExecutor final : public Executor {
+ public:
+  LoopExecutor(asio::io_context& io, const Clock& clock) : io_(io), clock_(clock) {}
+  void post(Task task) override { asio::post(io_, std::move(task)); }
+  void post_at(MonoTime when, Task task) override {
+    auto timer = std::make_shared<asio::steady_timer>(io_, when - clock_.now().mono);
+    timer->async_wait([timer, task = std::move(task)](const error_code& cancelled) {
+      if (!cancelled) task();
+    });
+  }
+
+ private:
+  asio::io_context& io_;
+  const Clock& clock_;
+};
+
 // Connections are polled by an epoll of their own, which the loop waits for as for one
 // descriptor. So one wait serves all that are ready, and a connection costs a read and a
 // write per turn and nothing else; asking the loop for each would add a system call to each.
@@ -91,11 +108,13 @@ struct Loop::Inside {
       : clock(the_clock),
         limits(the_limits),
         io(1),
+        executor(io, the_clock),
         tick(io),
         poll(io, epoll_create1(EPOLL_CLOEXEC)) {}
 
   void wait();
   void serve_ready();
+  void end_turn();
   void await_connections(Listener& listener);
   void accept(Listener& listener);
   void look_after();
@@ -105,6 +124,7 @@ struct Loop::Inside {
   const Clock& clock;
   const LoopLimits limits;
   asio::io_context io;
+  LoopExecutor executor;
   asio::steady_timer tick;
   asio::posix::stream_descriptor poll;
   struct Chore {
@@ -138,12 +158,17 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
     metrics_.stats.add(DoorStat::kOpened);
     active_ = began_ = loop_.clock.now().mono;
     poll_for(EPOLL_CTL_ADD, EPOLLIN);
+    session_->settle(loop_.executor, [self = weak_from_this()] {
+      if (const auto connection = self.lock()) connection->wake();
+    });
   }
 
-  // What the poll says of this connection: there is something to read, or room to write.
+  // What the poll says of this connection: there is something to read, or room to write; or,
+  // while nothing is wanted of it, that the other side is gone.
   void ready() {
     if (closed_) return;
-    writing_ ? send_on() : read();
+    if (writing_) return send_on();
+    waiting_ ? close() : read();
   }
 
   void flush() {
@@ -154,7 +179,7 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
 
   // Closes it if it takes too long, or if it is done during a drain.
   void look_after(MonoTime now) {
-    const bool midway = farewell_ || writing_ || !in_.empty();
+    const bool midway = farewell_ || writing_ || waiting_ || !in_.empty();
     if (farewell_ ? now - active_ > kFarewell
                   : now - (midway ? began_ : active_) >
                         (midway ? loop_.limits.request : loop_.limits.silence)) {
@@ -198,8 +223,10 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
       if (in_.size() != before) began_ = now.mono;
       if (in_.size() > kMostUnread) return close();
       if (next_ == Next::kRead) break;
+      waiting_ = next_ == Next::kWait;
       if (!send()) return;  // goes on when it is sent
     } while (next_ == Next::kAgain);
+    if (waiting_) return poll_for(EPOLL_CTL_MOD, 0);
     if (next_ == Next::kClose) return say_farewell();
     in_.shrink(kKept);
     // Sent when all that are ready have been read: the system's code for reading and that
@@ -234,9 +261,24 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
     active_ = began_ = now.mono;
     if (!send()) return;
     writing_ = false;
-    poll_for(EPOLL_CTL_MOD, EPOLLIN);
+    poll_for(EPOLL_CTL_MOD, waiting_ ? 0 : uint32_t{EPOLLIN});
     if (next_ == Next::kAgain) return serve(now);
     if (next_ == Next::kClose) say_farewell();
+  }
+
+  // The session can go on.
+  void wake() {
+    if (closed_ || !waiting_) return;
+    waiting_ = false;
+    const Instant now = loop_.clock.now();
+    active_ = now.mono;
+    if (writing_) {
+      next_ = Next::kAgain;  // when all is sent
+    } else {
+      poll_for(EPOLL_CTL_MOD, EPOLLIN);
+      serve(now);
+      loop_.end_turn();
+    }
   }
 
   // Sends the end and waits a little for the other side's: closing at once with bytes unread
@@ -270,6 +312,7 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
   MonoTime active_{};  // when something was last heard or sent
   MonoTime began_{};   // when the request or answer under way began
   bool writing_ = false;
+  bool waiting_ = false;  // for the session
   bool farewell_ = false;
   bool closed_ = false;
 };
@@ -287,6 +330,10 @@ void Loop::Inside::serve_ready() {
   const int count =
       epoll_wait(poll.native_handle(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) static_cast<Connection*>(events[i].data.ptr)->ready();
+  end_turn();
+}
+
+void Loop::Inside::end_turn() {
   for (Connection* connection : unsent) connection->flush();
   unsent.clear();
   gone.clear();
@@ -375,6 +422,10 @@ Result<Address> Loop::listen(const Address& address, telemetry::DoorMetrics& met
   if (error) return unavailable(address, error);
   inside_->await_connections(listener);
   return Address{.host = address.host, .port = listener.acceptor.local_endpoint().port()};
+}
+
+Executor& Loop::executor() {
+  return inside_->executor;
 }
 
 void Loop::every(Millis period, Task task) {

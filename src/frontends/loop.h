@@ -55,6 +55,9 @@ class Loop {
   [[nodiscard]] Result<Address> listen(const Address& address, telemetry::DoorMetrics& metrics,
                                        OpenSession open);
 
+  // Work on this loop, from any thread.
+  [[nodiscard]] Executor& executor();
+
   // Runs `task` on this loop again and again. Before run().
   void every(Millis period, Task task);
 

@@ -3,7 +3,11 @@
 
 #pragma once
 
+#include <memory>
+#include <utility>
+
 #include "frontends/bytes.h"
+#include "weir/executor.h"
 #include "weir/time.h"
 
 namespace weir::frontends {
@@ -12,6 +16,7 @@ enum class Next : uint8_t {
   kRead,   // all complete requests are answered
   kAgain,  // there are more, but enough answers to be sent first
   kClose,  // send the answers, then close
+  kWait,   // for a store; wakes who carries its bytes, and is asked again then
 };
 
 // Lives on its loop.
@@ -19,11 +24,23 @@ class Session {
  public:
   virtual ~Session() = default;
 
-  // Answers what is complete in `in`, in order, into `out`.
+  // Where it lives, and what to call when it can go on after kWait; before the first take().
+  // A session without a home never waits.
+  void settle(Executor& home, Task wake) {
+    home_ = &home;
+    wake_ = std::make_shared<const Task>(std::move(wake));
+  }
+
+  // Answers what is complete in `in`, in order, into `out`. Between kWait and the next
+  // take() `in` does not change.
   [[nodiscard]] virtual Next take(Instant now, Bytes& in, Bytes& out) = 0;
 
   // Answers end with the one under way, if the protocol can say so.
   virtual void drain() {}
+
+ protected:
+  Executor* home_ = nullptr;
+  std::shared_ptr<const Task> wake_;
 };
 
 // Answers that may wait to be sent before more requests are taken.

@@ -87,6 +87,7 @@ TEST_F(Flood, DoesNotForgetWhatWasCountedInTheSketchWhenRoomAppears) {
 TEST_F(Flood, EvictsOnlyWhatTheOriginHasAndFindsItAgainThere) {
   const auto owner =
       Engine::make(clock_, {.origin = std::make_shared<origins::InProcessOrigin>(clock_),
+                            .replay_within = Millis(0),
                             .capacity = kCapacity,
                             .seed = 1});
   Engine& engine = *owner;

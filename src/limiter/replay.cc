@@ -1,8 +1,10 @@
 #include "limiter/replay.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
+#include "base/wide.h"
 #include "limiter/told.h"
 
 namespace weir::limiter {
@@ -29,10 +31,19 @@ struct Replay::Batch {
 
 WorkReport Replay::run_once(Instant now, Executor& timers) {
   WorkReport report;
+  list_all_again();
   auto batch = std::make_shared<Batch>();
   size_t tuples = 0;
   for (const uint32_t index : store_->dirty.take_all()) {
-    if (!collect(now, index, *batch)) {
+    pending_.push_back({.index = index, .since = now.mono});
+  }
+  for (const Pending& pending : std::exchange(pending_, {})) {
+    if (!due(now, pending)) {
+      pending_.push_back(pending);
+      ++report.waiting;
+      continue;
+    }
+    if (!collect(now, pending.index, *batch)) {
       ++report.waiting;
       continue;
     }
@@ -45,6 +56,42 @@ WorkReport Replay::run_once(Instant now, Executor& timers) {
   report.done += batch->sent.size();
   send(now, batch, timers);
   return report;
+}
+
+// An origin that forgot everything does not say so. What this process accepted is in its
+// cells, so all of them are told again, a part of the table at a time.
+void Replay::list_all_again() {
+  constexpr size_t kSlotsAtATime = 16'384;
+  if (const uint64_t epoch = store_->origin->epoch(); epoch != epoch_) {
+    epoch_ = epoch;
+    again_at_ = 0;
+  }
+  for (size_t i = 0; i < kSlotsAtATime && again_at_ < store_->table.slots(); ++i, ++again_at_) {
+    const auto index = static_cast<uint32_t>(again_at_);
+    const platform::Pin pin;
+    const Tuple tuple = store_->table.at(index);
+    if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) continue;
+    if (WindowCells(tuple).mark_dirty()) store_->dirty.push(index);
+  }
+}
+
+// At once if it is much of what remains, so that all together cannot use the rest twice
+// before they hear of each other; else after a while, with what came meanwhile.
+bool Replay::due(Instant now, const Pending& pending) const {
+  if (now.mono - pending.since >= store_->replay_within) return true;
+  const platform::Pin pin;
+  const Tuple tuple = store_->table.at(pending.index);
+  if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) return true;
+  const WindowCells cells(tuple);
+  const int64_t newest = cells.newest();
+  const auto count = [newest](const memory::Word& word) {
+    return Tagged{word.load(std::memory_order_acquire)}.count_of(newest);
+  };
+  const Count own = count(cells.own(newest));
+  const Count untold = base::saturating_sub(own, count(cells.told(newest)));
+  const Count limit = tuple.cold->limit_seen.load(std::memory_order_relaxed);
+  const Count remaining = base::saturating_sub(limit, own + count(cells.others(newest)));
+  return untold >= std::max<Count>(1, remaining / (2 * store_->origin->live_nodes()));
 }
 
 // False: batches kept changing the count; it stays dirty for the next round.

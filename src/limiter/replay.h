@@ -25,7 +25,8 @@ class Replay : public std::enable_shared_from_this<Replay> {
  public:
   explicit Replay(std::shared_ptr<Store> store) : store_(std::move(store)) {}
 
-  // Sends every dirty tuple; what fails is dirty again when its reply or deadline comes.
+  // Sends the dirty tuples that are due; what fails is dirty again when its reply or deadline
+  // comes.
   WorkReport run_once(Instant now, Executor& timers);
 
  private:
@@ -33,13 +34,25 @@ class Replay : public std::enable_shared_from_this<Replay> {
   struct Batch;
   static constexpr size_t kBatchTuples = 256;
 
+  // A dirty tuple whose time has not come.
+  struct Pending {
+    uint32_t index = 0;
+    MonoTime since{};
+  };
+
+  [[nodiscard]] bool due(Instant now, const Pending& pending) const;
   [[nodiscard]] bool collect(Instant now, uint32_t index, Batch& batch) const;
+  void list_all_again();
   void collect_cell(WallTime now, const memory::Tuple& tuple, int64_t sequence, Batch& batch) const;
   void send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers);
   void land(const Batch& batch, const Result<std::vector<CellTotals>>& totals);
   void mark_again(const Batch& batch);
 
   const std::shared_ptr<Store> store_;
+  // Of run_once().
+  std::vector<Pending> pending_;
+  uint64_t epoch_ = 0;            // of the origin
+  size_t again_at_ = ~size_t{0};  // the next slot to tell again; beyond the end: all are
 };
 
 }  // namespace weir::limiter

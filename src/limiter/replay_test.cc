@@ -22,8 +22,11 @@ Request request_of(std::string_view who, int64_t cost = 1) {
 
 class ReplayTest : public ::testing::Test {
  protected:
-  std::shared_ptr<Engine> engine_on(std::shared_ptr<RegionalOrigin> origin, uint64_t seed) {
-    return Engine::make(clock_, {.origin = std::move(origin), .capacity = 1000, .seed = seed});
+  std::shared_ptr<Engine> engine_on(std::shared_ptr<RegionalOrigin> origin, uint64_t seed,
+                                    Millis within = Millis(0)) {
+    return Engine::make(
+        clock_,
+        {.origin = std::move(origin), .replay_within = within, .capacity = 1000, .seed = seed});
   }
   Verdict ask(Engine& engine, const Request& request) {
     std::optional<Verdict> answer;
@@ -40,6 +43,60 @@ class ReplayTest : public ::testing::Test {
   doubles::HandClock clock_;
   doubles::HandExecutor executor_{clock_};
 };
+
+TEST_F(ReplayTest, WaitsWithALittleAndTellsMuchOfWhatRemainsAtOnce) {
+  auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
+  auto engine = engine_on(origin, 1, Millis(250));
+  ASSERT_TRUE(ask(*engine, request_of("alice", 1)).admitted());
+  EXPECT_EQ(replay(*engine).done, 0u);
+  ASSERT_TRUE(ask(*engine, request_of("alice", 31)).admitted());  // 32 of the 68 that are left
+  EXPECT_EQ(replay(*engine).done, 0u);
+  ASSERT_TRUE(ask(*engine, request_of("alice", 2)).admitted());  // 34 of 66: half
+  EXPECT_GT(replay(*engine).done, 0u);
+  EXPECT_EQ(replay(*engine).waiting, 0u);
+  ASSERT_TRUE(ask(*engine, request_of("alice", 1)).admitted());
+  clock_.advance(Millis(200));
+  EXPECT_EQ(replay(*engine).waiting, 1u);  // from when it was first seen
+  clock_.advance(Millis(249));
+  EXPECT_EQ(replay(*engine).waiting, 1u);
+  clock_.advance(Millis(1));
+  EXPECT_GT(replay(*engine).done, 0u);
+}
+
+// Answers as a store that was replaced by an empty one.
+class Forgetful final : public RegionalOrigin {
+ public:
+  explicit Forgetful(const Clock& clock) : origin_(clock) {}
+  void read(std::vector<CellRead> cells, OriginReply reply) override {
+    origin_.read(std::move(cells), std::move(reply));
+  }
+  void replay(std::vector<CellReplay> cells, OriginReply reply) override {
+    origin_.replay(std::move(cells), std::move(reply));
+  }
+  [[nodiscard]] uint64_t epoch() const override { return epoch_; }
+  void forget() {
+    origin_.forget_all();
+    ++epoch_;
+  }
+
+ private:
+  origins::InProcessOrigin origin_;
+  uint64_t epoch_ = 1;
+};
+
+TEST_F(ReplayTest, TellsEverythingAgainToAnOriginThatMayHaveForgotten) {
+  auto origin = std::make_shared<Forgetful>(clock_);
+  auto engine = engine_on(origin, 1);
+  ASSERT_TRUE(ask(*engine, request_of("alice", 60)).admitted());
+  ASSERT_TRUE(ask(*engine, request_of("bob", 30)).admitted());
+  replay(*engine);
+  EXPECT_EQ(replay(*engine).done, 0u);
+  origin->forget();
+  EXPECT_GT(replay(*engine).done, 0u);
+  auto other = engine_on(origin, 2);
+  EXPECT_EQ(ask(*other, request_of("alice", 0)).remaining, 40u);
+  EXPECT_EQ(ask(*other, request_of("bob", 0)).remaining, 70u);
+}
 
 TEST_F(ReplayTest, MakesTwoProcessesEnforceOneLimit) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);

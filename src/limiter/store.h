@@ -38,6 +38,7 @@ struct Store {
         origin(options.origin),
         read_deadline(options.read_deadline),
         max_freshness(options.max_freshness),
+        replay_within(options.replay_within),
         table(options.capacity,
               options.origin ? memory::Company::kShared : memory::Company::kAlone),
         sketch(options.capacity),
@@ -55,6 +56,7 @@ struct Store {
   const std::shared_ptr<RegionalOrigin> origin;
   const Millis read_deadline;
   const Millis max_freshness;
+  const Millis replay_within;
 
   memory::Table table;
   memory::Sketch sketch;

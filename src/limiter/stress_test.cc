@@ -84,7 +84,8 @@ TEST(Stress, LosesNothingBetweenEvictionAndReplay) {
   doubles::HandClock clock;
   doubles::HandExecutor executor{clock};
   auto origin = std::make_shared<origins::InProcessOrigin>(clock);
-  const auto engine = Engine::make(clock, {.origin = origin, .capacity = 64, .seed = 1});
+  const auto engine = Engine::make(
+      clock, {.origin = origin, .replay_within = Millis(0), .capacity = 64, .seed = 1});
   // Strangers push each other out of the table while one thread replays; in the end the
   // origin has all that was accepted of each.
   constexpr int kNames = 300;

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -21,6 +22,7 @@ class ThreadGroup {
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
   }
+  static void rest(std::chrono::milliseconds span) { std::this_thread::sleep_for(span); }
   [[nodiscard]] static unsigned cores() {
     const unsigned count = std::thread::hardware_concurrency();
     return count == 0 ? 1 : count;

@@ -60,6 +60,48 @@ std::string read_name(const std::string& text, std::string& value) {
   return {};
 }
 
+// redis://[user:password@]host[:port][/database], or memory.
+std::string read_origin(std::string_view text, std::optional<origins::RedisAddress>& value) {
+  const std::string wanted =
+      "must be memory or redis://[user:password@]host[:port][/database], like "
+      "redis://127.0.0.1:6379";
+  if (text == "memory") {
+    value.reset();
+    return {};
+  }
+  constexpr std::string_view kScheme = "redis://";
+  if (!text.starts_with(kScheme)) return wanted;
+  text.remove_prefix(kScheme.size());
+  origins::RedisAddress address;
+  if (const size_t at = text.rfind('@'); at != std::string_view::npos) {
+    const std::string_view who = text.substr(0, at);
+    const size_t colon = who.find(':');
+    if (colon == std::string_view::npos) return wanted;
+    address.user = who.substr(0, colon);
+    address.password = who.substr(colon + 1);
+    text.remove_prefix(at + 1);
+  }
+  uint64_t number = 0;
+  if (const size_t slash = text.find('/'); slash != std::string_view::npos) {
+    const std::string database(text.substr(slash + 1));
+    if (!database.empty() && !read_number(database, {0, 1'000'000}, number).empty()) return wanted;
+    address.database = static_cast<int>(number);
+    text = text.substr(0, slash);
+  }
+  if (const size_t colon = text.rfind(':');
+      colon != std::string_view::npos && !text.ends_with(']')) {
+    if (!read_number(std::string(text.substr(colon + 1)), {1, 65535}, number).empty())
+      return wanted;
+    address.port = static_cast<uint16_t>(number);
+    text = text.substr(0, colon);
+  }
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  if (text.empty() || text.find_first_of(" /@") != std::string_view::npos) return wanted;
+  address.host = text;
+  value = std::move(address);
+  return {};
+}
+
 template <typename Number>
 std::string assign(const std::string& text, Range range, Number& target) {
   uint64_t value = 0;
@@ -93,6 +135,12 @@ const std::vector<Setting>& all_settings() {
          config.data = text;
          return {};
        }},
+      {"origin", "URL", "memory",
+       "What the processes of a region agree through: memory (this process alone) or\n"
+       "redis://[user:password@]host[:port][/database]; the password may also be in\n"
+       "WEIR_ORIGIN_PASSWORD",
+       [](Config& config, const std::string& text) { return read_origin(text, config.origin); },
+       true},
       {"threads", "N", "0", "Threads that serve; 0 is one per core",
        [](Config& config, const std::string& text) {
          return assign(text, {0, 256}, config.threads);
@@ -126,6 +174,11 @@ ConfigProblem at(const YAML::Mark& mark, std::string text) {
 }
 
 }  // namespace
+
+std::string complaint(const Setting& setting, const std::string& value, const std::string& wrong) {
+  return setting.secret ? fmt::format("{} {}", setting.name, wrong)
+                        : fmt::format("{} is '{}': it {}", setting.name, value, wrong);
+}
 
 std::span<const Setting> settings() {
   return all_settings();
@@ -174,8 +227,7 @@ std::vector<ConfigProblem> read_config_text(const std::string& yaml, Config& con
     const std::string value = pair.second.Scalar();
     const std::string wrong = setting->set(config, value);
     if (!wrong.empty()) {
-      problems.push_back(
-          at(pair.second.Mark(), fmt::format("{} is '{}': it {}", name, value, wrong)));
+      problems.push_back(at(pair.second.Mark(), complaint(*setting, value, wrong)));
     }
   }
   return problems;

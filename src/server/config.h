@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "frontends/loop.h"
+#include "origins/redis/redis_link.h"
 
 namespace weir::server {
 
@@ -28,6 +29,7 @@ struct Config {
   unsigned threads = 0;  // 0: one per core
   size_t capacity = size_t{1} << 20;
   Backend backend = Backend::kLimiter;
+  std::optional<origins::RedisAddress> origin{};  // none: this process is alone
 };
 
 struct Setting {
@@ -37,7 +39,12 @@ struct Setting {
   std::string meaning;
   // Reads a value; returns what is wrong with it, or nothing.
   std::string (*set)(Config& config, const std::string& value);
+  bool secret = false;  // its value is not repeated in errors
 };
+
+// What is wrong with a value, in one line that does not tell secrets.
+[[nodiscard]] std::string complaint(const Setting& setting, const std::string& value,
+                                    const std::string& wrong);
 
 [[nodiscard]] std::span<const Setting> settings();
 

@@ -39,13 +39,15 @@ TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
                   .data = "",
                   .threads = 9,
                   .capacity = 0,
-                  .backend = Backend::kNull};
+                  .backend = Backend::kNull,
+                  .origin = origins::RedisAddress{}};
     const Config standard;
     ASSERT_EQ(known.set(config, known.initial), "") << known.name;
     EXPECT_TRUE(config.http == standard.http || config.resp == standard.resp ||
                 config.allow_public == standard.allow_public || config.region == standard.region ||
                 config.data == standard.data || config.threads == standard.threads ||
-                config.capacity == standard.capacity || config.backend == standard.backend)
+                config.capacity == standard.capacity || config.backend == standard.backend ||
+                !config.origin)
         << known.name << " is not " << known.initial;
   }
 }
@@ -165,6 +167,39 @@ TEST(ConfigFile, SetsWhatItNamesAndLeavesTheRest) {
   EXPECT_EQ(other.http, Config().http);
 }
 
+TEST(Settings, TakeAnOrigin) {
+  const auto read = [](const std::string& url) {
+    Config config;
+    const Setting& known = setting("origin");
+    EXPECT_EQ(known.set(config, url), "") << url;
+    return config.origin;
+  };
+  EXPECT_FALSE(read("memory").has_value());
+  const auto plain = read("redis://cache");
+  EXPECT_EQ(plain->host, "cache");
+  EXPECT_EQ(plain->port, 6379);
+  EXPECT_EQ(plain->database, 0);
+  const auto full = read("redis://me:p:a@ss@10.0.0.1:7000/3");
+  EXPECT_EQ(full->user, "me");
+  EXPECT_EQ(full->password, "p:a@ss");
+  EXPECT_EQ(full->host, "10.0.0.1");
+  EXPECT_EQ(full->port, 7000);
+  EXPECT_EQ(full->database, 3);
+  EXPECT_EQ(read("redis://:secret@[::1]:7000")->host, "::1");
+}
+
+TEST(Settings, DoNotRepeatAPasswordInAnError) {
+  Config config;
+  const Setting& known = setting("origin");
+  for (const char* url : {"redis://me:secret@", "http://me:secret@host", "redis://me:secret@host:x",
+                          "redis://secret@host", "redis://h/secret"}) {
+    const std::string wrong = known.set(config, url);
+    EXPECT_NE(wrong, "") << url;
+    EXPECT_EQ(complaint(known, url, wrong).find("secret"), std::string::npos) << url;
+  }
+  EXPECT_EQ(problems_of("origin: http://me:secret@host\n").at(0).find("secret"), std::string::npos);
+}
+
 TEST(ConfigFile, MayBeEmpty) {
   for (const char* yaml : {"", "\n", "# nothing\n", "---\n", "{}", "~"}) {
     EXPECT_EQ(problems_of(yaml), Problems{}) << yaml;
@@ -175,7 +210,7 @@ TEST(ConfigFile, TellsAllProblemsWithTheirPlaces) {
   EXPECT_EQ(problems_of("threads: 2\ncolour: red\n  \ncapacity: 1\nthreads: 3\nnode: [a, b]\n"
                         "region:\nhttp:   nowhere\n"),
             (Problems{"2:1 'colour' is no setting; there are http, resp, allow-public, region, "
-                      "node, data, threads, capacity, backend",
+                      "node, data, origin, threads, capacity, backend",
                       "4:11 capacity is '1': it must be a whole number from 64 to 268435456",
                       "5:1 threads is given twice", "6:7 node must be a single value",
                       "7:1 region must be a single value",

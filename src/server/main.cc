@@ -139,8 +139,9 @@ struct ServeOptions {
       if (flag.option->count() == 0) continue;
       const std::string wrong = setting.set(config, flag.value);
       if (!wrong.empty()) {
-        throw CLI::ValidationError("--" + setting.name,
-                                   fmt::format("is '{}': it {}", flag.value, wrong));
+        throw CLI::ValidationError(
+            "--" + setting.name,
+            setting.secret ? wrong : fmt::format("is '{}': it {}", flag.value, wrong));
       }
     }
     const std::string wrong = contradiction(config);

@@ -12,8 +12,10 @@
 #include "frontends/http/http_session.h"
 #include "frontends/resp/resp_session.h"
 #include "frontends/service.h"
+#include "origins/redis/redis_origin.h"
 #include "platform/entropy.h"
 #include "platform/stop_signals.h"
+#include "platform/thread_executor.h"
 #include "platform/thread_group.h"
 #include "server/data_folder.h"
 #include "weir/limiter.h"
@@ -26,6 +28,7 @@ using frontends::Decider;
 using frontends::Loop;
 
 constexpr Millis kSweepEvery{250};
+constexpr Millis kReplayEvery{10};
 constexpr size_t kSweepsPerRound = 240;  // the whole table once a minute
 
 std::string generated_node() {
@@ -91,10 +94,67 @@ Address listen(std::vector<std::unique_ptr<Counter>>& counters, Address address,
   return address;
 }
 
-void print_welcome(const Config& config, const Opening& opening, const std::string& node) {
+// The origin with the thread that carries its messages. Nothing, for a process alone.
+class Region {
+ public:
+  Region(const Clock& clock, std::optional<origins::RedisAddress> address) {
+    if (!address) return;
+    if (const char* given = std::getenv("WEIR_ORIGIN_PASSWORD"); given != nullptr) {
+      if (address->password.empty()) address->password = given;
+    }
+    name_ = fmt::format("redis://{}:{}/{}", address->host, address->port, address->database);
+    origin_ = std::make_shared<origins::RedisOrigin>(clock, *address, platform::entropy());
+  }
+  ~Region() {
+    if (origin_) origin_->stop();
+  }
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+  [[nodiscard]] const std::shared_ptr<origins::RedisOrigin>& origin() const { return origin_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+  void start() {
+    if (origin_) carrier_.start([this] { origin_->run(); });
+  }
+
+  // Tells the origin what it has not been told, for two seconds at most; says what is left.
+  void tell_the_rest(Limiter& limiter, const Clock& clock) const {
+    if (!origin_) return;
+    constexpr Millis kPatience{2000};
+    constexpr Millis kStep{20};
+    platform::ThreadExecutor timers;
+    timers.start();
+    const MonoTime until = clock.now().mono + kPatience;
+    uint64_t sent = limiter.stats().replayed;
+    WorkReport report{.waiting = 1};
+    while (clock.now().mono < until) {
+      // Later than anything may wait, so that everything is due.
+      Instant now = clock.now();
+      now.mono += std::chrono::hours(1);
+      report = limiter.run_replay(now, timers);
+      sent += report.done;
+      if (report.done == 0 && report.waiting == 0 && limiter.stats().replayed >= sent) break;
+      platform::ThreadGroup::rest(kStep);
+    }
+    timers.stop();
+    const uint64_t told = limiter.stats().replayed;
+    if (told < sent)
+      fmt::print(stderr, "weir: {} cells could not be told to the origin\n", sent - told);
+  }
+
+ private:
+  std::string name_ = "memory";
+  std::shared_ptr<origins::RedisOrigin> origin_;
+  platform::ThreadGroup carrier_;  // last: joined while the origin is there
+};
+
+void print_welcome(const Config& config, const Opening& opening, const std::string& node,
+                   const std::string& origin) {
   fmt::print("weir {}   region {}   node {}\n\n", WEIR_VERSION, config.region, node);
   if (config.http) fmt::print("  http      http://{}\n", to_string(*config.http));
   if (config.resp) fmt::print("  resp      redis://{}\n", to_string(*config.resp));
+  fmt::print("  origin    {}\n", origin);
   fmt::print("  root key  {}\n\n", opening.shown);
   if (config.http) {
     fmt::print(
@@ -123,8 +183,10 @@ void serve(Config config) {
   const unsigned threads = config.threads == 0 ? platform::ThreadGroup::cores() : config.threads;
 
   const Clock& clock = system_clock();
-  Limiter limiter(clock, {.capacity = config.capacity});
-  frontends::LimiterDecider decider(limiter);
+  Region region(clock, config.origin);
+  Limiter limiter(clock, {.origin = region.origin(), .capacity = config.capacity});
+  frontends::LimiterDecider decider(
+      limiter, region.origin() ? frontends::Company::kShared : frontends::Company::kAlone);
   frontends::NullDecider yes;
   const bool null = config.backend == Backend::kNull;
   frontends::Service service{
@@ -136,7 +198,18 @@ void serve(Config config) {
       .node = node,
       .resp_keys = config.resp && !is_loopback(*config.resp) ? frontends::Keys::kWanted
                                                              : frontends::Keys::kNotWanted,
-      .started = clock.now().mono};
+      .started = clock.now().mono,
+      .origin = [&region]() -> std::optional<frontends::OriginState> {
+        if (!region.origin()) return std::nullopt;
+        const origins::RedisOriginStats stats = region.origin()->stats();
+        return frontends::OriginState{.ready = stats.ready,
+                                      .breaker_closed = stats.closed,
+                                      .nodes = stats.nodes,
+                                      .commands = stats.commands,
+                                      .failures = stats.failures,
+                                      .circuit_open = stats.circuit_open,
+                                      .absurd = stats.absurd};
+      }};
 
   const frontends::LoopLimits limits{.connections = 10'000 / threads + 1};
   std::vector<std::unique_ptr<Counter>> counters;
@@ -163,16 +236,23 @@ void serve(Config config) {
   counters[0]->loop.every(
       kSweepEvery, [&] { limiter.run_sweep(clock.now(), config.capacity / kSweepsPerRound + 1); });
 
+  if (region.origin()) {
+    counters[0]->loop.every(kReplayEvery,
+                            [&] { limiter.run_replay(clock.now(), counters[0]->loop.executor()); });
+  }
+
   // Not before all is there that a start needs: a key that is made is shown this once.
   opening = open_doors(config);
   platform::ThreadGroup group;
   for (const auto& counter : counters) group.start([&counter] { counter->loop.run(); });
-  print_welcome(config, opening, node);
+  region.start();
+  print_welcome(config, opening, node, region.name());
   signals.wait();
   fmt::print(stderr, "\nweir: answering what is under way, then stopping\n");
   service.draining.store(true, std::memory_order_relaxed);
   for (const auto& counter : counters) counter->loop.drain();
   group.join();
+  region.tell_the_rest(limiter, clock);
 }
 
 }  // namespace weir::server

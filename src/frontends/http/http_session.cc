@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "frontends/http/json_text.h"
 #include "frontends/http/metrics_page.h"
@@ -82,6 +83,13 @@ void append_request_id(Bytes& out, uint64_t& state) {
   out.append_all(std::string_view("req_"), std::string_view(text, sizeof text));
 }
 
+// Schemes are written in any case; `word` is in small letters.
+bool begins_with_word(std::string_view text, std::string_view word) {
+  const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(word.begin(), word.end(), text.begin(),
+                    [&](char a, char b) { return a == small(b); });
+}
+
 std::string_view as_json(bool value) {
   return value ? "true" : "false";
 }
@@ -104,6 +112,8 @@ const std::array<HttpSession::Route, 5> HttpSession::kRoutes{
 };
 
 Next HttpSession::take(Instant now, Bytes& in, Bytes& out) {
+  if (waiting_ && !held_->ready) return Next::kWait;
+  waiting_ = false;
   now_ = now;
   uint64_t answered = 0;
   Next next = Next::kRead;
@@ -117,6 +127,7 @@ Next HttpSession::take(Instant now, Bytes& in, Bytes& out) {
       next = Next::kAgain;
     }
   }
+  if (waiting_) next = Next::kWait;
   if (answered > 0) service_.http.add_latency(service_.clock.now().mono - now.mono, answered);
   return next;
 }
@@ -153,6 +164,7 @@ bool HttpSession::take_one(Bytes& in, Bytes& out) {
   }
   close_ = !head.keep_alive || draining_;
   serve(head, in.unread().substr(head.bytes, decoded));
+  if (waiting_) return false;
   send(&head, out);
   in.consume(head.bytes + raw);
   told_to_continue_ = false;
@@ -186,7 +198,7 @@ void HttpSession::serve(const HttpHead& head, std::string_view body) {
 
 // The key of a connection that showed the right one before is compared, not hashed.
 bool HttpSession::admitted_by_key(const HttpHead& head) {
-  constexpr std::string_view kScheme = "Bearer ";
+  constexpr std::string_view kScheme = "bearer ";
   if (!head.authorization) {
     fail(400, "the Authorization header is missing: send Authorization: Bearer <root key>");
     return false;
@@ -194,7 +206,7 @@ bool HttpSession::admitted_by_key(const HttpHead& head) {
   const std::string_view given = *head.authorization;
   if (!accepted_.empty() && rules::same_secret(given, accepted_)) return true;
   const bool bearer = given.size() > kScheme.size() && given.size() <= rules::kMaxKeyBytes &&
-                      (given.starts_with(kScheme) || given.starts_with("bearer "));
+                      begins_with_word(given, kScheme);
   if (!bearer) {
     fail(400, "the Authorization header is malformed: send Authorization: Bearer <root key>");
     return false;
@@ -208,11 +220,59 @@ bool HttpSession::admitted_by_key(const HttpHead& head) {
   return true;
 }
 
+bool HttpSession::decide_one() {
+  if (held_ != nullptr) {
+    desk_.verdict[0] = std::move(std::exchange(held_, nullptr)->verdicts[0]);
+    return true;
+  }
+  if (!waits()) {
+    service_.decider.check_each(now_, desk_.one, desk_.verdict);
+    return true;
+  }
+  auto held = std::make_shared<Held>();
+  held->verdicts.resize(1);
+  const bool decided = service_.decider.check_each_async(now_, desk_.one, held->verdicts, *home_,
+                                                         [held, wake = wake_] {
+                                                           held->ready = true;
+                                                           (*wake)();
+                                                         });
+  if (decided) {
+    desk_.verdict[0] = std::move(held->verdicts[0]);
+  } else {
+    held_ = std::move(held);
+    waiting_ = true;
+  }
+  return decided;
+}
+
+bool HttpSession::decide_many() {
+  if (held_ == nullptr) {
+    if (!waits()) {
+      desk_.batch = service_.decider.check_all(now_, desk_.many);
+      return true;
+    }
+    held_ = std::make_shared<Held>();
+    service_.decider.check_all_async(now_, desk_.many, *home_,
+                                     [held = held_, wake = wake_](Result<BatchVerdict> verdict) {
+                                       held->batch = std::move(verdict);
+                                       held->ready = true;
+                                       if (held->left) (*wake)();
+                                     });
+  }
+  if (!held_->ready) {
+    held_->left = true;
+    waiting_ = true;
+    return false;
+  }
+  desk_.batch = std::move(std::exchange(held_, nullptr)->batch);
+  return true;
+}
+
 void HttpSession::limit(std::string_view body) {
   Request& request = desk_.one[0];
   desk_.reader.read_one(body, request, desk_.problems);
   if (!desk_.problems.empty()) return refuse_body();
-  service_.decider.check_each(now_, desk_.one, desk_.verdict);
+  if (!decide_one()) return;
   if (!desk_.verdict[0]) {
     desk_.problems.assign(1, problem_of(desk_.verdict[0].error()));
     return refuse_body();
@@ -237,7 +297,8 @@ void HttpSession::limit(std::string_view body) {
 void HttpSession::multi_limit(std::string_view body) {
   desk_.reader.read_many(body, desk_.many, desk_.problems);
   if (!desk_.problems.empty()) return refuse_body();
-  const auto batch = service_.decider.check_all(now_, desk_.many);
+  if (!decide_many()) return;
+  const Result<BatchVerdict>& batch = *desk_.batch;
   if (!batch) {
     desk_.problems.assign(1, problem_of(batch.error()));
     return refuse_body();

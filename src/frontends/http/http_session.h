@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,7 @@ struct HttpDesk {
   std::array<Request, 1> one{};
   std::array<Result<Verdict>, 1> verdict{};
   std::vector<Request> many;
+  std::optional<Result<BatchVerdict>> batch{};
   Bytes body;            // of the answer
   Bytes fields;          // of the answer, beyond those every answer has
   uint64_t names;        // state of the generator of request ids
@@ -41,7 +44,21 @@ class HttpSession final : public Session {
   struct Route;
   static const std::array<Route, 5> kRoutes;
 
-  // Whether the request at the front was answered; if not, more of it must arrive.
+  // A decision that waits for a store. The request stays in the buffer meanwhile and is read
+  // again when it is there.
+  struct Held {
+    std::vector<Result<Verdict>> verdicts{};
+    std::optional<Result<BatchVerdict>> batch{};
+    bool ready = false;
+    bool left = false;  // nobody waits on the spot: wake
+  };
+  [[nodiscard]] bool waits() const { return home_ != nullptr && service_.decider.may_wait(); }
+  // False: not decided yet.
+  [[nodiscard]] bool decide_one();
+  [[nodiscard]] bool decide_many();
+
+  // Whether the request at the front was answered; if not, more of it must arrive, or a
+  // decision on it.
   [[nodiscard]] bool take_one(Bytes& in, Bytes& out);
   void serve(const HttpHead& head, std::string_view body);
   void limit(std::string_view body);
@@ -62,6 +79,8 @@ class HttpSession final : public Session {
   bool draining_ = false;
   bool told_to_continue_ = false;
   ChunkedBody chunks_;
+  std::shared_ptr<Held> held_;
+  bool waiting_ = false;  // for what is held
   std::string accepted_;  // the Authorization that was right, so that it is hashed once
 
   // The answer under way.

@@ -110,6 +110,30 @@ void write_metrics(const Service& service, Bytes& out) {
               "Decisions taken in the sketch because the table was full.", stats.sketched);
   page.single("weir_rebuilt_total", Type::kCounter,
               "Tuples given a new state: another rate, or a clock set back.", stats.rebuilt);
+  const auto origin = service.origin ? service.origin() : std::nullopt;
+  if (origin) {
+    page.single("weir_origin_ready", Type::kGauge, "1 while the origin is connected.",
+                origin->ready ? 1 : 0);
+    page.single("weir_origin_breaker_closed", Type::kGauge, "1 while the origin is asked.",
+                origin->breaker_closed ? 1 : 0);
+    page.single("weir_nodes", Type::kGauge, "Processes that share the origin.", origin->nodes);
+    page.single("weir_origin_commands_total", Type::kCounter, "Commands sent to the origin.",
+                origin->commands);
+    page.begin("weir_origin_errors_total", Type::kCounter, "Calls that failed, by reason.");
+    page.sample("{reason=\"failed\"}", origin->failures);
+    page.sample("{reason=\"circuit_open\"}", origin->circuit_open);
+    page.single("weir_origin_absurd_total", Type::kCounter,
+                "Values at the origin that were no count.", origin->absurd);
+    page.single("weir_refreshes_total", Type::kCounter, "Reads of the origin before a decision.",
+                stats.refreshes);
+    page.single("weir_refresh_errors_total", Type::kCounter, "Such reads that failed.",
+                stats.refresh_errors);
+    page.single("weir_replayed_total", Type::kCounter, "Cells told to the origin.", stats.replayed);
+    page.single("weir_replay_errors_total", Type::kCounter, "Messages to it that failed.",
+                stats.replay_errors);
+    page.single("weir_late_replays_total", Type::kCounter,
+                "Cells that expired before they could be told.", stats.late_replays);
+  }
   page.single("weir_table_bytes", Type::kGauge, "Memory reserved by the table.",
               stats.memory_bytes);
 }

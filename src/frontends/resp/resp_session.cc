@@ -1,6 +1,7 @@
 #include "frontends/resp/resp_session.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "weir/version.h"
 
@@ -22,32 +23,46 @@ constexpr Known kCommands[] = {
 }  // namespace
 
 Next RespSession::take(Instant now, Bytes& in, Bytes& out) {
+  if (held_ != nullptr && !answer_held(out)) return Next::kWait;
   const std::string_view all = in.unread();
   size_t at = 0;
   Next next = Next::kRead;
   while (next == Next::kRead && at < all.size()) {
     const auto status = desk_.parser.parse(all.substr(at));
     if (status == RespParser::Status::kIncomplete) break;
-    if (status == RespParser::Status::kBroken) {
-      decide(now, out);
-      writer(out).error("ERR Protocol error: " + std::string(desk_.parser.error()));
-      service_.resp.stats.add(DoorStat::kBad);
-      next = Next::kClose;
-      break;
+    const bool broken = status == RespParser::Status::kBroken;
+    if (!broken && desk_.parser.arguments().empty()) {
+      at += desk_.parser.bytes();
+      continue;
     }
-    at += desk_.parser.bytes();
-    if (desk_.parser.arguments().empty()) continue;
-    next = serve(desk_.parser.arguments(), now, out);
+    const Gathered gathered = broken ? Gathered::kNo : gather(desk_.parser.arguments());
+    if (gathered == Gathered::kYes) {
+      at += desk_.parser.bytes();
+      if (desk_.gathered < RespDesk::kGroup) continue;
+    }
+    // Answers come in the order of the requests; one that is not gathered is looked at again
+    // if those before it have to wait.
+    if (!decide(now, out)) {
+      next = Next::kWait;
+    } else if (broken) {
+      complain("ERR Protocol error: " + std::string(desk_.parser.error()), out);
+      next = Next::kClose;
+    } else if (gathered != Gathered::kYes) {
+      at += desk_.parser.bytes();
+      if (gathered == Gathered::kWrong) {
+        complain(complaint_, out);
+      } else {
+        next = serve(desk_.parser.arguments(), now, out);
+      }
+    }
     if (next == Next::kRead && out.size() > kMaxUnsent) next = Next::kAgain;
   }
-  decide(now, out);
+  if (next == Next::kRead && !decide(now, out)) next = Next::kWait;
   in.consume(at);
   return next;
 }
 
 Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
-  if (gather(arguments, now, out)) return Next::kRead;
-  decide(now, out);  // answers come in the order of the requests
   const std::string_view command = arguments[0];
   const auto is = [&](std::string_view name) { return is_word(command, name); };
   RespWriter reply = writer(out);
@@ -76,7 +91,7 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
       complain(wrong_number_of_arguments("echo"), out);
     }
   } else if (is("WEIR.MULTI")) {
-    multi(arguments, now, out);
+    return multi(arguments, now, out);
   } else if (is("SELECT")) {
     if (arguments.size() == 2 && arguments[1] == "0") {
       reply.simple("OK");
@@ -105,47 +120,76 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
 }
 
 // Whether the request asks for a decision; then it will be answered by decide().
-bool RespSession::gather(Arguments arguments, Instant now, Bytes& out) {
+RespSession::Gathered RespSession::gather(Arguments arguments) {
   const std::string_view command = arguments[0];
   const bool throttle = is_word(command, "CL.THROTTLE");
   const bool peek = !throttle && is_word(command, "WEIR.PEEK");
-  if (!throttle && !peek && !is_word(command, "WEIR.LIMIT")) return false;
-  if (service_.resp_keys == Keys::kWanted && !known_) return false;
+  if (!throttle && !peek && !is_word(command, "WEIR.LIMIT")) return Gathered::kNo;
+  if (service_.resp_keys == Keys::kWanted && !known_) return Gathered::kNo;
   Request& request = desk_.requests[desk_.gathered];
-  const Complaint complaint = throttle ? read_throttle(arguments, request)
-                              : peek   ? read_peek(arguments, request)
-                                       : read_limit(arguments, request);
-  if (!complaint.empty()) {
-    decide(now, out);
-    complain(complaint, out);
+  complaint_ = throttle ? read_throttle(arguments, request)
+               : peek   ? read_peek(arguments, request)
+                        : read_limit(arguments, request);
+  if (!complaint_.empty()) return Gathered::kWrong;
+  desk_.kinds[desk_.gathered++] = throttle ? Kind::kThrottle : Kind::kLimit;
+  return Gathered::kYes;
+}
+
+bool RespSession::decide(Instant now, Bytes& out) {
+  const size_t count = std::exchange(desk_.gathered, 0);
+  if (count == 0) return true;
+  const auto requests = std::span(desk_.requests).first(count);
+  const auto kinds = std::span<const Kind>(desk_.kinds).first(count);
+  if (!waits()) {
+    service_.decider.check_each(now, requests, std::span(desk_.verdicts).first(count));
+    answer(now, kinds, std::span<const Result<Verdict>>(desk_.verdicts).first(count), out);
     return true;
   }
-  desk_.kinds[desk_.gathered] = throttle ? RespDesk::Kind::kThrottle : RespDesk::Kind::kLimit;
-  if (++desk_.gathered == RespDesk::kGroup) decide(now, out);
+  auto held = std::make_shared<Held>();
+  held->asked = now;
+  held->kinds.assign(kinds.begin(), kinds.end());
+  held->verdicts.resize(count);
+  const bool decided = service_.decider.check_each_async(now, requests, held->verdicts, *home_,
+                                                         [held, wake = wake_] {
+                                                           held->ready = true;
+                                                           (*wake)();
+                                                         });
+  if (decided) {
+    answer(now, held->kinds, held->verdicts, out);
+  } else {
+    held_ = std::move(held);
+  }
+  return decided;
+}
+
+bool RespSession::answer_held(Bytes& out) {
+  if (!held_->ready) return false;
+  const auto held = std::exchange(held_, nullptr);
+  if (held->batch) {
+    answer(held->asked, *held->batch, out);
+  } else {
+    answer(held->asked, held->kinds, held->verdicts, out);
+  }
   return true;
 }
 
-void RespSession::decide(Instant now, Bytes& out) {
-  const size_t count = desk_.gathered;
-  if (count == 0) return;
-  desk_.gathered = 0;
-  service_.decider.check_each(now, std::span(desk_.requests).first(count),
-                              std::span(desk_.verdicts).first(count));
+void RespSession::answer(Instant asked, std::span<const Kind> kinds,
+                         std::span<const Result<Verdict>> verdicts, Bytes& out) {
   RespWriter reply = writer(out);
-  for (size_t i = 0; i < count; ++i) {
-    if (!desk_.verdicts[i]) {
-      complain(complaint_of(desk_.verdicts[i].error()), out);
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    if (!verdicts[i]) {
+      complain(complaint_of(verdicts[i].error()), out);
       continue;
     }
-    const Verdict& verdict = *desk_.verdicts[i];
+    const Verdict& verdict = *verdicts[i];
     service_.resp.decisions.add(telemetry::decided(verdict.outcome, verdict.basis));
-    if (desk_.kinds[i] == RespDesk::Kind::kThrottle) {
-      answer_throttle(now, verdict, reply);
+    if (kinds[i] == Kind::kThrottle) {
+      answer_throttle(asked, verdict, reply);
     } else {
       answer_limit(verdict, reply);
     }
   }
-  service_.resp.add_latency(service_.clock.now().mono - now.mono, count);
+  service_.resp.add_latency(service_.clock.now().mono - asked.mono, kinds.size());
 }
 
 void RespSession::complain(const Complaint& complaint, Bytes& out) {
@@ -153,17 +197,38 @@ void RespSession::complain(const Complaint& complaint, Bytes& out) {
   writer(out).error(complaint);
 }
 
-void RespSession::multi(Arguments arguments, Instant now, Bytes& out) {
+Next RespSession::multi(Arguments arguments, Instant now, Bytes& out) {
   const Complaint complaint = read_multi(arguments, desk_.batch);
-  if (!complaint.empty()) return complain(complaint, out);
-  const auto verdict = service_.decider.check_all(now, desk_.batch);
+  if (!complaint.empty()) {
+    complain(complaint, out);
+    return Next::kRead;
+  }
+  if (!waits()) {
+    answer(now, service_.decider.check_all(now, desk_.batch), out);
+    return Next::kRead;
+  }
+  const auto held = std::make_shared<Held>();
+  held->asked = now;
+  service_.decider.check_all_async(now, desk_.batch, *home_,
+                                   [held, wake = wake_](Result<BatchVerdict> verdict) {
+                                     held->batch = std::move(verdict);
+                                     held->ready = true;
+                                     if (held->left) (*wake)();
+                                   });
+  held_ = held;
+  if (answer_held(out)) return Next::kRead;
+  held->left = true;
+  return Next::kWait;
+}
+
+void RespSession::answer(Instant asked, const Result<BatchVerdict>& verdict, Bytes& out) {
   if (!verdict) return complain(complaint_of(verdict.error()), out);
   for (const Verdict& item : verdict->items) {
     service_.resp.decisions.add(telemetry::decided(item.outcome, item.basis));
   }
   RespWriter reply = writer(out);
   answer_multi(*verdict, reply);
-  service_.resp.add_latency(service_.clock.now().mono - now.mono, 1);
+  service_.resp.add_latency(service_.clock.now().mono - asked.mono, 1);
 }
 
 // AUTH key, or AUTH name key: the name does not matter.
@@ -171,8 +236,8 @@ void RespSession::auth(Arguments arguments, Bytes& out) {
   if (arguments.size() != 2 && arguments.size() != 3) {
     return complain(wrong_number_of_arguments("auth"), out);
   }
-  known_ = service_.keys.knows(arguments.back());
-  if (!known_) return complain("WRONGPASS invalid root key", out);
+  if (!service_.keys.knows(arguments.back())) return complain("WRONGPASS invalid root key", out);
+  known_ = true;
   writer(out).simple("OK");
 }
 

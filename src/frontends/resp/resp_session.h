@@ -6,6 +6,8 @@
 #pragma once
 
 #include <array>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,11 +39,29 @@ class RespSession final : public Session {
   [[nodiscard]] Next take(Instant now, Bytes& in, Bytes& out) override;
 
  private:
+  using Kind = RespDesk::Kind;
+  enum class Gathered : uint8_t { kYes, kNo, kWrong };
+  // Decisions that wait for a store.
+  struct Held {
+    Instant asked{};
+    std::vector<Kind> kinds{};
+    std::vector<Result<Verdict>> verdicts{};
+    std::optional<Result<BatchVerdict>> batch{};
+    bool ready = false;
+    bool left = false;  // nobody waits on the spot: wake
+  };
+
   [[nodiscard]] Next serve(Arguments arguments, Instant now, Bytes& out);
-  [[nodiscard]] bool gather(Arguments arguments, Instant now, Bytes& out);
-  void decide(Instant now, Bytes& out);
+  [[nodiscard]] Gathered gather(Arguments arguments);
+  [[nodiscard]] bool waits() const { return home_ != nullptr && service_.decider.may_wait(); }
+  // False: the answers come later.
+  [[nodiscard]] bool decide(Instant now, Bytes& out);
+  [[nodiscard]] bool answer_held(Bytes& out);
+  void answer(Instant asked, std::span<const Kind> kinds, std::span<const Result<Verdict>> verdicts,
+              Bytes& out);
+  void answer(Instant asked, const Result<BatchVerdict>& verdict, Bytes& out);
   void complain(const Complaint& complaint, Bytes& out);
-  void multi(Arguments arguments, Instant now, Bytes& out);
+  [[nodiscard]] Next multi(Arguments arguments, Instant now, Bytes& out);
   void auth(Arguments arguments, Bytes& out);
   void hello(Arguments arguments, Bytes& out);
   void client(Arguments arguments, Bytes& out);
@@ -54,8 +74,10 @@ class RespSession final : public Session {
   RespDesk& desk_;
   const uint64_t id_;
   int protocol_ = 2;
-  bool known_ = false;  // has shown a key
-  std::string name_;    // as the client calls itself
+  bool known_ = false;   // has shown a key
+  std::string name_;     // as the client calls itself
+  Complaint complaint_;  // about the request that was gathered wrongly
+  std::shared_ptr<Held> held_;
 };
 
 }  // namespace weir::frontends

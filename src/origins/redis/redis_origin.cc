@@ -2,6 +2,7 @@
 
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -19,7 +20,11 @@ namespace asio = boost::asio;
 
 namespace {
 
-constexpr auto kProbeTick = std::chrono::milliseconds(100);
+constexpr auto kTick = std::chrono::milliseconds(100);
+// Nodes say once a second that they live; who was not heard of for three is not counted.
+constexpr std::string_view kNodesKey = "weir:nodes";
+constexpr Nanos kHeartbeat = std::chrono::seconds(1);
+constexpr Millis kAlive{3000};
 // A cell outlives its last use by this, so that clocks may differ a little.
 constexpr Millis kExpiryMargin{5000};
 constexpr size_t kMostRemembered = 1 << 20;
@@ -63,6 +68,7 @@ struct RedisOrigin::Inside {
       : clock(the_clock),
         io(1),
         guard(asio::make_work_guard(io)),
+        name(hex(seed)),
         link(io, the_clock, std::move(address), seed),
         probe(io) {}
 
@@ -87,6 +93,7 @@ struct RedisOrigin::Inside {
     expiry_sent.clear();
   }
   void look_after();
+  void beat(Instant now);
   void publish();
   [[nodiscard]] Result<std::vector<CellTotals>> totals(const Call& call,
                                                        std::span<const RedisReply> replies);
@@ -96,15 +103,20 @@ struct RedisOrigin::Inside {
   asio::io_context io;
   asio::executor_work_guard<asio::io_context::executor_type> guard;
 
+  const std::string name;
+
   // On the thread of run().
   RedisLink link;
   asio::steady_timer probe;
   Breaker breaker;
   std::unordered_set<std::string> expiry_sent;  // keys
   uint64_t expiries_of = 0;                     // the connection they were sent on
+  MonoTime beat_at{};
 
   // Single numbers: relaxed.
   std::atomic<uint64_t> reads{0}, replays{0}, commands{0}, failures{0}, circuit_open{0}, absurd{0};
+  std::atomic<uint32_t> nodes{1};
+  std::atomic<uint64_t> last_ready{0};  // the connection
   std::atomic<bool> is_ready{false}, is_closed{true};
   mutable std::mutex mutex;
   std::string trouble = "not connected yet";  // guarded by mutex
@@ -247,10 +259,30 @@ CellTotals RedisOrigin::Inside::totals_of(const RedisReply& hash, std::string_vi
   return totals;
 }
 
-// Probes while the breaker is open.
+// Says that this node lives, and hears how many do.
+void RedisOrigin::Inside::beat(Instant now) {
+  if (!link.ready() || !breaker.closed() || now.mono < beat_at) return;
+  beat_at = now.mono + kHeartbeat;
+  const auto stamp = [](WallTime time) { return std::to_string(time.time_since_epoch().count()); };
+  std::string calls;
+  append_command(calls, {"ZADD", kNodesKey, stamp(now.wall), name});
+  append_command(calls, {"ZREMRANGEBYSCORE", kNodesKey, "-inf", stamp(now.wall - 10 * kAlive)});
+  append_command(calls, {"ZCOUNT", kNodesKey, stamp(now.wall - kAlive), "+inf"});
+  commands.fetch_add(3, std::memory_order_relaxed);
+  link.send(std::move(calls), 3, [this](RedisFailure failure, std::span<const RedisReply> replies) {
+    if (failure != RedisFailure::kNone) return;
+    if (replies[2].type != RedisReply::Type::kInteger) return;
+    const int64_t count = std::clamp<int64_t>(replies[2].integer, 1, 10'000);
+    nodes.store(static_cast<uint32_t>(count), std::memory_order_relaxed);
+  });
+}
+
+// Says that it lives, and probes while the breaker is open.
 void RedisOrigin::Inside::look_after() {
   publish();
-  if (link.ready() && breaker.probe_due(clock.now().mono)) {
+  const Instant now = clock.now();
+  beat(now);
+  if (link.ready() && breaker.probe_due(now.mono)) {
     std::string ping;
     append_command(ping, {"PING"});
     link.send(std::move(ping), 1,
@@ -260,7 +292,7 @@ void RedisOrigin::Inside::look_after() {
                 }
               });
   }
-  probe.expires_after(kProbeTick);
+  probe.expires_after(kTick);
   probe.async_wait([this](const boost::system::error_code& cancelled) {
     if (!cancelled) look_after();
   });
@@ -268,9 +300,18 @@ void RedisOrigin::Inside::look_after() {
 
 void RedisOrigin::Inside::publish() {
   is_ready.store(link.ready(), std::memory_order_relaxed);
+  if (link.ready()) last_ready.store(link.connection(), std::memory_order_relaxed);
   is_closed.store(breaker.closed(), std::memory_order_relaxed);
   const std::lock_guard lock(mutex);
   trouble = link.trouble();
+}
+
+uint32_t RedisOrigin::live_nodes() const {
+  return inside_->nodes.load(std::memory_order_relaxed);
+}
+
+uint64_t RedisOrigin::epoch() const {
+  return inside_->last_ready.load(std::memory_order_relaxed);
 }
 
 RedisOriginStats RedisOrigin::stats() const {
@@ -281,6 +322,7 @@ RedisOriginStats RedisOrigin::stats() const {
           .failures = get(inside_->failures),
           .circuit_open = get(inside_->circuit_open),
           .absurd = get(inside_->absurd),
+          .nodes = get(inside_->nodes),
           .ready = get(inside_->is_ready),
           .closed = get(inside_->is_closed)};
 }

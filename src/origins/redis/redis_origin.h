@@ -29,13 +29,14 @@ struct RedisOriginStats {
   uint64_t failures = 0;      // calls
   uint64_t circuit_open = 0;  // calls not made because most had failed
   uint64_t absurd = 0;        // values at the origin that were no count
+  uint64_t nodes = 1;         // that share it now
   bool ready = false;
   bool closed = true;  // the breaker
 };
 
 class RedisOrigin final : public RegionalOrigin {
  public:
-  // `seed` keeps the pauses of two nodes apart.
+  // `seed` names this process among those that share it, and keeps their pauses apart.
   RedisOrigin(const Clock& clock, RedisAddress address, uint64_t seed);
   ~RedisOrigin() override;
 
@@ -46,6 +47,8 @@ class RedisOrigin final : public RegionalOrigin {
 
   void read(std::vector<CellRead> cells, OriginReply reply) override;
   void replay(std::vector<CellReplay> cells, OriginReply reply) override;
+  [[nodiscard]] uint32_t live_nodes() const override;
+  [[nodiscard]] uint64_t epoch() const override;
 
   [[nodiscard]] RedisOriginStats stats() const;
   // Why it is not ready, in words; empty if it is.

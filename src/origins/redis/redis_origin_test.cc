@@ -24,8 +24,8 @@ struct RealClock final : Clock {
 // An origin with its thread.
 class Running {
  public:
-  Running(const Clock& clock, uint16_t port, origins::RedisAddress address = {})
-      : origin_(std::make_shared<RedisOrigin>(clock, with_port(std::move(address), port), 1)),
+  Running(const Clock& clock, uint16_t port, origins::RedisAddress address = {}, uint64_t seed = 1)
+      : origin_(std::make_shared<RedisOrigin>(clock, with_port(std::move(address), port), seed)),
         thread_([this] { origin_->run(); }) {}
   ~Running() {
     origin_->stop();
@@ -234,6 +234,15 @@ TEST(RedisOrigin, KeepsDatabasesApart) {
   two.await_ready();
   ASSERT_TRUE(one.replay({told("a", 3)}).ok());
   EXPECT_EQ(two.read({asked("a")})->at(0).mine, 0u);
+}
+
+TEST(RedisOrigin, KnowsHowManyShareIt) {
+  const RealClock clock;
+  const RedisServer server;
+  const Running one(clock, server.port(), {}, 1);
+  Running::await([&] { return one->live_nodes() == 1 && one->stats().commands >= 3; });
+  const Running two(clock, server.port(), {}, 2);
+  Running::await([&] { return one->live_nodes() == 2 && two->live_nodes() == 2; });
 }
 
 TEST(RedisOrigin, LeavesAServerThatIsAMasterNoMore) {
