@@ -105,9 +105,7 @@ class Region {
     name_ = fmt::format("redis://{}:{}/{}", address->host, address->port, address->database);
     origin_ = std::make_shared<origins::RedisOrigin>(clock, *address, platform::entropy());
   }
-  ~Region() {
-    if (origin_) origin_->stop();
-  }
+  ~Region() { stop(); }
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
@@ -116,6 +114,10 @@ class Region {
 
   void start() {
     if (origin_) carrier_.start([this] { origin_->run(); });
+  }
+  void stop() {
+    if (origin_) origin_->stop();
+    carrier_.join();
   }
 
   // Tells the origin what it has not been told, for two seconds at most; says what is left.
@@ -146,7 +148,7 @@ class Region {
  private:
   std::string name_ = "memory";
   std::shared_ptr<origins::RedisOrigin> origin_;
-  platform::ThreadGroup carrier_;  // last: joined while the origin is there
+  platform::ThreadGroup carrier_;
 };
 
 void print_welcome(const Config& config, const Opening& opening, const std::string& node,
@@ -253,6 +255,7 @@ void serve(Config config) {
   for (const auto& counter : counters) counter->loop.drain();
   group.join();
   region.tell_the_rest(limiter, clock);
+  region.stop();  // while the loops are still there to be told of what it answers last
 }
 
 }  // namespace weir::server
