@@ -136,9 +136,8 @@ const std::vector<Setting>& all_settings() {
          return {};
        }},
       {"origin", "URL", "memory",
-       "What the processes of a region agree through: memory (this process alone) or\n"
-       "redis://[user:password@]host[:port][/database]; the password may also be in\n"
-       "WEIR_ORIGIN_PASSWORD",
+       "memory: this process is alone; redis://[user:password@]host[:port][/db]: it agrees with "
+       "others there. WEIR_ORIGIN_PASSWORD may hold the password",
        [](Config& config, const std::string& text) { return read_origin(text, config.origin); },
        true},
       {"threads", "N", "0", "Threads that serve; 0 is one per core",
