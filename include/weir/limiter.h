@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -33,6 +34,9 @@ struct BatchVerdict {
   std::vector<Verdict> items{};
   [[nodiscard]] bool admitted() const { return outcome == Outcome::kAdmitted; }
 };
+
+// What run_replay() tells: what is due, or everything there is, at the end of a process.
+enum class Tell : uint8_t { kDue, kAll };
 
 // What one pass of background work did.
 struct WorkReport {
@@ -100,8 +104,11 @@ class Limiter {
   void check_all_async(Instant now, std::span<const Request> requests, Executor& home,
                        std::function<void(Result<BatchVerdict>)> done);
 
+  // Whether an origin may have to be read before a decision, which only the *_async calls do.
+  [[nodiscard]] bool may_wait() const;
+
   // Tells the origin what is due. `timers` is used for the reply's deadline.
-  WorkReport run_replay(Instant now, Executor& timers);
+  WorkReport run_replay(Instant now, Executor& timers, Tell tell = Tell::kDue);
 
   // Forgets expired tuples among the next `slots` of the table.
   WorkReport run_sweep(Instant now, size_t slots);

@@ -35,13 +35,9 @@ class Decider {
   }
 };
 
-// Whether the limiter shares its counts with others.
-enum class Company : uint8_t { kAlone, kShared };
-
 class LimiterDecider final : public Decider {
  public:
-  explicit LimiterDecider(Limiter& limiter, Company company = Company::kAlone)
-      : limiter_(limiter), company_(company) {}
+  explicit LimiterDecider(Limiter& limiter) : limiter_(limiter) {}
   void check_each(Instant now, std::span<const Request> requests,
                   std::span<Result<Verdict>> verdicts) override {
     limiter_.check_each(now, requests, verdicts);
@@ -50,7 +46,7 @@ class LimiterDecider final : public Decider {
                                                std::span<const Request> requests) override {
     return limiter_.check_all(now, requests);
   }
-  [[nodiscard]] bool may_wait() const override { return company_ == Company::kShared; }
+  [[nodiscard]] bool may_wait() const override { return limiter_.may_wait(); }
   [[nodiscard]] bool check_each_async(Instant now, std::span<const Request> requests,
                                       std::span<Result<Verdict>> verdicts, Executor& home,
                                       std::function<void()> done) override {
@@ -63,7 +59,6 @@ class LimiterDecider final : public Decider {
 
  private:
   Limiter& limiter_;
-  const Company company_;
 };
 
 class NullDecider final : public Decider {

@@ -369,8 +369,8 @@ BatchVerdict Engine::decide_all(std::vector<Case>& cases, const std::vector<Basi
   return verdict;
 }
 
-WorkReport Engine::run_replay(Instant now, Executor& timers) {
-  return replay_ == nullptr ? WorkReport{} : replay_->run_once(now, timers);
+WorkReport Engine::run_replay(Instant now, Executor& timers, Tell tell) {
+  return replay_ == nullptr ? WorkReport{} : replay_->run_once(now, timers, tell);
 }
 
 WorkReport Engine::run_sweep(Instant now, size_t slots) {

@@ -53,7 +53,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void check_all_async(Instant now, std::span<const Request> requests, Executor& home,
                        std::function<void(Result<BatchVerdict>)> done);
 
-  WorkReport run_replay(Instant now, Executor& timers);
+  [[nodiscard]] bool may_wait() const { return store_->shared(); }
+  WorkReport run_replay(Instant now, Executor& timers, Tell tell = Tell::kDue);
   WorkReport run_sweep(Instant now, size_t slots);
   [[nodiscard]] LimiterStats stats() const;
 

@@ -51,8 +51,12 @@ void Limiter::check_all_async(Instant now, std::span<const Request> requests, Ex
   engine_->check_all_async(now, requests, home, std::move(done));
 }
 
-WorkReport Limiter::run_replay(Instant now, Executor& timers) {
-  return engine_->run_replay(now, timers);
+bool Limiter::may_wait() const {
+  return engine_->may_wait();
+}
+
+WorkReport Limiter::run_replay(Instant now, Executor& timers, Tell tell) {
+  return engine_->run_replay(now, timers, tell);
 }
 
 WorkReport Limiter::run_sweep(Instant now, size_t slots) {

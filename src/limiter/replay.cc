@@ -29,7 +29,7 @@ struct Replay::Batch {
   std::atomic<bool> answered{false};
 };
 
-WorkReport Replay::run_once(Instant now, Executor& timers) {
+WorkReport Replay::run_once(Instant now, Executor& timers, Tell tell) {
   WorkReport report;
   list_all_again();
   auto batch = std::make_shared<Batch>();
@@ -38,7 +38,7 @@ WorkReport Replay::run_once(Instant now, Executor& timers) {
     pending_.push_back({.index = index, .since = now.mono});
   }
   for (const Pending& pending : std::exchange(pending_, {})) {
-    if (!due(now, pending)) {
+    if (tell == Tell::kDue && !due(now, pending)) {
       pending_.push_back(pending);
       ++report.waiting;
       continue;

@@ -25,9 +25,9 @@ class Replay : public std::enable_shared_from_this<Replay> {
  public:
   explicit Replay(std::shared_ptr<Store> store) : store_(std::move(store)) {}
 
-  // Sends the dirty tuples that are due; what fails is dirty again when its reply or deadline
-  // comes.
-  WorkReport run_once(Instant now, Executor& timers);
+  // Sends the dirty tuples that are due, or all; what fails is dirty again when its reply or
+  // deadline comes.
+  WorkReport run_once(Instant now, Executor& timers, Tell tell);
 
  private:
   struct Sent;

@@ -63,6 +63,15 @@ TEST_F(ReplayTest, WaitsWithALittleAndTellsMuchOfWhatRemainsAtOnce) {
   EXPECT_GT(replay(*engine).done, 0u);
 }
 
+TEST_F(ReplayTest, TellsWhatIsNotDueIfAskedToTellAll) {
+  auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
+  auto engine = engine_on(origin, 1, Millis(250));
+  ASSERT_TRUE(ask(*engine, request_of("alice", 1)).admitted());
+  EXPECT_EQ(replay(*engine).done, 0u);
+  EXPECT_GT(engine->run_replay(clock_.now(), executor_, Tell::kAll).done, 0u);
+  EXPECT_EQ(replay(*engine).waiting, 0u);
+}
+
 // Answers as a store that was replaced by an empty one.
 class Forgetful final : public RegionalOrigin {
  public:

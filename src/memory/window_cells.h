@@ -60,9 +60,6 @@ class WindowCells {
     return (slot_.hot[7].fetch_or(kClosedBit, std::memory_order_acq_rel) & kClosedBit) == 0;
   }
   void mark_clean() const { slot_.hot[7].fetch_and(~kClosedBit, std::memory_order_acq_rel); }
-  [[nodiscard]] bool dirty() const {
-    return (slot_.hot[7].load(std::memory_order_acquire) & kClosedBit) != 0;
-  }
 
   // Whether a request at this time can be charged here; if not, rebuild. Looking is
   // always possible.

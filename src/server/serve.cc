@@ -131,10 +131,7 @@ class Region {
     uint64_t sent = limiter.stats().replayed;
     WorkReport report{.waiting = 1};
     while (clock.now().mono < until) {
-      // Later than anything may wait, so that everything is due.
-      Instant now = clock.now();
-      now.mono += std::chrono::hours(1);
-      report = limiter.run_replay(now, timers);
+      report = limiter.run_replay(clock.now(), timers, Tell::kAll);
       sent += report.done;
       if (report.done == 0 && report.waiting == 0 && limiter.stats().replayed >= sent) break;
       platform::ThreadGroup::rest(kStep);
@@ -187,8 +184,7 @@ void serve(Config config) {
   const Clock& clock = system_clock();
   Region region(clock, config.origin);
   Limiter limiter(clock, {.origin = region.origin(), .capacity = config.capacity});
-  frontends::LimiterDecider decider(
-      limiter, region.origin() ? frontends::Company::kShared : frontends::Company::kAlone);
+  frontends::LimiterDecider decider(limiter);
   frontends::NullDecider yes;
   const bool null = config.backend == Backend::kNull;
   frontends::Service service{
