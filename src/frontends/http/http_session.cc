@@ -6,6 +6,7 @@
 
 #include "frontends/http/json_text.h"
 #include "frontends/http/metrics_page.h"
+#include "frontends/seconds.h"
 
 namespace weir::frontends {
 namespace {
@@ -60,10 +61,6 @@ std::string http_date(int64_t second) {
                 static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
                 static_cast<int>(clock.seconds().count()));
   return text;
-}
-
-int64_t seconds_up(Millis span) {
-  return span.count() <= 0 ? 0 : (span.count() + 999) / 1000;
 }
 
 uint64_t next_name(uint64_t& state) {

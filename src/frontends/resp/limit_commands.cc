@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "frontends/seconds.h"
+
 namespace weir::frontends {
 namespace {
 
@@ -104,10 +106,6 @@ void write_verdict(const Verdict& verdict, RespWriter& writer) {
   writer.integer(verdict.retry_after ? verdict.retry_after->count() : -1);
   writer.bulk("basis");
   writer.bulk(to_string(verdict.basis));
-}
-
-int64_t seconds_up(Millis span) {
-  return span.count() <= 0 ? 0 : (span.count() + 999) / 1000;
 }
 
 }  // namespace
