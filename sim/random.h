@@ -4,19 +4,16 @@
 
 #include <cstdint>
 
+#include "base/split_mix.h"
+
 namespace weir::sim {
 
-// SplitMix64. One thread at a time.
+// One thread at a time.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
 
-  uint64_t next() {
-    uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  }
+  uint64_t next() { return base::split_mix(state_); }
 
   // Low to high, both included.
   int64_t between(int64_t low, int64_t high) {

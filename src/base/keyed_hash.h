@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "base/inline.h"
+#include "base/split_mix.h"
 #include "base/wide.h"
 
 namespace weir::base {
@@ -25,7 +26,7 @@ class KeyedHash {
  public:
   // Expands one seed into the secret; different seeds give unrelated hashes.
   explicit constexpr KeyedHash(uint64_t seed) {
-    for (uint64_t& word : secret_) word = next_secret(seed) | 1;
+    for (uint64_t& word : secret_) word = split_mix(seed) | 1;
   }
 
   [[nodiscard]] uint64_t operator()(const uint64_t* words, size_t count, uint64_t tweak) const {
@@ -80,14 +81,6 @@ class KeyedHash {
   static uint64_t fold(uint64_t a, uint64_t b) {
     const Wide product = Wide{a} * b;
     return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
-  }
-
-  // SplitMix64: a full-period walk with well mixed output.
-  static constexpr uint64_t next_secret(uint64_t& state) {
-    uint64_t z = (state += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
   }
 
   uint64_t secret_[kShortWords + 2]{};  // odd, each

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/split_mix.h"
 #include "frontends/http/json_text.h"
 #include "frontends/http/metrics_page.h"
 #include "frontends/seconds.h"
@@ -63,18 +64,11 @@ std::string http_date(int64_t second) {
   return text;
 }
 
-uint64_t next_name(uint64_t& state) {
-  uint64_t z = (state += 0x9e3779b97f4a7c15ULL);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-  return z ^ (z >> 31);
-}
-
 void append_request_id(Bytes& out, uint64_t& state) {
   constexpr std::string_view kLetters = "0123456789abcdefghjkmnpqrstvwxyz";
   char text[24];
   for (int half = 0; half < 2; ++half) {
-    uint64_t bits = next_name(state);
+    uint64_t bits = base::split_mix(state);
     for (int i = 0; i < 12; ++i, bits >>= 5) text[12 * half + i] = kLetters[bits & 31];
   }
   out.append_all(std::string_view("req_"), std::string_view(text, sizeof text));
