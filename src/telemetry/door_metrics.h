@@ -26,7 +26,8 @@ enum class DoorStat : uint8_t {
   kRefused,   // connections beyond the most allowed
   kTimedOut,  // connections closed for silence or slowness
   kRequests,
-  kBad,  // requests that could not be understood or were not allowed
+  kNanos,  // what all requests took together
+  kBad,    // requests that could not be understood or were not allowed
   kCount,
 };
 
@@ -41,13 +42,12 @@ struct DoorMetrics {
   Counters<Decided> decisions;
   Counters<DoorStat> stats;
   Counters<LatencyBucket> latency;
-  Counters<DoorStat> latency_nanos;  // only kRequests is used: the sum
 
   void add_latency(Nanos each, uint64_t requests) {
     size_t bucket = 0;
     while (bucket < kLatencyEnds.size() && each.count() > kLatencyEnds[bucket] * 1000) ++bucket;
     latency.add(static_cast<LatencyBucket>(bucket), requests);
-    latency_nanos.add(DoorStat::kRequests, static_cast<uint64_t>(each.count()) * requests);
+    stats.add(DoorStat::kNanos, static_cast<uint64_t>(each.count()) * requests);
     stats.add(DoorStat::kRequests, requests);
   }
 };

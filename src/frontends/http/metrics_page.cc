@@ -95,8 +95,7 @@ void write_metrics(const Service& service, Bytes& out) {
       }
       page.sample(door.labels(",le=\"" + std::string(end) + "\""), sum, "_bucket");
     }
-    page.sample_seconds(door.labels(), door.metrics.latency_nanos.total(DoorStat::kRequests),
-                        "_sum");
+    page.sample_seconds(door.labels(), door.metrics.stats.total(DoorStat::kNanos), "_sum");
     page.sample(door.labels(), sum, "_count");
   }
 
