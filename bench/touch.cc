@@ -20,7 +20,7 @@ namespace weir::bench {
 namespace {
 
 constexpr size_t kGroup = 16;
-constexpr uint32_t kBucketSlots = 16;
+constexpr size_t kBucketSlots = memory::Table::kBucketSlots;
 
 struct Bucket {
   uint64_t control[kBucketSlots / 8];
@@ -82,7 +82,8 @@ class Ground {
 };
 
 Ground::Ground() {
-  const size_t slots = memory::Table(kKeys, memory::Company::kAlone).slots();
+  const memory::Table table(kKeys, memory::Company::kAlone);
+  const size_t slots = table.slots();
   const size_t buckets = slots / kBucketSlots;
   bucket_pages_ = platform::Pages(buckets * sizeof(Bucket));
   slot_pages_ = platform::Pages(slots * sizeof(Slot));
@@ -91,20 +92,17 @@ Ground::Ground() {
   for (size_t i = 0; i < buckets; ++i) buckets_[i].control[0] = i;
   for (size_t i = 0; i < slots; ++i) slots_[i].hot[0] = i;
 
-  // Table::free_slot: the first bucket while it has some air, else the emptier one.
-  constexpr uint32_t kAir = 8;
   const base::KeyedHash hash(1);
-  std::vector<uint32_t> used(buckets);
+  std::vector<size_t> used(buckets);
   std::vector<Place> homes(kKeys);
   for (uint64_t key = 0; key < kKeys; ++key) {
-    const uint64_t bits = hash(&key, 1, 0);
-    Place& home = homes[key];
-    home.first = static_cast<uint32_t>((bits & 0xffffffff) * buckets >> 32);
-    home.second = static_cast<uint32_t>((bits >> 32) * buckets >> 32);
-    const bool first =
-        used[home.first] + kAir <= kBucketSlots || used[home.first] <= used[home.second];
-    const uint32_t bucket = first ? home.first : home.second;
-    home.slot = bucket * kBucketSlots + std::min(used[bucket]++, kBucketSlots - 1);
+    const auto both = table.buckets_of(hash(&key, 1, 0));
+    const size_t bucket =
+        memory::Table::preferred_bucket(both, [&](size_t which) { return used[which]; });
+    const size_t slot = bucket * kBucketSlots + std::min(used[bucket]++, kBucketSlots - 1);
+    homes[key] = {.first = static_cast<uint32_t>(both.first),
+                  .second = static_cast<uint32_t>(both.second),
+                  .slot = static_cast<uint32_t>(slot)};
   }
   const Requests& requests = Requests::shared();
   places_.resize(kRequests);

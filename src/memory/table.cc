@@ -24,7 +24,7 @@ class Table::Locked {
 };
 
 Table::Table(size_t capacity, Company company)
-    // 22 % more slots than tuples: with that, and the choice of bucket in free_slot(),
+    // 22 % more slots than tuples: with that, and the choice of preferred_bucket(),
     // none of twenty tables of a million tuples left one without a place.
     : buckets_((capacity + capacity * 11 / 50) / kBucketSlots + 1),
       company_(company),
@@ -122,13 +122,9 @@ size_t Table::occupied(size_t bucket) const {
 }
 
 bool Table::free_slot(const Buckets& buckets, WallTime now, size_t& index) {
-  // The first bucket while it has some air, since look-ups go there first; else the
-  // emptier of the two.
-  constexpr size_t kAir = 8;
-  const size_t in_first = occupied(buckets.first);
-  const bool first = in_first + kAir <= kBucketSlots || in_first <= occupied(buckets.second);
-  const size_t preferred = first ? buckets.first : buckets.second;
-  const size_t other = first ? buckets.second : buckets.first;
+  const size_t preferred =
+      preferred_bucket(buckets, [this](size_t bucket) { return occupied(bucket); });
+  const size_t other = preferred == buckets.first ? buckets.second : buckets.first;
   if (reusable_slot(preferred, index) || reusable_slot(other, index)) return true;
   make_room(buckets, now);
   return reusable_slot(preferred, index) || reusable_slot(other, index);

@@ -111,25 +111,32 @@ class Table {
   [[nodiscard]] size_t slots() const { return buckets_ * kBucketSlots; }
   [[nodiscard]] TableStats stats() const;
 
- private:
+  // Where tuples are put, also for who wants to touch memory as the table does. Slots are
+  // numbered bucket by bucket.
   static constexpr size_t kBucketSlots = 16;
+  struct Buckets {
+    size_t first = 0;
+    size_t second = 0;
+  };
+  [[nodiscard]] Buckets buckets_of(uint64_t hash) const {
+    return {.first = first_bucket(hash), .second = second_bucket(hash)};
+  }
+  // The one that a newcomer goes to if it can. occupied(bucket) says how many slots of it
+  // are taken.
+  template <typename Occupied>
+  [[nodiscard]] static size_t preferred_bucket(const Buckets& buckets, const Occupied& occupied);
+
+ private:
   static constexpr size_t kBucketWords = kBucketSlots / 8;
   static constexpr size_t kStripes = 256;
   static constexpr uint8_t kEmpty = 0;
   static constexpr uint8_t kLimbo = 255;  // hidden, waiting for its grace period
 
-  struct Buckets {
-    size_t first = 0;
-    size_t second = 0;
-  };
   class Locked;
   struct Predecessor;
 
   [[nodiscard]] size_t first_bucket(uint64_t hash) const;
   [[nodiscard]] size_t second_bucket(uint64_t hash) const;
-  [[nodiscard]] Buckets buckets_of(uint64_t hash) const {
-    return {.first = first_bucket(hash), .second = second_bucket(hash)};
-  }
   [[nodiscard]] static uint8_t fragment_of(uint64_t hash);
   [[nodiscard]] Tuple tuple_at(size_t index) const;
   template <std::memory_order kOrder>
@@ -176,6 +183,15 @@ inline size_t Table::second_bucket(uint64_t hash) const {
 
 inline uint8_t Table::fragment_of(uint64_t hash) {
   return static_cast<uint8_t>(((hash & 0xff) * (kLimbo - 1) >> 8) + 1);
+}
+
+// The first while it has some air, since look-ups go there first; else the emptier one.
+template <typename Occupied>
+size_t Table::preferred_bucket(const Buckets& buckets, const Occupied& occupied) {
+  constexpr size_t kAir = 8;
+  const size_t in_first = occupied(buckets.first);
+  const bool first = in_first + kAir <= kBucketSlots || in_first <= occupied(buckets.second);
+  return first ? buckets.first : buckets.second;
 }
 
 inline Tuple Table::tuple_at(size_t index) const {
