@@ -40,36 +40,43 @@ inline void expect_none(benchmark::State& state, uint64_t wrong, const char* wha
   if (wrong != 0) state.SkipWithError(what);
 }
 
+// Goes through the shared requests, `length` at a time: run(at) takes those from `at` on and
+// returns where it ended.
+template <typename Run>
+void walk(benchmark::State& state, size_t length, const Run& run) {
+  Requests& requests = Requests::shared();
+  size_t at = requests.resume(state.thread_index());
+  while (state.KeepRunningBatch(static_cast<benchmark::IterationCount>(length))) {
+    at = run(requests.wrapped(at, length));
+  }
+  requests.pause(state.thread_index(), at);
+}
+
 // `ask(identifier)` decides on one request. All must be admitted.
 template <typename Ask>
 void ask_one_at_a_time(benchmark::State& state, const Ask& ask) {
-  Requests& requests = Requests::shared();
-  size_t at = requests.resume(state.thread_index());
+  const Requests& requests = Requests::shared();
   uint64_t denied = 0;
-  while (state.KeepRunningBatch(kChunk)) {
-    at = requests.wrapped(at, kChunk);
+  walk(state, kChunk, [&](size_t at) {
     for (size_t i = 0; i < kChunk; ++i) {
       const Answer answer = ask(requests.identifier(at));
       denied += !answer.admitted;
       // The top bit is never set, but only the counts read from memory say so.
       at += 1 + (answer.remaining >> 63);
     }
-  }
-  requests.pause(state.thread_index(), at);
+    return at;
+  });
   expect_none(state, denied, "a request was denied");
 }
 
 template <typename Ask>
 void ask_overlapping(benchmark::State& state, const Ask& ask) {
-  Requests& requests = Requests::shared();
-  size_t at = requests.resume(state.thread_index());
+  const Requests& requests = Requests::shared();
   uint64_t denied = 0;
-  while (state.KeepRunningBatch(kChunk)) {
-    at = requests.wrapped(at, kChunk);
+  walk(state, kChunk, [&](size_t at) {
     for (size_t i = 0; i < kChunk; ++i) denied += !ask(requests.identifier(at + i)).admitted;
-    at += kChunk;
-  }
-  requests.pause(state.thread_index(), at);
+    return at + kChunk;
+  });
   expect_none(state, denied, "a request was denied");
 }
 

@@ -65,20 +65,17 @@ void overlapping(benchmark::State& state) {
 // answers a connection's buffer at once.
 void batches(benchmark::State& state) {
   Limiter& limiter = filled<Weir>().limiter();
-  Requests& requests = Requests::shared();
+  const Requests& requests = Requests::shared();
   std::array<Request, kGroup> group;
   group.fill(request_for(""));
   std::array<Result<Verdict>, kGroup> verdicts;
-  size_t at = requests.resume(state.thread_index());
   uint64_t denied = 0;
-  while (state.KeepRunningBatch(kGroup)) {
-    at = requests.wrapped(at, kGroup);
+  walk(state, kGroup, [&](size_t at) {
     for (size_t i = 0; i < kGroup; ++i) group[i].identifier = requests.identifier(at + i);
     limiter.check_each(kNow, group, verdicts);
     for (const auto& verdict : verdicts) denied += !verdict->admitted();
-    at += kGroup;
-  }
-  requests.pause(state.thread_index(), at);
+    return at + kGroup;
+  });
   expect_none(state, denied, "a request was denied");
   const LimiterStats stats = limiter.stats();
   expect_none(state, stats.sketched + (kKeys - stats.tuples), "a tuple found no place");

@@ -112,44 +112,33 @@ Ground::Ground() {
 
 void one_at_a_time(benchmark::State& state) {
   const Ground& ground = Ground::shared();
-  Requests& requests = Requests::shared();
-  size_t at = requests.resume(state.thread_index());
-  while (state.KeepRunningBatch(kChunk)) {
-    at = requests.wrapped(at, kChunk);
+  walk(state, kChunk, [&](size_t at) {
     for (size_t i = 0; i < kChunk; ++i) at += 1 + ground.touch(ground.place(at));
-  }
-  requests.pause(state.thread_index(), at);
+    return at;
+  });
 }
 
 void overlapping(benchmark::State& state) {
   const Ground& ground = Ground::shared();
-  Requests& requests = Requests::shared();
-  size_t at = requests.resume(state.thread_index());
   uint64_t seen = 0;
-  while (state.KeepRunningBatch(kChunk)) {
-    at = requests.wrapped(at, kChunk);
+  walk(state, kChunk, [&](size_t at) {
     for (size_t i = 0; i < kChunk; ++i) seen += ground.touch(ground.place(at + i));
-    at += kChunk;
-  }
+    return at + kChunk;
+  });
   benchmark::DoNotOptimize(seen);
-  requests.pause(state.thread_index(), at);
 }
 
 // The three passes of Limiter::check_each.
 void batches(benchmark::State& state) {
   const Ground& ground = Ground::shared();
-  Requests& requests = Requests::shared();
-  size_t at = requests.resume(state.thread_index());
   uint64_t seen = 0;
-  while (state.KeepRunningBatch(kGroup)) {
-    at = requests.wrapped(at, kGroup);
+  walk(state, kGroup, [&](size_t at) {
     for (size_t i = 0; i < kGroup; ++i) ground.prefetch_control(ground.place(at + i));
     for (size_t i = 0; i < kGroup; ++i) ground.prefetch_slot(ground.place(at + i));
     for (size_t i = 0; i < kGroup; ++i) seen += ground.touch(ground.place(at + i));
-    at += kGroup;
-  }
+    return at + kGroup;
+  });
   benchmark::DoNotOptimize(seen);
-  requests.pause(state.thread_index(), at);
 }
 
 }  // namespace
