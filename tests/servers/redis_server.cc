@@ -6,11 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <stdexcept>
-#include <thread>
+
+#include "tests/servers/await.h"
 
 namespace weir::servers {
 namespace {
@@ -66,11 +66,9 @@ void RedisServer::start() {
     execvp(arguments[0], arguments.data());
     _exit(127);
   }
-  for (int i = 0; i < 1000; ++i) {
-    if (answers()) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  if (!await([this] { return answers(); }, std::chrono::seconds(10))) {
+    throw std::runtime_error("redis-server does not answer");
   }
-  throw std::runtime_error("redis-server does not answer");
 }
 
 bool RedisServer::answers() const {

@@ -8,12 +8,14 @@
 #include <thread>
 
 #include "tests/contracts/origin_contract.h"
+#include "tests/servers/await.h"
 #include "tests/servers/redis_server.h"
 
 namespace weir {
 namespace {
 
 using origins::RedisOrigin;
+using servers::await;
 using servers::RedisServer;
 
 struct RealClock final : Clock {
@@ -39,11 +41,6 @@ class Running {
 
   void await_ready() const {
     await([this] { return origin_->stats().ready; });
-  }
-  // Waits until it is so; a test that waits in vain ends by its timeout.
-  template <typename Condition>
-  static void await(const Condition& condition) {
-    while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
   // Waits for the reply.
@@ -164,7 +161,7 @@ TEST(RedisOrigin, FailsWhatWasUnderWayWhenTheServerDiesAndForgetsNothingOfItsOwn
   origin.await_ready();
   ASSERT_TRUE(origin.replay({told("a", 3)}).ok());
   server.restart();
-  Running::await([&] { return origin.read({asked("a")}).ok(); });
+  await([&] { return origin.read({asked("a")}).ok(); });
   // Empty now, and says so: the one who told it sees that it must tell again.
   EXPECT_EQ(origin.read({asked("a")})->at(0).mine, 0u);
   EXPECT_EQ(origin.replay({told("a", 3)})->at(0).mine, 3u);
@@ -178,8 +175,8 @@ TEST(RedisOrigin, TellsAnExpiryAnewToAServerThatForgotIt) {
   const CellReplay cell = told("a", 3);
   ASSERT_TRUE(origin.replay({cell}).ok());
   server.restart();
-  Running::await([&] { return origin.replay({cell}).ok(); });
-  Running::await([&] {
+  await([&] { return origin.replay({cell}).ok(); });
+  await([&] {
     return origin.replay({cell}).ok() &&
            std::stoll(server.ask("PTTL " + origins::redis_key(cell.cell)).substr(1)) > 0;
   });
@@ -193,7 +190,7 @@ TEST(RedisOrigin, GivesUpOnAConnectionThatIsStuckAndGoesOnWithAnother) {
   server.stop();
   EXPECT_FALSE(origin.read({asked("a")}).ok());
   server.go_on();
-  Running::await([&] { return origin.read({asked("a")}).ok(); });
+  await([&] { return origin.read({asked("a")}).ok(); });
 }
 
 TEST(RedisOrigin, StopsAskingAServerThatMostlyFailsAndAsksAgainWhenAProbeSucceeds) {
@@ -207,7 +204,7 @@ TEST(RedisOrigin, StopsAskingAServerThatMostlyFailsAndAsksAgainWhenAProbeSucceed
   EXPECT_FALSE(origin->stats().closed);
   EXPECT_FALSE(origin.read({asked("b")}).ok());
   EXPECT_GT(origin->stats().circuit_open, 0u);
-  Running::await([&] { return origin->stats().closed; });
+  await([&] { return origin->stats().closed; });
   EXPECT_TRUE(origin.read({asked("b")}).ok());
 }
 
@@ -215,9 +212,9 @@ TEST(RedisOrigin, SaysWhyItIsNotLetIn) {
   const RealClock clock;
   const RedisServer server({"--requirepass", "secret"});
   const Running without(clock, server.port());
-  Running::await([&] { return without->trouble().find("NOAUTH") != std::string::npos; });
+  await([&] { return without->trouble().find("NOAUTH") != std::string::npos; });
   const Running wrong(clock, server.port(), {.password = "guess"});
-  Running::await([&] { return wrong->trouble().find("WRONGPASS") != std::string::npos; });
+  await([&] { return wrong->trouble().find("WRONGPASS") != std::string::npos; });
   const Running right(clock, server.port(), {.password = "secret"});
   right.await_ready();
   EXPECT_TRUE(right.replay({told("a", 1)}).ok());
@@ -240,9 +237,9 @@ TEST(RedisOrigin, KnowsHowManyShareIt) {
   const RealClock clock;
   const RedisServer server;
   const Running one(clock, server.port(), {}, 1);
-  Running::await([&] { return one->live_nodes() == 1 && one->stats().commands >= 3; });
+  await([&] { return one->live_nodes() == 1 && one->stats().commands >= 3; });
   const Running two(clock, server.port(), {}, 2);
-  Running::await([&] { return one->live_nodes() == 2 && two->live_nodes() == 2; });
+  await([&] { return one->live_nodes() == 2 && two->live_nodes() == 2; });
 }
 
 TEST(RedisOrigin, LeavesAServerThatIsAMasterNoMore) {
@@ -251,12 +248,12 @@ TEST(RedisOrigin, LeavesAServerThatIsAMasterNoMore) {
   const Running origin(clock, server.port());
   origin.await_ready();
   (void)server.ask("REPLICAOF 127.0.0.1 1");
-  Running::await([&] {
+  await([&] {
     (void)origin.replay({told("a", 1)});
     return origin->trouble().find("readonly") != std::string::npos;
   });
   (void)server.ask("REPLICAOF NO ONE");
-  Running::await([&] { return origin.replay({told("a", 1)}).ok(); });
+  await([&] { return origin.replay({told("a", 1)}).ok(); });
 }
 
 }  // namespace
