@@ -19,7 +19,7 @@ find_package(GTest REQUIRED)
 find_package(rapidcheck REQUIRED)
 
 # weir_test(name FILES files... [LIBS libs...]): one binary, each of its tests known to ctest.
-# The label says what the tests are about; "engine" tests run under the sanitizers by default.
+# The label says what the tests are about; ./dev names those that run under the sanitizers.
 function(weir_test name)
   cmake_parse_arguments(ARG "" "LABEL" "FILES;LIBS" ${ARGN})
   add_executable(${name} ${ARG_FILES})
