@@ -1,4 +1,4 @@
-// What a session needs around it, with time moved by hand.
+// What a session needs around it, with time moved by hand or real.
 
 #pragma once
 
@@ -13,8 +13,10 @@ namespace weir::frontends {
 
 inline constexpr std::string_view kKey = "weir_root_for_these_tests_only";
 
-struct Front {
-  doubles::HandClock clock;
+// `Time` is a clock, or a reference to one.
+template <typename Time>
+struct FrontAt {
+  Time clock;
   Limiter limiter{clock, Options{.capacity = 1024, .seed = 1}};
   LimiterDecider decider{limiter};
   rules::RootKeys keys;
@@ -26,8 +28,9 @@ struct Front {
                   .node = "node-1",
                   .started = clock.now().mono};
 
-  Front() { keys.add(rules::hash_of(kKey)); }
+  explicit FrontAt(Time time = {}) : clock(time) { keys.add(rules::hash_of(kKey)); }
 };
+using Front = FrontAt<doubles::HandClock>;
 
 // One side of a connection: says something and hears what is answered.
 struct Line {

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "frontends/front_test.h"
 #include "frontends/http/http_session.h"
 #include "frontends/resp/resp_session.h"
 
@@ -85,7 +86,7 @@ class LoopTest : public ::testing::Test {
     Address resp;
     Address http;
     for (size_t i = 0; i < kLoops; ++i) {
-      loops_[i] = std::make_unique<Loop>(clock_, limits);
+      loops_[i] = std::make_unique<Loop>(front_.clock, limits);
       resp = *loops_[i]->listen(resp, service_.resp, [this, i] {
         return std::make_unique<RespSession>(service_, resp_desks_[i], 1);
       });
@@ -110,16 +111,8 @@ class LoopTest : public ::testing::Test {
   }
 
   static constexpr size_t kLoops = 2;
-  const Clock& clock_ = system_clock();
-  Limiter limiter_{clock_, {.capacity = 1000, .seed = 1}};
-  LimiterDecider decider_{limiter_};
-  rules::RootKeys keys_;
-  Service service_{.clock = clock_,
-                   .decider = decider_,
-                   .limiter = limiter_,
-                   .keys = keys_,
-                   .region = "local",
-                   .node = "test"};
+  FrontAt<const Clock&> front_{system_clock()};
+  Service& service_ = front_.service;
   std::array<RespDesk, kLoops> resp_desks_;
   std::array<HttpDesk, kLoops> http_desks_{HttpDesk(1), HttpDesk(2)};
   std::array<std::unique_ptr<Loop>, kLoops> loops_;
@@ -146,7 +139,7 @@ TEST_F(LoopTest, AnswersManyClientsOnBothDoors) {
     });
   }
   for (std::thread& client : clients) client.join();
-  EXPECT_EQ(limiter_.stats().admitted, 800u);
+  EXPECT_EQ(front_.limiter.stats().admitted, 800u);
 }
 
 TEST_F(LoopTest, AnswersAllThatWasAskedBeforeADrain) {

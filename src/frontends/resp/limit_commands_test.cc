@@ -70,6 +70,30 @@ std::string multi_complaint(const Words& words) {
   return read_multi(command, requests);
 }
 
+using ComplaintAbout = std::string(const Words& words);
+
+// The number at one place of a valid command: both ends, and what lies beyond or is none.
+void expect_bounds(ComplaintAbout complaint, const Words& valid, const Bounds& argument) {
+  for (const std::string& value : argument.good) {
+    EXPECT_EQ(complaint(with(valid, argument.at, value)), "") << argument.name;
+  }
+  auto bad = kNoNumbers;
+  bad.insert(bad.end(), argument.bad.begin(), argument.bad.end());
+  for (const std::string& value : bad) {
+    EXPECT_THAT(complaint(with(valid, argument.at, value)),
+                StartsWith("ERR " + argument.name + " is '" + value +
+                           "': it must be a whole number from "));
+  }
+}
+
+// The same for a name.
+void expect_name(ComplaintAbout complaint, const Words& valid, size_t at, const std::string& name) {
+  EXPECT_EQ(complaint(with(valid, at, kLongest)), "") << name;
+  EXPECT_EQ(complaint(with(valid, at, "")), "ERR " + name + " has 0 bytes: it must have 1 to 512");
+  EXPECT_EQ(complaint(with(valid, at, kTooLong)),
+            "ERR " + name + " has 513 bytes: it must have 1 to 512");
+}
+
 TEST(IsWord, LooksPastCaseAndNothingElse) {
   EXPECT_TRUE(is_word("PING", "PING"));
   EXPECT_TRUE(is_word("pInG", "PING"));
@@ -105,22 +129,8 @@ TEST(Throttle, AcceptsBothEndsOfEveryArgumentAndRefusesWhatLiesBeyondByName) {
       {"period", 4, {"1", "2592000"}, {"0", "2592001"}},
       {"quantity", 5, {"0", "1000000000000"}, {"1000000000001"}},
   };
-  for (const Bounds& argument : arguments) {
-    for (const std::string& value : argument.good) {
-      EXPECT_EQ(throttle_complaint(with(valid, argument.at, value)), "") << argument.name;
-    }
-    auto bad = kNoNumbers;
-    bad.insert(bad.end(), argument.bad.begin(), argument.bad.end());
-    for (const std::string& value : bad) {
-      EXPECT_THAT(throttle_complaint(with(valid, argument.at, value)),
-                  StartsWith("ERR " + argument.name + " is '" + value +
-                             "': it must be a whole number from "));
-    }
-  }
-  EXPECT_EQ(throttle_complaint(with(valid, 1, kLongest)), "");
-  EXPECT_EQ(throttle_complaint(with(valid, 1, "")), "ERR key has 0 bytes: it must have 1 to 512");
-  EXPECT_EQ(throttle_complaint(with(valid, 1, kTooLong)),
-            "ERR key has 513 bytes: it must have 1 to 512");
+  for (const Bounds& argument : arguments) expect_bounds(throttle_complaint, valid, argument);
+  expect_name(throttle_complaint, valid, 1, "key");
 }
 
 TEST(Throttle, TellsTheFirstOfSeveralMistakes) {
@@ -211,26 +221,9 @@ TEST(Limit, AcceptsBothEndsOfEveryArgumentAndRefusesWhatLiesBeyondByName) {
       {"COST", 6, {"0", "1000000000000"}, {"1000000000001"}},
       {"BURST", 8, {"1", "1000000000000"}, {"0", "1000000000001"}},
   };
-  for (const Bounds& argument : arguments) {
-    for (const std::string& value : argument.good) {
-      EXPECT_EQ(limit_complaint(with(valid, argument.at, value)), "") << argument.name;
-    }
-    auto bad = kNoNumbers;
-    bad.insert(bad.end(), argument.bad.begin(), argument.bad.end());
-    for (const std::string& value : bad) {
-      EXPECT_THAT(limit_complaint(with(valid, argument.at, value)),
-                  StartsWith("ERR " + argument.name + " is '" + value +
-                             "': it must be a whole number from "));
-    }
-  }
-  const std::pair<size_t, std::string> names[] = {{1, "namespace"}, {2, "identifier"}};
-  for (const auto& [at, name] : names) {
-    EXPECT_EQ(limit_complaint(with(valid, at, kLongest)), "");
-    EXPECT_EQ(limit_complaint(with(valid, at, "")),
-              "ERR " + name + " has 0 bytes: it must have 1 to 512");
-    EXPECT_EQ(limit_complaint(with(valid, at, kTooLong)),
-              "ERR " + name + " has 513 bytes: it must have 1 to 512");
-  }
+  for (const Bounds& argument : arguments) expect_bounds(limit_complaint, valid, argument);
+  expect_name(limit_complaint, valid, 1, "namespace");
+  expect_name(limit_complaint, valid, 2, "identifier");
 }
 
 TEST(Limit, KnowsEveryAlgorithmByItsWordAndNoOther) {
