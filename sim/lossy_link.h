@@ -39,6 +39,11 @@ class LossyLink final : public RegionalOrigin {
           std::move(reply));
   }
 
+  // Comes from a process that leaves in peace.
+  void retire(std::vector<CellRetirement> cells, RetirementReply reply) override {
+    far_end_->retire(std::move(cells), std::move(reply));
+  }
+
   LinkFaults faults;
   LinkMarks marks;
 

@@ -44,22 +44,34 @@ struct WorkReport {
   size_t waiting = 0;  // cells whose turn has not come, or that were told in vain
 };
 
+// Reads of the origin before a decision, of one kind.
+struct ReadStats {
+  uint64_t asked = 0;
+  uint64_t failed = 0;  // of those, or too late
+};
+
 // A few totals since the start; for metrics.
 struct LimiterStats {
   uint64_t admitted = 0;
   uint64_t denied = 0;
-  uint64_t degraded = 0;   // of those, decided on less than should be known
-  uint64_t tuples = 0;     // held in memory now
-  uint64_t evicted = 0;    // forgotten to make room, their counts safe elsewhere
-  uint64_t expired = 0;    // forgotten because they could matter no more
-  uint64_t sketched = 0;   // decisions taken in the sketch because the table was full
-  uint64_t refreshes = 0;  // reads of the origin
-  uint64_t refresh_errors = 0;
-  uint64_t replayed = 0;  // cells told to the origin and acknowledged
-  uint64_t replay_errors = 0;
-  uint64_t late_replays = 0;  // cells that expired before they could be told
-  uint64_t rebuilt = 0;       // tuples given a new state: another rate, a clock set back
-  uint64_t memory_bytes = 0;  // reserved by the table
+  uint64_t degraded = 0;       // of those, decided on less than should be known
+  uint64_t tuples = 0;         // held in memory now
+  uint64_t evicted = 0;        // forgotten to make room, their counts safe elsewhere
+  uint64_t expired = 0;        // forgotten because they could matter no more
+  uint64_t sketched = 0;       // decisions taken in the sketch because the table was full
+  ReadStats cold{};            // tuples read because nothing was known of them
+  ReadStats stale{};           // because what was known was too old
+  ReadStats strict{};          // because they were denied a short while ago
+  uint64_t unread = 0;         // decisions that needed a read while it was known to be in vain
+  uint64_t made_strict = 0;    // tuples that began to be read before each admission
+  uint64_t replayed = 0;       // cells told to the origin and acknowledged
+  uint64_t replay_errors = 0;  // messages that failed; what they told is told again
+  uint64_t late_replays = 0;   // cells that expired before they could be told
+  uint64_t healed = 0;         // cells of which the origin had forgotten a part
+  uint64_t untold = 0;         // tuples with something to tell now
+  Nanos replay_lag{0};         // how long the first of them has been waiting
+  uint64_t rebuilt = 0;        // tuples given a new state: another rate, a clock set back
+  uint64_t memory_bytes = 0;   // reserved by the table
 };
 
 // Safe from any thread. The clock must outlive the limiter, and so must every
@@ -109,6 +121,10 @@ class Limiter {
 
   // Tells the origin what is due. `timers` is used for the reply's deadline.
   WorkReport run_replay(Instant now, Executor& timers, Tell tell = Tell::kDue);
+
+  // Once no request comes any more and all is told: gives this process's part of the counts at
+  // the origin to those who stay. Called again, it says how much of that was not confirmed yet.
+  WorkReport run_leave(Instant now);
 
   // Forgets expired tuples among the next `slots` of the table.
   WorkReport run_sweep(Instant now, size_t slots);

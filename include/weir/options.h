@@ -10,6 +10,7 @@
 
 #include "weir/ledger.h"
 #include "weir/origin.h"
+#include "weir/request.h"
 #include "weir/time.h"
 
 namespace weir {
@@ -24,14 +25,17 @@ struct Options {
   // The store shared with other regions. Not asked yet: a limiter counts its own region.
   std::shared_ptr<GlobalLedger> ledger = nullptr;
 
+  // What holds while the origin is lost, unless a request says otherwise. Default: go on alone.
+  OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
+
   // How long a request waits for the origin before it is decided on what is known.
   // Default 300 ms, 1 ms to 10 s. Shorter: more degraded verdicts while the origin is
   // slow. Longer: callers wait longer when it is down.
   Millis read_deadline{300};
 
   // The longest time a count read from the origin is trusted; the tenth part of the
-  // window if that is less. Default 5 s, 10 ms to 60 s. Shorter: more reads. Longer:
-  // siblings are seen later.
+  // window if that is less, and less again where the others could have used what remains.
+  // Default 5 s, 10 ms to 60 s. Shorter: more reads. Longer: siblings are seen later.
   Millis max_freshness{5000};
 
   // How long what was accepted may wait to be told to the origin, unless it is so much of

@@ -27,6 +27,9 @@ struct Component {
   friend auto operator<=>(const Component&, const Component&) = default;
 };
 
+// The component of all who left together.
+inline constexpr Component kThoseWhoLeft{};
+
 // One tuple in one window. `tuple` is its canonical encoding: equal bytes, equal tuple.
 struct CellId {
   std::string tuple;
@@ -52,8 +55,22 @@ struct CellReplay {
   WallTime expires_at = {};  // from then on the cell can influence no decision
 };
 
+// A component whose writer writes no more.
+struct CellRetirement {
+  CellId cell;
+  Component writer;
+};
+
 // Totals in the order asked, or why nothing was read.
 using OriginReply = std::function<void(Result<std::vector<CellTotals>>)>;
+// How many components were there to be retired.
+using RetirementReply = std::function<void(Result<size_t>)>;
+
+enum class Reach : uint8_t {
+  kNone,  // asking is known to be in vain
+  kSlow,  // it answers, but later than a request waits: nobody waits for it
+  kPrompt,
+};
 
 // Safe from any thread. A reply is delivered at most once, on any thread, possibly
 // before the call returns; an implementation that loses a message never replies, so
@@ -68,9 +85,22 @@ class RegionalOrigin {
   // error any part of it may have been applied; sending it again is always right.
   virtual void replay(std::vector<CellReplay> cells, OriginReply reply) = 0;
 
+  // Adds components to the one that stands for all who left, so that a store does not fill with
+  // the names of the dead; each at most once, however often it is asked. Their writers must not
+  // write again.
+  virtual void retire(std::vector<CellRetirement> cells, RetirementReply reply) {
+    (void)cells;
+    reply(size_t{0});
+  }
+
+  // How well it can be reached now.
+  [[nodiscard]] virtual Reach reach() const { return Reach::kPrompt; }
+
   // Processes that share it now, as far as it knows, this one included: the more there are,
   // the sooner they must hear of each other.
   [[nodiscard]] virtual uint32_t live_nodes() const { return 1; }
+  // The place of this one among them, from 0; each has another.
+  [[nodiscard]] virtual uint32_t rank() const { return 0; }
 
   // Another number whenever the store may have forgotten: it was restarted, or another took
   // its place. Then everything that still matters is told again.

@@ -29,6 +29,15 @@ inline constexpr int kAlgorithmCount = 6;
 [[nodiscard]] std::string_view to_string(Algorithm algorithm);
 [[nodiscard]] std::optional<Algorithm> algorithm_from(std::string_view name);
 
+// What holds while the origin cannot be asked and what is known is no longer fresh.
+enum class OnOriginLoss : uint8_t {
+  kLocal,  // decide on what is known: together the processes may reach a multiple of the limit
+  kDeny,   // refuse: nothing passes that the others might have used
+  kShare,  // each process may use its share of what the origin last had left
+};
+[[nodiscard]] std::string_view to_string(OnOriginLoss policy);
+[[nodiscard]] std::optional<OnOriginLoss> on_origin_loss_from(std::string_view name);
+
 // The views must outlive the call they are passed to; nothing is kept of them.
 //
 // Requests with the same workspace, namespace, identifier, duration and class of
@@ -46,6 +55,8 @@ struct Request {
   // gcra and token_bucket only: one count under this name whatever the duration, which then
   // may change like the limit.
   bool across_durations = false;
+  // fixed_window and sliding_window only; the limiter's choice if absent.
+  std::optional<OnOriginLoss> on_origin_loss = {};
 };
 
 inline constexpr size_t kMaxNameBytes = 512;

@@ -3,30 +3,18 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
-#include <optional>
 #include <string>
 
 #include "frontends/decider.h"
 #include "rules/root_keys.h"
 #include "telemetry/door_metrics.h"
+#include "telemetry/origin_metrics.h"
 #include "weir/clock.h"
 
 namespace weir::frontends {
 
 // Whether a client must show a key before it may ask.
 enum class Keys : uint8_t { kWanted, kNotWanted };
-
-// How the shared origin is, for metrics and for people.
-struct OriginState {
-  bool ready = false;
-  bool breaker_closed = true;
-  uint64_t nodes = 1;
-  uint64_t commands = 0;
-  uint64_t failures = 0;
-  uint64_t circuit_open = 0;
-  uint64_t absurd = 0;
-};
 
 struct Service {
   const Clock& clock;
@@ -38,7 +26,7 @@ struct Service {
   Keys resp_keys = Keys::kNotWanted;
   uint64_t seed = 0;  // for the names of requests
   MonoTime started{};
-  std::function<std::optional<OriginState>()> origin{};  // none, or nothing: there is no origin
+  const telemetry::OriginMetrics* origin = nullptr;  // none: there is no origin
 
   telemetry::DoorMetrics http{};
   telemetry::DoorMetrics resp{};

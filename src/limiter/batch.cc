@@ -176,7 +176,10 @@ void Batch::settle() {
     switch (charge.kind) {
       case Charge::Kind::kTentative:
         memory::remove_tentative(charge.tuple.cold->tentative, charge.cost);
-        if (charge.cost > 0) judge_.mark_charged(charge.tuple);
+        if (charge.cost > 0) {
+          const Query& query = cases_[charge.item].query;
+          judge_.mark_charged(charge.tuple, query.limit, query.algorithm);
+        }
         break;
       case Charge::Kind::kHeld: {
         Query query = cases_[charge.item].query;

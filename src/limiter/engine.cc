@@ -8,6 +8,7 @@
 
 #include "base/inline.h"
 #include "limiter/plain.h"
+#include "limiter/share.h"
 #include "limiter/validate.h"
 #include "memory/window_cells.h"
 #include "platform/entropy.h"
@@ -15,6 +16,7 @@
 namespace weir::limiter {
 
 using memory::CellClass;
+using memory::Company;
 using memory::Tagged;
 using memory::WindowCells;
 
@@ -32,6 +34,15 @@ enum class Way : uint8_t {
 WEIR_HOT_INLINE Way way_of(const Request& request, const base::KeyedHash& secret, Plain& plain) {
   if (plain_of(request, secret, plain)) return Way::kPlain;
   return plain.header != 0 && validate(request) == nullptr ? Way::kFound : Way::kApart;
+}
+
+Acknowledged acknowledged(const WindowCells& cells, int64_t sequence) {
+  const auto count = [sequence](const memory::Word& word) {
+    return Tagged{word.load(std::memory_order_acquire)}.count_of(sequence);
+  };
+  return {.own = count(cells.own(sequence)),
+          .told = count(cells.told(sequence)),
+          .others = count(cells.others(sequence))};
 }
 
 }  // namespace
@@ -79,9 +90,10 @@ void Engine::decide_apart(const Case& the_case, Basis basis, Verdict& verdict) {
   count(verdict);
 }
 
-WEIR_HOT_INLINE void Engine::check_valid(const Case& the_case, Verdict& verdict) {
-  decide(the_case, store_->shared() ? basis_without_reading(need_of(the_case)) : Basis::kLocal,
-         verdict);
+// Decides on what is known, be it enough or not.
+void Engine::decide_unread(Case& the_case, Need need, Verdict& verdict) {
+  if (need == Need::kDoWithout) do_without(the_case);
+  decide(the_case, basis_without_reading(need), verdict);
 }
 
 Result<Verdict> Engine::check(Instant now, const Request& request) {
@@ -102,7 +114,8 @@ WEIR_HOT_INLINE bool Engine::check_plain(Instant now, const Request& request, Ve
       plain.hash, [&](const memory::Slot& found) { return is_of(found, plain, request); });
   if (slot == nullptr) [[unlikely]]
     return false;
-  if (!admit_plain(*slot, now.wall, request, verdict)) [[unlikely]] {
+  if (!admit_plain<Company::kAlone>(store_->table.tuple_of(*slot), now, request, verdict))
+      [[unlikely]] {
     return check_found(*slot, now, request, verdict);
   }
   store_->stats.add_for(*thread, Stat::kAdmitted);
@@ -124,7 +137,8 @@ WEIR_HOT_INLINE bool Engine::check_plain(Instant now, const Request& request, Ve
   if (auto error = validate(request)) {
     result = std::move(*error);
   } else {
-    check_valid(Case(now, request, store_->hash), result.value());
+    Case the_case(now, request, store_->hash);
+    decide_unread(the_case, need_of(the_case), result.value());
   }
 }
 
@@ -132,29 +146,38 @@ void Engine::check_each(Instant now, std::span<const Request> requests,
                         std::span<Result<Verdict>> verdicts) {
   for (size_t begin = 0; begin < requests.size(); begin += kGroup) {
     const size_t count = std::min(kGroup, requests.size() - begin);
-    check_group(now, requests.subspan(begin, count), verdicts.subspan(begin, count));
+    const auto some = requests.subspan(begin, count);
+    const auto theirs = verdicts.subspan(begin, count);
+    const auto apart = [&](size_t i) { check_apart(now, some[i], theirs[i]); };
+    if (store_->shared()) {
+      check_group<Company::kShared>(now, some, theirs, apart);
+    } else {
+      check_group<Company::kAlone>(now, some, theirs, apart);
+    }
   }
 }
 
 // In three passes, each of which asks memory for what the next will need. The last one
-// keeps to the order of the requests, since two may be about one tuple.
-void Engine::check_group(Instant now, std::span<const Request> requests,
-                         std::span<Result<Verdict>> verdicts) {
+// keeps to the order of the requests, since two may be about one tuple. What cannot be decided
+// here goes to apart(i), in its turn, with nothing pinned.
+template <memory::Company kCompany, typename Apart>
+WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> requests,
+                                         std::span<Result<Verdict>> verdicts, const Apart& apart) {
+  constexpr bool kShared = kCompany == Company::kShared;
   const memory::Table& table = store_->table;
   const size_t count = requests.size();
   platform::ThreadRecord* const thread = platform::LeafPin::possible();
-  const bool alone = !store_->shared() && thread != nullptr;
   std::array<Plain, kGroup> plain{};
   std::array<Way, kGroup> ways;
   for (size_t i = 0; i < count; ++i) {
     ways[i] = way_of(requests[i], store_->hash, plain[i]);
-    if (!alone) ways[i] = Way::kApart;
+    if (thread == nullptr) ways[i] = Way::kApart;
     table.prefetch_control(plain[i].hash);
   }
   for (size_t i = 0; i < count;) {
     {
       std::optional<platform::LeafPin> pin;
-      if (alone) pin.emplace(*thread);
+      if (thread != nullptr) pin.emplace(*thread);
       std::array<memory::Slot*, kGroup> guesses;
       for (size_t k = i; k < count; ++k) guesses[k] = table.prefetch_slot(plain[k].hash);
       uint64_t admitted = 0;
@@ -167,19 +190,27 @@ void Engine::check_group(Instant now, std::span<const Request> requests,
           verdicts[i] = Verdict{};
         Verdict& verdict = verdicts[i].value();
         if (ways[i] == Way::kPlain && slot != nullptr &&
-            admit_plain(*slot, now.wall, requests[i], verdict)) [[likely]] {
+            admit_plain<kCompany>(table.tuple_of(*slot), now, requests[i], verdict)) [[likely]] {
+          if constexpr (kShared) {
+            judge_.mark_charged(table.tuple_of(*slot), static_cast<Count>(requests[i].limit),
+                                requests[i].algorithm);
+          }
           ++admitted;
-        } else if (slot == nullptr || !check_found(*slot, now, requests[i], verdict)) {
+          continue;
+        }
+        // Where others count too, whether to read comes first.
+        const bool may_read =
+            kShared && memory::class_of(requests[i].algorithm) == CellClass::kWindow;
+        if (slot == nullptr || may_read || !check_found(*slot, now, requests[i], verdict)) {
           ways[i] = Way::kApart;
           break;
         }
       }
-      if (alone) store_->stats.add_for(*thread, Stat::kAdmitted, admitted);
+      if (thread != nullptr) store_->stats.add_for(*thread, Stat::kAdmitted, admitted);
     }
-    // In its turn, but while nothing is pinned: what has long names, or is new or disturbed.
     for (; i < count && ways[i] == Way::kApart; ++i) {
       verdicts[i] = Verdict{};
-      check_apart(now, requests[i], verdicts[i]);
+      apart(i);
     }
   }
 }
@@ -194,23 +225,25 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
   struct Waiting {
     size_t item = 0;
     Case the_case;
-    Need need = Need::kReadBoth;
+    Need need = Need::kCold;
   };
   std::shared_ptr<std::deque<Waiting>> waiting;  // a deque: its items stay where they are
-  for (size_t i = 0; i < requests.size(); ++i) {
+  const auto apart = [&](size_t i) {
     if (auto error = validate(requests[i])) {
       verdicts[i] = std::move(*error);
-      continue;
+      return;
     }
-    verdicts[i] = Verdict{};
-    const Case the_case(now, requests[i], store_->hash);
+    Case the_case(now, requests[i], store_->hash);
     const Need need = need_of(the_case);
-    if (!is_read(need)) {
-      decide(the_case, basis_without_reading(need), verdicts[i].value());
-      continue;
-    }
+    if (!is_read(need)) return decide_unread(the_case, need, verdicts[i].value());
     if (waiting == nullptr) waiting = std::make_shared<std::deque<Waiting>>();
     waiting->push_back({.item = i, .the_case = the_case, .need = need});
+  };
+  for (size_t begin = 0; begin < requests.size(); begin += kGroup) {
+    const size_t count = std::min(kGroup, requests.size() - begin);
+    check_group<Company::kShared>(now, requests.subspan(begin, count),
+                                  verdicts.subspan(begin, count),
+                                  [&](size_t i) { apart(begin + i); });
   }
   if (waiting == nullptr) return true;
   std::vector<Wanted> wanted;
@@ -240,7 +273,7 @@ void Engine::check_async(Instant now, const Request& request, Executor& home,
   const Need need = need_of(*the_case);
   if (!is_read(need)) {
     Verdict verdict;
-    decide(*the_case, basis_without_reading(need), verdict);
+    decide_unread(*the_case, need, verdict);
     done(verdict);
     return;
   }
@@ -272,8 +305,10 @@ Result<BatchVerdict> Engine::check_all(Instant now, std::span<const Request> req
   auto cases = cases_of(now, requests);
   if (!cases) return cases.error();
   std::vector<Basis> bases;
-  for (const Case& the_case : *cases) {
-    bases.push_back(basis_without_reading(need_of(the_case)));
+  for (Case& the_case : cases.value()) {
+    const Need need = need_of(the_case);
+    if (need == Need::kDoWithout) do_without(the_case);
+    bases.push_back(basis_without_reading(need));
   }
   return decide_all(cases.value(), bases);
 }
@@ -290,8 +325,9 @@ void Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
   auto read = std::make_shared<std::vector<size_t>>();  // which of the cases are read
   std::vector<Wanted> wanted;
   bool refused = false;
-  for (const Case& the_case : *cases) {
+  for (Case& the_case : *cases) {
     const Need need = need_of(the_case);
+    if (need == Need::kDoWithout) do_without(the_case);
     refused = refused || need == Need::kRefused;
     bases->push_back(basis_without_reading(need));
     if (!is_read(need)) continue;
@@ -318,12 +354,16 @@ void Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
 // there is a place for what is read.
 Need Engine::need_of(const Case& the_case) {
   if (!store_->shared() || the_case.cell_class() != CellClass::kWindow) return Need::kNothing;
-  Need need = Need::kReadBoth;
+  const ReadRules rules{.longest = store_->max_freshness,
+                        .available = store_->origin->reach() == Reach::kPrompt};
+  Need need = rules.available ? Need::kCold : Need::kDoWithout;
   const auto look = [&](const memory::Tuple& tuple) {
     const WindowCells cells(tuple);
     const memory::Step step = cells.decide(the_case.query, memory::Effect::kOnlyLook);
     const bool refused = step.fate == memory::Fate::kDecided && !step.decision.admitted();
-    need = refused ? Need::kRefused : limiter::need_of(cells, the_case.now.mono);
+    if (refused) look_behind(tuple, the_case.now.mono);
+    need = refused ? Need::kRefused
+                   : limiter::need_of(cells, the_case.query, the_case.now.mono, rules);
     return step;
   };
   if (the_case.query.ask.cost > 0) {
@@ -336,11 +376,48 @@ Need Engine::need_of(const Case& the_case) {
   return need;
 }
 
+// A tuple that is refused is not read, and so would not notice that the origin forgot it: it is
+// told again now and then, behind the requests.
+void Engine::look_behind(const memory::Tuple& tuple, MonoTime now) {
+  const WindowCells cells(tuple);
+  const Freshness fresh = freshness_of(cells);
+  const Nanos good = fresh_for(tuple.slot->header.duration(), store_->max_freshness);
+  if (fresh.has_failed() || now - fresh.began() < good) return;
+  if (cells.mark_dirty()) store_->dirty.push(tuple.index);
+}
+
+// The origin cannot be asked: what holds then is the caller's choice.
+void Engine::do_without(Case& the_case) {
+  store_->stats.add(Stat::kUnread);
+  const OnOriginLoss policy = the_case.on_origin_loss.value_or(store_->on_origin_loss);
+  memory::Query& query = the_case.query;
+  if (policy == OnOriginLoss::kLocal || the_case.cell_class() != CellClass::kWindow) return;
+  algorithms::Position at = algorithms::position_of(query.now, query.duration);
+  query.bound = {.most = 0, .sequence = at.sequence, .again = kReadPause};
+  if (policy == OnOriginLoss::kDeny) return;
+  const Fleet fleet{.nodes = store_->origin->live_nodes(), .rank = store_->origin->rank()};
+  Acknowledged current, last;
+  const platform::Pin pin;
+  if (const memory::Tuple tuple = store_->table.find(the_case.key)) {
+    const WindowCells cells(tuple);
+    if (cells.newest() > at.sequence) {
+      at = {.sequence = cells.newest(), .offset = Millis(0), .width = query.duration};
+    }
+    current = acknowledged(cells, at.sequence);
+    last = acknowledged(cells, at.sequence - 1);
+  }
+  query.bound.sequence = at.sequence;
+  query.bound.most = own_most(at, query.algorithm, query.ask.capacity, current, last, fleet);
+}
+
 // How well informed a case is after a read. A peek at a tuple that lives elsewhere goes
 // by what was heard and leaves no trace here; a tuple that came into being while the read
 // was under way has not learnt from it.
 Basis Engine::take_in(const Heard& heard, Case& the_case) {
-  if (!heard.read) return Basis::kDegraded;
+  if (!heard.read) {
+    do_without(the_case);
+    return Basis::kDegraded;
+  }
   if (heard.learnt) return Basis::kRefreshed;
   the_case.heard = heard.counts;
   return judge_.look(the_case) ? Basis::kDegraded : Basis::kRefreshed;
@@ -373,6 +450,10 @@ WorkReport Engine::run_replay(Instant now, Executor& timers, Tell tell) {
   return replay_ == nullptr ? WorkReport{} : replay_->run_once(now, timers, tell);
 }
 
+WorkReport Engine::run_leave(Instant now) {
+  return replay_ == nullptr ? WorkReport{} : replay_->leave(now);
+}
+
 WorkReport Engine::run_sweep(Instant now, size_t slots) {
   return {.done = store_->table.sweep(now.wall, slots)};
 }
@@ -387,11 +468,20 @@ LimiterStats Engine::stats() const {
           .evicted = table.evicted,
           .expired = table.expired,
           .sketched = store_->sketch.decisions(),
-          .refreshes = stats.total(Stat::kRefreshes),
-          .refresh_errors = stats.total(Stat::kRefreshErrors),
+          .cold = {.asked = stats.total(Stat::kColdReads),
+                   .failed = stats.total(Stat::kColdReadErrors)},
+          .stale = {.asked = stats.total(Stat::kStaleReads),
+                    .failed = stats.total(Stat::kStaleReadErrors)},
+          .strict = {.asked = stats.total(Stat::kStrictReads),
+                     .failed = stats.total(Stat::kStrictReadErrors)},
+          .unread = stats.total(Stat::kUnread),
+          .made_strict = stats.total(Stat::kMadeStrict),
           .replayed = stats.total(Stat::kReplayed),
           .replay_errors = stats.total(Stat::kReplayErrors),
           .late_replays = stats.total(Stat::kLateReplays),
+          .healed = stats.total(Stat::kHealed),
+          .untold = replay_ == nullptr ? 0 : replay_->untold(),
+          .replay_lag = replay_ == nullptr ? Nanos(0) : replay_->lag(),
           .rebuilt = table.rebuilt,
           .memory_bytes = table.bytes};
 }

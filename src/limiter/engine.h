@@ -55,6 +55,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   [[nodiscard]] bool may_wait() const { return store_->shared(); }
   WorkReport run_replay(Instant now, Executor& timers, Tell tell = Tell::kDue);
+  WorkReport run_leave(Instant now);
   WorkReport run_sweep(Instant now, size_t slots);
   [[nodiscard]] LimiterStats stats() const;
 
@@ -70,10 +71,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] bool check_found(memory::Slot& slot, Instant now, const Request& request,
                                  Verdict& verdict);
   void check_apart(Instant now, const Request& request, Result<Verdict>& result);
+  template <memory::Company kCompany, typename Apart>
   void check_group(Instant now, std::span<const Request> requests,
-                   std::span<Result<Verdict>> verdicts);
-  void check_valid(const Case& the_case, Verdict& verdict);
+                   std::span<Result<Verdict>> verdicts, const Apart& apart);
   [[nodiscard]] Need need_of(const Case& the_case);
+  void look_behind(const memory::Tuple& tuple, MonoTime now);
+  void do_without(Case& the_case);
+  void decide_unread(Case& the_case, Need need, Verdict& verdict);
   void decide(const Case& the_case, Basis basis, Verdict& verdict);
   void decide_apart(const Case& the_case, Basis basis, Verdict& verdict);
   [[nodiscard]] Basis take_in(const Heard& heard, Case& the_case);

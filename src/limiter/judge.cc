@@ -1,5 +1,6 @@
 #include "limiter/judge.h"
 
+#include "limiter/freshness.h"
 #include "memory/backlog_cell.h"
 #include "memory/log_cell.h"
 #include "memory/ring_cell.h"
@@ -60,7 +61,7 @@ Ruling Judge::rule(const Case& the_case) {
     }
     if (step.fate != memory::Fate::kDecided) return step;
     if (step.decision.admitted()) {
-      mark_charged(tuple);
+      mark_charged(tuple, query.limit, query.algorithm);
     } else if (step.decision.outcome == Outcome::kDenied) {
       mark_denied(tuple, the_case.now.mono, query);
     }
@@ -94,11 +95,12 @@ std::optional<Ruling> Judge::look(const Case& the_case) {
       .sketched = true};
 }
 
-void Judge::make_strict(const Tuple& tuple, MonoTime until, Count limit) const {
+void Judge::make_strict(const Tuple& tuple, MonoTime now, const memory::Query& query) const {
   if (tuple.slot->header.cell_class() != CellClass::kWindow) return;
-  memory::raise_number(WindowCells(tuple).strict_until(),
-                       static_cast<uint64_t>(until.time_since_epoch().count()));
-  tuple.cold->limit_seen.store(limit, std::memory_order_relaxed);
+  memory::Word& until = WindowCells(tuple).strict_until();
+  if (until.load(std::memory_order_relaxed) <= ticks(now)) store_->stats.add(Stat::kMadeStrict);
+  memory::raise_number(until, ticks(now + query.duration));
+  memory::note_ask(tuple.cold->noted, query.limit, query.algorithm);
 }
 
 }  // namespace weir::limiter

@@ -17,6 +17,7 @@
 #include "limiter/store.h"
 #include "memory/hold.h"
 #include "memory/lifecycle.h"
+#include "memory/noted.h"
 #include "memory/slot.h"
 #include "memory/window_cells.h"
 #include "weir/request.h"
@@ -28,11 +29,15 @@ namespace weir::limiter {
 struct Case {
   Case() = default;
   WEIR_HOT_INLINE Case(Instant at, const Request& request, const base::KeyedHash& hash)
-      : now(at), key(request, hash), query(memory::query_of(at.wall, request)) {}
+      : now(at),
+        key(request, hash),
+        query(memory::query_of(at.wall, request)),
+        on_origin_loss(request.on_origin_loss) {}
 
   Instant now{};
   memory::TupleKey key;
   memory::Query query;
+  std::optional<OnOriginLoss> on_origin_loss{};
   // What the origin told of a tuple this process does not hold, for a peek at it.
   algorithms::WindowCounts heard{};
 
@@ -72,9 +77,10 @@ class Judge {
   [[nodiscard]] std::optional<memory::Step> with_tuple(const Case& the_case, const Work& work);
 
   // The marks that an admission and a denial leave.
-  void mark_charged(const memory::Tuple& tuple) const;
+  void mark_charged(const memory::Tuple& tuple, Count limit, Algorithm algorithm) const;
   void mark_denied(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const {
-    if (store_->shared()) make_strict(tuple, now + query.duration, query.limit);
+    // What the counts would have let pass was not denied by them.
+    if (store_->shared() && !query.bound.holds()) make_strict(tuple, now, query);
   }
 
   // Decides on a tuple this process does not hold, by what was heard of it.
@@ -85,14 +91,18 @@ class Judge {
                                                      const algorithms::WindowCounts& counts);
 
  private:
-  void make_strict(const memory::Tuple& tuple, MonoTime until, Count limit) const;
+  void make_strict(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const;
 
   const std::shared_ptr<Store> store_;
 };
 
-inline void Judge::mark_charged(const memory::Tuple& tuple) const {
+WEIR_HOT_INLINE void Judge::mark_charged(const memory::Tuple& tuple, Count limit,
+                                         Algorithm algorithm) const {
   if (!store_->shared() || tuple.slot->header.cell_class() != memory::CellClass::kWindow) return;
-  if (memory::WindowCells(tuple).mark_dirty()) store_->dirty.push(tuple.index);
+  if (!memory::WindowCells(tuple).mark_dirty()) [[likely]]
+    return;
+  memory::note_ask(tuple.cold->noted, limit, algorithm);
+  store_->dirty.push(tuple.index);
 }
 
 WEIR_HOT_INLINE bool Judge::rule_known(const Case& the_case, Ruling& ruling) {
@@ -111,7 +121,7 @@ WEIR_HOT_INLINE bool Judge::rule_found(const memory::Tuple& tuple, MonoTime now,
   }
   if (ruling.step.fate != memory::Fate::kDecided) return false;
   if (ruling.step.decision.admitted()) {
-    if (query.ask.cost > 0) mark_charged(tuple);
+    if (query.ask.cost > 0) mark_charged(tuple, query.limit, query.algorithm);
     return true;
   }
   if (memory::tentative_amount(tuple.cold->tentative) != 0) return false;

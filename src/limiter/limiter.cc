@@ -59,6 +59,10 @@ WorkReport Limiter::run_replay(Instant now, Executor& timers, Tell tell) {
   return engine_->run_replay(now, timers, tell);
 }
 
+WorkReport Limiter::run_leave(Instant now) {
+  return engine_->run_leave(now);
+}
+
 WorkReport Limiter::run_sweep(Instant now, size_t slots) {
   return engine_->run_sweep(now, slots);
 }

@@ -1,6 +1,6 @@
 // The shortest way through: a plain request that is admitted on a window tuple in its
-// steady state, in a process that is alone. Whatever is not that is refused here, with
-// nothing done, and goes a longer way to the same end.
+// steady state, in a process that is alone or knows enough of the others. Whatever is not
+// that is refused here, with nothing done, and goes a longer way to the same end.
 //
 // Nothing in this file calls a function that is not inlined: one call would make the
 // compiler keep all it knows in memory. And nothing is copied out of the request: names are
@@ -12,7 +12,9 @@
 #include "base/inline.h"
 #include "base/keyed_hash.h"
 #include "base/word_packer.h"
+#include "limiter/freshness.h"
 #include "memory/slot.h"
+#include "memory/table.h"
 #include "memory/window_cells.h"
 
 namespace weir::limiter {
@@ -72,33 +74,49 @@ WEIR_HOT_INLINE bool is_of(const memory::Slot& slot, const Plain& plain, const R
          base::each_word(request.name_space, equal) && base::each_word(request.identifier, equal);
 }
 
-// Charges, and writes the verdict field by field. WindowCells::decide with all that is
-// unusual left out; what it says about order and invariants holds here.
-WEIR_HOT_INLINE bool admit_plain(memory::Slot& slot, WallTime now, const Request& request,
+// Charges, and writes the verdict field by field; shared, its caller marks the tuple charged.
+// WindowCells::decide and need_of with all that is unusual left out; what they say about order
+// and invariants holds here.
+template <memory::Company kCompany>
+WEIR_HOT_INLINE bool admit_plain(const memory::Tuple& tuple, Instant now, const Request& request,
                                  Verdict& verdict) {
+  memory::Slot& slot = *tuple.slot;
   __builtin_prefetch(&slot.hot, 1);  // else the line would be asked for twice: read, then write
   const auto capacity = static_cast<Count>(request.limit);
   const auto cost = static_cast<Count>(request.cost);
   const auto width = static_cast<uint64_t>(request.duration.count());
   const uint64_t newest = slot.hot[0].load(std::memory_order_relaxed);
-  const uint64_t offset = static_cast<uint64_t>(now.time_since_epoch().count()) - newest * width;
+  const uint64_t offset =
+      static_cast<uint64_t>(now.wall.time_since_epoch().count()) - newest * width;
   if (offset >= width) return false;
   const auto sequence = static_cast<int64_t>(newest);
   memory::Word& own_cell = slot.hot[1 + (newest & 1)];
   uint64_t own_word = own_cell.load(std::memory_order_relaxed);
   const uint64_t last_word = slot.hot[2 - (newest & 1)].load(std::memory_order_relaxed);
-  const uint64_t others =
-      slot.hot[3].load(std::memory_order_relaxed) | slot.hot[4].load(std::memory_order_relaxed);
+  const uint64_t others_word = slot.hot[3 + (newest & 1)].load(std::memory_order_relaxed);
+  const uint64_t others_last_word = slot.hot[4 - (newest & 1)].load(std::memory_order_relaxed);
   // Ours open and of this window; the last closed and of the one before, or never used;
   // neither taken away.
   const Count own = own_word ^ memory::tag_bits(sequence);
-  const Count last =
+  Count last =
       last_word == 0 ? 0 : last_word ^ (memory::tag_bits(sequence - 1) | memory::kClosedBit);
-  if (own > memory::kCountMask || last >> 32 != 0 || others != 0) return false;
+  Count others = 0;
+  if constexpr (kCompany == memory::Company::kAlone) {
+    if ((others_word | others_last_word) != 0) return false;
+  } else {
+    const Freshness fresh{slot.hot[5].load(std::memory_order_acquire)};
+    if (!fresh.is_fresh(now.mono) ||
+        ticks(now.mono) < slot.hot[6].load(std::memory_order_acquire) || last >> 32 != 0) {
+      return false;
+    }
+    others = memory::open_count(others_word, memory::tag_bits(sequence));
+    last += memory::open_count(others_last_word, memory::tag_bits(sequence - 1));
+  }
+  if (own > memory::kCountMask || last >> 32 != 0) return false;
   // Both factors are below 2^32.
   const Count carried =
       request.algorithm == Algorithm::kSlidingWindow ? last * (width - offset) / width : 0;
-  const Count used = own + carried;
+  const Count used = own + others + carried;
   if (used + cost > capacity) return false;
   if (!own_cell.compare_exchange_strong(own_word, own_word + cost, std::memory_order_relaxed)) {
     return false;
@@ -107,9 +125,12 @@ WEIR_HOT_INLINE bool admit_plain(memory::Slot& slot, WallTime now, const Request
   verdict.basis = Basis::kLocal;
   verdict.limit = capacity;
   verdict.remaining = capacity - used - cost;
-  verdict.reset = now + Millis(static_cast<int64_t>(width - offset));
+  verdict.reset = now.wall + Millis(static_cast<int64_t>(width - offset));
   verdict.retry_after.reset();
   verdict.evidence = {.own = own, .siblings = 0, .foreign = 0, .previous = carried};
+  if constexpr (kCompany == memory::Company::kShared) {
+    memory::WindowCells(tuple).split_others(sequence, others, verdict.evidence);
+  }
   return true;
 }
 

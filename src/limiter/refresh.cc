@@ -9,6 +9,21 @@ namespace weir::limiter {
 
 using memory::WindowCells;
 
+namespace {
+
+Stat asked(Need need) {
+  return need == Need::kCold    ? Stat::kColdReads
+         : need == Need::kStale ? Stat::kStaleReads
+                                : Stat::kStrictReads;
+}
+Stat failed(Need need) {
+  return need == Need::kCold    ? Stat::kColdReadErrors
+         : need == Need::kStale ? Stat::kStaleReadErrors
+                                : Stat::kStrictReadErrors;
+}
+
+}  // namespace
+
 // One request that waits for some flights.
 struct Refresh::Waiter {
   Executor* home = nullptr;
@@ -21,10 +36,10 @@ struct Refresh::Waiter {
 struct Refresh::Flight {
   std::string tuple;
   memory::TupleKey key;
-  Need need = Need::kReadBoth;
+  Need need = Need::kCold;
   int64_t sequence = 0;  // the current window at the time of asking
   uint64_t generation = 0;
-  MonoTime began{};
+  Instant began{};
   // Guarded by the shard's mutex.
   bool ended = false;
   struct Seat {
@@ -33,7 +48,7 @@ struct Refresh::Flight {
   };
   std::vector<Seat> seats;
 
-  [[nodiscard]] size_t cells() const { return need == Need::kReadBoth ? 2 : 1; }
+  [[nodiscard]] size_t cells() const { return need == Need::kStrict ? 1 : 2; }
 };
 
 Refresh::Shard& Refresh::shard_of(const Flight& flight) {
@@ -64,7 +79,7 @@ void Refresh::read(Instant now, const std::vector<Wanted>& wanted, Executor& hom
     flight->need = wanted[i].need;
     flight->sequence = algorithms::position_of(now.wall, the_case.query.duration).sequence;
     flight->generation = generation_of(the_case.key);
-    flight->began = now.mono;
+    flight->began = now;
 
     Shard& shard = shard_of(*flight);
     const std::lock_guard lock(shard.mutex);
@@ -76,6 +91,7 @@ void Refresh::read(Instant now, const std::vector<Wanted>& wanted, Executor& hom
     if (!joins) {
       current = flight;
       started.push_back(flight);
+      store_->stats.add(asked(flight->need));
       const Component reader = store_->component(flight->generation);
       for (size_t back = 0; back < flight->cells(); ++back) {
         cells.push_back({.cell = {flight->tuple, flight->sequence - static_cast<int64_t>(back)},
@@ -86,7 +102,6 @@ void Refresh::read(Instant now, const std::vector<Wanted>& wanted, Executor& hom
   }
   if (started.empty()) return;
 
-  store_->stats.add(Stat::kRefreshes, started.size());
   const MonoTime deadline = now.mono + store_->read_deadline;
   home.post_at(deadline,
                [self = shared_from_this(), started, deadline] { self->fail(started, deadline); });
@@ -127,7 +142,7 @@ void Refresh::fail(const std::vector<FlightPtr>& flights, MonoTime now) {
       const std::lock_guard lock(shard_of(*flight).mutex);
       if (flight->ended) continue;
     }
-    store_->stats.add(Stat::kRefreshErrors);
+    store_->stats.add(failed(flight->need));
     {
       const platform::Pin pin;
       if (const memory::Tuple tuple = store_->table.find(flight->key)) {
@@ -145,15 +160,18 @@ bool Refresh::learn(const Flight& flight, const CellTotals* totals) const {
   // as ours is a sibling's. It will be read again.
   if (!tuple || WindowCells(tuple).generation() != flight.generation) return false;
   const WindowCells cells(tuple);
+  const Count known =
+      memory::Tagged{cells.siblings(flight.sequence).load(std::memory_order_acquire)}.count_of(
+          flight.sequence);
   for (size_t back = 0; back < flight.cells(); ++back) {
     const int64_t sequence = flight.sequence - static_cast<int64_t>(back);
     cells.raise_siblings(sequence, totals[back].siblings);
-    if (heal_told(cells, sequence, totals[back].mine) && cells.mark_dirty()) {
-      store_->dirty.push(tuple.index);
-    }
+    if (!heal_told(cells, sequence, totals[back].mine)) continue;
+    store_->stats.add(Stat::kHealed);
+    if (cells.mark_dirty()) store_->dirty.push(tuple.index);
   }
-  if (flight.need == Need::kReadBoth) {
-    note_read(cells, flight.began, fresh_for(tuple.slot->header.duration(), store_->max_freshness));
+  if (flight.need != Need::kStrict) {
+    note_read(tuple, flight.sequence, flight.began, Extent::kBoth, known, store_->max_freshness);
   }
   return true;
 }

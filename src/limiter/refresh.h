@@ -32,7 +32,7 @@ namespace weir::limiter {
 // and forgotten: a peek leaves no trace.
 struct Wanted {
   const Case* the_case = nullptr;
-  Need need = Need::kReadBoth;
+  Need need = Need::kCold;
 };
 
 // What a read told of one tuple.

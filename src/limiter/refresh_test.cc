@@ -94,6 +94,75 @@ TEST_F(RefreshTest, TrustsAShortWindowForATenthOfIt) {
   EXPECT_FALSE(ask(request)->has_value());
 }
 
+// At the pace the others were seen to have, they could use what remains before a tenth of the
+// window has passed.
+TEST_F(RefreshTest, ReadsEarlierWhereTheOthersCouldHaveUsedWhatRemains) {
+  clock_.advance(Millis(30'000));
+  // 60 in this window and half of 60 in the last leave 10. They used 60 in 30 s, so half of
+  // that in 2.5 s.
+  ask_and_answer(request_of("alice", 1, 100), {.siblings = 60});
+  clock_.advance(Millis(2'499));
+  EXPECT_TRUE(ask(request_of("alice", 0, 100))->has_value());
+  clock_.advance(Millis(1));
+  EXPECT_FALSE(ask(request_of("alice", 0, 100))->has_value());
+}
+
+TEST_F(RefreshTest, GoesByTheLastGrowthOfTheOthersWhereThatIsFaster) {
+  clock_.advance(Millis(50'000));
+  ask_and_answer(request_of("alice", 1, 1000), {});
+  clock_.advance(Millis(5'000));
+  ask_and_answer(request_of("alice", 1, 1000), {.siblings = 900});  // in 5 s, not in 55
+  const auto reads_after = [&](Millis time) {
+    clock_.advance(time);
+    return !ask(request_of("alice", 0, 1000))->has_value();
+  };
+  // 75 of them are carried over; 24 remain: half of that is used in 66 ms.
+  EXPECT_FALSE(reads_after(Millis(60)));
+  EXPECT_TRUE(reads_after(Millis(10)));
+}
+
+TEST_F(RefreshTest, TrustsAFixedWindowFromItsStartIfTheLastOneWasRead) {
+  Request request = request_of("alice", 1, 100);
+  request.algorithm = Algorithm::kFixedWindow;
+  clock_.advance(Millis(30'000));
+  ask_and_answer(request, {.siblings = 10});
+  clock_.advance(Millis(30'000));  // stale long since, but of this window nothing is used yet
+  EXPECT_EQ((*ask(request))->basis, Basis::kLocal);
+  clock_.advance(Millis(5'000));
+  EXPECT_FALSE(ask(request)->has_value());
+}
+
+TEST_F(RefreshTest, WaitsForNobodyWhileTheOriginCannotBeAsked) {
+  origin_->how = Reach::kNone;
+  const Answer answer = ask(request_of("alice"));
+  ASSERT_TRUE(answer->has_value());
+  EXPECT_EQ((*answer)->basis, Basis::kDegraded);
+  EXPECT_TRUE(origin_->reads.empty());
+  EXPECT_EQ(engine_->stats().unread, 1u);
+  origin_->how = Reach::kPrompt;
+  EXPECT_FALSE(ask(request_of("alice"))->has_value());
+}
+
+TEST_F(RefreshTest, WaitsForNobodyWhileTheOriginIsTooSlow) {
+  origin_->how = Reach::kSlow;
+  EXPECT_EQ((*ask(request_of("alice")))->basis, Basis::kDegraded);
+  engine_->run_replay(clock_.now(), executor_, Tell::kAll);  // but it is told
+  EXPECT_EQ(origin_->replays.size(), 1u);
+}
+
+// What is refused is not read, so nobody would notice that it is not there any more.
+TEST_F(RefreshTest, TellsARefusedTupleAgainToAnOriginThatForgotIt) {
+  ask_and_answer(request_of("alice", 10), {});
+  engine_->run_replay(clock_.now(), executor_, Tell::kAll);
+  origin_->replays[0].reply(
+      std::vector<CellTotals>(origin_->replays[0].cells.size(), {.mine = 10}));
+  EXPECT_FALSE((*ask(request_of("alice")))->admitted());
+  EXPECT_EQ(engine_->run_replay(clock_.now(), executor_, Tell::kAll).done, 0u);
+  clock_.advance(Millis(5'000));
+  EXPECT_FALSE((*ask(request_of("alice")))->admitted());
+  EXPECT_GT(engine_->run_replay(clock_.now(), executor_, Tell::kAll).done, 0u);
+}
+
 TEST_F(RefreshTest, ReadsOnceForAllWhoWait) {
   std::vector<Answer> answers;
   for (int i = 0; i < 20; ++i) answers.push_back(ask(request_of("alice")));
@@ -146,7 +215,7 @@ TEST_F(RefreshTest, WaitsNoLongerThanItsDeadlineAndStillLearnsFromALateReply) {
   ASSERT_TRUE(answer->has_value());
   EXPECT_EQ((*answer)->basis, Basis::kDegraded);
   origin_->answer_read({.siblings = 9});
-  EXPECT_EQ(engine_->stats().refresh_errors, 1u);
+  EXPECT_EQ(engine_->stats().cold.failed, 1u);
   const Verdict verdict = **ask(request_of("alice"));
   EXPECT_EQ(verdict.outcome, Outcome::kDenied);
   EXPECT_EQ(verdict.evidence.siblings, 9u);
@@ -207,6 +276,7 @@ TEST_F(RefreshTest, ReadsABatchInOneGo) {
 }
 
 TEST_F(RefreshTest, DecidesAGroupWhenWhatItReadHasComeAndAtOnceWhenNothingIsRead) {
+  clock_.advance(Millis(30'000));
   ASSERT_TRUE(ask_and_answer(request_of("fresh"), {}).admitted());
   std::vector<Request> requests{request_of("cold", 2), request_of("fresh"), request_of("other"),
                                 request_of("bad", -1)};
@@ -222,17 +292,17 @@ TEST_F(RefreshTest, DecidesAGroupWhenWhatItReadHasComeAndAtOnceWhenNothingIsRead
   EXPECT_FALSE(verdicts[3].ok());
   ASSERT_EQ(origin_->reads.size(), 1u);
   EXPECT_EQ(origin_->reads[0].cells.size(), 4u);
-  origin_->answer_read({.siblings = 1});
+  origin_->answer_read({.siblings = 2});
   EXPECT_FALSE(done);
   executor_.run();
   ASSERT_TRUE(done);
   EXPECT_EQ(verdicts[0]->basis, Basis::kRefreshed);
-  EXPECT_EQ(verdicts[0]->remaining, 6u);  // one in this window, one in the last
-  EXPECT_EQ(verdicts[2]->remaining, 7u);
+  EXPECT_EQ(verdicts[0]->remaining, 5u);  // two in this window, half of two in the last
+  EXPECT_EQ(verdicts[2]->remaining, 6u);
   EXPECT_TRUE(ask_group());
   executor_.run();
   EXPECT_FALSE(done);
-  EXPECT_EQ(verdicts[0]->remaining, 4u);
+  EXPECT_EQ(verdicts[0]->remaining, 3u);
 }
 
 TEST_F(RefreshTest, KeepsAClassesThatDoNotConvergeLocal) {

@@ -13,6 +13,17 @@ using memory::Tagged;
 using memory::Tuple;
 using memory::WindowCells;
 
+namespace {
+
+// Whether a cell has something to tell, of whatever window it is.
+bool has_untold(const WindowCells& cells, int64_t sequence) {
+  const Tagged own{cells.own(sequence).load(std::memory_order_acquire)};
+  const Tagged told{cells.told(sequence).load(std::memory_order_acquire)};
+  return own.count() > (own.tag() == told.tag() ? told.count() : 0);
+}
+
+}  // namespace
+
 // One cell on its way; the generation says whether the place still is the same tuple's.
 struct Replay::Sent {
   uint32_t index = 0;
@@ -20,10 +31,11 @@ struct Replay::Sent {
   int64_t sequence = 0;
   Count total = 0;
   bool current = false;  // the window at the time of sending; only its read-back is news
+  Extent extent = Extent::kBoth;
 };
 
 struct Replay::Batch {
-  MonoTime began{};
+  Instant began{};
   std::vector<Sent> sent;
   std::vector<CellReplay> cells;  // moved out when sent
   std::atomic<bool> answered{false};
@@ -31,12 +43,11 @@ struct Replay::Batch {
 
 WorkReport Replay::run_once(Instant now, Executor& timers, Tell tell) {
   WorkReport report;
+  if (store_->origin->reach() == Reach::kNone) return wait(now);
   list_all_again();
   auto batch = std::make_shared<Batch>();
   size_t tuples = 0;
-  for (const uint32_t index : store_->dirty.take_all()) {
-    pending_.push_back({.index = index, .since = now.mono});
-  }
+  take_dirty(now);
   for (const Pending& pending : std::exchange(pending_, {})) {
     if (tell == Tell::kDue && !due(now, pending)) {
       pending_.push_back(pending);
@@ -55,7 +66,30 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Tell tell) {
   }
   report.done += batch->sent.size();
   send(now, batch, timers);
+  note_waiting(now);
   return report;
+}
+
+// Nothing is sent in vain: the counts stay where they are until there is someone to tell.
+WorkReport Replay::wait(Instant now) {
+  take_dirty(now);
+  note_waiting(now);
+  return {.waiting = pending_.size()};
+}
+
+void Replay::take_dirty(Instant now) {
+  for (const uint32_t index : store_->dirty.take_all()) {
+    pending_.push_back({.index = index, .since = now.mono});
+  }
+}
+
+// They wait in the order in which they came.
+void Replay::note_waiting(Instant now) {
+  waiting_.store(pending_.size(), std::memory_order_relaxed);
+  const Nanos lag = pending_.empty() ? Nanos(0) : now.mono - pending_.front().since;
+  const MonoTime failing_since(Nanos(failing_since_.load(std::memory_order_relaxed)));
+  const Nanos failing = failing_since == MonoTime{} ? Nanos(0) : now.mono - failing_since;
+  lag_.store(std::max(lag, failing).count(), std::memory_order_relaxed);
 }
 
 // An origin that forgot everything does not say so. What this process accepted is in its
@@ -87,10 +121,8 @@ bool Replay::due(Instant now, const Pending& pending) const {
   const auto count = [newest](const memory::Word& word) {
     return Tagged{word.load(std::memory_order_acquire)}.count_of(newest);
   };
-  const Count own = count(cells.own(newest));
-  const Count untold = base::saturating_sub(own, count(cells.told(newest)));
-  const Count limit = tuple.cold->limit_seen.load(std::memory_order_relaxed);
-  const Count remaining = base::saturating_sub(limit, own + count(cells.others(newest)));
+  const Count untold = base::saturating_sub(count(cells.own(newest)), count(cells.told(newest)));
+  const Count remaining = memory::remaining_of(tuple, now.wall);
   return untold >= std::max<Count>(1, remaining / (2 * store_->origin->live_nodes()));
 }
 
@@ -110,12 +142,17 @@ bool Replay::collect(Instant now, uint32_t index, Batch& batch) const {
       return false;
     }
   }
-  collect_cell(now.wall, tuple, newest, batch);
-  collect_cell(now.wall, tuple, newest - 1, batch);
+  // The last window is read along, lest what is said of it late be missed; now and then is
+  // enough.
+  const bool last_too = !knows_last_window(tuple, newest, now, store_->max_freshness) ||
+                        has_untold(cells, newest - 1);
+  collect_cell(now.wall, tuple, newest, last_too ? Extent::kBoth : Extent::kCurrent, batch);
+  if (last_too) collect_cell(now.wall, tuple, newest - 1, Extent::kBoth, batch);
   return true;
 }
 
-void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Batch& batch) const {
+void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Extent extent,
+                          Batch& batch) const {
   const WindowCells cells(tuple);
   const auto own = memory::settled(cells.own(sequence), cells.tentative());
   if (!own) return;
@@ -138,7 +175,8 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ba
        .generation = cells.generation(),
        .sequence = sequence,
        .total = total,
-       .current = algorithms::position_of(now, header.duration()).sequence == sequence});
+       .current = algorithms::position_of(now, header.duration()).sequence == sequence,
+       .extent = extent});
   batch.cells.push_back({.cell = {memory::encode_key(header, tuple.slot->key_words()), sequence},
                          .writer = store_->component(cells.generation()),
                          .total = total,
@@ -147,11 +185,10 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ba
 
 void Replay::send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers) {
   if (batch->sent.empty()) return;
-  batch->began = now.mono;
+  batch->began = now;
+  in_flight_.fetch_add(batch->sent.size(), std::memory_order_relaxed);
   timers.post_at(now.mono + store_->read_deadline, [self = shared_from_this(), batch] {
-    if (batch->answered.exchange(true)) return;
-    self->store_->stats.add(Stat::kReplayErrors);
-    self->mark_again(*batch);
+    if (!batch->answered.exchange(true)) self->fail(*batch);
   });
   // Weak: an origin that never answers must not keep its user alive.
   store_->origin->replay(std::move(batch->cells), [weak = weak_from_this(), batch](auto totals) {
@@ -160,15 +197,25 @@ void Replay::send(Instant now, const std::shared_ptr<Batch>& batch, Executor& ti
     const bool late = batch->answered.exchange(true);
     if (totals && totals->size() == batch->sent.size()) {
       self->land(*batch, totals);
+      if (!late) self->in_flight_.fetch_sub(batch->sent.size(), std::memory_order_relaxed);
     } else if (!late) {
-      self->store_->stats.add(Stat::kReplayErrors);
-      self->mark_again(*batch);
+      self->fail(*batch);
     }
   });
 }
 
+void Replay::fail(const Batch& batch) {
+  store_->stats.add(Stat::kReplayErrors);
+  int64_t none = 0;
+  failing_since_.compare_exchange_strong(none, batch.began.mono.time_since_epoch().count(),
+                                         std::memory_order_relaxed);
+  mark_again(batch);
+  in_flight_.fetch_sub(batch.sent.size(), std::memory_order_relaxed);
+}
+
 void Replay::land(const Batch& batch, const Result<std::vector<CellTotals>>& totals) {
   store_->stats.add(Stat::kReplayed, batch.sent.size());
+  failing_since_.store(0, std::memory_order_relaxed);
   for (size_t i = 0; i < batch.sent.size(); ++i) {
     const Sent& sent = batch.sent[i];
     const CellTotals& heard = (*totals)[i];
@@ -177,13 +224,17 @@ void Replay::land(const Batch& batch, const Result<std::vector<CellTotals>>& tot
     if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) continue;
     const WindowCells cells(tuple);
     if (cells.generation() != sent.generation) continue;
+    const Count known =
+        Tagged{cells.siblings(sent.sequence).load(std::memory_order_acquire)}.count_of(
+            sent.sequence);
     note_told(cells, sent.sequence, std::min(sent.total, heard.mine));
     cells.raise_siblings(sent.sequence, heard.siblings);
-    const bool forgotten = heard.mine < sent.total || heal_told(cells, sent.sequence, heard.mine);
-    if (forgotten && cells.mark_dirty()) store_->dirty.push(sent.index);
+    if (heard.mine < sent.total || heal_told(cells, sent.sequence, heard.mine)) {
+      store_->stats.add(Stat::kHealed);
+      if (cells.mark_dirty()) store_->dirty.push(sent.index);
+    }
     if (sent.current) {
-      note_read(cells, batch.began,
-                fresh_for(tuple.slot->header.duration(), store_->max_freshness));
+      note_read(tuple, sent.sequence, batch.began, sent.extent, known, store_->max_freshness);
     }
   }
 }
@@ -196,6 +247,42 @@ void Replay::mark_again(const Batch& batch) {
     const WindowCells cells(tuple);
     if (cells.generation() == sent.generation && cells.mark_dirty()) store_->dirty.push(sent.index);
   }
+}
+
+WorkReport Replay::leave(Instant now) {
+  WorkReport report;
+  std::vector<CellRetirement> cells;
+  if (std::exchange(left_, true)) return {.waiting = leaving_.load(std::memory_order_relaxed)};
+  store_->table.for_each([&](const Tuple& tuple) {
+    if (tuple.slot->header.cell_class() != memory::CellClass::kWindow) return;
+    const WindowCells window(tuple);
+    const int64_t newest = window.newest();
+    for (const int64_t sequence : {newest, newest - 1}) {
+      const Tagged told{window.told(sequence).load(std::memory_order_acquire)};
+      const WallTime expires_at((sequence + 2) * tuple.slot->header.duration());
+      if (told.count_of(sequence) == 0 || expires_at <= now.wall) continue;
+      cells.push_back(
+          {.cell = {memory::encode_key(tuple.slot->header, tuple.slot->key_words()), sequence},
+           .writer = store_->component(window.generation())});
+    }
+    if (cells.size() < 2 * kBatchTuples) return;
+    report.done += cells.size();
+    retire(std::exchange(cells, {}));
+  });
+  report.done += cells.size();
+  retire(std::move(cells));
+  report.waiting = leaving_.load(std::memory_order_relaxed);
+  return report;
+}
+
+void Replay::retire(std::vector<CellRetirement> cells) {
+  const size_t count = cells.size();
+  if (count == 0) return;
+  leaving_.fetch_add(count, std::memory_order_relaxed);
+  store_->origin->retire(std::move(cells), [weak = weak_from_this(), count](auto retired) {
+    const auto self = weak.lock();
+    if (self && retired) self->leaving_.fetch_sub(count, std::memory_order_relaxed);
+  });
 }
 
 }  // namespace weir::limiter

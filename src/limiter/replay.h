@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -29,6 +30,16 @@ class Replay : public std::enable_shared_from_this<Replay> {
   // deadline comes.
   WorkReport run_once(Instant now, Executor& timers, Tell tell);
 
+  // Retires all that was told, once; later calls say how much of that was not confirmed.
+  WorkReport leave(Instant now);
+
+  // Cells with something to tell, and how long the first of them has been waiting for it to be
+  // heard. Safe from any thread; as of the last run.
+  [[nodiscard]] size_t untold() const {
+    return waiting_.load(std::memory_order_relaxed) + in_flight_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] Nanos lag() const { return Nanos(lag_.load(std::memory_order_relaxed)); }
+
  private:
   struct Sent;
   struct Batch;
@@ -43,16 +54,28 @@ class Replay : public std::enable_shared_from_this<Replay> {
   [[nodiscard]] bool due(Instant now, const Pending& pending) const;
   [[nodiscard]] bool collect(Instant now, uint32_t index, Batch& batch) const;
   void list_all_again();
-  void collect_cell(WallTime now, const memory::Tuple& tuple, int64_t sequence, Batch& batch) const;
+  void collect_cell(WallTime now, const memory::Tuple& tuple, int64_t sequence, Extent extent,
+                    Batch& batch) const;
   void send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers);
   void land(const Batch& batch, const Result<std::vector<CellTotals>>& totals);
+  void fail(const Batch& batch);
   void mark_again(const Batch& batch);
+  WorkReport wait(Instant now);
+  void take_dirty(Instant now);
+  void note_waiting(Instant now);
+  void retire(std::vector<CellRetirement> cells);
 
   const std::shared_ptr<Store> store_;
   // Of run_once().
   std::vector<Pending> pending_;
   uint64_t epoch_ = 0;            // of the origin
   size_t again_at_ = ~size_t{0};  // the next slot to tell again; beyond the end: all are
+  bool left_ = false;
+
+  // Single numbers: relaxed.
+  std::atomic<size_t> waiting_{0}, in_flight_{0}, leaving_{0};
+  std::atomic<int64_t> lag_{0};            // ns
+  std::atomic<int64_t> failing_since_{0};  // monotonic ns; 0: it is not failing
 };
 
 }  // namespace weir::limiter

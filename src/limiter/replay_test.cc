@@ -72,6 +72,64 @@ TEST_F(ReplayTest, TellsWhatIsNotDueIfAskedToTellAll) {
   EXPECT_EQ(replay(*engine).waiting, 0u);
 }
 
+TEST_F(ReplayTest, ReadsTheLastWindowAlongOnlyNowAndThen) {
+  auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
+  auto engine = engine_on(origin, 1);
+  clock_.advance(Millis(30'000));
+  std::vector<size_t> told;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(ask(*engine, request_of("alice", 1)).admitted());
+    told.push_back(replay(*engine).done);
+    clock_.advance(Millis(500));
+  }
+  // Read with the first request, and again after half of the time that is trusted.
+  EXPECT_EQ(told, (std::vector<size_t>{1, 1, 1, 1, 1, 2, 1, 1, 1, 1}));
+}
+
+TEST_F(ReplayTest, ReadsTheLastWindowAfterItEnded) {
+  auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
+  auto engine = engine_on(origin, 1);
+  clock_.advance(Millis(59'500));
+  ASSERT_TRUE(ask(*engine, request_of("alice", 1)).admitted());
+  EXPECT_EQ(replay(*engine).done, 1u);
+  clock_.advance(Millis(600));
+  ASSERT_TRUE(ask(*engine, request_of("alice", 1)).admitted());
+  EXPECT_EQ(replay(*engine).done, 2u);
+}
+
+TEST_F(ReplayTest, SendsNothingInVain) {
+  auto origin = std::make_shared<doubles::ScriptedOrigin>();
+  auto engine = engine_on(origin, 1);
+  origin->how = Reach::kNone;
+  (void)engine->check(clock_.now(), request_of("alice"));
+  EXPECT_EQ(engine->run_replay(clock_.now(), executor_).waiting, 1u);
+  clock_.advance(Millis(1000));
+  EXPECT_EQ(engine->run_replay(clock_.now(), executor_).waiting, 1u);
+  EXPECT_TRUE(origin->replays.empty());
+  EXPECT_EQ(engine->stats().untold, 1u);
+  EXPECT_EQ(engine->stats().replay_lag, Millis(1000));
+  origin->how = Reach::kPrompt;
+  EXPECT_GT(engine->run_replay(clock_.now(), executor_).done, 0u);
+  EXPECT_EQ(origin->replays.size(), 1u);
+}
+
+TEST_F(ReplayTest, LeavesItsPartToThoseWhoStay) {
+  auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
+  auto leaver = engine_on(origin, 1);
+  auto stayer = engine_on(origin, 2);
+  ASSERT_TRUE(ask(*leaver, request_of("alice", 7)).admitted());
+  replay(*leaver);
+  EXPECT_EQ(leaver->run_leave(clock_.now()).done, 1u);
+  EXPECT_EQ(leaver->run_leave(clock_.now()).done, 0u);
+  EXPECT_EQ(leaver->run_leave(clock_.now()).waiting, 0u);
+  EXPECT_EQ(ask(*stayer, request_of("alice", 0)).remaining, 93u);
+  CellId cell;
+  leaver->inspect([&](const CellView& view) {
+    if (view.own > 0) cell = {view.tuple, view.sequence};
+  });
+  EXPECT_EQ(origin->components(cell), (std::map<Component, Count>{{kThoseWhoLeft, 7}}));
+}
+
 // Answers as a store that was replaced by an empty one.
 class Forgetful final : public RegionalOrigin {
  public:
@@ -152,6 +210,7 @@ TEST_F(ReplayTest, HasNothingToTellTwice) {
 }
 
 TEST_F(ReplayTest, MakesFreshByTheReadBackNotByTheAcknowledgement) {
+  clock_.advance(Millis(30'000));
   auto origin = std::make_shared<doubles::ScriptedOrigin>();
   auto engine = engine_on(origin, 1);
   (void)engine->check(clock_.now(), request_of("alice"));

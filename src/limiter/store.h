@@ -20,11 +20,18 @@ enum class Stat : uint8_t {
   kAdmitted,
   kDenied,
   kDegraded,
-  kRefreshes,
-  kRefreshErrors,
+  kColdReads,
+  kStaleReads,
+  kStrictReads,
+  kColdReadErrors,
+  kStaleReadErrors,
+  kStrictReadErrors,
+  kUnread,
+  kMadeStrict,
   kReplayed,
   kReplayErrors,
   kLateReplays,
+  kHealed,
   kCount,
 };
 
@@ -38,6 +45,7 @@ struct Store {
         origin(options.origin),
         read_deadline(options.read_deadline),
         max_freshness(options.max_freshness),
+        on_origin_loss(options.on_origin_loss),
         replay_within(options.replay_within),
         table(options.capacity,
               options.origin ? memory::Company::kShared : memory::Company::kAlone),
@@ -56,6 +64,7 @@ struct Store {
   const std::shared_ptr<RegionalOrigin> origin;
   const Millis read_deadline;
   const Millis max_freshness;
+  const OnOriginLoss on_origin_loss;
   const Millis replay_within;
 
   memory::Table table;

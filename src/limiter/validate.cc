@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "algorithms/backlog.h"
+#include "memory/tuple_key.h"
 
 namespace weir::limiter {
 namespace {
@@ -109,6 +110,15 @@ std::unique_ptr<Error> find_error(const Request& request) {
     return refuse("across_durations",
                   std::string(to_string(request.algorithm)) + " counts each duration apart",
                   "leave across_durations out, or choose gcra or token_bucket");
+  }
+  constexpr Range kPolicy{.low = 0, .high = static_cast<int64_t>(OnOriginLoss::kShare)};
+  const auto policy = static_cast<int64_t>(request.on_origin_loss.value_or(OnOriginLoss::kLocal));
+  if (outside(policy, kPolicy)) return refuse_number("on_origin_loss", policy, kPolicy);
+  if (request.on_origin_loss.has_value() &&
+      memory::class_of(request.algorithm) != memory::CellClass::kWindow) {
+    return refuse("on_origin_loss",
+                  std::string(to_string(request.algorithm)) + " is not shared through the origin",
+                  "leave on_origin_loss out, or choose sliding_window or fixed_window");
   }
   if (takes_burst(request.algorithm)) {
     // Any limit and burst up to 2^29 are exact at any duration; only others need the

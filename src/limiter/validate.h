@@ -26,7 +26,9 @@ namespace weir::limiter {
                                  kMinDuration.count(), kMaxDuration.count())) &
          static_cast<int>(static_cast<uint64_t>(request.cost) <= kMaxLimit) &
          static_cast<int>(request.algorithm <= Algorithm::kFixedWindow) &
-         static_cast<int>(!request.burst.has_value()) & static_cast<int>(!request.across_durations);
+         static_cast<int>(!request.burst.has_value()) &
+         static_cast<int>(!request.across_durations) &
+         static_cast<int>(!request.on_origin_loss.has_value());
 }
 
 // Null if the request is valid. Allocates only for an error.

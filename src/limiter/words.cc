@@ -13,6 +13,15 @@ constexpr std::array<std::string_view, kAlgorithmCount> kAlgorithms = {
     "gcra",           "token_bucket"};
 constexpr std::array<std::string_view, 3> kOutcomes = {"admitted", "denied", "never"};
 constexpr std::array<std::string_view, 3> kBases = {"local", "refreshed", "degraded"};
+constexpr std::array<std::string_view, 3> kPolicies = {"local", "deny", "share"};
+
+template <typename Word, size_t kCount>
+std::optional<Word> find(const std::array<std::string_view, kCount>& names, std::string_view name) {
+  for (size_t i = 0; i < kCount; ++i) {
+    if (names[i] == name) return static_cast<Word>(i);
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -22,10 +31,15 @@ std::string_view to_string(Algorithm algorithm) {
 }
 
 std::optional<Algorithm> algorithm_from(std::string_view name) {
-  for (size_t i = 0; i < kAlgorithms.size(); ++i) {
-    if (kAlgorithms[i] == name) return static_cast<Algorithm>(i);
-  }
-  return std::nullopt;
+  return find<Algorithm>(kAlgorithms, name);
+}
+
+std::string_view to_string(OnOriginLoss policy) {
+  return kPolicies[static_cast<size_t>(policy)];
+}
+
+std::optional<OnOriginLoss> on_origin_loss_from(std::string_view name) {
+  return find<OnOriginLoss>(kPolicies, name);
 }
 
 std::string_view to_string(Outcome outcome) {

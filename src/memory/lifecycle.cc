@@ -4,6 +4,7 @@
 
 #include "memory/backlog_cell.h"
 #include "memory/log_cell.h"
+#include "memory/noted.h"
 #include "memory/ring_cell.h"
 #include "memory/window_cells.h"
 
@@ -77,7 +78,7 @@ void begin_state(const Tuple& tuple, const Query& query, uint64_t generation) {
     put(pair[1], 0);
   }
   put(tuple.cold->tentative, 0);
-  put(tuple.cold->limit_seen, query.limit);
+  put(tuple.cold->noted, Noted::ask_bits(query.limit, query.algorithm));
   switch (tuple.slot->header.cell_class()) {
     case CellClass::kWindow:
       put(tuple.slot->hot[0],
@@ -178,17 +179,21 @@ WallTime expires_at(const Tuple& tuple) {
   return LogHead{slot.hot[1].load(std::memory_order_acquire)}.stamp() + duration;
 }
 
-uint64_t fullness(const Tuple& tuple, WallTime now) {
-  if (tuple.slot->header.cell_class() != CellClass::kWindow) return kFull;
-  const Count limit = std::max<Count>(1, tuple.cold->limit_seen.load(std::memory_order_relaxed));
+Count remaining_of(const Tuple& tuple, WallTime now) {
+  const Noted noted{get(tuple.cold->noted)};
   const Step step = WindowCells(tuple).decide({.now = now,
-                                               .algorithm = Algorithm::kSlidingWindow,
+                                               .algorithm = noted.algorithm(),
                                                .duration = tuple.slot->header.duration(),
-                                               .limit = limit,
-                                               .ask = {.capacity = limit, .cost = 0}},
+                                               .limit = noted.limit(),
+                                               .ask = {.capacity = noted.limit(), .cost = 0}},
                                               Effect::kOnlyLook);
-  if (step.fate != Fate::kDecided) return kFull;
-  return base::mul_div(limit - step.decision.remaining, kFull, limit);
+  return step.fate == Fate::kDecided ? step.decision.remaining : 0;
+}
+
+uint64_t fullness(const Tuple& tuple, WallTime now) {
+  if (tuple.slot->header.cell_class() != CellClass::kWindow) return kWhole;
+  const Count limit = std::max<Count>(1, Noted{get(tuple.cold->noted)}.limit());
+  return base::mul_div(base::saturating_sub(limit, remaining_of(tuple, now)), kWhole, limit);
 }
 
 std::optional<Frozen> freeze(const Tuple& tuple) {

@@ -36,9 +36,13 @@ void end_state(Slot& slot);
 // From this instant the tuple's counts influence no decision.
 [[nodiscard]] WallTime expires_at(const Tuple& tuple);
 
+// What the limit last asked of a window tuple leaves at `now`, as far as is known; by a caller
+// that is pinned.
+[[nodiscard]] Count remaining_of(const Tuple& tuple, WallTime now);
+
 // Usage at `now` in parts of 2^-20 of the limit last seen.
 [[nodiscard]] uint64_t fullness(const Tuple& tuple, WallTime now);
-inline constexpr uint64_t kFull = uint64_t{1} << 20;
+inline constexpr uint64_t kWhole = uint64_t{1} << 20;
 
 // Stops all admissions on the slot; nothing, if a batch is at work on it or it is frozen
 // already.

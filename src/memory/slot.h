@@ -46,7 +46,7 @@ struct alignas(64) Cold {
   Word foreign[2];   // by parity of the sequence, tagged
   Word told[2];      // what the origin has acknowledged of own, tagged
   Word tentative;    // cost of batches under way; see tentative.h
-  Word limit_seen;   // for choosing whom to forget
+  Word noted;        // see noted.h
 };
 static_assert(sizeof(Cold) == 64);
 
@@ -75,6 +75,17 @@ struct Step {
   int64_t sequence = 0;  // window class: the window decided in, and charged if admitted
 };
 
+// How much of a window a process may accept by itself while it cannot ask the others. Of the
+// other windows it may accept nothing: they come and go faster than this is worked out anew.
+struct OwnBound {
+  static constexpr Count kNone = ~Count{0};
+  Count most = kNone;
+  int64_t sequence = 0;
+  Millis again{0};  // when to try again if it is in the way
+
+  [[nodiscard]] bool holds() const { return most != kNone; }
+};
+
 // What a decision needs to know besides the tuple's state.
 struct Query {
   WallTime now{};
@@ -82,6 +93,7 @@ struct Query {
   Millis duration{0};
   Count limit = 0;  // the rate, where that differs from the capacity
   algorithms::Ask ask{};
+  OwnBound bound{};  // window class
 };
 
 [[nodiscard]] inline Query query_of(WallTime now, const Request& request) {

@@ -133,8 +133,8 @@ bool Table::free_slot(const Buckets& buckets, WallTime now, size_t& index) {
 bool Table::reusable_slot(size_t bucket, size_t& index) {
   for (size_t i = bucket * kBucketSlots; i < (bucket + 1) * kBucketSlots; ++i) {
     const uint8_t state = control(i);
-    const bool over = state == kLimbo &&
-                      platform::grace_is_over(cold_[i].limit_seen.load(std::memory_order_relaxed));
+    const bool over =
+        state == kLimbo && platform::grace_is_over(cold_[i].noted.load(std::memory_order_relaxed));
     if (over) end_state(slots_[i]);
     if (over || state == kEmpty) {
       index = i;
@@ -148,7 +148,7 @@ bool Table::reusable_slot(size_t bucket, size_t& index) {
 // counts are safe elsewhere.
 void Table::make_room(const Buckets& buckets, WallTime now) {
   bool room = false;
-  uint64_t emptiest = kFull;
+  uint64_t emptiest = kWhole;
   size_t victim = slots();
   for (const size_t bucket : {buckets.first, buckets.second}) {
     for (size_t i = bucket * kBucketSlots; i < (bucket + 1) * kBucketSlots; ++i) {
@@ -192,7 +192,7 @@ void Table::evict(size_t index) {
 // finish.
 void Table::hide(size_t index) {
   set_control(index, kLimbo);
-  cold_[index].limit_seen.store(platform::draw_grace_ticket(), std::memory_order_relaxed);
+  cold_[index].noted.store(platform::draw_grace_ticket(), std::memory_order_relaxed);
   tuples_.fetch_sub(1, std::memory_order_relaxed);
 }
 

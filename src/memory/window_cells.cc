@@ -1,11 +1,25 @@
 #include "memory/window_cells.h"
 
+#include <algorithm>
+
 namespace weir::memory {
 
 Step WindowCells::decide(const Query& query, Effect effect) const {
   Step step;
   decide(query, effect, step);
   return step;
+}
+
+// What passes by the counts, but not by the bound on our own.
+void WindowCells::keep_within(Count own_room, const Query& query, algorithms::Decision& decision) {
+  if (decision.admitted() && query.ask.cost > own_room) {
+    decision.outcome = Outcome::kDenied;
+    decision.remaining = own_room;
+    decision.retry_at = query.now + query.bound.again;
+    return;
+  }
+  const Count used = decision.admitted() ? query.ask.cost : 0;
+  decision.remaining = std::min(decision.remaining, base::saturating_sub(own_room, used));
 }
 
 void WindowCells::take_back(int64_t sequence, Count cost) const {

@@ -72,6 +72,9 @@ class WindowCells {
   void decide(const Query& query, Effect effect, Step& step) const;
   [[nodiscard]] Step decide(const Query& query, Effect effect) const;  // the same, apart
 
+  // Whose the counts of others are.
+  void split_others(int64_t sequence, Count others, Evidence& evidence) const;
+
   // Takes back what a batch charged; nothing, if that window is long over.
   void take_back(int64_t sequence, Count cost) const;
 
@@ -96,7 +99,7 @@ class WindowCells {
     raise_number(slot_.hot[0], static_cast<uint64_t>(sequence));
   }
   void raise_others(int64_t sequence) const;
-  void split_others(int64_t sequence, Count others, Evidence& evidence) const;
+  static void keep_within(Count own_room, const Query& query, algorithms::Decision& decision);
 
   Slot& slot_;
   Cold& cold_;
@@ -161,7 +164,13 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step
 
     const Count carried = sliding ? algorithms::carried_over(at, counts.previous) : 0;
     const Count used = counts.current + carried;
-    const bool admitted = used + query.ask.cost <= query.ask.capacity;
+    bool admitted = used + query.ask.cost <= query.ask.capacity;
+    Count own_room = OwnBound::kNone;
+    if (query.bound.holds()) [[unlikely]] {
+      own_room =
+          query.bound.sequence == sequence ? base::saturating_sub(query.bound.most, own_count) : 0;
+      admitted = admitted && query.ask.cost <= own_room;
+    }
     if (consumes && admitted) {
       const uint64_t charged = tag | (own_count + query.ask.cost);
       if (!own(sequence).compare_exchange_weak(own_word, charged, std::memory_order_relaxed)) {
@@ -175,6 +184,8 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step
       step.decision.retry_at =
           sliding ? algorithms::sliding_retry_at(at, counts, query.ask) : at.end();
     }
+    if (query.bound.holds()) [[unlikely]]
+      keep_within(own_room, query, step.decision);
     step.evidence.own = own_count;
     step.evidence.previous = carried;
     split_others(sequence, others_count, step.evidence);

@@ -58,6 +58,23 @@ void InProcessOrigin::replay(std::vector<CellReplay> cells, OriginReply reply) {
   reply(std::move(answer));
 }
 
+void InProcessOrigin::retire(std::vector<CellRetirement> cells, RetirementReply reply) {
+  size_t retired = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const CellRetirement& leaver : cells) {
+      const auto cell = cells_.find(leaver.cell);
+      if (cell == cells_.end()) continue;
+      const auto part = cell->second.components.extract(leaver.writer);
+      if (part.empty()) continue;
+      Count& gone = cell->second.components[kThoseWhoLeft];
+      gone = base::saturating_add(gone, part.mapped());
+      ++retired;
+    }
+  }
+  reply(retired);
+}
+
 void InProcessOrigin::forget_all() {
   const std::lock_guard lock(mutex_);
   cells_.clear();

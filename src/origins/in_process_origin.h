@@ -19,6 +19,8 @@ class InProcessOrigin final : public RegionalOrigin {
   void read(std::vector<CellRead> cells, OriginReply reply) override;
   void replay(std::vector<CellReplay> cells, OriginReply reply) override;
 
+  void retire(std::vector<CellRetirement> cells, RetirementReply reply) override;
+
   // Loses everything, as a store without persistence does when it restarts.
   void forget_all();
 

@@ -60,6 +60,24 @@ std::string read_name(const std::string& text, std::string& value) {
   return {};
 }
 
+// Takes %40 for '@' and so on, as in any URL.
+bool unescape(std::string_view text, std::string& value) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      value += text[i];
+      continue;
+    }
+    unsigned code = 0;
+    const std::string_view digits = text.substr(i + 1, 2);
+    const char* const end = digits.data() + digits.size();
+    if (digits.size() != 2 || std::from_chars(digits.data(), end, code, 16).ptr != end)
+      return false;
+    value += static_cast<char>(code);
+    i += 2;
+  }
+  return true;
+}
+
 // redis://[user:password@]host[:port][/database], or memory.
 std::string read_origin(std::string_view text, std::optional<origins::RedisAddress>& value) {
   const std::string wanted =
@@ -77,8 +95,10 @@ std::string read_origin(std::string_view text, std::optional<origins::RedisAddre
     const std::string_view who = text.substr(0, at);
     const size_t colon = who.find(':');
     if (colon == std::string_view::npos) return wanted;
-    address.user = who.substr(0, colon);
-    address.password = who.substr(colon + 1);
+    if (!unescape(who.substr(0, colon), address.user) ||
+        !unescape(who.substr(colon + 1), address.password)) {
+      return "has a '%' without two hexadecimal digits behind it: write %25 for a '%' itself";
+    }
     text.remove_prefix(at + 1);
   }
   uint64_t number = 0;
@@ -140,6 +160,21 @@ const std::vector<Setting>& all_settings() {
        "others there. WEIR_ORIGIN_PASSWORD may hold the password",
        [](Config& config, const std::string& text) { return read_origin(text, config.origin); },
        true},
+      {"origin-password-file", "FILE", "none", "A file whose first line is the origin's password",
+       [](Config& config, const std::string& text) -> std::string {
+         if (text.empty()) return "must name a file";
+         config.origin_password_file = text;
+         return {};
+       }},
+      {"on-origin-loss", "POLICY", "local",
+       "While the origin is lost: local decides on what is known, deny refuses, share gives each "
+       "node its part of the limit",
+       [](Config& config, const std::string& text) -> std::string {
+         const auto policy = on_origin_loss_from(text);
+         if (!policy) return "must be local, deny or share";
+         config.on_origin_loss = *policy;
+         return {};
+       }},
       {"threads", "N", "0", "Threads that serve; 0 is one per core",
        [](Config& config, const std::string& text) {
          return assign(text, {0, 256}, config.threads);

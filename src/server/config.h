@@ -30,6 +30,8 @@ struct Config {
   size_t capacity = size_t{1} << 20;
   Backend backend = Backend::kLimiter;
   std::optional<origins::RedisAddress> origin{};  // none: this process is alone
+  std::string origin_password_file{};
+  OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
 };
 
 struct Setting {

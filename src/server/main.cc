@@ -20,6 +20,8 @@
 
 #include "server/config.h"
 #include "server/demo.h"
+#include "server/origin_check.h"
+#include "server/region.h"
 #include "server/serve.h"
 #include "weir/version.h"
 
@@ -180,17 +182,35 @@ void add_serve(CLI::App& app, ServeOptions& options) {
   }
 }
 
-void add_check_config(CLI::App& app, std::string& file) {
-  CLI::App& command =
-      *app.add_subcommand("check-config", "Say what is wrong with a file of settings, and where");
-  command.group(kCommands)->callback([&file] {
+struct CheckOptions {
+  std::string file;
+  bool connect = false;
+
+  void run() const {
     Config config;
     ServeOptions::refuse(file, read_config(file, config));
     const std::string wrong = contradiction(config);
     if (!wrong.empty()) ServeOptions::refuse(file, {{.text = wrong}});
     fmt::print("{}: nothing is wrong\n", file);
-  });
-  command.add_option("FILE", file, "The YAML file")->required()->option_text(" ");
+    if (connect) try_origin(config);
+  }
+
+ private:
+  static void try_origin(const Config& config) {
+    if (!config.origin) return fmt::print("origin memory: nothing to connect to\n");
+    const OriginCheck check = check_origin(origin_of(config));
+    fmt::print(check.usable ? stdout : stderr, "{}", check.text);
+    if (!check.usable) throw CLI::RuntimeError(kFailed);
+  }
+};
+
+void add_check_config(CLI::App& app, CheckOptions& options) {
+  CLI::App& command =
+      *app.add_subcommand("check-config", "Say what is wrong with a file of settings, and where");
+  command.group(kCommands)->callback([&options] { options.run(); });
+  command.add_option("FILE", options.file, "The YAML file")->required()->option_text(" ");
+  command.add_flag("--connect", options.connect,
+                   "Also connect to the origin, and say what is wrong with it");
 }
 
 void add_version(CLI::App& app) {
@@ -207,8 +227,8 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   ServeOptions serving;
   add_serve(app, serving);
-  std::string checked;
-  add_check_config(app, checked);
+  CheckOptions checking;
+  add_check_config(app, checking);
   DemoOptions demo;
   add_demo(app, demo);
   add_version(app);

@@ -12,12 +12,11 @@
 #include "frontends/http/http_session.h"
 #include "frontends/resp/resp_session.h"
 #include "frontends/service.h"
-#include "origins/redis/redis_origin.h"
 #include "platform/entropy.h"
 #include "platform/stop_signals.h"
-#include "platform/thread_executor.h"
 #include "platform/thread_group.h"
 #include "server/data_folder.h"
+#include "server/region.h"
 #include "weir/limiter.h"
 #include "weir/version.h"
 
@@ -94,60 +93,6 @@ Address listen(std::vector<std::unique_ptr<Counter>>& counters, Address address,
   return address;
 }
 
-// The origin with the thread that carries its messages. Nothing, for a process alone.
-class Region {
- public:
-  Region(const Clock& clock, std::optional<origins::RedisAddress> address) {
-    if (!address) return;
-    if (const char* given = std::getenv("WEIR_ORIGIN_PASSWORD"); given != nullptr) {
-      if (address->password.empty()) address->password = given;
-    }
-    name_ = fmt::format("redis://{}:{}/{}", address->host, address->port, address->database);
-    origin_ = std::make_shared<origins::RedisOrigin>(clock, *address, platform::entropy());
-  }
-  ~Region() { stop(); }
-  Region(const Region&) = delete;
-  Region& operator=(const Region&) = delete;
-
-  [[nodiscard]] const std::shared_ptr<origins::RedisOrigin>& origin() const { return origin_; }
-  [[nodiscard]] const std::string& name() const { return name_; }
-
-  void start() {
-    if (origin_) carrier_.start([this] { origin_->run(); });
-  }
-  void stop() {
-    if (origin_) origin_->stop();
-    carrier_.join();
-  }
-
-  // Tells the origin what it has not been told, for two seconds at most; says what is left.
-  void tell_the_rest(Limiter& limiter, const Clock& clock) const {
-    if (!origin_) return;
-    constexpr Millis kPatience{2000};
-    constexpr Millis kStep{20};
-    platform::ThreadExecutor timers;
-    timers.start();
-    const MonoTime until = clock.now().mono + kPatience;
-    uint64_t sent = limiter.stats().replayed;
-    WorkReport report{.waiting = 1};
-    while (clock.now().mono < until) {
-      report = limiter.run_replay(clock.now(), timers, Tell::kAll);
-      sent += report.done;
-      if (report.done == 0 && report.waiting == 0 && limiter.stats().replayed >= sent) break;
-      platform::ThreadGroup::rest(kStep);
-    }
-    timers.stop();
-    const uint64_t told = limiter.stats().replayed;
-    if (told < sent)
-      fmt::print(stderr, "weir: {} cells could not be told to the origin\n", sent - told);
-  }
-
- private:
-  std::string name_ = "memory";
-  std::shared_ptr<origins::RedisOrigin> origin_;
-  platform::ThreadGroup carrier_;
-};
-
 void print_welcome(const Config& config, const Opening& opening, const std::string& node,
                    const std::string& origin) {
   fmt::print("weir {}   region {}   node {}\n\n", WEIR_VERSION, config.region, node);
@@ -182,8 +127,10 @@ void serve(Config config) {
   const unsigned threads = config.threads == 0 ? platform::ThreadGroup::cores() : config.threads;
 
   const Clock& clock = system_clock();
-  Region region(clock, config.origin);
-  Limiter limiter(clock, {.origin = region.origin(), .capacity = config.capacity});
+  Region region(clock, config);
+  Limiter limiter(clock, {.origin = region.origin(),
+                          .on_origin_loss = config.on_origin_loss,
+                          .capacity = config.capacity});
   frontends::LimiterDecider decider(limiter);
   frontends::NullDecider yes;
   const bool null = config.backend == Backend::kNull;
@@ -197,17 +144,7 @@ void serve(Config config) {
       .resp_keys = config.resp && !is_loopback(*config.resp) ? frontends::Keys::kWanted
                                                              : frontends::Keys::kNotWanted,
       .started = clock.now().mono,
-      .origin = [&region]() -> std::optional<frontends::OriginState> {
-        if (!region.origin()) return std::nullopt;
-        const origins::RedisOriginStats stats = region.origin()->stats();
-        return frontends::OriginState{.ready = stats.ready,
-                                      .breaker_closed = stats.closed,
-                                      .nodes = stats.nodes,
-                                      .commands = stats.commands,
-                                      .failures = stats.failures,
-                                      .circuit_open = stats.circuit_open,
-                                      .absurd = stats.absurd};
-      }};
+      .origin = region.origin() ? &region.origin()->metrics() : nullptr};
 
   const frontends::LoopLimits limits{.connections = 10'000 / threads + 1};
   std::vector<std::unique_ptr<Counter>> counters;
@@ -235,8 +172,11 @@ void serve(Config config) {
       kSweepEvery, [&] { limiter.run_sweep(clock.now(), config.capacity / kSweepsPerRound + 1); });
 
   if (region.origin()) {
-    counters[0]->loop.every(kReplayEvery,
-                            [&] { limiter.run_replay(clock.now(), counters[0]->loop.executor()); });
+    counters[0]->loop.every(kReplayEvery, [&] {
+      const Instant now = clock.now();
+      limiter.run_replay(now, counters[0]->loop.executor());
+      region.report(now.mono);
+    });
   }
 
   // Not before all is there that a start needs: a key that is made is shown this once.
@@ -250,7 +190,7 @@ void serve(Config config) {
   service.draining.store(true, std::memory_order_relaxed);
   for (const auto& counter : counters) counter->loop.drain();
   group.join();
-  region.tell_the_rest(limiter, clock);
+  region.leave(limiter);
   region.stop();  // while the loops are still there to be told of what it answers last
 }
 

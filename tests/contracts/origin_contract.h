@@ -41,6 +41,14 @@ class OriginContract : public ::testing::Test {
     return heard.value();
   }
 
+  size_t retired(const CellId& id, Component writer) {
+    std::optional<size_t> count;
+    origin_->retire({{.cell = id, .writer = writer}},
+                    [&](Result<size_t> retired) { count = retired.value(); });
+    maker_.settle();
+    return count.value();
+  }
+
   typename Maker::Clock clock_;
   Maker maker_{clock_};
   std::shared_ptr<RegionalOrigin> origin_ = maker_.make();
@@ -109,10 +117,23 @@ TYPED_TEST_P(OriginContract, NeedsNotBeToldOfACellThatHasExpired) {
   EXPECT_EQ(this->read(this->cell(), this->kNode).mine, 0u);
 }
 
+TYPED_TEST_P(OriginContract, GivesARetiredComponentToThoseWhoStayOnce) {
+  this->told(this->cell(), this->kNode, 3);
+  this->told(this->cell(), this->kSibling, 5);
+  EXPECT_EQ(this->retired(this->cell(), this->kNode), 1u);
+  EXPECT_EQ(this->retired(this->cell(), this->kNode), 0u);
+  EXPECT_EQ(this->retired(this->cell("other"), this->kNode), 0u);
+  EXPECT_EQ(this->read(this->cell(), this->kNode).mine, 0u);
+  EXPECT_EQ(this->read(this->cell(), this->kNode).siblings, 8u);
+  EXPECT_EQ(this->read(this->cell(), this->kSibling).siblings, 3u);
+  EXPECT_EQ(this->retired(this->cell(), this->kSibling), 1u);
+  EXPECT_EQ(this->read(this->cell(), this->kReborn).siblings, 8u);
+}
+
 REGISTER_TYPED_TEST_SUITE_P(OriginContract, KnowsNothingOfACellNobodyTold, TellsOwnAndSiblingsApart,
                             TakesAnEarlierGenerationOfTheSameNodeForASibling,
                             IsNotChangedByHearingTheSameOrLessAgain, KeepsTuplesAndWindowsApart,
                             ForgetsACellWhenItExpires, NeedsNotBeToldOfACellThatHasExpired,
-                            AnswersInTheOrderAsked);
+                            AnswersInTheOrderAsked, GivesARetiredComponentToThoseWhoStayOnce);
 
 }  // namespace weir::contracts

@@ -28,6 +28,9 @@ class ScriptedOrigin final : public RegionalOrigin {
     replays.push_back({std::move(cells), std::move(reply)});
   }
 
+  [[nodiscard]] Reach reach() const override { return how; }
+  [[nodiscard]] uint32_t live_nodes() const override { return nodes; }
+
   // Answers the oldest read with the same totals for all of its cells.
   void answer_read(CellTotals totals) {
     Read read = std::move(reads.front());
@@ -42,6 +45,8 @@ class ScriptedOrigin final : public RegionalOrigin {
 
   std::deque<Read> reads;
   std::deque<Replay> replays;
+  Reach how = Reach::kPrompt;
+  uint32_t nodes = 1;
 };
 
 }  // namespace weir::doubles

@@ -9,6 +9,20 @@ using telemetry::DoorStat;
 
 enum class Type : uint8_t { kCounter, kGauge, kHistogram };
 
+std::string label(std::string_view name, std::string_view value) {
+  std::string text(name);
+  return text.append("=\"").append(value).append("\"");
+}
+
+// Those that are not empty, between braces; nothing, if all are.
+std::string braced(std::initializer_list<std::string_view> labels) {
+  std::string text;
+  for (const std::string_view each : labels) {
+    if (!each.empty()) text.append(text.empty() ? "{" : ",").append(each);
+  }
+  return text.empty() ? text : text.append("}");
+}
+
 class Page {
  public:
   explicit Page(Bytes& out) : out_(out) {}
@@ -23,10 +37,24 @@ class Page {
   void sample(std::string_view labels, uint64_t value, std::string_view suffix = "") {
     out_.append_all(name_, suffix, labels, ' ', value, '\n');
   }
-  void sample_seconds(std::string_view labels, uint64_t nanos, std::string_view suffix) {
+  void sample_seconds(std::string_view labels, Nanos time, std::string_view suffix = "") {
     char text[32];
-    std::snprintf(text, sizeof text, "%.9f", static_cast<double>(nanos) / 1e9);
+    std::snprintf(text, sizeof text, "%.9f", static_cast<double>(time.count()) / 1e9);
     out_.append_all(name_, suffix, labels, ' ', std::string_view(text), '\n');
+  }
+  // `labels` of each of its samples, without braces, or nothing.
+  void histogram(std::string_view labels, const telemetry::Latency& latency) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i <= telemetry::kLatencyEnds.size(); ++i) {
+      sum += latency.in_bucket(i);
+      char end[32] = "+Inf";
+      if (i < telemetry::kLatencyEnds.size()) {
+        std::snprintf(end, sizeof end, "%g", static_cast<double>(telemetry::kLatencyEnds[i]) / 1e6);
+      }
+      sample(braced({labels, label("le", end)}), sum, "_bucket");
+    }
+    sample_seconds(braced({labels}), latency.sum(), "_sum");
+    sample(braced({labels}), sum, "_count");
   }
   void single(std::string_view name, Type type, std::string_view help, uint64_t value) {
     begin(name, type, help);
@@ -41,10 +69,38 @@ class Page {
 struct Door {
   std::string_view name;
   const telemetry::DoorMetrics& metrics;
-  [[nodiscard]] std::string labels(const std::string& more = "") const {
-    return "{door=\"" + std::string(name) + "\"" + more + "}";
-  }
+  [[nodiscard]] std::string label() const { return frontends::label("door", name); }
 };
+
+void write_origin(Page& page, const telemetry::OriginMetrics& origin) {
+  const auto now = [](const auto& value) { return value.load(std::memory_order_relaxed); };
+  const auto labelled = [&](std::string_view what, const auto& counters, auto last) {
+    for (int i = 0; i < static_cast<int>(last); ++i) {
+      const auto name = static_cast<decltype(last)>(i);
+      page.sample(braced({label(what, to_string(name))}), counters.total(name));
+    }
+  };
+  page.single("weir_origin_ready", Type::kGauge, "1 while the origin is connected.",
+              now(origin.ready) ? 1 : 0);
+  page.single("weir_origin_breaker_closed", Type::kGauge,
+              "1 while the origin is asked, 0 after most calls failed.",
+              now(origin.closed) ? 1 : 0);
+  page.single("weir_origin_connections_total", Type::kCounter, "Connections made to the origin.",
+              now(origin.connections));
+  page.single("weir_nodes", Type::kGauge, "Processes that share the origin.", now(origin.nodes));
+  page.begin("weir_origin_clock_ahead_seconds", Type::kGauge,
+             "By how much the origin's clock is ahead of this one's.");
+  page.sample_seconds("", Millis(now(origin.clock_ahead)));
+  page.begin("weir_origin_commands_total", Type::kCounter, "Commands sent to the origin, by kind.");
+  labelled("kind", origin.commands, telemetry::OriginCommand::kCount);
+  page.begin("weir_origin_errors_total", Type::kCounter, "Calls that failed, by reason.");
+  labelled("reason", origin.errors, telemetry::OriginError::kCount);
+  page.begin("weir_origin_seconds", Type::kHistogram,
+             "Time from sending a call to the origin to having its answer.");
+  page.histogram("", origin.latency);
+  page.single("weir_origin_absurd_total", Type::kCounter,
+              "Values at the origin that were no count.", now(origin.absurd));
+}
 
 }  // namespace
 
@@ -56,8 +112,8 @@ void write_metrics(const Service& service, Bytes& out) {
   for (const Door& door : doors) {
     for (const Outcome outcome : {Outcome::kAdmitted, Outcome::kDenied, Outcome::kNever}) {
       for (const Basis basis : {Basis::kLocal, Basis::kRefreshed, Basis::kDegraded}) {
-        page.sample(door.labels(",outcome=\"" + std::string(to_string(outcome)) + "\",basis=\"" +
-                                std::string(to_string(basis)) + "\""),
+        page.sample(braced({door.label(), label("outcome", to_string(outcome)),
+                            label("basis", to_string(basis))}),
                     door.metrics.decisions.total(telemetry::decided(outcome, basis)));
       }
     }
@@ -65,7 +121,8 @@ void write_metrics(const Service& service, Bytes& out) {
 
   const auto door_counter = [&](std::string_view name, DoorStat stat, std::string_view help) {
     page.begin(name, Type::kCounter, help);
-    for (const Door& door : doors) page.sample(door.labels(), door.metrics.stats.total(stat));
+    for (const Door& door : doors)
+      page.sample(braced({door.label()}), door.metrics.stats.total(stat));
   };
   door_counter("weir_requests_total", DoorStat::kRequests, "Requests answered.");
   door_counter("weir_bad_requests_total", DoorStat::kBad,
@@ -80,23 +137,13 @@ void write_metrics(const Service& service, Bytes& out) {
     const auto& stats = door.metrics.stats;
     const uint64_t closed = stats.total(DoorStat::kClosed);
     const uint64_t opened = stats.total(DoorStat::kOpened);
-    page.sample(door.labels(), opened > closed ? opened - closed : 0);
+    page.sample(braced({door.label()}), opened > closed ? opened - closed : 0);
   }
 
   page.begin("weir_request_seconds", Type::kHistogram,
              "Time from reading a request to having its answer.");
   for (const Door& door : doors) {
-    uint64_t sum = 0;
-    for (size_t i = 0; i <= telemetry::kLatencyEnds.size(); ++i) {
-      sum += door.metrics.latency.total(static_cast<telemetry::LatencyBucket>(i));
-      char end[32] = "+Inf";
-      if (i < telemetry::kLatencyEnds.size()) {
-        std::snprintf(end, sizeof end, "%g", static_cast<double>(telemetry::kLatencyEnds[i]) / 1e6);
-      }
-      page.sample(door.labels(",le=\"" + std::string(end) + "\""), sum, "_bucket");
-    }
-    page.sample_seconds(door.labels(), door.metrics.stats.total(DoorStat::kNanos), "_sum");
-    page.sample(door.labels(), sum, "_count");
+    page.histogram(door.label(), door.metrics.latency);
   }
 
   const LimiterStats stats = service.limiter.stats();
@@ -109,29 +156,35 @@ void write_metrics(const Service& service, Bytes& out) {
               "Decisions taken in the sketch because the table was full.", stats.sketched);
   page.single("weir_rebuilt_total", Type::kCounter,
               "Tuples given a new state: another rate, or a clock set back.", stats.rebuilt);
-  const auto origin = service.origin ? service.origin() : std::nullopt;
-  if (origin) {
-    page.single("weir_origin_ready", Type::kGauge, "1 while the origin is connected.",
-                origin->ready ? 1 : 0);
-    page.single("weir_origin_breaker_closed", Type::kGauge, "1 while the origin is asked.",
-                origin->breaker_closed ? 1 : 0);
-    page.single("weir_nodes", Type::kGauge, "Processes that share the origin.", origin->nodes);
-    page.single("weir_origin_commands_total", Type::kCounter, "Commands sent to the origin.",
-                origin->commands);
-    page.begin("weir_origin_errors_total", Type::kCounter, "Calls that failed, by reason.");
-    page.sample("{reason=\"failed\"}", origin->failures);
-    page.sample("{reason=\"circuit_open\"}", origin->circuit_open);
-    page.single("weir_origin_absurd_total", Type::kCounter,
-                "Values at the origin that were no count.", origin->absurd);
-    page.single("weir_refreshes_total", Type::kCounter, "Reads of the origin before a decision.",
-                stats.refreshes);
-    page.single("weir_refresh_errors_total", Type::kCounter, "Such reads that failed.",
-                stats.refresh_errors);
+  if (service.origin != nullptr) {
+    write_origin(page, *service.origin);
+    page.begin("weir_refreshes_total", Type::kCounter,
+               "Reads of the origin before a decision, by why and how they ended.");
+    const auto reads = [&](std::string_view kind, const ReadStats& read) {
+      page.sample(braced({label("kind", kind), label("result", "answered")}),
+                  read.asked - read.failed);
+      page.sample(braced({label("kind", kind), label("result", "failed")}), read.failed);
+    };
+    reads("cold", stats.cold);
+    reads("stale", stats.stale);
+    reads("strict", stats.strict);
+    page.single("weir_unread_total", Type::kCounter,
+                "Decisions that needed a read while the origin could not be asked.", stats.unread);
+    page.single("weir_strict_activations_total", Type::kCounter,
+                "Tuples that, once denied, are read before each admission for a while.",
+                stats.made_strict);
     page.single("weir_replayed_total", Type::kCounter, "Cells told to the origin.", stats.replayed);
     page.single("weir_replay_errors_total", Type::kCounter, "Messages to it that failed.",
                 stats.replay_errors);
     page.single("weir_late_replays_total", Type::kCounter,
                 "Cells that expired before they could be told.", stats.late_replays);
+    page.single("weir_healed_cells_total", Type::kCounter,
+                "Cells of which the origin had forgotten a part, told again.", stats.healed);
+    page.single("weir_dirty_cells", Type::kGauge, "Cells with something to tell the origin.",
+                stats.untold);
+    page.begin("weir_replay_lag_seconds", Type::kGauge,
+               "How long the first of them has been waiting to be heard.");
+    page.sample_seconds("", stats.replay_lag);
   }
   page.single("weir_table_bytes", Type::kGauge, "Memory reserved by the table.",
               stats.memory_bytes);

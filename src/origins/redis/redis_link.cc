@@ -29,27 +29,22 @@ constexpr size_t kMostUnread = 64 << 20;
 
 }  // namespace
 
-std::string_view to_string(RedisFailure failure) {
-  switch (failure) {
-    case RedisFailure::kNone: return "none";
-    case RedisFailure::kUnreachable: return "unreachable";
-    case RedisFailure::kTimeout: return "timeout";
-    case RedisFailure::kRefused: return "refused";
-    case RedisFailure::kReadOnly: return "readonly";
-    case RedisFailure::kLoading: return "loading";
-    case RedisFailure::kOutOfMemory: return "out_of_memory";
-    case RedisFailure::kOther: break;
-  }
-  return "other";
-}
-
-RedisFailure failure_of(std::string_view error) {
+OriginError error_of_reply(std::string_view error) {
+  constexpr std::pair<std::string_view, OriginError> kCodes[] = {
+      {"READONLY", OriginError::kReadOnly}, {"LOADING", OriginError::kLoading},
+      {"BUSY", OriginError::kLoading},      {"MASTERDOWN", OriginError::kLoading},
+      {"OOM", OriginError::kOutOfMemory},   {"NOAUTH", OriginError::kRefused},
+      {"WRONGPASS", OriginError::kRefused}, {"NOPERM", OriginError::kRefused},
+      {"NOSCRIPT", OriginError::kNoScript}, {"WRONGTYPE", OriginError::kWrongType},
+      {"MOVED", OriginError::kMoved},       {"ASK", OriginError::kMoved},
+      {"CLUSTERDOWN", OriginError::kMoved}, {"TRYAGAIN", OriginError::kMoved},
+      {"CROSSSLOT", OriginError::kMoved},
+  };
   const std::string_view code = error.substr(0, error.find(' '));
-  if (code == "READONLY") return RedisFailure::kReadOnly;
-  if (code == "LOADING" || code == "BUSY" || code == "MASTERDOWN") return RedisFailure::kLoading;
-  if (code == "OOM") return RedisFailure::kOutOfMemory;
-  if (code == "NOAUTH" || code == "WRONGPASS" || code == "NOPERM") return RedisFailure::kRefused;
-  return RedisFailure::kOther;
+  for (const auto& [name, meaning] : kCodes) {
+    if (code == name) return meaning;
+  }
+  return OriginError::kOther;
 }
 
 void append_command(std::string& out, std::span<const std::string_view> words) {
@@ -67,9 +62,10 @@ void append_command(std::string& out, std::span<const std::string_view> words) {
 
 class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
  public:
-  Wire(asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed)
+  Wire(asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed, Lost lost)
       : clock_(clock),
         address_(std::move(address)),
+        lost_(std::move(lost)),
         random_(seed | 1),
         resolver_(io),
         socket_(io),
@@ -87,19 +83,22 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
     timer_.cancel();
     watch_.cancel();
     resolver_.cancel();
-    drop(RedisFailure::kUnreachable);
+    drop(OriginError::kUnreachable);
   }
 
   [[nodiscard]] bool ready() const { return state_ == State::kReady; }
   [[nodiscard]] uint64_t connection() const { return attempt_; }
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
+  [[nodiscard]] Nanos waiting(MonoTime now) const {
+    return calls_.empty() ? Nanos(0) : now - calls_.front().sent;
+  }
 
   void send(std::string commands, size_t count, Done done) {
-    if (!ready()) return done(RedisFailure::kUnreachable, {});
+    if (!ready()) return done(OriginError::kUnreachable, {});
     call(std::move(commands), count, std::move(done));
   }
 
-  void reconnect(RedisFailure why) {
+  void reconnect(OriginError why) {
     if (state_ != State::kReady) return;
     lose(why, "the server answers " + std::string(to_string(why)));
   }
@@ -123,14 +122,14 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
                                              const tcp::resolver::results_type& found) {
           if (self->attempt_ != attempt) return;
           if (error) {
-            return self->lose(RedisFailure::kUnreachable,
+            return self->lose(OriginError::kUnreachable,
                               "cannot resolve " + self->address_.host + ": " + error.message());
           }
           asio::async_connect(self->socket_, found,
                               [self, attempt](const error_code& failed, const tcp::endpoint&) {
                                 if (self->attempt_ != attempt) return;
                                 if (failed) {
-                                  return self->lose(RedisFailure::kUnreachable,
+                                  return self->lose(OriginError::kUnreachable,
                                                     "cannot connect: " + failed.message());
                                 }
                                 self->introduce();
@@ -138,7 +137,26 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
         });
   }
 
-  // Says who we are; ready when all of it is accepted.
+  // How the server names a connection, so that a later one can end it: by both, since numbers
+  // begin anew with a server, and the same one may be another's then.
+  struct Identity {
+    std::string id, address;
+  };
+  // Of the reply to CLIENT INFO; empty if the server does not tell.
+  static Identity identity_of(const RedisReply& info) {
+    const auto field = [&info](std::string_view name) -> std::string {
+      const size_t at = info.text.find(name);
+      if (at == std::string_view::npos) return {};
+      const size_t begin = at + name.size();
+      return std::string(info.text.substr(begin, info.text.find(' ', begin) - begin));
+    };
+    if (info.type != RedisReply::Type::kText || !info.text.starts_with("id=")) return {};
+    return {.id = field("id="), .address = field(" addr=")};
+  }
+
+  // Says who we are; ready when all of it is accepted. What the connection before this one
+  // still has under way must not arrive after what this one writes, so it is ended first;
+  // where that is not allowed or not known we do without.
   void introduce() {
     error_code ignored;
     socket_.set_option(tcp::no_delay(true), ignored);
@@ -158,14 +176,23 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
       append_command(hello, {"SELECT", std::to_string(address_.database)});
     }
     append_command(hello, {"PING"});
+    const size_t needed = count;
+    append_command(hello, {"CLIENT", "INFO"});
+    ++count;
+    if (!last_.address.empty()) {
+      append_command(hello, {"CLIENT", "KILL", "ID", last_.id, "ADDR", last_.address});
+      ++count;
+    }
     const uint64_t attempt = attempt_;
     call(std::move(hello), count,
-         [this, attempt](RedisFailure failure, std::span<const RedisReply> replies) {
-           if (attempt_ != attempt || failure != RedisFailure::kNone) return;
-           for (const RedisReply& reply : replies) {
+         [this, attempt, needed](std::optional<OriginError> failure,
+                                 std::span<const RedisReply> replies) {
+           if (attempt_ != attempt || failure) return;
+           for (const RedisReply& reply : replies.first(needed)) {
              if (reply.type != RedisReply::Type::kError) continue;
-             return lose(failure_of(reply.text), std::string(reply.text));
+             return lose(error_of_reply(reply.text), std::string(reply.text));
            }
+           last_ = identity_of(replies[needed]);
            state_ = State::kReady;
            trouble_.clear();
            pause_ = kFirstPause;
@@ -187,7 +214,7 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
         [self = shared_from_this(), attempt = attempt_](const error_code& error, size_t) {
           if (self->attempt_ != attempt) return;
           self->writing_ = false;
-          if (error) return self->lose(RedisFailure::kUnreachable, error.message());
+          if (error) return self->lose(OriginError::kUnreachable, error.message());
           self->write();
         });
   }
@@ -198,7 +225,7 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
         asio::buffer(in_.data() + filled_, in_.size() - filled_),
         [self = shared_from_this(), attempt = attempt_](const error_code& error, size_t count) {
           if (self->attempt_ != attempt) return;
-          if (error) return self->lose(RedisFailure::kUnreachable, error.message());
+          if (error) return self->lose(OriginError::kUnreachable, error.message());
           self->filled_ += count;
           if (!self->take_replies(attempt)) return;
           self->read();
@@ -218,7 +245,7 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
         const ReplyStatus status =
             parse_reply(std::string_view(in_.data() + end, filled_ - end), replies[got], bytes);
         if (status == ReplyStatus::kBroken) {
-          lose(RedisFailure::kOther, "the server sent something that is no reply");
+          lose(OriginError::kOther, "the server sent something that is no reply");
           return false;
         }
         if (status == ReplyStatus::kIncomplete) break;
@@ -228,24 +255,25 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
       at = end;
       const Call call = std::move(calls_.front());
       calls_.pop_front();
-      call.done(RedisFailure::kNone, replies);
+      call.done(std::nullopt, replies);
       if (attempt_ != attempt) return false;
     }
     std::copy(in_.begin() + static_cast<ptrdiff_t>(at),
               in_.begin() + static_cast<ptrdiff_t>(filled_), in_.begin());
     filled_ -= at;
     if (filled_ > kMostUnread || (calls_.empty() && filled_ > 0)) {
-      lose(RedisFailure::kOther, "the server sent more than it was asked for");
+      lose(OriginError::kOther, "the server sent more than it was asked for");
       return false;
     }
     return true;
   }
 
   // Fails what is under way, and tries again later.
-  void lose(RedisFailure why, std::string words) {
+  void lose(OriginError why, std::string words) {
     trouble_ = std::move(words);
     drop(why);
     if (stopped_) return;
+    lost_(why);
     random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
     const int64_t pause = pause_.count() / 2 + static_cast<int64_t>(random_ >> 33) % pause_.count();
     pause_ = std::min(2 * pause_, kLongestPause);
@@ -255,7 +283,7 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
     });
   }
 
-  void drop(RedisFailure why) {
+  void drop(OriginError why) {
     ++attempt_;  // what the old connection still has to say is not heard
     state_ = State::kDown;
     error_code ignored;
@@ -274,9 +302,9 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
       if (cancelled || self->stopped_) return;
       const MonoTime now = self->clock_.now().mono;
       if (self->state_ == State::kConnecting && now - self->connecting_since_ > kConnectPatience) {
-        self->lose(RedisFailure::kTimeout, "no connection in time");
+        self->lose(OriginError::kTimeout, "no connection in time");
       } else if (!self->calls_.empty() && now - self->calls_.front().sent > kAnswerPatience) {
-        self->lose(RedisFailure::kTimeout, "no answer in time");
+        self->lose(OriginError::kTimeout, "no answer in time");
       }
       self->watch();
     });
@@ -284,6 +312,7 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
 
   const Clock& clock_;
   const RedisAddress address_;
+  const Lost lost_;
   uint64_t random_;
   tcp::resolver resolver_;
   tcp::socket socket_;
@@ -293,6 +322,7 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
   bool stopped_ = false;
   uint64_t attempt_ = 0;  // counts connections: a handler of an older one does nothing
   MonoTime connecting_since_{};
+  Identity last_;  // of the last connection that was ready
   Millis pause_ = kFirstPause;
   std::string trouble_ = "not connected yet";
 
@@ -303,8 +333,9 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
   size_t filled_ = 0;
 };
 
-RedisLink::RedisLink(asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed)
-    : wire_(std::make_shared<Wire>(io, clock, std::move(address), seed)) {}
+RedisLink::RedisLink(asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed,
+                     Lost lost)
+    : wire_(std::make_shared<Wire>(io, clock, std::move(address), seed, std::move(lost))) {}
 RedisLink::~RedisLink() = default;
 
 void RedisLink::start() {
@@ -322,10 +353,13 @@ uint64_t RedisLink::connection() const {
 const std::string& RedisLink::trouble() const {
   return wire_->trouble();
 }
+Nanos RedisLink::waiting(MonoTime now) const {
+  return wire_->waiting(now);
+}
 void RedisLink::send(std::string commands, size_t count, Done done) {
   wire_->send(std::move(commands), count, std::move(done));
 }
-void RedisLink::reconnect(RedisFailure why) {
+void RedisLink::reconnect(OriginError why) {
   wire_->reconnect(why);
 }
 

@@ -12,10 +12,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "origins/redis/redis_reply.h"
+#include "telemetry/origin_metrics.h"
 #include "weir/clock.h"
 #include "weir/error.h"
 
@@ -33,26 +35,22 @@ struct RedisAddress {
   int database = 0;
 };
 
-// Why calls fail, for metrics and for people.
-enum class RedisFailure : uint8_t {
-  kNone,
-  kUnreachable,  // no connection
-  kTimeout,      // connected, but no answer
-  kRefused,      // wrong password, no such database
-  kReadOnly,     // a master no more: connected anew
-  kLoading,
-  kOutOfMemory,
-  kOther,  // any other error, or an answer that is none
-};
-[[nodiscard]] std::string_view to_string(RedisFailure failure);
-[[nodiscard]] RedisFailure failure_of(std::string_view error);
+using telemetry::OriginError;
+
+// What an error that a server answered with means.
+[[nodiscard]] OriginError error_of_reply(std::string_view error);
 
 class RedisLink {
  public:
   // One reply for each command, valid while the call lasts; or why there is none.
-  using Done = std::function<void(RedisFailure failure, std::span<const RedisReply> replies)>;
+  using Done =
+      std::function<void(std::optional<OriginError> failure, std::span<const RedisReply> replies)>;
 
-  RedisLink(boost::asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed);
+  // Told why each time a connection is lost or not made.
+  using Lost = std::function<void(OriginError why)>;
+
+  RedisLink(boost::asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed,
+            Lost lost);
   ~RedisLink();
   RedisLink(const RedisLink&) = delete;
   RedisLink& operator=(const RedisLink&) = delete;
@@ -66,11 +64,14 @@ class RedisLink {
   // What it last failed with, in words; empty while ready.
   [[nodiscard]] const std::string& trouble() const;
 
+  // How long the call that has waited longest has been waiting.
+  [[nodiscard]] Nanos waiting(MonoTime now) const;
+
   // `commands` in RESP, one behind the other.
   void send(std::string commands, size_t count, Done done);
 
   // Drops the connection and makes another: the server is not one to write to.
-  void reconnect(RedisFailure why);
+  void reconnect(OriginError why);
 
  private:
   class Wire;

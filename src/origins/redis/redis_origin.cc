@@ -1,7 +1,5 @@
 #include "origins/redis/redis_origin.h"
 
-#include <openssl/sha.h>
-
 #include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -11,57 +9,65 @@
 #include <mutex>
 #include <unordered_set>
 
-#include "base/wide.h"
 #include "origins/redis/breaker.h"
+#include "origins/redis/redis_cells.h"
 
 namespace weir::origins {
 
 namespace asio = boost::asio;
+using telemetry::OriginCommand;
 
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
+// A call that takes as long as any request waits: nobody is to wait for the next one.
+constexpr Nanos kSlow = std::chrono::milliseconds(300);
+constexpr auto kFarewell = std::chrono::milliseconds(200);
 // Nodes say once a second that they live; who was not heard of for three is not counted.
 constexpr std::string_view kNodesKey = "weir:nodes";
 constexpr Nanos kHeartbeat = std::chrono::seconds(1);
 constexpr Millis kAlive{3000};
+constexpr uint64_t kBeatsPerRoll = 10;  // all names are asked for, lest places be taken twice
 // A cell outlives its last use by this, so that clocks may differ a little.
 constexpr Millis kExpiryMargin{5000};
 constexpr size_t kMostRemembered = 1 << 20;
 
-// No component can have counted more: a limit and what batches held of it.
-constexpr Count kMostPlausible = Count{1} << 44;
-
-std::string hex(uint64_t value) {
-  char text[16];
-  return {text, std::to_chars(text, text + sizeof text, value, 16).ptr};
-}
-
-Error error_of(RedisFailure failure) {
-  return {.code = failure == RedisFailure::kTimeout ? ErrorCode::kTimeout : ErrorCode::kUnavailable,
+Error error_of(OriginError error) {
+  return {.code = error == OriginError::kTimeout ? ErrorCode::kTimeout : ErrorCode::kUnavailable,
           .retry = Retry::kMayHelp,
-          .detail = "the origin failed: " + std::string(to_string(failure)),
+          .detail = "the origin failed: " + std::string(to_string(error)),
           .fix = "see whether Redis is up and can be reached"};
 }
 
-}  // namespace
+// Whether asking less would help. A server that is full or a replica answers at once.
+bool trips_breaker(OriginError error) {
+  return error != OriginError::kOutOfMemory && error != OriginError::kReadOnly &&
+         error != OriginError::kNoScript;
+}
 
-std::string redis_key(const CellId& cell) {
-  constexpr size_t kHashBytes = 16;
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  unsigned char hash[SHA256_DIGEST_LENGTH];
-  SHA256(reinterpret_cast<const unsigned char*>(cell.tuple.data()), cell.tuple.size(), hash);
-  std::string key = "weir:{";
-  for (size_t i = 0; i < kHashBytes; ++i) {
-    key += kDigits[hash[i] >> 4];
-    key += kDigits[hash[i] & 15];
+// A server that no longer is what it was when we introduced ourselves.
+bool needs_another_connection(OriginError error) {
+  return error == OriginError::kReadOnly || error == OriginError::kRefused;
+}
+
+std::string millis_text(WallTime time) {
+  return std::to_string(time.time_since_epoch().count());
+}
+
+// The answer to TIME: seconds and microseconds.
+std::optional<WallTime> server_time(const RedisReply& reply) {
+  if (reply.type != RedisReply::Type::kList || reply.items.size() != 2) return std::nullopt;
+  int64_t parts[2] = {0, 0};
+  for (int i = 0; i < 2; ++i) {
+    const std::string_view text = reply.items[static_cast<size_t>(i)].text;
+    if (std::from_chars(text.data(), text.data() + text.size(), parts[i]).ec != std::errc()) {
+      return std::nullopt;
+    }
   }
-  return key + "}:" + std::to_string(cell.sequence);
+  return WallTime(Millis(parts[0] * 1000 + parts[1] / 1000));
 }
 
-std::string redis_field(const Component& component) {
-  return hex(component.incarnation) + "." + hex(component.generation);
-}
+}  // namespace
 
 struct RedisOrigin::Inside {
   Inside(const Clock& the_clock, RedisAddress address, uint64_t seed)
@@ -69,55 +75,93 @@ struct RedisOrigin::Inside {
         io(1),
         guard(asio::make_work_guard(io)),
         name(hex(seed)),
-        link(io, the_clock, std::move(address), seed),
-        probe(io) {}
+        link(io, the_clock, std::move(address), seed,
+             [this](OriginError why) {
+               metrics.errors.add(why);
+               publish();
+             }),
+        probe(io),
+        farewell(io) {}
 
-  // One cell's part of a call: which field is ours, and which of the replies is its hash.
+  // Commands under way, counted by kind.
+  struct Pipeline {
+    std::string text;
+    size_t count = 0;
+  };
+  void add(Pipeline& pipeline, OriginCommand kind, std::initializer_list<std::string_view> words) {
+    append_command(pipeline.text, words);
+    ++pipeline.count;
+    metrics.commands.add(kind);
+  }
+
+  void add_expiry(Pipeline& pipeline, std::string_view key, WallTime expires_at) {
+    add(pipeline, OriginCommand::kExpire,
+        {"PEXPIREAT", key, millis_text(expires_at + kExpiryMargin)});
+  }
+
+  // One cell's part of a call: which field is ours, and which replies are about it, the last of
+  // which is its hash.
   struct Place {
     std::string field = {};
-    size_t reply = 0;
-    std::optional<CellTotals> known{};  // without asking
+    size_t first = 0;
+    size_t last = 0;
+    Count told = 0;
+    bool known = false;  // as told, without asking
+    // Of a cell written in the belief that it has its expiry; the first reply tells.
+    std::string key = {};
+    WallTime expires_at{};
   };
   struct Call {
-    std::string commands;
-    size_t count = 0;
+    Pipeline pipeline;
     std::vector<Place> places;
   };
 
-  [[nodiscard]] bool asks(const OriginReply& reply);
+  [[nodiscard]] bool asks(const std::function<void(Error)>& refuse);
   void send(Call call, OriginReply reply);
+  void expire_again(const Call& call, std::span<const RedisReply> replies);
+  void retire(std::vector<CellRetirement> cells, RetirementReply reply, bool again);
+  void note_call(MonoTime began, std::optional<OriginError> failure);
   // A server behind another connection may know nothing of what was sent before.
-  void remember_expiries_of(uint64_t connection) {
-    if (connection == expiries_of && expiry_sent.size() < kMostRemembered) return;
-    expiries_of = connection;
+  void remember_connection() {
+    const uint64_t connection = link.connection();
+    if (connection == remembered_of && expiry_sent.size() < kMostRemembered) return;
+    if (connection != remembered_of) script_sent = false;
+    remembered_of = connection;
     expiry_sent.clear();
   }
   void look_after();
   void beat(Instant now);
+  void hear_beat(Instant sent, std::span<const RedisReply> replies);
   void publish();
+  void end();
   [[nodiscard]] Result<std::vector<CellTotals>> totals(const Call& call,
                                                        std::span<const RedisReply> replies);
-  [[nodiscard]] CellTotals totals_of(const RedisReply& hash, std::string_view field);
 
   const Clock& clock;
   asio::io_context io;
   asio::executor_work_guard<asio::io_context::executor_type> guard;
-
   const std::string name;
+  const std::string script_sha = sha_of_script(kRetireScript);
+  telemetry::OriginMetrics metrics;
 
   // On the thread of run().
   RedisLink link;
-  asio::steady_timer probe;
+  asio::steady_timer probe, farewell;
   Breaker breaker;
   std::unordered_set<std::string> expiry_sent;  // keys
-  uint64_t expiries_of = 0;                     // the connection they were sent on
+  bool script_sent = false;
+  uint64_t remembered_of = 0;  // the connection they were sent on
   MonoTime beat_at{};
+  uint64_t beats = 0;
+  bool beaten = false;    // on this connection
+  uint64_t ready_as = 0;  // the last connection that was ready
+  Nanos took{0};          // the last call
+  bool ended = false;
 
   // Single numbers: relaxed.
-  std::atomic<uint64_t> reads{0}, replays{0}, commands{0}, failures{0}, circuit_open{0}, absurd{0};
-  std::atomic<uint32_t> nodes{1};
-  std::atomic<uint64_t> last_ready{0};  // the connection
-  std::atomic<bool> is_ready{false}, is_closed{true};
+  std::atomic<uint32_t> rank{0};
+  std::atomic<uint64_t> epoch{0};
+  std::atomic<Reach> reach{Reach::kNone};
   mutable std::mutex mutex;
   std::string trouble = "not connected yet";  // guarded by mutex
 };
@@ -137,144 +181,240 @@ void RedisOrigin::run() {
 
 void RedisOrigin::stop() {
   asio::post(inside_->io, [inside = inside_.get()] {
-    inside->probe.cancel();
-    inside->link.stop();
-    inside->guard.reset();
-    inside->io.stop();
+    if (!inside->link.ready()) return inside->end();
+    inside->farewell.expires_after(kFarewell);
+    inside->farewell.async_wait([inside](const auto&) { inside->end(); });
+    Inside::Pipeline goodbye;
+    inside->add(goodbye, OriginCommand::kNodes, {"ZREM", kNodesKey, inside->name});
+    inside->link.send(std::move(goodbye.text), goodbye.count, [inside](auto, auto) {
+      asio::post(inside->io, [inside] { inside->end(); });
+    });
   });
 }
 
-void RedisOrigin::read(std::vector<CellRead> cells, OriginReply reply) {
-  Inside::Call call;
-  for (const CellRead& cell : cells) {
-    append_command(call.commands, {"HGETALL", redis_key(cell.cell)});
-    call.places.push_back({.field = redis_field(cell.reader), .reply = call.count++});
-  }
-  inside_->reads.fetch_add(cells.size(), std::memory_order_relaxed);
-  asio::post(inside_->io,
-             [inside = inside_.get(), call = std::move(call), reply = std::move(reply)]() mutable {
-               if (inside->asks(reply)) inside->send(std::move(call), std::move(reply));
-             });
+void RedisOrigin::Inside::end() {
+  if (std::exchange(ended, true)) return;
+  probe.cancel();
+  farewell.cancel();
+  link.stop();
+  guard.reset();
+  io.stop();
 }
 
-void RedisOrigin::replay(std::vector<CellReplay> cells, OriginReply reply) {
-  inside_->replays.fetch_add(cells.size(), std::memory_order_relaxed);
+void RedisOrigin::read(std::vector<CellRead> cells, OriginReply reply) {
   asio::post(inside_->io, [inside = inside_.get(), cells = std::move(cells),
                            reply = std::move(reply)]() mutable {
     if (!inside->asks(reply)) return;
-    const WallTime now = inside->clock.now().wall;
     Inside::Call call;
-    inside->remember_expiries_of(inside->link.connection());
-    for (const CellReplay& cell : cells) {
-      // A window that is over needs no telling: as good as told.
-      if (cell.expires_at <= now) {
-        call.places.push_back({.known = CellTotals{.mine = cell.total}});
-        continue;
-      }
-      const std::string key = redis_key(cell.cell);
-      std::string field = redis_field(cell.writer);
-      if (cell.total > 0) {
-        append_command(call.commands, {"HSET", key, field, std::to_string(cell.total)});
-        ++call.count;
-        if (inside->expiry_sent.insert(key).second) {
-          const int64_t at = (cell.expires_at + kExpiryMargin).time_since_epoch().count();
-          append_command(call.commands, {"PEXPIREAT", key, std::to_string(at)});
-          ++call.count;
-        }
-      }
-      append_command(call.commands, {"HGETALL", key});
-      call.places.push_back({.field = std::move(field), .reply = call.count++});
+    for (const CellRead& cell : cells) {
+      const size_t at = call.pipeline.count;
+      inside->add(call.pipeline, OriginCommand::kRead, {"HGETALL", redis_key(cell.cell)});
+      call.places.push_back({.field = redis_field(cell.reader), .first = at, .last = at});
     }
     inside->send(std::move(call), std::move(reply));
   });
 }
 
-// Whether it makes sense to ask; if not, the reply says so at once.
-bool RedisOrigin::Inside::asks(const OriginReply& reply) {
+void RedisOrigin::replay(std::vector<CellReplay> cells, OriginReply reply) {
+  asio::post(inside_->io, [inside = inside_.get(), cells = std::move(cells),
+                           reply = std::move(reply)]() mutable {
+    if (!inside->asks(reply)) return;
+    const WallTime now = inside->clock.now().wall;
+    inside->remember_connection();
+    Inside::Call call;
+    for (const CellReplay& cell : cells) {
+      Inside::Place place{
+          .field = redis_field(cell.writer), .first = call.pipeline.count, .told = cell.total};
+      // A window that is over needs no telling: as good as told.
+      place.known = cell.expires_at <= now;
+      if (!place.known) {
+        const std::string key = redis_key(cell.cell);
+        if (cell.total > 0) {
+          inside->add(call.pipeline, OriginCommand::kTell,
+                      {"HSET", key, place.field, std::to_string(cell.total)});
+          if (inside->expiry_sent.insert(key).second) {
+            inside->add_expiry(call.pipeline, key, cell.expires_at);
+          } else {
+            place.key = key;
+            place.expires_at = cell.expires_at;
+          }
+        }
+        inside->add(call.pipeline, OriginCommand::kRead, {"HGETALL", key});
+        place.last = call.pipeline.count - 1;
+      }
+      call.places.push_back(std::move(place));
+    }
+    inside->send(std::move(call), std::move(reply));
+  });
+}
+
+void RedisOrigin::retire(std::vector<CellRetirement> cells, RetirementReply reply) {
+  asio::post(inside_->io, [inside = inside_.get(), cells = std::move(cells),
+                           reply = std::move(reply)]() mutable {
+    if (inside->asks(reply)) inside->retire(std::move(cells), std::move(reply), true);
+  });
+}
+
+void RedisOrigin::Inside::retire(std::vector<CellRetirement> cells, RetirementReply reply,
+                                 bool again) {
+  Pipeline pipeline;
+  remember_connection();
+  if (!std::exchange(script_sent, true)) {
+    add(pipeline, OriginCommand::kRetire, {"SCRIPT", "LOAD", kRetireScript});
+  }
+  const size_t first = pipeline.count;
+  for (const CellRetirement& cell : cells) {
+    add(pipeline, OriginCommand::kRetire,
+        {"EVALSHA", script_sha, "1", redis_key(cell.cell), redis_field(cell.writer)});
+  }
+  const MonoTime began = clock.now().mono;
+  const auto take = [this, began, first, again, cells = std::move(cells), reply = std::move(reply)](
+                        std::optional<OriginError> failure, std::span<const RedisReply> replies) {
+    size_t retired = 0;
+    for (size_t i = first; i < replies.size(); ++i) {
+      retired += replies[i].type == RedisReply::Type::kInteger && replies[i].integer == 1 ? 1 : 0;
+      if (replies[i].type == RedisReply::Type::kError) failure = error_of_reply(replies[i].text);
+    }
+    note_call(began, failure);
+    if (failure == OriginError::kNoScript && again) {
+      // Someone flushed the scripts in between.
+      script_sent = false;
+      return asio::post(io, [this, cells, reply] { retire(cells, reply, false); });
+    }
+    reply(failure ? Result<size_t>(error_of(*failure)) : Result<size_t>(retired));
+  };
+  link.send(std::move(pipeline.text), pipeline.count, take);
+}
+
+// Whether it makes sense to ask; if not, the one who asks is told at once.
+bool RedisOrigin::Inside::asks(const std::function<void(Error)>& refuse) {
   if (breaker.closed() && link.ready()) return true;
-  (breaker.closed() ? failures : circuit_open).fetch_add(1, std::memory_order_relaxed);
-  reply(error_of(RedisFailure::kUnreachable));
+  const OriginError why = breaker.closed() ? OriginError::kUnreachable : OriginError::kCircuitOpen;
+  metrics.errors.add(why);
+  refuse(error_of(why));
   return false;
 }
 
+void RedisOrigin::Inside::note_call(MonoTime began, std::optional<OriginError> failure) {
+  const MonoTime now = clock.now().mono;
+  took = now - began;
+  breaker.note(now, !failure || !trips_breaker(*failure));
+  if (failure) {
+    metrics.errors.add(*failure);
+  } else {
+    metrics.latency.add(now - began);
+  }
+  // Not from within a reply: the link is in the middle of its list.
+  if (failure && needs_another_connection(*failure)) {
+    asio::post(io, [this, why = *failure] { link.reconnect(why); });
+  }
+  publish();
+}
+
 void RedisOrigin::Inside::send(Call call, OriginReply reply) {
-  if (call.count == 0) return reply(totals(call, {}));
-  commands.fetch_add(call.count, std::memory_order_relaxed);
-  std::string sent = std::move(call.commands);
-  const size_t count = call.count;
-  link.send(std::move(sent), count,
-            [this, call = std::move(call), reply = std::move(reply)](
-                RedisFailure failure, std::span<const RedisReply> replies) {
-              Result<std::vector<CellTotals>> heard =
-                  failure == RedisFailure::kNone
-                      ? totals(call, replies)
-                      : Result<std::vector<CellTotals>>(error_of(failure));
-              breaker.note(clock.now().mono, heard.ok());
-              if (!heard) failures.fetch_add(1, std::memory_order_relaxed);
-              publish();
+  if (call.pipeline.count == 0) return reply(totals(call, {}));
+  std::string text = std::move(call.pipeline.text);
+  const size_t count = call.pipeline.count;
+  link.send(std::move(text), count,
+            [this, began = clock.now().mono, call = std::move(call), reply = std::move(reply)](
+                std::optional<OriginError> failure, std::span<const RedisReply> replies) {
+              if (failure) {
+                note_call(began, failure);
+                return reply(error_of(*failure));
+              }
+              for (const RedisReply& each : replies) {
+                if (each.type != RedisReply::Type::kError) continue;
+                const OriginError meaning = error_of_reply(each.text);
+                if (meaning == OriginError::kWrongType) continue;  // of one cell only
+                note_call(began, meaning);
+                Error error = error_of(meaning);
+                error.detail = "the origin answered: " + std::string(each.text);
+                return reply(std::move(error));
+              }
+              auto heard = totals(call, replies);
+              if (heard) expire_again(call, replies);
+              note_call(began, heard ? std::nullopt : std::optional(OriginError::kOther));
               reply(std::move(heard));
             });
 }
 
+// A field that was new to a cell we had written before: the cell was flushed or evicted, and
+// its expiry with it.
+void RedisOrigin::Inside::expire_again(const Call& call, std::span<const RedisReply> replies) {
+  Pipeline pipeline;
+  for (const Place& place : call.places) {
+    if (!place.key.empty() && replies[place.first].integer == 1) {
+      add_expiry(pipeline, place.key, place.expires_at);
+    }
+  }
+  if (pipeline.count > 0) link.send(std::move(pipeline.text), pipeline.count, [](auto, auto) {});
+}
+
 Result<std::vector<CellTotals>> RedisOrigin::Inside::totals(const Call& call,
                                                             std::span<const RedisReply> replies) {
-  for (const RedisReply& reply : replies) {
-    if (reply.type != RedisReply::Type::kError) continue;
-    const RedisFailure failure = failure_of(reply.text);
-    if (failure == RedisFailure::kReadOnly) {
-      // Not from within the reply: the link is in the middle of its list.
-      asio::post(io, [this] { link.reconnect(RedisFailure::kReadOnly); });
-    }
-    Error error = error_of(failure);
-    error.detail = "the origin answered: " + std::string(reply.text);
-    return error;
-  }
   std::vector<CellTotals> all;
   for (const Place& place : call.places) {
     if (place.known) {
-      all.push_back(*place.known);
-    } else if (replies[place.reply].type == RedisReply::Type::kList) {
-      all.push_back(totals_of(replies[place.reply], place.field));
+      all.push_back({.mine = place.told});
+      continue;
+    }
+    const RedisReply& reply = replies[place.last];
+    if (reply.type == RedisReply::Type::kList) {
+      const CellHash hash = read_hash(reply, place.field);
+      metrics.absurd.fetch_add(hash.absurd, std::memory_order_relaxed);
+      all.push_back(hash.totals);
+    } else if (reply.type == RedisReply::Type::kError) {
+      // Something else has the cell's name; it cannot be told, and must not keep others waiting.
+      metrics.errors.add(OriginError::kWrongType);
+      all.push_back({.mine = place.told});
     } else {
-      return error_of(RedisFailure::kOther);
+      return error_of(OriginError::kOther);
     }
   }
   return all;
 }
 
-CellTotals RedisOrigin::Inside::totals_of(const RedisReply& hash, std::string_view field) {
-  CellTotals totals;
-  for (size_t i = 0; i + 1 < hash.items.size(); i += 2) {
-    const std::string_view text = hash.items[i + 1].text;
-    Count count = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-    if (error != std::errc() || end != text.data() + text.size() || text.empty() ||
-        count > kMostPlausible) {
-      absurd.fetch_add(1, std::memory_order_relaxed);
-      continue;
-    }
-    Count& part = hash.items[i].text == field ? totals.mine : totals.siblings;
-    part = base::saturating_add(part, count);
-  }
-  return totals;
-}
-
-// Says that this node lives, and hears how many do.
+// Says that this node lives, and hears how many do, which of them it is, and the time. All go by
+// the server's clock, since theirs may differ.
 void RedisOrigin::Inside::beat(Instant now) {
   if (!link.ready() || !breaker.closed() || now.mono < beat_at) return;
   beat_at = now.mono + kHeartbeat;
-  const auto stamp = [](WallTime time) { return std::to_string(time.time_since_epoch().count()); };
-  std::string calls;
-  append_command(calls, {"ZADD", kNodesKey, stamp(now.wall), name});
-  append_command(calls, {"ZREMRANGEBYSCORE", kNodesKey, "-inf", stamp(now.wall - 10 * kAlive)});
-  append_command(calls, {"ZCOUNT", kNodesKey, stamp(now.wall - kAlive), "+inf"});
-  commands.fetch_add(3, std::memory_order_relaxed);
-  link.send(std::move(calls), 3, [this](RedisFailure failure, std::span<const RedisReply> replies) {
-    if (failure != RedisFailure::kNone) return;
-    if (replies[2].type != RedisReply::Type::kInteger) return;
-    const int64_t count = std::clamp<int64_t>(replies[2].integer, 1, 10'000);
-    nodes.store(static_cast<uint32_t>(count), std::memory_order_relaxed);
-  });
+  const WallTime at = now.wall + Millis(metrics.clock_ahead.load(std::memory_order_relaxed));
+  Pipeline pipeline;
+  const auto ask = [&](std::initializer_list<std::string_view> words) {
+    add(pipeline, OriginCommand::kNodes, words);
+  };
+  const std::string alive = millis_text(at - kAlive);
+  ask({"TIME"});
+  ask({"ZADD", kNodesKey, millis_text(at), name});
+  ask({"ZREMRANGEBYSCORE", kNodesKey, "-inf", millis_text(at - 10 * kAlive)});
+  ask({"ZCOUNT", kNodesKey, alive, "+inf"});
+  if (beats++ % kBeatsPerRoll == 0) ask({"ZRANGEBYSCORE", kNodesKey, alive, "+inf"});
+  link.send(std::move(pipeline.text), pipeline.count,
+            [this, now](std::optional<OriginError> failure, std::span<const RedisReply> replies) {
+              if (!failure) hear_beat(now, replies);
+            });
+}
+
+void RedisOrigin::Inside::hear_beat(Instant sent, std::span<const RedisReply> replies) {
+  const Instant now = clock.now();
+  took = now.mono - sent.mono;
+  if (const auto theirs = server_time(replies[0])) {
+    const WallTime middle = sent.wall + (now.wall - sent.wall) / 2;
+    metrics.clock_ahead.store((*theirs - middle).count(), std::memory_order_relaxed);
+  }
+  // It does not know us any more: it was flushed, and has forgotten the rest, too.
+  const bool is_new = replies[1].type == RedisReply::Type::kInteger && replies[1].integer == 1;
+  if (is_new && beaten) epoch.fetch_add(1, std::memory_order_relaxed);
+  beaten = true;
+  if (replies[3].type != RedisReply::Type::kInteger) return;
+  const auto count = static_cast<uint32_t>(std::clamp<int64_t>(replies[3].integer, 1, 10'000));
+  // Who came or went changes the places of the others.
+  if (metrics.nodes.exchange(count, std::memory_order_relaxed) != count) beats = 0;
+  if (replies.size() < 5 || replies[4].type != RedisReply::Type::kList) return;
+  uint32_t before = 0;
+  for (const RedisReply& other : replies[4].items) before += other.text < name ? 1 : 0;
+  rank.store(before, std::memory_order_relaxed);
 }
 
 // Says that it lives, and probes while the breaker is open.
@@ -283,13 +423,12 @@ void RedisOrigin::Inside::look_after() {
   const Instant now = clock.now();
   beat(now);
   if (link.ready() && breaker.probe_due(now.mono)) {
-    std::string ping;
-    append_command(ping, {"PING"});
-    link.send(std::move(ping), 1,
-              [this](RedisFailure failure, std::span<const RedisReply> replies) {
-                if (failure == RedisFailure::kNone && replies[0].type != RedisReply::Type::kError) {
-                  breaker.close();
-                }
+    Pipeline ping;
+    add(ping, OriginCommand::kPing, {"PING"});
+    link.send(std::move(ping.text), ping.count,
+              [this](std::optional<OriginError> failure, std::span<const RedisReply> replies) {
+                if (!failure && replies[0].type != RedisReply::Type::kError) breaker.close();
+                publish();
               });
   }
   probe.expires_after(kTick);
@@ -299,32 +438,43 @@ void RedisOrigin::Inside::look_after() {
 }
 
 void RedisOrigin::Inside::publish() {
-  is_ready.store(link.ready(), std::memory_order_relaxed);
-  if (link.ready()) last_ready.store(link.connection(), std::memory_order_relaxed);
-  is_closed.store(breaker.closed(), std::memory_order_relaxed);
+  const bool ready = link.ready();
+  if (ready && std::exchange(ready_as, link.connection()) != link.connection()) {
+    metrics.connections.fetch_add(1, std::memory_order_relaxed);
+    epoch.fetch_add(1, std::memory_order_relaxed);
+    beaten = false;
+    took = Nanos(0);
+  }
+  const bool closed = breaker.closed();
+  metrics.ready.store(ready, std::memory_order_relaxed);
+  metrics.closed.store(closed, std::memory_order_relaxed);
+  const bool slow = std::max(took, link.waiting(clock.now().mono)) >= kSlow;
+  reach.store(!ready || !closed ? Reach::kNone
+              : slow            ? Reach::kSlow
+                                : Reach::kPrompt,
+              std::memory_order_relaxed);
   const std::lock_guard lock(mutex);
   trouble = link.trouble();
 }
 
+Reach RedisOrigin::reach() const {
+  return inside_->reach.load(std::memory_order_relaxed);
+}
+
 uint32_t RedisOrigin::live_nodes() const {
-  return inside_->nodes.load(std::memory_order_relaxed);
+  return inside_->metrics.nodes.load(std::memory_order_relaxed);
+}
+
+uint32_t RedisOrigin::rank() const {
+  return inside_->rank.load(std::memory_order_relaxed);
 }
 
 uint64_t RedisOrigin::epoch() const {
-  return inside_->last_ready.load(std::memory_order_relaxed);
+  return inside_->epoch.load(std::memory_order_relaxed);
 }
 
-RedisOriginStats RedisOrigin::stats() const {
-  const auto get = [](const auto& value) { return value.load(std::memory_order_relaxed); };
-  return {.reads = get(inside_->reads),
-          .replays = get(inside_->replays),
-          .commands = get(inside_->commands),
-          .failures = get(inside_->failures),
-          .circuit_open = get(inside_->circuit_open),
-          .absurd = get(inside_->absurd),
-          .nodes = get(inside_->nodes),
-          .ready = get(inside_->is_ready),
-          .closed = get(inside_->is_closed)};
+const telemetry::OriginMetrics& RedisOrigin::metrics() const {
+  return inside_->metrics;
 }
 
 std::string RedisOrigin::trouble() const {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "origins/redis/redis_cells.h"
 #include "tests/contracts/origin_contract.h"
 #include "tests/servers/await.h"
 #include "tests/servers/redis_server.h"
@@ -17,6 +18,7 @@ namespace {
 using origins::RedisOrigin;
 using servers::await;
 using servers::RedisServer;
+using telemetry::OriginError;
 
 struct RealClock final : Clock {
   [[nodiscard]] Instant now() const override { return system_clock().now(); }
@@ -40,15 +42,20 @@ class Running {
   RedisOrigin* operator->() const { return origin_.get(); }
 
   void await_ready() const {
-    await([this] { return origin_->stats().ready; });
+    await([this] { return origin_->metrics().ready.load(); });
   }
 
   // Waits for the reply.
   [[nodiscard]] Result<std::vector<CellTotals>> read(const std::vector<CellRead>& cells) const {
-    return wait([&](OriginReply reply) { origin_->read(cells, std::move(reply)); });
+    return wait<std::vector<CellTotals>>(
+        [&](OriginReply reply) { origin_->read(cells, std::move(reply)); });
   }
   [[nodiscard]] Result<std::vector<CellTotals>> replay(const std::vector<CellReplay>& cells) const {
-    return wait([&](OriginReply reply) { origin_->replay(cells, std::move(reply)); });
+    return wait<std::vector<CellTotals>>(
+        [&](OriginReply reply) { origin_->replay(cells, std::move(reply)); });
+  }
+  [[nodiscard]] Result<size_t> retire(const std::vector<CellRetirement>& cells) const {
+    return wait<size_t>([&](RetirementReply reply) { origin_->retire(cells, std::move(reply)); });
   }
 
  private:
@@ -56,14 +63,14 @@ class Running {
     address.port = port;
     return address;
   }
-  template <typename Ask>
-  static Result<std::vector<CellTotals>> wait(const Ask& ask) {
+  template <typename Answer, typename Ask>
+  static Result<Answer> wait(const Ask& ask) {
     std::mutex mutex;
     std::condition_variable came;
-    std::optional<Result<std::vector<CellTotals>>> heard;
-    ask([&](Result<std::vector<CellTotals>> totals) {
+    std::optional<Result<Answer>> heard;
+    ask([&](Result<Answer> answer) {
       const std::lock_guard lock(mutex);
-      heard = std::move(totals);
+      heard = std::move(answer);
       came.notify_one();
     });
     std::unique_lock lock(mutex);
@@ -138,7 +145,7 @@ TEST(RedisOrigin, IgnoresWhatIsNoCountAndSaturates) {
   ASSERT_TRUE(heard.ok());
   EXPECT_EQ(heard->at(0).mine, 3u);
   EXPECT_EQ(heard->at(0).siblings, 4u);
-  EXPECT_EQ(origin->stats().absurd, 6u);
+  EXPECT_EQ(origin->metrics().absurd, 6u);
 }
 
 TEST(RedisOrigin, FailsAtOnceWhileNobodyIsThereAndRecoversByItself) {
@@ -182,6 +189,73 @@ TEST(RedisOrigin, TellsAnExpiryAnewToAServerThatForgotIt) {
   });
 }
 
+TEST(RedisOrigin, NoticesThatItWasFlushed) {
+  const RealClock clock;
+  const RedisServer server;
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  await([&] { return server.ask("ZCARD weir:nodes") == ":1\r\n"; });
+  const uint64_t before = origin->epoch();
+  (void)server.ask("FLUSHALL");
+  await([&] { return origin->epoch() != before; });
+}
+
+TEST(RedisOrigin, TellsAnExpiryAnewWhenACellIsGoneAndTheConnectionIsNot) {
+  const RealClock clock;
+  const RedisServer server;
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  const CellReplay cell = told("a", 3);
+  ASSERT_TRUE(origin.replay({cell}).ok());
+  (void)server.ask("FLUSHALL");
+  ASSERT_TRUE(origin.replay({cell}).ok());
+  ASSERT_TRUE(origin.read({asked("a")}).ok());  // answers come in order
+  EXPECT_GT(std::stoll(server.ask("PTTL " + origins::redis_key(cell.cell)).substr(1)), 0);
+}
+
+TEST(RedisOrigin, EndsTheConnectionItLeftBeforeItWritesThroughAnother) {
+  const RealClock clock;
+  RedisServer server;
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  EXPECT_EQ(server.ask("INFO commandstats").find("client|kill"), std::string::npos);
+  server.stop();
+  EXPECT_FALSE(origin.read({asked("a")}).ok());
+  server.go_on();
+  await([&] { return origin.read({asked("a")}).ok(); });
+  EXPECT_NE(server.ask("INFO commandstats").find("client|kill:calls="), std::string::npos);
+}
+
+TEST(RedisOrigin, EndsNobodyElseWhoHasTheNumberOfItsOldConnection) {
+  const RealClock clock;
+  RedisServer server;
+  const Running one(clock, server.port(), {}, 1);
+  one.await_ready();
+  const Running two(clock, server.port(), {}, 2);
+  two.await_ready();
+  const auto connections = [](const Running& running) -> uint64_t {
+    return running->metrics().connections;
+  };
+  for (int i = 0; i < 5; ++i) {
+    const uint64_t before[] = {connections(one), connections(two)};
+    server.restart();  // its numbers begin anew, and the two meet it in any order
+    await([&] { return connections(one) != before[0] && connections(two) != before[1]; });
+    const uint64_t after[] = {connections(one), connections(two)};
+    ASSERT_TRUE(one.read({asked("a")}).ok() && two.read({asked("a")}).ok());
+    EXPECT_EQ(connections(one), after[0]);
+    EXPECT_EQ(connections(two), after[1]);
+  }
+}
+
+TEST(RedisOrigin, DoesWithoutWhereItMayNotEndItsOldConnection) {
+  const RealClock clock;
+  const RedisServer server;
+  (void)server.ask("ACL SETUSER default -client");
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  EXPECT_TRUE(origin.replay({told("a", 1)}).ok());
+}
+
 TEST(RedisOrigin, GivesUpOnAConnectionThatIsStuckAndGoesOnWithAnother) {
   const RealClock clock;
   RedisServer server;
@@ -198,14 +272,89 @@ TEST(RedisOrigin, StopsAskingAServerThatMostlyFailsAndAsksAgainWhenAProbeSucceed
   const RedisServer server;
   const Running origin(clock, server.port());
   origin.await_ready();
-  // Cells of another type than ours: every call is answered by an error.
-  (void)server.ask("SET " + origins::redis_key({"a", 5}) + " x");
+  // A replica without its master answers every call with an error.
+  (void)server.ask("CONFIG SET replica-serve-stale-data no");
+  (void)server.ask("REPLICAOF 127.0.0.1 1");
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(origin.read({asked("a")}).ok());
-  EXPECT_FALSE(origin->stats().closed);
+  EXPECT_FALSE(origin->metrics().closed);
+  EXPECT_EQ(origin->reach(), Reach::kNone);
   EXPECT_FALSE(origin.read({asked("b")}).ok());
-  EXPECT_GT(origin->stats().circuit_open, 0u);
-  await([&] { return origin->stats().closed; });
+  EXPECT_GT(origin->metrics().errors.total(OriginError::kCircuitOpen), 0u);
+  EXPECT_GE(origin->metrics().errors.total(OriginError::kLoading), 20u);
+  (void)server.ask("REPLICAOF NO ONE");
+  await([&] { return origin->reach() == Reach::kPrompt; });
   EXPECT_TRUE(origin.read({asked("b")}).ok());
+}
+
+TEST(RedisOrigin, LosesNoOtherCellToOneThatIsSomethingElse) {
+  const RealClock clock;
+  const RedisServer server;
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  (void)server.ask("SET " + origins::redis_key({"a", 5}) + " x");
+  const auto heard = origin.replay({told("b", 1), told("a", 2), told("c", 3)});
+  ASSERT_TRUE(heard.ok());
+  EXPECT_EQ(origin.read({asked("c"), asked("a"), asked("b")})->at(0).mine, 3u);
+  EXPECT_EQ(origin->metrics().errors.total(OriginError::kWrongType), 2u);
+  EXPECT_EQ(origin.read({asked("b")})->at(0).mine, 1u);
+}
+
+TEST(RedisOrigin, GoesOnReadingFromAServerThatIsFull) {
+  const RealClock clock;
+  const RedisServer server;
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  ASSERT_TRUE(origin.replay({told("a", 1)}).ok());
+  (void)server.ask("CONFIG SET maxmemory 1");
+  for (int i = 0; i < 30; ++i) EXPECT_FALSE(origin.replay({told("a", 2)}).ok());
+  EXPECT_EQ(origin.read({asked("a")})->at(0).mine, 1u);
+  EXPECT_EQ(origin->metrics().errors.total(OriginError::kOutOfMemory), 30u);
+  EXPECT_TRUE(origin->metrics().closed);
+  (void)server.ask("CONFIG SET maxmemory 0");
+  EXPECT_EQ(origin.replay({told("a", 2)})->at(0).mine, 2u);
+}
+
+TEST(RedisOrigin, RetiresComponentsThoughTheServerForgotTheScript) {
+  const RealClock clock;
+  const RedisServer server;
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  ASSERT_TRUE(origin.replay({told("a", 3), told("b", 4), told("a", 5, kSibling)}).ok());
+  EXPECT_EQ(*origin.retire({{.cell = {"a", 5}, .writer = kNode}}), 1u);
+  (void)server.ask("SCRIPT FLUSH");
+  EXPECT_EQ(*origin.retire({{.cell = {"a", 5}, .writer = kNode},
+                            {.cell = {"a", 5}, .writer = kSibling},
+                            {.cell = {"b", 5}, .writer = kNode}}),
+            2u);
+  EXPECT_EQ(origin->metrics().errors.total(OriginError::kNoScript), 1u);
+  EXPECT_EQ(origin.read({asked("a")})->at(0).siblings, 8u);
+  EXPECT_EQ(server.ask("HLEN " + origins::redis_key({"a", 5})), ":1\r\n");
+}
+
+TEST(RedisOrigin, LosesNothingOfAComponentThatCannotBeRetired) {
+  const RealClock clock;
+  const RedisServer server;
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  ASSERT_TRUE(origin.replay({told("a", 3)}).ok());
+  (void)server.ask("HSET " + origins::redis_key({"a", 5}) + " gone nonsense");
+  EXPECT_FALSE(origin.retire({{.cell = {"a", 5}, .writer = kNode}}).ok());
+  EXPECT_EQ(origin.read({asked("a")})->at(0).mine, 3u);
+}
+
+TEST(RedisOrigin, LetsNobodyWaitForAServerThatDoesNotAnswer) {
+  const RealClock clock;
+  RedisServer server;
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  await([&] { return origin->reach() == Reach::kPrompt; });
+  server.stop();
+  std::atomic<bool> answered{false};
+  origin->read({asked("a")}, [&](const auto&) { answered = true; });
+  await([&] { return origin->reach() == Reach::kSlow; });
+  EXPECT_FALSE(answered);  // long before the connection is given up
+  server.go_on();
+  await([&] { return origin->reach() == Reach::kPrompt && answered; });
 }
 
 TEST(RedisOrigin, SaysWhyItIsNotLetIn) {
@@ -237,9 +386,17 @@ TEST(RedisOrigin, KnowsHowManyShareIt) {
   const RealClock clock;
   const RedisServer server;
   const Running one(clock, server.port(), {}, 1);
-  await([&] { return one->live_nodes() == 1 && one->stats().commands >= 3; });
-  const Running two(clock, server.port(), {}, 2);
-  await([&] { return one->live_nodes() == 2 && two->live_nodes() == 2; });
+  await([&] {
+    return one->live_nodes() == 1 &&
+           one->metrics().commands.total(telemetry::OriginCommand::kNodes) >= 3;
+  });
+  {
+    const Running two(clock, server.port(), {}, 2);
+    await([&] { return one->live_nodes() == 2 && two->live_nodes() == 2; });
+    await([&] { return one->rank() == 0 && two->rank() == 1; });
+  }
+  await([&] { return one->live_nodes() == 1; });
+  EXPECT_EQ(server.ask("ZCARD weir:nodes"), ":1\r\n");  // it said goodbye
 }
 
 TEST(RedisOrigin, LeavesAServerThatIsAMasterNoMore) {

@@ -1,0 +1,65 @@
+// What is noted of a window tuple beside its counts, in one word.
+//
+//   bits 0-39   the limit last asked for
+//   bit 40      by a fixed window: what the last window held does not matter
+//   bits 41-63  when the last window was last read, in steps of 32 ms; it wraps after four
+//               minutes, so it is asked only of tuples that were read a short while ago
+//
+// Safe from any thread.
+
+#pragma once
+
+#include "memory/words.h"
+#include "weir/time.h"
+
+namespace weir::memory {
+
+struct Noted {
+  static constexpr int kLimitBits = 40;
+  static constexpr int kStepShift = 5;  // 32 ms
+  static constexpr uint64_t kLimitMask = (uint64_t{1} << kLimitBits) - 1;
+  static constexpr uint64_t kFixedBit = uint64_t{1} << kLimitBits;
+  static constexpr uint64_t kAskMask = kLimitMask | kFixedBit;
+  static_assert(kMaxLimit < (int64_t{1} << kLimitBits));
+
+  uint64_t word = 0;
+
+  [[nodiscard]] static constexpr uint64_t ask_bits(Count limit, Algorithm algorithm) {
+    return (limit & kLimitMask) | (algorithm == Algorithm::kFixedWindow ? kFixedBit : 0);
+  }
+  [[nodiscard]] constexpr Count limit() const { return word & kLimitMask; }
+  [[nodiscard]] constexpr Algorithm algorithm() const {
+    return (word & kFixedBit) != 0 ? Algorithm::kFixedWindow : Algorithm::kSlidingWindow;
+  }
+
+  // How long ago the last window was read; rounded up, so never less than the truth.
+  [[nodiscard]] constexpr Millis last_read_ago(MonoTime now) const {
+    const uint64_t ago = (steps(now) - (word >> (kLimitBits + 1))) & kStepsMask;
+    return Millis(static_cast<int64_t>((ago + 1) << kStepShift));
+  }
+
+  [[nodiscard]] static constexpr uint64_t steps(MonoTime time) {
+    return static_cast<uint64_t>(time.time_since_epoch() / Millis(1)) >> kStepShift & kStepsMask;
+  }
+
+ private:
+  static constexpr uint64_t kStepsMask = (uint64_t{1} << (63 - kLimitBits)) - 1;
+};
+
+// Writes `bits` where `mask` is set.
+inline void note_bits(Word& noted, uint64_t mask, uint64_t bits) {
+  uint64_t seen = noted.load(std::memory_order_relaxed);
+  while ((seen & mask) != bits &&
+         !noted.compare_exchange_weak(seen, (seen & ~mask) | bits, std::memory_order_relaxed)) {
+  }
+}
+
+inline void note_ask(Word& noted, Count limit, Algorithm algorithm) {
+  note_bits(noted, Noted::kAskMask, Noted::ask_bits(limit, algorithm));
+}
+
+inline void note_last_read(Word& noted, MonoTime when) {
+  note_bits(noted, ~Noted::kAskMask, Noted::steps(when) << (Noted::kLimitBits + 1));
+}
+
+}  // namespace weir::memory

@@ -1,0 +1,81 @@
+#include "origins/redis/redis_cells.h"
+
+#include <openssl/sha.h>
+
+#include <charconv>
+#include <span>
+
+#include "base/wide.h"
+
+namespace weir::origins {
+namespace {
+
+// No component can have counted more: a limit and what batches held of it.
+constexpr Count kMostPlausible = Count{1} << 44;
+
+constexpr std::string_view kGoneField = "gone";
+
+std::string hex_of(std::span<const unsigned char> bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char byte : bytes) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+const unsigned char* bytes_of(std::string_view text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
+
+}  // namespace
+
+// The count goes over before its field goes away: should the sum fail, nothing is lost.
+const std::string_view kRetireScript =
+    "local count = redis.call('HGET', KEYS[1], ARGV[1]) "
+    "if not count or not string.match(count, '^%d+$') then return 0 end "
+    "redis.call('HINCRBY', KEYS[1], 'gone', count) "
+    "return redis.call('HDEL', KEYS[1], ARGV[1])";
+
+std::string hex(uint64_t value) {
+  char text[16];
+  return {text, std::to_chars(text, text + sizeof text, value, 16).ptr};
+}
+
+std::string redis_key(const CellId& cell) {
+  constexpr size_t kHashBytes = 16;
+  unsigned char hash[SHA256_DIGEST_LENGTH];
+  SHA256(bytes_of(cell.tuple), cell.tuple.size(), hash);
+  return "weir:{" + hex_of(std::span(hash, kHashBytes)) + "}:" + std::to_string(cell.sequence);
+}
+
+std::string redis_field(const Component& component) {
+  if (component == kThoseWhoLeft) return std::string(kGoneField);
+  return hex(component.incarnation) + "." + hex(component.generation);
+}
+
+CellHash read_hash(const RedisReply& hash, std::string_view field) {
+  CellHash read;
+  for (size_t i = 0; i + 1 < hash.items.size(); i += 2) {
+    const std::string_view text = hash.items[i + 1].text;
+    Count count = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (error != std::errc() || end != text.data() + text.size() || text.empty() ||
+        count > kMostPlausible) {
+      ++read.absurd;
+      continue;
+    }
+    Count& part = hash.items[i].text == field ? read.totals.mine : read.totals.siblings;
+    part = base::saturating_add(part, count);
+  }
+  return read;
+}
+
+std::string sha_of_script(std::string_view script) {
+  unsigned char hash[SHA_DIGEST_LENGTH];
+  SHA1(bytes_of(script), script.size(), hash);
+  return hex_of(hash);
+}
+
+}  // namespace weir::origins

@@ -1,0 +1,111 @@
+#include "server/region.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <stdexcept>
+
+#include "platform/entropy.h"
+#include "platform/thread_executor.h"
+
+namespace weir::server {
+namespace {
+
+constexpr Millis kToTell{2000};
+constexpr Millis kToLeave{1000};
+constexpr Millis kStep{20};
+// Losses shorter than this are not worth a line.
+constexpr Millis kNoticed{500};
+
+std::string first_line_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!file.is_open() || !std::getline(file, line) || line.empty()) {
+    throw std::runtime_error(fmt::format(
+        "origin-password-file is '{}': it must be a file that can be read, with the password in "
+        "its first line",
+        path));
+  }
+  if (line.ends_with('\r')) line.pop_back();
+  return line;
+}
+
+}  // namespace
+
+origins::RedisAddress origin_of(const Config& config) {
+  origins::RedisAddress address = *config.origin;
+  if (!address.password.empty()) return address;
+  if (!config.origin_password_file.empty()) {
+    address.password = first_line_of(config.origin_password_file);
+  } else if (const char* given = std::getenv("WEIR_ORIGIN_PASSWORD"); given != nullptr) {
+    address.password = given;
+  }
+  return address;
+}
+
+std::string to_string(const origins::RedisAddress& address) {
+  const bool brackets = address.host.find(':') != std::string::npos;
+  return fmt::format("redis://{}{}{}:{}/{}", brackets ? "[" : "", address.host, brackets ? "]" : "",
+                     address.port, address.database);
+}
+
+Region::Region(const Clock& clock, const Config& config) : clock_(clock) {
+  if (!config.origin) return;
+  const origins::RedisAddress address = origin_of(config);
+  name_ = to_string(address);
+  origin_ = std::make_shared<origins::RedisOrigin>(clock, address, platform::entropy());
+}
+
+void Region::start() {
+  if (!origin_) return;
+  changed_ = clock_.now().mono;
+  carrier_.start([this] { origin_->run(); });
+}
+
+void Region::stop() {
+  if (origin_) origin_->stop();
+  carrier_.join();
+}
+
+void Region::report(MonoTime now) {
+  const bool there = origin_->reach() != Reach::kNone;
+  if (there == was_there_) {
+    changed_ = now;
+  } else if (now - changed_ >= kNoticed) {
+    was_there_ = there;
+    const std::string why = origin_->trouble();
+    if (there) {
+      fmt::print(stderr, "weir: the origin {} answers\n", name_);
+    } else {
+      fmt::print(stderr, "weir: the origin {} does not answer{}{}; deciding on what is known\n",
+                 name_, why.empty() ? "" : ": ", why);
+    }
+  }
+}
+
+void Region::leave(Limiter& limiter) const {
+  if (!origin_) return;
+  platform::ThreadExecutor timers;
+  timers.start();
+  const MonoTime to_tell = clock_.now().mono + kToTell;
+  bool told = false;
+  while (!told && clock_.now().mono < to_tell) {
+    const WorkReport report = limiter.run_replay(clock_.now(), timers, Tell::kAll);
+    told = report.done == 0 && report.waiting == 0 && limiter.stats().untold == 0;
+    if (!told) platform::ThreadGroup::rest(kStep);
+  }
+  const MonoTime to_leave = clock_.now().mono + kToLeave;
+  while (told && limiter.run_leave(clock_.now()).waiting > 0 && clock_.now().mono < to_leave) {
+    platform::ThreadGroup::rest(kStep);
+  }
+  timers.stop();
+  if (told) {
+    fmt::print(stderr, "weir: the origin was told everything\n");
+  } else {
+    fmt::print(stderr, "weir: {} cells could not be told to the origin\n", limiter.stats().untold);
+  }
+}
+
+}  // namespace weir::server
