@@ -1,80 +1,16 @@
 // Several processes of one region with a real redis-server between them.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { createServer } from 'node:net';
 import { after, before, test } from 'node:test';
 
-import Redis from 'ioredis';
-
-import { patiently, startServer, temporaryFolder } from './server.mjs';
-
-const kHour = 3_600_000;
-
-// A redis-server that can be killed and started again on its port.
-class Origin {
-  async start() {
-    this.port ??= await new Promise((resolve) => {
-      const probe = createServer().listen(0, '127.0.0.1', () => {
-        const { port } = probe.address();
-        probe.close(() => resolve(port));
-      });
-    });
-    const args = ['--port', this.port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-    this.child = spawn('redis-server', [...args.map(String), '--dir', temporaryFolder()], {
-      stdio: 'ignore',
-    });
-    process.once('exit', () => this.child.kill('SIGKILL'));
-    this.client = new Redis(this.port, '127.0.0.1', { retryStrategy: () => 50 });
-    this.client.on('error', () => {}); // while it is not there
-    await patiently('redis-server', this.client.ping());
-  }
-  async kill() {
-    const gone = new Promise((resolve) => this.child.once('close', resolve));
-    this.client.disconnect();
-    this.child.kill('SIGCONT');
-    this.child.kill('SIGKILL');
-    await gone;
-  }
-  get url() {
-    return `redis://127.0.0.1:${this.port}`;
-  }
-}
-
-// Waits for something that is true soon.
-async function until(what, condition) {
-  let ended = false;
-  const loop = async () => {
-    while (!ended && !(await condition())) await new Promise((go) => setTimeout(go, 10));
-  };
-  await patiently(what, loop()).finally(() => (ended = true));
-}
-
-// A node and a client of it.
-async function startNode(origin, options = {}) {
-  const server = await startServer({ args: ['--origin', origin, '--threads', '1'], ...options });
-  const client = new Redis(server.respPort, '127.0.0.1');
-  const limit = async (who, most, cost = 1) => {
-    const flat = await client.call('WEIR.LIMIT', 'api', who, most, kHour, 'COST', cost);
-    return Object.fromEntries(flat.flatMap((x, i) => (i % 2 ? [] : [[x, flat[i + 1]]])));
-  };
-  const ready = () => until('the origin', async () => (await server.metric('weir_origin_ready')) === 1);
-  const stop = async () => {
-    client.disconnect();
-    await server.stop();
-  };
-  return { server, limit, ready, stop };
-}
+import { acquainted, Origin, pick, rest, startNode, until } from './region.mjs';
 
 const origin = new Origin();
 let nodes;
 before(async () => {
   await origin.start();
   nodes = await Promise.all([1, 2, 3].map(() => startNode(origin.url)));
-  await Promise.all(nodes.map((node) => node.ready()));
-  for (const { server } of nodes) {
-    await until('all nodes', async () => (await server.metric('weir_nodes')) === 3);
-  }
+  await acquainted(nodes);
 });
 after(async () => {
   await Promise.all(nodes.map((node) => node.stop()));
@@ -85,9 +21,8 @@ for (const most of [10, 100, 1000]) {
   test(`three nodes admit ${most} together, and hardly more`, async () => {
     let admitted = 0;
     for (let i = 0; i < 2 * most; ++i) {
-      await new Promise((go) => setTimeout(go, 1000 / most));
-      const node = nodes[Math.floor(Math.random() * nodes.length)];
-      admitted += (await node.limit(`all-${most}`, most)).success;
+      await rest(1000 / most);
+      admitted += (await pick(nodes).limit(`all-${most}`, most)).success;
     }
     console.log(`limit ${most}: ${admitted} admitted, ${(admitted / most).toFixed(3)} of it`);
     assert.ok(admitted >= 0.99 * most, `${admitted} of ${most}`);
@@ -121,11 +56,11 @@ test('counts survive an origin that comes back empty', async () => {
 });
 
 test('a node answers while the origin is stopped, says that it knows less, and recovers', async () => {
-  origin.child.kill('SIGSTOP');
+  origin.pause();
   const verdict = await nodes[0].limit('alone', 10);
   assert.equal(verdict.success, 1);
   assert.equal(verdict.basis, 'degraded');
-  origin.child.kill('SIGCONT');
+  origin.resume();
   await until('a refreshed answer', async () => (await nodes[0].limit(`back-${Math.random()}`, 10)).basis === 'refreshed');
   await until('the others to know', async () => (await nodes[1].limit('alone', 10, 0)).remaining === 9);
 });

@@ -1,0 +1,141 @@
+// A region: a real redis-server, nodes that agree through it, and a load on them of which
+// every answer is kept.
+
+import { spawn } from 'node:child_process';
+import { copyFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+
+import Redis from 'ioredis';
+
+import { patiently, startServer, temporaryFolder } from './server.mjs';
+
+const kDay = 86_400_000;
+
+// A duration whose window does not end while a test runs, whenever it is started.
+export const kLongWindow = [30, 29, 28, 27]
+  .map((days) => days * kDay)
+  .find((duration) => duration - (Date.now() % duration) > kDay);
+
+export const rest = (ms) => new Promise((go) => setTimeout(go, ms));
+
+// Waits for something that is true soon.
+export async function until(what, condition) {
+  let ended = false;
+  const loop = async () => {
+    while (!ended && !(await condition())) await rest(10);
+  };
+  await patiently(what, loop()).finally(() => (ended = true));
+}
+
+function freePort() {
+  return new Promise((resolve) => {
+    const probe = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = probe.address();
+      probe.close(() => resolve(port));
+    });
+  });
+}
+
+// A redis-server that can be stopped, killed, and started again on its port.
+export class Origin {
+  constructor() {
+    process.on('exit', () => this.child?.kill('SIGKILL'));
+  }
+
+  // Empty, or with what `snapshot` holds.
+  async start(snapshot) {
+    this.port ??= await freePort();
+    this.folder = temporaryFolder();
+    if (snapshot) copyFileSync(snapshot, join(this.folder, 'dump.rdb'));
+    const args = ['--port', this.port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+    this.child = spawn('redis-server', [...args.map(String), '--dir', this.folder], {
+      stdio: 'ignore',
+    });
+    this.client = new Redis(this.port, '127.0.0.1', { retryStrategy: () => 50 });
+    this.client.on('error', () => {}); // while it is not there
+    await patiently('redis-server', this.client.ping());
+  }
+  async kill() {
+    const gone = new Promise((resolve) => this.child.once('close', resolve));
+    this.client.disconnect();
+    this.child.kill('SIGCONT');
+    this.child.kill('SIGKILL');
+    await gone;
+  }
+  pause() {
+    this.child.kill('SIGSTOP');
+  }
+  resume() {
+    this.child.kill('SIGCONT');
+  }
+
+  // A file with all it holds now.
+  async snapshot() {
+    await this.client.save();
+    const file = join(temporaryFolder(), 'snapshot.rdb');
+    copyFileSync(join(this.folder, 'dump.rdb'), file);
+    return file;
+  }
+
+  get url() {
+    return `redis://127.0.0.1:${this.port}`;
+  }
+
+  // The keys of all cells it holds.
+  cells() {
+    return this.client.keys('weir:{*');
+  }
+  // What all nodes together told of a cell.
+  async total(cell) {
+    const parts = Object.values(await this.client.hgetall(cell));
+    return parts.reduce((sum, part) => sum + Number(part), 0);
+  }
+}
+
+export function verdictOf(flat) {
+  return Object.fromEntries(flat.flatMap((x, i) => (i % 2 ? [] : [[x, flat[i + 1]]])));
+}
+
+// A node and a client of it, which never asks twice: an answer that does not come is a failure.
+export async function startNode(origin, { args = [], ...options } = {}) {
+  const server = await startServer({
+    args: ['--origin', origin, '--threads', '1', ...args],
+    ...options,
+  });
+  const client = new Redis(server.respPort, '127.0.0.1', { retryStrategy: null });
+  client.on('error', () => {}); // each command tells it, too
+  const limit = async (who, most, cost = 1, duration = kLongWindow) =>
+    verdictOf(await client.call('WEIR.LIMIT', 'api', who, most, duration, 'COST', cost));
+  const peek = async (who, most, duration = kLongWindow) =>
+    verdictOf(await client.call('WEIR.PEEK', 'api', who, most, duration));
+  const ready = () => until('the origin', async () => (await server.metric('weir_origin_ready')) === 1);
+  const stop = async (signal) => {
+    await server.stop(signal);
+    client.disconnect();
+  };
+  const kill = async () => {
+    server.child.kill('SIGKILL');
+    await patiently('a killed node to end', server.ended);
+  };
+  return { server, client, limit, peek, ready, stop, kill };
+}
+
+// Nodes that know of each other.
+export async function acquainted(nodes) {
+  await Promise.all(nodes.map((node) => node.ready()));
+  for (const { server } of nodes) {
+    await until('all nodes', async () => (await server.metric('weir_nodes')) >= nodes.length);
+  }
+}
+
+export function pick(some) {
+  return some[Math.floor(Math.random() * some.length)];
+}
+
+// The value below which are `share` of them.
+export function quantile(values, share) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
+}
+
