@@ -1,0 +1,133 @@
+// A network between a node and its origin that can be made bad: slow, cut, silent, or late
+// with what a connection said that nobody listens to any more.
+//
+// Bytes stay in order within a connection and a direction, whatever happens; what is between
+// the two is nobody's business here. It is on loopback and ends with close().
+
+import { connect, createServer } from 'node:net';
+
+// One direction of one connection.
+class Lane {
+  #waiting = []; // {bytes, due}
+  #timer;
+  #ending = false;
+  held = false;
+
+  constructor(to, delay) {
+    this.to = to;
+    this.delay = delay;
+  }
+  carry(bytes) {
+    this.#waiting.push({ bytes, due: performance.now() + this.delay() });
+    this.move();
+  }
+  // Delivers what is due. The first decides, so that nothing overtakes when the delay falls.
+  move() {
+    clearTimeout(this.#timer);
+    if (this.held) return;
+    const now = performance.now();
+    while (this.#waiting.length > 0 && this.#waiting[0].due <= now) {
+      const { bytes } = this.#waiting.shift();
+      if (this.to.writable) this.to.write(bytes);
+    }
+    if (this.#waiting.length > 0) {
+      this.#timer = setTimeout(() => this.move(), Math.ceil(this.#waiting[0].due - now));
+    } else if (this.#ending) {
+      this.to.end();
+    }
+  }
+  // No more will come; what is under way still arrives.
+  end() {
+    this.#ending = true;
+    this.move();
+  }
+  drop() {
+    clearTimeout(this.#timer);
+    this.#waiting = [];
+    this.to.destroy();
+  }
+}
+
+export class Proxy {
+  #links = new Set();
+  #server;
+  #cut = false;
+  #silent = false;
+  delay = { up: 0, down: 0 }; // ms, to the origin and back; of what comes from now on
+
+  static async to(port) {
+    const proxy = new Proxy();
+    proxy.target = port;
+    await new Promise((resolve) => {
+      proxy.#server = createServer((node) => proxy.#join(node)).listen(0, '127.0.0.1', resolve);
+    });
+    return proxy;
+  }
+
+  get url() {
+    return `redis://127.0.0.1:${this.#server.address().port}`;
+  }
+
+  #join(node) {
+    if (this.#cut) return node.resetAndDestroy();
+    const origin = connect({ port: this.target, host: '127.0.0.1', noDelay: true });
+    const up = new Lane(origin, () => this.delay.up);
+    const down = new Lane(node, () => this.delay.down);
+    const link = { up, down };
+    this.#links.add(link);
+    down.held = this.#silent;
+    node.setNoDelay(true);
+    node.on('data', (bytes) => up.carry(bytes));
+    origin.on('data', (bytes) => down.carry(bytes));
+    node.on('close', () => up.end());
+    origin.on('close', () => {
+      down.end();
+      this.#links.delete(link);
+    });
+    for (const socket of [node, origin]) socket.on('error', () => {}); // 'close' follows
+  }
+
+  // Every connection breaks and none is made until mend().
+  cut() {
+    this.#cut = true;
+    for (const { up, down } of this.#links) {
+      up.drop();
+      down.drop();
+    }
+    this.#links.clear();
+  }
+  mend() {
+    this.#cut = false;
+  }
+
+  // All that is said reaches the origin, nothing comes back until speak().
+  silence() {
+    this.#silent = true;
+    for (const { down } of this.#links) down.held = true;
+  }
+  speak() {
+    this.#silent = false;
+    for (const { down } of this.#links) {
+      down.held = false;
+      down.move();
+    }
+  }
+
+  // What is said on the connections of now waits, also when the node has long left them, and
+  // reaches the origin when the function returned is called. New connections work.
+  hold() {
+    const links = [...this.#links];
+    for (const { up } of links) up.held = true;
+    return () => {
+      for (const { up } of links) {
+        up.held = false;
+        up.move();
+      }
+    };
+  }
+
+  close() {
+    this.cut();
+    this.#server.close();
+  }
+}
