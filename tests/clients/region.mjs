@@ -97,14 +97,20 @@ export function verdictOf(flat) {
   return Object.fromEntries(flat.flatMap((x, i) => (i % 2 ? [] : [[x, flat[i + 1]]])));
 }
 
-// A node and a client of it, which never asks twice: an answer that does not come is a failure.
+// A client that never asks twice: an answer that does not come is a failure.
+export function clientOf(server) {
+  const client = new Redis(server.respPort, '127.0.0.1', { retryStrategy: null });
+  client.on('error', () => {}); // each command tells it, too
+  return client;
+}
+
+// A node and a client of it.
 export async function startNode(origin, { args = [], ...options } = {}) {
   const server = await startServer({
     args: ['--origin', origin, '--threads', '1', ...args],
     ...options,
   });
-  const client = new Redis(server.respPort, '127.0.0.1', { retryStrategy: null });
-  client.on('error', () => {}); // each command tells it, too
+  const client = clientOf(server);
   const limit = async (who, most, cost = 1, duration = kLongWindow) =>
     verdictOf(await client.call('WEIR.LIMIT', 'api', who, most, duration, 'COST', cost));
   const peek = async (who, most, duration = kLongWindow) =>

@@ -1,0 +1,134 @@
+// How near three nodes with one Redis come to what one exact limiter would admit.
+//
+// Each limit is loaded with a part of it or a multiple, evenly over time and at random over
+// the nodes, for some windows; all of them at the same time. The exact limiter is asked the
+// same questions in the same order at the same times. Whole runs are compared; the figures
+// are printed.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { acquainted, Origin, pick, rest, startNode, verdictOf } from './region.mjs';
+import { patiently } from './server.mjs';
+
+const kWindow = 5000; // ms
+const kTick = 5; // ms
+const kNodes = 3;
+const kLimits = [10, 100, 1000, 10_000];
+const kLoads = [0.9, 1.2, 2];
+
+const origin = new Origin();
+let nodes;
+before(async () => {
+  await origin.start();
+  nodes = await Promise.all(Array.from({ length: kNodes }, () => startNode(origin.url)));
+  await acquainted(nodes);
+});
+after(async () => {
+  await Promise.all(nodes.map((node) => node.stop()));
+  await origin.kill();
+});
+
+// A key with its limit and its load, and what became of every question.
+class Run {
+  asked = []; // {sent, success, reset}, in the order asked
+  #begun = 0;
+
+  constructor(algorithm, most, load) {
+    Object.assign(this, { algorithm, most, load, who: `${algorithm}-${most}-${load}` });
+  }
+
+  // Asks for all that is due by now.
+  askDue(elapsed, open) {
+    const due = Math.floor((this.most * this.load * elapsed) / kWindow);
+    for (; this.#begun < due; ++this.#begun) {
+      const entry = { sent: Date.now() };
+      this.asked.push(entry);
+      const call = pick(nodes).client.call(
+        ...['WEIR.LIMIT', 'api', this.who, this.most, kWindow, 'ALGORITHM', this.algorithm],
+      );
+      const answer = call.then((flat) => {
+        const { success, reset } = verdictOf(flat);
+        Object.assign(entry, { success, reset });
+        open.delete(answer);
+      });
+      open.add(answer);
+    }
+  }
+
+  admitted(questions = this.asked) {
+    return questions.filter(({ success }) => success).length;
+  }
+
+  // What an exact limiter admits of the same questions, as docs/algorithms.md has it. A node
+  // reads the time a little after the question was sent; it says in which window.
+  exact() {
+    let reset = 0;
+    let counts = { current: 0, previous: 0 };
+    let total = 0;
+    const inOrder = [...this.asked].sort((a, b) => a.reset - b.reset || a.sent - b.sent);
+    for (const question of inOrder) {
+      if (question.reset !== reset) {
+        counts = { current: 0, previous: question.reset - reset === kWindow ? counts.current : 0 };
+        reset = question.reset;
+      }
+      const left = Math.min(kWindow, Math.max(0, reset - question.sent));
+      const sliding = this.algorithm === 'sliding_window';
+      const carried = sliding ? Math.floor((counts.previous * left) / kWindow) : 0;
+      if (counts.current + carried + 1 > this.most) continue;
+      ++counts.current;
+      ++total;
+    }
+    return total;
+  }
+
+  // What was admitted in each window.
+  perWindow() {
+    const windows = new Map();
+    for (const question of this.asked) {
+      windows.set(question.reset, [...(windows.get(question.reset) ?? []), question]);
+    }
+    return [...windows.values()].map((questions) => this.admitted(questions));
+  }
+}
+
+async function play(runs, length) {
+  const open = new Set();
+  const began = performance.now();
+  for (let elapsed = 0; elapsed < length; elapsed = performance.now() - began) {
+    for (const run of runs) run.askDue(elapsed, open);
+    await rest(kTick);
+  }
+  await patiently('all answers', Promise.all(open));
+}
+
+function table(runs) {
+  const rows = runs.map((run) => {
+    const [admitted, exact] = [run.admitted(), run.exact()];
+    return [run.algorithm, run.most, run.load, run.asked.length, admitted, exact, (admitted / exact).toFixed(4)];
+  });
+  const all = [['algorithm', 'limit', 'load', 'asked', 'admitted', 'exact', 'ratio'], ...rows];
+  return all.map((row) => row.map((cell) => String(cell).padStart(15)).join('')).join('\n');
+}
+
+for (const [algorithm, windows] of [['fixed_window', 4], ['sliding_window', 5]]) {
+  test(`three nodes admit by ${algorithm} what one exact limiter would`, async () => {
+    const runs = kLimits.flatMap((most) => kLoads.map((load) => new Run(algorithm, most, load)));
+    await play(runs, windows * kWindow);
+    console.log(table(runs));
+    for (const run of runs) {
+      const { who, most, load } = run;
+      if (most >= 100) {
+        const ratio = run.admitted() / run.exact();
+        assert.ok(ratio >= 0.99 && ratio <= 1.1, `${who}: ${ratio}`);
+        continue;
+      }
+      // A tenth of so few is nothing. A node may not have heard of what was asked elsewhere while
+      // its last look was fresh, a tenth of the window, and each has one of its own under way.
+      const unheard = Math.ceil((most * load) / 10) + kNodes;
+      for (const admitted of run.perWindow()) {
+        assert.ok(admitted <= most + unheard, `${who}: ${admitted} in a window`);
+      }
+    }
+  });
+}
