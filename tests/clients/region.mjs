@@ -63,6 +63,9 @@ export class Origin {
     this.child.kill('SIGKILL');
     await gone;
   }
+  get alive() {
+    return this.child.exitCode === null && this.child.signalCode === null;
+  }
   pause() {
     this.child.kill('SIGSTOP');
   }
