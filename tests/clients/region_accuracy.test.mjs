@@ -104,8 +104,9 @@ async function play(runs, length) {
 
 function table(runs) {
   const rows = runs.map((run) => {
+    const { algorithm, most, load, asked } = run;
     const [admitted, exact] = [run.admitted(), run.exact()];
-    return [run.algorithm, run.most, run.load, run.asked.length, admitted, exact, (admitted / exact).toFixed(4)];
+    return [algorithm, most, load, asked.length, admitted, exact, (admitted / exact).toFixed(4)];
   });
   const all = [['algorithm', 'limit', 'load', 'asked', 'admitted', 'exact', 'ratio'], ...rows];
   return all.map((row) => row.map((cell) => String(cell).padStart(15)).join('')).join('\n');
