@@ -244,6 +244,12 @@ test('nothing is lost or doubled when Redis comes back with an old snapshot', (t
     await origin.start(old);
   }));
 
+test('nothing is lost when Redis forgets everything and no connection breaks', (t) =>
+  trial(t, async ({ during }) => {
+    await during(600); // the small limits are reached, and that is told
+    await origin.client.flushall();
+  }));
+
 // --- the network
 
 test('nothing is lost or doubled when the network is cut for two seconds', (t) =>
