@@ -349,6 +349,7 @@ test('a node that is killed takes with it only what it accepted last', async (t)
   let victim;
   let killed;
   const harm = async ({ during, load }) => {
+    await rest(1000); // of load most of which is told
     victim = await replace(load, async (node) => {
       node.killed = true;
       killed = performance.now();
