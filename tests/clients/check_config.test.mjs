@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
+import { Origin } from './region.mjs';
 import { temporaryFolder, weir } from './server.mjs';
 
 const file = join(temporaryFolder(), 'weir.yaml');
@@ -27,6 +28,9 @@ data: weir-data
 threads: 2
 capacity: 65536
 backend: limiter
+origin: redis://user:pass@example.invalid:6379/1
+origin-password-file: password
+on-origin-loss: share
 `;
 
 test('a file with nothing wrong in it is said to have nothing wrong', async () => {
@@ -119,4 +123,46 @@ test('no file is a mistake of whoever asks', async () => {
   const { code, stderr } = await weir(['check-config']);
   assert.equal(code, 2);
   assert.match(stderr, /FILE/);
+});
+
+// check-config --connect with this origin, and what it says.
+async function connect(yaml) {
+  writeFileSync(file, yaml);
+  const { code, stdout, stderr } = await weir(['check-config', file, '--connect']);
+  return { code, said: stdout.replace(`${file}: nothing is wrong\n`, '') + stderr };
+}
+
+test('an origin is connected to if asked, and what is wrong with it explained', async () => {
+  assert.deepEqual(await connect(''), { code: 0, said: 'origin memory: nothing to connect to\n' });
+  const origin = new Origin();
+  await origin.start();
+  const { code, said } = await connect(`origin: ${origin.url}`);
+  assert.equal(code, 0, said);
+  assert.match(said, /^origin redis:\/\/127.0.0.1:\d+\/0: connected, reads and writes\n  Redis \d/);
+  assert.deepEqual(await origin.client.keys('*'), []); // it leaves nothing behind
+
+  for (const [settings, problem, remedy] of [
+    [['replica-read-only', 'yes'], /READONLY/, /it is a replica: give the address of the master/],
+    [['requirepass', 'secret'], /NOAUTH/, /WEIR_ORIGIN_PASSWORD/],
+  ]) {
+    if (settings[0] === 'replica-read-only') await origin.client.replicaof('127.0.0.1', '1');
+    await origin.client.config('SET', ...settings);
+    const wrong = await connect(`origin: ${origin.url}`);
+    assert.equal(wrong.code, 1);
+    assert.match(wrong.said, problem);
+    assert.match(wrong.said, remedy);
+    if (settings[0] === 'replica-read-only') await origin.client.replicaof('NO', 'ONE');
+  }
+  const guess = await connect(`origin: redis://:guess@127.0.0.1:${origin.port}`);
+  assert.match(guess.said, /WRONGPASS/);
+  assert.ok(!guess.said.includes('guess'));
+  await origin.kill();
+  const gone = await connect(`origin: ${origin.url}`);
+  assert.equal(gone.code, 1);
+  assert.match(gone.said, /cannot connect: Connection refused\n  is it running/);
+  const nowhere = await connect('origin: redis://no-such-host.invalid');
+  assert.match(nowhere.said, /cannot resolve no-such-host.invalid/);
+  const missing = await connect(`origin: ${origin.url}\norigin-password-file: /no/such/file`);
+  assert.equal(missing.code, 1);
+  assert.match(missing.said, /origin-password-file is '\/no\/such\/file': it must be a file/);
 });

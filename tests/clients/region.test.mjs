@@ -1,9 +1,12 @@
 // Several processes of one region with a real redis-server between them.
 
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
 import { acquainted, Origin, pick, rest, startNode, until } from './region.mjs';
+import { temporaryFolder } from './server.mjs';
 
 const origin = new Origin();
 let nodes;
@@ -69,7 +72,11 @@ test('a node that stops tells what it accepted, and one that starts knows it', a
   const leaver = await startNode(origin.url);
   await leaver.ready();
   assert.equal((await leaver.limit('left', 100, 7)).success, 1);
-  await leaver.stop();
+  const before = new Set(await origin.cells());
+  await leaver.stop('SIGTERM');
+  assert.match(leaver.server.stderr, /the origin was told everything/);
+  const [cell] = (await origin.cells()).filter((each) => !before.has(each));
+  assert.deepEqual(await origin.client.hgetall(cell), { gone: '7' }); // nobody's name stays behind
   const comer = await startNode(origin.url);
   await comer.ready();
   const verdict = await comer.limit('left', 100, 0);
@@ -87,12 +94,48 @@ test('a node starts without its origin and finds it later', async () => {
   await early.stop();
 });
 
-test('a password is used and never shown', async () => {
-  await origin.client.config('SET', 'requirepass', 'very-secret');
-  const guest = await startNode(`redis://:very-secret@127.0.0.1:${origin.port}`);
-  await guest.ready();
-  await guest.stop();
-  assert.doesNotMatch(guest.server.output, /very-secret/);
-  await origin.client.auth('very-secret');
+test('a node that cannot tell what it accepted says how much', async () => {
+  const leaver = await startNode(origin.url);
+  await leaver.ready();
+  await origin.kill();
+  await until('the loss', async () => (await leaver.server.metric('weir_origin_ready')) === 0);
+  assert.equal((await leaver.limit('untold', 100)).success, 1);
+  await leaver.stop();
+  assert.match(leaver.server.stderr, /1 cells could not be told to the origin/);
+  await origin.start();
+});
+
+test('metrics tell of the way to the origin', async () => {
+  const [{ server }] = nodes;
+  await until('an answer', async () => (await server.metric('weir_origin_seconds_count')) > 0);
+  for (const kind of ['tell', 'expire', 'read', 'nodes']) {
+    const count = await server.metric('weir_origin_commands_total', `kind="${kind}"`);
+    assert.ok(count > 0, `${kind}: ${count}`);
+  }
+  assert.ok((await server.metric('weir_refreshes_total', 'kind="cold"', 'result="answered"')) > 0);
+  assert.ok((await server.metric('weir_strict_activations_total')) > 0);
+  assert.ok((await server.metric('weir_origin_errors_total', 'reason="unreachable"')) > 0);
+  await until('all to be told', async () => (await server.metric('weir_dirty_cells')) === 0);
+  assert.ok((await server.metric('weir_replay_lag_seconds')) < 5);
+  assert.ok(Math.abs(await server.metric('weir_origin_clock_ahead_seconds')) < 1);
+});
+
+test('a password is used, wherever it comes from, and never shown', async () => {
+  const password = 'very:secret@/%';
+  await origin.client.config('SET', 'requirepass', password);
+  const file = join(temporaryFolder(), 'password');
+  writeFileSync(file, `${password}\n`);
+  const written = encodeURIComponent(password);
+  for (const [url, args] of [
+    [`redis://:${written}@127.0.0.1:${origin.port}`, []],
+    [`redis://default:${written}@127.0.0.1:${origin.port}/0`, []],
+    [origin.url, ['--origin-password-file', file]],
+  ]) {
+    const guest = await startNode(url, { args });
+    await guest.ready();
+    await guest.stop();
+    assert.ok(!guest.server.output.includes(password) && !guest.server.output.includes(written));
+  }
+  await origin.client.auth(password);
   await origin.client.config('SET', 'requirepass', '');
 });
