@@ -27,9 +27,7 @@ std::string_view remedy(OriginError error) {
       return "it is there, but does not answer: is it overloaded or stopped?";
     case OriginError::kRefused:
       return "give the user and the password in the address, in a file, or in "
-             "WEIR_ORIGIN_PASSWORD; "
-             "the user needs HSET, HGETALL, PEXPIREAT, EVALSHA, SCRIPT, ZADD, TIME and PING on "
-             "weir:*";
+             "WEIR_ORIGIN_PASSWORD; docs/origin.md lists what the user must be allowed to do";
     case OriginError::kReadOnly: return "it is a replica: give the address of the master";
     case OriginError::kLoading: return "it is still starting: try again in a while";
     case OriginError::kOutOfMemory: return "it is full: raise maxmemory";

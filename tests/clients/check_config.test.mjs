@@ -1,7 +1,7 @@
 // weir check-config: what is wrong with a file of settings, and where.
 
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
@@ -153,6 +153,18 @@ test('an origin is connected to if asked, and what is wrong with it explained', 
     assert.match(wrong.said, remedy);
     if (settings[0] === 'replica-read-only') await origin.client.replicaof('NO', 'ONE');
   }
+  // The user that docs/origin.md tells to make, and one that may do a little less.
+  const page = readFileSync(new URL('../../docs/origin.md', import.meta.url), 'utf8');
+  const [, allowed] = page.match(/`(~weir:\* [^`]*)`/);
+  await origin.client.auth('secret');
+  await origin.client.call('ACL', 'SETUSER', 'weir', 'on', '>pw', ...allowed.split(/\s+/));
+  const named = `origin: redis://weir:pw@127.0.0.1:${origin.port}`;
+  const enough = await connect(named);
+  assert.equal(enough.code, 0, enough.said);
+  await origin.client.call('ACL', 'SETUSER', 'weir', '-hincrby');
+  const little = await connect(named);
+  assert.equal(little.code, 1);
+  assert.match(little.said, /docs\/origin.md lists what the user must be allowed to do/);
   const guess = await connect(`origin: redis://:guess@127.0.0.1:${origin.port}`);
   assert.match(guess.said, /WRONGPASS/);
   assert.ok(!guess.said.includes('guess'));

@@ -44,6 +44,8 @@ OriginError error_of_reply(std::string_view error) {
   for (const auto& [name, meaning] : kCodes) {
     if (code == name) return meaning;
   }
+  // Of a script that may not do all it does.
+  if (error.find("can't run this command") != std::string_view::npos) return OriginError::kRefused;
   return OriginError::kOther;
 }
 
