@@ -38,6 +38,10 @@ Step Judge::decide_on_counts(const memory::Query& query, const algorithms::Windo
 Ruling Judge::rule_unknown(const Case& the_case) {
   Ruling ruling{.step = decide_on_counts(the_case.query, the_case.heard)};
   ruling.step.evidence.siblings = the_case.heard.current;
+  if (the_case.query.algorithm == Algorithm::kSlidingWindow) {
+    const auto at = algorithms::position_of(the_case.query.now, the_case.query.duration);
+    ruling.step.evidence.previous = algorithms::carried_over(at, the_case.heard.previous);
+  }
   return ruling;
 }
 

@@ -256,6 +256,8 @@ TEST_F(RefreshTest, PeeksAtATupleOfOthersWithoutKeepingIt) {
   const Verdict verdict = ask_and_answer(request_of("alice", 0), {.siblings = 4});
   EXPECT_EQ(verdict.basis, Basis::kRefreshed);
   EXPECT_EQ(verdict.remaining, 10u - 4u - 4u);
+  EXPECT_EQ(verdict.evidence.siblings, 4u);
+  EXPECT_EQ(verdict.evidence.previous, 4u);  // the evidence explains what remains
   EXPECT_EQ(engine_->stats().tuples, 0u);
 }
 
