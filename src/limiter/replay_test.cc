@@ -165,6 +165,25 @@ TEST_F(ReplayTest, TellsEverythingAgainToAnOriginThatMayHaveForgotten) {
   EXPECT_EQ(ask(*other, request_of("bob", 0)).remaining, 70u);
 }
 
+// Such a tuple reads nothing, so nothing else would find out; a process that is new here
+// would go by what is left at the origin.
+TEST_F(ReplayTest, TellsAFullTupleAgainWhenStaleThoughTheOriginForgotUnnoticed) {
+  auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
+  auto engine = engine_on(origin, 1);
+  ASSERT_TRUE(ask(*engine, request_of("alice", 100)).admitted());
+  replay(*engine);
+  origin->forget_all();
+  EXPECT_FALSE(ask(*engine, request_of("alice")).admitted());
+  EXPECT_EQ(replay(*engine).done, 0u);  // fresh: no message for each refusal
+  clock_.advance(Millis(5000));
+  EXPECT_FALSE(ask(*engine, request_of("alice")).admitted());
+  EXPECT_GT(replay(*engine).done, 0u);
+  EXPECT_FALSE(ask(*engine, request_of("alice")).admitted());
+  EXPECT_EQ(replay(*engine).done, 0u);
+  auto newcomer = engine_on(origin, 2);
+  EXPECT_FALSE(ask(*newcomer, request_of("alice")).admitted());
+}
+
 TEST_F(ReplayTest, MakesTwoProcessesEnforceOneLimit) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto one = engine_on(origin, 1);
