@@ -18,9 +18,31 @@ namespace weir::sim {
 // The state of one node at one instant.
 struct NodeView {
   int node = 0;
+  int life = -1;  // none while nothing runs there
   uint64_t incarnation = 0;
-  Instant now{};  // by its own clock
+  Instant now{};      // by its own clock
+  WallTime latest{};  // its clock has ever shown
   std::vector<limiter::CellView> cells;
+  WorkReport last_replay{};
+
+  [[nodiscard]] bool runs() const { return life >= 0; }
+};
+
+using Components = std::map<Component, Count>;
+
+// What the component of one process was from one moment to the next entry's.
+struct Stood {
+  MonoTime since{};
+  Count count = 0;
+  Count most_before = 0;  // it had been this much already
+};
+
+// One write as it met the origin.
+struct Written {
+  int life = 0;
+  const CellReplay& told;
+  const Components& before;
+  const Components& after;
 };
 
 // What the origin was told and had, from a place where messages cannot hide.
@@ -31,16 +53,45 @@ class OriginHistory {
   // since then has seen at least this.
   [[nodiscard]] virtual Count least_others_since(const CellId& cell, const Component& without,
                                                  MonoTime since) const = 0;
-  [[nodiscard]] virtual std::map<Component, Count> components(const CellId& cell) const = 0;
+  [[nodiscard]] virtual Components components(const CellId& cell) const = 0;
+  // In order; before the first entry it was 0.
+  [[nodiscard]] virtual const std::vector<Stood>& stood(const CellId& cell,
+                                                        uint64_t incarnation) const = 0;
+};
+
+// Messages at the near end of a link.
+struct Sent {
+  int life = 0;
+  uint64_t message = 0;
+  const std::vector<CellReplay>& cells;
+};
+struct HeardReplay {
+  Sent sent;
+  const Result<std::vector<CellTotals>>& totals;
+};
+struct HeardRead {
+  int life = 0;
+  const std::vector<CellRead>& cells;
+  const Result<std::vector<CellTotals>>& totals;
+};
+
+// What was promised to everyone in this world.
+struct Promises {
+  Millis max_freshness{0};
+  Millis read_deadline{0};
+  Millis told_within{0};   // replay_within, and two turns of the schedule
+  Millis asked_within{0};  // every node, for every tuple, once it is calm
+  Millis clocks_apart{0};  // any two readings of wall time at one instant, or of one node's
+                           // clock before and after it was set
 };
 
 struct WorldView {
   const Truth& truth;
   const OriginHistory& origin;
   const std::vector<NodeView>& nodes;
-  WallTime now{};
-  Millis max_freshness{0};
-  Millis read_deadline{0};
+  Instant now{};
+  Promises promises{};
+  std::optional<MonoTime> calm_since{};  // nothing goes wrong from then on
 };
 
 // Each method returns what is wrong, if anything is.
@@ -51,7 +102,12 @@ class Checker {
   [[nodiscard]] virtual std::string_view name() const = 0;
   virtual Fault after_answer(const WorldView&, const Answered&) { return {}; }
   virtual Fault after_event(const WorldView&) { return {}; }
-  virtual Fault after_replay(const WorldView&, int /*node*/, const CellReplay&) { return {}; }
+  virtual Fault after_write(const WorldView&, const Written&) { return {}; }
+  // What leaves a process for the origin, and what reaches it from there.
+  virtual Fault after_sent(const WorldView&, const Sent&) { return {}; }
+  virtual Fault after_heard(const WorldView&, const HeardReplay&) { return {}; }
+  virtual Fault after_heard(const WorldView&, const HeardRead&) { return {}; }
+  virtual Fault after_reconnect(const WorldView&, int /*life*/) { return {}; }
   virtual Fault at_end(const WorldView&) { return {}; }
 };
 

@@ -1,8 +1,12 @@
-// The network between one node and the origin: messages take time, get lost on the way
-// there or back, and arrive twice.
+// The network between one process and the origin: messages take time, get lost on the way
+// there or back, and arrive twice, or so late that their connection is long dead.
+//
+// Like a real connection it can be down: then it fails at once, or says nothing at all, and
+// when it is made anew its epoch changes.
 
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "sim/random.h"
@@ -11,10 +15,26 @@
 
 namespace weir::sim {
 
+enum class Reach : uint8_t {
+  kOpen,
+  kRefused,  // every call fails at once
+  kCut,      // nothing arrives, nothing is answered
+};
+
 struct LinkFaults {
   Millis most_delay{20};    // each way, drawn anew for each message
+  Millis slow{0};           // on top of that, each way
   int64_t lose_one_in = 0;  // of messages each way; 0: none
   int64_t repeat_one_in = 0;
+  Reach reach = Reach::kOpen;
+};
+
+// Bugs that a test plants here, to prove that they are found out.
+enum class Lies : uint8_t {
+  kNone,
+  kPretends,      // answers one replay in three as if it had been applied, and it is not
+  kFailsAsEmpty,  // answers with nothing where it should fail
+  kHidesEpochs,   // does not say that the connection was made anew
 };
 
 // What the link has seen happen; the world reports these states as reached.
@@ -22,6 +42,22 @@ struct LinkMarks {
   uint64_t lost_requests = 0;
   uint64_t lost_replies = 0;  // applied all the same
   uint64_t repeated = 0;
+  uint64_t held = 0;
+  uint64_t slow_replies = 0;  // beyond any deadline
+};
+
+// Sees what leaves and reaches the near end.
+class LinkWatcher {
+ public:
+  virtual ~LinkWatcher() = default;
+  // What was just sent will not arrive within most_delay, or never.
+  virtual void trouble() {}
+  virtual void reconnected() {}
+  // `message` numbers them.
+  virtual void sent(uint64_t /*message*/, const std::vector<CellReplay>&) {}
+  virtual void heard(uint64_t /*message*/, const std::vector<CellReplay>&,
+                     const Result<std::vector<CellTotals>>&) {}
+  virtual void heard(const std::vector<CellRead>&, const Result<std::vector<CellTotals>>&) {}
 };
 
 // Lives on the timeline.
@@ -32,11 +68,41 @@ class LossyLink final : public RegionalOrigin {
 
   void read(std::vector<CellRead> cells, OriginReply reply) override {
     carry([this, cells](const OriginReply& answer) { far_end_->read(cells, answer); },
-          std::move(reply));
+          [this, cells, reply = std::move(reply)](Result<std::vector<CellTotals>> totals) {
+            if (watcher != nullptr) watcher->heard(cells, totals);
+            reply(std::move(totals));
+          },
+          cells.size(), Kind::kRead);
   }
   void replay(std::vector<CellReplay> cells, OriginReply reply) override {
+    const uint64_t message = ++messages_;
+    if (watcher != nullptr) watcher->sent(message, cells);
+    OriginReply heard = [this, message, cells,
+                         reply = std::move(reply)](Result<std::vector<CellTotals>> totals) {
+      if (watcher != nullptr) watcher->heard(message, cells, totals);
+      reply(std::move(totals));
+    };
+    if (lies == Lies::kPretends && random_.one_in(3)) return pretend(cells, heard);
     carry([this, cells](const OriginReply& answer) { far_end_->replay(cells, answer); },
-          std::move(reply));
+          std::move(heard), cells.size(), Kind::kReplay);
+  }
+  [[nodiscard]] uint32_t live_nodes() const override { return live_nodes_; }
+  [[nodiscard]] uint64_t epoch() const override { return lies == Lies::kHidesEpochs ? 1 : epoch_; }
+
+  // The connection was made anew.
+  void reconnect() {
+    ++epoch_;
+    if (watcher != nullptr) watcher->reconnected();
+  }
+  // How many share the origin, as last heard.
+  void hear_live_nodes(uint32_t count) { live_nodes_ = count; }
+  // The connection dies with the next replay on it, which lands this much later all the
+  // same, without an answer; meanwhile another connection is made.
+  void die_holding_for(Millis late) { hold_ = late; }
+  // Nobody is there any more to hear an answer; what was sent still arrives.
+  void abandon() {
+    abandoned_ = true;
+    watcher = nullptr;
   }
 
   // Comes from a process that leaves in peace.
@@ -46,19 +112,42 @@ class LossyLink final : public RegionalOrigin {
 
   LinkFaults faults;
   LinkMarks marks;
+  LinkWatcher* watcher = nullptr;
+  Lies lies = Lies::kNone;
 
  private:
+  enum class Kind : uint8_t { kRead, kReplay };
+  static constexpr Millis kReconnects{350};  // after a connection died
+
   // Takes the message there; what comes back is taken back by the same rules, at most once.
-  void carry(std::function<void(const OriginReply&)> message, OriginReply reply) {
-    if (random_.one_in(faults.lose_one_in)) {
-      ++marks.lost_requests;
+  void carry(std::function<void(const OriginReply&)> message, OriginReply reply, size_t cells,
+             Kind kind) {
+    if (faults.reach == Reach::kRefused) {
+      note_trouble();
+      if (lies == Lies::kFailsAsEmpty) return reply(std::vector<CellTotals>(cells));
+      reply(Error{.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp, .detail = "refused"});
       return;
     }
+    if (faults.reach == Reach::kCut || random_.one_in(faults.lose_one_in)) {
+      ++marks.lost_requests;
+      note_trouble();
+      return;
+    }
+    if (kind == Kind::kReplay && hold_ > Millis(0)) {
+      hold(std::move(message));
+      return;
+    }
+    if (faults.slow > Millis(0)) note_trouble();
     auto once = std::make_shared<OriginReply>(std::move(reply));
     const int copies = random_.one_in(faults.repeat_one_in) ? 2 : 1;
     if (copies == 2) ++marks.repeated;
     for (int copy = 0; copy < copies; ++copy) {
       timeline_.post_in(delay(), [this, message, once] {
+        if (faults.reach != Reach::kOpen) {
+          ++marks.lost_requests;
+          note_trouble();
+          return;
+        }
         message([this, once](Result<std::vector<CellTotals>> totals) {
           bring_back(once, std::move(totals));
         });
@@ -66,23 +155,49 @@ class LossyLink final : public RegionalOrigin {
     }
   }
 
+  static void pretend(const std::vector<CellReplay>& cells, const OriginReply& reply) {
+    std::vector<CellTotals> totals;
+    for (const CellReplay& cell : cells) totals.push_back({.mine = cell.total});
+    reply(std::move(totals));
+  }
+
+  void hold(std::function<void(const OriginReply&)> message) {
+    ++marks.held;
+    note_trouble();
+    timeline_.post_in(std::exchange(hold_, Millis(0)), [message = std::move(message)] {
+      message([](const Result<std::vector<CellTotals>>&) {});
+    });
+    timeline_.post_in(kReconnects, [this] { reconnect(); });
+  }
+
   void bring_back(const std::shared_ptr<OriginReply>& once,
                   Result<std::vector<CellTotals>> totals) {
-    if (random_.one_in(faults.lose_one_in)) {
+    if (abandoned_) return;
+    if (faults.reach != Reach::kOpen || random_.one_in(faults.lose_one_in)) {
       ++marks.lost_replies;
       return;
     }
     auto parcel = std::make_shared<Result<std::vector<CellTotals>>>(std::move(totals));
-    timeline_.post_in(delay(), [once, parcel] {
+    if (faults.slow > Millis(0)) ++marks.slow_replies;
+    timeline_.post_in(delay(), [this, once, parcel] {
+      if (abandoned_) return;
       if (const OriginReply reply = std::exchange(*once, nullptr)) reply(std::move(*parcel));
     });
   }
 
-  Millis delay() { return Millis(random_.between(0, faults.most_delay.count())); }
+  Millis delay() { return faults.slow + Millis(random_.between(0, faults.most_delay.count())); }
+  void note_trouble() {
+    if (watcher != nullptr) watcher->trouble();
+  }
 
   Timeline& timeline_;
   std::shared_ptr<RegionalOrigin> far_end_;
   Random random_;
+  Millis hold_{0};
+  uint64_t messages_ = 0;
+  uint64_t epoch_ = 1;
+  uint32_t live_nodes_ = 1;
+  bool abandoned_ = false;
 };
 
 }  // namespace weir::sim

@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <algorithm>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "sim/random.h"
@@ -54,7 +56,7 @@ class Timeline final : public Clock, public Executor {
   std::map<Key, Task> events_;
 };
 
-// A node's own idea of wall time: the world's, a little off.
+// A node's own idea of wall time: the world's, a little off, and now and then set anew.
 class SkewedClock final : public Clock {
  public:
   SkewedClock(const Clock& world, Millis skew) : world_(world), skew_(skew) {}
@@ -63,10 +65,40 @@ class SkewedClock final : public Clock {
     now.wall += skew_;
     return now;
   }
+  // The wall clock is set to be this far off; waiting goes on.
+  void set_skew(Millis skew) {
+    latest_ = latest();
+    skew_ = skew;
+  }
+  // The latest it has ever shown.
+  [[nodiscard]] WallTime latest() const { return std::max(latest_, now().wall); }
 
  private:
   const Clock& world_;
   Millis skew_;
+  WallTime latest_{};
+};
+
+// Where one process of the world runs its tasks: what is left when it dies is never run.
+class Process final : public Executor {
+ public:
+  explicit Process(Timeline& timeline) : timeline_(timeline) {}
+
+  void post(Task task) override { timeline_.post(while_alive(std::move(task))); }
+  void post_at(MonoTime when, Task task) override {
+    timeline_.post_at(when, while_alive(std::move(task)));
+  }
+  void die() { *alive_ = false; }
+  [[nodiscard]] bool alive() const { return *alive_; }
+
+ private:
+  [[nodiscard]] Task while_alive(Task task) const {
+    return [alive = alive_, task = std::move(task)] {
+      if (*alive) task();
+    };
+  }
+  Timeline& timeline_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace weir::sim

@@ -1,21 +1,44 @@
-// What really happened, known to nobody in the world: every request with its answer, and
-// what was accepted where.
+// What really happened, known to nobody in the world: every request with its answer, what
+// was accepted when and by whom, and who lived how long.
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "weir/origin.h"
 #include "weir/verdict.h"
 
 namespace weir::sim {
 
+// One process, from its start to its end. A node that is started again is another life.
+struct Life {
+  enum class End : uint8_t { kKilled, kDrained };
+  int number = 0;
+  int node = 0;
+  uint64_t incarnation = 0;
+  Millis most_delay{0};            // of a message of its on the way to the origin
+  std::optional<Instant> ended{};  // by its own clock at its latest
+  End how = End::kKilled;
+  // When it sent something to the origin that did not arrive within most_delay, in order.
+  std::vector<MonoTime> troubles{};
+
+  [[nodiscard]] bool had_trouble(MonoTime from, MonoTime to) const {
+    const auto first = std::lower_bound(troubles.begin(), troubles.end(), from);
+    return first != troubles.end() && *first <= to;
+  }
+};
+
 // One request that was answered.
 struct Answered {
   int node = 0;
+  int life = 0;
   std::string tuple;
   Millis duration{0};
   Algorithm algorithm = Algorithm::kSlidingWindow;
@@ -33,18 +56,48 @@ struct Answered {
   }
 };
 
+// One cost that was accepted.
+struct Accept {
+  MonoTime when{};
+  int life = 0;
+  Count cost = 0;
+  Count total = 0;  // of that life in the cell, this one included
+};
+
 class Truth {
  public:
+  Life& begin_life(int node, uint64_t incarnation, Millis most_delay) {
+    return lives_.emplace_back(Life{.number = static_cast<int>(lives_.size()),
+                                    .node = node,
+                                    .incarnation = incarnation,
+                                    .most_delay = most_delay});
+  }
+  [[nodiscard]] const std::deque<Life>& lives() const { return lives_; }
+  [[nodiscard]] const Life& life(int number) const {
+    return lives_.at(static_cast<size_t>(number));
+  }
+
   void record(const Answered& answered) {
     if (!answered.charged) return;
-    by_node_[{answered.node, answered.cell()}] += answered.cost;
-    by_cell_[answered.cell()] += answered.cost;
+    const CellId cell = answered.cell();
+    const Count total = by_life_[{answered.life, cell}] += answered.cost;
+    by_cell_[cell] += answered.cost;
+    accepts_[cell].push_back({.when = answered.answered.mono,
+                              .life = answered.life,
+                              .cost = answered.cost,
+                              .total = total});
   }
   [[nodiscard]] Count accepted(const CellId& cell) const { return find(by_cell_, cell); }
-  [[nodiscard]] Count accepted_by(int node, const CellId& cell) const {
-    return find(by_node_, std::pair(node, cell));
+  [[nodiscard]] Count accepted_by(int life, const CellId& cell) const {
+    return find(by_life_, std::pair(life, cell));
   }
   [[nodiscard]] const std::map<CellId, Count>& cells() const { return by_cell_; }
+  // In the order they happened.
+  [[nodiscard]] const std::vector<Accept>& accepts(const CellId& cell) const {
+    static const std::vector<Accept> kNone;
+    const auto found = accepts_.find(cell);
+    return found == accepts_.end() ? kNone : found->second;
+  }
 
  private:
   template <typename Map>
@@ -52,8 +105,10 @@ class Truth {
     const auto found = map.find(key);
     return found == map.end() ? 0 : found->second;
   }
-  std::map<std::pair<int, CellId>, Count> by_node_;
+  std::deque<Life> lives_;  // a deque: they stay where they are
+  std::map<std::pair<int, CellId>, Count> by_life_;
   std::map<CellId, Count> by_cell_;
+  std::map<CellId, std::vector<Accept>> accepts_;
 };
 
 }  // namespace weir::sim

@@ -6,51 +6,204 @@
 
 namespace weir::sim {
 
+namespace {
+
+// A cell outlives its last use by this, so that clocks may differ a little.
+constexpr Millis kExpiryMargin{5000};
+
+Count count_of(const Components& components, const Component& component) {
+  const auto found = components.find(component);
+  return found == components.end() ? 0 : found->second;
+}
+
+Count sum_without(const Components& components, const Component& without) {
+  Count sum = 0;
+  for (const auto& [component, count] : components) {
+    if (component != without) sum = base::saturating_add(sum, count);
+  }
+  return sum;
+}
+
+}  // namespace
+
 class WatchedOrigin::Door final : public RegionalOrigin {
  public:
-  Door(WatchedOrigin& watched, int node) : watched_(watched), node_(node) {}
+  Door(WatchedOrigin& watched, int life) : watched_(watched), life_(life) {}
 
   void read(std::vector<CellRead> cells, OriginReply reply) override {
-    watched_.origin_.read(std::move(cells), std::move(reply));
+    std::vector<CellTotals> totals;
+    for (const CellRead& cell : cells) totals.push_back(watched_.read(cell));
+    reply(std::move(totals));
   }
   void replay(std::vector<CellReplay> cells, OriginReply reply) override {
-    for (const CellReplay& cell : cells) watched_.witness_(node_, cell);
-    watched_.origin_.replay(cells, std::move(reply));
-    for (const CellReplay& cell : cells) watched_.note(cell.cell);
+    std::vector<CellTotals> totals;
+    for (const CellReplay& cell : cells) totals.push_back(watched_.write(life_, cell));
+    reply(std::move(totals));
   }
 
  private:
   WatchedOrigin& watched_;
-  int node_;
+  int life_;
 };
 
-std::shared_ptr<RegionalOrigin> WatchedOrigin::door_of(int node) {
-  return std::make_shared<Door>(*this, node);
+std::shared_ptr<RegionalOrigin> WatchedOrigin::door_of(int life) {
+  return std::make_shared<Door>(*this, life);
 }
 
-void WatchedOrigin::note(const CellId& cell) {
-  history_[cell].push_back({.when = clock_.now().mono, .components = origin_.components(cell)});
+CellTotals WatchedOrigin::read(const CellRead& read) {
+  CellTotals totals;
+  origin_.read({read}, [&](const auto& answer) { totals = answer->at(0); });
+  if (plant_ == Plant::kOriginReadsStale) {
+    const Components old = components_at(read.cell, clock_.now().mono - Millis(3000));
+    totals.siblings = sum_without(old, read.reader);
+  }
+  return disguised(read.cell, read.reader, totals);
+}
+
+CellTotals WatchedOrigin::write(int life, const CellReplay& told) {
+  const Components before = components(told.cell);
+  const Count had = count_of(before, told.writer);
+  const bool expired = told.expires_at + kExpiryMargin <= clock_.now().wall;
+  const bool drops = plant_ == Plant::kOriginDropsAndHides && told.total > had && random_.one_in(4);
+  if (drops) {
+    claimed_[{told.cell, told.writer}] = told.total;
+  } else if (told.total > 0 && !expired) {
+    store(told, had);
+    note(told.cell);
+  }
+  witness_({.life = life, .told = told, .before = before, .after = components(told.cell)});
+
+  const auto fallen = fallen_.find({told.cell, told.writer});
+  if (fallen != fallen_.end() && told.total >= fallen->second.had) {
+    ++healed_[static_cast<size_t>(fallen->second.loss)];
+    fallen_.erase(fallen);
+  }
+  CellTotals totals;
+  origin_.read({{.cell = told.cell, .reader = told.writer}},
+               [&](const auto& answer) { totals = answer->at(0); });
+  // An expired cell needs no telling: as good as told.
+  if (expired) totals.mine = told.total;
+  return disguised(told.cell, told.writer, totals);
+}
+
+void WatchedOrigin::store(const CellReplay& told, Count before) {
+  CellReplay stored = told;
+  stored.expires_at += kExpiryMargin;
+  if (plant_ == Plant::kOriginAdds) stored.total += before;
+  drop_expired();
+  Cell& cell = cells_[told.cell];
+  cell.expires_at = stored.expires_at;
+  if (writing_ == Writing::kSet && stored.total < before) {
+    auto lowered = cells_;
+    lowered[told.cell].components[told.writer] = stored.total;
+    put_back(std::move(lowered), Loss::kLateWrite);
+    return;
+  }
+  cell.components[told.writer] = std::max(before, stored.total);
+  origin_.replay({stored}, [](const auto&) {});
+}
+
+// The store keeps the greater of two, so what shall fall must be put there anew.
+void WatchedOrigin::put_back(std::map<CellId, Cell> cells, Loss loss) {
+  for (const auto& [id, cell] : cells_) {
+    for (const auto& [component, had] : cell.components) {
+      if (count_of(cells[id].components, component) >= had) continue;
+      Fallen& fallen = fallen_[{id, component}];
+      fallen = {.had = std::max(fallen.had, had), .loss = loss};
+    }
+  }
+  const std::map<CellId, Cell> old = std::exchange(cells_, std::move(cells));
+  origin_.forget_all();
+  for (const auto& [id, cell] : cells_) {
+    for (const auto& [component, count] : cell.components) {
+      origin_.replay(
+          {{.cell = id, .writer = component, .total = count, .expires_at = cell.expires_at}},
+          [](const auto&) {});
+    }
+  }
+  for (const auto& [id, cell] : old) note(id);
 }
 
 void WatchedOrigin::forget_all() {
-  origin_.forget_all();
-  for (auto& [cell, moments] : history_)
-    moments.push_back({.when = clock_.now().mono, .components = {}});
+  put_back({}, Loss::kForgot);
+}
+
+void WatchedOrigin::restore(MonoTime as_of, Loss loss) {
+  drop_expired();
+  std::map<CellId, Cell> was;
+  for (const auto& [id, cell] : cells_) {
+    was[id] = {.expires_at = cell.expires_at, .components = components_at(id, as_of)};
+  }
+  put_back(std::move(was), loss);
+}
+
+void WatchedOrigin::drop_expired() {
+  const WallTime now = clock_.now().wall;
+  std::erase_if(cells_, [now](const auto& entry) { return entry.second.expires_at <= now; });
+}
+
+CellTotals WatchedOrigin::disguised(const CellId& cell, const Component& reader,
+                                    CellTotals totals) {
+  if (plant_ == Plant::kOriginHidesFalls) {
+    Count& claimed = claimed_[{cell, reader}];
+    claimed = std::max(claimed, totals.mine);
+  }
+  const auto claimed = claimed_.find({cell, reader});
+  if (claimed != claimed_.end()) totals.mine = std::max(totals.mine, claimed->second);
+  return totals;
+}
+
+// Only what changes is worth remembering.
+void WatchedOrigin::note(const CellId& cell) {
+  const MonoTime now = clock_.now().mono;
+  const Components components = origin_.components(cell);
+  std::vector<Moment>& moments = history_[cell];
+  const Components before = moments.empty() ? Components{} : moments.back().components;
+  if (components == before) return;
+  moments.push_back({.when = now, .components = components});
+  const auto stands = [&](const Component& component) {
+    std::vector<Stood>& stood = stood_[{cell, component.incarnation}];
+    const Count count = count_of(components, component);
+    if (!stood.empty() && stood.back().count == count) return;
+    const Count most = stood.empty() ? 0 : std::max(stood.back().most_before, stood.back().count);
+    stood.push_back({.since = now, .count = count, .most_before = most});
+  };
+  for (const auto& [component, count] : before) stands(component);
+  for (const auto& [component, count] : components) stands(component);
+}
+
+std::vector<WatchedOrigin::Moment>::const_iterator WatchedOrigin::first_after(
+    const std::vector<Moment>& moments, MonoTime when) {
+  return std::upper_bound(moments.begin(), moments.end(), when,
+                          [](MonoTime at, const Moment& moment) { return at < moment.when; });
+}
+
+Components WatchedOrigin::components_at(const CellId& cell, MonoTime when) const {
+  const auto found = history_.find(cell);
+  if (found == history_.end()) return {};
+  const auto after = first_after(found->second, when);
+  return after == found->second.begin() ? Components{} : (after - 1)->components;
 }
 
 Count WatchedOrigin::least_others_since(const CellId& cell, const Component& without,
                                         MonoTime since) const {
   const auto found = history_.find(cell);
   if (found == history_.end()) return 0;
-  Count least = 0;
-  for (const Moment& moment : found->second) {
-    Count sum = 0;
-    for (const auto& [component, count] : moment.components) {
-      if (component != without) sum = base::saturating_add(sum, count);
-    }
-    least = moment.when <= since ? sum : std::min(least, sum);
+  const std::vector<Moment>& moments = found->second;
+  // The last of those from before is what was there then.
+  auto moment = first_after(moments, since);
+  if (moment == moments.begin()) return 0;
+  Count least = sum_without((moment - 1)->components, without);
+  for (; moment != moments.end(); ++moment) {
+    least = std::min(least, sum_without(moment->components, without));
   }
   return least;
+}
+
+const std::vector<Stood>& WatchedOrigin::stood(const CellId& cell, uint64_t incarnation) const {
+  static const std::vector<Stood> kNever;
+  const auto found = stood_.find({cell, incarnation});
+  return found == stood_.end() ? kNever : found->second;
 }
 
 }  // namespace weir::sim

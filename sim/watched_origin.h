@@ -1,48 +1,101 @@
 // The in-process origin with a witness: remembers what every cell held and when, and
-// shows each write to whoever asked to see them.
+// shows each write to whoever asked to see them. It can be told to write as Redis does,
+// to forget, and to go back to what it was.
 
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "origins/in_process_origin.h"
 #include "sim/checker.h"
+#include "sim/plant.h"
+#include "sim/random.h"
 
 namespace weir::sim {
+
+enum class Writing : uint8_t {
+  kRaise,  // the greater of old and new, as the in-process origin does
+  kSet,    // the new, as Redis' HSET does: an older total that arrives later lowers it
+};
+
+// Ways in which an origin comes to have less than it acknowledged.
+enum class Loss : uint8_t { kLateWrite, kForgot, kOldSnapshot, kLaggingReplica, kCount };
 
 // Lives on the timeline.
 class WatchedOrigin final : public OriginHistory {
  public:
-  using Witness = std::function<void(int node, const CellReplay&)>;
-  WatchedOrigin(const Clock& clock, Witness witness)
-      : clock_(clock), witness_(std::move(witness)), origin_(clock) {}
+  using Witness = std::function<void(const Written&)>;
+  WatchedOrigin(const Clock& clock, Writing writing, Plant plant, Witness witness)
+      : clock_(clock),
+        writing_(writing),
+        plant_(plant),
+        witness_(std::move(witness)),
+        origin_(clock),
+        random_(0) {}
 
-  // The origin as one node reaches it. Must not outlive this.
-  [[nodiscard]] std::shared_ptr<RegionalOrigin> door_of(int node);
+  // The origin as one process reaches it. Must not outlive this.
+  [[nodiscard]] std::shared_ptr<RegionalOrigin> door_of(int life);
 
   void forget_all();
+  // Everything is as it was then.
+  void restore(MonoTime as_of, Loss loss);
+
+  // Components that were lost this way and that their writer has brought back.
+  [[nodiscard]] uint64_t healed(Loss loss) const { return healed_[static_cast<size_t>(loss)]; }
 
   [[nodiscard]] Count least_others_since(const CellId& cell, const Component& without,
                                          MonoTime since) const override;
-  [[nodiscard]] std::map<Component, Count> components(const CellId& cell) const override {
+  [[nodiscard]] Components components(const CellId& cell) const override {
     return origin_.components(cell);
   }
+  [[nodiscard]] const std::vector<Stood>& stood(const CellId& cell,
+                                                uint64_t incarnation) const override;
 
  private:
   class Door;
+  struct Cell {
+    WallTime expires_at{};
+    Components components;
+  };
   struct Moment {
     MonoTime when;
-    std::map<Component, Count> components;
+    Components components;
   };
+  struct Fallen {
+    Count had = 0;
+    Loss loss = Loss::kForgot;
+  };
+  using Place = std::pair<CellId, Component>;
+
+  [[nodiscard]] CellTotals read(const CellRead& read);
+  [[nodiscard]] CellTotals write(int life, const CellReplay& told);
+  void store(const CellReplay& told, Count before);
+  void put_back(std::map<CellId, Cell> cells, Loss loss);
   void note(const CellId& cell);
+  [[nodiscard]] static std::vector<Moment>::const_iterator first_after(
+      const std::vector<Moment>& moments, MonoTime when);
+  [[nodiscard]] Components components_at(const CellId& cell, MonoTime when) const;
+  [[nodiscard]] CellTotals disguised(const CellId& cell, const Component& reader,
+                                     CellTotals totals);
+  void drop_expired();
 
   const Clock& clock_;
+  const Writing writing_;
+  const Plant plant_;
   Witness witness_;
   origins::InProcessOrigin origin_;
+  Random random_;
+  std::map<CellId, Cell> cells_;  // what origin_ holds, to be able to put it back
   std::map<CellId, std::vector<Moment>> history_;
+  std::map<std::pair<CellId, uint64_t>, std::vector<Stood>> stood_;
+  std::map<Place, Fallen> fallen_;
+  std::array<uint64_t, static_cast<size_t>(Loss::kCount)> healed_{};
+  std::map<Place, Count> claimed_;  // for plants that hide something
 };
 
 }  // namespace weir::sim

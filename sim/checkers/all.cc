@@ -10,7 +10,11 @@ std::vector<std::unique_ptr<Checker>> all_checkers() {
   all.push_back(make_honest_verdicts());
   all.push_back(make_fresh_enough());
   all.push_back(make_window_identity());
+  all.push_back(make_regional_bound());
+  all.push_back(make_retrying_is_free());
+  all.push_back(make_told_in_time());
   all.push_back(make_conservation());
+  all.push_back(make_agreement());
   return all;
 }
 

@@ -1,9 +1,10 @@
 // After calm, the origin has of every cell that still matters exactly what was accepted,
-// and every node knows it. Nobody crashes in this world, so nothing may be missing.
-
-#include <numeric>
+// less what nobody can tell any more: what killed processes had not told, and what of ended
+// ones the origin lost later. The first is no more than what was excused in the instant of
+// their death; a process that was drained takes nothing with it.
 
 #include "sim/checkers/makers.h"
+#include "sim/missing.h"
 
 namespace weir::sim {
 namespace {
@@ -13,30 +14,38 @@ class Conservation final : public Checker {
   [[nodiscard]] std::string_view name() const override { return "conservation"; }
 
   Fault at_end(const WorldView& world) override {
-    for (const NodeView& node : world.nodes) {
-      for (const limiter::CellView& cell : node.cells) {
-        const CellId id{cell.tuple, cell.sequence};
-        if (still_matters(world, cell) == false) continue;
-        Count total = 0;
-        for (const auto& [component, count] : world.origin.components(id)) total += count;
-        if (total != world.truth.accepted(id)) {
-          return "the origin has " + std::to_string(total) + " of " +
-                 std::to_string(world.truth.accepted(id)) + " accepted";
-        }
-        if (cell.own + cell.siblings != world.truth.accepted(id)) {
-          return "node " + std::to_string(node.node) + " has not heard of all that was accepted";
-        }
-      }
+    for (const auto& [cell, accepted] : world.truth.cells()) {
+      if (auto fault = check_deaths(world, cell)) return fault;
+      if (!matters_at(cell, world.now.wall)) continue;
+      const Missing missing = missing_of(world, cell);
+      Count total = 0;
+      for (const auto& [component, count] : world.origin.components(cell)) total += count;
+      if (total + missing.died_untold + missing.lost_with_origin == accepted) continue;
+      return "the origin has " + std::to_string(total) + " of " + std::to_string(accepted) +
+             " accepted; " + std::to_string(missing.died_untold) + " died untold, " +
+             std::to_string(missing.lost_with_origin) + " of the dead were lost by the origin";
     }
     return {};
   }
 
  private:
-  // The window at the end and the one before it.
-  static bool still_matters(const WorldView& world, const limiter::CellView& cell) {
-    memory::KeyHeader header;
-    std::copy_n(cell.tuple.data(), sizeof header.word, reinterpret_cast<char*>(&header.word));
-    return cell.sequence + 1 >= world.now.time_since_epoch() / header.duration();
+  static Fault check_deaths(const WorldView& world, const CellId& cell) {
+    for (const Accept& accept : world.truth.accepts(cell)) {
+      const Life& life = world.truth.life(accept.life);
+      // Of a window that was over before, nothing needs to be told.
+      if (!life.ended || life.ended->wall >= expiry_of(cell)) continue;
+      Count most = 0;
+      for (const Stood& stood : world.origin.stood(cell, life.incarnation)) {
+        most = std::max(most, stood.count);
+      }
+      if (most >= accept.total) continue;
+      const std::string who = "process " + std::to_string(life.number);
+      if (life.how == Life::End::kDrained) return who + " was drained and had not told everything";
+      if (standing_of(world, cell, accept, life.ended->mono) == Standing::kOverdue) {
+        return who + " took more with it than it may";
+      }
+    }
+    return {};
   }
 };
 

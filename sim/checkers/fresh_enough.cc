@@ -25,13 +25,14 @@ class FreshEnough final : public Checker {
     const Component mine{.incarnation = node.incarnation, .generation = generation};
     // A read that it joined may have begun up to a deadline before it was asked.
     const Nanos age = answered.verdict.basis == Basis::kRefreshed
-                          ? Nanos(world.read_deadline)
-                          : limiter::fresh_for(answered.duration, world.max_freshness);
+                          ? Nanos(world.promises.read_deadline)
+                          : limiter::fresh_for(answered.duration, world.promises.max_freshness);
     const MonoTime then = answered.asked.mono - age;
     // A warm tuple is fresh from the start of a window, so what siblings whose clocks are
-    // ahead did before that start is in flight, too.
+    // ahead did before that start is in flight, too. Since the read its own clock may have
+    // been set.
     const WallTime start(answered.cell().sequence * answered.duration);
-    if (answered.asked.wall - start < age) return {};
+    if (answered.asked.wall - start < age + world.promises.clocks_apart) return {};
     const Count known = answered.verdict.evidence.siblings;
     const Count had = world.origin.least_others_since(answered.cell(), mine, then);
     if (known >= had) return {};

@@ -14,6 +14,10 @@ std::unique_ptr<Checker> make_one_writer();
 std::unique_ptr<Checker> make_honest_verdicts();
 std::unique_ptr<Checker> make_fresh_enough();
 std::unique_ptr<Checker> make_window_identity();
+std::unique_ptr<Checker> make_regional_bound();
+std::unique_ptr<Checker> make_retrying_is_free();
+std::unique_ptr<Checker> make_told_in_time();
 std::unique_ptr<Checker> make_conservation();
+std::unique_ptr<Checker> make_agreement();
 
 }  // namespace weir::sim

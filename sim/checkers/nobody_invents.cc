@@ -15,10 +15,10 @@ class NobodyInvents final : public Checker {
     for (const NodeView& node : world.nodes) {
       for (const limiter::CellView& cell : node.cells) {
         const CellId id{cell.tuple, cell.sequence};
-        if (cell.own != world.truth.accepted_by(node.node, id)) {
+        if (cell.own != world.truth.accepted_by(node.life, id)) {
           return "node " + std::to_string(node.node) + " counts " + std::to_string(cell.own) +
                  " of its own, but accepted " +
-                 std::to_string(world.truth.accepted_by(node.node, id));
+                 std::to_string(world.truth.accepted_by(node.life, id));
         }
         if (cell.own + cell.siblings > world.truth.accepted(id)) {
           return "node " + std::to_string(node.node) + " knows more than was accepted";

@@ -1,5 +1,7 @@
-// A node's component at the origin is written by that node only, and holds what it
-// accepted, nothing heard and nothing tentative.
+// A component at the origin is written by one process in its one life, and holds what
+// that accepted, nothing heard and nothing tentative.
+
+#include <map>
 
 #include "sim/checkers/makers.h"
 
@@ -10,16 +12,25 @@ class OneWriter final : public Checker {
  public:
   [[nodiscard]] std::string_view name() const override { return "one writer per component"; }
 
-  Fault after_replay(const WorldView& world, int node, const CellReplay& told) override {
-    if (told.writer.incarnation != world.nodes.at(static_cast<size_t>(node)).incarnation) {
-      return "node " + std::to_string(node) + " wrote another's component";
+  Fault after_write(const WorldView& world, const Written& written) override {
+    const CellReplay& told = written.told;
+    const std::string who = "process " + std::to_string(written.life);
+    if (told.writer.incarnation != world.truth.life(written.life).incarnation) {
+      return who + " wrote another's component";
     }
-    if (told.total > world.truth.accepted_by(node, told.cell)) {
-      return "node " + std::to_string(node) + " told " + std::to_string(told.total) +
-             ", but accepted " + std::to_string(world.truth.accepted_by(node, told.cell));
+    const auto [writer, first] = writers_.emplace(told.writer.incarnation, written.life);
+    if (!first && writer->second != written.life) {
+      return who + " wrote under the name of process " + std::to_string(writer->second);
+    }
+    if (told.total > world.truth.accepted_by(written.life, told.cell)) {
+      return who + " told " + std::to_string(told.total) + ", but accepted " +
+             std::to_string(world.truth.accepted_by(written.life, told.cell));
     }
     return {};
   }
+
+ private:
+  std::map<uint64_t, int> writers_;  // by incarnation
 };
 
 }  // namespace

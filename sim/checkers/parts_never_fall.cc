@@ -15,7 +15,7 @@ class PartsNeverFall final : public Checker {
   Fault after_event(const WorldView& world) override {
     for (const NodeView& node : world.nodes) {
       for (const limiter::CellView& cell : node.cells) {
-        Parts& last = seen_[{node.node, cell.generation, cell.sequence}];
+        Parts& last = seen_[{node.life, cell.generation, cell.sequence}];
         const Parts now{cell.own, cell.siblings, cell.foreign};
         if (now.own < last.own || now.siblings < last.siblings || now.foreign < last.foreign) {
           return "a part of window " + std::to_string(cell.sequence) + " fell on node " +
@@ -33,7 +33,7 @@ class PartsNeverFall final : public Checker {
     Count siblings = 0;
     Count foreign = 0;
   };
-  // A tuple made anew has another generation, unique on its node.
+  // By life; a tuple made anew has another generation, unique in it.
   std::map<std::tuple<int, uint64_t, int64_t>, Parts> seen_;
 };
 

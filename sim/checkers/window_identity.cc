@@ -1,5 +1,6 @@
 // No accept touches a cell that is not of its time: it is decided in the window it was
-// asked in or, if the tuple has moved on while a read was under way, in the present one.
+// asked in or, if the tuple has moved on while a read was under way, in the present one. A
+// clock that was set back finds the tuple in a window that it has shown before.
 
 #include "sim/checkers/makers.h"
 
@@ -10,21 +11,19 @@ class WindowIdentity final : public Checker {
  public:
   [[nodiscard]] std::string_view name() const override { return "window identity"; }
 
-  Fault after_answer(const WorldView&, const Answered& answered) override {
+  Fault after_answer(const WorldView& world, const Answered& answered) override {
     const int64_t sequence = answered.cell().sequence;
-    const auto of = [&](const Instant& at) {
-      return at.wall.time_since_epoch() / answered.duration;
-    };
-    if (sequence == of(answered.asked)) return {};
-    if (sequence > of(answered.asked) && sequence <= of(answered.answered)) return {};
+    const auto of = [&](WallTime at) { return at.time_since_epoch() / answered.duration; };
+    const WallTime latest = world.nodes.at(static_cast<size_t>(answered.node)).latest;
+    if (sequence >= of(answered.asked.wall) && sequence <= of(latest)) return {};
     return "decided in window " + std::to_string(sequence) + ", asked in " +
-           std::to_string(of(answered.asked));
+           std::to_string(of(answered.asked.wall));
   }
 
   Fault after_event(const WorldView& world) override {
     for (const NodeView& node : world.nodes) {
       for (const limiter::CellView& cell : node.cells) {
-        if (cell.own > 0 && world.truth.accepted_by(node.node, {cell.tuple, cell.sequence}) == 0) {
+        if (cell.own > 0 && world.truth.accepted_by(node.life, {cell.tuple, cell.sequence}) == 0) {
           return "a count moved into a window in which nothing was accepted";
         }
       }

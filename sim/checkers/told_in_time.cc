@@ -1,0 +1,157 @@
+// What was accepted is told in time, and told again for as long as it takes. Seen at the
+// process' own end of its link, so that no fault of the network excuses anything:
+// - an accept leaves in a replay within the replay interval and two turns of its schedule;
+// - a replay that fails, or gets no answer by its deadline, is sent again within that time;
+// - so is a cell of which the origin says that it has less than it once acknowledged,
+//   unless a replay of it is under way;
+// - so is everything, once the connection was made anew.
+// Nothing is owed by a process that ended, nor of a cell that can matter to nobody.
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "sim/checkers/makers.h"
+#include "sim/missing.h"
+
+namespace weir::sim {
+namespace {
+
+class ToldInTime final : public Checker {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "told in time"; }
+
+  Fault after_answer(const WorldView& world, const Answered& answered) override {
+    if (!answered.charged) return {};
+    const Place place{answered.life, answered.cell()};
+    owe(place, world.truth.accepted_by(answered.life, answered.cell()),
+        world.now.mono + world.promises.told_within);
+    return {};
+  }
+
+  Fault after_sent(const WorldView& world, const Sent& sent) override {
+    for (const CellReplay& cell : sent.cells) {
+      last_sent_[{sent.life, cell.cell}] = world.now.mono;
+      const auto owed = owed_.find({sent.life, cell.cell});
+      if (owed == owed_.end()) continue;
+      std::erase_if(owed->second, [&](const Owed& each) { return each.total <= cell.total; });
+    }
+    under_way_[{sent.life, sent.message}] = {.since = world.now.mono, .cells = sent.cells};
+    return {};
+  }
+
+  Fault after_heard(const WorldView& world, const HeardReplay& heard) override {
+    const int life = heard.sent.life;
+    const bool in_time = under_way_.erase({life, heard.sent.message}) > 0;
+    const MonoTime by = world.now.mono + world.promises.told_within;
+    for (size_t i = 0; i < heard.sent.cells.size(); ++i) {
+      const CellReplay& told = heard.sent.cells[i];
+      const Place place{life, told.cell};
+      if (!heard.totals.ok()) {
+        if (in_time) owe(place, told.total, by);
+        continue;
+      }
+      const Count mine = heard.totals->at(i).mine;
+      if (mine < told.total) owe(place, told.total, by);
+      Count& acknowledged = acknowledged_[{told.cell, told.writer}];
+      acknowledged = std::max(acknowledged, std::min(mine, told.total));
+      owe_if_less(world, place, told.writer, mine);
+    }
+    return {};
+  }
+
+  Fault after_heard(const WorldView& world, const HeardRead& heard) override {
+    for (size_t i = 0; heard.totals.ok() && i < heard.cells.size(); ++i) {
+      const CellRead& read = heard.cells[i];
+      owe_if_less(world, {heard.life, read.cell}, read.reader, heard.totals->at(i).mine);
+    }
+    return {};
+  }
+
+  Fault after_reconnect(const WorldView& world, int life) override {
+    for (const auto& [cell, accepted] : world.truth.cells()) {
+      owe({life, cell}, world.truth.accepted_by(life, cell),
+          world.now.mono + world.promises.told_within);
+    }
+    return {};
+  }
+
+  Fault after_event(const WorldView& world) override {
+    const MonoTime now = world.now.mono;
+    for (auto it = under_way_.begin(); it != under_way_.end();) {
+      const MonoTime deadline = it->second.since + world.promises.read_deadline;
+      if (now <= deadline) {
+        ++it;
+        continue;
+      }
+      for (const CellReplay& cell : it->second.cells) {
+        // Perhaps it went again in the very instant of the deadline.
+        if (last_sent_[{it->first.first, cell.cell}] >= deadline) continue;
+        owe({it->first.first, cell.cell}, cell.total, deadline + world.promises.told_within);
+      }
+      it = under_way_.erase(it);
+    }
+    for (auto it = owed_.begin(); it != owed_.end();) {
+      if (it->second.empty() || !owes(world, it->first)) {
+        it = owed_.erase(it);
+        continue;
+      }
+      for (const Owed& owed : it->second) {
+        if (now <= owed.by) continue;
+        return "process " + std::to_string(it->first.first) + " has not told its total of " +
+               std::to_string(owed.total) + " in window " +
+               std::to_string(it->first.second.sequence);
+      }
+      ++it;
+    }
+    return {};
+  }
+
+ private:
+  using Place = std::pair<int, CellId>;  // a cell of a process
+  struct Owed {
+    Count total = 0;
+    MonoTime by{};
+  };
+  struct UnderWay {
+    MonoTime since{};
+    std::vector<CellReplay> cells;
+  };
+
+  void owe(const Place& place, Count total, MonoTime by) {
+    if (total > 0) owed_[place].push_back({.total = total, .by = by});
+  }
+
+  void owe_if_less(const WorldView& world, const Place& place, const Component& reader,
+                   Count mine) {
+    const auto acknowledged = acknowledged_.find({place.second, reader});
+    if (acknowledged == acknowledged_.end() || mine >= acknowledged->second) return;
+    for (const auto& [message, under_way] : under_way_) {
+      if (message.first != place.first) continue;
+      for (const CellReplay& cell : under_way.cells) {
+        if (cell.cell == place.second && cell.total >= acknowledged->second) return;
+      }
+    }
+    owe(place, acknowledged->second, world.now.mono + world.promises.told_within);
+  }
+
+  static bool owes(const WorldView& world, const Place& place) {
+    const Life& life = world.truth.life(place.first);
+    const NodeView& node = world.nodes.at(static_cast<size_t>(life.node));
+    return !life.ended && node.latest < expiry_of(place.second);
+  }
+
+  std::map<Place, std::vector<Owed>> owed_;
+  std::map<std::pair<int, uint64_t>, UnderWay> under_way_;  // until the deadline
+  std::map<std::pair<CellId, Component>, Count> acknowledged_;
+  std::map<Place, MonoTime> last_sent_;
+};
+
+}  // namespace
+
+std::unique_ptr<Checker> make_told_in_time() {
+  return std::make_unique<ToldInTime>();
+}
+
+}  // namespace weir::sim

@@ -1,0 +1,150 @@
+// Life and death of the world's processes.
+
+#include "sim/world.h"
+
+namespace weir::sim {
+
+namespace {
+
+constexpr Millis kReplayEvery{10};
+constexpr Millis kReplaySeldom{1000};
+// As the origin in Redis has it: who was not heard of for so long is not counted.
+constexpr Millis kBeatEvery{1000};
+constexpr Millis kAlive{3000};
+
+}  // namespace
+
+// Shows to the checkers what leaves and reaches one process.
+class World::Watcher final : public LinkWatcher {
+ public:
+  Watcher(World& world, Life& life) : world_(world), life_(life) {}
+
+  void trouble() override { life_.troubles.push_back(world_.timeline_.now().mono); }
+  void reconnected() override {
+    const int life = life_.number;
+    world_.check([&](Checker& checker) { return checker.after_reconnect(world_.view(), life); });
+  }
+  void sent(uint64_t message, const std::vector<CellReplay>& cells) override {
+    const Sent sent{.life = life_.number, .message = message, .cells = cells};
+    world_.check([&](Checker& checker) { return checker.after_sent(world_.view(), sent); });
+  }
+  void heard(uint64_t message, const std::vector<CellReplay>& cells,
+             const Result<std::vector<CellTotals>>& totals) override {
+    const HeardReplay heard{.sent = {.life = life_.number, .message = message, .cells = cells},
+                            .totals = totals};
+    world_.check([&](Checker& checker) { return checker.after_heard(world_.view(), heard); });
+  }
+  void heard(const std::vector<CellRead>& cells,
+             const Result<std::vector<CellTotals>>& totals) override {
+    const HeardRead heard{.life = life_.number, .cells = cells, .totals = totals};
+    world_.check([&](Checker& checker) { return checker.after_heard(world_.view(), heard); });
+  }
+
+ private:
+  World& world_;
+  Life& life_;
+};
+
+void World::begin_life(Node& node) {
+  const bool same_name = options_.plant == Plant::kSameIncarnation && node.seed != 0;
+  if (!same_name) node.seed = random_.next();
+  const int number = static_cast<int>(truth_.lives().size());
+  node.process = std::make_shared<Process>(timeline_);
+  node.link = std::make_shared<LossyLink>(timeline_, origin_.door_of(number), random_.next());
+  node.link->faults = node.usual;
+  if (options_.plant == Plant::kLinkPretends) node.link->lies = Lies::kPretends;
+  if (options_.plant == Plant::kLinkFailsAsEmpty) node.link->lies = Lies::kFailsAsEmpty;
+  if (options_.plant == Plant::kLinkHidesEpochs) node.link->lies = Lies::kHidesEpochs;
+  links_.push_back(node.link);
+  node.engine = limiter::Engine::make(node.clock, {.origin = node.link,
+                                                   .read_deadline = promises_.read_deadline,
+                                                   .max_freshness = promises_.max_freshness,
+                                                   .replay_within = replay_within_,
+                                                   .capacity = 64,
+                                                   .seed = node.seed});
+  node.life = &truth_.begin_life(node.index, node.engine->incarnation(), node.usual.most_delay);
+  node.watcher = std::make_unique<Watcher>(*this, *node.life);
+  node.link->watcher = node.watcher.get();
+  node.under_way = 0;
+  node.draining = false;
+  node.last_replay = {};
+  ++report_.lives;
+  set_reach();
+  schedule_replay(node, number);
+  schedule_beat(node);
+  note("process " + std::to_string(number) + " begins on node " + std::to_string(node.index));
+}
+
+void World::end_life(Node& node, Life::End how) {
+  node.life->ended = Instant{.wall = node.clock.latest(), .mono = timeline_.now().mono};
+  node.life->how = how;
+  node.process->die();
+  node.link->abandon();
+  node.engine = nullptr;
+  node.life = nullptr;
+  // Its host stays, and another process is begun on it.
+  const Millis down = stormy_ ? Millis(random_.between(0, 2000)) : Millis(0);
+  timeline_.post_in(down, [this, &node] {
+    if (node.runs()) return;
+    mark(Mark::kRestarted);
+    begin_life(node);
+  });
+}
+
+void World::kill(Node& node) {
+  Count untold = 0;
+  node.engine->inspect([&](const limiter::CellView& cell) {
+    const Components components = origin_.components({cell.tuple, cell.sequence});
+    const auto mine = components.find({node.life->incarnation, cell.generation});
+    const Count told = mine == components.end() ? 0 : mine->second;
+    if (cell.own > told) untold += cell.own - told;
+  });
+  if (untold > 0) mark(Mark::kKilledWithUntoldCounts);
+  note("node " + std::to_string(node.index) + " is killed, untold", untold);
+  end_life(node, Life::End::kKilled);
+}
+
+// Takes no more requests; goes when all is told.
+void World::drain(Node& node) {
+  note("node " + std::to_string(node.index) + " drains");
+  node.draining = true;
+  node.idle_since = timeline_.now().mono;
+  if (options_.plant == Plant::kDrainCutShort) end_life(node, Life::End::kDrained);
+}
+
+void World::schedule_replay(Node& node, int life) {
+  const Millis every = options_.plant == Plant::kTellsTooSeldom ? kReplaySeldom : kReplayEvery;
+  timeline_.post_in(every, [this, &node, life] {
+    if (!node.runs() || node.life->number != life) return;
+    node.last_replay = node.engine->run_replay(node.clock.now(), *node.process);
+    const bool idle = node.last_replay.done == 0 && node.last_replay.waiting == 0;
+    nothing_happened_ = node.last_replay.done == 0;
+    const MonoTime now = timeline_.now().mono;
+    if (!idle || node.under_way > 0) node.idle_since = now;
+    // What was not acknowledged by its deadline would be waiting again.
+    if (node.draining && now - node.idle_since > promises_.read_deadline) {
+      mark(Mark::kDrained);
+      nothing_happened_ = false;
+      note("node " + std::to_string(node.index) + " has drained");
+      end_life(node, Life::End::kDrained);
+      return;
+    }
+    schedule_replay(node, life);
+  });
+}
+
+// Says that it lives, and hears how many do; both only while the origin can be reached.
+void World::schedule_beat(Node& node) {
+  const MonoTime now = timeline_.now().mono;
+  if (node.link->faults.reach == Reach::kOpen) {
+    node.last_beat = now;
+    uint32_t alive = 0;
+    for (const auto& other : nodes_) {
+      if (other->last_beat != MonoTime{} && now - other->last_beat <= kAlive) ++alive;
+    }
+    node.link->hear_live_nodes(alive);
+  }
+  node.process->post_at(now + kBeatEvery, [this, &node] { schedule_beat(node); });
+}
+
+}  // namespace weir::sim

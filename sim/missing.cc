@@ -1,0 +1,72 @@
+#include "sim/missing.h"
+
+#include <algorithm>
+
+#include "memory/tuple_key.h"
+
+namespace weir::sim {
+
+Millis duration_of(const CellId& cell) {
+  memory::KeyHeader header;
+  std::copy_n(cell.tuple.data(), sizeof header.word, reinterpret_cast<char*>(&header.word));
+  return header.duration();
+}
+
+WallTime expiry_of(const CellId& cell) {
+  return WallTime((cell.sequence + 2) * duration_of(cell));
+}
+
+bool matters_at(const CellId& cell, WallTime now) {
+  return now < expiry_of(cell);
+}
+
+Missing missing_of(const WorldView& world, const CellId& cell) {
+  Missing missing;
+  for (const Life& life : world.truth.lives()) {
+    if (!life.ended) continue;
+    Count most = 0;
+    Count last = 0;
+    for (const Stood& stood : world.origin.stood(cell, life.incarnation)) {
+      most = std::max(most, stood.count);
+      last = stood.count;
+    }
+    missing.died_untold += world.truth.accepted_by(life.number, cell) - most;
+    missing.lost_with_origin += most - last;
+  }
+  return missing;
+}
+
+namespace {
+
+// Whether an accept that never arrived before `until` may still have been missing then.
+bool excused_until(const WorldView& world, const Life& life, const Accept& accept, MonoTime until) {
+  const MonoTime at = life.ended ? std::min(until, life.ended->mono) : until;
+  const Nanos arrives_within = world.promises.told_within + life.most_delay;
+  if (at - accept.when <= arrives_within) return true;
+  const MonoTime recent = at - world.promises.read_deadline - arrives_within;
+  return life.had_trouble(std::max(accept.when, recent), at);
+}
+
+}  // namespace
+
+Standing standing_of(const WorldView& world, const CellId& cell, const Accept& accept,
+                     MonoTime since) {
+  const Life& life = world.truth.life(accept.life);
+  Standing standing = Standing::kThere;
+  // Each stretch of time during which it was missing, the one before the first write too.
+  const auto look = [&](const Stood& stood, MonoTime until) {
+    if (stood.count >= accept.total || until < since) return;
+    const bool excused =
+        stood.most_before >= accept.total || excused_until(world, life, accept, until);
+    standing = excused && standing != Standing::kOverdue ? Standing::kExcused : Standing::kOverdue;
+  };
+  Stood stood{.since = accept.when};
+  for (const Stood& next : world.origin.stood(cell, life.incarnation)) {
+    look(stood, next.since);
+    stood = next;
+  }
+  look(stood, world.now.mono);
+  return standing;
+}
+
+}  // namespace weir::sim

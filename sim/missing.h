@@ -1,0 +1,38 @@
+// What the origin does not have of what was accepted, and whether that can be excused. The
+// checkers that speak of a bound or of a sum share these answers.
+
+#pragma once
+
+#include "sim/checker.h"
+
+namespace weir::sim {
+
+[[nodiscard]] Millis duration_of(const CellId& cell);
+[[nodiscard]] WallTime expiry_of(const CellId& cell);
+// The window at this time, or the one before it.
+[[nodiscard]] bool matters_at(const CellId& cell, WallTime now);
+
+// Parts of a cell that nobody can tell any more, since those who accepted them are gone.
+struct Missing {
+  Count died_untold = 0;       // never arrived
+  Count lost_with_origin = 0;  // arrived, but the origin lost it later
+};
+[[nodiscard]] Missing missing_of(const WorldView& world, const CellId& cell);
+
+enum class Standing : uint8_t {
+  kThere,    // at the origin all the time since
+  kExcused,  // not there for some time, for a reason that may be
+  kOverdue,  // not there, and it should have been
+};
+
+// How an accept stands at the origin from `since` until now. It may be missing
+// - while it is so young that its process need not have told it yet, or its message may
+//   still be under way,
+// - within the time that it takes to send again after a message did not arrive in time,
+// - once it was there and the origin lost it, until its process hears of that (told in time
+//   sees to the rest).
+// A process that died is excused for what was excused in the instant it died.
+[[nodiscard]] Standing standing_of(const WorldView& world, const CellId& cell, const Accept& accept,
+                                   MonoTime since);
+
+}  // namespace weir::sim

@@ -1,0 +1,171 @@
+// What goes wrong in the world while it is stormy.
+
+#include <algorithm>
+
+#include "sim/world.h"
+
+namespace weir::sim {
+
+namespace {
+
+constexpr Millis kMostSkew{150};  // of the clock that is set now and then
+constexpr Millis kMostLate{2000};
+
+}  // namespace
+
+void World::schedule_misfortune() {
+  const Millis next(random_.between(100, most_between_misfortunes_.count()));
+  timeline_.post_in(next, [this] {
+    if (!stormy_) return;
+    if (random_.one_in(2)) {
+      trouble_a_node();
+    } else {
+      trouble_the_origin();
+    }
+    schedule_misfortune();
+  });
+}
+
+void World::trouble_a_node() {
+  Node* const node = any_that_serves();
+  if (node == nullptr) return;
+  switch (random_.between(0, 4)) {
+    case 0: kill(*node); break;
+    case 1: drain(*node); break;
+    case 2: isolate(*node); break;
+    default:
+      node->link->die_holding_for(Millis(random_.between(20, kMostLate.count())));
+      note("the connection of node " + std::to_string(node->index) + " dies");
+      break;
+  }
+}
+
+void World::trouble_the_origin() {
+  if (origin_reach_ != Reach::kOpen) return;
+  const Millis briefly(random_.between(50, 500));
+  const Millis long_time(random_.between(500, 3000));
+  const MonoTime now = timeline_.now().mono;
+  switch (random_.between(0, 6)) {
+    case 0:
+      note("the origin is emptied");
+      origin_.forget_all();
+      break;
+    case 1:
+      note("the origin starts again, empty");
+      origin_.forget_all();
+      origin_is_out(Reach::kRefused, briefly, [] {});
+      break;
+    case 2:
+      note("the origin starts again from an old snapshot");
+      origin_.restore(now - Millis(random_.between(1000, 6000)), Loss::kOldSnapshot);
+      origin_is_out(Reach::kRefused, briefly, [] {});
+      break;
+    case 3:
+      note("a lagging replica takes the origin's place");
+      origin_.restore(now - Millis(random_.between(20, 800)), Loss::kLaggingReplica);
+      origin_is_out(Reach::kCut, briefly, [] {});
+      break;
+    case 4:
+      note("the origin refuses");
+      origin_is_out(Reach::kRefused, long_time, [this] { mark(Mark::kRefusingOutageSurvived); });
+      break;
+    case 5:
+      note("the origin is silent");
+      origin_is_out(Reach::kCut, long_time, [this] { mark(Mark::kSilentOutageSurvived); });
+      break;
+    default: slow_down(); break;
+  }
+}
+
+// Cut off, but alive and asked.
+void World::isolate(Node& node) {
+  note("node " + std::to_string(node.index) + " is isolated");
+  node.isolated = true;
+  set_reach();
+  timeline_.post_in(Millis(random_.between(300, 2500)), [this, &node] {
+    if (!node.isolated) return;
+    note("node " + std::to_string(node.index) + " is back");
+    node.isolated = false;
+    set_reach();
+    if (node.runs()) node.link->reconnect();
+  });
+}
+
+void World::schedule_clock() {
+  timeline_.post_in(Millis(random_.between(100, 2000)), [this] {
+    if (!stormy_) return;
+    set_clock();
+    schedule_clock();
+  });
+}
+
+void World::set_clock() {
+  const Millis skew(random_.between(-kMostSkew.count(), kMostSkew.count()));
+  note("the clock of node " + std::to_string(unsteady_->index) +
+       " is set, ms off: " + std::to_string(skew.count()));
+  unsteady_->clock.set_skew(skew);
+}
+
+// `survived` if answers were given all the same.
+void World::origin_is_out(Reach reach, Millis lasts, const std::function<void()>& survived) {
+  origin_reach_ = reach;
+  set_reach();
+  const uint64_t before = report_.admitted + report_.denied;
+  timeline_.post_in(lasts, [this, survived, before] {
+    if (report_.admitted + report_.denied > before) survived();
+    origin_reach_ = Reach::kOpen;
+    set_reach();
+    reconnect_all();
+  });
+}
+
+void World::set_reach() {
+  for (const auto& node : nodes_) {
+    if (!node->runs()) continue;
+    node->link->faults.reach = node->isolated ? Reach::kCut : origin_reach_;
+  }
+}
+
+// Each when it notices.
+void World::reconnect_all() {
+  for (const auto& node : nodes_) {
+    if (!node->runs()) continue;
+    timeline_.post_in(Millis(random_.between(0, 100)), [link = node->link] { link->reconnect(); });
+  }
+}
+
+void World::slow_down() {
+  note("the origin is slow");
+  const Millis slow(random_.between(160, 500));
+  for (const auto& node : nodes_) {
+    if (!node->runs()) continue;
+    node->link->faults.slow = slow;
+    timeline_.post_in(Millis(random_.between(300, 1500)),
+                      [link = node->link] { link->faults.slow = Millis(0); });
+  }
+}
+
+// Faults stop, and everything that was begun comes to its end. Then everyone asks for
+// everything again and again, without consuming, and goes on telling.
+void World::make_calm() {
+  note("it is calm");
+  stormy_ = false;
+  origin_reach_ = Reach::kOpen;
+  for (const auto& node : nodes_) {
+    node->isolated = false;
+    // A reply must be able to come in time.
+    node->usual = {.most_delay = std::min(node->usual.most_delay, promises_.read_deadline / 4)};
+    if (node->runs()) {
+      const bool was_out = node->link->faults.reach != Reach::kOpen;
+      node->link->faults = node->usual;
+      node->link->die_holding_for(Millis(0));
+      if (was_out) node->link->reconnect();
+    } else {
+      mark(Mark::kRestarted);
+      begin_life(*node);
+    }
+  }
+  calm_since_ = timeline_.now().mono + kMostLate + promises_.read_deadline;
+}
+
+}  // namespace weir::sim
