@@ -55,5 +55,84 @@ TEST(LossyLink, LosesRequestsAndRepliesAndAnswersAtMostOnce) {
   EXPECT_GT(replies, kMessages / 3);
 }
 
+// One link to an empty origin, with a message to send over it.
+class LinkTest : public ::testing::Test {
+ protected:
+  void send(Count total) {
+    link_.replay({{.cell = cell_,
+                   .writer = {1, 1},
+                   .total = total,
+                   .expires_at = timeline_.now().wall + Millis(1'000'000)}},
+                 [this](const auto& totals) { ++(totals ? answers_ : errors_); });
+  }
+  void run_for(Millis time) {
+    const MonoTime end = timeline_.now().mono + time;
+    timeline_.post_at(end, [] {});
+    while (timeline_.step(end)) {
+    }
+  }
+  Count total() { return origin_->components(cell_)[{1, 1}]; }
+
+  Timeline timeline_{1};
+  std::shared_ptr<origins::InProcessOrigin> origin_ =
+      std::make_shared<origins::InProcessOrigin>(timeline_);
+  LossyLink link_{timeline_, origin_, 9};
+  CellId cell_{"t", 1};
+  int answers_ = 0;
+  int errors_ = 0;
+};
+
+TEST_F(LinkTest, FailsAtOnceWhenRefusedAndNeverAnswersWhenCut) {
+  link_.faults.reach = Reach::kRefused;
+  send(1);
+  EXPECT_EQ(errors_, 1);
+  link_.faults.reach = Reach::kCut;
+  send(2);
+  run_for(Millis(10'000));
+  EXPECT_EQ(answers_ + errors_, 1);
+  EXPECT_EQ(total(), 0u);
+}
+
+TEST_F(LinkTest, LosesWhatIsUnderWayWhenItIsCut) {
+  send(1);
+  link_.faults.reach = Reach::kCut;
+  run_for(Millis(1000));
+  EXPECT_EQ(total(), 0u);
+  EXPECT_EQ(answers_, 0);
+}
+
+TEST_F(LinkTest, AnswersBeyondAnyDeadlineWhenSlow) {
+  link_.faults.slow = Millis(400);
+  send(1);
+  run_for(Millis(799));
+  EXPECT_EQ(total(), 1u);
+  EXPECT_EQ(answers_, 0);
+  run_for(Millis(100));
+  EXPECT_EQ(answers_, 1);
+}
+
+TEST_F(LinkTest, DiesWithAMessageThatLandsAfterNewerOnesOfAnotherEpoch) {
+  const uint64_t epoch = link_.epoch();
+  link_.die_holding_for(Millis(2000));
+  send(1);
+  run_for(Millis(400));
+  EXPECT_NE(link_.epoch(), epoch);
+  EXPECT_EQ(total(), 0u);
+  run_for(Millis(1600));
+  EXPECT_EQ(total(), 1u);
+  EXPECT_EQ(answers_ + errors_, 0);
+  send(2);
+  run_for(Millis(100));
+  EXPECT_EQ(answers_, 1);
+}
+
+TEST_F(LinkTest, StillDeliversWhatADeadProcessHadSent) {
+  send(1);
+  link_.abandon();
+  run_for(Millis(100));
+  EXPECT_EQ(total(), 1u);
+  EXPECT_EQ(answers_ + errors_, 0);
+}
+
 }  // namespace
 }  // namespace weir::sim

@@ -45,5 +45,29 @@ TEST(Timeline, BreaksTiesByItsSeed) {
   EXPECT_NE(order_of(1), order_of(2));
 }
 
+TEST(Process, RunsNothingMoreOnceItIsDead) {
+  Timeline timeline(1);
+  Process process(timeline);
+  int runs = 0;
+  process.post([&] { ++runs; });
+  while (timeline.step(timeline.now().mono)) {
+  }
+  process.post([&] { ++runs; });
+  process.die();
+  while (timeline.step(timeline.now().mono)) {
+  }
+  EXPECT_EQ(runs, 1);
+}
+
+TEST(SkewedClock, RemembersTheLatestItHasShownWhenItIsSetBack) {
+  Timeline timeline(1);
+  SkewedClock clock(timeline, Millis(20));
+  const Instant before = clock.now();
+  clock.set_skew(Millis(-100));
+  EXPECT_EQ(before.wall - clock.now().wall, Millis(120));
+  EXPECT_EQ(clock.latest(), before.wall);
+  EXPECT_EQ(clock.now().mono, before.mono);
+}
+
 }  // namespace
 }  // namespace weir::sim

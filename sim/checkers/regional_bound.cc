@@ -12,11 +12,11 @@
 // of that yet. A new window counts as read at its start, by the node's own clock; what
 // others, whose clocks are ahead, did before that may be unknown too.
 //
-// A degraded verdict knows less, for how long nobody can say. What always holds: no process
-// accepts more than the limit, so all together at most the limit times those that did.
+// A degraded verdict knows less, for how long nobody can say. What always holds: the region
+// exceeds the limit only by what the node did not know, and no process accepts more than the
+// limit, so that all together accept at most the limit times those that did.
 
 #include <algorithm>
-#include <map>
 
 #include "limiter/freshness.h"
 #include "sim/checkers/makers.h"
@@ -31,20 +31,21 @@ class RegionalBound final : public Checker {
 
   Fault after_answer(const WorldView& world, const Answered& answered) override {
     if (!answered.charged) return {};
-    if (const Fault fault = check_cap(world, answered)) return fault;
+    const CellId current = answered.cell();
+    const CellId last{current.tuple, current.sequence - 1};
+    if (auto fault = check_cap(world, answered)) return fault;
+    if (auto fault = check_total(world, answered, current, last)) return fault;
     if (answered.verdict.basis == Basis::kDegraded) return {};
 
     const Nanos fresh = limiter::fresh_for(answered.duration, world.promises.max_freshness);
     const Nanos deadline = world.promises.read_deadline;
     const bool refreshed = answered.verdict.basis == Basis::kRefreshed;
-    const CellId current = answered.cell();
-    const CellId previous{current.tuple, current.sequence - 1};
-    // A strict tuple reads its current window only: the last one is as old as it was.
-    const Nanos age = refreshed ? deadline : fresh;
-    const Nanos age_of_last = refreshed ? std::max(deadline, fresh) : fresh;
-    if (auto fault = check_cell(world, answered, current, age)) return fault;
+    if (auto fault = check_unknown(world, answered, current, refreshed ? deadline : fresh)) {
+      return fault;
+    }
     if (answered.algorithm != Algorithm::kSlidingWindow) return {};
-    return check_cell(world, answered, previous, age_of_last);
+    // A strict tuple reads its current window only: the last one is as old as it was.
+    return check_unknown(world, answered, last, refreshed ? std::max(deadline, fresh) : fresh);
   }
 
  private:
@@ -55,15 +56,39 @@ class RegionalBound final : public Checker {
            " of " + std::to_string(answered.limit);
   }
 
-  static Fault check_cell(const WorldView& world, const Answered& answered, const CellId& cell,
-                          Nanos age) {
+  // The limit is exceeded only by what the node did not know, whatever the reason.
+  static Fault check_total(const WorldView& world, const Answered& answered, const CellId& current,
+                           const CellId& last) {
+    const WallTime start(current.sequence * answered.duration);
+    const Millis rest = answered.duration - (std::max(answered.asked.wall, start) - start);
+    const auto weighed = [&](Count count) {
+      if (answered.algorithm != Algorithm::kSlidingWindow) return Count{0};
+      return count * static_cast<Count>(rest.count()) /
+             static_cast<Count>(answered.duration.count());
+    };
+    const Count total = world.truth.accepted(current) + weighed(world.truth.accepted(last));
+    const Count unknown =
+        unknown_of(world, answered, current) + weighed(unknown_of(world, answered, last));
+    if (total <= answered.limit + unknown + 1) return {};  // two roundings lose up to 1
+    return "the region has accepted " + std::to_string(total) + " of " +
+           std::to_string(answered.limit) + ", of which only " + std::to_string(unknown) +
+           " were unknown to node " + std::to_string(answered.node);
+  }
+
+  // What others accepted in the cell and this node did not know.
+  static Count unknown_of(const WorldView& world, const Answered& answered, const CellId& cell) {
     Count known = 0;
     for (const limiter::CellView& view : world.nodes.at(static_cast<size_t>(answered.node)).cells) {
       if (view.tuple == cell.tuple && view.sequence == cell.sequence) known = view.siblings;
     }
     const Count others = world.truth.accepted(cell) - world.truth.accepted_by(answered.life, cell);
-    if (others <= known) return {};
+    return others > known ? others - known : 0;
+  }
 
+  static Fault check_unknown(const WorldView& world, const Answered& answered, const CellId& cell,
+                             Nanos age) {
+    const Count unknown = unknown_of(world, answered, cell);
+    if (unknown == 0) return {};
     const MonoTime since = answered.asked.mono - age;
     const WallTime start(cell.sequence * answered.duration);
     const Nanos apart = world.promises.clocks_apart;
@@ -76,11 +101,10 @@ class RegionalBound final : public Checker {
         explained += accept.cost;
       }
     }
-    if (others - known <= explained) return {};
-    return "node " + std::to_string(answered.node) + " knew " + std::to_string(known) + " of the " +
-           std::to_string(others) + " that others had accepted in window " +
-           std::to_string(cell.sequence) + ", and only " + std::to_string(explained) +
-           " can have been in flight";
+    if (unknown <= explained) return {};
+    return "node " + std::to_string(answered.node) + " did not know " + std::to_string(unknown) +
+           " that others had accepted in window " + std::to_string(cell.sequence) + ", and only " +
+           std::to_string(explained) + " can have been in flight";
   }
 };
 

@@ -1,0 +1,96 @@
+// The ways in which a simulated origin comes to have less than it acknowledged.
+
+#include "sim/watched_origin.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/doubles/hand_clock.h"
+
+namespace weir::sim {
+namespace {
+
+class WatchedOriginTest : public ::testing::Test {
+ protected:
+  static constexpr Component kOne{.incarnation = 1, .generation = 1};
+  static constexpr Component kTwo{.incarnation = 2, .generation = 1};
+
+  std::unique_ptr<WatchedOrigin> origin_that(Writing writing) {
+    return std::make_unique<WatchedOrigin>(clock_, writing, Plant::kNone,
+                                           [this](const Written&) { ++written_; });
+  }
+  CellTotals tell(WatchedOrigin& origin, const Component& writer, Count total) {
+    CellTotals heard;
+    origin.door_of(0)->replay({{.cell = cell_,
+                                .writer = writer,
+                                .total = total,
+                                .expires_at = clock_.now().wall + Millis(60'000)}},
+                              [&](const auto& totals) { heard = totals->at(0); });
+    return heard;
+  }
+
+  doubles::HandClock clock_;
+  CellId cell_{"tuple", 5};
+  int written_ = 0;
+};
+
+TEST_F(WatchedOriginTest, IsLoweredByALateWriteOnlyWhereItWritesAsRedisDoes) {
+  const auto raises = origin_that(Writing::kRaise);
+  tell(*raises, kOne, 5);
+  EXPECT_EQ(tell(*raises, kOne, 3).mine, 5u);
+  const auto sets = origin_that(Writing::kSet);
+  tell(*sets, kOne, 5);
+  tell(*sets, kTwo, 2);
+  EXPECT_EQ(tell(*sets, kOne, 3).mine, 3u);
+  EXPECT_EQ(tell(*sets, kTwo, 2).siblings, 3u);
+  EXPECT_EQ(sets->healed(Loss::kLateWrite), 0u);
+  tell(*sets, kOne, 6);
+  EXPECT_EQ(sets->healed(Loss::kLateWrite), 1u);
+  EXPECT_EQ(written_, 7);
+}
+
+TEST_F(WatchedOriginTest, GoesBackToWhatItWasThen) {
+  const auto origin = origin_that(Writing::kSet);
+  tell(*origin, kOne, 5);
+  const MonoTime then = clock_.now().mono;
+  clock_.advance(Millis(1));
+  tell(*origin, kOne, 7);
+  tell(*origin, kTwo, 1);
+  origin->restore(then, Loss::kOldSnapshot);
+  EXPECT_EQ(origin->components(cell_), (Components{{kOne, 5}}));
+  EXPECT_EQ(tell(*origin, kOne, 7).siblings, 0u);
+  EXPECT_EQ(origin->healed(Loss::kOldSnapshot), 1u);
+  origin->restore(then - Millis(1), Loss::kOldSnapshot);
+  EXPECT_TRUE(origin->components(cell_).empty());
+}
+
+TEST_F(WatchedOriginTest, RemembersHowAComponentStood) {
+  const auto origin = origin_that(Writing::kRaise);
+  tell(*origin, kOne, 5);
+  tell(*origin, kOne, 5);  // no news
+  origin->forget_all();
+  tell(*origin, kOne, 6);
+  const std::vector<Stood>& stood = origin->stood(cell_, kOne.incarnation);
+  ASSERT_EQ(stood.size(), 3u);
+  EXPECT_EQ(stood[1].count, 0u);
+  EXPECT_EQ(stood[1].most_before, 5u);
+  EXPECT_EQ(stood[2].count, 6u);
+}
+
+TEST_F(WatchedOriginTest, KnowsTheLeastThatAReadHasSeenSince) {
+  const auto origin = origin_that(Writing::kSet);
+  tell(*origin, kOne, 5);
+  clock_.advance(Millis(1));
+  const MonoTime since = clock_.now().mono;
+  EXPECT_EQ(origin->least_others_since(cell_, kTwo, since), 5u);
+  clock_.advance(Millis(1));
+  tell(*origin, kOne, 8);
+  EXPECT_EQ(origin->least_others_since(cell_, kTwo, since), 5u);
+  EXPECT_EQ(origin->least_others_since(cell_, kTwo, clock_.now().mono), 8u);
+  clock_.advance(Millis(1));
+  tell(*origin, kOne, 2);
+  EXPECT_EQ(origin->least_others_since(cell_, kTwo, since), 2u);
+  EXPECT_EQ(origin->least_others_since(cell_, kOne, since), 0u);
+}
+
+}  // namespace
+}  // namespace weir::sim
