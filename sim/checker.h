@@ -24,6 +24,7 @@ struct NodeView {
   WallTime latest{};  // its clock has ever shown
   std::vector<limiter::CellView> cells;
   WorkReport last_replay{};
+  bool touched = true;  // by the last event; if not, its cells are as they were
 
   [[nodiscard]] bool runs() const { return life >= 0; }
 };

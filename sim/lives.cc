@@ -17,7 +17,7 @@ constexpr Millis kAlive{3000};
 // Shows to the checkers what leaves and reaches one process.
 class World::Watcher final : public LinkWatcher {
  public:
-  Watcher(World& world, Life& life) : world_(world), life_(life) {}
+  Watcher(World& world, Node& node) : world_(world), node_(node), life_(*node.life) {}
 
   void trouble() override { life_.troubles.push_back(world_.timeline_.now().mono); }
   void reconnected() override {
@@ -30,18 +30,21 @@ class World::Watcher final : public LinkWatcher {
   }
   void heard(uint64_t message, const std::vector<CellReplay>& cells,
              const Result<std::vector<CellTotals>>& totals) override {
+    node_.touched = true;
     const HeardReplay heard{.sent = {.life = life_.number, .message = message, .cells = cells},
                             .totals = totals};
     world_.check([&](Checker& checker) { return checker.after_heard(world_.view(), heard); });
   }
   void heard(const std::vector<CellRead>& cells,
              const Result<std::vector<CellTotals>>& totals) override {
+    node_.touched = true;
     const HeardRead heard{.life = life_.number, .cells = cells, .totals = totals};
     world_.check([&](Checker& checker) { return checker.after_heard(world_.view(), heard); });
   }
 
  private:
   World& world_;
+  Node& node_;
   Life& life_;
 };
 
@@ -49,7 +52,7 @@ void World::begin_life(Node& node) {
   const bool same_name = options_.plant == Plant::kSameIncarnation && node.seed != 0;
   if (!same_name) node.seed = random_.next();
   const int number = static_cast<int>(truth_.lives().size());
-  node.process = std::make_shared<Process>(timeline_);
+  node.process = std::make_shared<Process>(timeline_, [&node] { node.touched = true; });
   node.link = std::make_shared<LossyLink>(timeline_, origin_.door_of(number), random_.next());
   node.link->faults = node.usual;
   if (options_.plant == Plant::kLinkPretends) node.link->lies = Lies::kPretends;
@@ -63,11 +66,12 @@ void World::begin_life(Node& node) {
                                                    .capacity = 64,
                                                    .seed = node.seed});
   node.life = &truth_.begin_life(node.index, node.engine->incarnation(), node.usual.most_delay);
-  node.watcher = std::make_unique<Watcher>(*this, *node.life);
+  node.watcher = std::make_unique<Watcher>(*this, node);
   node.link->watcher = node.watcher.get();
   node.under_way = 0;
   node.draining = false;
   node.last_replay = {};
+  node.touched = true;
   ++report_.lives;
   set_reach();
   schedule_replay(node, number);
@@ -82,6 +86,7 @@ void World::end_life(Node& node, Life::End how) {
   node.link->abandon();
   node.engine = nullptr;
   node.life = nullptr;
+  node.touched = true;
   // Its host stays, and another process is begun on it.
   const Millis down = stormy_ ? Millis(random_.between(0, 2000)) : Millis(0);
   timeline_.post_in(down, [this, &node] {
@@ -118,13 +123,12 @@ void World::schedule_replay(Node& node, int life) {
     if (!node.runs() || node.life->number != life) return;
     node.last_replay = node.engine->run_replay(node.clock.now(), *node.process);
     const bool idle = node.last_replay.done == 0 && node.last_replay.waiting == 0;
-    nothing_happened_ = node.last_replay.done == 0;
+    if (node.last_replay.done > 0) node.touched = true;
     const MonoTime now = timeline_.now().mono;
     if (!idle || node.under_way > 0) node.idle_since = now;
     // What was not acknowledged by its deadline would be waiting again.
     if (node.draining && now - node.idle_since > promises_.read_deadline) {
       mark(Mark::kDrained);
-      nothing_happened_ = false;
       note("node " + std::to_string(node.index) + " has drained");
       end_life(node, Life::End::kDrained);
       return;

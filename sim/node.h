@@ -33,6 +33,7 @@ struct Node {
   std::shared_ptr<limiter::Engine> engine;
   int under_way = 0;  // requests
   bool draining = false;
+  bool touched = false;  // by this event: its cells may have changed
   WorkReport last_replay;
   MonoTime idle_since{};  // nothing was sent, and nothing waits
   MonoTime last_beat{};

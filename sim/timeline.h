@@ -80,9 +80,12 @@ class SkewedClock final : public Clock {
 };
 
 // Where one process of the world runs its tasks: what is left when it dies is never run.
+// `before_each` is told of those that are.
 class Process final : public Executor {
  public:
-  explicit Process(Timeline& timeline) : timeline_(timeline) {}
+  explicit Process(
+      Timeline& timeline, Task before_each = [] {})
+      : timeline_(timeline), before_each_(std::make_shared<Task>(std::move(before_each))) {}
 
   void post(Task task) override { timeline_.post(while_alive(std::move(task))); }
   void post_at(MonoTime when, Task task) override {
@@ -93,11 +96,14 @@ class Process final : public Executor {
 
  private:
   [[nodiscard]] Task while_alive(Task task) const {
-    return [alive = alive_, task = std::move(task)] {
-      if (*alive) task();
+    return [alive = alive_, before_each = before_each_, task = std::move(task)] {
+      if (!*alive) return;
+      (*before_each)();
+      task();
     };
   }
   Timeline& timeline_;
+  std::shared_ptr<Task> before_each_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

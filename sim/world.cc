@@ -128,20 +128,21 @@ RunReport World::run() {
             Millis(1000));
   asking_ = false;
   run_until(timeline_.now().mono + 2 * (promises_.read_deadline + promises_.told_within));
+  look();
   check([&](Checker& checker) { return checker.at_end(view()); });
   sum_up();
   return std::move(report_);
 }
 
 void World::run_until(MonoTime end) {
-  for (;;) {
-    nothing_happened_ = false;
-    if (report_.broken || !timeline_.step(end)) return;
+  while (!report_.broken && timeline_.step(end)) {
     ++report_.events;
-    // Most events are turns of a replay with nothing to tell.
-    if (nothing_happened_) continue;
+    // Most events are turns of a replay with nothing to tell, or messages on their way.
+    const auto touched = [](const auto& node) { return node->touched; };
+    if (std::none_of(nodes_.begin(), nodes_.end(), touched)) continue;
     look();
     check([&](Checker& checker) { return checker.after_event(view()); });
+    for (const auto& node : nodes_) node->touched = false;
   }
 }
 
@@ -218,6 +219,7 @@ void World::ask_one(Node& node, const Tuple& tuple, Count cost) {
     static_cast<void>(node.engine->check(now, request));
   }
   ++node.under_way;
+  node.touched = true;
   node.engine->check_async(now, request, *node.process,
                            [this, &node, answered = question(node, tuple, cost)](
                                const Result<Verdict>& verdict) mutable {
@@ -239,6 +241,7 @@ void World::ask_batch(Node& node) {
     answers.back().in_batch = true;
   }
   ++node.under_way;
+  node.touched = true;
   node.engine->check_all_async(node.clock.now(), requests, *node.process,
                                [this, &node, answers](const Result<BatchVerdict>& verdict) mutable {
                                  for (size_t i = 0; i < answers.size(); ++i) {
@@ -296,15 +299,18 @@ void World::mark_answer(const Node& node, const Answered& answered) {
 }
 
 void World::look() {
-  views_.clear();
+  views_.resize(nodes_.size());
   for (const auto& node : nodes_) {
-    NodeView& seen = views_.emplace_back(NodeView{.node = node->index,
-                                                  .now = node->clock.now(),
-                                                  .latest = node->clock.latest(),
-                                                  .cells = {},
-                                                  .last_replay = node->last_replay});
+    NodeView& seen = views_[static_cast<size_t>(node->index)];
+    seen.node = node->index;
+    seen.now = node->clock.now();
+    seen.latest = node->clock.latest();
+    seen.last_replay = node->last_replay;
+    seen.touched = node->touched;
+    if (!node->touched) continue;
+    seen.cells.clear();
+    seen.life = node->runs() ? node->life->number : -1;
     if (!node->runs()) continue;
-    seen.life = node->life->number;
     seen.incarnation = node->engine->incarnation();
     node->engine->inspect([&](const limiter::CellView& cell) { seen.cells.push_back(cell); });
   }

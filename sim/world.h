@@ -139,7 +139,6 @@ class World {
   bool stormy_ = true;
   bool asking_ = true;
   std::optional<MonoTime> calm_since_;
-  bool nothing_happened_ = false;  // in this event
 };
 
 }  // namespace weir::sim

@@ -13,6 +13,7 @@ class NobodyInvents final : public Checker {
 
   Fault after_event(const WorldView& world) override {
     for (const NodeView& node : world.nodes) {
+      if (!node.touched) continue;
       for (const limiter::CellView& cell : node.cells) {
         const CellId id{cell.tuple, cell.sequence};
         if (cell.own != world.truth.accepted_by(node.life, id)) {

@@ -31,6 +31,7 @@ class ToldInTime final : public Checker {
   }
 
   Fault after_sent(const WorldView& world, const Sent& sent) override {
+    if (auto overdue = after_event(world)) return overdue;  // told, but too late
     for (const CellReplay& cell : sent.cells) {
       last_sent_[{sent.life, cell.cell}] = world.now.mono;
       const auto owed = owed_.find({sent.life, cell.cell});
