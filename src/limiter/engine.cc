@@ -455,7 +455,9 @@ WorkReport Engine::run_leave(Instant now) {
 }
 
 WorkReport Engine::run_sweep(Instant now, size_t slots) {
-  return {.done = store_->table.sweep(now.wall, slots)};
+  // Who waits for a read is decided at the time it asked: what mattered then is kept for it.
+  const Millis waits = store_->shared() ? store_->read_deadline : Millis(0);
+  return {.done = store_->table.sweep(now.wall - waits, slots)};
 }
 
 LimiterStats Engine::stats() const {

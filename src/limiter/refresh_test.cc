@@ -221,6 +221,24 @@ TEST_F(RefreshTest, WaitsNoLongerThanItsDeadlineAndStillLearnsFromALateReply) {
   EXPECT_EQ(verdict.evidence.siblings, 9u);
 }
 
+TEST_F(RefreshTest, KeepsForWhoWaitsWhatMatteredWhenItAsked) {
+  Request request = request_of("alice", 8);
+  request.duration = Millis(1000);
+  ask_and_answer(request, {});
+  clock_.advance(Millis(1750));
+  request.cost = 1;
+  const Answer answer = ask(request);
+  ASSERT_FALSE(answer->has_value());
+  clock_.advance(Millis(250));  // the window of the 8 matters to nobody who asks now
+  engine_->run_sweep(clock_.now(), 10'000);
+  origin_->fail_read();
+  executor_.run();
+  EXPECT_EQ((*answer)->evidence.previous, 2u);
+  EXPECT_EQ((*answer)->remaining, 10u - 2u - 1u);
+  clock_.advance(Millis(2000));
+  EXPECT_EQ(engine_->run_sweep(clock_.now(), 10'000).done, 1u);
+}
+
 TEST_F(RefreshTest, IsStrictAfterADenialAndReadsTheCurrentCellOnly) {
   ask_and_answer(request_of("alice", 9), {});
   EXPECT_FALSE(ask_and_answer(request_of("alice", 2), {}).admitted());
