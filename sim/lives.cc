@@ -8,6 +8,8 @@ namespace {
 
 constexpr Millis kReplayEvery{10};
 constexpr Millis kReplaySeldom{1000};
+constexpr Millis kSweepEvery{700};
+constexpr size_t kCapacity = 64;
 // As the origin in Redis has it: who was not heard of for so long is not counted.
 constexpr Millis kBeatEvery{1000};
 constexpr Millis kAlive{3000};
@@ -63,7 +65,7 @@ void World::begin_life(Node& node) {
                                                    .read_deadline = promises_.read_deadline,
                                                    .max_freshness = promises_.max_freshness,
                                                    .replay_within = replay_within_,
-                                                   .capacity = 64,
+                                                   .capacity = kCapacity,
                                                    .seed = node.seed});
   node.life = &truth_.begin_life(node.index, node.engine->incarnation(), node.usual.most_delay);
   node.watcher = std::make_unique<Watcher>(*this, node);
@@ -76,6 +78,7 @@ void World::begin_life(Node& node) {
   set_reach();
   schedule_replay(node, number);
   schedule_beat(node);
+  schedule_sweep(node);
   note("process " + std::to_string(number) + " begins on node " + std::to_string(node.index));
 }
 
@@ -134,6 +137,17 @@ void World::schedule_replay(Node& node, int life) {
       return;
     }
     schedule_replay(node, life);
+  });
+}
+
+// Tuples whose windows are over are forgotten, and made anew under another generation. Not
+// where the clock may be set back into such a window: what a process forgot of it is a
+// sibling's then, and the truth keeps only one account for each.
+void World::schedule_sweep(Node& node) {
+  if (unsteady_ != nullptr) return;
+  node.process->post_at(timeline_.now().mono + kSweepEvery, [this, &node] {
+    if (node.engine->run_sweep(node.clock.now(), kCapacity).done > 0) mark(Mark::kTupleForgotten);
+    schedule_sweep(node);
   });
 }
 

@@ -96,9 +96,13 @@ class LossyLink final : public RegionalOrigin {
   }
   // How many share the origin, as last heard.
   void hear_live_nodes(uint32_t count) { live_nodes_ = count; }
-  // The connection dies with the next replay on it, which lands this much later all the
-  // same, without an answer; meanwhile another connection is made.
-  void die_holding_for(Millis late) { hold_ = late; }
+  // The connection dies. Until that is noticed and another is made nothing is answered, and
+  // the replays that were sent into it land all the same, this much later, in order.
+  void die_holding_for(Millis late) {
+    dead_until_ = timeline_.now().mono + kNoticed;
+    lands_at_ = timeline_.now().mono + std::max(late, kNoticed);
+    timeline_.post_at(dead_until_, [this] { reconnect(); });
+  }
   // Nobody is there any more to hear an answer; what was sent still arrives.
   void abandon() {
     abandoned_ = true;
@@ -117,7 +121,7 @@ class LossyLink final : public RegionalOrigin {
 
  private:
   enum class Kind : uint8_t { kRead, kReplay };
-  static constexpr Millis kReconnects{350};  // after a connection died
+  static constexpr Millis kNoticed{350};  // that a connection died
 
   // Takes the message there; what comes back is taken back by the same rules, at most once.
   void carry(std::function<void(const OriginReply&)> message, OriginReply reply, size_t cells,
@@ -128,13 +132,11 @@ class LossyLink final : public RegionalOrigin {
       reply(Error{.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp, .detail = "refused"});
       return;
     }
-    if (faults.reach == Reach::kCut || random_.one_in(faults.lose_one_in)) {
+    const bool dead = timeline_.now().mono < dead_until_;
+    if (dead && kind == Kind::kReplay) return hold(message);
+    if (dead || faults.reach == Reach::kCut || random_.one_in(faults.lose_one_in)) {
       ++marks.lost_requests;
       note_trouble();
-      return;
-    }
-    if (kind == Kind::kReplay && hold_ > Millis(0)) {
-      hold(std::move(message));
       return;
     }
     if (faults.slow > Millis(0)) note_trouble();
@@ -161,13 +163,12 @@ class LossyLink final : public RegionalOrigin {
     reply(std::move(totals));
   }
 
-  void hold(std::function<void(const OriginReply&)> message) {
+  void hold(const std::function<void(const OriginReply&)>& message) {
     ++marks.held;
     note_trouble();
-    timeline_.post_in(std::exchange(hold_, Millis(0)), [message = std::move(message)] {
-      message([](const Result<std::vector<CellTotals>>&) {});
-    });
-    timeline_.post_in(kReconnects, [this] { reconnect(); });
+    lands_at_ += Nanos(1);
+    timeline_.post_at(lands_at_,
+                      [message] { message([](const Result<std::vector<CellTotals>>&) {}); });
   }
 
   void bring_back(const std::shared_ptr<OriginReply>& once,
@@ -193,7 +194,8 @@ class LossyLink final : public RegionalOrigin {
   Timeline& timeline_;
   std::shared_ptr<RegionalOrigin> far_end_;
   Random random_;
-  Millis hold_{0};
+  MonoTime dead_until_{};
+  MonoTime lands_at_{};
   uint64_t messages_ = 0;
   uint64_t epoch_ = 1;
   uint32_t live_nodes_ = 1;

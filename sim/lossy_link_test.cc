@@ -118,7 +118,7 @@ TEST_F(LinkTest, DiesWithAMessageThatLandsAfterNewerOnesOfAnotherEpoch) {
   run_for(Millis(400));
   EXPECT_NE(link_.epoch(), epoch);
   EXPECT_EQ(total(), 0u);
-  run_for(Millis(1600));
+  run_for(Millis(1601));
   EXPECT_EQ(total(), 1u);
   EXPECT_EQ(answers_ + errors_, 0);
   send(2);

@@ -26,6 +26,16 @@ void World::schedule_misfortune() {
   });
 }
 
+// Connections that die a second before it is calm leave writes that land when nobody accepts
+// anything any more: only reading finds out what they lowered.
+void World::schedule_last_deaths() {
+  timeline_.post_in(options_.stormy - Millis(1000), [this] {
+    for (const auto& node : nodes_) {
+      if (node->serves()) let_connection_die(*node, kMostLate);
+    }
+  });
+}
+
 void World::trouble_a_node() {
   Node* const node = any_that_serves();
   if (node == nullptr) return;
@@ -33,10 +43,7 @@ void World::trouble_a_node() {
     case 0: kill(*node); break;
     case 1: drain(*node); break;
     case 2: isolate(*node); break;
-    default:
-      node->link->die_holding_for(Millis(random_.between(20, kMostLate.count())));
-      note("the connection of node " + std::to_string(node->index) + " dies");
-      break;
+    default: let_connection_die(*node, Millis(random_.between(20, kMostLate.count()))); break;
   }
 }
 
@@ -77,6 +84,11 @@ void World::trouble_the_origin() {
   }
 }
 
+void World::let_connection_die(Node& node, Millis late) {
+  node.link->die_holding_for(late);
+  note("the connection of node " + std::to_string(node.index) + " dies");
+}
+
 // Cut off, but alive and asked.
 void World::isolate(Node& node) {
   note("node " + std::to_string(node.index) + " is isolated");
@@ -92,7 +104,7 @@ void World::isolate(Node& node) {
 }
 
 void World::schedule_clock() {
-  timeline_.post_in(Millis(random_.between(100, 2000)), [this] {
+  timeline_.post_in(Millis(random_.between(50, 800)), [this] {
     if (!stormy_) return;
     set_clock();
     schedule_clock();
@@ -158,7 +170,6 @@ void World::make_calm() {
     if (node->runs()) {
       const bool was_out = node->link->faults.reach != Reach::kOpen;
       node->link->faults = node->usual;
-      node->link->die_holding_for(Millis(0));
       if (was_out) node->link->reconnect();
     } else {
       mark(Mark::kRestarted);

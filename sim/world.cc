@@ -37,6 +37,7 @@ constexpr std::array<std::string_view, static_cast<size_t>(Mark::kCount)> kMarkN
     "a reply beyond its deadline",
     "a decision after the clock was set back over a window's start",
     "a limit exceeded by what was in flight",
+    "a tuple forgotten and made anew",
 };
 
 template <typename T, size_t N>
@@ -95,7 +96,7 @@ World::World(const WorldOptions& options)
     tuples_.push_back(
         {.identifier = "user-" + std::to_string(i),
          .duration = is_long ? Millis(60'000) : one_of(random_, durations),
-         .limit = is_long ? random_.between(100, 400) : random_.between(1, 40),
+         .limit = is_long ? random_.between(100, 2000) : random_.between(1, 40),
          .algorithm = random_.one_in(3) ? Algorithm::kFixedWindow : Algorithm::kSlidingWindow});
   }
 }
@@ -116,6 +117,7 @@ RunReport World::run() {
   schedule_traffic();
   schedule_misfortune();
   if (unsteady_ != nullptr) schedule_clock();
+  if (random_.one_in(2)) schedule_last_deaths();
   look();
   run_until(timeline_.now().mono + options_.stormy);
   if (report_.broken) return std::move(report_);

@@ -49,6 +49,7 @@ enum class Mark : uint8_t {
   kSlowReply,
   kDecidedWithClockSetBack,
   kLimitExceededInFlight,
+  kTupleForgotten,
   kCount,
 };
 [[nodiscard]] std::string_view to_string(Mark mark);
@@ -97,11 +98,14 @@ class World {
   void drain(Node& node);
   void schedule_replay(Node& node, int life);
   void schedule_beat(Node& node);
+  void schedule_sweep(Node& node);
 
   // What goes wrong (storm.cc).
   void schedule_misfortune();
+  void schedule_last_deaths();
   void trouble_a_node();
   void trouble_the_origin();
+  void let_connection_die(Node& node, Millis late);
   void isolate(Node& node);
   void schedule_clock();
   void set_clock();
