@@ -412,7 +412,7 @@ void Engine::do_without(Case& the_case) {
 
 // How well informed a case is after a read. A peek at a tuple that lives elsewhere goes
 // by what was heard and leaves no trace here; a tuple that came into being while the read
-// was under way has not learnt from it.
+// was under way, or was forgotten and will be made anew, has not learnt from it.
 Basis Engine::take_in(const Heard& heard, Case& the_case) {
   if (!heard.read) {
     do_without(the_case);
@@ -420,7 +420,8 @@ Basis Engine::take_in(const Heard& heard, Case& the_case) {
   }
   if (heard.learnt) return Basis::kRefreshed;
   the_case.heard = heard.counts;
-  return judge_.look(the_case) ? Basis::kDegraded : Basis::kRefreshed;
+  const bool peeks = the_case.query.ask.cost == 0;
+  return peeks && !judge_.look(the_case) ? Basis::kRefreshed : Basis::kDegraded;
 }
 
 BatchVerdict Engine::decide_all(std::vector<Case>& cases, const std::vector<Basis>& bases) {

@@ -239,6 +239,21 @@ TEST_F(RefreshTest, KeepsForWhoWaitsWhatMatteredWhenItAsked) {
   EXPECT_EQ(engine_->run_sweep(clock_.now(), 10'000).done, 1u);
 }
 
+TEST_F(RefreshTest, SaysDegradedWhereTheTupleWasForgottenWhileItWaited) {
+  Request request = request_of("alice");
+  request.duration = Millis(1000);
+  ask_and_answer(request, {});
+  clock_.advance(Millis(2200));  // expired, and not yet swept
+  const Answer answer = ask(request);
+  ASSERT_FALSE(answer->has_value());
+  clock_.advance(Millis(200));
+  ASSERT_EQ(engine_->run_sweep(clock_.now(), 10'000).done, 1u);
+  origin_->answer_read({.siblings = 4});
+  executor_.run();
+  EXPECT_EQ((*answer)->evidence.siblings, 0u);  // there was no place to keep it
+  EXPECT_EQ((*answer)->basis, Basis::kDegraded);
+}
+
 TEST_F(RefreshTest, IsStrictAfterADenialAndReadsTheCurrentCellOnly) {
   ask_and_answer(request_of("alice", 9), {});
   EXPECT_FALSE(ask_and_answer(request_of("alice", 2), {}).admitted());
