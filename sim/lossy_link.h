@@ -42,7 +42,6 @@ struct LinkMarks {
   uint64_t lost_requests = 0;
   uint64_t lost_replies = 0;  // applied all the same
   uint64_t repeated = 0;
-  uint64_t held = 0;
   uint64_t slow_replies = 0;  // beyond any deadline
 };
 
@@ -164,7 +163,6 @@ class LossyLink final : public RegionalOrigin {
   }
 
   void hold(const std::function<void(const OriginReply&)>& message) {
-    ++marks.held;
     note_trouble();
     lands_at_ += Nanos(1);
     timeline_.post_at(lands_at_,

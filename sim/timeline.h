@@ -92,7 +92,6 @@ class Process final : public Executor {
     timeline_.post_at(when, while_alive(std::move(task)));
   }
   void die() { *alive_ = false; }
-  [[nodiscard]] bool alive() const { return *alive_; }
 
  private:
   [[nodiscard]] Task while_alive(Task task) const {
