@@ -85,18 +85,35 @@ void World::begin_life(Node& node) {
 void World::end_life(Node& node, Life::End how) {
   node.life->ended = Instant{.wall = node.clock.latest(), .mono = timeline_.now().mono};
   node.life->how = how;
+  stop(node);
+  // Its host stays, and another process is begun on it.
+  const Millis down = stormy_ ? Millis(random_.between(0, 2000)) : Millis(0);
+  timeline_.post_in(down, [this, &node] {
+    if (node.runs() || over_) return;
+    mark(Mark::kRestarted);
+    begin_life(node);
+  });
+}
+
+void World::stop(Node& node) {
   node.process->die();
   node.link->abandon();
   node.engine = nullptr;
   node.life = nullptr;
   node.touched = true;
-  // Its host stays, and another process is begun on it.
-  const Millis down = stormy_ ? Millis(random_.between(0, 2000)) : Millis(0);
-  timeline_.post_in(down, [this, &node] {
-    if (node.runs()) return;
-    mark(Mark::kRestarted);
-    begin_life(node);
-  });
+}
+
+// Requests under way keep their engine alive until they are answered or their deadline comes.
+void World::let_go() {
+  over_ = true;
+  stormy_ = false;
+  asking_ = false;
+  for (const auto& node : nodes_) {
+    if (node->runs()) stop(*node);
+  }
+  const MonoTime end = timeline_.now().mono + 2 * promises_.read_deadline;
+  while (timeline_.step(end)) {
+  }
 }
 
 void World::kill(Node& node) {
@@ -145,7 +162,8 @@ void World::schedule_replay(Node& node, int life) {
 // sibling's then, and the truth keeps only one account for each.
 void World::schedule_sweep(Node& node) {
   if (unsteady_ != nullptr) return;
-  node.process->post_at(timeline_.now().mono + kSweepEvery, [this, &node] {
+  node.process->post_at(timeline_.now().mono + kSweepEvery, [this, &node, process = node.process] {
+    if (!process->alive()) return;
     if (node.engine->run_sweep(node.clock.now(), kCapacity).done > 0) mark(Mark::kTupleForgotten);
     schedule_sweep(node);
   });
@@ -162,7 +180,9 @@ void World::schedule_beat(Node& node) {
     }
     node.link->hear_live_nodes(alive);
   }
-  node.process->post_at(now + kBeatEvery, [this, &node] { schedule_beat(node); });
+  node.process->post_at(now + kBeatEvery, [this, &node, process = node.process] {
+    if (process->alive()) schedule_beat(node);
+  });
 }
 
 }  // namespace weir::sim

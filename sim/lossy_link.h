@@ -125,6 +125,7 @@ class LossyLink final : public RegionalOrigin {
   // Takes the message there; what comes back is taken back by the same rules, at most once.
   void carry(std::function<void(const OriginReply&)> message, OriginReply reply, size_t cells,
              Kind kind) {
+    if (abandoned_) return;
     if (faults.reach == Reach::kRefused) {
       note_trouble();
       if (lies == Lies::kFailsAsEmpty) return reply(std::vector<CellTotals>(cells));

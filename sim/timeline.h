@@ -79,25 +79,26 @@ class SkewedClock final : public Clock {
   WallTime latest_{};
 };
 
-// Where one process of the world runs its tasks: what is left when it dies is never run.
-// `before_each` is told of those that are.
+// Where one process of the world runs its tasks, until it dies. What is left then is run all
+// the same, since only that lets go of what it holds; whoever posts or is called back by it
+// asks whether the process is alive. `before_each` is told of the tasks of the living.
 class Process final : public Executor {
  public:
   explicit Process(
       Timeline& timeline, Task before_each = [] {})
       : timeline_(timeline), before_each_(std::make_shared<Task>(std::move(before_each))) {}
 
-  void post(Task task) override { timeline_.post(while_alive(std::move(task))); }
+  void post(Task task) override { timeline_.post(watched(std::move(task))); }
   void post_at(MonoTime when, Task task) override {
-    timeline_.post_at(when, while_alive(std::move(task)));
+    timeline_.post_at(when, watched(std::move(task)));
   }
   void die() { *alive_ = false; }
+  [[nodiscard]] bool alive() const { return *alive_; }
 
  private:
-  [[nodiscard]] Task while_alive(Task task) const {
+  [[nodiscard]] Task watched(Task task) const {
     return [alive = alive_, before_each = before_each_, task = std::move(task)] {
-      if (!*alive) return;
-      (*before_each)();
+      if (*alive) (*before_each)();
       task();
     };
   }

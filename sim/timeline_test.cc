@@ -45,18 +45,21 @@ TEST(Timeline, BreaksTiesByItsSeed) {
   EXPECT_NE(order_of(1), order_of(2));
 }
 
-TEST(Process, RunsNothingMoreOnceItIsDead) {
+TEST(Process, IsSeenToRunItsTasksUntilItDies) {
   Timeline timeline(1);
-  Process process(timeline);
+  int seen = 0;
   int runs = 0;
+  Process process(timeline, [&] { ++seen; });
   process.post([&] { ++runs; });
   while (timeline.step(timeline.now().mono)) {
   }
   process.post([&] { ++runs; });
   process.die();
+  EXPECT_FALSE(process.alive());
   while (timeline.step(timeline.now().mono)) {
   }
-  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(seen, 1);
+  EXPECT_EQ(runs, 2);
 }
 
 TEST(SkewedClock, RemembersTheLatestItHasShownWhenItIsSetBack) {

@@ -101,7 +101,9 @@ World::World(const WorldOptions& options)
   }
 }
 
-World::~World() = default;
+World::~World() {
+  let_go();
+}
 
 Request World::request_of(const Tuple& tuple, Count cost) const {
   return {.name_space = "sim",
@@ -222,13 +224,15 @@ void World::ask_one(Node& node, const Tuple& tuple, Count cost) {
   }
   ++node.under_way;
   node.touched = true;
-  node.engine->check_async(now, request, *node.process,
-                           [this, &node, answered = question(node, tuple, cost)](
-                               const Result<Verdict>& verdict) mutable {
-                             answered.verdict = *verdict;
-                             answered.charged = verdict->admitted() && answered.cost > 0;
-                             answer(node, {answered}, "single");
-                           });
+  node.engine->check_async(
+      now, request, *node.process,
+      [this, &node, process = node.process,
+       answered = question(node, tuple, cost)](const Result<Verdict>& verdict) mutable {
+        if (!process->alive()) return;
+        answered.verdict = *verdict;
+        answered.charged = verdict->admitted() && answered.cost > 0;
+        answer(node, {answered}, "single");
+      });
 }
 
 void World::ask_batch(Node& node) {
@@ -244,15 +248,17 @@ void World::ask_batch(Node& node) {
   }
   ++node.under_way;
   node.touched = true;
-  node.engine->check_all_async(node.clock.now(), requests, *node.process,
-                               [this, &node, answers](const Result<BatchVerdict>& verdict) mutable {
-                                 for (size_t i = 0; i < answers.size(); ++i) {
-                                   answers[i].verdict = verdict->items[i];
-                                   answers[i].charged = verdict->admitted() && answers[i].cost > 0;
-                                 }
-                                 if (!verdict->admitted()) mark(Mark::kBatchRefused);
-                                 answer(node, answers, "batch");
-                               });
+  node.engine->check_all_async(
+      node.clock.now(), requests, *node.process,
+      [this, &node, process = node.process, answers](const Result<BatchVerdict>& verdict) mutable {
+        if (!process->alive()) return;
+        for (size_t i = 0; i < answers.size(); ++i) {
+          answers[i].verdict = verdict->items[i];
+          answers[i].charged = verdict->admitted() && answers[i].cost > 0;
+        }
+        if (!verdict->admitted()) mark(Mark::kBatchRefused);
+        answer(node, answers, "batch");
+      });
 }
 
 void World::answer(Node& node, std::vector<Answered> answers, const std::string& what) {
@@ -329,7 +335,7 @@ WorldView World::view() const {
 
 void World::check(const std::function<Checker::Fault(Checker&)>& ask) {
   for (const auto& checker : checkers_) {
-    if (report_.broken) return;
+    if (report_.broken || over_) return;
     if (const Checker::Fault fault = ask(*checker)) {
       report_.broken = std::string(checker->name()) + ": " + *fault;
     }

@@ -94,6 +94,8 @@ class World {
   // Life and death (lives.cc).
   void begin_life(Node& node);
   void end_life(Node& node, Life::End how);
+  void stop(Node& node);
+  void let_go();
   void kill(Node& node);
   void drain(Node& node);
   void schedule_replay(Node& node, int life);
@@ -142,6 +144,7 @@ class World {
   Reach origin_reach_ = Reach::kOpen;
   bool stormy_ = true;
   bool asking_ = true;
+  bool over_ = false;
   std::optional<MonoTime> calm_since_;
 };
 
