@@ -24,7 +24,8 @@ struct NodeView {
   WallTime latest{};  // its clock has ever shown
   std::vector<limiter::CellView> cells;
   WorkReport last_replay{};
-  bool touched = true;  // by the last event; if not, its cells are as they were
+  bool reachable = true;  // if not, it knows that it would ask the origin in vain
+  bool touched = true;    // by the last event; if not, its cells are as they were
 
   [[nodiscard]] bool runs() const { return life >= 0; }
 };

@@ -57,6 +57,7 @@ void World::begin_life(Node& node) {
   node.process = std::make_shared<Process>(timeline_, [&node] { node.touched = true; });
   node.link = std::make_shared<LossyLink>(timeline_, origin_.door_of(number), random_.next());
   node.link->faults = node.usual;
+  node.link->notices = node.seed % 2 == 0;
   if (options_.plant == Plant::kLinkPretends) node.link->lies = Lies::kPretends;
   if (options_.plant == Plant::kLinkFailsAsEmpty) node.link->lies = Lies::kFailsAsEmpty;
   if (options_.plant == Plant::kLinkHidesEpochs) node.link->lies = Lies::kHidesEpochs;
@@ -172,7 +173,7 @@ void World::schedule_sweep(Node& node) {
 // Says that it lives, and hears how many do; both only while the origin can be reached.
 void World::schedule_beat(Node& node) {
   const MonoTime now = timeline_.now().mono;
-  if (node.link->faults.reach == Reach::kOpen) {
+  if (node.link->faults.road == Road::kOpen) {
     node.last_beat = now;
     uint32_t alive = 0;
     for (const auto& other : nodes_) {

@@ -15,7 +15,7 @@
 
 namespace weir::sim {
 
-enum class Reach : uint8_t {
+enum class Road : uint8_t {
   kOpen,
   kRefused,  // every call fails at once
   kCut,      // nothing arrives, nothing is answered
@@ -26,7 +26,7 @@ struct LinkFaults {
   Millis slow{0};           // on top of that, each way
   int64_t lose_one_in = 0;  // of messages each way; 0: none
   int64_t repeat_one_in = 0;
-  Reach reach = Reach::kOpen;
+  Road road = Road::kOpen;
 };
 
 // Bugs that a test plants here, to prove that they are found out.
@@ -85,6 +85,11 @@ class LossyLink final : public RegionalOrigin {
     carry([this, cells](const OriginReply& answer) { far_end_->replay(cells, answer); },
           std::move(heard), cells.size(), Kind::kReplay);
   }
+  [[nodiscard]] Reach reach() const override {
+    if (!notices || faults.road != Road::kRefused) return Reach::kPrompt;
+    note_trouble();
+    return Reach::kNone;
+  }
   [[nodiscard]] uint32_t live_nodes() const override { return live_nodes_; }
   [[nodiscard]] uint64_t epoch() const override { return lies == Lies::kHidesEpochs ? 1 : epoch_; }
 
@@ -117,6 +122,7 @@ class LossyLink final : public RegionalOrigin {
   LinkMarks marks;
   LinkWatcher* watcher = nullptr;
   Lies lies = Lies::kNone;
+  bool notices = false;  // that calls are refused, so that none is made
 
  private:
   enum class Kind : uint8_t { kRead, kReplay };
@@ -126,7 +132,7 @@ class LossyLink final : public RegionalOrigin {
   void carry(std::function<void(const OriginReply&)> message, OriginReply reply, size_t cells,
              Kind kind) {
     if (abandoned_) return;
-    if (faults.reach == Reach::kRefused) {
+    if (faults.road == Road::kRefused) {
       note_trouble();
       if (lies == Lies::kFailsAsEmpty) return reply(std::vector<CellTotals>(cells));
       reply(Error{.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp, .detail = "refused"});
@@ -134,7 +140,7 @@ class LossyLink final : public RegionalOrigin {
     }
     const bool dead = timeline_.now().mono < dead_until_;
     if (dead && kind == Kind::kReplay) return hold(message);
-    if (dead || faults.reach == Reach::kCut || random_.one_in(faults.lose_one_in)) {
+    if (dead || faults.road == Road::kCut || random_.one_in(faults.lose_one_in)) {
       ++marks.lost_requests;
       note_trouble();
       return;
@@ -145,7 +151,7 @@ class LossyLink final : public RegionalOrigin {
     if (copies == 2) ++marks.repeated;
     for (int copy = 0; copy < copies; ++copy) {
       timeline_.post_in(delay(), [this, message, once] {
-        if (faults.reach != Reach::kOpen) {
+        if (faults.road != Road::kOpen) {
           ++marks.lost_requests;
           note_trouble();
           return;
@@ -173,7 +179,7 @@ class LossyLink final : public RegionalOrigin {
   void bring_back(const std::shared_ptr<OriginReply>& once,
                   Result<std::vector<CellTotals>> totals) {
     if (abandoned_) return;
-    if (faults.reach != Reach::kOpen || random_.one_in(faults.lose_one_in)) {
+    if (faults.road != Road::kOpen || random_.one_in(faults.lose_one_in)) {
       ++marks.lost_replies;
       return;
     }
@@ -186,7 +192,7 @@ class LossyLink final : public RegionalOrigin {
   }
 
   Millis delay() { return faults.slow + Millis(random_.between(0, faults.most_delay.count())); }
-  void note_trouble() {
+  void note_trouble() const {
     if (watcher != nullptr) watcher->trouble();
   }
 

@@ -83,10 +83,10 @@ class LinkTest : public ::testing::Test {
 };
 
 TEST_F(LinkTest, FailsAtOnceWhenRefusedAndNeverAnswersWhenCut) {
-  link_.faults.reach = Reach::kRefused;
+  link_.faults.road = Road::kRefused;
   send(1);
   EXPECT_EQ(errors_, 1);
-  link_.faults.reach = Reach::kCut;
+  link_.faults.road = Road::kCut;
   send(2);
   run_for(Millis(10'000));
   EXPECT_EQ(answers_ + errors_, 1);
@@ -95,7 +95,7 @@ TEST_F(LinkTest, FailsAtOnceWhenRefusedAndNeverAnswersWhenCut) {
 
 TEST_F(LinkTest, LosesWhatIsUnderWayWhenItIsCut) {
   send(1);
-  link_.faults.reach = Reach::kCut;
+  link_.faults.road = Road::kCut;
   run_for(Millis(1000));
   EXPECT_EQ(total(), 0u);
   EXPECT_EQ(answers_, 0);

@@ -48,7 +48,7 @@ void World::trouble_a_node() {
 }
 
 void World::trouble_the_origin() {
-  if (origin_reach_ != Reach::kOpen) return;
+  if (origin_road_ != Road::kOpen) return;
   const Millis briefly(random_.between(50, 500));
   const Millis long_time(random_.between(500, 3000));
   const MonoTime now = timeline_.now().mono;
@@ -60,25 +60,25 @@ void World::trouble_the_origin() {
     case 1:
       note("the origin starts again, empty");
       origin_.forget_all();
-      origin_is_out(Reach::kRefused, briefly, [] {});
+      origin_is_out(Road::kRefused, briefly, [] {});
       break;
     case 2:
       note("the origin starts again from an old snapshot");
       origin_.restore(now - Millis(random_.between(1000, 6000)), Loss::kOldSnapshot);
-      origin_is_out(Reach::kRefused, briefly, [] {});
+      origin_is_out(Road::kRefused, briefly, [] {});
       break;
     case 3:
       note("a lagging replica takes the origin's place");
       origin_.restore(now - Millis(random_.between(20, 800)), Loss::kLaggingReplica);
-      origin_is_out(Reach::kCut, briefly, [] {});
+      origin_is_out(Road::kCut, briefly, [] {});
       break;
     case 4:
       note("the origin refuses");
-      origin_is_out(Reach::kRefused, long_time, [this] { mark(Mark::kRefusingOutageSurvived); });
+      origin_is_out(Road::kRefused, long_time, [this] { mark(Mark::kRefusingOutageSurvived); });
       break;
     case 5:
       note("the origin is silent");
-      origin_is_out(Reach::kCut, long_time, [this] { mark(Mark::kSilentOutageSurvived); });
+      origin_is_out(Road::kCut, long_time, [this] { mark(Mark::kSilentOutageSurvived); });
       break;
     default: slow_down(); break;
   }
@@ -119,13 +119,13 @@ void World::set_clock() {
 }
 
 // `survived` if answers were given all the same.
-void World::origin_is_out(Reach reach, Millis lasts, const std::function<void()>& survived) {
-  origin_reach_ = reach;
+void World::origin_is_out(Road road, Millis lasts, const std::function<void()>& survived) {
+  origin_road_ = road;
   set_reach();
   const uint64_t before = report_.admitted + report_.denied;
   timeline_.post_in(lasts, [this, survived, before] {
     if (report_.admitted + report_.denied > before) survived();
-    origin_reach_ = Reach::kOpen;
+    origin_road_ = Road::kOpen;
     set_reach();
     reconnect_all();
   });
@@ -134,7 +134,7 @@ void World::origin_is_out(Reach reach, Millis lasts, const std::function<void()>
 void World::set_reach() {
   for (const auto& node : nodes_) {
     if (!node->runs()) continue;
-    node->link->faults.reach = node->isolated ? Reach::kCut : origin_reach_;
+    node->link->faults.road = node->isolated ? Road::kCut : origin_road_;
   }
 }
 
@@ -162,13 +162,13 @@ void World::slow_down() {
 void World::make_calm() {
   note("it is calm");
   stormy_ = false;
-  origin_reach_ = Reach::kOpen;
+  origin_road_ = Road::kOpen;
   for (const auto& node : nodes_) {
     node->isolated = false;
     // A reply must be able to come in time.
     node->usual = {.most_delay = std::min(node->usual.most_delay, promises_.read_deadline / 4)};
     if (node->runs()) {
-      const bool was_out = node->link->faults.reach != Reach::kOpen;
+      const bool was_out = node->link->faults.road != Road::kOpen;
       node->link->faults = node->usual;
       if (was_out) node->link->reconnect();
     } else {

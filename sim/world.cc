@@ -314,6 +314,7 @@ void World::look() {
     seen.now = node->clock.now();
     seen.latest = node->clock.latest();
     seen.last_replay = node->last_replay;
+    seen.reachable = node->runs() && node->link->reach() != Reach::kNone;
     seen.touched = node->touched;
     if (!node->touched) continue;
     seen.cells.clear();

@@ -111,7 +111,7 @@ class World {
   void isolate(Node& node);
   void schedule_clock();
   void set_clock();
-  void origin_is_out(Reach reach, Millis lasts, const std::function<void()>& then);
+  void origin_is_out(Road road, Millis lasts, const std::function<void()>& then);
   void set_reach();
   void reconnect_all();
   void slow_down();
@@ -141,7 +141,7 @@ class World {
   Millis replay_within_{250};
   Millis most_between_misfortunes_{0};
   Node* unsteady_ = nullptr;  // its clock is set now and then
-  Reach origin_reach_ = Reach::kOpen;
+  Road origin_road_ = Road::kOpen;
   bool stormy_ = true;
   bool asking_ = true;
   bool over_ = false;

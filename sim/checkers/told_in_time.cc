@@ -5,11 +5,15 @@
 // - so is a cell of which the origin says that it has less than it once acknowledged,
 //   unless a replay of it is under way;
 // - so is everything, once the connection was made anew.
-// Nothing is owed by a process that ended, nor of a cell that can matter to nobody.
+// What was acknowledged, to a message of the same connection, is not owed because another
+// message about it failed.
+// Nothing is owed by a process that ended, nor of a cell that can matter to nobody; and while
+// the origin refuses every call, it is owed as if that time had not passed.
 
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "sim/checkers/makers.h"
@@ -38,6 +42,7 @@ class ToldInTime final : public Checker {
       if (owed == owed_.end()) continue;
       std::erase_if(owed->second, [&](const Owed& each) { return each.total <= cell.total; });
     }
+    connection_of_[{sent.life, sent.message}] = connections_[sent.life];
     under_way_[{sent.life, sent.message}] = {.since = world.now.mono, .cells = sent.cells};
     return {};
   }
@@ -50,13 +55,14 @@ class ToldInTime final : public Checker {
       const CellReplay& told = heard.sent.cells[i];
       const Place place{life, told.cell};
       if (!heard.totals.ok()) {
-        if (in_time) owe(place, told.total, by);
+        if (in_time && !is_acknowledged(place, told)) owe(place, told.total, by);
         continue;
       }
       const Count mine = heard.totals->at(i).mine;
       if (mine < told.total) owe(place, told.total, by);
-      Count& acknowledged = acknowledged_[{told.cell, told.writer}];
-      acknowledged = std::max(acknowledged, std::min(mine, told.total));
+      if (connection_of_[{life, heard.sent.message}] == connections_[life]) {
+        acknowledge(place, told.writer, std::min(mine, told.total));
+      }
       owe_if_less(world, place, told.writer, mine);
     }
     return {};
@@ -71,6 +77,8 @@ class ToldInTime final : public Checker {
   }
 
   Fault after_reconnect(const WorldView& world, int life) override {
+    ++connections_[life];
+    std::erase_if(acknowledged_, [life](const auto& each) { return each.first.first == life; });
     for (const auto& [cell, accepted] : world.truth.cells()) {
       owe({life, cell}, world.truth.accepted_by(life, cell),
           world.now.mono + world.promises.told_within);
@@ -88,8 +96,9 @@ class ToldInTime final : public Checker {
       }
       for (const CellReplay& cell : it->second.cells) {
         // Perhaps it went again in the very instant of the deadline.
-        if (last_sent_[{it->first.first, cell.cell}] >= deadline) continue;
-        owe({it->first.first, cell.cell}, cell.total, deadline + world.promises.told_within);
+        const Place place{it->first.first, cell.cell};
+        if (last_sent_[place] >= deadline || is_acknowledged(place, cell)) continue;
+        owe(place, cell.total, deadline + world.promises.told_within);
       }
       it = under_way_.erase(it);
     }
@@ -98,13 +107,21 @@ class ToldInTime final : public Checker {
         it = owed_.erase(it);
         continue;
       }
-      for (const Owed& owed : it->second) {
+      // Also in the first moment after.
+      const bool reachable = node_of(world, it->first).reachable;
+      const bool excused = !reachable || was_reachable_.count(it->first.first) == 0;
+      for (Owed& owed : it->second) {
+        if (excused) owed.by = std::max(owed.by, now + world.promises.told_within);
         if (now <= owed.by) continue;
         return "process " + std::to_string(it->first.first) + " has not told its total of " +
                std::to_string(owed.total) + " in window " +
                std::to_string(it->first.second.sequence);
       }
       ++it;
+    }
+    was_reachable_.clear();
+    for (const NodeView& node : world.nodes) {
+      if (node.reachable) was_reachable_.insert(node.life);
     }
     return {};
   }
@@ -126,27 +143,41 @@ class ToldInTime final : public Checker {
 
   void owe_if_less(const WorldView& world, const Place& place, const Component& reader,
                    Count mine) {
-    const auto acknowledged = acknowledged_.find({place.second, reader});
-    if (acknowledged == acknowledged_.end() || mine >= acknowledged->second) return;
+    const Count acknowledged = acknowledged_[place][reader];
+    if (mine >= acknowledged) return;
     for (const auto& [message, under_way] : under_way_) {
       if (message.first != place.first) continue;
       for (const CellReplay& cell : under_way.cells) {
-        if (cell.cell == place.second && cell.total >= acknowledged->second) return;
+        if (cell.cell == place.second && cell.total >= acknowledged) return;
       }
     }
-    owe(place, acknowledged->second, world.now.mono + world.promises.told_within);
+    owe(place, acknowledged, world.now.mono + world.promises.told_within);
   }
 
+  void acknowledge(const Place& place, const Component& writer, Count total) {
+    Count& acknowledged = acknowledged_[place][writer];
+    acknowledged = std::max(acknowledged, total);
+    std::erase_if(owed_[place], [&](const Owed& each) { return each.total <= total; });
+  }
+  bool is_acknowledged(const Place& place, const CellReplay& told) {
+    return acknowledged_[place][told.writer] >= told.total;
+  }
+
+  static const NodeView& node_of(const WorldView& world, const Place& place) {
+    return world.nodes.at(static_cast<size_t>(world.truth.life(place.first).node));
+  }
   static bool owes(const WorldView& world, const Place& place) {
-    const Life& life = world.truth.life(place.first);
-    const NodeView& node = world.nodes.at(static_cast<size_t>(life.node));
-    return !life.ended && node.latest < expiry_of(place.second);
+    return !world.truth.life(place.first).ended &&
+           node_of(world, place).latest < expiry_of(place.second);
   }
 
   std::map<Place, std::vector<Owed>> owed_;
-  std::map<std::pair<int, uint64_t>, UnderWay> under_way_;  // until the deadline
-  std::map<std::pair<CellId, Component>, Count> acknowledged_;
+  std::map<std::pair<int, uint64_t>, UnderWay> under_way_;    // until the deadline
+  std::map<Place, std::map<Component, Count>> acknowledged_;  // on this connection
   std::map<Place, MonoTime> last_sent_;
+  std::set<int> was_reachable_;                                 // processes, after the last event
+  std::map<int, uint64_t> connections_;                         // of a process, counted
+  std::map<std::pair<int, uint64_t>, uint64_t> connection_of_;  // each message
 };
 
 }  // namespace

@@ -36,6 +36,7 @@ struct Replay::Sent {
 
 struct Replay::Batch {
   Instant began{};
+  uint64_t epoch = 0;
   std::vector<Sent> sent;
   std::vector<CellReplay> cells;  // moved out when sent
   std::atomic<bool> answered{false};
@@ -92,8 +93,9 @@ void Replay::note_waiting(Instant now) {
   lag_.store(std::max(lag, failing).count(), std::memory_order_relaxed);
 }
 
-// An origin that forgot everything does not say so. What this process accepted is in its
-// cells, so all of them are told again, a part of the table at a time.
+// An origin that forgot everything does not say so: what it acknowledged means nothing any more.
+// What this process accepted is in its cells, so all of them are told again, a part of the table
+// at a time.
 void Replay::list_all_again() {
   constexpr size_t kSlotsAtATime = 16'384;
   if (const uint64_t epoch = store_->origin->epoch(); epoch != epoch_) {
@@ -105,7 +107,11 @@ void Replay::list_all_again() {
     const platform::Pin pin;
     const Tuple tuple = store_->table.at(index);
     if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) continue;
-    if (WindowCells(tuple).mark_dirty()) store_->dirty.push(index);
+    const WindowCells cells(tuple);
+    for (const int64_t sequence : {cells.newest(), cells.newest() - 1}) {
+      (void)heal_told(cells, sequence, 0);
+    }
+    if (cells.mark_dirty()) store_->dirty.push(index);
   }
 }
 
@@ -186,6 +192,7 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ex
 void Replay::send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers) {
   if (batch->sent.empty()) return;
   batch->began = now;
+  batch->epoch = epoch_;
   in_flight_.fetch_add(batch->sent.size(), std::memory_order_relaxed);
   timers.post_at(now.mono + store_->read_deadline, [self = shared_from_this(), batch] {
     if (!batch->answered.exchange(true)) self->fail(*batch);
@@ -227,9 +234,12 @@ void Replay::land(const Batch& batch, const Result<std::vector<CellTotals>>& tot
     const Count known =
         Tagged{cells.siblings(sent.sequence).load(std::memory_order_acquire)}.count_of(
             sent.sequence);
-    note_told(cells, sent.sequence, std::min(sent.total, heard.mine));
+    // What an origin said that may have been replaced since proves nothing.
+    if (batch.epoch == store_->origin->epoch()) {
+      note_told(cells, sent.sequence, std::min(sent.total, heard.mine));
+    }
     cells.raise_siblings(sent.sequence, heard.siblings);
-    if (heard.mine < sent.total || heal_told(cells, sent.sequence, heard.mine)) {
+    if (heal_told(cells, sent.sequence, heard.mine) || heard.mine < sent.total) {
       store_->stats.add(Stat::kHealed);
       if (cells.mark_dirty()) store_->dirty.push(sent.index);
     }
