@@ -50,7 +50,9 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Tell tell) {
   size_t tuples = 0;
   take_dirty(now);
   for (const Pending& pending : std::exchange(pending_, {})) {
-    if (tell == Tell::kDue && !due(now, pending)) {
+    const bool room =
+        in_flight_.load(std::memory_order_relaxed) + batch->sent.size() < kMostInFlight;
+    if (!room || (tell == Tell::kDue && !due(now, pending))) {
       pending_.push_back(pending);
       ++report.waiting;
       continue;
@@ -68,6 +70,7 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Tell tell) {
   report.done += batch->sent.size();
   send(now, batch, timers);
   note_waiting(now);
+  if (again_at_ < store_->table.slots()) ++report.waiting;
   return report;
 }
 
@@ -94,15 +97,20 @@ void Replay::note_waiting(Instant now) {
 }
 
 // An origin that forgot everything does not say so: what it acknowledged means nothing any more.
-// What this process accepted is in its cells, so all of them are told again, a part of the table
-// at a time.
+// What this process accepted is in its cells, so all of them are told again, a few at a time:
+// what is accepted meanwhile must not wait behind them, nor the origin choke on them.
 void Replay::list_all_again() {
   constexpr size_t kSlotsAtATime = 16'384;
+  constexpr size_t kTuplesAtATime = 256;
   if (const uint64_t epoch = store_->origin->epoch(); epoch != epoch_) {
     epoch_ = epoch;
     again_at_ = 0;
   }
-  for (size_t i = 0; i < kSlotsAtATime && again_at_ < store_->table.slots(); ++i, ++again_at_) {
+  size_t listed = 0;
+  for (size_t i = 0;
+       i < kSlotsAtATime && listed < kTuplesAtATime && again_at_ < store_->table.slots() &&
+       in_flight_.load(std::memory_order_relaxed) < kMostInFlight / 2;
+       ++i, ++again_at_) {
     const auto index = static_cast<uint32_t>(again_at_);
     const platform::Pin pin;
     const Tuple tuple = store_->table.at(index);
@@ -112,6 +120,7 @@ void Replay::list_all_again() {
       (void)heal_told(cells, sequence, 0);
     }
     if (cells.mark_dirty()) store_->dirty.push(index);
+    ++listed;
   }
 }
 

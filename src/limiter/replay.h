@@ -44,6 +44,8 @@ class Replay : public std::enable_shared_from_this<Replay> {
   struct Sent;
   struct Batch;
   static constexpr size_t kBatchTuples = 256;
+  // Cells told and not answered: some 50 ms of work for a Redis server.
+  static constexpr size_t kMostInFlight = 4096;
 
   // A dirty tuple whose time has not come.
   struct Pending {

@@ -113,6 +113,34 @@ TEST_F(ReplayTest, SendsNothingInVain) {
   EXPECT_EQ(origin->replays.size(), 1u);
 }
 
+TEST_F(ReplayTest, LetsAnOriginAnswerBeforeItTellsMore) {
+  auto origin = std::make_shared<doubles::ScriptedOrigin>();
+  auto engine = Engine::make(
+      clock_, {.origin = origin, .replay_within = Millis(0), .capacity = 20'000, .seed = 1});
+  for (int i = 0; i < 10'000; ++i) {
+    (void)engine->check(clock_.now(), request_of("user-" + std::to_string(i)));
+  }
+  size_t told = 0;
+  for (int round = 0; round < 5; ++round) {
+    told += engine->run_replay(clock_.now(), executor_).done;
+  }
+  EXPECT_GE(told, 4096u);
+  EXPECT_LT(told, 5000u);
+  EXPECT_GT(engine->stats().untold, 10'000u);
+  size_t rounds = 0;
+  for (; engine->stats().untold > 0 && rounds < 100; ++rounds) {
+    while (!origin->replays.empty()) {
+      const auto replay = std::move(origin->replays.front());
+      origin->replays.pop_front();
+      std::vector<CellTotals> totals;
+      for (const CellReplay& cell : replay.cells) totals.push_back({.mine = cell.total});
+      replay.reply(totals);
+    }
+    engine->run_replay(clock_.now(), executor_);
+  }
+  EXPECT_LT(rounds, 20u);
+}
+
 TEST_F(ReplayTest, LeavesItsPartToThoseWhoStay) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto leaver = engine_on(origin, 1);
