@@ -2,17 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <future>
 #include <stdexcept>
 
 #include "platform/entropy.h"
-#include "platform/thread_executor.h"
 
 namespace weir::server {
 namespace {
 
+constexpr Millis kTellEvery{10};
 constexpr Millis kToTell{2000};
 constexpr Millis kToLeave{1000};
 constexpr Millis kStep{20};
@@ -58,17 +60,33 @@ Region::Region(const Clock& clock, const Config& config) : clock_(clock) {
   origin_ = std::make_shared<origins::RedisOrigin>(clock, address, platform::entropy());
 }
 
-void Region::start() {
+void Region::start(Limiter& limiter) {
   if (!origin_) return;
-  changed_ = clock_.now().mono;
+  const MonoTime now = clock_.now().mono;
+  changed_ = now;
   carrier_.start([this] { origin_->run(); });
+  teller_.start();
+  teller_.post([this, &limiter, now] { tell(limiter, now); });
 }
 
 void Region::stop() {
+  teller_.stop();
   if (origin_) origin_->stop();
   carrier_.join();
 }
 
+// Tells what is due, again and again.
+void Region::tell(Limiter& limiter, MonoTime planned) {
+  if (leaving_.load(std::memory_order_relaxed)) return;
+  const Instant now = clock_.now();
+  limiter.run_replay(now, teller_);
+  report(now.mono);
+  // Turns that were missed are not made up for.
+  const MonoTime next = std::max(planned + kTellEvery, now.mono);
+  teller_.post_at(next, [this, &limiter, next] { tell(limiter, next); });
+}
+
+// Says once when the origin is lost, and once when it is back.
 void Region::report(MonoTime now) {
   const bool there = origin_->reach() != Reach::kNone;
   if (there == was_there_) {
@@ -85,14 +103,19 @@ void Region::report(MonoTime now) {
   }
 }
 
-void Region::leave(Limiter& limiter) const {
+WorkReport Region::tell_all(Limiter& limiter) {
+  std::promise<WorkReport> done;
+  teller_.post([&] { done.set_value(limiter.run_replay(clock_.now(), teller_, Tell::kAll)); });
+  return done.get_future().get();
+}
+
+void Region::leave(Limiter& limiter) {
   if (!origin_) return;
-  platform::ThreadExecutor timers;
-  timers.start();
+  leaving_.store(true, std::memory_order_relaxed);
   const MonoTime to_tell = clock_.now().mono + kToTell;
   bool told = false;
   while (!told && clock_.now().mono < to_tell) {
-    const WorkReport report = limiter.run_replay(clock_.now(), timers, Tell::kAll);
+    const WorkReport report = tell_all(limiter);
     told = report.done == 0 && report.waiting == 0 && limiter.stats().untold == 0;
     if (!told) platform::ThreadGroup::rest(kStep);
   }
@@ -100,7 +123,6 @@ void Region::leave(Limiter& limiter) const {
   while (told && limiter.run_leave(clock_.now()).waiting > 0 && clock_.now().mono < to_leave) {
     platform::ThreadGroup::rest(kStep);
   }
-  timers.stop();
   if (told) {
     fmt::print(stderr, "weir: the origin was told everything\n");
   } else {

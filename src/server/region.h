@@ -1,12 +1,16 @@
-// The region this process counts in: its origin, the thread that carries its messages, and what
-// people are told about it. Nothing, for a process alone.
+// The region this process counts in: its origin, the threads that carry its messages and tell it
+// what was accepted, and what people are told about it. Nothing, for a process alone.
+//
+// Telling has a thread of its own: a pass over thousands of tuples would keep requests waiting.
 
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
 #include "origins/redis/redis_origin.h"
+#include "platform/thread_executor.h"
 #include "platform/thread_group.h"
 #include "server/config.h"
 #include "weir/limiter.h"
@@ -30,22 +34,26 @@ class Region {
   [[nodiscard]] const std::shared_ptr<origins::RedisOrigin>& origin() const { return origin_; }
   [[nodiscard]] const std::string& name() const { return name_; }
 
-  void start();
+  // From here on the origin is told what the limiter accepts, until leave() or stop().
+  void start(Limiter& limiter);
   void stop();
-
-  // Says once when the origin is lost, and once when it is back. From one thread at a time.
-  void report(MonoTime now);
 
   // Tells the origin what it was not told and leaves it to the others, for a few seconds at
   // most; says what is left. Once no request comes any more.
-  void leave(Limiter& limiter) const;
+  void leave(Limiter& limiter);
 
  private:
+  void tell(Limiter& limiter, MonoTime planned);
+  [[nodiscard]] WorkReport tell_all(Limiter& limiter);
+  void report(MonoTime now);
+
   const Clock& clock_;
   std::string name_ = "memory";
   std::shared_ptr<origins::RedisOrigin> origin_;
   platform::ThreadGroup carrier_;
-  // Of report().
+  platform::ThreadExecutor teller_;
+  std::atomic<bool> leaving_{false};
+  // On the teller's thread.
   bool was_there_ = true;
   MonoTime changed_{};
 };

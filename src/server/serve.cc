@@ -27,7 +27,6 @@ using frontends::Decider;
 using frontends::Loop;
 
 constexpr Millis kSweepEvery{250};
-constexpr Millis kReplayEvery{10};
 constexpr size_t kSweepsPerRound = 240;  // the whole table once a minute
 
 std::string generated_node() {
@@ -171,19 +170,11 @@ void serve(Config config) {
   counters[0]->loop.every(
       kSweepEvery, [&] { limiter.run_sweep(clock.now(), config.capacity / kSweepsPerRound + 1); });
 
-  if (region.origin()) {
-    counters[0]->loop.every(kReplayEvery, [&] {
-      const Instant now = clock.now();
-      limiter.run_replay(now, counters[0]->loop.executor());
-      region.report(now.mono);
-    });
-  }
-
   // Not before all is there that a start needs: a key that is made is shown this once.
   opening = open_doors(config);
   platform::ThreadGroup group;
   for (const auto& counter : counters) group.start([&counter] { counter->loop.run(); });
-  region.start();
+  region.start(limiter);
   print_welcome(config, opening, node, region.name());
   signals.wait();
   fmt::print(stderr, "\nweir: answering what is under way, then stopping\n");
