@@ -6,12 +6,14 @@
 // which have one thread too: where they are slower than the server, the rate is theirs, and
 // the processor time the server took per request tells more. Everything is on loopback.
 
-import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, connect } from 'node:net';
-import { cpus, loadavg, tmpdir, totalmem, arch, release } from 'node:os';
-import { dirname, join } from 'node:path';
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+
+import { describeMachine, keep, median, printMachine, ratioOf } from '../machine.mjs';
+import { redisBenchmark } from '../redis_benchmark.mjs';
+import { Servers, freePort, processorTime, rootKey, untilOpen } from '../servers.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 
@@ -49,65 +51,7 @@ function parseArguments(words) {
   return options;
 }
 
-const freePort = () => new Promise((resolve) => {
-  const server = createServer().listen(0, '127.0.0.1', () => {
-    const { port } = server.address();
-    server.close(() => resolve(port));
-  });
-});
-
-const canConnect = (port) => new Promise((resolve) => {
-  const socket = connect(port, '127.0.0.1', () => { socket.destroy(); resolve(true); });
-  socket.on('error', () => resolve(false));
-});
-
-async function untilOpen(port, name) {
-  for (let i = 0; i < 100; ++i) {
-    if (await canConnect(port)) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error(`${name} does not listen on port ${port}`);
-}
-
-// Milliseconds of processor time a process and its children in `pids` have used.
-function processorTime(pids) {
-  return pids.reduce((sum, pid) => {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1].split(' ');
-    return sum + (Number(fields[11]) + Number(fields[12])) * 10;
-  }, 0);
-}
-
-class Servers {
-  constructor(folder) {
-    this.folder = folder;
-    this.processes = [];
-  }
-
-  start(command, args, options = {}) {
-    const child = spawn(command, args, { stdio: 'ignore', cwd: this.folder, ...options });
-    child.on('error', (error) => { throw error; });
-    this.processes.push(child);
-    return child.pid;
-  }
-
-  async redis() {
-    const port = await freePort();
-    const pid = this.start('redis-server',
-      ['--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', this.folder]);
-    await untilOpen(port, 'redis-server');
-    return { name: 'redis-server', port, pids: [pid] };
-  }
-
-  async weir(binary, backend) {
-    const [port, http] = [await freePort(), await freePort()];
-    const pid = this.start(binary,
-      ['serve', '--threads', 1, '--resp', `127.0.0.1:${port}`, '--http', `127.0.0.1:${http}`,
-        '--backend', backend, '--data', join(this.folder, 'data')],
-      { env: { ...process.env, WEIR_ROOT_KEY: rootKey } });
-    await untilOpen(port, 'weir');
-    return { name: `weir (${backend})`, port, http, pids: [pid] };
-  }
-
+class Doors extends Servers {
   async nginx() {
     const port = await freePort();
     const config = join(this.folder, 'nginx.conf');
@@ -129,13 +73,7 @@ class Servers {
     const workers = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').map(Number);
     return { name: 'nginx', port, pids: workers };
   }
-
-  stop() {
-    for (const child of this.processes) child.kill('SIGTERM');
-  }
 }
-
-const rootKey = 'bench-root-key-0123456789';
 
 // The same GCRA as CL.THROTTLE, with the state in one key and time from the server.
 const gcraScript = `
@@ -155,21 +93,6 @@ return {0, burst, math.floor((now - allow_at) / emission), -1, after - now}`;
 const throttle = ['CL.THROTTLE', 'key:__rand_int__', '1000000', '1000000', '60'];
 const incr = ['INCR', 'key:__rand_int__'];
 
-function redisBenchmark(server, pipeline, requests, command) {
-  const before = processorTime(server.pids);
-  const run = spawnSync('redis-benchmark',
-    ['-p', server.port, '-c', 50, '-n', requests, '-P', pipeline, '-r', 100000, '--csv', ...command].map(String),
-    { encoding: 'utf8', timeout: 120_000 });
-  const line = run.stdout.split('\n').filter((text) => text.startsWith('"')).pop();
-  if (run.status !== 0 || !line) throw new Error(`redis-benchmark failed: ${run.stderr}${run.stdout}`);
-  // "command","rps","avg","min","p50","p95","p99","max"; the command may hold commas.
-  const values = line.split('","').map((text) => text.replaceAll('"', '')).slice(-7).map(Number);
-  return {
-    rate: values[0], p50: values[3], p99: values[5],
-    cpu: (processorTime(server.pids) - before) * 1e6 / requests,
-  };
-}
-
 function wrk(server, port, seconds, script, path) {
   const before = processorTime(server.pids);
   const run = spawnSync('wrk', ['-t1', '-c50', `-d${seconds}s`, '--latency', ...(script ? ['-s', script] : []),
@@ -182,54 +105,26 @@ function wrk(server, port, seconds, script, path) {
     cpu: (processorTime(server.pids) - before) * 1e6 / total };
 }
 
-const median = (values) => {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-};
-
-function firstLine(path) {
-  try { return readFileSync(path, 'latin1').split('\n')[0]; } catch { return 'not readable'; }
-}
-
-function describeMachine() {
-  const version = (command, ...args) => {
-    const run = spawnSync(command, args, { encoding: 'utf8' });
-    return (run.stdout + run.stderr).split('\n')[0].trim();
-  };
-  const named = spawnSync('lscpu', { encoding: 'utf8' }).stdout ?? '';
-  return {
-    date: new Date().toISOString().slice(0, 16).replace('T', ' ') + ' UTC',
-    processor: /Model name:\s*(.*)/.exec(named)?.[1] ?? cpus()[0]?.model ?? 'unknown',
-    cores: cpus().length,
-    memory: `${(totalmem() / 2 ** 30).toFixed(1)} GiB`,
-    kernel: `Linux ${release()} ${arch()}`,
-    redis: version('redis-server', '--version'),
-    nginx: version('nginx', '-v'),
-    wrk: version('wrk', '-v'),
-    'load average': firstLine('/proc/loadavg'),
-  };
-}
-
 const options = parseArguments(process.argv.slice(2));
 const scale = options.quick ? 0.1 : 1;
-const folder = mkdtempSync(join(tmpdir(), 'weir-doors-'));
-const servers = new Servers(folder);
-const machine = describeMachine();
-for (const [name, value] of Object.entries(machine)) console.log(`${name.padEnd(14)} ${value}`);
-if (loadavg()[0] > 0.5) console.log('\nOther work is running: rates may be low.');
+const servers = new Doors('doors');
+const machine = describeMachine([
+  ['redis', 'redis-server', '--version'], ['nginx', 'nginx', '-v'], ['wrk', 'wrk', '-v'],
+]);
+printMachine(machine);
 
 try {
   const redis = await servers.redis();
-  const weir = await servers.weir(options.weir, 'limiter');
-  const empty = await servers.weir(options.weir, 'null');
+  const weir = await servers.weir(resolve(options.weir), '--backend', 'limiter');
+  const empty = await servers.weir(resolve(options.weir), '--backend', 'null');
   const nginx = await servers.nginx();
   const loaded = spawnSync('redis-cli', ['-p', String(redis.port), 'SCRIPT', 'LOAD', gcraScript], { encoding: 'utf8' });
   const evalsha = ['EVALSHA', loaded.stdout.trim(), '1', 'gcra:__rand_int__', '1000001', '60', '1'];
 
   const requests = { 1: 200_000, 16: 1_000_000, 64: 2_000_000 };
   const respRun = (server, pipeline, command, share = 1) =>
-    () => redisBenchmark(server, pipeline, Math.round(requests[pipeline] * scale * share), command);
+    () => redisBenchmark(server,
+      { pipeline, requests: Math.round(requests[pipeline] * scale * share), keys: 100_000, command });
   const seconds = options.quick ? 1 : 3;
   const runs = {};
   for (const pipeline of [1, 16, 64]) {
@@ -255,13 +150,8 @@ try {
   process.stderr.write(`\r${' '.repeat(30)}\r`);
 
   const of = (name, what) => results[name].map((result) => result[what]);
-  const ratio = (a, b, what) => {
-    const each = of(a, what).map((value, i) => value / of(b, what)[i]);
-    const middle = median(of(a, what)) / median(of(b, what));
-    return { middle, text: `${middle.toFixed(2)}x (${Math.min(...each).toFixed(2)}-${Math.max(...each).toFixed(2)})` };
-  };
   const row = (label, mine, theirs, what, bar, better) => {
-    const compared = ratio(mine, theirs, what);
+    const compared = ratioOf(of(mine, what), of(theirs, what));
     const unit = { rate: 'k/s', cpu: 'ns', p99: 'ms' }[what];
     const shown = (name) => {
       const value = median(of(name, what));
@@ -288,12 +178,9 @@ try {
   row('  processor time of the server per request', 'http limit', 'nginx limit_req', 'cpu');
   row('  of it the door alone (null backend)', 'http null', 'nginx limit_req', 'cpu');
 
-  mkdirSync(options.out, { recursive: true });
-  const stamp = new Date().toISOString().slice(0, 16).replace('T', '-').replace(':', '');
-  const file = join(options.out, `${stamp}-${arch() === 'arm64' ? 'aarch64' : arch()}-doors.json`);
-  writeFileSync(file, `${JSON.stringify({ machine, repetitions: options.repetitions, quick: options.quick, results }, null, 1)}\n`);
-  console.log(`\nkept ${file}`);
+  console.log();
+  const kept = { machine, repetitions: options.repetitions, quick: options.quick, results };
+  keep(options.out, 'doors', { json: `${JSON.stringify(kept, null, 1)}\n` });
 } finally {
   servers.stop();
-  rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
 }
