@@ -45,7 +45,8 @@ export function drawCurve(points, { bar, from, machine }) {
   let out = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} 500" width="${width}" height="500">\n`;
   out += `<style>${style}</style>\n<rect width="100%" height="100%" fill="#ffffff"/>\n`;
   out += text('title', 24, 32, 'Commands to Redis per accepted request (less is better)');
-  out += text('note', 24, 52, `${machine.processor}, ${machine.cores} cores, ${machine.date}. Both scales logarithmic; medians.`);
+  const where = `${machine.processor}, ${machine.cores} cores, ${machine.date}`;
+  out += text('note', 24, 52, `${where}. Both scales logarithmic.`);
   for (const value of ticks(ranges.x)) {
     out += line('grid', x(value), plot.top, x(value), plot.bottom);
     out += text('note', x(value), plot.bottom + 16, value, 'middle');
@@ -55,7 +56,7 @@ export function drawCurve(points, { bar, from, machine }) {
     out += text('note', plot.left - 8, y(value) + 4, value, 'end');
   }
   out += line('bar', x(from), y(bar), plot.right, y(bar));
-  out += text('note', plot.right, y(bar) - 6, `wanted: at most ${bar} from ${from} on`, 'end');
+  out += text('note', plot.right, y(bar) - 6, `wanted: ≤ ${bar}`, 'end');
   const path = points.map((point) => `${at(x(point.accepts))},${at(y(point.commands))}`).join(' ');
   out += `<polyline points="${path}" class="curve"/>\n`;
   for (const point of points) {

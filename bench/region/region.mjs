@@ -9,9 +9,12 @@
 // Limits are so high that all is accepted. Servers have one thread for requests; what talks to
 // Redis is another, and counts. Servers that are compared take turns, several times, so that a
 // slow minute of the machine hits both; a ratio is one of medians, with the least and greatest
-// of the ratios within rounds beside it. Everything is on loopback, and on the same cores.
+// of the ratios within rounds beside it. Everything is on loopback. For the latency, the servers
+// and their client share one core, and Redis with the way to it has another: it would be on
+// another machine.
 
 import { spawnSync } from 'node:child_process';
+import { cpus } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -22,15 +25,16 @@ import { drawCurve } from './curve.mjs';
 
 const usage = `region: what it costs to share a limit through Redis
 
-  ./dev bench region [--quick] [--only FIGURE] [--out DIR]
+  ./dev bench region [--quick] [--only FIGURE] [--anywhere] [--out DIR]
 
   --quick         few rates, one short round: to see whether it works
   --only FIGURE   commands, latency or throughput
+  --anywhere      latency: everything on any core, Redis and the way to it with the rest
   --out DIR       where <date>-<arch>-region.json and .svg go (default: build/bench/results)
 `;
 
 function parseArguments(words) {
-  const options = { quick: false, only: undefined, out: 'build/bench/results', bin: 'build/bin' };
+  const options = { quick: false, anywhere: false, only: undefined, out: 'build/bench/results', bin: 'build/bin' };
   const complain = (what) => {
     process.stderr.write(`region: ${what}\n${usage}`);
     process.exit(2);
@@ -40,8 +44,8 @@ function parseArguments(words) {
     if (word === '--help' || word === '-h') {
       process.stdout.write(usage);
       process.exit(0);
-    } else if (word === '--quick') {
-      options.quick = true;
+    } else if (word === '--quick' || word === '--anywhere') {
+      options[word.slice(2)] = true;
     } else if (['--only', '--out', '--bin'].includes(word) && i + 1 < words.length) {
       options[word.slice(2)] = words[++i];
     } else {
@@ -65,14 +69,34 @@ function progress(text) {
   process.stderr.write(`\r${text.padEnd(60)}${text ? '' : '\r'}`);
 }
 
+// Words that keep a command line on one core, where there are two.
+const pins = cpus().length >= 2 && !options.anywhere;
+const onCore = (core) => (core === undefined || !pins ? [] : ['taskset', '-c', core]);
+
 // Runs the program that measures; its one line.
-function measured(...args) {
-  const run = spawnSync('timeout', [60, binary('weir_region_bench'), ...args].map(String), { encoding: 'utf8' });
+function measured(args, core) {
+  const words = [60, ...onCore(core), binary('weir_region_bench'), ...args];
+  const run = spawnSync('timeout', words.map(String), { encoding: 'utf8' });
   if (run.status !== 0) throw new Error(`weir_region_bench ${args.join(' ')} failed: ${run.stderr}`);
   return JSON.parse(run.stdout);
 }
 
 class Region extends Servers {
+  spawn(command, args, options) {
+    const [program, ...words] = [...onCore(this.core), command, ...args];
+    return super.spawn(program, words, options);
+  }
+
+  // What `start` starts runs on this core alone.
+  async on(core, start) {
+    this.core = core;
+    try {
+      return await start();
+    } finally {
+      this.core = undefined;
+    }
+  }
+
   // The port of a Redis so many ms away, each way.
   async far(redis, ms) {
     const script = join(dirname(fileURLToPath(import.meta.url)), 'far.mjs');
@@ -100,8 +124,8 @@ const reached = (run) => run.accepted / run.seconds;
 function commandsAt(redis, rate, seconds) {
   const measure = (keys) => {
     spawnSync('redis-cli', ['-p', String(redis.port), 'FLUSHALL']);
-    return measured('commands', '--port', redis.port, '--process', redis.pids[0], '--keys', keys,
-      '--rate', rate, '--seconds', seconds);
+    return measured(['commands', '--port', redis.port, '--process', redis.pids[0], '--keys', keys,
+      '--rate', rate, '--seconds', seconds]);
   };
   const run = measure(kKeys);
   const share = rate === 0 ? 1 : reached(run) / (rate * kKeys);
@@ -112,31 +136,26 @@ async function measureCommands(servers) {
   const redis = await servers.redis();
   const rates = options.quick ? [1, 20, 200] : [1, 2, 5, 10, 20, 50, 100, 200, 0];
   const seconds = options.quick ? 1 : 5;
-  const runs = Object.fromEntries(rates.map((rate) => [rate, []]));
-  // There and back, so that what changes with time hits no rate alone.
-  const order = options.quick ? rates : [...rates, ...[...rates].reverse()];
-  for (const [i, rate] of order.entries()) {
-    progress(`commands ${i + 1}/${order.length}: ${rate || 'all'} accepts per key and second`);
-    runs[rate].push(commandsAt(redis, rate, seconds));
-  }
-  progress('');
-  // In the order of rates; a rate's runs may have had different numbers of keys.
-  return rates.map((rate) => {
-    const of = (value) => median(runs[rate].map(value));
+  const points = rates.map((wanted, i) => {
+    progress(`commands ${i + 1}/${rates.length}: ${wanted || 'all'} accepts per key and second`);
+    const run = commandsAt(redis, wanted, seconds);
+    const each = (count) => count / run.seconds;
     return {
-      wanted: rate,
-      keys: Math.min(...runs[rate].map((run) => run.keys)),
-      accepts: of((run) => reached(run) / run.keys),
-      rate: of(reached),
-      told: of((run) => run.kinds.tell / run.seconds),
-      read: of((run) => run.kinds.read / run.seconds),
-      other: of((run) => (run.commands - run.kinds.tell - run.kinds.read) / run.seconds),
-      commands: of((run) => run.commands / run.accepted),
-      busy: of((run) => run.redis_seconds / run.seconds),
-      degraded: of((run) => run.degraded / run.accepted),
-      runs: runs[rate],
+      wanted,
+      keys: run.keys,
+      accepts: reached(run) / run.keys,
+      rate: reached(run),
+      told: each(run.kinds.tell),
+      read: each(run.kinds.read),
+      other: each(run.commands - run.kinds.tell - run.kinds.read),
+      commands: run.commands / run.accepted,
+      busy: each(run.redis_seconds),
+      degraded: run.degraded / run.accepted,
+      run,
     };
   });
+  progress('');
+  return points;
 }
 
 function printCommands(points) {
@@ -155,7 +174,9 @@ function printCommands(points) {
       `${Math.round(point.other)}`.padStart(7), point.commands.toFixed(3).padStart(11),
       `${(100 * point.busy).toFixed(0)} %`.padStart(7), ` ${judged ? `≤ ${bar}` : ''}`.padEnd(9), met,
     ].join(' ').trimEnd());
-    if (point.degraded > 0) console.log(`      of them decided without Redis: ${(100 * point.degraded).toFixed(2)} %`);
+    if (point.degraded > 0) {
+      console.log(`      of them decided without Redis: ${(100 * point.degraded).toFixed(2)} %`);
+    }
   }
 }
 
@@ -176,13 +197,14 @@ function takeTurns(name, contestants) {
 }
 
 async function measureLatency(servers) {
-  const redis = await servers.redis();
   const seconds = options.quick ? 1 : 3;
-  const ask = (server) => () => measured('latency', '--port', server.port, '--seconds', seconds);
-  return takeTurns('latency', {
-    shared: ask(await servers.sharing(await servers.far(redis, kAway))),
+  const [near, away] = [0, 1]; // cores
+  const port = await servers.on(away, async () => servers.far(await servers.redis(), kAway));
+  const ask = (server) => () => measured(['latency', '--port', server.port, '--seconds', seconds], near);
+  return servers.on(near, async () => takeTurns('latency', {
+    shared: ask(await servers.sharing(port)),
     alone: ask(await servers.weir(binary('weir'), '--origin', 'memory')),
-  });
+  }));
 }
 
 async function measureThroughput(servers) {
@@ -204,9 +226,11 @@ async function measureThroughput(servers) {
 // `wanted` is a bar and its direction, if there is one; `ratio` says which over which.
 function printRow(label, { mine, theirs, unit, digits, ratio, wanted }) {
   const shown = (values) => `${median(values).toFixed(digits)} ${unit}`.padStart(12);
-  const met = !wanted ? '' : (wanted[0] === '≥' ? ratio.middle >= wanted[1] : ratio.middle <= wanted[1]) ? 'yes' : 'NO';
-  const told = wanted ? `${wanted[0]} ${wanted[1]}x` : '';
-  console.log(`  ${label.padEnd(48)} ${shown(mine)} ${shown(theirs)}   ${ratio.text.padEnd(22)} ${told.padEnd(8)} ${met}`.trimEnd());
+  const [direction, bar] = wanted ?? [];
+  const holds = direction === '≥' ? ratio.middle >= bar : ratio.middle <= bar;
+  const verdict = wanted ? `${direction} ${bar}x`.padEnd(9) + (holds ? 'yes' : 'NO') : '';
+  const figures = `${shown(mine)} ${shown(theirs)}   ${ratio.text.padEnd(22)} ${verdict}`;
+  console.log(`  ${label.padEnd(48)} ${figures}`.trimEnd());
 }
 
 function printPair(title, what) {
@@ -215,7 +239,7 @@ function printPair(title, what) {
 }
 
 function printLatency(results) {
-  printPair('Latency of WEIR.LIMIT, Redis 50 ms away (25 ms each way); 200 warm keys, 2,000/s, 4 connections',
+  printPair('Latency of WEIR.LIMIT, Redis 50 ms away (25 ms each way); 200 warm keys, 2,000/s on 4 connections',
     'shared over alone');
   const of = (who, name) => results[who].map((run) => run[name]);
   for (const name of ['p50', 'p99', 'p999']) {
@@ -248,8 +272,8 @@ const servers = new Region('region');
 try {
   const machine = describeMachine([['redis', 'redis-server', '--version']]);
   printMachine(machine);
-  if (!options.quick) console.log(`\n${rounds} rounds, interleaved; the curve once up and once down.`);
-  const kept = { machine, rounds, quick: options.quick };
+  if (!options.quick) console.log(`\n${rounds} rounds, interleaved.`);
+  const kept = { machine, rounds, quick: options.quick, pinned: pins };
   const pictures = {};
   if (options.wants('commands')) {
     kept.commands = await measureCommands(servers);
@@ -259,7 +283,7 @@ try {
   if (options.wants('latency')) printLatency(kept.latency = await measureLatency(servers));
   if (options.wants('throughput')) printThroughput(kept.throughput = await measureThroughput(servers));
   console.log();
-  keep(options.out, 'region', { json: `${JSON.stringify(kept, null, 1)}\n`, ...pictures });
+  keep(options.out, options.anywhere ? 'region-anywhere' : 'region', { json: `${JSON.stringify(kept, null, 1)}\n`, ...pictures });
 } finally {
   servers.stop();
 }
