@@ -129,7 +129,7 @@ function commandsAt(redis, rate, seconds) {
   };
   const run = measure(kKeys);
   const share = rate === 0 ? 1 : reached(run) / (rate * kKeys);
-  return share > 0.97 ? run : measure(Math.floor(share * 0.8 * kKeys / 100) * 100);
+  return share > 0.97 ? run : measure(Math.max(1, Math.floor(share * kKeys / 125)) * 100);
 }
 
 async function measureCommands(servers) {
@@ -283,7 +283,8 @@ try {
   if (options.wants('latency')) printLatency(kept.latency = await measureLatency(servers));
   if (options.wants('throughput')) printThroughput(kept.throughput = await measureThroughput(servers));
   console.log();
-  keep(options.out, options.anywhere ? 'region-anywhere' : 'region', { json: `${JSON.stringify(kept, null, 1)}\n`, ...pictures });
+  const name = options.anywhere ? 'region-anywhere' : 'region';
+  keep(options.out, name, { json: `${JSON.stringify(kept, null, 1)}\n`, ...pictures });
 } finally {
   servers.stop();
 }
