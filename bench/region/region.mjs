@@ -9,12 +9,9 @@
 // Limits are so high that all is accepted. Servers have one thread for requests; what talks to
 // Redis is another, and counts. Servers that are compared take turns, several times, so that a
 // slow minute of the machine hits both; a ratio is one of medians, with the least and greatest
-// of the ratios within rounds beside it. Everything is on loopback. For the latency, the servers
-// and their client share one core, and Redis with the way to it has another: it would be on
-// another machine.
+// of the ratios within rounds beside it. Everything is on loopback and on any core.
 
 import { spawnSync } from 'node:child_process';
-import { cpus } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -25,16 +22,15 @@ import { drawCurve } from './curve.mjs';
 
 const usage = `region: what it costs to share a limit through Redis
 
-  ./dev bench region [--quick] [--only FIGURE] [--anywhere] [--out DIR]
+  ./dev bench region [--quick] [--only FIGURE] [--out DIR]
 
   --quick         few rates, one short round: to see whether it works
   --only FIGURE   commands, latency or throughput
-  --anywhere      latency: everything on any core, Redis and the way to it with the rest
   --out DIR       where <date>-<arch>-region.json and .svg go (default: build/bench/results)
 `;
 
 function parseArguments(words) {
-  const options = { quick: false, anywhere: false, only: undefined, out: 'build/bench/results', bin: 'build/bin' };
+  const options = { quick: false, only: undefined, out: 'build/bench/results', bin: 'build/bin' };
   const complain = (what) => {
     process.stderr.write(`region: ${what}\n${usage}`);
     process.exit(2);
@@ -44,7 +40,7 @@ function parseArguments(words) {
     if (word === '--help' || word === '-h') {
       process.stdout.write(usage);
       process.exit(0);
-    } else if (word === '--quick' || word === '--anywhere') {
+    } else if (word === '--quick') {
       options[word.slice(2)] = true;
     } else if (['--only', '--out', '--bin'].includes(word) && i + 1 < words.length) {
       options[word.slice(2)] = words[++i];
@@ -69,34 +65,15 @@ function progress(text) {
   process.stderr.write(`\r${text.padEnd(60)}${text ? '' : '\r'}`);
 }
 
-// Words that keep a command line on one core, where there are two.
-const pins = cpus().length >= 2 && !options.anywhere;
-const onCore = (core) => (core === undefined || !pins ? [] : ['taskset', '-c', core]);
-
 // Runs the program that measures; its one line.
-function measured(args, core) {
-  const words = [60, ...onCore(core), binary('weir_region_bench'), ...args];
+function measured(args) {
+  const words = [60, binary('weir_region_bench'), ...args];
   const run = spawnSync('timeout', words.map(String), { encoding: 'utf8' });
   if (run.status !== 0) throw new Error(`weir_region_bench ${args.join(' ')} failed: ${run.stderr}`);
   return JSON.parse(run.stdout);
 }
 
 class Region extends Servers {
-  spawn(command, args, options) {
-    const [program, ...words] = [...onCore(this.core), command, ...args];
-    return super.spawn(program, words, options);
-  }
-
-  // What `start` starts runs on this core alone.
-  async on(core, start) {
-    this.core = core;
-    try {
-      return await start();
-    } finally {
-      this.core = undefined;
-    }
-  }
-
   // The port of a Redis so many ms away, each way.
   async far(redis, ms) {
     const script = join(dirname(fileURLToPath(import.meta.url)), 'far.mjs');
@@ -198,13 +175,12 @@ function takeTurns(name, contestants) {
 
 async function measureLatency(servers) {
   const seconds = options.quick ? 1 : 3;
-  const [near, away] = [0, 1]; // cores
-  const port = await servers.on(away, async () => servers.far(await servers.redis(), kAway));
-  const ask = (server) => () => measured(['latency', '--port', server.port, '--seconds', seconds], near);
-  return servers.on(near, async () => takeTurns('latency', {
+  const port = await servers.far(await servers.redis(), kAway);
+  const ask = (server) => () => measured(['latency', '--port', server.port, '--seconds', seconds]);
+  return takeTurns('latency', {
     shared: ask(await servers.sharing(port)),
     alone: ask(await servers.weir(binary('weir'), '--origin', 'memory')),
-  }));
+  });
 }
 
 async function measureThroughput(servers) {
@@ -273,7 +249,7 @@ try {
   const machine = describeMachine([['redis', 'redis-server', '--version']]);
   printMachine(machine);
   if (!options.quick) console.log(`\n${rounds} rounds, interleaved.`);
-  const kept = { machine, rounds, quick: options.quick, pinned: pins };
+  const kept = { machine, rounds, quick: options.quick };
   const pictures = {};
   if (options.wants('commands')) {
     kept.commands = await measureCommands(servers);
@@ -283,8 +259,7 @@ try {
   if (options.wants('latency')) printLatency(kept.latency = await measureLatency(servers));
   if (options.wants('throughput')) printThroughput(kept.throughput = await measureThroughput(servers));
   console.log();
-  const name = options.anywhere ? 'region-anywhere' : 'region';
-  keep(options.out, name, { json: `${JSON.stringify(kept, null, 1)}\n`, ...pictures });
+  keep(options.out, 'region', { json: `${JSON.stringify(kept, null, 1)}\n`, ...pictures });
 } finally {
   servers.stop();
 }

@@ -46,10 +46,11 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Tell tell) {
   WorkReport report;
   if (store_->origin->reach() == Reach::kNone) return wait(now);
   list_all_again();
+  choose_due_after(now.mono);
   auto batch = std::make_shared<Batch>();
   size_t tuples = 0;
   take_dirty(now);
-  for (const Pending& pending : std::exchange(pending_, {})) {
+  for (Pending& pending : std::exchange(pending_, {})) {
     const bool room =
         in_flight_.load(std::memory_order_relaxed) + batch->sent.size() < kMostInFlight;
     if (!room || (tell == Tell::kDue && !due(now, pending))) {
@@ -124,21 +125,52 @@ void Replay::list_all_again() {
   }
 }
 
+// What need not be told at once is told together with what comes due a little later: a few long
+// messages cost less than many short ones.
+void Replay::choose_due_after(MonoTime now) {
+  const Nanos together = Nanos(store_->replay_within) / 4;
+  due_after_ = store_->replay_within;
+  if (now - told_together_ < together) return;
+  told_together_ = now;
+  due_after_ -= together;
+}
+
 // At once if it is much of what remains, so that all together cannot use the rest twice
 // before they hear of each other; else after a while, with what came meanwhile.
-bool Replay::due(Instant now, const Pending& pending) const {
-  if (now.mono - pending.since >= store_->replay_within) return true;
+bool Replay::due(Instant now, Pending& pending) const {
+  if (now.mono - pending.since >= due_after_) return true;
   const platform::Pin pin;
-  const Tuple tuple = store_->table.at(pending.index);
-  if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) return true;
+  const Tuple tuple = store_->table.place(pending.index);
   const WindowCells cells(tuple);
-  const int64_t newest = cells.newest();
-  const auto count = [newest](const memory::Word& word) {
-    return Tagged{word.load(std::memory_order_acquire)}.count_of(newest);
+  const auto as_found = [&] {
+    return pending.generation != 0 && cells.generation() == pending.generation &&
+           cells.newest() == pending.sequence &&
+           cells.others(pending.sequence).load(std::memory_order_relaxed) == pending.others;
   };
-  const Count untold = base::saturating_sub(count(cells.own(newest)), count(cells.told(newest)));
-  const Count remaining = memory::remaining_of(tuple, now.wall);
-  return untold >= std::max<Count>(1, remaining / (2 * store_->origin->live_nodes()));
+  if (!as_found()) {
+    const Tuple found = store_->table.at(pending.index);
+    if (!found || found.slot->header.cell_class() != memory::CellClass::kWindow) return true;
+    look_at(now, found, pending);
+  }
+  const Tagged own{cells.own(pending.sequence).load(std::memory_order_acquire)};
+  return own.count_of(pending.sequence) >= pending.due_at;
+}
+
+// Due is an own count with own - told >= remaining / 2n, where remaining is what is left now
+// less what own grows by: so own >= (2n told + own now + remaining now) / (2n + 1).
+void Replay::look_at(Instant now, const Tuple& tuple, Pending& pending) const {
+  const WindowCells cells(tuple);
+  pending.generation = cells.generation();
+  pending.sequence = cells.newest();
+  pending.others = cells.others(pending.sequence).load(std::memory_order_relaxed);
+  const auto count = [&](const memory::Word& word) {
+    return Tagged{word.load(std::memory_order_acquire)}.count_of(pending.sequence);
+  };
+  const Count own = count(cells.own(pending.sequence));
+  const Count told = std::min(own, count(cells.told(pending.sequence)));
+  const uint64_t parts = uint64_t{2} * store_->origin->live_nodes();
+  const Count sum = parts * told + own + memory::remaining_of(tuple, now.wall);
+  pending.due_at = std::max(told + 1, base::ceil_div(sum, parts + 1));
 }
 
 // False: batches kept changing the count; it stays dirty for the next round.

@@ -47,15 +47,22 @@ class Replay : public std::enable_shared_from_this<Replay> {
   // Cells told and not answered: some 50 ms of work for a Redis server.
   static constexpr size_t kMostInFlight = 4096;
 
-  // A dirty tuple whose time has not come.
+  // A dirty tuple whose time has not come, with what was found when it was looked at: as long
+  // as that is so, one look at its first line tells whether it has come.
   struct Pending {
     uint32_t index = 0;
     MonoTime since{};
+    uint64_t generation = 0;  // 0: not looked at yet
+    int64_t sequence = 0;
+    uint64_t others = 0;  // the word
+    Count due_at = 0;     // own count
   };
 
-  [[nodiscard]] bool due(Instant now, const Pending& pending) const;
+  [[nodiscard]] bool due(Instant now, Pending& pending) const;
+  void look_at(Instant now, const memory::Tuple& tuple, Pending& pending) const;
   [[nodiscard]] bool collect(Instant now, uint32_t index, Batch& batch) const;
   void list_all_again();
+  void choose_due_after(MonoTime now);
   void collect_cell(WallTime now, const memory::Tuple& tuple, int64_t sequence, Extent extent,
                     Batch& batch) const;
   void send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers);
@@ -72,6 +79,8 @@ class Replay : public std::enable_shared_from_this<Replay> {
   std::vector<Pending> pending_;
   uint64_t epoch_ = 0;            // of the origin
   size_t again_at_ = ~size_t{0};  // the next slot to tell again; beyond the end: all are
+  Nanos due_after_{0};            // in this run, what is not due at once
+  MonoTime told_together_{};
   bool left_ = false;
 
   // Single numbers: relaxed.

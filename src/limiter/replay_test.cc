@@ -57,10 +57,24 @@ TEST_F(ReplayTest, WaitsWithALittleAndTellsMuchOfWhatRemainsAtOnce) {
   ASSERT_TRUE(ask(*engine, request_of("alice", 1)).admitted());
   clock_.advance(Millis(200));
   EXPECT_EQ(replay(*engine).waiting, 1u);  // from when it was first seen
-  clock_.advance(Millis(249));
+  clock_.advance(Millis(187));
   EXPECT_EQ(replay(*engine).waiting, 1u);
-  clock_.advance(Millis(1));
+  clock_.advance(Millis(63));
   EXPECT_GT(replay(*engine).done, 0u);
+}
+
+TEST_F(ReplayTest, TellsTogetherWhatIsDueWithinAQuarterOfTheTime) {
+  auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
+  auto engine = engine_on(origin, 1, Millis(250));
+  size_t messages = 0;
+  for (int ms = 0; ms < 2000; ms += 10) {
+    // Each of 20 tuples once in 200 ms.
+    (void)engine->check(clock_.now(), request_of("user-" + std::to_string(ms / 10 % 20), 1));
+    messages += replay(*engine).done > 0 ? 1 : 0;
+    clock_.advance(Millis(10));
+  }
+  EXPECT_LE(messages, 2000u / 62);
+  EXPECT_GE(messages, 2000u / 62 / 2);
 }
 
 TEST_F(ReplayTest, TellsWhatIsNotDueIfAskedToTellAll) {

@@ -108,6 +108,9 @@ class Table {
   // The tuple in a slot, or none. The caller is pinned.
   [[nodiscard]] Tuple at(uint32_t index) const;
 
+  // The place itself, whatever is in it: only its words may be looked at.
+  [[nodiscard]] Tuple place(uint32_t index) const { return tuple_at(index); }
+
   [[nodiscard]] size_t slots() const { return buckets_ * kBucketSlots; }
   [[nodiscard]] TableStats stats() const;
 

@@ -87,7 +87,7 @@ class Reader {
   ReplyStatus read_list(std::string_view length, int64_t each, int depth, RedisReply& reply) {
     int64_t count = 0;
     if (!number(length, count) || count < -1 || depth == kMaxDepth ||
-        count * each > static_cast<int64_t>(kMaxReplyItems)) {
+        count > static_cast<int64_t>(kMaxReplyItems) / each) {
       return ReplyStatus::kBroken;
     }
     reply = {};
