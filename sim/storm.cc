@@ -103,16 +103,23 @@ void World::isolate(Node& node) {
   });
 }
 
+// Now and then just after a whole second, when windows begin, and back over it.
 void World::schedule_clock() {
-  timeline_.post_in(Millis(random_.between(50, 800)), [this] {
+  const bool over_a_start = random_.one_in(3);
+  const Millis second(1000);
+  const Millis to_start = second - unsteady_->clock.now().wall.time_since_epoch() % second;
+  const Millis delay =
+      over_a_start ? to_start + Millis(random_.between(5, 60)) : Millis(random_.between(50, 800));
+  timeline_.post_in(delay, [this, over_a_start] {
     if (!stormy_) return;
-    set_clock();
+    const int64_t most = kMostSkew.count();
+    set_clock(
+        Millis(over_a_start ? random_.between(-most, -most / 2) : random_.between(-most, most)));
     schedule_clock();
   });
 }
 
-void World::set_clock() {
-  const Millis skew(random_.between(-kMostSkew.count(), kMostSkew.count()));
+void World::set_clock(Millis skew) {
   note("the clock of node " + std::to_string(unsteady_->index) +
        " is set, ms off: " + std::to_string(skew.count()));
   unsteady_->clock.set_skew(skew);

@@ -110,7 +110,7 @@ class World {
   void let_connection_die(Node& node, Millis late);
   void isolate(Node& node);
   void schedule_clock();
-  void set_clock();
+  void set_clock(Millis skew);
   void origin_is_out(Road road, Millis lasts, const std::function<void()>& then);
   void set_reach();
   void reconnect_all();

@@ -109,7 +109,9 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{
             "LinkFailsAsEmpty", Plant::kLinkFailsAsEmpty, {"fresh enough", "the regional bound"}},
         Planted{"LinkHidesEpochs", Plant::kLinkHidesEpochs, {"told in time"}},
-        Planted{"SameIncarnation", Plant::kSameIncarnation, {"one writer per component"}},
+        Planted{"SameIncarnation",
+                Plant::kSameIncarnation,
+                {"one writer per component", "the regional bound"}},
         Planted{"DrainCutShort", Plant::kDrainCutShort, {"conservation"}},
         Planted{"TellsTooSeldom", Plant::kTellsTooSeldom, {"told in time"}},
         Planted{"DoubleCharge",

@@ -192,8 +192,11 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
         if (ways[i] == Way::kPlain && slot != nullptr &&
             admit_plain<kCompany>(table.tuple_of(*slot), now, requests[i], verdict)) [[likely]] {
           if constexpr (kShared) {
-            judge_.mark_charged(table.tuple_of(*slot), static_cast<Count>(requests[i].limit),
+            const memory::Tuple tuple = table.tuple_of(*slot);
+            if (WindowCells(tuple).mark_dirty_after_charge()) [[unlikely]] {
+              judge_.list_dirty(tuple, static_cast<Count>(requests[i].limit),
                                 requests[i].algorithm);
+            }
           }
           ++admitted;
           continue;

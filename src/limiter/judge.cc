@@ -99,6 +99,11 @@ std::optional<Ruling> Judge::look(const Case& the_case) {
       .sketched = true};
 }
 
+void Judge::list_dirty(const Tuple& tuple, Count limit, Algorithm algorithm) const {
+  memory::note_ask(tuple.cold->noted, limit, algorithm);
+  store_->dirty.push(tuple.index);
+}
+
 void Judge::make_strict(const Tuple& tuple, MonoTime now, const memory::Query& query) const {
   if (tuple.slot->header.cell_class() != CellClass::kWindow) return;
   memory::Word& until = WindowCells(tuple).strict_until();

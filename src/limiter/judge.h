@@ -78,6 +78,8 @@ class Judge {
 
   // The marks that an admission and a denial leave.
   void mark_charged(const memory::Tuple& tuple, Count limit, Algorithm algorithm) const;
+  // What it comes to for a tuple that was just marked dirty.
+  void list_dirty(const memory::Tuple& tuple, Count limit, Algorithm algorithm) const;
   void mark_denied(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const {
     // What the counts would have let pass was not denied by them.
     if (store_->shared() && !query.bound.holds()) make_strict(tuple, now, query);
@@ -96,13 +98,10 @@ class Judge {
   const std::shared_ptr<Store> store_;
 };
 
-WEIR_HOT_INLINE void Judge::mark_charged(const memory::Tuple& tuple, Count limit,
-                                         Algorithm algorithm) const {
+inline void Judge::mark_charged(const memory::Tuple& tuple, Count limit,
+                                Algorithm algorithm) const {
   if (!store_->shared() || tuple.slot->header.cell_class() != memory::CellClass::kWindow) return;
-  if (!memory::WindowCells(tuple).mark_dirty()) [[likely]]
-    return;
-  memory::note_ask(tuple.cold->noted, limit, algorithm);
-  store_->dirty.push(tuple.index);
+  if (memory::WindowCells(tuple).mark_dirty()) list_dirty(tuple, limit, algorithm);
 }
 
 WEIR_HOT_INLINE bool Judge::rule_known(const Case& the_case, Ruling& ruling) {

@@ -118,7 +118,11 @@ WEIR_HOT_INLINE bool admit_plain(const memory::Tuple& tuple, Instant now, const 
       request.algorithm == Algorithm::kSlidingWindow ? last * (width - offset) / width : 0;
   const Count used = own + others + carried;
   if (used + cost > capacity) return false;
-  if (!own_cell.compare_exchange_strong(own_word, own_word + cost, std::memory_order_relaxed)) {
+  // Shared: see WindowCells::mark_dirty_after_charge().
+  constexpr auto kOrder =
+      kCompany == memory::Company::kShared ? std::memory_order_seq_cst : std::memory_order_relaxed;
+  if (!own_cell.compare_exchange_strong(own_word, own_word + cost, kOrder,
+                                        std::memory_order_relaxed)) {
     return false;
   }
   verdict.outcome = Outcome::kAdmitted;

@@ -139,15 +139,14 @@ void Replay::choose_due_after(MonoTime now) {
 // before they hear of each other; else after a while, with what came meanwhile.
 bool Replay::due(Instant now, Pending& pending) const {
   if (now.mono - pending.since >= due_after_) return true;
-  const platform::Pin pin;
-  const Tuple tuple = store_->table.place(pending.index);
-  const WindowCells cells(tuple);
+  const WindowCells cells(store_->table.place(pending.index));
   const auto as_found = [&] {
     return pending.generation != 0 && cells.generation() == pending.generation &&
            cells.newest() == pending.sequence &&
            cells.others(pending.sequence).load(std::memory_order_relaxed) == pending.others;
   };
   if (!as_found()) {
+    const platform::Pin pin;
     const Tuple found = store_->table.at(pending.index);
     if (!found || found.slot->header.cell_class() != memory::CellClass::kWindow) return true;
     look_at(now, found, pending);

@@ -59,7 +59,13 @@ class WindowCells {
   [[nodiscard]] bool mark_dirty() const {
     return (slot_.hot[7].fetch_or(kClosedBit, std::memory_order_acq_rel) & kClosedBit) == 0;
   }
-  void mark_clean() const { slot_.hot[7].fetch_and(~kClosedBit, std::memory_order_acq_rel); }
+  // The same after a charge that was sequentially consistent: then a look comes first. If it
+  // finds the tuple dirty, whoever marks it clean does so later and sees the charge.
+  [[nodiscard]] bool mark_dirty_after_charge() const {
+    if ((slot_.hot[7].load(std::memory_order_seq_cst) & kClosedBit) != 0) return false;
+    return mark_dirty();
+  }
+  void mark_clean() const { slot_.hot[7].fetch_and(~kClosedBit, std::memory_order_seq_cst); }
 
   // Whether a request at this time can be charged here; if not, rebuild. Looking is
   // always possible.
