@@ -15,6 +15,9 @@ using memory::WindowCells;
 
 namespace {
 
+// A tuple that was far from being due may become so in a burst.
+constexpr Nanos kLongestUnseen = Millis(50);
+
 // Whether a cell has something to tell, of whatever window it is.
 bool has_untold(const WindowCells& cells, int64_t sequence) {
   const Tagged own{cells.own(sequence).load(std::memory_order_acquire)};
@@ -139,6 +142,7 @@ void Replay::choose_due_after(MonoTime now) {
 // before they hear of each other; else after a while, with what came meanwhile.
 bool Replay::due(Instant now, Pending& pending) const {
   if (now.mono - pending.since >= due_after_) return true;
+  if (now.mono < pending.look_again) return false;
   const WindowCells cells(store_->table.place(pending.index));
   const auto as_found = [&] {
     return pending.generation != 0 && cells.generation() == pending.generation &&
@@ -151,14 +155,24 @@ bool Replay::due(Instant now, Pending& pending) const {
     if (!found || found.slot->header.cell_class() != memory::CellClass::kWindow) return true;
     look_at(now, found, pending);
   }
-  const Tagged own{cells.own(pending.sequence).load(std::memory_order_acquire)};
-  return own.count_of(pending.sequence) >= pending.due_at;
+  const Tagged word{cells.own(pending.sequence).load(std::memory_order_acquire)};
+  const Count own = word.count_of(pending.sequence);
+  if (own >= pending.due_at) return true;
+  const auto passed = static_cast<uint64_t>((now.mono - pending.looked).count());
+  const Count grown = std::max<Count>(1, base::saturating_sub(own, pending.own));
+  const uint64_t until_due = base::mul_div(pending.due_at - own, passed, 4 * grown);
+  pending.own = own;
+  pending.looked = now.mono;
+  pending.look_again =
+      now.mono + Nanos(static_cast<int64_t>(std::min<uint64_t>(until_due, kLongestUnseen.count())));
+  return false;
 }
 
 // Due is an own count with own - told >= remaining / 2n, where remaining is what is left now
 // less what own grows by: so own >= (2n told + own now + remaining now) / (2n + 1).
 void Replay::look_at(Instant now, const Tuple& tuple, Pending& pending) const {
   const WindowCells cells(tuple);
+  if (pending.generation == 0) pending.looked = now.mono;
   pending.generation = cells.generation();
   pending.sequence = cells.newest();
   pending.others = cells.others(pending.sequence).load(std::memory_order_relaxed);

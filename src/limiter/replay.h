@@ -48,7 +48,9 @@ class Replay : public std::enable_shared_from_this<Replay> {
   static constexpr size_t kMostInFlight = 4096;
 
   // A dirty tuple whose time has not come, with what was found when it was looked at: as long
-  // as that is so, one look at its first line tells whether it has come.
+  // as that is so, one look at its first line tells whether it has come. Each look takes that
+  // line away from who charges it, so it is not looked at before it could have come, at four
+  // times the pace that was seen.
   struct Pending {
     uint32_t index = 0;
     MonoTime since{};
@@ -56,6 +58,8 @@ class Replay : public std::enable_shared_from_this<Replay> {
     int64_t sequence = 0;
     uint64_t others = 0;  // the word
     Count due_at = 0;     // own count
+    Count own = 0;        // when it was last looked at
+    MonoTime looked{}, look_again{};
   };
 
   [[nodiscard]] bool due(Instant now, Pending& pending) const;
