@@ -66,4 +66,16 @@ inline void must_equal(const std::string& whole, const std::string& split, const
   must(false, what);
 }
 
+// The input in one piece and in two: a Listener tells the same story of both.
+template <typename Listener>
+void must_be_heard_alike(Input input) {
+  const size_t cut = input.cut();
+  Listener whole;
+  whole.hear(input.text());
+  Listener split;
+  split.hear(input.text().substr(0, cut));
+  split.hear(input.text().substr(cut));
+  must_equal(whole.story(), split.story(), "whole and split are understood alike");
+}
+
 }  // namespace weir::fuzz

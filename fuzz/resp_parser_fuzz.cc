@@ -44,13 +44,6 @@ class Listener {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  weir::fuzz::Input input(data, size);
-  const size_t cut = input.cut();
-  Listener whole;
-  whole.hear(input.text());
-  Listener split;
-  split.hear(input.text().substr(0, cut));
-  split.hear(input.text().substr(cut));
-  weir::fuzz::must_equal(whole.story(), split.story(), "whole and split are understood alike");
+  weir::fuzz::must_be_heard_alike<Listener>({data, size});
   return 0;
 }

@@ -8,7 +8,7 @@
 //   hot[0]     newest: the sequence of the newest window seen, whole
 //   hot[1,2]   own, by parity of the sequence
 //   hot[3,4]   others = siblings + foreign, by parity; their parts are in the cold line
-//   hot[5]     fresh until (monotonic ns): before, no read is needed
+//   hot[5]     freshness: until when no read is needed; limiter/freshness.h knows its parts
 //   hot[6]     strict until (monotonic ns): before, a read is needed whatever hot[5] says
 //   hot[7]     bit 63: dirty, a replay is under way or due; below: the generation
 //

@@ -36,7 +36,7 @@ constexpr const char* kCommands = "Commands";
 class WholeHelp : public CLI::Formatter {
  public:
   WholeHelp() {
-    column_width(34);
+    column_width(38);
     label("SUBCOMMAND", "COMMAND");
   }
 
