@@ -156,14 +156,14 @@ const std::vector<Setting>& all_settings() {
          return {};
        }},
       {"origin", "URL", "memory",
-       "memory: this process is alone; redis://[user:password@]host[:port][/db]: it agrees with "
+       "memory: this process is alone; redis://[user:pass@]host[:port][/db]: it agrees with "
        "others there. WEIR_ORIGIN_PASSWORD may hold the password",
        [](Config& config, const std::string& text) { return read_origin(text, config.origin); },
        true},
       {"origin-password-file", "FILE", "none", "A file whose first line is the origin's password",
        [](Config& config, const std::string& text) -> std::string {
-         if (text.empty()) return "must name a file";
-         config.origin_password_file = text;
+         if (text.empty()) return "must name a file, or be none";
+         config.origin_password_file = text == "none" ? "" : text;
          return {};
        }},
       {"on-origin-loss", "POLICY", "local",

@@ -28,6 +28,36 @@ std::string wrong_with(const std::string& name, const std::string& value) {
   return setting(name).set(config, value);
 }
 
+TEST(Settings, SayWhatHoldsWhileTheOriginIsLost) {
+  for (const auto& [text, policy] :
+       {std::pair{"local", OnOriginLoss::kLocal}, std::pair{"deny", OnOriginLoss::kDeny},
+        std::pair{"share", OnOriginLoss::kShare}}) {
+    Config config;
+    EXPECT_TRUE(read_config_text(std::string("on-origin-loss: ") + text, config).empty());
+    EXPECT_EQ(config.on_origin_loss, policy);
+  }
+  Config config;
+  const auto problems = read_config_text("on-origin-loss: panic", config);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].text, "on-origin-loss is 'panic': it must be local, deny or share");
+}
+
+TEST(Settings, TakePasswordsWithAnyCharacters) {
+  Config config;
+  EXPECT_TRUE(read_config_text("origin: redis://me:a%40b%2Fc%25@host:1/2", config).empty());
+  ASSERT_TRUE(config.origin);
+  EXPECT_EQ(config.origin->user, "me");
+  EXPECT_EQ(config.origin->password, "a@b/c%");
+  EXPECT_EQ(config.origin->host, "host");
+  EXPECT_EQ(config.origin->port, 1);
+  EXPECT_EQ(config.origin->database, 2);
+  for (const char* bad : {"redis://:a%4@host", "redis://:a%@host", "redis://:%zz@host"}) {
+    const auto problems = read_config_text(std::string("origin: ") + bad, config);
+    ASSERT_EQ(problems.size(), 1u) << bad;
+    EXPECT_EQ(problems[0].text.find("zz"), std::string::npos);  // it is a secret
+  }
+}
+
 TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
   for (const Setting& known : settings()) {
     if (known.initial == "generated") continue;
@@ -40,14 +70,17 @@ TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
                   .threads = 9,
                   .capacity = 0,
                   .backend = Backend::kNull,
-                  .origin = origins::RedisAddress{}};
+                  .origin = origins::RedisAddress{},
+                  .origin_password_file = "password",
+                  .on_origin_loss = OnOriginLoss::kDeny};
     const Config standard;
     ASSERT_EQ(known.set(config, known.initial), "") << known.name;
     EXPECT_TRUE(config.http == standard.http || config.resp == standard.resp ||
                 config.allow_public == standard.allow_public || config.region == standard.region ||
                 config.data == standard.data || config.threads == standard.threads ||
                 config.capacity == standard.capacity || config.backend == standard.backend ||
-                !config.origin)
+                !config.origin || config.origin_password_file.empty() ||
+                config.on_origin_loss == standard.on_origin_loss)
         << known.name << " is not " << known.initial;
   }
 }
@@ -210,7 +243,8 @@ TEST(ConfigFile, TellsAllProblemsWithTheirPlaces) {
   EXPECT_EQ(problems_of("threads: 2\ncolour: red\n  \ncapacity: 1\nthreads: 3\nnode: [a, b]\n"
                         "region:\nhttp:   nowhere\n"),
             (Problems{"2:1 'colour' is no setting; there are http, resp, allow-public, region, "
-                      "node, data, origin, threads, capacity, backend",
+                      "node, data, origin, origin-password-file, on-origin-loss, threads, "
+                      "capacity, backend",
                       "4:11 capacity is '1': it must be a whole number from 64 to 268435456",
                       "5:1 threads is given twice", "6:7 node must be a single value",
                       "7:1 region must be a single value",
