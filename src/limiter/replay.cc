@@ -277,7 +277,8 @@ void Replay::fail(const Batch& batch) {
 void Replay::land(const Batch& batch, const Result<std::vector<CellTotals>>& totals) {
   store_->stats.add(Stat::kReplayed, batch.sent.size());
   failing_since_.store(0, std::memory_order_relaxed);
-  for (size_t i = 0; i < batch.sent.size(); ++i) {
+  // From the end: of a tuple the last window comes before this one, which makes it fresh.
+  for (size_t i = batch.sent.size(); i-- > 0;) {
     const Sent& sent = batch.sent[i];
     const CellTotals& heard = (*totals)[i];
     const platform::Pin pin;
