@@ -62,7 +62,7 @@ struct LimiterStats {
   ReadStats cold{};            // tuples read because nothing was known of them
   ReadStats stale{};           // because what was known was too old
   ReadStats strict{};          // because they were denied a short while ago
-  uint64_t unread = 0;         // decisions that needed a read while it was known to be in vain
+  uint64_t unread = 0;         // decisions taken without the read they needed
   uint64_t made_strict = 0;    // tuples that began to be read before each admission
   uint64_t replayed = 0;       // cells told to the origin and acknowledged
   uint64_t replay_errors = 0;  // messages that failed; what they told is told again

@@ -37,12 +37,9 @@ WEIR_HOT_INLINE Way way_of(const Request& request, const base::KeyedHash& secret
 }
 
 Acknowledged acknowledged(const WindowCells& cells, int64_t sequence) {
-  const auto count = [sequence](const memory::Word& word) {
-    return Tagged{word.load(std::memory_order_acquire)}.count_of(sequence);
-  };
-  return {.own = count(cells.own(sequence)),
-          .told = count(cells.told(sequence)),
-          .others = count(cells.others(sequence))};
+  return {.own = memory::count_in(cells.own(sequence), sequence),
+          .told = memory::count_in(cells.told(sequence), sequence),
+          .others = memory::count_in(cells.others(sequence), sequence)};
 }
 
 }  // namespace
@@ -382,11 +379,10 @@ Need Engine::need_of(const Case& the_case) {
 // A tuple that is refused is not read, and so would not notice that the origin forgot it: it is
 // told again now and then, behind the requests.
 void Engine::look_behind(const memory::Tuple& tuple, MonoTime now) {
-  const WindowCells cells(tuple);
-  const Freshness fresh = freshness_of(cells);
+  const Freshness fresh = freshness_of(WindowCells(tuple));
   const Nanos good = fresh_for(tuple.slot->header.duration(), store_->max_freshness);
   if (fresh.has_failed() || now - fresh.began() < good) return;
-  if (cells.mark_dirty()) store_->dirty.push(tuple.index);
+  store_->make_dirty(tuple);
 }
 
 // The origin cannot be asked: what holds then is the caller's choice.
@@ -499,9 +495,7 @@ void Engine::inspect(const std::function<void(const CellView&)>& visit) const {
     const int64_t newest = cells.newest();
     const std::string encoded = memory::encode_key(tuple.slot->header, tuple.slot->key_words());
     for (const int64_t sequence : {newest - 1, newest}) {
-      const auto count = [&](const memory::Word& word) {
-        return Tagged{word.load(std::memory_order_acquire)}.count_of(sequence);
-      };
+      const auto count = [&](const memory::Word& word) { return memory::count_in(word, sequence); };
       visit({.tuple = encoded,
              .sequence = sequence,
              .own = count(cells.own(sequence)),

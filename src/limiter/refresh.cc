@@ -160,15 +160,13 @@ bool Refresh::learn(const Flight& flight, const CellTotals* totals) const {
   // as ours is a sibling's. It will be read again.
   if (!tuple || WindowCells(tuple).generation() != flight.generation) return false;
   const WindowCells cells(tuple);
-  const Count known =
-      memory::Tagged{cells.siblings(flight.sequence).load(std::memory_order_acquire)}.count_of(
-          flight.sequence);
+  const Count known = memory::count_in(cells.siblings(flight.sequence), flight.sequence);
   for (size_t back = 0; back < flight.cells(); ++back) {
     const int64_t sequence = flight.sequence - static_cast<int64_t>(back);
     cells.raise_siblings(sequence, totals[back].siblings);
     if (!heal_told(cells, sequence, totals[back].mine)) continue;
     store_->stats.add(Stat::kHealed);
-    if (cells.mark_dirty()) store_->dirty.push(tuple.index);
+    store_->make_dirty(tuple);
   }
   if (flight.need != Need::kStrict) {
     note_read(tuple, flight.sequence, flight.began, Extent::kBoth, known, store_->max_freshness);

@@ -123,7 +123,7 @@ void Replay::list_all_again() {
     for (const int64_t sequence : {cells.newest(), cells.newest() - 1}) {
       (void)heal_told(cells, sequence, 0);
     }
-    if (cells.mark_dirty()) store_->dirty.push(index);
+    store_->make_dirty(tuple);
     ++listed;
   }
 }
@@ -155,8 +155,7 @@ bool Replay::due(Instant now, Pending& pending) const {
     if (!found || found.slot->header.cell_class() != memory::CellClass::kWindow) return true;
     look_at(now, found, pending);
   }
-  const Tagged word{cells.own(pending.sequence).load(std::memory_order_acquire)};
-  const Count own = word.count_of(pending.sequence);
+  const Count own = memory::count_in(cells.own(pending.sequence), pending.sequence);
   if (own >= pending.due_at) return true;
   const auto passed = static_cast<uint64_t>((now.mono - pending.looked).count());
   const Count grown = std::max<Count>(1, base::saturating_sub(own, pending.own));
@@ -176,11 +175,9 @@ void Replay::look_at(Instant now, const Tuple& tuple, Pending& pending) const {
   pending.generation = cells.generation();
   pending.sequence = cells.newest();
   pending.others = cells.others(pending.sequence).load(std::memory_order_relaxed);
-  const auto count = [&](const memory::Word& word) {
-    return Tagged{word.load(std::memory_order_acquire)}.count_of(pending.sequence);
-  };
-  const Count own = count(cells.own(pending.sequence));
-  const Count told = std::min(own, count(cells.told(pending.sequence)));
+  const Count own = memory::count_in(cells.own(pending.sequence), pending.sequence);
+  const Count told =
+      std::min(own, memory::count_in(cells.told(pending.sequence), pending.sequence));
   const uint64_t parts = uint64_t{2} * store_->origin->live_nodes();
   const Count sum = parts * told + own + memory::remaining_of(tuple, now.wall);
   pending.due_at = std::max(told + 1, base::ceil_div(sum, parts + 1));
@@ -198,7 +195,7 @@ bool Replay::collect(Instant now, uint32_t index, Batch& batch) const {
   for (const int64_t sequence : {newest, newest - 1}) {
     const auto own = memory::settled(cells.own(sequence), cells.tentative());
     if (!own) {
-      if (cells.mark_dirty()) store_->dirty.push(index);
+      store_->make_dirty(tuple);
       return false;
     }
   }
@@ -286,9 +283,7 @@ void Replay::land(const Batch& batch, const Result<std::vector<CellTotals>>& tot
     if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) continue;
     const WindowCells cells(tuple);
     if (cells.generation() != sent.generation) continue;
-    const Count known =
-        Tagged{cells.siblings(sent.sequence).load(std::memory_order_acquire)}.count_of(
-            sent.sequence);
+    const Count known = memory::count_in(cells.siblings(sent.sequence), sent.sequence);
     // What an origin said that may have been replaced since proves nothing.
     if (batch.epoch == store_->origin->epoch()) {
       note_told(cells, sent.sequence, std::min(sent.total, heard.mine));
@@ -296,7 +291,7 @@ void Replay::land(const Batch& batch, const Result<std::vector<CellTotals>>& tot
     cells.raise_siblings(sent.sequence, heard.siblings);
     if (heal_told(cells, sent.sequence, heard.mine) || heard.mine < sent.total) {
       store_->stats.add(Stat::kHealed);
-      if (cells.mark_dirty()) store_->dirty.push(sent.index);
+      store_->make_dirty(tuple);
     }
     if (sent.current) {
       note_read(tuple, sent.sequence, batch.began, sent.extent, known, store_->max_freshness);
@@ -309,8 +304,7 @@ void Replay::mark_again(const Batch& batch) {
     const platform::Pin pin;
     const Tuple tuple = store_->table.at(sent.index);
     if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) continue;
-    const WindowCells cells(tuple);
-    if (cells.generation() == sent.generation && cells.mark_dirty()) store_->dirty.push(sent.index);
+    if (WindowCells(tuple).generation() == sent.generation) store_->make_dirty(tuple);
   }
 }
 

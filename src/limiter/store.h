@@ -10,6 +10,7 @@
 #include "memory/dirty_list.h"
 #include "memory/sketch.h"
 #include "memory/table.h"
+#include "memory/window_cells.h"
 #include "telemetry/counters.h"
 #include "weir/clock.h"
 #include "weir/options.h"
@@ -55,6 +56,11 @@ struct Store {
   [[nodiscard]] bool shared() const { return origin != nullptr; }
   [[nodiscard]] Component component(uint64_t generation) const {
     return {.incarnation = incarnation, .generation = generation};
+  }
+
+  // Has a window tuple told, again if need be; by a pinned caller.
+  void make_dirty(const memory::Tuple& tuple) {
+    if (memory::WindowCells(tuple).mark_dirty()) dirty.push(tuple.index);
   }
 
   // Asked only where a reply arrives or a request seems late; a request brings its time.

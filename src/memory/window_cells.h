@@ -200,9 +200,7 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step
 }
 
 inline void WindowCells::split_others(int64_t sequence, Count others, Evidence& evidence) const {
-  const Count heard =
-      others == 0 ? 0
-                  : Tagged{siblings(sequence).load(std::memory_order_acquire)}.count_of(sequence);
+  const Count heard = others == 0 ? 0 : count_in(siblings(sequence), sequence);
   evidence.siblings = heard < others ? heard : others;
   evidence.foreign = others - evidence.siblings;
 }

@@ -77,6 +77,11 @@ struct Tagged {
   return rest <= kCountMask ? rest : 0;
 }
 
+// What a word holds of this window now.
+[[nodiscard]] inline Count count_in(const Word& word, int64_t sequence) {
+  return Tagged{word.load(std::memory_order_acquire)}.count_of(sequence);
+}
+
 // Merges by max into the word of a window; a word of an older window is replaced, news
 // for an older one is too late and ignored. Returns whether the word changed.
 inline bool raise_tagged(Word& word, int64_t sequence, Count count) {

@@ -169,7 +169,7 @@ void write_metrics(const Service& service, Bytes& out) {
     reads("stale", stats.stale);
     reads("strict", stats.strict);
     page.single("weir_unread_total", Type::kCounter,
-                "Decisions that needed a read while the origin could not be asked.", stats.unread);
+                "Decisions taken without the read of the origin that they needed.", stats.unread);
     page.single("weir_strict_activations_total", Type::kCounter,
                 "Tuples that, once denied, are read before each admission for a while.",
                 stats.made_strict);
