@@ -41,6 +41,8 @@ struct CellId {
 struct CellTotals {
   Count mine = 0;      // the asking component, as the origin has it
   Count siblings = 0;  // all other components together, saturating
+  // What the region has told the ledger of this cell, as far as its processes left word of it.
+  Count published = 0;
 };
 
 struct CellRead {
@@ -59,6 +61,13 @@ struct CellReplay {
 struct CellRetirement {
   CellId cell;
   Component writer;
+};
+
+// Word for the other processes of the region: the ledger has this much of a cell from us all.
+struct CellPublished {
+  CellId cell;
+  Count total = 0;
+  WallTime expires_at = {};
 };
 
 // Totals in the order asked, or why nothing was read.
@@ -92,6 +101,9 @@ class RegionalOrigin {
     (void)cells;
     reply(size_t{0});
   }
+
+  // Leaves word of what was published. May be lost: then another process publishes it again.
+  virtual void note_published(std::vector<CellPublished> cells) { (void)cells; }
 
   // How well it can be reached now.
   [[nodiscard]] virtual Reach reach() const { return Reach::kPrompt; }

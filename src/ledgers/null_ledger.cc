@@ -7,10 +7,15 @@ namespace {
 
 class NullLedger final : public GlobalLedger {
  public:
-  void publish(std::vector<LedgerRow> rows, PublishReply reply) override { reply(rows.size()); }
+  void publish(LedgerNews news, PublishReply reply) override { reply(news.rows.size()); }
   void changes_since(LedgerCursor cursor, ChangesReply reply) override {
-    reply(LedgerChanges{.rows = {}, .next = cursor});
+    reply(LedgerChanges{.news = {}, .next = cursor});
   }
+  void read_page(LedgerPlace /*place*/, PageReply reply) override { reply(LedgerPage{}); }
+  void attend(LedgerRegion self, SharingRules rules, FleetReply reply) override {
+    reply(LedgerFleet{.regions = {std::move(self)}, .rules = rules});
+  }
+  void clean(size_t /*most*/, CleaningReply reply) override { reply(LedgerCleaning{}); }
 };
 
 }  // namespace
@@ -20,6 +25,10 @@ namespace weir {
 
 std::shared_ptr<GlobalLedger> make_null_ledger() {
   return std::make_shared<ledgers::NullLedger>();
+}
+
+std::string_view to_string(PublishPolicy policy) {
+  return policy == PublishPolicy::kFloor ? "floor" : "bounded";
 }
 
 }  // namespace weir
