@@ -74,6 +74,39 @@ struct LimiterStats {
   uint64_t memory_bytes = 0;   // reserved by the table
 };
 
+// What passes between this region and the others; for metrics.
+struct SharingStats {
+  // Rows written, by what they were written for.
+  uint64_t presence = 0;
+  uint64_t contended = 0;
+  uint64_t exhaustion = 0;
+  uint64_t roll_over = 0;
+  uint64_t publish_errors = 0;  // messages that failed; what they told is told again
+  uint64_t dropped = 0;         // rows that the ledger will not take
+  uint64_t left_out = 0;        // rows that could not even wait: the queue was full
+  uint64_t waiting = 0;         // rows to be written now
+  Nanos publish_lag{0};         // how long the first of them has been waiting
+  uint64_t imported = 0;        // rows and presences read
+  uint64_t import_errors = 0;
+  uint64_t last_import = 0;     // rows in the last answer
+  uint64_t absurd = 0;          // rows that made no sense, and were ignored
+  uint64_t keys = 0;            // tuples known to the ledger now
+  uint64_t keys_heard = 0;      // of those, without traffic here
+  uint64_t heard_total = 0;     // such ever
+  uint64_t no_room = 0;         // news of tuples for which there was no room
+  uint64_t lost = 0;            // rows that the ledger had and lost; written again
+  Nanos import_lag{0};          // since the last answer was asked for
+  Nanos full_read_age{0};       // since everything was last read
+  Nanos full_read_took{0};
+  uint64_t full_reads = 0;
+  uint64_t deleted = 0;         // expired rows, by this process
+  uint32_t regions = 0;         // in the ledger; 0: not known yet
+  double budget_used = 0;       // 0 to 1
+  double bound = 0;             // of a limit, how much of it may be admitted, beside what is under way
+  bool rules_differ = false;    // the ledger's rules are not those of this process
+  bool ready = false;           // everything was read once
+};
+
 // Safe from any thread. The clock must outlive the limiter, and so must every
 // executor handed to it while a request is under way. The constructor starts nothing:
 // with a shared origin, call run_replay() every 10 ms or so from any thread.
@@ -125,6 +158,11 @@ class Limiter {
   // Once no request comes any more and all is told: gives this process's part of the counts at
   // the origin to those who stay. Called again, it says how much of that was not confirmed yet.
   WorkReport run_leave(Instant now);
+
+  // With a ledger: tells other regions what is due, and hears of them. From one thread at a time.
+  // Tell::kAll, at the end of a process, writes all that is not written yet.
+  WorkReport run_sharing(Instant now, Tell tell = Tell::kDue);
+  [[nodiscard]] SharingStats sharing_stats() const;
 
   // Forgets expired tuples among the next `slots` of the table.
   WorkReport run_sweep(Instant now, size_t slots);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "weir/ledger.h"
 #include "weir/origin.h"
@@ -22,8 +23,14 @@ struct Options {
   // alone, its memory is the truth, and nothing is ever read before a decision.
   std::shared_ptr<RegionalOrigin> origin = nullptr;
 
-  // The store shared with other regions. Not asked yet: a limiter counts its own region.
+  // The store shared with other regions, and the name of this one. None: there are no others.
+  // With one, call run_sharing() every 10 ms or so from any thread.
   std::shared_ptr<GlobalLedger> ledger = nullptr;
+  std::string region = "local";
+
+  // What regions agree on, if this process is the first that the ledger ever sees; else what the
+  // ledger has counts.
+  SharingRules sharing{};
 
   // What holds while the origin is lost, unless a request says otherwise. Default: go on alone.
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 #include "base/inline.h"
@@ -63,6 +64,19 @@ class WordPacker {
  private:
   uint64_t* next_;
 };
+
+// The string that a WordPacker wrote to `words`.
+[[nodiscard]] inline std::string unpack(const uint64_t* words, size_t bytes) {
+  std::string out(bytes, '\0');
+  if (bytes < 8) {
+    std::memcpy(out.data(), words, bytes);
+    return out;
+  }
+  const size_t whole = words_for(bytes) - 1;
+  std::memcpy(out.data(), words, whole * 8);
+  std::memcpy(out.data() + bytes - 8, words + whole, 8);
+  return out;
+}
 
 // Calls `visit(word)` for the words that a WordPacker would write of `bytes`, one or more,
 // until it returns false; returns its last answer.

@@ -177,8 +177,7 @@ void Batch::settle() {
       case Charge::Kind::kTentative:
         memory::remove_tentative(charge.tuple.cold->tentative, charge.cost);
         if (charge.cost > 0) {
-          const Query& query = cases_[charge.item].query;
-          judge_.mark_charged(charge.tuple, query.limit, query.algorithm);
+          judge_.mark_charged(charge.tuple, cases_[charge.item].query, rulings_[charge.item].step);
         }
         break;
       case Charge::Kind::kHeld: {
@@ -233,7 +232,7 @@ void Batch::report_refusal() {
       as_asked.query = query_up_to(group, i);
       const auto known = judge_.look(as_asked);
       Ruling& ruling = rulings_[order_[i]];
-      ruling = known ? *known : Judge::rule_unknown(as_asked);
+      ruling = known ? *known : judge_.rule_unknown(as_asked);
       // Nothing was consumed: what would have passed still has all of it.
       if (!refused(ruling.step)) ruling.step.decision.remaining += as_asked.query.ask.cost;
     }

@@ -48,14 +48,16 @@ Engine::Engine(const Clock& clock, const Options& options)
     : store_(std::make_shared<Store>(clock, options,
                                      options.seed ? *options.seed : platform::entropy())),
       judge_(store_),
-      refresh_(store_->shared() ? std::make_shared<Refresh>(store_) : nullptr),
-      replay_(store_->shared() ? std::make_shared<Replay>(store_) : nullptr) {}
+      refresh_(store_->asks() ? std::make_shared<Refresh>(store_) : nullptr),
+      replay_(store_->asks() ? std::make_shared<Replay>(store_) : nullptr),
+      sharing_(store_->ledger != nullptr ? std::make_shared<Sharing>(store_, options.sharing)
+                                         : nullptr) {}
 
 WEIR_HOT_INLINE void Engine::fill(const memory::Query& query, const Ruling& ruling, Basis basis,
-                                  Verdict& verdict) {
+                                  Verdict& verdict) const {
   const algorithms::Decision& decision = ruling.step.decision;
   verdict.outcome = decision.outcome;
-  verdict.basis = ruling.sketched ? Basis::kDegraded : basis;
+  verdict.basis = ruling.sketched || is_behind(query.algorithm) ? Basis::kDegraded : basis;
   verdict.limit = query.ask.capacity;
   verdict.remaining = decision.remaining;
   verdict.reset = decision.reset;
@@ -64,6 +66,12 @@ WEIR_HOT_INLINE void Engine::fill(const memory::Query& query, const Ruling& ruli
     verdict.retry_after = std::max(*decision.retry_at - query.now, Millis(1));
   }
   verdict.evidence = ruling.step.evidence;
+}
+
+// Whether too little is known of other regions.
+inline bool Engine::is_behind(Algorithm algorithm) const {
+  return store_->behind.load(std::memory_order_relaxed) &&
+         memory::class_of(algorithm) == CellClass::kWindow;
 }
 
 WEIR_HOT_INLINE void Engine::count(const Verdict& verdict) {
@@ -154,6 +162,28 @@ void Engine::check_each(Instant now, std::span<const Request> requests,
   }
 }
 
+// The marks of a plain admission; see Judge::mark_charged().
+WEIR_HOT_INLINE void Engine::mark_plain(const memory::Tuple& tuple, const Request& request,
+                                        Verdict& verdict) {
+  const WindowCells cells(tuple);
+  const auto limit = static_cast<Count>(request.limit);
+  const memory::Mark mark = cells.mark_after_charge();
+  if (!mark.dirty() && cells.mark_dirty()) [[unlikely]] {
+    judge_.list_dirty(tuple, limit, request.algorithm);
+  }
+  if (!store_->shares()) return;
+  const Evidence& before = verdict.evidence;
+  const auto cost = static_cast<Count>(request.cost);
+  if (before.own == 0 || limit < mark.limit() ||
+      mark.reached_by(before.own + before.siblings + before.foreign + cost)) [[unlikely]] {
+    store_->look_after_charge(tuple, before, cost, limit, request.algorithm);
+  }
+  if (store_->behind.load(std::memory_order_relaxed)) [[unlikely]] {
+    verdict.basis = Basis::kDegraded;
+    store_->stats.add(Stat::kDegraded);
+  }
+}
+
 // In three passes, each of which asks memory for what the next will need. The last one
 // keeps to the order of the requests, since two may be about one tuple. What cannot be decided
 // here goes to apart(i), in its turn, with nothing pinned.
@@ -189,18 +219,14 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
         if (ways[i] == Way::kPlain && slot != nullptr &&
             admit_plain<kCompany>(table.tuple_of(*slot), now, requests[i], verdict)) [[likely]] {
           if constexpr (kShared) {
-            const memory::Tuple tuple = table.tuple_of(*slot);
-            if (WindowCells(tuple).mark_dirty_after_charge()) [[unlikely]] {
-              judge_.list_dirty(tuple, static_cast<Count>(requests[i].limit),
-                                requests[i].algorithm);
-            }
+            mark_plain(table.tuple_of(*slot), requests[i], verdict);
           }
           ++admitted;
           continue;
         }
         // Where others count too, whether to read comes first.
         const bool may_read =
-            kShared && memory::class_of(requests[i].algorithm) == CellClass::kWindow;
+            kShared && store_->asks() && memory::class_of(requests[i].algorithm) == CellClass::kWindow;
         if (slot == nullptr || may_read || !check_found(*slot, now, requests[i], verdict)) {
           ways[i] = Way::kApart;
           break;
@@ -218,7 +244,7 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
 bool Engine::check_each_async(Instant now, std::span<const Request> requests,
                               std::span<Result<Verdict>> verdicts, Executor& home,
                               std::function<void()> done) {
-  if (!store_->shared()) {
+  if (!store_->asks()) {
     check_each(now, requests, verdicts);
     return true;
   }
@@ -353,7 +379,7 @@ void Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
 // What must be read before the case is decided. A tuple that will be charged is made here, so that
 // there is a place for what is read.
 Need Engine::need_of(const Case& the_case) {
-  if (!store_->shared() || the_case.cell_class() != CellClass::kWindow) return Need::kNothing;
+  if (!store_->asks() || the_case.cell_class() != CellClass::kWindow) return Need::kNothing;
   const ReadRules rules{.longest = store_->max_freshness,
                         .available = store_->origin->reach() == Reach::kPrompt};
   Need need = rules.available ? Need::kCold : Need::kDoWithout;
@@ -454,9 +480,17 @@ WorkReport Engine::run_leave(Instant now) {
   return replay_ == nullptr ? WorkReport{} : replay_->leave(now);
 }
 
+WorkReport Engine::run_sharing(Instant now, Tell tell) {
+  return sharing_ == nullptr ? WorkReport{} : sharing_->run_once(now, tell);
+}
+
+SharingStats Engine::sharing_stats() const {
+  return sharing_ == nullptr ? SharingStats{} : sharing_->stats();
+}
+
 WorkReport Engine::run_sweep(Instant now, size_t slots) {
   // Who waits for a read is decided at the time it asked: what mattered then is kept for it.
-  const Millis waits = store_->shared() ? store_->read_deadline : Millis(0);
+  const Millis waits = store_->asks() ? store_->read_deadline : Millis(0);
   return {.done = store_->table.sweep(now.wall - waits, slots)};
 }
 

@@ -16,6 +16,7 @@
 #include "limiter/judge.h"
 #include "limiter/refresh.h"
 #include "limiter/replay.h"
+#include "limiter/sharing.h"
 #include "limiter/store.h"
 #include "weir/limiter.h"
 
@@ -53,9 +54,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void check_all_async(Instant now, std::span<const Request> requests, Executor& home,
                        std::function<void(Result<BatchVerdict>)> done);
 
-  [[nodiscard]] bool may_wait() const { return store_->shared(); }
+  [[nodiscard]] bool may_wait() const { return store_->asks(); }
   WorkReport run_replay(Instant now, Executor& timers, Tell tell = Tell::kDue);
   WorkReport run_leave(Instant now);
+  WorkReport run_sharing(Instant now, Tell tell = Tell::kDue);
+  [[nodiscard]] SharingStats sharing_stats() const;
   WorkReport run_sweep(Instant now, size_t slots);
   [[nodiscard]] LimiterStats stats() const;
 
@@ -84,7 +87,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] BatchVerdict decide_all(std::vector<Case>& cases, const std::vector<Basis>& bases);
   [[nodiscard]] Result<std::vector<Case>> cases_of(Instant now,
                                                    std::span<const Request> requests) const;
-  static void fill(const memory::Query& query, const Ruling& ruling, Basis basis, Verdict& verdict);
+  void mark_plain(const memory::Tuple& tuple, const Request& request, Verdict& verdict);
+  void fill(const memory::Query& query, const Ruling& ruling, Basis basis, Verdict& verdict) const;
+  [[nodiscard]] bool is_behind(Algorithm algorithm) const;
   void count(const Verdict& verdict);
 
   const std::shared_ptr<Store> store_;
@@ -92,6 +97,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // None without an origin.
   const std::shared_ptr<Refresh> refresh_;
   const std::shared_ptr<Replay> replay_;
+  // None without a ledger.
+  const std::shared_ptr<Sharing> sharing_;
 };
 
 }  // namespace weir::limiter

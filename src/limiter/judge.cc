@@ -35,12 +35,20 @@ Step Judge::decide_on_counts(const memory::Query& query, const algorithms::Windo
   return step;
 }
 
-Ruling Judge::rule_unknown(const Case& the_case) {
-  Ruling ruling{.step = decide_on_counts(the_case.query, the_case.heard)};
+Ruling Judge::rule_unknown(const Case& the_case) const {
+  const auto at = algorithms::position_of(the_case.query.now, the_case.query.duration);
+  algorithms::WindowCounts abroad;
+  if (store_->shares() && the_case.cell_class() == CellClass::kWindow) {
+    const Abroad known = store_->book.abroad(the_case.key.encoded(), at.sequence);
+    abroad = {.current = known.current.foreign, .previous = known.last.foreign};
+  }
+  const algorithms::WindowCounts counts{.current = the_case.heard.current + abroad.current,
+                                        .previous = the_case.heard.previous + abroad.previous};
+  Ruling ruling{.step = decide_on_counts(the_case.query, counts)};
   ruling.step.evidence.siblings = the_case.heard.current;
+  ruling.step.evidence.foreign = abroad.current;
   if (the_case.query.algorithm == Algorithm::kSlidingWindow) {
-    const auto at = algorithms::position_of(the_case.query.now, the_case.query.duration);
-    ruling.step.evidence.previous = algorithms::carried_over(at, the_case.heard.previous);
+    ruling.step.evidence.previous = algorithms::carried_over(at, counts.previous);
   }
   return ruling;
 }
@@ -65,7 +73,7 @@ Ruling Judge::rule(const Case& the_case) {
     }
     if (step.fate != memory::Fate::kDecided) return step;
     if (step.decision.admitted()) {
-      mark_charged(tuple, query.limit, query.algorithm);
+      mark_charged(tuple, query, step);
     } else if (step.decision.outcome == Outcome::kDenied) {
       mark_denied(tuple, the_case.now.mono, query);
     }
@@ -105,11 +113,31 @@ void Judge::list_dirty(const Tuple& tuple, Count limit, Algorithm algorithm) con
 }
 
 void Judge::make_strict(const Tuple& tuple, MonoTime now, const memory::Query& query) const {
-  if (tuple.slot->header.cell_class() != CellClass::kWindow) return;
   memory::Word& until = WindowCells(tuple).strict_until();
   if (until.load(std::memory_order_relaxed) <= ticks(now)) store_->stats.add(Stat::kMadeStrict);
   memory::raise_number(until, ticks(now + query.duration));
   memory::note_ask(tuple.cold->noted, query.limit, query.algorithm);
+}
+
+// What other regions are known to have counted on a tuple before this process saw it; and our own
+// region, before this process was there.
+void Judge::introduce(const Case& the_case) const {
+  if (the_case.cell_class() != CellClass::kWindow) return;
+  const int64_t sequence =
+      algorithms::position_of(the_case.query.now, the_case.query.duration).sequence;
+  const Abroad known = store_->book.abroad(the_case.key.encoded(), sequence);
+  const platform::Pin pin;
+  const Tuple tuple = store_->table.find(the_case.key);
+  if (!tuple) return;
+  take_in(known.last, tuple, sequence - 1);
+  take_in(known.current, tuple, sequence);
+}
+
+void Judge::look_after_denial(const Tuple& tuple, const memory::Query& query) const {
+  const WindowCells cells(tuple);
+  cells.mark_refused();
+  if (query.limit < cells.mark().limit()) cells.watch_limit(query.limit);
+  store_->looks.push(tuple.index);
 }
 
 }  // namespace weir::limiter

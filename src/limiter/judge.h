@@ -77,16 +77,20 @@ class Judge {
   [[nodiscard]] std::optional<memory::Step> with_tuple(const Case& the_case, const Work& work);
 
   // The marks that an admission and a denial leave.
-  void mark_charged(const memory::Tuple& tuple, Count limit, Algorithm algorithm) const;
+  void mark_charged(const memory::Tuple& tuple, const memory::Query& query,
+                    const memory::Step& step) const;
   // What it comes to for a tuple that was just marked dirty.
   void list_dirty(const memory::Tuple& tuple, Count limit, Algorithm algorithm) const;
   void mark_denied(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const {
     // What the counts would have let pass was not denied by them.
-    if (store_->shared() && !query.bound.holds()) make_strict(tuple, now, query);
+    if (!store_->shared() || query.bound.holds()) return;
+    if (tuple.slot->header.cell_class() != memory::CellClass::kWindow) return;
+    if (store_->asks()) make_strict(tuple, now, query);
+    if (store_->shares()) look_after_denial(tuple, query);
   }
 
   // Decides on a tuple this process does not hold, by what was heard of it.
-  [[nodiscard]] static Ruling rule_unknown(const Case& the_case);
+  [[nodiscard]] Ruling rule_unknown(const Case& the_case) const;
 
   // The decision on a tuple of which only this much is known.
   [[nodiscard]] static memory::Step decide_on_counts(const memory::Query& query,
@@ -94,14 +98,19 @@ class Judge {
 
  private:
   void make_strict(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const;
+  void introduce(const Case& the_case) const;
+  void look_after_denial(const memory::Tuple& tuple, const memory::Query& query) const;
 
   const std::shared_ptr<Store> store_;
 };
 
-inline void Judge::mark_charged(const memory::Tuple& tuple, Count limit,
-                                Algorithm algorithm) const {
+inline void Judge::mark_charged(const memory::Tuple& tuple, const memory::Query& query,
+                                const memory::Step& step) const {
   if (!store_->shared() || tuple.slot->header.cell_class() != memory::CellClass::kWindow) return;
-  if (memory::WindowCells(tuple).mark_dirty()) list_dirty(tuple, limit, algorithm);
+  const memory::WindowCells cells(tuple);
+  if (cells.mark_dirty()) list_dirty(tuple, query.limit, query.algorithm);
+  if (!store_->shares()) return;
+  store_->look_after_charge(tuple, step.evidence, query.ask.cost, query.limit, query.algorithm);
 }
 
 WEIR_HOT_INLINE bool Judge::rule_known(const Case& the_case, Ruling& ruling) {
@@ -120,7 +129,7 @@ WEIR_HOT_INLINE bool Judge::rule_found(const memory::Tuple& tuple, MonoTime now,
   }
   if (ruling.step.fate != memory::Fate::kDecided) return false;
   if (ruling.step.decision.admitted()) {
-    if (query.ask.cost > 0) mark_charged(tuple, query.limit, query.algorithm);
+    if (query.ask.cost > 0) mark_charged(tuple, query, ruling.step);
     return true;
   }
   if (memory::tentative_amount(tuple.cold->tentative) != 0) return false;
@@ -151,12 +160,14 @@ std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& 
       }
     }
     if (fate == memory::Fate::kRebuild) {
-      if (store_->table.rebuild(the_case.key, the_case.query) == memory::Created::kFull) break;
+      const memory::Created rebuilt = store_->table.rebuild(the_case.key, the_case.query);
+      if (rebuilt == memory::Created::kFull) break;
+      if (rebuilt == memory::Created::kYes && store_->shares()) introduce(the_case);
     } else {
       if (store_->sketch.holds(the_case.key.hash(), the_case.query)) return std::nullopt;
-      if (store_->table.create(the_case.key, the_case.query) == memory::Created::kFull) {
-        return std::nullopt;
-      }
+      const memory::Created created = store_->table.create(the_case.key, the_case.query);
+      if (created == memory::Created::kFull) return std::nullopt;
+      if (created == memory::Created::kYes && store_->shares()) introduce(the_case);
     }
   }
   // Its counts are in the table, so the sketch must not judge it: refused for one tick.

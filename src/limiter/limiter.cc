@@ -63,6 +63,14 @@ WorkReport Limiter::run_leave(Instant now) {
   return engine_->run_leave(now);
 }
 
+WorkReport Limiter::run_sharing(Instant now, Tell tell) {
+  return engine_->run_sharing(now, tell);
+}
+
+SharingStats Limiter::sharing_stats() const {
+  return engine_->sharing_stats();
+}
+
 WorkReport Limiter::run_sweep(Instant now, size_t slots) {
   return engine_->run_sweep(now, slots);
 }

@@ -118,7 +118,7 @@ WEIR_HOT_INLINE bool admit_plain(const memory::Tuple& tuple, Instant now, const 
       request.algorithm == Algorithm::kSlidingWindow ? last * (width - offset) / width : 0;
   const Count used = own + others + carried;
   if (used + cost > capacity) return false;
-  // Shared: see WindowCells::mark_dirty_after_charge().
+  // Shared: see WindowCells::mark_after_charge().
   constexpr auto kOrder =
       kCompany == memory::Company::kShared ? std::memory_order_seq_cst : std::memory_order_relaxed;
   if (!own_cell.compare_exchange_strong(own_word, own_word + cost, kOrder,

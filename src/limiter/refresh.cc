@@ -163,7 +163,9 @@ bool Refresh::learn(const Flight& flight, const CellTotals* totals) const {
   const Count known = memory::count_in(cells.siblings(flight.sequence), flight.sequence);
   for (size_t back = 0; back < flight.cells(); ++back) {
     const int64_t sequence = flight.sequence - static_cast<int64_t>(back);
-    cells.raise_siblings(sequence, totals[back].siblings);
+    if (cells.raise_siblings(sequence, totals[back].siblings)) {
+      store_->look_after_news(tuple, sequence);
+    }
     if (!heal_told(cells, sequence, totals[back].mine)) continue;
     store_->stats.add(Stat::kHealed);
     store_->make_dirty(tuple);

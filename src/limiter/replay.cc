@@ -288,7 +288,9 @@ void Replay::land(const Batch& batch, const Result<std::vector<CellTotals>>& tot
     if (batch.epoch == store_->origin->epoch()) {
       note_told(cells, sent.sequence, std::min(sent.total, heard.mine));
     }
-    cells.raise_siblings(sent.sequence, heard.siblings);
+    if (cells.raise_siblings(sent.sequence, heard.siblings)) {
+      store_->look_after_news(tuple, sent.sequence);
+    }
     if (heal_told(cells, sent.sequence, heard.mine) || heard.mine < sent.total) {
       store_->stats.add(Stat::kHealed);
       store_->make_dirty(tuple);

@@ -4,10 +4,13 @@
 
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "base/keyed_hash.h"
+#include "limiter/book.h"
 #include "memory/dirty_list.h"
+#include "memory/noted.h"
 #include "memory/sketch.h"
 #include "memory/table.h"
 #include "memory/window_cells.h"
@@ -48,12 +51,22 @@ struct Store {
         max_freshness(options.max_freshness),
         on_origin_loss(options.on_origin_loss),
         replay_within(options.replay_within),
-        table(options.capacity,
-              options.origin ? memory::Company::kShared : memory::Company::kAlone),
+        ledger(options.ledger),
+        table(options.capacity, company_of(options)),
         sketch(options.capacity),
-        dirty(options.origin ? table.slots() : 0) {}
+        dirty(options.origin ? table.slots() : 0),
+        looks(options.ledger ? table.slots() : 0),
+        book(options.region, options.ledger ? options.capacity : 0) {}
 
-  [[nodiscard]] bool shared() const { return origin != nullptr; }
+  [[nodiscard]] static memory::Company company_of(const Options& options) {
+    if (options.origin) return memory::Company::kShared;
+    return options.ledger ? memory::Company::kAbroad : memory::Company::kAlone;
+  }
+
+  // Whether others count too: in this region, which are asked before a decision; or in others.
+  [[nodiscard]] bool shared() const { return asks() || shares(); }
+  [[nodiscard]] bool asks() const { return origin != nullptr; }
+  [[nodiscard]] bool shares() const { return ledger != nullptr; }
   [[nodiscard]] Component component(uint64_t generation) const {
     return {.incarnation = incarnation, .generation = generation};
   }
@@ -61,6 +74,32 @@ struct Store {
   // Has a window tuple told, again if need be; by a pinned caller.
   void make_dirty(const memory::Tuple& tuple) {
     if (memory::WindowCells(tuple).mark_dirty()) dirty.push(tuple.index);
+  }
+
+  // What a charge means for other regions, by a pinned caller: the publish rule is looked at where
+  // that could change what it says. `before` is what the window had, of whomever.
+  void look_after_charge(const memory::Tuple& tuple, const Evidence& before, Count cost,
+                         Count limit, Algorithm algorithm) {
+    const memory::WindowCells cells(tuple);
+    const memory::Mark mark = cells.mark_after_charge();
+    if (before.own == 0) {
+      // Perhaps the first of a window: what is watched speaks of another.
+      memory::note_ask(tuple.cold->noted, limit, algorithm);
+      cells.watch_anew(limit);
+    } else if (limit < mark.limit()) {
+      cells.watch_limit(limit);
+    } else if (!mark.reached_by(before.own + before.siblings + before.foreign + cost)) {
+      return;
+    }
+    looks.push(tuple.index);
+  }
+  // The same where siblings are known to have more, in this window or the last.
+  void look_after_news(const memory::Tuple& tuple, int64_t sequence) {
+    if (!shares()) return;
+    const memory::WindowCells cells(tuple);
+    if (sequence < cells.newest() || cells.mark().reached_by(cells.counted(sequence))) {
+      looks.push(tuple.index);
+    }
   }
 
   // Asked only where a reply arrives or a request seems late; a request brings its time.
@@ -72,10 +111,14 @@ struct Store {
   const Millis max_freshness;
   const OnOriginLoss on_origin_loss;
   const Millis replay_within;
+  const std::shared_ptr<GlobalLedger> ledger;
 
   memory::Table table;
   memory::Sketch sketch;
-  memory::DirtyList dirty;
+  memory::DirtyList dirty;  // to be told to the origin
+  memory::DirtyList looks;  // to be held against the publish rule
+  Book book;  // what other regions count, and what they were told
+  std::atomic<bool> behind{false};  // nothing was heard of other regions for too long
   telemetry::Counters<Stat> stats;
 };
 

@@ -1,4 +1,4 @@
-// The slots with something to tell the origin: a bounded set, because a slot is in it
+// The slots with something to tell, or to be looked at: a bounded set, because a slot is in it
 // at most once, and so nothing ever has to be dropped.
 //
 // Membership belongs to the place, not to the tuple that happens to live there: a slot
@@ -21,6 +21,9 @@ class DirtyList {
   }
 
   void push(uint32_t index) {
+    // Who takes the list unlists a slot before looking at it: so if it is listed now, what was
+    // charged before this will be seen.
+    if (next_[index].load(std::memory_order_seq_cst) != kNotListed) return;
     uint32_t expected = kNotListed;
     if (!next_[index].compare_exchange_strong(expected, kEnd, std::memory_order_acq_rel)) return;
     uint32_t head = head_.load(std::memory_order_relaxed);
@@ -38,7 +41,7 @@ class DirtyList {
     uint32_t index = head_.exchange(kEnd, std::memory_order_acquire);
     while (index != kEnd) {
       taken.push_back(index);
-      index = next_[index].exchange(kNotListed, std::memory_order_acq_rel);
+      index = next_[index].exchange(kNotListed, std::memory_order_seq_cst);
     }
     return taken;
   }

@@ -71,7 +71,7 @@ void copy_log(const Tuple& old, LogHead head, const Tuple& tuple) {
 
 }  // namespace
 
-void begin_state(const Tuple& tuple, const Query& query, uint64_t generation) {
+void begin_state(const Tuple& tuple, const Query& query, const Birth& birth) {
   for (Word& word : tuple.slot->hot) put(word, 0);
   for (auto* pair : {tuple.cold->siblings, tuple.cold->foreign, tuple.cold->told}) {
     put(pair[0], 0);
@@ -83,7 +83,8 @@ void begin_state(const Tuple& tuple, const Query& query, uint64_t generation) {
     case CellClass::kWindow:
       put(tuple.slot->hot[0],
           static_cast<uint64_t>(algorithms::position_of(query.now, query.duration).sequence));
-      put(tuple.slot->hot[7], generation);
+      put(tuple.slot->hot[5], birth.freshness);
+      put(tuple.slot->hot[7], Mark::born(birth.generation).word | birth.marks);
       break;
     case CellClass::kBacklog:
       begin_backlog(tuple, query, algorithms::empty_backlog(query.now, query.duration));
@@ -129,8 +130,8 @@ bool is_ahead_of(const Tuple& tuple, WallTime now) {
 }
 
 void begin_from(const Tuple& old, const Frozen& frozen, const Tuple& tuple, const Query& query,
-                uint64_t generation) {
-  begin_state(tuple, query, generation);
+                const Birth& birth) {
+  begin_state(tuple, query, birth);
   switch (old.slot->header.cell_class()) {
     case CellClass::kBacklog: {
       const BacklogCell cell(old);
@@ -180,12 +181,16 @@ WallTime expires_at(const Tuple& tuple) {
 }
 
 Count remaining_of(const Tuple& tuple, WallTime now) {
+  return remaining_of(tuple, now, Noted{get(tuple.cold->noted)}.limit());
+}
+
+Count remaining_of(const Tuple& tuple, WallTime now, Count limit) {
   const Noted noted{get(tuple.cold->noted)};
   const Step step = WindowCells(tuple).decide({.now = now,
                                                .algorithm = noted.algorithm(),
                                                .duration = tuple.slot->header.duration(),
-                                               .limit = noted.limit(),
-                                               .ask = {.capacity = noted.limit(), .cost = 0}},
+                                               .limit = limit,
+                                               .ask = {.capacity = limit, .cost = 0}},
                                               Effect::kOnlyLook);
   return step.fate == Fate::kDecided ? step.decision.remaining : 0;
 }

@@ -9,8 +9,15 @@
 
 namespace weir::memory {
 
+// What a window tuple begins with besides its window.
+struct Birth {
+  uint64_t generation = 0;
+  uint64_t freshness = 0;
+  uint64_t marks = 0;
+};
+
 // Writes the first state of a tuple into an empty slot.
-void begin_state(const Tuple& tuple, const Query& query, uint64_t generation);
+void begin_state(const Tuple& tuple, const Query& query, const Birth& birth);
 
 // What stood in the words of a slot that was frozen.
 struct Frozen {
@@ -21,7 +28,7 @@ struct Frozen {
 // means the same: a backlog at another pace, a log with more room. A tuple whose clock
 // was set back begins anew; its former counts at the origin are a sibling's from now on.
 void begin_from(const Tuple& old, const Frozen& frozen, const Tuple& tuple, const Query& query,
-                uint64_t generation);
+                const Birth& birth);
 
 // Whether the query can be charged to the state as it is.
 [[nodiscard]] bool fits(const Tuple& tuple, const Query& query);
@@ -39,6 +46,8 @@ void end_state(Slot& slot);
 // What the limit last asked of a window tuple leaves at `now`, as far as is known; by a caller
 // that is pinned.
 [[nodiscard]] Count remaining_of(const Tuple& tuple, WallTime now);
+// The same for another limit.
+[[nodiscard]] Count remaining_of(const Tuple& tuple, WallTime now, Count limit);
 
 // Usage at `now` in parts of 2^-20 of the limit last seen.
 [[nodiscard]] uint64_t fullness(const Tuple& tuple, WallTime now);

@@ -4,7 +4,7 @@
 #include <new>
 
 #include "base/check.h"
-#include "memory/lifecycle.h"
+#include "memory/mark.h"
 
 namespace weir::memory {
 
@@ -102,17 +102,29 @@ Created Table::place(const TupleKey& key, const Query& query, const Predecessor*
     tuple.slot->key[0] = reinterpret_cast<uint64_t>(words);
   }
   std::memcpy(words, key.words(), key.word_count() * sizeof(uint64_t));
-  const uint64_t generation = generation_.fetch_add(1, std::memory_order_relaxed);
+  const Birth birth = next_birth();
   if (predecessor != nullptr) {
-    begin_from(predecessor->tuple, predecessor->frozen, tuple, query, generation);
+    begin_from(predecessor->tuple, predecessor->frozen, tuple, query, birth);
     // First hidden, then published: a reader in between finds neither and waits here.
     hide(predecessor->tuple.index);
   } else {
-    begin_state(tuple, query, generation);
+    begin_state(tuple, query, birth);
   }
   set_control(index, fragment_of(key.hash()));
   tuples_.fetch_add(1, std::memory_order_relaxed);
   return Created::kYes;
+}
+
+// Where only other regions count too, there is nobody to ask before a decision and nobody to be
+// told after it: a tuple is fresh for ever, and dirty for ever, so that it is never listed.
+Birth Table::next_birth() {
+  constexpr uint64_t kFreshForEver = ~uint64_t{1};
+  Birth birth{.generation = generation_.fetch_add(1, std::memory_order_relaxed)};
+  if (company_ == Company::kAbroad) {
+    birth.freshness = kFreshForEver;
+    birth.marks = Mark::kDirty;
+  }
+  return birth;
 }
 
 size_t Table::occupied(size_t bucket) const {

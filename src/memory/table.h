@@ -25,14 +25,19 @@
 
 #include "base/inline.h"
 #include "base/keyed_hash.h"
+#include "memory/lifecycle.h"
 #include "memory/slot.h"
 #include "platform/grace.h"
 #include "platform/pages.h"
 
 namespace weir::memory {
 
-// Whether what this process accepts is also kept somewhere else.
-enum class Company : uint8_t { kAlone, kShared };
+// Who else counts on the tuples of this process.
+enum class Company : uint8_t {
+  kAlone,
+  kAbroad,  // other regions: nobody has to be told before a tuple is forgotten, nor asked
+  kShared,  // other processes of the region: what is accepted is also kept at the origin
+};
 
 enum class Created : uint8_t { kYes, kPresent, kFull };
 
@@ -157,6 +162,7 @@ class Table {
   bool expire(size_t index, WallTime now);
   void evict(size_t index);
   void hide(size_t index);
+  [[nodiscard]] Birth next_birth();
 
   // Fixed after construction.
   size_t buckets_;

@@ -39,14 +39,18 @@ void WindowCells::take_back(int64_t sequence, Count cost) const {
   }
 }
 
-void WindowCells::raise_siblings(int64_t sequence, Count count) const {
+bool WindowCells::raise_siblings(int64_t sequence, Count count) const {
   advance(sequence);
-  if (raise_tagged(siblings(sequence), sequence, count)) raise_others(sequence);
+  const bool news = raise_tagged(siblings(sequence), sequence, count);
+  if (news) raise_others(sequence);
+  return news;
 }
 
-void WindowCells::raise_foreign(int64_t sequence, Count count) const {
+bool WindowCells::raise_foreign(int64_t sequence, Count count) const {
   advance(sequence);
-  if (raise_tagged(foreign(sequence), sequence, count)) raise_others(sequence);
+  const bool news = raise_tagged(foreign(sequence), sequence, count);
+  if (news) raise_others(sequence);
+  return news;
 }
 
 // Each part is raised before the sum is taken, so whoever comes last sees both.

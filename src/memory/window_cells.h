@@ -10,7 +10,7 @@
 //   hot[3,4]   others = siblings + foreign, by parity; their parts are in the cold line
 //   hot[5]     freshness: until when no read is needed; limiter/freshness.h knows its parts
 //   hot[6]     strict until (monotonic ns): before, a read is needed whatever hot[5] says
-//   hot[7]     bit 63: dirty, a replay is under way or due; below: the generation
+//   hot[7]     mark: the generation, and what the tuple is to be looked at for; see mark.h
 //
 // Invariants
 // 1. An own word of window n takes admissions only while n is the newest window: who
@@ -29,6 +29,7 @@
 
 #include "algorithms/windows.h"
 #include "base/inline.h"
+#include "memory/mark.h"
 #include "memory/slot.h"
 #include "memory/tentative.h"
 
@@ -50,22 +51,43 @@ class WindowCells {
   [[nodiscard]] Word& strict_until() const { return slot_.hot[6]; }
   [[nodiscard]] Word& tentative() const { return cold_.tentative; }
 
-  [[nodiscard]] uint64_t generation() const {
-    return slot_.hot[7].load(std::memory_order_relaxed) & ~kClosedBit;
+  [[nodiscard]] Mark mark() const { return {slot_.hot[7].load(std::memory_order_relaxed)}; }
+  [[nodiscard]] uint64_t generation() const { return mark().generation(); }
+  // After a charge that was sequentially consistent, what it has to go by: if this finds the
+  // tuple dirty, whoever marks it clean does so later and sees the charge.
+  [[nodiscard]] Mark mark_after_charge() const {
+    return {slot_.hot[7].load(std::memory_order_seq_cst)};
   }
   // True for the one caller that found it clean. Always a read-modify-write, not a look
   // first: of two on the same word one comes later, so either a replay that marks the
   // tuple clean sees the count charged before this, or this sees that it is clean.
   [[nodiscard]] bool mark_dirty() const {
-    return (slot_.hot[7].fetch_or(kClosedBit, std::memory_order_acq_rel) & kClosedBit) == 0;
+    return (slot_.hot[7].fetch_or(Mark::kDirty, std::memory_order_acq_rel) & Mark::kDirty) == 0;
   }
-  // The same after a charge that was sequentially consistent: then a look comes first. If it
-  // finds the tuple dirty, whoever marks it clean does so later and sees the charge.
-  [[nodiscard]] bool mark_dirty_after_charge() const {
-    if ((slot_.hot[7].load(std::memory_order_seq_cst) & kClosedBit) != 0) return false;
-    return mark_dirty();
+  void mark_clean() const { slot_.hot[7].fetch_and(~Mark::kDirty, std::memory_order_seq_cst); }
+
+  void mark_refused() const {
+    if (!mark().refused()) slot_.hot[7].fetch_or(Mark::kRefused, std::memory_order_seq_cst);
   }
-  void mark_clean() const { slot_.hot[7].fetch_and(~kClosedBit, std::memory_order_seq_cst); }
+  // Whether something was refused since this was last asked.
+  [[nodiscard]] bool take_refused() const {
+    return Mark{slot_.hot[7].fetch_and(~Mark::kRefused, std::memory_order_seq_cst)}.refused();
+  }
+  // What the publish rule is looked at for: see mark.h.
+  void watch_count(Count count) const {
+    change_mark(Mark::kCodeMask, Rounded::code_of(count));
+  }
+  void watch_limit(Count limit) const {
+    change_mark(Mark::kCodeMask << Mark::kLimitShift, Rounded::code_of(limit) << Mark::kLimitShift);
+  }
+  // A new window: everything is to be looked at.
+  void watch_anew(Count limit) const {
+    change_mark(Mark::kWatchMask, Rounded::code_of(limit) << Mark::kLimitShift);
+  }
+  // What this window has now, of whomever.
+  [[nodiscard]] Count counted(int64_t sequence) const {
+    return count_in(own(sequence), sequence) + count_in(others(sequence), sequence);
+  }
 
   // Whether a request at this time can be charged here; if not, rebuild. Looking is
   // always possible.
@@ -85,9 +107,9 @@ class WindowCells {
   void take_back(int64_t sequence, Count cost) const;
 
   // News from the origin or the ledger, merged by max. A window newer than any seen
-  // here becomes the newest.
-  void raise_siblings(int64_t sequence, Count count) const;
-  void raise_foreign(int64_t sequence, Count count) const;
+  // here becomes the newest. Returns whether it was news.
+  bool raise_siblings(int64_t sequence, Count count) const;
+  bool raise_foreign(int64_t sequence, Count count) const;
 
  private:
   [[nodiscard]] bool within_reach(int64_t sequence) const {
@@ -105,6 +127,13 @@ class WindowCells {
     raise_number(slot_.hot[0], static_cast<uint64_t>(sequence));
   }
   void raise_others(int64_t sequence) const;
+  void change_mark(uint64_t mask, uint64_t bits) const {
+    uint64_t seen = slot_.hot[7].load(std::memory_order_relaxed);
+    while (!slot_.hot[7].compare_exchange_weak(seen, (seen & ~mask) | bits,
+                                               std::memory_order_seq_cst,
+                                               std::memory_order_relaxed)) {
+    }
+  }
   static void keep_within(Count own_room, const Query& query, algorithms::Decision& decision);
 
   Slot& slot_;

@@ -1,0 +1,143 @@
+// What this process knows of tuples on which other regions count, and of what its own region has
+// told them: beside the table, since few tuples have any of it.
+//
+// Counts heard are kept per region, merged by max and summed: an answer that has some regions only
+// takes nothing from the others. A tuple without traffic here has its place all the same, up to a
+// bound, so that the first request on it is decided on what is known.
+//
+// The mutex guards everything. Only the thread that runs the sharing changes entries or keeps
+// references to them; abroad() is for any thread.
+
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "limiter/publish_rule.h"
+#include "memory/window_cells.h"
+#include "weir/ledger.h"
+#include "weir/time.h"
+
+namespace weir::limiter {
+
+// Why a cell waits to be published, since when, and whose turn it is.
+struct Owed {
+  enum class Turn : uint8_t {
+    kOurs,
+    kSiblings,  // another process of the region goes first
+    kAsking,    // the origin, whether it has
+    kAsked,
+  };
+  Publish rule = Publish::kNothing;
+  MonoTime since{};
+  Turn turn = Turn::kOurs;
+  Count word = 0;  // what siblings had left word of then
+};
+
+struct BookCell {
+  static constexpr int64_t kNone = -1;
+
+  int64_t sequence = kNone;
+  Count counted = 0;    // by our region, when it was last looked at
+  Count published = 0;  // of that, what the ledger has
+  Count sent = 0;       // on its way there
+  Count word = 0;       // what a sibling left word of
+  Count limit = 0;      // the smallest asked here; 0: none
+  Count limit_abroad = 0;
+  MonoTime published_at{};
+  bool refused = false;
+  bool seen = false;  // in the read of everything that is under way
+  Count seen_count = 0;
+  Owed owed;
+  std::vector<std::pair<uint16_t, Count>> foreign;  // by region
+
+  [[nodiscard]] Count foreign_sum() const;
+  [[nodiscard]] Count told() const { return std::max(published, sent); }
+};
+
+struct BookEntry {
+  LedgerKey key;
+  std::string tuple;                // its encoding
+  std::array<BookCell, 3> cells;    // the last window, this one, and the next where clocks differ
+  MonoTime leased_until{};          // others know that we count here
+  MonoTime leased_at{};
+  std::vector<std::pair<uint16_t, WallTime>> present;
+  MonoTime look_at{};  // when it is looked at again by itself
+  bool queued = false;
+  bool heard = false;  // made by news alone, not by traffic
+  bool seen = false;   // our presence, in the read of everything that is under way
+  uint32_t under_way = 0;  // cells that were sent
+
+  // The cell of a window; whatever older one was in its place is over.
+  [[nodiscard]] BookCell& cell(int64_t sequence);
+  [[nodiscard]] const BookCell* find(int64_t sequence) const;
+  // Whether some cell waits to be published.
+  [[nodiscard]] bool owes() const {
+    return std::any_of(cells.begin(), cells.end(), [](const BookCell& cell) {
+      return cell.owed.rule != Publish::kNothing;
+    });
+  }
+  // Regions that count in a window: ours, those present, those with a count.
+  [[nodiscard]] uint32_t regions(int64_t sequence, WallTime now) const;
+};
+
+// What the ledger says of one window, as a process learns it.
+struct AbroadCell {
+  Count foreign = 0;
+  Count ours = 0;  // the whole region's, at least
+};
+struct Abroad {
+  AbroadCell current, last;
+};
+
+class Book {
+ public:
+  // `most_heard` bounds the entries made by news alone.
+  Book(std::string region, size_t most_heard)
+      : region_(std::move(region)), most_heard_(most_heard) {}
+
+  [[nodiscard]] const std::string& region() const { return region_; }
+  [[nodiscard]] std::mutex& mutex() const { return mutex_; }
+
+  // Under the mutex.
+  [[nodiscard]] BookEntry* find(const std::string& tuple);
+  [[nodiscard]] BookEntry& obtain(const LedgerKey& key, const std::string& tuple);
+  // The same for news; nothing, if there is no room for more.
+  [[nodiscard]] BookEntry* obtain_heard(const LedgerKey& key, const std::string& tuple);
+  void erase(BookEntry& entry);
+  [[nodiscard]] uint16_t number_of(const std::string& region);
+  [[nodiscard]] size_t size() const { return entries_.size(); }
+  [[nodiscard]] size_t heard() const { return heard_; }
+  template <typename Visit>
+  void for_each(const Visit& visit) {
+    for (auto& [tuple, entry] : entries_) visit(*entry);
+  }
+
+  // From any thread.
+  [[nodiscard]] Abroad abroad(const std::string& tuple, int64_t sequence) const;
+
+ private:
+  const std::string region_;
+  const size_t most_heard_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::unique_ptr<BookEntry>> entries_;
+  std::map<std::string, uint16_t> numbers_;
+  size_t heard_ = 0;
+};
+
+// A tuple learns what is known of one window; by a pinned caller. Returns whether it was news.
+bool take_in(const AbroadCell& known, const memory::Tuple& tuple, int64_t sequence);
+
+// The words of a tuple, and back.
+[[nodiscard]] LedgerKey ledger_key_of(const memory::Slot& slot);
+[[nodiscard]] Request request_of(const LedgerKey& key);
+
+}  // namespace weir::limiter

@@ -1,0 +1,149 @@
+#include "limiter/importer.h"
+
+#include <algorithm>
+
+#include "limiter/validate.h"
+
+namespace weir::limiter {
+namespace {
+
+bool makes_sense(const LedgerKey& key) {
+  return validate(request_of(key)) == nullptr;
+}
+
+template <typename Value>
+Value& of_region(std::vector<std::pair<uint16_t, Value>>& values, uint16_t region) {
+  for (auto& [known, value] : values) {
+    if (known == region) return value;
+  }
+  return values.emplace_back(region, Value{}).second;
+}
+
+}  // namespace
+
+void Importer::take_in(Instant now, const LedgerNews& news) {
+  for (const LedgerRow& row : news.rows) take_in(now, row);
+  for (const LedgerPresence& presence : news.presences) take_in(now, presence);
+  stats_.imported += news.rows.size() + news.presences.size();
+}
+
+BookEntry* Importer::entry_of(const LedgerKey& key) {
+  const memory::TupleKey tuple(request_of(key), store_->hash);
+  const std::string encoded = tuple.encoded();
+  BookEntry* entry = store_->book.find(encoded);
+  if (entry != nullptr) return entry;
+  const platform::Pin pin;
+  if (store_->table.find(tuple)) return &store_->book.obtain(key, encoded);
+  entry = store_->book.obtain_heard(key, encoded);
+  ++(entry == nullptr ? stats_.no_room : stats_.heard);
+  return entry;
+}
+
+void Importer::take_in(Instant now, const LedgerRow& row) {
+  if (!makes_sense(row.key) || row.count > memory::kMaxCount) {
+    ++stats_.absurd;
+    return;
+  }
+  // What is over matters to nobody. Clocks differ a little: the next window may have begun
+  // elsewhere, the one after it cannot have.
+  const int64_t current = algorithms::position_of(now.wall, row.key.duration).sequence;
+  if (row.sequence < current - 1) return;
+  if (row.sequence > current + 1) {
+    ++stats_.absurd;
+    return;
+  }
+  BookEntry* entry = nullptr;
+  {
+    const std::lock_guard lock(store_->book.mutex());
+    entry = entry_of(row.key);
+    if (entry == nullptr) return;
+    BookCell& cell = entry->cell(row.sequence);
+    if (cell.sequence != row.sequence) return;
+    bool news = false;
+    if (row.region == store_->book.region()) {
+      cell.seen = true;
+      cell.seen_count = std::max(cell.seen_count, row.count);
+      news = row.count > cell.published;
+      cell.published = std::max(cell.published, row.count);
+      if (news) cell.published_at = now.mono;
+    } else {
+      Count& known = of_region(cell.foreign, store_->book.number_of(row.region));
+      news = row.count > known;
+      known = std::max(known, row.count);
+      if (row.limit_seen > 0 && (cell.limit_abroad == 0 || row.limit_seen < cell.limit_abroad)) {
+        cell.limit_abroad = row.limit_seen;
+        news = true;
+      }
+    }
+    if (!news) return;
+  }
+  publisher_.look_at(now, *entry);
+}
+
+void Importer::take_in(Instant now, const LedgerPresence& presence) {
+  if (!makes_sense(presence.key)) {
+    ++stats_.absurd;
+    return;
+  }
+  if (presence.until <= now.wall) return;
+  BookEntry* entry = nullptr;
+  {
+    const std::lock_guard lock(store_->book.mutex());
+    entry = entry_of(presence.key);
+    if (entry == nullptr) return;
+    if (presence.region == store_->book.region()) {
+      // Said by a sibling, or by this process before.
+      entry->seen = true;
+      const MonoTime until = publisher_.lease_end(now, presence.until);
+      if (until <= entry->leased_until) return;
+      entry->leased_until = until;
+      entry->leased_at = now.mono;
+    } else {
+      WallTime& known = of_region(entry->present, store_->book.number_of(presence.region));
+      const bool news = known <= now.wall;
+      known = std::max(known, presence.until);
+      if (!news) return;
+    }
+  }
+  publisher_.look_at(now, *entry);
+}
+
+void Importer::begin_full(Instant now) {
+  full_began_ = now.mono;
+  const std::lock_guard lock(store_->book.mutex());
+  store_->book.for_each([](BookEntry& entry) {
+    entry.seen = false;
+    for (BookCell& cell : entry.cells) {
+      cell.seen = false;
+      cell.seen_count = 0;
+    }
+  });
+}
+
+void Importer::end_full(Instant now) {
+  std::vector<BookEntry*> lost;
+  {
+    const std::lock_guard lock(store_->book.mutex());
+    store_->book.for_each([&](BookEntry& entry) {
+      bool changed = false;
+      for (BookCell& cell : entry.cells) {
+        const bool over = WallTime((cell.sequence + 2) * entry.key.duration) <= now.wall;
+        if (cell.sequence == BookCell::kNone || over || cell.published == 0) continue;
+        if (cell.published_at >= full_began_ || cell.seen_count >= cell.published) continue;
+        // What siblings left word of before proves nothing any more, either.
+        cell.word = std::max(cell.word, cell.published);
+        cell.published = cell.seen_count;
+        changed = true;
+      }
+      if (!entry.seen && entry.leased_until > now.mono && entry.leased_at < full_began_) {
+        entry.leased_until = {};
+        changed = true;
+      }
+      if (changed) lost.push_back(&entry);
+    });
+  }
+  stats_.lost += lost.size();
+  for (BookEntry* entry : lost) publisher_.look_at(now, *entry);
+}
+
+}  // namespace weir::limiter

@@ -1,0 +1,51 @@
+// Hearing what other regions counted.
+//
+// Everything merges by max, so it does not matter what is heard twice, late or out of order. News
+// of our own region counts too: it tells what siblings wrote, and what this process knew before it
+// was started.
+//
+// From the thread that runs the sharing.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "limiter/publisher.h"
+#include "limiter/store.h"
+
+namespace weir::limiter {
+
+class Importer {
+ public:
+  Importer(std::shared_ptr<Store> store, Publisher& publisher)
+      : store_(std::move(store)), publisher_(publisher) {}
+
+  void take_in(Instant now, const LedgerNews& news);
+
+  // What a read of everything does not show although it was written before: the ledger lost it.
+  // It is taken to have it no more, and so written again.
+  void begin_full(Instant now);
+  void end_full(Instant now);
+
+  struct Stats {
+    uint64_t imported = 0;
+    uint64_t absurd = 0;
+    uint64_t heard = 0;    // tuples without traffic here
+    uint64_t no_room = 0;  // for such
+    uint64_t lost = 0;
+  };
+  [[nodiscard]] const Stats& stats() const { return stats_; }
+
+ private:
+  void take_in(Instant now, const LedgerRow& row);
+  void take_in(Instant now, const LedgerPresence& presence);
+  [[nodiscard]] BookEntry* entry_of(const LedgerKey& key);
+
+  const std::shared_ptr<Store> store_;
+  Publisher& publisher_;
+  MonoTime full_began_{};
+  Stats stats_;
+};
+
+}  // namespace weir::limiter

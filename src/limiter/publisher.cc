@@ -1,0 +1,538 @@
+#include "limiter/publisher.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "memory/lifecycle.h"
+#include "memory/noted.h"
+#include "memory/tentative.h"
+
+namespace weir::limiter {
+
+using memory::Tuple;
+using memory::WindowCells;
+
+namespace {
+
+// Two windows of one tuple, as our region counted them.
+struct Counted {
+  int64_t sequence = 0;  // the current one
+  Count current = 0;
+  Count last = 0;
+};
+
+// Nothing: batches kept changing it.
+std::optional<Counted> counted_of(const Tuple& tuple, WallTime now) {
+  const WindowCells cells(tuple);
+  const int64_t at = algorithms::position_of(now, tuple.slot->header.duration()).sequence;
+  Counted counted{.sequence = std::max(at, cells.newest())};
+  for (const int64_t back : {0, 1}) {
+    const int64_t sequence = counted.sequence - back;
+    const auto own = memory::settled(cells.own(sequence), cells.tentative());
+    if (!own) return std::nullopt;
+    (back == 0 ? counted.current : counted.last) =
+        own->count_of(sequence) + memory::count_in(cells.siblings(sequence), sequence);
+  }
+  return counted;
+}
+
+Count smaller(Count a, Count b) {
+  return a == 0 ? b : b == 0 ? a : std::min(a, b);
+}
+
+}  // namespace
+
+// A cell that the rule wants written.
+struct Publisher::Candidate {
+  BookEntry* entry = nullptr;
+  BookCell* cell = nullptr;
+};
+
+struct Publisher::Sent {
+  BookEntry* entry = nullptr;
+  int64_t sequence = 0;
+  Count count = 0;
+  Count limit = 0;
+  Publish rule = Publish::kNothing;
+  MonoTime since{};
+};
+
+struct Publisher::Chunk {
+  Instant began{};
+  std::vector<Sent> rows;
+  bool over = false;  // failed, or given up
+};
+
+void Publisher::look_at_listed(Instant now) {
+  walk(now);
+  for (const uint32_t index : store_->looks.take_all()) {
+    const platform::Pin pin;
+    if (const Tuple tuple = store_->table.at(index)) look_at(now, tuple);
+  }
+}
+
+void Publisher::walk(Instant now) {
+  constexpr size_t kSlotsAtATime = 16'384;
+  for (size_t i = 0; i < kSlotsAtATime && walk_ < store_->table.slots(); ++i, ++walk_) {
+    const platform::Pin pin;
+    if (const Tuple tuple = store_->table.at(static_cast<uint32_t>(walk_))) look_at(now, tuple);
+  }
+}
+
+void Publisher::look_at_due(Instant now) {
+  while (!timers_.empty() && timers_.begin()->first <= now.mono) {
+    const auto timer = timers_.extract(timers_.begin());
+    BookEntry* entry = nullptr;
+    {
+      const std::lock_guard lock(store_->book.mutex());
+      entry = store_->book.find(timer.mapped());
+      // Another was set meanwhile.
+      if (entry == nullptr || entry->look_at != timer.key()) continue;
+      entry->look_at = {};
+    }
+    look_at(now, *entry);
+  }
+}
+
+void Publisher::look_again_at(BookEntry& entry, MonoTime when) {
+  if (entry.look_at != MonoTime{} && entry.look_at <= when) return;
+  entry.look_at = when;
+  timers_.emplace(when, entry.tuple);
+}
+
+void Publisher::look_at(Instant now, BookEntry& entry) {
+  const memory::TupleKey key(request_of(entry.key), store_->hash);
+  const int64_t sequence = algorithms::position_of(now.wall, entry.key.duration).sequence;
+  {
+    const platform::Pin pin;
+    if (const Tuple tuple = store_->table.find(key)) {
+      // A window whose news came before it began here has begun.
+      const Abroad known = store_->book.abroad(entry.tuple, sequence);
+      take_in(known.last, tuple, sequence - 1);
+      take_in(known.current, tuple, sequence);
+      look_at(now, tuple);
+      return;
+    }
+  }
+  expire(now, entry);
+}
+
+// Holds both windows of a tuple against the rule; the caller is pinned.
+void Publisher::look_at(Instant now, const Tuple& tuple) {
+  if (tuple.slot->header.cell_class() != memory::CellClass::kWindow) return;
+  const WindowCells cells(tuple);
+  const bool refused = cells.take_refused();
+  const auto counted = counted_of(tuple, now.wall);
+  if (!counted) {
+    if (refused) cells.mark_refused();
+    store_->looks.push(tuple.index);
+    return;
+  }
+  const SharingRules& rules = regions_.rules;
+  const memory::Noted noted{tuple.cold->noted.load(std::memory_order_relaxed)};
+  const Count asked = smaller(cells.mark().limit(), noted.limit());
+  const std::string encoded = memory::encode_key(tuple.slot->header, tuple.slot->key_words());
+
+  const std::lock_guard lock(store_->book.mutex());
+  BookEntry* entry = store_->book.find(encoded);
+  const BookCell* known = entry == nullptr ? nullptr : entry->find(counted->sequence);
+  const BookCell* known_last = entry == nullptr ? nullptr : entry->find(counted->sequence - 1);
+  Count limit = asked;
+  for (const BookCell* cell : {known, known_last}) {
+    if (cell != nullptr) limit = smaller(limit, smaller(cell->limit, cell->limit_abroad));
+  }
+  const auto regions_in = [&](int64_t sequence) {
+    const uint32_t here = entry == nullptr ? 1 : entry->regions(sequence, now.wall);
+    // Who was just started and has not heard of all cannot know that it is alone.
+    return regions_.all_heard ? here : std::max(here, 2U);
+  };
+  const std::string name_space =
+      budget_.most_doubled() == 0 ? std::string() : ledger_key_of(*tuple.slot).name_space;
+  const Holding holding{
+      .counted = counted->current,
+      .published = known == nullptr ? 0 : known->told(),
+      .limit = limit,
+      .remaining = memory::remaining_of(tuple, now.wall, limit),
+      .hidden = hidden_of(limit, rules, regions_.count, budget_.doubled(name_space)),
+      .regions = regions_in(counted->sequence),
+      .leased = entry != nullptr && now.mono < entry->leased_until,
+      .refused = refused,
+      .refused_before = known != nullptr && known->refused};
+  const Holding last{.counted = counted->last,
+                     .published = known_last == nullptr ? 0 : known_last->told(),
+                     .limit = limit,
+                     .hidden = holding.hidden,
+                     .regions = regions_in(counted->sequence - 1),
+                     .leased = true,
+                     .over = true};
+  const Publish rule = rule_of(holding, rules);
+  const Publish last_rule = rule_of(last, rules);
+  if (entry == nullptr && (rule != Publish::kNothing || last_rule != Publish::kNothing)) {
+    entry = &store_->book.obtain(ledger_key_of(*tuple.slot), encoded);
+  }
+  Count watch = kNeverPublish;
+  if (rule == Publish::kNothing) {
+    watch = publish_at(holding, rules);
+    if (known != nullptr) watch = base::saturating_add(watch, known->foreign_sum());
+  }
+  cells.watch_count(std::min(watch, kNeverPublish >> 1));
+  if (entry == nullptr) return;
+
+  note(now, *entry, counted->sequence, asked, holding, rule);
+  note(now, *entry, counted->sequence - 1, 0, last, last_rule);
+  // What time alone changes.
+  const Nanos to_next = Nanos(WallTime((counted->sequence + 1) * entry->key.duration) - now.wall);
+  look_again_at(*entry, now.mono + std::max<Nanos>(to_next, Millis(1)));
+  if (holding.leased) look_again_at(*entry, entry->leased_until);
+}
+
+// What was found of one window.
+void Publisher::note(Instant now, BookEntry& entry, int64_t sequence, Count asked,
+                     const Holding& holding, Publish rule) {
+  if (holding.over && entry.find(sequence) == nullptr && rule == Publish::kNothing) return;
+  BookCell& cell = entry.cell(sequence);
+  if (cell.sequence != sequence) return;
+  cell.counted = holding.counted;
+  cell.limit = smaller(cell.limit, asked);
+  cell.refused = cell.refused || holding.refused;
+  if (rule == Publish::kNothing) {
+    cell.owed = {};
+  } else {
+    owe(now, entry, cell, rule);
+  }
+}
+
+// An entry whose tuple is not here: what it was for is over, or comes again with a request.
+void Publisher::expire(Instant now, BookEntry& entry) {
+  const std::lock_guard lock(store_->book.mutex());
+  if (entry.owes()) enqueue(entry);
+  if (entry.queued || entry.under_way > 0) return;
+  WallTime over{};
+  for (const BookCell& cell : entry.cells) {
+    if (cell.sequence == BookCell::kNone) continue;
+    over = std::max(over, WallTime((cell.sequence + 2) * entry.key.duration));
+  }
+  for (const auto& [region, until] : entry.present) over = std::max(over, until);
+  MonoTime when = now.mono + Nanos(over - now.wall);
+  when = std::max(when, entry.leased_until);
+  if (when <= now.mono) {
+    store_->book.erase(entry);
+  } else {
+    look_again_at(entry, when);
+  }
+}
+
+void Publisher::owe(Instant now, BookEntry& entry, BookCell& cell, Publish rule) {
+  if (cell.owed.rule == Publish::kNothing) {
+    const bool first =
+        regions_.rules.policy == PublishPolicy::kFloor || goes_first(entry);
+    cell.owed = {.rule = rule,
+                   .since = now.mono,
+                   .turn = first ? Owed::Turn::kOurs : Owed::Turn::kSiblings,
+                   .word = cell.word};
+  }
+  cell.owed.rule = rule;
+  enqueue(entry);
+}
+
+void Publisher::enqueue(BookEntry& entry) {
+  if (entry.queued) return;
+  entry.queued = true;
+  queue_.push_back(&entry);
+}
+
+// Each tuple has another order of the processes of a region, the same for all of them.
+bool Publisher::goes_first(const BookEntry& entry) const {
+  if (store_->origin == nullptr) return true;
+  const uint32_t nodes = std::max(1U, store_->origin->live_nodes());
+  uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char byte : entry.tuple) {
+    hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3ULL;
+  }
+  return (hash ^ hash >> 32) % nodes == store_->origin->rank() % nodes;
+}
+
+// Those who do not go first wait for a round, then ask the origin whether the first left word that
+// it wrote; if not, they do.
+bool Publisher::is_turn(Instant now, const BookEntry& entry, BookCell& cell, Tell tell,
+                        std::vector<CellRead>& asks) const {
+  Owed& owed = cell.owed;
+  if (tell == Tell::kAll || owed.turn == Owed::Turn::kOurs) return true;
+  if (store_->origin->reach() == Reach::kNone) return true;
+  const Nanos round = regions_.rules.publish_every;
+  switch (owed.turn) {
+    case Owed::Turn::kOurs: return true;
+    case Owed::Turn::kSiblings:
+      if (now.mono - owed.since >= round) {
+        owed.turn = Owed::Turn::kAsking;
+        asks.push_back({.cell = {entry.tuple, cell.sequence}, .reader = {}});
+      }
+      return false;
+    case Owed::Turn::kAsking:
+      return now.mono - owed.since >= 3 * round + store_->read_deadline;
+    case Owed::Turn::kAsked: break;
+  }
+  return true;
+}
+
+void Publisher::ask_siblings(std::vector<CellRead> cells) {
+  if (cells.empty()) return;
+  std::vector<CellId> asked;
+  for (const CellRead& cell : cells) asked.push_back(cell.cell);
+  store_->origin->read(
+      std::move(cells), [this, box = std::weak_ptr(inbox_), asked](auto totals) {
+        const auto inbox = box.lock();
+        if (!inbox) return;
+        inbox->put([this, asked, totals = std::make_shared<decltype(totals)>(std::move(totals))](
+                       Instant) {
+          for (size_t i = 0; i < asked.size(); ++i) {
+            const bool answered = totals->ok() && i < totals->value().size();
+            hear_word(asked[i], answered ? totals->value()[i].published : 0);
+          }
+        });
+      });
+}
+
+void Publisher::hear_word(const CellId& id, Count published) {
+  const std::lock_guard lock(store_->book.mutex());
+  BookEntry* entry = store_->book.find(id.tuple);
+  if (entry == nullptr || entry->find(id.sequence) == nullptr) return;
+  BookCell& cell = entry->cell(id.sequence);
+  cell.word = std::max(cell.word, published);
+  if (cell.owed.turn != Owed::Turn::kAsking) return;
+  cell.owed.turn = Owed::Turn::kAsked;
+  // Word that has moved since is news of what a sibling wrote.
+  if (cell.word > cell.owed.word) cell.published = std::max(cell.published, cell.word);
+}
+
+// Of what waits, in the order in which rows are given out: first what others count on or what is
+// full, then presences, one of each namespace in turn.
+std::vector<Publisher::Candidate> Publisher::choose(Instant now, Tell tell) {
+  std::vector<Candidate> chosen;
+  std::map<std::string, std::vector<Candidate>> presences;
+  std::vector<CellRead> asks;
+  {
+    const std::lock_guard lock(store_->book.mutex());
+    for (BookEntry* entry : queue_) {
+      for (BookCell& cell : entry->cells) {
+        if (cell.owed.rule == Publish::kNothing || cell.sent > 0) continue;
+        if (!is_turn(now, *entry, cell, tell, asks)) continue;
+        const Candidate candidate{.entry = entry, .cell = &cell};
+        if (cell.owed.rule == Publish::kPresence) {
+          presences[entry->key.name_space].push_back(candidate);
+        } else {
+          chosen.push_back(candidate);
+        }
+      }
+    }
+    for (const auto& [name, waiting] : presences) {
+      budget_.note_waiting(now.mono, name, waiting.size());
+    }
+    for (size_t turn = 0; !presences.empty(); ++turn) {
+      for (auto it = presences.begin(); it != presences.end();) {
+        if (turn < it->second.size()) chosen.push_back(it->second[turn]);
+        it = turn + 1 < it->second.size() ? std::next(it) : presences.erase(it);
+      }
+    }
+  }
+  ask_siblings(std::move(asks));
+  return chosen;
+}
+
+void Publisher::publish(Instant now, Tell tell) {
+  for (const auto& chunk : chunks_) {
+    if (now.mono - chunk->began.mono >= kDeadline && !chunk->over) fail(now, *chunk, false);
+  }
+  std::erase_if(chunks_, [](const auto& chunk) { return chunk->over; });
+  budget_.relent(now.mono);
+  drop_beyond(now, kMostQueued);
+  if (!store_->ledger->reachable()) return;
+
+  budget_.refill(now.mono, rows_per_second());
+  std::vector<std::shared_ptr<Chunk>> chunks;
+  for (const Candidate& candidate : choose(now, tell)) {
+    if (in_flight_ >= kMostInFlight) break;
+    // It may have changed while it waited.
+    look_at(now, *candidate.entry);
+    const std::lock_guard lock(store_->book.mutex());
+    const BookCell& cell = *candidate.cell;
+    if (cell.owed.rule == Publish::kNothing || cell.sent > 0) continue;
+    if (tell == Tell::kDue && !budget_.take()) break;
+    if (chunks.empty() || chunks.back()->rows.size() == kChunkRows) {
+      chunks.push_back(std::make_shared<Chunk>());
+    }
+    take(candidate, *chunks.back());
+  }
+  std::erase_if(queue_, [](BookEntry* entry) {
+    entry->queued = entry->owes();
+    return !entry->queued;
+  });
+  for (const auto& chunk : chunks) send(now, chunk);
+}
+
+void Publisher::take(const Candidate& candidate, Chunk& chunk) {
+  BookCell& cell = *candidate.cell;
+  chunk.rows.push_back({.entry = candidate.entry,
+                        .sequence = cell.sequence,
+                        .count = cell.counted,
+                        .limit = std::max<Count>(1, cell.limit),
+                        .rule = cell.owed.rule,
+                        .since = cell.owed.since});
+  cell.sent = cell.counted;
+  cell.owed = {};
+  ++candidate.entry->under_way;
+  ++in_flight_;
+}
+
+// A flood of tuples that are full, say, or a ledger that is away: those that came last are left
+// out for a while.
+void Publisher::drop_beyond(Instant now, size_t most) {
+  constexpr Millis kLater{1000};
+  while (queue_.size() > most) {
+    BookEntry& entry = *queue_.back();
+    queue_.pop_back();
+    entry.queued = false;
+    for (BookCell& cell : entry.cells) cell.owed = {};
+    look_again_at(entry, now.mono + kLater);
+    ++stats_.left_out;
+    left_out_at_ = now.mono;
+  }
+}
+
+double Publisher::rows_per_second() const {
+  const uint32_t nodes = store_->origin ? std::max(1U, store_->origin->live_nodes()) : 1;
+  return static_cast<double>(regions_.rules.rows_per_second) / nodes;
+}
+
+void Publisher::send(Instant now, const std::shared_ptr<Chunk>& chunk) {
+  chunk->began = now;
+  chunks_.push_back(chunk);
+  LedgerNews news;
+  for (const Sent& sent : chunk->rows) {
+    news.rows.push_back({.key = sent.entry->key,
+                         .sequence = sent.sequence,
+                         .region = store_->book.region(),
+                         .count = sent.count,
+                         .limit_seen = sent.limit});
+    if (sent.rule != Publish::kPresence) continue;
+    news.presences.push_back({.key = sent.entry->key,
+                              .region = store_->book.region(),
+                              .until = now.wall + regions_.rules.lease});
+  }
+  store_->ledger->publish(
+      std::move(news), [this, box = std::weak_ptr(inbox_), chunk](const Result<size_t>& result) {
+        const auto inbox = box.lock();
+        if (!inbox) return;
+        const bool pointless = !result && result.error().retry == Retry::kPointless;
+        inbox->put([this, chunk, ok = result.ok(), pointless](Instant when) {
+          if (ok) {
+            commit(when, *chunk);
+          } else if (!chunk->over) {
+            fail(when, *chunk, pointless);
+          }
+        });
+      });
+}
+
+// An answer that comes after it was given up is as if it were lost: sending again is free.
+void Publisher::commit(Instant now, Chunk& chunk) {
+  if (std::exchange(chunk.over, true)) return;
+  std::vector<CellPublished> words;
+  for (const Sent& sent : chunk.rows) {
+    BookEntry& entry = *sent.entry;
+    {
+      const std::lock_guard lock(store_->book.mutex());
+      land(sent);
+      if (entry.find(sent.sequence) != nullptr) {
+        BookCell& cell = entry.cell(sent.sequence);
+        cell.published = std::max(cell.published, sent.count);
+        cell.published_at = chunk.began.mono;
+      }
+      if (sent.rule == Publish::kPresence) {
+        entry.leased_at = chunk.began.mono;
+        entry.leased_until =
+            std::max(entry.leased_until, lease_end(chunk.began, chunk.began.wall + regions_.rules.lease));
+      }
+      ++stats_.rows[static_cast<size_t>(sent.rule)];
+      words.push_back({.cell = {entry.tuple, sent.sequence},
+                       .total = sent.count,
+                       .expires_at = WallTime((sent.sequence + 2) * entry.key.duration)});
+    }
+    look_at(now, entry);
+  }
+  if (store_->origin) store_->origin->note_published(std::move(words));
+}
+
+void Publisher::land(const Sent& sent) {
+  --sent.entry->under_way;
+  --in_flight_;
+  if (sent.entry->find(sent.sequence) != nullptr) sent.entry->cell(sent.sequence).sent = 0;
+}
+
+void Publisher::fail(Instant now, Chunk& chunk, bool pointless) {
+  chunk.over = true;
+  ++stats_.errors;
+  const bool is_bad = pointless && chunk.rows.size() == 1;
+  if (pointless && !is_bad) {
+    // One of them is to blame: it is found by halves, and the others are not held up by it.
+    const auto middle = chunk.rows.begin() + static_cast<std::ptrdiff_t>(chunk.rows.size() / 2);
+    auto first = std::make_shared<Chunk>();
+    auto second = std::make_shared<Chunk>();
+    first->rows.assign(chunk.rows.begin(), middle);
+    second->rows.assign(middle, chunk.rows.end());
+    send(now, first);
+    send(now, second);
+    return;
+  }
+  for (const Sent& sent : chunk.rows) {
+    {
+      const std::lock_guard lock(store_->book.mutex());
+      land(sent);
+      if (is_bad) {
+        // As if it were written, lest it be sent again and again.
+        ++stats_.dropped;
+        if (sent.entry->find(sent.sequence) == nullptr) continue;
+        BookCell& cell = sent.entry->cell(sent.sequence);
+        cell.published = std::max(cell.published, sent.count);
+        continue;
+      }
+    }
+    look_at(now, *sent.entry);
+    const std::lock_guard lock(store_->book.mutex());
+    if (sent.entry->find(sent.sequence) == nullptr) continue;
+    // It has been waiting since it was first owed.
+    Owed& owed = sent.entry->cell(sent.sequence).owed;
+    owed.since = std::min(owed.since, sent.since);
+  }
+}
+
+void Publisher::owe_all(Instant now) {
+  std::vector<BookEntry*> entries;
+  {
+    const std::lock_guard lock(store_->book.mutex());
+    store_->book.for_each([&](BookEntry& entry) { entries.push_back(&entry); });
+  }
+  for (BookEntry* entry : entries) {
+    const std::lock_guard lock(store_->book.mutex());
+    for (BookCell& cell : entry->cells) {
+      if (cell.counted > cell.told()) owe(now, *entry, cell, Publish::kExhaustion);
+    }
+  }
+}
+
+Nanos Publisher::lag(MonoTime now) const {
+  MonoTime first = now;
+  for (const BookEntry* entry : queue_) {
+    for (const BookCell& cell : entry->cells) {
+      if (cell.owed.rule != Publish::kNothing) first = std::min(first, cell.owed.since);
+    }
+  }
+  for (const auto& chunk : chunks_) {
+    if (chunk->over) continue;
+    for (const Sent& sent : chunk->rows) first = std::min(first, sent.since);
+  }
+  return now - first;
+}
+
+}  // namespace weir::limiter

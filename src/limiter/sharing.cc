@@ -1,0 +1,253 @@
+#include "limiter/sharing.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "base/split_mix.h"
+
+namespace weir::limiter {
+namespace {
+
+constexpr Millis kAttendEvery{5000};
+constexpr Millis kAttendAgain{500};     // after a failure
+constexpr Millis kImportAgain{500};
+constexpr Millis kDeadline{5000};       // for any answer
+constexpr Millis kPageEvery{50};        // of a read of everything, but the first
+constexpr Millis kEverythingEvery{60'000};
+constexpr Millis kCleanEvery{10'000};
+constexpr size_t kCleanRows = 5000;
+constexpr Millis kBehindAfter{5000};    // without news
+
+}  // namespace
+
+Sharing::Sharing(std::shared_ptr<Store> store, const SharingRules& rules)
+    : store_(std::move(store)),
+      wished_(rules),
+      regions_{.rules = rules},
+      publisher_(store_, inbox_, regions_),
+      importer_(store_, publisher_),
+      chance_(store_->incarnation) {}
+
+WorkReport Sharing::run_once(Instant now, Tell tell) {
+  if (started_ == MonoTime{}) {
+    started_ = heard_ = now.mono;
+    plan(cleaning_, now, kCleanEvery);
+  }
+  inbox_->open(now);
+  attend(now);
+  if (regions_.count > 0) {
+    publisher_.look_at_listed(now);
+    publisher_.look_at_due(now);
+    if (tell == Tell::kAll) publisher_.owe_all(now);
+    if (tell == Tell::kAll || now.mono >= publishing_.next) {
+      plan(publishing_, now, regions_.rules.publish_every);
+      publisher_.publish(now, tell);
+    }
+    import_changes(now);
+    read_everything(now);
+    clean(now);
+  }
+  sum_up(now);
+  return {.waiting = publisher_.waiting()};
+}
+
+// The next turn follows from when this one was due, so that slow turns do not drift; turns that
+// were missed are not made up for. A fifth more or less, lest all processes come at once.
+void Sharing::plan(Turn& turn, Instant now, Nanos every) {
+  const int64_t fifth = std::max<int64_t>(1, every.count() / 5);
+  const auto jitter = static_cast<int64_t>(base::split_mix(chance_) %
+                                           static_cast<uint64_t>(2 * fifth + 1)) - fifth;
+  const MonoTime planned = turn.next == MonoTime{} ? now.mono : turn.next;
+  turn.next = std::max(planned + every + Nanos(jitter), now.mono);
+}
+
+// Whether it is time, and the last one was answered or given up.
+bool Sharing::is_due(Instant now, Turn& turn) {
+  if (turn.under_way && now.mono - turn.began >= kDeadline) {
+    turn.under_way = false;
+    ++import_errors_;
+  }
+  return !turn.under_way && now.mono >= turn.next;
+}
+
+// What to hand to a port: puts the answer into the inbox, where it counts unless it was given up.
+template <typename Answer, typename Take>
+auto Sharing::answer_to(Turn& turn, Take take) {
+  const uint64_t number = ++turn.number;
+  turn.under_way = true;
+  return [this, &turn, number, take = std::move(take),
+          box = std::weak_ptr(inbox_)](Result<Answer> answer) {
+    const auto inbox = box.lock();
+    if (!inbox) return;
+    auto parcel = std::make_shared<Result<Answer>>(std::move(answer));
+    inbox->put([&turn, number, take, parcel](Instant when) {
+      if (!turn.under_way || turn.number != number) return;
+      turn.under_way = false;
+      take(when, *parcel);
+    });
+  };
+}
+
+void Sharing::attend(Instant now) {
+  if (!is_due(now, attending_)) return;
+  attending_.began = now.mono;
+  attending_.next = now.mono + kAttendEvery;
+  const uint64_t others = std::max(regions_.count, 2U) - 1;
+  const uint64_t usual = uint64_t{regions_.rules.hidden_permille} * 1000 / others;
+  const LedgerRegion self{.region = store_->book.region(),
+                          .hidden_ppm = usual << publisher_.budget().most_doubled()};
+  store_->ledger->attend(
+      self, wished_,
+      answer_to<LedgerFleet>(attending_, [this](Instant when, const Result<LedgerFleet>& fleet) {
+        if (fleet) {
+          hear_fleet(when, *fleet);
+        } else {
+          ++import_errors_;
+          attending_.next = when.mono + kAttendAgain;
+        }
+      }));
+}
+
+void Sharing::hear_fleet(Instant /*now*/, const LedgerFleet& fleet) {
+  const auto count = static_cast<uint32_t>(std::max<size_t>(1, fleet.regions.size()));
+  // With more regions each may hide less: what was enough to stay silent may be so no more.
+  if (count != regions_.count || fleet.rules != regions_.rules) publisher_.look_at_all();
+  regions_.count = count;
+  regions_.rules = fleet.rules;
+  regions_.hidden_ppm = 0;
+  for (const LedgerRegion& region : fleet.regions) {
+    if (region.region != store_->book.region()) regions_.hidden_ppm += region.hidden_ppm;
+  }
+}
+
+void Sharing::import_changes(Instant now) {
+  if (!is_due(now, importing_) || !store_->ledger->reachable()) return;
+  importing_.began = now.mono;
+  plan(importing_, now, regions_.rules.import_every);
+  store_->ledger->changes_since(
+      cursor_.value_or(LedgerCursor{}),
+      answer_to<LedgerChanges>(
+          importing_, [this, began = now.mono](Instant when, const Result<LedgerChanges>& answer) {
+            if (!answer) {
+              ++import_errors_;
+              importing_.next = when.mono + kImportAgain;
+              return;
+            }
+            const LedgerChanges& changes = *answer;
+            // At the start, after a clock that was set back or a replica that was behind, and after
+            // a long silence, what changed is not enough.
+            if (!cursor_ || changes.cut || changes.next.position < cursor_->position) {
+              reads_everything_ = true;
+              reading_.next = {};
+              place_ = {};
+            }
+            cursor_ = changes.next;
+            heard_ = began;
+            absurd_ += changes.absurd;
+            last_import_ = changes.news.rows.size() + changes.news.presences.size();
+            importer_.take_in(when, changes.news);
+          }));
+}
+
+void Sharing::read_everything(Instant now) {
+  if (!cursor_ || !is_due(now, reading_) || !store_->ledger->reachable()) return;
+  if (place_.after.empty()) {
+    if (!reads_everything_ && full_reads_ > 0 && now.mono - full_ended_ < kEverythingEvery) return;
+    reads_everything_ = false;
+    full_began_ = now.mono;
+    importer_.begin_full(now);
+  }
+  reading_.began = now.mono;
+  reading_.next = regions_.all_heard ? now.mono + kPageEvery : now.mono;
+  store_->ledger->read_page(
+      place_, answer_to<LedgerPage>(reading_, [this](Instant when, const Result<LedgerPage>& page) {
+        if (!page) {
+          ++import_errors_;
+          reading_.next = when.mono + kImportAgain;
+          place_ = {};
+          reads_everything_ = true;
+          return;
+        }
+        absurd_ += page->absurd;
+        importer_.take_in(when, page->news);
+        place_ = page->next;
+        if (!page->last) return;
+        place_ = {};
+        importer_.end_full(when);
+        full_ended_ = when.mono;
+        full_took_ = full_ended_ - full_began_;
+        ++full_reads_;
+        if (std::exchange(regions_.all_heard, true)) return;
+        publisher_.look_at_all();
+      }));
+}
+
+void Sharing::clean(Instant now) {
+  if (!is_due(now, cleaning_) || !store_->ledger->reachable()) return;
+  cleaning_.began = now.mono;
+  plan(cleaning_, now, kCleanEvery);
+  store_->ledger->clean(
+      kCleanRows, answer_to<LedgerCleaning>(
+                      cleaning_, [this](Instant when, const Result<LedgerCleaning>& cleaning) {
+                        if (!cleaning) return;
+                        deleted_ += cleaning->deleted;
+                        // There is more.
+                        if (cleaning->deleted >= kCleanRows) cleaning_.next = when.mono;
+                      }));
+}
+
+void Sharing::sum_up(Instant now) {
+  const Nanos quiet = now.mono - heard_;
+  const Nanos most = std::max<Nanos>(kBehindAfter, 3 * Nanos(regions_.rules.import_every));
+  store_->behind.store(quiet > most, std::memory_order_relaxed);
+
+  const Publisher::Stats& published = publisher_.stats();
+  const Importer::Stats& imported = importer_.stats();
+  const auto rows = [&](Publish rule) { return published.rows[static_cast<size_t>(rule)]; };
+  SharingStats stats{.presence = rows(Publish::kPresence),
+                     .contended = rows(Publish::kContended),
+                     .exhaustion = rows(Publish::kExhaustion),
+                     .roll_over = rows(Publish::kRollOver),
+                     .publish_errors = published.errors,
+                     .dropped = published.dropped,
+                     .left_out = published.left_out,
+                     .waiting = publisher_.waiting(),
+                     .publish_lag = publisher_.lag(now.mono),
+                     .imported = imported.imported,
+                     .import_errors = import_errors_,
+                     .last_import = last_import_,
+                     .absurd = absurd_ + imported.absurd,
+                     .heard_total = imported.heard,
+                     .no_room = imported.no_room,
+                     .lost = imported.lost,
+                     .import_lag = quiet,
+                     .full_read_age = now.mono - (full_reads_ == 0 ? started_ : full_ended_),
+                     .full_read_took = full_took_,
+                     .full_reads = full_reads_,
+                     .deleted = deleted_,
+                     .regions = regions_.count,
+                     .budget_used = publisher_.budget().used(),
+                     .rules_differ = regions_.count > 0 && regions_.rules != wished_,
+                     .ready = regions_.all_heard};
+  stats.bound = 1 + regions_.rules.slack_permille / 1e3 +
+                std::max(static_cast<double>(regions_.hidden_ppm) / 1e6, 0.0);
+  // What is left out is hidden whole.
+  const auto all = static_cast<double>(std::max(regions_.count, 1U));
+  if (publisher_.leaves_out(now.mono)) stats.bound = all;
+  stats.bound = std::min(stats.bound, std::max(all, 1 + regions_.rules.slack_permille / 1e3));
+  {
+    const std::lock_guard lock(store_->book.mutex());
+    stats.keys = store_->book.size();
+    stats.keys_heard = store_->book.heard();
+  }
+  const std::lock_guard lock(mutex_);
+  stats_ = stats;
+}
+
+SharingStats Sharing::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+}  // namespace weir::limiter

@@ -1,0 +1,68 @@
+// The turns of a process that shares its counts with other regions: hear who is there, look at
+// what changed, tell what is due, hear what others told, and clean up.
+//
+// run_once() from one thread at a time; stats() from any.
+
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "limiter/importer.h"
+#include "limiter/inbox.h"
+#include "limiter/publisher.h"
+#include "limiter/store.h"
+#include "weir/limiter.h"
+
+namespace weir::limiter {
+
+class Sharing {
+ public:
+  Sharing(std::shared_ptr<Store> store, const SharingRules& rules);
+
+  WorkReport run_once(Instant now, Tell tell);
+  [[nodiscard]] SharingStats stats() const;
+
+ private:
+  // Something that is done again and again, one at a time.
+  struct Turn {
+    MonoTime next{};
+    MonoTime began{};
+    bool under_way = false;
+    uint64_t number = 0;  // of the one under way: an answer to another is too late
+  };
+
+  [[nodiscard]] bool is_due(Instant now, Turn& turn);
+  void plan(Turn& turn, Instant now, Nanos every);
+  template <typename Answer, typename Take>
+  auto answer_to(Turn& turn, Take take);
+
+  void attend(Instant now);
+  void hear_fleet(Instant now, const LedgerFleet& fleet);
+  void import_changes(Instant now);
+  void read_everything(Instant now);
+  void clean(Instant now);
+  void sum_up(Instant now);
+
+  const std::shared_ptr<Store> store_;
+  const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
+  const SharingRules wished_;
+  Regions regions_;
+  Publisher publisher_;
+  Importer importer_;
+  uint64_t chance_;
+
+  Turn attending_, publishing_, importing_, reading_, cleaning_;
+  std::optional<LedgerCursor> cursor_;
+  LedgerPlace place_;
+  MonoTime started_{}, heard_{}, full_began_{}, full_ended_{};
+  Nanos full_took_{0};
+  uint64_t full_reads_ = 0, import_errors_ = 0, last_import_ = 0, absurd_ = 0, deleted_ = 0;
+  bool reads_everything_ = false;
+
+  mutable std::mutex mutex_;
+  SharingStats stats_;  // guarded by mutex_; as of the last turn
+};
+
+}  // namespace weir::limiter
