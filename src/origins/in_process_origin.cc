@@ -15,7 +15,14 @@ CellTotals InProcessOrigin::totals(const CellId& cell, const Component& mine) co
     Count& part = component == mine ? totals.mine : totals.siblings;
     part = base::saturating_add(part, count);
   }
+  totals.published = found->second.published;
   return totals;
+}
+
+InProcessOrigin::Cell& InProcessOrigin::cell_until(WallTime expires_at, const CellId& id) {
+  const auto [cell, created] = cells_.try_emplace(id);
+  if (created) by_expiry_.emplace(expires_at, id);
+  return cell->second;
 }
 
 void InProcessOrigin::forget_expired(WallTime now) {
@@ -44,9 +51,7 @@ void InProcessOrigin::replay(std::vector<CellReplay> cells, OriginReply reply) {
     for (const CellReplay& told : cells) {
       // A late replay of a window that is over changes nothing.
       if (told.expires_at > now && told.total > 0) {
-        const auto [cell, created] = cells_.try_emplace(told.cell);
-        if (created) by_expiry_.emplace(told.expires_at, told.cell);
-        Count& component = cell->second.components[told.writer];
+        Count& component = cell_until(told.expires_at, told.cell).components[told.writer];
         component = std::max(component, told.total);
       }
       CellTotals heard = totals(told.cell, told.writer);
@@ -73,6 +78,17 @@ void InProcessOrigin::retire(std::vector<CellRetirement> cells, RetirementReply 
     }
   }
   reply(retired);
+}
+
+void InProcessOrigin::note_published(std::vector<CellPublished> cells) {
+  const std::lock_guard lock(mutex_);
+  const WallTime now = clock_.now().wall;
+  forget_expired(now);
+  for (const CellPublished& word : cells) {
+    if (word.expires_at <= now || word.total == 0) continue;
+    Count& published = cell_until(word.expires_at, word.cell).published;
+    published = std::max(published, word.total);
+  }
 }
 
 void InProcessOrigin::forget_all() {

@@ -21,6 +21,9 @@ class InProcessOrigin final : public RegionalOrigin {
 
   void retire(std::vector<CellRetirement> cells, RetirementReply reply) override;
 
+  // The largest that was left stands.
+  void note_published(std::vector<CellPublished> cells) override;
+
   // Loses everything, as a store without persistence does when it restarts.
   void forget_all();
 
@@ -30,11 +33,12 @@ class InProcessOrigin final : public RegionalOrigin {
  private:
   struct Cell {
     std::map<Component, Count> components;
-    WallTime expires_at{};
+    Count published = 0;
   };
 
   // All need mutex_.
   [[nodiscard]] CellTotals totals(const CellId& cell, const Component& mine) const;
+  [[nodiscard]] Cell& cell_until(WallTime expires_at, const CellId& id);
   void forget_expired(WallTime now);
 
   const Clock& clock_;
