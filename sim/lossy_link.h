@@ -85,9 +85,13 @@ class LossyLink final : public RegionalOrigin {
     carry([this, cells](const OriginReply& answer) { far_end_->replay(cells, answer); },
           std::move(heard), cells.size(), Kind::kReplay);
   }
+  void note_published(std::vector<CellPublished> cells) override {
+    carry([this, cells](const OriginReply&) { far_end_->note_published(cells); },
+          [](const auto&) {}, cells.size(), Kind::kWord);
+  }
   [[nodiscard]] Reach reach() const override {
     if (!notices || faults.road != Road::kRefused) return Reach::kPrompt;
-    note_trouble();
+    note_trouble(Kind::kRead);
     return Reach::kNone;
   }
   [[nodiscard]] uint32_t live_nodes() const override { return live_nodes_; }
@@ -125,7 +129,7 @@ class LossyLink final : public RegionalOrigin {
   bool notices = false;  // that calls are refused, so that none is made
 
  private:
-  enum class Kind : uint8_t { kRead, kReplay };
+  enum class Kind : uint8_t { kRead, kReplay, kWord };
   static constexpr Millis kNoticed{350};  // that a connection died
 
   // Takes the message there; what comes back is taken back by the same rules, at most once.
@@ -133,27 +137,27 @@ class LossyLink final : public RegionalOrigin {
              Kind kind) {
     if (abandoned_) return;
     if (faults.road == Road::kRefused) {
-      note_trouble();
+      note_trouble(kind);
       if (lies == Lies::kFailsAsEmpty) return reply(std::vector<CellTotals>(cells));
       reply(Error{.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp, .detail = "refused"});
       return;
     }
     const bool dead = timeline_.now().mono < dead_until_;
-    if (dead && kind == Kind::kReplay) return hold(message);
+    if (dead && kind != Kind::kRead) return hold(message, kind);
     if (dead || faults.road == Road::kCut || random_.one_in(faults.lose_one_in)) {
       ++marks.lost_requests;
-      note_trouble();
+      note_trouble(kind);
       return;
     }
-    if (faults.slow > Millis(0)) note_trouble();
+    if (faults.slow > Millis(0)) note_trouble(kind);
     auto once = std::make_shared<OriginReply>(std::move(reply));
     const int copies = random_.one_in(faults.repeat_one_in) ? 2 : 1;
     if (copies == 2) ++marks.repeated;
     for (int copy = 0; copy < copies; ++copy) {
-      timeline_.post_in(delay(), [this, message, once] {
+      timeline_.post_in(delay(), [this, message, once, kind] {
         if (faults.road != Road::kOpen) {
           ++marks.lost_requests;
-          note_trouble();
+          note_trouble(kind);
           return;
         }
         message([this, once](Result<std::vector<CellTotals>> totals) {
@@ -169,8 +173,8 @@ class LossyLink final : public RegionalOrigin {
     reply(std::move(totals));
   }
 
-  void hold(const std::function<void(const OriginReply&)>& message) {
-    note_trouble();
+  void hold(const std::function<void(const OriginReply&)>& message, Kind kind) {
+    note_trouble(kind);
     lands_at_ += Nanos(1);
     timeline_.post_at(lands_at_,
                       [message] { message([](const Result<std::vector<CellTotals>>&) {}); });
@@ -192,8 +196,9 @@ class LossyLink final : public RegionalOrigin {
   }
 
   Millis delay() { return faults.slow + Millis(random_.between(0, faults.most_delay.count())); }
-  void note_trouble() const {
-    if (watcher != nullptr) watcher->trouble();
+  // Word that is lost delays no count, so it excuses nothing.
+  void note_trouble(Kind kind) const {
+    if (watcher != nullptr && kind != Kind::kWord) watcher->trouble();
   }
 
   Timeline& timeline_;

@@ -71,6 +71,16 @@ class LinkTest : public ::testing::Test {
     while (timeline_.step(end)) {
     }
   }
+  void leave_word(Count total) {
+    link_.note_published(
+        {{.cell = cell_, .total = total, .expires_at = timeline_.now().wall + Millis(1'000'000)}});
+  }
+  Count published() {
+    Count word = 0;
+    origin_->read({{.cell = cell_, .reader = {1, 1}}},
+                  [&](const auto& totals) { word = totals->at(0).published; });
+    return word;
+  }
   Count total() { return origin_->components(cell_)[{1, 1}]; }
 
   Timeline timeline_{1};
@@ -124,6 +134,43 @@ TEST_F(LinkTest, DiesWithAMessageThatLandsAfterNewerOnesOfAnotherEpoch) {
   send(2);
   run_for(Millis(100));
   EXPECT_EQ(answers_, 1);
+}
+
+struct TroubleCount final : LinkWatcher {
+  void trouble() override { ++count; }
+  int count = 0;
+};
+
+TEST_F(LinkTest, LosesWordOfWhatWasPublishedWithoutCallingThatTrouble) {
+  TroubleCount troubles;
+  link_.watcher = &troubles;
+  for (const Road road : {Road::kRefused, Road::kCut}) {
+    link_.faults.road = road;
+    leave_word(1);
+    run_for(Millis(1000));
+  }
+  link_.faults.road = Road::kOpen;
+  leave_word(2);
+  link_.faults.road = Road::kCut;  // while it is under way
+  run_for(Millis(1000));
+  link_.faults = {.lose_one_in = 1};
+  leave_word(3);
+  run_for(Millis(1000));
+  EXPECT_EQ(published(), 0u);
+  EXPECT_EQ(troubles.count, 0);
+  send(1);
+  EXPECT_EQ(troubles.count, 1);
+  link_.watcher = nullptr;
+}
+
+TEST_F(LinkTest, BringsWordLateFromAConnectionThatDied) {
+  link_.die_holding_for(Millis(2000));
+  leave_word(4);
+  run_for(Millis(1999));
+  EXPECT_EQ(published(), 0u);
+  run_for(Millis(2));
+  EXPECT_EQ(published(), 4u);
+  EXPECT_EQ(answers_ + errors_, 0);
 }
 
 TEST_F(LinkTest, StillDeliversWhatADeadProcessHadSent) {

@@ -40,6 +40,9 @@ class WatchedOrigin::Door final : public RegionalOrigin {
     for (const CellReplay& cell : cells) totals.push_back(watched_.write(life_, cell));
     reply(std::move(totals));
   }
+  void note_published(std::vector<CellPublished> cells) override {
+    for (const CellPublished& word : cells) watched_.keep(word);
+  }
 
  private:
   WatchedOrigin& watched_;
@@ -51,13 +54,36 @@ std::shared_ptr<RegionalOrigin> WatchedOrigin::door_of(int life) {
 }
 
 CellTotals WatchedOrigin::read(const CellRead& read) {
+  CellTotals heard = totals(read);
+  if (plant_ == Plant::kOriginReadsStale) {
+    const Moment old = moment_at(read.cell, clock_.now().mono - Millis(3000));
+    heard.siblings = sum_without(old.components, read.reader);
+  }
+  return disguised(read.cell, read.reader, heard);
+}
+
+CellTotals WatchedOrigin::totals(const CellRead& read) {
   CellTotals totals;
   origin_.read({read}, [&](const auto& answer) { totals = answer->at(0); });
-  if (plant_ == Plant::kOriginReadsStale) {
-    const Components old = components_at(read.cell, clock_.now().mono - Millis(3000));
-    totals.siblings = sum_without(old, read.reader);
-  }
-  return disguised(read.cell, read.reader, totals);
+  totals.published = published(read.cell);
+  return totals;
+}
+
+// Nobody's component, so no write to be witnessed.
+void WatchedOrigin::keep(const CellPublished& word) {
+  const WallTime expires_at = word.expires_at + kExpiryMargin;
+  if (word.total == 0 || expires_at <= clock_.now().wall) return;
+  drop_expired();
+  Cell& cell = cells_[word.cell];
+  cell.expires_at = expires_at;
+  cell.published = writing_ == Writing::kSet ? word.total : std::max(cell.published, word.total);
+  note(word.cell);
+}
+
+Count WatchedOrigin::published(const CellId& cell) const {
+  const auto found = cells_.find(cell);
+  if (found == cells_.end() || found->second.expires_at <= clock_.now().wall) return 0;
+  return found->second.published;
 }
 
 CellTotals WatchedOrigin::write(int life, const CellReplay& told) {
@@ -78,12 +104,10 @@ CellTotals WatchedOrigin::write(int life, const CellReplay& told) {
     ++healed_[static_cast<size_t>(fallen->second.loss)];
     fallen_.erase(fallen);
   }
-  CellTotals totals;
-  origin_.read({{.cell = told.cell, .reader = told.writer}},
-               [&](const auto& answer) { totals = answer->at(0); });
+  CellTotals heard = totals({.cell = told.cell, .reader = told.writer});
   // An expired cell needs no telling: as good as told.
-  if (expired) totals.mine = told.total;
-  return disguised(told.cell, told.writer, totals);
+  if (expired) heard.mine = told.total;
+  return disguised(told.cell, told.writer, heard);
 }
 
 void WatchedOrigin::store(const CellReplay& told, Count before) {
@@ -132,7 +156,10 @@ void WatchedOrigin::restore(MonoTime as_of, Loss loss) {
   drop_expired();
   std::map<CellId, Cell> was;
   for (const auto& [id, cell] : cells_) {
-    was[id] = {.expires_at = cell.expires_at, .components = components_at(id, as_of)};
+    const Moment moment = moment_at(id, as_of);
+    was[id] = {.expires_at = cell.expires_at,
+               .components = moment.components,
+               .published = moment.published};
   }
   put_back(std::move(was), loss);
 }
@@ -158,9 +185,11 @@ void WatchedOrigin::note(const CellId& cell) {
   const MonoTime now = clock_.now().mono;
   const Components components = origin_.components(cell);
   std::vector<Moment>& moments = history_[cell];
-  const Components before = moments.empty() ? Components{} : moments.back().components;
-  if (components == before) return;
-  moments.push_back({.when = now, .components = components});
+  const Moment last = moments.empty() ? Moment{} : moments.back();
+  const Components& before = last.components;
+  const Count word = published(cell);
+  if (components == before && word == last.published) return;
+  moments.push_back({.when = now, .components = components, .published = word});
   const auto stands = [&](const Component& component) {
     std::vector<Stood>& stood = stood_[{cell, component.incarnation}];
     const Count count = count_of(components, component);
@@ -178,11 +207,11 @@ std::vector<WatchedOrigin::Moment>::const_iterator WatchedOrigin::first_after(
                           [](MonoTime at, const Moment& moment) { return at < moment.when; });
 }
 
-Components WatchedOrigin::components_at(const CellId& cell, MonoTime when) const {
+WatchedOrigin::Moment WatchedOrigin::moment_at(const CellId& cell, MonoTime when) const {
   const auto found = history_.find(cell);
   if (found == history_.end()) return {};
   const auto after = first_after(found->second, when);
-  return after == found->second.begin() ? Components{} : (after - 1)->components;
+  return after == found->second.begin() ? Moment{} : *(after - 1);
 }
 
 Count WatchedOrigin::least_others_since(const CellId& cell, const Component& without,

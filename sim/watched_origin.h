@@ -61,10 +61,12 @@ class WatchedOrigin final : public OriginHistory {
   struct Cell {
     WallTime expires_at{};
     Components components;
+    Count published = 0;
   };
   struct Moment {
-    MonoTime when;
-    Components components;
+    MonoTime when{};
+    Components components{};
+    Count published = 0;
   };
   struct Fallen {
     Count had = 0;
@@ -74,12 +76,15 @@ class WatchedOrigin final : public OriginHistory {
 
   [[nodiscard]] CellTotals read(const CellRead& read);
   [[nodiscard]] CellTotals write(int life, const CellReplay& told);
+  void keep(const CellPublished& word);
+  [[nodiscard]] CellTotals totals(const CellRead& read);
   void store(const CellReplay& told, Count before);
   void put_back(std::map<CellId, Cell> cells, Loss loss);
   void note(const CellId& cell);
   [[nodiscard]] static std::vector<Moment>::const_iterator first_after(
       const std::vector<Moment>& moments, MonoTime when);
-  [[nodiscard]] Components components_at(const CellId& cell, MonoTime when) const;
+  [[nodiscard]] Moment moment_at(const CellId& cell, MonoTime when) const;
+  [[nodiscard]] Count published(const CellId& cell) const;
   [[nodiscard]] CellTotals disguised(const CellId& cell, const Component& reader,
                                      CellTotals totals);
   void drop_expired();
@@ -90,7 +95,9 @@ class WatchedOrigin final : public OriginHistory {
   Witness witness_;
   origins::InProcessOrigin origin_;
   Random random_;
-  std::map<CellId, Cell> cells_;  // what origin_ holds, to be able to put it back
+  // What origin_ holds, to be able to put it back; and what it does not, since there the largest
+  // word stands: what was published.
+  std::map<CellId, Cell> cells_;
   std::map<CellId, std::vector<Moment>> history_;
   std::map<std::pair<CellId, uint64_t>, std::vector<Stood>> stood_;
   std::map<Place, Fallen> fallen_;

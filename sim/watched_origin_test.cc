@@ -28,6 +28,17 @@ class WatchedOriginTest : public ::testing::Test {
     return heard;
   }
 
+  void leave_word(WatchedOrigin& origin, Count total) {
+    origin.door_of(0)->note_published(
+        {{.cell = cell_, .total = total, .expires_at = clock_.now().wall + Millis(60'000)}});
+  }
+  CellTotals read(WatchedOrigin& origin, const Component& reader) {
+    CellTotals heard;
+    origin.door_of(0)->read({{.cell = cell_, .reader = reader}},
+                            [&](const auto& totals) { heard = totals->at(0); });
+    return heard;
+  }
+
   doubles::HandClock clock_;
   CellId cell_{"tuple", 5};
   int written_ = 0;
@@ -90,6 +101,47 @@ TEST_F(WatchedOriginTest, KnowsTheLeastThatAReadHasSeenSince) {
   tell(*origin, kOne, 2);
   EXPECT_EQ(origin->least_others_since(cell_, kTwo, since), 2u);
   EXPECT_EQ(origin->least_others_since(cell_, kOne, since), 0u);
+}
+
+TEST_F(WatchedOriginTest, TakesWordOfWhatWasPublishedForNobodysComponent) {
+  const auto origin = origin_that(Writing::kSet);
+  leave_word(*origin, 4);
+  EXPECT_EQ(tell(*origin, kOne, 5).published, 4u);
+  EXPECT_EQ(read(*origin, kTwo).published, 4u);
+  EXPECT_EQ(read(*origin, kTwo).siblings, 5u);
+  EXPECT_EQ(origin->components(cell_), (Components{{kOne, 5}}));
+  EXPECT_EQ(written_, 1);
+  EXPECT_EQ(origin->stood(cell_, kOne.incarnation).size(), 1u);
+}
+
+TEST_F(WatchedOriginTest, LetsTheLastWordStandOnlyWhereItWritesAsRedisDoes) {
+  const auto raises = origin_that(Writing::kRaise);
+  leave_word(*raises, 8);
+  leave_word(*raises, 3);
+  EXPECT_EQ(read(*raises, kOne).published, 8u);
+  const auto sets = origin_that(Writing::kSet);
+  leave_word(*sets, 8);
+  leave_word(*sets, 3);
+  EXPECT_EQ(read(*sets, kOne).published, 3u);
+}
+
+TEST_F(WatchedOriginTest, ForgetsWordAndGoesBackToOldWordWithTheRest) {
+  const auto origin = origin_that(Writing::kSet);
+  tell(*origin, kOne, 5);
+  leave_word(*origin, 5);
+  const MonoTime then = clock_.now().mono;
+  clock_.advance(Millis(1));
+  tell(*origin, kOne, 7);
+  leave_word(*origin, 7);
+  tell(*origin, kOne, 6);  // late: what others wrote stays
+  EXPECT_EQ(read(*origin, kOne).published, 7u);
+  origin->restore(then, Loss::kOldSnapshot);
+  EXPECT_EQ(read(*origin, kOne).published, 5u);
+  origin->forget_all();
+  EXPECT_EQ(read(*origin, kOne).published, 0u);
+  leave_word(*origin, 7);
+  clock_.advance(Millis(65'000));
+  EXPECT_EQ(read(*origin, kOne).published, 0u);
 }
 
 }  // namespace
