@@ -55,6 +55,8 @@ class Listener {
     must(weir::base::saturating_add(all.totals.mine, all.totals.siblings) ==
              weir::base::saturating_add(nobody.totals.mine, nobody.totals.siblings),
          "a cell has the same total for every reader");
+    must(all.totals.published == nobody.totals.published,
+         "what was published is the same for every reader");
     must(all.absurd <= reply.items.size() / 2, "a value is absurd once");
   }
 

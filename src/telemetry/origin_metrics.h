@@ -14,11 +14,12 @@
 namespace weir::telemetry {
 
 enum class OriginCommand : uint8_t {
-  kTell,    // a component is written
-  kExpire,  // a cell's end is set
-  kRead,    // a cell is read
-  kRetire,  // a component is given to those who stay
-  kNodes,   // who lives
+  kTell,     // a component is written
+  kExpire,   // a cell's end is set
+  kRead,     // a cell is read
+  kPublish,  // word is left of what the ledger has of a cell
+  kRetire,   // a component is given to those who stay
+  kNodes,    // who lives
   kPing,
   kCount,
 };
@@ -40,7 +41,8 @@ enum class OriginError : uint8_t {
 };
 
 [[nodiscard]] constexpr std::string_view to_string(OriginCommand command) {
-  constexpr std::string_view kNames[] = {"tell", "expire", "read", "retire", "nodes", "ping"};
+  constexpr std::string_view kNames[] = {"tell",   "expire", "read", "publish",
+                                         "retire", "nodes",  "ping"};
   return kNames[static_cast<size_t>(command)];
 }
 

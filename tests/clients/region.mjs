@@ -91,8 +91,8 @@ export class Origin {
   }
   // What all nodes together told of a cell.
   async total(cell) {
-    const parts = Object.values(await this.client.hgetall(cell));
-    return parts.reduce((sum, part) => sum + Number(part), 0);
+    const { published, ...parts } = await this.client.hgetall(cell); // word of it is no part
+    return Object.values(parts).reduce((sum, part) => sum + Number(part), 0);
   }
 }
 

@@ -69,7 +69,10 @@ CellHash read_hash(const RedisReply& hash, std::string_view field) {
       ++read.absurd;
       continue;
     }
-    Count& part = hash.items[i].text == field ? read.totals.mine : read.totals.siblings;
+    const std::string_view name = hash.items[i].text;
+    Count& part = name == kPublishedField ? read.totals.published
+                  : name == field         ? read.totals.mine
+                                          : read.totals.siblings;
     part = base::saturating_add(part, count);
   }
   return read;

@@ -2,8 +2,9 @@
 //
 // A small hash: a field for each component, its total as the value, under a key made of a hash
 // of the tuple and the window's sequence; the hash is in braces, so that all cells of a tuple
-// share a slot of a cluster. What stands there is not trusted: values that are no count are
-// ignored, sums saturate.
+// share a slot of a cluster. One field more, `published`, is no component: what the region has
+// told the ledger. What stands there is not trusted: values that are no count are ignored, sums
+// saturate.
 //
 // Pure.
 
@@ -21,6 +22,9 @@ namespace weir::origins {
 // The key of a cell, and the field of a component in it.
 [[nodiscard]] std::string redis_key(const CellId& cell);
 [[nodiscard]] std::string redis_field(const Component& component);
+
+// Where the processes of a region leave word of what they published; the name of no component.
+inline constexpr std::string_view kPublishedField = "published";
 
 [[nodiscard]] std::string hex(uint64_t value);
 

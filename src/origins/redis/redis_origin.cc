@@ -111,13 +111,22 @@ struct RedisOrigin::Inside {
     std::string key = {};
     WallTime expires_at{};
   };
+  // Where a cell is, and until when.
+  struct CellEnd {
+    std::string key;
+    WallTime expires_at;
+  };
   struct Call {
     Pipeline pipeline;
     std::vector<Place> places;
   };
 
+  // Whether it makes sense to ask.
+  [[nodiscard]] bool reachable() const { return breaker.closed() && link.ready(); }
   [[nodiscard]] bool asks(const std::function<void(Error)>& refuse);
+  void tell(Pipeline& pipeline, Place& place, OriginCommand kind, const CellEnd& cell);
   void send(Call call, OriginReply reply);
+  void leave_word(Call call);
   void expire_again(const Call& call, std::span<const RedisReply> replies);
   void retire(std::vector<CellRetirement> cells, RetirementReply reply, bool again);
   void note_call(MonoTime began, std::optional<OriginError> failure);
@@ -228,24 +237,69 @@ void RedisOrigin::replay(std::vector<CellReplay> cells, OriginReply reply) {
       // A window that is over needs no telling: as good as told.
       place.known = cell.expires_at <= now;
       if (!place.known) {
-        const std::string key = redis_key(cell.cell);
-        if (cell.total > 0) {
-          inside->add(call.pipeline, OriginCommand::kTell,
-                      {"HSET", key, place.field, std::to_string(cell.total)});
-          if (inside->expiry_sent.insert(key).second) {
-            inside->add_expiry(call.pipeline, key, cell.expires_at);
-          } else {
-            place.key = key;
-            place.expires_at = cell.expires_at;
-          }
-        }
-        inside->add(call.pipeline, OriginCommand::kRead, {"HGETALL", key});
+        const Inside::CellEnd end{.key = redis_key(cell.cell), .expires_at = cell.expires_at};
+        if (cell.total > 0) inside->tell(call.pipeline, place, OriginCommand::kTell, end);
+        inside->add(call.pipeline, OriginCommand::kRead, {"HGETALL", end.key});
         place.last = call.pipeline.count - 1;
       }
       call.places.push_back(std::move(place));
     }
     inside->send(std::move(call), std::move(reply));
   });
+}
+
+// Writes a field. With the first write on a connection the cell's end goes along; later the reply
+// tells whether the cell still has it.
+void RedisOrigin::Inside::tell(Pipeline& pipeline, Place& place, OriginCommand kind,
+                               const CellEnd& cell) {
+  add(pipeline, kind, {"HSET", cell.key, place.field, std::to_string(place.told)});
+  if (expiry_sent.insert(cell.key).second) {
+    add_expiry(pipeline, cell.key, cell.expires_at);
+  } else {
+    place.key = cell.key;
+    place.expires_at = cell.expires_at;
+  }
+}
+
+// HSET lets the last word stand, even if it is the lower one: whoever reads it takes it for a hint,
+// and at worst publishes again what the ledger has.
+void RedisOrigin::note_published(std::vector<CellPublished> cells) {
+  asio::post(inside_->io, [inside = inside_.get(), cells = std::move(cells)] {
+    // Nobody waits for it, so that it was not sent is no failed call.
+    if (!inside->reachable()) return;
+    const WallTime now = inside->clock.now().wall;
+    inside->remember_connection();
+    Inside::Call call;
+    for (const CellPublished& word : cells) {
+      if (word.expires_at <= now || word.total == 0) continue;
+      Inside::Place place{
+          .field = std::string(kPublishedField), .first = call.pipeline.count, .told = word.total};
+      inside->tell(call.pipeline, place, OriginCommand::kPublish,
+                   {.key = redis_key(word.cell), .expires_at = word.expires_at});
+      call.places.push_back(std::move(place));
+    }
+    if (call.pipeline.count > 0) inside->leave_word(std::move(call));
+  });
+}
+
+void RedisOrigin::Inside::leave_word(Call call) {
+  std::string text = std::move(call.pipeline.text);
+  const size_t count = call.pipeline.count;
+  link.send(std::move(text), count,
+            [this, began = clock.now().mono, call = std::move(call)](
+                std::optional<OriginError> failure, std::span<const RedisReply> replies) {
+              if (!failure) expire_again(call, replies);
+              for (const RedisReply& each : replies) {
+                if (each.type != RedisReply::Type::kError) continue;
+                const OriginError meaning = error_of_reply(each.text);
+                if (meaning == OriginError::kWrongType) {
+                  metrics.errors.add(meaning);  // of one cell only
+                } else {
+                  failure = meaning;
+                }
+              }
+              note_call(began, failure);
+            });
 }
 
 void RedisOrigin::retire(std::vector<CellRetirement> cells, RetirementReply reply) {
@@ -286,9 +340,9 @@ void RedisOrigin::Inside::retire(std::vector<CellRetirement> cells, RetirementRe
   link.send(std::move(pipeline.text), pipeline.count, take);
 }
 
-// Whether it makes sense to ask; if not, the one who asks is told at once.
+// If it makes no sense to ask, the one who asks is told at once.
 bool RedisOrigin::Inside::asks(const std::function<void(Error)>& refuse) {
-  if (breaker.closed() && link.ready()) return true;
+  if (reachable()) return true;
   const OriginError why = breaker.closed() ? OriginError::kUnreachable : OriginError::kCircuitOpen;
   metrics.errors.add(why);
   refuse(error_of(why));
@@ -338,8 +392,8 @@ void RedisOrigin::Inside::send(Call call, OriginReply reply) {
             });
 }
 
-// A field that was new to a cell we had written before: the cell was flushed or evicted, and
-// its expiry with it.
+// A field that was new to a cell we had written before: the cell may have been flushed or evicted,
+// and its expiry with it.
 void RedisOrigin::Inside::expire_again(const Call& call, std::span<const RedisReply> replies) {
   Pipeline pipeline;
   for (const Place& place : call.places) {

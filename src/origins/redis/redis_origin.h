@@ -31,6 +31,7 @@ class RedisOrigin final : public RegionalOrigin {
   void read(std::vector<CellRead> cells, OriginReply reply) override;
   void replay(std::vector<CellReplay> cells, OriginReply reply) override;
   void retire(std::vector<CellRetirement> cells, RetirementReply reply) override;
+  void note_published(std::vector<CellPublished> cells) override;
   [[nodiscard]] Reach reach() const override;
   [[nodiscard]] uint32_t live_nodes() const override;
   [[nodiscard]] uint32_t rank() const override;

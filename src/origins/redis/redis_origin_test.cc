@@ -18,6 +18,7 @@ namespace {
 using origins::RedisOrigin;
 using servers::await;
 using servers::RedisServer;
+using telemetry::OriginCommand;
 using telemetry::OriginError;
 
 struct RealClock final : Clock {
@@ -90,6 +91,10 @@ CellReplay told(const std::string& tuple, Count total, Component writer = kNode)
           .writer = writer,
           .total = total,
           .expires_at = system_clock().now().wall + Millis(60'000)};
+}
+CellPublished word_of(const std::string& tuple, Count total) {
+  return {
+      .cell = {tuple, 5}, .total = total, .expires_at = system_clock().now().wall + Millis(60'000)};
 }
 CellRead asked(const std::string& tuple, Component reader = kNode) {
   return {.cell = {tuple, 5}, .reader = reader};
@@ -342,6 +347,71 @@ TEST(RedisOrigin, LosesNothingOfAComponentThatCannotBeRetired) {
   EXPECT_EQ(origin.read({asked("a")})->at(0).mine, 3u);
 }
 
+TEST(RedisOrigin, LetsRedisForgetWordOfACellNobodyTold) {
+  const RealClock clock;
+  const RedisServer server;
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  const auto time_left = [&](const CellPublished& word) {
+    EXPECT_EQ(origin.read({asked(word.cell.tuple)})->at(0).published, word.total);
+    // What follows from an answer is sent by now, and one that is asked later comes later.
+    EXPECT_TRUE(origin.read({asked(word.cell.tuple)}).ok());
+    return std::stoll(server.ask("PTTL " + origins::redis_key(word.cell)).substr(1));
+  };
+  const CellPublished word = word_of("a", 3);
+  origin->note_published({word, word_of("b", 4)});
+  EXPECT_GT(time_left(word), 60'000);
+  EXPECT_GT(time_left(word_of("b", 4)), 60'000);
+  EXPECT_EQ(origin->metrics().commands.total(OriginCommand::kPublish), 2u);
+  EXPECT_EQ(origin->metrics().commands.total(OriginCommand::kTell), 0u);
+  (void)server.ask("FLUSHALL");  // which breaks no connection
+  origin->note_published({word});
+  EXPECT_GT(time_left(word), 60'000);
+}
+
+TEST(RedisOrigin, IgnoresWordThatIsNoCount) {
+  const RealClock clock;
+  const RedisServer server;
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  ASSERT_TRUE(origin.replay({told("a", 3)}).ok());
+  (void)server.ask("HSET " + origins::redis_key({"a", 5}) + " published -1");
+  const auto heard = origin.read({asked("a")});
+  ASSERT_TRUE(heard.ok());
+  EXPECT_EQ(heard->at(0).published, 0u);
+  EXPECT_EQ(heard->at(0).mine, 3u);
+  EXPECT_EQ(origin->metrics().absurd, 1u);
+}
+
+TEST(RedisOrigin, CountsWordThatRedisDoesNotTake) {
+  const RealClock clock;
+  const RedisServer server;
+  const Running origin(clock, server.port());
+  origin.await_ready();
+  (void)server.ask("SET " + origins::redis_key({"a", 5}) + " x");
+  for (int i = 0; i < 30; ++i) origin->note_published({word_of("a", 3), word_of("b", 4)});
+  EXPECT_EQ(origin.read({asked("b")})->at(0).published, 4u);
+  EXPECT_EQ(origin->metrics().errors.total(OriginError::kWrongType), 30u);
+  EXPECT_TRUE(origin->metrics().closed);  // it is one cell only
+  (void)server.ask("CONFIG SET maxmemory 1");
+  origin->note_published({word_of("b", 5), word_of("c", 6)});
+  EXPECT_EQ(origin.read({asked("b")})->at(0).published, 4u);
+  EXPECT_EQ(origin->metrics().errors.total(OriginError::kOutOfMemory), 1u);
+}
+
+TEST(RedisOrigin, LeavesNoWordWhileNobodyIsThere) {
+  const RealClock clock;
+  RedisServer server;
+  server.kill();
+  const Running origin(clock, server.port());
+  origin->note_published({word_of("a", 3)});
+  EXPECT_FALSE(origin.read({asked("a")}).ok());
+  EXPECT_EQ(origin->metrics().commands.total(OriginCommand::kPublish), 0u);
+  server.restart();
+  origin.await_ready();
+  EXPECT_EQ(origin.read({asked("a")})->at(0).published, 0u);
+}
+
 TEST(RedisOrigin, LetsNobodyWaitForAServerThatDoesNotAnswer) {
   const RealClock clock;
   RedisServer server;
@@ -387,8 +457,7 @@ TEST(RedisOrigin, KnowsHowManyShareIt) {
   const RedisServer server;
   const Running one(clock, server.port(), {}, 1);
   await([&] {
-    return one->live_nodes() == 1 &&
-           one->metrics().commands.total(telemetry::OriginCommand::kNodes) >= 3;
+    return one->live_nodes() == 1 && one->metrics().commands.total(OriginCommand::kNodes) >= 3;
   });
   {
     const Running two(clock, server.port(), {}, 2);

@@ -1,0 +1,54 @@
+#include "origins/redis/redis_cells.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+namespace weir::origins {
+namespace {
+
+constexpr Component kNode{.incarnation = 0xabc, .generation = 1};
+
+// As HGETALL answers.
+RedisReply hash_of(std::initializer_list<std::string_view> names_and_values) {
+  RedisReply hash{.type = RedisReply::Type::kList};
+  for (const std::string_view text : names_and_values) {
+    hash.items.push_back({.type = RedisReply::Type::kText, .text = text});
+  }
+  return hash;
+}
+
+TEST(RedisCells, HasAFieldForEachComponentAndOneForThoseWhoLeft) {
+  EXPECT_EQ(redis_field(kNode), "abc.1");
+  EXPECT_EQ(redis_field(kThoseWhoLeft), "gone");
+}
+
+TEST(RedisCells, TakesWhatWasPublishedForNobodysComponent) {
+  const RedisReply hash = hash_of({"abc.1", "3", "published", "9", "def.1", "4", "gone", "2"});
+  const CellHash read = read_hash(hash, redis_field(kNode));
+  EXPECT_EQ(read.totals.mine, 3u);
+  EXPECT_EQ(read.totals.siblings, 6u);
+  EXPECT_EQ(read.totals.published, 9u);
+  EXPECT_EQ(read.absurd, 0u);
+  const CellHash left = read_hash(hash, redis_field(kThoseWhoLeft));
+  EXPECT_EQ(left.totals.mine, 2u);
+  EXPECT_EQ(left.totals.siblings, 7u);
+  EXPECT_EQ(left.totals.published, 9u);
+}
+
+TEST(RedisCells, HasNothingPublishedWhereNobodyLeftWord) {
+  EXPECT_EQ(read_hash(hash_of({"abc.1", "3"}), redis_field(kNode)).totals.published, 0u);
+  EXPECT_EQ(read_hash(hash_of({}), redis_field(kNode)).totals.published, 0u);
+}
+
+TEST(RedisCells, CountsWordThatIsNoCountAsAbsurd) {
+  for (const char* value : {"-1", "1.5", "many", "", "99999999999999999999", "20000000000000"}) {
+    const CellHash read = read_hash(hash_of({"published", value, "abc.1", "3"}), "abc.1");
+    EXPECT_EQ(read.totals.published, 0u) << value;
+    EXPECT_EQ(read.totals.mine, 3u) << value;
+    EXPECT_EQ(read.absurd, 1u) << value;
+  }
+}
+
+}  // namespace
+}  // namespace weir::origins
