@@ -1,0 +1,190 @@
+// The ledger's contract in memory, and behind bad luck.
+
+#include "ledgers/memory_ledger.h"
+
+#include "tests/contracts/ledger_contract.h"
+#include "tests/doubles/faulty_ledger.h"
+
+namespace weir::contracts {
+
+using doubles::FaultyLedger;
+using doubles::LedgerFault;
+using ledgers::MemoryLedger;
+
+struct InMemory {
+  using Clock = doubles::HandClock;
+  static constexpr bool kTimeIsReal = false;
+  explicit InMemory(Clock& at) : clock(at), ledger(std::make_shared<MemoryLedger>(at)) {}
+  [[nodiscard]] std::shared_ptr<GlobalLedger> make() const { return ledger; }
+  [[nodiscard]] std::shared_ptr<GlobalLedger> make_another() const {
+    return ledger->as_seen_by_another();
+  }
+  void settle() const {}
+  void pass(Millis by) { clock.advance(by); }
+  Clock& clock;
+  std::shared_ptr<MemoryLedger> ledger;
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(MemoryLedger, LedgerContract, InMemory);
+
+// What any caller of a ledger does: asks again while there is no answer, and while trying
+// again may help.
+class Insisting final : public GlobalLedger {
+ public:
+  explicit Insisting(std::shared_ptr<GlobalLedger> inner) : inner_(std::move(inner)) {}
+
+  void publish(LedgerNews news, PublishReply reply) override {
+    insist<size_t>(reply, [&](PublishReply done) { inner_->publish(news, std::move(done)); });
+  }
+  void changes_since(LedgerCursor cursor, ChangesReply reply) override {
+    insist<LedgerChanges>(
+        reply, [&](ChangesReply done) { inner_->changes_since(cursor, std::move(done)); });
+  }
+  void read_page(LedgerPlace place, PageReply reply) override {
+    insist<LedgerPage>(reply, [&](PageReply done) { inner_->read_page(place, std::move(done)); });
+  }
+  void attend(LedgerRegion self, SharingRules rules, FleetReply reply) override {
+    insist<LedgerFleet>(reply,
+                        [&](FleetReply done) { inner_->attend(self, rules, std::move(done)); });
+  }
+  void clean(size_t most, CleaningReply reply) override { inner_->clean(most, std::move(reply)); }
+
+ private:
+  template <typename Answer, typename Ask>
+  static void insist(const std::function<void(Result<Answer>)>& reply, const Ask& ask) {
+    for (;;) {
+      const auto heard = std::make_shared<std::optional<Result<Answer>>>();
+      ask([heard](Result<Answer> answer) { *heard = std::move(answer); });
+      if (*heard && (**heard || (*heard)->error().retry == Retry::kPointless)) {
+        return reply(std::move(**heard));
+      }
+    }
+  }
+  std::shared_ptr<GlobalLedger> inner_;
+};
+
+// A third of all calls goes wrong. Cleaning is left in peace: what it deleted cannot be asked.
+struct BehindBadLuck : InMemory {
+  explicit BehindBadLuck(Clock& at) : InMemory(at) {}
+  class Faulty final : public GlobalLedger {
+   public:
+    Faulty(std::shared_ptr<GlobalLedger> sound, uint64_t seed)
+        : sound_(sound),
+          faulty_(sound, seed,
+                  {.fail = 100, .timeout = 100, .no_reply = 50, .swallow = 50, .again = 100}) {}
+    void publish(LedgerNews news, PublishReply reply) override {
+      faulty_.publish(std::move(news), std::move(reply));
+    }
+    void changes_since(LedgerCursor cursor, ChangesReply reply) override {
+      faulty_.changes_since(cursor, std::move(reply));
+    }
+    void read_page(LedgerPlace place, PageReply reply) override {
+      faulty_.read_page(std::move(place), std::move(reply));
+    }
+    void attend(LedgerRegion self, SharingRules rules, FleetReply reply) override {
+      faulty_.attend(std::move(self), rules, std::move(reply));
+    }
+    void clean(size_t most, CleaningReply reply) override { sound_->clean(most, std::move(reply)); }
+
+   private:
+    std::shared_ptr<GlobalLedger> sound_;
+    FaultyLedger faulty_;
+  };
+  [[nodiscard]] std::shared_ptr<GlobalLedger> make() const {
+    return std::make_shared<Insisting>(std::make_shared<Faulty>(ledger, 7));
+  }
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(FaultyLedger, LedgerContract, BehindBadLuck);
+
+namespace {
+
+LedgerRow row_of(Count count, WallTime now) {
+  return {.key = {.workspace = {},
+                  .name_space = "login",
+                  .identifier = "alice",
+                  .duration = Millis(60'000)},
+          .sequence = now.time_since_epoch() / Millis(60'000),
+          .region = "east",
+          .count = count,
+          .limit_seen = 10};
+}
+
+TEST(MemoryLedgerClock, SaysThatTheStoreWentBackInTime) {
+  doubles::HandClock clock;
+  MemoryLedger ledger(clock);
+  LedgerCursor cursor;
+  ledger.changes_since({}, [&](const auto& changes) { cursor = changes->next; });
+  clock.step_wall(Millis(-10'000));
+  ledger.changes_since(
+      cursor, [&](const auto& changes) { EXPECT_LT(changes->next.position, cursor.position); });
+}
+
+TEST(MemoryLedgerRegions, AreForgottenAfterAMonth) {
+  doubles::HandClock clock;
+  MemoryLedger ledger(clock);
+  const auto regions = [&] {
+    size_t count = 0;
+    ledger.clean(0, [](const auto&) {});
+    ledger.attend({.region = "east"}, {},
+                  [&](const auto& fleet) { count = fleet->regions.size(); });
+    return count;
+  };
+  ledger.attend({.region = "gone"}, {}, [](const auto&) {});
+  clock.advance(ledgers::kRegionKept);
+  EXPECT_EQ(regions(), 2u);
+  clock.advance(Millis(1));
+  EXPECT_EQ(regions(), 1u);
+}
+
+TEST(FaultyLedgerScript, DoesWhatItSaysAndThenNothing) {
+  doubles::HandClock clock;
+  const auto sound = std::make_shared<MemoryLedger>(clock);
+  FaultyLedger faulty(sound, 1);
+  faulty.script({LedgerFault::kFail, LedgerFault::kSwallow, LedgerFault::kNoReply,
+                 LedgerFault::kTimeout, LedgerFault::kAgain});
+  std::vector<std::string> heard;
+  const auto tell = [&](Count count) {
+    heard.emplace_back("none");
+    faulty.publish({.rows = {row_of(count, clock.now().wall)}, .presences = {}},
+                   [&](const Result<size_t>& result) {
+                     heard.back() = result                                       ? "ok"
+                                    : result.error().code == ErrorCode::kTimeout ? "timeout"
+                                                                                 : "unavailable";
+                   });
+    const LedgerNews all = sound->everything();
+    return all.rows.empty() ? 0 : all.rows[0].count;
+  };
+  EXPECT_EQ(tell(1), 0u);
+  EXPECT_EQ(tell(2), 0u);
+  EXPECT_EQ(tell(3), 3u);
+  EXPECT_EQ(tell(4), 4u);
+  EXPECT_EQ(tell(5), 5u);
+  sound->forget_all();
+  EXPECT_EQ(tell(4), 5u);  // what came again is the larger
+  EXPECT_EQ(heard,
+            (std::vector<std::string>{"unavailable", "none", "none", "timeout", "ok", "ok"}));
+  faulty.cut();
+  EXPECT_FALSE(faulty.reachable());
+  EXPECT_EQ(tell(6), 5u);
+  faulty.mend();
+  EXPECT_EQ(tell(6), 6u);
+}
+
+TEST(FaultyLedgerScript, GivesAnOldAnswerToARead) {
+  doubles::HandClock clock;
+  FaultyLedger faulty(std::make_shared<MemoryLedger>(clock), 1);
+  const auto count = [&] {
+    size_t rows = 0;
+    faulty.read_page({}, [&](const auto& page) { rows = page->news.rows.size(); });
+    return rows;
+  };
+  EXPECT_EQ(count(), 0u);
+  faulty.publish({.rows = {row_of(1, clock.now().wall)}, .presences = {}}, [](const auto&) {});
+  faulty.script({LedgerFault::kOldAnswer});
+  EXPECT_EQ(count(), 0u);
+  EXPECT_EQ(count(), 1u);
+}
+
+}  // namespace
+}  // namespace weir::contracts

@@ -1,0 +1,148 @@
+#include "ledgers/rows.h"
+
+#include <limits>
+
+namespace weir::ledgers {
+namespace {
+
+// Whether (sequence + 2) * duration is a time.
+bool has_end(int64_t sequence, Millis duration) {
+  return duration.count() > 0 && sequence >= 0 &&
+         sequence <= std::numeric_limits<int64_t>::max() / duration.count() - 2;
+}
+
+std::string misfit_of(const LedgerKey& key, const std::string& region) {
+  const auto too_long = [](const char* what, const std::string& value, size_t most) {
+    return std::string(what) + " has " + std::to_string(value.size()) + " bytes, of at most " +
+           std::to_string(most);
+  };
+  if (key.workspace.size() > kMaxNameBytes) {
+    return too_long("workspace", key.workspace, kMaxNameBytes);
+  }
+  if (key.name_space.size() > kMaxNameBytes) {
+    return too_long("namespace", key.name_space, kMaxNameBytes);
+  }
+  if (key.identifier.size() > kMaxNameBytes) {
+    return too_long("identifier", key.identifier, kMaxNameBytes);
+  }
+  if (region.size() > kMaxRegionBytes) return too_long("region", region, kMaxRegionBytes);
+  return {};
+}
+
+std::string misfit_of(const LedgerRow& row) {
+  if (!has_end(row.sequence, row.key.duration)) {
+    return "window " + std::to_string(row.sequence) + " of " +
+           std::to_string(row.key.duration.count()) + " ms never ends";
+  }
+  constexpr Count kMost = std::numeric_limits<int64_t>::max();
+  if (row.count > kMost || row.limit_seen > kMost) return "a number has more than 63 bits";
+  return misfit_of(row.key, row.region);
+}
+
+std::unique_ptr<Error> blame(const char* list, size_t index, std::string what) {
+  return std::make_unique<Error>(
+      Error{.code = ErrorCode::kInvalidArgument,
+            .retry = Retry::kPointless,
+            .field = std::string(list) + "[" + std::to_string(index) + "]",
+            .detail = std::move(what),
+            .fix = "publish the others without it"});
+}
+
+void append_number(std::string& text, uint64_t number, int bytes) {
+  for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) {
+    text += static_cast<char>(number >> shift);
+  }
+}
+
+uint64_t number_at(std::string_view text) {
+  uint64_t number = 0;
+  for (const char c : text) number = number << 8 | static_cast<unsigned char>(c);
+  return number;
+}
+
+}  // namespace
+
+std::unique_ptr<Error> find_misfit(const LedgerNews& news) {
+  for (size_t i = 0; i < news.rows.size(); ++i) {
+    std::string what = misfit_of(news.rows[i]);
+    if (!what.empty()) return blame("rows", i, std::move(what));
+  }
+  for (size_t i = 0; i < news.presences.size(); ++i) {
+    const LedgerPresence& presence = news.presences[i];
+    std::string what = misfit_of(presence.key, presence.region);
+    if (!what.empty()) return blame("presences", i, std::move(what));
+  }
+  return nullptr;
+}
+
+bool plausible(const LedgerKey& key, const std::string& region) {
+  const auto is_name = [](const std::string& name) {
+    return !name.empty() && name.size() <= kMaxNameBytes;
+  };
+  return key.workspace.size() <= kMaxNameBytes && is_name(key.name_space) &&
+         is_name(key.identifier) && key.duration >= kMinDuration && key.duration <= kMaxDuration &&
+         !region.empty() && region.size() <= kMaxRegionBytes;
+}
+
+bool plausible(const LedgerRow& row) {
+  return plausible(row.key, row.region) && has_end(row.sequence, row.key.duration) &&
+         row.count <= kMaxCount && row.limit_seen >= 1 &&
+         row.limit_seen <= static_cast<Count>(kMaxLimit);
+}
+
+bool plausible(const LedgerPresence& presence) {
+  return plausible(presence.key, presence.region);
+}
+
+bool plausible(const SharingRules& rules) {
+  constexpr uint32_t kWhole = 1000;
+  static constexpr Millis kDay{24 * 3600 * 1000};
+  const auto is_pause = [](Millis pause) { return pause.count() >= 1 && pause <= kDay; };
+  return rules.hidden_permille <= kWhole && rules.slack_permille <= kWhole &&
+         rules.floor_permille <= kWhole && is_pause(rules.lease) && is_pause(rules.publish_every) &&
+         is_pause(rules.import_every) && rules.rows_per_second >= 1;
+}
+
+std::string identity_of(const LedgerKey& key) {
+  std::string text;
+  text.reserve(key.workspace.size() + key.name_space.size() + key.identifier.size() + 14);
+  for (const std::string* name : {&key.workspace, &key.name_space, &key.identifier}) {
+    append_number(text, name->size(), 2);
+    text += *name;
+  }
+  append_number(text, static_cast<uint64_t>(key.duration.count()), 8);
+  return text;
+}
+
+std::string encode(const PagePlace& place) {
+  std::string text(1, static_cast<char>(place.part));
+  append_number(text, static_cast<uint64_t>(place.sequence), 8);
+  append_number(text, place.key.size(), 2);
+  return text + place.key + place.region;
+}
+
+std::optional<PagePlace> decode(const LedgerPlace& place) {
+  constexpr size_t kHead = 1 + 8 + 2;
+  const std::string& text = place.after;
+  if (text.empty()) return PagePlace{};
+  const auto part = static_cast<PagePlace::Part>(text[0]);
+  if (part != PagePlace::Part::kRows && part != PagePlace::Part::kPresences) return std::nullopt;
+  if (text.size() < kHead) return std::nullopt;
+  const std::string_view view = text;
+  const size_t key_size = number_at(view.substr(9, 2));
+  if (text.size() < kHead + key_size) return std::nullopt;
+  return PagePlace{.part = part,
+                   .key = text.substr(kHead, key_size),
+                   .sequence = static_cast<int64_t>(number_at(view.substr(1, 8))),
+                   .region = text.substr(kHead + key_size)};
+}
+
+Error bad_place() {
+  return {.code = ErrorCode::kInvalidArgument,
+          .retry = Retry::kPointless,
+          .field = "place",
+          .detail = "the place to go on from was not given by this ledger",
+          .fix = "begin with an empty one"};
+}
+
+}  // namespace weir::ledgers

@@ -1,0 +1,519 @@
+// What every GlobalLedger promises, written once; each implementation passes it.
+//
+// A maker has a `Clock` (the store's time, or a kTimeIsReal of true) and is made with it. It
+// provides make(), make_another() (the same store as another process sees it), settle(),
+// which lets pending replies arrive, and pass(), after which all changes are older by a time.
+
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "ledgers/rows.h"
+#include "tests/doubles/hand_clock.h"
+#include "weir/ledger.h"
+
+namespace weir::contracts {
+
+// All there is, by reading every page.
+struct Everything {
+  std::vector<LedgerRow> rows;
+  std::vector<LedgerPresence> presences;
+  uint64_t absurd = 0;
+  size_t pages = 0;
+};
+
+template <typename Maker>
+class LedgerContract : public ::testing::Test {
+ protected:
+  static constexpr Millis kMinute{60'000};
+  static constexpr Millis kLong{6'000};  // longer than a change is told again
+
+  WallTime now() const { return clock_.now().wall; }
+  int64_t current(Millis duration = kMinute) const { return now().time_since_epoch() / duration; }
+
+  LedgerKey key(std::string identifier = "alice", Millis duration = kMinute) const {
+    return {.workspace = "acme",
+            .name_space = "login",
+            .identifier = std::move(identifier),
+            .duration = duration};
+  }
+  LedgerRow row(Count count, std::string identifier = "alice", std::string region = "east") const {
+    return {.key = key(std::move(identifier)),
+            .sequence = sequence_,
+            .region = std::move(region),
+            .count = count,
+            .limit_seen = 100};
+  }
+  LedgerPresence presence(Millis from_now, std::string region = "east") const {
+    return {.key = key(), .region = std::move(region), .until = start_ + from_now};
+  }
+
+  template <typename Answer, typename Ask>
+  Result<Answer> answer(const Ask& ask) {
+    struct Heard {
+      std::mutex mutex;
+      std::optional<Result<Answer>> answer;
+    };
+    const auto heard = std::make_shared<Heard>();
+    ask([heard](Result<Answer> given) {
+      const std::lock_guard lock(heard->mutex);
+      heard->answer = std::move(given);
+    });
+    for (;;) {
+      {
+        const std::lock_guard lock(heard->mutex);
+        if (heard->answer) return std::move(*heard->answer);
+      }
+      maker_.settle();
+    }
+  }
+
+  Result<size_t> try_publish(LedgerNews news) {
+    return answer<size_t>([&](PublishReply reply) { ledger_->publish(news, std::move(reply)); });
+  }
+  size_t publish(std::vector<LedgerRow> rows, std::vector<LedgerPresence> presences = {}) {
+    return valid(try_publish({.rows = std::move(rows), .presences = std::move(presences)}));
+  }
+  LedgerChanges changes(LedgerCursor cursor) {
+    return valid(answer<LedgerChanges>(
+        [&](ChangesReply reply) { ledger_->changes_since(cursor, std::move(reply)); }));
+  }
+  LedgerCursor cursor() { return changes({}).next; }
+  Result<LedgerPage> page(LedgerPlace place) {
+    return answer<LedgerPage>(
+        [&](PageReply reply) { ledger_->read_page(place, std::move(reply)); });
+  }
+  Everything everything() {
+    Everything all;
+    LedgerPlace place;
+    for (bool last = false; !last;) {
+      const LedgerPage read = valid(page(place));
+      all.rows.insert(all.rows.end(), read.news.rows.begin(), read.news.rows.end());
+      all.presences.insert(all.presences.end(), read.news.presences.begin(),
+                           read.news.presences.end());
+      all.absurd += read.absurd;
+      ++all.pages;
+      place = read.next;
+      last = read.last;
+    }
+    return all;
+  }
+  LedgerFleet attend(LedgerRegion self, SharingRules rules = {}) {
+    return valid(answer<LedgerFleet>(
+        [&](FleetReply reply) { ledger_->attend(self, rules, std::move(reply)); }));
+  }
+  LedgerCleaning clean(GlobalLedger& ledger, size_t most = 1000) {
+    return valid(
+        answer<LedgerCleaning>([&](CleaningReply reply) { ledger.clean(most, std::move(reply)); }));
+  }
+
+  template <typename Answer>
+  static Answer valid(const Result<Answer>& result) {
+    if (!result) {
+      ADD_FAILURE() << result.error().detail << "; " << result.error().fix;
+      return {};
+    }
+    return *result;
+  }
+  static auto identity(const LedgerRow& row) {
+    return std::tuple(row.key, row.sequence, row.region, row.count, row.limit_seen);
+  }
+
+  typename Maker::Clock clock_;
+  Maker maker_{clock_};
+  std::shared_ptr<GlobalLedger> ledger_ = maker_.make();
+  // Fixed, so that a test that lives through a boundary stays with its cell.
+  const WallTime start_ = clock_.now().wall;
+  const int64_t sequence_ = start_.time_since_epoch() / kMinute;
+};
+TYPED_TEST_SUITE_P(LedgerContract);
+
+TYPED_TEST_P(LedgerContract, IsEmptyAtFirst) {
+  EXPECT_TRUE(this->everything().rows.empty());
+  const LedgerChanges changes = this->changes(this->cursor());
+  EXPECT_TRUE(changes.news.rows.empty());
+  EXPECT_TRUE(changes.news.presences.empty());
+  EXPECT_FALSE(changes.cut);
+}
+
+TYPED_TEST_P(LedgerContract, GivesBackARowWhole) {
+  const LedgerRow row = this->row(7);
+  EXPECT_EQ(this->publish({row}), 1u);
+  const Everything all = this->everything();
+  ASSERT_EQ(all.rows.size(), 1u);
+  EXPECT_EQ(this->identity(all.rows[0]), this->identity(row));
+  EXPECT_EQ(all.absurd, 0u);
+}
+
+TYPED_TEST_P(LedgerContract, KeepsTheLargestCountAndTheSmallestLimit) {
+  LedgerRow row = this->row(7);
+  row.limit_seen = 100;
+  this->publish({row});
+  row.count = 5;
+  row.limit_seen = 90;
+  this->publish({row});
+  row.count = 9;
+  row.limit_seen = 95;
+  this->publish({row});
+  this->publish({row});
+  const Everything all = this->everything();
+  ASSERT_EQ(all.rows.size(), 1u);
+  EXPECT_EQ(all.rows[0].count, 9u);
+  EXPECT_EQ(all.rows[0].limit_seen, 90u);
+}
+
+TYPED_TEST_P(LedgerContract, TakesOneRowTwiceInOneCall) {
+  this->publish({this->row(7), this->row(9), this->row(8)});
+  const Everything all = this->everything();
+  ASSERT_EQ(all.rows.size(), 1u);
+  EXPECT_EQ(all.rows[0].count, 9u);
+}
+
+TYPED_TEST_P(LedgerContract, KeepsTuplesWindowsAndRegionsApart) {
+  std::vector<LedgerRow> rows(6, this->row(1));
+  rows[1].key.workspace = "other";
+  rows[2].key.name_space = "other";
+  rows[3].key.identifier = "other";
+  rows[4].sequence += 1;
+  rows[5].region = "west";
+  // Where one name ends and the next begins matters.
+  rows.push_back(this->row(1));
+  rows.back().key.workspace = "acmel";
+  rows.back().key.name_space = "ogin";
+  rows.push_back(this->row(1));
+  rows.back().key.duration = Millis(120'000);
+  this->publish(rows);
+  EXPECT_EQ(this->everything().rows.size(), rows.size());
+}
+
+TYPED_TEST_P(LedgerContract, TellsWhatChangedAfterACursor) {
+  this->publish({this->row(7, "before")});
+  this->maker_.pass(this->kLong);
+  const LedgerCursor cursor = this->cursor();
+  this->publish({this->row(1, "new")});
+  LedgerChanges changes = this->changes(cursor);
+  ASSERT_EQ(changes.news.rows.size(), 1u);
+  EXPECT_EQ(changes.news.rows[0].key.identifier, "new");
+  EXPECT_GE(changes.next.position, cursor.position);
+  // Rows that grow are changes, too.
+  this->maker_.pass(this->kLong);
+  this->publish({this->row(8, "before")});
+  changes = this->changes(this->cursor());
+  ASSERT_EQ(changes.news.rows.size(), 1u);
+  EXPECT_EQ(changes.news.rows[0].count, 8u);
+}
+
+TYPED_TEST_P(LedgerContract, TellsNothingWithoutACursor) {
+  this->publish({this->row(7)});
+  const LedgerChanges changes = this->changes({});
+  EXPECT_TRUE(changes.news.rows.empty());
+  EXPECT_NE(changes.next.position, 0);
+}
+
+TYPED_TEST_P(LedgerContract, TakesWhatWasKnownForNoChange) {
+  this->publish({this->row(7)}, {this->presence(Millis(300'000))});
+  this->maker_.pass(this->kLong);
+  LedgerRow lower = this->row(6);
+  lower.limit_seen = 101;
+  this->publish({this->row(7)}, {this->presence(Millis(300'000))});
+  this->publish({lower}, {this->presence(Millis(200'000))});
+  const LedgerChanges changes = this->changes(this->cursor());
+  EXPECT_TRUE(changes.news.rows.empty());
+  EXPECT_TRUE(changes.news.presences.empty());
+}
+
+TYPED_TEST_P(LedgerContract, TakesASmallerLimitForAChange) {
+  LedgerRow row = this->row(7);
+  this->publish({row});
+  this->maker_.pass(this->kLong);
+  row.count = 3;
+  row.limit_seen = 99;
+  this->publish({row});
+  const LedgerChanges changes = this->changes(this->cursor());
+  ASSERT_EQ(changes.news.rows.size(), 1u);
+  EXPECT_EQ(changes.news.rows[0].count, 7u);
+  EXPECT_EQ(changes.news.rows[0].limit_seen, 99u);
+}
+
+TYPED_TEST_P(LedgerContract, TellsAgainWhatChangedShortlyBeforeTheCursor) {
+  this->publish({this->row(7)}, {this->presence(Millis(300'000))});
+  this->maker_.pass(Millis(3000));
+  const LedgerChanges changes = this->changes(this->cursor());
+  EXPECT_EQ(changes.news.rows.size(), 1u);
+  EXPECT_EQ(changes.news.presences.size(), 1u);
+}
+
+TYPED_TEST_P(LedgerContract, SaysWhenThereWereTooManyChangesToTell) {
+  const LedgerCursor cursor = this->cursor();
+  std::vector<LedgerRow> rows;
+  for (size_t i = 0; i <= ledgers::kMostChanges; ++i) {
+    rows.push_back(this->row(1, std::to_string(i)));
+    if (rows.size() == 1000 || i == ledgers::kMostChanges) {
+      this->publish(std::exchange(rows, {}));
+    }
+    if (i + 1 == ledgers::kMostChanges) {
+      if (!rows.empty()) this->publish(std::exchange(rows, {}));
+      EXPECT_FALSE(this->changes(cursor).cut);
+      EXPECT_EQ(this->changes(cursor).news.rows.size(), ledgers::kMostChanges);
+    }
+  }
+  EXPECT_TRUE(this->changes(cursor).cut);
+}
+
+TYPED_TEST_P(LedgerContract, HoldsEveryNameByteForByte) {
+  std::vector<LedgerRow> rows;
+  const auto add = [&](const std::string& name) {
+    rows.push_back(this->row(1, name));
+    rows.push_back(this->row(1));
+    rows.back().key.workspace = name;
+    rows.push_back(this->row(1));
+    rows.back().key.name_space = name;
+  };
+  for (int byte = 0; byte < 256; ++byte) add(std::string(1, static_cast<char>(byte)));
+  for (const char* hard : {"'", "''", "\"", "\\", "\\'", "\\\\", "a'; DROP TABLE weir_cells; --",
+                           "%", "_", "?", "`", "\r\n", "ä", "日本語", "\xff\xfe", " ", "a ", "A"}) {
+    add(hard);
+  }
+  add(std::string("\0'\\\0", 4));
+  add(std::string("a\0b", 3));
+  add(std::string("a\0", 2));
+  std::string longest;
+  for (size_t i = 0; i < kMaxNameBytes; ++i) longest += static_cast<char>(i * 7);
+  add(longest);
+  add(std::string(kMaxNameBytes, '\xff'));
+  add(std::string(kMaxNameBytes, '\''));
+  add(std::string(kMaxNameBytes, '\0'));
+  rows.push_back(this->row(1));
+  rows.back().key.workspace = "";
+  rows.push_back(this->row(1, "alice", std::string("\0\xff'\\", 4)));
+  rows.push_back(this->row(1, "alice", std::string(ledgers::kMaxRegionBytes, 'r')));
+
+  const auto set_of = [](const std::vector<LedgerRow>& all) {
+    std::set<std::tuple<LedgerKey, std::string>> keys;
+    for (const LedgerRow& row : all) keys.emplace(row.key, row.region);
+    return keys;
+  };
+  const LedgerCursor cursor = this->cursor();
+  this->publish(rows);
+  const auto wanted = set_of(rows);
+  EXPECT_EQ(set_of(this->everything().rows), wanted);
+  EXPECT_EQ(set_of(this->changes(cursor).news.rows), wanted);
+}
+
+TYPED_TEST_P(LedgerContract, HoldsTheLargestNumbers) {
+  LedgerRow row = this->row(ledgers::kMaxCount);
+  row.limit_seen = kMaxLimit;
+  row.key.duration = kMaxDuration;
+  row.sequence = this->current(kMaxDuration);
+  this->publish({row});
+  const Everything all = this->everything();
+  ASSERT_EQ(all.rows.size(), 1u);
+  EXPECT_EQ(this->identity(all.rows[0]), this->identity(row));
+}
+
+TYPED_TEST_P(LedgerContract, GivesEverythingOncePageByPage) {
+  constexpr size_t kRows = 2 * ledgers::kRowsPerPage + 17;
+  std::vector<LedgerRow> rows;
+  std::vector<LedgerPresence> presences;
+  for (size_t i = 0; i < kRows; ++i) {
+    rows.push_back(this->row(i + 1, "u" + std::to_string(i / 2), i % 2 == 0 ? "east" : "west"));
+    if (i % 2 == 0) {
+      presences.push_back(this->presence(Millis(300'000)));
+      presences.back().key = rows.back().key;
+    }
+    if (rows.size() == 1000) this->publish(std::exchange(rows, {}), std::exchange(presences, {}));
+  }
+  this->publish(rows, presences);
+  const Everything all = this->everything();
+  EXPECT_EQ(all.rows.size(), kRows);
+  EXPECT_EQ(all.presences.size(), kRows / 2 + 1);
+  EXPECT_GE(all.pages, 3u);
+  std::set<Count> counts;
+  for (const LedgerRow& row : all.rows) counts.insert(row.count);
+  EXPECT_EQ(counts.size(), kRows);
+  std::set<LedgerKey> keys;
+  for (const LedgerPresence& each : all.presences) keys.insert(each.key);
+  EXPECT_EQ(keys.size(), kRows / 2 + 1);
+}
+
+TYPED_TEST_P(LedgerContract, GoesOnFromAPageThatEndsWithAPage) {
+  std::vector<LedgerRow> rows;
+  for (size_t i = 0; i < ledgers::kRowsPerPage; ++i) {
+    rows.push_back(this->row(1, std::to_string(i)));
+    if (rows.size() == 1000) this->publish(std::exchange(rows, {}));
+  }
+  EXPECT_EQ(this->everything().rows.size(), ledgers::kRowsPerPage);
+}
+
+TYPED_TEST_P(LedgerContract, RefusesAPlaceItNeverGave) {
+  const Result<LedgerPage> page = this->page({.after = "nowhere"});
+  ASSERT_FALSE(page);
+  EXPECT_EQ(page.error().retry, Retry::kPointless);
+}
+
+TYPED_TEST_P(LedgerContract, NeitherGivesNorKeepsWhatHasExpired) {
+  LedgerRow old = this->row(5, "old");
+  old.sequence -= 3;
+  this->publish({old, this->row(7, "live")}, {this->presence(Millis(-1))});
+  const LedgerCursor cursor{this->cursor().position - 1000};
+  Everything all = this->everything();
+  ASSERT_EQ(all.rows.size(), 1u);
+  EXPECT_EQ(all.rows[0].key.identifier, "live");
+  EXPECT_TRUE(all.presences.empty());
+  EXPECT_EQ(this->changes(cursor).news.rows.size(), 1u);
+  const LedgerCleaning cleaning = this->clean(*this->ledger_);
+  EXPECT_TRUE(cleaning.ours);
+  EXPECT_EQ(cleaning.deleted, 2u);
+  EXPECT_EQ(this->clean(*this->ledger_).deleted, 0u);
+  EXPECT_EQ(this->everything().rows.size(), 1u);
+}
+
+TYPED_TEST_P(LedgerContract, LetsACellExpireTwoWindowsAfterItBegan) {
+  if constexpr (TypeParam::kTimeIsReal) {
+    GTEST_SKIP() << "its time cannot be moved";
+  } else {
+    this->publish({this->row(5)}, {this->presence(this->kMinute)});
+    const WallTime end = this->row(5).expires_at();
+    this->clock_.advance(end - this->now() - Millis(1));
+    EXPECT_EQ(this->everything().rows.size(), 1u);
+    EXPECT_EQ(this->everything().presences.size(), 0u);
+    EXPECT_EQ(this->clean(*this->ledger_).deleted, 1u);
+    this->clock_.advance(Millis(1));
+    EXPECT_EQ(this->everything().rows.size(), 0u);
+    EXPECT_EQ(this->clean(*this->ledger_).deleted, 1u);
+  }
+}
+
+TYPED_TEST_P(LedgerContract, CleansNoMoreThanAsked) {
+  std::vector<LedgerRow> rows;
+  for (int i = 0; i < 1200; ++i) {
+    rows.push_back(this->row(5, std::to_string(i)));
+    rows.back().sequence -= 3;
+  }
+  this->publish(rows);
+  EXPECT_EQ(this->clean(*this->ledger_, 3).deleted, 3u);
+  EXPECT_EQ(this->clean(*this->ledger_, 1100).deleted, 1100u);
+  EXPECT_EQ(this->clean(*this->ledger_, 1100).deleted, 97u);
+}
+
+TYPED_TEST_P(LedgerContract, LetsOneProcessCleanAtATime) {
+  const std::shared_ptr<GlobalLedger> another = this->maker_.make_another();
+  EXPECT_TRUE(this->clean(*this->ledger_).ours);
+  EXPECT_FALSE(this->clean(*another).ours);
+  EXPECT_TRUE(this->clean(*this->ledger_).ours);
+  if constexpr (!TypeParam::kTimeIsReal) {
+    this->clock_.advance(ledgers::kCleaningLease - Millis(1));
+    EXPECT_FALSE(this->clean(*another).ours);
+    this->clock_.advance(Millis(1));
+    EXPECT_TRUE(this->clean(*another).ours);
+    EXPECT_FALSE(this->clean(*this->ledger_).ours);
+  }
+}
+
+TYPED_TEST_P(LedgerContract, LeavesOutAndCountsWhatNobodyCanHaveMeant) {
+  const LedgerCursor cursor = this->cursor();
+  std::vector<LedgerRow> rows(8, this->row(1));
+  rows[0].count = ledgers::kMaxCount + 1;
+  rows[1].key.duration = Millis(99);
+  rows[1].sequence = this->current(Millis(99)) + 10;
+  rows[2].key.duration = kMaxDuration + Millis(1);
+  rows[3].key.identifier = "";
+  rows[4].key.name_space = "";
+  rows[5].region = "";
+  rows[6].limit_seen = 0;
+  rows[6].key.identifier = "no limit";
+  rows[7].limit_seen = kMaxLimit + 1;
+  rows[7].key.identifier = "endless limit";
+  LedgerPresence presence = this->presence(Millis(300'000));
+  presence.key.identifier = "";
+  this->publish(rows, {presence});
+  this->publish({this->row(5, "sound")});
+  const Everything all = this->everything();
+  ASSERT_EQ(all.rows.size(), 1u);
+  EXPECT_EQ(all.rows[0].key.identifier, "sound");
+  EXPECT_EQ(all.absurd, rows.size() + 1);
+  const LedgerChanges changes = this->changes(cursor);
+  EXPECT_EQ(changes.news.rows.size(), 1u);
+  EXPECT_EQ(changes.absurd, rows.size() + 1);
+}
+
+TYPED_TEST_P(LedgerContract, BlamesTheRowsForARowThatDoesNotFit) {
+  std::vector<LedgerRow> rows(4, this->row(1));
+  rows[0].key.identifier = std::string(kMaxNameBytes + 1, 'x');
+  rows[1].region = std::string(ledgers::kMaxRegionBytes + 1, 'x');
+  rows[2].sequence = std::numeric_limits<int64_t>::max();
+  rows[3].count = std::numeric_limits<Count>::max();
+  for (const LedgerRow& bad : rows) {
+    const Result<size_t> result =
+        this->try_publish({.rows = {this->row(7, "good"), bad}, .presences = {}});
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().retry, Retry::kPointless);
+    EXPECT_TRUE(this->everything().rows.empty());
+  }
+  this->publish({this->row(7, "good")});
+  EXPECT_EQ(this->everything().rows.size(), 1u);
+}
+
+TYPED_TEST_P(LedgerContract, HoldsAPresenceAsLongAsTheLongestWasTold) {
+  const LedgerCursor cursor = this->cursor();
+  const LedgerPresence longest = this->presence(Millis(300'000));
+  this->publish({}, {this->presence(Millis(200'000)), this->presence(Millis(100'000), "west")});
+  this->publish({}, {longest});
+  this->publish({}, {this->presence(Millis(250'000))});
+  std::map<std::string, WallTime> until;
+  for (const LedgerPresence& each : this->everything().presences) {
+    EXPECT_EQ(each.key, this->key());
+    until[each.region] = each.until;
+  }
+  EXPECT_EQ(until, (std::map<std::string, WallTime>{
+                       {"east", longest.until}, {"west", this->presence(Millis(100'000)).until}}));
+  EXPECT_EQ(this->changes(cursor).news.presences.size(), 2u);
+}
+
+TYPED_TEST_P(LedgerContract, KnowsTheRegionsThatAttended) {
+  this->attend({.region = "east", .hidden_ppm = 5});
+  this->attend({.region = "west", .hidden_ppm = 6});
+  const LedgerFleet fleet = this->attend({.region = "east", .hidden_ppm = 7});
+  std::map<std::string, uint64_t> regions;
+  for (const LedgerRegion& region : fleet.regions) regions[region.region] = region.hidden_ppm;
+  EXPECT_EQ(regions, (std::map<std::string, uint64_t>{{"east", 7}, {"west", 6}}));
+}
+
+TYPED_TEST_P(LedgerContract, KeepsTheRulesOfTheFirstToCome) {
+  const SharingRules first{.policy = PublishPolicy::kFloor,
+                           .hidden_permille = 1,
+                           .slack_permille = 2,
+                           .lease = Millis(3000),
+                           .publish_every = Millis(4),
+                           .import_every = Millis(5),
+                           .rows_per_second = 6,
+                           .floor_permille = 7};
+  EXPECT_EQ(this->attend({.region = "east"}, first).rules, first);
+  EXPECT_EQ(this->attend({.region = "west"}, {}).rules, first);
+}
+
+TYPED_TEST_P(LedgerContract, TakesNothingAtAll) {
+  EXPECT_EQ(this->publish({}), 0u);
+}
+
+REGISTER_TYPED_TEST_SUITE_P(
+    LedgerContract, IsEmptyAtFirst, GivesBackARowWhole, KeepsTheLargestCountAndTheSmallestLimit,
+    TakesOneRowTwiceInOneCall, KeepsTuplesWindowsAndRegionsApart, TellsWhatChangedAfterACursor,
+    TellsNothingWithoutACursor, TakesWhatWasKnownForNoChange, TakesASmallerLimitForAChange,
+    TellsAgainWhatChangedShortlyBeforeTheCursor, SaysWhenThereWereTooManyChangesToTell,
+    HoldsEveryNameByteForByte, HoldsTheLargestNumbers, GivesEverythingOncePageByPage,
+    GoesOnFromAPageThatEndsWithAPage, RefusesAPlaceItNeverGave, NeitherGivesNorKeepsWhatHasExpired,
+    LetsACellExpireTwoWindowsAfterItBegan, CleansNoMoreThanAsked, LetsOneProcessCleanAtATime,
+    LeavesOutAndCountsWhatNobodyCanHaveMeant, BlamesTheRowsForARowThatDoesNotFit,
+    HoldsAPresenceAsLongAsTheLongestWasTold, KnowsTheRegionsThatAttended,
+    KeepsTheRulesOfTheFirstToCome, TakesNothingAtAll);
+
+}  // namespace weir::contracts
