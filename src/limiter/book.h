@@ -53,8 +53,9 @@ struct BookCell {
   Count limit = 0;      // the smallest asked here; 0: none
   Count limit_abroad = 0;
   MonoTime published_at{};
-  bool refused = false;
-  bool seen = false;  // in the read of everything that is under way
+  bool refused = false;    // something, and that is still to be told
+  bool told_full = false;  // once already
+  bool seen = false;       // in the read of everything that is under way
   Count seen_count = 0;
   Owed owed;
   std::vector<std::pair<uint16_t, Count>> foreign;  // by region

@@ -157,8 +157,8 @@ void Publisher::look_at(Instant now, const Tuple& tuple) {
       .hidden = hidden_of(limit, rules, regions_.count, budget_.doubled(name_space)),
       .regions = regions_in(counted->sequence),
       .leased = entry != nullptr && now.mono < entry->leased_until,
-      .refused = refused,
-      .refused_before = known != nullptr && known->refused};
+      .refused = refused || (known != nullptr && known->refused),
+      .refused_before = known != nullptr && known->told_full};
   const Holding last{.counted = counted->last,
                      .published = known_last == nullptr ? 0 : known_last->told(),
                      .limit = limit,
@@ -195,7 +195,7 @@ void Publisher::note(Instant now, BookEntry& entry, int64_t sequence, Count aske
   if (cell.sequence != sequence) return;
   cell.counted = holding.counted;
   cell.limit = smaller(cell.limit, asked);
-  cell.refused = cell.refused || holding.refused;
+  cell.refused = holding.refused && rule != Publish::kNothing;
   if (rule == Publish::kNothing) {
     cell.owed = {};
   } else {
@@ -448,6 +448,7 @@ void Publisher::commit(Instant now, Chunk& chunk) {
         BookCell& cell = entry.cell(sent.sequence);
         cell.published = std::max(cell.published, sent.count);
         cell.published_at = chunk.began.mono;
+        cell.told_full = cell.told_full || std::exchange(cell.refused, false);
       }
       if (sent.rule == Publish::kPresence) {
         entry.leased_at = chunk.began.mono;

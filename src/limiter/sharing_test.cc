@@ -1,0 +1,408 @@
+// Regions of one limiter each, on a ledger in memory, with time moved by hand.
+
+#include "limiter/sharing.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ledgers/memory_ledger.h"
+#include "tests/doubles/faulty_ledger.h"
+#include "tests/doubles/hand_clock.h"
+#include "weir/limiter.h"
+
+namespace weir::limiter {
+namespace {
+
+using doubles::FaultyLedger;
+using doubles::HandClock;
+using doubles::HandExecutor;
+using ledgers::MemoryLedger;
+
+struct Place {
+  std::string region;
+  std::shared_ptr<RegionalOrigin> origin;
+  std::shared_ptr<FaultyLedger> ledger;
+  std::unique_ptr<Limiter> limiter;
+};
+
+class SharingTest : public testing::Test {
+ protected:
+  Place& add(const std::string& region, std::shared_ptr<RegionalOrigin> origin = nullptr,
+             SharingRules rules = {}) {
+    auto place = std::make_unique<Place>();
+    place->region = region;
+    place->origin = std::move(origin);
+    place->ledger = std::make_shared<FaultyLedger>(store_->as_seen_by_another(), 1);
+    place->limiter = std::make_unique<Limiter>(
+        clock_, Options{.origin = place->origin,
+                        .ledger = place->ledger,
+                        .region = region,
+                        .sharing = rules,
+                        .capacity = 1024,
+                        .seed = 7 + places_.size()});
+    places_.push_back(std::move(place));
+    return *places_.back();
+  }
+
+  void pass(Millis time) {
+    for (Millis passed{0}; passed < time; passed += Millis(10)) {
+      clock_.advance(Millis(10));
+      for (const auto& place : places_) {
+        if (place->limiter == nullptr) continue;
+        place->limiter->run_replay(clock_.now(), executor_);
+        place->limiter->run_sharing(clock_.now());
+      }
+      executor_.run();
+    }
+  }
+
+  Request request(int64_t cost = 1) const {
+    return {.name_space = "api",
+            .identifier = identifier_,
+            .limit = limit_,
+            .duration = Millis(60'000),
+            .cost = cost,
+            .algorithm = algorithm_};
+  }
+
+  Verdict ask(Place& place, int64_t cost = 1) {
+    Result<Verdict> verdict;
+    bool done = false;
+    place.limiter->check_async(clock_.now(), request(cost), executor_, [&](Result<Verdict> answer) {
+      verdict = std::move(answer);
+      done = true;
+    });
+    executor_.run();
+    EXPECT_TRUE(done);
+    return *verdict;
+  }
+  int64_t ask_times(Place& place, int times) {
+    int64_t admitted = 0;
+    for (int i = 0; i < times; ++i) admitted += ask(place).admitted() ? 1 : 0;
+    return admitted;
+  }
+  Count foreign(Place& place) { return ask(place, 0).evidence.foreign; }
+
+  // What the ledger has of a region in this window, or a window before.
+  Count row(const std::string& region, int64_t back = 0) {
+    const int64_t sequence = clock_.now().wall.time_since_epoch() / Millis(60'000) - back;
+    for (const LedgerRow& row : store_->everything().rows) {
+      if (row.region == region && row.sequence == sequence && row.key.identifier == identifier_) {
+        return row.count;
+      }
+    }
+    return 0;
+  }
+  static uint64_t rows(const Place& place) {
+    const SharingStats stats = place.limiter->sharing_stats();
+    return stats.presence + stats.contended + stats.exhaustion + stats.roll_over;
+  }
+
+  HandClock clock_;
+  HandExecutor executor_{clock_};
+  std::shared_ptr<MemoryLedger> store_ = std::make_shared<MemoryLedger>(clock_);
+  std::vector<std::unique_ptr<Place>> places_;
+  std::string identifier_ = "alice";
+  int64_t limit_ = 100;
+  Algorithm algorithm_ = Algorithm::kFixedWindow;
+};
+
+TEST_F(SharingTest, WhatOneRegionAcceptsCountsInTheOther) {
+  Place& east = add("east");
+  Place& west = add("west");
+  pass(Millis(1000));
+  EXPECT_EQ(ask_times(east, 60), 60);
+  pass(Millis(1000));
+  EXPECT_EQ(row("east"), 60U);
+  EXPECT_EQ(foreign(west), 60U);
+  EXPECT_EQ(ask_times(west, 100), 40);
+}
+
+TEST_F(SharingTest, SumsOverRegions) {
+  Place& east = add("east");
+  Place& west = add("west");
+  Place& north = add("north");
+  pass(Millis(1000));
+  ask_times(east, 30);
+  ask_times(west, 30);
+  pass(Millis(2000));
+  EXPECT_EQ(foreign(north), 60U);
+  EXPECT_EQ(ask_times(north, 100), 40);
+}
+
+TEST_F(SharingTest, ALoneRegionTellsOnceThatItIsHere) {
+  Place& east = add("east");
+  pass(Millis(1000));
+  for (int i = 0; i < 90; ++i) {
+    ask(east);
+    pass(Millis(100));
+  }
+  EXPECT_EQ(rows(east), 1U);
+  EXPECT_EQ(row("east"), 25U);
+}
+
+TEST_F(SharingTest, FullMeansTold) {
+  Place& east = add("east");
+  pass(Millis(1000));
+  ask_times(east, 90);
+  pass(Millis(1000));
+  ask_times(east, 20);
+  pass(Millis(1000));
+  EXPECT_EQ(row("east"), 100U);
+  EXPECT_EQ(rows(east), 2U);
+  ask_times(east, 50);
+  pass(Millis(1000));
+  EXPECT_EQ(rows(east), 2U);
+}
+
+// A lone region that is known fills up and falls silent; then another begins.
+TEST_F(SharingTest, ARegionThatFellSilentIsStillHeard) {
+  Place& east = add("east");
+  Place& west = add("west");
+  pass(Millis(1000));
+  ask_times(east, 26);
+  pass(Millis(1000));
+  ask_times(east, 73);
+  pass(Millis(1000));
+  EXPECT_EQ(row("east"), 26U);
+  int64_t admitted = 0;
+  for (int i = 0; i < 100; ++i) {
+    admitted += ask_times(west, 1);
+    pass(Millis(50));
+  }
+  // 1 + slack + what west counted before it told, and what it accepted while that travelled.
+  EXPECT_LE(99 + admitted, 100 + 10 + 24 + 30);
+  EXPECT_EQ(row("east"), 99U);
+  EXPECT_EQ(foreign(west), 99U);
+}
+
+TEST_F(SharingTest, AtTheEndOfItsLeaseItTellsWhatItHasByThen) {
+  Place& east = add("east", nullptr, {.lease = Millis(20'000)});
+  add("west");
+  pass(Millis(1000));
+  ask_times(east, 30);
+  pass(Millis(1000));
+  ask_times(east, 30);
+  pass(Millis(5000));
+  EXPECT_EQ(row("east"), 30U);
+  pass(Millis(15'000));
+  EXPECT_EQ(row("east"), 60U);
+}
+
+TEST_F(SharingTest, WhatWasNotToldOfAWindowIsToldWhenItIsOver) {
+  algorithm_ = Algorithm::kSlidingWindow;
+  Place& east = add("east");
+  Place& west = add("west");
+  pass(Millis(1000));
+  ask_times(east, 40);
+  ask_times(west, 40);
+  pass(Millis(2000));
+  // Less than what would be told by what remains, more than by the slack alone.
+  ask_times(east, 8);
+  pass(Millis(3000));
+  EXPECT_EQ(row("east"), 40U);
+  pass(Millis(60'000));
+  EXPECT_EQ(row("east", 1), 48U);
+}
+
+TEST_F(SharingTest, AColdOversizedRequestTellsNothing) {
+  Place& east = add("east");
+  add("west");
+  pass(Millis(1000));
+  EXPECT_FALSE(ask(east, 101).admitted());
+  ask_times(east, 1);
+  EXPECT_FALSE(ask(east, 100).admitted());
+  pass(Millis(3000));
+  EXPECT_LE(row("east"), 1U);
+}
+
+TEST_F(SharingTest, ADenialCausedByTheLastWindowPinsNobodyElsewhere) {
+  algorithm_ = Algorithm::kSlidingWindow;
+  Place& east = add("east");
+  Place& west = add("west");
+  pass(Millis(1000));
+  ask_times(east, 100);
+  pass(Millis(60'000));
+  EXPECT_LT(ask_times(east, 10), 10);
+  pass(Millis(2000));
+  // East told what it accepted, which is next to nothing.
+  EXPECT_LT(row("east"), 10U);
+  EXPECT_LT(foreign(west), 10U);
+}
+
+TEST_F(SharingTest, QuietTuplesAreNotWrittenAgain) {
+  Place& east = add("east");
+  Place& west = add("west");
+  pass(Millis(1000));
+  ask_times(east, 60);
+  ask_times(west, 30);
+  pass(Millis(3000));
+  const uint64_t before = rows(east) + rows(west);
+  pass(Millis(20'000));
+  EXPECT_EQ(rows(east) + rows(west), before);
+}
+
+TEST_F(SharingTest, ARestartedRegionKnowsWhatItToldBefore) {
+  Place& east = add("east");
+  pass(Millis(1000));
+  ask_times(east, 110);
+  pass(Millis(1000));
+  EXPECT_EQ(row("east"), 100U);
+  east.limiter = nullptr;
+  Place& again = add("east");
+  pass(Millis(1000));
+  const Verdict verdict = ask(again);
+  EXPECT_FALSE(verdict.admitted());
+  EXPECT_EQ(verdict.evidence.siblings, 100U);
+}
+
+TEST_F(SharingTest, ATupleFirstSeenHereIsDecidedOnWhatIsKnown) {
+  Place& east = add("east");
+  Place& west = add("west");
+  pass(Millis(1000));
+  ask_times(east, 110);
+  pass(Millis(1000));
+  EXPECT_EQ(west.limiter->sharing_stats().keys_heard, 1U);
+  EXPECT_EQ(ask(west, 0).remaining, 0U);  // a peek, of which no trace is left
+  EXPECT_EQ(ask_times(west, 10), 0);
+  pass(Millis(200));
+  EXPECT_EQ(west.limiter->sharing_stats().keys_heard, 1U);
+}
+
+TEST_F(SharingTest, GoesOnWhileTheLedgerIsAwayAndSaysSo) {
+  Place& east = add("east");
+  Place& west = add("west");
+  pass(Millis(1000));
+  ask_times(east, 30);
+  pass(Millis(1000));
+  east.ledger->cut();
+  pass(Millis(10'000));
+  EXPECT_EQ(ask_times(east, 100), 70);
+  EXPECT_EQ(ask(east).basis, Basis::kDegraded);
+  EXPECT_EQ(ask(west).basis, Basis::kLocal);
+  EXPECT_EQ(foreign(west), 30U);
+  EXPECT_GT(east.limiter->sharing_stats().import_lag, Millis(9000));
+  east.ledger->mend();
+  pass(Millis(2000));
+  EXPECT_EQ(foreign(west), 100U);
+  EXPECT_EQ(ask(east).basis, Basis::kLocal);
+}
+
+TEST_F(SharingTest, StartsWithoutTheLedger) {
+  Place& east = add("east");
+  east.ledger->cut();
+  pass(Millis(3000));
+  EXPECT_EQ(ask_times(east, 60), 60);
+  EXPECT_FALSE(east.limiter->sharing_stats().ready);
+  east.ledger->mend();
+  pass(Millis(3000));
+  EXPECT_TRUE(east.limiter->sharing_stats().ready);
+  EXPECT_EQ(row("east"), 60U);
+}
+
+TEST_F(SharingTest, ALedgerThatLostRowsIsToldAgain) {
+  Place& east = add("east");
+  pass(Millis(1000));
+  ask_times(east, 110);
+  pass(Millis(1000));
+  store_->forget_all();
+  pass(Millis(50'000));
+  ask_times(east, 1);  // still in this window
+  pass(Millis(61'000));
+  EXPECT_GT(east.limiter->sharing_stats().lost, 0U);
+}
+
+TEST_F(SharingTest, ALostAnswerIsSentAgain) {
+  Place& east = add("east");
+  pass(Millis(1000));
+  ask_times(east, 30);
+  east.ledger->script({doubles::LedgerFault::kSwallow, doubles::LedgerFault::kSwallow,
+                       doubles::LedgerFault::kSwallow});
+  pass(Millis(8000));
+  EXPECT_EQ(row("east"), 30U);
+}
+
+TEST_F(SharingTest, MoreRegionsMayEachHideLess) {
+  Place& east = add("east");
+  pass(Millis(1000));
+  ask_times(east, 20);
+  pass(Millis(1000));
+  EXPECT_EQ(row("east"), 0U);
+  for (int i = 0; i < 5; ++i) add("other" + std::to_string(i));
+  pass(Millis(8000));
+  EXPECT_EQ(row("east"), 20U);
+}
+
+TEST_F(SharingTest, ALowerLimitIsNewsToTheRule) {
+  limit_ = 1000;
+  Place& east = add("east");
+  pass(Millis(1000));
+  ask_times(east, 60);
+  pass(Millis(1000));
+  EXPECT_EQ(row("east"), 0U);
+  limit_ = 100;
+  ask_times(east, 1);
+  pass(Millis(1000));
+  EXPECT_EQ(row("east"), 61U);
+}
+
+TEST_F(SharingTest, OneProcessOfARegionWritesForAll) {
+  // Which is first follows from the tuple: of both orders one is tried here.
+  auto origin = std::shared_ptr<RegionalOrigin>(make_in_process_origin(clock_));
+  Place& one = add("east", origin);
+  Place& two = add("east", origin);
+  add("west");
+  pass(Millis(1000));
+  for (int i = 0; i < 40; ++i) {
+    ask(one);
+    ask(two);
+    pass(Millis(50));
+  }
+  pass(Millis(2000));
+  EXPECT_GE(row("east"), 25U);
+  EXPECT_LE(rows(one) + rows(two), 3U);
+}
+
+TEST_F(SharingTest, TheFloorWritesWhatGrewAtFixedTimes) {
+  const SharingRules rules{.policy = PublishPolicy::kFloor,
+                           .publish_every = Millis(10'000),
+                           .import_every = Millis(10'000)};
+  Place& east = add("east", nullptr, rules);
+  Place& west = add("west", nullptr, rules);
+  pass(Millis(1000));
+  ask_times(east, 49);
+  pass(Millis(13'000));
+  EXPECT_EQ(row("east"), 0U);
+  ask_times(east, 1);
+  pass(Millis(13'000));
+  EXPECT_EQ(row("east"), 50U);
+  pass(Millis(13'000));
+  EXPECT_EQ(foreign(west), 50U);
+}
+
+TEST_F(SharingTest, AFloodOfNewKeysStaysWithinTheBudget) {
+  Place& east = add("east", nullptr, {.rows_per_second = 20});
+  Place& west = add("west");
+  pass(Millis(10'000));
+  EXPECT_NEAR(west.limiter->sharing_stats().bound, 1.35, 0.001);
+  limit_ = 4;
+  for (int i = 0; i < 900; ++i) {
+    identifier_ = "flood-" + std::to_string(i);
+    ask(east);
+    if (i % 10 == 0) pass(Millis(50));
+  }
+  EXPECT_LE(rows(east), 20U + 20U * 6);
+  // What its tuples may hide has doubled, and the others know.
+  pass(Millis(10'000));
+  EXPECT_NEAR(west.limiter->sharing_stats().bound, 1.6, 0.001);
+  EXPECT_EQ(east.limiter->sharing_stats().waiting, 0U);
+  pass(Millis(30'000));
+  EXPECT_NEAR(west.limiter->sharing_stats().bound, 1.35, 0.001);
+}
+
+}  // namespace
+}  // namespace weir::limiter
