@@ -46,6 +46,7 @@ foreach(room base platform telemetry algorithms memory limiter origins ledgers)
   endif()
 endforeach()
 
+add_subdirectory(src/ledgers/sql)
 add_subdirectory(src/origins/redis)
 add_subdirectory(src/rules)
 add_subdirectory(src/frontends)

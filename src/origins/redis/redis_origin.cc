@@ -9,7 +9,7 @@
 #include <mutex>
 #include <unordered_set>
 
-#include "origins/redis/breaker.h"
+#include "base/breaker.h"
 #include "origins/redis/redis_cells.h"
 
 namespace weir::origins {
@@ -156,7 +156,7 @@ struct RedisOrigin::Inside {
   // On the thread of run().
   RedisLink link;
   asio::steady_timer probe, farewell;
-  Breaker breaker;
+  base::Breaker breaker;
   std::unordered_set<std::string> expiry_sent;  // keys
   bool script_sent = false;
   uint64_t remembered_of = 0;  // the connection they were sent on

@@ -1,8 +1,8 @@
-#include "origins/redis/breaker.h"
+#include "base/breaker.h"
 
 #include <gtest/gtest.h>
 
-namespace weir::origins {
+namespace weir::base {
 namespace {
 
 MonoTime at(int64_t millis) {
@@ -50,5 +50,19 @@ TEST(Breaker, IsProbedOnceInAPauseAndClosedByAProbe) {
   EXPECT_TRUE(breaker.closed());
 }
 
+TEST(Breaker, IsProbedEverMoreSeldomWhereAsked) {
+  Breaker breaker({.longest_pause = std::chrono::seconds(4)});
+  for (int i = 0; i < 20; ++i) breaker.note(at(0), false);
+  int64_t due = 1000;
+  for (const int64_t pause : {1000, 2000, 4000, 4000}) {
+    EXPECT_FALSE(breaker.probe_due(at(due - 1)));
+    EXPECT_TRUE(breaker.probe_due(at(due)));
+    due += pause;
+  }
+  breaker.close();
+  for (int i = 0; i < 20; ++i) breaker.note(at(due), false);
+  EXPECT_TRUE(breaker.probe_due(at(due + 1000)));
+}
+
 }  // namespace
-}  // namespace weir::origins
+}  // namespace weir::base

@@ -1,4 +1,4 @@
-// Stops asking a store that mostly fails, by the share of failures, not their number: a
+// Stops asking what mostly fails, by the share of failures, not their number: a
 // count would trip on healthy traffic.
 //
 // Closed, everything is asked. Open, nothing is, until a probe in the background succeeds;
@@ -6,18 +6,21 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
 #include "weir/time.h"
 
-namespace weir::origins {
+namespace weir::base {
 
 struct BreakerOptions {
   Nanos window = std::chrono::seconds(5);  // of calls that count
   uint64_t least = 20;                     // calls before anything is concluded
   uint64_t percent = 50;                   // of failures that open it
-  Nanos pause = std::chrono::seconds(1);   // between two probes
+  Nanos pause = std::chrono::seconds(1);   // before the first probe, and the second
+  // Between probes that go on failing: each pause is twice the last, up to this.
+  Nanos longest_pause = std::chrono::seconds(1);
 };
 
 class Breaker {
@@ -40,14 +43,16 @@ class Breaker {
     }
     if (calls >= options_.least && failures * 100 >= calls * options_.percent) {
       closed_ = false;
-      probe_at_ = now + options_.pause;
+      pause_ = options_.pause;
+      probe_at_ = now + pause_;
     }
   }
 
   // Whether it is time for a probe; then the next is a pause away.
   [[nodiscard]] bool probe_due(MonoTime now) {
     if (closed_ || now < probe_at_) return false;
-    probe_at_ = now + options_.pause;
+    probe_at_ = now + pause_;
+    pause_ = std::min(2 * pause_, std::max(options_.pause, options_.longest_pause));
     return true;
   }
 
@@ -75,7 +80,8 @@ class Breaker {
   BreakerOptions options_;
   std::array<Slice, kSlices> slices_{};
   bool closed_ = true;
+  Nanos pause_{};
   MonoTime probe_at_{};
 };
 
-}  // namespace weir::origins
+}  // namespace weir::base

@@ -1,0 +1,57 @@
+// A ledger in a store that answers while the caller waits; ThreadedLedger makes a port of it.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "ledgers/sql/ledger_address.h"
+#include "telemetry/ledger_metrics.h"
+#include "weir/clock.h"
+#include "weir/ledger.h"
+
+namespace weir::ledgers {
+
+// As GlobalLedger, in the same words. One thread at a time.
+class LedgerStore {
+ public:
+  virtual ~LedgerStore() = default;
+
+  [[nodiscard]] virtual Result<size_t> publish(const LedgerNews& news) = 0;
+  [[nodiscard]] virtual Result<LedgerChanges> changes_since(LedgerCursor cursor) = 0;
+  [[nodiscard]] virtual Result<LedgerPage> read_page(const LedgerPlace& place) = 0;
+  [[nodiscard]] virtual Result<LedgerFleet> attend(const LedgerRegion& self,
+                                                   const SharingRules& rules) = 0;
+  [[nodiscard]] virtual Result<LedgerCleaning> clean(size_t most) = 0;
+
+  // Makes the tables that are missing; what is there stays. The version that stands then.
+  [[nodiscard]] virtual Result<int64_t> migrate() = 0;
+
+  // What time it is there: whether it answers at all.
+  [[nodiscard]] virtual Result<WallTime> time() = 0;
+
+  // Why the last call that failed did so.
+  [[nodiscard]] virtual telemetry::LedgerError why() const = 0;
+  // How often a connection was made, and how often what a deadlock undid was done again.
+  [[nodiscard]] virtual uint64_t connections() const = 0;
+  [[nodiscard]] virtual uint64_t retries() const = 0;
+};
+
+struct StoreOptions {
+  // Names this process among those that might clean; also sets pauses apart.
+  uint64_t seed = 0;
+  // How a pause is made between two tries. Empty: by sleeping.
+  std::function<void(Millis)> pause = {};
+  // Whole seconds. Longer than a statement may take, so that the server's word comes first.
+  Millis connect_timeout{2000};
+  Millis answer_timeout{3000};
+};
+
+// Nothing is connected before the first call. `clock` is the store's own for a file; for a
+// server it measures only how long things take.
+[[nodiscard]] std::unique_ptr<LedgerStore> make_store(const Clock& clock,
+                                                      const LedgerAddress& address,
+                                                      StoreOptions options);
+
+}  // namespace weir::ledgers

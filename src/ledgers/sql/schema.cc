@@ -1,0 +1,191 @@
+#include "ledgers/sql/schema.h"
+
+#include "ledgers/rows.h"
+
+namespace weir::ledgers {
+namespace {
+
+// Also what SQLite's link makes known under this name.
+constexpr std::string_view kSqliteNow = "weir_now()";
+// In a session whose time zone is UTC.
+constexpr std::string_view kMariaDbNow = "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
+
+struct Types {
+  explicit Types(Dialect the_dialect) : dialect(the_dialect) {}
+  [[nodiscard]] std::string bytes(size_t most) const {
+    return dialect == Dialect::kSqlite ? "BLOB" : "VARBINARY(" + std::to_string(most) + ")";
+  }
+  [[nodiscard]] std::string hash() const {
+    return dialect == Dialect::kSqlite ? "BLOB" : "BINARY(32)";
+  }
+  [[nodiscard]] std::string number() const {
+    return dialect == Dialect::kSqlite ? "INTEGER" : "BIGINT";
+  }
+  [[nodiscard]] std::string amount() const {
+    return dialect == Dialect::kSqlite ? "INTEGER" : "BIGINT UNSIGNED";
+  }
+  // Which tuple it is, for people and for those who import.
+  [[nodiscard]] std::string readable() const {
+    const std::string name = bytes(kMaxNameBytes) + " NOT NULL,\n";
+    return "  workspace " + name + "  namespace " + name + "  identifier " + name +
+           "  duration_ms " + number() + " NOT NULL,\n";
+  }
+  Dialect dialect;
+};
+
+struct Index {
+  std::string table;
+  std::string column;
+};
+
+}  // namespace
+
+std::vector<std::string> schema_statements(Dialect dialect) {
+  const Types types(dialect);
+  const bool sqlite = dialect == Dialect::kSqlite;
+  std::vector<std::string> statements;
+  std::vector<std::string> later;
+  const auto table = [&](const std::string& name, std::string columns,
+                         const std::vector<std::string>& indexed) {
+    for (const std::string& column : indexed) {
+      const std::string index = name + "_" + column;
+      if (sqlite) {
+        later.push_back("CREATE INDEX IF NOT EXISTS " + index + " ON " + name + " (" + column +
+                        ")");
+      } else {
+        columns += ",\n  KEY " + index + " (" + column + ")";
+      }
+    }
+    statements.push_back("CREATE TABLE IF NOT EXISTS " + name + " (\n" + columns + "\n)" +
+                         (sqlite ? "" : " ENGINE=InnoDB"));
+  };
+  const std::string region = "  region " + types.bytes(kMaxRegionBytes) + " NOT NULL,\n";
+  const std::string number = " " + types.number() + " NOT NULL";
+  const std::string hash = "  key_hash " + types.hash() + " NOT NULL,\n";
+
+  table("weir_cells",
+        hash + "  sequence" + number + ",\n" + region + "  count " + types.amount() +
+            " NOT NULL,\n  limit_seen " + types.amount() + " NOT NULL,\n  detail " +
+            types.bytes(1024) + " NULL,\n  expires_at_ms" + number + ",\n  updated_at" + number +
+            ",\n" + types.readable() + "  PRIMARY KEY (key_hash, sequence, region)",
+        {"updated_at", "expires_at_ms"});
+  table("weir_presence",
+        hash + region + "  until_ms" + number + ",\n  updated_at" + number + ",\n" +
+            types.readable() + "  PRIMARY KEY (key_hash, region)",
+        {"updated_at", "until_ms"});
+  table("weir_regions",
+        region + "  hidden_ppm " + types.amount() + " NOT NULL,\n  heartbeat" + number +
+            ",\n  PRIMARY KEY (region)",
+        {});
+  table("weir_settings",
+        "  name " + types.bytes(64) + " NOT NULL,\n  value " + types.bytes(255) +
+            " NOT NULL,\n  PRIMARY KEY (name)",
+        {});
+  table("weir_leases",
+        "  name " + types.bytes(64) + " NOT NULL,\n  holder " + types.bytes(64) +
+            " NOT NULL,\n  until_ms" + number + ",\n  PRIMARY KEY (name)",
+        {});
+  statements.insert(statements.end(), later.begin(), later.end());
+  statements.push_back(std::string(sqlite ? "INSERT OR IGNORE" : "INSERT IGNORE") +
+                       " INTO weir_settings (name, value) VALUES (" +
+                       (sqlite ? "CAST('schema_version' AS BLOB), CAST('" : "'schema_version', '") +
+                       std::to_string(kSchemaVersion) + (sqlite ? "' AS BLOB))" : "')"));
+  return statements;
+}
+
+std::string schema_sql(Dialect dialect) {
+  std::string text;
+  for (const std::string& statement : schema_statements(dialect)) text += statement + ";\n\n";
+  text.pop_back();
+  return text;
+}
+
+Statements statements_of(Dialect dialect) {
+  const bool sqlite = dialect == Dialect::kSqlite;
+  const std::string now(sqlite ? kSqliteNow : kMariaDbNow);
+  const std::string ignore = sqlite ? "INSERT OR IGNORE INTO " : "INSERT IGNORE INTO ";
+  const std::string names = "workspace, namespace, identifier, duration_ms";
+  const std::string cell = names + ", region, sequence, count, limit_seen, expires_at_ms";
+  const std::string presence = names + ", region, until_ms";
+  const std::string most = std::to_string(kMostChanges + 1);
+  const std::string page = std::to_string(kRowsPerPage);
+
+  Statements s;
+  s.now = "SELECT " + now;
+  // In SQLite a transaction that would first read and then write may fail without waiting.
+  s.begin = sqlite ? "BEGIN IMMEDIATE" : "BEGIN";
+
+  s.cells_head =
+      "INSERT INTO weir_cells (key_hash, sequence, region, count, limit_seen, expires_at_ms, " +
+      names + ", updated_at) VALUES ";
+  s.cells_group = "(?,?,?,?,?,?,?,?,?,?," + now + ")";
+  s.presence_head =
+      "INSERT INTO weir_presence (key_hash, region, until_ms, " + names + ", updated_at) VALUES ";
+  s.presence_group = "(?,?,?,?,?,?,?," + now + ")";
+  // What changed is decided before it changes: MariaDB assigns from left to right.
+  if (sqlite) {
+    s.cells_tail =
+        " ON CONFLICT (key_hash, sequence, region) DO UPDATE SET updated_at = CASE WHEN "
+        "excluded.count > count OR excluded.limit_seen < limit_seen THEN excluded.updated_at ELSE "
+        "updated_at END, count = MAX(count, excluded.count), "
+        "limit_seen = MIN(limit_seen, excluded.limit_seen)";
+    s.presence_tail =
+        " ON CONFLICT (key_hash, region) DO UPDATE SET updated_at = CASE WHEN "
+        "excluded.until_ms > until_ms THEN excluded.updated_at ELSE updated_at END, "
+        "until_ms = MAX(until_ms, excluded.until_ms)";
+  } else {
+    s.cells_tail =
+        " ON DUPLICATE KEY UPDATE updated_at = IF(VALUES(count) > count OR "
+        "VALUES(limit_seen) < limit_seen, VALUES(updated_at), updated_at), "
+        "count = GREATEST(count, VALUES(count)), "
+        "limit_seen = LEAST(limit_seen, VALUES(limit_seen))";
+    s.presence_tail =
+        " ON DUPLICATE KEY UPDATE updated_at = IF(VALUES(until_ms) > until_ms, "
+        "VALUES(updated_at), updated_at), until_ms = GREATEST(until_ms, VALUES(until_ms))";
+    s.rows_per_insert = 500;
+  }
+
+  s.changed_cells = "SELECT " + cell +
+                    " FROM weir_cells WHERE updated_at >= ? AND expires_at_ms > " + now +
+                    " ORDER BY updated_at LIMIT " + most;
+  s.changed_presences = "SELECT " + presence +
+                        " FROM weir_presence WHERE updated_at >= ? AND until_ms > " + now +
+                        " ORDER BY updated_at LIMIT " + most;
+  // Not as a comparison of tuples: MariaDB would begin at the beginning of the table each time.
+  s.page_of_cells = "SELECT " + cell +
+                    ", key_hash FROM weir_cells WHERE key_hash >= ? AND (key_hash > ? OR "
+                    "sequence > ? OR (sequence = ? AND region > ?)) AND expires_at_ms > " +
+                    now + " ORDER BY key_hash, sequence, region LIMIT " + page;
+  s.page_of_presences = "SELECT " + presence +
+                        ", key_hash FROM weir_presence WHERE key_hash >= ? AND "
+                        "(key_hash > ? OR region > ?) AND until_ms > " +
+                        now + " ORDER BY key_hash, region LIMIT " + page;
+
+  s.attend = "INSERT INTO weir_regions (region, hidden_ppm, heartbeat) VALUES (?,?," + now + ")" +
+             (sqlite ? " ON CONFLICT (region) DO UPDATE SET hidden_ppm = excluded.hidden_ppm, "
+                       "heartbeat = excluded.heartbeat"
+                     : " ON DUPLICATE KEY UPDATE hidden_ppm = VALUES(hidden_ppm), "
+                       "heartbeat = VALUES(heartbeat)");
+  s.regions = "SELECT region, hidden_ppm FROM weir_regions ORDER BY region";
+  s.settings_head = ignore + "weir_settings (name, value) VALUES ";
+  s.settings = "SELECT name, value FROM weir_settings";
+
+  s.make_lease = ignore + "weir_leases (name, holder, until_ms) VALUES ('cleaning', '', 0)";
+  s.take_lease = "UPDATE weir_leases SET holder = ?, until_ms = " + now + " + " +
+                 std::to_string(kCleaningLease.count()) +
+                 " WHERE name = 'cleaning' AND (holder = ? OR until_ms <= " + now + ")";
+  s.lease = "SELECT holder FROM weir_leases WHERE name = 'cleaning'";
+  const auto clean = [&](const std::string& table, const std::string& end) {
+    const std::string expired =
+        " FROM " + table + " WHERE " + end + " <= " + now + " ORDER BY " + end + " LIMIT ?";
+    return sqlite ? "DELETE FROM " + table + " WHERE rowid IN (SELECT rowid" + expired + ")"
+                  : "DELETE" + expired;
+  };
+  s.clean_cells = clean("weir_cells", "expires_at_ms");
+  s.clean_presences = clean("weir_presence", "until_ms");
+  s.clean_regions = "DELETE FROM weir_regions WHERE heartbeat < " + now + " - " +
+                    std::to_string(kRegionKept.count());
+  return s;
+}
+
+}  // namespace weir::ledgers

@@ -1,0 +1,538 @@
+#include "ledgers/sql/sql_store.h"
+
+#include <algorithm>
+#include <charconv>
+#include <tuple>
+
+#include "base/split_mix.h"
+#include "ledgers/rows.h"
+#include "ledgers/sql/mariadb_link.h"
+#include "ledgers/sql/sqlite_link.h"
+#include "platform/thread_group.h"
+
+namespace weir::ledgers {
+namespace {
+
+constexpr int kTries = 8;
+constexpr Millis kShortestPause{2};
+// Well within kOverlap, as the commit itself takes time, too.
+constexpr Nanos kLongestTransaction = std::chrono::seconds(3);
+static_assert(kLongestTransaction + std::chrono::seconds(1) < kOverlap);
+// Servers take 16 MB at once, or less where somebody said so.
+constexpr size_t kMostBytes = 1 << 20;
+constexpr size_t kDeletedAtOnce = 500;
+
+std::optional<LedgerKey> key_at(const SqlRow& row) {
+  const auto duration = row.number(3);
+  if (!duration) return std::nullopt;
+  return LedgerKey{.workspace = std::string(row.bytes(0)),
+                   .name_space = std::string(row.bytes(1)),
+                   .identifier = std::string(row.bytes(2)),
+                   .duration = Millis(*duration)};
+}
+
+// Columns as in the statements of schema.cc; none for what no region can have meant.
+std::optional<LedgerRow> cell_at(const SqlRow& row) {
+  auto key = key_at(row);
+  const auto sequence = row.number(5);
+  const auto count = row.number(6);
+  const auto limit = row.number(7);
+  const auto end = row.number(8);
+  if (!key || !sequence || !count || *count < 0 || !limit || *limit < 0 || !end) {
+    return std::nullopt;
+  }
+  LedgerRow cell{.key = std::move(*key),
+                 .sequence = *sequence,
+                 .region = std::string(row.bytes(4)),
+                 .count = static_cast<Count>(*count),
+                 .limit_seen = static_cast<Count>(*limit)};
+  if (!plausible(cell) || cell.expires_at() != WallTime(Millis(*end))) return std::nullopt;
+  return cell;
+}
+
+std::optional<LedgerPresence> presence_at(const SqlRow& row) {
+  auto key = key_at(row);
+  const auto until = row.number(5);
+  if (!key || !until) return std::nullopt;
+  LedgerPresence presence{.key = std::move(*key),
+                          .region = std::string(row.bytes(4)),
+                          .until = WallTime(Millis(*until))};
+  if (!plausible(presence)) return std::nullopt;
+  return presence;
+}
+
+template <typename Item>
+void take(std::optional<Item> item, std::vector<Item>& list, uint64_t& absurd) {
+  if (item) {
+    list.push_back(std::move(*item));
+  } else {
+    ++absurd;
+  }
+}
+
+// The rules by their names in the store.
+struct Rule {
+  std::string_view name;
+  std::string (*text)(const SharingRules&);
+  bool (*read)(std::string_view, SharingRules&);
+};
+
+bool read_number(std::string_view text, int64_t most, int64_t& value) {
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end && value >= 0 && value <= most;
+}
+
+template <auto kMember>
+constexpr Rule number_rule(std::string_view name) {
+  return {name, [](const SharingRules& rules) { return std::to_string(rules.*kMember); },
+          [](std::string_view text, SharingRules& rules) {
+            int64_t value = 0;
+            if (!read_number(text, UINT32_MAX, value)) return false;
+            rules.*kMember = static_cast<uint32_t>(value);
+            return true;
+          }};
+}
+
+template <auto kMember>
+constexpr Rule millis_rule(std::string_view name) {
+  return {name, [](const SharingRules& rules) { return std::to_string((rules.*kMember).count()); },
+          [](std::string_view text, SharingRules& rules) {
+            int64_t value = 0;
+            if (!read_number(text, UINT32_MAX, value)) return false;
+            rules.*kMember = Millis(value);
+            return true;
+          }};
+}
+
+constexpr Rule kRules[] = {
+    {"policy", [](const SharingRules& rules) { return std::string(to_string(rules.policy)); },
+     [](std::string_view text, SharingRules& rules) {
+       for (const PublishPolicy policy : {PublishPolicy::kBounded, PublishPolicy::kFloor}) {
+         if (text != to_string(policy)) continue;
+         rules.policy = policy;
+         return true;
+       }
+       return false;
+     }},
+    number_rule<&SharingRules::hidden_permille>("hidden_permille"),
+    number_rule<&SharingRules::slack_permille>("slack_permille"),
+    millis_rule<&SharingRules::lease>("lease_ms"),
+    millis_rule<&SharingRules::publish_every>("publish_every_ms"),
+    millis_rule<&SharingRules::import_every>("import_every_ms"),
+    number_rule<&SharingRules::rows_per_second>("rows_per_second"),
+    number_rule<&SharingRules::floor_permille>("floor_permille"),
+};
+
+// What cannot be read, or leads to rules that cannot be meant, is as if it were not there.
+void read_rule(std::string_view name, std::string_view value, SharingRules& rules) {
+  for (const Rule& rule : kRules) {
+    if (rule.name != name) continue;
+    SharingRules changed = rules;
+    if (rule.read(value, changed) && plausible(changed)) rules = changed;
+  }
+}
+
+std::string hex(uint64_t number) {
+  char text[17];
+  const auto [end, error] = std::to_chars(text, text + sizeof text, number, 16);
+  return {text, end};
+}
+
+std::function<void(Millis)> pause_of(const StoreOptions& options) {
+  if (options.pause) return options.pause;
+  return [](Millis span) { platform::ThreadGroup::rest(span); };
+}
+
+}  // namespace
+
+SqlStore::SqlStore(const Clock& clock, Dialect dialect, std::unique_ptr<SqlLink> link,
+                   std::string address, StoreOptions options)
+    : clock_(clock),
+      dialect_(dialect),
+      texts_(statements_of(dialect)),
+      link_(std::move(link)),
+      address_(std::move(address)),
+      holder_(hex(options.seed)),
+      pause_(pause_of(options)),
+      random_(options.seed),
+      ready_(dialect != Dialect::kSqlite) {}
+
+SqlStore::Failure SqlStore::make_ready() {
+  if (ready_) return std::nullopt;
+  int64_t version = 0;
+  Failure failure = create_tables(version);
+  ready_ = !failure;
+  return failure;
+}
+
+SqlStore::Failure SqlStore::run(std::span<const SqlStatement> statements,
+                                const SqlLink::EachRow& each) {
+  if (Failure failure = make_ready()) return failure;
+  Failure failure = link_->run(statements, each);
+  // A file may have been replaced by another.
+  if (failure && failure->why == LedgerError::kMissingTables && dialect_ == Dialect::kSqlite) {
+    ready_ = false;
+  }
+  return failure;
+}
+
+SqlStore::Failure SqlStore::insist(const std::function<Failure()>& what) {
+  Millis longest = kShortestPause;
+  for (int tries = 1;; ++tries) {
+    Failure failure = what();
+    if (!failure || failure->why != LedgerError::kDeadlock || tries == kTries) return failure;
+    ++retries_;
+    // Never the same for two who met.
+    pause_(Millis(1 + static_cast<int64_t>(base::split_mix(random_) %
+                                           static_cast<uint64_t>(longest.count()))));
+    longest *= 2;
+  }
+}
+
+Error SqlStore::error_of(const SqlFailure& failure) {
+  why_ = failure.why;
+  const bool rows = failure.why == LedgerError::kBadRows;
+  std::string fix = "see whether " + address_ + " is up and can be reached";
+  switch (failure.why) {
+    case LedgerError::kBadRows: fix = "publish fewer rows at once, or without the bad one"; break;
+    case LedgerError::kMissingTables: fix = "run: weir migrate --ledger " + address_; break;
+    case LedgerError::kReadOnly: fix = "name a server that can be written to"; break;
+    case LedgerError::kFull: fix = "give " + address_ + " more space"; break;
+    case LedgerError::kRefused: fix = "check user, password, database and TLS"; break;
+    case LedgerError::kDeadlock: fix = "try again later: others hold the same rows"; break;
+    default: break;
+  }
+  return {.code = rows                                   ? ErrorCode::kInvalidArgument
+                  : failure.why == LedgerError::kTimeout ? ErrorCode::kTimeout
+                                                         : ErrorCode::kUnavailable,
+          .retry = rows ? Retry::kPointless : Retry::kMayHelp,
+          .field = rows ? "rows" : "",
+          .detail = "the ledger failed: " + failure.detail,
+          .fix = std::move(fix)};
+}
+
+// What one publish says, in the order in which it is said.
+struct SqlStore::Inserts {
+  std::vector<std::string> texts;  // owned: a statement only looks
+  std::vector<SqlStatement> statements;
+  std::vector<size_t> sizes;  // in bytes, about
+};
+
+SqlStore::Failure SqlStore::insert(const Inserts& inserts) {
+  // A single statement is a transaction of its own, and one way to the server and back.
+  if (inserts.statements.size() == 1) return run(inserts.statements);
+  if (Failure failure = make_ready()) return failure;
+  const MonoTime began = clock_.now().mono;
+  const SqlLink::EachRow nothing = {};
+  Failure failure;
+  const SqlStatement begin{.sql = texts_.begin};
+  std::vector<SqlStatement> part{begin};
+  auto connection = SqlLink::Connection::kAny;
+  size_t bytes = 0;
+  const auto send = [&] {
+    failure = link_->run(std::exchange(part, {}), nothing,
+                         std::exchange(connection, SqlLink::Connection::kTheSame));
+    bytes = 0;
+  };
+  for (size_t i = 0; i < inserts.statements.size() && !failure; ++i) {
+    if (bytes + inserts.sizes[i] > kMostBytes && bytes > 0) send();
+    if (failure) break;
+    part.push_back(inserts.statements[i]);
+    bytes += inserts.sizes[i];
+  }
+  if (!failure && !part.empty()) send();
+  if (!failure && clock_.now().mono - began > kLongestTransaction) {
+    failure = SqlFailure{.why = LedgerError::kTimeout, .detail = "the transaction took too long"};
+  }
+  if (!failure) {
+    const SqlStatement commit{.sql = "COMMIT"};
+    failure = link_->run({&commit, 1}, nothing, SqlLink::Connection::kTheSame);
+  }
+  if (failure) {
+    // Fails where the connection is gone, and the transaction with it.
+    const SqlStatement rollback{.sql = "ROLLBACK"};
+    (void)link_->run({&rollback, 1}, nothing, SqlLink::Connection::kTheSame);
+  }
+  return failure;
+}
+
+Result<size_t> SqlStore::publish(const LedgerNews& news) {
+  if (const auto misfit = find_misfit(news)) {
+    why_ = LedgerError::kBadRows;
+    return *misfit;
+  }
+  if (news.rows.empty() && news.presences.empty()) return size_t{0};
+
+  struct Cell {
+    std::string hash;
+    const LedgerRow* row;
+  };
+  std::vector<Cell> cells;
+  cells.reserve(news.rows.size());
+  for (const LedgerRow& row : news.rows) cells.push_back({hash_(row.key), &row});
+  std::sort(cells.begin(), cells.end(), [](const Cell& a, const Cell& b) {
+    return std::tie(a.hash, a.row->sequence, a.row->region) <
+           std::tie(b.hash, b.row->sequence, b.row->region);
+  });
+  struct Presence {
+    std::string hash;
+    const LedgerPresence* presence;
+  };
+  std::vector<Presence> presences;
+  presences.reserve(news.presences.size());
+  for (const LedgerPresence& each : news.presences) presences.push_back({hash_(each.key), &each});
+  std::sort(presences.begin(), presences.end(), [](const Presence& a, const Presence& b) {
+    return std::tie(a.hash, a.presence->region) < std::tie(b.hash, b.presence->region);
+  });
+
+  Inserts inserts;
+  inserts.texts.reserve(cells.size() + presences.size());
+  const auto add = [&](size_t total, const std::string& head, const std::string& group,
+                       const std::string& tail, const auto& bind) {
+    for (size_t first = 0; first < total; first += texts_.rows_per_insert) {
+      const size_t count = std::min(total - first, texts_.rows_per_insert);
+      SqlStatement statement;
+      std::string text = head;
+      text.reserve(head.size() + count * (group.size() + 1) + tail.size());
+      size_t bytes = 0;
+      for (size_t i = 0; i < count; ++i) {
+        if (i > 0) text += ',';
+        text += group;
+        bytes += 300 + 2 * bind(first + i, statement.values);
+      }
+      text += tail;
+      inserts.texts.push_back(std::move(text));
+      statement.sql = inserts.texts.back();
+      inserts.statements.push_back(std::move(statement));
+      inserts.sizes.push_back(bytes);
+    }
+  };
+  const auto bind_key = [](const LedgerKey& key, std::vector<SqlValue>& values) {
+    values.emplace_back(std::string_view(key.workspace));
+    values.emplace_back(std::string_view(key.name_space));
+    values.emplace_back(std::string_view(key.identifier));
+    values.emplace_back(int64_t{key.duration.count()});
+    return key.workspace.size() + key.name_space.size() + key.identifier.size();
+  };
+  add(cells.size(), texts_.cells_head, texts_.cells_group, texts_.cells_tail,
+      [&](size_t i, std::vector<SqlValue>& values) {
+        const LedgerRow& row = *cells[i].row;
+        values.emplace_back(std::string_view(cells[i].hash));
+        values.emplace_back(row.sequence);
+        values.emplace_back(std::string_view(row.region));
+        values.emplace_back(static_cast<int64_t>(row.count));
+        values.emplace_back(static_cast<int64_t>(row.limit_seen));
+        values.emplace_back(int64_t{row.expires_at().time_since_epoch().count()});
+        return bind_key(row.key, values);
+      });
+  add(presences.size(), texts_.presence_head, texts_.presence_group, texts_.presence_tail,
+      [&](size_t i, std::vector<SqlValue>& values) {
+        const LedgerPresence& presence = *presences[i].presence;
+        values.emplace_back(std::string_view(presences[i].hash));
+        values.emplace_back(std::string_view(presence.region));
+        values.emplace_back(int64_t{presence.until.time_since_epoch().count()});
+        return bind_key(presence.key, values);
+      });
+  if (const Failure failure = insist([&] { return insert(inserts); })) return error_of(*failure);
+  return news.rows.size();
+}
+
+Result<LedgerChanges> SqlStore::changes_since(LedgerCursor cursor) {
+  LedgerChanges changes;
+  const int64_t since = cursor.position - kOverlap.count();
+  // The time first: what commits after it is read is found by the next.
+  const SqlStatement statements[] = {{.sql = texts_.now},
+                                     {.sql = texts_.changed_cells, .values = {since}},
+                                     {.sql = texts_.changed_presences, .values = {since}}};
+  size_t read[2] = {0, 0};
+  const auto failure = run(std::span(statements).first(cursor.position == 0 ? 1 : 3),
+                           [&](size_t statement, const SqlRow& row) {
+                             if (statement == 0) {
+                               changes.next.position = row.number(0).value_or(0);
+                             } else if (++read[statement - 1] > kMostChanges) {
+                               changes.cut = true;
+                             } else if (statement == 1) {
+                               take(cell_at(row), changes.news.rows, changes.absurd);
+                             } else {
+                               take(presence_at(row), changes.news.presences, changes.absurd);
+                             }
+                           });
+  if (failure) return error_of(*failure);
+  return changes;
+}
+
+Result<LedgerPage> SqlStore::read_page(const LedgerPlace& place) {
+  const auto from = decode(place);
+  if (!from) {
+    why_ = LedgerError::kOther;
+    return bad_place();
+  }
+  LedgerPage page;
+  const bool cells = from->part == PagePlace::Part::kRows;
+  // Before the first of all keys.
+  const int64_t sequence = place.after.empty() ? -1 : from->sequence;
+  const std::string_view key = from->key;
+  const std::string_view region = from->region;
+  SqlStatement statement{.sql = texts_.page_of_presences, .values = {key, key, region}};
+  if (cells) {
+    statement = {.sql = texts_.page_of_cells, .values = {key, key, sequence, sequence, region}};
+  }
+  PagePlace last{.part = from->part};
+  size_t read = 0;
+  const auto failure = run({&statement, 1}, [&](size_t, const SqlRow& row) {
+    ++read;
+    if (cells) {
+      take(cell_at(row), page.news.rows, page.absurd);
+    } else {
+      take(presence_at(row), page.news.presences, page.absurd);
+    }
+    if (read < kRowsPerPage) return;
+    last.region = row.bytes(4);
+    last.sequence = cells ? row.number(5).value_or(0) : 0;
+    last.key = row.bytes(cells ? 9 : 6);
+  });
+  if (failure) return error_of(*failure);
+  if (read == kRowsPerPage) {
+    page.next.after = encode(last);
+  } else if (cells) {
+    page.next.after = encode({.part = PagePlace::Part::kPresences});
+  }
+  page.last = page.next.after.empty();
+  return page;
+}
+
+Result<LedgerFleet> SqlStore::attend(const LedgerRegion& self, const SharingRules& rules) {
+  LedgerFleet fleet{.regions = {}, .rules = rules};
+  std::string settings = texts_.settings_head;
+  std::vector<std::string> values;
+  SqlStatement insert;
+  values.reserve(std::size(kRules));
+  for (const Rule& rule : kRules) {
+    settings += values.empty() ? "(?,?)" : ",(?,?)";
+    values.push_back(rule.text(rules));
+    insert.values.emplace_back(rule.name);
+    insert.values.emplace_back(std::string_view(values.back()));
+  }
+  insert.sql = settings;
+  const SqlStatement statements[] = {
+      {.sql = texts_.attend,
+       .values = {std::string_view(self.region), static_cast<int64_t>(self.hidden_ppm)}},
+      insert,
+      {.sql = texts_.regions},
+      {.sql = texts_.settings}};
+  const auto failure = insist([&] {
+    fleet.regions.clear();
+    return run(statements, [&](size_t statement, const SqlRow& row) {
+      if (statement == 2) {
+        const auto hidden = row.number(1);
+        if (!hidden || *hidden < 0) return;
+        fleet.regions.push_back(
+            {.region = std::string(row.bytes(0)), .hidden_ppm = static_cast<uint64_t>(*hidden)});
+      } else {
+        read_rule(row.bytes(0), row.bytes(1), fleet.rules);
+      }
+    });
+  });
+  if (failure) return error_of(*failure);
+  return fleet;
+}
+
+Result<LedgerCleaning> SqlStore::clean(size_t most) {
+  LedgerCleaning cleaning;
+  const std::string_view holder = holder_;
+  const SqlStatement lease[] = {{.sql = texts_.make_lease},
+                                {.sql = texts_.take_lease, .values = {holder, holder}},
+                                {.sql = texts_.lease}};
+  auto failure = insist([&] {
+    return run(lease, [&](size_t, const SqlRow& row) { cleaning.ours = row.bytes(0) == holder; });
+  });
+  if (failure) return error_of(*failure);
+  if (!cleaning.ours) return cleaning;
+  // Little at a time, so that nobody waits long for its locks.
+  for (const std::string* text : {&texts_.clean_cells, &texts_.clean_presences}) {
+    while (cleaning.deleted < most) {
+      const size_t wanted = std::min(most - cleaning.deleted, kDeletedAtOnce);
+      const SqlStatement statement{.sql = *text, .values = {static_cast<int64_t>(wanted)}};
+      failure = insist([&] { return run({&statement, 1}); });
+      if (failure) return error_of(*failure);
+      cleaning.deleted += link_->affected();
+      if (link_->affected() < wanted) break;
+    }
+  }
+  const SqlStatement regions{.sql = texts_.clean_regions};
+  failure = insist([&] { return run({&regions, 1}); });
+  if (failure) return error_of(*failure);
+  return cleaning;
+}
+
+SqlStore::Failure SqlStore::create_tables(int64_t& version) {
+  const bool sqlite = dialect_ == Dialect::kSqlite;
+  // One at a time, whoever else migrates; a server's lock ends with the connection.
+  bool locked = sqlite;
+  for (int tries = 0; tries < kTries && !locked; ++tries) {
+    const SqlStatement lock{.sql = "SELECT GET_LOCK('weir_migrate', 1)"};
+    if (Failure failure = link_->run({&lock, 1}, [&](size_t, const SqlRow& row) {
+          locked = row.number(0).value_or(0) == 1;
+        })) {
+      return failure;
+    }
+  }
+  if (!locked) {
+    return SqlFailure{.why = LedgerError::kTimeout, .detail = "somebody else is migrating it"};
+  }
+  const std::vector<std::string> tables = schema_statements(dialect_);
+  std::vector<SqlStatement> statements;
+  if (sqlite) statements.push_back({.sql = texts_.begin});
+  for (const std::string& table : tables) statements.push_back({.sql = table});
+  statements.push_back({.sql = texts_.settings});
+  statements.push_back({.sql = sqlite ? "COMMIT" : "SELECT RELEASE_LOCK('weir_migrate')"});
+  const auto connection = sqlite ? SqlLink::Connection::kAny : SqlLink::Connection::kTheSame;
+  Failure failure = link_->run(
+      statements,
+      [&](size_t statement, const SqlRow& row) {
+        if (statement + 2 == statements.size() && row.bytes(0) == "schema_version") {
+          (void)read_number(row.bytes(1), INT64_MAX, version);
+        }
+      },
+      connection);
+  if (failure) {
+    const SqlStatement undo{.sql = sqlite ? "ROLLBACK" : "SELECT RELEASE_LOCK('weir_migrate')"};
+    (void)link_->run({&undo, 1}, {}, SqlLink::Connection::kTheSame);
+  } else if (version != kSchemaVersion) {
+    failure = {.why = LedgerError::kOther,
+               .detail = "its tables are of version " + std::to_string(version) +
+                         ", and this program knows " + std::to_string(kSchemaVersion)};
+  }
+  return failure;
+}
+
+Result<int64_t> SqlStore::migrate() {
+  int64_t version = 0;
+  if (const Failure failure = create_tables(version)) return error_of(*failure);
+  ready_ = true;
+  return version;
+}
+
+Result<WallTime> SqlStore::time() {
+  WallTime now{};
+  const SqlStatement statement{.sql = texts_.now};
+  const auto failure = run({&statement, 1}, [&](size_t, const SqlRow& row) {
+    now = WallTime(Millis(row.number(0).value_or(0)));
+  });
+  if (failure) return error_of(*failure);
+  return now;
+}
+
+std::unique_ptr<LedgerStore> make_store(const Clock& clock, const LedgerAddress& address,
+                                        StoreOptions options) {
+  const bool sqlite = address.kind == LedgerKind::kSqlite;
+  auto link = sqlite ? make_sqlite_link(clock, address.path)
+                     : make_mariadb_link(clock, address,
+                                         {.connect_timeout = options.connect_timeout,
+                                          .answer_timeout = options.answer_timeout});
+  return std::make_unique<SqlStore>(clock, sqlite ? Dialect::kSqlite : Dialect::kMariaDb,
+                                    std::move(link), to_string(address), std::move(options));
+}
+
+}  // namespace weir::ledgers

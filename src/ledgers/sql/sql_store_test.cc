@@ -1,0 +1,269 @@
+// The ledger's contract in a file of SQLite, and what only a file can do.
+
+#include "ledgers/sql/sql_store.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "ledgers/sql/sqlite_link.h"
+#include "tests/contracts/ledger_contract.h"
+
+namespace weir {
+namespace {
+
+using ledgers::LedgerStore;
+
+// A folder for a file, gone with it.
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "weir-ledger-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) std::abort();
+    path_ = pattern;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  [[nodiscard]] std::string file() const { return path_ / "ledger.db"; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::unique_ptr<LedgerStore> open(const Clock& clock, const Folder& folder, uint64_t seed = 1) {
+  return ledgers::make_store(clock, {.kind = ledgers::LedgerKind::kSqlite, .path = folder.file()},
+                             {.seed = seed, .pause = [](Millis) {}});
+}
+
+// Says something to the file from aside.
+void say(const Folder& folder, const std::string& sql) {
+  sqlite3* file = nullptr;
+  ASSERT_EQ(sqlite3_open(folder.file().c_str(), &file), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(file, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+      << sqlite3_errmsg(file);
+  sqlite3_close(file);
+}
+
+// A store as a port, without threads.
+class Direct final : public GlobalLedger {
+ public:
+  explicit Direct(std::unique_ptr<LedgerStore> store) : store_(std::move(store)) {}
+  void publish(LedgerNews news, PublishReply reply) override { reply(store_->publish(news)); }
+  void changes_since(LedgerCursor cursor, ChangesReply reply) override {
+    reply(store_->changes_since(cursor));
+  }
+  void read_page(LedgerPlace place, PageReply reply) override { reply(store_->read_page(place)); }
+  void attend(LedgerRegion self, SharingRules rules, FleetReply reply) override {
+    reply(store_->attend(self, rules));
+  }
+  void clean(size_t most, CleaningReply reply) override { reply(store_->clean(most)); }
+
+ private:
+  std::unique_ptr<LedgerStore> store_;
+};
+
+struct InAFile {
+  using Clock = doubles::HandClock;
+  static constexpr bool kTimeIsReal = false;
+  explicit InAFile(Clock& at) : clock(at) {}
+  [[nodiscard]] std::shared_ptr<GlobalLedger> make() const {
+    return std::make_shared<Direct>(open(clock, folder, 1));
+  }
+  [[nodiscard]] std::shared_ptr<GlobalLedger> make_another() const {
+    return std::make_shared<Direct>(open(clock, folder, 2));
+  }
+  void settle() const {}
+  void pass(Millis by) { clock.advance(by); }
+  Clock& clock;
+  Folder folder;
+};
+
+}  // namespace
+
+namespace contracts {
+INSTANTIATE_TYPED_TEST_SUITE_P(SqliteStore, LedgerContract, InAFile);
+}
+
+namespace {
+
+LedgerRow row_of(Count count, WallTime now) {
+  return {.key = {.workspace = {},
+                  .name_space = "login",
+                  .identifier = "alice",
+                  .duration = Millis(60'000)},
+          .sequence = now.time_since_epoch() / Millis(60'000),
+          .region = "east",
+          .count = count,
+          .limit_seen = 10};
+}
+
+TEST(SqliteStore, MigratesItselfAndTwiceIsOnce) {
+  const doubles::HandClock clock;
+  const Folder folder;
+  const auto store = open(clock, folder);
+  EXPECT_TRUE(store->publish({.rows = {row_of(1, clock.now().wall)}, .presences = {}}));
+  EXPECT_EQ(store->migrate().value(), ledgers::kSchemaVersion);
+  EXPECT_EQ(open(clock, folder)->migrate().value(), ledgers::kSchemaVersion);
+  EXPECT_EQ(store->read_page({})->news.rows.size(), 1u);
+}
+
+TEST(SqliteStore, LeavesTablesOfANewerProgramAlone) {
+  const doubles::HandClock clock;
+  const Folder folder;
+  ASSERT_TRUE(open(clock, folder)->migrate());
+  say(folder, "UPDATE weir_settings SET value = '2' WHERE name = CAST('schema_version' AS BLOB)");
+  const auto version = open(clock, folder)->migrate();
+  ASSERT_FALSE(version);
+  EXPECT_NE(version.error().detail.find("version 2"), std::string::npos) << version.error().detail;
+  EXPECT_FALSE(open(clock, folder)->time());
+}
+
+TEST(SqliteStore, LeavesOutARowWhoseEndIsNotItsOwn) {
+  const doubles::HandClock clock;
+  const Folder folder;
+  const auto store = open(clock, folder);
+  ASSERT_TRUE(store->publish({.rows = {row_of(1, clock.now().wall)}, .presences = {}}));
+  for (const char* harm :
+       {"expires_at_ms = expires_at_ms + 1", "expires_at_ms = expires_at_ms - 1, count = -1",
+        "count = 'many'", "count = 1, sequence = 9223372036854775807",
+        "sequence = -9223372036854775807"}) {
+    say(folder, std::string("UPDATE weir_cells SET ") + harm);
+    const auto page = store->read_page({});
+    ASSERT_TRUE(page);
+    EXPECT_EQ(page->absurd, 1u) << harm;
+    EXPECT_TRUE(page->news.rows.empty()) << harm;
+  }
+}
+
+TEST(SqliteStore, TakesItsOwnRulesForThoseThatCannotBeRead) {
+  const doubles::HandClock clock;
+  const Folder folder;
+  const auto store = open(clock, folder);
+  ASSERT_TRUE(store->attend({.region = "east"}, {.hidden_permille = 100}));
+  for (const char* bad : {"", "x", "-1", "12x", "1001", "99999999999999999999"}) {
+    say(folder, std::string("UPDATE weir_settings SET value = CAST('") + bad +
+                    "' AS BLOB) WHERE name = CAST('hidden_permille' AS BLOB)");
+    EXPECT_EQ(store->attend({.region = "west"}, {.hidden_permille = 200})->rules.hidden_permille,
+              200u)
+        << bad;
+  }
+  say(folder, "UPDATE weir_settings SET value = 'x' WHERE name = CAST('policy' AS BLOB)");
+  EXPECT_EQ(store->attend({.region = "west"}, {.policy = PublishPolicy::kFloor})->rules.policy,
+            PublishPolicy::kFloor);
+}
+
+TEST(SqliteStore, SaysThatAFileIsNone) {
+  const doubles::HandClock clock;
+  const auto store = ledgers::make_store(clock, {.path = "/nowhere/ledger.db"}, {.seed = 1});
+  const auto time = store->time();
+  ASSERT_FALSE(time);
+  EXPECT_EQ(time.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(time.error().retry, Retry::kMayHelp);
+  EXPECT_EQ(store->why(), telemetry::LedgerError::kUnreachable);
+}
+
+TEST(SqliteStore, BlamesTheRowsThatTheTablesRefuse) {
+  const doubles::HandClock clock;
+  const Folder folder;
+  ASSERT_TRUE(open(clock, folder)->migrate());
+  const auto store = open(clock, folder);
+  say(folder, "CREATE TRIGGER no BEFORE INSERT ON weir_cells BEGIN SELECT RAISE(FAIL, 'no'); END");
+  const auto refused = store->publish({.rows = {row_of(1, clock.now().wall)}, .presences = {}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().retry, Retry::kPointless);
+  EXPECT_EQ(store->why(), telemetry::LedgerError::kBadRows);
+}
+
+// A link that fails as told before it passes calls on.
+class Failing final : public ledgers::SqlLink {
+ public:
+  explicit Failing(std::unique_ptr<SqlLink> inner) : inner_(std::move(inner)) {}
+  std::optional<ledgers::SqlFailure> run(std::span<const ledgers::SqlStatement> statements,
+                                         const EachRow& each, Connection connection) override {
+    if (statements[0].sql.starts_with(when) && times > 0) {
+      --times;
+      return ledgers::SqlFailure{.why = why, .detail = "as told"};
+    }
+    return inner_->run(statements, each, connection);
+  }
+  [[nodiscard]] uint64_t affected() const override { return inner_->affected(); }
+  [[nodiscard]] uint64_t connections() const override { return inner_->connections(); }
+
+  int times = 0;
+  std::string when = "COMMIT";
+  telemetry::LedgerError why = telemetry::LedgerError::kDeadlock;
+
+ private:
+  std::unique_ptr<SqlLink> inner_;
+};
+
+TEST(SqlStore, DoesAgainWhatADeadlockUndid) {
+  const doubles::HandClock clock;
+  const Folder folder;
+  auto made = std::make_unique<Failing>(ledgers::make_sqlite_link(clock, folder.file()));
+  Failing& link = *made;
+  std::vector<Millis> pauses;
+  ledgers::SqlStore store(clock, ledgers::Dialect::kSqlite, std::move(made), "sqlite:x",
+                          {.seed = 1, .pause = [&](Millis span) { pauses.push_back(span); }});
+  ASSERT_TRUE(store.migrate());
+  const LedgerNews news{
+      .rows = {row_of(1, clock.now().wall)},
+      .presences = {{.key = row_of(1, {}).key, .region = "east", .until = clock.now().wall}}};
+  link.times = 7;
+  EXPECT_TRUE(store.publish(news));
+  EXPECT_EQ(store.retries(), 7u);
+  EXPECT_EQ(pauses.size(), 7u);
+  link.times = 100;
+  const auto failed = store.publish(news);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().retry, Retry::kMayHelp);
+  EXPECT_EQ(store.why(), telemetry::LedgerError::kDeadlock);
+  EXPECT_EQ(store.retries(), 14u);
+  // And everything was undone, so that the next is not inside of it.
+  link.times = 0;
+  EXPECT_TRUE(store.publish(news));
+}
+
+TEST(SqlStore, TellsWhatFailuresMeanToTheCaller) {
+  const doubles::HandClock clock;
+  const Folder folder;
+  auto made = std::make_unique<Failing>(ledgers::make_sqlite_link(clock, folder.file()));
+  Failing& link = *made;
+  ledgers::SqlStore store(clock, ledgers::Dialect::kSqlite, std::move(made), "sqlite:x",
+                          {.seed = 1, .pause = [](Millis) {}});
+  ASSERT_TRUE(store.migrate());
+  link.when = "SELECT";
+  using telemetry::LedgerError;
+  const auto error_of = [&](LedgerError why) {
+    link.why = why;
+    link.times = 1;
+    return store.time().error();
+  };
+  for (const auto why : {LedgerError::kUnreachable, LedgerError::kReadOnly, LedgerError::kFull,
+                         LedgerError::kMissingTables, LedgerError::kRefused, LedgerError::kOther}) {
+    EXPECT_EQ(error_of(why).code, ErrorCode::kUnavailable);
+    EXPECT_EQ(error_of(why).retry, Retry::kMayHelp);
+  }
+  EXPECT_EQ(error_of(LedgerError::kTimeout).code, ErrorCode::kTimeout);
+  EXPECT_EQ(error_of(LedgerError::kBadRows).retry, Retry::kPointless);
+  EXPECT_EQ(error_of(LedgerError::kMissingTables).fix, "run: weir migrate --ledger sqlite:x");
+}
+
+TEST(Schema, IsTheSameInBothDialectsButForWords) {
+  for (const auto dialect : {ledgers::Dialect::kSqlite, ledgers::Dialect::kMariaDb}) {
+    const std::string text = ledgers::schema_sql(dialect);
+    for (const char* table :
+         {"weir_cells", "weir_presence", "weir_regions", "weir_settings", "weir_leases"}) {
+      EXPECT_NE(text.find(std::string("CREATE TABLE IF NOT EXISTS ") + table), std::string::npos);
+    }
+    EXPECT_EQ(text.find('?'), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace weir

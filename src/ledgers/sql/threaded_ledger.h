@@ -1,0 +1,108 @@
+// The port to a store that makes its callers wait: it is this class's threads that wait.
+//
+// Two of them, each with a connection: one tells, one hears, so that neither keeps the other
+// from its work. Calls wait in short queues; where these are full, or most calls fail, the
+// answer is an error at once. Whether the store is back is found out in the background.
+//
+// Safe from any thread but where noted; replies come on its threads, or before the call
+// returns if it is refused.
+
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/breaker.h"
+#include "ledgers/sql/ledger_address.h"
+#include "ledgers/sql/ledger_store.h"
+#include "platform/thread_executor.h"
+#include "telemetry/ledger_metrics.h"
+#include "weir/clock.h"
+#include "weir/ledger.h"
+
+namespace weir::ledgers {
+
+struct ThreadedLedgerOptions {
+  // Calls that wait to tell, and as many that wait to hear. Few: who waits for long has given
+  // up when it is his turn.
+  size_t most_waiting = 32;
+  // Opens soon, since a call that fails may take seconds to do so.
+  base::BreakerOptions breaker = {.window = std::chrono::seconds(10),
+                                  .least = 3,
+                                  .percent = 50,
+                                  .pause = std::chrono::milliseconds(500),
+                                  .longest_pause = std::chrono::seconds(8)};
+};
+
+class ThreadedLedger final : public GlobalLedger {
+ public:
+  // Two of the same store: one to tell it, one to hear it.
+  struct Stores {
+    std::unique_ptr<LedgerStore> telling;
+    std::unique_ptr<LedgerStore> hearing;
+  };
+  ThreadedLedger(const Clock& clock, Stores stores, ThreadedLedgerOptions options = {});
+  ~ThreadedLedger() override;
+
+  // Once each, in this order. stop() answers those who wait with an error, and waits for the
+  // call that is under way.
+  void start();
+  void stop();
+
+  void publish(LedgerNews news, PublishReply reply) override;
+  void changes_since(LedgerCursor cursor, ChangesReply reply) override;
+  void read_page(LedgerPlace place, PageReply reply) override;
+  void attend(LedgerRegion self, SharingRules rules, FleetReply reply) override;
+  void clean(size_t most, CleaningReply reply) override;
+
+  // From the first answer on, but not while most calls fail.
+  [[nodiscard]] bool reachable() const override;
+
+  [[nodiscard]] const telemetry::LedgerMetrics& metrics() const { return metrics_; }
+  // Why the last call failed, in words; empty if it did not.
+  [[nodiscard]] std::string trouble() const;
+
+ private:
+  struct Lane {
+    // On its thread.
+    std::unique_ptr<LedgerStore> store;
+    uint64_t retries = 0;  // that the metrics know of
+    uint64_t connections = 0;
+
+    std::atomic<size_t> waiting{0};  // a number alone: relaxed
+    std::string trouble;             // guarded by mutex_
+    platform::ThreadExecutor executor;
+  };
+
+  template <typename Answer, typename Ask>
+  void ask(Lane& lane, telemetry::LedgerCall call, std::function<void(Result<Answer>)> reply,
+           Ask ask);
+  [[nodiscard]] Error refusal(telemetry::LedgerError why);
+  void note(Lane& lane, MonoTime began, const Error* error);
+  void note_time(WallTime theirs, Instant sent);
+  void look_after();
+
+  const Clock& clock_;
+  const ThreadedLedgerOptions options_;
+  telemetry::LedgerMetrics metrics_;
+
+  mutable std::mutex mutex_;
+  base::Breaker breaker_;              // guarded by mutex_
+  MonoTime first_probe_at_{};          // on the thread that hears
+  Nanos first_probe_pause_;            // on the thread that hears
+  std::atomic<bool> closed_{true};     // as the breaker is; a hint: relaxed
+  std::atomic<bool> answered_{false};  // ever; relaxed
+  std::atomic<bool> stopping_{false};  // relaxed: a call that misses it is carried out
+
+  // Last, so that their threads end before what they use.
+  Lane telling_, hearing_;
+};
+
+// Not started. `seed` names this process among those that share the ledger.
+[[nodiscard]] std::shared_ptr<ThreadedLedger> make_threaded_ledger(const Clock& clock,
+                                                                   const LedgerAddress& address,
+                                                                   uint64_t seed);
+
+}  // namespace weir::ledgers
