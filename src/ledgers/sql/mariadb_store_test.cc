@@ -1,0 +1,511 @@
+// The ledger's contract against a real mariadbd, and what only a real one can do.
+
+#include <mysql.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <thread>
+
+#include "base/split_mix.h"
+#include "ledgers/sql/mariadb_link.h"
+#include "ledgers/sql/schema.h"
+#include "ledgers/sql/threaded_ledger.h"
+#include "ledgers/sql/waited_test.h"
+#include "platform/thread_group.h"
+#include "tests/contracts/ledger_contract.h"
+#include "tests/servers/await.h"
+#include "tests/servers/mariadb_server.h"
+
+namespace weir {
+namespace {
+
+using ledgers::LedgerAddress;
+using ledgers::LedgerKind;
+using ledgers::LedgerStore;
+using ledgers::LedgerTls;
+using ledgers::row_of;
+using ledgers::ThreadedLedger;
+using servers::await;
+using servers::MariaDbServer;
+using telemetry::LedgerError;
+
+LedgerAddress address_of(const MariaDbServer& server, std::string database) {
+  return {.kind = LedgerKind::kMariaDb,
+          .host = "127.0.0.1",
+          .port = server.port(),
+          .user = "weir",
+          .password = "secret",
+          .database = std::move(database),
+          .tls = LedgerTls::kOff};
+}
+
+std::unique_ptr<LedgerStore> store_at(const LedgerAddress& address, uint64_t seed = 1) {
+  return ledgers::make_store(system_clock(), address, {.seed = seed});
+}
+
+WallTime now() {
+  return system_clock().now().wall;
+}
+
+// A database of its own on the shared server, with its tables.
+struct Database {
+  Database() { EXPECT_TRUE(store_at(address)->migrate()); }
+  MariaDbServer& server = MariaDbServer::shared();
+  const std::string name = server.new_database();
+  const LedgerAddress address = address_of(server, name);
+
+  std::vector<std::string> say(const std::string& sql) const { return server.say(sql, name); }
+};
+
+// A ledger with its threads.
+struct Running {
+  explicit Running(const LedgerAddress& address, uint64_t seed = 1)
+      : ledger(ledgers::make_threaded_ledger(system_clock(), address, seed)) {
+    ledger->start();
+  }
+  ~Running() { ledger->stop(); }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ThreadedLedger* operator->() const { return ledger.get(); }
+  ThreadedLedger& operator*() const { return *ledger; }
+  const std::shared_ptr<ThreadedLedger> ledger;
+};
+
+struct RealClock final : Clock {
+  [[nodiscard]] Instant now() const override { return system_clock().now(); }
+};
+
+struct InAServer {
+  using Clock = RealClock;
+  static constexpr bool kTimeIsReal = true;
+  explicit InAServer(const Clock&) {}
+  [[nodiscard]] std::shared_ptr<GlobalLedger> make() const { return first.ledger; }
+  [[nodiscard]] std::shared_ptr<GlobalLedger> make_another() const { return second.ledger; }
+  void settle() const { platform::ThreadGroup::rest(Millis(1)); }
+  void pass(Millis by) const {
+    for (const char* table : {"weir_cells", "weir_presence"}) {
+      database.say(std::string("UPDATE ") + table + " SET updated_at = updated_at - " +
+                   std::to_string(by.count()));
+    }
+  }
+  Database database;
+  Running first{database.address, 1};
+  Running second{database.address, 2};
+};
+
+}  // namespace
+
+namespace contracts {
+INSTANTIATE_TYPED_TEST_SUITE_P(MariaDb, LedgerContract, InAServer);
+}
+
+namespace {
+
+// A connection by which a test holds locks and transactions open.
+class Session {
+ public:
+  explicit Session(const LedgerAddress& address) {
+    if (mysql_real_connect(server_, address.host.c_str(), address.user.c_str(),
+                           address.password.c_str(), address.database.c_str(), address.port,
+                           nullptr, 0) == nullptr) {
+      ADD_FAILURE() << mysql_error(server_);
+    }
+  }
+  ~Session() { mysql_close(server_); }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  void say(const std::string& sql) {
+    EXPECT_EQ(mysql_real_query(server_, sql.data(), sql.size()), 0) << mysql_error(server_);
+    mysql_free_result(mysql_store_result(server_));
+  }
+
+ private:
+  MYSQL* const server_ = mysql_init(nullptr);
+};
+
+TEST(MariaDbStore, SaysWhatToDoAboutMissingTables) {
+  MariaDbServer& server = MariaDbServer::shared();
+  const LedgerAddress address = address_of(server, server.new_database());
+  const auto store = store_at(address);
+  const auto refused = store->publish({.rows = {row_of(now(), 1)}, .presences = {}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(refused.error().retry, Retry::kMayHelp);
+  EXPECT_EQ(refused.error().fix, "run: weir migrate --ledger " + ledgers::to_string(address));
+  EXPECT_EQ(store->why(), LedgerError::kMissingTables);
+  EXPECT_FALSE(store->read_page({}));
+  EXPECT_FALSE(store->changes_since({.position = 1}));
+  EXPECT_FALSE(store->attend({.region = "east"}, {}));
+  EXPECT_FALSE(store->clean(1));
+  EXPECT_TRUE(store->time());
+  ASSERT_TRUE(store->migrate());
+  EXPECT_TRUE(store->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
+}
+
+TEST(MariaDbStore, IsMigratedByManyAtOnce) {
+  MariaDbServer& server = MariaDbServer::shared();
+  const LedgerAddress address = address_of(server, server.new_database());
+  platform::ThreadGroup threads;
+  for (uint64_t i = 0; i < 4; ++i) {
+    threads.start([&, i] {
+      const auto version = store_at(address, i)->migrate();
+      EXPECT_TRUE(version) << version.error().detail;
+    });
+  }
+  threads.join();
+  EXPECT_TRUE(store_at(address)->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
+}
+
+TEST(MariaDbStore, TakesTheTextThatPeopleMayRunThemselves) {
+  MariaDbServer& server = MariaDbServer::shared();
+  const std::string database = server.new_database();
+  const std::string text = ledgers::schema_sql(ledgers::Dialect::kMariaDb);
+  for (size_t from = 0; from < text.size();) {
+    const size_t end = text.find(";\n", from);
+    server.say(text.substr(from, end - from), database);
+    from = text.find_first_not_of('\n', end + 1);
+  }
+  const auto store = store_at(address_of(server, database));
+  EXPECT_TRUE(store->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
+  EXPECT_EQ(store->migrate().value(), ledgers::kSchemaVersion);
+}
+
+TEST(MariaDbStore, CommitsAllOrNothing) {
+  const Database database;
+  const auto store = store_at(database.address);
+  database.say("RENAME TABLE weir_presence TO away");
+  const LedgerNews news{
+      .rows = {row_of(now(), 1)},
+      .presences = {
+          {.key = row_of(now(), 1).key, .region = "east", .until = now() + Millis(9999)}}};
+  EXPECT_FALSE(store->publish(news));
+  EXPECT_EQ(database.say("SELECT COUNT(*) FROM weir_cells"), std::vector<std::string>{"0"});
+  database.say("RENAME TABLE away TO weir_presence");
+  EXPECT_TRUE(store->publish(news));
+}
+
+TEST(MariaDbStore, BlamesTheRowsThatTheColumnsRefuse) {
+  const Database database;
+  const auto store = store_at(database.address);
+  database.say("ALTER TABLE weir_cells MODIFY identifier VARBINARY(5) NOT NULL");
+  const auto refused =
+      store->publish({.rows = {row_of(now(), 1), row_of(now(), 1, "longer")}, .presences = {}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().retry, Retry::kPointless);
+  EXPECT_EQ(store->why(), LedgerError::kBadRows);
+  EXPECT_TRUE(store->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
+}
+
+TEST(MariaDbStore, FindsWhatCommitsLaterThanItWasWritten) {
+  const Database database;
+  const auto store = store_at(database.address);
+  ASSERT_TRUE(store->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
+  Session session(database.address);
+  session.say("SET time_zone = '+00:00'");
+  session.say("BEGIN");
+  session.say(
+      "UPDATE weir_cells SET count = 5, updated_at = CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)");
+  const auto before = store->changes_since({.position = now().time_since_epoch().count()});
+  ASSERT_TRUE(before);
+  ASSERT_EQ(before->news.rows.size(), 1u);
+  EXPECT_EQ(before->news.rows[0].count, 1u);
+  session.say("COMMIT");
+  const auto after = store->changes_since(before->next);
+  ASSERT_TRUE(after);
+  ASSERT_EQ(after->news.rows.size(), 1u);
+  EXPECT_EQ(after->news.rows[0].count, 5u);
+}
+
+TEST(MariaDbStore, OutlastsALockThatIsHeldForAWhile) {
+  const Database database;
+  const auto store = store_at(database.address);
+  ASSERT_TRUE(store->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
+  Session session(database.address);
+  session.say("BEGIN");
+  session.say("SELECT * FROM weir_cells FOR UPDATE");
+  platform::ThreadGroup threads;
+  threads.start([&] {
+    // Until the publisher's first wait for the lock has ended in vain.
+    platform::ThreadGroup::rest(Millis(1300));
+    session.say("ROLLBACK");
+  });
+  const auto published = store->publish({.rows = {row_of(now(), 2)}, .presences = {}});
+  EXPECT_TRUE(published) << published.error().detail;
+  EXPECT_GE(store->retries(), 1u);
+}
+
+TEST(MariaDbStore, LetsManyPublishTheSameKeysInAnyOrder) {
+  const Database database;
+  constexpr uint64_t kRounds = 25;
+  constexpr size_t kKeys = 150;
+  const WallTime start = now();
+  std::atomic<uint64_t> retries{0};
+  std::atomic<bool> done{false};
+  platform::ThreadGroup writers;
+  for (uint64_t writer = 0; writer < 4; ++writer) {
+    writers.start([&, writer] {
+      const auto store = store_at(database.address, writer + 10);
+      uint64_t random = writer;
+      const std::string region = writer % 2 == 0 ? "east" : "west";
+      for (uint64_t round = 1; round <= kRounds; ++round) {
+        LedgerNews news;
+        for (size_t i = 0; i < kKeys; ++i) {
+          const size_t key = base::split_mix(random) % kKeys;
+          news.rows.push_back(row_of(start, round, std::to_string(key), region));
+          news.presences.push_back({.key = news.rows.back().key,
+                                    .region = region,
+                                    .until = start + Millis(60'000 + round)});
+        }
+        if (round == kRounds) {
+          for (size_t i = 0; i < kKeys; ++i) {
+            news.rows.push_back(row_of(start, round, std::to_string(i), region));
+          }
+        }
+        const auto published = store->publish(news);
+        EXPECT_TRUE(published) << published.error().detail;
+      }
+      retries += store->retries();
+    });
+  }
+  platform::ThreadGroup others;
+  others.start([&] {
+    const auto store = store_at(database.address, 77);
+    while (!done) {
+      EXPECT_TRUE(store->changes_since({.position = now().time_since_epoch().count()}));
+      EXPECT_TRUE(store->clean(1000));
+      EXPECT_TRUE(store->attend({.region = "east"}, {}));
+    }
+  });
+  writers.join();
+  done = true;
+  others.join();
+  const auto page = store_at(database.address)->read_page({});
+  ASSERT_TRUE(page);
+  EXPECT_EQ(page->news.rows.size(), 2 * kKeys);
+  for (const LedgerRow& row : page->news.rows) EXPECT_EQ(row.count, kRounds);
+  std::printf("deadlocks worked off: %llu\n", static_cast<unsigned long long>(retries.load()));
+}
+
+TEST(MariaDbStore, CanBeReachedBySocket) {
+  const Database database;
+  LedgerAddress address = database.address;
+  address.host.clear();
+  address.socket = database.server.socket();
+  EXPECT_TRUE(store_at(address)->time());
+}
+
+TEST(MariaDbStore, KeepsAPasswordToItself) {
+  const Database database;
+  LedgerAddress address = database.address;
+  address.password = "hunter2";
+  const auto store = store_at(address);
+  const auto time = store->time();
+  ASSERT_FALSE(time);
+  EXPECT_EQ(store->why(), LedgerError::kRefused);
+  EXPECT_EQ((time.error().detail + time.error().fix).find("hunter2"), std::string::npos);
+  address = database.address;
+  address.database = "weir_of_another";
+  EXPECT_FALSE(store_at(address)->time());
+}
+
+TEST(MariaDbStore, RefusesAServerWithoutTlsWhereItIsRequired) {
+  const Database database;
+  LedgerAddress address = database.address;
+  address.tls = LedgerTls::kPreferred;
+  EXPECT_TRUE(store_at(address)->time());
+  for (const LedgerTls tls : {LedgerTls::kRequired, LedgerTls::kVerify}) {
+    address.tls = tls;
+    const auto store = store_at(address);
+    EXPECT_FALSE(store->time());
+    EXPECT_EQ(store->why(), LedgerError::kRefused);
+  }
+}
+
+TEST(MariaDbStore, SpeaksTls) {
+  const std::filesystem::path folder = MariaDbServer::shared().folder();
+  const std::string key = folder / "key.pem";
+  const std::string certificate = folder / "cert.pem";
+  const std::string make =
+      "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext "
+      "subjectAltName=IP:127.0.0.1 -keyout " +
+      key + " -out " + certificate + " >/dev/null 2>&1";
+  ASSERT_EQ(std::system(make.c_str()), 0);
+  MariaDbServer server({"--ssl-cert=" + certificate, "--ssl-key=" + key});
+  LedgerAddress address = address_of(server, server.new_database());
+  server.say("ALTER USER 'weir'@'%' REQUIRE SSL");
+  EXPECT_FALSE(store_at(address)->time());
+  for (const LedgerTls tls : {LedgerTls::kPreferred, LedgerTls::kRequired}) {
+    address.tls = tls;
+    const auto time = store_at(address)->time();
+    EXPECT_TRUE(time) << time.error().detail;
+  }
+  address.tls = LedgerTls::kVerify;
+  EXPECT_FALSE(store_at(address)->time());  // nobody known has signed it
+  address.tls_ca = certificate;
+  const auto time = store_at(address)->time();
+  EXPECT_TRUE(time) << time.error().detail;
+}
+
+TEST(MariaDbStore, IsAsFastAsItMustBe) {
+  const Database database;
+  const auto store = store_at(database.address);
+  constexpr size_t kRows = 100'000;
+  const WallTime start = now();
+  constexpr size_t kChunk = 500;
+  const auto seconds_of = [](const auto& work) {
+    const MonoTime began = system_clock().now().mono;
+    work();
+    return static_cast<double>((system_clock().now().mono - began).count()) / 1e9;
+  };
+  const auto write = [&](Count count) {
+    return seconds_of([&] {
+      for (size_t first = 0; first < kRows; first += kChunk) {
+        LedgerNews news;
+        for (size_t i = first; i < first + kChunk; ++i) {
+          news.rows.push_back(row_of(start, count, "user-" + std::to_string(i)));
+        }
+        ASSERT_TRUE(store->publish(news));
+      }
+    });
+  };
+  const double inserted = write(1);
+  const double raised = write(2);
+  size_t rows = 0;
+  const double read = seconds_of([&] {
+    LedgerPlace place;
+    for (bool last = false; !last;) {
+      const auto page = store->read_page(place);
+      ASSERT_TRUE(page);
+      rows += page->news.rows.size();
+      place = page->next;
+      last = page->last;
+    }
+  });
+  EXPECT_GE(rows, kRows);
+  std::printf("rows a second: %.0f new, %.0f raised, in chunks of %zu\n", kRows / inserted,
+              kRows / raised, kChunk);
+  std::printf("%zu rows read page by page in %.3f s\n", rows, read);
+}
+
+LedgerNews news_of(Count count) {
+  return {.rows = {row_of(now(), count)}, .presences = {}};
+}
+
+TEST(ThreadedMariaDb, MayStartBeforeTheServerAndOutliveIt) {
+  MariaDbServer server;
+  const LedgerAddress address = address_of(server, server.new_database());
+  ASSERT_TRUE(store_at(address)->migrate());
+  server.kill();
+
+  const Running ledger(address);
+  const auto down = publish(*ledger, news_of(1));
+  ASSERT_FALSE(down);
+  EXPECT_EQ(down.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(down.error().retry, Retry::kMayHelp);
+  EXPECT_FALSE(ledger->reachable());
+  await([&] { return !ledger->trouble().empty(); });
+
+  server.restart();
+  await([&] { return ledger->reachable(); });
+  EXPECT_TRUE(publish(*ledger, news_of(1)));
+  EXPECT_EQ(read_page(*ledger)->news.rows.size(), 1u);
+  EXPECT_TRUE(ledger->trouble().empty());
+
+  server.kill();
+  await([&] {
+    EXPECT_FALSE(publish(*ledger, news_of(2)));
+    EXPECT_FALSE(changes_since(*ledger, {.position = 1}));
+    return !ledger->reachable();
+  });
+  EXPECT_GT(ledger->metrics().errors.total(LedgerError::kUnreachable), 0u);
+  EXPECT_FALSE(publish(*ledger, news_of(2)));
+  EXPECT_GT(ledger->metrics().errors.total(LedgerError::kCircuitOpen), 0u);
+
+  server.restart();
+  await([&] { return ledger->reachable(); });
+  EXPECT_TRUE(publish(*ledger, news_of(3)));
+  EXPECT_EQ(read_page(*ledger)->news.rows.at(0).count, 3u);
+  EXPECT_GE(ledger->metrics().connections.load(), 3u);
+
+  // There, but silent: the caller does not wait, and hears of it.
+  server.stop();
+  const auto silent = publish(*ledger, news_of(4));
+  ASSERT_FALSE(silent);
+  EXPECT_EQ(silent.error().code, ErrorCode::kTimeout);
+  server.go_on();
+  await([&] { return publish(*ledger, news_of(5)).ok(); });
+  await([&] { return ledger->reachable(); });
+}
+
+TEST(ThreadedMariaDb, GoesOnReadingFromAServerThatIsReadOnly) {
+  const Database database;
+  const Running ledger(database.address);
+  ASSERT_TRUE(publish(*ledger, news_of(1)));
+  database.server.say("SET GLOBAL read_only = 1");
+  for (int i = 0; i < 10; ++i) {
+    const auto refused = publish(*ledger, news_of(2));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+    EXPECT_EQ(refused.error().retry, Retry::kMayHelp);
+    EXPECT_TRUE(read_page(*ledger));
+  }
+  EXPECT_TRUE(ledger->reachable());
+  EXPECT_EQ(ledger->metrics().errors.total(LedgerError::kReadOnly), 10u);
+  EXPECT_FALSE(ledger->trouble().empty());
+  database.server.say("SET GLOBAL read_only = 0");
+  EXPECT_TRUE(publish(*ledger, news_of(2)));
+  EXPECT_TRUE(ledger->trouble().empty());
+}
+
+TEST(ThreadedMariaDb, ImportsWhileAPublishWaits) {
+  const Database database;
+  const Running ledger(database.address);
+  ASSERT_TRUE(publish(*ledger, news_of(1)));
+  Session session(database.address);
+  session.say("BEGIN");
+  session.say("SELECT * FROM weir_cells FOR UPDATE");
+  std::atomic<bool> published{false};
+  ledger->publish(news_of(2), [&](const Result<size_t>& result) {
+    EXPECT_TRUE(result);
+    published = true;
+  });
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(changes_since(*ledger, {.position = 1}));
+  EXPECT_FALSE(published);
+  session.say("ROLLBACK");
+  await([&] { return published.load(); });
+}
+
+TEST(ThreadedMariaDb, KnowsTheStoresClock) {
+  const Database database;
+  const Running ledger(database.address);
+  ASSERT_TRUE(changes_since(*ledger, {}));
+  EXPECT_LT(std::abs(ledger->metrics().clock_ahead.load()), 1000);
+}
+
+TEST(MariaDbErrors, AreOfThatKind) {
+  using ledgers::meaning_of_mariadb_error;
+  const std::pair<LedgerError, std::vector<unsigned>> kinds[] = {
+      {LedgerError::kDeadlock, {1213, 1205}},
+      {LedgerError::kReadOnly, {1290, 1792, 1836}},
+      {LedgerError::kFull, {1021, 1114}},
+      {LedgerError::kMissingTables, {1146}},
+      {LedgerError::kRefused, {1044, 1045, 1049, 1130, 1142, 2026}},
+      {LedgerError::kBadRows, {1406, 1264, 1366, 1292, 1048, 1153, 4025}},
+      {LedgerError::kTimeout, {1969, 3024}},
+      {LedgerError::kUnreachable, {1040, 1053, 2002, 2003, 2006, 2013}},
+      {LedgerError::kOther, {1064, 1317}}};
+  for (const auto& [kind, codes] : kinds) {
+    for (const unsigned code : codes) EXPECT_EQ(meaning_of_mariadb_error(code), kind) << code;
+  }
+}
+
+TEST(MariaDbValues, AreWrittenSoThatNothingHidesInThem) {
+  EXPECT_EQ(
+      ledgers::with_values({.sql = "SELECT ?,?,?",
+                            .values = {int64_t{-7}, std::string_view("'?\\"), std::string_view()}}),
+      "SELECT -7,x'273f5c',x''");
+}
+
+}  // namespace
+}  // namespace weir

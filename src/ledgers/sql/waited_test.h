@@ -1,0 +1,58 @@
+// Asking a port and waiting for the answer.
+
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "weir/ledger.h"
+
+namespace weir::ledgers {
+
+template <typename Answer, typename Ask>
+Result<Answer> waited(const Ask& ask) {
+  struct Heard {
+    std::mutex mutex;
+    std::condition_variable came;
+    std::optional<Result<Answer>> answer;
+  };
+  const auto heard = std::make_shared<Heard>();
+  ask([heard](Result<Answer> answer) {
+    const std::lock_guard lock(heard->mutex);
+    heard->answer = std::move(answer);
+    heard->came.notify_one();
+  });
+  std::unique_lock lock(heard->mutex);
+  heard->came.wait(lock, [&] { return heard->answer.has_value(); });
+  return std::move(*heard->answer);
+}
+
+inline Result<size_t> publish(GlobalLedger& ledger, LedgerNews news) {
+  return waited<size_t>(
+      [&](PublishReply reply) { ledger.publish(std::move(news), std::move(reply)); });
+}
+inline Result<LedgerChanges> changes_since(GlobalLedger& ledger, LedgerCursor cursor) {
+  return waited<LedgerChanges>(
+      [&](ChangesReply reply) { ledger.changes_since(cursor, std::move(reply)); });
+}
+inline Result<LedgerPage> read_page(GlobalLedger& ledger, LedgerPlace place = {}) {
+  return waited<LedgerPage>(
+      [&](PageReply reply) { ledger.read_page(std::move(place), std::move(reply)); });
+}
+
+// One row, of the present minute.
+inline LedgerRow row_of(WallTime now, Count count, std::string identifier = "alice",
+                        std::string region = "east") {
+  return {.key = {.workspace = "acme",
+                  .name_space = "login",
+                  .identifier = std::move(identifier),
+                  .duration = Millis(60'000)},
+          .sequence = now.time_since_epoch() / Millis(60'000),
+          .region = std::move(region),
+          .count = count,
+          .limit_seen = 10};
+}
+
+}  // namespace weir::ledgers
