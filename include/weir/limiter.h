@@ -88,23 +88,23 @@ struct SharingStats {
   Nanos publish_lag{0};         // how long the first of them has been waiting
   uint64_t imported = 0;        // rows and presences read
   uint64_t import_errors = 0;
-  uint64_t last_import = 0;     // rows in the last answer
-  uint64_t absurd = 0;          // rows that made no sense, and were ignored
-  uint64_t keys = 0;            // tuples known to the ledger now
-  uint64_t keys_heard = 0;      // of those, without traffic here
-  uint64_t heard_total = 0;     // such ever
-  uint64_t no_room = 0;         // news of tuples for which there was no room
-  uint64_t lost = 0;            // rows that the ledger had and lost; written again
-  Nanos import_lag{0};          // since the last answer was asked for
-  Nanos full_read_age{0};       // since everything was last read
+  uint64_t last_import = 0;  // rows in the last answer
+  uint64_t absurd = 0;       // rows that made no sense, and were ignored
+  uint64_t keys = 0;         // tuples known to the ledger now
+  uint64_t keys_heard = 0;   // of those, without traffic here
+  uint64_t heard_total = 0;  // such ever
+  uint64_t no_room = 0;      // news of tuples for which there was no room
+  uint64_t lost = 0;         // rows that the ledger had and lost; written again
+  Nanos import_lag{0};       // since the last answer was asked for
+  Nanos full_read_age{0};    // since everything was last read
   Nanos full_read_took{0};
   uint64_t full_reads = 0;
-  uint64_t deleted = 0;         // expired rows, by this process
-  uint32_t regions = 0;         // in the ledger; 0: not known yet
-  double budget_used = 0;       // 0 to 1
-  double bound = 0;             // of a limit, how much of it may be admitted, beside what is under way
-  bool rules_differ = false;    // the ledger's rules are not those of this process
-  bool ready = false;           // everything was read once
+  uint64_t deleted = 0;    // expired rows, by this process
+  uint32_t regions = 0;    // in the ledger; 0: not known yet
+  double budget_used = 0;  // 0 to 1
+  double bound = 0;        // of a limit, how much of it may be admitted, beside what is under way
+  bool rules_differ = false;  // the ledger's rules are not those of this process
+  bool ready = false;         // everything was read once
 };
 
 // Safe from any thread. The clock must outlive the limiter, and so must every

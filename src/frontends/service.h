@@ -8,6 +8,7 @@
 #include "frontends/decider.h"
 #include "rules/root_keys.h"
 #include "telemetry/door_metrics.h"
+#include "telemetry/ledger_metrics.h"
 #include "telemetry/origin_metrics.h"
 #include "weir/clock.h"
 
@@ -27,6 +28,7 @@ struct Service {
   uint64_t seed = 0;  // for the names of requests
   MonoTime started{};
   const telemetry::OriginMetrics* origin = nullptr;  // none: there is no origin
+  const telemetry::LedgerMetrics* ledger = nullptr;  // none: there is no ledger
 
   telemetry::DoorMetrics http{};
   telemetry::DoorMetrics resp{};

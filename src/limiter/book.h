@@ -66,15 +66,15 @@ struct BookCell {
 
 struct BookEntry {
   LedgerKey key;
-  std::string tuple;                // its encoding
-  std::array<BookCell, 3> cells;    // the last window, this one, and the next where clocks differ
-  MonoTime leased_until{};          // others know that we count here
+  std::string tuple;              // its encoding
+  std::array<BookCell, 3> cells;  // the last window, this one, and the next where clocks differ
+  MonoTime leased_until{};        // others know that we count here
   MonoTime leased_at{};
   std::vector<std::pair<uint16_t, WallTime>> present;
   MonoTime look_at{};  // when it is looked at again by itself
   bool queued = false;
-  bool heard = false;  // made by news alone, not by traffic
-  bool seen = false;   // our presence, in the read of everything that is under way
+  bool heard = false;      // made by news alone, not by traffic
+  bool seen = false;       // our presence, in the read of everything that is under way
   uint32_t under_way = 0;  // cells that were sent
 
   // The cell of a window; whatever older one was in its place is over.
@@ -82,9 +82,8 @@ struct BookEntry {
   [[nodiscard]] const BookCell* find(int64_t sequence) const;
   // Whether some cell waits to be published.
   [[nodiscard]] bool owes() const {
-    return std::any_of(cells.begin(), cells.end(), [](const BookCell& cell) {
-      return cell.owed.rule != Publish::kNothing;
-    });
+    return std::any_of(cells.begin(), cells.end(),
+                       [](const BookCell& cell) { return cell.owed.rule != Publish::kNothing; });
   }
   // Regions that count in a window: ours, those present, those with a count.
   [[nodiscard]] uint32_t regions(int64_t sequence, WallTime now) const;

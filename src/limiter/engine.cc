@@ -225,8 +225,8 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
           continue;
         }
         // Where others count too, whether to read comes first.
-        const bool may_read =
-            kShared && store_->asks() && memory::class_of(requests[i].algorithm) == CellClass::kWindow;
+        const bool may_read = kShared && store_->asks() &&
+                              memory::class_of(requests[i].algorithm) == CellClass::kWindow;
         if (slot == nullptr || may_read || !check_found(*slot, now, requests[i], verdict)) {
           ways[i] = Way::kApart;
           break;

@@ -35,11 +35,11 @@ inline constexpr size_t kPublishKinds = 5;
 
 // A cell as its region knows it.
 struct Holding {
-  Count counted = 0;    // accepted in this region
-  Count published = 0;  // of that, what the ledger has
-  Count limit = 1;      // the smallest seen
-  Count remaining = 0;  // of the limit, at this moment, as far as is known
-  Count hidden = 1;     // what may be counted before others must know that we are here
+  Count counted = 0;     // accepted in this region
+  Count published = 0;   // of that, what the ledger has
+  Count limit = 1;       // the smallest seen
+  Count remaining = 0;   // of the limit, at this moment, as far as is known
+  Count hidden = 1;      // what may be counted before others must know that we are here
   uint32_t regions = 1;  // that count here: this one, and the others known to
   bool leased = false;   // the others know that we are here
   bool refused = false;  // since this was last looked at
@@ -110,9 +110,8 @@ inline constexpr Count kNeverPublish = ~Count{0};
   const Count last = std::max(counted, holding.published);
   // With d more, d less remains: regions (unpublished + d) >= remaining - d + slack.
   const Count wanted = (holding.over ? 0 : holding.remaining) + slack;
-  const Count missing =
-      wanted + regions * base::saturating_sub(holding.published, counted) -
-      std::min(wanted, regions * holding.unpublished());
+  const Count missing = wanted + regions * base::saturating_sub(holding.published, counted) -
+                        std::min(wanted, regions * holding.unpublished());
   Count more = base::ceil_div(missing, holding.over ? regions : regions + 1);
   // Beyond what remains nothing is left to fall.
   if (!holding.over && more > holding.remaining) {

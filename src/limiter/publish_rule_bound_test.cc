@@ -17,10 +17,10 @@ namespace {
 
 enum class Without : uint8_t {
   kNothing,
-  kNewsAsATrigger,   // the rule is looked at on the way of a request only
-  kEndOfLease,       // nor when our lease ends
-  kAllRegions,       // the number of regions is underestimated
-  kSmallestLimit,    // of two limits on one tuple the larger is used
+  kNewsAsATrigger,  // the rule is looked at on the way of a request only
+  kEndOfLease,      // nor when our lease ends
+  kAllRegions,      // the number of regions is underestimated
+  kSmallestLimit,   // of two limits on one tuple the larger is used
 };
 
 using Tick = int64_t;
@@ -38,7 +38,7 @@ class Fleet {
   // One admission if the region believes that there is room; the rule is looked at.
   void ask(uint32_t r, Count limit) {
     Region& region = rows_[r];
-    region.limit = region.limit == 0          ? limit
+    region.limit = region.limit == 0                     ? limit
                    : without_ == Without::kSmallestLimit ? std::max(region.limit, limit)
                                                          : std::min(region.limit, limit);
     if (used(r) + 1 > limit) {
@@ -160,7 +160,8 @@ class Fleet {
     const Count hidden = hidden_of(limit_, rules_, regions_);
     const Count bound = limit_ + part_of(limit_, rules_.slack_permille) +
                         (regions_ - 1) * (hidden - 1) + recent_.size();
-    excess_ = std::max(excess_, base::saturating_sub(admitted_, std::min(bound, regions_ * limit_)));
+    excess_ =
+        std::max(excess_, base::saturating_sub(admitted_, std::min(bound, regions_ * limit_)));
   }
 
   const SharingRules rules_{};

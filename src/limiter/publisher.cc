@@ -180,7 +180,7 @@ void Publisher::look_at(Instant now, const Tuple& tuple) {
   if (entry == nullptr) return;
 
   note(now, *entry, counted->sequence, asked, holding, rule);
-  note(now, *entry, counted->sequence - 1, 0, last, last_rule);
+  note(now, *entry, counted->sequence - 1, asked, last, last_rule);
   // What time alone changes.
   const Nanos to_next = Nanos(WallTime((counted->sequence + 1) * entry->key.duration) - now.wall);
   look_again_at(*entry, now.mono + std::max<Nanos>(to_next, Millis(1)));
@@ -225,12 +225,11 @@ void Publisher::expire(Instant now, BookEntry& entry) {
 
 void Publisher::owe(Instant now, BookEntry& entry, BookCell& cell, Publish rule) {
   if (cell.owed.rule == Publish::kNothing) {
-    const bool first =
-        regions_.rules.policy == PublishPolicy::kFloor || goes_first(entry);
+    const bool first = regions_.rules.policy == PublishPolicy::kFloor || goes_first(entry);
     cell.owed = {.rule = rule,
-                   .since = now.mono,
-                   .turn = first ? Owed::Turn::kOurs : Owed::Turn::kSiblings,
-                   .word = cell.word};
+                 .since = now.mono,
+                 .turn = first ? Owed::Turn::kOurs : Owed::Turn::kSiblings,
+                 .word = cell.word};
   }
   cell.owed.rule = rule;
   enqueue(entry);
@@ -269,8 +268,7 @@ bool Publisher::is_turn(Instant now, const BookEntry& entry, BookCell& cell, Tel
         asks.push_back({.cell = {entry.tuple, cell.sequence}, .reader = {}});
       }
       return false;
-    case Owed::Turn::kAsking:
-      return now.mono - owed.since >= 3 * round + store_->read_deadline;
+    case Owed::Turn::kAsking: return now.mono - owed.since >= 3 * round + store_->read_deadline;
     case Owed::Turn::kAsked: break;
   }
   return true;
@@ -280,18 +278,17 @@ void Publisher::ask_siblings(std::vector<CellRead> cells) {
   if (cells.empty()) return;
   std::vector<CellId> asked;
   for (const CellRead& cell : cells) asked.push_back(cell.cell);
-  store_->origin->read(
-      std::move(cells), [this, box = std::weak_ptr(inbox_), asked](auto totals) {
-        const auto inbox = box.lock();
-        if (!inbox) return;
-        inbox->put([this, asked, totals = std::make_shared<decltype(totals)>(std::move(totals))](
-                       Instant) {
+  store_->origin->read(std::move(cells), [this, box = std::weak_ptr(inbox_), asked](auto totals) {
+    const auto inbox = box.lock();
+    if (!inbox) return;
+    inbox->put(
+        [this, asked, totals = std::make_shared<decltype(totals)>(std::move(totals))](Instant) {
           for (size_t i = 0; i < asked.size(); ++i) {
             const bool answered = totals->ok() && i < totals->value().size();
             hear_word(asked[i], answered ? totals->value()[i].published : 0);
           }
         });
-      });
+  });
 }
 
 void Publisher::hear_word(const CellId& id, Count published) {
@@ -376,7 +373,7 @@ void Publisher::take(const Candidate& candidate, Chunk& chunk) {
   chunk.rows.push_back({.entry = candidate.entry,
                         .sequence = cell.sequence,
                         .count = cell.counted,
-                        .limit = std::max<Count>(1, cell.limit),
+                        .limit = cell.limit == 0 ? static_cast<Count>(kMaxLimit) : cell.limit,
                         .rule = cell.owed.rule,
                         .since = cell.owed.since});
   cell.sent = cell.counted;
@@ -452,8 +449,8 @@ void Publisher::commit(Instant now, Chunk& chunk) {
       }
       if (sent.rule == Publish::kPresence) {
         entry.leased_at = chunk.began.mono;
-        entry.leased_until =
-            std::max(entry.leased_until, lease_end(chunk.began, chunk.began.wall + regions_.rules.lease));
+        entry.leased_until = std::max(
+            entry.leased_until, lease_end(chunk.began, chunk.began.wall + regions_.rules.lease));
       }
       ++stats_.rows[static_cast<size_t>(sent.rule)];
       words.push_back({.cell = {entry.tuple, sent.sequence},

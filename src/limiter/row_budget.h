@@ -59,8 +59,8 @@ class RowBudget {
         if (flood.doubled > 0) --flood.doubled;
         flood.changed = now;
       }
-      it = flood.doubled == 0 && now - flood.last >= kHalveAfter ? floods_.erase(it)
-                                                                 : std::next(it);
+      it =
+          flood.doubled == 0 && now - flood.last >= kHalveAfter ? floods_.erase(it) : std::next(it);
     }
   }
 

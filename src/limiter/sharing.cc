@@ -1,7 +1,7 @@
 #include "limiter/sharing.h"
 
 #include <algorithm>
-#include <functional>
+#include <limits>
 #include <utility>
 
 #include "base/split_mix.h"
@@ -10,14 +10,14 @@ namespace weir::limiter {
 namespace {
 
 constexpr Millis kAttendEvery{5000};
-constexpr Millis kAttendAgain{500};     // after a failure
+constexpr Millis kAttendAgain{500};  // after a failure
 constexpr Millis kImportAgain{500};
-constexpr Millis kDeadline{5000};       // for any answer
-constexpr Millis kPageEvery{50};        // of a read of everything, but the first
+constexpr Millis kDeadline{5000};  // for any answer
+constexpr Millis kPageEvery{50};   // of a read of everything, but the first
 constexpr Millis kEverythingEvery{60'000};
 constexpr Millis kCleanEvery{10'000};
 constexpr size_t kCleanRows = 5000;
-constexpr Millis kBehindAfter{5000};    // without news
+constexpr Millis kBehindAfter{5000};  // without news
 
 }  // namespace
 
@@ -56,8 +56,8 @@ WorkReport Sharing::run_once(Instant now, Tell tell) {
 // were missed are not made up for. A fifth more or less, lest all processes come at once.
 void Sharing::plan(Turn& turn, Instant now, Nanos every) {
   const int64_t fifth = std::max<int64_t>(1, every.count() / 5);
-  const auto jitter = static_cast<int64_t>(base::split_mix(chance_) %
-                                           static_cast<uint64_t>(2 * fifth + 1)) - fifth;
+  const auto jitter =
+      static_cast<int64_t>(base::split_mix(chance_) % static_cast<uint64_t>(2 * fifth + 1)) - fifth;
   const MonoTime planned = turn.next == MonoTime{} ? now.mono : turn.next;
   turn.next = std::max(planned + every + Nanos(jitter), now.mono);
 }
@@ -230,12 +230,7 @@ void Sharing::sum_up(Instant now) {
                      .budget_used = publisher_.budget().used(),
                      .rules_differ = regions_.count > 0 && regions_.rules != wished_,
                      .ready = regions_.all_heard};
-  stats.bound = 1 + regions_.rules.slack_permille / 1e3 +
-                std::max(static_cast<double>(regions_.hidden_ppm) / 1e6, 0.0);
-  // What is left out is hidden whole.
-  const auto all = static_cast<double>(std::max(regions_.count, 1U));
-  if (publisher_.leaves_out(now.mono)) stats.bound = all;
-  stats.bound = std::min(stats.bound, std::max(all, 1 + regions_.rules.slack_permille / 1e3));
+  stats.bound = bound(now);
   {
     const std::lock_guard lock(store_->book.mutex());
     stats.keys = store_->book.size();
@@ -243,6 +238,16 @@ void Sharing::sum_up(Instant now) {
   }
   const std::lock_guard lock(mutex_);
   stats_ = stats;
+}
+
+// Of a limit, beside what is under way. The others may hide what they said they would; what is left
+// out is hidden whole, and before anything was heard all of it is.
+double Sharing::bound(Instant now) const {
+  if (!regions_.all_heard) return std::numeric_limits<double>::infinity();
+  const double slack = 1 + regions_.rules.slack_permille / 1e3;
+  const double all = std::max<double>(regions_.count, slack);
+  if (publisher_.leaves_out(now.mono)) return all;
+  return std::min(slack + static_cast<double>(regions_.hidden_ppm) / 1e6, all);
 }
 
 SharingStats Sharing::stats() const {

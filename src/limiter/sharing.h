@@ -44,6 +44,7 @@ class Sharing {
   void read_everything(Instant now);
   void clean(Instant now);
   void sum_up(Instant now);
+  [[nodiscard]] double bound(Instant now) const;
 
   const std::shared_ptr<Store> store_;
   const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();

@@ -37,13 +37,12 @@ class SharingTest : public testing::Test {
     place->region = region;
     place->origin = std::move(origin);
     place->ledger = std::make_shared<FaultyLedger>(store_->as_seen_by_another(), 1);
-    place->limiter = std::make_unique<Limiter>(
-        clock_, Options{.origin = place->origin,
-                        .ledger = place->ledger,
-                        .region = region,
-                        .sharing = rules,
-                        .capacity = 1024,
-                        .seed = 7 + places_.size()});
+    place->limiter = std::make_unique<Limiter>(clock_, Options{.origin = place->origin,
+                                                               .ledger = place->ledger,
+                                                               .region = region,
+                                                               .sharing = rules,
+                                                               .capacity = 1024,
+                                                               .seed = 7 + places_.size()});
     places_.push_back(std::move(place));
     return *places_.back();
   }

@@ -115,9 +115,9 @@ struct Store {
 
   memory::Table table;
   memory::Sketch sketch;
-  memory::DirtyList dirty;  // to be told to the origin
-  memory::DirtyList looks;  // to be held against the publish rule
-  Book book;  // what other regions count, and what they were told
+  memory::DirtyList dirty;          // to be told to the origin
+  memory::DirtyList looks;          // to be held against the publish rule
+  Book book;                        // what other regions count, and what they were told
   std::atomic<bool> behind{false};  // nothing was heard of other regions for too long
   telemetry::Counters<Stat> stats;
 };

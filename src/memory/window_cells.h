@@ -74,9 +74,7 @@ class WindowCells {
     return Mark{slot_.hot[7].fetch_and(~Mark::kRefused, std::memory_order_seq_cst)}.refused();
   }
   // What the publish rule is looked at for: see mark.h.
-  void watch_count(Count count) const {
-    change_mark(Mark::kCodeMask, Rounded::code_of(count));
-  }
+  void watch_count(Count count) const { change_mark(Mark::kCodeMask, Rounded::code_of(count)); }
   void watch_limit(Count limit) const {
     change_mark(Mark::kCodeMask << Mark::kLimitShift, Rounded::code_of(limit) << Mark::kLimitShift);
   }
@@ -129,9 +127,8 @@ class WindowCells {
   void raise_others(int64_t sequence) const;
   void change_mark(uint64_t mask, uint64_t bits) const {
     uint64_t seen = slot_.hot[7].load(std::memory_order_relaxed);
-    while (!slot_.hot[7].compare_exchange_weak(seen, (seen & ~mask) | bits,
-                                               std::memory_order_seq_cst,
-                                               std::memory_order_relaxed)) {
+    while (!slot_.hot[7].compare_exchange_weak(
+        seen, (seen & ~mask) | bits, std::memory_order_seq_cst, std::memory_order_relaxed)) {
     }
   }
   static void keep_within(Count own_room, const Query& query, algorithms::Decision& decision);

@@ -10,6 +10,8 @@
 #include <set>
 #include <sstream>
 
+#include "base/percent.h"
+
 namespace weir::server {
 namespace {
 
@@ -60,24 +62,6 @@ std::string read_name(const std::string& text, std::string& value) {
   return {};
 }
 
-// Takes %40 for '@' and so on, as in any URL.
-bool unescape(std::string_view text, std::string& value) {
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      value += text[i];
-      continue;
-    }
-    unsigned code = 0;
-    const std::string_view digits = text.substr(i + 1, 2);
-    const char* const end = digits.data() + digits.size();
-    if (digits.size() != 2 || std::from_chars(digits.data(), end, code, 16).ptr != end)
-      return false;
-    value += static_cast<char>(code);
-    i += 2;
-  }
-  return true;
-}
-
 // redis://[user:password@]host[:port][/database], or memory.
 std::string read_origin(std::string_view text, std::optional<origins::RedisAddress>& value) {
   const std::string wanted =
@@ -95,10 +79,13 @@ std::string read_origin(std::string_view text, std::optional<origins::RedisAddre
     const std::string_view who = text.substr(0, at);
     const size_t colon = who.find(':');
     if (colon == std::string_view::npos) return wanted;
-    if (!unescape(who.substr(0, colon), address.user) ||
-        !unescape(who.substr(colon + 1), address.password)) {
+    const auto user = base::percent_decoded(who.substr(0, colon));
+    const auto password = base::percent_decoded(who.substr(colon + 1));
+    if (!user || !password) {
       return "has a '%' without two hexadecimal digits behind it: write %25 for a '%' itself";
     }
+    address.user = *user;
+    address.password = *password;
     text.remove_prefix(at + 1);
   }
   uint64_t number = 0;
@@ -119,6 +106,28 @@ std::string read_origin(std::string_view text, std::optional<origins::RedisAddre
   if (text.empty() || text.find_first_of(" /@") != std::string_view::npos) return wanted;
   address.host = text;
   value = std::move(address);
+  return {};
+}
+
+// none, auto, or where it is.
+std::string read_ledger(const std::string& text, Config& config) {
+  if (text == "none" || text == "auto") {
+    config.ledger_choice = text == "none" ? LedgerChoice::kNone : LedgerChoice::kUsual;
+    return {};
+  }
+  const auto address = ledgers::parse_ledger_address(text);
+  if (!address) {
+    const Error& error = address.error();
+    return error.detail + (error.fix.empty() ? "" : ": " + error.fix);
+  }
+  config.ledger_choice = LedgerChoice::kGiven;
+  config.ledger = *address;
+  return {};
+}
+
+std::string read_password_file(const std::string& text, std::string& file) {
+  if (text.empty()) return "must name a file, or be none";
+  file = text == "none" ? "" : text;
   return {};
 }
 
@@ -145,11 +154,13 @@ const std::vector<Setting>& all_settings() {
          config.allow_public = text == "true";
          return {};
        }},
-      {"region", "NAME", "local", "The region this process counts for",
+      {"region", "NAME", "local",
+       "The region this process counts for; needed with a ledger that regions share",
        [](Config& config, const std::string& text) { return read_name(text, config.region); }},
       {"node", "NAME", "generated", "The name of this process among those of its region",
        [](Config& config, const std::string& text) { return read_name(text, config.node); }},
-      {"data", "FOLDER", "weir-data", "Where the hash of the root key is kept",
+      {"data", "FOLDER", "weir-data",
+       "Where the hash of the root key is kept, and the usual ledger",
        [](Config& config, const std::string& text) -> std::string {
          if (text.empty()) return "must name a folder";
          config.data = text;
@@ -161,10 +172,8 @@ const std::vector<Setting>& all_settings() {
        [](Config& config, const std::string& text) { return read_origin(text, config.origin); },
        true},
       {"origin-password-file", "FILE", "none", "A file whose first line is the origin's password",
-       [](Config& config, const std::string& text) -> std::string {
-         if (text.empty()) return "must name a file, or be none";
-         config.origin_password_file = text == "none" ? "" : text;
-         return {};
+       [](Config& config, const std::string& text) {
+         return read_password_file(text, config.origin_password_file);
        }},
       {"on-origin-loss", "POLICY", "local",
        "While the origin is lost: local decides on what is known, deny refuses, share gives each "
@@ -173,6 +182,24 @@ const std::vector<Setting>& all_settings() {
          const auto policy = on_origin_loss_from(text);
          if (!policy) return "must be local, deny or share";
          config.on_origin_loss = *policy;
+         return {};
+       }},
+      {"ledger", "URL", "auto",
+       "Where regions share counts: mysql://user:pass@host[:port]/db, sqlite:PATH, or none. auto: "
+       "a "
+       "file in the data folder, but none with an origin. For TLS add ?tls=verify and "
+       "&tls-ca=FILE. WEIR_LEDGER_PASSWORD may hold the password",
+       [](Config& config, const std::string& text) { return read_ledger(text, config); }, true},
+      {"ledger-password-file", "FILE", "none", "A file whose first line is the ledger's password",
+       [](Config& config, const std::string& text) {
+         return read_password_file(text, config.ledger_password_file);
+       }},
+      {"publish-policy", "POLICY", "bounded",
+       "When other regions are told: bounded limits what can be admitted in excess, floor tells "
+       "from half the limit on every 10 s. The first process of a ledger decides for all",
+       [](Config& config, const std::string& text) -> std::string {
+         if (text != "bounded" && text != "floor") return "must be bounded or floor";
+         config.publish_policy = text == "floor" ? PublishPolicy::kFloor : PublishPolicy::kBounded;
          return {};
        }},
       {"threads", "N", "0", "Threads that serve; 0 is one per core",
@@ -282,6 +309,12 @@ std::string contradiction(const Config& config) {
           "address",
           name, to_string(*address));
     }
+  }
+  const bool shared = config.ledger_choice == LedgerChoice::kGiven &&
+                      config.ledger.kind == ledgers::LedgerKind::kMariaDb;
+  if (shared && config.region.empty()) {
+    return "region is not given, but the ledger is one that regions share: give --region, one name "
+           "for all processes of a region";
   }
   if (config.http && config.resp && *config.http == *config.resp && config.http->port != 0) {
     return fmt::format("http and resp are both '{}': give them different ports",

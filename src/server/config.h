@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "frontends/loop.h"
+#include "ledgers/sql/ledger_address.h"
 #include "origins/redis/redis_link.h"
+#include "weir/ledger.h"
 
 namespace weir::server {
 
@@ -19,12 +21,16 @@ using frontends::Address;
 // What answers behind the doors. kNull says yes to everything: it prices the doors alone.
 enum class Backend : uint8_t { kLimiter, kNull };
 
+// Where other regions are heard of. Usual: in a file of the data folder, for a process without an
+// origin, else nowhere.
+enum class LedgerChoice : uint8_t { kUsual, kNone, kGiven };
+
 struct Config {
   std::optional<Address> http = Address{.host = "127.0.0.1", .port = 7070};
   std::optional<Address> resp = Address{.host = "127.0.0.1", .port = 7071};
   bool allow_public = false;
-  std::string region = "local";
-  std::string node{};  // empty: to be generated
+  std::string region{};  // empty: not given
+  std::string node{};    // empty: to be generated
   std::string data = "weir-data";
   unsigned threads = 0;  // 0: one per core
   size_t capacity = size_t{1} << 20;
@@ -32,6 +38,12 @@ struct Config {
   std::optional<origins::RedisAddress> origin{};  // none: this process is alone
   std::string origin_password_file{};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
+  LedgerChoice ledger_choice = LedgerChoice::kUsual;
+  ledgers::LedgerAddress ledger{};  // if it is given
+  std::string ledger_password_file{};
+  PublishPolicy publish_policy = PublishPolicy::kBounded;
+
+  [[nodiscard]] std::string region_name() const { return region.empty() ? "local" : region; }
 };
 
 struct Setting {

@@ -58,6 +58,27 @@ TEST(Settings, TakePasswordsWithAnyCharacters) {
   }
 }
 
+TEST(Settings, TakeLedgers) {
+  Config config;
+  EXPECT_TRUE(read_config_text("ledger: sqlite:/x/y.db", config).empty());
+  EXPECT_EQ(config.ledger_choice, LedgerChoice::kGiven);
+  EXPECT_EQ(config.ledger.path, "/x/y.db");
+  EXPECT_TRUE(read_config_text("ledger: none", config).empty());
+  EXPECT_EQ(config.ledger_choice, LedgerChoice::kNone);
+  const auto problems = read_config_text("ledger: postgres://me:secret@host/db", config);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].text.find("secret"), std::string::npos);
+  EXPECT_NE(problems[0].text.find("mysql://"), std::string::npos) << problems[0].text;
+}
+
+TEST(Settings, NameARegionForALedgerThatRegionsShare) {
+  Config config;
+  EXPECT_TRUE(read_config_text("ledger: mysql://me@host/db", config).empty());
+  EXPECT_NE(contradiction(config).find("--region"), std::string::npos);
+  config.region = "eu";
+  EXPECT_EQ(contradiction(config), "");
+}
+
 TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
   for (const Setting& known : settings()) {
     if (known.initial == "generated") continue;
@@ -65,22 +86,28 @@ TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
     Config config{.http = {},
                   .resp = {},
                   .allow_public = true,
-                  .region = "",
+                  .region = "elsewhere",
                   .data = "",
                   .threads = 9,
                   .capacity = 0,
                   .backend = Backend::kNull,
                   .origin = origins::RedisAddress{},
                   .origin_password_file = "password",
-                  .on_origin_loss = OnOriginLoss::kDeny};
+                  .on_origin_loss = OnOriginLoss::kDeny,
+                  .ledger_choice = LedgerChoice::kNone,
+                  .ledger_password_file = "password",
+                  .publish_policy = PublishPolicy::kFloor};
     const Config standard;
     ASSERT_EQ(known.set(config, known.initial), "") << known.name;
-    EXPECT_TRUE(config.http == standard.http || config.resp == standard.resp ||
-                config.allow_public == standard.allow_public || config.region == standard.region ||
-                config.data == standard.data || config.threads == standard.threads ||
-                config.capacity == standard.capacity || config.backend == standard.backend ||
-                !config.origin || config.origin_password_file.empty() ||
-                config.on_origin_loss == standard.on_origin_loss)
+    EXPECT_TRUE(
+        config.http == standard.http || config.resp == standard.resp ||
+        config.allow_public == standard.allow_public ||
+        config.region_name() == standard.region_name() || config.data == standard.data ||
+        config.threads == standard.threads || config.capacity == standard.capacity ||
+        config.backend == standard.backend || !config.origin ||
+        config.origin_password_file.empty() || config.on_origin_loss == standard.on_origin_loss ||
+        config.ledger_choice == standard.ledger_choice || config.ledger_password_file.empty() ||
+        config.publish_policy == standard.publish_policy)
         << known.name << " is not " << known.initial;
   }
 }
@@ -243,8 +270,8 @@ TEST(ConfigFile, TellsAllProblemsWithTheirPlaces) {
   EXPECT_EQ(problems_of("threads: 2\ncolour: red\n  \ncapacity: 1\nthreads: 3\nnode: [a, b]\n"
                         "region:\nhttp:   nowhere\n"),
             (Problems{"2:1 'colour' is no setting; there are http, resp, allow-public, region, "
-                      "node, data, origin, origin-password-file, on-origin-loss, threads, "
-                      "capacity, backend",
+                      "node, data, origin, origin-password-file, on-origin-loss, ledger, "
+                      "ledger-password-file, publish-policy, threads, capacity, backend",
                       "4:11 capacity is '1': it must be a whole number from 64 to 268435456",
                       "5:1 threads is given twice", "6:7 node must be a single value",
                       "7:1 region must be a single value",

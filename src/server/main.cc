@@ -21,6 +21,7 @@
 #include "server/config.h"
 #include "server/demo.h"
 #include "server/origin_check.h"
+#include "server/other_regions.h"
 #include "server/region.h"
 #include "server/serve.h"
 #include "weir/version.h"
@@ -134,11 +135,19 @@ struct ServeOptions {
   std::map<std::string, Flag> flags;
 
   void run() const {
+    const Config config = read();
+    const std::string wrong = contradiction(config);
+    if (!wrong.empty()) throw CLI::ValidationError("serve", wrong);
+    serve(config);
+  }
+
+  [[nodiscard]] Config read() const {
     Config config;
     if (!file.empty()) refuse(file, read_config(file, config));
     for (const Setting& setting : settings()) {
-      const Flag& flag = flags.at(setting.name);
-      if (flag.option->count() == 0) continue;
+      const auto found = flags.find(setting.name);
+      if (found == flags.end() || found->second.option->count() == 0) continue;
+      const Flag& flag = found->second;
       const std::string wrong = setting.set(config, flag.value);
       if (!wrong.empty()) {
         throw CLI::ValidationError(
@@ -146,9 +155,7 @@ struct ServeOptions {
             setting.secret ? wrong : fmt::format("is '{}': it {}", flag.value, wrong));
       }
     }
-    const std::string wrong = contradiction(config);
-    if (!wrong.empty()) throw CLI::ValidationError("serve", wrong);
-    serve(config);
+    return config;
   }
 
   // Tells all problems of a file and gives up, if there are any.
@@ -163,15 +170,13 @@ struct ServeOptions {
   }
 };
 
-void add_serve(CLI::App& app, ServeOptions& options) {
-  CLI::App& command = *app.add_subcommand(
-      "serve",
-      "Serve HTTP and the Redis protocol until Ctrl-C. The root key comes from\n"
-      "WEIR_ROOT_KEY, or is made at the first start and shown once");
-  command.group(kCommands)->callback([&options] { options.run(); });
+// The settings as flags, as far as `fits` says.
+template <typename Fits>
+void add_settings(CLI::App& command, ServeOptions& options, const Fits& fits) {
   command.add_option("--config", options.file, "A YAML file with the settings below")
       ->option_text("FILE");
   for (const Setting& setting : settings()) {
+    if (!fits(setting)) continue;
     auto& [value, option] = options.flags[setting.name];
     if (setting.value == "BOOL") {
       option = command.add_flag("--" + setting.name, value, setting.meaning);
@@ -180,6 +185,34 @@ void add_serve(CLI::App& app, ServeOptions& options) {
                    ->option_text(fmt::format("{} ({})", setting.value, setting.initial));
     }
   }
+}
+
+void add_serve(CLI::App& app, ServeOptions& options) {
+  CLI::App& command = *app.add_subcommand(
+      "serve",
+      "Serve HTTP and the Redis protocol until Ctrl-C. The root key comes from\n"
+      "WEIR_ROOT_KEY, or is made at the first start and shown once");
+  command.group(kCommands)->callback([&options] { options.run(); });
+  add_settings(command, options, [](const Setting&) { return true; });
+}
+
+struct MigrateOptions {
+  ServeOptions settings;
+  bool print = false;
+};
+
+void add_migrate(CLI::App& app, MigrateOptions& options) {
+  CLI::App& command = *app.add_subcommand(
+      "migrate", "Make the tables of the ledger, or bring them up to date; safe to repeat");
+  command.group(kCommands)->callback([&options] {
+    const Config config = options.settings.read();
+    if (options.print) return print_schema(config);
+    migrate(config);
+  });
+  command.add_flag("--print", options.print, "Only print the SQL that would do it");
+  add_settings(command, options.settings, [](const Setting& setting) {
+    return setting.name.starts_with("ledger") || setting.name == "data";
+  });
 }
 
 struct CheckOptions {
@@ -192,15 +225,26 @@ struct CheckOptions {
     const std::string wrong = contradiction(config);
     if (!wrong.empty()) ServeOptions::refuse(file, {{.text = wrong}});
     fmt::print("{}: nothing is wrong\n", file);
-    if (connect) try_origin(config);
+    if (!connect) return;
+    const bool usable = try_origin(config);
+    if (!(try_ledger(config) && usable)) throw CLI::RuntimeError(kFailed);
   }
 
  private:
-  static void try_origin(const Config& config) {
-    if (!config.origin) return fmt::print("origin memory: nothing to connect to\n");
+  static bool try_origin(const Config& config) {
+    if (!config.origin) {
+      fmt::print("origin memory: nothing to connect to\n");
+      return true;
+    }
     const OriginCheck check = check_origin(origin_of(config));
     fmt::print(check.usable ? stdout : stderr, "{}", check.text);
-    if (!check.usable) throw CLI::RuntimeError(kFailed);
+    return check.usable;
+  }
+
+  static bool try_ledger(const Config& config) {
+    const LedgerCheck check = check_ledger(config);
+    fmt::print(check.usable ? stdout : stderr, "{}", check.text);
+    return check.usable;
   }
 };
 
@@ -210,7 +254,7 @@ void add_check_config(CLI::App& app, CheckOptions& options) {
   command.group(kCommands)->callback([&options] { options.run(); });
   command.add_option("FILE", options.file, "The YAML file")->required()->option_text(" ");
   command.add_flag("--connect", options.connect,
-                   "Also connect to the origin, and say what is wrong with it");
+                   "Also connect to the origin and the ledger, and say what is wrong with them");
 }
 
 void add_version(CLI::App& app) {
@@ -227,6 +271,8 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   ServeOptions serving;
   add_serve(app, serving);
+  MigrateOptions migrating;
+  add_migrate(app, migrating);
   CheckOptions checking;
   add_check_config(app, checking);
   DemoOptions demo;

@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <fstream>
 #include <future>
-#include <stdexcept>
 
 #include "platform/entropy.h"
+#include "server/password.h"
 
 namespace weir::server {
 namespace {
@@ -21,29 +19,13 @@ constexpr Millis kStep{20};
 // Losses shorter than this are not worth a line.
 constexpr Millis kNoticed{500};
 
-std::string first_line_of(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!file.is_open() || !std::getline(file, line) || line.empty()) {
-    throw std::runtime_error(fmt::format(
-        "origin-password-file is '{}': it must be a file that can be read, with the password in "
-        "its first line",
-        path));
-  }
-  if (line.ends_with('\r')) line.pop_back();
-  return line;
-}
-
 }  // namespace
 
 origins::RedisAddress origin_of(const Config& config) {
   origins::RedisAddress address = *config.origin;
   if (!address.password.empty()) return address;
-  if (!config.origin_password_file.empty()) {
-    address.password = first_line_of(config.origin_password_file);
-  } else if (const char* given = std::getenv("WEIR_ORIGIN_PASSWORD"); given != nullptr) {
-    address.password = given;
-  }
+  address.password =
+      password_from("origin-password-file", config.origin_password_file, "WEIR_ORIGIN_PASSWORD");
   return address;
 }
 

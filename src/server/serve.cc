@@ -16,6 +16,7 @@
 #include "platform/stop_signals.h"
 #include "platform/thread_group.h"
 #include "server/data_folder.h"
+#include "server/other_regions.h"
 #include "server/region.h"
 #include "weir/limiter.h"
 #include "weir/version.h"
@@ -69,6 +70,13 @@ Opening open_doors(const Config& config) {
   return opening;
 }
 
+// The floor is what others do, so it comes with their pace.
+SharingRules rules_of(PublishPolicy policy) {
+  SharingRules rules{.policy = policy};
+  if (policy == PublishPolicy::kFloor) rules.publish_every = rules.import_every = Millis(10'000);
+  return rules;
+}
+
 // One thread's loop with the desks of its sessions.
 struct Counter {
   Counter(const Clock& clock, const frontends::LoopLimits& limits, uint64_t seed)
@@ -92,12 +100,18 @@ Address listen(std::vector<std::unique_ptr<Counter>>& counters, Address address,
   return address;
 }
 
+struct Stores {
+  std::string origin;
+  std::string ledger;
+};
+
 void print_welcome(const Config& config, const Opening& opening, const std::string& node,
-                   const std::string& origin) {
-  fmt::print("weir {}   region {}   node {}\n\n", WEIR_VERSION, config.region, node);
+                   const Stores& stores) {
+  fmt::print("weir {}   region {}   node {}\n\n", WEIR_VERSION, config.region_name(), node);
   if (config.http) fmt::print("  http      http://{}\n", to_string(*config.http));
   if (config.resp) fmt::print("  resp      redis://{}\n", to_string(*config.resp));
-  fmt::print("  origin    {}\n", origin);
+  fmt::print("  origin    {}\n", stores.origin);
+  fmt::print("  ledger    {}\n", stores.ledger);
   fmt::print("  root key  {}\n\n", opening.shown);
   if (config.http) {
     fmt::print(
@@ -127,7 +141,11 @@ void serve(Config config) {
 
   const Clock& clock = system_clock();
   Region region(clock, config);
+  OtherRegions others(clock, config);
   Limiter limiter(clock, {.origin = region.origin(),
+                          .ledger = others.ledger(),
+                          .region = config.region_name(),
+                          .sharing = rules_of(config.publish_policy),
                           .on_origin_loss = config.on_origin_loss,
                           .capacity = config.capacity});
   frontends::LimiterDecider decider(limiter);
@@ -138,12 +156,13 @@ void serve(Config config) {
       .decider = null ? static_cast<Decider&>(yes) : static_cast<Decider&>(decider),
       .limiter = limiter,
       .keys = opening.keys,
-      .region = config.region,
+      .region = config.region_name(),
       .node = node,
       .resp_keys = config.resp && !is_loopback(*config.resp) ? frontends::Keys::kWanted
                                                              : frontends::Keys::kNotWanted,
       .started = clock.now().mono,
-      .origin = region.origin() ? &region.origin()->metrics() : nullptr};
+      .origin = region.origin() ? &region.origin()->metrics() : nullptr,
+      .ledger = others.ledger() ? &others.ledger()->metrics() : nullptr};
 
   const frontends::LoopLimits limits{.connections = 10'000 / threads + 1};
   std::vector<std::unique_ptr<Counter>> counters;
@@ -175,13 +194,16 @@ void serve(Config config) {
   platform::ThreadGroup group;
   for (const auto& counter : counters) group.start([&counter] { counter->loop.run(); });
   region.start(limiter);
-  print_welcome(config, opening, node, region.name());
+  others.start(limiter);
+  print_welcome(config, opening, node, {.origin = region.name(), .ledger = others.name()});
   signals.wait();
   fmt::print(stderr, "\nweir: answering what is under way, then stopping\n");
   service.draining.store(true, std::memory_order_relaxed);
   for (const auto& counter : counters) counter->loop.drain();
   group.join();
   region.leave(limiter);
+  others.leave(limiter);
+  others.stop();
   region.stop();  // while the loops are still there to be told of what it answers last
 }
 

@@ -331,11 +331,20 @@ void HttpSession::healthz(std::string_view) {
   desk_.body.append("ok\n");
 }
 
+// A process that was just started first hears what other regions counted, but does not wait for
+// a ledger that is away.
 void HttpSession::readyz(std::string_view) {
+  constexpr Millis kLongestWait{10'000};
   content_type_ = "text/plain; charset=utf-8";
-  const bool ready = !service_.draining.load(std::memory_order_relaxed);
-  status_ = ready ? 200 : 503;
-  desk_.body.append(ready ? std::string_view("ready\n") : "draining\n");
+  std::string_view why_not;
+  if (service_.draining.load(std::memory_order_relaxed)) {
+    why_not = "draining\n";
+  } else if (service_.ledger != nullptr && now_.mono - service_.started < kLongestWait &&
+             !service_.limiter.sharing_stats().ready) {
+    why_not = "reading the ledger\n";
+  }
+  status_ = why_not.empty() ? 200 : 503;
+  desk_.body.append(why_not.empty() ? std::string_view("ready\n") : why_not);
 }
 
 void HttpSession::metrics(std::string_view) {

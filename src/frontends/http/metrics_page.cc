@@ -1,5 +1,7 @@
 #include "frontends/http/metrics_page.h"
 
+#include <atomic>
+#include <cmath>
 #include <cstdio>
 
 namespace weir::frontends {
@@ -42,6 +44,23 @@ class Page {
     std::snprintf(text, sizeof text, "%.9f", static_cast<double>(time.count()) / 1e9);
     out_.append_all(name_, suffix, labels, ' ', std::string_view(text), '\n');
   }
+  void sample_ratio(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, std::isinf(value) ? "+Inf" : "%.6f", value);
+    out_.append_all(name_, ' ', std::string_view(text), '\n');
+  }
+  void seconds(std::string_view name, std::string_view help, Nanos time) {
+    begin(name, Type::kGauge, help);
+    sample_seconds("", time);
+  }
+  // A sample for each name of an enum whose last is kCount.
+  template <typename Name>
+  void samples(std::string_view what, const telemetry::Counters<Name>& counters) {
+    for (int i = 0; i < static_cast<int>(Name::kCount); ++i) {
+      const auto name = static_cast<Name>(i);
+      sample(braced({label(what, to_string(name))}), counters.total(name));
+    }
+  }
   // `labels` of each of its samples, without braces, or nothing.
   void histogram(std::string_view labels, const telemetry::Latency& latency) {
     uint64_t sum = 0;
@@ -72,14 +91,12 @@ struct Door {
   [[nodiscard]] std::string label() const { return frontends::label("door", name); }
 };
 
+template <typename Value>
+Value now(const std::atomic<Value>& value) {
+  return value.load(std::memory_order_relaxed);
+}
+
 void write_origin(Page& page, const telemetry::OriginMetrics& origin) {
-  const auto now = [](const auto& value) { return value.load(std::memory_order_relaxed); };
-  const auto labelled = [&](std::string_view what, const auto& counters, auto last) {
-    for (int i = 0; i < static_cast<int>(last); ++i) {
-      const auto name = static_cast<decltype(last)>(i);
-      page.sample(braced({label(what, to_string(name))}), counters.total(name));
-    }
-  };
   page.single("weir_origin_ready", Type::kGauge, "1 while the origin is connected.",
               now(origin.ready) ? 1 : 0);
   page.single("weir_origin_breaker_closed", Type::kGauge,
@@ -88,18 +105,96 @@ void write_origin(Page& page, const telemetry::OriginMetrics& origin) {
   page.single("weir_origin_connections_total", Type::kCounter, "Connections made to the origin.",
               now(origin.connections));
   page.single("weir_nodes", Type::kGauge, "Processes that share the origin.", now(origin.nodes));
-  page.begin("weir_origin_clock_ahead_seconds", Type::kGauge,
-             "By how much the origin's clock is ahead of this one's.");
-  page.sample_seconds("", Millis(now(origin.clock_ahead)));
+  page.seconds("weir_origin_clock_ahead_seconds",
+               "By how much the origin's clock is ahead of this one's.",
+               Millis(now(origin.clock_ahead)));
   page.begin("weir_origin_commands_total", Type::kCounter, "Commands sent to the origin, by kind.");
-  labelled("kind", origin.commands, telemetry::OriginCommand::kCount);
+  page.samples("kind", origin.commands);
   page.begin("weir_origin_errors_total", Type::kCounter, "Calls that failed, by reason.");
-  labelled("reason", origin.errors, telemetry::OriginError::kCount);
+  page.samples("reason", origin.errors);
   page.begin("weir_origin_seconds", Type::kHistogram,
              "Time from sending a call to the origin to having its answer.");
   page.histogram("", origin.latency);
   page.single("weir_origin_absurd_total", Type::kCounter,
               "Values at the origin that were no count.", now(origin.absurd));
+}
+
+void write_ledger(Page& page, const telemetry::LedgerMetrics& ledger) {
+  page.single("weir_ledger_ready", Type::kGauge, "1 while the ledger answers.",
+              now(ledger.ready) ? 1 : 0);
+  page.single("weir_ledger_breaker_closed", Type::kGauge,
+              "1 while the ledger is asked, 0 after most calls failed.",
+              now(ledger.closed) ? 1 : 0);
+  page.single("weir_ledger_connections_total", Type::kCounter, "Connections made to the ledger.",
+              now(ledger.connections));
+  page.seconds("weir_ledger_clock_ahead_seconds",
+               "By how much the ledger's clock is ahead of this one's.",
+               Millis(now(ledger.clock_ahead)));
+  page.begin("weir_ledger_calls_total", Type::kCounter, "Calls to the ledger, by kind.");
+  page.samples("kind", ledger.calls);
+  page.begin("weir_ledger_errors_total", Type::kCounter, "Calls that failed, by reason.");
+  page.samples("reason", ledger.errors);
+  page.single("weir_ledger_retries_total", Type::kCounter,
+              "Transactions done again because of a deadlock.", now(ledger.retries));
+  page.begin("weir_ledger_seconds", Type::kHistogram,
+             "Time from a call to the ledger to having its answer.");
+  page.histogram("", ledger.latency);
+}
+
+void write_sharing(Page& page, const SharingStats& stats) {
+  page.begin("weir_published_rows_total", Type::kCounter,
+             "Rows told to other regions, by the rule that wanted them told.");
+  const auto published = [&](std::string_view rule, uint64_t rows) {
+    page.sample(braced({label("rule", rule)}), rows);
+  };
+  published("presence", stats.presence);
+  published("contended", stats.contended);
+  published("exhaustion", stats.exhaustion);
+  published("roll_over", stats.roll_over);
+  page.single("weir_publish_errors_total", Type::kCounter,
+              "Messages that failed; what they told is told again.", stats.publish_errors);
+  page.single("weir_publish_dropped_total", Type::kCounter, "Rows that the ledger will not take.",
+              stats.dropped);
+  page.single("weir_publish_left_out_total", Type::kCounter,
+              "Rows that found no place to wait and are tried again later.", stats.left_out);
+  page.single("weir_publish_waiting", Type::kGauge, "Rows to be told now.", stats.waiting);
+  page.seconds("weir_publish_lag_seconds", "How long the first of them has been waiting.",
+               stats.publish_lag);
+  page.begin("weir_row_budget_used_ratio", Type::kGauge,
+             "Of the rows that may be told, how many are.");
+  page.sample_ratio(stats.budget_used);
+  page.single("weir_imported_rows_total", Type::kCounter, "Rows heard from the ledger.",
+              stats.imported);
+  page.single("weir_import_errors_total", Type::kCounter, "Reads of the ledger that failed.",
+              stats.import_errors);
+  page.single("weir_import_rows", Type::kGauge, "Rows in the last answer.", stats.last_import);
+  page.single("weir_import_absurd_total", Type::kCounter,
+              "Rows that no region can have meant, ignored.", stats.absurd);
+  page.seconds("weir_import_lag_seconds", "Time since the last answer was asked for.",
+               stats.import_lag);
+  page.single("weir_shared_keys", Type::kGauge, "Tuples known to the ledger, or waiting to be.",
+              stats.keys);
+  page.single("weir_imported_keys", Type::kGauge, "Of those, tuples without traffic here.",
+              stats.keys_heard);
+  page.single("weir_imported_keys_total", Type::kCounter, "Such tuples ever.", stats.heard_total);
+  page.single("weir_import_no_room_total", Type::kCounter,
+              "News of such tuples for which there was no room.", stats.no_room);
+  page.single("weir_full_reads_total", Type::kCounter, "Times that everything was read.",
+              stats.full_reads);
+  page.seconds("weir_full_read_age_seconds", "Time since everything was last read.",
+               stats.full_read_age);
+  page.seconds("weir_full_read_seconds", "How long that took.", stats.full_read_took);
+  page.single("weir_ledger_lost_rows_total", Type::kCounter,
+              "Tuples of which the ledger lost something, told again.", stats.lost);
+  page.single("weir_ledger_deleted_rows_total", Type::kCounter,
+              "Expired rows deleted by this process.", stats.deleted);
+  page.single("weir_ledger_rules_differ", Type::kGauge,
+              "1 if the ledger has other rules than this process was given.",
+              stats.rules_differ ? 1 : 0);
+  page.single("weir_regions", Type::kGauge, "Regions that share the ledger.", stats.regions);
+  page.begin("weir_bound_ratio", Type::kGauge,
+             "Of a limit, how much may be admitted in all regions, beside what is under way.");
+  page.sample_ratio(stats.bound);
 }
 
 }  // namespace
@@ -182,9 +277,12 @@ void write_metrics(const Service& service, Bytes& out) {
                 "Cells of which the origin had forgotten a part, told again.", stats.healed);
     page.single("weir_dirty_cells", Type::kGauge, "Cells with something to tell the origin.",
                 stats.untold);
-    page.begin("weir_replay_lag_seconds", Type::kGauge,
-               "How long the first of them has been waiting to be heard.");
-    page.sample_seconds("", stats.replay_lag);
+    page.seconds("weir_replay_lag_seconds",
+                 "How long the first of them has been waiting to be heard.", stats.replay_lag);
+  }
+  if (service.ledger != nullptr) {
+    write_ledger(page, *service.ledger);
+    write_sharing(page, service.limiter.sharing_stats());
   }
   page.single("weir_table_bytes", Type::kGauge, "Memory reserved by the table.",
               stats.memory_bytes);

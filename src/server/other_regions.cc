@@ -1,0 +1,163 @@
+#include "server/other_regions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <future>
+#include <stdexcept>
+#include <utility>
+
+#include "ledgers/sql/ledger_store.h"
+#include "ledgers/sql/schema.h"
+#include "platform/entropy.h"
+#include "platform/thread_group.h"
+#include "server/password.h"
+
+namespace weir::server {
+namespace {
+
+constexpr Millis kShareEvery{10};
+constexpr Millis kToLeave{2000};
+constexpr Millis kStep{20};
+// Silences shorter than this are not worth a line.
+constexpr Nanos kNoticed = Millis(2000);
+
+ledgers::LedgerAddress needed_ledger(const Config& config) {
+  const auto address = ledger_of(config);
+  if (!address) throw std::runtime_error("ledger is none: there is nothing to migrate");
+  return *address;
+}
+
+}  // namespace
+
+std::optional<ledgers::LedgerAddress> ledger_of(const Config& config) {
+  if (config.ledger_choice == LedgerChoice::kNone) return std::nullopt;
+  if (config.ledger_choice == LedgerChoice::kGiven) {
+    ledgers::LedgerAddress address = config.ledger;
+    if (address.password.empty()) {
+      address.password = password_from("ledger-password-file", config.ledger_password_file,
+                                       "WEIR_LEDGER_PASSWORD");
+    }
+    return address;
+  }
+  // A process that shares its counts in a region has nothing to gain from a file of its own.
+  if (config.origin) return std::nullopt;
+  return ledgers::LedgerAddress{.kind = ledgers::LedgerKind::kSqlite,
+                                .path = config.data + "/ledger.db"};
+}
+
+void migrate(const Config& config) {
+  const ledgers::LedgerAddress address = needed_ledger(config);
+  const auto store = ledgers::make_store(system_clock(), address, {.seed = platform::entropy()});
+  const auto version = store->migrate();
+  if (!version) {
+    throw std::runtime_error(version.error().detail +
+                             (version.error().fix.empty() ? "" : "; " + version.error().fix));
+  }
+  fmt::print("ledger {}: its tables are there, version {}\n", to_string(address), *version);
+}
+
+void print_schema(const Config& config) {
+  const bool file = needed_ledger(config).kind == ledgers::LedgerKind::kSqlite;
+  fmt::print("{}",
+             ledgers::schema_sql(file ? ledgers::Dialect::kSqlite : ledgers::Dialect::kMariaDb));
+}
+
+LedgerCheck check_ledger(const Config& config) {
+  const auto address = ledger_of(config);
+  if (!address) return {.usable = true, .text = "ledger none: nothing to connect to\n"};
+  const auto store = ledgers::make_store(system_clock(), *address, {.seed = platform::entropy()});
+  const MonoTime began = system_clock().now().mono;
+  // A read of what changed since the beginning needs all tables and gives nothing.
+  const auto changes = store->changes_since({});
+  if (!changes) {
+    return {.text = fmt::format("ledger {}: {}\n  {}\n", to_string(*address),
+                                changes.error().detail, changes.error().fix)};
+  }
+  const Nanos took = system_clock().now().mono - began;
+  return {
+      .usable = true,
+      .text = fmt::format("ledger {}: connected, its tables are there\n  answers after {:.1f} ms\n",
+                          to_string(*address), static_cast<double>(took.count()) / 1e6)};
+}
+
+OtherRegions::OtherRegions(const Clock& clock, const Config& config) : clock_(clock) {
+  const auto address = ledger_of(config);
+  if (!address) return;
+  if (address->kind == ledgers::LedgerKind::kSqlite) {
+    const auto folder = std::filesystem::path(address->path).parent_path();
+    std::error_code ignored;  // what is wrong with it is said when the file is opened
+    if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+  }
+  name_ = to_string(*address);
+  ledger_ = ledgers::make_threaded_ledger(clock, *address, platform::entropy());
+}
+
+void OtherRegions::start(Limiter& limiter) {
+  if (!ledger_) return;
+  running_ = true;
+  ledger_->start();
+  sharer_.start();
+  sharer_.post([this, &limiter, now = clock_.now().mono] { share(limiter, now); });
+}
+
+void OtherRegions::stop() {
+  if (!std::exchange(running_, false)) return;
+  sharer_.stop();
+  ledger_->stop();
+}
+
+void OtherRegions::share(Limiter& limiter, MonoTime planned) {
+  if (leaving_.load(std::memory_order_relaxed)) return;
+  const Instant now = clock_.now();
+  limiter.run_sharing(now);
+  report(limiter.sharing_stats(), now.mono);
+  const MonoTime next = std::max(planned + kShareEvery, now.mono);
+  sharer_.post_at(next, [this, &limiter, next] { share(limiter, next); });
+}
+
+// Says once when nothing is heard of other regions, and once when something is again.
+void OtherRegions::report(const SharingStats& stats, MonoTime /*now*/) {
+  const bool heard = stats.import_lag < kNoticed;
+  if (heard != was_heard_) {
+    was_heard_ = heard;
+    if (heard) {
+      fmt::print(stderr, "weir: the ledger {} answers\n", name_);
+    } else {
+      const std::string why = ledger_->trouble();
+      fmt::print(stderr, "weir: the ledger {} does not answer{}{}; other regions are not heard\n",
+                 name_, why.empty() ? "" : ": ", why);
+    }
+  }
+  if (stats.rules_differ && !std::exchange(told_of_rules_, true)) {
+    fmt::print(stderr,
+               "weir: the ledger {} has other rules of sharing than this process was given; "
+               "those of the ledger count (table weir_settings)\n",
+               name_);
+  }
+}
+
+void OtherRegions::leave(Limiter& limiter) {
+  if (!ledger_) return;
+  leaving_.store(true, std::memory_order_relaxed);
+  const auto write_all = [&] {
+    std::promise<WorkReport> done;
+    sharer_.post([&] { done.set_value(limiter.run_sharing(clock_.now(), Tell::kAll)); });
+    return done.get_future().get();
+  };
+  const MonoTime until = clock_.now().mono + kToLeave;
+  size_t waiting = write_all().waiting;
+  while (waiting > 0 && clock_.now().mono < until) {
+    platform::ThreadGroup::rest(kStep);
+    waiting = write_all().waiting;
+  }
+  if (waiting == 0) {
+    fmt::print(stderr, "weir: other regions were told everything\n");
+  } else {
+    fmt::print(stderr, "weir: {} cells could not be told to other regions\n", waiting);
+  }
+}
+
+}  // namespace weir::server
