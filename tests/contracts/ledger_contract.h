@@ -423,7 +423,7 @@ TYPED_TEST_P(LedgerContract, LeavesOutAndCountsWhatNobodyCanHaveMeant) {
   std::vector<LedgerRow> rows(8, this->row(1));
   rows[0].count = ledgers::kMaxCount + 1;
   rows[1].key.duration = Millis(99);
-  rows[1].sequence = this->current(Millis(99)) + 10;
+  rows[1].sequence = this->current(Millis(99)) + 1000;
   rows[2].key.duration = kMaxDuration + Millis(1);
   rows[3].key.identifier = "";
   rows[4].key.name_space = "";

@@ -75,8 +75,8 @@ void MariaDbServer::start() {
                                     "--port=" + std::to_string(port_),
                                     "--bind-address=127.0.0.1",
                                     "--skip-name-resolve",
-                                    "--innodb-buffer-pool-size=32M",
-                                    "--innodb-log-file-size=16M",
+                                    "--innodb-buffer-pool-size=64M",
+                                    "--innodb-log-file-size=64M",
                                     "--performance-schema=OFF"};
   if (geteuid() == 0) words.emplace_back("--user=root");
   words.insert(words.end(), more_.begin(), more_.end());

@@ -89,6 +89,10 @@ class MariaDbLink final : public SqlLink {
   }
 
   [[nodiscard]] uint64_t affected() const override { return affected_; }
+  // MySQL does so for reading only.
+  [[nodiscard]] bool ends_long_statements() const override {
+    return server_ != nullptr && ends_statements_;
+  }
   [[nodiscard]] uint64_t connections() const override { return connections_; }
 
  private:
@@ -129,8 +133,9 @@ class MariaDbLink final : public SqlLink {
       return SqlFailure{.why = LedgerError::kRefused, .detail = "the server offers no TLS"};
     }
     std::string session = kSession + std::to_string(kSecondsForALock);
-    if (std::string_view(mysql_get_server_info(server_)).find("MariaDB") !=
-        std::string_view::npos) {
+    const std::string_view server = mysql_get_server_info(server_);
+    ends_statements_ = server.find("MariaDB") != std::string_view::npos;
+    if (ends_statements_) {
       session += ", max_statement_time = " + std::to_string(wait > 1 ? wait - 1 : 1);
     }
     if (auto failed = send(session, {})) {
@@ -210,6 +215,7 @@ class MariaDbLink final : public SqlLink {
   MYSQL* server_ = nullptr;
   MonoTime began_{};  // the last call
   MonoTime used_{};
+  bool ends_statements_ = false;
   uint64_t affected_ = 0;
   uint64_t connections_ = 0;
 };

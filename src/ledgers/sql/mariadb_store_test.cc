@@ -237,8 +237,8 @@ TEST(MariaDbStore, OutlastsALockThatIsHeldForAWhile) {
 
 TEST(MariaDbStore, LetsManyPublishTheSameKeysInAnyOrder) {
   const Database database;
-  constexpr uint64_t kRounds = 25;
-  constexpr size_t kKeys = 150;
+  constexpr uint64_t kRounds = 50;
+  constexpr size_t kKeys = 250;
   const WallTime start = now();
   std::atomic<uint64_t> retries{0};
   std::atomic<bool> done{false};

@@ -114,14 +114,17 @@ Statements statements_of(Dialect dialect) {
   s.now = "SELECT " + now;
   // In SQLite a transaction that would first read and then write may fail without waiting.
   s.begin = sqlite ? "BEGIN IMMEDIATE" : "BEGIN";
+  // Worked out once, not for each of many rows.
+  s.note_now = sqlite ? "" : "SET @weir_now = " + now;
+  const std::string noted = sqlite ? now : "@weir_now";
 
   s.cells_head =
       "INSERT INTO weir_cells (key_hash, sequence, region, count, limit_seen, expires_at_ms, " +
       names + ", updated_at) VALUES ";
-  s.cells_group = "(?,?,?,?,?,?,?,?,?,?," + now + ")";
+  s.cells_group = "(?,?,?,?,?,?,?,?,?,?," + noted + ")";
   s.presence_head =
       "INSERT INTO weir_presence (key_hash, region, until_ms, " + names + ", updated_at) VALUES ";
-  s.presence_group = "(?,?,?,?,?,?,?," + now + ")";
+  s.presence_group = "(?,?,?,?,?,?,?," + noted + ")";
   // What changed is decided before it changes: MariaDB assigns from left to right.
   if (sqlite) {
     s.cells_tail =

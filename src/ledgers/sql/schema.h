@@ -10,9 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "ledgers/sql/ledger_address.h"
+
 namespace weir::ledgers {
 
-enum class Dialect : uint8_t { kSqlite, kMariaDb };
+using Dialect = LedgerKind;
 
 inline constexpr int64_t kSchemaVersion = 1;
 
@@ -26,6 +28,7 @@ inline constexpr int64_t kSchemaVersion = 1;
 struct Statements {
   std::string now;
   std::string begin;
+  std::string note_now;  // before INSERTs whose groups say so; may be empty
   // INSERT: head, then groups with commas between, then tail.
   std::string cells_head, cells_group, cells_tail;
   std::string presence_head, presence_group, presence_tail;

@@ -58,6 +58,9 @@ class SqlLink {
 
   // Rows that the last statement of the last run changed or deleted.
   [[nodiscard]] virtual uint64_t affected() const = 0;
+  // Whether a statement that takes as long as a transaction may last is ended by the store, and
+  // not committed later when nobody waits for it any more.
+  [[nodiscard]] virtual bool ends_long_statements() const = 0;
   // How often a connection was made.
   [[nodiscard]] virtual uint64_t connections() const = 0;
 };

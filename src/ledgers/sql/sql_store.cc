@@ -220,14 +220,18 @@ struct SqlStore::Inserts {
 };
 
 SqlStore::Failure SqlStore::insert(const Inserts& inserts) {
+  std::vector<SqlStatement> part;
+  if (!texts_.note_now.empty()) part.push_back({.sql = texts_.note_now});
   // A single statement is a transaction of its own, and one way to the server and back.
-  if (inserts.statements.size() == 1) return run(inserts.statements);
+  if (inserts.statements.size() == 1 && link_->ends_long_statements()) {
+    part.push_back(inserts.statements[0]);
+    return run(part);
+  }
   if (Failure failure = make_ready()) return failure;
   const MonoTime began = clock_.now().mono;
   const SqlLink::EachRow nothing = {};
   Failure failure;
-  const SqlStatement begin{.sql = texts_.begin};
-  std::vector<SqlStatement> part{begin};
+  part.push_back({.sql = texts_.begin});
   auto connection = SqlLink::Connection::kAny;
   size_t bytes = 0;
   const auto send = [&] {
@@ -426,7 +430,8 @@ Result<LedgerFleet> SqlStore::attend(const LedgerRegion& self, const SharingRule
     return run(statements, [&](size_t statement, const SqlRow& row) {
       if (statement == 2) {
         const auto hidden = row.number(1);
-        if (!hidden || *hidden < 0) return;
+        const size_t name = row.bytes(0).size();
+        if (!hidden || *hidden < 0 || name == 0 || name > kMaxRegionBytes) return;
         fleet.regions.push_back(
             {.region = std::string(row.bytes(0)), .hidden_ppm = static_cast<uint64_t>(*hidden)});
       } else {
@@ -531,8 +536,8 @@ std::unique_ptr<LedgerStore> make_store(const Clock& clock, const LedgerAddress&
                      : make_mariadb_link(clock, address,
                                          {.connect_timeout = options.connect_timeout,
                                           .answer_timeout = options.answer_timeout});
-  return std::make_unique<SqlStore>(clock, sqlite ? Dialect::kSqlite : Dialect::kMariaDb,
-                                    std::move(link), to_string(address), std::move(options));
+  return std::make_unique<SqlStore>(clock, address.kind, std::move(link), to_string(address),
+                                    std::move(options));
 }
 
 }  // namespace weir::ledgers

@@ -192,6 +192,7 @@ class Failing final : public ledgers::SqlLink {
     return inner_->run(statements, each, connection);
   }
   [[nodiscard]] uint64_t affected() const override { return inner_->affected(); }
+  [[nodiscard]] bool ends_long_statements() const override { return true; }
   [[nodiscard]] uint64_t connections() const override { return inner_->connections(); }
 
   int times = 0;

@@ -71,6 +71,8 @@ class SqliteLink final : public SqlLink {
   }
 
   [[nodiscard]] uint64_t affected() const override { return affected_; }
+  // They end with us.
+  [[nodiscard]] bool ends_long_statements() const override { return true; }
   [[nodiscard]] uint64_t connections() const override { return connections_; }
 
  private:
@@ -90,8 +92,10 @@ class SqliteLink final : public SqlLink {
     }
     if (code == SQLITE_OK) {
       // A commit survives the end of the process; counts need no more.
-      code = sqlite3_exec(file_, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL", nullptr,
+      code = sqlite3_exec(file_, "PRAGMA synchronous=NORMAL; PRAGMA journal_mode=WAL", nullptr,
                           nullptr, nullptr);
+      // Then another is just changing it, and it is the file's from then on.
+      if (code == SQLITE_BUSY) code = SQLITE_OK;
     }
     if (code == SQLITE_OK) {
       ++connections_;
