@@ -33,11 +33,6 @@ struct Types {
   Dialect dialect;
 };
 
-struct Index {
-  std::string table;
-  std::string column;
-};
-
 }  // namespace
 
 std::vector<std::string> schema_statements(Dialect dialect) {

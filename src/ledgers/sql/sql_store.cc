@@ -7,6 +7,7 @@
 #include "base/split_mix.h"
 #include "ledgers/rows.h"
 #include "ledgers/sql/mariadb_link.h"
+#include "ledgers/sql/settings.h"
 #include "ledgers/sql/sqlite_link.h"
 #include "platform/thread_group.h"
 
@@ -67,69 +68,6 @@ void take(std::optional<Item> item, std::vector<Item>& list, uint64_t& absurd) {
     list.push_back(std::move(*item));
   } else {
     ++absurd;
-  }
-}
-
-// The rules by their names in the store.
-struct Rule {
-  std::string_view name;
-  std::string (*text)(const SharingRules&);
-  bool (*read)(std::string_view, SharingRules&);
-};
-
-bool read_number(std::string_view text, int64_t most, int64_t& value) {
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc() && stop == end && value >= 0 && value <= most;
-}
-
-template <auto kMember>
-constexpr Rule number_rule(std::string_view name) {
-  return {name, [](const SharingRules& rules) { return std::to_string(rules.*kMember); },
-          [](std::string_view text, SharingRules& rules) {
-            int64_t value = 0;
-            if (!read_number(text, UINT32_MAX, value)) return false;
-            rules.*kMember = static_cast<uint32_t>(value);
-            return true;
-          }};
-}
-
-template <auto kMember>
-constexpr Rule millis_rule(std::string_view name) {
-  return {name, [](const SharingRules& rules) { return std::to_string((rules.*kMember).count()); },
-          [](std::string_view text, SharingRules& rules) {
-            int64_t value = 0;
-            if (!read_number(text, UINT32_MAX, value)) return false;
-            rules.*kMember = Millis(value);
-            return true;
-          }};
-}
-
-constexpr Rule kRules[] = {
-    {"policy", [](const SharingRules& rules) { return std::string(to_string(rules.policy)); },
-     [](std::string_view text, SharingRules& rules) {
-       for (const PublishPolicy policy : {PublishPolicy::kBounded, PublishPolicy::kFloor}) {
-         if (text != to_string(policy)) continue;
-         rules.policy = policy;
-         return true;
-       }
-       return false;
-     }},
-    number_rule<&SharingRules::hidden_permille>("hidden_permille"),
-    number_rule<&SharingRules::slack_permille>("slack_permille"),
-    millis_rule<&SharingRules::lease>("lease_ms"),
-    millis_rule<&SharingRules::publish_every>("publish_every_ms"),
-    millis_rule<&SharingRules::import_every>("import_every_ms"),
-    number_rule<&SharingRules::rows_per_second>("rows_per_second"),
-    number_rule<&SharingRules::floor_permille>("floor_permille"),
-};
-
-// What cannot be read, or leads to rules that cannot be meant, is as if it were not there.
-void read_rule(std::string_view name, std::string_view value, SharingRules& rules) {
-  for (const Rule& rule : kRules) {
-    if (rule.name != name) continue;
-    SharingRules changed = rules;
-    if (rule.read(value, changed) && plausible(changed)) rules = changed;
   }
 }
 
@@ -408,17 +346,15 @@ Result<LedgerPage> SqlStore::read_page(const LedgerPlace& place) {
 
 Result<LedgerFleet> SqlStore::attend(const LedgerRegion& self, const SharingRules& rules) {
   LedgerFleet fleet{.regions = {}, .rules = rules};
-  std::string settings = texts_.settings_head;
-  std::vector<std::string> values;
+  std::string text = texts_.settings_head;
   SqlStatement insert;
-  values.reserve(std::size(kRules));
-  for (const Rule& rule : kRules) {
-    settings += values.empty() ? "(?,?)" : ",(?,?)";
-    values.push_back(rule.text(rules));
-    insert.values.emplace_back(rule.name);
-    insert.values.emplace_back(std::string_view(values.back()));
+  const std::vector<Setting> settings = settings_of(rules);
+  for (const Setting& setting : settings) {
+    text += insert.values.empty() ? "(?,?)" : ",(?,?)";
+    insert.values.emplace_back(setting.name);
+    insert.values.emplace_back(std::string_view(setting.value));
   }
-  insert.sql = settings;
+  insert.sql = text;
   const SqlStatement statements[] = {
       {.sql = texts_.attend,
        .values = {std::string_view(self.region), static_cast<int64_t>(self.hidden_ppm)}},
@@ -435,7 +371,7 @@ Result<LedgerFleet> SqlStore::attend(const LedgerRegion& self, const SharingRule
         fleet.regions.push_back(
             {.region = std::string(row.bytes(0)), .hidden_ppm = static_cast<uint64_t>(*hidden)});
       } else {
-        read_rule(row.bytes(0), row.bytes(1), fleet.rules);
+        read_setting(row.bytes(0), row.bytes(1), fleet.rules);
       }
     });
   });
@@ -497,7 +433,7 @@ SqlStore::Failure SqlStore::create_tables(int64_t& version) {
       statements,
       [&](size_t statement, const SqlRow& row) {
         if (statement + 2 == statements.size() && row.bytes(0) == "schema_version") {
-          (void)read_number(row.bytes(1), INT64_MAX, version);
+          version = number_in(row.bytes(1)).value_or(0);
         }
       },
       connection);

@@ -1,5 +1,7 @@
 #include "ledgers/sql/threaded_ledger.h"
 
+#include <algorithm>
+#include <concepts>
 #include <utility>
 
 namespace weir::ledgers {
@@ -17,20 +19,19 @@ bool trips_breaker(LedgerError why) {
          why == LedgerError::kRefused || why == LedgerError::kOther;
 }
 
-uint64_t absurd_in(size_t) {
-  return 0;
+// What an answer adds to the counts.
+template <typename Answer>
+void count(const Answer&, telemetry::LedgerMetrics&) {}
+
+void count(size_t published, telemetry::LedgerMetrics& metrics) {
+  metrics.rows_published.fetch_add(published, std::memory_order_relaxed);
 }
-uint64_t absurd_in(const LedgerChanges& changes) {
-  return changes.absurd;
-}
-uint64_t absurd_in(const LedgerPage& page) {
-  return page.absurd;
-}
-uint64_t absurd_in(const LedgerFleet&) {
-  return 0;
-}
-uint64_t absurd_in(const LedgerCleaning&) {
-  return 0;
+
+template <typename Answer>
+requires std::same_as<Answer, LedgerChanges> || std::same_as<Answer, LedgerPage>
+void count(const Answer& read, telemetry::LedgerMetrics& metrics) {
+  metrics.rows_read.fetch_add(read.news.rows.size(), std::memory_order_relaxed);
+  metrics.absurd.fetch_add(read.absurd, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -79,16 +80,9 @@ void ThreadedLedger::ask(Lane& lane, LedgerCall call, std::function<void(Result<
     const Instant began = clock_.now();
     Result<Answer> answer = ask(*lane.store);
     note(lane, began.mono, answer ? nullptr : &answer.error());
-    if (answer) {
-      metrics_.absurd.fetch_add(absurd_in(*answer), std::memory_order_relaxed);
-      if constexpr (std::is_same_v<Answer, LedgerChanges>) {
-        note_time(WallTime(Millis(answer->next.position)), began);
-        metrics_.rows_read.fetch_add(answer->news.rows.size(), std::memory_order_relaxed);
-      } else if constexpr (std::is_same_v<Answer, LedgerPage>) {
-        metrics_.rows_read.fetch_add(answer->news.rows.size(), std::memory_order_relaxed);
-      } else if constexpr (std::is_same_v<Answer, size_t>) {
-        metrics_.rows_published.fetch_add(*answer, std::memory_order_relaxed);
-      }
+    if (answer) count(*answer, metrics_);
+    if constexpr (std::is_same_v<Answer, LedgerChanges>) {
+      if (answer) note_time(WallTime(Millis(answer->next.position)), began);
     }
     reply(std::move(answer));
   });
