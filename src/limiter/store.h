@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 
@@ -56,7 +57,7 @@ struct Store {
         sketch(options.capacity),
         dirty(options.origin ? table.slots() : 0),
         looks(options.ledger ? table.slots() : 0),
-        book(options.region, options.ledger ? options.capacity : 0) {}
+        book(options.region, std::max<size_t>(1024, options.capacity / 4)) {}
 
   [[nodiscard]] static memory::Company company_of(const Options& options) {
     if (options.origin) return memory::Company::kShared;

@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "ledgers/memory_ledger.h"
 #include "limiter/engine.h"
 #include "origins/in_process_origin.h"
 #include "sim/random.h"
@@ -129,6 +133,62 @@ TEST(Stress, LosesNothingBetweenEvictionAndReplay) {
   // Every decision was either counted in a cell and told, or taken in the sketch.
   EXPECT_EQ(total_told + sketched, static_cast<Count>(total_accepted));
   EXPECT_GT(engine->stats().evicted, 0u);
+}
+
+// Two regions, each with threads that ask and one that shares: what was told is what was accepted,
+// and together they keep to the bound.
+TEST(Stress, RegionsShareWhileTheyAreAsked) {
+  const Clock& clock = system_clock();
+  const auto ledger = std::make_shared<ledgers::MemoryLedger>(clock);
+  std::vector<std::shared_ptr<Engine>> regions;
+  for (const char* name : {"east", "west"}) {
+    regions.push_back(
+        Engine::make(clock, {.ledger = ledger->as_seen_by_another(),
+                             .region = name,
+                             .sharing = {.publish_every = Millis(5), .import_every = Millis(5)},
+                             .capacity = 256,
+                             .seed = regions.size() + 1}));
+  }
+  constexpr int64_t kLimit = 4000;
+  std::array<std::atomic<Count>, 2> admitted{};
+  const auto share = [&] {
+    for (const auto& region : regions) region->run_sharing(clock.now());
+  };
+  share();
+  std::atomic<bool> done{false};
+  std::thread sharer([&] {
+    while (!done) share();
+  });
+  on_threads([&](int t) {
+    const size_t region = static_cast<size_t>(t) % 2;
+    const Request request{.name_space = "hot",
+                          .identifier = "one",
+                          .limit = kLimit,
+                          .duration = kMaxDuration,
+                          .algorithm = Algorithm::kFixedWindow};
+    const std::array requests = {request, request, request};
+    std::array<Result<Verdict>, 3> verdicts;
+    for (int n = 0; n < kRequests / 4; ++n) {
+      regions[region]->check_each(clock.now(), requests, verdicts);
+      for (const auto& verdict : verdicts) admitted[region] += verdict->admitted() ? 1U : 0U;
+      if (n % 16 == 0) {
+        const auto batch = regions[region]->check_all(clock.now(), std::span(requests).first(2));
+        if (batch->admitted()) admitted[region] += 2;
+      }
+    }
+  });
+  done = true;
+  sharer.join();
+  for (const auto& region : regions) {
+    for (int turn = 0; turn < 3; ++turn) region->run_sharing(clock.now(), Tell::kAll);
+  }
+  const LedgerNews told = ledger->everything();
+  for (const LedgerRow& row : told.rows) {
+    EXPECT_EQ(row.count, admitted[row.region == "east" ? 0 : 1]) << row.region;
+  }
+  EXPECT_EQ(told.rows.size(), 2U);
+  EXPECT_LE(admitted[0] + admitted[1], Count{2 * kLimit});
+  EXPECT_GE(admitted[0] + admitted[1], Count{kLimit});
 }
 
 }  // namespace
