@@ -257,6 +257,8 @@ TEST(MariaDbStore, LetsManyPublishTheSameKeysInAnyOrder) {
                                     .region = region,
                                     .until = start + Millis(60'000 + round)});
         }
+        // Some are over, and cleaned away while others write them.
+        for (size_t i = 0; i < kKeys / 10; ++i) news.rows[i].sequence -= 3;
         if (round == kRounds) {
           for (size_t i = 0; i < kKeys; ++i) {
             news.rows.push_back(row_of(start, round, std::to_string(i), region));
@@ -282,7 +284,7 @@ TEST(MariaDbStore, LetsManyPublishTheSameKeysInAnyOrder) {
   others.join();
   const auto page = store_at(database.address)->read_page({});
   ASSERT_TRUE(page);
-  EXPECT_EQ(page->news.rows.size(), 2 * kKeys);
+  ASSERT_EQ(page->news.rows.size(), 2 * kKeys);
   for (const LedgerRow& row : page->news.rows) EXPECT_EQ(row.count, kRounds);
   std::printf("deadlocks worked off: %llu\n", static_cast<unsigned long long>(retries.load()));
 }
