@@ -17,6 +17,7 @@ constexpr Millis kPageEvery{50};   // of a read of everything, but the first
 constexpr Millis kEverythingEvery{60'000};
 constexpr Millis kCleanEvery{10'000};
 constexpr size_t kCleanRows = 5000;
+constexpr Millis kSumUpEvery{50};
 constexpr Millis kBehindAfter{5000};  // without news
 
 }  // namespace
@@ -48,7 +49,7 @@ WorkReport Sharing::run_once(Instant now, Tell tell) {
     read_everything(now);
     clean(now);
   }
-  sum_up(now);
+  if (tell == Tell::kAll || now.mono - summed_up_ >= kSumUpEvery) sum_up(now);
   return {.waiting = publisher_.waiting()};
 }
 
@@ -198,6 +199,7 @@ void Sharing::clean(Instant now) {
 }
 
 void Sharing::sum_up(Instant now) {
+  summed_up_ = now.mono;
   const Nanos quiet = now.mono - heard_;
   const Nanos most = std::max<Nanos>(kBehindAfter, 3 * Nanos(regions_.rules.import_every));
   store_->behind.store(quiet > most, std::memory_order_relaxed);

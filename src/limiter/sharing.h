@@ -57,7 +57,7 @@ class Sharing {
   Turn attending_, publishing_, importing_, reading_, cleaning_;
   std::optional<LedgerCursor> cursor_;
   LedgerPlace place_;
-  MonoTime started_{}, heard_{}, full_began_{}, full_ended_{};
+  MonoTime started_{}, summed_up_{}, heard_{}, full_began_{}, full_ended_{};
   Nanos full_took_{0};
   uint64_t full_reads_ = 0, import_errors_ = 0, last_import_ = 0, absurd_ = 0, deleted_ = 0;
   bool reads_everything_ = false;

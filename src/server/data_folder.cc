@@ -38,6 +38,18 @@ std::string root_key_file(const std::string& folder) {
   return (std::filesystem::path(folder) / "root_key.sha256").string();
 }
 
+std::string ledger_file(const std::string& folder) {
+  return (std::filesystem::path(folder) / "ledger.db").string();
+}
+
+std::string make_folder(const std::string& folder) {
+  std::error_code error;
+  const bool made = std::filesystem::create_directories(folder, error);
+  if (error) return error.message();
+  if (made) chmod(folder.c_str(), 0700);
+  return access(folder.c_str(), W_OK) == 0 ? "" : std::strerror(errno);
+}
+
 RootKey open_root_key(const std::string& folder) {
   std::error_code error;
   const bool made = std::filesystem::create_directories(folder, error);

@@ -13,6 +13,7 @@
 #include "ledgers/sql/schema.h"
 #include "platform/entropy.h"
 #include "platform/thread_group.h"
+#include "server/data_folder.h"
 #include "server/password.h"
 
 namespace weir::server {
@@ -43,9 +44,9 @@ std::optional<ledgers::LedgerAddress> ledger_of(const Config& config) {
     return address;
   }
   // A process that shares its counts in a region has nothing to gain from a file of its own.
-  if (config.origin) return std::nullopt;
+  if (config.origin || config.backend == Backend::kNull) return std::nullopt;
   return ledgers::LedgerAddress{.kind = ledgers::LedgerKind::kSqlite,
-                                .path = config.data + "/ledger.db"};
+                                .path = ledger_file(config.data)};
 }
 
 void migrate(const Config& config) {
@@ -68,6 +69,11 @@ void print_schema(const Config& config) {
 LedgerCheck check_ledger(const Config& config) {
   const auto address = ledger_of(config);
   if (!address) return {.usable = true, .text = "ledger none: nothing to connect to\n"};
+  if (address->kind == ledgers::LedgerKind::kSqlite && !std::filesystem::exists(address->path)) {
+    return {
+        .usable = true,
+        .text = fmt::format("ledger {}: will be made by the first start\n", to_string(*address))};
+  }
   const auto store = ledgers::make_store(system_clock(), *address, {.seed = platform::entropy()});
   const MonoTime began = system_clock().now().mono;
   // A read of what changed since the beginning needs all tables and gives nothing.
@@ -86,10 +92,15 @@ LedgerCheck check_ledger(const Config& config) {
 OtherRegions::OtherRegions(const Clock& clock, const Config& config) : clock_(clock) {
   const auto address = ledger_of(config);
   if (!address) return;
-  if (address->kind == ledgers::LedgerKind::kSqlite) {
-    const auto folder = std::filesystem::path(address->path).parent_path();
-    std::error_code ignored;  // what is wrong with it is said when the file is opened
-    if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+  if (config.ledger_choice == LedgerChoice::kUsual) {
+    // It is a convenience: a server that may not write anywhere does without.
+    const std::string wrong = make_folder(config.data);
+    if (!wrong.empty()) {
+      name_ =
+          fmt::format("none: {} cannot be written to ({}), so nothing is remembered over a restart",
+                      config.data, wrong);
+      return;
+    }
   }
   name_ = to_string(*address);
   ledger_ = ledgers::make_threaded_ledger(clock, *address, platform::entropy());

@@ -1,7 +1,7 @@
 // weir check-config: what is wrong with a file of settings, and where.
 
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
@@ -133,7 +133,13 @@ async function connect(yaml) {
 }
 
 test('an origin is connected to if asked, and what is wrong with it explained', async () => {
-  assert.deepEqual(await connect(''), { code: 0, said: 'origin memory: nothing to connect to\n' });
+  assert.deepEqual(await connect('ledger: none'), {
+    code: 0,
+    said: 'origin memory: nothing to connect to\nledger none: nothing to connect to\n',
+  });
+  const nowhere = join(temporaryFolder(), 'not made yet');
+  assert.match((await connect(`data: ${nowhere}`)).said, /will be made by the first start/);
+  assert.ok(!existsSync(nowhere));
   const origin = new Origin();
   await origin.start();
   const { code, said } = await connect(`origin: ${origin.url}`);

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -98,7 +98,7 @@ test('a key is not made by a start that fails, so that the next one shows it', a
   await served({ key: null, data }, async (server) => assert.match(server.stdout, kKeyLine));
 });
 
-test('WEIR_ROOT_KEY is the key, is not shown and leaves nothing in the folder', async () => {
+test('WEIR_ROOT_KEY is the key, is not shown and is not kept', async () => {
   const data = join(temporaryFolder(), 'untouched');
   await served({ data }, async (server) => {
     assert.ok(!server.output.includes(kRootKey));
@@ -106,7 +106,10 @@ test('WEIR_ROOT_KEY is the key, is not shown and leaves nothing in the folder', 
     assert.equal(await statusWith(server, kRootKey), 200);
     assert.equal(await statusWith(server, 'weir_root_of_another_server'), 401);
   });
-  assert.ok(!existsSync(data));
+  for (const name of readdirSync(data)) {
+    assert.match(name, /^ledger\.db/);
+    assert.ok(!readFileSync(join(data, name), 'utf8').includes(kRootKey), `the key is in ${name}`);
+  }
 });
 
 test('a WEIR_ROOT_KEY too short is refused, and not repeated', async () => {
