@@ -137,9 +137,9 @@ test('an origin is connected to if asked, and what is wrong with it explained', 
     code: 0,
     said: 'origin memory: nothing to connect to\nledger none: nothing to connect to\n',
   });
-  const nowhere = join(temporaryFolder(), 'not made yet');
-  assert.match((await connect(`data: ${nowhere}`)).said, /will be made by the first start/);
-  assert.ok(!existsSync(nowhere));
+  const unmade = join(temporaryFolder(), 'not made yet');
+  assert.match((await connect(`data: ${unmade}`)).said, /will be made by the first start/);
+  assert.ok(!existsSync(unmade));
   const origin = new Origin();
   await origin.start();
   const { code, said } = await connect(`origin: ${origin.url}`);
