@@ -195,7 +195,8 @@ void Publisher::note(Instant now, BookEntry& entry, int64_t sequence, Count aske
   if (cell.sequence != sequence) return;
   cell.counted = holding.counted;
   cell.limit = smaller(cell.limit, asked);
-  cell.refused = holding.refused && rule != Publish::kNothing;
+  // What is on its way may fail to arrive.
+  cell.refused = holding.refused && (rule != Publish::kNothing || cell.sent > 0);
   if (rule == Publish::kNothing) {
     cell.owed = {};
   } else {
@@ -350,8 +351,8 @@ void Publisher::publish(Instant now, Tell tell) {
   std::vector<std::shared_ptr<Chunk>> chunks;
   for (const Candidate& candidate : choose(now, tell)) {
     if (in_flight_ >= kMostInFlight) break;
-    // It may have changed while it waited.
-    look_at(now, *candidate.entry);
+    // It may have changed while it waited; at the end that does not matter.
+    if (tell == Tell::kDue) look_at(now, *candidate.entry);
     const std::lock_guard lock(store_->book.mutex());
     const BookCell& cell = *candidate.cell;
     if (cell.owed.rule == Publish::kNothing || cell.sent > 0) continue;
@@ -484,34 +485,41 @@ void Publisher::fail(Instant now, Chunk& chunk, bool pointless) {
     return;
   }
   for (const Sent& sent : chunk.rows) {
+    const std::string tuple = sent.entry->tuple;  // the entry may be forgotten below
     {
       const std::lock_guard lock(store_->book.mutex());
       land(sent);
-      if (is_bad) {
+      if (is_bad) ++stats_.dropped;
+      if (is_bad && sent.entry->find(sent.sequence) != nullptr) {
         // As if it were written, lest it be sent again and again.
-        ++stats_.dropped;
-        if (sent.entry->find(sent.sequence) == nullptr) continue;
         BookCell& cell = sent.entry->cell(sent.sequence);
         cell.published = std::max(cell.published, sent.count);
-        continue;
       }
     }
     look_at(now, *sent.entry);
     const std::lock_guard lock(store_->book.mutex());
-    if (sent.entry->find(sent.sequence) == nullptr) continue;
+    BookEntry* const entry = store_->book.find(tuple);
+    if (is_bad || entry == nullptr || entry->find(sent.sequence) == nullptr) continue;
     // It has been waiting since it was first owed.
-    Owed& owed = sent.entry->cell(sent.sequence).owed;
+    Owed& owed = entry->cell(sent.sequence).owed;
     owed.since = std::min(owed.since, sent.since);
   }
 }
 
 void Publisher::owe_all(Instant now) {
-  std::vector<BookEntry*> entries;
+  std::vector<std::string> tuples;
   {
     const std::lock_guard lock(store_->book.mutex());
-    store_->book.for_each([&](BookEntry& entry) { entries.push_back(&entry); });
+    store_->book.for_each([&](const BookEntry& entry) { tuples.push_back(entry.tuple); });
   }
-  for (BookEntry* entry : entries) {
+  for (const std::string& tuple : tuples) {
+    const auto find = [&] {
+      const std::lock_guard lock(store_->book.mutex());
+      return store_->book.find(tuple);
+    };
+    if (BookEntry* const entry = find()) look_at(now, *entry);
+    BookEntry* const entry = find();
+    if (entry == nullptr) continue;
     const std::lock_guard lock(store_->book.mutex());
     for (BookCell& cell : entry->cells) {
       if (cell.counted > cell.told()) owe(now, *entry, cell, Publish::kExhaustion);

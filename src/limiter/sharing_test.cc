@@ -63,7 +63,7 @@ class SharingTest : public testing::Test {
     return {.name_space = "api",
             .identifier = identifier_,
             .limit = limit_,
-            .duration = Millis(60'000),
+            .duration = duration_,
             .cost = cost,
             .algorithm = algorithm_};
   }
@@ -107,6 +107,7 @@ class SharingTest : public testing::Test {
   std::vector<std::unique_ptr<Place>> places_;
   std::string identifier_ = "alice";
   int64_t limit_ = 100;
+  Millis duration_{60'000};
   Algorithm algorithm_ = Algorithm::kFixedWindow;
 };
 
@@ -323,6 +324,51 @@ TEST_F(SharingTest, ALostAnswerIsSentAgain) {
                        doubles::LedgerFault::kSwallow});
   pass(Millis(8000));
   EXPECT_EQ(row("east"), 30U);
+}
+
+TEST_F(SharingTest, ARefusalIsToldAlthoughItsMessageWasLostAndMoreWasRefusedMeanwhile) {
+  Place& east = add("east");
+  pass(Millis(1000));
+  ask_times(east, 90);
+  pass(Millis(1000));
+  east.ledger->set_odds({.swallow = 1000});
+  ask_times(east, 20);
+  pass(Millis(300));
+  ask_times(east, 5);
+  pass(Millis(300));
+  east.ledger->set_odds({});
+  pass(Millis(7000));
+  EXPECT_EQ(row("east"), 100U);
+}
+
+TEST_F(SharingTest, ATupleForgottenWhileItsMessageWasLostIsLetGo) {
+  Place& east = add("east");
+  pass(Millis(1000));
+  duration_ = Millis(1000);
+  ask_times(east, 60);
+  east.ledger->set_odds({.swallow = 1000});
+  pass(Millis(200));
+  east.ledger->set_odds({});
+  for (int i = 0; i < 4; ++i) {
+    pass(Millis(1000));
+    east.limiter->run_sweep(clock_.now(), 4096);
+  }
+  pass(Millis(3000));
+  EXPECT_EQ(east.limiter->sharing_stats().waiting, 0U);
+  EXPECT_EQ(east.limiter->sharing_stats().keys, 0U);
+}
+
+TEST_F(SharingTest, AtItsEndAProcessTellsAllThatItHas) {
+  Place& east = add("east");
+  pass(Millis(1000));
+  ask_times(east, 30);
+  pass(Millis(1000));
+  ask_times(east, 20);
+  pass(Millis(1000));
+  EXPECT_EQ(row("east"), 30U);
+  east.limiter->run_sharing(clock_.now(), Tell::kAll);
+  EXPECT_EQ(row("east"), 50U);
+  EXPECT_EQ(east.limiter->run_sharing(clock_.now(), Tell::kAll).waiting, 0U);
 }
 
 TEST_F(SharingTest, MoreRegionsMayEachHideLess) {
