@@ -1,5 +1,7 @@
 #include "limiter/judge.h"
 
+#include <algorithm>
+
 #include "limiter/freshness.h"
 #include "memory/backlog_cell.h"
 #include "memory/log_cell.h"
@@ -37,15 +39,19 @@ Step Judge::decide_on_counts(const memory::Query& query, const algorithms::Windo
 
 Ruling Judge::rule_unknown(const Case& the_case) const {
   const auto at = algorithms::position_of(the_case.query.now, the_case.query.duration);
+  algorithms::WindowCounts region = the_case.heard;
   algorithms::WindowCounts abroad;
   if (store_->shares() && the_case.cell_class() == CellClass::kWindow) {
     const Abroad known = store_->book.abroad(the_case.key.encoded(), at.sequence);
     abroad = {.current = known.current.foreign, .previous = known.last.foreign};
+    // Our own row is a lower bound of what our region has; the origin may have forgotten it.
+    region = {.current = std::max(region.current, known.current.ours),
+              .previous = std::max(region.previous, known.last.ours)};
   }
-  const algorithms::WindowCounts counts{.current = the_case.heard.current + abroad.current,
-                                        .previous = the_case.heard.previous + abroad.previous};
+  const algorithms::WindowCounts counts{.current = region.current + abroad.current,
+                                        .previous = region.previous + abroad.previous};
   Ruling ruling{.step = decide_on_counts(the_case.query, counts)};
-  ruling.step.evidence.siblings = the_case.heard.current;
+  ruling.step.evidence.siblings = region.current;
   ruling.step.evidence.foreign = abroad.current;
   if (the_case.query.algorithm == Algorithm::kSlidingWindow) {
     ruling.step.evidence.previous = algorithms::carried_over(at, counts.previous);

@@ -255,6 +255,7 @@ TEST_F(SharingTest, ARestartedRegionKnowsWhatItToldBefore) {
   east.limiter = nullptr;
   Place& again = add("east");
   pass(Millis(1000));
+  EXPECT_EQ(ask(again, 0).remaining, 0U);  // a peek, before there is a tuple
   const Verdict verdict = ask(again);
   EXPECT_FALSE(verdict.admitted());
   EXPECT_EQ(verdict.evidence.siblings, 100U);
