@@ -255,6 +255,23 @@ TEST(SqlStore, TellsWhatFailuresMeanToTheCaller) {
   EXPECT_EQ(error_of(LedgerError::kMissingTables).fix, "run: weir migrate --ledger sqlite:x");
 }
 
+// Stores are full of them: another hash would be another tuple.
+TEST(KeyHasher, GivesTheSameKeyForEver) {
+  const ledgers::KeyHasher hash;
+  const LedgerKey key{.workspace = "acme",
+                      .name_space = "login",
+                      .identifier = "alice",
+                      .duration = Millis(60'000)};
+  std::string hex;
+  for (const char c : hash(key)) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    hex += kDigits[static_cast<unsigned char>(c) >> 4];
+    hex += kDigits[static_cast<unsigned char>(c) & 15];
+  }
+  EXPECT_EQ(hex, "b10dcb70790d463563dede0bcfde8ce7c0b2fc95e82696e2c44ed32424f704d2");
+  EXPECT_EQ(hash(key), hash(key));
+}
+
 TEST(Schema, IsTheSameInBothDialectsButForWords) {
   for (const auto dialect : {ledgers::Dialect::kSqlite, ledgers::Dialect::kMariaDb}) {
     const std::string text = ledgers::schema_sql(dialect);

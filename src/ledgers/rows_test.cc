@@ -1,0 +1,72 @@
+#include "ledgers/rows.h"
+
+#include <gtest/gtest.h>
+
+namespace weir::ledgers {
+namespace {
+
+TEST(PagePlace, IsReadAsItWasWritten) {
+  const PagePlace place{.part = PagePlace::Part::kPresences,
+                        .key = std::string("\0k\xff", 3),
+                        .sequence = -7,
+                        .region = "east"};
+  const auto read = decode({.after = encode(place)});
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->part, place.part);
+  EXPECT_EQ(read->key, place.key);
+  EXPECT_EQ(read->sequence, place.sequence);
+  EXPECT_EQ(read->region, place.region);
+}
+
+TEST(PagePlace, IsRefusedWhereItIsCutShort) {
+  const std::string whole = encode({.key = "key", .sequence = 1});
+  for (size_t size = 1; size < whole.size(); ++size) {
+    EXPECT_FALSE(decode({.after = whole.substr(0, size)})) << size;
+  }
+  EXPECT_TRUE(decode({.after = whole}));
+  EXPECT_TRUE(decode({}));
+}
+
+TEST(IdentityOf, TellsEveryTupleFromEveryOther) {
+  const LedgerKey key{
+      .workspace = "a", .name_space = "b", .identifier = "c", .duration = Millis(1000)};
+  const std::string identity = identity_of(key);
+  LedgerKey other = key;
+  other.workspace = "";
+  other.name_space = "ab";
+  EXPECT_NE(identity_of(other), identity);
+  other = key;
+  other.duration = Millis(1001);
+  EXPECT_NE(identity_of(other), identity);
+  EXPECT_EQ(identity_of(LedgerKey(key)), identity);
+}
+
+TEST(FindMisfit, NamesTheRow) {
+  const LedgerRow good{
+      .key = {.workspace = {}, .name_space = "n", .identifier = "i", .duration = Millis(1000)},
+      .sequence = 1,
+      .region = "east",
+      .count = 1,
+      .limit_seen = 1};
+  LedgerRow bad = good;
+  bad.key.identifier = std::string(kMaxNameBytes + 1, 'x');
+  EXPECT_EQ(find_misfit({.rows = {good}, .presences = {}}), nullptr);
+  const auto error = find_misfit({.rows = {good, bad}, .presences = {}});
+  ASSERT_NE(error, nullptr);
+  EXPECT_EQ(error->field, "rows[1]");
+  EXPECT_EQ(error->detail, "identifier has 513 bytes, of at most 512");
+  const auto presence =
+      find_misfit({.rows = {}, .presences = {{.key = bad.key, .region = "east", .until = {}}}});
+  ASSERT_NE(presence, nullptr);
+  EXPECT_EQ(presence->field, "presences[0]");
+}
+
+TEST(Plausible, IsWhatEverySettingMayBe) {
+  EXPECT_TRUE(plausible(SharingRules{}));
+  EXPECT_FALSE(plausible(SharingRules{.hidden_permille = 1001}));
+  EXPECT_FALSE(plausible(SharingRules{.publish_every = Millis(0)}));
+  EXPECT_FALSE(plausible(SharingRules{.rows_per_second = 0}));
+}
+
+}  // namespace
+}  // namespace weir::ledgers
