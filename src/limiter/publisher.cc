@@ -343,7 +343,8 @@ void Publisher::publish(Instant now, Tell tell) {
     if (now.mono - chunk->began.mono >= kDeadline && !chunk->over) fail(now, *chunk, false);
   }
   std::erase_if(chunks_, [](const auto& chunk) { return chunk->over; });
-  budget_.relent(now.mono);
+  // Where less may be hidden again, what was little enough may be so no more.
+  if (budget_.relent(now.mono)) look_at_all();
   drop_beyond(now, kMostQueued);
   if (!store_->ledger->reachable()) return;
 

@@ -51,12 +51,16 @@ class RowBudget {
     flood.changed = now;
   }
 
-  // Namespaces that fit again have it halved, step by step.
-  void relent(MonoTime now) {
+  // Namespaces that fit again have it halved, step by step. Returns whether one had.
+  bool relent(MonoTime now) {
+    bool halved = false;
     for (auto it = floods_.begin(); it != floods_.end();) {
       Flood& flood = it->second;
       if (now - std::max(flood.last, flood.changed) >= kHalveAfter) {
-        if (flood.doubled > 0) --flood.doubled;
+        if (flood.doubled > 0) {
+          --flood.doubled;
+          halved = true;
+        }
         flood.changed = now;
       }
       it =
