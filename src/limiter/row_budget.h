@@ -63,9 +63,10 @@ class RowBudget {
         }
         flood.changed = now;
       }
-      it =
-          flood.doubled == 0 && now - flood.last >= kHalveAfter ? floods_.erase(it) : std::next(it);
+      const bool over = flood.doubled == 0 && now - flood.last >= kHalveAfter;
+      it = over ? floods_.erase(it) : std::next(it);
     }
+    return halved;
   }
 
   [[nodiscard]] uint32_t doubled(const std::string& name_space) const {
