@@ -21,7 +21,7 @@ inline constexpr Count kMaxCount = (Count{1} << 44) - 2;  // what a cell in memo
 // A change is told again for this long: a transaction that began earlier may commit later, and
 // none lasts longer.
 inline constexpr Millis kOverlap{5000};
-inline constexpr size_t kMostChanges = 20'000;
+inline constexpr size_t kMostChanges = 50'000;
 inline constexpr size_t kRowsPerPage = 5'000;
 // A region that was not heard of for so long has no cell left that counts.
 inline constexpr Millis kRegionKept{31LL * 24 * 3600 * 1000};
