@@ -56,6 +56,7 @@ struct Publisher::Sent {
   Count limit = 0;
   Publish rule = Publish::kNothing;
   MonoTime since{};
+  bool refused = false;  // what it tells was reason to refuse
 };
 
 struct Publisher::Chunk {
@@ -377,7 +378,8 @@ void Publisher::take(const Candidate& candidate, Chunk& chunk) {
                         .count = cell.counted,
                         .limit = cell.limit == 0 ? static_cast<Count>(kMaxLimit) : cell.limit,
                         .rule = cell.owed.rule,
-                        .since = cell.owed.since});
+                        .since = cell.owed.since,
+                        .refused = std::exchange(cell.refused, false)});
   cell.sent = cell.counted;
   cell.owed = {};
   ++candidate.entry->under_way;
@@ -447,7 +449,7 @@ void Publisher::commit(Instant now, Chunk& chunk) {
         BookCell& cell = entry.cell(sent.sequence);
         cell.published = std::max(cell.published, sent.count);
         cell.published_at = chunk.began.mono;
-        cell.told_full = cell.told_full || std::exchange(cell.refused, false);
+        cell.told_full = cell.told_full || sent.refused;
       }
       if (sent.rule == Publish::kPresence) {
         entry.leased_at = chunk.began.mono;
@@ -491,10 +493,11 @@ void Publisher::fail(Instant now, Chunk& chunk, bool pointless) {
       const std::lock_guard lock(store_->book.mutex());
       land(sent);
       if (is_bad) ++stats_.dropped;
-      if (is_bad && sent.entry->find(sent.sequence) != nullptr) {
-        // As if it were written, lest it be sent again and again.
+      if (sent.entry->find(sent.sequence) != nullptr) {
         BookCell& cell = sent.entry->cell(sent.sequence);
-        cell.published = std::max(cell.published, sent.count);
+        cell.refused = cell.refused || sent.refused;
+        // As if it were written, lest it be sent again and again.
+        if (is_bad) cell.published = std::max(cell.published, sent.count);
       }
     }
     look_at(now, *sent.entry);

@@ -342,6 +342,19 @@ TEST_F(SharingTest, ARefusalIsToldAlthoughItsMessageWasLostAndMoreWasRefusedMean
   EXPECT_EQ(row("east"), 100U);
 }
 
+TEST_F(SharingTest, ARefusalIsToldAlthoughARowFromBeforeItWasOnItsWay) {
+  Place& east = add("east");
+  pass(Millis(1000));
+  east.ledger->hold();
+  ask_times(east, 90);
+  pass(Millis(300));
+  ask_times(east, 20);
+  pass(Millis(300));
+  east.ledger->let_go();
+  pass(Millis(1000));
+  EXPECT_EQ(row("east"), 100U);
+}
+
 TEST_F(SharingTest, ATupleForgottenWhileItsMessageWasLostIsLetGo) {
   Place& east = add("east");
   pass(Millis(1000));

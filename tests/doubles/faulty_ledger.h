@@ -52,7 +52,18 @@ class FaultyLedger final : public GlobalLedger {
   void cut() { cut_ = true; }
   void mend() { cut_ = false; }
 
+  // Until let_go(), what is published waits on its way.
+  void hold() { holds_ = true; }
+  void let_go() {
+    holds_ = false;
+    for (auto& [news, reply] : std::exchange(held_, {})) publish(std::move(news), std::move(reply));
+  }
+
   void publish(LedgerNews news, PublishReply reply) override {
+    if (holds_) {
+      held_.emplace_back(std::move(news), std::move(reply));
+      return;
+    }
     if (again_) inner_->publish(*std::exchange(again_, std::nullopt), [](const auto&) {});
     const LedgerFault fault = next_fault();
     if (fault == LedgerFault::kAgain) again_ = news;
@@ -148,6 +159,8 @@ class FaultyLedger final : public GlobalLedger {
   LedgerFaultOdds odds_;
   std::deque<LedgerFault> script_;
   bool cut_ = false;
+  bool holds_ = false;
+  std::deque<std::pair<LedgerNews, PublishReply>> held_;
   uint64_t faults_ = 0;
   std::optional<LedgerNews> again_;
   std::optional<LedgerChanges> old_changes_;
