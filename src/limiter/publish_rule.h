@@ -89,8 +89,13 @@ inline constexpr Count kNeverPublish = ~Count{0};
   if (!holding.leased && holding.counted >= holding.hidden) return Publish::kPresence;
   if (others && covers(holding, holding.remaining + slack)) return Publish::kContended;
   if (!holding.refused || holding.unpublished() == 0) return Publish::kNothing;
-  const bool worth = !holding.refused_before ||
-                     (others ? covers(holding, slack) : holding.counted >= 2 * holding.published);
+  if (!others) {
+    // A window that still weighs the last one refuses from its start, with next to nothing in it.
+    const bool much = 2 * holding.counted >= holding.limit;
+    const bool more = !holding.refused_before || holding.counted >= 2 * holding.published;
+    return much && more ? Publish::kExhaustion : Publish::kNothing;
+  }
+  const bool worth = !holding.refused_before || covers(holding, slack);
   return worth ? Publish::kExhaustion : Publish::kNothing;
 }
 

@@ -76,6 +76,19 @@ TEST(PublishRule, LaterRefusalsAreToldIfThereIsMuchMore) {
   EXPECT_EQ(rule_of(holding, kRules), Publish::kExhaustion);
 }
 
+TEST(PublishRule, ALoneRegionTellsOfARefusalOnceTheWindowIsHalfFull) {
+  // One in a row of full windows: what refuses is the last one.
+  Holding holding = alone(49);
+  holding.leased = holding.refused = true;
+  EXPECT_EQ(rule_of(holding, kRules), Publish::kNothing);
+  holding.counted = 50;
+  EXPECT_EQ(rule_of(holding, kRules), Publish::kExhaustion);
+  // Where others count, they should know at once.
+  holding.counted = 1;
+  holding.regions = 2;
+  EXPECT_EQ(rule_of(holding, kRules), Publish::kExhaustion);
+}
+
 // "A cold oversized request propagates nothing."
 TEST(PublishRule, ARefusalThatConsumedNothingTellsNothing) {
   Holding holding = alone(0);
