@@ -45,12 +45,12 @@ class Shelf {
   void note(const Id& id, WallTime now, WallTime ends) {
     const auto found = entries_.find(id);
     Entry& entry = found->second;
-    by_change_.erase({entry.changed, &found->first});
-    by_end_.erase({entry.ends, &found->first});
+    by_change_.erase({entry.changed, &*found});
+    by_end_.erase({entry.ends, &*found});
     entry.changed = now;
     entry.ends = ends;
-    by_change_.emplace(entry.changed, &found->first);
-    by_end_.emplace(entry.ends, &found->first);
+    by_change_.emplace(entry.changed, &*found);
+    by_end_.emplace(entry.ends, &*found);
   }
 
   // Those changed at `since` or later that have not ended; true if there were more than `most`.
@@ -59,7 +59,7 @@ class Shelf {
                                    const Give& give) const {
     size_t given = 0;
     for (auto i = by_change_.lower_bound({since, nullptr}); i != by_change_.end(); ++i) {
-      const Entry& entry = entries_.at(*i->second);
+      const Entry& entry = i->second->second;
       if (entry.ends <= now) continue;
       if (given++ == most) return true;
       give(entry.item);
@@ -86,10 +86,10 @@ class Shelf {
   [[nodiscard]] size_t clean(WallTime now, size_t most) {
     size_t deleted = 0;
     while (deleted < most && !by_end_.empty() && by_end_.begin()->first <= now) {
-      const Id id = *by_end_.begin()->second;
-      by_change_.erase({entries_.at(id).changed, by_end_.begin()->second});
+      const Named& named = *by_end_.begin()->second;
+      by_change_.erase({named.second.changed, &named});
       by_end_.erase(by_end_.begin());
-      entries_.erase(id);
+      entries_.erase(entries_.find(named.first));
       ++deleted;
     }
     return deleted;
@@ -98,13 +98,14 @@ class Shelf {
   [[nodiscard]] const std::map<Id, Entry>& entries() const { return entries_; }
 
  private:
-  using When = std::pair<WallTime, const Id*>;
+  using Named = typename std::map<Id, Entry>::value_type;  // stays where it is
+  using When = std::pair<WallTime, const Named*>;
   // By what the names are, not where they lie: the same run gives the same order.
   struct Earlier {
     bool operator()(const When& a, const When& b) const {
       if (a.first != b.first) return a.first < b.first;
       if (a.second == nullptr || b.second == nullptr) return a.second == nullptr && b.second;
-      return *a.second < *b.second;
+      return a.second->first < b.second->first;
     }
   };
 
