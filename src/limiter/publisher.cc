@@ -97,7 +97,9 @@ void Publisher::look_at_due(Instant now) {
 }
 
 void Publisher::look_again_at(BookEntry& entry, MonoTime when) {
-  if (entry.look_at != MonoTime{} && entry.look_at <= when) return;
+  // The same end of a window, reckoned at another time, is a little earlier or later.
+  constexpr Millis kAsGood{5};
+  if (entry.look_at != MonoTime{} && entry.look_at <= when + kAsGood) return;
   entry.look_at = when;
   timers_.emplace(when, entry.tuple);
 }
@@ -175,9 +177,12 @@ void Publisher::look_at(Instant now, const Tuple& tuple) {
   Count watch = kNeverPublish;
   if (rule == Publish::kNothing) {
     watch = publish_at(holding, rules);
+    // What is watched is what the window has of whomever.
     if (known != nullptr) watch = base::saturating_add(watch, known->foreign_sum());
   }
-  cells.watch_count(std::min(watch, kNeverPublish >> 1));
+  cells.watch_count(watch);
+  // An admission may have gone by what was watched before.
+  if (cells.counted(counted->sequence) >= watch) store_->looks.push(tuple.index);
   if (entry == nullptr) return;
 
   note(now, *entry, counted->sequence, asked, holding, rule);
