@@ -64,8 +64,11 @@ export class Proxy {
     return proxy;
   }
 
+  get port() {
+    return this.#server.address().port;
+  }
   get url() {
-    return `redis://127.0.0.1:${this.#server.address().port}`;
+    return `redis://127.0.0.1:${this.port}`;
   }
 
   #join(node) {

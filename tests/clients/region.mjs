@@ -28,7 +28,7 @@ export async function until(what, condition) {
   await patiently(what, loop()).finally(() => (ended = true));
 }
 
-function freePort() {
+export function freePort() {
   return new Promise((resolve) => {
     const probe = createServer().listen(0, '127.0.0.1', () => {
       const { port } = probe.address();

@@ -1,0 +1,264 @@
+// Three regions of two processes each, a redis-server in every region, and one mariadbd for all:
+// what is told between regions, what is not, and that nothing of it is wrong.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { Load } from './load.mjs';
+import { MariaDb } from './mariadb.mjs';
+import { acquainted, kLongWindow, pick, quantile, rest, until, verdictOf } from './region.mjs';
+import { kRootKey } from './server.mjs';
+import { World } from './world.mjs';
+
+const database = new MariaDb();
+let ledger;
+let world;
+before(async () => {
+  await database.install();
+  ledger = await database.ledger();
+  world = await World.start({ ledger });
+});
+after(async () => {
+  await world.stop();
+  await database.stop();
+});
+
+const regionsExcept = (region) => world.regions.filter((each) => each !== region);
+const sumOf = async (nodes, ...sample) => {
+  const all = await Promise.all(nodes.map(({ server }) => server.metric(...sample)));
+  return all.reduce((sum, value) => sum + value, 0);
+};
+
+// What a restarted process would not find at Redis.
+async function restartWithoutMemory(region) {
+  const count = region.nodes.length;
+  await region.stopNodes();
+  await region.origin.client.flushall();
+  for (let i = 0; i < count; ++i) await region.startNode();
+  await acquainted(region.nodes);
+  await world.knowsItself();
+}
+
+test('what one region admitted is known in all others', async () => {
+  const [here] = world.regions;
+  assert.equal((await here.nodes[0].limit('told', 4)).success, 1);
+  await world.remains('told', 4, 3);
+  assert.deepEqual(await ledger.counts('told'), { [here.name]: 1 });
+});
+
+test('what several regions admitted is added up, everywhere', async () => {
+  const costs = { ap: 200, eu: 300, us: 400 };
+  for (const { name, nodes } of world.regions) {
+    assert.equal((await pick(nodes).limit('sum', 1000, costs[name])).success, 1);
+  }
+  await world.remains('sum', 1000, 100);
+  assert.deepEqual(await ledger.counts('sum'), costs);
+});
+
+test('a key that is full in one region is refused in another that never saw it', async () => {
+  const [here, there] = world.regions;
+  assert.equal((await here.nodes[0].limit('full', 10, 10)).success, 1);
+  await world.remains('full', 10, 0);
+  assert.equal((await there.nodes[1].limit('full', 10)).success, 0);
+});
+
+test('a request larger than its limit tells nobody anything', async () => {
+  const [here, there] = world.regions;
+  const strict = () => sumOf(there.nodes, 'weir_strict_activations_total');
+  const before = await strict();
+  for (const node of here.nodes) assert.equal((await node.limit('too-large', 10, 11)).success, 0);
+  await world.settle();
+  assert.deepEqual(await ledger.rows('too-large'), []);
+  assert.equal((await there.nodes[0].limit('too-large', 10, 10)).success, 1);
+  assert.equal(await strict(), before);
+});
+
+// In the first half of a window the last one weighs so much that a request is refused, though this
+// window has nothing. Others must hear of counts, not of that refusal.
+test('a refusal because of the last window holds nobody up elsewhere', async () => {
+  const kWindow = 8000; // ms
+  const [here, there] = world.regions;
+  const into = () => Date.now() % kWindow;
+  const begin = () => until('a window to begin', () => into() < 500);
+  const ask = async (node, command, ...more) =>
+    verdictOf(await node.client.call(command, 'api', 'last', 100, kWindow, ...more));
+
+  await begin();
+  assert.equal((await ask(here.nodes[0], 'WEIR.LIMIT', 'COST', 100)).success, 1);
+  await world.remains('last', 100, 0, { duration: kWindow });
+  const sequence = Math.floor(Date.now() / kWindow);
+  await until('it to end', () => Math.floor(Date.now() / kWindow) > sequence);
+  const refused = await ask(here.nodes[0], 'WEIR.LIMIT', 'COST', 60);
+  if (into() < kWindow / 2) assert.equal(refused.success, 0); // but for a machine that stood still
+  const fixed = ['ALGORITHM', 'fixed_window'];
+  await world.settle();
+  const rows = await ledger.rows('last');
+  assert.deepEqual(rows.filter((row) => row.sequence > sequence), []);
+  const verdict = await ask(there.nodes[0], 'WEIR.PEEK', ...fixed);
+  if (Math.floor(Date.now() / kWindow) === sequence + 1) assert.equal(verdict.remaining, 100);
+  assert.equal((await ask(there.nodes[0], 'WEIR.LIMIT', 'COST', 100, ...fixed)).success, 1);
+});
+
+// A process that lost its Redis and its own memory finds its region's row in the ledger. That is
+// no news of other regions, and no reason not to ask Redis.
+test('what a region wrote itself comes back to it as its own, and makes nothing fresh', async () => {
+  const [here] = world.regions;
+  assert.equal((await here.nodes[0].limit('own', 100, 60)).success, 1);
+  await world.remains('own', 100, 40);
+  await restartWithoutMemory(here);
+  const [node] = here.nodes;
+  const cold = () => node.server.metric('weir_refreshes_total', 'kind="cold"', 'result="answered"');
+  const before = await cold();
+  const verdict = await node.limit('own', 100, 5);
+  assert.deepEqual([verdict.success, verdict.remaining, verdict.basis], [1, 35, 'refreshed']);
+  assert.ok((await cold()) > before, 'Redis was not asked');
+  await until('Redis to know', async () => (await here.origin.cells()).length > 0);
+  const totals = await Promise.all((await here.origin.cells()).map((cell) => here.origin.total(cell)));
+  assert.ok(totals.includes(5), `${totals}`); // not what was learnt
+  assert.equal((await node.limit('own', 100, 36)).success, 0);
+  await until('the ledger to know', async () => (await ledger.counts('own'))[here.name] === 65);
+  await world.remains('own', 100, 35);
+});
+
+test('a cell that nobody charges is written once', async () => {
+  const [here] = world.regions;
+  await here.nodes[0].limit('quiet', 10, 5);
+  await world.remains('quiet', 10, 5);
+  await world.settle();
+  const rows = await ledger.rows('quiet');
+  const written = await sumOf(world.nodes, 'weir_published_rows_total');
+  for (let i = 0; i < 30; ++i) {
+    await rest(100);
+    await Promise.all(world.nodes.map((node) => node.peek('quiet', 10)));
+  }
+  assert.deepEqual(await ledger.rows('quiet'), rows);
+  assert.equal(await sumOf(world.nodes, 'weir_published_rows_total'), written);
+});
+
+test('one process of a region writes for all', async () => {
+  const kKeys = 100;
+  const [here] = world.regions;
+  const written = () =>
+    Promise.all(here.nodes.map(({ server }) => server.metric('weir_published_rows_total')));
+  const before = await written();
+  const keys = Array.from({ length: kKeys }, (_, i) => `one-writer-${i}`);
+  for (const who of keys) await Promise.all(here.nodes.map((node) => node.limit(who, 4)));
+  // A region that is alone on a key need not tell the second.
+  const known = async (node, who) => (await node.peek(who, 4)).remaining <= 3;
+  for (const who of keys) await world.everywhere(who, (node) => known(node, who));
+  await world.settle();
+  const [[rows]] = await ledger.query(
+    "SELECT COUNT(*) FROM weir_cells WHERE identifier LIKE 'one-writer-%'",
+  );
+  const each = (await written()).map((count, i) => count - before[i]);
+  console.log(`${rows} rows of ${kKeys} keys, written ${each.join(' and ')} times`);
+  assert.equal(Number(rows), kKeys);
+  assert.ok(each.every((count) => count > 0), 'both take their part');
+  assert.ok(each[0] + each[1] <= 1.5 * kKeys, `${each}`); // twice, were each on its own
+});
+
+test('identifiers come through byte for byte', async () => {
+  const [here, there] = world.regions;
+  const names = {
+    'of many scripts': 'naïve-用户-🚀-Ω',
+    'as long as can be': 'x'.repeat(511) + '!',
+    'that look binary': Array.from({ length: 32 }, (_, i) => String.fromCharCode(i)).join('') + '\u007f\\\'"%_;--',
+  };
+  const ask = async ({ server }, identifier, cost) => {
+    const answer = await fetch(`${server.url}/v2/ratelimit.limit`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${kRootKey}` },
+      body: JSON.stringify({ namespace: 'bytes', identifier, limit: 10, duration: kLongWindow, cost }),
+    });
+    assert.equal(answer.status, 200, await answer.clone().text());
+    return (await answer.json()).data;
+  };
+  for (const [kind, name] of Object.entries(names)) {
+    assert.equal((await ask(here.nodes[0], name, 7)).success, true, kind);
+    await until(kind, async () => (await ask(there.nodes[0], name, 0)).remaining === 3);
+  }
+  const rows = await ledger.query("SELECT HEX(identifier), count FROM weir_cells WHERE namespace = 'bytes'");
+  const wanted = Object.values(names).map((name) => [Buffer.from(name).toString('hex').toUpperCase(), '7']);
+  assert.deepEqual(rows.sort(), wanted.sort());
+});
+
+test('a region that is cut off goes on limiting, says so, and catches up', async () => {
+  const [here, there] = world.regions;
+  const [node] = here.nodes;
+  assert.equal((await there.nodes[0].limit('cut', 100, 30)).success, 1);
+  await world.remains('cut', 100, 70);
+  let admitted = 0;
+  const degraded = async () => (await node.limit('cut', 100)).basis === 'degraded';
+  here.proxy.cut();
+  try {
+    for (let i = 0; i < 100; ++i) {
+      await rest(10);
+      admitted += (await pick(here.nodes).limit('cut', 100)).success;
+    }
+    assert.ok(admitted >= 70 && admitted <= 1.1 * 70, `${admitted}`); // two processes, one Redis
+    await until('it to be said', degraded);
+    await until('a line', () => /the ledger mysql:\S+ does not answer/.test(node.server.stderr));
+    assert.ok((await node.server.metric('weir_ledger_errors_total', 'reason="unreachable"')) > 0);
+    assert.notEqual((await there.nodes[0].limit('cut', 100, 0)).basis, 'degraded');
+  } finally {
+    here.proxy.mend();
+  }
+  await until('it to be well', async () => !(await degraded()));
+  await world.remains('cut', 100, 0);
+  assert.equal((await ledger.counts('cut'))[here.name], admitted);
+  await until('a line', () => /the ledger mysql:\S+ answers\n/.test(node.server.stderr));
+});
+
+// Regions that stop write all they counted; then the rows say what the log says, and the one
+// that is left knows it.
+test('nothing is lost when the ledger is killed and comes back under load', async () => {
+  const kMost = 1_400_000;
+  const keys = ['p', 'q', 'r', 's'].map((name) => ({
+    who: `killed-${name}`,
+    most: kMost,
+    cost: () => 1 + Math.floor(Math.random() * 500),
+  }));
+  for (const node of world.nodes) node.killed = false;
+  const load = new Load({ nodes: [...world.nodes], keys, duration: kLongWindow, perTick: 3 });
+  // What a region may hide it does not write, not even at its end: each begins with more.
+  for (const key of keys) {
+    for (const { nodes } of world.regions) await load.ask(nodes[0], key, kMost / 7);
+  }
+  load.start();
+  await rest(2000);
+  load.phase = 'killed';
+  await database.kill();
+  await rest(3000);
+  await database.start();
+  load.phase = 'after';
+  await rest(2000);
+  await load.stop(); // no question failed
+
+  const accepted = (who, region) =>
+    load.accepted((entry) => entry.who === who && (!region || entry.node.region === region));
+  for (const { server } of world.nodes) {
+    await until('the ledger', async () => (await server.metric('weir_ledger_ready')) === 1);
+    await until('Redis to be told', async () => (await server.metric('weir_dirty_cells')) === 0);
+  }
+  await rest(500);
+  const [last, ...others] = world.regions;
+  for (const region of others) {
+    const count = region.nodes.length;
+    await region.stopNodes();
+    for (let i = 0; i < count; ++i) await region.startNode();
+  }
+  for (const { who } of keys) {
+    const told = await ledger.counts(who);
+    for (const region of others) {
+      assert.equal(told[region.name], accepted(who, region), `${who} in ${region.name}`);
+    }
+    assert.ok((told[last.name] ?? 0) <= accepted(who, last));
+    const left = Math.max(0, kMost - accepted(who));
+    await world.remains(who, kMost, left, { nodes: last.nodes });
+  }
+  const times = load.asked.filter(({ phase }) => phase === 'killed').map(({ took }) => took);
+  console.log(
+    `${load.asked.length} asked, ${load.accepted()} accepted; while it was away ` +
+      `p99 ${quantile(times, 0.99).toFixed(1)}, most ${Math.max(...times).toFixed(1)} ms`,
+  );
+});

@@ -1,0 +1,74 @@
+// Connections to nodes that cost next to nothing, so that the nodes have the machine for
+// themselves: the questions of a tick in one write, the answers read by a pattern.
+
+import { connect } from 'node:net';
+
+import { pick, until } from './region.mjs';
+import { command } from './wire.mjs';
+
+class Line {
+  static kAnswer =
+    /\*12\r\n\$7\r\nsuccess\r\n:([01])\r\n[^*]*?reset\r\n:(\d+)\r\n[^*]*?basis\r\n\$\d+\r\n(\w+)\r\n/gy;
+  #unsent = '';
+  #text = '';
+  #open = []; // in the order asked
+
+  constructor(port) {
+    this.socket = connect({ port, host: '127.0.0.1', noDelay: true }).setEncoding('latin1');
+    this.socket.on('data', (text) => this.#take(text));
+  }
+  ask(question, entry) {
+    this.#unsent += question;
+    this.#open.push(entry);
+  }
+  flush() {
+    if (this.#unsent !== '') this.socket.write(this.#unsent);
+    this.#unsent = '';
+  }
+  #take(text) {
+    this.#text += text;
+    let taken = 0;
+    let answered = 0;
+    const came = Date.now();
+    for (const [answer, success, reset, basis] of this.#text.matchAll(Line.kAnswer)) {
+      const entry = this.#open[answered++];
+      Object.assign(entry, { success: Number(success), reset: Number(reset), basis, came });
+      taken += answer.length;
+    }
+    this.#open.splice(0, answered);
+    this.#text = this.#text.slice(taken);
+  }
+  get isQuiet() {
+    return this.#open.length === 0;
+  }
+}
+
+// A line to each node; who asks does not choose.
+export class Lines {
+  #questions = new Map();
+
+  constructor(nodes) {
+    this.lines = nodes.map((node) => Object.assign(new Line(node.server.respPort), { node }));
+  }
+
+  // Asks WEIR.LIMIT at some node, with the next flush(): {node, sent, came, success, reset, basis},
+  // the latter four when it is answered.
+  ask(words, line = pick(this.lines)) {
+    const name = words.join(' ');
+    if (!this.#questions.has(name)) {
+      this.#questions.set(name, `${command('WEIR.LIMIT', ...words.map(String))}`);
+    }
+    const entry = { node: line.node, sent: Date.now() };
+    line.ask(this.#questions.get(name), entry);
+    return entry;
+  }
+  flush() {
+    for (const line of this.lines) line.flush();
+  }
+  quiet() {
+    return until('all answers', () => this.lines.every(({ isQuiet }) => isQuiet));
+  }
+  close() {
+    for (const { socket } of this.lines) socket.destroy();
+  }
+}

@@ -1,0 +1,191 @@
+// A real mariadbd for a test: its own folder, its own port on loopback, gone with the test.
+//
+// Nothing is forced to the disk, which only the loss of the whole machine could tell: what was
+// committed outlives the process when it is killed.
+
+import { spawn } from 'node:child_process';
+import { appendFileSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { freePort, until } from './region.mjs';
+import { patiently, run, temporaryFolder, weir } from './server.mjs';
+
+const kUser = 'weir';
+const kPassword = 'secret';
+const kSize = ['--innodb-log-file-size=8M', '--innodb-buffer-pool-size=16M'];
+const kDisk = ['--innodb-flush-method=nosync', '--innodb-flush-log-at-trx-commit=2'];
+
+export class MariaDb {
+  #databases = 0;
+
+  constructor() {
+    process.on('exit', () => this.child?.kill('SIGKILL'));
+  }
+
+  // Makes its folder and starts it.
+  async install() {
+    this.folder = temporaryFolder();
+    this.port = await freePort();
+    const made = await run('mariadb-install-db', [
+      ...this.#common(),
+      '--auth-root-authentication-method=normal',
+      '--skip-test-db',
+      ...kDisk,
+    ]);
+    if (made.code !== 0) throw new Error(`mariadb-install-db: ${made.stdout}${made.stderr}`);
+    await this.start();
+    // Users without a name come with it, and on this host they go before all with one.
+    await this.query("DELETE FROM mysql.global_priv WHERE User = ''; FLUSH PRIVILEGES");
+    return this;
+  }
+
+  #common() {
+    const asRoot = process.getuid() === 0 ? ['--user=root'] : [];
+    const data = `--datadir=${join(this.folder, 'data')}`;
+    return ['--no-defaults', data, '--skip-name-resolve', ...kSize, ...asRoot];
+  }
+
+  get #socket() {
+    return join(this.folder, 's');
+  }
+  get #log() {
+    return join(this.folder, 'log');
+  }
+
+  // On its port, with what it had committed.
+  async start() {
+    const place = [`--port=${this.port}`, '--bind-address=127.0.0.1', `--socket=${this.#socket}`];
+    const few = ['--performance-schema=OFF', '--max-connections=200', '--thread-cache-size=0'];
+    const file = `--pid-file=${join(this.folder, 'pid')}`;
+    const args = [...this.#common(), ...place, ...few, ...kDisk, file];
+    this.child = spawn('mariadbd', args, { stdio: ['ignore', 'ignore', 'pipe'] });
+    this.child.stderr.on('data', (text) => appendFileSync(this.#log, text));
+    const { child } = this;
+    this.ended = new Promise((resolve) => child.once('close', resolve));
+    let ended = false;
+    void this.ended.then(() => (ended = true));
+    await until('mariadbd', async () => {
+      if (ended) throw new Error(`mariadbd ended: ${readFileSync(this.#log, 'utf8')}`);
+      return this.#answers();
+    });
+  }
+  async #answers() {
+    return (await this.#ask('SELECT 1', '')).code === 0;
+  }
+
+  // As a crash would.
+  async kill() {
+    this.child.kill('SIGCONT');
+    this.child.kill('SIGKILL');
+    await patiently('mariadbd to end', this.ended);
+  }
+  async stop() {
+    this.child.kill('SIGCONT');
+    this.child.kill('SIGTERM');
+    await patiently('mariadbd to stop', this.ended);
+  }
+  // There, but silent, until resume().
+  pause() {
+    this.child.kill('SIGSTOP');
+  }
+  resume() {
+    this.child.kill('SIGCONT');
+  }
+  get alive() {
+    return this.child.exitCode === null && this.child.signalCode === null;
+  }
+
+  #client(database) {
+    const how = ['--no-defaults', `--socket=${this.#socket}`, '--user=root', '--batch', '--raw'];
+    return [...how, '--skip-column-names', ...(database ? [database] : [])];
+  }
+  #ask(sql, database) {
+    return run('mariadb', this.#client(database), { input: sql });
+  }
+
+  // Says something as root: its answer as rows of words. What may be no text is to be asked for
+  // as HEX().
+  async query(sql, database = '') {
+    const { code, stdout, stderr } = await this.#ask(sql, database);
+    if (code !== 0) throw new Error(`${sql}: ${stderr}`);
+    const lines = stdout.split('\n').slice(0, -1);
+    return lines.map((line) => line.split('\t'));
+  }
+
+  // A connection that stays, to hold what a transaction holds.
+  session(database) {
+    const child = spawn('mariadb', [...this.#client(database), '--unbuffered'], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    process.on('exit', () => child.kill('SIGKILL'));
+    let heard = '';
+    child.stdout.on('data', (text) => (heard += text));
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    let said = 0;
+    return {
+      // Done when it was carried out.
+      async say(sql) {
+        const mark = `said-${++said}`;
+        child.stdin.write(`${sql};\nSELECT '${mark}';\n`);
+        await until(sql, () => heard.includes(`${mark}\n`));
+      },
+      async end() {
+        child.stdin.end();
+        await patiently('a session to end', ended);
+      },
+    };
+  }
+
+  // An empty database that the user of ledgers may do everything in, and nothing elsewhere.
+  async emptyDatabase() {
+    const name = `weir${++this.#databases}`;
+    await this.query(
+      `CREATE DATABASE ${name}; GRANT ALL ON ${name}.* TO '${kUser}'@'%' IDENTIFIED BY '${kPassword}'`,
+    );
+    return new Database(this, name);
+  }
+  // One with the tables of a ledger.
+  async ledger() {
+    const database = await this.emptyDatabase();
+    await database.migrate();
+    return database;
+  }
+}
+
+// A database as a ledger.
+class Database {
+  constructor(server, name) {
+    Object.assign(this, { server, name });
+  }
+
+  // `port`: of something in between.
+  url(port = this.server.port) {
+    return `mysql://${kUser}:${kPassword}@127.0.0.1:${port}/${this.name}`;
+  }
+  async migrate() {
+    const made = await weir(['migrate', '--ledger', this.url()]);
+    if (made.code !== 0) throw new Error(`weir migrate: ${made.stderr}`);
+    return made.stdout;
+  }
+  query(sql) {
+    return this.server.query(sql, this.name);
+  }
+
+  // What each region has told of a key: {region: count}, of its newest window.
+  async counts(who) {
+    const rows = await this.rows(who);
+    const newest = Math.max(...rows.map(({ sequence }) => sequence));
+    const told = rows.filter(({ sequence }) => sequence === newest);
+    return Object.fromEntries(told.map(({ region, count }) => [region, count]));
+  }
+  async rows(who) {
+    const found = await this.query(
+      'SELECT region, sequence, count, limit_seen, updated_at FROM weir_cells ' +
+        `WHERE identifier = X'${Buffer.from(who).toString('hex')}' ORDER BY sequence, region`,
+    );
+    return found.map(([region, ...numbers]) => {
+      const [sequence, count, limit, updated] = numbers.map(Number);
+      return { region, sequence, count, limit, updated };
+    });
+  }
+}
