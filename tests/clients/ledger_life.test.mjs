@@ -1,0 +1,186 @@
+// A process and its ledger, from beginning to end: a ledger that is away at the start, one without
+// tables, a file instead of a server, and what is left behind at the end.
+
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+
+import { MariaDb } from './mariadb.mjs';
+import { Proxy } from './proxy.mjs';
+import { clientOf, kLongWindow, rest, until, verdictOf } from './region.mjs';
+import { startServer, temporaryFolder, weir } from './server.mjs';
+
+const database = new MariaDb();
+before(() => database.install());
+after(() => database.stop());
+
+// A process without an origin, in a region.
+async function start(region, ledger, { args = [], ...options } = {}) {
+  const where = ledger === undefined ? [] : ['--region', region, '--ledger', ledger];
+  const server = await startServer({ args: ['--threads', '1', ...where, ...args], ...options });
+  const client = clientOf(server);
+  const ask = async (command, who, most, ...more) =>
+    verdictOf(await client.call(command, 'api', who, most, kLongWindow, ...more));
+  return {
+    server,
+    limit: (who, most, cost = 1) => ask('WEIR.LIMIT', who, most, 'COST', cost),
+    peek: (who, most) => ask('WEIR.PEEK', who, most),
+    readiness: () => fetch(`${server.url}/readyz`),
+    isReady: async () => (await fetch(`${server.url}/readyz`)).status === 200,
+    async stop(signal = 'SIGTERM') {
+      await server.stop(signal);
+      client.disconnect();
+    },
+    async kill() {
+      server.child.kill('SIGKILL');
+      await server.ended;
+      client.disconnect();
+    },
+  };
+}
+const ready = (...nodes) =>
+  Promise.all(nodes.map((node) => until('readiness', () => node.isReady())));
+const left = (node, who, most, count) =>
+  until(`${count} of ${most} left`, async () => (await node.peek(who, most)).remaining === count);
+
+test('a process starts without its ledger, and finds it by itself', async () => {
+  const ledger = await database.ledger();
+  const proxy = await Proxy.to(database.port);
+  proxy.cut();
+  const [early, other] = [await start('eu', ledger.url(proxy.port)), await start('us', ledger.url())];
+  assert.equal((await early.limit('early', 100, 40)).success, 1);
+  await until('it to be said', async () => (await early.limit('early', 100, 0)).basis === 'degraded');
+  await until('a line', () => /does not answer: .*; other regions are not heard/.test(early.server.stderr));
+  assert.equal((await other.limit('early', 100, 0)).remaining, 100);
+  proxy.mend();
+  await left(other, 'early', 100, 60);
+  await until('it to be well', async () => (await early.limit('early', 100, 0)).basis !== 'degraded');
+  assert.match(early.server.stderr, /the ledger mysql:\S+ answers\n/);
+  assert.ok(!early.server.output.includes('secret'), 'a password was shown');
+  await early.stop();
+  await other.stop();
+  proxy.close();
+});
+
+test('without tables it says what to run; once that was run, it is well', async () => {
+  const ledger = await database.emptyDatabase();
+  const node = await start('eu', ledger.url());
+  assert.equal((await node.limit('tables', 100, 40)).success, 1);
+  await until('a line', () => /weir migrate/.test(node.server.stderr));
+  const missing = () => node.server.metric('weir_ledger_errors_total', 'reason="missing_tables"');
+  assert.ok((await missing()) > 0);
+  assert.match(await ledger.migrate(), /its tables are there/);
+  await until('the row', async () => (await ledger.counts('tables')).eu === 40);
+  await until('it to be well', async () => (await node.limit('tables', 100, 0)).basis !== 'degraded');
+  assert.match(await ledger.migrate(), /its tables are there/); // once more does no harm
+  await node.stop();
+});
+
+test('it is not ready before it has read everything', async () => {
+  const ledger = await database.ledger();
+  const proxy = await Proxy.to(database.port);
+  const writer = await start('us', ledger.url());
+  await ready(writer);
+  await writer.limit('before', 10, 10);
+  await until('the row', async () => (await ledger.counts('before')).us === 10);
+  proxy.delay = { up: 200, down: 200 };
+  const reader = await start('eu', ledger.url(proxy.port));
+  const first = await reader.readiness();
+  assert.deepEqual([first.status, await first.text()], [503, 'reading the ledger\n']);
+  await ready(reader);
+  assert.ok((await reader.server.metric('weir_full_reads_total')) > 0);
+  assert.equal((await reader.limit('before', 10)).success, 0);
+  await reader.stop();
+  await writer.stop();
+  proxy.close();
+});
+
+test('it is ready after a while if the ledger stays away', async () => {
+  const ledger = await database.ledger();
+  const proxy = await Proxy.to(database.port);
+  proxy.cut();
+  const node = await start('eu', ledger.url(proxy.port));
+  assert.equal((await node.readiness()).status, 503);
+  await ready(node);
+  assert.equal(await node.server.metric('weir_full_reads_total'), 0);
+  await node.stop();
+  proxy.close();
+});
+
+test('what was not written is written at the end', async () => {
+  const ledger = await database.ledger();
+  const node = await start('eu', ledger.url());
+  await ready(node);
+  assert.equal((await node.limit('end', 1000, 300)).success, 1);
+  await until('the row', async () => (await ledger.counts('end')).eu === 300);
+  // Alone on this key, so nobody needs to know.
+  assert.equal((await node.limit('end', 1000, 50)).success, 1);
+  await rest(500);
+  assert.deepEqual(await ledger.counts('end'), { eu: 300 });
+  await node.stop('SIGTERM');
+  assert.deepEqual(await ledger.counts('end'), { eu: 350 });
+  assert.match(node.server.stderr, /other regions were told everything/);
+});
+
+test('a process that cannot write at its end says how much', async () => {
+  const ledger = await database.ledger();
+  const proxy = await Proxy.to(database.port);
+  const node = await start('eu', ledger.url(proxy.port));
+  await ready(node);
+  proxy.cut();
+  assert.equal((await node.limit('untold', 10, 5)).success, 1);
+  await node.stop('SIGTERM');
+  assert.match(node.server.stderr, /1 cells could not be told to other regions/);
+  proxy.close();
+});
+
+test('two regions of one machine share a file', async () => {
+  const url = `sqlite:${join(temporaryFolder(), 'ledger.db')}`;
+  const nodes = [await start('eu', url), await start('us', url)];
+  await ready(...nodes);
+  assert.equal((await nodes[0].limit('file', 10, 6)).success, 1);
+  await left(nodes[1], 'file', 10, 4);
+  assert.equal((await nodes[1].limit('file', 10, 4)).success, 1);
+  await left(nodes[0], 'file', 10, 0);
+  assert.equal((await nodes[0].limit('file', 10)).success, 0);
+  for (const { server } of nodes) {
+    await until('both regions', async () => (await server.metric('weir_regions')) === 2);
+  }
+  await nodes[0].kill();
+  const again = await start('eu', url);
+  await ready(again);
+  assert.equal((await again.limit('file', 10)).success, 0);
+  await again.stop();
+  await nodes[1].stop();
+});
+
+for (const how of ['stopped', 'killed']) {
+  test(`a process alone remembers what was full after it was ${how}`, async () => {
+    const data = temporaryFolder();
+    const node = await start('', undefined, { data });
+    await ready(node);
+    assert.equal((await node.limit('lone', 10, 10)).success, 1);
+    assert.equal((await node.limit('lone', 10)).success, 0);
+    const written = () => node.server.metric('weir_published_rows_total');
+    await until('the row', async () => (await written()) > 0);
+    if (how === 'stopped') await node.stop();
+    else await node.kill();
+    const again = await start('', undefined, { data });
+    await ready(again);
+    const verdict = await again.limit('lone', 10);
+    assert.deepEqual([verdict.success, verdict.remaining], [0, 0]);
+    assert.equal((await again.limit('new', 10)).basis, 'local');
+    await again.stop();
+  });
+}
+
+test('the schema can be printed for those who make tables by hand', async () => {
+  const { code, stdout } = await weir(['migrate', '--ledger', 'mysql://u:p@h/d', '--print']);
+  assert.equal(code, 0, stdout);
+  const ledger = await database.emptyDatabase();
+  await ledger.query(stdout);
+  const node = await start('eu', ledger.url());
+  await ready(node);
+  assert.ok((await node.server.metric('weir_full_reads_total')) > 0);
+  await node.stop();
+});
