@@ -1,0 +1,217 @@
+// A bad ledger is nobody's business but that of the threads that talk to it: whatever is wrong with
+// it, no request fails or waits for it, the metrics name what is wrong, and once it is mended every
+// region knows what the others counted.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { Load } from './load.mjs';
+import { MariaDb } from './mariadb.mjs';
+import { kLongWindow, quantile, rest, until } from './region.mjs';
+import { World } from './world.mjs';
+
+const kMost = 1_000_000;
+const kShown = 150_000; // more than a region may hide
+const kPatience = 250; // ms, for nearly every answer, on a machine that may be busy
+
+const database = new MariaDb();
+let ledger;
+let world;
+before(async () => {
+  await database.install();
+  ledger = await database.ledger();
+  world = await World.start({ ledger });
+});
+after(async () => {
+  await world.stop();
+  await database.stop();
+});
+
+const errors = async (reason) => {
+  const each = await Promise.all(
+    world.nodes.map(({ server }) => server.metric('weir_ledger_errors_total', `reason="${reason}"`)),
+  );
+  return each.reduce((sum, count) => sum + count, 0);
+};
+
+let trials = 0;
+
+// A load on all regions, `harm` in the middle of it, and what must be true afterwards. `reasons`:
+// one of them is named by the metrics meanwhile.
+async function trial(t, reasons, harm, mend) {
+  const keys = ['p', 'q'].map((name) => ({
+    who: `trial-${++trials}-${name}`,
+    most: kMost,
+    cost: () => 1 + Math.floor(Math.random() * 100),
+  }));
+  for (const node of world.nodes) node.killed = false;
+  const load = new Load({ nodes: [...world.nodes], keys, duration: kLongWindow, perTick: 2 });
+  for (const key of keys) {
+    for (const { nodes } of world.regions) await load.ask(nodes[0], key, kShown);
+  }
+  for (const { who } of keys) {
+    await until('all rows', async () => Object.keys(await ledger.counts(who)).length === 3);
+  }
+  const sum = async () => (await Promise.all(reasons.map(errors))).reduce((a, b) => a + b, 0);
+  const before = await sum();
+  load.start();
+  try {
+    await rest(300);
+    load.phase = 'fault';
+    await harm({ load, keys });
+    // Each region has more to tell than it may keep to itself.
+    for (const key of keys) {
+      for (const { nodes } of world.regions) await load.ask(nodes[0], key, kShown);
+    }
+    if (reasons.length > 0) await until('the reason to be named', async () => (await sum()) > before);
+    await rest(1000);
+  } finally {
+    load.phase = 'after';
+    await mend();
+    await load.stop(); // fails if a question did
+  }
+  const began = performance.now();
+  await converges(load, keys);
+  const times = load.asked.filter(({ phase }) => phase === 'fault').map(({ took }) => took);
+  const p99 = quantile(times, 0.99);
+  console.log(
+    `${t.name}: ${load.asked.length} asked; meanwhile p50 ${quantile(times, 0.5).toFixed(1)}, ` +
+      `p99 ${p99.toFixed(1)}, most ${Math.max(...times).toFixed(1)} ms of ${times.length}; ` +
+      `all knew after ${(performance.now() - began).toFixed(0)} ms`,
+  );
+  assert.ok(p99 < kPatience, `p99 was ${p99} ms`);
+}
+
+// Every node knows what its region accepted and what the others wrote, exactly; and each region has
+// written what it must: what it keeps to itself, times the number of regions, does not cover what
+// remains and a tenth of the limit.
+async function converges(load, keys) {
+  for (const { server } of world.nodes) {
+    await until('the ledger', async () => (await server.metric('weir_ledger_ready')) === 1);
+  }
+  for (const { who, most } of keys) {
+    let found;
+    const isRight = async () => {
+      const rows = await ledger.counts(who);
+      found = [];
+      for (const { name, nodes } of world.regions) {
+        const mine = load.accepted((entry) => entry.who === who && entry.node.region.name === name);
+        const abroad = world.regions.filter((region) => region.name !== name);
+        const foreign = abroad.reduce((sum, region) => sum + (rows[region.name] ?? 0), 0);
+        const wanted = Math.max(0, most - mine - foreign);
+        const row = rows[name] ?? 0;
+        assert.ok(row <= mine, `${who}: ${row} written of ${mine} in ${name}`);
+        for (const node of nodes) {
+          const { remaining, basis } = await node.peek(who, most);
+          const hides = 3 * (mine - row) >= remaining + 0.1 * most;
+          found.push({ name, mine, row, foreign, wanted, remaining, basis, hides });
+        }
+      }
+      return found.every(
+        ({ wanted, remaining, basis, hides }) => wanted === remaining && basis !== 'degraded' && !hides,
+      );
+    };
+    await until(`all to know of ${who}`, isRight).catch((error) => {
+      throw new Error(`${error.message}: ${JSON.stringify(found)}`);
+    });
+  }
+}
+
+const proxies = () => world.regions.map(({ proxy }) => proxy);
+
+test('a slow ledger', (t) =>
+  trial(
+    t,
+    [],
+    async () => {
+      for (const proxy of proxies()) proxy.delay = { up: 400, down: 400 };
+      await rest(2000);
+    },
+    async () => {
+      for (const proxy of proxies()) proxy.delay = { up: 0, down: 0 };
+    },
+  ));
+
+test('a ledger that is slower than anybody waits', (t) =>
+  trial(
+    t,
+    ['timeout', 'unreachable'],
+    async () => {
+      for (const proxy of proxies()) proxy.delay = { up: 0, down: 4000 };
+    },
+    async () => {
+      for (const proxy of proxies()) proxy.delay = { up: 0, down: 0 };
+    },
+  ));
+
+test('a silent ledger', (t) =>
+  trial(
+    t,
+    ['timeout', 'unreachable'],
+    () => database.pause(),
+    () => database.resume(),
+  ));
+
+test('a ledger that may only be read', (t) =>
+  trial(
+    t,
+    ['read_only'],
+    () => database.query('SET GLOBAL read_only = 1'),
+    () => database.query('SET GLOBAL read_only = 0'),
+  ));
+
+test('rows that somebody else holds', async (t) => {
+  const holder = database.session(ledger.name);
+  await trial(
+    t,
+    ['deadlock'],
+    async () => {
+      await holder.say('BEGIN');
+      await holder.say('SELECT COUNT(*) FROM weir_cells FOR UPDATE');
+    },
+    () => holder.say('ROLLBACK'),
+  );
+  await holder.end();
+});
+
+test('a transaction that takes rows in another order', async (t) => {
+  let ended = false;
+  let rivals;
+  await trial(
+    t,
+    [],
+    async () => {
+      // Nobody is kept waiting for long, and who loses does it again.
+      const rival = async () => {
+        const session = database.session(ledger.name);
+        while (!ended) {
+          await session.say('BEGIN; UPDATE weir_cells SET limit_seen = limit_seen ORDER BY key_hash DESC; COMMIT');
+          await rest(20);
+        }
+        await session.end();
+      };
+      rivals = rival();
+      await rest(1500);
+    },
+    async () => {
+      ended = true;
+      await rivals;
+    },
+  );
+});
+
+test('a ledger that ends connections', (t) =>
+  trial(
+    t,
+    ['unreachable', 'timeout', 'other'],
+    async () => {
+      for (let i = 0; i < 5; ++i) {
+        const ids = await database.query(
+          "SELECT id FROM information_schema.processlist WHERE user = 'weir'",
+        );
+        await database.query(ids.map(([id]) => `KILL ${id};`).join(' ')).catch(() => {}); // some left
+        await rest(300);
+      }
+    },
+    async () => {},
+  ));
