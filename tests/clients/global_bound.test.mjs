@@ -1,0 +1,145 @@
+// How much three regions of two processes admit of one limit when all are flooded at once: at the
+// instant of every admission no more than 1.35 of the limit, beside what was accepted in the last
+// two seconds.
+//
+// Two seconds are twice what news may take. How long it does take is measured meanwhile: where a
+// machine is so busy that it takes longer, twice that counts.
+//
+// Every key is asked for in all regions at the same pace. What a region accepts while news travels
+// cannot be known elsewhere, so at a pace at which a limit is gone within a second nothing but the
+// number of regions bounds it; the slower the flood, the nearer to the limit. The table says what
+// was measured.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { Lines } from './lines.mjs';
+import { MariaDb } from './mariadb.mjs';
+import { rest, until } from './region.mjs';
+import { World } from './world.mjs';
+
+const kWindow = 10_000; // ms
+const kWindows = 2;
+const kTick = 10; // ms
+const kUnderWay = 2000; // ms, at least
+const kBound = 1.35;
+const kLimits = [20, 100, 1000];
+const kLoads = [1.5, 3, 10]; // of a limit, per window, from all regions together
+
+const database = new MariaDb();
+let world;
+let lines;
+before(async () => {
+  await database.install();
+  world = await World.start({ ledger: await database.ledger() });
+  lines = new Lines(world.nodes);
+});
+after(async () => {
+  lines.close();
+  await world.stop();
+  await database.stop();
+});
+
+// A key with its limit and its load, and what became of every question.
+class Attack {
+  asked = []; // {sent, success, reset}
+  #due = 0;
+
+  constructor(algorithm, most, load) {
+    Object.assign(this, { algorithm, most, load, who: `${algorithm}-${most}-${load}` });
+    this.words = ['api', this.who, most, kWindow, 'ALGORITHM', algorithm];
+  }
+  // Asks for what is due after so many ms more.
+  ask(ms) {
+    this.#due += (this.most * this.load * ms) / kWindow;
+    for (; this.#due >= 1; --this.#due) this.asked.push(lines.ask(this.words));
+  }
+
+  // Per window: all that was admitted, and the most that it ever was beyond what was under way.
+  windows(underWay) {
+    const found = new Map();
+    for (const { reset, success, sent } of this.asked) {
+      if (!found.has(reset)) found.set(reset, []);
+      if (success) found.get(reset).push(sent);
+    }
+    return [...found.values()].map((times) => {
+      let first = 0; // of those under way
+      let most = 0;
+      times.forEach((time, i) => {
+        while (times[first] < time - underWay) ++first;
+        most = Math.max(most, i + 1 - (i + 1 - first));
+      });
+      return { admitted: times.length, settled: most };
+    });
+  }
+}
+
+// How long news take now and then, as long as it is asked for: the longest time, in ms.
+function watchNews() {
+  let longest = 0;
+  let ended = false;
+  const watch = async () => {
+    for (let turn = 0; !ended; ++turn) {
+      const who = `news-${Math.random()}`;
+      const from = world.nodes[turn % world.nodes.length];
+      const began = performance.now();
+      await from.limit(who, 4);
+      const there = world.nodes.filter(({ region }) => region !== from.region);
+      const knows = async (node) => (await node.peek(who, 4)).remaining < 4;
+      for (const node of there) await until('news', () => knows(node));
+      longest = Math.max(longest, performance.now() - began);
+      await rest(200);
+    }
+  };
+  const watching = watch();
+  return async () => {
+    ended = true;
+    await watching;
+    return longest;
+  };
+}
+
+// Returns for how long what was accepted counts as under way.
+async function play(attacks) {
+  const newsTook = watchNews();
+  // From the beginning of a window, so that each is whole but the last.
+  while (Date.now() % kWindow > kWindow / 20) await rest(kTick);
+  const end = Date.now() + kWindows * kWindow - kWindow / 10;
+  for (let last = Date.now(); last < end; ) {
+    await rest(kTick);
+    const now = Date.now();
+    for (const attack of attacks) attack.ask(Math.min(now - last, 100));
+    lines.flush();
+    last = now;
+  }
+  await lines.quiet();
+  const longest = await newsTook();
+  console.log(`news took ${longest.toFixed(0)} ms at most`);
+  return Math.max(kUnderWay, 2 * longest);
+}
+
+function table(attacks, underWay) {
+  const rows = attacks.flatMap((attack) =>
+    attack.windows(underWay).map(({ admitted, settled }, i) => {
+      const ratio = (count) => (count / attack.most).toFixed(3);
+      return [attack.algorithm, attack.most, attack.load, i + 1, ratio(admitted), ratio(settled)];
+    }),
+  );
+  const head = ['algorithm', 'limit', 'load', 'window', 'admitted', `but the last ${(underWay / 1000).toFixed(1)} s`];
+  return [head, ...rows].map((row) => row.map((cell) => `${cell}`.padStart(20)).join('')).join('\n');
+}
+
+for (const algorithm of ['fixed_window', 'sliding_window']) {
+  test(`all regions flooded at once admit by ${algorithm} no more than the bound`, async () => {
+    const attacks = kLimits.flatMap((most) => kLoads.map((load) => new Attack(algorithm, most, load)));
+    const underWay = await play(attacks);
+    console.log(table(attacks, underWay));
+    for (const attack of attacks) {
+      for (const { admitted, settled } of attack.windows(underWay)) {
+        const what = `${attack.who}: ${settled} of ${attack.most}, beside what was under way`;
+        assert.ok(settled <= Math.max(kBound * attack.most, attack.most + 1), what);
+        assert.ok(admitted <= 3 * attack.most * 1.1, `${attack.who}: ${admitted}`);
+      }
+    }
+  });
+}
