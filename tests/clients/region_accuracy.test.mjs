@@ -6,54 +6,16 @@
 // are printed.
 
 import assert from 'node:assert/strict';
-import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
 
-import { acquainted, Origin, pick, rest, startNode, until } from './region.mjs';
-import { command } from './wire.mjs';
+import { Lines } from './lines.mjs';
+import { acquainted, Origin, rest, startNode } from './region.mjs';
 
 const kWindow = 5000; // ms
 const kTick = 5; // ms
 const kNodes = 3;
 const kLimits = [10, 100, 1000, 10_000];
 const kLoads = [0.9, 1.2, 2];
-
-// A client that costs next to nothing, so that the nodes have the machine for themselves: the
-// questions of a tick in one write, the answers read by a pattern.
-class Line {
-  static kAnswer =
-    /\*12\r\n\$7\r\nsuccess\r\n:([01])\r\n[^*]*?reset\r\n:(\d+)\r\n[^*]*?basis\r\n\$\d+\r\n\w+\r\n/gy;
-  #unsent = '';
-  #text = '';
-  #open = []; // in the order asked
-
-  constructor(port) {
-    this.socket = connect({ port, host: '127.0.0.1', noDelay: true }).setEncoding('latin1');
-    this.socket.on('data', (text) => this.#take(text));
-  }
-  ask(question, entry) {
-    this.#unsent += question;
-    this.#open.push(entry);
-  }
-  flush() {
-    if (this.#unsent !== '') this.socket.write(this.#unsent);
-    this.#unsent = '';
-  }
-  #take(text) {
-    this.#text += text;
-    let taken = 0;
-    let answered = 0;
-    for (const [answer, success, reset] of this.#text.matchAll(Line.kAnswer)) {
-      Object.assign(this.#open[answered++], { success: Number(success), reset: Number(reset) });
-      taken += answer.length;
-    }
-    this.#open.splice(0, answered);
-    this.#text = this.#text.slice(taken);
-  }
-  get quiet() {
-    return this.#open.length === 0;
-  }
-}
 
 const origin = new Origin();
 let nodes;
@@ -62,10 +24,10 @@ before(async () => {
   await origin.start();
   nodes = await Promise.all(Array.from({ length: kNodes }, () => startNode(origin.url)));
   await acquainted(nodes);
-  lines = nodes.map(({ server }) => new Line(server.respPort));
+  lines = new Lines(nodes);
 });
 after(async () => {
-  for (const { socket } of lines) socket.destroy();
+  lines.close();
   await Promise.all(nodes.map((node) => node.stop()));
   await origin.kill();
 });
@@ -77,18 +39,13 @@ class Run {
 
   constructor(algorithm, most, load) {
     Object.assign(this, { algorithm, most, load, who: `${algorithm}-${most}-${load}` });
-    const words = ['WEIR.LIMIT', 'api', this.who, most, kWindow, 'ALGORITHM', algorithm];
-    this.question = `${command(...words.map(String))}`;
+    this.words = ['api', this.who, most, kWindow, 'ALGORITHM', algorithm];
   }
 
   // Asks for what is due after so many ms more.
   ask(ms) {
     this.#due += (this.most * this.load * ms) / kWindow;
-    for (; this.#due >= 1; --this.#due) {
-      const entry = { sent: Date.now() };
-      this.asked.push(entry);
-      pick(lines).ask(this.question, entry);
-    }
+    for (; this.#due >= 1; --this.#due) this.asked.push(lines.ask(this.words));
   }
 
   admitted(questions = this.asked) {
@@ -134,10 +91,10 @@ async function play(runs, length) {
     await rest(kTick);
     const now = performance.now();
     for (const run of runs) run.ask(Math.min(now - last, 4 * kTick));
-    for (const line of lines) line.flush();
+    lines.flush();
     last = now;
   }
-  await until('all answers', () => lines.every(({ quiet }) => quiet));
+  await lines.quiet();
 }
 
 function table(runs) {
