@@ -1,7 +1,7 @@
 // Servers that a benchmark starts: on loopback, on ports that were free, with one thread, and
 // gone with it.
 
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -79,9 +79,31 @@ export class Servers {
     return { name: `weir ${args.join(' ')}`, port, http, pids: [pid] };
   }
 
+  // A mariadbd with its usual care for the disk, and the address of an empty database in it.
+  async mariadb() {
+    const [port, folder] = [await freePort(), join(this.folder, 'mariadb')];
+    const socket = join(this.folder, 'mariadb.sock');
+    const common = ['--no-defaults', `--datadir=${folder}`, '--skip-name-resolve',
+      '--innodb-log-file-size=16M', ...(process.getuid() === 0 ? ['--user=root'] : [])];
+    const must = (command, args) => {
+      const run = spawnSync(command, args, { encoding: 'utf8' });
+      if (run.status !== 0) throw new Error(`${command} failed: ${run.stdout}${run.stderr}`);
+    };
+    must('mariadb-install-db', [...common, '--auth-root-authentication-method=normal', '--skip-test-db']);
+    const child = this.spawn('mariadbd', [...common, `--port=${port}`, '--bind-address=127.0.0.1',
+      `--socket=${socket}`, `--pid-file=${folder}/pid`]);
+    child.hard = true; // it would write on for a while
+    await untilOpen(port, 'mariadbd');
+    // Users without a name come with it, and on this host they go before all with one.
+    must('mariadb', ['--no-defaults', `--socket=${socket}`, '--user=root', '-e',
+      "DELETE FROM mysql.global_priv WHERE User = ''; FLUSH PRIVILEGES; CREATE DATABASE weir; " +
+      "GRANT ALL ON weir.* TO 'weir'@'%' IDENTIFIED BY 'weir'"]);
+    return { name: 'mariadbd', port, url: `mysql://weir:weir@127.0.0.1:${port}/weir`, pids: [child.pid] };
+  }
+
   // Ends what was started here, and nothing else.
   stop() {
-    for (const child of this.processes.splice(0)) child.kill('SIGTERM');
+    for (const child of this.processes.splice(0)) child.kill(child.hard ? 'SIGKILL' : 'SIGTERM');
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 10 });
   }
 }
