@@ -139,7 +139,7 @@ async function sample(lines, { who, most, cost, left }) {
   if (!success) throw new Error(`${who} was refused`);
   return Promise.all(watchers.map(async (watcher) => {
     await until(who, async () => (await watcher.peek(who, most)).remaining <= left);
-    return (performance.now() - began) / 1000;
+    return Math.round(10 * (performance.now() - began)) / 10_000;
   }));
 }
 
