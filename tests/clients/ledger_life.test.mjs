@@ -184,3 +184,42 @@ test('the schema can be printed for those who make tables by hand', async () => 
   assert.ok((await node.server.metric('weir_full_reads_total')) > 0);
   await node.stop();
 });
+
+test('a ledger that is full says so, takes what it can, and goes on when there is room', async () => {
+  // All tables in one file that must not grow any more.
+  const atMost = (size) => [
+    '--innodb-file-per-table=0',
+    `--innodb-data-file-path=ibdata1:12M:autoextend:max:${size}`,
+  ];
+  const small = new MariaDb(atMost('16M'));
+  await small.install();
+  const ledger = await small.ledger();
+  const nodes = [await start('eu', ledger.url()), await start('us', ledger.url())];
+  await ready(...nodes);
+  assert.equal((await nodes[0].limit('before', 10, 5)).success, 1);
+  await left(nodes[1], 'before', 10, 5);
+  await ledger.query('CREATE TABLE ballast (bytes BLOB) ENGINE=InnoDB');
+  for (const size of [60_000, 1000]) {
+    const fill = `INSERT INTO ballast SELECT REPEAT('x', ${size}) FROM seq_1_to_10`;
+    while (await ledger.query(fill).then(() => true, () => false));
+  }
+  const full = () => nodes[0].server.metric('weir_ledger_errors_total', 'reason="full"');
+  let asked = 0;
+  await until('it to be full', async () => {
+    for (let i = 0; i < 20; ++i) {
+      const who = `full-${asked++}-${'x'.repeat(400)}`;
+      assert.equal((await nodes[0].limit(who, 4)).success, 1);
+    }
+    return (await full()) > 0;
+  });
+  await small.stop();
+  small.more = atMost('32M');
+  await small.start();
+  const known = async (who) => (await nodes[1].peek(who, 4)).remaining === 3;
+  for (let i = 0; i < asked; ++i) {
+    await until('what did not fit', () => known(`full-${i}-${'x'.repeat(400)}`));
+  }
+  console.log(`full after ${asked} more rows`);
+  for (const node of nodes) await node.stop();
+  await small.stop();
+});

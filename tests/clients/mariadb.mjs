@@ -18,7 +18,9 @@ const kDisk = ['--innodb-flush-method=nosync', '--innodb-flush-log-at-trx-commit
 export class MariaDb {
   #databases = 0;
 
-  constructor() {
+  // `more` are further flags.
+  constructor(more = []) {
+    this.more = more;
     process.on('exit', () => this.child?.kill('SIGKILL'));
   }
 
@@ -42,7 +44,7 @@ export class MariaDb {
   #common() {
     const asRoot = process.getuid() === 0 ? ['--user=root'] : [];
     const data = `--datadir=${join(this.folder, 'data')}`;
-    return ['--no-defaults', data, '--skip-name-resolve', ...kSize, ...asRoot];
+    return ['--no-defaults', data, '--skip-name-resolve', ...kSize, ...asRoot, ...this.more];
   }
 
   get #socket() {
