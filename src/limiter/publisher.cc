@@ -259,8 +259,8 @@ bool Publisher::goes_first(const BookEntry& entry) const {
   return (hash ^ hash >> 32) % nodes == store_->origin->rank() % nodes;
 }
 
-// Those who do not go first wait for a round, then ask the origin whether the first left word that
-// it wrote; if not, they do.
+// Those who do not go first wait as long as the first may take, for its round and the commit, then
+// ask the origin whether it left word; if not, they write.
 bool Publisher::is_turn(Instant now, const BookEntry& entry, BookCell& cell, Tell tell,
                         std::vector<CellRead>& asks) const {
   Owed& owed = cell.owed;
@@ -270,12 +270,12 @@ bool Publisher::is_turn(Instant now, const BookEntry& entry, BookCell& cell, Tel
   switch (owed.turn) {
     case Owed::Turn::kOurs: return true;
     case Owed::Turn::kSiblings:
-      if (now.mono - owed.since >= round) {
+      if (now.mono - owed.since >= 2 * round) {
         owed.turn = Owed::Turn::kAsking;
         asks.push_back({.cell = {entry.tuple, cell.sequence}, .reader = {}});
       }
       return false;
-    case Owed::Turn::kAsking: return now.mono - owed.since >= 3 * round + store_->read_deadline;
+    case Owed::Turn::kAsking: return now.mono - owed.since >= 4 * round + store_->read_deadline;
     case Owed::Turn::kAsked: break;
   }
   return true;

@@ -15,6 +15,7 @@ constexpr Millis kImportAgain{500};
 constexpr Millis kDeadline{5000};  // for any answer
 constexpr Millis kPageEvery{50};   // of a read of everything, but the first
 constexpr Millis kEverythingEvery{60'000};
+constexpr Millis kEverythingPause{5000};  // at least
 constexpr Millis kCleanEvery{10'000};
 constexpr size_t kCleanRows = 5000;
 constexpr Millis kSumUpEvery{50};
@@ -67,6 +68,7 @@ void Sharing::plan(Turn& turn, Instant now, Nanos every) {
 bool Sharing::is_due(Instant now, Turn& turn) {
   if (turn.under_way && now.mono - turn.began >= kDeadline) {
     turn.under_way = false;
+    import_failed_ = true;
     ++import_errors_;
   }
   return !turn.under_way && now.mono >= turn.next;
@@ -132,13 +134,15 @@ void Sharing::import_changes(Instant now) {
           importing_, [this, began = now.mono](Instant when, const Result<LedgerChanges>& answer) {
             if (!answer) {
               ++import_errors_;
+              import_failed_ = true;
               importing_.next = when.mono + kImportAgain;
               return;
             }
             const LedgerChanges& changes = *answer;
-            // At the start, after a clock that was set back or a replica that was behind, and after
-            // a long silence, what changed is not enough.
-            if (!cursor_ || changes.cut || changes.next.position < cursor_->position) {
+            // At the start, after a clock that was set back, and after a failure, which may have
+            // put a replica that was behind in the place of the ledger, what changed is not enough.
+            const bool failed = std::exchange(import_failed_, false);
+            if (!cursor_ || failed || changes.cut || changes.next.position < cursor_->position) {
               reads_everything_ = true;
               reading_.next = {};
               place_ = {};
@@ -154,7 +158,8 @@ void Sharing::import_changes(Instant now) {
 void Sharing::read_everything(Instant now) {
   if (!cursor_ || !is_due(now, reading_) || !store_->ledger->reachable()) return;
   if (place_.after.empty()) {
-    if (!reads_everything_ && full_reads_ > 0 && now.mono - full_ended_ < kEverythingEvery) return;
+    const Nanos pause = reads_everything_ ? kEverythingPause : kEverythingEvery;
+    if (full_reads_ > 0 && now.mono - full_ended_ < pause) return;
     reads_everything_ = false;
     full_began_ = now.mono;
     importer_.begin_full(now);

@@ -61,6 +61,7 @@ class Sharing {
   Nanos full_took_{0};
   uint64_t full_reads_ = 0, import_errors_ = 0, last_import_ = 0, absurd_ = 0, deleted_ = 0;
   bool reads_everything_ = false;
+  bool import_failed_ = false;
 
   mutable std::mutex mutex_;
   SharingStats stats_;  // guarded by mutex_; as of the last turn

@@ -317,6 +317,19 @@ TEST_F(SharingTest, ALedgerThatLostRowsIsToldAgain) {
   EXPECT_GT(east.limiter->sharing_stats().lost, 0U);
 }
 
+TEST_F(SharingTest, AfterAFailureEverythingIsReadSoonLestSomethingWasLost) {
+  Place& east = add("east");
+  pass(Millis(6000));
+  ask_times(east, 110);
+  pass(Millis(1000));
+  east.ledger->cut();
+  store_->forget_all();
+  pass(Millis(1000));
+  east.ledger->mend();
+  pass(Millis(8000));
+  EXPECT_EQ(row("east"), 100U);
+}
+
 TEST_F(SharingTest, ALostAnswerIsSentAgain) {
   Place& east = add("east");
   pass(Millis(1000));

@@ -165,7 +165,7 @@ void OtherRegions::leave(Limiter& limiter) {
     waiting = write_all().waiting;
   }
   if (waiting == 0) {
-    fmt::print(stderr, "weir: other regions were told everything\n");
+    fmt::print(stderr, "weir: other regions were told all that they need to know\n");
   } else {
     fmt::print(stderr, "weir: {} cells could not be told to other regions\n", waiting);
   }
