@@ -43,8 +43,8 @@ class RowBudget {
   // Presences of a namespace that had to wait this time. More than a second's worth of rows means
   // that they come faster than they can be written.
   void note_waiting(MonoTime now, const std::string& name_space, size_t waiting) {
-    Flood& flood = floods_[name_space];
     if (waiting <= static_cast<size_t>(std::max(1.0, per_second_))) return;
+    Flood& flood = floods_[name_space];
     flood.last = now;
     if (flood.doubled >= kMostDoubled || now - flood.changed < kDoubleAfter) return;
     ++flood.doubled;
