@@ -125,7 +125,11 @@ void Sharing::hear_fleet(Instant /*now*/, const LedgerFleet& fleet) {
 }
 
 void Sharing::import_changes(Instant now) {
-  if (!is_due(now, importing_) || !store_->ledger->reachable()) return;
+  if (!is_due(now, importing_)) return;
+  if (!store_->ledger->reachable()) {
+    import_failed_ = true;
+    return;
+  }
   importing_.began = now.mono;
   plan(importing_, now, regions_.rules.import_every);
   store_->ledger->changes_since(
