@@ -35,6 +35,7 @@ struct Owed {
     kSiblings,  // another process of the region goes first
     kAsking,    // the origin, whether it has
     kAsked,
+    kTold,  // it has; that we are here is on its way back
   };
   Publish rule = Publish::kNothing;
   MonoTime since{};
@@ -62,6 +63,14 @@ struct BookCell {
 
   [[nodiscard]] Count foreign_sum() const;
   [[nodiscard]] Count told() const { return std::max(published, sent); }
+  // A sibling wrote this much; true if that is news. Then it told of what we refused, too.
+  bool hear_published(Count count) {
+    if (count <= published) return false;
+    published = count;
+    if (refused) told_full = true;
+    refused = false;
+    return true;
+  }
 };
 
 struct BookEntry {

@@ -63,8 +63,7 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
     if (row.region == store_->book.region()) {
       cell.seen = true;
       cell.seen_count = std::max(cell.seen_count, row.count);
-      news = row.count > cell.published;
-      cell.published = std::max(cell.published, row.count);
+      news = cell.hear_published(row.count);
       if (news) cell.published_at = now.mono;
     } else {
       Count& known = of_region(cell.foreign, store_->book.number_of(row.region));

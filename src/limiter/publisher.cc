@@ -231,7 +231,9 @@ void Publisher::expire(Instant now, BookEntry& entry) {
 }
 
 void Publisher::owe(Instant now, BookEntry& entry, BookCell& cell, Publish rule) {
-  if (cell.owed.rule == Publish::kNothing) {
+  // What is more than a presence does not wait for one.
+  const bool more = cell.owed.turn == Owed::Turn::kTold && rule != Publish::kPresence;
+  if (cell.owed.rule == Publish::kNothing || more) {
     const bool first = regions_.rules.policy == PublishPolicy::kFloor || goes_first(entry);
     cell.owed = {.rule = rule,
                  .since = now.mono,
@@ -259,8 +261,16 @@ bool Publisher::goes_first(const BookEntry& entry) const {
   return (hash ^ hash >> 32) % nodes == store_->origin->rank() % nodes;
 }
 
-// Those who do not go first wait as long as the first may take, for its round and the commit, then
-// ask the origin whether it left word; if not, they write.
+// How long it takes the one who goes first to leave word: a round, and to the ledger and back.
+// Where that is very slow, a row that is written twice does less harm than one that waits.
+Nanos Publisher::head_start() const {
+  constexpr Nanos kMost = Millis(1000);
+  const Nanos round = regions_.rules.publish_every;
+  return round + round / 5 + std::max(round, std::min(took_, kMost));
+}
+
+// Those who do not go first wait that long, then ask the origin whether the first left word that
+// it wrote; if not, they do. Of a presence they hear from the ledger itself.
 bool Publisher::is_turn(Instant now, const BookEntry& entry, BookCell& cell, Tell tell,
                         std::vector<CellRead>& asks) const {
   Owed& owed = cell.owed;
@@ -270,13 +280,16 @@ bool Publisher::is_turn(Instant now, const BookEntry& entry, BookCell& cell, Tel
   switch (owed.turn) {
     case Owed::Turn::kOurs: return true;
     case Owed::Turn::kSiblings:
-      if (now.mono - owed.since >= 2 * round) {
+      if (now.mono - owed.since >= head_start()) {
         owed.turn = Owed::Turn::kAsking;
         asks.push_back({.cell = {entry.tuple, cell.sequence}, .reader = {}});
       }
       return false;
-    case Owed::Turn::kAsking: return now.mono - owed.since >= 4 * round + store_->read_deadline;
+    case Owed::Turn::kAsking:
+      return now.mono - owed.since >= head_start() + 2 * round + store_->read_deadline;
     case Owed::Turn::kAsked: break;
+    case Owed::Turn::kTold:
+      return now.mono - owed.since >= 2 * (head_start() + Nanos(regions_.rules.import_every));
   }
   return true;
 }
@@ -307,7 +320,9 @@ void Publisher::hear_word(const CellId& id, Count published) {
   if (cell.owed.turn != Owed::Turn::kAsking) return;
   cell.owed.turn = Owed::Turn::kAsked;
   // Word that has moved since is news of what a sibling wrote.
-  if (cell.word > cell.owed.word) cell.published = std::max(cell.published, cell.word);
+  if (cell.word <= cell.owed.word) return;
+  cell.hear_published(cell.word);
+  if (cell.owed.rule == Publish::kPresence) cell.owed.turn = Owed::Turn::kTold;
 }
 
 // Of what waits, in the order in which rows are given out: first what others count on or what is
@@ -444,6 +459,7 @@ void Publisher::send(Instant now, const std::shared_ptr<Chunk>& chunk) {
 // An answer that comes after it was given up is as if it were lost: sending again is free.
 void Publisher::commit(Instant now, Chunk& chunk) {
   if (std::exchange(chunk.over, true)) return;
+  took_ = std::max<Nanos>(now.mono - chunk.began.mono, took_ - took_ / 8);
   std::vector<CellPublished> words;
   for (const Sent& sent : chunk.rows) {
     BookEntry& entry = *sent.entry;

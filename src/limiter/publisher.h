@@ -83,6 +83,7 @@ class Publisher {
   void note(Instant now, BookEntry& entry, int64_t sequence, Count asked, const Holding& holding,
             Publish rule);
   void owe(Instant now, BookEntry& entry, BookCell& cell, Publish rule);
+  [[nodiscard]] Nanos head_start() const;
   [[nodiscard]] bool goes_first(const BookEntry& entry) const;
   [[nodiscard]] bool is_turn(Instant now, const BookEntry& entry, BookCell& cell, Tell tell,
                              std::vector<CellRead>& asks) const;
@@ -108,6 +109,7 @@ class Publisher {
   std::vector<std::shared_ptr<Chunk>> chunks_;  // under way
   size_t in_flight_ = 0;
   size_t walk_ = ~size_t{0};
+  Nanos took_{0};  // to write something, about the most of late
   MonoTime left_out_at_{};
   Stats stats_;
 };
