@@ -63,12 +63,15 @@ struct BookCell {
 
   [[nodiscard]] Count foreign_sum() const;
   [[nodiscard]] Count told() const { return std::max(published, sent); }
-  // A sibling wrote this much; true if that is news. Then it told of what we refused, too.
+  // A sibling wrote this much; true if that is news. If it is all that we know of, then it told of
+  // what we refused, too.
   bool hear_published(Count count) {
     if (count <= published) return false;
     published = count;
-    if (refused) told_full = true;
-    refused = false;
+    if (refused && count >= counted) {
+      told_full = true;
+      refused = false;
+    }
     return true;
   }
 };
