@@ -63,12 +63,12 @@ struct BookCell {
 
   [[nodiscard]] Count foreign_sum() const;
   [[nodiscard]] Count told() const { return std::max(published, sent); }
-  // A sibling wrote this much; true if that is news. If it is all that we know of, then it told of
-  // what we refused, too.
+  // A sibling wrote this much; true if that is news. If there is not twice as much by now, as where
+  // a region refuses again, then it told of what we refused, too.
   bool hear_published(Count count) {
     if (count <= published) return false;
     published = count;
-    if (refused && count >= counted) {
+    if (refused && 2 * count > counted) {
       told_full = true;
       refused = false;
     }
