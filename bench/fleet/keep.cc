@@ -113,7 +113,7 @@ std::string fleet_chart(const FleetResults& results) {
   for (const AttackRun* run : runs) {
     if (run->attack != last) {
       y += 26;
-      body += text(kLeft, y - 8, "group", run->attack);
+      body += text(24, y - 8, "group", run->attack);
       last = run->attack;
     }
     const bool ours = run->policy == "weir";
