@@ -64,6 +64,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   // The live cells of window tuples.
   void inspect(const std::function<void(const CellView&)>& visit) const;
+  // The same as other regions are told of them; from the thread that runs the sharing.
+  void inspect_sharing(Instant now, const std::function<void(const SharedCell&)>& visit) const {
+    if (sharing_ != nullptr) sharing_->inspect(now, visit);
+  }
   [[nodiscard]] uint64_t incarnation() const { return store_->incarnation; }
 
  private:

@@ -1,7 +1,6 @@
 #include "limiter/publisher.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "memory/lifecycle.h"
@@ -13,17 +12,19 @@ namespace weir::limiter {
 using memory::Tuple;
 using memory::WindowCells;
 
-namespace {
-
 // Two windows of one tuple, as our region counted them.
-struct Counted {
+struct Publisher::Counted {
   int64_t sequence = 0;  // the current one
   Count current = 0;
   Count last = 0;
 };
 
+struct Publisher::Holdings {
+  Holding current, last;
+};
+
 // Nothing: batches kept changing it.
-std::optional<Counted> counted_of(const Tuple& tuple, WallTime now) {
+std::optional<Publisher::Counted> Publisher::counted_of(const Tuple& tuple, WallTime now) {
   const WindowCells cells(tuple);
   const int64_t at = algorithms::position_of(now, tuple.slot->header.duration()).sequence;
   Counted counted{.sequence = std::max(at, cells.newest())};
@@ -37,8 +38,16 @@ std::optional<Counted> counted_of(const Tuple& tuple, WallTime now) {
   return counted;
 }
 
+namespace {
+
 Count smaller(Count a, Count b) {
   return a == 0 ? b : b == 0 ? a : std::min(a, b);
+}
+
+// The smallest limit asked in this window.
+Count asked_of(const Tuple& tuple) {
+  const memory::Noted noted{tuple.cold->noted.load(std::memory_order_relaxed)};
+  return smaller(WindowCells(tuple).mark().limit(), noted.limit());
 }
 
 }  // namespace
@@ -133,15 +142,42 @@ void Publisher::look_at(Instant now, const Tuple& tuple) {
     return;
   }
   const SharingRules& rules = regions_.rules;
-  const memory::Noted noted{tuple.cold->noted.load(std::memory_order_relaxed)};
-  const Count asked = smaller(cells.mark().limit(), noted.limit());
   const std::string encoded = memory::encode_key(tuple.slot->header, tuple.slot->key_words());
 
   const std::lock_guard lock(store_->book.mutex());
   BookEntry* entry = store_->book.find(encoded);
-  const BookCell* known = entry == nullptr ? nullptr : entry->find(counted->sequence);
-  const BookCell* known_last = entry == nullptr ? nullptr : entry->find(counted->sequence - 1);
-  Count limit = asked;
+  const Holdings both = holdings_of(now, tuple, *counted, entry, refused);
+  const Publish rule = rule_of(both.current, rules);
+  const Publish last_rule = rule_of(both.last, rules);
+  if (entry == nullptr && (rule != Publish::kNothing || last_rule != Publish::kNothing)) {
+    entry = &store_->book.obtain(ledger_key_of(*tuple.slot), encoded);
+  }
+  Count watch = kNeverPublish;
+  if (rule == Publish::kNothing) {
+    watch = publish_at(both.current, rules);
+    const BookCell* known = entry == nullptr ? nullptr : entry->find(counted->sequence);
+    // What is watched is what the window has of whomever.
+    if (known != nullptr) watch = base::saturating_add(watch, known->foreign_sum());
+  }
+  cells.watch_count(watch);
+  // An admission may have gone by what was watched before.
+  if (cells.counted(counted->sequence) >= watch) store_->looks.push(tuple.index);
+  if (entry == nullptr) return;
+
+  note(now, *entry, counted->sequence, asked_of(tuple), both.current, rule);
+  note(now, *entry, counted->sequence - 1, asked_of(tuple), both.last, last_rule);
+  // What time alone changes.
+  const Nanos to_next = Nanos(WallTime((counted->sequence + 1) * entry->key.duration) - now.wall);
+  look_again_at(*entry, now.mono + std::max<Nanos>(to_next, Millis(1)));
+  if (both.current.leased) look_again_at(*entry, entry->leased_until);
+}
+
+// Both windows of a tuple as the rule sees them; the caller is pinned and holds the book's mutex.
+Publisher::Holdings Publisher::holdings_of(Instant now, const Tuple& tuple, const Counted& counted,
+                                           const BookEntry* entry, bool refused) const {
+  const BookCell* known = entry == nullptr ? nullptr : entry->find(counted.sequence);
+  const BookCell* known_last = entry == nullptr ? nullptr : entry->find(counted.sequence - 1);
+  Count limit = asked_of(tuple);
   for (const BookCell* cell : {known, known_last}) {
     if (cell != nullptr) limit = smaller(limit, smaller(cell->limit, cell->limit_abroad));
   }
@@ -152,45 +188,53 @@ void Publisher::look_at(Instant now, const Tuple& tuple) {
   };
   const std::string name_space =
       budget_.most_doubled() == 0 ? std::string() : ledger_key_of(*tuple.slot).name_space;
-  const Holding holding{
-      .counted = counted->current,
+  Holdings both;
+  both.current = {
+      .counted = counted.current,
       .published = known == nullptr ? 0 : known->told(),
       .limit = limit,
       .remaining = memory::remaining_of(tuple, now.wall, limit),
-      .hidden = hidden_of(limit, rules, regions_.count, budget_.doubled(name_space)),
-      .regions = regions_in(counted->sequence),
+      .hidden = hidden_of(limit, regions_.rules, regions_.count, budget_.doubled(name_space)),
+      .regions = regions_in(counted.sequence),
       .leased = entry != nullptr && now.mono < entry->leased_until,
       .refused = refused || (known != nullptr && known->refused),
       .refused_before = known != nullptr && known->told_full};
-  const Holding last{.counted = counted->last,
-                     .published = known_last == nullptr ? 0 : known_last->told(),
-                     .limit = limit,
-                     .hidden = holding.hidden,
-                     .regions = regions_in(counted->sequence - 1),
-                     .leased = true,
-                     .over = true};
-  const Publish rule = rule_of(holding, rules);
-  const Publish last_rule = rule_of(last, rules);
-  if (entry == nullptr && (rule != Publish::kNothing || last_rule != Publish::kNothing)) {
-    entry = &store_->book.obtain(ledger_key_of(*tuple.slot), encoded);
-  }
-  Count watch = kNeverPublish;
-  if (rule == Publish::kNothing) {
-    watch = publish_at(holding, rules);
-    // What is watched is what the window has of whomever.
-    if (known != nullptr) watch = base::saturating_add(watch, known->foreign_sum());
-  }
-  cells.watch_count(watch);
-  // An admission may have gone by what was watched before.
-  if (cells.counted(counted->sequence) >= watch) store_->looks.push(tuple.index);
-  if (entry == nullptr) return;
+  both.last = {.counted = counted.last,
+               .published = known_last == nullptr ? 0 : known_last->told(),
+               .limit = limit,
+               .hidden = both.current.hidden,
+               .regions = regions_in(counted.sequence - 1),
+               .leased = true,
+               .over = true};
+  return both;
+}
 
-  note(now, *entry, counted->sequence, asked, holding, rule);
-  note(now, *entry, counted->sequence - 1, asked, last, last_rule);
-  // What time alone changes.
-  const Nanos to_next = Nanos(WallTime((counted->sequence + 1) * entry->key.duration) - now.wall);
-  look_again_at(*entry, now.mono + std::max<Nanos>(to_next, Millis(1)));
-  if (holding.leased) look_again_at(*entry, entry->leased_until);
+void Publisher::inspect(Instant now, const std::function<void(const SharedCell&)>& visit) const {
+  store_->table.for_each([&](const Tuple& tuple) {
+    if (tuple.slot->header.cell_class() != memory::CellClass::kWindow) return;
+    const auto counted = counted_of(tuple, now.wall);
+    if (!counted) return;
+    const std::string encoded = memory::encode_key(tuple.slot->header, tuple.slot->key_words());
+    const std::lock_guard lock(store_->book.mutex());
+    const BookEntry* entry = store_->book.find(encoded);
+    const Holdings both =
+        holdings_of(now, tuple, *counted, entry, WindowCells(tuple).mark().refused());
+    const auto show = [&](int64_t sequence, const Holding& holding) {
+      const BookCell* cell = entry == nullptr ? nullptr : entry->find(sequence);
+      SharedCell shared{.tuple = encoded,
+                        .sequence = sequence,
+                        .holding = holding,
+                        .rule = rule_of(holding, regions_.rules)};
+      if (cell != nullptr) {
+        shared.published = cell->published;
+        shared.foreign = cell->foreign_sum();
+        shared.waits = cell->owed.rule != Publish::kNothing || cell->sent > 0;
+      }
+      visit(shared);
+    };
+    show(counted->sequence, both.current);
+    show(counted->sequence - 1, both.last);
+  });
 }
 
 // What was found of one window.

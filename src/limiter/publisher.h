@@ -11,8 +11,11 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "limiter/inbox.h"
@@ -28,6 +31,17 @@ struct Regions {
   uint32_t count = 0;       // in the ledger; 0: nothing is known yet
   bool all_heard = false;   // a read of everything came to its end: who is not known is not there
   uint64_t hidden_ppm = 0;  // what the others together may hide, in millionths of a limit
+};
+
+// One cell as the publish rule sees it, for checkers and for people who ask why.
+struct SharedCell {
+  std::string tuple;
+  int64_t sequence = 0;
+  Holding holding{};
+  Publish rule = Publish::kNothing;
+  Count published = 0;  // what the ledger has
+  Count foreign = 0;
+  bool waits = false;  // to be written, or is on its way
 };
 
 class Publisher {
@@ -65,8 +79,12 @@ class Publisher {
   }
   // Has everything written that is not, at the end of a process.
   void owe_all(Instant now);
+  // The live cells of window tuples.
+  void inspect(Instant now, const std::function<void(const SharedCell&)>& visit) const;
 
  private:
+  struct Counted;
+  struct Holdings;
   struct Candidate;
   struct Sent;
   struct Chunk;
@@ -77,6 +95,10 @@ class Publisher {
   // Our lease is over for us before it is for others, whose clocks may differ.
   static constexpr Millis kLeaseMargin{5000};
 
+  [[nodiscard]] static std::optional<Counted> counted_of(const memory::Tuple& tuple, WallTime now);
+  [[nodiscard]] Holdings holdings_of(Instant now, const memory::Tuple& tuple,
+                                     const Counted& counted, const BookEntry* entry,
+                                     bool refused) const;
   void look_at(Instant now, const memory::Tuple& tuple);
   void walk(Instant now);
   void look_again_at(BookEntry& entry, MonoTime when);

@@ -23,6 +23,10 @@ class Sharing {
 
   WorkReport run_once(Instant now, Tell tell);
   [[nodiscard]] SharingStats stats() const;
+  // From the thread that runs it.
+  void inspect(Instant now, const std::function<void(const SharedCell&)>& visit) const {
+    publisher_.inspect(now, visit);
+  }
 
  private:
   // Something that is done again and again, one at a time.
