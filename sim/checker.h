@@ -26,6 +26,9 @@ struct NodeView {
   WorkReport last_replay{};
   bool reachable = true;  // if not, it knows that it would ask the origin in vain
   bool touched = true;    // by the last event; if not, its cells are as they were
+  // As other regions are told of them; as of the last audit.
+  std::vector<limiter::SharedCell> shared;
+  SharingStats sharing{};
 
   [[nodiscard]] bool runs() const { return life >= 0; }
 };
@@ -94,6 +97,7 @@ struct WorldView {
   Instant now{};
   Promises promises{};
   std::optional<MonoTime> calm_since{};  // nothing goes wrong from then on
+  bool has_ledger = false;               // through which a region may hear of its own dead
 };
 
 // Each method returns what is wrong, if anything is.

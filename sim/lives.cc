@@ -1,5 +1,7 @@
 // Life and death of the world's processes.
 
+#include <utility>
+
 #include "sim/world.h"
 
 namespace weir::sim {
@@ -8,11 +10,26 @@ namespace {
 
 constexpr Millis kReplayEvery{10};
 constexpr Millis kReplaySeldom{1000};
+constexpr Millis kSharesSeldom{2000};
 constexpr Millis kSweepEvery{700};
 constexpr size_t kCapacity = 64;
 // As the origin in Redis has it: who was not heard of for so long is not counted.
 constexpr Millis kBeatEvery{1000};
 constexpr Millis kAlive{3000};
+
+LedgerLies lies_of(Plant plant) {
+  switch (plant) {
+    case Plant::kForeignPublished: return LedgerLies::kAddsForeign;
+    case Plant::kOwnRowAsForeign: return LedgerLies::kOwnAsForeign;
+    case Plant::kNewsSummed: return LedgerLies::kSumsNews;
+    case Plant::kLeaseForgotten: return LedgerLies::kForgetsLease;
+    case Plant::kRegionsUnderestimated: return LedgerLies::kHidesRegions;
+    case Plant::kLimitsNotHeard: return LedgerLies::kHidesLimits;
+    case Plant::kRowsPretended: return LedgerLies::kPretends;
+    case Plant::kNewsDropped: return LedgerLies::kDropsNews;
+    default: return LedgerLies::kNone;
+  }
+}
 
 }  // namespace
 
@@ -21,66 +38,112 @@ class World::Watcher final : public LinkWatcher {
  public:
   Watcher(World& world, Node& node) : world_(world), node_(node), life_(*node.life) {}
 
-  void trouble() override { life_.troubles.push_back(world_.timeline_.now().mono); }
+  void trouble() override {
+    life_.troubles.push_back(world_.timeline_.now().mono);
+    world_.note_trouble();
+  }
   void reconnected() override {
     const int life = life_.number;
-    world_.check([&](Checker& checker) { return checker.after_reconnect(world_.view(), life); });
+    check([&](Checker& checker) { return checker.after_reconnect(view(), life); });
   }
   void sent(uint64_t message, const std::vector<CellReplay>& cells) override {
     const Sent sent{.life = life_.number, .message = message, .cells = cells};
-    world_.check([&](Checker& checker) { return checker.after_sent(world_.view(), sent); });
+    check([&](Checker& checker) { return checker.after_sent(view(), sent); });
   }
   void heard(uint64_t message, const std::vector<CellReplay>& cells,
              const Result<std::vector<CellTotals>>& totals) override {
     node_.touched = true;
     const HeardReplay heard{.sent = {.life = life_.number, .message = message, .cells = cells},
                             .totals = totals};
-    world_.check([&](Checker& checker) { return checker.after_heard(world_.view(), heard); });
+    check([&](Checker& checker) { return checker.after_heard(view(), heard); });
   }
   void heard(const std::vector<CellRead>& cells,
              const Result<std::vector<CellTotals>>& totals) override {
     node_.touched = true;
     const HeardRead heard{.life = life_.number, .cells = cells, .totals = totals};
-    world_.check([&](Checker& checker) { return checker.after_heard(world_.view(), heard); });
+    check([&](Checker& checker) { return checker.after_heard(view(), heard); });
   }
 
  private:
+  void check(const std::function<Checker::Fault(Checker&)>& ask) {
+    world_.check(world_.region_of(node_), ask);
+  }
+  [[nodiscard]] WorldView view() const { return world_.view(world_.region_of(node_)); }
+
   World& world_;
   Node& node_;
   Life& life_;
 };
 
+// The same for the ledger.
+class World::AbroadWatcher final : public LedgerWatcher {
+ public:
+  explicit AbroadWatcher(World& world) : world_(world) {}
+
+  void trouble() override { world_.note_trouble(); }
+  void blamed(const LedgerNews& news) override {
+    for (const LedgerRow& row : news.rows) world_.blamed_.insert(tuple_of(row.key));
+  }
+
+ private:
+  World& world_;
+};
+
 void World::begin_life(Node& node) {
   const bool same_name = options_.plant == Plant::kSameIncarnation && node.seed != 0;
   if (!same_name) node.seed = random_.next();
-  const int number = static_cast<int>(truth_.lives().size());
+  Region& region = region_of(node);
+  const int number = static_cast<int>(region.truth.lives().size());
   node.process = std::make_shared<Process>(timeline_, [&node] { node.touched = true; });
-  node.link = std::make_shared<LossyLink>(timeline_, origin_.door_of(number), random_.next());
+  node.link =
+      std::make_shared<LossyLink>(timeline_, region.origin->door_of(number), random_.next());
   node.link->faults = node.usual;
   node.link->notices = node.seed % 2 == 0;
   if (options_.plant == Plant::kLinkPretends) node.link->lies = Lies::kPretends;
   if (options_.plant == Plant::kLinkFailsAsEmpty) node.link->lies = Lies::kFailsAsEmpty;
   if (options_.plant == Plant::kLinkHidesEpochs) node.link->lies = Lies::kHidesEpochs;
   links_.push_back(node.link);
-  node.engine = limiter::Engine::make(node.clock, {.origin = node.link,
-                                                   .read_deadline = promises_.read_deadline,
-                                                   .max_freshness = promises_.max_freshness,
-                                                   .replay_within = replay_within_,
-                                                   .capacity = kCapacity,
-                                                   .seed = node.seed});
-  node.life = &truth_.begin_life(node.index, node.engine->incarnation(), node.usual.most_delay);
+  if (ledger_) connect_ledger(node, number);
+  node.engine =
+      limiter::Engine::make(node.clock, {.origin = node.link,
+                                         .ledger = node.ledger,
+                                         .region = region.name,
+                                         .sharing = ledger_ ? ledger_->rules() : SharingRules{},
+                                         .read_deadline = promises_.read_deadline,
+                                         .max_freshness = promises_.max_freshness,
+                                         .replay_within = replay_within_,
+                                         .capacity = kCapacity,
+                                         .seed = node.seed});
+  node.life =
+      &region.truth.begin_life(node.index, node.engine->incarnation(), node.usual.most_delay);
   node.watcher = std::make_unique<Watcher>(*this, node);
   node.link->watcher = node.watcher.get();
   node.under_way = 0;
   node.draining = false;
   node.last_replay = {};
+  node.imported = 0;
   node.touched = true;
   ++report_.lives;
   set_reach();
+  note_trouble();
   schedule_replay(node, number);
+  if (ledger_) schedule_sharing(node, number);
   schedule_beat(node);
   schedule_sweep(node);
-  note("process " + std::to_string(number) + " begins on node " + std::to_string(node.index));
+  note("process " + std::to_string(number) + " begins on node " + std::to_string(node.index) +
+       (ledger_ ? " of " + region.name : ""));
+}
+
+void World::connect_ledger(Node& node, int life) {
+  const LedgerUser user{
+      .region = node.region, .node = node.index, .life = life, .name = region_of(node).name};
+  node.ledger = std::make_shared<LedgerLink>(timeline_, *ledger_, user, random_.next());
+  node.ledger->faults = node.usual_ledger;
+  node.ledger->notices = node.seed % 3 == 0;
+  node.ledger->lies = lies_of(options_.plant);
+  node.ledger_watcher = std::make_unique<AbroadWatcher>(*this);
+  node.ledger->watcher = node.ledger_watcher.get();
+  ledger_links_.push_back(node.ledger);
 }
 
 void World::end_life(Node& node, Life::End how) {
@@ -99,6 +162,7 @@ void World::end_life(Node& node, Life::End how) {
 void World::stop(Node& node) {
   node.process->die();
   node.link->abandon();
+  if (node.ledger) node.ledger->abandon();
   node.engine = nullptr;
   node.life = nullptr;
   node.touched = true;
@@ -109,9 +173,9 @@ void World::let_go() {
   over_ = true;
   stormy_ = false;
   asking_ = false;
-  for (const auto& node : nodes_) {
-    if (node->runs()) stop(*node);
-  }
+  for_each_node([this](Node& node) {
+    if (node.runs()) stop(node);
+  });
   const MonoTime end = timeline_.now().mono + 2 * promises_.read_deadline;
   while (timeline_.step(end)) {
   }
@@ -120,7 +184,7 @@ void World::let_go() {
 void World::kill(Node& node) {
   Count untold = 0;
   node.engine->inspect([&](const limiter::CellView& cell) {
-    const Components components = origin_.components({cell.tuple, cell.sequence});
+    const Components components = region_of(node).origin->components({cell.tuple, cell.sequence});
     const auto mine = components.find({node.life->incarnation, cell.generation});
     const Count told = mine == components.end() ? 0 : mine->second;
     if (cell.own > told) untold += cell.own - told;
@@ -158,6 +222,18 @@ void World::schedule_replay(Node& node, int life) {
   });
 }
 
+// As often as the replay. A process that drains writes all it has.
+void World::schedule_sharing(Node& node, int life) {
+  const Millis every = options_.plant == Plant::kSharesTooSeldom ? kSharesSeldom : kReplayEvery;
+  timeline_.post_in(every, [this, &node, life] {
+    if (!node.runs() || node.life->number != life) return;
+    node.engine->run_sharing(node.clock.now(), node.draining ? Tell::kAll : Tell::kDue);
+    const uint64_t imported = node.engine->sharing_stats().imported;
+    if (std::exchange(node.imported, imported) != imported) node.touched = true;
+    schedule_sharing(node, life);
+  });
+}
+
 // Tuples whose windows are over are forgotten, and made anew under another generation. Not
 // where the clock may be set back into such a window: what a process forgot of it is a
 // sibling's then, and the truth keeps only one account for each.
@@ -176,10 +252,13 @@ void World::schedule_beat(Node& node) {
   if (node.link->faults.road == Road::kOpen) {
     node.last_beat = now;
     uint32_t alive = 0;
-    for (const auto& other : nodes_) {
-      if (other->last_beat != MonoTime{} && now - other->last_beat <= kAlive) ++alive;
+    uint32_t before = 0;
+    for (const auto& other : region_of(node).nodes) {
+      if (other->last_beat == MonoTime{} || now - other->last_beat > kAlive) continue;
+      ++alive;
+      if (other->index < node.index) ++before;
     }
-    node.link->hear_live_nodes(alive);
+    node.link->hear_live_nodes(alive, before);
   }
   node.process->post_at(now + kBeatEvery, [this, &node, process = node.process] {
     if (process->alive()) schedule_beat(node);

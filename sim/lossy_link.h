@@ -95,6 +95,7 @@ class LossyLink final : public RegionalOrigin {
     return Reach::kNone;
   }
   [[nodiscard]] uint32_t live_nodes() const override { return live_nodes_; }
+  [[nodiscard]] uint32_t rank() const override { return rank_; }
   [[nodiscard]] uint64_t epoch() const override { return lies == Lies::kHidesEpochs ? 1 : epoch_; }
 
   // The connection was made anew.
@@ -102,8 +103,11 @@ class LossyLink final : public RegionalOrigin {
     ++epoch_;
     if (watcher != nullptr) watcher->reconnected();
   }
-  // How many share the origin, as last heard.
-  void hear_live_nodes(uint32_t count) { live_nodes_ = count; }
+  // How many share the origin, and how many of those come before this one, as last heard.
+  void hear_live_nodes(uint32_t count, uint32_t before) {
+    live_nodes_ = count;
+    rank_ = before;
+  }
   // The connection dies. Until that is noticed and another is made nothing is answered, and
   // the replays that were sent into it land all the same, this much later, in order.
   void die_holding_for(Millis late) {
@@ -209,6 +213,7 @@ class LossyLink final : public RegionalOrigin {
   uint64_t messages_ = 0;
   uint64_t epoch_ = 1;
   uint32_t live_nodes_ = 1;
+  uint32_t rank_ = 0;
   bool abandoned_ = false;
 };
 

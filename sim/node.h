@@ -1,11 +1,12 @@
-// A place in the region where processes come and go: a clock, and while something runs
-// there the engine, its executor and its link to the origin.
+// A place in a region where processes come and go: a clock, and while something runs
+// there the engine, its executor and its links to the origin and the ledger.
 
 #pragma once
 
 #include <memory>
 
 #include "limiter/engine.h"
+#include "sim/ledger_link.h"
 #include "sim/lossy_link.h"
 #include "sim/timeline.h"
 #include "sim/truth.h"
@@ -14,14 +15,17 @@ namespace weir::sim {
 
 // Lives on the timeline.
 struct Node {
-  Node(const Clock& world, int number, Millis skew) : index(number), clock(world, skew) {}
+  Node(const Clock& world, int its_region, int number, Millis skew)
+      : region(its_region), index(number), clock(world, skew) {}
 
   [[nodiscard]] bool runs() const { return engine != nullptr; }
   [[nodiscard]] bool serves() const { return runs() && !draining; }
 
-  const int index;
+  const int region;
+  const int index;  // in its region
   SkewedClock clock;
   LinkFaults usual;  // when nothing worse is going on
+  LedgerFaults usual_ledger;
   bool isolated = false;
   uint64_t seed = 0;  // of the process that runs or ran last
 
@@ -30,6 +34,8 @@ struct Node {
   std::shared_ptr<Process> process;
   std::unique_ptr<LinkWatcher> watcher;
   std::shared_ptr<LossyLink> link;
+  std::unique_ptr<LedgerWatcher> ledger_watcher;
+  std::shared_ptr<LedgerLink> ledger;  // none: there are no other regions
   std::shared_ptr<limiter::Engine> engine;
   int under_way = 0;  // requests
   bool draining = false;
@@ -37,6 +43,7 @@ struct Node {
   WorkReport last_replay;
   MonoTime idle_since{};  // nothing was sent, and nothing waits
   MonoTime last_beat{};
+  uint64_t imported = 0;  // rows and presences, so far
 };
 
 }  // namespace weir::sim

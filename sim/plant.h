@@ -20,6 +20,16 @@ enum class Plant : uint8_t {
   kDrainCutShort,        // a node is stopped without having told everything
   kTellsTooSeldom,       // a node runs its replay once a second
   kDoubleCharge,         // a node decides one in twenty requests twice
+  // Between regions.
+  kForeignPublished,       // rows hold what was heard from others, too
+  kOwnRowAsForeign,        // our own row is added to what others count
+  kNewsSummed,             // what is told again is added to what was told before
+  kLeaseForgotten,         // a lease is not taken anew when it ends
+  kRegionsUnderestimated,  // each region takes itself to be alone in the ledger
+  kLimitsNotHeard,         // of two limits on one tuple each region goes by its own
+  kRowsPretended,          // rows are taken to be written that are not
+  kNewsDropped,            // what changed is not heard of, only what a read of everything shows
+  kSharesTooSeldom,        // a process shares every two seconds
 };
 
 }  // namespace weir::sim

@@ -17,7 +17,9 @@ void World::schedule_misfortune() {
   const Millis next(random_.between(100, most_between_misfortunes_.count()));
   timeline_.post_in(next, [this] {
     if (!stormy_) return;
-    if (random_.one_in(2)) {
+    if (ledger_ && random_.one_in(3)) {
+      trouble_the_ledger();
+    } else if (random_.one_in(2)) {
       trouble_a_node();
     } else {
       trouble_the_origin();
@@ -30,9 +32,9 @@ void World::schedule_misfortune() {
 // anything any more: only reading finds out what they lowered.
 void World::schedule_last_deaths() {
   timeline_.post_in(options_.stormy - Millis(1000), [this] {
-    for (const auto& node : nodes_) {
-      if (node->serves()) let_connection_die(*node, kMostLate);
-    }
+    for_each_node([this](Node& node) {
+      if (node.serves()) let_connection_die(node, kMostLate);
+    });
   });
 }
 
@@ -48,40 +50,115 @@ void World::trouble_a_node() {
 }
 
 void World::trouble_the_origin() {
-  if (origin_road_ != Road::kOpen) return;
+  Region& region = any_region();
+  WatchedOrigin& origin = *region.origin;
+  if (region.origin_road != Road::kOpen) return;
+  note_trouble();
   const Millis briefly(random_.between(50, 500));
   const Millis long_time(random_.between(500, 3000));
   const MonoTime now = timeline_.now().mono;
   switch (random_.between(0, 6)) {
     case 0:
       note("the origin is emptied");
-      origin_.forget_all();
+      origin.forget_all();
       break;
     case 1:
       note("the origin starts again, empty");
-      origin_.forget_all();
-      origin_is_out(Road::kRefused, briefly, [] {});
+      origin.forget_all();
+      origin_is_out(region, Road::kRefused, briefly, [] {});
       break;
     case 2:
       note("the origin starts again from an old snapshot");
-      origin_.restore(now - Millis(random_.between(1000, 6000)), Loss::kOldSnapshot);
-      origin_is_out(Road::kRefused, briefly, [] {});
+      origin.restore(now - Millis(random_.between(1000, 6000)), Loss::kOldSnapshot);
+      origin_is_out(region, Road::kRefused, briefly, [] {});
       break;
     case 3:
       note("a lagging replica takes the origin's place");
-      origin_.restore(now - Millis(random_.between(20, 800)), Loss::kLaggingReplica);
-      origin_is_out(Road::kCut, briefly, [] {});
+      origin.restore(now - Millis(random_.between(20, 800)), Loss::kLaggingReplica);
+      origin_is_out(region, Road::kCut, briefly, [] {});
       break;
     case 4:
       note("the origin refuses");
-      origin_is_out(Road::kRefused, long_time, [this] { mark(Mark::kRefusingOutageSurvived); });
+      origin_is_out(region, Road::kRefused, long_time,
+                    [this] { mark(Mark::kRefusingOutageSurvived); });
       break;
     case 5:
       note("the origin is silent");
-      origin_is_out(Road::kCut, long_time, [this] { mark(Mark::kSilentOutageSurvived); });
+      origin_is_out(region, Road::kCut, long_time, [this] { mark(Mark::kSilentOutageSurvived); });
       break;
-    default: slow_down(); break;
+    default: slow_down(region); break;
   }
+}
+
+// Something that was told to other regions, or by them, comes late or not at all: what the
+// invariants that speak of delays allow for.
+void World::note_trouble() {
+  const MonoTime now = timeline_.now().mono;
+  if (!trouble_began_ || now - last_trouble_ > kRecovery) trouble_began_ = now;
+  last_trouble_ = now;
+}
+
+void World::trouble_the_ledger() {
+  if (ledger_road_ != Road::kOpen) return;
+  note_trouble();
+  const Millis lasts(random_.between(300, 4000));
+  switch (random_.between(0, 6)) {
+    case 0:
+      note("the ledger refuses");
+      ledger_is_out(Road::kRefused, lasts);
+      break;
+    case 1:
+      note("the ledger is silent");
+      ledger_is_out(Road::kCut, lasts);
+      break;
+    case 2: region_is_cut_off(any_region(), Road::kRefused, lasts); break;
+    case 3: region_is_cut_off(any_region(), Road::kCut, lasts); break;
+    case 4: {
+      note("a lagging replica takes the ledger's place");
+      const Millis skew(random_.between(-3000, 3000));
+      ledger_->fail_over(timeline_.now().mono - Millis(random_.between(50, 4000)), skew);
+      failed_over_ = true;
+      ledger_is_out(Road::kRefused, Millis(random_.between(50, 500)));
+      break;
+    }
+    case 5:
+      note("the ledger's clock is set");
+      ledger_->set_skew(Millis(random_.between(-2000, 2000)));
+      break;
+    default: blame_a_tuple(); break;
+  }
+}
+
+void World::ledger_is_out(Road road, Millis lasts) {
+  ledger_road_ = road;
+  set_reach();
+  timeline_.post_in(lasts, [this] {
+    note_trouble();
+    ledger_road_ = Road::kOpen;
+    set_reach();
+  });
+}
+
+void World::region_is_cut_off(Region& region, Road road, Millis lasts) {
+  if (region.ledger_road != Road::kOpen) return;
+  note(region.name + " cannot reach the ledger");
+  region.ledger_road = road;
+  set_reach();
+  timeline_.post_in(lasts, [this, &region] {
+    note_trouble();
+    region.ledger_road = Road::kOpen;
+    set_reach();
+  });
+}
+
+// Rows of one tuple are refused for what they are, for a while.
+void World::blame_a_tuple() {
+  Node* const node = any_that_serves();
+  if (node == nullptr) return;
+  note("rows of one tuple are refused");
+  node->ledger->blamed_name = "user-" + std::to_string(random_.between(0, 3));
+  timeline_.post_in(Millis(random_.between(200, 2000)),
+                    [link = node->ledger] { link->blamed_name.clear(); });
 }
 
 void World::let_connection_die(Node& node, Millis late) {
@@ -126,37 +203,42 @@ void World::set_clock(Millis skew) {
 }
 
 // `survived` if answers were given all the same.
-void World::origin_is_out(Road road, Millis lasts, const std::function<void()>& survived) {
-  origin_road_ = road;
+void World::origin_is_out(Region& region, Road road, Millis lasts,
+                          const std::function<void()>& survived) {
+  region.origin_road = road;
   set_reach();
   const uint64_t before = report_.admitted + report_.denied;
-  timeline_.post_in(lasts, [this, survived, before] {
+  timeline_.post_in(lasts, [this, &region, survived, before] {
     if (report_.admitted + report_.denied > before) survived();
-    origin_road_ = Road::kOpen;
+    note_trouble();
+    region.origin_road = Road::kOpen;
     set_reach();
-    reconnect_all();
+    reconnect_all(region);
   });
 }
 
 void World::set_reach() {
-  for (const auto& node : nodes_) {
-    if (!node->runs()) continue;
-    node->link->faults.road = node->isolated ? Road::kCut : origin_road_;
-  }
+  for_each_node([this](Node& node) {
+    if (!node.runs()) return;
+    const Region& region = region_of(node);
+    node.link->faults.road = node.isolated ? Road::kCut : region.origin_road;
+    if (!node.ledger) return;
+    node.ledger->faults.road = ledger_road_ != Road::kOpen ? ledger_road_ : region.ledger_road;
+  });
 }
 
 // Each when it notices.
-void World::reconnect_all() {
-  for (const auto& node : nodes_) {
+void World::reconnect_all(Region& region) {
+  for (const auto& node : region.nodes) {
     if (!node->runs()) continue;
     timeline_.post_in(Millis(random_.between(0, 100)), [link = node->link] { link->reconnect(); });
   }
 }
 
-void World::slow_down() {
+void World::slow_down(Region& region) {
   note("the origin is slow");
   const Millis slow(random_.between(160, 500));
-  for (const auto& node : nodes_) {
+  for (const auto& node : region.nodes) {
     if (!node->runs()) continue;
     node->link->faults.slow = slow;
     timeline_.post_in(Millis(random_.between(300, 1500)),
@@ -169,21 +251,32 @@ void World::slow_down() {
 void World::make_calm() {
   note("it is calm");
   stormy_ = false;
-  origin_road_ = Road::kOpen;
-  for (const auto& node : nodes_) {
-    node->isolated = false;
+  ledger_road_ = Road::kOpen;
+  for (const auto& region : regions_) {
+    region->origin_road = Road::kOpen;
+    region->ledger_road = Road::kOpen;
+  }
+  for_each_node([this](Node& node) {
+    node.isolated = false;
     // A reply must be able to come in time.
-    node->usual = {.most_delay = std::min(node->usual.most_delay, promises_.read_deadline / 4)};
-    if (node->runs()) {
-      const bool was_out = node->link->faults.road != Road::kOpen;
-      node->link->faults = node->usual;
-      if (was_out) node->link->reconnect();
+    node.usual = {.most_delay = std::min(node.usual.most_delay, promises_.read_deadline / 4)};
+    node.usual_ledger = {.most_delay = node.usual_ledger.most_delay};
+    if (node.runs()) {
+      const bool was_out = node.link->faults.road != Road::kOpen;
+      node.link->faults = node.usual;
+      if (node.ledger) {
+        node.ledger->faults = node.usual_ledger;
+        node.ledger->blamed_name.clear();
+      }
+      if (was_out) node.link->reconnect();
     } else {
       mark(Mark::kRestarted);
-      begin_life(*node);
+      begin_life(node);
     }
-  }
+  });
   calm_since_ = timeline_.now().mono + kMostLate + promises_.read_deadline;
+  // What was asked of the ledger in vain is asked again.
+  if (ledger_ && options_.weather != Weather::kFair) *calm_since_ += kRecovery;
 }
 
 }  // namespace weir::sim

@@ -1,6 +1,7 @@
-// A region in a box: production limiters on one origin, a network that loses things,
-// processes that die, an origin that fails, and traffic, all drawn from one seed. Runs until
-// something breaks or the time is up, then calms down and looks whether everyone agrees.
+// Regions in a box: production limiters on one origin each and one ledger between them, networks
+// that lose things, processes that die, stores that fail, and traffic, all drawn from one seed.
+// Runs until something breaks or the time is up, then calms down and looks whether everyone
+// agrees.
 
 #pragma once
 
@@ -9,22 +10,33 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "sim/checker.h"
+#include "sim/fleet_checker.h"
 #include "sim/node.h"
 #include "sim/plant.h"
 #include "sim/random.h"
+#include "sim/region.h"
 #include "sim/timeline.h"
+#include "sim/watched_ledger.h"
 #include "sim/watched_origin.h"
 
 namespace weir::sim {
 
+enum class Weather : uint8_t {
+  kStormy,
+  kFair,  // messages take their time, and nothing else goes wrong
+};
+
 struct WorldOptions {
   uint64_t seed = 1;
-  int nodes = 0;          // 0: two to four
+  int regions = 0;        // 0: one to three; a lone one has no ledger
+  int nodes = 0;          // of a region; 0: two to four, one to three where there are regions
   Millis stormy{20'000};  // time with faults
+  Weather weather = Weather::kStormy;
   Plant plant = Plant::kNone;
 };
 
@@ -50,6 +62,17 @@ enum class Mark : uint8_t {
   kDecidedWithClockSetBack,
   kLimitExceededInFlight,
   kTupleForgotten,
+  kDeniedByForeignOnly,
+  kPresenceCrossed,
+  kLateRow,
+  kLeaseRenewed,
+  kPublishedAgain,
+  kLostRowsHealed,
+  kImportCut,
+  kRegionAloneWentOn,
+  kRowsWaited,
+  kStaleImport,
+  kRowBlamed,
   kCount,
 };
 [[nodiscard]] std::string_view to_string(Mark mark);
@@ -61,6 +84,8 @@ struct RunReport {
   uint64_t admitted = 0;
   uint64_t denied = 0;
   uint64_t lives = 0;  // of processes
+  uint64_t rows = 0;   // written to the ledger
+  Nanos delay{0};      // from one region to another where nothing goes wrong
   // Of cells that still mattered at the end: what was accepted, and of that what nobody can
   // tell any more.
   Count accepted = 0;
@@ -77,8 +102,16 @@ class World {
   [[nodiscard]] RunReport run();
 
  private:
+  // The deadline of whatever is asked of the ledger, trying again, and news on its way.
+  static constexpr Millis kRecovery{8000};
+
   struct Tuple;
   class Watcher;
+  class AbroadWatcher;
+
+  void make_region();
+  void make_tuples();
+  void make_ledger();
 
   // Traffic.
   void schedule_traffic();
@@ -87,9 +120,10 @@ class World {
   void ask_batch(Node& node);
   void answer(Node& node, std::vector<Answered> answers, const std::string& what);
   void mark_answer(const Node& node, const Answered& answered);
-  [[nodiscard]] Request request_of(const Tuple& tuple, Count cost) const;
+  [[nodiscard]] Request request_of(const Node& node, const Tuple& tuple, Count cost) const;
   [[nodiscard]] Answered question(const Node& node, const Tuple& tuple, Count cost) const;
   [[nodiscard]] Node* any_that_serves();
+  void choose_mood();
 
   // Life and death (lives.cc).
   void begin_life(Node& node);
@@ -99,6 +133,8 @@ class World {
   void kill(Node& node);
   void drain(Node& node);
   void schedule_replay(Node& node, int life);
+  void schedule_sharing(Node& node, int life);
+  void connect_ledger(Node& node, int life);
   void schedule_beat(Node& node);
   void schedule_sweep(Node& node);
 
@@ -107,20 +143,42 @@ class World {
   void schedule_last_deaths();
   void trouble_a_node();
   void trouble_the_origin();
+  void trouble_the_ledger();
+  void ledger_is_out(Road road, Millis lasts);
+  void region_is_cut_off(Region& region, Road road, Millis lasts);
+  void blame_a_tuple();
+  void note_trouble();
   void let_connection_die(Node& node, Millis late);
   void isolate(Node& node);
   void schedule_clock();
   void set_clock(Millis skew);
-  void origin_is_out(Road road, Millis lasts, const std::function<void()>& then);
+  void origin_is_out(Region& region, Road road, Millis lasts, const std::function<void()>& then);
   void set_reach();
-  void reconnect_all();
-  void slow_down();
+  void reconnect_all(Region& region);
+  void slow_down(Region& region);
   void make_calm();
 
   void run_until(MonoTime end);
   void look();
-  [[nodiscard]] WorldView view() const;
-  void check(const std::function<Checker::Fault(Checker&)>& ask);
+  void schedule_audit();
+  void audit();
+  [[nodiscard]] WorldView view(const Region& region) const;
+  void check(const Region& region, const std::function<Checker::Fault(Checker&)>& ask);
+  void check_everywhere(const std::function<Checker::Fault(Checker&, const WorldView&)>& ask);
+  [[nodiscard]] FleetView fleet() const;
+  void check_fleet(const std::function<Checker::Fault(FleetChecker&, const FleetView&)>& ask);
+  void witness_commit(const Committed& committed);
+  [[nodiscard]] Delays delays() const;
+  template <typename Visit>
+  void for_each_node(const Visit& visit) const {
+    for (const auto& region : regions_) {
+      for (const auto& node : region->nodes) visit(*node);
+    }
+  }
+  [[nodiscard]] Region& region_of(const Node& node) const {
+    return *regions_[static_cast<size_t>(node.region)];
+  }
+  [[nodiscard]] Region& any_region();
   void note(const std::string& what, uint64_t value = 0);
   void mark(Mark mark) { ++report_.marks[mark]; }
   void sum_up();
@@ -129,19 +187,28 @@ class World {
   Random random_;
   Timeline timeline_;
   Promises promises_;
-  WatchedOrigin origin_;
-  std::vector<std::unique_ptr<Node>> nodes_;
-  std::vector<std::shared_ptr<LossyLink>> links_;  // of all lives: what was sent still arrives
+  std::vector<std::unique_ptr<Region>> regions_;
+  std::unique_ptr<WatchedLedger> ledger_;  // none: a lone region
+  // Of all lives: what was sent still arrives.
+  std::vector<std::shared_ptr<LossyLink>> links_;
+  std::vector<std::shared_ptr<LedgerLink>> ledger_links_;
   std::vector<Tuple> tuples_;
-  std::vector<std::unique_ptr<Checker>> checkers_ = all_checkers();
-  std::vector<NodeView> views_;
-  Truth truth_;
+  std::vector<std::unique_ptr<FleetChecker>> fleet_checkers_;
+  std::vector<RegionView> region_views_;
   RunReport report_;
 
   Millis replay_within_{250};
   Millis most_between_misfortunes_{0};
   Node* unsteady_ = nullptr;  // its clock is set now and then
-  Road origin_road_ = Road::kOpen;
+  Road ledger_road_ = Road::kOpen;
+  std::optional<int> busy_;  // the only region that is asked now
+  bool quiet_ = false;       // nobody is
+  MonoTime mood_until_{};
+  std::set<std::string> blamed_;
+  std::optional<MonoTime> trouble_began_;
+  MonoTime last_trouble_{};
+  bool scarce_ = false;
+  bool failed_over_ = false;
   bool stormy_ = true;
   bool asking_ = true;
   bool over_ = false;

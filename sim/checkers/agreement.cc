@@ -68,7 +68,9 @@ class Agreement final : public Checker {
     const Missing missing = missing_of(world, cell);
     const Count most = world.truth.accepted(cell) - missing.died_untold;
     const bool enough = known + missing.lost_with_origin >= most || !answered.verdict.admitted();
-    if (known <= most && enough) return {};
+    // What the dead had told the ledger is known through it.
+    const Count can_be = world.has_ledger ? world.truth.accepted(cell) : most;
+    if (known <= can_be && enough) return {};
     return "node " + std::to_string(answered.node) + " knows " + std::to_string(known) + " of " +
            std::to_string(most) + " in window " + std::to_string(cell.sequence);
   }

@@ -18,4 +18,15 @@ std::vector<std::unique_ptr<Checker>> all_checkers() {
   return all;
 }
 
+std::vector<std::unique_ptr<FleetChecker>> all_fleet_checkers() {
+  std::vector<std::unique_ptr<FleetChecker>> all;
+  all.push_back(make_nobody_invents_abroad());
+  all.push_back(make_durability_order());
+  all.push_back(make_publish_discipline());
+  all.push_back(make_global_bound());
+  all.push_back(make_agreement_abroad());
+  all.push_back(make_few_rows());
+  return all;
+}
+
 }  // namespace weir::sim

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "sim/checker.h"
+#include "sim/fleet_checker.h"
 
 namespace weir::sim {
 
@@ -19,5 +20,12 @@ std::unique_ptr<Checker> make_retrying_is_free();
 std::unique_ptr<Checker> make_told_in_time();
 std::unique_ptr<Checker> make_conservation();
 std::unique_ptr<Checker> make_agreement();
+
+std::unique_ptr<FleetChecker> make_global_bound();
+std::unique_ptr<FleetChecker> make_nobody_invents_abroad();
+std::unique_ptr<FleetChecker> make_publish_discipline();
+std::unique_ptr<FleetChecker> make_durability_order();
+std::unique_ptr<FleetChecker> make_agreement_abroad();
+std::unique_ptr<FleetChecker> make_few_rows();
 
 }  // namespace weir::sim

@@ -1,0 +1,96 @@
+// What was written is heard. Where nothing goes wrong, every node that holds the tuple uses a row
+// two import intervals after its commit at the latest, messages included. After calm all agree:
+// each knows what the ledger has of the others, no more than was ever written, and what a process
+// takes to be written is there, be it that the ledger had lost it.
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "sim/checkers/makers.h"
+#include "sim/missing.h"
+
+namespace weir::sim {
+namespace {
+
+class AgreementAbroad final : public FleetChecker {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "agreement abroad"; }
+
+  Fault after_commit(const FleetView& all, const Committed& committed) override {
+    for (const LedgerRow& row : committed.news.rows) {
+      Count& most = most_[{cell_of(row), row.region}];
+      if (row.count <= most) continue;
+      most = row.count;
+      rows_[{cell_of(row), row.region}].emplace_back(all.now.mono, row.count);
+    }
+    return {};
+  }
+
+  Fault at_audit(const FleetView& all) override {
+    if (all.troubled_since) return {};
+    const MonoTime then = all.now.mono - all.delays.import;
+    return check_nodes(all, [&](const RowPlace& place) {
+      Count count = 0;
+      const auto found = rows_.find(place);
+      if (found == rows_.end()) return count;
+      for (const auto& [when, written] : found->second) {
+        if (when < then) count = written;
+      }
+      return count;
+    });
+  }
+
+  Fault at_end(const FleetView& all) override {
+    auto fault = check_nodes(all, [&](const RowPlace& place) { return all.ledger.now_has(place); });
+    if (fault) return fault;
+    for (const RegionView& region : all.regions) {
+      for (const NodeView& node : region.nodes) {
+        for (const limiter::SharedCell& cell : node.shared) {
+          const CellId id{cell.tuple, cell.sequence};
+          if (!matters_at(id, all.now.wall) || all.blamed.count(cell.tuple) > 0) continue;
+          const Count has = all.ledger.now_has({id, region.name});
+          if (cell.published <= has) continue;
+          return "node " + std::to_string(node.node) + " of " + region.name + " takes " +
+                 std::to_string(cell.published) + " to be written, but the ledger has " +
+                 std::to_string(has);
+        }
+      }
+    }
+    return {};
+  }
+
+ private:
+  template <typename Written>
+  static Fault check_nodes(const FleetView& all, const Written& written) {
+    for (const RegionView& region : all.regions) {
+      for (const NodeView& node : region.nodes) {
+        if (!node.runs()) continue;
+        for (const limiter::CellView& cell : node.cells) {
+          const CellId id{cell.tuple, cell.sequence};
+          if (!matters_at(id, all.now.wall)) continue;
+          Count others = 0;
+          for (const RegionView& other : all.regions) {
+            if (other.name != region.name) others += written({id, other.name});
+          }
+          if (cell.foreign >= others) continue;
+          return "node " + std::to_string(node.node) + " of " + region.name + " has heard " +
+                 std::to_string(cell.foreign) + " of " + std::to_string(others) +
+                 " that others wrote in window " + std::to_string(cell.sequence);
+        }
+      }
+    }
+    return {};
+  }
+
+  std::map<RowPlace, Count> most_;
+  std::map<RowPlace, std::vector<std::pair<MonoTime, Count>>> rows_;
+};
+
+}  // namespace
+
+std::unique_ptr<FleetChecker> make_agreement_abroad() {
+  return std::make_unique<AgreementAbroad>();
+}
+
+}  // namespace weir::sim

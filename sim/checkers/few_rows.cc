@@ -1,0 +1,93 @@
+// Telling is cheap: where nothing goes wrong, a cell costs at most
+//
+//   k (2 + ln((1 + slack) / slack))
+//
+// rows, with k the regions there are. Beside that a process may say by itself that its region is
+// there, once a lease, and that it is full, if it has not heard that a sibling did. Where the limit
+// is so small that the slack is next to nothing, each row speaks of one unit at least, and the sum
+// is as good as the limit.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "limiter/publish_rule.h"
+#include "sim/checkers/makers.h"
+#include "sim/missing.h"
+
+namespace weir::sim {
+namespace {
+
+constexpr Count kSmallestSlack = 10;
+
+class FewRows final : public FleetChecker {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "few rows"; }
+
+  Fault after_answer(const FleetView&, int /*region*/, const Answered& answered) override {
+    Count& limit = limits_.emplace(answered.tuple, answered.limit).first->second;
+    limit = std::min(limit, answered.limit);
+    return {};
+  }
+
+  Fault after_commit(const FleetView& all, const Committed& committed) override {
+    if (!all.fair) return {};
+    std::set<std::string> here;
+    for (const LedgerPresence& presence : committed.news.presences) {
+      here.insert(tuple_of(presence.key));
+    }
+    for (const LedgerRow& row : committed.news.rows) {
+      const CellId cell = cell_of(row);
+      const uint32_t slack = all.ledger.rules().slack_permille;
+      if (limiter::part_of(limits_[cell.tuple], slack) < kSmallestSlack) continue;
+      Cost& cost = costs_[cell];
+      if (here.count(cell.tuple) > 0) {
+        ++cost.presences[row.region];
+      } else {
+        ++cost.rows;
+      }
+      if (auto fault = check(all, cell, cost)) return fault;
+    }
+    return {};
+  }
+
+ private:
+  struct Cost {
+    uint64_t rows = 0;
+    std::map<std::string, uint64_t> presences;
+  };
+
+  static Fault check(const FleetView& all, const CellId& cell, const Cost& cost) {
+    const SharingRules& rules = all.ledger.rules();
+    const double slack = rules.slack_permille / 1000.0;
+    double most = static_cast<double>(all.regions.size()) * (2 + std::log((1 + slack) / slack));
+    for (const RegionView& region : all.regions) {
+      most += static_cast<double>(region.nodes.size() - 1);
+    }
+    if (static_cast<double>(cost.rows) > most) {
+      return std::to_string(cost.rows) + " rows for window " + std::to_string(cell.sequence) +
+             " in " + std::to_string(all.regions.size()) + " regions";
+    }
+    const auto leases = 1 + 2 * duration_of(cell) / (rules.lease - Millis(5000));
+    for (const RegionView& region : all.regions) {
+      const auto found = cost.presences.find(region.name);
+      if (found == cost.presences.end()) continue;
+      if (found->second <= static_cast<uint64_t>(leases + 1) * region.nodes.size()) continue;
+      return region.name + " said " + std::to_string(found->second) +
+             " times in one window that it is there";
+    }
+    return {};
+  }
+
+  std::map<CellId, Cost> costs_;
+  std::map<std::string, Count> limits_;  // the smallest asked
+};
+
+}  // namespace
+
+std::unique_ptr<FleetChecker> make_few_rows() {
+  return std::make_unique<FewRows>();
+}
+
+}  // namespace weir::sim

@@ -1,0 +1,168 @@
+#include "sim/ledger_link.h"
+
+#include <algorithm>
+
+namespace weir::sim {
+
+namespace {
+
+constexpr Millis kMostStale{3000};
+constexpr Millis kForEver{1'000'000};
+
+Error failure(const char* detail) {
+  return {.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp, .detail = detail};
+}
+
+}  // namespace
+
+template <typename Answer>
+void LedgerLink::carry(Call<Answer> call, Reply<Answer> reply) {
+  if (abandoned_) return;
+  if (faults.road == Road::kRefused) {
+    note_trouble();
+    return reply(failure("refused"));
+  }
+  if (faults.road == Road::kCut || random_.one_in(faults.lose_one_in)) return note_trouble();
+  auto once = std::make_shared<Reply<Answer>>(std::move(reply));
+  const int copies = random_.one_in(faults.repeat_one_in) ? 2 : 1;
+  const bool fails = random_.one_in(faults.fail_one_in);
+  if (fails) note_trouble();
+  for (int copy = 0; copy < copies; ++copy) {
+    timeline_.post_in(delay(), [this, call, once, fails] {
+      if (faults.road != Road::kOpen) return note_trouble();
+      if (fails) return bring_back<Answer>(once, failure("a deadlock"));
+      call([this, once](Result<Answer> answer) { bring_back(once, std::move(answer)); });
+    });
+  }
+}
+
+template <typename Answer>
+void LedgerLink::bring_back(const std::shared_ptr<Reply<Answer>>& once, Result<Answer> answer) {
+  if (abandoned_) return;
+  if (faults.road != Road::kOpen || random_.one_in(faults.lose_one_in)) {
+    ++marks.lost_replies;
+    return note_trouble();
+  }
+  auto parcel = std::make_shared<Result<Answer>>(std::move(answer));
+  timeline_.post_in(delay(), [this, once, parcel] {
+    if (abandoned_) return;
+    if (const Reply<Answer> reply = std::exchange(*once, nullptr)) reply(std::move(*parcel));
+  });
+}
+
+bool LedgerLink::is_blamed(const LedgerNews& news) const {
+  return !blamed_name.empty() &&
+         std::any_of(news.rows.begin(), news.rows.end(),
+                     [&](const LedgerRow& row) { return row.key.identifier == blamed_name; });
+}
+
+void LedgerLink::publish(LedgerNews news, PublishReply reply) {
+  if (lies == LedgerLies::kPretends && random_.one_in(3)) return reply(news.rows.size());
+  disguise(news);
+  if (watcher != nullptr) watcher->sent(news);
+  if (is_blamed(news)) {
+    ++marks.blamed;
+    note_trouble();
+    if (watcher != nullptr && news.rows.size() == 1) watcher->blamed(news);
+    return carry<size_t>(
+        [](const PublishReply& done) {
+          done(Error{.code = ErrorCode::kInvalidArgument,
+                     .retry = Retry::kPointless,
+                     .detail = "a row that cannot be stored"});
+        },
+        std::move(reply));
+  }
+  carry<size_t>([this, news](const PublishReply& done) { ledger_.commit(user_, news, done); },
+                std::move(reply));
+}
+
+// Now and then a replica that lags.
+std::shared_ptr<GlobalLedger> LedgerLink::read_from() {
+  if (!random_.one_in(faults.stale_one_in)) return store_;
+  ++marks.stale;
+  note_trouble();
+  const Millis lag(random_.between(50, kMostStale.count()));
+  return ledger_.as_it_was(timeline_.now().mono - lag);
+}
+
+void LedgerLink::changes_since(LedgerCursor cursor, ChangesReply reply) {
+  carry<LedgerChanges>(
+      [this, cursor](const ChangesReply& done) { read_from()->changes_since(cursor, done); },
+      [this, cursor, reply = std::move(reply)](Result<LedgerChanges> changes) {
+        if (changes && cursor.position != 0) {
+          if (random_.one_in(faults.cut_one_in) && changes->news.rows.size() > 1) {
+            ++marks.cut;
+            note_trouble();
+            changes.value().cut = true;
+            changes.value().news.rows.resize(changes->news.rows.size() / 2);
+          }
+          hear(changes.value().news);
+        }
+        reply(std::move(changes));
+      });
+}
+
+void LedgerLink::read_page(LedgerPlace place, PageReply reply) {
+  carry<LedgerPage>([this, place](const PageReply& done) { read_from()->read_page(place, done); },
+                    [this, reply = std::move(reply)](Result<LedgerPage> page) {
+                      if (page && lies != LedgerLies::kDropsNews) hear(page.value().news);
+                      reply(std::move(page));
+                    });
+}
+
+void LedgerLink::attend(LedgerRegion self, SharingRules rules, FleetReply reply) {
+  carry<LedgerFleet>(
+      [this, self, rules](const FleetReply& done) { store_->attend(self, rules, done); },
+      [this, self, reply = std::move(reply)](Result<LedgerFleet> fleet) {
+        if (fleet && lies == LedgerLies::kForgetsLease) fleet.value().rules.lease = kForEver;
+        if (fleet && lies == LedgerLies::kHidesRegions) {
+          std::erase_if(fleet.value().regions,
+                        [&](const LedgerRegion& each) { return each.region != self.region; });
+        }
+        reply(std::move(fleet));
+      });
+}
+
+void LedgerLink::clean(size_t most, CleaningReply reply) {
+  carry<LedgerCleaning>([this, most](const CleaningReply& done) { store_->clean(most, done); },
+                        std::move(reply));
+}
+
+// What a process without faults of its own would hear, and what one with a planted one takes it
+// for.
+void LedgerLink::hear(LedgerNews& news) {
+  if (lies == LedgerLies::kDropsNews) {
+    news = {};
+    return;
+  }
+  for (LedgerRow& row : news.rows) {
+    const bool ours = row.region == user_.name;
+    if (lies == LedgerLies::kOwnAsForeign && ours) row.region = "elsewhere";
+    if (lies == LedgerLies::kHidesLimits) row.limit_seen = static_cast<Count>(kMaxLimit);
+    if (ours) continue;
+    Count& heard = heard_[{cell_of(row), row.region}];
+    if (lies == LedgerLies::kSumsNews) {
+      heard += row.count;
+      row.count = heard;
+    } else {
+      heard = std::max(heard, row.count);
+    }
+  }
+}
+
+void LedgerLink::disguise(LedgerNews& news) const {
+  if (lies == LedgerLies::kForgetsLease) {
+    for (LedgerPresence& presence : news.presences) {
+      presence.until -= kForEver - ledger_.rules().lease;
+    }
+  }
+  if (lies != LedgerLies::kAddsForeign) return;
+  for (LedgerRow& row : news.rows) {
+    const CellId cell = cell_of(row);
+    for (const auto& [place, count] : heard_) {
+      if (place.cell == cell) row.count += count;
+    }
+  }
+}
+
+}  // namespace weir::sim

@@ -1,0 +1,125 @@
+// The way from one process to the ledger: messages take time, get lost there or back, and arrive
+// twice; calls fail as they do where transactions meet; answers come from a replica that lags, or
+// hold a part only; a row is refused for what it is. Like a database it can be away: then calls
+// fail at once, or nothing is answered.
+
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "sim/lossy_link.h"
+#include "sim/random.h"
+#include "sim/timeline.h"
+#include "sim/watched_ledger.h"
+
+namespace weir::sim {
+
+struct LedgerFaults {
+  Millis most_delay{20};    // each way, drawn anew for each message
+  int64_t lose_one_in = 0;  // of messages each way; 0: none
+  int64_t repeat_one_in = 0;
+  int64_t fail_one_in = 0;   // as one that met another transaction
+  int64_t stale_one_in = 0;  // of reads
+  int64_t cut_one_in = 0;    // of reads of what changed
+  Road road = Road::kOpen;
+};
+
+// Bugs that a test plants here, to prove that they are found out: the process then behaves as if
+// it had them.
+enum class LedgerLies : uint8_t {
+  kNone,
+  kAddsForeign,   // rows hold what was heard from others, too
+  kOwnAsForeign,  // our own rows count as those of another region
+  kSumsNews,      // what is told again is added to what was told before
+  kForgetsLease,  // our lease never ends for us, but does for others
+  kHidesRegions,  // we are taken to be alone
+  kHidesLimits,   // the limit that another region saw is not heard of
+  kPretends,      // says now and then that rows are written that are not
+  kDropsNews,     // tells of no change
+};
+
+struct LedgerMarks {
+  uint64_t lost_replies = 0;  // of what was committed all the same
+  uint64_t cut = 0;
+  uint64_t stale = 0;
+  uint64_t blamed = 0;
+};
+
+// Sees what happens at the near end.
+class LedgerWatcher {
+ public:
+  virtual ~LedgerWatcher() = default;
+  // Something will not arrive as it should.
+  virtual void trouble() {}
+  // Rows were refused for what they are.
+  virtual void blamed(const LedgerNews&) {}
+  virtual void sent(const LedgerNews&) {}
+};
+
+// Lives on the timeline.
+class LedgerLink final : public GlobalLedger {
+ public:
+  LedgerLink(Timeline& timeline, WatchedLedger& ledger, LedgerUser user, uint64_t seed)
+      : timeline_(timeline),
+        ledger_(ledger),
+        store_(ledger.seen_by_another()),
+        user_(std::move(user)),
+        random_(seed) {}
+
+  void publish(LedgerNews news, PublishReply reply) override;
+  void changes_since(LedgerCursor cursor, ChangesReply reply) override;
+  void read_page(LedgerPlace place, PageReply reply) override;
+  void attend(LedgerRegion self, SharingRules rules, FleetReply reply) override;
+  void clean(size_t most, CleaningReply reply) override;
+  [[nodiscard]] bool reachable() const override {
+    if (!notices || faults.road != Road::kRefused) return true;
+    note_trouble();
+    return false;
+  }
+
+  // Nobody is there any more to hear an answer; what was sent still arrives.
+  void abandon() {
+    abandoned_ = true;
+    watcher = nullptr;
+  }
+
+  LedgerFaults faults;
+  LedgerMarks marks;
+  LedgerWatcher* watcher = nullptr;
+  LedgerLies lies = LedgerLies::kNone;
+  bool notices = false;     // that calls are refused, so that none is made
+  std::string blamed_name;  // rows of this identifier are refused for what they are
+
+ private:
+  template <typename Answer>
+  using Reply = std::function<void(Result<Answer>)>;
+  template <typename Answer>
+  using Call = std::function<void(const Reply<Answer>&)>;
+
+  template <typename Answer>
+  void carry(Call<Answer> call, Reply<Answer> reply);
+  template <typename Answer>
+  void bring_back(const std::shared_ptr<Reply<Answer>>& once, Result<Answer> answer);
+  [[nodiscard]] std::shared_ptr<GlobalLedger> read_from();
+  [[nodiscard]] bool is_blamed(const LedgerNews& news) const;
+  void hear(LedgerNews& news);
+  void disguise(LedgerNews& news) const;
+
+  Millis delay() { return Millis(random_.between(0, faults.most_delay.count())); }
+  void note_trouble() const {
+    if (watcher != nullptr) watcher->trouble();
+  }
+
+  Timeline& timeline_;
+  WatchedLedger& ledger_;
+  const std::shared_ptr<GlobalLedger> store_;
+  const LedgerUser user_;
+  Random random_;
+  bool abandoned_ = false;
+  std::map<RowPlace, Count> heard_;  // for plants
+};
+
+}  // namespace weir::sim
