@@ -28,7 +28,7 @@ class AgreementAbroad final : public FleetChecker {
   }
 
   Fault at_audit(const FleetView& all) override {
-    if (all.troubled_since) return {};
+    if (all.troubled_since || all.failed_over) return {};
     const MonoTime then = all.now.mono - all.delays.import;
     return check_nodes(all, [&](const RowPlace& place) {
       Count count = 0;

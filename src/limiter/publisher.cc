@@ -159,9 +159,14 @@ void Publisher::look_at(Instant now, const Tuple& tuple) {
     // What is watched is what the window has of whomever.
     if (known != nullptr) watch = base::saturating_add(watch, known->foreign_sum());
   }
-  cells.watch_count(watch);
-  // An admission may have gone by what was watched before.
-  if (cells.counted(counted->sequence) >= watch) store_->looks.push(tuple.index);
+  if (cells.newest() < counted->sequence) {
+    // Until something is charged in this window, what comes late is charged in the one before it.
+    cells.watch_count(0);
+  } else {
+    cells.watch_count(watch);
+    // An admission may have gone by what was watched before.
+    if (cells.counted(counted->sequence) >= watch) store_->looks.push(tuple.index);
+  }
   if (entry == nullptr) return;
 
   note(now, *entry, counted->sequence, asked_of(tuple), both.current, rule);
