@@ -135,8 +135,8 @@ void Judge::introduce(const Case& the_case) const {
   const platform::Pin pin;
   const Tuple tuple = store_->table.find(the_case.key);
   if (!tuple) return;
-  take_in(known.last, tuple, sequence - 1);
-  take_in(known.current, tuple, sequence);
+  const bool last = take_in(known.last, tuple, sequence - 1);
+  if (take_in(known.current, tuple, sequence) || last) store_->looks.push(tuple.index);
 }
 
 void Judge::look_after_denial(const Tuple& tuple, const memory::Query& query) const {
