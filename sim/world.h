@@ -38,6 +38,7 @@ struct WorldOptions {
   Millis stormy{20'000};  // time with faults
   Weather weather = Weather::kStormy;
   Plant plant = Plant::kNone;
+  std::string only = {};  // the name of the one checker that looks; empty: all do
 };
 
 // Interesting states a run has been in; a suite that never reaches one proves little.

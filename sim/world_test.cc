@@ -66,6 +66,19 @@ TEST(World, TellsTheSameStoryTwiceFromTheSameSeedAndAnotherFromAnother) {
   }
 }
 
+// Where nothing goes wrong news is quick, so the bounds that speak of delays are tight.
+TEST(World, KeepsTheGlobalBoundTightlyInFairWeather) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    for (const int regions : {2, 3}) {
+      const RunReport report =
+          World({.seed = seed, .regions = regions, .weather = Weather::kFair}).run();
+      ASSERT_FALSE(report.broken) << story(seed, report);
+      EXPECT_LE(report.delay, Millis(1500));
+      EXPECT_GT(report.rows, 0u);
+    }
+  }
+}
+
 TEST(World, HoldsWithMoreNodesToo) {
   for (uint64_t seed = 1000; seed < 1005; ++seed) {
     const RunReport report = World({.seed = seed, .nodes = 5}).run();
@@ -79,13 +92,25 @@ struct Planted {
   std::string_view name = {};
   Plant plant = Plant::kNone;
   std::vector<std::string_view> found_by = {};
+  int regions = 1;
+  Weather weather = Weather::kStormy;
+  std::string only = {};
 };
+Planted abroad(std::string_view name, Plant plant, std::string_view found_by,
+               std::string only = {}) {
+  return {name, plant, {found_by}, 3, Weather::kFair, std::move(only)};
+}
 
 class PlantedBug : public ::testing::TestWithParam<Planted> {};
 
 TEST_P(PlantedBug, IsFound) {
   for (uint64_t seed = 1; seed <= kPlantedSeeds; ++seed) {
-    const RunReport report = World({.seed = seed, .plant = GetParam().plant}).run();
+    const RunReport report = World({.seed = seed,
+                                    .regions = GetParam().regions,
+                                    .weather = GetParam().weather,
+                                    .plant = GetParam().plant,
+                                    .only = GetParam().only})
+                                 .run();
     if (!report.broken) continue;
     const std::string_view checker =
         std::string_view(*report.broken).substr(0, report.broken->find(':'));
@@ -116,7 +141,19 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{"TellsTooSeldom", Plant::kTellsTooSeldom, {"told in time"}},
         Planted{"DoubleCharge",
                 Plant::kDoubleCharge,
-                {"nobody invents consumption", "honest verdicts"}}),
+                {"nobody invents consumption", "honest verdicts"}},
+        abroad("ForeignPublished", Plant::kForeignPublished, "nobody invents abroad"),
+        abroad("OwnRowAsForeign", Plant::kOwnRowAsForeign, "nobody invents abroad"),
+        abroad("NewsSummed", Plant::kNewsSummed, "nobody invents abroad"),
+        abroad("LeaseForgotten", Plant::kLeaseForgotten, "publish discipline"),
+        abroad("RegionsUnderestimated", Plant::kRegionsUnderestimated, "publish discipline"),
+        abroad("RowsPretended", Plant::kRowsPretended, "durability order"),
+        abroad("NewsDropped", Plant::kNewsDropped, "agreement abroad"),
+        abroad("SharesTooSeldom", Plant::kSharesTooSeldom, "publish discipline"),
+        abroad("NewsDroppedByTheBoundAlone", Plant::kNewsDropped, "the global bound",
+               "the global bound"),
+        abroad("SharesTooSeldomByTheBoundAlone", Plant::kSharesTooSeldom, "the global bound",
+               "the global bound")),
     [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
