@@ -152,6 +152,9 @@ void World::make_tuples() {
   const bool fair = options_.weather == Weather::kFair;
   const std::array short_ones = {Millis(1000), Millis(2000), Millis(5000)};
   const std::array fair_ones = {Millis(5000), Millis(10'000), Millis(20'000)};
+  // Regions may differ in the limit of one tuple.
+  int64_t differs = -1;
+  if (ledger_ && random_.one_in(2)) differs = random_.one_in(2) ? 0 : 3;
   for (int i = 0; i < 4; ++i) {
     const bool is_long = i == 0;
     Tuple tuple{
@@ -159,7 +162,7 @@ void World::make_tuples() {
         .duration = is_long ? Millis(60'000) : one_of(random_, fair ? fair_ones : short_ones),
         .limit = is_long ? random_.between(100, fair ? 400 : 2000) : random_.between(1, 40),
         .algorithm = random_.one_in(3) ? Algorithm::kFixedWindow : Algorithm::kSlidingWindow};
-    tuple.other_limit = ledger_ && i == 3 && random_.one_in(2) ? 4 * tuple.limit : tuple.limit;
+    tuple.other_limit = i == differs ? 4 * tuple.limit : tuple.limit;
     tuples_.push_back(tuple);
   }
 }

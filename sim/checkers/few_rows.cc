@@ -7,7 +7,6 @@
 // is so small that the slack is next to nothing, each row speaks of one unit at least, and the sum
 // is as good as the limit.
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -26,8 +25,9 @@ class FewRows final : public FleetChecker {
   [[nodiscard]] std::string_view name() const override { return "few rows"; }
 
   Fault after_answer(const FleetView&, int /*region*/, const Answered& answered) override {
-    Count& limit = limits_.emplace(answered.tuple, answered.limit).first->second;
-    limit = std::min(limit, answered.limit);
+    const auto known = limits_.emplace(answered.tuple, answered.limit).first;
+    // Who goes on beyond the limit of another tells each slack of it.
+    if (known->second != answered.limit) known->second = 0;
     return {};
   }
 
@@ -81,7 +81,7 @@ class FewRows final : public FleetChecker {
   }
 
   std::map<CellId, Cost> costs_;
-  std::map<std::string, Count> limits_;  // the smallest asked
+  std::map<std::string, Count> limits_;  // 0: regions differ
 };
 
 }  // namespace

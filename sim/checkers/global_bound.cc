@@ -53,6 +53,9 @@ class GlobalBound final : public FleetChecker {
     const SharingRules& rules = all.ledger.rules();
     const CellId cell = answered.cell();
     const auto count = static_cast<uint32_t>(all.regions.size());
+    const auto told = first_row_.find({cell, all.regions[static_cast<size_t>(region)].name});
+    const bool known =
+        told != first_row_.end() && all.now.mono - told->second > 2 * all.delays.all();
     Count largest = answered.limit;
     Count hidden = 0;
     Count alone = 0;
@@ -62,11 +65,9 @@ class GlobalBound final : public FleetChecker {
       const Count there = all.regions[i].truth.accepted(cell);
       if (there > limit) alone += there - limit;
       if (static_cast<int>(i) == region || limit == 0) continue;
-      hidden += limiter::hidden_of(limit, rules, count) - 1;
+      hidden +=
+          limiter::hidden_of(known ? std::min(limit, answered.limit) : limit, rules, count) - 1;
     }
-    const auto told = first_row_.find({cell, all.regions[static_cast<size_t>(region)].name});
-    const bool known =
-        told != first_row_.end() && all.now.mono - told->second > 2 * all.delays.all();
     const Count limit = known ? answered.limit : largest;
     return limit + limiter::part_of(limit, rules.slack_permille) + hidden + alone;
   }
