@@ -196,7 +196,7 @@ Delays World::delays() const {
   const Millis known = promises_.told_within + 2 * origin + kReplayEvery;
   const Millis landed = 2 * ledger + kReplayEvery;
   const Millis turn =
-      rules.publish_every + 2 * period(rules.publish_every) + 2 * origin + kReplayEvery;
+      2 * rules.publish_every + 2 * period(rules.publish_every) + 2 * origin + kReplayEvery;
   return {.publish = known + landed + turn + ledger,
           .import = period(rules.import_every) + 2 * ledger + kReplayEvery};
 }

@@ -121,8 +121,10 @@ class PublishDiscipline final : public FleetChecker {
     const WallTime over((cell.sequence + 1) * answered.duration);
     if (over - all.now.wall < all.delays.publish + all.promises.clocks_apart) return;
     const Evidence& evidence = answered.verdict.evidence;
-    refusals_[place] = {.used = evidence.own + evidence.siblings,
-                        .by = all.now.mono + all.delays.publish};
+    const Count used = evidence.own + evidence.siblings;
+    // Less than half a limit is not worth telling where nobody else is known to count.
+    if (2 * used < answered.limit) return;
+    refusals_[place] = {.used = used, .by = all.now.mono + all.delays.publish};
   }
 
   Fault check_refusals(const FleetView& all) {
