@@ -195,8 +195,8 @@ Delays World::delays() const {
   const auto period = [](Millis every) { return every + every / 5 + kReplayEvery; };
   const Millis known = promises_.told_within + 2 * origin + kReplayEvery;
   const Millis landed = 2 * ledger + kReplayEvery;
-  const Millis turn =
-      2 * rules.publish_every + 2 * period(rules.publish_every) + 2 * origin + kReplayEvery;
+  const Millis head_start = period(rules.publish_every) + std::max(rules.publish_every, landed);
+  const Millis turn = head_start + 2 * period(rules.publish_every) + 2 * origin + kReplayEvery;
   return {.publish = known + landed + turn + ledger,
           .import = period(rules.import_every) + 2 * ledger + kReplayEvery};
 }

@@ -77,7 +77,8 @@ class PublishDiscipline final : public FleetChecker {
 
   static Fault check_lag(const FleetView& all, const NodeView& node) {
     if (all.troubled_since || all.scarce || !node.runs()) return {};
-    if (node.sharing.publish_lag <= all.delays.publish) return {};
+    // A presence that a sibling wrote waits until it is heard of.
+    if (node.sharing.publish_lag <= 2 * all.delays.all()) return {};
     return "a row has been waiting on node " + std::to_string(node.node) + " for " +
            std::to_string(node.sharing.publish_lag / Millis(1)) + " ms";
   }
@@ -90,7 +91,8 @@ class PublishDiscipline final : public FleetChecker {
       Count told = 0;
       bool all_live = true;
       for (const Accept& accept : region.truth.accepts(cell)) {
-        if (all.now.mono - accept.when > all.delays.publish) told += accept.cost;
+        // Where a sibling left word of another row, that it said so is waited for.
+        if (all.now.mono - accept.when > 2 * all.delays.all()) told += accept.cost;
         all_live = all_live && !region.truth.life(accept.life).ended;
       }
       const Count limit = limits_[{index, cell.tuple}];
