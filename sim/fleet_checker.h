@@ -34,7 +34,6 @@ struct FleetView {
   Instant now{};
   Promises promises{};
   Delays delays{};
-  Nanos lease_margin{0};
   // While something went wrong, or what it left is not over: when that began.
   std::optional<MonoTime> troubled_since{};
   const std::set<std::string>& blamed;  // tuples of which the ledger refused a row

@@ -59,7 +59,6 @@ bool LedgerLink::is_blamed(const LedgerNews& news) const {
 void LedgerLink::publish(LedgerNews news, PublishReply reply) {
   if (lies == LedgerLies::kPretends && random_.one_in(3)) return reply(news.rows.size());
   disguise(news);
-  if (watcher != nullptr) watcher->sent(news);
   if (is_blamed(news)) {
     ++marks.blamed;
     note_trouble();

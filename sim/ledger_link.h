@@ -56,7 +56,6 @@ class LedgerWatcher {
   virtual void trouble() {}
   // Rows were refused for what they are.
   virtual void blamed(const LedgerNews&) {}
-  virtual void sent(const LedgerNews&) {}
 };
 
 // Lives on the timeline.
