@@ -7,7 +7,8 @@
 // By the truth, where nothing goes wrong and those who accepted still live: a region that has
 // accepted as much as it may hide is known to be there, in every window and for as long as that
 // lasts; and once something was refused, what the process knew to be used then is written before
-// the window is over.
+// the window is over, or more than half of it: that is as good where a sibling wrote it just
+// before.
 
 #include <algorithm>
 #include <map>
@@ -137,7 +138,7 @@ class PublishDiscipline final : public FleetChecker {
       const bool excused = all.troubled_since || all.scarce || all.failed_over ||
                            all.blamed.count(cell.tuple) > 0 ||
                            region.truth.life(life).ended.has_value();
-      const bool written = all.ledger.ever({cell, region.name}) >= refusal.used;
+      const bool written = 2 * all.ledger.ever({cell, region.name}) > refusal.used;
       if (excused || written) {
         it = refusals_.erase(it);
         continue;
