@@ -521,11 +521,7 @@ void Publisher::commit(Instant now, Chunk& chunk) {
         cell.published_at = chunk.began.mono;
         cell.told_full = cell.told_full || sent.refused;
       }
-      if (sent.rule == Publish::kPresence) {
-        entry.leased_at = chunk.began.mono;
-        entry.leased_until = std::max(
-            entry.leased_until, lease_end(chunk.began, chunk.began.wall + regions_.rules.lease));
-      }
+      if (sent.rule == Publish::kPresence) hold_lease(entry, chunk.began);
       ++stats_.rows[static_cast<size_t>(sent.rule)];
       words.push_back({.cell = {entry.tuple, sent.sequence},
                        .total = sent.count,
@@ -534,6 +530,12 @@ void Publisher::commit(Instant now, Chunk& chunk) {
     look_at(now, entry);
   }
   if (store_->origin) store_->origin->note_published(std::move(words));
+}
+
+void Publisher::hold_lease(BookEntry& entry, Instant began) const {
+  const MonoTime end = lease_end(began, began.wall + regions_.rules.lease);
+  entry.leased_at = began.mono;
+  entry.leased_until = std::max(entry.leased_until, end);
 }
 
 void Publisher::land(const Sent& sent) {
@@ -563,10 +565,11 @@ void Publisher::fail(Instant now, Chunk& chunk, bool pointless) {
       const std::lock_guard lock(store_->book.mutex());
       land(sent);
       if (is_bad) ++stats_.dropped;
+      // As if it were written, lest it be sent again and again.
+      if (is_bad && sent.rule == Publish::kPresence) hold_lease(*sent.entry, chunk.began);
       if (sent.entry->find(sent.sequence) != nullptr) {
         BookCell& cell = sent.entry->cell(sent.sequence);
         cell.refused = cell.refused || sent.refused;
-        // As if it were written, lest it be sent again and again.
         if (is_bad) cell.published = std::max(cell.published, sent.count);
       }
     }

@@ -118,6 +118,7 @@ class Publisher {
   void send(Instant now, const std::shared_ptr<Chunk>& chunk);
   void commit(Instant now, Chunk& chunk);
   void fail(Instant now, Chunk& chunk, bool pointless);
+  void hold_lease(BookEntry& entry, Instant began) const;
   void land(const Sent& sent);
   void expire(Instant now, BookEntry& entry);
   void enqueue(BookEntry& entry);

@@ -317,6 +317,22 @@ TEST_F(SharingTest, ALedgerThatLostRowsIsToldAgain) {
   EXPECT_GT(east.limiter->sharing_stats().lost, 0U);
 }
 
+TEST_F(SharingTest, ARowThatCannotBeWrittenIsFoundAndHoldsUpNoOther) {
+  Place& east = add("east");
+  pass(Millis(1000));
+  east.ledger->blame("user-3");
+  for (int i = 0; i < 8; ++i) {
+    identifier_ = "user-" + std::to_string(i);
+    ask_times(east, 30);
+  }
+  pass(Millis(1000));
+  EXPECT_EQ(rows(east), 7U);
+  EXPECT_EQ(east.limiter->sharing_stats().dropped, 1U);
+  const uint64_t tries = east.ledger->faults();
+  pass(Millis(5000));
+  EXPECT_EQ(east.ledger->faults(), tries);
+}
+
 TEST_F(SharingTest, AfterAFailureEverythingIsReadSoonLestSomethingWasLost) {
   Place& east = add("east");
   pass(Millis(6000));

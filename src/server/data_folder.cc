@@ -21,6 +21,13 @@ namespace {
                                        path, std::strerror(errno)));
 }
 
+// For its owner only, if it was not there before.
+std::error_code make_private(const std::string& folder) {
+  std::error_code error;
+  if (std::filesystem::create_directories(folder, error)) chmod(folder.c_str(), 0700);
+  return error;
+}
+
 // Readable by its owner only, and never there in part.
 void write_privately(const std::string& path, const std::string& text) {
   const std::string draft = path + ".new";
@@ -43,21 +50,16 @@ std::string ledger_file(const std::string& folder) {
 }
 
 std::string make_folder(const std::string& folder) {
-  std::error_code error;
-  const bool made = std::filesystem::create_directories(folder, error);
+  const std::error_code error = make_private(folder);
   if (error) return error.message();
-  if (made) chmod(folder.c_str(), 0700);
   return access(folder.c_str(), W_OK) == 0 ? "" : std::strerror(errno);
 }
 
 RootKey open_root_key(const std::string& folder) {
-  std::error_code error;
-  const bool made = std::filesystem::create_directories(folder, error);
-  if (error) {
+  if (const std::error_code error = make_private(folder)) {
     errno = error.value();
     give_up("make the folder", folder);
   }
-  if (made) chmod(folder.c_str(), 0700);
   const std::string path = root_key_file(folder);
   if (std::ifstream file(path); file) {
     std::string text;

@@ -6,10 +6,12 @@
 
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/split_mix.h"
@@ -59,7 +61,14 @@ class FaultyLedger final : public GlobalLedger {
     for (auto& [news, reply] : std::exchange(held_, {})) publish(std::move(news), std::move(reply));
   }
 
+  // From now on rows of this identifier are to blame for whatever they are published with.
+  void blame(std::string identifier) { blamed_ = std::move(identifier); }
+
   void publish(LedgerNews news, PublishReply reply) override {
+    if (has_blamed(news)) {
+      ++faults_;
+      return reply(Error{.retry = Retry::kPointless, .detail = "a row cannot be written"});
+    }
     if (holds_) {
       held_.emplace_back(std::move(news), std::move(reply));
       return;
@@ -99,6 +108,12 @@ class FaultyLedger final : public GlobalLedger {
   [[nodiscard]] uint64_t faults() const { return faults_; }
 
  private:
+  [[nodiscard]] bool has_blamed(const LedgerNews& news) const {
+    return !blamed_.empty() &&
+           std::any_of(news.rows.begin(), news.rows.end(),
+                       [&](const LedgerRow& row) { return row.key.identifier == blamed_; });
+  }
+
   LedgerFault next_fault() {
     LedgerFault fault = LedgerFault::kNone;
     if (cut_) {
@@ -155,6 +170,7 @@ class FaultyLedger final : public GlobalLedger {
   }
 
   const std::shared_ptr<GlobalLedger> inner_;
+  std::string blamed_;
   uint64_t state_;
   LedgerFaultOdds odds_;
   std::deque<LedgerFault> script_;
