@@ -98,8 +98,10 @@ void Sharing::attend(Instant now) {
   attending_.next = now.mono + kAttendEvery;
   const uint64_t others = std::max(regions_.count, 2U) - 1;
   const uint64_t usual = uint64_t{regions_.rules.hidden_permille} * 1000 / others;
-  const LedgerRegion self{.region = store_->book.region(),
-                          .hidden_ppm = usual << publisher_.budget().most_doubled()};
+  // What is left out is hidden whole.
+  const uint64_t hidden =
+      publisher_.leaves_out(now.mono) ? 1'000'000 : usual << publisher_.budget().most_doubled();
+  const LedgerRegion self{.region = store_->book.region(), .hidden_ppm = hidden};
   store_->ledger->attend(
       self, wished_,
       answer_to<LedgerFleet>(attending_, [this](Instant when, const Result<LedgerFleet>& fleet) {
