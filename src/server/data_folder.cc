@@ -73,7 +73,8 @@ RootKey open_root_key(const std::string& folder) {
     return {.hash = *hash};
   }
   // One that cannot be read must not be replaced: its key is in use.
-  if (std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
+  std::error_code ignored;
+  if (std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) {
     give_up("read", path);
   }
   const std::string key =
