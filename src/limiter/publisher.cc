@@ -384,6 +384,9 @@ std::vector<Publisher::Candidate> Publisher::choose(Instant now, Tell tell) {
     const std::lock_guard lock(store_->book.mutex());
     for (BookEntry* entry : queue_) {
       for (BookCell& cell : entry->cells) {
+        // What is over matters to nobody any more.
+        const bool over = WallTime((cell.sequence + 2) * entry->key.duration) <= now.wall;
+        if (over) cell.owed = {};
         if (cell.owed.rule == Publish::kNothing || cell.sent > 0) continue;
         if (!is_turn(now, *entry, cell, tell, asks)) continue;
         const Candidate candidate{.entry = entry, .cell = &cell};

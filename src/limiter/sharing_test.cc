@@ -333,6 +333,19 @@ TEST_F(SharingTest, ARowThatCannotBeWrittenIsFoundAndHoldsUpNoOther) {
   EXPECT_EQ(east.ledger->faults(), tries);
 }
 
+TEST_F(SharingTest, WhatIsOverByTheTimeTheLedgerIsBackIsNotTold) {
+  Place& east = add("east");
+  pass(Millis(1000));
+  duration_ = Millis(1000);
+  east.ledger->cut();
+  ask_times(east, 60);
+  pass(Millis(5000));
+  east.ledger->mend();
+  pass(Millis(3000));
+  EXPECT_EQ(rows(east), 0U);
+  EXPECT_EQ(east.limiter->sharing_stats().waiting, 0U);
+}
+
 TEST_F(SharingTest, AfterAFailureEverythingIsReadSoonLestSomethingWasLost) {
   Place& east = add("east");
   pass(Millis(6000));
