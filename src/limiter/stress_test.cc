@@ -186,7 +186,8 @@ TEST(Stress, RegionsShareWhileTheyAreAsked) {
   for (const LedgerRow& row : told.rows) {
     EXPECT_EQ(row.count, admitted[row.region == "east" ? 0 : 1]) << row.region;
   }
-  EXPECT_EQ(told.rows.size(), 2U);
+  // One that began late may have heard that there is nothing left.
+  EXPECT_EQ(told.rows.size(), (admitted[0] > 0 ? 1U : 0U) + (admitted[1] > 0 ? 1U : 0U));
   EXPECT_LE(admitted[0] + admitted[1], Count{2 * kLimit});
   EXPECT_GE(admitted[0] + admitted[1], Count{kLimit});
 }
