@@ -69,7 +69,13 @@ Fleet::Fleet(const FleetOptions& options)
   }
 }
 
-Fleet::~Fleet() = default;
+// Requests under way keep their limiter alive until they are answered or given up.
+Fleet::~Fleet() {
+  constexpr Millis kGivenUp{1000};
+  const MonoTime end = timeline_.now().mono + kGivenUp;
+  while (timeline_.step(end)) {
+  }
+}
 
 size_t Fleet::add(FleetKey key) {
   by_identifier_[key.identifier] = keys_.size();
