@@ -33,7 +33,7 @@ function(weir_test name)
   if(WEIR_SANITIZE OR ARG_WHOLE)
     # Looking for leaks takes seconds at the end of a process: one process per binary.
     add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES TIMEOUT 1200 LABELS "${ARG_LABEL}")
+    set_tests_properties(${name} PROPERTIES TIMEOUT 2400 LABELS "${ARG_LABEL}")
   else()
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS "${ARG_LABEL}")
   endif()
