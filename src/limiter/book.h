@@ -56,8 +56,7 @@ struct BookCell {
   MonoTime published_at{};
   bool refused = false;    // something, and that is still to be told
   bool told_full = false;  // once already
-  bool seen = false;       // in the read of everything that is under way
-  Count seen_count = 0;
+  Count seen = 0;          // in the read of everything that is under way
   Owed owed;
   std::vector<std::pair<uint16_t, Count>> foreign;  // by region
 

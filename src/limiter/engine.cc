@@ -172,11 +172,9 @@ WEIR_HOT_INLINE void Engine::mark_plain(const memory::Tuple& tuple, const Reques
     judge_.list_dirty(tuple, limit, request.algorithm);
   }
   if (!store_->shares()) return;
-  const Evidence& before = verdict.evidence;
-  const auto cost = static_cast<Count>(request.cost);
-  if (before.own == 0 || limit < mark.limit() ||
-      mark.reached_by(before.own + before.siblings + before.foreign + cost)) [[unlikely]] {
-    store_->look_after_charge(tuple, before, cost, limit, request.algorithm);
+  if (Store::is_news(mark, verdict.evidence, static_cast<Count>(request.cost), limit))
+      [[unlikely]] {
+    store_->look_after_charge(tuple, mark, verdict.evidence, limit, request.algorithm);
   }
   if (store_->behind.load(std::memory_order_relaxed)) [[unlikely]] {
     verdict.basis = Basis::kDegraded;

@@ -61,8 +61,7 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
     if (cell.sequence != row.sequence) return;
     bool news = false;
     if (row.region == store_->book.region()) {
-      cell.seen = true;
-      cell.seen_count = std::max(cell.seen_count, row.count);
+      cell.seen = std::max(cell.seen, row.count);
       news = cell.hear_published(row.count);
       if (news) cell.published_at = now.mono;
     } else {
@@ -112,10 +111,7 @@ void Importer::begin_full(Instant now) {
   const std::lock_guard lock(store_->book.mutex());
   store_->book.for_each([](BookEntry& entry) {
     entry.seen = false;
-    for (BookCell& cell : entry.cells) {
-      cell.seen = false;
-      cell.seen_count = 0;
-    }
+    for (BookCell& cell : entry.cells) cell.seen = 0;
   });
 }
 
@@ -128,10 +124,10 @@ void Importer::end_full(Instant now) {
       for (BookCell& cell : entry.cells) {
         const bool over = WallTime((cell.sequence + 2) * entry.key.duration) <= now.wall;
         if (cell.sequence == BookCell::kNone || over || cell.published == 0) continue;
-        if (cell.published_at >= full_began_ || cell.seen_count >= cell.published) continue;
+        if (cell.published_at >= full_began_ || cell.seen >= cell.published) continue;
         // What siblings left word of before proves nothing any more, either.
         cell.word = std::max(cell.word, cell.published);
-        cell.published = cell.seen_count;
+        cell.published = cell.seen;
         changed = true;
       }
       if (!entry.seen && entry.leased_until > now.mono && entry.leased_at < full_began_) {

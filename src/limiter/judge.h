@@ -110,7 +110,10 @@ inline void Judge::mark_charged(const memory::Tuple& tuple, const memory::Query&
   const memory::WindowCells cells(tuple);
   if (cells.mark_dirty()) list_dirty(tuple, query.limit, query.algorithm);
   if (!store_->shares()) return;
-  store_->look_after_charge(tuple, step.evidence, query.ask.cost, query.limit, query.algorithm);
+  const memory::Mark mark = cells.mark_after_charge();
+  if (Store::is_news(mark, step.evidence, query.ask.cost, query.limit)) {
+    store_->look_after_charge(tuple, mark, step.evidence, query.limit, query.algorithm);
+  }
 }
 
 WEIR_HOT_INLINE bool Judge::rule_known(const Case& the_case, Ruling& ruling) {

@@ -77,20 +77,23 @@ struct Store {
     if (memory::WindowCells(tuple).mark_dirty()) dirty.push(tuple.index);
   }
 
-  // What a charge means for other regions, by a pinned caller: the publish rule is looked at where
-  // that could change what it says. `before` is what the window had, of whomever.
-  void look_after_charge(const memory::Tuple& tuple, const Evidence& before, Count cost,
+  // Whether a charge could change what the publish rule says. `before` is what the window had, of
+  // whomever; nothing of our own means that it is perhaps the first of a window, and what is
+  // watched speaks of another.
+  [[nodiscard]] static bool is_news(memory::Mark mark, const Evidence& before, Count cost,
+                                    Count limit) {
+    return before.own == 0 || limit < mark.limit() ||
+           mark.reached_by(before.own + before.siblings + before.foreign + cost);
+  }
+  // Then the rule is looked at; by a pinned caller.
+  void look_after_charge(const memory::Tuple& tuple, memory::Mark mark, const Evidence& before,
                          Count limit, Algorithm algorithm) {
     const memory::WindowCells cells(tuple);
-    const memory::Mark mark = cells.mark_after_charge();
     if (before.own == 0) {
-      // Perhaps the first of a window: what is watched speaks of another.
       memory::note_ask(tuple.cold->noted, limit, algorithm);
       cells.watch_anew(limit);
     } else if (limit < mark.limit()) {
       cells.watch_limit(limit);
-    } else if (!mark.reached_by(before.own + before.siblings + before.foreign + cost)) {
-      return;
     }
     looks.push(tuple.index);
   }
