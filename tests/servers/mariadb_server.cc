@@ -37,17 +37,12 @@ using Connection = std::unique_ptr<MYSQL, decltype(&mysql_close)>;
 
 MariaDbServer::MariaDbServer(std::vector<std::string> more)
     : port_(free_port()), more_(std::move(more)) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "weir-mariadb-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  folder_ = pattern;
   install();
   start();
 }
 
 MariaDbServer::~MariaDbServer() {
   kill();
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 MariaDbServer& MariaDbServer::shared() {
@@ -57,10 +52,10 @@ MariaDbServer& MariaDbServer::shared() {
 
 void MariaDbServer::install() const {
   const int process = start_process(
-      {"mariadb-install-db", "--no-defaults", "--datadir=" + (folder_ / "data").string(),
+      {"mariadb-install-db", "--no-defaults", "--datadir=" + (folder_.path() / "data").string(),
        "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve",
        "--user=" + std::string(geteuid() == 0 ? "root" : "")},
-      folder_ / "install.log");
+      folder_.path() / "install.log");
   int status = 0;
   waitpid(process, &status, 0);
   if (status != 0) throw std::runtime_error("mariadb-install-db failed");
@@ -69,9 +64,9 @@ void MariaDbServer::install() const {
 void MariaDbServer::start() {
   std::vector<std::string> words = {"mariadbd",
                                     "--no-defaults",
-                                    "--datadir=" + (folder_ / "data").string(),
+                                    "--datadir=" + (folder_.path() / "data").string(),
                                     "--socket=" + socket(),
-                                    "--pid-file=" + (folder_ / "pid").string(),
+                                    "--pid-file=" + (folder_.path() / "pid").string(),
                                     "--port=" + std::to_string(port_),
                                     "--bind-address=127.0.0.1",
                                     "--skip-name-resolve",
@@ -80,7 +75,7 @@ void MariaDbServer::start() {
                                     "--performance-schema=OFF"};
   if (geteuid() == 0) words.emplace_back("--user=root");
   words.insert(words.end(), more_.begin(), more_.end());
-  process_ = start_process(std::move(words), folder_ / "log");
+  process_ = start_process(std::move(words), folder_.path() / "log");
   if (!await([this] { return answers(); }, std::chrono::seconds(60))) {
     throw std::runtime_error("mariadbd does not answer");
   }

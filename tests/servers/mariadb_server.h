@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/servers/temporary_folder.h"
+
 namespace weir::servers {
 
 class MariaDbServer {
@@ -23,8 +25,8 @@ class MariaDbServer {
   static MariaDbServer& shared();
 
   [[nodiscard]] uint16_t port() const { return port_; }
-  [[nodiscard]] std::string socket() const { return (folder_ / "s").string(); }
-  [[nodiscard]] std::filesystem::path folder() const { return folder_; }
+  [[nodiscard]] std::string socket() const { return (folder_.path() / "s").string(); }
+  [[nodiscard]] std::filesystem::path folder() const { return folder_.path(); }
 
   // An empty database of a new name, and a user "weir" with the password "secret" who may do
   // everything in it, and nothing else.
@@ -45,7 +47,7 @@ class MariaDbServer {
 
   uint16_t port_;
   std::vector<std::string> more_;
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_{"mariadb"};
   int process_ = -1;
   int databases_ = 0;
 };

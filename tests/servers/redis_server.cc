@@ -37,23 +37,18 @@ uint16_t free_port() {
 
 RedisServer::RedisServer(std::vector<std::string> more)
     : port_(free_port()), more_(std::move(more)) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "weir-redis-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  folder_ = pattern;
   start();
 }
 
 RedisServer::~RedisServer() {
   kill();
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 void RedisServer::start() {
   std::vector<std::string> words = {
       "redis-server", "--port", std::to_string(port_), "--bind", "127.0.0.1",
       "--save",       "",       "--appendonly",        "no",     "--dir",
-      folder_};
+      folder_.path()};
   words.insert(words.end(), more_.begin(), more_.end());
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());

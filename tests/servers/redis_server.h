@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
+
+#include "tests/servers/temporary_folder.h"
 
 namespace weir::servers {
 
@@ -33,7 +34,7 @@ class RedisServer {
 
   uint16_t port_;
   std::vector<std::string> more_;
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_{"redis"};
   int process_ = -1;
 };
 

@@ -3,36 +3,23 @@
 #include "ledgers/sql/sql_store.h"
 
 #include <sqlite3.h>
-#include <stdlib.h>
-
-#include <filesystem>
 
 #include "ledgers/sql/sqlite_link.h"
 #include "tests/contracts/ledger_contract.h"
+#include "tests/servers/temporary_folder.h"
 
 namespace weir {
 namespace {
 
 using ledgers::LedgerStore;
 
-// A folder for a file, gone with it.
+// A file with a folder of its own.
 class Folder {
  public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "weir-ledger-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) std::abort();
-    path_ = pattern;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] std::string file() const { return path_ / "ledger.db"; }
+  [[nodiscard]] std::string file() const { return folder_.path() / "ledger.db"; }
 
  private:
-  std::filesystem::path path_;
+  const servers::TemporaryFolder folder_{"ledger"};
 };
 
 std::unique_ptr<LedgerStore> open(const Clock& clock, const Folder& folder, uint64_t seed = 1) {

@@ -3,15 +3,13 @@
 
 #include "ledgers/sql/threaded_ledger.h"
 
-#include <stdlib.h>
-
-#include <filesystem>
 #include <latch>
 
 #include "ledgers/sql/waited_test.h"
 #include "platform/thread_group.h"
 #include "tests/contracts/ledger_contract.h"
 #include "tests/servers/await.h"
+#include "tests/servers/temporary_folder.h"
 
 namespace weir {
 namespace {
@@ -187,23 +185,18 @@ struct ThreadsOnAFile {
   using Clock = RealClock;
   static constexpr bool kTimeIsReal = true;
   explicit ThreadsOnAFile(Clock& at) : clock(at) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "weir-ledger-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) std::abort();
-    folder = pattern;
     first = open(1);
     second = open(2);
   }
   ~ThreadsOnAFile() {
     first->stop();
     second->stop();
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
   }
   ThreadsOnAFile(const ThreadsOnAFile&) = delete;
   ThreadsOnAFile& operator=(const ThreadsOnAFile&) = delete;
 
   [[nodiscard]] std::shared_ptr<ThreadedLedger> open(uint64_t seed) const {
-    auto ledger = ledgers::make_threaded_ledger(clock, {.path = folder / "ledger.db"}, seed);
+    auto ledger = ledgers::make_threaded_ledger(clock, {.path = folder.path() / "ledger.db"}, seed);
     ledger->start();
     return ledger;
   }
@@ -213,7 +206,7 @@ struct ThreadsOnAFile {
   void pass(Millis by) const { clock.advance(by); }
 
   Clock& clock;
-  std::filesystem::path folder;
+  const servers::TemporaryFolder folder{"ledger"};
   std::shared_ptr<ThreadedLedger> first, second;
 };
 

@@ -1,0 +1,33 @@
+// A folder of its own for a test, gone with it.
+
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace weir::servers {
+
+class TemporaryFolder {
+ public:
+  // `what` is a part of its name.
+  explicit TemporaryFolder(const std::string& what) {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / ("weir-" + what + "-XXXXXX")).string();
+    if (mkdtemp(pattern.data()) == nullptr) std::abort();
+    path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace weir::servers
