@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "bench/machine.h"
-#include "sim/attacks.h"
-#include "sim/traffic.h"
+#include "sim/fleet/attacks.h"
+#include "sim/fleet/traffic.h"
 
 namespace weir::bench {
 

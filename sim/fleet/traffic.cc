@@ -1,4 +1,4 @@
-#include "sim/traffic.h"
+#include "sim/fleet/traffic.h"
 
 #include <algorithm>
 #include <cmath>

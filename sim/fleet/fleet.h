@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "ledgers/memory_ledger.h"
-#include "sim/fleet_links.h"
+#include "sim/fleet/links.h"
 #include "sim/random.h"
 #include "sim/timeline.h"
 #include "weir/limiter.h"

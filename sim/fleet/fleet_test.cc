@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/attacks.h"
-#include "sim/traffic.h"
+#include "sim/fleet/attacks.h"
+#include "sim/fleet/traffic.h"
 
 namespace weir::sim {
 namespace {

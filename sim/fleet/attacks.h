@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/fleet.h"
+#include "sim/fleet/fleet.h"
 
 namespace weir::sim {
 

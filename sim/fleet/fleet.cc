@@ -1,4 +1,4 @@
-#include "sim/fleet.h"
+#include "sim/fleet/fleet.h"
 
 #include <algorithm>
 #include <utility>

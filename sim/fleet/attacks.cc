@@ -1,4 +1,4 @@
-#include "sim/attacks.h"
+#include "sim/fleet/attacks.h"
 
 #include <algorithm>
 #include <cmath>
