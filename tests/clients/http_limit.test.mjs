@@ -423,7 +423,7 @@ test('/healthz, /readyz and /metrics answer without a key', async () => {
   assert.equal(status, 200);
   assert.match(fields['content-type'], /^text\/plain; version=0\.0\.4/);
   for (const line of body.trimEnd().split('\n')) {
-    assert.match(line, /^# (HELP|TYPE) weir_\w+ .+$|^weir_\w+(\{(\w+="[^"]*",?)+\})? [0-9.]+$/);
+    assert.match(line, /^# (HELP|TYPE) weir_\w+ .+$|^weir_\w+(\{(\w+="[^"]*",?)+\})? -?[0-9.]+$/);
   }
 });
 

@@ -44,7 +44,10 @@ export class MariaDb {
   #common() {
     const asRoot = process.getuid() === 0 ? ['--user=root'] : [];
     const data = `--datadir=${join(this.folder, 'data')}`;
-    return ['--no-defaults', data, '--skip-name-resolve', ...kSize, ...asRoot, ...this.more];
+    // A server removes the temporary tables of others, where it shares a folder with them.
+    const temporary = `--tmpdir=${this.folder}`;
+    const place = ['--no-defaults', data, temporary];
+    return [...place, '--skip-name-resolve', ...kSize, ...asRoot, ...this.more];
   }
 
   get #socket() {

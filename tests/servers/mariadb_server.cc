@@ -50,29 +50,32 @@ MariaDbServer& MariaDbServer::shared() {
   return server;
 }
 
+// A server removes the temporary tables of others, where it shares a folder with them.
+std::vector<std::string> MariaDbServer::place() const {
+  return {"--no-defaults", "--datadir=" + (folder_.path() / "data").string(),
+          "--tmpdir=" + folder_.path().string()};
+}
+
 void MariaDbServer::install() const {
-  const int process = start_process(
-      {"mariadb-install-db", "--no-defaults", "--datadir=" + (folder_.path() / "data").string(),
-       "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve",
-       "--user=" + std::string(geteuid() == 0 ? "root" : "")},
-      folder_.path() / "install.log");
+  std::vector<std::string> words = place();
+  words.insert(words.begin(), "mariadb-install-db");
+  words.insert(words.end(),
+               {"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve",
+                "--user=" + std::string(geteuid() == 0 ? "root" : "")});
+  const int process = start_process(std::move(words), folder_.path() / "install.log");
   int status = 0;
   waitpid(process, &status, 0);
   if (status != 0) throw std::runtime_error("mariadb-install-db failed");
 }
 
 void MariaDbServer::start() {
-  std::vector<std::string> words = {"mariadbd",
-                                    "--no-defaults",
-                                    "--datadir=" + (folder_.path() / "data").string(),
-                                    "--socket=" + socket(),
-                                    "--pid-file=" + (folder_.path() / "pid").string(),
-                                    "--port=" + std::to_string(port_),
-                                    "--bind-address=127.0.0.1",
-                                    "--skip-name-resolve",
-                                    "--innodb-buffer-pool-size=64M",
-                                    "--innodb-log-file-size=64M",
-                                    "--performance-schema=OFF"};
+  std::vector<std::string> words = place();
+  words.insert(words.begin(), "mariadbd");
+  words.insert(
+      words.end(),
+      {"--socket=" + socket(), "--pid-file=" + (folder_.path() / "pid").string(),
+       "--port=" + std::to_string(port_), "--bind-address=127.0.0.1", "--skip-name-resolve",
+       "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=64M", "--performance-schema=OFF"});
   if (geteuid() == 0) words.emplace_back("--user=root");
   words.insert(words.end(), more_.begin(), more_.end());
   process_ = start_process(std::move(words), folder_.path() / "log");

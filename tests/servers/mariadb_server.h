@@ -41,6 +41,7 @@ class MariaDbServer {
   void go_on();    // SIGCONT
 
  private:
+  [[nodiscard]] std::vector<std::string> place() const;
   void install() const;
   void start();
   [[nodiscard]] bool answers();
