@@ -6,7 +6,6 @@ namespace weir::sim {
 
 namespace {
 
-constexpr Millis kMostStale{3000};
 constexpr Millis kForEver{1'000'000};
 
 Error failure(const char* detail) {
@@ -22,11 +21,11 @@ void LedgerLink::carry(Call<Answer> call, Reply<Answer> reply) {
     note_trouble();
     return reply(failure("refused"));
   }
-  if (faults.road == Road::kCut || random_.one_in(faults.lose_one_in)) return note_trouble();
+  if (faults.road == Road::kCut || random_.permille(faults.lose_permille)) return note_trouble();
   auto once = std::make_shared<Reply<Answer>>(std::move(reply));
-  const int copies = random_.one_in(faults.repeat_one_in) ? 2 : 1;
-  const bool fails = random_.one_in(faults.fail_one_in);
-  if (fails) note_trouble();
+  const int copies = random_.permille(faults.repeat_permille) ? 2 : 1;
+  const bool fails = random_.permille(faults.fail_permille);
+  if (fails || faults.slow > Millis(0)) note_trouble();
   for (int copy = 0; copy < copies; ++copy) {
     timeline_.post_in(delay(), [this, call, once, fails] {
       if (faults.road != Road::kOpen) return note_trouble();
@@ -39,7 +38,7 @@ void LedgerLink::carry(Call<Answer> call, Reply<Answer> reply) {
 template <typename Answer>
 void LedgerLink::bring_back(const std::shared_ptr<Reply<Answer>>& once, Result<Answer> answer) {
   if (abandoned_) return;
-  if (faults.road != Road::kOpen || random_.one_in(faults.lose_one_in)) {
+  if (faults.road != Road::kOpen || random_.permille(faults.lose_permille)) {
     ++marks.lost_replies;
     return note_trouble();
   }
@@ -71,25 +70,41 @@ void LedgerLink::publish(LedgerNews news, PublishReply reply) {
         },
         std::move(reply));
   }
-  carry<size_t>([this, news](const PublishReply& done) { ledger_.commit(user_, news, done); },
-                std::move(reply));
+  if (watcher != nullptr) watcher->sent(news);
+  carry<size_t>(
+      [this, news = std::make_shared<const LedgerNews>(std::move(news))](const PublishReply& done) {
+        if (!takes(*news)) return done(failure("nothing can be written"));
+        const Millis late(random_.between(0, faults.late_commit.count()));
+        ledger_.commit(user_, *news, late, done);
+      },
+      std::move(reply));
+}
+
+bool LedgerLink::takes(const LedgerNews& news) const {
+  if (!faults.read_only && !faults.full) return true;
+  note_trouble();
+  return !faults.read_only &&
+         std::all_of(news.rows.begin(), news.rows.end(), [&](const LedgerRow& row) {
+           return ledger_.now_has({cell_of(row), row.region}) > 0;
+         });
 }
 
 // Now and then a replica that lags.
 std::shared_ptr<GlobalLedger> LedgerLink::read_from() {
-  if (!random_.one_in(faults.stale_one_in)) return store_;
+  if (!random_.permille(faults.stale_permille)) return store_;
   ++marks.stale;
   note_trouble();
-  const Millis lag(random_.between(50, kMostStale.count()));
+  const Millis lag(random_.between(faults.stale.from.count(), faults.stale.to.count()));
   return ledger_.as_it_was(timeline_.now().mono - lag);
 }
 
 void LedgerLink::changes_since(LedgerCursor cursor, ChangesReply reply) {
+  if (watcher != nullptr) watcher->asked();
   carry<LedgerChanges>(
       [this, cursor](const ChangesReply& done) { read_from()->changes_since(cursor, done); },
       [this, cursor, reply = std::move(reply)](Result<LedgerChanges> changes) {
         if (changes && cursor.position != 0) {
-          if (random_.one_in(faults.cut_one_in) && changes->news.rows.size() > 1) {
+          if (random_.permille(faults.cut_permille) && changes->news.rows.size() > 1) {
             ++marks.cut;
             note_trouble();
             changes.value().cut = true;
@@ -102,6 +117,7 @@ void LedgerLink::changes_since(LedgerCursor cursor, ChangesReply reply) {
 }
 
 void LedgerLink::read_page(LedgerPlace place, PageReply reply) {
+  if (watcher != nullptr) watcher->asked();
   carry<LedgerPage>([this, place](const PageReply& done) { read_from()->read_page(place, done); },
                     [this, reply = std::move(reply)](Result<LedgerPage> page) {
                       if (page && lies != LedgerLies::kDropsNews) hear(page.value().news);
@@ -130,6 +146,8 @@ void LedgerLink::clean(size_t most, CleaningReply reply) {
 // What a process without faults of its own would hear, and what one with a planted one takes it
 // for.
 void LedgerLink::hear(LedgerNews& news) {
+  if (watcher != nullptr) watcher->heard(news);
+  if (lies == LedgerLies::kNone) return;
   if (lies == LedgerLies::kDropsNews) {
     news = {};
     return;

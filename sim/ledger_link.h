@@ -12,18 +12,25 @@
 
 #include "sim/lossy_link.h"
 #include "sim/random.h"
+#include "sim/range.h"
 #include "sim/timeline.h"
 #include "sim/watched_ledger.h"
 
 namespace weir::sim {
 
 struct LedgerFaults {
-  Millis most_delay{20};    // each way, drawn anew for each message
-  int64_t lose_one_in = 0;  // of messages each way; 0: none
-  int64_t repeat_one_in = 0;
-  int64_t fail_one_in = 0;   // as one that met another transaction
-  int64_t stale_one_in = 0;  // of reads
-  int64_t cut_one_in = 0;    // of reads of what changed
+  Millis least_delay{0};
+  Millis most_delay{20};      // each way, drawn anew for each message
+  Millis slow{0};             // on top of that, each way
+  int64_t lose_permille = 0;  // of messages each way
+  int64_t repeat_permille = 0;
+  int64_t fail_permille = 0;   // as one that met another transaction
+  int64_t stale_permille = 0;  // of reads: answered by a replica that lags
+  Range<Millis> stale{Millis(50), Millis(3000)};
+  int64_t cut_permille = 0;  // of reads of what changed
+  Millis late_commit{0};     // at most, from the stamp of a row to when others see it
+  bool read_only = false;    // nothing can be written
+  bool full = false;         // nothing new can be
   Road road = Road::kOpen;
 };
 
@@ -56,6 +63,10 @@ class LedgerWatcher {
   virtual void trouble() {}
   // Rows were refused for what they are.
   virtual void blamed(const LedgerNews&) {}
+  // What leaves the near end, and what reaches it.
+  virtual void sent(const LedgerNews&) {}
+  virtual void asked() {}
+  virtual void heard(const LedgerNews&) {}
 };
 
 // Lives on the timeline.
@@ -104,10 +115,14 @@ class LedgerLink final : public GlobalLedger {
   void bring_back(const std::shared_ptr<Reply<Answer>>& once, Result<Answer> answer);
   [[nodiscard]] std::shared_ptr<GlobalLedger> read_from();
   [[nodiscard]] bool is_blamed(const LedgerNews& news) const;
+  [[nodiscard]] bool takes(const LedgerNews& news) const;
   void hear(LedgerNews& news);
   void disguise(LedgerNews& news) const;
 
-  Millis delay() { return Millis(random_.between(0, faults.most_delay.count())); }
+  Millis delay() {
+    return faults.slow +
+           Millis(random_.between(faults.least_delay.count(), faults.most_delay.count()));
+  }
   void note_trouble() const {
     if (watcher != nullptr) watcher->trouble();
   }

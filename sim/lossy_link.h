@@ -22,10 +22,11 @@ enum class Road : uint8_t {
 };
 
 struct LinkFaults {
-  Millis most_delay{20};    // each way, drawn anew for each message
-  Millis slow{0};           // on top of that, each way
-  int64_t lose_one_in = 0;  // of messages each way; 0: none
-  int64_t repeat_one_in = 0;
+  Millis least_delay{0};
+  Millis most_delay{20};      // each way, drawn anew for each message
+  Millis slow{0};             // on top of that, each way
+  int64_t lose_permille = 0;  // of messages each way
+  int64_t repeat_permille = 0;
   Road road = Road::kOpen;
 };
 
@@ -52,6 +53,9 @@ class LinkWatcher {
   // What was just sent will not arrive within most_delay, or never.
   virtual void trouble() {}
   virtual void reconnected() {}
+  // So many cells are read, or word of so many is left: messages that are not numbered.
+  virtual void asked(size_t /*cells*/) {}
+  virtual void told(size_t /*cells*/) {}
   // `message` numbers them.
   virtual void sent(uint64_t /*message*/, const std::vector<CellReplay>&) {}
   virtual void heard(uint64_t /*message*/, const std::vector<CellReplay>&,
@@ -65,29 +69,34 @@ class LossyLink final : public RegionalOrigin {
   LossyLink(Timeline& timeline, std::shared_ptr<RegionalOrigin> far_end, uint64_t seed)
       : timeline_(timeline), far_end_(std::move(far_end)), random_(seed) {}
 
-  void read(std::vector<CellRead> cells, OriginReply reply) override {
-    carry([this, cells](const OriginReply& answer) { far_end_->read(cells, answer); },
+  void read(std::vector<CellRead> what, OriginReply reply) override {
+    const auto cells = std::make_shared<const std::vector<CellRead>>(std::move(what));
+    if (watcher != nullptr) watcher->asked(cells->size());
+    carry([this, cells](const OriginReply& answer) { far_end_->read(*cells, answer); },
           [this, cells, reply = std::move(reply)](Result<std::vector<CellTotals>> totals) {
-            if (watcher != nullptr) watcher->heard(cells, totals);
+            if (watcher != nullptr) watcher->heard(*cells, totals);
             reply(std::move(totals));
           },
-          cells.size(), Kind::kRead);
+          cells->size(), Kind::kRead);
   }
-  void replay(std::vector<CellReplay> cells, OriginReply reply) override {
+  void replay(std::vector<CellReplay> what, OriginReply reply) override {
+    const auto cells = std::make_shared<const std::vector<CellReplay>>(std::move(what));
     const uint64_t message = ++messages_;
-    if (watcher != nullptr) watcher->sent(message, cells);
+    if (watcher != nullptr) watcher->sent(message, *cells);
     OriginReply heard = [this, message, cells,
                          reply = std::move(reply)](Result<std::vector<CellTotals>> totals) {
-      if (watcher != nullptr) watcher->heard(message, cells, totals);
+      if (watcher != nullptr) watcher->heard(message, *cells, totals);
       reply(std::move(totals));
     };
-    if (lies == Lies::kPretends && random_.one_in(3)) return pretend(cells, heard);
-    carry([this, cells](const OriginReply& answer) { far_end_->replay(cells, answer); },
-          std::move(heard), cells.size(), Kind::kReplay);
+    if (lies == Lies::kPretends && random_.one_in(3)) return pretend(*cells, heard);
+    carry([this, cells](const OriginReply& answer) { far_end_->replay(*cells, answer); },
+          std::move(heard), cells->size(), Kind::kReplay);
   }
-  void note_published(std::vector<CellPublished> cells) override {
-    carry([this, cells](const OriginReply&) { far_end_->note_published(cells); },
-          [](const auto&) {}, cells.size(), Kind::kWord);
+  void note_published(std::vector<CellPublished> what) override {
+    const auto cells = std::make_shared<const std::vector<CellPublished>>(std::move(what));
+    if (watcher != nullptr) watcher->told(cells->size());
+    carry([this, cells](const OriginReply&) { far_end_->note_published(*cells); },
+          [](const auto&) {}, cells->size(), Kind::kWord);
   }
   [[nodiscard]] Reach reach() const override {
     if (!notices || faults.road != Road::kRefused) return Reach::kPrompt;
@@ -148,14 +157,14 @@ class LossyLink final : public RegionalOrigin {
     }
     const bool dead = timeline_.now().mono < dead_until_;
     if (dead && kind != Kind::kRead) return hold(message, kind);
-    if (dead || faults.road == Road::kCut || random_.one_in(faults.lose_one_in)) {
+    if (dead || faults.road == Road::kCut || random_.permille(faults.lose_permille)) {
       ++marks.lost_requests;
       note_trouble(kind);
       return;
     }
     if (faults.slow > Millis(0)) note_trouble(kind);
     auto once = std::make_shared<OriginReply>(std::move(reply));
-    const int copies = random_.one_in(faults.repeat_one_in) ? 2 : 1;
+    const int copies = random_.permille(faults.repeat_permille) ? 2 : 1;
     if (copies == 2) ++marks.repeated;
     for (int copy = 0; copy < copies; ++copy) {
       timeline_.post_in(delay(), [this, message, once, kind] {
@@ -187,7 +196,7 @@ class LossyLink final : public RegionalOrigin {
   void bring_back(const std::shared_ptr<OriginReply>& once,
                   Result<std::vector<CellTotals>> totals) {
     if (abandoned_) return;
-    if (faults.road != Road::kOpen || random_.one_in(faults.lose_one_in)) {
+    if (faults.road != Road::kOpen || random_.permille(faults.lose_permille)) {
       ++marks.lost_replies;
       return;
     }
@@ -199,7 +208,10 @@ class LossyLink final : public RegionalOrigin {
     });
   }
 
-  Millis delay() { return faults.slow + Millis(random_.between(0, faults.most_delay.count())); }
+  Millis delay() {
+    return faults.slow +
+           Millis(random_.between(faults.least_delay.count(), faults.most_delay.count()));
+  }
   // Word that is lost delays no count, so it excuses nothing.
   void note_trouble(Kind kind) const {
     if (watcher != nullptr && kind != Kind::kWord) watcher->trouble();

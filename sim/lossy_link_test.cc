@@ -14,7 +14,7 @@ struct Repeating {
   explicit Repeating(const Clock& at) : clock(at) {}
   [[nodiscard]] std::shared_ptr<RegionalOrigin> make() {
     auto link = std::make_shared<sim::LossyLink>(timeline, make_in_process_origin(clock), 3);
-    link->faults = {.most_delay = Millis(50), .repeat_one_in = 1};
+    link->faults = {.most_delay = Millis(50), .repeat_permille = 1000};
     return link;
   }
   void settle() {
@@ -36,7 +36,7 @@ TEST(LossyLink, LosesRequestsAndRepliesAndAnswersAtMostOnce) {
   Timeline timeline(1);
   auto origin = std::make_shared<origins::InProcessOrigin>(timeline);
   LossyLink link(timeline, origin, 9);
-  link.faults = {.most_delay = Millis(10), .lose_one_in = 3, .repeat_one_in = 2};
+  link.faults = {.most_delay = Millis(10), .lose_permille = 333, .repeat_permille = 500};
   int replies = 0;
   constexpr int kMessages = 1000;
   for (int i = 0; i < kMessages; ++i) {
@@ -153,7 +153,7 @@ TEST_F(LinkTest, LosesWordOfWhatWasPublishedWithoutCallingThatTrouble) {
   leave_word(2);
   link_.faults.road = Road::kCut;  // while it is under way
   run_for(Millis(1000));
-  link_.faults = {.lose_one_in = 1};
+  link_.faults = {.lose_permille = 1000};
   leave_word(3);
   run_for(Millis(1000));
   EXPECT_EQ(published(), 0u);

@@ -21,6 +21,10 @@ class Random {
   }
 
   bool one_in(int64_t n) { return n > 0 && between(1, n) == 1; }
+  bool permille(int64_t part) { return part > 0 && between(1, 1000) <= part; }
+
+  // Above 0, up to 1.
+  double uniform() { return static_cast<double>((next() >> 11) + 1) * 0x1p-53; }
 
  private:
   uint64_t state_;

@@ -20,16 +20,20 @@ void WatchedLedger::know(const std::string& region) {
   store_.attend({.region = region}, rules_, [](const auto&) {});
 }
 
-void WatchedLedger::commit(const LedgerUser& by, const LedgerNews& news,
+void WatchedLedger::commit(const LedgerUser& by, const LedgerNews& news, Millis stamped_before,
                            const PublishReply& reply) {
   bool ok = false;
+  Instant stamp = clock_.now();
+  stamp.wall -= stamped_before;
+  clock_.fix(stamp);
   store_.publish(news, [&](const Result<size_t>& result) {
     ok = result.ok();
     if (!ok) reply(result.error());
   });
+  clock_.fix(std::nullopt);
   if (!ok) return;
   look_for_marks(news);
-  log_.push_back({.when = clock_.now(), .at = world_.now().mono, .news = news});
+  log_.push_back({.when = stamp, .at = world_.now().mono, .news = news});
   apply(log_.back(), log_.back().at);
   witness_({.by = by, .news = news});
   reply(news.rows.size());
@@ -60,8 +64,9 @@ void WatchedLedger::look_for_marks(const LedgerNews& news) {
   }
   for (const LedgerPresence& presence : news.presences) {
     const std::string tuple = tuple_of(presence.key);
-    for (const auto& [who, present] : present_) {
-      if (who.first != tuple) continue;
+    for (auto it = present_.lower_bound({tuple, {}}); it != present_.end(); ++it) {
+      const auto& [who, present] = *it;
+      if (who.first != tuple) break;
       if (who.second == presence.region) {
         if (presence.until - present.until > rules_.publish_every * 4) ++marks_.renewed;
       } else if (now - present.since <= rules_.publish_every) {
@@ -72,21 +77,26 @@ void WatchedLedger::look_for_marks(const LedgerNews& news) {
 }
 
 std::shared_ptr<ledgers::MemoryLedger> WatchedLedger::as_it_was(MonoTime then) {
-  const auto old = std::make_shared<ledgers::MemoryLedger>(clock_);
-  old->decree(rules_);
-  for (const std::string& region : known_) old->attend({.region = region}, rules_, [](auto) {});
-  for (const Commit& commit : log_) {
-    if (commit.at > then) break;
-    clock_.fix(commit.when);
-    old->publish(commit.news, [](const auto&) {});
+  if (!replica_ || (replicated_ > 0 && log_[replicated_ - 1].at > then)) {
+    replica_ = std::make_shared<ledgers::MemoryLedger>(clock_);
+    replicated_ = 0;
+    replica_->decree(rules_);
+    for (const std::string& region : known_) {
+      replica_->attend({.region = region}, rules_, [](const auto&) {});
+    }
+  }
+  for (; replicated_ < log_.size() && log_[replicated_].at <= then; ++replicated_) {
+    clock_.fix(log_[replicated_].when);
+    replica_->publish(log_[replicated_].news, [](const auto&) {});
   }
   clock_.fix(std::nullopt);
-  return old;
+  return replica_;
 }
 
 void WatchedLedger::fail_over(MonoTime as_of, Millis skew) {
   const auto had = std::exchange(now_, {});
   present_.clear();
+  replica_.reset();
   std::erase_if(log_, [as_of](const Commit& commit) { return commit.at > as_of; });
   store_.forget_all();
   store_.decree(rules_);

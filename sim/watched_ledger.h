@@ -59,8 +59,11 @@ class WatchedLedger {
   // A region has been here before.
   void know(const std::string& region);
 
-  void commit(const LedgerUser& by, const LedgerNews& news, const PublishReply& reply);
-  // As it was some time ago, by the present clock: a replica that lags.
+  // Others see it now; its stamp may be older than that, as where commits overtake each other.
+  void commit(const LedgerUser& by, const LedgerNews& news, Millis stamped_before,
+              const PublishReply& reply);
+  // As it was some time ago, by the present clock: a replica that lags. Asking for one time after
+  // the other is quick.
   [[nodiscard]] std::shared_ptr<ledgers::MemoryLedger> as_it_was(MonoTime then);
 
   // A replica takes its place that had not got what was committed since, and whose clock is off by
@@ -73,6 +76,8 @@ class WatchedLedger {
   [[nodiscard]] Count now_has(const RowPlace& place) const { return find(now_, place); }
   [[nodiscard]] const std::map<RowPlace, Count>& rows_ever() const { return ever_; }
   [[nodiscard]] const std::map<RowPlace, Count>& rows_now() const { return now_; }
+  // Rows that have not been cleaned away.
+  [[nodiscard]] size_t rows_kept() const { return store_.everything().rows.size(); }
   // Until when a region is known to count on a tuple.
   [[nodiscard]] WallTime present_until(const std::string& tuple, const std::string& region) const;
 
@@ -130,6 +135,9 @@ class WatchedLedger {
   Witness witness_;
   std::vector<std::string> known_;
   std::vector<Commit> log_;
+  // The last replica that was asked for, and how much of the log it has.
+  std::shared_ptr<ledgers::MemoryLedger> replica_;
+  size_t replicated_ = 0;
   std::map<RowPlace, Count> ever_, now_, lost_;
   std::map<std::pair<std::string, std::string>, Present> present_;  // tuple, region
   Marks marks_;

@@ -115,8 +115,8 @@ void World::make_region() {
         std::make_unique<Node>(timeline_, index, i, Millis(random_.between(0, kMostSkew.count()))));
     LinkFaults& usual = region.nodes.back()->usual;
     usual.most_delay = Millis(random_.between(0, 3) == 0 ? 250 : random_.between(1, 60));
-    usual.lose_one_in = one_of(random_, std::array<int64_t, 3>{0, 20, 4});
-    usual.repeat_one_in = one_of(random_, std::array<int64_t, 2>{0, 8});
+    usual.lose_permille = one_of(random_, std::array<int64_t, 3>{0, 50, 250});
+    usual.repeat_permille = one_of(random_, std::array<int64_t, 2>{0, 125});
     if (options_.weather == Weather::kFair) {
       usual = {.most_delay = Millis(random_.between(1, kMostFairDelay.count()))};
     }
@@ -138,11 +138,12 @@ void World::make_ledger() {
     LedgerFaults& usual = node.usual_ledger;
     usual.most_delay = Millis(random_.between(1, fair ? kMostFairDelay.count() : 150));
     if (!lossy) return;
-    usual.lose_one_in = one_of(random_, std::array<int64_t, 3>{0, 50, 10});
-    usual.repeat_one_in = one_of(random_, std::array<int64_t, 2>{0, 8});
-    usual.fail_one_in = one_of(random_, std::array<int64_t, 3>{0, 20, 5});
-    usual.stale_one_in = one_of(random_, std::array<int64_t, 2>{0, 20});
-    usual.cut_one_in = one_of(random_, std::array<int64_t, 2>{0, 20});
+    usual.lose_permille = one_of(random_, std::array<int64_t, 3>{0, 20, 100});
+    usual.repeat_permille = one_of(random_, std::array<int64_t, 2>{0, 125});
+    usual.fail_permille = one_of(random_, std::array<int64_t, 3>{0, 50, 200});
+    usual.stale_permille = one_of(random_, std::array<int64_t, 2>{0, 50});
+    usual.cut_permille = one_of(random_, std::array<int64_t, 2>{0, 50});
+    usual.late_commit = one_of(random_, std::array{Millis(0), Millis(2000)});
   });
   fleet_checkers_ = all_fleet_checkers();
 }
@@ -155,12 +156,14 @@ void World::make_tuples() {
   // Regions may differ in the limit of one tuple.
   int64_t differs = -1;
   if (ledger_ && random_.one_in(2)) differs = random_.one_in(2) ? 0 : 3;
+  if (options_.limits_differ) differs = 0;
   for (int i = 0; i < 4; ++i) {
     const bool is_long = i == 0;
     Tuple tuple{
         .identifier = "user-" + std::to_string(i),
         .duration = is_long ? Millis(60'000) : one_of(random_, fair ? fair_ones : short_ones),
-        .limit = is_long ? random_.between(100, fair ? 400 : 2000) : random_.between(1, 40),
+        .limit = is_long ? fair ? random_.between(40, 160) : random_.between(100, 2000)
+                         : random_.between(1, 40),
         .algorithm = random_.one_in(3) ? Algorithm::kFixedWindow : Algorithm::kSlidingWindow};
     tuple.other_limit = i == differs ? 4 * tuple.limit : tuple.limit;
     tuples_.push_back(tuple);
@@ -352,8 +355,9 @@ Node* World::any_that_serves() {
 // when those who held it back are silent.
 void World::choose_mood() {
   const MonoTime now = timeline_.now().mono;
+  const bool stormy = options_.weather == Weather::kStormy;
   if (!ledger_ || now < mood_until_) return;
-  mood_until_ = now + Millis(random_.between(300, 3000));
+  mood_until_ = now + Millis(random_.between(300, stormy ? 3000 : 6000));
   busy_.reset();
   quiet_ = random_.one_in(4);
   if (random_.one_in(2)) busy_ = any_region().index;

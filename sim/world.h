@@ -37,6 +37,7 @@ struct WorldOptions {
   int nodes = 0;          // of a region; 0: two to four, one to three where there are regions
   Millis stormy{20'000};  // time with faults
   Weather weather = Weather::kStormy;
+  bool limits_differ = false;  // regions differ in the limit of the first tuple, whatever is drawn
   Plant plant = Plant::kNone;
   std::string only = {};  // the name of the one checker that looks; empty: all do
 };

@@ -95,6 +95,7 @@ struct Planted {
   int regions = 1;
   Weather weather = Weather::kStormy;
   std::string only = {};
+  bool limits_differ = false;
 };
 Planted abroad(std::string_view name, Plant plant, std::string_view found_by,
                std::string only = {}) {
@@ -108,6 +109,7 @@ TEST_P(PlantedBug, IsFound) {
     const RunReport report = World({.seed = seed,
                                     .regions = GetParam().regions,
                                     .weather = GetParam().weather,
+                                    .limits_differ = GetParam().limits_differ,
                                     .plant = GetParam().plant,
                                     .only = GetParam().only})
                                  .run();
@@ -147,7 +149,13 @@ INSTANTIATE_TEST_SUITE_P(
         abroad("NewsSummed", Plant::kNewsSummed, "nobody invents abroad"),
         abroad("LeaseForgotten", Plant::kLeaseForgotten, "publish discipline"),
         abroad("RegionsUnderestimated", Plant::kRegionsUnderestimated, "publish discipline"),
-        Planted{"LimitsNotHeard", Plant::kLimitsNotHeard, {"the global bound"}, 2, Weather::kFair},
+        Planted{"LimitsNotHeard",
+                Plant::kLimitsNotHeard,
+                {"the global bound"},
+                2,
+                Weather::kFair,
+                {},
+                true},
         abroad("RowsPretended", Plant::kRowsPretended, "durability order"),
         abroad("NewsDropped", Plant::kNewsDropped, "agreement abroad"),
         abroad("SharesTooSeldom", Plant::kSharesTooSeldom, "publish discipline"),

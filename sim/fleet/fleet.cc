@@ -3,9 +3,33 @@
 #include <algorithm>
 #include <utility>
 
-#include "origins/in_process_origin.h"
+#include "memory/tuple_key.h"
 
 namespace weir::sim {
+namespace {
+
+// As the origin in Redis has it: who was not heard of for so long is not counted.
+constexpr Millis kBeatEvery{1000};
+constexpr Millis kAlive{3000};
+
+template <typename Count>
+size_t at(Count index) {
+  return static_cast<size_t>(index);
+}
+
+std::vector<ClockShape> shapes_of(const FleetOptions& options, const std::string& region,
+                                  uint32_t index) {
+  const std::string name = region + "/" + std::to_string(index);
+  std::vector<ClockShape> shapes;
+  for (const ClockShape& shape : options.clocks) {
+    if (shape.where.empty() || shape.where == region || shape.where == name) {
+      shapes.push_back(shape);
+    }
+  }
+  return shapes;
+}
+
+}  // namespace
 
 SharingRules floor_rules() {
   return {.policy = PublishPolicy::kFloor,
@@ -15,271 +39,376 @@ SharingRules floor_rules() {
           .floor_permille = 500};
 }
 
-namespace {
-
-Request request_for(const FleetKey& key) {
-  return {.name_space = key.name_space,
-          .identifier = key.identifier,
-          .limit = static_cast<int64_t>(key.limit),
-          .duration = key.duration,
-          .algorithm = key.algorithm};
+std::vector<RegionPlan> even_fleet(const EvenFleet& fleet) {
+  std::vector<RegionPlan> plans;
+  const Millis further = fleet.to_ledger_last - fleet.to_ledger_first;
+  for (uint32_t i = 0; i < fleet.regions; ++i) {
+    const Millis far = fleet.to_ledger_first + further * i / std::max(1U, fleet.regions - 1);
+    plans.push_back({.name = std::string("r").append(std::to_string(i)),
+                     .nodes = fleet.nodes / fleet.regions + (i < fleet.nodes % fleet.regions),
+                     .to_origin = {fleet.to_origin, fleet.to_origin},
+                     .to_ledger = {far, far}});
+  }
+  return plans;
 }
 
-}  // namespace
-
-std::string Fleet::region_name(uint32_t region) {
-  return std::string("r").append(std::to_string(region));
+LedgerLoad& LedgerLoad::operator+=(const LedgerLoad& other) {
+  rows += other.rows;
+  presences += other.presences;
+  statements += other.statements;
+  reads += other.reads;
+  rows_read += other.rows_read;
+  return *this;
 }
+
+LedgerLoad operator-(const LedgerLoad& a, const LedgerLoad& b) {
+  return {.rows = a.rows - b.rows,
+          .presences = a.presences - b.presences,
+          .statements = a.statements - b.statements,
+          .reads = a.reads - b.reads,
+          .rows_read = a.rows_read - b.rows_read};
+}
+
+class Fleet::OriginWatcher final : public LinkWatcher {
+ public:
+  explicit OriginWatcher(RegionLoad& load) : load_(load) {}
+  void asked(size_t cells) override { load_.origin_commands += cells; }
+  void told(size_t cells) override { load_.origin_commands += cells; }
+  void sent(uint64_t /*message*/, const std::vector<CellReplay>& cells) override {
+    load_.origin_commands += 2 * cells.size();
+  }
+
+ private:
+  RegionLoad& load_;
+};
+
+class Fleet::AbroadWatcher final : public LedgerWatcher {
+ public:
+  AbroadWatcher(Fleet& fleet, const FleetNode& node)
+      : fleet_(fleet), node_(node), load_(fleet.ledger_loads_[node.region]) {}
+
+  void sent(const LedgerNews& news) override {
+    load_.rows += news.rows.size();
+    load_.presences += news.presences.size();
+    ++load_.statements;
+    for (const LedgerRow& row : news.rows) {
+      fleet_.account_.send(node_.region, row, fleet_.now().mono);
+    }
+  }
+  void asked() override { ++load_.reads; }
+  // A process uses what it hears from its next turn on.
+  void heard(const LedgerNews& news) override {
+    load_.rows_read += news.rows.size() + news.presences.size();
+    if (!fleet_.account_.measuring()) return;
+    const auto period = static_cast<uint64_t>(kTurn.count());
+    const auto now = static_cast<uint64_t>(fleet_.elapsed_.count()) % period;
+    const uint64_t to_turn = (node_.number % period + period - now) % period;
+    const Account::Hearer hearer{.process = node_.number,
+                                 .region = node_.region,
+                                 .uses_it = fleet_.now().mono + Millis(to_turn)};
+    for (const LedgerRow& row : news.rows) {
+      fleet_.account_.hear(hearer, fleet_.by_region_name_.at(row.region), row);
+    }
+  }
+
+ private:
+  Fleet& fleet_;
+  const FleetNode& node_;
+  LedgerLoad& load_;
+};
 
 Fleet::Fleet(const FleetOptions& options)
     : options_(options),
+      plans_(options_.regions),
       timeline_(options.seed),
       random_(options.seed * 0x9e3779b97f4a7c15ULL),
-      ledger_(std::make_shared<ledgers::MemoryLedger>(timeline_)),
-      of_region_(options.regions),
-      loads_(options.regions) {
-  for (uint32_t i = 0; i < options_.processes; ++i) of_region_[region_of(i)].push_back(i);
-  std::vector<std::shared_ptr<RegionalOrigin>> origins;
-  for (uint32_t region = 0; region < options_.regions; ++region) {
-    origins.push_back(std::make_shared<origins::InProcessOrigin>(timeline_));
-    by_region_name_[region_name(region)] = region;
+      of_region_(plans_.size()),
+      account_(longest_delay()),
+      loads_(plans_.size()),
+      ledger_loads_(plans_.size()) {
+  ledger_ = std::make_unique<WatchedLedger>(
+      timeline_, options_.settings.sharing, [this](const Committed& committed) {
+        mix(static_cast<uint64_t>(now().mono.time_since_epoch().count()));
+        for (const LedgerRow& row : committed.news.rows) mix(row.count);
+      });
+  uint32_t most = 0;
+  for (uint32_t region = 0; region < regions(); ++region) {
+    origins_.push_back(std::make_shared<origins::InProcessOrigin>(timeline_));
+    by_region_name_[plans_[region].name] = region;
+    most = std::max(most, plans_[region].nodes);
   }
-  const Millis further = options_.to_ledger_most - options_.to_ledger_least;
-  for (uint32_t i = 0; i < options_.processes; ++i) {
-    const uint32_t region = region_of(i);
-    const auto& siblings = of_region_[region];
-    const NearOrigin::Seat seat{.rank = i / options_.regions,
-                                .nodes = static_cast<uint32_t>(siblings.size()),
-                                .one_way = options_.to_origin};
-    const Millis far =
-        options_.to_ledger_least + further * region / std::max(1U, options_.regions - 1);
-    Process process;
-    process.origin = std::make_shared<NearOrigin>(timeline_, origins[region], seat);
-    process.ledger = std::make_shared<FarLedger>(
-        timeline_, ledger_->as_seen_by_another(), far, loads_[region],
-        FarLedger::Watches{.sent = [this, region](const LedgerNews& news) { send(region, news); },
-                           .heard = [this, i](const LedgerNews& news) { hear(i, news); }});
-    process.limiter = std::make_unique<Limiter>(timeline_, Options{.origin = process.origin,
-                                                                   .ledger = process.ledger,
-                                                                   .region = region_name(region),
-                                                                   .sharing = options_.rules,
-                                                                   .capacity = options_.capacity,
-                                                                   .seed = random_.next()});
-    processes_.push_back(std::move(process));
+  // Dealt in turn.
+  for (uint32_t index = 0; index < most; ++index) {
+    for (uint32_t region = 0; region < regions(); ++region) {
+      if (index >= plans_[region].nodes) continue;
+      const auto number = static_cast<uint32_t>(nodes_.size());
+      of_region_[region].push_back(number);
+      nodes_.push_back(std::make_unique<FleetNode>(
+          number, region,
+          NodeClock(timeline_, shapes_of(options_, plans_[region].name, index), random_.next())));
+    }
   }
+  exact_ = limiter::Engine::make(timeline_, {.capacity = size_t{1} << 21, .seed = random_.next()});
+  for (const auto& node : nodes_) begin(*node);
+  for (const auto& node : nodes_) beat(*node);
 }
 
-// Requests under way keep their limiter alive until they are answered or given up.
+// Requests under way keep their engine alive until they are answered or given up.
 Fleet::~Fleet() {
-  constexpr Millis kGivenUp{1000};
-  const MonoTime end = timeline_.now().mono + kGivenUp;
-  while (timeline_.step(end)) {
+  over_ = true;
+  for (const auto& node : nodes_) {
+    if (node->runs()) end(*node);
+  }
+  const MonoTime last = timeline_.now().mono + 2 * options_.settings.read_deadline;
+  while (timeline_.step(last)) {
   }
 }
 
-size_t Fleet::add(FleetKey key) {
-  by_identifier_[key.identifier] = keys_.size();
-  keys_.push_back({.is = std::move(key), .logs = {}});
-  return keys_.size() - 1;
+void Fleet::begin(FleetNode& node) {
+  const RegionPlan& plan = plans_[node.region];
+  const FleetSettings& settings = options_.settings;
+  node.state = FleetNode::State::kServes;
+  ++node.lives;
+  node.origin = std::make_shared<LossyLink>(timeline_, origins_[node.region], random_.next());
+  node.origin->faults = usual_way_to_origin(node);
+  node.origin->notices = true;
+  node.origin_watcher = std::make_unique<OriginWatcher>(loads_[node.region]);
+  node.origin->watcher = node.origin_watcher.get();
+  links_.push_back(node.origin);
+  if (settings.ledger) {
+    const LedgerUser user{.region = static_cast<int>(node.region),
+                          .node = static_cast<int>(node.number),
+                          .life = static_cast<int>(node.lives),
+                          .name = plan.name};
+    node.ledger = std::make_shared<LedgerLink>(timeline_, *ledger_, user, random_.next());
+    node.ledger->faults = usual_way_to_ledger(node);
+    node.ledger->notices = true;
+    node.ledger_watcher = std::make_unique<AbroadWatcher>(*this, node);
+    node.ledger->watcher = node.ledger_watcher.get();
+    ledger_links_.push_back(node.ledger);
+  }
+  node.engine = limiter::Engine::make(node.clock, {.origin = node.origin,
+                                                   .ledger = node.ledger,
+                                                   .region = plan.name,
+                                                   .sharing = settings.sharing,
+                                                   .on_origin_loss = settings.on_origin_loss,
+                                                   .read_deadline = settings.read_deadline,
+                                                   .max_freshness = settings.max_freshness,
+                                                   .replay_within = settings.replay_within,
+                                                   .capacity = settings.capacity,
+                                                   .seed = random_.next()});
+  node.last_beat = timeline_.now().mono;
 }
 
-Limiter& Fleet::any_of(uint32_t region) {
-  const auto& siblings = of_region_[region];
-  return *processes_[siblings[random_.next() % siblings.size()]].limiter;
+void Fleet::end(FleetNode& node) {
+  node.state = FleetNode::State::kGone;
+  node.origin->abandon();
+  if (node.ledger) node.ledger->abandon();
+  node.engine = nullptr;
 }
 
-void Fleet::ask(size_t key, uint32_t region) {
-  const Instant asked = now();
-  any_of(region).check_async(asked, request_for(keys_[key].is), timeline_,
-                             [this, key, region, asked](const Result<Verdict>& verdict) {
-                               if (verdict) note(key, region, asked, *verdict);
-                             });
+void Fleet::kill(FleetNode& node) {
+  if (!node.runs()) return;
+  const uint64_t incarnation = node.engine->incarnation();
+  node.engine->inspect([&](const limiter::CellView& cell) {
+    const auto components = origins_[node.region]->components({cell.tuple, cell.sequence});
+    const auto mine = components.find({incarnation, cell.generation});
+    const Count told = mine == components.end() ? 0 : mine->second;
+    if (cell.own > told) lost_with_nodes_ += cell.own - told;
+  });
+  end(node);
+}
+
+void Fleet::drain(FleetNode& node) {
+  if (node.state != FleetNode::State::kServes) return;
+  node.state = FleetNode::State::kDrains;
+  node.idle_since = timeline_.now().mono;
+}
+
+LinkFaults Fleet::usual_way_to_origin(const FleetNode& node) const {
+  const RegionPlan& plan = plans_[node.region];
+  return {.least_delay = plan.to_origin.from, .most_delay = plan.to_origin.to};
+}
+
+LedgerFaults Fleet::usual_way_to_ledger(const FleetNode& node) const {
+  const RegionPlan& plan = plans_[node.region];
+  return {.least_delay = plan.to_ledger.from, .most_delay = plan.to_ledger.to};
+}
+
+FleetNode* Fleet::any_of(uint32_t region) {
+  const std::vector<uint32_t>& siblings = of_region_[region];
+  const size_t first = at(random_.next() % siblings.size());
+  for (size_t i = 0; i < siblings.size(); ++i) {
+    FleetNode& node = *nodes_[siblings[(first + i) % siblings.size()]];
+    if (node.state == FleetNode::State::kServes) return &node;
+  }
+  return nullptr;
+}
+
+void Fleet::ask(size_t key, uint32_t region, Count cost) {
+  RegionLoad& load = loads_[region];
+  ++load.offered;
+  const Request request = request_for(account_.key(key), cost);
+  const bool exact_admits = exact_->check(now(), request)->admitted();
+  FleetNode* const node = any_of(region);
+  if (node == nullptr) {
+    ++load.unanswered;
+    return;
+  }
+  const Instant asked = node->clock.now();
+  node->engine->check_async(asked, request, timeline_,
+                            [this, key, node, cost, exact_admits, asked = asked.wall,
+                             life = node->lives](const Result<Verdict>& verdict) {
+                              if (!node->runs() || node->lives != life) {
+                                ++loads_[node->region].unanswered;
+                                return;
+                              }
+                              answer({.key = key,
+                                      .node = node->number,
+                                      .region = node->region,
+                                      .cost = cost,
+                                      .asked = asked,
+                                      .verdict = *verdict},
+                                     exact_admits);
+                            });
+}
+
+void Fleet::answer(const FleetAnswer& answer, bool exact_admits) {
+  RegionLoad& load = loads_[answer.region];
+  const bool admitted = answer.verdict.admitted();
+  const Account::Moment moment{
+      .region = answer.region, .asked = answer.asked, .now = timeline_.now().mono};
+  if (admitted) {
+    ++load.admitted;
+    load.false_admissions += !exact_admits;
+    account_.admit(answer.key, moment, answer.cost);
+  } else {
+    ++load.denied;
+    load.false_denials += exact_admits;
+    account_.refuse(answer.key, moment, answer.cost);
+  }
+  load.degraded += answer.verdict.basis == Basis::kDegraded;
+  mix(static_cast<uint64_t>(moment.now.time_since_epoch().count()));
+  mix(answer.key * 2 + admitted);
+  mix(answer.verdict.remaining);
+  if (on_answer_) on_answer_(answer);
 }
 
 void Fleet::ask_once(const FleetKey& key, uint32_t region) {
-  any_of(region).check_async(now(), request_for(key), timeline_, [](const Result<Verdict>&) {});
+  RegionLoad& load = loads_[region];
+  ++load.offered;
+  FleetNode* const node = any_of(region);
+  if (node == nullptr) {
+    ++load.unanswered;
+    return;
+  }
+  node->engine->check_async(node->clock.now(), request_for(key, 1), timeline_,
+                            [&load](const Result<Verdict>& verdict) {
+                              ++(verdict->admitted() ? load.admitted : load.denied);
+                              load.degraded += verdict->basis == Basis::kDegraded;
+                            });
 }
 
 void Fleet::run_for(Millis span, const std::function<void()>& each) {
   each_ = &each;
-  const Millis end = elapsed_ + span;
-  while (elapsed_ < end) {
+  const Millis last = elapsed_ + span;
+  while (elapsed_ < last) {
     const MonoTime next = timeline_.now().mono + Millis(1);
     timeline_.post_at(next, [this] { tick(); });
     const Millis before = elapsed_;
-    while (elapsed_ == before && timeline_.step(next)) {
-    }
+    while (elapsed_ == before && timeline_.step(next)) ++events_;
   }
 }
 
 void Fleet::tick() {
-  const auto at = static_cast<uint64_t>(elapsed_.count());
-  for (uint64_t i = at % kTurn.count(); i < processes_.size(); i += kTurn.count()) {
-    take_turn(static_cast<uint32_t>(i));
+  if (over_) return;
+  const auto period = at(kTurn.count());
+  for (size_t i = at(elapsed_.count()) % period; i < nodes_.size(); i += period) {
+    if (nodes_[i]->runs()) take_turn(*nodes_[i]);
+  }
+  const auto beat_every = at(kBeatEvery.count());
+  for (size_t i = at(elapsed_.count()) % beat_every; i < nodes_.size(); i += beat_every) {
+    if (nodes_[i]->runs()) beat(*nodes_[i]);
   }
   (*each_)();
   ++elapsed_;
 }
 
-void Fleet::take_turn(uint32_t process) {
+void Fleet::take_turn(FleetNode& node) {
   // All of a table in about ten seconds.
-  const size_t slots = options_.capacity / 500;
-  Limiter& limiter = *processes_[process].limiter;
-  const Instant now = timeline_.now();
-  limiter.run_replay(now, timeline_);
-  const bool timed = measuring_ && options_.processor_time != nullptr;
+  const size_t slots = options_.settings.capacity / 500;
+  const Instant now = node.clock.now();
+  const bool drains = node.state == FleetNode::State::kDrains;
+  const WorkReport told = node.engine->run_replay(now, timeline_, drains ? Tell::kAll : Tell::kDue);
+  const bool timed = account_.measuring() && options_.processor_time != nullptr;
   const Nanos before = timed ? options_.processor_time() : Nanos(0);
-  limiter.run_sharing(now);
+  node.engine->run_sharing(now, drains ? Tell::kAll : Tell::kDue);
   if (timed) sharing_time_ += options_.processor_time() - before;
-  limiter.run_sweep(now, slots);
+  node.engine->run_sweep(now, slots);
+  if (drains) go_on_draining(node, told);
 }
 
-Fleet::Log& Fleet::log_at(Key& key, int64_t sequence) {
-  Log& log = key.logs[static_cast<size_t>(sequence % 2)];
-  if (log.sequence < sequence) {
-    keep(static_cast<size_t>(&key - keys_.data()), log);
-    log = {};
-    log.sequence = sequence;
-    if (key.is.regions.size() > 1) log.when.resize(options_.regions);
+// Gone once nothing was left to tell for as long as a request may wait.
+void Fleet::go_on_draining(FleetNode& node, const WorkReport& told) {
+  const MonoTime now = timeline_.now().mono;
+  if (told.done > 0 || told.waiting > 0) node.idle_since = now;
+  if (now - node.idle_since <= options_.settings.read_deadline) return;
+  node.engine->run_leave(node.clock.now());
+  end(node);
+}
+
+// Says that it lives, and hears how many do, and how many of those come before it; both only while
+// the origin can be reached.
+void Fleet::beat(FleetNode& node) {
+  if (node.origin->faults.road != Road::kOpen) return;
+  const MonoTime now = timeline_.now().mono;
+  node.last_beat = now;
+  uint32_t alive = 0;
+  uint32_t before = 0;
+  for (const uint32_t number : of_region_[node.region]) {
+    const FleetNode& other = *nodes_[number];
+    if (other.lives == 0 || now - other.last_beat > kAlive) continue;
+    ++alive;
+    if (number < node.number) ++before;
   }
-  return log;
-}
-
-void Fleet::note(size_t number, uint32_t region, Instant asked, const Verdict& verdict) {
-  Key& key = keys_[number];
-  // The window of a request is that in which it was asked.
-  Log& log = log_at(key, asked.wall.time_since_epoch() / key.is.duration);
-  if (!verdict.admitted()) {
-    ++refused_;
-    ++log.refused;
-    return;
-  }
-  ++admitted_;
-  ++log.admitted;
-  if (!log.when.empty()) log.when[region].push_back(timeline_.now().mono);
-}
-
-Fleet::Log* Fleet::log_of(const LedgerRow& row) {
-  const auto found = by_identifier_.find(row.key.identifier);
-  if (found == by_identifier_.end()) return nullptr;
-  Log& log = keys_[found->second].logs[static_cast<size_t>(row.sequence % 2)];
-  return log.sequence == row.sequence ? &log : nullptr;
-}
-
-void Fleet::send(uint32_t region, const LedgerNews& news) {
-  for (const LedgerRow& row : news.rows) {
-    Log* log = log_of(row);
-    if (log == nullptr) continue;
-    Count& told = log->told[region];
-    if (row.count <= told) ++repeated_;
-    told = std::max(told, row.count);
-    if (!log->when.empty()) log->sent.try_emplace({region, row.count}, now().mono);
-  }
-}
-
-// A row reached a process, which uses it from its next turn on.
-void Fleet::hear(uint32_t process, const LedgerNews& news) {
-  const auto period = static_cast<uint64_t>(kTurn.count());
-  const auto at = static_cast<uint64_t>(elapsed_.count()) % period;
-  const Millis to_turn(static_cast<int64_t>((process % period + period - at) % period));
-  const MonoTime used = now().mono + to_turn;
-  for (const LedgerRow& row : news.rows) {
-    Log* log = log_of(row);
-    if (log == nullptr || log->when.empty()) continue;
-    // Who has no use for it does not count.
-    const auto& used_in = keys_[by_identifier_[row.key.identifier]].is.regions;
-    const uint32_t here = region_of(process);
-    if (std::find(used_in.begin(), used_in.end(), here) == used_in.end()) continue;
-    const uint32_t region = by_region_name_[row.region];
-    const auto& admitted = log->when[region];
-    if (region == here || admitted.size() < row.count) continue;
-    Count& known = log->heard[{process, region}];
-    if (known >= row.count) continue;
-    if (measuring_) {
-      const auto since = [&](MonoTime then) {
-        return static_cast<float>((used - then).count()) / 1e6F;
-      };
-      delays_.travel.push_back(since(log->sent[{region, row.count}]));
-      for (Count i = known; i < row.count; ++i) delays_.age.push_back(since(admitted[i]));
-    }
-    known = row.count;
-  }
-}
-
-FleetCell Fleet::cell_of(size_t number, const Log& log) const {
-  const Key& key = keys_[number];
-  FleetCell cell{.key = number,
-                 .sequence = log.sequence,
-                 .limit = key.is.limit,
-                 .admitted = log.admitted,
-                 .refused = log.refused};
-  std::vector<MonoTime> all;
-  for (const auto& times : log.when) all.insert(all.end(), times.begin(), times.end());
-  std::sort(all.begin(), all.end());
-  const Nanos excused = 2 * Nanos(longest_delay());
-  size_t old = 0;
-  for (size_t i = 0; i < all.size(); ++i) {
-    while (all[old] <= all[i] - excused) ++old;
-    cell.unexcused = std::max<Count>(cell.unexcused, old);
-    cell.recent = i + 1 - old;
-  }
-  return cell;
-}
-
-void Fleet::keep(size_t key, const Log& log) {
-  if (!measuring_ || log.when.empty() || log.admitted + log.refused == 0) return;
-  if (WallTime(log.sequence * keys_[key].is.duration) < measured_from_) return;
-  cells_.push_back(cell_of(key, log));
+  node.origin->hear_live_nodes(alive, before);
 }
 
 void Fleet::begin_measuring() {
-  measuring_ = true;
-  measured_from_ = timeline_.now().wall;
-  cells_.clear();
-  delays_ = {};
+  account_.begin_measuring(timeline_.now().wall);
   sharing_time_ = {};
-}
-
-std::vector<FleetCell> Fleet::cells() const {
-  std::vector<FleetCell> all = cells_;
-  for (size_t i = 0; i < keys_.size(); ++i) {
-    for (const Log& log : keys_[i].logs) {
-      if (log.when.empty() || log.admitted + log.refused == 0) continue;
-      if (WallTime(log.sequence * keys_[i].is.duration) >= measured_from_) {
-        all.push_back(cell_of(i, log));
-      }
-    }
-  }
-  return all;
 }
 
 LedgerLoad Fleet::load() const {
   LedgerLoad sum;
-  for (const LedgerLoad& load : loads_) sum += load;
+  for (const LedgerLoad& load : ledger_loads_) sum += load;
   return sum;
 }
 
-Count Fleet::admitted_now(size_t key) const {
-  const int64_t sequence = timeline_.now().wall.time_since_epoch() / keys_[key].is.duration;
-  const Log& log = keys_[key].logs[static_cast<size_t>(sequence % 2)];
-  return log.sequence == sequence ? log.admitted : 0;
-}
-
-SharingStats Fleet::sharing_stats(uint32_t process) const {
-  return processes_[process].limiter->sharing_stats();
+SharingStats Fleet::sharing_stats(uint32_t number) const {
+  const FleetNode& node = *nodes_[number];
+  return node.runs() ? node.engine->sharing_stats() : SharingStats{};
 }
 
 Millis Fleet::longest_delay() const {
-  const SharingRules& rules = options_.rules;
+  Millis to_origin{0};
+  Millis to_ledger{0};
+  bool have_siblings = false;
+  for (const RegionPlan& plan : plans_) {
+    to_origin = std::max(to_origin, plan.to_origin.to);
+    to_ledger = std::max(to_ledger, plan.to_ledger.to);
+    have_siblings = have_siblings || plan.nodes > 1;
+  }
+  const SharingRules& rules = options_.settings.sharing;
   const auto with_jitter = [](Millis every) { return every + every / 5 + kTurn; };
-  const Millis there_and_back = 2 * options_.to_ledger_most + kTurn;
+  const Millis there_and_back = 2 * to_ledger + kTurn;
   const Millis round = with_jitter(rules.publish_every);
   const Millis import = std::max(with_jitter(rules.import_every), there_and_back);
-  Millis longest = round + options_.to_ledger_most + import + there_and_back;
-  if (options_.processes > options_.regions) {
+  Millis longest = round + to_ledger + import + there_and_back;
+  if (have_siblings) {
     // The others of the region hear of it, wait for the one who should go first, and ask.
-    const Millis heard = Options{}.replay_within + kTurn + 2 * options_.to_origin;
-    const Millis asked = 2 * options_.to_origin + kTurn + round;
+    const Millis heard = options_.settings.replay_within + kTurn + 2 * to_origin;
+    const Millis asked = 2 * to_origin + kTurn + round;
     longest += heard + round + std::max(rules.publish_every, there_and_back) + asked;
   }
   return longest;

@@ -1,79 +1,71 @@
 // Many processes in many regions that share limits through one ledger, under a virtual clock.
 //
-// The limiters are the ones in production, each with an origin that it shares with its region
+// The engines are the ones in production, each with an origin that it shares with its region
 // and a ledger that all share, at distances. The fleet knows every request and so what was admitted
-// in truth, which no process does: that is what sharing is held against.
+// in truth, which no process does: that is what sharing is held against. What goes wrong is up to
+// who drives it (misfortune.h).
 //
 // One thread at a time.
 
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
-#include "ledgers/memory_ledger.h"
-#include "sim/fleet/links.h"
+#include "origins/in_process_origin.h"
+#include "sim/fleet/account.h"
+#include "sim/fleet/node.h"
+#include "sim/fleet/scenario.h"
 #include "sim/random.h"
 #include "sim/timeline.h"
-#include "weir/limiter.h"
+#include "sim/watched_ledger.h"
 
 namespace weir::sim {
 
-// What the RFC that this is compared with does: from half of the limit on, every 10 s, by every
-// process, as many rows as there are.
-[[nodiscard]] SharingRules floor_rules();
-
 struct FleetOptions {
   uint64_t seed = 1;
-  uint32_t regions = 10;
-  uint32_t processes = 10;  // in all; dealt to the regions in turn
-  SharingRules rules{};
-  Millis to_origin{1};                // one way
-  Millis to_ledger_least{20};         // one way; the first region's
-  Millis to_ledger_most{80};          // the last region's, the others in between
-  size_t capacity = size_t{1} << 13;  // tuples of a process
+  std::vector<RegionPlan> regions;
+  FleetSettings settings{};
+  std::vector<ClockShape> clocks = {};
   // Processor time used so far, if somebody wants to know what sharing takes.
   std::function<Nanos()> processor_time = {};
 };
 
-struct FleetKey {
-  std::string name_space;
-  std::string identifier;  // unlike any other's
-  Count limit = 0;
-  std::vector<uint32_t> regions = {};  // where it is used; more than one: it is watched
-  Millis duration{60'000};
-  Algorithm algorithm = Algorithm::kSlidingWindow;
+// What a ledger was asked to do.
+struct LedgerLoad {
+  uint64_t rows = 0;        // written
+  uint64_t presences = 0;   // written beside them
+  uint64_t statements = 0;  // that wrote
+  uint64_t reads = 0;       // statements that read counts
+  uint64_t rows_read = 0;   // and what they answered, presences included
+
+  LedgerLoad& operator+=(const LedgerLoad& other);
+  friend LedgerLoad operator-(const LedgerLoad& a, const LedgerLoad& b);
 };
 
-// A window of a key, as it was in truth.
-struct FleetCell {
+// What a region was asked and answered, and what it asked its origin.
+struct RegionLoad {
+  uint64_t offered = 0;
+  uint64_t admitted = 0;
+  uint64_t denied = 0;
+  uint64_t degraded = 0;          // of those answers
+  uint64_t unanswered = 0;        // nobody was there, or died meanwhile
+  uint64_t false_denials = 0;     // what one exact limiter for all would have admitted
+  uint64_t false_admissions = 0;  // what it would have denied
+  uint64_t origin_commands = 0;   // two for a cell that is told, one for one that is read
+};
+
+struct FleetAnswer {
   size_t key = 0;
-  int64_t sequence = 0;
-  Count limit = 0;
-  Count admitted = 0;
-  Count refused = 0;
-  // Of what was admitted, by the last admission: what came within twice the longest delay before
-  // it. The bound excuses this much.
-  Count recent = 0;
-  // The most that was ever admitted without that excuse, at any admission.
-  Count unexcused = 0;
-
-  [[nodiscard]] double share() const {
-    return static_cast<double>(admitted) / static_cast<double>(limit);
-  }
-};
-
-// How long it took until another region knew, in ms.
-struct FleetDelays {
-  std::vector<float> travel;  // of a row, since it was sent
-  std::vector<float> age;     // of every admission in it, since it was admitted
+  uint32_t node = 0;
+  uint32_t region = 0;
+  Count cost = 0;
+  WallTime asked{};  // by the node's clock
+  const Verdict& verdict;
 };
 
 class Fleet {
@@ -81,37 +73,54 @@ class Fleet {
   explicit Fleet(const FleetOptions& options);
   ~Fleet();
 
-  size_t add(FleetKey key);
-  // A request of cost 1, to any process of the region.
-  void ask(size_t key, uint32_t region);
+  size_t add(FleetKey key) { return account_.add(std::move(key)); }
+  // A request to any process of the region.
+  void ask(size_t key, uint32_t region, Count cost = 1);
   // The same for a key that nobody will ask for again; its verdict is not looked at.
   void ask_once(const FleetKey& key, uint32_t region);
+  // Sees each answer to ask().
+  void on_answer(std::function<void(const FleetAnswer&)> watch) { on_answer_ = std::move(watch); }
 
   // Lets time pass, in steps of a millisecond; `each` is called in each of them.
   void run_for(
       Millis span, const std::function<void()>& each = [] {});
   [[nodiscard]] Millis elapsed() const { return elapsed_; }
   [[nodiscard]] Instant now() const { return timeline_.now(); }
+  [[nodiscard]] Timeline& timeline() { return timeline_; }
 
   // From here on cells, delays and the processor's time are kept.
   void begin_measuring();
-  // Cells that were watched and began since then, those that are not over included.
-  [[nodiscard]] std::vector<FleetCell> cells() const;
-  [[nodiscard]] const FleetDelays& delays() const { return delays_; }
+  [[nodiscard]] const Account& account() const { return account_; }
   [[nodiscard]] LedgerLoad load() const;  // of all regions
-  [[nodiscard]] LedgerLoad load_of(uint32_t region) const { return loads_[region]; }
-  [[nodiscard]] uint64_t admitted() const { return admitted_; }
-  [[nodiscard]] uint64_t refused() const { return refused_; }
-  // Rows that told no more of their cell than an earlier one of the same region.
-  [[nodiscard]] uint64_t repeated() const { return repeated_; }
+  [[nodiscard]] LedgerLoad load_of(uint32_t region) const { return ledger_loads_[region]; }
+  [[nodiscard]] const RegionLoad& region_load(uint32_t region) const { return loads_[region]; }
   [[nodiscard]] Nanos sharing_time() const { return sharing_time_; }
-  [[nodiscard]] size_t ledger_rows() const { return ledger_->everything().rows.size(); }
+  [[nodiscard]] size_t ledger_rows() const { return ledger_->rows_kept(); }
+  [[nodiscard]] SharingStats sharing_stats(uint32_t node) const;
+  [[nodiscard]] uint64_t events() const { return events_; }
+  // Of every answer and every commit, in order.
+  [[nodiscard]] uint64_t fingerprint() const { return fingerprint_; }
+  // Cost that its process had accepted and not told when it was killed.
+  [[nodiscard]] Count lost_with_nodes() const { return lost_with_nodes_; }
 
-  // What a key has in its current window, in truth.
-  [[nodiscard]] Count admitted_now(size_t key) const;
-  [[nodiscard]] SharingStats sharing_stats(uint32_t process) const;
-  [[nodiscard]] uint32_t processes() const { return options_.processes; }
-  [[nodiscard]] uint32_t region_of(uint32_t process) const { return process % options_.regions; }
+  [[nodiscard]] uint32_t nodes() const { return static_cast<uint32_t>(nodes_.size()); }
+  [[nodiscard]] FleetNode& node(uint32_t number) { return *nodes_[number]; }
+  [[nodiscard]] uint32_t regions() const { return static_cast<uint32_t>(plans_.size()); }
+  [[nodiscard]] const RegionPlan& region(uint32_t number) const { return plans_[number]; }
+  [[nodiscard]] const std::vector<uint32_t>& nodes_of(uint32_t region) const {
+    return of_region_[region];
+  }
+  [[nodiscard]] const FleetSettings& settings() const { return options_.settings; }
+
+  // Life and death.
+  void begin(FleetNode& node);
+  void kill(FleetNode& node);
+  void drain(FleetNode& node);  // takes no more requests; goes when all is told
+  // How far each store is when nothing goes wrong.
+  [[nodiscard]] LinkFaults usual_way_to_origin(const FleetNode& node) const;
+  [[nodiscard]] LedgerFaults usual_way_to_ledger(const FleetNode& node) const;
+  [[nodiscard]] origins::InProcessOrigin& origin(uint32_t region) { return *origins_[region]; }
+  [[nodiscard]] WatchedLedger& ledger() { return *ledger_; }
 
   // The longest that an admission whose time has come takes to be known everywhere.
   [[nodiscard]] Millis longest_delay() const;
@@ -119,57 +128,58 @@ class Fleet {
  private:
   static constexpr Millis kTurn{10};
 
-  struct Process {
-    std::shared_ptr<NearOrigin> origin;
-    std::shared_ptr<FarLedger> ledger;
-    std::unique_ptr<Limiter> limiter;
-  };
-  // One window of a key.
-  struct Log {
-    int64_t sequence = -1;
-    Count admitted = 0;
-    Count refused = 0;
-    std::vector<std::vector<MonoTime>> when;               // by region; only what is watched
-    std::map<uint32_t, Count> told;                        // by region, the most
-    std::map<std::pair<uint32_t, Count>, MonoTime> sent;   // by region and count; what is watched
-    std::map<std::pair<uint32_t, uint32_t>, Count> heard;  // by process and region
-  };
-  struct Key {
-    FleetKey is;
-    std::array<Log, 2> logs;
-  };
+  class OriginWatcher;
+  class AbroadWatcher;
 
-  [[nodiscard]] Limiter& any_of(uint32_t region);
+  [[nodiscard]] FleetNode* any_of(uint32_t region);
   void tick();
-  void take_turn(uint32_t process);
-  void note(size_t key, uint32_t region, Instant asked, const Verdict& verdict);
-  void send(uint32_t region, const LedgerNews& news);
-  void hear(uint32_t process, const LedgerNews& news);
-  // That of a row, unless it is forgotten.
-  [[nodiscard]] Log* log_of(const LedgerRow& row);
-  [[nodiscard]] Log& log_at(Key& key, int64_t sequence);
-  [[nodiscard]] FleetCell cell_of(size_t key, const Log& log) const;
-  void keep(size_t key, const Log& log);
-  [[nodiscard]] static std::string region_name(uint32_t region);
+  void take_turn(FleetNode& node);
+  void go_on_draining(FleetNode& node, const WorkReport& told);
+  void end(FleetNode& node);
+  void beat(FleetNode& node);
+  void answer(const FleetAnswer& answer, bool exact_admits);
+  void mix(uint64_t number) { fingerprint_ = (fingerprint_ ^ number) * 0x100000001b3ULL; }
 
   const FleetOptions options_;
+  const std::vector<RegionPlan>& plans_;
   Timeline timeline_;
   Random random_;
-  std::shared_ptr<ledgers::MemoryLedger> ledger_;
-  std::vector<Process> processes_;
-  std::vector<std::vector<uint32_t>> of_region_;  // processes
-  std::vector<LedgerLoad> loads_;                 // by region
-  std::vector<Key> keys_;
-  std::unordered_map<std::string, size_t> by_identifier_;
-  std::unordered_map<std::string, uint32_t> by_region_name_;
+  std::unique_ptr<WatchedLedger> ledger_;
+  std::vector<std::shared_ptr<origins::InProcessOrigin>> origins_;
+  std::vector<std::unique_ptr<FleetNode>> nodes_;
+  std::vector<std::vector<uint32_t>> of_region_;  // nodes
+  std::map<std::string, uint32_t> by_region_name_;
+  // Of all lives: what was sent still arrives.
+  std::vector<std::shared_ptr<LossyLink>> links_;
+  std::vector<std::shared_ptr<LedgerLink>> ledger_links_;
+  // One process that everyone would ask, at no distance.
+  std::shared_ptr<limiter::Engine> exact_;
+  Account account_;
+  std::vector<RegionLoad> loads_;
+  std::vector<LedgerLoad> ledger_loads_;
+  std::function<void(const FleetAnswer&)> on_answer_;
   const std::function<void()>* each_ = nullptr;
   Millis elapsed_{0};
-  bool measuring_ = false;
-  WallTime measured_from_{};
-  std::vector<FleetCell> cells_;
-  FleetDelays delays_;
-  uint64_t admitted_ = 0, refused_ = 0, repeated_ = 0;
+  bool over_ = false;
+  uint64_t events_ = 0;
+  uint64_t fingerprint_ = 0xcbf29ce484222325ULL;
+  Count lost_with_nodes_ = 0;
   Nanos sharing_time_{0};
 };
+
+// What the RFC that this is compared with does: from half of the limit on, every 10 s, by every
+// process, as many rows as there are.
+[[nodiscard]] SharingRules floor_rules();
+
+// Regions r0, r1, ... with as many nodes as are there when they are dealt in turn; the way to the
+// ledger is the longer the later the region.
+struct EvenFleet {
+  uint32_t regions = 10;
+  uint32_t nodes = 10;  // in all
+  Millis to_origin{1};
+  Millis to_ledger_first{20};
+  Millis to_ledger_last{80};
+};
+[[nodiscard]] std::vector<RegionPlan> even_fleet(const EvenFleet& fleet);
 
 }  // namespace weir::sim

@@ -1,98 +1,154 @@
-// What docs/performance.md says of sharing between regions, on fleets small enough for a test.
+// What sharing limits between regions comes to, on fleets small enough for a test.
+
+#include "sim/fleet/fleet.h"
 
 #include <gtest/gtest.h>
 
-#include "sim/fleet/attacks.h"
-#include "sim/fleet/traffic.h"
+#include <algorithm>
+
+#include "sim/fleet/run.h"
 
 namespace weir::sim {
 namespace {
 
-AttackOptions attack_on(uint32_t regions, const SharingRules& rules = {}) {
-  AttackOptions options;
-  options.fleet.regions = options.fleet.processes = regions;
-  options.fleet.rules = rules;
-  return options;
+Scenario scenario_of(uint32_t regions, uint32_t nodes, const SharingRules& rules = {}) {
+  Scenario scenario{.name = "test",
+                    .measured = Millis(180'000),
+                    .regions = even_fleet({.regions = regions, .nodes = nodes})};
+  scenario.settings.sharing = rules;
+  scenario.limits = {{.name = "api", .limit = {1000, 1000}}};
+  return scenario;
 }
 
-TrafficOptions small_traffic(Mood mood, const SharingRules& rules = {}) {
-  TrafficOptions options{.mood = mood, .keys = 600, .shared_permille = 300, .hot_permille = 150};
-  options.fleet.regions = 4;
-  options.fleet.processes = 12;
-  options.fleet.rules = rules;
-  options.warm_up = Millis(60'000);
-  options.windows = 2;
-  return options;
+Scenario attack(Shape shape, uint32_t regions, const SharingRules& rules = {}) {
+  Scenario scenario = scenario_of(regions, regions, rules);
+  scenario.measured = Millis(60'000);
+  scenario.traffic = {{.limit = "api", .shape = shape, .demand = {2, 2}}};
+  return scenario;
 }
 
-TEST(Fleet, TellsTheSameStoryForTheSameSeed) {
-  const TrafficReport one = run_traffic(small_traffic(Mood::kBurst));
-  const TrafficReport two = run_traffic(small_traffic(Mood::kBurst));
-  EXPECT_EQ(one.admitted, two.admitted);
-  EXPECT_EQ(one.refused, two.refused);
-  EXPECT_EQ(one.load.rows, two.load.rows);
-  EXPECT_EQ(one.load.rows_read, two.load.rows_read);
-  EXPECT_EQ(one.delays.age, two.delays.age);
-  EXPECT_GT(one.refused, 0U);
+// `times` limits in every window, in all regions together; measured from the third on.
+Scenario evenly(double times, uint32_t regions, const SharingRules& rules = {}) {
+  Scenario scenario = scenario_of(regions, regions, rules);
+  scenario.warm_up = Millis(120'000);
+  scenario.traffic = {{.limit = "api", .shape = Shape::kSteady, .demand = {times, times}}};
+  return scenario;
+}
+
+// A few shared keys among many others, some of them asked for several limits at once.
+Scenario small_traffic(double most, const SharingRules& rules = {}) {
+  Scenario scenario = scenario_of(4, 12, rules);
+  scenario.warm_up = Millis(60'000);
+  scenario.measured = Millis(120'000);
+  scenario.limits = {{.name = "api", .limit = {10, 1000}}};
+  scenario.traffic = {{.limit = "api",
+                       .keys = 420,
+                       .demand = {1, 8},
+                       .unit = StreamPlan::Unit::kRequests,
+                       .spread = Range<uint32_t>{1, 1}},
+                      {.limit = "api",
+                       .keys = 130,
+                       .demand = {1, 8},
+                       .unit = StreamPlan::Unit::kRequests,
+                       .spread = Range<uint32_t>{2, 3}},
+                      {.limit = "api",
+                       .shape = Shape::kOnOff,
+                       .keys = 50,
+                       .demand = {0.5, most},
+                       .spread = Range<uint32_t>{2, 3}}};
+  return scenario;
+}
+
+double figure(const Results& results, const char* key) {
+  return results.figure(key).value();
+}
+
+TEST(Fleet, TellsTheSameStoryForTheSameSeedAndAnotherForAnother) {
+  Scenario scenario = small_traffic(4);
+  const Results one = run_scenario(scenario);
+  const Results two = run_scenario(scenario);
+  EXPECT_EQ(one.fingerprint, two.fingerprint);
+  EXPECT_EQ(one.events, two.events);
+  EXPECT_EQ(one.delays_ms, two.delays_ms);
+  EXPECT_GT(figure(one, "denied"), 0);
+  scenario.seed = 2;
+  EXPECT_NE(run_scenario(scenario).fingerprint, one.fingerprint);
 }
 
 TEST(Fleet, KeepsItsBoundUnderTraffic) {
-  const TrafficReport report = run_traffic(small_traffic(Mood::kBurst));
-  EXPECT_GT(report.full_cells, 0U);
-  EXPECT_LE(report.worst_unexcused, 1.35);
-  EXPECT_LE(quantile(report.delays.travel, 1), static_cast<float>(report.longest_delay.count()));
+  const Results results = run_scenario(small_traffic(4));
+  EXPECT_EQ(results.broken, std::nullopt);
+  EXPECT_GT(figure(results, "full_cells"), 0);
+  EXPECT_LE(figure(results, "unexcused"), 1.35);
+  EXPECT_EQ(figure(results, "disagreements"), 0);
 }
 
 TEST(Fleet, HardlyWritesARowTwice) {
-  const TrafficReport report = run_traffic(small_traffic(Mood::kNormal));
-  EXPECT_LE(20 * report.repeated, report.load.rows);
+  Fleet fleet({.regions = even_fleet({.regions = 3, .nodes = 9})});
+  fleet.run_for(Millis(60'000));
+  for (int i = 0; i < 20; ++i) fleet.add({.limit = 200, .regions = {0, 1, 2}});
+  uint32_t turn = 0;
+  fleet.run_for(Millis(120'000), [&] {
+    if (++turn % 20 == 0) fleet.ask(turn / 20 % 20, turn / 400 % 3);
+  });
+  EXPECT_GT(fleet.load().rows, 0U);
+  EXPECT_LE(20 * fleet.account().repeated(), fleet.load().rows);
 }
 
 TEST(Fleet, WhoHidesAndThenRunsGetsNoMoreThanTheBound) {
   for (const uint32_t regions : {2U, 10U}) {
-    EXPECT_LE(hide_then_run(attack_on(regions), Hiding::kUnseen).worst, 1.35);
-    EXPECT_LE(hide_then_run(attack_on(regions), Hiding::kPresent).worst, 1.35);
+    EXPECT_LE(figure(run_scenario(attack(Shape::kHideThenRun, regions)), "worst_cell"), 1.35);
+    EXPECT_LE(figure(run_scenario(attack(Shape::kHoldBackThenRun, regions)), "worst_cell"), 1.35);
   }
-  EXPECT_GE(hide_then_run(attack_on(10, floor_rules()), Hiding::kUnseen).worst, 5.4);
+  const Results floor = run_scenario(attack(Shape::kHideThenRun, 10, floor_rules()));
+  EXPECT_GE(figure(floor, "worst_cell"), 5.4);
 }
 
 TEST(Fleet, SaturatedWindowsStayNearTheLimit) {
-  const AttackReport report = ask_evenly(attack_on(10), 10, 3);
-  EXPECT_LE(report.mean, 1.15);
-  EXPECT_LE(report.unexcused, 1.35);
-  EXPECT_GE(ask_evenly(attack_on(10, floor_rules()), 10, 3).mean, 5);
+  const Results results = run_scenario(evenly(100, 10));
+  EXPECT_EQ(results.broken, std::nullopt);
+  EXPECT_LE(figure(results, "mean_cell"), 1.15);
+  EXPECT_LE(figure(results, "unexcused"), 1.35);
+  EXPECT_GE(figure(run_scenario(evenly(100, 10, floor_rules())), "mean_cell"), 5);
 }
 
 TEST(Fleet, ThreeLimitsOfferedEvenlyAreNotAdmitted) {
-  EXPECT_LE(ask_evenly(attack_on(10), 0.3, 3).mean, 1.15);
-  const AttackReport floor = ask_evenly(attack_on(10, floor_rules()), 0.3, 3);
-  EXPECT_GE(floor.mean, 2.99);
-  EXPECT_EQ(floor.rows_per_window, 0);
+  EXPECT_LE(figure(run_scenario(evenly(3, 10)), "mean_cell"), 1.15);
+  const Results floor = run_scenario(evenly(3, 10, floor_rules()));
+  EXPECT_GE(figure(floor, "mean_cell"), 2.99);
+  EXPECT_EQ(figure(floor, "rows"), 0);
 }
 
 TEST(Fleet, AHotKeyOfALoneRegionCostsAboutOneRowAWindow) {
-  for (const uint32_t processes : {1U, 3U}) {
-    AttackOptions options = attack_on(1);
-    options.fleet.processes = processes;
-    EXPECT_LE(ask_evenly(options, 3, 5).rows_per_window, 2);
+  for (const uint32_t nodes : {1U, 3U}) {
+    Scenario scenario = evenly(3, 1);
+    scenario.regions = even_fleet({.regions = 1, .nodes = nodes});
+    EXPECT_LE(figure(run_scenario(scenario), "rows"), 2.0 / 60);
   }
 }
 
 TEST(Fleet, AFloodOfFreshKeysStaysWithinItsBudgetAndHurtsNobodyElse) {
-  FloodOptions options{.fresh_per_second = 3000,
-                       .before = Millis(10'000),
-                       .lasts = Millis(15'000),
-                       .after = Millis(10'000)};
-  options.fleet.capacity = size_t{1} << 16;
-  const FloodReport report = run_flood(options);
-  double widest = 0;
-  uint64_t rows = 0;
-  for (size_t i = 10; i < 25; ++i) rows += report.seconds[i].rows;
-  for (const FloodSecond& second : report.seconds) widest = std::max(widest, second.bound);
-  // What was saved up in a quiet second may be used as well.
-  EXPECT_LE(rows, 500U * 15 + 500);
-  EXPECT_GT(widest, 1.35);
-  EXPECT_LE(report.unexcused, 1.35);
+  Scenario scenario = scenario_of(3, 6);
+  scenario.measured = Millis(35'000);
+  scenario.settings.capacity = size_t{1} << 16;
+  scenario.limits = {{.name = "api", .limit = {100, 100}}, {.name = "address", .limit = {10, 10}}};
+  scenario.traffic = {{.limit = "api", .keys = 50, .demand = {1.5, 1.5}},
+                      {.limit = "address",
+                       .shape = Shape::kFresh,
+                       .demand = {180'000, 180'000},
+                       .unit = StreamPlan::Unit::kRequests,
+                       .regions = {"r0"},
+                       .begins = Millis(10'000),
+                       .ends = Millis(25'000)}};
+  const Results results = run_scenario(scenario);
+  const auto rows = std::find_if(results.series.begin(), results.series.end(),
+                                 [](const Series& series) { return series.key == "rows"; });
+  double written = 0;
+  for (size_t i = 10; i < 25; ++i) written += rows->values[i];
+  // What was saved up in a quiet second may be used as well, and the other regions write, too.
+  EXPECT_LE(written, 500 * 15 + 500 + 1000);
+  EXPECT_GT(figure(results, "bound"), 1.35);
+  EXPECT_LE(figure(results, "unexcused"), 1.35);
 }
 
 }  // namespace

@@ -52,28 +52,30 @@ struct Kept {
 };
 
 struct Results {
-  std::string scenario;
-  std::string about;
-  std::string variant;  // what is unlike the scenario as written: "settings.policy=floor"; or empty
+  std::string scenario = {};
+  std::string about = {};
+  std::string variant =
+      {};  // what is unlike the scenario as written: "settings.policy=floor"; or empty
   uint64_t seed = 0;
   uint64_t fingerprint = 0;
   uint64_t events = 0;
   double simulated_seconds = 0;
   double measured_seconds = 0;
   double took_seconds = 0;  // filled in by who has a real clock
-  std::vector<std::string> regions;
+  std::vector<std::string> regions = {};
   uint32_t nodes = 0;
   uint64_t keys = 0;
 
-  std::vector<Figure> figures;  // in the order to show them
-  std::vector<Series> series;
-  std::vector<Spotlight> spotlights;
-  std::vector<double> cell_shares;  // admitted in limits, of windows asked for at least a limit
-  std::vector<double> delays_ms;    // from an admission to its use elsewhere; a sample if many
-  std::vector<FaultSpan> faults;
-  std::vector<Kept> promises;
-  std::optional<std::string> broken;     // an invariant, and how
-  std::vector<std::string> last_events;  // if one was
+  std::vector<Figure> figures = {};  // in the order to show them
+  std::vector<Series> series = {};
+  std::vector<Spotlight> spotlights = {};
+  std::vector<double> cell_shares =
+      {};                              // admitted in limits, of windows asked for at least a limit
+  std::vector<double> delays_ms = {};  // from an admission to its use elsewhere; a sample if many
+  std::vector<FaultSpan> faults = {};
+  std::vector<Kept> promises = {};
+  std::optional<std::string> broken = {};     // an invariant, and how
+  std::vector<std::string> last_events = {};  // if one was
 
   [[nodiscard]] bool fine() const {
     if (broken) return false;

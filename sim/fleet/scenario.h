@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/range.h"
 #include "weir/ledger.h"
 #include "weir/options.h"
 #include "weir/request.h"
@@ -17,13 +18,7 @@
 
 namespace weir::sim {
 
-// Both ends included; drawn once per key, or per message where it is a delay.
-template <typename Number>
-struct Range {
-  Number from{};
-  Number to{};
-  friend bool operator==(const Range&, const Range&) = default;
-};
+// Ranges are drawn from once per key, or per message where they are delays.
 
 // How a node's clock differs from the world's.
 struct ClockShape {
@@ -74,9 +69,11 @@ enum class Shape : uint8_t {
   kLockStep,   // `clients` ask at the same instant, every `every`
   kDiurnal,    // at random, from nothing to twice the mean and back in `every`
   kHopping,    // at random, all in one region for `every`, then all in the next
-  kHideThenRun,  // every region but the last takes what it may hide, then the last runs to the
-                 // limit
-  kFresh,        // at random, and never twice for the same key
+  // Every region but the last takes what it may hide, then the last runs to the limit.
+  kHideThenRun,
+  // The same, but all say first that they are here, and hold back what they then may.
+  kHoldBackThenRun,
+  kFresh,  // at random, and never twice for the same key
 };
 
 // Requests of one kind.
@@ -157,20 +154,20 @@ struct Expectation {
 };
 
 struct Scenario {
-  std::string name;   // of its file
-  std::string about;  // what it shows, in a sentence or two
+  std::string name = {};   // of its file
+  std::string about = {};  // what it shows, in a sentence or two
   uint64_t seed = 1;
   Millis warm_up{0};  // with traffic, not measured
   Millis measured{60'000};
   Millis calm{5000};  // after it: no traffic and no faults, for everyone to come to agree
-  std::vector<RegionPlan> regions;
+  std::vector<RegionPlan> regions = {};
   FleetSettings settings{};
-  std::vector<ClockShape> clocks;
-  std::vector<LimitPlan> limits;
-  std::vector<StreamPlan> traffic;
-  std::vector<FaultPlan> faults;
-  std::vector<FaultRate> random_faults;
-  std::vector<Expectation> expect;
+  std::vector<ClockShape> clocks = {};
+  std::vector<LimitPlan> limits = {};
+  std::vector<StreamPlan> traffic = {};
+  std::vector<FaultPlan> faults = {};
+  std::vector<FaultRate> random_faults = {};
+  std::vector<Expectation> expect = {};
 };
 
 [[nodiscard]] std::string_view to_string(Shape shape);

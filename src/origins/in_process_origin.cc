@@ -97,6 +97,20 @@ void InProcessOrigin::forget_all() {
   by_expiry_.clear();
 }
 
+InProcessOrigin::Snapshot InProcessOrigin::snapshot() const {
+  const std::lock_guard lock(mutex_);
+  Snapshot snapshot;
+  snapshot.cells_ = cells_;
+  snapshot.by_expiry_ = by_expiry_;
+  return snapshot;
+}
+
+void InProcessOrigin::restore(Snapshot snapshot) {
+  const std::lock_guard lock(mutex_);
+  cells_ = std::move(snapshot.cells_);
+  by_expiry_ = std::move(snapshot.by_expiry_);
+}
+
 std::map<Component, Count> InProcessOrigin::components(const CellId& cell) const {
   const std::lock_guard lock(mutex_);
   const auto found = cells_.find(cell);

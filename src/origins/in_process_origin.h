@@ -13,7 +13,19 @@ namespace weir::origins {
 
 // Safe from any thread; replies before the call returns.
 class InProcessOrigin final : public RegionalOrigin {
+  struct Cell {
+    std::map<Component, Count> components;
+    Count published = 0;
+  };
+
  public:
+  // What it held at some time.
+  class Snapshot {
+    friend class InProcessOrigin;
+    std::map<CellId, Cell> cells_;
+    std::multimap<WallTime, CellId> by_expiry_;
+  };
+
   explicit InProcessOrigin(const Clock& clock) : clock_(clock) {}
 
   void read(std::vector<CellRead> cells, OriginReply reply) override;
@@ -26,16 +38,14 @@ class InProcessOrigin final : public RegionalOrigin {
 
   // Loses everything, as a store without persistence does when it restarts.
   void forget_all();
+  // Goes back to what it was, as a store does that starts from what it had saved.
+  [[nodiscard]] Snapshot snapshot() const;
+  void restore(Snapshot snapshot);
 
   // All components of a cell.
   [[nodiscard]] std::map<Component, Count> components(const CellId& cell) const;
 
  private:
-  struct Cell {
-    std::map<Component, Count> components;
-    Count published = 0;
-  };
-
   // All need mutex_.
   [[nodiscard]] CellTotals totals(const CellId& cell, const Component& mine) const;
   [[nodiscard]] Cell& cell_until(WallTime expires_at, const CellId& id);

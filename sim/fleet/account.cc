@@ -1,0 +1,202 @@
+#include "sim/fleet/account.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace weir::sim {
+
+Request request_for(const FleetKey& key, Count cost) {
+  Request request{.name_space = key.name_space,
+                  .identifier = key.identifier,
+                  .limit = static_cast<int64_t>(key.limit),
+                  .duration = key.duration,
+                  .cost = static_cast<int64_t>(cost),
+                  .algorithm = key.algorithm};
+  if (key.burst) request.burst = static_cast<int64_t>(*key.burst);
+  return request;
+}
+
+size_t Account::add(FleetKey key) {
+  key.identifier = std::string("k").append(std::to_string(keys_.size()));
+  keys_.push_back({.is = std::move(key), .logs = {}});
+  return keys_.size() - 1;
+}
+
+std::optional<size_t> Account::find(const std::string& identifier) const {
+  size_t number = 0;
+  const char* const end = identifier.data() + identifier.size();
+  if (identifier.size() < 2 || identifier.front() != 'k') return std::nullopt;
+  const auto [stop, error] = std::from_chars(identifier.data() + 1, end, number);
+  if (error != std::errc() || stop != end || number >= keys_.size()) return std::nullopt;
+  return number;
+}
+
+Account::Local& Account::Log::of(uint32_t region) {
+  for (Local& local : by_region) {
+    if (local.region == region) return local;
+  }
+  by_region.push_back({.region = region, .when = {}, .told = 0, .sent = {}, .heard_by = {}});
+  return by_region.back();
+}
+
+const Account::Local* Account::Log::find(uint32_t region) const {
+  for (const Local& local : by_region) {
+    if (local.region == region) return &local;
+  }
+  return nullptr;
+}
+
+std::vector<MonoTime> Account::Log::all() const {
+  std::vector<MonoTime> times;
+  for (const Local& local : by_region) {
+    times.insert(times.end(), local.when.begin(), local.when.end());
+  }
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+Account::Log& Account::log_at(Key& key, const Moment& moment) {
+  const int64_t sequence = moment.asked.time_since_epoch() / key.is.duration;
+  Log& log = key.logs[static_cast<size_t>(sequence % 2)];
+  if (log.sequence < sequence) {
+    // The window before this one is over, and the one before that, which made room, is still here.
+    Log& last = key.logs[static_cast<size_t>((sequence + 1) % 2)];
+    if (measuring()) look_behind(key.is, last, log);
+    if (counts(key, log)) cells_.push_back(cell_of(static_cast<size_t>(&key - keys_.data()), log));
+    log = {};
+    log.sequence = sequence;
+  }
+  return log;
+}
+
+void Account::admit(size_t number, const Moment& moment, Count cost) {
+  Log& log = log_at(keys_[number], moment);
+  log.admitted += cost;
+  std::vector<MonoTime>& when = log.of(moment.region).when;
+  when.insert(when.end(), cost, moment.now);
+}
+
+void Account::refuse(size_t number, const Moment& moment, Count cost) {
+  log_at(keys_[number], moment).refused += cost;
+}
+
+// What the window has at each admission together with the end of the last one.
+void Account::look_behind(const FleetKey& key, Log& log, const Log& before) {
+  std::vector<MonoTime> times;
+  if (before.sequence + 1 == log.sequence) times = before.all();
+  const size_t first = times.size();
+  const std::vector<MonoTime> now = log.all();
+  times.insert(times.end(), now.begin(), now.end());
+  std::inplace_merge(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(first),
+                     times.end());
+  size_t left = 0;
+  log.trailing = 0;
+  for (size_t i = 0; i < times.size(); ++i) {
+    while (times[left] <= times[i] - Nanos(key.duration)) ++left;
+    log.trailing = std::max<Count>(log.trailing, i + 1 - left);
+  }
+}
+
+Account::Log* Account::log_of(const LedgerRow& row) {
+  const auto number = find(row.key.identifier);
+  if (!number) return nullptr;
+  Log& log = keys_[*number].logs[static_cast<size_t>(row.sequence % 2)];
+  return log.sequence == row.sequence ? &log : nullptr;
+}
+
+void Account::send(uint32_t region, const LedgerRow& row, MonoTime now) {
+  Log* const log = log_of(row);
+  if (log == nullptr) return;
+  Local& local = log->of(region);
+  if (row.count <= local.told) ++repeated_;
+  local.told = std::max(local.told, row.count);
+  local.sent.try_emplace(row.count, now);
+}
+
+void Account::hear(const Hearer& hearer, uint32_t from, const LedgerRow& row) {
+  if (from == hearer.region || !measuring()) return;
+  const auto number = find(row.key.identifier);
+  if (!number) return;
+  // Who has no use for it does not count.
+  const std::vector<uint32_t>& used_in = keys_[*number].is.regions;
+  if (std::find(used_in.begin(), used_in.end(), hearer.region) == used_in.end()) return;
+  Log* const log = log_of(row);
+  if (log == nullptr) return;
+  Local& local = log->of(from);
+  if (local.when.size() < row.count) return;
+  auto known = std::find_if(local.heard_by.begin(), local.heard_by.end(),
+                            [&](const auto& each) { return each.first == hearer.process; });
+  if (known == local.heard_by.end()) {
+    known = local.heard_by.insert(known, {hearer.process, 0});
+  }
+  if (known->second >= row.count) return;
+  const auto since = [&](MonoTime then) {
+    return static_cast<float>((hearer.uses_it - then).count()) / 1e6F;
+  };
+  const auto sent = local.sent.find(row.count);
+  if (sent != local.sent.end()) delays_.travel.push_back(since(sent->second));
+  for (Count i = known->second; i < row.count; ++i) delays_.age.push_back(since(local.when[i]));
+  known->second = row.count;
+}
+
+FleetCell Account::cell_of(size_t number, const Log& log) const {
+  const Key& key = keys_[number];
+  FleetCell cell{.key = number,
+                 .sequence = log.sequence,
+                 .limit = key.is.limit,
+                 .admitted = log.admitted,
+                 .refused = log.refused,
+                 .trailing = log.trailing};
+  const std::vector<MonoTime> all = log.all();
+  size_t old = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    while (all[old] <= all[i] - excused_) ++old;
+    cell.unexcused = std::max<Count>(cell.unexcused, old);
+    cell.recent = i + 1 - old;
+  }
+  return cell;
+}
+
+bool Account::counts(const Key& key, const Log& log) const {
+  return measuring() && log.admitted + log.refused > 0 &&
+         WallTime(log.sequence * key.is.duration) >= *measured_from_;
+}
+
+void Account::begin_measuring(WallTime now) {
+  measured_from_ = now;
+  cells_.clear();
+  delays_ = {};
+}
+
+std::vector<FleetCell> Account::cells() const {
+  std::vector<FleetCell> all = cells_;
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    for (const Log& log : keys_[i].logs) {
+      if (!counts(keys_[i], log)) continue;
+      Log seen = log;
+      const Log& other = keys_[i].logs[&log == keys_[i].logs.data() ? 1 : 0];
+      if (seen.trailing == 0) look_behind(keys_[i].is, seen, other);
+      all.push_back(cell_of(i, seen));
+    }
+  }
+  return all;
+}
+
+const Account::Log* Account::log_at(size_t key, WallTime now) const {
+  const int64_t sequence = now.time_since_epoch() / keys_[key].is.duration;
+  const Log& log = keys_[key].logs[static_cast<size_t>(sequence % 2)];
+  return log.sequence == sequence ? &log : nullptr;
+}
+
+Count Account::admitted_at(size_t key, WallTime now) const {
+  const Log* const log = log_at(key, now);
+  return log == nullptr ? 0 : log->admitted;
+}
+
+Count Account::admitted_at(size_t key, WallTime now, uint32_t region) const {
+  const Log* const log = log_at(key, now);
+  const Local* const local = log == nullptr ? nullptr : log->find(region);
+  return local == nullptr ? 0 : local->when.size();
+}
+
+}  // namespace weir::sim

@@ -1,0 +1,49 @@
+// Measures a fleet while it lives: what happened in each second, and what it came to.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/fleet/fleet.h"
+#include "sim/fleet/results.h"
+
+namespace weir::sim {
+
+// One thread at a time.
+class Meter {
+ public:
+  // From now on; `spotlights` are keys to be looked at closely.
+  Meter(Fleet& fleet, const std::vector<size_t>& spotlights);
+
+  void see(const FleetAnswer& answer);
+  // To be called in each millisecond.
+  void tick();
+
+  // The largest bound that a node has claimed.
+  [[nodiscard]] double bound() const { return bound_; }
+  // What was measured, per second of `measured`; series go on to now.
+  void fill(Results& results, Millis measured) const;
+
+ private:
+  struct Sums {
+    std::vector<RegionLoad> regions;
+    LedgerLoad ledger;
+  };
+  [[nodiscard]] Sums sums() const;
+  void sample();
+  void add_figures(Results& results, double seconds) const;
+
+  Fleet& fleet_;
+  const Millis began_;
+  const Sums before_;
+  std::vector<Sums> at_second_;  // what had happened by its end
+  std::vector<Spotlight> spotlights_;
+  std::unordered_map<size_t, size_t> spotlight_of_;
+  double bound_ = 0;
+};
+
+}  // namespace weir::sim

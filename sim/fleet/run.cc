@@ -1,0 +1,128 @@
+#include "sim/fleet/run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+#include "sim/fleet/crowd.h"
+#include "sim/fleet/fleet.h"
+#include "sim/fleet/inquest.h"
+#include "sim/fleet/meter.h"
+#include "sim/fleet/misfortune.h"
+
+namespace weir::sim {
+namespace {
+
+// The regions have heard of each other before anyone asks; a whole number of usual windows.
+constexpr Millis kSettle{60'000};
+constexpr Millis kSecond{1000};
+
+FleetOptions options_of(const Scenario& scenario) {
+  return {.seed = scenario.seed,
+          .regions = scenario.regions,
+          .settings = scenario.settings,
+          .clocks = scenario.clocks};
+}
+
+bool holds(const Expectation& expectation, double value) {
+  switch (expectation.relation) {
+    case Expectation::Relation::kAtMost: return value <= expectation.value;
+    case Expectation::Relation::kAtLeast: return value >= expectation.value;
+    case Expectation::Relation::kEquals: return value == expectation.value;
+  }
+  return false;
+}
+
+std::string written(double value) {
+  std::string text = std::to_string(value);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+Kept judged(const Expectation& expectation, const Results& results) {
+  static constexpr const char* kSigns[] = {" <= ", " >= ", " == "};
+  const double was = results.figure(expectation.figure).value_or(std::nan(""));
+  return {.promise = expectation.figure + kSigns[static_cast<size_t>(expectation.relation)] +
+                     written(expectation.value),
+          .was = was,
+          .kept = holds(expectation, was)};
+}
+
+std::vector<FaultSpan> spans_of(const std::vector<FaultPlan>& faults, Millis warm_up) {
+  std::vector<FaultSpan> spans;
+  for (const FaultPlan& fault : faults) {
+    const auto seconds = [&](Millis at) {
+      return static_cast<double>((at - warm_up).count()) / 1e3;
+    };
+    std::string label(to_string(fault.what));
+    std::replace(label.begin(), label.end(), '_', ' ');
+    if (!fault.where.empty()) label += ", " + fault.where;
+    spans.push_back({.label = std::move(label),
+                     .from = seconds(fault.at),
+                     .to = seconds(fault.at + fault.lasts)});
+  }
+  return spans;
+}
+
+}  // namespace
+
+Results run_scenario(const Scenario& scenario, const Progress& progress) {
+  Fleet fleet(options_of(scenario));
+  fleet.run_for(kSettle);
+  Crowd crowd(scenario, fleet);
+  Misfortune misfortune(scenario, fleet);
+  const Millis all = scenario.warm_up + scenario.measured + scenario.calm;
+  const auto tell = [&] {
+    const Millis passed = fleet.elapsed() - kSettle;
+    if (progress && passed % kSecond == Millis(0)) progress(passed, all);
+  };
+  fleet.run_for(scenario.warm_up, [&] {
+    tell();
+    crowd.ask();
+  });
+
+  fleet.begin_measuring();
+  Meter meter(fleet, crowd.spotlights());
+  Inquest inquest(fleet);
+  fleet.on_answer([&](const FleetAnswer& answer) {
+    meter.see(answer);
+    inquest.see(answer);
+  });
+  fleet.run_for(scenario.measured, [&] {
+    tell();
+    meter.tick();
+    crowd.ask();
+  });
+
+  misfortune.make_calm();
+  fleet.run_for(scenario.calm, [&] {
+    tell();
+    meter.tick();
+  });
+  const uint64_t disagreements = inquest.count_disagreements();
+
+  Results results{.scenario = scenario.name,
+                  .about = scenario.about,
+                  .seed = scenario.seed,
+                  .fingerprint = fleet.fingerprint(),
+                  .events = fleet.events(),
+                  .simulated_seconds = static_cast<double>((kSettle + all).count()) / 1e3,
+                  .measured_seconds = static_cast<double>(scenario.measured.count()) / 1e3,
+                  .nodes = fleet.nodes(),
+                  .keys = crowd.keys()};
+  for (const RegionPlan& region : scenario.regions) results.regions.push_back(region.name);
+  meter.fill(results, scenario.measured);
+  results.figures.push_back({.key = "disagreements",
+                             .label = "nodes that disagree in the end",
+                             .unit = "",
+                             .value = static_cast<double>(disagreements)});
+  results.faults = spans_of(misfortune.all(), scenario.warm_up);
+  if (scenario.clocks.empty()) inquest.check_bound(misfortune, meter.bound());
+  results.broken = inquest.broken();
+  results.last_events = inquest.last_events();
+  for (const Expectation& each : scenario.expect) results.promises.push_back(judged(each, results));
+  return results;
+}
+
+}  // namespace weir::sim

@@ -1,0 +1,14 @@
+// From one value to another, both included.
+
+#pragma once
+
+namespace weir::sim {
+
+template <typename Number>
+struct Range {
+  Number from{};
+  Number to{};
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+}  // namespace weir::sim
