@@ -1,0 +1,23 @@
+// The figures that every scenario comes to: one list for results, expectations and documentation.
+
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace weir::sim {
+
+struct FigureName {
+  std::string_view key;
+  std::string_view label;
+  std::string_view unit;  // "", "/s", "ms", "%"
+  bool less_is_better = true;
+};
+
+// In the order to show them.
+[[nodiscard]] std::span<const FigureName> known_figures();
+
+// Null if there is none of that name.
+[[nodiscard]] const FigureName* find_figure(std::string_view key);
+
+}  // namespace weir::sim
