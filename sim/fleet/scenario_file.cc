@@ -122,7 +122,11 @@ Error error_at(std::string_view file, const WrongValue& wrong,
     place += fmt::format(":{}:{}", wrong.place.line, wrong.place.column);
   }
   const std::string path = wrong.path.empty() ? "" : wrong.path + ": ";
-  return {.field = wrong.path, .detail = fmt::format("{}: {}{}", place, path, wrong.text)};
+  std::string detail = fmt::format("{}: {}{}", place, path, wrong.text);
+  // Whatever was read stays on one line.
+  const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
+  std::replace_if(detail.begin(), detail.end(), is_control, '?');
+  return {.field = wrong.path, .detail = std::move(detail)};
 }
 
 }  // namespace

@@ -473,6 +473,7 @@ TEST(ScenarioFile, RefusesWhatIsNoScenario) {
   EXPECT_THAT(problem("a: [1"), HasSubstr("not valid YAML: "));
   EXPECT_THAT(problem("a: &x 1\nb: *x\n"), StartsWith("2:4: not valid YAML: aliases are not read"));
   EXPECT_THAT(problem("a: &x [*x]\n"), HasSubstr("aliases are not read"));
+  EXPECT_THAT(problem("a: \"\\\x01\"\n"), EndsWith("unknown escape character: ?"));
   EXPECT_THAT(problem("{[a]: 1}"), HasSubstr("a key must be a word"));
   EXPECT_THAT(problem("a: 1\n---\nb: 1\n"), HasSubstr("more than one document"));
   EXPECT_THAT(problem(std::string(5000, '[')), HasSubstr("nested too deeply"));

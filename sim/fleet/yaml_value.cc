@@ -9,14 +9,10 @@
 namespace weir::sim {
 namespace {
 
-// As it may stand in a message of one line.
+// As it may stand in a message.
 std::string shown(std::string_view word) {
   constexpr size_t kMost = 60;
-  std::string text;
-  for (const char c : word.substr(0, kMost)) {
-    text += static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? '?' : c;
-  }
-  return "'" + text + (word.size() > kMost ? "...'" : "'");
+  return fmt::format("'{}{}'", word.substr(0, kMost), word.size() > kMost ? "..." : "");
 }
 
 std::string_view kind_of(const YamlTree& tree) {
