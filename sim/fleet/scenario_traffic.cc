@@ -149,24 +149,23 @@ StreamPlan read_stream(const YamlValue& value, const Scenario& scenario) {
 }
 
 double requests_of(const StreamPlan& stream, const Scenario& scenario) {
+  const auto millis = [](Millis span) { return static_cast<double>(span.count()); };
+  const double span = millis(stream.ends.value_or(end_of(scenario)) - stream.begins);
+  const auto keys = static_cast<double>(stream.keys);
+  if (stream.shape == Shape::kLockStep) {
+    return keys * stream.clients * span / millis(stream.every);
+  }
   const auto plan =
       std::find_if(scenario.limits.begin(), scenario.limits.end(),
                    [&](const LimitPlan& limit) { return limit.name == stream.limit; });
-  const auto millis = [](Millis span) { return static_cast<double>(span.count()); };
-  const double span = millis(stream.ends.value_or(end_of(scenario)) - stream.begins);
   const double windows = span / millis(plan->duration);
+  const double demand = (stream.demand.from + stream.demand.to) / 2;
+  if (stream.unit == StreamPlan::Unit::kRequests) return keys * windows * demand;
   const auto least = static_cast<double>(plan->limit.from);
   const auto most = static_cast<double>(plan->limit.to);
+  // The mean of what is drawn with as many in each octave.
   const double limit = least == most ? least : (most - least) / std::log(most / least);
-  const auto keys = static_cast<double>(stream.keys);
-  const double demand = (stream.demand.from + stream.demand.to) / 2;
-  double requests = 0;
-  if (stream.shape == Shape::kLockStep) {
-    requests = keys * stream.clients * span / millis(stream.every);
-  } else {
-    requests = keys * windows * demand * (stream.unit == StreamPlan::Unit::kLimits ? limit : 1);
-  }
-  return requests;
+  return keys * windows * demand * limit;
 }
 
 }  // namespace weir::sim
