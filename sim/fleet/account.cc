@@ -35,7 +35,7 @@ Account::Local& Account::Log::of(uint32_t region) {
   for (Local& local : by_region) {
     if (local.region == region) return local;
   }
-  by_region.push_back({.region = region, .when = {}, .told = 0, .sent = {}, .heard_by = {}});
+  by_region.push_back({.region = region, .admitted = {}, .told = 0, .sent = {}, .heard_by = {}});
   return by_region.back();
 }
 
@@ -46,13 +46,14 @@ const Account::Local* Account::Log::find(uint32_t region) const {
   return nullptr;
 }
 
-std::vector<MonoTime> Account::Log::all() const {
-  std::vector<MonoTime> times;
+std::vector<Account::Admission> Account::Log::all() const {
+  std::vector<Admission> all;
   for (const Local& local : by_region) {
-    times.insert(times.end(), local.when.begin(), local.when.end());
+    all.insert(all.end(), local.admitted.begin(), local.admitted.end());
   }
-  std::sort(times.begin(), times.end());
-  return times;
+  std::sort(all.begin(), all.end(),
+            [](const Admission& a, const Admission& b) { return a.when < b.when; });
+  return all;
 }
 
 Account::Log& Account::log_at(Key& key, const Moment& moment) {
@@ -72,8 +73,9 @@ Account::Log& Account::log_at(Key& key, const Moment& moment) {
 void Account::admit(size_t number, const Moment& moment, Count cost) {
   Log& log = log_at(keys_[number], moment);
   log.admitted += cost;
-  std::vector<MonoTime>& when = log.of(moment.region).when;
-  when.insert(when.end(), cost, moment.now);
+  std::vector<Admission>& list = log.of(moment.region).admitted;
+  const Count before = list.empty() ? 0 : list.back().total;
+  list.push_back({.when = moment.now, .cost = cost, .total = before + cost});
 }
 
 void Account::refuse(size_t number, const Moment& moment, Count cost) {
@@ -82,18 +84,21 @@ void Account::refuse(size_t number, const Moment& moment, Count cost) {
 
 // What the window has at each admission together with the end of the last one.
 void Account::look_behind(const FleetKey& key, Log& log, const Log& before) {
-  std::vector<MonoTime> times;
-  if (before.sequence + 1 == log.sequence) times = before.all();
-  const size_t first = times.size();
-  const std::vector<MonoTime> now = log.all();
-  times.insert(times.end(), now.begin(), now.end());
-  std::inplace_merge(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(first),
-                     times.end());
+  std::vector<Admission> all;
+  if (before.sequence + 1 == log.sequence) all = before.all();
+  const std::vector<Admission> now = log.all();
+  all.insert(all.end(), now.begin(), now.end());
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Admission& a, const Admission& b) { return a.when < b.when; });
   size_t left = 0;
+  Count in_view = 0;
   log.trailing = 0;
-  for (size_t i = 0; i < times.size(); ++i) {
-    while (times[left] <= times[i] - Nanos(key.duration)) ++left;
-    log.trailing = std::max<Count>(log.trailing, i + 1 - left);
+  for (const Admission& admission : all) {
+    in_view += admission.cost;
+    for (; all[left].when <= admission.when - Nanos(key.duration); ++left) {
+      in_view -= all[left].cost;
+    }
+    log.trailing = std::max(log.trailing, in_view);
   }
 }
 
@@ -123,7 +128,8 @@ void Account::hear(const Hearer& hearer, uint32_t from, const LedgerRow& row) {
   Log* const log = log_of(row);
   if (log == nullptr) return;
   Local& local = log->of(from);
-  if (local.when.size() < row.count) return;
+  const std::vector<Admission>& admitted = local.admitted;
+  if (admitted.empty() || admitted.back().total < row.count) return;
   auto known = std::find_if(local.heard_by.begin(), local.heard_by.end(),
                             [&](const auto& each) { return each.first == hearer.process; });
   if (known == local.heard_by.end()) {
@@ -135,7 +141,12 @@ void Account::hear(const Hearer& hearer, uint32_t from, const LedgerRow& row) {
   };
   const auto sent = local.sent.find(row.count);
   if (sent != local.sent.end()) delays_.travel.push_back(since(sent->second));
-  for (Count i = known->second; i < row.count; ++i) delays_.age.push_back(since(local.when[i]));
+  const auto first = std::upper_bound(
+      admitted.begin(), admitted.end(), known->second,
+      [](Count count, const Admission& admission) { return count < admission.total; });
+  for (auto i = first; i != admitted.end() && i->total <= row.count; ++i) {
+    delays_.age.push_back(since(i->when));
+  }
   known->second = row.count;
 }
 
@@ -147,12 +158,15 @@ FleetCell Account::cell_of(size_t number, const Log& log) const {
                  .admitted = log.admitted,
                  .refused = log.refused,
                  .trailing = log.trailing};
-  const std::vector<MonoTime> all = log.all();
-  size_t old = 0;
-  for (size_t i = 0; i < all.size(); ++i) {
-    while (all[old] <= all[i] - excused_) ++old;
-    cell.unexcused = std::max<Count>(cell.unexcused, old);
-    cell.recent = i + 1 - old;
+  const std::vector<Admission> all = log.all();
+  size_t next = 0;
+  Count so_far = 0;
+  Count old = 0;
+  for (const Admission& admission : all) {
+    so_far += admission.cost;
+    for (; all[next].when <= admission.when - excused_; ++next) old += all[next].cost;
+    cell.unexcused = std::max(cell.unexcused, old);
+    cell.recent = so_far - old;
   }
   return cell;
 }
@@ -196,7 +210,7 @@ Count Account::admitted_at(size_t key, WallTime now) const {
 Count Account::admitted_at(size_t key, WallTime now, uint32_t region) const {
   const Log* const log = log_at(key, now);
   const Local* const local = log == nullptr ? nullptr : log->find(region);
-  return local == nullptr ? 0 : local->when.size();
+  return local == nullptr || local->admitted.empty() ? 0 : local->admitted.back().total;
 }
 
 }  // namespace weir::sim

@@ -96,9 +96,14 @@ class Account {
   [[nodiscard]] Count admitted_at(size_t key, WallTime now, uint32_t region) const;
 
  private:
+  struct Admission {
+    MonoTime when{};
+    Count cost = 0;
+    Count total = 0;  // of its region in its window, this one included
+  };
   struct Local {
     uint32_t region = 0;
-    std::vector<MonoTime> when;                        // each unit of cost that was admitted
+    std::vector<Admission> admitted;
     Count told = 0;                                    // the most that a row of it said
     std::map<Count, MonoTime> sent;                    // rows by what they said
     std::vector<std::pair<uint32_t, Count>> heard_by;  // processes elsewhere, and the most
@@ -112,7 +117,7 @@ class Account {
 
     [[nodiscard]] Local& of(uint32_t region);
     [[nodiscard]] const Local* find(uint32_t region) const;
-    [[nodiscard]] std::vector<MonoTime> all() const;
+    [[nodiscard]] std::vector<Admission> all() const;  // in the order they happened
   };
   struct Key {
     FleetKey is;

@@ -135,7 +135,7 @@ void Crowd::write_script(Asker& asker) const {
     }
   }
   when = window * 7 / 12;
-  spread(regions - 1, static_cast<Count>(std::llround(window / asker.gap)), window / 3);
+  spread(regions - 1, 2 * key.limit, window / 3);
 }
 
 double Crowd::exponential(double mean) {

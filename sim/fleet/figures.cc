@@ -6,11 +6,13 @@
 namespace weir::sim {
 namespace {
 
-constexpr std::array<FigureName, 18> kFigures = {{
+constexpr std::array<FigureName, 20> kFigures = {{
     {"offered_per_second", "requests per second", "/s", false},
     {"denied", "denied, of all requests", "%"},
     {"degraded", "decided on less than was to be known", "%"},
-    {"mean_cell", "mean of the windows asked for a limit or more, in limits", ""},
+    {"unanswered", "requests that nobody answered", ""},
+    {"full_cells", "windows asked for a limit or more", "", false},
+    {"mean_cell", "mean of those, in limits", ""},
     {"worst_cell", "most admitted in one window, in limits", ""},
     {"worst_window", "most admitted in any span as long as a window, in limits", ""},
     {"unexcused", "worst window without what was too recent to be known, in limits", ""},
@@ -31,6 +33,15 @@ constexpr std::array<FigureName, 18> kFigures = {{
 
 std::span<const FigureName> known_figures() {
   return kFigures;
+}
+
+Figure figure_of(std::string_view key, double value) {
+  const FigureName& name = *find_figure(key);
+  return {.key = std::string(name.key),
+          .label = std::string(name.label),
+          .unit = std::string(name.unit),
+          .value = value,
+          .less_is_better = name.less_is_better};
 }
 
 const FigureName* find_figure(std::string_view key) {

@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "sim/fleet/results.h"
+
 namespace weir::sim {
 
 struct FigureName {
@@ -16,6 +18,9 @@ struct FigureName {
 
 // In the order to show them.
 [[nodiscard]] std::span<const FigureName> known_figures();
+
+// With its name's label and unit.
+[[nodiscard]] Figure figure_of(std::string_view key, double value);
 
 // Null if there is none of that name.
 [[nodiscard]] const FigureName* find_figure(std::string_view key);

@@ -167,19 +167,4 @@ class Fleet {
   Nanos sharing_time_{0};
 };
 
-// What the RFC that this is compared with does: from half of the limit on, every 10 s, by every
-// process, as many rows as there are.
-[[nodiscard]] SharingRules floor_rules();
-
-// Regions r0, r1, ... with as many nodes as are there when they are dealt in turn; the way to the
-// ledger is the longer the later the region.
-struct EvenFleet {
-  uint32_t regions = 10;
-  uint32_t nodes = 10;  // in all
-  Millis to_origin{1};
-  Millis to_ledger_first{20};
-  Millis to_ledger_last{80};
-};
-[[nodiscard]] std::vector<RegionPlan> even_fleet(const EvenFleet& fleet);
-
 }  // namespace weir::sim

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "sim/fleet/figures.h"
 #include "sim/fleet/quantile.h"
 
 namespace weir::sim {
@@ -133,18 +134,18 @@ void Meter::add_figures(Results& results, double seconds) const {
   const Sums now = sums();
   const RegionLoad all = sum_of(now.regions) - sum_of(before_.regions);
   const LedgerLoad ledger = now.ledger - before_.ledger;
-  const auto add = [&](const char* key, const char* label, const char* unit, double value) {
-    results.figures.push_back({.key = key, .label = label, .unit = unit, .value = value});
+  const auto add = [&](const char* key, double value) {
+    results.figures.push_back(figure_of(key, value));
   };
   const auto per_second = [&](uint64_t count) { return static_cast<double>(count) / seconds; };
   const auto percent = [](uint64_t part, uint64_t whole) {
     return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
   };
   const uint64_t answered = all.admitted + all.denied;
-  add("offered_per_second", "requests", "/s", per_second(all.offered));
-  add("denied", "denied", "%", percent(all.denied, answered));
-  add("degraded", "decided on less than should be known", "%", percent(all.degraded, answered));
-  add("unanswered", "left without an answer", "", static_cast<double>(all.unanswered));
+  add("offered_per_second", per_second(all.offered));
+  add("denied", percent(all.denied, answered));
+  add("degraded", percent(all.degraded, answered));
+  add("unanswered", static_cast<double>(all.unanswered));
 
   std::vector<double> shares;
   double mean = 0, worst_cell = 0, worst_window = 0, unexcused = 0;
@@ -158,25 +159,22 @@ void Meter::add_figures(Results& results, double seconds) const {
   }
   if (!shares.empty()) mean /= static_cast<double>(shares.size());
   results.cell_shares = sampled(shares, kMostShares);
-  add("full_cells", "windows asked for a limit or more", "", static_cast<double>(shares.size()));
-  add("mean_cell", "mean of those, in limits", "", mean);
-  add("worst_cell", "worst window of a key, in limits", "", worst_cell);
-  add("worst_window", "worst of any trailing window", "", worst_window);
-  add("unexcused", "worst without what is recent", "", unexcused);
-  add("bound", "the bound for that", "", bound_);
-  add("false_denials", "denied, but not by an exact limiter", "%",
-      percent(all.false_denials, answered));
-  add("false_admissions", "admitted, but not by an exact one", "%",
-      percent(all.false_admissions, answered));
-  add("origin_commands", "commands to origins", "/s", per_second(all.origin_commands));
-  add("rows", "ledger rows written", "/s", per_second(ledger.rows));
-  add("presences", "presences beside them", "/s", per_second(ledger.presences));
-  add("rows_read", "ledger rows read", "/s", per_second(ledger.rows_read));
+  add("full_cells", static_cast<double>(shares.size()));
+  add("mean_cell", mean);
+  add("worst_cell", worst_cell);
+  add("worst_window", worst_window);
+  add("unexcused", unexcused);
+  add("bound", bound_);
+  add("false_denials", percent(all.false_denials, answered));
+  add("false_admissions", percent(all.false_admissions, answered));
+  add("origin_commands", per_second(all.origin_commands));
+  add("rows", per_second(ledger.rows));
+  add("presences", per_second(ledger.presences));
+  add("rows_read", per_second(ledger.rows_read));
   const std::vector<float>& ages = fleet_.account().delays().age;
-  add("propagation_p50", "from admitted to known elsewhere, p50", "ms", quantile(ages, 0.5));
-  add("propagation_p99", "the same, p99", "ms", quantile(ages, 0.99));
-  add("lost_with_nodes", "cost untold by nodes that died", "",
-      static_cast<double>(fleet_.lost_with_nodes()));
+  add("propagation_p50", quantile(ages, 0.5));
+  add("propagation_p99", quantile(ages, 0.99));
+  add("lost_with_nodes", static_cast<double>(fleet_.lost_with_nodes()));
 }
 
 }  // namespace weir::sim

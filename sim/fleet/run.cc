@@ -5,6 +5,7 @@
 #include <deque>
 
 #include "sim/fleet/crowd.h"
+#include "sim/fleet/figures.h"
 #include "sim/fleet/fleet.h"
 #include "sim/fleet/inquest.h"
 #include "sim/fleet/meter.h"
@@ -113,10 +114,7 @@ Results run_scenario(const Scenario& scenario, const Progress& progress) {
                   .keys = crowd.keys()};
   for (const RegionPlan& region : scenario.regions) results.regions.push_back(region.name);
   meter.fill(results, scenario.measured);
-  results.figures.push_back({.key = "disagreements",
-                             .label = "nodes that disagree in the end",
-                             .unit = "",
-                             .value = static_cast<double>(disagreements)});
+  results.figures.push_back(figure_of("disagreements", static_cast<double>(disagreements)));
   results.faults = spans_of(misfortune.all(), scenario.warm_up);
   if (scenario.clocks.empty()) inquest.check_bound(misfortune, meter.bound());
   results.broken = inquest.broken();

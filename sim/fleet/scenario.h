@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/range.h"
@@ -75,6 +76,11 @@ enum class Shape : uint8_t {
   kHoldBackThenRun,
   kFresh,  // at random, and never twice for the same key
 };
+
+// Whether a shape says itself how much it asks for where.
+[[nodiscard]] constexpr bool is_scripted(Shape shape) {
+  return shape == Shape::kHideThenRun || shape == Shape::kHoldBackThenRun;
+}
 
 // Requests of one kind.
 struct StreamPlan {
@@ -169,6 +175,21 @@ struct Scenario {
   std::vector<FaultRate> random_faults = {};
   std::vector<Expectation> expect = {};
 };
+
+// What the RFC that this is compared with does: from half of the limit on, every 10 s, by every
+// process, as many rows as there are.
+[[nodiscard]] SharingRules floor_rules();
+
+// Regions r0, r1, ... with as many nodes as are there when they are dealt in turn; the way to the
+// ledger is the longer the later the region.
+struct EvenFleet {
+  uint32_t regions = 10;
+  uint32_t nodes = 10;  // in all
+  Millis to_origin{1};
+  Millis to_ledger_first{20};
+  Millis to_ledger_last{80};
+};
+[[nodiscard]] std::vector<RegionPlan> even_fleet(const EvenFleet& fleet);
 
 [[nodiscard]] std::string_view to_string(Shape shape);
 [[nodiscard]] std::string_view to_string(FaultKind kind);

@@ -40,7 +40,8 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 TEST(ScenarioErrors, NameLineColumnKeyAndValue) {
   EXPECT_EQ(problem(replaced(kSmall, "poisson", "posson")),
             "6:25: traffic[0].shape: 'posson' is none of steady, poisson, on_off, edge_burst, "
-            "lock_step, diurnal, hopping, hide_then_run, fresh; did you mean poisson?");
+            "lock_step, diurnal, hopping, hide_then_run, hold_back_then_run, fresh; did you mean "
+            "poisson?");
   EXPECT_EQ(problem(replaced(kSmall, "60s", "60")),
             "4:39: limits[0].duration: '60' is not a duration such as 250ms, 10s, 3m or 1h");
   EXPECT_EQ(problem(replaced(kSmall, "limit: 100", "limit: [1, 2]")),

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "sim/fleet/figures.h"
-#include "sim/fleet/fleet.h"
 #include "sim/fleet/scenario_texts_test.h"
 #include "sim/fleet/scenario_words.h"
 

@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "sim/fleet/fleet.h"
 #include "sim/fleet/scenario_parts.h"
 
 namespace weir::sim {

@@ -20,10 +20,10 @@ void read_demand(const YamlMap& map, StreamPlan& stream) {
   constexpr Range<double> kRequests{0.001, 1e9};
   const auto demand = map.find("demand");
   const auto requests = map.find("requests");
-  if (stream.shape == Shape::kLockStep || stream.shape == Shape::kHideThenRun) {
+  if (stream.shape == Shape::kLockStep || is_scripted(stream.shape)) {
     const std::string_view reason = stream.shape == Shape::kLockStep
                                         ? "'clients' and 'every' say what lock_step asks for"
-                                        : "the limit says what hide_then_run asks for";
+                                        : "the limit says what it asks for";
     map.refuse("demand", reason);
     map.refuse("requests", reason);
   } else if (stream.shape == Shape::kFresh) {
@@ -66,7 +66,7 @@ void read_users(const YamlMap& map, const Scenario& scenario, StreamPlan& stream
     });
   }
   const bool alone = stream.spread ? stream.spread->to < 2 : most < 2;
-  if (alone && (stream.shape == Shape::kHopping || stream.shape == Shape::kHideThenRun)) {
+  if (alone && (stream.shape == Shape::kHopping || is_scripted(stream.shape))) {
     map.at("shape").fail_word("needs two regions or more");
   }
 }

@@ -5,9 +5,9 @@
 namespace weir::sim {
 namespace {
 
-constexpr std::array<std::string_view, 9> kShapes = {"steady",     "poisson",       "on_off",
-                                                     "edge_burst", "lock_step",     "diurnal",
-                                                     "hopping",    "hide_then_run", "fresh"};
+constexpr std::array<std::string_view, 10> kShapes = {
+    "steady",  "poisson", "on_off",        "edge_burst",         "lock_step",
+    "diurnal", "hopping", "hide_then_run", "hold_back_then_run", "fresh"};
 static_assert(kShapes.size() == static_cast<size_t>(Shape::kFresh) + 1);
 
 constexpr std::array<std::string_view, 4> kClocks = {"steady", "drifting", "stepping", "sawtooth"};
