@@ -19,16 +19,20 @@ include(GoogleTest)
 find_package(GTest REQUIRED)
 find_package(rapidcheck REQUIRED)
 
-# weir_test(name FILES files... [LIBS libs...] [WHOLE]): one binary, each of its tests known to
-# ctest; with WHOLE they run in one process, since they share what takes long to start.
-# The label says what the tests are about; ./dev names those that run under the sanitizers.
+# weir_test(name FILES files... [LIBS libs...] [ENGINE lib] [WHOLE]): one binary, each of its tests
+# known to ctest; with WHOLE they run in one process, since they share what takes long to start.
+# ENGINE takes the place of weir_inside. The label says what the tests are about; ./dev names those
+# that run under the sanitizers.
 function(weir_test name)
-  cmake_parse_arguments(ARG "WHOLE" "LABEL" "FILES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "WHOLE" "LABEL;ENGINE" "FILES;LIBS" ${ARGN})
+  if(NOT ARG_ENGINE)
+    set(ARG_ENGINE weir_inside)
+  endif()
   add_executable(${name} ${ARG_FILES})
   # Generated cases compile slowly and run quickly.
   target_compile_options(${name} PRIVATE -O1)
-  target_link_libraries(${name} PRIVATE weir_inside weir_flags GTest::gmock GTest::gtest_main
-                        rapidcheck ${ARG_LIBS})
+  target_link_libraries(${name} PRIVATE ${ARG_ENGINE} weir_flags GTest::gmock
+                        GTest::gtest_main rapidcheck ${ARG_LIBS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   if(WEIR_SANITIZE OR ARG_WHOLE)
     # Looking for leaks takes seconds at the end of a process: one process per binary.

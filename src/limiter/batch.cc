@@ -205,7 +205,7 @@ void Batch::undo(size_t down_to) {
 void Batch::undo_one(const Charge& charge) {
   switch (charge.kind) {
     case Charge::Kind::kTentative:
-      if (charge.cost > 0) {
+      if (charge.cost > 0 && !memory::mutated(memory::Mutation::kFailedBatchConsumes)) {
         if (charge.tuple.slot->header.cell_class() == CellClass::kWindow) {
           memory::WindowCells(charge.tuple).take_back(charge.sequence, charge.cost);
         } else {

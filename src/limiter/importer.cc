@@ -5,6 +5,10 @@
 #include "limiter/validate.h"
 
 namespace weir::limiter {
+
+using memory::mutated;
+using memory::Mutation;
+
 namespace {
 
 bool makes_sense(const LedgerKey& key) {
@@ -60,11 +64,12 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
     BookCell& cell = entry->cell(row.sequence);
     if (cell.sequence != row.sequence) return;
     bool news = false;
-    if (row.region == store_->book.region()) {
+    if (row.region == store_->book.region() && !mutated(Mutation::kOwnRowAsForeign)) {
       cell.seen = std::max(cell.seen, row.count);
       news = cell.hear_published(row.count);
       if (news) cell.published_at = now.mono;
     } else {
+      if (mutated(Mutation::kImportTakenForAll)) cell.foreign.clear();
       Count& known = of_region(cell.foreign, store_->book.number_of(row.region));
       news = row.count > known;
       known = std::max(known, row.count);

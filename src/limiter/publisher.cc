@@ -9,6 +9,8 @@
 
 namespace weir::limiter {
 
+using memory::mutated;
+using memory::Mutation;
 using memory::Tuple;
 using memory::WindowCells;
 
@@ -32,8 +34,10 @@ std::optional<Publisher::Counted> Publisher::counted_of(const Tuple& tuple, Wall
     const int64_t sequence = counted.sequence - back;
     const auto own = memory::settled(cells.own(sequence), cells.tentative());
     if (!own) return std::nullopt;
+    const bool all = mutated(Mutation::kForeignPublished);
+    const memory::Word& siblings = all ? cells.others(sequence) : cells.siblings(sequence);
     (back == 0 ? counted.current : counted.last) =
-        own->count_of(sequence) + memory::count_in(cells.siblings(sequence), sequence);
+        own->count_of(sequence) + memory::count_in(siblings, sequence);
   }
   return counted;
 }
@@ -41,6 +45,7 @@ std::optional<Publisher::Counted> Publisher::counted_of(const Tuple& tuple, Wall
 namespace {
 
 Count smaller(Count a, Count b) {
+  if (mutated(Mutation::kLargerLimitInRule)) return std::max(a, b);
   return a == 0 ? b : b == 0 ? a : std::min(a, b);
 }
 
@@ -123,7 +128,7 @@ void Publisher::look_at(Instant now, BookEntry& entry) {
       const Abroad known = store_->book.abroad(entry.tuple, sequence);
       take_in(known.last, tuple, sequence - 1);
       take_in(known.current, tuple, sequence);
-      look_at(now, tuple);
+      if (!mutated(Mutation::kRuleOnRequestsOnly)) look_at(now, tuple);
       return;
     }
   }
@@ -174,7 +179,8 @@ void Publisher::look_at(Instant now, const Tuple& tuple) {
   // What time alone changes.
   const Nanos to_next = Nanos(WallTime((counted->sequence + 1) * entry->key.duration) - now.wall);
   look_again_at(*entry, now.mono + std::max<Nanos>(to_next, Millis(1)));
-  if (both.current.leased) look_again_at(*entry, entry->leased_until);
+  const bool leased = both.current.leased && !mutated(Mutation::kLeaseEndNotWatched);
+  if (leased) look_again_at(*entry, entry->leased_until);
 }
 
 // Both windows of a tuple as the rule sees them; the caller is pinned and holds the book's mutex.
@@ -445,6 +451,8 @@ void Publisher::publish(Instant now, Tell tell) {
 
 void Publisher::take(const Candidate& candidate, Chunk& chunk) {
   BookCell& cell = *candidate.cell;
+  if (mutated(Mutation::kPublishedBeforeCommit)) cell.published = cell.counted;
+  if (mutated(Mutation::kVerdictPublished) && cell.refused) cell.counted = cell.limit;
   chunk.rows.push_back({.entry = candidate.entry,
                         .sequence = cell.sequence,
                         .count = cell.counted,

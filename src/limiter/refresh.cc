@@ -7,6 +7,8 @@
 
 namespace weir::limiter {
 
+using memory::mutated;
+using memory::Mutation;
 using memory::WindowCells;
 
 namespace {
@@ -146,6 +148,10 @@ void Refresh::fail(const std::vector<FlightPtr>& flights, MonoTime now) {
     {
       const platform::Pin pin;
       if (const memory::Tuple tuple = store_->table.find(flight->key)) {
+        if (mutated(Mutation::kFreshByFailedRead)) {
+          note_read(tuple, flight->sequence, flight->began, Extent::kBoth, 0,
+                    store_->max_freshness);
+        }
         note_failed_read(WindowCells(tuple), now);
       }
     }
@@ -162,7 +168,8 @@ bool Refresh::learn(const Flight& flight, const CellTotals* totals) const {
   const WindowCells cells(tuple);
   const Count known = memory::count_in(cells.siblings(flight.sequence), flight.sequence);
   for (size_t back = 0; back < flight.cells(); ++back) {
-    const int64_t sequence = flight.sequence - static_cast<int64_t>(back);
+    const int64_t newest = mutated(Mutation::kLateIntoNext) ? cells.newest() : flight.sequence;
+    const int64_t sequence = newest - static_cast<int64_t>(back);
     if (cells.raise_siblings(sequence, totals[back].siblings)) {
       store_->look_after_news(tuple, sequence);
     }

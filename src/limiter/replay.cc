@@ -9,6 +9,8 @@
 
 namespace weir::limiter {
 
+using memory::mutated;
+using memory::Mutation;
 using memory::Tagged;
 using memory::Tuple;
 using memory::WindowCells;
@@ -288,7 +290,8 @@ void Replay::land(const Batch& batch, const Result<std::vector<CellTotals>>& tot
     if (batch.epoch == store_->origin->epoch()) {
       note_told(cells, sent.sequence, std::min(sent.total, heard.mine));
     }
-    if (cells.raise_siblings(sent.sequence, heard.siblings)) {
+    if (!mutated(Mutation::kFreshByAcknowledgement) &&
+        cells.raise_siblings(sent.sequence, heard.siblings)) {
       store_->look_after_news(tuple, sent.sequence);
     }
     if (heal_told(cells, sent.sequence, heard.mine) || heard.mine < sent.total) {

@@ -115,7 +115,8 @@ void Sharing::attend(Instant now) {
 }
 
 void Sharing::hear_fleet(Instant /*now*/, const LedgerFleet& fleet) {
-  const auto count = static_cast<uint32_t>(std::max<size_t>(1, fleet.regions.size()));
+  const bool one = memory::mutated(memory::Mutation::kRegionsUnderestimated);
+  const auto count = static_cast<uint32_t>(one ? 1 : std::max<size_t>(1, fleet.regions.size()));
   // With more regions each may hide less: what was enough to stay silent may be so no more.
   if (count != regions_.count || fleet.rules != regions_.rules) publisher_.look_at_all();
   regions_.count = count;

@@ -99,7 +99,7 @@ struct Store {
   }
   // The same where siblings are known to have more, in this window or the last.
   void look_after_news(const memory::Tuple& tuple, int64_t sequence) {
-    if (!shares()) return;
+    if (!shares() || memory::mutated(memory::Mutation::kRuleOnRequestsOnly)) return;
     const memory::WindowCells cells(tuple);
     if (sequence < cells.newest() || cells.mark().reached_by(cells.counted(sequence))) {
       looks.push(tuple.index);

@@ -16,6 +16,7 @@ inline void note_told(const memory::WindowCells& cells, int64_t sequence, Count 
 // connection. Then we know again how much it has, and the cell must be told anew: true.
 [[nodiscard]] inline bool heal_told(const memory::WindowCells& cells, int64_t sequence,
                                     Count mine) {
+  if (memory::mutated(memory::Mutation::kLossNotRepaired)) return false;
   uint64_t seen = cells.told(sequence).load(std::memory_order_acquire);
   while (memory::Tagged{seen}.count_of(sequence) > mine) {
     if (cells.told(sequence).compare_exchange_weak(seen, memory::Tagged::make(sequence, mine).word,

@@ -37,10 +37,7 @@ class BacklogCell {
       algorithms::Backlog backlog{.epoch = epoch(), .tat = {tat}};
       if (!fits) backlog = moved(backlog, query);
       const auto decision = algorithms::decide_backlog(query.now, backlog, pace, query.ask);
-      if (consumes && decision.admitted() &&
-          !slot_.hot[1].compare_exchange_weak(tat, decision.tat.since_epoch,
-                                              std::memory_order_acq_rel,
-                                              std::memory_order_acquire)) {
+      if (consumes && decision.admitted() && !charge(tat, decision.tat.since_epoch)) {
         continue;
       }
       if (consumes && decision.admitted()) {
@@ -96,6 +93,12 @@ class BacklogCell {
   [[nodiscard]] WallTime epoch() const { return time_in(slot_.hot[6]); }
 
  private:
+  // False: another was first, and `tat` is what it left.
+  [[nodiscard]] bool charge(uint64_t& tat, uint64_t charged) const {
+    if (mutated(Mutation::kTatMergedByMax)) return raise_number(slot_.hot[1], charged), true;
+    return slot_.hot[1].compare_exchange_weak(tat, charged, std::memory_order_acq_rel,
+                                              std::memory_order_acquire);
+  }
   [[nodiscard]] uint64_t duration() const { return slot_.hot[7].load(std::memory_order_relaxed); }
   [[nodiscard]] WallTime newest() const { return time_in(slot_.hot[0]); }
   static WallTime time_in(const Word& word) {

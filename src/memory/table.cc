@@ -102,7 +102,8 @@ Created Table::place(const TupleKey& key, const Query& query, const Predecessor*
     tuple.slot->key[0] = reinterpret_cast<uint64_t>(words);
   }
   std::memcpy(words, key.words(), key.word_count() * sizeof(uint64_t));
-  const Birth birth = next_birth();
+  Birth birth = next_birth();
+  if (mutated(Mutation::kGenerationKept)) birth.generation = key.hash() & Mark::kGenerationMask;
   if (predecessor != nullptr) {
     begin_from(predecessor->tuple, predecessor->frozen, tuple, query, birth);
     // First hidden, then published: a reader in between finds neither and waits here.

@@ -195,7 +195,8 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step
         .previous = open_count(last_word & ~kClosedBit, last_tag) + others_last};
 
     const Count carried = sliding ? algorithms::carried_over(at, counts.previous) : 0;
-    const Count used = counts.current + carried;
+    const Count all = counts.current + carried;
+    const Count used = mutated(Mutation::kOneTooMany) && all > 0 ? all - 1 : all;
     bool admitted = used + query.ask.cost <= query.ask.capacity;
     Count own_room = OwnBound::kNone;
     if (query.bound.holds()) [[unlikely]] {
@@ -203,7 +204,7 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step
           query.bound.sequence == sequence ? base::saturating_sub(query.bound.most, own_count) : 0;
       admitted = admitted && query.ask.cost <= own_room;
     }
-    if (consumes && admitted) {
+    if (consumes && (admitted || mutated(Mutation::kRejectedConsumes))) {
       const uint64_t charged = tag | (own_count + query.ask.cost);
       if (!own(sequence).compare_exchange_weak(own_word, charged, std::memory_order_relaxed)) {
         continue;

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "memory/mutation.h"
 #include "weir/request.h"
 
 namespace weir::memory {
@@ -90,9 +91,11 @@ inline bool raise_tagged(Word& word, int64_t sequence, Count count) {
     const Tagged now{seen};
     if (seen == kGone) return false;
     const int64_t ahead = seen == 0 ? -1 : now.ahead_of(sequence);
-    if (ahead > 0 || (ahead == 0 && now.count() >= count)) return false;
+    const bool adds = mutated(Mutation::kAddInsteadOfMax) && ahead == 0 && count > 0;
+    const Count merged = adds ? now.count() + count : count;
+    if (ahead > 0 || (ahead == 0 && now.count() >= merged)) return false;
     // Each failed turn is another's progress; values only grow and are cut at kMaxCount.
-    if (word.compare_exchange_weak(seen, Tagged::make(sequence, count).word,
+    if (word.compare_exchange_weak(seen, Tagged::make(sequence, merged).word,
                                    std::memory_order_acq_rel, std::memory_order_acquire)) {
       return true;
     }

@@ -1,0 +1,291 @@
+// Bugs planted in the engine itself, one at a time: the checkers of the simulated world must find
+// each, and find nothing where none is planted.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "limiter/engine.h"
+#include "memory/mutation.h"
+#include "memory/tuple_key.h"
+#include "origins/in_process_origin.h"
+#include "sim/timeline.h"
+#include "sim/world.h"
+#include "tests/doubles/hand_clock.h"
+
+namespace weir::sim {
+namespace {
+
+using memory::Mutation;
+
+constexpr uint64_t kSeeds = 150;  // at most; most bugs are found in the first few
+
+struct Planted {
+  explicit Planted(Mutation mutation) { memory::planted = mutation; }
+  ~Planted() { memory::planted = Mutation::kNone; }
+};
+
+// Where a bug shows, and who is there to find it.
+struct Mutant {
+  Mutation mutation = Mutation::kNone;
+  std::string_view name = {};
+  std::vector<std::string_view> found_by = {};
+  int regions = 1;
+  Weather weather = Weather::kStormy;
+  std::string only = {};  // the one checker that looks
+};
+void PrintTo(const Mutant& mutant, std::ostream* out) {
+  *out << mutant.name;
+}
+
+Mutant abroad(Mutation mutation, std::string_view name, std::string_view found_by) {
+  return {mutation, name, {found_by}, 3, Weather::kFair};
+}
+// The same bug, if one checker alone looks.
+Mutant alone(std::string_view checker, Mutant mutant, std::string_view name) {
+  mutant.name = name;
+  mutant.found_by = {checker};
+  mutant.only = checker;
+  return mutant;
+}
+
+const std::vector<Mutant>& mutants() {
+  static const std::vector<Mutant> kMutants = {
+      {Mutation::kAddInsteadOfMax, "AddInsteadOfMax", {"nobody invents consumption"}},
+      abroad(Mutation::kImportTakenForAll, "ImportTakenForAll", "agreement abroad"),
+      {Mutation::kLateIntoNext, "LateIntoNext", {"nobody invents consumption"}},
+      abroad(Mutation::kForeignPublished, "ForeignPublished", "nobody invents abroad"),
+      abroad(Mutation::kOwnRowAsForeign, "OwnRowAsForeign", "nobody invents abroad"),
+      abroad(Mutation::kVerdictPublished, "VerdictPublished", "nobody invents abroad"),
+      abroad(Mutation::kPublishedBeforeCommit, "PublishedBeforeCommit", "durability order"),
+      {Mutation::kLossNotRepaired, "LossNotRepaired", {"told in time"}},
+      {Mutation::kFreshByFailedRead, "FreshByFailedRead", {"fresh enough", "the regional bound"}},
+      {Mutation::kFreshByAcknowledgement,
+       "FreshByAcknowledgement",
+       {"fresh enough", "the regional bound"}},
+      abroad(Mutation::kRuleOnRequestsOnly, "RuleOnRequestsOnly", "publish discipline"),
+      abroad(Mutation::kLeaseEndNotWatched, "LeaseEndNotWatched", "publish discipline"),
+      abroad(Mutation::kRegionsUnderestimated, "RegionsUnderestimated", "publish discipline"),
+      abroad(Mutation::kLargerLimitInRule, "LargerLimitInRule", "publish discipline"),
+      {Mutation::kRejectedConsumes, "RejectedConsumes", {"nobody invents consumption"}},
+      {Mutation::kFailedBatchConsumes, "FailedBatchConsumes", {"nobody invents consumption"}},
+      {Mutation::kOneTooMany, "OneTooMany", {"honest verdicts"}},
+      // What the bugs come to.
+      alone("the regional bound", {.mutation = Mutation::kFreshByFailedRead},
+            "FreshByFailedReadByTheBoundAlone"),
+      alone("the regional bound", {.mutation = Mutation::kFreshByAcknowledgement},
+            "FreshByAcknowledgementByTheBoundAlone"),
+      alone("the regional bound", {.mutation = Mutation::kOneTooMany}, "OneTooManyByTheBoundAlone"),
+      alone("conservation", {.mutation = Mutation::kLossNotRepaired},
+            "LossNotRepairedByConservationAlone"),
+      alone("the global bound",
+            {.mutation = Mutation::kImportTakenForAll, .regions = 3, .weather = Weather::kFair},
+            "ImportTakenForAllByTheBoundAlone"),
+      alone("the global bound",
+            {.mutation = Mutation::kRuleOnRequestsOnly, .regions = 2, .weather = Weather::kFair},
+            "RuleOnRequestsOnlyByTheBoundAlone"),
+      alone("the global bound",
+            {.mutation = Mutation::kLargerLimitInRule, .regions = 2, .weather = Weather::kFair},
+            "LargerLimitInRuleByTheBoundAlone"),
+  };
+  return kMutants;
+}
+
+std::string story(uint64_t seed, const RunReport& report) {
+  std::string text = "seed " + std::to_string(seed) + ": " + report.broken.value_or("fine") + "\n";
+  for (const std::string& event : report.last_events) text += "  " + event + "\n";
+  return text;
+}
+
+class MutantEngine : public ::testing::TestWithParam<Mutant> {};
+
+TEST_P(MutantEngine, IsFound) {
+  const Planted planted(GetParam().mutation);
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const RunReport report = World({.seed = seed,
+                                    .regions = GetParam().regions,
+                                    .weather = GetParam().weather,
+                                    .only = GetParam().only})
+                                 .run();
+    if (!report.broken) continue;
+    const std::string_view checker =
+        std::string_view(*report.broken).substr(0, report.broken->find(':'));
+    const auto& expected = GetParam().found_by;
+    EXPECT_NE(std::find(expected.begin(), expected.end(), checker), expected.end())
+        << story(seed, report);
+    RecordProperty("seeds", std::to_string(seed));
+    return;
+  }
+  FAIL() << "nobody noticed";
+}
+
+INSTANTIATE_TEST_SUITE_P(World, MutantEngine, ::testing::ValuesIn(mutants()),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+// What a world does not show: its processes have one thread each, its tables are large enough, and
+// a batch in it is over before anything else begins. Each of these says whether something broke.
+
+// One burst, asked for by two threads at once: is more of it admitted than there is?
+bool two_threads_exceed_a_burst() {
+  constexpr int64_t kBurst = 100'000;
+  const doubles::HandClock clock;
+  for (int round = 0; round < 20; ++round) {
+    const auto engine = limiter::Engine::make(clock, {.capacity = 16, .seed = 1});
+    const Request request{.name_space = "mutation",
+                          .identifier = "both",
+                          .limit = kBurst,
+                          .duration = kMaxDuration,
+                          .algorithm = Algorithm::kGcra};
+    std::barrier both(2);
+    std::atomic<int64_t> admitted = 0;
+    const auto ask = [&] {
+      both.arrive_and_wait();
+      while (engine->check(clock.now(), request)->admitted()) ++admitted;
+    };
+    std::thread other(ask);
+    ask();
+    other.join();
+    if (admitted > kBurst) return true;
+  }
+  return false;
+}
+
+// A clock that lets something else happen, once, when it is looked at.
+class InterruptedClock final : public Clock {
+ public:
+  explicit InterruptedClock(const Clock& clock) : clock_(clock) {}
+  [[nodiscard]] Instant now() const override {
+    if (interrupt) std::exchange(interrupt, {})();
+    return clock_.now();
+  }
+  mutable Task interrupt;
+
+ private:
+  const Clock& clock_;
+};
+
+CellId cell_at(Instant now, const Request& request) {
+  return {memory::TupleKey(request, base::KeyedHash(0)).encoded(),
+          now.wall.time_since_epoch() / request.duration};
+}
+
+// A replay in the midst of a batch that fails: does the origin hear of its cost? The batch is
+// interrupted where it finds a tuple that is ahead of its time, and looks at the clock.
+bool origin_hears_of_a_batch_that_fails() {
+  Timeline timeline(1);
+  const InterruptedClock clock(timeline);
+  const auto origin = std::make_shared<origins::InProcessOrigin>(timeline);
+  constexpr uint64_t kSeed = 1;
+  const auto engine =
+      limiter::Engine::make(clock, {.origin = origin, .capacity = 16, .seed = kSeed});
+  Request first{.name_space = "mutation", .identifier = "a", .limit = 5, .duration = Millis(1000)};
+  Request second = first;
+  second.identifier = "b";
+  const base::KeyedHash hash(kSeed);
+  if (memory::TupleKey(second, hash) < memory::TupleKey(first, hash)) std::swap(first, second);
+
+  const Instant now = timeline.now();
+  first.cost = 1;
+  EXPECT_TRUE(engine->check(now, first)->admitted());
+  EXPECT_TRUE(engine->check({now.wall + Millis(10'000), now.mono}, second)->admitted());
+  clock.interrupt = [&] { engine->run_replay(now, timeline, Tell::kAll); };
+  first.cost = 2;
+  second.cost = 6;
+  EXPECT_FALSE(engine->check_all(now, std::vector{first, second})->admitted());
+  EXPECT_FALSE(clock.interrupt);
+  const auto components = origin->components(cell_at(now, first));
+  return components.size() != 1 || components.begin()->second != 1;
+}
+
+// A tuple that made room for others and came back: is its limit exceeded?
+bool forgetting_gives_room() {
+  Timeline timeline(1);
+  const auto origin = std::make_shared<origins::InProcessOrigin>(timeline);
+  const auto engine = limiter::Engine::make(timeline, {.origin = origin, .capacity = 1, .seed = 1});
+  const Instant now = timeline.now();
+  const auto ask = [&](const std::string& who, int64_t limit, int64_t cost) {
+    const Request request{.name_space = "mutation",
+                          .identifier = who,
+                          .limit = limit,
+                          .duration = Millis(60'000),
+                          .cost = cost};
+    bool admitted = false;
+    engine->check_async(now, request, timeline,
+                        [&](const Result<Verdict>& verdict) { admitted = verdict->admitted(); });
+    while (timeline.step(now.mono)) {
+    }
+    return admitted;
+  };
+  constexpr int64_t kLimit = 100;
+  int64_t admitted = ask("hidden", kLimit, 30) ? 30 : 0;
+  for (int i = 0; i < 20; ++i) {
+    engine->run_replay(now, timeline, Tell::kAll);
+    EXPECT_TRUE(ask("passer-" + std::to_string(i), 2, 1));
+  }
+  engine->run_replay(now, timeline, Tell::kAll);
+  EXPECT_GT(engine->stats().evicted, 0u);
+  for (int i = 0; i < kLimit; ++i) admitted += ask("hidden", kLimit, 1) ? 1 : 0;
+  EXPECT_EQ(engine->stats().sketched, 0u);
+  return admitted > kLimit;
+}
+
+struct Scene {
+  Mutation mutation = Mutation::kNone;
+  std::string_view name = {};
+  bool (*breaks)() = nullptr;
+};
+void PrintTo(const Scene& scene, std::ostream* out) {
+  *out << scene.name;
+}
+
+const std::vector<Scene>& scenes() {
+  static const std::vector<Scene> kScenes = {
+      {Mutation::kTatMergedByMax, "TatMergedByMax", two_threads_exceed_a_burst},
+      {Mutation::kTentativeTold, "TentativeTold", origin_hears_of_a_batch_that_fails},
+      {Mutation::kGenerationKept, "GenerationKept", forgetting_gives_room}};
+  return kScenes;
+}
+
+class MutantScene : public ::testing::TestWithParam<Scene> {};
+
+TEST_P(MutantScene, BreaksOnlyWithTheMutant) {
+  EXPECT_FALSE(GetParam().breaks());
+  const Planted planted(GetParam().mutation);
+  EXPECT_TRUE(GetParam().breaks());
+}
+
+INSTANTIATE_TEST_SUITE_P(Apart, MutantScene, ::testing::ValuesIn(scenes()),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+TEST(MutableEngine, HasNoMutationThatIsNotLookedFor) {
+  std::set<Mutation> looked_for;
+  for (const Mutant& mutant : mutants()) looked_for.insert(mutant.mutation);
+  for (const Scene& scene : scenes()) looked_for.insert(scene.mutation);
+  EXPECT_EQ(looked_for.count(Mutation::kNone), 0u);
+  EXPECT_EQ(looked_for.size() + 1, static_cast<size_t>(Mutation::kCount));
+}
+
+TEST(MutableEngine, IsAsGoodAsTheOtherWhereNothingIsPlanted) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    for (const Weather weather : {Weather::kStormy, Weather::kFair}) {
+      for (const int regions : {1, 3}) {
+        const RunReport report =
+            World({.seed = seed, .regions = regions, .weather = weather}).run();
+        ASSERT_FALSE(report.broken) << story(seed, report);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir::sim

@@ -1,0 +1,58 @@
+// Bugs that one can plant in the engine, to prove that the tests would find them.
+//
+// Each names a mistake that is easy to make and that a limiter of this kind must not make; the
+// line that would be wrong asks whether it is. In the library nothing is planted, and the
+// compiler removes the question. WEIR_MUTATIONS is defined for sim/mutation_test.cc alone, which
+// compiles the engine again: never link the two together.
+//
+// In this room because it is the lowest in which something can be wrong.
+
+#pragma once
+
+#include <cstdint>
+
+namespace weir::memory {
+
+enum class Mutation : uint8_t {
+  kNone,
+  // Merging.
+  kAddInsteadOfMax,    // a count heard again is added to what was heard before
+  kTatMergedByMax,     // of two admissions at once the later arrival time stands for both
+  kImportTakenForAll,  // a row of one region replaces what was heard of the others
+  kLateIntoNext,       // what is heard late of a window counts in the one that has begun
+  // Telling.
+  kForeignPublished,       // what others count is told as if it were ours
+  kOwnRowAsForeign,        // our own row is taken for another region's
+  kVerdictPublished,       // a region that refuses tells the limit, not its count
+  kTentativeTold,          // the cost of a batch under way, which may yet be taken back
+  kPublishedBeforeCommit,  // a row counts as written once it was sent
+  kLossNotRepaired,        // the origin has less than it acknowledged, and is not told again
+  kGenerationKept,         // a tuple forgotten and made anew tells from 0 under its old name
+  // Knowing.
+  kFreshByFailedRead,
+  kFreshByAcknowledgement,  // a replay makes fresh although what it read back is not used
+  // The publish rule.
+  kRuleOnRequestsOnly,  // what is heard, and time, do not have it looked at
+  kLeaseEndNotWatched,
+  kRegionsUnderestimated,
+  kLargerLimitInRule,  // of two limits on one tuple
+  // Charging.
+  kRejectedConsumes,
+  kFailedBatchConsumes,
+  kOneTooMany,  // what is used is compared with the limit as if there were one less
+  kCount,
+};
+
+#ifdef WEIR_MUTATIONS
+// Before any engine runs, by whoever runs them.
+inline Mutation planted = Mutation::kNone;
+[[nodiscard]] inline bool mutated(Mutation mutation) {
+  return planted == mutation;
+}
+#else
+[[nodiscard]] constexpr bool mutated(Mutation) {
+  return false;
+}
+#endif
+
+}  // namespace weir::memory
