@@ -280,7 +280,7 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
                    for (size_t i = 0; i < waiting->size(); ++i) {
                      Waiting& each = (*waiting)[i];
                      const Basis basis = self->take_in(heard[i], each.the_case);
-                     self->decide(each.the_case, basis, verdicts[each.item].value());
+                     self->decide_after_wait(each.the_case, basis, verdicts[each.item].value());
                    }
                    done();
                  });
@@ -306,7 +306,7 @@ void Engine::check_async(Instant now, const Request& request, Executor& home,
                   done = std::move(done)](const std::vector<Heard>& heard) {
                    Verdict verdict;
                    const Basis basis = self->take_in(heard[0], *the_case);
-                   self->decide(*the_case, basis, verdict);
+                   self->decide_after_wait(*the_case, basis, verdict);
                    done(verdict);
                  });
 }
@@ -447,6 +447,24 @@ Basis Engine::take_in(const Heard& heard, Case& the_case) {
   return peeks && !judge_.look(the_case) ? Basis::kRefreshed : Basis::kDegraded;
 }
 
+// Whether a tuple that was known well enough was forgotten since, for want of room, and made anew:
+// then nobody has read it yet. A peek that went by what was heard needs no tuple.
+bool Engine::is_unread(const Case& the_case, Basis basis) const {
+  if (!store_->asks() || the_case.cell_class() != CellClass::kWindow) return false;
+  const platform::Pin pin;
+  const memory::Tuple tuple = store_->table.find(the_case.key);
+  if (!tuple) return the_case.query.ask.cost > 0 || basis == Basis::kLocal;
+  return freshness_of(WindowCells(tuple)).never();
+}
+
+void Engine::decide_after_wait(const Case& the_case, Basis basis, Verdict& verdict) {
+  decide(the_case, basis, verdict);
+  if (verdict.basis == Basis::kDegraded || !verdict.admitted()) return;
+  if (!is_unread(the_case, basis)) return;
+  verdict.basis = Basis::kDegraded;
+  store_->stats.add(Stat::kDegraded);
+}
+
 BatchVerdict Engine::decide_all(std::vector<Case>& cases, const std::vector<Basis>& bases) {
   BatchRuling ruling = Batch(judge_, *store_, cases).run();
   while (ruling.late) {
@@ -459,8 +477,11 @@ BatchVerdict Engine::decide_all(std::vector<Case>& cases, const std::vector<Basi
   }
   BatchVerdict verdict{.outcome = ruling.admitted ? Outcome::kAdmitted : Outcome::kDenied};
   for (size_t i = 0; i < cases.size(); ++i) {
-    fill(cases[i].query, ruling.items[i], bases[i], verdict.items.emplace_back());
-    if (verdict.items.back().outcome == Outcome::kNever) verdict.outcome = Outcome::kNever;
+    Verdict& item = verdict.items.emplace_back();
+    fill(cases[i].query, ruling.items[i], bases[i], item);
+    // Another item, or whoever came while this one waited, may have taken its place.
+    if (item.admitted() && is_unread(cases[i], item.basis)) item.basis = Basis::kDegraded;
+    if (item.outcome == Outcome::kNever) verdict.outcome = Outcome::kNever;
   }
   for (Verdict item : verdict.items) {
     // What would have passed alone was refused all the same.

@@ -6,9 +6,12 @@
 
 #include <atomic>
 #include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "limiter/engine.h"
+#include "origins/in_process_origin.h"
 #include "platform/thread_executor.h"
 #include "tests/doubles/hand_clock.h"
 #include "tests/doubles/scripted_origin.h"
@@ -404,6 +407,77 @@ TEST(SingleFlight, WakesEveryWaiterOnItsOwnExecutorOfFour) {
   replies.stop();
   EXPECT_EQ(abroad.load(), 0);
   EXPECT_GT(origin->reads.load(), 0);
+}
+
+// A tuple may be forgotten for want of room once the origin has its counts. If that happens between
+// the look at how well it is known and the decision, the decision knows nothing of it.
+class ForgottenTest : public ::testing::Test {
+ protected:
+  // A table of 16 places, full, in which the first to go is "alice", who is fresh and has used 30.
+  void SetUp() override {
+    ask(request_of("alice", 30, 100));
+    for (const std::string& other : others_) ask(request_of(other, 1, 2));
+    engine_->run_replay(clock_.now(), executor_, Tell::kAll);
+    ASSERT_EQ(ask(request_of("alice", 0, 100)).basis, Basis::kLocal);
+    ASSERT_EQ(engine_->stats().evicted, 0u);
+  }
+
+  Verdict ask(const Request& request) {
+    Verdict answer;
+    engine_->check_async(clock_.now(), request, executor_,
+                         [&](const Result<Verdict>& verdict) { answer = *verdict; });
+    executor_.run();
+    return answer;
+  }
+
+  static std::vector<std::string> fifteen() {
+    std::vector<std::string> names;
+    for (int i = 0; i < 15; ++i) names.push_back("passer-" + std::to_string(i));
+    return names;
+  }
+
+  doubles::HandClock clock_;
+  doubles::HandExecutor executor_{clock_};
+  std::shared_ptr<origins::InProcessOrigin> origin_ =
+      std::make_shared<origins::InProcessOrigin>(clock_);
+  std::shared_ptr<Engine> engine_ =
+      Engine::make(clock_, {.origin = origin_, .capacity = 1, .seed = 1});
+  const std::vector<std::string> others_ = fifteen();
+};
+
+TEST_F(ForgottenTest, ABatchWhoseItemsTakeEachOthersPlaceIsDegraded) {
+  const std::vector<Request> requests = {request_of("alice", 1, 100), request_of("bob", 1, 100)};
+  const auto answer = engine_->check_all(clock_.now(), requests);
+  ASSERT_TRUE(answer->admitted());
+  EXPECT_GT(engine_->stats().evicted, 0u);
+  EXPECT_EQ(answer->items[0].evidence.own, 0u);
+  EXPECT_EQ(answer->items[0].basis, Basis::kDegraded);
+}
+
+TEST_F(ForgottenTest, ABatchWhoseTupleIsForgottenWhileItWaitsIsDegraded) {
+  const std::vector<Request> requests = {request_of("alice", 1, 100), request_of("bob", 1, 100)};
+  std::optional<BatchVerdict> answer;
+  engine_->check_all_async(clock_.now(), requests, executor_,
+                           [&](const Result<BatchVerdict>& verdict) { answer = *verdict; });
+  executor_.run();
+  ASSERT_TRUE(answer && answer->admitted());
+  EXPECT_GT(engine_->stats().evicted, 0u);
+  EXPECT_EQ(answer->items[0].basis, Basis::kDegraded);
+}
+
+TEST_F(ForgottenTest, ARequestWhoseTupleIsForgottenAfterItsReadIsDegraded) {
+  // Read, but its answer waits for the executor.
+  clock_.advance(Millis(6001));
+  std::optional<Verdict> answer;
+  engine_->check_async(clock_.now(), request_of("alice", 1, 100), executor_,
+                       [&](const Result<Verdict>& verdict) { answer = *verdict; });
+  ASSERT_FALSE(answer);
+  ASSERT_TRUE(engine_->check(clock_.now(), request_of("bob", 1, 100))->admitted());
+  ASSERT_GT(engine_->stats().evicted, 0u);
+  executor_.run();
+  ASSERT_TRUE(answer && answer->admitted());
+  EXPECT_EQ(answer->evidence.siblings, 0u);
+  EXPECT_EQ(answer->basis, Basis::kDegraded);
 }
 
 }  // namespace
