@@ -31,11 +31,18 @@ struct NodeView {
   SharingStats sharing{};
 
   [[nodiscard]] bool runs() const { return life >= 0; }
+  // The generation of a tuple that it holds; 0 if it does not.
+  [[nodiscard]] uint64_t generation_of(const std::string& tuple) const {
+    for (const limiter::CellView& cell : cells) {
+      if (cell.tuple == tuple) return cell.generation;
+    }
+    return 0;
+  }
 };
 
 using Components = std::map<Component, Count>;
 
-// What the component of one process was from one moment to the next entry's.
+// What a component was from one moment to the next entry's.
 struct Stood {
   MonoTime since{};
   Count count = 0;
@@ -61,7 +68,7 @@ class OriginHistory {
   [[nodiscard]] virtual Components components(const CellId& cell) const = 0;
   // In order; before the first entry it was 0.
   [[nodiscard]] virtual const std::vector<Stood>& stood(const CellId& cell,
-                                                        uint64_t incarnation) const = 0;
+                                                        const Component& component) const = 0;
 };
 
 // Messages at the near end of a link.

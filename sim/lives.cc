@@ -13,6 +13,7 @@ constexpr Millis kReplaySeldom{1000};
 constexpr Millis kSharesSeldom{2000};
 constexpr Millis kSweepEvery{700};
 constexpr size_t kCapacity = 64;
+constexpr size_t kScarce = 1;  // a table has some slots more
 // As the origin in Redis has it: who was not heard of for so long is not counted.
 constexpr Millis kBeatEvery{1000};
 constexpr Millis kAlive{3000};
@@ -104,16 +105,16 @@ void World::begin_life(Node& node) {
   if (options_.plant == Plant::kLinkHidesEpochs) node.link->lies = Lies::kHidesEpochs;
   links_.push_back(node.link);
   if (ledger_) connect_ledger(node, number);
-  node.engine =
-      limiter::Engine::make(node.clock, {.origin = node.link,
-                                         .ledger = node.ledger,
-                                         .region = region.name,
-                                         .sharing = ledger_ ? ledger_->rules() : SharingRules{},
-                                         .read_deadline = promises_.read_deadline,
-                                         .max_freshness = promises_.max_freshness,
-                                         .replay_within = replay_within_,
-                                         .capacity = kCapacity,
-                                         .seed = node.seed});
+  node.engine = limiter::Engine::make(
+      node.clock, {.origin = node.link,
+                   .ledger = node.ledger,
+                   .region = region.name,
+                   .sharing = ledger_ ? ledger_->rules() : SharingRules{},
+                   .read_deadline = promises_.read_deadline,
+                   .max_freshness = promises_.max_freshness,
+                   .replay_within = replay_within_,
+                   .capacity = options_.room == Room::kScarce ? kScarce : kCapacity,
+                   .seed = node.seed});
   node.life =
       &region.truth.begin_life(node.index, node.engine->incarnation(), node.usual.most_delay);
   node.watcher = std::make_unique<Watcher>(*this, node);
@@ -160,6 +161,7 @@ void World::end_life(Node& node, Life::End how) {
 }
 
 void World::stop(Node& node) {
+  report_.evicted += node.engine->stats().evicted;
   node.process->die();
   node.link->abandon();
   if (node.ledger) node.ledger->abandon();

@@ -20,17 +20,30 @@ bool matters_at(const CellId& cell, WallTime now) {
   return now < expiry_of(cell);
 }
 
+bool is_gone(const WorldView& world, const Account& account, const CellId& cell) {
+  const Life& life = world.truth.life(account.life);
+  if (life.ended) return true;
+  const NodeView& node = world.nodes.at(static_cast<size_t>(life.node));
+  return node.generation_of(cell.tuple) != account.generation;
+}
+
+const std::vector<Stood>& stood_of(const WorldView& world, const Account& account,
+                                   const CellId& cell) {
+  return world.origin.stood(cell, {.incarnation = world.truth.life(account.life).incarnation,
+                                   .generation = account.generation});
+}
+
 Missing missing_of(const WorldView& world, const CellId& cell) {
   Missing missing;
-  for (const Life& life : world.truth.lives()) {
-    if (!life.ended) continue;
+  for (const auto& [account, accepted] : world.truth.accounts(cell)) {
+    if (!is_gone(world, account, cell)) continue;
     Count most = 0;
     Count last = 0;
-    for (const Stood& stood : world.origin.stood(cell, life.incarnation)) {
+    for (const Stood& stood : stood_of(world, account, cell)) {
       most = std::max(most, stood.count);
       last = stood.count;
     }
-    missing.died_untold += world.truth.accepted_by(life.number, cell) - most;
+    missing.died_untold += accepted - most;
     missing.lost_with_origin += most - last;
   }
   return missing;
@@ -51,7 +64,7 @@ bool excused_until(const WorldView& world, const Life& life, const Accept& accep
 
 Standing standing_of(const WorldView& world, const CellId& cell, const Accept& accept,
                      MonoTime since) {
-  const Life& life = world.truth.life(accept.life);
+  const Life& life = world.truth.life(accept.account.life);
   Standing standing = Standing::kThere;
   // Each stretch of time during which it was missing, the one before the first write too.
   const auto look = [&](const Stood& stood, MonoTime until) {
@@ -61,7 +74,7 @@ Standing standing_of(const WorldView& world, const CellId& cell, const Accept& a
     standing = excused && standing != Standing::kOverdue ? Standing::kExcused : Standing::kOverdue;
   };
   Stood stood{.since = accept.when};
-  for (const Stood& next : world.origin.stood(cell, life.incarnation)) {
+  for (const Stood& next : stood_of(world, accept.account, cell)) {
     look(stood, next.since);
     stood = next;
   }

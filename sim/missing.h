@@ -12,7 +12,13 @@ namespace weir::sim {
 // The window at this time, or the one before it.
 [[nodiscard]] bool matters_at(const CellId& cell, WallTime now);
 
-// Parts of a cell that nobody can tell any more, since those who accepted them are gone.
+// Whether nobody can tell it any more: its process has ended, or has forgotten the tuple, which it
+// may once the origin has all of it.
+[[nodiscard]] bool is_gone(const WorldView& world, const Account& account, const CellId& cell);
+[[nodiscard]] const std::vector<Stood>& stood_of(const WorldView& world, const Account& account,
+                                                 const CellId& cell);
+
+// Parts of a cell that nobody can tell any more.
 struct Missing {
   Count died_untold = 0;       // never arrived
   Count lost_with_origin = 0;  // arrived, but the origin lost it later

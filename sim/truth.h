@@ -9,7 +9,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "weir/origin.h"
@@ -35,10 +34,17 @@ struct Life {
   }
 };
 
+// What one process accepts under one name. A tuple that it forgot and made anew has another.
+struct Account {
+  int life = 0;
+  uint64_t generation = 0;
+  friend auto operator<=>(const Account&, const Account&) = default;
+};
+
 // One request that was answered.
 struct Answered {
   int node = 0;
-  int life = 0;
+  Account account;  // its generation: 0 if the process does not hold the tuple
   std::string tuple;
   Millis duration{0};
   Algorithm algorithm = Algorithm::kSlidingWindow;
@@ -59,9 +65,9 @@ struct Answered {
 // One cost that was accepted.
 struct Accept {
   MonoTime when{};
-  int life = 0;
+  Account account;
   Count cost = 0;
-  Count total = 0;  // of that life in the cell, this one included
+  Count total = 0;  // of that account in the cell, this one included
 };
 
 class Truth {
@@ -80,16 +86,21 @@ class Truth {
   void record(const Answered& answered) {
     if (!answered.charged) return;
     const CellId cell = answered.cell();
-    const Count total = by_life_[{answered.life, cell}] += answered.cost;
+    const Count total = accounts_[cell][answered.account] += answered.cost;
     by_cell_[cell] += answered.cost;
     accepts_[cell].push_back({.when = answered.answered.mono,
-                              .life = answered.life,
+                              .account = answered.account,
                               .cost = answered.cost,
                               .total = total});
   }
   [[nodiscard]] Count accepted(const CellId& cell) const { return find(by_cell_, cell); }
-  [[nodiscard]] Count accepted_by(int life, const CellId& cell) const {
-    return find(by_life_, std::pair(life, cell));
+  [[nodiscard]] Count accepted_by(const Account& account, const CellId& cell) const {
+    return find(accounts(cell), account);
+  }
+  [[nodiscard]] const std::map<Account, Count>& accounts(const CellId& cell) const {
+    static const std::map<Account, Count> kNone;
+    const auto found = accounts_.find(cell);
+    return found == accounts_.end() ? kNone : found->second;
   }
   [[nodiscard]] const std::map<CellId, Count>& cells() const { return by_cell_; }
   // In the order they happened.
@@ -106,7 +117,7 @@ class Truth {
     return found == map.end() ? 0 : found->second;
   }
   std::deque<Life> lives_;  // a deque: they stay where they are
-  std::map<std::pair<int, CellId>, Count> by_life_;
+  std::map<CellId, std::map<Account, Count>> accounts_;
   std::map<CellId, Count> by_cell_;
   std::map<CellId, std::vector<Accept>> accepts_;
 };

@@ -191,7 +191,7 @@ void WatchedOrigin::note(const CellId& cell) {
   if (components == before && word == last.published) return;
   moments.push_back({.when = now, .components = components, .published = word});
   const auto stands = [&](const Component& component) {
-    std::vector<Stood>& stood = stood_[{cell, component.incarnation}];
+    std::vector<Stood>& stood = stood_[{cell, component}];
     const Count count = count_of(components, component);
     if (!stood.empty() && stood.back().count == count) return;
     const Count most = stood.empty() ? 0 : std::max(stood.back().most_before, stood.back().count);
@@ -229,9 +229,10 @@ Count WatchedOrigin::least_others_since(const CellId& cell, const Component& wit
   return least;
 }
 
-const std::vector<Stood>& WatchedOrigin::stood(const CellId& cell, uint64_t incarnation) const {
+const std::vector<Stood>& WatchedOrigin::stood(const CellId& cell,
+                                               const Component& component) const {
   static const std::vector<Stood> kNever;
-  const auto found = stood_.find({cell, incarnation});
+  const auto found = stood_.find({cell, component});
   return found == stood_.end() ? kNever : found->second;
 }
 

@@ -54,7 +54,7 @@ class WatchedOrigin final : public OriginHistory {
     return origin_.components(cell);
   }
   [[nodiscard]] const std::vector<Stood>& stood(const CellId& cell,
-                                                uint64_t incarnation) const override;
+                                                const Component& component) const override;
 
  private:
   class Door;
@@ -99,7 +99,7 @@ class WatchedOrigin final : public OriginHistory {
   // word stands: what was published.
   std::map<CellId, Cell> cells_;
   std::map<CellId, std::vector<Moment>> history_;
-  std::map<std::pair<CellId, uint64_t>, std::vector<Stood>> stood_;
+  std::map<Place, std::vector<Stood>> stood_;
   std::map<Place, Fallen> fallen_;
   std::array<uint64_t, static_cast<size_t>(Loss::kCount)> healed_{};
   std::map<Place, Count> claimed_;  // for plants that hide something

@@ -80,7 +80,7 @@ TEST_F(WatchedOriginTest, RemembersHowAComponentStood) {
   tell(*origin, kOne, 5);  // no news
   origin->forget_all();
   tell(*origin, kOne, 6);
-  const std::vector<Stood>& stood = origin->stood(cell_, kOne.incarnation);
+  const std::vector<Stood>& stood = origin->stood(cell_, kOne);
   ASSERT_EQ(stood.size(), 3u);
   EXPECT_EQ(stood[1].count, 0u);
   EXPECT_EQ(stood[1].most_before, 5u);
@@ -111,7 +111,7 @@ TEST_F(WatchedOriginTest, TakesWordOfWhatWasPublishedForNobodysComponent) {
   EXPECT_EQ(read(*origin, kTwo).siblings, 5u);
   EXPECT_EQ(origin->components(cell_), (Components{{kOne, 5}}));
   EXPECT_EQ(written_, 1);
-  EXPECT_EQ(origin->stood(cell_, kOne.incarnation).size(), 1u);
+  EXPECT_EQ(origin->stood(cell_, kOne).size(), 1u);
 }
 
 TEST_F(WatchedOriginTest, LetsTheLastWordStandOnlyWhereItWritesAsRedisDoes) {

@@ -26,6 +26,12 @@
 
 namespace weir::sim {
 
+// In the tables of processes.
+enum class Room : uint8_t {
+  kEnough,
+  kScarce,  // tuples that nobody asks for again crowd out others while their windows last
+};
+
 enum class Weather : uint8_t {
   kStormy,
   kFair,  // messages take their time, and nothing else goes wrong
@@ -38,6 +44,7 @@ struct WorldOptions {
   Millis stormy{20'000};  // time with faults
   Weather weather = Weather::kStormy;
   bool limits_differ = false;  // regions differ in the limit of the first tuple, whatever is drawn
+  Room room = Room::kEnough;  // scarce: only where there is one region
   Plant plant = Plant::kNone;
   std::string only = {};  // the name of the one checker that looks; empty: all do
 };
@@ -85,9 +92,11 @@ struct RunReport {
   uint64_t events = 0;
   uint64_t admitted = 0;
   uint64_t denied = 0;
-  uint64_t lives = 0;  // of processes
-  uint64_t rows = 0;   // written to the ledger
-  Nanos delay{0};      // from one region to another where nothing goes wrong
+  uint64_t lives = 0;     // of processes
+  uint64_t rows = 0;      // written to the ledger
+  uint64_t evicted = 0;   // tuples, for want of room
+  uint64_t sketched = 0;  // answers on tuples that there was no room for
+  Nanos delay{0};         // from one region to another where nothing goes wrong
   // Of cells that still mattered at the end: what was accepted, and of that what nobody can
   // tell any more.
   Count accepted = 0;
@@ -120,6 +129,8 @@ class World {
   void schedule_asking();
   void ask_one(Node& node, const Tuple& tuple, Count cost);
   void ask_batch(Node& node);
+  void pass_by(Node& node);
+  [[nodiscard]] bool is_sketched(const Answered& answered) const;
   void answer(Node& node, std::vector<Answered> answers, const std::string& what);
   void mark_answer(const Node& node, const Answered& answered);
   [[nodiscard]] Request request_of(const Node& node, const Tuple& tuple, Count cost) const;
@@ -209,6 +220,7 @@ class World {
   std::set<std::string> blamed_;
   std::optional<MonoTime> trouble_began_;
   MonoTime last_trouble_{};
+  int passers_ = 0;  // so far
   bool scarce_ = false;
   bool failed_over_ = false;
   bool stormy_ = true;

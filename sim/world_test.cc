@@ -86,6 +86,26 @@ TEST(World, HoldsWithMoreNodesToo) {
   }
 }
 
+// A tuple that made room for others comes back under another name, and knows what it had accepted.
+TEST(World, HoldsWhereTuplesAreForgottenForWantOfRoom) {
+  uint64_t answers = 0;
+  uint64_t evicted = 0;
+  uint64_t sketched = 0;
+  for (uint64_t seed = 1; seed <= seeds_to_run() / 5; ++seed) {
+    for (const Weather weather : {Weather::kStormy, Weather::kFair}) {
+      const RunReport report =
+          World({.seed = seed, .regions = 1, .weather = weather, .room = Room::kScarce}).run();
+      ASSERT_FALSE(report.broken) << story(seed, report);
+      answers += report.admitted + report.denied;
+      evicted += report.evicted;
+      sketched += report.sketched;
+    }
+  }
+  if (seeds_to_run() < kSeeds) return;
+  EXPECT_GT(evicted, 500u);
+  EXPECT_LT(sketched, answers / 10);
+}
+
 // A checker that cannot fail proves nothing: each planted bug must be found within a fixed
 // number of seeds, and by a checker that is there for it.
 struct Planted {

@@ -18,11 +18,8 @@ class FreshEnough final : public Checker {
   Fault after_answer(const WorldView& world, const Answered& answered) override {
     if (answered.verdict.basis == Basis::kDegraded || !answered.verdict.admitted()) return {};
     const NodeView& node = world.nodes.at(static_cast<size_t>(answered.node));
-    uint64_t generation = 0;
-    for (const limiter::CellView& cell : node.cells) {
-      if (cell.tuple == answered.tuple) generation = cell.generation;
-    }
-    const Component mine{.incarnation = node.incarnation, .generation = generation};
+    const Component mine{.incarnation = node.incarnation,
+                         .generation = answered.account.generation};
     // A read that it joined may have begun up to a deadline before it was asked.
     const Nanos age = answered.verdict.basis == Basis::kRefreshed
                           ? Nanos(world.promises.read_deadline)

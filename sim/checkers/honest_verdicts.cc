@@ -26,7 +26,7 @@ class HonestVerdicts final : public Checker {
     if (answered.verdict.remaining != expected) return "remaining does not agree with the parts";
 
     const NodeView& node = world.nodes.at(static_cast<size_t>(answered.node));
-    Count own_before = world.truth.accepted_by(answered.life, answered.cell());
+    Count own_before = world.truth.accepted_by(answered.account, answered.cell());
     if (answered.charged) own_before -= answered.cost;
     if (evidence.own != own_before) return "own in the evidence is not what was accepted";
     for (const limiter::CellView& cell : node.cells) {

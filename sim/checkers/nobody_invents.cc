@@ -16,10 +16,10 @@ class NobodyInvents final : public Checker {
       if (!node.touched) continue;
       for (const limiter::CellView& cell : node.cells) {
         const CellId id{cell.tuple, cell.sequence};
-        if (cell.own != world.truth.accepted_by(node.life, id)) {
+        const Count accepted = world.truth.accepted_by({node.life, cell.generation}, id);
+        if (cell.own != accepted) {
           return "node " + std::to_string(node.node) + " counts " + std::to_string(cell.own) +
-                 " of its own, but accepted " +
-                 std::to_string(world.truth.accepted_by(node.life, id));
+                 " of its own, but accepted " + std::to_string(accepted);
         }
         if (cell.own + cell.siblings > world.truth.accepted(id)) {
           return "node " + std::to_string(node.node) + " knows more than was accepted";

@@ -22,9 +22,11 @@ class OneWriter final : public Checker {
     if (!first && writer->second != written.life) {
       return who + " wrote under the name of process " + std::to_string(writer->second);
     }
-    if (told.total > world.truth.accepted_by(written.life, told.cell)) {
+    const Count accepted =
+        world.truth.accepted_by({written.life, told.writer.generation}, told.cell);
+    if (told.total > accepted) {
       return who + " told " + std::to_string(told.total) + ", but accepted " +
-             std::to_string(world.truth.accepted_by(written.life, told.cell));
+             std::to_string(accepted);
     }
     return {};
   }

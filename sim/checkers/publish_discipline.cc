@@ -94,7 +94,7 @@ class PublishDiscipline final : public FleetChecker {
       for (const Accept& accept : region.truth.accepts(cell)) {
         // Where a sibling left word of another row, that it said so is waited for.
         if (all.now.mono - accept.when > 2 * all.delays.all()) told += accept.cost;
-        all_live = all_live && !region.truth.life(accept.life).ended;
+        all_live = all_live && !region.truth.life(accept.account.life).ended;
       }
       const Count limit = limits_[{index, cell.tuple}];
       const auto regions = static_cast<uint32_t>(all.regions.size());
@@ -119,7 +119,7 @@ class PublishDiscipline final : public FleetChecker {
   // items of a batch that is refused, one has refused it and the others were not tried.
   void note_refusal(const FleetView& all, int region, const Answered& answered) {
     const CellId cell = answered.cell();
-    const Place place{region, answered.life, cell};
+    const Place place{region, answered.account.life, cell};
     if (!refused_.insert(place).second || answered.in_batch) return;
     const WallTime over((cell.sequence + 1) * answered.duration);
     if (over - all.now.wall < all.delays.publish + all.promises.clocks_apart) return;

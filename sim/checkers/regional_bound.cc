@@ -12,6 +12,8 @@
 // of that yet. A new window counts as read at its start, by the node's own clock; what
 // others, whose clocks are ahead, did before that may be unknown too.
 //
+// What the node accepted before it forgot the tuple for want of room is another's to it.
+//
 // A degraded verdict knows less, for how long nobody can say. What always holds: the region
 // exceeds the limit only by what the node did not know, and no process accepts more than the
 // limit, so that all together accept at most the limit times those that did.
@@ -50,10 +52,10 @@ class RegionalBound final : public Checker {
 
  private:
   static Fault check_cap(const WorldView& world, const Answered& answered) {
-    const Count mine = world.truth.accepted_by(answered.life, answered.cell());
+    const Count mine = world.truth.accepted_by(answered.account, answered.cell());
     if (mine <= answered.limit) return {};
-    return "process " + std::to_string(answered.life) + " alone accepted " + std::to_string(mine) +
-           " of " + std::to_string(answered.limit);
+    return "process " + std::to_string(answered.account.life) + " alone accepted " +
+           std::to_string(mine) + " of " + std::to_string(answered.limit);
   }
 
   // The limit is exceeded only by what the node did not know, whatever the reason.
@@ -81,7 +83,8 @@ class RegionalBound final : public Checker {
     for (const limiter::CellView& view : world.nodes.at(static_cast<size_t>(answered.node)).cells) {
       if (view.tuple == cell.tuple && view.sequence == cell.sequence) known = view.siblings;
     }
-    const Count others = world.truth.accepted(cell) - world.truth.accepted_by(answered.life, cell);
+    const Count others =
+        world.truth.accepted(cell) - world.truth.accepted_by(answered.account, cell);
     return others > known ? others - known : 0;
   }
 
@@ -95,7 +98,7 @@ class RegionalBound final : public Checker {
     const bool began_lately = answered.asked.wall - start < age + apart;
     Count explained = 0;
     for (const Accept& accept : world.truth.accepts(cell)) {
-      if (accept.life == answered.life) continue;
+      if (accept.account == answered.account) continue;
       const bool at_the_start = began_lately && accept.when >= since - apart;
       if (at_the_start || standing_of(world, cell, accept, since) == Standing::kExcused) {
         explained += accept.cost;

@@ -25,7 +25,7 @@ class RetryingIsFree final : public Checker {
       return "a write of " + std::to_string(told.total) + " on " + std::to_string(had) + " left " +
              std::to_string(has);
     }
-    if (has > world.truth.accepted_by(written.life, told.cell)) {
+    if (has > world.truth.accepted_by({written.life, told.writer.generation}, told.cell)) {
       return "a component exceeds what its writer accepted";
     }
     return {};

@@ -7,8 +7,9 @@
 // - so is everything, once the connection was made anew.
 // What was acknowledged, to a message of the same connection, is not owed because another
 // message about it failed.
-// Nothing is owed by a process that ended, nor of a cell that can matter to nobody; and while
-// the origin refuses every call, it is owed as if that time had not passed.
+// Nothing is owed by a process that ended, of a tuple that it forgot for want of room, nor of a
+// cell that can matter to nobody; and while the origin refuses every call, it is owed as if that
+// time had not passed.
 
 #include <algorithm>
 #include <deque>
@@ -28,8 +29,8 @@ class ToldInTime final : public Checker {
 
   Fault after_answer(const WorldView& world, const Answered& answered) override {
     if (!answered.charged) return {};
-    const Place place{answered.life, answered.cell()};
-    owe(place, world.truth.accepted_by(answered.life, answered.cell()),
+    const Place place{answered.account, answered.cell()};
+    owe(place, world.truth.accepted_by(answered.account, answered.cell()),
         world.now.mono + world.promises.told_within);
     return {};
   }
@@ -37,8 +38,9 @@ class ToldInTime final : public Checker {
   Fault after_sent(const WorldView& world, const Sent& sent) override {
     if (auto overdue = after_event(world)) return overdue;  // told, but too late
     for (const CellReplay& cell : sent.cells) {
-      last_sent_[{sent.life, cell.cell}] = world.now.mono;
-      const auto owed = owed_.find({sent.life, cell.cell});
+      const Place place = place_of(sent.life, cell.writer, cell.cell);
+      last_sent_[place] = world.now.mono;
+      const auto owed = owed_.find(place);
       if (owed == owed_.end()) continue;
       std::erase_if(owed->second, [&](const Owed& each) { return each.total <= cell.total; });
     }
@@ -53,7 +55,7 @@ class ToldInTime final : public Checker {
     const MonoTime by = world.now.mono + world.promises.told_within;
     for (size_t i = 0; i < heard.sent.cells.size(); ++i) {
       const CellReplay& told = heard.sent.cells[i];
-      const Place place{life, told.cell};
+      const Place place = place_of(life, told.writer, told.cell);
       if (!heard.totals.ok()) {
         if (in_time && !is_acknowledged(place, told)) owe(place, told.total, by);
         continue;
@@ -61,9 +63,9 @@ class ToldInTime final : public Checker {
       const Count mine = heard.totals->at(i).mine;
       if (mine < told.total) owe(place, told.total, by);
       if (connection_of_[{life, heard.sent.message}] == connections_[life]) {
-        acknowledge(place, told.writer, std::min(mine, told.total));
+        acknowledge(place, std::min(mine, told.total));
       }
-      owe_if_less(world, place, told.writer, mine);
+      owe_if_less(world, place, mine);
     }
     return {};
   }
@@ -71,17 +73,20 @@ class ToldInTime final : public Checker {
   Fault after_heard(const WorldView& world, const HeardRead& heard) override {
     for (size_t i = 0; heard.totals.ok() && i < heard.cells.size(); ++i) {
       const CellRead& read = heard.cells[i];
-      owe_if_less(world, {heard.life, read.cell}, read.reader, heard.totals->at(i).mine);
+      owe_if_less(world, place_of(heard.life, read.reader, read.cell), heard.totals->at(i).mine);
     }
     return {};
   }
 
   Fault after_reconnect(const WorldView& world, int life) override {
     ++connections_[life];
-    std::erase_if(acknowledged_, [life](const auto& each) { return each.first.first == life; });
-    for (const auto& [cell, accepted] : world.truth.cells()) {
-      owe({life, cell}, world.truth.accepted_by(life, cell),
-          world.now.mono + world.promises.told_within);
+    std::erase_if(acknowledged_,
+                  [life](const auto& each) { return each.first.first.life == life; });
+    for (const auto& [cell, all] : world.truth.cells()) {
+      for (const auto& [account, accepted] : world.truth.accounts(cell)) {
+        if (account.life != life) continue;
+        owe({account, cell}, accepted, world.now.mono + world.promises.told_within);
+      }
     }
     return {};
   }
@@ -96,7 +101,7 @@ class ToldInTime final : public Checker {
       }
       for (const CellReplay& cell : it->second.cells) {
         // Perhaps it went again in the very instant of the deadline.
-        const Place place{it->first.first, cell.cell};
+        const Place place = place_of(it->first.first, cell.writer, cell.cell);
         if (last_sent_[place] >= deadline || is_acknowledged(place, cell)) continue;
         owe(place, cell.total, deadline + world.promises.told_within);
       }
@@ -109,11 +114,11 @@ class ToldInTime final : public Checker {
       }
       // Also in the first moment after.
       const bool reachable = node_of(world, it->first).reachable;
-      const bool excused = !reachable || was_reachable_.count(it->first.first) == 0;
+      const bool excused = !reachable || was_reachable_.count(it->first.first.life) == 0;
       for (Owed& owed : it->second) {
         if (excused) owed.by = std::max(owed.by, now + world.promises.told_within);
         if (now <= owed.by) continue;
-        return "process " + std::to_string(it->first.first) + " has not told its total of " +
+        return "process " + std::to_string(it->first.first.life) + " has not told its total of " +
                std::to_string(owed.total) + " in window " +
                std::to_string(it->first.second.sequence);
       }
@@ -127,7 +132,10 @@ class ToldInTime final : public Checker {
   }
 
  private:
-  using Place = std::pair<int, CellId>;  // a cell of a process
+  using Place = std::pair<Account, CellId>;  // a cell of a process
+  static Place place_of(int life, const Component& name, const CellId& cell) {
+    return {{life, name.generation}, cell};
+  }
   struct Owed {
     Count total = 0;
     MonoTime by{};
@@ -141,12 +149,11 @@ class ToldInTime final : public Checker {
     if (total > 0) owed_[place].push_back({.total = total, .by = by});
   }
 
-  void owe_if_less(const WorldView& world, const Place& place, const Component& reader,
-                   Count mine) {
-    const Count acknowledged = acknowledged_[place][reader];
+  void owe_if_less(const WorldView& world, const Place& place, Count mine) {
+    const Count acknowledged = acknowledged_[place];
     if (mine >= acknowledged) return;
     for (const auto& [message, under_way] : under_way_) {
-      if (message.first != place.first) continue;
+      if (message.first != place.first.life) continue;
       for (const CellReplay& cell : under_way.cells) {
         if (cell.cell == place.second && cell.total >= acknowledged) return;
       }
@@ -154,26 +161,26 @@ class ToldInTime final : public Checker {
     owe(place, acknowledged, world.now.mono + world.promises.told_within);
   }
 
-  void acknowledge(const Place& place, const Component& writer, Count total) {
-    Count& acknowledged = acknowledged_[place][writer];
+  void acknowledge(const Place& place, Count total) {
+    Count& acknowledged = acknowledged_[place];
     acknowledged = std::max(acknowledged, total);
     std::erase_if(owed_[place], [&](const Owed& each) { return each.total <= total; });
   }
   bool is_acknowledged(const Place& place, const CellReplay& told) {
-    return acknowledged_[place][told.writer] >= told.total;
+    return acknowledged_[place] >= told.total;
   }
 
   static const NodeView& node_of(const WorldView& world, const Place& place) {
-    return world.nodes.at(static_cast<size_t>(world.truth.life(place.first).node));
+    return world.nodes.at(static_cast<size_t>(world.truth.life(place.first.life).node));
   }
   static bool owes(const WorldView& world, const Place& place) {
-    return !world.truth.life(place.first).ended &&
+    return !is_gone(world, place.first, place.second) &&
            node_of(world, place).latest < expiry_of(place.second);
   }
 
   std::map<Place, std::vector<Owed>> owed_;
-  std::map<std::pair<int, uint64_t>, UnderWay> under_way_;    // until the deadline
-  std::map<Place, std::map<Component, Count>> acknowledged_;  // on this connection
+  std::map<std::pair<int, uint64_t>, UnderWay> under_way_;  // until the deadline
+  std::map<Place, Count> acknowledged_;                     // on this connection
   std::map<Place, MonoTime> last_sent_;
   std::set<int> was_reachable_;                                 // processes, after the last event
   std::map<int, uint64_t> connections_;                         // of a process, counted

@@ -24,7 +24,8 @@ class WindowIdentity final : public Checker {
     for (const NodeView& node : world.nodes) {
       if (!node.touched) continue;
       for (const limiter::CellView& cell : node.cells) {
-        if (cell.own > 0 && world.truth.accepted_by(node.life, {cell.tuple, cell.sequence}) == 0) {
+        const Account account{node.life, cell.generation};
+        if (cell.own > 0 && world.truth.accepted_by(account, {cell.tuple, cell.sequence}) == 0) {
           return "a count moved into a window in which nothing was accepted";
         }
       }
