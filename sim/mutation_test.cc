@@ -42,6 +42,7 @@ struct Mutant {
   std::vector<std::string_view> found_by = {};
   int regions = 1;
   Weather weather = Weather::kStormy;
+  Room room = Room::kEnough;
   std::string only = {};  // the one checker that looks
 };
 void PrintTo(const Mutant& mutant, std::ostream* out) {
@@ -69,6 +70,10 @@ const std::vector<Mutant>& mutants() {
       abroad(Mutation::kVerdictPublished, "VerdictPublished", "nobody invents abroad"),
       abroad(Mutation::kPublishedBeforeCommit, "PublishedBeforeCommit", "durability order"),
       {Mutation::kLossNotRepaired, "LossNotRepaired", {"told in time"}},
+      {.mutation = Mutation::kGenerationKept,
+       .name = "GenerationKept",
+       .found_by = {"honest verdicts", "nobody invents consumption"},
+       .room = Room::kScarce},
       {Mutation::kFreshByFailedRead, "FreshByFailedRead", {"fresh enough", "the regional bound"}},
       {Mutation::kFreshByAcknowledgement,
        "FreshByAcknowledgement",
@@ -85,6 +90,8 @@ const std::vector<Mutant>& mutants() {
             "FreshByFailedReadByTheBoundAlone"),
       alone("the regional bound", {.mutation = Mutation::kFreshByAcknowledgement},
             "FreshByAcknowledgementByTheBoundAlone"),
+      alone("the regional bound", {.mutation = Mutation::kGenerationKept, .room = Room::kScarce},
+            "GenerationKeptByTheBoundAlone"),
       alone("the regional bound", {.mutation = Mutation::kOneTooMany}, "OneTooManyByTheBoundAlone"),
       alone("conservation", {.mutation = Mutation::kLossNotRepaired},
             "LossNotRepairedByConservationAlone"),
@@ -115,6 +122,7 @@ TEST_P(MutantEngine, IsFound) {
     const RunReport report = World({.seed = seed,
                                     .regions = GetParam().regions,
                                     .weather = GetParam().weather,
+                                    .room = GetParam().room,
                                     .only = GetParam().only})
                                  .run();
     if (!report.broken) continue;
@@ -132,8 +140,8 @@ TEST_P(MutantEngine, IsFound) {
 INSTANTIATE_TEST_SUITE_P(World, MutantEngine, ::testing::ValuesIn(mutants()),
                          [](const auto& each) { return std::string(each.param.name); });
 
-// What a world does not show: its processes have one thread each, its tables are large enough, and
-// a batch in it is over before anything else begins. Each of these says whether something broke.
+// What a world does not show: its processes have one thread each, and a batch in it is over before
+// anything else begins. Each of these says whether something broke.
 
 // One burst, asked for by two threads at once: is more of it admitted than there is?
 bool two_threads_exceed_a_burst() {
@@ -207,38 +215,6 @@ bool origin_hears_of_a_batch_that_fails() {
   return components.size() != 1 || components.begin()->second != 1;
 }
 
-// A tuple that made room for others and came back: is its limit exceeded?
-bool forgetting_gives_room() {
-  Timeline timeline(1);
-  const auto origin = std::make_shared<origins::InProcessOrigin>(timeline);
-  const auto engine = limiter::Engine::make(timeline, {.origin = origin, .capacity = 1, .seed = 1});
-  const Instant now = timeline.now();
-  const auto ask = [&](const std::string& who, int64_t limit, int64_t cost) {
-    const Request request{.name_space = "mutation",
-                          .identifier = who,
-                          .limit = limit,
-                          .duration = Millis(60'000),
-                          .cost = cost};
-    bool admitted = false;
-    engine->check_async(now, request, timeline,
-                        [&](const Result<Verdict>& verdict) { admitted = verdict->admitted(); });
-    while (timeline.step(now.mono)) {
-    }
-    return admitted;
-  };
-  constexpr int64_t kLimit = 100;
-  int64_t admitted = ask("hidden", kLimit, 30) ? 30 : 0;
-  for (int i = 0; i < 20; ++i) {
-    engine->run_replay(now, timeline, Tell::kAll);
-    EXPECT_TRUE(ask("passer-" + std::to_string(i), 2, 1));
-  }
-  engine->run_replay(now, timeline, Tell::kAll);
-  EXPECT_GT(engine->stats().evicted, 0u);
-  for (int i = 0; i < kLimit; ++i) admitted += ask("hidden", kLimit, 1) ? 1 : 0;
-  EXPECT_EQ(engine->stats().sketched, 0u);
-  return admitted > kLimit;
-}
-
 struct Scene {
   Mutation mutation = Mutation::kNone;
   std::string_view name = {};
@@ -251,8 +227,7 @@ void PrintTo(const Scene& scene, std::ostream* out) {
 const std::vector<Scene>& scenes() {
   static const std::vector<Scene> kScenes = {
       {Mutation::kTatMergedByMax, "TatMergedByMax", two_threads_exceed_a_burst},
-      {Mutation::kTentativeTold, "TentativeTold", origin_hears_of_a_batch_that_fails},
-      {Mutation::kGenerationKept, "GenerationKept", forgetting_gives_room}};
+      {Mutation::kTentativeTold, "TentativeTold", origin_hears_of_a_batch_that_fails}};
   return kScenes;
 }
 
@@ -278,9 +253,11 @@ TEST(MutableEngine, HasNoMutationThatIsNotLookedFor) {
 TEST(MutableEngine, IsAsGoodAsTheOtherWhereNothingIsPlanted) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     for (const Weather weather : {Weather::kStormy, Weather::kFair}) {
-      for (const int regions : {1, 3}) {
-        const RunReport report =
-            World({.seed = seed, .regions = regions, .weather = weather}).run();
+      for (const WorldOptions& options :
+           {WorldOptions{.seed = seed, .regions = 1, .weather = weather},
+            WorldOptions{.seed = seed, .regions = 1, .weather = weather, .room = Room::kScarce},
+            WorldOptions{.seed = seed, .regions = 3, .weather = weather}}) {
+        const RunReport report = World(options).run();
         ASSERT_FALSE(report.broken) << story(seed, report);
       }
     }
