@@ -1,0 +1,123 @@
+#include "sim/report/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace weir::sim {
+namespace {
+
+struct KnownGroup {
+  std::string_view title;
+  std::vector<std::string_view> keys;
+};
+
+const std::vector<KnownGroup>& known_groups() {
+  static const std::vector<KnownGroup> all = {
+      {"traffic", {"offered_per_second", "denied", "degraded"}},
+      {"exactness",
+       {"mean_cell", "worst_cell", "worst_window", "unexcused", "bound", "false_denials",
+        "false_admissions"}},
+      {"cost", {"origin_commands", "rows", "presences", "rows_read"}},
+      {"news", {"propagation_p50", "propagation_p99", "lost_with_nodes", "disagreements"}},
+  };
+  return all;
+}
+
+constexpr std::string_view kRest = "other";
+
+std::string_view group_of(const Figure& figure) {
+  for (const KnownGroup& group : known_groups()) {
+    if (std::ranges::find(group.keys, figure.key) != group.keys.end()) return group.title;
+  }
+  return kRest;
+}
+
+// Neither good nor bad by themselves.
+bool is_given(std::string_view key) {
+  return key == "offered_per_second" || key == "bound";
+}
+
+int digits_after_point(double magnitude) {
+  if (magnitude >= 100) return 0;
+  return magnitude >= 10 ? 1 : 3;  // cells are told apart by a thousandth of their limit
+}
+
+}  // namespace
+
+std::string readable(double value, std::string_view thousands) {
+  if (!std::isfinite(value)) return "?";
+  const double magnitude = std::abs(value);
+  if (magnitude >= 1e15) return fmt::format("{:.3g}", value);
+  if (magnitude > 0 && magnitude < 0.001) return fmt::format("{:.1g}", value);
+  const bool whole = magnitude == std::floor(magnitude);
+  std::string text = fmt::format("{:.{}f}", magnitude, whole ? 0 : digits_after_point(magnitude));
+  const size_t point = std::min(text.find('.'), text.size());
+  for (size_t at = point; at > 3; at -= 3) text.insert(at - 3, thousands);
+  return value < 0 ? fmt::format("-{}", text) : text;
+}
+
+std::string with_unit(const Figure& figure, std::string_view thousands) {
+  const std::string number = readable(figure.value, thousands);
+  if (figure.unit.empty() || !std::isfinite(figure.value)) return number;
+  const bool close = figure.unit == "%" || figure.unit.starts_with('/');
+  return close ? number + figure.unit : number + " " + figure.unit;
+}
+
+std::vector<FigureGroup> grouped(const std::vector<Figure>& figures) {
+  std::vector<FigureGroup> groups;
+  for (const KnownGroup& known : known_groups()) groups.push_back({std::string(known.title), {}});
+  groups.push_back({std::string(kRest), {}});
+  for (const Figure& figure : figures) {
+    std::ranges::find(groups, group_of(figure), &FigureGroup::title)->figures.push_back(figure);
+  }
+  std::erase_if(groups, [](const FigureGroup& group) { return group.figures.empty(); });
+  return groups;
+}
+
+Difference difference(const Figure& from, const Figure& to) {
+  if (readable(from.value) == readable(to.value)) return Difference::kNone;
+  if (is_given(from.key) || !std::isfinite(from.value) || !std::isfinite(to.value)) {
+    return Difference::kNeither;
+  }
+  const bool less = to.value < from.value;
+  return less == from.less_is_better ? Difference::kBetter : Difference::kWorse;
+}
+
+std::string_view to_string(Difference difference) {
+  switch (difference) {
+    case Difference::kNone: return "same";
+    case Difference::kBetter: return "better";
+    case Difference::kWorse: return "worse";
+    case Difference::kNeither: break;
+  }
+  return "";
+}
+
+const Figure* find_figure(const Results& results, std::string_view key) {
+  const auto found = std::ranges::find(results.figures, key, &Figure::key);
+  return found == results.figures.end() ? nullptr : &*found;
+}
+
+const Series* find_series(const Results& results, std::string_view key) {
+  const auto found = std::ranges::find(results.series, key, &Series::key);
+  return found == results.series.end() ? nullptr : &*found;
+}
+
+std::string variant_name(const Results& results) {
+  return results.variant.empty() ? "as written" : results.variant;
+}
+
+std::string speed_of(const Results& results, std::string_view thousands) {
+  std::string text = readable(results.simulated_seconds, thousands) + " s simulated";
+  if (!(results.took_seconds > 0)) return text;
+  const std::string took = results.took_seconds < 10
+                               ? fmt::format("{:.1f}", results.took_seconds)
+                               : readable(std::round(results.took_seconds), thousands);
+  const double speed = results.simulated_seconds / results.took_seconds;
+  return text + fmt::format(" in {} s ({}x)", took,
+                            readable(speed >= 10 ? std::round(speed) : speed, thousands));
+}
+
+}  // namespace weir::sim

@@ -1,0 +1,176 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <simdjson.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "sim/report/example_results.h"
+#include "sim/report/figures.h"
+#include "sim/report/json.h"
+#include "sim/report/summary.h"
+
+namespace weir::sim {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+size_t widest(const std::string& text) {
+  size_t most = 0;
+  for (const std::string& line : lines_of(text)) most = std::max(most, line.size());
+  return most;
+}
+
+size_t times(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(Readable, ShowsTheDigitsThatMatterAndSeparatesThousands) {
+  EXPECT_EQ(readable(0), "0");
+  EXPECT_EQ(readable(1.0042), "1.004");
+  EXPECT_EQ(readable(12.345), "12.3");
+  EXPECT_EQ(readable(0.0134), "0.013");
+  EXPECT_EQ(readable(0.00004), "4e-05");
+  EXPECT_EQ(readable(999), "999");
+  EXPECT_EQ(readable(1000), "1,000");
+  EXPECT_EQ(readable(1'234'567.8), "1,234,568");
+  EXPECT_EQ(readable(-1234), "-1,234");
+  EXPECT_EQ(readable(kNaN), "?");
+}
+
+TEST(Figures, AreAllInOneGroupAndThoseUnknownComeLast) {
+  std::vector<Figure> figures = example_results().figures;
+  figures.insert(figures.begin(), {.key = "new", .label = "unheard of", .unit = "", .value = 1});
+  size_t count = 0;
+  const auto groups = grouped(figures);
+  for (const FigureGroup& group : groups) count += group.figures.size();
+  EXPECT_EQ(count, figures.size());
+  EXPECT_EQ(groups.back().figures.back().key, "new");
+  EXPECT_TRUE(grouped({}).empty());
+}
+
+TEST(Figures, AreBetterOrWorseOnlyWhereADifferenceShowsAndSaysSomething) {
+  const Figure rows{.key = "rows", .label = "rows", .unit = "/s", .value = 10};
+  const auto with = [](Figure figure, double value) {
+    figure.value = value;
+    return figure;
+  };
+  EXPECT_EQ(difference(rows, with(rows, 9)), Difference::kBetter);
+  EXPECT_EQ(difference(rows, with(rows, 11)), Difference::kWorse);
+  EXPECT_EQ(difference(rows, rows), Difference::kNone);
+  EXPECT_EQ(difference(rows, with(rows, kNaN)), Difference::kNeither);
+  const Figure bound{.key = "bound", .label = "bound", .unit = "", .value = 1};
+  EXPECT_EQ(difference(bound, with(bound, 2)), Difference::kNeither);
+}
+
+TEST(Summary, FitsOneScreen) {
+  const std::string text = summary(example_results());
+  EXPECT_LE(widest(text), 80u) << text;
+  EXPECT_LE(lines_of(text).size(), 24u) << text;
+  for (const char* part :
+       {"origin_outage", "A thousand keys", "3 regions, 12 nodes, 1,000 keys, seed 42",
+        "worst cell, in limits", "kept  worst_cell <= 1.35 (was 1.124)", "0123456789abcdef",
+        "255 s simulated in 1.9 s (134x)"}) {
+    EXPECT_THAT(text, HasSubstr(part)) << text;
+  }
+}
+
+TEST(Summary, SaysWhichPromiseWasNotKeptAndWhatItWas) {
+  const std::string text = summary(example_results({.worse = 2}));
+  EXPECT_THAT(text, HasSubstr("NOT KEPT  rows <= 100: it was 169\n"));
+}
+
+TEST(Summary, TellsWhatBrokeAndWhatLedToIt) {
+  Results results = example_results();
+  results.broken = "regional bound: 12 admitted where 10 are allowed";
+  results.last_events = {"1.000 eu/0 asked", "1.001 eu/0 admitted\x1b[2J"};
+  const std::string text = summary(results);
+  EXPECT_THAT(text, HasSubstr("BROKEN regional bound: 12 admitted where 10 are allowed"));
+  EXPECT_THAT(text, HasSubstr("  1.001 eu/0 admitted"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_LE(widest(text), 80u);
+}
+
+TEST(Summary, OfNothingIsShortAndFinite) {
+  EXPECT_THAT(summary({}), HasSubstr("0 regions"));
+  EXPECT_EQ(comparison({}), "");
+  EXPECT_EQ(seeds_summary({}), "");
+}
+
+TEST(Comparison, MarksWhatIsBetterAndWorseInEightyColumns) {
+  Results other = example_results({.worse = 2});
+  other.variant = "settings.policy=floor";
+  const std::string text = comparison({example_results(), other});
+  EXPECT_LE(widest(text), 80u) << text;
+  EXPECT_LE(lines_of(text).size(), 28u) << text;
+  EXPECT_THAT(text, HasSubstr("  policy=floor\n"));
+  EXPECT_THAT(text, HasSubstr("169/s worse")) << text;
+  EXPECT_THAT(text, HasSubstr("620 ms better"));
+  EXPECT_THAT(text, HasSubstr("3 of 4"));
+  EXPECT_THAT(comparison({other, other, other, other}), Not(HasSubstr("worse")));
+}
+
+TEST(SeedsSummary, ShowsTheLeastTheMedianTheMostAndWhichSeedWasWorst) {
+  std::vector<Results> seeds;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    seeds.push_back(example_results({.worse = seed == 2 ? 3.0 : 1.0 / double(seed)}));
+    seeds.back().seed = seed;
+  }
+  const std::string text = seeds_summary(seeds);
+  EXPECT_LE(widest(text), 80u) << text;
+  EXPECT_THAT(text, testing::ContainsRegex("ledger rows written +28.2/s +84.6/s +254/s +2\n"))
+      << text;
+  EXPECT_THAT(text, HasSubstr("2 of 3 runs kept every promise"));
+  EXPECT_THAT(text, HasSubstr("seed 2:\nNOT KEPT"));
+}
+
+TEST(Json, IsReadAsItWasWritten) {
+  Results results = example_results({.regions = 2, .seconds = 10});
+  results.scenario = "quotes \" \\ \n \x01 </script> \xff \xc3\xa4";
+  results.broken = "it";
+  results.figures[0].value = kNaN;
+  results.series[0].values[1] = std::numeric_limits<double>::infinity();
+  simdjson::dom::parser parser;
+  const simdjson::padded_string text(to_json(std::vector<Results>{results, results}));
+  const simdjson::dom::element root = parser.parse(text);
+  const auto runs = root["runs"].get_array().value();
+  ASSERT_EQ(runs.size(), 2u);
+  const simdjson::dom::element run = runs.at(0);
+  EXPECT_EQ(run["scenario"].get_string().value(),
+            "quotes \" \\ \n \x01 </script> \xef\xbf\xbd \xc3\xa4");
+  EXPECT_EQ(run["seed"].get_string().value(), "42");
+  EXPECT_EQ(run["broken"].get_string().value(), "it");
+  EXPECT_TRUE(run["figures"].at(0)["value"].is_null());
+  EXPECT_EQ(run["figures"].at(4)["key"].get_string().value(), "worst_cell");
+  EXPECT_EQ(run["figures"].at(4)["value"].get_double().value(), results.figures[4].value);
+  EXPECT_TRUE(run["series"].at(0)["values"].at(1).is_null());
+  EXPECT_EQ(run["spotlights"].at(0)["admitted"].get_array().value().size(), 2u);
+  EXPECT_EQ(run["spotlights"].at(0)["limit"].get_int64().value(), 600);
+  EXPECT_EQ(run["cell_shares"].get_array().value().size(), results.cell_shares.size());
+  EXPECT_EQ(run["faults"].at(0)["label"].get_string().value(), "the origin refuses, eu-west");
+  EXPECT_EQ(to_json(results), to_json(results));
+  EXPECT_EQ(times(std::string(text), "</script"), 0u);
+}
+
+TEST(Json, OfNothingIsJsonAsWell) {
+  simdjson::dom::parser parser;
+  EXPECT_TRUE(parser.parse(to_json(Results{}))["broken"].is_null());
+  EXPECT_EQ(parser.parse(to_json(std::vector<Results>{}))["runs"].get_array().value().size(), 0u);
+}
+
+}  // namespace
+}  // namespace weir::sim

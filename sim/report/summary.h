@@ -1,0 +1,21 @@
+// What a person at a terminal wants to know of a run: one screen of 80 columns, ASCII but for what
+// the scenario itself says.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/fleet/results.h"
+
+namespace weir::sim {
+
+[[nodiscard]] std::string summary(const Results& results);
+
+// Side by side; the first is what the others are better or worse than.
+[[nodiscard]] std::string comparison(const std::vector<Results>& variants);
+
+// The same scenario with many seeds: the least, the median and the most of each figure.
+[[nodiscard]] std::string seeds_summary(const std::vector<Results>& seeds);
+
+}  // namespace weir::sim
