@@ -54,6 +54,7 @@ std::string readable(double value, std::string_view thousands) {
   const bool whole = magnitude == std::floor(magnitude);
   std::string text = fmt::format("{:.{}f}", magnitude, whole ? 0 : digits_after_point(magnitude));
   const size_t point = std::min(text.find('.'), text.size());
+  if (text.size() == point + 4 && text.back() == '0') text.pop_back();
   for (size_t at = point; at > 3; at -= 3) text.insert(at - 3, thousands);
   return value < 0 ? fmt::format("-{}", text) : text;
 }

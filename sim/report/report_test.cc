@@ -9,7 +9,9 @@
 
 #include "sim/report/example_results.h"
 #include "sim/report/figures.h"
+#include "sim/report/html.h"
 #include "sim/report/json.h"
+#include "sim/report/plot.h"
 #include "sim/report/summary.h"
 
 namespace weir::sim {
@@ -170,6 +172,130 @@ TEST(Json, OfNothingIsJsonAsWell) {
   simdjson::dom::parser parser;
   EXPECT_TRUE(parser.parse(to_json(Results{}))["broken"].is_null());
   EXPECT_EQ(parser.parse(to_json(std::vector<Results>{}))["runs"].get_array().value().size(), 0u);
+}
+
+TEST(Ticks, AreNiceAndReachTheMost) {
+  EXPECT_EQ(ticks_up_to(950, 5), (std::vector<double>{0, 200, 400, 600, 800, 1000}));
+  EXPECT_EQ(ticks_up_to(7, 4), (std::vector<double>{0, 2, 4, 6, 8}));
+  EXPECT_EQ(ticks_up_to(0, 5), (std::vector<double>{0, 1}));
+  EXPECT_EQ(ticks_up_to(kNaN, 5), (std::vector<double>{0, 1}));
+  EXPECT_EQ(ticks_up_to(-3, 0), (std::vector<double>{0, 1}));
+}
+
+TEST(Thinning, KeepsTheEndsTheLeastAndTheMost) {
+  std::vector<double> values(3600, 5.0);
+  values[1234] = 99;
+  values[2345] = -7;
+  values[3000] = kNaN;
+  const std::vector<size_t> kept = thinned(values, 200);
+  EXPECT_LE(kept.size(), 202u);
+  EXPECT_TRUE(std::ranges::is_sorted(kept));
+  EXPECT_EQ(std::ranges::adjacent_find(kept), kept.end());
+  for (const size_t wanted : {size_t{0}, size_t{1234}, size_t{2345}, values.size() - 1}) {
+    EXPECT_TRUE(std::ranges::count(kept, wanted) == 1) << wanted;
+  }
+  EXPECT_EQ(thinned({1, 2, 3}, 200), (std::vector<size_t>{0, 1, 2}));
+  EXPECT_TRUE(thinned({}, 200).empty());
+  EXPECT_EQ(thinned({1, 2}, 0).size(), 2u);
+}
+
+Plot two_layers() {
+  Plot plot{.title = "t"};
+  plot.to = 3;
+  plot.x = {0, 1, 2};
+  plot.layers = {{"a", "var(--c0)", {1, 2, 3}}, {"b", "var(--c1)", {1, kNaN}}};
+  plot.curves = {{"c", "var(--ink)", {0, 1, 2}, {1, kNaN, 2}}};
+  return plot;
+}
+
+TEST(Plot, LeavesOutWhatIsNoNumber) {
+  const std::string figure = to_figure(two_layers());
+  EXPECT_EQ(times(figure, "class=\"area\""), 2u);
+  EXPECT_THAT(figure, Not(HasSubstr("nan")));
+  EXPECT_THAT(figure, Not(HasSubstr("inf")));
+  EXPECT_THAT(figure, HasSubstr("\"y\":[1,null,2]"));
+}
+
+TEST(Plot, OfNothingOrOnePointIsDrawn) {
+  for (const Plot::Across across :
+       {Plot::Across::kTime, Plot::Across::kNumber, Plot::Across::kLogarithm}) {
+    Plot plot{.title = "nothing", .across = across};
+    EXPECT_THAT(to_figure(plot), testing::AllOf(HasSubstr("</svg>"), Not(HasSubstr("nan"))));
+    plot.curves = {{"one", "red", {0}, {0}}};
+    plot.x = {0};
+    plot.layers = {{"one", "red", {0}}};
+    plot.spans = {{"f", kNaN, kNaN}};
+    EXPECT_THAT(to_figure(plot), testing::AllOf(HasSubstr("</svg>"), Not(HasSubstr("nan"))));
+  }
+  const Bars bars{.title = "nothing", .edges = {}, .sets = {{"a", "red", {}}}};
+  EXPECT_THAT(to_figure(bars), testing::AllOf(HasSubstr("</svg>"), Not(HasSubstr("nan"))));
+}
+
+TEST(Plot, LabelsFaultsWithoutOneLyingOnAnother) {
+  Plot plot = two_layers();
+  plot.spans = {{"first", 1, 2}, {"second", 1.01, 1.01}, {"third, <where>", 1.02, 2}};
+  const std::string figure = to_figure(plot);
+  EXPECT_EQ(times(figure, "class=\"span-label\""), 3u);
+  EXPECT_THAT(figure, HasSubstr("third, &lt;where&gt;</text>"));
+  std::vector<std::string> heights;
+  for (const char* part : {">first</text>", ">second</text>"}) {
+    const size_t y = figure.rfind("y=\"", figure.find(part));
+    heights.push_back(figure.substr(y, figure.find(' ', y) - y));
+  }
+  EXPECT_NE(heights[0], heights[1]);
+}
+
+TEST(Page, EscapesEveryNameItIsGiven) {
+  const std::string evil = "<script>alert('\"&')</script>";
+  Results results = example_results({.seconds = 20});
+  results.scenario = results.about = results.variant = evil;
+  results.regions[0] = results.spotlights[0].name = evil;
+  results.faults[0].label = results.promises[0].promise = results.figures[0].label = evil;
+  results.series[0].label = results.series[6].label = results.figures[0].unit = evil;
+  results.broken = evil;
+  results.last_events = {evil};
+  const std::string page = to_html({results, results}, evil);
+  EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
+  EXPECT_THAT(page, HasSubstr("&lt;script&gt;alert(&#39;&quot;&amp;&#39;)"));
+}
+
+TEST(Page, NeedsNothingButItself) {
+  const std::string page = to_html({example_results()}, "weir sim x.yaml");
+  for (const char* part : {"http:", "https:", "src=", "href=", "@import"}) {
+    EXPECT_THAT(page, Not(HasSubstr(part)));
+  }
+  EXPECT_THAT(page, HasSubstr("weir sim x.yaml"));
+  EXPECT_THAT(page, HasSubstr("0123456789abcdef"));
+  EXPECT_THAT(page, HasSubstr(">the origin refuses, eu-west</text>"));
+}
+
+TEST(Page, DrawsEachRegionAndTheSmallestOfManyTogether) {
+  const auto areas = [](size_t regions) {
+    Results results = example_results({.regions = regions, .seconds = 60});
+    results.spotlights.resize(1);
+    return times(to_html({results}, ""), "class=\"area\"");
+  };
+  EXPECT_EQ(areas(3), 3u + 4u);  // the spotlight; traffic, with what was denied
+  EXPECT_EQ(areas(8), 8u + 9u);
+  EXPECT_EQ(areas(30), 9u + 10u);
+  EXPECT_THAT(to_html({example_results({.regions = 30})}, ""), HasSubstr("22 others"));
+}
+
+TEST(Page, OfLongRunsIsThinned) {
+  const size_t hour = to_html({example_results({.seconds = 3600})}, "").size();
+  const size_t day = to_html({example_results({.seconds = 36'000})}, "").size();
+  EXPECT_LT(day, hour + hour / 2);
+}
+
+TEST(Page, OfNothingIsAPage) {
+  EXPECT_EQ(to_html({}, ""), "");
+  EXPECT_THAT(to_html({Results{}}, ""), HasSubstr("</html>"));
+  Results results = example_results({.regions = 1, .seconds = 1});
+  results.cell_shares = {kNaN};
+  results.delays_ms = {5};
+  for (Series& series : results.series) series.values.resize(1);
+  for (Figure& figure : results.figures) figure.value = kNaN;
+  EXPECT_THAT(to_html({results}, ""), testing::AllOf(HasSubstr("</html>"), Not(HasSubstr("nan"))));
 }
 
 }  // namespace
