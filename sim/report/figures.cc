@@ -8,19 +8,40 @@
 namespace weir::sim {
 namespace {
 
+struct KnownFigure {
+  std::string_view key;
+  std::string_view name;
+};
+
 struct KnownGroup {
   std::string_view title;
-  std::vector<std::string_view> keys;
+  std::vector<KnownFigure> figures;
 };
 
 const std::vector<KnownGroup>& known_groups() {
   static const std::vector<KnownGroup> all = {
-      {"traffic", {"offered_per_second", "denied", "degraded"}},
+      {"traffic",
+       {{"offered_per_second", "requests offered"},
+        {"denied", "denied"},
+        {"degraded", "decided on less than all"}}},
       {"exactness",
-       {"mean_cell", "worst_cell", "worst_window", "unexcused", "bound", "false_denials",
-        "false_admissions"}},
-      {"cost", {"origin_commands", "rows", "presences", "rows_read"}},
-      {"news", {"propagation_p50", "propagation_p99", "lost_with_nodes", "disagreements"}},
+       {{"mean_cell", "mean window, in limits"},
+        {"worst_cell", "worst window, in limits"},
+        {"worst_window", "worst span, in limits"},
+        {"unexcused", "worst but for what is recent"},
+        {"bound", "bound, in limits"},
+        {"false_denials", "denied although not full"},
+        {"false_admissions", "admitted although full"}}},
+      {"cost",
+       {{"origin_commands", "origin commands"},
+        {"rows", "ledger rows written"},
+        {"presences", "presences written"},
+        {"rows_read", "ledger rows read"}}},
+      {"news",
+       {{"propagation_p50", "used elsewhere, median"},
+        {"propagation_p99", "used elsewhere, 99 %"},
+        {"lost_with_nodes", "cost lost with processes"},
+        {"disagreements", "disagreements in the end"}}},
   };
   return all;
 }
@@ -29,7 +50,8 @@ constexpr std::string_view kRest = "other";
 
 std::string_view group_of(const Figure& figure) {
   for (const KnownGroup& group : known_groups()) {
-    if (std::ranges::find(group.keys, figure.key) != group.keys.end()) return group.title;
+    const auto found = std::ranges::find(group.figures, figure.key, &KnownFigure::key);
+    if (found != group.figures.end()) return group.title;
   }
   return kRest;
 }
@@ -64,6 +86,14 @@ std::string with_unit(const Figure& figure, std::string_view thousands) {
   if (figure.unit.empty() || !std::isfinite(figure.value)) return number;
   const bool close = figure.unit == "%" || figure.unit.starts_with('/');
   return close ? number + figure.unit : number + " " + figure.unit;
+}
+
+std::string short_label(const Figure& figure) {
+  for (const KnownGroup& group : known_groups()) {
+    const auto found = std::ranges::find(group.figures, figure.key, &KnownFigure::key);
+    if (found != group.figures.end()) return std::string(found->name);
+  }
+  return figure.label;
 }
 
 std::vector<FigureGroup> grouped(const std::vector<Figure>& figures) {

@@ -16,6 +16,9 @@ namespace weir::sim {
 
 [[nodiscard]] std::string with_unit(const Figure& figure, std::string_view thousands = ",");
 
+// At most 30 letters for what is known here, where the label would take a line.
+[[nodiscard]] std::string short_label(const Figure& figure);
+
 struct FigureGroup {
   std::string title;
   std::vector<Figure> figures;

@@ -124,7 +124,8 @@ std::string cards(const Variants& variants) {
                           "rows_read", "propagation_p99", "degraded", "offered_per_second"}) {
     const Figure* figure = find_figure(variants.front(), key);
     if (!figure) continue;
-    text += fmt::format("<div class=\"card\"><p>{}</p><strong>{}</strong>", escaped(figure->label),
+    text += fmt::format("<div class=\"card\" title=\"{}\"><p>{}</p><strong>{}</strong>",
+                        escaped(figure->label), escaped(short_label(*figure)),
                         escaped(with_unit(*figure, kThin)));
     for (size_t i = 1; i < variants.size(); ++i) {
       const Figure* other = find_figure(variants[i], key);

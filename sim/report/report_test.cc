@@ -65,6 +65,13 @@ TEST(Figures, AreAllInOneGroupAndThoseUnknownComeLast) {
   EXPECT_TRUE(grouped({}).empty());
 }
 
+TEST(Figures, HaveShortNamesForAScreen) {
+  for (const Figure& figure : example_results().figures) {
+    EXPECT_LE(short_label(figure).size(), 30u);
+  }
+  EXPECT_EQ(short_label({.key = "new", .label = "unheard of", .unit = ""}), "unheard of");
+}
+
 TEST(Figures, AreBetterOrWorseOnlyWhereADifferenceShowsAndSaysSomething) {
   const Figure rows{.key = "rows", .label = "rows", .unit = "/s", .value = 10};
   const auto with = [](Figure figure, double value) {
@@ -85,7 +92,7 @@ TEST(Summary, FitsOneScreen) {
   EXPECT_LE(lines_of(text).size(), 24u) << text;
   for (const char* part :
        {"origin_outage", "A thousand keys", "3 regions, 12 nodes, 1,000 keys, seed 42",
-        "worst cell, in limits", "kept  worst_cell <= 1.35 (was 1.124)", "0123456789abcdef",
+        "worst window, in limits", "kept  worst_cell <= 1.35 (was 1.124)", "0123456789abcdef",
         "255 s simulated in 1.9 s (134x)"}) {
     EXPECT_THAT(text, HasSubstr(part)) << text;
   }

@@ -47,29 +47,6 @@ std::string right(const std::string& text, size_t width) {
   return std::string(width - std::min(width, columns(text)), ' ') + text;
 }
 
-// Broken between words; a word wider than a line is cut.
-std::vector<std::string> wrapped(std::string_view text, size_t width) {
-  std::vector<std::string> lines;
-  std::string line;
-  const std::string clean = plain(text);
-  for (size_t at = 0; at < clean.size();) {
-    const size_t end = std::min(clean.find(' ', at), clean.size());
-    const std::string word = cut(clean.substr(at, end - at), width);
-    at = end + 1;
-    if (word.empty()) continue;
-    if (line.empty()) {
-      line = word;
-    } else if (columns(line) + 1 + columns(word) <= width) {
-      line += ' ';
-      line += word;
-    } else {
-      lines.push_back(std::exchange(line, word));
-    }
-  }
-  if (!line.empty()) lines.push_back(line);
-  return lines;
-}
-
 std::string one_or_many(uint64_t count, std::string_view one) {
   return fmt::format("{} {}{}", readable(static_cast<double>(count)), one, count == 1 ? "" : "s");
 }
@@ -104,7 +81,8 @@ std::vector<std::string> figure_lines(const std::vector<FigureGroup>& groups) {
     for (const Figure& figure : group.figures) {
       const std::string value = with_unit(figure);
       const size_t room = kHalf - kGap - 1 - std::min(columns(value), kHalf / 2);
-      lines.push_back(fmt::format("  {} {}", padded(cut(plain(figure.label), room), room), value));
+      lines.push_back(
+          fmt::format("  {} {}", padded(cut(plain(short_label(figure)), room), room), value));
     }
   }
   return lines;
@@ -200,8 +178,8 @@ void add_compared_figures(std::string& text, const Results& base, const Shown& o
   const size_t label = label_width(others.size());
   for (const FigureGroup& group : grouped(base.figures)) {
     for (const Figure& figure : group.figures) {
-      std::string line =
-          padded(cut(plain(figure.label), label - 1), label) + right(with_unit(figure), kValue);
+      std::string line = padded(cut(plain(short_label(figure)), label - 1), label) +
+                         right(with_unit(figure), kValue);
       for (const Results* other : others) {
         const Figure* theirs = find_figure(*other, figure.key);
         const Difference unlike = theirs ? difference(figure, *theirs) : Difference::kNone;
@@ -280,7 +258,7 @@ std::string spread_row(const Figure& figure, const Spread& spread) {
     each.value = value;
     return right(with_unit(each), kValue);
   };
-  std::string line = padded(cut(plain(figure.label), kSeedLabel - 1), kSeedLabel) +
+  std::string line = padded(cut(plain(short_label(figure)), kSeedLabel - 1), kSeedLabel) +
                      shown(spread.least) + shown(spread.median) + shown(spread.most);
   if (spread.least != spread.most) line += right(fmt::to_string(spread.worst_seed), kValue);
   return line + "\n";
@@ -335,6 +313,28 @@ std::string seeds_summary(const std::vector<Results>& seeds) {
     text += fmt::format("\nseed {}:\n", bad->seed) + broken_promises(*bad) + broken(*bad);
   }
   return text;
+}
+
+std::vector<std::string> wrapped(std::string_view text, size_t width) {
+  std::vector<std::string> lines;
+  std::string line;
+  const std::string clean = plain(text);
+  for (size_t at = 0; at < clean.size();) {
+    const size_t end = std::min(clean.find(' ', at), clean.size());
+    const std::string word = cut(clean.substr(at, end - at), width);
+    at = end + 1;
+    if (word.empty()) continue;
+    if (line.empty()) {
+      line = word;
+    } else if (columns(line) + 1 + columns(word) <= width) {
+      line += ' ';
+      line += word;
+    } else {
+      lines.push_back(std::exchange(line, word));
+    }
+  }
+  if (!line.empty()) lines.push_back(line);
+  return lines;
 }
 
 }  // namespace weir::sim

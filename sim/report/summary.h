@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/fleet/results.h"
@@ -17,5 +19,8 @@ namespace weir::sim {
 
 // The same scenario with many seeds: the least, the median and the most of each figure.
 [[nodiscard]] std::string seeds_summary(const std::vector<Results>& seeds);
+
+// Broken between words, without what a terminal would obey; a word wider than a line is cut.
+[[nodiscard]] std::vector<std::string> wrapped(std::string_view text, size_t width);
 
 }  // namespace weir::sim
