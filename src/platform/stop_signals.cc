@@ -21,6 +21,13 @@ StopSignals::StopSignals() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
+bool StopSignals::asked() const {
+  sigset_t pending;
+  sigemptyset(&pending);
+  sigpending(&pending);
+  return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
+}
+
 void StopSignals::wait() {
   const sigset_t set = stopping();
   int signal = 0;

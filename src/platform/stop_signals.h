@@ -10,6 +10,9 @@ class StopSignals {
  public:
   StopSignals();
 
+  // Whether the process was asked to stop. For work that looks now and then instead of waiting.
+  [[nodiscard]] bool asked() const;
+
   // Returns when the process is asked to stop. Asked again, it dies as usual.
   void wait();
 };

@@ -86,12 +86,19 @@ std::string single_keys(std::string_view bytes) {
   return keys;
 }
 
+bool cursor_moves() {
+  const char* kind = std::getenv("TERM");
+  return kind != nullptr && *kind != '\0' && std::string_view(kind) != "dumb";
+}
+
 }  // namespace
 
 bool terminal_is_interactive() {
-  const char* kind = std::getenv("TERM");
-  if (kind == nullptr || *kind == '\0' || std::string_view(kind) == "dumb") return false;
-  return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
+  return cursor_moves() && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
+}
+
+bool errors_go_to_a_terminal() {
+  return cursor_moves() && ::isatty(STDERR_FILENO) == 1;
 }
 
 RawTerminal::RawTerminal() {

@@ -24,6 +24,10 @@ struct TerminalSize {
 // its cursor.
 [[nodiscard]] bool terminal_is_interactive();
 
+// Whether standard error is a terminal that can move its cursor, so that a line on it can be
+// replaced by the next.
+[[nodiscard]] bool errors_go_to_a_terminal();
+
 // Standard input and output, without echo, lines or Ctrl-C, on the alternate screen.
 // One thread at a time, one in the process at a time.
 class RawTerminal {
