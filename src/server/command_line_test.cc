@@ -40,10 +40,26 @@ TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
   for (const char* line : {"weir --help", "weir -h"}) {
     const Answer answer = ask(line);
     EXPECT_EQ(answer.exit_code, 0);
-    for (const char* part :
-         {"serve", "check-config", "demo", "version", "--limit N (default 10)",
-          "--window-ms N (default 5000)", "--rate N (default 4)", "--seconds N (default none)",
-          "--config FILE", "--allow-public ", "--help", "--version"}) {
+    for (const char* part : {"serve",
+                             "check-config",
+                             "demo",
+                             "version",
+                             "sim",
+                             "SCENARIO",
+                             "--seeds N (default 1)",
+                             "--out DIR",
+                             "--set PATH=VALUE",
+                             "--compare PATH=VALUE|FILE|floor",
+                             "--swarm",
+                             "--worlds N",
+                             "--limit N (default 10)",
+                             "--window-ms N (default 5000)",
+                             "--rate N (default 4)",
+                             "--seconds N (default none)",
+                             "--config FILE",
+                             "--allow-public ",
+                             "--help",
+                             "--version"}) {
       EXPECT_THAT(answer.text, HasSubstr(part));
     }
     for (const Setting& setting : settings()) {
@@ -55,7 +71,8 @@ TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
 }
 
 TEST(CommandLine, HelpFitsEightyColumns) {
-  const std::string help = ask("weir --help").text + ask("weir serve --help").text;
+  const std::string help =
+      ask("weir --help").text + ask("weir serve --help").text + ask("weir sim --help").text;
   size_t start = 0;
   for (size_t end = help.find('\n'); end != help.npos; end = help.find('\n', start)) {
     EXPECT_LE(end - start, 80u) << help.substr(start, end - start);
@@ -89,6 +106,15 @@ TEST(CommandLine, RefusesWrongUsageNamingWhatIsWrongAndTheRemedy) {
       {"weir serve --http off --resp off", "both off: nothing would be served"},
       {"weir serve --http 0.0.0.0:0", "give --allow-public if that is meant"},
       {"weir check-config", "FILE is required"},
+      {"weir sim", "asks for a SCENARIO, --swarm or --list: one of them"},
+      {"weir sim x.yaml --list", "asks for a SCENARIO, --swarm or --list: one of them"},
+      {"weir sim x.yaml --seed -1", "--seed: is '-1': it must be a whole number"},
+      {"weir sim x.yaml --seeds 0", "--seeds: Value 0 not in range 1 to 1000"},
+      {"weir sim x.yaml --set policy", "--set: is 'policy': it must be PATH=VALUE"},
+      {"weir sim x.yaml --set =floor", "--set: is '=floor': it must be PATH=VALUE"},
+      {"weir sim x.yaml --compare ceiling", "--compare: is 'ceiling': it must be PATH=VALUE"},
+      {"weir sim x.yaml --seeds 2 --compare floor", "--seeds excludes --compare"},
+      {"weir sim --minutes 1", "--minutes requires --swarm"},
   };
   for (const auto& [line, complaint] : wrong) {
     const Answer answer = ask(line);
@@ -123,6 +149,51 @@ TEST(CommandLine, SaysWhatIsWrongWithAFileOfSettingsAndWhere) {
   const Answer missing = ask("weir check-config /nowhere");
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_THAT(missing.text, HasSubstr("/nowhere: cannot be read"));
+}
+
+// A small scenario on standard input.
+const std::string kScenario =
+    "printf 'about: two regions\\n"
+    "time: {measured: 10s}\\n"
+    "world: {regions: [{name: eu, nodes: 1}, {name: us, nodes: 1}]}\\n"
+    "limits: [{name: api, limit: 100, duration: 5s}]\\n"
+    "traffic: [{limit: api, shape: poisson, keys: 10, demand: 2}]\\n' | ";
+
+TEST(CommandLine, SaysWhichScenarioCannotBeReadAndWhy) {
+  const Answer missing = ask("weir sim /nowhere.yaml");
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_EQ(missing.text, "/nowhere.yaml: cannot be read\n");
+  EXPECT_EQ(ask("weir sim /").text, "/: cannot be read\n");
+  const Answer misspelt = ask("printf 'about: x\\nregons: 3\\n' | weir sim /dev/stdin");
+  EXPECT_EQ(misspelt.exit_code, 2);
+  EXPECT_THAT(misspelt.text, HasSubstr("/dev/stdin:2:1: "));
+  EXPECT_THAT(misspelt.text, HasSubstr("regons"));
+  const Answer changed = ask(kScenario + "weir sim /dev/stdin --set settings.polcy=floor");
+  EXPECT_EQ(changed.exit_code, 2);
+  EXPECT_THAT(changed.text, HasSubstr("polcy"));
+}
+
+TEST(CommandLine, LivesAScenarioTheSameWayTwice) {
+  const std::string line = kScenario + "weir sim /dev/stdin --seed 7 | grep -o 'fingerprint.*'";
+  const Answer first = ask(line);
+  EXPECT_EQ(first.exit_code, 0);
+  EXPECT_THAT(first.text, HasSubstr("fingerprint "));
+  EXPECT_EQ(ask(line).text, first.text);
+}
+
+TEST(CommandLine, ASwarmOfTheSameSeedsComesToTheSameFingerprint) {
+  const auto fingerprint = [](const std::string& line) {
+    const Answer answer = ask(line);
+    EXPECT_EQ(answer.exit_code, 0) << answer.text;
+    EXPECT_THAT(answer.text, HasSubstr("2 worlds, seeds "));
+    EXPECT_THAT(answer.text, HasSubstr("no invariant was broken"));
+    EXPECT_THAT(answer.text, Not(HasSubstr("\x1b")));
+    const size_t at = answer.text.find("fingerprint ");
+    return at == answer.text.npos ? std::string() : answer.text.substr(at, 28);
+  };
+  const std::string first = fingerprint("weir sim --swarm --worlds 2 --seed 1");
+  EXPECT_EQ(fingerprint("weir sim --swarm --worlds 2 --seed 1"), first);
+  EXPECT_NE(fingerprint("weir sim --swarm --worlds 2 --seed 2"), first);
 }
 
 TEST(CommandLine, AFullDiskIsAFailure) {

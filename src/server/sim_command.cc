@@ -1,0 +1,250 @@
+#include "server/sim_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include "server/sim_progress.h"
+#include "sim/fleet/run.h"
+#include "sim/fleet/scenario_file.h"
+#include "sim/report/html.h"
+#include "sim/report/json.h"
+#include "sim/report/summary.h"
+#include "weir/clock.h"
+
+namespace weir::server {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kAskedWrongly = 2;
+constexpr const char* kFolder = "scenarios";
+
+struct Failure {
+  int exit_code = kFailed;
+  std::string text;
+};
+
+// One scenario to live, and how to ask for it alone.
+struct Plan {
+  sim::Scenario scenario;
+  std::string variant;
+  std::string command;
+};
+
+std::optional<std::string> text_of(const std::string& file) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored)) return std::nullopt;
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return std::nullopt;
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  return text;
+}
+
+// As a shell would need it.
+std::string quoted(const std::string& word) {
+  const auto harmless = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./=:,@%+").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::ranges::all_of(word, harmless)) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+sim::ScenarioChange change_of(const std::string& text) {
+  const size_t equals = text.find('=');
+  return {.path = text.substr(0, equals), .value = text.substr(equals + 1)};
+}
+
+struct Wanted {
+  std::string file;
+  std::vector<std::string> changes;
+  std::optional<uint64_t> seed;
+};
+
+// Into `plan`, or why not.
+std::optional<Failure> make_plan(const Wanted& wanted, Plan& plan) {
+  const std::optional<std::string> text = text_of(wanted.file);
+  if (!text) return Failure{kFailed, fmt::format("{}: cannot be read", wanted.file)};
+  std::vector<sim::ScenarioChange> changes;
+  for (const std::string& each : wanted.changes) changes.push_back(change_of(each));
+  Result<sim::Scenario> scenario = sim::read_scenario(*text, wanted.file, changes);
+  if (!scenario) return Failure{kAskedWrongly, scenario.error().detail};
+  plan.scenario = std::move(scenario.value());
+  if (wanted.seed) plan.scenario.seed = *wanted.seed;
+  plan.command = fmt::format("weir sim {} --seed {}", quoted(wanted.file), plan.scenario.seed);
+  for (const std::string& each : wanted.changes) plan.command += " --set " + quoted(each);
+  return std::nullopt;
+}
+
+bool is_file(const std::string& compared) {
+  return compared.ends_with(".yaml") || compared.ends_with(".yml");
+}
+
+// The scenario with each of its seeds, or with what it is compared to.
+std::optional<Failure> make_plans(const SimSettings& settings, std::vector<Plan>& plans) {
+  const Wanted written{settings.file, settings.changes, settings.seed};
+  Plan first;
+  if (auto failure = make_plan(written, first)) return failure;
+  first.variant = fmt::format("{}", fmt::join(settings.changes, " "));
+  plans.push_back(first);
+  for (uint64_t i = 1; i < settings.seeds; ++i) {
+    Wanted another = written;
+    another.seed = first.scenario.seed + i;
+    Plan plan;
+    if (auto failure = make_plan(another, plan)) return failure;
+    plan.variant = first.variant;
+    plans.push_back(std::move(plan));
+  }
+  for (const std::string& compared : settings.compared) {
+    Wanted other = written;
+    other.seed = first.scenario.seed;
+    Plan plan;
+    if (is_file(compared)) {
+      other.file = compared;
+    } else {
+      other.changes.push_back(compared == "floor" ? "settings.policy=floor" : compared);
+    }
+    if (auto failure = make_plan(other, plan)) return failure;
+    plan.variant =
+        is_file(compared) ? std::filesystem::path(compared).stem().string() : other.changes.back();
+    plans.push_back(std::move(plan));
+  }
+  return std::nullopt;
+}
+
+std::vector<sim::Results> live(const std::vector<Plan>& plans) {
+  std::vector<sim::Results> all;
+  SimProgress progress;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const std::string which =
+        plans.size() > 1 ? fmt::format("run {} of {}", i + 1, plans.size()) : std::string();
+    progress.begin_run();
+    const MonoTime start = system_clock().now().mono;
+    all.push_back(sim::run_scenario(
+        plans[i].scenario,
+        [&progress, &which](Millis passed, Millis whole) { progress.show(which, passed, whole); }));
+    all.back().variant = plans[i].variant;
+    all.back().took_seconds =
+        std::chrono::duration<double>(system_clock().now().mono - start).count();
+  }
+  return all;
+}
+
+// What made all of it.
+std::string whole_command(const SimSettings& settings, const Plan& first) {
+  std::string command = first.command;
+  if (settings.seeds > 1) command += fmt::format(" --seeds {}", settings.seeds);
+  for (const std::string& each : settings.compared) command += " --compare " + quoted(each);
+  return command;
+}
+
+bool write_file(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) {
+    fmt::print(stderr, "{}: cannot be written\n", path.string());
+    return false;
+  }
+  fmt::print("wrote {}\n", path.string());
+  return true;
+}
+
+// Of many seeds, the page shows the first that failed, or the first.
+std::vector<sim::Results> worth_a_page(const SimSettings& settings,
+                                       const std::vector<sim::Results>& all) {
+  if (settings.seeds == 1) return all;
+  const auto bad = std::ranges::find_if(all, [](const sim::Results& each) { return !each.fine(); });
+  return {bad == all.end() ? all.front() : *bad};
+}
+
+// Before a long run, so that it is not for nothing.
+std::optional<Failure> make_folder(const std::string& folder) {
+  if (folder.empty()) return std::nullopt;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error) return std::nullopt;
+  return Failure{kFailed, fmt::format("{}: cannot be made: {}", folder, error.message())};
+}
+
+bool write_out(const SimSettings& settings, const Plan& first,
+               const std::vector<sim::Results>& all) {
+  const std::filesystem::path folder = settings.out;
+  const std::string name = std::filesystem::path(settings.file).stem().string();
+  const std::string page =
+      sim::to_html(worth_a_page(settings, all), whole_command(settings, first));
+  return write_file(folder / (name + ".json"), sim::to_json(all)) &&
+         write_file(folder / (name + ".html"), page);
+}
+
+// Tells how to see again what failed; true if anything did.
+bool tell_failures(const SimSettings& settings, const std::vector<Plan>& plans,
+                   const std::vector<sim::Results>& all) {
+  bool failed = false;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const bool compared = settings.seeds == 1 && i > 0;
+    if (compared ? !all[i].broken : all[i].fine()) continue;
+    if (!failed) fmt::print("\nNot as promised. To see it again:\n");
+    failed = true;
+    fmt::print("  {}\n", plans[i].command);
+  }
+  return failed;
+}
+
+int fail(const Failure& failure) {
+  fmt::print(stderr, "{}\n", failure.text);
+  return failure.exit_code;
+}
+
+}  // namespace
+
+int run_sim(const SimSettings& settings) {
+  std::vector<Plan> plans;
+  if (const auto failure = make_plans(settings, plans)) return fail(*failure);
+  if (const auto failure = make_folder(settings.out)) return fail(*failure);
+  const std::vector<sim::Results> all = live(plans);
+  if (settings.seeds > 1) {
+    fmt::print("{}", sim::seeds_summary(all));
+  } else if (all.size() > 1) {
+    fmt::print("{}", sim::comparison(all));
+  } else {
+    fmt::print("{}", sim::summary(all.front()));
+  }
+  const bool failed = tell_failures(settings, plans, all);
+  const bool written = settings.out.empty() || write_out(settings, plans.front(), all);
+  return failed || !written ? kFailed : 0;
+}
+
+int list_scenarios() {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (std::filesystem::directory_iterator each(kFolder, error), end; !error && each != end;
+       each.increment(error)) {
+    if (is_file(each->path().string())) files.push_back(each->path().string());
+  }
+  if (error) return fail({kFailed, fmt::format("{}: {}", kFolder, error.message())});
+  std::ranges::sort(files);
+  int code = 0;
+  for (const std::string& file : files) {
+    Plan plan;
+    if (const auto failure = make_plan({file, {}, {}}, plan)) {
+      code = fail(*failure);
+      continue;
+    }
+    fmt::print("{}\n", file);
+    for (const std::string& line : sim::wrapped(plan.scenario.about, 78))
+      fmt::print("  {}\n", line);
+  }
+  return code;
+}
+
+}  // namespace weir::server
