@@ -9,6 +9,8 @@
 #include "sim/report/figures.h"
 #include "sim/report/page_style.h"
 #include "sim/report/plot.h"
+#include "sim/report/saw_tooth.h"
+#include "sim/report/tables.h"
 
 namespace weir::sim {
 namespace {
@@ -16,7 +18,6 @@ namespace {
 constexpr size_t kRegionColours = 8;
 constexpr size_t kVariantColours = 5;
 constexpr double kHalf = 530;
-constexpr size_t kMostSawTeeth = 120;
 
 using Variants = std::vector<Results>;
 
@@ -111,13 +112,6 @@ std::string verdict(const Results& run, size_t of) {
                      all - kept, all, all == 1 ? " was" : "s were");
 }
 
-std::string difference_mark(const Figure& from, const Figure& to) {
-  const Difference unlike = difference(from, to);
-  if (unlike != Difference::kBetter && unlike != Difference::kWorse) return {};
-  const char* arrow = to.value > from.value ? "&#9650;" : "&#9660;";
-  return fmt::format("<span class=\"{0}\">{1} {0}</span>", to_string(unlike), arrow);
-}
-
 std::string cards(const Variants& variants) {
   std::string text = "<div class=\"cards\">";
   for (const char* key : {"worst_cell", "mean_cell", "bound", "denied", "false_denials", "rows",
@@ -144,71 +138,13 @@ std::string cards(const Variants& variants) {
 // Which variant is which colour, for the cards.
 std::string variant_legend(const Variants& variants) {
   if (variants.size() < 2) return {};
-  std::string text = "<div class=\"legend\" style=\"margin-bottom:12px\">";
+  std::string text = "<div class=\"legend\" style=\"margin:12px 0\">";
   for (size_t i = 0; i < variants.size(); ++i) {
     text += fmt::format("<span><i class=\"dot\" style=\"--swatch:{}\"></i>{}</span>",
                         variant_colour(i), escaped(variant_name(variants[i])));
   }
   return text + "</div>";
 }
-
-// What was admitted and asked for since the window began, at the end of each second, and nothing
-// at its beginning. Where the windows are too many to be seen, what each came to.
-class SawTooth {
- public:
-  SawTooth(const Spotlight& spotlight, size_t count)
-      : window_(std::max(0.001, static_cast<double>(spotlight.duration.count()) / 1000)),
-        count_(count),
-        whole_windows_(static_cast<double>(count) / window_ > double{kMostSawTeeth}) {}
-
-  template <typename Values>
-  [[nodiscard]] std::vector<double> rising(const Values& per_second) const {
-    std::vector<double> out;
-    walk(per_second, [&out](double, double value) { out.push_back(value); });
-    return out;
-  }
-
-  [[nodiscard]] std::vector<double> x() const {
-    std::vector<double> out;
-    walk(std::vector<double>(count_, 0.0), [&out](double at, double) { out.push_back(at); });
-    return out;
-  }
-
-  [[nodiscard]] bool whole_windows() const { return whole_windows_; }
-
- private:
-  [[nodiscard]] double begin_of(size_t second) const {
-    return std::floor(static_cast<double>(second) / window_ + 1e-9) * window_;
-  }
-
-  template <typename Values, typename Visit>
-  void walk(const Values& per_second, const Visit& visit) const {
-    double began = -1;
-    double sum = 0;
-    for (size_t i = 0; i < count_; ++i) {
-      const auto at = static_cast<double>(i);
-      if (const double begin = begin_of(i); begin > began) {
-        if (whole_windows_ && began >= 0) {
-          visit(began, sum);
-          visit(begin, sum);
-        }
-        sum = 0;
-        began = begin;
-        if (!whole_windows_) visit(at, 0.0);
-      }
-      if (i < per_second.size()) sum += static_cast<double>(per_second[i]);
-      if (!whole_windows_) visit(at + 1, sum);
-    }
-    if (whole_windows_ && began >= 0) {
-      visit(began, sum);
-      visit(static_cast<double>(count_), sum);
-    }
-  }
-
-  double window_;
-  size_t count_;
-  bool whole_windows_;
-};
 
 std::vector<double> region_sum(const Spotlight& spotlight, const std::vector<size_t>& regions,
                                size_t count) {
@@ -237,10 +173,13 @@ Plot spotlight_plot(const Results& run, const Spotlight& spotlight, const Region
   for (const auto& each : spotlight.admitted) count = std::max(count, each.size());
   const SawTooth saw(spotlight, count);
   Plot plot{.title = spotlight.name};
-  plot.note = fmt::format(
-      "{}, by region; {} in {} are allowed",
-      saw.whole_windows() ? "Admitted in each window" : "Admitted so far in the window",
-      readable(static_cast<double>(spotlight.limit), kThin), duration_text(spotlight.duration));
+  const bool short_window = spotlight.duration < Millis(1000);
+  const char* what = "Admitted so far in the window";
+  if (saw.whole_windows()) what = "Admitted in each window";
+  if (short_window) what = "Admitted in each second";
+  plot.note = fmt::format("{}, by region; {} in {} are allowed", what,
+                          readable(static_cast<double>(spotlight.limit), kThin),
+                          duration_text(spotlight.duration));
   plot.to = static_cast<double>(count);
   plot.x = saw.x();
   for (const RegionColours::Group& group : colours.groups) {
@@ -249,7 +188,10 @@ Plot spotlight_plot(const Results& run, const Spotlight& spotlight, const Region
   }
   const std::vector<double> offered = saw.rising(spotlight.offered);
   const double asked = offered.empty() ? 0 : std::ranges::max(offered);
-  const auto limit = static_cast<double>(spotlight.limit);
+  const double windows =
+      short_window ? 1000.0 / static_cast<double>(std::max<int64_t>(spotlight.duration.count(), 1))
+                   : 1;
+  const double limit = static_cast<double>(spotlight.limit) * windows;
   plot.top = std::max({height_of(plot) * 1.05, limit * 1.15, std::min(asked * 1.02, limit * 2)});
   plot.curves.push_back({asked > plot.top ? "offered (goes on above)" : "offered", "var(--ink)",
                          plot.x, offered, Curve::Weight::kFaint});
@@ -435,70 +377,6 @@ std::string news(const Variants& variants) {
   return "<h2>How news travelled</h2>" + to_figure(plot);
 }
 
-std::string promises(const Variants& variants) {
-  const std::vector<Kept>& all = variants.front().promises;
-  if (all.empty()) return {};
-  std::string text = "<h2>Promises</h2><div class=\"sheet\"><table><thead><tr><th>promise</th>";
-  for (const Results& run : variants) {
-    text += fmt::format("<th>{}</th>", escaped(variants.size() > 1 ? variant_name(run) : "it was"));
-  }
-  text += "</tr></thead><tbody>";
-  for (size_t i = 0; i < all.size(); ++i) {
-    text += fmt::format("<tr><th>{}</th>", escaped(all[i].promise));
-    for (const Results& run : variants) {
-      if (i >= run.promises.size()) {
-        text += "<td></td>";
-        continue;
-      }
-      const Kept& each = run.promises[i];
-      text += fmt::format("<td>{}<span class=\"{}\">{}</span></td>", readable(each.was, kThin),
-                          each.kept ? "better" : "worse",
-                          each.kept ? "&#10003; kept" : "&#10007; not kept");
-    }
-    text += "</tr>";
-  }
-  return text + "</tbody></table></div>";
-}
-
-std::string all_figures(const Variants& variants) {
-  std::string text = "<h2>All figures</h2><div class=\"sheet\"><table>";
-  if (variants.size() > 1) {
-    text += "<thead><tr><th></th>";
-    for (const Results& run : variants)
-      text += fmt::format("<th>{}</th>", escaped(variant_name(run)));
-    text += "</tr></thead>";
-  }
-  text += "<tbody>";
-  for (const FigureGroup& group : grouped(variants.front().figures)) {
-    text += fmt::format("<tr class=\"group\"><th colspan=\"{}\">{}</th></tr>", variants.size() + 1,
-                        escaped(group.title));
-    for (const Figure& figure : group.figures) {
-      text += fmt::format("<tr><th>{}</th>", escaped(figure.label));
-      for (size_t i = 0; i < variants.size(); ++i) {
-        const Figure* other = find_figure(variants[i], figure.key);
-        text += fmt::format("<td>{}{}</td>", other ? escaped(with_unit(*other, kThin)) : "",
-                            other && i > 0 ? difference_mark(figure, *other) : "");
-      }
-      text += "</tr>";
-    }
-  }
-  return text + "</tbody></table></div>";
-}
-
-std::string faults(const Results& base) {
-  if (base.faults.empty()) return {};
-  std::string text =
-      "<h2>What went wrong, and when</h2><div class=\"sheet\"><table><thead><tr><th>fault</th>"
-      "<th>from</th><th>to</th></tr></thead><tbody>";
-  for (const FaultSpan& fault : base.faults) {
-    const std::string to =
-        fault.to > fault.from ? readable(fault.to, kThin) + " s" : std::string("at once");
-    text += fmt::format("<tr><th>{}</th><td>{} s</td><td>{}</td></tr>", escaped(fault.label),
-                        readable(fault.from, kThin), to);
-  }
-  return text + "</tbody></table></div>";
-}
-
 std::string story(const Variants& variants) {
   std::string text;
   for (const Results& run : variants) {
@@ -540,7 +418,8 @@ std::string to_html(const std::vector<Results>& variants, std::string_view comma
       variants, [&colours](const Results& run) { return traffic_plot(run, colours); });
   if (!traffic.empty()) text += "<h2>Traffic</h2>" + traffic;
   text += exactness(variants) + cost(variants) + news(variants);
-  text += promises(variants) + faults(base) + all_figures(variants) + footer(variants, command);
+  text += promises_table(variants) + faults_table(base) + figures_table(variants) +
+          footer(variants, command);
   return text + fmt::format("</main><script>{}</script></body></html>\n", kPageScript);
 }
 

@@ -32,6 +32,7 @@ h3{margin:0;font-size:15px;font-weight:650;overflow-wrap:anywhere}
 .facts{margin:0 0 22px;color:var(--muted);font-variant-numeric:tabular-nums}
 .verdict{display:flex;gap:12px;align-items:baseline;margin:0 0 22px;padding:12px 16px;
 border-radius:10px;font-weight:600;overflow-wrap:anywhere}
+.verdict+.verdict{margin-top:-12px}
 .verdict.good{background:var(--good-tint);color:var(--good)}
 .verdict.bad{background:var(--bad-tint);color:var(--bad)}
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(200px,1fr));gap:12px}
@@ -66,6 +67,7 @@ svg text{font-size:11px;fill:var(--muted)}
 svg .level-label{fill:var(--ink);font-weight:600;paint-order:stroke;stroke:var(--surface);
 stroke-width:4px;stroke-linejoin:round}
 .span{fill:var(--fault);fill-opacity:.17}.instant{stroke:var(--fault);stroke-width:2}
+.many .instant{stroke-width:1;stroke-opacity:.55}
 .leader{stroke:var(--fault);stroke-width:1.2}
 svg .span-label{fill:var(--fault-ink);font-weight:550}
 .cursor{stroke:var(--ink);stroke-opacity:.5;visibility:hidden}

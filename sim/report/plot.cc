@@ -7,43 +7,17 @@
 #include <cmath>
 #include <numeric>
 
-#include "sim/report/figures.h"
 #include "sim/report/json.h"
+#include "sim/report/svg_parts.h"
 
 namespace weir::sim {
 namespace {
 
 // Lengths in pixels.
-constexpr double kLetter = 6.4;  // on average, of the 11 px that labels are written in
-constexpr double kRight = 18;
-constexpr double kBottom = 42;
 constexpr double kLane = 16;
 constexpr size_t kLanes = 4;
+constexpr size_t kMostLabels = 16;  // more would be a carpet; the page has them in a table
 constexpr double kTickRoom = 64;
-
-double width_of(std::string_view text) {
-  const auto letters = std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
-  return static_cast<double>(letters) * kLetter;
-}
-
-double finite(double value) {
-  return std::isfinite(value) ? value : 0;
-}
-
-std::string text_at(double x, double y, std::string_view kind, std::string_view words) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\">{}</text>", x, y, kind,
-                     escaped(words));
-}
-
-std::string line(double x1, double y1, double x2, double y2, std::string_view kind) {
-  return fmt::format(R"(<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" class="{}"/>)", x1,
-                     y1, x2, y2, kind);
-}
-
-std::string tick_label(double value) {
-  std::string text = std::abs(value) < 1e-12 ? "0" : fmt::format("{:.4g}", value);
-  return std::abs(value) >= 1000 ? readable(std::round(value), kThin) : text;
-}
 
 std::string clock_label(double seconds, double longest) {
   const auto whole = static_cast<int64_t>(std::llround(seconds));
@@ -94,6 +68,7 @@ std::vector<Placed> place(const std::vector<FaultSpan>& spans, const std::vector
   std::vector<Placed> all(spans.size());
   std::array<double, kLanes> taken{};  // from where on
   taken.fill(strip.right + 1);
+  if (spans.size() > kMostLabels) return all;
   for (const size_t i : order) {
     const double width = width_of(spans[i].label) + 12;
     if (width > strip.right - strip.left) continue;
@@ -114,32 +89,6 @@ std::string numbers(const std::vector<double>& values) {
     text += std::isfinite(value) ? fmt::format("{:.5g}", value) : "null";
   }
   return text + "]";
-}
-
-struct Named {
-  std::string label;
-  std::string colour;
-  std::string_view kind;  // of the swatch
-};
-
-std::string legend(const std::vector<Named>& entries) {
-  if (entries.empty()) return {};
-  std::string text = "<div class=\"legend\">";
-  for (const Named& each : entries) {
-    text += fmt::format("<span><i class=\"{}\" style=\"--swatch:{}\"></i>{}</span>", each.kind,
-                        each.colour, escaped(each.label));
-  }
-  return text + "</div>";
-}
-
-std::string figure_around(const std::string& title, const std::string& note,
-                          const std::vector<Named>& entries, const std::string& svg,
-                          const std::string& data) {
-  std::string text = fmt::format("<figure><figcaption><h3>{}</h3>", escaped(title));
-  if (!note.empty()) text += fmt::format("<p>{}</p>", escaped(note));
-  text += "</figcaption>" + legend(entries) + "<div class=\"frame\">" + svg + "</div>";
-  if (!data.empty()) text += "<script type=\"application/json\">" + data + "</script>";
-  return text + "</figure>\n";
 }
 
 class Drawing {
@@ -175,11 +124,12 @@ class Drawing {
   [[nodiscard]] std::string svg() {
     const std::string body = spans() + axes() + areas() + curves() + levels() + span_labels();
     return fmt::format(
-               R"(<svg viewBox="0 0 {0:.0f} {1:.0f}" role="img" aria-label="{2}" )"
+               R"(<svg class="{10}" viewBox="0 0 {0:.0f} {1:.0f}" role="img" aria-label="{2}" )"
                R"(data-left="{3:.1f}" data-right="{4:.1f}" data-top="{5:.1f}" data-bottom="{6:.1f}">)"
                R"(<clipPath id="{7}"><rect x="{3:.1f}" y="{5:.1f}" width="{8:.1f}" height="{9:.1f}"/></clipPath>)",
                plot_.width, bottom_ + kBottom, escaped(plot_.title), left_, right_, above_, bottom_,
-               clip_name(), right_ - left_, bottom_ - above_) +
+               clip_name(), right_ - left_, bottom_ - above_,
+               plot_.spans.size() > kMostLabels ? "many" : "few") +
            body + "<line class=\"cursor\"/></svg>";
   }
 
@@ -283,8 +233,8 @@ class Drawing {
   [[nodiscard]] std::string axes() const {
     std::string out;
     for (const double tick : y_ticks_) {
-      out += line(left_, y(tick), right_, y(tick), tick == 0 ? "axis" : "grid");
-      out += text_at(left_ - 8, y(tick) + 4, "tick end", y_label(tick));
+      out += line({left_, y(tick)}, {right_, y(tick)}, tick == 0 ? "axis" : "grid");
+      out += text_at({left_ - 8, y(tick) + 4}, "tick end", y_label(tick));
     }
     const auto about = static_cast<size_t>((right_ - left_) / kTickRoom);
     std::vector<double> across;
@@ -298,13 +248,13 @@ class Drawing {
           plot_.across == Plot::Across::kTime ? clock_label(tick, to_) : tick_label(tick);
       const double half = width_of(label) / 2;
       const double middle = std::min(x(tick), plot_.width - half - 2);
-      out += line(x(tick), bottom_, x(tick), bottom_ + 5, "axis");
+      out += line({x(tick), bottom_}, {x(tick), bottom_ + 5}, "axis");
       if (middle - half < free) continue;
-      out += text_at(middle, bottom_ + 19, "tick middle", label);
+      out += text_at({middle, bottom_ + 19}, "tick middle", label);
       free = middle + half + 10;
     }
     if (!plot_.across_label.empty()) {
-      out += text_at((left_ + right_) / 2, bottom_ + 36, "tick middle", plot_.across_label);
+      out += text_at({(left_ + right_) / 2, bottom_ + 36}, "tick middle", plot_.across_label);
     }
     return out;
   }
@@ -355,8 +305,8 @@ class Drawing {
     std::string out;
     for (const Level& level : plot_.levels) {
       if (!std::isfinite(level.at) || level.at < 0 || level.at > top_value_) continue;
-      out += line(left_, y(level.at), right_, y(level.at), "level");
-      out += text_at(right_ - 4, y(level.at) - 5, "level-label end", level.label);
+      out += line({left_, y(level.at)}, {right_, y(level.at)}, "level");
+      out += text_at({right_ - 4, y(level.at) - 5}, "level-label end", level.label);
     }
     return out;
   }
@@ -386,8 +336,8 @@ class Drawing {
       if (placed_[i].lane == kLanes) continue;
       const double base = above_ - 6 - kLane * static_cast<double>(placed_[i].lane);
       const double from = x(clamped(plot_.spans[i].from));
-      out += line(from, base - 9, from, above_, "leader");
-      out += text_at(placed_[i].x + 5, base, "span-label", plot_.spans[i].label);
+      if (placed_[i].x >= from) out += line({from, base - 9}, {from, above_}, "leader");
+      out += text_at({placed_[i].x + 5, base}, "span-label", plot_.spans[i].label);
     }
     return out;
   }
@@ -406,144 +356,15 @@ class Drawing {
   double bottom_ = 0;
 };
 
-// Where a value lies between edges that are drawn evenly apart.
-double position(const std::vector<double>& edges, double value) {
-  for (size_t i = 0; i + 1 < edges.size(); ++i) {
-    if (value <= edges[i + 1]) {
-      return static_cast<double>(i) +
-             std::max(0.0, value - edges[i]) / std::max(1e-12, edges[i + 1] - edges[i]);
-    }
-  }
-  return static_cast<double>(edges.size() - 1);
-}
-
-std::string percent(double value) {
-  if (value >= 9.95) return fmt::format("{:.0f}%", value);
-  return value >= 0.1 ? fmt::format("{:.1f}%", value) : fmt::format("{:.2g}%", value);
-}
-
 }  // namespace
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += static_cast<unsigned char>(c) < ' ' && c != '\n' ? ' ' : c;
-    }
-  }
-  return out;
-}
-
-std::vector<double> ticks_up_to(double most, size_t about) {
-  if (!std::isfinite(most) || most <= 0) return {0, 1};
-  const auto parts = static_cast<double>(std::max<size_t>(about, 1));
-  const double power = std::pow(10, std::floor(std::log10(most / parts)));
-  double step = 10 * power;
-  for (const double digit : {5.0, 2.0, 1.0}) {
-    if (most / (digit * power) <= parts) step = digit * power;
-  }
-  std::vector<double> ticks = {0};
-  while (ticks.back() < most * (1 - 1e-9)) {
-    ticks.push_back(step * static_cast<double>(ticks.size()));
-  }
-  return ticks;
-}
-
-std::vector<size_t> thinned(const std::vector<double>& values, size_t room) {
-  std::vector<size_t> kept;
-  const size_t buckets = std::max<size_t>(1, room / 2);
-  if (values.size() <= room) {
-    for (size_t i = 0; i < values.size(); ++i) kept.push_back(i);
-    return kept;
-  }
-  kept.push_back(0);
-  const auto keep = [&kept](size_t i) {
-    if (kept.back() < i) kept.push_back(i);
-  };
-  for (size_t bucket = 0; bucket < buckets; ++bucket) {
-    const size_t begin = bucket * values.size() / buckets;
-    const size_t end = (bucket + 1) * values.size() / buckets;
-    size_t least = begin;
-    size_t most = begin;
-    for (size_t i = begin; i < end; ++i) {
-      if (finite(values[i]) < finite(values[least])) least = i;
-      if (finite(values[i]) > finite(values[most])) most = i;
-    }
-    keep(std::min(least, most));
-    keep(std::max(least, most));
-  }
-  keep(values.size() - 1);
-  return kept;
-}
 
 std::string to_figure(const Plot& plot) {
   Drawing drawing(plot);
-  const std::string svg = drawing.svg();
-  return figure_around(plot.title, plot.note, drawing.entries(), svg, drawing.data());
-}
-
-std::string to_figure(const Bars& bars) {
-  const size_t bins = bars.edges.size() < 2 ? 0 : bars.edges.size() - 1;
-  double most = 0;
-  for (const Layer& set : bars.sets) {
-    for (const double value : set.values) most = std::max(most, finite(value));
-  }
-  const std::vector<double> ticks = ticks_up_to(most, 4);
-  const double left = 48;
-  const double right = bars.width - kRight;
-  const double above = 34;
-  const double bottom = above + bars.height;
-  const double step = (right - left) / static_cast<double>(std::max<size_t>(bins, 1));
-  const auto y = [&](double value) { return bottom - value / ticks.back() * (bottom - above); };
-  std::string out = fmt::format(R"(<svg viewBox="0 0 {:.0f} {:.0f}" role="img" aria-label="{}">)",
-                                bars.width, bottom + kBottom, escaped(bars.title));
-  for (const double tick : ticks) {
-    if (tick > 100) continue;
-    out += line(left, y(tick), right, y(tick), tick == 0 ? "axis" : "grid");
-    out += text_at(left - 8, y(tick) + 4, "tick end", tick_label(tick) + "%");
-  }
-  for (size_t i = 0; i <= bins && bins > 0; ++i) {
-    const double x = left + step * static_cast<double>(i);
-    out += line(x, bottom, x, bottom + 5, "axis");
-    out += text_at(x, bottom + 19, "tick middle", tick_label(bars.edges[i]));
-  }
-  const double bar = (step - 8) / static_cast<double>(std::max<size_t>(bars.sets.size(), 1));
-  for (size_t set = 0; set < bars.sets.size(); ++set) {
-    for (size_t i = 0; i < bins && i < bars.sets[set].values.size(); ++i) {
-      const double value = finite(bars.sets[set].values[i]);
-      if (value <= 0) continue;
-      const double x = left + step * static_cast<double>(i) + 4 + bar * static_cast<double>(set);
-      const double height = std::max(1.5, bottom - y(value));
-      out += fmt::format(
-          R"(<rect class="bar" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" style="fill:{}">)"
-          "<title>{}: {:.3g}%</title></rect>",
-          x + 0.5, bottom - height, std::max(1.0, bar - 1), height, bars.sets[set].colour,
-          escaped(bars.sets[set].label), value);
-      if (width_of(percent(value)) <= bar + 6) {
-        out += text_at(x + bar / 2, bottom - height - 4, "tick middle", percent(value));
-      }
-    }
-  }
-  double free = left - 100;
-  for (const Level& mark : bars.marks) {
-    if (!std::isfinite(mark.at) || bins == 0) continue;
-    const double x = left + step * position(bars.edges, mark.at);
-    const double width = width_of(mark.label);
-    const double start = std::min(std::max(x - width / 2, free), bars.width - width - 2);
-    out += line(x, above - 12, x, bottom, "level");
-    if (start >= free) out += text_at(start, above - 18, "level-label", mark.label);
-    free = start + width + 10;
-  }
-  out += text_at((left + right) / 2, bottom + 36, "tick middle", bars.across_label) + "</svg>";
-  std::vector<Named> entries;
-  for (const Layer& set : bars.sets) entries.push_back({set.label, set.colour, "block"});
-  if (entries.size() < 2) entries.clear();
-  return figure_around(bars.title, bars.note, entries, out, "");
+  return figure_of({.title = plot.title,
+                    .note = plot.note,
+                    .legend = drawing.entries(),
+                    .svg = drawing.svg(),
+                    .data = drawing.data()});
 }
 
 }  // namespace weir::sim

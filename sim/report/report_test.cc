@@ -12,6 +12,7 @@
 #include "sim/report/html.h"
 #include "sim/report/json.h"
 #include "sim/report/plot.h"
+#include "sim/report/saw_tooth.h"
 #include "sim/report/summary.h"
 
 namespace weir::sim {
@@ -250,6 +251,43 @@ TEST(Plot, LabelsFaultsWithoutOneLyingOnAnother) {
     heights.push_back(figure.substr(y, figure.find(' ', y) - y));
   }
   EXPECT_NE(heights[0], heights[1]);
+}
+
+TEST(Plot, OfManyFaultsShadesThemAndLabelsNone) {
+  Plot plot = two_layers();
+  for (int i = 0; i < 60; ++i) plot.spans.push_back({"fault", i * 0.05, i * 0.05 + 0.02});
+  const std::string figure = to_figure(plot);
+  EXPECT_EQ(times(figure, "class=\"span-label\""), 0u);
+  EXPECT_EQ(times(figure, "<title>fault</title>"), 60u);
+}
+
+TEST(SawTooth, BeginsAnewWithEachWindow) {
+  const Spotlight spotlight{
+      .name = "k", .limit = 5, .duration = Millis(2000), .admitted = {}, .offered = {}};
+  const SawTooth saw(spotlight, 4);
+  EXPECT_EQ(saw.x(), (std::vector<double>{0, 1, 2, 2, 3, 4}));
+  EXPECT_EQ(saw.rising(std::vector<uint32_t>{1, 2, 3, 4}), (std::vector<double>{0, 1, 3, 0, 3, 7}));
+  EXPECT_EQ(saw.rising(std::vector<uint32_t>{}), (std::vector<double>(6, 0.0)));
+}
+
+TEST(SawTooth, ShowsWhatEachWindowCameToWhereTheyAreTooManyToBeSeen) {
+  const Spotlight spotlight{
+      .name = "k", .limit = 5, .duration = Millis(500), .admitted = {}, .offered = {}};
+  const SawTooth saw(spotlight, 200);
+  EXPECT_TRUE(saw.whole_windows());
+  const std::vector<double> rising = saw.rising(std::vector<uint32_t>(200, 3));
+  EXPECT_EQ(rising, std::vector<double>(rising.size(), 3.0));
+  EXPECT_EQ(saw.x().size(), rising.size());
+  EXPECT_EQ(saw.x().back(), 200);
+}
+
+TEST(Page, DrawsTheLimitOfAShortWindowForASecond) {
+  Results results = example_results({.seconds = 20});
+  results.spotlights.resize(1);
+  results.spotlights[0].duration = Millis(500);
+  results.spotlights[0].limit = 40;
+  EXPECT_THAT(to_html({results}, ""),
+              HasSubstr("Admitted in each second, by region; 40 in 0.50 s are allowed"));
 }
 
 TEST(Page, EscapesEveryNameItIsGiven) {
