@@ -102,7 +102,7 @@ inline constexpr std::string_view kPageScript = R"js(
 (()=>{const tip=document.createElement('div');tip.className='tip';document.body.append(tip);
 const number=v=>{if(v===null)return'?';const a=Math.abs(v),r=a>=100?Math.round(v):a>=10?Math.round(v*10)/10:Math.round(v*1000)/1000;
 return r.toLocaleString('en-US',{maximumFractionDigits:3}).replace(/,/g,'\u202f')};
-const time=s=>s<180?number(Math.round(s*10)/10)+' s':Math.floor(s/60)+':'+String(Math.floor(s%60)).padStart(2,'0');
+const time=(s,long)=>long<180?number(Math.round(s*10)/10)+' s':Math.floor(s/60)+':'+String(Math.floor(s%60)).padStart(2,'0');
 const nearest=(x,at)=>{let a=0,b=x.length-1;while(b-a>1){const m=(a+b)>>1;if(x[m]<=at)a=m;else b=m}
 return Math.abs(x[a]-at)<=Math.abs(x[b]-at)?a:b};
 for(const figure of document.querySelectorAll('figure')){const script=figure.querySelector('script');
@@ -115,14 +115,14 @@ px=(e.clientX-box.left)*svg.viewBox.baseVal.width/box.width;
 if(px<left||px>right)return hide();
 const share=(px-left)/(right-left),at=d.log?d.from*Math.pow(d.to/d.from,share):d.from+share*(d.to-d.from);
 tip.replaceChildren();const head=document.createElement('b');
-head.textContent=d.kind==='s'?time(at):number(at);tip.append(head);
+head.textContent=d.kind==='s'?time(at,d.to):number(at);tip.append(head);
 const row=(name,colour,value)=>{const line=document.createElement('div'),dot=document.createElement('i'),
 label=document.createElement('span'),text=document.createElement('span');dot.className='dot';
 dot.style.setProperty('--swatch',colour);label.textContent=name;text.textContent=number(value)+d.unit;
 line.append(dot,label,text);tip.append(line)};
-let total=0;for(const g of d.g){if(!g.x.length)continue;const i=nearest(g.x,at);
-for(const s of g.s){row(s.n,s.c,s.y[i]);if(g.s.length>1)total+=s.y[i]||0}}
-if(d.total)row('all',"transparent",total);
+for(const g of d.g){if(!g.x.length)continue;const i=nearest(g.x,at);let all=0;
+for(const s of g.s){row(s.n,s.c,s.y[i]);all+=s.y[i]||0}
+if(g.s.length>1)row('all','transparent',all)}
 for(const[k,v]of[['x1',px],['x2',px],['y1',svg.dataset.top],['y2',svg.dataset.bottom]])cursor.setAttribute(k,v);
 tip.style.visibility=cursor.style.visibility='visible';
 const w=tip.offsetWidth,h=tip.offsetHeight;

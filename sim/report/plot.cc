@@ -168,10 +168,9 @@ class Drawing {
       add(picked(curve.x, kept), one(curve.label, curve.colour, picked(curve.y, kept)));
     }
     const std::string_view kind = plot_.across == Plot::Across::kTime ? "s" : "n";
-    return fmt::format(
-        R"({{"from":{},"to":{},"log":{},"kind":"{}","unit":{},"total":{},"g":[{}]}})",
-        json_number(from_), json_number(to_), logarithmic() ? "true" : "false", kind,
-        json_string(plot_.unit), plot_.layers.size() > 1 ? "true" : "false", groups);
+    return fmt::format(R"({{"from":{},"to":{},"log":{},"kind":"{}","unit":{},"g":[{}]}})",
+                       json_number(from_), json_number(to_), logarithmic() ? "true" : "false", kind,
+                       json_string(plot_.unit), groups);
   }
 
  private:

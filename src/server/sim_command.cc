@@ -70,6 +70,12 @@ struct Wanted {
   std::optional<uint64_t> seed;
 };
 
+std::string command_for(const Wanted& wanted, uint64_t seed) {
+  std::string command = fmt::format("weir sim {} --seed {}", quoted(wanted.file), seed);
+  for (const std::string& each : wanted.changes) command += " --set " + quoted(each);
+  return command;
+}
+
 // Into `plan`, or why not.
 std::optional<Failure> make_plan(const Wanted& wanted, Plan& plan) {
   const std::optional<std::string> text = text_of(wanted.file);
@@ -80,8 +86,7 @@ std::optional<Failure> make_plan(const Wanted& wanted, Plan& plan) {
   if (!scenario) return Failure{kAskedWrongly, scenario.error().detail};
   plan.scenario = std::move(scenario.value());
   if (wanted.seed) plan.scenario.seed = *wanted.seed;
-  plan.command = fmt::format("weir sim {} --seed {}", quoted(wanted.file), plan.scenario.seed);
-  for (const std::string& each : wanted.changes) plan.command += " --set " + quoted(each);
+  plan.command = command_for(wanted, plan.scenario.seed);
   return std::nullopt;
 }
 
@@ -97,12 +102,9 @@ std::optional<Failure> make_plans(const SimSettings& settings, std::vector<Plan>
   first.variant = fmt::format("{}", fmt::join(settings.changes, " "));
   plans.push_back(first);
   for (uint64_t i = 1; i < settings.seeds; ++i) {
-    Wanted another = written;
-    another.seed = first.scenario.seed + i;
-    Plan plan;
-    if (auto failure = make_plan(another, plan)) return failure;
-    plan.variant = first.variant;
-    plans.push_back(std::move(plan));
+    Plan& another = plans.emplace_back(first);
+    another.scenario.seed += i;
+    another.command = command_for(written, another.scenario.seed);
   }
   for (const std::string& compared : settings.compared) {
     Wanted other = written;
