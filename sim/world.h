@@ -44,7 +44,7 @@ struct WorldOptions {
   Millis stormy{20'000};  // time with faults
   Weather weather = Weather::kStormy;
   bool limits_differ = false;  // regions differ in the limit of the first tuple, whatever is drawn
-  Room room = Room::kEnough;  // scarce: only where there is one region
+  Room room = Room::kEnough;   // scarce: only where there is one region
   Plant plant = Plant::kNone;
   std::string only = {};  // the name of the one checker that looks; empty: all do
 };

@@ -6,27 +6,46 @@
 namespace weir::sim {
 namespace {
 
-constexpr std::array<FigureName, 20> kFigures = {{
-    {"offered_per_second", "requests per second", "/s", false},
-    {"denied", "denied, of all requests", "%"},
-    {"degraded", "decided on less than was to be known", "%"},
-    {"unanswered", "requests that nobody answered", ""},
-    {"full_cells", "windows asked for a limit or more", "", false},
-    {"mean_cell", "mean of those, in limits", ""},
-    {"worst_cell", "most admitted in one window, in limits", ""},
-    {"worst_window", "most admitted in any span as long as a window, in limits", ""},
-    {"unexcused", "worst window without what was too recent to be known, in limits", ""},
-    {"bound", "what the processes say it can be at most, in limits", ""},
-    {"false_denials", "denied although there was room", "%"},
-    {"false_admissions", "admitted although there was none", "%"},
-    {"origin_commands", "commands to the origins per second", "/s"},
-    {"rows", "ledger rows written per second", "/s"},
-    {"presences", "presences written per second", "/s"},
-    {"rows_read", "ledger rows read per second", "/s"},
-    {"propagation_p50", "from an admission to its use elsewhere, median", "ms"},
-    {"propagation_p99", "from an admission to its use elsewhere, 99 %", "ms"},
-    {"lost_with_nodes", "cost that died untold with its process", ""},
-    {"disagreements", "windows on which processes disagree after the calm", ""},
+constexpr std::string_view kTraffic = "traffic";
+constexpr std::string_view kExactness = "exactness";
+constexpr std::string_view kCost = "cost";
+constexpr std::string_view kNews = "news";
+
+constexpr std::array<FigureName, 21> kFigures = {{
+    {"offered_per_second", kTraffic, "requests offered", "requests per second", "/s", false},
+    {"denied", kTraffic, "denied", "denied, of all requests", "%"},
+    {"degraded", kTraffic, "decided on less than all", "decided on less than was to be known", "%"},
+    {"unanswered", kTraffic, "left without an answer", "requests that nobody answered", ""},
+    {"full_cells", kExactness, "windows asked to the full", "windows asked for a limit or more", "",
+     false},
+    {"mean_cell", kExactness, "mean of those, in limits", "mean of what those admitted, in limits",
+     ""},
+    {"worst_cell", kExactness, "worst window, in limits", "most admitted in one window, in limits",
+     ""},
+    {"worst_window", kExactness, "worst span, in limits",
+     "most admitted in any span as long as a window, in limits", ""},
+    {"unexcused", kExactness, "worst but for what is recent",
+     "worst window without what was too recent to be known, in limits", ""},
+    {"bound", kExactness, "bound of that, in limits",
+     "what the processes say that can be at most, in limits", ""},
+    {"false_denials", kExactness, "denied although not full",
+     "denied although one who knew every admission at once would have had room", "%"},
+    {"origin_commands", kCost, "origin commands", "commands to the origins per second", "/s"},
+    {"rows", kCost, "ledger rows written", "ledger rows written per second", "/s"},
+    {"presences", kCost, "presences written", "presences written per second", "/s"},
+    {"rows_read", kCost, "ledger rows read", "ledger rows read per second", "/s"},
+    {"travel_p50", kNews, "row sent to used, median",
+     "from sending a row to its use elsewhere, median", "ms"},
+    {"travel_p99", kNews, "row sent to used, 99 %", "from sending a row to its use elsewhere, 99 %",
+     "ms"},
+    {"propagation_p50", kNews, "admitted to used, median",
+     "from an admission to its use elsewhere, what is held back included, median", "ms"},
+    {"propagation_p99", kNews, "admitted to used, 99 %",
+     "from an admission to its use elsewhere, what is held back included, 99 %", "ms"},
+    {"lost_with_nodes", kNews, "cost lost with processes", "cost that died untold with its process",
+     ""},
+    {"disagreements", kNews, "disagreements in the end",
+     "windows on which processes disagree after the calm", ""},
 }};
 
 }  // namespace

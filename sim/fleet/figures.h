@@ -11,6 +11,8 @@ namespace weir::sim {
 
 struct FigureName {
   std::string_view key;
+  std::string_view group;  // "traffic", "exactness", "cost", "news": what it says something about
+  std::string_view name;   // at most 30 letters, where the label would take a line
   std::string_view label;
   std::string_view unit;  // "", "/s", "ms", "%"
   bool less_is_better = true;

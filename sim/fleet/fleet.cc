@@ -228,7 +228,6 @@ void Fleet::ask(size_t key, uint32_t region, Count cost) {
   RegionLoad& load = loads_[region];
   ++load.offered;
   const Request request = request_for(account_.key(key), cost);
-  const bool exact_admits = exact_->check(now(), request)->admitted();
   FleetNode* const node = any_of(region);
   if (node == nullptr) {
     ++load.unanswered;
@@ -236,7 +235,7 @@ void Fleet::ask(size_t key, uint32_t region, Count cost) {
   }
   const Instant asked = node->clock.now();
   node->engine->check_async(asked, request, timeline_,
-                            [this, key, node, cost, exact_admits, asked = asked.wall,
+                            [this, key, node, cost, asked = asked.wall,
                              life = node->lives](const Result<Verdict>& verdict) {
                               if (!node->runs() || node->lives != life) {
                                 ++loads_[node->region].unanswered;
@@ -247,23 +246,38 @@ void Fleet::ask(size_t key, uint32_t region, Count cost) {
                                       .region = node->region,
                                       .cost = cost,
                                       .asked = asked,
-                                      .verdict = *verdict},
-                                     exact_admits);
+                                      .verdict = *verdict});
                             });
 }
 
-void Fleet::answer(const FleetAnswer& answer, bool exact_admits) {
+// What is admitted is counted at once by one who knows everything, so he can say whether there was
+// room. Beyond the limit he counts by having none; what is paced cannot be counted so.
+bool Fleet::has_room(const FleetAnswer& answer) {
+  const FleetKey& key = account_.key(answer.key);
+  const Instant now = timeline_.now();
+  const bool room = exact_->check(now, request_for(key, 0))->remaining >= answer.cost;
+  if (!answer.verdict.admitted() || answer.cost == 0) return room;
+  Request counted = request_for(key, answer.cost);
+  const bool paced = key.algorithm == Algorithm::kGcra || key.algorithm == Algorithm::kTokenBucket;
+  if (!room && !paced) {
+    counted.limit = key.algorithm == Algorithm::kSlidingLog ? kMaxLogLimit : kMaxLimit;
+  }
+  static_cast<void>(exact_->check(now, counted));
+  return room;
+}
+
+void Fleet::answer(const FleetAnswer& answer) {
   RegionLoad& load = loads_[answer.region];
   const bool admitted = answer.verdict.admitted();
+  const bool room = has_room(answer);
   const Account::Moment moment{
       .region = answer.region, .asked = answer.asked, .now = timeline_.now().mono};
   if (admitted) {
     ++load.admitted;
-    load.false_admissions += !exact_admits;
     account_.admit(answer.key, moment, answer.cost);
   } else {
     ++load.denied;
-    load.false_denials += exact_admits;
+    load.false_denials += room;
     account_.refuse(answer.key, moment, answer.cost);
   }
   load.degraded += answer.verdict.basis == Basis::kDegraded;

@@ -52,11 +52,10 @@ struct RegionLoad {
   uint64_t offered = 0;
   uint64_t admitted = 0;
   uint64_t denied = 0;
-  uint64_t degraded = 0;          // of those answers
-  uint64_t unanswered = 0;        // nobody was there, or died meanwhile
-  uint64_t false_denials = 0;     // what one exact limiter for all would have admitted
-  uint64_t false_admissions = 0;  // what it would have denied
-  uint64_t origin_commands = 0;   // two for a cell that is told, one for one that is read
+  uint64_t degraded = 0;         // of those answers
+  uint64_t unanswered = 0;       // nobody was there, or died meanwhile
+  uint64_t false_denials = 0;    // although in truth there was room
+  uint64_t origin_commands = 0;  // two for a cell that is told, one for one that is read
 };
 
 struct FleetAnswer {
@@ -137,7 +136,8 @@ class Fleet {
   void go_on_draining(FleetNode& node, const WorkReport& told);
   void end(FleetNode& node);
   void beat(FleetNode& node);
-  void answer(const FleetAnswer& answer, bool exact_admits);
+  [[nodiscard]] bool has_room(const FleetAnswer& answer);
+  void answer(const FleetAnswer& answer);
   void mix(uint64_t number) { fingerprint_ = (fingerprint_ ^ number) * 0x100000001b3ULL; }
 
   const FleetOptions options_;
@@ -152,7 +152,7 @@ class Fleet {
   // Of all lives: what was sent still arrives.
   std::vector<std::shared_ptr<LossyLink>> links_;
   std::vector<std::shared_ptr<LedgerLink>> ledger_links_;
-  // One process that everyone would ask, at no distance.
+  // Knows every admission at once.
   std::shared_ptr<limiter::Engine> exact_;
   Account account_;
   std::vector<RegionLoad> loads_;

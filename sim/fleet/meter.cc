@@ -29,7 +29,6 @@ RegionLoad operator-(const RegionLoad& a, const RegionLoad& b) {
           .degraded = a.degraded - b.degraded,
           .unanswered = a.unanswered - b.unanswered,
           .false_denials = a.false_denials - b.false_denials,
-          .false_admissions = a.false_admissions - b.false_admissions,
           .origin_commands = a.origin_commands - b.origin_commands};
 }
 
@@ -42,7 +41,6 @@ RegionLoad sum_of(const std::vector<RegionLoad>& loads) {
     sum.degraded += load.degraded;
     sum.unanswered += load.unanswered;
     sum.false_denials += load.false_denials;
-    sum.false_admissions += load.false_admissions;
     sum.origin_commands += load.origin_commands;
   }
   return sum;
@@ -166,12 +164,14 @@ void Meter::add_figures(Results& results, double seconds) const {
   add("unexcused", unexcused);
   add("bound", bound_);
   add("false_denials", percent(all.false_denials, answered));
-  add("false_admissions", percent(all.false_admissions, answered));
   add("origin_commands", per_second(all.origin_commands));
   add("rows", per_second(ledger.rows));
   add("presences", per_second(ledger.presences));
   add("rows_read", per_second(ledger.rows_read));
   const std::vector<float>& ages = fleet_.account().delays().age;
+  const std::vector<float>& travels = fleet_.account().delays().travel;
+  add("travel_p50", quantile(travels, 0.5));
+  add("travel_p99", quantile(travels, 0.99));
   add("propagation_p50", quantile(ages, 0.5));
   add("propagation_p99", quantile(ages, 0.99));
   add("lost_with_nodes", static_cast<double>(fleet_.lost_with_nodes()));

@@ -53,7 +53,6 @@ inline Results example_results(ExampleSize size = {}) {
       {"unexcused", "worst window without what was too recent to be known, in limits", "", 0, true},
       {"bound", "what the processes say it can be at most, in limits", "", 1.35, true},
       {"false_denials", "denied although there was room", "%", 0.013, true},
-      {"false_admissions", "admitted although there was none", "%", 0.41 * size.worse, true},
       {"origin_commands", "commands to the origins per second", "/s", 2'204, true},
       {"rows", "ledger rows written per second", "/s", 84.6 * size.worse, true},
       {"presences", "presences written per second", "/s", 3.25, true},

@@ -5,55 +5,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/fleet/figures.h"
+
 namespace weir::sim {
 namespace {
-
-struct KnownFigure {
-  std::string_view key;
-  std::string_view name;
-};
-
-struct KnownGroup {
-  std::string_view title;
-  std::vector<KnownFigure> figures;
-};
-
-const std::vector<KnownGroup>& known_groups() {
-  static const std::vector<KnownGroup> all = {
-      {"traffic",
-       {{"offered_per_second", "requests offered"},
-        {"denied", "denied"},
-        {"degraded", "decided on less than all"}}},
-      {"exactness",
-       {{"mean_cell", "mean window, in limits"},
-        {"worst_cell", "worst window, in limits"},
-        {"worst_window", "worst span, in limits"},
-        {"unexcused", "worst but for what is recent"},
-        {"bound", "bound, in limits"},
-        {"false_denials", "denied although not full"},
-        {"false_admissions", "admitted although full"}}},
-      {"cost",
-       {{"origin_commands", "origin commands"},
-        {"rows", "ledger rows written"},
-        {"presences", "presences written"},
-        {"rows_read", "ledger rows read"}}},
-      {"news",
-       {{"propagation_p50", "used elsewhere, median"},
-        {"propagation_p99", "used elsewhere, 99 %"},
-        {"lost_with_nodes", "cost lost with processes"},
-        {"disagreements", "disagreements in the end"}}},
-  };
-  return all;
-}
 
 constexpr std::string_view kRest = "other";
 
 std::string_view group_of(const Figure& figure) {
-  for (const KnownGroup& group : known_groups()) {
-    const auto found = std::ranges::find(group.figures, figure.key, &KnownFigure::key);
-    if (found != group.figures.end()) return group.title;
-  }
-  return kRest;
+  const FigureName* known = find_figure(figure.key);
+  return known == nullptr ? kRest : known->group;
 }
 
 // Neither good nor bad by themselves.
@@ -89,20 +50,18 @@ std::string with_unit(const Figure& figure, std::string_view thousands) {
 }
 
 std::string short_label(const Figure& figure) {
-  for (const KnownGroup& group : known_groups()) {
-    const auto found = std::ranges::find(group.figures, figure.key, &KnownFigure::key);
-    if (found != group.figures.end()) return std::string(found->name);
-  }
-  return figure.label;
+  const FigureName* known = find_figure(figure.key);
+  return known == nullptr ? figure.label : std::string(known->name);
 }
 
 std::vector<FigureGroup> grouped(const std::vector<Figure>& figures) {
   std::vector<FigureGroup> groups;
-  for (const KnownGroup& known : known_groups()) groups.push_back({std::string(known.title), {}});
-  groups.push_back({std::string(kRest), {}});
-  for (const Figure& figure : figures) {
-    std::ranges::find(groups, group_of(figure), &FigureGroup::title)->figures.push_back(figure);
-  }
+  const auto named = [&](std::string_view title) -> FigureGroup& {
+    const auto found = std::ranges::find(groups, title, &FigureGroup::title);
+    return found != groups.end() ? *found : groups.emplace_back(std::string(title));
+  };
+  for (const FigureName& known : known_figures()) named(known.group);
+  for (const Figure& figure : figures) named(group_of(figure)).figures.push_back(figure);
   std::erase_if(groups, [](const FigureGroup& group) { return group.figures.empty(); });
   return groups;
 }

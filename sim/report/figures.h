@@ -21,7 +21,7 @@ namespace weir::sim {
 
 struct FigureGroup {
   std::string title;
-  std::vector<Figure> figures;
+  std::vector<Figure> figures = {};
 };
 
 // All figures, each in one group; what nobody knew of when this was written comes last. No group
