@@ -75,6 +75,7 @@ void LedgerLink::publish(LedgerNews news, PublishReply reply) {
       [this, news = std::make_shared<const LedgerNews>(std::move(news))](const PublishReply& done) {
         if (!takes(*news)) return done(failure("nothing can be written"));
         const Millis late(random_.between(0, faults.late_commit.count()));
+        if (late > Millis(0)) note_trouble();
         ledger_.commit(user_, *news, late, done);
       },
       std::move(reply));

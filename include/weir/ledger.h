@@ -51,9 +51,17 @@ struct LedgerNews {
   std::vector<LedgerPresence> presences;
 };
 
+// How far before its cursor a read of changes begins. A row may become visible later than its stamp
+// says, after newer ones: by as long as its transaction takes.
+enum class LookBack : uint8_t {
+  kShort,  // as long as nearly all take: half a second
+  kLong,   // as long as any may: five seconds
+};
+
 // A moment of the store's own clock, in ms.
 struct LedgerCursor {
   int64_t position = 0;
+  LookBack look_back = LookBack::kLong;
 };
 
 struct LedgerChanges {

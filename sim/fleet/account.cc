@@ -119,11 +119,12 @@ void Account::send(uint32_t region, const LedgerRow& row, MonoTime now) {
 }
 
 void Account::hear(const Hearer& hearer, uint32_t from, const LedgerRow& row) {
-  if (from == hearer.region || !measuring()) return;
+  if (from == hearer.region) return;
   const auto number = find(row.key.identifier);
   if (!number) return;
   // Who has no use for it does not count.
   const std::vector<uint32_t>& used_in = keys_[*number].is.regions;
+  if (used_in.size() < 2) return;
   if (std::find(used_in.begin(), used_in.end(), hearer.region) == used_in.end()) return;
   Log* const log = log_of(row);
   if (log == nullptr) return;
@@ -135,19 +136,21 @@ void Account::hear(const Hearer& hearer, uint32_t from, const LedgerRow& row) {
   if (known == local.heard_by.end()) {
     known = local.heard_by.insert(known, {hearer.process, 0});
   }
-  if (known->second >= row.count) return;
+  const Count before = known->second;
+  if (before >= row.count) return;
+  known->second = row.count;
+  if (!measuring()) return;
   const auto since = [&](MonoTime then) {
     return static_cast<float>((hearer.uses_it - then).count()) / 1e6F;
   };
   const auto sent = local.sent.find(row.count);
   if (sent != local.sent.end()) delays_.travel.push_back(since(sent->second));
   const auto first = std::upper_bound(
-      admitted.begin(), admitted.end(), known->second,
+      admitted.begin(), admitted.end(), before,
       [](Count count, const Admission& admission) { return count < admission.total; });
   for (auto i = first; i != admitted.end() && i->total <= row.count; ++i) {
     delays_.age.push_back(since(i->when));
   }
-  known->second = row.count;
 }
 
 FleetCell Account::cell_of(size_t number, const Log& log) const {

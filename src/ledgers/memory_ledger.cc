@@ -195,7 +195,7 @@ void MemoryLedger::changes_since(LedgerCursor cursor, ChangesReply reply) {
     const WallTime now = store_->clock.now().wall;
     changes.next.position = now.time_since_epoch().count();
     if (cursor.position != 0) {
-      const WallTime since = WallTime(Millis(cursor.position)) - kOverlap;
+      const WallTime since(first_told(cursor));
       const auto rows = believing(changes.news.rows, changes.absurd);
       const auto presences = believing(changes.news.presences, changes.absurd);
       changes.cut = store_->rows.changed_since(since, now, kMostChanges, rows);

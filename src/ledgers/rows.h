@@ -21,6 +21,13 @@ inline constexpr Count kMaxCount = (Count{1} << 44) - 2;  // what a cell in memo
 // A change is told again for this long: a transaction that began earlier may commit later, and
 // none lasts longer.
 inline constexpr Millis kOverlap{5000};
+// Nearly all last shorter than this.
+inline constexpr Millis kShortOverlap{500};
+// The first moment that a read from this cursor tells of.
+[[nodiscard]] inline Millis first_told(const LedgerCursor& cursor) {
+  const bool brief = cursor.look_back == LookBack::kShort;
+  return Millis(cursor.position) - (brief ? kShortOverlap : kOverlap);
+}
 inline constexpr size_t kMostChanges = 50'000;
 inline constexpr size_t kRowsPerPage = 5'000;
 // A region that was not heard of for so long has no cell left that counts.

@@ -12,8 +12,9 @@ namespace {
 constexpr Millis kAttendEvery{5000};
 constexpr Millis kAttendAgain{500};  // after a failure
 constexpr Millis kImportAgain{500};
-constexpr Millis kDeadline{5000};  // for any answer
-constexpr Millis kPageEvery{50};   // of a read of everything, but the first
+constexpr Millis kLookBackEvery{2000};  // for what commits late
+constexpr Millis kDeadline{5000};       // for any answer
+constexpr Millis kPageEvery{50};        // of a read of everything, but the first
 constexpr Millis kEverythingEvery{60'000};
 constexpr Millis kEverythingPause{5000};  // at least
 constexpr Millis kCleanEvery{10'000};
@@ -135,8 +136,12 @@ void Sharing::import_changes(Instant now) {
   }
   importing_.began = now.mono;
   plan(importing_, now, regions_.rules.import_every);
+  LedgerCursor cursor = cursor_.value_or(LedgerCursor{});
+  const bool brief = now.mono < look_back_;
+  cursor.look_back = brief ? LookBack::kShort : LookBack::kLong;
+  if (!brief) look_back_ = now.mono + kLookBackEvery;
   store_->ledger->changes_since(
-      cursor_.value_or(LedgerCursor{}),
+      cursor,
       answer_to<LedgerChanges>(
           importing_, [this, began = now.mono](Instant when, const Result<LedgerChanges>& answer) {
             if (!answer) {

@@ -60,6 +60,7 @@ class Sharing {
 
   Turn attending_, publishing_, importing_, reading_, cleaning_;
   std::optional<LedgerCursor> cursor_;
+  MonoTime look_back_{};  // when what commits late is looked for again
   LedgerPlace place_;
   MonoTime started_{}, summed_up_{}, heard_{}, full_began_{}, full_ended_{};
   Nanos full_took_{0};

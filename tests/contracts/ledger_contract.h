@@ -251,6 +251,17 @@ TYPED_TEST_P(LedgerContract, TellsAgainWhatChangedShortlyBeforeTheCursor) {
   EXPECT_EQ(changes.news.presences.size(), 1u);
 }
 
+TYPED_TEST_P(LedgerContract, LooksBackAShortWhileOnlyIfThatIsAsked) {
+  this->publish({this->row(7)});
+  LedgerCursor cursor = this->cursor();
+  cursor.look_back = LookBack::kShort;
+  EXPECT_EQ(this->changes(cursor).news.rows.size(), 1u);
+  this->maker_.pass(Millis(1000));
+  cursor = this->cursor();
+  cursor.look_back = LookBack::kShort;
+  EXPECT_TRUE(this->changes(cursor).news.rows.empty());
+}
+
 TYPED_TEST_P(LedgerContract, SaysWhenThereWereTooManyChangesToTell) {
   const LedgerCursor cursor = this->cursor();
   std::vector<LedgerRow> rows;
@@ -508,12 +519,12 @@ REGISTER_TYPED_TEST_SUITE_P(
     LedgerContract, IsEmptyAtFirst, GivesBackARowWhole, KeepsTheLargestCountAndTheSmallestLimit,
     TakesOneRowTwiceInOneCall, KeepsTuplesWindowsAndRegionsApart, TellsWhatChangedAfterACursor,
     TellsNothingWithoutACursor, TakesWhatWasKnownForNoChange, TakesASmallerLimitForAChange,
-    TellsAgainWhatChangedShortlyBeforeTheCursor, SaysWhenThereWereTooManyChangesToTell,
-    HoldsEveryNameByteForByte, HoldsTheLargestNumbers, GivesEverythingOncePageByPage,
-    GoesOnFromAPageThatEndsWithAPage, RefusesAPlaceItNeverGave, NeitherGivesNorKeepsWhatHasExpired,
-    LetsACellExpireTwoWindowsAfterItBegan, CleansNoMoreThanAsked, LetsOneProcessCleanAtATime,
-    LeavesOutAndCountsWhatNobodyCanHaveMeant, BlamesTheRowsForARowThatDoesNotFit,
-    HoldsAPresenceAsLongAsTheLongestWasTold, KnowsTheRegionsThatAttended,
-    KeepsTheRulesOfTheFirstToCome, TakesNothingAtAll);
+    TellsAgainWhatChangedShortlyBeforeTheCursor, LooksBackAShortWhileOnlyIfThatIsAsked,
+    SaysWhenThereWereTooManyChangesToTell, HoldsEveryNameByteForByte, HoldsTheLargestNumbers,
+    GivesEverythingOncePageByPage, GoesOnFromAPageThatEndsWithAPage, RefusesAPlaceItNeverGave,
+    NeitherGivesNorKeepsWhatHasExpired, LetsACellExpireTwoWindowsAfterItBegan,
+    CleansNoMoreThanAsked, LetsOneProcessCleanAtATime, LeavesOutAndCountsWhatNobodyCanHaveMeant,
+    BlamesTheRowsForARowThatDoesNotFit, HoldsAPresenceAsLongAsTheLongestWasTold,
+    KnowsTheRegionsThatAttended, KeepsTheRulesOfTheFirstToCome, TakesNothingAtAll);
 
 }  // namespace weir::contracts

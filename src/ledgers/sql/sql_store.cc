@@ -282,7 +282,7 @@ Result<size_t> SqlStore::publish(const LedgerNews& news) {
 
 Result<LedgerChanges> SqlStore::changes_since(LedgerCursor cursor) {
   LedgerChanges changes;
-  const int64_t since = cursor.position - kOverlap.count();
+  const int64_t since = first_told(cursor).count();
   // The time first: what commits after it is read is found by the next.
   const SqlStatement statements[] = {{.sql = texts_.now},
                                      {.sql = texts_.changed_cells, .values = {since}},
