@@ -44,6 +44,7 @@ struct Mutant {
   Weather weather = Weather::kStormy;
   Room room = Room::kEnough;
   std::string only = {};  // the one checker that looks
+  bool limits_differ = false;
 };
 void PrintTo(const Mutant& mutant, std::ostream* out) {
   *out << mutant.name;
@@ -72,7 +73,7 @@ const std::vector<Mutant>& mutants() {
       {Mutation::kLossNotRepaired, "LossNotRepaired", {"told in time"}},
       {.mutation = Mutation::kGenerationKept,
        .name = "GenerationKept",
-       .found_by = {"honest verdicts", "nobody invents consumption"},
+       .found_by = {"parts never fall", "honest verdicts", "nobody invents consumption"},
        .room = Room::kScarce},
       {Mutation::kFreshByFailedRead, "FreshByFailedRead", {"fresh enough", "the regional bound"}},
       {Mutation::kFreshByAcknowledgement,
@@ -102,7 +103,10 @@ const std::vector<Mutant>& mutants() {
             {.mutation = Mutation::kRuleOnRequestsOnly, .regions = 2, .weather = Weather::kFair},
             "RuleOnRequestsOnlyByTheBoundAlone"),
       alone("the global bound",
-            {.mutation = Mutation::kLargerLimitInRule, .regions = 2, .weather = Weather::kFair},
+            {.mutation = Mutation::kLargerLimitInRule,
+             .regions = 2,
+             .weather = Weather::kFair,
+             .limits_differ = true},
             "LargerLimitInRuleByTheBoundAlone"),
   };
   return kMutants;
@@ -122,6 +126,7 @@ TEST_P(MutantEngine, IsFound) {
     const RunReport report = World({.seed = seed,
                                     .regions = GetParam().regions,
                                     .weather = GetParam().weather,
+                                    .limits_differ = GetParam().limits_differ,
                                     .room = GetParam().room,
                                     .only = GetParam().only})
                                  .run();

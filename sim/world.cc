@@ -358,9 +358,8 @@ Node* World::any_that_serves() {
 // when those who held it back are silent.
 void World::choose_mood() {
   const MonoTime now = timeline_.now().mono;
-  const bool stormy = options_.weather == Weather::kStormy;
   if (!ledger_ || now < mood_until_) return;
-  mood_until_ = now + Millis(random_.between(300, stormy ? 3000 : 6000));
+  mood_until_ = now + Millis(random_.between(300, 3000));
   busy_.reset();
   quiet_ = random_.one_in(4);
   if (random_.one_in(2)) busy_ = any_region().index;
