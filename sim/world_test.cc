@@ -32,6 +32,7 @@ TEST(World, KeepsEveryInvariantAndReachesEveryInterestingState) {
   for (uint64_t seed = 1; seed <= seeds_to_run(); ++seed) {
     const RunReport report = World({.seed = seed}).run();
     ASSERT_FALSE(report.broken) << story(seed, report);
+    ASSERT_EQ(World({.seed = seed}).run().fingerprint, report.fingerprint) << "seed " << seed;
     for (const auto& [mark, times] : report.marks) marks[mark] += times;
     all.admitted += report.admitted;
     all.denied += report.denied;

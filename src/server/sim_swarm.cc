@@ -28,6 +28,9 @@ sim::WorldOptions world_of(uint64_t seed) {
   if (seed % 2 == 0) {
     options.weather = sim::Weather::kFair;
     options.regions = seed % 4 == 0 ? 2 : 3;
+  } else if (seed % 8 == 1) {
+    options.room = sim::Room::kScarce;
+    options.regions = 1;
   }
   return options;
 }
