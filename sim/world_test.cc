@@ -107,6 +107,13 @@ TEST(World, HoldsWhereTuplesAreForgottenForWantOfRoom) {
   EXPECT_LT(sketched, answers / 10);
 }
 
+// Found by a swarm: a peek in a batch went by nothing, and called that refreshed, when another item
+// had taken the place of its tuple after it was read.
+TEST(World, SaysDegradedOfAPeekWhoseTupleWasForgottenAfterItsRead) {
+  const RunReport report = World({.seed = 3156338953, .regions = 1, .room = Room::kScarce}).run();
+  EXPECT_FALSE(report.broken) << story(3156338953, report);
+}
+
 // A checker that cannot fail proves nothing: each planted bug must be found within a fixed
 // number of seeds, and by a checker that is there for it.
 struct Planted {

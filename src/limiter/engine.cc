@@ -447,20 +447,20 @@ Basis Engine::take_in(const Heard& heard, Case& the_case) {
   return peeks && !judge_.look(the_case) ? Basis::kRefreshed : Basis::kDegraded;
 }
 
-// Whether a tuple that was known well enough was forgotten since, for want of room, and made anew:
-// then nobody has read it yet. A peek that went by what was heard needs no tuple.
-bool Engine::is_unread(const Case& the_case, Basis basis) const {
+// Whether a tuple that was known well enough was forgotten since, for want of room, and made anew
+// or not: then nobody has read it. A peek that went by what was heard needs no tuple.
+bool Engine::is_unread(const Case& the_case) const {
   if (!store_->asks() || the_case.cell_class() != CellClass::kWindow) return false;
   const platform::Pin pin;
   const memory::Tuple tuple = store_->table.find(the_case.key);
-  if (!tuple) return the_case.query.ask.cost > 0 || basis == Basis::kLocal;
+  if (!tuple) return the_case.query.ask.cost > 0 || !the_case.heard;
   return freshness_of(WindowCells(tuple)).never();
 }
 
 void Engine::decide_after_wait(const Case& the_case, Basis basis, Verdict& verdict) {
   decide(the_case, basis, verdict);
   if (verdict.basis == Basis::kDegraded || !verdict.admitted()) return;
-  if (!is_unread(the_case, basis)) return;
+  if (!is_unread(the_case)) return;
   verdict.basis = Basis::kDegraded;
   store_->stats.add(Stat::kDegraded);
 }
@@ -480,7 +480,7 @@ BatchVerdict Engine::decide_all(std::vector<Case>& cases, const std::vector<Basi
     Verdict& item = verdict.items.emplace_back();
     fill(cases[i].query, ruling.items[i], bases[i], item);
     // Another item, or whoever came while this one waited, may have taken its place.
-    if (item.admitted() && is_unread(cases[i], item.basis)) item.basis = Basis::kDegraded;
+    if (item.admitted() && is_unread(cases[i])) item.basis = Basis::kDegraded;
     if (item.outcome == Outcome::kNever) verdict.outcome = Outcome::kNever;
   }
   for (Verdict item : verdict.items) {

@@ -39,7 +39,7 @@ Step Judge::decide_on_counts(const memory::Query& query, const algorithms::Windo
 
 Ruling Judge::rule_unknown(const Case& the_case) const {
   const auto at = algorithms::position_of(the_case.query.now, the_case.query.duration);
-  algorithms::WindowCounts region = the_case.heard;
+  algorithms::WindowCounts region = the_case.heard.value_or(algorithms::WindowCounts{});
   algorithms::WindowCounts abroad;
   if (store_->shares() && the_case.cell_class() == CellClass::kWindow) {
     const Abroad known = store_->book.abroad(the_case.key.encoded(), at.sequence);

@@ -39,7 +39,7 @@ struct Case {
   memory::Query query;
   std::optional<OnOriginLoss> on_origin_loss{};
   // What the origin told of a tuple this process does not hold, for a peek at it.
-  algorithms::WindowCounts heard{};
+  std::optional<algorithms::WindowCounts> heard{};
 
   [[nodiscard]] memory::CellClass cell_class() const { return key.header().cell_class(); }
 };
