@@ -42,7 +42,7 @@ const text = (x, y, words, { anchor = 'start', kind = '' } = {}) =>
 
 // A scale from [low, high] to [from, to], with the values at which to draw lines.
 function linear(high, from, to) {
-  const raw = (high || 1) / 4;
+  const raw = (high || 1) / 5;
   const unit = 10 ** Math.floor(Math.log10(raw));
   const step = unit * [1, 2, 2.5, 5, 10].find((factor) => factor * unit >= raw);
   const top = Math.ceil((high || 1) / step - 1e-9) * step;

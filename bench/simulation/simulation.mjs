@@ -115,7 +115,6 @@ async function run(name, scenario, sets = {}) {
       writeFileSync(file, JSON.stringify(result));
     }
   }
-  if (result.broken) throw new Error(`${name}: ${JSON.stringify(result.broken)}`);
   runs.push({ name, ...result });
   progress('');
   return result;
@@ -135,7 +134,7 @@ const fixed = (value, digits) =>
 
 // ---------------------------------------------------------------- fleet
 
-const kFleets = [['normal', 'rfc-fleet'], ['burst', 'rfc-fleet-burst'], ['x10', 'rfc-fleet-x10']];
+const kFleets = [['normal', 'rfc-fleet'], ['burst', 'rfc-fleet-burst']];
 const kFleetRows = [
   ['requests/s', 'offered_per_second', 0], ['denied, %', 'denied', 2], ['rows written/s', 'rows', 1],
   ['presences written/s', 'presences', 1], ['rows read/s', 'rows_read', 0],
@@ -151,7 +150,6 @@ async function fleet() {
   const short = { 'time.warm_up': '60s', 'time.measured': '60s' };
   const results = [];
   for (const [name, scenario] of kFleets) {
-    if (options.quick && name === 'x10') continue;
     for (const policy of kPolicies) {
       const sets = { ...(options.quick && short), ...(policy === 'floor' && { 'settings.policy': 'floor' }) };
       results.push({ name, policy, ...(await run(`fleet ${name} ${policy}`, scenario, sets)) });
@@ -164,34 +162,38 @@ async function fleet() {
   rows.push(['simulated ÷ taken', ...results.map((result) => fixed(result.simulated_seconds / result.took_seconds, 1))]);
   rows.push(['most memory, MiB', ...results.map((result) => fixed(result.peak_mib, 0))]);
   table('The fleet of an RFC', head, rows);
-  const names = [...new Set(results.map(({ name }) => name))];
-  const groups = (of) => names.map((name) => ({
+  const groups = (of) => kFleets.map(([name]) => ({
     name, values: kPolicies.map((policy) => of(results.find((r) => r.name === name && r.policy === policy).figures)) }));
-  const panel = (i, title, of, more) => bars({ x: 60 + (i % 2) * 410, y: 105 + (i >> 1) * 220, width: 340, height: 150, title, groups: groups(of), ...more });
-  await size(results);
+  await size(results[0]);
+  const panel = (i, title, of, more) => bars({
+    x: 60 + (i % 2) * 410, y: 105 + (i >> 1) * 220, width: 340, height: 150, title, groups: groups(of), ...more });
   return picture({
     width: 860, height: 545, title: 'The fleet of an RFC: what sharing costs, and how exact it is', series: kPolicyNames,
-    note: 'normal, burst: 33 nodes, 10 regions, 24,000 keys; x10: 330 nodes, 30 regions, 240,000 keys. Less is better.',
+    note: '33 nodes, 10 regions, 24,000 keys; windows of 60 s. Less is better.',
     parts: [
       panel(0, 'rows and presences written a second', (f) => f.rows + f.presences),
       panel(1, 'admitted in the worst window, in limits', (f) => f.worst_cell),
-      panel(2, 'admitted beyond the limit in full windows, %', (f) => Math.max(0, 100 * (f.mean_cell - 1))),
+      panel(2, 'rows read a second, by all nodes', (f) => f.rows_read),
       panel(3, 'from sending a row to its use elsewhere, p99, s', (f) => f.travel_p99 / 1000),
     ],
   });
 }
 
-// How long large worlds take, and what memory.
-async function size(fleets) {
+// How long large fleets take, and what memory. Every node reads every row, so that ten times as much of both
+// is a hundred times the work: of the largest only the first seconds are lived, in which most keys are new.
+async function size(normal) {
   if (options.quick) return;
+  const first = (measured, calm) => ({ 'time.warm_up': '0s', 'time.measured': measured, 'time.calm': calm });
   const worlds = [
-    ['33 nodes, 10 regions, 24,000 keys', fleets.find(({ name }) => name === 'normal')],
-    ['330 nodes, 30 regions, 240,000 keys', fleets.find(({ name }) => name === 'x10')],
-    ['300 nodes, 30 regions, 1,000,000 keys', await run('size a million', 'scale-1m')],
+    ['33 nodes, 10 regions, 24,000 keys', 780, normal],
+    ['330 nodes, 30 regions, 240,000 keys', 10, await run('size x10', 'rfc-fleet-x10', first('10s', '1s'))],
+    ['300 nodes, 30 regions, 1,000,000 keys', 2, await run('size a million', 'scale-1m', first('2s', '0s'))],
   ];
-  const rows = worlds.map(([label, result]) => [label, fixed(result.simulated_seconds, 0), fixed(result.figures.offered_per_second, 0),
-    fixed(result.wall_seconds, 0), fixed(result.peak_mib, 0), fixed(result.load_average, 1)]);
-  table('How long it takes', ['world', 'seconds simulated', 'requests/s', 'seconds of real time', 'most memory, MiB', 'load'], rows);
+  const rows = worlds.map(([label, seconds, result]) => [label, seconds, fixed(result.figures.offered_per_second, 0),
+    fixed(result.figures.rows + result.figures.presences, 0), fixed(result.figures.rows_read, 0),
+    fixed(result.wall_seconds, 0), fixed(result.peak_mib, 0)]);
+  table('How long it takes', ['fleet', 'seconds of traffic', 'requests/s', 'rows and presences/s', 'rows read/s',
+    'seconds of real time', 'most memory, MiB'], rows);
 }
 
 // ---------------------------------------------------------------- attacks
@@ -216,7 +218,7 @@ async function attacks() {
         row.push(fixed(figures.mean_cell, 2), fixed(figures.worst_cell, 2));
         // The floor's delay is so long that it excuses nearly everything.
         if (policy !== 'floor') row.push(fixed(figures.unexcused, 2));
-        row.push(fixed(figures.rows + figures.presences, 2));
+        row.push(fixed(60 * (figures.rows + figures.presences), 0));
         drawn[p].push([regions, figures.worst_cell]);
       }
       rows.push(row);
@@ -225,7 +227,7 @@ async function attacks() {
       lines: drawn, below: 'regions', range: [0.8, 36], bound: { value: 1.35, name: '1.35' } }));
   }
   table('Attacks on one key of 1,000 a minute: admitted in a window, in limits',
-    ['attack', 'regions', 'weir: mean', 'worst', 'not recent', 'rows/s', 'floor: mean', 'worst', 'rows/s'], rows);
+    ['attack', 'regions', 'weir: mean', 'worst', 'not recent', 'rows a window', 'floor: mean', 'worst', 'rows a window'], rows);
   return picture({
     width: 860, height: 575, title: 'Attacks on one key: admitted in the worst window, in limits', series: kPolicyNames,
     note: 'One node a region; windows of 60 s. Both axes logarithmic. 1.35 bounds what is not recent.', parts });
@@ -262,7 +264,7 @@ async function shapes() {
 // ---------------------------------------------------------------- growth
 
 const kGrowth = { // one of each is scenarios/growth.yaml as it is
-  nodes: [10, 30, 100, 200],
+  nodes: [10, 30, 100],
   regions: [2, 5, 10, 20, 30],
   keys: [300, 1_000, 3_000, 10_000],
 };
@@ -319,6 +321,8 @@ for (const [name, part] of Object.entries({ fleet, attacks, shapes, growth })) {
 }
 const failed = runs.filter(({ not_kept: notKept, command }) => notKept.length && !command.includes('--set'));
 for (const { name, not_kept: notKept } of failed) console.log(`\nNOT KEPT in ${name}: ${notKept.join('; ')}`);
+const broken = runs.filter((each) => each.broken);
+for (const each of broken) console.log(`\nBROKEN in ${each.name}: ${each.broken}\n  ${each.command}`);
 console.log();
 keep(options.out, 'simulation', { json: `${JSON.stringify({ machine, quick: options.quick, runs }, null, 1)}\n` });
 for (const [name, svg] of Object.entries(pictures)) {
@@ -329,3 +333,4 @@ for (const [name, svg] of Object.entries(pictures)) {
   mkdirSync(options.pictures, { recursive: true });
   writeFileSync(join(options.pictures, `simulation-${name}.svg`), svg);
 }
+process.exit(broken.length + failed.length > 0 ? 1 : 0);
