@@ -405,8 +405,9 @@ Need Engine::need_of(const Case& the_case) {
 void Engine::look_behind(const memory::Tuple& tuple, MonoTime now) {
   const Freshness fresh = freshness_of(WindowCells(tuple));
   const Nanos good = fresh_for(tuple.slot->header.duration(), store_->max_freshness);
-  if (fresh.has_failed() || now - fresh.began() < good) return;
-  store_->make_dirty(tuple);
+  // After a read that failed, too, once the origin may be asked again: no other will be made.
+  const bool rests = fresh.has_failed() ? fresh.lasts(now) : now - fresh.began() < good;
+  if (!rests) store_->make_dirty(tuple);
 }
 
 // The origin cannot be asked: what holds then is the caller's choice.
