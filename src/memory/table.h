@@ -55,7 +55,7 @@ inline constexpr uint64_t kLowBits = 0x0101010101010101ULL;
 inline constexpr uint64_t kHighBits = 0x8080808080808080ULL;
 
 // Sets the high bit of each byte that is 0. A byte of 1 after such a one may be marked
-// wrongly; keys are compared anyway.
+// wrongly: of a tuple that is there the key is compared anyway.
 inline uint64_t zero_bytes(uint64_t word) {
   return (word - kLowBits) & ~word & kHighBits;
 }
@@ -137,8 +137,14 @@ class Table {
  private:
   static constexpr size_t kBucketWords = kBucketSlots / 8;
   static constexpr size_t kStripes = 256;
+  // Control bytes: a slot's state, or from kLeast to kMost a fragment of its tuple's hash. They
+  // differ in more than the last bit, or zero_bytes() might take a hidden tuple for one that is
+  // there.
   static constexpr uint8_t kEmpty = 0;
+  static constexpr uint8_t kLeast = 2;
+  static constexpr uint8_t kMost = 253;
   static constexpr uint8_t kLimbo = 255;  // hidden, waiting for its grace period
+  static_assert((kEmpty ^ kLeast) > 1 && (kLimbo ^ kMost) > 1);
 
   class Locked;
   struct Predecessor;
@@ -191,7 +197,7 @@ inline size_t Table::second_bucket(uint64_t hash) const {
 }
 
 inline uint8_t Table::fragment_of(uint64_t hash) {
-  return static_cast<uint8_t>(((hash & 0xff) * (kLimbo - 1) >> 8) + 1);
+  return static_cast<uint8_t>(((hash & 0xff) * (kMost - kLeast + 1) >> 8) + kLeast);
 }
 
 // The first while it has some air, since look-ups go there first; else the emptier one.

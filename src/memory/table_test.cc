@@ -159,6 +159,27 @@ TEST(Table, EvictsTheEmptiestWhoseCountIsSafeElsewhereAndNeverAFullOne) {
   EXPECT_GE(table.stats().evicted, static_cast<uint64_t>(gone[kUsedAndTold]));
 }
 
+// Found by a simulated fleet: behind a tuple whose hash ended alike, the look-up took a hidden
+// tuple for one that is there, and its caller was refused for as long as the two stood so.
+TEST(Table, NeverFindsAHiddenTupleBehindOneWhoseHashEndsAlike) {
+  constexpr uint64_t kLast = 0xff;
+  std::vector<std::string> alike;
+  for (int i = 0; alike.size() < 2; ++i) {
+    std::string name = "user-" + std::to_string(i);
+    if ((Subject(request_for(name)).key.hash() & kLast) == kLast) alike.push_back(std::move(name));
+  }
+  Table table(1, Company::kAlone);
+  const WallTime later = kNoon + Millis(1'000'000);
+  const Subject stays(request_for(alike[0]), later);
+  const Subject goes(request_for(alike[1]));
+  ASSERT_EQ(table.create(stays.key, stays.query), Created::kYes);
+  ASSERT_EQ(table.create(goes.key, goes.query), Created::kYes);
+  ASSERT_EQ(table.sweep(later, table.slots()), 1u);
+  EXPECT_TRUE(knows(table, stays));
+  EXPECT_FALSE(knows(table, goes));
+  EXPECT_EQ(table.create(goes.key, goes.query), Created::kYes);
+}
+
 TEST(Table, DoesNotGiveASlotAwayWhileAReaderHoldsIt) {
   Table table(64, Company::kAlone);
   const Subject subject(request_for("alice"));
