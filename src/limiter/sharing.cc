@@ -136,35 +136,38 @@ void Sharing::import_changes(Instant now) {
   }
   importing_.began = now.mono;
   plan(importing_, now, regions_.rules.import_every);
-  LedgerCursor cursor = cursor_.value_or(LedgerCursor{});
-  const bool brief = now.mono < look_back_;
+  const bool brief = cursor_ && now.mono < look_back_;
+  LedgerCursor cursor = brief ? *cursor_ : looked_back_from_;
   cursor.look_back = brief ? LookBack::kShort : LookBack::kLong;
-  if (!brief) look_back_ = now.mono + kLookBackEvery;
   store_->ledger->changes_since(
       cursor,
-      answer_to<LedgerChanges>(
-          importing_, [this, began = now.mono](Instant when, const Result<LedgerChanges>& answer) {
-            if (!answer) {
-              ++import_errors_;
-              import_failed_ = true;
-              importing_.next = when.mono + kImportAgain;
-              return;
-            }
-            const LedgerChanges& changes = *answer;
-            // At the start, after a clock that was set back, and after a failure, which may have
-            // put a replica that was behind in the place of the ledger, what changed is not enough.
-            const bool failed = std::exchange(import_failed_, false);
-            if (!cursor_ || failed || changes.cut || changes.next.position < cursor_->position) {
-              reads_everything_ = true;
-              reading_.next = {};
-              place_ = {};
-            }
-            cursor_ = changes.next;
-            heard_ = began;
-            absurd_ += changes.absurd;
-            last_import_ = changes.news.rows.size() + changes.news.presences.size();
-            importer_.take_in(when, changes.news);
-          }));
+      answer_to<LedgerChanges>(importing_, [this, brief, began = now.mono](
+                                               Instant when, const Result<LedgerChanges>& answer) {
+        if (!answer) {
+          ++import_errors_;
+          import_failed_ = true;
+          importing_.next = when.mono + kImportAgain;
+          return;
+        }
+        const LedgerChanges& changes = *answer;
+        // At the start, after a clock that was set back, and after a failure, which may have
+        // put a replica that was behind in the place of the ledger, what changed is not enough.
+        const bool failed = std::exchange(import_failed_, false);
+        if (!cursor_ || failed || changes.cut || changes.next.position < cursor_->position) {
+          reads_everything_ = true;
+          reading_.next = {};
+          place_ = {};
+        }
+        cursor_ = changes.next;
+        if (!brief) {
+          looked_back_from_ = changes.next;
+          look_back_ = began + kLookBackEvery;
+        }
+        heard_ = began;
+        absurd_ += changes.absurd;
+        last_import_ = changes.news.rows.size() + changes.news.presences.size();
+        importer_.take_in(when, changes.news);
+      }));
 }
 
 void Sharing::read_everything(Instant now) {

@@ -60,7 +60,10 @@ class Sharing {
 
   Turn attending_, publishing_, importing_, reading_, cleaning_;
   std::optional<LedgerCursor> cursor_;
-  MonoTime look_back_{};  // when what commits late is looked for again
+  // Where the last read began to look that looked far back for what commits late, and when one does
+  // again: from there, so that nothing slips between two of them.
+  LedgerCursor looked_back_from_;
+  MonoTime look_back_{};
   LedgerPlace place_;
   MonoTime started_{}, summed_up_{}, heard_{}, full_began_{}, full_ended_{};
   Nanos full_took_{0};
