@@ -76,8 +76,6 @@ class WatchedLedger {
   [[nodiscard]] Count now_has(const RowPlace& place) const { return find(now_, place); }
   [[nodiscard]] const std::map<RowPlace, Count>& rows_ever() const { return ever_; }
   [[nodiscard]] const std::map<RowPlace, Count>& rows_now() const { return now_; }
-  // Rows that have not been cleaned away.
-  [[nodiscard]] size_t rows_kept() const { return store_.everything().rows.size(); }
   // Until when a region is known to count on a tuple.
   [[nodiscard]] WallTime present_until(const std::string& tuple, const std::string& region) const;
 

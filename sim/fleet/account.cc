@@ -39,13 +39,6 @@ Account::Local& Account::Log::of(uint32_t region) {
   return by_region.back();
 }
 
-const Account::Local* Account::Log::find(uint32_t region) const {
-  for (const Local& local : by_region) {
-    if (local.region == region) return &local;
-  }
-  return nullptr;
-}
-
 std::vector<Account::Admission> Account::Log::all() const {
   std::vector<Admission> all;
   for (const Local& local : by_region) {
@@ -197,23 +190,6 @@ std::vector<FleetCell> Account::cells() const {
     }
   }
   return all;
-}
-
-const Account::Log* Account::log_at(size_t key, WallTime now) const {
-  const int64_t sequence = now.time_since_epoch() / keys_[key].is.duration;
-  const Log& log = keys_[key].logs[static_cast<size_t>(sequence % 2)];
-  return log.sequence == sequence ? &log : nullptr;
-}
-
-Count Account::admitted_at(size_t key, WallTime now) const {
-  const Log* const log = log_at(key, now);
-  return log == nullptr ? 0 : log->admitted;
-}
-
-Count Account::admitted_at(size_t key, WallTime now, uint32_t region) const {
-  const Log* const log = log_at(key, now);
-  const Local* const local = log == nullptr ? nullptr : log->find(region);
-  return local == nullptr || local->admitted.empty() ? 0 : local->admitted.back().total;
 }
 
 }  // namespace weir::sim

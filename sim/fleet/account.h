@@ -91,9 +91,6 @@ class Account {
   [[nodiscard]] const FleetDelays& delays() const { return delays_; }
   // Rows that told no more of their cell than an earlier one of the same region.
   [[nodiscard]] uint64_t repeated() const { return repeated_; }
-  // What a key has in the window of that time, in all regions or in one.
-  [[nodiscard]] Count admitted_at(size_t key, WallTime now) const;
-  [[nodiscard]] Count admitted_at(size_t key, WallTime now, uint32_t region) const;
 
  private:
   struct Admission {
@@ -116,7 +113,6 @@ class Account {
     std::vector<Local> by_region;  // of those that admitted something or told of it
 
     [[nodiscard]] Local& of(uint32_t region);
-    [[nodiscard]] const Local* find(uint32_t region) const;
     [[nodiscard]] std::vector<Admission> all() const;  // in the order they happened
   };
   struct Key {
@@ -126,7 +122,6 @@ class Account {
 
   [[nodiscard]] Log& log_at(Key& key, const Moment& moment);
   [[nodiscard]] Log* log_of(const LedgerRow& row);
-  [[nodiscard]] const Log* log_at(size_t key, WallTime now) const;
   [[nodiscard]] FleetCell cell_of(size_t key, const Log& log) const;
   [[nodiscard]] bool counts(const Key& key, const Log& log) const;
   static void look_behind(const FleetKey& key, Log& log, const Log& before);

@@ -332,10 +332,10 @@ void Fleet::take_turn(FleetNode& node) {
   const Instant now = node.clock.now();
   const bool drains = node.state == FleetNode::State::kDrains;
   const WorkReport told = node.engine->run_replay(now, timeline_, drains ? Tell::kAll : Tell::kDue);
-  const bool timed = account_.measuring() && options_.processor_time != nullptr;
-  const Nanos before = timed ? options_.processor_time() : Nanos(0);
+  const bool timed = account_.measuring() && options_.stopwatch != nullptr;
+  const Nanos before = timed ? options_.stopwatch() : Nanos(0);
   node.engine->run_sharing(now, drains ? Tell::kAll : Tell::kDue);
-  if (timed) sharing_time_ += options_.processor_time() - before;
+  if (timed) sharing_time_ += options_.stopwatch() - before;
   node.engine->run_sweep(now, slots);
   if (drains) go_on_draining(node, told);
 }

@@ -31,8 +31,8 @@ struct FleetOptions {
   std::vector<RegionPlan> regions;
   FleetSettings settings{};
   std::vector<ClockShape> clocks = {};
-  // Processor time used so far, if somebody wants to know what sharing takes.
-  std::function<Nanos()> processor_time = {};
+  // Real time, if somebody wants to know what sharing takes.
+  std::function<Nanos()> stopwatch = {};
 };
 
 // What a ledger was asked to do.
@@ -87,14 +87,12 @@ class Fleet {
   [[nodiscard]] Instant now() const { return timeline_.now(); }
   [[nodiscard]] Timeline& timeline() { return timeline_; }
 
-  // From here on cells, delays and the processor's time are kept.
+  // From here on cells, delays and what sharing takes are kept.
   void begin_measuring();
   [[nodiscard]] const Account& account() const { return account_; }
   [[nodiscard]] LedgerLoad load() const;  // of all regions
-  [[nodiscard]] LedgerLoad load_of(uint32_t region) const { return ledger_loads_[region]; }
   [[nodiscard]] const RegionLoad& region_load(uint32_t region) const { return loads_[region]; }
   [[nodiscard]] Nanos sharing_time() const { return sharing_time_; }
-  [[nodiscard]] size_t ledger_rows() const { return ledger_->rows_kept(); }
   [[nodiscard]] SharingStats sharing_stats(uint32_t node) const;
   [[nodiscard]] uint64_t events() const { return events_; }
   // Of every answer and every commit, in order.

@@ -18,11 +18,12 @@ namespace {
 constexpr Millis kSettle{60'000};
 constexpr Millis kSecond{1000};
 
-FleetOptions options_of(const Scenario& scenario) {
+FleetOptions options_of(const Scenario& scenario, const Instruments& with) {
   return {.seed = scenario.seed,
           .regions = scenario.regions,
           .settings = scenario.settings,
-          .clocks = scenario.clocks};
+          .clocks = scenario.clocks,
+          .stopwatch = with.stopwatch};
 }
 
 bool holds(const Expectation& expectation, double value) {
@@ -68,15 +69,15 @@ std::vector<FaultSpan> spans_of(const std::vector<FaultPlan>& faults, Millis war
 
 }  // namespace
 
-Results run_scenario(const Scenario& scenario, const Progress& progress) {
-  Fleet fleet(options_of(scenario));
+Results run_scenario(const Scenario& scenario, const Instruments& with) {
+  Fleet fleet(options_of(scenario, with));
   fleet.run_for(kSettle);
   Crowd crowd(scenario, fleet);
   Misfortune misfortune(scenario, fleet);
   const Millis all = scenario.warm_up + scenario.measured + scenario.calm;
   const auto tell = [&] {
     const Millis passed = fleet.elapsed() - kSettle;
-    if (progress && passed % kSecond == Millis(0)) progress(passed, all);
+    if (with.progress && passed % kSecond == Millis(0)) with.progress(passed, all);
   };
   fleet.run_for(scenario.warm_up, [&] {
     tell();
@@ -96,6 +97,7 @@ Results run_scenario(const Scenario& scenario, const Progress& progress) {
     crowd.ask();
   });
 
+  const Nanos sharing = fleet.sharing_time();
   misfortune.make_calm();
   fleet.run_for(scenario.calm, [&] {
     tell();
@@ -110,6 +112,7 @@ Results run_scenario(const Scenario& scenario, const Progress& progress) {
                   .events = fleet.events(),
                   .simulated_seconds = static_cast<double>((kSettle + all).count()) / 1e3,
                   .measured_seconds = static_cast<double>(scenario.measured.count()) / 1e3,
+                  .sharing_seconds = std::chrono::duration<double>(sharing).count(),
                   .nodes = fleet.nodes(),
                   .keys = crowd.keys()};
   for (const RegionPlan& region : scenario.regions) results.regions.push_back(region.name);

@@ -12,8 +12,14 @@ namespace weir::sim {
 // Called now and then with how much of the simulated time has passed.
 using Progress = std::function<void(Millis passed, Millis all)>;
 
-// The same scenario and seed always come to the same results, `took_seconds` apart, which is left
-// to the caller: nobody here knows what time it is.
-[[nodiscard]] Results run_scenario(const Scenario& scenario, const Progress& progress = {});
+// What comes from outside the simulated world.
+struct Instruments {
+  Progress progress = {};
+  std::function<Nanos()> stopwatch = {};  // real time, to measure what sharing takes
+};
+
+// The same scenario and seed always come to the same results, seconds of real time apart.
+// `took_seconds` is left to the caller.
+[[nodiscard]] Results run_scenario(const Scenario& scenario, const Instruments& with = {});
 
 }  // namespace weir::sim

@@ -114,12 +114,13 @@ std::string json_number(double value) {
 std::string to_json(const Results& results) {
   std::string text = fmt::format(
       R"({{"scenario":{},"about":{},"variant":{},"seed":"{}","fingerprint":"{:016x}","fine":{},)"
-      R"("events":{},"simulated_seconds":{},"measured_seconds":{},"took_seconds":{},)"
+      R"("events":{},"simulated_seconds":{},"measured_seconds":{},"took_seconds":{},"sharing_seconds":{},)"
       R"("regions":{},"nodes":{},"keys":{})",
       json_string(results.scenario), json_string(results.about), json_string(results.variant),
       results.seed, results.fingerprint, yes_or_no(results.fine()), results.events,
       json_number(results.simulated_seconds), json_number(results.measured_seconds),
-      json_number(results.took_seconds), strings(results.regions), results.nodes, results.keys);
+      json_number(results.took_seconds), json_number(results.sharing_seconds),
+      strings(results.regions), results.nodes, results.keys);
   text += ",\n\"figures\":" + objects(results.figures);
   text += ",\n\"promises\":" + objects(results.promises);
   text += ",\n\"broken\":" + (results.broken ? json_string(*results.broken) : "null");

@@ -70,8 +70,14 @@ std::string world_of(const Results& results) {
 }
 
 std::string run_of(const Results& results) {
-  return fmt::format("{}, {}, fingerprint {:016x}\n", speed_of(results),
-                     one_or_many(results.events, "event"), results.fingerprint);
+  std::string text = fmt::format("{}, {}, fingerprint {:016x}\n", speed_of(results),
+                                 one_or_many(results.events, "event"), results.fingerprint);
+  const double in_all = results.measured_seconds * results.nodes;
+  if (results.sharing_seconds > 0 && in_all > 0) {
+    text += fmt::format("sharing took {:.2f} % of a core in each node\n",
+                        100 * results.sharing_seconds / in_all);
+  }
+  return text;
 }
 
 std::vector<std::string> figure_lines(const std::vector<FigureGroup>& groups) {

@@ -133,7 +133,9 @@ std::vector<sim::Results> live(const std::vector<Plan>& plans) {
     const MonoTime start = system_clock().now().mono;
     all.push_back(sim::run_scenario(
         plans[i].scenario,
-        [&progress, &which](Millis passed, Millis whole) { progress.show(which, passed, whole); }));
+        {.progress = [&progress, &which](Millis passed,
+                                         Millis whole) { progress.show(which, passed, whole); },
+         .stopwatch = [] { return system_clock().now().mono.time_since_epoch(); }}));
     all.back().variant = plans[i].variant;
     all.back().took_seconds =
         std::chrono::duration<double>(system_clock().now().mono - start).count();
