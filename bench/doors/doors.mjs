@@ -11,6 +11,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { readFlags } from '../flags.mjs';
 import { describeMachine, keep, median, printMachine, ratioOf } from '../machine.mjs';
 import { redisBenchmark } from '../redis_benchmark.mjs';
 import { Servers, freePort, processorTime, rootKey, untilOpen } from '../servers.mjs';
@@ -26,30 +27,10 @@ const usage = `doors: what weir serve costs, beside redis-server and nginx
   --out DIR         where <date>-<arch>-doors.json goes (default: build/bench/results)
 `;
 
-function parseArguments(words) {
-  const options = { quick: false, repetitions: 5, out: 'build/bench/results', weir: 'build/bin/weir' };
-  for (let i = 0; i < words.length; ++i) {
-    const word = words[i];
-    if (word === '--help' || word === '-h') {
-      process.stdout.write(usage);
-      process.exit(0);
-    } else if (word === '--quick') {
-      options.quick = true;
-      options.repetitions = 1;
-    } else if (['--repetitions', '--out', '--weir'].includes(word) && i + 1 < words.length) {
-      options[word.slice(2)] = words[++i];
-    } else {
-      process.stderr.write(`doors: unknown flag ${word}\n${usage}`);
-      process.exit(2);
-    }
-  }
-  options.repetitions = Number(options.repetitions);
-  if (!(options.repetitions >= 1)) {
-    process.stderr.write('doors: --repetitions must be 1 or more\n');
-    process.exit(2);
-  }
-  return options;
-}
+const flags = { quick: false, repetitions: undefined, out: 'build/bench/results', weir: 'build/bin/weir' };
+const { options, complain } = readFlags(usage, flags);
+options.repetitions = Number(options.repetitions ?? (options.quick ? 1 : 5));
+if (!(options.repetitions >= 1)) complain('--repetitions must be 1 or more');
 
 class Doors extends Servers {
   async nginx() {
@@ -105,7 +86,6 @@ function wrk(server, port, seconds, script, path) {
     cpu: (processorTime(server.pids) - before) * 1e6 / total };
 }
 
-const options = parseArguments(process.argv.slice(2));
 const scale = options.quick ? 0.1 : 1;
 const servers = new Doors('doors');
 const machine = describeMachine([

@@ -18,6 +18,7 @@ import { cpus } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { readFlags } from '../flags.mjs';
 import { describeMachine, keep, median, printMachine, ratioOf } from '../machine.mjs';
 import { redisBenchmark } from '../redis_benchmark.mjs';
 import { Servers, rest } from '../servers.mjs';
@@ -32,31 +33,11 @@ const usage = `region: what it costs to share a limit through Redis
   --out DIR       where <date>-<arch>-region.json and .svg go (default: build/bench/results)
 `;
 
-function parseArguments(words) {
-  const options = { quick: false, only: undefined, out: 'build/bench/results', bin: 'build/bin' };
-  const complain = (what) => {
-    process.stderr.write(`region: ${what}\n${usage}`);
-    process.exit(2);
-  };
-  for (let i = 0; i < words.length; ++i) {
-    const word = words[i];
-    if (word === '--help' || word === '-h') {
-      process.stdout.write(usage);
-      process.exit(0);
-    } else if (word === '--quick') {
-      options[word.slice(2)] = true;
-    } else if (['--only', '--out', '--bin'].includes(word) && i + 1 < words.length) {
-      options[word.slice(2)] = words[++i];
-    } else {
-      complain(`unknown flag ${word}`);
-    }
-  }
-  const figures = ['commands', 'latency', 'throughput'];
-  if (options.only && !figures.includes(options.only)) complain(`--only cannot be ${options.only}`);
-  return { ...options, wants: (figure) => !options.only || options.only === figure };
-}
-
-const options = parseArguments(process.argv.slice(2));
+const flags = { quick: false, only: undefined, out: 'build/bench/results', bin: 'build/bin' };
+const { options, complain } = readFlags(usage, flags);
+const kFigures = ['commands', 'latency', 'throughput'];
+if (options.only && !kFigures.includes(options.only)) complain(`--only cannot be ${options.only}`);
+const wants = (figure) => !options.only || options.only === figure;
 const binary = (name) => join(resolve(options.bin), name);
 const rounds = options.quick ? 1 : 7;
 
@@ -270,13 +251,13 @@ try {
   if (!options.quick) console.log(`\n${rounds} rounds, interleaved.`);
   const kept = { machine, rounds, quick: options.quick };
   const pictures = {};
-  if (options.wants('commands')) {
+  if (wants('commands')) {
     kept.commands = await measureCommands(servers);
     printCommands(kept.commands);
     pictures.svg = drawCurve(kept.commands, { ...kBars.commands, machine });
   }
-  if (options.wants('latency')) printLatency(kept.latency = await measureLatency(servers));
-  if (options.wants('throughput')) printThroughput(kept.throughput = await measureThroughput(servers));
+  if (wants('latency')) printLatency(kept.latency = await measureLatency(servers));
+  if (wants('throughput')) printThroughput(kept.throughput = await measureThroughput(servers));
   console.log();
   keep(options.out, 'region', { json: `${JSON.stringify(kept, null, 1)}\n`, ...pictures });
 } finally {

@@ -14,6 +14,7 @@ import { spawnSync } from 'node:child_process';
 import { connect } from 'node:net';
 import { join, resolve } from 'node:path';
 
+import { readFlags } from '../flags.mjs';
 import { describeMachine, keep, printMachine } from '../machine.mjs';
 import { rest, Servers } from '../servers.mjs';
 
@@ -26,27 +27,9 @@ const usage = `regions: how soon a region hears of others
   --out DIR    where <date>-<arch>-regions.json goes (default: build/bench/results)
 `;
 
-function parseArguments(words) {
-  const options = { quick: false, keys: 200, out: 'build/bench/results', bin: 'build/bin' };
-  for (let i = 0; i < words.length; ++i) {
-    const word = words[i];
-    if (word === '--help' || word === '-h') {
-      process.stdout.write(usage);
-      process.exit(0);
-    } else if (word === '--quick') {
-      options.keys = 20;
-      options.quick = true;
-    } else if (['--keys', '--out', '--bin'].includes(word) && i + 1 < words.length) {
-      options[word.slice(2)] = words[++i];
-    } else {
-      process.stderr.write(`regions: unknown flag ${word}\n${usage}`);
-      process.exit(2);
-    }
-  }
-  return { ...options, keys: Number(options.keys) };
-}
-
-const options = parseArguments(process.argv.slice(2));
+const flags = { quick: false, keys: undefined, out: 'build/bench/results', bin: 'build/bin' };
+const { options } = readFlags(usage, flags);
+options.keys = Number(options.keys ?? (options.quick ? 20 : 200));
 const binary = join(resolve(options.bin), 'weir');
 
 const kRegions = ['ap', 'eu', 'us'];

@@ -13,6 +13,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { loadavg, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
+import { readFlags } from '../flags.mjs';
 import { describeMachine, keep, printMachine } from '../machine.mjs';
 import { bars, brief, lines, picture } from './chart.mjs';
 
@@ -29,30 +30,11 @@ const usage = `simulation: what sharing costs and how exact it is, in simulated 
   --done DIR      results of single runs are kept there, and those that are there are not run again
 `;
 
-function parseArguments(words) {
-  const options = { quick: false, out: 'build/bench/results', bin: 'build/bin' };
-  for (let i = 0; i < words.length; ++i) {
-    const word = words[i];
-    if (word === '--help' || word === '-h') {
-      process.stdout.write(usage);
-      process.exit(0);
-    } else if (word === '--quick') {
-      options.quick = true;
-    } else if (['--only', '--out', '--pictures', '--done', '--bin'].includes(word) && i + 1 < words.length) {
-      options[word.slice(2)] = words[++i];
-    } else {
-      process.stderr.write(`simulation: unknown flag ${word}\n${usage}`);
-      process.exit(2);
-    }
-  }
-  if (options.only && !kParts.includes(options.only)) {
-    process.stderr.write(`simulation: no part '${options.only}'; there are ${kParts.join(', ')}\n`);
-    process.exit(2);
-  }
-  return options;
+const flags = { quick: false, only: undefined, out: 'build/bench/results', bin: 'build/bin', pictures: undefined, done: undefined };
+const { options, complain } = readFlags(usage, flags);
+if (options.only && !kParts.includes(options.only)) {
+  complain(`no part '${options.only}'; there are ${kParts.join(', ')}`);
 }
-
-const options = parseArguments(process.argv.slice(2));
 const binary = join(resolve(options.bin), 'weir');
 const kPolicies = ['bounded', 'floor'];
 const kPolicyNames = ['weir', 'floor'];
