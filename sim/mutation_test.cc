@@ -19,6 +19,7 @@
 #include "memory/mutation.h"
 #include "memory/tuple_key.h"
 #include "origins/in_process_origin.h"
+#include "sim/found_test.h"
 #include "sim/timeline.h"
 #include "sim/world.h"
 #include "tests/doubles/hand_clock.h"
@@ -112,34 +113,16 @@ const std::vector<Mutant>& mutants() {
   return kMutants;
 }
 
-std::string story(uint64_t seed, const RunReport& report) {
-  std::string text = "seed " + std::to_string(seed) + ": " + report.broken.value_or("fine") + "\n";
-  for (const std::string& event : report.last_events) text += "  " + event + "\n";
-  return text;
-}
-
 class MutantEngine : public ::testing::TestWithParam<Mutant> {};
 
 TEST_P(MutantEngine, IsFound) {
   const Planted planted(GetParam().mutation);
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    const RunReport report = World({.seed = seed,
-                                    .regions = GetParam().regions,
-                                    .weather = GetParam().weather,
-                                    .limits_differ = GetParam().limits_differ,
-                                    .room = GetParam().room,
-                                    .only = GetParam().only})
-                                 .run();
-    if (!report.broken) continue;
-    const std::string_view checker =
-        std::string_view(*report.broken).substr(0, report.broken->find(':'));
-    const auto& expected = GetParam().found_by;
-    EXPECT_NE(std::find(expected.begin(), expected.end(), checker), expected.end())
-        << story(seed, report);
-    RecordProperty("seeds", std::to_string(seed));
-    return;
-  }
-  FAIL() << "nobody noticed";
+  expect_found({.regions = GetParam().regions,
+                .weather = GetParam().weather,
+                .limits_differ = GetParam().limits_differ,
+                .room = GetParam().room,
+                .only = GetParam().only},
+               kSeeds, GetParam().found_by);
 }
 
 INSTANTIATE_TEST_SUITE_P(World, MutantEngine, ::testing::ValuesIn(mutants()),

@@ -9,17 +9,13 @@
 #include <cstdlib>
 #include <string>
 
+#include "sim/found_test.h"
+
 namespace weir::sim {
 namespace {
 
 constexpr uint64_t kSeeds = 40;
 constexpr uint64_t kPlantedSeeds = 100;  // at most; most bugs are found in the first few
-
-std::string story(uint64_t seed, const RunReport& report) {
-  std::string text = "seed " + std::to_string(seed) + ": " + report.broken.value_or("fine") + "\n";
-  for (const std::string& event : report.last_events) text += "  " + event + "\n";
-  return text;
-}
 
 uint64_t seeds_to_run() {
   const char* wanted = std::getenv("WEIR_SIM_SEEDS");
@@ -144,23 +140,12 @@ Planted abroad(std::string_view name, Plant plant, std::string_view found_by,
 class PlantedBug : public ::testing::TestWithParam<Planted> {};
 
 TEST_P(PlantedBug, IsFound) {
-  for (uint64_t seed = 1; seed <= kPlantedSeeds; ++seed) {
-    const RunReport report = World({.seed = seed,
-                                    .regions = GetParam().regions,
-                                    .weather = GetParam().weather,
-                                    .limits_differ = GetParam().limits_differ,
-                                    .plant = GetParam().plant,
-                                    .only = GetParam().only})
-                                 .run();
-    if (!report.broken) continue;
-    const std::string_view checker =
-        std::string_view(*report.broken).substr(0, report.broken->find(':'));
-    const auto& expected = GetParam().found_by;
-    EXPECT_NE(std::find(expected.begin(), expected.end(), checker), expected.end())
-        << story(seed, report);
-    return;
-  }
-  FAIL() << "nobody noticed";
+  expect_found({.regions = GetParam().regions,
+                .weather = GetParam().weather,
+                .limits_differ = GetParam().limits_differ,
+                .plant = GetParam().plant,
+                .only = GetParam().only},
+               kPlantedSeeds, GetParam().found_by);
 }
 
 INSTANTIATE_TEST_SUITE_P(
