@@ -100,7 +100,6 @@ std::shared_ptr<GlobalLedger> LedgerLink::read_from() {
 }
 
 void LedgerLink::changes_since(LedgerCursor cursor, ChangesReply reply) {
-  if (watcher != nullptr) watcher->asked();
   carry<LedgerChanges>(
       [this, cursor](const ChangesReply& done) { read_from()->changes_since(cursor, done); },
       [this, cursor, reply = std::move(reply)](Result<LedgerChanges> changes) {
@@ -118,7 +117,6 @@ void LedgerLink::changes_since(LedgerCursor cursor, ChangesReply reply) {
 }
 
 void LedgerLink::read_page(LedgerPlace place, PageReply reply) {
-  if (watcher != nullptr) watcher->asked();
   carry<LedgerPage>([this, place](const PageReply& done) { read_from()->read_page(place, done); },
                     [this, reply = std::move(reply)](Result<LedgerPage> page) {
                       if (page && lies != LedgerLies::kDropsNews) hear(page.value().news);

@@ -65,7 +65,6 @@ class LedgerWatcher {
   virtual void blamed(const LedgerNews&) {}
   // What leaves the near end, and what reaches it.
   virtual void sent(const LedgerNews&) {}
-  virtual void asked() {}
   virtual void heard(const LedgerNews&) {}
 };
 

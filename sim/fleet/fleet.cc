@@ -3,19 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "memory/tuple_key.h"
-
 namespace weir::sim {
 namespace {
 
 // As the origin in Redis has it: who was not heard of for so long is not counted.
 constexpr Millis kBeatEvery{1000};
 constexpr Millis kAlive{3000};
-
-template <typename Count>
-size_t at(Count index) {
-  return static_cast<size_t>(index);
-}
 
 std::vector<ClockShape> shapes_of(const FleetOptions& options, const std::string& region,
                                   uint32_t index) {
@@ -34,8 +27,6 @@ std::vector<ClockShape> shapes_of(const FleetOptions& options, const std::string
 LedgerLoad& LedgerLoad::operator+=(const LedgerLoad& other) {
   rows += other.rows;
   presences += other.presences;
-  statements += other.statements;
-  reads += other.reads;
   rows_read += other.rows_read;
   return *this;
 }
@@ -43,8 +34,6 @@ LedgerLoad& LedgerLoad::operator+=(const LedgerLoad& other) {
 LedgerLoad operator-(const LedgerLoad& a, const LedgerLoad& b) {
   return {.rows = a.rows - b.rows,
           .presences = a.presences - b.presences,
-          .statements = a.statements - b.statements,
-          .reads = a.reads - b.reads,
           .rows_read = a.rows_read - b.rows_read};
 }
 
@@ -69,12 +58,10 @@ class Fleet::AbroadWatcher final : public LedgerWatcher {
   void sent(const LedgerNews& news) override {
     load_.rows += news.rows.size();
     load_.presences += news.presences.size();
-    ++load_.statements;
     for (const LedgerRow& row : news.rows) {
       fleet_.account_.send(node_.region, row, fleet_.now().mono);
     }
   }
-  void asked() override { ++load_.reads; }
   // A process uses what it hears from its next turn on.
   void heard(const LedgerNews& news) override {
     load_.rows_read += news.rows.size() + news.presences.size();
@@ -215,7 +202,7 @@ LedgerFaults Fleet::usual_way_to_ledger(const FleetNode& node) const {
 
 FleetNode* Fleet::any_of(uint32_t region) {
   const std::vector<uint32_t>& siblings = of_region_[region];
-  const size_t first = at(random_.next() % siblings.size());
+  const size_t first = random_.next() % siblings.size();
   for (size_t i = 0; i < siblings.size(); ++i) {
     FleetNode& node = *nodes_[siblings[(first + i) % siblings.size()]];
     if (node.state == FleetNode::State::kServes) return &node;
@@ -314,12 +301,13 @@ void Fleet::run_for(Millis span, const std::function<void()>& each) {
 
 void Fleet::tick() {
   if (over_) return;
-  const auto period = at(kTurn.count());
-  for (size_t i = at(elapsed_.count()) % period; i < nodes_.size(); i += period) {
+  const auto now = static_cast<size_t>(elapsed_.count());
+  const auto period = static_cast<size_t>(kTurn.count());
+  for (size_t i = now % period; i < nodes_.size(); i += period) {
     if (nodes_[i]->runs()) take_turn(*nodes_[i]);
   }
-  const auto beat_every = at(kBeatEvery.count());
-  for (size_t i = at(elapsed_.count()) % beat_every; i < nodes_.size(); i += beat_every) {
+  const auto beat_every = static_cast<size_t>(kBeatEvery.count());
+  for (size_t i = now % beat_every; i < nodes_.size(); i += beat_every) {
     if (nodes_[i]->runs()) beat(*nodes_[i]);
   }
   (*each_)();

@@ -37,11 +37,9 @@ struct FleetOptions {
 
 // What a ledger was asked to do.
 struct LedgerLoad {
-  uint64_t rows = 0;        // written
-  uint64_t presences = 0;   // written beside them
-  uint64_t statements = 0;  // that wrote
-  uint64_t reads = 0;       // statements that read counts
-  uint64_t rows_read = 0;   // and what they answered, presences included
+  uint64_t rows = 0;       // written
+  uint64_t presences = 0;  // written beside them
+  uint64_t rows_read = 0;  // presences included
 
   LedgerLoad& operator+=(const LedgerLoad& other);
   friend LedgerLoad operator-(const LedgerLoad& a, const LedgerLoad& b);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 
 #include "sim/fleet/crowd.h"
 #include "sim/fleet/figures.h"

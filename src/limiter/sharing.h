@@ -60,7 +60,7 @@ class Sharing {
 
   Turn attending_, publishing_, importing_, reading_, cleaning_;
   std::optional<LedgerCursor> cursor_;
-  // Where the last read began to look that looked far back for what commits late, and when one does
+  // Up to where the last read came that looked far back for what commits late, and when one does
   // again: from there, so that nothing slips between two of them.
   LedgerCursor looked_back_from_;
   MonoTime look_back_{};

@@ -20,6 +20,7 @@
 
 #include "server/config.h"
 #include "server/demo.h"
+#include "server/exit_codes.h"
 #include "server/origin_check.h"
 #include "server/other_regions.h"
 #include "server/region.h"
@@ -31,8 +32,6 @@
 namespace weir::server {
 namespace {
 
-constexpr int kFailed = 1;
-constexpr int kAskedWrongly = 2;
 constexpr const char* kCommands = "Commands";
 
 // Help that shows the options of every command under it.

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "server/exit_codes.h"
 #include "server/sim_progress.h"
 #include "sim/fleet/run.h"
 #include "sim/fleet/scenario_file.h"
@@ -22,8 +23,6 @@
 namespace weir::server {
 namespace {
 
-constexpr int kFailed = 1;
-constexpr int kAskedWrongly = 2;
 constexpr const char* kFolder = "scenarios";
 
 struct Failure {

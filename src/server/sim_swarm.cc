@@ -10,6 +10,7 @@
 
 #include "platform/entropy.h"
 #include "platform/stop_signals.h"
+#include "server/exit_codes.h"
 #include "server/sim_progress.h"
 #include "sim/report/figures.h"
 #include "sim/world.h"
@@ -18,8 +19,6 @@
 namespace weir::server {
 namespace {
 
-constexpr int kFailed = 1;
-constexpr int kStopped = 130;  // as a shell says of what Ctrl-C ended
 constexpr auto kMarks = static_cast<size_t>(sim::Mark::kCount);
 
 // By the seed alone, so that one world can be seen again without those before it.
