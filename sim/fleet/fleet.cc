@@ -65,6 +65,7 @@ class Fleet::AbroadWatcher final : public LedgerWatcher {
   // A process uses what it hears from its next turn on.
   void heard(const LedgerNews& news) override {
     load_.rows_read += news.rows.size() + news.presences.size();
+    if (node_.number >= std::max(kListeners, fleet_.regions())) return;
     const auto period = static_cast<uint64_t>(kTurn.count());
     const auto now = static_cast<uint64_t>(fleet_.elapsed_.count()) % period;
     const uint64_t to_turn = (node_.number % period + period - now) % period;

@@ -122,6 +122,9 @@ class Fleet {
 
  private:
   static constexpr Millis kTurn{10};
+  // Where there are more processes, the delays of so many, and of one in each region, stand for
+  // those of all.
+  static constexpr uint32_t kListeners = 64;
 
   class OriginWatcher;
   class AbroadWatcher;

@@ -92,9 +92,14 @@ void Meter::sample() {
   }
 }
 
-void Meter::fill(Results& results, Millis measured) const {
-  const double seconds = static_cast<double>(measured.count()) / 1e3;
-  add_figures(results, seconds);
+void Meter::end_measuring() {
+  measured_ = fleet_.elapsed() - began_;
+  after_ = sums();
+}
+
+void Meter::fill(Results& results) const {
+  results.measured_seconds = static_cast<double>(measured_.count()) / 1e3;
+  add_figures(results);
 
   const auto add = [&](const std::string& key, const std::string& label,
                        const std::function<uint64_t(const Sums&)>& part) {
@@ -128,14 +133,15 @@ void Meter::fill(Results& results, Millis measured) const {
   results.delays_ms = sampled(fleet_.account().delays().age, kMostDelays);
 }
 
-void Meter::add_figures(Results& results, double seconds) const {
-  const Sums now = sums();
-  const RegionLoad all = sum_of(now.regions) - sum_of(before_.regions);
-  const LedgerLoad ledger = now.ledger - before_.ledger;
+void Meter::add_figures(Results& results) const {
+  const RegionLoad all = sum_of(after_.regions) - sum_of(before_.regions);
+  const LedgerLoad ledger = after_.ledger - before_.ledger;
   const auto add = [&](const char* key, double value) {
     results.figures.push_back(figure_of(key, value));
   };
-  const auto per_second = [&](uint64_t count) { return static_cast<double>(count) / seconds; };
+  const auto per_second = [&](uint64_t count) {
+    return static_cast<double>(count) / results.measured_seconds;
+  };
   const auto percent = [](uint64_t part, uint64_t whole) {
     return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
   };
@@ -143,7 +149,9 @@ void Meter::add_figures(Results& results, double seconds) const {
   add("offered_per_second", per_second(all.offered));
   add("denied", percent(all.denied, answered));
   add("degraded", percent(all.degraded, answered));
-  add("unanswered", static_cast<double>(all.unanswered));
+  // Some wait for their answer beyond the end.
+  const RegionLoad in_the_end = sum_of(sums().regions) - sum_of(before_.regions);
+  add("unanswered", static_cast<double>(in_the_end.unanswered));
 
   std::vector<double> shares;
   double mean = 0, worst_cell = 0, worst_window = 0, unexcused = 0;

@@ -23,23 +23,28 @@ class Meter {
   // To be called in each millisecond.
   void tick();
 
+  // Rates are of what happened until now; series go on.
+  void end_measuring();
+
   // The largest bound that a node has claimed.
   [[nodiscard]] double bound() const { return bound_; }
-  // What was measured, per second of `measured`; series go on to now.
-  void fill(Results& results, Millis measured) const;
+  // Once measuring has ended.
+  void fill(Results& results) const;
 
  private:
   struct Sums {
-    std::vector<RegionLoad> regions;
-    LedgerLoad ledger;
+    std::vector<RegionLoad> regions = {};
+    LedgerLoad ledger = {};
   };
   [[nodiscard]] Sums sums() const;
   void sample();
-  void add_figures(Results& results, double seconds) const;
+  void add_figures(Results& results) const;
 
   Fleet& fleet_;
   const Millis began_;
   const Sums before_;
+  Sums after_;
+  Millis measured_{0};
   std::vector<Sums> at_second_;  // what had happened by its end
   std::vector<Spotlight> spotlights_;
   std::unordered_map<size_t, size_t> spotlight_of_;

@@ -96,6 +96,7 @@ Results run_scenario(const Scenario& scenario, const Instruments& with) {
     crowd.ask();
   });
 
+  meter.end_measuring();
   const Nanos sharing = fleet.sharing_time();
   misfortune.make_calm();
   fleet.run_for(scenario.calm, [&] {
@@ -110,12 +111,11 @@ Results run_scenario(const Scenario& scenario, const Instruments& with) {
                   .fingerprint = fleet.fingerprint(),
                   .events = fleet.events(),
                   .simulated_seconds = static_cast<double>((kSettle + all).count()) / 1e3,
-                  .measured_seconds = static_cast<double>(scenario.measured.count()) / 1e3,
                   .sharing_seconds = std::chrono::duration<double>(sharing).count(),
                   .nodes = fleet.nodes(),
                   .keys = crowd.keys()};
   for (const RegionPlan& region : scenario.regions) results.regions.push_back(region.name);
-  meter.fill(results, scenario.measured);
+  meter.fill(results);
   results.figures.push_back(figure_of("disagreements", static_cast<double>(disagreements)));
   results.faults = spans_of(misfortune.all(), scenario.warm_up);
   if (scenario.clocks.empty()) inquest.check_bound(misfortune, meter.bound());

@@ -65,8 +65,8 @@ class WordPacker {
   uint64_t* next_;
 };
 
-// The string that a WordPacker wrote to `words`.
-[[nodiscard]] inline std::string unpack(const uint64_t* words, size_t bytes) {
+// The string that a WordPacker wrote to the words that are at `words`, in bytes.
+[[nodiscard]] inline std::string unpack(const char* words, size_t bytes) {
   std::string out(bytes, '\0');
   if (bytes < 8) {
     std::memcpy(out.data(), words, bytes);
@@ -74,7 +74,7 @@ class WordPacker {
   }
   const size_t whole = words_for(bytes) - 1;
   std::memcpy(out.data(), words, whole * 8);
-  std::memcpy(out.data() + bytes - 8, words + whole, 8);
+  std::memcpy(out.data() + bytes - 8, words + 8 * whole, 8);
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "ledgers/rows.h"
 
@@ -29,28 +30,20 @@ struct PresenceId {
 template <typename Id, typename Item>
 class Shelf {
  public:
-  struct Entry {
-    Item item;
-    WallTime changed{};
-    WallTime ends{};
-  };
-
-  // The entry of that name, and whether it is new.
-  std::pair<Entry&, bool> at(Id id, const Item& item) {
-    const auto [found, is_new] = entries_.try_emplace(std::move(id), Entry{.item = item});
-    return {found->second, is_new};
+  // What stands under that name, if anything does.
+  [[nodiscard]] const Item* find(const Id& id) const {
+    const auto found = entries_.find(id);
+    return found == entries_.end() ? nullptr : &found->second.record().item;
   }
 
-  // To be called after each change of an entry.
-  void note(const Id& id, WallTime now, WallTime ends) {
-    const auto found = entries_.find(id);
-    Entry& entry = found->second;
-    by_change_.erase({entry.changed, &*found});
-    by_end_.erase({entry.ends, &*found});
-    entry.changed = now;
-    entry.ends = ends;
-    by_change_.emplace(entry.changed, &*found);
-    by_end_.emplace(entry.ends, &*found);
+  // Puts it in the place of what stood there.
+  void put(const Id& id, const Item& item, WallTime now, WallTime ends) {
+    const auto [found, is_new] = entries_.try_emplace(id);
+    if (!is_new) leave(*found);
+    Chapter& chapter = by_change_[chapter_at(now)];
+    found->second = {.chapter = &chapter, .place = chapter.size()};
+    chapter.push_back({.item = item, .changed = now, .ends = ends});
+    by_end_.emplace(ends, &*found);
   }
 
   // Those changed at `since` or later that have not ended; true if there were more than `most`.
@@ -58,11 +51,12 @@ class Shelf {
   [[nodiscard]] bool changed_since(WallTime since, WallTime now, size_t most,
                                    const Give& give) const {
     size_t given = 0;
-    for (auto i = by_change_.lower_bound({since, nullptr}); i != by_change_.end(); ++i) {
-      const Entry& entry = i->second->second;
-      if (entry.ends <= now) continue;
-      if (given++ == most) return true;
-      give(entry.item);
+    for (auto i = by_change_.lower_bound(chapter_at(since)); i != by_change_.end(); ++i) {
+      for (const Record& record : i->second) {
+        if (record.changed < since || record.ends <= now) continue;
+        if (given++ == most) return true;
+        give(record.item);
+      }
     }
     return false;
   }
@@ -75,9 +69,10 @@ class Shelf {
     const Id* last = nullptr;
     for (auto i = after ? entries_.upper_bound(*after) : entries_.begin(); i != entries_.end();
          ++i) {
-      if (i->second.ends <= now) continue;
+      const Record& record = i->second.record();
+      if (record.ends <= now) continue;
       if (given++ == most) return *last;
-      give(i->second.item);
+      give(record.item);
       last = &i->first;
     }
     return std::nullopt;
@@ -87,30 +82,60 @@ class Shelf {
     size_t deleted = 0;
     while (deleted < most && !by_end_.empty() && by_end_.begin()->first <= now) {
       const Named& named = *by_end_.begin()->second;
-      by_change_.erase({named.second.changed, &named});
-      by_end_.erase(by_end_.begin());
+      leave(named);
       entries_.erase(entries_.find(named.first));
       ++deleted;
     }
     return deleted;
   }
 
-  [[nodiscard]] const std::map<Id, Entry>& entries() const { return entries_; }
+  template <typename Visit>
+  void for_each(const Visit& visit) const {
+    for (const auto& [id, entry] : entries_) visit(entry.record().item);
+  }
 
  private:
+  struct Record {
+    Item item;
+    WallTime changed{};
+    WallTime ends{};  // long ago, where something newer stands elsewhere
+  };
+  // What changed at about the same time lies side by side: readers want all of it.
+  using Chapter = std::vector<Record>;
+  static constexpr Millis kChapter{16};
+  static constexpr WallTime kGone = WallTime::min();
+
+  struct Entry {
+    Chapter* chapter = nullptr;
+    size_t place = 0;
+    [[nodiscard]] Record& record() const { return (*chapter)[place]; }
+  };
   using Named = typename std::map<Id, Entry>::value_type;  // stays where it is
   using When = std::pair<WallTime, const Named*>;
   // By what the names are, not where they lie: the same run gives the same order.
   struct Earlier {
     bool operator()(const When& a, const When& b) const {
       if (a.first != b.first) return a.first < b.first;
-      if (a.second == nullptr || b.second == nullptr) return a.second == nullptr && b.second;
       return a.second->first < b.second->first;
     }
   };
 
+  [[nodiscard]] static int64_t chapter_at(WallTime time) {
+    return time.time_since_epoch() / kChapter;
+  }
+
+  void leave(const Named& named) {
+    Record& record = named.second.record();
+    const int64_t at = chapter_at(record.changed);
+    by_end_.erase({record.ends, &named});
+    record.ends = kGone;
+    Chapter& chapter = *named.second.chapter;
+    while (!chapter.empty() && chapter.back().ends == kGone) chapter.pop_back();
+    if (chapter.empty()) by_change_.erase(at);
+  }
+
   std::map<Id, Entry> entries_;
-  std::set<When, Earlier> by_change_;
+  std::map<int64_t, Chapter> by_change_;
   std::set<When, Earlier> by_end_;
 };
 
@@ -170,19 +195,18 @@ void MemoryLedger::publish(LedgerNews news, PublishReply reply) {
     const WallTime now = store_->clock.now().wall;
     for (LedgerRow& row : news.rows) {
       const RowId id{identity_of(row.key), row.sequence, row.region};
-      const auto [entry, is_new] = store_->rows.at(id, row);
-      LedgerRow& stands = entry.item;
-      if (!is_new && row.count <= stands.count && row.limit_seen >= stands.limit_seen) continue;
-      stands.count = std::max(stands.count, row.count);
-      stands.limit_seen = std::min(stands.limit_seen, row.limit_seen);
-      store_->rows.note(id, now, row.expires_at());
+      if (const LedgerRow* const stands = store_->rows.find(id)) {
+        if (row.count <= stands->count && row.limit_seen >= stands->limit_seen) continue;
+        row.count = std::max(stands->count, row.count);
+        row.limit_seen = std::min(stands->limit_seen, row.limit_seen);
+      }
+      store_->rows.put(id, row, now, row.expires_at());
     }
-    for (LedgerPresence& presence : news.presences) {
+    for (const LedgerPresence& presence : news.presences) {
       const PresenceId id{identity_of(presence.key), presence.region};
-      const auto [entry, is_new] = store_->presences.at(id, presence);
-      if (!is_new && presence.until <= entry.item.until) continue;
-      entry.item.until = presence.until;
-      store_->presences.note(id, now, presence.until);
+      const LedgerPresence* const stands = store_->presences.find(id);
+      if (stands != nullptr && presence.until <= stands->until) continue;
+      store_->presences.put(id, presence, now, presence.until);
     }
   }
   reply(count);
@@ -286,10 +310,8 @@ void MemoryLedger::forget_all() {
 LedgerNews MemoryLedger::everything() const {
   LedgerNews all;
   const std::lock_guard lock(store_->mutex);
-  for (const auto& [id, entry] : store_->rows.entries()) all.rows.push_back(entry.item);
-  for (const auto& [id, entry] : store_->presences.entries()) {
-    all.presences.push_back(entry.item);
-  }
+  store_->rows.for_each([&](const LedgerRow& row) { all.rows.push_back(row); });
+  store_->presences.for_each([&](const LedgerPresence& each) { all.presences.push_back(each); });
   return all;
 }
 

@@ -13,17 +13,24 @@ Count BookCell::foreign_sum() const {
 }
 
 BookCell& BookEntry::cell(int64_t sequence) {
-  BookCell& cell = cells[static_cast<size_t>(sequence % 3)];
-  if (cell.sequence < sequence) {
-    cell = {};
-    cell.sequence = sequence;
+  std::unique_ptr<BookCell>& cell = cells[static_cast<size_t>(sequence % 3)];
+  if (!cell) cell = std::make_unique<BookCell>();
+  if (cell->sequence < sequence) {
+    *cell = {};
+    cell->sequence = sequence;
   }
-  return cell;
+  return *cell;
 }
 
 const BookCell* BookEntry::find(int64_t sequence) const {
-  const BookCell& cell = cells[static_cast<size_t>(sequence % 3)];
-  return cell.sequence == sequence ? &cell : nullptr;
+  const BookCell* const cell = cells[static_cast<size_t>(sequence % 3)].get();
+  return cell != nullptr && cell->sequence == sequence ? cell : nullptr;
+}
+
+bool BookEntry::owes() const {
+  return std::any_of(cells.begin(), cells.end(), [](const std::unique_ptr<BookCell>& cell) {
+    return cell && cell->owed.rule != Publish::kNothing;
+  });
 }
 
 uint32_t BookEntry::regions(int64_t sequence, WallTime now) const {
@@ -42,28 +49,25 @@ uint32_t BookEntry::regions(int64_t sequence, WallTime now) const {
   return count;
 }
 
-BookEntry* Book::find(const std::string& tuple) {
-  const auto found = entries_.find(tuple);
-  return found == entries_.end() ? nullptr : found->second.get();
+BookEntry* Book::find(const memory::TupleKey& tuple) const {
+  return entries_.find(tuple.hash(), [&](const BookEntry& entry) { return tuple.is(entry.tuple); });
 }
 
-BookEntry& Book::obtain(const LedgerKey& key, const std::string& tuple) {
-  std::unique_ptr<BookEntry>& entry = entries_[tuple];
-  if (!entry) {
-    entry = std::make_unique<BookEntry>();
-    entry->key = key;
-    entry->tuple = tuple;
-  } else if (entry->heard) {
-    entry->heard = false;
-    --heard_;
+BookEntry& Book::obtain(const memory::TupleKey& tuple) {
+  if (BookEntry* const known = find(tuple)) {
+    heard_ -= std::exchange(known->heard, false);
+    return *known;
   }
-  return *entry;
+  auto entry = std::make_unique<BookEntry>();
+  entry->tuple = tuple.encoded();
+  entry->hash = tuple.hash();
+  return entries_.add(tuple.hash(), std::move(entry));
 }
 
-BookEntry* Book::obtain_heard(const LedgerKey& key, const std::string& tuple) {
-  if (BookEntry* known = find(tuple)) return known;
+BookEntry* Book::obtain_heard(const memory::TupleKey& tuple) {
+  if (BookEntry* const known = find(tuple)) return known;
   if (heard_ >= most_heard_) return nullptr;
-  BookEntry& entry = obtain(key, tuple);
+  BookEntry& entry = obtain(tuple);
   entry.heard = true;
   ++heard_;
   return &entry;
@@ -71,21 +75,23 @@ BookEntry* Book::obtain_heard(const LedgerKey& key, const std::string& tuple) {
 
 void Book::erase(BookEntry& entry) {
   if (entry.heard) --heard_;
-  entries_.erase(std::string(entry.tuple));  // a copy: the key is in what is erased
+  entries_.erase(entry.hash, entry);
 }
 
 uint16_t Book::number_of(const std::string& region) {
-  const auto [found, is_new] = numbers_.emplace(region, static_cast<uint16_t>(numbers_.size()));
-  return found->second;
+  if (region != last_number_.first) {
+    last_number_ = *numbers_.emplace(region, static_cast<uint16_t>(numbers_.size())).first;
+  }
+  return last_number_.second;
 }
 
-Abroad Book::abroad(const std::string& tuple, int64_t sequence) const {
+Abroad Book::abroad(const memory::TupleKey& tuple, int64_t sequence) const {
   Abroad known;
   const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(tuple);
-  if (found == entries_.end()) return known;
+  const BookEntry* const entry = find(tuple);
+  if (entry == nullptr) return known;
   const auto fill = [&](int64_t of, AbroadCell& out) {
-    const BookCell* cell = found->second->find(of);
+    const BookCell* cell = entry->find(of);
     if (cell != nullptr) out = {.foreign = cell->foreign_sum(), .ours = cell->published};
   };
   fill(sequence, known.current);
@@ -104,12 +110,12 @@ bool take_in(const AbroadCell& known, const memory::Tuple& tuple, int64_t sequen
   return news;
 }
 
-LedgerKey ledger_key_of(const memory::Slot& slot) {
-  const memory::KeyHeader header = slot.header;
-  const uint64_t* words = slot.key_words();
+LedgerKey ledger_key_of(const std::string& tuple) {
+  const memory::KeyHeader header = memory::header_of(tuple);
+  const char* words = tuple.data() + sizeof header.word;
   const auto next = [&](size_t bytes) {
     std::string name = base::unpack(words, bytes);
-    words += base::words_for(bytes);
+    words += 8 * base::words_for(bytes);
     return name;
   };
   LedgerKey key;

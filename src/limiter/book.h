@@ -16,12 +16,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "base/hash_index.h"
 #include "limiter/publish_rule.h"
+#include "memory/tuple_key.h"
 #include "memory/window_cells.h"
 #include "weir/ledger.h"
 #include "weir/time.h"
@@ -75,27 +77,41 @@ struct BookCell {
   }
 };
 
+struct BookEntry;
+// Entries by when they are looked at again by themselves.
+using BookTimers = std::multimap<MonoTime, BookEntry*>;
+
 struct BookEntry {
-  LedgerKey key;
-  std::string tuple;              // its encoding
-  std::array<BookCell, 3> cells;  // the last window, this one, and the next where clocks differ
-  MonoTime leased_until{};        // others know that we count here
+  std::string tuple;  // its encoding
+  uint64_t hash = 0;
+  // The last window, this one, and the next where clocks differ; most entries have but one.
+  std::array<std::unique_ptr<BookCell>, 3> cells;
+  MonoTime leased_until{};  // others know that we count here
   MonoTime leased_at{};
   std::vector<std::pair<uint16_t, WallTime>> present;
-  MonoTime look_at{};  // when it is looked at again by itself
+  std::optional<BookTimers::iterator> timer;
   bool queued = false;
   bool heard = false;      // made by news alone, not by traffic
   bool seen = false;       // our presence, in the read of everything that is under way
   uint32_t under_way = 0;  // cells that were sent
 
+  [[nodiscard]] Millis duration() const { return memory::header_of(tuple).duration(); }
   // The cell of a window; whatever older one was in its place is over.
   [[nodiscard]] BookCell& cell(int64_t sequence);
   [[nodiscard]] const BookCell* find(int64_t sequence) const;
-  // Whether some cell waits to be published.
-  [[nodiscard]] bool owes() const {
-    return std::any_of(cells.begin(), cells.end(),
-                       [](const BookCell& cell) { return cell.owed.rule != Publish::kNothing; });
+  // When a window is over for good.
+  [[nodiscard]] WallTime end_of(const BookCell& cell) const {
+    return WallTime((cell.sequence + 2) * duration());
   }
+  // Those there are.
+  template <typename Visit>
+  void each_cell(const Visit& visit) const {
+    for (const std::unique_ptr<BookCell>& cell : cells) {
+      if (cell) visit(*cell);
+    }
+  }
+  // Whether some cell waits to be published.
+  [[nodiscard]] bool owes() const;
   // Regions that count in a window: ours, those present, those with a count.
   [[nodiscard]] uint32_t regions(int64_t sequence, WallTime now) const;
 };
@@ -119,28 +135,29 @@ class Book {
   [[nodiscard]] std::mutex& mutex() const { return mutex_; }
 
   // Under the mutex.
-  [[nodiscard]] BookEntry* find(const std::string& tuple);
-  [[nodiscard]] BookEntry& obtain(const LedgerKey& key, const std::string& tuple);
+  [[nodiscard]] BookEntry* find(const memory::TupleKey& tuple) const;
+  [[nodiscard]] BookEntry& obtain(const memory::TupleKey& tuple);
   // The same for news; nothing, if there is no room for more.
-  [[nodiscard]] BookEntry* obtain_heard(const LedgerKey& key, const std::string& tuple);
+  [[nodiscard]] BookEntry* obtain_heard(const memory::TupleKey& tuple);
   void erase(BookEntry& entry);
   [[nodiscard]] uint16_t number_of(const std::string& region);
   [[nodiscard]] size_t size() const { return entries_.size(); }
   [[nodiscard]] size_t heard() const { return heard_; }
   template <typename Visit>
   void for_each(const Visit& visit) {
-    for (auto& [tuple, entry] : entries_) visit(*entry);
+    entries_.for_each(visit);
   }
 
   // From any thread.
-  [[nodiscard]] Abroad abroad(const std::string& tuple, int64_t sequence) const;
+  [[nodiscard]] Abroad abroad(const memory::TupleKey& tuple, int64_t sequence) const;
 
  private:
   const std::string region_;
   const size_t most_heard_;
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::unique_ptr<BookEntry>> entries_;
+  base::HashIndex<BookEntry> entries_;
   std::map<std::string, uint16_t> numbers_;
+  std::pair<std::string, uint16_t> last_number_;  // news of one region come together
   size_t heard_ = 0;
 };
 
@@ -148,7 +165,7 @@ class Book {
 bool take_in(const AbroadCell& known, const memory::Tuple& tuple, int64_t sequence);
 
 // The words of a tuple, and back.
-[[nodiscard]] LedgerKey ledger_key_of(const memory::Slot& slot);
+[[nodiscard]] LedgerKey ledger_key_of(const std::string& tuple);
 [[nodiscard]] Request request_of(const LedgerKey& key);
 
 }  // namespace weir::limiter

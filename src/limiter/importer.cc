@@ -33,12 +33,11 @@ void Importer::take_in(Instant now, const LedgerNews& news) {
 
 BookEntry* Importer::entry_of(const LedgerKey& key) {
   const memory::TupleKey tuple(request_of(key), store_->hash);
-  const std::string encoded = tuple.encoded();
-  BookEntry* entry = store_->book.find(encoded);
+  BookEntry* entry = store_->book.find(tuple);
   if (entry != nullptr) return entry;
   const platform::Pin pin;
-  if (store_->table.find(tuple)) return &store_->book.obtain(key, encoded);
-  entry = store_->book.obtain_heard(key, encoded);
+  if (store_->table.find(tuple)) return &store_->book.obtain(tuple);
+  entry = store_->book.obtain_heard(tuple);
   ++(entry == nullptr ? stats_.no_room : stats_.heard);
   return entry;
 }
@@ -116,7 +115,7 @@ void Importer::begin_full(Instant now) {
   const std::lock_guard lock(store_->book.mutex());
   store_->book.for_each([](BookEntry& entry) {
     entry.seen = false;
-    for (BookCell& cell : entry.cells) cell.seen = 0;
+    entry.each_cell([](BookCell& cell) { cell.seen = 0; });
   });
 }
 
@@ -126,15 +125,14 @@ void Importer::end_full(Instant now) {
     const std::lock_guard lock(store_->book.mutex());
     store_->book.for_each([&](BookEntry& entry) {
       bool changed = false;
-      for (BookCell& cell : entry.cells) {
-        const bool over = WallTime((cell.sequence + 2) * entry.key.duration) <= now.wall;
-        if (cell.sequence == BookCell::kNone || over || cell.published == 0) continue;
-        if (cell.published_at >= full_began_ || cell.seen >= cell.published) continue;
+      entry.each_cell([&](BookCell& cell) {
+        if (entry.end_of(cell) <= now.wall || cell.published == 0) return;
+        if (cell.published_at >= full_began_ || cell.seen >= cell.published) return;
         // What siblings left word of before proves nothing any more, either.
         cell.word = std::max(cell.word, cell.published);
         cell.published = cell.seen;
         changed = true;
-      }
+      });
       if (!entry.seen && entry.leased_until > now.mono && entry.leased_at < full_began_) {
         entry.leased_until = {};
         changed = true;

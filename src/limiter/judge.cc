@@ -42,7 +42,7 @@ Ruling Judge::rule_unknown(const Case& the_case) const {
   algorithms::WindowCounts region = the_case.heard.value_or(algorithms::WindowCounts{});
   algorithms::WindowCounts abroad;
   if (store_->shares() && the_case.cell_class() == CellClass::kWindow) {
-    const Abroad known = store_->book.abroad(the_case.key.encoded(), at.sequence);
+    const Abroad known = store_->book.abroad(the_case.key, at.sequence);
     abroad = {.current = known.current.foreign, .previous = known.last.foreign};
     // Our own row is a lower bound of what our region has; the origin may have forgotten it.
     region = {.current = std::max(region.current, known.current.ours),
@@ -131,7 +131,7 @@ void Judge::introduce(const Case& the_case) const {
   if (the_case.cell_class() != CellClass::kWindow) return;
   const int64_t sequence =
       algorithms::position_of(the_case.query.now, the_case.query.duration).sequence;
-  const Abroad known = store_->book.abroad(the_case.key.encoded(), sequence);
+  const Abroad known = store_->book.abroad(the_case.key, sequence);
   const platform::Pin pin;
   const Tuple tuple = store_->table.find(the_case.key);
   if (!tuple) return;

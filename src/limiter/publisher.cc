@@ -97,35 +97,33 @@ void Publisher::walk(Instant now) {
 
 void Publisher::look_at_due(Instant now) {
   while (!timers_.empty() && timers_.begin()->first <= now.mono) {
-    const auto timer = timers_.extract(timers_.begin());
-    BookEntry* entry = nullptr;
-    {
-      const std::lock_guard lock(store_->book.mutex());
-      entry = store_->book.find(timer.mapped());
-      // Another was set meanwhile.
-      if (entry == nullptr || entry->look_at != timer.key()) continue;
-      entry->look_at = {};
-    }
-    look_at(now, *entry);
+    BookEntry& entry = *timers_.begin()->second;
+    forget_timer(entry);
+    look_at(now, entry);
   }
 }
 
 void Publisher::look_again_at(BookEntry& entry, MonoTime when) {
   // The same end of a window, reckoned at another time, is a little earlier or later.
   constexpr Millis kAsGood{5};
-  if (entry.look_at != MonoTime{} && entry.look_at <= when + kAsGood) return;
-  entry.look_at = when;
-  timers_.emplace(when, entry.tuple);
+  if (entry.timer && (*entry.timer)->first <= when + kAsGood) return;
+  forget_timer(entry);
+  entry.timer = timers_.emplace(when, &entry);
+}
+
+void Publisher::forget_timer(BookEntry& entry) {
+  if (entry.timer) timers_.erase(*entry.timer);
+  entry.timer.reset();
 }
 
 void Publisher::look_at(Instant now, BookEntry& entry) {
-  const memory::TupleKey key(request_of(entry.key), store_->hash);
-  const int64_t sequence = algorithms::position_of(now.wall, entry.key.duration).sequence;
+  const memory::TupleKey key(entry.tuple, store_->hash);
+  const int64_t sequence = algorithms::position_of(now.wall, entry.duration()).sequence;
   {
     const platform::Pin pin;
     if (const Tuple tuple = store_->table.find(key)) {
       // A window whose news came before it began here has begun.
-      const Abroad known = store_->book.abroad(entry.tuple, sequence);
+      const Abroad known = store_->book.abroad(key, sequence);
       take_in(known.last, tuple, sequence - 1);
       take_in(known.current, tuple, sequence);
       if (!mutated(Mutation::kRuleOnRequestsOnly)) look_at(now, tuple);
@@ -147,15 +145,15 @@ void Publisher::look_at(Instant now, const Tuple& tuple) {
     return;
   }
   const SharingRules& rules = regions_.rules;
-  const std::string encoded = memory::encode_key(tuple.slot->header, tuple.slot->key_words());
+  const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), store_->hash);
 
   const std::lock_guard lock(store_->book.mutex());
-  BookEntry* entry = store_->book.find(encoded);
+  BookEntry* entry = store_->book.find(key);
   const Holdings both = holdings_of(now, tuple, *counted, entry, refused);
   const Publish rule = rule_of(both.current, rules);
   const Publish last_rule = rule_of(both.last, rules);
   if (entry == nullptr && (rule != Publish::kNothing || last_rule != Publish::kNothing)) {
-    entry = &store_->book.obtain(ledger_key_of(*tuple.slot), encoded);
+    entry = &store_->book.obtain(key);
   }
   Count watch = kNeverPublish;
   if (rule == Publish::kNothing) {
@@ -177,7 +175,7 @@ void Publisher::look_at(Instant now, const Tuple& tuple) {
   note(now, *entry, counted->sequence, asked_of(tuple), both.current, rule);
   note(now, *entry, counted->sequence - 1, asked_of(tuple), both.last, last_rule);
   // What time alone changes.
-  const Nanos to_next = Nanos(WallTime((counted->sequence + 1) * entry->key.duration) - now.wall);
+  const Nanos to_next = Nanos(WallTime((counted->sequence + 1) * entry->duration()) - now.wall);
   look_again_at(*entry, now.mono + std::max<Nanos>(to_next, Millis(1)));
   const bool leased = both.current.leased && !mutated(Mutation::kLeaseEndNotWatched);
   if (leased) look_again_at(*entry, entry->leased_until);
@@ -197,8 +195,11 @@ Publisher::Holdings Publisher::holdings_of(Instant now, const Tuple& tuple, cons
     // Who was just started and has not heard of all cannot know that it is alone.
     return regions_.all_heard ? here : std::max(here, 2U);
   };
-  const std::string name_space =
-      budget_.most_doubled() == 0 ? std::string() : ledger_key_of(*tuple.slot).name_space;
+  std::string name_space;
+  if (budget_.most_doubled() > 0) {
+    const std::string encoded = memory::encode_key(tuple.slot->header, tuple.slot->key_words());
+    name_space = ledger_key_of(encoded).name_space;
+  }
   Holdings both;
   both.current = {
       .counted = counted.current,
@@ -225,14 +226,14 @@ void Publisher::inspect(Instant now, const std::function<void(const SharedCell&)
     if (tuple.slot->header.cell_class() != memory::CellClass::kWindow) return;
     const auto counted = counted_of(tuple, now.wall);
     if (!counted) return;
-    const std::string encoded = memory::encode_key(tuple.slot->header, tuple.slot->key_words());
+    const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), store_->hash);
     const std::lock_guard lock(store_->book.mutex());
-    const BookEntry* entry = store_->book.find(encoded);
+    const BookEntry* entry = store_->book.find(key);
     const Holdings both =
         holdings_of(now, tuple, *counted, entry, WindowCells(tuple).mark().refused());
     const auto show = [&](int64_t sequence, const Holding& holding) {
       const BookCell* cell = entry == nullptr ? nullptr : entry->find(sequence);
-      SharedCell shared{.tuple = encoded,
+      SharedCell shared{.tuple = key.encoded(),
                         .sequence = sequence,
                         .holding = holding,
                         .rule = rule_of(holding, regions_.rules)};
@@ -271,14 +272,12 @@ void Publisher::expire(Instant now, BookEntry& entry) {
   if (entry.owes()) enqueue(entry);
   if (entry.queued || entry.under_way > 0) return;
   WallTime over{};
-  for (const BookCell& cell : entry.cells) {
-    if (cell.sequence == BookCell::kNone) continue;
-    over = std::max(over, WallTime((cell.sequence + 2) * entry.key.duration));
-  }
+  entry.each_cell([&](const BookCell& cell) { over = std::max(over, entry.end_of(cell)); });
   for (const auto& [region, until] : entry.present) over = std::max(over, until);
   MonoTime when = now.mono + Nanos(over - now.wall);
   when = std::max(when, entry.leased_until);
   if (when <= now.mono) {
+    forget_timer(entry);
     store_->book.erase(entry);
   } else {
     look_again_at(entry, when);
@@ -368,7 +367,7 @@ void Publisher::ask_siblings(std::vector<CellRead> cells) {
 
 void Publisher::hear_word(const CellId& id, Count published) {
   const std::lock_guard lock(store_->book.mutex());
-  BookEntry* entry = store_->book.find(id.tuple);
+  BookEntry* entry = store_->book.find({id.tuple, store_->hash});
   if (entry == nullptr || entry->find(id.sequence) == nullptr) return;
   BookCell& cell = entry->cell(id.sequence);
   cell.word = std::max(cell.word, published);
@@ -389,19 +388,18 @@ std::vector<Publisher::Candidate> Publisher::choose(Instant now, Tell tell) {
   {
     const std::lock_guard lock(store_->book.mutex());
     for (BookEntry* entry : queue_) {
-      for (BookCell& cell : entry->cells) {
+      entry->each_cell([&](BookCell& cell) {
         // What is over matters to nobody any more.
-        const bool over = WallTime((cell.sequence + 2) * entry->key.duration) <= now.wall;
-        if (over) cell.owed = {};
-        if (cell.owed.rule == Publish::kNothing || cell.sent > 0) continue;
-        if (!is_turn(now, *entry, cell, tell, asks)) continue;
+        if (entry->end_of(cell) <= now.wall) cell.owed = {};
+        if (cell.owed.rule == Publish::kNothing || cell.sent > 0) return;
+        if (!is_turn(now, *entry, cell, tell, asks)) return;
         const Candidate candidate{.entry = entry, .cell = &cell};
         if (cell.owed.rule == Publish::kPresence) {
-          presences[entry->key.name_space].push_back(candidate);
+          presences[ledger_key_of(entry->tuple).name_space].push_back(candidate);
         } else {
           chosen.push_back(candidate);
         }
-      }
+      });
     }
     for (const auto& [name, waiting] : presences) {
       budget_.note_waiting(now.mono, name, waiting.size());
@@ -474,7 +472,7 @@ void Publisher::drop_beyond(Instant now, size_t most) {
     BookEntry& entry = *queue_.back();
     queue_.pop_back();
     entry.queued = false;
-    for (BookCell& cell : entry.cells) cell.owed = {};
+    entry.each_cell([](BookCell& cell) { cell.owed = {}; });
     look_again_at(entry, now.mono + kLater);
     ++stats_.left_out;
     left_out_at_ = now.mono;
@@ -491,15 +489,15 @@ void Publisher::send(Instant now, const std::shared_ptr<Chunk>& chunk) {
   chunks_.push_back(chunk);
   LedgerNews news;
   for (const Sent& sent : chunk->rows) {
-    news.rows.push_back({.key = sent.entry->key,
+    const LedgerKey key = ledger_key_of(sent.entry->tuple);
+    news.rows.push_back({.key = key,
                          .sequence = sent.sequence,
                          .region = store_->book.region(),
                          .count = sent.count,
                          .limit_seen = sent.limit});
     if (sent.rule != Publish::kPresence) continue;
-    news.presences.push_back({.key = sent.entry->key,
-                              .region = store_->book.region(),
-                              .until = now.wall + regions_.rules.lease});
+    news.presences.push_back(
+        {.key = key, .region = store_->book.region(), .until = now.wall + regions_.rules.lease});
   }
   store_->ledger->publish(
       std::move(news), [this, box = std::weak_ptr(inbox_), chunk](const Result<size_t>& result) {
@@ -536,7 +534,7 @@ void Publisher::commit(Instant now, Chunk& chunk) {
       ++stats_.rows[static_cast<size_t>(sent.rule)];
       words.push_back({.cell = {entry.tuple, sent.sequence},
                        .total = sent.count,
-                       .expires_at = WallTime((sent.sequence + 2) * entry.key.duration)});
+                       .expires_at = WallTime((sent.sequence + 2) * entry.duration())});
     }
     look_at(now, entry);
   }
@@ -586,7 +584,7 @@ void Publisher::fail(Instant now, Chunk& chunk, bool pointless) {
     }
     look_at(now, *sent.entry);
     const std::lock_guard lock(store_->book.mutex());
-    BookEntry* const entry = store_->book.find(tuple);
+    BookEntry* const entry = store_->book.find({tuple, store_->hash});
     if (is_bad || entry == nullptr || entry->find(sent.sequence) == nullptr) continue;
     // It has been waiting since it was first owed.
     Owed& owed = entry->cell(sent.sequence).owed;
@@ -603,24 +601,24 @@ void Publisher::owe_all(Instant now) {
   for (const std::string& tuple : tuples) {
     const auto find = [&] {
       const std::lock_guard lock(store_->book.mutex());
-      return store_->book.find(tuple);
+      return store_->book.find({tuple, store_->hash});
     };
     if (BookEntry* const entry = find()) look_at(now, *entry);
     BookEntry* const entry = find();
     if (entry == nullptr) continue;
     const std::lock_guard lock(store_->book.mutex());
-    for (BookCell& cell : entry->cells) {
+    entry->each_cell([&](BookCell& cell) {
       if (cell.counted > cell.told()) owe(now, *entry, cell, Publish::kExhaustion);
-    }
+    });
   }
 }
 
 Nanos Publisher::lag(MonoTime now) const {
   MonoTime first = now;
   for (const BookEntry* entry : queue_) {
-    for (const BookCell& cell : entry->cells) {
+    entry->each_cell([&](const BookCell& cell) {
       if (cell.owed.rule != Publish::kNothing) first = std::min(first, cell.owed.since);
-    }
+    });
   }
   for (const auto& chunk : chunks_) {
     if (chunk->over) continue;

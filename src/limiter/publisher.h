@@ -102,6 +102,7 @@ class Publisher {
   void look_at(Instant now, const memory::Tuple& tuple);
   void walk(Instant now);
   void look_again_at(BookEntry& entry, MonoTime when);
+  void forget_timer(BookEntry& entry);
   void note(Instant now, BookEntry& entry, int64_t sequence, Count asked, const Holding& holding,
             Publish rule);
   void owe(Instant now, BookEntry& entry, BookCell& cell, Publish rule);
@@ -128,7 +129,7 @@ class Publisher {
   const Regions& regions_;
   RowBudget budget_;
   std::vector<BookEntry*> queue_;
-  std::multimap<MonoTime, std::string> timers_;
+  BookTimers timers_;
   std::vector<std::shared_ptr<Chunk>> chunks_;  // under way
   size_t in_flight_ = 0;
   size_t walk_ = ~size_t{0};

@@ -11,6 +11,30 @@ std::string encode_key(KeyHeader header, const uint64_t* words) {
   return out;
 }
 
+KeyHeader header_of(const std::string& encoded) {
+  KeyHeader header;
+  std::memcpy(&header.word, encoded.data(), sizeof header.word);
+  return header;
+}
+
+TupleKey::TupleKey(KeyHeader header, const uint64_t* words, const base::KeyedHash& hash)
+    : header_(header), word_count_(header.words()) {
+  std::memcpy(words_.data(), words, word_count_ * sizeof(uint64_t));
+  hash_ = hash(words_.data(), word_count_, header_.word);
+}
+
+TupleKey::TupleKey(const std::string& encoded, const base::KeyedHash& hash)
+    : header_(header_of(encoded)), word_count_(header_.words()) {
+  std::memcpy(words_.data(), encoded.data() + sizeof header_.word, word_count_ * sizeof(uint64_t));
+  hash_ = hash(words_.data(), word_count_, header_.word);
+}
+
+bool TupleKey::is(const std::string& encoded) const {
+  return header_of(encoded).word == header_.word &&
+         std::memcmp(encoded.data() + sizeof header_.word, words(),
+                     word_count_ * sizeof(uint64_t)) == 0;
+}
+
 bool operator==(const TupleKey& a, const TupleKey& b) {
   return a.header_.word == b.header_.word &&
          std::memcmp(a.words(), b.words(), a.header_.words() * sizeof(uint64_t)) == 0;

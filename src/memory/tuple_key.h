@@ -57,6 +57,7 @@ static_assert(kMaxNameBytes < 1024);
 
 // The canonical encoding, as stores outside the process see it: equal bytes, equal tuple.
 [[nodiscard]] std::string encode_key(KeyHeader header, const uint64_t* words);
+[[nodiscard]] KeyHeader header_of(const std::string& encoded);
 
 // Built on the caller's stack from a valid request; holds its own copy of the names.
 class TupleKey {
@@ -66,6 +67,9 @@ class TupleKey {
     assign(request, hash);
   }
   void assign(const Request& request, const base::KeyedHash& hash);
+  // Of a tuple that has been given a place, or an encoding.
+  TupleKey(KeyHeader header, const uint64_t* words, const base::KeyedHash& hash);
+  TupleKey(const std::string& encoded, const base::KeyedHash& hash);
 
   [[nodiscard]] KeyHeader header() const { return header_; }
   [[nodiscard]] const uint64_t* words() const { return words_.data(); }
@@ -73,6 +77,7 @@ class TupleKey {
   [[nodiscard]] uint64_t hash() const { return hash_; }
 
   [[nodiscard]] std::string encoded() const { return encode_key(header_, words()); }
+  [[nodiscard]] bool is(const std::string& encoded) const;
 
   // Any total order does, as long as every thread has the same.
   friend bool operator<(const TupleKey& a, const TupleKey& b);
