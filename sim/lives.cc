@@ -110,6 +110,7 @@ void World::begin_life(Node& node) {
                    .ledger = node.ledger,
                    .region = region.name,
                    .sharing = ledger_ ? ledger_->rules() : SharingRules{},
+                   .on_origin_loss = promises_.on_origin_loss,
                    .read_deadline = promises_.read_deadline,
                    .max_freshness = promises_.max_freshness,
                    .replay_within = replay_within_,

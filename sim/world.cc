@@ -10,7 +10,6 @@
 namespace weir::sim {
 namespace {
 
-constexpr Millis kReadDeadline{300};
 constexpr Millis kReplayEvery{10};
 constexpr Millis kAskEvery{100};  // in calm
 constexpr Millis kMostSkew{20};
@@ -81,7 +80,8 @@ World::World(const WorldOptions& options)
   replay_within_ = one_of(random_, std::array{Millis(0), Millis(100), Millis(250), Millis(250)});
   promises_ = {
       .max_freshness = one_of(random_, std::array{Millis(500), Millis(2000), Millis(5000)}),
-      .read_deadline = kReadDeadline,
+      .read_deadline = options.read_deadline,
+      .on_origin_loss = options.on_origin_loss,
       .told_within = replay_within_ + 2 * kReplayEvery,
       .asked_within = kAskEvery,
       .clocks_apart = kMostSkew};

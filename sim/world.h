@@ -45,6 +45,8 @@ struct WorldOptions {
   Weather weather = Weather::kStormy;
   bool limits_differ = false;  // regions differ in the limit of the first tuple, whatever is drawn
   Room room = Room::kEnough;   // scarce: only where there is one region
+  Millis read_deadline{300};
+  OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
   Plant plant = Plant::kNone;
   std::string only = {};  // the name of the one checker that looks; empty: all do
 };

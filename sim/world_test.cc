@@ -83,6 +83,18 @@ TEST(World, HoldsWithMoreNodesToo) {
   }
 }
 
+TEST(World, HoldsWhateverIsToHoldWithoutTheOriginAndHoweverLongItIsWaitedFor) {
+  for (const OnOriginLoss loss : {OnOriginLoss::kDeny, OnOriginLoss::kShare}) {
+    for (const Millis deadline : {Millis(50), Millis(300), Millis(1500)}) {
+      for (uint64_t seed = 1; seed <= seeds_to_run() / 8; ++seed) {
+        const WorldOptions options{.seed = seed, .read_deadline = deadline, .on_origin_loss = loss};
+        const RunReport report = World(options).run();
+        ASSERT_FALSE(report.broken) << story(seed, report);
+      }
+    }
+  }
+}
+
 // A tuple that made room for others comes back under another name, and knows what it had accepted.
 TEST(World, HoldsWhereTuplesAreForgottenForWantOfRoom) {
   uint64_t answers = 0;
@@ -107,13 +119,14 @@ TEST(World, HoldsWhereTuplesAreForgottenForWantOfRoom) {
 TEST(World, DoesNotBreakAgainWhereItOnceBroke) {
   const std::vector<WorldOptions> worlds = {
       // A peek in a batch went by nothing and called that refreshed, when another item had taken
-      // the
-      // place of its tuple after it was read.
+      // the place of its tuple after it was read.
       {.seed = 3156338953, .regions = 1, .room = Room::kScarce},
       // A tuple that was refused after a failed read never noticed that the origin forgot its part.
       {.seed = 547},
       // A row slipped between two long looks back, when one of them was lost and a replica lagged.
       {.seed = 2519},
+      // A peek that had waited for longer than its windows last said that nothing was used.
+      {.seed = 93, .read_deadline = Millis(1500), .on_origin_loss = OnOriginLoss::kDeny},
   };
   for (const WorldOptions& options : worlds) {
     const RunReport report = World(options).run();

@@ -1,5 +1,6 @@
 // An accept implies that what the node knew and the cost fit the limit; a refusal implies
-// the contrary. What it knew is recomputed from its cells, not taken from the verdict.
+// the contrary. What it knew is recomputed from its cells, not taken from the verdict. Where a node
+// was told to deny or to keep to its share without the origin, it may refuse more, and no less.
 
 #include "sim/checkers/makers.h"
 
@@ -16,14 +17,19 @@ class HonestVerdicts final : public Checker {
     const bool fits = used + answered.cost <= answered.limit;
     // Items of a batch are judged with the costs of those before them in the same tuple.
     if (answered.in_batch) return {};
-    if (answered.verdict.admitted() != fits) {
+    const bool held = answered.verdict.basis == Basis::kDegraded &&
+                      world.promises.on_origin_loss != OnOriginLoss::kLocal;
+    if (answered.verdict.admitted() ? !fits : fits && !held) {
       return std::string(answered.verdict.admitted() ? "admitted" : "denied") + " a cost of " +
              std::to_string(answered.cost) + " on " + std::to_string(used) + " of " +
              std::to_string(answered.limit);
     }
     const Count left = answered.limit > used ? answered.limit - used : 0;
     const Count expected = left - (answered.verdict.admitted() ? answered.cost : 0);
-    if (answered.verdict.remaining != expected) return "remaining does not agree with the parts";
+    const Count remaining = answered.verdict.remaining;
+    if (held ? remaining > expected : remaining != expected) {
+      return "remaining does not agree with the parts";
+    }
 
     const NodeView& node = world.nodes.at(static_cast<size_t>(answered.node));
     Count own_before = world.truth.accepted_by(answered.account, answered.cell());
@@ -34,13 +40,18 @@ class HonestVerdicts final : public Checker {
       // The part of the previous window still in view, in exact arithmetic.
       const int64_t width = answered.duration.count();
       const int64_t start = answered.cell().sequence * width;
-      const int64_t at = std::max(answered.asked.wall.time_since_epoch().count(), start);
+      const int64_t asked = answered.asked.wall.time_since_epoch().count();
+      // It waited so long that it was decided by the time when its wait was over.
+      if (asked < start - width) continue;
+      const int64_t at = std::max(asked, start);
       const auto rest = static_cast<Count>(start + width - at);
       const Count previous =
           (cell.own + cell.siblings + cell.foreign) * rest / static_cast<Count>(width);
-      const bool weighed = answered.algorithm == Algorithm::kSlidingWindow;
-      if (evidence.previous != (weighed ? previous : 0))
-        return "the previous window is weighed wrongly";
+      const Count weighed = answered.algorithm == Algorithm::kSlidingWindow ? previous : 0;
+      if (evidence.previous != weighed) {
+        return "of the previous window " + std::to_string(evidence.previous) +
+               " counts, where it should be " + std::to_string(weighed);
+      }
     }
     return {};
   }

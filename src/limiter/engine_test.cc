@@ -277,6 +277,7 @@ TEST_P(EveryAlgorithm, DoesNotBeginAnewForARequestThatIsOnlyLate) {
   EXPECT_FALSE(door.engine->check(early, request_of(GetParam()))->admitted());
   const std::vector<Request> batch(2, request_of(GetParam()));
   EXPECT_FALSE(door.engine->check_all(early, batch)->admitted());
+  EXPECT_EQ(door.engine->check(early, request_of(GetParam(), 10, 0))->remaining, 0u);
   EXPECT_FALSE(door.ask(request_of(GetParam())).admitted());
 }
 

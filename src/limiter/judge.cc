@@ -59,6 +59,16 @@ Ruling Judge::rule_unknown(const Case& the_case) const {
   return ruling;
 }
 
+bool Judge::is_late(const Tuple& tuple, WallTime asked) const {
+  return memory::is_ahead_of(tuple, asked) && !memory::is_ahead_of(tuple, store_->clock.now().wall);
+}
+
+Case Judge::at_present(Case the_case) const {
+  the_case.now = store_->clock.now();
+  the_case.query.now = the_case.now.wall;
+  return the_case;
+}
+
 Ruling Judge::rule(const Case& the_case) {
   const memory::Query& query = the_case.query;
   if (query.ask.cost == 0) {
@@ -85,12 +95,7 @@ Ruling Judge::rule(const Case& the_case) {
     }
     return step;
   });
-  if (decided && decided->fate == memory::Fate::kLate) {
-    Case present = the_case;
-    present.now = store_->clock.now();
-    present.query.now = present.now.wall;
-    return rule(present);
-  }
+  if (decided && decided->fate == memory::Fate::kLate) return rule(at_present(the_case));
   if (decided) return {.step = *decided};
   return {.step = store_->sketch.decide(the_case.key.hash(), query, Effect::kConsume),
           .sketched = true};
@@ -103,6 +108,7 @@ std::optional<Ruling> Judge::look(const Case& the_case) {
     const platform::Pin pin;
     const Tuple tuple = store_->table.find(the_case.key);
     if (!tuple) break;
+    if (is_late(tuple, the_case.now.wall)) return look(at_present(the_case));
     const Step step = decide(tuple, the_case.query, Effect::kOnlyLook);
     if (step.fate == memory::Fate::kDecided) return Ruling{.step = step};
     memory::relax();

@@ -97,6 +97,10 @@ class Judge {
                                                      const algorithms::WindowCounts& counts);
 
  private:
+  // Whether the tuple's state is of after a request, but not of after the present; and the same
+  // request, asked now.
+  [[nodiscard]] bool is_late(const memory::Tuple& tuple, WallTime asked) const;
+  [[nodiscard]] Case at_present(Case the_case) const;
   void make_strict(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const;
   void introduce(const Case& the_case) const;
   void look_after_denial(const memory::Tuple& tuple, const memory::Query& query) const;
@@ -132,7 +136,8 @@ WEIR_HOT_INLINE bool Judge::rule_found(const memory::Tuple& tuple, MonoTime now,
   }
   if (ruling.step.fate != memory::Fate::kDecided) return false;
   if (ruling.step.decision.admitted()) {
-    if (query.ask.cost > 0) mark_charged(tuple, query, ruling.step);
+    if (query.ask.cost == 0) return !memory::is_ahead_of(tuple, query.now);
+    mark_charged(tuple, query, ruling.step);
     return true;
   }
   if (memory::tentative_amount(tuple.cold->tentative) != 0) return false;
@@ -156,8 +161,7 @@ std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& 
         fate = step.fate;
         // A thread that was put to sleep between reading the time and coming here must not
         // make everyone else's counts begin anew.
-        if (fate == memory::Fate::kRebuild && is_ahead_of(tuple, the_case.now.wall) &&
-            !is_ahead_of(tuple, store_->clock.now().wall)) {
+        if (fate == memory::Fate::kRebuild && is_late(tuple, the_case.now.wall)) {
           return memory::Step{.fate = memory::Fate::kLate};
         }
       }

@@ -31,6 +31,11 @@ sim::WorldOptions world_of(uint64_t seed) {
     options.room = sim::Room::kScarce;
     options.regions = 1;
   }
+  constexpr std::array kDeadlines{Millis(300), Millis(50), Millis(300), Millis(1500)};
+  constexpr std::array kLosses{OnOriginLoss::kLocal, OnOriginLoss::kLocal, OnOriginLoss::kDeny,
+                               OnOriginLoss::kShare};
+  options.read_deadline = kDeadlines[seed / 8 % kDeadlines.size()];
+  options.on_origin_loss = kLosses[seed / 32 % kLosses.size()];
   return options;
 }
 
