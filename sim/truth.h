@@ -54,12 +54,18 @@ struct Answered {
   Instant answered{};  // by the node's clock
   bool in_batch = false;
   bool charged = false;  // a batch that fails charges nothing
+  bool late = false;     // decided as if it, and the whole batch, had been asked when answered
   Verdict verdict;
 
   // Window verdicts reset at the end of the window they were decided in.
   [[nodiscard]] CellId cell() const {
     return {tuple, verdict.reset.time_since_epoch() / duration - 1};
   }
+  // Whether it waited until its windows were over.
+  [[nodiscard]] bool outlived() const {
+    return cell().sequence - asked.wall.time_since_epoch() / duration >= 2;
+  }
+  [[nodiscard]] WallTime decided() const { return late ? answered.wall : asked.wall; }
 };
 
 // One cost that was accepted.

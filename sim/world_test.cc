@@ -127,6 +127,9 @@ TEST(World, DoesNotBreakAgainWhereItOnceBroke) {
       {.seed = 2519},
       // A peek that had waited for longer than its windows last said that nothing was used.
       {.seed = 93, .read_deadline = Millis(1500), .on_origin_loss = OnOriginLoss::kDeny},
+      // An item of a batch was forgotten for want of room while another was read, and made anew by
+      // one who could not read it; it was called known all the same.
+      {.seed = 537, .regions = 1, .room = Room::kScarce, .read_deadline = Millis(1500)},
   };
   for (const WorldOptions& options : worlds) {
     const RunReport report = World(options).run();

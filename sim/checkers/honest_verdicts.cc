@@ -40,10 +40,7 @@ class HonestVerdicts final : public Checker {
       // The part of the previous window still in view, in exact arithmetic.
       const int64_t width = answered.duration.count();
       const int64_t start = answered.cell().sequence * width;
-      const int64_t asked = answered.asked.wall.time_since_epoch().count();
-      // It waited so long that it was decided by the time when its wait was over.
-      if (asked < start - width) continue;
-      const int64_t at = std::max(asked, start);
+      const int64_t at = std::max(answered.decided().time_since_epoch().count(), start);
       const auto rest = static_cast<Count>(start + width - at);
       const Count previous =
           (cell.own + cell.siblings + cell.foreign) * rest / static_cast<Count>(width);

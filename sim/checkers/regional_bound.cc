@@ -62,7 +62,7 @@ class RegionalBound final : public Checker {
   static Fault check_total(const WorldView& world, const Answered& answered, const CellId& current,
                            const CellId& last) {
     const WallTime start(current.sequence * answered.duration);
-    const Millis rest = answered.duration - (std::max(answered.asked.wall, start) - start);
+    const Millis rest = answered.duration - (std::max(answered.decided(), start) - start);
     const auto weighed = [&](Count count) {
       if (answered.algorithm != Algorithm::kSlidingWindow) return Count{0};
       return count * static_cast<Count>(rest.count()) /

@@ -449,13 +449,15 @@ Basis Engine::take_in(const Heard& heard, Case& the_case) {
 }
 
 // Whether a tuple that was known well enough was forgotten since, for want of room, and made anew
-// or not: then nobody has read it. A peek that went by what was heard needs no tuple.
+// or not: then nobody has read it, or who tried has failed. A peek that went by what was heard
+// needs no tuple.
 bool Engine::is_unread(const Case& the_case) const {
   if (!store_->asks() || the_case.cell_class() != CellClass::kWindow) return false;
   const platform::Pin pin;
   const memory::Tuple tuple = store_->table.find(the_case.key);
   if (!tuple) return the_case.query.ask.cost > 0 || !the_case.heard;
-  return freshness_of(WindowCells(tuple)).never();
+  const Freshness fresh = freshness_of(WindowCells(tuple));
+  return fresh.never() || fresh.has_failed();
 }
 
 void Engine::decide_after_wait(const Case& the_case, Basis basis, Verdict& verdict) {

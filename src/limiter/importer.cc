@@ -79,7 +79,7 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
     }
     if (!news) return;
   }
-  publisher_.look_at(now, *entry);
+  lookout_.look_at(now, *entry);
 }
 
 void Importer::take_in(Instant now, const LedgerPresence& presence) {
@@ -96,7 +96,7 @@ void Importer::take_in(Instant now, const LedgerPresence& presence) {
     if (presence.region == store_->book.region()) {
       // Said by a sibling, or by this process before.
       entry->seen = true;
-      const MonoTime until = publisher_.lease_end(now, presence.until);
+      const MonoTime until = lease_end(now, presence.until);
       if (until <= entry->leased_until) return;
       entry->leased_until = until;
       entry->leased_at = now.mono;
@@ -107,7 +107,7 @@ void Importer::take_in(Instant now, const LedgerPresence& presence) {
       if (!news) return;
     }
   }
-  publisher_.look_at(now, *entry);
+  lookout_.look_at(now, *entry);
 }
 
 void Importer::begin_full(Instant now) {
@@ -141,7 +141,7 @@ void Importer::end_full(Instant now) {
     });
   }
   stats_.lost += lost.size();
-  for (BookEntry* entry : lost) publisher_.look_at(now, *entry);
+  for (BookEntry* entry : lost) lookout_.look_at(now, *entry);
 }
 
 }  // namespace weir::limiter

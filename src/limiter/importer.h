@@ -11,15 +11,15 @@
 #include <cstdint>
 #include <memory>
 
-#include "limiter/publisher.h"
+#include "limiter/lookout.h"
 #include "limiter/store.h"
 
 namespace weir::limiter {
 
 class Importer {
  public:
-  Importer(std::shared_ptr<Store> store, Publisher& publisher)
-      : store_(std::move(store)), publisher_(publisher) {}
+  Importer(std::shared_ptr<Store> store, Lookout& lookout)
+      : store_(std::move(store)), lookout_(lookout) {}
 
   void take_in(Instant now, const LedgerNews& news);
 
@@ -43,7 +43,7 @@ class Importer {
   [[nodiscard]] BookEntry* entry_of(const LedgerKey& key);
 
   const std::shared_ptr<Store> store_;
-  Publisher& publisher_;
+  Lookout& lookout_;
   MonoTime full_began_{};
   Stats stats_;
 };

@@ -29,7 +29,7 @@ Sharing::Sharing(std::shared_ptr<Store> store, const SharingRules& rules)
       wished_(rules),
       regions_{.rules = rules},
       publisher_(store_, inbox_, regions_),
-      importer_(store_, publisher_),
+      importer_(store_, publisher_.lookout()),
       chance_(store_->incarnation) {}
 
 WorkReport Sharing::run_once(Instant now, Tell tell) {
@@ -40,8 +40,8 @@ WorkReport Sharing::run_once(Instant now, Tell tell) {
   inbox_->open(now);
   attend(now);
   if (regions_.count > 0) {
-    publisher_.look_at_listed(now);
-    publisher_.look_at_due(now);
+    publisher_.lookout().look_at_listed(now);
+    publisher_.lookout().look_at_due(now);
     if (tell == Tell::kAll) publisher_.owe_all(now);
     if (tell == Tell::kAll || now.mono >= publishing_.next) {
       plan(publishing_, now, regions_.rules.publish_every);
@@ -119,7 +119,7 @@ void Sharing::hear_fleet(Instant /*now*/, const LedgerFleet& fleet) {
   const bool one = memory::mutated(memory::Mutation::kRegionsUnderestimated);
   const auto count = static_cast<uint32_t>(one ? 1 : std::max<size_t>(1, fleet.regions.size()));
   // With more regions each may hide less: what was enough to stay silent may be so no more.
-  if (count != regions_.count || fleet.rules != regions_.rules) publisher_.look_at_all();
+  if (count != regions_.count || fleet.rules != regions_.rules) publisher_.lookout().look_at_all();
   regions_.count = count;
   regions_.rules = fleet.rules;
   regions_.hidden_ppm = 0;
@@ -200,7 +200,7 @@ void Sharing::read_everything(Instant now) {
         full_took_ = full_ended_ - full_began_;
         ++full_reads_;
         if (std::exchange(regions_.all_heard, true)) return;
-        publisher_.look_at_all();
+        publisher_.lookout().look_at_all();
       }));
 }
 

@@ -25,7 +25,7 @@ class Sharing {
   [[nodiscard]] SharingStats stats() const;
   // From the thread that runs it.
   void inspect(Instant now, const std::function<void(const SharedCell&)>& visit) const {
-    publisher_.inspect(now, visit);
+    publisher_.lookout().inspect(now, visit);
   }
 
  private:

@@ -1,0 +1,264 @@
+#include "limiter/lookout.h"
+
+#include <algorithm>
+
+#include "memory/lifecycle.h"
+#include "memory/noted.h"
+#include "memory/tentative.h"
+
+namespace weir::limiter {
+
+using memory::mutated;
+using memory::Mutation;
+using memory::Tuple;
+using memory::WindowCells;
+
+// Two windows of one tuple, as our region counted them.
+struct Lookout::Counted {
+  int64_t sequence = 0;  // the current one
+  Count current = 0;
+  Count last = 0;
+};
+
+struct Lookout::Holdings {
+  Holding current, last;
+};
+
+// Nothing: batches kept changing it.
+std::optional<Lookout::Counted> Lookout::counted_of(const Tuple& tuple, WallTime now) {
+  const WindowCells cells(tuple);
+  const int64_t at = algorithms::position_of(now, tuple.slot->header.duration()).sequence;
+  Counted counted{.sequence = std::max(at, cells.newest())};
+  for (const int64_t back : {0, 1}) {
+    const int64_t sequence = counted.sequence - back;
+    const auto own = memory::settled(cells.own(sequence), cells.tentative());
+    if (!own) return std::nullopt;
+    const bool all = mutated(Mutation::kForeignPublished);
+    const memory::Word& siblings = all ? cells.others(sequence) : cells.siblings(sequence);
+    (back == 0 ? counted.current : counted.last) =
+        own->count_of(sequence) + memory::count_in(siblings, sequence);
+  }
+  return counted;
+}
+
+namespace {
+
+Count smaller(Count a, Count b) {
+  if (mutated(Mutation::kLargerLimitInRule)) return std::max(a, b);
+  return a == 0 ? b : b == 0 ? a : std::min(a, b);
+}
+
+// The smallest limit asked in this window.
+Count asked_of(const Tuple& tuple) {
+  const memory::Noted noted{tuple.cold->noted.load(std::memory_order_relaxed)};
+  return smaller(WindowCells(tuple).mark().limit(), noted.limit());
+}
+
+}  // namespace
+
+void Lookout::look_at_listed(Instant now) {
+  walk(now);
+  for (const uint32_t index : store_->looks.take_all()) {
+    const platform::Pin pin;
+    if (const Tuple tuple = store_->table.at(index)) look_at(now, tuple);
+  }
+}
+
+void Lookout::walk(Instant now) {
+  constexpr size_t kSlotsAtATime = 16'384;
+  for (size_t i = 0; i < kSlotsAtATime && walk_ < store_->table.slots(); ++i, ++walk_) {
+    const platform::Pin pin;
+    if (const Tuple tuple = store_->table.at(static_cast<uint32_t>(walk_))) look_at(now, tuple);
+  }
+}
+
+void Lookout::look_at_due(Instant now) {
+  while (!timers_.empty() && timers_.begin()->first <= now.mono) {
+    BookEntry& entry = *timers_.begin()->second;
+    forget_timer(entry);
+    look_at(now, entry);
+  }
+}
+
+void Lookout::look_again_at(BookEntry& entry, MonoTime when) {
+  // The same end of a window, reckoned at another time, is a little earlier or later.
+  constexpr Millis kAsGood{5};
+  if (entry.timer && (*entry.timer)->first <= when + kAsGood) return;
+  forget_timer(entry);
+  entry.timer = timers_.emplace(when, &entry);
+}
+
+void Lookout::forget_timer(BookEntry& entry) {
+  if (entry.timer) timers_.erase(*entry.timer);
+  entry.timer.reset();
+}
+
+void Lookout::look_at(Instant now, BookEntry& entry) {
+  const memory::TupleKey key(entry.tuple, store_->hash);
+  const int64_t sequence = algorithms::position_of(now.wall, entry.duration()).sequence;
+  {
+    const platform::Pin pin;
+    if (const Tuple tuple = store_->table.find(key)) {
+      // A window whose news came before it began here has begun.
+      const Abroad known = store_->book.abroad(key, sequence);
+      take_in(known.last, tuple, sequence - 1);
+      take_in(known.current, tuple, sequence);
+      if (!mutated(Mutation::kRuleOnRequestsOnly)) look_at(now, tuple);
+      return;
+    }
+  }
+  expire(now, entry);
+}
+
+// Holds both windows of a tuple against the rule; the caller is pinned.
+void Lookout::look_at(Instant now, const Tuple& tuple) {
+  if (tuple.slot->header.cell_class() != memory::CellClass::kWindow) return;
+  const WindowCells cells(tuple);
+  const bool refused = cells.take_refused();
+  const auto counted = counted_of(tuple, now.wall);
+  if (!counted) {
+    if (refused) cells.mark_refused();
+    store_->looks.push(tuple.index);
+    return;
+  }
+  const SharingRules& rules = regions_.rules;
+  const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), store_->hash);
+
+  const std::lock_guard lock(store_->book.mutex());
+  BookEntry* entry = store_->book.find(key);
+  const Holdings both = holdings_of(now, tuple, *counted, entry, refused);
+  const Publish rule = rule_of(both.current, rules);
+  const Publish last_rule = rule_of(both.last, rules);
+  if (entry == nullptr && (rule != Publish::kNothing || last_rule != Publish::kNothing)) {
+    entry = &store_->book.obtain(key);
+  }
+  Count watch = kNeverPublish;
+  if (rule == Publish::kNothing) {
+    watch = publish_at(both.current, rules);
+    const BookCell* known = entry == nullptr ? nullptr : entry->find(counted->sequence);
+    // What is watched is what the window has of whomever.
+    if (known != nullptr) watch = base::saturating_add(watch, known->foreign_sum());
+  }
+  if (cells.newest() < counted->sequence) {
+    // Until something is charged in this window, what comes late is charged in the one before it.
+    cells.watch_count(0);
+  } else {
+    cells.watch_count(watch);
+    // An admission may have gone by what was watched before.
+    if (cells.counted(counted->sequence) >= watch) store_->looks.push(tuple.index);
+  }
+  if (entry == nullptr) return;
+
+  note(now, *entry, counted->sequence, asked_of(tuple), both.current, rule);
+  note(now, *entry, counted->sequence - 1, asked_of(tuple), both.last, last_rule);
+  // What time alone changes.
+  const Nanos to_next = Nanos(WallTime((counted->sequence + 1) * entry->duration()) - now.wall);
+  look_again_at(*entry, now.mono + std::max<Nanos>(to_next, Millis(1)));
+  const bool leased = both.current.leased && !mutated(Mutation::kLeaseEndNotWatched);
+  if (leased) look_again_at(*entry, entry->leased_until);
+}
+
+// Both windows of a tuple as the rule sees them; the caller is pinned and holds the book's mutex.
+Lookout::Holdings Lookout::holdings_of(Instant now, const Tuple& tuple, const Counted& counted,
+                                       const BookEntry* entry, bool refused) const {
+  const BookCell* known = entry == nullptr ? nullptr : entry->find(counted.sequence);
+  const BookCell* known_last = entry == nullptr ? nullptr : entry->find(counted.sequence - 1);
+  Count limit = asked_of(tuple);
+  for (const BookCell* cell : {known, known_last}) {
+    if (cell != nullptr) limit = smaller(limit, smaller(cell->limit, cell->limit_abroad));
+  }
+  const auto regions_in = [&](int64_t sequence) {
+    const uint32_t here = entry == nullptr ? 1 : entry->regions(sequence, now.wall);
+    // Who was just started and has not heard of all cannot know that it is alone.
+    return regions_.all_heard ? here : std::max(here, 2U);
+  };
+  std::string name_space;
+  if (budget_.most_doubled() > 0) {
+    const std::string encoded = memory::encode_key(tuple.slot->header, tuple.slot->key_words());
+    name_space = ledger_key_of(encoded).name_space;
+  }
+  Holdings both;
+  both.current = {
+      .counted = counted.current,
+      .published = known == nullptr ? 0 : known->told(),
+      .limit = limit,
+      .remaining = memory::remaining_of(tuple, now.wall, limit),
+      .hidden = hidden_of(limit, regions_.rules, regions_.count, budget_.doubled(name_space)),
+      .regions = regions_in(counted.sequence),
+      .leased = entry != nullptr && now.mono < entry->leased_until,
+      .refused = refused || (known != nullptr && known->refused),
+      .refused_before = known != nullptr && known->told_full};
+  both.last = {.counted = counted.last,
+               .published = known_last == nullptr ? 0 : known_last->told(),
+               .limit = limit,
+               .hidden = both.current.hidden,
+               .regions = regions_in(counted.sequence - 1),
+               .leased = true,
+               .over = true};
+  return both;
+}
+
+void Lookout::inspect(Instant now, const std::function<void(const SharedCell&)>& visit) const {
+  store_->table.for_each([&](const Tuple& tuple) {
+    if (tuple.slot->header.cell_class() != memory::CellClass::kWindow) return;
+    const auto counted = counted_of(tuple, now.wall);
+    if (!counted) return;
+    const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), store_->hash);
+    const std::lock_guard lock(store_->book.mutex());
+    const BookEntry* entry = store_->book.find(key);
+    const Holdings both =
+        holdings_of(now, tuple, *counted, entry, WindowCells(tuple).mark().refused());
+    const auto show = [&](int64_t sequence, const Holding& holding) {
+      const BookCell* cell = entry == nullptr ? nullptr : entry->find(sequence);
+      SharedCell shared{.tuple = key.encoded(),
+                        .sequence = sequence,
+                        .holding = holding,
+                        .rule = rule_of(holding, regions_.rules)};
+      if (cell != nullptr) {
+        shared.published = cell->published;
+        shared.foreign = cell->foreign_sum();
+        shared.waits = cell->owed.rule != Publish::kNothing || cell->sent > 0;
+      }
+      visit(shared);
+    };
+    show(counted->sequence, both.current);
+    show(counted->sequence - 1, both.last);
+  });
+}
+
+// What was found of one window.
+void Lookout::note(Instant now, BookEntry& entry, int64_t sequence, Count asked,
+                   const Holding& holding, Publish rule) {
+  if (holding.over && entry.find(sequence) == nullptr && rule == Publish::kNothing) return;
+  BookCell& cell = entry.cell(sequence);
+  if (cell.sequence != sequence) return;
+  cell.counted = holding.counted;
+  cell.limit = smaller(cell.limit, asked);
+  // What is on its way may fail to arrive.
+  cell.refused = holding.refused && (rule != Publish::kNothing || cell.sent > 0);
+  if (rule == Publish::kNothing) {
+    cell.owed = {};
+  } else {
+    queue_.owe(now, entry, cell, rule);
+  }
+}
+
+// An entry whose tuple is not here: what it was for is over, or comes again with a request.
+void Lookout::expire(Instant now, BookEntry& entry) {
+  const std::lock_guard lock(store_->book.mutex());
+  if (entry.owes()) queue_.add(entry);
+  if (entry.queued || entry.under_way > 0) return;
+  WallTime over{};
+  entry.each_cell([&](const BookCell& cell) { over = std::max(over, entry.end_of(cell)); });
+  for (const auto& [region, until] : entry.present) over = std::max(over, until);
+  MonoTime when = now.mono + Nanos(over - now.wall);
+  when = std::max(when, entry.leased_until);
+  if (when <= now.mono) {
+    forget_timer(entry);
+    store_->book.erase(entry);
+  } else {
+    look_again_at(entry, when);
+  }
+}
+
+}  // namespace weir::limiter

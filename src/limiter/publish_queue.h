@@ -1,0 +1,67 @@
+// Cells that wait to be written to the ledger, and whose turn it is.
+//
+// One process of the region goes first, another for each tuple. The others wait for as long as that
+// takes, ask the origin whether it left word, and write only if it did not.
+//
+// From the thread that runs the sharing, but for replies, which it finds in its inbox.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "limiter/inbox.h"
+#include "limiter/regions.h"
+#include "limiter/row_budget.h"
+#include "limiter/store.h"
+#include "weir/limiter.h"
+
+namespace weir::limiter {
+
+class PublishQueue {
+ public:
+  PublishQueue(std::shared_ptr<Store> store, std::shared_ptr<Inbox> inbox, const Regions& regions,
+               RowBudget& budget)
+      : store_(std::move(store)), inbox_(std::move(inbox)), regions_(regions), budget_(budget) {}
+
+  // The rule wants it written; under the book's mutex.
+  void owe(Instant now, BookEntry& entry, BookCell& cell, Publish rule);
+  // Has an entry wait for what it owes.
+  void add(BookEntry& entry);
+
+  struct Candidate {
+    BookEntry* entry = nullptr;
+    BookCell* cell = nullptr;
+  };
+  // Of what waits, that whose turn has come, in the order in which rows are given out: first what
+  // others count on or what is full, then presences, one of each namespace in turn.
+  [[nodiscard]] std::vector<Candidate> choose(Instant now, Tell tell);
+  // Lets those go that owe nothing any more.
+  void tidy();
+  // Takes out the one that came last, and what it owes is forgotten.
+  BookEntry& drop_last();
+
+  [[nodiscard]] size_t size() const { return queue_.size(); }
+  // Since when the one that has waited longest has; `now`, if none has.
+  [[nodiscard]] MonoTime waiting_since(MonoTime now) const;
+  // How long it took to write something.
+  void note_took(Nanos took) { took_ = std::max(took, took_ - took_ / 8); }
+
+ private:
+  [[nodiscard]] Nanos head_start() const;
+  [[nodiscard]] bool goes_first(const BookEntry& entry) const;
+  [[nodiscard]] bool is_turn(Instant now, const BookEntry& entry, BookCell& cell, Tell tell,
+                             std::vector<CellRead>& asks) const;
+  void ask_siblings(std::vector<CellRead> cells);
+  void hear_word(const CellId& id, Count published);
+
+  const std::shared_ptr<Store> store_;
+  const std::shared_ptr<Inbox> inbox_;
+  const Regions& regions_;
+  RowBudget& budget_;
+  std::vector<BookEntry*> queue_;
+  Nanos took_{0};  // about the most of late
+};
+
+}  // namespace weir::limiter

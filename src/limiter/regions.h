@@ -1,0 +1,18 @@
+// What is known of the other regions as a whole.
+
+#pragma once
+
+#include <cstdint>
+
+#include "weir/ledger.h"
+
+namespace weir::limiter {
+
+struct Regions {
+  SharingRules rules;
+  uint32_t count = 0;       // in the ledger; 0: nothing is known yet
+  bool all_heard = false;   // a read of everything came to its end: who is not known is not there
+  uint64_t hidden_ppm = 0;  // what the others together may hide, in millionths of a limit
+};
+
+}  // namespace weir::limiter
