@@ -388,6 +388,10 @@ Need Engine::need_of(const Case& the_case) {
     if (refused) look_behind(tuple, the_case.now.mono);
     need = refused ? Need::kRefused
                    : limiter::need_of(cells, the_case.query, the_case.now.mono, rules);
+    // What is read must find its place when it comes.
+    if (the_case.query.ask.cost > 0 && step.fate == memory::Fate::kDecided) {
+      cells.expect(step.sequence);
+    }
     return step;
   };
   if (the_case.query.ask.cost > 0) {

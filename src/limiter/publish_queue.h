@@ -7,8 +7,10 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "limiter/inbox.h"

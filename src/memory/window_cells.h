@@ -108,6 +108,10 @@ class WindowCells {
   // here becomes the newest. Returns whether it was news.
   bool raise_siblings(int64_t sequence, Count count) const;
   bool raise_foreign(int64_t sequence, Count count) const;
+  // Someone will charge in that window: until then the tuple is not over.
+  void expect(int64_t sequence) const {
+    if (within_reach(sequence)) advance(sequence);
+  }
 
  private:
   [[nodiscard]] bool within_reach(int64_t sequence) const {
