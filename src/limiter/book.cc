@@ -55,7 +55,7 @@ BookEntry* Book::find(const memory::TupleKey& tuple) const {
 
 BookEntry& Book::obtain(const memory::TupleKey& tuple) {
   if (BookEntry* const known = find(tuple)) {
-    heard_ -= std::exchange(known->heard, false);
+    leave_heard(*known);
     return *known;
   }
   auto entry = std::make_unique<BookEntry>();
@@ -64,17 +64,18 @@ BookEntry& Book::obtain(const memory::TupleKey& tuple) {
   return entries_.add(tuple.hash(), std::move(entry));
 }
 
-BookEntry* Book::obtain_heard(const memory::TupleKey& tuple) {
+BookEntry* Book::obtain_heard(const memory::TupleKey& tuple, MadeBy news) {
   if (BookEntry* const known = find(tuple)) return known;
-  if (heard_ >= most_heard_) return nullptr;
+  const size_t most = news == MadeBy::kOurNews ? 2 * most_heard_ : most_heard_;
+  if (heard_by(news) >= most) return nullptr;
   BookEntry& entry = obtain(tuple);
-  entry.heard = true;
-  ++heard_;
+  entry.made_by = news;
+  ++heard_by(news);
   return &entry;
 }
 
 void Book::erase(BookEntry& entry) {
-  if (entry.heard) --heard_;
+  leave_heard(entry);
   entries_.erase(entry.hash, entry);
 }
 

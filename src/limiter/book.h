@@ -3,7 +3,9 @@
 //
 // Counts heard are kept per region, merged by max and summed: an answer that has some regions only
 // takes nothing from the others. A tuple without traffic here has its place all the same, up to a
-// bound, so that the first request on it is decided on what is known.
+// bound, so that the first request on it is decided on what is known. Tuples of our own region have
+// room of their own: siblings use them, so requests will come, and who does not know that its
+// region has told of one would tell again.
 //
 // The mutex guards everything. Only the thread that runs the sharing changes entries or keeps
 // references to them; abroad() is for any thread.
@@ -77,6 +79,8 @@ struct BookCell {
   }
 };
 
+enum class MadeBy : uint8_t { kTraffic, kOurNews, kOthersNews };
+
 struct BookEntry;
 // Entries by when they are looked at again by themselves.
 using BookTimers = std::multimap<MonoTime, BookEntry*>;
@@ -91,7 +95,7 @@ struct BookEntry {
   std::vector<std::pair<uint16_t, WallTime>> present;
   std::optional<BookTimers::iterator> timer;
   bool queued = false;
-  bool heard = false;      // made by news alone, not by traffic
+  MadeBy made_by = MadeBy::kTraffic;
   bool seen = false;       // our presence, in the read of everything that is under way
   uint32_t under_way = 0;  // cells that were sent
 
@@ -134,7 +138,8 @@ struct Abroad {
 
 class Book {
  public:
-  // `most_heard` bounds the entries made by news alone.
+  // `most_heard` bounds the entries made by news of others alone; of our own there are twice as
+  // many.
   Book(std::string region, size_t most_heard)
       : region_(std::move(region)), most_heard_(most_heard) {}
 
@@ -145,11 +150,11 @@ class Book {
   [[nodiscard]] BookEntry* find(const memory::TupleKey& tuple) const;
   [[nodiscard]] BookEntry& obtain(const memory::TupleKey& tuple);
   // The same for news; nothing, if there is no room for more.
-  [[nodiscard]] BookEntry* obtain_heard(const memory::TupleKey& tuple);
+  [[nodiscard]] BookEntry* obtain_heard(const memory::TupleKey& tuple, MadeBy news);
   void erase(BookEntry& entry);
   [[nodiscard]] uint16_t number_of(const std::string& region);
   [[nodiscard]] size_t size() const { return entries_.size(); }
-  [[nodiscard]] size_t heard() const { return heard_; }
+  [[nodiscard]] size_t heard() const { return our_heard_ + others_heard_; }
   template <typename Visit>
   void for_each(const Visit& visit) {
     entries_.for_each(visit);
@@ -159,13 +164,23 @@ class Book {
   [[nodiscard]] Abroad abroad(const memory::TupleKey& tuple, int64_t sequence) const;
 
  private:
+  [[nodiscard]] size_t& heard_by(MadeBy news) {
+    return news == MadeBy::kOurNews ? our_heard_ : others_heard_;
+  }
+  // It is no longer, or not, one that news alone made.
+  void leave_heard(BookEntry& entry) {
+    if (entry.made_by != MadeBy::kTraffic) --heard_by(entry.made_by);
+    entry.made_by = MadeBy::kTraffic;
+  }
+
   const std::string region_;
   const size_t most_heard_;
   mutable std::mutex mutex_;
   base::HashIndex<BookEntry> entries_;
   std::map<std::string, uint16_t> numbers_;
   std::pair<std::string, uint16_t> last_number_;  // news of one region come together
-  size_t heard_ = 0;
+  size_t our_heard_ = 0;
+  size_t others_heard_ = 0;
 };
 
 // A tuple learns what is known of one window; by a pinned caller. Returns whether it was news.

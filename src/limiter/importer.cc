@@ -31,13 +31,14 @@ void Importer::take_in(Instant now, const LedgerNews& news) {
   stats_.imported += news.rows.size() + news.presences.size();
 }
 
-BookEntry* Importer::entry_of(const LedgerKey& key) {
+BookEntry* Importer::entry_of(const LedgerKey& key, const std::string& region) {
   const memory::TupleKey tuple(request_of(key), store_->hash);
   BookEntry* entry = store_->book.find(tuple);
   if (entry != nullptr) return entry;
   const platform::Pin pin;
   if (store_->table.find(tuple)) return &store_->book.obtain(tuple);
-  entry = store_->book.obtain_heard(tuple);
+  const bool ours = region == store_->book.region();
+  entry = store_->book.obtain_heard(tuple, ours ? MadeBy::kOurNews : MadeBy::kOthersNews);
   ++(entry == nullptr ? stats_.no_room : stats_.heard);
   return entry;
 }
@@ -58,7 +59,7 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
   BookEntry* entry = nullptr;
   {
     const std::lock_guard lock(store_->book.mutex());
-    entry = entry_of(row.key);
+    entry = entry_of(row.key, row.region);
     if (entry == nullptr) return;
     BookCell& cell = entry->cell(row.sequence);
     if (cell.sequence != row.sequence) return;
@@ -91,7 +92,7 @@ void Importer::take_in(Instant now, const LedgerPresence& presence) {
   BookEntry* entry = nullptr;
   {
     const std::lock_guard lock(store_->book.mutex());
-    entry = entry_of(presence.key);
+    entry = entry_of(presence.key, presence.region);
     if (entry == nullptr) return;
     if (presence.region == store_->book.region()) {
       // Said by a sibling, or by this process before.

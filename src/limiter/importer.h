@@ -40,7 +40,7 @@ class Importer {
  private:
   void take_in(Instant now, const LedgerRow& row);
   void take_in(Instant now, const LedgerPresence& presence);
-  [[nodiscard]] BookEntry* entry_of(const LedgerKey& key);
+  [[nodiscard]] BookEntry* entry_of(const LedgerKey& key, const std::string& region);
 
   const std::shared_ptr<Store> store_;
   Lookout& lookout_;

@@ -274,6 +274,32 @@ TEST_F(SharingTest, ATupleFirstSeenHereIsDecidedOnWhatIsKnown) {
   EXPECT_EQ(west.limiter->sharing_stats().keys_heard, 1U);
 }
 
+// A fleet of many keys wrote eight thousand rows a second: each process of a region told again what
+// a sibling had told, since it had had no room to hear of it.
+TEST_F(SharingTest, TellsOnceForARegionHoweverManyKeysOthersUse) {
+  const std::shared_ptr<RegionalOrigin> origin = make_in_process_origin(clock_);
+  Place& one = add("east", origin);
+  Place& two = add("east", origin);
+  LedgerNews flood;
+  for (int i = 0; i < 3000; ++i) {
+    const LedgerKey key{.workspace = "",
+                        .name_space = "api",
+                        .identifier = "stranger-" + std::to_string(i),
+                        .duration = duration_};
+    flood.presences.push_back(
+        {.key = key, .region = "west", .until = clock_.now().wall + Millis(600'000)});
+  }
+  store_->publish(flood, [](const auto&) {});
+  pass(Millis(2000));
+  EXPECT_GT(two.limiter->sharing_stats().no_room, 0U);
+  ask_times(one, 30);
+  pass(Millis(2000));
+  EXPECT_EQ(rows(one), 1U);
+  ask_times(two, 1);
+  pass(Millis(5000));
+  EXPECT_EQ(rows(two), 0U);
+}
+
 TEST_F(SharingTest, GoesOnWhileTheLedgerIsAwayAndSaysSo) {
   Place& east = add("east");
   Place& west = add("west");
