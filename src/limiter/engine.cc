@@ -476,10 +476,7 @@ BatchVerdict Engine::decide_all(std::vector<Case>& cases, const std::vector<Basi
   BatchRuling ruling = Batch(judge_, *store_, cases).run();
   while (ruling.late) {
     // So late that its windows are over: decided at the present.
-    for (Case& the_case : cases) {
-      the_case.now = store_->clock.now();
-      the_case.query.now = the_case.now.wall;
-    }
+    for (Case& the_case : cases) the_case.ask_at(store_->clock.now());
     ruling = Batch(judge_, *store_, cases).run();
   }
   BatchVerdict verdict{.outcome = ruling.admitted ? Outcome::kAdmitted : Outcome::kDenied};

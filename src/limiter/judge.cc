@@ -64,8 +64,7 @@ bool Judge::is_late(const Tuple& tuple, WallTime asked) const {
 }
 
 Case Judge::at_present(Case the_case) const {
-  the_case.now = store_->clock.now();
-  the_case.query.now = the_case.now.wall;
+  the_case.ask_at(store_->clock.now());
   return the_case;
 }
 

@@ -42,6 +42,11 @@ struct Case {
   std::optional<algorithms::WindowCounts> heard{};
 
   [[nodiscard]] memory::CellClass cell_class() const { return key.header().cell_class(); }
+  // As if it had been asked then.
+  void ask_at(Instant then) {
+    now = then;
+    query.now = then.wall;
+  }
 };
 
 struct Ruling {

@@ -17,17 +17,14 @@ KeyHeader header_of(const std::string& encoded) {
   return header;
 }
 
-TupleKey::TupleKey(KeyHeader header, const uint64_t* words, const base::KeyedHash& hash)
+TupleKey::TupleKey(KeyHeader header, const void* words, const base::KeyedHash& hash)
     : header_(header), word_count_(header.words()) {
   std::memcpy(words_.data(), words, word_count_ * sizeof(uint64_t));
   hash_ = hash(words_.data(), word_count_, header_.word);
 }
 
 TupleKey::TupleKey(const std::string& encoded, const base::KeyedHash& hash)
-    : header_(header_of(encoded)), word_count_(header_.words()) {
-  std::memcpy(words_.data(), encoded.data() + sizeof header_.word, word_count_ * sizeof(uint64_t));
-  hash_ = hash(words_.data(), word_count_, header_.word);
-}
+    : TupleKey(header_of(encoded), encoded.data() + sizeof(KeyHeader::word), hash) {}
 
 bool TupleKey::is(const std::string& encoded) const {
   return header_of(encoded).word == header_.word &&

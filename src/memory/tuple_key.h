@@ -68,7 +68,7 @@ class TupleKey {
   }
   void assign(const Request& request, const base::KeyedHash& hash);
   // Of a tuple that has been given a place, or an encoding.
-  TupleKey(KeyHeader header, const uint64_t* words, const base::KeyedHash& hash);
+  TupleKey(KeyHeader header, const void* words, const base::KeyedHash& hash);
   TupleKey(const std::string& encoded, const base::KeyedHash& hash);
 
   [[nodiscard]] KeyHeader header() const { return header_; }
