@@ -51,12 +51,12 @@ struct Request {
   Millis duration{0};                // kMinDuration to kMaxDuration
   int64_t cost = 1;                  // 0 asks without consuming
   Algorithm algorithm = Algorithm::kSlidingWindow;
-  std::optional<int64_t> burst = {};  // gcra and token_bucket only; the limit if absent
+  // fixed_window and sliding_window only; the limiter's choice if absent.
+  std::optional<OnOriginLoss> on_origin_loss = {};
   // gcra and token_bucket only: one count under this name whatever the duration, which then
   // may change like the limit.
   bool across_durations = false;
-  // fixed_window and sliding_window only; the limiter's choice if absent.
-  std::optional<OnOriginLoss> on_origin_loss = {};
+  std::optional<int64_t> burst = {};  // gcra and token_bucket only; the limit if absent
 };
 
 inline constexpr size_t kMaxNameBytes = 512;

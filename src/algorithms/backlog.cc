@@ -3,46 +3,25 @@
 #include <algorithm>
 
 namespace weir::algorithms {
-namespace {
 
-uint64_t pulses_at(WallTime now, WallTime epoch, const Pace& pace) {
-  return static_cast<uint64_t>((now - epoch).count()) * pace.den;
-}
-
-// Pulses that stand between now and an empty backlog.
-uint64_t waiting(uint64_t now, Pulses tat) {
-  return base::saturating_sub(tat.since_epoch, now);
-}
-
-WallTime tick_at_or_after(WallTime epoch, uint64_t pulses, const Pace& pace) {
-  return epoch + Millis(static_cast<int64_t>(base::ceil_div(pulses, pace.den)));
-}
-
-}  // namespace
+using detail::pulses_at;
+using detail::tick_at_or_after;
+using detail::waiting;
 
 BacklogDecision decide_backlog(WallTime now, const Backlog& backlog, const Pace& pace, Ask ask) {
+  BacklogDecision decision;
+  if (admit_backlog(now, backlog, pace, ask, decision)) return decision;
   const uint64_t here = pulses_at(now, backlog.epoch, pace);
   const uint64_t full = ask.capacity * pace.num;
   const uint64_t queued = waiting(here, backlog.tat);
-
-  BacklogDecision decision;
+  decision.remaining = base::saturating_sub(full, queued) / pace.num;
+  decision.reset = tick_at_or_after(backlog.epoch, here + queued, pace);
   if (ask.cost > ask.capacity) {
     decision.outcome = Outcome::kNever;
-    decision.remaining = base::saturating_sub(full, queued) / pace.num;
-    decision.reset = tick_at_or_after(backlog.epoch, here + queued, pace);
-    return decision;
-  }
-  const uint64_t asked = ask.cost * pace.num;
-  if (queued + asked <= full) {
-    decision.outcome = Outcome::kAdmitted;
-    decision.remaining = (full - queued - asked) / pace.num;
-    decision.tat = {here + queued + asked};
-    decision.reset = tick_at_or_after(backlog.epoch, decision.tat.since_epoch, pace);
     return decision;
   }
   decision.outcome = Outcome::kDenied;
-  decision.remaining = base::saturating_sub(full, queued) / pace.num;
-  decision.reset = tick_at_or_after(backlog.epoch, here + queued, pace);
+  const uint64_t asked = ask.cost * pace.num;
   decision.retry_at = tick_at_or_after(backlog.epoch, here + queued + asked - full, pace);
   return decision;
 }

@@ -25,6 +25,7 @@
 #include <numeric>
 
 #include "algorithms/decision.h"
+#include "base/inline.h"
 #include "base/wide.h"
 
 namespace weir::algorithms {
@@ -49,6 +50,10 @@ struct Pace {
 [[nodiscard]] inline bool representable(const Pace& pace, Count limit, Count burst) {
   return base::Wide{limit > burst ? limit : burst} * pace.num <= kMaxBurstPulses;
 }
+
+// Any limit and burst up to this are, at any duration.
+inline constexpr Count kAlwaysRepresentable = Count{1} << 29;
+static_assert(kMaxDuration.count() < (int64_t{1} << 32));
 
 // A point in time as pulses of one pace since an epoch on the wall clock.
 struct Pulses {
@@ -76,6 +81,11 @@ struct BacklogDecision : Decision {
          base::Wide{static_cast<uint64_t>((now - epoch).count())} * pace.den <= kMaxPulses;
 }
 
+// decide_backlog() for a request that passes; else false, and what is in `decision` means
+// nothing.
+[[nodiscard]] bool admit_backlog(WallTime now, const Backlog& backlog, const Pace& pace, Ask ask,
+                                 BacklogDecision& decision);
+
 // Needs reaches(). A tat further ahead than a full burst can only come from a clock
 // that stepped back or a burst that was lowered. It is not cut here: a denial leaves no
 // trace, so cutting would admit nobody sooner and only promise a retry that fails.
@@ -97,5 +107,36 @@ struct BacklogDecision : Decision {
 
 // The same instant in the words of a bucket: tokens there now, whole ones.
 [[nodiscard]] Count tokens_at(WallTime now, const Backlog& backlog, const Pace& pace, Count burst);
+
+namespace detail {
+
+inline uint64_t pulses_at(WallTime now, WallTime epoch, const Pace& pace) {
+  return static_cast<uint64_t>((now - epoch).count()) * pace.den;
+}
+
+// Pulses that stand between now and an empty backlog.
+inline uint64_t waiting(uint64_t now, Pulses tat) {
+  return base::saturating_sub(tat.since_epoch, now);
+}
+
+inline WallTime tick_at_or_after(WallTime epoch, uint64_t pulses, const Pace& pace) {
+  return epoch + Millis(static_cast<int64_t>(base::ceil_div(pulses, pace.den)));
+}
+
+}  // namespace detail
+
+WEIR_HOT_INLINE bool admit_backlog(WallTime now, const Backlog& backlog, const Pace& pace, Ask ask,
+                                   BacklogDecision& decision) {
+  if (ask.cost > ask.capacity) return false;  // and might overflow as pulses
+  const uint64_t here = detail::pulses_at(now, backlog.epoch, pace);
+  const uint64_t full = ask.capacity * pace.num;
+  const uint64_t after = detail::waiting(here, backlog.tat) + ask.cost * pace.num;
+  if (after > full) return false;
+  decision.outcome = Outcome::kAdmitted;
+  decision.remaining = (full - after) / pace.num;
+  decision.tat = {here + after};
+  decision.reset = detail::tick_at_or_after(backlog.epoch, decision.tat.since_epoch, pace);
+  return true;
+}
 
 }  // namespace weir::algorithms

@@ -42,14 +42,14 @@ class WordPacker {
   }
 
   template <typename T>
-  static T load(const char* from) {
+  WEIR_HOT_INLINE static T load(const char* from) {
     T value;
     std::memcpy(&value, from, sizeof value);
     return value;
   }
 
   // 1 to 7 bytes, none beyond them touched, the rest zeros.
-  static uint64_t load_short(const char* from, size_t n) {
+  WEIR_HOT_INLINE static uint64_t load_short(const char* from, size_t n) {
     if (n >= 4) {
       const uint64_t low = load<uint32_t>(from);
       const uint64_t high = load<uint32_t>(from + n - 4);

@@ -25,14 +25,9 @@ namespace {
 // Requests decided side by side: few enough to stay in the cache between two passes.
 constexpr size_t kGroup = 16;
 
-enum class Way : uint8_t {
-  kPlain,  // see plain.h
-  kFound,  // valid, and its names are short: its slot can be found without a key
-  kApart,
-};
-
 WEIR_HOT_INLINE Way way_of(const Request& request, const base::KeyedHash& secret, Plain& plain) {
-  if (plain_of(request, secret, plain)) return Way::kPlain;
+  const Way way = plain_of(request, secret, plain);
+  if (way != Way::kApart) return way;
   return plain.header != 0 && validate(request) == nullptr ? Way::kFound : Way::kApart;
 }
 
@@ -112,14 +107,17 @@ Result<Verdict> Engine::check(Instant now, const Request& request) {
 WEIR_HOT_INLINE bool Engine::check_plain(Instant now, const Request& request, Verdict& verdict) {
   Plain plain;
   platform::ThreadRecord* const thread = platform::LeafPin::possible();
-  if (!plain_of(request, store_->hash, plain) || store_->shared() || thread == nullptr) [[unlikely]]
+  const Way way = plain_of(request, store_->hash, plain);
+  if (way == Way::kApart || (way == Way::kWindow && store_->shared()) || thread == nullptr)
+      [[unlikely]] {
     return false;
+  }
   const platform::LeafPin pin(*thread);
   memory::Slot* const slot = store_->table.find(
       plain.hash, [&](const memory::Slot& found) { return is_of(found, plain, request); });
   if (slot == nullptr) [[unlikely]]
     return false;
-  if (!admit_plain<Company::kAlone>(store_->table.tuple_of(*slot), now, request, verdict))
+  if (!admit_plain<Company::kAlone>(way, store_->table.tuple_of(*slot), now, request, verdict))
       [[unlikely]] {
     return check_found(*slot, now, request, verdict);
   }
@@ -214,10 +212,10 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
         if (!verdicts[i].ok()) [[unlikely]]
           verdicts[i] = Verdict{};
         Verdict& verdict = verdicts[i].value();
-        if (ways[i] == Way::kPlain && slot != nullptr &&
-            admit_plain<kCompany>(table.tuple_of(*slot), now, requests[i], verdict)) [[likely]] {
+        if (slot != nullptr && admit_plain<kCompany>(ways[i], table.tuple_of(*slot), now,
+                                                     requests[i], verdict)) [[likely]] {
           if constexpr (kShared) {
-            mark_plain(table.tuple_of(*slot), requests[i], verdict);
+            if (ways[i] == Way::kWindow) mark_plain(table.tuple_of(*slot), requests[i], verdict);
           }
           ++admitted;
           continue;

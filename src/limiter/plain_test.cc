@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,20 +25,33 @@ std::string name(size_t least, size_t most) {
   return *rc::gen::container<std::string>(size, rc::gen::element('a', 'b', '\0'));
 }
 
+// One of the others once in six times.
+template <typename T>
+T seldom(T usual, const std::vector<T>& others) {
+  return *rc::gen::inRange(0, 6) == 0 ? *rc::gen::elementOf(others) : usual;
+}
+
+const std::vector<int64_t> kDurations{99, 100, kMaxDuration.count(), kMaxDuration.count() + 1,
+                                      int64_t{1} << 33};
+
 struct Names {
   std::string workspace = name(0, 9);
   std::string name_space = name(1, 16);
   std::string identifier = name(1, 30);
 
   [[nodiscard]] Request request() const {
-    return {.workspace = workspace,
-            .name_space = name_space,
-            .identifier = identifier,
-            .limit = *rc::gen::element<int64_t>(0, 1, 10, kMaxLimit, kMaxLimit + 1),
-            .duration = Millis(*rc::gen::element<int64_t>(
-                99, 100, 60'000, kMaxDuration.count(), kMaxDuration.count() + 1, int64_t{1} << 33)),
-            .cost = *rc::gen::element<int64_t>(-1, 0, 1, 2, 10, kMaxLimit, kMaxLimit + 1),
-            .algorithm = static_cast<Algorithm>(*rc::gen::inRange(0, kAlgorithmCount))};
+    return {
+        .workspace = workspace,
+        .name_space = name_space,
+        .identifier = identifier,
+        .limit = seldom<int64_t>(10, {0, 1, kMaxLimit, kMaxLimit + 1}),
+        .duration = Millis(seldom<int64_t>(60'000, kDurations)),
+        .cost = seldom<int64_t>(1, {-1, 0, 2, 10, kMaxLimit, kMaxLimit + 1}),
+        .algorithm = static_cast<Algorithm>(*rc::gen::inRange(0, kAlgorithmCount + 1)),
+        .on_origin_loss = seldom<std::optional<OnOriginLoss>>(std::nullopt, {OnOriginLoss::kDeny}),
+        .across_durations = *rc::gen::inRange(0, 6) == 0,
+        .burst = seldom<std::optional<int64_t>>(std::nullopt,
+                                                {-1, 0, 1, 1 << 29, (1 << 29) + 1, kMaxLimit})};
   }
 };
 
@@ -44,8 +59,11 @@ RC_GTEST_PROP(Plain, IsAlwaysValid, ()) {
   const Names names;
   const Request request = names.request();
   Plain plain;
+  const Way way = plain_of(request, kSecret, plain);
+  RC_CLASSIFY(way == Way::kWindow, "a window");
+  RC_CLASSIFY(way == Way::kBacklog, "a backlog");
   const bool valid = validate(request) == nullptr;
-  if (plain_of(request, kSecret, plain)) RC_ASSERT(valid);
+  if (way != Way::kApart) RC_ASSERT(valid);
 }
 
 RC_GTEST_PROP(Plain, FindsTheTupleThatItsKeyWouldFind, ()) {
@@ -53,6 +71,9 @@ RC_GTEST_PROP(Plain, FindsTheTupleThatItsKeyWouldFind, ()) {
   Request request = names.request();
   request.duration = Millis(60'000);
   request.limit = 10;
+  request.cost = 1;
+  request.burst = std::nullopt;
+  request.on_origin_loss = std::nullopt;
   Plain plain;
   plain_of(request, kSecret, plain);
   const bool valid = validate(request) == nullptr;
@@ -85,14 +106,20 @@ TEST(Plain, IsTheOrdinaryRequest) {
   Plain plain;
   const Request ordinary{
       .name_space = "api", .identifier = "alice", .limit = 10, .duration = Millis(60'000)};
-  EXPECT_TRUE(plain_of(ordinary, kSecret, plain));
+  EXPECT_EQ(plain_of(ordinary, kSecret, plain), Way::kWindow);
   Request fixed = ordinary;
   fixed.algorithm = Algorithm::kFixedWindow;
-  EXPECT_TRUE(plain_of(fixed, kSecret, plain));
+  EXPECT_EQ(plain_of(fixed, kSecret, plain), Way::kWindow);
   Request longest = ordinary;
   const std::string identifier(48, 'x');  // 8 bytes for "api", 56 in all
   longest.identifier = identifier;
-  EXPECT_TRUE(plain_of(longest, kSecret, plain));
+  EXPECT_EQ(plain_of(longest, kSecret, plain), Way::kWindow);
+  Request throttled = ordinary;
+  throttled.algorithm = Algorithm::kGcra;
+  EXPECT_EQ(plain_of(throttled, kSecret, plain), Way::kBacklog);
+  throttled.burst = 1'000'000;
+  throttled.across_durations = true;
+  EXPECT_EQ(plain_of(throttled, kSecret, plain), Way::kBacklog);
 }
 
 void expect_equal(const Verdict& a, const Verdict& b) {
@@ -106,8 +133,8 @@ void expect_equal(const Verdict& a, const Verdict& b) {
   RC_ASSERT(a.evidence.previous == b.evidence.previous);
 }
 
-// A batch of one goes the long way.
-RC_GTEST_PROP(Plain, DecidesAsABatchOfOneDoes, ()) {
+// Asks the same of three engines in three ways, for a while. A batch of one goes the long way.
+void compare_ways(const std::vector<int>& steps, const std::function<Request()>& draw) {
   doubles::HandClock clock;
   const Options options{.capacity = 64, .seed = 1};
   const auto one = Engine::make(clock, options);
@@ -115,20 +142,39 @@ RC_GTEST_PROP(Plain, DecidesAsABatchOfOneDoes, ()) {
   const auto all = Engine::make(clock, options);
   const std::vector<std::string> users{"a", "bob", "caroline-of-the-long-name"};
   for (int step = 0; step < 60; ++step) {
-    clock.advance(Millis(*rc::gen::element(0, 0, 1, 40, 99, 100, 250)));
-    const Request request{
-        .name_space = "api",
-        .identifier = users[*rc::gen::inRange<size_t>(0, users.size())],
-        .limit = *rc::gen::inRange<int64_t>(1, 12),
-        .duration = Millis(100),
-        .cost = *rc::gen::inRange<int64_t>(1, 4),
-        .algorithm = *rc::gen::element(Algorithm::kSlidingWindow, Algorithm::kFixedWindow)};
+    const Millis by(*rc::gen::elementOf(steps));
+    by < Millis(0) ? clock.step_wall(by) : clock.advance(by);
+    Request request = draw();
+    request.name_space = "api";
+    request.identifier = users[*rc::gen::inRange<size_t>(0, users.size())];
     const Verdict expected = all->check_all(clock.now(), std::vector{request})->items.at(0);
     expect_equal(*one->check(clock.now(), request), expected);
     std::vector<Result<Verdict>> verdicts(1);
     each->check_each(clock.now(), std::vector{request}, verdicts);
     expect_equal(*verdicts[0], expected);
   }
+}
+
+RC_GTEST_PROP(Plain, DecidesAWindowAsABatchOfOneDoes, ()) {
+  compare_ways({0, 0, 1, 40, 99, 100, 250}, [] {
+    return Request{
+        .limit = *rc::gen::inRange<int64_t>(1, 12),
+        .duration = Millis(100),
+        .cost = *rc::gen::inRange<int64_t>(1, 4),
+        .algorithm = *rc::gen::element(Algorithm::kSlidingWindow, Algorithm::kFixedWindow)};
+  });
+}
+
+// Also when the rate changes, which a backlog is moved for, and when the clock is set back.
+RC_GTEST_PROP(Plain, DecidesABacklogAsABatchOfOneDoes, ()) {
+  compare_ways({0, 0, 0, 1, 7, 40, 100, 250, -1, -90, -500}, [] {
+    return Request{.limit = *rc::gen::element<int64_t>(3, 3, 3, 3, 7),
+                   .duration = Millis(*rc::gen::element(100, 100, 100, 300)),
+                   .cost = *rc::gen::inRange<int64_t>(1, 4),
+                   .algorithm = *rc::gen::element(Algorithm::kGcra, Algorithm::kTokenBucket),
+                   .across_durations = *rc::gen::arbitrary<bool>(),
+                   .burst = *rc::gen::element<std::optional<int64_t>>(std::nullopt, 1, 5, 5, 5)};
+  });
 }
 
 }  // namespace

@@ -121,13 +121,9 @@ std::unique_ptr<Error> find_error(const Request& request) {
                   "leave on_origin_loss out, or choose sliding_window or fixed_window");
   }
   if (takes_burst(request.algorithm)) {
-    // Any limit and burst up to 2^29 are exact at any duration; only others need the
-    // greatest common divisor.
-    constexpr int64_t kAlwaysExact = int64_t{1} << 29;
-    static_assert(kMaxDuration.count() < (int64_t{1} << 32));
-    if (request.limit > kAlwaysExact || request.burst.value_or(0) > kAlwaysExact) {
-      return validate_pace(request);
-    }
+    // Only others need the greatest common divisor.
+    constexpr auto kExact = static_cast<int64_t>(algorithms::kAlwaysRepresentable);
+    if (request.limit > kExact || request.burst.value_or(0) > kExact) return validate_pace(request);
   }
   return nullptr;
 }

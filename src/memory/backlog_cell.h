@@ -16,6 +16,7 @@
 #pragma once
 
 #include "algorithms/backlog.h"
+#include "base/inline.h"
 #include "memory/slot.h"
 
 namespace weir::memory {
@@ -37,17 +38,23 @@ class BacklogCell {
       algorithms::Backlog backlog{.epoch = epoch(), .tat = {tat}};
       if (!fits) backlog = moved(backlog, query);
       const auto decision = algorithms::decide_backlog(query.now, backlog, pace, query.ask);
-      if (consumes && decision.admitted() && !charge(tat, decision.tat.since_epoch)) {
-        continue;
-      }
-      if (consumes && decision.admitted()) {
-        raise_number(slot_.hot[0], static_cast<uint64_t>(query.now.time_since_epoch().count()));
-      }
+      if (consumes && decision.admitted() && !charge(tat, decision.tat, query.now)) continue;
       Step step{.decision = decision};
       const Count after = query.ask.capacity - decision.remaining;
       step.evidence.own = decision.admitted() ? after - query.ask.cost : after;
       return step;
     }
+  }
+
+  // decide() for a query that fits and is charged at the first try; else false, and nothing is
+  // done.
+  [[nodiscard]] WEIR_HOT_INLINE bool admit(const Query& query,
+                                           algorithms::BacklogDecision& decision) const {
+    uint64_t tat = slot_.hot[1].load(std::memory_order_acquire);
+    const algorithms::Backlog backlog{.epoch = epoch(), .tat = {tat}};
+    return fits(query) && tat != kGone &&
+           algorithms::admit_backlog(query.now, backlog, pace(), query.ask, decision) &&
+           charge(tat, decision.tat, query.now);
   }
 
   // The state as it would be after a rebuild for the query.
@@ -81,7 +88,7 @@ class BacklogCell {
   }
 
   // Whether the query can be charged here; if not, rebuild. Looking is always possible.
-  [[nodiscard]] bool fits(const Query& query) const {
+  [[nodiscard]] WEIR_HOT_INLINE bool fits(const Query& query) const {
     return slot_.hot[3].load(std::memory_order_relaxed) == query.limit &&
            duration() == static_cast<uint64_t>(query.duration.count()) && !is_ahead_of(query.now) &&
            algorithms::reaches(epoch(), query.now, pace());
@@ -94,10 +101,17 @@ class BacklogCell {
 
  private:
   // False: another was first, and `tat` is what it left.
-  [[nodiscard]] bool charge(uint64_t& tat, uint64_t charged) const {
-    if (mutated(Mutation::kTatMergedByMax)) return raise_number(slot_.hot[1], charged), true;
-    return slot_.hot[1].compare_exchange_weak(tat, charged, std::memory_order_acq_rel,
-                                              std::memory_order_acquire);
+  [[nodiscard]] WEIR_HOT_INLINE bool charge(uint64_t& tat, algorithms::Pulses charged,
+                                            WallTime now) const {
+    if (mutated(Mutation::kTatMergedByMax)) {
+      raise_number(slot_.hot[1], charged.since_epoch);
+    } else if (!slot_.hot[1].compare_exchange_weak(tat, charged.since_epoch,
+                                                   std::memory_order_acq_rel,
+                                                   std::memory_order_acquire)) {
+      return false;
+    }
+    raise_number(slot_.hot[0], static_cast<uint64_t>(now.time_since_epoch().count()));
+    return true;
   }
   [[nodiscard]] uint64_t duration() const { return slot_.hot[7].load(std::memory_order_relaxed); }
   [[nodiscard]] WallTime newest() const { return time_in(slot_.hot[0]); }

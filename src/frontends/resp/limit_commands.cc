@@ -158,8 +158,8 @@ Complaint read_throttle(Arguments arguments, Request& request) {
              .duration = Millis(period * 1000),
              .cost = quantity,
              .algorithm = Algorithm::kGcra,
-             .burst = max_burst + 1,
-             .across_durations = true};
+             .across_durations = true,
+             .burst = max_burst + 1};
   return {};
 }
 

@@ -1,0 +1,176 @@
+// A load on a server of the Redis protocol that costs the one who makes it next to nothing.
+//
+// redis-benchmark makes objects of what it is answered: six for CL.THROTTLE, one for INCR. With
+// one thread it is slower than a fast server, and two servers compared by it look alike. This
+// sends what redis-benchmark sends, in pipelines of as many, on as many connections, and only
+// counts the lines of the answers; so it is the server that is measured.
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/split_mix.h"
+
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+constexpr std::string_view kDrawn = "__rand_int__";  // stands for a key's number, in as many digits
+constexpr int kPatience = 5000;                      // ms, for any answer
+
+struct Plan {
+  uint16_t port = 0;
+  size_t connections = 50;
+  size_t pipeline = 1;
+  size_t requests = 100'000;
+  uint64_t keys = 100'000;
+  size_t lines = 1;  // in an answer
+  std::vector<std::string> words;
+};
+
+std::string command_of(const std::vector<std::string>& words) {
+  std::string text = fmt::format("*{}\r\n", words.size());
+  for (const std::string& word : words) text += fmt::format("${}\r\n{}\r\n", word.size(), word);
+  return text;
+}
+
+// One connection, with a pipeline that is on its way.
+class Line {
+ public:
+  Line(const Plan& plan, const std::string& command) : plan_(plan) {
+    for (size_t i = 0; i < plan.pipeline; ++i) {
+      const size_t at = command.find(kDrawn);
+      if (at != command.npos) drawn_.push_back(pipeline_.size() + at);
+      pipeline_ += command;
+    }
+    socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(plan.port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
+      throw std::runtime_error(fmt::format("no server on port {}", plan.port));
+    }
+    const int on = 1;
+    setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  }
+  ~Line() { ::close(socket_); }
+  Line(const Line&) = delete;
+  Line& operator=(const Line&) = delete;
+
+  [[nodiscard]] int socket() const { return socket_; }
+
+  void ask(uint64_t& chance) {
+    for (const size_t at : drawn_) draw(at, chance);
+    const auto size = static_cast<ssize_t>(pipeline_.size());
+    if (::send(socket_, pipeline_.data(), pipeline_.size(), MSG_NOSIGNAL) != size) {
+      throw std::runtime_error("the server takes no more");
+    }
+    missing_ = plan_.pipeline * plan_.lines;
+  }
+
+  // True when all of the pipeline is answered.
+  bool hear(std::span<char> room) {
+    const ssize_t count = ::recv(socket_, room.data(), room.size(), 0);
+    if (count <= 0) throw std::runtime_error("the server hung up");
+    const std::string_view text(room.data(), static_cast<size_t>(count));
+    if (missing_ == plan_.pipeline * plan_.lines && text.front() == '-') {
+      throw std::runtime_error(fmt::format("the server says {}", text.substr(0, text.find('\r'))));
+    }
+    const auto lines = static_cast<size_t>(std::ranges::count(text, '\n'));
+    if (lines > missing_) throw std::runtime_error("an answer has more lines than it should");
+    missing_ -= lines;
+    return missing_ == 0;
+  }
+
+ private:
+  void draw(size_t at, uint64_t& chance) {
+    uint64_t key = (weir::base::split_mix(chance) >> 32) * plan_.keys >> 32;
+    for (size_t i = kDrawn.size(); i-- > 0; key /= 10) {
+      pipeline_[at + i] = static_cast<char>('0' + key % 10);
+    }
+  }
+
+  const Plan& plan_;
+  int socket_ = -1;
+  std::string pipeline_;
+  std::vector<size_t> drawn_;  // where the numbers of keys are in it
+  size_t missing_ = 0;         // lines of answers
+};
+
+// Requests answered per second.
+double pump(const Plan& plan) {
+  const std::string command = command_of(plan.words);
+  const int poll = epoll_create1(EPOLL_CLOEXEC);
+  std::vector<std::unique_ptr<Line>> lines;
+  for (size_t i = 0; i < plan.connections; ++i) {
+    Line& line = *lines.emplace_back(std::make_unique<Line>(plan, command));
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.ptr = &line;
+    epoll_ctl(poll, EPOLL_CTL_ADD, line.socket(), &event);
+  }
+  uint64_t chance = 1;
+  size_t asked = 0;
+  size_t answered = 0;
+  const auto ask = [&](Line& line) {
+    if (asked >= plan.requests) return;
+    asked += plan.pipeline;
+    line.ask(chance);
+  };
+  std::vector<char> room(256 << 10);
+  std::array<epoll_event, 256> events;
+  const Steady::time_point began = Steady::now();
+  for (const auto& line : lines) ask(*line);
+  while (answered < asked) {
+    const int count = epoll_wait(poll, events.data(), events.size(), kPatience);
+    if (count <= 0) throw std::runtime_error("the server does not answer");
+    for (int i = 0; i < count; ++i) {
+      Line& line = *static_cast<Line*>(events[static_cast<size_t>(i)].data.ptr);
+      if (!line.hear(room)) continue;
+      answered += plan.pipeline;
+      ask(line);
+    }
+  }
+  const double seconds = std::chrono::duration<double>(Steady::now() - began).count();
+  ::close(poll);
+  return static_cast<double>(answered) / seconds;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Plan plan;
+  CLI::App app("weir_pump: load for ./dev bench doors; prints requests answered per second");
+  app.add_option("--port", plan.port, "of the server")->required();
+  app.add_option("--connections", plan.connections)->check(CLI::Range(1, 1000));
+  app.add_option("--pipeline", plan.pipeline)->check(CLI::Range(1, 1000));
+  app.add_option("--requests", plan.requests)->check(CLI::Range(1, 100'000'000));
+  app.add_option("--keys", plan.keys, "how many __rand_int__ stands for")
+      ->check(CLI::Range(1, 1'000'000'000));
+  app.add_option("--lines", plan.lines, "in an answer")->check(CLI::Range(1, 100));
+  app.add_option("command", plan.words)->required();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    fmt::print("{:.0f}\n", pump(plan));
+  } catch (const std::exception& failure) {
+    fmt::print(stderr, "weir_pump: {}\n", failure.what());
+    return 1;
+  }
+}
