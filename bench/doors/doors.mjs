@@ -3,8 +3,9 @@
 // Every server has one thread. Runs are interleaved and repeated, so that a slow minute of
 // the machine hits all of them; a ratio is one of medians, with the least and greatest of
 // the ratios within repetitions beside it. The load comes from redis-benchmark and wrk,
-// which have one thread too: where they are slower than the server, the rate is theirs, and
-// the processor time the server took per request tells more. Everything is on loopback.
+// which have one thread too. Where redis-benchmark is slower than the server the rate is its own;
+// so the same requests are also sent by weir_pump (pump.cc), which does not look at what it is
+// answered. Everything is on loopback.
 
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -27,7 +28,8 @@ const usage = `doors: what weir serve costs, beside redis-server and nginx
   --out DIR         where <date>-<arch>-doors.json goes (default: build/bench/results)
 `;
 
-const flags = { quick: false, repetitions: undefined, out: 'build/bench/results', weir: 'build/bin/weir' };
+const flags = { quick: false, repetitions: undefined, out: 'build/bench/results', weir: 'build/bin/weir',
+  pump: 'build/bin/weir_pump' };
 const { options, complain } = readFlags(usage, flags);
 options.repetitions = Number(options.repetitions ?? (options.quick ? 1 : 5));
 if (!(options.repetitions >= 1)) complain('--repetitions must be 1 or more');
@@ -74,6 +76,16 @@ return {0, burst, math.floor((now - allow_at) / emission), -1, after - now}`;
 const throttle = ['CL.THROTTLE', 'key:__rand_int__', '1000000', '1000000', '60'];
 const incr = ['INCR', 'key:__rand_int__'];
 
+// The rate per second, and the processor time of the server in ns per request.
+function pump(server, { pipeline, requests, keys, command, lines }) {
+  const before = processorTime(server.pids);
+  const run = spawnSync(resolve(options.pump), ['--port', server.port, '--connections', 50, '--pipeline', pipeline,
+    '--requests', requests, '--keys', keys, '--lines', lines, ...command].map(String),
+  { encoding: 'utf8', timeout: 120_000 });
+  if (run.status !== 0) throw new Error(`weir_pump failed: ${run.stderr}`);
+  return { rate: Number(run.stdout), cpu: (processorTime(server.pids) - before) * 1e6 / requests };
+}
+
 function wrk(server, port, seconds, script, path) {
   const before = processorTime(server.pids);
   const run = spawnSync('wrk', ['-t1', '-c50', `-d${seconds}s`, '--latency', ...(script ? ['-s', script] : []),
@@ -102,15 +114,20 @@ try {
   const evalsha = ['EVALSHA', loaded.stdout.trim(), '1', 'gcra:__rand_int__', '1000001', '60', '1'];
 
   const requests = { 1: 200_000, 16: 1_000_000, 64: 2_000_000 };
-  const respRun = (server, pipeline, command, share = 1) =>
-    () => redisBenchmark(server,
-      { pipeline, requests: Math.round(requests[pipeline] * scale * share), keys: 100_000, command });
+  const load = (pipeline, command, share = 1) =>
+    ({ pipeline, requests: Math.round(requests[pipeline] * scale * share), keys: 100_000, command });
+  const respRun = (server, ...what) => () => redisBenchmark(server, load(...what));
+  const pumpRun = (server, pipeline, command, lines) =>
+    () => pump(server, { ...load(pipeline, command), lines });
   const seconds = options.quick ? 1 : 3;
   const runs = {};
   for (const pipeline of [1, 16, 64]) {
     runs[`incr ${pipeline}`] = respRun(redis, pipeline, incr);
     runs[`throttle ${pipeline}`] = respRun(weir, pipeline, throttle);
     runs[`null ${pipeline}`] = respRun(empty, pipeline, throttle);
+    runs[`pumped incr ${pipeline}`] = pumpRun(redis, pipeline, incr, 1);
+    runs[`pumped throttle ${pipeline}`] = pumpRun(weir, pipeline, throttle, 6);
+    runs[`pumped null ${pipeline}`] = pumpRun(empty, pipeline, throttle, 6);
   }
   runs['script 16'] = respRun(redis, 16, evalsha, 0.2);
   runs['http limit'] = () => wrk(weir, weir.http, seconds, join(here, 'limit.lua'), '/v2/ratelimit.limit');
@@ -123,11 +140,11 @@ try {
   const results = Object.fromEntries(Object.keys(runs).map((name) => [name, []]));
   for (let repetition = 0; repetition < options.repetitions; ++repetition) {
     for (const name of Object.keys(runs)) {
-      process.stderr.write(`\r${repetition + 1}/${options.repetitions} ${name.padEnd(20)}`);
+      process.stderr.write(`\r${repetition + 1}/${options.repetitions} ${name.padEnd(24)}`);
       results[name].push(runs[name]());
     }
   }
-  process.stderr.write(`\r${' '.repeat(30)}\r`);
+  process.stderr.write(`\r${' '.repeat(34)}\r`);
 
   const of = (name, what) => results[name].map((result) => result[what]);
   const row = (label, mine, theirs, what, bar, better) => {
@@ -143,11 +160,15 @@ try {
   };
   console.log(`\n${options.repetitions} repetitions, interleaved; one server thread; 50 connections; 100,000 keys\n`);
   console.log(`${''.padEnd(46)} ${'weir'.padStart(12)} ${'other'.padStart(12)}   ${'ratio (min-max)'.padEnd(22)} ${'bar'.padEnd(8)} met`);
-  console.log('CL.THROTTLE against redis-server INCR');
-  for (const [pipeline, bar] of [[1, 0.9], [16, 1.4], [64, 2.4]]) {
-    row(`rate, pipeline ${pipeline}`, `throttle ${pipeline}`, `incr ${pipeline}`, 'rate', bar, 'more');
-    row(`  processor time of the server per request`, `throttle ${pipeline}`, `incr ${pipeline}`, 'cpu', 1, 'less');
-    row(`  of it the door alone (null backend)`, `null ${pipeline}`, `incr ${pipeline}`, 'cpu');
+  for (const [sender, prefix] of [['weir_pump', 'pumped '], ['redis-benchmark', '']]) {
+    console.log(`CL.THROTTLE against redis-server INCR, asked by ${sender}`);
+    for (const [pipeline, bar] of [[1, 0.9], [16, 1.4], [64, 2.4]]) {
+      const [mine, door, theirs] = ['throttle', 'null', 'incr'].map((what) => `${prefix}${what} ${pipeline}`);
+      row(`rate, pipeline ${pipeline}`, mine, theirs, 'rate', bar, 'more');
+      row('  of the door alone (null backend)', door, theirs, 'rate');
+      row('  processor time of the server per request', mine, theirs, 'cpu', 1, 'less');
+      row('  of it the door alone', door, theirs, 'cpu');
+    }
   }
   row('p99, pipeline 1', 'throttle 1', 'incr 1', 'p99', 1.1, 'less');
   console.log('CL.THROTTLE against the same GCRA as a script in redis-server');
