@@ -34,6 +34,43 @@ void on_threads(const Body& body) {
   for (auto& thread : threads) thread.join();
 }
 
+// Each round begins when the tuple is over and may be forgotten, by someone who looks without
+// pause; what is admitted in it must not be forgotten with it.
+TEST(Stress, DoesNotForgetWhatWasAdmittedWhileTheSweepLooked) {
+  constexpr int kRounds = 20'000;
+  constexpr Millis kDuration{1000};
+  for (const Algorithm algorithm : kAll) {
+    const doubles::HandClock clock;
+    const auto engine = Engine::make(clock, {.capacity = 1, .seed = 1});
+    const Request request{.name_space = "api",
+                          .identifier = "alice",
+                          .limit = 1,
+                          .duration = kDuration,
+                          .algorithm = algorithm};
+    const auto at_round = [&](int round) {
+      Instant now = clock.now();
+      now.wall += 2 * round * kDuration;
+      now.mono += 2 * round * kDuration;
+      return now;
+    };
+    std::atomic<int> round{0};
+    std::thread sweeper([&] {
+      for (int now = 0; now < kRounds; now = round.load(std::memory_order_relaxed)) {
+        engine->run_sweep(at_round(now), 32);
+      }
+    });
+    int admitted = 0;
+    for (int i = 1; i <= kRounds; ++i) {
+      round.store(i, std::memory_order_relaxed);
+      for (int twice = 0; twice < 2; ++twice) {
+        admitted += engine->check(at_round(i), request)->admitted();
+      }
+    }
+    sweeper.join();
+    EXPECT_EQ(admitted, kRounds) << to_string(algorithm);
+  }
+}
+
 TEST(Stress, HoldsLimitsWhileEverythingIsInMotion) {
   const doubles::RushingClock clock;
   const auto engine = Engine::make(clock, {.capacity = 64, .seed = 1});

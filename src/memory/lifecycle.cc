@@ -69,6 +69,22 @@ void copy_log(const Tuple& old, LogHead head, const Tuple& tuple) {
   put(tuple.slot->hot[1], head.word);
 }
 
+// As freeze() would find them now.
+Frozen words_of(const Tuple& tuple) {
+  return {.words = {tuple.slot->hot[1].load(std::memory_order_acquire),
+                    tuple.slot->hot[2].load(std::memory_order_acquire)}};
+}
+
+// The newest window or sub-cell of a slot of the window or ring class. Whoever charges a new one
+// has raised hot[0] before; the words tell it to those who see the charge first.
+int64_t newest_of(const Slot& slot, const Frozen& frozen) {
+  auto newest = static_cast<int64_t>(slot.hot[0].load(std::memory_order_acquire));
+  for (const uint64_t word : frozen.words) {
+    if (word != 0 && word != kGone) newest += std::max<int64_t>(0, Tagged{word}.ahead_of(newest));
+  }
+  return newest;
+}
+
 }  // namespace
 
 void begin_state(const Tuple& tuple, const Query& query, const Birth& birth) {
@@ -162,22 +178,25 @@ void end_state(Slot& slot) {
 }
 
 WallTime expires_at(const Tuple& tuple) {
+  return expires_at(tuple, words_of(tuple));
+}
+
+WallTime expires_at(const Tuple& tuple, const Frozen& frozen) {
   const Slot& slot = *tuple.slot;
   const Millis duration = slot.header.duration();
-  const auto newest = static_cast<int64_t>(slot.hot[0].load(std::memory_order_acquire));
   switch (slot.header.cell_class()) {
-    case CellClass::kWindow: return WallTime((newest + 2) * duration);
+    case CellClass::kWindow: return WallTime((newest_of(slot, frozen) + 2) * duration);
     case CellClass::kBacklog: {
       const BacklogCell cell(tuple);
-      const uint64_t tat = slot.hot[1].load(std::memory_order_acquire);
-      const uint64_t ticks = base::ceil_div(tat, cell.pace().den);
+      const uint64_t ticks = base::ceil_div(frozen.words[0], cell.pace().den);
       return cell.epoch() + Millis(static_cast<int64_t>(ticks));
     }
     case CellClass::kRing:
-      return WallTime((newest + algorithms::kRingCells) * algorithms::ring_width(duration));
+      return WallTime((newest_of(slot, frozen) + algorithms::kRingCells) *
+                      algorithms::ring_width(duration));
     case CellClass::kLog: break;
   }
-  return LogHead{slot.hot[1].load(std::memory_order_acquire)}.stamp() + duration;
+  return LogHead{frozen.words[0]}.stamp() + duration;
 }
 
 Count remaining_of(const Tuple& tuple, WallTime now) {
@@ -238,8 +257,7 @@ void thaw(const Tuple& tuple, const Frozen& frozen) {
 }
 
 bool safe_elsewhere(const Tuple& tuple) {
-  return safe_elsewhere(tuple, {.words = {tuple.slot->hot[1].load(std::memory_order_acquire),
-                                          tuple.slot->hot[2].load(std::memory_order_acquire)}});
+  return safe_elsewhere(tuple, words_of(tuple));
 }
 
 bool safe_elsewhere(const Tuple& tuple, const Frozen& frozen) {

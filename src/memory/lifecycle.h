@@ -40,8 +40,10 @@ void begin_from(const Tuple& old, const Frozen& frozen, const Tuple& tuple, cons
 // Frees what the slot owns. No reader can be left.
 void end_state(Slot& slot);
 
-// From this instant the tuple's counts influence no decision.
+// From this instant the tuple's counts influence no decision; of one that is frozen, by what stood
+// in it.
 [[nodiscard]] WallTime expires_at(const Tuple& tuple);
+[[nodiscard]] WallTime expires_at(const Tuple& tuple, const Frozen& frozen);
 
 // What the limit last asked of a window tuple leaves at `now`, as far as is known; by a caller
 // that is pinned.

@@ -183,6 +183,10 @@ bool Table::expire(size_t index, WallTime now) {
   if (expires_at(tuple) > now) return false;
   const auto frozen = freeze(tuple);
   if (!frozen) return false;
+  if (expires_at(tuple, *frozen) > now) {
+    thaw(tuple, *frozen);
+    return false;
+  }
   hide(index);
   expired_.fetch_add(1, std::memory_order_relaxed);
   return true;

@@ -42,18 +42,20 @@ void WindowCells::take_back(int64_t sequence, Count cost) const {
 bool WindowCells::raise_siblings(int64_t sequence, Count count) const {
   advance(sequence);
   const bool news = raise_tagged(siblings(sequence), sequence, count);
-  if (news) raise_others(sequence);
+  raise_others(sequence);
   return news;
 }
 
 bool WindowCells::raise_foreign(int64_t sequence, Count count) const {
   advance(sequence);
   const bool news = raise_tagged(foreign(sequence), sequence, count);
-  if (news) raise_others(sequence);
+  raise_others(sequence);
   return news;
 }
 
-// Each part is raised before the sum is taken, so whoever comes last sees both.
+// Each part is raised before the sum is taken, so whoever comes last sees both. Whoever brings no
+// news raises the sum too: another who brought the same may not have come so far, and the tuple is
+// called fresh after this.
 void WindowCells::raise_others(int64_t sequence) const {
   const Count sum = Tagged{siblings(sequence).load(std::memory_order_seq_cst)}.count_of(sequence) +
                     Tagged{foreign(sequence).load(std::memory_order_seq_cst)}.count_of(sequence);
