@@ -16,6 +16,7 @@
 
 #include "sim/checker.h"
 #include "sim/fleet_checker.h"
+#include "sim/mark.h"
 #include "sim/node.h"
 #include "sim/plant.h"
 #include "sim/random.h"
@@ -51,43 +52,6 @@ struct WorldOptions {
   std::string only = {};  // the name of the one checker that looks; empty: all do
 };
 
-// Interesting states a run has been in; a suite that never reaches one proves little.
-enum class Mark : uint8_t {
-  kDeniedBySiblingsOnly,
-  kDegradedVerdict,
-  kReadAcrossRollOver,
-  kReplayAppliedButReplyLost,
-  kBatchRefused,
-  kMessageRepeated,
-  kKilledWithUntoldCounts,
-  kRestarted,
-  kIsolatedNodeDecided,
-  kDrained,
-  kEmptyOriginHealed,
-  kOldSnapshotHealed,
-  kLaggingReplicaHealed,
-  kLateWriteHealed,
-  kRefusingOutageSurvived,
-  kSilentOutageSurvived,
-  kSlowReply,
-  kDecidedWithClockSetBack,
-  kLimitExceededInFlight,
-  kTupleForgotten,
-  kDeniedByForeignOnly,
-  kPresenceCrossed,
-  kLateRow,
-  kLeaseRenewed,
-  kPublishedAgain,
-  kLostRowsHealed,
-  kImportCut,
-  kRegionAloneWentOn,
-  kRowsWaited,
-  kStaleImport,
-  kRowBlamed,
-  kCount,
-};
-[[nodiscard]] std::string_view to_string(Mark mark);
-
 struct RunReport {
   std::optional<std::string> broken;  // the first invariant broken, and how
   uint64_t fingerprint = 0;           // of everything that happened, in order
@@ -117,8 +81,18 @@ class World {
  private:
   // The deadline of whatever is asked of the ledger, trying again, and news on its way.
   static constexpr Millis kRecovery{8000};
+  static constexpr Millis kAskEvery{100};  // in calm
 
-  struct Tuple;
+  // What is asked for, again and again.
+  struct Tuple {
+    std::string identifier;
+    Millis duration{0};
+    int64_t limit = 0;
+    Algorithm algorithm = Algorithm::kSlidingWindow;
+    int64_t other_limit = 0;  // what other regions than the first ask with
+
+    [[nodiscard]] int64_t limit_in(int region) const { return region == 0 ? limit : other_limit; }
+  };
   class Watcher;
   class AbroadWatcher;
 
@@ -126,7 +100,7 @@ class World {
   void make_tuples();
   void make_ledger();
 
-  // Traffic.
+  // Traffic (asking.cc).
   void schedule_traffic();
   void schedule_asking();
   void ask_one(Node& node, const Tuple& tuple, Count cost);

@@ -1,0 +1,48 @@
+// Interesting states that a run has been in: a suite that never reaches one proves little.
+
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace weir::sim {
+
+enum class Mark : uint8_t {
+  kDeniedBySiblingsOnly,
+  kDegradedVerdict,
+  kReadAcrossRollOver,
+  kReplayAppliedButReplyLost,
+  kBatchRefused,
+  kMessageRepeated,
+  kKilledWithUntoldCounts,
+  kRestarted,
+  kIsolatedNodeDecided,
+  kDrained,
+  kEmptyOriginHealed,
+  kOldSnapshotHealed,
+  kLaggingReplicaHealed,
+  kLateWriteHealed,
+  kRefusingOutageSurvived,
+  kSilentOutageSurvived,
+  kSlowReply,
+  kDecidedWithClockSetBack,
+  kLimitExceededInFlight,
+  kTupleForgotten,
+  kDeniedByForeignOnly,
+  kPresenceCrossed,
+  kLateRow,
+  kLeaseRenewed,
+  kPublishedAgain,
+  kLostRowsHealed,
+  kImportCut,
+  kRegionAloneWentOn,
+  kRowsWaited,
+  kStaleImport,
+  kRowBlamed,
+  kCount,
+};
+
+// As a person is told.
+[[nodiscard]] std::string_view to_string(Mark mark);
+
+}  // namespace weir::sim
