@@ -82,7 +82,7 @@ function pump(server, { pipeline, requests, keys, command, lines }) {
   const run = spawnSync(resolve(options.pump), ['--port', server.port, '--connections', 50, '--pipeline', pipeline,
     '--requests', requests, '--keys', keys, '--lines', lines, ...command].map(String),
   { encoding: 'utf8', timeout: 120_000 });
-  if (run.status !== 0) throw new Error(`weir_pump failed: ${run.stderr}`);
+  if (run.status !== 0) throw new Error(`weir_pump failed: ${run.error ?? run.stderr}`);
   return { rate: Number(run.stdout), cpu: (processorTime(server.pids) - before) * 1e6 / requests };
 }
 

@@ -3,7 +3,8 @@
 // redis-benchmark makes objects of what it is answered: six for CL.THROTTLE, one for INCR. With
 // one thread it is slower than a fast server, and two servers compared by it look alike. This
 // sends what redis-benchmark sends, in pipelines of as many, on as many connections, and only
-// counts the lines of the answers; so it is the server that is measured.
+// counts the lines of the answers; so it is the server that is measured. Whether they are answers
+// and not errors it looks at in the first pipeline of each connection.
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -16,8 +17,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -50,16 +53,22 @@ std::string command_of(const std::vector<std::string>& words) {
   return text;
 }
 
-// One connection, with a pipeline that is on its way.
-class Line {
+// A descriptor, if there is one.
+int opened(int descriptor) {
+  if (descriptor < 0) throw std::runtime_error(std::strerror(errno));
+  return descriptor;
+}
+
+// With a pipeline that is on its way.
+class Connection {
  public:
-  Line(const Plan& plan, const std::string& command) : plan_(plan) {
-    for (size_t i = 0; i < plan.pipeline; ++i) {
-      const size_t at = command.find(kDrawn);
-      if (at != command.npos) drawn_.push_back(pipeline_.size() + at);
-      pipeline_ += command;
+  Connection(const Plan& plan, const std::string& command)
+      : plan_(plan), socket_(opened(::socket(AF_INET, SOCK_STREAM, 0))) {
+    for (size_t i = 0; i < plan.pipeline; ++i) pipeline_ += command;
+    for (size_t at = pipeline_.find(kDrawn); at != pipeline_.npos;
+         at = pipeline_.find(kDrawn, at + kDrawn.size())) {
+      drawn_.push_back(at);
     }
-    socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_port = htons(plan.port);
@@ -70,9 +79,9 @@ class Line {
     const int on = 1;
     setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
-  ~Line() { ::close(socket_); }
-  Line(const Line&) = delete;
-  Line& operator=(const Line&) = delete;
+  ~Connection() { ::close(socket_); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
 
   [[nodiscard]] int socket() const { return socket_; }
 
@@ -90,16 +99,21 @@ class Line {
     const ssize_t count = ::recv(socket_, room.data(), room.size(), 0);
     if (count <= 0) throw std::runtime_error("the server hung up");
     const std::string_view text(room.data(), static_cast<size_t>(count));
-    if (missing_ == plan_.pipeline * plan_.lines && text.front() == '-') {
-      throw std::runtime_error(fmt::format("the server says {}", text.substr(0, text.find('\r'))));
-    }
+    if (!looked_) look(text);
     const auto lines = static_cast<size_t>(std::ranges::count(text, '\n'));
     if (lines > missing_) throw std::runtime_error("an answer has more lines than it should");
     missing_ -= lines;
+    looked_ = looked_ || missing_ == 0;
     return missing_ == 0;
   }
 
  private:
+  static void look(std::string_view text) {
+    const size_t error = text.front() == '-' ? 0 : text.find("\n-");
+    if (error == text.npos) return;
+    text.remove_prefix(error);
+    throw std::runtime_error(fmt::format("the server says {}", text.substr(0, text.find('\r'))));
+  }
   void draw(size_t at, uint64_t& chance) {
     uint64_t key = (weir::base::split_mix(chance) >> 32) * plan_.keys >> 32;
     for (size_t i = kDrawn.size(); i-- > 0; key /= 10) {
@@ -108,44 +122,46 @@ class Line {
   }
 
   const Plan& plan_;
-  int socket_ = -1;
+  const int socket_;
   std::string pipeline_;
   std::vector<size_t> drawn_;  // where the numbers of keys are in it
   size_t missing_ = 0;         // lines of answers
+  bool looked_ = false;        // at what the lines say
 };
 
 // Requests answered per second.
 double pump(const Plan& plan) {
   const std::string command = command_of(plan.words);
-  const int poll = epoll_create1(EPOLL_CLOEXEC);
-  std::vector<std::unique_ptr<Line>> lines;
+  const int poll = opened(epoll_create1(EPOLL_CLOEXEC));
+  std::vector<std::unique_ptr<Connection>> connections;
   for (size_t i = 0; i < plan.connections; ++i) {
-    Line& line = *lines.emplace_back(std::make_unique<Line>(plan, command));
+    Connection& one = *connections.emplace_back(std::make_unique<Connection>(plan, command));
     epoll_event event{};
     event.events = EPOLLIN;
-    event.data.ptr = &line;
-    epoll_ctl(poll, EPOLL_CTL_ADD, line.socket(), &event);
+    event.data.ptr = &one;
+    opened(epoll_ctl(poll, EPOLL_CTL_ADD, one.socket(), &event));
   }
   uint64_t chance = 1;
   size_t asked = 0;
   size_t answered = 0;
-  const auto ask = [&](Line& line) {
+  const auto ask = [&](Connection& one) {
     if (asked >= plan.requests) return;
     asked += plan.pipeline;
-    line.ask(chance);
+    one.ask(chance);
   };
   std::vector<char> room(256 << 10);
   std::array<epoll_event, 256> events;
   const Steady::time_point began = Steady::now();
-  for (const auto& line : lines) ask(*line);
+  for (const auto& each : connections) ask(*each);
   while (answered < asked) {
     const int count = epoll_wait(poll, events.data(), events.size(), kPatience);
+    if (count < 0 && errno == EINTR) continue;
     if (count <= 0) throw std::runtime_error("the server does not answer");
     for (int i = 0; i < count; ++i) {
-      Line& line = *static_cast<Line*>(events[static_cast<size_t>(i)].data.ptr);
-      if (!line.hear(room)) continue;
+      auto& one = *static_cast<Connection*>(events[static_cast<size_t>(i)].data.ptr);
+      if (!one.hear(room)) continue;
       answered += plan.pipeline;
-      ask(line);
+      ask(one);
     }
   }
   const double seconds = std::chrono::duration<double>(Steady::now() - began).count();

@@ -53,7 +53,7 @@ struct Pace {
 
 // Any limit and burst up to this are, at any duration.
 inline constexpr Count kAlwaysRepresentable = Count{1} << 29;
-static_assert(kMaxDuration.count() < (int64_t{1} << 32));
+static_assert(base::Wide{kAlwaysRepresentable} * uint64_t{kMaxDuration.count()} <= kMaxBurstPulses);
 
 // A point in time as pulses of one pace since an epoch on the wall clock.
 struct Pulses {
@@ -82,7 +82,7 @@ struct BacklogDecision : Decision {
 }
 
 // decide_backlog() for a request that passes; else false, and what is in `decision` means
-// nothing.
+// nothing. Needs reaches() too.
 [[nodiscard]] bool admit_backlog(WallTime now, const Backlog& backlog, const Pace& pace, Ask ask,
                                  BacklogDecision& decision);
 

@@ -77,8 +77,10 @@ WEIR_HOT_INLINE Way plain_of(const Request& request, const base::KeyedHash& secr
                        within(limit, 1, kMaxLimit) &&
                        within(duration, kMinDuration.count(), kMaxDuration.count());
   if (windows) [[likely]] {
-    return !request.burst.has_value() && !request.across_durations && numbers ? Way::kWindow
-                                                                              : Way::kApart;
+    return !request.burst.has_value() && !request.across_durations && numbers &&
+                   request.on_origin_loss.value_or(OnOriginLoss::kLocal) <= OnOriginLoss::kShare
+               ? Way::kWindow
+               : Way::kApart;
   }
   const auto burst = static_cast<uint64_t>(request.burst.value_or(request.limit));
   return numbers && memory::class_of(request.algorithm) == memory::CellClass::kBacklog &&

@@ -6,6 +6,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "limiter/engine.h"
 #include "limiter/validate.h"
 #include "memory/table.h"
+#include "origins/in_process_origin.h"
 #include "tests/doubles/hand_clock.h"
 
 namespace weir::limiter {
@@ -40,18 +42,18 @@ struct Names {
   std::string identifier = name(1, 30);
 
   [[nodiscard]] Request request() const {
-    return {
-        .workspace = workspace,
-        .name_space = name_space,
-        .identifier = identifier,
-        .limit = seldom<int64_t>(10, {0, 1, kMaxLimit, kMaxLimit + 1}),
-        .duration = Millis(seldom<int64_t>(60'000, kDurations)),
-        .cost = seldom<int64_t>(1, {-1, 0, 2, 10, kMaxLimit, kMaxLimit + 1}),
-        .algorithm = static_cast<Algorithm>(*rc::gen::inRange(0, kAlgorithmCount + 1)),
-        .on_origin_loss = seldom<std::optional<OnOriginLoss>>(std::nullopt, {OnOriginLoss::kDeny}),
-        .across_durations = *rc::gen::inRange(0, 6) == 0,
-        .burst = seldom<std::optional<int64_t>>(std::nullopt,
-                                                {-1, 0, 1, 1 << 29, (1 << 29) + 1, kMaxLimit})};
+    return {.workspace = workspace,
+            .name_space = name_space,
+            .identifier = identifier,
+            .limit = seldom<int64_t>(10, {0, 1, kMaxLimit, kMaxLimit + 1}),
+            .duration = Millis(seldom<int64_t>(60'000, kDurations)),
+            .cost = seldom<int64_t>(1, {-1, 0, 2, 10, kMaxLimit, kMaxLimit + 1}),
+            .algorithm = static_cast<Algorithm>(*rc::gen::inRange(0, kAlgorithmCount + 1)),
+            .on_origin_loss = seldom<std::optional<OnOriginLoss>>(
+                std::nullopt, {OnOriginLoss::kDeny, static_cast<OnOriginLoss>(9)}),
+            .across_durations = *rc::gen::inRange(0, 6) == 0,
+            .burst = seldom<std::optional<int64_t>>(std::nullopt,
+                                                    {-1, 0, 1, 1 << 29, (1 << 29) + 1, kMaxLimit})};
   }
 };
 
@@ -134,16 +136,27 @@ void expect_equal(const Verdict& a, const Verdict& b) {
 }
 
 // Asks the same of three engines in three ways, for a while. A batch of one goes the long way.
-void compare_ways(const std::vector<int>& steps, const std::function<Request()>& draw) {
+void compare_ways(const std::vector<int64_t>& steps, memory::Company company,
+                  const std::function<Request()>& draw) {
   doubles::HandClock clock;
-  const Options options{.capacity = 64, .seed = 1};
-  const auto one = Engine::make(clock, options);
-  const auto each = Engine::make(clock, options);
-  const auto all = Engine::make(clock, options);
+  const auto make = [&] {
+    Options options{.capacity = 64, .seed = 1};
+    if (company == memory::Company::kShared) {
+      options.origin = std::make_shared<origins::InProcessOrigin>(clock);
+    }
+    return Engine::make(clock, options);
+  };
+  const auto one = make();
+  const auto each = make();
+  const auto all = make();
   const std::vector<std::string> users{"a", "bob", "caroline-of-the-long-name"};
   for (int step = 0; step < 60; ++step) {
     const Millis by(*rc::gen::elementOf(steps));
-    by < Millis(0) ? clock.step_wall(by) : clock.advance(by);
+    if (by < Millis(0)) {
+      clock.step_wall(by);
+    } else {
+      clock.advance(by);
+    }
     Request request = draw();
     request.name_space = "api";
     request.identifier = users[*rc::gen::inRange<size_t>(0, users.size())];
@@ -153,10 +166,14 @@ void compare_ways(const std::vector<int>& steps, const std::function<Request()>&
     each->check_each(clock.now(), std::vector{request}, verdicts);
     expect_equal(*verdicts[0], expected);
   }
+  for (const auto& engine : {one, each}) {
+    RC_ASSERT(engine->stats().admitted == all->stats().admitted);
+    RC_ASSERT(engine->stats().denied == all->stats().denied);
+  }
 }
 
 RC_GTEST_PROP(Plain, DecidesAWindowAsABatchOfOneDoes, ()) {
-  compare_ways({0, 0, 1, 40, 99, 100, 250}, [] {
+  compare_ways({0, 0, 1, 40, 99, 100, 250}, memory::Company::kAlone, [] {
     return Request{
         .limit = *rc::gen::inRange<int64_t>(1, 12),
         .duration = Millis(100),
@@ -165,15 +182,29 @@ RC_GTEST_PROP(Plain, DecidesAWindowAsABatchOfOneDoes, ()) {
   });
 }
 
-// Also when the rate changes, which a backlog is moved for, and when the clock is set back.
+// Also when the rate changes, which a backlog is moved for, and when the clock is set back; and
+// whether or not there is an origin, which is not asked about it.
 RC_GTEST_PROP(Plain, DecidesABacklogAsABatchOfOneDoes, ()) {
-  compare_ways({0, 0, 0, 1, 7, 40, 100, 250, -1, -90, -500}, [] {
+  const auto company = *rc::gen::element(memory::Company::kAlone, memory::Company::kShared);
+  compare_ways({0, 0, 0, 1, 7, 40, 100, 250, -1, -90, -500}, company, [] {
     return Request{.limit = *rc::gen::element<int64_t>(3, 3, 3, 3, 7),
                    .duration = Millis(*rc::gen::element(100, 100, 100, 300)),
                    .cost = *rc::gen::inRange<int64_t>(1, 4),
                    .algorithm = *rc::gen::element(Algorithm::kGcra, Algorithm::kTokenBucket),
                    .across_durations = *rc::gen::arbitrary<bool>(),
                    .burst = *rc::gen::element<std::optional<int64_t>>(std::nullopt, 1, 5, 5, 5)};
+  });
+}
+
+// A rate so fine that pulses reach no further than a hundred days.
+RC_GTEST_PROP(Plain, DecidesABacklogAsABatchOfOneDoesAlsoLongAfterItBegan, ()) {
+  constexpr int64_t kDay = 24 * 60 * 60 * 1000;
+  constexpr int64_t kFine = (1 << 29) - 1;
+  compare_ways({0, 0, 1, 1000, 40 * kDay, 120 * kDay}, memory::Company::kAlone, [&] {
+    return Request{.limit = kFine,
+                   .duration = Millis(1000),
+                   .cost = *rc::gen::element<int64_t>(1, kFine / 2, kFine),
+                   .algorithm = Algorithm::kGcra};
   });
 }
 

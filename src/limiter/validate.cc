@@ -121,7 +121,7 @@ std::unique_ptr<Error> find_error(const Request& request) {
                   "leave on_origin_loss out, or choose sliding_window or fixed_window");
   }
   if (takes_burst(request.algorithm)) {
-    // Only others need the greatest common divisor.
+    // Beyond it only some are, and only the greatest common divisor tells which.
     constexpr auto kExact = static_cast<int64_t>(algorithms::kAlwaysRepresentable);
     if (request.limit > kExact || request.burst.value_or(0) > kExact) return validate_pace(request);
   }

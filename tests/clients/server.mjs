@@ -43,12 +43,12 @@ export function temporaryFolder() {
 }
 
 // Runs a program to its end: its exit code and all it said. Fails if it does not end.
-export function run(program, args, { input, env, cwd } = {}) {
+export function run(program, args, { input, env, cwd, timeout = 60_000 } = {}) {
   return new Promise((resolve, reject) => {
     const options = {
       cwd,
       env: env ?? process.env,
-      timeout: 60_000,
+      timeout,
       killSignal: 'SIGKILL',
       maxBuffer: 64 << 20,
     };

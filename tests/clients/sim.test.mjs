@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
@@ -12,10 +12,10 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const kLarge = /scenarios\/(rfc|scale|growth)/; // minutes of work
 
 function sim(args) {
-  return run(kBinary, ['sim', ...args], { cwd: root });
+  return run(kBinary, ['sim', ...args], { cwd: root, timeout: 240_000 });
 }
 
-// What follows `weir sim` in the page's blocks of commands.
+// What follows `weir sim` in lines of the page that begin with it: no word of theirs has a space.
 function commandsIn(page) {
   const text = readFileSync(join(root, page), 'utf8');
   const lines = [...text.matchAll(/^(?:build\/bin\/)?weir sim ([^#\n]*)/gm)];
@@ -37,13 +37,13 @@ for (const page of ['README.md', 'docs/simulation.md', 'docs/scenarios.md']) {
         assert.ok(existsSync(join(root, file)), command);
       }
       if (kLarge.test(command)) continue;
-      const folder = temporaryFolder();
+      const folder = args.includes('--out') ? temporaryFolder() : undefined;
       const { code, stdout, stderr } = await sim(adapted(args, folder));
       assert.deepEqual([code, stderr], [0, ''], `${command}\n${stdout}`);
-      if (!args.includes('--out')) continue;
-      const { runs } = JSON.parse(readFileSync(join(folder, 'quickstart.json'), 'utf8'));
-      assert.equal(runs.length, 1);
-      assert.match(readFileSync(join(folder, 'quickstart.html'), 'utf8'), /<svg[^]*<\/html>\s*$/);
+      if (folder === undefined) continue;
+      const written = join(folder, basename(args[0], '.yaml'));
+      assert.equal(JSON.parse(readFileSync(`${written}.json`, 'utf8')).runs.length, 1);
+      assert.match(readFileSync(`${written}.html`, 'utf8'), /<svg[^]*<\/html>\s*$/);
     }
   });
 }
