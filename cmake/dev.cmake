@@ -20,7 +20,7 @@ find_package(GTest REQUIRED)
 find_package(rapidcheck REQUIRED)
 
 # Generated cases compile slowly and run quickly. Watched by UBSan they take three times as long to
-# compile: there without any effort, which halves that and costs less than it saves.
+# compile: there without any effort, which halves that.
 set(test_effort -O1)
 if(WEIR_SANITIZE MATCHES "undefined")
   set(test_effort -O0)
