@@ -6,10 +6,7 @@
 // counts the lines of the answers; so it is the server that is measured. Whether they are answers
 // and not errors it looks at in the first pipeline of each connection.
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -29,6 +26,8 @@
 #include <vector>
 
 #include "base/split_mix.h"
+#include "bench/loopback.h"
+#include "origins/redis/redis_link.h"
 
 namespace {
 
@@ -47,37 +46,22 @@ struct Plan {
   std::vector<std::string> words;
 };
 
-std::string command_of(const std::vector<std::string>& words) {
-  std::string text = fmt::format("*{}\r\n", words.size());
-  for (const std::string& word : words) text += fmt::format("${}\r\n{}\r\n", word.size(), word);
-  return text;
-}
-
-// A descriptor, if there is one.
-int opened(int descriptor) {
-  if (descriptor < 0) throw std::runtime_error(std::strerror(errno));
-  return descriptor;
+// What a call of the system gave, unless it failed.
+int given(int result) {
+  if (result < 0) throw std::runtime_error(std::strerror(errno));
+  return result;
 }
 
 // With a pipeline that is on its way.
 class Connection {
  public:
   Connection(const Plan& plan, const std::string& command)
-      : plan_(plan), socket_(opened(::socket(AF_INET, SOCK_STREAM, 0))) {
+      : plan_(plan), socket_(weir::bench::connect_to(plan.port)) {
     for (size_t i = 0; i < plan.pipeline; ++i) pipeline_ += command;
     for (size_t at = pipeline_.find(kDrawn); at != pipeline_.npos;
          at = pipeline_.find(kDrawn, at + kDrawn.size())) {
       drawn_.push_back(at);
     }
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(plan.port);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
-      throw std::runtime_error(fmt::format("no server on port {}", plan.port));
-    }
-    const int on = 1;
-    setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
   ~Connection() { ::close(socket_); }
   Connection(const Connection&) = delete;
@@ -131,15 +115,17 @@ class Connection {
 
 // Requests answered per second.
 double pump(const Plan& plan) {
-  const std::string command = command_of(plan.words);
-  const int poll = opened(epoll_create1(EPOLL_CLOEXEC));
+  std::string command;
+  const std::vector<std::string_view> words(plan.words.begin(), plan.words.end());
+  weir::origins::append_command(command, words);
+  const int poll = given(epoll_create1(EPOLL_CLOEXEC));
   std::vector<std::unique_ptr<Connection>> connections;
   for (size_t i = 0; i < plan.connections; ++i) {
     Connection& one = *connections.emplace_back(std::make_unique<Connection>(plan, command));
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.ptr = &one;
-    opened(epoll_ctl(poll, EPOLL_CTL_ADD, one.socket(), &event));
+    given(epoll_ctl(poll, EPOLL_CTL_ADD, one.socket(), &event));
   }
   uint64_t chance = 1;
   size_t asked = 0;

@@ -5,12 +5,8 @@
 // request to having read its whole answer. One thread that sleeps in between: what waking up
 // costs is in every figure.
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +20,7 @@
 #include <vector>
 
 #include "base/split_mix.h"
+#include "bench/loopback.h"
 #include "bench/region/region.h"
 #include "bench/requests.h"
 #include "origins/redis/redis_link.h"
@@ -42,17 +39,7 @@ constexpr auto kPatience = std::chrono::seconds(5);  // for the last answer
 // One connection to a server, with what was asked and is not answered.
 class Line {
  public:
-  explicit Line(uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(port);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
-      throw std::runtime_error(fmt::format("no server on port {}", port));
-    }
-    const int on = 1;
-    setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  }
+  explicit Line(uint16_t port) : socket_(connect_to(port)) {}
   ~Line() { close(socket_); }
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;

@@ -147,7 +147,7 @@ export function startServer({ args = [], key = kRootKey, data = temporaryFolder(
 }
 
 // The command line, run to its end. Leaks are looked for in servers; it takes seconds.
-export function weir(args, { key } = {}) {
-  const options = `${process.env.ASAN_OPTIONS ?? ''}:detect_leaks=0`;
-  return run(kBinary, args, { env: { ...environment(key), ASAN_OPTIONS: options } });
+export function weir(args, { key, ...options } = {}) {
+  const sanitizer = `${process.env.ASAN_OPTIONS ?? ''}:detect_leaks=0`;
+  return run(kBinary, args, { ...options, env: { ...environment(key), ASAN_OPTIONS: sanitizer } });
 }

@@ -6,13 +6,13 @@ import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-import { kBinary, run, temporaryFolder } from './server.mjs';
+import { temporaryFolder, weir } from './server.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const kLarge = /scenarios\/(rfc|scale|growth)/; // minutes of work
 
 function sim(args) {
-  return run(kBinary, ['sim', ...args], { cwd: root, timeout: 240_000 });
+  return weir(['sim', ...args], { cwd: root, timeout: 240_000 });
 }
 
 // What follows `weir sim` in lines of the page that begin with it: no word of theirs has a space.
