@@ -54,7 +54,10 @@ class KeyedHash {
       const uint64_t mixed = word + secret;
 #if defined(__aarch64__)
       // The compiler would multiply 64 bits by 64, which takes three times as long.
-      asm("umaddl %0, %w1, %w2, %0" : "+r"(sum_) : "r"(mixed), "r"(mixed >> 32));
+      // By way of a copy, since an operand that is a member is stored to memory every time.
+      uint64_t sum = sum_;
+      asm("umaddl %0, %w1, %w2, %0" : "+r"(sum) : "r"(mixed), "r"(mixed >> 32));
+      sum_ = sum;
 #else
       sum_ += uint64_t{static_cast<uint32_t>(mixed)} * static_cast<uint32_t>(mixed >> 32);
 #endif

@@ -31,6 +31,15 @@ WEIR_HOT_INLINE Way way_of(const Request& request, const base::KeyedHash& secret
   return plain.header != 0 && validate(request) == nullptr ? Way::kFound : Way::kApart;
 }
 
+template <std::memory_order kFirstLook>
+WEIR_HOT_INLINE void guess_slots(const memory::Table& table, const std::array<Plain, kGroup>& plain,
+                                 size_t begin, size_t end,
+                                 std::array<memory::Slot*, kGroup>& guesses) {
+  for (size_t i = begin; i < end; ++i) {
+    guesses[i] = table.prefetch_slot<kFirstLook>(plain[i].hash);
+  }
+}
+
 Acknowledged acknowledged(const WindowCells& cells, int64_t sequence) {
   return {.own = memory::count_in(cells.own(sequence), sequence),
           .told = memory::count_in(cells.told(sequence), sequence),
@@ -202,7 +211,11 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
       std::optional<platform::LeafPin> pin;
       if (thread != nullptr) pin.emplace(*thread);
       std::array<memory::Slot*, kGroup> guesses;
-      for (size_t k = i; k < count; ++k) guesses[k] = table.prefetch_slot(plain[k].hash);
+      if (platform::first_look_may_be_relaxed()) [[likely]] {
+        guess_slots<std::memory_order_relaxed>(table, plain, i, count, guesses);
+      } else {
+        guess_slots<std::memory_order_seq_cst>(table, plain, i, count, guesses);
+      }
       uint64_t admitted = 0;
       for (; i < count && ways[i] != Way::kApart; ++i) {
         const auto same = [&](const memory::Slot& found) {

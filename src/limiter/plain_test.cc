@@ -91,7 +91,8 @@ RC_GTEST_PROP(Plain, FindsTheTupleThatItsKeyWouldFind, ()) {
   const memory::Tuple tuple = table.find(key);
   const auto same = [&](const memory::Slot& slot) { return is_of(slot, plain, request); };
   RC_ASSERT(table.find(plain.hash, same) == tuple.slot);
-  RC_ASSERT(table.find(plain.hash, table.prefetch_slot(plain.hash), same) == tuple.slot);
+  RC_ASSERT(table.find(plain.hash, table.prefetch_slot<std::memory_order_seq_cst>(plain.hash),
+                       same) == tuple.slot);
   RC_ASSERT(table.find(plain.hash, nullptr, same) == tuple.slot);
 
   const Names others;

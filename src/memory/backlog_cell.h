@@ -38,7 +38,11 @@ class BacklogCell {
       algorithms::Backlog backlog{.epoch = epoch(), .tat = {tat}};
       if (!fits) backlog = moved(backlog, query);
       const auto decision = algorithms::decide_backlog(query.now, backlog, pace, query.ask);
-      if (consumes && decision.admitted() && !charge(tat, decision.tat, query.now)) continue;
+      if (consumes && decision.admitted() && !charge(tat, decision.tat, query.now)) {
+        step_aside();
+        tat = slot_.hot[1].load(std::memory_order_acquire);
+        continue;
+      }
       Step step{.decision = decision};
       const Count after = query.ask.capacity - decision.remaining;
       step.evidence.own = decision.admitted() ? after - query.ask.cost : after;

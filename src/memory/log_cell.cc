@@ -69,6 +69,8 @@ Step LogCell::decide(const Query& query, Effect effect) const {
       const LogHead after = charged(query, before);
       if (!head().compare_exchange_weak(word, after.word, std::memory_order_acq_rel,
                                         std::memory_order_acquire)) {
+        step_aside();
+        word = head().load(std::memory_order_acquire);
         continue;
       }
       write_stamps(before, after);

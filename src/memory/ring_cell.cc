@@ -99,6 +99,8 @@ Step RingCell::decide(const Query& query, Effect effect) const {
                                              std::memory_order_acquire)) {
         return step;
       }
+      step_aside();
+      head = this->head().load(std::memory_order_acquire);
       continue;
     }
     // The starts were read after the head: if both stand, they belong together.

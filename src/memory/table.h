@@ -90,8 +90,9 @@ class Table {
 
   // A find() in three steps, for many keys side by side: each step asks memory for what
   // the next one reads. The second guesses the slot, or none; the third is find() again,
-  // at the guessed slot first.
+  // at the guessed slot first. The second look may be relaxed where the system runs the barriers.
   void prefetch_control(uint64_t hash) const;
+  template <std::memory_order kFirstLook>
   [[nodiscard]] Slot* prefetch_slot(uint64_t hash) const;
   template <typename Same>
   [[nodiscard]] Slot* find(uint64_t hash, Slot* guess, const Same& same) const;
@@ -257,11 +258,12 @@ WEIR_HOT_INLINE void Table::prefetch_control(uint64_t hash) const {
   __builtin_prefetch(&control_[second_bucket(hash) * kBucketWords]);
 }
 
+template <std::memory_order kFirstLook>
 WEIR_HOT_INLINE Slot* Table::prefetch_slot(uint64_t hash) const {
   const uint64_t pattern = detail::kLowBits * fragment_of(hash);
   // Both buckets at once, as for marks_in.
-  const uint64_t first = marks_in<std::memory_order_relaxed>(first_bucket(hash), pattern);
-  const uint64_t second = marks_in<std::memory_order_relaxed>(second_bucket(hash), pattern);
+  const uint64_t first = marks_in<kFirstLook>(first_bucket(hash), pattern);
+  const uint64_t second = marks_in<kFirstLook>(second_bucket(hash), pattern);
   const uint64_t marks = first != 0 ? first : second;
   if (marks == 0) [[unlikely]]
     return nullptr;
@@ -274,8 +276,8 @@ WEIR_HOT_INLINE Slot* Table::prefetch_slot(uint64_t hash) const {
 template <typename Same>
 WEIR_HOT_INLINE Slot* Table::find(uint64_t hash, Slot* guess, const Same& same) const {
   if (guess != nullptr) [[likely]] {
-    // The guess was made by a relaxed look. What this one reads was written then or later,
-    // under the same lock, so it acquires the key and state of that slot too.
+    // The guess may have been made by a relaxed look. What this one reads was written then or
+    // later, under the same lock, so it acquires the key and state of that slot too.
     (void)control_[tuple_of(*guess).index / 8].load(std::memory_order_acquire);
     if (same(*guess)) [[likely]]
       return guess;

@@ -211,6 +211,7 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step
     if (consumes && (admitted || mutated(Mutation::kRejectedConsumes))) {
       const uint64_t charged = tag | (own_count + query.ask.cost);
       if (!own(sequence).compare_exchange_weak(own_word, charged, std::memory_order_relaxed)) {
+        step_aside();
         continue;
       }
     }

@@ -123,4 +123,11 @@ inline void relax() {
 #endif
 }
 
+// For who has lost a compare-and-swap: leaves the winner the cache line for its next admissions,
+// somewhat less than a microsecond. Two threads that take the line from each other at once do
+// half of what one does alone; this way, nine tenths.
+[[gnu::noinline, gnu::cold]] inline void step_aside() {
+  for (int turn = 0; turn < 64; ++turn) relax();
+}
+
 }  // namespace weir::memory

@@ -21,6 +21,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/inline.h"
+
 namespace weir::platform {
 
 // One per thread, process-wide, reused after the thread ends. Only its own thread
@@ -38,7 +40,31 @@ extern std::atomic<uint64_t> grace_epoch;
 extern const bool readers_run_barriers;                     // the system cannot do it for them
 extern constinit thread_local ThreadRecord* thread_record;  // none until first asked for
 ThreadRecord& take_thread_record();
+
+WEIR_HOT_INLINE void pin(ThreadRecord& record, bool run_barriers = readers_run_barriers) {
+  const uint64_t epoch = grace_epoch.load(std::memory_order_acquire);
+  if (run_barriers) [[unlikely]] {
+    record.pinned.store(epoch, std::memory_order_seq_cst);
+  } else {
+    record.pinned.store(epoch, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+}
+
+WEIR_HOT_INLINE void unpin(ThreadRecord& record, bool run_barriers = readers_run_barriers) {
+  if (run_barriers) [[unlikely]] {
+    record.pinned.store(0, std::memory_order_release);
+  } else {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    record.pinned.store(0, std::memory_order_relaxed);
+  }
+}
 }  // namespace detail
+
+// Whether the first look of a reader at what it will use may be relaxed.
+[[nodiscard]] inline bool first_look_may_be_relaxed() {
+  return !detail::readers_run_barriers;
+}
 
 [[nodiscard]] inline ThreadRecord& this_thread_record() {
   ThreadRecord* record = detail::thread_record;
@@ -58,30 +84,25 @@ class Pin {
   ThreadRecord& record_;
 };
 
-// A pin for the shortest of readers: on a thread that has a record and is not pinned yet,
-// where the system runs the barriers. Nothing that pins may be called meanwhile.
+// A pin for the shortest of readers: on a thread that has a record and is not pinned yet.
+// Nothing that pins may be called meanwhile.
 class LeafPin {
  public:
   // Null: use a Pin.
   [[nodiscard]] static ThreadRecord* possible() {
     ThreadRecord* record = detail::thread_record;
-    return record != nullptr && record->depth == 0 && !detail::readers_run_barriers ? record
-                                                                                    : nullptr;
+    return record != nullptr && record->depth == 0 ? record : nullptr;
   }
-  explicit LeafPin(ThreadRecord& record) : record_(record) {
-    record_.pinned.store(detail::grace_epoch.load(std::memory_order_acquire),
-                         std::memory_order_relaxed);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+  WEIR_HOT_INLINE explicit LeafPin(ThreadRecord& record) : record_(record) {
+    detail::pin(record_, run_barriers_);
   }
-  ~LeafPin() {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    record_.pinned.store(0, std::memory_order_relaxed);
-  }
+  WEIR_HOT_INLINE ~LeafPin() { detail::unpin(record_, run_barriers_); }
   LeafPin(const LeafPin&) = delete;
   LeafPin& operator=(const LeafPin&) = delete;
 
  private:
   ThreadRecord& record_;
+  const bool run_barriers_ = detail::readers_run_barriers;  // read once
 };
 
 // To be drawn after the thing has been taken out of sight.
@@ -92,24 +113,11 @@ class LeafPin {
 [[nodiscard]] bool grace_is_over(uint64_t ticket);
 
 inline Pin::Pin() : record_(this_thread_record()) {
-  if (record_.depth++ != 0) return;
-  const uint64_t epoch = detail::grace_epoch.load(std::memory_order_acquire);
-  if (detail::readers_run_barriers) [[unlikely]] {
-    record_.pinned.store(epoch, std::memory_order_seq_cst);
-  } else {
-    record_.pinned.store(epoch, std::memory_order_relaxed);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
+  if (record_.depth++ == 0) detail::pin(record_);
 }
 
 inline Pin::~Pin() {
-  if (--record_.depth != 0) return;
-  if (detail::readers_run_barriers) [[unlikely]] {
-    record_.pinned.store(0, std::memory_order_release);
-  } else {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    record_.pinned.store(0, std::memory_order_relaxed);
-  }
+  if (--record_.depth == 0) detail::unpin(record_);
 }
 
 }  // namespace weir::platform
