@@ -26,12 +26,13 @@ if(WEIR_SANITIZE MATCHES "undefined")
   set(test_effort -O0)
 endif()
 
-# weir_test(name FILES files... [LIBS libs...] [ENGINE lib] [WHOLE]): one binary, each of its tests
-# known to ctest; with WHOLE they run in one process, since they share what takes long to start.
+# weir_test(name FILES files... [LIBS libs...] [ENGINE lib] [WHOLE] [LONG]): one binary, each of its
+# tests known to ctest; with WHOLE they run in one process, since they share what takes long to start.
+# LONG ones are begun first, or all others would wait for them at the end.
 # ENGINE takes the place of weir_inside. The label says what the tests are about; ./dev names those
 # that run under the sanitizers.
 function(weir_test name)
-  cmake_parse_arguments(ARG "WHOLE" "LABEL;ENGINE" "FILES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "WHOLE;LONG" "LABEL;ENGINE" "FILES;LIBS" ${ARGN})
   if(NOT ARG_ENGINE)
     set(ARG_ENGINE weir_inside)
   endif()
@@ -44,6 +45,9 @@ function(weir_test name)
     # Looking for leaks takes seconds at the end of a process: one process per binary.
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES TIMEOUT 2400 LABELS "${ARG_LABEL}")
+    if(ARG_LONG)
+      set_tests_properties(${name} PROPERTIES COST 10)
+    endif()
   else()
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS "${ARG_LABEL}")
   endif()

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,7 @@ struct LedgerNews {
 // How far before its cursor a read of changes begins. A row may become visible later than its stamp
 // says, after newer ones: by as long as its transaction takes.
 enum class LookBack : uint8_t {
+  kNone,
   kShort,  // as long as nearly all take: half a second
   kLong,   // as long as any may: five seconds
 };
@@ -66,8 +68,10 @@ struct LedgerCursor {
 
 struct LedgerChanges {
   LedgerNews news;
-  LedgerCursor next;    // before the cursor asked with: the store went back in time
-  bool cut = false;     // there were more than one answer holds: read everything instead
+  LedgerCursor next;  // before the cursor asked with: the store went back in time
+  // There were more than one answer holds: where to ask for the rest. What is there twice merges.
+  std::optional<LedgerCursor> rest = {};
+  bool cut = false;     // more, and at one moment, than one answer holds: read everything instead
   uint64_t absurd = 0;  // rows that no region can have meant; left out
 };
 

@@ -46,19 +46,22 @@ class Shelf {
     by_end_.emplace(ends, &*found);
   }
 
-  // Those changed at `since` or later that have not ended; true if there were more than `most`.
+  // Those changed at `since` or later that have not ended; when the last one given was changed, if
+  // there were more than `most`.
   template <typename Give>
-  [[nodiscard]] bool changed_since(WallTime since, WallTime now, size_t most,
-                                   const Give& give) const {
+  [[nodiscard]] std::optional<WallTime> changed_since(WallTime since, WallTime now, size_t most,
+                                                      const Give& give) const {
     size_t given = 0;
+    WallTime last{};
     for (auto i = by_change_.lower_bound(chapter_at(since)); i != by_change_.end(); ++i) {
       for (const Record& record : i->second) {
         if (record.changed < since || record.ends <= now) continue;
-        if (given++ == most) return true;
+        if (given++ == most) return last;
         give(record.item);
+        last = record.changed;
       }
     }
-    return false;
+    return std::nullopt;
   }
 
   // Those after `id`, or all, that have not ended; the last one looked at if there are more.
@@ -222,8 +225,11 @@ void MemoryLedger::changes_since(LedgerCursor cursor, ChangesReply reply) {
       const WallTime since(first_told(cursor));
       const auto rows = believing(changes.news.rows, changes.absurd);
       const auto presences = believing(changes.news.presences, changes.absurd);
-      changes.cut = store_->rows.changed_since(since, now, kMostChanges, rows);
-      changes.cut |= store_->presences.changed_since(since, now, kMostChanges, presences);
+      for (const auto& last :
+           {store_->rows.changed_since(since, now, kMostChanges, rows),
+            store_->presences.changed_since(since, now, kMostChanges, presences)}) {
+        if (last) leave_rest(since.time_since_epoch(), last->time_since_epoch(), changes);
+      }
     }
   }
   reply(std::move(changes));

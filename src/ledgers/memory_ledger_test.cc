@@ -120,6 +120,26 @@ TEST(MemoryLedgerClock, SaysThatTheStoreWentBackInTime) {
       cursor, [&](const auto& changes) { EXPECT_LT(changes->next.position, cursor.position); });
 }
 
+TEST(MemoryLedgerChanges, ThatAreTooManyAtOneMomentAreCut) {
+  doubles::HandClock clock;
+  MemoryLedger ledger(clock);
+  LedgerNews news;
+  for (size_t i = 0; i <= ledgers::kMostChanges; ++i) {
+    news.rows.push_back(row_of(1, clock.now().wall));
+    news.rows.back().key.identifier = std::to_string(i);
+  }
+  ledger.publish(std::move(news), [](const auto&) {});
+  const LedgerCursor moment{.position = clock.now().wall.time_since_epoch().count(),
+                            .look_back = LookBack::kNone};
+  bool answered = false;
+  ledger.changes_since(moment, [&](const auto& changes) {
+    EXPECT_TRUE(changes->cut);
+    EXPECT_FALSE(changes->rest);
+    answered = true;
+  });
+  EXPECT_TRUE(answered);
+}
+
 TEST(MemoryLedgerRegions, AreForgottenAfterAMonth) {
   doubles::HandClock clock;
   MemoryLedger ledger(clock);

@@ -25,10 +25,23 @@ inline constexpr Millis kOverlap{5000};
 inline constexpr Millis kShortOverlap{500};
 // The first moment that a read from this cursor tells of.
 [[nodiscard]] inline Millis first_told(const LedgerCursor& cursor) {
-  const bool brief = cursor.look_back == LookBack::kShort;
-  return Millis(cursor.position) - (brief ? kShortOverlap : kOverlap);
+  const Millis position(cursor.position);
+  switch (cursor.look_back) {
+    case LookBack::kNone: return position;
+    case LookBack::kShort: return position - kShortOverlap;
+    case LookBack::kLong: break;
+  }
+  return position - kOverlap;
 }
 inline constexpr size_t kMostChanges = 50'000;
+// There are more changes than those that were told, which are of `since` to `last`.
+inline void leave_rest(Millis since, Millis last, LedgerChanges& changes) {
+  if (last <= since) {
+    changes.cut = true;
+  } else if (!changes.rest || last.count() < changes.rest->position) {
+    changes.rest = {.position = last.count(), .look_back = LookBack::kNone};
+  }
+}
 inline constexpr size_t kRowsPerPage = 5'000;
 // A region that was not heard of for so long has no cell left that counts.
 inline constexpr Millis kRegionKept{31LL * 24 * 3600 * 1000};

@@ -136,38 +136,50 @@ void Sharing::import_changes(Instant now) {
   }
   importing_.began = now.mono;
   plan(importing_, now, regions_.rules.import_every);
+  const bool goes_on = rest_.has_value();
   const bool brief = cursor_ && now.mono < look_back_;
   LedgerCursor cursor = brief ? *cursor_ : looked_back_from_;
   cursor.look_back = brief ? LookBack::kShort : LookBack::kLong;
+  if (!goes_on) import_began_ = now.mono;
   store_->ledger->changes_since(
-      cursor,
-      answer_to<LedgerChanges>(importing_, [this, brief, began = now.mono](
-                                               Instant when, const Result<LedgerChanges>& answer) {
-        if (!answer) {
-          ++import_errors_;
-          import_failed_ = true;
-          importing_.next = when.mono + kImportAgain;
-          return;
-        }
-        const LedgerChanges& changes = *answer;
-        // At the start, after a clock that was set back, and after a failure, which may have
-        // put a replica that was behind in the place of the ledger, what changed is not enough.
-        const bool failed = std::exchange(import_failed_, false);
-        if (!cursor_ || failed || changes.cut || changes.next.position < cursor_->position) {
-          reads_everything_ = true;
-          reading_.next = {};
-          place_ = {};
-        }
-        cursor_ = changes.next;
-        if (!brief) {
-          looked_back_from_ = changes.next;
-          look_back_ = began + kLookBackEvery;
-        }
-        heard_ = began;
-        absurd_ += changes.absurd;
-        last_import_ = changes.news.rows.size() + changes.news.presences.size();
-        importer_.take_in(when, changes.news);
-      }));
+      goes_on ? *rest_ : cursor,
+      answer_to<LedgerChanges>(
+          importing_, [this, goes_on, brief](Instant when, const Result<LedgerChanges>& answer) {
+            rest_.reset();
+            if (!answer) {
+              ++import_errors_;
+              import_failed_ = true;
+              importing_.next = when.mono + kImportAgain;
+              return;
+            }
+            const LedgerChanges& changes = *answer;
+            // At the start, after a clock that was set back, and after a failure, which may have
+            // put a replica that was behind in the place of the ledger, what changed is not enough.
+            const bool failed = std::exchange(import_failed_, false);
+            if (!cursor_ || failed || changes.cut || changes.next.position < cursor_->position) {
+              reads_everything_ = true;
+              reading_.next = {};
+              place_ = {};
+            }
+            // The rest of an answer is about the time before it: what commits late is looked for
+            // from where the first part was read.
+            if (!goes_on) {
+              cursor_ = changes.next;
+              if (!brief) {
+                looked_back_from_ = changes.next;
+                look_back_ = import_began_ + kLookBackEvery;
+              }
+            }
+            rest_ = changes.rest;
+            if (rest_) {
+              importing_.next = when.mono;
+            } else {
+              heard_ = import_began_;
+            }
+            absurd_ += changes.absurd;
+            last_import_ = changes.news.rows.size() + changes.news.presences.size();
+            importer_.take_in(when, changes.news);
+          }));
 }
 
 void Sharing::read_everything(Instant now) {

@@ -64,6 +64,9 @@ class Sharing {
   // again: from there, so that nothing slips between two of them.
   LedgerCursor looked_back_from_;
   MonoTime look_back_{};
+  // Of an answer that came in parts: what has not been told yet. Since when all is: import_began_.
+  std::optional<LedgerCursor> rest_;
+  MonoTime import_began_{};
   LedgerPlace place_;
   MonoTime started_{}, summed_up_{}, heard_{}, full_began_{}, full_ended_{};
   Nanos full_took_{0};

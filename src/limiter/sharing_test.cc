@@ -385,6 +385,38 @@ TEST_F(SharingTest, AfterAFailureEverythingIsReadSoonLestSomethingWasLost) {
   EXPECT_EQ(row("east"), 100U);
 }
 
+TEST_F(SharingTest, HearsInPartsWhatIsTooMuchForOneAnswer) {
+  Place& west = add("west");
+  ask(west);
+  pass(Millis(1000));
+  const uint64_t full_reads = west.limiter->sharing_stats().full_reads;
+  const auto publish = [&](Count count, const std::vector<std::string>& identifiers) {
+    LedgerNews news;
+    for (const std::string& identifier : identifiers) {
+      news.rows.push_back({.key = {.workspace = {},
+                                   .name_space = "api",
+                                   .identifier = identifier,
+                                   .duration = duration_},
+                           .sequence = clock_.now().wall.time_since_epoch() / duration_,
+                           .region = "north",
+                           .count = count,
+                           .limit_seen = 100});
+    }
+    store_->publish(std::move(news), [](const auto&) {});
+    clock_.advance(Millis(1));
+  };
+  for (size_t moment = 0; moment < 110; ++moment) {
+    std::vector<std::string> identifiers;
+    for (size_t i = 0; i < 1000; ++i) identifiers.push_back(std::to_string(moment * 1000 + i));
+    publish(1, identifiers);
+  }
+  publish(40, {identifier_});
+  pass(Millis(400));
+  EXPECT_EQ(foreign(west), 40U);
+  EXPECT_EQ(west.limiter->sharing_stats().full_reads, full_reads);
+  EXPECT_LT(west.limiter->sharing_stats().import_lag, Millis(400));
+}
+
 TEST_F(SharingTest, ALostAnswerIsSentAgain) {
   Place& east = add("east");
   pass(Millis(1000));

@@ -262,21 +262,36 @@ TYPED_TEST_P(LedgerContract, LooksBackAShortWhileOnlyIfThatIsAsked) {
   EXPECT_TRUE(this->changes(cursor).news.rows.empty());
 }
 
-TYPED_TEST_P(LedgerContract, SaysWhenThereWereTooManyChangesToTell) {
+TYPED_TEST_P(LedgerContract, TellsInPartsWhatIsTooMuchForOneAnswer) {
+  constexpr size_t kMore = 2000;
   const LedgerCursor cursor = this->cursor();
-  std::vector<LedgerRow> rows;
-  for (size_t i = 0; i <= ledgers::kMostChanges; ++i) {
-    rows.push_back(this->row(1, std::to_string(i)));
-    if (rows.size() == 1000 || i == ledgers::kMostChanges) {
-      this->publish(std::exchange(rows, {}));
+  auto publish_up_to = [&, i = size_t{0}](size_t end) mutable {
+    while (i < end) {
+      std::vector<LedgerRow> rows;
+      for (; i < end && rows.size() < 1000; ++i) {
+        rows.push_back(this->row(1, std::to_string(i)));
+      }
+      this->publish(rows);
+      if constexpr (!TypeParam::kTimeIsReal) this->maker_.pass(Millis(1));
     }
-    if (i + 1 == ledgers::kMostChanges) {
-      if (!rows.empty()) this->publish(std::exchange(rows, {}));
-      EXPECT_FALSE(this->changes(cursor).cut);
-      EXPECT_EQ(this->changes(cursor).news.rows.size(), ledgers::kMostChanges);
-    }
+  };
+  publish_up_to(ledgers::kMostChanges);
+  EXPECT_FALSE(this->changes(cursor).rest);
+  EXPECT_EQ(this->changes(cursor).news.rows.size(), ledgers::kMostChanges);
+
+  publish_up_to(ledgers::kMostChanges + kMore);
+  const LedgerChanges first = this->changes(cursor);
+  EXPECT_EQ(first.news.rows.size(), ledgers::kMostChanges);
+  ASSERT_TRUE(first.rest);
+  EXPECT_FALSE(first.cut);
+  const LedgerChanges rest = this->changes(*first.rest);
+  EXPECT_FALSE(rest.rest);
+  std::set<std::string> told;
+  for (const LedgerChanges* part : {&first, &rest}) {
+    for (const LedgerRow& row : part->news.rows) told.insert(row.key.identifier);
   }
-  EXPECT_TRUE(this->changes(cursor).cut);
+  EXPECT_EQ(told.size(), ledgers::kMostChanges + kMore);
+  EXPECT_LE(rest.news.rows.size(), 2 * kMore);
 }
 
 TYPED_TEST_P(LedgerContract, HoldsEveryNameByteForByte) {
@@ -520,7 +535,7 @@ REGISTER_TYPED_TEST_SUITE_P(
     TakesOneRowTwiceInOneCall, KeepsTuplesWindowsAndRegionsApart, TellsWhatChangedAfterACursor,
     TellsNothingWithoutACursor, TakesWhatWasKnownForNoChange, TakesASmallerLimitForAChange,
     TellsAgainWhatChangedShortlyBeforeTheCursor, LooksBackAShortWhileOnlyIfThatIsAsked,
-    SaysWhenThereWereTooManyChangesToTell, HoldsEveryNameByteForByte, HoldsTheLargestNumbers,
+    TellsInPartsWhatIsTooMuchForOneAnswer, HoldsEveryNameByteForByte, HoldsTheLargestNumbers,
     GivesEverythingOncePageByPage, GoesOnFromAPageThatEndsWithAPage, RefusesAPlaceItNeverGave,
     NeitherGivesNorKeepsWhatHasExpired, LetsACellExpireTwoWindowsAfterItBegan,
     CleansNoMoreThanAsked, LetsOneProcessCleanAtATime, LeavesOutAndCountsWhatNobodyCanHaveMeant,

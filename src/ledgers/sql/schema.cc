@@ -144,11 +144,11 @@ Statements statements_of(Dialect dialect) {
   }
 
   s.changed_cells = "SELECT " + cell +
-                    " FROM weir_cells WHERE updated_at >= ? AND expires_at_ms > " + now +
-                    " ORDER BY updated_at LIMIT " + most;
+                    ", updated_at FROM weir_cells WHERE updated_at >= ? AND expires_at_ms > " +
+                    now + " ORDER BY updated_at LIMIT " + most;
   s.changed_presences = "SELECT " + presence +
-                        " FROM weir_presence WHERE updated_at >= ? AND until_ms > " + now +
-                        " ORDER BY updated_at LIMIT " + most;
+                        ", updated_at FROM weir_presence WHERE updated_at >= ? AND until_ms > " +
+                        now + " ORDER BY updated_at LIMIT " + most;
   // Not as a comparison of tuples: MariaDB would begin at the beginning of the table each time.
   s.page_of_cells = "SELECT " + cell +
                     ", key_hash FROM weir_cells WHERE key_hash >= ? AND (key_hash > ? OR "

@@ -282,19 +282,26 @@ Result<size_t> SqlStore::publish(const LedgerNews& news) {
 
 Result<LedgerChanges> SqlStore::changes_since(LedgerCursor cursor) {
   LedgerChanges changes;
-  const int64_t since = first_told(cursor).count();
+  const Millis since = first_told(cursor);
   // The time first: what commits after it is read is found by the next.
   const SqlStatement statements[] = {{.sql = texts_.now},
-                                     {.sql = texts_.changed_cells, .values = {since}},
-                                     {.sql = texts_.changed_presences, .values = {since}}};
+                                     {.sql = texts_.changed_cells, .values = {since.count()}},
+                                     {.sql = texts_.changed_presences, .values = {since.count()}}};
   size_t read[2] = {0, 0};
+  Millis last{0};
   const auto failure = run(std::span(statements).first(cursor.position == 0 ? 1 : 3),
                            [&](size_t statement, const SqlRow& row) {
                              if (statement == 0) {
                                changes.next.position = row.number(0).value_or(0);
-                             } else if (++read[statement - 1] > kMostChanges) {
-                               changes.cut = true;
-                             } else if (statement == 1) {
+                               return;
+                             }
+                             const bool cells = statement == 1;
+                             if (++read[statement - 1] > kMostChanges) {
+                               leave_rest(since, last, changes);
+                               return;
+                             }
+                             last = Millis(row.number(cells ? 9 : 6).value_or(0));
+                             if (cells) {
                                take(cell_at(row), changes.news.rows, changes.absurd);
                              } else {
                                take(presence_at(row), changes.news.presences, changes.absurd);
