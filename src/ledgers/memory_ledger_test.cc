@@ -99,17 +99,6 @@ INSTANTIATE_TYPED_TEST_SUITE_P(FaultyLedger, LedgerContract, BehindBadLuck);
 
 namespace {
 
-LedgerRow row_of(Count count, WallTime now) {
-  return {.key = {.workspace = {},
-                  .name_space = "login",
-                  .identifier = "alice",
-                  .duration = Millis(60'000)},
-          .sequence = now.time_since_epoch() / Millis(60'000),
-          .region = "east",
-          .count = count,
-          .limit_seen = 10};
-}
-
 TEST(MemoryLedgerClock, SaysThatTheStoreWentBackInTime) {
   doubles::HandClock clock;
   MemoryLedger ledger(clock);

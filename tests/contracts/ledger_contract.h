@@ -30,6 +30,18 @@ struct Everything {
   size_t pages = 0;
 };
 
+// What alice has used in this minute.
+[[nodiscard]] inline LedgerRow row_of(Count count, WallTime now) {
+  return {.key = {.workspace = {},
+                  .name_space = "login",
+                  .identifier = "alice",
+                  .duration = Millis(60'000)},
+          .sequence = now.time_since_epoch() / Millis(60'000),
+          .region = "east",
+          .count = count,
+          .limit_seen = 10};
+}
+
 template <typename Maker>
 class LedgerContract : public ::testing::Test {
  protected:

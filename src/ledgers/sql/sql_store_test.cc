@@ -78,16 +78,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(SqliteStore, LedgerContract, InAFile);
 
 namespace {
 
-LedgerRow row_of(Count count, WallTime now) {
-  return {.key = {.workspace = {},
-                  .name_space = "login",
-                  .identifier = "alice",
-                  .duration = Millis(60'000)},
-          .sequence = now.time_since_epoch() / Millis(60'000),
-          .region = "east",
-          .count = count,
-          .limit_seen = 10};
-}
+using contracts::row_of;
 
 TEST(SqliteStore, MigratesItselfAndTwiceIsOnce) {
   const doubles::HandClock clock;
