@@ -28,7 +28,7 @@ endif()
 
 # weir_test(name FILES files... [LIBS libs...] [ENGINE lib] [WHOLE] [LONG]): one binary, each of its
 # tests known to ctest; with WHOLE they run in one process, since they share what takes long to start.
-# LONG ones are begun first, or all others would wait for them at the end.
+# One process that is LONG is begun first, or all others would wait for it at the end.
 # ENGINE takes the place of weir_inside. The label says what the tests are about; ./dev names those
 # that run under the sanitizers.
 function(weir_test name)

@@ -55,7 +55,7 @@ struct LedgerNews {
 // How far before its cursor a read of changes begins. A row may become visible later than its stamp
 // says, after newer ones: by as long as its transaction takes.
 enum class LookBack : uint8_t {
-  kNone,
+  kNone,   // not at all: for the rest of an answer
   kShort,  // as long as nearly all take: half a second
   kLong,   // as long as any may: five seconds
 };

@@ -136,50 +136,55 @@ void Sharing::import_changes(Instant now) {
   }
   importing_.began = now.mono;
   plan(importing_, now, regions_.rules.import_every);
-  const bool goes_on = rest_.has_value();
-  const bool brief = cursor_ && now.mono < look_back_;
-  LedgerCursor cursor = brief ? *cursor_ : looked_back_from_;
-  cursor.look_back = brief ? LookBack::kShort : LookBack::kLong;
-  if (!goes_on) import_began_ = now.mono;
+  const LedgerCursor cursor = next_read(now);
+  if (cursor.look_back != LookBack::kNone) import_began_ = now.mono;
   store_->ledger->changes_since(
-      goes_on ? *rest_ : cursor,
-      answer_to<LedgerChanges>(
-          importing_, [this, goes_on, brief](Instant when, const Result<LedgerChanges>& answer) {
-            rest_.reset();
-            if (!answer) {
-              ++import_errors_;
-              import_failed_ = true;
-              importing_.next = when.mono + kImportAgain;
-              return;
-            }
-            const LedgerChanges& changes = *answer;
-            // At the start, after a clock that was set back, and after a failure, which may have
-            // put a replica that was behind in the place of the ledger, what changed is not enough.
-            const bool failed = std::exchange(import_failed_, false);
-            if (!cursor_ || failed || changes.cut || changes.next.position < cursor_->position) {
-              reads_everything_ = true;
-              reading_.next = {};
-              place_ = {};
-            }
-            // The rest of an answer is about the time before it: what commits late is looked for
-            // from where the first part was read.
-            if (!goes_on) {
-              cursor_ = changes.next;
-              if (!brief) {
-                looked_back_from_ = changes.next;
-                look_back_ = import_began_ + kLookBackEvery;
-              }
-            }
-            rest_ = changes.rest;
-            if (rest_) {
-              importing_.next = when.mono;
-            } else {
-              heard_ = import_began_;
-            }
-            absurd_ += changes.absurd;
-            last_import_ = changes.news.rows.size() + changes.news.presences.size();
-            importer_.take_in(when, changes.news);
-          }));
+      cursor,
+      answer_to<LedgerChanges>(importing_, [this, look_back = cursor.look_back](
+                                               Instant when, const Result<LedgerChanges>& answer) {
+        rest_.reset();
+        if (answer) {
+          hear_changes(when, *answer, look_back);
+        } else {
+          ++import_errors_;
+          import_failed_ = true;
+          importing_.next = when.mono + kImportAgain;
+        }
+      }));
+}
+
+// Only the rest of an answer is read without looking back.
+LedgerCursor Sharing::next_read(Instant now) const {
+  if (rest_) return *rest_;
+  const bool brief = cursor_ && now.mono < look_back_;
+  return {.position = brief ? cursor_->position : looked_back_from_.position,
+          .look_back = brief ? LookBack::kShort : LookBack::kLong};
+}
+
+void Sharing::hear_changes(Instant now, const LedgerChanges& changes, LookBack look_back) {
+  // At the start, after a clock that was set back, and after a failure, which may have
+  // put a replica that was behind in the place of the ledger, what changed is not enough.
+  const bool failed = std::exchange(import_failed_, false);
+  if (!cursor_ || failed || changes.cut || changes.next.position < cursor_->position) {
+    reads_everything_ = true;
+    reading_.next = {};
+    place_ = {};
+  }
+  // What commits late is looked for from where the first part of an answer was read.
+  if (look_back != LookBack::kNone) cursor_ = changes.next;
+  if (look_back == LookBack::kLong) {
+    looked_back_from_ = changes.next;
+    look_back_ = import_began_ + kLookBackEvery;
+  }
+  rest_ = changes.rest;
+  if (rest_) {
+    importing_.next = now.mono;
+  } else {
+    heard_ = import_began_;
+  }
+  absurd_ += changes.absurd;
+  last_import_ = changes.news.rows.size() + changes.news.presences.size();
+  importer_.take_in(now, changes.news);
 }
 
 void Sharing::read_everything(Instant now) {

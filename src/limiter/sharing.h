@@ -45,6 +45,8 @@ class Sharing {
   void attend(Instant now);
   void hear_fleet(Instant now, const LedgerFleet& fleet);
   void import_changes(Instant now);
+  [[nodiscard]] LedgerCursor next_read(Instant now) const;
+  void hear_changes(Instant now, const LedgerChanges& changes, LookBack look_back);
   void read_everything(Instant now);
   void clean(Instant now);
   void sum_up(Instant now);
@@ -64,9 +66,8 @@ class Sharing {
   // again: from there, so that nothing slips between two of them.
   LedgerCursor looked_back_from_;
   MonoTime look_back_{};
-  // Of an answer that came in parts: what has not been told yet. Since when all is: import_began_.
-  std::optional<LedgerCursor> rest_;
-  MonoTime import_began_{};
+  std::optional<LedgerCursor> rest_;  // of an answer that comes in parts
+  MonoTime import_began_{};           // when the first part was asked for
   LedgerPlace place_;
   MonoTime started_{}, summed_up_{}, heard_{}, full_began_{}, full_ended_{};
   Nanos full_took_{0};

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ledgers/memory_ledger.h"
+#include "ledgers/rows.h"
 #include "tests/doubles/faulty_ledger.h"
 #include "tests/doubles/hand_clock.h"
 #include "weir/limiter.h"
@@ -99,6 +100,27 @@ class SharingTest : public testing::Test {
   static uint64_t rows(const Place& place) {
     const SharingStats stats = place.limiter->sharing_stats();
     return stats.presence + stats.contended + stats.exhaustion + stats.roll_over;
+  }
+
+  static std::vector<std::string> numbered(const std::string& name, size_t count) {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < count; ++i) names.push_back(name + "-" + std::to_string(i));
+    return names;
+  }
+  // Rows of a region that is nowhere else.
+  void write_for_north(Count count, const std::vector<std::string>& identifiers) {
+    LedgerNews news;
+    for (const std::string& identifier : identifiers) {
+      news.rows.push_back({.key = {.workspace = {},
+                                   .name_space = "api",
+                                   .identifier = identifier,
+                                   .duration = duration_},
+                           .sequence = clock_.now().wall.time_since_epoch() / duration_,
+                           .region = "north",
+                           .count = count,
+                           .limit_seen = static_cast<Count>(limit_)});
+    }
+    store_->publish(std::move(news), [](const auto&) {});
   }
 
   HandClock clock_;
@@ -390,31 +412,29 @@ TEST_F(SharingTest, HearsInPartsWhatIsTooMuchForOneAnswer) {
   ask(west);
   pass(Millis(1000));
   const uint64_t full_reads = west.limiter->sharing_stats().full_reads;
-  const auto publish = [&](Count count, const std::vector<std::string>& identifiers) {
-    LedgerNews news;
-    for (const std::string& identifier : identifiers) {
-      news.rows.push_back({.key = {.workspace = {},
-                                   .name_space = "api",
-                                   .identifier = identifier,
-                                   .duration = duration_},
-                           .sequence = clock_.now().wall.time_since_epoch() / duration_,
-                           .region = "north",
-                           .count = count,
-                           .limit_seen = 100});
-    }
-    store_->publish(std::move(news), [](const auto&) {});
+  for (int moment = 0; moment < 110; ++moment) {
+    write_for_north(1, numbered("moment" + std::to_string(moment), 1000));
     clock_.advance(Millis(1));
-  };
-  for (size_t moment = 0; moment < 110; ++moment) {
-    std::vector<std::string> identifiers;
-    for (size_t i = 0; i < 1000; ++i) identifiers.push_back(std::to_string(moment * 1000 + i));
-    publish(1, identifiers);
   }
-  publish(40, {identifier_});
+  write_for_north(40, {identifier_});
   pass(Millis(400));
   EXPECT_EQ(foreign(west), 40U);
   EXPECT_EQ(west.limiter->sharing_stats().full_reads, full_reads);
   EXPECT_LT(west.limiter->sharing_stats().import_lag, Millis(400));
+}
+
+TEST_F(SharingTest, ReadsEverythingWhenOneMomentIsTooMuchForAnAnswer) {
+  Place& west = add("west");
+  ask(west);
+  pass(Millis(1000));
+  const uint64_t full_reads = west.limiter->sharing_stats().full_reads;
+  write_for_north(1, numbered("other", ledgers::kMostChanges + 1));
+  write_for_north(40, {identifier_});
+  pass(Millis(400));
+  EXPECT_EQ(foreign(west), 0U);
+  pass(Millis(8000));
+  EXPECT_EQ(foreign(west), 40U);
+  EXPECT_GT(west.limiter->sharing_stats().full_reads, full_reads);
 }
 
 TEST_F(SharingTest, ALostAnswerIsSentAgain) {

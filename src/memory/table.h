@@ -90,7 +90,8 @@ class Table {
 
   // A find() in three steps, for many keys side by side: each step asks memory for what
   // the next one reads. The second guesses the slot, or none; the third is find() again,
-  // at the guessed slot first. The second look may be relaxed where the system runs the barriers.
+  // at the guessed slot first. The second may look relaxed where the platform says that first
+  // looks may.
   void prefetch_control(uint64_t hash) const;
   template <std::memory_order kFirstLook>
   [[nodiscard]] Slot* prefetch_slot(uint64_t hash) const;

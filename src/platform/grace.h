@@ -14,7 +14,7 @@
 // thread of the process (membarrier), once before it looks at the pins and once after.
 // Where the system cannot, or a race detector must be able to follow, readers use
 // sequentially consistent stores; then "first load of the structure" must be seq_cst at
-// every reader, too: see Table::find.
+// every reader, too: see Table::find and Table::prefetch_slot.
 
 #pragma once
 

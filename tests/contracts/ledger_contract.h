@@ -127,6 +127,38 @@ class LedgerContract : public ::testing::Test {
         answer<LedgerCleaning>([&](CleaningReply reply) { ledger.clean(most, std::move(reply)); }));
   }
 
+  // add(news, row) adds what belongs to the key of the row, which is then told in this list.
+  template <typename Add, typename Item>
+  void expect_parts(const Add& add, std::vector<Item> LedgerNews::*list) {
+    constexpr size_t kMore = 2000;
+    const LedgerCursor begin = cursor();
+    const auto publish_some = [&](size_t first, size_t end) {
+      for (size_t at = first; at < end; at += 1000) {
+        LedgerNews news;
+        for (size_t i = at; i < at + 1000; ++i) add(news, row(1, std::to_string(i)));
+        valid(try_publish(std::move(news)));
+        if constexpr (!Maker::kTimeIsReal) maker_.pass(Millis(1));
+      }
+    };
+    publish_some(0, ledgers::kMostChanges);
+    EXPECT_FALSE(changes(begin).rest);
+    EXPECT_EQ((changes(begin).news.*list).size(), ledgers::kMostChanges);
+
+    publish_some(ledgers::kMostChanges, ledgers::kMostChanges + kMore);
+    const LedgerChanges first = changes(begin);
+    EXPECT_EQ((first.news.*list).size(), ledgers::kMostChanges);
+    EXPECT_FALSE(first.cut);
+    ASSERT_TRUE(first.rest);
+    const LedgerChanges rest = changes(*first.rest);
+    EXPECT_FALSE(rest.rest);
+    EXPECT_LE((rest.news.*list).size(), 2 * kMore);
+    std::set<std::string> told;
+    for (const LedgerChanges* part : {&first, &rest}) {
+      for (const Item& item : part->news.*list) told.insert(item.key.identifier);
+    }
+    EXPECT_EQ(told.size(), ledgers::kMostChanges + kMore);
+  }
+
   template <typename Answer>
   static Answer valid(const Result<Answer>& result) {
     if (!result) {
@@ -274,36 +306,18 @@ TYPED_TEST_P(LedgerContract, LooksBackAShortWhileOnlyIfThatIsAsked) {
   EXPECT_TRUE(this->changes(cursor).news.rows.empty());
 }
 
-TYPED_TEST_P(LedgerContract, TellsInPartsWhatIsTooMuchForOneAnswer) {
-  constexpr size_t kMore = 2000;
-  const LedgerCursor cursor = this->cursor();
-  auto publish_up_to = [&, i = size_t{0}](size_t end) mutable {
-    while (i < end) {
-      std::vector<LedgerRow> rows;
-      for (; i < end && rows.size() < 1000; ++i) {
-        rows.push_back(this->row(1, std::to_string(i)));
-      }
-      this->publish(rows);
-      if constexpr (!TypeParam::kTimeIsReal) this->maker_.pass(Millis(1));
-    }
-  };
-  publish_up_to(ledgers::kMostChanges);
-  EXPECT_FALSE(this->changes(cursor).rest);
-  EXPECT_EQ(this->changes(cursor).news.rows.size(), ledgers::kMostChanges);
+TYPED_TEST_P(LedgerContract, TellsRowsInPartsThatAreTooManyForOneAnswer) {
+  this->expect_parts([](LedgerNews& news, const LedgerRow& row) { news.rows.push_back(row); },
+                     &LedgerNews::rows);
+}
 
-  publish_up_to(ledgers::kMostChanges + kMore);
-  const LedgerChanges first = this->changes(cursor);
-  EXPECT_EQ(first.news.rows.size(), ledgers::kMostChanges);
-  ASSERT_TRUE(first.rest);
-  EXPECT_FALSE(first.cut);
-  const LedgerChanges rest = this->changes(*first.rest);
-  EXPECT_FALSE(rest.rest);
-  std::set<std::string> told;
-  for (const LedgerChanges* part : {&first, &rest}) {
-    for (const LedgerRow& row : part->news.rows) told.insert(row.key.identifier);
-  }
-  EXPECT_EQ(told.size(), ledgers::kMostChanges + kMore);
-  EXPECT_LE(rest.news.rows.size(), 2 * kMore);
+TYPED_TEST_P(LedgerContract, TellsPresencesInPartsThatAreTooManyForOneAnswer) {
+  const WallTime until = this->start_ + 10 * this->kMinute;
+  this->expect_parts(
+      [&](LedgerNews& news, const LedgerRow& row) {
+        news.presences.push_back({.key = row.key, .region = row.region, .until = until});
+      },
+      &LedgerNews::presences);
 }
 
 TYPED_TEST_P(LedgerContract, HoldsEveryNameByteForByte) {
@@ -547,11 +561,12 @@ REGISTER_TYPED_TEST_SUITE_P(
     TakesOneRowTwiceInOneCall, KeepsTuplesWindowsAndRegionsApart, TellsWhatChangedAfterACursor,
     TellsNothingWithoutACursor, TakesWhatWasKnownForNoChange, TakesASmallerLimitForAChange,
     TellsAgainWhatChangedShortlyBeforeTheCursor, LooksBackAShortWhileOnlyIfThatIsAsked,
-    TellsInPartsWhatIsTooMuchForOneAnswer, HoldsEveryNameByteForByte, HoldsTheLargestNumbers,
-    GivesEverythingOncePageByPage, GoesOnFromAPageThatEndsWithAPage, RefusesAPlaceItNeverGave,
-    NeitherGivesNorKeepsWhatHasExpired, LetsACellExpireTwoWindowsAfterItBegan,
-    CleansNoMoreThanAsked, LetsOneProcessCleanAtATime, LeavesOutAndCountsWhatNobodyCanHaveMeant,
-    BlamesTheRowsForARowThatDoesNotFit, HoldsAPresenceAsLongAsTheLongestWasTold,
-    KnowsTheRegionsThatAttended, KeepsTheRulesOfTheFirstToCome, TakesNothingAtAll);
+    TellsRowsInPartsThatAreTooManyForOneAnswer, TellsPresencesInPartsThatAreTooManyForOneAnswer,
+    HoldsEveryNameByteForByte, HoldsTheLargestNumbers, GivesEverythingOncePageByPage,
+    GoesOnFromAPageThatEndsWithAPage, RefusesAPlaceItNeverGave, NeitherGivesNorKeepsWhatHasExpired,
+    LetsACellExpireTwoWindowsAfterItBegan, CleansNoMoreThanAsked, LetsOneProcessCleanAtATime,
+    LeavesOutAndCountsWhatNobodyCanHaveMeant, BlamesTheRowsForARowThatDoesNotFit,
+    HoldsAPresenceAsLongAsTheLongestWasTold, KnowsTheRegionsThatAttended,
+    KeepsTheRulesOfTheFirstToCome, TakesNothingAtAll);
 
 }  // namespace weir::contracts
