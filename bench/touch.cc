@@ -20,7 +20,7 @@ namespace weir::bench {
 namespace {
 
 constexpr size_t kGroup = 16;
-constexpr size_t kBucketSlots = memory::Table::kBucketSlots;
+using memory::kBucketSlots;
 
 struct Bucket {
   uint64_t control[kBucketSlots / 8];

@@ -133,7 +133,7 @@ WEIR_HOT_INLINE bool admit_backlog(WallTime now, const Backlog& backlog, const P
   const uint64_t after = detail::waiting(here, backlog.tat) + ask.cost * pace.num;
   if (after > full) return false;
   decision.outcome = Outcome::kAdmitted;
-  decision.remaining = (full - after) / pace.num;
+  decision.remaining = base::divide(full - after, pace.num);
   decision.tat = {here + after};
   decision.reset = detail::tick_at_or_after(backlog.epoch, decision.tat.since_epoch, pace);
   return true;

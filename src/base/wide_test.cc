@@ -36,6 +36,14 @@ TEST(Wide, IsAsExactOnTheNarrowSideOfItsBranchAsOnTheWideOne) {
   EXPECT_EQ(mul_div(kNarrow + 1, kNarrow, 1), (kNarrow + 1) * kNarrow);
 }
 
+TEST(Wide, DividesOnBothSidesOfThirtyTwoBits) {
+  constexpr uint64_t kNarrow = 0xffff'ffff;
+  EXPECT_EQ(divide(kNarrow, kNarrow), 1u);
+  EXPECT_EQ(divide(kNarrow, kNarrow + 1), 0u);
+  EXPECT_EQ(divide(kNarrow + 1, kNarrow), 1u);
+  EXPECT_EQ(divide(kMax, 1), kMax);
+}
+
 TEST(Wide, DividesUpwards) {
   EXPECT_EQ(ceil_div(0, 3), 0u);
   EXPECT_EQ(ceil_div(1, 3), 1u);
@@ -61,6 +69,7 @@ RC_GTEST_PROP(Wide, AgreesWithArithmeticOnTwiceTheBits, ()) {
     const uint64_t c = std::max<uint64_t>(1, *any_number());
     const Wide quotient = Wide{a} * b / c;
     RC_ASSERT(mul_div(a, b, c) == (quotient > kMax ? kMax : static_cast<uint64_t>(quotient)));
+    RC_ASSERT(divide(a, c) == a / c);
     RC_ASSERT(ceil_div(a, c) == static_cast<uint64_t>((Wide{a} + c - 1) / c));
     const Wide sum = Wide{a} + b;
     RC_ASSERT(saturating_add(a, b) == (sum > kMax ? kMax : static_cast<uint64_t>(sum)));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -213,6 +214,8 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
       std::array<memory::Slot*, kGroup> guesses;
       if (platform::first_look_may_be_relaxed()) [[likely]] {
         guess_slots<std::memory_order_relaxed>(table, plain, i, count, guesses);
+        // Acquires the keys and states of all slots that were guessed.
+        std::atomic_thread_fence(std::memory_order_acquire);
       } else {
         guess_slots<std::memory_order_seq_cst>(table, plain, i, count, guesses);
       }

@@ -12,6 +12,7 @@
 #include "algorithms/backlog.h"
 #include "base/inline.h"
 #include "base/keyed_hash.h"
+#include "base/wide.h"
 #include "base/word_packer.h"
 #include "limiter/freshness.h"
 #include "memory/backlog_cell.h"
@@ -143,8 +144,9 @@ WEIR_HOT_INLINE bool admit_window(const memory::Tuple& tuple, Instant now, const
   }
   if (own > memory::kCountMask || last >> 32 != 0) return false;
   // Both factors are below 2^32.
-  const Count carried =
-      request.algorithm == Algorithm::kSlidingWindow ? last * (width - offset) / width : 0;
+  const Count carried = request.algorithm == Algorithm::kSlidingWindow
+                            ? base::divide(last * (width - offset), width)
+                            : 0;
   const Count used = own + others + carried;
   if (used + cost > capacity) return false;
   // Shared: see WindowCells::mark_after_charge().

@@ -25,6 +25,7 @@
 
 #include "base/inline.h"
 #include "base/keyed_hash.h"
+#include "memory/control.h"
 #include "memory/lifecycle.h"
 #include "memory/slot.h"
 #include "platform/grace.h"
@@ -50,15 +51,6 @@ struct TableStats {
 };
 
 namespace detail {
-
-inline constexpr uint64_t kLowBits = 0x0101010101010101ULL;
-inline constexpr uint64_t kHighBits = 0x8080808080808080ULL;
-
-// Sets the high bit of each byte that is 0. A byte of 1 after such a one may be marked
-// wrongly: of a tuple that is there the key is compared anyway.
-inline uint64_t zero_bytes(uint64_t word) {
-  return (word - kLowBits) & ~word & kHighBits;
-}
 
 inline bool same_key(const Slot& slot, const TupleKey& key) {
   if (slot.header.word != key.header().word) return false;
@@ -91,7 +83,7 @@ class Table {
   // A find() in three steps, for many keys side by side: each step asks memory for what
   // the next one reads. The second guesses the slot, or none; the third is find() again,
   // at the guessed slot first. The second may look relaxed where the platform says that first
-  // looks may.
+  // looks may; then a fence that acquires stands between it and the third.
   void prefetch_control(uint64_t hash) const;
   template <std::memory_order kFirstLook>
   [[nodiscard]] Slot* prefetch_slot(uint64_t hash) const;
@@ -123,7 +115,6 @@ class Table {
 
   // Where tuples are put, also for who wants to touch memory as the table does. Slots are
   // numbered bucket by bucket.
-  static constexpr size_t kBucketSlots = 16;
   struct Buckets {
     size_t first = 0;
     size_t second = 0;
@@ -137,11 +128,9 @@ class Table {
   [[nodiscard]] static size_t preferred_bucket(const Buckets& buckets, const Occupied& occupied);
 
  private:
-  static constexpr size_t kBucketWords = kBucketSlots / 8;
   static constexpr size_t kStripes = 256;
   // Control bytes: a slot's state, or from kLeast to kMost a fragment of its tuple's hash. They
-  // differ in more than the last bit, or zero_bytes() might take a hidden tuple for one that is
-  // there.
+  // differ in more than the last bit, or Marks might take a hidden tuple for one that is there.
   static constexpr uint8_t kEmpty = 0;
   static constexpr uint8_t kLeast = 2;
   static constexpr uint8_t kMost = 253;
@@ -156,8 +145,10 @@ class Table {
   [[nodiscard]] static uint8_t fragment_of(uint64_t hash);
   [[nodiscard]] Tuple tuple_at(size_t index) const;
   template <std::memory_order kOrder>
-  [[nodiscard]] uint64_t marks_in(size_t bucket, uint64_t pattern) const;
-  [[nodiscard]] Slot* marked_slot(size_t bucket, uint64_t marks) const;
+  [[nodiscard]] Marks marks_in(size_t bucket, uint8_t fragment) const;
+  [[nodiscard]] Slot* first_slot(size_t bucket, Marks marks) const {
+    return &slots_[bucket * kBucketSlots + marks.first()];
+  }
   [[nodiscard]] uint8_t control(size_t index) const;
   void set_control(size_t index, uint8_t value);  // under the bucket's lock
 
@@ -215,32 +206,21 @@ inline Tuple Table::tuple_at(size_t index) const {
   return {.slot = &slots_[index], .cold = &cold_[index], .index = static_cast<uint32_t>(index)};
 }
 
-// A mark for each slot of the bucket whose control byte is the one repeated in `pattern`:
-// bit 8i for slot i, bit 8i + 1 for slot i + 8. Without a branch, since nobody can foretell
-// which word the byte is in.
 template <std::memory_order kOrder>
-WEIR_HOT_INLINE uint64_t Table::marks_in(size_t bucket, uint64_t pattern) const {
-  const std::atomic<uint64_t>* control = &control_[bucket * kBucketWords];
-  static_assert(kBucketWords == 2);
-  return detail::zero_bytes(control[0].load(kOrder) ^ pattern) >> 7 |
-         detail::zero_bytes(control[1].load(kOrder) ^ pattern) >> 6;
-}
-
-WEIR_HOT_INLINE Slot* Table::marked_slot(size_t bucket, uint64_t marks) const {
-  const auto bit = static_cast<size_t>(__builtin_ctzll(marks));
-  return &slots_[bucket * kBucketSlots + bit / 8 + (bit & 1) * 8];
+WEIR_HOT_INLINE Marks Table::marks_in(size_t bucket, uint8_t fragment) const {
+  return Marks::of<kOrder>(&control_[bucket * kControlWords], fragment);
 }
 
 template <typename Same>
 WEIR_HOT_INLINE Slot* Table::find(uint64_t hash, const Same& same) const {
-  const uint64_t pattern = detail::kLowBits * fragment_of(hash);
+  const uint8_t fragment = fragment_of(hash);
   size_t bucket = first_bucket(hash);
   for (int turn = 0; turn < 2; ++turn, bucket = second_bucket(hash)) {
     // seq_cst: the first look at the structure after pinning; see platform/grace.h.
     // It also acquires the key and state written before the byte was set.
-    uint64_t marks = marks_in<std::memory_order_seq_cst>(bucket, pattern);
-    for (; marks != 0; marks &= marks - 1) {
-      Slot* slot = marked_slot(bucket, marks);
+    Marks marks = marks_in<std::memory_order_seq_cst>(bucket, fragment);
+    for (; marks.any(); marks.drop_first()) {
+      Slot* slot = first_slot(bucket, marks);
       if (same(*slot)) [[likely]]
         return slot;
     }
@@ -255,20 +235,20 @@ WEIR_HOT_INLINE Tuple Table::find(const TupleKey& key) const {
 }
 
 WEIR_HOT_INLINE void Table::prefetch_control(uint64_t hash) const {
-  __builtin_prefetch(&control_[first_bucket(hash) * kBucketWords]);
-  __builtin_prefetch(&control_[second_bucket(hash) * kBucketWords]);
+  __builtin_prefetch(&control_[first_bucket(hash) * kControlWords]);
+  __builtin_prefetch(&control_[second_bucket(hash) * kControlWords]);
 }
 
 template <std::memory_order kFirstLook>
 WEIR_HOT_INLINE Slot* Table::prefetch_slot(uint64_t hash) const {
-  const uint64_t pattern = detail::kLowBits * fragment_of(hash);
-  // Both buckets at once, as for marks_in.
-  const uint64_t first = marks_in<kFirstLook>(first_bucket(hash), pattern);
-  const uint64_t second = marks_in<kFirstLook>(second_bucket(hash), pattern);
-  const uint64_t marks = first != 0 ? first : second;
-  if (marks == 0) [[unlikely]]
+  const uint8_t fragment = fragment_of(hash);
+  // Both buckets at once, since nobody can foretell which one it is in.
+  const Marks first = marks_in<kFirstLook>(first_bucket(hash), fragment);
+  const Marks second = marks_in<kFirstLook>(second_bucket(hash), fragment);
+  const Marks marks = first.any() ? first : second;
+  if (!marks.any()) [[unlikely]]
     return nullptr;
-  Slot* slot = marked_slot(first != 0 ? first_bucket(hash) : second_bucket(hash), marks);
+  Slot* slot = first_slot(first.any() ? first_bucket(hash) : second_bucket(hash), marks);
   __builtin_prefetch(&slot->hot, 1);
   __builtin_prefetch(&slot->header);
   return slot;
@@ -277,9 +257,6 @@ WEIR_HOT_INLINE Slot* Table::prefetch_slot(uint64_t hash) const {
 template <typename Same>
 WEIR_HOT_INLINE Slot* Table::find(uint64_t hash, Slot* guess, const Same& same) const {
   if (guess != nullptr) [[likely]] {
-    // The guess may have been made by a relaxed look. What this one reads was written then or
-    // later, under the same lock, so it acquires the key and state of that slot too.
-    (void)control_[tuple_of(*guess).index / 8].load(std::memory_order_acquire);
     if (same(*guess)) [[likely]]
       return guess;
   }

@@ -6,13 +6,7 @@
 
 #include <algorithm>
 
-#if defined(__SANITIZE_THREAD__)
-#define WEIR_RACE_DETECTOR 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define WEIR_RACE_DETECTOR 1
-#endif
-#endif
+#include "base/race_detector.h"
 
 namespace weir::platform {
 namespace {
