@@ -1,6 +1,6 @@
 // The backlog class: one theoretical arrival time, for gcra and token_bucket.
 //
-//   hot[0]   the newest time charged at, Unix ms: tells a clock set back
+//   hot[0]   the newest time charged at, or that of birth, Unix ms: tells a clock set back
 //   hot[1]   tat, in pulses since the epoch (below 2^63)
 //   hot[3]   the limit the pace was made from
 //   hot[4,5] the pace: num, den
@@ -71,9 +71,7 @@ class BacklogCell {
   }
 
   // Whether it was charged at a time more than a duration after `now`.
-  [[nodiscard]] bool is_ahead_of(WallTime now) const {
-    return newest() > now + Millis(static_cast<int64_t>(duration()));
-  }
+  [[nodiscard]] bool is_ahead_of(WallTime now) const { return newest() > now + duration(); }
 
   // Takes back what a batch charged: draining commutes with charging.
   void take_back(Count cost) const {
@@ -94,7 +92,7 @@ class BacklogCell {
   // Whether the query can be charged here; if not, rebuild. Looking is always possible.
   [[nodiscard]] WEIR_HOT_INLINE bool fits(const Query& query) const {
     return slot_.hot[3].load(std::memory_order_relaxed) == query.limit &&
-           duration() == static_cast<uint64_t>(query.duration.count()) && !is_ahead_of(query.now) &&
+           duration() == query.duration && !is_ahead_of(query.now) &&
            algorithms::reaches(epoch(), query.now, pace());
   }
   [[nodiscard]] algorithms::Pace pace() const {
@@ -102,6 +100,10 @@ class BacklogCell {
             .den = slot_.hot[5].load(std::memory_order_relaxed)};
   }
   [[nodiscard]] WallTime epoch() const { return time_in(slot_.hot[6]); }
+  [[nodiscard]] WallTime newest() const { return time_in(slot_.hot[0]); }
+  [[nodiscard]] Millis duration() const {
+    return Millis(static_cast<int64_t>(slot_.hot[7].load(std::memory_order_relaxed)));
+  }
 
  private:
   // False: another was first, and `tat` is what it left.
@@ -117,8 +119,6 @@ class BacklogCell {
     raise_number(slot_.hot[0], static_cast<uint64_t>(now.time_since_epoch().count()));
     return true;
   }
-  [[nodiscard]] uint64_t duration() const { return slot_.hot[7].load(std::memory_order_relaxed); }
-  [[nodiscard]] WallTime newest() const { return time_in(slot_.hot[0]); }
   static WallTime time_in(const Word& word) {
     return WallTime(Millis(static_cast<int64_t>(word.load(std::memory_order_relaxed))));
   }

@@ -32,11 +32,11 @@ inline uint64_t zero_bytes(uint64_t word) {
 }
 }  // namespace detail
 
-// Slots of one bucket. Those whose byte differs from the wanted one in its last bit alone may be
+// Some slots of one bucket. One whose byte differs from the wanted one in its last bit alone may be
 // among them wrongly: of a tuple that is there the key is compared anyway.
 class Marks {
  public:
-  // Of those among the bucket's control words that hold `byte`.
+  // Those whose control byte is this. `control` is where the bucket's words begin.
   template <std::memory_order kOrder>
   WEIR_HOT_INLINE static Marks of(const std::atomic<uint64_t>* control, uint8_t byte);
 

@@ -36,7 +36,7 @@ void put_stamp(const Tuple& tuple, uint64_t unit, WallTime stamp) {
 
 void begin_log(const Tuple& tuple, const Query& query) {
   const size_t units = log_annex_units(query.ask.capacity);
-  put(tuple.slot->hot[1], 0);
+  put(tuple.slot->hot[1], LogHead::make(query.now, 0).word);
   put(tuple.slot->hot[3], reinterpret_cast<uint64_t>(new Word[units]));
   put(tuple.slot->hot[4], units - 1);
   for (uint64_t back = 1; back <= units; ++back) put_stamp(tuple, -back, algorithms::kNoStamp);
@@ -188,6 +188,8 @@ WallTime expires_at(const Tuple& tuple, const Frozen& frozen) {
     case CellClass::kWindow: return WallTime((newest_of(slot, frozen) + 2) * duration);
     case CellClass::kBacklog: {
       const BacklogCell cell(tuple);
+      // Never charged: whoever made it is about to.
+      if (frozen.words[0] == 0) return cell.newest() + cell.duration();
       const uint64_t ticks = base::ceil_div(frozen.words[0], cell.pace().den);
       return cell.epoch() + Millis(static_cast<int64_t>(ticks));
     }

@@ -1,7 +1,7 @@
 // The log class: a stamp for each unit of cost admitted, exact.
 //
-//   hot[1]  head: bits 0-18 the number of the next unit, bits 19-62 the newest stamp, plus
-//           1 ms, so that 0 is algorithms::kNoStamp
+//   hot[1]  head: bits 0-18 the number of the next unit, bits 19-62 the newest stamp, or that
+//           of birth, plus 1 ms, so that 0 is algorithms::kNoStamp
 //   hot[3]  annex: a power of two of stamps, each with its unit's number
 //   hot[4]  the annex's size less one
 //

@@ -112,6 +112,20 @@ TEST(Table, ForgetsTheExpiredFirst) {
   EXPECT_GE(table.stats().expired, 1u);
 }
 
+TEST(Table, LetsANewTupleLiveUntilItsFirstCharge) {
+  for (const Algorithm algorithm :
+       {Algorithm::kSlidingWindow, Algorithm::kSlidingWindowStrict, Algorithm::kFixedWindow,
+        Algorithm::kSlidingLog, Algorithm::kGcra, Algorithm::kTokenBucket}) {
+    Table table(1, Company::kAlone);
+    const Subject alice(request_for("alice", 10, algorithm));
+    ASSERT_EQ(table.create(alice.key, alice.query), Created::kYes);
+    EXPECT_EQ(table.sweep(kNoon + Millis(59'999), table.slots()), 0u) << to_string(algorithm);
+    EXPECT_TRUE(knows(table, alice));
+    // Nor for ever, if nobody charges it.
+    EXPECT_EQ(table.sweep(kNoon + Millis(120'000), table.slots()), 1u) << to_string(algorithm);
+  }
+}
+
 TEST(Table, SweepsABoundedNumberOfSlotsAtATime) {
   Table table(1000, Company::kAlone);
   for (int i = 0; i < 500; ++i) {

@@ -218,9 +218,10 @@ TEST(MariaDbStore, FindsWhatCommitsLaterThanItWasWritten) {
 }
 
 TEST(MariaDbStore, OutlastsALockThatIsHeldForAWhile) {
+  const WallTime when = now();
   const Database database;
   const auto store = store_at(database.address);
-  ASSERT_TRUE(store->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
+  ASSERT_TRUE(store->publish({.rows = {row_of(when, 1)}, .presences = {}}));
   Session session(database.address);
   session.say("BEGIN");
   session.say("SELECT * FROM weir_cells FOR UPDATE");
@@ -230,7 +231,7 @@ TEST(MariaDbStore, OutlastsALockThatIsHeldForAWhile) {
     platform::ThreadGroup::rest(Millis(1300));
     session.say("ROLLBACK");
   });
-  const auto published = store->publish({.rows = {row_of(now(), 2)}, .presences = {}});
+  const auto published = store->publish({.rows = {row_of(when, 2)}, .presences = {}});
   EXPECT_TRUE(published) << published.error().detail;
   EXPECT_GE(store->retries(), 1u);
 }
@@ -394,18 +395,19 @@ TEST(MariaDbStore, IsAsFastAsItMustBe) {
   std::printf("%zu rows read page by page in %.3f s\n", rows, read);
 }
 
-LedgerNews news_of(Count count) {
-  return {.rows = {row_of(now(), count)}, .presences = {}};
+LedgerNews news_of(WallTime when, Count count) {
+  return {.rows = {row_of(when, count)}, .presences = {}};
 }
 
 TEST(ThreadedMariaDb, MayStartBeforeTheServerAndOutliveIt) {
+  const WallTime when = now();  // once: the test takes seconds, and the minute may end meanwhile
   MariaDbServer server;
   const LedgerAddress address = address_of(server, server.new_database());
   ASSERT_TRUE(store_at(address)->migrate());
   server.kill();
 
   const Running ledger(address);
-  const auto down = publish(*ledger, news_of(1));
+  const auto down = publish(*ledger, news_of(when, 1));
   ASSERT_FALSE(down);
   EXPECT_EQ(down.error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(down.error().retry, Retry::kMayHelp);
@@ -414,43 +416,44 @@ TEST(ThreadedMariaDb, MayStartBeforeTheServerAndOutliveIt) {
 
   server.restart();
   await([&] { return ledger->reachable(); });
-  EXPECT_TRUE(publish(*ledger, news_of(1)));
+  EXPECT_TRUE(publish(*ledger, news_of(when, 1)));
   EXPECT_EQ(read_page(*ledger)->news.rows.size(), 1u);
   EXPECT_TRUE(ledger->trouble().empty());
 
   server.kill();
   await([&] {
-    EXPECT_FALSE(publish(*ledger, news_of(2)));
+    EXPECT_FALSE(publish(*ledger, news_of(when, 2)));
     EXPECT_FALSE(changes_since(*ledger, {.position = 1}));
     return !ledger->reachable();
   });
   EXPECT_GT(ledger->metrics().errors.total(LedgerError::kUnreachable), 0u);
-  EXPECT_FALSE(publish(*ledger, news_of(2)));
+  EXPECT_FALSE(publish(*ledger, news_of(when, 2)));
   EXPECT_GT(ledger->metrics().errors.total(LedgerError::kCircuitOpen), 0u);
 
   server.restart();
   await([&] { return ledger->reachable(); });
-  EXPECT_TRUE(publish(*ledger, news_of(3)));
+  EXPECT_TRUE(publish(*ledger, news_of(when, 3)));
   EXPECT_EQ(read_page(*ledger)->news.rows.at(0).count, 3u);
   EXPECT_GE(ledger->metrics().connections.load(), 3u);
 
   // There, but silent: the caller does not wait, and hears of it.
   server.stop();
-  const auto silent = publish(*ledger, news_of(4));
+  const auto silent = publish(*ledger, news_of(when, 4));
   ASSERT_FALSE(silent);
   EXPECT_EQ(silent.error().code, ErrorCode::kTimeout);
   server.go_on();
-  await([&] { return publish(*ledger, news_of(5)).ok(); });
+  await([&] { return publish(*ledger, news_of(when, 5)).ok(); });
   await([&] { return ledger->reachable(); });
 }
 
 TEST(ThreadedMariaDb, GoesOnReadingFromAServerThatIsReadOnly) {
+  const WallTime when = now();
   const Database database;
   const Running ledger(database.address);
-  ASSERT_TRUE(publish(*ledger, news_of(1)));
+  ASSERT_TRUE(publish(*ledger, news_of(when, 1)));
   database.server.say("SET GLOBAL read_only = 1");
   for (int i = 0; i < 10; ++i) {
-    const auto refused = publish(*ledger, news_of(2));
+    const auto refused = publish(*ledger, news_of(when, 2));
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
     EXPECT_EQ(refused.error().retry, Retry::kMayHelp);
@@ -460,19 +463,20 @@ TEST(ThreadedMariaDb, GoesOnReadingFromAServerThatIsReadOnly) {
   EXPECT_EQ(ledger->metrics().errors.total(LedgerError::kReadOnly), 10u);
   EXPECT_FALSE(ledger->trouble().empty());
   database.server.say("SET GLOBAL read_only = 0");
-  EXPECT_TRUE(publish(*ledger, news_of(2)));
+  EXPECT_TRUE(publish(*ledger, news_of(when, 2)));
   EXPECT_TRUE(ledger->trouble().empty());
 }
 
 TEST(ThreadedMariaDb, ImportsWhileAPublishWaits) {
+  const WallTime when = now();
   const Database database;
   const Running ledger(database.address);
-  ASSERT_TRUE(publish(*ledger, news_of(1)));
+  ASSERT_TRUE(publish(*ledger, news_of(when, 1)));
   Session session(database.address);
   session.say("BEGIN");
   session.say("SELECT * FROM weir_cells FOR UPDATE");
   std::atomic<bool> published{false};
-  ledger->publish(news_of(2), [&](const Result<size_t>& result) {
+  ledger->publish(news_of(when, 2), [&](const Result<size_t>& result) {
     EXPECT_TRUE(result);
     published = true;
   });
