@@ -131,6 +131,7 @@ void MariaDbServer::restart() {
 
 void MariaDbServer::stop() {
   ::kill(process_, SIGSTOP);
+  waitpid(process_, nullptr, WUNTRACED);  // until the last of its threads has stopped
 }
 void MariaDbServer::go_on() {
   ::kill(process_, SIGCONT);

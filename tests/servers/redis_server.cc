@@ -104,6 +104,7 @@ void RedisServer::restart() {
 
 void RedisServer::stop() {
   ::kill(process_, SIGSTOP);
+  waitpid(process_, nullptr, WUNTRACED);  // until the last of its threads has stopped
 }
 void RedisServer::go_on() {
   ::kill(process_, SIGCONT);
