@@ -45,17 +45,18 @@ WEIR_HOT_INLINE void pin(ThreadRecord& record, bool run_barriers = readers_run_b
   const uint64_t epoch = grace_epoch.load(std::memory_order_acquire);
   if (run_barriers) [[unlikely]] {
     record.pinned.store(epoch, std::memory_order_seq_cst);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
   } else {
     record.pinned.store(epoch, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
   }
-  std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
 WEIR_HOT_INLINE void unpin(ThreadRecord& record, bool run_barriers = readers_run_barriers) {
-  std::atomic_signal_fence(std::memory_order_seq_cst);
   if (run_barriers) [[unlikely]] {
     record.pinned.store(0, std::memory_order_release);
   } else {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     record.pinned.store(0, std::memory_order_relaxed);
   }
 }
