@@ -22,16 +22,6 @@ namespace weir::memory {
 inline constexpr size_t kBucketSlots = 16;
 inline constexpr size_t kControlWords = kBucketSlots / 8;  // of a bucket
 
-namespace detail {
-inline constexpr uint64_t kLowBits = 0x0101010101010101ULL;
-inline constexpr uint64_t kHighBits = 0x8080808080808080ULL;
-
-// Sets the high bit of each byte that is 0. A byte of 1 after such a one may be marked wrongly.
-inline uint64_t zero_bytes(uint64_t word) {
-  return (word - kLowBits) & ~word & kHighBits;
-}
-}  // namespace detail
-
 // Some slots of one bucket. One whose byte differs from the wanted one in its last bit alone may be
 // among them wrongly: of a tuple that is there the key is compared anyway.
 class Marks {
@@ -70,6 +60,16 @@ WEIR_HOT_INLINE size_t Marks::first() const {
 }
 
 #else
+
+namespace detail {
+inline constexpr uint64_t kLowBits = 0x0101010101010101ULL;
+inline constexpr uint64_t kHighBits = 0x8080808080808080ULL;
+
+// Sets the high bit of each byte that is 0. A byte of 1 after such a one may be marked wrongly.
+inline uint64_t zero_bytes(uint64_t word) {
+  return (word - kLowBits) & ~word & kHighBits;
+}
+}  // namespace detail
 
 // Bit 8i for slot i, bit 8i + 1 for slot i + 8.
 template <std::memory_order kOrder>

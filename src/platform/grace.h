@@ -43,6 +43,8 @@ ThreadRecord& take_thread_record();
 
 WEIR_HOT_INLINE void pin(ThreadRecord& record, bool run_barriers = readers_run_barriers) {
   const uint64_t epoch = grace_epoch.load(std::memory_order_acquire);
+  // The fences keep the compiler from looking before it has pinned. One behind both branches would
+  // do, but makes Engine::check a twentieth longer.
   if (run_barriers) [[unlikely]] {
     record.pinned.store(epoch, std::memory_order_seq_cst);
     std::atomic_signal_fence(std::memory_order_seq_cst);
