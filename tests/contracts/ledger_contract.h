@@ -136,7 +136,10 @@ class LedgerContract : public ::testing::Test {
       for (size_t at = first; at < end; at += 1000) {
         LedgerNews news;
         for (size_t i = at; i < at + 1000; ++i) add(news, row(1, std::to_string(i)));
-        valid(try_publish(std::move(news)));
+        // Once more for a store that had no time, as its users do.
+        auto told = try_publish(news);
+        if (!told && told.error().retry == Retry::kMayHelp) told = try_publish(news);
+        valid(told);
         if constexpr (!Maker::kTimeIsReal) maker_.pass(Millis(1));
       }
     };

@@ -40,8 +40,9 @@ LedgerAddress address_of(const MariaDbServer& server, std::string database) {
           .tls = LedgerTls::kOff};
 }
 
-std::unique_ptr<LedgerStore> store_at(const LedgerAddress& address, uint64_t seed = 1) {
-  return ledgers::make_store(system_clock(), address, {.seed = seed});
+std::unique_ptr<LedgerStore> store_at(const LedgerAddress& address,
+                                      const ledgers::StoreOptions& options = {.seed = 1}) {
+  return ledgers::make_store(system_clock(), address, options);
 }
 
 WallTime now() {
@@ -60,8 +61,9 @@ struct Database {
 
 // A ledger with its threads.
 struct Running {
-  explicit Running(const LedgerAddress& address, uint64_t seed = 1)
-      : ledger(ledgers::make_threaded_ledger(system_clock(), address, seed)) {
+  explicit Running(const LedgerAddress& address)
+      : Running(ledgers::make_threaded_ledger(system_clock(), address, 1)) {}
+  explicit Running(std::shared_ptr<ThreadedLedger> made) : ledger(std::move(made)) {
     ledger->start();
   }
   ~Running() { ledger->stop(); }
@@ -89,9 +91,17 @@ struct InAServer {
                    std::to_string(by.count()));
     }
   }
+  // Patient with a server that is slow to read: how long it takes is not of the contract.
+  [[nodiscard]] std::shared_ptr<ThreadedLedger> patient(uint64_t seed) const {
+    return std::make_shared<ThreadedLedger>(
+        system_clock(), ThreadedLedger::Stores{
+                            .telling = store_at(database.address, {.seed = ~seed}),
+                            .hearing = store_at(database.address,
+                                                {.seed = seed, .answer_timeout = Millis(60'000)})});
+  }
   Database database;
-  Running first{database.address, 1};
-  Running second{database.address, 2};
+  Running first{patient(1)};
+  Running second{patient(2)};
 };
 
 }  // namespace
@@ -149,7 +159,7 @@ TEST(MariaDbStore, IsMigratedByManyAtOnce) {
   platform::ThreadGroup threads;
   for (uint64_t i = 0; i < 4; ++i) {
     threads.start([&, i] {
-      const auto version = store_at(address, i)->migrate();
+      const auto version = store_at(address, {.seed = i})->migrate();
       EXPECT_TRUE(version) << version.error().detail;
     });
   }
@@ -246,7 +256,7 @@ TEST(MariaDbStore, LetsManyPublishTheSameKeysInAnyOrder) {
   platform::ThreadGroup writers;
   for (uint64_t writer = 0; writer < 4; ++writer) {
     writers.start([&, writer] {
-      const auto store = store_at(database.address, writer + 10);
+      const auto store = store_at(database.address, {.seed = writer + 10});
       uint64_t random = writer;
       const std::string region = writer % 2 == 0 ? "east" : "west";
       for (uint64_t round = 1; round <= kRounds; ++round) {
@@ -273,7 +283,7 @@ TEST(MariaDbStore, LetsManyPublishTheSameKeysInAnyOrder) {
   }
   platform::ThreadGroup others;
   others.start([&] {
-    const auto store = store_at(database.address, 77);
+    const auto store = store_at(database.address, {.seed = 77});
     while (!done) {
       EXPECT_TRUE(store->changes_since({.position = now().time_since_epoch().count()}));
       EXPECT_TRUE(store->clean(1000));

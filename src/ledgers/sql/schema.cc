@@ -102,7 +102,6 @@ Statements statements_of(Dialect dialect) {
   const std::string names = "workspace, namespace, identifier, duration_ms";
   const std::string cell = names + ", region, sequence, count, limit_seen, expires_at_ms";
   const std::string presence = names + ", region, until_ms";
-  const std::string most = std::to_string(kMostChanges + 1);
   const std::string page = std::to_string(kRowsPerPage);
 
   Statements s;
@@ -145,10 +144,10 @@ Statements statements_of(Dialect dialect) {
 
   s.changed_cells = "SELECT " + cell +
                     ", updated_at FROM weir_cells WHERE updated_at >= ? AND expires_at_ms > " +
-                    now + " ORDER BY updated_at LIMIT " + most;
+                    now + " ORDER BY updated_at LIMIT ?";
   s.changed_presences = "SELECT " + presence +
                         ", updated_at FROM weir_presence WHERE updated_at >= ? AND until_ms > " +
-                        now + " ORDER BY updated_at LIMIT " + most;
+                        now + " ORDER BY updated_at LIMIT ?";
   // Not as a comparison of tuples: MariaDB would begin at the beginning of the table each time.
   s.page_of_cells = "SELECT " + cell +
                     ", key_hash FROM weir_cells WHERE key_hash >= ? AND (key_hash > ? OR "

@@ -32,7 +32,7 @@ struct Statements {
   // INSERT: head, then groups with commas between, then tail.
   std::string cells_head, cells_group, cells_tail;
   std::string presence_head, presence_group, presence_tail;
-  std::string changed_cells, changed_presences;  // values: since
+  std::string changed_cells, changed_presences;  // values: since, most
   std::string page_of_cells;      // values: key_hash, key_hash, sequence, sequence, region
   std::string page_of_presences;  // values: key_hash, key_hash, region
   std::string attend;             // values: region, hidden_ppm

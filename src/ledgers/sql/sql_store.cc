@@ -283,10 +283,13 @@ Result<size_t> SqlStore::publish(const LedgerNews& news) {
 Result<LedgerChanges> SqlStore::changes_since(LedgerCursor cursor) {
   LedgerChanges changes;
   const Millis since = first_told(cursor);
+  const size_t most = most_changes_;
+  // One more, to see whether there are more.
+  const std::vector<SqlValue> values = {since.count(), static_cast<int64_t>(most + 1)};
   // The time first: what commits after it is read is found by the next.
   const SqlStatement statements[] = {{.sql = texts_.now},
-                                     {.sql = texts_.changed_cells, .values = {since.count()}},
-                                     {.sql = texts_.changed_presences, .values = {since.count()}}};
+                                     {.sql = texts_.changed_cells, .values = values},
+                                     {.sql = texts_.changed_presences, .values = values}};
   size_t read[2] = {0, 0};
   Millis last{0};
   const auto failure = run(std::span(statements).first(cursor.position == 0 ? 1 : 3),
@@ -296,7 +299,7 @@ Result<LedgerChanges> SqlStore::changes_since(LedgerCursor cursor) {
                                return;
                              }
                              const bool cells = statement == 1;
-                             if (++read[statement - 1] > kMostChanges) {
+                             if (++read[statement - 1] > most) {
                                leave_rest(since, last, changes);
                                return;
                              }
@@ -307,7 +310,12 @@ Result<LedgerChanges> SqlStore::changes_since(LedgerCursor cursor) {
                                take(presence_at(row), changes.news.presences, changes.absurd);
                              }
                            });
-  if (failure) return error_of(*failure);
+  if (failure) {
+    // What was too much for its time would be so again, and more each time.
+    if (failure->why == LedgerError::kTimeout) most_changes_ = std::max(most / 2, kRowsPerPage);
+    return error_of(*failure);
+  }
+  most_changes_ = std::min(most + kRowsPerPage, kMostChanges);
   return changes;
 }
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 
+#include "ledgers/rows.h"
 #include "ledgers/sql/key_hash.h"
 #include "ledgers/sql/ledger_store.h"
 #include "ledgers/sql/schema.h"
@@ -60,6 +61,7 @@ class SqlStore final : public LedgerStore {
   const KeyHasher hash_;
   uint64_t random_;
   bool ready_;
+  size_t most_changes_ = kMostChanges;  // that are asked for at once
   LedgerError why_ = LedgerError::kOther;
   uint64_t retries_ = 0;
 };

@@ -4,6 +4,8 @@
 
 #include <sqlite3.h>
 
+#include <set>
+
 #include "ledgers/sql/sqlite_link.h"
 #include "tests/contracts/ledger_contract.h"
 #include "tests/servers/temporary_folder.h"
@@ -231,6 +233,55 @@ TEST(SqlStore, TellsWhatFailuresMeanToTheCaller) {
   EXPECT_EQ(error_of(LedgerError::kTimeout).code, ErrorCode::kTimeout);
   EXPECT_EQ(error_of(LedgerError::kBadRows).retry, Retry::kPointless);
   EXPECT_EQ(error_of(LedgerError::kMissingTables).fix, "run: weir migrate --ledger sqlite:x");
+}
+
+// A server that cannot read so much in its time could not the next time either, when there is
+// more: nothing would be heard any more.
+TEST(SqlStore, AsksForLessAtOnceAfterTheStoreHadNoTime) {
+  doubles::HandClock clock;
+  const Folder folder;
+  auto made = std::make_unique<Failing>(ledgers::make_sqlite_link(clock, folder.file()));
+  Failing& link = *made;
+  ledgers::SqlStore store(clock, ledgers::Dialect::kSqlite, std::move(made), "sqlite:x",
+                          {.seed = 1, .pause = [](Millis) {}});
+  ASSERT_TRUE(store.migrate());
+  const LedgerCursor begin = store.changes_since({})->next;
+  constexpr size_t kHalf = ledgers::kMostChanges / 2;
+  constexpr size_t kRows = kHalf + 4000;
+  for (size_t at = 0; at < kRows; at += 1000) {
+    LedgerNews news;
+    for (size_t i = at; i < at + 1000; ++i) {
+      news.rows.push_back(row_of(1, clock.now().wall));
+      news.rows.back().key.identifier = std::to_string(i);
+    }
+    ASSERT_TRUE(store.publish(news));
+    clock.advance(Millis(1));
+  }
+  link.when = "SELECT";
+  link.why = telemetry::LedgerError::kTimeout;
+  link.times = 1;
+  EXPECT_FALSE(store.changes_since(begin));
+
+  const auto first = store.changes_since(begin);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->news.rows.size(), kHalf);
+  ASSERT_TRUE(first->rest);
+  const auto rest = store.changes_since(*first->rest);
+  ASSERT_TRUE(rest);
+  EXPECT_FALSE(rest->rest);
+  std::set<std::string> told;
+  for (const auto& part : {*first, *rest}) {
+    for (const LedgerRow& row : part.news.rows) told.insert(row.key.identifier);
+  }
+  EXPECT_EQ(told.size(), kRows);
+
+  // It may be quick again, and has to give something however slow it is.
+  EXPECT_FALSE(store.changes_since(begin)->rest);
+  for (int i = 0; i < 10; ++i) {
+    link.times = 1;
+    EXPECT_FALSE(store.changes_since(begin));
+  }
+  EXPECT_EQ(store.changes_since(begin)->news.rows.size(), ledgers::kRowsPerPage);
 }
 
 // Stores are full of them: another hash would be another tuple.
