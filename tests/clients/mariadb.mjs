@@ -7,7 +7,7 @@ import { spawn } from 'node:child_process';
 import { appendFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { freePort, until } from './region.mjs';
+import { freePort, freeze, until } from './region.mjs';
 import { patiently, run, temporaryFolder, weir } from './server.mjs';
 
 const kUser = 'weir';
@@ -91,7 +91,7 @@ export class MariaDb {
   }
   // There, but silent, until resume().
   pause() {
-    this.child.kill('SIGSTOP');
+    return freeze(this.child);
   }
   resume() {
     this.child.kill('SIGCONT');

@@ -2,7 +2,7 @@
 // every answer is kept.
 
 import { spawn } from 'node:child_process';
-import { copyFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 
@@ -37,6 +37,14 @@ export function freePort() {
   });
 }
 
+// Stops a process where it stands: until it is told to go on, no thread of it runs.
+export function freeze(child) {
+  const threads = `/proc/${child.pid}/task`;
+  const stands = (thread) => / T /.test(readFileSync(join(threads, thread, 'stat'), 'utf8'));
+  child.kill('SIGSTOP');
+  return until('a process to stand still', () => readdirSync(threads).every(stands));
+}
+
 // A redis-server that can be stopped, killed, and started again on its port.
 export class Origin {
   constructor() {
@@ -66,8 +74,9 @@ export class Origin {
   get alive() {
     return this.child.exitCode === null && this.child.signalCode === null;
   }
+  // There, but silent, until resume().
   pause() {
-    this.child.kill('SIGSTOP');
+    return freeze(this.child);
   }
   resume() {
     this.child.kill('SIGCONT');

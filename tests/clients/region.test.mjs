@@ -59,7 +59,7 @@ test('counts survive an origin that comes back empty', async () => {
 });
 
 test('a node answers while the origin is stopped, says that it knows less, and recovers', async () => {
-  origin.pause();
+  await origin.pause();
   const verdict = await nodes[0].limit('alone', 10);
   assert.equal(verdict.success, 1);
   assert.equal(verdict.basis, 'degraded');

@@ -223,7 +223,7 @@ const proxies = () => nodes.map(({ proxy }) => proxy);
 
 test('nothing is lost or doubled while Redis is stopped for two seconds', (t) =>
   trial(t, async ({ during }) => {
-    origin.pause();
+    await origin.pause();
     await during(2000);
     origin.resume();
   }));
