@@ -26,13 +26,14 @@ if(WEIR_SANITIZE MATCHES "undefined")
   set(test_effort -O0)
 endif()
 
-# weir_test(name FILES files... [LIBS libs...] [ENGINE lib] [WHOLE] [LONG]): one binary, each of its
-# tests known to ctest; with WHOLE they run in one process, since they share what takes long to start.
+# weir_test(name FILES files... [LIBS libs...] [ENGINE lib] [WHOLE] [LONG] [APART]): one binary, each of
+# its tests known to ctest; with WHOLE they run in one process, since they share what takes long to start.
 # One process that is LONG is begun first, or all others would wait for it at the end.
+# Files that give one name to different things are compiled APART in every build.
 # ENGINE takes the place of weir_inside. The label says what the tests are about; ./dev names those
 # that run under the sanitizers.
 function(weir_test name)
-  cmake_parse_arguments(ARG "WHOLE;LONG" "LABEL;ENGINE" "FILES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "WHOLE;LONG;APART" "LABEL;ENGINE" "FILES;LIBS" ${ARGN})
   if(NOT ARG_ENGINE)
     set(ARG_ENGINE weir_inside)
   endif()
@@ -41,6 +42,9 @@ function(weir_test name)
   target_link_libraries(${name} PRIVATE ${ARG_ENGINE} weir_flags GTest::gmock
                         GTest::gtest_main rapidcheck ${ARG_LIBS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  if(ARG_APART)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
+  endif()
   if(WEIR_SANITIZE OR ARG_WHOLE)
     # Looking for leaks takes seconds at the end of a process: one process per binary.
     add_test(NAME ${name} COMMAND ${name})
@@ -56,8 +60,12 @@ endfunction()
 # Unit tests stand beside the code; one binary per room.
 foreach(room base platform telemetry algorithms memory limiter origins ledgers)
   file(GLOB files CONFIGURE_DEPENDS src/${room}/*_test.cc)
+  set(apart)
+  if(room MATCHES "algorithms|limiter")
+    set(apart APART)
+  endif()
   if(files)
-    weir_test(${room}_test LABEL engine FILES ${files})
+    weir_test(${room}_test LABEL engine FILES ${files} ${apart})
   endif()
 endforeach()
 

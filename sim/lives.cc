@@ -8,7 +8,6 @@ namespace weir::sim {
 
 namespace {
 
-constexpr Millis kReplayEvery{10};
 constexpr Millis kReplaySeldom{1000};
 constexpr Millis kSharesSeldom{2000};
 constexpr Millis kSweepEvery{700};

@@ -8,7 +8,7 @@ namespace weir::sim {
 
 namespace {
 
-constexpr Millis kMostSkew{150};  // of the clock that is set now and then
+constexpr Millis kMostJump{150};  // of the clock that is set now and then
 constexpr Millis kMostLate{2000};
 
 }  // namespace
@@ -189,7 +189,7 @@ void World::schedule_clock() {
       over_a_start ? to_start + Millis(random_.between(5, 60)) : Millis(random_.between(50, 800));
   timeline_.post_in(delay, [this, over_a_start] {
     if (!stormy_) return;
-    const int64_t most = kMostSkew.count();
+    const int64_t most = kMostJump.count();
     set_clock(
         Millis(over_a_start ? random_.between(-most, -most / 2) : random_.between(-most, most)));
     schedule_clock();

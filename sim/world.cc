@@ -10,7 +10,6 @@
 namespace weir::sim {
 namespace {
 
-constexpr Millis kReplayEvery{10};
 constexpr Millis kMostSkew{20};
 constexpr Millis kMostApart{300};  // where a clock is set now and then
 constexpr Millis kMostFairDelay{40};

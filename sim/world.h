@@ -82,6 +82,7 @@ class World {
   // The deadline of whatever is asked of the ledger, trying again, and news on its way.
   static constexpr Millis kRecovery{8000};
   static constexpr Millis kAskEvery{100};  // in calm
+  static constexpr Millis kReplayEvery{10};
 
   // What is asked for, again and again.
   struct Tuple {

@@ -15,7 +15,7 @@ namespace {
 
 // The regions have heard of each other before anyone asks; a whole number of usual windows.
 constexpr Millis kSettle{60'000};
-constexpr Millis kSecond{1000};
+constexpr Millis kProgressEvery{1000};
 
 FleetOptions options_of(const Scenario& scenario, const Instruments& with) {
   return {.seed = scenario.seed,
@@ -76,7 +76,7 @@ Results run_scenario(const Scenario& scenario, const Instruments& with) {
   const Millis all = scenario.warm_up + scenario.measured + scenario.calm;
   const auto tell = [&] {
     const Millis passed = fleet.elapsed() - kSettle;
-    if (with.progress && passed % kSecond == Millis(0)) with.progress(passed, all);
+    if (with.progress && passed % kProgressEvery == Millis(0)) with.progress(passed, all);
   };
   fleet.run_for(scenario.warm_up, [&] {
     tell();

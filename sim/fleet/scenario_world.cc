@@ -9,7 +9,7 @@
 namespace weir::sim {
 namespace {
 
-constexpr Range<Millis> kDelay{Millis(0), Millis(60'000)};
+constexpr Range<Millis> kDelays{Millis(0), Millis(60'000)};
 constexpr uint64_t kMostRegions = 1000;
 constexpr uint64_t kMostNodes = 10'000;
 
@@ -21,7 +21,7 @@ const RegionPlan* find_region(const Scenario& scenario, std::string_view name) {
 }
 
 Range<Millis> read_delay(const YamlValue& value) {
-  return value.range([](const YamlValue& one) { return one.duration(kDelay); });
+  return value.range([](const YamlValue& one) { return one.duration(kDelays); });
 }
 
 // What holds where a region says nothing else.
@@ -36,8 +36,8 @@ void read_distances(const YamlMap& world, std::vector<RegionPlan>& regions) {
     return;
   }
   const YamlMap ends(*value, {"first", "last"});
-  const Millis first = ends.at("first").duration(kDelay);
-  const Millis last = ends.at("last").duration(kDelay);
+  const Millis first = ends.at("first").duration(kDelays);
+  const Millis last = ends.at("last").duration(kDelays);
   const auto steps = static_cast<int64_t>(std::max<size_t>(2, regions.size()) - 1);
   for (size_t i = 0; i < regions.size(); ++i) {
     const Millis delay = first + (last - first) * static_cast<int64_t>(i) / steps;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kRegionColours = 8;
 constexpr size_t kVariantColours = 5;
-constexpr double kHalf = 530;
+constexpr double kHalfPage = 530;
 
 using Variants = std::vector<Results>;
 
@@ -84,7 +84,7 @@ std::string duration_text(Millis duration) {
   return readable(seconds_long, kThin) + " s";
 }
 
-std::string header(const Results& base) {
+std::string page_header(const Results& base) {
   std::string text = fmt::format(
       "<p class=\"eyebrow\">Weir simulation</p><h1>{}</h1><p class=\"about\">{}</p>"
       "<p class=\"facts\">{} region{} &middot; {} nodes &middot; {} keys &middot; seed {} &middot; "
@@ -220,7 +220,7 @@ std::string for_each_variant(const Variants& variants, const Make& make) {
     if (plot.title.empty()) continue;
     plot.top = top;
     if (variants.size() > 1) {
-      plot.width = kHalf;
+      plot.width = kHalfPage;
       plot.height = 230;
       plot.title += ", " + variant_name(variants[i]);
     }
@@ -265,7 +265,7 @@ Plot traffic_plot(const Results& run, const RegionColours& colours) {
 }
 
 std::string series_figure(const Variants& variants, std::string_view key) {
-  Plot plot{.title = "", .width = kHalf, .height = 180};
+  Plot plot{.title = "", .width = kHalfPage, .height = 180};
   for (size_t i = 0; i < variants.size(); ++i) {
     const Series* series = find_series(variants[i], key);
     if (!series || series->values.empty()) continue;
@@ -410,7 +410,7 @@ std::string to_html(const std::vector<Results>& variants, std::string_view comma
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
       "<title>{} - Weir simulation</title><style>{}</style></head>\n<body><main>\n",
       escaped(base.scenario), kPageStyle);
-  text += header(base);
+  text += page_header(base);
   for (const Results& run : variants) text += verdict(run, variants.size());
   text += story(variants) + variant_legend(variants) + cards(variants) + "\n";
   text += spotlights(variants, colours);

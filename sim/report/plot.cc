@@ -82,7 +82,7 @@ std::vector<Placed> place(const std::vector<FaultSpan>& spans, const std::vector
   return all;
 }
 
-std::string numbers(const std::vector<double>& values) {
+std::string coordinates(const std::vector<double>& values) {
   std::string text = "[";
   for (const double value : values) {
     if (text.size() > 1) text += ',';
@@ -148,12 +148,12 @@ class Drawing {
     std::string groups;
     const auto add = [&groups](const std::vector<double>& x, const std::string& series) {
       if (!groups.empty()) groups += ',';
-      groups += fmt::format(R"({{"x":{},"s":[{}]}})", numbers(x), series);
+      groups += fmt::format(R"({{"x":{},"s":[{}]}})", coordinates(x), series);
     };
     const auto one = [](const std::string& label, const std::string& colour,
                         const std::vector<double>& y) {
       return fmt::format(R"({{"n":{},"c":{},"y":{}}})", json_string(label), json_string(colour),
-                         numbers(y));
+                         coordinates(y));
     };
     if (!shown_.empty()) {
       std::string series;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMaxProblems = 20;
 
-struct Range {
+struct Bounds {
   int64_t least = 0;
   int64_t most = 0;
 };
@@ -132,16 +132,16 @@ class ItemReader {
     return simdjson::SUCCESS;
   }
 
-  simdjson::error_code read_number(std::string_view name, ondemand::value value, Range range,
+  simdjson::error_code read_number(std::string_view name, ondemand::value value, Bounds bounds,
                                    int64_t& out) {
     const auto error = value.get_int64().get(out);
     if (error != simdjson::SUCCESS && !other_type(error)) return error;
-    if (error == simdjson::SUCCESS && out >= range.least && out <= range.most) return error;
+    if (error == simdjson::SUCCESS && out >= bounds.least && out <= bounds.most) return error;
     complain(
         name,
         error == simdjson::SUCCESS ? "is " + std::to_string(out) : "is not a whole number in range",
-        "choose a whole number from " + std::to_string(range.least) + " to " +
-            std::to_string(range.most));
+        "choose a whole number from " + std::to_string(bounds.least) + " to " +
+            std::to_string(bounds.most));
     return simdjson::SUCCESS;
   }
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr auto kConnectPatience = std::chrono::milliseconds(1000);
 constexpr auto kAnswerPatience = std::chrono::milliseconds(2000);  // then the connection is stuck
-constexpr auto kTick = std::chrono::milliseconds(100);
+constexpr auto kWatchEvery = std::chrono::milliseconds(100);
 constexpr Millis kFirstPause{50};
 constexpr Millis kLongestPause{2000};
 constexpr size_t kReadChunk = 64 << 10;
@@ -299,7 +299,7 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
 
   // A connection that is up but does not answer is stuck: a server stopped, a network cut.
   void watch() {
-    watch_.expires_after(kTick);
+    watch_.expires_after(kWatchEvery);
     watch_.async_wait([self = shared_from_this()](const error_code& cancelled) {
       if (cancelled || self->stopped_) return;
       const MonoTime now = self->clock_.now().mono;

@@ -19,7 +19,7 @@ using telemetry::OriginCommand;
 
 namespace {
 
-constexpr auto kTick = std::chrono::milliseconds(100);
+constexpr auto kProbeEvery = std::chrono::milliseconds(100);
 // A call that takes as long as any request waits: nobody is to wait for the next one.
 constexpr Nanos kSlow = std::chrono::milliseconds(300);
 constexpr auto kFarewell = std::chrono::milliseconds(200);
@@ -485,7 +485,7 @@ void RedisOrigin::Inside::look_after() {
                 publish();
               });
   }
-  probe.expires_after(kTick);
+  probe.expires_after(kProbeEvery);
   probe.async_wait([this](const boost::system::error_code& cancelled) {
     if (!cancelled) look_after();
   });
