@@ -40,7 +40,13 @@ export function freePort() {
 // Stops a process where it stands: until it is told to go on, no thread of it runs.
 export function freeze(child) {
   const threads = `/proc/${child.pid}/task`;
-  const stands = (thread) => / T /.test(readFileSync(join(threads, thread, 'stat'), 'utf8'));
+  const stands = (thread) => {
+    try {
+      return / T /.test(readFileSync(join(threads, thread, 'stat'), 'utf8'));
+    } catch {
+      return false; // it has just ended
+    }
+  };
   child.kill('SIGSTOP');
   return until('a process to stand still', () => readdirSync(threads).every(stands));
 }

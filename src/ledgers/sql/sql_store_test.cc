@@ -183,47 +183,50 @@ class Failing final : public ledgers::SqlLink {
   std::unique_ptr<SqlLink> inner_;
 };
 
-TEST(SqlStore, DoesAgainWhatADeadlockUndid) {
-  const doubles::HandClock clock;
-  const Folder folder;
-  auto made = std::make_unique<Failing>(ledgers::make_sqlite_link(clock, folder.file()));
-  Failing& link = *made;
-  std::vector<Millis> pauses;
-  ledgers::SqlStore store(clock, ledgers::Dialect::kSqlite, std::move(made), "sqlite:x",
-                          {.seed = 1, .pause = [&](Millis span) { pauses.push_back(span); }});
-  ASSERT_TRUE(store.migrate());
+// A store behind such a link.
+class SqlStore : public ::testing::Test {
+ protected:
+  SqlStore() { EXPECT_TRUE(store_.migrate()); }
+
+  doubles::HandClock clock_;
+  const Folder folder_;
+  std::vector<Millis> pauses_;
+  std::unique_ptr<Failing> made_ =
+      std::make_unique<Failing>(ledgers::make_sqlite_link(clock_, folder_.file()));
+  Failing& link_ = *made_;
+  ledgers::SqlStore store_{clock_,
+                           ledgers::Dialect::kSqlite,
+                           std::move(made_),
+                           "sqlite:x",
+                           {.seed = 1, .pause = [this](Millis span) { pauses_.push_back(span); }}};
+};
+
+TEST_F(SqlStore, DoesAgainWhatADeadlockUndid) {
   const LedgerNews news{
-      .rows = {row_of(1, clock.now().wall)},
-      .presences = {{.key = row_of(1, {}).key, .region = "east", .until = clock.now().wall}}};
-  link.times = 7;
-  EXPECT_TRUE(store.publish(news));
-  EXPECT_EQ(store.retries(), 7u);
-  EXPECT_EQ(pauses.size(), 7u);
-  link.times = 100;
-  const auto failed = store.publish(news);
+      .rows = {row_of(1, clock_.now().wall)},
+      .presences = {{.key = row_of(1, {}).key, .region = "east", .until = clock_.now().wall}}};
+  link_.times = 7;
+  EXPECT_TRUE(store_.publish(news));
+  EXPECT_EQ(store_.retries(), 7u);
+  EXPECT_EQ(pauses_.size(), 7u);
+  link_.times = 100;
+  const auto failed = store_.publish(news);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().retry, Retry::kMayHelp);
-  EXPECT_EQ(store.why(), telemetry::LedgerError::kDeadlock);
-  EXPECT_EQ(store.retries(), 14u);
+  EXPECT_EQ(store_.why(), telemetry::LedgerError::kDeadlock);
+  EXPECT_EQ(store_.retries(), 14u);
   // And everything was undone, so that the next is not inside of it.
-  link.times = 0;
-  EXPECT_TRUE(store.publish(news));
+  link_.times = 0;
+  EXPECT_TRUE(store_.publish(news));
 }
 
-TEST(SqlStore, TellsWhatFailuresMeanToTheCaller) {
-  const doubles::HandClock clock;
-  const Folder folder;
-  auto made = std::make_unique<Failing>(ledgers::make_sqlite_link(clock, folder.file()));
-  Failing& link = *made;
-  ledgers::SqlStore store(clock, ledgers::Dialect::kSqlite, std::move(made), "sqlite:x",
-                          {.seed = 1, .pause = [](Millis) {}});
-  ASSERT_TRUE(store.migrate());
-  link.when = "SELECT";
+TEST_F(SqlStore, TellsWhatFailuresMeanToTheCaller) {
+  link_.when = "SELECT";
   using telemetry::LedgerError;
   const auto error_of = [&](LedgerError why) {
-    link.why = why;
-    link.times = 1;
-    return store.time().error();
+    link_.why = why;
+    link_.times = 1;
+    return store_.time().error();
   };
   for (const auto why : {LedgerError::kUnreachable, LedgerError::kReadOnly, LedgerError::kFull,
                          LedgerError::kMissingTables, LedgerError::kRefused, LedgerError::kOther}) {
@@ -237,36 +240,29 @@ TEST(SqlStore, TellsWhatFailuresMeanToTheCaller) {
 
 // A server that cannot read so much in its time could not the next time either, when there is
 // more: nothing would be heard any more.
-TEST(SqlStore, AsksForLessAtOnceAfterTheStoreHadNoTime) {
-  doubles::HandClock clock;
-  const Folder folder;
-  auto made = std::make_unique<Failing>(ledgers::make_sqlite_link(clock, folder.file()));
-  Failing& link = *made;
-  ledgers::SqlStore store(clock, ledgers::Dialect::kSqlite, std::move(made), "sqlite:x",
-                          {.seed = 1, .pause = [](Millis) {}});
-  ASSERT_TRUE(store.migrate());
-  const LedgerCursor begin = store.changes_since({})->next;
+TEST_F(SqlStore, AsksForLessAtOnceAfterTheStoreHadNoTime) {
+  const LedgerCursor begin = store_.changes_since({})->next;
   constexpr size_t kHalf = ledgers::kMostChanges / 2;
   constexpr size_t kRows = kHalf + 4000;
   for (size_t at = 0; at < kRows; at += 1000) {
     LedgerNews news;
     for (size_t i = at; i < at + 1000; ++i) {
-      news.rows.push_back(row_of(1, clock.now().wall));
+      news.rows.push_back(row_of(1, clock_.now().wall));
       news.rows.back().key.identifier = std::to_string(i);
     }
-    ASSERT_TRUE(store.publish(news));
-    clock.advance(Millis(1));
+    ASSERT_TRUE(store_.publish(news));
+    clock_.advance(Millis(1));
   }
-  link.when = "SELECT";
-  link.why = telemetry::LedgerError::kTimeout;
-  link.times = 1;
-  EXPECT_FALSE(store.changes_since(begin));
+  link_.when = "SELECT";
+  link_.why = telemetry::LedgerError::kTimeout;
+  link_.times = 1;
+  EXPECT_FALSE(store_.changes_since(begin));
 
-  const auto first = store.changes_since(begin);
+  const auto first = store_.changes_since(begin);
   ASSERT_TRUE(first);
   EXPECT_EQ(first->news.rows.size(), kHalf);
   ASSERT_TRUE(first->rest);
-  const auto rest = store.changes_since(*first->rest);
+  const auto rest = store_.changes_since(*first->rest);
   ASSERT_TRUE(rest);
   EXPECT_FALSE(rest->rest);
   std::set<std::string> told;
@@ -276,12 +272,12 @@ TEST(SqlStore, AsksForLessAtOnceAfterTheStoreHadNoTime) {
   EXPECT_EQ(told.size(), kRows);
 
   // It may be quick again, and has to give something however slow it is.
-  EXPECT_FALSE(store.changes_since(begin)->rest);
+  EXPECT_FALSE(store_.changes_since(begin)->rest);
   for (int i = 0; i < 10; ++i) {
-    link.times = 1;
-    EXPECT_FALSE(store.changes_since(begin));
+    link_.times = 1;
+    EXPECT_FALSE(store_.changes_since(begin));
   }
-  EXPECT_EQ(store.changes_since(begin)->news.rows.size(), ledgers::kRowsPerPage);
+  EXPECT_EQ(store_.changes_since(begin)->news.rows.size(), ledgers::kRowsPerPage);
 }
 
 // Stores are full of them: another hash would be another tuple.
