@@ -5,13 +5,15 @@ target_compile_options(weir_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion 
 if(WEIR_DEV AND NOT WEIR_SANITIZE)
   target_compile_options(weir_flags INTERFACE -Werror)
 elseif(WEIR_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # And of anonymous namespaces in files that are compiled as one.
-  target_compile_options(weir_flags INTERFACE -Wno-maybe-uninitialized -Wno-subobject-linkage)
+  target_compile_options(weir_flags INTERFACE -Wno-maybe-uninitialized)
   # Asio uses fences, which TSan does not follow; it errs on the loud side there.
   if(WEIR_SANITIZE STREQUAL "thread")
     target_compile_options(weir_flags INTERFACE -Wno-tsan)
   endif()
 endif()
+# Of files that are compiled as one g++ says that others might see their anonymous namespaces.
+set(as_one $<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>)
+target_compile_options(weir_flags INTERFACE $<${as_one}:-Wno-subobject-linkage>)
 # Intel's processors from Skylake to Cascade Lake decode a branch anew each time if it touches the
 # end of 32 bytes of code; kept off it, a decision takes one part in twenty less.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

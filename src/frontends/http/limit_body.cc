@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include "frontends/bytes.h"
+#include "frontends/range.h"
 
 namespace weir::frontends {
 
@@ -17,11 +18,6 @@ struct LimitBodyReader::Json {
 namespace {
 
 constexpr size_t kMaxProblems = 20;
-
-struct Bounds {
-  int64_t least = 0;
-  int64_t most = 0;
-};
 
 enum Field : unsigned {
   kNamespace,
@@ -132,16 +128,15 @@ class ItemReader {
     return simdjson::SUCCESS;
   }
 
-  simdjson::error_code read_number(std::string_view name, ondemand::value value, Bounds bounds,
+  simdjson::error_code read_number(std::string_view name, ondemand::value value, Range range,
                                    int64_t& out) {
     const auto error = value.get_int64().get(out);
     if (error != simdjson::SUCCESS && !other_type(error)) return error;
-    if (error == simdjson::SUCCESS && out >= bounds.least && out <= bounds.most) return error;
+    if (error == simdjson::SUCCESS && range.holds(out)) return error;
     complain(
         name,
         error == simdjson::SUCCESS ? "is " + std::to_string(out) : "is not a whole number in range",
-        "choose a whole number from " + std::to_string(bounds.least) + " to " +
-            std::to_string(bounds.most));
+        "choose " + range.text());
     return simdjson::SUCCESS;
   }
 

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "frontends/range.h"
 #include "frontends/seconds.h"
 
 namespace weir::frontends {
@@ -9,11 +10,6 @@ namespace {
 
 constexpr std::string_view kThrottleNamespace = "cl";
 constexpr int64_t kMaxPeriodSeconds = kMaxDuration.count() / 1000;
-
-struct Range {
-  int64_t least = 0;
-  int64_t most = 0;
-};
 
 std::string shown(std::string_view value) {
   constexpr size_t kMost = 40;
@@ -25,8 +21,7 @@ std::string shown(std::string_view value) {
 // Whether the text is a whole number in a range, and nothing else.
 bool is_number(std::string_view text, Range range, int64_t& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value >= range.least &&
-         value <= range.most;
+  return error == std::errc() && end == text.data() + text.size() && range.holds(value);
 }
 
 bool is_name(std::string_view text) {
@@ -36,8 +31,7 @@ bool is_name(std::string_view text) {
 // Reads a whole number in a range, or says what is wrong with it.
 Complaint read_number(std::string_view name, std::string_view text, Range range, int64_t& value) {
   if (is_number(text, range, value)) return {};
-  return "ERR " + std::string(name) + " is " + shown(text) + ": it must be a whole number from " +
-         std::to_string(range.least) + " to " + std::to_string(range.most);
+  return "ERR " + std::string(name) + " is " + shown(text) + ": it must be " + range.text();
 }
 
 Complaint read_name(std::string_view name, std::string_view text) {
