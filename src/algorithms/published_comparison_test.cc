@@ -102,7 +102,7 @@ using Split = std::vector<int>;  // what each window admitted
 
 // A client asks once at every tick from 600 to 3600, both included.
 template <typename Fits>
-Split slide(const Fits& fits) {
+Split split_of(const Fits& fits) {
   constexpr Millis kWindow{1000};
   Split split;
   WindowCounts counts;
@@ -121,7 +121,7 @@ Split slide(const Fits& fits) {
 
 TEST(PublishedComparison, AdmitsThirtyFourInThreeSecondsIfTheEstimateKeepsItsFraction) {
   // current + previous * (1 - elapsed) + 1 <= limit, all of it times the width.
-  EXPECT_EQ(slide([](const Position& at, const WindowCounts& counts) {
+  EXPECT_EQ(split_of([](const Position& at, const WindowCounts& counts) {
               const auto width = static_cast<uint64_t>(at.width.count());
               const auto rest = static_cast<uint64_t>((at.width - at.offset).count());
               return (counts.current + 1) * width + counts.previous * rest <= 10 * width;
@@ -130,7 +130,7 @@ TEST(PublishedComparison, AdmitsThirtyFourInThreeSecondsIfTheEstimateKeepsItsFra
 }
 
 TEST(PublishedComparison, AdmitsThirtySixWithOurEstimateThatDropsIt) {
-  EXPECT_EQ(slide([](const Position& at, const WindowCounts& counts) {
+  EXPECT_EQ(split_of([](const Position& at, const WindowCounts& counts) {
               return decide_sliding(at, counts, {.capacity = 10, .cost = 1}).admitted();
             }),
             (Split{10, 10, 10, 6}));

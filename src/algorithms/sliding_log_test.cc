@@ -62,8 +62,6 @@ struct ShortLog {
   }
 };
 
-constexpr Millis kSecond{1000};
-
 TEST(SlidingLog, PassesExactlyAtTheLimitAndNotBeyond) {
   ShortLog log{.duration = kSecond};
   EXPECT_TRUE(log.decide(tick(5000), {.capacity = 10, .cost = 7}).admitted());

@@ -8,12 +8,12 @@
 namespace weir::algorithms {
 namespace {
 
-struct Held {
+struct HeldRing {
   Position at{};
   RingCounts counts{};
   Ask ask{};
 
-  friend std::ostream& operator<<(std::ostream& out, const Held& held) {
+  friend std::ostream& operator<<(std::ostream& out, const HeldRing& held) {
     out << "sub-cell " << held.at.sequence << " + " << held.at.offset.count() << " of "
         << held.at.width.count() << ", limit " << held.ask.capacity << ", cost " << held.ask.cost
         << ", counts";
@@ -24,7 +24,7 @@ struct Held {
 
 // The same ring at `then`, if nothing arrives in between: counts move towards the old end
 // and fall off it.
-Decision decide_at(WallTime then, const Held& held) {
+Decision decide_at(WallTime then, const HeldRing& held) {
   const Position at = position_of(then, held.at.width);
   const int64_t cells_on = at.sequence - held.at.sequence;
   RingCounts counts{};
@@ -32,13 +32,13 @@ Decision decide_at(WallTime then, const Held& held) {
   return decide_ring(at, counts, held.ask);
 }
 
-Decision decide_with(const Held& held, Count cost) {
+Decision decide_with(const HeldRing& held, Count cost) {
   return decide_ring(held.at, held.counts, {.capacity = held.ask.capacity, .cost = cost});
 }
 
-rc::Gen<Held> any_held() {
+rc::Gen<HeldRing> any_held_ring() {
   return rc::gen::exec([] {
-    Held held;
+    HeldRing held;
     held.at = position_of(*any_time(), ring_width(*any_duration()));
     held.ask.capacity = *between(1, kLargestLimit);
     held.ask.cost = *any_cost(held.ask.capacity);
@@ -64,7 +64,7 @@ TEST(StrictRing, HasSubCellsThatNeverSpanLessThanTheWindow) {
 }
 
 TEST(StrictRing, PassesExactlyAtTheLimitAndNotBeyond) {
-  Held held{.at = {.sequence = 50, .width = kCell}, .ask = {.capacity = 10, .cost = 3}};
+  HeldRing held{.at = {.sequence = 50, .width = kCell}, .ask = {.capacity = 10, .cost = 3}};
   held.counts[0] = 3;
   held.counts[16] = 4;
   EXPECT_TRUE(decide_with(held, 3).admitted());
@@ -74,7 +74,7 @@ TEST(StrictRing, PassesExactlyAtTheLimitAndNotBeyond) {
 }
 
 TEST(StrictRing, CountsASubCellInFullUntilSixteenOthersHaveBegunAfterIt) {
-  Held held{.at = {.sequence = 50, .width = kCell}, .ask = {.capacity = 10, .cost = 1}};
+  HeldRing held{.at = {.sequence = 50, .width = kCell}, .ask = {.capacity = 10, .cost = 1}};
   held.counts[16] = 10;
   EXPECT_EQ(decide_at(tick(5000), held).retry_at, tick(6700));
   EXPECT_FALSE(decide_at(tick(6699), held).admitted());
@@ -82,7 +82,7 @@ TEST(StrictRing, CountsASubCellInFullUntilSixteenOthersHaveBegunAfterIt) {
 }
 
 TEST(StrictRing, LetsAPeekPassAtExactlyFullAndNotAboveIt) {
-  Held held{.at = {.sequence = 50, .width = kCell}, .ask = {.capacity = 10, .cost = 0}};
+  HeldRing held{.at = {.sequence = 50, .width = kCell}, .ask = {.capacity = 10, .cost = 0}};
   held.counts[3] = 10;
   EXPECT_TRUE(decide_with(held, 0).admitted());
   held.counts[4] = 1;
@@ -90,8 +90,8 @@ TEST(StrictRing, LetsAPeekPassAtExactlyFullAndNotAboveIt) {
 }
 
 TEST(StrictRing, IsResetWhenItsNewestUsageHasLeft) {
-  Held held{.at = {.sequence = 50, .offset = Millis(30), .width = kCell},
-            .ask = {.capacity = 10, .cost = 0}};
+  HeldRing held{.at = {.sequence = 50, .offset = Millis(30), .width = kCell},
+                .ask = {.capacity = 10, .cost = 0}};
   EXPECT_EQ(decide_with(held, 0).reset, tick(5030));  // nothing to recover from
   held.counts[3] = 10;
   EXPECT_EQ(decide_with(held, 0).reset, tick(5400));
@@ -101,7 +101,7 @@ TEST(StrictRing, IsResetWhenItsNewestUsageHasLeft) {
 }
 
 TEST(StrictRing, NeverAdmitsACostBeyondTheLimitAndPromisesNothing) {
-  Held held{.at = {.sequence = 50, .width = kCell}, .ask = {.capacity = 10, .cost = 11}};
+  HeldRing held{.at = {.sequence = 50, .width = kCell}, .ask = {.capacity = 10, .cost = 11}};
   EXPECT_EQ(decide_with(held, 10).outcome, Outcome::kAdmitted);
   EXPECT_EQ(decide_with(held, 11).outcome, Outcome::kNever);
   EXPECT_EQ(decide_with(held, 11).retry_at, std::nullopt);
@@ -110,7 +110,7 @@ TEST(StrictRing, NeverAdmitsACostBeyondTheLimitAndPromisesNothing) {
 
 RC_GTEST_PROP(StrictRing, EstimateNeverFallsWhenACountRisesAndRisesByAtMostAsMuch, ()) {
   for (int turn = 0; turn < 50; ++turn) {
-    Held held = *any_held();
+    HeldRing held = *any_held_ring();
     const Count before = ring_estimate(held.counts);
     const Count more = *between(0, kLargestLimit);
     held.counts[*between(0, kRingCells - 1)] += more;
@@ -122,7 +122,7 @@ RC_GTEST_PROP(StrictRing, EstimateNeverFallsWhenACountRisesAndRisesByAtMostAsMuc
 
 RC_GTEST_PROP(StrictRing, PassesAtTheTickItPromisedAndNotOneEarlier, ()) {
   for (int turn = 0; turn < 100; ++turn) {
-    const Held held = *any_held();
+    const HeldRing held = *any_held_ring();
     const Decision decision = decide_with(held, held.ask.cost);
     RC_ASSERT(decision.retry_at.has_value() == (decision.outcome == Outcome::kDenied));
     if (!decision.retry_at) continue;
@@ -134,9 +134,9 @@ RC_GTEST_PROP(StrictRing, PassesAtTheTickItPromisedAndNotOneEarlier, ()) {
 
 RC_GTEST_PROP(StrictRing, SaysHowMuchWouldStillPassAtThisInstant, ()) {
   for (int turn = 0; turn < 50; ++turn) {
-    const Held held = *any_held();
+    const HeldRing held = *any_held_ring();
     const Decision decision = decide_with(held, held.ask.cost);
-    Held after = held;
+    HeldRing after = held;
     if (decision.admitted()) after.counts[kRingCells - 1] += held.ask.cost;
     RC_ASSERT(decision.remaining ==
               base::saturating_sub(held.ask.capacity, ring_estimate(after.counts)));

@@ -33,7 +33,7 @@ class Ring {
 };
 
 // What a client gets that asks at every tick, until it is refused, in [from, to).
-Count saturate(Ring& ring, Count limit, WallTime from, WallTime to) {
+Count saturate_ring(Ring& ring, Count limit, WallTime from, WallTime to) {
   Count admitted = 0;
   for (WallTime now = from; now < to; ++now) {
     while (ring.decide(now, {.capacity = limit, .cost = 1}).admitted()) ++admitted;
@@ -74,7 +74,7 @@ RC_GTEST_PROP(StrictRing, HoldsExactlyTheLimitInSeventeenSubCellsWhenSaturated, 
   }
   const int64_t first = position_of(now, width).sequence;
   const int64_t end = first + 60;
-  saturate(ring, limit, now, WallTime(end * width));
+  saturate_ring(ring, limit, now, WallTime(end * width));
   for (int64_t newest = first; newest < end; ++newest) {
     Count held = 0;
     for (int back = 0; back < kRingCells; ++back) held += ring.count_of(newest - back);
@@ -86,13 +86,13 @@ TEST(StrictRing, GivesASaturatingClientSixteenSeventeenthsOfTheLimit) {
   constexpr Millis kWindow{1600};
   Ring ring(kWindow);
   // 17 windows are 16 rounds of 17 sub-cells.
-  EXPECT_EQ(saturate(ring, 17, tick(0), tick(17 * kWindow.count())), 16u * 17u);
+  EXPECT_EQ(saturate_ring(ring, 17, tick(0), tick(17 * kWindow.count())), 16u * 17u);
 }
 
 TEST(StrictRing, GivesLessThanThatOnlyWhereSixteenDoesNotDivideTheDuration) {
   Ring ring(kMinDuration);
   // Sub-cells of 7 ms: 17 of them are 119 ms, so 119 windows of 100 ms are 100 rounds.
-  EXPECT_EQ(saturate(ring, 17, tick(0), tick(119 * 100)), 100u * 17u);
+  EXPECT_EQ(saturate_ring(ring, 17, tick(0), tick(119 * 100)), 100u * 17u);
   // Rounding up weighs on short sub-cells: 113 of 136 at the worst duration, 113 ms.
   for (int64_t duration = kMinDuration.count(); duration <= 100'000; ++duration) {
     const int64_t round = kRingCells * ring_width(Millis(duration)).count();

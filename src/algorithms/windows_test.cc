@@ -8,14 +8,14 @@ namespace weir::algorithms {
 namespace {
 
 // A request, and the counts it meets.
-struct Held {
+struct HeldWindows {
   WallTime now{};
   Millis width{0};
   WindowCounts counts{};
   Ask ask{};
 
   [[nodiscard]] Position at() const { return position_of(now, width); }
-  friend std::ostream& operator<<(std::ostream& out, const Held& held) {
+  friend std::ostream& operator<<(std::ostream& out, const HeldWindows& held) {
     return out << "at " << held.now.time_since_epoch().count() << ", width " << held.width.count()
                << ", current " << held.counts.current << ", previous " << held.counts.previous
                << ", limit " << held.ask.capacity << ", cost " << held.ask.cost;
@@ -23,31 +23,31 @@ struct Held {
 };
 
 // What stands in the two cells at `then`, if nothing arrives in between.
-WindowCounts counts_at(WallTime then, const Held& held) {
+WindowCounts counts_at(WallTime then, const HeldWindows& held) {
   const int64_t windows_on = position_of(then, held.width).sequence - held.at().sequence;
   if (windows_on == 0) return held.counts;
   return windows_on == 1 ? WindowCounts{.previous = held.counts.current} : WindowCounts{};
 }
 
-Decision slide_at(WallTime then, const Held& held, Count cost) {
+Decision slide_at(WallTime then, const HeldWindows& held, Count cost) {
   return decide_sliding(position_of(then, held.width), counts_at(then, held),
                         {.capacity = held.ask.capacity, .cost = cost});
 }
-Decision slide(const Held& held) {
+Decision slide(const HeldWindows& held) {
   return slide_at(held.now, held, held.ask.cost);
 }
 
-Decision fix_at(WallTime then, const Held& held, Count cost) {
+Decision fix_at(WallTime then, const HeldWindows& held, Count cost) {
   return decide_fixed(position_of(then, held.width), counts_at(then, held),
                       {.capacity = held.ask.capacity, .cost = cost});
 }
-Decision fix(const Held& held) {
+Decision fix(const HeldWindows& held) {
   return fix_at(held.now, held, held.ask.cost);
 }
 
-rc::Gen<Held> any_held() {
+rc::Gen<HeldWindows> any_held_windows() {
   return rc::gen::exec([] {
-    Held held;
+    HeldWindows held;
     held.now = *any_time();
     held.width = *any_duration();
     held.ask.capacity = *between(1, kLargestLimit);
@@ -58,15 +58,15 @@ rc::Gen<Held> any_held() {
   });
 }
 
-constexpr Millis kSecond{1000};
-
 TEST(SlidingWindow, CountsThePreviousWindowInFullAtItsOwnStart) {
-  const Held held{.now = tick(5000), .width = kSecond, .counts = {.current = 3, .previous = 80}};
+  const HeldWindows held{
+      .now = tick(5000), .width = kSecond, .counts = {.current = 3, .previous = 80}};
   EXPECT_EQ(sliding_estimate(held.at(), held.counts), 83u);
 }
 
 TEST(SlidingWindow, CountsHalfOfThePreviousWindowAtItsMiddle) {
-  const Held held{.now = tick(5500), .width = kSecond, .counts = {.current = 3, .previous = 80}};
+  const HeldWindows held{
+      .now = tick(5500), .width = kSecond, .counts = {.current = 3, .previous = 80}};
   EXPECT_EQ(sliding_estimate(held.at(), held.counts), 43u);
 }
 
@@ -79,10 +79,10 @@ TEST(SlidingWindow, RoundsThePartThatIsCarriedOverDown) {
 }
 
 TEST(SlidingWindow, PassesExactlyAtTheLimitAndNotBeyond) {
-  Held held{.now = tick(5500),
-            .width = kSecond,
-            .counts = {.current = 3, .previous = 80},
-            .ask = {.capacity = 50, .cost = 7}};
+  HeldWindows held{.now = tick(5500),
+                   .width = kSecond,
+                   .counts = {.current = 3, .previous = 80},
+                   .ask = {.capacity = 50, .cost = 7}};
   EXPECT_EQ(slide(held).outcome, Outcome::kAdmitted);
   EXPECT_EQ(slide(held).remaining, 0u);
   held.ask.cost = 8;
@@ -91,10 +91,10 @@ TEST(SlidingWindow, PassesExactlyAtTheLimitAndNotBeyond) {
 }
 
 TEST(FixedWindow, PassesExactlyAtTheLimitAndNotBeyond) {
-  Held held{.now = tick(5500),
-            .width = kSecond,
-            .counts = {.current = 3, .previous = 80},
-            .ask = {.capacity = 10, .cost = 7}};
+  HeldWindows held{.now = tick(5500),
+                   .width = kSecond,
+                   .counts = {.current = 3, .previous = 80},
+                   .ask = {.capacity = 10, .cost = 7}};
   EXPECT_EQ(fix(held).outcome, Outcome::kAdmitted);
   EXPECT_EQ(fix(held).remaining, 0u);
   held.ask.cost = 8;
@@ -103,10 +103,10 @@ TEST(FixedWindow, PassesExactlyAtTheLimitAndNotBeyond) {
 }
 
 TEST(Windows, LetAPeekPassAtExactlyFullAndNotAboveIt) {
-  Held held{.now = tick(5500),
-            .width = kSecond,
-            .counts = {.current = 10},
-            .ask = {.capacity = 10, .cost = 0}};
+  HeldWindows held{.now = tick(5500),
+                   .width = kSecond,
+                   .counts = {.current = 10},
+                   .ask = {.capacity = 10, .cost = 0}};
   EXPECT_TRUE(slide(held).admitted());
   EXPECT_TRUE(fix(held).admitted());
   held.ask.capacity = 9;
@@ -115,7 +115,7 @@ TEST(Windows, LetAPeekPassAtExactlyFullAndNotAboveIt) {
 }
 
 TEST(Windows, EndWhereTheNextOneStarts) {
-  const Held held{.now = tick(5999), .width = kSecond, .ask = {.capacity = 1, .cost = 1}};
+  const HeldWindows held{.now = tick(5999), .width = kSecond, .ask = {.capacity = 1, .cost = 1}};
   EXPECT_EQ(slide(held).reset, tick(6000));
   EXPECT_EQ(fix(held).reset, tick(6000));
   EXPECT_EQ(slide_at(tick(6000), held, 1).reset, tick(7000));
@@ -123,10 +123,10 @@ TEST(Windows, EndWhereTheNextOneStarts) {
 
 TEST(SlidingWindow, WaitsForTheNextWindowsEndWhenTheCountIsOutOfAllProportion) {
   // More usage than ticks: even the last tick of the next window weighs more than 1.
-  const Held held{.now = tick(5'000),
-                  .width = kMinDuration,
-                  .counts = {.current = kLargestCount},
-                  .ask = {.capacity = 1, .cost = 1}};
+  const HeldWindows held{.now = tick(5'000),
+                         .width = kMinDuration,
+                         .counts = {.current = kLargestCount},
+                         .ask = {.capacity = 1, .cost = 1}};
   EXPECT_EQ(slide(held).retry_at, tick(5'200));
   EXPECT_TRUE(slide_at(tick(5'200), held, 1).admitted());
   EXPECT_FALSE(slide_at(tick(5'199), held, 1).admitted());
@@ -141,7 +141,7 @@ TEST(Position, TakesTimesBefore1970For1970) {
 
 RC_GTEST_PROP(SlidingWindow, EstimateNeverFallsWhenACountRisesAndRisesByAtMostAsMuch, ()) {
   for (int turn = 0; turn < 50; ++turn) {
-    const Held held = *any_held();
+    const HeldWindows held = *any_held_windows();
     const Count before = sliding_estimate(held.at(), held.counts);
     const Count more = *between(0, kLargestCount);
     for (const WindowCounts& counts :
@@ -156,10 +156,10 @@ RC_GTEST_PROP(SlidingWindow, EstimateNeverFallsWhenACountRisesAndRisesByAtMostAs
 
 RC_GTEST_PROP(Windows, SayHowMuchWouldStillPassAtThisInstant, ()) {
   for (int turn = 0; turn < 50; ++turn) {
-    const Held held = *any_held();
+    const HeldWindows held = *any_held_windows();
     for (const auto decide : {slide_at, fix_at}) {
       const Decision decision = decide(held.now, held, held.ask.cost);
-      Held after = held;
+      HeldWindows after = held;
       if (decision.admitted()) after.counts.current += held.ask.cost;
       RC_ASSERT(!decide(held.now, after, decision.remaining + 1).admitted());
       if (decision.remaining > 0) RC_ASSERT(decide(held.now, after, decision.remaining).admitted());
@@ -169,7 +169,7 @@ RC_GTEST_PROP(Windows, SayHowMuchWouldStillPassAtThisInstant, ()) {
 
 RC_GTEST_PROP(Windows, AdmitExactlyWhatFitsAndOtherwiseSayWhatIsLeft, ()) {
   for (int turn = 0; turn < 50; ++turn) {
-    const Held held = *any_held();
+    const HeldWindows held = *any_held_windows();
     const auto check = [&](const Decision& decision, Count estimate) {
       const bool fits = estimate + held.ask.cost <= held.ask.capacity;
       const Count left = base::saturating_sub(held.ask.capacity, estimate);
@@ -185,7 +185,7 @@ RC_GTEST_PROP(Windows, AdmitExactlyWhatFitsAndOtherwiseSayWhatIsLeft, ()) {
 
 RC_GTEST_PROP(SlidingWindow, PassesAtTheTickItPromisedAndNotOneEarlier, ()) {
   for (int turn = 0; turn < 150; ++turn) {
-    const Held held = *any_held();
+    const HeldWindows held = *any_held_windows();
     const Decision decision = slide(held);
     if (!decision.retry_at) continue;
     RC_ASSERT(*decision.retry_at > held.now);
@@ -197,7 +197,7 @@ RC_GTEST_PROP(SlidingWindow, PassesAtTheTickItPromisedAndNotOneEarlier, ()) {
 
 RC_GTEST_PROP(FixedWindow, PassesAtTheTickItPromisedAndNotOneEarlier, ()) {
   for (int turn = 0; turn < 50; ++turn) {
-    const Held held = *any_held();
+    const HeldWindows held = *any_held_windows();
     const Decision decision = fix(held);
     if (!decision.retry_at) continue;
     RC_ASSERT(*decision.retry_at == held.at().end());

@@ -23,9 +23,9 @@ constexpr std::string_view kThrottle =
     "*5\r\n$11\r\nCL.THROTTLE\r\n$5\r\nalice\r\n$7\r\n1000000\r\n$1\r\n1\r\n$2\r\n60\r\n";
 
 // A client that waits for what it wants, and gives up after ten seconds.
-class Client {
+class SocketClient {
  public:
-  explicit Client(uint16_t port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+  explicit SocketClient(uint16_t port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
     const timeval patience{.tv_sec = 10, .tv_usec = 0};
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
@@ -35,9 +35,9 @@ class Client {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     connected_ = connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   }
-  ~Client() { close(socket_); }
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
+  ~SocketClient() { close(socket_); }
+  SocketClient(const SocketClient&) = delete;
+  SocketClient& operator=(const SocketClient&) = delete;
 
   [[nodiscard]] bool connected() const { return connected_; }
 
@@ -127,8 +127,8 @@ TEST_F(LoopTest, AnswersManyClientsOnBothDoors) {
   for (int i = 0; i < 8; ++i) {
     clients.emplace_back([this] {
       for (int turn = 0; turn < 10; ++turn) {
-        Client resp(resp_port_);
-        Client http(http_port_);
+        SocketClient resp(resp_port_);
+        SocketClient http(http_port_);
         for (int n = 0; n < 10; ++n) {
           resp.say(kThrottle);
           EXPECT_EQ(resp.hear_lines(6).substr(0, 4), "*5\r\n");
@@ -145,7 +145,7 @@ TEST_F(LoopTest, AnswersManyClientsOnBothDoors) {
 TEST_F(LoopTest, AnswersAllThatWasAskedBeforeADrain) {
   start();
   constexpr int kRequests = 10'000;
-  Client client(resp_port_);
+  SocketClient client(resp_port_);
   client.say(kThrottle);
   client.hear_lines(6);
   std::string all;
@@ -155,24 +155,24 @@ TEST_F(LoopTest, AnswersAllThatWasAskedBeforeADrain) {
   drain();
   const std::string rest = client.hear_all();  // until the end
   speaker.join();
-  EXPECT_EQ(Client::lines(first) + Client::lines(rest), 6 * kRequests);
+  EXPECT_EQ(SocketClient::lines(first) + SocketClient::lines(rest), 6 * kRequests);
 }
 
 TEST_F(LoopTest, ClosesQuietConnectionsInADrainAndLetsNobodyIn) {
   start();
-  Client quiet(resp_port_);
+  SocketClient quiet(resp_port_);
   quiet.say("PING\r\n");
   EXPECT_EQ(quiet.hear_lines(1), "+PONG\r\n");
   drain();
   EXPECT_EQ(quiet.hear_all(), "");
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
-  EXPECT_FALSE(Client(resp_port_).connected());
+  EXPECT_FALSE(SocketClient(resp_port_).connected());
 }
 
 TEST_F(LoopTest, TellsAnHttpClientInADrainThatTheConnectionEnds) {
   start();
-  Client client(http_port_);
+  SocketClient client(http_port_);
   client.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /heal");
   client.hear_lines(6);
   drain();
@@ -182,7 +182,7 @@ TEST_F(LoopTest, TellsAnHttpClientInADrainThatTheConnectionEnds) {
 
 TEST_F(LoopTest, CutsOffWhoeverDoesNotFinishARequest) {
   start({.request = Millis(50)});
-  Client slow(http_port_);
+  SocketClient slow(http_port_);
   slow.say("POST /v2/ratelimit.limit HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{");
   EXPECT_EQ(slow.hear_all(), "");
   EXPECT_EQ(service_.http.stats.total(telemetry::DoorStat::kTimedOut), 1u);
@@ -190,14 +190,14 @@ TEST_F(LoopTest, CutsOffWhoeverDoesNotFinishARequest) {
 
 TEST_F(LoopTest, CutsOffWhoeverIsSilentForTooLong) {
   start({.silence = Millis(50)});
-  Client silent(resp_port_);
+  SocketClient silent(resp_port_);
   EXPECT_EQ(silent.hear_all(), "");
   EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kTimedOut), 1u);
 }
 
 TEST_F(LoopTest, CutsOffWhoeverDoesNotReadItsAnswers) {
   start({.request = Millis(50)});
-  Client deaf(resp_port_);
+  SocketClient deaf(resp_port_);
   const std::string echo = "*2\r\n$4\r\nECHO\r\n$60000\r\n" + std::string(60'000, 'x') + "\r\n";
   for (int i = 0; i < 1000; ++i) deaf.say(echo);  // fails at some point, without an answer read
   while (service_.resp.stats.total(telemetry::DoorStat::kClosed) == 0) std::this_thread::yield();
@@ -206,10 +206,10 @@ TEST_F(LoopTest, CutsOffWhoeverDoesNotReadItsAnswers) {
 
 TEST_F(LoopTest, RefusesMoreConnectionsThanItMayHave) {
   start({.connections = 1});
-  std::vector<std::unique_ptr<Client>> clients;
+  std::vector<std::unique_ptr<SocketClient>> clients;
   int served = 0;
   for (int i = 0; i < 10; ++i) {
-    clients.push_back(std::make_unique<Client>(resp_port_));
+    clients.push_back(std::make_unique<SocketClient>(resp_port_));
     clients.back()->say("PING\r\n");
     if (clients.back()->hear_lines(1) == "+PONG\r\n") ++served;
   }

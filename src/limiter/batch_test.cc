@@ -5,15 +5,12 @@
 
 #include <thread>
 
+#include "limiter/all_algorithms_test.h"
 #include "limiter/engine.h"
 #include "tests/doubles/hand_clock.h"
 
 namespace weir::limiter {
 namespace {
-
-constexpr Algorithm kAll[] = {Algorithm::kSlidingWindow, Algorithm::kSlidingWindowStrict,
-                              Algorithm::kFixedWindow,   Algorithm::kSlidingLog,
-                              Algorithm::kGcra,          Algorithm::kTokenBucket};
 
 // Algorithms of one class share counts; the workspace keeps them apart here.
 struct Ask {
@@ -23,7 +20,7 @@ struct Ask {
   Algorithm algorithm = Algorithm::kSlidingWindow;
 };
 
-Request request_of(const Ask& ask) {
+Request batch_request(const Ask& ask) {
   return {.workspace = to_string(ask.algorithm),
           .name_space = "api",
           .identifier = ask.who,
@@ -37,12 +34,12 @@ class BatchTest : public ::testing::Test {
  protected:
   BatchVerdict ask_all(const std::vector<Ask>& asks) {
     std::vector<Request> requests;
-    for (const Ask& ask : asks) requests.push_back(request_of(ask));
+    for (const Ask& ask : asks) requests.push_back(batch_request(ask));
     return *engine_->check_all(clock_.now(), requests);
   }
   Count free(Ask ask) {
     ask.cost = 0;
-    return engine_->check(clock_.now(), request_of(ask))->remaining;
+    return engine_->check(clock_.now(), batch_request(ask))->remaining;
   }
   doubles::HandClock clock_;
   std::shared_ptr<Engine> engine_ = Engine::make(clock_, Options{.capacity = 1000, .seed = 1});
@@ -59,12 +56,12 @@ TEST_F(BatchTest, ChargesEveryItemWhenAllPass) {
 }
 
 TEST_F(BatchTest, LeavesNoTraceWhenOneIsRefusedWhateverTheAlgorithms) {
-  for (const Algorithm refused : kAll) {
+  for (const Algorithm refused : kAllAlgorithms) {
     std::vector<Ask> asks;
-    for (const Algorithm algorithm : kAll)
+    for (const Algorithm algorithm : kAllAlgorithms)
       asks.push_back({.who = "fine", .cost = 4, .algorithm = algorithm});
     asks.push_back({.who = "full", .limit = 3, .cost = 2, .algorithm = refused});
-    ASSERT_TRUE(engine_->check(clock_.now(), request_of(asks.back()))->admitted());
+    ASSERT_TRUE(engine_->check(clock_.now(), batch_request(asks.back()))->admitted());
     std::vector<Count> before;
     for (const Ask& ask : asks) before.push_back(free(ask));
     const BatchVerdict verdict = ask_all(asks);
@@ -80,7 +77,7 @@ TEST_F(BatchTest, LeavesNoTraceWhenOneIsRefusedWhateverTheAlgorithms) {
 }
 
 TEST_F(BatchTest, AddsUpItemsOfOneTuple) {
-  for (const Algorithm algorithm : kAll) {
+  for (const Algorithm algorithm : kAllAlgorithms) {
     const Ask three{.who = "same", .cost = 3, .algorithm = algorithm};
     EXPECT_TRUE(ask_all({three, three, three}).admitted());
     const BatchVerdict last = ask_all({{.who = "same", .cost = 1, .algorithm = algorithm},
@@ -124,7 +121,7 @@ RC_GTEST_PROP(Batch, EqualsAskingOneByOneOnACopyThatIsThrownAwayOnRefusal, ()) {
     bool passes = true;
     std::vector<Request> requests;
     for (const Ask& ask : asks) {
-      requests.push_back(request_of(ask));
+      requests.push_back(batch_request(ask));
       int64_t& count = trial[{std::string(ask.who), ask.algorithm == Algorithm::kGcra}];
       count += ask.cost;
       if (count > ask.limit) passes = false;
@@ -140,7 +137,8 @@ TEST(Judge, RefusesRatherThanAskTheSketchAboutATupleThatSomeoneHoldsForLong) {
   const doubles::HandClock clock;
   const auto store = std::make_shared<Store>(clock, Options{.capacity = 64}, 1);
   Judge judge(store);
-  const Case the_case(clock.now(), request_of({.algorithm = Algorithm::kSlidingLog}), store->hash);
+  const Case the_case(clock.now(), batch_request({.algorithm = Algorithm::kSlidingLog}),
+                      store->hash);
   ASSERT_TRUE(judge.rule(the_case).step.decision.admitted());
   const auto step = judge.with_tuple(the_case, [](const memory::Tuple&) {
     return memory::Step{.fate = memory::Fate::kLookAgain};
@@ -151,7 +149,7 @@ TEST(Judge, RefusesRatherThanAskTheSketchAboutATupleThatSomeoneHoldsForLong) {
 }
 
 TEST_F(BatchTest, NeverAdmitsTooMuchWhileThreadsMixBatchesAndSingleRequests) {
-  for (const Algorithm algorithm : kAll) {
+  for (const Algorithm algorithm : kAllAlgorithms) {
     constexpr int64_t kLimit = 900;
     std::atomic<int64_t> spent_a{0};
     std::atomic<int64_t> spent_b{0};
@@ -162,7 +160,7 @@ TEST_F(BatchTest, NeverAdmitsTooMuchWhileThreadsMixBatchesAndSingleRequests) {
       threads.emplace_back([&, t] {
         for (int i = 0; i < 1500; ++i) {
           if (t == 0) {
-            if (engine_->check(clock_.now(), request_of(a))->admitted()) spent_a += 1;
+            if (engine_->check(clock_.now(), batch_request(a))->admitted()) spent_a += 1;
           } else {
             // The order asked differs by thread; the order taken must not.
             const std::vector<Ask> asks = t == 1 ? std::vector<Ask>{a, b} : std::vector<Ask>{b, a};

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "limiter/all_algorithms_test.h"
 #include "tests/doubles/hand_clock.h"
 #include "tests/doubles/rushing_clock.h"
 
@@ -17,10 +18,6 @@ namespace {
 using doubles::HandClock;
 using doubles::RushingClock;
 
-constexpr Algorithm kAll[] = {Algorithm::kSlidingWindow, Algorithm::kSlidingWindowStrict,
-                              Algorithm::kFixedWindow,   Algorithm::kSlidingLog,
-                              Algorithm::kGcra,          Algorithm::kTokenBucket};
-
 struct Door {
   HandClock clock;
   std::shared_ptr<Engine> engine = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
@@ -28,7 +25,7 @@ struct Door {
   Verdict ask(const Request& request) { return *engine->check(clock.now(), request); }
 };
 
-Request request_of(Algorithm algorithm, int64_t limit = 10, int64_t cost = 1) {
+Request engine_request(Algorithm algorithm, int64_t limit = 10, int64_t cost = 1) {
   return {.name_space = "api",
           .identifier = "alice",
           .limit = limit,
@@ -38,13 +35,13 @@ Request request_of(Algorithm algorithm, int64_t limit = 10, int64_t cost = 1) {
 }
 
 class EveryAlgorithm : public ::testing::TestWithParam<Algorithm> {};
-INSTANTIATE_TEST_SUITE_P(Engine, EveryAlgorithm, ::testing::ValuesIn(kAll),
+INSTANTIATE_TEST_SUITE_P(Engine, EveryAlgorithm, ::testing::ValuesIn(kAllAlgorithms),
                          [](const auto& param) { return std::string(to_string(param.param)); });
 
 TEST_P(EveryAlgorithm, AdmitsExactlyTheLimitAtOnce) {
   Door door;
   for (int i = 9; i >= 0; --i) {
-    const Verdict verdict = door.ask(request_of(GetParam()));
+    const Verdict verdict = door.ask(engine_request(GetParam()));
     ASSERT_TRUE(verdict.admitted());
     EXPECT_EQ(verdict.remaining, static_cast<Count>(i));
     EXPECT_FALSE(verdict.retry_after.has_value());
@@ -52,7 +49,7 @@ TEST_P(EveryAlgorithm, AdmitsExactlyTheLimitAtOnce) {
     EXPECT_EQ(verdict.limit, 10u);
     EXPECT_EQ(verdict.basis, Basis::kLocal);
   }
-  const Verdict denied = door.ask(request_of(GetParam()));
+  const Verdict denied = door.ask(engine_request(GetParam()));
   EXPECT_EQ(denied.outcome, Outcome::kDenied);
   EXPECT_EQ(denied.remaining, 0u);
   EXPECT_EQ(denied.evidence.own, 10u);
@@ -60,20 +57,22 @@ TEST_P(EveryAlgorithm, AdmitsExactlyTheLimitAtOnce) {
 
 TEST_P(EveryAlgorithm, ConsumesNothingWhenItDenies) {
   Door door;
-  ASSERT_TRUE(door.ask(request_of(GetParam(), 10, 8)).admitted());
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(door.ask(request_of(GetParam(), 10, 3)).admitted());
-  EXPECT_TRUE(door.ask(request_of(GetParam(), 10, 2)).admitted());
+  ASSERT_TRUE(door.ask(engine_request(GetParam(), 10, 8)).admitted());
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(door.ask(engine_request(GetParam(), 10, 3)).admitted());
+  }
+  EXPECT_TRUE(door.ask(engine_request(GetParam(), 10, 2)).admitted());
 }
 
 TEST_P(EveryAlgorithm, PeeksWithoutATrace) {
   Door door;
-  const Verdict unknown = door.ask(request_of(GetParam(), 10, 0));
+  const Verdict unknown = door.ask(engine_request(GetParam(), 10, 0));
   EXPECT_TRUE(unknown.admitted());
   EXPECT_EQ(unknown.remaining, 10u);
   EXPECT_EQ(door.engine->stats().tuples, 0u);
-  ASSERT_TRUE(door.ask(request_of(GetParam(), 10, 10)).admitted());
+  ASSERT_TRUE(door.ask(engine_request(GetParam(), 10, 10)).admitted());
   for (int i = 0; i < 100; ++i) {
-    const Verdict full = door.ask(request_of(GetParam(), 10, 0));
+    const Verdict full = door.ask(engine_request(GetParam(), 10, 0));
     EXPECT_TRUE(full.admitted());  // nothing more is asked for than there is
     EXPECT_EQ(full.remaining, 0u);
   }
@@ -81,27 +80,27 @@ TEST_P(EveryAlgorithm, PeeksWithoutATrace) {
 
 TEST_P(EveryAlgorithm, SaysNeverToWhatCanNeverPass) {
   Door door;
-  const Verdict verdict = door.ask(request_of(GetParam(), 10, 11));
+  const Verdict verdict = door.ask(engine_request(GetParam(), 10, 11));
   EXPECT_EQ(verdict.outcome, Outcome::kNever);
   EXPECT_FALSE(verdict.retry_after.has_value());
   EXPECT_EQ(verdict.remaining, 10u);
-  EXPECT_TRUE(door.ask(request_of(GetParam(), 10, 10)).admitted());
+  EXPECT_TRUE(door.ask(engine_request(GetParam(), 10, 10)).admitted());
 }
 
 TEST_P(EveryAlgorithm, AdoptsALowerAndAHigherLimitWithoutForgettingOrGiving) {
   Door door;
-  ASSERT_TRUE(door.ask(request_of(GetParam(), 10, 8)).admitted());
-  EXPECT_FALSE(door.ask(request_of(GetParam(), 8, 1)).admitted());
-  EXPECT_FALSE(door.ask(request_of(GetParam(), 5, 1)).admitted());
-  EXPECT_EQ(door.ask(request_of(GetParam(), 20, 0)).remaining, 12u);
-  EXPECT_TRUE(door.ask(request_of(GetParam(), 20, 12)).admitted());
-  EXPECT_FALSE(door.ask(request_of(GetParam(), 20, 1)).admitted());
+  ASSERT_TRUE(door.ask(engine_request(GetParam(), 10, 8)).admitted());
+  EXPECT_FALSE(door.ask(engine_request(GetParam(), 8, 1)).admitted());
+  EXPECT_FALSE(door.ask(engine_request(GetParam(), 5, 1)).admitted());
+  EXPECT_EQ(door.ask(engine_request(GetParam(), 20, 0)).remaining, 12u);
+  EXPECT_TRUE(door.ask(engine_request(GetParam(), 20, 12)).admitted());
+  EXPECT_FALSE(door.ask(engine_request(GetParam(), 20, 1)).admitted());
 }
 
 TEST_P(EveryAlgorithm, SurvivesTheExtremesOfItsParameters) {
   Door door;
   Request request =
-      request_of(GetParam(), GetParam() == Algorithm::kSlidingLog ? kMaxLogLimit : kMaxLimit);
+      engine_request(GetParam(), GetParam() == Algorithm::kSlidingLog ? kMaxLogLimit : kMaxLimit);
   request.cost = request.limit;
   for (const Millis duration : {kMinDuration, Millis(86'400'000), kMaxDuration}) {
     request.duration = duration;
@@ -117,10 +116,10 @@ TEST_P(EveryAlgorithm, SurvivesTheExtremesOfItsParameters) {
 TEST_P(EveryAlgorithm, PromisesARetryTimeThatStaysTrueWhenTheClockStepsBack) {
   Door door;
   door.clock.advance(Millis(12'345));
-  ASSERT_TRUE(door.ask(request_of(GetParam(), 10, 10)).admitted());
+  ASSERT_TRUE(door.ask(engine_request(GetParam(), 10, 10)).admitted());
   for (const Millis step : {Millis(-11), Millis(-11'000), Millis(-3'600'000)}) {
     door.clock.step_wall(step);
-    const Verdict verdict = door.ask(request_of(GetParam()));
+    const Verdict verdict = door.ask(engine_request(GetParam()));
     // Never longer than two windows, however far the clock went.
     if (!verdict.admitted()) {
       EXPECT_LE(*verdict.retry_after, Millis(20'000 + 11'000));
@@ -133,18 +132,18 @@ TEST_P(EveryAlgorithm, LetsNobodyWaitForTheClockToCatchUp) {
   for (const Millis back : {Millis(-120'000), Millis(-3'600'000)}) {
     // In use for ten minutes, then full, then the clock is set back.
     for (int i = 0; i < 600; ++i) {
-      ASSERT_TRUE(door.ask(request_of(GetParam(), 100)).admitted());
+      ASSERT_TRUE(door.ask(engine_request(GetParam(), 100)).admitted());
       door.clock.advance(Millis(1000));
     }
-    while (door.ask(request_of(GetParam(), 100)).admitted()) {
+    while (door.ask(engine_request(GetParam(), 100)).admitted()) {
     }
     door.clock.step_wall(back);
-    const Verdict verdict = door.ask(request_of(GetParam(), 100));
+    const Verdict verdict = door.ask(engine_request(GetParam(), 100));
     if (!verdict.admitted()) {
       EXPECT_LE(*verdict.retry_after, Millis(10'000));
     }
     door.clock.advance(Millis(10'000));
-    EXPECT_TRUE(door.ask(request_of(GetParam(), 100)).admitted());
+    EXPECT_TRUE(door.ask(engine_request(GetParam(), 100)).admitted());
   }
 }
 
@@ -156,8 +155,8 @@ void check_retry_and_remaining(Algorithm algorithm) {
   for (int i = 0; i < 60; ++i) {
     door.clock.advance(Millis(*rc::gen::inRange<int64_t>(0, 1500)));
     const auto cost = *rc::gen::inRange<int64_t>(1, limit + 1);
-    const Request request = request_of(algorithm, limit, cost);
-    const Count free = door.ask(request_of(algorithm, limit, 0)).remaining;
+    const Request request = engine_request(algorithm, limit, cost);
+    const Count free = door.ask(engine_request(algorithm, limit, 0)).remaining;
     const Verdict verdict = door.ask(request);
     RC_ASSERT(verdict.admitted() == (static_cast<Count>(cost) <= free));
     if (verdict.admitted()) {
@@ -199,7 +198,7 @@ void check_trailing_windows(Algorithm algorithm) {
   for (int i = 0; i < 150; ++i) {
     door.clock.advance(Millis(*rc::gen::inRange<int64_t>(0, 2000)));
     const auto cost = *rc::gen::inRange<int64_t>(1, 4);
-    if (!door.ask(request_of(algorithm, limit, cost)).admitted()) continue;
+    if (!door.ask(engine_request(algorithm, limit, cost)).admitted()) continue;
     const WallTime now = door.clock.now().wall;
     accepted.emplace_back(now, static_cast<Count>(cost));
     Count in_view = 0;
@@ -227,7 +226,7 @@ TEST_P(EveryAlgorithm, AdmitsExactlyTheLimitFromManyThreads) {
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < kRequests; ++i) {
-        if (door.ask(request_of(GetParam(), kLimit)).admitted()) admitted.fetch_add(1);
+        if (door.ask(engine_request(GetParam(), kLimit)).admitted()) admitted.fetch_add(1);
       }
     });
   }
@@ -252,7 +251,7 @@ TEST_P(EveryAlgorithm, HoldsTheLimitWhileThreadsStandOnBothSidesOfABoundary) {
     threads.emplace_back([&] {
       for (Instant now = clock.now(); now.wall < RushingClock::kStart.wall + Millis(kTicks);
            now = clock.now()) {
-        if (engine->check(now, request_of(GetParam(), kLimit))->admitted()) ++admitted;
+        if (engine->check(now, engine_request(GetParam(), kLimit))->admitted()) ++admitted;
       }
     });
   }
@@ -272,13 +271,13 @@ TEST_P(EveryAlgorithm, DoesNotBeginAnewForARequestThatIsOnlyLate) {
   Door door;
   const Instant early = door.clock.now();
   door.clock.advance(Millis(100'000));
-  ASSERT_TRUE(door.ask(request_of(GetParam(), 10, 10)).admitted());
+  ASSERT_TRUE(door.ask(engine_request(GetParam(), 10, 10)).admitted());
   // Its thread slept for ten windows. It is decided at the present.
-  EXPECT_FALSE(door.engine->check(early, request_of(GetParam()))->admitted());
-  const std::vector<Request> batch(2, request_of(GetParam()));
+  EXPECT_FALSE(door.engine->check(early, engine_request(GetParam()))->admitted());
+  const std::vector<Request> batch(2, engine_request(GetParam()));
   EXPECT_FALSE(door.engine->check_all(early, batch)->admitted());
-  EXPECT_EQ(door.engine->check(early, request_of(GetParam(), 10, 0))->remaining, 0u);
-  EXPECT_FALSE(door.ask(request_of(GetParam())).admitted());
+  EXPECT_EQ(door.engine->check(early, engine_request(GetParam(), 10, 0))->remaining, 0u);
+  EXPECT_FALSE(door.ask(engine_request(GetParam())).admitted());
 }
 
 TEST(Engine, DecidesManyAtOnceAsOneByOne) {
@@ -288,7 +287,7 @@ TEST(Engine, DecidesManyAtOnceAsOneByOne) {
   std::vector<std::string> names;
   for (int i = 0; i < 100; ++i) names.push_back("user-" + std::to_string(i % 7));
   for (int i = 0; i < 100; ++i) {
-    Request request = request_of(kAll[i % 6], 5, i % 3);
+    Request request = engine_request(kAllAlgorithms[i % 6], 5, i % 3);
     request.identifier = names[i];
     if (i % 17 == 0) request.limit = 0;
     requests.push_back(request);
@@ -308,7 +307,7 @@ TEST(Engine, DecidesManyAtOnceAsOneByOne) {
 TEST(Engine, KeepsOneCountAcrossDurationsWhereAskedTo) {
   Door door;
   const auto request_at = [](int64_t limit, Millis duration, int64_t cost) {
-    Request request = request_of(Algorithm::kGcra, limit, cost);
+    Request request = engine_request(Algorithm::kGcra, limit, cost);
     request.duration = duration;
     request.burst = 10;
     request.across_durations = true;
@@ -334,11 +333,11 @@ TEST(Engine, KeepsOneCountAcrossDurationsWhereAskedTo) {
 
 TEST(Engine, SharesCountsBetweenAlgorithmsOfOneClassOnly) {
   Door door;
-  ASSERT_TRUE(door.ask(request_of(Algorithm::kFixedWindow, 10, 4)).admitted());
-  EXPECT_EQ(door.ask(request_of(Algorithm::kSlidingWindow, 10, 0)).remaining, 6u);
-  EXPECT_EQ(door.ask(request_of(Algorithm::kGcra, 10, 0)).remaining, 10u);
-  ASSERT_TRUE(door.ask(request_of(Algorithm::kTokenBucket, 10, 7)).admitted());
-  EXPECT_EQ(door.ask(request_of(Algorithm::kGcra, 10, 0)).remaining, 3u);
+  ASSERT_TRUE(door.ask(engine_request(Algorithm::kFixedWindow, 10, 4)).admitted());
+  EXPECT_EQ(door.ask(engine_request(Algorithm::kSlidingWindow, 10, 0)).remaining, 6u);
+  EXPECT_EQ(door.ask(engine_request(Algorithm::kGcra, 10, 0)).remaining, 10u);
+  ASSERT_TRUE(door.ask(engine_request(Algorithm::kTokenBucket, 10, 7)).admitted());
+  EXPECT_EQ(door.ask(engine_request(Algorithm::kGcra, 10, 0)).remaining, 3u);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kCapacity = 2000;
 
-Request request_of(std::string_view who, int64_t limit = 20) {
+Request flood_request(std::string_view who, int64_t limit = 20) {
   return {.name_space = "api", .identifier = who, .limit = limit, .duration = Millis(60'000)};
 }
 
@@ -21,12 +21,12 @@ class Flood : public ::testing::Test {
  protected:
   void flood(Engine& engine) {
     for (int i = 0; i < 10 * kCapacity; ++i) {
-      (void)engine.check(clock_.now(), request_of("flood-" + std::to_string(i)));
+      (void)engine.check(clock_.now(), flood_request("flood-" + std::to_string(i)));
       if (i % 100 == 0) engine.run_replay(clock_.now(), executor_);
     }
   }
   bool passes(Engine& engine, std::string_view who) {
-    return engine.check(clock_.now(), request_of(who))->admitted();
+    return engine.check(clock_.now(), flood_request(who))->admitted();
   }
   doubles::HandClock clock_;
   doubles::HandExecutor executor_{clock_};
@@ -44,7 +44,7 @@ TEST_F(Flood, NeitherFreesAnyoneNorStopsOthersWhenTheProcessIsAlone) {
   for (int i = 0; i < 200; ++i) stopped += !passes(engine, "newcomer-" + std::to_string(i));
   EXPECT_EQ(stopped, 0);
   // Newcomers are counted in the sketch, say so, and have a limit, too.
-  const auto verdict = engine.check(clock_.now(), request_of("newcomer-1"));
+  const auto verdict = engine.check(clock_.now(), flood_request("newcomer-1"));
   EXPECT_EQ(verdict->basis, Basis::kDegraded);
   int admitted = 0;
   for (int i = 0; i < 100; ++i) admitted += passes(engine, "greedy");
@@ -61,7 +61,7 @@ TEST_F(Flood, DoesNotForgetWhatWasCountedInTheSketchWhenRoomAppears) {
   // Fill the table with tuples of a short window, so that they expire first.
   for (int i = 0; i < 3 * kCapacity; ++i) {
     const std::string name = "short-" + std::to_string(i);
-    Request request = request_of(name);
+    Request request = flood_request(name);
     request.duration = Millis(1000);
     (void)engine.check(clock_.now(), request);
   }
@@ -70,7 +70,7 @@ TEST_F(Flood, DoesNotForgetWhatWasCountedInTheSketchWhenRoomAppears) {
   int admitted = 1;
   for (int i = 0; greedy.empty(); ++i) {
     const std::string name = "greedy-" + std::to_string(i);
-    const auto verdict = engine.check(clock_.now(), request_of(name));
+    const auto verdict = engine.check(clock_.now(), flood_request(name));
     if (verdict->admitted() && verdict->basis == Basis::kDegraded) greedy = name;
   }
   for (int i = 0; i < 100; ++i) admitted += passes(engine, greedy);
@@ -81,7 +81,7 @@ TEST_F(Flood, DoesNotForgetWhatWasCountedInTheSketchWhenRoomAppears) {
   // Once the sketched windows are over it gets a place, and its whole limit.
   clock_.advance(Millis(120'000));
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(passes(engine, greedy));
-  EXPECT_EQ(engine.check(clock_.now(), request_of(greedy))->basis, Basis::kLocal);
+  EXPECT_EQ(engine.check(clock_.now(), flood_request(greedy))->basis, Basis::kLocal);
 }
 
 TEST_F(Flood, EvictsOnlyWhatTheOriginHasAndFindsItAgainThere) {
@@ -94,7 +94,7 @@ TEST_F(Flood, EvictsOnlyWhatTheOriginHasAndFindsItAgainThere) {
   // Partly used, told to the origin, and flooded away.
   const auto ask = [&](std::string_view who, int64_t cost) {
     std::optional<Verdict> answer;
-    Request request = request_of(who);
+    Request request = flood_request(who);
     request.cost = cost;
     engine.check_async(clock_.now(), request, executor_,
                        [&](const Result<Verdict>& verdict) { answer = *verdict; });

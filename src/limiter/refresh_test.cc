@@ -19,7 +19,7 @@
 namespace weir::limiter {
 namespace {
 
-Request request_of(std::string_view who, int64_t cost = 1, int64_t limit = 10) {
+Request refresh_request(std::string_view who, int64_t cost = 1, int64_t limit = 10) {
   return {.name_space = "api",
           .identifier = who,
           .limit = limit,
@@ -59,7 +59,7 @@ class RefreshTest : public ::testing::Test {
 };
 
 TEST_F(RefreshTest, ReadsBothCellsOfAColdTupleBeforeItDecides) {
-  const Answer answer = ask(request_of("alice", 3));
+  const Answer answer = ask(refresh_request("alice", 3));
   executor_.run();
   EXPECT_FALSE(answer->has_value());
   ASSERT_EQ(origin_->reads.size(), 1u);
@@ -76,19 +76,19 @@ TEST_F(RefreshTest, ReadsBothCellsOfAColdTupleBeforeItDecides) {
 }
 
 TEST_F(RefreshTest, DecidesAtOnceWhileFreshAndReadsAgainAtTheDeadline) {
-  ask_and_answer(request_of("alice"), {});
+  ask_and_answer(refresh_request("alice"), {});
   clock_.advance(Millis(4999));
-  const Answer fresh = ask(request_of("alice"));
+  const Answer fresh = ask(refresh_request("alice"));
   ASSERT_TRUE(fresh->has_value());  // before anything was run
   EXPECT_EQ((*fresh)->basis, Basis::kLocal);
   clock_.advance(Millis(1));
-  const Answer stale = ask(request_of("alice"));
+  const Answer stale = ask(refresh_request("alice"));
   EXPECT_FALSE(stale->has_value());
   EXPECT_EQ(origin_->reads.size(), 1u);
 }
 
 TEST_F(RefreshTest, TrustsAShortWindowForATenthOfIt) {
-  Request request = request_of("alice");
+  Request request = refresh_request("alice");
   request.duration = Millis(1000);
   ask_and_answer(request, {});
   clock_.advance(Millis(99));
@@ -103,21 +103,21 @@ TEST_F(RefreshTest, ReadsEarlierWhereTheOthersCouldHaveUsedWhatRemains) {
   clock_.advance(Millis(30'000));
   // 60 in this window and half of 60 in the last leave 10. They used 60 in 30 s, so half of
   // that in 2.5 s.
-  ask_and_answer(request_of("alice", 1, 100), {.siblings = 60});
+  ask_and_answer(refresh_request("alice", 1, 100), {.siblings = 60});
   clock_.advance(Millis(2'499));
-  EXPECT_TRUE(ask(request_of("alice", 0, 100))->has_value());
+  EXPECT_TRUE(ask(refresh_request("alice", 0, 100))->has_value());
   clock_.advance(Millis(1));
-  EXPECT_FALSE(ask(request_of("alice", 0, 100))->has_value());
+  EXPECT_FALSE(ask(refresh_request("alice", 0, 100))->has_value());
 }
 
 TEST_F(RefreshTest, GoesByTheLastGrowthOfTheOthersWhereThatIsFaster) {
   clock_.advance(Millis(50'000));
-  ask_and_answer(request_of("alice", 1, 1000), {});
+  ask_and_answer(refresh_request("alice", 1, 1000), {});
   clock_.advance(Millis(5'000));
-  ask_and_answer(request_of("alice", 1, 1000), {.siblings = 900});  // in 5 s, not in 55
+  ask_and_answer(refresh_request("alice", 1, 1000), {.siblings = 900});  // in 5 s, not in 55
   const auto reads_after = [&](Millis time) {
     clock_.advance(time);
-    return !ask(request_of("alice", 0, 1000))->has_value();
+    return !ask(refresh_request("alice", 0, 1000))->has_value();
   };
   // 75 of them are carried over; 24 remain: half of that is used in 66 ms.
   EXPECT_FALSE(reads_after(Millis(60)));
@@ -125,7 +125,7 @@ TEST_F(RefreshTest, GoesByTheLastGrowthOfTheOthersWhereThatIsFaster) {
 }
 
 TEST_F(RefreshTest, TrustsAFixedWindowFromItsStartIfTheLastOneWasRead) {
-  Request request = request_of("alice", 1, 100);
+  Request request = refresh_request("alice", 1, 100);
   request.algorithm = Algorithm::kFixedWindow;
   clock_.advance(Millis(30'000));
   ask_and_answer(request, {.siblings = 10});
@@ -137,38 +137,38 @@ TEST_F(RefreshTest, TrustsAFixedWindowFromItsStartIfTheLastOneWasRead) {
 
 TEST_F(RefreshTest, WaitsForNobodyWhileTheOriginCannotBeAsked) {
   origin_->how = Reach::kNone;
-  const Answer answer = ask(request_of("alice"));
+  const Answer answer = ask(refresh_request("alice"));
   ASSERT_TRUE(answer->has_value());
   EXPECT_EQ((*answer)->basis, Basis::kDegraded);
   EXPECT_TRUE(origin_->reads.empty());
   EXPECT_EQ(engine_->stats().unread, 1u);
   origin_->how = Reach::kPrompt;
-  EXPECT_FALSE(ask(request_of("alice"))->has_value());
+  EXPECT_FALSE(ask(refresh_request("alice"))->has_value());
 }
 
 TEST_F(RefreshTest, WaitsForNobodyWhileTheOriginIsTooSlow) {
   origin_->how = Reach::kSlow;
-  EXPECT_EQ((*ask(request_of("alice")))->basis, Basis::kDegraded);
+  EXPECT_EQ((*ask(refresh_request("alice")))->basis, Basis::kDegraded);
   engine_->run_replay(clock_.now(), executor_, Tell::kAll);  // but it is told
   EXPECT_EQ(origin_->replays.size(), 1u);
 }
 
 // What is refused is not read, so nobody would notice that it is not there any more.
 TEST_F(RefreshTest, TellsARefusedTupleAgainToAnOriginThatForgotIt) {
-  ask_and_answer(request_of("alice", 10), {});
+  ask_and_answer(refresh_request("alice", 10), {});
   engine_->run_replay(clock_.now(), executor_, Tell::kAll);
   origin_->replays[0].reply(
       std::vector<CellTotals>(origin_->replays[0].cells.size(), {.mine = 10}));
-  EXPECT_FALSE((*ask(request_of("alice")))->admitted());
+  EXPECT_FALSE((*ask(refresh_request("alice")))->admitted());
   EXPECT_EQ(engine_->run_replay(clock_.now(), executor_, Tell::kAll).done, 0u);
   clock_.advance(Millis(5'000));
-  EXPECT_FALSE((*ask(request_of("alice")))->admitted());
+  EXPECT_FALSE((*ask(refresh_request("alice")))->admitted());
   EXPECT_GT(engine_->run_replay(clock_.now(), executor_, Tell::kAll).done, 0u);
 }
 
 TEST_F(RefreshTest, ReadsOnceForAllWhoWait) {
   std::vector<Answer> answers;
-  for (int i = 0; i < 20; ++i) answers.push_back(ask(request_of("alice")));
+  for (int i = 0; i < 20; ++i) answers.push_back(ask(refresh_request("alice")));
   EXPECT_EQ(origin_->reads.size(), 1u);
   origin_->answer_read({.siblings = 2});
   executor_.run();
@@ -181,35 +181,35 @@ TEST_F(RefreshTest, ReadsOnceForAllWhoWait) {
 }
 
 TEST_F(RefreshTest, ReadsNothingWhereTheKnownCountsAlreadyRefuse) {
-  ask_and_answer(request_of("alice", 10), {});
+  ask_and_answer(refresh_request("alice", 10), {});
   clock_.advance(Millis(10'000));  // stale
-  const Answer answer = ask(request_of("alice"));
+  const Answer answer = ask(refresh_request("alice"));
   ASSERT_TRUE(answer->has_value());
   EXPECT_EQ((*answer)->outcome, Outcome::kDenied);
   EXPECT_TRUE(origin_->reads.empty());
 }
 
 TEST_F(RefreshTest, DecidesOnWhatIsKnownWhenTheReadFailsAndMakesNothingFresh) {
-  const Answer answer = ask(request_of("alice"));
+  const Answer answer = ask(refresh_request("alice"));
   origin_->fail_read();
   executor_.run();
   ASSERT_TRUE(answer->has_value());
   EXPECT_TRUE((*answer)->admitted());
   EXPECT_EQ((*answer)->basis, Basis::kDegraded);
   // Not asked again at once, and said so; after the pause it is.
-  const Answer soon = ask(request_of("alice"));
+  const Answer soon = ask(refresh_request("alice"));
   ASSERT_TRUE(soon->has_value());
   EXPECT_EQ((*soon)->basis, Basis::kDegraded);
   clock_.advance(Millis(299));
-  EXPECT_TRUE(ask(request_of("alice"))->has_value());
+  EXPECT_TRUE(ask(refresh_request("alice"))->has_value());
   EXPECT_TRUE(origin_->reads.empty());
   clock_.advance(Millis(1));
-  EXPECT_FALSE(ask(request_of("alice"))->has_value());
+  EXPECT_FALSE(ask(refresh_request("alice"))->has_value());
   EXPECT_EQ(origin_->reads.size(), 1u);
 }
 
 TEST_F(RefreshTest, WaitsNoLongerThanItsDeadlineAndStillLearnsFromALateReply) {
-  const Answer answer = ask(request_of("alice"));
+  const Answer answer = ask(refresh_request("alice"));
   clock_.advance(Millis(299));
   executor_.run();
   EXPECT_FALSE(answer->has_value());
@@ -219,13 +219,13 @@ TEST_F(RefreshTest, WaitsNoLongerThanItsDeadlineAndStillLearnsFromALateReply) {
   EXPECT_EQ((*answer)->basis, Basis::kDegraded);
   origin_->answer_read({.siblings = 9});
   EXPECT_EQ(engine_->stats().cold.failed, 1u);
-  const Verdict verdict = **ask(request_of("alice"));
+  const Verdict verdict = **ask(refresh_request("alice"));
   EXPECT_EQ(verdict.outcome, Outcome::kDenied);
   EXPECT_EQ(verdict.evidence.siblings, 9u);
 }
 
 TEST_F(RefreshTest, KeepsForWhoWaitsWhatMatteredWhenItAsked) {
-  Request request = request_of("alice", 8);
+  Request request = refresh_request("alice", 8);
   request.duration = Millis(1000);
   ask_and_answer(request, {});
   clock_.advance(Millis(1750));
@@ -243,7 +243,7 @@ TEST_F(RefreshTest, KeepsForWhoWaitsWhatMatteredWhenItAsked) {
 }
 
 TEST_F(RefreshTest, DoesNotForgetATupleThatWasOverWhileSomeoneWaitsForIt) {
-  Request request = request_of("alice");
+  Request request = refresh_request("alice");
   request.duration = Millis(1000);
   ask_and_answer(request, {});
   clock_.advance(Millis(2200));  // expired, and not yet swept
@@ -258,9 +258,9 @@ TEST_F(RefreshTest, DoesNotForgetATupleThatWasOverWhileSomeoneWaitsForIt) {
 }
 
 TEST_F(RefreshTest, IsStrictAfterADenialAndReadsTheCurrentCellOnly) {
-  ask_and_answer(request_of("alice", 9), {});
-  EXPECT_FALSE(ask_and_answer(request_of("alice", 2), {}).admitted());
-  const Answer strict = ask(request_of("alice", 1));
+  ask_and_answer(refresh_request("alice", 9), {});
+  EXPECT_FALSE(ask_and_answer(refresh_request("alice", 2), {}).admitted());
+  const Answer strict = ask(refresh_request("alice", 1));
   EXPECT_FALSE(strict->has_value());
   ASSERT_EQ(origin_->reads.size(), 1u);
   EXPECT_EQ(origin_->reads[0].cells.size(), 1u);
@@ -270,26 +270,26 @@ TEST_F(RefreshTest, IsStrictAfterADenialAndReadsTheCurrentCellOnly) {
 }
 
 TEST_F(RefreshTest, StaysStrictAcrossTheRollOverAndEndsByItself) {
-  ask_and_answer(request_of("alice", 9), {});
-  EXPECT_FALSE(ask_and_answer(request_of("alice", 2), {}).admitted());
+  ask_and_answer(refresh_request("alice", 9), {});
+  EXPECT_FALSE(ask_and_answer(refresh_request("alice", 2), {}).admitted());
   // A second before the strict deadline, in the next window; fresh by a read just now.
   clock_.advance(Millis(59'000));
-  ask_and_answer(request_of("alice", 0), {.mine = 9});
-  EXPECT_FALSE(ask(request_of("alice", 1))->has_value());
+  ask_and_answer(refresh_request("alice", 0), {.mine = 9});
+  EXPECT_FALSE(ask(refresh_request("alice", 1))->has_value());
   origin_->answer_read({});
   executor_.run();
   clock_.advance(Millis(1000));
-  EXPECT_TRUE(ask(request_of("alice", 1))->has_value());
+  EXPECT_TRUE(ask(refresh_request("alice", 1))->has_value());
 }
 
 TEST_F(RefreshTest, IsNotStrictAfterSomethingThatCanNeverPass) {
-  ask_and_answer(request_of("alice"), {});
-  EXPECT_EQ(ask_and_answer(request_of("alice", 11), {}).outcome, Outcome::kNever);
-  EXPECT_TRUE(ask(request_of("alice"))->has_value());
+  ask_and_answer(refresh_request("alice"), {});
+  EXPECT_EQ(ask_and_answer(refresh_request("alice", 11), {}).outcome, Outcome::kNever);
+  EXPECT_TRUE(ask(refresh_request("alice"))->has_value());
 }
 
 TEST_F(RefreshTest, PeeksAtATupleOfOthersWithoutKeepingIt) {
-  const Verdict verdict = ask_and_answer(request_of("alice", 0), {.siblings = 4});
+  const Verdict verdict = ask_and_answer(refresh_request("alice", 0), {.siblings = 4});
   EXPECT_EQ(verdict.basis, Basis::kRefreshed);
   EXPECT_EQ(verdict.remaining, 10u - 4u - 4u);
   EXPECT_EQ(verdict.evidence.siblings, 4u);
@@ -298,8 +298,8 @@ TEST_F(RefreshTest, PeeksAtATupleOfOthersWithoutKeepingIt) {
 }
 
 TEST_F(RefreshTest, ReadsABatchInOneGo) {
-  const std::vector<Request> requests = {request_of("a"), request_of("b"), request_of("a"),
-                                         request_of("c", 2)};
+  const std::vector<Request> requests = {refresh_request("a"), refresh_request("b"),
+                                         refresh_request("a"), refresh_request("c", 2)};
   std::optional<BatchVerdict> answer;
   engine_->check_all_async(clock_.now(), requests, executor_,
                            [&](const Result<BatchVerdict>& verdict) { answer = *verdict; });
@@ -315,9 +315,9 @@ TEST_F(RefreshTest, ReadsABatchInOneGo) {
 
 TEST_F(RefreshTest, DecidesAGroupWhenWhatItReadHasComeAndAtOnceWhenNothingIsRead) {
   clock_.advance(Millis(30'000));
-  ASSERT_TRUE(ask_and_answer(request_of("fresh"), {}).admitted());
-  std::vector<Request> requests{request_of("cold", 2), request_of("fresh"), request_of("other"),
-                                request_of("bad", -1)};
+  ASSERT_TRUE(ask_and_answer(refresh_request("fresh"), {}).admitted());
+  std::vector<Request> requests{refresh_request("cold", 2), refresh_request("fresh"),
+                                refresh_request("other"), refresh_request("bad", -1)};
   std::vector<Result<Verdict>> verdicts(requests.size());
   bool done = false;
   const auto ask_group = [&] {
@@ -344,7 +344,7 @@ TEST_F(RefreshTest, DecidesAGroupWhenWhatItReadHasComeAndAtOnceWhenNothingIsRead
 }
 
 TEST_F(RefreshTest, KeepsAClassesThatDoNotConvergeLocal) {
-  Request request = request_of("alice");
+  Request request = refresh_request("alice");
   request.algorithm = Algorithm::kGcra;
   const Answer answer = ask(request);
   ASSERT_TRUE(answer->has_value());
@@ -353,7 +353,7 @@ TEST_F(RefreshTest, KeepsAClassesThatDoNotConvergeLocal) {
 }
 
 TEST_F(RefreshTest, SaysDegradedWhereACallerDoesNotWait) {
-  EXPECT_EQ(engine_->check(clock_.now(), request_of("alice"))->basis, Basis::kDegraded);
+  EXPECT_EQ(engine_->check(clock_.now(), refresh_request("alice"))->basis, Basis::kDegraded);
 }
 
 // Replies from a thread of its own, so that flights end while others join them.
@@ -393,7 +393,7 @@ TEST(SingleFlight, WakesEveryWaiterOnItsOwnExecutorOfFour) {
         // A time far ahead for each request makes the tuple stale again and again.
         const Instant now{.wall = WallTime(Millis(1'700'000'000'000)),
                           .mono = MonoTime(Millis(1'000'000'000 + i * 10'000))};
-        engine->check_async(now, request_of("alice", 1, 1'000'000'000), home,
+        engine->check_async(now, refresh_request("alice", 1, 1'000'000'000), home,
                             [&, here](const Result<Verdict>& verdict) {
                               if (std::this_thread::get_id() != here) abroad.fetch_add(1);
                               if (verdict.ok()) answered.fetch_add(1);
@@ -415,10 +415,10 @@ class ForgottenTest : public ::testing::Test {
  protected:
   // A table of 16 places, full, in which the first to go is "alice", who is fresh and has used 30.
   void SetUp() override {
-    ask(request_of("alice", 30, 100));
-    for (const std::string& other : others_) ask(request_of(other, 1, 2));
+    ask(refresh_request("alice", 30, 100));
+    for (const std::string& other : others_) ask(refresh_request(other, 1, 2));
     engine_->run_replay(clock_.now(), executor_, Tell::kAll);
-    ASSERT_EQ(ask(request_of("alice", 0, 100)).basis, Basis::kLocal);
+    ASSERT_EQ(ask(refresh_request("alice", 0, 100)).basis, Basis::kLocal);
     ASSERT_EQ(engine_->stats().evicted, 0u);
   }
 
@@ -446,7 +446,8 @@ class ForgottenTest : public ::testing::Test {
 };
 
 TEST_F(ForgottenTest, ABatchWhoseItemsTakeEachOthersPlaceIsDegraded) {
-  const std::vector<Request> requests = {request_of("alice", 1, 100), request_of("bob", 1, 100)};
+  const std::vector<Request> requests = {refresh_request("alice", 1, 100),
+                                         refresh_request("bob", 1, 100)};
   const auto answer = engine_->check_all(clock_.now(), requests);
   ASSERT_TRUE(answer->admitted());
   EXPECT_GT(engine_->stats().evicted, 0u);
@@ -455,7 +456,8 @@ TEST_F(ForgottenTest, ABatchWhoseItemsTakeEachOthersPlaceIsDegraded) {
 }
 
 TEST_F(ForgottenTest, ABatchWhoseTupleIsForgottenWhileItWaitsIsDegraded) {
-  const std::vector<Request> requests = {request_of("alice", 1, 100), request_of("bob", 1, 100)};
+  const std::vector<Request> requests = {refresh_request("alice", 1, 100),
+                                         refresh_request("bob", 1, 100)};
   std::optional<BatchVerdict> answer;
   engine_->check_all_async(clock_.now(), requests, executor_,
                            [&](const Result<BatchVerdict>& verdict) { answer = *verdict; });
@@ -469,10 +471,10 @@ TEST_F(ForgottenTest, ARequestWhoseTupleIsForgottenAfterItsReadIsDegraded) {
   // Read, but its answer waits for the executor.
   clock_.advance(Millis(6001));
   std::optional<Verdict> answer;
-  engine_->check_async(clock_.now(), request_of("alice", 1, 100), executor_,
+  engine_->check_async(clock_.now(), refresh_request("alice", 1, 100), executor_,
                        [&](const Result<Verdict>& verdict) { answer = *verdict; });
   ASSERT_FALSE(answer);
-  ASSERT_TRUE(engine_->check(clock_.now(), request_of("bob", 1, 100))->admitted());
+  ASSERT_TRUE(engine_->check(clock_.now(), refresh_request("bob", 1, 100))->admitted());
   ASSERT_GT(engine_->stats().evicted, 0u);
   executor_.run();
   ASSERT_TRUE(answer && answer->admitted());

@@ -12,7 +12,7 @@
 namespace weir::limiter {
 namespace {
 
-Request request_of(std::string_view who, int64_t cost = 1) {
+Request replay_request(std::string_view who, int64_t cost = 1) {
   return {.name_space = "api",
           .identifier = who,
           .limit = 100,
@@ -47,14 +47,14 @@ class ReplayTest : public ::testing::Test {
 TEST_F(ReplayTest, WaitsWithALittleAndTellsMuchOfWhatRemainsAtOnce) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto engine = engine_on(origin, 1, Millis(250));
-  ASSERT_TRUE(ask(*engine, request_of("alice", 1)).admitted());
+  ASSERT_TRUE(ask(*engine, replay_request("alice", 1)).admitted());
   EXPECT_EQ(replay(*engine).done, 0u);
-  ASSERT_TRUE(ask(*engine, request_of("alice", 31)).admitted());  // 32 of the 68 that are left
+  ASSERT_TRUE(ask(*engine, replay_request("alice", 31)).admitted());  // 32 of the 68 that are left
   EXPECT_EQ(replay(*engine).done, 0u);
-  ASSERT_TRUE(ask(*engine, request_of("alice", 2)).admitted());  // 34 of 66: half
+  ASSERT_TRUE(ask(*engine, replay_request("alice", 2)).admitted());  // 34 of 66: half
   EXPECT_GT(replay(*engine).done, 0u);
   EXPECT_EQ(replay(*engine).waiting, 0u);
-  ASSERT_TRUE(ask(*engine, request_of("alice", 1)).admitted());
+  ASSERT_TRUE(ask(*engine, replay_request("alice", 1)).admitted());
   clock_.advance(Millis(200));
   EXPECT_EQ(replay(*engine).waiting, 1u);  // from when it was first seen
   clock_.advance(Millis(187));
@@ -69,7 +69,7 @@ TEST_F(ReplayTest, TellsTogetherWhatIsDueWithinAQuarterOfTheTime) {
   size_t messages = 0;
   for (int ms = 0; ms < 2000; ms += 10) {
     // Each of 20 tuples once in 200 ms.
-    (void)engine->check(clock_.now(), request_of("user-" + std::to_string(ms / 10 % 20), 1));
+    (void)engine->check(clock_.now(), replay_request("user-" + std::to_string(ms / 10 % 20), 1));
     messages += replay(*engine).done > 0 ? 1 : 0;
     clock_.advance(Millis(10));
   }
@@ -80,7 +80,7 @@ TEST_F(ReplayTest, TellsTogetherWhatIsDueWithinAQuarterOfTheTime) {
 TEST_F(ReplayTest, TellsWhatIsNotDueIfAskedToTellAll) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto engine = engine_on(origin, 1, Millis(250));
-  ASSERT_TRUE(ask(*engine, request_of("alice", 1)).admitted());
+  ASSERT_TRUE(ask(*engine, replay_request("alice", 1)).admitted());
   EXPECT_EQ(replay(*engine).done, 0u);
   EXPECT_GT(engine->run_replay(clock_.now(), executor_, Tell::kAll).done, 0u);
   EXPECT_EQ(replay(*engine).waiting, 0u);
@@ -92,7 +92,7 @@ TEST_F(ReplayTest, ReadsTheLastWindowAlongOnlyNowAndThen) {
   clock_.advance(Millis(30'000));
   std::vector<size_t> told;
   for (int i = 0; i < 10; ++i) {
-    ASSERT_TRUE(ask(*engine, request_of("alice", 1)).admitted());
+    ASSERT_TRUE(ask(*engine, replay_request("alice", 1)).admitted());
     told.push_back(replay(*engine).done);
     clock_.advance(Millis(500));
   }
@@ -104,10 +104,10 @@ TEST_F(ReplayTest, ReadsTheLastWindowAfterItEnded) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto engine = engine_on(origin, 1);
   clock_.advance(Millis(59'500));
-  ASSERT_TRUE(ask(*engine, request_of("alice", 1)).admitted());
+  ASSERT_TRUE(ask(*engine, replay_request("alice", 1)).admitted());
   EXPECT_EQ(replay(*engine).done, 1u);
   clock_.advance(Millis(600));
-  ASSERT_TRUE(ask(*engine, request_of("alice", 1)).admitted());
+  ASSERT_TRUE(ask(*engine, replay_request("alice", 1)).admitted());
   EXPECT_EQ(replay(*engine).done, 2u);
 }
 
@@ -115,7 +115,7 @@ TEST_F(ReplayTest, SendsNothingInVain) {
   auto origin = std::make_shared<doubles::ScriptedOrigin>();
   auto engine = engine_on(origin, 1);
   origin->how = Reach::kNone;
-  (void)engine->check(clock_.now(), request_of("alice"));
+  (void)engine->check(clock_.now(), replay_request("alice"));
   EXPECT_EQ(engine->run_replay(clock_.now(), executor_).waiting, 1u);
   clock_.advance(Millis(1000));
   EXPECT_EQ(engine->run_replay(clock_.now(), executor_).waiting, 1u);
@@ -132,7 +132,7 @@ TEST_F(ReplayTest, LetsAnOriginAnswerBeforeItTellsMore) {
   auto engine = Engine::make(
       clock_, {.origin = origin, .replay_within = Millis(0), .capacity = 20'000, .seed = 1});
   for (int i = 0; i < 10'000; ++i) {
-    (void)engine->check(clock_.now(), request_of("user-" + std::to_string(i)));
+    (void)engine->check(clock_.now(), replay_request("user-" + std::to_string(i)));
   }
   size_t told = 0;
   for (int round = 0; round < 5; ++round) {
@@ -159,12 +159,12 @@ TEST_F(ReplayTest, LeavesItsPartToThoseWhoStay) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto leaver = engine_on(origin, 1);
   auto stayer = engine_on(origin, 2);
-  ASSERT_TRUE(ask(*leaver, request_of("alice", 7)).admitted());
+  ASSERT_TRUE(ask(*leaver, replay_request("alice", 7)).admitted());
   replay(*leaver);
   EXPECT_EQ(leaver->run_leave(clock_.now()).done, 1u);
   EXPECT_EQ(leaver->run_leave(clock_.now()).done, 0u);
   EXPECT_EQ(leaver->run_leave(clock_.now()).waiting, 0u);
-  EXPECT_EQ(ask(*stayer, request_of("alice", 0)).remaining, 93u);
+  EXPECT_EQ(ask(*stayer, replay_request("alice", 0)).remaining, 93u);
   CellId cell;
   leaver->inspect([&](const CellView& view) {
     if (view.own > 0) cell = {view.tuple, view.sequence};
@@ -196,15 +196,15 @@ class Forgetful final : public RegionalOrigin {
 TEST_F(ReplayTest, TellsEverythingAgainToAnOriginThatMayHaveForgotten) {
   auto origin = std::make_shared<Forgetful>(clock_);
   auto engine = engine_on(origin, 1);
-  ASSERT_TRUE(ask(*engine, request_of("alice", 60)).admitted());
-  ASSERT_TRUE(ask(*engine, request_of("bob", 30)).admitted());
+  ASSERT_TRUE(ask(*engine, replay_request("alice", 60)).admitted());
+  ASSERT_TRUE(ask(*engine, replay_request("bob", 30)).admitted());
   replay(*engine);
   EXPECT_EQ(replay(*engine).done, 0u);
   origin->forget();
   EXPECT_GT(replay(*engine).done, 0u);
   auto other = engine_on(origin, 2);
-  EXPECT_EQ(ask(*other, request_of("alice", 0)).remaining, 40u);
-  EXPECT_EQ(ask(*other, request_of("bob", 0)).remaining, 70u);
+  EXPECT_EQ(ask(*other, replay_request("alice", 0)).remaining, 40u);
+  EXPECT_EQ(ask(*other, replay_request("bob", 0)).remaining, 70u);
 }
 
 // Such a tuple reads nothing, so nothing else would find out; a process that is new here
@@ -212,32 +212,32 @@ TEST_F(ReplayTest, TellsEverythingAgainToAnOriginThatMayHaveForgotten) {
 TEST_F(ReplayTest, TellsAFullTupleAgainWhenStaleThoughTheOriginForgotUnnoticed) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto engine = engine_on(origin, 1);
-  ASSERT_TRUE(ask(*engine, request_of("alice", 100)).admitted());
+  ASSERT_TRUE(ask(*engine, replay_request("alice", 100)).admitted());
   replay(*engine);
   origin->forget_all();
-  EXPECT_FALSE(ask(*engine, request_of("alice")).admitted());
+  EXPECT_FALSE(ask(*engine, replay_request("alice")).admitted());
   EXPECT_EQ(replay(*engine).done, 0u);  // fresh: no message for each refusal
   clock_.advance(Millis(5000));
-  EXPECT_FALSE(ask(*engine, request_of("alice")).admitted());
+  EXPECT_FALSE(ask(*engine, replay_request("alice")).admitted());
   EXPECT_GT(replay(*engine).done, 0u);
-  EXPECT_FALSE(ask(*engine, request_of("alice")).admitted());
+  EXPECT_FALSE(ask(*engine, replay_request("alice")).admitted());
   EXPECT_EQ(replay(*engine).done, 0u);
   auto newcomer = engine_on(origin, 2);
-  EXPECT_FALSE(ask(*newcomer, request_of("alice")).admitted());
+  EXPECT_FALSE(ask(*newcomer, replay_request("alice")).admitted());
 }
 
 TEST_F(ReplayTest, MakesTwoProcessesEnforceOneLimit) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto one = engine_on(origin, 1);
   auto two = engine_on(origin, 2);
-  ASSERT_TRUE(ask(*one, request_of("alice", 60)).admitted());
+  ASSERT_TRUE(ask(*one, replay_request("alice", 60)).admitted());
   replay(*one);
-  const Verdict verdict = ask(*two, request_of("alice", 40));
+  const Verdict verdict = ask(*two, replay_request("alice", 40));
   EXPECT_TRUE(verdict.admitted());
   EXPECT_EQ(verdict.evidence.siblings, 60u);
   replay(*two);
   clock_.advance(Millis(5000));
-  const Verdict denied = ask(*one, request_of("alice", 1));
+  const Verdict denied = ask(*one, replay_request("alice", 1));
   EXPECT_FALSE(denied.admitted());
   EXPECT_EQ(denied.evidence.own, 60u);
   EXPECT_EQ(denied.evidence.siblings, 40u);
@@ -246,13 +246,13 @@ TEST_F(ReplayTest, MakesTwoProcessesEnforceOneLimit) {
 TEST_F(ReplayTest, TellsAbsoluteTotalsSoThatSendingAgainIsFree) {
   auto origin = std::make_shared<doubles::ScriptedOrigin>();
   auto engine = engine_on(origin, 1);
-  (void)engine->check(clock_.now(), request_of("alice", 7));
+  (void)engine->check(clock_.now(), replay_request("alice", 7));
   EXPECT_EQ(engine->run_replay(clock_.now(), executor_).done, 2u);  // this window and the last
   ASSERT_EQ(origin->replays.size(), 1u);
   EXPECT_EQ(origin->replays[0].cells[0].total, 7u);
   EXPECT_EQ(origin->replays[0].cells[1].total, 0u);
   // No answer: after the deadline it is dirty again, with what came in meanwhile.
-  (void)engine->check(clock_.now(), request_of("alice", 2));
+  (void)engine->check(clock_.now(), replay_request("alice", 2));
   clock_.advance(Millis(300));
   executor_.run();
   EXPECT_EQ(engine->stats().replay_errors, 1u);
@@ -265,7 +265,7 @@ TEST_F(ReplayTest, TellsAbsoluteTotalsSoThatSendingAgainIsFree) {
 TEST_F(ReplayTest, HasNothingToTellTwice) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto engine = engine_on(origin, 1);
-  ASSERT_TRUE(ask(*engine, request_of("alice")).admitted());
+  ASSERT_TRUE(ask(*engine, replay_request("alice")).admitted());
   EXPECT_GT(replay(*engine).done, 0u);
   EXPECT_EQ(replay(*engine).done, 0u);
 }
@@ -274,14 +274,14 @@ TEST_F(ReplayTest, MakesFreshByTheReadBackNotByTheAcknowledgement) {
   clock_.advance(Millis(30'000));
   auto origin = std::make_shared<doubles::ScriptedOrigin>();
   auto engine = engine_on(origin, 1);
-  (void)engine->check(clock_.now(), request_of("alice"));
+  (void)engine->check(clock_.now(), replay_request("alice"));
   engine->run_replay(clock_.now(), executor_);
   // An answer with fewer cells than told is no read-back.
   origin->replays[0].reply(std::vector<CellTotals>{});
-  EXPECT_EQ(engine->check(clock_.now(), request_of("alice"))->basis, Basis::kDegraded);
+  EXPECT_EQ(engine->check(clock_.now(), replay_request("alice"))->basis, Basis::kDegraded);
   engine->run_replay(clock_.now(), executor_);
   origin->replays[1].reply(std::vector<CellTotals>{{.mine = 2, .siblings = 3}, {}});
-  const auto verdict = engine->check(clock_.now(), request_of("alice"));
+  const auto verdict = engine->check(clock_.now(), replay_request("alice"));
   EXPECT_EQ(verdict->basis, Basis::kLocal);
   EXPECT_EQ(verdict->evidence.siblings, 3u);
 }
@@ -289,33 +289,33 @@ TEST_F(ReplayTest, MakesFreshByTheReadBackNotByTheAcknowledgement) {
 TEST_F(ReplayTest, DoesNotMakeAWindowFreshThatItDidNotReadBack) {
   auto origin = std::make_shared<doubles::ScriptedOrigin>();
   auto engine = engine_on(origin, 1);
-  (void)engine->check(clock_.now(), request_of("alice"));
+  (void)engine->check(clock_.now(), replay_request("alice"));
   clock_.advance(Millis(60'000));  // the next window begins; nothing is accepted in it yet
   engine->run_replay(clock_.now(), executor_);
   origin->replays[0].reply(std::vector<CellTotals>{{.mine = 1}, {}});
-  EXPECT_EQ(engine->check(clock_.now(), request_of("alice"))->basis, Basis::kDegraded);
+  EXPECT_EQ(engine->check(clock_.now(), replay_request("alice"))->basis, Basis::kDegraded);
 }
 
 TEST_F(ReplayTest, TellsEverythingAgainToAnOriginThatForgot) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto one = engine_on(origin, 1);
   auto two = engine_on(origin, 2);
-  ASSERT_TRUE(ask(*one, request_of("alice", 60)).admitted());
+  ASSERT_TRUE(ask(*one, replay_request("alice", 60)).admitted());
   replay(*one);
   origin->forget_all();
   // The next read shows that our own field is less than was acknowledged.
   clock_.advance(Millis(5000));
-  ASSERT_TRUE(ask(*one, request_of("alice", 1)).admitted());
+  ASSERT_TRUE(ask(*one, replay_request("alice", 1)).admitted());
   replay(*one);
-  EXPECT_EQ(ask(*two, request_of("alice", 0)).remaining, 39u);
+  EXPECT_EQ(ask(*two, replay_request("alice", 0)).remaining, 39u);
 }
 
 TEST_F(ReplayTest, TellsTheLastWindowAfterItHasEnded) {
   auto origin = std::make_shared<doubles::ScriptedOrigin>();
   auto engine = engine_on(origin, 1);
-  (void)engine->check(clock_.now(), request_of("alice", 7));
+  (void)engine->check(clock_.now(), replay_request("alice", 7));
   clock_.advance(Millis(60'000));
-  (void)engine->check(clock_.now(), request_of("alice", 2));
+  (void)engine->check(clock_.now(), replay_request("alice", 2));
   engine->run_replay(clock_.now(), executor_);
   ASSERT_EQ(origin->replays[0].cells.size(), 2u);
   EXPECT_EQ(origin->replays[0].cells[0].total, 2u);
@@ -327,7 +327,7 @@ TEST_F(ReplayTest, TellsTheLastWindowAfterItHasEnded) {
 TEST_F(ReplayTest, DropsAndCountsWhatIsOfAWindowThatMattersToNobody) {
   auto origin = std::make_shared<doubles::ScriptedOrigin>();
   auto engine = engine_on(origin, 1);
-  (void)engine->check(clock_.now(), request_of("alice", 7));
+  (void)engine->check(clock_.now(), replay_request("alice", 7));
   clock_.advance(Millis(120'000));
   engine->run_replay(clock_.now(), executor_);
   EXPECT_TRUE(origin->replays.empty());
@@ -339,21 +339,21 @@ TEST_F(ReplayTest, DropsAndCountsWhatIsOfAWindowThatMattersToNobody) {
 TEST_F(ReplayTest, NamesAnewComponentForATupleThatWasForgotten) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto engine = engine_on(origin, 1);
-  ASSERT_TRUE(ask(*engine, request_of("alice", 60)).admitted());
+  ASSERT_TRUE(ask(*engine, replay_request("alice", 60)).admitted());
   replay(*engine);
   // Far back in time and forward again: the tuple is begun anew in the same window.
   clock_.step_wall(Millis(-200'000));
-  ASSERT_TRUE(ask(*engine, request_of("alice", 1)).admitted());
+  ASSERT_TRUE(ask(*engine, replay_request("alice", 1)).admitted());
   EXPECT_EQ(engine->stats().rebuilt, 1u);
   clock_.step_wall(Millis(200'000));
   clock_.advance(Millis(5000));
   // What the earlier one told is a sibling's now, and not overwritten.
-  const Verdict verdict = ask(*engine, request_of("alice", 30));
+  const Verdict verdict = ask(*engine, replay_request("alice", 30));
   EXPECT_TRUE(verdict.admitted());
   EXPECT_EQ(verdict.evidence.siblings, 60u);
   replay(*engine);
   auto other = engine_on(origin, 2);
-  EXPECT_EQ(ask(*other, request_of("alice", 0)).remaining, 10u);
+  EXPECT_EQ(ask(*other, replay_request("alice", 0)).remaining, 10u);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ledgers/memory_ledger.h"
+#include "limiter/all_algorithms_test.h"
 #include "limiter/engine.h"
 #include "origins/in_process_origin.h"
 #include "sim/random.h"
@@ -21,16 +22,13 @@
 namespace weir::limiter {
 namespace {
 
-constexpr int kThreads = 4;
-constexpr int kRequests = 8000;
-constexpr Algorithm kAll[] = {Algorithm::kSlidingWindow, Algorithm::kSlidingWindowStrict,
-                              Algorithm::kFixedWindow,   Algorithm::kSlidingLog,
-                              Algorithm::kGcra,          Algorithm::kTokenBucket};
+constexpr int kStressThreads = 4;
+constexpr int kStressRequests = 8000;
 
 template <typename Body>
 void on_threads(const Body& body) {
   std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) threads.emplace_back([&body, t] { body(t); });
+  for (int t = 0; t < kStressThreads; ++t) threads.emplace_back([&body, t] { body(t); });
   for (auto& thread : threads) thread.join();
 }
 
@@ -39,7 +37,7 @@ void on_threads(const Body& body) {
 TEST(Stress, DoesNotForgetWhatWasAdmittedWhileTheSweepLooked) {
   constexpr int kRounds = 20'000;
   constexpr Millis kDuration{1000};
-  for (const Algorithm algorithm : kAll) {
+  for (const Algorithm algorithm : kAllAlgorithms) {
     const doubles::HandClock clock;
     const auto engine = Engine::make(clock, {.capacity = 1, .seed = 1});
     const Request request{.name_space = "api",
@@ -79,16 +77,16 @@ TEST(Stress, HoldsLimitsWhileEverythingIsInMotion) {
   std::array<std::atomic<int64_t>, 6> admitted{};
   const auto hot = [&](size_t i) {
     const Request request{.name_space = "hot",
-                          .identifier = to_string(kAll[i]),
+                          .identifier = to_string(kAllAlgorithms[i]),
                           .limit = kLimit,
                           .duration = kMaxDuration,
-                          .algorithm = kAll[i]};
+                          .algorithm = kAllAlgorithms[i]};
     return engine->check(clock.now(), request)->admitted();
   };
   for (size_t i = 0; i < 6; ++i) admitted[i] += hot(i);  // first come, first seated
   on_threads([&](int t) {
     sim::Random random(static_cast<uint64_t>(t));
-    for (int n = 0; n < kRequests; ++n) {
+    for (int n = 0; n < kStressRequests; ++n) {
       const auto i = static_cast<size_t>(random.between(0, 5));
       if (random.one_in(2)) {
         admitted[i] += hot(i);
@@ -101,12 +99,12 @@ TEST(Stress, HoldsLimitsWhileEverythingIsInMotion) {
                                                     .limit = random.between(1, 40),
                                                     .duration = Millis(100),
                                                     .cost = random.between(0, 2),
-                                                    .algorithm = kAll[i]},
+                                                    .algorithm = kAllAlgorithms[i]},
                                             Request{.name_space = "cold",
                                                     .identifier = "everyone",
                                                     .limit = 1000,
                                                     .duration = Millis(200),
-                                                    .algorithm = kAll[5 - i]}};
+                                                    .algorithm = kAllAlgorithms[5 - i]}};
       if (random.one_in(3)) {
         ASSERT_TRUE(engine->check_all(clock.now(), batch).ok());
       } else {
@@ -115,7 +113,9 @@ TEST(Stress, HoldsLimitsWhileEverythingIsInMotion) {
       if (random.one_in(50)) engine->run_sweep(clock.now(), 20);
     }
   });
-  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(admitted[i].load(), kLimit) << to_string(kAll[i]);
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(admitted[i].load(), kLimit) << to_string(kAllAlgorithms[i]);
+  }
   const LimiterStats stats = engine->stats();
   EXPECT_GT(stats.expired, 0u);
   EXPECT_GT(stats.rebuilt, 0u);
@@ -131,7 +131,7 @@ TEST(Stress, LosesNothingBetweenEvictionAndReplay) {
   // origin has all that was accepted of each.
   constexpr int kNames = 300;
   std::array<std::atomic<int64_t>, kNames> accepted{};
-  std::atomic<int> running{kThreads - 1};
+  std::atomic<int> running{kStressThreads - 1};
   const auto request_of = [](const std::string& name) {
     return Request{.name_space = "cold",
                    .identifier = name,
@@ -151,7 +151,7 @@ TEST(Stress, LosesNothingBetweenEvictionAndReplay) {
       return;
     }
     sim::Random random(static_cast<uint64_t>(t));
-    for (int n = 0; n < kRequests; ++n) {
+    for (int n = 0; n < kStressRequests; ++n) {
       ask(static_cast<size_t>(random.between(0, kNames - 1)));
     }
     --running;
@@ -205,7 +205,7 @@ TEST(Stress, RegionsShareWhileTheyAreAsked) {
                           .algorithm = Algorithm::kFixedWindow};
     const std::array requests = {request, request, request};
     std::array<Result<Verdict>, 3> verdicts;
-    for (int n = 0; n < kRequests / 4; ++n) {
+    for (int n = 0; n < kStressRequests / 4; ++n) {
       regions[region]->check_each(clock.now(), requests, verdicts);
       for (const auto& verdict : verdicts) admitted[region] += verdict->admitted() ? 1U : 0U;
       if (n % 16 == 0) {

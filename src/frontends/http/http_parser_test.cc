@@ -9,7 +9,7 @@
 namespace weir::frontends {
 namespace {
 
-struct Parsed {
+struct ParsedHead {
   HttpStatus status = HttpStatus::kIncomplete;
   HttpHead head;
   HttpFault fault;
@@ -18,9 +18,9 @@ struct Parsed {
 };
 
 // From a copy of exactly the bytes given, so that a sanitizer sees every look beyond them.
-Parsed parse(std::string_view text) {
+ParsedHead parse_head(std::string_view text) {
   const std::vector<char> bytes(text.begin(), text.end());
-  Parsed parsed;
+  ParsedHead parsed;
   parsed.status = parse_http_head({bytes.data(), bytes.size()}, parsed.head, parsed.fault);
   parsed.method = parsed.head.method;
   parsed.path = parsed.head.path;
@@ -29,7 +29,7 @@ Parsed parse(std::string_view text) {
 }
 
 // A head with a Host and these lines.
-std::string with(const std::string& lines, const std::string& version = "1.1") {
+std::string head_with(const std::string& lines, const std::string& version = "1.1") {
   return "POST /x HTTP/" + version + "\r\nHost: h\r\n" + lines + "\r\n";
 }
 
@@ -37,7 +37,7 @@ TEST(HttpHead, IsReadWithItsMethodPathAndFields) {
   const std::string text =
       "POST /v2/ratelimit.limit?a=/b HTTP/1.1\r\nhost: here\r\nAUTHORIZATION: \t Bearer x y \r\n"
       "Content-Length: 12\r\nX-Other: \xc3\xa9\t\"\r\nEmpty:\r\n\r\n";
-  const Parsed parsed = parse(text + "body");
+  const ParsedHead parsed = parse_head(text + "body");
   ASSERT_EQ(parsed.status, HttpStatus::kComplete) << parsed.fault.detail;
   EXPECT_EQ(parsed.method, "POST");
   EXPECT_EQ(parsed.path, "/v2/ratelimit.limit");
@@ -63,7 +63,8 @@ TEST(HttpHead, FindsThePathInEveryFormOfTarget) {
       {"/a#b", "/a#b"},
   };
   for (const auto& [target, path] : targets) {
-    const Parsed parsed = parse("GET " + std::string(target) + " HTTP/1.1\r\nHost: h\r\n\r\n");
+    const ParsedHead parsed =
+        parse_head("GET " + std::string(target) + " HTTP/1.1\r\nHost: h\r\n\r\n");
     ASSERT_EQ(parsed.status, HttpStatus::kComplete) << target;
     EXPECT_EQ(parsed.path, path);
   }
@@ -82,21 +83,21 @@ TEST(HttpHead, KeepsTheConnectionAsItsVersionAndTheClientWish) {
       {"1.9", "", true},
   };
   for (const auto& [version, line, keeps] : wishes) {
-    const Parsed parsed = parse(with(line, version));
+    const ParsedHead parsed = parse_head(head_with(line, version));
     ASSERT_EQ(parsed.status, HttpStatus::kComplete);
     EXPECT_EQ(parsed.head.keep_alive, keeps) << version << " " << line;
   }
 }
 
 TEST(HttpHead, NeedsAHostFromTheVersionThatKnowsIt) {
-  EXPECT_EQ(parse("GET / HTTP/1.0\r\n\r\n").status, HttpStatus::kComplete);
-  EXPECT_EQ(parse("GET / HTTP/1.1\r\n\r\n").fault.detail, "no Host header");
+  EXPECT_EQ(parse_head("GET / HTTP/1.0\r\n\r\n").status, HttpStatus::kComplete);
+  EXPECT_EQ(parse_head("GET / HTTP/1.1\r\n\r\n").fault.detail, "no Host header");
 }
 
 TEST(HttpHead, KnowsWhoWaitsToBeToldToContinue) {
-  EXPECT_TRUE(parse(with("Expect: 100-Continue\r\n")).head.expects_continue);
+  EXPECT_TRUE(parse_head(head_with("Expect: 100-Continue\r\n")).head.expects_continue);
   // A client of 1.0 would take the interim answer for the answer.
-  EXPECT_FALSE(parse(with("Expect: 100-continue\r\n", "1.0")).head.expects_continue);
+  EXPECT_FALSE(parse_head(head_with("Expect: 100-continue\r\n", "1.0")).head.expects_continue);
 }
 
 TEST(HttpHead, IsRefusedForEveryRuleItBreaks) {
@@ -125,35 +126,37 @@ TEST(HttpHead, IsRefusedForEveryRuleItBreaks) {
       {"\n", 400, "a line does not end in CRLF"},
       {"GET / HTTP/1.1\r\nHost: h\n", 400, "a line does not end in CRLF"},
       {"GET / HTTP/1.1\r\n\n", 400, "a line does not end in CRLF"},
-      {with("Colonless\r\n"), 400, "a header line has no colon"},
-      {with(": nameless\r\n"), 400, "a header name is not a token"},
-      {with("Space : before\r\n"), 400, "a header name is not a token"},
-      {with(" folded: line\r\n"), 400, "a header name is not a token"},
-      {with("X: a\r\n folded\r\n"), 400, "a header line has no colon"},
-      {with("X: a\rb\r\n"), 400, "a header value has a control character in it"},
-      {with(std::string("X: a\0b\r\n", 8)), 400, "a header value has a control character in it"},
-      {with("X: a\x7f\r\n"), 400, "a header value has a control character in it"},
-      {with("HOST: again\r\n"), 400, "two Host headers"},
-      {with("Authorization: a\r\nAuthorization: a\r\n"), 400, "two Authorization headers"},
-      {with("Content-Length: 1\r\nContent-Length: 1\r\n"), 400, "two Content-Length headers"},
-      {with("Content-Length: 1, 1\r\n"), 400, "Content-Length is not a number"},
-      {with("Content-Length:\r\n"), 400, "Content-Length is not a number"},
-      {with("Content-Length: -1\r\n"), 400, "Content-Length is not a number"},
-      {with("Content-Length: +1\r\n"), 400, "Content-Length is not a number"},
-      {with("Content-Length: 0x1\r\n"), 400, "Content-Length is not a number"},
-      {with("Content-Length: 1000000000000000\r\n"), 400, "Content-Length is not a number"},
-      {with("Content-Length: 1048577\r\n"), 413, "the body has more than 1 MiB"},
-      {with("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"), 400,
+      {head_with("Colonless\r\n"), 400, "a header line has no colon"},
+      {head_with(": nameless\r\n"), 400, "a header name is not a token"},
+      {head_with("Space : before\r\n"), 400, "a header name is not a token"},
+      {head_with(" folded: line\r\n"), 400, "a header name is not a token"},
+      {head_with("X: a\r\n folded\r\n"), 400, "a header line has no colon"},
+      {head_with("X: a\rb\r\n"), 400, "a header value has a control character in it"},
+      {head_with(std::string("X: a\0b\r\n", 8)), 400,
+       "a header value has a control character in it"},
+      {head_with("X: a\x7f\r\n"), 400, "a header value has a control character in it"},
+      {head_with("HOST: again\r\n"), 400, "two Host headers"},
+      {head_with("Authorization: a\r\nAuthorization: a\r\n"), 400, "two Authorization headers"},
+      {head_with("Content-Length: 1\r\nContent-Length: 1\r\n"), 400, "two Content-Length headers"},
+      {head_with("Content-Length: 1, 1\r\n"), 400, "Content-Length is not a number"},
+      {head_with("Content-Length:\r\n"), 400, "Content-Length is not a number"},
+      {head_with("Content-Length: -1\r\n"), 400, "Content-Length is not a number"},
+      {head_with("Content-Length: +1\r\n"), 400, "Content-Length is not a number"},
+      {head_with("Content-Length: 0x1\r\n"), 400, "Content-Length is not a number"},
+      {head_with("Content-Length: 1000000000000000\r\n"), 400, "Content-Length is not a number"},
+      {head_with("Content-Length: 1048577\r\n"), 413, "the body has more than 1 MiB"},
+      {head_with("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"), 400,
        "two Transfer-Encoding headers"},
-      {with("Transfer-Encoding: gzip, chunked\r\n"), 501, "Transfer-Encoding knows only chunked"},
-      {with("Transfer-Encoding: identity\r\n"), 501, "Transfer-Encoding knows only chunked"},
-      {with("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"), 400,
+      {head_with("Transfer-Encoding: gzip, chunked\r\n"), 501,
+       "Transfer-Encoding knows only chunked"},
+      {head_with("Transfer-Encoding: identity\r\n"), 501, "Transfer-Encoding knows only chunked"},
+      {head_with("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"), 400,
        "both Content-Length and Transfer-Encoding"},
-      {with("Transfer-Encoding: chunked\r\n", "1.0"), 400, "Transfer-Encoding in HTTP/1.0"},
-      {with("Expect: a miracle\r\n"), 417, "Expect knows only 100-continue"},
+      {head_with("Transfer-Encoding: chunked\r\n", "1.0"), 400, "Transfer-Encoding in HTTP/1.0"},
+      {head_with("Expect: a miracle\r\n"), 417, "Expect knows only 100-continue"},
   };
   for (const auto& [text, status, detail] : faults) {
-    const Parsed parsed = parse(text);
+    const ParsedHead parsed = parse_head(text);
     EXPECT_EQ(parsed.status, HttpStatus::kFaulty) << text;
     EXPECT_EQ(parsed.fault.status, status) << text;
     EXPECT_EQ(parsed.fault.detail, detail) << text;
@@ -162,47 +165,48 @@ TEST(HttpHead, IsRefusedForEveryRuleItBreaks) {
 
 TEST(HttpHead, TakesEveryCharacterOfATokenAndNoOther) {
   const std::string allowed = "!#$%&'*+-.^_`|~0123456789abcXYZ";
-  EXPECT_EQ(parse(with(allowed + ": x\r\n")).status, HttpStatus::kComplete);
+  EXPECT_EQ(parse_head(head_with(allowed + ": x\r\n")).status, HttpStatus::kComplete);
   for (int c = 1; c < 256; ++c) {
     if (c == '\r' || c == '\n' || c == ':') continue;
     const bool token =
         std::isalnum(c) != 0 || allowed.find(static_cast<char>(c)) != std::string::npos;
-    const Parsed parsed = parse(with("X" + std::string(1, static_cast<char>(c)) + ": x\r\n"));
+    const ParsedHead parsed =
+        parse_head(head_with("X" + std::string(1, static_cast<char>(c)) + ": x\r\n"));
     EXPECT_EQ(parsed.status == HttpStatus::kComplete, token) << c;
   }
 }
 
 TEST(HttpHead, HasAsManyBytesAsItMayAndNotOneMore) {
-  const std::string around = with("X: \r\n");
+  const std::string around = head_with("X: \r\n");
   const auto of_size = [&](size_t size) {
-    return with("X: " + std::string(size - around.size(), 'x') + "\r\n");
+    return head_with("X: " + std::string(size - around.size(), 'x') + "\r\n");
   };
   ASSERT_EQ(of_size(kMaxHttpHead).size(), kMaxHttpHead);
-  EXPECT_EQ(parse(of_size(kMaxHttpHead)).status, HttpStatus::kComplete);
-  EXPECT_EQ(parse(of_size(kMaxHttpHead + 1)).fault.status, 431);
-  EXPECT_EQ(parse(std::string(kMaxHttpHead - 1, 'x')).status, HttpStatus::kIncomplete);
-  EXPECT_EQ(parse(std::string(kMaxHttpHead, 'x')).fault.status, 431);
+  EXPECT_EQ(parse_head(of_size(kMaxHttpHead)).status, HttpStatus::kComplete);
+  EXPECT_EQ(parse_head(of_size(kMaxHttpHead + 1)).fault.status, 431);
+  EXPECT_EQ(parse_head(std::string(kMaxHttpHead - 1, 'x')).status, HttpStatus::kIncomplete);
+  EXPECT_EQ(parse_head(std::string(kMaxHttpHead, 'x')).fault.status, 431);
 }
 
 TEST(HttpHead, HasAHundredFieldsAndNotOneMore) {
   std::string lines;
   for (size_t i = 1; i < kMaxHttpFields; ++i) lines += "X: x\r\n";
-  EXPECT_EQ(parse(with(lines)).status, HttpStatus::kComplete);
-  EXPECT_EQ(parse(with(lines + "X: x\r\n")).fault.detail, "more than 100 headers");
+  EXPECT_EQ(parse_head(head_with(lines)).status, HttpStatus::kComplete);
+  EXPECT_EQ(parse_head(head_with(lines + "X: x\r\n")).fault.detail, "more than 100 headers");
 }
 
 TEST(HttpHead, AnnouncesABodyAsLongAsItMayBe) {
-  const Parsed parsed = parse(with("Content-Length: 1048576\r\n"));
+  const ParsedHead parsed = parse_head(head_with("Content-Length: 1048576\r\n"));
   EXPECT_EQ(parsed.status, HttpStatus::kComplete);
   EXPECT_EQ(parsed.head.body_bytes(), kMaxHttpBody);
 }
 
 TEST(HttpHead, IsIncompleteAtEveryProperPrefix) {
-  const std::string text = with("Content-Length: 5\r\nExpect: 100-continue\r\n");
+  const std::string text = head_with("Content-Length: 5\r\nExpect: 100-continue\r\n");
   for (size_t size = 0; size < text.size(); ++size) {
-    EXPECT_EQ(parse(text.substr(0, size)).status, HttpStatus::kIncomplete) << size;
+    EXPECT_EQ(parse_head(text.substr(0, size)).status, HttpStatus::kIncomplete) << size;
   }
-  EXPECT_EQ(parse(text).status, HttpStatus::kComplete);
+  EXPECT_EQ(parse_head(text).status, HttpStatus::kComplete);
 }
 
 TEST(HttpHead, MayHaveEmptyLinesBeforeIt) {

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-struct Client {
+struct HttpClient {
   Front front;
   HttpDesk desk{1};
   HttpSession session{front.service, desk};
@@ -49,7 +49,8 @@ std::string anonymous(const std::string& text) {
 }
 
 // Every answer has the first three fields. Names count as they are on the wire: 28 bytes.
-std::string answer(const std::string& status, const std::string& fields, const std::string& body) {
+std::string http_answer(const std::string& status, const std::string& fields,
+                        const std::string& body) {
   const size_t names = body.find("\"*\"") == std::string::npos ? 0 : 27;
   return "HTTP/1.1 " + status +
          "\r\nDate: Tue, 14 Nov 2023 22:00:00 GMT\r\nContent-Type: application/json\r\n"
@@ -60,28 +61,29 @@ std::string answer(const std::string& status, const std::string& fields, const s
 std::string error(const std::string& status, const std::string& title, const std::string& detail,
                   const std::string& type, const std::string& fields = "",
                   const std::string& errors = "") {
-  return answer(status + " " + title, fields,
-                R"({"meta":{"requestId":"*"},"error":{"title":")" + title + R"(","detail":")" +
-                    detail + R"(","status":)" + status + R"(,"type":"urn:weir:error:)" + type +
-                    R"(","errors":[)" + errors + "]}}");
+  return http_answer(status + " " + title, fields,
+                     R"({"meta":{"requestId":"*"},"error":{"title":")" + title + R"(","detail":")" +
+                         detail + R"(","status":)" + status + R"(,"type":"urn:weir:error:)" + type +
+                         R"(","errors":[)" + errors + "]}}");
 }
 
 TEST(HttpSession, AnswersALimitWithItsVerdictAndHeaders) {
-  Client client;
-  EXPECT_EQ(anonymous(client.say(limit())),
-            answer("200 OK",
-                   "RateLimit-Policy: \"default\";q=2;w=60\r\nRateLimit: \"default\";r=1;t=60\r\n",
-                   R"({"meta":{"requestId":"*"},"data":{"limit":2,"remaining":1,)"
-                   R"("reset":1699999260000,"success":true,"basis":"local"}})"));
+  HttpClient client;
+  EXPECT_EQ(
+      anonymous(client.say(limit())),
+      http_answer("200 OK",
+                  "RateLimit-Policy: \"default\";q=2;w=60\r\nRateLimit: \"default\";r=1;t=60\r\n",
+                  R"({"meta":{"requestId":"*"},"data":{"limit":2,"remaining":1,)"
+                  R"("reset":1699999260000,"success":true,"basis":"local"}})"));
   EXPECT_EQ(client.line.next, Next::kRead);
   client.say(limit());
   EXPECT_EQ(
       anonymous(client.say(limit())),
-      answer("200 OK",
-             "RateLimit-Policy: \"default\";q=2;w=60\r\nRateLimit: \"default\";r=0;t=60\r\n"
-             "Retry-After: 60\r\n",
-             R"({"meta":{"requestId":"*"},"data":{"limit":2,"remaining":0,)"
-             R"("reset":1699999260000,"success":false,"retryAfter":60000,"basis":"local"}})"));
+      http_answer("200 OK",
+                  "RateLimit-Policy: \"default\";q=2;w=60\r\nRateLimit: \"default\";r=0;t=60\r\n"
+                  "Retry-After: 60\r\n",
+                  R"({"meta":{"requestId":"*"},"data":{"limit":2,"remaining":0,)"
+                  R"("reset":1699999260000,"success":false,"retryAfter":60000,"basis":"local"}})"));
   EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kRequests), 3u);
   EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kBad), 0u);
   EXPECT_EQ(client.front.service.http.decisions.total(
@@ -90,7 +92,7 @@ TEST(HttpSession, AnswersALimitWithItsVerdictAndHeaders) {
 }
 
 TEST(HttpSession, RoundsSecondsUpSoThatNobodyComesTooEarly) {
-  Client client;
+  HttpClient client;
   client.say(limit());
   client.say(limit());
   const auto retry_after = [&](Millis later) {
@@ -107,13 +109,13 @@ TEST(HttpSession, RoundsSecondsUpSoThatNobodyComesTooEarly) {
 }
 
 TEST(HttpSession, RoundsAWindowThatIsNoWholeSecondUp) {
-  Client client;
+  HttpClient client;
   EXPECT_THAT(client.say(limit(R"({"namespace":"a","identifier":"b","limit":5,"duration":1001})")),
               HasSubstr("RateLimit-Policy: \"default\";q=5;w=2\r\n"));
 }
 
 TEST(HttpSession, HasNothingToRetryWhereACostCanNeverPass) {
-  Client client;
+  HttpClient client;
   const std::string heard =
       client.say(limit(R"({"namespace":"a","identifier":"b","limit":5,"duration":1000,"cost":6})"));
   EXPECT_THAT(heard, HasSubstr(R"("success":false,"basis")"));
@@ -121,33 +123,34 @@ TEST(HttpSession, HasNothingToRetryWhereACostCanNeverPass) {
 }
 
 TEST(HttpSession, AdmitsABatchWholeOrNotAtAllAndShowsTheTightest) {
-  Client client;
+  HttpClient client;
   const std::string batch =
       R"([{"namespace":"a","identifier":"x\"y","limit":9,"duration":60000},)"
       R"({"namespace":"a","identifier":"b","limit":3,"duration":60000,"cost":2,)"
       R"("algorithm":"fixed_window"}])";
-  EXPECT_EQ(anonymous(client.say(post("/v2/ratelimit.multiLimit", batch))),
-            answer("200 OK",
-                   "RateLimit-Policy: \"default\";q=3;w=60\r\nRateLimit: \"default\";r=1;t=60\r\n",
-                   R"({"meta":{"requestId":"*"},"data":{"passed":true,"limits":[)"
-                   R"({"namespace":"a","identifier":"x\"y","limit":9,"remaining":8,)"
-                   R"("reset":1699999260000,"passed":true,"basis":"local"},)"
-                   R"({"namespace":"a","identifier":"b","limit":3,"remaining":1,)"
-                   R"("reset":1699999260000,"passed":true,"basis":"local"}]}})"));
   EXPECT_EQ(
       anonymous(client.say(post("/v2/ratelimit.multiLimit", batch))),
-      answer("200 OK",
-             "RateLimit-Policy: \"default\";q=3;w=60\r\nRateLimit: \"default\";r=1;t=60\r\n"
-             "Retry-After: 60\r\n",
-             R"({"meta":{"requestId":"*"},"data":{"passed":false,"limits":[)"
-             R"({"namespace":"a","identifier":"x\"y","limit":9,"remaining":8,)"
-             R"("reset":1699999260000,"passed":true,"basis":"local"},)"
-             R"({"namespace":"a","identifier":"b","limit":3,"remaining":1,)"
-             R"("reset":1699999260000,"passed":false,"retryAfter":60000,"basis":"local"}]}})"));
+      http_answer("200 OK",
+                  "RateLimit-Policy: \"default\";q=3;w=60\r\nRateLimit: \"default\";r=1;t=60\r\n",
+                  R"({"meta":{"requestId":"*"},"data":{"passed":true,"limits":[)"
+                  R"({"namespace":"a","identifier":"x\"y","limit":9,"remaining":8,)"
+                  R"("reset":1699999260000,"passed":true,"basis":"local"},)"
+                  R"({"namespace":"a","identifier":"b","limit":3,"remaining":1,)"
+                  R"("reset":1699999260000,"passed":true,"basis":"local"}]}})"));
+  EXPECT_EQ(anonymous(client.say(post("/v2/ratelimit.multiLimit", batch))),
+            http_answer(
+                "200 OK",
+                "RateLimit-Policy: \"default\";q=3;w=60\r\nRateLimit: \"default\";r=1;t=60\r\n"
+                "Retry-After: 60\r\n",
+                R"({"meta":{"requestId":"*"},"data":{"passed":false,"limits":[)"
+                R"({"namespace":"a","identifier":"x\"y","limit":9,"remaining":8,)"
+                R"("reset":1699999260000,"passed":true,"basis":"local"},)"
+                R"({"namespace":"a","identifier":"b","limit":3,"remaining":1,)"
+                R"("reset":1699999260000,"passed":false,"retryAfter":60000,"basis":"local"}]}})"));
 }
 
 TEST(HttpSession, TellsOneProblemOfABodyAndAllOfSeveral) {
-  Client client;
+  HttpClient client;
   const std::string cost = R"({"location":"body.cost","message":"cost is -1",)"
                            R"("fix":"choose a whole number from 0 to 1000000000000"})";
   const std::string body =
@@ -173,7 +176,7 @@ TEST(HttpSession, TellsOneProblemOfABodyAndAllOfSeveral) {
 
 TEST(HttpSession, WantsTheKeyAsABearerToken) {
   const auto asked = [](const std::string& authorization) {
-    Client client;
+    HttpClient client;
     return anonymous(client.say("POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n" + authorization +
                                 "Content-Length: " + std::to_string(kBody.size()) + "\r\n\r\n" +
                                 kBody));
@@ -200,7 +203,7 @@ TEST(HttpSession, WantsTheKeyAsABearerToken) {
 }
 
 TEST(HttpSession, WantsTheKeyAgainWithEveryRequest) {
-  Client client;
+  HttpClient client;
   EXPECT_THAT(client.say(limit()), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(client.say("POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n"
                          "Authorization: Bearer weir_root_for_these_tests_onlY\r\n\r\n"),
@@ -211,7 +214,7 @@ TEST(HttpSession, WantsTheKeyAgainWithEveryRequest) {
 }
 
 TEST(HttpSession, SaysWhetherItIsAliveAndReady) {
-  Client client;
+  HttpClient client;
   const auto plain = [](const std::string& status, const std::string& body) {
     return "HTTP/1.1 " + status +
            "\r\nDate: Tue, 14 Nov 2023 22:00:00 GMT\r\nContent-Type: text/plain; charset=utf-8\r\n"
@@ -226,7 +229,7 @@ TEST(HttpSession, SaysWhetherItIsAliveAndReady) {
 }
 
 TEST(HttpSession, AnswersAHeadAsAGetWithoutItsBody) {
-  Client client;
+  HttpClient client;
   const std::string whole = client.say(get("/healthz"));
   EXPECT_EQ(client.say("HEAD /healthz HTTP/1.1\r\nHost: h\r\n\r\n"),
             whole.substr(0, whole.size() - 3));
@@ -236,14 +239,14 @@ TEST(HttpSession, AnswersAHeadAsAGetWithoutItsBody) {
 }
 
 TEST(HttpSession, ServesItsMetrics) {
-  Client client;
+  HttpClient client;
   const std::string heard = client.say(get("/metrics"));
   EXPECT_THAT(heard, HasSubstr("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
   EXPECT_THAT(heard, HasSubstr("\nweir_cells 0\n"));
 }
 
 TEST(HttpSession, TellsWhichMethodsAPathTakes) {
-  Client client;
+  HttpClient client;
   const auto allowed = [](const std::string& methods) {
     return "HTTP/1.1 204 No Content\r\nDate: Tue, 14 Nov 2023 22:00:00 GMT\r\nAllow: " + methods +
            "\r\n\r\n";
@@ -259,7 +262,7 @@ TEST(HttpSession, TellsWhichMethodsAPathTakes) {
 }
 
 TEST(HttpSession, RefusesPathsAndMethodsItDoesNotKnow) {
-  Client client;
+  HttpClient client;
   for (const char* path : {"/", "/nowhere", "/v2/ratelimit.limit/", "/V2/ratelimit.limit", "*"}) {
     EXPECT_EQ(anonymous(client.say(get(path))),
               error("404", "Not Found", "there is nothing at this path", "not_found"));
@@ -301,7 +304,7 @@ TEST(HttpSession, ClosesAfterARequestThatCannotBeTaken) {
              "Connection: close\r\n")},
   };
   for (const auto& [asked, expected] : faults) {
-    Client client;
+    HttpClient client;
     EXPECT_EQ(anonymous(client.say(asked + get("/healthz"))), expected);
     EXPECT_EQ(client.line.next, Next::kClose);
     EXPECT_TRUE(client.line.in.empty());
@@ -310,7 +313,7 @@ TEST(HttpSession, ClosesAfterARequestThatCannotBeTaken) {
 }
 
 TEST(HttpSession, KeepsOrClosesTheConnectionAsTheClientWishes) {
-  Client client;
+  HttpClient client;
   const std::string kept = client.say(get("/healthz"));
   EXPECT_THAT(kept, Not(HasSubstr("Connection:")));
   EXPECT_EQ(client.line.next, Next::kRead);
@@ -320,13 +323,13 @@ TEST(HttpSession, KeepsOrClosesTheConnectionAsTheClientWishes) {
   EXPECT_THAT(client.say(get("/healthz", "Connection: close\r\n") + get("/healthz")),
               HasSubstr("\r\nConnection: close\r\n"));
   EXPECT_EQ(client.line.next, Next::kClose);
-  Client old;
+  HttpClient old;
   EXPECT_THAT(old.say("GET /healthz HTTP/1.0\r\n\r\n"), HasSubstr("\r\nConnection: close\r\n"));
   EXPECT_EQ(old.line.next, Next::kClose);
 }
 
 TEST(HttpSession, ClosesWithTheNextAnswerWhenItIsDrained) {
-  Client client;
+  HttpClient client;
   client.say(get("/healthz"));
   client.session.drain();
   EXPECT_THAT(client.say(get("/healthz")), HasSubstr("\r\nConnection: close\r\n"));
@@ -334,7 +337,7 @@ TEST(HttpSession, ClosesWithTheNextAnswerWhenItIsDrained) {
 }
 
 TEST(HttpSession, TellsAClientThatWaitsToContinueOnceAndOnlyIfItMust) {
-  Client client;
+  HttpClient client;
   const std::string asked = limit(kBody, "Expect: 100-continue\r\n");
   const size_t head = asked.size() - kBody.size();
   for (int i = 0; i < 2; ++i) {
@@ -352,7 +355,7 @@ TEST(HttpSession, TellsAClientThatWaitsToContinueOnceAndOnlyIfItMust) {
 }
 
 TEST(HttpSession, ReadsABodyInChunks) {
-  Client client;
+  HttpClient client;
   const std::string head =
       "POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n"
       "Authorization: Bearer " +
@@ -361,16 +364,16 @@ TEST(HttpSession, ReadsABodyInChunks) {
                            "\r\n" + "4d\r\n" + kBody.substr(17) + "\r\n0\r\n\r\n";
   ASSERT_EQ(kBody.size(), 17u + 0x4d);
   for (const size_t size : {size_t{1}, size_t{7}, head.size() + body.size()}) {
-    Client other;
+    HttpClient other;
     EXPECT_EQ(anonymous(other.line.say_slowly(head + body, size)),
-              anonymous(Client().say(limit())));
+              anonymous(HttpClient().say(limit())));
   }
   EXPECT_THAT(client.say(head + body + get("/healthz")), EndsWith("\r\n\r\nok\n"));
 }
 
 TEST(HttpSession, AnswersPipelinedRequestsInTheOrderAsked) {
-  Client client;
-  Client one_by_one;
+  HttpClient client;
+  HttpClient one_by_one;
   const std::vector<std::string> requests{get("/healthz"), limit(), "\r\n\r\n" + limit(),
                                           get("/nowhere"), limit(), get("/readyz")};
   std::string all;
@@ -384,7 +387,7 @@ TEST(HttpSession, AnswersPipelinedRequestsInTheOrderAsked) {
 }
 
 TEST(HttpSession, PausesWhenEnoughAnswersWaitToBeSentAndLosesNone) {
-  Client client;
+  HttpClient client;
   const size_t each = client.say(get("/metrics")).size();
   const size_t count = 2 * kMaxUnsent / each;
   std::string all;
@@ -399,7 +402,7 @@ TEST(HttpSession, PausesWhenEnoughAnswersWaitToBeSentAndLosesNone) {
 }
 
 TEST(HttpSession, DatesItsAnswers) {
-  Client client;
+  HttpClient client;
   client.front.clock.advance(Millis(999));
   EXPECT_THAT(client.say(get("/healthz")),
               HasSubstr("\r\nDate: Tue, 14 Nov 2023 22:00:00 GMT\r\n"));
@@ -412,7 +415,7 @@ TEST(HttpSession, DatesItsAnswers) {
 }
 
 TEST(HttpSession, NamesEveryRequestOtherwise) {
-  Client client;
+  HttpClient client;
   const std::string heard = client.say(limit() + limit() + get("/nowhere"));
   const std::regex name("req_[0-9a-z]{24}");
   std::vector<std::string> names;
@@ -430,17 +433,17 @@ TEST(HttpSession, AnswersTheSameWhereverWhatItHearsIsSplit) {
                             get("/healthz", "Transfer-Encoding: chunked\r\n") +
                             "3;x\r\nabc\r\n0\r\n\r\n" + get("/readyz", "Connection: close\r\n") +
                             get("/healthz");
-  Client whole;
+  HttpClient whole;
   const std::string expected = whole.say(asked);
   ASSERT_EQ(whole.line.next, Next::kClose);
   for (size_t cut = 1; cut < asked.size(); ++cut) {
-    Client split;
+    HttpClient split;
     std::string heard = split.say(asked.substr(0, cut));
     if (split.line.next != Next::kClose) heard += split.say(asked.substr(cut));
     EXPECT_EQ(heard, expected) << cut;
   }
   for (const size_t size : {1, 3, 64}) {
-    Client slow;
+    HttpClient slow;
     EXPECT_EQ(slow.line.say_slowly(asked, size), expected) << size;
   }
 }

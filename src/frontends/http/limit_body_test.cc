@@ -8,15 +8,13 @@
 #include <vector>
 
 #include "frontends/bytes.h"
+#include "frontends/names_test.h"
 
 namespace weir::frontends {
 namespace {
 
 using testing::HasSubstr;
 using testing::StartsWith;
-
-const std::string kLongest(kMaxNameBytes, 'x');
-const std::string kTooLong(kMaxNameBytes + 1, 'x');
 
 // Bodies as they lie in a connection's buffer: with room behind them that may be read.
 struct Reader {
@@ -54,7 +52,7 @@ std::vector<std::string> locations(const BodyProblems& problems) {
 }
 
 // A body that is right but for one member.
-std::string with(const std::string& member) {
+std::string body_with(const std::string& member) {
   std::string json;
   const std::pair<const char*, const char*> members[] = {{"\"namespace\"", "\"api\""},
                                                          {"\"identifier\"", "\"alice\""},
@@ -69,7 +67,7 @@ std::string with(const std::string& member) {
 
 TEST(LimitBody, ReadsTheFieldsThatMustBeThere) {
   Reader reader;
-  ASSERT_TRUE(reader.one(with("")).empty());
+  ASSERT_TRUE(reader.one(body_with("")).empty());
   EXPECT_EQ(reader.request.name_space, "api");
   EXPECT_EQ(reader.request.identifier, "alice");
   EXPECT_EQ(reader.request.limit, 10);
@@ -98,8 +96,8 @@ TEST(LimitBody, ReadsEveryFieldInAnyOrderAndWithAnySpace) {
 
 TEST(LimitBody, LeavesNothingOfTheRequestBefore) {
   Reader reader;
-  ASSERT_TRUE(reader.one(with(R"("algorithm":"gcra","burst":5,"cost":3)")).empty());
-  ASSERT_TRUE(reader.one(with("")).empty());
+  ASSERT_TRUE(reader.one(body_with(R"("algorithm":"gcra","burst":5,"cost":3)")).empty());
+  ASSERT_TRUE(reader.one(body_with("")).empty());
   EXPECT_EQ(reader.request.algorithm, Algorithm::kSlidingWindow);
   EXPECT_EQ(reader.request.burst, std::nullopt);
   EXPECT_EQ(reader.request.cost, 1);
@@ -122,8 +120,8 @@ TEST(LimitBody, AcceptsBothEndsOfEveryFieldAndRefusesWhatLiesBeyondByName) {
     std::vector<std::string> bad;
   };
   const Bounds fields[] = {
-      {"namespace", {"\"x\"", "\"" + kLongest + "\""}, {"\"\"", "\"" + kTooLong + "\""}},
-      {"identifier", {"\"x\"", "\"" + kLongest + "\""}, {"\"\"", "\"" + kTooLong + "\""}},
+      {"namespace", {"\"x\"", "\"" + kLongestName + "\""}, {"\"\"", "\"" + kTooLongName + "\""}},
+      {"identifier", {"\"x\"", "\"" + kLongestName + "\""}, {"\"\"", "\"" + kTooLongName + "\""}},
       {"limit", {"1", "1000000000000"}, {"0", "-1", "1000000000001"}},
       {"duration", {"1000", "2592000000"}, {"999", "0", "-1", "2592000001"}},
       {"cost", {"0", "1000000000000"}, {"-1", "1000000000001"}},
@@ -132,10 +130,10 @@ TEST(LimitBody, AcceptsBothEndsOfEveryFieldAndRefusesWhatLiesBeyondByName) {
   Reader reader;
   for (const Bounds& field : fields) {
     for (const std::string& value : field.good) {
-      EXPECT_TRUE(reader.one(with("\"" + field.field + "\":" + value)).empty()) << value;
+      EXPECT_TRUE(reader.one(body_with("\"" + field.field + "\":" + value)).empty()) << value;
     }
     for (const std::string& value : field.bad) {
-      const BodyProblems& problems = reader.one(with("\"" + field.field + "\":" + value));
+      const BodyProblems& problems = reader.one(body_with("\"" + field.field + "\":" + value));
       ASSERT_EQ(problems.size(), 1u) << field.field << value;
       EXPECT_EQ(problems[0].location, "body." + field.field);
       EXPECT_THAT(problems[0].message, StartsWith(field.field + " "));
@@ -149,7 +147,7 @@ TEST(LimitBody, RefusesAnotherTypeByName) {
   for (const char* field : {"namespace", "identifier", "algorithm"}) {
     for (const char* value : {"1", "1.5", "true", "null", "[\"x\"]", "{\"a\":\"b\"}"}) {
       const BodyProblems& problems =
-          reader.one(with("\"" + std::string(field) + "\":" + value + ",\"cost\":1"));
+          reader.one(body_with("\"" + std::string(field) + "\":" + value + ",\"cost\":1"));
       ASSERT_EQ(problems.size(), 1u) << field << value;
       EXPECT_EQ(problems[0].location, "body." + std::string(field));
       EXPECT_EQ(problems[0].message, std::string(field) + " is not a string");
@@ -159,8 +157,8 @@ TEST(LimitBody, RefusesAnotherTypeByName) {
     for (const char* value :
          {"\"1\"", "1.5", "1.0", "1e3", "true", "null", "[1]", "{\"a\":1}", "9223372036854775808",
           "-9223372036854775809", "100000000000000000000000000000000000", "1e400", "-0.0"}) {
-      const BodyProblems& problems =
-          reader.one(with("\"" + std::string(field) + "\":" + value + ",\"algorithm\":\"gcra\""));
+      const BodyProblems& problems = reader.one(
+          body_with("\"" + std::string(field) + "\":" + value + ",\"algorithm\":\"gcra\""));
       ASSERT_EQ(problems.size(), 1u) << field << value << problems.size();
       EXPECT_EQ(problems[0].location, "body." + std::string(field)) << value;
       EXPECT_EQ(problems[0].message, std::string(field) + " is not a whole number in range")
@@ -174,11 +172,12 @@ TEST(LimitBody, KnowsEveryAlgorithmByItsWordAndNoOther) {
   for (int i = 0; i < kAlgorithmCount; ++i) {
     const auto algorithm = static_cast<Algorithm>(i);
     const std::string word(to_string(algorithm));
-    ASSERT_TRUE(reader.one(with("\"algorithm\":\"" + word + "\"")).empty());
+    ASSERT_TRUE(reader.one(body_with("\"algorithm\":\"" + word + "\"")).empty());
     EXPECT_EQ(reader.request.algorithm, algorithm);
   }
   for (const char* word : {"", "leaky", "GCRA"}) {
-    const BodyProblems& problems = reader.one(with("\"algorithm\":\"" + std::string(word) + "\""));
+    const BodyProblems& problems =
+        reader.one(body_with("\"algorithm\":\"" + std::string(word) + "\""));
     ASSERT_EQ(problems.size(), 1u);
     EXPECT_EQ(problems[0].message, "algorithm is \"" + std::string(word) + "\"");
     EXPECT_THAT(problems[0].fix, HasSubstr("token_bucket"));
@@ -199,7 +198,7 @@ TEST(LimitBody, TellsAllProblemsAtOnce) {
 
 TEST(LimitBody, TellsOfAFieldGivenTwice) {
   Reader reader;
-  const BodyProblems& problems = reader.one(with(R"("cost":1,"cost":2)"));
+  const BodyProblems& problems = reader.one(body_with(R"("cost":1,"cost":2)"));
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0].message, "cost is given twice");
   EXPECT_EQ(reader.request.cost, 1);
@@ -209,7 +208,7 @@ TEST(LimitBody, TellsOfAFieldItDoesNotKnowWhateverItsValue) {
   Reader reader;
   for (const char* value : {"1", "\"x\"", "null", "true", "[]", "{}", "[[[{\"a\":[1,2]}]]]",
                             "{\"limit\":1,\"namespace\":{\"x\":[]}}"}) {
-    const BodyProblems& problems = reader.one(with("\"Limit\":" + std::string(value)));
+    const BodyProblems& problems = reader.one(body_with("\"Limit\":" + std::string(value)));
     ASSERT_EQ(problems.size(), 1u) << value;
     EXPECT_EQ(problems[0].location, "body.Limit");
     EXPECT_EQ(problems[0].message, "Limit is no field of this request");
@@ -219,11 +218,12 @@ TEST(LimitBody, TellsOfAFieldItDoesNotKnowWhateverItsValue) {
 TEST(LimitBody, ShowsALongNameOnlyInPartAndNeverHalfACharacter) {
   Reader reader;
   const std::string name = std::string(63, 'a') + "é" + std::string(100, 'b');
-  EXPECT_EQ(reader.one(with("\"" + name + "\":1"))[0].location, "body." + std::string(63, 'a'));
+  EXPECT_EQ(reader.one(body_with("\"" + name + "\":1"))[0].location,
+            "body." + std::string(63, 'a'));
   const std::string whole = std::string(62, 'a') + "é";
-  EXPECT_EQ(reader.one(with("\"" + whole + "x\":1"))[0].location, "body." + whole);
+  EXPECT_EQ(reader.one(body_with("\"" + whole + "x\":1"))[0].location, "body." + whole);
   const std::string word = std::string(38, 'a') + "\xf0\x9f\x8c\x8a";
-  EXPECT_EQ(reader.one(with("\"algorithm\":\"" + word + "\""))[0].message,
+  EXPECT_EQ(reader.one(body_with("\"algorithm\":\"" + word + "\""))[0].message,
             "algorithm is \"" + std::string(38, 'a') + "\"");
 }
 
@@ -231,7 +231,7 @@ TEST(LimitBody, TellsAtMostTwentyProblems) {
   Reader reader;
   std::string members;
   for (int i = 0; i < 30; ++i) members += (i > 0 ? ",\"x" : "\"x") + std::to_string(i) + "\":0";
-  EXPECT_EQ(reader.one(with(members)).size(), 20u);
+  EXPECT_EQ(reader.one(body_with(members)).size(), 20u);
   std::string items = "[1";
   for (int i = 0; i < 30; ++i) items += ",1";
   EXPECT_EQ(reader.many(items + "]").size(), 20u);
@@ -239,7 +239,7 @@ TEST(LimitBody, TellsAtMostTwentyProblems) {
 
 TEST(LimitBody, RefusesWhatIsNoJson) {
   Reader reader;
-  const std::string valid = with("");
+  const std::string valid = body_with("");
   std::vector<std::string> wrong{"",
                                  " ",
                                  "{",
@@ -253,11 +253,11 @@ TEST(LimitBody, RefusesWhatIsNoJson) {
                                  valid + ",",
                                  "{\"limit\":}",
                                  "{\"limit\":1 \"cost\":2}",
-                                 with("\"cost\":\"\xff\""),
-                                 with("\"x\xc3\":1"),
-                                 with("\"cost\":\"\x01\""),
-                                 with(R"("algorithm":"\x")"),
-                                 with(R"("algorithm":"\ud800")")};
+                                 body_with("\"cost\":\"\xff\""),
+                                 body_with("\"x\xc3\":1"),
+                                 body_with("\"cost\":\"\x01\""),
+                                 body_with(R"("algorithm":"\x")"),
+                                 body_with(R"("algorithm":"\ud800")")};
   for (size_t size = 1; size < valid.size(); ++size) wrong.push_back(valid.substr(0, size));
   for (const std::string& json : wrong) {
     const BodyProblems& problems = reader.one(json);
@@ -286,8 +286,8 @@ TEST(LimitBody, SurvivesDeepNesting) {
   Reader reader;
   for (const size_t depth : {100, 2000, 300'000}) {
     const std::string arrays = std::string(depth, '[') + std::string(depth, ']');
-    EXPECT_FALSE(reader.one(with("\"x\":" + arrays)).empty());
-    EXPECT_FALSE(reader.one(with("\"limit\":" + arrays)).empty());
+    EXPECT_FALSE(reader.one(body_with("\"x\":" + arrays)).empty());
+    EXPECT_FALSE(reader.one(body_with("\"limit\":" + arrays)).empty());
     EXPECT_FALSE(reader.one(std::string(depth, '[')).empty());
     EXPECT_FALSE(reader.many(arrays).empty());
     std::string objects;
@@ -301,7 +301,7 @@ TEST(LimitBody, ReadsOneToAHundredItems) {
   for (const size_t count : {size_t{1}, kMaxBatch}) {
     std::string json = "[";
     for (size_t i = 0; i < count; ++i) {
-      json += (i > 0 ? "," : "") + with("\"cost\":" + std::to_string(i));
+      json += (i > 0 ? "," : "") + body_with("\"cost\":" + std::to_string(i));
     }
     ASSERT_TRUE(reader.many(json + "]").empty());
     ASSERT_EQ(reader.requests.size(), count);
@@ -315,8 +315,8 @@ TEST(LimitBody, ReadsOneToAHundredItems) {
 TEST(LimitBody, RefusesAnEmptyArrayAndMoreThanAHundredItems) {
   Reader reader;
   EXPECT_EQ(reader.many("[]")[0].message, "the array is empty");
-  std::string json = "[" + with("");
-  for (size_t i = 0; i < kMaxBatch; ++i) json += "," + with("");
+  std::string json = "[" + body_with("");
+  for (size_t i = 0; i < kMaxBatch; ++i) json += "," + body_with("");
   const BodyProblems& problems = reader.many(json + "]");
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0].message, "the array has more than 100 items");
@@ -325,14 +325,14 @@ TEST(LimitBody, RefusesAnEmptyArrayAndMoreThanAHundredItems) {
 
 TEST(LimitBody, NamesTheItemOfABatchThatIsWrong) {
   Reader reader;
-  EXPECT_EQ(locations(reader.many("[" + with("") + ",1," + with("\"cost\":-1") + ",{}]")),
+  EXPECT_EQ(locations(reader.many("[" + body_with("") + ",1," + body_with("\"cost\":-1") + ",{}]")),
             (std::vector<std::string>{"body[1]", "body[2].cost", "body[3].namespace",
                                       "body[3].identifier", "body[3].limit", "body[3].duration"}));
 }
 
 TEST(LimitBody, RefusesABatchThatIsNoJson) {
   Reader reader;
-  const std::string item = with("");
+  const std::string item = body_with("");
   for (const std::string& json :
        {std::string("["), "[" + item, "[" + item + ",]", "[" + item + "]x", "[" + item + "][]",
         "[" + item + " " + item + "]", std::string("[{]"), "[" + item + "}", std::string("[x]")}) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "frontends/names_test.h"
 #include "frontends/resp/encoded_test.h"
 
 namespace weir::frontends {
@@ -13,9 +14,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::StartsWith;
-
-const std::string kLongest(kMaxNameBytes, 'x');
-const std::string kTooLong(kMaxNameBytes + 1, 'x');
 
 // The words and the views of them that a command is.
 class Command {
@@ -28,12 +26,12 @@ class Command {
   std::vector<std::string_view> views_;
 };
 
-Words with(Words words, size_t at, const std::string& value) {
+Words words_with(Words words, size_t at, const std::string& value) {
   words[at] = value;
   return words;
 }
 
-struct Bounds {
+struct ArgumentBounds {
   std::string name;
   size_t at;
   std::vector<std::string> good;
@@ -73,14 +71,14 @@ std::string multi_complaint(const Words& words) {
 using ComplaintAbout = std::string(const Words& words);
 
 // The number at one place of a valid command: both ends, and what lies beyond or is none.
-void expect_bounds(ComplaintAbout complaint, const Words& valid, const Bounds& argument) {
+void expect_bounds(ComplaintAbout complaint, const Words& valid, const ArgumentBounds& argument) {
   for (const std::string& value : argument.good) {
-    EXPECT_EQ(complaint(with(valid, argument.at, value)), "") << argument.name;
+    EXPECT_EQ(complaint(words_with(valid, argument.at, value)), "") << argument.name;
   }
   auto bad = kNoNumbers;
   bad.insert(bad.end(), argument.bad.begin(), argument.bad.end());
   for (const std::string& value : bad) {
-    EXPECT_THAT(complaint(with(valid, argument.at, value)),
+    EXPECT_THAT(complaint(words_with(valid, argument.at, value)),
                 StartsWith("ERR " + argument.name + " is '" + value +
                            "': it must be a whole number from "));
   }
@@ -88,9 +86,10 @@ void expect_bounds(ComplaintAbout complaint, const Words& valid, const Bounds& a
 
 // The same for a name.
 void expect_name(ComplaintAbout complaint, const Words& valid, size_t at, const std::string& name) {
-  EXPECT_EQ(complaint(with(valid, at, kLongest)), "") << name;
-  EXPECT_EQ(complaint(with(valid, at, "")), "ERR " + name + " has 0 bytes: it must have 1 to 512");
-  EXPECT_EQ(complaint(with(valid, at, kTooLong)),
+  EXPECT_EQ(complaint(words_with(valid, at, kLongestName)), "") << name;
+  EXPECT_EQ(complaint(words_with(valid, at, "")),
+            "ERR " + name + " has 0 bytes: it must have 1 to 512");
+  EXPECT_EQ(complaint(words_with(valid, at, kTooLongName)),
             "ERR " + name + " has 513 bytes: it must have 1 to 512");
 }
 
@@ -123,13 +122,15 @@ TEST(Throttle, MeansABurstOneAboveMaxBurstAtCountPerPeriod) {
 
 TEST(Throttle, AcceptsBothEndsOfEveryArgumentAndRefusesWhatLiesBeyondByName) {
   const Words valid{"cl.throttle", "alice", "15", "30", "60", "1"};
-  const Bounds arguments[] = {
+  const ArgumentBounds arguments[] = {
       {"max_burst", 2, {"0", "999999999999"}, {"1000000000000"}},
       {"count", 3, {"1", "1000000000000"}, {"0", "1000000000001"}},
       {"period", 4, {"1", "2592000"}, {"0", "2592001"}},
       {"quantity", 5, {"0", "1000000000000"}, {"1000000000001"}},
   };
-  for (const Bounds& argument : arguments) expect_bounds(throttle_complaint, valid, argument);
+  for (const ArgumentBounds& argument : arguments) {
+    expect_bounds(throttle_complaint, valid, argument);
+  }
   expect_name(throttle_complaint, valid, 1, "key");
 }
 
@@ -215,13 +216,13 @@ TEST(Limit, LeavesNothingOfTheRequestBefore) {
 
 TEST(Limit, AcceptsBothEndsOfEveryArgumentAndRefusesWhatLiesBeyondByName) {
   const Words valid{"weir.limit", "api", "alice", "10", "60000", "COST", "1", "BURST", "1"};
-  const Bounds arguments[] = {
+  const ArgumentBounds arguments[] = {
       {"limit", 3, {"1", "1000000000000"}, {"0", "1000000000001"}},
       {"duration_ms", 4, {"100", "2592000000"}, {"0", "99", "2592000001"}},
       {"COST", 6, {"0", "1000000000000"}, {"1000000000001"}},
       {"BURST", 8, {"1", "1000000000000"}, {"0", "1000000000001"}},
   };
-  for (const Bounds& argument : arguments) expect_bounds(limit_complaint, valid, argument);
+  for (const ArgumentBounds& argument : arguments) expect_bounds(limit_complaint, valid, argument);
   expect_name(limit_complaint, valid, 1, "namespace");
   expect_name(limit_complaint, valid, 2, "identifier");
 }

@@ -15,7 +15,7 @@ namespace {
 
 using Status = RespParser::Status;
 
-struct Parsed {
+struct ParsedCommand {
   Status status = Status::kIncomplete;
   Words words;
   size_t bytes = 0;
@@ -23,11 +23,11 @@ struct Parsed {
 };
 
 // From a copy of exactly the bytes given, so that a sanitizer sees every look beyond them.
-Parsed parse(std::string_view text) {
+ParsedCommand parse_command(std::string_view text) {
   const std::vector<char> bytes(text.begin(), text.end());
   static RespParser parser;
   const Status status = parser.parse({bytes.data(), bytes.size()});
-  Parsed parsed;
+  ParsedCommand parsed;
   parsed.status = status;
   if (status == Status::kBroken) parsed.error = parser.error();
   if (status != Status::kComplete) return parsed;
@@ -48,7 +48,7 @@ Heard hear(const std::vector<std::string>& pieces) {
   for (const std::string& piece : pieces) {
     heard.rest += piece;
     for (;;) {
-      const Parsed parsed = parse(heard.rest);
+      const ParsedCommand parsed = parse_command(heard.rest);
       if (parsed.status == Status::kIncomplete) break;
       if (parsed.status == Status::kBroken) {
         heard.error = parsed.error;
@@ -67,7 +67,7 @@ rc::Gen<std::vector<Words>> commands() {
 }
 
 TEST(RespParser, ReadsAnArrayOfBulkStrings) {
-  const Parsed parsed = parse("*2\r\n$4\r\nPING\r\n$5\r\nh\r\nlo\r\nrest");
+  const ParsedCommand parsed = parse_command("*2\r\n$4\r\nPING\r\n$5\r\nh\r\nlo\r\nrest");
   EXPECT_EQ(parsed.status, Status::kComplete);
   EXPECT_EQ(parsed.words, (Words{"PING", "h\r\nlo"}));
   EXPECT_EQ(parsed.bytes, 25u);
@@ -75,7 +75,7 @@ TEST(RespParser, ReadsAnArrayOfBulkStrings) {
 
 TEST(RespParser, SkipsAnEmptyArrayAndAnEmptyLine) {
   for (const char* text : {"*0\r\n", "\r\n", "\n", "  \t \r\n"}) {
-    const Parsed parsed = parse(text);
+    const ParsedCommand parsed = parse_command(text);
     EXPECT_EQ(parsed.status, Status::kComplete) << text;
     EXPECT_TRUE(parsed.words.empty());
     EXPECT_EQ(parsed.bytes, std::string_view(text).size());
@@ -107,9 +107,9 @@ RC_GTEST_PROP(RespParser, IsIncompleteAtEveryProperPrefixOfACommand, ()) {
       *rc::gen::container<Words>(rc::gen::container<std::string>(rc::gen::arbitrary<char>()));
   const std::string text = encoded(words);
   for (size_t size = 0; size < text.size(); ++size) {
-    RC_ASSERT(parse(text.substr(0, size)).status == Status::kIncomplete);
+    RC_ASSERT(parse_command(text.substr(0, size)).status == Status::kIncomplete);
   }
-  RC_ASSERT(parse(text).bytes == text.size());
+  RC_ASSERT(parse_command(text).bytes == text.size());
 }
 
 RC_GTEST_PROP(RespParser, EndsTheSameWayWhereverAnyBytesAreSplit, ()) {
@@ -151,7 +151,7 @@ TEST(RespParser, BreaksAtWhatCanNeverBecomeARequest) {
       {"ECHO \"a\\n\"\r\n", "escapes in quotes are not supported: send an array of bulk strings"},
   };
   for (const auto& [text, error] : wrong) {
-    const Parsed parsed = parse(text);
+    const ParsedCommand parsed = parse_command(text);
     EXPECT_EQ(parsed.status, Status::kBroken) << text;
     EXPECT_EQ(parsed.error, error) << text;
   }
@@ -159,16 +159,16 @@ TEST(RespParser, BreaksAtWhatCanNeverBecomeARequest) {
 
 TEST(RespParser, TakesAsManyArgumentsAsItSaysAndNotOneMore) {
   const Words most(kMaxRespArguments, "a");
-  EXPECT_EQ(parse(encoded(most)).words, most);
+  EXPECT_EQ(parse_command(encoded(most)).words, most);
   const Words more(kMaxRespArguments + 1, "a");
-  EXPECT_EQ(parse(encoded(more)).status, Status::kBroken);
+  EXPECT_EQ(parse_command(encoded(more)).status, Status::kBroken);
 }
 
 TEST(RespParser, TakesAnArgumentAsLongAsItSaysAndNotOneByteLonger) {
   const Words longest{std::string(kMaxRespArgument, 'a')};
-  EXPECT_EQ(parse(encoded(longest)).words, longest);
+  EXPECT_EQ(parse_command(encoded(longest)).words, longest);
   const Words longer{std::string(kMaxRespArgument + 1, 'a')};
-  EXPECT_EQ(parse(encoded(longer)).status, Status::kBroken);
+  EXPECT_EQ(parse_command(encoded(longer)).status, Status::kBroken);
 }
 
 TEST(RespParser, TakesARequestAsLargeAsItSaysAndNotOneByteLarger) {
@@ -179,40 +179,40 @@ TEST(RespParser, TakesARequestAsLargeAsItSaysAndNotOneByteLarger) {
   };
   const size_t fits = kMaxRespRequest - (4 + 5 * 10) - 4 * 60'000;
   ASSERT_EQ(of_size(fits).size(), kMaxRespRequest);
-  EXPECT_EQ(parse(of_size(fits)).status, Status::kComplete);
-  EXPECT_EQ(parse(of_size(fits + 1)).error, "request too large");
+  EXPECT_EQ(parse_command(of_size(fits)).status, Status::kComplete);
+  EXPECT_EQ(parse_command(of_size(fits + 1)).error, "request too large");
 }
 
 TEST(RespParser, ReadsALineOfWords) {
-  EXPECT_EQ(parse("PING\r\n").words, Words{"PING"});
-  EXPECT_EQ(parse("PING\n").words, Words{"PING"});
-  EXPECT_EQ(parse("  CL.THROTTLE\talice 15  30 60 \r\n").words,
+  EXPECT_EQ(parse_command("PING\r\n").words, Words{"PING"});
+  EXPECT_EQ(parse_command("PING\n").words, Words{"PING"});
+  EXPECT_EQ(parse_command("  CL.THROTTLE\talice 15  30 60 \r\n").words,
             (Words{"CL.THROTTLE", "alice", "15", "30", "60"}));
-  EXPECT_EQ(parse("a$b *c\r\n").words, (Words{"a$b", "*c"}));
-  EXPECT_EQ(parse("PING\r\nPING\r\n").bytes, 6u);
-  EXPECT_EQ(parse("PING\r").status, Status::kIncomplete);
+  EXPECT_EQ(parse_command("a$b *c\r\n").words, (Words{"a$b", "*c"}));
+  EXPECT_EQ(parse_command("PING\r\nPING\r\n").bytes, 6u);
+  EXPECT_EQ(parse_command("PING\r").status, Status::kIncomplete);
 }
 
 TEST(RespParser, ReadsQuotedWordsInALine) {
-  EXPECT_EQ(parse("ECHO \"two words\" 'and \"one\"' \"\"\r\n").words,
+  EXPECT_EQ(parse_command("ECHO \"two words\" 'and \"one\"' \"\"\r\n").words,
             (Words{"ECHO", "two words", "and \"one\"", ""}));
-  EXPECT_EQ(parse("it's fine\r\n").words, (Words{"it's", "fine"}));
-  EXPECT_EQ(parse("a\\b\r\n").words, Words{"a\\b"});
+  EXPECT_EQ(parse_command("it's fine\r\n").words, (Words{"it's", "fine"}));
+  EXPECT_EQ(parse_command("a\\b\r\n").words, Words{"a\\b"});
 }
 
 TEST(RespParser, TakesALineAsLongAsItSaysAndNotOneByteLonger) {
   const std::string most(kMaxRespLine - 1, 'a');
-  EXPECT_EQ(parse(most).status, Status::kIncomplete);
-  EXPECT_EQ(parse(most + "\n").words, Words{most});
-  EXPECT_EQ(parse(most + "a").error, "too big inline request");
-  EXPECT_EQ(parse(most + "a\n").error, "too big inline request");
+  EXPECT_EQ(parse_command(most).status, Status::kIncomplete);
+  EXPECT_EQ(parse_command(most + "\n").words, Words{most});
+  EXPECT_EQ(parse_command(most + "a").error, "too big inline request");
+  EXPECT_EQ(parse_command(most + "a\n").error, "too big inline request");
 }
 
 TEST(RespParser, TakesAsManyWordsInALineAsArgumentsInAnArray) {
   std::string line;
   for (size_t i = 0; i < kMaxRespArguments; ++i) line += "a ";
-  EXPECT_EQ(parse(line + "\r\n").words.size(), kMaxRespArguments);
-  EXPECT_EQ(parse(line + "a\r\n").error, "too many words");
+  EXPECT_EQ(parse_command(line + "\r\n").words.size(), kMaxRespArguments);
+  EXPECT_EQ(parse_command(line + "a\r\n").error, "too many words");
 }
 
 TEST(RespParser, ForgetsTheArgumentsOfARequestBeforeAnIncompleteOne) {

@@ -17,7 +17,7 @@ using telemetry::DoorStat;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-struct Client {
+struct RespClient {
   Front front;
   RespDesk desk;
   RespSession session{front.service, desk, 7};
@@ -38,7 +38,7 @@ struct Expected {
   int64_t retry_after = -1;
 };
 
-std::string answer(int protocol, const Expected& is) {
+std::string resp_answer(int protocol, const Expected& is) {
   const auto number = [](int64_t value) { return ":" + std::to_string(value) + "\r\n"; };
   const std::string success =
       protocol == 3 ? (is.success ? "#t\r\n" : "#f\r\n") : number(is.success ? 1 : 0);
@@ -58,7 +58,7 @@ std::string hello(int protocol) {
 constexpr int64_t kMinuteEnd = 1'699'999'260'000;  // of the minute in which the clock starts
 
 TEST(RespSession, ThrottlesAsRedisCellDoes) {
-  Client client;
+  RespClient client;
   EXPECT_EQ(client.say({"CL.THROTTLE", "alice", "1", "30", "60"}),
             "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:2\r\n");
   EXPECT_EQ(client.say({"cl.throttle", "alice", "1", "30", "60"}),
@@ -76,7 +76,7 @@ TEST(RespSession, ThrottlesAsRedisCellDoes) {
 }
 
 TEST(RespSession, AnswersALimitInBothVersionsOfTheProtocol) {
-  Client client;
+  RespClient client;
   EXPECT_EQ(client.say({"WEIR.LIMIT", "api", "alice", "2", "60000"}),
             "*12\r\n$7\r\nsuccess\r\n:1\r\n$5\r\nlimit\r\n:2\r\n$9\r\nremaining\r\n:1\r\n"
             "$5\r\nreset\r\n:1699999260000\r\n$11\r\nretry_after\r\n:-1\r\n$5\r\nbasis\r\n"
@@ -86,20 +86,21 @@ TEST(RespSession, AnswersALimitInBothVersionsOfTheProtocol) {
             "%6\r\n$7\r\nsuccess\r\n#t\r\n$5\r\nlimit\r\n:2\r\n$9\r\nremaining\r\n:0\r\n"
             "$5\r\nreset\r\n:1699999260000\r\n$11\r\nretry_after\r\n:-1\r\n$5\r\nbasis\r\n"
             "$5\r\nlocal\r\n");
-  EXPECT_EQ(client.say({"WEIR.LIMIT", "api", "alice", "2", "60000", "ALGORITHM", "fixed_window"}),
-            answer(3, {.success = false, .limit = 2, .reset = kMinuteEnd, .retry_after = 60'000}));
+  EXPECT_EQ(
+      client.say({"WEIR.LIMIT", "api", "alice", "2", "60000", "ALGORITHM", "fixed_window"}),
+      resp_answer(3, {.success = false, .limit = 2, .reset = kMinuteEnd, .retry_after = 60'000}));
 }
 
 TEST(RespSession, PeeksWithoutConsuming) {
-  Client client;
+  RespClient client;
   const Expected untouched{.limit = 5, .remaining = 5, .reset = kMinuteEnd};
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(client.say({"WEIR.PEEK", "api", "alice", "5", "60000"}), answer(2, untouched));
+    EXPECT_EQ(client.say({"WEIR.PEEK", "api", "alice", "5", "60000"}), resp_answer(2, untouched));
   }
 }
 
 TEST(RespSession, AdmitsABatchWholeOrNotAtAll) {
-  Client client;
+  RespClient client;
   const Words batch{"WEIR.MULTI", "ITEM", "api", "alice", "5", "60000", "COST",
                     "3",          "ITEM", "api", "all",   "9", "60000"};
   for (const int protocol : {2, 3}) {
@@ -110,16 +111,16 @@ TEST(RespSession, AdmitsABatchWholeOrNotAtAll) {
     const std::string all = client.say(batch);
     EXPECT_THAT(all, StartsWith(head));
     if (first) {
-      EXPECT_EQ(all, head + answer(2, {.limit = 5, .remaining = 2, .reset = kMinuteEnd}) +
-                         answer(2, {.limit = 9, .remaining = 8, .reset = kMinuteEnd}));
+      EXPECT_EQ(all, head + resp_answer(2, {.limit = 5, .remaining = 2, .reset = kMinuteEnd}) +
+                         resp_answer(2, {.limit = 9, .remaining = 8, .reset = kMinuteEnd}));
     }
   }
   EXPECT_EQ(client.say({"WEIR.PEEK", "api", "all", "9", "60000"}),
-            answer(3, {.limit = 9, .remaining = 8, .reset = kMinuteEnd}));
+            resp_answer(3, {.limit = 9, .remaining = 8, .reset = kMinuteEnd}));
 }
 
 TEST(RespSession, TellsAComplaintOfTheLimiterAsAnError) {
-  Client client;
+  RespClient client;
   EXPECT_EQ(client.say({"WEIR.LIMIT", "api", "alice", "5", "60000", "BURST", "9"}),
             "-ERR burst is 9, but sliding_window has none: leave burst out, or choose gcra or "
             "token_bucket\r\n");
@@ -130,7 +131,7 @@ TEST(RespSession, TellsAComplaintOfTheLimiterAsAnError) {
 }
 
 TEST(RespSession, SaysGoodMorning) {
-  Client client;
+  RespClient client;
   EXPECT_EQ(client.say({"HELLO"}), hello(2));
   EXPECT_EQ(client.say({"hello", "3", "setname", "me"}), hello(3));
   EXPECT_EQ(client.say({"CLIENT", "GETNAME"}), bulk("me"));
@@ -144,7 +145,7 @@ TEST(RespSession, SaysGoodMorning) {
 }
 
 TEST(RespSession, AnswersTheCommandsThatClientsBeginWith) {
-  Client client;
+  RespClient client;
   const std::pair<Words, std::string> answers[] = {
       {{"PING"}, "+PONG\r\n"},
       {{"ping", "a b"}, bulk("a b")},
@@ -187,7 +188,7 @@ TEST(RespSession, AnswersTheCommandsThatClientsBeginWith) {
 }
 
 TEST(RespSession, SaysNothingAndMapsInTheThirdVersionsOwnWords) {
-  Client client;
+  RespClient client;
   ASSERT_EQ(client.say({"HELLO", "3"}), hello(3));
   EXPECT_EQ(client.say({"CLIENT", "GETNAME"}), "_\r\n");
   EXPECT_EQ(client.say({"COMMAND", "DOCS"}), "%0\r\n");
@@ -197,7 +198,7 @@ TEST(RespSession, SaysNothingAndMapsInTheThirdVersionsOwnWords) {
 }
 
 TEST(RespSession, ListsItsCommandsWithTheirArity) {
-  Client client;
+  RespClient client;
   const std::string all = client.say({"COMMAND"});
   EXPECT_THAT(all, StartsWith("*15\r\n*6\r\n" + bulk("cl.throttle") +
                               ":-5\r\n*1\r\n+fast\r\n:1\r\n:1\r\n:1\r\n"));
@@ -205,7 +206,7 @@ TEST(RespSession, ListsItsCommandsWithTheirArity) {
 }
 
 TEST(RespSession, TellsAboutItselfInInfo) {
-  Client client;
+  RespClient client;
   client.front.clock.advance(Millis(61'999));
   client.say({"CL.THROTTLE", "alice", "0", "1", "60"});
   client.say({"CL.THROTTLE", "alice", "0", "1", "60"});
@@ -217,13 +218,13 @@ TEST(RespSession, TellsAboutItselfInInfo) {
 }
 
 TEST(RespSession, QuitsAndAnswersNothingBehindIt) {
-  Client client;
+  RespClient client;
   EXPECT_EQ(client.line.say("PING\r\nQUIT\r\nPING\r\n"), "+PONG\r\n+OK\r\n");
   EXPECT_EQ(client.line.next, Next::kClose);
 }
 
 TEST(RespSession, AnswersWhatCameBeforeABrokenRequestAndCloses) {
-  Client client;
+  RespClient client;
   EXPECT_EQ(client.line.say("CL.THROTTLE alice 1 30 60\r\n*x\r\nPING\r\n"),
             "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:2\r\n"
             "-ERR Protocol error: invalid multibulk length\r\n");
@@ -231,10 +232,10 @@ TEST(RespSession, AnswersWhatCameBeforeABrokenRequestAndCloses) {
 }
 
 TEST(RespSession, AnswersInTheOrderAskedWhenDecisionsAndOthersMix) {
-  Client client;
+  RespClient client;
   const Words limit{"WEIR.LIMIT", "api", "alice", "9", "60000"};
   const auto left = [](int remaining) {
-    return answer(2, {.limit = 9, .remaining = remaining, .reset = kMinuteEnd});
+    return resp_answer(2, {.limit = 9, .remaining = remaining, .reset = kMinuteEnd});
   };
   EXPECT_EQ(client.line.say(encoded(limit) + encoded(limit) + encoded({"PING"}) + encoded(limit) +
                             encoded({"WEIR.LIMIT"}) + encoded(limit) +
@@ -247,23 +248,23 @@ TEST(RespSession, AnswersInTheOrderAskedWhenDecisionsAndOthersMix) {
 }
 
 TEST(RespSession, SpeaksTheVersionThatHeldWhenEachWasAsked) {
-  Client client;
+  RespClient client;
   const std::string limit = encoded({"WEIR.PEEK", "api", "alice", "9", "60000"});
   const Expected is{.limit = 9, .remaining = 9, .reset = kMinuteEnd};
   EXPECT_EQ(client.line.say(limit + encoded({"HELLO", "3"}) + limit),
-            answer(2, is) + hello(3) + answer(3, is));
+            resp_answer(2, is) + hello(3) + resp_answer(3, is));
 }
 
 TEST(RespSession, DecidesMoreThanItGathersAtATime) {
   for (const size_t count :
        {RespDesk::kGroup - 1, RespDesk::kGroup, RespDesk::kGroup + 1, 3 * RespDesk::kGroup + 5}) {
-    Client client;
+    RespClient client;
     std::string asked;
     std::string expected;
     for (size_t i = 0; i < count; ++i) {
       asked += encoded({"WEIR.LIMIT", "api", "alice", "1000", "60000"});
-      expected +=
-          answer(2, {.limit = 1000, .remaining = static_cast<int>(999 - i), .reset = kMinuteEnd});
+      expected += resp_answer(
+          2, {.limit = 1000, .remaining = static_cast<int>(999 - i), .reset = kMinuteEnd});
     }
     EXPECT_EQ(client.line.say(asked), expected);
     EXPECT_EQ(client.front.service.resp.stats.total(DoorStat::kRequests), count);
@@ -274,7 +275,7 @@ TEST(RespSession, DecidesMoreThanItGathersAtATime) {
 }
 
 TEST(RespSession, PausesWhenEnoughAnswersWaitToBeSentAndLosesNone) {
-  Client client;
+  RespClient client;
   const std::string word(60'000, 'x');
   std::string asked;
   std::string expected;
@@ -291,7 +292,7 @@ TEST(RespSession, PausesWhenEnoughAnswersWaitToBeSentAndLosesNone) {
 }
 
 TEST(RespSession, WantsAKeyBeforeItAnswersWhereKeysAreWanted) {
-  Client client;
+  RespClient client;
   client.front.service.resp_keys = Keys::kWanted;
   for (const Words& words :
        {Words{"PING"}, Words{"CL.THROTTLE", "alice", "1", "30", "60"},
@@ -317,14 +318,14 @@ TEST(RespSession, WantsAKeyBeforeItAnswersWhereKeysAreWanted) {
 }
 
 TEST(RespSession, TakesTheKeyWithTheGreeting) {
-  Client client;
+  RespClient client;
   client.front.service.resp_keys = Keys::kWanted;
   EXPECT_EQ(client.say({"HELLO", "3", "AUTH", "default", std::string(kKey)}), hello(3));
   EXPECT_EQ(client.say({"PING"}), "+PONG\r\n");
 }
 
 TEST(RespSession, QuitsForThoseWithoutAKey) {
-  Client client;
+  RespClient client;
   client.front.service.resp_keys = Keys::kWanted;
   EXPECT_EQ(client.say({"QUIT"}), "+OK\r\n");
   EXPECT_EQ(client.line.next, Next::kClose);
@@ -337,17 +338,17 @@ TEST(RespSession, AnswersTheSameWhereverWhatItHearsIsSplit) {
       encoded({"WEIR.LIMIT", "api", "alice", "3", "60000"}) + "WEIR.LIMIT api\r\n" +
       encoded({"WEIR.MULTI", "ITEM", "a", "b", "1", "100", "ITEM", "a", "b", "1", "100"}) +
       "*1\r\n$4\r\nQUIT\r\nPING\r\n";
-  Client whole;
+  RespClient whole;
   const std::string expected = whole.line.say(asked);
   ASSERT_EQ(whole.line.next, Next::kClose);
   for (size_t cut = 1; cut < asked.size(); ++cut) {
-    Client split;
+    RespClient split;
     std::string heard = split.line.say(asked.substr(0, cut));
     if (split.line.next != Next::kClose) heard += split.line.say(asked.substr(cut));
     EXPECT_EQ(heard, expected) << cut;
   }
   for (const size_t size : {1, 2, 3, 7, 64}) {
-    Client slow;
+    RespClient slow;
     EXPECT_EQ(slow.line.say_slowly(asked, size), expected) << size;
   }
 }
