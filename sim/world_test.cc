@@ -1,5 +1,4 @@
-// Random small worlds, checked after every event, each reproducible from its seed; and
-// worlds with a bug planted in them, which must be found.
+// Random small worlds, checked after every event, each reproducible from its seed.
 
 #include "sim/world.h"
 
@@ -10,12 +9,13 @@
 #include <string>
 
 #include "sim/found_test.h"
+#include "tests/effort.h"
 
 namespace weir::sim {
 namespace {
 
-constexpr uint64_t kSeeds = 40;
-constexpr uint64_t kPlantedSeeds = 100;  // at most; most bugs are found in the first few
+constexpr uint64_t kSeeds = 100;
+constexpr uint64_t kSeedsRunTwice = 40;
 
 uint64_t seeds_to_run() {
   const char* wanted = std::getenv("WEIR_SIM_SEEDS");
@@ -28,7 +28,9 @@ TEST(World, KeepsEveryInvariantAndReachesEveryInterestingState) {
   for (uint64_t seed = 1; seed <= seeds_to_run(); ++seed) {
     const RunReport report = World({.seed = seed}).run();
     ASSERT_FALSE(report.broken) << story(seed, report);
-    ASSERT_EQ(World({.seed = seed}).run().fingerprint, report.fingerprint) << "seed " << seed;
+    if (seed <= generated_cases(kSeedsRunTwice)) {
+      ASSERT_EQ(World({.seed = seed}).run().fingerprint, report.fingerprint) << "seed " << seed;
+    }
     for (const auto& [mark, times] : report.marks) marks[mark] += times;
     all.admitted += report.admitted;
     all.denied += report.denied;
@@ -54,7 +56,7 @@ TEST(World, KeepsEveryInvariantAndReachesEveryInterestingState) {
 }
 
 TEST(World, TellsTheSameStoryTwiceFromTheSameSeedAndAnotherFromAnother) {
-  for (uint64_t seed = 1; seed <= 5; ++seed) {
+  for (uint64_t seed = 1; seed <= generated_cases(5); ++seed) {
     const RunReport one = World({.seed = seed}).run();
     const RunReport two = World({.seed = seed}).run();
     EXPECT_EQ(one.fingerprint, two.fingerprint);
@@ -65,7 +67,7 @@ TEST(World, TellsTheSameStoryTwiceFromTheSameSeedAndAnotherFromAnother) {
 
 // Where nothing goes wrong news is quick, so the bounds that speak of delays are tight.
 TEST(World, KeepsTheGlobalBoundTightlyInFairWeather) {
-  for (uint64_t seed = 1; seed <= 30; ++seed) {
+  for (uint64_t seed = 1; seed <= std::min<uint64_t>(30, seeds_to_run()); ++seed) {
     for (const int regions : {2, 3}) {
       const RunReport report =
           World({.seed = seed, .regions = regions, .weather = Weather::kFair}).run();
@@ -77,7 +79,7 @@ TEST(World, KeepsTheGlobalBoundTightlyInFairWeather) {
 }
 
 TEST(World, HoldsWithMoreNodesToo) {
-  for (uint64_t seed = 1000; seed < 1005; ++seed) {
+  for (uint64_t seed = 1000; seed < 1000 + generated_cases(10); ++seed) {
     const RunReport report = World({.seed = seed, .nodes = 5}).run();
     ASSERT_FALSE(report.broken) << story(seed, report);
   }
@@ -136,74 +138,6 @@ TEST(World, DoesNotBreakAgainWhereItOnceBroke) {
     EXPECT_FALSE(report.broken) << story(options.seed, report);
   }
 }
-
-// A checker that cannot fail proves nothing: each planted bug must be found within a fixed
-// number of seeds, and by a checker that is there for it.
-struct Planted {
-  std::string_view name = {};
-  Plant plant = Plant::kNone;
-  std::vector<std::string_view> found_by = {};
-  int regions = 1;
-  Weather weather = Weather::kStormy;
-  std::string only = {};
-  bool limits_differ = false;
-};
-Planted abroad(std::string_view name, Plant plant, std::string_view found_by,
-               std::string only = {}) {
-  return {name, plant, {found_by}, 3, Weather::kFair, std::move(only)};
-}
-
-class PlantedBug : public ::testing::TestWithParam<Planted> {};
-
-TEST_P(PlantedBug, IsFound) {
-  expect_found({.regions = GetParam().regions,
-                .weather = GetParam().weather,
-                .limits_differ = GetParam().limits_differ,
-                .plant = GetParam().plant,
-                .only = GetParam().only},
-               kPlantedSeeds, GetParam().found_by);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    World, PlantedBug,
-    ::testing::Values(
-        Planted{"OriginAdds", Plant::kOriginAdds, {"retrying is free"}},
-        Planted{"OriginDropsAndHides", Plant::kOriginDropsAndHides, {"the regional bound"}},
-        Planted{"OriginHidesFalls", Plant::kOriginHidesFalls, {"conservation", "agreement"}},
-        Planted{
-            "OriginReadsStale", Plant::kOriginReadsStale, {"fresh enough", "the regional bound"}},
-        Planted{"LinkPretends", Plant::kLinkPretends, {"fresh enough", "the regional bound"}},
-        Planted{
-            "LinkFailsAsEmpty", Plant::kLinkFailsAsEmpty, {"fresh enough", "the regional bound"}},
-        Planted{"LinkHidesEpochs", Plant::kLinkHidesEpochs, {"told in time"}},
-        Planted{"SameIncarnation",
-                Plant::kSameIncarnation,
-                {"one writer per component", "the regional bound"}},
-        Planted{"DrainCutShort", Plant::kDrainCutShort, {"conservation"}},
-        Planted{"TellsTooSeldom", Plant::kTellsTooSeldom, {"told in time"}},
-        Planted{"DoubleCharge",
-                Plant::kDoubleCharge,
-                {"nobody invents consumption", "honest verdicts"}},
-        abroad("ForeignPublished", Plant::kForeignPublished, "nobody invents abroad"),
-        abroad("OwnRowAsForeign", Plant::kOwnRowAsForeign, "nobody invents abroad"),
-        abroad("NewsSummed", Plant::kNewsSummed, "nobody invents abroad"),
-        abroad("LeaseForgotten", Plant::kLeaseForgotten, "publish discipline"),
-        abroad("RegionsUnderestimated", Plant::kRegionsUnderestimated, "publish discipline"),
-        Planted{"LimitsNotHeard",
-                Plant::kLimitsNotHeard,
-                {"the global bound"},
-                2,
-                Weather::kFair,
-                {},
-                true},
-        abroad("RowsPretended", Plant::kRowsPretended, "durability order"),
-        abroad("NewsDropped", Plant::kNewsDropped, "agreement abroad"),
-        abroad("SharesTooSeldom", Plant::kSharesTooSeldom, "publish discipline"),
-        abroad("NewsDroppedByTheBoundAlone", Plant::kNewsDropped, "the global bound",
-               "the global bound"),
-        abroad("SharesTooSeldomByTheBoundAlone", Plant::kSharesTooSeldom, "the global bound",
-               "the global bound")),
-    [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
 }  // namespace weir::sim

@@ -58,7 +58,9 @@ std::vector<FigureGroup> grouped(const std::vector<Figure>& figures) {
   std::vector<FigureGroup> groups;
   const auto named = [&](std::string_view title) -> FigureGroup& {
     const auto found = std::ranges::find(groups, title, &FigureGroup::title);
-    return found != groups.end() ? *found : groups.emplace_back(std::string(title));
+    if (found != groups.end()) return *found;
+    groups.push_back({.title = std::string(title)});
+    return groups.back();
   };
   for (const FigureName& known : known_figures()) named(known.group);
   for (const Figure& figure : figures) named(group_of(figure)).figures.push_back(figure);

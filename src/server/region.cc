@@ -14,10 +14,10 @@ namespace {
 
 constexpr Millis kTellEvery{10};
 constexpr Millis kToTell{2000};
-constexpr Millis kToLeave{1000};
-constexpr Millis kStep{20};
+constexpr Millis kOriginLeaveTimeout{1000};
+constexpr Millis kOriginPollPause{20};
 // Losses shorter than this are not worth a line.
-constexpr Millis kNoticed{500};
+constexpr Millis kOriginLossNoticed{500};
 
 }  // namespace
 
@@ -73,7 +73,7 @@ void Region::report(MonoTime now) {
   const bool there = origin_->reach() != Reach::kNone;
   if (there == was_there_) {
     changed_ = now;
-  } else if (now - changed_ >= kNoticed) {
+  } else if (now - changed_ >= kOriginLossNoticed) {
     was_there_ = there;
     const std::string why = origin_->trouble();
     if (there) {
@@ -99,11 +99,11 @@ void Region::leave(Limiter& limiter) {
   while (!told && clock_.now().mono < to_tell) {
     const WorkReport report = tell_all(limiter);
     told = report.done == 0 && report.waiting == 0 && limiter.stats().untold == 0;
-    if (!told) platform::ThreadGroup::rest(kStep);
+    if (!told) platform::ThreadGroup::rest(kOriginPollPause);
   }
-  const MonoTime to_leave = clock_.now().mono + kToLeave;
+  const MonoTime to_leave = clock_.now().mono + kOriginLeaveTimeout;
   while (told && limiter.run_leave(clock_.now()).waiting > 0 && clock_.now().mono < to_leave) {
-    platform::ThreadGroup::rest(kStep);
+    platform::ThreadGroup::rest(kOriginPollPause);
   }
   if (told) {
     fmt::print(stderr, "weir: the origin was told everything\n");

@@ -13,12 +13,16 @@ std::string first_folder(const std::string& path) {
   return path.substr(0, path.find('/'));
 }
 
+// Of a path as files include it. The program of the simulator may do more than the simulator.
+std::string room_of(const std::string& path) {
+  return path.starts_with("sim/command/") ? "sim/command" : first_folder(path);
+}
+
 }  // namespace
 
 std::string SourceFile::room() const {
-  const std::string top = first_folder(path);
-  if (top == "include") return "weir";
-  return top == "src" ? first_folder(path.substr(4)) : top;
+  if (path.starts_with("include/")) return "weir";
+  return room_of(path.starts_with("src/") ? path.substr(4) : path);
 }
 
 bool SourceFile::is_test() const {
@@ -30,7 +34,7 @@ std::vector<std::string> SourceFile::included_rooms() const {
   std::vector<std::string> rooms;
   for (auto i = std::sregex_iterator(text.begin(), text.end(), kInclude);
        i != std::sregex_iterator(); ++i) {
-    rooms.push_back(first_folder((*i)[1].str()));
+    rooms.push_back(room_of((*i)[1].str()));
   }
   return rooms;
 }

@@ -363,7 +363,7 @@ TEST(MariaDbStore, SpeaksTls) {
 TEST(MariaDbStore, IsAsFastAsItMustBe) {
   const Database database;
   const auto store = store_at(database.address);
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(WEIR_SANITIZED)
   constexpr size_t kRows = 10'000;  // a sanitizer measures nothing
 #else
   constexpr size_t kRows = 100'000;

@@ -1,4 +1,4 @@
-// The binary as a person meets it: what it prints and how it ends.
+// The programs as a person meets them: what they print and how they end.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,13 +6,17 @@
 
 #include <cstdio>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "server/config.h"
 #include "weir/version.h"
 
-namespace weir::server {
+namespace weir {
 namespace {
 
+using server::Setting;
+using server::settings;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -36,43 +40,33 @@ Answer ask(const std::string& line) {
   return answer;
 }
 
-TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
-  for (const char* line : {"weir --help", "weir -h"}) {
-    const Answer answer = ask(line);
+void expect_help(const std::string& command, const std::vector<std::string>& parts) {
+  for (const char* flag : {" --help", " -h"}) {
+    const Answer answer = ask(command + flag);
     EXPECT_EQ(answer.exit_code, 0);
-    for (const char* part : {"serve",
-                             "check-config",
-                             "demo",
-                             "version",
-                             "sim",
-                             "SCENARIO",
-                             "--seeds N (default 1)",
-                             "--out DIR",
-                             "--set PATH=VALUE",
-                             "--compare PATH=VALUE|FILE|floor",
-                             "--swarm",
-                             "--worlds N",
-                             "--limit N (default 10)",
-                             "--window-ms N (default 5000)",
-                             "--rate N (default 4)",
-                             "--seconds N (default none)",
-                             "--config FILE",
-                             "--allow-public ",
-                             "--help",
-                             "--version"}) {
-      EXPECT_THAT(answer.text, HasSubstr(part));
-    }
-    for (const Setting& setting : settings()) {
-      if (setting.value == "BOOL") continue;
-      EXPECT_THAT(answer.text, HasSubstr("--" + setting.name + " " + setting.value + " (" +
-                                         setting.initial + ")"));
-    }
+    for (const std::string& part : parts) EXPECT_THAT(answer.text, HasSubstr(part));
+  }
+}
+
+TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
+  expect_help("weir", {"serve", "migrate", "check-config", "sim", "'weir sim --help'", "demo",
+                       "'weir demo --help'", "version", "--config FILE", "--allow-public ",
+                       "--help", "--version"});
+  expect_help("weir sim", {"weir sim", "SCENARIO", "--seed N", "--seeds N (default 1)", "--out DIR",
+                           "--set PATH=VALUE", "--compare PATH=VALUE|FILE|floor", "--swarm",
+                           "--minutes M", "--worlds N", "--list", "--help", "--version"});
+  expect_help("weir demo",
+              {"weir demo", "--limit N (default 10)", "--window-ms N (default 5000)",
+               "--rate N (default 4)", "--seconds N (default none)", "--help", "--version"});
+  for (const Setting& setting : settings()) {
+    if (setting.value == "BOOL") continue;
+    expect_help("weir", {"--" + setting.name + " " + setting.value + " (" + setting.initial + ")"});
   }
 }
 
 TEST(CommandLine, HelpFitsEightyColumns) {
-  const std::string help =
-      ask("weir --help").text + ask("weir serve --help").text + ask("weir sim --help").text;
+  const std::string help = ask("weir --help").text + ask("weir serve --help").text +
+                           ask("weir sim --help").text + ask("weir demo --help").text;
   size_t start = 0;
   for (size_t end = help.find('\n'); end != help.npos; end = help.find('\n', start)) {
     EXPECT_LE(end - start, 80u) << help.substr(start, end - start);
@@ -80,8 +74,9 @@ TEST(CommandLine, HelpFitsEightyColumns) {
   }
 }
 
-TEST(CommandLine, TellsItsVersionBothWays) {
-  for (const char* line : {"weir version", "weir --version"}) {
+TEST(CommandLine, TellsItsVersionEveryWay) {
+  for (const char* line :
+       {"weir version", "weir --version", "weir sim --version", "weir demo --version"}) {
     const Answer answer = ask(line);
     EXPECT_EQ(answer.exit_code, 0);
     EXPECT_EQ(answer.text, "weir " WEIR_VERSION "\n");
@@ -120,7 +115,11 @@ TEST(CommandLine, RefusesWrongUsageNamingWhatIsWrongAndTheRemedy) {
     const Answer answer = ask(line);
     EXPECT_EQ(answer.exit_code, 2) << line;
     EXPECT_THAT(answer.text, HasSubstr(complaint));
-    EXPECT_THAT(answer.text, HasSubstr("weir --help"));
+    const bool sim = std::string_view(line).starts_with("weir sim");
+    const bool demo = std::string_view(line).starts_with("weir demo");
+    EXPECT_THAT(answer.text, HasSubstr(sim    ? "'weir sim --help'"
+                                       : demo ? "'weir demo --help'"
+                                              : "'weir --help'"));
   }
 }
 
@@ -196,6 +195,16 @@ TEST(CommandLine, ASwarmOfTheSameSeedsComesToTheSameFingerprint) {
   EXPECT_NE(fingerprint("weir sim --swarm --worlds 2 --seed 2"), first);
 }
 
+// As in a folder where only the server was built.
+TEST(CommandLine, SaysHowToBuildAProgramThatIsNotThere) {
+  const Answer answer = ask("folder=$(mktemp -d); cp '" WEIR_BINARY
+                            "' \"$folder\"; \"$folder/weir\" sim --list; "
+                            "code=$?; rm -r \"$folder\"; exit $code");
+  EXPECT_EQ(answer.exit_code, 1);
+  EXPECT_THAT(answer.text, HasSubstr("/weir-sim: No such file or directory"));
+  EXPECT_THAT(answer.text, HasSubstr("'./dev build' makes it"));
+}
+
 TEST(CommandLine, AFullDiskIsAFailure) {
   for (const char* line : {"weir version > /dev/full", "weir demo > /dev/full"}) {
     const Answer answer = ask(line);
@@ -205,4 +214,4 @@ TEST(CommandLine, AFullDiskIsAFailure) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir

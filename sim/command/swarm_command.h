@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace weir::server {
+namespace weir::sim {
 
 struct SwarmSettings {
   std::optional<uint64_t> seed;    // of the first world; none: any, and it is told
@@ -18,4 +18,4 @@ struct SwarmSettings {
 // seeds always come to the same fingerprint.
 [[nodiscard]] int run_swarm(const SwarmSettings& settings);
 
-}  // namespace weir::server
+}  // namespace weir::sim

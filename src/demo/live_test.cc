@@ -19,7 +19,7 @@
 
 #include "weir/clock.h"
 
-namespace weir::server {
+namespace weir::demo {
 namespace {
 
 using testing::HasSubstr;
@@ -32,7 +32,7 @@ class LiveDemo {
     winsize size = {.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
     EXPECT_EQ(::openpty(&person_, &program_, nullptr, nullptr, &size), 0);
     ::tcgetattr(program_, &before_);
-    options.insert(options.begin(), {WEIR_BINARY, "demo"});
+    options.insert(options.begin(), {WEIR_DEMO_BINARY});
     pid_ = ::fork();
     if (pid_ == 0) become(options);
   }
@@ -209,4 +209,4 @@ TEST(LiveDemo, TakesNoPartOfAFunctionKeyForADigit) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::demo

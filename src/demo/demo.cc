@@ -1,15 +1,15 @@
-#include "server/demo.h"
+#include "demo/demo.h"
 
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <string_view>
 
+#include "demo/screen.h"
+#include "demo/script.h"
 #include "platform/terminal.h"
-#include "server/demo_screen.h"
-#include "server/demo_script.h"
 
-namespace weir::server {
+namespace weir::demo {
 namespace {
 
 constexpr Millis kFrame{50};
@@ -69,4 +69,4 @@ void run_demo(const DemoSettings& settings, std::optional<std::chrono::seconds> 
   fmt::print("{}", totals(run_live(settings, run_for)));
 }
 
-}  // namespace weir::server
+}  // namespace weir::demo

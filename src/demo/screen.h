@@ -7,10 +7,10 @@
 
 #include <string>
 
-#include "server/demo_board.h"
-#include "server/styled_line.h"
+#include "demo/board.h"
+#include "demo/styled_line.h"
 
-namespace weir::server {
+namespace weir::demo {
 
 enum class Glyphs : uint8_t { kAscii, kUnicode };
 
@@ -34,4 +34,4 @@ struct ScreenSize {
 // "5 s", "1500 ms".
 [[nodiscard]] std::string spell(Millis span);
 
-}  // namespace weir::server
+}  // namespace weir::demo

@@ -1,11 +1,11 @@
-#include "server/demo_board.h"
+#include "demo/board.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
-namespace weir::server {
+namespace weir::demo {
 namespace {
 
 using testing::Each;
@@ -170,4 +170,4 @@ TEST(DemoBoard, OtherKeysMeanNothing) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::demo

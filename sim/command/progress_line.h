@@ -9,15 +9,15 @@
 #include "weir/clock.h"
 #include "weir/time.h"
 
-namespace weir::server {
+namespace weir::sim {
 
 // One thread at a time.
-class SimProgress {
+class ProgressLine {
  public:
-  SimProgress();
-  ~SimProgress();  // leaves an empty line
-  SimProgress(const SimProgress&) = delete;
-  SimProgress& operator=(const SimProgress&) = delete;
+  ProgressLine();
+  ~ProgressLine();  // leaves an empty line
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
 
   // Of one run among others, which `what` names.
   void show(std::string_view what, Millis passed, Millis all);
@@ -37,4 +37,4 @@ class SimProgress {
   MonoTime last_;
 };
 
-}  // namespace weir::server
+}  // namespace weir::sim

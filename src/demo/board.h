@@ -12,7 +12,7 @@
 
 #include "weir/limiter.h"
 
-namespace weir::server {
+namespace weir::demo {
 
 struct DemoSettings {
   int64_t limit = 10;
@@ -75,4 +75,4 @@ class DemoBoard {
   MonoTime next_due_;  // of the steady requests
 };
 
-}  // namespace weir::server
+}  // namespace weir::demo

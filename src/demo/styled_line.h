@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace weir::server {
+namespace weir::demo {
 
 enum class Colour : uint8_t { kNone, kAnsi };
 
@@ -70,4 +70,4 @@ class StyledLine {
   std::string line_;
 };
 
-}  // namespace weir::server
+}  // namespace weir::demo

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::server {
+namespace weir::sim {
 
 struct SimSettings {
   std::string file;
@@ -27,4 +27,4 @@ struct SimSettings {
 // The scenarios in ./scenarios and what each is about.
 [[nodiscard]] int list_scenarios();
 
-}  // namespace weir::server
+}  // namespace weir::sim

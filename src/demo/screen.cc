@@ -1,4 +1,4 @@
-#include "server/demo_screen.h"
+#include "demo/screen.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::server {
+namespace weir::demo {
 namespace {
 
 // Every glyph is one column wide.
@@ -196,4 +196,4 @@ std::string spell(Millis span) {
   return fmt::format("{} s", span / std::chrono::seconds(1));
 }
 
-}  // namespace weir::server
+}  // namespace weir::demo

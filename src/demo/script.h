@@ -4,12 +4,12 @@
 
 #include <string>
 
-#include "server/demo_board.h"
+#include "demo/board.h"
 
-namespace weir::server {
+namespace weir::demo {
 
 // A table of what each algorithm admitted and denied in each half second of virtual
 // time. The same settings give the same text.
 [[nodiscard]] std::string play_script(const DemoSettings& settings);
 
-}  // namespace weir::server
+}  // namespace weir::demo

@@ -1,4 +1,4 @@
-#include "server/sim_swarm.h"
+#include "sim/command/swarm_command.h"
 
 #include <fmt/format.h>
 
@@ -8,27 +8,30 @@
 #include <map>
 #include <string>
 
+#include "command_line/exit_codes.h"
 #include "platform/entropy.h"
 #include "platform/stop_signals.h"
-#include "server/exit_codes.h"
-#include "server/sim_progress.h"
+#include "sim/command/progress_line.h"
 #include "sim/report/figures.h"
 #include "sim/world.h"
 #include "weir/clock.h"
 
-namespace weir::server {
+namespace weir::sim {
 namespace {
 
-constexpr auto kMarks = static_cast<size_t>(sim::Mark::kCount);
+using command_line::kFailed;
+using command_line::kStopped;
+
+constexpr auto kMarks = static_cast<size_t>(Mark::kCount);
 
 // By the seed alone, so that one world can be seen again without those before it.
-sim::WorldOptions world_of(uint64_t seed) {
-  sim::WorldOptions options{.seed = seed};
+WorldOptions world_of(uint64_t seed) {
+  WorldOptions options{.seed = seed};
   if (seed % 2 == 0) {
-    options.weather = sim::Weather::kFair;
+    options.weather = Weather::kFair;
     options.regions = seed % 4 == 0 ? 2 : 3;
   } else if (seed % 8 == 1) {
-    options.room = sim::Room::kScarce;
+    options.room = Room::kScarce;
     options.regions = 1;
   }
   constexpr std::array kDeadlines{Millis(300), Millis(50), Millis(300), Millis(1500)};
@@ -44,9 +47,9 @@ struct Tally {
   uint64_t worlds = 0;
   uint64_t events = 0;
   uint64_t fingerprint = 0;
-  std::map<sim::Mark, uint64_t> marks;
+  std::map<Mark, uint64_t> marks;
 
-  void add(const sim::RunReport& report) {
+  void add(const RunReport& report) {
     ++worlds;
     events += report.events;
     fingerprint = (std::rotl(fingerprint, 23) ^ report.fingerprint) * 0x9E3779B97F4A7C15u;
@@ -57,26 +60,26 @@ struct Tally {
 
   [[nodiscard]] std::string line() const {
     return fmt::format("{} world{}, seeds {} to {}, {} events, {} of {} marks reached",
-                       sim::readable(static_cast<double>(worlds)), worlds == 1 ? "" : "s",
-                       first_seed, first_seed + std::max<uint64_t>(worlds, 1) - 1,
-                       sim::readable(static_cast<double>(events)), marks.size(), kMarks);
+                       readable(static_cast<double>(worlds)), worlds == 1 ? "" : "s", first_seed,
+                       first_seed + std::max<uint64_t>(worlds, 1) - 1,
+                       readable(static_cast<double>(events)), marks.size(), kMarks);
   }
 };
 
 void print_tally(const Tally& tally, double took_seconds) {
   fmt::print("{:>12}  what a world has been through\n", "how often");
   for (size_t i = 0; i < kMarks; ++i) {
-    const auto mark = static_cast<sim::Mark>(i);
+    const auto mark = static_cast<Mark>(i);
     const auto found = tally.marks.find(mark);
     const std::string times =
-        found == tally.marks.end() ? "never" : sim::readable(static_cast<double>(found->second));
+        found == tally.marks.end() ? "never" : readable(static_cast<double>(found->second));
     fmt::print("{:>12}  {}\n", times, to_string(mark));
   }
   fmt::print("\n{}\nin {:.1f} s, fingerprint {:016x}\n", tally.line(), took_seconds,
              tally.fingerprint);
 }
 
-void print_story(uint64_t seed, const sim::RunReport& report) {
+void print_story(uint64_t seed, const RunReport& report) {
   fmt::print("\nBROKEN with seed {}: {}\nwhat led to it:\n", seed, *report.broken);
   for (const std::string& event : report.last_events) fmt::print("  {}\n", event);
   fmt::print("To see it again: weir sim --swarm --worlds 1 --seed {}\n", seed);
@@ -99,15 +102,15 @@ int run_swarm(const SwarmSettings& settings) {
   tally.first_seed = settings.seed.value_or(platform::entropy() >> 32);
   fmt::print("worlds from seed {} on\n", tally.first_seed);
   std::fflush(stdout);
-  std::optional<sim::RunReport> broken;
+  std::optional<RunReport> broken;
   uint64_t seed = tally.first_seed;
   {
-    SimProgress progress;
+    ProgressLine progress;
     for (;; ++seed) {
       if (settings.worlds && tally.worlds >= *settings.worlds) break;
       if (minutes && passed() >= *minutes * 60) break;
       if (signals.asked()) break;
-      sim::RunReport report = sim::World(world_of(seed)).run();
+      RunReport report = World(world_of(seed)).run();
       tally.add(report);
       if (progress.due()) progress.show(tally.line());
       if (report.broken) {
@@ -126,4 +129,4 @@ int run_swarm(const SwarmSettings& settings) {
   return 0;
 }
 
-}  // namespace weir::server
+}  // namespace weir::sim

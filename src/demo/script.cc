@@ -1,13 +1,13 @@
-#include "server/demo_script.h"
+#include "demo/script.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-#include "server/demo_screen.h"
+#include "demo/screen.h"
 
-namespace weir::server {
+namespace weir::demo {
 namespace {
 
 constexpr Millis kTick{1};
@@ -82,4 +82,4 @@ std::string play_script(const DemoSettings& settings) {
   return table;
 }
 
-}  // namespace weir::server
+}  // namespace weir::demo

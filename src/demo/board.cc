@@ -1,8 +1,8 @@
-#include "server/demo_board.h"
+#include "demo/board.h"
 
 #include <algorithm>
 
-namespace weir::server {
+namespace weir::demo {
 namespace {
 
 // The limiter's clock is never asked here: every check is handed its instant.
@@ -109,4 +109,4 @@ Request DemoBoard::request_for(const DemoRow& row, int64_t cost) const {
           .algorithm = row.algorithm};
 }
 
-}  // namespace weir::server
+}  // namespace weir::demo

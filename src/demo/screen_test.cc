@@ -1,4 +1,4 @@
-#include "server/demo_screen.h"
+#include "demo/screen.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <regex>
 #include <sstream>
 
-namespace weir::server {
+namespace weir::demo {
 namespace {
 
 using testing::HasSubstr;
@@ -124,4 +124,4 @@ TEST(DemoScreen, SpellsWholeSecondsShort) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::demo

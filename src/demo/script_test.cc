@@ -1,9 +1,9 @@
-#include "server/demo_script.h"
+#include "demo/script.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace weir::server {
+namespace weir::demo {
 namespace {
 
 TEST(DemoScript, TellsTheAlgorithmsApart) {
@@ -41,4 +41,4 @@ TEST(DemoScript, TakesEverySettingTheCommandLineTakes) {
 }
 
 }  // namespace
-}  // namespace weir::server
+}  // namespace weir::demo

@@ -1,4 +1,4 @@
-#include "server/sim_command.h"
+#include "sim/command/scenario_command.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,8 @@
 #include <system_error>
 #include <utility>
 
-#include "server/exit_codes.h"
-#include "server/sim_progress.h"
+#include "command_line/exit_codes.h"
+#include "sim/command/progress_line.h"
 #include "sim/fleet/run.h"
 #include "sim/fleet/scenario_file.h"
 #include "sim/report/html.h"
@@ -20,8 +20,11 @@
 #include "sim/report/summary.h"
 #include "weir/clock.h"
 
-namespace weir::server {
+namespace weir::sim {
 namespace {
+
+using command_line::kAskedWrongly;
+using command_line::kFailed;
 
 constexpr const char* kFolder = "scenarios";
 
@@ -32,7 +35,7 @@ struct Failure {
 
 // One scenario to live, and how to ask for it alone.
 struct Plan {
-  sim::Scenario scenario;
+  Scenario scenario;
   std::string variant;
   std::string command;
 };
@@ -58,7 +61,7 @@ std::string quoted(const std::string& word) {
   return out + "'";
 }
 
-sim::ScenarioChange change_of(const std::string& text) {
+ScenarioChange change_of(const std::string& text) {
   const size_t equals = text.find('=');
   return {.path = text.substr(0, equals), .value = text.substr(equals + 1)};
 }
@@ -79,9 +82,9 @@ std::string command_for(const Wanted& wanted, uint64_t seed) {
 std::optional<Failure> make_plan(const Wanted& wanted, Plan& plan) {
   const std::optional<std::string> text = text_of(wanted.file);
   if (!text) return Failure{kFailed, fmt::format("{}: cannot be read", wanted.file)};
-  std::vector<sim::ScenarioChange> changes;
+  std::vector<ScenarioChange> changes;
   for (const std::string& each : wanted.changes) changes.push_back(change_of(each));
-  Result<sim::Scenario> scenario = sim::read_scenario(*text, wanted.file, changes);
+  Result<Scenario> scenario = read_scenario(*text, wanted.file, changes);
   if (!scenario) return Failure{kAskedWrongly, scenario.error().detail};
   plan.scenario = std::move(scenario.value());
   if (wanted.seed) plan.scenario.seed = *wanted.seed;
@@ -122,15 +125,15 @@ std::optional<Failure> make_plans(const SimSettings& settings, std::vector<Plan>
   return std::nullopt;
 }
 
-std::vector<sim::Results> live(const std::vector<Plan>& plans) {
-  std::vector<sim::Results> all;
-  SimProgress progress;
+std::vector<Results> live(const std::vector<Plan>& plans) {
+  std::vector<Results> all;
+  ProgressLine progress;
   for (size_t i = 0; i < plans.size(); ++i) {
     const std::string which =
         plans.size() > 1 ? fmt::format("run {} of {}", i + 1, plans.size()) : std::string();
     progress.begin_run();
     const MonoTime start = system_clock().now().mono;
-    all.push_back(sim::run_scenario(
+    all.push_back(run_scenario(
         plans[i].scenario,
         {.progress = [&progress, &which](Millis passed,
                                          Millis whole) { progress.show(which, passed, whole); },
@@ -163,10 +166,9 @@ bool write_file(const std::filesystem::path& path, const std::string& text) {
 }
 
 // Of many seeds, the page shows the first that failed, or the first.
-std::vector<sim::Results> worth_a_page(const SimSettings& settings,
-                                       const std::vector<sim::Results>& all) {
+std::vector<Results> worth_a_page(const SimSettings& settings, const std::vector<Results>& all) {
   if (settings.seeds == 1) return all;
-  const auto bad = std::ranges::find_if(all, [](const sim::Results& each) { return !each.fine(); });
+  const auto bad = std::ranges::find_if(all, [](const Results& each) { return !each.fine(); });
   return {bad == all.end() ? all.front() : *bad};
 }
 
@@ -179,19 +181,17 @@ std::optional<Failure> make_folder(const std::string& folder) {
   return Failure{kFailed, fmt::format("{}: cannot be made: {}", folder, error.message())};
 }
 
-bool write_out(const SimSettings& settings, const Plan& first,
-               const std::vector<sim::Results>& all) {
+bool write_out(const SimSettings& settings, const Plan& first, const std::vector<Results>& all) {
   const std::filesystem::path folder = settings.out;
   const std::string name = std::filesystem::path(settings.file).stem().string();
-  const std::string page =
-      sim::to_html(worth_a_page(settings, all), whole_command(settings, first));
-  return write_file(folder / (name + ".json"), sim::to_json(all)) &&
+  const std::string page = to_html(worth_a_page(settings, all), whole_command(settings, first));
+  return write_file(folder / (name + ".json"), to_json(all)) &&
          write_file(folder / (name + ".html"), page);
 }
 
 // Tells how to see again what failed; true if anything did.
 bool tell_failures(const SimSettings& settings, const std::vector<Plan>& plans,
-                   const std::vector<sim::Results>& all) {
+                   const std::vector<Results>& all) {
   bool failed = false;
   for (size_t i = 0; i < all.size(); ++i) {
     const bool compared = settings.seeds == 1 && i > 0;
@@ -214,13 +214,13 @@ int run_sim(const SimSettings& settings) {
   std::vector<Plan> plans;
   if (const auto failure = make_plans(settings, plans)) return fail(*failure);
   if (const auto failure = make_folder(settings.out)) return fail(*failure);
-  const std::vector<sim::Results> all = live(plans);
+  const std::vector<Results> all = live(plans);
   if (settings.seeds > 1) {
-    fmt::print("{}", sim::seeds_summary(all));
+    fmt::print("{}", seeds_summary(all));
   } else if (all.size() > 1) {
-    fmt::print("{}", sim::comparison(all));
+    fmt::print("{}", comparison(all));
   } else {
-    fmt::print("{}", sim::summary(all.front()));
+    fmt::print("{}", summary(all.front()));
   }
   const bool failed = tell_failures(settings, plans, all);
   const bool written = settings.out.empty() || write_out(settings, plans.front(), all);
@@ -244,10 +244,9 @@ int list_scenarios() {
       continue;
     }
     fmt::print("{}\n", file);
-    for (const std::string& line : sim::wrapped(plan.scenario.about, 78))
-      fmt::print("  {}\n", line);
+    for (const std::string& line : wrapped(plan.scenario.about, 78)) fmt::print("  {}\n", line);
   }
   return code;
 }
 
-}  // namespace weir::server
+}  // namespace weir::sim

@@ -2,10 +2,10 @@
 
 #pragma once
 
-namespace weir::server {
+namespace weir::command_line {
 
 inline constexpr int kFailed = 1;
 inline constexpr int kAskedWrongly = 2;
 inline constexpr int kStopped = 130;  // as a shell says of what Ctrl-C ended
 
-}  // namespace weir::server
+}  // namespace weir::command_line

@@ -4,12 +4,12 @@
 
 #include <optional>
 
-#include "server/demo_board.h"
+#include "demo/board.h"
 
-namespace weir::server {
+namespace weir::demo {
 
 // On a terminal: live, until q, Ctrl-C, a signal or the end of `run_for`. Elsewhere:
 // prints the scripted three seconds and returns.
 void run_demo(const DemoSettings& settings, std::optional<std::chrono::seconds> run_for);
 
-}  // namespace weir::server
+}  // namespace weir::demo

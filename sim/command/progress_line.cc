@@ -1,4 +1,4 @@
-#include "server/sim_progress.h"
+#include "sim/command/progress_line.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "platform/terminal.h"
 
-namespace weir::server {
+namespace weir::sim {
 namespace {
 
 constexpr Millis kBetween{100};
@@ -21,20 +21,20 @@ double seconds(Nanos duration) {
 
 }  // namespace
 
-SimProgress::SimProgress()
+ProgressLine::ProgressLine()
     : shown_(platform::errors_go_to_a_terminal()), began_(system_clock().now().mono), last_() {}
 
-SimProgress::~SimProgress() {
+ProgressLine::~ProgressLine() {
   if (!shown_) return;
   fmt::print(stderr, "\r\x1b[K");
   std::fflush(stderr);
 }
 
-bool SimProgress::due() const {
+bool ProgressLine::due() const {
   return shown_ && system_clock().now().mono - last_ >= kBetween;
 }
 
-void SimProgress::show(std::string_view what, Millis passed, Millis all) {
+void ProgressLine::show(std::string_view what, Millis passed, Millis all) {
   if (!due()) return;
   const double took = seconds(system_clock().now().mono - began_);
   const double share =
@@ -51,11 +51,11 @@ void SimProgress::show(std::string_view what, Millis passed, Millis all) {
   show(line);
 }
 
-void SimProgress::show(std::string_view text) {
+void ProgressLine::show(std::string_view text) {
   if (!due()) return;
   last_ = system_clock().now().mono;
   fmt::print(stderr, "\r{}\x1b[K", text.substr(0, kColumns));
   std::fflush(stderr);
 }
 
-}  // namespace weir::server
+}  // namespace weir::sim

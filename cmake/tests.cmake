@@ -1,0 +1,102 @@
+# How tests are built, and the unit tests of the modules that have no CMakeLists.txt.
+
+if(NOT WEIR_TESTS)
+  function(weir_test)
+  endfunction()
+  return()
+endif()
+
+enable_testing()
+include(GoogleTest)
+find_package(GTest REQUIRED)
+find_package(rapidcheck REQUIRED)
+
+# Generated cases compile slowly and run quickly: they are compiled with little effort, where UBSan
+# watches with none.
+set(test_effort -Og)
+if(WEIR_SANITIZE MATCHES "undefined")
+  set(test_effort -O0)
+endif()
+# The code under test has the fuzzer's instrumentation, and needs no more of it.
+set(test_options)
+if(WEIR_FUZZ)
+  set(test_options -fno-sanitize=fuzzer-no-link)
+endif()
+
+# What every test includes takes two seconds to read: read once, kept for all.
+add_library(weir_test_headers STATIC ${PROJECT_BINARY_DIR}/test_headers.cc)
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cc CONTENT "// Carries the precompiled headers.\n")
+target_compile_options(weir_test_headers PRIVATE ${test_effort} ${test_options})
+target_link_libraries(weir_test_headers PRIVATE weir weir_flags GTest::gmock rapidcheck)
+target_precompile_headers(weir_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <rapidcheck/gtest.h>
+  <algorithm> <chrono> <functional> <map> <optional> <string> <thread> <vector>)
+
+# Under the thread sanitizer: keeps of a list of files those that name threads or a server. A race
+# needs two threads.
+function(keep_what_has_threads files)
+  if(NOT WEIR_SANITIZE STREQUAL "thread" OR WEIR_SANITIZE_ALL)
+    return()
+  endif()
+  set(kept)
+  foreach(file ${${files}})
+    cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    file(STRINGS ${file} found LIMIT_COUNT 1 REGEX "[Tt]hread|std::async|RedisServer|MariaDbServer")
+    if(found)
+      list(APPEND kept ${file})
+    endif()
+  endforeach()
+  if(NOT "${kept}" MATCHES "_test.cc")
+    set(kept)
+  endif()
+  set(${files} ${kept} PARENT_SCOPE)
+endfunction()
+
+# weir_test(name MODULE module FILES files... [LIBS libs...] [ENGINE lib] [WHOLE] [LONG]): one binary,
+# each of its tests known to ctest by the labels MODULE, for `./dev test --only`, and name.
+# WHOLE: its tests run in one process, since they share what takes long to start.
+# LONG: it takes long in one process. It is begun first, or all others would wait for it at the end,
+# and compiled with effort everywhere: the linker may take any inline function from a test.
+# ENGINE takes the place of weir_inside.
+function(weir_test name)
+  cmake_parse_arguments(ARG "WHOLE;LONG" "MODULE;ENGINE" "FILES;LIBS" ${ARGN})
+  if(NOT ARG_ENGINE)
+    set(ARG_ENGINE weir_inside)
+  endif()
+  keep_what_has_threads(ARG_FILES)
+  if(NOT ARG_FILES)
+    return()
+  endif()
+  add_executable(${name} ${ARG_FILES})
+  if(ARG_LONG)
+    set(test_effort -O1)
+  else()
+    target_precompile_headers(${name} REUSE_FROM weir_test_headers)
+  endif()
+  target_compile_options(${name} PRIVATE ${test_effort} ${test_options})
+  target_link_libraries(${name} PRIVATE ${ARG_ENGINE} weir_flags GTest::gmock
+                        GTest::gtest_main rapidcheck ${ARG_LIBS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  if(NOT TARGET tests_of_${ARG_MODULE})
+    add_custom_target(tests_of_${ARG_MODULE})
+  endif()
+  add_dependencies(tests_of_${ARG_MODULE} ${name})
+  if(WEIR_SANITIZE OR ARG_WHOLE)
+    # Looking for leaks takes seconds at the end of a process: one process per binary.
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 2400 LABELS "${ARG_MODULE};${name}")
+    if(ARG_LONG)
+      set_tests_properties(${name} PROPERTIES COST 10)
+    endif()
+  else()
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS "${ARG_MODULE};${name}")
+  endif()
+endfunction()
+
+# Unit tests stand beside the code; one binary per module.
+foreach(module base platform telemetry algorithms memory limiter origins ledgers)
+  file(GLOB files CONFIGURE_DEPENDS src/${module}/*_test.cc)
+  if(files)
+    weir_test(${module}_test MODULE ${module} FILES ${files})
+  endif()
+endforeach()

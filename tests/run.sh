@@ -1,0 +1,361 @@
+# ./dev test: which parts there are, what each needs, and how they share the cores. Read by ./dev.
+#
+# Every part runs in a process of its own as soon as those it needs have ended. Parts that compile
+# run at the lowest priority, so that tests which wait for servers leave the cores to the compiler and
+# take them back when they need them. A part's output is in build/parts/NAME.log.
+
+parts_folder=build/parts
+again=  # set: run also what passed as it is
+
+# The modules of --only, and what their tests are about.
+modules='
+base        hash tables, hashes and integers that the language lacks
+platform    clocks, threads and safe memory reclamation
+algorithms  the arithmetic of all six algorithms
+memory      the table of tuples, its cells and its sketch
+limiter     decisions, batches, refresh, replay and sharing; stress tests with threads
+origins     the regional origin: in process, and a real redis-server
+ledgers     the global ledger: in memory, SQLite, and a real mariadbd
+rules       keys
+frontends   HTTP and the Redis protocol
+server      settings and the data folder
+demo        weir demo, also on a terminal
+programs    the command lines as a person meets them
+sim         simulated worlds and fleets, scenario files, reports
+mutation    planted bugs: a checker must find each
+scenarios   every small scenario, run to its end twice
+house       which module may include which; the machine code of the fast path
+examples    the programs in examples/
+embed       the library as an embedder installs and links it
+clients     the server, used by published clients; real Redis, MariaDB, faults
+fuzz        made-up input for every parser
+'
+
+# TSan leaves out what has one thread.
+sanitized_modules='base platform algorithms memory limiter origins ledgers rules frontends sim'
+
+list_modules() {
+  echo 'Modules, for ./dev test --only MODULE:'
+  sed '/^$/d;s/^/  /' <<<"$modules"
+  echo "With --under asan: $sanitized_modules; with --under tsan those with threads"
+}
+
+# What has to be built for the tests of a module.
+targets_of() {
+  case $1 in
+    clients) echo weir_cli weir-sim weir-demo ;;
+    embed) echo weir ;;
+    *) echo "tests_of_$1" ;;
+  esac
+}
+
+# test_module MODULE [asan|tsan]
+test_module() {
+  local module=$1 under=${2:-} dir=build
+  grep -q "^$module " <<<"$modules" || die "no module '$module'; ./dev test --list shows them"
+  case $under in
+    "") ;;
+    asan | tsan) grep -qw "$module" <<<"$sanitized_modules" || die "no test of $module is built for $under; those of these are: $sanitized_modules" ;;
+    *) die "--under knows asan and tsan, not '$under'" ;;
+  esac
+  install "${packages[@]}" "${test_packages[@]}"
+  case $module in
+    clients) install_clients ;;
+    origins | ledgers) install "${server_packages[@]}" ;;
+    fuzz) fuzz_all 10; report; return ;;
+  esac
+  say "building the tests of $module"
+  case $under in
+    "") build $(targets_of "$module") ;;
+    asan) dir=build/asan; build_asan $(targets_of "$module") ;;
+    tsan) dir=build/tsan; build_tsan $(targets_of "$module") ;;
+  esac
+  mkdir -p $parts_folder
+  [ -z "$under" ] || export WEIR_SIM_SEEDS=${WEIR_SIM_SEEDS:-8}
+  run_ctest module "$dir" -j "$(jobs)" -L "^$module\$" || die "a test could not be started"
+  add_report $parts_folder/module.xml
+  report
+}
+
+# run_ctest PART DIR CTEST-ARGS...: leaves a report for add_report; fails if there is none, or if a
+# test could not be started, which the report calls skipped.
+# Generated cases are cheap in the optimized build and expensive under sanitizers. Whole stacks of
+# every allocation would take a fifth of the time; who needs them runs the failed test alone.
+run_ctest() {
+  local part=$1 dir=$2 cases=${cases:-300}
+  local result=$PWD/$parts_folder/$part.xml
+  shift 2
+  [ "$dir" = build ] || cases=$((cases / 10))
+  rm -f "$result"
+  RC_PARAMS=${RC_PARAMS:-max_success=$cases} ASAN_OPTIONS=${ASAN_OPTIONS:-malloc_context_size=1} \
+    ctest --test-dir "$dir" --output-on-failure --output-junit "$result" "$@" ||
+    [ "$(attribute_of failures "$result")" -gt 0 ]
+}
+
+# What test binaries read besides themselves, but for those that read everything.
+inputs=(docs/scenarios.md scenarios)
+reads_everything='house_test|command_line_test|demo_test'
+
+# key_of FILES...: the same if and only if the files are, and what sets the number of cases.
+key_of() {
+  { find "$@" -name node_modules -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
+    echo "${cases:-} ${RC_PARAMS:-} ${WEIR_SIM_SEEDS:-}"; } | sha256sum | cut -c 1-64
+}
+
+# has_passed NAME KEY: whether these tests passed when all they depend on was the same.
+has_passed() { [ -z "$again" ] && [ "$(cat "build/passed/$1" 2>/dev/null)" = "$2" ]; }
+note_passed() { mkdir -p "build/passed/$(dirname "$1")" && echo "$2" >"build/passed/$1"; }
+
+# leave_out NAME: says so, for the summary.
+leave_out() { echo "$1" >>"$parts_folder/unchanged"; }
+
+# unless_passed PART 'FILES' COMMAND...: one part whose tests depend on these files.
+unless_passed() {
+  local part=$1 key
+  key=$(key_of $2)
+  if has_passed "$part" "$key"; then leave_out "$part"; return; fi
+  "${@:3}" || return
+  if [ "$(attribute_of failures "$parts_folder/$part.xml")" = 0 ]; then note_passed "$part" "$key"; fi
+}
+
+# test_binaries PART DIR [LABEL...]: all tests of a tree but those with these labels, and those of
+# binaries that passed as they are.
+test_binaries() {
+  local part=$1 dir=$2 binary name key left_out passed_now=() IFS='|'
+  shift 2
+  for binary in "$dir"/tests/*_test; do
+    name=$(basename "$binary")
+    key=$(key_of "$binary" "${inputs[@]}")
+    if [[ ! $name =~ ^($reads_everything)$ ]] && has_passed "$part/$name" "$key"; then
+      leave_out "$part/$name"
+      set -- "$@" "$name"
+    else
+      passed_now+=("$part/$name" "$key")
+    fi
+  done
+  # Other than binaries there are tests in build/ only.
+  [ ${#passed_now[@]} -gt 0 ] || [ "$dir" = build ] || return 0
+  left_out="$*"
+  unset IFS
+  run_ctest "$part" "$dir" -j 3 -LE "^(${left_out:-none})\$" || return
+  [ "$(attribute_of failures "$parts_folder/$part.xml")" = 0 ] || return 0
+  set -- "${passed_now[@]}"
+  while [ $# -gt 0 ]; do note_passed "$1" "$2"; shift 2; done
+}
+
+# fuzz_changed SECONDS: the targets that did not run as they are, 3 s those that ran in another form:
+# they begin with what they found then. The names stay in fuzz.targets.
+fuzz_changed() {
+  local target key new=() known=()
+  for target in $(ls fuzz/corpora); do
+    key=$(key_of "build/asan/bin/$target" "fuzz/corpora/$target")
+    if has_passed "fuzz/$target" "$key"; then
+      leave_out "fuzz/$target"
+    elif [ -z "$again" ] && [ -e "build/passed/fuzz/$target" ]; then
+      known+=("$target")
+    else
+      new+=("$target")
+    fi
+  done
+  echo "${new[@]}" "${known[@]}" >$parts_folder/fuzz.targets
+  [ ${#new[@]} = 0 ] || fuzz_built "$1" "${new[@]}"
+  [ ${#known[@]} = 0 ] || fuzz_built 3 "${known[@]}"
+  for target in "${new[@]}" "${known[@]}"; do
+    [ ! -e "build/asan/$target.fine" ] ||
+      note_passed "fuzz/$target" "$(key_of "build/asan/bin/$target" "fuzz/corpora/$target")"
+  done
+}
+
+# attribute_of NAME REPORT: a number from the head of a JUnit report.
+attribute_of() { sed -n "s/.*[[:space:]]$1=\"\([0-9]*\)\".*/\1/p" "$2" | head -n 1; }
+
+# add_report REPORT: adds up what ctest found.
+add_report() {
+  local total bad left_out
+  # Where nothing had to be run there is none.
+  if [ ! -e "$1" ] && grep -qs "^$(basename "$1" .xml)" $parts_folder/unchanged; then return; fi
+  [ -s "$1" ] || die "ctest wrote no $1"
+  total=$(attribute_of tests "$1")
+  bad=$(attribute_of failures "$1")
+  left_out=$(($(attribute_of skipped "$1") + $(attribute_of disabled "$1")))
+  [ "${total:-0}" -gt 0 ] || die "no test was found for $1"
+  passed=$((passed + total - bad - left_out))
+  failed=$((failed + bad))
+  skipped=$((skipped + left_out))
+}
+
+# part NAME SECONDS 'NEEDED PARTS' COMMAND...: runs the command when the needed parts have ended
+# well. SECONDS is what it took on two cores, until this machine knows better.
+part() {
+  local name=$1 seconds=$2 needed=$3
+  shift 3
+  part_names+=("$name")
+  expected[$name]=$(sed -n "s/^$name //p" build/part-seconds 2>/dev/null || true)
+  [ -n "${expected[$name]}" ] || expected[$name]=$seconds
+  set -m  # a process group for each part, so that all of it can be ended
+  (
+    set +m
+    for other in $needed; do
+      until [ -e "$parts_folder/$other.status" ]; do sleep 0.3; done
+      [ "$(<"$parts_folder/$other.status")" = 0 ] || { echo left out >"$parts_folder/$name.status"; exit; }
+    done
+    date +%s >"$parts_folder/$name.began"
+    set +e  # not `|| ...`, which would let the command go on after an error
+    (set -e; "$@") >"$parts_folder/$name.log" 2>&1
+    echo $? >"$parts_folder/$name.result"
+    date +%s >"$parts_folder/$name.ended"
+    mv "$parts_folder/$name.result" "$parts_folder/$name.status"
+  ) </dev/null &
+  set +m
+  part_pids+=($!)
+}
+
+end_all_parts() {
+  local pid
+  for pid in "${part_pids[@]}"; do kill -- "-$pid" 2>/dev/null || true; done
+}
+
+# Compiles at the lowest priority.
+compile() { renice -n 19 $BASHPID >/dev/null && "$@"; }
+
+clock() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
+
+# One line for each part that begins or ends; on a terminal also one that says what runs now.
+watch_parts() {
+  local began=$1 left name now line terminal= told=
+  [ -t 2 ] && terminal=1
+  while :; do
+    now=$(date +%s) left=0 line=
+    for name in "${part_names[@]}"; do
+      if [ -e "$parts_folder/$name.status" ]; then
+        [[ $told == *" $name-ended "* ]] && continue
+        told+=" $name-ended "
+        end_part "$name" $((now - began)) || left=-1000
+        continue
+      fi
+      left=$((left + 1))
+      [ -e "$parts_folder/$name.began" ] || continue
+      if [[ $told != *" $name-began "* ]]; then
+        told+=" $name-began "
+        say "[$(clock $((now - began)))] $name begins, about $(clock "${expected[$name]}")"
+      fi
+      line+=" $name $(clock $((now - $(<"$parts_folder/$name.began"))))/$(clock "${expected[$name]}")"
+    done
+    [ $left -gt 0 ] || break
+    [ -z "$terminal" ] || printf '\r\033[K%s %s\r' "$(clock $((now - began)))" "$line" >&2
+    sleep 1
+  done
+  [ $left = 0 ]
+}
+
+# Tells how a part ended. Fails where nothing more can be done: something did not build.
+end_part() {
+  local name=$1 status log=$parts_folder/$1.log result=$parts_folder/$1.xml
+  status=$(<"$parts_folder/$name.status")
+  if [ "$status" != 0 ]; then
+    say "[$(clock "$2")] $name FAILED ($status)"
+    [ ! -e "$log" ] || tail -n 60 "$log" >&2
+    return 1
+  fi
+  if [ -e "$result" ] && [ "$(attribute_of failures "$result")" -gt 0 ]; then
+    say "[$(clock "$2")] $name FAILED, $(clock "$(seconds_of "$name")"); its whole output is $log"
+    grep -vE '^ *[0-9]+/[0-9]+ Test.*(Passed|Skipped)|^ *Start +[0-9]+:' "$log" | tail -n 150 >&2
+    return
+  fi
+  say "[$(clock "$2")] $name is done, $(clock "$(seconds_of "$name")")"
+  [ "$name" != fuzz ] || cat "$log" >&2
+}
+
+seconds_of() { echo $(($(<"$parts_folder/$1.ended") - $(<"$parts_folder/$1.began"))); }
+
+print_slowest() {
+  echo
+  echo 'the ten slowest tests:'
+  local xml
+  for xml in "$parts_folder"/*.xml; do
+    sed -n 's/.*<testcase name="\([^"]*\)".* time="\([0-9.]*\)".*/\2 \1/p' "$xml" |
+      sed "s/ *# GetParam.*//; s/\$/ ($(basename "$xml" .xml))/"
+  done | sort -rn | sed -n '1,10p' | while read -r seconds name; do printf '  %6.1f s  %s\n' "$seconds" "$name"; done
+}
+
+# And keeps the times of the parts for the next run.
+print_parts() {
+  local name
+  echo
+  echo 'minutes of each part; they run beside each other:'
+  for name in "${part_names[@]}"; do printf '  %5s  %s\n' "$(clock "$(seconds_of "$name")")" "$name"; done
+  printf '  %5s  in all; the bar is 15:00 from a bare machine with two cores (docs/testing.md)\n' "$(clock "$1")"
+  for name in "${part_names[@]}"; do echo "$name $(seconds_of "$name")"; done >build/part-seconds
+}
+
+test_everything() {
+  local full=$1 began fuzz_seconds=10 options=() name
+  began=$(date +%s)
+  declare -gA expected=()
+  part_names=() part_pids=()
+  if [ -n "$full" ]; then
+    export WEIR_SIM_SEEDS=${WEIR_SIM_SEEDS:-2000}
+    cases=2000 fuzz_seconds=120
+    options=(-DWEIR_SANITIZE_ALL=ON)
+  fi
+  rm -rf $parts_folder
+  mkdir -p $parts_folder
+  trap end_all_parts EXIT
+  trap 'exit 130' INT TERM
+
+  # Release: the programs first, since most tests of the clients only wait.
+  part install 75 '' install "${packages[@]}" "${test_packages[@]}"
+  part programs 70 install compile build weir_cli weir-sim weir-demo
+  part install-servers 120 install install_clients
+  part clients 150 'programs install-servers' \
+    unless_passed clients 'build/bin README.md docs scenarios tests/clients' run_ctest clients build -j 4 -L '^clients$'
+  part release 150 programs compile build
+  part units 90 'release install-servers' test_binaries units build clients embed
+  part install-clang 20 install-servers install "${clang_packages[@]}"
+  part tsan 120 'release install-clang' compile build_tsan all "${options[@]}"
+  part tsan-tests 60 'tsan units' test_sanitized tsan-tests build/tsan
+  part asan 200 tsan compile build_asan all "${options[@]}"
+  part asan-tests 130 'asan tsan-tests' test_sanitized asan-tests build/asan
+  part embed 60 tsan compile \
+    unless_passed embed 'CMakeLists.txt cmake include src tests/embed' run_ctest embed build -j 2 -L '^embed$'
+  part fuzz 50 asan-tests fuzz_changed $fuzz_seconds
+  # What a unity build hides: a file that does not include what it uses.
+  [ -z "$full" ] || part each-file-alone 600 asan compile configure_and_build build/alone all \
+    -DCMAKE_BUILD_TYPE=Release -DWEIR_UNITY=OFF
+
+  watch_parts "$began" || die "stopped at the first part that did not build"
+  if [ -s $parts_folder/unchanged ]; then
+    echo
+    echo "not run again, since nothing they depend on has changed since they passed (--again runs them):"
+    sort $parts_folder/unchanged | paste -sd ' ' | fold -s -w 98 | sed 's/^/  /'
+  fi
+  for name in clients units embed asan-tests tsan-tests; do add_report $parts_folder/$name.xml; done
+  add_fuzz_results $(cat $parts_folder/fuzz.targets 2>/dev/null)
+  print_slowest
+  print_parts $(($(date +%s) - began))
+  report
+}
+
+# Fewer worlds where each takes ten times as long.
+test_sanitized() {
+  export WEIR_SIM_SEEDS=${WEIR_SIM_SEEDS:-8}
+  test_binaries "$1" "$2"
+}
+
+# test [--again] [--full | --only MODULE [--under asan|tsan] | --list]
+run_test_command() {
+  local full= only= under=
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --full) full=ON ;;
+      --again) again=1 ;;
+      --list) list_modules; return ;;
+      --only) [ $# -gt 1 ] || die "--only asks for a module; ./dev test --list shows them"; only=$2; shift ;;
+      --under) [ $# -gt 1 ] || die "--under asks for asan or tsan"; under=$2; shift ;;
+      *) die "test knows --full, --again, --only, --under and --list, not '$1'" ;;
+    esac
+    shift
+  done
+  [ -z "$under" ] || [ -n "$only" ] || die "--under goes with --only: everything runs under both"
+  if [ -n "$only" ]; then test_module "$only" "$under"; else test_everything "$full"; fi
+}
