@@ -53,7 +53,7 @@ function(keep_what_has_threads files)
 endfunction()
 
 # weir_test(name MODULE module FILES files... [LIBS libs...] [ENGINE lib] [WHOLE] [LONG]): one binary,
-# each of its tests known to ctest by the labels MODULE, for `./dev test --only`, and name.
+# each of its tests known to ctest with the label MODULE/name. ./dev test --only names the module.
 # WHOLE: its tests run in one process, since they share what takes long to start.
 # LONG: it takes long in one process. It is begun first, or all others would wait for it at the end,
 # and compiled with effort everywhere: the linker may take any inline function from a test.
@@ -84,12 +84,12 @@ function(weir_test name)
   if(WEIR_SANITIZE OR ARG_WHOLE)
     # Looking for leaks takes seconds at the end of a process: one process per binary.
     add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES TIMEOUT 2400 LABELS "${ARG_MODULE};${name}")
+    set_tests_properties(${name} PROPERTIES TIMEOUT 2400 LABELS ${ARG_MODULE}/${name})
     if(ARG_LONG)
       set_tests_properties(${name} PROPERTIES COST 10)
     endif()
   else()
-    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS "${ARG_MODULE};${name}")
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 1200 LABELS ${ARG_MODULE}/${name})
   endif()
 endfunction()
 

@@ -5,7 +5,9 @@
 # take them back when they need them. A part's output is in build/parts/NAME.log.
 
 parts_folder=build/parts
-again=  # set: run also what passed as it is
+again=            # set: run also what passed as it is
+seeds=            # of worlds in the optimized build; empty: the simulator's own number
+sanitized_seeds=8
 
 # The modules of --only, and what their tests are about.
 modules='
@@ -31,13 +33,15 @@ clients     the server, used by published clients; real Redis, MariaDB, faults
 fuzz        made-up input for every parser
 '
 
-# TSan leaves out what has one thread.
-sanitized_modules='base platform algorithms memory limiter origins ledgers rules frontends sim'
+# Those whose tests are built for the sanitizers, too; TSan leaves out what has one thread.
+asan_modules='base platform algorithms memory limiter origins ledgers rules frontends sim'
+tsan_modules='platform memory limiter origins ledgers frontends'
 
 list_modules() {
   echo 'Modules, for ./dev test --only MODULE:'
   sed '/^$/d;s/^/  /' <<<"$modules"
-  echo "With --under asan: $sanitized_modules; with --under tsan those with threads"
+  echo "With --under asan: $asan_modules"
+  echo "With --under tsan: $tsan_modules"
 }
 
 # What has to be built for the tests of a module.
@@ -55,7 +59,8 @@ test_module() {
   grep -q "^$module " <<<"$modules" || die "no module '$module'; ./dev test --list shows them"
   case $under in
     "") ;;
-    asan | tsan) grep -qw "$module" <<<"$sanitized_modules" || die "no test of $module is built for $under; those of these are: $sanitized_modules" ;;
+    asan) grep -qw "$module" <<<"$asan_modules" || die "no test of $module is built for asan, but those of $asan_modules" ;;
+    tsan) grep -qw "$module" <<<"$tsan_modules" || die "no test of $module is built for tsan, but those of $tsan_modules" ;;
     *) die "--under knows asan and tsan, not '$under'" ;;
   esac
   install "${packages[@]}" "${test_packages[@]}"
@@ -71,8 +76,8 @@ test_module() {
     tsan) dir=build/tsan; build_tsan $(targets_of "$module") ;;
   esac
   mkdir -p $parts_folder
-  [ -z "$under" ] || export WEIR_SIM_SEEDS=${WEIR_SIM_SEEDS:-8}
-  run_ctest module "$dir" -j "$(jobs)" -L "^$module\$" || die "a test could not be started"
+  [ -z "$under" ] || export WEIR_SIM_SEEDS=${WEIR_SIM_SEEDS:-$sanitized_seeds}
+  run_ctest module "$dir" -j "$(jobs)" -L "^$module(/|\$)" || die "a test could not be started"
   add_report $parts_folder/module.xml
   report
 }
@@ -96,10 +101,12 @@ run_ctest() {
 inputs=(docs/scenarios.md scenarios)
 reads_everything='house_test|command_line_test|demo_test'
 
-# key_of FILES...: the same if and only if the files are, and what sets the number of cases.
+# key_of FILES...: the same if the files are, and the servers, and what sets the number of cases.
 key_of() {
   { find "$@" -name node_modules -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
-    echo "${cases:-} ${RC_PARAMS:-} ${WEIR_SIM_SEEDS:-}"; } | sha256sum | cut -c 1-64
+    sha256sum <tests/run.sh
+    dpkg-query -W redis-server mariadb-server nodejs libmariadb3 libssl3 2>/dev/null || true
+    echo "${cases:-} ${fuzz_seconds:-} ${RC_PARAMS:-} ${WEIR_SIM_SEEDS:-}"; } | sha256sum | cut -c 1-64
 }
 
 # has_passed NAME KEY: whether these tests passed when all they depend on was the same.
@@ -114,55 +121,53 @@ unless_passed() {
   local part=$1 key
   key=$(key_of $2)
   if has_passed "$part" "$key"; then leave_out "$part"; return; fi
+  rm -f "build/passed/$part"
   "${@:3}" || return
   if [ "$(attribute_of failures "$parts_folder/$part.xml")" = 0 ]; then note_passed "$part" "$key"; fi
 }
 
-# test_binaries PART DIR [LABEL...]: all tests of a tree but those with these labels, and those of
-# binaries that passed as they are.
+# test_binaries PART DIR [LABELS]: all tests of a tree but those with these labels, a|b, and those of
+# binaries that passed as they are. house_test never does, so there is always something in build/.
 test_binaries() {
-  local part=$1 dir=$2 binary name key left_out passed_now=() IFS='|'
+  local part=$1 dir=$2 binary name key passed_now=() left_out=none
   shift 2
   for binary in "$dir"/tests/*_test; do
     name=$(basename "$binary")
     key=$(key_of "$binary" "${inputs[@]}")
     if [[ ! $name =~ ^($reads_everything)$ ]] && has_passed "$part/$name" "$key"; then
       leave_out "$part/$name"
-      set -- "$@" "$name"
+      left_out+="|$name"
     else
+      rm -f "build/passed/$part/$name"
       passed_now+=("$part/$name" "$key")
     fi
   done
-  # Other than binaries there are tests in build/ only.
-  [ ${#passed_now[@]} -gt 0 ] || [ "$dir" = build ] || return 0
-  left_out="$*"
-  unset IFS
-  run_ctest "$part" "$dir" -j 3 -LE "^(${left_out:-none})\$" || return
+  [ ${#passed_now[@]} -gt 0 ] || return 0
+  run_ctest "$part" "$dir" -j 3 -LE "^(${1:-none})\$|/($left_out)\$" || return
   [ "$(attribute_of failures "$parts_folder/$part.xml")" = 0 ] || return 0
   set -- "${passed_now[@]}"
   while [ $# -gt 0 ]; do note_passed "$1" "$2"; shift 2; done
 }
 
-# fuzz_changed SECONDS: the targets that did not run as they are, 3 s those that ran in another form:
-# they begin with what they found then. The names stay in fuzz.targets.
+# The fuzzers that did not run as they are; 3 s for those that ran in another form, since they begin
+# with the inputs that they found then. The names stay in fuzz.targets.
 fuzz_changed() {
-  local target key new=() known=()
+  local target new=() known=()
+  declare -A keys
   for target in $(ls fuzz/corpora); do
-    key=$(key_of "build/asan/bin/$target" "fuzz/corpora/$target")
-    if has_passed "fuzz/$target" "$key"; then
+    keys[$target]=$(key_of "build/asan/bin/$target" "fuzz/corpora/$target")
+    if has_passed "fuzz/$target" "${keys[$target]}"; then
       leave_out "fuzz/$target"
-    elif [ -z "$again" ] && [ -e "build/passed/fuzz/$target" ]; then
-      known+=("$target")
-    else
-      new+=("$target")
+      continue
     fi
+    if [ -z "$again$full" ] && [ -e "build/passed/fuzz/$target" ]; then known+=("$target"); else new+=("$target"); fi
+    rm -f "build/passed/fuzz/$target"
   done
   echo "${new[@]}" "${known[@]}" >$parts_folder/fuzz.targets
-  [ ${#new[@]} = 0 ] || fuzz_built "$1" "${new[@]}"
+  [ ${#new[@]} = 0 ] || fuzz_built "$fuzz_seconds" "${new[@]}"
   [ ${#known[@]} = 0 ] || fuzz_built 3 "${known[@]}"
   for target in "${new[@]}" "${known[@]}"; do
-    [ ! -e "build/asan/$target.fine" ] ||
-      note_passed "fuzz/$target" "$(key_of "build/asan/bin/$target" "fuzz/corpora/$target")"
+    if [ -e "build/asan/$target.fine" ]; then note_passed "fuzz/$target" "${keys[$target]}"; fi
   done
 }
 
@@ -199,20 +204,28 @@ part() {
       until [ -e "$parts_folder/$other.status" ]; do sleep 0.3; done
       [ "$(<"$parts_folder/$other.status")" = 0 ] || { echo left out >"$parts_folder/$name.status"; exit; }
     done
-    date +%s >"$parts_folder/$name.began"
+    date +%s >"$parts_folder/$name.began.new"
+    mv "$parts_folder/$name.began.new" "$parts_folder/$name.began"
     set +e  # not `|| ...`, which would let the command go on after an error
     (set -e; "$@") >"$parts_folder/$name.log" 2>&1
     echo $? >"$parts_folder/$name.result"
     date +%s >"$parts_folder/$name.ended"
     mv "$parts_folder/$name.result" "$parts_folder/$name.status"
-  ) </dev/null &
+  ) </dev/null 9>&- &
   set +m
   part_pids+=($!)
 }
 
+# Installing is waited for: apt-get that is ended half-way leaves a machine to repair.
 end_all_parts() {
-  local pid
-  for pid in "${part_pids[@]}"; do kill -- "-$pid" 2>/dev/null || true; done
+  local i
+  for i in "${!part_names[@]}"; do
+    [[ ${part_names[i]} != install* ]] || [ ! -e "$parts_folder/${part_names[i]}.began" ] || continue
+    kill -- "-${part_pids[i]}" 2>/dev/null || true
+  done
+  for i in "${!part_names[@]}"; do
+    [[ ${part_names[i]} != install* ]] || wait "${part_pids[i]}" 2>/dev/null || true
+  done
 }
 
 # Compiles at the lowest priority.
@@ -262,7 +275,9 @@ end_part() {
     grep -vE '^ *[0-9]+/[0-9]+ Test.*(Passed|Skipped)|^ *Start +[0-9]+:' "$log" | tail -n 150 >&2
     return
   fi
-  say "[$(clock "$2")] $name is done, $(clock "$(seconds_of "$name")")"
+  local how='is done'
+  ! grep -qs '^dev: .* failed;' "$log" || how=FAILED
+  say "[$(clock "$2")] $name $how, $(clock "$(seconds_of "$name")")"
   [ "$name" != fuzz ] || cat "$log" >&2
 }
 
@@ -289,15 +304,17 @@ print_parts() {
 }
 
 test_everything() {
-  local full=$1 began fuzz_seconds=10 options=() name
+  local began name
+  fuzz_seconds=10
   began=$(date +%s)
   declare -gA expected=()
   part_names=() part_pids=()
   if [ -n "$full" ]; then
-    export WEIR_SIM_SEEDS=${WEIR_SIM_SEEDS:-2000}
-    cases=2000 fuzz_seconds=120
-    options=(-DWEIR_SANITIZE_ALL=ON)
+    cases=2000 fuzz_seconds=120 seeds=2000 sanitized_seeds=200
   fi
+  mkdir -p build
+  exec 9>build/lock
+  flock -n 9 || die "another ./dev test runs in this folder"
   rm -rf $parts_folder
   mkdir -p $parts_folder
   trap end_all_parts EXIT
@@ -310,20 +327,20 @@ test_everything() {
   part clients 150 'programs install-servers' \
     unless_passed clients 'build/bin README.md docs scenarios tests/clients' run_ctest clients build -j 4 -L '^clients$'
   part release 150 programs compile build
-  part units 90 'release install-servers' test_binaries units build clients embed
+  part units 90 'release install-servers' test_units
   part install-clang 20 install-servers install "${clang_packages[@]}"
-  part tsan 120 'release install-clang' compile build_tsan all "${options[@]}"
+  part tsan 120 'release install-clang' compile build_tsan all
   part tsan-tests 60 'tsan units' test_sanitized tsan-tests build/tsan
-  part asan 200 tsan compile build_asan all "${options[@]}"
+  part asan 200 tsan compile build_asan all
   part asan-tests 130 'asan tsan-tests' test_sanitized asan-tests build/asan
   part embed 60 tsan compile \
     unless_passed embed 'CMakeLists.txt cmake include src tests/embed' run_ctest embed build -j 2 -L '^embed$'
-  part fuzz 50 asan-tests fuzz_changed $fuzz_seconds
+  part fuzz 50 asan-tests fuzz_changed
   # What a unity build hides: a file that does not include what it uses.
   [ -z "$full" ] || part each-file-alone 600 asan compile configure_and_build build/alone all \
     -DCMAKE_BUILD_TYPE=Release -DWEIR_UNITY=OFF
 
-  watch_parts "$began" || die "stopped at the first part that did not build"
+  watch_parts "$began" || die "stopped: the part above could not do its work"
   if [ -s $parts_folder/unchanged ]; then
     echo
     echo "not run again, since nothing they depend on has changed since they passed (--again runs them):"
@@ -336,15 +353,20 @@ test_everything() {
   report
 }
 
+test_units() {
+  [ -z "$seeds" ] || export WEIR_SIM_SEEDS=${WEIR_SIM_SEEDS:-$seeds}
+  test_binaries units build 'clients|embed'
+}
+
 # Fewer worlds where each takes ten times as long.
 test_sanitized() {
-  export WEIR_SIM_SEEDS=${WEIR_SIM_SEEDS:-8}
+  export WEIR_SIM_SEEDS=${WEIR_SIM_SEEDS:-$sanitized_seeds}
   test_binaries "$1" "$2"
 }
 
 # test [--again] [--full | --only MODULE [--under asan|tsan] | --list]
 run_test_command() {
-  local full= only= under=
+  local only= under=
   while [ $# -gt 0 ]; do
     case $1 in
       --full) full=ON ;;
@@ -357,5 +379,5 @@ run_test_command() {
     shift
   done
   [ -z "$under" ] || [ -n "$only" ] || die "--under goes with --only: everything runs under both"
-  if [ -n "$only" ]; then test_module "$only" "$under"; else test_everything "$full"; fi
+  if [ -n "$only" ]; then test_module "$only" "$under"; else test_everything; fi
 }

@@ -5,13 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <exception>
+#include <cstdlib>
+#include <iterator>
 #include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -163,16 +160,24 @@ void add_check_config(CLI::App& app, CheckOptions& options) {
                    "Also connect to the origin and the ledger, and say what is wrong with them");
 }
 
-// A command that is a program of its own, so that a server has nothing of it. It parses and
-// explains its own options.
+// The commands that are programs of their own, so that a server has nothing of them. They parse and
+// explain their own options.
+constexpr std::string_view kPrograms[] = {"sim", "demo"};
+
+bool is_program(std::string_view command) {
+  return std::ranges::find(kPrograms, command) != std::end(kPrograms);
+}
+
+[[noreturn]] void become_program(std::string_view name, const std::vector<std::string>& arguments) {
+  const std::string program = fmt::format("weir-{}", name);
+  const std::string why = platform::become_sibling_program(program, arguments);
+  fmt::print(stderr, "weir: cannot start {}: {}. './dev build' makes it\n", program, why);
+  std::exit(command_line::kFailed);
+}
+
+// In the help only: who asks for it never comes to the parser.
 void add_program(CLI::App& app, const std::string& name, const std::string& description) {
-  CLI::App& command = *app.add_subcommand(name, description);
-  command.group(kCommands)->prefix_command()->set_help_flag();
-  command.callback([&command, name] {
-    const std::string why = platform::become_sibling_program("weir-" + name, command.remaining());
-    throw std::runtime_error(
-        fmt::format("cannot start weir-{}: {}. './dev build' makes it", name, why));
-  });
+  app.add_subcommand(name, description)->group(kCommands)->set_help_flag();
 }
 
 void add_version(CLI::App& app) {
@@ -182,6 +187,13 @@ void add_version(CLI::App& app) {
 }
 
 int run(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && is_program(words[0])) {
+    become_program(words[0], {words.begin() + 1, words.end()});
+  }
+  const bool help = !words.empty() && (words[0] == "--help" || words[0] == "-h");
+  if (help && words.size() == 2 && is_program(words[1])) become_program(words[1], {"--help"});
+
   command_line::Program program("weir", "Weir, a distributed rate limiter\n");
   CLI::App& app = program.app();
   app.require_subcommand(0, 1);

@@ -58,6 +58,8 @@ TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
   expect_help("weir demo",
               {"weir demo", "--limit N (default 10)", "--window-ms N (default 5000)",
                "--rate N (default 4)", "--seconds N (default none)", "--help", "--version"});
+  EXPECT_EQ(ask("weir --help sim").text, ask("weir sim --help").text);
+  EXPECT_EQ(ask("weir -h demo").text, ask("weir demo --help").text);
   for (const Setting& setting : settings()) {
     if (setting.value == "BOOL") continue;
     expect_help("weir", {"--" + setting.name + " " + setting.value + " (" + setting.initial + ")"});
@@ -159,7 +161,7 @@ const std::string kScenario =
     "traffic: [{limit: api, shape: poisson, keys: 10, demand: 2}]\\n' | ";
 
 TEST(CommandLine, SaysWhichScenarioCannotBeReadAndWhy) {
-  const Answer missing = ask("weir sim /nowhere.yaml");
+  const Answer missing = ask("weir sim -- /nowhere.yaml");
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_EQ(missing.text, "/nowhere.yaml: cannot be read\n");
   EXPECT_EQ(ask("weir sim /").text, "/: cannot be read\n");
