@@ -25,7 +25,7 @@ demo        weir demo, also on a terminal
 programs    the command lines as a person meets them
 sim         simulated worlds and fleets, scenario files, reports
 mutation    planted bugs: a checker must find each
-scenarios   every small scenario, run to its end twice
+scenarios   every small scenario, run to its end; all but the longest twice
 house       which module may include which; the machine code of the fast path
 examples    the programs in examples/
 embed       the library as an embedder installs and links it
@@ -57,12 +57,14 @@ targets_of() {
 test_module() {
   local module=$1 under=${2:-} dir=build
   grep -q "^$module " <<<"$modules" || die "no module '$module'; ./dev test --list shows them"
+  local built=$modules
   case $under in
     "") ;;
-    asan) grep -qw "$module" <<<"$asan_modules" || die "no test of $module is built for asan, but those of $asan_modules" ;;
-    tsan) grep -qw "$module" <<<"$tsan_modules" || die "no test of $module is built for tsan, but those of $tsan_modules" ;;
+    asan) built=$asan_modules ;;
+    tsan) built=$tsan_modules ;;
     *) die "--under knows asan and tsan, not '$under'" ;;
   esac
+  grep -qw "$module" <<<"$built" || die "no test of $module is built for $under, but those of $built"
   install "${packages[@]}" "${test_packages[@]}"
   case $module in
     clients) install_clients ;;

@@ -14,6 +14,7 @@
 #include "ledgers/sql/waited_test.h"
 #include "platform/thread_group.h"
 #include "tests/contracts/ledger_contract.h"
+#include "tests/effort.h"
 #include "tests/servers/await.h"
 #include "tests/servers/mariadb_server.h"
 
@@ -363,11 +364,7 @@ TEST(MariaDbStore, SpeaksTls) {
 TEST(MariaDbStore, IsAsFastAsItMustBe) {
   const Database database;
   const auto store = store_at(database.address);
-#if defined(WEIR_SANITIZED)
-  constexpr size_t kRows = 10'000;  // a sanitizer measures nothing
-#else
-  constexpr size_t kRows = 100'000;
-#endif
+  constexpr size_t kRows = kSanitized ? 10'000 : 100'000;  // a sanitizer measures nothing
   const WallTime start = now();
   constexpr size_t kChunk = 500;
   const auto seconds_of = [](const auto& work) {
