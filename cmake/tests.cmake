@@ -52,14 +52,14 @@ function(keep_what_has_threads files)
   set(${files} ${kept} PARENT_SCOPE)
 endfunction()
 
-# weir_test(name MODULE module FILES files... [LIBS libs...] [ENGINE lib] [WHOLE] [LONG]): one binary,
+# weir_test(name MODULE modules... FILES files... [LIBS libs...] [ENGINE lib] [WHOLE] [LONG]): one binary,
 # each of its tests known to ctest with the label MODULE/name. ./dev test --only names the module.
 # WHOLE: its tests run in one process, since they share what takes long to start.
 # LONG: it takes long in one process. It is begun first, or all others would wait for it at the end,
 # and compiled with effort everywhere: the linker may take any inline function from a test.
 # ENGINE takes the place of weir_inside.
 function(weir_test name)
-  cmake_parse_arguments(ARG "WHOLE;LONG" "MODULE;ENGINE" "FILES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "WHOLE;LONG" "ENGINE" "MODULE;FILES;LIBS" ${ARGN})
   if(NOT ARG_ENGINE)
     set(ARG_ENGINE weir_inside)
   endif()
@@ -77,26 +77,38 @@ function(weir_test name)
   target_link_libraries(${name} PRIVATE ${ARG_ENGINE} weir_flags GTest::gmock
                         GTest::gtest_main rapidcheck ${ARG_LIBS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  if(NOT TARGET tests_of_${ARG_MODULE})
-    add_custom_target(tests_of_${ARG_MODULE})
-  endif()
-  add_dependencies(tests_of_${ARG_MODULE} ${name})
+  set(labels)
+  foreach(module ${ARG_MODULE})
+    if(NOT TARGET tests_of_${module})
+      add_custom_target(tests_of_${module})
+    endif()
+    add_dependencies(tests_of_${module} ${name})
+    list(APPEND labels ${module}/${name})
+  endforeach()
   if(WEIR_SANITIZE OR ARG_WHOLE)
     # Looking for leaks takes seconds at the end of a process: one process per binary.
     add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES TIMEOUT 2400 LABELS ${ARG_MODULE}/${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 2400 LABELS "${labels}")
     if(ARG_LONG)
       set_tests_properties(${name} PROPERTIES COST 10)
     endif()
   else()
-    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 1200 LABELS ${ARG_MODULE}/${name})
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 1200 LABELS "${labels}")
   endif()
 endfunction()
 
-# Unit tests stand beside the code; one binary per module.
-foreach(module base platform telemetry algorithms memory limiter origins ledgers)
+# Unit tests stand beside the code; one binary per module. Sanitized, the quick ones share one: looking
+# for leaks takes three seconds at the end of each process.
+set(quick_modules base platform telemetry algorithms memory origins)
+set(quick_files)
+foreach(module ${quick_modules} limiter ledgers)
   file(GLOB files CONFIGURE_DEPENDS src/${module}/*_test.cc)
-  if(files)
+  if(WEIR_SANITIZE AND module IN_LIST quick_modules)
+    list(APPEND quick_files ${files})
+  elseif(files)
     weir_test(${module}_test MODULE ${module} FILES ${files})
   endif()
 endforeach()
+if(WEIR_SANITIZE)
+  weir_test(modules_test MODULE ${quick_modules} FILES ${quick_files})
+endif()
