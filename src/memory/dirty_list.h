@@ -20,6 +20,10 @@ class DirtyList {
     for (auto& link : next_) link.store(kNotListed, std::memory_order_relaxed);
   }
 
+  [[nodiscard]] static uint64_t bytes_for(size_t slots) {
+    return slots * sizeof(std::atomic<uint32_t>);
+  }
+
   void push(uint32_t index) {
     // Who takes the list unlists a slot before looking at it: so if it is listed now, what was
     // charged before this will be seen.

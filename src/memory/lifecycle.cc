@@ -156,14 +156,22 @@ void begin_from(const Tuple& old, const Frozen& frozen, const Tuple& tuple, cons
       break;
     }
     case CellClass::kLog: {
-      const LogHead head{frozen.words[0]};
-      const bool clock_set_back = head.stamp() > query.now + query.duration;
-      if (!clock_set_back) copy_log(old, head, tuple);
+      if (carries_over(old, frozen, query)) copy_log(old, LogHead{frozen.words[0]}, tuple);
       break;
     }
     case CellClass::kWindow:
     case CellClass::kRing: break;
   }
+}
+
+bool carries_over(const Tuple& tuple, const Frozen& frozen, const Query& query) {
+  switch (tuple.slot->header.cell_class()) {
+    case CellClass::kBacklog: return true;
+    case CellClass::kLog: return LogHead{frozen.words[0]}.stamp() <= query.now + query.duration;
+    case CellClass::kWindow:
+    case CellClass::kRing: break;
+  }
+  return false;
 }
 
 void end_state(Slot& slot) {

@@ -37,6 +37,9 @@ void begin_from(const Tuple& old, const Frozen& frozen, const Tuple& tuple, cons
 // set back, or the request took that long to get here.
 [[nodiscard]] bool is_ahead_of(const Tuple& tuple, WallTime now);
 
+// Whether a rebuild for the query would keep what was counted. If not, the clock was set back.
+[[nodiscard]] bool carries_over(const Tuple& tuple, const Frozen& frozen, const Query& query);
+
 // Frees what the slot owns. No reader can be left.
 void end_state(Slot& slot);
 

@@ -4,6 +4,11 @@
 #include <bit>
 
 namespace weir::memory {
+namespace {
+
+constexpr Millis kGrowAgain{1000};
+
+}  // namespace
 
 size_t log_annex_units(Count limit) {
   return std::bit_ceil(std::max<size_t>(limit + 1, 8));
@@ -22,16 +27,34 @@ bool LogCell::fits(const Query& query) const {
   const LogHead head{slot_.hot[1].load(std::memory_order_acquire)};
   // A stamp a whole window ahead means that the clock was set back.
   const bool clock_fits = head.word == kGone || head.stamp() <= query.now + query.duration;
-  return query.ask.capacity <= mask_ && clock_fits;
+  return (query.ask.capacity <= mask_ || may_not_grow(query.now)) && clock_fits;
+}
+
+void LogCell::put_off_growth(WallTime now) const {
+  const auto until = static_cast<uint64_t>((now + kGrowAgain).time_since_epoch().count());
+  slot_.hot[5].store(until, std::memory_order_relaxed);
+}
+
+bool LogCell::may_not_grow(WallTime now) const {
+  const WallTime until(Millis(static_cast<int64_t>(slot_.hot[5].load(std::memory_order_relaxed))));
+  // Later than that: the clock was set back since.
+  return now < until && until <= now + kGrowAgain;
 }
 
 Step LogCell::look(const Query& query, LogHead head) const {
   const WallTime now = std::max(query.now, head.stamp());
   const auto stamp_back = [&](Count back) { return this->stamp_back(head, now, back); };
+  algorithms::Ask ask = query.ask;
+  if (falls_short_of(query)) ask.capacity = mask_;
   Step step;
-  step.decision = algorithms::decide_log(now, query.duration, query.ask, stamp_back);
-  step.evidence.own = query.ask.capacity - step.decision.remaining -
-                      (step.decision.admitted() ? query.ask.cost : 0);
+  step.decision = algorithms::decide_log(now, query.duration, ask, stamp_back);
+  step.evidence.own =
+      ask.capacity - step.decision.remaining - (step.decision.admitted() ? ask.cost : 0);
+  // Too much for what it can hold, but not for the limit.
+  if (step.decision.outcome == Outcome::kNever && ask.cost <= query.ask.capacity) {
+    step.decision.outcome = Outcome::kDenied;
+    step.decision.retry_at = query.now + kGrowAgain;
+  }
   return step;
 }
 

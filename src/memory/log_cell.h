@@ -4,6 +4,7 @@
 //           of birth, plus 1 ms, so that 0 is algorithms::kNoStamp
 //   hot[3]  annex: a power of two of stamps, each with its unit's number
 //   hot[4]  the annex's size less one
+//   hot[5]  when it may try again to grow, if there was no memory for that; else 0
 //
 // One compare-and-swap of the head takes the numbers of the units admitted and fixes
 // their stamp, which is never before the newest; the stamps are written afterwards. A
@@ -13,7 +14,10 @@
 // from before the first, with a stamp that left long ago.
 //
 // The annex holds at least limit + 1 units; a request with a larger limit needs the slot
-// rebuilt. Safe from any thread that is pinned.
+// rebuilt. Where there is no memory for that, the log goes on as if the limit were what it can
+// hold, which is stricter, and tries again a second later.
+//
+// Safe from any thread that is pinned.
 
 #pragma once
 
@@ -60,7 +64,15 @@ class LogCell {
   // Whether the query can be charged here; if not, rebuild. Looking is always possible.
   [[nodiscard]] bool fits(const Query& query) const;
 
+  // Whether the query is decided by a smaller limit than it asks for.
+  [[nodiscard]] bool falls_short_of(const Query& query) const {
+    return query.ask.capacity > mask_ && may_not_grow(query.now);
+  }
+  // There is no memory for a larger one.
+  void put_off_growth(WallTime now) const;
+
  private:
+  [[nodiscard]] bool may_not_grow(WallTime now) const;
   [[nodiscard]] Step look(const Query& query, LogHead head) const;
   [[nodiscard]] WallTime stamp_back(LogHead head, WallTime now, Count back) const;
   [[nodiscard]] LogHead charged(const Query& query, LogHead head) const;

@@ -13,9 +13,12 @@ bool same_window(uint32_t counter, int64_t sequence) {
 
 }  // namespace
 
+uint64_t Sketch::bytes_for(size_t capacity) {
+  return kPages * 2 * kRows * std::max<size_t>(capacity, 1024) * sizeof(Counter);
+}
+
 Sketch::Sketch(size_t capacity)
-    : width_(std::max<size_t>(capacity, 1024)),
-      pages_memory_(kPages * 2 * kRows * width_ * sizeof(Counter)) {
+    : width_(std::max<size_t>(capacity, 1024)), pages_memory_(bytes_for(capacity)) {
   for (int i = 0; i < kPages; ++i) {
     pages_[i].counters = pages_memory_.as<Counter>() + i * 2 * kRows * width_;
   }

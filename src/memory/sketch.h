@@ -31,6 +31,7 @@ namespace weir::memory {
 class Sketch {
  public:
   explicit Sketch(size_t capacity);
+  [[nodiscard]] static uint64_t bytes_for(size_t capacity);
 
   // Decides and, for kConsume, charges what it admits.
   [[nodiscard]] Step decide(uint64_t hash, const Query& query, Effect effect);

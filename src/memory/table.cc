@@ -4,7 +4,9 @@
 #include <new>
 
 #include "base/check.h"
+#include "memory/log_cell.h"
 #include "memory/mark.h"
+#include "memory/owned_bytes.h"
 
 namespace weir::memory {
 
@@ -23,11 +25,20 @@ class Table::Locked {
   std::unique_lock<std::mutex> low_, high_;
 };
 
-Table::Table(size_t capacity, Company company)
-    // 22 % more slots than tuples: with that, and the choice of preferred_bucket(),
-    // none of twenty tables of a million tuples left one without a place.
-    : buckets_((capacity + capacity * 11 / 50) / kBucketSlots + 1),
+// 22 % more slots than tuples: with that, and the choice of preferred_bucket(),
+// none of twenty tables of a million tuples left one without a place.
+size_t Table::slots_for(size_t capacity) {
+  return ((capacity + capacity * 11 / 50) / kBucketSlots + 1) * kBucketSlots;
+}
+
+uint64_t Table::bytes_for(size_t capacity) {
+  return slots_for(capacity) * (1 + sizeof(Slot) + sizeof(Cold));
+}
+
+Table::Table(size_t capacity, Company company, ByteBudget* budget)
+    : buckets_(slots_for(capacity) / kBucketSlots),
       company_(company),
+      budget_(budget),
       control_pages_(buckets_ * kBucketSlots),
       slot_pages_(buckets_ * kBucketSlots * sizeof(Slot)),
       cold_pages_(buckets_ * kBucketSlots * sizeof(Cold)),
@@ -35,12 +46,14 @@ Table::Table(size_t capacity, Company company)
       slots_(slot_pages_.as<Slot>()),
       cold_(cold_pages_.as<Cold>()) {
   WEIR_CHECK(buckets_ < (size_t{1} << 32) / kBucketSlots);
+  if (budget_ != nullptr) budget_->take(Part::kTable, bytes_for(capacity));
 }
 
 Table::~Table() {
   for (size_t i = 0; i < slots(); ++i) {
-    if (control(i) != kEmpty) end_state(slots_[i]);
+    if (control(i) != kEmpty) end(i);
   }
+  if (budget_ != nullptr) budget_->give_back(Part::kTable, stats().bytes);
 }
 
 uint8_t Table::control(size_t index) const {
@@ -84,16 +97,30 @@ Created Table::rebuild(const TupleKey& key, const Query& query) {
   const Created created = place(key, query, &predecessor);
   if (created == Created::kYes) {
     rebuilt_.fetch_add(1, std::memory_order_relaxed);
+  } else if (created == Created::kNoMemory && !carries_over(old, *frozen, query)) {
+    hide(old.index);
   } else {
+    const bool is_log = old.slot->header.cell_class() == CellClass::kLog;
+    if (created == Created::kNoMemory && is_log) LogCell(old).put_off_growth(query.now);
     thaw(old, *frozen);
+    if (!is_log) return Created::kFull;
   }
   return created;
 }
 
+bool Table::has_memory_for(const TupleKey& key, const Query& query) const {
+  return has_room(budget_, owned_bytes(key.header(), query));
+}
+
 // Fills a free slot and publishes it.
 Created Table::place(const TupleKey& key, const Query& query, const Predecessor* predecessor) {
+  const OwnedBytes bytes = owned_bytes(key.header(), query);
+  if (!reserve(budget_, bytes)) return Created::kNoMemory;
   size_t index = 0;
-  if (!free_slot(buckets_of(key.hash()), query.now, index)) return Created::kFull;
+  if (!free_slot(buckets_of(key.hash()), query.now, index)) {
+    give_back(budget_, bytes);
+    return Created::kFull;
+  }
   const Tuple tuple = tuple_at(index);
   tuple.slot->header = key.header();
   uint64_t* words = tuple.slot->key;
@@ -148,7 +175,7 @@ bool Table::reusable_slot(size_t bucket, size_t& index) {
     const uint8_t state = control(i);
     const bool over =
         state == kLimbo && platform::grace_is_over(cold_[i].noted.load(std::memory_order_relaxed));
-    if (over) end_state(slots_[i]);
+    if (over) end(i);
     if (over || state == kEmpty) {
       index = i;
       return true;
@@ -213,10 +240,29 @@ void Table::hide(size_t index) {
   tuples_.fetch_sub(1, std::memory_order_relaxed);
 }
 
+// No reader can be left.
+void Table::end(size_t index) {
+  give_back(budget_, owned_bytes(slots_[index]));
+  end_state(slots_[index]);
+}
+
+// A hidden slot whose grace period is over keeps nothing.
+void Table::release(size_t index) {
+  if (control(index) != kLimbo) return;
+  const std::lock_guard lock(stripes_[index / kBucketSlots % kStripes]);
+  if (control(index) != kLimbo) return;
+  if (!platform::grace_is_over(cold_[index].noted.load(std::memory_order_relaxed))) return;
+  end(index);
+  set_control(index, kEmpty);
+}
+
 size_t Table::sweep(WallTime now, size_t slots) {
+  const size_t all = this->slots();
+  const size_t call = slots % all;
   size_t swept = 0;
   for (; slots > 0; --slots) {
-    const size_t index = sweep_at_.fetch_add(1, std::memory_order_relaxed) % this->slots();
+    const size_t index = sweep_at_.fetch_add(1, std::memory_order_relaxed) % all;
+    release((index + all - call) % all);
     const uint8_t state = control(index);
     if (state == kEmpty || state == kLimbo) continue;
     const std::lock_guard lock(stripes_[index / kBucketSlots % kStripes]);

@@ -13,6 +13,8 @@
 //    tuple it found. Before that its words say kGone, so nothing is charged to it.
 // 4. Forgetting a tuple never gives anyone room: it has expired, or its counts are at
 //    the origin and it is not full. If nothing may go, create() says so.
+// 5. What a tuple owns outside its slot is reserved from the byte budget before it is
+//    allocated. If it does not fit, create() and rebuild() say so.
 //
 // Safe from any thread.
 
@@ -25,6 +27,7 @@
 
 #include "base/inline.h"
 #include "base/keyed_hash.h"
+#include "memory/byte_budget.h"
 #include "memory/control.h"
 #include "memory/lifecycle.h"
 #include "memory/slot.h"
@@ -40,7 +43,12 @@ enum class Company : uint8_t {
   kShared,  // other processes of the region: what is accepted is also kept at the origin
 };
 
-enum class Created : uint8_t { kYes, kPresent, kFull };
+enum class Created : uint8_t {
+  kYes,
+  kPresent,
+  kFull,      // no slot is free
+  kNoMemory,  // no bytes are free for what the tuple would own; see rebuild()
+};
 
 struct TableStats {
   uint64_t tuples = 0;
@@ -66,7 +74,9 @@ inline bool same_key(const Slot& slot, const TupleKey& key) {
 
 class Table {
  public:
-  Table(size_t capacity, Company company);
+  // Takes its own bytes from the budget at once; without a budget nothing is bounded but the number
+  // of tuples.
+  Table(size_t capacity, Company company, ByteBudget* budget = nullptr);
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
@@ -94,10 +104,13 @@ class Table {
   // emptied and every reader must be able to let go; it finds the tuple afterwards.
   [[nodiscard]] Created create(const TupleKey& key, const Query& query);
 
-  // Gives the tuple a state that can express the query, if it still cannot.
+  // Gives the tuple a state that can express the query, if it still cannot. Where there is no
+  // memory for that, a log goes on with what it can hold; a tuple whose counts would begin anew,
+  // since the clock was set back, is forgotten.
   [[nodiscard]] Created rebuild(const TupleKey& key, const Query& query);
 
-  // Looks at the next `slots` slots and forgets what has expired; returns how many did.
+  // Looks at the next `slots` slots and forgets what has expired; returns how many did. Frees what
+  // the tuples owned that the call before this one forgot.
   size_t sweep(WallTime now, size_t slots);
 
   // Every tuple there is; pins. Others may come and go meanwhile.
@@ -111,6 +124,11 @@ class Table {
   [[nodiscard]] Tuple place(uint32_t index) const { return tuple_at(index); }
 
   [[nodiscard]] size_t slots() const { return buckets_ * kBucketSlots; }
+  [[nodiscard]] static size_t slots_for(size_t capacity);
+  [[nodiscard]] static uint64_t bytes_for(size_t capacity);
+
+  // Whether the budget has room for what the tuple would own.
+  [[nodiscard]] bool has_memory_for(const TupleKey& key, const Query& query) const;
   [[nodiscard]] TableStats stats() const;
 
   // Where tuples are put, also for who wants to touch memory as the table does. Slots are
@@ -161,11 +179,14 @@ class Table {
   bool expire(size_t index, WallTime now);
   void evict(size_t index);
   void hide(size_t index);
+  void release(size_t index);
+  void end(size_t index);
   [[nodiscard]] Birth next_birth();
 
   // Fixed after construction.
   size_t buckets_;
   Company company_;
+  ByteBudget* budget_;
   platform::Pages control_pages_, slot_pages_, cold_pages_;
   std::atomic<uint64_t>* control_;  // 8 control bytes to a word
   Slot* slots_;
