@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -50,28 +51,43 @@ struct ReadStats {
   uint64_t failed = 0;  // of those, or too late
 };
 
+// Bytes held now, by what for, and how many may be held.
+struct MemoryStats {
+  uint64_t limit = 0;
+  uint64_t table = 0;    // slots, and lists of them
+  uint64_t annexes = 0;  // rings and logs
+  uint64_t keys = 0;     // names of more than 56 bytes
+  uint64_t sketch = 0;
+  uint64_t regions = 0;  // what other regions count
+
+  [[nodiscard]] uint64_t used() const { return table + annexes + keys + sketch + regions; }
+};
+
 // A few totals since the start; for metrics.
 struct LimiterStats {
   uint64_t admitted = 0;
   uint64_t denied = 0;
-  uint64_t degraded = 0;       // of those, decided on less than should be known
-  uint64_t tuples = 0;         // held in memory now
-  uint64_t evicted = 0;        // forgotten to make room, their counts safe elsewhere
-  uint64_t expired = 0;        // forgotten because they could matter no more
-  uint64_t sketched = 0;       // decisions taken in the sketch because the table was full
-  ReadStats cold{};            // tuples read because nothing was known of them
-  ReadStats stale{};           // because what was known was too old
-  ReadStats strict{};          // because they were denied a short while ago
-  uint64_t unread = 0;         // decisions taken without the read they needed
-  uint64_t made_strict = 0;    // tuples that began to be read before each admission
-  uint64_t replayed = 0;       // cells told to the origin and acknowledged
+  uint64_t degraded = 0;     // of those, decided on less than should be known
+  uint64_t tuples = 0;       // held in memory now
+  uint64_t evicted = 0;      // forgotten to make room, their counts safe elsewhere
+  uint64_t expired = 0;      // forgotten because they could matter no more
+  uint64_t sketched = 0;     // decisions taken in the sketch because there was no room
+  uint64_t no_memory = 0;    // of those, because `memory` was used up, not the table; beside them,
+                             // decisions of logs that could not grow to the limit asked
+  ReadStats cold{};          // tuples read because nothing was known of them
+  ReadStats stale{};         // because what was known was too old
+  ReadStats strict{};        // because they were denied a short while ago
+  uint64_t unread = 0;       // decisions taken without the read they needed
+  uint64_t made_strict = 0;  // tuples that began to be read before each admission
+  uint64_t replayed = 0;     // cells told to the origin and acknowledged
   uint64_t replay_errors = 0;  // messages that failed; what they told is told again
   uint64_t late_replays = 0;   // cells that expired before they could be told
   uint64_t healed = 0;         // cells of which the origin had forgotten a part
   uint64_t untold = 0;         // tuples with something to tell now
   Nanos replay_lag{0};         // how long the first of them has been waiting
   uint64_t rebuilt = 0;        // tuples given a new state: another rate, a clock set back
-  uint64_t memory_bytes = 0;   // reserved by the table
+  uint64_t memory_bytes = 0;   // reserved by the table alone
+  MemoryStats memory{};
 };
 
 // What passes between this region and the others; for metrics.
@@ -83,7 +99,7 @@ struct SharingStats {
   uint64_t roll_over = 0;
   uint64_t publish_errors = 0;  // messages that failed; what they told is told again
   uint64_t dropped = 0;         // rows that the ledger will not take
-  uint64_t left_out = 0;        // rows that could not even wait: the queue was full
+  uint64_t left_out = 0;        // rows that could not even wait: the queue or the memory was full
   uint64_t waiting = 0;         // rows to be written now
   Nanos publish_lag{0};         // how long the first of them has been waiting
   uint64_t imported = 0;        // rows and presences read
@@ -106,6 +122,10 @@ struct SharingStats {
   bool rules_differ = false;  // the ledger's rules are not those of this process
   bool ready = false;         // everything was read once
 };
+
+// What is wrong with the options, if anything: memory that is too small for the capacity. A limiter
+// made with such options ends the process.
+[[nodiscard]] std::optional<Error> error_in(const Options& options);
 
 // Safe from any thread. The clock must outlive the limiter, and so must every
 // executor handed to it while a request is under way. The constructor starts nothing:

@@ -21,7 +21,7 @@ enum class Outcome : uint8_t {
 enum class Basis : uint8_t {
   kLocal,      // decided on what this process knows, and that was fresh enough
   kRefreshed,  // the regional origin was read for this request
-  kDegraded,   // a read was due and failed, or the table is full: decided on less
+  kDegraded,   // a read was due and failed, or table or memory is full: decided on less
 };
 
 [[nodiscard]] std::string_view to_string(Outcome outcome);

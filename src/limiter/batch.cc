@@ -138,7 +138,7 @@ Step Batch::charge_held(const Tuple& tuple, const Group& group) {
   for (size_t i = group.begin; i < group.end; ++i) {
     const Query query = query_up_to(group, i);
     step = with_held_cell(tuple, [&](const auto& cell) { return cell.look_held(query); });
-    rulings_[order_[i]] = {.step = step};
+    rulings_[order_[i]] = judge_.ruling_of(tuple, query, step);
     if (step.fate != Fate::kDecided || refused(step)) {
       refused_item_ = order_[i];
       memory::let_go(head);
@@ -156,8 +156,8 @@ Step Batch::charge_sketched(const Group& group) {
   Step step;
   for (size_t i = group.begin; i < group.end; ++i) {
     const Case& the_case = cases_[order_[i]];
-    step = store_.sketch.decide(the_case.key.hash(), the_case.query, Effect::kConsume);
-    rulings_[order_[i]] = {.step = step, .sketched = true};
+    rulings_[order_[i]] = judge_.rule_sketched(the_case, Effect::kConsume);
+    step = rulings_[order_[i]].step;
     if (refused(step)) {
       refused_item_ = order_[i];
       return step;

@@ -16,8 +16,12 @@ BookCell& BookEntry::cell(int64_t sequence) {
   std::unique_ptr<BookCell>& cell = cells[static_cast<size_t>(sequence % 3)];
   if (!cell) cell = std::make_unique<BookCell>();
   if (cell->sequence < sequence) {
+    // Its list keeps its memory, which stays reserved.
+    auto foreign = std::move(cell->foreign);
+    foreign.clear();
     *cell = {};
     cell->sequence = sequence;
+    cell->foreign = std::move(foreign);
   }
   return *cell;
 }
@@ -53,29 +57,49 @@ BookEntry* Book::find(const memory::TupleKey& tuple) const {
   return entries_.find(tuple.hash(), [&](const BookEntry& entry) { return tuple.is(entry.tuple); });
 }
 
-BookEntry& Book::obtain(const memory::TupleKey& tuple) {
+BookEntry* Book::obtain(const memory::TupleKey& tuple) {
   if (BookEntry* const known = find(tuple)) {
     leave_heard(*known);
-    return *known;
+    return known;
   }
+  // Places in the index, while it grows; a timer; places in the queue. About as much as they take.
+  constexpr uint64_t kAround = 192;
+  const uint64_t name = sizeof(uint64_t) * (1 + tuple.word_count());
+  const uint64_t bytes = memory::heap_bytes(sizeof(BookEntry)) + memory::heap_bytes(name) + kAround;
+  if (budget_ != nullptr && !budget_->reserve(memory::Part::kRegions, bytes)) return nullptr;
   auto entry = std::make_unique<BookEntry>();
   entry->tuple = tuple.encoded();
   entry->hash = tuple.hash();
-  return entries_.add(tuple.hash(), std::move(entry));
+  entry->bytes = bytes;
+  return &entries_.add(tuple.hash(), std::move(entry));
+}
+
+bool Book::reserve(BookEntry& entry, uint64_t bytes) {
+  if (budget_ != nullptr && !budget_->reserve(memory::Part::kRegions, bytes)) return false;
+  entry.bytes += bytes;
+  return true;
+}
+
+BookCell* Book::cell(BookEntry& entry, int64_t sequence) {
+  const bool is_there = entry.cells[static_cast<size_t>(sequence % 3)] != nullptr;
+  if (!is_there && !reserve(entry, memory::heap_bytes(sizeof(BookCell)))) return nullptr;
+  return &entry.cell(sequence);
 }
 
 BookEntry* Book::obtain_heard(const memory::TupleKey& tuple, MadeBy news) {
   if (BookEntry* const known = find(tuple)) return known;
   const size_t most = news == MadeBy::kOurNews ? 2 * most_heard_ : most_heard_;
   if (heard_by(news) >= most) return nullptr;
-  BookEntry& entry = obtain(tuple);
-  entry.made_by = news;
+  BookEntry* const entry = obtain(tuple);
+  if (entry == nullptr) return nullptr;
+  entry->made_by = news;
   ++heard_by(news);
-  return &entry;
+  return entry;
 }
 
 void Book::erase(BookEntry& entry) {
   leave_heard(entry);
+  if (budget_ != nullptr) budget_->give_back(memory::Part::kRegions, entry.bytes);
   entries_.erase(entry.hash, entry);
 }
 

@@ -7,6 +7,8 @@
 // room of their own: siblings use them, so requests will come, and who does not know that its
 // region has told of one would tell again.
 //
+// What entries take is reserved from the byte budget; see Book::cell.
+//
 // The mutex guards everything. Only the thread that runs the sharing changes entries or keeps
 // references to them; abroad() is for any thread.
 
@@ -25,6 +27,7 @@
 
 #include "base/hash_index.h"
 #include "limiter/publish_rule.h"
+#include "memory/byte_budget.h"
 #include "memory/tuple_key.h"
 #include "memory/window_cells.h"
 #include "weir/ledger.h"
@@ -98,9 +101,10 @@ struct BookEntry {
   MadeBy made_by = MadeBy::kTraffic;
   bool seen = false;       // our presence, in the read of everything that is under way
   uint32_t under_way = 0;  // cells that were sent
+  uint64_t bytes = 0;      // reserved for it
 
   [[nodiscard]] Millis duration() const { return memory::header_of(tuple).duration(); }
-  // The cell of a window; whatever older one was in its place is over.
+  // The cell of a window that has or had one; whatever older one was in its place is over.
   [[nodiscard]] BookCell& cell(int64_t sequence);
   [[nodiscard]] const BookCell* find(int64_t sequence) const;
   // When a window is over for good.
@@ -140,17 +144,22 @@ class Book {
  public:
   // `most_heard` bounds the entries made by news of others alone; of our own there are twice as
   // many.
-  Book(std::string region, size_t most_heard)
-      : region_(std::move(region)), most_heard_(most_heard) {}
+  Book(std::string region, size_t most_heard, memory::ByteBudget* budget)
+      : region_(std::move(region)), most_heard_(most_heard), budget_(budget) {}
 
   [[nodiscard]] const std::string& region() const { return region_; }
   [[nodiscard]] std::mutex& mutex() const { return mutex_; }
 
-  // Under the mutex.
+  // Under the mutex. Nothing, where there is no memory for what would have to be made.
   [[nodiscard]] BookEntry* find(const memory::TupleKey& tuple) const;
-  [[nodiscard]] BookEntry& obtain(const memory::TupleKey& tuple);
-  // The same for news; nothing, if there is no room for more.
+  [[nodiscard]] BookEntry* obtain(const memory::TupleKey& tuple);
+  // The same for news; nothing either, if there is no room for more.
   [[nodiscard]] BookEntry* obtain_heard(const memory::TupleKey& tuple, MadeBy news);
+  // The cell of a window, and the value of a region in a list of the entry.
+  [[nodiscard]] BookCell* cell(BookEntry& entry, int64_t sequence);
+  template <typename Value>
+  [[nodiscard]] Value* of_region(BookEntry& entry, std::vector<std::pair<uint16_t, Value>>& values,
+                                 uint16_t region);
   void erase(BookEntry& entry);
   [[nodiscard]] uint16_t number_of(const std::string& region);
   [[nodiscard]] size_t size() const { return entries_.size(); }
@@ -173,8 +182,11 @@ class Book {
     entry.made_by = MadeBy::kTraffic;
   }
 
+  [[nodiscard]] bool reserve(BookEntry& entry, uint64_t bytes);
+
   const std::string region_;
   const size_t most_heard_;
+  memory::ByteBudget* const budget_;
   mutable std::mutex mutex_;
   base::HashIndex<BookEntry> entries_;
   std::map<std::string, uint16_t> numbers_;
@@ -182,6 +194,23 @@ class Book {
   size_t our_heard_ = 0;
   size_t others_heard_ = 0;
 };
+
+template <typename Value>
+Value* Book::of_region(BookEntry& entry, std::vector<std::pair<uint16_t, Value>>& values,
+                       uint16_t region) {
+  for (auto& [known, value] : values) {
+    if (known == region) return &value;
+  }
+  if (values.size() == values.capacity()) {
+    constexpr size_t kMore = 4;
+    constexpr uint64_t kBytes = sizeof(std::pair<uint16_t, Value>);
+    const uint64_t had = values.empty() ? 0 : memory::heap_bytes(values.capacity() * kBytes);
+    const uint64_t has = memory::heap_bytes((values.capacity() + kMore) * kBytes);
+    if (!reserve(entry, has - had)) return nullptr;
+    values.reserve(values.capacity() + kMore);
+  }
+  return &values.emplace_back(region, Value{}).second;
+}
 
 // A tuple learns what is known of one window; by a pinned caller. Returns whether it was news.
 bool take_in(const AbroadCell& known, const memory::Tuple& tuple, int64_t sequence);

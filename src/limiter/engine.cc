@@ -18,6 +18,7 @@ namespace weir::limiter {
 
 using memory::CellClass;
 using memory::Company;
+using memory::Part;
 using memory::Tagged;
 using memory::WindowCells;
 
@@ -526,9 +527,7 @@ SharingStats Engine::sharing_stats() const {
 }
 
 WorkReport Engine::run_sweep(Instant now, size_t slots) {
-  // Who waits for a read is decided at the time it asked: what mattered then is kept for it.
-  const Millis waits = store_->asks() ? store_->read_deadline : Millis(0);
-  return {.done = store_->table.sweep(now.wall - waits, slots)};
+  return {.done = store_->sweep(now.wall, slots)};
 }
 
 LimiterStats Engine::stats() const {
@@ -541,6 +540,7 @@ LimiterStats Engine::stats() const {
           .evicted = table.evicted,
           .expired = table.expired,
           .sketched = store_->sketch.decisions(),
+          .no_memory = stats.total(Stat::kNoMemory),
           .cold = {.asked = stats.total(Stat::kColdReads),
                    .failed = stats.total(Stat::kColdReadErrors)},
           .stale = {.asked = stats.total(Stat::kStaleReads),
@@ -556,7 +556,13 @@ LimiterStats Engine::stats() const {
           .untold = replay_ == nullptr ? 0 : replay_->untold(),
           .replay_lag = replay_ == nullptr ? Nanos(0) : replay_->lag(),
           .rebuilt = table.rebuilt,
-          .memory_bytes = table.bytes};
+          .memory_bytes = table.bytes,
+          .memory = {.limit = store_->budget.limit(),
+                     .table = store_->budget.used(Part::kTable),
+                     .annexes = store_->budget.used(Part::kAnnexes),
+                     .keys = store_->budget.used(Part::kKeys),
+                     .sketch = store_->budget.used(Part::kSketch),
+                     .regions = store_->budget.used(Part::kRegions)}};
 }
 
 void Engine::inspect(const std::function<void(const CellView&)>& visit) const {

@@ -15,14 +15,6 @@ bool makes_sense(const LedgerKey& key) {
   return validate(request_of(key)) == nullptr;
 }
 
-template <typename Value>
-Value& of_region(std::vector<std::pair<uint16_t, Value>>& values, uint16_t region) {
-  for (auto& [known, value] : values) {
-    if (known == region) return value;
-  }
-  return values.emplace_back(region, Value{}).second;
-}
-
 }  // namespace
 
 void Importer::take_in(Instant now, const LedgerNews& news) {
@@ -36,7 +28,11 @@ BookEntry* Importer::entry_of(const LedgerKey& key, const std::string& region) {
   BookEntry* entry = store_->book.find(tuple);
   if (entry != nullptr) return entry;
   const platform::Pin pin;
-  if (store_->table.find(tuple)) return &store_->book.obtain(tuple);
+  if (store_->table.find(tuple)) {
+    entry = store_->book.obtain(tuple);
+    if (entry == nullptr) ++stats_.no_room;
+    return entry;
+  }
   const bool ours = region == store_->book.region();
   entry = store_->book.obtain_heard(tuple, ours ? MadeBy::kOurNews : MadeBy::kOthersNews);
   ++(entry == nullptr ? stats_.no_room : stats_.heard);
@@ -61,8 +57,10 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
     const std::lock_guard lock(store_->book.mutex());
     entry = entry_of(row.key, row.region);
     if (entry == nullptr) return;
-    BookCell& cell = entry->cell(row.sequence);
-    if (cell.sequence != row.sequence) return;
+    BookCell* const place = store_->book.cell(*entry, row.sequence);
+    if (place == nullptr) ++stats_.no_room;
+    if (place == nullptr || place->sequence != row.sequence) return;
+    BookCell& cell = *place;
     bool news = false;
     if (row.region == store_->book.region() && !mutated(Mutation::kOwnRowAsForeign)) {
       cell.seen = std::max(cell.seen, row.count);
@@ -70,9 +68,14 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
       if (news) cell.published_at = now.mono;
     } else {
       if (mutated(Mutation::kImportTakenForAll)) cell.foreign.clear();
-      Count& known = of_region(cell.foreign, store_->book.number_of(row.region));
-      news = row.count > known;
-      known = std::max(known, row.count);
+      Book& book = store_->book;
+      Count* const known = book.of_region(*entry, cell.foreign, book.number_of(row.region));
+      if (known == nullptr) {
+        ++stats_.no_room;
+        return;
+      }
+      news = row.count > *known;
+      *known = std::max(*known, row.count);
       if (row.limit_seen > 0 && (cell.limit_abroad == 0 || row.limit_seen < cell.limit_abroad)) {
         cell.limit_abroad = row.limit_seen;
         news = true;
@@ -102,9 +105,15 @@ void Importer::take_in(Instant now, const LedgerPresence& presence) {
       entry->leased_until = until;
       entry->leased_at = now.mono;
     } else {
-      WallTime& known = of_region(entry->present, store_->book.number_of(presence.region));
-      const bool news = known <= now.wall;
-      known = std::max(known, presence.until);
+      Book& book = store_->book;
+      WallTime* const known =
+          book.of_region(*entry, entry->present, book.number_of(presence.region));
+      if (known == nullptr) {
+        ++stats_.no_room;
+        return;
+      }
+      const bool news = *known <= now.wall;
+      *known = std::max(*known, presence.until);
       if (!news) return;
     }
   }

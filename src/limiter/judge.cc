@@ -74,6 +74,7 @@ Ruling Judge::rule(const Case& the_case) {
     if (const auto known = look(the_case)) return *known;
     return rule_unknown(the_case);
   }
+  Ruling ruling;
   const auto decided = with_tuple(the_case, [&](const Tuple& tuple) {
     Step step = decide(tuple, query, Effect::kConsume);
     // Refused only because of a batch that may yet take its cost back? Batches are short:
@@ -92,12 +93,37 @@ Ruling Judge::rule(const Case& the_case) {
     } else if (step.decision.outcome == Outcome::kDenied) {
       mark_denied(tuple, the_case.now.mono, query);
     }
+    ruling = ruling_of(tuple, query, step);
     return step;
   });
-  if (decided && decided->fate == memory::Fate::kLate) return rule(at_present(the_case));
-  if (decided) return {.step = *decided};
-  return {.step = store_->sketch.decide(the_case.key.hash(), query, Effect::kConsume),
+  if (!decided) return rule_sketched(the_case, Effect::kConsume);
+  if (decided->fate == memory::Fate::kLate) return rule(at_present(the_case));
+  ruling.step = *decided;
+  return ruling;
+}
+
+Ruling Judge::rule_sketched(const Case& the_case, Effect effect) {
+  if (!store_->table.has_memory_for(the_case.key, the_case.query)) {
+    store_->stats.add(Stat::kNoMemory);
+  }
+  return {.step = store_->sketch.decide(the_case.key.hash(), the_case.query, effect),
           .sketched = true};
+}
+
+Ruling Judge::ruling_of(const Tuple& tuple, const memory::Query& query, const Step& step) const {
+  Ruling ruling{.step = step};
+  if (tuple.slot->header.cell_class() == CellClass::kLog &&
+      memory::LogCell(tuple).falls_short_of(query)) {
+    store_->stats.add(Stat::kNoMemory);
+    ruling.sketched = true;
+  }
+  return ruling;
+}
+
+// Expired tuples may own what is wanted, and a program that embeds the limiter need not sweep.
+void Judge::reclaim(WallTime now) const {
+  constexpr size_t kSlotsAtATime = 64;
+  store_->sweep(now, kSlotsAtATime);
 }
 
 std::optional<Ruling> Judge::look(const Case& the_case) {
@@ -109,13 +135,11 @@ std::optional<Ruling> Judge::look(const Case& the_case) {
     if (!tuple) break;
     if (is_late(tuple, the_case.now.wall)) return look(at_present(the_case));
     const Step step = decide(tuple, the_case.query, Effect::kOnlyLook);
-    if (step.fate == memory::Fate::kDecided) return Ruling{.step = step};
+    if (step.fate == memory::Fate::kDecided) return ruling_of(tuple, the_case.query, step);
     memory::relax();
   }
   if (!store_->sketch.holds(the_case.key.hash(), the_case.query)) return std::nullopt;
-  return Ruling{
-      .step = store_->sketch.decide(the_case.key.hash(), the_case.query, Effect::kOnlyLook),
-      .sketched = true};
+  return rule_sketched(the_case, Effect::kOnlyLook);
 }
 
 void Judge::list_dirty(const Tuple& tuple, Count limit, Algorithm algorithm) const {

@@ -51,7 +51,7 @@ struct Case {
 
 struct Ruling {
   memory::Step step{};
-  bool sketched = false;  // counted in the sketch: on less than should be known
+  bool sketched = false;  // counted in the sketch, or in a log that cannot grow: on less than asked
 };
 
 class Judge {
@@ -71,6 +71,13 @@ class Judge {
 
   // Decides without any trace. Nothing, if this process knows nothing of the tuple.
   [[nodiscard]] std::optional<Ruling> look(const Case& the_case);
+
+  // Decides on a tuple that has no place in the table.
+  [[nodiscard]] Ruling rule_sketched(const Case& the_case, memory::Effect effect);
+
+  // The ruling of a step on a tuple that was found, by a pinned caller.
+  [[nodiscard]] Ruling ruling_of(const memory::Tuple& tuple, const memory::Query& query,
+                                 const memory::Step& step) const;
 
   // Decides on a tuple that was found, by a pinned caller; leaves no marks.
   [[nodiscard]] static memory::Step decide(const memory::Tuple& tuple, const memory::Query& query,
@@ -108,6 +115,7 @@ class Judge {
   [[nodiscard]] Case at_present(Case the_case) const;
   void make_strict(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const;
   void introduce(const Case& the_case) const;
+  void reclaim(WallTime now) const;
   void look_after_denial(const memory::Tuple& tuple, const memory::Query& query) const;
 
   const std::shared_ptr<Store> store_;
@@ -137,7 +145,7 @@ WEIR_HOT_INLINE bool Judge::rule_found(const memory::Tuple& tuple, MonoTime now,
   if (memory::class_of(query.algorithm) == memory::CellClass::kWindow) {
     memory::WindowCells(tuple).decide(query, memory::Effect::kConsume, ruling.step);
   } else {
-    ruling.step = decide(tuple, query, memory::Effect::kConsume);
+    ruling = ruling_of(tuple, query, decide(tuple, query, memory::Effect::kConsume));
   }
   if (ruling.step.fate != memory::Fate::kDecided) return false;
   if (ruling.step.decision.admitted()) {
@@ -174,11 +182,15 @@ std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& 
     if (fate == memory::Fate::kRebuild) {
       const memory::Created rebuilt = store_->table.rebuild(the_case.key, the_case.query);
       if (rebuilt == memory::Created::kFull) break;
+      if (rebuilt == memory::Created::kNoMemory) reclaim(the_case.query.now);
       if (rebuilt == memory::Created::kYes && store_->shares()) introduce(the_case);
     } else {
       if (store_->sketch.holds(the_case.key.hash(), the_case.query)) return std::nullopt;
       const memory::Created created = store_->table.create(the_case.key, the_case.query);
-      if (created == memory::Created::kFull) return std::nullopt;
+      if (created == memory::Created::kNoMemory) reclaim(the_case.query.now);
+      if (created == memory::Created::kFull || created == memory::Created::kNoMemory) {
+        return std::nullopt;
+      }
       if (created == memory::Created::kYes && store_->shares()) introduce(the_case);
     }
   }

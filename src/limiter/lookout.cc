@@ -130,7 +130,8 @@ void Lookout::look_at(Instant now, const Tuple& tuple) {
   const Publish rule = rule_of(both.current, rules);
   const Publish last_rule = rule_of(both.last, rules);
   if (entry == nullptr && (rule != Publish::kNothing || last_rule != Publish::kNothing)) {
-    entry = &store_->book.obtain(key);
+    entry = store_->book.obtain(key);
+    if (entry == nullptr) return leave_out(now, tuple, refused);
   }
   Count watch = kNeverPublish;
   if (rule == Publish::kNothing) {
@@ -149,8 +150,11 @@ void Lookout::look_at(Instant now, const Tuple& tuple) {
   }
   if (entry == nullptr) return;
 
-  note(now, *entry, counted->sequence, asked_of(tuple), both.current, rule);
-  note(now, *entry, counted->sequence - 1, asked_of(tuple), both.last, last_rule);
+  const Count asked = asked_of(tuple);
+  const bool noted = note(now, *entry, counted->sequence, asked, both.current, rule);
+  if (!note(now, *entry, counted->sequence - 1, asked, both.last, last_rule) || !noted) {
+    leave_out(now, tuple, refused);
+  }
   // What time alone changes.
   const Nanos to_next = Nanos(WallTime((counted->sequence + 1) * entry->duration()) - now.wall);
   look_again_at(*entry, now.mono + std::max<Nanos>(to_next, Millis(1)));
@@ -226,12 +230,23 @@ void Lookout::inspect(Instant now, const std::function<void(const SharedCell&)>&
   });
 }
 
+void Lookout::leave_out(Instant now, const Tuple& tuple, bool refused) {
+  const WindowCells cells(tuple);
+  if (refused) cells.mark_refused();
+  cells.watch_count(0);
+  ++left_out_.cells;
+  left_out_.at = now.mono;
+}
+
 // What was found of one window.
-void Lookout::note(Instant now, BookEntry& entry, int64_t sequence, Count asked,
+bool Lookout::note(Instant now, BookEntry& entry, int64_t sequence, Count asked,
                    const Holding& holding, Publish rule) {
-  if (holding.over && entry.find(sequence) == nullptr && rule == Publish::kNothing) return;
-  BookCell& cell = entry.cell(sequence);
-  if (cell.sequence != sequence) return;
+  const bool is_idle = rule == Publish::kNothing && entry.find(sequence) == nullptr;
+  if (is_idle && holding.over) return true;
+  BookCell* const place = store_->book.cell(entry, sequence);
+  if (place == nullptr) return is_idle;
+  if (place->sequence != sequence) return true;
+  BookCell& cell = *place;
   cell.counted = holding.counted;
   cell.limit = smaller(cell.limit, asked);
   // What is on its way may fail to arrive.
@@ -241,6 +256,7 @@ void Lookout::note(Instant now, BookEntry& entry, int64_t sequence, Count asked,
   } else {
     queue_.owe(now, entry, cell, rule);
   }
+  return true;
 }
 
 // An entry whose tuple is not here: what it was for is over, or comes again with a request.

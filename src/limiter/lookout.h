@@ -47,6 +47,14 @@ class Lookout {
   // At that time, or sooner.
   void look_again_at(BookEntry& entry, MonoTime when);
 
+  // Cells that the rule wants written although there is no memory to note that, and when one last
+  // was so. The next charge, refusal or news has such a tuple looked at again.
+  struct LeftOut {
+    uint64_t cells = 0;
+    MonoTime at{};
+  };
+  [[nodiscard]] const LeftOut& left_out() const { return left_out_; }
+
   // The live cells of window tuples.
   void inspect(Instant now, const std::function<void(const SharedCell&)>& visit) const;
 
@@ -61,8 +69,10 @@ class Lookout {
   void look_at(Instant now, const memory::Tuple& tuple);
   void walk(Instant now);
   void forget_timer(BookEntry& entry);
-  void note(Instant now, BookEntry& entry, int64_t sequence, Count asked, const Holding& holding,
-            Publish rule);
+  // False: there is no memory for it.
+  [[nodiscard]] bool note(Instant now, BookEntry& entry, int64_t sequence, Count asked,
+                          const Holding& holding, Publish rule);
+  void leave_out(Instant now, const memory::Tuple& tuple, bool refused);
   void expire(Instant now, BookEntry& entry);
 
   const std::shared_ptr<Store> store_;
@@ -71,6 +81,7 @@ class Lookout {
   PublishQueue& queue_;
   BookTimers timers_;
   size_t walk_ = ~size_t{0};
+  LeftOut left_out_;
 };
 
 }  // namespace weir::limiter

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -51,7 +52,8 @@ class Publisher {
   [[nodiscard]] const RowBudget& budget() const { return budget_; }
   // Whether rows were left out a short while ago: then nothing bounds what is hidden.
   [[nodiscard]] bool leaves_out(MonoTime now) const {
-    return left_out_at_ != MonoTime{} && now - left_out_at_ < Millis(10'000);
+    const MonoTime last = std::max(left_out_at_, lookout_.left_out().at);
+    return last != MonoTime{} && now - last < Millis(10'000);
   }
 
  private:

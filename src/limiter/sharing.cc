@@ -250,7 +250,7 @@ void Sharing::sum_up(Instant now) {
                      .roll_over = rows(Publish::kRollOver),
                      .publish_errors = published.errors,
                      .dropped = published.dropped,
-                     .left_out = published.left_out,
+                     .left_out = published.left_out + publisher_.lookout().left_out().cells,
                      .waiting = publisher_.waiting(),
                      .publish_lag = publisher_.lag(now.mono),
                      .imported = imported.imported,

@@ -10,6 +10,8 @@
 
 #include "base/keyed_hash.h"
 #include "limiter/book.h"
+#include "limiter/memory_plan.h"
+#include "memory/byte_budget.h"
 #include "memory/dirty_list.h"
 #include "memory/noted.h"
 #include "memory/sketch.h"
@@ -37,6 +39,7 @@ enum class Stat : uint8_t {
   kReplayErrors,
   kLateReplays,
   kHealed,
+  kNoMemory,
   kCount,
 };
 
@@ -53,11 +56,20 @@ struct Store {
         on_origin_loss(options.on_origin_loss),
         replay_within(options.replay_within),
         ledger(options.ledger),
-        table(options.capacity, company_of(options)),
-        sketch(options.capacity),
+        plan(sound_memory_plan(options)),
+        budget(plan.memory),
+        table(plan.capacity, company_of(options), &budget),
+        sketch(plan.capacity),
         dirty(options.origin ? table.slots() : 0),
         looks(options.ledger ? table.slots() : 0),
-        book(options.region, std::max<size_t>(1024, options.capacity / 4)) {}
+        book(options.region, std::max<size_t>(1024, plan.capacity / 4), &budget) {
+    using memory::DirtyList;
+    using memory::Part;
+    budget.take(Part::kSketch, memory::Sketch::bytes_for(plan.capacity));
+    if (asks()) budget.take(Part::kTable, DirtyList::bytes_for(table.slots()));
+    if (shares()) budget.take(Part::kTable, DirtyList::bytes_for(table.slots()));
+    bound_annexes(budget, plan);
+  }
 
   [[nodiscard]] static memory::Company company_of(const Options& options) {
     if (options.origin) return memory::Company::kShared;
@@ -70,6 +82,12 @@ struct Store {
   [[nodiscard]] bool shares() const { return ledger != nullptr; }
   [[nodiscard]] Component component(uint64_t generation) const {
     return {.incarnation = incarnation, .generation = generation};
+  }
+
+  // Forgets expired tuples among the next `slots`; returns how many.
+  size_t sweep(WallTime now, size_t slots) {
+    // Who waits for a read is decided at the time it asked: what mattered then is kept for it.
+    return table.sweep(now - (asks() ? read_deadline : Millis(0)), slots);
   }
 
   // Has a window tuple told, again if need be; by a pinned caller.
@@ -117,6 +135,8 @@ struct Store {
   const Millis replay_within;
   const std::shared_ptr<GlobalLedger> ledger;
 
+  const MemoryPlan plan;
+  memory::ByteBudget budget;
   memory::Table table;
   memory::Sketch sketch;
   memory::DirtyList dirty;          // to be told to the origin

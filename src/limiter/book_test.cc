@@ -1,0 +1,71 @@
+#include "limiter/book.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace weir::limiter {
+namespace {
+
+memory::TupleKey key_of(const std::string& name) {
+  static const base::KeyedHash hash(7);
+  return {{.name_space = "api", .identifier = name, .limit = 1, .duration = Millis(60'000)}, hash};
+}
+
+TEST(Book, TakesNoMoreThanTheBudgetHoweverMuchIsHeard) {
+  memory::ByteBudget budget(100'000);
+  Book book("here", 1'000'000, &budget);
+  std::vector<BookEntry*> entries;
+  for (int i = 0; i < 10'000; ++i) {
+    BookEntry* const entry = book.obtain_heard(key_of(std::to_string(i)), MadeBy::kOthersNews);
+    ASSERT_LE(budget.used(), budget.limit());
+    if (entry != nullptr) entries.push_back(entry);
+  }
+  EXPECT_GE(entries.size(), 100u);
+  EXPECT_LE(entries.size(), 100'000 / sizeof(BookEntry));
+  EXPECT_EQ(book.heard(), entries.size());
+  EXPECT_EQ(book.obtain(key_of("one more")), nullptr);
+  // What is there is found whether or not there is room.
+  EXPECT_EQ(book.obtain(key_of("0")), entries[0]);
+  EXPECT_EQ(book.cell(*entries[0], 7), nullptr);
+  for (BookEntry* entry : entries) book.erase(*entry);
+  EXPECT_EQ(budget.used(), 0u);
+  EXPECT_NE(book.obtain(key_of("one more")), nullptr);
+}
+
+TEST(Book, CountsCellsAndRegionsOfAnEntryOverItsWindows) {
+  memory::ByteBudget budget(20'000);
+  Book book("here", 100, &budget);
+  BookEntry* const entry = book.obtain(key_of("alice"));
+  ASSERT_NE(entry, nullptr);
+  // The same regions in every window: after the first three windows nothing more is taken.
+  uint64_t after_three = 0;
+  for (int64_t sequence = 0; sequence < 100; ++sequence) {
+    BookCell* const cell = book.cell(*entry, sequence);
+    ASSERT_NE(cell, nullptr);
+    EXPECT_EQ(cell->sequence, sequence);
+    EXPECT_TRUE(cell->foreign.empty());
+    for (uint16_t region = 0; region < 9; ++region) {
+      Count* const count = book.of_region(*entry, cell->foreign, region);
+      ASSERT_NE(count, nullptr);
+      *count = region;
+      EXPECT_EQ(book.of_region(*entry, cell->foreign, region), count);
+    }
+    EXPECT_EQ(cell->foreign_sum(), 36u);
+    if (sequence == 2) after_three = budget.used();
+    EXPECT_TRUE(sequence <= 2 || budget.used() == after_three) << sequence;
+  }
+  EXPECT_GE(after_three, sizeof(BookEntry) + 3 * (sizeof(BookCell) + 9 * 16));
+  // A region more than there is room for is not taken in.
+  BookCell* const cell = book.cell(*entry, 100);
+  uint16_t region = 0;
+  while (book.of_region(*entry, cell->foreign, region) != nullptr) ++region;
+  EXPECT_EQ(cell->foreign.size(), region);
+  EXPECT_LE(budget.used(), budget.limit());
+  book.erase(*entry);
+  EXPECT_EQ(budget.used(), 0u);
+}
+
+}  // namespace
+}  // namespace weir::limiter

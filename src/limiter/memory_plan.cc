@@ -1,0 +1,87 @@
+#include "limiter/memory_plan.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "memory/dirty_list.h"
+#include "memory/sketch.h"
+#include "memory/table.h"
+#include "weir/limiter.h"
+
+namespace weir::limiter {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+// The largest capacity whose fixed parts fit, or 0.
+size_t most_capacity(uint64_t memory) {
+  size_t fits = 0;
+  size_t beyond = kMostCapacity + 1;
+  while (beyond - fits > 1) {
+    const size_t middle = fits + (beyond - fits) / 2;
+    (least_memory(middle) <= memory ? fits : beyond) = middle;
+  }
+  return fits >= kLeastCapacity ? fits : 0;
+}
+
+}  // namespace
+
+MemoryPlan memory_plan(size_t capacity, uint64_t memory, size_t usual) {
+  if (capacity == 0) {
+    capacity = memory == 0 ? usual
+                           : std::clamp<size_t>(static_cast<size_t>(memory / kBytesPerTuple),
+                                                kLeastCapacity, kMostCapacity);
+  }
+  if (memory == 0) memory = std::max(kMiB, capacity * kBytesPerTuple);
+  return {.capacity = capacity, .memory = memory};
+}
+
+MemoryPlan memory_plan(const Options& options) {
+  constexpr size_t kUsual = size_t{1} << 17;
+  return memory_plan(options.capacity, options.memory, kUsual);
+}
+
+MemoryPlan sound_memory_plan(const Options& options) {
+  const MemoryPlan plan = memory_plan(options);
+  if (const auto error = error_in(plan)) {
+    std::fprintf(stderr, "weir: %s; %s\n", error->detail.c_str(), error->fix.c_str());
+    std::abort();
+  }
+  return plan;
+}
+
+uint64_t least_memory(size_t capacity) {
+  return memory::Table::bytes_for(capacity) + memory::Sketch::bytes_for(capacity) +
+         2 * memory::DirtyList::bytes_for(memory::Table::slots_for(capacity));
+}
+
+std::optional<Error> error_in(const MemoryPlan& plan) {
+  const uint64_t least = least_memory(plan.capacity);
+  if (plan.memory >= least) return std::nullopt;
+  const auto in_mib = [](uint64_t bytes) { return (bytes + kMiB - 1) / kMiB; };
+  Error error{.code = ErrorCode::kInvalidArgument, .retry = Retry::kPointless, .field = "memory"};
+  error.detail = "memory is " + std::to_string(plan.memory) +
+                 " bytes, too little for a capacity of " + std::to_string(plan.capacity);
+  error.fix = "give it at least " + std::to_string(in_mib(least)) + "MiB";
+  if (const size_t most = most_capacity(plan.memory); most > 0) {
+    error.fix += ", or choose a capacity of at most " + std::to_string(most);
+  }
+  return error;
+}
+
+void bound_annexes(memory::ByteBudget& budget, const MemoryPlan& plan) {
+  const uint64_t rest = plan.memory - least_memory(plan.capacity);
+  budget.bound(memory::Part::kAnnexes, rest - rest / 4);
+}
+
+}  // namespace weir::limiter
+
+namespace weir {
+
+std::optional<Error> error_in(const Options& options) {
+  return limiter::error_in(limiter::memory_plan(options));
+}
+
+}  // namespace weir

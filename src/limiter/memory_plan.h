@@ -1,0 +1,41 @@
+// How many tuples a limiter holds and how many bytes it may take, where options give one, both or
+// none of them.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "memory/byte_budget.h"
+#include "weir/error.h"
+#include "weir/options.h"
+
+namespace weir::limiter {
+
+struct MemoryPlan {
+  size_t capacity = 0;  // tuples
+  uint64_t memory = 0;  // bytes
+};
+
+// What the two are to each other where one is not given.
+inline constexpr uint64_t kBytesPerTuple = 1024;
+inline constexpr size_t kLeastCapacity = 64;
+inline constexpr size_t kMostCapacity = size_t{1} << 28;
+
+// `usual` is the capacity if neither is given.
+[[nodiscard]] MemoryPlan memory_plan(size_t capacity, uint64_t memory, size_t usual);
+[[nodiscard]] MemoryPlan memory_plan(const Options& options);
+// The same, but ends the process if the memory is too small.
+[[nodiscard]] MemoryPlan sound_memory_plan(const Options& options);
+
+// The parts of fixed size: table, sketch, and the lists of slots that an origin and a ledger need.
+[[nodiscard]] uint64_t least_memory(size_t capacity);
+
+[[nodiscard]] std::optional<Error> error_in(const MemoryPlan& plan);
+
+// Of what the fixed parts leave, annexes get three quarters at most: logs cannot take the room of
+// long names and of other regions' counts.
+void bound_annexes(memory::ByteBudget& budget, const MemoryPlan& plan);
+
+}  // namespace weir::limiter

@@ -1,0 +1,66 @@
+#include "limiter/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "memory/owned_bytes.h"
+#include "memory/ring_cell.h"
+#include "tests/doubles/hand_clock.h"
+#include "weir/limiter.h"
+
+namespace weir::limiter {
+namespace {
+
+TEST(MemoryPlan, ReckonsWhatIsNotGiven) {
+  const MemoryPlan usual = memory_plan(Options{});
+  EXPECT_EQ(usual.capacity, size_t{1} << 17);
+  EXPECT_EQ(usual.memory, uint64_t{1} << 27);
+  EXPECT_EQ(memory_plan(Options{.memory = uint64_t{1} << 29}).capacity, size_t{1} << 19);
+  EXPECT_EQ(memory_plan(Options{.memory = uint64_t{1} << 44}).capacity, kMostCapacity);
+  EXPECT_EQ(memory_plan(Options{.capacity = 1}).memory, uint64_t{1} << 20);
+  const MemoryPlan both = memory_plan(Options{.capacity = 100, .memory = 1 << 24});
+  EXPECT_EQ(both.capacity, 100u);
+  EXPECT_EQ(both.memory, uint64_t{1} << 24);
+}
+
+TEST(MemoryPlan, LeavesRoomForARingOfEveryTupleUnlessToldOtherwise) {
+  for (const size_t capacity :
+       {size_t{1}, size_t{64}, size_t{1000}, size_t{1} << 17, size_t{1} << 20, kMostCapacity}) {
+    const MemoryPlan plan = memory_plan(Options{.capacity = capacity});
+    EXPECT_EQ(error_in(plan), std::nullopt) << capacity;
+    memory::ByteBudget budget(plan.memory);
+    bound_annexes(budget, plan);
+    budget.take(memory::Part::kTable, least_memory(capacity));
+    EXPECT_TRUE(budget.has_room(memory::Part::kAnnexes,
+                                capacity * memory::heap_bytes(sizeof(memory::RingAnnex))))
+        << capacity;
+  }
+}
+
+TEST(MemoryPlan, RefusesLessThanTheTableTakesAndSaysWhatWouldDo) {
+  const Options options{.capacity = 100'000, .memory = 1 << 20};
+  const auto error = weir::error_in(options);
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->field, "memory");
+  EXPECT_EQ(error->detail, "memory is 1048576 bytes, too little for a capacity of 100000");
+  EXPECT_EQ(error->fix.find("give it at least "), 0u);
+  EXPECT_NE(error->fix.find("MiB, or choose a capacity of at most "), std::string::npos);
+  EXPECT_EQ(weir::error_in({.capacity = 100'000, .memory = least_memory(100'000)}), std::nullopt);
+  EXPECT_NE(weir::error_in({.capacity = 100'000, .memory = least_memory(100'000) - 1}),
+            std::nullopt);
+  // Where nothing would fit, no capacity is named.
+  EXPECT_EQ(weir::error_in({.memory = 1000})->fix.find("capacity"), std::string::npos);
+}
+
+TEST(MemoryPlan, ALimiterWithExactlyEnoughCountsInItsTable) {
+  const doubles::HandClock clock;
+  Limiter limiter(clock, {.capacity = 1000, .memory = least_memory(1000), .seed = 1});
+  const Request window{.name_space = "a", .identifier = "b", .limit = 1, .duration = Millis(1000)};
+  EXPECT_EQ(limiter.check(window)->basis, Basis::kLocal);
+  Request ring = window;
+  ring.algorithm = Algorithm::kSlidingWindowStrict;
+  EXPECT_EQ(limiter.check(ring)->basis, Basis::kDegraded);
+  EXPECT_LE(limiter.stats().memory.used(), limiter.stats().memory.limit);
+}
+
+}  // namespace
+}  // namespace weir::limiter
