@@ -131,6 +131,28 @@ std::string read_password_file(const std::string& text, std::string& file) {
   return {};
 }
 
+// A number of bytes: 1073741824, 512MiB, 2GiB.
+std::string read_size(const std::string& text, uint64_t& value) {
+  constexpr int kLeastShift = 20;
+  constexpr int kMostShift = 44;
+  const std::string wanted =
+      "must be a size from 1MiB to 16TiB, like 512MiB, 2GiB or 1073741824, or auto";
+  const std::pair<std::string_view, int> units[] = {{"", 0},     {"B", 0},    {"KiB", 10},
+                                                    {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string unit = text.substr(digits);
+  const auto known = std::find_if(std::begin(units), std::end(units),
+                                  [&](const auto& each) { return each.first == unit; });
+  if (known == std::end(units)) return wanted;
+  const Range range{.least = 1, .most = uint64_t{1} << (kMostShift - known->second)};
+  uint64_t number = 0;
+  if (!read_number(text.substr(0, digits), range, number).empty()) return wanted;
+  const uint64_t bytes = number << known->second;
+  if (bytes >> kLeastShift == 0) return wanted;
+  value = bytes;
+  return {};
+}
+
 template <typename Number>
 std::string assign(const std::string& text, Range range, Number& target) {
   uint64_t value = 0;
@@ -206,10 +228,25 @@ const std::vector<Setting>& all_settings() {
        [](Config& config, const std::string& text) {
          return assign(text, {0, 256}, config.threads);
        }},
-      {"capacity", "N", "1048576",
-       "Cells held in memory, some 240 bytes each; what does not fit is counted strictly together",
+      {"memory", "SIZE", "auto",
+       "Bytes that all counts may take, like 512MiB or 2GiB; what does not fit is counted strictly "
+       "together. auto: 1 KiB for each of capacity",
        [](Config& config, const std::string& text) {
-         return assign(text, {64, uint64_t{1} << 28}, config.capacity);
+         if (text != "auto") return read_size(text, config.memory);
+         config.memory = 0;
+         return std::string();
+       }},
+      {"capacity", "N", "auto",
+       "Cells held in memory, some 370 bytes each; what does not fit is counted strictly together. "
+       "auto: one for each KiB of memory, or 1048576",
+       [](Config& config, const std::string& text) {
+         if (text == "auto") {
+           config.capacity = 0;
+           return std::string();
+         }
+         const Range range{limiter::kLeastCapacity, limiter::kMostCapacity};
+         const std::string wrong = assign(text, range, config.capacity);
+         return wrong.empty() ? wrong : wrong + ", or auto";
        }},
       {"backend", "NAME", "limiter",
        "limiter, or null, which admits everything: for measuring the doors alone",
@@ -315,6 +352,9 @@ std::string contradiction(const Config& config) {
   if (shared && config.region.empty()) {
     return "region is not given, but the ledger is one that regions share: give --region, one name "
            "for all processes of a region";
+  }
+  if (const auto error = limiter::error_in(config.memory_plan())) {
+    return fmt::format("{}: {}", error->detail, error->fix);
   }
   if (config.http && config.resp && *config.http == *config.resp && config.http->port != 0) {
     return fmt::format("http and resp are both '{}': give them different ports",

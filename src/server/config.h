@@ -11,6 +11,7 @@
 
 #include "frontends/loop.h"
 #include "ledgers/sql/ledger_address.h"
+#include "limiter/memory_plan.h"
 #include "origins/redis/redis_link.h"
 #include "weir/ledger.h"
 
@@ -33,7 +34,8 @@ struct Config {
   std::string node{};    // empty: to be generated
   std::string data = "weir-data";
   unsigned threads = 0;  // 0: one per core
-  size_t capacity = size_t{1} << 20;
+  size_t capacity = 0;   // 0: from memory, or 2^20
+  uint64_t memory = 0;   // bytes; 0: from capacity
   Backend backend = Backend::kLimiter;
   std::optional<origins::RedisAddress> origin{};  // none: this process is alone
   std::string origin_password_file{};
@@ -43,6 +45,10 @@ struct Config {
   std::string ledger_password_file{};
   PublishPolicy publish_policy = PublishPolicy::kBounded;
 
+  // What the two above come to.
+  [[nodiscard]] limiter::MemoryPlan memory_plan() const {
+    return limiter::memory_plan(capacity, memory, size_t{1} << 20);
+  }
   [[nodiscard]] std::string region_name() const { return region.empty() ? "local" : region; }
 };
 

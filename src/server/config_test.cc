@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -89,7 +90,8 @@ TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
                   .region = "elsewhere",
                   .data = "",
                   .threads = 9,
-                  .capacity = 0,
+                  .capacity = 1,
+                  .memory = 1,
                   .backend = Backend::kNull,
                   .origin = origins::RedisAddress{},
                   .origin_password_file = "password",
@@ -104,7 +106,7 @@ TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
         config.allow_public == standard.allow_public ||
         config.region_name() == standard.region_name() || config.data == standard.data ||
         config.threads == standard.threads || config.capacity == standard.capacity ||
-        config.backend == standard.backend || !config.origin ||
+        config.memory == standard.memory || config.backend == standard.backend || !config.origin ||
         config.origin_password_file.empty() || config.on_origin_loss == standard.on_origin_loss ||
         config.ledger_choice == standard.ledger_choice || config.ledger_password_file.empty() ||
         config.publish_policy == standard.publish_policy)
@@ -166,8 +168,68 @@ TEST(Settings, TakeNumbersWithinBothBounds) {
   }
   for (const char* good : {"64", "268435456"}) EXPECT_EQ(wrong_with("capacity", good), "");
   for (const char* bad : {"63", "268435457", ""}) {
-    EXPECT_EQ(wrong_with("capacity", bad), "must be a whole number from 64 to 268435456");
+    EXPECT_EQ(wrong_with("capacity", bad), "must be a whole number from 64 to 268435456, or auto");
   }
+}
+
+TEST(Settings, TakeSizesAsPeopleWriteThem) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  const std::pair<const char*, uint64_t> good[] = {{"auto", 0},
+                                                   {"1048576", kMiB},
+                                                   {"1048577B", kMiB + 1},
+                                                   {"1024KiB", kMiB},
+                                                   {"1MiB", kMiB},
+                                                   {"512MiB", 512 * kMiB},
+                                                   {"2GiB", 2048 * kMiB},
+                                                   {"16TiB", kMiB << 24},
+                                                   {"3TiB", 3 * (kMiB << 20)},
+                                                   {"17592186044416", kMiB << 24}};
+  for (const auto& [text, bytes] : good) {
+    Config config{.memory = 1};
+    EXPECT_EQ(setting("memory").set(config, text), "") << text;
+    EXPECT_EQ(config.memory, bytes) << text;
+  }
+  for (const char* bad : {"", "0", "-1MiB", "1048575", "1023KiB", "MiB", "1 MiB", "1.5GiB", "512MB",
+                          "512M", "2gib", "17TiB", "17592186044417", "99999999999999999999",
+                          "99999999999999TiB", "0x100000", "1MiB "}) {
+    Config config{.memory = 1};
+    EXPECT_EQ(setting("memory").set(config, bad),
+              "must be a size from 1MiB to 16TiB, like 512MiB, 2GiB or 1073741824, or auto")
+        << bad;
+    EXPECT_EQ(config.memory, 1u) << bad;
+  }
+}
+
+TEST(Settings, ReckonCapacityAndMemoryFromEachOther) {
+  constexpr uint64_t kGiB = uint64_t{1} << 30;
+  EXPECT_EQ(Config{}.memory_plan().capacity, size_t{1} << 20);
+  EXPECT_EQ(Config{}.memory_plan().memory, kGiB);
+  EXPECT_EQ(Config{.memory = 2 * kGiB}.memory_plan().capacity, size_t{1} << 21);
+  EXPECT_EQ(Config{.capacity = 4096}.memory_plan().memory, 4096u * 1024u);
+  EXPECT_EQ(Config{.capacity = 64}.memory_plan().memory, 1024u * 1024u);
+  const Config both{.capacity = 4096, .memory = kGiB};
+  EXPECT_EQ(both.memory_plan().capacity, 4096u);
+  EXPECT_EQ(both.memory_plan().memory, kGiB);
+}
+
+TEST(Settings, SayHowMuchMemoryACapacityNeeds) {
+  Config config{.capacity = size_t{1} << 20, .memory = uint64_t{64} << 20};
+  const std::string wrong = contradiction(config);
+  std::smatch numbers;
+  ASSERT_TRUE(std::regex_match(
+      wrong, numbers,
+      std::regex("memory is 67108864 bytes, too little for a capacity of 1048576: give it at least "
+                 "(\\d+)MiB, or choose a capacity of at most (\\d+)")))
+      << wrong;
+  // Both remedies help, and less would not.
+  Config more{.capacity = config.capacity, .memory = std::stoull(numbers[1]) << 20};
+  EXPECT_EQ(contradiction(more), "");
+  more.memory -= uint64_t{1} << 20;
+  EXPECT_NE(contradiction(more), "");
+  config.capacity = std::stoull(numbers[2]);
+  EXPECT_EQ(contradiction(config), "");
+  ++config.capacity;
+  EXPECT_NE(contradiction(config), "");
 }
 
 TEST(Settings, TakeNamesOfOneToSixtyFourPlainCharacters) {
@@ -267,16 +329,17 @@ TEST(ConfigFile, MayBeEmpty) {
 }
 
 TEST(ConfigFile, TellsAllProblemsWithTheirPlaces) {
-  EXPECT_EQ(problems_of("threads: 2\ncolour: red\n  \ncapacity: 1\nthreads: 3\nnode: [a, b]\n"
-                        "region:\nhttp:   nowhere\n"),
-            (Problems{"2:1 'colour' is no setting; there are http, resp, allow-public, region, "
-                      "node, data, origin, origin-password-file, on-origin-loss, ledger, "
-                      "ledger-password-file, publish-policy, threads, capacity, backend",
-                      "4:11 capacity is '1': it must be a whole number from 64 to 268435456",
-                      "5:1 threads is given twice", "6:7 node must be a single value",
-                      "7:1 region must be a single value",
-                      "8:9 http is 'nowhere': it must be an IP address and a port, like "
-                      "127.0.0.1:7070, or off"}));
+  EXPECT_EQ(
+      problems_of("threads: 2\ncolour: red\n  \ncapacity: 1\nthreads: 3\nnode: [a, b]\n"
+                  "region:\nhttp:   nowhere\n"),
+      (Problems{"2:1 'colour' is no setting; there are http, resp, allow-public, region, "
+                "node, data, origin, origin-password-file, on-origin-loss, ledger, "
+                "ledger-password-file, publish-policy, threads, memory, capacity, backend",
+                "4:11 capacity is '1': it must be a whole number from 64 to 268435456, or auto",
+                "5:1 threads is given twice", "6:7 node must be a single value",
+                "7:1 region must be a single value",
+                "8:9 http is 'nowhere': it must be an IP address and a port, like "
+                "127.0.0.1:7070, or off"}));
 }
 
 TEST(ConfigFile, TellsWhereItIsNoYaml) {

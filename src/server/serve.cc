@@ -142,12 +142,14 @@ void serve(Config config) {
   const Clock& clock = system_clock();
   Region region(clock, config);
   OtherRegions others(clock, config);
+  const limiter::MemoryPlan plan = config.memory_plan();
   Limiter limiter(clock, {.origin = region.origin(),
                           .ledger = others.ledger(),
                           .region = config.region_name(),
                           .sharing = rules_of(config.publish_policy),
                           .on_origin_loss = config.on_origin_loss,
-                          .capacity = config.capacity});
+                          .capacity = plan.capacity,
+                          .memory = plan.memory});
   frontends::LimiterDecider decider(limiter);
   frontends::NullDecider yes;
   const bool null = config.backend == Backend::kNull;
@@ -187,7 +189,7 @@ void serve(Config config) {
     });
   }
   counters[0]->loop.every(
-      kSweepEvery, [&] { limiter.run_sweep(clock.now(), config.capacity / kSweepsPerRound + 1); });
+      kSweepEvery, [&] { limiter.run_sweep(clock.now(), plan.capacity / kSweepsPerRound + 1); });
 
   // Not before all is there that a start needs: a key that is made is shown this once.
   opening = open_doors(config);

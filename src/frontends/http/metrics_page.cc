@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 namespace weir::frontends {
 namespace {
@@ -197,6 +198,21 @@ void write_sharing(Page& page, const SharingStats& stats) {
   page.sample_ratio(stats.bound);
 }
 
+void write_memory(Page& page, const LimiterStats& stats) {
+  const MemoryStats& memory = stats.memory;
+  page.begin("weir_memory_bytes", Type::kGauge, "Memory reserved for counts, by what for.");
+  const std::pair<std::string_view, uint64_t> parts[] = {{"table", memory.table},
+                                                         {"annexes", memory.annexes},
+                                                         {"keys", memory.keys},
+                                                         {"sketch", memory.sketch},
+                                                         {"regions", memory.regions}};
+  for (const auto& [part, bytes] : parts) page.sample(braced({label("part", part)}), bytes);
+  page.single("weir_memory_limit_bytes", Type::kGauge, "The most that all of it may take.",
+              memory.limit);
+  page.single("weir_table_bytes", Type::kGauge, "Memory reserved by the table alone.",
+              stats.memory_bytes);
+}
+
 }  // namespace
 
 void write_metrics(const Service& service, Bytes& out) {
@@ -248,7 +264,11 @@ void write_metrics(const Service& service, Bytes& out) {
   page.single("weir_expirations_total", Type::kCounter,
               "Tuples forgotten because they could matter no more.", stats.expired);
   page.single("weir_sketched_total", Type::kCounter,
-              "Decisions taken in the sketch because the table was full.", stats.sketched);
+              "Decisions taken in the sketch because there was no room.", stats.sketched);
+  page.single("weir_no_memory_total", Type::kCounter,
+              "Decisions taken in the sketch, or by a log that could not grow, because the memory "
+              "was used up.",
+              stats.no_memory);
   page.single("weir_rebuilt_total", Type::kCounter,
               "Tuples given a new state: another rate, or a clock set back.", stats.rebuilt);
   if (service.origin != nullptr) {
@@ -284,8 +304,7 @@ void write_metrics(const Service& service, Bytes& out) {
     write_ledger(page, *service.ledger);
     write_sharing(page, service.limiter.sharing_stats());
   }
-  page.single("weir_table_bytes", Type::kGauge, "Memory reserved by the table.",
-              stats.memory_bytes);
+  write_memory(page, stats);
 }
 
 }  // namespace weir::frontends

@@ -46,7 +46,7 @@ TEST(MetricsPage, IsWhatPrometheusReads) {
       EXPECT_TRUE(series.insert(line.substr(0, line.find(' '))).second) << line << " again";
     }
   }
-  EXPECT_EQ(helped.size(), 14u);
+  EXPECT_EQ(helped.size(), 17u);
 }
 
 TEST(MetricsPage, CountsDecisionsByDoorOutcomeAndBasis) {
@@ -120,6 +120,37 @@ TEST(MetricsPage, TellsWhatTheLimiterHolds) {
   EXPECT_THAT(text, HasSubstr("\nweir_cells 1\n"));
   EXPECT_THAT(text, HasSubstr("\nweir_table_bytes " +
                               std::to_string(front.limiter.stats().memory_bytes) + "\n"));
+}
+
+TEST(MetricsPage, TellsWhatMemoryIsTakenForWhatAndHowMuchMayBe) {
+  Front front;
+  const std::string name(100, 'x');
+  // Few logs of this size fit into the 1 MiB of this limiter.
+  for (int i = 0; i < 10; ++i) {
+    const std::string own = name + std::to_string(i);
+    ASSERT_TRUE(front.limiter
+                    .check({.name_space = "a",
+                            .identifier = own,
+                            .limit = 10'000,
+                            .duration = Millis(1000),
+                            .algorithm = Algorithm::kSlidingLog})
+                    .ok());
+  }
+  const std::string text = page(front);
+  const LimiterStats stats = front.limiter.stats();
+  const std::pair<const char*, uint64_t> parts[] = {{"table", stats.memory.table},
+                                                    {"annexes", stats.memory.annexes},
+                                                    {"keys", stats.memory.keys},
+                                                    {"sketch", stats.memory.sketch}};
+  for (const auto& [part, bytes] : parts) {
+    EXPECT_GT(bytes, 0u) << part;
+    EXPECT_THAT(text, HasSubstr("\nweir_memory_bytes{part=\"" + std::string(part) + "\"} " +
+                                std::to_string(bytes) + "\n"));
+  }
+  EXPECT_THAT(text, HasSubstr("\nweir_memory_bytes{part=\"regions\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("\nweir_memory_limit_bytes 1048576\n"));
+  EXPECT_GT(stats.no_memory, 0u);
+  EXPECT_THAT(text, HasSubstr("\nweir_no_memory_total " + std::to_string(stats.no_memory) + "\n"));
 }
 
 }  // namespace
