@@ -54,16 +54,17 @@ struct Options {
   // --- changes performance ---
 
   // Tuples held in memory; a hard bound. Each takes some 370 bytes of `memory` at the start,
-  // occupied as it fills. Default 0: memory / 1 KiB, or 2^17 if memory is not given either; 64 to
-  // 2^28. Too small: live tuples are counted together in a sketch that errs on the strict side. Too
-  // large: less of `memory` is left for what tuples own besides.
+  // occupied as it fills. Default 0: memory / 1 KiB, with a ledger memory / 2 KiB, or 2^17 if
+  // memory is not given either; 64 to 2^28. Too small: live tuples are counted together in a sketch
+  // that errs on the strict side. Too large: less of `memory` is left for what tuples own besides.
   size_t capacity = 0;
 
   // Bytes that all counts together may take; a hard bound. What `capacity` does not take at the
   // start is for rings (272 bytes a tuple), logs (8 to 16 bytes for each unit of the limit), names
   // of more than 56 bytes, and counts of other regions. Default 0: 1 KiB for each tuple of
-  // `capacity`, at least 1 MiB. Too small for what is asked: such tuples are counted in the sketch,
-  // too, and their verdicts say degraded. Too small for `capacity`: see error_in().
+  // `capacity`, with a ledger 2 KiB, at least 1 MiB. Too small for what is asked: such tuples are
+  // counted in the sketch, too, and their verdicts say degraded. Too small for `capacity`: see
+  // error_in().
   uint64_t memory = 0;
 
   // --- for tests and simulation ---

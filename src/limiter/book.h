@@ -157,9 +157,9 @@ class Book {
   [[nodiscard]] BookEntry* obtain_heard(const memory::TupleKey& tuple, MadeBy news);
   // The cell of a window, and the value of a region in a list of the entry.
   [[nodiscard]] BookCell* cell(BookEntry& entry, int64_t sequence);
-  template <typename Value>
-  [[nodiscard]] Value* of_region(BookEntry& entry, std::vector<std::pair<uint16_t, Value>>& values,
-                                 uint16_t region);
+  template <typename Number, typename Value>
+  [[nodiscard]] Value* of_region(BookEntry& entry, std::vector<std::pair<Number, Value>>& values,
+                                 Number region);
   void erase(BookEntry& entry);
   [[nodiscard]] uint16_t number_of(const std::string& region);
   [[nodiscard]] size_t size() const { return entries_.size(); }
@@ -195,15 +195,15 @@ class Book {
   size_t others_heard_ = 0;
 };
 
-template <typename Value>
-Value* Book::of_region(BookEntry& entry, std::vector<std::pair<uint16_t, Value>>& values,
-                       uint16_t region) {
+template <typename Number, typename Value>
+Value* Book::of_region(BookEntry& entry, std::vector<std::pair<Number, Value>>& values,
+                       Number region) {
   for (auto& [known, value] : values) {
     if (known == region) return &value;
   }
   if (values.size() == values.capacity()) {
     constexpr size_t kMore = 4;
-    constexpr uint64_t kBytes = sizeof(std::pair<uint16_t, Value>);
+    constexpr uint64_t kBytes = sizeof(std::pair<Number, Value>);
     const uint64_t had = values.empty() ? 0 : memory::heap_bytes(values.capacity() * kBytes);
     const uint64_t has = memory::heap_bytes((values.capacity() + kMore) * kBytes);
     if (!reserve(entry, has - had)) return nullptr;

@@ -28,19 +28,23 @@ size_t most_capacity(uint64_t memory) {
 
 }  // namespace
 
-MemoryPlan memory_plan(size_t capacity, uint64_t memory, size_t usual) {
-  if (capacity == 0) {
-    capacity = memory == 0 ? usual
-                           : std::clamp<size_t>(static_cast<size_t>(memory / kBytesPerTuple),
-                                                kLeastCapacity, kMostCapacity);
+MemoryPlan memory_plan(const MemoryWish& wish) {
+  const uint64_t each = wish.has_ledger ? kBytesPerSharedTuple : kBytesPerTuple;
+  MemoryPlan plan{.capacity = wish.capacity, .memory = wish.memory};
+  if (plan.capacity == 0) {
+    plan.capacity = wish.memory == 0
+                        ? wish.usual_capacity
+                        : std::clamp(wish.memory / each, kLeastCapacity, kMostCapacity);
   }
-  if (memory == 0) memory = std::max(kMiB, capacity * kBytesPerTuple);
-  return {.capacity = capacity, .memory = memory};
+  if (plan.memory == 0) plan.memory = std::max(kMiB, plan.capacity * each);
+  return plan;
 }
 
 MemoryPlan memory_plan(const Options& options) {
-  constexpr size_t kUsual = size_t{1} << 17;
-  return memory_plan(options.capacity, options.memory, kUsual);
+  return memory_plan({.capacity = options.capacity,
+                      .memory = options.memory,
+                      .usual_capacity = size_t{1} << 17,
+                      .has_ledger = options.ledger != nullptr});
 }
 
 MemoryPlan sound_memory_plan(const Options& options) {

@@ -18,13 +18,20 @@ struct MemoryPlan {
   uint64_t memory = 0;  // bytes
 };
 
-// What the two are to each other where one is not given.
+// What the two are to each other where one is not given. Tuples that other regions count on have an
+// entry in the book, too, of some 650 bytes.
 inline constexpr uint64_t kBytesPerTuple = 1024;
+inline constexpr uint64_t kBytesPerSharedTuple = 2048;
 inline constexpr size_t kLeastCapacity = 64;
 inline constexpr size_t kMostCapacity = size_t{1} << 28;
 
-// `usual` is the capacity if neither is given.
-[[nodiscard]] MemoryPlan memory_plan(size_t capacity, uint64_t memory, size_t usual);
+struct MemoryWish {
+  size_t capacity = 0;        // 0: not given
+  uint64_t memory = 0;        // 0: not given
+  size_t usual_capacity = 0;  // if neither is given
+  bool has_ledger = false;
+};
+[[nodiscard]] MemoryPlan memory_plan(const MemoryWish& wish);
 [[nodiscard]] MemoryPlan memory_plan(const Options& options);
 // The same, but ends the process if the memory is too small.
 [[nodiscard]] MemoryPlan sound_memory_plan(const Options& options);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "limiter/book.h"
 #include "memory/owned_bytes.h"
 #include "memory/ring_cell.h"
 #include "tests/doubles/hand_clock.h"
@@ -17,6 +18,9 @@ TEST(MemoryPlan, ReckonsWhatIsNotGiven) {
   EXPECT_EQ(memory_plan(Options{.memory = uint64_t{1} << 29}).capacity, size_t{1} << 19);
   EXPECT_EQ(memory_plan(Options{.memory = uint64_t{1} << 44}).capacity, kMostCapacity);
   EXPECT_EQ(memory_plan(Options{.capacity = 1}).memory, uint64_t{1} << 20);
+  const MemoryPlan shared = memory_plan(Options{.ledger = make_null_ledger()});
+  EXPECT_EQ(shared.capacity, size_t{1} << 17);
+  EXPECT_EQ(shared.memory, uint64_t{1} << 28);
   const MemoryPlan both = memory_plan(Options{.capacity = 100, .memory = 1 << 24});
   EXPECT_EQ(both.capacity, 100u);
   EXPECT_EQ(both.memory, uint64_t{1} << 24);
@@ -33,6 +37,27 @@ TEST(MemoryPlan, LeavesRoomForARingOfEveryTupleUnlessToldOtherwise) {
     EXPECT_TRUE(budget.has_room(memory::Part::kAnnexes,
                                 capacity * memory::heap_bytes(sizeof(memory::RingAnnex))))
         << capacity;
+  }
+}
+
+TEST(MemoryPlan, LeavesRoomForAllThatIsHeardOfOtherRegionsUnlessToldOtherwise) {
+  constexpr size_t kTuples = 1000;
+  const MemoryPlan plan = memory_plan(Options{.ledger = make_null_ledger(), .capacity = kTuples});
+  memory::ByteBudget budget(plan.memory);
+  budget.take(memory::Part::kTable, least_memory(kTuples));
+  Book book("here", kTuples, &budget);
+  const base::KeyedHash hash(7);
+  // An entry for each tuple of the table, and three for four that are heard of, in two windows.
+  for (size_t i = 0; i < kTuples + kTuples * 3 / 4; ++i) {
+    const std::string name = std::to_string(i) + std::string(30, 'x');
+    BookEntry* const entry = book.obtain(
+        {{.name_space = "api", .identifier = name, .limit = 1, .duration = Millis(60'000)}, hash});
+    ASSERT_NE(entry, nullptr) << i;
+    for (const int64_t sequence : {10, 11}) {
+      BookCell* const cell = book.cell(*entry, sequence);
+      ASSERT_NE(cell, nullptr) << i;
+      ASSERT_NE(book.of_region(*entry, cell->foreign, uint16_t{1}), nullptr) << i;
+    }
   }
 }
 

@@ -230,7 +230,7 @@ const std::vector<Setting>& all_settings() {
        }},
       {"memory", "SIZE", "auto",
        "Bytes that all counts may take, like 512MiB or 2GiB; what does not fit is counted strictly "
-       "together. auto: 1 KiB for each of capacity",
+       "together. auto: 1 KiB for each of capacity, 2 KiB with a ledger",
        [](Config& config, const std::string& text) {
          if (text != "auto") return read_size(text, config.memory);
          config.memory = 0;
@@ -238,7 +238,7 @@ const std::vector<Setting>& all_settings() {
        }},
       {"capacity", "N", "auto",
        "Cells held in memory, some 370 bytes each; what does not fit is counted strictly together. "
-       "auto: one for each KiB of memory, or 1048576",
+       "auto: as many as memory is enough for, or 1048576",
        [](Config& config, const std::string& text) {
          if (text == "auto") {
            config.capacity = 0;

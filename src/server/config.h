@@ -47,7 +47,15 @@ struct Config {
 
   // What the two above come to.
   [[nodiscard]] limiter::MemoryPlan memory_plan() const {
-    return limiter::memory_plan(capacity, memory, size_t{1} << 20);
+    return limiter::memory_plan({.capacity = capacity,
+                                 .memory = memory,
+                                 .usual_capacity = size_t{1} << 20,
+                                 .has_ledger = has_ledger()});
+  }
+  [[nodiscard]] bool has_ledger() const {
+    if (ledger_choice != LedgerChoice::kUsual) return ledger_choice == LedgerChoice::kGiven;
+    // A process that shares its counts in a region has nothing to gain from a file of its own.
+    return !origin && backend != Backend::kNull;
   }
   [[nodiscard]] std::string region_name() const { return region.empty() ? "local" : region; }
 };

@@ -202,14 +202,28 @@ TEST(Settings, TakeSizesAsPeopleWriteThem) {
 
 TEST(Settings, ReckonCapacityAndMemoryFromEachOther) {
   constexpr uint64_t kGiB = uint64_t{1} << 30;
-  EXPECT_EQ(Config{}.memory_plan().capacity, size_t{1} << 20);
-  EXPECT_EQ(Config{}.memory_plan().memory, kGiB);
-  EXPECT_EQ(Config{.memory = 2 * kGiB}.memory_plan().capacity, size_t{1} << 21);
-  EXPECT_EQ(Config{.capacity = 4096}.memory_plan().memory, 4096u * 1024u);
-  EXPECT_EQ(Config{.capacity = 64}.memory_plan().memory, 1024u * 1024u);
-  const Config both{.capacity = 4096, .memory = kGiB};
-  EXPECT_EQ(both.memory_plan().capacity, 4096u);
-  EXPECT_EQ(both.memory_plan().memory, kGiB);
+  const auto none = LedgerChoice::kNone;
+  const auto redis = origins::RedisAddress{};
+  struct {
+    Config config;
+    size_t capacity;
+    uint64_t memory;
+  } cases[] = {
+      // A server that is told nothing has a ledger, and one with an origin has none.
+      {{}, size_t{1} << 20, 2 * kGiB},
+      {{.origin = redis}, size_t{1} << 20, kGiB},
+      {{.ledger_choice = none}, size_t{1} << 20, kGiB},
+      {{.origin = redis, .ledger_choice = LedgerChoice::kGiven}, size_t{1} << 20, 2 * kGiB},
+      {{.memory = 4 * kGiB}, size_t{1} << 21, 4 * kGiB},
+      {{.memory = 4 * kGiB, .ledger_choice = none}, size_t{1} << 22, 4 * kGiB},
+      {{.capacity = 4096}, 4096, 4096 * 2048},
+      {{.capacity = 4096, .ledger_choice = none}, 4096, 4096 * 1024},
+      {{.capacity = 64}, 64, 1 << 20},
+      {{.capacity = 4096, .memory = kGiB}, 4096, kGiB}};
+  for (const auto& [config, capacity, memory] : cases) {
+    EXPECT_EQ(config.memory_plan().capacity, capacity);
+    EXPECT_EQ(config.memory_plan().memory, memory);
+  }
 }
 
 TEST(Settings, SayHowMuchMemoryACapacityNeeds) {

@@ -34,7 +34,7 @@ ledgers::LedgerAddress needed_ledger(const Config& config) {
 }  // namespace
 
 std::optional<ledgers::LedgerAddress> ledger_of(const Config& config) {
-  if (config.ledger_choice == LedgerChoice::kNone) return std::nullopt;
+  if (!config.has_ledger()) return std::nullopt;
   if (config.ledger_choice == LedgerChoice::kGiven) {
     ledgers::LedgerAddress address = config.ledger;
     if (address.password.empty()) {
@@ -43,8 +43,6 @@ std::optional<ledgers::LedgerAddress> ledger_of(const Config& config) {
     }
     return address;
   }
-  // A process that shares its counts in a region has nothing to gain from a file of its own.
-  if (config.origin || config.backend == Backend::kNull) return std::nullopt;
   return ledgers::LedgerAddress{.kind = ledgers::LedgerKind::kSqlite,
                                 .path = ledger_file(config.data)};
 }
