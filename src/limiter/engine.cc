@@ -175,7 +175,7 @@ WEIR_HOT_INLINE void Engine::mark_plain(const memory::Tuple& tuple, const Reques
                                         Verdict& verdict) {
   const WindowCells cells(tuple);
   const auto limit = static_cast<Count>(request.limit);
-  const memory::Mark mark = cells.mark_after_charge();
+  const memory::Mark mark = cells.mark_in_order();
   if (!mark.dirty() && cells.mark_dirty()) [[unlikely]] {
     judge_.list_dirty(tuple, limit, request.algorithm);
   }

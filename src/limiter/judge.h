@@ -119,7 +119,7 @@ inline void Judge::mark_charged(const memory::Tuple& tuple, const memory::Query&
   const memory::WindowCells cells(tuple);
   if (cells.mark_dirty()) list_dirty(tuple, query.limit, query.algorithm);
   if (!store_->shares()) return;
-  const memory::Mark mark = cells.mark_after_charge();
+  const memory::Mark mark = cells.mark_in_order();
   if (Store::is_news(mark, step.evidence, query.ask.cost, query.limit)) {
     store_->look_after_charge(tuple, mark, step.evidence, query.limit, query.algorithm);
   }

@@ -36,7 +36,7 @@ std::optional<Lookout::Counted> Lookout::counted_of(const Tuple& tuple, WallTime
     const bool all = mutated(Mutation::kForeignPublished);
     const memory::Word& siblings = all ? cells.others(sequence) : cells.siblings(sequence);
     (back == 0 ? counted.current : counted.last) =
-        own->count_of(sequence) + memory::count_in(siblings, sequence);
+        own->count_of(sequence) + memory::count_in_order(siblings, sequence);
   }
   return counted;
 }
@@ -145,7 +145,7 @@ void Lookout::look_at(Instant now, const Tuple& tuple) {
   } else {
     cells.watch_count(watch);
     // An admission may have gone by what was watched before.
-    if (cells.counted(counted->sequence) >= watch) store_->looks.push(tuple.index);
+    if (cells.counted_in_order(counted->sequence) >= watch) store_->looks.push(tuple.index);
   }
   if (entry == nullptr) return;
 

@@ -101,7 +101,8 @@ struct Store {
   void look_after_news(const memory::Tuple& tuple, int64_t sequence) {
     if (!shares() || memory::mutated(memory::Mutation::kRuleOnRequestsOnly)) return;
     const memory::WindowCells cells(tuple);
-    if (sequence < cells.newest() || cells.mark().reached_by(cells.counted(sequence))) {
+    if (sequence < cells.newest() ||
+        cells.mark_in_order().reached_by(cells.counted_in_order(sequence))) {
       looks.push(tuple.index);
     }
   }

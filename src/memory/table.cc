@@ -31,9 +31,11 @@ Table::Table(size_t capacity, Company company)
       control_pages_(buckets_ * kBucketSlots),
       slot_pages_(buckets_ * kBucketSlots * sizeof(Slot)),
       cold_pages_(buckets_ * kBucketSlots * sizeof(Cold)),
+      ticket_pages_(buckets_ * kBucketSlots * sizeof(uint64_t)),
       control_(control_pages_.as<std::atomic<uint64_t>>()),
       slots_(slot_pages_.as<Slot>()),
-      cold_(cold_pages_.as<Cold>()) {
+      cold_(cold_pages_.as<Cold>()),
+      tickets_(ticket_pages_.as<uint64_t>()) {
   WEIR_CHECK(buckets_ < (size_t{1} << 32) / kBucketSlots);
 }
 
@@ -146,8 +148,7 @@ bool Table::free_slot(const Buckets& buckets, WallTime now, size_t& index) {
 bool Table::reusable_slot(size_t bucket, size_t& index) {
   for (size_t i = bucket * kBucketSlots; i < (bucket + 1) * kBucketSlots; ++i) {
     const uint8_t state = control(i);
-    const bool over =
-        state == kLimbo && platform::grace_is_over(cold_[i].noted.load(std::memory_order_relaxed));
+    const bool over = state == kLimbo && platform::grace_is_over(tickets_[i]);
     if (over) end_state(slots_[i]);
     if (over || state == kEmpty) {
       index = i;
@@ -209,7 +210,7 @@ void Table::evict(size_t index) {
 // finish.
 void Table::hide(size_t index) {
   set_control(index, kLimbo);
-  cold_[index].noted.store(platform::draw_grace_ticket(), std::memory_order_relaxed);
+  tickets_[index] = platform::draw_grace_ticket();
   tuples_.fetch_sub(1, std::memory_order_relaxed);
 }
 
@@ -231,7 +232,8 @@ TableStats Table::stats() const {
           .evicted = evicted_.load(std::memory_order_relaxed),
           .expired = expired_.load(std::memory_order_relaxed),
           .rebuilt = rebuilt_.load(std::memory_order_relaxed),
-          .bytes = control_pages_.bytes() + slot_pages_.bytes() + cold_pages_.bytes()};
+          .bytes = control_pages_.bytes() + slot_pages_.bytes() + cold_pages_.bytes() +
+                   ticket_pages_.bytes()};
 }
 
 }  // namespace weir::memory
