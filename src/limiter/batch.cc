@@ -156,7 +156,7 @@ Step Batch::charge_sketched(const Group& group) {
   Step step;
   for (size_t i = group.begin; i < group.end; ++i) {
     const Case& the_case = cases_[order_[i]];
-    step = store_.sketch.decide(the_case.key.hash(), the_case.query, Effect::kConsume);
+    step = judge_.decide_sketched(the_case, Effect::kConsume);
     rulings_[order_[i]] = {.step = step, .sketched = true};
     if (refused(step)) {
       refused_item_ = order_[i];
@@ -216,7 +216,7 @@ void Batch::undo_one(const Charge& charge) {
       break;
     case Charge::Kind::kHeld: memory::let_go(charge.tuple.slot->hot[1]); break;
     case Charge::Kind::kSketched:
-      store_.sketch.take_back(cases_[charge.item].key.hash(), cases_[charge.item].query,
+      store_.sketch.take_back(store_.sketched(cases_[charge.item].key), cases_[charge.item].query,
                               charge.sequence);
       break;
   }

@@ -96,8 +96,7 @@ Ruling Judge::rule(const Case& the_case) {
   });
   if (decided && decided->fate == memory::Fate::kLate) return rule(at_present(the_case));
   if (decided) return {.step = *decided};
-  return {.step = store_->sketch.decide(the_case.key.hash(), query, Effect::kConsume),
-          .sketched = true};
+  return {.step = decide_sketched(the_case, Effect::kConsume), .sketched = true};
 }
 
 std::optional<Ruling> Judge::look(const Case& the_case) {
@@ -112,10 +111,8 @@ std::optional<Ruling> Judge::look(const Case& the_case) {
     if (step.fate == memory::Fate::kDecided) return Ruling{.step = step};
     memory::relax();
   }
-  if (!store_->sketch.holds(the_case.key.hash(), the_case.query)) return std::nullopt;
-  return Ruling{
-      .step = store_->sketch.decide(the_case.key.hash(), the_case.query, Effect::kOnlyLook),
-      .sketched = true};
+  if (!store_->sketch.holds(store_->sketched(the_case.key), the_case.query)) return std::nullopt;
+  return Ruling{.step = decide_sketched(the_case, Effect::kOnlyLook), .sketched = true};
 }
 
 void Judge::list_dirty(const Tuple& tuple, Count limit, Algorithm algorithm) const {

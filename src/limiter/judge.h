@@ -81,6 +81,12 @@ class Judge {
   template <typename Work>
   [[nodiscard]] std::optional<memory::Step> with_tuple(const Case& the_case, const Work& work);
 
+  // Decides in the sketch.
+  [[nodiscard]] memory::Step decide_sketched(const Case& the_case, memory::Effect effect) const {
+    return store_->sketch.decide(store_->sketched(the_case.key), the_case.query, effect,
+                                 store_->remembered(the_case.key, the_case.query));
+  }
+
   // The marks that an admission and a denial leave.
   void mark_charged(const memory::Tuple& tuple, const memory::Query& query,
                     const memory::Step& step) const;
@@ -176,7 +182,7 @@ std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& 
       if (rebuilt == memory::Created::kFull) break;
       if (rebuilt == memory::Created::kYes && store_->shares()) introduce(the_case);
     } else {
-      if (store_->sketch.holds(the_case.key.hash(), the_case.query)) return std::nullopt;
+      if (store_->sketch.holds(store_->sketched(the_case.key), the_case.query)) return std::nullopt;
       const memory::Created created = store_->table.create(the_case.key, the_case.query);
       if (created == memory::Created::kFull) return std::nullopt;
       if (created == memory::Created::kYes && store_->shares()) introduce(the_case);

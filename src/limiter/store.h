@@ -55,9 +55,14 @@ struct Store {
         ledger(options.ledger),
         table(options.capacity, company_of(options)),
         sketch(options.capacity),
+        forgotten(options.capacity),
         dirty(options.origin ? table.slots() : 0),
         looks(options.ledger ? table.slots() : 0),
-        book(options.region, std::max<size_t>(1024, options.capacity / 4)) {}
+        book(options.region, std::max<size_t>(1024, options.capacity / 4)) {
+    table.on_evict([this](const memory::Tuple& tuple, const memory::Frozen& frozen) {
+      remember(tuple, frozen);
+    });
+  }
 
   [[nodiscard]] static memory::Company company_of(const Options& options) {
     if (options.origin) return memory::Company::kShared;
@@ -70,6 +75,39 @@ struct Store {
   [[nodiscard]] bool shares() const { return ledger != nullptr; }
   [[nodiscard]] Component component(uint64_t generation) const {
     return {.incarnation = incarnation, .generation = generation};
+  }
+
+  // Who a tuple is to the sketch. Its group is its workspace and namespace.
+  [[nodiscard]] memory::Sketch::Subject sketched(const memory::TupleKey& key) const {
+    const memory::KeyHeader header = key.header();
+    const size_t words =
+        base::words_for(header.workspace_bytes()) + base::words_for(header.namespace_bytes());
+    const uint64_t lengths = header.workspace_bytes() << 10 | header.namespace_bytes();
+    return {.hash = key.hash(),
+            .group = hash(key.words(), words, lengths),
+            .across_durations = header.duration() == Millis(0)};
+  }
+
+  // A tuple makes room for another. What it accepted is at the origin; while that cannot be asked,
+  // this is all that is known of it.
+  void remember(const memory::Tuple& tuple, const memory::Frozen& frozen) {
+    const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), hash);
+    const Millis duration = key.header().duration();
+    const int64_t newest = memory::WindowCells(tuple).newest();
+    Count accepted = 0;
+    for (const uint64_t word : frozen.words) {
+      const memory::Tagged own{word};
+      accepted += own.count_of(newest) + own.count_of(newest - 1);
+    }
+    if (accepted == 0) return;
+    forgotten.add(
+        sketched(key),
+        {.now = WallTime(newest * duration), .duration = duration, .ask = {.cost = accepted}});
+  }
+  // What this process accepted of a tuple before it made room for others, at least.
+  [[nodiscard]] Count remembered(const memory::TupleKey& key, const memory::Query& query) {
+    const memory::Sketch::Subject subject = sketched(key);
+    return forgotten.holds(subject, query) ? forgotten.counted(subject, query) : 0;
   }
 
   // Has a window tuple told, again if need be; by a pinned caller.
@@ -120,6 +158,7 @@ struct Store {
 
   memory::Table table;
   memory::Sketch sketch;
+  memory::Sketch forgotten;         // what tuples had accepted that made room for others
   memory::DirtyList dirty;          // to be told to the origin
   memory::DirtyList looks;          // to be held against the publish rule
   Book book;                        // what other regions count, and what they were told

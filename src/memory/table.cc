@@ -202,6 +202,7 @@ void Table::evict(size_t index) {
     thaw(tuple, *frozen);
     return;
   }
+  if (on_evict_) on_evict_(tuple, *frozen);
   hide(index);
   evicted_.fetch_add(1, std::memory_order_relaxed);
 }

@@ -21,7 +21,9 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <mutex>
+#include <utility>
 
 #include "base/inline.h"
 #include "base/keyed_hash.h"
@@ -97,6 +99,11 @@ class Table {
   // Gives the tuple a state that can express the query, if it still cannot.
   [[nodiscard]] Created rebuild(const TupleKey& key, const Query& query);
 
+  // Is told of every tuple that makes room for another, with what stood in its words; on the thread
+  // that needs the room, under locks of the table. To be set before anything is created.
+  using OnEvict = std::function<void(const Tuple& tuple, const Frozen& frozen)>;
+  void on_evict(OnEvict listener) { on_evict_ = std::move(listener); }
+
   // Looks at the next `slots` slots and forgets what has expired; returns how many did.
   size_t sweep(WallTime now, size_t slots);
 
@@ -164,6 +171,7 @@ class Table {
   [[nodiscard]] Birth next_birth();
 
   // Fixed after construction.
+  OnEvict on_evict_;
   size_t buckets_;
   Company company_;
   platform::Pages control_pages_, slot_pages_, cold_pages_, ticket_pages_;
