@@ -12,10 +12,10 @@ Count BookCell::foreign_sum() const {
   return std::min(sum, memory::kMaxCount);
 }
 
-BookCell& BookEntry::cell(int64_t sequence) {
+BookCell& BookEntry::cell(int64_t sequence, int64_t current) {
   std::unique_ptr<BookCell>& cell = cells[static_cast<size_t>(sequence % 3)];
   if (!cell) cell = std::make_unique<BookCell>();
-  if (cell->sequence < sequence) {
+  if (cell->sequence < sequence || cell->sequence > current + 1) {
     *cell = {};
     cell->sequence = sequence;
   }

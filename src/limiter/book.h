@@ -100,9 +100,13 @@ struct BookEntry {
   uint32_t under_way = 0;  // cells that were sent
 
   [[nodiscard]] Millis duration() const { return memory::header_of(tuple).duration(); }
-  // The cell of a window; whatever older one was in its place is over.
-  [[nodiscard]] BookCell& cell(int64_t sequence);
+  // The cell of a window, of which there may be news while `current` is the present one. Whatever
+  // older one was in its place is over; a later one than the next is of a clock that was ahead.
+  [[nodiscard]] BookCell& cell(int64_t sequence, int64_t current);
   [[nodiscard]] const BookCell* find(int64_t sequence) const;
+  [[nodiscard]] BookCell* find(int64_t sequence) {
+    return const_cast<BookCell*>(std::as_const(*this).find(sequence));
+  }
   // When a window is over for good.
   [[nodiscard]] WallTime end_of(const BookCell& cell) const {
     return WallTime((cell.sequence + 2) * duration());

@@ -61,7 +61,7 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
     const std::lock_guard lock(store_->book.mutex());
     entry = entry_of(row.key, row.region);
     if (entry == nullptr) return;
-    BookCell& cell = entry->cell(row.sequence);
+    BookCell& cell = entry->cell(row.sequence, current);
     if (cell.sequence != row.sequence) return;
     bool news = false;
     if (row.region == store_->book.region() && !mutated(Mutation::kOwnRowAsForeign)) {
@@ -113,6 +113,7 @@ void Importer::take_in(Instant now, const LedgerPresence& presence) {
 
 void Importer::begin_full(Instant now) {
   full_began_ = now.mono;
+  no_room_before_ = stats_.no_room;
   const std::lock_guard lock(store_->book.mutex());
   store_->book.for_each([](BookEntry& entry) {
     entry.seen = false;
@@ -122,12 +123,15 @@ void Importer::begin_full(Instant now) {
 
 void Importer::end_full(Instant now) {
   std::vector<BookEntry*> lost;
+  if (stats_.no_room == no_room_before_) no_room_accepted_ = stats_.no_room;
+  ours_until_ = {};
   {
     const std::lock_guard lock(store_->book.mutex());
     store_->book.for_each([&](BookEntry& entry) {
       bool changed = false;
       entry.each_cell([&](BookCell& cell) {
         if (entry.end_of(cell) <= now.wall || cell.published == 0) return;
+        ours_until_ = std::max(ours_until_, entry.end_of(cell));
         if (cell.published_at >= full_began_ || cell.seen >= cell.published) return;
         // What siblings left word of before proves nothing any more, either.
         cell.word = std::max(cell.word, cell.published);

@@ -230,7 +230,8 @@ void Lookout::inspect(Instant now, const std::function<void(const SharedCell&)>&
 void Lookout::note(Instant now, BookEntry& entry, int64_t sequence, Count asked,
                    const Holding& holding, Publish rule) {
   if (holding.over && entry.find(sequence) == nullptr && rule == Publish::kNothing) return;
-  BookCell& cell = entry.cell(sequence);
+  const int64_t current = algorithms::position_of(now.wall, entry.duration()).sequence;
+  BookCell& cell = entry.cell(sequence, std::max(sequence, current));
   if (cell.sequence != sequence) return;
   cell.counted = holding.counted;
   cell.limit = smaller(cell.limit, asked);

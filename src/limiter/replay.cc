@@ -92,7 +92,7 @@ void Replay::note_waiting(Instant now) {
   const Nanos lag = pending_.empty() ? Nanos(0) : now.mono - pending_.front().since;
   const MonoTime failing_since(Nanos(failing_since_.load(std::memory_order_relaxed)));
   const Nanos failing = failing_since == MonoTime{} ? Nanos(0) : now.mono - failing_since;
-  lag_.store(std::max(lag, failing).count(), std::memory_order_relaxed);
+  store_->replay_lag.store(std::max(lag, failing).count(), std::memory_order_relaxed);
 }
 
 // An origin that forgot everything does not say so: what it acknowledged means nothing any more.

@@ -158,11 +158,12 @@ struct Store {
 
   memory::Table table;
   memory::Sketch sketch;
-  memory::Sketch forgotten;         // what tuples had accepted that made room for others
-  memory::DirtyList dirty;          // to be told to the origin
-  memory::DirtyList looks;          // to be held against the publish rule
-  Book book;                        // what other regions count, and what they were told
-  std::atomic<bool> behind{false};  // nothing was heard of other regions for too long
+  memory::Sketch forgotten;            // what tuples had accepted that made room for others
+  memory::DirtyList dirty;             // to be told to the origin
+  memory::DirtyList looks;             // to be held against the publish rule
+  Book book;                           // what other regions count, and what they were told
+  std::atomic<bool> behind{false};     // nothing was heard of other regions for too long
+  std::atomic<int64_t> replay_lag{0};  // ns that the oldest untold cost has been waiting
   telemetry::Counters<Stat> stats;
 };
 

@@ -66,6 +66,11 @@ class Sketch {
     return counted(subject, query) > 0;
   }
 
+  // When all that was ever counted here is over.
+  [[nodiscard]] WallTime matters_until() const {
+    return WallTime(Millis(matters_until_[kClasses].load(std::memory_order_acquire)));
+  }
+
   [[nodiscard]] uint64_t decisions() const { return decisions_.load(std::memory_order_relaxed); }
 
  private:
