@@ -111,7 +111,12 @@ struct SharingRules {
 struct LedgerRegion {
   std::string region;
   uint64_t hidden_ppm = 0;  // millionths of a limit that it may count before it tells
+  Millis silent{0};         // since a process of it last attended; set by the ledger
 };
+
+// For so long the ledger keeps the most that any process of a region said to be hidden: one that is
+// well does not speak for a sibling that is not.
+inline constexpr Millis kHiddenKept{15'000};
 
 struct LedgerFleet {
   std::vector<LedgerRegion> regions;
@@ -146,7 +151,8 @@ class GlobalLedger {
   // Everything that has not expired, page by page.
   virtual void read_page(LedgerPlace place, PageReply reply) = 0;
 
-  // Says that a region is there, and hears which are. The first ever to come decides the rules.
+  // Says that a region is there and what it hides, and hears which are. The first ever to come
+  // decides the rules.
   virtual void attend(LedgerRegion self, SharingRules rules, FleetReply reply) = 0;
 
   // Deletes some of what has expired, at most `most` rows, if no other process does so now.

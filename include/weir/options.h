@@ -53,7 +53,7 @@ struct Options {
 
   // --- changes performance ---
 
-  // Tuples held in memory; a hard bound. Each takes some 370 bytes of `memory` at the start,
+  // Tuples held in memory; a hard bound. Each takes some 480 bytes of `memory` at the start,
   // occupied as it fills. Default 0: memory / 1 KiB, with a ledger memory / 2 KiB, or 2^17 if
   // memory is not given either; 64 to 2^28. Too small: live tuples are counted together in a sketch
   // that errs on the strict side. Too large: less of `memory` is left for what tuples own besides.

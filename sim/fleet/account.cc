@@ -4,6 +4,13 @@
 #include <charconv>
 
 namespace weir::sim {
+namespace {
+
+// Where a region hides more than usual, it says so when it next attends, and the others hear it
+// when they do.
+constexpr Millis kBoundHeardWithin{6000};
+
+}  // namespace
 
 Request request_for(const FleetKey& key, Count cost) {
   Request request{.name_space = key.name_space,
@@ -49,17 +56,30 @@ std::vector<Account::Admission> Account::Log::all() const {
   return all;
 }
 
+Account::Log* Account::Key::find(int64_t sequence) {
+  const auto found = std::find_if(logs.begin(), logs.end(),
+                                  [&](const Log& log) { return log.sequence == sequence; });
+  return found == logs.end() ? nullptr : &*found;
+}
+
 Account::Log& Account::log_at(Key& key, const Moment& moment) {
   const int64_t sequence = moment.asked.time_since_epoch() / key.is.duration;
-  Log& log = key.logs[static_cast<size_t>(sequence % 2)];
-  if (log.sequence < sequence) {
-    // The window before this one is over, and the one before that, which made room, is still here.
-    Log& last = key.logs[static_cast<size_t>((sequence + 1) % 2)];
-    if (measuring()) look_behind(key.is, last, log);
-    if (counts(key, log)) cells_.push_back(cell_of(static_cast<size_t>(&key - keys_.data()), log));
-    log = {};
-    log.sequence = sequence;
+  if (Log* const log = key.find(sequence)) {
+    log->used = moment.now;
+    return *log;
   }
+  // The window before this one is over, and the one before that, which makes room, is still here.
+  Log* const last = key.find(sequence - 1);
+  if (measuring() && last != nullptr) look_behind(key.is, *last, key.find(sequence - 2));
+  // What was used a short while ago is not over: this window is that of a clock that is ahead.
+  const auto over = std::find_if(key.logs.begin(), key.logs.end(), [&](const Log& log) {
+    return log.sequence < sequence - 1 && log.used <= moment.now - Nanos(key.is.duration);
+  });
+  Log& log = over == key.logs.end() ? key.logs.emplace_back() : *over;
+  if (counts(key, log)) cells_.push_back(cell_of(static_cast<size_t>(&key - keys_.data()), log));
+  log = {};
+  log.sequence = sequence;
+  log.used = moment.now;
   return log;
 }
 
@@ -68,7 +88,10 @@ void Account::admit(size_t number, const Moment& moment, Count cost) {
   log.admitted += cost;
   std::vector<Admission>& list = log.of(moment.region).admitted;
   const Count before = list.empty() ? 0 : list.back().total;
-  list.push_back({.when = moment.now, .cost = cost, .total = before + cost});
+  list.push_back({.when = moment.now,
+                  .cost = cost,
+                  .total = before + cost,
+                  .bound = static_cast<float>(moment.bound)});
 }
 
 void Account::refuse(size_t number, const Moment& moment, Count cost) {
@@ -76,9 +99,9 @@ void Account::refuse(size_t number, const Moment& moment, Count cost) {
 }
 
 // What the window has at each admission together with the end of the last one.
-void Account::look_behind(const FleetKey& key, Log& log, const Log& before) {
+void Account::look_behind(const FleetKey& key, Log& log, const Log* before) {
   std::vector<Admission> all;
-  if (before.sequence + 1 == log.sequence) all = before.all();
+  if (before != nullptr) all = before->all();
   const std::vector<Admission> now = log.all();
   all.insert(all.end(), now.begin(), now.end());
   std::stable_sort(all.begin(), all.end(),
@@ -98,8 +121,7 @@ void Account::look_behind(const FleetKey& key, Log& log, const Log& before) {
 Account::Log* Account::log_of(const LedgerRow& row) {
   const auto number = find(row.key.identifier);
   if (!number) return nullptr;
-  Log& log = keys_[*number].logs[static_cast<size_t>(row.sequence % 2)];
-  return log.sequence == row.sequence ? &log : nullptr;
+  return keys_[*number].find(row.sequence);
 }
 
 void Account::send(uint32_t region, const LedgerRow& row, MonoTime now) {
@@ -155,14 +177,20 @@ FleetCell Account::cell_of(size_t number, const Log& log) const {
                  .refused = log.refused,
                  .trailing = log.trailing};
   const std::vector<Admission> all = log.all();
-  size_t next = 0;
-  Count so_far = 0;
-  Count old = 0;
+  const bool shared =
+      key.is.algorithm == Algorithm::kSlidingWindow || key.is.algorithm == Algorithm::kFixedWindow;
+  size_t next = 0, next_known = 0;
+  Count so_far = 0, old = 0, known = 0;
   for (const Admission& admission : all) {
     so_far += admission.cost;
     for (; all[next].when <= admission.when - excused_; ++next) old += all[next].cost;
     cell.unexcused = std::max(cell.unexcused, old);
     cell.recent = so_far - old;
+    const MonoTime heard = admission.when - excused_ - kBoundHeardWithin;
+    for (; all[next_known].when <= heard; ++next_known) known += all[next_known].cost;
+    if (!shared || admission.bound <= 0) continue;
+    const double beyond = cell.in_limits(known) - static_cast<double>(admission.bound);
+    cell.beyond_bound = std::max(cell.beyond_bound, beyond);
   }
   return cell;
 }
@@ -184,8 +212,12 @@ std::vector<FleetCell> Account::cells() const {
     for (const Log& log : keys_[i].logs) {
       if (!counts(keys_[i], log)) continue;
       Log seen = log;
-      const Log& other = keys_[i].logs[&log == keys_[i].logs.data() ? 1 : 0];
-      if (seen.trailing == 0) look_behind(keys_[i].is, seen, other);
+      const auto before =
+          std::find_if(keys_[i].logs.begin(), keys_[i].logs.end(),
+                       [&](const Log& each) { return each.sequence == log.sequence - 1; });
+      if (seen.trailing == 0) {
+        look_behind(keys_[i].is, seen, before == keys_[i].logs.end() ? nullptr : &*before);
+      }
       all.push_back(cell_of(i, seen));
     }
   }

@@ -3,7 +3,6 @@
 
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -40,6 +39,9 @@ struct FleetCell {
   Count recent = 0;
   // The most that was ever admitted without that excuse, at any admission.
   Count unexcused = 0;
+  // The most, in limits, that was ever admitted beyond the bound that the node exported that
+  // admitted: what is recent, or came since a change of the bound can have been heard, is excused.
+  double beyond_bound = 0;
   // The most in any window that ends in this one, wherever it begins.
   Count trailing = 0;
 
@@ -70,6 +72,7 @@ class Account {
     uint32_t region = 0;
     WallTime asked{};  // by the clock of who was asked: the window of a request is that one's
     MonoTime now{};
+    double bound = 0;  // as the node that was asked exports it, in limits
   };
   void admit(size_t key, const Moment& moment, Count cost);
   void refuse(size_t key, const Moment& moment, Count cost);
@@ -97,6 +100,7 @@ class Account {
     MonoTime when{};
     Count cost = 0;
     Count total = 0;  // of its region in its window, this one included
+    float bound = 0;
   };
   struct Local {
     uint32_t region = 0;
@@ -110,6 +114,7 @@ class Account {
     Count admitted = 0;
     Count refused = 0;
     Count trailing = 0;
+    MonoTime used{};               // last
     std::vector<Local> by_region;  // of those that admitted something or told of it
 
     [[nodiscard]] Local& of(uint32_t region);
@@ -117,14 +122,16 @@ class Account {
   };
   struct Key {
     FleetKey is;
-    std::array<Log, 2> logs;
+    std::vector<Log> logs;  // two; more where clocks disagree
+
+    [[nodiscard]] Log* find(int64_t sequence);
   };
 
   [[nodiscard]] Log& log_at(Key& key, const Moment& moment);
   [[nodiscard]] Log* log_of(const LedgerRow& row);
   [[nodiscard]] FleetCell cell_of(size_t key, const Log& log) const;
   [[nodiscard]] bool counts(const Key& key, const Log& log) const;
-  static void look_behind(const FleetKey& key, Log& log, const Log& before);
+  static void look_behind(const FleetKey& key, Log& log, const Log* before);
 
   const Nanos excused_;
   std::vector<Key> keys_;

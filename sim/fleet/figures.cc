@@ -11,7 +11,7 @@ constexpr std::string_view kExactness = "exactness";
 constexpr std::string_view kCost = "cost";
 constexpr std::string_view kNews = "news";
 
-constexpr std::array<FigureName, 21> kFigures = {{
+constexpr std::array<FigureName, 22> kFigures = {{
     {"offered_per_second", kTraffic, "requests offered", "requests per second", "/s", false},
     {"denied", kTraffic, "denied", "denied, of all requests", "%"},
     {"degraded", kTraffic, "decided on less than all", "decided on less than was to be known", "%"},
@@ -28,6 +28,8 @@ constexpr std::array<FigureName, 21> kFigures = {{
      "worst window without what was too recent to be known, in limits", ""},
     {"bound", kExactness, "bound of that, in limits",
      "what the processes say that can be at most, in limits", ""},
+    {"beyond_bound", kExactness, "beyond the bound of its time",
+     "most admitted beyond the bound that the process exported at that time, in limits", ""},
     {"false_denials", kExactness, "denied although not full",
      "denied although one who knew every admission at once would have had room", "%"},
     {"origin_commands", kCost, "origin commands", "commands to the origins per second", "/s"},

@@ -257,8 +257,10 @@ void Fleet::answer(const FleetAnswer& answer) {
   RegionLoad& load = loads_[answer.region];
   const bool admitted = answer.verdict.admitted();
   const bool room = has_room(answer);
-  const Account::Moment moment{
-      .region = answer.region, .asked = answer.asked, .now = timeline_.now().mono};
+  const Account::Moment moment{.region = answer.region,
+                               .asked = answer.asked,
+                               .now = timeline_.now().mono,
+                               .bound = sharing_stats(answer.node).bound};
   if (admitted) {
     ++load.admitted;
     account_.admit(answer.key, moment, answer.cost);

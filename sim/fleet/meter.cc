@@ -154,11 +154,12 @@ void Meter::add_figures(Results& results) const {
   add("unanswered", static_cast<double>(in_the_end.unanswered));
 
   std::vector<double> shares;
-  double mean = 0, worst_cell = 0, worst_window = 0, unexcused = 0;
+  double mean = 0, worst_cell = 0, worst_window = 0, unexcused = 0, beyond_bound = 0;
   for (const FleetCell& cell : fleet_.account().cells()) {
     worst_cell = std::max(worst_cell, cell.share());
     worst_window = std::max(worst_window, cell.in_limits(cell.trailing));
     unexcused = std::max(unexcused, cell.in_limits(cell.unexcused));
+    beyond_bound = std::max(beyond_bound, cell.beyond_bound);
     if (cell.admitted + cell.refused < cell.limit) continue;
     shares.push_back(cell.share());
     mean += cell.share();
@@ -171,6 +172,7 @@ void Meter::add_figures(Results& results) const {
   add("worst_window", worst_window);
   add("unexcused", unexcused);
   add("bound", bound_);
+  add("beyond_bound", beyond_bound);
   add("false_denials", percent(all.false_denials, answered));
   add("origin_commands", per_second(all.origin_commands));
   add("rows", per_second(ledger.rows));

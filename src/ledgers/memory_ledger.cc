@@ -161,6 +161,7 @@ struct MemoryLedger::Store {
 
   struct Region {
     uint64_t hidden_ppm = 0;
+    WallTime hidden_at{};
     WallTime heard{};
   };
 
@@ -274,12 +275,18 @@ void MemoryLedger::attend(LedgerRegion self, SharingRules rules, FleetReply repl
   LedgerFleet fleet;
   {
     const std::lock_guard lock(store_->mutex);
-    store_->regions[self.region] = {.hidden_ppm = self.hidden_ppm,
-                                    .heard = store_->clock.now().wall};
+    const WallTime now = store_->clock.now().wall;
+    Store::Region& own = store_->regions[self.region];
+    own.heard = now;
+    if (self.hidden_ppm >= own.hidden_ppm || own.hidden_at < now - kHiddenKept) {
+      own.hidden_ppm = self.hidden_ppm;
+      own.hidden_at = now;
+    }
     if (!store_->rules) store_->rules = rules;
     fleet.rules = *store_->rules;
     for (const auto& [name, region] : store_->regions) {
-      fleet.regions.push_back({.region = name, .hidden_ppm = region.hidden_ppm});
+      fleet.regions.push_back(
+          {.region = name, .hidden_ppm = region.hidden_ppm, .silent = now - region.heard});
     }
   }
   reply(std::move(fleet));

@@ -103,7 +103,7 @@ Step Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
       memory::add_tentative(tuple.cold->tentative, query.ask.cost);
       step = Judge::decide(tuple, query, Effect::kConsume);
       if (step.fate == Fate::kDecided && !refused(step)) break;
-      memory::remove_tentative(tuple.cold->tentative, query.ask.cost);
+      withdraw(tuple, query.ask.cost);
       const bool others_at_work =
           memory::tentative_amount(tuple.cold->tentative) != 0 && charges_.size() == charges_before;
       if (step.fate != Fate::kDecided || step.decision.outcome == Outcome::kNever ||
@@ -212,14 +212,27 @@ void Batch::undo_one(const Charge& charge) {
           memory::BacklogCell(charge.tuple).take_back(charge.cost);
         }
       }
-      memory::remove_tentative(charge.tuple.cold->tentative, charge.cost);
+      withdraw(charge.tuple, charge.cost);
       break;
     case Charge::Kind::kHeld: memory::let_go(charge.tuple.slot->hot[1]); break;
     case Charge::Kind::kSketched:
-      store_.sketch.take_back(cases_[charge.item].key.hash(), cases_[charge.item].query,
+      store_.sketch.take_back(store_.sketched(cases_[charge.item].key), cases_[charge.item].query,
                               charge.sequence);
       break;
   }
+}
+
+// A cost that is not in the count, or no longer. While it was in doubt it may have hidden as much
+// of what others had accepted in either window from a replay and from the publish rule: they look
+// again.
+void Batch::withdraw(const Tuple& tuple, Count cost) const {
+  memory::remove_tentative(tuple.cold->tentative, cost);
+  if (!store_.shared() || tuple.slot->header.cell_class() != CellClass::kWindow) return;
+  const memory::WindowCells cells(tuple);
+  if (store_.asks() && (cells.has_untold(cells.newest()) || cells.has_untold(cells.newest() - 1))) {
+    store_.make_dirty(tuple);
+  }
+  if (store_.shares()) store_.looks.push(tuple.index);
 }
 
 // Everything has been taken back. The item that was refused keeps its ruling; the others

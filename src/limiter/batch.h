@@ -53,6 +53,7 @@ class Batch {
   [[nodiscard]] memory::Step charge_sketched(const Group& group);
   [[nodiscard]] memory::Query query_up_to(const Group& group, size_t i) const;
   void settle();
+  void withdraw(const memory::Tuple& tuple, Count cost) const;
   void undo(size_t down_to);
   void undo_one(const Charge& charge);
   void report_refusal();

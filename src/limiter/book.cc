@@ -12,10 +12,10 @@ Count BookCell::foreign_sum() const {
   return std::min(sum, memory::kMaxCount);
 }
 
-BookCell& BookEntry::cell(int64_t sequence) {
+BookCell& BookEntry::cell(int64_t sequence, int64_t current) {
   std::unique_ptr<BookCell>& cell = cells[static_cast<size_t>(sequence % 3)];
   if (!cell) cell = std::make_unique<BookCell>();
-  if (cell->sequence < sequence) {
+  if (cell->sequence < sequence || cell->sequence > current + 1) {
     // Its list keeps its memory, which stays reserved.
     auto foreign = std::move(cell->foreign);
     foreign.clear();
@@ -63,7 +63,7 @@ BookEntry* Book::obtain(const memory::TupleKey& tuple) {
     return known;
   }
   // Places in the index, while it grows; a timer; places in the queue. About as much as they take.
-  constexpr uint64_t kAround = 192;
+  constexpr uint64_t kAround = 144;
   const uint64_t name = sizeof(uint64_t) * (1 + tuple.word_count());
   const uint64_t bytes = memory::heap_bytes(sizeof(BookEntry)) + memory::heap_bytes(name) + kAround;
   if (budget_ != nullptr && !budget_->reserve(memory::Part::kRegions, bytes)) return nullptr;
@@ -80,10 +80,10 @@ bool Book::reserve(BookEntry& entry, uint64_t bytes) {
   return true;
 }
 
-BookCell* Book::cell(BookEntry& entry, int64_t sequence) {
+BookCell* Book::cell(BookEntry& entry, int64_t sequence, int64_t current) {
   const bool is_there = entry.cells[static_cast<size_t>(sequence % 3)] != nullptr;
   if (!is_there && !reserve(entry, memory::heap_bytes(sizeof(BookCell)))) return nullptr;
-  return &entry.cell(sequence);
+  return &entry.cell(sequence, current);
 }
 
 BookEntry* Book::obtain_heard(const memory::TupleKey& tuple, MadeBy news) {

@@ -104,9 +104,14 @@ struct BookEntry {
   uint64_t bytes = 0;      // reserved for it
 
   [[nodiscard]] Millis duration() const { return memory::header_of(tuple).duration(); }
-  // The cell of a window that has or had one; whatever older one was in its place is over.
-  [[nodiscard]] BookCell& cell(int64_t sequence);
+  // The cell of a window, of which there may be news while `current` is the present one. Whatever
+  // older one was in its place is over; a later one than the next is of a clock that was ahead. One
+  // that must be made is made by Book::cell.
+  [[nodiscard]] BookCell& cell(int64_t sequence, int64_t current);
   [[nodiscard]] const BookCell* find(int64_t sequence) const;
+  [[nodiscard]] BookCell* find(int64_t sequence) {
+    return const_cast<BookCell*>(std::as_const(*this).find(sequence));
+  }
   // When a window is over for good.
   [[nodiscard]] WallTime end_of(const BookCell& cell) const {
     return WallTime((cell.sequence + 2) * duration());
@@ -156,7 +161,7 @@ class Book {
   // The same for news; nothing either, if there is no room for more.
   [[nodiscard]] BookEntry* obtain_heard(const memory::TupleKey& tuple, MadeBy news);
   // The cell of a window, and the value of a region in a list of the entry.
-  [[nodiscard]] BookCell* cell(BookEntry& entry, int64_t sequence);
+  [[nodiscard]] BookCell* cell(BookEntry& entry, int64_t sequence, int64_t current);
   template <typename Number, typename Value>
   [[nodiscard]] Value* of_region(BookEntry& entry, std::vector<std::pair<Number, Value>>& values,
                                  Number region);

@@ -28,7 +28,7 @@ TEST(Book, TakesNoMoreThanTheBudgetHoweverMuchIsHeard) {
   EXPECT_EQ(book.obtain(key_of("one more")), nullptr);
   // What is there is found whether or not there is room.
   EXPECT_EQ(book.obtain(key_of("0")), entries[0]);
-  EXPECT_EQ(book.cell(*entries[0], 7), nullptr);
+  EXPECT_EQ(book.cell(*entries[0], 7, 7), nullptr);
   for (BookEntry* entry : entries) book.erase(*entry);
   EXPECT_EQ(budget.used(), 0u);
   EXPECT_NE(book.obtain(key_of("one more")), nullptr);
@@ -42,7 +42,7 @@ TEST(Book, CountsCellsAndRegionsOfAnEntryOverItsWindows) {
   // The same regions in every window: after the first three windows nothing more is taken.
   uint64_t after_three = 0;
   for (int64_t sequence = 0; sequence < 100; ++sequence) {
-    BookCell* const cell = book.cell(*entry, sequence);
+    BookCell* const cell = book.cell(*entry, sequence, sequence);
     ASSERT_NE(cell, nullptr);
     EXPECT_EQ(cell->sequence, sequence);
     EXPECT_TRUE(cell->foreign.empty());
@@ -58,7 +58,7 @@ TEST(Book, CountsCellsAndRegionsOfAnEntryOverItsWindows) {
   }
   EXPECT_GE(after_three, sizeof(BookEntry) + 3 * (sizeof(BookCell) + 9 * 16));
   // A region more than there is room for is not taken in.
-  BookCell* const cell = book.cell(*entry, 100);
+  BookCell* const cell = book.cell(*entry, 100, 100);
   uint16_t region = 0;
   while (book.of_region(*entry, cell->foreign, region) != nullptr) ++region;
   EXPECT_EQ(cell->foreign.size(), region);

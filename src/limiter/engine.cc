@@ -176,7 +176,7 @@ WEIR_HOT_INLINE void Engine::mark_plain(const memory::Tuple& tuple, const Reques
                                         Verdict& verdict) {
   const WindowCells cells(tuple);
   const auto limit = static_cast<Count>(request.limit);
-  const memory::Mark mark = cells.mark_after_charge();
+  const memory::Mark mark = cells.mark_in_order();
   if (!mark.dirty() && cells.mark_dirty()) [[unlikely]] {
     judge_.list_dirty(tuple, limit, request.algorithm);
   }
@@ -434,7 +434,10 @@ void Engine::do_without(Case& the_case) {
   store_->stats.add(Stat::kUnread);
   const OnOriginLoss policy = the_case.on_origin_loss.value_or(store_->on_origin_loss);
   memory::Query& query = the_case.query;
-  if (policy == OnOriginLoss::kLocal || the_case.cell_class() != CellClass::kWindow) return;
+  if (the_case.cell_class() != CellClass::kWindow) return;
+  // Alone, too, no process accepts more than the limit, be it that it forgot what it had accepted.
+  const Count remembered = store_->remembered(the_case.key, query);
+  if (policy == OnOriginLoss::kLocal && remembered == 0) return;
   algorithms::Position at = algorithms::position_of(query.now, query.duration);
   query.bound = {.most = 0, .sequence = at.sequence, .again = kReadPause};
   if (policy == OnOriginLoss::kDeny) return;
@@ -450,7 +453,10 @@ void Engine::do_without(Case& the_case) {
     last = acknowledged(cells, at.sequence - 1);
   }
   query.bound.sequence = at.sequence;
-  query.bound.most = own_most(at, query.algorithm, query.ask.capacity, current, last, fleet);
+  const Count most = policy == OnOriginLoss::kLocal
+                         ? query.ask.capacity
+                         : own_most(at, query.algorithm, query.ask.capacity, current, last, fleet);
+  query.bound.most = base::saturating_sub(most, remembered);
 }
 
 // How well informed a case is after a read. A peek at a tuple that lives elsewhere goes

@@ -7,6 +7,7 @@
 #include "limiter/engine.h"
 #include "origins/in_process_origin.h"
 #include "tests/doubles/hand_clock.h"
+#include "tests/doubles/scripted_origin.h"
 
 namespace weir::limiter {
 namespace {
@@ -109,6 +110,76 @@ TEST_F(Flood, EvictsOnlyWhatTheOriginHasAndFindsItAgainThere) {
   EXPECT_TRUE(verdict.admitted());
   EXPECT_EQ(verdict.remaining, 0u);
   EXPECT_FALSE(ask("partly", 1).admitted());
+}
+
+TEST_F(Flood, OfOneNamespaceStopsNobodyOfAnother) {
+  const auto engine = Engine::make(clock_, Options{.capacity = kCapacity, .seed = 1});
+  flood(*engine);
+  for (int i = 0; i < 20 * kCapacity; ++i) {
+    (void)engine->check(clock_.now(), flood_request("more-" + std::to_string(i), 5));
+  }
+  for (int i = 0; i < 50; ++i) {
+    const std::string name = "tenant-" + std::to_string(i);
+    Request request = flood_request("newcomer", 5);
+    request.name_space = name;
+    int admitted = 0;
+    for (int turn = 0; turn < 10; ++turn) {
+      admitted += engine->check(clock_.now(), request)->admitted();
+    }
+    EXPECT_EQ(admitted, 5) << name;
+  }
+}
+
+TEST_F(Flood, OfManyDurationsIsOverWhenTheirWindowsAre) {
+  const auto engine = Engine::make(clock_, Options{.capacity = kCapacity, .seed = 1});
+  const auto request_of = [](std::string_view who, int i) {
+    Request request = flood_request(who);
+    request.duration = Millis(60'000 + 1000 * (i % 9));
+    return request;
+  };
+  for (int i = 0; i < 10 * kCapacity; ++i) {
+    (void)engine->check(clock_.now(), request_of("flood-" + std::to_string(i), i));
+  }
+  ASSERT_GT(engine->stats().sketched, 0u);
+  clock_.advance(Millis(4 * 131'072));
+  engine->run_sweep(clock_.now(), 10 * kCapacity);
+  const uint64_t sketched = engine->stats().sketched;
+  for (int i = 0; i < 1000; ++i) {
+    const auto verdict = engine->check(clock_.now(), request_of("new-" + std::to_string(i), i));
+    ASSERT_EQ(verdict->basis, Basis::kLocal);
+  }
+  EXPECT_EQ(engine->stats().sketched, sketched);
+}
+
+// The tuple was told, forgotten for want of room, and then the origin is lost.
+TEST_F(Flood, NeverHasAProcessAcceptMoreThanTheLimitWhileTheOriginIsLost) {
+  for (const bool room_again : {true, false}) {
+    const auto origin = std::make_shared<doubles::ScriptedOrigin>();
+    const auto engine = Engine::make(
+        clock_, {.origin = origin, .replay_within = Millis(0), .capacity = 1, .seed = 1});
+    const auto flood = [&](const std::string& prefix) {
+      for (int i = 0; i < 400; ++i) {
+        (void)engine->check(clock_.now(), flood_request(prefix + std::to_string(i)));
+      }
+    };
+    Request request = flood_request("alice", 100);
+    request.cost = 90;
+    ASSERT_TRUE(engine->check(clock_.now(), request)->admitted());
+    engine->run_replay(clock_.now(), executor_, Tell::kAll);
+    origin->take_replays();
+    for (int turn = 0; turn < 20; ++turn) {
+      flood("flood-" + std::to_string(turn) + "-");
+      engine->run_replay(clock_.now(), executor_, Tell::kAll);
+      origin->take_replays();
+    }
+    ASSERT_GT(engine->stats().evicted, 0u);
+    origin->how = Reach::kNone;
+    if (!room_again) flood("untold-");
+    int admitted = 90;
+    request.cost = 1;
+    for (int i = 0; i < 200; ++i) admitted += engine->check(clock_.now(), request)->admitted();
+    EXPECT_LE(admitted, 100) << room_again;
+  }
 }
 
 }  // namespace

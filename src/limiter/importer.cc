@@ -57,7 +57,7 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
     const std::lock_guard lock(store_->book.mutex());
     entry = entry_of(row.key, row.region);
     if (entry == nullptr) return;
-    BookCell* const place = store_->book.cell(*entry, row.sequence);
+    BookCell* const place = store_->book.cell(*entry, row.sequence, current);
     if (place == nullptr) ++stats_.no_room;
     if (place == nullptr || place->sequence != row.sequence) return;
     BookCell& cell = *place;
@@ -122,6 +122,7 @@ void Importer::take_in(Instant now, const LedgerPresence& presence) {
 
 void Importer::begin_full(Instant now) {
   full_began_ = now.mono;
+  no_room_before_ = stats_.no_room;
   const std::lock_guard lock(store_->book.mutex());
   store_->book.for_each([](BookEntry& entry) {
     entry.seen = false;
@@ -131,12 +132,15 @@ void Importer::begin_full(Instant now) {
 
 void Importer::end_full(Instant now) {
   std::vector<BookEntry*> lost;
+  if (stats_.no_room == no_room_before_) no_room_accepted_ = stats_.no_room;
+  ours_until_ = {};
   {
     const std::lock_guard lock(store_->book.mutex());
     store_->book.for_each([&](BookEntry& entry) {
       bool changed = false;
       entry.each_cell([&](BookCell& cell) {
         if (entry.end_of(cell) <= now.wall || cell.published == 0) return;
+        ours_until_ = std::max(ours_until_, entry.end_of(cell));
         if (cell.published_at >= full_began_ || cell.seen >= cell.published) return;
         // What siblings left word of before proves nothing any more, either.
         cell.word = std::max(cell.word, cell.published);

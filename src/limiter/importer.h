@@ -36,6 +36,10 @@ class Importer {
     uint64_t lost = 0;
   };
   [[nodiscard]] const Stats& stats() const { return stats_; }
+  // By the last read of everything: whether there was room for all of it since, and until when
+  // something matters that our region has written.
+  [[nodiscard]] bool has_all() const { return stats_.no_room == no_room_accepted_; }
+  [[nodiscard]] WallTime ours_until() const { return ours_until_; }
 
  private:
   void take_in(Instant now, const LedgerRow& row);
@@ -45,6 +49,9 @@ class Importer {
   const std::shared_ptr<Store> store_;
   Lookout& lookout_;
   MonoTime full_began_{};
+  uint64_t no_room_before_ = 0;    // when the read of everything began
+  uint64_t no_room_accepted_ = 0;  // such news was heard of again since
+  WallTime ours_until_{};
   Stats stats_;
 };
 

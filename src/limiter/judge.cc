@@ -106,8 +106,7 @@ Ruling Judge::rule_sketched(const Case& the_case, Effect effect) {
   if (!store_->table.has_memory_for(the_case.key, the_case.query)) {
     store_->stats.add(Stat::kNoMemory);
   }
-  return {.step = store_->sketch.decide(the_case.key.hash(), the_case.query, effect),
-          .sketched = true};
+  return {.step = decide_sketched(the_case, effect), .sketched = true};
 }
 
 Ruling Judge::ruling_of(const Tuple& tuple, const memory::Query& query, const Step& step) const {
@@ -138,7 +137,7 @@ std::optional<Ruling> Judge::look(const Case& the_case) {
     if (step.fate == memory::Fate::kDecided) return ruling_of(tuple, the_case.query, step);
     memory::relax();
   }
-  if (!store_->sketch.holds(the_case.key.hash(), the_case.query)) return std::nullopt;
+  if (!store_->sketch.holds(store_->sketched(the_case.key), the_case.query)) return std::nullopt;
   return rule_sketched(the_case, Effect::kOnlyLook);
 }
 

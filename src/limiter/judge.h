@@ -88,6 +88,12 @@ class Judge {
   template <typename Work>
   [[nodiscard]] std::optional<memory::Step> with_tuple(const Case& the_case, const Work& work);
 
+  // Decides in the sketch.
+  [[nodiscard]] memory::Step decide_sketched(const Case& the_case, memory::Effect effect) const {
+    return store_->sketch.decide(store_->sketched(the_case.key), the_case.query, effect,
+                                 store_->remembered(the_case.key, the_case.query));
+  }
+
   // The marks that an admission and a denial leave.
   void mark_charged(const memory::Tuple& tuple, const memory::Query& query,
                     const memory::Step& step) const;
@@ -127,7 +133,7 @@ inline void Judge::mark_charged(const memory::Tuple& tuple, const memory::Query&
   const memory::WindowCells cells(tuple);
   if (cells.mark_dirty()) list_dirty(tuple, query.limit, query.algorithm);
   if (!store_->shares()) return;
-  const memory::Mark mark = cells.mark_after_charge();
+  const memory::Mark mark = cells.mark_in_order();
   if (Store::is_news(mark, step.evidence, query.ask.cost, query.limit)) {
     store_->look_after_charge(tuple, mark, step.evidence, query.limit, query.algorithm);
   }
@@ -185,7 +191,7 @@ std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& 
       if (rebuilt == memory::Created::kNoMemory) reclaim(the_case.query.now);
       if (rebuilt == memory::Created::kYes && store_->shares()) introduce(the_case);
     } else {
-      if (store_->sketch.holds(the_case.key.hash(), the_case.query)) return std::nullopt;
+      if (store_->sketch.holds(store_->sketched(the_case.key), the_case.query)) return std::nullopt;
       const memory::Created created = store_->table.create(the_case.key, the_case.query);
       if (created == memory::Created::kNoMemory) reclaim(the_case.query.now);
       if (created == memory::Created::kFull || created == memory::Created::kNoMemory) {

@@ -36,7 +36,7 @@ std::optional<Lookout::Counted> Lookout::counted_of(const Tuple& tuple, WallTime
     const bool all = mutated(Mutation::kForeignPublished);
     const memory::Word& siblings = all ? cells.others(sequence) : cells.siblings(sequence);
     (back == 0 ? counted.current : counted.last) =
-        own->count_of(sequence) + memory::count_in(siblings, sequence);
+        own->count_of(sequence) + memory::count_in_order(siblings, sequence);
   }
   return counted;
 }
@@ -146,7 +146,7 @@ void Lookout::look_at(Instant now, const Tuple& tuple) {
   } else {
     cells.watch_count(watch);
     // An admission may have gone by what was watched before.
-    if (cells.counted(counted->sequence) >= watch) store_->looks.push(tuple.index);
+    if (cells.counted_in_order(counted->sequence) >= watch) store_->looks.push(tuple.index);
   }
   if (entry == nullptr) return;
 
@@ -243,7 +243,8 @@ bool Lookout::note(Instant now, BookEntry& entry, int64_t sequence, Count asked,
                    const Holding& holding, Publish rule) {
   const bool is_idle = rule == Publish::kNothing && entry.find(sequence) == nullptr;
   if (is_idle && holding.over) return true;
-  BookCell* const place = store_->book.cell(entry, sequence);
+  const int64_t current = algorithms::position_of(now.wall, entry.duration()).sequence;
+  BookCell* const place = store_->book.cell(entry, sequence, std::max(sequence, current));
   if (place == nullptr) return is_idle;
   if (place->sequence != sequence) return true;
   BookCell& cell = *place;

@@ -192,10 +192,11 @@ TEST_F(MemoryBudget, HoldsForABatchOfLargeLogs) {
 // A ledger with more rows of other regions than there is memory for.
 TEST_F(MemoryBudget, HoldsWhateverIsHeardOfOtherRegions) {
   const auto ledger = std::make_shared<ledgers::MemoryLedger>(clock_);
-  const uint64_t memory = least_memory(65'536) + 2 * kMebibyte;
+  // What an origin would take is free for the book: some 1.1 MB.
+  const uint64_t memory = least_memory(16'384);
   const auto engine = Engine::make(
       clock_,
-      Options{.ledger = ledger, .region = "here", .capacity = 65'536, .memory = memory, .seed = 1});
+      Options{.ledger = ledger, .region = "here", .capacity = 16'384, .memory = memory, .seed = 1});
   ledger->attend({.region = "there"}, {}, [](const Result<LedgerFleet>&) {});
   const int64_t sequence = clock_.now().wall.time_since_epoch() / Millis(60'000);
   LedgerNews news;
@@ -218,12 +219,11 @@ TEST_F(MemoryBudget, HoldsWhateverIsHeardOfOtherRegions) {
     }
   };
   share();
-  EXPECT_GT(engine->stats().memory.regions, kMebibyte);
+  EXPECT_GT(engine->stats().memory.regions, kMebibyte / 2);
   EXPECT_GT(engine->sharing_stats().keys, 1000u);
   EXPECT_GT(engine->sharing_stats().no_room, 1000u);
   // What cannot be told for want of memory counts as left out, and the bound says so.
   EXPECT_EQ(engine->sharing_stats().left_out, 0u);
-  const double narrow = engine->sharing_stats().bound;
   for (int i = 0; i < 100; ++i) {
     const std::string name = "ours-" + std::to_string(i);
     const Request request{.name_space = "api",
@@ -235,7 +235,7 @@ TEST_F(MemoryBudget, HoldsWhateverIsHeardOfOtherRegions) {
   }
   share();
   EXPECT_GT(engine->sharing_stats().left_out, 0u);
-  EXPECT_GT(engine->sharing_stats().bound, narrow);
+  EXPECT_GE(engine->sharing_stats().bound, 2.0);
   // Once those windows are over there is room again.
   clock_.advance(Millis(180'000));
   share();

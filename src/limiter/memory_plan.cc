@@ -57,7 +57,8 @@ MemoryPlan sound_memory_plan(const Options& options) {
 }
 
 uint64_t least_memory(size_t capacity) {
-  return memory::Table::bytes_for(capacity) + memory::Sketch::bytes_for(capacity) +
+  return memory::Table::bytes_for(capacity) +
+         memory::Sketch::bytes_for(capacity, kAssuredPages + kAssuredForgottenPages) +
          2 * memory::DirtyList::bytes_for(memory::Table::slots_for(capacity));
 }
 

@@ -19,7 +19,7 @@ struct MemoryPlan {
 };
 
 // What the two are to each other where one is not given. Tuples that other regions count on have an
-// entry in the book, too, of some 650 bytes.
+// entry in the book, too, of some 620 bytes.
 inline constexpr uint64_t kBytesPerTuple = 1024;
 inline constexpr uint64_t kBytesPerSharedTuple = 2048;
 inline constexpr size_t kLeastCapacity = 64;
@@ -36,7 +36,13 @@ struct MemoryWish {
 // The same, but ends the process if the memory is too small.
 [[nodiscard]] MemoryPlan sound_memory_plan(const Options& options);
 
-// The parts of fixed size: table, sketch, and the lists of slots that an origin and a ledger need.
+// Pages of the two sketches that are theirs whatever else takes memory: durations counted at a
+// time. One of each is for all durations that find no other.
+inline constexpr size_t kAssuredPages = 5;
+inline constexpr size_t kAssuredForgottenPages = 2;
+
+// The parts of fixed size: table, assured pages of the sketches, and the lists of slots that an
+// origin and a ledger need.
 [[nodiscard]] uint64_t least_memory(size_t capacity);
 
 [[nodiscard]] std::optional<Error> error_in(const MemoryPlan& plan);

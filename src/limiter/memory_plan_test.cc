@@ -54,7 +54,7 @@ TEST(MemoryPlan, LeavesRoomForAllThatIsHeardOfOtherRegionsUnlessToldOtherwise) {
         {{.name_space = "api", .identifier = name, .limit = 1, .duration = Millis(60'000)}, hash});
     ASSERT_NE(entry, nullptr) << i;
     for (const int64_t sequence : {10, 11}) {
-      BookCell* const cell = book.cell(*entry, sequence);
+      BookCell* const cell = book.cell(*entry, sequence, sequence);
       ASSERT_NE(cell, nullptr) << i;
       ASSERT_NE(book.of_region(*entry, cell->foreign, uint16_t{1}), nullptr) << i;
     }

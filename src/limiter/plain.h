@@ -120,11 +120,9 @@ WEIR_HOT_INLINE bool admit_window(const memory::Tuple& tuple, Instant now, const
   memory::Word& own_cell = slot.hot[1 + (newest & 1)];
   uint64_t own_word = own_cell.load(std::memory_order_relaxed);
   const uint64_t last_word = slot.hot[2 - (newest & 1)].load(std::memory_order_relaxed);
-  // Ours open and of this window; the last closed and of the one before, or never used;
-  // neither taken away.
+  // Ours open and of this window; the last closed and of the one before; neither taken away.
   const Count own = own_word ^ memory::tag_bits(sequence);
-  Count last =
-      last_word == 0 ? 0 : last_word ^ (memory::tag_bits(sequence - 1) | memory::kClosedBit);
+  Count last = last_word ^ (memory::tag_bits(sequence - 1) | memory::kClosedBit);
   Count others = 0;
   if constexpr (kCompany == memory::Company::kAlone) {
     if ((slot.hot[3].load(std::memory_order_relaxed) |
@@ -149,7 +147,7 @@ WEIR_HOT_INLINE bool admit_window(const memory::Tuple& tuple, Instant now, const
                             : 0;
   const Count used = own + others + carried;
   if (used + cost > capacity) return false;
-  // Shared: see WindowCells::mark_after_charge().
+  // Shared: see WindowCells::mark_in_order().
   constexpr auto kOrder =
       kCompany == memory::Company::kShared ? std::memory_order_seq_cst : std::memory_order_relaxed;
   if (!own_cell.compare_exchange_strong(own_word, own_word + cost, kOrder,

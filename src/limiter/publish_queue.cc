@@ -91,8 +91,9 @@ void PublishQueue::ask_siblings(std::vector<CellRead> cells) {
 void PublishQueue::hear_word(const CellId& id, Count published) {
   const std::lock_guard lock(store_->book.mutex());
   BookEntry* entry = store_->book.find({id.tuple, store_->hash});
-  if (entry == nullptr || entry->find(id.sequence) == nullptr) return;
-  BookCell& cell = entry->cell(id.sequence);
+  BookCell* const found = entry == nullptr ? nullptr : entry->find(id.sequence);
+  if (found == nullptr) return;
+  BookCell& cell = *found;
   cell.word = std::max(cell.word, published);
   if (cell.owed.turn != Owed::Turn::kAsking) return;
   cell.owed.turn = Owed::Turn::kAsked;

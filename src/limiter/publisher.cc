@@ -127,11 +127,10 @@ void Publisher::commit(Instant now, Chunk& chunk) {
     {
       const std::lock_guard lock(store_->book.mutex());
       land(sent);
-      if (entry.find(sent.sequence) != nullptr) {
-        BookCell& cell = entry.cell(sent.sequence);
-        cell.published = std::max(cell.published, sent.count);
-        cell.published_at = chunk.began.mono;
-        cell.told_full = cell.told_full || sent.refused;
+      if (BookCell* const cell = entry.find(sent.sequence)) {
+        cell->published = std::max(cell->published, sent.count);
+        cell->published_at = chunk.began.mono;
+        cell->told_full = cell->told_full || sent.refused;
       }
       if (sent.rule == Publish::kPresence) hold_lease(entry, chunk.began);
       ++stats_.rows[static_cast<size_t>(sent.rule)];
@@ -153,7 +152,7 @@ void Publisher::hold_lease(BookEntry& entry, Instant began) const {
 void Publisher::land(const Sent& sent) {
   --sent.entry->under_way;
   --in_flight_;
-  if (sent.entry->find(sent.sequence) != nullptr) sent.entry->cell(sent.sequence).sent = 0;
+  if (BookCell* const cell = sent.entry->find(sent.sequence)) cell->sent = 0;
 }
 
 void Publisher::fail(Instant now, Chunk& chunk, bool pointless) {
@@ -179,18 +178,18 @@ void Publisher::fail(Instant now, Chunk& chunk, bool pointless) {
       if (is_bad) ++stats_.dropped;
       // As if it were written, lest it be sent again and again.
       if (is_bad && sent.rule == Publish::kPresence) hold_lease(*sent.entry, chunk.began);
-      if (sent.entry->find(sent.sequence) != nullptr) {
-        BookCell& cell = sent.entry->cell(sent.sequence);
-        cell.refused = cell.refused || sent.refused;
-        if (is_bad) cell.published = std::max(cell.published, sent.count);
+      if (BookCell* const cell = sent.entry->find(sent.sequence)) {
+        cell->refused = cell->refused || sent.refused;
+        if (is_bad) cell->published = std::max(cell->published, sent.count);
       }
     }
     lookout_.look_at(now, *sent.entry);
     const std::lock_guard lock(store_->book.mutex());
     BookEntry* const entry = store_->book.find({tuple, store_->hash});
-    if (is_bad || entry == nullptr || entry->find(sent.sequence) == nullptr) continue;
+    BookCell* const cell = entry == nullptr ? nullptr : entry->find(sent.sequence);
+    if (is_bad || cell == nullptr) continue;
     // It has been waiting since it was first owed.
-    Owed& owed = entry->cell(sent.sequence).owed;
+    Owed& owed = cell->owed;
     owed.since = std::min(owed.since, sent.since);
   }
 }

@@ -20,13 +20,6 @@ namespace {
 // A tuple that was far from being due may become so in a burst.
 constexpr Nanos kLongestUnseen = Millis(50);
 
-// Whether a cell has something to tell, of whatever window it is.
-bool has_untold(const WindowCells& cells, int64_t sequence) {
-  const Tagged own{cells.own(sequence).load(std::memory_order_acquire)};
-  const Tagged told{cells.told(sequence).load(std::memory_order_acquire)};
-  return own.count() > (own.tag() == told.tag() ? told.count() : 0);
-}
-
 }  // namespace
 
 // One cell on its way; the generation says whether the place still is the same tuple's.
@@ -99,7 +92,7 @@ void Replay::note_waiting(Instant now) {
   const Nanos lag = pending_.empty() ? Nanos(0) : now.mono - pending_.front().since;
   const MonoTime failing_since(Nanos(failing_since_.load(std::memory_order_relaxed)));
   const Nanos failing = failing_since == MonoTime{} ? Nanos(0) : now.mono - failing_since;
-  lag_.store(std::max(lag, failing).count(), std::memory_order_relaxed);
+  store_->replay_lag.store(std::max(lag, failing).count(), std::memory_order_relaxed);
 }
 
 // An origin that forgot everything does not say so: what it acknowledged means nothing any more.
@@ -203,8 +196,8 @@ bool Replay::collect(Instant now, uint32_t index, Batch& batch) const {
   }
   // The last window is read along, lest what is said of it late be missed; now and then is
   // enough.
-  const bool last_too = !knows_last_window(tuple, newest, now, store_->max_freshness) ||
-                        has_untold(cells, newest - 1);
+  const bool last_too =
+      !knows_last_window(tuple, newest, now, store_->max_freshness) || cells.has_untold(newest - 1);
   collect_cell(now.wall, tuple, newest, last_too ? Extent::kBoth : Extent::kCurrent, batch);
   if (last_too) collect_cell(now.wall, tuple, newest - 1, Extent::kBoth, batch);
   return true;

@@ -38,7 +38,9 @@ class Replay : public std::enable_shared_from_this<Replay> {
   [[nodiscard]] size_t untold() const {
     return waiting_.load(std::memory_order_relaxed) + in_flight_.load(std::memory_order_relaxed);
   }
-  [[nodiscard]] Nanos lag() const { return Nanos(lag_.load(std::memory_order_relaxed)); }
+  [[nodiscard]] Nanos lag() const {
+    return Nanos(store_->replay_lag.load(std::memory_order_relaxed));
+  }
 
  private:
   struct Sent;
@@ -89,7 +91,6 @@ class Replay : public std::enable_shared_from_this<Replay> {
 
   // Single numbers: relaxed.
   std::atomic<size_t> waiting_{0}, in_flight_{0}, leaving_{0};
-  std::atomic<int64_t> lag_{0};            // ns
   std::atomic<int64_t> failing_since_{0};  // monotonic ns; 0: it is not failing
 };
 

@@ -9,7 +9,7 @@
 namespace weir::limiter {
 namespace {
 
-constexpr Millis kAttendEvery{5000};
+constexpr Millis kAttendEvery{2000};
 constexpr Millis kAttendAgain{500};  // after a failure
 constexpr Millis kImportAgain{500};
 constexpr Millis kLookBackEvery{2000};  // for what commits late
@@ -21,6 +21,11 @@ constexpr Millis kCleanEvery{10'000};
 constexpr size_t kCleanRows = 5000;
 constexpr Millis kSumUpEvery{50};
 constexpr Millis kBehindAfter{5000};  // without news
+// What waits for longer than this, or was heard longer ago, is no longer what is under way, and
+// widens the bound.
+constexpr Nanos kUnderWay = Millis(2000);
+constexpr Millis kSilentAfter{3 * kAttendEvery};
+constexpr uint64_t kWhole = 1'000'000;  // a limit, in millionths
 
 }  // namespace
 
@@ -94,14 +99,14 @@ auto Sharing::answer_to(Turn& turn, Take take) {
 }
 
 void Sharing::attend(Instant now) {
+  watch_siblings();
+  const uint64_t hidden = this->hidden(now);
+  // Who hides more than it said says so at once.
+  if (hidden > said_hidden_ && !attending_.under_way) attending_.next = now.mono;
   if (!is_due(now, attending_)) return;
   attending_.began = now.mono;
   attending_.next = now.mono + kAttendEvery;
-  const uint64_t others = std::max(regions_.count, 2U) - 1;
-  const uint64_t usual = uint64_t{regions_.rules.hidden_permille} * 1000 / others;
-  // What is left out is hidden whole.
-  const uint64_t hidden =
-      publisher_.leaves_out(now.mono) ? 1'000'000 : usual << publisher_.budget().most_doubled();
+  said_hidden_ = hidden;
   const LedgerRegion self{.region = store_->book.region(), .hidden_ppm = hidden};
   store_->ledger->attend(
       self, wished_,
@@ -115,6 +120,35 @@ void Sharing::attend(Instant now) {
       }));
 }
 
+void Sharing::watch_siblings() {
+  const uint32_t siblings = store_->origin ? store_->origin->live_nodes() : 1;
+  if (siblings < siblings_) one_died_ = true;
+  siblings_ = siblings;
+}
+
+// By how many limits the processes of the region may differ, beside one: while they cannot tell
+// each other what they accept, or have no room to keep it.
+uint64_t Sharing::nodes_apart(Instant now) const {
+  if (!store_->origin || siblings_ <= 1) return 0;
+  const bool lost = store_->origin->reach() != Reach::kPrompt;
+  const bool late = Nanos(store_->replay_lag.load(std::memory_order_relaxed)) > kUnderWay;
+  return lost || late || store_->sketch.matters_until() > now.wall ? siblings_ - 1 : 0;
+}
+
+// What this region may count before others know of it, as far as this process can tell, in
+// millionths of a limit. What waits, was left out or has made room for others is hidden whole.
+uint64_t Sharing::hidden(Instant now) const {
+  const uint64_t others = std::max(regions_.count, 2U) - 1;
+  const uint64_t usual = uint64_t{regions_.rules.hidden_permille} * 1000 / others;
+  const bool whole = publisher_.leaves_out(now.mono) || publisher_.lag(now.mono) > kUnderWay ||
+                     store_->forgotten.matters_until() > now.wall ||
+                     store_->sketch.matters_until() > now.wall || one_died_ ||
+                     died_matters_until_ > now.wall;
+  const uint64_t apart = nodes_apart(now) * kWhole;
+  if (whole || apart > 0) return kWhole + apart;
+  return std::min(usual << publisher_.budget().most_doubled(), kWhole);
+}
+
 void Sharing::hear_fleet(Instant /*now*/, const LedgerFleet& fleet) {
   const bool one = memory::mutated(memory::Mutation::kRegionsUnderestimated);
   const auto count = static_cast<uint32_t>(one ? 1 : std::max<size_t>(1, fleet.regions.size()));
@@ -123,8 +157,14 @@ void Sharing::hear_fleet(Instant /*now*/, const LedgerFleet& fleet) {
   regions_.count = count;
   regions_.rules = fleet.rules;
   regions_.hidden_ppm = 0;
+  regions_.most_ppm = 0;
   for (const LedgerRegion& region : fleet.regions) {
-    if (region.region != store_->book.region()) regions_.hidden_ppm += region.hidden_ppm;
+    if (region.region == store_->book.region()) continue;
+    // Of one that is silent nobody knows what it told nobody.
+    const uint64_t least = region.silent > kSilentAfter ? kWhole : 0;
+    const uint64_t hidden = std::max(region.hidden_ppm, least);
+    regions_.hidden_ppm += hidden;
+    regions_.most_ppm += std::max(hidden, kWhole);
   }
 }
 
@@ -167,6 +207,7 @@ void Sharing::hear_changes(Instant now, const LedgerChanges& changes, LookBack l
   const bool failed = std::exchange(import_failed_, false);
   if (!cursor_ || failed || changes.cut || changes.next.position < cursor_->position) {
     reads_everything_ = true;
+    may_have_missed_ = true;
     reading_.next = {};
     place_ = {};
   }
@@ -193,6 +234,7 @@ void Sharing::read_everything(Instant now) {
     const Nanos pause = reads_everything_ ? kEverythingPause : kEverythingEvery;
     if (full_reads_ > 0 && now.mono - full_ended_ < pause) return;
     reads_everything_ = false;
+    missed_before_ = std::exchange(may_have_missed_, false);
     full_began_ = now.mono;
     importer_.begin_full(now);
   }
@@ -205,6 +247,7 @@ void Sharing::read_everything(Instant now) {
           reading_.next = when.mono + kImportAgain;
           place_ = {};
           reads_everything_ = true;
+          may_have_missed_ = true;
           return;
         }
         absurd_ += page->absurd;
@@ -213,6 +256,10 @@ void Sharing::read_everything(Instant now) {
         if (!page->last) return;
         place_ = {};
         importer_.end_full(when);
+        missed_before_ = false;
+        if (std::exchange(one_died_, false)) {
+          died_matters_until_ = std::max(died_matters_until_, importer_.ours_until());
+        }
         full_ended_ = when.mono;
         full_took_ = full_ended_ - full_began_;
         ++full_reads_;
@@ -279,14 +326,22 @@ void Sharing::sum_up(Instant now) {
   stats_ = stats;
 }
 
-// Of a limit, beside what is under way. The others may hide what they said they would; what is left
-// out is hidden whole, and before anything was heard all of it is.
+// Whether others may have told what this process did not hear, or has no room for.
+bool Sharing::knows_too_little(Instant now) const {
+  return may_have_missed_ || missed_before_ || import_failed_ || !importer_.has_all() ||
+         now.mono - heard_ > kUnderWay + Nanos(regions_.rules.import_every) ||
+         store_->sketch.matters_until() > now.wall;
+}
+
+// Of a limit, beside what is under way. The others may hide what they said they would; if nobody
+// heard of anybody, each region admits a limit, or each of its processes does.
 double Sharing::bound(Instant now) const {
   if (!regions_.all_heard) return std::numeric_limits<double>::infinity();
   const double slack = 1 + regions_.rules.slack_permille / 1e3;
-  const double all = std::max<double>(regions_.count, slack);
-  if (publisher_.leaves_out(now.mono)) return all;
-  return std::min(slack + static_cast<double>(regions_.hidden_ppm) / 1e6, all);
+  const auto apart = static_cast<double>(nodes_apart(now));
+  const double most = std::max(1 + static_cast<double>(regions_.most_ppm) / 1e6, slack) + apart;
+  if (knows_too_little(now)) return most;
+  return std::min(slack + static_cast<double>(regions_.hidden_ppm) / 1e6 + apart, most);
 }
 
 SharingStats Sharing::stats() const {

@@ -50,6 +50,10 @@ class Sharing {
   void read_everything(Instant now);
   void clean(Instant now);
   void sum_up(Instant now);
+  void watch_siblings();
+  [[nodiscard]] uint64_t hidden(Instant now) const;
+  [[nodiscard]] bool knows_too_little(Instant now) const;
+  [[nodiscard]] uint64_t nodes_apart(Instant now) const;
   [[nodiscard]] double bound(Instant now) const;
 
   const std::shared_ptr<Store> store_;
@@ -74,6 +78,14 @@ class Sharing {
   uint64_t full_reads_ = 0, import_errors_ = 0, last_import_ = 0, absurd_ = 0, deleted_ = 0;
   bool reads_everything_ = false;
   bool import_failed_ = false;
+  bool may_have_missed_ = false;  // something, until everything is read that was written by now
+  bool missed_before_ = false;    // something, until the read of everything under way ends
+  uint64_t said_hidden_ = 0;      // when this process last attended
+  uint32_t siblings_ = 0;         // the processes of the region, this one included
+  // Of a process that has died, the counts that it held back are at the origin at best, and nobody
+  // holds them against the publish rule. So it is when this one starts, too: one has died before.
+  bool one_died_ = true;  // since everything was last read
+  WallTime died_matters_until_{};
 
   mutable std::mutex mutex_;
   SharingStats stats_;  // guarded by mutex_; as of the last turn

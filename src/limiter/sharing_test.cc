@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <memory>
 #include <string>
@@ -566,7 +567,7 @@ TEST_F(SharingTest, TheFloorWritesWhatGrewAtFixedTimes) {
 TEST_F(SharingTest, AFloodOfNewKeysStaysWithinTheBudget) {
   Place& east = add("east", nullptr, {.rows_per_second = 20});
   Place& west = add("west");
-  pass(Millis(10'000));
+  pass(Millis(25'000));
   EXPECT_NEAR(west.limiter->sharing_stats().bound, 1.35, 0.001);
   limit_ = 4;
   for (int i = 0; i < 900; ++i) {
@@ -575,13 +576,80 @@ TEST_F(SharingTest, AFloodOfNewKeysStaysWithinTheBudget) {
     if (i % 10 == 0) pass(Millis(50));
   }
   EXPECT_LE(rows(east), 20U + 20U * 6);
-  // What its tuples may hide has doubled, and the others know.
+  // What waits is hidden, and the others know.
+  EXPECT_GE(west.limiter->sharing_stats().bound, 1.6 - 0.001);
   pass(Millis(10'000));
-  EXPECT_NEAR(west.limiter->sharing_stats().bound, 1.6, 0.001);
   EXPECT_LE(rows(east), 20U + 20U * 16);
   pass(Millis(150'000));
   EXPECT_EQ(east.limiter->sharing_stats().waiting, 0U);
   EXPECT_NEAR(west.limiter->sharing_stats().bound, 1.35, 0.001);
+}
+
+// The bound that a process exports is for everyone to rely on: what makes it untrue widens it.
+class ExportedBound : public SharingTest {
+ protected:
+  static double bound(const Place& place) { return place.limiter->sharing_stats().bound; }
+};
+
+TEST_F(ExportedBound, IsInfiniteUntilEverythingWasReadAndThenWhatTheRuleSays) {
+  Place& east = add("east");
+  add("west");
+  east.ledger->cut();
+  pass(Millis(1000));
+  EXPECT_TRUE(std::isinf(bound(east)));
+  east.ledger->mend();
+  pass(Millis(40'000));
+  EXPECT_NEAR(bound(east), 1.35, 0.001);
+}
+
+TEST_F(ExportedBound, IsAWholeLimitForEachRegionWhileNothingIsHeard) {
+  Place& east = add("east");
+  Place& west = add("west");
+  pass(Millis(25'000));
+  east.ledger->cut();
+  pass(Millis(3000));
+  EXPECT_NEAR(bound(east), 2, 0.001);
+  EXPECT_NEAR(bound(west), 1.35, 0.001);
+  // Of one that is silent nobody knows what it admits.
+  pass(Millis(6000));
+  EXPECT_NEAR(bound(west), 2, 0.001);
+  east.ledger->mend();
+  pass(Millis(30'000));
+  EXPECT_NEAR(bound(east), 1.35, 0.001);
+  EXPECT_NEAR(bound(west), 1.35, 0.001);
+}
+
+TEST_F(ExportedBound, IsWiderWhileAProcessMayHaveDiedWithWhatItHeldBack) {
+  duration_ = Millis(60'000);
+  Place& east = add("east");
+  Place& west = add("west");
+  pass(Millis(25'000));
+  ask_times(east, 60);
+  pass(Millis(1000));
+  ASSERT_GT(row("east"), 0U);
+  east.limiter.reset();
+  Place& again = add("east");
+  pass(Millis(5000));
+  EXPECT_NEAR(bound(west), 2, 0.001);
+  // Until the windows are over in which it counted.
+  pass(Millis(2 * 60'000 + 25'000));
+  EXPECT_NEAR(bound(west), 1.35, 0.001);
+  EXPECT_NEAR(bound(again), 1.35, 0.001);
+}
+
+TEST_F(ExportedBound, IsWiderWhileThereWasNoRoomForNews) {
+  Place& east = add("east");
+  Place& west = add("west");
+  pass(Millis(25'000));
+  limit_ = 1;
+  for (int i = 0; i < 1500; ++i) {
+    identifier_ = "key-" + std::to_string(i);
+    ask(east);
+    if (i % 20 == 0) pass(Millis(50));
+  }
+  pass(Millis(5000));
+  ASSERT_GT(west.limiter->sharing_stats().no_room, 0U);
+  EXPECT_NEAR(bound(west), 2, 0.001);
 }
 
 }  // namespace

@@ -59,16 +59,19 @@ struct Store {
         plan(sound_memory_plan(options)),
         budget(plan.memory),
         table(plan.capacity, company_of(options), &budget),
-        sketch(plan.capacity),
+        sketch(plan.capacity, &budget, kAssuredPages),
+        // Without an origin nothing is evicted, and so nothing is counted there.
+        forgotten(plan.capacity, options.origin ? &budget : nullptr, kAssuredForgottenPages),
         dirty(options.origin ? table.slots() : 0),
         looks(options.ledger ? table.slots() : 0),
         book(options.region, std::max<size_t>(1024, plan.capacity / 4), &budget) {
     using memory::DirtyList;
-    using memory::Part;
-    budget.take(Part::kSketch, memory::Sketch::bytes_for(plan.capacity));
-    if (asks()) budget.take(Part::kTable, DirtyList::bytes_for(table.slots()));
-    if (shares()) budget.take(Part::kTable, DirtyList::bytes_for(table.slots()));
+    if (asks()) budget.take(memory::Part::kTable, DirtyList::bytes_for(table.slots()));
+    if (shares()) budget.take(memory::Part::kTable, DirtyList::bytes_for(table.slots()));
     bound_annexes(budget, plan);
+    table.on_evict([this](const memory::Tuple& tuple, const memory::Frozen& frozen) {
+      remember(tuple, frozen);
+    });
   }
 
   [[nodiscard]] static memory::Company company_of(const Options& options) {
@@ -88,6 +91,39 @@ struct Store {
   size_t sweep(WallTime now, size_t slots) {
     // Who waits for a read is decided at the time it asked: what mattered then is kept for it.
     return table.sweep(now - (asks() ? read_deadline : Millis(0)), slots);
+  }
+
+  // Who a tuple is to the sketch. Its group is its workspace and namespace.
+  [[nodiscard]] memory::Sketch::Subject sketched(const memory::TupleKey& key) const {
+    const memory::KeyHeader header = key.header();
+    const size_t words =
+        base::words_for(header.workspace_bytes()) + base::words_for(header.namespace_bytes());
+    const uint64_t lengths = header.workspace_bytes() << 10 | header.namespace_bytes();
+    return {.hash = key.hash(),
+            .group = hash(key.words(), words, lengths),
+            .across_durations = header.duration() == Millis(0)};
+  }
+
+  // A tuple makes room for another. What it accepted is at the origin; while that cannot be asked,
+  // this is all that is known of it.
+  void remember(const memory::Tuple& tuple, const memory::Frozen& frozen) {
+    const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), hash);
+    const Millis duration = key.header().duration();
+    const int64_t newest = memory::WindowCells(tuple).newest();
+    Count accepted = 0;
+    for (const uint64_t word : frozen.words) {
+      const memory::Tagged own{word};
+      accepted += own.count_of(newest) + own.count_of(newest - 1);
+    }
+    if (accepted == 0) return;
+    forgotten.add(
+        sketched(key),
+        {.now = WallTime(newest * duration), .duration = duration, .ask = {.cost = accepted}});
+  }
+  // What this process accepted of a tuple before it made room for others, at least.
+  [[nodiscard]] Count remembered(const memory::TupleKey& key, const memory::Query& query) {
+    const memory::Sketch::Subject subject = sketched(key);
+    return forgotten.holds(subject, query) ? forgotten.counted(subject, query) : 0;
   }
 
   // Has a window tuple told, again if need be; by a pinned caller.
@@ -119,7 +155,8 @@ struct Store {
   void look_after_news(const memory::Tuple& tuple, int64_t sequence) {
     if (!shares() || memory::mutated(memory::Mutation::kRuleOnRequestsOnly)) return;
     const memory::WindowCells cells(tuple);
-    if (sequence < cells.newest() || cells.mark().reached_by(cells.counted(sequence))) {
+    if (sequence < cells.newest() ||
+        cells.mark_in_order().reached_by(cells.counted_in_order(sequence))) {
       looks.push(tuple.index);
     }
   }
@@ -139,10 +176,12 @@ struct Store {
   memory::ByteBudget budget;
   memory::Table table;
   memory::Sketch sketch;
-  memory::DirtyList dirty;          // to be told to the origin
-  memory::DirtyList looks;          // to be held against the publish rule
-  Book book;                        // what other regions count, and what they were told
-  std::atomic<bool> behind{false};  // nothing was heard of other regions for too long
+  memory::Sketch forgotten;            // what tuples had accepted that made room for others
+  memory::DirtyList dirty;             // to be told to the origin
+  memory::DirtyList looks;             // to be held against the publish rule
+  Book book;                           // what other regions count, and what they were told
+  std::atomic<bool> behind{false};     // nothing was heard of other regions for too long
+  std::atomic<int64_t> replay_lag{0};  // ns that the oldest untold cost has been waiting
   telemetry::Counters<Stat> stats;
 };
 

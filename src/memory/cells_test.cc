@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <map>
 #include <thread>
+#include <vector>
 
 #include "memory/log_cell.h"
 #include "memory/table_fixture_test.h"
@@ -114,6 +116,92 @@ TEST_F(Cells, CloseTheLastWindowBeforeTheNextIsCharged) {
   const int64_t sequence = kNoon.time_since_epoch() / Millis(60'000);
   EXPECT_TRUE(Tagged{WindowCells(tuple()).own(sequence).load()}.closed());
   EXPECT_FALSE(Tagged{WindowCells(tuple()).own(sequence + 1).load()}.closed());
+}
+
+// Whoever is about to charge the old window for the first time finds it closed.
+TEST_F(Cells, CloseTheLastWindowAlsoWhereNothingWasChargedInIt) {
+  ASSERT_TRUE(ask(kNoon, 0).decision.admitted());
+  ASSERT_TRUE(ask(kNoon + Millis(180'000), 1).decision.admitted());
+  const platform::Pin pin;
+  const int64_t sequence = (kNoon + Millis(180'000)).time_since_epoch() / Millis(60'000);
+  Word& last = WindowCells(tuple()).own(sequence - 1);
+  EXPECT_TRUE(Tagged{last.load()}.closed());
+  EXPECT_TRUE(Tagged{last.load()}.is_of(sequence - 1));
+}
+
+TEST_F(Cells, KnowAnOldWordAfterAnyNumberOfWindowsWithoutAdmissions) {
+  ASSERT_TRUE(ask(kNoon, 1).decision.admitted());
+  const int64_t first = kNoon.time_since_epoch() / Millis(60'000);
+  const platform::Pin pin;
+  Request too_much = request_for("alice");
+  too_much.cost = 11;
+  const WindowCells cells(tuple());
+  for (int64_t window = 1; window < (int64_t{1} << 20); ++window) {
+    for (const int64_t sequence : {first, first + 1}) {
+      const Tagged own{cells.own(sequence).load()};
+      ASSERT_TRUE(own.word == 0 || own.ahead_of(first + window) <= 0) << window;
+    }
+    const Query query = query_of(kNoon + window * Millis(60'000), too_much);
+    ASSERT_FALSE(cells.decide(query, Effect::kConsume).decision.admitted());
+  }
+}
+
+TEST_F(Cells, HeedOtherRegionsAfterAnyNumberOfWindowsThatOnlyTheyUsed) {
+  ASSERT_TRUE(ask(kNoon, 10).decision.admitted());
+  const int64_t first = kNoon.time_since_epoch() / Millis(60'000);
+  const platform::Pin pin;
+  const WindowCells cells(tuple());
+  for (int64_t window = 1; window < (int64_t{1} << 20); ++window) {
+    ASSERT_TRUE(cells.raise_foreign(first + window, 10)) << window;
+    Request request = request_for("alice");
+    request.algorithm = Algorithm::kFixedWindow;
+    const Query query = query_of(kNoon + window * Millis(60'000), request);
+    ASSERT_FALSE(cells.decide(query, Effect::kOnlyLook).decision.admitted()) << window;
+  }
+}
+
+// Against counts under whole sequences, over leaps of any length that does not begin a tuple anew.
+RC_GTEST_PROP(CellsOverTime, CountAsIfTagsWereWhole, ()) {
+  Table table(64, Company::kShared);
+  Request request = request_for("alice", 1000);
+  request.algorithm = Algorithm::kFixedWindow;
+  const Subject subject(request);
+  RC_ASSERT(table.create(subject.key, subject.query) == Created::kYes);
+  const platform::Pin pin;
+  const WindowCells cells(table.find(subject.key));
+  int64_t window = cells.newest();
+  std::map<int64_t, Count> own, foreign;
+  for (int turn = 0; turn < 200; ++turn) {
+    if (*rc::gen::inRange(0, 3) == 0) {
+      window +=
+          *rc::gen::oneOf(rc::gen::inRange<int64_t>(0, 3), rc::gen::inRange<int64_t>(0, kTagReach));
+    }
+    const auto cost = *rc::gen::inRange<Count>(1, 50);
+    if (*rc::gen::arbitrary<bool>()) {
+      (void)cells.raise_foreign(window, cost);
+      foreign[window] = std::max(foreign[window], cost);
+    }
+    const WallTime now(window * request.duration);
+    request.cost = static_cast<int64_t>(*rc::gen::elementOf(std::vector<Count>{cost, 2000}));
+    const Step step = cells.decide(query_of(now, request), Effect::kConsume);
+    RC_ASSERT(step.fate == Fate::kDecided);
+    RC_ASSERT(step.evidence.own == own[window]);
+    RC_ASSERT(step.evidence.foreign == foreign[window]);
+    if (step.decision.admitted()) own[window] += static_cast<Count>(request.cost);
+  }
+}
+
+TEST_F(Cells, KnowAnOldStartOfARingAfterAnyNumberOfSubCells) {
+  constexpr auto kStrict = Algorithm::kSlidingWindowStrict;
+  const Millis width = algorithms::ring_width(Millis(60'000));
+  ASSERT_TRUE(ask(kNoon, 10, 10, kStrict).decision.admitted());
+  // Again and again, but never at the place in the ring that was charged first.
+  const int64_t round = int64_t{1} << kTagBits;
+  for (int64_t step = 100'001; step < round - 1000; step += 100'000) {
+    ASSERT_TRUE(ask(kNoon + step * width, 1, 10, kStrict).decision.admitted());
+  }
+  EXPECT_TRUE(ask(kNoon + round * width, 1, 10, kStrict).decision.admitted());
+  EXPECT_TRUE(ask(kNoon + round * width, 9, 10, kStrict).decision.admitted());
 }
 
 TEST_F(Cells, TellOnlyTheSettledPartWhileABatchIsUnderWay) {

@@ -96,12 +96,15 @@ void begin_state(const Tuple& tuple, const Query& query, const Birth& birth) {
   put(tuple.cold->tentative, 0);
   put(tuple.cold->noted, Noted::ask_bits(query.limit, query.algorithm));
   switch (tuple.slot->header.cell_class()) {
-    case CellClass::kWindow:
-      put(tuple.slot->hot[0],
-          static_cast<uint64_t>(algorithms::position_of(query.now, query.duration).sequence));
+    case CellClass::kWindow: {
+      const int64_t sequence = algorithms::position_of(query.now, query.duration).sequence;
+      put(tuple.slot->hot[0], static_cast<uint64_t>(sequence));
+      // Nothing was charged in the last window, and nothing will be.
+      put(tuple.slot->hot[1 + ((sequence - 1) & 1)], tag_bits(sequence - 1) | kClosedBit);
       put(tuple.slot->hot[5], birth.freshness);
       put(tuple.slot->hot[7], Mark::born(birth.generation).word | birth.marks);
       break;
+    }
     case CellClass::kBacklog:
       begin_backlog(tuple, query, algorithms::empty_backlog(query.now, query.duration));
       break;
@@ -250,9 +253,9 @@ std::optional<Frozen> freeze(const Tuple& tuple) {
       break;
     }
   }
-  // A batch that charged before the freeze is in `tentative`; one that comes after it
-  // fails to charge and looks again.
-  if (tentative_amount(tuple.cold->tentative) != 0) {
+  // A batch that charged before the freeze is in `tentative`, which is looked at in order; one that
+  // comes after it fails to charge and looks again.
+  if (tentative_in_order(tuple.cold->tentative) != 0) {
     thaw(tuple, frozen);
     return std::nullopt;
   }

@@ -56,6 +56,10 @@ RingCell::View RingCell::view_from(int64_t newest, WallTime now, Millis duration
 // Writes the start of the sub-cell that is about to be charged; the lowest of those
 // written by several threads stays.
 void RingCell::open(const View& view) const {
+  const auto newest = static_cast<int64_t>(slot_.hot[0].load(std::memory_order_relaxed));
+  if (newest < view.at.sequence && enters_another_block(newest, view.at.sequence)) {
+    for (Word& old : annex_.base) forget_if_older(old, newest, kRingBases);
+  }
   raise_number(slot_.hot[0], static_cast<uint64_t>(view.at.sequence));
   Word& base = annex_.base[view.at.sequence & (kRingBases - 1)];
   const uint64_t wanted = Tagged::make(view.at.sequence, view.total).word;

@@ -1,14 +1,23 @@
 // Where tuples are counted when the table is full and nothing may be forgotten.
 //
-// A count-min sketch: each tuple has two counters, shared with whoever hashes there, and
-// its count is the smaller one. It only over-estimates, so a flood of keys frees nobody;
-// and as a flood is spread over all counters, it stops few others. A tuple that has been
-// counted here stays here until those windows are over (holds()), so that moving into
-// the table never forgets.
+// A count-min sketch: each tuple has four counters, shared with whoever hashes there, and its
+// count is the smallest one. It only over-estimates, so a flood of keys frees nobody. Two of the
+// four lie anywhere, which spreads a flood over all counters; two lie in the parts of the tuple's
+// group, its workspace and namespace, so that a flood in one group stops nobody of another. A
+// tuple that has been counted here stays here until those windows are over (holds()), so that
+// moving into the table never forgets.
 //
-// Counters of one duration form a page, so that windows of different lengths do not
-// mix; the last page is for all durations beyond those, on the longest window there is:
-// stricter than asked, never looser. Pages occupy memory only once used.
+// Counters of one duration form a page, so that windows of different lengths do not mix. There are
+// a few such pages. A duration that finds none is counted on the page of its class, which is for
+// all durations up to the same power of two, on windows of that length: stricter than asked, never
+// looser. What is on the page of its class counts for a duration also once it has a page of its
+// own, so that no tuple is forgotten by a change of pages. A tuple whose duration may change
+// (KeyHeader) counts wherever it was counted.
+//
+// A page takes its memory when it is first used: from those assured to the sketch, from a page all
+// of whose counts are over, or from the byte budget. A duration for whose page there is none is
+// counted on the page of a larger class, on longer windows: stricter again. The largest class
+// always has memory.
 //
 // The sketch knows two windows, not rings, logs or backlogs. It answers for them with
 // "this and the last window together within the limit and the burst", which implies each
@@ -20,9 +29,11 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <mutex>
 
+#include "memory/byte_budget.h"
 #include "memory/slot.h"
 #include "platform/pages.h"
 
@@ -30,53 +41,118 @@ namespace weir::memory {
 
 class Sketch {
  public:
-  explicit Sketch(size_t capacity);
-  [[nodiscard]] static uint64_t bytes_for(size_t capacity);
+  // Who is counted.
+  struct Subject {
+    uint64_t hash = 0;
+    uint64_t group = 0;             // a hash of what it shares with those of its namespace
+    bool across_durations = false;  // its duration may change from one request to the next
+  };
 
-  // Decides and, for kConsume, charges what it admits.
-  [[nodiscard]] Step decide(uint64_t hash, const Query& query, Effect effect);
+  // Takes the memory of `assured` pages from the budget at once, at least one; without a budget
+  // pages are not bounded.
+  explicit Sketch(size_t capacity, ByteBudget* budget = nullptr, size_t assured = 1);
+  [[nodiscard]] static uint64_t bytes_for(size_t capacity, size_t pages);
+
+  // Decides and, for kConsume, charges what it admits. `beside` is known to be counted, too.
+  [[nodiscard]] Step decide(const Subject& subject, const Query& query, Effect effect,
+                            Count beside = 0);
+
+  // Charges without asking.
+  void add(const Subject& subject, const Query& query);
 
   // Takes back what a batch charged in that window.
-  void take_back(uint64_t hash, const Query& query, int64_t sequence);
+  void take_back(const Subject& subject, const Query& query, int64_t sequence);
 
-  // Whether something may have been counted here for the tuple in a window that still
-  // matters. Cheap while the sketch was never used.
-  [[nodiscard]] bool holds(uint64_t hash, const Query& query);
+  // At least what was counted here for the tuple in windows that still matter.
+  [[nodiscard]] Count counted(const Subject& subject, const Query& query);
+
+  // Whether that is something. Takes no lock where nothing was counted lately for any duration of
+  // this class.
+  [[nodiscard]] bool holds(const Subject& subject, const Query& query) {
+    const auto now = query.now.time_since_epoch().count();
+    const size_t place = subject.across_durations ? kClasses : class_of(query.duration);
+    if (matters_until_[place].load(std::memory_order_acquire) <= now) return false;
+    return counted(subject, query) > 0;
+  }
+
+  // When all that was ever counted here is over.
+  [[nodiscard]] WallTime matters_until() const {
+    return WallTime(Millis(matters_until_[kClasses].load(std::memory_order_acquire)));
+  }
 
   [[nodiscard]] uint64_t decisions() const { return decisions_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr int kPages = 8;
-  static constexpr int kRows = 2;
+  static constexpr size_t kOwnPages = 7;
+  // By the exponent of the power of two.
+  static constexpr size_t kLeastExponent =
+      std::bit_width(static_cast<uint64_t>(kMinDuration.count()));
+  static constexpr size_t kClasses =
+      std::bit_width(static_cast<uint64_t>(kMaxDuration.count())) - kLeastExponent + 1;
+  static constexpr int kSpreadRows = 2;  // anywhere
+  static constexpr int kRows = 4;        // the others in the parts of the group
+  static constexpr size_t kParts = 64;
 
-  // Bits 24-31: the window's sequence modulo 256; below: the count. A counter of another
-  // window is empty; one of 256 windows ago is taken for this one's, on the strict side.
   using Counter = uint32_t;
-  static constexpr Count kCounterMax = (1 << 24) - 1;
+  static constexpr Count kCounterMax = ~Counter{0};
 
   struct Page {
     Millis duration{0};   // none yet
     int64_t newest = -1;  // the newest window charged
-    Counter* counters = nullptr;
+    // The smallest class counted on this page, if it is that of a class; else none.
+    size_t least_class = kClasses;
+    platform::Pages memory;
+
+    // When all that was counted is over.
+    [[nodiscard]] WallTime end() const { return WallTime((newest + 2) * duration); }
+    [[nodiscard]] bool matters_at(WallTime now) const { return newest >= 0 && now < end(); }
   };
-  struct Place {
-    Page* page = nullptr;
-    algorithms::Position at{};
-  };
+
+  [[nodiscard]] static size_t class_of(Millis duration) {
+    const size_t exponent = std::bit_width(static_cast<uint64_t>(duration.count() - 1));
+    return exponent < kLeastExponent ? 0 : exponent - kLeastExponent;
+  }
+  [[nodiscard]] static Millis duration_of_class(size_t index) {
+    return Millis(int64_t{1} << (index + kLeastExponent));
+  }
 
   // All below need mutex_.
-  [[nodiscard]] Place place(const Query& query);
-  [[nodiscard]] Counter& counter(const Page& page, int64_t sequence, int row, uint64_t hash);
-  [[nodiscard]] Count estimate(const Page& page, int64_t sequence, uint64_t hash);
-  void charge(const Place& place, uint64_t hash, Count cost);
+  [[nodiscard]] Page& page_of(const Query& query);
+  [[nodiscard]] static algorithms::Position position_on(Page& page, WallTime now);
+  [[nodiscard]] Counter& counter(const Page& page, int64_t sequence, int row,
+                                 const Subject& subject) const;
+  [[nodiscard]] Count estimate(const Page& page, int64_t sequence, const Subject& subject) const;
+  // What other pages have of the tuple, and when the last of it is over.
+  struct Elsewhere {
+    Count count = 0;
+    WallTime end{};
+  };
+  [[nodiscard]] Elsewhere elsewhere(const Subject& subject, const Query& query,
+                                    const Page* without) const;
+  void begin_window(Page& page, int64_t sequence);
+  void charge(Page& page, const algorithms::Position& at, const Subject& subject,
+              const Query& query);
+  // Sees to it that a page has memory. False: there is none.
+  [[nodiscard]] bool provide(Page& page, WallTime now);
+
+  [[nodiscard]] static size_t width_for(size_t capacity) {
+    return capacity < 1024 ? 1024 : capacity;
+  }
+  [[nodiscard]] size_t bank_bytes() const { return kRows * width_ * sizeof(Counter); }
+  [[nodiscard]] size_t page_bytes() const { return 2 * bank_bytes(); }
 
   // Fixed after construction.
-  size_t width_;
-  platform::Pages pages_memory_;
+  const size_t width_;
+  ByteBudget* const budget_;
 
   std::atomic<uint64_t> decisions_{0};
+  // Unix ms, by class, of all durations in it; the last entry is for all classes.
+  std::array<std::atomic<int64_t>, kClasses + 1> matters_until_{};
+
   std::mutex mutex_;
-  std::array<Page, kPages> pages_;  // guarded by mutex_
+  // Guarded by mutex_.
+  std::array<Page, kOwnPages + kClasses> pages_;  // classes last
+  size_t assured_;                                // pages taken from the budget and not used yet
 };
 
 }  // namespace weir::memory

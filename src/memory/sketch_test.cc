@@ -11,7 +11,17 @@ namespace weir::memory {
 namespace {
 
 Step ask(Sketch& sketch, uint64_t hash, const Request& request, WallTime now = kNoon) {
-  return sketch.decide(hash, query_of(now, request), Effect::kConsume);
+  return sketch.decide({.hash = hash}, query_of(now, request), Effect::kConsume);
+}
+
+uint64_t hash_of(uint64_t number) {
+  return base::KeyedHash(3)(&number, 1, 0);
+}
+
+Request lasting(Millis duration, int64_t limit, Algorithm algorithm = Algorithm::kSlidingWindow) {
+  Request request = request_for("alice", limit, algorithm);
+  request.duration = duration;
+  return request;
 }
 
 RC_GTEST_PROP(Sketch, NeverAdmitsMoreThanTheLimitWhateverElseIsCounted, ()) {
@@ -47,7 +57,9 @@ TEST(Sketch, StopsFewOthersUnderAFloodOfTenTimesItsCapacity) {
 TEST(Sketch, HoldsATupleUntilItsWindowsAreOver) {
   Sketch sketch(1024);
   const Request request = request_for("alice");
-  const auto holds = [&](WallTime now) { return sketch.holds(42, query_of(now, request)); };
+  const auto holds = [&](WallTime now) {
+    return sketch.holds({.hash = 42}, query_of(now, request));
+  };
   EXPECT_FALSE(holds(kNoon));
   ASSERT_TRUE(ask(sketch, 42, request).decision.admitted());
   EXPECT_TRUE(holds(kNoon));
@@ -62,8 +74,8 @@ TEST(Sketch, TakesBackWhatABatchCharged) {
   const Step step = ask(sketch, 42, request);
   ASSERT_TRUE(step.decision.admitted());
   EXPECT_FALSE(ask(sketch, 42, request).decision.admitted());
-  sketch.take_back(42, query_of(kNoon, request), step.sequence);
-  EXPECT_FALSE(sketch.holds(42, query_of(kNoon, request)));
+  sketch.take_back({.hash = 42}, query_of(kNoon, request), step.sequence);
+  EXPECT_FALSE(sketch.holds({.hash = 42}, query_of(kNoon, request)));
 }
 
 TEST(Sketch, KeepsWindowsOfDifferentLengthsApartAndTheRestOnTheStrictSide) {
@@ -72,11 +84,11 @@ TEST(Sketch, KeepsWindowsOfDifferentLengthsApartAndTheRestOnTheStrictSide) {
   for (int64_t seconds = 1; seconds <= 20; ++seconds) {
     Request request = request_for("alice", 1);
     request.duration = Millis(seconds * 1000);
-    // Seven durations have a page each; the others share one, where the first of them
-    // uses up the limit for all.
+    // Seven durations have a page each; the others share the pages of 8, 16 and 32 seconds, where
+    // the first of them uses up the limit for all.
     if (!ask(sketch, 42, request).decision.admitted()) ++limit_reached;
   }
-  EXPECT_EQ(limit_reached, 20 - 8);
+  EXPECT_EQ(limit_reached, 20 - 7 - 3);
 }
 
 TEST(Sketch, AnswersARetryTimeThatIsKept) {
@@ -91,11 +103,92 @@ TEST(Sketch, AnswersARetryTimeThatIsKept) {
     const Step refused = ask(sketch, hash, request, kNoon + Millis(7));
     ASSERT_TRUE(refused.decision.retry_at.has_value());
     const auto look = [&](WallTime now) {
-      return sketch.decide(hash, query_of(now, request), Effect::kOnlyLook).decision.admitted();
+      return sketch.decide({.hash = hash}, query_of(now, request), Effect::kOnlyLook)
+          .decision.admitted();
     };
     EXPECT_FALSE(look(*refused.decision.retry_at - Millis(1))) << to_string(algorithm);
     EXPECT_TRUE(look(*refused.decision.retry_at)) << to_string(algorithm);
   }
+}
+
+TEST(Sketch, DoesNotForgetATupleWhoseDurationGetsAPageOfItsOwn) {
+  Sketch sketch(1024);
+  for (int64_t i = 0; i < 7; ++i) {
+    ASSERT_TRUE(ask(sketch, hash_of(i), lasting(Millis(2000 + i), 10)).decision.admitted());
+  }
+  const Request hourly = lasting(Millis(3'600'000), 10);
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(ask(sketch, 42, hourly).decision.admitted());
+  // The pages of the short ones are free by now.
+  const WallTime later = kNoon + Millis(5000);
+  EXPECT_FALSE(ask(sketch, 42, hourly, later).decision.admitted());
+  EXPECT_TRUE(ask(sketch, hash_of(99), hourly, later).decision.admitted());
+  EXPECT_FALSE(ask(sketch, 42, hourly, later).decision.admitted());
+}
+
+TEST(Sketch, HoldsNobodyForLongerThanTwoWindowsOfItsClass) {
+  Sketch sketch(1024);
+  for (uint64_t i = 0; i < 20'000; ++i) {
+    const Millis duration((1000 + 100 * static_cast<int64_t>(i % 9)) * 3600);
+    (void)ask(sketch, hash_of(i), lasting(duration, 10));
+  }
+  const WallTime later = kNoon + Millis(2 * 8 * 3'600'000);
+  for (uint64_t i = 0; i < 1000; ++i) {
+    const Millis duration((1000 + 100 * static_cast<int64_t>(i % 9)) * 3600);
+    const Query query = query_of(later, lasting(duration, 10));
+    ASSERT_FALSE(sketch.holds({.hash = hash_of(1'000'000 + i)}, query));
+  }
+}
+
+TEST(Sketch, StopsNobodyOfAnotherGroupUnderAnyFlood) {
+  constexpr size_t kCapacity = 4096;
+  Sketch sketch(kCapacity);
+  const Query query = query_of(kNoon, request_for("u", 5));
+  for (uint64_t i = 0; i < 50 * kCapacity; ++i) {
+    (void)sketch.decide({.hash = hash_of(i), .group = hash_of(1)}, query, Effect::kConsume);
+  }
+  for (uint64_t group = 2; group < 200; ++group) {
+    const Sketch::Subject newcomer{.hash = hash_of(1'000'000'000 + group), .group = hash_of(group)};
+    for (int i = 0; i < 5; ++i) {
+      ASSERT_TRUE(sketch.decide(newcomer, query, Effect::kConsume).decision.admitted()) << group;
+    }
+    ASSERT_FALSE(sketch.decide(newcomer, query, Effect::kConsume).decision.admitted()) << group;
+  }
+}
+
+TEST(Sketch, TakesNoCountOfAnOldWindowForANewOne) {
+  Sketch sketch(1024);
+  const Request request = request_for("alice", 3, Algorithm::kFixedWindow);
+  for (int64_t window = 0; window < 2000; ++window) {
+    const WallTime now = kNoon + window * Millis(60'000);
+    const uint64_t user = window % 256 == 0 ? 42 : hash_of(static_cast<uint64_t>(window));
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(ask(sketch, user, request, now).decision.admitted());
+    ASSERT_FALSE(ask(sketch, user, request, now).decision.admitted());
+  }
+}
+
+TEST(Sketch, BeginsAnewWhenTheClockWasSetBackByLong) {
+  Sketch sketch(1024);
+  const Request request = request_for("alice", 3);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(ask(sketch, 42, request, kNoon + Millis(3'600'000)).decision.admitted());
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask(sketch, 42, request).decision.admitted());
+  EXPECT_FALSE(ask(sketch, 42, request).decision.admitted());
+}
+
+// CL.THROTTLE may change the period of a key from one call to the next.
+TEST(Sketch, CountsATupleWhoseDurationChangesWhereverItWasCounted) {
+  Sketch sketch(1024);
+  const Sketch::Subject subject{.hash = 42, .across_durations = true};
+  const auto passes = [&](Millis duration) {
+    const Query query = query_of(kNoon, lasting(duration, 3, Algorithm::kGcra));
+    return sketch.decide(subject, query, Effect::kConsume).decision.admitted();
+  };
+  EXPECT_TRUE(passes(Millis(10'000)));
+  EXPECT_TRUE(passes(Millis(20'000)));
+  EXPECT_TRUE(passes(Millis(40'000)));
+  EXPECT_FALSE(passes(Millis(80'000)));
+  EXPECT_TRUE(sketch.holds(subject, query_of(kNoon, lasting(Millis(160'000), 3))));
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ size_t Table::slots_for(size_t capacity) {
 }
 
 uint64_t Table::bytes_for(size_t capacity) {
-  return slots_for(capacity) * (1 + sizeof(Slot) + sizeof(Cold));
+  return slots_for(capacity) * (1 + sizeof(Slot) + sizeof(Cold) + sizeof(uint64_t));
 }
 
 Table::Table(size_t capacity, Company company, ByteBudget* budget)
@@ -42,9 +42,11 @@ Table::Table(size_t capacity, Company company, ByteBudget* budget)
       control_pages_(buckets_ * kBucketSlots),
       slot_pages_(buckets_ * kBucketSlots * sizeof(Slot)),
       cold_pages_(buckets_ * kBucketSlots * sizeof(Cold)),
+      ticket_pages_(buckets_ * kBucketSlots * sizeof(uint64_t)),
       control_(control_pages_.as<std::atomic<uint64_t>>()),
       slots_(slot_pages_.as<Slot>()),
-      cold_(cold_pages_.as<Cold>()) {
+      cold_(cold_pages_.as<Cold>()),
+      tickets_(ticket_pages_.as<uint64_t>()) {
   WEIR_CHECK(buckets_ < (size_t{1} << 32) / kBucketSlots);
   if (budget_ != nullptr) budget_->take(Part::kTable, bytes_for(capacity));
 }
@@ -173,8 +175,7 @@ bool Table::free_slot(const Buckets& buckets, WallTime now, size_t& index) {
 bool Table::reusable_slot(size_t bucket, size_t& index) {
   for (size_t i = bucket * kBucketSlots; i < (bucket + 1) * kBucketSlots; ++i) {
     const uint8_t state = control(i);
-    const bool over =
-        state == kLimbo && platform::grace_is_over(cold_[i].noted.load(std::memory_order_relaxed));
+    const bool over = state == kLimbo && platform::grace_is_over(tickets_[i]);
     if (over) end(i);
     if (over || state == kEmpty) {
       index = i;
@@ -228,6 +229,7 @@ void Table::evict(size_t index) {
     thaw(tuple, *frozen);
     return;
   }
+  if (on_evict_) on_evict_(tuple, *frozen);
   hide(index);
   evicted_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -236,7 +238,7 @@ void Table::evict(size_t index) {
 // finish.
 void Table::hide(size_t index) {
   set_control(index, kLimbo);
-  cold_[index].noted.store(platform::draw_grace_ticket(), std::memory_order_relaxed);
+  tickets_[index] = platform::draw_grace_ticket();
   tuples_.fetch_sub(1, std::memory_order_relaxed);
 }
 
@@ -251,7 +253,7 @@ void Table::release(size_t index) {
   if (control(index) != kLimbo) return;
   const std::lock_guard lock(stripes_[index / kBucketSlots % kStripes]);
   if (control(index) != kLimbo) return;
-  if (!platform::grace_is_over(cold_[index].noted.load(std::memory_order_relaxed))) return;
+  if (!platform::grace_is_over(tickets_[index])) return;
   end(index);
   set_control(index, kEmpty);
 }
@@ -277,7 +279,8 @@ TableStats Table::stats() const {
           .evicted = evicted_.load(std::memory_order_relaxed),
           .expired = expired_.load(std::memory_order_relaxed),
           .rebuilt = rebuilt_.load(std::memory_order_relaxed),
-          .bytes = control_pages_.bytes() + slot_pages_.bytes() + cold_pages_.bytes()};
+          .bytes = control_pages_.bytes() + slot_pages_.bytes() + cold_pages_.bytes() +
+                   ticket_pages_.bytes()};
 }
 
 }  // namespace weir::memory

@@ -23,7 +23,9 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <mutex>
+#include <utility>
 
 #include "base/inline.h"
 #include "base/keyed_hash.h"
@@ -109,6 +111,11 @@ class Table {
   // since the clock was set back, is forgotten.
   [[nodiscard]] Created rebuild(const TupleKey& key, const Query& query);
 
+  // Is told of every tuple that makes room for another, with what stood in its words; on the thread
+  // that needs the room, under locks of the table. To be set before anything is created.
+  using OnEvict = std::function<void(const Tuple& tuple, const Frozen& frozen)>;
+  void on_evict(OnEvict listener) { on_evict_ = std::move(listener); }
+
   // Looks at the next `slots` slots and forgets what has expired; returns how many did. Frees what
   // the tuples owned that the call before this one forgot.
   size_t sweep(WallTime now, size_t slots);
@@ -184,13 +191,17 @@ class Table {
   [[nodiscard]] Birth next_birth();
 
   // Fixed after construction.
+  OnEvict on_evict_;
   size_t buckets_;
   Company company_;
   ByteBudget* budget_;
-  platform::Pages control_pages_, slot_pages_, cold_pages_;
+  platform::Pages control_pages_, slot_pages_, cold_pages_, ticket_pages_;
   std::atomic<uint64_t>* control_;  // 8 control bytes to a word
   Slot* slots_;
   Cold* cold_;
+  // Of hidden slots, when their grace period is over. In memory of their own: readers that found
+  // a tuple before it was hidden still write to all its other words. Under the bucket's lock.
+  uint64_t* tickets_;
 
   std::array<std::mutex, kStripes> stripes_;  // guard control bytes and slots' ownership
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "memory/log_cell.h"
+#include "memory/noted.h"
 #include "memory/table_fixture_test.h"
 
 namespace weir::memory {
@@ -34,6 +35,30 @@ TEST(Table, KeepsTuplesApartThatDifferOnlyInWhereANameEnds) {
     EXPECT_EQ(table.create(Subject(request).key, Subject(request).query), Created::kYes);
   }
   EXPECT_EQ(table.stats().tuples, 3u);
+}
+
+// A reader that found a tuple just before it was hidden still notes what it was asked and read.
+TEST(Table, ReusesASlotWhateverReadersStillWriteToIt) {
+  Table table(1, Company::kAlone);
+  const auto fill = [&](const std::string& prefix, WallTime now) {
+    size_t created = 0;
+    for (int i = 0; i < 200; ++i) {
+      const std::string name = prefix + std::to_string(i);
+      const Subject subject(request_for(name), now);
+      created += table.create(subject.key, subject.query) == Created::kYes;
+    }
+    return created;
+  };
+  const size_t before = fill("first", kNoon);
+  ASSERT_EQ(before, table.slots());
+  const WallTime later = kNoon + Millis(600'000);
+  ASSERT_EQ(table.sweep(later, table.slots()), before);
+  for (uint32_t i = 0; i < table.slots(); ++i) {
+    Word& noted = table.place(i).cold->noted;
+    note_ask(noted, 1'000'000, Algorithm::kFixedWindow);
+    note_last_read(noted, MonoTime(Millis(1'000'000)));
+  }
+  EXPECT_EQ(fill("second", later), before);
 }
 
 TEST(Table, KeepsDurationsAndClassesApartButNotLimits) {

@@ -20,6 +20,12 @@ namespace weir::memory {
   return tentative.load(std::memory_order_acquire) & kCountMask;
 }
 
+// The same for who has just taken the count away: if it was charged before, its doubtful part is
+// seen.
+[[nodiscard]] inline Count tentative_in_order(const Word& tentative) {
+  return tentative.load(std::memory_order_seq_cst) & kCountMask;
+}
+
 inline void add_tentative(Word& tentative, Count cost) {
   uint64_t seen = tentative.load(std::memory_order_relaxed);
   while (!tentative.compare_exchange_weak(seen, seen + (uint64_t{1} << kCountBits) + cost,

@@ -39,7 +39,31 @@ void WindowCells::take_back(int64_t sequence, Count cost) const {
   }
 }
 
+// Closes the own word of a window that was found to be `word`, of this window or an older one;
+// leaves there what it held. False: it was taken away, or has changed.
+bool WindowCells::close(int64_t sequence, uint64_t& word) const {
+  if ((word ^ tag_bits(sequence)) <= kCountMask) {
+    word = own(sequence).fetch_or(kClosedBit, std::memory_order_relaxed);
+    return word != kGone;
+  }
+  // Nothing was charged there, and nothing will be: who is about to finds it closed.
+  const uint64_t closed = tag_bits(sequence) | kClosedBit;
+  if (!own(sequence).compare_exchange_strong(word, closed, std::memory_order_relaxed)) return false;
+  word = closed;
+  return true;
+}
+
+void WindowCells::forget_old_words(int64_t newest) const {
+  for (const int64_t sequence : {newest, newest - 1}) {
+    for (Word* word : {&own(sequence), &others(sequence), &siblings(sequence), &foreign(sequence),
+                       &told(sequence)}) {
+      forget_if_older(*word, newest, 1);
+    }
+  }
+}
+
 bool WindowCells::raise_siblings(int64_t sequence, Count count) const {
+  if (!takes_news_of(sequence)) return false;
   advance(sequence);
   const bool news = raise_tagged(siblings(sequence), sequence, count);
   raise_others(sequence);
@@ -47,6 +71,7 @@ bool WindowCells::raise_siblings(int64_t sequence, Count count) const {
 }
 
 bool WindowCells::raise_foreign(int64_t sequence, Count count) const {
+  if (!takes_news_of(sequence)) return false;
   advance(sequence);
   const bool news = raise_tagged(foreign(sequence), sequence, count);
   raise_others(sequence);

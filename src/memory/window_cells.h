@@ -14,9 +14,9 @@
 //
 // Invariants
 // 1. An own word of window n takes admissions only while n is the newest window: who
-//    charges window n + 1 first closes the word of window n. So the previous count a
-//    decision weighs is final, and two threads on two sides of a boundary cannot both
-//    use the same room.
+//    charges window n + 1 first closes the word of window n, be it that nothing was charged
+//    there yet. So the previous count a decision weighs is final, and two threads on two sides
+//    of a boundary cannot both use the same room.
 // 2. A tuple's time does not run back: a request from before the newest window is
 //    decided at that window's start. One from more than a window before it means that
 //    the clock was set back, and the tuple is begun anew.
@@ -53,9 +53,10 @@ class WindowCells {
 
   [[nodiscard]] Mark mark() const { return {slot_.hot[7].load(std::memory_order_relaxed)}; }
   [[nodiscard]] uint64_t generation() const { return mark().generation(); }
-  // After a charge that was sequentially consistent, what it has to go by: if this finds the
-  // tuple dirty, whoever marks it clean does so later and sees the charge.
-  [[nodiscard]] Mark mark_after_charge() const {
+  // After a charge or news, both of which are sequentially consistent, what they have to go by: if
+  // this finds the tuple dirty, whoever marks it clean does so later and sees the charge; if it
+  // finds what was watched before, whoever changes that does so later and sees the count.
+  [[nodiscard]] Mark mark_in_order() const {
     return {slot_.hot[7].load(std::memory_order_seq_cst)};
   }
   // True for the one caller that found it clean. Always a read-modify-write, not a look
@@ -66,8 +67,10 @@ class WindowCells {
   }
   void mark_clean() const { slot_.hot[7].fetch_and(~Mark::kDirty, std::memory_order_seq_cst); }
 
+  // If it is marked already, whoever takes the mark does so later.
   void mark_refused() const {
-    if (!mark().refused()) slot_.hot[7].fetch_or(Mark::kRefused, std::memory_order_seq_cst);
+    if (!mark_in_order().refused())
+      slot_.hot[7].fetch_or(Mark::kRefused, std::memory_order_seq_cst);
   }
   // Whether something was refused since this was last asked.
   [[nodiscard]] bool take_refused() const {
@@ -82,9 +85,18 @@ class WindowCells {
   void watch_anew(Count limit) const {
     change_mark(Mark::kWatchMask, Rounded::code_of(limit) << Mark::kLimitShift);
   }
-  // What this window has now, of whomever.
-  [[nodiscard]] Count counted(int64_t sequence) const {
-    return count_in(own(sequence), sequence) + count_in(others(sequence), sequence);
+  // What this window has now, of whomever; after a change of the mark, all that was counted by who
+  // saw it unchanged.
+  [[nodiscard]] Count counted_in_order(int64_t sequence) const {
+    return count_in_order(own(sequence), sequence) + count_in_order(others(sequence), sequence);
+  }
+
+  // Whether a cell has something that the origin was not told, of whatever window it is.
+  [[nodiscard]] bool has_untold(int64_t sequence) const {
+    const Tagged own{this->own(sequence).load(std::memory_order_seq_cst)};
+    const Tagged told{this->told(sequence).load(std::memory_order_acquire)};
+    if (own.word == kGone) return false;
+    return own.count() > (own.tag() == told.tag() ? told.count() : 0);
   }
 
   // Whether a request at this time can be charged here; if not, rebuild. Looking is
@@ -126,7 +138,18 @@ class WindowCells {
     return {.decision = algorithms::decide_fixed(at, {}, query.ask), .sequence = at.sequence};
   }
   void advance(int64_t sequence) const {
+    const int64_t newest = this->newest();
+    if (sequence <= newest) return;
+    if (enters_another_block(newest, sequence)) [[unlikely]]
+      forget_old_words(newest);
     raise_number(slot_.hot[0], static_cast<uint64_t>(sequence));
+  }
+  void forget_old_words(int64_t newest) const;
+  // Whether news of this window can be kept: not too old, and not so new that the words here must
+  // be begun anew first.
+  [[nodiscard]] bool takes_news_of(int64_t sequence) const {
+    const int64_t ahead = sequence - newest();
+    return ahead >= -1 && ahead < kTagReach;
   }
   void raise_others(int64_t sequence) const;
   void change_mark(uint64_t mask, uint64_t bits) const {
@@ -135,6 +158,7 @@ class WindowCells {
         seen, (seen & ~mask) | bits, std::memory_order_seq_cst, std::memory_order_relaxed)) {
     }
   }
+  [[nodiscard]] bool close(int64_t sequence, uint64_t& word) const;
   static void keep_within(Count own_room, const Query& query, algorithms::Decision& decision);
 
   Slot& slot_;
@@ -145,7 +169,9 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step
   const bool consumes = effect == Effect::kConsume && query.ask.cost > 0;
   const bool sliding = query.algorithm == Algorithm::kSlidingWindow;
   // Loads are relaxed: each word carries the window it speaks of, and what must hold
-  // between words rests on the closed bit, which is in the word it closes.
+  // between words rests on the closed bit, which is in the word it closes. The charge is
+  // sequentially consistent: the mark is looked at next (mark_in_order), and who takes the slot
+  // away sees the tentative cost of a batch that charged before (freeze).
   // A failed turn means that another admission landed or the window moved on; the first
   // can happen at most `capacity` times before this loop ends in a denial.
   for (;;) {
@@ -186,9 +212,8 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step
         [[unlikely]] {
       continue;
     }
-    if (consumes && (last_word ^ last_tag) <= kCountMask) [[unlikely]] {
-      last_word = own(sequence - 1).fetch_or(kClosedBit, std::memory_order_relaxed);
-      if (last_word == kGone) continue;
+    if (consumes && (last_word ^ last_tag) - kClosedBit > kCountMask) [[unlikely]] {
+      if (!close(sequence - 1, last_word)) continue;
     }
     const Count own_count = open_count(own_word, tag);
     const Count others_count = open_count(others(sequence).load(std::memory_order_relaxed), tag);
@@ -210,7 +235,8 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step
     }
     if (consumes && (admitted || mutated(Mutation::kRejectedConsumes))) {
       const uint64_t charged = tag | (own_count + query.ask.cost);
-      if (!own(sequence).compare_exchange_weak(own_word, charged, std::memory_order_relaxed)) {
+      if (!own(sequence).compare_exchange_weak(own_word, charged, std::memory_order_seq_cst,
+                                               std::memory_order_relaxed)) {
         step_aside();
         continue;
       }

@@ -10,9 +10,11 @@
 //   bits 0-43   count
 //
 // 44 bits: a node's own count is at most a limit plus what batches hold tentatively,
-// 2 x 10^12 < 2^41; counts heard from others are cut at the largest. 19 bits: a tuple
-// untouched for 2^17 windows is begun anew (kTagReach), so tags in one tuple are never
-// further apart than that, and comparing them as signed differences is exact.
+// 2 x 10^12 < 2^41; counts heard from others are cut at the largest. 19 bits: tags compare
+// exactly as signed differences while they are less than 2^18 windows apart. A tuple untouched
+// for 2^17 windows is begun anew (kTagReach); one that is in use forgets its old words each time
+// its newest window enters another block of 2^16 (kTagBlockBits). So no word of a tuple
+// is ever 2^18 windows behind the newest, however long the tuple lives.
 
 #pragma once
 
@@ -32,6 +34,8 @@ inline constexpr uint64_t kCountMask = (uint64_t{1} << kCountBits) - 1;
 inline constexpr uint64_t kTagMask = (uint64_t{1} << kTagBits) - 1;
 inline constexpr uint64_t kClosedBit = uint64_t{1} << 63;
 inline constexpr int64_t kTagReach = int64_t{1} << (kTagBits - 2);
+inline constexpr int kTagBlockBits = kTagBits - 3;
+static_assert(kTagReach + (int64_t{1} << kTagBlockBits) + 2 < int64_t{1} << (kTagBits - 1));
 
 static_assert(2 * kMaxLimit < (int64_t{1} << kCountBits));
 
@@ -59,7 +63,7 @@ struct Tagged {
   [[nodiscard]] constexpr Count count_of(int64_t sequence) const {
     return is_of(sequence) ? count() : 0;
   }
-  // Sequences by which this word is ahead of `sequence`; exact within kTagReach.
+  // Sequences by which this word is ahead of `sequence`; exact if they are less than 2^18.
   [[nodiscard]] constexpr int64_t ahead_of(int64_t sequence) const {
     const uint64_t difference = (tag() - static_cast<uint64_t>(sequence)) & kTagMask;
     return difference > kTagMask / 2 ? static_cast<int64_t>(difference) - (int64_t{1} << kTagBits)
@@ -82,9 +86,16 @@ struct Tagged {
 [[nodiscard]] inline Count count_in(const Word& word, int64_t sequence) {
   return Tagged{word.load(std::memory_order_acquire)}.count_of(sequence);
 }
+// The same for who has just written elsewhere that it is about to look: either it sees a count
+// that was raised meanwhile, or who raised it sees what was written. Both sides have to be
+// sequentially consistent for that, the write and the look.
+[[nodiscard]] inline Count count_in_order(const Word& word, int64_t sequence) {
+  return Tagged{word.load(std::memory_order_seq_cst)}.count_of(sequence);
+}
 
 // Merges by max into the word of a window; a word of an older window is replaced, news
-// for an older one is too late and ignored. Returns whether the word changed.
+// for an older one is too late and ignored. Returns whether the word changed. Sequentially
+// consistent: who raises a count looks at a mark next (count_in_order).
 inline bool raise_tagged(Word& word, int64_t sequence, Count count) {
   uint64_t seen = word.load(std::memory_order_acquire);
   for (;;) {
@@ -96,7 +107,7 @@ inline bool raise_tagged(Word& word, int64_t sequence, Count count) {
     if (ahead > 0 || (ahead == 0 && now.count() >= merged)) return false;
     // Each failed turn is another's progress; values only grow and are cut at kMaxCount.
     if (word.compare_exchange_weak(seen, Tagged::make(sequence, merged).word,
-                                   std::memory_order_acq_rel, std::memory_order_acquire)) {
+                                   std::memory_order_seq_cst, std::memory_order_acquire)) {
       return true;
     }
   }
@@ -106,12 +117,24 @@ inline bool raise_tagged(Word& word, int64_t sequence, Count count) {
 inline bool raise_number(Word& word, uint64_t value) {
   uint64_t seen = word.load(std::memory_order_acquire);
   while (seen < value) {
-    if (word.compare_exchange_weak(seen, value, std::memory_order_acq_rel,
+    if (word.compare_exchange_weak(seen, value, std::memory_order_seq_cst,
                                    std::memory_order_acquire)) {
       return true;
     }
   }
   return false;
+}
+
+// Whether the step from one sequence to a later one enters another block, before which words
+// older than `kept` windows are forgotten: see above.
+[[nodiscard]] constexpr bool enters_another_block(int64_t from, int64_t to) {
+  return from >> kTagBlockBits != to >> kTagBlockBits;
+}
+inline void forget_if_older(Word& word, int64_t newest, int64_t kept) {
+  uint64_t seen = word.load(std::memory_order_acquire);
+  if (seen == 0 || seen == kGone || Tagged{seen}.ahead_of(newest) >= -kept) return;
+  // If it fails, someone wrote a newer one.
+  word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
 }
 
 // A polite pause in a loop that waits for another thread's next few instructions.

@@ -1,6 +1,10 @@
 #include "platform/pages.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
 
 #include "base/check.h"
 
@@ -16,6 +20,17 @@ Pages::Pages(size_t bytes) : bytes_(bytes) {
 
 Pages::~Pages() {
   if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+void Pages::clear(size_t offset, size_t bytes) const {
+  // Whole pages at once, what is left of them at both ends byte by byte.
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  auto* const begin = static_cast<char*>(data_) + offset;
+  const size_t first = std::min(bytes, (page - offset % page) % page);
+  const size_t whole = (bytes - first) / page * page;
+  std::memset(begin, 0, first);
+  if (whole > 0) WEIR_CHECK(madvise(begin + first, whole, MADV_DONTNEED) == 0);
+  std::memset(begin + first + whole, 0, bytes - first - whole);
 }
 
 }  // namespace weir::platform

@@ -237,7 +237,7 @@ const std::vector<Setting>& all_settings() {
          return std::string();
        }},
       {"capacity", "N", "auto",
-       "Cells held in memory, some 370 bytes each; what does not fit is counted strictly together. "
+       "Cells held in memory, some 480 bytes each; what does not fit is counted strictly together. "
        "auto: as many as memory is enough for, or 1048576",
        [](Config& config, const std::string& text) {
          if (text == "auto") {

@@ -542,6 +542,44 @@ TYPED_TEST_P(LedgerContract, KnowsTheRegionsThatAttended) {
   EXPECT_EQ(regions, (std::map<std::string, uint64_t>{{"east", 7}, {"west", 6}}));
 }
 
+// One process of a region is in trouble, and a sibling that is not attends after it.
+TYPED_TEST_P(LedgerContract, KeepsTheMostThatARegionSaidToHideForAWhile) {
+  const auto hidden = [](const LedgerFleet& fleet) {
+    for (const LedgerRegion& region : fleet.regions) {
+      if (region.region == "east") return region.hidden_ppm;
+    }
+    return uint64_t{0};
+  };
+  this->attend({.region = "east", .hidden_ppm = 1'000'000});
+  EXPECT_EQ(hidden(this->attend({.region = "east", .hidden_ppm = 5})), 1'000'000u);
+  EXPECT_EQ(hidden(this->attend({.region = "west"})), 1'000'000u);
+  if constexpr (!TypeParam::kTimeIsReal) {
+    this->clock_.advance(kHiddenKept);
+    EXPECT_EQ(hidden(this->attend({.region = "east", .hidden_ppm = 5})), 1'000'000u);
+    this->clock_.advance(Millis(1));
+    EXPECT_EQ(hidden(this->attend({.region = "east", .hidden_ppm = 5})), 5u);
+    EXPECT_EQ(hidden(this->attend({.region = "east", .hidden_ppm = 6})), 6u);
+  }
+}
+
+TYPED_TEST_P(LedgerContract, KnowsHowLongARegionHasBeenSilent) {
+  const auto silent = [](const LedgerFleet& fleet) {
+    std::map<std::string, Millis> all;
+    for (const LedgerRegion& region : fleet.regions) all[region.region] = region.silent;
+    return all;
+  };
+  this->attend({.region = "east"});
+  if constexpr (!TypeParam::kTimeIsReal) this->clock_.advance(Millis(7000));
+  const auto all = silent(this->attend({.region = "west"}));
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_LT(all.at("west"), Millis(5000));
+  if constexpr (TypeParam::kTimeIsReal) {
+    EXPECT_LT(all.at("east"), Millis(60'000));
+  } else {
+    EXPECT_EQ(all.at("east"), Millis(7000));
+  }
+}
+
 TYPED_TEST_P(LedgerContract, KeepsTheRulesOfTheFirstToCome) {
   const SharingRules first{.policy = PublishPolicy::kFloor,
                            .hidden_permille = 1,
@@ -570,6 +608,7 @@ REGISTER_TYPED_TEST_SUITE_P(
     LetsACellExpireTwoWindowsAfterItBegan, CleansNoMoreThanAsked, LetsOneProcessCleanAtATime,
     LeavesOutAndCountsWhatNobodyCanHaveMeant, BlamesTheRowsForARowThatDoesNotFit,
     HoldsAPresenceAsLongAsTheLongestWasTold, KnowsTheRegionsThatAttended,
+    KeepsTheMostThatARegionSaidToHideForAWhile, KnowsHowLongARegionHasBeenSilent,
     KeepsTheRulesOfTheFirstToCome, TakesNothingAtAll);
 
 }  // namespace weir::contracts

@@ -43,6 +43,17 @@ class ScriptedOrigin final : public RegionalOrigin {
     read.reply(Error{.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp});
   }
 
+  // Acknowledges every replay there is.
+  void take_replays() {
+    while (!replays.empty()) {
+      Replay replay = std::move(replays.front());
+      replays.pop_front();
+      std::vector<CellTotals> totals;
+      for (const CellReplay& cell : replay.cells) totals.push_back({.mine = cell.total});
+      replay.reply(std::move(totals));
+    }
+  }
+
   std::deque<Read> reads;
   std::deque<Replay> replays;
   Reach how = Reach::kPrompt;

@@ -69,8 +69,8 @@ std::vector<std::string> schema_statements(Dialect dialect) {
             types.readable() + "  PRIMARY KEY (key_hash, region)",
         {"updated_at", "until_ms"});
   table("weir_regions",
-        region + "  hidden_ppm " + types.amount() + " NOT NULL,\n  heartbeat" + number +
-            ",\n  PRIMARY KEY (region)",
+        region + "  hidden_ppm " + types.amount() + " NOT NULL,\n  hidden_at" + number +
+            ",\n  heartbeat" + number + ",\n  PRIMARY KEY (region)",
         {});
   table("weir_settings",
         "  name " + types.bytes(64) + " NOT NULL,\n  value " + types.bytes(255) +
@@ -158,12 +158,30 @@ Statements statements_of(Dialect dialect) {
                         "(key_hash > ? OR region > ?) AND until_ms > " +
                         now + " ORDER BY key_hash, region LIMIT " + page;
 
-  s.attend = "INSERT INTO weir_regions (region, hidden_ppm, heartbeat) VALUES (?,?," + now + ")" +
-             (sqlite ? " ON CONFLICT (region) DO UPDATE SET hidden_ppm = excluded.hidden_ppm, "
-                       "heartbeat = excluded.heartbeat"
-                     : " ON DUPLICATE KEY UPDATE hidden_ppm = VALUES(hidden_ppm), "
-                       "heartbeat = VALUES(heartbeat)");
-  s.regions = "SELECT region, hidden_ppm FROM weir_regions ORDER BY region";
+  // The most that was said of late stays. MariaDB assigns from left to right: there the time is
+  // that of whoever said what stands.
+  const std::string kept = std::to_string(kHiddenKept.count());
+  s.attend = "INSERT INTO weir_regions (region, hidden_ppm, hidden_at, heartbeat) VALUES (?,?," +
+             now + "," + now + ")";
+  if (sqlite) {
+    const std::string counts =
+        "CASE WHEN excluded.hidden_ppm >= hidden_ppm OR hidden_at < "
+        "excluded.hidden_at - " +
+        kept + " THEN excluded.";
+    s.attend += " ON CONFLICT (region) DO UPDATE SET hidden_ppm = " + counts +
+                "hidden_ppm ELSE hidden_ppm END, hidden_at = " + counts +
+                "hidden_at ELSE hidden_at END, heartbeat = excluded.heartbeat";
+  } else {
+    s.attend +=
+        " ON DUPLICATE KEY UPDATE hidden_ppm = IF(VALUES(hidden_ppm) >= hidden_ppm OR "
+        "hidden_at < VALUES(hidden_at) - " +
+        kept +
+        ", VALUES(hidden_ppm), hidden_ppm), "
+        "hidden_at = IF(hidden_ppm = VALUES(hidden_ppm), VALUES(hidden_at), hidden_at), "
+        "heartbeat = VALUES(heartbeat)";
+  }
+  s.regions =
+      "SELECT region, hidden_ppm, " + now + " - heartbeat FROM weir_regions ORDER BY region";
   s.settings_head = ignore + "weir_settings (name, value) VALUES ";
   s.settings = "SELECT name, value FROM weir_settings";
 

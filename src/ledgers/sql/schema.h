@@ -16,7 +16,7 @@ namespace weir::ledgers {
 
 using Dialect = LedgerKind;
 
-inline constexpr int64_t kSchemaVersion = 1;
+inline constexpr int64_t kSchemaVersion = 2;
 
 // Each may be run again, and by two at once.
 [[nodiscard]] std::vector<std::string> schema_statements(Dialect dialect);

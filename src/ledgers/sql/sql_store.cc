@@ -381,10 +381,12 @@ Result<LedgerFleet> SqlStore::attend(const LedgerRegion& self, const SharingRule
     return run(statements, [&](size_t statement, const SqlRow& row) {
       if (statement == 2) {
         const auto hidden = row.number(1);
+        const auto silent = row.number(2);
         const size_t name = row.bytes(0).size();
-        if (!hidden || *hidden < 0 || name == 0 || name > kMaxRegionBytes) return;
-        fleet.regions.push_back(
-            {.region = std::string(row.bytes(0)), .hidden_ppm = static_cast<uint64_t>(*hidden)});
+        if (!hidden || *hidden < 0 || !silent || name == 0 || name > kMaxRegionBytes) return;
+        fleet.regions.push_back({.region = std::string(row.bytes(0)),
+                                 .hidden_ppm = static_cast<uint64_t>(*hidden),
+                                 .silent = Millis(*silent)});
       } else {
         read_setting(row.bytes(0), row.bytes(1), fleet.rules);
       }
