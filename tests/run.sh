@@ -25,6 +25,7 @@ demo        weir demo, also on a terminal
 programs    the command lines as a person meets them
 sim         simulated worlds and fleets, scenario files, reports
 mutation    planted bugs: a checker must find each
+threads     the engine under many schedules of its threads, each decided by a seed
 scenarios   every small scenario, run to its end; all but the longest twice
 house       which module may include which; the machine code of the fast path
 examples    the programs in examples/

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/atomic.h"
 #include "limiter/importer.h"
 #include "limiter/inbox.h"
 #include "limiter/publisher.h"
@@ -75,7 +76,7 @@ class Sharing {
   bool reads_everything_ = false;
   bool import_failed_ = false;
 
-  mutable std::mutex mutex_;
+  mutable base::Mutex mutex_;
   SharingStats stats_;  // guarded by mutex_; as of the last turn
 };
 

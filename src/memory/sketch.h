@@ -21,8 +21,8 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
+#include "base/atomic.h"
 #include "memory/slot.h"
 #include "platform/pages.h"
 
@@ -73,8 +73,8 @@ class Sketch {
   size_t width_;
   platform::Pages pages_memory_;
 
-  std::atomic<uint64_t> decisions_{0};
-  std::mutex mutex_;
+  base::Atomic<uint64_t> decisions_{0};
+  base::Mutex mutex_;
   std::array<Page, kPages> pages_;  // guarded by mutex_
 };
 

@@ -21,8 +21,8 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
+#include "base/atomic.h"
 #include "base/inline.h"
 #include "base/keyed_hash.h"
 #include "memory/control.h"
@@ -167,11 +167,11 @@ class Table {
   size_t buckets_;
   Company company_;
   platform::Pages control_pages_, slot_pages_, cold_pages_;
-  std::atomic<uint64_t>* control_;  // 8 control bytes to a word
+  base::Atomic<uint64_t>* control_;  // 8 control bytes to a word
   Slot* slots_;
   Cold* cold_;
 
-  std::array<std::mutex, kStripes> stripes_;  // guard control bytes and slots' ownership
+  std::array<base::Mutex, kStripes> stripes_;  // guard control bytes and slots' ownership
 
   // Single numbers: relaxed.
   std::atomic<uint64_t> generation_{1};
