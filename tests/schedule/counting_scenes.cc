@@ -6,6 +6,7 @@
 #include "memory/table.h"
 #include "memory/window_cells.h"
 #include "platform/grace.h"
+#include "sim/random.h"
 #include "tests/doubles/hand_clock.h"
 #include "tests/schedule/scenes.h"
 
@@ -21,15 +22,12 @@ struct Alone {
   doubles::HandClock clock;
   std::shared_ptr<Engine> engine = Engine::make(clock, {.capacity = 16, .seed = 1});
   int64_t admitted = 0;  // cost
-  int64_t requests = 0;  // admitted
 
   [[nodiscard]] Instant at(Millis offset) const {
     return {.wall = clock.now().wall + offset, .mono = clock.now().mono + offset};
   }
   void ask(Instant now, const Request& request) {
-    if (!engine->check(now, request)->admitted()) return;
-    admitted += request.cost;
-    ++requests;
+    if (engine->check(now, request)->admitted()) admitted += request.cost;
   }
   [[nodiscard]] int64_t remaining(Instant now, Request request) const {
     request.cost = 0;
@@ -112,10 +110,8 @@ Scene charge_beside_a_rebuild(Algorithm algorithm) {
   return [algorithm] {
     const auto world = std::make_shared<Alone>();
     const Instant now = world->at(Millis(0));
-    // A log keeps its units, a backlog the time that it takes to drain: 200 ms for each of these.
-    const bool log = algorithm == Algorithm::kSlidingLog;
-    const Request small = request_of(algorithm, log ? 3 : 10, log ? 1 : 2);
-    const Request large = request_of(algorithm, 20, log ? 2 : 4);
+    const Request small = request_of(algorithm, 3);
+    const Request large = request_of(algorithm, 20, 2);
     return Play{.threads = {[=] {
                               for (int i = 0; i < 3; ++i) world->ask(now, small);
                             },
@@ -124,7 +120,6 @@ Scene charge_beside_a_rebuild(Algorithm algorithm) {
                             },
                             [=] { (void)world->engine->run_sweep(now, 32); }},
                 .broken = [=] {
-                  if (!log) return more_than(5, world->requests);
                   return other_than(20 - world->admitted, world->remaining(now, large),
                                     "what remains");
                 }};
@@ -219,6 +214,72 @@ Scene news_of_both_kinds() {
           });
           return wrong;
         }};
+  };
+}
+
+// At the instant of the boundary all of the old window still counts, whichever of the two windows a
+// request was charged to.
+Scene any_counting(uint64_t recipe) {
+  constexpr int64_t kLimit = 10;
+  static constexpr std::array<std::string_view, 2> kNames = {"one", "two"};
+  struct Counting : Alone {
+    std::array<int64_t, 2> spent{};
+  };
+  return [recipe] {
+    const auto world = std::make_shared<Counting>();
+    sim::Random random(recipe);
+    const auto any_request = [&](size_t name) {
+      Request request = request_of(Algorithm::kSlidingWindow, kLimit, random.between(1, 6));
+      request.identifier = kNames[name];
+      return request;
+    };
+    const auto any_time = [&] { return world->at(random.one_in(2) ? Millis(0) : Millis(-1)); };
+    const auto any_step = [&]() -> std::function<void()> {
+      const Instant now = any_time();
+      if (random.one_in(3)) {
+        const std::array<Request, 2> both = {any_request(0), any_request(1)};
+        return [=] {
+          if (!world->engine->check_all(now, both)->admitted()) return;
+          for (size_t i = 0; i < 2; ++i) world->spent[i] += both[i].cost;
+        };
+      }
+      const auto name = static_cast<size_t>(random.between(0, 1));
+      const Request request = any_request(name);
+      return [=] {
+        if (world->engine->check(now, request)->admitted()) world->spent[name] += request.cost;
+      };
+    };
+    const std::array<int64_t, 3> offsets = {-1500, -500, 0};
+    for (size_t name = 0; name < 2; ++name) {
+      const int64_t offset = offsets[static_cast<size_t>(random.between(0, 2))];
+      if (offset == 0) continue;  // nothing before
+      Request one = any_request(name);
+      one.cost = 1;
+      if (world->engine->check(world->at(Millis(offset)), one)->admitted() && offset == -500) {
+        ++world->spent[name];
+      }
+    }
+    Play play;
+    for (int thread = 0; thread < 3; ++thread) {
+      std::vector<std::function<void()>> steps;
+      for (int64_t i = random.between(1, 2); i > 0; --i) steps.push_back(any_step());
+      play.threads.push_back([steps] {
+        for (const auto& step : steps) step();
+      });
+    }
+    play.broken = [=]() -> std::string {
+      for (size_t i = 0; i < 2; ++i) {
+        Request request = request_of(Algorithm::kSlidingWindow, kLimit);
+        request.identifier = kNames[i];
+        const std::string wrong =
+            more_than(kLimit, world->spent[i]) +
+            other_than(kLimit - world->spent[i], world->remaining(world->at(Millis(0)), request),
+                       "what remains");
+        if (!wrong.empty()) return wrong;
+      }
+      return {};
+    };
+    return play;
   };
 }
 

@@ -37,4 +37,11 @@ struct Found {
 // run.
 void expect_holds(const Scene& scene, uint64_t schedules);
 
+// The same for scenes that are drawn from a number. WEIR_RECIPE is the one to run.
+struct Effort {
+  uint64_t recipes = 0;
+  uint64_t schedules = 0;  // of each
+};
+void expect_all_hold(const std::function<Scene(uint64_t recipe)>& scenes, const Effort& effort);
+
 }  // namespace weir::schedule

@@ -30,6 +30,9 @@ enum class Before : uint8_t { kNothing, kOlderWindow, kOldWindow };
 // News of siblings and of other regions arrive at once, for this window and for the next.
 [[nodiscard]] Scene news_of_both_kinds();
 
+// Requests and batches, drawn from `recipe`, at both sides of a window boundary.
+[[nodiscard]] Scene any_counting(uint64_t recipe);
+
 // --- telling: telling_scenes.cc ---
 
 // A batch that is refused in the end, beside a replay of what its first tuple had accepted before:
@@ -47,6 +50,15 @@ enum class Path : uint8_t { kSlow, kFast };
 // Requests beside the thread that holds counts against the publish rule.
 [[nodiscard]] Scene charges_beside_sharing();
 
+// A tuple is made while the first news of it comes from another region.
+[[nodiscard]] Scene creation_beside_news_of_another_region();
+
+// A tuple is made by several threads after another region was heard to have used most of it.
+[[nodiscard]] Scene creation_of_a_tuple_known_abroad();
+
+// Requests beside replays whose answers come late, or after their deadline.
+[[nodiscard]] Scene replays_that_are_answered_late();
+
 // --- the table: table_scenes.cc ---
 
 // New tuples push a tuple out of a full table, while a replay of it lands.
@@ -54,6 +66,15 @@ enum class Path : uint8_t { kSlow, kFast };
 
 // The same, while a reader who is refused looks at the tuple.
 [[nodiscard]] Scene flood_beside_a_reader();
+
+// Requests that read the origin first, which has no more to give, while new tuples push theirs out.
+[[nodiscard]] Scene reads_beside_a_flood();
+
+// Two threads ask for a tuple; the first to come finds no slot for it, the other one does.
+[[nodiscard]] Scene sketch_beside_a_slot_that_comes_free();
+
+// Requests, batches, replays and new tuples, drawn from `recipe`, on a table that is nearly full.
+[[nodiscard]] Scene any_telling(uint64_t recipe);
 
 // Two threads ask for a tuple that does not exist yet.
 [[nodiscard]] Scene creation_of_one_tuple();

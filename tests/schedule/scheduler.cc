@@ -24,6 +24,9 @@ namespace {
 // depend on them.
 constexpr uint64_t kPatience = 5000;
 
+// Ends a thread that repeats something for ever.
+struct Endless {};
+
 // Longer than any schedule takes on a busy machine.
 constexpr time_t kMostSeconds = 120;
 
@@ -92,6 +95,7 @@ struct Scheduler::Worker {
   const std::function<void()>* body = nullptr;
   int64_t priority = 0;
   bool ended = true;
+  bool leaves = false;  // by an exception; what it does on its way is not interrupted
   uint64_t operations = 0;
   std::vector<uint64_t> changes;  // the next one last
   uint64_t since_switch = 0;
@@ -161,6 +165,7 @@ Run Scheduler::run(const Plan& plan, const std::vector<std::function<void()>>& b
     worker.body = &bodies[plan.order[i]];
     worker.priority = -static_cast<int64_t>(i);
     worker.ended = false;
+    worker.leaves = false;
     worker.operations = 0;
     worker.since_switch = 0;
     worker.changes.clear();
@@ -176,7 +181,10 @@ Run Scheduler::run(const Plan& plan, const std::vector<std::function<void()>>& b
   if (!state.idle.wait_for(kMostSeconds)) {
     state.give_up("a thread waits for something that is no atomic and no mutex of base/atomic.h");
   }
-  Run run{.lengths = {}, .fingerprint = state.fingerprint, .switches = state.switches};
+  Run run{.endless = state.operations > kMostOperations,
+          .lengths = {},
+          .fingerprint = state.fingerprint,
+          .switches = state.switches};
   for (size_t i = 0; i < bodies.size(); ++i) run.lengths.push_back(state.workers[i]->operations);
   return run;
 }
@@ -199,7 +207,10 @@ void Scheduler::State::serve(Worker& worker) {
     worker.go.wait();
     if (stops) return;
     current = &worker;
-    (*worker.body)();
+    try {
+      (*worker.body)();
+    } catch (const Endless&) {
+    }
     current = nullptr;
     note_turn(worker);
     worker.ended = true;
@@ -215,7 +226,11 @@ void Scheduler::State::serve(Worker& worker) {
 // Before each operation. Priorities change here and in lower() only, so nothing else has to be
 // compared.
 void Scheduler::State::operate(Worker& worker) {
-  if (++operations > kMostOperations) give_up("it does not end");
+  if (worker.leaves) return;
+  if (++operations > kMostOperations) {
+    worker.leaves = true;
+    throw Endless{};
+  }
   ++worker.since_switch;
   const uint64_t number = worker.operations++;
   const bool changes = !worker.changes.empty() && worker.changes.back() <= number;
@@ -225,6 +240,7 @@ void Scheduler::State::operate(Worker& worker) {
 
 // Makes it the last of all, and has the first one go on.
 void Scheduler::State::lower(Worker& worker) {
+  if (worker.leaves) return;
   worker.priority = --lowest;
   Worker* const other = next();
   if (other == &worker) {

@@ -1,13 +1,17 @@
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "limiter/batch.h"
+#include "limiter/engine.h"
 #include "limiter/judge.h"
 #include "limiter/replay.h"
 #include "limiter/store.h"
 #include "memory/table.h"
 #include "origins/in_process_origin.h"
 #include "platform/grace.h"
+#include "sim/random.h"
 #include "tests/doubles/hand_clock.h"
 #include "tests/schedule/scenes.h"
 
@@ -32,9 +36,10 @@ struct FullTable {
   Judge judge{store};
   std::shared_ptr<limiter::Replay> replaying = std::make_shared<limiter::Replay>(store);
 
-  FullTable() {
+  // `free` of its slots are left.
+  explicit FullTable(size_t free = 0) {
     (void)ask("emptiest", 1000, 1);
-    for (size_t i = 1; i < kSlots; ++i) (void)ask("tuple " + std::to_string(i), 10, 5);
+    for (size_t i = 1; i + free < kSlots; ++i) (void)ask("tuple " + std::to_string(i), 10, 5);
     replay();
   }
 
@@ -158,6 +163,172 @@ Scene creation_of_one_tuple() {
                   if (tuples != 1) return "it stands in " + std::to_string(tuples) + " slots";
                   if (world->admitted == 1) return {};
                   return "admitted " + std::to_string(world->admitted) + " of 1";
+                }};
+  };
+}
+
+Scene sketch_beside_a_slot_that_comes_free() {
+  struct Scarce {
+    doubles::HandClock clock;
+    std::shared_ptr<limiter::Store> store =
+        std::make_shared<limiter::Store>(clock, Options{.capacity = 1}, 1);
+    Judge judge{store};
+    int64_t admitted = 0;
+    void ask(std::string_view name, Millis duration, Millis when, int64_t cost) {
+      const Request request{.name_space = "schedule",
+                            .identifier = name,
+                            .limit = 10,
+                            .duration = duration,
+                            .cost = cost};
+      const Instant now{.wall = clock.now().wall + when, .mono = clock.now().mono + when};
+      const Case the_case(now, request, store->hash);
+      if (judge.rule(the_case).step.decision.admitted()) admitted += cost;
+    }
+  };
+  return [] {
+    const auto world = std::make_shared<Scarce>();
+    // Two seconds later the first of them has expired, a millisecond before that it has not.
+    constexpr Millis kShort{1000};
+    world->ask("first", kShort, Millis(0), 1);
+    for (size_t i = 1; i < kSlots; ++i) {
+      world->ask("tuple " + std::to_string(i), kWindow, Millis(0), 1);
+    }
+    world->admitted = 0;
+    const auto ask = [=](Millis when) { world->ask("new", kWindow, when, 6); };
+    return Play{.threads = {[=] { ask(2 * kShort - Millis(1)); }, [=] { ask(2 * kShort); }},
+                .broken = [=]() -> std::string {
+                  if (world->admitted <= 10) return {};
+                  return "admitted " + std::to_string(world->admitted) +
+                         " of 10, in the table and in the sketch";
+                }};
+  };
+}
+
+// Every admission is told to the origin in the end, in whichever window it was counted.
+Scene any_telling(uint64_t recipe) {
+  struct Told : FullTable {
+    Told() : FullTable(3) {}
+    Count accepted = 0;
+    void count(const Ruling& ruling, Count cost) {
+      if (!ruling.sketched) accepted += cost;
+    }
+    void ask_at(Instant now, std::string_view name, int64_t cost) {
+      Case the_case = case_of(name, 1000, cost);
+      the_case.ask_at(now);
+      const Ruling ruling = judge.rule(the_case);
+      if (ruling.step.decision.admitted()) count(ruling, the_case.query.ask.cost);
+    }
+    void ask_both(Instant now, int64_t cost, int64_t limit_of_second) {
+      std::vector<Case> cases = {case_of("a", 1000, cost), case_of("b", limit_of_second, cost)};
+      for (Case& the_case : cases) the_case.ask_at(now);
+      const limiter::BatchRuling ruling = limiter::Batch(judge, *store, cases).run();
+      if (!ruling.admitted) return;
+      for (size_t i = 0; i < cases.size(); ++i) {
+        count(ruling.items[i], cases[i].query.ask.cost);
+      }
+    }
+    [[nodiscard]] Count told() const {
+      Count sum = 0;
+      for (const char* name : {"a", "b", "new 1", "new 2", "new 3"}) {
+        const int64_t sequence = clock.now().wall.time_since_epoch() / kWindow;
+        for (const int64_t back : {0, 1}) {
+          const CellId cell{case_of(name, 1000, 1).key.encoded(), sequence - back};
+          for (const auto& [component, count] : origin->components(cell)) sum += count;
+        }
+      }
+      return sum;
+    }
+  };
+  return [recipe] {
+    const auto world = std::make_shared<Told>();
+    sim::Random random(recipe);
+    const Instant now = world->clock.now();
+    const Instant before{.wall = now.wall - Millis(1), .mono = now.mono - Millis(1)};
+    const auto any_name = [&] {
+      constexpr std::array<std::string_view, 5> kNames = {"a", "b", "new 1", "new 2", "new 3"};
+      return kNames[static_cast<size_t>(random.between(0, 4))];
+    };
+    const auto any_step = [&]() -> std::function<void()> {
+      const Instant when = random.one_in(2) ? now : before;
+      const int64_t cost = random.between(1, 5);
+      switch (random.between(0, 3)) {
+        case 0: return [=] { world->replay(); };
+        case 1: {
+          const int64_t limit = random.one_in(2) ? 1000 : 1;
+          return [=] { world->ask_both(when, cost, limit); };
+        }
+        default: return [=, name = any_name()] { world->ask_at(when, name, cost); };
+      }
+    };
+    world->ask_at(before, "a", 1);
+    if (random.one_in(2)) world->replay();
+    world->ask_at(random.one_in(2) ? before : now, "b", 1);
+    Play play;
+    for (int thread = 0; thread < 2; ++thread) {
+      std::vector<std::function<void()>> steps;
+      for (int64_t i = random.between(1, 3); i > 0; --i) steps.push_back(any_step());
+      play.threads.push_back([steps] {
+        for (const auto& step : steps) step();
+      });
+    }
+    play.threads.push_back([world] { world->replay(); });
+    play.broken = [=]() -> std::string {
+      for (int turn = 0; turn < 3; ++turn) world->replay();
+      if (const Count told = world->told(); told != world->accepted) {
+        return "the origin has " + std::to_string(told) + " of " +
+               std::to_string(world->accepted) + " that were accepted";
+      }
+      return world->lost_slots();
+    };
+    return play;
+  };
+}
+
+// Whoever is admitted on the word that enough was known has been lied to: the origin has it all.
+Scene reads_beside_a_flood() {
+  struct Read : FullTable {
+    std::shared_ptr<limiter::Engine> engine = limiter::Engine::make(
+        clock, {.origin = origin, .replay_within = Millis(0), .capacity = 1, .seed = 2});
+    bool lied = false;
+  };
+  return [] {
+    const auto world = std::make_shared<Read>();
+    const Instant now = world->clock.now();
+    const auto request_of = [](std::string_view name, int64_t limit, int64_t cost) {
+      return Request{.name_space = "schedule",
+                     .identifier = name,
+                     .limit = limit,
+                     .duration = kWindow,
+                     .cost = cost};
+    };
+    // Another process has used all of it.
+    (void)world->ask("known", 10, 10);
+    (void)world->ask("known", 10, 10);
+    world->replay();
+    for (size_t i = 0; i + 1 < kSlots; ++i) {
+      (void)world->engine->check(now, request_of("mine " + std::to_string(i), 10, 5));
+    }
+    world->engine->run_replay(now, world->executor, Tell::kAll);
+    const auto read = [=] {
+      world->engine->check_async(now, request_of("known", 10, 1), world->executor,
+                                 [=](const Result<Verdict>& verdict) {
+                                   const bool admitted = verdict->admitted();
+                                   if (admitted && verdict->basis != Basis::kDegraded) {
+                                     world->lied = true;
+                                   }
+                                 });
+      world->executor.run();
+    };
+    return Play{.threads = {read, read,
+                            [=] {
+                              for (const char* name : {"new 1", "new 2"}) {
+                                (void)world->engine->check(now, request_of(name, 10, 1));
+                              }
+                            }},
+                .broken = [=]() -> std::string {
+                  world->executor.run();
+                  return world->lied ? "admitted on enough knowledge, and the origin has 10 of 10"
+                                     : "";
                 }};
   };
 }

@@ -151,26 +151,41 @@ Scene waiters_of_one_read() {
   };
 }
 
-Scene charges_beside_sharing() {
-  struct Shared {
-    doubles::HandClock clock;
-    std::shared_ptr<ledgers::MemoryLedger> ledger = std::make_shared<ledgers::MemoryLedger>(clock);
-    std::shared_ptr<Engine> engine = Engine::make(
-        clock, {.ledger = ledger, .region = "east", .capacity = 16, .seed = kSeed});
-    void share() { engine->run_sharing(clock.now()); }
-  };
-  return [] {
-    const auto world = std::make_shared<Shared>();
-    // There is another region, and everything was heard.
-    world->ledger->attend({.region = "west"}, {}, [](const auto&) {});
+namespace {
+
+// Two regions that have heard of each other.
+struct Regions {
+  doubles::HandClock clock;
+  std::shared_ptr<ledgers::MemoryLedger> ledger = std::make_shared<ledgers::MemoryLedger>(clock);
+  std::shared_ptr<Engine> east = region("east", ledger);
+  std::shared_ptr<Engine> west = region("west", ledger->as_seen_by_another());
+
+  Regions() {
     for (int turn = 0; turn < 8; ++turn) {
-      world->clock.advance(Millis(10));
-      world->share();
+      west->run_sharing(clock.now());
+      share();
+      clock.advance(Millis(10));
     }
+  }
+  [[nodiscard]] std::shared_ptr<Engine> region(std::string name,
+                                               std::shared_ptr<GlobalLedger> seen) const {
+    return Engine::make(clock, {.ledger = std::move(seen),
+                                .region = std::move(name),
+                                .capacity = 1,
+                                .seed = kSeed});
+  }
+  void share() { east->run_sharing(clock.now()); }
+};
+
+}  // namespace
+
+Scene charges_beside_sharing() {
+  return [] {
+    const auto world = std::make_shared<Regions>();
     // A quarter of the limit must not stay hidden.
     const auto charge = [=](int64_t cost) {
       for (int i = 0; i < 2; ++i) {
-        (void)world->engine->check(world->clock.now(), request_for("a", 100, cost));
+        (void)world->east->check(world->clock.now(), request_for("a", 100, cost));
       }
     };
     charge(1);
@@ -182,8 +197,8 @@ Scene charges_beside_sharing() {
                 .broken = [=] {
                   std::string wrong;
                   world->share();
-                  if (!world->engine->sharing_stats().ready) wrong = "not all was heard";
-                  world->engine->inspect_sharing(
+                  if (!world->east->sharing_stats().ready) wrong = "not all was heard";
+                  world->east->inspect_sharing(
                       world->clock.now(), [&](const limiter::SharedCell& cell) {
                         if (cell.rule == limiter::Publish::kNothing || cell.waits) return;
                         wrong = "the rule wants " + std::to_string(cell.holding.counted) +
@@ -191,6 +206,134 @@ Scene charges_beside_sharing() {
                       });
                   return wrong;
                 }};
+  };
+}
+
+Scene creation_beside_news_of_another_region() {
+  return [] {
+    const auto world = std::make_shared<Regions>();
+    (void)world->west->check(world->clock.now(), request_for("a", 100, 80));
+    world->west->run_sharing(world->clock.now(), Tell::kAll);
+    world->clock.advance(Millis(400));  // by then it is time to hear of it
+    const auto accepted = std::make_shared<Count>(0);
+    return Play{.threads = {[=] {
+                              for (int turn = 0; turn < 2; ++turn) world->share();
+                            },
+                            [=] {
+                              const auto verdict =
+                                  world->east->check(world->clock.now(), request_for("a", 100, 1));
+                              if (verdict->admitted()) ++*accepted;
+                            }},
+                .broken = [=]() -> std::string {
+                  for (int turn = 0; turn < 2; ++turn) world->share();
+                  const Count remaining =
+                      world->east->check(world->clock.now(), request_for("a", 100, 0))->remaining;
+                  if (remaining == 20 - *accepted) return {};
+                  return "of 100 remain " + std::to_string(remaining) + " where west has 80";
+                }};
+  };
+}
+
+Scene creation_of_a_tuple_known_abroad() {
+  return [] {
+    const auto world = std::make_shared<Regions>();
+    (void)world->west->check(world->clock.now(), request_for("a", 100, 80));
+    world->west->run_sharing(world->clock.now(), Tell::kAll);
+    world->clock.advance(Millis(400));
+    for (int turn = 0; turn < 2; ++turn) world->share();
+    const auto admitted = std::make_shared<Count>(0);
+    const auto ask = [=] {
+      const auto verdict = world->east->check(world->clock.now(), request_for("a", 100, 90));
+      if (verdict->admitted()) *admitted += 90;
+    };
+    return Play{.threads = {ask, ask}, .broken = [=]() -> std::string {
+                  if (*admitted == 0) return {};
+                  return "admitted " + std::to_string(*admitted) +
+                         " of 100, and it was known that west has 80";
+                }};
+  };
+}
+
+Scene replays_that_are_answered_late() {
+  // Answers when it is asked to, with what an origin says then.
+  class Held final : public RegionalOrigin {
+   public:
+    explicit Held(const Clock& clock) : store_(clock) {}
+    void read(std::vector<CellRead> cells, OriginReply reply) override {
+      store_.read(std::move(cells), std::move(reply));
+    }
+    void replay(std::vector<CellReplay> cells, OriginReply reply) override {
+      waiting_.push_back([this, cells = std::move(cells), reply = std::move(reply)]() mutable {
+        store_.replay(std::move(cells), std::move(reply));
+      });
+    }
+    void answer() {
+      if (waiting_.empty()) return;
+      const auto next = std::move(waiting_.front());
+      waiting_.erase(waiting_.begin());
+      next();
+    }
+    [[nodiscard]] bool waits() const { return !waiting_.empty(); }
+    [[nodiscard]] const origins::InProcessOrigin& store() const { return store_; }
+
+   private:
+    origins::InProcessOrigin store_;
+    std::vector<std::function<void()>> waiting_;
+  };
+  struct Late {
+    doubles::HandClock clock;
+    doubles::HandExecutor executor{clock};
+    std::shared_ptr<Held> origin = std::make_shared<Held>(clock);
+    std::shared_ptr<Engine> engine = Engine::make(
+        clock, {.origin = origin, .replay_within = Millis(0), .capacity = 1, .seed = kSeed});
+    Count accepted = 0;
+    void replay() { engine->run_replay(clock.now(), executor, Tell::kAll); }
+  };
+  return [] {
+    const auto world = std::make_shared<Late>();
+    const Request request = request_for("a", 1'000'000, 1);
+    const Instant now = world->clock.now();
+    const auto charge = [=] {
+      if (world->engine->check(now, request)->admitted()) ++world->accepted;
+    };
+    charge();
+    return Play{
+        .threads = {[=] {
+                      charge();
+                      charge();
+                    },
+                    [=] {
+                      world->replay();
+                      world->replay();
+                    },
+                    [=] {
+                      for (int turn = 0; turn < 4; ++turn) {
+                        base::while_waiting();
+                        world->origin->answer();
+                      }
+                    },
+                    [=] {
+                      base::while_waiting();
+                      world->clock.advance(Millis(300));
+                      world->executor.run();
+                    }},
+        .broken = [=]() -> std::string {
+          for (int turn = 0; turn < 4; ++turn) {
+            while (world->origin->waits()) world->origin->answer();
+            world->replay();
+          }
+          const CellId cell{memory::TupleKey(request, base::KeyedHash(0)).encoded(),
+                            now.wall.time_since_epoch() / request.duration};
+          Count told = 0;
+          for (const auto& [component, count] : world->origin->store().components(cell)) {
+            told += count;
+          }
+          const uint64_t untold = world->engine->stats().untold;
+          if (told == world->accepted && untold == 0) return {};
+          return "the origin has " + std::to_string(told) + " of " +
+                 std::to_string(world->accepted) + ", and " + std::to_string(untold) +
+                 " cells seem to wait";
+        }};
   };
 }
 

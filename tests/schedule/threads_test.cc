@@ -60,6 +60,11 @@ const std::vector<Named>& scenes() {
       {"ChargesBesideReplaysByFastPath", charges_beside_replays(Path::kFast), kSome},
       {"WaitersOfOneRead", waiters_of_one_read(), kSome},
       {"ChargesBesideSharing", charges_beside_sharing(), kSome},
+      {"CreationBesideNewsOfAnotherRegion", creation_beside_news_of_another_region(), kSome},
+      {"CreationOfATupleKnownAbroad", creation_of_a_tuple_known_abroad(), kSome},
+      {"ReplaysThatAreAnsweredLate", replays_that_are_answered_late(), kSome},
+      {"SketchBesideASlotThatComesFree", sketch_beside_a_slot_that_comes_free(), kSome},
+      {"ReadsBesideAFlood", reads_beside_a_flood(), kSome},
       {"FloodBesideAReplay", flood_beside_a_replay(), kSome},
       {"FloodBesideAReader", flood_beside_a_reader(), kSome},
       {"CreationOfOneTuple", creation_of_one_tuple(), kMany},
@@ -75,6 +80,15 @@ TEST_P(Threads, KeepWhatMustHoldUnderEverySchedule) {
 
 INSTANTIATE_TEST_SUITE_P(Scene, Threads, ::testing::ValuesIn(scenes()),
                          [](const auto& each) { return std::string(each.param.name); });
+
+// Scenes that nobody thought of: each recipe is another one.
+TEST(AnyScene, KeepsTheLimitUnderEverySchedule) {
+  expect_all_hold(any_counting, {.recipes = 200, .schedules = 300});
+}
+
+TEST(AnyScene, TellsAllThatWasAcceptedUnderEverySchedule) {
+  expect_all_hold(any_telling, {.recipes = 200, .schedules = 300});
+}
 
 // --- A scheduler that could find nothing would prove nothing ---
 
