@@ -78,6 +78,25 @@ Scene both_sides_of_a_boundary(Before before) {
   };
 }
 
+// The older window and the newest one have the same word: who closes the one must not close the
+// other.
+Scene late_request_beside_the_next_window() {
+  return [] {
+    constexpr int64_t kLimit = 100;
+    const auto world = std::make_shared<Alone>();
+    const Request one = request_of(Algorithm::kSlidingWindow, kLimit);
+    (void)world->engine->check(world->at(Millis(-1500)), one);
+    return Play{.threads = {[=] { world->ask(world->at(Millis(-1)), one); },
+                            [=] {
+                              for (int i = 0; i < 2; ++i) world->ask(world->at(Millis(0)), one);
+                            }},
+                .broken = [=] {
+                  return other_than(kLimit - world->admitted,
+                                    world->remaining(world->at(Millis(0)), one), "what remains");
+                }};
+  };
+}
+
 Scene one_tuple_asked_by_many(Algorithm algorithm) {
   return [algorithm] {
     constexpr int64_t kLimit = 3;

@@ -15,6 +15,10 @@ namespace weir::schedule {
 enum class Before : uint8_t { kNothing, kOlderWindow, kOldWindow };
 [[nodiscard]] Scene both_sides_of_a_boundary(Before before);
 
+// One thread comes late with a request of a window while another charges the next one; the window
+// before both was charged, too.
+[[nodiscard]] Scene late_request_beside_the_next_window();
+
 // Several threads ask one tuple for more than the limit.
 [[nodiscard]] Scene one_tuple_asked_by_many(Algorithm algorithm);
 

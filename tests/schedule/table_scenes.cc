@@ -251,14 +251,11 @@ Scene any_telling(uint64_t recipe) {
     const auto any_step = [&]() -> std::function<void()> {
       const Instant when = random.one_in(2) ? now : before;
       const int64_t cost = random.between(1, 5);
-      switch (random.between(0, 3)) {
-        case 0: return [=] { world->replay(); };
-        case 1: {
-          const int64_t limit = random.one_in(2) ? 1000 : 1;
-          return [=] { world->ask_both(when, cost, limit); };
-        }
-        default: return [=, name = any_name()] { world->ask_at(when, name, cost); };
+      if (random.one_in(3)) {
+        const int64_t limit = random.one_in(2) ? 1000 : 1;
+        return [=] { world->ask_both(when, cost, limit); };
       }
+      return [=, name = any_name()] { world->ask_at(when, name, cost); };
     };
     world->ask_at(before, "a", 1);
     if (random.one_in(2)) world->replay();
@@ -271,7 +268,9 @@ Scene any_telling(uint64_t recipe) {
         for (const auto& step : steps) step();
       });
     }
-    play.threads.push_back([world] { world->replay(); });
+    play.threads.push_back([world, times = random.between(1, 2)] {
+      for (int64_t i = 0; i < times; ++i) world->replay();
+    });
     play.broken = [=]() -> std::string {
       for (int turn = 0; turn < 3; ++turn) world->replay();
       if (const Count told = world->told(); told != world->accepted) {

@@ -36,6 +36,7 @@ const std::vector<Named>& scenes() {
        kMany},
       {"BothSidesOfABoundaryAfterAChargeOfTheOldWindow",
        both_sides_of_a_boundary(Before::kOldWindow), kMany},
+      {"LateRequestBesideTheNextWindow", late_request_beside_the_next_window(), kMany},
       {"OneSlidingWindowAskedByMany", one_tuple_asked_by_many(kSlidingWindow), kMany},
       {"OneFixedWindowAskedByMany", one_tuple_asked_by_many(kFixedWindow), kSome},
       {"OneStrictWindowAskedByMany", one_tuple_asked_by_many(kSlidingWindowStrict), kSome},
