@@ -66,7 +66,8 @@ std::vector<std::string> touches_of_the_system(const std::vector<SourceFile>& fi
 }
 
 // What tests/schedule cannot stop a thread at: it would wait for ever for one that waits for it.
-const std::regex kUnseenWaiting(R"(std::(recursive_|shared_|timed_)?mutex\b|std::condition_variable)");
+const std::regex kUnseenWaiting(
+    R"(std::(recursive_|shared_|timed_)?mutex\b|std::condition_variable)");
 
 std::vector<std::string> unseen_waiting(const std::vector<SourceFile>& files) {
   std::vector<std::string> waits;

@@ -51,9 +51,8 @@ std::string more_than(int64_t limit, int64_t admitted) {
 }
 
 std::string other_than(int64_t wanted, int64_t found, const std::string& of) {
-  return found == wanted
-             ? ""
-             : of + " is " + std::to_string(found) + ", not " + std::to_string(wanted);
+  return found == wanted ? ""
+                         : of + " is " + std::to_string(found) + ", not " + std::to_string(wanted);
 }
 
 bool errs_on_the_strict_side(Algorithm algorithm) {
@@ -118,10 +117,10 @@ Scene charge_beside_a_sweep(Algorithm algorithm) {
     const Request request = request_of(algorithm, 1);
     (void)world->engine->check(world->at(Millis(0)), request);
     const Instant later = world->at(2 * kDuration);
-    return Play{.threads = {[=] { world->ask(later, request); },
-                            [=] { world->ask(later, request); },
-                            [=] { (void)world->engine->run_sweep(later, 32); }},
-                .broken = [=] { return other_than(1, world->admitted, "what was admitted"); }};
+    return Play{
+        .threads = {[=] { world->ask(later, request); }, [=] { world->ask(later, request); },
+                    [=] { (void)world->engine->run_sweep(later, 32); }},
+        .broken = [=] { return other_than(1, world->admitted, "what was admitted"); }};
   };
 }
 
@@ -162,26 +161,28 @@ Scene batches_beside_each_other(Algorithm algorithm) {
       if (!world->engine->check_all(now, asked)->admitted()) return;
       for (int64_t& spent : world->spent) spent += 6;
     };
-    return Play{
-        .threads = {[=] { together(false); }, [=] { together(true); },
-                    [=] {
-                      Request alone = both[1];
-                      alone.cost = 5;
-                      if (world->engine->check(now, alone)->admitted()) world->spent[1] += 5;
-                    }},
-        .broken = [=]() -> std::string {
-          for (size_t i = 0; i < 2; ++i) {
-            const int64_t left = kLimit - world->spent[i];
-            const int64_t remaining = world->remaining(now, both[i]);
-            const bool fine = algorithm == Algorithm::kSlidingWindowStrict ? remaining <= left
-                                                                           : remaining == left;
-            if (left < 0 || !fine) {
-              return "of tuple " + std::to_string(i) + " remains " + std::to_string(remaining) +
-                     " where " + std::to_string(world->spent[i]) + " of 10 were admitted";
-            }
-          }
-          return {};
-        }};
+    return Play{.threads = {[=] { together(false); }, [=] { together(true); },
+                            [=] {
+                              Request alone = both[1];
+                              alone.cost = 5;
+                              if (world->engine->check(now, alone)->admitted())
+                                world->spent[1] += 5;
+                            }},
+                .broken = [=]() -> std::string {
+                  for (size_t i = 0; i < 2; ++i) {
+                    const int64_t left = kLimit - world->spent[i];
+                    const int64_t remaining = world->remaining(now, both[i]);
+                    const bool fine = algorithm == Algorithm::kSlidingWindowStrict
+                                          ? remaining <= left
+                                          : remaining == left;
+                    if (left < 0 || !fine) {
+                      return "of tuple " + std::to_string(i) + " remains " +
+                             std::to_string(remaining) + " where " +
+                             std::to_string(world->spent[i]) + " of 10 were admitted";
+                    }
+                  }
+                  return {};
+                }};
   };
 }
 

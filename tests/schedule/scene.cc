@@ -63,12 +63,13 @@ bool expect_holds(const Scene& scene, uint64_t schedules, const std::string& how
   const auto found = look_for_trouble(scene, only.value_or(1), only.value_or(last));
   if (!found) return true;
   const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
-  ADD_FAILURE() << found->what << "\n  with seed " << found->seed
-                << "; to run that schedule alone:\n  " << how << "WEIR_SCHEDULE=" << found->seed
-                << " build/tests/threads_test --gtest_filter=" << test->test_suite_name() << '.'
-                << test->name()
-                << "\n  threads, and how many operations each had done when the next one went on:\n  "
-                << found->switches;
+  ADD_FAILURE()
+      << found->what << "\n  with seed " << found->seed << "; to run that schedule alone:\n  "
+      << how << "WEIR_SCHEDULE=" << found->seed
+      << " build/tests/threads_test --gtest_filter=" << test->test_suite_name() << '.'
+      << test->name()
+      << "\n  threads, and how many operations each had done when the next one went on:\n  "
+      << found->switches;
   return false;
 }
 

@@ -68,7 +68,11 @@ enum class Path : uint8_t { kSlow, kFast };
 // New tuples push a tuple out of a full table, while a replay of it lands.
 [[nodiscard]] Scene flood_beside_a_replay();
 
-// The same, while a reader who is refused looks at the tuple.
+// A tuple is charged for the first time in a window while a replay tells of the one before it, and
+// is then pushed out of the table.
+[[nodiscard]] Scene first_charge_of_a_window_beside_a_replay();
+
+// New tuples push a tuple out, while a reader who is refused looks at the tuple.
 [[nodiscard]] Scene flood_beside_a_reader();
 
 // Requests that read the origin first, which has no more to give, while new tuples push theirs out.

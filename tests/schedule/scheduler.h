@@ -28,8 +28,8 @@ struct Plan {
     size_t thread = 0;
     uint64_t operation = 0;  // of that thread
   };
-  uint64_t seed = 0;           // for messages
-  std::vector<size_t> order;   // of the threads, the first one first
+  uint64_t seed = 0;          // for messages
+  std::vector<size_t> order;  // of the threads, the first one first
   std::vector<Change> changes;
 };
 

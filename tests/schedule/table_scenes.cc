@@ -1,4 +1,5 @@
 #include <array>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,7 @@ struct FullTable {
       clock, Options{.origin = origin, .replay_within = Millis(0), .capacity = 1}, 1);
   Judge judge{store};
   std::shared_ptr<limiter::Replay> replaying = std::make_shared<limiter::Replay>(store);
+  Count accepted = 0;
 
   // `free` of its slots are left.
   explicit FullTable(size_t free = 0) {
@@ -54,6 +56,30 @@ struct FullTable {
   Ruling ask(std::string_view name, int64_t limit, int64_t cost) {
     return judge.rule(case_of(name, limit, cost));
   }
+  Ruling ask_at(Instant now, std::string_view name, int64_t limit, int64_t cost) {
+    Case the_case = case_of(name, limit, cost);
+    the_case.ask_at(now);
+    return judge.rule(the_case);
+  }
+  // Adds up what the table accepted; not what the sketch did, which is told to nobody.
+  void count(const Ruling& ruling, Count cost) {
+    if (ruling.step.decision.admitted() && !ruling.sketched) accepted += cost;
+  }
+  // What is wrong with what the origin has of these, in this window and the last, when all is told.
+  [[nodiscard]] std::string untold(std::initializer_list<std::string_view> names) {
+    for (int turn = 0; turn < 3; ++turn) replay();
+    Count told = 0;
+    for (const std::string_view name : names) {
+      const int64_t sequence = clock.now().wall.time_since_epoch() / kWindow;
+      for (const int64_t back : {0, 1}) {
+        const CellId cell{case_of(name, 1, 1).key.encoded(), sequence - back};
+        for (const auto& [component, count] : origin->components(cell)) told += count;
+      }
+    }
+    if (told == accepted) return {};
+    return "the origin has " + std::to_string(told) + " of " + std::to_string(accepted) +
+           " that were accepted";
+  }
   void replay() { replaying->run_once(clock.now(), executor, Tell::kAll); }
 
   // Once all has expired, as many new tuples as there are slots find a place.
@@ -70,42 +96,39 @@ struct FullTable {
 }  // namespace
 
 Scene flood_beside_a_replay() {
-  struct Flooded : FullTable {
-    Count accepted = 0;
-    void count(std::string_view name) {
-      const Ruling ruling = ask(name, 1000, 1);
-      if (ruling.step.decision.admitted() && !ruling.sketched) ++accepted;
-    }
-    // What the origin has of all that the scene names, in whatever component.
-    [[nodiscard]] Count told() const {
-      Count sum = 0;
-      for (const char* name : {"emptiest", "new 1", "new 2"}) {
-        const CellId cell{case_of(name, 1000, 1).key.encoded(),
-                          clock.now().wall.time_since_epoch() / kWindow};
-        for (const auto& [component, count] : origin->components(cell)) sum += count;
-      }
-      return sum;
-    }
-  };
   return [] {
-    const auto world = std::make_shared<Flooded>();
+    const auto world = std::make_shared<FullTable>();
     world->accepted = 1;
-    world->count("emptiest");
+    const auto charge = [=](std::string_view name) { world->count(world->ask(name, 1000, 1), 1); };
+    charge("emptiest");
     return Play{.threads = {[=] { world->replay(); },
                             [=] {
-                              world->count("new 1");
-                              world->count("new 2");
+                              charge("new 1");
+                              charge("new 2");
                             },
-                            [=] { world->count("emptiest"); }},
-                .broken = [=]() -> std::string {
-                  for (int turn = 0; turn < 3; ++turn) world->replay();
-                  const Count told = world->told();
-                  if (told != world->accepted) {
-                    return "the origin has " + std::to_string(told) + " of " +
-                           std::to_string(world->accepted) + " that were accepted";
-                  }
-                  return world->lost_slots();
+                            [=] { charge("emptiest"); }},
+                .broken = [=] {
+                  const std::string wrong = world->untold({"emptiest", "new 1", "new 2"});
+                  return wrong.empty() ? world->lost_slots() : wrong;
                 }};
+  };
+}
+
+Scene first_charge_of_a_window_beside_a_replay() {
+  return [] {
+    const auto world = std::make_shared<FullTable>(1);
+    const Instant now = world->clock.now();
+    const Instant before{.wall = now.wall - Millis(1), .mono = now.mono - Millis(1)};
+    const auto charge = [=](Instant when) {
+      world->count(world->ask_at(when, "next to go", 100'000, 1), 1);
+    };
+    charge(before);
+    return Play{.threads = {[=] { world->replay(); },
+                            [=] {
+                              charge(now);
+                              (void)world->ask("new", 10, 5);
+                            }},
+                .broken = [=] { return world->untold({"next to go"}); }};
   };
 }
 
@@ -208,15 +231,8 @@ Scene sketch_beside_a_slot_that_comes_free() {
 Scene any_telling(uint64_t recipe) {
   struct Told : FullTable {
     Told() : FullTable(3) {}
-    Count accepted = 0;
-    void count(const Ruling& ruling, Count cost) {
-      if (!ruling.sketched) accepted += cost;
-    }
-    void ask_at(Instant now, std::string_view name, int64_t cost) {
-      Case the_case = case_of(name, 1000, cost);
-      the_case.ask_at(now);
-      const Ruling ruling = judge.rule(the_case);
-      if (ruling.step.decision.admitted()) count(ruling, the_case.query.ask.cost);
+    void charge(Instant now, std::string_view name, int64_t cost) {
+      count(ask_at(now, name, 1000, cost), static_cast<Count>(cost));
     }
     void ask_both(Instant now, int64_t cost, int64_t limit_of_second) {
       std::vector<Case> cases = {case_of("a", 1000, cost), case_of("b", limit_of_second, cost)};
@@ -226,17 +242,6 @@ Scene any_telling(uint64_t recipe) {
       for (size_t i = 0; i < cases.size(); ++i) {
         count(ruling.items[i], cases[i].query.ask.cost);
       }
-    }
-    [[nodiscard]] Count told() const {
-      Count sum = 0;
-      for (const char* name : {"a", "b", "new 1", "new 2", "new 3"}) {
-        const int64_t sequence = clock.now().wall.time_since_epoch() / kWindow;
-        for (const int64_t back : {0, 1}) {
-          const CellId cell{case_of(name, 1000, 1).key.encoded(), sequence - back};
-          for (const auto& [component, count] : origin->components(cell)) sum += count;
-        }
-      }
-      return sum;
     }
   };
   return [recipe] {
@@ -255,11 +260,11 @@ Scene any_telling(uint64_t recipe) {
         const int64_t limit = random.one_in(2) ? 1000 : 1;
         return [=] { world->ask_both(when, cost, limit); };
       }
-      return [=, name = any_name()] { world->ask_at(when, name, cost); };
+      return [=, name = any_name()] { world->charge(when, name, cost); };
     };
-    world->ask_at(before, "a", 1);
+    world->charge(before, "a", 1);
     if (random.one_in(2)) world->replay();
-    world->ask_at(random.one_in(2) ? before : now, "b", 1);
+    world->charge(random.one_in(2) ? before : now, "b", 1);
     Play play;
     for (int thread = 0; thread < 2; ++thread) {
       std::vector<std::function<void()>> steps;
@@ -271,13 +276,9 @@ Scene any_telling(uint64_t recipe) {
     play.threads.push_back([world, times = random.between(1, 2)] {
       for (int64_t i = 0; i < times; ++i) world->replay();
     });
-    play.broken = [=]() -> std::string {
-      for (int turn = 0; turn < 3; ++turn) world->replay();
-      if (const Count told = world->told(); told != world->accepted) {
-        return "the origin has " + std::to_string(told) + " of " +
-               std::to_string(world->accepted) + " that were accepted";
-      }
-      return world->lost_slots();
+    play.broken = [=] {
+      const std::string wrong = world->untold({"a", "b", "new 1", "new 2", "new 3"});
+      return wrong.empty() ? world->lost_slots() : wrong;
     };
     return play;
   };

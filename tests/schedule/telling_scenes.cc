@@ -169,10 +169,9 @@ struct Regions {
   }
   [[nodiscard]] std::shared_ptr<Engine> region(std::string name,
                                                std::shared_ptr<GlobalLedger> seen) const {
-    return Engine::make(clock, {.ledger = std::move(seen),
-                                .region = std::move(name),
-                                .capacity = 1,
-                                .seed = kSeed});
+    return Engine::make(
+        clock,
+        {.ledger = std::move(seen), .region = std::move(name), .capacity = 1, .seed = kSeed});
   }
   void share() { east->run_sharing(clock.now()); }
 };
@@ -297,43 +296,42 @@ Scene replays_that_are_answered_late() {
       if (world->engine->check(now, request)->admitted()) ++world->accepted;
     };
     charge();
-    return Play{
-        .threads = {[=] {
-                      charge();
-                      charge();
-                    },
-                    [=] {
-                      world->replay();
-                      world->replay();
-                    },
-                    [=] {
-                      for (int turn = 0; turn < 4; ++turn) {
-                        base::while_waiting();
-                        world->origin->answer();
-                      }
-                    },
-                    [=] {
-                      base::while_waiting();
-                      world->clock.advance(Millis(300));
-                      world->executor.run();
-                    }},
-        .broken = [=]() -> std::string {
-          for (int turn = 0; turn < 4; ++turn) {
-            while (world->origin->waits()) world->origin->answer();
-            world->replay();
-          }
-          const CellId cell{memory::TupleKey(request, base::KeyedHash(0)).encoded(),
-                            now.wall.time_since_epoch() / request.duration};
-          Count told = 0;
-          for (const auto& [component, count] : world->origin->store().components(cell)) {
-            told += count;
-          }
-          const uint64_t untold = world->engine->stats().untold;
-          if (told == world->accepted && untold == 0) return {};
-          return "the origin has " + std::to_string(told) + " of " +
-                 std::to_string(world->accepted) + ", and " + std::to_string(untold) +
-                 " cells seem to wait";
-        }};
+    return Play{.threads = {[=] {
+                              charge();
+                              charge();
+                            },
+                            [=] {
+                              world->replay();
+                              world->replay();
+                            },
+                            [=] {
+                              for (int turn = 0; turn < 4; ++turn) {
+                                base::while_waiting();
+                                world->origin->answer();
+                              }
+                            },
+                            [=] {
+                              base::while_waiting();
+                              world->clock.advance(Millis(300));
+                              world->executor.run();
+                            }},
+                .broken = [=]() -> std::string {
+                  for (int turn = 0; turn < 4; ++turn) {
+                    while (world->origin->waits()) world->origin->answer();
+                    world->replay();
+                  }
+                  const CellId cell{memory::TupleKey(request, base::KeyedHash(0)).encoded(),
+                                    now.wall.time_since_epoch() / request.duration};
+                  Count told = 0;
+                  for (const auto& [component, count] : world->origin->store().components(cell)) {
+                    told += count;
+                  }
+                  const uint64_t untold = world->engine->stats().untold;
+                  if (told == world->accepted && untold == 0) return {};
+                  return "the origin has " + std::to_string(told) + " of " +
+                         std::to_string(world->accepted) + ", and " + std::to_string(untold) +
+                         " cells seem to wait";
+                }};
   };
 }
 

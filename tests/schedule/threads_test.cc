@@ -67,6 +67,7 @@ const std::vector<Named>& scenes() {
       {"SketchBesideASlotThatComesFree", sketch_beside_a_slot_that_comes_free(), kSome},
       {"ReadsBesideAFlood", reads_beside_a_flood(), kSome},
       {"FloodBesideAReplay", flood_beside_a_replay(), kSome},
+      {"FirstChargeOfAWindowBesideAReplay", first_charge_of_a_window_beside_a_replay(), kSome},
       {"FloodBesideAReader", flood_beside_a_reader(), kSome},
       {"CreationOfOneTuple", creation_of_one_tuple(), kMany},
   };
@@ -132,7 +133,8 @@ INSTANTIATE_TEST_SUITE_P(Bug, PlantedInThreads, ::testing::ValuesIn(bugs()),
 TEST(PlantedInThreads, AreAllThatOnlyThreadsShow) {
   std::set<memory::Mutation> looked_for;
   for (const Bug& bug : bugs()) looked_for.insert(bug.mutation);
-  for (const memory::Mutation mutation : kThreadMutations) EXPECT_TRUE(looked_for.contains(mutation));
+  for (const memory::Mutation mutation : kThreadMutations)
+    EXPECT_TRUE(looked_for.contains(mutation));
 }
 
 // Two threads that each read, then write one more: the second write may be lost.
