@@ -59,7 +59,7 @@ std::optional<uint64_t> number_from(const char* variable) {
 // `how` stands before the command that runs it again.
 bool expect_holds(const Scene& scene, uint64_t schedules, const std::string& how) {
   const auto only = number_from("WEIR_SCHEDULE");
-  const uint64_t last = number_from("WEIR_SCHEDULES").value_or(schedules);
+  const uint64_t last = schedules * number_from("WEIR_SCHEDULES").value_or(1);
   const auto found = look_for_trouble(scene, only.value_or(1), only.value_or(last));
   if (!found) return true;
   const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();

@@ -33,8 +33,7 @@ struct Found {
 [[nodiscard]] uint64_t fingerprint_of(const Scene& scene, uint64_t seed);
 
 // Fails the test, and says how to run the schedule again, if something is broken under one of
-// this many schedules. WEIR_SCHEDULES is another number of schedules, WEIR_SCHEDULE the one seed to
-// run.
+// this many schedules. WEIR_SCHEDULES is how many times as many to run, WEIR_SCHEDULE the one seed.
 void expect_holds(const Scene& scene, uint64_t schedules);
 
 // The same for scenes that are drawn from a number. WEIR_RECIPE is the one to run.

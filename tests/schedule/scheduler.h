@@ -4,9 +4,9 @@
 // The decisions are those of PCT (probabilistic concurrency testing, Burckhardt et al. 2010). Each
 // thread has a priority, and of those that can go on the one with the highest does. At a few
 // points, drawn from the seed, the thread that runs becomes the last of all; so does one that
-// waits. A bug that needs d such points shows in one of n k^d schedules or more often, for n
-// threads of k operations. Unlike PCT, which draws points from all operations alike, this draws a
-// thread first: a short thread beside a long one is interrupted as often.
+// waits. A bug that needs d such points shows in about one of n (n k)^d schedules or more often,
+// for n threads of k operations. Unlike PCT, which draws points from all operations alike, this
+// draws a thread first: a short thread beside a long one is interrupted as often.
 //
 // The threads are real ones, as the engine keeps a record of each. They hand over by semaphores, so
 // whatever one has written, the next one sees: interleavings, but no reordering of memory.

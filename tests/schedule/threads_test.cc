@@ -152,6 +152,21 @@ TEST(Scheduler, FindsALostUpdate) {
   EXPECT_TRUE(look_for_trouble(lost_update(), 1, 100));
 }
 
+TEST(Scheduler, ReportsAThreadThatDoesNotEnd) {
+  const Scene scene = [] {
+    const auto number = std::make_shared<base::Atomic<int>>(0);
+    return Play{.threads = {[=] {
+                              while (number->load() == 0) {
+                              }
+                            },
+                            [=] { (void)number->load(); }},
+                .broken = []() -> std::string { return {}; }};
+  };
+  const auto found = look_for_trouble(scene, 1, 1);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->what, "a thread does not end");
+}
+
 TEST(Scheduler, DoesTheSameForTheSameSeedAndOtherThingsForAnother) {
   std::set<uint64_t> seen;
   for (uint64_t seed = 1; seed <= 50; ++seed) {
