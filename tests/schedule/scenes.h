@@ -48,6 +48,9 @@ enum class Accepted : uint8_t { kInThisWindow, kInTheLastWindow };
 enum class Path : uint8_t { kSlow, kFast };
 [[nodiscard]] Scene charges_beside_replays(Path path);
 
+// Requests beside replays on two threads.
+[[nodiscard]] Scene replays_on_two_threads();
+
 // Requests that wait for one read of the origin, beside its reply and its deadline.
 [[nodiscard]] Scene waiters_of_one_read();
 

@@ -108,6 +108,28 @@ Scene charges_beside_replays(Path path) {
   };
 }
 
+Scene replays_on_two_threads() {
+  return [] {
+    const auto world = std::make_shared<Telling>();
+    const Request request = request_for("a", 1'000'000, 1);
+    const Instant now = world->clock.now();
+    const auto charge = [=] {
+      if (world->engine->check(now, request)->admitted()) ++world->accepted;
+    };
+    charge();
+    return Play{.threads = {[=] { world->replay(); }, [=] { world->replay(); },
+                            [=] {
+                              for (int i = 0; i < 2; ++i) charge();
+                            }},
+                .broken = [=]() -> std::string {
+                  const std::string wrong = world->untold(request, now);
+                  const uint64_t untold = world->engine->stats().untold;
+                  if (!wrong.empty() || untold == 0) return wrong;
+                  return std::to_string(untold) + " cells seem to wait";
+                }};
+  };
+}
+
 Scene waiters_of_one_read() {
   struct Reading {
     doubles::HandClock clock;

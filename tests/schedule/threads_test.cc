@@ -59,6 +59,7 @@ const std::vector<Named>& scenes() {
        refused_batch_beside_a_replay(Accepted::kInTheLastWindow), kSome},
       {"ChargesBesideReplaysBySlowPath", charges_beside_replays(Path::kSlow), kSome},
       {"ChargesBesideReplaysByFastPath", charges_beside_replays(Path::kFast), kSome},
+      {"ReplaysOnTwoThreads", replays_on_two_threads(), kSome},
       {"WaitersOfOneRead", waiters_of_one_read(), kSome},
       {"ChargesBesideSharing", charges_beside_sharing(), kSome},
       {"CreationBesideNewsOfAnotherRegion", creation_beside_news_of_another_region(), kSome},
