@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/atomic.h"
 #include "base/hash_index.h"
 #include "limiter/publish_rule.h"
 #include "memory/tuple_key.h"
@@ -148,7 +149,7 @@ class Book {
       : region_(std::move(region)), most_heard_(most_heard) {}
 
   [[nodiscard]] const std::string& region() const { return region_; }
-  [[nodiscard]] std::mutex& mutex() const { return mutex_; }
+  [[nodiscard]] base::Mutex& mutex() const { return mutex_; }
 
   // Under the mutex.
   [[nodiscard]] BookEntry* find(const memory::TupleKey& tuple) const;
@@ -179,7 +180,7 @@ class Book {
 
   const std::string region_;
   const size_t most_heard_;
-  mutable std::mutex mutex_;
+  mutable base::Mutex mutex_;
   base::HashIndex<BookEntry> entries_;
   std::map<std::string, uint16_t> numbers_;
   std::pair<std::string, uint16_t> last_number_;  // news of one region come together

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/atomic.h"
 #include "limiter/importer.h"
 #include "limiter/inbox.h"
 #include "limiter/publisher.h"
@@ -88,7 +89,7 @@ class Sharing {
   bool one_died_ = true;  // since everything was last read
   WallTime died_matters_until_{};
 
-  mutable std::mutex mutex_;
+  mutable base::Mutex mutex_;
   SharingStats stats_;  // guarded by mutex_; as of the last turn
 };
 

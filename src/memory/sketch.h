@@ -26,8 +26,8 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
-#include <mutex>
 
+#include "base/atomic.h"
 #include "memory/slot.h"
 #include "platform/pages.h"
 
@@ -125,11 +125,11 @@ class Sketch {
   // Fixed after construction.
   const size_t width_;
 
-  std::atomic<uint64_t> decisions_{0};
+  base::Atomic<uint64_t> decisions_{0};
   // Unix ms, by class, of all durations in it; the last entry is for all classes.
-  std::array<std::atomic<int64_t>, kClasses + 1> matters_until_{};
+  std::array<base::Atomic<int64_t>, kClasses + 1> matters_until_{};
 
-  std::mutex mutex_;
+  base::Mutex mutex_;
   std::array<Page, kOwnPages + kClasses> pages_;  // guarded by mutex_; classes last
 };
 
