@@ -92,6 +92,7 @@ struct Promises {
   Millis max_freshness{0};
   Millis read_deadline{0};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
+  bool forgets = false;    // tuples make room for others, and what they accepted is remembered
   Millis told_within{0};   // replay_within, and two turns of the schedule
   Millis asked_within{0};  // every node, for every tuple, once it is calm
   Millis clocks_apart{0};  // any two readings of wall time at one instant, or of one node's

@@ -23,6 +23,7 @@
 #include "sim/timeline.h"
 #include "sim/world.h"
 #include "tests/doubles/hand_clock.h"
+#include "tests/schedule/thread_mutations.h"
 
 namespace weir::sim {
 namespace {
@@ -234,6 +235,7 @@ TEST(MutableEngine, HasNoMutationThatIsNotLookedFor) {
   std::set<Mutation> looked_for;
   for (const Mutant& mutant : mutants()) looked_for.insert(mutant.mutation);
   for (const Scene& scene : scenes()) looked_for.insert(scene.mutation);
+  for (const Mutation mutation : schedule::kThreadMutations) looked_for.insert(mutation);
   EXPECT_EQ(looked_for.count(Mutation::kNone), 0u);
   EXPECT_EQ(looked_for.size() + 1, static_cast<size_t>(Mutation::kCount));
 }

@@ -32,6 +32,7 @@ World::World(const WorldOptions& options)
       .max_freshness = one_of(random_, std::array{Millis(500), Millis(2000), Millis(5000)}),
       .read_deadline = options.read_deadline,
       .on_origin_loss = options.on_origin_loss,
+      .forgets = options.room == Room::kScarce,
       .told_within = replay_within_ + 2 * kReplayEvery,
       .asked_within = kAskEvery,
       .clocks_apart = kMostSkew};

@@ -25,6 +25,7 @@ demo        weir demo, also on a terminal
 programs    the command lines as a person meets them
 sim         simulated worlds and fleets, scenario files, reports
 mutation    planted bugs: a checker must find each
+threads     the engine under many schedules of its threads, each decided by a seed
 scenarios   every small scenario, run to its end; all but the longest twice
 house       which module may include which; the machine code of the fast path
 examples    the programs in examples/
@@ -108,7 +109,7 @@ key_of() {
   { find "$@" -name node_modules -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
     sha256sum <tests/run.sh
     dpkg-query -W redis-server mariadb-server nodejs libmariadb3 libssl3 2>/dev/null || true
-    echo "${cases:-} ${fuzz_seconds:-} ${RC_PARAMS:-} ${WEIR_SIM_SEEDS:-}"; } | sha256sum | cut -c 1-64
+    echo "${cases:-} ${fuzz_seconds:-} ${RC_PARAMS:-} ${WEIR_SIM_SEEDS:-} ${WEIR_SCHEDULES:-}"; } | sha256sum | cut -c 1-64
 }
 
 # has_passed NAME KEY: whether these tests passed when all they depend on was the same.
@@ -357,6 +358,7 @@ test_everything() {
 
 test_units() {
   [ -z "$seeds" ] || export WEIR_SIM_SEEDS=${WEIR_SIM_SEEDS:-$seeds}
+  [ -z "$full" ] || export WEIR_SCHEDULES=${WEIR_SCHEDULES:-20}
   test_binaries units build 'clients|embed'
 }
 

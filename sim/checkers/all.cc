@@ -24,6 +24,7 @@ std::vector<std::unique_ptr<FleetChecker>> all_fleet_checkers() {
   all.push_back(make_durability_order());
   all.push_back(make_publish_discipline());
   all.push_back(make_global_bound());
+  all.push_back(make_exported_bound());
   all.push_back(make_agreement_abroad());
   all.push_back(make_few_rows());
   return all;

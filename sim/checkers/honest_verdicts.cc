@@ -17,8 +17,9 @@ class HonestVerdicts final : public Checker {
     const bool fits = used + answered.cost <= answered.limit;
     // Items of a batch are judged with the costs of those before them in the same tuple.
     if (answered.in_batch) return {};
-    const bool held = answered.verdict.basis == Basis::kDegraded &&
-                      world.promises.on_origin_loss != OnOriginLoss::kLocal;
+    const bool held =
+        answered.verdict.basis == Basis::kDegraded &&
+        (world.promises.on_origin_loss != OnOriginLoss::kLocal || world.promises.forgets);
     if (answered.verdict.admitted() ? !fits : fits && !held) {
       return std::string(answered.verdict.admitted() ? "admitted" : "denied") + " a cost of " +
              std::to_string(answered.cost) + " on " + std::to_string(used) + " of " +

@@ -22,6 +22,7 @@ std::unique_ptr<Checker> make_conservation();
 std::unique_ptr<Checker> make_agreement();
 
 std::unique_ptr<FleetChecker> make_global_bound();
+std::unique_ptr<FleetChecker> make_exported_bound();
 std::unique_ptr<FleetChecker> make_nobody_invents_abroad();
 std::unique_ptr<FleetChecker> make_publish_discipline();
 std::unique_ptr<FleetChecker> make_durability_order();

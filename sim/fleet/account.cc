@@ -6,9 +6,9 @@
 namespace weir::sim {
 namespace {
 
-// Where a region hides more than usual, it says so when it next attends, and the others hear it
-// when they do.
-constexpr Millis kBoundHeardWithin{6000};
+// A region that hides more than usual says so at once, and the others hear it when they next
+// attend, or know that they hear nothing. One that is silent is known to be so after 6 s.
+constexpr Millis kBoundHeardWithin{10'000};
 
 }  // namespace
 

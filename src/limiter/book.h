@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/atomic.h"
 #include "base/hash_index.h"
 #include "limiter/publish_rule.h"
 #include "memory/byte_budget.h"
@@ -153,7 +154,7 @@ class Book {
       : region_(std::move(region)), most_heard_(most_heard), budget_(budget) {}
 
   [[nodiscard]] const std::string& region() const { return region_; }
-  [[nodiscard]] std::mutex& mutex() const { return mutex_; }
+  [[nodiscard]] base::Mutex& mutex() const { return mutex_; }
 
   // Under the mutex. Nothing, where there is no memory for what would have to be made.
   [[nodiscard]] BookEntry* find(const memory::TupleKey& tuple) const;
@@ -192,7 +193,7 @@ class Book {
   const std::string region_;
   const size_t most_heard_;
   memory::ByteBudget* const budget_;
-  mutable std::mutex mutex_;
+  mutable base::Mutex mutex_;
   base::HashIndex<BookEntry> entries_;
   std::map<std::string, uint16_t> numbers_;
   std::pair<std::string, uint16_t> last_number_;  // news of one region come together

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/atomic.h"
 #include "weir/time.h"
 
 namespace weir::limiter {
@@ -32,7 +33,7 @@ class Inbox {
   }
 
  private:
-  std::mutex mutex_;
+  base::Mutex mutex_;
   std::vector<Letter> letters_;  // guarded by mutex_
 };
 

@@ -31,7 +31,7 @@ struct Refresh::Waiter {
   Executor* home = nullptr;
   std::function<void(const std::vector<Heard>&)> done;
   std::vector<Heard> heard;  // each flight writes its own entry, before it counts itself off
-  std::atomic<size_t> pending{0};
+  base::Atomic<size_t> pending{0};
 };
 
 // One read of one tuple.

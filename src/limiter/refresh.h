@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/atomic.h"
 #include "limiter/freshness.h"
 #include "limiter/judge.h"
 #include "limiter/store.h"
@@ -56,7 +57,7 @@ class Refresh : public std::enable_shared_from_this<Refresh> {
   using FlightPtr = std::shared_ptr<Flight>;
   static constexpr size_t kShards = 16;
   struct Shard {
-    std::mutex mutex;
+    base::Mutex mutex;
     std::unordered_map<std::string, FlightPtr> flights;  // guarded by mutex
   };
 

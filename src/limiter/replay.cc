@@ -37,7 +37,7 @@ struct Replay::Batch {
   uint64_t epoch = 0;
   std::vector<Sent> sent;
   std::vector<CellReplay> cells;  // moved out when sent
-  std::atomic<bool> answered{false};
+  base::Atomic<bool> answered{false};
 };
 
 WorkReport Replay::run_once(Instant now, Executor& timers, Tell tell) {
@@ -185,7 +185,7 @@ bool Replay::collect(Instant now, uint32_t index, Batch& batch) const {
   if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) return true;
   const WindowCells cells(tuple);
   // Clean first, then read: an admission from here on makes it dirty again.
-  cells.mark_clean();
+  if (!mutated(Mutation::kMarkedCleanLast)) cells.mark_clean();
   const int64_t newest = cells.newest();
   for (const int64_t sequence : {newest, newest - 1}) {
     const auto own = memory::settled(cells.own(sequence), cells.tentative());
@@ -200,6 +200,7 @@ bool Replay::collect(Instant now, uint32_t index, Batch& batch) const {
       !knows_last_window(tuple, newest, now, store_->max_freshness) || cells.has_untold(newest - 1);
   collect_cell(now.wall, tuple, newest, last_too ? Extent::kBoth : Extent::kCurrent, batch);
   if (last_too) collect_cell(now.wall, tuple, newest - 1, Extent::kBoth, batch);
+  if (mutated(Mutation::kMarkedCleanLast)) cells.mark_clean();
   return true;
 }
 

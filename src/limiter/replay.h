@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/atomic.h"
 #include "limiter/freshness.h"
 #include "limiter/store.h"
 #include "weir/executor.h"
@@ -90,7 +91,7 @@ class Replay : public std::enable_shared_from_this<Replay> {
   bool left_ = false;
 
   // Single numbers: relaxed.
-  std::atomic<size_t> waiting_{0}, in_flight_{0}, leaving_{0};
+  base::Atomic<size_t> waiting_{0}, in_flight_{0}, leaving_{0};
   std::atomic<int64_t> failing_since_{0};  // monotonic ns; 0: it is not failing
 };
 

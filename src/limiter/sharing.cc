@@ -112,6 +112,7 @@ void Sharing::attend(Instant now) {
       self, wished_,
       answer_to<LedgerFleet>(attending_, [this](Instant when, const Result<LedgerFleet>& fleet) {
         if (fleet) {
+          fleet_heard_ = attending_.began;
           hear_fleet(when, *fleet);
         } else {
           ++import_errors_;
@@ -330,6 +331,7 @@ void Sharing::sum_up(Instant now) {
 bool Sharing::knows_too_little(Instant now) const {
   return may_have_missed_ || missed_before_ || import_failed_ || !importer_.has_all() ||
          now.mono - heard_ > kUnderWay + Nanos(regions_.rules.import_every) ||
+         now.mono - fleet_heard_ > kUnderWay + Nanos(kAttendEvery) ||
          store_->sketch.matters_until() > now.wall;
 }
 

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/atomic.h"
 #include "limiter/importer.h"
 #include "limiter/inbox.h"
 #include "limiter/publisher.h"
@@ -81,13 +82,14 @@ class Sharing {
   bool may_have_missed_ = false;  // something, until everything is read that was written by now
   bool missed_before_ = false;    // something, until the read of everything under way ends
   uint64_t said_hidden_ = 0;      // when this process last attended
+  MonoTime fleet_heard_{};        // when it asked for what the others last said
   uint32_t siblings_ = 0;         // the processes of the region, this one included
   // Of a process that has died, the counts that it held back are at the origin at best, and nobody
   // holds them against the publish rule. So it is when this one starts, too: one has died before.
   bool one_died_ = true;  // since everything was last read
   WallTime died_matters_until_{};
 
-  mutable std::mutex mutex_;
+  mutable base::Mutex mutex_;
   SharingStats stats_;  // guarded by mutex_; as of the last turn
 };
 

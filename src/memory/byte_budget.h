@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/atomic.h"
 #include "base/check.h"
 
 namespace weir::memory {
@@ -64,7 +65,7 @@ class ByteBudget {
 
  private:
   // Relaxed: the numbers guard no other memory.
-  using Number = std::atomic<uint64_t>;
+  using Number = base::Atomic<uint64_t>;
   static constexpr size_t kParts = static_cast<size_t>(Part::kCount);
 
   [[nodiscard]] static size_t index(Part part) { return static_cast<size_t>(part); }

@@ -8,11 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/atomic.h"
 #include "base/inline.h"
 #include "base/race_detector.h"
 
-// To a race detector the wide load would not be atomic.
-#if defined(__SSE2__) && !defined(WEIR_RACE_DETECTOR)
+// To a race detector the wide load would not be atomic, and a test cannot interrupt it.
+#if defined(__SSE2__) && !defined(WEIR_RACE_DETECTOR) && !defined(WEIR_MUTATIONS)
 #define WEIR_MATCH_BY_SSE2
 #include <emmintrin.h>
 #endif
@@ -28,7 +29,7 @@ class Marks {
  public:
   // Those whose control byte is this. `control` is where the bucket's words begin.
   template <std::memory_order kOrder>
-  WEIR_HOT_INLINE static Marks of(const std::atomic<uint64_t>* control, uint8_t byte);
+  WEIR_HOT_INLINE static Marks of(const base::Atomic<uint64_t>* control, uint8_t byte);
 
   [[nodiscard]] bool any() const { return bits_ != 0; }
   [[nodiscard]] size_t first() const;
@@ -42,7 +43,7 @@ class Marks {
 
 // Bit i for slot i.
 template <std::memory_order kOrder>
-WEIR_HOT_INLINE Marks Marks::of(const std::atomic<uint64_t>* control, uint8_t byte) {
+WEIR_HOT_INLINE Marks Marks::of(const base::Atomic<uint64_t>* control, uint8_t byte) {
   // Each of the two words comes whole, and no later load before it: that much x86 promises, and
   // the fence keeps the compiler to it.
   const __m128i bytes = _mm_load_si128(reinterpret_cast<const __m128i*>(control));
@@ -73,7 +74,7 @@ inline uint64_t zero_bytes(uint64_t word) {
 
 // Bit 8i for slot i, bit 8i + 1 for slot i + 8.
 template <std::memory_order kOrder>
-WEIR_HOT_INLINE Marks Marks::of(const std::atomic<uint64_t>* control, uint8_t byte) {
+WEIR_HOT_INLINE Marks Marks::of(const base::Atomic<uint64_t>* control, uint8_t byte) {
   static_assert(kControlWords == 2);
   const uint64_t pattern = detail::kLowBits * byte;
   Marks marks;

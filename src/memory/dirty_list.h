@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/atomic.h"
+
 namespace weir::memory {
 
 class DirtyList {
@@ -56,8 +58,8 @@ class DirtyList {
   static constexpr uint32_t kNotListed = ~uint32_t{0};
   static constexpr uint32_t kEnd = kNotListed - 1;
 
-  std::atomic<uint32_t> head_{kEnd};
-  std::vector<std::atomic<uint32_t>> next_;
+  base::Atomic<uint32_t> head_{kEnd};
+  std::vector<base::Atomic<uint32_t>> next_;
 };
 
 }  // namespace weir::memory

@@ -2,8 +2,8 @@
 //
 // Each names a mistake that is easy to make and that a limiter of this kind must not make; the
 // line that would be wrong asks whether it is. In the library nothing is planted, and the
-// compiler removes the question. WEIR_MUTATIONS is defined for sim/mutation_test.cc alone, which
-// compiles the engine again: never link the two together.
+// compiler removes the question. WEIR_MUTATIONS is defined for sim/mutation_test.cc and
+// tests/schedule, for which the engine is compiled again: never link the two together.
 //
 // In this room because it is the lowest in which something can be wrong.
 
@@ -40,6 +40,9 @@ enum class Mutation : uint8_t {
   kRejectedConsumes,
   kFailedBatchConsumes,
   kOneTooMany,  // what is used is compared with the limit as if there were one less
+  // Threads.
+  kCreatedTwice,     // whoever creates a tuple does not look again once it holds the lock
+  kMarkedCleanLast,  // a replay reads the count first, and then marks the tuple clean
   kCount,
 };
 

@@ -1,6 +1,7 @@
 #include "memory/sketch.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "algorithms/windows.h"
 

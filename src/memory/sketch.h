@@ -31,8 +31,8 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
-#include <mutex>
 
+#include "base/atomic.h"
 #include "memory/byte_budget.h"
 #include "memory/slot.h"
 #include "platform/pages.h"
@@ -145,11 +145,11 @@ class Sketch {
   const size_t width_;
   ByteBudget* const budget_;
 
-  std::atomic<uint64_t> decisions_{0};
+  base::Atomic<uint64_t> decisions_{0};
   // Unix ms, by class, of all durations in it; the last entry is for all classes.
-  std::array<std::atomic<int64_t>, kClasses + 1> matters_until_{};
+  std::array<base::Atomic<int64_t>, kClasses + 1> matters_until_{};
 
-  std::mutex mutex_;
+  base::Mutex mutex_;
   // Guarded by mutex_.
   std::array<Page, kOwnPages + kClasses> pages_;  // classes last
   size_t assured_;                                // pages taken from the budget and not used yet

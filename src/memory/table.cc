@@ -1,6 +1,7 @@
 #include "memory/table.h"
 
 #include <cstring>
+#include <mutex>
 #include <new>
 
 #include "base/check.h"
@@ -22,7 +23,7 @@ class Table::Locked {
   }
 
  private:
-  std::unique_lock<std::mutex> low_, high_;
+  std::unique_lock<base::Mutex> low_, high_;
 };
 
 // 22 % more slots than tuples: with that, and the choice of preferred_bucket(),
@@ -43,7 +44,7 @@ Table::Table(size_t capacity, Company company, ByteBudget* budget)
       slot_pages_(buckets_ * kBucketSlots * sizeof(Slot)),
       cold_pages_(buckets_ * kBucketSlots * sizeof(Cold)),
       ticket_pages_(buckets_ * kBucketSlots * sizeof(uint64_t)),
-      control_(control_pages_.as<std::atomic<uint64_t>>()),
+      control_(control_pages_.as<base::Atomic<uint64_t>>()),
       slots_(slot_pages_.as<Slot>()),
       cold_(cold_pages_.as<Cold>()),
       tickets_(ticket_pages_.as<uint64_t>()) {
@@ -78,7 +79,7 @@ Tuple Table::at(uint32_t index) const {
 
 Created Table::create(const TupleKey& key, const Query& query) {
   const Locked locked(*this, buckets_of(key.hash()));
-  if (find(key)) return Created::kPresent;
+  if (find(key) && !mutated(Mutation::kCreatedTwice)) return Created::kPresent;
   return place(key, query, nullptr);
 }
 

@@ -24,9 +24,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <utility>
 
+#include "base/atomic.h"
 #include "base/inline.h"
 #include "base/keyed_hash.h"
 #include "memory/byte_budget.h"
@@ -196,14 +196,14 @@ class Table {
   Company company_;
   ByteBudget* budget_;
   platform::Pages control_pages_, slot_pages_, cold_pages_, ticket_pages_;
-  std::atomic<uint64_t>* control_;  // 8 control bytes to a word
+  base::Atomic<uint64_t>* control_;  // 8 control bytes to a word
   Slot* slots_;
   Cold* cold_;
   // Of hidden slots, when their grace period is over. In memory of their own: readers that found
   // a tuple before it was hidden still write to all its other words. Under the bucket's lock.
   uint64_t* tickets_;
 
-  std::array<std::mutex, kStripes> stripes_;  // guard control bytes and slots' ownership
+  std::array<base::Mutex, kStripes> stripes_;  // guard control bytes and slots' ownership
 
   // Single numbers: relaxed.
   std::atomic<uint64_t> generation_{1};

@@ -21,12 +21,13 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/atomic.h"
 #include "memory/mutation.h"
 #include "weir/request.h"
 
 namespace weir::memory {
 
-using Word = std::atomic<uint64_t>;
+using Word = base::Atomic<uint64_t>;
 
 inline constexpr int kCountBits = 44;
 inline constexpr int kTagBits = 19;
@@ -139,7 +140,9 @@ inline void forget_if_older(Word& word, int64_t newest, int64_t kept) {
 
 // A polite pause in a loop that waits for another thread's next few instructions.
 inline void relax() {
-#if defined(__aarch64__)
+#if defined(WEIR_MUTATIONS)
+  base::while_waiting();
+#elif defined(__aarch64__)
   asm volatile("isb" ::: "memory");
 #elif defined(__x86_64__)
   asm volatile("pause" ::: "memory");
@@ -150,7 +153,9 @@ inline void relax() {
 // for one microsecond (Neoverse N1) to three (Cascade Lake). Two threads that take the line from
 // each other at once do half of what one does alone; this way, six to nine tenths.
 [[gnu::noinline, gnu::cold]] inline void step_aside() {
+#if !defined(WEIR_MUTATIONS)  // it waits for nobody
   for (int turn = 0; turn < 64; ++turn) relax();
+#endif
 }
 
 }  // namespace weir::memory

@@ -40,7 +40,7 @@ struct Lease {
 };
 
 bool system_runs_barriers() {
-#if defined(WEIR_RACE_DETECTOR)
+#if defined(WEIR_RACE_DETECTOR) || defined(WEIR_MUTATIONS)
   return false;
 #else
   return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
@@ -55,13 +55,13 @@ void barrier_everywhere() {
 }
 
 // Every ticket up to this one is known to be over.
-std::atomic<uint64_t> known_over{0};
+base::Atomic<uint64_t> known_over{0};
 
 }  // namespace
 
 namespace detail {
 
-std::atomic<uint64_t> grace_epoch{1};
+base::Atomic<uint64_t> grace_epoch{1};
 const bool readers_run_barriers = !system_runs_barriers();
 constinit thread_local ThreadRecord* thread_record = nullptr;
 

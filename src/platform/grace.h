@@ -21,6 +21,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/atomic.h"
 #include "base/inline.h"
 
 namespace weir::platform {
@@ -28,7 +29,7 @@ namespace weir::platform {
 // One per thread, process-wide, reused after the thread ends. Only its own thread
 // writes it.
 struct alignas(64) ThreadRecord {
-  std::atomic<uint64_t> pinned{0};  // 0: not reading; else the epoch at which it began
+  base::Atomic<uint64_t> pinned{0};  // 0: not reading; else the epoch at which it began
   uint32_t depth = 0;
   uint32_t index = 0;  // small and dense: 0, 1, 2, ...
   std::atomic<bool> taken{true};
@@ -36,7 +37,7 @@ struct alignas(64) ThreadRecord {
 };
 
 namespace detail {
-extern std::atomic<uint64_t> grace_epoch;
+extern base::Atomic<uint64_t> grace_epoch;
 extern const bool readers_run_barriers;                     // the system cannot do it for them
 extern constinit thread_local ThreadRecord* thread_record;  // none until first asked for
 ThreadRecord& take_thread_record();

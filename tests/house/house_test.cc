@@ -65,6 +65,23 @@ std::vector<std::string> touches_of_the_system(const std::vector<SourceFile>& fi
   return touches;
 }
 
+// What tests/schedule cannot stop a thread at: it would wait for ever for one that waits for it.
+const std::regex kUnseenWaiting(
+    R"(std::(recursive_|shared_|timed_)?mutex\b|std::condition_variable)");
+
+std::vector<std::string> unseen_waiting(const std::vector<SourceFile>& files) {
+  std::vector<std::string> waits;
+  for (const SourceFile& file : files) {
+    if (file.is_test() || (file.room() != "memory" && file.room() != "limiter")) continue;
+    const std::string code = file.code();
+    std::smatch found;
+    if (std::regex_search(code, found, kUnseenWaiting)) {
+      waits.push_back(file.path + ": " + found.str() + " instead of base::Mutex");
+    }
+  }
+  return waits;
+}
+
 std::string joined(const std::vector<std::string>& lines) {
   std::string all;
   for (const std::string& line : lines) all += line + "\n";
@@ -117,6 +134,16 @@ TEST(System, IsFoundWhereItIsPlanted) {
   EXPECT_FALSE(found("src/platform/x.cc", "std::thread t;"));
   EXPECT_FALSE(
       found("src/limiter/x.cc", "// std::thread is not for us\nconst char* s = \"std::thread\";"));
+}
+
+TEST(Mutexes, AreThoseThatATestCanSchedule) {
+  const auto waits = unseen_waiting(source_files(kRoot));
+  EXPECT_TRUE(waits.empty()) << joined(waits);
+  EXPECT_EQ(unseen_waiting({{.path = "src/limiter/x.h", .text = "std::mutex m;"},
+                            {.path = "src/memory/x.h", .text = "#include <mutex>\nbase::Mutex m;"},
+                            {.path = "src/frontends/x.h", .text = "std::mutex m;"}})
+                .size(),
+            1u);
 }
 
 TEST(PublicHeaders, NeedOnlyTheStandardLibrary) {

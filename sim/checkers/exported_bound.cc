@@ -1,0 +1,71 @@
+// The bound as exported: at each accept, what all regions together have accepted in the cell is at
+// most
+//
+//   the bound that the accepting process exports x L
+//     + what was accepted anywhere in the last 2 D and in the time a change of the bound takes to
+//       be heard,
+//
+// whatever went wrong, with D as it is where nothing does. What a region by itself accepted beyond
+// the limit is what was in flight between its nodes, or what they accepted apart; the regional
+// bound sees to that.
+
+#include <algorithm>
+#include <map>
+
+#include "sim/checkers/makers.h"
+
+namespace weir::sim {
+namespace {
+
+// A region is silent for 6 s before the others know, and each of them hears of it within 2 s more,
+// or knows another 2 s later that it hears nothing.
+constexpr Millis kBoundHeardWithin{10'000};
+
+class ExportedBound final : public FleetChecker {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "the exported bound"; }
+
+  Fault after_answer(const FleetView& all, int region, const Answered& answered) override {
+    Count& largest = limits_[answered.tuple];
+    largest = std::max(largest, answered.limit);
+    if (!answered.charged) return {};
+    // As of the last audit, a tenth of a second ago at most.
+    const NodeView& node =
+        all.regions[static_cast<size_t>(region)].nodes[static_cast<size_t>(answered.node)];
+    const double exported = node.sharing.bound;
+    if (!node.sharing.ready || exported <= 0) return {};
+
+    const CellId cell = answered.cell();
+    const MonoTime from = all.now.mono - 2 * all.delays.all() - kBoundHeardWithin;
+    Count accepted = 0, recent = 0, alone = 0;
+    for (const RegionView& other : all.regions) {
+      const Count there = other.truth.accepted(cell);
+      accepted += there;
+      if (there > largest) alone += there - largest;
+      const std::vector<Accept>& accepts = other.truth.accepts(cell);
+      for (auto it = accepts.rbegin(); it != accepts.rend() && it->when >= from; ++it) {
+        recent += it->cost;
+      }
+    }
+    const double most =
+        exported * static_cast<double>(largest) + static_cast<double>(recent + alone);
+    // Each part of the bound is rounded down to whole units by somebody.
+    const auto units = static_cast<double>(all.regions.size());
+    if (static_cast<double>(accepted) <= most + units) return {};
+    return "all regions have accepted " + std::to_string(accepted) + " of " +
+           std::to_string(largest) + " in window " + std::to_string(cell.sequence) + ", " +
+           std::to_string(recent) + " of it recently, and node " + std::to_string(answered.node) +
+           " exports a bound of " + std::to_string(exported);
+  }
+
+ private:
+  std::map<std::string, Count> limits_;  // the largest asked anywhere
+};
+
+}  // namespace
+
+std::unique_ptr<FleetChecker> make_exported_bound() {
+  return std::make_unique<ExportedBound>();
+}
+
+}  // namespace weir::sim

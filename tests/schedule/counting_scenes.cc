@@ -1,0 +1,306 @@
+#include <array>
+#include <memory>
+#include <span>
+
+#include "limiter/engine.h"
+#include "memory/table.h"
+#include "memory/window_cells.h"
+#include "platform/grace.h"
+#include "sim/random.h"
+#include "tests/doubles/hand_clock.h"
+#include "tests/schedule/scenes.h"
+
+namespace weir::schedule {
+namespace {
+
+using limiter::Engine;
+
+constexpr Millis kDuration{1000};
+
+// An engine that is alone, and what it admitted.
+struct Alone {
+  doubles::HandClock clock;
+  std::shared_ptr<Engine> engine = Engine::make(clock, {.capacity = 16, .seed = 1});
+  int64_t admitted = 0;  // cost
+
+  [[nodiscard]] Instant at(Millis offset) const {
+    return {.wall = clock.now().wall + offset, .mono = clock.now().mono + offset};
+  }
+  void ask(Instant now, const Request& request) {
+    if (engine->check(now, request)->admitted()) admitted += request.cost;
+  }
+  [[nodiscard]] int64_t remaining(Instant now, Request request) const {
+    request.cost = 0;
+    return static_cast<int64_t>(engine->check(now, request)->remaining);
+  }
+};
+
+Request request_of(Algorithm algorithm, int64_t limit, int64_t cost = 1) {
+  return {.name_space = "schedule",
+          .identifier = "one",
+          .limit = limit,
+          .duration = kDuration,
+          .cost = cost,
+          .algorithm = algorithm};
+}
+
+std::string more_than(int64_t limit, int64_t admitted) {
+  return admitted <= limit
+             ? ""
+             : "admitted " + std::to_string(admitted) + " of " + std::to_string(limit);
+}
+
+std::string other_than(int64_t wanted, int64_t found, const std::string& of) {
+  return found == wanted ? ""
+                         : of + " is " + std::to_string(found) + ", not " + std::to_string(wanted);
+}
+
+bool errs_on_the_strict_side(Algorithm algorithm) {
+  return algorithm == Algorithm::kSlidingWindowStrict || algorithm == Algorithm::kSlidingLog;
+}
+
+}  // namespace
+
+// At the instant of the boundary all of the old window still counts.
+Scene both_sides_of_a_boundary(Before before) {
+  return [before] {
+    constexpr int64_t kLimit = 10;
+    const auto world = std::make_shared<Alone>();
+    const Request most = request_of(Algorithm::kSlidingWindow, kLimit, 6);
+    const Request one = request_of(Algorithm::kSlidingWindow, kLimit);
+    // The charge of the older window has lost its weight when the old one ends.
+    if (before == Before::kOlderWindow) (void)world->engine->check(world->at(Millis(-1500)), one);
+    if (before == Before::kOldWindow) world->ask(world->at(Millis(-500)), one);
+    return Play{.threads = {[=] { world->ask(world->at(Millis(-1)), most); },
+                            [=] { world->ask(world->at(Millis(0)), most); }},
+                .broken = [=] { return more_than(kLimit, world->admitted); }};
+  };
+}
+
+// The older window and the newest one have the same word: who closes the one must not close the
+// other.
+Scene late_request_beside_the_next_window() {
+  return [] {
+    constexpr int64_t kLimit = 100;
+    const auto world = std::make_shared<Alone>();
+    const Request one = request_of(Algorithm::kSlidingWindow, kLimit);
+    (void)world->engine->check(world->at(Millis(-1500)), one);
+    return Play{.threads = {[=] { world->ask(world->at(Millis(-1)), one); },
+                            [=] {
+                              for (int i = 0; i < 2; ++i) world->ask(world->at(Millis(0)), one);
+                            }},
+                .broken = [=] {
+                  return other_than(kLimit - world->admitted,
+                                    world->remaining(world->at(Millis(0)), one), "what remains");
+                }};
+  };
+}
+
+Scene one_tuple_asked_by_many(Algorithm algorithm) {
+  return [algorithm] {
+    constexpr int64_t kLimit = 3;
+    const auto world = std::make_shared<Alone>();
+    const auto twice = [=] {
+      for (int i = 0; i < 2; ++i) world->ask(world->at(Millis(0)), request_of(algorithm, kLimit));
+    };
+    return Play{.threads = {twice, twice, twice}, .broken = [=] {
+                  return errs_on_the_strict_side(algorithm)
+                             ? more_than(kLimit, world->admitted)
+                             : other_than(kLimit, world->admitted, "what was admitted");
+                }};
+  };
+}
+
+Scene charge_beside_a_sweep(Algorithm algorithm) {
+  return [algorithm] {
+    const auto world = std::make_shared<Alone>();
+    const Request request = request_of(algorithm, 1);
+    (void)world->engine->check(world->at(Millis(0)), request);
+    const Instant later = world->at(2 * kDuration);
+    return Play{
+        .threads = {[=] { world->ask(later, request); }, [=] { world->ask(later, request); },
+                    [=] { (void)world->engine->run_sweep(later, 32); }},
+        .broken = [=] { return other_than(1, world->admitted, "what was admitted"); }};
+  };
+}
+
+Scene charge_beside_a_rebuild(Algorithm algorithm) {
+  return [algorithm] {
+    const auto world = std::make_shared<Alone>();
+    const Instant now = world->at(Millis(0));
+    const Request small = request_of(algorithm, 3);
+    const Request large = request_of(algorithm, 20, 2);
+    return Play{.threads = {[=] {
+                              for (int i = 0; i < 3; ++i) world->ask(now, small);
+                            },
+                            [=] {
+                              for (int i = 0; i < 3; ++i) world->ask(now, large);
+                            },
+                            [=] { (void)world->engine->run_sweep(now, 32); }},
+                .broken = [=] {
+                  return other_than(20 - world->admitted, world->remaining(now, large),
+                                    "what remains");
+                }};
+  };
+}
+
+Scene batches_beside_each_other(Algorithm algorithm) {
+  struct Batches : Alone {
+    std::array<int64_t, 2> spent{};
+  };
+  return [algorithm] {
+    constexpr int64_t kLimit = 10;
+    const auto world = std::make_shared<Batches>();
+    const Instant now = world->at(Millis(0));
+    std::array<Request, 2> both;
+    both.fill(request_of(algorithm, kLimit, 6));
+    both[1].identifier = "two";
+    const auto together = [=](bool reversed) {
+      std::array<Request, 2> asked = both;
+      if (reversed) std::swap(asked[0], asked[1]);
+      if (!world->engine->check_all(now, asked)->admitted()) return;
+      for (int64_t& spent : world->spent) spent += 6;
+    };
+    return Play{.threads = {[=] { together(false); }, [=] { together(true); },
+                            [=] {
+                              Request alone = both[1];
+                              alone.cost = 5;
+                              if (world->engine->check(now, alone)->admitted())
+                                world->spent[1] += 5;
+                            }},
+                .broken = [=]() -> std::string {
+                  for (size_t i = 0; i < 2; ++i) {
+                    const int64_t left = kLimit - world->spent[i];
+                    const int64_t remaining = world->remaining(now, both[i]);
+                    const bool fine = algorithm == Algorithm::kSlidingWindowStrict
+                                          ? remaining <= left
+                                          : remaining == left;
+                    if (left < 0 || !fine) {
+                      return "of tuple " + std::to_string(i) + " remains " +
+                             std::to_string(remaining) + " where " +
+                             std::to_string(world->spent[i]) + " of 10 were admitted";
+                    }
+                  }
+                  return {};
+                }};
+  };
+}
+
+Scene news_of_both_kinds() {
+  struct Cells {
+    base::KeyedHash hash{1};
+    memory::Table table{1, memory::Company::kShared};
+    Request request = request_of(Algorithm::kFixedWindow, 100);
+    memory::TupleKey key{request, hash};
+    int64_t sequence = 0;
+    void with(const std::function<void(const memory::WindowCells&)>& use) const {
+      const platform::Pin pin;
+      use(memory::WindowCells(table.find(key)));
+    }
+  };
+  return [] {
+    const auto world = std::make_shared<Cells>();
+    const doubles::HandClock clock;
+    const memory::Query query = memory::query_of(clock.now().wall, world->request);
+    (void)world->table.create(world->key, query);
+    world->with([&](const auto& cells) { world->sequence = cells.newest(); });
+    const int64_t now = world->sequence;
+    return Play{
+        .threads = {[=] {
+                      world->with([=](const auto& cells) {
+                        (void)cells.raise_siblings(now, 5);
+                        (void)cells.raise_siblings(now + 1, 2);
+                      });
+                    },
+                    [=] {
+                      world->with([=](const auto& cells) {
+                        (void)cells.raise_foreign(now, 7);
+                        (void)cells.raise_foreign(now + 1, 3);
+                      });
+                    },
+                    [=] {
+                      world->with([=](const auto& cells) {
+                        (void)cells.decide(query, memory::Effect::kConsume);
+                      });
+                    }},
+        .broken = [=] {
+          std::string wrong;
+          world->with([&](const memory::WindowCells& cells) {
+            const auto others = [&](int64_t sequence) {
+              return static_cast<int64_t>(memory::count_in(cells.others(sequence), sequence));
+            };
+            wrong = other_than(12, others(now), "what others have") +
+                    other_than(5, others(now + 1), "what others have in the next window");
+          });
+          return wrong;
+        }};
+  };
+}
+
+// At the instant of the boundary all of the old window still counts, whichever of the two windows a
+// request was charged to.
+Scene any_counting(uint64_t recipe) {
+  constexpr int64_t kLimit = 10;
+  static constexpr std::array<std::string_view, 2> kNames = {"one", "two"};
+  struct Counting : Alone {
+    std::array<int64_t, 2> spent{};
+  };
+  return [recipe] {
+    const auto world = std::make_shared<Counting>();
+    sim::Random random(recipe);
+    const auto any_request = [&](size_t name) {
+      Request request = request_of(Algorithm::kSlidingWindow, kLimit, random.between(1, 6));
+      request.identifier = kNames[name];
+      return request;
+    };
+    const auto any_time = [&] { return world->at(random.one_in(2) ? Millis(0) : Millis(-1)); };
+    const auto any_step = [&]() -> std::function<void()> {
+      const Instant now = any_time();
+      if (random.one_in(3)) {
+        const std::array<Request, 2> both = {any_request(0), any_request(1)};
+        return [=] {
+          if (!world->engine->check_all(now, both)->admitted()) return;
+          for (size_t i = 0; i < 2; ++i) world->spent[i] += both[i].cost;
+        };
+      }
+      const auto name = static_cast<size_t>(random.between(0, 1));
+      const Request request = any_request(name);
+      return [=] {
+        if (world->engine->check(now, request)->admitted()) world->spent[name] += request.cost;
+      };
+    };
+    const std::array<int64_t, 3> offsets = {-1500, -500, 0};
+    for (size_t name = 0; name < 2; ++name) {
+      const int64_t offset = offsets[static_cast<size_t>(random.between(0, 2))];
+      if (offset == 0) continue;  // nothing before
+      Request one = any_request(name);
+      one.cost = 1;
+      if (world->engine->check(world->at(Millis(offset)), one)->admitted() && offset == -500) {
+        ++world->spent[name];
+      }
+    }
+    Play play;
+    for (int thread = 0; thread < 3; ++thread) {
+      std::vector<std::function<void()>> steps;
+      for (int64_t i = random.between(1, 2); i > 0; --i) steps.push_back(any_step());
+      play.threads.push_back([steps] {
+        for (const auto& step : steps) step();
+      });
+    }
+    play.broken = [=]() -> std::string {
+      for (size_t i = 0; i < 2; ++i) {
+        Request request = request_of(Algorithm::kSlidingWindow, kLimit);
+        request.identifier = kNames[i];
+        const std::string wrong =
+            more_than(kLimit, world->spent[i]) +
+            other_than(kLimit - world->spent[i], world->remaining(world->at(Millis(0)), request),
+                       "what remains");
+        if (!wrong.empty()) return wrong;
+      }
+      return {};
+    };
+    return play;
+  };
+}
+
+}  // namespace weir::schedule

@@ -1,0 +1,202 @@
+// The scenes under many schedules: whatever the order of the threads' operations, what must hold
+// holds. docs/testing.md says what is explored, and what is not.
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/atomic.h"
+#include "memory/mutation.h"
+#include "tests/schedule/scenes.h"
+#include "tests/schedule/scheduler.h"
+#include "tests/schedule/thread_mutations.h"
+
+namespace weir::schedule {
+namespace {
+
+struct Named {
+  std::string_view name;
+  Scene scene;
+  uint64_t schedules = 0;
+};
+void PrintTo(const Named& named, std::ostream* out) {
+  *out << named.name;
+}
+
+const std::vector<Named>& scenes() {
+  constexpr uint64_t kMany = 20'000;
+  constexpr uint64_t kSome = 5'000;
+  using enum Algorithm;
+  static const std::vector<Named> kScenes = {
+      {"BothSidesOfABoundaryOnANewTuple", both_sides_of_a_boundary(Before::kNothing), kMany},
+      {"BothSidesOfABoundaryAfterAnOlderWindow", both_sides_of_a_boundary(Before::kOlderWindow),
+       kMany},
+      {"BothSidesOfABoundaryAfterAChargeOfTheOldWindow",
+       both_sides_of_a_boundary(Before::kOldWindow), kMany},
+      {"LateRequestBesideTheNextWindow", late_request_beside_the_next_window(), kMany},
+      {"OneSlidingWindowAskedByMany", one_tuple_asked_by_many(kSlidingWindow), kMany},
+      {"OneFixedWindowAskedByMany", one_tuple_asked_by_many(kFixedWindow), kSome},
+      {"OneStrictWindowAskedByMany", one_tuple_asked_by_many(kSlidingWindowStrict), kSome},
+      {"OneLogAskedByMany", one_tuple_asked_by_many(kSlidingLog), kSome},
+      {"OneBacklogAskedByMany", one_tuple_asked_by_many(kGcra), kSome},
+      {"WindowChargedBesideASweep", charge_beside_a_sweep(kSlidingWindow), kSome},
+      {"StrictWindowChargedBesideASweep", charge_beside_a_sweep(kSlidingWindowStrict), kSome},
+      {"LogChargedBesideASweep", charge_beside_a_sweep(kSlidingLog), kSome},
+      {"BacklogChargedBesideASweep", charge_beside_a_sweep(kGcra), kSome},
+      {"LogChargedBesideARebuild", charge_beside_a_rebuild(kSlidingLog), kSome},
+      {"BacklogChargedBesideARebuild", charge_beside_a_rebuild(kGcra), kSome},
+      {"BatchesOfWindows", batches_beside_each_other(kSlidingWindow), kSome},
+      {"BatchesOfStrictWindows", batches_beside_each_other(kSlidingWindowStrict), kSome},
+      {"BatchesOfLogs", batches_beside_each_other(kSlidingLog), kSome},
+      {"BatchesOfBacklogs", batches_beside_each_other(kTokenBucket), kSome},
+      {"NewsOfSiblingsAndOfOtherRegions", news_of_both_kinds(), kMany},
+      {"RefusedBatchBesideAReplayInThisWindow",
+       refused_batch_beside_a_replay(Accepted::kInThisWindow), kSome},
+      {"RefusedBatchBesideAReplayOfTheLastWindow",
+       refused_batch_beside_a_replay(Accepted::kInTheLastWindow), kSome},
+      {"ChargesBesideReplaysBySlowPath", charges_beside_replays(Path::kSlow), kSome},
+      {"ChargesBesideReplaysByFastPath", charges_beside_replays(Path::kFast), kSome},
+      {"ReplaysOnTwoThreads", replays_on_two_threads(), kSome},
+      {"WaitersOfOneRead", waiters_of_one_read(), kSome},
+      {"ChargesBesideSharing", charges_beside_sharing(), kSome},
+      {"CreationBesideNewsOfAnotherRegion", creation_beside_news_of_another_region(), kSome},
+      {"CreationOfATupleKnownAbroad", creation_of_a_tuple_known_abroad(), kSome},
+      {"ReplaysThatAreAnsweredLate", replays_that_are_answered_late(), kSome},
+      {"SketchBesideASlotThatComesFree", sketch_beside_a_slot_that_comes_free(), kSome},
+      {"ReadsBesideAFlood", reads_beside_a_flood(), kSome},
+      {"FloodBesideAReplay", flood_beside_a_replay(), kSome},
+      {"FirstChargeOfAWindowBesideAReplay", first_charge_of_a_window_beside_a_replay(), kSome},
+      {"FloodBesideAReader", flood_beside_a_reader(), kSome},
+      {"CreationOfOneTuple", creation_of_one_tuple(), kMany},
+  };
+  return kScenes;
+}
+
+class Threads : public ::testing::TestWithParam<Named> {};
+
+TEST_P(Threads, KeepWhatMustHoldUnderEverySchedule) {
+  expect_holds(GetParam().scene, GetParam().schedules);
+}
+
+INSTANTIATE_TEST_SUITE_P(Scene, Threads, ::testing::ValuesIn(scenes()),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+// Scenes that nobody thought of: each recipe is another one.
+TEST(AnyScene, KeepsTheLimitUnderEverySchedule) {
+  expect_all_hold(any_counting, {.recipes = 200, .schedules = 300});
+}
+
+TEST(AnyScene, TellsAllThatWasAcceptedUnderEverySchedule) {
+  expect_all_hold(any_telling, {.recipes = 200, .schedules = 300});
+}
+
+// --- A scheduler that could find nothing would prove nothing ---
+
+struct Planted {
+  explicit Planted(memory::Mutation mutation) { memory::planted = mutation; }
+  ~Planted() { memory::planted = memory::Mutation::kNone; }
+};
+
+struct Bug {
+  memory::Mutation mutation = memory::Mutation::kNone;
+  std::string_view name;
+  Scene scene;
+};
+void PrintTo(const Bug& bug, std::ostream* out) {
+  *out << bug.name;
+}
+
+const std::vector<Bug>& bugs() {
+  using memory::Mutation;
+  static const std::vector<Bug> kBugs = {
+      {Mutation::kCreatedTwice, "CreatedTwice", creation_of_one_tuple()},
+      {Mutation::kMarkedCleanLast, "MarkedCleanLast", charges_beside_replays(Path::kFast)},
+      {Mutation::kTatMergedByMax, "TatMergedByMax", one_tuple_asked_by_many(Algorithm::kGcra)},
+      {Mutation::kTentativeTold, "TentativeTold",
+       refused_batch_beside_a_replay(Accepted::kInThisWindow)},
+  };
+  return kBugs;
+}
+
+class PlantedInThreads : public ::testing::TestWithParam<Bug> {};
+
+TEST_P(PlantedInThreads, IsFoundWithin10000Schedules) {
+  const Planted planted(GetParam().mutation);
+  EXPECT_TRUE(look_for_trouble(GetParam().scene, 1, 10'000));
+}
+
+INSTANTIATE_TEST_SUITE_P(Bug, PlantedInThreads, ::testing::ValuesIn(bugs()),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+TEST(PlantedInThreads, AreAllThatOnlyThreadsShow) {
+  std::set<memory::Mutation> looked_for;
+  for (const Bug& bug : bugs()) looked_for.insert(bug.mutation);
+  for (const memory::Mutation mutation : kThreadMutations)
+    EXPECT_TRUE(looked_for.contains(mutation));
+}
+
+// Two threads that each read, then write one more: the second write may be lost.
+Scene lost_update() {
+  return [] {
+    const auto number = std::make_shared<base::Atomic<int>>(0);
+    const auto add = [=] { number->store(number->load() + 1); };
+    return Play{.threads = {add, add}, .broken = [=]() -> std::string {
+                  return number->load() == 2 ? "" : "an update was lost";
+                }};
+  };
+}
+
+TEST(Scheduler, FindsALostUpdate) {
+  EXPECT_TRUE(look_for_trouble(lost_update(), 1, 100));
+}
+
+TEST(Scheduler, ReportsAThreadThatDoesNotEnd) {
+  const Scene scene = [] {
+    const auto number = std::make_shared<base::Atomic<int>>(0);
+    return Play{.threads = {[=] {
+                              while (number->load() == 0) {
+                              }
+                            },
+                            [=] { (void)number->load(); }},
+                .broken = []() -> std::string { return {}; }};
+  };
+  const auto found = look_for_trouble(scene, 1, 1);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->what, "a thread does not end");
+}
+
+TEST(Scheduler, DoesTheSameForTheSameSeedAndOtherThingsForAnother) {
+  std::set<uint64_t> seen;
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    const uint64_t once = fingerprint_of(flood_beside_a_replay(), seed);
+    EXPECT_EQ(fingerprint_of(flood_beside_a_replay(), seed), once) << "seed " << seed;
+    seen.insert(once);
+  }
+  EXPECT_GE(seen.size(), 40U);
+}
+
+TEST(Scheduler, LetsAThreadWaitForAMutexThatAnotherHolds) {
+  struct Guarded {
+    base::Mutex mutex;
+    base::Atomic<int> inside{0};
+    bool met = false;
+  };
+  const Scene scene = [] {
+    const auto world = std::make_shared<Guarded>();
+    const auto enter = [=] {
+      const std::lock_guard lock(world->mutex);
+      world->met = world->met || world->inside.fetch_add(1) != 0;
+      world->inside.fetch_sub(1);
+    };
+    return Play{.threads = {enter, enter, enter}, .broken = [=]() -> std::string {
+                  return world->met ? "two threads met inside" : "";
+                }};
+  };
+  EXPECT_FALSE(look_for_trouble(scene, 1, 1000));
+}
+
+}  // namespace
+}  // namespace weir::schedule
