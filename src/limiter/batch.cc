@@ -79,7 +79,14 @@ bool Batch::charge(const Group& group) {
                                              : charge_tentatively(tuple, group);
   });
   late_ = step && step->fate == Fate::kLate;
-  return !late_ && !refused(step ? *step : charge_sketched(group));
+  if (late_) return false;
+  if (step) return !refused(*step);
+  bool charged = false;
+  if (judge_.in_sketch(first, [&] { charged = !refused(charge_sketched(group)); })) return charged;
+  // Someone has just made it.
+  refused_item_ = order_[group.begin];
+  rulings_[refused_item_] = {.step = Judge::refused_for_one_tick(first)};
+  return false;
 }
 
 // A group that asks for nothing: no tuple is created for it.

@@ -103,7 +103,7 @@ void Engine::decide_apart(const Case& the_case, Basis basis, Verdict& verdict) {
 // Decides on what is known, be it enough or not.
 void Engine::decide_unread(Case& the_case, Need need, Verdict& verdict) {
   if (need == Need::kDoWithout) do_without(the_case);
-  decide(the_case, basis_without_reading(need), verdict);
+  decide_and_look_again(the_case, basis_without_reading(need), verdict);
 }
 
 Result<Verdict> Engine::check(Instant now, const Request& request) {
@@ -294,7 +294,7 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
                    for (size_t i = 0; i < waiting->size(); ++i) {
                      Waiting& each = (*waiting)[i];
                      const Basis basis = self->take_in(heard[i], each.the_case);
-                     self->decide_after_wait(each.the_case, basis, verdicts[each.item].value());
+                     self->decide_and_look_again(each.the_case, basis, verdicts[each.item].value());
                    }
                    done();
                  });
@@ -320,7 +320,7 @@ void Engine::check_async(Instant now, const Request& request, Executor& home,
                   done = std::move(done)](const std::vector<Heard>& heard) {
                    Verdict verdict;
                    const Basis basis = self->take_in(heard[0], *the_case);
-                   self->decide_after_wait(*the_case, basis, verdict);
+                   self->decide_and_look_again(*the_case, basis, verdict);
                    done(verdict);
                  });
 }
@@ -484,7 +484,8 @@ bool Engine::is_unread(const Case& the_case) const {
   return fresh.never() || fresh.has_failed();
 }
 
-void Engine::decide_after_wait(const Case& the_case, Basis basis, Verdict& verdict) {
+// A tuple may have been forgotten since it was looked at.
+void Engine::decide_and_look_again(const Case& the_case, Basis basis, Verdict& verdict) {
   decide(the_case, basis, verdict);
   if (verdict.basis == Basis::kDegraded || !verdict.admitted()) return;
   if (!is_unread(the_case)) return;

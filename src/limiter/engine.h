@@ -88,7 +88,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void decide(const Case& the_case, Basis basis, Verdict& verdict);
   void decide_apart(const Case& the_case, Basis basis, Verdict& verdict);
   [[nodiscard]] Basis take_in(const Heard& heard, Case& the_case);
-  void decide_after_wait(const Case& the_case, Basis basis, Verdict& verdict);
+  void decide_and_look_again(const Case& the_case, Basis basis, Verdict& verdict);
   [[nodiscard]] bool is_unread(const Case& the_case) const;
   [[nodiscard]] BatchVerdict decide_all(std::vector<Case>& cases, const std::vector<Basis>& bases);
   [[nodiscard]] Result<std::vector<Case>> cases_of(Instant now,

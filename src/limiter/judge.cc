@@ -96,7 +96,12 @@ Ruling Judge::rule(const Case& the_case) {
   });
   if (decided && decided->fate == memory::Fate::kLate) return rule(at_present(the_case));
   if (decided) return {.step = *decided};
-  return {.step = decide_sketched(the_case, Effect::kConsume), .sketched = true};
+  Ruling ruling{.sketched = true};
+  if (in_sketch(the_case, [&] { ruling.step = decide_sketched(the_case, Effect::kConsume); })) {
+    return ruling;
+  }
+  // Someone has just made it.
+  return {.step = refused_for_one_tick(the_case)};
 }
 
 std::optional<Ruling> Judge::look(const Case& the_case) {
@@ -127,18 +132,50 @@ void Judge::make_strict(const Tuple& tuple, MonoTime now, const memory::Query& q
   memory::note_ask(tuple.cold->noted, query.limit, query.algorithm);
 }
 
-// What other regions are known to have counted on a tuple before this process saw it; and our own
-// region, before this process was there.
-void Judge::introduce(const Case& the_case) const {
-  if (the_case.cell_class() != CellClass::kWindow) return;
+// Makes a tuple, or a state of it that can express the request. What is counted in the sketch is
+// not counted in the table as well, and what is known of other regions is known to the tuple before
+// anyone is admitted on it.
+memory::Created Judge::make(const Case& the_case, memory::Fate fate) const {
+  const auto sketched = [&] {
+    return store_->sketch.holds(store_->sketched(the_case.key), the_case.query);
+  };
+  memory::Table::Making making{.forbidden = sketched, .prepare = {}};
+  const bool shares = store_->shares() && the_case.cell_class() == CellClass::kWindow;
   const int64_t sequence =
       algorithms::position_of(the_case.query.now, the_case.query.duration).sequence;
+  bool news = false;
+  if (shares) {
+    making.prepare = [&, known = store_->book.abroad(the_case.key, sequence)](const Tuple& tuple) {
+      news = introduce(the_case, known, tuple);
+    };
+  }
+  const memory::Created made = fate == memory::Fate::kRebuild
+                                   ? store_->table.rebuild(the_case.key, the_case.query, making)
+                                   : store_->table.create(the_case.key, the_case.query, making);
+  if (made != memory::Created::kYes || !shares) return made;
+  // And what was heard meanwhile.
   const Abroad known = store_->book.abroad(the_case.key, sequence);
   const platform::Pin pin;
-  const Tuple tuple = store_->table.find(the_case.key);
-  if (!tuple) return;
+  if (const Tuple tuple = store_->table.find(the_case.key)) {
+    if (introduce(the_case, known, tuple) || news) store_->looks.push(tuple.index);
+  }
+  return made;
+}
+
+// What other regions are known to have counted on a tuple before this process saw it; and our own
+// region, before this process was there.
+bool Judge::introduce(const Case& the_case, const Abroad& known, const Tuple& tuple) const {
+  const int64_t sequence =
+      algorithms::position_of(the_case.query.now, the_case.query.duration).sequence;
   const bool last = take_in(known.last, tuple, sequence - 1);
-  if (take_in(known.current, tuple, sequence) || last) store_->looks.push(tuple.index);
+  return take_in(known.current, tuple, sequence) || last;
+}
+
+Step Judge::refused_for_one_tick(const Case& the_case) {
+  Step refusal = decide_on_counts(the_case.query, {});
+  refusal.decision.remaining = 0;
+  memory::refuse_for_one_tick(the_case.now.wall, refusal.decision);
+  return refusal;
 }
 
 void Judge::look_after_denial(const Tuple& tuple, const memory::Query& query) const {

@@ -100,6 +100,13 @@ class Judge {
     if (store_->shares()) look_after_denial(tuple, query);
   }
 
+  // Decides by the sketch, for a tuple that has no place in the table. False: it has one now.
+  template <typename Work>
+  [[nodiscard]] bool in_sketch(const Case& the_case, const Work& work) const {
+    return store_->table.while_absent(the_case.key, work);
+  }
+  [[nodiscard]] static memory::Step refused_for_one_tick(const Case& the_case);
+
   // Decides on a tuple this process does not hold, by what was heard of it.
   [[nodiscard]] Ruling rule_unknown(const Case& the_case) const;
 
@@ -113,7 +120,8 @@ class Judge {
   [[nodiscard]] bool is_late(const memory::Tuple& tuple, WallTime asked) const;
   [[nodiscard]] Case at_present(Case the_case) const;
   void make_strict(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const;
-  void introduce(const Case& the_case) const;
+  [[nodiscard]] memory::Created make(const Case& the_case, memory::Fate fate) const;
+  bool introduce(const Case& the_case, const Abroad& known, const memory::Tuple& tuple) const;
   void look_after_denial(const memory::Tuple& tuple, const memory::Query& query) const;
 
   const std::shared_ptr<Store> store_;
@@ -177,22 +185,13 @@ std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& 
         }
       }
     }
-    if (fate == memory::Fate::kRebuild) {
-      const memory::Created rebuilt = store_->table.rebuild(the_case.key, the_case.query);
-      if (rebuilt == memory::Created::kFull) break;
-      if (rebuilt == memory::Created::kYes && store_->shares()) introduce(the_case);
-    } else {
-      if (store_->sketch.holds(store_->sketched(the_case.key), the_case.query)) return std::nullopt;
-      const memory::Created created = store_->table.create(the_case.key, the_case.query);
-      if (created == memory::Created::kFull) return std::nullopt;
-      if (created == memory::Created::kYes && store_->shares()) introduce(the_case);
-    }
+    const memory::Created made = make(the_case, fate);
+    if (made != memory::Created::kFull) continue;
+    if (fate == memory::Fate::kRebuild) break;
+    return std::nullopt;
   }
-  // Its counts are in the table, so the sketch must not judge it: refused for one tick.
-  memory::Step refusal = decide_on_counts(the_case.query, {});
-  refusal.decision.remaining = 0;
-  memory::refuse_for_one_tick(the_case.now.wall, refusal.decision);
-  return refusal;
+  // Its counts are in the table, so the sketch must not judge it.
+  return refused_for_one_tick(the_case);
 }
 
 }  // namespace weir::limiter

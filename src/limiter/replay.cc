@@ -209,6 +209,7 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ex
   const WindowCells cells(tuple);
   const auto own = memory::settled(cells.own(sequence), cells.tentative());
   if (!own) return;
+  if (own->word != 0 && own->ahead_of(sequence) > 0) return;
   const Tagged told{cells.told(sequence).load(std::memory_order_acquire)};
   const memory::KeyHeader header = tuple.slot->header;
   const WallTime expires_at((sequence + 2) * header.duration());
