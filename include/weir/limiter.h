@@ -152,14 +152,16 @@ class Limiter {
   // Whether an origin may have to be read before a decision, which only the *_async calls do.
   [[nodiscard]] bool may_wait() const;
 
-  // Tells the origin what is due. `timers` is used for the reply's deadline.
+  // Tells the origin what is due. `timers` is used for the reply's deadline. From any thread; calls
+  // of several threads take turns.
   WorkReport run_replay(Instant now, Executor& timers, Tell tell = Tell::kDue);
 
   // Once no request comes any more and all is told: gives this process's part of the counts at
   // the origin to those who stay. Called again, it says how much of that was not confirmed yet.
   WorkReport run_leave(Instant now);
 
-  // With a ledger: tells other regions what is due, and hears of them. From one thread at a time.
+  // With a ledger: tells other regions what is due, and hears of them. From any thread; calls of
+  // several threads take turns.
   // Tell::kAll, at the end of a process, writes all that is not written yet.
   WorkReport run_sharing(Instant now, Tell tell = Tell::kDue);
   [[nodiscard]] SharingStats sharing_stats() const;

@@ -64,7 +64,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   // The live cells of window tuples.
   void inspect(const std::function<void(const CellView&)>& visit) const;
-  // The same as other regions are told of them; from the thread that runs the sharing.
+  // The same as other regions are told of them.
   void inspect_sharing(Instant now, const std::function<void(const SharedCell&)>& visit) const {
     if (sharing_ != nullptr) sharing_->inspect(now, visit);
   }

@@ -33,6 +33,8 @@ Sharing::Sharing(std::shared_ptr<Store> store, const SharingRules& rules)
       chance_(store_->incarnation) {}
 
 WorkReport Sharing::run_once(Instant now, Tell tell) {
+  const std::lock_guard turn(turn_);
+  now = latest_ = std::max(now, latest_, [](Instant a, Instant b) { return a.mono < b.mono; });
   if (started_ == MonoTime{}) {
     started_ = heard_ = now.mono;
     plan(cleaning_, now, kCleanEvery);

@@ -172,6 +172,76 @@ TEST(Stress, LosesNothingBetweenEvictionAndReplay) {
   EXPECT_GT(engine->stats().evicted, 0u);
 }
 
+// The header promises it. Told twice at once, tuples were told twice or never.
+TEST(Stress, RunsReplayFromEveryThreadAtOnce) {
+  const doubles::RushingClock clock;
+  auto origin = std::make_shared<origins::InProcessOrigin>(clock);
+  const auto engine = Engine::make(
+      clock, {.origin = origin, .replay_within = Millis(1), .capacity = 2048, .seed = 1});
+  constexpr int kNames = 1000;
+  const auto request_of = [](const std::string& name) {
+    return Request{.name_space = "api",
+                   .identifier = name,
+                   .limit = 1'000'000,
+                   .duration = kMaxDuration,
+                   .algorithm = Algorithm::kFixedWindow};
+  };
+  const auto sequence = clock.now().wall.time_since_epoch() / kMaxDuration;
+  std::atomic<Count> accepted{0};
+  on_threads([&](int t) {
+    doubles::HandExecutor timers(clock);
+    sim::Random random(static_cast<uint64_t>(t));
+    for (int n = 0; n < kStressRequests; ++n) {
+      const std::string name = "user-" + std::to_string(random.between(0, kNames - 1));
+      accepted += engine->check(clock.now(), request_of(name))->admitted() ? 1U : 0U;
+      if (n % 4 == 0) engine->run_replay(clock.now(), timers);
+    }
+  });
+  doubles::HandExecutor timers(clock);
+  engine->run_replay(clock.now(), timers, Tell::kAll);
+  Count told = 0;
+  for (int i = 0; i < kNames; ++i) {
+    const std::string name = "user-" + std::to_string(i);
+    const CellId cell{memory::TupleKey(request_of(name), base::KeyedHash(0)).encoded(), sequence};
+    for (const auto& [component, count] : origin->components(cell)) told += count;
+  }
+  EXPECT_EQ(told, accepted.load());
+  EXPECT_EQ(engine->stats().untold, 0u);
+  // Nor does a process leave twice.
+  std::atomic<size_t> left{0};
+  on_threads([&](int) { left += engine->run_leave(clock.now()).done; });
+  EXPECT_EQ(left.load(), size_t{kNames});
+}
+
+TEST(Stress, RunsSharingFromEveryThreadAtOnce) {
+  const doubles::RushingClock clock;
+  const auto ledger = std::make_shared<ledgers::MemoryLedger>(clock);
+  const auto engine =
+      Engine::make(clock, {.ledger = ledger,
+                           .region = "east",
+                           .sharing = {.publish_every = Millis(1), .import_every = Millis(1)},
+                           .capacity = 2048,
+                           .seed = 1});
+  std::atomic<Count> accepted{0};
+  on_threads([&](int t) {
+    sim::Random random(static_cast<uint64_t>(t));
+    for (int n = 0; n < kStressRequests; ++n) {
+      const std::string name = "user-" + std::to_string(random.between(0, 999));
+      const Request request{.name_space = "api",
+                            .identifier = name,
+                            .limit = 10,
+                            .duration = kMaxDuration,
+                            .algorithm = Algorithm::kFixedWindow};
+      accepted += engine->check(clock.now(), request)->admitted() ? 1U : 0U;
+      if (n % 4 == 0) engine->run_sharing(clock.now());
+    }
+  });
+  for (int turn = 0; turn < 3; ++turn) engine->run_sharing(clock.now(), Tell::kAll);
+  Count told = 0;
+  for (const LedgerRow& row : ledger->everything().rows) told += row.count;
+  EXPECT_EQ(told, accepted.load());
+}
+
 // Two regions, each with threads that ask and one that shares: what was told is what was accepted,
 // and together they keep to the bound.
 TEST(Stress, RegionsShareWhileTheyAreAsked) {
