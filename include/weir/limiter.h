@@ -125,13 +125,14 @@ class Limiter {
   Result<Verdict> check(Instant now, const Request& request);
 
   // The same for many requests that have nothing to do with each other, faster than
-  // one by one. `verdicts` must be as long as `requests`.
+  // one by one. `verdicts` must be as long as `requests`: if it is shorter or longer, nothing is
+  // decided, and every verdict in it is an Error that names both sizes.
   void check_each(Instant now, std::span<const Request> requests,
                   std::span<Result<Verdict>> verdicts);
 
-  // As check_each(), but what needs it waits for the origin. True: all are decided. False:
-  // `done` is called on `home` when they are; until then the verdicts must stay, the
-  // requests need not.
+  // As check_each(), but what needs it waits for the origin. True: all are decided, or none since
+  // the sizes differ; `done` is not called. False: `done` is called on `home` when they are; until
+  // then the verdicts must stay, the requests need not.
   [[nodiscard]] bool check_each_async(Instant now, std::span<const Request> requests,
                                       std::span<Result<Verdict>> verdicts, Executor& home,
                                       std::function<void()> done);

@@ -155,8 +155,18 @@ WEIR_HOT_INLINE bool Engine::check_plain(Instant now, const Request& request, Ve
   }
 }
 
+// Whether there is a place for each verdict; if not, each place there is says so.
+bool Engine::has_room(size_t requests, std::span<Result<Verdict>> verdicts) {
+  if (requests == verdicts.size()) [[likely]]
+    return true;
+  const auto error = validate_room(requests, verdicts.size());
+  for (Result<Verdict>& verdict : verdicts) verdict = *error;
+  return false;
+}
+
 void Engine::check_each(Instant now, std::span<const Request> requests,
                         std::span<Result<Verdict>> verdicts) {
+  if (!has_room(requests.size(), verdicts)) return;
   for (size_t begin = 0; begin < requests.size(); begin += kGroup) {
     const size_t count = std::min(kGroup, requests.size() - begin);
     const auto some = requests.subspan(begin, count);
@@ -256,6 +266,7 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
 bool Engine::check_each_async(Instant now, std::span<const Request> requests,
                               std::span<Result<Verdict>> verdicts, Executor& home,
                               std::function<void()> done) {
+  if (!has_room(requests.size(), verdicts)) return true;
   if (!store_->asks()) {
     check_each(now, requests, verdicts);
     return true;

@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "limiter/all_algorithms_test.h"
+#include "origins/in_process_origin.h"
 #include "tests/doubles/hand_clock.h"
 #include "tests/doubles/rushing_clock.h"
 
@@ -301,6 +304,42 @@ TEST(Engine, DecidesManyAtOnceAsOneByOne) {
     EXPECT_EQ(verdicts[i]->outcome, expected->outcome);
     EXPECT_EQ(verdicts[i]->remaining, expected->remaining);
     EXPECT_EQ(verdicts[i]->retry_after, expected->retry_after);
+  }
+}
+
+// It wrote beyond a span that was too short.
+TEST(Engine, DecidesNothingAndSaysWhyWhereVerdictsAreFewerOrMoreThanRequests) {
+  for (const size_t room : {size_t{0}, size_t{1}, size_t{20}, size_t{32}, size_t{34}, size_t{40}}) {
+    for (const bool waits : {false, true}) {
+      Door door;
+      doubles::HandExecutor home(door.clock);
+      if (waits) {
+        door.engine = Engine::make(
+            door.clock, {.origin = std::make_shared<origins::InProcessOrigin>(door.clock)});
+      }
+      const std::vector<Request> requests(33, engine_request(Algorithm::kFixedWindow, 100));
+      std::vector<Result<Verdict>> verdicts(48);
+      for (auto& verdict : verdicts) verdict = Verdict{.remaining = 4711};
+      const auto places = std::span(verdicts).first(room);
+      bool done = false;
+      EXPECT_TRUE(door.engine->check_each_async(door.clock.now(), requests, places, home,
+                                                [&] { done = true; }));
+      door.engine->check_each(door.clock.now(), requests, places);
+      home.run();
+      EXPECT_FALSE(done);
+      for (size_t i = 0; i < verdicts.size(); ++i) {
+        ASSERT_EQ(verdicts[i].ok(), i >= room) << room;
+        if (i >= room) {
+          EXPECT_EQ(verdicts[i]->remaining, 4711u) << room;
+          continue;
+        }
+        EXPECT_EQ(verdicts[i].error().field, "verdicts");
+        EXPECT_EQ(verdicts[i].error().detail, "verdicts has room for " + std::to_string(room) +
+                                                  ", but there are 33 requests");
+        EXPECT_FALSE(verdicts[i].error().fix.empty());
+      }
+      EXPECT_EQ(door.engine->stats().tuples, 0u);
+    }
   }
 }
 

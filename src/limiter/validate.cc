@@ -128,6 +128,14 @@ std::unique_ptr<Error> find_error(const Request& request) {
   return nullptr;
 }
 
+std::unique_ptr<Error> validate_room(size_t requests, size_t verdicts) {
+  if (requests == verdicts) return nullptr;
+  return refuse("verdicts",
+                "verdicts has room for " + std::to_string(verdicts) + ", but there are " +
+                    std::to_string(requests) + " requests",
+                "make verdicts as long as requests; nothing was decided");
+}
+
 std::unique_ptr<Error> validate_batch_size(size_t items) {
   constexpr Range kItems{.low = 1, .high = kMaxBatch};
   const auto count = static_cast<int64_t>(items);
