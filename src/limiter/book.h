@@ -47,6 +47,10 @@ struct Owed {
   Count word = 0;  // what siblings had left word of then
 };
 
+// A region in the book, by the order in which it was first heard of. Two names never share one: a
+// process has no memory for 2^32 names.
+using RegionNumber = uint32_t;
+
 struct BookCell {
   static constexpr int64_t kNone = -1;
 
@@ -62,7 +66,7 @@ struct BookCell {
   bool told_full = false;  // once already
   Count seen = 0;          // in the read of everything that is under way
   Owed owed;
-  std::vector<std::pair<uint16_t, Count>> foreign;  // by region
+  std::vector<std::pair<RegionNumber, Count>> foreign;  // by region
 
   [[nodiscard]] Count foreign_sum() const;
   [[nodiscard]] Count told() const { return std::max(published, sent); }
@@ -92,7 +96,7 @@ struct BookEntry {
   std::array<std::unique_ptr<BookCell>, 3> cells;
   MonoTime leased_until{};  // others know that we count here
   MonoTime leased_at{};
-  std::vector<std::pair<uint16_t, WallTime>> present;
+  std::vector<std::pair<RegionNumber, WallTime>> present;
   std::optional<BookTimers::iterator> timer;
   bool queued = false;
   MadeBy made_by = MadeBy::kTraffic;
@@ -152,7 +156,7 @@ class Book {
   // The same for news; nothing, if there is no room for more.
   [[nodiscard]] BookEntry* obtain_heard(const memory::TupleKey& tuple, MadeBy news);
   void erase(BookEntry& entry);
-  [[nodiscard]] uint16_t number_of(const std::string& region);
+  [[nodiscard]] RegionNumber number_of(const std::string& region);
   [[nodiscard]] size_t size() const { return entries_.size(); }
   [[nodiscard]] size_t heard() const { return our_heard_ + others_heard_; }
   template <typename Visit>
@@ -177,8 +181,8 @@ class Book {
   const size_t most_heard_;
   mutable std::mutex mutex_;
   base::HashIndex<BookEntry> entries_;
-  std::map<std::string, uint16_t> numbers_;
-  std::pair<std::string, uint16_t> last_number_;  // news of one region come together
+  std::map<std::string, RegionNumber> numbers_;
+  std::pair<std::string, RegionNumber> last_number_;  // news of one region come together
   size_t our_heard_ = 0;
   size_t others_heard_ = 0;
 };

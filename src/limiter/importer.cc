@@ -16,7 +16,7 @@ bool makes_sense(const LedgerKey& key) {
 }
 
 template <typename Value>
-Value& of_region(std::vector<std::pair<uint16_t, Value>>& values, uint16_t region) {
+Value& of_region(std::vector<std::pair<RegionNumber, Value>>& values, RegionNumber region) {
   for (auto& [known, value] : values) {
     if (known == region) return value;
   }
