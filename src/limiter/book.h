@@ -8,7 +8,7 @@
 // region has told of one would tell again.
 //
 // The mutex guards everything. Only the thread that runs the sharing changes entries or keeps
-// references to them; abroad() is for any thread.
+// references to them, so it may look at them without the mutex; abroad() is for any thread.
 
 #pragma once
 
@@ -64,9 +64,17 @@ struct BookCell {
   MonoTime published_at{};
   bool refused = false;    // something, and that is still to be told
   bool told_full = false;  // once already
-  Count seen = 0;          // in the read of everything that is under way
+  uint32_t seen_in = 0;    // the last read of everything that showed our row, by its number
+  Count seen = 0;          // what it showed
   Owed owed;
   std::vector<std::pair<RegionNumber, Count>> foreign;  // by region
+
+  // Our row, as that read of everything shows it.
+  void see(uint32_t read, Count count) {
+    seen = seen_in == read ? std::max(seen, count) : count;
+    seen_in = read;
+  }
+  [[nodiscard]] Count shown_by(uint32_t read) const { return seen_in == read ? seen : 0; }
 
   [[nodiscard]] Count foreign_sum() const;
   [[nodiscard]] Count told() const { return std::max(published, sent); }
@@ -100,7 +108,7 @@ struct BookEntry {
   std::optional<BookTimers::iterator> timer;
   bool queued = false;
   MadeBy made_by = MadeBy::kTraffic;
-  bool seen = false;       // our presence, in the read of everything that is under way
+  uint32_t seen_in = 0;    // the last read of everything that showed our presence
   uint32_t under_way = 0;  // cells that were sent
 
   [[nodiscard]] Millis duration() const { return memory::header_of(tuple).duration(); }
@@ -159,6 +167,7 @@ class Book {
   [[nodiscard]] RegionNumber number_of(const std::string& region);
   [[nodiscard]] size_t size() const { return entries_.size(); }
   [[nodiscard]] size_t heard() const { return our_heard_ + others_heard_; }
+  // Under the mutex, or from the thread that runs the sharing.
   template <typename Visit>
   void for_each(const Visit& visit) {
     entries_.for_each(visit);

@@ -65,7 +65,7 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
     if (cell.sequence != row.sequence) return;
     bool news = false;
     if (row.region == store_->book.region() && !mutated(Mutation::kOwnRowAsForeign)) {
-      cell.seen = std::max(cell.seen, row.count);
+      cell.see(full_read_, row.count);
       news = cell.hear_published(row.count);
       if (news) cell.published_at = now.mono;
     } else {
@@ -96,7 +96,7 @@ void Importer::take_in(Instant now, const LedgerPresence& presence) {
     if (entry == nullptr) return;
     if (presence.region == store_->book.region()) {
       // Said by a sibling, or by this process before.
-      entry->seen = true;
+      entry->seen_in = full_read_;
       const MonoTime until = lease_end(now, presence.until);
       if (until <= entry->leased_until) return;
       entry->leased_until = until;
@@ -113,36 +113,44 @@ void Importer::take_in(Instant now, const LedgerPresence& presence) {
 
 void Importer::begin_full(Instant now) {
   full_began_ = now.mono;
-  const std::lock_guard lock(store_->book.mutex());
-  store_->book.for_each([](BookEntry& entry) {
-    entry.seen = false;
-    entry.each_cell([](BookCell& cell) { cell.seen = 0; });
-  });
+  ++full_read_;
 }
 
+// Requests wait for the book's mutex, and there may be a million entries: it is held only while one
+// that lost something is changed.
 void Importer::end_full(Instant now) {
   std::vector<BookEntry*> lost;
-  {
+  store_->book.for_each([&](BookEntry& entry) {
+    if (has_lost(now, entry)) lost.push_back(&entry);
+  });
+  for (BookEntry* entry : lost) {
     const std::lock_guard lock(store_->book.mutex());
-    store_->book.for_each([&](BookEntry& entry) {
-      bool changed = false;
-      entry.each_cell([&](BookCell& cell) {
-        if (entry.end_of(cell) <= now.wall || cell.published == 0) return;
-        if (cell.published_at >= full_began_ || cell.seen >= cell.published) return;
-        // What siblings left word of before proves nothing any more, either.
-        cell.word = std::max(cell.word, cell.published);
-        cell.published = cell.seen;
-        changed = true;
-      });
-      if (!entry.seen && entry.leased_until > now.mono && entry.leased_at < full_began_) {
-        entry.leased_until = {};
-        changed = true;
-      }
-      if (changed) lost.push_back(&entry);
+    entry->each_cell([&](BookCell& cell) {
+      if (!is_lost(now, *entry, cell)) return;
+      // What siblings left word of before proves nothing any more, either.
+      cell.word = std::max(cell.word, cell.published);
+      cell.published = cell.shown_by(full_read_);
     });
+    if (is_presence_lost(now, *entry)) entry->leased_until = {};
   }
   stats_.lost += lost.size();
   for (BookEntry* entry : lost) lookout_.look_at(now, *entry);
+}
+
+bool Importer::has_lost(Instant now, const BookEntry& entry) const {
+  bool lost = is_presence_lost(now, entry);
+  entry.each_cell([&](const BookCell& cell) { lost = lost || is_lost(now, entry, cell); });
+  return lost;
+}
+
+bool Importer::is_lost(Instant now, const BookEntry& entry, const BookCell& cell) const {
+  return cell.published > cell.shown_by(full_read_) && cell.published_at < full_began_ &&
+         entry.end_of(cell) > now.wall;
+}
+
+bool Importer::is_presence_lost(Instant now, const BookEntry& entry) const {
+  return entry.seen_in != full_read_ && entry.leased_until > now.mono &&
+         entry.leased_at < full_began_;
 }
 
 }  // namespace weir::limiter

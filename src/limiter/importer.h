@@ -25,6 +25,7 @@ class Importer {
 
   // What a read of everything does not show although it was written before: the ledger lost it.
   // It is taken to have it no more, and so written again.
+  // Beginning takes no time, however much is known.
   void begin_full(Instant now);
   void end_full(Instant now);
 
@@ -40,11 +41,16 @@ class Importer {
  private:
   void take_in(Instant now, const LedgerRow& row);
   void take_in(Instant now, const LedgerPresence& presence);
+  // Of what was written before the read of everything began, whether that read did not show it.
+  [[nodiscard]] bool has_lost(Instant now, const BookEntry& entry) const;
+  [[nodiscard]] bool is_lost(Instant now, const BookEntry& entry, const BookCell& cell) const;
+  [[nodiscard]] bool is_presence_lost(Instant now, const BookEntry& entry) const;
   [[nodiscard]] BookEntry* entry_of(const LedgerKey& key, const std::string& region);
 
   const std::shared_ptr<Store> store_;
   Lookout& lookout_;
   MonoTime full_began_{};
+  uint32_t full_read_ = 0;  // the number of the one under way, or of the last
   Stats stats_;
 };
 

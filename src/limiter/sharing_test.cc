@@ -365,6 +365,59 @@ TEST_F(SharingTest, ALedgerThatLostRowsIsToldAgain) {
   EXPECT_GT(east.limiter->sharing_stats().lost, 0U);
 }
 
+TEST_F(SharingTest, ALedgerThatLostRowsItOnceShowedIsToldAgain) {
+  duration_ = Millis(3'600'000);
+  Place& east = add("east");
+  pass(Millis(1000));
+  ask_times(east, 110);
+  pass(Millis(150'000));  // read twice by now
+  EXPECT_GE(east.limiter->sharing_stats().full_reads, 3U);
+  EXPECT_EQ(east.limiter->sharing_stats().lost, 0U);
+  EXPECT_EQ(rows(east), 1U);
+  store_->forget_all();
+  pass(Millis(62'000));
+  EXPECT_EQ(east.limiter->sharing_stats().lost, 1U);
+  ASSERT_EQ(store_->everything().rows.size(), 1U);
+  EXPECT_EQ(store_->everything().rows[0].count, 100U);
+  EXPECT_EQ(store_->everything().presences.size(), 1U);
+}
+
+// Requests that meet a tuple for the first time need the mutex: it was held for as long as all
+// entries took. On this thread, taking it again would never end.
+TEST(Importer, ReadsEverythingWithoutTheMutexWhereNothingWasLost) {
+  const HandClock clock;
+  const auto store = std::make_shared<Store>(clock, Options{.region = "east", .capacity = 64}, 1);
+  const Regions regions;
+  Publisher publisher(store, std::make_shared<Inbox>(), regions);
+  Importer importer(store, publisher.lookout());
+  const LedgerKey key{
+      .workspace = "", .name_space = "api", .identifier = "alice", .duration = Millis(60'000)};
+  const LedgerNews news{
+      .rows = {{.key = key,
+                .sequence = clock.now().wall.time_since_epoch() / Millis(60'000),
+                .region = "east",
+                .count = 7,
+                .limit_seen = 10}},
+      .presences = {
+          {.key = key, .region = "east", .until = clock.now().wall + Millis(600'000)}}};
+  importer.take_in(clock.now(), news);
+  const auto with_mutex_taken = [&](const auto& work) {
+    const std::lock_guard lock(store->book.mutex());
+    work();
+  };
+  HandClock later;
+  later.advance(Millis(1000));
+  with_mutex_taken([&] { importer.begin_full(later.now()); });
+  importer.take_in(later.now(), news);
+  with_mutex_taken([&] { importer.end_full(later.now()); });
+  EXPECT_EQ(importer.stats().lost, 0U);
+  // The same, but the read does not show it.
+  later.advance(Millis(1000));
+  importer.begin_full(later.now());
+  importer.end_full(later.now());
+  EXPECT_EQ(importer.stats().lost, 1U);
+}
+
 TEST_F(SharingTest, ARowThatCannotBeWrittenIsFoundAndHoldsUpNoOther) {
   Place& east = add("east");
   pass(Millis(1000));
