@@ -71,7 +71,7 @@ void Sharing::plan(Turn& turn, Instant now, Nanos every) {
 bool Sharing::is_due(Instant now, Turn& turn) {
   if (turn.under_way && now.mono - turn.began >= kDeadline) {
     turn.under_way = false;
-    import_failed_ = true;
+    import_failed_ = import_failed_ || turn.hears;
     ++import_errors_;
   }
   return !turn.under_way && now.mono >= turn.next;

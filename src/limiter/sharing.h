@@ -31,6 +31,7 @@ class Sharing {
  private:
   // Something that is done again and again, one at a time.
   struct Turn {
+    bool hears = false;  // of what others counted: one that fails may have missed something
     MonoTime next{};
     MonoTime began{};
     bool under_way = false;
@@ -64,7 +65,8 @@ class Sharing {
   Importer importer_;
   uint64_t chance_;
 
-  Turn attending_, publishing_, importing_, reading_, cleaning_;
+  Turn attending_, publishing_, cleaning_;
+  Turn importing_{.hears = true}, reading_{.hears = true};
   std::optional<LedgerCursor> cursor_;
   // Up to where the last read came that looked far back for what commits late, and when one does
   // again: from there, so that nothing slips between two of them.

@@ -460,6 +460,53 @@ TEST_F(SharingTest, AfterAFailureEverythingIsReadSoonLestSomethingWasLost) {
   EXPECT_EQ(row("east"), 100U);
 }
 
+// Answers all but what is asked to clean or to attend, from some time on.
+class BusyLedger final : public GlobalLedger {
+ public:
+  explicit BusyLedger(std::shared_ptr<GlobalLedger> inner) : inner_(std::move(inner)) {}
+  void publish(LedgerNews news, PublishReply reply) override {
+    inner_->publish(std::move(news), std::move(reply));
+  }
+  void changes_since(LedgerCursor cursor, ChangesReply reply) override {
+    if (!swallows_reads) inner_->changes_since(cursor, std::move(reply));
+  }
+  void read_page(LedgerPlace place, PageReply reply) override {
+    inner_->read_page(std::move(place), std::move(reply));
+  }
+  void attend(LedgerRegion self, SharingRules rules, FleetReply reply) override {
+    if (!swallows_work) return inner_->attend(std::move(self), rules, std::move(reply));
+    ++swallowed;
+  }
+  void clean(size_t most, CleaningReply reply) override {
+    if (!swallows_work) return inner_->clean(most, std::move(reply));
+    ++swallowed;
+  }
+  bool swallows_work = false;
+  bool swallows_reads = false;
+  int swallowed = 0;
+
+ private:
+  const std::shared_ptr<GlobalLedger> inner_;
+};
+
+TEST_F(SharingTest, ReadsEverythingAgainAfterAReadTimedOutButNotAfterOtherWorkDid) {
+  const auto ledger = std::make_shared<BusyLedger>(store_);
+  Place& east = add("east");
+  east.limiter = std::make_unique<Limiter>(clock_, Options{.ledger = ledger, .region = "east"});
+  pass(Millis(1000));
+  EXPECT_EQ(east.limiter->sharing_stats().full_reads, 1U);
+  ledger->swallows_work = true;
+  pass(Millis(40'000));
+  EXPECT_GE(ledger->swallowed, 6);  // several of both
+  EXPECT_EQ(east.limiter->sharing_stats().full_reads, 1U);
+  ledger->swallows_work = false;
+  ledger->swallows_reads = true;
+  pass(Millis(500));
+  ledger->swallows_reads = false;
+  pass(Millis(10'000));
+  EXPECT_EQ(east.limiter->sharing_stats().full_reads, 2U);
+}
+
 TEST_F(SharingTest, HearsInPartsWhatIsTooMuchForOneAnswer) {
   Place& west = add("west");
   ask(west);
