@@ -99,7 +99,7 @@ Step Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
     const Query& query = cases_[order_[i]].query;
     // Another batch's cost may go again: look a few times before the refusal stands.
     constexpr int kTurns = 100;
-    for (int turn = 0; turn < kTurns; ++turn) {
+    for (int turn = 0; turn < kTurns; ++turn, --turns_) {
       memory::add_tentative(tuple.cold->tentative, query.ask.cost);
       step = Judge::decide(tuple, query, Effect::kConsume);
       if (step.fate == Fate::kDecided && !refused(step)) break;
@@ -107,7 +107,7 @@ Step Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
       const bool others_at_work =
           memory::tentative_amount(tuple.cold->tentative) != 0 && charges_.size() == charges_before;
       if (step.fate != Fate::kDecided || step.decision.outcome == Outcome::kNever ||
-          !others_at_work) {
+          !others_at_work || turns_ <= 0) {
         break;
       }
       memory::relax();
@@ -133,7 +133,11 @@ Step Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
 
 Step Batch::charge_held(const Tuple& tuple, const Group& group) {
   memory::Word& head = tuple.slot->hot[1];
-  if (!memory::try_hold(head)) return {.fate = Fate::kLookAgain};
+  switch (memory::try_hold(head, turns_)) {
+    case memory::Hold::kTaken: break;
+    case memory::Hold::kMoved: return {.fate = Fate::kLookAgain};
+    case memory::Hold::kTooLong: return refuse_held(tuple, group);
+  }
   Step step;
   for (size_t i = group.begin; i < group.end; ++i) {
     const Query query = query_up_to(group, i);
@@ -149,6 +153,17 @@ Step Batch::charge_held(const Tuple& tuple, const Group& group) {
                       .tuple = tuple,
                       .item = order_[group.end - 1],
                       .cost = query_up_to(group, group.end - 1).ask.cost});
+  return step;
+}
+
+// Another batch holds the tuple for longer than a request may wait.
+Step Batch::refuse_held(const Tuple& tuple, const Group& group) {
+  refused_item_ = order_[group.begin];
+  const Case& first = cases_[refused_item_];
+  Step step = Judge::decide(tuple, first.query, Effect::kOnlyLook);
+  if (step.fate != Fate::kDecided) return step;
+  if (!refused(step)) memory::refuse_for_one_tick(first.query, step.decision);
+  rulings_[refused_item_] = {.step = step};
   return step;
 }
 

@@ -152,8 +152,8 @@ WEIR_HOT_INLINE bool Judge::rule_found(const memory::Tuple& tuple, MonoTime now,
 
 template <typename Work>
 std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& work) {
-  // Each turn ends with another thread having moved, forgotten or held the tuple, or with
-  // this one having made it; that does not go on.
+  // Each turn ends with another thread having moved or forgotten the tuple, or with this one having
+  // made it; that does not go on. Nobody waits here for a batch that holds it: see hold.h.
   constexpr int kTurns = 16;
   for (int turn = 0; turn < kTurns; ++turn) {
     memory::Fate fate = memory::Fate::kLookAgain;
@@ -184,8 +184,8 @@ std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& 
   }
   // Its counts are in the table, so the sketch must not judge it: refused for one tick.
   memory::Step refusal = decide_on_counts(the_case.query, {});
+  memory::refuse_for_one_tick(the_case.query, refusal.decision);
   refusal.decision.remaining = 0;
-  memory::refuse_for_one_tick(the_case.now.wall, refusal.decision);
   return refusal;
 }
 
