@@ -499,10 +499,16 @@ void Engine::decide_after_wait(const Case& the_case, Basis basis, Verdict& verdi
 
 BatchVerdict Engine::decide_all(std::vector<Case>& cases, const std::vector<Basis>& bases) {
   BatchRuling ruling = Batch(judge_, *store_, cases).run();
-  while (ruling.late) {
+  for (int turn = 0; ruling.late && turn < kLateTurns; ++turn) {
     // So late that its windows are over: decided at the present.
-    for (Case& the_case : cases) the_case.ask_at(store_->clock.now());
+    const Instant now = store_->clock.now();
+    for (Case& the_case : cases) the_case.ask_at(now);
     ruling = Batch(judge_, *store_, cases).run();
+  }
+  if (ruling.late) {
+    for (const Case& the_case : cases) {
+      ruling.items.push_back({.step = Judge::refused_for_one_tick(the_case)});
+    }
   }
   BatchVerdict verdict{.outcome = ruling.admitted ? Outcome::kAdmitted : Outcome::kDenied};
   for (size_t i = 0; i < cases.size(); ++i) {

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <functional>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "limiter/all_algorithms_test.h"
@@ -305,6 +307,57 @@ TEST(Engine, DecidesManyAtOnceAsOneByOne) {
     EXPECT_EQ(verdicts[i]->remaining, expected->remaining);
     EXPECT_EQ(verdicts[i]->retry_after, expected->retry_after);
   }
+}
+
+// While a thread sleeps between reading the clock and looking at its tuple, others use the tuple ten
+// windows later: on and on, until it has read the clock as often as `nightmares` says.
+class NightmareClock final : public Clock {
+ public:
+  [[nodiscard]] Instant now() const override {
+    const Instant seen = clock_.now();
+    if (nightmares == 0) return seen;
+    --nightmares;
+    // One reading to see that the tuple is ahead and the clock is not behind, one to ask again.
+    if (nightmares % 2 == 0) {
+      clock_.advance(Millis(100'000));
+      others(clock_.now());
+    }
+    return seen;
+  }
+  mutable int nightmares = 0;
+  std::function<void(Instant)> others;
+
+ private:
+  mutable HandClock clock_;
+};
+
+TEST_P(EveryAlgorithm, RefusesForOneTickWhatIsLateAgainAndAgain) {
+  constexpr int kMost = 1000;
+  NightmareClock clock;
+  const auto engine = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
+  const auto late = [&](const auto& ask) {
+    clock.others = [&](Instant then) {
+      const int left = std::exchange(clock.nightmares, 0);
+      ASSERT_TRUE(engine->check(then, engine_request(GetParam()))->admitted());
+      clock.nightmares = left;
+    };
+    const Instant asked = clock.now();
+    clock.nightmares = kMost + 1;
+    (void)clock.now();
+    const Verdict verdict = ask(asked);
+    EXPECT_GT(clock.nightmares, kMost - 20);
+    EXPECT_EQ(verdict.outcome, Outcome::kDenied);
+    EXPECT_EQ(verdict.retry_after, Millis(1));
+    clock.nightmares = 0;
+  };
+  late([&](Instant asked) { return *engine->check(asked, engine_request(GetParam())); });
+  late([&](Instant asked) { return *engine->check(asked, engine_request(GetParam(), 10, 0)); });
+  late([&](Instant asked) {
+    const std::vector<Request> batch(2, engine_request(GetParam()));
+    const auto verdict = engine->check_all(asked, batch);
+    EXPECT_FALSE(verdict->admitted());
+    return verdict->items[1];
+  });
 }
 
 // It wrote beyond a span that was too short.

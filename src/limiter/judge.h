@@ -54,6 +54,10 @@ struct Ruling {
   bool sketched = false;  // counted in the sketch: on less than should be known
 };
 
+// How often a request that came late is asked again at the present. Each time, the thread must have
+// slept through a whole window between reading the clock and looking at the tuple.
+inline constexpr int kLateTurns = 4;
+
 class Judge {
  public:
   explicit Judge(std::shared_ptr<Store> store) : store_(std::move(store)) {}
@@ -97,15 +101,19 @@ class Judge {
   // Decides on a tuple this process does not hold, by what was heard of it.
   [[nodiscard]] Ruling rule_unknown(const Case& the_case) const;
 
+  // What is answered where the tuple is there but could not be decided on in time.
+  [[nodiscard]] static memory::Step refused_for_one_tick(const Case& the_case);
+
   // The decision on a tuple of which only this much is known.
   [[nodiscard]] static memory::Step decide_on_counts(const memory::Query& query,
                                                      const algorithms::WindowCounts& counts);
 
  private:
-  // Whether the tuple's state is of after a request, but not of after the present; and the same
-  // request, asked now.
+  // Whether the tuple's state is of after a request, but not of after the present.
   [[nodiscard]] bool is_late(const memory::Tuple& tuple, WallTime asked) const;
-  [[nodiscard]] Case at_present(Case the_case) const;
+  // rule() and look(). Nothing: the case is late, and nothing was done.
+  [[nodiscard]] std::optional<Ruling> try_rule(const Case& the_case);
+  [[nodiscard]] std::optional<std::optional<Ruling>> try_look(const Case& the_case) const;
   void make_strict(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const;
   void introduce(const Case& the_case) const;
   void look_after_denial(const memory::Tuple& tuple, const memory::Query& query) const;
@@ -182,11 +190,8 @@ std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& 
       if (created == memory::Created::kYes && store_->shares()) introduce(the_case);
     }
   }
-  // Its counts are in the table, so the sketch must not judge it: refused for one tick.
-  memory::Step refusal = decide_on_counts(the_case.query, {});
-  memory::refuse_for_one_tick(the_case.query, refusal.decision);
-  refusal.decision.remaining = 0;
-  return refusal;
+  // Its counts are in the table, so the sketch must not judge it.
+  return refused_for_one_tick(the_case);
 }
 
 }  // namespace weir::limiter
