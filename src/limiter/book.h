@@ -132,11 +132,9 @@ struct BookEntry {
   [[nodiscard]] uint32_t regions(int64_t sequence, WallTime now) const;
 };
 
-// When a lease that others believe in until then is over for us: sooner than it is for them, whose
-// clocks may differ.
-[[nodiscard]] inline MonoTime lease_end(Instant now, WallTime until) {
-  constexpr Millis kMargin{5000};
-  return now.mono + (until - now.wall) - kMargin;
+// When a lease that others believe in until then is over for us: sooner than it is for them.
+[[nodiscard]] inline MonoTime lease_end(Instant now, WallTime until, const SharingRules& rules) {
+  return now.mono + (until - now.wall) - lease_margin(rules);
 }
 
 // What the ledger says of one window, as a process learns it.

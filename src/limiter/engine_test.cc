@@ -309,8 +309,8 @@ TEST(Engine, DecidesManyAtOnceAsOneByOne) {
   }
 }
 
-// While a thread sleeps between reading the clock and looking at its tuple, others use the tuple ten
-// windows later: on and on, until it has read the clock as often as `nightmares` says.
+// While a thread sleeps between reading the clock and looking at its tuple, others use the tuple
+// ten windows later: on and on, until it has read the clock as often as `nightmares` says.
 class NightmareClock final : public Clock {
  public:
   [[nodiscard]] Instant now() const override {
@@ -387,8 +387,8 @@ TEST(Engine, DecidesNothingAndSaysWhyWhereVerdictsAreFewerOrMoreThanRequests) {
           continue;
         }
         EXPECT_EQ(verdicts[i].error().field, "verdicts");
-        EXPECT_EQ(verdicts[i].error().detail, "verdicts has room for " + std::to_string(room) +
-                                                  ", but there are 33 requests");
+        EXPECT_EQ(verdicts[i].error().detail,
+                  "verdicts has room for " + std::to_string(room) + ", but there are 33 requests");
         EXPECT_FALSE(verdicts[i].error().fix.empty());
       }
       EXPECT_EQ(door.engine->stats().tuples, 0u);

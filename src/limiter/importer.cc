@@ -97,7 +97,7 @@ void Importer::take_in(Instant now, const LedgerPresence& presence) {
     if (presence.region == store_->book.region()) {
       // Said by a sibling, or by this process before.
       entry->seen_in = full_read_;
-      const MonoTime until = lease_end(now, presence.until);
+      const MonoTime until = lease_end(now, presence.until, regions_.rules);
       if (until <= entry->leased_until) return;
       entry->leased_until = until;
       entry->leased_at = now.mono;

@@ -12,14 +12,15 @@
 #include <memory>
 
 #include "limiter/lookout.h"
+#include "limiter/regions.h"
 #include "limiter/store.h"
 
 namespace weir::limiter {
 
 class Importer {
  public:
-  Importer(std::shared_ptr<Store> store, Lookout& lookout)
-      : store_(std::move(store)), lookout_(lookout) {}
+  Importer(std::shared_ptr<Store> store, const Regions& regions, Lookout& lookout)
+      : store_(std::move(store)), regions_(regions), lookout_(lookout) {}
 
   void take_in(Instant now, const LedgerNews& news);
 
@@ -48,6 +49,7 @@ class Importer {
   [[nodiscard]] BookEntry* entry_of(const LedgerKey& key, const std::string& region);
 
   const std::shared_ptr<Store> store_;
+  const Regions& regions_;
   Lookout& lookout_;
   MonoTime full_began_{};
   uint32_t full_read_ = 0;  // the number of the one under way, or of the last

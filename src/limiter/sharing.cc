@@ -22,14 +22,21 @@ constexpr size_t kCleanRows = 5000;
 constexpr Millis kSumUpEvery{50};
 constexpr Millis kBehindAfter{5000};  // without news
 
+// The rules as this process goes by them. A lease is only ever its own, so a longer one than agreed
+// on takes nothing from the others.
+SharingRules sound(SharingRules rules) {
+  rules.lease = std::max(rules.lease, shortest_lease(rules));
+  return rules;
+}
+
 }  // namespace
 
 Sharing::Sharing(std::shared_ptr<Store> store, const SharingRules& rules)
     : store_(std::move(store)),
       wished_(rules),
-      regions_{.rules = rules},
+      regions_{.rules = sound(rules)},
       publisher_(store_, inbox_, regions_),
-      importer_(store_, publisher_.lookout()),
+      importer_(store_, regions_, publisher_.lookout()),
       chance_(store_->incarnation) {}
 
 WorkReport Sharing::run_once(Instant now, Tell tell) {
@@ -120,10 +127,11 @@ void Sharing::attend(Instant now) {
 void Sharing::hear_fleet(Instant /*now*/, const LedgerFleet& fleet) {
   const bool one = memory::mutated(memory::Mutation::kRegionsUnderestimated);
   const auto count = static_cast<uint32_t>(one ? 1 : std::max<size_t>(1, fleet.regions.size()));
+  const SharingRules rules = sound(fleet.rules);
   // With more regions each may hide less: what was enough to stay silent may be so no more.
-  if (count != regions_.count || fleet.rules != regions_.rules) publisher_.lookout().look_at_all();
+  if (count != regions_.count || rules != regions_.rules) publisher_.lookout().look_at_all();
   regions_.count = count;
-  regions_.rules = fleet.rules;
+  regions_.rules = rules;
   regions_.hidden_ppm = 0;
   for (const LedgerRegion& region : fleet.regions) {
     if (region.region != store_->book.region()) regions_.hidden_ppm += region.hidden_ppm;

@@ -215,6 +215,32 @@ TEST_F(SharingTest, AtTheEndOfItsLeaseItTellsWhatItHasByThen) {
   EXPECT_EQ(row("east"), 60U);
 }
 
+// A lease of five seconds was over when it began: 338 rows a minute for one key.
+TEST_F(SharingTest, AKeyInUseCostsThirtyRowsAMinuteAtTheShortestLeaseAndBelow) {
+  const auto rows_per_minute = [this](const SharingRules& rules) {
+    places_.clear();
+    store_ = std::make_shared<MemoryLedger>(clock_);
+    Place& east = add("east", nullptr, rules);
+    add("west");
+    limit_ = 100'000;
+    pass(Millis(1000));
+    EXPECT_TRUE(ask(east, 30'000).admitted());
+    pass(Millis(5000));
+    const uint64_t before = rows(east);
+    for (int i = 0; i < 600; ++i) {
+      ask_times(east, 1);
+      pass(Millis(100));
+    }
+    return rows(east) - before;
+  };
+  EXPECT_LE(rows_per_minute({.lease = kMinLease}), 31U);
+  EXPECT_GE(rows_per_minute({.lease = kMinLease}), 20U);
+  EXPECT_LE(rows_per_minute({.lease = Millis(5000)}), 31U);
+  EXPECT_LE(rows_per_minute({.lease = Millis(1)}), 31U);
+  EXPECT_LE(rows_per_minute({.lease = Millis(20'000), .import_every = Millis(10'000)}), 31U);
+  EXPECT_LE(rows_per_minute({}), 1U);
+}
+
 TEST_F(SharingTest, WhatWasNotToldOfAWindowIsToldWhenItIsOver) {
   algorithm_ = Algorithm::kSlidingWindow;
   Place& east = add("east");
@@ -389,7 +415,7 @@ TEST(Importer, ReadsEverythingWithoutTheMutexWhereNothingWasLost) {
   const auto store = std::make_shared<Store>(clock, Options{.region = "east", .capacity = 64}, 1);
   const Regions regions;
   Publisher publisher(store, std::make_shared<Inbox>(), regions);
-  Importer importer(store, publisher.lookout());
+  Importer importer(store, regions, publisher.lookout());
   const LedgerKey key{
       .workspace = "", .name_space = "api", .identifier = "alice", .duration = Millis(60'000)};
   const LedgerNews news{
@@ -398,8 +424,7 @@ TEST(Importer, ReadsEverythingWithoutTheMutexWhereNothingWasLost) {
                 .region = "east",
                 .count = 7,
                 .limit_seen = 10}},
-      .presences = {
-          {.key = key, .region = "east", .until = clock.now().wall + Millis(600'000)}}};
+      .presences = {{.key = key, .region = "east", .until = clock.now().wall + Millis(600'000)}}};
   importer.take_in(clock.now(), news);
   const auto with_mutex_taken = [&](const auto& work) {
     const std::lock_guard lock(store->book.mutex());
