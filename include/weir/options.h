@@ -62,8 +62,8 @@ struct Options {
 
   // --- for tests and simulation ---
 
-  // Seeds the hash of keys and the name of this incarnation. Absent: from the system's
-  // entropy, so that no outsider can aim keys at one bucket.
+  // Seeds the hash of keys and the name of this incarnation. Absent: both from the system's
+  // entropy, each from its own, so that no outsider can aim keys at one bucket.
   std::optional<uint64_t> seed = std::nullopt;
 };
 

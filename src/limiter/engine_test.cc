@@ -6,6 +6,8 @@
 #include <rapidcheck/gtest.h>
 
 #include <functional>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -307,6 +309,29 @@ TEST(Engine, DecidesManyAtOnceAsOneByOne) {
     EXPECT_EQ(verdicts[i]->remaining, expected->remaining);
     EXPECT_EQ(verdicts[i]->retry_after, expected->retry_after);
   }
+}
+
+// The name stands in the origin for all to read; the seed of the hash followed from it.
+TEST(Engine, DoesNotTellTheSeedOfItsHashByItsName) {
+  const HandClock clock;
+  const auto name = [&](std::optional<uint64_t> seed) {
+    return Engine::make(clock, Options{.capacity = 64, .seed = seed})->incarnation();
+  };
+  std::set<uint64_t> names;
+  for (uint64_t seed = 1; seed <= 64; ++seed) {
+    const uint64_t given = name(seed);
+    EXPECT_EQ(given, name(seed));
+    names.insert(given);
+    // It was the seed times an odd number, but for the last bit; that can be undone.
+    constexpr uint64_t kFactor = 0x2545f4914f6cdd1dULL;
+    uint64_t inverse = kFactor;
+    for (int i = 0; i < 6; ++i) inverse *= 2 - kFactor * inverse;
+    ASSERT_EQ(kFactor * inverse, 1u);
+    EXPECT_NE(given * inverse, seed);
+    EXPECT_NE((given ^ 1) * inverse, seed);
+  }
+  EXPECT_EQ(names.size(), 64u);
+  EXPECT_NE(name(std::nullopt), name(std::nullopt));
 }
 
 // While a thread sleeps between reading the clock and looking at its tuple, others use the tuple
