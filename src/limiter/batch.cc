@@ -237,8 +237,8 @@ void Batch::undo_one(const Charge& charge) {
   }
 }
 
-// Everything has been taken back. The item that was refused keeps its ruling; the others
-// are looked at as they would stand now.
+// Everything has been taken back: each item is looked at as it would stand now, alone but for those
+// before it on the same tuple. One that was refused stays so.
 void Batch::report_refusal() {
   const Ruling refusal = rulings_[refused_item_];
   for (const Group& group : groups_) {
@@ -252,7 +252,14 @@ void Batch::report_refusal() {
       if (!refused(ruling.step)) ruling.step.decision.remaining += as_asked.query.ask.cost;
     }
   }
-  rulings_[refused_item_] = refusal;
+  Ruling& now = rulings_[refused_item_];
+  if (now.step.decision.outcome == refusal.step.decision.outcome) return;
+  // What was in its way has gone since. When to try again was said on what was known then.
+  const Count remaining = now.step.decision.remaining;
+  const Evidence evidence = now.step.evidence;
+  now = refusal;
+  now.step.decision.remaining = remaining;
+  now.step.evidence = evidence;
 }
 
 }  // namespace weir::limiter

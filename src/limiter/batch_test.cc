@@ -85,6 +85,9 @@ TEST_F(BatchTest, AddsUpItemsOfOneTuple) {
     EXPECT_FALSE(last.admitted());
     EXPECT_TRUE(last.items[0].admitted());
     EXPECT_FALSE(last.items[1].admitted());
+    // Both were taken back.
+    EXPECT_EQ(last.items[0].remaining, 1u) << to_string(algorithm);
+    EXPECT_EQ(last.items[1].remaining, 1u) << to_string(algorithm);
     EXPECT_EQ(free(three), 1u) << to_string(algorithm);
   }
 }

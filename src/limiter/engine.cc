@@ -373,18 +373,17 @@ void Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
   auto bases = std::make_shared<std::vector<Basis>>();
   auto read = std::make_shared<std::vector<size_t>>();  // which of the cases are read
   std::vector<Wanted> wanted;
-  bool refused = false;
   for (Case& the_case : *cases) {
     const Need need = need_of(the_case);
     if (need == Need::kDoWithout) do_without(the_case);
-    refused = refused || need == Need::kRefused;
     bases->push_back(basis_without_reading(need));
     if (!is_read(need)) continue;
     read->push_back(bases->size() - 1);
     wanted.push_back({.the_case = &the_case, .need = need});
   }
-  // One item that is refused already refuses the batch, whatever a read would tell.
-  if (wanted.empty() || refused) {
+  // Where one item is refused already the batch is, whatever a read would tell; but each item says
+  // what it has, and for that it must know.
+  if (wanted.empty()) {
     done(decide_all(*cases, *bases));
     return;
   }

@@ -14,7 +14,8 @@
 
 namespace weir::limiter {
 
-// Never 0. With a seed always the same for it, for tests and simulations; it does not tell the seed.
+// Never 0. With a seed always the same for it, for tests and simulations; it does not tell the
+// seed.
 [[nodiscard]] inline uint64_t make_incarnation(std::optional<uint64_t> seed) {
   if (!seed) return platform::entropy() | 1;
   // More words than the hash adds up: they are multiplied with secrets, again and again.
