@@ -121,15 +121,27 @@ TEST_P(EveryAlgorithm, SurvivesTheExtremesOfItsParameters) {
 }
 
 TEST_P(EveryAlgorithm, PromisesARetryTimeThatStaysTrueWhenTheClockStepsBack) {
-  Door door;
-  door.clock.advance(Millis(12'345));
-  ASSERT_TRUE(door.ask(engine_request(GetParam(), 10, 10)).admitted());
-  for (const Millis step : {Millis(-11), Millis(-11'000), Millis(-3'600'000)}) {
-    door.clock.step_wall(step);
-    const Verdict verdict = door.ask(engine_request(GetParam()));
-    // Never longer than two windows, however far the clock went.
-    if (!verdict.admitted()) {
-      EXPECT_LE(*verdict.retry_after, Millis(20'000 + 11'000));
+  // Within a window, time does not run back for a tuple. Beyond, some begin anew, and there is
+  // nothing to promise.
+  for (const Millis step : {Millis(0), Millis(-11), Millis(-2'000), Millis(-9'999), Millis(-11'000),
+                            Millis(-3'600'000)}) {
+    for (const int64_t cost : {1, 3, 10}) {
+      Door door;
+      door.clock.advance(Millis(12'345));
+      ASSERT_TRUE(door.ask(engine_request(GetParam(), 10, 10)).admitted());
+      door.clock.step_wall(step);
+      const Verdict denied = door.ask(engine_request(GetParam(), 10, cost));
+      if (step < Millis(-10'000) && denied.admitted()) continue;
+      ASSERT_EQ(denied.outcome, Outcome::kDenied) << step.count();
+      ASSERT_TRUE(denied.retry_after.has_value());
+      // Never longer than two windows after the clock has caught up.
+      EXPECT_LE(*denied.retry_after, Millis(20'000) - step);
+      door.clock.advance(*denied.retry_after - Millis(1));
+      EXPECT_FALSE(door.ask(engine_request(GetParam(), 10, cost)).admitted())
+          << step.count() << " ms, cost " << cost;
+      door.clock.advance(Millis(1));
+      EXPECT_TRUE(door.ask(engine_request(GetParam(), 10, cost)).admitted())
+          << step.count() << " ms, cost " << cost;
     }
   }
 }
