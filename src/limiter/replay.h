@@ -80,8 +80,9 @@ class Replay : public std::enable_shared_from_this<Replay> {
   void retire(std::vector<CellRetirement> cells);
 
   const std::shared_ptr<Store> store_;
-  // One run at a time. Held while the origin is handed a message, which does not wait for the
-  // answer; an answer that comes at once takes no lock.
+  // One run at a time. Held while the origin is handed a message, so that no total of a cell
+  // overtakes a later one. That does not wait for the answer, and an answer that comes at once
+  // takes no lock.
   std::mutex mutex_;
   // Guarded by mutex_.
   Instant latest_{};  // a run that waited for its turn brings an older time
