@@ -63,17 +63,43 @@ bool Judge::is_late(const Tuple& tuple, WallTime asked) const {
   return memory::is_ahead_of(tuple, asked) && !memory::is_ahead_of(tuple, store_->clock.now().wall);
 }
 
-Case Judge::at_present(Case the_case) const {
-  the_case.ask_at(store_->clock.now());
-  return the_case;
+// Asks; where the case is late, again as of the present. Nothing: it was late every time.
+template <typename Ask>
+static auto ask_late_again(const Case& the_case, const Clock& clock, const Ask& ask) {
+  auto answer = ask(the_case);
+  for (int turn = 0; !answer && turn < kLateTurns; ++turn) {
+    Case again = the_case;
+    again.ask_at(clock.now());
+    answer = ask(again);
+  }
+  return answer;
+}
+
+Step Judge::refused_for_one_tick(const Case& the_case) {
+  Step refusal = decide_on_counts(the_case.query, {});
+  memory::refuse_for_one_tick(the_case.query, refusal.decision);
+  refusal.decision.remaining = 0;
+  return refusal;
 }
 
 Ruling Judge::rule(const Case& the_case) {
-  const memory::Query& query = the_case.query;
-  if (query.ask.cost == 0) {
+  if (the_case.query.ask.cost == 0) {
     if (const auto known = look(the_case)) return *known;
     return rule_unknown(the_case);
   }
+  const auto ruling = ask_late_again(the_case, store_->clock,
+                                     [this](const Case& asked) { return try_rule(asked); });
+  return ruling ? *ruling : Ruling{.step = refused_for_one_tick(the_case)};
+}
+
+std::optional<Ruling> Judge::look(const Case& the_case) {
+  const auto known = ask_late_again(the_case, store_->clock,
+                                    [this](const Case& asked) { return try_look(asked); });
+  return known ? *known : Ruling{.step = refused_for_one_tick(the_case)};
+}
+
+std::optional<Ruling> Judge::try_rule(const Case& the_case) {
+  const memory::Query& query = the_case.query;
   const auto decided = with_tuple(the_case, [&](const Tuple& tuple) {
     Step step = decide(tuple, query, Effect::kConsume);
     // Refused only because of a batch that may yet take its cost back? Batches are short:
@@ -94,29 +120,31 @@ Ruling Judge::rule(const Case& the_case) {
     }
     return step;
   });
-  if (decided && decided->fate == memory::Fate::kLate) return rule(at_present(the_case));
-  if (decided) return {.step = *decided};
+  if (decided && decided->fate == memory::Fate::kLate) return std::nullopt;
+  if (decided) return Ruling{.step = *decided};
   Ruling ruling{.sketched = true};
   if (in_sketch(the_case, [&] { ruling.step = decide_sketched(the_case, Effect::kConsume); })) {
     return ruling;
   }
   // Someone has just made it.
-  return {.step = refused_for_one_tick(the_case)};
+  return Ruling{.step = refused_for_one_tick(the_case)};
 }
 
-std::optional<Ruling> Judge::look(const Case& the_case) {
+std::optional<std::optional<Ruling>> Judge::try_look(const Case& the_case) const {
   // Turns fail only while someone moves the tuple, which is then created anew or not.
   constexpr int kTurns = 1000;
   for (int turn = 0; turn < kTurns; ++turn) {
     const platform::Pin pin;
     const Tuple tuple = store_->table.find(the_case.key);
     if (!tuple) break;
-    if (is_late(tuple, the_case.now.wall)) return look(at_present(the_case));
+    if (is_late(tuple, the_case.now.wall)) return std::nullopt;
     const Step step = decide(tuple, the_case.query, Effect::kOnlyLook);
     if (step.fate == memory::Fate::kDecided) return Ruling{.step = step};
     memory::relax();
   }
-  if (!store_->sketch.holds(store_->sketched(the_case.key), the_case.query)) return std::nullopt;
+  if (!store_->sketch.holds(store_->sketched(the_case.key), the_case.query)) {
+    return std::optional<Ruling>{};
+  }
   return Ruling{.step = decide_sketched(the_case, Effect::kOnlyLook), .sketched = true};
 }
 
@@ -169,13 +197,6 @@ bool Judge::introduce(const Case& the_case, const Abroad& known, const Tuple& tu
       algorithms::position_of(the_case.query.now, the_case.query.duration).sequence;
   const bool last = take_in(known.last, tuple, sequence - 1);
   return take_in(known.current, tuple, sequence) || last;
-}
-
-Step Judge::refused_for_one_tick(const Case& the_case) {
-  Step refusal = decide_on_counts(the_case.query, {});
-  refusal.decision.remaining = 0;
-  memory::refuse_for_one_tick(the_case.now.wall, refusal.decision);
-  return refusal;
 }
 
 void Judge::look_after_denial(const Tuple& tuple, const memory::Query& query) const {

@@ -54,6 +54,10 @@ struct Ruling {
   bool sketched = false;  // counted in the sketch: on less than should be known
 };
 
+// How often a request that came late is asked again at the present. Each time, the thread must have
+// slept through a whole window between reading the clock and looking at the tuple.
+inline constexpr int kLateTurns = 4;
+
 class Judge {
  public:
   explicit Judge(std::shared_ptr<Store> store) : store_(std::move(store)) {}
@@ -105,20 +109,23 @@ class Judge {
   [[nodiscard]] bool in_sketch(const Case& the_case, const Work& work) const {
     return store_->table.while_absent(the_case.key, work);
   }
-  [[nodiscard]] static memory::Step refused_for_one_tick(const Case& the_case);
 
   // Decides on a tuple this process does not hold, by what was heard of it.
   [[nodiscard]] Ruling rule_unknown(const Case& the_case) const;
+
+  // What is answered where the tuple is there but could not be decided on in time.
+  [[nodiscard]] static memory::Step refused_for_one_tick(const Case& the_case);
 
   // The decision on a tuple of which only this much is known.
   [[nodiscard]] static memory::Step decide_on_counts(const memory::Query& query,
                                                      const algorithms::WindowCounts& counts);
 
  private:
-  // Whether the tuple's state is of after a request, but not of after the present; and the same
-  // request, asked now.
+  // Whether the tuple's state is of after a request, but not of after the present.
   [[nodiscard]] bool is_late(const memory::Tuple& tuple, WallTime asked) const;
-  [[nodiscard]] Case at_present(Case the_case) const;
+  // rule() and look(). Nothing: the case is late, and nothing was done.
+  [[nodiscard]] std::optional<Ruling> try_rule(const Case& the_case);
+  [[nodiscard]] std::optional<std::optional<Ruling>> try_look(const Case& the_case) const;
   void make_strict(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const;
   [[nodiscard]] memory::Created make(const Case& the_case, memory::Fate fate) const;
   bool introduce(const Case& the_case, const Abroad& known, const memory::Tuple& tuple) const;
@@ -166,8 +173,8 @@ WEIR_HOT_INLINE bool Judge::rule_found(const memory::Tuple& tuple, MonoTime now,
 
 template <typename Work>
 std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& work) {
-  // Each turn ends with another thread having moved, forgotten or held the tuple, or with
-  // this one having made it; that does not go on.
+  // Each turn ends with another thread having moved or forgotten the tuple, or with this one having
+  // made it; that does not go on. Nobody waits here for a batch that holds it: see hold.h.
   constexpr int kTurns = 16;
   for (int turn = 0; turn < kTurns; ++turn) {
     memory::Fate fate = memory::Fate::kLookAgain;

@@ -144,7 +144,7 @@ void Publisher::commit(Instant now, Chunk& chunk) {
 }
 
 void Publisher::hold_lease(BookEntry& entry, Instant began) const {
-  const MonoTime end = lease_end(began, began.wall + regions_.rules.lease);
+  const MonoTime end = lease_end(began, began.wall + regions_.rules.lease, regions_.rules);
   entry.leased_at = began.mono;
   entry.leased_until = std::max(entry.leased_until, end);
 }

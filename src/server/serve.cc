@@ -142,12 +142,16 @@ void serve(Config config) {
   const Clock& clock = system_clock();
   Region region(clock, config);
   OtherRegions others(clock, config);
-  Limiter limiter(clock, {.origin = region.origin(),
-                          .ledger = others.ledger(),
-                          .region = config.region_name(),
-                          .sharing = rules_of(config.publish_policy),
-                          .on_origin_loss = config.on_origin_loss,
-                          .capacity = config.capacity});
+  const Options options{.origin = region.origin(),
+                        .ledger = others.ledger(),
+                        .region = config.region_name(),
+                        .sharing = rules_of(config.publish_policy),
+                        .on_origin_loss = config.on_origin_loss,
+                        .capacity = config.capacity};
+  if (const auto error = error_in(options)) {
+    throw std::runtime_error(error->detail + ": " + error->fix);
+  }
+  Limiter limiter(clock, options);
   frontends::LimiterDecider decider(limiter);
   frontends::NullDecider yes;
   const bool null = config.backend == Backend::kNull;

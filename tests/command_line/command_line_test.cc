@@ -67,12 +67,18 @@ TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
 }
 
 TEST(CommandLine, HelpFitsEightyColumns) {
-  const std::string help = ask("weir --help").text + ask("weir serve --help").text +
-                           ask("weir sim --help").text + ask("weir demo --help").text;
-  size_t start = 0;
-  for (size_t end = help.find('\n'); end != help.npos; end = help.find('\n', start)) {
-    EXPECT_LE(end - start, 80u) << help.substr(start, end - start);
-    start = end + 1;
+  for (const char* command : {"weir", "weir serve", "weir sim", "weir demo"}) {
+    const Answer answer = ask(std::string(command) + " --help");
+    EXPECT_EQ(answer.exit_code, 0) << command;
+    const std::string& help = answer.text;
+    size_t lines = 0;
+    size_t start = 0;
+    for (size_t end = help.find('\n'); end != help.npos; end = help.find('\n', start)) {
+      EXPECT_LE(end - start, 80u) << help.substr(start, end - start);
+      start = end + 1;
+      ++lines;
+    }
+    EXPECT_GE(lines, 5u) << command;
   }
 }
 
