@@ -127,11 +127,9 @@ void World::answer(Node& node, std::vector<Answered> answers, const std::string&
   --node.under_way;
   look();
   const NodeView& seen = region_of(node).views[static_cast<size_t>(node.index)];
-  const bool late = std::any_of(answers.begin(), answers.end(),
-                                [](const Answered& each) { return each.outlived(); });
+  find_late(answers);
   for (Answered& answered : answers) {
     answered.answered = node.clock.now();
-    answered.late = late;
     answered.account.generation = seen.generation_of(answered.tuple);
     if (!is_sketched(answered)) region_of(node).truth.record(answered);
   }

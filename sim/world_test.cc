@@ -9,6 +9,7 @@
 #include <string>
 
 #include "sim/found_test.h"
+#include "sim/swarm.h"
 #include "tests/effort.h"
 
 namespace weir::sim {
@@ -133,6 +134,12 @@ TEST(World, DoesNotBreakAgainWhereItOnceBroke) {
       // An item of a batch was forgotten for want of room while another was read, and made anew by
       // one who could not read it; it was called known all the same.
       {.seed = 537, .regions = 1, .room = Room::kScarce, .read_deadline = Millis(1500)},
+      // A batch was taken for decided late because a peek in it was (a false alarm).
+      world_of(424639),
+      world_of(7001245),
+      world_of(31338905),
+      // A row that was written when the world ended was to be known at once (a false alarm).
+      world_of(425056),
   };
   for (const WorldOptions& options : worlds) {
     const RunReport report = World(options).run();

@@ -13,7 +13,7 @@
 #include "platform/stop_signals.h"
 #include "sim/command/progress_line.h"
 #include "sim/report/figures.h"
-#include "sim/world.h"
+#include "sim/swarm.h"
 #include "weir/clock.h"
 
 namespace weir::sim {
@@ -23,24 +23,6 @@ using command_line::kFailed;
 using command_line::kStopped;
 
 constexpr auto kMarks = static_cast<size_t>(Mark::kCount);
-
-// By the seed alone, so that one world can be seen again without those before it.
-WorldOptions world_of(uint64_t seed) {
-  WorldOptions options{.seed = seed};
-  if (seed % 2 == 0) {
-    options.weather = Weather::kFair;
-    options.regions = seed % 4 == 0 ? 2 : 3;
-  } else if (seed % 8 == 1) {
-    options.room = Room::kScarce;
-    options.regions = 1;
-  }
-  constexpr std::array kDeadlines{Millis(300), Millis(50), Millis(300), Millis(1500)};
-  constexpr std::array kLosses{OnOriginLoss::kLocal, OnOriginLoss::kLocal, OnOriginLoss::kDeny,
-                               OnOriginLoss::kShare};
-  options.read_deadline = kDeadlines[seed / 8 % kDeadlines.size()];
-  options.on_origin_loss = kLosses[seed / 32 % kLosses.size()];
-  return options;
-}
 
 struct Tally {
   uint64_t first_seed = 0;
