@@ -54,6 +54,9 @@ void World::schedule_asking() {
         if (node.serves()) ask_one(node, tuple, 0);
       }
     });
+    for (const auto& [node, visitor] : visitors_) {
+      if (node->serves()) ask_one(*node, visitor, 0);
+    }
   });
 }
 
@@ -97,6 +100,33 @@ void World::pass_by(Node& node) {
   ask_one(node, passer, 1);
 }
 
+// One after the other, through the whole storm.
+void World::schedule_visit() {
+  const Millis every = options_.stormy / options_.visitors;
+  timeline_.post_in(Millis(random_.between(1, 2 * every.count())), [this] {
+    if (!stormy_ || static_cast<int>(visitors_.size()) >= options_.visitors) return;
+    schedule_visit();
+    if (Node* const node = any_that_serves()) visit(*node);
+  });
+}
+
+// Someone who asks for little and, when others know of that, until he is refused; then never again:
+// nothing but what the refusal left behind has it told.
+void World::visit(Node& node) {
+  const int64_t limit = random_.between(4, 7);
+  const Tuple visitor{.identifier = "visitor-" + std::to_string(visitors_.size()),
+                      .duration = Millis(60'000),
+                      .limit = limit,
+                      .other_limit = limit};
+  visitors_.emplace_back(&node, visitor);
+  ask_one(node, visitor, 1);
+  timeline_.post_in(Millis(random_.between(1500, 4000)), [this, &node, visitor] {
+    for (int64_t i = 0; i < visitor.limit && stormy_ && node.serves(); ++i) {
+      ask_one(node, visitor, 1);
+    }
+  });
+}
+
 void World::ask_batch(Node& node) {
   std::vector<Request> requests;
   std::vector<Answered> answers;
@@ -127,12 +157,12 @@ void World::answer(Node& node, std::vector<Answered> answers, const std::string&
   --node.under_way;
   look();
   const NodeView& seen = region_of(node).views[static_cast<size_t>(node.index)];
-  find_late(answers);
   for (Answered& answered : answers) {
     answered.answered = node.clock.now();
     answered.account.generation = seen.generation_of(answered.tuple);
     if (!is_sketched(answered)) region_of(node).truth.record(answered);
   }
+  find_late(answers);
   for (const Answered& answered : answers) {
     const Verdict& verdict = answered.verdict;
     ++(verdict.admitted() ? report_.admitted : report_.denied);

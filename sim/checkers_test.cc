@@ -23,6 +23,7 @@ Answered answer_in(int64_t window, Count cost, bool charged) {
   answered.duration = kWidth;
   answered.cost = cost;
   answered.charged = charged;
+  answered.account.generation = 1;
   answered.asked.wall = WallTime(5 * kWidth + Millis(900));
   answered.answered.wall = WallTime(7 * kWidth + Millis(200));
   answered.verdict.reset = WallTime((window + 1) * kWidth);
@@ -44,6 +45,14 @@ TEST(Truth, TakesAWholeBatchForLateIfOneItemWasChargedAfterItsWindows) {
   EXPECT_TRUE(together[1].late);
 }
 
+TEST(Truth, DoesNotTakeABatchForLateBecauseTheSketchCountedAnItemInALaterWindow) {
+  std::vector<Answered> together{answer_in(7, 1, true), answer_in(6, 1, true)};
+  together[0].account.generation = 0;
+  find_late(together);
+  EXPECT_TRUE(together[0].late);
+  EXPECT_FALSE(together[1].late);
+}
+
 // Two regions of which the second has written a row that the first has not read.
 class RowAtTheEnd : public ::testing::Test {
  protected:
@@ -58,7 +67,6 @@ class RowAtTheEnd : public ::testing::Test {
         .presences = {}};
     const LedgerUser writer{.region = 1, .name = names_[1]};
     ledger_.commit(writer, news, Millis(0), [](const auto&) {});
-    static_cast<void>(checker_->after_commit(view(), {.by = writer, .news = news}));
   }
 
   void wait(Millis how_long) {
@@ -69,6 +77,7 @@ class RowAtTheEnd : public ::testing::Test {
   [[nodiscard]] FleetView view() const {
     return {.regions = regions_,
             .ledger = ledger_,
+            .history = history_,
             .now = timeline_.now(),
             .delays = {.import = Millis(300)},
             .blamed = blamed_};
@@ -76,7 +85,10 @@ class RowAtTheEnd : public ::testing::Test {
 
   const std::vector<std::string> names_{"reader", "writer"};
   Timeline timeline_{1};
-  WatchedLedger ledger_{timeline_, {}, [](const Committed&) {}};
+  LedgerHistory history_;
+  WatchedLedger ledger_{timeline_, {}, [this](const Committed& committed) {
+                          history_.note(timeline_.now().mono, committed.news);
+                        }};
   Truth truth_;
   std::vector<NodeView> reader_{1}, writer_{1};
   std::vector<RegionView> regions_{{.name = names_[0], .truth = truth_, .nodes = reader_},

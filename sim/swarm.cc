@@ -13,6 +13,11 @@ WorldOptions world_of(uint64_t seed) {
     options.room = Room::kScarce;
     options.regions = 1;
   }
+  if (seed % 16 == 6) options.regions_apart = Millis(1500);
+  if (seed % 8 == 3) {
+    options.regions = 2;
+    options.visitors = 10;
+  }
   constexpr std::array kDeadlines{Millis(300), Millis(50), Millis(300), Millis(1500)};
   constexpr std::array kLosses{OnOriginLoss::kLocal, OnOriginLoss::kLocal, OnOriginLoss::kDeny,
                                OnOriginLoss::kShare};

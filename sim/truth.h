@@ -69,10 +69,11 @@ struct Answered {
 };
 
 // Says which of the answers given together were decided late. One that is charged after its windows
-// were over has all of its batch decided again, at the present; a peek only itself.
+// were over has all of its batch decided again, at the present; a peek only itself, and so what is
+// counted in the sketch, whose time does not run back either.
 inline void find_late(std::vector<Answered>& together) {
   const bool all = std::any_of(together.begin(), together.end(), [](const Answered& each) {
-    return each.charged && each.outlived();
+    return each.charged && each.account.generation != 0 && each.outlived();
   });
   for (Answered& each : together) each.late = all || each.outlived();
 }

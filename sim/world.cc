@@ -34,7 +34,7 @@ World::World(const WorldOptions& options)
       .on_origin_loss = options.on_origin_loss,
       .told_within = replay_within_ + 2 * kReplayEvery,
       .asked_within = kAskEvery,
-      .clocks_apart = kMostSkew};
+      .clocks_apart = kMostSkew + options.regions_apart};
   most_between_misfortunes_ =
       one_of(random_, std::array{Millis(1500), Millis(4000), Millis(12'000)});
 
@@ -44,7 +44,7 @@ World::World(const WorldOptions& options)
   if (count > 1) make_ledger();
   if (!fair && random_.one_in(2)) {
     unsteady_ = regions_.front()->nodes.front().get();
-    promises_.clocks_apart = kMostApart;
+    promises_.clocks_apart = kMostApart + options.regions_apart;
   }
   make_tuples();
 }
@@ -58,11 +58,13 @@ void World::make_region() {
       [this, &region](const Written& written) {
         check(region, [&](Checker& checker) { return checker.after_write(view(region), written); });
       });
+  const int64_t apart = options_.regions_apart.count();
+  const Millis skew(apart == 0 ? 0 : random_.between(0, apart));
   const int64_t few = options_.regions == 1 ? 2 : 1;
   const auto count = options_.nodes > 0 ? options_.nodes : random_.between(few, few + 2);
   for (int i = 0; i < count; ++i) {
-    region.nodes.push_back(
-        std::make_unique<Node>(timeline_, index, i, Millis(random_.between(0, kMostSkew.count()))));
+    region.nodes.push_back(std::make_unique<Node>(
+        timeline_, index, i, skew + Millis(random_.between(0, kMostSkew.count()))));
     LinkFaults& usual = region.nodes.back()->usual;
     usual.most_delay = Millis(random_.between(0, 3) == 0 ? 250 : random_.between(1, 60));
     usual.lose_permille = one_of(random_, std::array<int64_t, 3>{0, 50, 250});
@@ -151,6 +153,7 @@ RunReport World::run() {
   // Where nothing goes wrong processes have heard of each other before they are asked.
   if (fair) trouble_began_.reset();
   timeline_.post_in(fair ? Millis(2000) : Millis(0), [this] { schedule_traffic(); });
+  if (ledger_ && options_.visitors > 0) schedule_visit();
   if (!fair) {
     schedule_misfortune();
     if (unsteady_ != nullptr) schedule_clock();
@@ -211,6 +214,7 @@ void World::audit() {
     NodeView& seen = region_of(node).views[static_cast<size_t>(node.index)];
     seen.shared.clear();
     seen.sharing = {};
+    seen.heard = node.heard;
     if (!node.runs()) return;
     seen.sharing = node.engine->sharing_stats();
     if (scarce_ && seen.sharing.waiting > 0 && seen.sharing.budget_used > 0.99) {
@@ -224,6 +228,7 @@ void World::audit() {
 
 void World::witness_commit(const Committed& committed) {
   report_.rows += committed.news.rows.size();
+  history_.note(timeline_.now().mono, committed.news);
   const Node& node = *regions_[static_cast<size_t>(committed.by.region)]
                           ->nodes[static_cast<size_t>(committed.by.node)];
   for (const LedgerRow& row : committed.news.rows) {
@@ -321,6 +326,7 @@ FleetView World::fleet() const {
   const bool troubled = trouble_began_ && now - last_trouble_ <= kRecovery;
   return {.regions = region_views_,
           .ledger = *ledger_,
+          .history = history_,
           .now = timeline_.now(),
           .promises = promises_,
           .delays = delays(),

@@ -45,7 +45,9 @@ struct WorldOptions {
   Millis stormy{20'000};  // time with faults
   Weather weather = Weather::kStormy;
   bool limits_differ = false;  // regions differ in the limit of the first tuple, whatever is drawn
-  Room room = Room::kEnough;   // scarce: only where there is one region
+  Millis regions_apart{0};     // at most, the clocks of one region from those of another
+  int visitors = 0;  // that come twice and, once they were refused, never again; with regions only
+  Room room = Room::kEnough;  // scarce: only where there is one region
   Millis read_deadline{300};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
   Plant plant = Plant::kNone;
@@ -107,6 +109,8 @@ class World {
   void ask_one(Node& node, const Tuple& tuple, Count cost);
   void ask_batch(Node& node);
   void pass_by(Node& node);
+  void schedule_visit();
+  void visit(Node& node);
   [[nodiscard]] bool is_sketched(const Answered& answered) const;
   void answer(Node& node, std::vector<Answered> answers, const std::string& what);
   void mark_answer(const Node& node, const Answered& answered);
@@ -179,6 +183,7 @@ class World {
   Promises promises_;
   std::vector<std::unique_ptr<Region>> regions_;
   std::unique_ptr<WatchedLedger> ledger_;  // none: a lone region
+  LedgerHistory history_;
   // Of all lives: what was sent still arrives.
   std::vector<std::shared_ptr<LossyLink>> links_;
   std::vector<std::shared_ptr<LedgerLink>> ledger_links_;
@@ -198,6 +203,7 @@ class World {
   std::optional<MonoTime> trouble_began_;
   MonoTime last_trouble_{};
   int passers_ = 0;  // so far
+  std::vector<std::pair<Node*, Tuple>> visitors_;
   bool scarce_ = false;
   bool failed_over_ = false;
   bool stormy_ = true;

@@ -80,6 +80,26 @@ TEST(World, KeepsTheGlobalBoundTightlyInFairWeather) {
   }
 }
 
+// Rows of a window come from where it has begun to where it has not.
+TEST(World, HoldsWhereTheClocksOfRegionsAreFarApart) {
+  for (uint64_t seed = 1; seed <= seeds_to_run() / 10; ++seed) {
+    const RunReport report = World({.seed = seed,
+                                    .regions = 3,
+                                    .weather = Weather::kFair,
+                                    .regions_apart = Millis(1500)})
+                                 .run();
+    ASSERT_FALSE(report.broken) << story(seed, report);
+  }
+}
+
+// What a refusal left to be told is told, though the ledger failed and nobody asks again.
+TEST(World, HoldsForVisitorsWhoStayAwayOnceTheyWereRefused) {
+  for (uint64_t seed = 1; seed <= seeds_to_run() / 10; ++seed) {
+    const RunReport report = World({.seed = seed, .regions = 2, .visitors = 10}).run();
+    ASSERT_FALSE(report.broken) << story(seed, report);
+  }
+}
+
 TEST(World, HoldsWithMoreNodesToo) {
   for (uint64_t seed = 1000; seed < 1000 + generated_cases(10); ++seed) {
     const RunReport report = World({.seed = seed, .nodes = 5}).run();
@@ -138,6 +158,8 @@ TEST(World, DoesNotBreakAgainWhereItOnceBroke) {
       world_of(424639),
       world_of(7001245),
       world_of(31338905),
+      // The same, where the sketch counted an item in a later window.
+      world_of(20569),
       // A row that was written when the world ended was to be known at once (a false alarm).
       world_of(425056),
   };

@@ -5,9 +5,6 @@
 // may be unknown at the end, too.
 
 #include <algorithm>
-#include <map>
-#include <utility>
-#include <vector>
 
 #include "sim/checkers/makers.h"
 #include "sim/missing.h"
@@ -18,16 +15,6 @@ namespace {
 class AgreementAbroad final : public FleetChecker {
  public:
   [[nodiscard]] std::string_view name() const override { return "agreement abroad"; }
-
-  Fault after_commit(const FleetView& all, const Committed& committed) override {
-    for (const LedgerRow& row : committed.news.rows) {
-      Count& most = most_[{cell_of(row), row.region}];
-      if (row.count <= most) continue;
-      most = row.count;
-      rows_[{cell_of(row), row.region}].emplace_back(all.now.mono, row.count);
-    }
-    return {};
-  }
 
   Fault at_audit(const FleetView& all) override {
     if (all.troubled_since || all.failed_over) return {};
@@ -58,15 +45,8 @@ class AgreementAbroad final : public FleetChecker {
 
  private:
   // What was written so long ago that every node has read it.
-  [[nodiscard]] Count heard_by_now(const FleetView& all, const RowPlace& place) const {
-    const MonoTime then = all.now.mono - all.delays.import;
-    Count count = 0;
-    const auto found = rows_.find(place);
-    if (found == rows_.end()) return count;
-    for (const auto& [when, written] : found->second) {
-      if (when < then) count = written;
-    }
-    return count;
+  static Count heard_by_now(const FleetView& all, const RowPlace& place) {
+    return all.history.had(place, all.now.mono - all.delays.import - Nanos(1));
   }
 
   template <typename Written>
@@ -90,9 +70,6 @@ class AgreementAbroad final : public FleetChecker {
     }
     return {};
   }
-
-  std::map<RowPlace, Count> most_;
-  std::map<RowPlace, std::vector<std::pair<MonoTime, Count>>> rows_;
 };
 
 }  // namespace

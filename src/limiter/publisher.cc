@@ -181,7 +181,8 @@ void Publisher::fail(Instant now, Chunk& chunk, bool pointless) {
       if (is_bad && sent.rule == Publish::kPresence) hold_lease(*sent.entry, chunk.began);
       if (sent.entry->find(sent.sequence) != nullptr) {
         BookCell& cell = sent.entry->cell(sent.sequence);
-        cell.refused = cell.refused || sent.refused;
+        const bool refused = sent.refused && !mutated(Mutation::kFailedRefusalForgotten);
+        cell.refused = cell.refused || refused;
         if (is_bad) cell.published = std::max(cell.published, sent.count);
       }
     }

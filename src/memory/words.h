@@ -19,10 +19,13 @@
 #include <atomic>
 #include <cstdint>
 
-#include "memory/mutation.h"
+#include "base/mutation.h"
 #include "weir/request.h"
 
 namespace weir::memory {
+
+using base::mutated;
+using base::Mutation;
 
 using Word = std::atomic<uint64_t>;
 
