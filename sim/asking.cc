@@ -38,7 +38,7 @@ void World::schedule_traffic() {
     if (node == nullptr) return;
     if (options_.room == Room::kScarce && random_.one_in(4)) return pass_by(*node);
     if (random_.one_in(5)) return ask_batch(*node);
-    const Tuple& tuple = tuples_[static_cast<size_t>(random_.between(0, 3))];
+    const Tuple& tuple = tuples_[static_cast<size_t>(random_.between(0, options_.tuples - 1))];
     const int64_t most = random_.one_in(20) ? tuple.limit_in(node->region) + 1 : 3;
     ask_one(*node, tuple, static_cast<Count>(random_.between(0, most)));
   });
@@ -132,7 +132,7 @@ void World::ask_batch(Node& node) {
   std::vector<Answered> answers;
   const int64_t size = random_.between(2, 4);
   for (int64_t i = 0; i < size; ++i) {
-    const Tuple& tuple = tuples_[static_cast<size_t>(random_.between(0, 3))];
+    const Tuple& tuple = tuples_[static_cast<size_t>(random_.between(0, options_.tuples - 1))];
     const auto cost = static_cast<Count>(random_.between(0, 3));
     requests.push_back(request_of(node, tuple, cost));
     answers.push_back(question(node, tuple, cost));

@@ -42,7 +42,7 @@ World::World(const WorldOptions& options)
   options_.regions = static_cast<int>(count);
   for (int i = 0; i < count; ++i) make_region();
   if (count > 1) make_ledger();
-  if (!fair && random_.one_in(2)) {
+  if (!fair && random_.one_in(2) && happens(Misfortune::kClocks)) {
     unsteady_ = regions_.front()->nodes.front().get();
     promises_.clocks_apart = kMostApart + options.regions_apart;
   }
@@ -69,6 +69,7 @@ void World::make_region() {
     usual.most_delay = Millis(random_.between(0, 3) == 0 ? 250 : random_.between(1, 60));
     usual.lose_permille = one_of(random_, std::array<int64_t, 3>{0, 50, 250});
     usual.repeat_permille = one_of(random_, std::array<int64_t, 2>{0, 125});
+    if (!happens(Misfortune::kLostMessages)) usual = {.most_delay = usual.most_delay};
     if (options_.weather == Weather::kFair) {
       usual = {.most_delay = Millis(random_.between(1, kMostFairDelay.count()))};
     }
@@ -80,12 +81,12 @@ void World::make_ledger() {
   SharingRules rules;
   rules.lease = one_of(random_, std::array{Millis(7000), Millis(12'000), Millis(600'000)});
   const bool fair = options_.weather == Weather::kFair;
-  scarce_ = !fair && random_.one_in(4);
+  scarce_ = !fair && random_.one_in(4) && happens(Misfortune::kFewRows);
   if (scarce_) rules.rows_per_second = static_cast<uint32_t>(random_.between(1, 4));
   ledger_ = std::make_unique<WatchedLedger>(
       timeline_, rules, [this](const Committed& committed) { witness_commit(committed); });
   for (const auto& region : regions_) ledger_->know(region->name);
-  const bool lossy = !fair && random_.one_in(2);
+  const bool lossy = !fair && random_.one_in(2) && happens(Misfortune::kLostNews);
   for_each_node([&](Node& node) {
     LedgerFaults& usual = node.usual_ledger;
     usual.most_delay = Millis(random_.between(1, fair ? kMostFairDelay.count() : 150));
@@ -118,7 +119,7 @@ void World::make_tuples() {
                          : random_.between(1, 40),
         .algorithm = random_.one_in(3) ? Algorithm::kFixedWindow : Algorithm::kSlidingWindow};
     tuple.other_limit = i == differs ? 4 * tuple.limit : tuple.limit;
-    tuples_.push_back(tuple);
+    if (i < options_.tuples) tuples_.push_back(tuple);
   }
 }
 
@@ -149,6 +150,10 @@ Delays World::delays() const {
 
 RunReport World::run() {
   const bool fair = options_.weather == Weather::kFair;
+  report_.regions = static_cast<int>(regions_.size());
+  for (const auto& region : regions_) {
+    report_.nodes = std::max(report_.nodes, static_cast<int>(region->nodes.size()));
+  }
   for_each_node([this](Node& node) { begin_life(node); });
   // Where nothing goes wrong processes have heard of each other before they are asked.
   if (fair) trouble_began_.reset();
@@ -157,7 +162,7 @@ RunReport World::run() {
   if (!fair) {
     schedule_misfortune();
     if (unsteady_ != nullptr) schedule_clock();
-    if (random_.one_in(2)) schedule_last_deaths();
+    if (random_.one_in(2) && happens(Misfortune::kDeadConnections)) schedule_last_deaths();
   }
   if (ledger_) schedule_audit();
   look();
@@ -343,7 +348,7 @@ void World::check(const Region& region, const std::function<Checker::Fault(Check
     if (report_.broken || over_) return;
     if (!options_.only.empty() && checker->name() != options_.only) continue;
     if (const Checker::Fault fault = ask(*checker)) {
-      report_.broken = std::string(checker->name()) + ": " + *fault;
+      break_by(checker->name(), *fault);
     }
   }
 }
@@ -362,9 +367,14 @@ void World::check_fleet(const std::function<Checker::Fault(FleetChecker&, const 
     if (report_.broken || over_) return;
     if (!options_.only.empty() && checker->name() != options_.only) continue;
     if (const Checker::Fault fault = ask(*checker, all)) {
-      report_.broken = std::string(checker->name()) + ": " + *fault;
+      break_by(checker->name(), *fault);
     }
   }
+}
+
+void World::break_by(std::string_view checker, const std::string& fault) {
+  report_.broken = std::string(checker) + ": " + fault;
+  report_.broken_after = std::chrono::ceil<Millis>(timeline_.now().mono - began_);
 }
 
 void World::note(const std::string& what, uint64_t value) {

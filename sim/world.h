@@ -12,11 +12,14 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/checker.h"
 #include "sim/fleet_checker.h"
 #include "sim/mark.h"
+#include "sim/misfortune.h"
 #include "sim/node.h"
 #include "sim/plant.h"
 #include "sim/random.h"
@@ -50,12 +53,17 @@ struct WorldOptions {
   Room room = Room::kEnough;  // scarce: only where there is one region
   Millis read_deadline{300};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
+  int tuples = 4;            // that are asked for, 1 to 4
+  Misfortunes without = {};  // kinds of misfortune that do not happen
   Plant plant = Plant::kNone;
   std::string only = {};  // the name of the one checker that looks; empty: all do
 };
 
 struct RunReport {
   std::optional<std::string> broken;  // the first invariant broken, and how
+  Millis broken_after{0};             // the beginning
+  int regions = 0;                    // there were
+  int nodes = 0;                      // in the largest of them
   uint64_t fingerprint = 0;           // of everything that happened, in order
   uint64_t events = 0;
   uint64_t admitted = 0;
@@ -142,6 +150,7 @@ class World {
   void region_is_cut_off(Region& region, Road road, Millis lasts);
   void blame_a_tuple();
   void note_trouble();
+  [[nodiscard]] bool happens(Misfortune kind) const { return options_.without.count(kind) == 0; }
   void let_connection_die(Node& node, Millis late);
   void isolate(Node& node);
   void schedule_clock();
@@ -174,12 +183,14 @@ class World {
   }
   [[nodiscard]] Region& any_region();
   void note(const std::string& what, uint64_t value = 0);
+  void break_by(std::string_view checker, const std::string& fault);
   void mark(Mark mark) { ++report_.marks[mark]; }
   void sum_up();
 
   WorldOptions options_;
   Random random_;
   Timeline timeline_;
+  const MonoTime began_ = timeline_.now().mono;
   Promises promises_;
   std::vector<std::unique_ptr<Region>> regions_;
   std::unique_ptr<WatchedLedger> ledger_;  // none: a lone region

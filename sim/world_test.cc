@@ -83,11 +83,10 @@ TEST(World, KeepsTheGlobalBoundTightlyInFairWeather) {
 // Rows of a window come from where it has begun to where it has not.
 TEST(World, HoldsWhereTheClocksOfRegionsAreFarApart) {
   for (uint64_t seed = 1; seed <= seeds_to_run() / 10; ++seed) {
-    const RunReport report = World({.seed = seed,
-                                    .regions = 3,
-                                    .weather = Weather::kFair,
-                                    .regions_apart = Millis(1500)})
-                                 .run();
+    const RunReport report =
+        World(
+            {.seed = seed, .regions = 3, .weather = Weather::kFair, .regions_apart = Millis(1500)})
+            .run();
     ASSERT_FALSE(report.broken) << story(seed, report);
   }
 }

@@ -33,8 +33,11 @@ class PublishedInTime final : public FleetChecker {
     note_asked(asked_, region, answered);
     const Evidence& evidence = answered.verdict.evidence;
     const Count used = evidence.own + evidence.siblings + evidence.foreign + evidence.previous;
-    // Not where it was refused for want of the origin.
-    if (answered.verdict.outcome == Outcome::kDenied && used + answered.cost > answered.limit) {
+    // Who denies or keeps to a share for want of the origin does not take that for a refusal.
+    const bool held = answered.verdict.basis == Basis::kDegraded &&
+                      all.promises.on_origin_loss != OnOriginLoss::kLocal;
+    if (answered.verdict.outcome == Outcome::kDenied && !held &&
+        used + answered.cost > answered.limit) {
       note_refusal(all, region, answered);
     }
     return {};

@@ -52,9 +52,10 @@ TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
   expect_help("weir", {"serve", "migrate", "check-config", "sim", "'weir sim --help'", "demo",
                        "'weir demo --help'", "version", "--config FILE", "--allow-public ",
                        "--help", "--version"});
-  expect_help("weir sim", {"weir sim", "SCENARIO", "--seed N", "--seeds N (default 1)", "--out DIR",
-                           "--set PATH=VALUE", "--compare PATH=VALUE|FILE|floor", "--swarm",
-                           "--minutes M", "--worlds N", "--list", "--help", "--version"});
+  expect_help("weir sim",
+              {"weir sim", "SCENARIO", "--seed N", "--seeds N (default 1)", "--out DIR",
+               "--set PATH=VALUE", "--compare PATH=VALUE|FILE|floor", "--swarm", "--minutes M",
+               "--worlds N", "--replay FILE", "--list", "--help", "--version"});
   expect_help("weir demo",
               {"weir demo", "--limit N (default 10)", "--window-ms N (default 5000)",
                "--rate N (default 4)", "--seconds N (default none)", "--help", "--version"});
@@ -103,8 +104,8 @@ TEST(CommandLine, RefusesWrongUsageNamingWhatIsWrongAndTheRemedy) {
       {"weir serve --http off --resp off", "both off: nothing would be served"},
       {"weir serve --http 0.0.0.0:0", "give --allow-public if that is meant"},
       {"weir check-config", "FILE is required"},
-      {"weir sim", "asks for a SCENARIO, --swarm or --list: one of them"},
-      {"weir sim x.yaml --list", "asks for a SCENARIO, --swarm or --list: one of them"},
+      {"weir sim", "asks for a SCENARIO, --swarm, --replay or --list: one of them"},
+      {"weir sim x.yaml --list", "asks for a SCENARIO, --swarm, --replay or --list: one of them"},
       {"weir sim x.yaml --seed -1", "--seed: is '-1': it must be a whole number"},
       {"weir sim x.yaml --seeds 0", "--seeds: Value 0 not in range 1 to 1000"},
       {"weir sim x.yaml --set policy", "--set: is 'policy': it must be PATH=VALUE"},
@@ -112,6 +113,7 @@ TEST(CommandLine, RefusesWrongUsageNamingWhatIsWrongAndTheRemedy) {
       {"weir sim x.yaml --compare ceiling", "--compare: is 'ceiling': it must be PATH=VALUE"},
       {"weir sim x.yaml --seeds 2 --compare floor", "--seeds excludes --compare"},
       {"weir sim --minutes 1", "--minutes requires --swarm"},
+      {"weir sim --replay nowhere.yaml", "nowhere.yaml cannot be read"},
   };
   for (const auto& [line, complaint] : wrong) {
     const Answer answer = ask(line);
