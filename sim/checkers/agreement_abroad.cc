@@ -56,7 +56,8 @@ class AgreementAbroad final : public FleetChecker {
         if (!node.runs()) continue;
         for (const limiter::CellView& cell : node.cells) {
           const CellId id{cell.tuple, cell.sequence};
-          if (!matters_at(id, all.now.wall)) continue;
+          // By its own clock, too, which may be ahead.
+          if (!matters_at(id, std::max(all.now.wall, node.latest))) continue;
           Count others = 0;
           for (const RegionView& other : all.regions) {
             if (other.name != region.name) others += written({id, other.name});
