@@ -10,6 +10,7 @@
 #include "memory/tuple_key.h"
 #include "sim/checkers/makers.h"
 #include "sim/truth.h"
+#include "sim/watched_origin.h"
 
 namespace weir::sim {
 namespace {
@@ -90,9 +91,11 @@ class RowAtTheEnd : public ::testing::Test {
                           history_.note(timeline_.now().mono, committed.news);
                         }};
   Truth truth_;
+  WatchedOrigin origin_{timeline_, Writing::kRaise, Plant::kNone, [](const Written&) {}};
   std::vector<NodeView> reader_{1}, writer_{1};
-  std::vector<RegionView> regions_{{.name = names_[0], .truth = truth_, .nodes = reader_},
-                                   {.name = names_[1], .truth = truth_, .nodes = writer_}};
+  std::vector<RegionView> regions_{
+      {.name = names_[0], .truth = truth_, .origin = origin_, .nodes = reader_},
+      {.name = names_[1], .truth = truth_, .origin = origin_, .nodes = writer_}};
   std::set<std::string> blamed_;
   std::unique_ptr<FleetChecker> checker_ = make_agreement_abroad();
 };

@@ -19,6 +19,7 @@ namespace weir::sim {
 struct RegionView {
   const std::string& name;
   const Truth& truth;
+  const OriginHistory& origin;
   const std::vector<NodeView>& nodes;
 };
 

@@ -74,7 +74,10 @@ void World::make_region() {
       usual = {.most_delay = Millis(random_.between(1, kMostFairDelay.count()))};
     }
   }
-  region_views_.push_back({.name = region.name, .truth = region.truth, .nodes = region.views});
+  region_views_.push_back({.name = region.name,
+                           .truth = region.truth,
+                           .origin = *region.origin,
+                           .nodes = region.views});
 }
 
 void World::make_ledger() {

@@ -135,8 +135,8 @@ class PublishedInTime final : public FleetChecker {
     const MonoTime heard = then - all.delays.import;
     const WallTime latest = all.now.wall + all.promises.clocks_apart;
     const CellId before{cell.tuple, cell.sequence - 1};
-    const auto mine = accepted_by(region, cell, then);
-    const auto mine_before = accepted_by(region, before, then);
+    const auto mine = known_since(all, region, cell, then);
+    const auto mine_before = known_since(all, region, before, then);
     if (!mine) return {};
     spec::Cell known{.x = *mine, .p = all.ledger.ever({cell, region.name}), .L = asked.smallest};
     Count used = *mine;
@@ -158,15 +158,22 @@ class PublishedInTime final : public FleetChecker {
     return known;
   }
 
-  // What a region had accepted by then; nothing, if someone who did has died since.
-  static std::optional<Count> accepted_by(const RegionView& region, const CellId& cell,
-                                          MonoTime then) {
+  // What a region had accepted by then and its processes could learn from each other: a write that
+  // another overtook lowers what the origin has, until its writer reads that. Nothing, if someone
+  // who accepted has died since.
+  static std::optional<Count> known_since(const FleetView& all, const RegionView& region,
+                                          const CellId& cell, MonoTime then) {
+    constexpr Component kNobody{.incarnation = ~uint64_t{0}, .generation = ~uint64_t{0}};
     Count sum = 0;
+    Nanos delay{0};
     for (const Accept& accept : region.truth.accepts(cell)) {
-      if (region.truth.life(accept.account.life).ended) return {};
+      const Life& life = region.truth.life(accept.account.life);
+      if (life.ended) return {};
       if (accept.when < then) sum += accept.cost;
+      delay = std::max<Nanos>(delay, life.most_delay);
     }
-    return sum;
+    const MonoTime told = then + all.promises.told_within + delay;
+    return std::min(sum, region.origin.least_others_since(cell, kNobody, told));
   }
 
   // Of the items of a batch that is refused, one has refused it and the others were not tried. A

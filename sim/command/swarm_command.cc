@@ -153,12 +153,12 @@ int replay_world(const std::string& file) {
   std::stringstream text;
   text << in.rdbuf();
   if (!in) {
-    fmt::print(stderr, "weir sim: {} cannot be read\n", file);
-    return kAskedWrongly;
+    fmt::print(stderr, "{}: cannot be read\n", file);
+    return kFailed;
   }
   const auto options = read_world(text.str());
   if (!options) {
-    fmt::print(stderr, "weir sim: {}: {}\n", file, options.error().detail);
+    fmt::print(stderr, "{}: {}\n", file, options.error().detail);
     return kAskedWrongly;
   }
   const RunReport report = World(*options).run();

@@ -20,7 +20,7 @@ struct SwarmSettings {
 // seeds always come to the same fingerprint.
 [[nodiscard]] int run_swarm(const SwarmSettings& settings);
 
-// Runs the world of a file: 0 if it holds, 1 if it breaks, 2 if there is no such world.
+// Runs the world of a file: 0 if it holds, 1 if it breaks or cannot be read, 2 if it is none.
 [[nodiscard]] int replay_world(const std::string& file);
 
 }  // namespace weir::sim

@@ -113,7 +113,6 @@ TEST(CommandLine, RefusesWrongUsageNamingWhatIsWrongAndTheRemedy) {
       {"weir sim x.yaml --compare ceiling", "--compare: is 'ceiling': it must be PATH=VALUE"},
       {"weir sim x.yaml --seeds 2 --compare floor", "--seeds excludes --compare"},
       {"weir sim --minutes 1", "--minutes requires --swarm"},
-      {"weir sim --replay nowhere.yaml", "nowhere.yaml cannot be read"},
   };
   for (const auto& [line, complaint] : wrong) {
     const Answer answer = ask(line);
@@ -166,6 +165,9 @@ TEST(CommandLine, SaysWhichScenarioCannotBeReadAndWhy) {
   const Answer missing = ask("weir sim -- /nowhere.yaml");
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_EQ(missing.text, "/nowhere.yaml: cannot be read\n");
+  const Answer replay = ask("weir sim --replay /nowhere.yaml");
+  EXPECT_EQ(replay.exit_code, missing.exit_code);
+  EXPECT_EQ(replay.text, missing.text);
   EXPECT_EQ(ask("weir sim /").text, "/: cannot be read\n");
   const Answer misspelt = ask("printf 'about: x\\nregons: 3\\n' | weir sim /dev/stdin");
   EXPECT_EQ(misspelt.exit_code, 2);
