@@ -31,15 +31,7 @@ class PublishedInTime final : public FleetChecker {
 
   Fault after_answer(const FleetView& all, int region, const Answered& answered) override {
     note_asked(asked_, region, answered);
-    const Evidence& evidence = answered.verdict.evidence;
-    const Count used = evidence.own + evidence.siblings + evidence.foreign + evidence.previous;
-    // Who denies or keeps to a share for want of the origin does not take that for a refusal.
-    const bool held = answered.verdict.basis == Basis::kDegraded &&
-                      all.promises.on_origin_loss != OnOriginLoss::kLocal;
-    if (answered.verdict.outcome == Outcome::kDenied && !held &&
-        used + answered.cost > answered.limit) {
-      note_refusal(all, region, answered);
-    }
+    if (answered.verdict.outcome == Outcome::kDenied) note_refusal(all, region, answered);
     return {};
   }
 
@@ -177,19 +169,24 @@ class PublishedInTime final : public FleetChecker {
   }
 
   // Of the items of a batch that is refused, one has refused it and the others were not tried. A
-  // peek may have been the first to be refused.
+  // peek may have been the first to be refused, and so may one for want of the origin: that one by
+  // itself need not be told.
   void note_refusal(const FleetView& all, int region, const Answered& answered) {
     const CellId cell = answered.cell();
     const Place place{region, answered.account.life, cell};
     const bool first = refused_.insert(place).second;
     if (answered.in_batch || answered.cost == 0 || refusals_.count(place) > 0) return;
+    const Evidence& evidence = answered.verdict.evidence;
+    const Count used = evidence.own + evidence.siblings + evidence.foreign + evidence.previous;
+    const bool held = answered.verdict.basis == Basis::kDegraded &&
+                      all.promises.on_origin_loss != OnOriginLoss::kLocal;
+    if (held || used + answered.cost <= answered.limit) return;
     const RegionView& home = all.regions[static_cast<size_t>(region)];
     const NodeView& node = home.nodes.at(static_cast<size_t>(answered.node));
     const WallTime over((cell.sequence + 1) * answered.duration);
     const WallTime through = all.now.wall + all.delays.publish / Millis(1) * Millis(1);
     const Nanos within = time_to_publish(all, cell.tuple, home.name, through);
     if (!node.heard || over - all.now.wall < within + all.promises.clocks_apart) return;
-    const Evidence& evidence = answered.verdict.evidence;
     spec::Cell known{.x = evidence.own + evidence.siblings,
                      .p = all.ledger.ever({cell, home.name}),
                      .L = answered.limit};
