@@ -82,7 +82,8 @@ struct BookCell {
   // A sibling wrote this much; true if that is news. If there is not twice as much by now, as where
   // a region refuses again, then it told of what we refused, too.
   bool hear_published(Count count) {
-    if (count <= published) return false;
+    const bool replaces = memory::mutated(memory::Mutation::kOwnRowReplaces);
+    if (replaces ? count == published : count <= published) return false;
     published = count;
     if (refused && 2 * count > counted) {
       told_full = true;

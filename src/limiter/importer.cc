@@ -52,6 +52,7 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
   // elsewhere, the one after it cannot have.
   const int64_t current = algorithms::position_of(now.wall, row.key.duration).sequence;
   if (row.sequence < current - 1) return;
+  if (mutated(Mutation::kNextWindowDropped) && row.sequence > current) return;
   if (row.sequence > current + 1) {
     ++stats_.absurd;
     return;
