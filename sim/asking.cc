@@ -38,7 +38,7 @@ void World::schedule_traffic() {
     if (node == nullptr) return;
     if (options_.room == Room::kScarce && random_.one_in(4)) return pass_by(*node);
     if (random_.one_in(5)) return ask_batch(*node);
-    const Tuple& tuple = tuples_[static_cast<size_t>(random_.between(0, 3))];
+    const Tuple& tuple = tuples_[static_cast<size_t>(random_.between(0, options_.tuples - 1))];
     const int64_t most = random_.one_in(20) ? tuple.limit_in(node->region) + 1 : 3;
     ask_one(*node, tuple, static_cast<Count>(random_.between(0, most)));
   });
@@ -54,6 +54,9 @@ void World::schedule_asking() {
         if (node.serves()) ask_one(node, tuple, 0);
       }
     });
+    for (const auto& [node, visitor] : visitors_) {
+      if (node->serves()) ask_one(*node, visitor, 0);
+    }
   });
 }
 
@@ -97,12 +100,39 @@ void World::pass_by(Node& node) {
   ask_one(node, passer, 1);
 }
 
+// One after the other, through the whole storm.
+void World::schedule_visit() {
+  const Millis every = options_.stormy / options_.visitors;
+  timeline_.post_in(Millis(random_.between(1, 2 * every.count())), [this] {
+    if (!stormy_ || static_cast<int>(visitors_.size()) >= options_.visitors) return;
+    schedule_visit();
+    if (Node* const node = any_that_serves()) visit(*node);
+  });
+}
+
+// Someone who asks for little and, when others know of that, until he is refused; then never again:
+// nothing but what the refusal left behind has it told.
+void World::visit(Node& node) {
+  const int64_t limit = random_.between(4, 7);
+  const Tuple visitor{.identifier = "visitor-" + std::to_string(visitors_.size()),
+                      .duration = Millis(60'000),
+                      .limit = limit,
+                      .other_limit = limit};
+  visitors_.emplace_back(&node, visitor);
+  ask_one(node, visitor, 1);
+  timeline_.post_in(Millis(random_.between(1500, 4000)), [this, &node, visitor] {
+    for (int64_t i = 0; i < visitor.limit && stormy_ && node.serves(); ++i) {
+      ask_one(node, visitor, 1);
+    }
+  });
+}
+
 void World::ask_batch(Node& node) {
   std::vector<Request> requests;
   std::vector<Answered> answers;
   const int64_t size = random_.between(2, 4);
   for (int64_t i = 0; i < size; ++i) {
-    const Tuple& tuple = tuples_[static_cast<size_t>(random_.between(0, 3))];
+    const Tuple& tuple = tuples_[static_cast<size_t>(random_.between(0, options_.tuples - 1))];
     const auto cost = static_cast<Count>(random_.between(0, 3));
     requests.push_back(request_of(node, tuple, cost));
     answers.push_back(question(node, tuple, cost));
@@ -127,14 +157,12 @@ void World::answer(Node& node, std::vector<Answered> answers, const std::string&
   --node.under_way;
   look();
   const NodeView& seen = region_of(node).views[static_cast<size_t>(node.index)];
-  const bool late = std::any_of(answers.begin(), answers.end(),
-                                [](const Answered& each) { return each.outlived(); });
   for (Answered& answered : answers) {
     answered.answered = node.clock.now();
-    answered.late = late;
     answered.account.generation = seen.generation_of(answered.tuple);
     if (!is_sketched(answered)) region_of(node).truth.record(answered);
   }
+  find_late(answers);
   for (const Answered& answered : answers) {
     const Verdict& verdict = answered.verdict;
     ++(verdict.admitted() ? report_.admitted : report_.denied);

@@ -8,12 +8,36 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "limiter/engine.h"
+#include "sim/row_place.h"
 #include "sim/truth.h"
 
 namespace weir::sim {
+
+// What of the ledger has reached a process, whatever it made of it.
+struct Heard {
+  struct Row {
+    Count count = 0;
+    MonoTime since{};  // when it rose to that
+    Count limit = 0;   // the smallest; 0: none
+  };
+  // Two turns of a process: by then it has taken in what reached it.
+  static constexpr Millis kTakesIn{30};
+  std::map<RowPlace, Row> rows;
+  std::map<std::pair<std::string, std::string>, WallTime> present;  // tuple, region: until when
+
+  [[nodiscard]] Row row(const RowPlace& place) const {
+    const auto found = rows.find(place);
+    return found == rows.end() ? Row{} : found->second;
+  }
+  [[nodiscard]] WallTime present_until(const std::string& tuple, const std::string& region) const {
+    const auto found = present.find({tuple, region});
+    return found == present.end() ? WallTime{} : found->second;
+  }
+};
 
 // The state of one node at one instant.
 struct NodeView {
@@ -29,6 +53,7 @@ struct NodeView {
   // As other regions are told of them; as of the last audit.
   std::vector<limiter::SharedCell> shared;
   SharingStats sharing{};
+  std::shared_ptr<const Heard> heard;  // none: there is no ledger, or nothing runs
 
   [[nodiscard]] bool runs() const { return life >= 0; }
   // The generation of a tuple that it holds; 0 if it does not.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/checker.h"
+#include "sim/ledger_history.h"
 #include "sim/watched_ledger.h"
 
 namespace weir::sim {
@@ -18,6 +19,7 @@ namespace weir::sim {
 struct RegionView {
   const std::string& name;
   const Truth& truth;
+  const OriginHistory& origin;
   const std::vector<NodeView>& nodes;
 };
 
@@ -31,6 +33,7 @@ struct Delays {
 struct FleetView {
   const std::vector<RegionView>& regions;
   const WatchedLedger& ledger;
+  const LedgerHistory& history;
   Instant now{};
   Promises promises{};
   Delays delays{};

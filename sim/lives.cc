@@ -1,5 +1,6 @@
 // Life and death of the world's processes.
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/world.h"
@@ -78,15 +79,29 @@ class World::Watcher final : public LinkWatcher {
 // The same for the ledger.
 class World::AbroadWatcher final : public LedgerWatcher {
  public:
-  explicit AbroadWatcher(World& world) : world_(world) {}
+  AbroadWatcher(World& world, std::shared_ptr<Heard> heard)
+      : world_(world), heard_(std::move(heard)) {}
 
   void trouble() override { world_.note_trouble(); }
   void blamed(const LedgerNews& news) override {
     for (const LedgerRow& row : news.rows) world_.blamed_.insert(tuple_of(row.key));
   }
+  void heard(const LedgerNews& news) override {
+    for (const LedgerRow& row : news.rows) {
+      Heard::Row& known = heard_->rows[{cell_of(row), row.region}];
+      if (row.count > known.count) known.since = world_.timeline_.now().mono;
+      known.count = std::max(known.count, row.count);
+      if (known.limit == 0 || row.limit_seen < known.limit) known.limit = row.limit_seen;
+    }
+    for (const LedgerPresence& presence : news.presences) {
+      WallTime& until = heard_->present[{tuple_of(presence.key), presence.region}];
+      until = std::max(until, presence.until);
+    }
+  }
 
  private:
   World& world_;
+  const std::shared_ptr<Heard> heard_;
 };
 
 void World::begin_life(Node& node) {
@@ -142,7 +157,9 @@ void World::connect_ledger(Node& node, int life) {
   node.ledger->faults = node.usual_ledger;
   node.ledger->notices = node.seed % 3 == 0;
   node.ledger->lies = lies_of(options_.plant);
-  node.ledger_watcher = std::make_unique<AbroadWatcher>(*this);
+  const auto heard = std::make_shared<Heard>();
+  node.heard = heard;
+  node.ledger_watcher = std::make_unique<AbroadWatcher>(*this, heard);
   node.ledger->watcher = node.ledger_watcher.get();
   ledger_links_.push_back(node.ledger);
 }
@@ -165,6 +182,7 @@ void World::stop(Node& node) {
   node.process->die();
   node.link->abandon();
   if (node.ledger) node.ledger->abandon();
+  node.heard = nullptr;
   node.engine = nullptr;
   node.life = nullptr;
   node.touched = true;
@@ -196,7 +214,7 @@ void World::kill(Node& node) {
   end_life(node, Life::End::kKilled);
 }
 
-// Takes no more requests; goes when all is told.
+// Takes no more requests; goes when all is told, and leaves its part to those who stay.
 void World::drain(Node& node) {
   note("node " + std::to_string(node.index) + " drains");
   node.draining = true;
@@ -217,6 +235,7 @@ void World::schedule_replay(Node& node, int life) {
     if (node.draining && now - node.idle_since > promises_.read_deadline) {
       mark(Mark::kDrained);
       note("node " + std::to_string(node.index) + " has drained");
+      node.engine->run_leave(node.clock.now());
       end_life(node, Life::End::kDrained);
       return;
     }

@@ -130,9 +130,15 @@ class LossyLink final : public RegionalOrigin {
     watcher = nullptr;
   }
 
-  // Comes from a process that leaves in peace.
-  void retire(std::vector<CellRetirement> cells, RetirementReply reply) override {
-    far_end_->retire(std::move(cells), std::move(reply));
+  // Comes from a process that leaves in peace, and arrives after all that it sent before.
+  void retire(std::vector<CellRetirement> what, RetirementReply reply) override {
+    if (abandoned_ || faults.road != Road::kOpen) return;
+    const auto cells = std::make_shared<const std::vector<CellRetirement>>(std::move(what));
+    const MonoTime soonest = timeline_.now().mono + faults.slow + faults.most_delay;
+    last_landing_ = std::max({soonest, last_landing_, lands_at_}) + Nanos(1);
+    timeline_.post_at(last_landing_, [this, cells, reply = std::move(reply)] {
+      if (faults.road == Road::kOpen) far_end_->retire(*cells, reply);
+    });
   }
 
   LinkFaults faults;
@@ -167,7 +173,9 @@ class LossyLink final : public RegionalOrigin {
     const int copies = random_.permille(faults.repeat_permille) ? 2 : 1;
     if (copies == 2) ++marks.repeated;
     for (int copy = 0; copy < copies; ++copy) {
-      timeline_.post_in(delay(), [this, message, once, kind] {
+      const MonoTime lands = timeline_.now().mono + delay();
+      last_landing_ = std::max(last_landing_, lands);
+      timeline_.post_at(lands, [this, message, once, kind] {
         if (faults.road != Road::kOpen) {
           ++marks.lost_requests;
           note_trouble(kind);
@@ -222,6 +230,7 @@ class LossyLink final : public RegionalOrigin {
   Random random_;
   MonoTime dead_until_{};
   MonoTime lands_at_{};
+  MonoTime last_landing_{};  // of what was sent so far
   uint64_t messages_ = 0;
   uint64_t epoch_ = 1;
   uint32_t live_nodes_ = 1;

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutation.h"
 #include "limiter/engine.h"
-#include "memory/mutation.h"
 #include "memory/tuple_key.h"
 #include "origins/in_process_origin.h"
 #include "sim/found_test.h"
@@ -28,13 +28,13 @@
 namespace weir::sim {
 namespace {
 
-using memory::Mutation;
+using base::Mutation;
 
 constexpr uint64_t kSeeds = 150;  // at most; most bugs are found in the first few
 
 struct Planted {
-  explicit Planted(Mutation mutation) { memory::planted = mutation; }
-  ~Planted() { memory::planted = Mutation::kNone; }
+  explicit Planted(Mutation mutation) { base::planted = mutation; }
+  ~Planted() { base::planted = Mutation::kNone; }
 };
 
 // Where a bug shows, and who is there to find it.
@@ -47,6 +47,8 @@ struct Mutant {
   Room room = Room::kEnough;
   std::string only = {};  // the one checker that looks
   bool limits_differ = false;
+  Millis regions_apart{0};
+  int visitors = 0;
 };
 void PrintTo(const Mutant& mutant, std::ostream* out) {
   *out << mutant.name;
@@ -66,7 +68,11 @@ Mutant alone(std::string_view checker, Mutant mutant, std::string_view name) {
 const std::vector<Mutant>& mutants() {
   static const std::vector<Mutant> kMutants = {
       {Mutation::kAddInsteadOfMax, "AddInsteadOfMax", {"nobody invents consumption"}},
-      abroad(Mutation::kImportTakenForAll, "ImportTakenForAll", "agreement abroad"),
+      {Mutation::kImportTakenForAll,
+       "ImportTakenForAll",
+       {"heard is used", "agreement abroad"},
+       3,
+       Weather::kFair},
       {Mutation::kLateIntoNext, "LateIntoNext", {"nobody invents consumption"}},
       abroad(Mutation::kForeignPublished, "ForeignPublished", "nobody invents abroad"),
       abroad(Mutation::kOwnRowAsForeign, "OwnRowAsForeign", "nobody invents abroad"),
@@ -85,6 +91,21 @@ const std::vector<Mutant>& mutants() {
       abroad(Mutation::kLeaseEndNotWatched, "LeaseEndNotWatched", "publish discipline"),
       abroad(Mutation::kRegionsUnderestimated, "RegionsUnderestimated", "publish discipline"),
       abroad(Mutation::kLargerLimitInRule, "LargerLimitInRule", "publish discipline"),
+      abroad(Mutation::kLastLimitIgnored, "LastLimitIgnored", "publish discipline"),
+      abroad(Mutation::kRollOverRemoved, "RollOverRemoved", "publish discipline"),
+      abroad(Mutation::kOwnRowReplaces, "OwnRowReplaces", "published never falls"),
+      {.mutation = Mutation::kNextWindowDropped,
+       .name = "NextWindowDropped",
+       .found_by = {"heard is used", "agreement abroad"},
+       .regions = 3,
+       .weather = Weather::kFair,
+       .regions_apart = Millis(1500)},
+      {.mutation = Mutation::kFailedRefusalForgotten,
+       .name = "FailedRefusalForgotten",
+       .found_by = {"published in time"},
+       .regions = 2,
+       .visitors = 10},
+      {Mutation::kFoldLost, "FoldLost", {"conservation", "the regional bound"}},
       {Mutation::kRejectedConsumes, "RejectedConsumes", {"nobody invents consumption"}},
       {Mutation::kFailedBatchConsumes, "FailedBatchConsumes", {"nobody invents consumption"}},
       {Mutation::kOneTooMany, "OneTooMany", {"honest verdicts"}},
@@ -96,6 +117,16 @@ const std::vector<Mutant>& mutants() {
       alone("the regional bound", {.mutation = Mutation::kGenerationKept, .room = Room::kScarce},
             "GenerationKeptByTheBoundAlone"),
       alone("the regional bound", {.mutation = Mutation::kOneTooMany}, "OneTooManyByTheBoundAlone"),
+      alone("conservation", {.mutation = Mutation::kFoldLost}, "FoldLostByConservationAlone"),
+      alone("heard is used",
+            {.mutation = Mutation::kNextWindowDropped,
+             .regions = 3,
+             .weather = Weather::kFair,
+             .regions_apart = Millis(1500)},
+            "NextWindowDroppedByWhatWasHeardAlone"),
+      alone("published in time",
+            {.mutation = Mutation::kRollOverRemoved, .regions = 3, .weather = Weather::kFair},
+            "RollOverRemovedByTheTruthAlone"),
       alone("conservation", {.mutation = Mutation::kLossNotRepaired},
             "LossNotRepairedByConservationAlone"),
       alone("the global bound",
@@ -121,6 +152,8 @@ TEST_P(MutantEngine, IsFound) {
   expect_found({.regions = GetParam().regions,
                 .weather = GetParam().weather,
                 .limits_differ = GetParam().limits_differ,
+                .regions_apart = GetParam().regions_apart,
+                .visitors = GetParam().visitors,
                 .room = GetParam().room,
                 .only = GetParam().only},
                kSeeds, GetParam().found_by);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "limiter/engine.h"
+#include "sim/checker.h"
 #include "sim/ledger_link.h"
 #include "sim/lossy_link.h"
 #include "sim/timeline.h"
@@ -36,6 +37,7 @@ struct Node {
   std::shared_ptr<LossyLink> link;
   std::unique_ptr<LedgerWatcher> ledger_watcher;
   std::shared_ptr<LedgerLink> ledger;  // none: there are no other regions
+  std::shared_ptr<const Heard> heard;
   std::shared_ptr<limiter::Engine> engine;
   int under_way = 0;  // requests
   bool draining = false;

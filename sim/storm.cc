@@ -41,10 +41,13 @@ void World::schedule_last_deaths() {
 void World::trouble_a_node() {
   Node* const node = any_that_serves();
   if (node == nullptr) return;
-  switch (random_.between(0, 4)) {
-    case 0: kill(*node); break;
-    case 1: drain(*node); break;
-    case 2: isolate(*node); break;
+  const auto kind = static_cast<Misfortune>(std::min<int64_t>(random_.between(0, 4), 3));
+  static_assert(static_cast<int>(Misfortune::kDeadConnections) == 3);
+  if (!happens(kind)) return;
+  switch (kind) {
+    case Misfortune::kKills: kill(*node); break;
+    case Misfortune::kDrains: drain(*node); break;
+    case Misfortune::kIsolation: isolate(*node); break;
     default: let_connection_die(*node, Millis(random_.between(20, kMostLate.count()))); break;
   }
 }
@@ -53,11 +56,13 @@ void World::trouble_the_origin() {
   Region& region = any_region();
   WatchedOrigin& origin = *region.origin;
   if (region.origin_road != Road::kOpen) return;
-  note_trouble();
   const Millis briefly(random_.between(50, 500));
   const Millis long_time(random_.between(500, 3000));
+  const int64_t what = random_.between(0, 6);
+  if (!happens(what <= 3 ? Misfortune::kOriginForgets : Misfortune::kOriginAway)) return;
+  note_trouble();
   const MonoTime now = timeline_.now().mono;
-  switch (random_.between(0, 6)) {
+  switch (what) {
     case 0:
       note("the origin is emptied");
       origin.forget_all();
@@ -100,9 +105,14 @@ void World::note_trouble() {
 
 void World::trouble_the_ledger() {
   if (ledger_road_ != Road::kOpen) return;
-  note_trouble();
   const Millis lasts(random_.between(300, 4000));
-  switch (random_.between(0, 6)) {
+  const int64_t what = random_.between(0, 6);
+  const Misfortune kind = what <= 3   ? Misfortune::kLedgerAway
+                          : what <= 5 ? Misfortune::kLedgerForgets
+                                      : Misfortune::kRefusedRows;
+  if (!happens(kind)) return;
+  note_trouble();
+  switch (what) {
     case 0:
       note("the ledger refuses");
       ledger_is_out(Road::kRefused, lasts);
@@ -156,7 +166,7 @@ void World::blame_a_tuple() {
   Node* const node = any_that_serves();
   if (node == nullptr) return;
   note("rows of one tuple are refused");
-  node->ledger->blamed_name = "user-" + std::to_string(random_.between(0, 3));
+  node->ledger->blamed_name = "user-" + std::to_string(random_.between(0, options_.tuples - 1));
   timeline_.post_in(Millis(random_.between(200, 2000)),
                     [link = node->ledger] { link->blamed_name.clear(); });
 }

@@ -54,7 +54,7 @@ struct Answered {
   Instant answered{};  // by the node's clock
   bool in_batch = false;
   bool charged = false;  // a batch that fails charges nothing
-  bool late = false;     // decided as if it, and the whole batch, had been asked when answered
+  bool late = false;     // decided as if it had been asked when it was answered
   Verdict verdict;
 
   // Window verdicts reset at the end of the window they were decided in.
@@ -67,6 +67,16 @@ struct Answered {
   }
   [[nodiscard]] WallTime decided() const { return late ? answered.wall : asked.wall; }
 };
+
+// Says which of the answers given together were decided late. One that is charged after its windows
+// were over has all of its batch decided again, at the present; a peek only itself, and so what is
+// counted in the sketch, whose time does not run back either.
+inline void find_late(std::vector<Answered>& together) {
+  const bool all = std::any_of(together.begin(), together.end(), [](const Answered& each) {
+    return each.charged && each.account.generation != 0 && each.outlived();
+  });
+  for (Answered& each : together) each.late = all || each.outlived();
+}
 
 // One cost that was accepted.
 struct Accept {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ledgers/memory_ledger.h"
+#include "sim/row_place.h"
 #include "sim/timeline.h"
 #include "weir/origin.h"
 
@@ -32,15 +33,6 @@ struct Committed {
   const LedgerUser& by;
   const LedgerNews& news;
 };
-
-// A row's place: a cell, and the region that counts in it.
-struct RowPlace {
-  CellId cell;
-  std::string region;
-  friend auto operator<=>(const RowPlace&, const RowPlace&) = default;
-};
-[[nodiscard]] CellId cell_of(const LedgerRow& row);
-[[nodiscard]] std::string tuple_of(const LedgerKey& key);
 
 // Lives on the timeline.
 class WatchedLedger {

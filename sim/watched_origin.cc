@@ -43,6 +43,10 @@ class WatchedOrigin::Door final : public RegionalOrigin {
   void note_published(std::vector<CellPublished> cells) override {
     for (const CellPublished& word : cells) watched_.keep(word);
   }
+  void retire(std::vector<CellRetirement> cells, RetirementReply reply) override {
+    for (const CellRetirement& leaver : cells) watched_.retire(leaver);
+    reply(cells.size());
+  }
 
  private:
   WatchedOrigin& watched_;
@@ -78,6 +82,18 @@ void WatchedOrigin::keep(const CellPublished& word) {
   cell.expires_at = expires_at;
   cell.published = writing_ == Writing::kSet ? word.total : std::max(cell.published, word.total);
   note(word.cell);
+}
+
+void WatchedOrigin::retire(const CellRetirement& leaver) {
+  drop_expired();
+  const auto cell = cells_.find(leaver.cell);
+  if (cell == cells_.end()) return;
+  const auto part = cell->second.components.extract(leaver.writer);
+  if (part.empty()) return;
+  cell->second.components[kThoseWhoLeft] += part.mapped();
+  cell->second.folded.emplace(leaver.writer, part.mapped());
+  origin_.retire({leaver}, [](const auto&) {});
+  note(leaver.cell);
 }
 
 Count WatchedOrigin::published(const CellId& cell) const {
@@ -159,6 +175,7 @@ void WatchedOrigin::restore(MonoTime as_of, Loss loss) {
     const Moment moment = moment_at(id, as_of);
     was[id] = {.expires_at = cell.expires_at,
                .components = moment.components,
+               .folded = moment.folded,
                .published = moment.published};
   }
   put_back(std::move(was), loss);
@@ -186,19 +203,21 @@ void WatchedOrigin::note(const CellId& cell) {
   const Components components = origin_.components(cell);
   std::vector<Moment>& moments = history_[cell];
   const Moment last = moments.empty() ? Moment{} : moments.back();
-  const Components& before = last.components;
   const Count word = published(cell);
-  if (components == before && word == last.published) return;
-  moments.push_back({.when = now, .components = components, .published = word});
+  if (components == last.components && word == last.published) return;
+  const auto held = cells_.find(cell);
+  const Components folded = held == cells_.end() ? Components{} : held->second.folded;
+  moments.push_back({.when = now, .components = components, .folded = folded, .published = word});
   const auto stands = [&](const Component& component) {
     std::vector<Stood>& stood = stood_[{cell, component}];
-    const Count count = count_of(components, component);
+    const Count count = count_of(components, component) + count_of(folded, component);
     if (!stood.empty() && stood.back().count == count) return;
     const Count most = stood.empty() ? 0 : std::max(stood.back().most_before, stood.back().count);
     stood.push_back({.since = now, .count = count, .most_before = most});
   };
-  for (const auto& [component, count] : before) stands(component);
-  for (const auto& [component, count] : components) stands(component);
+  for (const Components& each : {last.components, last.folded, components, folded}) {
+    for (const auto& [component, count] : each) stands(component);
+  }
 }
 
 std::vector<WatchedOrigin::Moment>::const_iterator WatchedOrigin::first_after(

@@ -1,6 +1,9 @@
 // The in-process origin with a witness: remembers what every cell held and when, and
 // shows each write to whoever asked to see them. It can be told to write as Redis does,
 // to forget, and to go back to what it was.
+//
+// What a process that left had written stands under its name all the same, for as long as the
+// component of those who left should hold it: by what was asked of the store, not by what it did.
 
 #pragma once
 
@@ -61,11 +64,13 @@ class WatchedOrigin final : public OriginHistory {
   struct Cell {
     WallTime expires_at{};
     Components components;
+    Components folded{};  // of what those who left should hold, whose it was
     Count published = 0;
   };
   struct Moment {
     MonoTime when{};
     Components components{};
+    Components folded{};
     Count published = 0;
   };
   struct Fallen {
@@ -77,6 +82,7 @@ class WatchedOrigin final : public OriginHistory {
   [[nodiscard]] CellTotals read(const CellRead& read);
   [[nodiscard]] CellTotals write(int life, const CellReplay& told);
   void keep(const CellPublished& word);
+  void retire(const CellRetirement& leaver);
   [[nodiscard]] CellTotals totals(const CellRead& read);
   void store(const CellReplay& told, Count before);
   void put_back(std::map<CellId, Cell> cells, Loss loss);

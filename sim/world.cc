@@ -35,7 +35,7 @@ World::World(const WorldOptions& options)
       .forgets = options.room == Room::kScarce,
       .told_within = replay_within_ + 2 * kReplayEvery,
       .asked_within = kAskEvery,
-      .clocks_apart = kMostSkew};
+      .clocks_apart = kMostSkew + options.regions_apart};
   most_between_misfortunes_ =
       one_of(random_, std::array{Millis(1500), Millis(4000), Millis(12'000)});
 
@@ -43,9 +43,9 @@ World::World(const WorldOptions& options)
   options_.regions = static_cast<int>(count);
   for (int i = 0; i < count; ++i) make_region();
   if (count > 1) make_ledger();
-  if (!fair && random_.one_in(2)) {
+  if (!fair && random_.one_in(2) && happens(Misfortune::kClocks)) {
     unsteady_ = regions_.front()->nodes.front().get();
-    promises_.clocks_apart = kMostApart;
+    promises_.clocks_apart = kMostApart + options.regions_apart;
   }
   make_tuples();
 }
@@ -59,32 +59,38 @@ void World::make_region() {
       [this, &region](const Written& written) {
         check(region, [&](Checker& checker) { return checker.after_write(view(region), written); });
       });
+  const int64_t apart = options_.regions_apart.count();
+  const Millis skew(apart == 0 ? 0 : random_.between(0, apart));
   const int64_t few = options_.regions == 1 ? 2 : 1;
   const auto count = options_.nodes > 0 ? options_.nodes : random_.between(few, few + 2);
   for (int i = 0; i < count; ++i) {
-    region.nodes.push_back(
-        std::make_unique<Node>(timeline_, index, i, Millis(random_.between(0, kMostSkew.count()))));
+    region.nodes.push_back(std::make_unique<Node>(
+        timeline_, index, i, skew + Millis(random_.between(0, kMostSkew.count()))));
     LinkFaults& usual = region.nodes.back()->usual;
     usual.most_delay = Millis(random_.between(0, 3) == 0 ? 250 : random_.between(1, 60));
     usual.lose_permille = one_of(random_, std::array<int64_t, 3>{0, 50, 250});
     usual.repeat_permille = one_of(random_, std::array<int64_t, 2>{0, 125});
+    if (!happens(Misfortune::kLostMessages)) usual = {.most_delay = usual.most_delay};
     if (options_.weather == Weather::kFair) {
       usual = {.most_delay = Millis(random_.between(1, kMostFairDelay.count()))};
     }
   }
-  region_views_.push_back({.name = region.name, .truth = region.truth, .nodes = region.views});
+  region_views_.push_back({.name = region.name,
+                           .truth = region.truth,
+                           .origin = *region.origin,
+                           .nodes = region.views});
 }
 
 void World::make_ledger() {
   SharingRules rules;
   rules.lease = one_of(random_, std::array{Millis(7000), Millis(12'000), Millis(600'000)});
   const bool fair = options_.weather == Weather::kFair;
-  scarce_ = !fair && random_.one_in(4);
+  scarce_ = !fair && random_.one_in(4) && happens(Misfortune::kFewRows);
   if (scarce_) rules.rows_per_second = static_cast<uint32_t>(random_.between(1, 4));
   ledger_ = std::make_unique<WatchedLedger>(
       timeline_, rules, [this](const Committed& committed) { witness_commit(committed); });
   for (const auto& region : regions_) ledger_->know(region->name);
-  const bool lossy = !fair && random_.one_in(2);
+  const bool lossy = !fair && random_.one_in(2) && happens(Misfortune::kLostNews);
   for_each_node([&](Node& node) {
     LedgerFaults& usual = node.usual_ledger;
     usual.most_delay = Millis(random_.between(1, fair ? kMostFairDelay.count() : 150));
@@ -117,7 +123,7 @@ void World::make_tuples() {
                          : random_.between(1, 40),
         .algorithm = random_.one_in(3) ? Algorithm::kFixedWindow : Algorithm::kSlidingWindow};
     tuple.other_limit = i == differs ? 4 * tuple.limit : tuple.limit;
-    tuples_.push_back(tuple);
+    if (i < options_.tuples) tuples_.push_back(tuple);
   }
 }
 
@@ -148,14 +154,19 @@ Delays World::delays() const {
 
 RunReport World::run() {
   const bool fair = options_.weather == Weather::kFair;
+  report_.regions = static_cast<int>(regions_.size());
+  for (const auto& region : regions_) {
+    report_.nodes = std::max(report_.nodes, static_cast<int>(region->nodes.size()));
+  }
   for_each_node([this](Node& node) { begin_life(node); });
   // Where nothing goes wrong processes have heard of each other before they are asked.
   if (fair) trouble_began_.reset();
   timeline_.post_in(fair ? Millis(2000) : Millis(0), [this] { schedule_traffic(); });
+  if (ledger_ && options_.visitors > 0) schedule_visit();
   if (!fair) {
     schedule_misfortune();
     if (unsteady_ != nullptr) schedule_clock();
-    if (random_.one_in(2)) schedule_last_deaths();
+    if (random_.one_in(2) && happens(Misfortune::kDeadConnections)) schedule_last_deaths();
   }
   if (ledger_) schedule_audit();
   look();
@@ -212,6 +223,7 @@ void World::audit() {
     NodeView& seen = region_of(node).views[static_cast<size_t>(node.index)];
     seen.shared.clear();
     seen.sharing = {};
+    seen.heard = node.heard;
     if (!node.runs()) return;
     seen.sharing = node.engine->sharing_stats();
     if (scarce_ && seen.sharing.waiting > 0 && seen.sharing.budget_used > 0.99) {
@@ -225,6 +237,7 @@ void World::audit() {
 
 void World::witness_commit(const Committed& committed) {
   report_.rows += committed.news.rows.size();
+  history_.note(timeline_.now().mono, committed.news);
   const Node& node = *regions_[static_cast<size_t>(committed.by.region)]
                           ->nodes[static_cast<size_t>(committed.by.node)];
   for (const LedgerRow& row : committed.news.rows) {
@@ -322,6 +335,7 @@ FleetView World::fleet() const {
   const bool troubled = trouble_began_ && now - last_trouble_ <= kRecovery;
   return {.regions = region_views_,
           .ledger = *ledger_,
+          .history = history_,
           .now = timeline_.now(),
           .promises = promises_,
           .delays = delays(),
@@ -338,7 +352,7 @@ void World::check(const Region& region, const std::function<Checker::Fault(Check
     if (report_.broken || over_) return;
     if (!options_.only.empty() && checker->name() != options_.only) continue;
     if (const Checker::Fault fault = ask(*checker)) {
-      report_.broken = std::string(checker->name()) + ": " + *fault;
+      break_by(checker->name(), *fault);
     }
   }
 }
@@ -357,9 +371,14 @@ void World::check_fleet(const std::function<Checker::Fault(FleetChecker&, const 
     if (report_.broken || over_) return;
     if (!options_.only.empty() && checker->name() != options_.only) continue;
     if (const Checker::Fault fault = ask(*checker, all)) {
-      report_.broken = std::string(checker->name()) + ": " + *fault;
+      break_by(checker->name(), *fault);
     }
   }
+}
+
+void World::break_by(std::string_view checker, const std::string& fault) {
+  report_.broken = std::string(checker) + ": " + fault;
+  report_.broken_after = std::chrono::ceil<Millis>(timeline_.now().mono - began_);
 }
 
 void World::note(const std::string& what, uint64_t value) {

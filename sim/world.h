@@ -12,11 +12,14 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/checker.h"
 #include "sim/fleet_checker.h"
 #include "sim/mark.h"
+#include "sim/misfortune.h"
 #include "sim/node.h"
 #include "sim/plant.h"
 #include "sim/random.h"
@@ -45,15 +48,22 @@ struct WorldOptions {
   Millis stormy{20'000};  // time with faults
   Weather weather = Weather::kStormy;
   bool limits_differ = false;  // regions differ in the limit of the first tuple, whatever is drawn
-  Room room = Room::kEnough;   // scarce: only where there is one region
+  Millis regions_apart{0};     // at most, the clocks of one region from those of another
+  int visitors = 0;  // that come twice and, once they were refused, never again; with regions only
+  Room room = Room::kEnough;  // scarce: only where there is one region
   Millis read_deadline{300};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
+  int tuples = 4;            // that are asked for, 1 to 4
+  Misfortunes without = {};  // kinds of misfortune that do not happen
   Plant plant = Plant::kNone;
   std::string only = {};  // the name of the one checker that looks; empty: all do
 };
 
 struct RunReport {
   std::optional<std::string> broken;  // the first invariant broken, and how
+  Millis broken_after{0};             // the beginning
+  int regions = 0;                    // there were
+  int nodes = 0;                      // in the largest of them
   uint64_t fingerprint = 0;           // of everything that happened, in order
   uint64_t events = 0;
   uint64_t admitted = 0;
@@ -107,6 +117,8 @@ class World {
   void ask_one(Node& node, const Tuple& tuple, Count cost);
   void ask_batch(Node& node);
   void pass_by(Node& node);
+  void schedule_visit();
+  void visit(Node& node);
   [[nodiscard]] bool is_sketched(const Answered& answered) const;
   void answer(Node& node, std::vector<Answered> answers, const std::string& what);
   void mark_answer(const Node& node, const Answered& answered);
@@ -138,6 +150,7 @@ class World {
   void region_is_cut_off(Region& region, Road road, Millis lasts);
   void blame_a_tuple();
   void note_trouble();
+  [[nodiscard]] bool happens(Misfortune kind) const { return options_.without.count(kind) == 0; }
   void let_connection_die(Node& node, Millis late);
   void isolate(Node& node);
   void schedule_clock();
@@ -170,15 +183,18 @@ class World {
   }
   [[nodiscard]] Region& any_region();
   void note(const std::string& what, uint64_t value = 0);
+  void break_by(std::string_view checker, const std::string& fault);
   void mark(Mark mark) { ++report_.marks[mark]; }
   void sum_up();
 
   WorldOptions options_;
   Random random_;
   Timeline timeline_;
+  const MonoTime began_ = timeline_.now().mono;
   Promises promises_;
   std::vector<std::unique_ptr<Region>> regions_;
   std::unique_ptr<WatchedLedger> ledger_;  // none: a lone region
+  LedgerHistory history_;
   // Of all lives: what was sent still arrives.
   std::vector<std::shared_ptr<LossyLink>> links_;
   std::vector<std::shared_ptr<LedgerLink>> ledger_links_;
@@ -198,6 +214,7 @@ class World {
   std::optional<MonoTime> trouble_began_;
   MonoTime last_trouble_{};
   int passers_ = 0;  // so far
+  std::vector<std::pair<Node*, Tuple>> visitors_;
   bool scarce_ = false;
   bool failed_over_ = false;
   bool stormy_ = true;

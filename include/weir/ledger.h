@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -99,13 +100,30 @@ struct SharingRules {
   PublishPolicy policy = PublishPolicy::kBounded;
   uint32_t hidden_permille = 250;  // of a limit: what all others together may not have told yet
   uint32_t slack_permille = 100;   // of a limit: what may be admitted beyond it
-  Millis lease{600'000};           // how long a presence holds
+  Millis lease{600'000};           // how long a presence holds; see shortest_lease()
   Millis publish_every{100};
   Millis import_every{250};
   uint32_t rows_per_second = 500;  // of one region
   uint32_t floor_permille = 500;   // kFloor only
   friend bool operator==(const SharingRules&, const SharingRules&) = default;
 };
+
+// A region takes its own lease for over sooner than the others do: by twice as long as its news may
+// take to reach them, and as clocks may differ.
+[[nodiscard]] constexpr Millis lease_margin(const SharingRules& rules) {
+  constexpr Millis kUsual{5000};
+  if (rules.policy == PublishPolicy::kFloor) return kUsual;  // which needs no presences
+  return std::max(kUsual, 2 * (rules.publish_every + rules.import_every + Millis(1000)));
+}
+
+// What is left of the shortest lease after its margin is two seconds: a key that is in use then
+// costs 30 rows a minute. A lease within its margin would be over when it begins, and be told again
+// each publish_every.
+inline constexpr Millis kMinLease{7000};
+[[nodiscard]] constexpr Millis shortest_lease(const SharingRules& rules) {
+  return lease_margin(rules) + Millis(2000);
+}
+static_assert(shortest_lease({}) == kMinLease);
 
 // A region as the ledger knows it.
 struct LedgerRegion {

@@ -123,10 +123,6 @@ struct SharingStats {
   bool ready = false;         // everything was read once
 };
 
-// What is wrong with the options, if anything: memory that is too small for the capacity. A limiter
-// made with such options ends the process.
-[[nodiscard]] std::optional<Error> error_in(const Options& options);
-
 // Safe from any thread. The clock must outlive the limiter, and so must every
 // executor handed to it while a request is under way. The constructor starts nothing:
 // with a shared origin, call run_replay() every 10 ms or so from any thread.
@@ -145,13 +141,14 @@ class Limiter {
   Result<Verdict> check(Instant now, const Request& request);
 
   // The same for many requests that have nothing to do with each other, faster than
-  // one by one. `verdicts` must be as long as `requests`.
+  // one by one. `verdicts` must be as long as `requests`: if it is shorter or longer, nothing is
+  // decided, and every verdict in it is an Error that names both sizes.
   void check_each(Instant now, std::span<const Request> requests,
                   std::span<Result<Verdict>> verdicts);
 
-  // As check_each(), but what needs it waits for the origin. True: all are decided. False:
-  // `done` is called on `home` when they are; until then the verdicts must stay, the
-  // requests need not.
+  // As check_each(), but what needs it waits for the origin. True: all are decided, or none since
+  // the sizes differ; `done` is not called. False: `done` is called on `home` when they are; until
+  // then the verdicts must stay, the requests need not.
   [[nodiscard]] bool check_each_async(Instant now, std::span<const Request> requests,
                                       std::span<Result<Verdict>> verdicts, Executor& home,
                                       std::function<void()> done);
@@ -172,14 +169,16 @@ class Limiter {
   // Whether an origin may have to be read before a decision, which only the *_async calls do.
   [[nodiscard]] bool may_wait() const;
 
-  // Tells the origin what is due. `timers` is used for the reply's deadline.
+  // Tells the origin what is due. `timers` is used for the reply's deadline. From any thread; calls
+  // of several threads take turns.
   WorkReport run_replay(Instant now, Executor& timers, Tell tell = Tell::kDue);
 
   // Once no request comes any more and all is told: gives this process's part of the counts at
   // the origin to those who stay. Called again, it says how much of that was not confirmed yet.
   WorkReport run_leave(Instant now);
 
-  // With a ledger: tells other regions what is due, and hears of them. From one thread at a time.
+  // With a ledger: tells other regions what is due, and hears of them. From any thread; calls of
+  // several threads take turns.
   // Tell::kAll, at the end of a process, writes all that is not written yet.
   WorkReport run_sharing(Instant now, Tell tell = Tell::kDue);
   [[nodiscard]] SharingStats sharing_stats() const;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "weir/error.h"
 #include "weir/ledger.h"
 #include "weir/origin.h"
 #include "weir/request.h"
@@ -29,7 +30,8 @@ struct Options {
   std::string region = "local";
 
   // What regions agree on, if this process is the first that the ledger ever sees; else what the
-  // ledger has counts.
+  // ledger has counts. A lease is at least shortest_lease(), or it is taken to be that: it would be
+  // over before it is known.
   SharingRules sharing{};
 
   // What holds while the origin is lost, unless a request says otherwise. Default: go on alone.
@@ -69,9 +71,14 @@ struct Options {
 
   // --- for tests and simulation ---
 
-  // Seeds the hash of keys and the name of this incarnation. Absent: from the system's
-  // entropy, so that no outsider can aim keys at one bucket.
+  // Seeds the hash of keys and the name of this incarnation. Absent: both from the system's
+  // entropy, each from its own, so that no outsider can aim keys at one bucket.
   std::optional<uint64_t> seed = std::nullopt;
 };
+
+// The first option that is outside of its range, with its value and what would be right; none if
+// all is well. A Limiter does not ask, and ends the process where memory is too small for the
+// capacity: who takes options from others asks before it builds one.
+[[nodiscard]] std::optional<Error> error_in(const Options& options);
 
 }  // namespace weir

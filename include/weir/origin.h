@@ -91,7 +91,8 @@ class RegionalOrigin {
   virtual void read(std::vector<CellRead> cells, OriginReply reply) = 0;
 
   // Raises each writer's component to `total`, then reads the cells back. After an
-  // error any part of it may have been applied; sending it again is always right.
+  // error any part of it may have been applied; sending it again is always right. A writer hands
+  // in its totals in their order, none less than the one before: a store may keep the last.
   virtual void replay(std::vector<CellReplay> cells, OriginReply reply) = 0;
 
   // Adds components to the one that stands for all who left, so that a store does not fill with

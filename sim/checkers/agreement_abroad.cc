@@ -1,11 +1,10 @@
 // What was written is heard. Where nothing goes wrong, every node that holds the tuple uses a row
 // two import intervals after its commit at the latest, messages included. After calm all agree:
 // each knows what the ledger has of the others, no more than was ever written, and what a process
-// takes to be written is there, be it that the ledger had lost it.
+// takes to be written is there, be it that the ledger had lost it. A row that is younger than that
+// may be unknown at the end, too.
 
-#include <map>
-#include <utility>
-#include <vector>
+#include <algorithm>
 
 #include "sim/checkers/makers.h"
 #include "sim/missing.h"
@@ -17,32 +16,16 @@ class AgreementAbroad final : public FleetChecker {
  public:
   [[nodiscard]] std::string_view name() const override { return "agreement abroad"; }
 
-  Fault after_commit(const FleetView& all, const Committed& committed) override {
-    for (const LedgerRow& row : committed.news.rows) {
-      Count& most = most_[{cell_of(row), row.region}];
-      if (row.count <= most) continue;
-      most = row.count;
-      rows_[{cell_of(row), row.region}].emplace_back(all.now.mono, row.count);
-    }
-    return {};
-  }
-
   Fault at_audit(const FleetView& all) override {
     if (all.troubled_since || all.failed_over) return {};
-    const MonoTime then = all.now.mono - all.delays.import;
-    return check_nodes(all, [&](const RowPlace& place) {
-      Count count = 0;
-      const auto found = rows_.find(place);
-      if (found == rows_.end()) return count;
-      for (const auto& [when, written] : found->second) {
-        if (when < then) count = written;
-      }
-      return count;
-    });
+    return check_nodes(all, [&](const RowPlace& place) { return heard_by_now(all, place); });
   }
 
   Fault at_end(const FleetView& all) override {
-    auto fault = check_nodes(all, [&](const RowPlace& place) { return all.ledger.now_has(place); });
+    // What was written last, at the end of a lease say, may still be on its way.
+    auto fault = check_nodes(all, [&](const RowPlace& place) {
+      return std::min(all.ledger.now_has(place), heard_by_now(all, place));
+    });
     if (fault) return fault;
     for (const RegionView& region : all.regions) {
       for (const NodeView& node : region.nodes) {
@@ -61,6 +44,11 @@ class AgreementAbroad final : public FleetChecker {
   }
 
  private:
+  // What was written so long ago that every node has read it.
+  static Count heard_by_now(const FleetView& all, const RowPlace& place) {
+    return all.history.had(place, all.now.mono - all.delays.import - Nanos(1));
+  }
+
   template <typename Written>
   static Fault check_nodes(const FleetView& all, const Written& written) {
     for (const RegionView& region : all.regions) {
@@ -68,7 +56,8 @@ class AgreementAbroad final : public FleetChecker {
         if (!node.runs()) continue;
         for (const limiter::CellView& cell : node.cells) {
           const CellId id{cell.tuple, cell.sequence};
-          if (!matters_at(id, all.now.wall)) continue;
+          // By its own clock, too, which may be ahead.
+          if (!matters_at(id, std::max(all.now.wall, node.latest))) continue;
           Count others = 0;
           for (const RegionView& other : all.regions) {
             if (other.name != region.name) others += written({id, other.name});
@@ -82,9 +71,6 @@ class AgreementAbroad final : public FleetChecker {
     }
     return {};
   }
-
-  std::map<RowPlace, Count> most_;
-  std::map<RowPlace, std::vector<std::pair<MonoTime, Count>>> rows_;
 };
 
 }  // namespace

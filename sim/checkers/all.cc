@@ -22,7 +22,10 @@ std::vector<std::unique_ptr<FleetChecker>> all_fleet_checkers() {
   std::vector<std::unique_ptr<FleetChecker>> all;
   all.push_back(make_nobody_invents_abroad());
   all.push_back(make_durability_order());
+  all.push_back(make_published_never_falls());
   all.push_back(make_publish_discipline());
+  all.push_back(make_published_in_time());
+  all.push_back(make_heard_is_used());
   all.push_back(make_global_bound());
   all.push_back(make_exported_bound());
   all.push_back(make_agreement_abroad());

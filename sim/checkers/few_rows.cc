@@ -11,8 +11,8 @@
 #include <map>
 #include <set>
 
-#include "limiter/publish_rule.h"
 #include "sim/checkers/makers.h"
+#include "sim/checkers/publish_spec.h"
 #include "sim/missing.h"
 
 namespace weir::sim {
@@ -39,8 +39,7 @@ class FewRows final : public FleetChecker {
     }
     for (const LedgerRow& row : committed.news.rows) {
       const CellId cell = cell_of(row);
-      const uint32_t slack = all.ledger.rules().slack_permille;
-      if (limiter::part_of(limits_[cell.tuple], slack) < kSmallestSlack) continue;
+      if (spec::slack_of(limits_[cell.tuple], all.ledger.rules()) < kSmallestSlack) continue;
       Cost& cost = costs_[cell];
       if (here.count(cell.tuple) > 0) {
         ++cost.presences[row.region];

@@ -15,8 +15,8 @@
 #include <algorithm>
 #include <map>
 
-#include "limiter/publish_rule.h"
 #include "sim/checkers/makers.h"
+#include "sim/checkers/publish_spec.h"
 
 namespace weir::sim {
 namespace {
@@ -52,7 +52,6 @@ class GlobalBound final : public FleetChecker {
   Count bound_of(const FleetView& all, int region, const Answered& answered) {
     const SharingRules& rules = all.ledger.rules();
     const CellId cell = answered.cell();
-    const auto count = static_cast<uint32_t>(all.regions.size());
     const auto told = first_row_.find({cell, all.regions[static_cast<size_t>(region)].name});
     const bool known =
         told != first_row_.end() && all.now.mono - told->second > 2 * all.delays.all();
@@ -65,11 +64,12 @@ class GlobalBound final : public FleetChecker {
       const Count there = all.regions[i].truth.accepted(cell);
       if (there > limit) alone += there - limit;
       if (static_cast<int>(i) == region || limit == 0) continue;
-      hidden +=
-          limiter::hidden_of(known ? std::min(limit, answered.limit) : limit, rules, count) - 1;
+      hidden += spec::may_hide(known ? std::min(limit, answered.limit) : limit, rules,
+                               all.regions.size()) -
+                1;
     }
     const Count limit = known ? answered.limit : largest;
-    return limit + limiter::part_of(limit, rules.slack_permille) + hidden + alone;
+    return limit + spec::slack_of(limit, rules) + hidden + alone;
   }
 
   static Count recent(const FleetView& all, const CellId& cell) {

@@ -28,5 +28,8 @@ std::unique_ptr<FleetChecker> make_publish_discipline();
 std::unique_ptr<FleetChecker> make_durability_order();
 std::unique_ptr<FleetChecker> make_agreement_abroad();
 std::unique_ptr<FleetChecker> make_few_rows();
+std::unique_ptr<FleetChecker> make_published_in_time();
+std::unique_ptr<FleetChecker> make_published_never_falls();
+std::unique_ptr<FleetChecker> make_heard_is_used();
 
 }  // namespace weir::sim

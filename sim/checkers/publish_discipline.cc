@@ -1,162 +1,148 @@
-// What must be told is told.
+// What must be told waits to be told.
 //
-// By the process' own state: where a rule holds for a cell, the cell waits to be written or is on
-// its way, at the latest two rounds later; and where nothing goes wrong and the budget lasts,
-// nothing waits for longer than its turn may take.
+// Where a rule of publish_spec.h holds for a cell by what has reached a process, the cell waits to
+// be written or is on its way, at the latest two rounds later. That is so in any weather: what
+// waits may wait for long, but must not be forgotten.
 //
-// By the truth, where nothing goes wrong and those who accepted still live: a region that has
-// accepted as much as it may hide is known to be there, in every window and for as long as that
-// lasts; and once something was refused, what the process knew to be used then is written before
-// the window is over, or more than half of it: that is as good where a sibling wrote it just
-// before.
+// What has reached a process: requests, what it read of its siblings' counts and of other regions'
+// (other checkers see that these are true), and rows and presences as they came from the ledger.
+// Of what its region has published it cannot know more than was ever committed.
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 
-#include "limiter/publish_rule.h"
+#include "sim/checkers/asked.h"
 #include "sim/checkers/makers.h"
-#include "sim/missing.h"
+#include "sim/checkers/publish_spec.h"
 
 namespace weir::sim {
 namespace {
+
+// A process must take its lease for over two delays and the difference of clocks before others do.
+// Nobody takes it for over sooner than this.
+constexpr Millis kLongestMargin{4500};
 
 class PublishDiscipline final : public FleetChecker {
  public:
   [[nodiscard]] std::string_view name() const override { return "publish discipline"; }
 
-  Fault after_answer(const FleetView& all, int region, const Answered& answered) override {
-    Count& limit = limits_[{region, answered.tuple}];
-    limit = limit == 0 ? answered.limit : std::min(limit, answered.limit);
-    if (answered.cost > 0 && answered.verdict.outcome == Outcome::kDenied) {
-      note_refusal(all, region, answered);
-    }
+  Fault after_answer(const FleetView&, int region, const Answered& answered) override {
+    note_asked(asked_, region, answered);
     return {};
   }
 
   Fault at_audit(const FleetView& all) override {
     for (size_t i = 0; i < all.regions.size(); ++i) {
-      const int region = static_cast<int>(i);
       for (const NodeView& node : all.regions[i].nodes) {
-        if (auto fault = check_rule(all, region, node)) return fault;
-        if (auto fault = check_lag(all, node)) return fault;
+        // Before all was read it is not known who is there; then everything is looked at.
+        if (!node.runs() || !node.sharing.ready) continue;
+        if (auto fault = check(all, static_cast<int>(i), node)) return fault;
       }
-      if (all.troubled_since || all.scarce || all.failed_over) continue;
-      if (auto fault = check_presence(all, region)) return fault;
     }
-    return check_refusals(all);
+    return {};
   }
 
  private:
   using Place = std::tuple<int, int, CellId>;  // region, life
-  struct Refusal {
-    Count used = 0;
-    MonoTime by{};
+  struct Parts {
+    Count region = 0;  // own and siblings
+    Count foreign = 0;
   };
+  using Windows = std::map<int64_t, Parts>;
 
-  Fault check_rule(const FleetView& all, int region, const NodeView& node) {
-    // Before all was read it is not known who is there; then everything is looked at.
-    if (!node.runs() || !node.sharing.ready) return {};
+  Fault check(const FleetView& all, int region, const NodeView& node) {
+    std::map<std::string, Windows> tuples;
+    for (const limiter::CellView& cell : node.cells) {
+      tuples[cell.tuple][cell.sequence] = {.region = cell.own + cell.siblings,
+                                           .foreign = cell.foreign};
+    }
+    for (const auto& [tuple, windows] : tuples) {
+      const auto asked = asked_.find({region, tuple});
+      // Refused by the ledger for what it is: it counts as written.
+      if (asked == asked_.end() || all.blamed.count(tuple) > 0) continue;
+      const int64_t now = node.now.wall.time_since_epoch() / asked->second.duration;
+      const int64_t current = std::max(now, windows.rbegin()->first);
+      const CellId cell{tuple, current};
+      const CellId last{tuple, current - 1};
+      const spec::Cell known = known_of(all, region, node, cell, windows, current);
+      const SharingRules& rules = all.ledger.rules();
+      std::string rule;
+      if (is_unleased(all, region, node, tuple) && !all.scarce &&
+          spec::presence_due(known, rules, all.regions.size())) {
+        rule = "presence";
+      } else if (spec::contended(known, rules)) {
+        rule = "contended";
+      }
+      if (auto fault = heeded(all, region, node, cell, known, rule)) return fault;
+      const spec::Cell before = known_of(all, region, node, last, windows, current);
+      rule = spec::rolled_over(before, rules) ? "roll-over" : "";
+      if (auto fault = heeded(all, region, node, last, before, rule)) return fault;
+    }
+    return {};
+  }
+
+  // A cell as this process knows it, in the window that is the present one.
+  spec::Cell known_of(const FleetView& all, int region, const NodeView& node, const CellId& cell,
+                      const Windows& windows, int64_t present_window) const {
+    const Asked& asked = asked_.at({region, cell.tuple});
+    const auto parts_of = [&](int64_t sequence) {
+      const auto found = windows.find(sequence);
+      return found == windows.end() ? Parts{} : found->second;
+    };
+    const Parts here = parts_of(cell.sequence);
+    const Parts before = parts_of(cell.sequence - 1);
+    spec::Cell known{.x = here.region,
+                     .p = all.ledger.ever({cell, all.regions[static_cast<size_t>(region)].name}),
+                     .L = asked.smallest};
+    known.e = usage_at(node.now.wall, asked, cell.sequence, here.region + here.foreign,
+                       before.region + before.foreign);
+    for (size_t i = 0; i < all.regions.size(); ++i) {
+      if (static_cast<int>(i) == region) continue;
+      const std::string& other = all.regions[i].name;
+      const bool present = node.heard->present_until(cell.tuple, other) > node.now.wall;
+      if (present || node.heard->row({cell, other}).count > 0) ++known.k;
+      for (const int64_t sequence : {present_window, present_window - 1}) {
+        const Count limit = node.heard->row({{cell.tuple, sequence}, other}).limit;
+        if (limit > 0) known.L = std::min(known.L, limit);
+      }
+    }
+    return known;
+  }
+
+  // Whether the others do not know that this region is here, or will soon not.
+  static bool is_unleased(const FleetView& all, int region, const NodeView& node,
+                          const std::string& tuple) {
+    const WallTime until =
+        all.history.said_until(tuple, all.regions[static_cast<size_t>(region)].name, all.now.mono);
+    const Nanos margin = 2 * all.delays.all() + all.promises.clocks_apart;
+    return node.now.wall >= until - std::min<Nanos>(margin, kLongestMargin) / Millis(1) * Millis(1);
+  }
+
+  // Empty: no rule holds.
+  Fault heeded(const FleetView& all, int region, const NodeView& node, const CellId& cell,
+               const spec::Cell& known, const std::string& rule) {
     const Nanos patience = 2 * (all.ledger.rules().publish_every * 6 / 5 + Millis(10));
-    for (const limiter::SharedCell& cell : node.shared) {
-      const Place place{region, node.life, {cell.tuple, cell.sequence}};
-      if (cell.rule == limiter::Publish::kNothing || cell.waits) {
-        unheeded_.erase(place);
-        continue;
-      }
-      const auto [found, is_new] = unheeded_.emplace(place, all.now.mono);
-      if (all.now.mono - found->second <= patience) continue;
-      return "rule " + std::to_string(static_cast<int>(cell.rule)) + " holds on node " +
-             std::to_string(node.node) + " of region " + std::to_string(region) + " for window " +
-             std::to_string(cell.sequence) + ", but it does not wait: counted " +
-             std::to_string(cell.holding.counted) + ", published " +
-             std::to_string(cell.holding.published);
+    const Place place{region, node.life, cell};
+    const bool waits =
+        std::any_of(node.shared.begin(), node.shared.end(), [&](const limiter::SharedCell& each) {
+          return each.waits && each.sequence == cell.sequence && each.tuple == cell.tuple;
+        });
+    if (rule.empty() || waits) {
+      unheeded_.erase(place);
+      return {};
     }
-    return {};
+    const auto [found, is_new] = unheeded_.emplace(place, all.now.mono);
+    if (all.now.mono - found->second <= patience) return {};
+    return rule + " holds on node " + std::to_string(node.node) + " of region " +
+           std::to_string(region) + " for window " + std::to_string(cell.sequence) +
+           ", but it does not wait: counted " + std::to_string(known.x) + " of " +
+           std::to_string(known.L) + ", published " + std::to_string(known.p) + ", used " +
+           std::to_string(known.e) + " in " + std::to_string(known.k) + " regions";
   }
 
-  static Fault check_lag(const FleetView& all, const NodeView& node) {
-    if (all.troubled_since || all.scarce || !node.runs()) return {};
-    // A presence that a sibling wrote waits until it is heard of.
-    if (node.sharing.publish_lag <= 2 * all.delays.all()) return {};
-    return "a row has been waiting on node " + std::to_string(node.node) + " for " +
-           std::to_string(node.sharing.publish_lag / Millis(1)) + " ms";
-  }
-
-  Fault check_presence(const FleetView& all, int index) {
-    const RegionView& region = all.regions[static_cast<size_t>(index)];
-    for (const auto& [cell, accepted] : region.truth.cells()) {
-      // Of a window that is over nobody says that he counts in it.
-      if (all.blamed.count(cell.tuple) > 0 || !is_current(all, cell)) continue;
-      Count told = 0;
-      bool all_live = true;
-      for (const Accept& accept : region.truth.accepts(cell)) {
-        // Where a sibling left word of another row, that it said so is waited for.
-        if (all.now.mono - accept.when > 2 * all.delays.all()) told += accept.cost;
-        all_live = all_live && !region.truth.life(accept.account.life).ended;
-      }
-      const Count limit = limits_[{index, cell.tuple}];
-      const auto regions = static_cast<uint32_t>(all.regions.size());
-      const Count hidden = limiter::hidden_of(limit, all.ledger.rules(), regions);
-      if (!all_live || told < hidden) continue;
-      if (all.ledger.present_until(cell.tuple, region.name) > all.now.wall) continue;
-      return region.name + " accepted " + std::to_string(told) + " of " + std::to_string(limit) +
-             " in window " + std::to_string(cell.sequence) +
-             ", and others do not know that it is there";
-    }
-    return {};
-  }
-
-  static bool is_current(const FleetView& all, const CellId& cell) {
-    const Millis duration = duration_of(cell);
-    const Millis apart = all.promises.clocks_apart;
-    const auto of = [&](WallTime at) { return at.time_since_epoch() / duration; };
-    return of(all.now.wall) == cell.sequence && of(all.now.wall + apart) == cell.sequence;
-  }
-
-  // Only the first of a window: later ones are worth telling only if much has changed. Of the
-  // items of a batch that is refused, one has refused it and the others were not tried.
-  void note_refusal(const FleetView& all, int region, const Answered& answered) {
-    const CellId cell = answered.cell();
-    const Place place{region, answered.account.life, cell};
-    if (!refused_.insert(place).second || answered.in_batch) return;
-    const WallTime over((cell.sequence + 1) * answered.duration);
-    if (over - all.now.wall < all.delays.publish + all.promises.clocks_apart) return;
-    const Evidence& evidence = answered.verdict.evidence;
-    const Count used = evidence.own + evidence.siblings;
-    // Less than half a limit is not worth telling where nobody else is known to count.
-    if (2 * used < answered.limit) return;
-    refusals_[place] = {.used = used, .by = all.now.mono + all.delays.publish};
-  }
-
-  Fault check_refusals(const FleetView& all) {
-    for (auto it = refusals_.begin(); it != refusals_.end();) {
-      const auto& [index, life, cell] = it->first;
-      const RegionView& region = all.regions[static_cast<size_t>(index)];
-      const Refusal& refusal = it->second;
-      const bool excused = all.troubled_since || all.scarce || all.failed_over ||
-                           all.blamed.count(cell.tuple) > 0 ||
-                           region.truth.life(life).ended.has_value();
-      const bool written = 2 * all.ledger.ever({cell, region.name}) > refusal.used;
-      if (excused || written) {
-        it = refusals_.erase(it);
-        continue;
-      }
-      if (all.now.mono > refusal.by) {
-        return region.name + " refused at " + std::to_string(refusal.used) + " in window " +
-               std::to_string(cell.sequence) + ", and the ledger has " +
-               std::to_string(all.ledger.ever({cell, region.name}));
-      }
-      ++it;
-    }
-    return {};
-  }
-
-  std::map<std::pair<int, std::string>, Count> limits_;  // the smallest asked in a region
-  std::map<Place, MonoTime> unheeded_;                   // since when
-  std::set<Place> refused_;
-  std::map<Place, Refusal> refusals_;
+  AskedTuples asked_;
+  std::map<Place, MonoTime> unheeded_;  // since when
 };
 
 }  // namespace

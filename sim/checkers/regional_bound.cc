@@ -62,7 +62,9 @@ class RegionalBound final : public Checker {
   static Fault check_total(const WorldView& world, const Answered& answered, const CellId& current,
                            const CellId& last) {
     const WallTime start(current.sequence * answered.duration);
-    const Millis rest = answered.duration - (std::max(answered.decided(), start) - start);
+    const Millis passed = std::max(answered.decided(), start) - start;
+    if (passed > answered.duration) return "charged a window that was over when it was decided";
+    const Millis rest = answered.duration - passed;
     const auto weighed = [&](Count count) {
       if (answered.algorithm != Algorithm::kSlidingWindow) return Count{0};
       return count * static_cast<Count>(rest.count()) /

@@ -15,14 +15,18 @@ namespace {
 struct SimOptions {
   SimSettings settings;
   SwarmSettings swarm;
+  std::string world;  // a file
   bool swarming = false;
   bool listing = false;
 
   void run() const {
-    if (!settings.file.empty() + swarming + listing != 1) {
-      throw CLI::ValidationError("asks for a SCENARIO, --swarm or --list: one of them");
+    if (!settings.file.empty() + !world.empty() + swarming + listing != 1) {
+      throw CLI::ValidationError("asks for a SCENARIO, --swarm, --replay or --list: one of them");
     }
-    const int code = listing ? list_scenarios() : swarming ? run_swarm(swarm) : run_sim(settings);
+    const int code = listing          ? list_scenarios()
+                     : swarming       ? run_swarm(swarm)
+                     : !world.empty() ? replay_world(world)
+                                      : run_sim(settings);
     if (code != 0) throw CLI::RuntimeError(code);
   }
 };
@@ -85,7 +89,8 @@ void add_scenario_options(CLI::App& command, SimSettings& settings) {
 void add_swarm_options(CLI::App& command, SimOptions& options) {
   CLI::Option* swarm = command.add_flag("--swarm", options.swarming,
                                         "Run small stormy worlds, one seed after another, until "
-                                        "the time is up or an invariant is broken");
+                                        "the time is up or an invariant is broken; then look for a "
+                                        "smaller one and write it to world-SEED.yaml");
   command.add_option("--minutes", options.swarm.minutes, "With --swarm: for so long, 0 to 10000")
       ->option_text("M (default 1)")
       ->type_name("number")
@@ -98,6 +103,11 @@ void add_swarm_options(CLI::App& command, SimOptions& options) {
       ->check(CLI::Validator(wrong_count, ""));
 }
 
+void add_replay_option(CLI::App& command, SimOptions& options) {
+  command.add_option("--replay", options.world, "Run the world that --swarm wrote there")
+      ->option_text("FILE");
+}
+
 void add_options(CLI::App& command, SimOptions& options) {
   command.callback([&options] {
     options.swarm.seed = options.settings.seed;
@@ -105,6 +115,7 @@ void add_options(CLI::App& command, SimOptions& options) {
   });
   add_scenario_options(command, options.settings);
   add_swarm_options(command, options);
+  add_replay_option(command, options);
   command.add_flag("--list", options.listing, "List the scenarios in ./scenarios");
 }
 

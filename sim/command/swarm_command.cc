@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
 
 #include "command_line/exit_codes.h"
@@ -13,34 +16,19 @@
 #include "platform/stop_signals.h"
 #include "sim/command/progress_line.h"
 #include "sim/report/figures.h"
-#include "sim/world.h"
+#include "sim/shrink.h"
+#include "sim/swarm.h"
+#include "sim/world_file.h"
 #include "weir/clock.h"
 
 namespace weir::sim {
 namespace {
 
+using command_line::kAskedWrongly;
 using command_line::kFailed;
 using command_line::kStopped;
 
 constexpr auto kMarks = static_cast<size_t>(Mark::kCount);
-
-// By the seed alone, so that one world can be seen again without those before it.
-WorldOptions world_of(uint64_t seed) {
-  WorldOptions options{.seed = seed};
-  if (seed % 2 == 0) {
-    options.weather = Weather::kFair;
-    options.regions = seed % 4 == 0 ? 2 : 3;
-  } else if (seed % 8 == 1) {
-    options.room = Room::kScarce;
-    options.regions = 1;
-  }
-  constexpr std::array kDeadlines{Millis(300), Millis(50), Millis(300), Millis(1500)};
-  constexpr std::array kLosses{OnOriginLoss::kLocal, OnOriginLoss::kLocal, OnOriginLoss::kDeny,
-                               OnOriginLoss::kShare};
-  options.read_deadline = kDeadlines[seed / 8 % kDeadlines.size()];
-  options.on_origin_loss = kLosses[seed / 32 % kLosses.size()];
-  return options;
-}
 
 struct Tally {
   uint64_t first_seed = 0;
@@ -82,7 +70,36 @@ void print_tally(const Tally& tally, double took_seconds) {
 void print_story(uint64_t seed, const RunReport& report) {
   fmt::print("\nBROKEN with seed {}: {}\nwhat led to it:\n", seed, *report.broken);
   for (const std::string& event : report.last_events) fmt::print("  {}\n", event);
-  fmt::print("To see it again: weir sim --swarm --worlds 1 --seed {}\n", seed);
+}
+
+// Makes the world smaller, for half a minute at most, and writes it down.
+void keep_smaller(const WorldOptions& options, const RunReport& broken,
+                  const platform::StopSignals& signals) {
+  constexpr int kMostRuns = 300;
+  constexpr Nanos kLongest = std::chrono::seconds(30);
+  const Clock& clock = system_clock();
+  const MonoTime start = clock.now().mono;
+  fmt::print("looking for a smaller world that breaks in the same way\n");
+  std::fflush(stdout);
+  const Shrunk shrunk = shrink(options, broken, kMostRuns, [&] {
+    return signals.asked() || clock.now().mono - start > kLongest;
+  });
+  const std::string file = fmt::format("world-{}.yaml", options.seed);
+  const std::string comment =
+      fmt::format("{}\nFrom seed {} of a swarm, in {} runs. To see it again:\nweir sim --replay {}",
+                  *shrunk.report.broken, options.seed, shrunk.runs, file);
+  std::ofstream out(file);
+  out << write_world(shrunk.options, comment);
+  out.close();
+  fmt::print("\n{}\n{} region{}, at most {} node{} in each, {} tuple{}, broken after {} ms\n",
+             *shrunk.report.broken, shrunk.report.regions, shrunk.report.regions == 1 ? "" : "s",
+             shrunk.report.nodes, shrunk.report.nodes == 1 ? "" : "s", shrunk.options.tuples,
+             shrunk.options.tuples == 1 ? "" : "s", shrunk.report.broken_after.count());
+  if (out) {
+    fmt::print("To see it again: weir sim --replay {}\n", file);
+  } else {
+    fmt::print("{} cannot be written\n", file);
+  }
 }
 
 }  // namespace
@@ -122,11 +139,34 @@ int run_swarm(const SwarmSettings& settings) {
   print_tally(tally, passed());
   if (broken) {
     print_story(seed, *broken);
+    fmt::print("To see it again: weir sim --swarm --worlds 1 --seed {}\n", seed);
+    keep_smaller(world_of(seed), *broken, signals);
     return kFailed;
   }
   if (signals.asked()) return kStopped;
   fmt::print("no invariant was broken\n");
   return 0;
+}
+
+int replay_world(const std::string& file) {
+  std::ifstream in(file);
+  std::stringstream text;
+  text << in.rdbuf();
+  if (!in) {
+    fmt::print(stderr, "{}: cannot be read\n", file);
+    return kFailed;
+  }
+  const auto options = read_world(text.str());
+  if (!options) {
+    fmt::print(stderr, "{}: {}\n", file, options.error().detail);
+    return kAskedWrongly;
+  }
+  const RunReport report = World(*options).run();
+  if (report.broken) print_story(options->seed, report);
+  fmt::print("{} events, fingerprint {:016x}\n", readable(static_cast<double>(report.events)),
+             report.fingerprint);
+  if (!report.broken) fmt::print("no invariant was broken\n");
+  return report.broken ? kFailed : 0;
 }
 
 }  // namespace weir::sim

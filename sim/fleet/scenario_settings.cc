@@ -36,9 +36,10 @@ FleetSettings read_settings(const YamlValue& all) {
   read("hidden", rules.hidden_permille, permille);
   read("slack", rules.slack_permille, permille);
   read("floor", rules.floor_permille, permille);
-  read("lease", rules.lease, duration(Millis(1), kDay));
   read("publish_every", rules.publish_every, duration(Millis(1), kDay));
   read("import_every", rules.import_every, duration(Millis(1), kDay));
+  // How long news takes decides how short a lease may be.
+  read("lease", rules.lease, duration(shortest_lease(rules), kDay));
   read("rows_per_second", rules.rows_per_second, whole({1, 1'000'000'000}));
   read("ledger", settings.ledger, choice("off", "on"));
   read("on_origin_loss", settings.on_origin_loss, choice("local", "deny", "share"));

@@ -99,8 +99,9 @@ bool plausible(const SharingRules& rules) {
   static constexpr Millis kDay{24 * 3600 * 1000};
   const auto is_pause = [](Millis pause) { return pause.count() >= 1 && pause <= kDay; };
   return rules.hidden_permille <= kWhole && rules.slack_permille <= kWhole &&
-         rules.floor_permille <= kWhole && is_pause(rules.lease) && is_pause(rules.publish_every) &&
-         is_pause(rules.import_every) && rules.rows_per_second >= 1;
+         rules.floor_permille <= kWhole && is_pause(rules.lease) && rules.lease >= kMinLease &&
+         is_pause(rules.publish_every) && is_pause(rules.import_every) &&
+         rules.rows_per_second >= 1;
 }
 
 std::string identity_of(const LedgerKey& key) {

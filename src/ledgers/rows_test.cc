@@ -68,5 +68,11 @@ TEST(Plausible, IsWhatEverySettingMayBe) {
   EXPECT_FALSE(plausible(SharingRules{.rows_per_second = 0}));
 }
 
+TEST(Plausible, IsNoLeaseThatIsOverBeforeItIsKnown) {
+  EXPECT_TRUE(plausible(SharingRules{}));
+  EXPECT_TRUE(plausible(SharingRules{.lease = kMinLease}));
+  EXPECT_FALSE(plausible(SharingRules{.lease = kMinLease - Millis(1)}));
+}
+
 }  // namespace
 }  // namespace weir::ledgers

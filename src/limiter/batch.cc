@@ -79,7 +79,14 @@ bool Batch::charge(const Group& group) {
                                              : charge_tentatively(tuple, group);
   });
   late_ = step && step->fate == Fate::kLate;
-  return !late_ && !refused(step ? *step : charge_sketched(group));
+  if (late_) return false;
+  if (step) return !refused(*step);
+  bool charged = false;
+  if (judge_.in_sketch(first, [&] { charged = !refused(charge_sketched(group)); })) return charged;
+  // Someone has just made it.
+  refused_item_ = order_[group.begin];
+  rulings_[refused_item_] = {.step = Judge::refused_for_one_tick(first)};
+  return false;
 }
 
 // A group that asks for nothing: no tuple is created for it.
@@ -99,7 +106,7 @@ Step Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
     const Query& query = cases_[order_[i]].query;
     // Another batch's cost may go again: look a few times before the refusal stands.
     constexpr int kTurns = 100;
-    for (int turn = 0; turn < kTurns; ++turn) {
+    for (int turn = 0; turn < kTurns; ++turn, --turns_) {
       memory::add_tentative(tuple.cold->tentative, query.ask.cost);
       step = Judge::decide(tuple, query, Effect::kConsume);
       if (step.fate == Fate::kDecided && !refused(step)) break;
@@ -107,7 +114,7 @@ Step Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
       const bool others_at_work =
           memory::tentative_amount(tuple.cold->tentative) != 0 && charges_.size() == charges_before;
       if (step.fate != Fate::kDecided || step.decision.outcome == Outcome::kNever ||
-          !others_at_work) {
+          !others_at_work || turns_ <= 0) {
         break;
       }
       memory::relax();
@@ -133,7 +140,11 @@ Step Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
 
 Step Batch::charge_held(const Tuple& tuple, const Group& group) {
   memory::Word& head = tuple.slot->hot[1];
-  if (!memory::try_hold(head)) return {.fate = Fate::kLookAgain};
+  switch (memory::try_hold(head, turns_)) {
+    case memory::Hold::kTaken: break;
+    case memory::Hold::kMoved: return {.fate = Fate::kLookAgain};
+    case memory::Hold::kTooLong: return refuse_held(tuple, group);
+  }
   Step step;
   for (size_t i = group.begin; i < group.end; ++i) {
     const Query query = query_up_to(group, i);
@@ -149,6 +160,17 @@ Step Batch::charge_held(const Tuple& tuple, const Group& group) {
                       .tuple = tuple,
                       .item = order_[group.end - 1],
                       .cost = query_up_to(group, group.end - 1).ask.cost});
+  return step;
+}
+
+// Another batch holds the tuple for longer than a request may wait.
+Step Batch::refuse_held(const Tuple& tuple, const Group& group) {
+  refused_item_ = order_[group.begin];
+  const Case& first = cases_[refused_item_];
+  Step step = Judge::decide(tuple, first.query, Effect::kOnlyLook);
+  if (step.fate != Fate::kDecided) return step;
+  if (!refused(step)) memory::refuse_for_one_tick(first.query, step.decision);
+  rulings_[refused_item_] = {.step = step};
   return step;
 }
 
@@ -235,8 +257,8 @@ void Batch::withdraw(const Tuple& tuple, Count cost) const {
   if (store_.shares()) store_.looks.push(tuple.index);
 }
 
-// Everything has been taken back. The item that was refused keeps its ruling; the others
-// are looked at as they would stand now.
+// Everything has been taken back: each item is looked at as it would stand now, alone but for those
+// before it on the same tuple. One that was refused stays so.
 void Batch::report_refusal() {
   const Ruling refusal = rulings_[refused_item_];
   for (const Group& group : groups_) {
@@ -250,7 +272,14 @@ void Batch::report_refusal() {
       if (!refused(ruling.step)) ruling.step.decision.remaining += as_asked.query.ask.cost;
     }
   }
-  rulings_[refused_item_] = refusal;
+  Ruling& now = rulings_[refused_item_];
+  if (now.step.decision.outcome == refusal.step.decision.outcome) return;
+  // What was in its way has gone since. When to try again was said on what was known then.
+  const Count remaining = now.step.decision.remaining;
+  const Evidence evidence = now.step.evidence;
+  now = refusal;
+  now.step.decision.remaining = remaining;
+  now.step.evidence = evidence;
 }
 
 }  // namespace weir::limiter

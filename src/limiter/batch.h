@@ -50,6 +50,7 @@ class Batch {
   [[nodiscard]] bool peek(const Group& group);
   [[nodiscard]] memory::Step charge_tentatively(const memory::Tuple& tuple, const Group& group);
   [[nodiscard]] memory::Step charge_held(const memory::Tuple& tuple, const Group& group);
+  [[nodiscard]] memory::Step refuse_held(const memory::Tuple& tuple, const Group& group);
   [[nodiscard]] memory::Step charge_sketched(const Group& group);
   [[nodiscard]] memory::Query query_up_to(const Group& group, size_t i) const;
   void settle();
@@ -66,6 +67,7 @@ class Batch {
   std::vector<Charge> charges_;
   std::vector<Ruling> rulings_;
   size_t refused_item_ = 0;
+  int turns_ = memory::kHoldTurns;  // left to wait for other batches, on all tuples together
   bool late_ = false;
 };
 

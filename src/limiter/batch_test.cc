@@ -85,6 +85,9 @@ TEST_F(BatchTest, AddsUpItemsOfOneTuple) {
     EXPECT_FALSE(last.admitted());
     EXPECT_TRUE(last.items[0].admitted());
     EXPECT_FALSE(last.items[1].admitted());
+    // Both were taken back.
+    EXPECT_EQ(last.items[0].remaining, 1u) << to_string(algorithm);
+    EXPECT_EQ(last.items[1].remaining, 1u) << to_string(algorithm);
     EXPECT_EQ(free(three), 1u) << to_string(algorithm);
   }
 }
@@ -146,6 +149,38 @@ TEST(Judge, RefusesRatherThanAskTheSketchAboutATupleThatSomeoneHoldsForLong) {
   ASSERT_TRUE(step.has_value());
   EXPECT_EQ(step->decision.outcome, Outcome::kDenied);
   EXPECT_EQ(step->decision.retry_at, clock.now().wall + Millis(1));
+}
+
+// Another batch was put to sleep while it held the tuple: this one waits once, not once for each
+// time that it looks for the tuple, and says what is there.
+TEST(Batch, IsRefusedForOneTickByATupleThatSomeoneHoldsForLong) {
+  for (const Algorithm algorithm : {Algorithm::kSlidingLog, Algorithm::kSlidingWindowStrict}) {
+    const doubles::HandClock clock;
+    const auto store = std::make_shared<Store>(clock, Options{.capacity = 64}, 1);
+    Judge judge(store);
+    const auto case_of = [&](const Ask& ask) {
+      return Case(clock.now(), batch_request(ask), store->hash);
+    };
+    ASSERT_TRUE(judge.rule(case_of({.cost = 3, .algorithm = algorithm})).step.decision.admitted());
+    const std::vector<Case> cases = {case_of({.who = "bob"}),
+                                     case_of({.cost = 2, .algorithm = algorithm})};
+    const platform::Pin pin;
+    memory::Word& head = store->table.find(cases[1].key).slot->hot[1];
+    int turns = memory::kHoldTurns;
+    ASSERT_EQ(memory::try_hold(head, turns), memory::Hold::kTaken);
+    const BatchRuling refused = Batch(judge, *store, cases).run();
+    EXPECT_FALSE(refused.admitted);
+    EXPECT_TRUE(refused.items[0].step.decision.admitted());
+    EXPECT_EQ(refused.items[1].step.decision.outcome, Outcome::kDenied);
+    EXPECT_EQ(refused.items[1].step.decision.remaining, 7u);
+    EXPECT_EQ(refused.items[1].step.decision.retry_at, clock.now().wall + Millis(1));
+    // So is a request that is alone.
+    const Ruling single = judge.rule(cases[1]);
+    EXPECT_EQ(single.step.decision.outcome, Outcome::kDenied);
+    EXPECT_EQ(single.step.decision.remaining, 7u);
+    memory::let_go(head);
+    EXPECT_TRUE(Batch(judge, *store, cases).run().admitted);
+  }
 }
 
 TEST_F(BatchTest, NeverAdmitsTooMuchWhileThreadsMixBatchesAndSingleRequests) {

@@ -39,7 +39,7 @@ bool BookEntry::owes() const {
 
 uint32_t BookEntry::regions(int64_t sequence, WallTime now) const {
   uint32_t count = 1;
-  const auto is_present = [&](uint16_t region) {
+  const auto is_present = [&](RegionNumber region) {
     return std::any_of(present.begin(), present.end(), [&](const auto& presence) {
       return presence.first == region && presence.second > now;
     });
@@ -103,9 +103,9 @@ void Book::erase(BookEntry& entry) {
   entries_.erase(entry.hash, entry);
 }
 
-uint16_t Book::number_of(const std::string& region) {
+RegionNumber Book::number_of(const std::string& region) {
   if (region != last_number_.first) {
-    last_number_ = *numbers_.emplace(region, static_cast<uint16_t>(numbers_.size())).first;
+    last_number_ = *numbers_.emplace(region, static_cast<RegionNumber>(numbers_.size())).first;
   }
   return last_number_.second;
 }

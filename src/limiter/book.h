@@ -10,7 +10,7 @@
 // What entries take is reserved from the byte budget; see Book::cell.
 //
 // The mutex guards everything. Only the thread that runs the sharing changes entries or keeps
-// references to them; abroad() is for any thread.
+// references to them, so it may look at them without the mutex; abroad() is for any thread.
 
 #pragma once
 
@@ -51,6 +51,10 @@ struct Owed {
   Count word = 0;  // what siblings had left word of then
 };
 
+// A region in the book, by the order in which it was first heard of. Two names never share one: a
+// process has no memory for 2^32 names.
+using RegionNumber = uint32_t;
+
 struct BookCell {
   static constexpr int64_t kNone = -1;
 
@@ -64,16 +68,25 @@ struct BookCell {
   MonoTime published_at{};
   bool refused = false;    // something, and that is still to be told
   bool told_full = false;  // once already
-  Count seen = 0;          // in the read of everything that is under way
+  uint32_t seen_in = 0;    // the last read of everything that showed our row, by its number
+  Count seen = 0;          // what it showed
   Owed owed;
-  std::vector<std::pair<uint16_t, Count>> foreign;  // by region
+  std::vector<std::pair<RegionNumber, Count>> foreign;  // by region
+
+  // Our row, as that read of everything shows it.
+  void see(uint32_t read, Count count) {
+    seen = seen_in == read ? std::max(seen, count) : count;
+    seen_in = read;
+  }
+  [[nodiscard]] Count shown_by(uint32_t read) const { return seen_in == read ? seen : 0; }
 
   [[nodiscard]] Count foreign_sum() const;
   [[nodiscard]] Count told() const { return std::max(published, sent); }
   // A sibling wrote this much; true if that is news. If there is not twice as much by now, as where
   // a region refuses again, then it told of what we refused, too.
   bool hear_published(Count count) {
-    if (count <= published) return false;
+    const bool replaces = memory::mutated(memory::Mutation::kOwnRowReplaces);
+    if (replaces ? count == published : count <= published) return false;
     published = count;
     if (refused && 2 * count > counted) {
       told_full = true;
@@ -96,11 +109,11 @@ struct BookEntry {
   std::array<std::unique_ptr<BookCell>, 3> cells;
   MonoTime leased_until{};  // others know that we count here
   MonoTime leased_at{};
-  std::vector<std::pair<uint16_t, WallTime>> present;
+  std::vector<std::pair<RegionNumber, WallTime>> present;
   std::optional<BookTimers::iterator> timer;
   bool queued = false;
   MadeBy made_by = MadeBy::kTraffic;
-  bool seen = false;       // our presence, in the read of everything that is under way
+  uint32_t seen_in = 0;    // the last read of everything that showed our presence
   uint32_t under_way = 0;  // cells that were sent
   uint64_t bytes = 0;      // reserved for it
 
@@ -130,11 +143,9 @@ struct BookEntry {
   [[nodiscard]] uint32_t regions(int64_t sequence, WallTime now) const;
 };
 
-// When a lease that others believe in until then is over for us: sooner than it is for them, whose
-// clocks may differ.
-[[nodiscard]] inline MonoTime lease_end(Instant now, WallTime until) {
-  constexpr Millis kMargin{5000};
-  return now.mono + (until - now.wall) - kMargin;
+// When a lease that others believe in until then is over for us: sooner than it is for them.
+[[nodiscard]] inline MonoTime lease_end(Instant now, WallTime until, const SharingRules& rules) {
+  return now.mono + (until - now.wall) - lease_margin(rules);
 }
 
 // What the ledger says of one window, as a process learns it.
@@ -167,9 +178,10 @@ class Book {
   [[nodiscard]] Value* of_region(BookEntry& entry, std::vector<std::pair<Number, Value>>& values,
                                  Number region);
   void erase(BookEntry& entry);
-  [[nodiscard]] uint16_t number_of(const std::string& region);
+  [[nodiscard]] RegionNumber number_of(const std::string& region);
   [[nodiscard]] size_t size() const { return entries_.size(); }
   [[nodiscard]] size_t heard() const { return our_heard_ + others_heard_; }
+  // Under the mutex, or from the thread that runs the sharing.
   template <typename Visit>
   void for_each(const Visit& visit) {
     entries_.for_each(visit);
@@ -195,8 +207,8 @@ class Book {
   memory::ByteBudget* const budget_;
   mutable base::Mutex mutex_;
   base::HashIndex<BookEntry> entries_;
-  std::map<std::string, uint16_t> numbers_;
-  std::pair<std::string, uint16_t> last_number_;  // news of one region come together
+  std::map<std::string, RegionNumber> numbers_;
+  std::pair<std::string, RegionNumber> last_number_;  // news of one region come together
   size_t our_heard_ = 0;
   size_t others_heard_ = 0;
 };

@@ -46,7 +46,7 @@ TEST(Book, CountsCellsAndRegionsOfAnEntryOverItsWindows) {
     ASSERT_NE(cell, nullptr);
     EXPECT_EQ(cell->sequence, sequence);
     EXPECT_TRUE(cell->foreign.empty());
-    for (uint16_t region = 0; region < 9; ++region) {
+    for (RegionNumber region = 0; region < 9; ++region) {
       Count* const count = book.of_region(*entry, cell->foreign, region);
       ASSERT_NE(count, nullptr);
       *count = region;
@@ -59,12 +59,25 @@ TEST(Book, CountsCellsAndRegionsOfAnEntryOverItsWindows) {
   EXPECT_GE(after_three, sizeof(BookEntry) + 3 * (sizeof(BookCell) + 9 * 16));
   // A region more than there is room for is not taken in.
   BookCell* const cell = book.cell(*entry, 100, 100);
-  uint16_t region = 0;
+  RegionNumber region = 0;
   while (book.of_region(*entry, cell->foreign, region) != nullptr) ++region;
   EXPECT_EQ(cell->foreign.size(), region);
   EXPECT_LE(budget.used(), budget.limit());
   book.erase(*entry);
   EXPECT_EQ(budget.used(), 0u);
+}
+
+// The number of the 65,537th name was that of the first, and counts of two regions were one.
+TEST(Book, NeverGivesTwoRegionsOneNumber) {
+  memory::ByteBudget budget(100'000'000);
+  Book book("east", 16, &budget);
+  constexpr uint32_t kNames = 70'000;
+  for (uint32_t i = 0; i < kNames; ++i) {
+    ASSERT_EQ(book.number_of("region-" + std::to_string(i)), i);
+  }
+  for (uint32_t i = 0; i < kNames; i += 7) {
+    ASSERT_EQ(book.number_of("region-" + std::to_string(i)), i);
+  }
 }
 
 }  // namespace

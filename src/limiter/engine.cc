@@ -104,7 +104,7 @@ void Engine::decide_apart(const Case& the_case, Basis basis, Verdict& verdict) {
 // Decides on what is known, be it enough or not.
 void Engine::decide_unread(Case& the_case, Need need, Verdict& verdict) {
   if (need == Need::kDoWithout) do_without(the_case);
-  decide(the_case, basis_without_reading(need), verdict);
+  decide_and_look_again(the_case, basis_without_reading(need), verdict);
 }
 
 Result<Verdict> Engine::check(Instant now, const Request& request) {
@@ -156,8 +156,18 @@ WEIR_HOT_INLINE bool Engine::check_plain(Instant now, const Request& request, Ve
   }
 }
 
+// Whether there is a place for each verdict; if not, each place there is says so.
+bool Engine::has_room(size_t requests, std::span<Result<Verdict>> verdicts) {
+  if (requests == verdicts.size()) [[likely]]
+    return true;
+  const auto error = validate_room(requests, verdicts.size());
+  for (Result<Verdict>& verdict : verdicts) verdict = *error;
+  return false;
+}
+
 void Engine::check_each(Instant now, std::span<const Request> requests,
                         std::span<Result<Verdict>> verdicts) {
+  if (!has_room(requests.size(), verdicts)) return;
   for (size_t begin = 0; begin < requests.size(); begin += kGroup) {
     const size_t count = std::min(kGroup, requests.size() - begin);
     const auto some = requests.subspan(begin, count);
@@ -257,6 +267,7 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
 bool Engine::check_each_async(Instant now, std::span<const Request> requests,
                               std::span<Result<Verdict>> verdicts, Executor& home,
                               std::function<void()> done) {
+  if (!has_room(requests.size(), verdicts)) return true;
   if (!store_->asks()) {
     check_each(now, requests, verdicts);
     return true;
@@ -295,7 +306,7 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
                    for (size_t i = 0; i < waiting->size(); ++i) {
                      Waiting& each = (*waiting)[i];
                      const Basis basis = self->take_in(heard[i], each.the_case);
-                     self->decide_after_wait(each.the_case, basis, verdicts[each.item].value());
+                     self->decide_and_look_again(each.the_case, basis, verdicts[each.item].value());
                    }
                    done();
                  });
@@ -321,7 +332,7 @@ void Engine::check_async(Instant now, const Request& request, Executor& home,
                   done = std::move(done)](const std::vector<Heard>& heard) {
                    Verdict verdict;
                    const Basis basis = self->take_in(heard[0], *the_case);
-                   self->decide_after_wait(*the_case, basis, verdict);
+                   self->decide_and_look_again(*the_case, basis, verdict);
                    done(verdict);
                  });
 }
@@ -363,18 +374,17 @@ void Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
   auto bases = std::make_shared<std::vector<Basis>>();
   auto read = std::make_shared<std::vector<size_t>>();  // which of the cases are read
   std::vector<Wanted> wanted;
-  bool refused = false;
   for (Case& the_case : *cases) {
     const Need need = need_of(the_case);
     if (need == Need::kDoWithout) do_without(the_case);
-    refused = refused || need == Need::kRefused;
     bases->push_back(basis_without_reading(need));
     if (!is_read(need)) continue;
     read->push_back(bases->size() - 1);
     wanted.push_back({.the_case = &the_case, .need = need});
   }
-  // One item that is refused already refuses the batch, whatever a read would tell.
-  if (wanted.empty() || refused) {
+  // Where one item is refused already the batch is, whatever a read would tell; but each item says
+  // what it has, and for that it must know.
+  if (wanted.empty()) {
     done(decide_all(*cases, *bases));
     return;
   }
@@ -485,7 +495,8 @@ bool Engine::is_unread(const Case& the_case) const {
   return fresh.never() || fresh.has_failed();
 }
 
-void Engine::decide_after_wait(const Case& the_case, Basis basis, Verdict& verdict) {
+// A tuple may have been forgotten since it was looked at.
+void Engine::decide_and_look_again(const Case& the_case, Basis basis, Verdict& verdict) {
   decide(the_case, basis, verdict);
   if (verdict.basis == Basis::kDegraded || !verdict.admitted()) return;
   if (!is_unread(the_case)) return;
@@ -495,10 +506,16 @@ void Engine::decide_after_wait(const Case& the_case, Basis basis, Verdict& verdi
 
 BatchVerdict Engine::decide_all(std::vector<Case>& cases, const std::vector<Basis>& bases) {
   BatchRuling ruling = Batch(judge_, *store_, cases).run();
-  while (ruling.late) {
+  for (int turn = 0; ruling.late && turn < kLateTurns; ++turn) {
     // So late that its windows are over: decided at the present.
-    for (Case& the_case : cases) the_case.ask_at(store_->clock.now());
+    const Instant now = store_->clock.now();
+    for (Case& the_case : cases) the_case.ask_at(now);
     ruling = Batch(judge_, *store_, cases).run();
+  }
+  if (ruling.late) {
+    for (const Case& the_case : cases) {
+      ruling.items.push_back({.step = Judge::refused_for_one_tick(the_case)});
+    }
   }
   BatchVerdict verdict{.outcome = ruling.admitted ? Outcome::kAdmitted : Outcome::kDenied};
   for (size_t i = 0; i < cases.size(); ++i) {

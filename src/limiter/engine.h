@@ -64,7 +64,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   // The live cells of window tuples.
   void inspect(const std::function<void(const CellView&)>& visit) const;
-  // The same as other regions are told of them; from the thread that runs the sharing.
+  // The same as other regions are told of them.
   void inspect_sharing(Instant now, const std::function<void(const SharedCell&)>& visit) const {
     if (sharing_ != nullptr) sharing_->inspect(now, visit);
   }
@@ -78,6 +78,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] bool check_found(memory::Slot& slot, Instant now, const Request& request,
                                  Verdict& verdict);
   void check_apart(Instant now, const Request& request, Result<Verdict>& result);
+  [[nodiscard]] static bool has_room(size_t requests, std::span<Result<Verdict>> verdicts);
   template <memory::Company kCompany, typename Apart>
   void check_group(Instant now, std::span<const Request> requests,
                    std::span<Result<Verdict>> verdicts, const Apart& apart);
@@ -88,7 +89,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void decide(const Case& the_case, Basis basis, Verdict& verdict);
   void decide_apart(const Case& the_case, Basis basis, Verdict& verdict);
   [[nodiscard]] Basis take_in(const Heard& heard, Case& the_case);
-  void decide_after_wait(const Case& the_case, Basis basis, Verdict& verdict);
+  void decide_and_look_again(const Case& the_case, Basis basis, Verdict& verdict);
   [[nodiscard]] bool is_unread(const Case& the_case) const;
   [[nodiscard]] BatchVerdict decide_all(std::vector<Case>& cases, const std::vector<Basis>& bases);
   [[nodiscard]] Result<std::vector<Case>> cases_of(Instant now,

@@ -5,10 +5,17 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <functional>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "limiter/all_algorithms_test.h"
+#include "origins/in_process_origin.h"
 #include "tests/doubles/hand_clock.h"
 #include "tests/doubles/rushing_clock.h"
 
@@ -114,15 +121,27 @@ TEST_P(EveryAlgorithm, SurvivesTheExtremesOfItsParameters) {
 }
 
 TEST_P(EveryAlgorithm, PromisesARetryTimeThatStaysTrueWhenTheClockStepsBack) {
-  Door door;
-  door.clock.advance(Millis(12'345));
-  ASSERT_TRUE(door.ask(engine_request(GetParam(), 10, 10)).admitted());
-  for (const Millis step : {Millis(-11), Millis(-11'000), Millis(-3'600'000)}) {
-    door.clock.step_wall(step);
-    const Verdict verdict = door.ask(engine_request(GetParam()));
-    // Never longer than two windows, however far the clock went.
-    if (!verdict.admitted()) {
-      EXPECT_LE(*verdict.retry_after, Millis(20'000 + 11'000));
+  // Within a window, time does not run back for a tuple. Beyond, some begin anew, and there is
+  // nothing to promise.
+  for (const Millis step : {Millis(0), Millis(-11), Millis(-2'000), Millis(-9'999), Millis(-11'000),
+                            Millis(-3'600'000)}) {
+    for (const int64_t cost : {1, 3, 10}) {
+      Door door;
+      door.clock.advance(Millis(12'345));
+      ASSERT_TRUE(door.ask(engine_request(GetParam(), 10, 10)).admitted());
+      door.clock.step_wall(step);
+      const Verdict denied = door.ask(engine_request(GetParam(), 10, cost));
+      if (step < Millis(-10'000) && denied.admitted()) continue;
+      ASSERT_EQ(denied.outcome, Outcome::kDenied) << step.count();
+      ASSERT_TRUE(denied.retry_after.has_value());
+      // Never longer than two windows after the clock has caught up.
+      EXPECT_LE(*denied.retry_after, Millis(20'000) - step);
+      door.clock.advance(*denied.retry_after - Millis(1));
+      EXPECT_FALSE(door.ask(engine_request(GetParam(), 10, cost)).admitted())
+          << step.count() << " ms, cost " << cost;
+      door.clock.advance(Millis(1));
+      EXPECT_TRUE(door.ask(engine_request(GetParam(), 10, cost)).admitted())
+          << step.count() << " ms, cost " << cost;
     }
   }
 }
@@ -301,6 +320,116 @@ TEST(Engine, DecidesManyAtOnceAsOneByOne) {
     EXPECT_EQ(verdicts[i]->outcome, expected->outcome);
     EXPECT_EQ(verdicts[i]->remaining, expected->remaining);
     EXPECT_EQ(verdicts[i]->retry_after, expected->retry_after);
+  }
+}
+
+// The name stands in the origin for all to read; the seed of the hash followed from it.
+TEST(Engine, DoesNotTellTheSeedOfItsHashByItsName) {
+  const HandClock clock;
+  const auto name = [&](std::optional<uint64_t> seed) {
+    return Engine::make(clock, Options{.capacity = 64, .seed = seed})->incarnation();
+  };
+  std::set<uint64_t> names;
+  for (uint64_t seed = 1; seed <= 64; ++seed) {
+    const uint64_t given = name(seed);
+    EXPECT_EQ(given, name(seed));
+    names.insert(given);
+    // It was the seed times an odd number, but for the last bit; that can be undone.
+    constexpr uint64_t kFactor = 0x2545f4914f6cdd1dULL;
+    uint64_t inverse = kFactor;
+    for (int i = 0; i < 6; ++i) inverse *= 2 - kFactor * inverse;
+    ASSERT_EQ(kFactor * inverse, 1u);
+    EXPECT_NE(given * inverse, seed);
+    EXPECT_NE((given ^ 1) * inverse, seed);
+  }
+  EXPECT_EQ(names.size(), 64u);
+  EXPECT_NE(name(std::nullopt), name(std::nullopt));
+}
+
+// While a thread sleeps between reading the clock and looking at its tuple, others use the tuple
+// ten windows later: on and on, until it has read the clock as often as `nightmares` says.
+class NightmareClock final : public Clock {
+ public:
+  [[nodiscard]] Instant now() const override {
+    const Instant seen = clock_.now();
+    if (nightmares == 0) return seen;
+    --nightmares;
+    // One reading to see that the tuple is ahead and the clock is not behind, one to ask again.
+    if (nightmares % 2 == 0) {
+      clock_.advance(Millis(100'000));
+      others(clock_.now());
+    }
+    return seen;
+  }
+  mutable int nightmares = 0;
+  std::function<void(Instant)> others;
+
+ private:
+  mutable HandClock clock_;
+};
+
+TEST_P(EveryAlgorithm, RefusesForOneTickWhatIsLateAgainAndAgain) {
+  constexpr int kMost = 1000;
+  NightmareClock clock;
+  const auto engine = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
+  const auto late = [&](const auto& ask) {
+    clock.others = [&](Instant then) {
+      const int left = std::exchange(clock.nightmares, 0);
+      ASSERT_TRUE(engine->check(then, engine_request(GetParam()))->admitted());
+      clock.nightmares = left;
+    };
+    const Instant asked = clock.now();
+    clock.nightmares = kMost + 1;
+    (void)clock.now();
+    const Verdict verdict = ask(asked);
+    EXPECT_GT(clock.nightmares, kMost - 20);
+    EXPECT_EQ(verdict.outcome, Outcome::kDenied);
+    EXPECT_EQ(verdict.retry_after, Millis(1));
+    clock.nightmares = 0;
+  };
+  late([&](Instant asked) { return *engine->check(asked, engine_request(GetParam())); });
+  late([&](Instant asked) { return *engine->check(asked, engine_request(GetParam(), 10, 0)); });
+  late([&](Instant asked) {
+    const std::vector<Request> batch(2, engine_request(GetParam()));
+    const auto verdict = engine->check_all(asked, batch);
+    EXPECT_FALSE(verdict->admitted());
+    return verdict->items[1];
+  });
+}
+
+// It wrote beyond a span that was too short.
+TEST(Engine, DecidesNothingAndSaysWhyWhereVerdictsAreFewerOrMoreThanRequests) {
+  for (const size_t room : {size_t{0}, size_t{1}, size_t{20}, size_t{32}, size_t{34}, size_t{40}}) {
+    for (const bool waits : {false, true}) {
+      Door door;
+      doubles::HandExecutor home(door.clock);
+      if (waits) {
+        door.engine = Engine::make(
+            door.clock, {.origin = std::make_shared<origins::InProcessOrigin>(door.clock)});
+      }
+      const std::vector<Request> requests(33, engine_request(Algorithm::kFixedWindow, 100));
+      std::vector<Result<Verdict>> verdicts(48);
+      for (auto& verdict : verdicts) verdict = Verdict{.remaining = 4711};
+      const auto places = std::span(verdicts).first(room);
+      bool done = false;
+      EXPECT_TRUE(door.engine->check_each_async(door.clock.now(), requests, places, home,
+                                                [&] { done = true; }));
+      door.engine->check_each(door.clock.now(), requests, places);
+      home.run();
+      EXPECT_FALSE(done);
+      for (size_t i = 0; i < verdicts.size(); ++i) {
+        ASSERT_EQ(verdicts[i].ok(), i >= room) << room;
+        if (i >= room) {
+          EXPECT_EQ(verdicts[i]->remaining, 4711u) << room;
+          continue;
+        }
+        EXPECT_EQ(verdicts[i].error().field, "verdicts");
+        EXPECT_EQ(verdicts[i].error().detail,
+                  "verdicts has room for " + std::to_string(room) + ", but there are 33 requests");
+        EXPECT_FALSE(verdicts[i].error().fix.empty());
+      }
+      EXPECT_EQ(door.engine->stats().tuples, 0u);
+    }
   }
 }
 

@@ -48,6 +48,7 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
   // elsewhere, the one after it cannot have.
   const int64_t current = algorithms::position_of(now.wall, row.key.duration).sequence;
   if (row.sequence < current - 1) return;
+  if (mutated(Mutation::kNextWindowDropped) && row.sequence > current) return;
   if (row.sequence > current + 1) {
     ++stats_.absurd;
     return;
@@ -63,7 +64,7 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
     BookCell& cell = *place;
     bool news = false;
     if (row.region == store_->book.region() && !mutated(Mutation::kOwnRowAsForeign)) {
-      cell.seen = std::max(cell.seen, row.count);
+      cell.see(full_read_, row.count);
       news = cell.hear_published(row.count);
       if (news) cell.published_at = now.mono;
     } else {
@@ -99,8 +100,8 @@ void Importer::take_in(Instant now, const LedgerPresence& presence) {
     if (entry == nullptr) return;
     if (presence.region == store_->book.region()) {
       // Said by a sibling, or by this process before.
-      entry->seen = true;
-      const MonoTime until = lease_end(now, presence.until);
+      entry->seen_in = full_read_;
+      const MonoTime until = lease_end(now, presence.until, regions_.rules);
       if (until <= entry->leased_until) return;
       entry->leased_until = until;
       entry->leased_at = now.mono;
@@ -123,39 +124,49 @@ void Importer::take_in(Instant now, const LedgerPresence& presence) {
 void Importer::begin_full(Instant now) {
   full_began_ = now.mono;
   no_room_before_ = stats_.no_room;
-  const std::lock_guard lock(store_->book.mutex());
-  store_->book.for_each([](BookEntry& entry) {
-    entry.seen = false;
-    entry.each_cell([](BookCell& cell) { cell.seen = 0; });
-  });
+  ++full_read_;
 }
 
+// Requests wait for the book's mutex, and there may be a million entries: it is held only while one
+// that lost something is changed.
 void Importer::end_full(Instant now) {
   std::vector<BookEntry*> lost;
   if (stats_.no_room == no_room_before_) no_room_accepted_ = stats_.no_room;
   ours_until_ = {};
-  {
-    const std::lock_guard lock(store_->book.mutex());
-    store_->book.for_each([&](BookEntry& entry) {
-      bool changed = false;
-      entry.each_cell([&](BookCell& cell) {
-        if (entry.end_of(cell) <= now.wall || cell.published == 0) return;
-        ours_until_ = std::max(ours_until_, entry.end_of(cell));
-        if (cell.published_at >= full_began_ || cell.seen >= cell.published) return;
-        // What siblings left word of before proves nothing any more, either.
-        cell.word = std::max(cell.word, cell.published);
-        cell.published = cell.seen;
-        changed = true;
-      });
-      if (!entry.seen && entry.leased_until > now.mono && entry.leased_at < full_began_) {
-        entry.leased_until = {};
-        changed = true;
-      }
-      if (changed) lost.push_back(&entry);
+  store_->book.for_each([&](BookEntry& entry) {
+    entry.each_cell([&](const BookCell& cell) {
+      if (cell.published > 0) ours_until_ = std::max(ours_until_, entry.end_of(cell));
     });
+    if (has_lost(now, entry)) lost.push_back(&entry);
+  });
+  for (BookEntry* entry : lost) {
+    const std::lock_guard lock(store_->book.mutex());
+    entry->each_cell([&](BookCell& cell) {
+      if (!is_lost(now, *entry, cell)) return;
+      // What siblings left word of before proves nothing any more, either.
+      cell.word = std::max(cell.word, cell.published);
+      cell.published = cell.shown_by(full_read_);
+    });
+    if (is_presence_lost(now, *entry)) entry->leased_until = {};
   }
   stats_.lost += lost.size();
   for (BookEntry* entry : lost) lookout_.look_at(now, *entry);
+}
+
+bool Importer::has_lost(Instant now, const BookEntry& entry) const {
+  bool lost = is_presence_lost(now, entry);
+  entry.each_cell([&](const BookCell& cell) { lost = lost || is_lost(now, entry, cell); });
+  return lost;
+}
+
+bool Importer::is_lost(Instant now, const BookEntry& entry, const BookCell& cell) const {
+  return cell.published > cell.shown_by(full_read_) && cell.published_at < full_began_ &&
+         entry.end_of(cell) > now.wall;
+}
+
+bool Importer::is_presence_lost(Instant now, const BookEntry& entry) const {
+  return entry.seen_in != full_read_ && entry.leased_until > now.mono &&
+         entry.leased_at < full_began_;
 }
 
 }  // namespace weir::limiter

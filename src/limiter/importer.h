@@ -12,19 +12,21 @@
 #include <memory>
 
 #include "limiter/lookout.h"
+#include "limiter/regions.h"
 #include "limiter/store.h"
 
 namespace weir::limiter {
 
 class Importer {
  public:
-  Importer(std::shared_ptr<Store> store, Lookout& lookout)
-      : store_(std::move(store)), lookout_(lookout) {}
+  Importer(std::shared_ptr<Store> store, const Regions& regions, Lookout& lookout)
+      : store_(std::move(store)), regions_(regions), lookout_(lookout) {}
 
   void take_in(Instant now, const LedgerNews& news);
 
   // What a read of everything does not show although it was written before: the ledger lost it.
   // It is taken to have it no more, and so written again.
+  // Beginning takes no time, however much is known.
   void begin_full(Instant now);
   void end_full(Instant now);
 
@@ -44,14 +46,20 @@ class Importer {
  private:
   void take_in(Instant now, const LedgerRow& row);
   void take_in(Instant now, const LedgerPresence& presence);
+  // Of what was written before the read of everything began, whether that read did not show it.
+  [[nodiscard]] bool has_lost(Instant now, const BookEntry& entry) const;
+  [[nodiscard]] bool is_lost(Instant now, const BookEntry& entry, const BookCell& cell) const;
+  [[nodiscard]] bool is_presence_lost(Instant now, const BookEntry& entry) const;
   [[nodiscard]] BookEntry* entry_of(const LedgerKey& key, const std::string& region);
 
   const std::shared_ptr<Store> store_;
+  const Regions& regions_;
   Lookout& lookout_;
   MonoTime full_began_{};
   uint64_t no_room_before_ = 0;    // when the read of everything began
   uint64_t no_room_accepted_ = 0;  // such news was heard of again since
   WallTime ours_until_{};
+  uint32_t full_read_ = 0;  // the number of the one under way, or of the last
   Stats stats_;
 };
 

@@ -63,17 +63,43 @@ bool Judge::is_late(const Tuple& tuple, WallTime asked) const {
   return memory::is_ahead_of(tuple, asked) && !memory::is_ahead_of(tuple, store_->clock.now().wall);
 }
 
-Case Judge::at_present(Case the_case) const {
-  the_case.ask_at(store_->clock.now());
-  return the_case;
+// Asks; where the case is late, again as of the present. Nothing: it was late every time.
+template <typename Ask>
+static auto ask_late_again(const Case& the_case, const Clock& clock, const Ask& ask) {
+  auto answer = ask(the_case);
+  for (int turn = 0; !answer && turn < kLateTurns; ++turn) {
+    Case again = the_case;
+    again.ask_at(clock.now());
+    answer = ask(again);
+  }
+  return answer;
+}
+
+Step Judge::refused_for_one_tick(const Case& the_case) {
+  Step refusal = decide_on_counts(the_case.query, {});
+  memory::refuse_for_one_tick(the_case.query, refusal.decision);
+  refusal.decision.remaining = 0;
+  return refusal;
 }
 
 Ruling Judge::rule(const Case& the_case) {
-  const memory::Query& query = the_case.query;
-  if (query.ask.cost == 0) {
+  if (the_case.query.ask.cost == 0) {
     if (const auto known = look(the_case)) return *known;
     return rule_unknown(the_case);
   }
+  const auto ruling = ask_late_again(the_case, store_->clock,
+                                     [this](const Case& asked) { return try_rule(asked); });
+  return ruling ? *ruling : Ruling{.step = refused_for_one_tick(the_case)};
+}
+
+std::optional<Ruling> Judge::look(const Case& the_case) {
+  const auto known = ask_late_again(the_case, store_->clock,
+                                    [this](const Case& asked) { return try_look(asked); });
+  return known ? *known : Ruling{.step = refused_for_one_tick(the_case)};
+}
+
+std::optional<Ruling> Judge::try_rule(const Case& the_case) {
+  const memory::Query& query = the_case.query;
   Ruling ruling;
   const auto decided = with_tuple(the_case, [&](const Tuple& tuple) {
     Step step = decide(tuple, query, Effect::kConsume);
@@ -96,13 +122,19 @@ Ruling Judge::rule(const Case& the_case) {
     ruling = ruling_of(tuple, query, step);
     return step;
   });
-  if (!decided) return rule_sketched(the_case, Effect::kConsume);
-  if (decided->fate == memory::Fate::kLate) return rule(at_present(the_case));
-  ruling.step = *decided;
-  return ruling;
+  if (decided && decided->fate == memory::Fate::kLate) return std::nullopt;
+  if (decided) {
+    ruling.step = *decided;
+    return ruling;
+  }
+  if (in_sketch(the_case, [&] { ruling = rule_sketched(the_case, Effect::kConsume); })) {
+    return ruling;
+  }
+  // Someone has just made it.
+  return Ruling{.step = refused_for_one_tick(the_case)};
 }
 
-Ruling Judge::rule_sketched(const Case& the_case, Effect effect) {
+Ruling Judge::rule_sketched(const Case& the_case, Effect effect) const {
   if (!store_->table.has_memory_for(the_case.key, the_case.query)) {
     store_->stats.add(Stat::kNoMemory);
   }
@@ -125,19 +157,21 @@ void Judge::reclaim(WallTime now) const {
   store_->sweep(now, kSlotsAtATime);
 }
 
-std::optional<Ruling> Judge::look(const Case& the_case) {
+std::optional<std::optional<Ruling>> Judge::try_look(const Case& the_case) const {
   // Turns fail only while someone moves the tuple, which is then created anew or not.
   constexpr int kTurns = 1000;
   for (int turn = 0; turn < kTurns; ++turn) {
     const platform::Pin pin;
     const Tuple tuple = store_->table.find(the_case.key);
     if (!tuple) break;
-    if (is_late(tuple, the_case.now.wall)) return look(at_present(the_case));
+    if (is_late(tuple, the_case.now.wall)) return std::nullopt;
     const Step step = decide(tuple, the_case.query, Effect::kOnlyLook);
     if (step.fate == memory::Fate::kDecided) return ruling_of(tuple, the_case.query, step);
     memory::relax();
   }
-  if (!store_->sketch.holds(store_->sketched(the_case.key), the_case.query)) return std::nullopt;
+  if (!store_->sketch.holds(store_->sketched(the_case.key), the_case.query)) {
+    return std::optional<Ruling>{};
+  }
   return rule_sketched(the_case, Effect::kOnlyLook);
 }
 
@@ -153,18 +187,43 @@ void Judge::make_strict(const Tuple& tuple, MonoTime now, const memory::Query& q
   memory::note_ask(tuple.cold->noted, query.limit, query.algorithm);
 }
 
-// What other regions are known to have counted on a tuple before this process saw it; and our own
-// region, before this process was there.
-void Judge::introduce(const Case& the_case) const {
-  if (the_case.cell_class() != CellClass::kWindow) return;
+// Makes a tuple, or a state of it that can express the request. What is counted in the sketch is
+// not counted in the table as well, and what is known of other regions is known to the tuple before
+// anyone is admitted on it.
+memory::Created Judge::make(const Case& the_case, memory::Fate fate) const {
+  const auto sketched = [&] {
+    return store_->sketch.holds(store_->sketched(the_case.key), the_case.query);
+  };
+  memory::Table::Making making{.forbidden = sketched, .prepare = {}};
+  const bool shares = store_->shares() && the_case.cell_class() == CellClass::kWindow;
   const int64_t sequence =
       algorithms::position_of(the_case.query.now, the_case.query.duration).sequence;
+  bool news = false;
+  if (shares) {
+    making.prepare = [&, known = store_->book.abroad(the_case.key, sequence)](const Tuple& tuple) {
+      news = introduce(the_case, known, tuple);
+    };
+  }
+  const memory::Created made = fate == memory::Fate::kRebuild
+                                   ? store_->table.rebuild(the_case.key, the_case.query, making)
+                                   : store_->table.create(the_case.key, the_case.query, making);
+  if (made != memory::Created::kYes || !shares) return made;
+  // And what was heard meanwhile.
   const Abroad known = store_->book.abroad(the_case.key, sequence);
   const platform::Pin pin;
-  const Tuple tuple = store_->table.find(the_case.key);
-  if (!tuple) return;
+  if (const Tuple tuple = store_->table.find(the_case.key)) {
+    if (introduce(the_case, known, tuple) || news) store_->looks.push(tuple.index);
+  }
+  return made;
+}
+
+// What other regions are known to have counted on a tuple before this process saw it; and our own
+// region, before this process was there.
+bool Judge::introduce(const Case& the_case, const Abroad& known, const Tuple& tuple) const {
+  const int64_t sequence =
+      algorithms::position_of(the_case.query.now, the_case.query.duration).sequence;
   const bool last = take_in(known.last, tuple, sequence - 1);
-  if (take_in(known.current, tuple, sequence) || last) store_->looks.push(tuple.index);
+  return take_in(known.current, tuple, sequence) || last;
 }
 
 void Judge::look_after_denial(const Tuple& tuple, const memory::Query& query) const {

@@ -54,6 +54,10 @@ struct Ruling {
   bool sketched = false;  // counted in the sketch, or in a log that cannot grow: on less than asked
 };
 
+// How often a request that came late is asked again at the present. Each time, the thread must have
+// slept through a whole window between reading the clock and looking at the tuple.
+inline constexpr int kLateTurns = 4;
+
 class Judge {
  public:
   explicit Judge(std::shared_ptr<Store> store) : store_(std::move(store)) {}
@@ -73,7 +77,7 @@ class Judge {
   [[nodiscard]] std::optional<Ruling> look(const Case& the_case);
 
   // Decides on a tuple that has no place in the table.
-  [[nodiscard]] Ruling rule_sketched(const Case& the_case, memory::Effect effect);
+  [[nodiscard]] Ruling rule_sketched(const Case& the_case, memory::Effect effect) const;
 
   // The ruling of a step on a tuple that was found, by a pinned caller.
   [[nodiscard]] Ruling ruling_of(const memory::Tuple& tuple, const memory::Query& query,
@@ -107,20 +111,31 @@ class Judge {
     if (store_->shares()) look_after_denial(tuple, query);
   }
 
+  // Decides by the sketch, for a tuple that has no place in the table. False: it has one now.
+  template <typename Work>
+  [[nodiscard]] bool in_sketch(const Case& the_case, const Work& work) const {
+    return store_->table.while_absent(the_case.key, work);
+  }
+
   // Decides on a tuple this process does not hold, by what was heard of it.
   [[nodiscard]] Ruling rule_unknown(const Case& the_case) const;
+
+  // What is answered where the tuple is there but could not be decided on in time.
+  [[nodiscard]] static memory::Step refused_for_one_tick(const Case& the_case);
 
   // The decision on a tuple of which only this much is known.
   [[nodiscard]] static memory::Step decide_on_counts(const memory::Query& query,
                                                      const algorithms::WindowCounts& counts);
 
  private:
-  // Whether the tuple's state is of after a request, but not of after the present; and the same
-  // request, asked now.
+  // Whether the tuple's state is of after a request, but not of after the present.
   [[nodiscard]] bool is_late(const memory::Tuple& tuple, WallTime asked) const;
-  [[nodiscard]] Case at_present(Case the_case) const;
+  // rule() and look(). Nothing: the case is late, and nothing was done.
+  [[nodiscard]] std::optional<Ruling> try_rule(const Case& the_case);
+  [[nodiscard]] std::optional<std::optional<Ruling>> try_look(const Case& the_case) const;
   void make_strict(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const;
-  void introduce(const Case& the_case) const;
+  [[nodiscard]] memory::Created make(const Case& the_case, memory::Fate fate) const;
+  bool introduce(const Case& the_case, const Abroad& known, const memory::Tuple& tuple) const;
   void reclaim(WallTime now) const;
   void look_after_denial(const memory::Tuple& tuple, const memory::Query& query) const;
 
@@ -166,8 +181,8 @@ WEIR_HOT_INLINE bool Judge::rule_found(const memory::Tuple& tuple, MonoTime now,
 
 template <typename Work>
 std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& work) {
-  // Each turn ends with another thread having moved, forgotten or held the tuple, or with
-  // this one having made it; that does not go on.
+  // Each turn ends with another thread having moved or forgotten the tuple, or with this one having
+  // made it; that does not go on. Nobody waits here for a batch that holds it: see hold.h.
   constexpr int kTurns = 16;
   for (int turn = 0; turn < kTurns; ++turn) {
     memory::Fate fate = memory::Fate::kLookAgain;
@@ -185,26 +200,15 @@ std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& 
         }
       }
     }
-    if (fate == memory::Fate::kRebuild) {
-      const memory::Created rebuilt = store_->table.rebuild(the_case.key, the_case.query);
-      if (rebuilt == memory::Created::kFull) break;
-      if (rebuilt == memory::Created::kNoMemory) reclaim(the_case.query.now);
-      if (rebuilt == memory::Created::kYes && store_->shares()) introduce(the_case);
-    } else {
-      if (store_->sketch.holds(store_->sketched(the_case.key), the_case.query)) return std::nullopt;
-      const memory::Created created = store_->table.create(the_case.key, the_case.query);
-      if (created == memory::Created::kNoMemory) reclaim(the_case.query.now);
-      if (created == memory::Created::kFull || created == memory::Created::kNoMemory) {
-        return std::nullopt;
-      }
-      if (created == memory::Created::kYes && store_->shares()) introduce(the_case);
-    }
+    const memory::Created made = make(the_case, fate);
+    if (made == memory::Created::kNoMemory) reclaim(the_case.query.now);
+    const bool rebuilds = fate == memory::Fate::kRebuild;
+    if (made == memory::Created::kFull && rebuilds) break;
+    if (made == memory::Created::kFull) return std::nullopt;
+    if (made == memory::Created::kNoMemory && !rebuilds) return std::nullopt;
   }
-  // Its counts are in the table, so the sketch must not judge it: refused for one tick.
-  memory::Step refusal = decide_on_counts(the_case.query, {});
-  refusal.decision.remaining = 0;
-  memory::refuse_for_one_tick(the_case.now.wall, refusal.decision);
-  return refusal;
+  // Its counts are in the table, so the sketch must not judge it.
+  return refused_for_one_tick(the_case);
 }
 
 }  // namespace weir::limiter

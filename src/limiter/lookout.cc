@@ -168,7 +168,8 @@ Lookout::Holdings Lookout::holdings_of(Instant now, const Tuple& tuple, const Co
   const BookCell* known = entry == nullptr ? nullptr : entry->find(counted.sequence);
   const BookCell* known_last = entry == nullptr ? nullptr : entry->find(counted.sequence - 1);
   Count limit = asked_of(tuple);
-  for (const BookCell* cell : {known, known_last}) {
+  const bool both_count = !mutated(Mutation::kLastLimitIgnored);
+  for (const BookCell* cell : {known, both_count ? known_last : nullptr}) {
     if (cell != nullptr) limit = smaller(limit, smaller(cell->limit, cell->limit_abroad));
   }
   const auto regions_in = [&](int64_t sequence) {

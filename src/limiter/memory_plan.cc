@@ -82,11 +82,3 @@ void bound_annexes(memory::ByteBudget& budget, const MemoryPlan& plan) {
 }
 
 }  // namespace weir::limiter
-
-namespace weir {
-
-std::optional<Error> error_in(const Options& options) {
-  return limiter::error_in(limiter::memory_plan(options));
-}
-
-}  // namespace weir

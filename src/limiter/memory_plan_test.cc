@@ -56,7 +56,7 @@ TEST(MemoryPlan, LeavesRoomForAllThatIsHeardOfOtherRegionsUnlessToldOtherwise) {
     for (const int64_t sequence : {10, 11}) {
       BookCell* const cell = book.cell(*entry, sequence, sequence);
       ASSERT_NE(cell, nullptr) << i;
-      ASSERT_NE(book.of_region(*entry, cell->foreign, uint16_t{1}), nullptr) << i;
+      ASSERT_NE(book.of_region(*entry, cell->foreign, RegionNumber{1}), nullptr) << i;
     }
   }
 }

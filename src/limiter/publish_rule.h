@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/mutation.h"
 #include "base/wide.h"
 #include "weir/ledger.h"
 
@@ -84,6 +85,7 @@ inline constexpr Count kNeverPublish = ~Count{0};
     return fires ? Publish::kContended : Publish::kNothing;
   }
   if (holding.over) {
+    if (base::mutated(base::Mutation::kRollOverRemoved)) return Publish::kNothing;
     return others && covers(holding, slack) ? Publish::kRollOver : Publish::kNothing;
   }
   if (!holding.leased && holding.counted >= holding.hidden) return Publish::kPresence;

@@ -144,7 +144,7 @@ void Publisher::commit(Instant now, Chunk& chunk) {
 }
 
 void Publisher::hold_lease(BookEntry& entry, Instant began) const {
-  const MonoTime end = lease_end(began, began.wall + regions_.rules.lease);
+  const MonoTime end = lease_end(began, began.wall + regions_.rules.lease, regions_.rules);
   entry.leased_at = began.mono;
   entry.leased_until = std::max(entry.leased_until, end);
 }
@@ -179,7 +179,8 @@ void Publisher::fail(Instant now, Chunk& chunk, bool pointless) {
       // As if it were written, lest it be sent again and again.
       if (is_bad && sent.rule == Publish::kPresence) hold_lease(*sent.entry, chunk.began);
       if (BookCell* const cell = sent.entry->find(sent.sequence)) {
-        cell->refused = cell->refused || sent.refused;
+        const bool refused = sent.refused && !mutated(Mutation::kFailedRefusalForgotten);
+        cell->refused = cell->refused || refused;
         if (is_bad) cell->published = std::max(cell->published, sent.count);
       }
     }

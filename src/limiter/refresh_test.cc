@@ -313,6 +313,38 @@ TEST_F(RefreshTest, ReadsABatchInOneGo) {
   EXPECT_EQ(answer->items[2].remaining, 0u);
 }
 
+// It said "success, remaining 5, degraded" of an item that the others had used up.
+TEST_F(RefreshTest, SaysOfEachItemOfARefusedBatchWhatASingleRequestWouldHear) {
+  clock_.advance(Millis(30'000));
+  ASSERT_TRUE(ask_and_answer(refresh_request("full", 10), {}).admitted());
+  const std::vector<Request> requests{refresh_request("full"), refresh_request("used up", 1, 5),
+                                      refresh_request("half used", 1, 5)};
+  std::optional<BatchVerdict> answer;
+  engine_->check_all_async(clock_.now(), requests, executor_,
+                           [&](const Result<BatchVerdict>& verdict) { answer = *verdict; });
+  ASSERT_EQ(origin_->reads.size(), 1u);
+  ASSERT_EQ(origin_->reads[0].cells.size(), 4u);  // nothing of the one that is full
+  origin_->reads[0].reply(std::vector<CellTotals>{{.siblings = 5}, {}, {.siblings = 2}, {}});
+  executor_.run();
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_FALSE(answer->admitted());
+  const std::vector<Verdict>& items = answer->items;
+  EXPECT_EQ(items[0].outcome, Outcome::kDenied);
+  EXPECT_EQ(items[1].outcome, Outcome::kDenied);
+  EXPECT_EQ(items[1].remaining, 0u);
+  EXPECT_EQ(items[1].basis, Basis::kRefreshed);
+  EXPECT_EQ(items[2].outcome, Outcome::kAdmitted);
+  EXPECT_EQ(items[2].remaining, 3u);
+  EXPECT_EQ(items[2].basis, Basis::kRefreshed);
+  // Nothing was consumed; alone, each hears the same.
+  for (size_t i = 1; i < requests.size(); ++i) {
+    Request alone = requests[i];
+    alone.cost = 0;
+    EXPECT_EQ(engine_->check(clock_.now(), alone)->remaining, items[i].remaining);
+  }
+  EXPECT_EQ(engine_->stats().admitted, 3u);  // the first, and the two looks
+}
+
 TEST_F(RefreshTest, DecidesAGroupWhenWhatItReadHasComeAndAtOnceWhenNothingIsRead) {
   clock_.advance(Millis(30'000));
   ASSERT_TRUE(ask_and_answer(refresh_request("fresh"), {}).admitted());

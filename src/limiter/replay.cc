@@ -41,6 +41,8 @@ struct Replay::Batch {
 };
 
 WorkReport Replay::run_once(Instant now, Executor& timers, Tell tell) {
+  const std::lock_guard lock(mutex_);
+  now = latest_ = std::max(now, latest_, [](Instant a, Instant b) { return a.mono < b.mono; });
   WorkReport report;
   if (store_->origin->reach() == Reach::kNone) return wait(now);
   list_all_again();
@@ -209,6 +211,7 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ex
   const WindowCells cells(tuple);
   const auto own = memory::settled(cells.own(sequence), cells.tentative());
   if (!own) return;
+  if (own->word != 0 && own->ahead_of(sequence) > 0) return;
   const Tagged told{cells.told(sequence).load(std::memory_order_acquire)};
   const memory::KeyHeader header = tuple.slot->header;
   const WallTime expires_at((sequence + 2) * header.duration());
@@ -308,6 +311,7 @@ void Replay::mark_again(const Batch& batch) {
 }
 
 WorkReport Replay::leave(Instant now) {
+  const std::lock_guard lock(mutex_);
   WorkReport report;
   std::vector<CellRetirement> cells;
   if (std::exchange(left_, true)) return {.waiting = leaving_.load(std::memory_order_relaxed)};

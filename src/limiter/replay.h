@@ -5,12 +5,13 @@
 // something to tell; the counts stay in their cells. The read-back, not the
 // acknowledgement, makes a tuple fresh.
 //
-// run_once() from one thread at a time; replies on any.
+// Safe from any thread: the runs take turns. A reply never waits for a run.
 
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -82,7 +83,12 @@ class Replay : public std::enable_shared_from_this<Replay> {
   void retire(std::vector<CellRetirement> cells);
 
   const std::shared_ptr<Store> store_;
-  // Of run_once().
+  // One run at a time. Held while the origin is handed a message, so that no total of a cell
+  // overtakes a later one. That does not wait for the answer, and an answer that comes at once
+  // takes no lock.
+  base::Mutex mutex_;
+  // Guarded by mutex_.
+  Instant latest_{};  // a run that waited for its turn brings an older time
   std::vector<Pending> pending_;
   uint64_t epoch_ = 0;            // of the origin
   size_t again_at_ = ~size_t{0};  // the next slot to tell again; beyond the end: all are

@@ -27,17 +27,26 @@ constexpr Nanos kUnderWay = Millis(2000);
 constexpr Millis kSilentAfter{3 * kAttendEvery};
 constexpr uint64_t kWhole = 1'000'000;  // a limit, in millionths
 
+// The rules as this process goes by them. A lease is only ever its own, so a longer one than agreed
+// on takes nothing from the others.
+SharingRules sound(SharingRules rules) {
+  rules.lease = std::max(rules.lease, shortest_lease(rules));
+  return rules;
+}
+
 }  // namespace
 
 Sharing::Sharing(std::shared_ptr<Store> store, const SharingRules& rules)
     : store_(std::move(store)),
       wished_(rules),
-      regions_{.rules = rules},
+      regions_{.rules = sound(rules)},
       publisher_(store_, inbox_, regions_),
-      importer_(store_, publisher_.lookout()),
+      importer_(store_, regions_, publisher_.lookout()),
       chance_(store_->incarnation) {}
 
 WorkReport Sharing::run_once(Instant now, Tell tell) {
+  const std::lock_guard turn(turn_);
+  now = latest_ = std::max(now, latest_, [](Instant a, Instant b) { return a.mono < b.mono; });
   if (started_ == MonoTime{}) {
     started_ = heard_ = now.mono;
     plan(cleaning_, now, kCleanEvery);
@@ -74,7 +83,7 @@ void Sharing::plan(Turn& turn, Instant now, Nanos every) {
 bool Sharing::is_due(Instant now, Turn& turn) {
   if (turn.under_way && now.mono - turn.began >= kDeadline) {
     turn.under_way = false;
-    import_failed_ = true;
+    import_failed_ = import_failed_ || turn.hears;
     ++import_errors_;
   }
   return !turn.under_way && now.mono >= turn.next;
@@ -153,10 +162,11 @@ uint64_t Sharing::hidden(Instant now) const {
 void Sharing::hear_fleet(Instant /*now*/, const LedgerFleet& fleet) {
   const bool one = memory::mutated(memory::Mutation::kRegionsUnderestimated);
   const auto count = static_cast<uint32_t>(one ? 1 : std::max<size_t>(1, fleet.regions.size()));
+  const SharingRules rules = sound(fleet.rules);
   // With more regions each may hide less: what was enough to stay silent may be so no more.
-  if (count != regions_.count || fleet.rules != regions_.rules) publisher_.lookout().look_at_all();
+  if (count != regions_.count || rules != regions_.rules) publisher_.lookout().look_at_all();
   regions_.count = count;
-  regions_.rules = fleet.rules;
+  regions_.rules = rules;
   regions_.hidden_ppm = 0;
   regions_.most_ppm = 0;
   for (const LedgerRegion& region : fleet.regions) {

@@ -1,7 +1,7 @@
 // The turns of a process that shares its counts with other regions: hear who is there, look at
 // what changed, tell what is due, hear what others told, and clean up.
 //
-// run_once() from one thread at a time; stats() from any.
+// Safe from any thread: the turns of run_once() follow one another, and stats() waits for none.
 
 #pragma once
 
@@ -24,14 +24,15 @@ class Sharing {
 
   WorkReport run_once(Instant now, Tell tell);
   [[nodiscard]] SharingStats stats() const;
-  // From the thread that runs it.
   void inspect(Instant now, const std::function<void(const SharedCell&)>& visit) const {
+    const std::lock_guard lock(turn_);
     publisher_.lookout().inspect(now, visit);
   }
 
  private:
   // Something that is done again and again, one at a time.
   struct Turn {
+    bool hears = false;  // of what others counted: one that fails may have missed something
     MonoTime next{};
     MonoTime began{};
     bool under_way = false;
@@ -57,6 +58,10 @@ class Sharing {
   [[nodiscard]] uint64_t nodes_apart(Instant now) const;
   [[nodiscard]] double bound(Instant now) const;
 
+  // One turn at a time. Held while the ledger is asked, which does not wait for the answer: that
+  // goes to the inbox. Guards everything but store_, inbox_ and stats_.
+  mutable base::Mutex turn_;
+
   const std::shared_ptr<Store> store_;
   const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
   const SharingRules wished_;
@@ -65,7 +70,8 @@ class Sharing {
   Importer importer_;
   uint64_t chance_;
 
-  Turn attending_, publishing_, importing_, reading_, cleaning_;
+  Turn attending_, publishing_, cleaning_;
+  Turn importing_{.hears = true}, reading_{.hears = true};
   std::optional<LedgerCursor> cursor_;
   // Up to where the last read came that looked far back for what commits late, and when one does
   // again: from there, so that nothing slips between two of them.
@@ -74,6 +80,7 @@ class Sharing {
   std::optional<LedgerCursor> rest_;  // of an answer that comes in parts
   MonoTime import_began_{};           // when the first part was asked for
   LedgerPlace place_;
+  Instant latest_{};  // a turn that waited for another brings an older time
   MonoTime started_{}, summed_up_{}, heard_{}, full_began_{}, full_ended_{};
   Nanos full_took_{0};
   uint64_t full_reads_ = 0, import_errors_ = 0, last_import_ = 0, absurd_ = 0, deleted_ = 0;

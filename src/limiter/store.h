@@ -10,6 +10,7 @@
 
 #include "base/keyed_hash.h"
 #include "limiter/book.h"
+#include "limiter/incarnation.h"
 #include "limiter/memory_plan.h"
 #include "memory/byte_budget.h"
 #include "memory/dirty_list.h"
@@ -45,11 +46,11 @@ enum class Stat : uint8_t {
 
 // Fixed after construction; each part synchronises itself.
 struct Store {
-  // `seed` is for the hash of keys and the name of this incarnation.
+  // `seed` is for the hash of keys, and a secret.
   Store(const Clock& the_clock, const Options& options, uint64_t seed)
       : clock(the_clock),
         hash(seed),
-        incarnation(seed * 0x2545f4914f6cdd1dULL | 1),
+        incarnation(make_incarnation(options.seed)),
         origin(options.origin),
         read_deadline(options.read_deadline),
         max_freshness(options.max_freshness),

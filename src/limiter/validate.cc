@@ -2,9 +2,12 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "algorithms/backlog.h"
+#include "limiter/memory_plan.h"
 #include "memory/tuple_key.h"
+#include "weir/options.h"
 
 namespace weir::limiter {
 namespace {
@@ -128,10 +131,79 @@ std::unique_ptr<Error> find_error(const Request& request) {
   return nullptr;
 }
 
+std::unique_ptr<Error> validate_room(size_t requests, size_t verdicts) {
+  if (requests == verdicts) return nullptr;
+  return refuse("verdicts",
+                "verdicts has room for " + std::to_string(verdicts) + ", but there are " +
+                    std::to_string(requests) + " requests",
+                "make verdicts as long as requests; nothing was decided");
+}
+
 std::unique_ptr<Error> validate_batch_size(size_t items) {
   constexpr Range kItems{.low = 1, .high = kMaxBatch};
   const auto count = static_cast<int64_t>(items);
   return outside(count, kItems) ? refuse_number("requests", count, kItems) : nullptr;
 }
 
+namespace {
+
+std::unique_ptr<Error> find_rule_error(const SharingRules& rules) {
+  constexpr int64_t kDay = 24LL * 3600 * 1000;
+  const std::pair<std::string_view, uint32_t> parts[] = {
+      {"sharing.hidden_permille", rules.hidden_permille},
+      {"sharing.slack_permille", rules.slack_permille},
+      {"sharing.floor_permille", rules.floor_permille}};
+  for (const auto& [field, part] : parts) {
+    constexpr Range kPart{.low = 0, .high = 1000};
+    if (outside(part, kPart)) return refuse_number(field, part, kPart);
+  }
+  constexpr Range kPause{.low = 1, .high = kDay, .unit = " ms"};
+  const int64_t publish = rules.publish_every.count();
+  if (outside(publish, kPause)) return refuse_number("sharing.publish_every", publish, kPause);
+  const int64_t import = rules.import_every.count();
+  if (outside(import, kPause)) return refuse_number("sharing.import_every", import, kPause);
+  const Range lease{.low = shortest_lease(rules).count(), .high = kDay, .unit = " ms"};
+  if (outside(rules.lease.count(), lease)) {
+    return refuse_number("sharing.lease", rules.lease.count(), lease);
+  }
+  constexpr Range kRows{.low = 1, .high = UINT32_MAX};
+  if (outside(rules.rows_per_second, kRows)) {
+    return refuse_number("sharing.rows_per_second", rules.rows_per_second, kRows);
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Error> find_option_error(const Options& options) {
+  constexpr Range kReadDeadline{.low = 1, .high = 10'000, .unit = " ms"};
+  constexpr Range kFreshness{.low = 10, .high = 60'000, .unit = " ms"};
+  constexpr Range kReplayWithin{.low = 0, .high = 10'000, .unit = " ms"};
+  constexpr Range kCapacity{.low = 64, .high = int64_t{1} << 28};
+  constexpr size_t kMaxRegionBytes = 64;
+  const int64_t deadline = options.read_deadline.count();
+  if (outside(deadline, kReadDeadline))
+    return refuse_number("read_deadline", deadline, kReadDeadline);
+  const int64_t freshness = options.max_freshness.count();
+  if (outside(freshness, kFreshness)) return refuse_number("max_freshness", freshness, kFreshness);
+  const int64_t within = options.replay_within.count();
+  if (outside(within, kReplayWithin)) return refuse_number("replay_within", within, kReplayWithin);
+  const auto capacity = static_cast<int64_t>(memory_plan(options).capacity);
+  if (outside(capacity, kCapacity)) return refuse_number("capacity", capacity, kCapacity);
+  if (options.ledger == nullptr) return nullptr;
+  if (options.region.empty() || options.region.size() > kMaxRegionBytes) {
+    return refuse("region", "region has " + std::to_string(options.region.size()) + " bytes",
+                  "give it 1 to " + std::to_string(kMaxRegionBytes) + " bytes");
+  }
+  return find_rule_error(options.sharing);
+}
+
+}  // namespace
 }  // namespace weir::limiter
+
+namespace weir {
+
+std::optional<Error> error_in(const Options& options) {
+  if (const auto error = limiter::find_option_error(options)) return *error;
+  return limiter::error_in(limiter::memory_plan(options));
+}
+
+}  // namespace weir

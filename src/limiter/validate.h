@@ -38,6 +38,9 @@ namespace weir::limiter {
   return plainly_valid(request) ? nullptr : find_error(request);
 }
 
+// Null if there is room for one verdict per request, and for no more.
+[[nodiscard]] std::unique_ptr<Error> validate_room(size_t requests, size_t verdicts);
+
 // Null if a batch may have this many items.
 [[nodiscard]] std::unique_ptr<Error> validate_batch_size(size_t items);
 

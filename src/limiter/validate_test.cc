@@ -144,5 +144,40 @@ TEST(Words, AreTheSameInBothDirections) {
   EXPECT_EQ(algorithm_from("leaky"), std::nullopt);
 }
 
+TEST(ErrorIn, NamesTheOptionTheValueAndTheRange) {
+  EXPECT_EQ(error_in(Options{}), std::nullopt);
+  const auto said = [](const Options& options) {
+    const auto error = error_in(options);
+    return error ? error->detail + "; " + error->fix : "";
+  };
+  EXPECT_EQ(said({.read_deadline = Millis(0)}),
+            "read_deadline is 0 ms; choose a read_deadline from 1 to 10000 ms");
+  EXPECT_EQ(said({.max_freshness = Millis(9)}),
+            "max_freshness is 9 ms; choose a max_freshness from 10 to 60000 ms");
+  EXPECT_EQ(said({.replay_within = Millis(10'001)}),
+            "replay_within is 10001 ms; choose a replay_within from 0 to 10000 ms");
+  EXPECT_EQ(said({.capacity = 63}), "capacity is 63; choose a capacity from 64 to 268435456");
+}
+
+// One that is over before the others know of it, or right after, is told again and again.
+TEST(ErrorIn, RefusesALeaseThatIsTooShort) {
+  const auto said = [](const SharingRules& rules) {
+    const Options options{.ledger = make_null_ledger(), .sharing = rules};
+    const auto error = error_in(options);
+    return error ? error->field + ": " + error->detail + "; " + error->fix : "";
+  };
+  EXPECT_EQ(said({}), "");
+  EXPECT_EQ(said({.lease = Millis(7000)}), "");
+  EXPECT_EQ(said({.lease = Millis(6999)}),
+            "sharing.lease: sharing.lease is 6999 ms; "
+            "choose a sharing.lease from 7000 to 86400000 ms");
+  EXPECT_EQ(said({.lease = Millis(24'499), .import_every = Millis(10'150)}),
+            "sharing.lease: sharing.lease is 24499 ms; "
+            "choose a sharing.lease from 24500 to 86400000 ms");
+  EXPECT_EQ(said({.lease = Millis(24'500), .import_every = Millis(10'150)}), "");
+  // Without a ledger nobody has one.
+  EXPECT_EQ(error_in(Options{.sharing = {.lease = Millis(1)}}), std::nullopt);
+}
+
 }  // namespace
 }  // namespace weir::limiter

@@ -269,8 +269,9 @@ TEST_F(Cells, HoldARingAndALogWithoutLettingAnyoneElseCharge) {
     ASSERT_TRUE(ask(kNoon, 1, 10, algorithm).decision.admitted());
     const platform::Pin pin;
     Word& head = tuple(algorithm).slot->hot[1];
-    ASSERT_TRUE(try_hold(head));
-    EXPECT_FALSE(try_hold(head));
+    int turns = kHoldTurns;
+    ASSERT_EQ(try_hold(head, turns), Hold::kTaken);
+    EXPECT_EQ(try_hold(head, turns), Hold::kTooLong);
     const Step refused = ask(kNoon, 1, 10, algorithm);
     EXPECT_FALSE(refused.decision.admitted());
     EXPECT_EQ(refused.decision.retry_at, kNoon + Millis(1));

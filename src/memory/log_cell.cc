@@ -81,7 +81,7 @@ Step LogCell::decide(const Query& query, Effect effect) const {
     const bool charges = consumes && step.decision.admitted();
     if (charges && held(word)) {
       if (++turns > kHoldTurns) {
-        refuse_for_one_tick(query.now, step.decision);
+        refuse_for_one_tick(query, step.decision);
         return step;
       }
       relax();

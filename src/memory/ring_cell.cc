@@ -88,7 +88,7 @@ Step RingCell::decide(const Query& query, Effect effect) const {
     const bool charges = consumes && step.decision.admitted();
     if (charges && held(head)) {
       if (++turns > kHoldTurns) {
-        refuse_for_one_tick(query.now, step.decision);
+        refuse_for_one_tick(query, step.decision);
         return step;
       }
       relax();

@@ -77,10 +77,18 @@ Tuple Table::at(uint32_t index) const {
   return state == kEmpty || state == kLimbo ? Tuple{} : tuple_at(index);
 }
 
-Created Table::create(const TupleKey& key, const Query& query) {
+Created Table::create(const TupleKey& key, const Query& query, const Making& making) {
   const Locked locked(*this, buckets_of(key.hash()));
   if (find(key) && !mutated(Mutation::kCreatedTwice)) return Created::kPresent;
-  return place(key, query, nullptr);
+  if (making.forbidden && making.forbidden()) return Created::kFull;
+  return place(key, query, nullptr, making);
+}
+
+bool Table::while_absent(const TupleKey& key, const std::function<void()>& work) {
+  const Locked locked(*this, buckets_of(key.hash()));
+  if (find(key)) return false;
+  work();
+  return true;
 }
 
 // The slot a rebuilt tuple moves out of.
@@ -89,15 +97,18 @@ struct Table::Predecessor {
   Frozen frozen;
 };
 
-Created Table::rebuild(const TupleKey& key, const Query& query) {
+Created Table::rebuild(const TupleKey& key, const Query& query, const Making& making) {
   const Locked locked(*this, buckets_of(key.hash()));
   const Tuple old = find(key);
-  if (!old) return place(key, query, nullptr);
+  if (!old) {
+    if (making.forbidden && making.forbidden()) return Created::kFull;
+    return place(key, query, nullptr, making);
+  }
   if (fits(old, query)) return Created::kPresent;
   const auto frozen = freeze(old);
   if (!frozen) return Created::kFull;  // a batch is at work on it
   const Predecessor predecessor{.tuple = old, .frozen = *frozen};
-  const Created created = place(key, query, &predecessor);
+  const Created created = place(key, query, &predecessor, making);
   if (created == Created::kYes) {
     rebuilt_.fetch_add(1, std::memory_order_relaxed);
   } else if (created == Created::kNoMemory && !carries_over(old, *frozen, query)) {
@@ -116,7 +127,8 @@ bool Table::has_memory_for(const TupleKey& key, const Query& query) const {
 }
 
 // Fills a free slot and publishes it.
-Created Table::place(const TupleKey& key, const Query& query, const Predecessor* predecessor) {
+Created Table::place(const TupleKey& key, const Query& query, const Predecessor* predecessor,
+                     const Making& making) {
   const OwnedBytes bytes = owned_bytes(key.header(), query);
   if (!reserve(budget_, bytes)) return Created::kNoMemory;
   size_t index = 0;
@@ -141,6 +153,7 @@ Created Table::place(const TupleKey& key, const Query& query, const Predecessor*
   } else {
     begin_state(tuple, query, birth);
   }
+  if (making.prepare) making.prepare(tuple);
   set_control(index, fragment_of(key.hash()));
   tuples_.fetch_add(1, std::memory_order_relaxed);
   return Created::kYes;

@@ -104,12 +104,27 @@ class Table {
 
   // Makes sure the tuple exists. The caller is not pinned, since a slot may have to be
   // emptied and every reader must be able to let go; it finds the tuple afterwards.
-  [[nodiscard]] Created create(const TupleKey& key, const Query& query);
+  [[nodiscard]] Created create(const TupleKey& key, const Query& query) {
+    return create(key, query, {});
+  }
+  // The same where others have a say, under the table's locks: whether it may be made at all, and
+  // what it knows before anyone finds it. Each may be none.
+  struct Making {
+    std::function<bool()> forbidden;  // if so, as if there were no room
+    std::function<void(const Tuple&)> prepare;
+  };
+  [[nodiscard]] Created create(const TupleKey& key, const Query& query, const Making& making);
+
+  // Does something while nobody can make the tuple. False: it is there, and nothing was done.
+  [[nodiscard]] bool while_absent(const TupleKey& key, const std::function<void()>& work);
 
   // Gives the tuple a state that can express the query, if it still cannot. Where there is no
   // memory for that, a log goes on with what it can hold; a tuple whose counts would begin anew,
   // since the clock was set back, is forgotten.
-  [[nodiscard]] Created rebuild(const TupleKey& key, const Query& query);
+  [[nodiscard]] Created rebuild(const TupleKey& key, const Query& query) {
+    return rebuild(key, query, {});
+  }
+  [[nodiscard]] Created rebuild(const TupleKey& key, const Query& query, const Making& making);
 
   // Is told of every tuple that makes room for another, with what stood in its words; on the thread
   // that needs the room, under locks of the table. To be set before anything is created.
@@ -178,7 +193,7 @@ class Table {
   void set_control(size_t index, uint8_t value);  // under the bucket's lock
 
   [[nodiscard]] Created place(const TupleKey& key, const Query& query,
-                              const Predecessor* predecessor);
+                              const Predecessor* predecessor, const Making& making);
   [[nodiscard]] bool free_slot(const Buckets& buckets, WallTime now, size_t& index);
   [[nodiscard]] bool reusable_slot(size_t bucket, size_t& index);
   [[nodiscard]] size_t occupied(size_t bucket) const;

@@ -42,12 +42,8 @@ void WindowCells::take_back(int64_t sequence, Count cost) const {
 // Closes the own word of a window that was found to be `word`, of this window or an older one;
 // leaves there what it held. False: it was taken away, or has changed.
 bool WindowCells::close(int64_t sequence, uint64_t& word) const {
-  if ((word ^ tag_bits(sequence)) <= kCountMask) {
-    word = own(sequence).fetch_or(kClosedBit, std::memory_order_relaxed);
-    return word != kGone;
-  }
-  // Nothing was charged there, and nothing will be: who is about to finds it closed.
-  const uint64_t closed = tag_bits(sequence) | kClosedBit;
+  const bool charged = (word ^ tag_bits(sequence)) <= kCountMask;
+  const uint64_t closed = (charged ? word : tag_bits(sequence)) | kClosedBit;
   if (!own(sequence).compare_exchange_strong(word, closed, std::memory_order_relaxed)) return false;
   word = closed;
   return true;

@@ -22,10 +22,13 @@
 #include <cstdint>
 
 #include "base/atomic.h"
-#include "memory/mutation.h"
+#include "base/mutation.h"
 #include "weir/request.h"
 
 namespace weir::memory {
+
+using base::mutated;
+using base::Mutation;
 
 using Word = base::Atomic<uint64_t>;
 

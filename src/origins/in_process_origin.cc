@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutation.h"
 #include "base/wide.h"
 
 namespace weir::origins {
@@ -73,7 +74,8 @@ void InProcessOrigin::retire(std::vector<CellRetirement> cells, RetirementReply 
       const auto part = cell->second.components.extract(leaver.writer);
       if (part.empty()) continue;
       Count& gone = cell->second.components[kThoseWhoLeft];
-      gone = base::saturating_add(gone, part.mapped());
+      const bool lost = base::mutated(base::Mutation::kFoldLost);
+      gone = base::saturating_add(gone, lost ? 0 : part.mapped());
       ++retired;
     }
   }

@@ -143,13 +143,17 @@ void serve(Config config) {
   Region region(clock, config);
   OtherRegions others(clock, config);
   const limiter::MemoryPlan plan = config.memory_plan();
-  Limiter limiter(clock, {.origin = region.origin(),
-                          .ledger = others.ledger(),
-                          .region = config.region_name(),
-                          .sharing = rules_of(config.publish_policy),
-                          .on_origin_loss = config.on_origin_loss,
-                          .capacity = plan.capacity,
-                          .memory = plan.memory});
+  const Options options{.origin = region.origin(),
+                        .ledger = others.ledger(),
+                        .region = config.region_name(),
+                        .sharing = rules_of(config.publish_policy),
+                        .on_origin_loss = config.on_origin_loss,
+                        .capacity = plan.capacity,
+                        .memory = plan.memory};
+  if (const auto error = error_in(options)) {
+    throw std::runtime_error(error->detail + ": " + error->fix);
+  }
+  Limiter limiter(clock, options);
   frontends::LimiterDecider decider(limiter);
   frontends::NullDecider yes;
   const bool null = config.backend == Backend::kNull;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "telemetry/counters.h"
 #include "telemetry/latency.h"
@@ -34,6 +35,15 @@ struct DoorMetrics {
   Counters<Decided> decisions;
   Counters<DoorStat> stats;
   Latency latency;  // from the time requests were read to the time they were answered
+
+  void add_decision(Outcome outcome, Basis basis) { decisions.add(decided(outcome, basis)); }
+  // What of a refused batch would have passed alone was refused all the same.
+  void add_batch(Outcome batch, std::span<const Verdict> items) {
+    for (const Verdict& item : items) {
+      const bool refused_with_it = batch != Outcome::kAdmitted && item.admitted();
+      add_decision(refused_with_it ? Outcome::kDenied : item.outcome, item.basis);
+    }
+  }
 
   void add_latency(Nanos each, uint64_t requests) {
     latency.add(each, requests);

@@ -52,9 +52,10 @@ TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
   expect_help("weir", {"serve", "migrate", "check-config", "sim", "'weir sim --help'", "demo",
                        "'weir demo --help'", "version", "--config FILE", "--allow-public ",
                        "--help", "--version"});
-  expect_help("weir sim", {"weir sim", "SCENARIO", "--seed N", "--seeds N (default 1)", "--out DIR",
-                           "--set PATH=VALUE", "--compare PATH=VALUE|FILE|floor", "--swarm",
-                           "--minutes M", "--worlds N", "--list", "--help", "--version"});
+  expect_help("weir sim",
+              {"weir sim", "SCENARIO", "--seed N", "--seeds N (default 1)", "--out DIR",
+               "--set PATH=VALUE", "--compare PATH=VALUE|FILE|floor", "--swarm", "--minutes M",
+               "--worlds N", "--replay FILE", "--list", "--help", "--version"});
   expect_help("weir demo",
               {"weir demo", "--limit N (default 10)", "--window-ms N (default 5000)",
                "--rate N (default 4)", "--seconds N (default none)", "--help", "--version"});
@@ -67,12 +68,18 @@ TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
 }
 
 TEST(CommandLine, HelpFitsEightyColumns) {
-  const std::string help = ask("weir --help").text + ask("weir serve --help").text +
-                           ask("weir sim --help").text + ask("weir demo --help").text;
-  size_t start = 0;
-  for (size_t end = help.find('\n'); end != help.npos; end = help.find('\n', start)) {
-    EXPECT_LE(end - start, 80u) << help.substr(start, end - start);
-    start = end + 1;
+  for (const char* command : {"weir", "weir serve", "weir sim", "weir demo"}) {
+    const Answer answer = ask(std::string(command) + " --help");
+    EXPECT_EQ(answer.exit_code, 0) << command;
+    const std::string& help = answer.text;
+    size_t lines = 0;
+    size_t start = 0;
+    for (size_t end = help.find('\n'); end != help.npos; end = help.find('\n', start)) {
+      EXPECT_LE(end - start, 80u) << help.substr(start, end - start);
+      start = end + 1;
+      ++lines;
+    }
+    EXPECT_GE(lines, 5u) << command;
   }
 }
 
@@ -107,8 +114,8 @@ TEST(CommandLine, RefusesWrongUsageNamingWhatIsWrongAndTheRemedy) {
       {"weir serve --http off --resp off", "both off: nothing would be served"},
       {"weir serve --http 0.0.0.0:0", "give --allow-public if that is meant"},
       {"weir check-config", "FILE is required"},
-      {"weir sim", "asks for a SCENARIO, --swarm or --list: one of them"},
-      {"weir sim x.yaml --list", "asks for a SCENARIO, --swarm or --list: one of them"},
+      {"weir sim", "asks for a SCENARIO, --swarm, --replay or --list: one of them"},
+      {"weir sim x.yaml --list", "asks for a SCENARIO, --swarm, --replay or --list: one of them"},
       {"weir sim x.yaml --seed -1", "--seed: is '-1': it must be a whole number"},
       {"weir sim x.yaml --seeds 0", "--seeds: Value 0 not in range 1 to 1000"},
       {"weir sim x.yaml --set policy", "--set: is 'policy': it must be PATH=VALUE"},
@@ -168,6 +175,9 @@ TEST(CommandLine, SaysWhichScenarioCannotBeReadAndWhy) {
   const Answer missing = ask("weir sim -- /nowhere.yaml");
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_EQ(missing.text, "/nowhere.yaml: cannot be read\n");
+  const Answer replay = ask("weir sim --replay /nowhere.yaml");
+  EXPECT_EQ(replay.exit_code, missing.exit_code);
+  EXPECT_EQ(replay.text, missing.text);
   EXPECT_EQ(ask("weir sim /").text, "/: cannot be read\n");
   const Answer misspelt = ask("printf 'about: x\\nregons: 3\\n' | weir sim /dev/stdin");
   EXPECT_EQ(misspelt.exit_code, 2);

@@ -584,7 +584,7 @@ TYPED_TEST_P(LedgerContract, KeepsTheRulesOfTheFirstToCome) {
   const SharingRules first{.policy = PublishPolicy::kFloor,
                            .hidden_permille = 1,
                            .slack_permille = 2,
-                           .lease = Millis(3000),
+                           .lease = Millis(30'000),
                            .publish_every = Millis(4),
                            .import_every = Millis(5),
                            .rows_per_second = 6,

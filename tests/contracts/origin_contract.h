@@ -82,7 +82,7 @@ TYPED_TEST_P(OriginContract, TakesAnEarlierGenerationOfTheSameNodeForASibling) {
   EXPECT_EQ(totals.siblings, 3u);
 }
 
-TYPED_TEST_P(OriginContract, IsNotChangedByHearingTheSameOrLessAgain) {
+TYPED_TEST_P(OriginContract, IsNotChangedByHearingTheSameAgain) {
   this->told(this->cell(), this->kNode, 3);
   this->told(this->cell(), this->kNode, 3);
   EXPECT_EQ(this->read(this->cell(), this->kNode).mine, 3u);
@@ -203,7 +203,7 @@ TYPED_TEST_P(OriginContract, ForgetsWordWhenItsCellExpires) {
 
 REGISTER_TYPED_TEST_SUITE_P(OriginContract, KnowsNothingOfACellNobodyTold, TellsOwnAndSiblingsApart,
                             TakesAnEarlierGenerationOfTheSameNodeForASibling,
-                            IsNotChangedByHearingTheSameOrLessAgain, KeepsTuplesAndWindowsApart,
+                            IsNotChangedByHearingTheSameAgain, KeepsTuplesAndWindowsApart,
                             ForgetsACellWhenItExpires, NeedsNotBeToldOfACellThatHasExpired,
                             AnswersInTheOrderAsked, GivesARetiredComponentToThoseWhoStayOnce,
                             PassesOnWordOfWhatWasPublishedAndCountsItForNobody,

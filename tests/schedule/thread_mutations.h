@@ -3,11 +3,11 @@
 
 #pragma once
 
-#include "memory/mutation.h"
+#include "base/mutation.h"
 
 namespace weir::schedule {
 
-inline constexpr memory::Mutation kThreadMutations[] = {memory::Mutation::kCreatedTwice,
-                                                        memory::Mutation::kMarkedCleanLast};
+inline constexpr base::Mutation kThreadMutations[] = {base::Mutation::kCreatedTwice,
+                                                      base::Mutation::kMarkedCleanLast};
 
 }  // namespace weir::schedule

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/atomic.h"
-#include "memory/mutation.h"
+#include "base/mutation.h"
 #include "tests/schedule/scenes.h"
 #include "tests/schedule/scheduler.h"
 #include "tests/schedule/thread_mutations.h"
@@ -96,12 +96,12 @@ TEST(AnyScene, TellsAllThatWasAcceptedUnderEverySchedule) {
 // --- A scheduler that could find nothing would prove nothing ---
 
 struct Planted {
-  explicit Planted(memory::Mutation mutation) { memory::planted = mutation; }
-  ~Planted() { memory::planted = memory::Mutation::kNone; }
+  explicit Planted(base::Mutation mutation) { base::planted = mutation; }
+  ~Planted() { base::planted = base::Mutation::kNone; }
 };
 
 struct Bug {
-  memory::Mutation mutation = memory::Mutation::kNone;
+  base::Mutation mutation = base::Mutation::kNone;
   std::string_view name;
   Scene scene;
 };
@@ -110,7 +110,7 @@ void PrintTo(const Bug& bug, std::ostream* out) {
 }
 
 const std::vector<Bug>& bugs() {
-  using memory::Mutation;
+  using base::Mutation;
   static const std::vector<Bug> kBugs = {
       {Mutation::kCreatedTwice, "CreatedTwice", creation_of_one_tuple()},
       {Mutation::kMarkedCleanLast, "MarkedCleanLast", charges_beside_replays(Path::kFast)},
@@ -132,10 +132,9 @@ INSTANTIATE_TEST_SUITE_P(Bug, PlantedInThreads, ::testing::ValuesIn(bugs()),
                          [](const auto& each) { return std::string(each.param.name); });
 
 TEST(PlantedInThreads, AreAllThatOnlyThreadsShow) {
-  std::set<memory::Mutation> looked_for;
+  std::set<base::Mutation> looked_for;
   for (const Bug& bug : bugs()) looked_for.insert(bug.mutation);
-  for (const memory::Mutation mutation : kThreadMutations)
-    EXPECT_TRUE(looked_for.contains(mutation));
+  for (const base::Mutation mutation : kThreadMutations) EXPECT_TRUE(looked_for.contains(mutation));
 }
 
 // Two threads that each read, then write one more: the second write may be lost.

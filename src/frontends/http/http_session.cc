@@ -269,7 +269,7 @@ void HttpSession::limit(std::string_view body) {
     return refuse_body();
   }
   const Verdict& verdict = *desk_.verdict[0];
-  service_.http.decisions.add(telemetry::decided(verdict.outcome, verdict.basis));
+  service_.http.add_decision(verdict.outcome, verdict.basis);
   Bytes& out = desk_.body;
   out.append_all(std::string_view(R"({"meta":{"requestId":")"));
   append_request_id(out, desk_.names);
@@ -294,6 +294,7 @@ void HttpSession::multi_limit(std::string_view body) {
     desk_.problems.assign(1, problem_of(batch.error()));
     return refuse_body();
   }
+  service_.http.add_batch(batch->outcome, batch->items);
   Bytes& out = desk_.body;
   out.append_all(std::string_view(R"({"meta":{"requestId":")"));
   append_request_id(out, desk_.names);
@@ -302,7 +303,6 @@ void HttpSession::multi_limit(std::string_view body) {
   size_t tightest = 0;
   for (size_t i = 0; i < batch->items.size(); ++i) {
     const Verdict& item = batch->items[i];
-    service_.http.decisions.add(telemetry::decided(item.outcome, item.basis));
     if (i > 0) out.append(',');
     out.append(R"({"namespace":)");
     append_json(out, desk_.many[i].name_space);

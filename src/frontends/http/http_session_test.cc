@@ -147,6 +147,26 @@ TEST(HttpSession, AdmitsABatchWholeOrNotAtAllAndShowsTheTightest) {
                 R"("reset":1699999260000,"passed":true,"basis":"local"},)"
                 R"({"namespace":"a","identifier":"b","limit":3,"remaining":1,)"
                 R"("reset":1699999260000,"passed":false,"retryAfter":60000,"basis":"local"}]}})"));
+  // Of the refused one, what would have passed alone was not admitted.
+  EXPECT_THAT(
+      client.say(get("/metrics")),
+      AllOf(HasSubstr(
+                "\nweir_decisions_total{door=\"http\",outcome=\"admitted\",basis=\"local\"} 2\n"),
+            HasSubstr(
+                "\nweir_decisions_total{door=\"http\",outcome=\"denied\",basis=\"local\"} 2\n")));
+}
+
+TEST(HttpSession, CountsNothingOfABatchAsAdmittedThatCanNeverPass) {
+  HttpClient client;
+  EXPECT_THAT(client.say(post("/v2/ratelimit.multiLimit",
+                              R"([{"namespace":"a","identifier":"x","limit":9,"duration":60000},)"
+                              R"({"namespace":"a","identifier":"b","limit":3,"duration":60000,)"
+                              R"("cost":4}])")),
+              HasSubstr(R"("passed":false,"limits")"));
+  const auto& decisions = client.front.service.http.decisions;
+  EXPECT_EQ(decisions.total(telemetry::decided(Outcome::kAdmitted, Basis::kLocal)), 0u);
+  EXPECT_EQ(decisions.total(telemetry::decided(Outcome::kDenied, Basis::kLocal)), 1u);
+  EXPECT_EQ(decisions.total(telemetry::decided(Outcome::kNever, Basis::kLocal)), 1u);
 }
 
 TEST(HttpSession, TellsOneProblemOfABodyAndAllOfSeveral) {

@@ -182,7 +182,7 @@ void RespSession::answer(Instant asked, std::span<const Kind> kinds,
       continue;
     }
     const Verdict& verdict = *verdicts[i];
-    service_.resp.decisions.add(telemetry::decided(verdict.outcome, verdict.basis));
+    service_.resp.add_decision(verdict.outcome, verdict.basis);
     if (kinds[i] == Kind::kThrottle) {
       answer_throttle(asked, verdict, reply);
     } else {
@@ -223,9 +223,7 @@ Next RespSession::multi(Arguments arguments, Instant now, Bytes& out) {
 
 void RespSession::answer(Instant asked, const Result<BatchVerdict>& verdict, Bytes& out) {
   if (!verdict) return complain(complaint_of(verdict.error()), out);
-  for (const Verdict& item : verdict->items) {
-    service_.resp.decisions.add(telemetry::decided(item.outcome, item.basis));
-  }
+  service_.resp.add_batch(verdict->outcome, verdict->items);
   RespWriter reply = writer(out);
   answer_multi(*verdict, reply);
   service_.resp.add_latency(service_.clock.now().mono - asked.mono, 1);

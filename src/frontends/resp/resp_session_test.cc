@@ -115,6 +115,10 @@ TEST(RespSession, AdmitsABatchWholeOrNotAtAll) {
                          resp_answer(2, {.limit = 9, .remaining = 8, .reset = kMinuteEnd}));
     }
   }
+  // Of the second, which was refused, what would have passed alone was not admitted.
+  const auto& decisions = client.front.service.resp.decisions;
+  EXPECT_EQ(decisions.total(telemetry::decided(Outcome::kAdmitted, Basis::kLocal)), 2u);
+  EXPECT_EQ(decisions.total(telemetry::decided(Outcome::kDenied, Basis::kLocal)), 2u);
   EXPECT_EQ(client.say({"WEIR.PEEK", "api", "all", "9", "60000"}),
             resp_answer(3, {.limit = 9, .remaining = 8, .reset = kMinuteEnd}));
 }

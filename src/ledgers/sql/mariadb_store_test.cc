@@ -14,7 +14,6 @@
 #include "ledgers/sql/waited_test.h"
 #include "platform/thread_group.h"
 #include "tests/contracts/ledger_contract.h"
-#include "tests/effort.h"
 #include "tests/servers/await.h"
 #include "tests/servers/mariadb_server.h"
 
@@ -359,47 +358,6 @@ TEST(MariaDbStore, SpeaksTls) {
   address.tls_ca = certificate;
   const auto time = store_at(address)->time();
   EXPECT_TRUE(time) << time.error().detail;
-}
-
-TEST(MariaDbStore, IsAsFastAsItMustBe) {
-  const Database database;
-  const auto store = store_at(database.address);
-  constexpr size_t kRows = kSanitized ? 10'000 : 100'000;  // a sanitizer measures nothing
-  const WallTime start = now();
-  constexpr size_t kChunk = 500;
-  const auto seconds_of = [](const auto& work) {
-    const MonoTime began = system_clock().now().mono;
-    work();
-    return static_cast<double>((system_clock().now().mono - began).count()) / 1e9;
-  };
-  const auto write = [&](Count count) {
-    return seconds_of([&] {
-      for (size_t first = 0; first < kRows; first += kChunk) {
-        LedgerNews news;
-        for (size_t i = first; i < first + kChunk; ++i) {
-          news.rows.push_back(row_of(start, count, "user-" + std::to_string(i)));
-        }
-        ASSERT_TRUE(store->publish(news));
-      }
-    });
-  };
-  const double inserted = write(1);
-  const double raised = write(2);
-  size_t rows = 0;
-  const double read = seconds_of([&] {
-    LedgerPlace place;
-    for (bool last = false; !last;) {
-      const auto page = store->read_page(place);
-      ASSERT_TRUE(page);
-      rows += page->news.rows.size();
-      place = page->next;
-      last = page->last;
-    }
-  });
-  EXPECT_GE(rows, kRows);
-  std::printf("rows a second: %.0f new, %.0f raised, in chunks of %zu\n", kRows / inserted,
-              kRows / raised, kChunk);
-  std::printf("%zu rows read page by page in %.3f s\n", rows, read);
 }
 
 LedgerNews news_of(WallTime when, Count count) {

@@ -4,8 +4,14 @@
 
 #include <sqlite3.h>
 
+#include <map>
+#include <regex>
 #include <set>
+#include <sstream>
+#include <string>
+#include <vector>
 
+#include "ledgers/sql/schema.h"
 #include "ledgers/sql/sqlite_link.h"
 #include "tests/contracts/ledger_contract.h"
 #include "tests/servers/temporary_folder.h"
@@ -297,14 +303,72 @@ TEST(KeyHasher, GivesTheSameKeyForEver) {
   EXPECT_EQ(hash(key), hash(key));
 }
 
-TEST(Schema, IsTheSameInBothDialectsButForWords) {
-  for (const auto dialect : {ledgers::Dialect::kSqlite, ledgers::Dialect::kMariaDb}) {
-    const std::string text = ledgers::schema_sql(dialect);
-    for (const char* table :
-         {"weir_cells", "weir_presence", "weir_regions", "weir_settings", "weir_leases"}) {
-      EXPECT_NE(text.find(std::string("CREATE TABLE IF NOT EXISTS ") + table), std::string::npos);
+// A schema as a person would describe it: columns in their order with their type, in words that
+// both dialects know, and keys.
+struct Described {
+  std::map<std::string, std::vector<std::string>> tables;  // by name; the primary key last
+  std::set<std::string> indexes;
+  std::string version;
+  friend bool operator==(const Described&, const Described&) = default;
+};
+
+Described describe(ledgers::Dialect dialect) {
+  // The longer ones first.
+  const std::pair<std::regex, std::string> words[] = {
+      {std::regex("BIGINT UNSIGNED|BIGINT|INTEGER"), "number"},
+      {std::regex("VARBINARY\\([0-9]+\\)|BINARY\\(32\\)|BLOB"), "bytes"}};
+  Described described;
+  for (std::string statement : ledgers::schema_statements(dialect)) {
+    for (const auto& [word, common] : words)
+      statement = std::regex_replace(statement, word, common);
+    std::smatch found;
+    if (std::regex_search(statement, found,
+                          std::regex("^CREATE TABLE IF NOT EXISTS (\\w+) \\(\n([^]*)\n\\)"))) {
+      const std::string name = found[1];
+      std::istringstream lines(found[2]);
+      for (std::string line; std::getline(lines, line);) {
+        if (line.ends_with(',')) line.pop_back();
+        std::smatch key;
+        if (std::regex_match(line, key, std::regex("  KEY (\\w+) \\((\\w+)\\)"))) {
+          described.indexes.insert(std::string(key[1]) + " on " + name + " of " +
+                                   std::string(key[2]));
+        } else {
+          described.tables[name].push_back(line);
+        }
+      }
+    } else if (std::regex_match(
+                   statement, found,
+                   std::regex("CREATE INDEX IF NOT EXISTS (\\w+) ON (\\w+) \\((\\w+)\\)"))) {
+      described.indexes.insert(std::string(found[1]) + " on " + std::string(found[2]) + " of " +
+                               std::string(found[3]));
+    } else if (std::regex_search(statement, found, std::regex("INTO weir_settings.*'([0-9]+)'"))) {
+      described.version = found[1];
+    } else {
+      ADD_FAILURE() << "a statement that this test does not know: " << statement;
     }
-    EXPECT_EQ(text.find('?'), std::string::npos);
+  }
+  return described;
+}
+
+TEST(Schema, IsTheSameInBothDialectsButForWords) {
+  const Described sqlite = describe(ledgers::Dialect::kSqlite);
+  const Described maria_db = describe(ledgers::Dialect::kMariaDb);
+  EXPECT_EQ(sqlite.tables, maria_db.tables);
+  EXPECT_EQ(sqlite.indexes, maria_db.indexes);
+  EXPECT_EQ(sqlite.version, maria_db.version);
+  // And the description has something in it.
+  EXPECT_EQ(sqlite.version, std::to_string(ledgers::kSchemaVersion));
+  EXPECT_EQ(sqlite.tables.size(), 5U);
+  EXPECT_EQ(sqlite.tables.at("weir_leases"),
+            (std::vector<std::string>{"  name bytes NOT NULL", "  holder bytes NOT NULL",
+                                      "  until_ms number NOT NULL", "  PRIMARY KEY (name)"}));
+  EXPECT_EQ(sqlite.indexes,
+            (std::set<std::string>{"weir_cells_expires_at_ms on weir_cells of expires_at_ms",
+                                   "weir_cells_updated_at on weir_cells of updated_at",
+                                   "weir_presence_until_ms on weir_presence of until_ms",
+                                   "weir_presence_updated_at on weir_presence of updated_at"}));
+  for (const auto dialect : {ledgers::Dialect::kSqlite, ledgers::Dialect::kMariaDb}) {
+    EXPECT_EQ(ledgers::schema_sql(dialect).find('?'), std::string::npos);
   }
 }
 

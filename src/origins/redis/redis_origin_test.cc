@@ -172,7 +172,18 @@ TEST(RedisOrigin, FailsWhatWasUnderWayWhenTheServerDiesAndForgetsNothingOfItsOwn
   const Running origin(clock, server.port());
   origin.await_ready();
   ASSERT_TRUE(origin.replay({told("a", 3)}).ok());
+  // Silent first, so that the answer does not come before the end does.
+  server.stop();
+  std::atomic<int> answered{0};
+  std::atomic<int> failed{0};
+  for (int i = 0; i < 3; ++i) {
+    origin->read({asked("a")}, [&](const Result<std::vector<CellTotals>>& totals) {
+      ++(totals ? answered : failed);
+    });
+  }
   server.restart();
+  await([&] { return answered + failed == 3; });
+  EXPECT_EQ(answered, 0);
   await([&] { return origin.read({asked("a")}).ok(); });
   // Empty now, and says so: the one who told it sees that it must tell again.
   EXPECT_EQ(origin.read({asked("a")})->at(0).mine, 0u);

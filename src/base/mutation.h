@@ -5,13 +5,13 @@
 // compiler removes the question. WEIR_MUTATIONS is defined for sim/mutation_test.cc and
 // tests/schedule, for which the engine is compiled again: never link the two together.
 //
-// In this room because it is the lowest in which something can be wrong.
+// In this room because it is below every one in which something can be wrong.
 
 #pragma once
 
 #include <cstdint>
 
-namespace weir::memory {
+namespace weir::base {
 
 enum class Mutation : uint8_t {
   kNone,
@@ -21,21 +21,27 @@ enum class Mutation : uint8_t {
   kImportTakenForAll,  // a row of one region replaces what was heard of the others
   kLateIntoNext,       // what is heard late of a window counts in the one that has begun
   // Telling.
-  kForeignPublished,       // what others count is told as if it were ours
-  kOwnRowAsForeign,        // our own row is taken for another region's
-  kVerdictPublished,       // a region that refuses tells the limit, not its count
-  kTentativeTold,          // the cost of a batch under way, which may yet be taken back
-  kPublishedBeforeCommit,  // a row counts as written once it was sent
-  kLossNotRepaired,        // the origin has less than it acknowledged, and is not told again
-  kGenerationKept,         // a tuple forgotten and made anew tells from 0 under its old name
+  kForeignPublished,        // what others count is told as if it were ours
+  kOwnRowAsForeign,         // our own row is taken for another region's
+  kVerdictPublished,        // a region that refuses tells the limit, not its count
+  kTentativeTold,           // the cost of a batch under way, which may yet be taken back
+  kPublishedBeforeCommit,   // a row counts as written once it was sent
+  kLossNotRepaired,         // the origin has less than it acknowledged, and is not told again
+  kGenerationKept,          // a tuple forgotten and made anew tells from 0 under its old name
+  kOwnRowReplaces,          // an older row of our own takes the place of what we know is written
+  kFailedRefusalForgotten,  // a refusal whose row could not be written is not told again
+  kFoldLost,                // the origin forgets who leaves it, instead of adding up their counts
   // Knowing.
   kFreshByFailedRead,
   kFreshByAcknowledgement,  // a replay makes fresh although what it read back is not used
+  kNextWindowDropped,       // a row of a window that has begun elsewhere only is not kept
   // The publish rule.
   kRuleOnRequestsOnly,  // what is heard, and time, do not have it looked at
   kLeaseEndNotWatched,
   kRegionsUnderestimated,
   kLargerLimitInRule,  // of two limits on one tuple
+  kLastLimitIgnored,   // a smaller limit that others asked with in the last window
+  kRollOverRemoved,    // what the last window held back stays held back
   // Charging.
   kRejectedConsumes,
   kFailedBatchConsumes,
@@ -58,4 +64,4 @@ inline Mutation planted = Mutation::kNone;
 }
 #endif
 
-}  // namespace weir::memory
+}  // namespace weir::base

@@ -1,0 +1,104 @@
+// How fast the production store writes to a ledger, and reads all of it: one connection, one
+// thread.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "ledgers/sql/ledger_store.h"
+#include "weir/clock.h"
+
+namespace weir::bench {
+namespace {
+
+constexpr size_t kChunk = 500;  // rows of a transaction, as a publisher writes them
+
+// Each in seconds.
+struct Taken {
+  double inserted = 0;
+  double raised = 0;
+  double read = 0;
+};
+
+template <typename Work>
+bool time_of(double& seconds, const Work& work) {
+  const MonoTime began = system_clock().now().mono;
+  const std::optional<Error> error = work();
+  seconds = static_cast<double>((system_clock().now().mono - began).count()) / 1e9;
+  if (error) fmt::print(stderr, "weir_ledger_bench: {}: {}\n", error->detail, error->fix);
+  return !error;
+}
+
+// Rows of a window that does not end meanwhile.
+LedgerRow row_of(WallTime now, size_t user, Count count) {
+  return {.key = {.workspace = "acme",
+                  .name_space = "login",
+                  .identifier = "user-" + std::to_string(user),
+                  .duration = kMaxDuration},
+          .sequence = now.time_since_epoch() / kMaxDuration,
+          .region = "east",
+          .count = count,
+          .limit_seen = 10};
+}
+
+std::optional<Error> write(ledgers::LedgerStore& store, size_t rows, Count count) {
+  const WallTime now = system_clock().now().wall;
+  for (size_t first = 0; first < rows; first += kChunk) {
+    LedgerNews news;
+    for (size_t i = first; i < std::min(rows, first + kChunk); ++i) {
+      news.rows.push_back(row_of(now, i, count));
+    }
+    if (const auto written = store.publish(news); !written) return written.error();
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> read_all(ledgers::LedgerStore& store, size_t rows) {
+  LedgerPlace place;
+  size_t found = 0;
+  for (bool last = false; !last;) {
+    const auto page = store.read_page(place);
+    if (!page) return page.error();
+    found += page->news.rows.size();
+    place = page->next;
+    last = page->last;
+  }
+  if (found >= rows) return std::nullopt;
+  return Error{.detail = fmt::format("read {} of {} rows", found, rows),
+               .fix = "use a ledger that nobody else writes to"};
+}
+
+int measure(const std::string& url, size_t rows) {
+  const auto address = ledgers::parse_ledger_address(url);
+  if (!address) {
+    fmt::print(stderr, "weir_ledger_bench: {}: {}\n", address.error().detail, address.error().fix);
+    return 1;
+  }
+  const auto store = ledgers::make_store(system_clock(), *address, {.seed = 1});
+  Taken taken;
+  const bool done = time_of(taken.inserted, [&] { return write(*store, rows, 1); }) &&
+                    time_of(taken.raised, [&] { return write(*store, rows, 2); }) &&
+                    time_of(taken.read, [&] { return read_all(*store, rows); });
+  if (!done) return 1;
+  const auto count = static_cast<double>(rows);
+  fmt::print(R"({{"rows":{},"inserted":{:.0f},"raised":{:.0f},"read":{:.3f}}})"
+             "\n",
+             rows, count / taken.inserted, count / taken.raised, taken.read);
+  return 0;
+}
+
+}  // namespace
+}  // namespace weir::bench
+
+int main(int argc, char** argv) {
+  CLI::App app("weir_ledger_bench: measurements for ./dev bench ledger");
+  std::string url;
+  size_t rows = 100'000;
+  app.add_option("--ledger", url, "its URL, after weir migrate")->required();
+  app.add_option("--rows", rows)->check(CLI::Range(1, 10'000'000));
+  CLI11_PARSE(app, argc, argv);
+  return weir::bench::measure(url, rows);
+}

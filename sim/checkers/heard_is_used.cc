@@ -1,0 +1,70 @@
+// What a process hears of other regions it uses, at once and for as long as it matters: of the
+// window that it is in and the one before, also of rows that came before its own clock had reached
+// their window. Reading them again later must not be what it takes.
+
+#include <map>
+#include <tuple>
+
+#include "sim/checkers/makers.h"
+#include "sim/missing.h"
+
+namespace weir::sim {
+namespace {
+
+class HeardIsUsed final : public FleetChecker {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "heard is used"; }
+
+  Fault at_audit(const FleetView& all) override {
+    for (size_t i = 0; i < all.regions.size(); ++i) {
+      for (const NodeView& node : all.regions[i].nodes) {
+        if (auto fault = check(all, static_cast<int>(i), node)) return fault;
+      }
+    }
+    return {};
+  }
+
+ private:
+  using Place = std::tuple<int, int, CellId>;  // region, life
+
+  Fault check(const FleetView& all, int region, const NodeView& node) {
+    if (!node.runs() || !node.heard) return {};
+    for (const limiter::CellView& cell : node.cells) {
+      const CellId id{cell.tuple, cell.sequence};
+      // A clock that was set back had taken it to be over.
+      if (!matters_at(id, node.latest)) continue;
+      Count heard = 0;
+      for (size_t i = 0; i < all.regions.size(); ++i) {
+        if (static_cast<int>(i) == region) continue;
+        heard += node.heard->row({id, all.regions[i].name}).count;
+      }
+      const Place place{region, node.life, id};
+      if (cell.foreign >= heard) {
+        unused_.erase(place);
+        continue;
+      }
+      const auto [found, is_new] = unused_.emplace(place, Unused{all.now.mono, heard});
+      // By now it may be something newer that is not used yet.
+      if (cell.foreign >= found->second.heard) found->second = {all.now.mono, heard};
+      if (all.now.mono - found->second.since <= Heard::kTakesIn) continue;
+      return "node " + std::to_string(node.node) + " of region " + std::to_string(region) +
+             " has heard " + std::to_string(heard) + " of others in window " +
+             std::to_string(cell.sequence) + ", but goes by " + std::to_string(cell.foreign);
+    }
+    return {};
+  }
+
+  struct Unused {
+    MonoTime since{};
+    Count heard = 0;
+  };
+  std::map<Place, Unused> unused_;
+};
+
+}  // namespace
+
+std::unique_ptr<FleetChecker> make_heard_is_used() {
+  return std::make_unique<HeardIsUsed>();
+}
+
+}  // namespace weir::sim

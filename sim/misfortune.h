@@ -1,0 +1,37 @@
+// Kinds of what goes wrong in a world. Each can be left out, to see whether a fault needs it.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <set>
+#include <string_view>
+
+namespace weir::sim {
+
+enum class Misfortune : uint8_t {
+  kKills,
+  kDrains,
+  kIsolation,
+  kDeadConnections,
+  kLostMessages,   // between nodes and their origin, also such as arrive twice
+  kOriginForgets,  // all, or what is new
+  kOriginAway,     // or slow
+  kLostNews,       // between nodes and the ledger, also what fails, lags or is cut
+  kLedgerAway,
+  kLedgerForgets,  // what is new, or its clock is set
+  kRefusedRows,
+  kFewRows,  // allowed
+  kClocks,   // are set
+  kCount,
+};
+
+inline constexpr std::array<std::string_view, static_cast<size_t>(Misfortune::kCount)>
+    kMisfortuneNames{"kills",         "drains",         "isolation",    "dead_connections",
+                     "lost_messages", "origin_forgets", "origin_away",  "lost_news",
+                     "ledger_away",   "ledger_forgets", "refused_rows", "few_rows",
+                     "clocks"};
+
+using Misfortunes = std::set<Misfortune>;
+
+}  // namespace weir::sim

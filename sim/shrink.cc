@@ -1,0 +1,94 @@
+#include "sim/shrink.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace weir::sim {
+
+std::string_view checker_of(const RunReport& broken) {
+  return std::string_view(*broken.broken).substr(0, broken.broken->find(':'));
+}
+
+namespace {
+
+constexpr uint64_t kOtherSeeds = 4;  // tried where the first does not break
+constexpr Millis kShortest{500};
+
+// Each with one thing less, the largest steps first. Time comes last: a smaller world may need
+// longer to break.
+std::vector<WorldOptions> smaller_than(const Shrunk& now) {
+  std::vector<WorldOptions> all;
+  const auto add = [&](const auto& change) {
+    WorldOptions options = now.options;
+    change(options);
+    all.push_back(options);
+  };
+  const WorldOptions& options = now.options;
+  for (int regions = 1; regions < now.report.regions; ++regions) {
+    add([&](WorldOptions& each) { each.regions = regions; });
+  }
+  for (int nodes = 1; nodes < now.report.nodes; ++nodes) {
+    add([&](WorldOptions& each) { each.nodes = nodes; });
+  }
+  for (int tuples = 1; tuples < options.tuples; ++tuples) {
+    add([&](WorldOptions& each) { each.tuples = tuples; });
+  }
+  if (options.weather == Weather::kStormy) {
+    // In fair weather nothing goes wrong at all.
+    add([](WorldOptions& each) {
+      each.weather = Weather::kFair;
+      each.without.clear();
+    });
+    for (size_t i = 0; i < kMisfortuneNames.size(); ++i) {
+      const auto kind = static_cast<Misfortune>(i);
+      if (options.without.count(kind) > 0) continue;
+      add([&](WorldOptions& each) { each.without.insert(kind); });
+    }
+  }
+  if (options.room == Room::kScarce) add([](WorldOptions& each) { each.room = Room::kEnough; });
+  if (options.visitors > 0) add([](WorldOptions& each) { each.visitors = 0; });
+  if (options.visitors > 1) add([](WorldOptions& each) { each.visitors /= 2; });
+  if (options.limits_differ) add([](WorldOptions& each) { each.limits_differ = false; });
+  if (options.regions_apart > Millis(0)) {
+    add([](WorldOptions& each) { each.regions_apart = Millis(0); });
+  }
+  // Until it broke the story is the same.
+  if (now.report.broken_after < options.stormy) {
+    add([&](WorldOptions& each) { each.stormy = now.report.broken_after + Millis(1); });
+  }
+  if (options.stormy / 2 >= kShortest) add([](WorldOptions& each) { each.stormy /= 2; });
+  return all;
+}
+
+}  // namespace
+
+Shrunk shrink(const WorldOptions& options, const RunReport& broken, int most_runs,
+              const std::function<bool()>& stops) {
+  Shrunk now{.options = options, .report = broken};
+  const std::string checker(checker_of(broken));
+  const auto breaks = [&](WorldOptions smaller) {
+    const uint64_t first = smaller.seed;
+    for (uint64_t i = 0; i <= kOtherSeeds && now.runs < most_runs && !stops(); ++i) {
+      smaller.seed = i == 0 ? first : i;
+      ++now.runs;
+      const RunReport report = World(smaller).run();
+      if (!report.broken || checker_of(report) != checker) continue;
+      now.options = smaller;
+      now.report = report;
+      return true;
+    }
+    return false;
+  };
+  // After each success from there on, and once more from the start.
+  for (bool smaller = true; smaller && now.runs < most_runs && !stops();) {
+    smaller = false;
+    for (size_t i = 0; i < smaller_than(now).size() && now.runs < most_runs && !stops();) {
+      const bool success = breaks(smaller_than(now)[i]);
+      smaller = smaller || success;
+      if (!success) ++i;
+    }
+  }
+  return now;
+}
+
+}  // namespace weir::sim
