@@ -16,7 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
          "a problem has a place");
   }
   must(config.threads <= 256, "threads are in range");
-  must(config.capacity >= 64 && config.capacity <= size_t{1} << 28, "the capacity is in range");
+  const size_t capacity = config.memory_plan().capacity;
+  must(capacity >= 64 && capacity <= size_t{1} << 28, "the capacity is in range");
   must(!config.region_name().empty() && config.region.size() <= 64, "the region is a name");
   must(config.node.size() <= 64 && !config.data.empty(), "names are names");
   const bool others =
