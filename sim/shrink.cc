@@ -39,8 +39,8 @@ std::vector<WorldOptions> smaller_than(const Shrunk& now) {
       each.weather = Weather::kFair;
       each.without.clear();
     });
-    for (size_t i = 0; i < kMisfortuneNames.size(); ++i) {
-      const auto kind = static_cast<Misfortune>(i);
+    for (size_t i = 0; i < kWorldFaultNames.size(); ++i) {
+      const auto kind = static_cast<WorldFault>(i);
       if (options.without.count(kind) > 0) continue;
       add([&](WorldOptions& each) { each.without.insert(kind); });
     }

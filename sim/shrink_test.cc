@@ -62,7 +62,7 @@ TEST(Shrink, LeavesOutMisfortunesThatTheFaultDoesNotNeed) {
   const Shrunk before = first_broken({.regions = 1, .plant = Plant::kDrainCutShort});
   ASSERT_TRUE(before.report.broken);
   const Shrunk after = shrink(before.options, before.report, kMostRuns);
-  EXPECT_EQ(after.options.without.count(Misfortune::kDrains), 0u);
+  EXPECT_EQ(after.options.without.count(WorldFault::kDrains), 0u);
   EXPECT_GT(after.options.without.size(), 0u);
   EXPECT_EQ(checker_of(after.report), checker_of(before.report));
 }

@@ -41,13 +41,13 @@ void World::schedule_last_deaths() {
 void World::trouble_a_node() {
   Node* const node = any_that_serves();
   if (node == nullptr) return;
-  const auto kind = static_cast<Misfortune>(std::min<int64_t>(random_.between(0, 4), 3));
-  static_assert(static_cast<int>(Misfortune::kDeadConnections) == 3);
+  const auto kind = static_cast<WorldFault>(std::min<int64_t>(random_.between(0, 4), 3));
+  static_assert(static_cast<int>(WorldFault::kDeadConnections) == 3);
   if (!happens(kind)) return;
   switch (kind) {
-    case Misfortune::kKills: kill(*node); break;
-    case Misfortune::kDrains: drain(*node); break;
-    case Misfortune::kIsolation: isolate(*node); break;
+    case WorldFault::kKills: kill(*node); break;
+    case WorldFault::kDrains: drain(*node); break;
+    case WorldFault::kIsolation: isolate(*node); break;
     default: let_connection_die(*node, Millis(random_.between(20, kMostLate.count()))); break;
   }
 }
@@ -59,7 +59,7 @@ void World::trouble_the_origin() {
   const Millis briefly(random_.between(50, 500));
   const Millis long_time(random_.between(500, 3000));
   const int64_t what = random_.between(0, 6);
-  if (!happens(what <= 3 ? Misfortune::kOriginForgets : Misfortune::kOriginAway)) return;
+  if (!happens(what <= 3 ? WorldFault::kOriginForgets : WorldFault::kOriginAway)) return;
   note_trouble();
   const MonoTime now = timeline_.now().mono;
   switch (what) {
@@ -107,9 +107,9 @@ void World::trouble_the_ledger() {
   if (ledger_road_ != Road::kOpen) return;
   const Millis lasts(random_.between(300, 4000));
   const int64_t what = random_.between(0, 6);
-  const Misfortune kind = what <= 3   ? Misfortune::kLedgerAway
-                          : what <= 5 ? Misfortune::kLedgerForgets
-                                      : Misfortune::kRefusedRows;
+  const WorldFault kind = what <= 3   ? WorldFault::kLedgerAway
+                          : what <= 5 ? WorldFault::kLedgerForgets
+                                      : WorldFault::kRefusedRows;
   if (!happens(kind)) return;
   note_trouble();
   switch (what) {

@@ -43,7 +43,7 @@ World::World(const WorldOptions& options)
   options_.regions = static_cast<int>(count);
   for (int i = 0; i < count; ++i) make_region();
   if (count > 1) make_ledger();
-  if (!fair && random_.one_in(2) && happens(Misfortune::kClocks)) {
+  if (!fair && random_.one_in(2) && happens(WorldFault::kClocks)) {
     unsteady_ = regions_.front()->nodes.front().get();
     promises_.clocks_apart = kMostApart + options.regions_apart;
   }
@@ -70,7 +70,7 @@ void World::make_region() {
     usual.most_delay = Millis(random_.between(0, 3) == 0 ? 250 : random_.between(1, 60));
     usual.lose_permille = one_of(random_, std::array<int64_t, 3>{0, 50, 250});
     usual.repeat_permille = one_of(random_, std::array<int64_t, 2>{0, 125});
-    if (!happens(Misfortune::kLostMessages)) usual = {.most_delay = usual.most_delay};
+    if (!happens(WorldFault::kLostMessages)) usual = {.most_delay = usual.most_delay};
     if (options_.weather == Weather::kFair) {
       usual = {.most_delay = Millis(random_.between(1, kMostFairDelay.count()))};
     }
@@ -85,12 +85,12 @@ void World::make_ledger() {
   SharingRules rules;
   rules.lease = one_of(random_, std::array{Millis(7000), Millis(12'000), Millis(600'000)});
   const bool fair = options_.weather == Weather::kFair;
-  scarce_ = !fair && random_.one_in(4) && happens(Misfortune::kFewRows);
+  scarce_ = !fair && random_.one_in(4) && happens(WorldFault::kFewRows);
   if (scarce_) rules.rows_per_second = static_cast<uint32_t>(random_.between(1, 4));
   ledger_ = std::make_unique<WatchedLedger>(
       timeline_, rules, [this](const Committed& committed) { witness_commit(committed); });
   for (const auto& region : regions_) ledger_->know(region->name);
-  const bool lossy = !fair && random_.one_in(2) && happens(Misfortune::kLostNews);
+  const bool lossy = !fair && random_.one_in(2) && happens(WorldFault::kLostNews);
   for_each_node([&](Node& node) {
     LedgerFaults& usual = node.usual_ledger;
     usual.most_delay = Millis(random_.between(1, fair ? kMostFairDelay.count() : 150));
@@ -166,7 +166,7 @@ RunReport World::run() {
   if (!fair) {
     schedule_misfortune();
     if (unsteady_ != nullptr) schedule_clock();
-    if (random_.one_in(2) && happens(Misfortune::kDeadConnections)) schedule_last_deaths();
+    if (random_.one_in(2) && happens(WorldFault::kDeadConnections)) schedule_last_deaths();
   }
   if (ledger_) schedule_audit();
   look();

@@ -19,7 +19,6 @@
 #include "sim/checker.h"
 #include "sim/fleet_checker.h"
 #include "sim/mark.h"
-#include "sim/misfortune.h"
 #include "sim/node.h"
 #include "sim/plant.h"
 #include "sim/random.h"
@@ -27,6 +26,7 @@
 #include "sim/timeline.h"
 #include "sim/watched_ledger.h"
 #include "sim/watched_origin.h"
+#include "sim/world_fault.h"
 
 namespace weir::sim {
 
@@ -54,7 +54,7 @@ struct WorldOptions {
   Millis read_deadline{300};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
   int tuples = 4;            // that are asked for, 1 to 4
-  Misfortunes without = {};  // kinds of misfortune that do not happen
+  WorldFaults without = {};  // kinds of misfortune that do not happen
   Plant plant = Plant::kNone;
   std::string only = {};  // the name of the one checker that looks; empty: all do
 };
@@ -150,7 +150,7 @@ class World {
   void region_is_cut_off(Region& region, Road road, Millis lasts);
   void blame_a_tuple();
   void note_trouble();
-  [[nodiscard]] bool happens(Misfortune kind) const { return options_.without.count(kind) == 0; }
+  [[nodiscard]] bool happens(WorldFault kind) const { return options_.without.count(kind) == 0; }
   void let_connection_die(Node& node, Millis late);
   void isolate(Node& node);
   void schedule_clock();

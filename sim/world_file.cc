@@ -64,9 +64,9 @@ Setting choice(std::string_view name, Choice WorldOptions::*field,
 
 std::string write_without(const WorldOptions& options) {
   std::string text;
-  for (const Misfortune kind : options.without) {
+  for (const WorldFault kind : options.without) {
     text += text.empty() ? "[" : ", ";
-    text += kMisfortuneNames[static_cast<size_t>(kind)];
+    text += kWorldFaultNames[static_cast<size_t>(kind)];
   }
   return text.empty() ? "[]" : text + "]";
 }
@@ -77,9 +77,9 @@ bool read_without(std::string text, WorldOptions& options) {
   std::replace(text.begin(), text.end(), ',', ' ');
   std::istringstream words(text);
   for (std::string word; words >> word;) {
-    const auto found = std::find(kMisfortuneNames.begin(), kMisfortuneNames.end(), word);
-    if (found == kMisfortuneNames.end()) return false;
-    options.without.insert(static_cast<Misfortune>(found - kMisfortuneNames.begin()));
+    const auto found = std::find(kWorldFaultNames.begin(), kWorldFaultNames.end(), word);
+    if (found == kWorldFaultNames.end()) return false;
+    options.without.insert(static_cast<WorldFault>(found - kWorldFaultNames.begin()));
   }
   return true;
 }

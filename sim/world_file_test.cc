@@ -20,7 +20,7 @@ TEST(WorldFile, ReadsWhatItWrote) {
                              .read_deadline = Millis(50),
                              .on_origin_loss = OnOriginLoss::kShare,
                              .tuples = 2,
-                             .without = {Misfortune::kKills, Misfortune::kClocks}};
+                             .without = {WorldFault::kKills, WorldFault::kClocks}};
   const std::string text = write_world(options, "Two lines\nof comment");
   EXPECT_EQ(text.rfind("# Two lines\n# of comment\nseed: 18446744073709551615\n", 0), 0u);
   const auto read = read_world(text);

@@ -123,8 +123,7 @@ struct Store {
   }
   // What this process accepted of a tuple before it made room for others, at least.
   [[nodiscard]] Count remembered(const memory::TupleKey& key, const memory::Query& query) {
-    const memory::Sketch::Subject subject = sketched(key);
-    return forgotten.holds(subject, query) ? forgotten.counted(subject, query) : 0;
+    return forgotten.counted(sketched(key), query);
   }
 
   // Has a window tuple told, again if need be; by a pinned caller.

@@ -220,6 +220,9 @@ void Sketch::take_back(const Subject& subject, const Query& query, int64_t seque
 }
 
 Count Sketch::counted(const Subject& subject, const Query& query) {
+  const auto now = query.now.time_since_epoch().count();
+  const size_t place = subject.across_durations ? kClasses : class_of(query.duration);
+  if (matters_until_[place].load(std::memory_order_acquire) <= now) return 0;
   const std::lock_guard lock(mutex_);
   return elsewhere(subject, query, nullptr).count;
 }

@@ -63,15 +63,11 @@ class Sketch {
   // Takes back what a batch charged in that window.
   void take_back(const Subject& subject, const Query& query, int64_t sequence);
 
-  // At least what was counted here for the tuple in windows that still matter.
+  // At least what was counted here for the tuple in windows that still matter. Takes no lock where
+  // nothing was counted lately for any duration of this class.
   [[nodiscard]] Count counted(const Subject& subject, const Query& query);
-
-  // Whether that is something. Takes no lock where nothing was counted lately for any duration of
-  // this class.
+  // Whether that is something.
   [[nodiscard]] bool holds(const Subject& subject, const Query& query) {
-    const auto now = query.now.time_since_epoch().count();
-    const size_t place = subject.across_durations ? kClasses : class_of(query.duration);
-    if (matters_until_[place].load(std::memory_order_acquire) <= now) return false;
     return counted(subject, query) > 0;
   }
 

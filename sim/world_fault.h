@@ -9,7 +9,7 @@
 
 namespace weir::sim {
 
-enum class Misfortune : uint8_t {
+enum class WorldFault : uint8_t {
   kKills,
   kDrains,
   kIsolation,
@@ -26,12 +26,12 @@ enum class Misfortune : uint8_t {
   kCount,
 };
 
-inline constexpr std::array<std::string_view, static_cast<size_t>(Misfortune::kCount)>
-    kMisfortuneNames{"kills",         "drains",         "isolation",    "dead_connections",
+inline constexpr std::array<std::string_view, static_cast<size_t>(WorldFault::kCount)>
+    kWorldFaultNames{"kills",         "drains",         "isolation",    "dead_connections",
                      "lost_messages", "origin_forgets", "origin_away",  "lost_news",
                      "ledger_away",   "ledger_forgets", "refused_rows", "few_rows",
                      "clocks"};
 
-using Misfortunes = std::set<Misfortune>;
+using WorldFaults = std::set<WorldFault>;
 
 }  // namespace weir::sim
