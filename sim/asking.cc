@@ -38,10 +38,17 @@ void World::schedule_traffic() {
     if (node == nullptr) return;
     if (options_.room == Room::kScarce && random_.one_in(4)) return pass_by(*node);
     if (random_.one_in(5)) return ask_batch(*node);
-    const Tuple& tuple = tuples_[static_cast<size_t>(random_.between(0, options_.tuples - 1))];
+    const Tuple& tuple = any_tuple();
     const int64_t most = random_.one_in(20) ? tuple.limit_in(node->region) + 1 : 3;
     ask_one(*node, tuple, static_cast<Count>(random_.between(0, most)));
   });
+}
+
+// Of two tenants one asks more often.
+const World::Tuple& World::any_tuple() {
+  auto last = static_cast<int64_t>(tuples_.size()) - 1;
+  if (options_.tenants && random_.one_in(2)) last = std::min<int64_t>(last, 1);
+  return tuples_[static_cast<size_t>(random_.between(0, last))];
 }
 
 // Everyone about everything, without consuming.
@@ -94,7 +101,7 @@ void World::ask_one(Node& node, const Tuple& tuple, Count cost) {
 // Someone who asks once, and whose tuple is fuller than those of the others often are.
 void World::pass_by(Node& node) {
   const Tuple passer{.identifier = "passer-" + std::to_string(passers_++),
-                     .duration = Millis(5000),
+                     .duration = kPasserWindow,
                      .limit = 2,
                      .other_limit = 2};
   ask_one(node, passer, 1);
@@ -132,7 +139,7 @@ void World::ask_batch(Node& node) {
   std::vector<Answered> answers;
   const int64_t size = random_.between(2, 4);
   for (int64_t i = 0; i < size; ++i) {
-    const Tuple& tuple = tuples_[static_cast<size_t>(random_.between(0, options_.tuples - 1))];
+    const Tuple& tuple = any_tuple();
     const auto cost = static_cast<Count>(random_.between(0, 3));
     requests.push_back(request_of(node, tuple, cost));
     answers.push_back(question(node, tuple, cost));
@@ -160,7 +167,9 @@ void World::answer(Node& node, std::vector<Answered> answers, const std::string&
   for (Answered& answered : answers) {
     answered.answered = node.clock.now();
     answered.account.generation = seen.generation_of(answered.tuple);
-    if (!is_sketched(answered)) region_of(node).truth.record(answered);
+    if (answered.is_local()) continue;
+    Truth& truth = region_of(node).truth;
+    is_sketched(answered) ? truth.record_sketched(answered) : truth.record(answered);
   }
   find_late(answers);
   for (const Answered& answered : answers) {
@@ -176,12 +185,16 @@ void World::answer(Node& node, std::vector<Answered> answers, const std::string&
              std::to_string(verdict.evidence.foreign) + ", " +
              std::string(weir::to_string(verdict.basis)),
          verdict.remaining);
-    if (is_sketched(answered)) {
-      ++report_.sketched;
+    const Region& region = region_of(node);
+    if (is_sketched(answered)) ++report_.sketched;
+    if (answered.is_local()) {
+      mark(Mark::kLocalAlgorithm);
+      check(region,
+            [&](Checker& checker) { return checker.after_local_answer(view(region), answered); });
       continue;
     }
+    if (is_sketched(answered) || is_timeless(answers)) continue;
     mark_answer(node, answered);
-    const Region& region = region_of(node);
     check(region, [&](Checker& checker) { return checker.after_answer(view(region), answered); });
     check_fleet([&](FleetChecker& checker, const FleetView& all) {
       return checker.after_answer(all, node.region, answered);
@@ -224,7 +237,7 @@ void World::mark_answer(const Node& node, const Answered& answered) {
 }
 
 Request World::request_of(const Node& node, const Tuple& tuple, Count cost) const {
-  return {.name_space = "sim",
+  return {.name_space = tuple.name_space,
           .identifier = tuple.identifier,
           .limit = tuple.limit_in(node.region),
           .duration = tuple.duration,

@@ -141,6 +141,8 @@ class Checker {
   virtual ~Checker() = default;
   [[nodiscard]] virtual std::string_view name() const = 0;
   virtual Fault after_answer(const WorldView&, const Answered&) { return {}; }
+  // The same for algorithms that each process counts by itself.
+  virtual Fault after_local_answer(const WorldView&, const Answered&) { return {}; }
   virtual Fault after_event(const WorldView&) { return {}; }
   virtual Fault after_write(const WorldView&, const Written&) { return {}; }
   // What leaves a process for the origin, and what reaches it from there.

@@ -43,6 +43,8 @@ struct FleetView {
   bool fair = false;                    // nothing ever goes wrong
   bool scarce = false;                  // rows may have to wait for the budget
   bool failed_over = false;             // the ledger lost rows at some time
+  bool leapt_lately = false;            // clocks: regions have yet to say again that they are there
+  bool no_room = false;                 // for rows of others, at some time in some process
   std::optional<MonoTime> calm_since{};
 
   [[nodiscard]] Count accepted(const CellId& cell) const {

@@ -14,6 +14,7 @@ constexpr Millis kSharesSeldom{2000};
 constexpr Millis kSweepEvery{700};
 constexpr size_t kCapacity = 64;
 constexpr size_t kScarce = 1;  // a table has some slots more
+constexpr int64_t kTellsPerKill = 40;
 // As the origin in Redis has it: who was not heard of for so long is not counted.
 constexpr Millis kBeatEvery{1000};
 constexpr Millis kAlive{3000};
@@ -57,6 +58,7 @@ class World::Watcher final : public LinkWatcher {
     const HeardReplay heard{.sent = {.life = life_.number, .message = message, .cells = cells},
                             .totals = totals};
     check([&](Checker& checker) { return checker.after_heard(view(), heard); });
+    if (totals.ok() && world_.options_.kills_after_telling) world_.consider_killing(node_);
   }
   void heard(const std::vector<CellRead>& cells,
              const Result<std::vector<CellTotals>>& totals) override {
@@ -129,11 +131,15 @@ void World::begin_life(Node& node) {
                    .max_freshness = promises_.max_freshness,
                    .replay_within = replay_within_,
                    .capacity = options_.room == Room::kScarce ? kScarce : kCapacity,
+                   .remote_tuples = static_cast<size_t>(options_.remote_tuples),
                    .seed = node.seed});
   node.life =
       &region.truth.begin_life(node.index, node.engine->incarnation(), node.usual.most_delay);
   node.watcher = std::make_unique<Watcher>(*this, node);
   node.link->watcher = node.watcher.get();
+  // This one has seen no other time.
+  node.clock.forget_latest();
+  if (node.astray) node.life->astray_until = WallTime::max();
   node.under_way = 0;
   node.draining = false;
   node.last_replay = {};
@@ -179,6 +185,9 @@ void World::end_life(Node& node, Life::End how) {
 
 void World::stop(Node& node) {
   report_.evicted += node.engine->stats().evicted;
+  const uint64_t no_room = node.engine->sharing_stats().no_room;
+  report_.no_room += no_room;
+  no_room_ = no_room_ || no_room > 0;
   node.process->die();
   node.link->abandon();
   if (node.ledger) node.ledger->abandon();
@@ -212,6 +221,16 @@ void World::kill(Node& node) {
   if (untold > 0) mark(Mark::kKilledWithUntoldCounts);
   note("node " + std::to_string(node.index) + " is killed, untold", untold);
   end_life(node, Life::End::kKilled);
+}
+
+// When the origin has just acknowledged what it told.
+void World::consider_killing(Node& node) {
+  if (!stormy_ || !random_.one_in(kTellsPerKill)) return;
+  timeline_.post_in(Millis(0), [this, &node, process = node.process] {
+    if (!stormy_ || !process->alive()) return;
+    mark(Mark::kKilledAfterTelling);
+    kill(node);
+  });
 }
 
 // Takes no more requests; goes when all is told, and leaves its part to those who stay.

@@ -37,6 +37,12 @@ constexpr std::array<std::string_view, static_cast<size_t>(Mark::kCount)> kMarkN
     "rows that waited for the budget",
     "an import from a replica that lags",
     "a row refused for what it is",
+    "a process killed when the origin had acknowledged",
+    "a tuple evicted where there are regions",
+    "rows of others without room",
+    "a clock hours off and right again",
+    "a leap of all clocks",
+    "a decision by an algorithm that each process counts by itself",
 };
 
 }  // namespace

@@ -39,6 +39,13 @@ enum class Mark : uint8_t {
   kRowsWaited,
   kStaleImport,
   kRowBlamed,
+  // From here on only under pressure: see swarm.h.
+  kKilledAfterTelling,
+  kEvictedAmongRegions,
+  kNoRoomForRows,
+  kClockHoursOff,
+  kLeapOfClocks,
+  kLocalAlgorithm,
   kCount,
 };
 

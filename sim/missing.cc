@@ -20,6 +20,21 @@ bool matters_at(const CellId& cell, WallTime now) {
   return now < expiry_of(cell);
 }
 
+bool went_astray(const Life& life, const CellId& cell) {
+  if (life.astray_until == WallTime{}) return false;
+  // No world lasts that long, so such a window is one that the wrong clock showed.
+  constexpr Millis kFarAhead{1'800'000};
+  const WallTime start(cell.sequence * duration_of(cell));
+  return start - duration_of(cell) < life.astray_until || start - kFarAhead > life.astray_until;
+}
+
+bool any_went_astray(const Truth& truth, const CellId& cell) {
+  const auto& accounts = truth.accounts(cell);
+  return std::any_of(accounts.begin(), accounts.end(), [&](const auto& account) {
+    return went_astray(truth.life(account.first.life), cell);
+  });
+}
+
 bool is_gone(const WorldView& world, const Account& account, const CellId& cell) {
   const Life& life = world.truth.life(account.life);
   if (life.ended) return true;
@@ -52,7 +67,9 @@ Missing missing_of(const WorldView& world, const CellId& cell) {
 namespace {
 
 // Whether an accept that never arrived before `until` may still have been missing then.
-bool excused_until(const WorldView& world, const Life& life, const Accept& accept, MonoTime until) {
+bool excused_until(const WorldView& world, const Life& life, const CellId& cell,
+                   const Accept& accept, MonoTime until) {
+  if (went_astray(life, cell)) return true;
   const MonoTime at = life.ended ? std::min(until, life.ended->mono) : until;
   const Nanos arrives_within = world.promises.told_within + life.most_delay;
   if (at - accept.when <= arrives_within) return true;
@@ -70,7 +87,7 @@ Standing standing_of(const WorldView& world, const CellId& cell, const Accept& a
   const auto look = [&](const Stood& stood, MonoTime until) {
     if (stood.count >= accept.total || until < since) return;
     const bool excused =
-        stood.most_before >= accept.total || excused_until(world, life, accept, until);
+        stood.most_before >= accept.total || excused_until(world, life, cell, accept, until);
     standing = excused && standing != Standing::kOverdue ? Standing::kExcused : Standing::kOverdue;
   };
   Stood stood{.since = accept.when};

@@ -12,6 +12,11 @@ namespace weir::sim {
 // The window at this time, or the one before it.
 [[nodiscard]] bool matters_at(const CellId& cell, WallTime now);
 
+// Whether the clock of a process was hours off, so that it may have lost what it knew of the cell.
+[[nodiscard]] bool went_astray(const Life& life, const CellId& cell);
+// Whether that holds for one that accepted something in the cell.
+[[nodiscard]] bool any_went_astray(const Truth& truth, const CellId& cell);
+
 // Whether nobody can tell it any more: its process has ended, or has forgotten the tuple, which it
 // may once the origin has all of it.
 [[nodiscard]] bool is_gone(const WorldView& world, const Account& account, const CellId& cell);

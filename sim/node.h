@@ -28,7 +28,9 @@ struct Node {
   LinkFaults usual;  // when nothing worse is going on
   LedgerFaults usual_ledger;
   bool isolated = false;
-  uint64_t seed = 0;  // of the process that runs or ran last
+  bool astray = false;   // its clock is hours off
+  Millis right_skew{0};  // what it is else
+  uint64_t seed = 0;     // of the process that runs or ran last
 
   // Of the process that runs.
   Life* life = nullptr;

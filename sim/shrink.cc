@@ -46,9 +46,17 @@ std::vector<WorldOptions> smaller_than(const Shrunk& now) {
     }
   }
   if (options.room == Room::kScarce) add([](WorldOptions& each) { each.room = Room::kEnough; });
+  if (options.remote_tuples > 0) add([](WorldOptions& each) { each.remote_tuples = 0; });
+  if (options.clock != ClockFault::kNone) {
+    add([](WorldOptions& each) { each.clock = ClockFault::kNone; });
+  }
+  for (const auto field :
+       {&WorldOptions::few_rows, &WorldOptions::tenants, &WorldOptions::kills_after_telling,
+        &WorldOptions::all_algorithms, &WorldOptions::limits_differ}) {
+    if (options.*field) add([field](WorldOptions& each) { each.*field = false; });
+  }
   if (options.visitors > 0) add([](WorldOptions& each) { each.visitors = 0; });
   if (options.visitors > 1) add([](WorldOptions& each) { each.visitors /= 2; });
-  if (options.limits_differ) add([](WorldOptions& each) { each.limits_differ = false; });
   if (options.regions_apart > Millis(0)) {
     add([](WorldOptions& each) { each.regions_apart = Millis(0); });
   }

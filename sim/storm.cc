@@ -212,6 +212,60 @@ void World::set_clock(Millis skew) {
   unsteady_->clock.set_skew(skew);
 }
 
+// The clock of any one is set hours ahead or back, and right again some seconds later. Others have
+// to do with it: what it accepted and had not told is lost.
+void World::schedule_astray() {
+  timeline_.post_in(Millis(random_.between(500, 8000)), [this] {
+    if (!stormy_) return;
+    schedule_astray();
+    Node* const node = any_that_serves();
+    if (node == nullptr || node == unsteady_ || node->astray) return;
+    const Millis hours(random_.between(1, 12) * 3'600'000 + random_.between(0, 60'000));
+    set_astray(*node, random_.one_in(3) ? -hours : hours);
+    timeline_.post_in(Millis(random_.between(200, 5000)), [this, node] {
+      if (node->astray) set_right(*node);
+    });
+  });
+}
+
+void World::set_astray(Node& node, Millis skew) {
+  note("the clock of node " + std::to_string(node.index) + " is off by ms",
+       static_cast<uint64_t>(skew.count()));
+  note_trouble();
+  node.astray = true;
+  node.right_skew = node.clock.skew();
+  node.clock.set_skew(node.right_skew + skew);
+  if (node.life != nullptr) node.life->astray_until = WallTime::max();
+}
+
+void World::set_right(Node& node) {
+  note("the clock of node " + std::to_string(node.index) + " is right again");
+  note_trouble();
+  node.astray = false;
+  node.clock.set_skew(node.right_skew);
+  node.clock.forget_latest();
+  mark(Mark::kClockHoursOff);
+  if (node.life != nullptr) node.life->astray_until = node.clock.now().wall;
+}
+
+// All together: windows begin as if all that time had passed, and everything before is over.
+void World::schedule_leap() {
+  timeline_.post_in(Millis(random_.between(1000, 8000)), [this] {
+    if (!stormy_) return;
+    schedule_leap();
+    // Clocks count nanoseconds in 63 bits, which are over in 2262.
+    constexpr WallTime kEndOfTime{Millis(9'000'000'000'000)};
+    const int64_t windows = int64_t{1} << random_.between(16, 36);
+    const Millis ahead = windows * kMinDuration + Millis(random_.between(-2000, 2000));
+    if (timeline_.now().wall + ahead > kEndOfTime) return;
+    note("all clocks leap, by windows", static_cast<uint64_t>(windows));
+    note_trouble();
+    mark(Mark::kLeapOfClocks);
+    timeline_.leap(ahead);
+    leapt_ = timeline_.now().mono;
+  });
+}
+
 // `survived` if answers were given all the same.
 void World::origin_is_out(Region& region, Road road, Millis lasts,
                           const std::function<void()>& survived) {
@@ -268,6 +322,7 @@ void World::make_calm() {
   }
   for_each_node([this](Node& node) {
     node.isolated = false;
+    if (node.astray) set_right(node);
     // A reply must be able to come in time.
     node.usual = {.most_delay = std::min(node.usual.most_delay, promises_.read_deadline / 4)};
     node.usual_ledger = {.most_delay = node.usual_ledger.most_delay};

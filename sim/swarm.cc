@@ -2,16 +2,32 @@
 
 #include <array>
 
+#include "sim/random.h"
+
 namespace weir::sim {
+namespace {
+
+// States that few worlds come to by themselves. Each is drawn for itself, so that any two meet.
+void draw_pressure(Random& random, WorldOptions& options) {
+  const bool stormy = options.weather == Weather::kStormy;
+  if (random.one_in(3)) options.room = Room::kScarce;
+  if (random.one_in(4)) options.remote_tuples = static_cast<int>(random.between(1, 6));
+  options.all_algorithms = random.one_in(3);
+  options.tenants = random.one_in(3);
+  if (!stormy) return;
+  options.few_rows = random.one_in(4);
+  options.kills_after_telling = random.one_in(4);
+  if (random.one_in(4)) options.clock = ClockFault::kHours;
+  if (random.one_in(8)) options.clock = ClockFault::kLeaps;
+}
+
+}  // namespace
 
 WorldOptions world_of(uint64_t seed) {
   WorldOptions options{.seed = seed};
   if (seed % 2 == 0) {
     options.weather = Weather::kFair;
     options.regions = seed % 4 == 0 ? 2 : 3;
-  } else if (seed % 8 == 1) {
-    options.room = Room::kScarce;
-    options.regions = 1;
   }
   if (seed % 16 == 6) options.regions_apart = Millis(1500);
   if (seed % 8 == 3) {
@@ -23,6 +39,8 @@ WorldOptions world_of(uint64_t seed) {
                                OnOriginLoss::kShare};
   options.read_deadline = kDeadlines[seed / 8 % kDeadlines.size()];
   options.on_origin_loss = kLosses[seed / 32 % kLosses.size()];
+  Random random(~seed);
+  draw_pressure(random, options);
   return options;
 }
 

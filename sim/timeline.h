@@ -32,12 +32,16 @@ class Timeline final : public Clock, public Executor {
   bool step(MonoTime end) {
     if (events_.empty() || events_.begin()->first.due > end) return false;
     const auto node = events_.extract(events_.begin());
-    const Nanos passed = node.key().due - now_.mono;
-    now_.mono += passed;
-    wall_ += passed;
-    now_.wall = WallTime(std::chrono::floor<Millis>(wall_));
+    now_.mono = node.key().due;
+    set_wall();
     node.mapped()();
     return true;
+  }
+
+  // All wall clocks are set ahead.
+  void leap(Millis ahead) {
+    leapt_ += ahead;
+    set_wall();
   }
 
  private:
@@ -48,9 +52,14 @@ class Timeline final : public Clock, public Executor {
     friend auto operator<=>(const Key&, const Key&) = default;
   };
 
+  void set_wall() {
+    now_.wall = WallTime(kStart + leapt_ + std::chrono::floor<Millis>(now_.mono - kBegan));
+  }
+
   static constexpr Millis kStart{1'699'999'200'000};
-  Nanos wall_{kStart};
-  Instant now_{.wall = WallTime(kStart), .mono = MonoTime(std::chrono::hours(1))};
+  static constexpr MonoTime kBegan{std::chrono::hours(1)};
+  Millis leapt_{0};
+  Instant now_{.wall = WallTime(kStart), .mono = kBegan};
   Random ties_;
   uint64_t posted_ = 0;
   std::map<Key, Task> events_;
@@ -70,8 +79,10 @@ class SkewedClock final : public Clock {
     latest_ = latest();
     skew_ = skew;
   }
-  // The latest it has ever shown.
+  [[nodiscard]] Millis skew() const { return skew_; }
+  // The latest it has ever shown, or since that was forgotten.
   [[nodiscard]] WallTime latest() const { return std::max(latest_, now().wall); }
+  void forget_latest() { latest_ = {}; }
 
  private:
   const Clock& world_;

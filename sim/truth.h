@@ -25,6 +25,8 @@ struct Life {
   Millis most_delay{0};            // of a message of its on the way to the origin
   std::optional<Instant> ended{};  // by its own clock at its latest
   End how = End::kKilled;
+  // Its clock was far off until then, by that clock; what it knew of windows before may be lost.
+  WallTime astray_until{};
   // When it sent something to the origin that did not arrive within most_delay, in order.
   std::vector<MonoTime> troubles{};
 
@@ -57,6 +59,10 @@ struct Answered {
   bool late = false;     // decided as if it had been asked when it was answered
   Verdict verdict;
 
+  // Whether each process counts by itself.
+  [[nodiscard]] bool is_local() const {
+    return algorithm != Algorithm::kSlidingWindow && algorithm != Algorithm::kFixedWindow;
+  }
   // Window verdicts reset at the end of the window they were decided in.
   [[nodiscard]] CellId cell() const {
     return {tuple, verdict.reset.time_since_epoch() / duration - 1};
@@ -67,6 +73,14 @@ struct Answered {
   }
   [[nodiscard]] WallTime decided() const { return late ? answered.wall : asked.wall; }
 };
+
+// Whether it cannot be told when they were decided: one of an algorithm that each process counts by
+// itself waited for longer than its window lasts, and may have had all of them decided again.
+inline bool is_timeless(const std::vector<Answered>& together) {
+  return std::any_of(together.begin(), together.end(), [](const Answered& each) {
+    return each.is_local() && each.answered.wall - each.asked.wall > each.duration;
+  });
+}
 
 // Says which of the answers given together were decided late. One that is charged after its windows
 // were over has all of its batch decided again, at the present; a peek only itself, and so what is
@@ -109,6 +123,15 @@ class Truth {
                               .cost = answered.cost,
                               .total = total});
   }
+  // Counted where tuples are not told apart, and told to nobody.
+  void record_sketched(const Answered& answered) {
+    if (!answered.charged) return;
+    sketched_[answered.cell()].push_back(
+        {.when = answered.answered.mono, .account = answered.account, .cost = answered.cost});
+  }
+  [[nodiscard]] const std::vector<Accept>& sketched(const CellId& cell) const {
+    return accepts_in(sketched_, cell);
+  }
   [[nodiscard]] Count accepted(const CellId& cell) const { return find(by_cell_, cell); }
   [[nodiscard]] Count accepted_by(const Account& account, const CellId& cell) const {
     return find(accounts(cell), account);
@@ -121,12 +144,16 @@ class Truth {
   [[nodiscard]] const std::map<CellId, Count>& cells() const { return by_cell_; }
   // In the order they happened.
   [[nodiscard]] const std::vector<Accept>& accepts(const CellId& cell) const {
-    static const std::vector<Accept> kNone;
-    const auto found = accepts_.find(cell);
-    return found == accepts_.end() ? kNone : found->second;
+    return accepts_in(accepts_, cell);
   }
 
  private:
+  using Accepts = std::map<CellId, std::vector<Accept>>;
+  static const std::vector<Accept>& accepts_in(const Accepts& accepts, const CellId& cell) {
+    static const std::vector<Accept> kNone;
+    const auto found = accepts.find(cell);
+    return found == accepts.end() ? kNone : found->second;
+  }
   template <typename Map>
   static Count find(const Map& map, const typename Map::key_type& key) {
     const auto found = map.find(key);
@@ -135,7 +162,8 @@ class Truth {
   std::deque<Life> lives_;  // a deque: they stay where they are
   std::map<CellId, std::map<Account, Count>> accounts_;
   std::map<CellId, Count> by_cell_;
-  std::map<CellId, std::vector<Accept>> accepts_;
+  Accepts accepts_;
+  Accepts sketched_;
 };
 
 }  // namespace weir::sim

@@ -85,7 +85,7 @@ void World::make_ledger() {
   SharingRules rules;
   rules.lease = one_of(random_, std::array{Millis(7000), Millis(12'000), Millis(600'000)});
   const bool fair = options_.weather == Weather::kFair;
-  scarce_ = !fair && random_.one_in(4) && happens(WorldFault::kFewRows);
+  scarce_ = !fair && (random_.one_in(4) || options_.few_rows) && happens(WorldFault::kFewRows);
   if (scarce_) rules.rows_per_second = static_cast<uint32_t>(random_.between(1, 4));
   ledger_ = std::make_unique<WatchedLedger>(
       timeline_, rules, [this](const Committed& committed) { witness_commit(committed); });
@@ -123,7 +123,19 @@ void World::make_tuples() {
                          : random_.between(1, 40),
         .algorithm = random_.one_in(3) ? Algorithm::kFixedWindow : Algorithm::kSlidingWindow};
     tuple.other_limit = i == differs ? 4 * tuple.limit : tuple.limit;
+    if (options_.tenants && i >= 2) tuple.name_space = "quiet";
+    if (options_.clock == ClockFault::kLeaps && i == 1) tuple.duration = kMinDuration;
     if (i < options_.tuples) tuples_.push_back(tuple);
+  }
+  if (!options_.all_algorithms) return;
+  for (const Algorithm algorithm : {Algorithm::kGcra, Algorithm::kTokenBucket,
+                                    Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog}) {
+    const int64_t limit = random_.between(1, 40);
+    tuples_.push_back({.identifier = std::string(weir::to_string(algorithm)),
+                       .duration = one_of(random_, short_ones),
+                       .limit = limit,
+                       .algorithm = algorithm,
+                       .other_limit = limit});
   }
 }
 
@@ -166,6 +178,8 @@ RunReport World::run() {
   if (!fair) {
     schedule_misfortune();
     if (unsteady_ != nullptr) schedule_clock();
+    if (options_.clock == ClockFault::kHours) schedule_astray();
+    if (options_.clock == ClockFault::kLeaps) schedule_leap();
     if (random_.one_in(2) && happens(WorldFault::kDeadConnections)) schedule_last_deaths();
   }
   if (ledger_) schedule_audit();
@@ -181,6 +195,8 @@ RunReport World::run() {
             Millis(1000));
   asking_ = false;
   run_until(timeline_.now().mono + 2 * (promises_.read_deadline + promises_.told_within));
+  // What passers accepted and the origin lost nobody notices, since nobody asks: it is over first.
+  if (options_.room == Room::kScarce) run_until(*calm_since_ + 2 * kPasserWindow);
   // Rows that the ledger lost are missed when everything is read.
   if (failed_over_) run_until(*calm_since_ + kEverythingEvery + kRecovery);
   look();
@@ -226,6 +242,7 @@ void World::audit() {
     seen.heard = node.heard;
     if (!node.runs()) return;
     seen.sharing = node.engine->sharing_stats();
+    no_room_ = no_room_ || seen.sharing.no_room > 0;
     if (scarce_ && seen.sharing.waiting > 0 && seen.sharing.budget_used > 0.99) {
       mark(Mark::kRowsWaited);
     }
@@ -259,7 +276,9 @@ void World::witness_commit(const Committed& committed) {
 
 void World::sum_up() {
   for_each_node([this](const Node& node) {
-    if (node.runs()) report_.evicted += node.engine->stats().evicted;
+    if (!node.runs()) return;
+    report_.evicted += node.engine->stats().evicted;
+    report_.no_room += node.engine->sharing_stats().no_room;
   });
   for (const auto& link : links_) {
     report_.marks[Mark::kReplayAppliedButReplyLost] += link->marks.lost_replies;
@@ -273,6 +292,8 @@ void World::sum_up() {
   }
   if (ledger_) {
     report_.delay = delays().all();
+    report_.marks[Mark::kEvictedAmongRegions] += report_.evicted;
+    report_.marks[Mark::kNoRoomForRows] += report_.no_room;
     report_.marks[Mark::kPresenceCrossed] += ledger_->marks().crossed;
     report_.marks[Mark::kLeaseRenewed] += ledger_->marks().renewed;
     report_.marks[Mark::kPublishedAgain] += ledger_->marks().repeated;
@@ -344,6 +365,8 @@ FleetView World::fleet() const {
           .fair = options_.weather == Weather::kFair,
           .scarce = scarce_,
           .failed_over = failed_over_,
+          .leapt_lately = leapt_ && now - *leapt_ <= kRecovery,
+          .no_room = no_room_,
           .calm_since = calm_since_};
 }
 

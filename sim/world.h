@@ -36,6 +36,13 @@ enum class Room : uint8_t {
   kScarce,  // tuples that nobody asks for again crowd out others while their windows last
 };
 
+// What happens to wall clocks, beside small differences and steps.
+enum class ClockFault : uint8_t {
+  kNone,
+  kHours,  // one is set hours ahead or back, and right again
+  kLeaps,  // all are set ahead together, over 2^16 to 2^36 of the shortest windows
+};
+
 enum class Weather : uint8_t {
   kStormy,
   kFair,  // messages take their time, and nothing else goes wrong
@@ -50,7 +57,13 @@ struct WorldOptions {
   bool limits_differ = false;  // regions differ in the limit of the first tuple, whatever is drawn
   Millis regions_apart{0};     // at most, the clocks of one region from those of another
   int visitors = 0;  // that come twice and, once they were refused, never again; with regions only
-  Room room = Room::kEnough;  // scarce: only where there is one region
+  Room room = Room::kEnough;
+  int remote_tuples = 0;             // of which a process has room for others' counts; 0: enough
+  bool few_rows = false;             // allowed in a second; else drawn
+  bool tenants = false;              // busy tuples of one namespace beside quiet ones of another
+  bool kills_after_telling = false;  // processes die when the origin has acknowledged
+  ClockFault clock = ClockFault::kNone;
+  bool all_algorithms = false;  // tuples that each process counts by itself, too
   Millis read_deadline{300};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
   int tuples = 4;            // that are asked for, 1 to 4
@@ -72,6 +85,7 @@ struct RunReport {
   uint64_t rows = 0;      // written to the ledger
   uint64_t evicted = 0;   // tuples, for want of room
   uint64_t sketched = 0;  // answers on tuples that there was no room for
+  uint64_t no_room = 0;   // rows of others that there was no room for
   Nanos delay{0};         // from one region to another where nothing goes wrong
   // Of cells that still mattered at the end: what was accepted, and of that what nobody can
   // tell any more.
@@ -93,6 +107,7 @@ class World {
   static constexpr Millis kRecovery{8000};
   static constexpr Millis kAskEvery{100};  // in calm
   static constexpr Millis kReplayEvery{10};
+  static constexpr Millis kPasserWindow{5000};
 
   // What is asked for, again and again.
   struct Tuple {
@@ -101,6 +116,7 @@ class World {
     int64_t limit = 0;
     Algorithm algorithm = Algorithm::kSlidingWindow;
     int64_t other_limit = 0;  // what other regions than the first ask with
+    std::string name_space = "sim";
 
     [[nodiscard]] int64_t limit_in(int region) const { return region == 0 ? limit : other_limit; }
   };
@@ -117,6 +133,7 @@ class World {
   void ask_one(Node& node, const Tuple& tuple, Count cost);
   void ask_batch(Node& node);
   void pass_by(Node& node);
+  [[nodiscard]] const Tuple& any_tuple();
   void schedule_visit();
   void visit(Node& node);
   [[nodiscard]] bool is_sketched(const Answered& answered) const;
@@ -133,6 +150,7 @@ class World {
   void stop(Node& node);
   void let_go();
   void kill(Node& node);
+  void consider_killing(Node& node);
   void drain(Node& node);
   void schedule_replay(Node& node, int life);
   void schedule_sharing(Node& node, int life);
@@ -155,6 +173,10 @@ class World {
   void isolate(Node& node);
   void schedule_clock();
   void set_clock(Millis skew);
+  void schedule_astray();
+  void set_astray(Node& node, Millis skew);
+  void set_right(Node& node);
+  void schedule_leap();
   void origin_is_out(Region& region, Road road, Millis lasts, const std::function<void()>& then);
   void set_reach();
   void reconnect_all(Region& region);
@@ -198,7 +220,7 @@ class World {
   // Of all lives: what was sent still arrives.
   std::vector<std::shared_ptr<LossyLink>> links_;
   std::vector<std::shared_ptr<LedgerLink>> ledger_links_;
-  std::vector<Tuple> tuples_;
+  std::vector<Tuple> tuples_;  // shared ones first
   std::vector<std::unique_ptr<FleetChecker>> fleet_checkers_;
   std::vector<RegionView> region_views_;
   RunReport report_;
@@ -217,6 +239,8 @@ class World {
   std::vector<std::pair<Node*, Tuple>> visitors_;
   bool scarce_ = false;
   bool failed_over_ = false;
+  bool no_room_ = false;
+  std::optional<MonoTime> leapt_;  // all clocks, last
   bool stormy_ = true;
   bool asking_ = true;
   bool over_ = false;

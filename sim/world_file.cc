@@ -62,6 +62,10 @@ Setting choice(std::string_view name, Choice WorldOptions::*field,
           }};
 }
 
+Setting yes_or_no(std::string_view name, bool WorldOptions::*field) {
+  return choice<bool, 2>(name, field, {"false", "true"});
+}
+
 std::string write_without(const WorldOptions& options) {
   std::string text;
   for (const WorldFault kind : options.without) {
@@ -97,10 +101,16 @@ const std::vector<Setting>& settings() {
       whole("tuples", &WorldOptions::tuples, 1, 4),
       millis("stormy_ms", &WorldOptions::stormy, 1),
       choice<Weather, 2>("weather", &WorldOptions::weather, {"stormy", "fair"}),
-      choice<bool, 2>("limits_differ", &WorldOptions::limits_differ, {"false", "true"}),
+      yes_or_no("limits_differ", &WorldOptions::limits_differ),
       millis("regions_apart_ms", &WorldOptions::regions_apart, 0),
       whole("visitors", &WorldOptions::visitors, 0, 100),
       choice<Room, 2>("room", &WorldOptions::room, {"enough", "scarce"}),
+      whole("remote_tuples", &WorldOptions::remote_tuples, 0, 1000),
+      yes_or_no("few_rows", &WorldOptions::few_rows),
+      yes_or_no("tenants", &WorldOptions::tenants),
+      yes_or_no("kills_after_telling", &WorldOptions::kills_after_telling),
+      choice<ClockFault, 3>("clock", &WorldOptions::clock, {"none", "hours", "leaps"}),
+      yes_or_no("all_algorithms", &WorldOptions::all_algorithms),
       millis("read_deadline_ms", &WorldOptions::read_deadline, 1),
       choice<OnOriginLoss, 3>("on_origin_loss", &WorldOptions::on_origin_loss,
                               {"local", "deny", "share"}),

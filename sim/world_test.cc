@@ -40,7 +40,7 @@ TEST(World, KeepsEveryInvariantAndReachesEveryInterestingState) {
     all.lost_with_origin += report.lost_with_origin;
   }
   if (seeds_to_run() >= kSeeds) {
-    for (int i = 0; i < static_cast<int>(Mark::kCount); ++i) {
+    for (int i = 0; i < static_cast<int>(Mark::kKilledAfterTelling); ++i) {
       EXPECT_GT(marks[static_cast<Mark>(i)], 0u)
           << "never reached: " << to_string(static_cast<Mark>(i));
     }
@@ -138,6 +138,22 @@ TEST(World, HoldsWhereTuplesAreForgottenForWantOfRoom) {
   EXPECT_LT(sketched, answers / 10);
 }
 
+// Everything at once, as swarms draw it.
+TEST(World, HoldsUnderPressureOfAllKinds) {
+  std::map<Mark, uint64_t> marks;
+  for (uint64_t seed = 1; seed <= 2 * seeds_to_run(); ++seed) {
+    const RunReport report = World(world_of(seed)).run();
+    ASSERT_FALSE(report.broken) << story(seed, report);
+    for (const auto& [mark, times] : report.marks) marks[mark] += times;
+  }
+  if (seeds_to_run() < kSeeds) return;
+  for (const Mark mark :
+       {Mark::kKilledAfterTelling, Mark::kEvictedAmongRegions, Mark::kNoRoomForRows,
+        Mark::kClockHoursOff, Mark::kLeapOfClocks, Mark::kLocalAlgorithm, Mark::kRowsWaited}) {
+    EXPECT_GT(marks[mark], 0u) << "never reached: " << to_string(mark);
+  }
+}
+
 // Found by swarms, and mended.
 TEST(World, DoesNotBreakAgainWhereItOnceBroke) {
   const std::vector<WorldOptions> worlds = {
@@ -154,13 +170,38 @@ TEST(World, DoesNotBreakAgainWhereItOnceBroke) {
       // one who could not read it; it was called known all the same.
       {.seed = 537, .regions = 1, .room = Room::kScarce, .read_deadline = Millis(1500)},
       // A batch was taken for decided late because a peek in it was (a false alarm).
-      world_of(424639),
-      world_of(7001245),
-      world_of(31338905),
+      {.seed = 424639, .read_deadline = Millis(1500)},
+      {.seed = 7001245, .read_deadline = Millis(1500)},
+      {.seed = 31338905, .regions = 1, .room = Room::kScarce, .read_deadline = Millis(1500)},
       // The same, where the sketch counted an item in a later window.
-      world_of(20569),
+      {.seed = 20569,
+       .regions = 1,
+       .room = Room::kScarce,
+       .read_deadline = Millis(1500),
+       .on_origin_loss = OnOriginLoss::kDeny},
       // A row that was written when the world ended was to be known at once (a false alarm).
-      world_of(425056),
+      {.seed = 425056,
+       .regions = 2,
+       .weather = Weather::kFair,
+       .on_origin_loss = OnOriginLoss::kShare},
+      // One of a window that had just begun was, too (a false alarm).
+      {.seed = 501606,
+       .regions = 3,
+       .weather = Weather::kFair,
+       .regions_apart = Millis(1500),
+       .on_origin_loss = OnOriginLoss::kShare},
+      // A tuple that nobody had asked for during 2^19 windows was published as of the present one.
+      world_of(43),
+      // A peek at such a tuple went by nothing and called that refreshed.
+      world_of(101),
+      // A process went by its lease when all clocks had been set ahead.
+      world_of(23),
+      // Rows were forgotten for the cells of a future that was no more.
+      world_of(321),
+      // A tuple that was made for a request of an old window did not know the rows of the present.
+      world_of(2137),
+      // A batch that could not make its tuple anew was refused until the year 1970.
+      world_of(2057),
   };
   for (const WorldOptions& options : worlds) {
     const RunReport report = World(options).run();

@@ -69,6 +69,11 @@ struct Options {
   // error_in().
   uint64_t memory = 0;
 
+  // Tuples that only other regions use of which their counts are held; a hard bound. Default 0: a
+  // quarter of the capacity, at least 1024. Too small: what has no room is read again later, and
+  // the exported bound is wider until then.
+  size_t remote_tuples = 0;
+
   // --- for tests and simulation ---
 
   // Seeds the hash of keys and the name of this incarnation. Absent: both from the system's

@@ -65,6 +65,8 @@ class Agreement final : public Checker {
   // What the dead had told and the origin lost, some nodes know and others do not.
   static Fault check(const WorldView& world, const Answered& answered, const CellId& cell,
                      Count known) {
+    if (went_astray(world.truth.life(answered.account.life), cell)) return {};
+    if (any_went_astray(world.truth, cell)) return {};
     const Missing missing = missing_of(world, cell);
     const Count most = world.truth.accepted(cell) - missing.died_untold;
     const bool enough = known + missing.lost_with_origin >= most || !answered.verdict.admitted();

@@ -2,7 +2,8 @@
 // two import intervals after its commit at the latest, messages included. After calm all agree:
 // each knows what the ledger has of the others, no more than was ever written, and what a process
 // takes to be written is there, be it that the ledger had lost it. A row that is younger than that
-// may be unknown at the end, too.
+// may be unknown at the end, too, and so may one of a window that has only just begun here: rows
+// that came before are used at the next turn.
 
 #include <algorithm>
 
@@ -53,11 +54,13 @@ class AgreementAbroad final : public FleetChecker {
   static Fault check_nodes(const FleetView& all, const Written& written) {
     for (const RegionView& region : all.regions) {
       for (const NodeView& node : region.nodes) {
-        if (!node.runs()) continue;
+        if (!node.runs() || node.sharing.no_room > 0) continue;
         for (const limiter::CellView& cell : node.cells) {
           const CellId id{cell.tuple, cell.sequence};
           // By its own clock, too, which may be ahead.
           if (!matters_at(id, std::max(all.now.wall, node.latest))) continue;
+          if (went_astray(region.truth.life(node.life), id)) continue;
+          if (node.now.wall - WallTime(id.sequence * duration_of(id)) <= Heard::kTakesIn) continue;
           Count others = 0;
           for (const RegionView& other : all.regions) {
             if (other.name != region.name) others += written({id, other.name});

@@ -15,6 +15,7 @@ std::vector<std::unique_ptr<Checker>> all_checkers() {
   all.push_back(make_told_in_time());
   all.push_back(make_conservation());
   all.push_back(make_agreement());
+  all.push_back(make_local_algorithms());
   return all;
 }
 

@@ -17,7 +17,7 @@ class Conservation final : public Checker {
   Fault at_end(const WorldView& world) override {
     for (const auto& [cell, accepted] : world.truth.cells()) {
       if (auto fault = check_deaths(world, cell)) return fault;
-      if (!matters_at(cell, world.now.wall)) continue;
+      if (!matters_at(cell, world.now.wall) || any_went_astray(world.truth, cell)) continue;
       const Missing missing = missing_of(world, cell);
       Count total = 0;
       for (const auto& [component, count] : world.origin.components(cell)) total += count;
@@ -37,7 +37,7 @@ class Conservation final : public Checker {
       if (life.ended ? life.ended->wall >= expiry_of(cell) : !matters_at(cell, world.now.wall)) {
         continue;
       }
-      if (!is_gone(world, accept.account, cell)) continue;
+      if (went_astray(life, cell) || !is_gone(world, accept.account, cell)) continue;
       Count most = 0;
       for (const Stood& stood : stood_of(world, accept.account, cell)) {
         most = std::max(most, stood.count);

@@ -39,13 +39,15 @@ class ExportedBound final : public FleetChecker {
     const MonoTime from = all.now.mono - 2 * all.delays.all() - kBoundHeardWithin;
     Count accepted = 0, recent = 0, alone = 0;
     for (const RegionView& other : all.regions) {
-      const Count there = other.truth.accepted(cell);
+      Count there = 0;
+      for (const auto* accepts : {&other.truth.accepts(cell), &other.truth.sketched(cell)}) {
+        for (const Accept& accept : *accepts) {
+          there += accept.cost;
+          if (accept.when >= from) recent += accept.cost;
+        }
+      }
       accepted += there;
       if (there > largest) alone += there - largest;
-      const std::vector<Accept>& accepts = other.truth.accepts(cell);
-      for (auto it = accepts.rbegin(); it != accepts.rend() && it->when >= from; ++it) {
-        recent += it->cost;
-      }
     }
     const double most =
         exported * static_cast<double>(largest) + static_cast<double>(recent + alone);

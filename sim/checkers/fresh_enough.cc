@@ -7,6 +7,7 @@
 
 #include "limiter/freshness.h"
 #include "sim/checkers/makers.h"
+#include "sim/missing.h"
 
 namespace weir::sim {
 namespace {
@@ -17,6 +18,9 @@ class FreshEnough final : public Checker {
 
   Fault after_answer(const WorldView& world, const Answered& answered) override {
     if (answered.verdict.basis == Basis::kDegraded || !answered.verdict.admitted()) return {};
+    if (went_astray(world.truth.life(answered.account.life), answered.cell())) return {};
+    // What is over the origin may have forgotten.
+    if (!matters_at(answered.cell(), world.now.wall)) return {};
     const NodeView& node = world.nodes.at(static_cast<size_t>(answered.node));
     const Component mine{.incarnation = node.incarnation,
                          .generation = answered.account.generation};

@@ -35,7 +35,7 @@ class GlobalBound final : public FleetChecker {
   Fault after_answer(const FleetView& all, int region, const Answered& answered) override {
     Count& largest = limits_[{region, answered.tuple}];
     largest = std::max(largest, answered.limit);
-    if (!answered.charged || all.scarce || all.failed_over) return {};
+    if (!answered.charged || all.scarce || all.failed_over || all.no_room) return {};
     if (all.blamed.count(answered.tuple) > 0) return {};
 
     const CellId cell = answered.cell();

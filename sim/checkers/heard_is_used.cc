@@ -28,11 +28,13 @@ class HeardIsUsed final : public FleetChecker {
   using Place = std::tuple<int, int, CellId>;  // region, life
 
   Fault check(const FleetView& all, int region, const NodeView& node) {
-    if (!node.runs() || !node.heard) return {};
+    // What it had no room for it may use all the same, once there is.
+    if (!node.runs() || !node.heard || node.sharing.no_room > 0) return {};
     for (const limiter::CellView& cell : node.cells) {
       const CellId id{cell.tuple, cell.sequence};
       // A clock that was set back had taken it to be over.
       if (!matters_at(id, node.latest)) continue;
+      if (went_astray(all.regions[static_cast<size_t>(region)].truth.life(node.life), id)) continue;
       Count heard = 0;
       for (size_t i = 0; i < all.regions.size(); ++i) {
         if (static_cast<int>(i) == region) continue;

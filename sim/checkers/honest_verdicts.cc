@@ -3,6 +3,7 @@
 // was told to deny or to keep to its share without the origin, it may refuse more, and no less.
 
 #include "sim/checkers/makers.h"
+#include "sim/missing.h"
 
 namespace weir::sim {
 namespace {
@@ -35,6 +36,10 @@ class HonestVerdicts final : public Checker {
     const NodeView& node = world.nodes.at(static_cast<size_t>(answered.node));
     Count own_before = world.truth.accepted_by(answered.account, answered.cell());
     if (answered.charged) own_before -= answered.cost;
+    // Of a future that is no more, its tuple is still there; the origin told what it had before.
+    if (went_astray(world.truth.life(answered.account.life), answered.cell())) return {};
+    // Nor has one that was over before it was answered its counts any more.
+    if (!matters_at(answered.cell(), world.now.wall)) return {};
     if (evidence.own != own_before) return "own in the evidence is not what was accepted";
     for (const limiter::CellView& cell : node.cells) {
       if (cell.tuple != answered.tuple || cell.sequence + 1 != answered.cell().sequence) continue;

@@ -20,6 +20,7 @@ std::unique_ptr<Checker> make_retrying_is_free();
 std::unique_ptr<Checker> make_told_in_time();
 std::unique_ptr<Checker> make_conservation();
 std::unique_ptr<Checker> make_agreement();
+std::unique_ptr<Checker> make_local_algorithms();
 
 std::unique_ptr<FleetChecker> make_global_bound();
 std::unique_ptr<FleetChecker> make_exported_bound();

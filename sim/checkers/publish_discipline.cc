@@ -15,6 +15,7 @@
 #include "sim/checkers/asked.h"
 #include "sim/checkers/makers.h"
 #include "sim/checkers/publish_spec.h"
+#include "sim/missing.h"
 
 namespace weir::sim {
 namespace {
@@ -22,6 +23,9 @@ namespace {
 // A process must take its lease for over two delays and the difference of clocks before others do.
 // Nobody takes it for over sooner than this.
 constexpr Millis kLongestMargin{4500};
+
+// A process whose clock was set has read everything again.
+constexpr Millis kReadsAll{8000};
 
 class PublishDiscipline final : public FleetChecker {
  public:
@@ -36,7 +40,7 @@ class PublishDiscipline final : public FleetChecker {
     for (size_t i = 0; i < all.regions.size(); ++i) {
       for (const NodeView& node : all.regions[i].nodes) {
         // Before all was read it is not known who is there; then everything is looked at.
-        if (!node.runs() || !node.sharing.ready) continue;
+        if (!node.runs() || !node.sharing.ready || node.sharing.no_room > 0) continue;
         if (auto fault = check(all, static_cast<int>(i), node)) return fault;
       }
     }
@@ -57,6 +61,11 @@ class PublishDiscipline final : public FleetChecker {
       tuples[cell.tuple][cell.sequence] = {.region = cell.own + cell.siblings,
                                            .foreign = cell.foreign};
     }
+    // One that made room for others waits anew when it is back.
+    std::erase_if(unheeded_, [&](const auto& each) {
+      const auto& [index, life, cell] = each.first;
+      return index == region && life == node.life && tuples.count(cell.tuple) == 0;
+    });
     for (const auto& [tuple, windows] : tuples) {
       const auto asked = asked_.find({region, tuple});
       // Refused by the ledger for what it is: it counts as written.
@@ -65,10 +74,13 @@ class PublishDiscipline final : public FleetChecker {
       const int64_t current = std::max(now, windows.rbegin()->first);
       const CellId cell{tuple, current};
       const CellId last{tuple, current - 1};
+      const Life& life = all.regions[static_cast<size_t>(region)].truth.life(node.life);
+      // Who there is it hears again with all that there is.
+      if (went_astray(life, last) || node.now.wall < life.astray_until + kReadsAll) continue;
       const spec::Cell known = known_of(all, region, node, cell, windows, current);
       const SharingRules& rules = all.ledger.rules();
       std::string rule;
-      if (is_unleased(all, region, node, tuple) && !all.scarce &&
+      if (is_unleased(all, region, node, tuple) && !all.scarce && !all.leapt_lately &&
           spec::presence_due(known, rules, all.regions.size())) {
         rule = "presence";
       } else if (spec::contended(known, rules)) {

@@ -42,7 +42,7 @@ class PublishedInTime final : public FleetChecker {
       }
     }
     if (auto fault = check_refusals(all)) return fault;
-    if (all.troubled_since || all.scarce || all.failed_over) return {};
+    if (all.troubled_since || all.scarce || all.failed_over || all.no_room) return {};
     for (const auto& [place, asked] : asked_) {
       const auto& [region, tuple] = place;
       if (all.blamed.count(tuple) > 0) continue;
@@ -55,7 +55,8 @@ class PublishedInTime final : public FleetChecker {
   using Place = std::tuple<int, int, CellId>;  // region, life
   struct Refused {
     Count used = 0;
-    Count had = 0;      // the ledger, then
+    Count had = 0;  // the ledger, then
+    uint64_t generation = 0;
     bool knew = false;  // the process, that the ledger had it
     Nanos within{0};
     MonoTime by{};
@@ -160,7 +161,8 @@ class PublishedInTime final : public FleetChecker {
     Nanos delay{0};
     for (const Accept& accept : region.truth.accepts(cell)) {
       const Life& life = region.truth.life(accept.account.life);
-      if (life.ended) return {};
+      if (life.ended || went_astray(life, cell)) return {};
+      if (is_evicted(region, accept.account, cell)) return {};
       if (accept.when < then) sum += accept.cost;
       delay = std::max<Nanos>(delay, life.most_delay);
     }
@@ -176,10 +178,13 @@ class PublishedInTime final : public FleetChecker {
     const Place place{region, answered.account.life, cell};
     const bool first = refused_.insert(place).second;
     if (answered.in_batch || answered.cost == 0 || refusals_.count(place) > 0) return;
+    const Life& life = all.regions[static_cast<size_t>(region)].truth.life(answered.account.life);
+    // One that does not hold the tuple goes by what it read, and has nothing to tell.
+    if (went_astray(life, cell) || answered.account.generation == 0) return;
     const Evidence& evidence = answered.verdict.evidence;
     const Count used = evidence.own + evidence.siblings + evidence.foreign + evidence.previous;
     const bool held = answered.verdict.basis == Basis::kDegraded &&
-                      all.promises.on_origin_loss != OnOriginLoss::kLocal;
+                      (all.promises.on_origin_loss != OnOriginLoss::kLocal || all.promises.forgets);
     if (held || used + answered.cost <= answered.limit) return;
     const RegionView& home = all.regions[static_cast<size_t>(region)];
     const NodeView& node = home.nodes.at(static_cast<size_t>(answered.node));
@@ -201,9 +206,18 @@ class PublishedInTime final : public FleetChecker {
     refusals_[place] = {
         .used = known.x,
         .had = known.p,
+        .generation = answered.account.generation,
         .knew = written.count >= known.p && all.now.mono - written.since > Heard::kTakesIn,
         .within = within,
         .by = all.now.mono + within};
+  }
+
+  // Whether a process that lives has made room for others there.
+  static bool is_evicted(const RegionView& region, const Account& account, const CellId& cell) {
+    const Life& life = region.truth.life(account.life);
+    if (life.ended) return false;
+    const NodeView& node = region.nodes.at(static_cast<size_t>(life.node));
+    return node.generation_of(cell.tuple) != account.generation;
   }
 
   // A sibling that wrote just before tells of it, too.
@@ -219,7 +233,8 @@ class PublishedInTime final : public FleetChecker {
       const Millis width = duration_of(cell);
       const bool over =
           all.now.wall + all.promises.clocks_apart >= WallTime((cell.sequence + 1) * width);
-      const bool excused = over || all.scarce || all.failed_over ||
+      const bool excused = over || all.scarce || all.failed_over || all.no_room ||
+                           is_evicted(region, {life, refused.generation}, cell) ||
                            all.blamed.count(cell.tuple) > 0 ||
                            region.truth.life(life).ended.has_value();
       const Count has = all.ledger.ever({cell, region.name});

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "sim/checkers/makers.h"
+#include "sim/missing.h"
 
 namespace weir::sim {
 namespace {
@@ -18,6 +19,9 @@ class PublishedNeverFalls final : public FleetChecker {
       for (const NodeView& node : all.regions[i].nodes) {
         const uint64_t full_reads = node.sharing.full_reads;
         for (const limiter::SharedCell& cell : node.shared) {
+          if (went_astray(all.regions[i].truth.life(node.life), {cell.tuple, cell.sequence})) {
+            continue;
+          }
           Seen& seen = seen_[{static_cast<int>(i), node.life, {cell.tuple, cell.sequence}}];
           if (seen.fell && seen.full_reads == full_reads) return *seen.fell;
           seen.fell.reset();

@@ -36,8 +36,10 @@ class RegionalBound final : public Checker {
     const CellId current = answered.cell();
     const CellId last{current.tuple, current.sequence - 1};
     if (auto fault = check_cap(world, answered)) return fault;
+    if (went_astray(world.truth.life(answered.account.life), current)) return {};
     if (auto fault = check_total(world, answered, current, last)) return fault;
-    if (answered.verdict.basis == Basis::kDegraded) return {};
+    // What is over the origin may have forgotten.
+    if (answered.verdict.basis == Basis::kDegraded || !matters_at(last, world.now.wall)) return {};
 
     const Nanos fresh = limiter::fresh_for(answered.duration, world.promises.max_freshness);
     const Nanos deadline = world.promises.read_deadline;

@@ -175,6 +175,7 @@ class ToldInTime final : public Checker {
   }
   static bool owes(const WorldView& world, const Place& place) {
     return !is_gone(world, place.first, place.second) &&
+           !went_astray(world.truth.life(place.first.life), place.second) &&
            node_of(world, place).latest < expiry_of(place.second);
   }
 

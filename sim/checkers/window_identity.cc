@@ -3,6 +3,7 @@
 // clock that was set back finds the tuple in a window that it has shown before.
 
 #include "sim/checkers/makers.h"
+#include "sim/missing.h"
 
 namespace weir::sim {
 namespace {
@@ -14,8 +15,11 @@ class WindowIdentity final : public Checker {
   Fault after_answer(const WorldView& world, const Answered& answered) override {
     const int64_t sequence = answered.cell().sequence;
     const auto of = [&](WallTime at) { return at.time_since_epoch() / answered.duration; };
-    const WallTime latest = world.nodes.at(static_cast<size_t>(answered.node)).latest;
+    const WallTime shown = world.nodes.at(static_cast<size_t>(answered.node)).latest;
+    const WallTime latest = std::max(shown, answered.asked.wall);
     if (sequence >= of(answered.asked.wall) && sequence <= of(latest)) return {};
+    // A clock that was set right has shown more than it remembers.
+    if (went_astray(world.truth.life(answered.account.life), answered.cell())) return {};
     return "decided in window " + std::to_string(sequence) + ", asked in " +
            std::to_string(of(answered.asked.wall));
   }

@@ -74,12 +74,20 @@ Query Batch::query_up_to(const Group& group, size_t i) const {
 bool Batch::charge(const Group& group) {
   const Case& first = cases_[order_[group.begin]];
   if (query_up_to(group, group.end - 1).ask.cost == 0) return peek(group);
+  bool decided = false;
   const auto step = judge_.with_tuple(first, [&](const Tuple& tuple) {
-    return is_held_class(first.cell_class()) ? charge_held(tuple, group)
-                                             : charge_tentatively(tuple, group);
+    Step tried = is_held_class(first.cell_class()) ? charge_held(tuple, group)
+                                                   : charge_tentatively(tuple, group);
+    decided = tried.fate == Fate::kDecided;
+    return tried;
   });
   late_ = step && step->fate == Fate::kLate;
   if (late_) return false;
+  if (step && !decided) {
+    // It was to be made anew, and there was no room or no peace for that.
+    refused_item_ = order_[group.begin];
+    rulings_[refused_item_] = {.step = *step};
+  }
   if (step) return !refused(*step);
   bool charged = false;
   if (judge_.in_sketch(first, [&] { charged = !refused(charge_sketched(group)); })) return charged;

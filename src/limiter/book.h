@@ -98,6 +98,23 @@ struct BookCell {
 
 enum class MadeBy : uint8_t { kTraffic, kOurNews, kOthersNews };
 
+// The others know that we count on a tuple. They go by the wall clock, so a lease is over by
+// whichever clock comes first: that one may be set, and all of them together.
+struct Lease {
+  MonoTime until{};
+  WallTime until_wall{};
+  MonoTime taken_at{};
+  [[nodiscard]] bool holds(Instant now) const { return now.mono < until && now.wall < until_wall; }
+};
+
+// A lease that others believe in until then. It is over for us sooner than it is for them.
+[[nodiscard]] inline Lease lease_of(Instant now, WallTime until, const SharingRules& rules) {
+  const Millis margin = lease_margin(rules);
+  return {.until = now.mono + (until - now.wall) - margin,
+          .until_wall = until - margin,
+          .taken_at = now.mono};
+}
+
 struct BookEntry;
 // Entries by when they are looked at again by themselves.
 using BookTimers = std::multimap<MonoTime, BookEntry*>;
@@ -107,8 +124,7 @@ struct BookEntry {
   uint64_t hash = 0;
   // The last window, this one, and the next where clocks differ; most entries have but one.
   std::array<std::unique_ptr<BookCell>, 3> cells;
-  MonoTime leased_until{};  // others know that we count here
-  MonoTime leased_at{};
+  Lease lease;
   std::vector<std::pair<RegionNumber, WallTime>> present;
   std::optional<BookTimers::iterator> timer;
   bool queued = false;
@@ -142,11 +158,6 @@ struct BookEntry {
   // Regions that count in a window: ours, those present, those with a count.
   [[nodiscard]] uint32_t regions(int64_t sequence, WallTime now) const;
 };
-
-// When a lease that others believe in until then is over for us: sooner than it is for them.
-[[nodiscard]] inline MonoTime lease_end(Instant now, WallTime until, const SharingRules& rules) {
-  return now.mono + (until - now.wall) - lease_margin(rules);
-}
 
 // What the ledger says of one window, as a process learns it.
 struct AbroadCell {

@@ -27,8 +27,11 @@ TEST(Book, TakesNoMoreThanTheBudgetHoweverMuchIsHeard) {
   EXPECT_EQ(book.heard(), entries.size());
   EXPECT_EQ(book.obtain(key_of("one more")), nullptr);
   // What is there is found whether or not there is room.
+  const uint64_t rest = budget.limit() - budget.used();
+  ASSERT_TRUE(budget.reserve(memory::Part::kRegions, rest));
   EXPECT_EQ(book.obtain(key_of("0")), entries[0]);
   EXPECT_EQ(book.cell(*entries[0], 7, 7), nullptr);
+  budget.give_back(memory::Part::kRegions, rest);
   for (BookEntry* entry : entries) book.erase(*entry);
   EXPECT_EQ(budget.used(), 0u);
   EXPECT_NE(book.obtain(key_of("one more")), nullptr);

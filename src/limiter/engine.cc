@@ -43,6 +43,7 @@ WEIR_HOT_INLINE void guess_slots(const memory::Table& table, const std::array<Pl
 }
 
 Acknowledged acknowledged(const WindowCells& cells, int64_t sequence) {
+  if (!cells.can_know(sequence)) return {};
   return {.own = memory::count_in(cells.own(sequence), sequence),
           .told = memory::count_in(cells.told(sequence), sequence),
           .others = memory::count_in(cells.others(sequence), sequence)};
@@ -408,6 +409,8 @@ Need Engine::need_of(const Case& the_case) {
   Need need = rules.available ? Need::kCold : Need::kDoWithout;
   const auto look = [&](const memory::Tuple& tuple) {
     const WindowCells cells(tuple);
+    // What was read would find no place in it, and be called fresh all the same.
+    if (!cells.fits(the_case.query)) return memory::Step{.fate = memory::Fate::kRebuild};
     const memory::Step step = cells.decide(the_case.query, memory::Effect::kOnlyLook);
     const bool refused = step.fate == memory::Fate::kDecided && !step.decision.admitted();
     if (refused) look_behind(tuple, the_case.now.mono);
@@ -490,7 +493,9 @@ bool Engine::is_unread(const Case& the_case) const {
   if (!store_->asks() || the_case.cell_class() != CellClass::kWindow) return false;
   const platform::Pin pin;
   const memory::Tuple tuple = store_->table.find(the_case.key);
-  if (!tuple) return the_case.query.ask.cost > 0 || !the_case.heard;
+  if (!tuple || !store_->is_of_this_time(tuple, the_case.query)) {
+    return the_case.query.ask.cost > 0 || !the_case.heard;
+  }
   const Freshness fresh = freshness_of(WindowCells(tuple));
   return fresh.never() || fresh.has_failed();
 }

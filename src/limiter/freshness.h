@@ -95,6 +95,7 @@ struct ReadRules {
                                            const memory::Query& query, Millis longest) {
   if (query.algorithm != Algorithm::kFixedWindow) return false;
   const algorithms::Position at = algorithms::position_of(query.now, query.duration);
+  if (!cells.can_know(at.sequence - 1)) return false;
   const memory::Tagged last{cells.siblings(at.sequence - 1).load(std::memory_order_acquire)};
   if (last.word == 0 || !last.is_of(at.sequence - 1)) return false;
   Nanos good = fresh_for(query.duration, longest);

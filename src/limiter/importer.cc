@@ -101,10 +101,9 @@ void Importer::take_in(Instant now, const LedgerPresence& presence) {
     if (presence.region == store_->book.region()) {
       // Said by a sibling, or by this process before.
       entry->seen_in = full_read_;
-      const MonoTime until = lease_end(now, presence.until, regions_.rules);
-      if (until <= entry->leased_until) return;
-      entry->leased_until = until;
-      entry->leased_at = now.mono;
+      const Lease lease = lease_of(now, presence.until, regions_.rules);
+      if (entry->lease.holds(now) && lease.until <= entry->lease.until) return;
+      entry->lease = lease;
     } else {
       Book& book = store_->book;
       WallTime* const known =
@@ -147,7 +146,7 @@ void Importer::end_full(Instant now) {
       cell.word = std::max(cell.word, cell.published);
       cell.published = cell.shown_by(full_read_);
     });
-    if (is_presence_lost(now, *entry)) entry->leased_until = {};
+    if (is_presence_lost(now, *entry)) entry->lease = {};
   }
   stats_.lost += lost.size();
   for (BookEntry* entry : lost) lookout_.look_at(now, *entry);
@@ -165,8 +164,8 @@ bool Importer::is_lost(Instant now, const BookEntry& entry, const BookCell& cell
 }
 
 bool Importer::is_presence_lost(Instant now, const BookEntry& entry) const {
-  return entry.seen_in != full_read_ && entry.leased_until > now.mono &&
-         entry.leased_at < full_began_;
+  return entry.seen_in != full_read_ && entry.lease.holds(now) &&
+         entry.lease.taken_at < full_began_;
 }
 
 }  // namespace weir::limiter

@@ -165,6 +165,10 @@ std::optional<std::optional<Ruling>> Judge::try_look(const Case& the_case) const
     const Tuple tuple = store_->table.find(the_case.key);
     if (!tuple) break;
     if (is_late(tuple, the_case.now.wall)) return std::nullopt;
+    // Too long ago, or in a future that is no more: it knows nothing of this window.
+    if (the_case.cell_class() == CellClass::kWindow && !WindowCells(tuple).fits(the_case.query)) {
+      break;
+    }
     const Step step = decide(tuple, the_case.query, Effect::kOnlyLook);
     if (step.fate == memory::Fate::kDecided) return ruling_of(tuple, the_case.query, step);
     memory::relax();
@@ -198,10 +202,9 @@ memory::Created Judge::make(const Case& the_case, memory::Fate fate) const {
   const bool shares = store_->shares() && the_case.cell_class() == CellClass::kWindow;
   const int64_t sequence =
       algorithms::position_of(the_case.query.now, the_case.query.duration).sequence;
-  bool news = false;
   if (shares) {
     making.prepare = [&, known = store_->book.abroad(the_case.key, sequence)](const Tuple& tuple) {
-      news = introduce(the_case, known, tuple);
+      introduce(the_case, known, tuple);
     };
   }
   const memory::Created made = fate == memory::Fate::kRebuild
@@ -212,18 +215,21 @@ memory::Created Judge::make(const Case& the_case, memory::Fate fate) const {
   const Abroad known = store_->book.abroad(the_case.key, sequence);
   const platform::Pin pin;
   if (const Tuple tuple = store_->table.find(the_case.key)) {
-    if (introduce(the_case, known, tuple) || news) store_->looks.push(tuple.index);
+    introduce(the_case, known, tuple);
+    // Whoever waited for long is decided in a window that is over; of the present one the tuple
+    // learns when it is looked at.
+    store_->looks.push(tuple.index);
   }
   return made;
 }
 
 // What other regions are known to have counted on a tuple before this process saw it; and our own
 // region, before this process was there.
-bool Judge::introduce(const Case& the_case, const Abroad& known, const Tuple& tuple) const {
+void Judge::introduce(const Case& the_case, const Abroad& known, const Tuple& tuple) const {
   const int64_t sequence =
       algorithms::position_of(the_case.query.now, the_case.query.duration).sequence;
-  const bool last = take_in(known.last, tuple, sequence - 1);
-  return take_in(known.current, tuple, sequence) || last;
+  take_in(known.last, tuple, sequence - 1);
+  take_in(known.current, tuple, sequence);
 }
 
 void Judge::look_after_denial(const Tuple& tuple, const memory::Query& query) const {

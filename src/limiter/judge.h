@@ -135,7 +135,7 @@ class Judge {
   [[nodiscard]] std::optional<std::optional<Ruling>> try_look(const Case& the_case) const;
   void make_strict(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const;
   [[nodiscard]] memory::Created make(const Case& the_case, memory::Fate fate) const;
-  bool introduce(const Case& the_case, const Abroad& known, const memory::Tuple& tuple) const;
+  void introduce(const Case& the_case, const Abroad& known, const memory::Tuple& tuple) const;
   void reclaim(WallTime now) const;
   void look_after_denial(const memory::Tuple& tuple, const memory::Query& query) const;
 
@@ -163,14 +163,18 @@ WEIR_HOT_INLINE bool Judge::rule_known(const Case& the_case, Ruling& ruling) {
 
 WEIR_HOT_INLINE bool Judge::rule_found(const memory::Tuple& tuple, MonoTime now,
                                        const memory::Query& query, Ruling& ruling) {
-  if (memory::class_of(query.algorithm) == memory::CellClass::kWindow) {
+  const bool is_window = memory::class_of(query.algorithm) == memory::CellClass::kWindow;
+  if (is_window) {
     memory::WindowCells(tuple).decide(query, memory::Effect::kConsume, ruling.step);
   } else {
     ruling = ruling_of(tuple, query, decide(tuple, query, memory::Effect::kConsume));
   }
   if (ruling.step.fate != memory::Fate::kDecided) return false;
   if (ruling.step.decision.admitted()) {
-    if (query.ask.cost == 0) return !memory::is_ahead_of(tuple, query.now);
+    if (query.ask.cost == 0) {
+      return is_window ? memory::WindowCells(tuple).fits(query)
+                       : !memory::is_ahead_of(tuple, query.now);
+    }
     mark_charged(tuple, query, ruling.step);
     return true;
   }

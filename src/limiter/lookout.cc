@@ -31,6 +31,7 @@ std::optional<Lookout::Counted> Lookout::counted_of(const Tuple& tuple, WallTime
   Counted counted{.sequence = std::max(at, cells.newest())};
   for (const int64_t back : {0, 1}) {
     const int64_t sequence = counted.sequence - back;
+    if (!cells.can_know(sequence)) continue;
     const auto own = memory::settled(cells.own(sequence), cells.tentative());
     if (!own) return std::nullopt;
     const bool all = mutated(Mutation::kForeignPublished);
@@ -60,8 +61,21 @@ void Lookout::look_at_listed(Instant now) {
   walk(now);
   for (const uint32_t index : store_->looks.take_all()) {
     const platform::Pin pin;
-    if (const Tuple tuple = store_->table.at(index)) look_at(now, tuple);
+    const Tuple tuple = store_->table.at(index);
+    if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) continue;
+    take_in_known(now, tuple);
+    look_at(now, tuple);
   }
+}
+
+// What was heard before a window began here, or before the tuple was there; the caller is pinned.
+void Lookout::take_in_known(Instant now, const Tuple& tuple) {
+  const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), store_->hash);
+  const int64_t sequence =
+      algorithms::position_of(now.wall, tuple.slot->header.duration()).sequence;
+  const Abroad known = store_->book.abroad(key, sequence);
+  take_in(known.last, tuple, sequence - 1);
+  take_in(known.current, tuple, sequence);
 }
 
 void Lookout::walk(Instant now) {
@@ -95,14 +109,10 @@ void Lookout::forget_timer(BookEntry& entry) {
 
 void Lookout::look_at(Instant now, BookEntry& entry) {
   const memory::TupleKey key(entry.tuple, store_->hash);
-  const int64_t sequence = algorithms::position_of(now.wall, entry.duration()).sequence;
   {
     const platform::Pin pin;
     if (const Tuple tuple = store_->table.find(key)) {
-      // A window whose news came before it began here has begun.
-      const Abroad known = store_->book.abroad(key, sequence);
-      take_in(known.last, tuple, sequence - 1);
-      take_in(known.current, tuple, sequence);
+      take_in_known(now, tuple);
       if (!mutated(Mutation::kRuleOnRequestsOnly)) look_at(now, tuple);
       return;
     }
@@ -113,6 +123,9 @@ void Lookout::look_at(Instant now, BookEntry& entry) {
 // Holds both windows of a tuple against the rule; the caller is pinned.
 void Lookout::look_at(Instant now, const Tuple& tuple) {
   if (tuple.slot->header.cell_class() != memory::CellClass::kWindow) return;
+  // Of a future that is no more, since the clock was set back: its cells would take the places of
+  // those that matter now. The next charge makes it anew.
+  if (memory::is_ahead_of(tuple, now.wall)) return;
   const WindowCells cells(tuple);
   const bool refused = cells.take_refused();
   const auto counted = counted_of(tuple, now.wall);
@@ -159,7 +172,7 @@ void Lookout::look_at(Instant now, const Tuple& tuple) {
   const Nanos to_next = Nanos(WallTime((counted->sequence + 1) * entry->duration()) - now.wall);
   look_again_at(*entry, now.mono + std::max<Nanos>(to_next, Millis(1)));
   const bool leased = both.current.leased && !mutated(Mutation::kLeaseEndNotWatched);
-  if (leased) look_again_at(*entry, entry->leased_until);
+  if (leased) look_again_at(*entry, entry->lease.until);
 }
 
 // Both windows of a tuple as the rule sees them; the caller is pinned and holds the book's mutex.
@@ -190,7 +203,7 @@ Lookout::Holdings Lookout::holdings_of(Instant now, const Tuple& tuple, const Co
       .remaining = memory::remaining_of(tuple, now.wall, limit),
       .hidden = hidden_of(limit, regions_.rules, regions_.count, budget_.doubled(name_space)),
       .regions = regions_in(counted.sequence),
-      .leased = entry != nullptr && now.mono < entry->leased_until,
+      .leased = entry != nullptr && entry->lease.holds(now),
       .refused = refused || (known != nullptr && known->refused),
       .refused_before = known != nullptr && known->told_full};
   both.last = {.counted = counted.last,
@@ -269,14 +282,13 @@ void Lookout::expire(Instant now, BookEntry& entry) {
   WallTime over{};
   entry.each_cell([&](const BookCell& cell) { over = std::max(over, entry.end_of(cell)); });
   for (const auto& [region, until] : entry.present) over = std::max(over, until);
-  MonoTime when = now.mono + Nanos(over - now.wall);
-  when = std::max(when, entry.leased_until);
-  if (when <= now.mono) {
+  if (over <= now.wall && !entry.lease.holds(now)) {
     forget_timer(entry);
     store_->book.erase(entry);
-  } else {
-    look_again_at(entry, when);
+    return;
   }
+  const Millis rest = std::max(over - now.wall, Millis(0));
+  look_again_at(entry, std::max(now.mono + rest, entry.lease.until));
 }
 
 }  // namespace weir::limiter

@@ -67,6 +67,7 @@ class Lookout {
                                      const Counted& counted, const BookEntry* entry,
                                      bool refused) const;
   void look_at(Instant now, const memory::Tuple& tuple);
+  void take_in_known(Instant now, const memory::Tuple& tuple);
   void walk(Instant now);
   void forget_timer(BookEntry& entry);
   // False: there is no memory for it.

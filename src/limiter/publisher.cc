@@ -144,9 +144,9 @@ void Publisher::commit(Instant now, Chunk& chunk) {
 }
 
 void Publisher::hold_lease(BookEntry& entry, Instant began) const {
-  const MonoTime end = lease_end(began, began.wall + regions_.rules.lease, regions_.rules);
-  entry.leased_at = began.mono;
-  entry.leased_until = std::max(entry.leased_until, end);
+  const Lease lease = lease_of(began, began.wall + regions_.rules.lease, regions_.rules);
+  if (!entry.lease.holds(began) || lease.until > entry.lease.until) entry.lease = lease;
+  entry.lease.taken_at = began.mono;
 }
 
 void Publisher::land(const Sent& sent) {

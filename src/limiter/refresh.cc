@@ -166,6 +166,8 @@ bool Refresh::learn(const Flight& flight, const CellTotals* totals) const {
   // as ours is a sibling's. It will be read again.
   if (!tuple || WindowCells(tuple).generation() != flight.generation) return false;
   const WindowCells cells(tuple);
+  // So long unused, or so far ahead of a clock that was set back, that it is to be made anew first.
+  if (!store_->is_of_this_time(tuple, flight.sequence)) return false;
   const Count known = memory::count_in(cells.siblings(flight.sequence), flight.sequence);
   for (size_t back = 0; back < flight.cells(); ++back) {
     const int64_t newest = mutated(Mutation::kLateIntoNext) ? cells.newest() : flight.sequence;

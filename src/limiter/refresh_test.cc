@@ -135,6 +135,31 @@ TEST_F(RefreshTest, TrustsAFixedWindowFromItsStartIfTheLastOneWasRead) {
   EXPECT_FALSE(ask(request)->has_value());
 }
 
+// Its words are too old to take in what is read, which would be lost and called known.
+TEST_F(RefreshTest, KnowsWhatItReadOfATupleThatNobodyAskedForInAges) {
+  for (const int64_t cost : {0, 1}) {
+    const std::string who = "alice-" + std::to_string(cost);
+    ask_and_answer(refresh_request(who), {});
+    clock_.advance(Millis(60'000) * (int64_t{1} << 18));
+    const Verdict verdict = ask_and_answer(refresh_request(who, cost), {.siblings = 4});
+    EXPECT_EQ(verdict.basis, Basis::kRefreshed);
+    EXPECT_EQ(verdict.evidence.siblings, 4U);
+  }
+}
+
+// The same where it is of a future that is no more.
+TEST_F(RefreshTest, KnowsWhatItReadOfATupleThatWasUsedWhileTheClockWasAhead) {
+  for (const int64_t cost : {0, 1}) {
+    const std::string who = "bob-" + std::to_string(cost);
+    clock_.step_wall(Millis(3'600'000));
+    ask_and_answer(refresh_request(who), {});
+    clock_.step_wall(Millis(-3'600'000));
+    const Verdict verdict = ask_and_answer(refresh_request(who, cost), {.siblings = 4});
+    EXPECT_EQ(verdict.basis, Basis::kRefreshed);
+    EXPECT_EQ(verdict.evidence.siblings, 4U);
+  }
+}
+
 TEST_F(RefreshTest, WaitsForNobodyWhileTheOriginCannotBeAsked) {
   origin_->how = Reach::kNone;
   const Answer answer = ask(refresh_request("alice"));

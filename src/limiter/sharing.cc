@@ -25,6 +25,7 @@ constexpr Millis kBehindAfter{5000};  // without news
 // widens the bound.
 constexpr Nanos kUnderWay = Millis(2000);
 constexpr Millis kSilentAfter{3 * kAttendEvery};
+constexpr Millis kClockStep{1000};
 constexpr uint64_t kWhole = 1'000'000;  // a limit, in millionths
 
 // The rules as this process goes by them. A lease is only ever its own, so a longer one than agreed
@@ -46,7 +47,10 @@ Sharing::Sharing(std::shared_ptr<Store> store, const SharingRules& rules)
 
 WorkReport Sharing::run_once(Instant now, Tell tell) {
   const std::lock_guard turn(turn_);
-  now = latest_ = std::max(now, latest_, [](Instant a, Instant b) { return a.mono < b.mono; });
+  now = std::max(now, latest_, [](Instant a, Instant b) { return a.mono < b.mono; });
+  // What was heard by another time was held to be over, or not yet possible.
+  if (was_set(now)) import_failed_ = true;
+  latest_ = now;
   if (started_ == MonoTime{}) {
     started_ = heard_ = now.mono;
     plan(cleaning_, now, kCleanEvery);
@@ -67,6 +71,14 @@ WorkReport Sharing::run_once(Instant now, Tell tell) {
   }
   if (tell == Tell::kAll || now.mono - summed_up_ >= kSumUpEvery) sum_up(now);
   return {.waiting = publisher_.waiting()};
+}
+
+// Whether the wall clock was set since the last turn, by more than clocks differ.
+bool Sharing::was_set(Instant now) const {
+  if (started_ == MonoTime{}) return false;
+  const Millis passed = std::chrono::duration_cast<Millis>(now.mono - latest_.mono);
+  const Millis step = (now.wall - latest_.wall) - passed;
+  return step > kClockStep || step < -kClockStep;
 }
 
 // The next turn follows from when this one was due, so that slow turns do not drift; turns that

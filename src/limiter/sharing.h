@@ -52,6 +52,7 @@ class Sharing {
   void read_everything(Instant now);
   void clean(Instant now);
   void sum_up(Instant now);
+  [[nodiscard]] bool was_set(Instant now) const;
   void watch_siblings();
   [[nodiscard]] uint64_t hidden(Instant now) const;
   [[nodiscard]] bool knows_too_little(Instant now) const;

@@ -715,6 +715,77 @@ TEST_F(SharingTest, AFloodOfNewKeysStaysWithinTheBudget) {
   EXPECT_NEAR(west.limiter->sharing_stats().bound, 1.35, 0.001);
 }
 
+// Tags of words repeat after 2^19 windows. What a tuple holds that nobody has asked for since is
+// not taken for a count of the present window.
+TEST_F(SharingTest, DoesNotPublishACountOf524288WindowsAgo) {
+  duration_ = Millis(100);
+  Place& east = add("east");
+  Place& west = add("west");
+  pass(Millis(1000));
+  ask_times(east, 60);
+  pass(Millis(200));
+  const auto newest = [&] {
+    int64_t sequence = 0;
+    for (const LedgerRow& each : store_->everything().rows) {
+      sequence = std::max(sequence, each.sequence);
+    }
+    return sequence;
+  };
+  const int64_t before = newest();
+  ASSERT_GT(before, 0);
+  clock_.step_wall(duration_ * (int64_t{1} << 19) - Millis(200));
+  pass(Millis(3000));
+  EXPECT_LE(newest(), before);
+  EXPECT_EQ(foreign(west), 0U);
+}
+
+// Others go by the wall clock: if all clocks are set ahead together, a lease is over for them.
+TEST_F(SharingTest, TakesItsLeaseForOverWhenTheWallClockWasSetAhead) {
+  Place& east = add("east");
+  Place& west = add("west");
+  pass(Millis(1000));
+  ask_times(east, 60);
+  pass(Millis(1000));
+  ASSERT_GT(foreign(west), 0U);
+  const uint64_t presences = east.limiter->sharing_stats().presence;
+  clock_.step_wall(Millis(3'600'000));
+  pass(Millis(3000));
+  ask_times(east, 60);
+  pass(Millis(1000));
+  EXPECT_GT(east.limiter->sharing_stats().presence, presences);
+  EXPECT_GT(foreign(west), 0U);
+}
+
+// What came while the clock was wrong was held to be over, or not yet possible.
+TEST_F(SharingTest, ReadsEverythingAgainWhenTheWallClockWasSet) {
+  Place& east = add("east");
+  pass(Millis(10'000));
+  for (const Millis step : {Millis(3'600'000), Millis(-3'600'000)}) {
+    const uint64_t reads = east.limiter->sharing_stats().full_reads;
+    pass(Millis(6000));
+    ASSERT_EQ(east.limiter->sharing_stats().full_reads, reads);
+    clock_.step_wall(step);
+    pass(Millis(6000));
+    EXPECT_GT(east.limiter->sharing_stats().full_reads, reads);
+  }
+}
+
+// A tuple of a future that is no more does not take the places of what matters now.
+TEST_F(SharingTest, HearsOthersOnATupleThatWasUsedWhileTheClockWasAhead) {
+  duration_ = Millis(2000);
+  Place& east = add("east");
+  pass(Millis(1000));
+  clock_.step_wall(Millis(3'600'000));
+  ask_times(east, 60);
+  pass(Millis(1000));
+  clock_.step_wall(Millis(-3'600'000));
+  pass(Millis(8000));
+  write_for_north(30, {identifier_});
+  pass(Millis(500));
+  EXPECT_EQ(foreign(east), 30U);
+  EXPECT_EQ(ask(east).evidence.foreign, 30U);
+}
+
 // The bound that a process exports is for everyone to rely on: what makes it untrue widens it.
 class ExportedBound : public SharingTest {
  protected:

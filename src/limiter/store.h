@@ -14,6 +14,7 @@
 #include "limiter/memory_plan.h"
 #include "memory/byte_budget.h"
 #include "memory/dirty_list.h"
+#include "memory/lifecycle.h"
 #include "memory/noted.h"
 #include "memory/sketch.h"
 #include "memory/table.h"
@@ -65,7 +66,7 @@ struct Store {
         forgotten(plan.capacity, options.origin ? &budget : nullptr, kAssuredForgottenPages),
         dirty(options.origin ? table.slots() : 0),
         looks(options.ledger ? table.slots() : 0),
-        book(options.region, std::max<size_t>(1024, plan.capacity / 4), &budget) {
+        book(options.region, remote_tuples_of(options, plan), &budget) {
     using memory::DirtyList;
     if (asks()) budget.take(memory::Part::kTable, DirtyList::bytes_for(table.slots()));
     if (shares()) budget.take(memory::Part::kTable, DirtyList::bytes_for(table.slots()));
@@ -73,6 +74,11 @@ struct Store {
     table.on_evict([this](const memory::Tuple& tuple, const memory::Frozen& frozen) {
       remember(tuple, frozen);
     });
+  }
+
+  [[nodiscard]] static size_t remote_tuples_of(const Options& options, const MemoryPlan& plan) {
+    constexpr size_t kLeast = 1024;
+    return options.remote_tuples > 0 ? options.remote_tuples : std::max(kLeast, plan.capacity / 4);
   }
 
   [[nodiscard]] static memory::Company company_of(const Options& options) {
@@ -124,6 +130,17 @@ struct Store {
   // What this process accepted of a tuple before it made room for others, at least.
   [[nodiscard]] Count remembered(const memory::TupleKey& key, const memory::Query& query) {
     return forgotten.counted(sketched(key), query);
+  }
+
+  // Whether a window tuple can know anything of this window. If not, nobody has asked for it for so
+  // long that its words could be mistaken, or it is of a future that is no more: the clock was set
+  // back. It is made anew before the next charge.
+  [[nodiscard]] bool is_of_this_time(const memory::Tuple& tuple, int64_t sequence) const {
+    return memory::WindowCells(tuple).can_know(sequence) &&
+           !memory::is_ahead_of(tuple, clock.now().wall);
+  }
+  [[nodiscard]] bool is_of_this_time(const memory::Tuple& tuple, const memory::Query& query) const {
+    return is_of_this_time(tuple, algorithms::position_of(query.now, query.duration).sequence);
   }
 
   // Has a window tuple told, again if need be; by a pinned caller.

@@ -120,6 +120,12 @@ class WindowCells {
   // here becomes the newest. Returns whether it was news.
   bool raise_siblings(int64_t sequence, Count count) const;
   bool raise_foreign(int64_t sequence, Count count) const;
+  // Whether words can be of this window, by its whole sequence: their tags alone would also match
+  // one 2^19 windows earlier, of a tuple that nobody has asked for since.
+  [[nodiscard]] bool can_know(int64_t sequence) const {
+    const int64_t ahead = sequence - newest();
+    return -kTagReach < ahead && ahead < kTagReach;
+  }
   // Someone will charge in that window: until then the tuple is not over.
   void expect(int64_t sequence) const {
     if (within_reach(sequence)) advance(sequence);
