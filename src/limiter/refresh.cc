@@ -178,7 +178,10 @@ bool Refresh::learn(const Flight& flight, const CellTotals* totals) const {
     store_->make_dirty(tuple);
   }
   if (flight.need != Need::kStrict) {
-    note_read(tuple, flight.sequence, flight.began, Extent::kBoth, known, store_->max_freshness);
+    const Millis longest =
+        longest_while_failing(store_->tells_fail_since(), flight.began.mono,
+                              tuple.slot->header.duration(), store_->max_freshness);
+    note_read(tuple, flight.sequence, flight.began, Extent::kBoth, known, longest);
   }
   return true;
 }

@@ -103,6 +103,8 @@ void write_origin(Page& page, const telemetry::OriginMetrics& origin) {
   page.single("weir_origin_breaker_closed", Type::kGauge,
               "1 while the origin is asked, 0 after most calls failed.",
               now(origin.closed) ? 1 : 0);
+  page.single("weir_origin_writable", Type::kGauge, "0 while the origin refuses writes.",
+              now(origin.writable) ? 1 : 0);
   page.single("weir_origin_connections_total", Type::kCounter, "Connections made to the origin.",
               now(origin.connections));
   page.single("weir_nodes", Type::kGauge, "Processes that share the origin.", now(origin.nodes));
