@@ -48,6 +48,7 @@ struct CellTotals {
 struct CellRead {
   CellId cell;
   Component reader;
+  WallTime expires_at = {};  // as of a CellReplay; where it is not given, the cell may be over
 };
 
 struct CellReplay {

@@ -190,14 +190,17 @@ Statements statements_of(Dialect dialect) {
                  std::to_string(kCleaningLease.count()) +
                  " WHERE name = 'cleaning' AND (holder = ? OR until_ms <= " + now + ")";
   s.lease = "SELECT holder FROM weir_leases WHERE name = 'cleaning'";
-  const auto clean = [&](const std::string& table, const std::string& end) {
+  const auto clean = [&](const std::string& table, const std::string& end,
+                         const std::string& order = "") {
     const std::string expired =
-        " FROM " + table + " WHERE " + end + " <= " + now + " ORDER BY " + end + " LIMIT ?";
+        " FROM " + table + " WHERE " + end + " <= " + now + " ORDER BY " + end + order + " LIMIT ?";
     return sqlite ? "DELETE FROM " + table + " WHERE rowid IN (SELECT rowid" + expired + ")"
                   : "DELETE" + expired;
   };
   s.clean_cells = clean("weir_cells", "expires_at_ms");
   s.clean_presences = clean("weir_presence", "until_ms");
+  s.clean_last_cells = clean("weir_cells", "expires_at_ms", " DESC");
+  s.clean_last_presences = clean("weir_presence", "until_ms", " DESC");
   s.clean_regions = "DELETE FROM weir_regions WHERE heartbeat < " + now + " - " +
                     std::to_string(kRegionKept.count());
   return s;

@@ -41,7 +41,9 @@ struct Statements {
   std::string make_lease;
   std::string take_lease;  // values: holder, holder
   std::string lease;
-  std::string clean_cells, clean_presences;  // values: at most
+  // What expired first, and what did last. Values: at most.
+  std::string clean_cells, clean_presences;
+  std::string clean_last_cells, clean_last_presences;
   std::string clean_regions;
   size_t rows_per_insert = 1;
 };

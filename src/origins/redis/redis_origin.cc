@@ -142,8 +142,8 @@ struct RedisOrigin::Inside {
     bool known = false;  // as told, without asking
     bool written = false;
     bool expiry_along = false;  // else the cell is believed to have it; the first reply tells
-    std::string key = {};       // where the expiry is known
-    WallTime expires_at{};
+    std::string key = {};
+    WallTime expires_at{};  // if it is known
   };
   struct Call {
     Pipeline pipeline;
@@ -178,7 +178,7 @@ struct RedisOrigin::Inside {
   void ask_time(Instant now);
   void hear_time(Instant sent, const RedisReply& reply);
   void hear_beat(Instant sent, std::span<const RedisReply> replies);
-  void hear_nodes(std::span<const RedisReply> replies, bool is_new);
+  void hear_nodes(std::span<const RedisReply> replies, bool settled);
   void publish();
   void end();
   [[nodiscard]] Result<std::vector<CellTotals>> totals(const Call& call,
@@ -203,6 +203,8 @@ struct RedisOrigin::Inside {
   RedisUpkeep upkeep;
   std::string refusal;  // why it refuses writes, in words; empty: it does not
   MonoTime beat_at{};
+  MonoTime acknowledged_at{};  // when the last heartbeat was sent that was
+  MonoTime settles_at{};       // from when on a smaller number of nodes is believed
   uint64_t beats = 0;
   bool beaten = false;  // on this connection
   // From our monotonic clock to the server's; none: not asked yet on this connection. So it does
@@ -263,8 +265,13 @@ void RedisOrigin::read(std::vector<CellRead> cells, OriginReply reply) {
     Inside::Call call;
     for (const CellRead& cell : cells) {
       const size_t at = call.pipeline.count;
-      inside->add(call.pipeline, OriginCommand::kRead, {"HGETALL", redis_key(cell.cell)});
-      call.places.push_back({.field = redis_field(cell.reader), .first = at, .last = at});
+      std::string key = redis_key(cell.cell);
+      inside->add(call.pipeline, OriginCommand::kRead, {"HGETALL", key});
+      call.places.push_back({.field = redis_field(cell.reader),
+                             .first = at,
+                             .last = at,
+                             .key = std::move(key),
+                             .expires_at = cell.expires_at});
     }
     inside->send(std::move(call), std::move(reply));
   });
@@ -511,7 +518,9 @@ Result<std::vector<CellTotals>> RedisOrigin::Inside::totals(const Call& call,
     if (reply.type == RedisReply::Type::kList) {
       const CellHash hash = read_hash(reply, place.field);
       metrics.absurd.fetch_add(hash.absurd, std::memory_order_relaxed);
-      if (!place.key.empty()) upkeep.see_departed(place.key, hash.departed, place.expires_at);
+      if (place.expires_at != WallTime{}) {
+        upkeep.see_departed(place.key, hash.departed, place.expires_at);
+      }
       all.push_back(hash.totals);
     } else if (reply.type == RedisReply::Type::kError) {
       // Something else has the cell's name; it cannot be told, and must not keep others waiting.
@@ -592,17 +601,20 @@ void RedisOrigin::Inside::hear_beat(Instant sent, std::span<const RedisReply> re
   const bool is_new = replies[1].integer == 1;
   if (is_new && beaten) epoch.fetch_add(1, std::memory_order_relaxed);
   beaten = true;
-  hear_nodes(replies, is_new);
+  // After a pause in which nobody was heard of, the others may come a little later than we do.
+  const bool paused = is_new || sent.mono - acknowledged_at > 2 * kHeartbeat;
+  if (paused) settles_at = sent.mono + kAlive;
+  acknowledged_at = sent.mono;
+  hear_nodes(replies, sent.mono >= settles_at);
 }
 
-void RedisOrigin::Inside::hear_nodes(std::span<const RedisReply> replies, bool is_new) {
+void RedisOrigin::Inside::hear_nodes(std::span<const RedisReply> replies, bool settled) {
   if (replies[3].type != RedisReply::Type::kInteger) return;
   const auto count = static_cast<uint32_t>(std::clamp<int64_t>(replies[3].integer, 1, 10'000));
   const uint32_t known = metrics.nodes.load(std::memory_order_relaxed);
   // Who came or went changes the places of the others.
   if (count != known) beats = 0;
-  // A server that did not know us may not know the others yet; they come within a heartbeat.
-  if (is_new && count < known) return;
+  if (!settled && count < known) return;
   metrics.nodes.store(count, std::memory_order_relaxed);
   if (replies.size() < 5 || replies[4].type != RedisReply::Type::kList) return;
   uint32_t before = 0;
@@ -614,6 +626,7 @@ void RedisOrigin::Inside::hear_nodes(std::span<const RedisReply> replies, bool i
 // as lost, until it accepts a write again. Heartbeats find out.
 void RedisOrigin::Inside::note_refusal(OriginError why, std::string_view words) {
   if (!is_write_refusal(why)) return;
+  if (words.ends_with('.')) words.remove_suffix(1);
   refusal = std::string(words) + "; " + std::string(remedy_for_refused_writes(why));
   publish();
 }
