@@ -126,7 +126,7 @@ void OtherRegions::share(Limiter& limiter, MonoTime planned) {
   sharer_.post_at(next, [this, &limiter, next] { share(limiter, next); });
 }
 
-// Says once when nothing is heard of other regions, and once when something is again.
+// Says once when nothing is heard of other regions or told to them, and once when that is over.
 void OtherRegions::report(const SharingStats& stats, MonoTime /*now*/) {
   const bool heard = stats.import_lag < kNoticed;
   if (heard != was_heard_) {
@@ -136,6 +136,20 @@ void OtherRegions::report(const SharingStats& stats, MonoTime /*now*/) {
     } else {
       const std::string why = ledger_->trouble();
       fmt::print(stderr, "weir: the ledger {} does not answer{}{}; other regions are not heard\n",
+                 name_, why.empty() ? "" : ": ", why);
+    }
+  }
+  // Where it does not answer at all, that was said.
+  const bool written = stats.write_lag == Nanos(0);
+  if (written != was_written_ && (written || heard)) {
+    was_written_ = written;
+    if (written) {
+      fmt::print(stderr, "weir: the ledger {} accepts writes\n", name_);
+    } else {
+      const std::string why = ledger_->trouble();
+      fmt::print(stderr,
+                 "weir: the ledger {} accepts no writes{}{}; other regions do not hear of this "
+                 "one\n",
                  name_, why.empty() ? "" : ": ", why);
     }
   }

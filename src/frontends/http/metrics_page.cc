@@ -173,6 +173,8 @@ void write_sharing(Page& page, const SharingStats& stats) {
   page.single("weir_import_rows", Type::kGauge, "Rows in the last answer.", stats.last_import);
   page.single("weir_import_absurd_total", Type::kCounter,
               "Rows that no region can have meant, ignored.", stats.absurd);
+  page.single("weir_ledger_writable", Type::kGauge, "0 while the ledger accepts no writes.",
+              stats.write_lag == Nanos(0) ? 1 : 0);
   page.seconds("weir_import_lag_seconds", "Time since the last answer was asked for.",
                stats.import_lag);
   page.single("weir_shared_keys", Type::kGauge, "Tuples known to the ledger, or waiting to be.",

@@ -163,7 +163,18 @@ Error SqlStore::error_of(const SqlFailure& failure) {
 
 // What one publish says, in the order in which it is said.
 struct SqlStore::Inserts {
-  std::vector<std::string> texts;  // owned: a statement only looks
+  struct Cell {
+    std::string hash;
+    const LedgerRow* row;
+  };
+  struct Presence {
+    std::string hash;
+    const LedgerPresence* presence;
+  };
+  // Owned: a statement only looks.
+  std::vector<Cell> cells;
+  std::vector<Presence> presences;
+  std::vector<std::string> texts;
   std::vector<SqlStatement> statements;
   std::vector<size_t> sizes;  // in bytes, about
 };
@@ -228,31 +239,24 @@ Result<size_t> SqlStore::publish(const LedgerNews& news) {
   return news.rows.size();
 }
 
-// Rows in the order of their keys.
+// Rows in the order of their keys. `news` must outlive it.
 SqlStore::Inserts SqlStore::inserts_of(const LedgerNews& news) const {
-  struct Cell {
-    std::string hash;
-    const LedgerRow* row;
-  };
-  std::vector<Cell> cells;
+  Inserts inserts;
+  std::vector<Inserts::Cell>& cells = inserts.cells;
   cells.reserve(news.rows.size());
   for (const LedgerRow& row : news.rows) cells.push_back({hash_(row.key), &row});
-  std::sort(cells.begin(), cells.end(), [](const Cell& a, const Cell& b) {
+  std::sort(cells.begin(), cells.end(), [](const Inserts::Cell& a, const Inserts::Cell& b) {
     return std::tie(a.hash, a.row->sequence, a.row->region) <
            std::tie(b.hash, b.row->sequence, b.row->region);
   });
-  struct Presence {
-    std::string hash;
-    const LedgerPresence* presence;
-  };
-  std::vector<Presence> presences;
+  std::vector<Inserts::Presence>& presences = inserts.presences;
   presences.reserve(news.presences.size());
   for (const LedgerPresence& each : news.presences) presences.push_back({hash_(each.key), &each});
-  std::sort(presences.begin(), presences.end(), [](const Presence& a, const Presence& b) {
-    return std::tie(a.hash, a.presence->region) < std::tie(b.hash, b.presence->region);
-  });
+  std::sort(presences.begin(), presences.end(),
+            [](const Inserts::Presence& a, const Inserts::Presence& b) {
+              return std::tie(a.hash, a.presence->region) < std::tie(b.hash, b.presence->region);
+            });
 
-  Inserts inserts;
   inserts.texts.reserve(cells.size() + presences.size());
   // Who sends fewer rows to find the one that is held must not wait for it each time.
   const bool impatient = locked_at_ != MonoTime{} && clock_.now().mono - locked_at_ < kImpatientFor;
@@ -433,13 +437,18 @@ Result<LedgerCleaning> SqlStore::clean(size_t most) {
   });
   if (failure) return error_of(*failure);
   if (!cleaning.ours) return cleaning;
-  // From both ends, so that a row which somebody holds is in the way of few others.
-  for (const auto& [first, last] : {std::pair(&texts_.clean_cells, &texts_.clean_last_cells),
-                                    {&texts_.clean_presences, &texts_.clean_last_presences}}) {
-    failure = clean(*first, most, cleaning);
-    if (failure && failure->why == LedgerError::kLocked) failure = clean(*last, most, cleaning);
-    if (failure && failure->why != LedgerError::kLocked) return error_of(*failure);
+  failure = clean(texts_.clean_cells, most, cleaning);
+  if (failure && failure->why == LedgerError::kLocked) {
+    failure = clean_around(texts_.expired_cells, texts_.delete_cells_head,
+                           texts_.delete_cells_group, most, cleaning);
   }
+  if (failure) return error_of(*failure);
+  failure = clean(texts_.clean_presences, most, cleaning);
+  if (failure && failure->why == LedgerError::kLocked) {
+    failure = clean_around(texts_.expired_presences, texts_.delete_presences_head,
+                           texts_.delete_presences_group, most, cleaning);
+  }
+  if (failure) return error_of(*failure);
   const SqlStatement regions{.sql = texts_.clean_regions};
   failure = insist([&] { return run({&regions, 1}); });
   if (failure && failure->why != LedgerError::kLocked) return error_of(*failure);
@@ -459,6 +468,58 @@ SqlStore::Failure SqlStore::clean(const std::string& text, size_t most, LedgerCl
   return std::nullopt;
 }
 
+// A row that has expired, by its key.
+struct SqlStore::Expired {
+  std::string hash;
+  std::string region;
+  int64_t sequence = 0;
+};
+
+// Somebody holds one of the rows: all others are deleted by their keys.
+SqlStore::Failure SqlStore::clean_around(const std::string& list, const std::string& head,
+                                         const std::string& group, size_t most,
+                                         LedgerCleaning& cleaning) {
+  // Where each try would wait for the lock, the rows wait instead.
+  if (!link_->supports_no_wait()) return std::nullopt;
+  for (size_t before = ~size_t{0}; cleaning.deleted < most && before != cleaning.deleted;) {
+    before = cleaning.deleted;
+    const SqlStatement statement{.sql = list, .values = {static_cast<int64_t>(kDeletedAtOnce)}};
+    std::vector<Expired> rows;
+    Failure failure = run({&statement, 1}, [&](size_t, const SqlRow& row) {
+      rows.push_back({.hash = std::string(row.bytes(0)),
+                      .region = std::string(row.bytes(1)),
+                      .sequence = row.number(2).value_or(0)});
+    });
+    rows.resize(std::min(rows.size(), most - cleaning.deleted));
+    if (!failure) failure = remove(rows, head, group, cleaning);
+    if (failure) return failure;
+  }
+  return std::nullopt;
+}
+
+// The one that is held is found by halves.
+SqlStore::Failure SqlStore::remove(std::span<const Expired> rows, const std::string& head,
+                                   const std::string& group, LedgerCleaning& cleaning) {
+  if (rows.empty()) return std::nullopt;
+  std::string text = no_wait() + head;
+  SqlStatement statement;
+  for (const Expired& row : rows) {
+    text += statement.values.empty() ? group : " OR " + group;
+    statement.values.emplace_back(std::string_view(row.hash));
+    statement.values.emplace_back(std::string_view(row.region));
+    statement.values.emplace_back(row.sequence);
+  }
+  text += ')';
+  statement.sql = text;
+  const Failure failure = insist([&] { return run({&statement, 1}); });
+  if (!failure) cleaning.deleted += link_->affected();
+  if (!failure || failure->why != LedgerError::kLocked) return failure;
+  if (rows.size() == 1) return std::nullopt;
+  const size_t half = rows.size() / 2;
+  if (Failure first = remove(rows.first(half), head, group, cleaning)) return first;
+  return remove(rows.subspan(half), head, group, cleaning);
+}
+
 Result<WallTime> SqlStore::rehearse() {
   WallTime now{};
   if (const Failure failure = rehearse(now)) return error_of(*failure);
@@ -469,7 +530,8 @@ SqlStore::Failure SqlStore::rehearse(WallTime& now) {
   if (Failure failure = make_ready()) return failure;
   // Names that nobody has, so that nobody waits for what is undone in the end.
   const std::string name = "check-" + holder_;
-  const LedgerKey key{.name_space = "weir", .identifier = name, .duration = Millis(60'000)};
+  const LedgerKey key{
+      .workspace = "", .name_space = "weir", .identifier = name, .duration = Millis(60'000)};
   const LedgerNews news{.rows = {{.key = key, .region = name, .count = 1, .limit_seen = 1}},
                         .presences = {{.key = key, .region = name, .until = WallTime(Millis(1))}}};
   const Inserts inserts = inserts_of(news);

@@ -49,7 +49,13 @@ class SqlStore final : public LedgerStore {
   [[nodiscard]] Failure insert(const Inserts& inserts);
   [[nodiscard]] Failure create_tables(int64_t& version);
   [[nodiscard]] Failure rehearse(WallTime& now);
+  struct Expired;
   [[nodiscard]] Failure clean(const std::string& text, size_t most, LedgerCleaning& cleaning);
+  [[nodiscard]] Failure clean_around(const std::string& list, const std::string& head,
+                                     const std::string& group, size_t most,
+                                     LedgerCleaning& cleaning);
+  [[nodiscard]] Failure remove(std::span<const Expired> rows, const std::string& head,
+                               const std::string& group, LedgerCleaning& cleaning);
   [[nodiscard]] Inserts inserts_of(const LedgerNews& news) const;
   // Before a statement that is not to wait for others; empty where the store cannot do that.
   [[nodiscard]] std::string no_wait() const;
