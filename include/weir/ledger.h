@@ -153,8 +153,9 @@ using FleetReply = std::function<void(Result<LedgerFleet>)>;
 using CleaningReply = std::function<void(Result<LedgerCleaning>)>;
 
 // Safe from any thread. A reply is delivered at most once, on any thread, possibly before the
-// call returns; every caller keeps its own deadline. Errors with Retry::kPointless blame the
-// rows: sending some of them without the others may help.
+// call returns; every caller keeps its own deadline. Errors with the field "rows" blame the rows:
+// sending some of them without the others may help. With Retry::kPointless one of them will never
+// be taken; with Retry::kMayHelp somebody else holds one of them now.
 class GlobalLedger {
  public:
   virtual ~GlobalLedger() = default;

@@ -112,6 +112,7 @@ struct SharingStats {
   uint64_t no_room = 0;      // news of tuples for which there was no room
   uint64_t lost = 0;         // rows that the ledger had and lost; written again
   Nanos import_lag{0};       // since the last answer was asked for
+  Nanos write_lag{0};        // since the ledger last accepted what this process wrote; 0: it does
   Nanos full_read_age{0};    // since everything was last read
   Nanos full_read_took{0};
   uint64_t full_reads = 0;

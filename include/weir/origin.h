@@ -48,6 +48,7 @@ struct CellTotals {
 struct CellRead {
   CellId cell;
   Component reader;
+  WallTime expires_at = {};  // as of a CellReplay; where it is not given, the cell may be over
 };
 
 struct CellReplay {
@@ -76,10 +77,16 @@ using OriginReply = std::function<void(Result<std::vector<CellTotals>>)>;
 using RetirementReply = std::function<void(Result<size_t>)>;
 
 enum class Reach : uint8_t {
-  kNone,  // asking is known to be in vain
-  kSlow,  // it answers, but later than a request waits: nobody waits for it
+  kNone,      // asking is known to be in vain
+  kReadOnly,  // it answers reads and refuses writes: what others accept now is not there
+  kSlow,      // it answers, but later than a request waits: nobody waits for it
   kPrompt,
 };
+
+// Whether it makes sense to tell it what was accepted.
+[[nodiscard]] constexpr bool accepts_writes(Reach reach) {
+  return reach == Reach::kSlow || reach == Reach::kPrompt;
+}
 
 // Safe from any thread. A reply is delivered at most once, on any thread, possibly
 // before the call returns; an implementation that loses a message never replies, so

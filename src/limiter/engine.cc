@@ -404,8 +404,11 @@ void Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
 // there is a place for what is read.
 Need Engine::need_of(const Case& the_case) {
   if (!store_->asks() || the_case.cell_class() != CellClass::kWindow) return Need::kNothing;
-  const ReadRules rules{.longest = store_->max_freshness,
-                        .available = store_->origin->reach() == Reach::kPrompt};
+  const Millis longest = longest_while_failing(store_->tells_fail_since(), the_case.now.mono,
+                                               the_case.query.duration, store_->max_freshness);
+  const ReadRules rules{
+      .longest = store_->max_freshness,
+      .available = store_->origin->reach() == Reach::kPrompt && longest > Millis(0)};
   Need need = rules.available ? Need::kCold : Need::kDoWithout;
   const auto look = [&](const memory::Tuple& tuple) {
     const WindowCells cells(tuple);

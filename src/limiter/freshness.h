@@ -7,11 +7,13 @@
 //   bit 0       the last read failed: nothing is fresh, but the origin is left alone till then
 //
 // A failed read makes nothing fresh. A read is good for a while, and for less where the others,
-// at the pace they were seen to have, could use half of what remains before that.
+// at the pace they were seen to have, could use half of what remains before that. Where telling
+// fails for as long as a read is good for, the origin counts as lost, though it answers reads.
 
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "base/wide.h"
 #include "memory/lifecycle.h"
@@ -44,6 +46,15 @@ enum class Need : uint8_t {
 
 [[nodiscard]] inline Nanos fresh_for(Millis duration, Millis longest) {
   return std::min<Nanos>(longest, Nanos(duration) / 10);
+}
+
+// How long a read that begins now may be good for. While this process cannot tell what it accepts,
+// neither can the others: what is read then is as old as the first message that failed.
+[[nodiscard]] inline Millis longest_while_failing(std::optional<MonoTime> failing_since,
+                                                  MonoTime began, Millis duration, Millis longest) {
+  if (!failing_since) return longest;
+  const Nanos left = *failing_since + fresh_for(duration, longest) - began;
+  return std::clamp(std::chrono::floor<Millis>(left), Millis(0), longest);
 }
 
 // The word of hot[5].

@@ -52,7 +52,7 @@ bool PublishQueue::is_turn(Instant now, const BookEntry& entry, BookCell& cell, 
                            std::vector<CellRead>& asks) const {
   Owed& owed = cell.owed;
   if (tell == Tell::kAll || owed.turn == Owed::Turn::kOurs) return true;
-  if (store_->origin->reach() == Reach::kNone) return true;
+  if (!accepts_writes(store_->origin->reach())) return true;
   const Nanos round = regions_.rules.publish_every;
   switch (owed.turn) {
     case Owed::Turn::kOurs: return true;

@@ -27,16 +27,18 @@ struct Publisher::Chunk {
 
 void Publisher::publish(Instant now, Tell tell) {
   for (const auto& chunk : chunks_) {
-    if (now.mono - chunk->began.mono >= kDeadline && !chunk->over) fail(now, *chunk, false);
+    if (now.mono - chunk->began.mono >= kDeadline && !chunk->over) fail(now, *chunk, Blame::kNoRow);
   }
   std::erase_if(chunks_, [](const auto& chunk) { return chunk->over; });
+  if (waiting() == 0) failing_since_.reset();
   // Where less may be hidden again, what was little enough may be so no more.
   if (budget_.relent(now.mono)) lookout_.look_at_all();
   drop_beyond(now, kMostQueued);
-  if (!store_->ledger->reachable()) return;
+  if (!store_->ledger->reachable() || now.mono < held_off_until_) return;
 
   budget_.refill(now.mono, rows_per_second());
   std::vector<std::shared_ptr<Chunk>> chunks;
+  std::vector<std::shared_ptr<Chunk>> alone;  // rows that were held before: the others go first
   for (const PublishQueue::Candidate& candidate : queue_.choose(now, tell)) {
     if (in_flight_ >= kMostInFlight) break;
     // It may have changed while it waited; at the end that does not matter.
@@ -44,7 +46,13 @@ void Publisher::publish(Instant now, Tell tell) {
     const std::lock_guard lock(store_->book.mutex());
     const BookCell& cell = *candidate.cell;
     if (cell.owed.rule == Publish::kNothing || cell.sent > 0) continue;
+    const auto held = held_.find({candidate.entry->tuple, cell.sequence});
+    if (held != held_.end() && now.mono < held->second) continue;
     if (tell == Tell::kDue && !budget_.take()) break;
+    if (held != held_.end()) {
+      take(candidate, *alone.emplace_back(std::make_shared<Chunk>()));
+      continue;
+    }
     if (chunks.empty() || chunks.back()->rows.size() == kChunkRows) {
       chunks.push_back(std::make_shared<Chunk>());
     }
@@ -52,6 +60,9 @@ void Publisher::publish(Instant now, Tell tell) {
   }
   queue_.tidy();
   for (const auto& chunk : chunks) send(now, chunk);
+  for (const auto& chunk : alone) send(now, chunk);
+  // Of rows that are not owed any more.
+  std::erase_if(held_, [&](const auto& each) { return now.mono - each.second > kDeadline * 2; });
 }
 
 void Publisher::take(const PublishQueue::Candidate& candidate, Chunk& chunk) {
@@ -102,25 +113,32 @@ void Publisher::send(Instant now, const std::shared_ptr<Chunk>& chunk) {
     news.presences.push_back(
         {.key = key, .region = store_->book.region(), .until = now.wall + regions_.rules.lease});
   }
-  store_->ledger->publish(
-      std::move(news), [this, box = std::weak_ptr(inbox_), chunk](const Result<size_t>& result) {
-        const auto inbox = box.lock();
-        if (!inbox) return;
-        const bool pointless = !result && result.error().retry == Retry::kPointless;
-        inbox->put([this, chunk, ok = result.ok(), pointless](Instant when) {
-          if (ok) {
-            commit(when, *chunk);
-          } else if (!chunk->over) {
-            fail(when, *chunk, pointless);
-          }
-        });
-      });
+  store_->ledger->publish(std::move(news),
+                          [this, box = std::weak_ptr(inbox_), chunk](const Result<size_t>& result) {
+                            const auto inbox = box.lock();
+                            if (!inbox) return;
+                            Blame blame = Blame::kNoRow;
+                            if (!result && result.error().retry == Retry::kPointless) {
+                              blame = Blame::kBadRow;
+                            } else if (!result && result.error().field == "rows") {
+                              blame = Blame::kHeldRow;
+                            }
+                            inbox->put([this, chunk, ok = result.ok(), blame](Instant when) {
+                              if (ok) {
+                                commit(when, *chunk);
+                              } else if (!chunk->over) {
+                                fail(when, *chunk, blame);
+                              }
+                            });
+                          });
 }
 
 // An answer that comes after it was given up is as if it were lost: sending again is free.
 void Publisher::commit(Instant now, Chunk& chunk) {
   if (std::exchange(chunk.over, true)) return;
   queue_.note_took(now.mono - chunk.began.mono);
+  failing_since_.reset();
+  written_at_ = std::max(written_at_, chunk.began.mono);
   std::vector<CellPublished> words;
   for (const Sent& sent : chunk.rows) {
     BookEntry& entry = *sent.entry;
@@ -133,6 +151,7 @@ void Publisher::commit(Instant now, Chunk& chunk) {
         cell->told_full = cell->told_full || sent.refused;
       }
       if (sent.rule == Publish::kPresence) hold_lease(entry, chunk.began);
+      held_.erase({entry.tuple, sent.sequence});
       ++stats_.rows[static_cast<size_t>(sent.rule)];
       words.push_back({.cell = {entry.tuple, sent.sequence},
                        .total = sent.count,
@@ -155,20 +174,34 @@ void Publisher::land(const Sent& sent) {
   if (BookCell* const cell = sent.entry->find(sent.sequence)) cell->sent = 0;
 }
 
-void Publisher::fail(Instant now, Chunk& chunk, bool pointless) {
+// One of its rows is to blame: it is found by halves, and the others are not held up by it.
+void Publisher::send_halves(Instant now, const Chunk& chunk) {
+  const auto middle = chunk.rows.begin() + static_cast<std::ptrdiff_t>(chunk.rows.size() / 2);
+  auto first = std::make_shared<Chunk>();
+  auto second = std::make_shared<Chunk>();
+  first->rows.assign(chunk.rows.begin(), middle);
+  second->rows.assign(middle, chunk.rows.end());
+  send(now, first);
+  send(now, second);
+}
+
+void Publisher::hold(Instant now, const CellId& row) {
+  held_[row] = now.mono + kHeldPause;
+  if (held_.size() > kMostHeld) held_off_until_ = now.mono + kHeldPause;
+}
+
+void Publisher::fail(Instant now, Chunk& chunk, Blame blame) {
   chunk.over = true;
   ++stats_.errors;
-  const bool is_bad = pointless && chunk.rows.size() == 1;
-  if (pointless && !is_bad) {
-    // One of them is to blame: it is found by halves, and the others are not held up by it.
-    const auto middle = chunk.rows.begin() + static_cast<std::ptrdiff_t>(chunk.rows.size() / 2);
-    auto first = std::make_shared<Chunk>();
-    auto second = std::make_shared<Chunk>();
-    first->rows.assign(chunk.rows.begin(), middle);
-    second->rows.assign(middle, chunk.rows.end());
-    send(now, first);
-    send(now, second);
-    return;
+  if (blame != Blame::kBadRow && !failing_since_) failing_since_ = chunk.began.mono;
+  const bool alone = chunk.rows.size() == 1;
+  const bool is_bad = blame == Blame::kBadRow && alone;
+  if (blame == Blame::kBadRow && !alone) return send_halves(now, chunk);
+  if (blame == Blame::kHeldRow) {
+    if (!alone && held_.size() <= kMostHeld) return send_halves(now, chunk);
+    for (const Sent& sent : chunk.rows) {
+      if (held_.size() <= kMostHeld) hold(now, {sent.entry->tuple, sent.sequence});
+    }
   }
   for (const Sent& sent : chunk.rows) {
     const std::string tuple = sent.entry->tuple;  // the entry may be forgotten below

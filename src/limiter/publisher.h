@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "limiter/inbox.h"
@@ -50,6 +52,10 @@ class Publisher {
   [[nodiscard]] size_t waiting() const { return queue_.size() + in_flight_; }
   [[nodiscard]] Nanos lag(MonoTime now) const;
   [[nodiscard]] const RowBudget& budget() const { return budget_; }
+  // From when on nothing could be written; none: the last chunk was.
+  [[nodiscard]] std::optional<MonoTime> failing_since() const { return failing_since_; }
+  // When the last chunk was sent that was written.
+  [[nodiscard]] MonoTime written_at() const { return written_at_; }
   // Whether rows were left out a short while ago: then nothing bounds what is hidden.
   [[nodiscard]] bool leaves_out(MonoTime now) const {
     const MonoTime last = std::max(left_out_at_, lookout_.left_out().at);
@@ -59,17 +65,29 @@ class Publisher {
  private:
   struct Sent;
   struct Chunk;
+  // Why a chunk was not written.
+  enum class Blame : uint8_t {
+    kNoRow,
+    kHeldRow,  // somebody else holds one of them
+    kBadRow,   // the ledger will never take one of them
+  };
   static constexpr size_t kChunkRows = 500;
   static constexpr size_t kMostInFlight = 8 * kChunkRows;
   static constexpr size_t kMostQueued = 20'000;
   static constexpr Millis kDeadline{5000};
+  // A row that somebody else holds is tried again after this, by itself. Where more than a few are
+  // held the ledger is to blame, and nothing is tried before.
+  static constexpr Millis kHeldPause{1000};
+  static constexpr size_t kMostHeld = 16;
 
   [[nodiscard]] double rows_per_second() const;
   void take(const PublishQueue::Candidate& candidate, Chunk& chunk);
   void drop_beyond(Instant now, size_t most);
   void send(Instant now, const std::shared_ptr<Chunk>& chunk);
   void commit(Instant now, Chunk& chunk);
-  void fail(Instant now, Chunk& chunk, bool pointless);
+  void fail(Instant now, Chunk& chunk, Blame blame);
+  void send_halves(Instant now, const Chunk& chunk);
+  void hold(Instant now, const CellId& row);
   void hold_lease(BookEntry& entry, Instant began) const;
   void land(const Sent& sent);
 
@@ -82,6 +100,10 @@ class Publisher {
   std::vector<std::shared_ptr<Chunk>> chunks_;  // under way
   size_t in_flight_ = 0;
   MonoTime left_out_at_{};
+  std::map<CellId, MonoTime> held_;  // rows that others held, and when to try them again
+  MonoTime held_off_until_{};
+  std::optional<MonoTime> failing_since_;
+  MonoTime written_at_{};
   Stats stats_;
 };
 

@@ -96,8 +96,10 @@ void Refresh::read(Instant now, const std::vector<Wanted>& wanted, Executor& hom
       store_->stats.add(asked(flight->need));
       const Component reader = store_->component(flight->generation);
       for (size_t back = 0; back < flight->cells(); ++back) {
-        cells.push_back({.cell = {flight->tuple, flight->sequence - static_cast<int64_t>(back)},
-                         .reader = reader});
+        const int64_t sequence = flight->sequence - static_cast<int64_t>(back);
+        cells.push_back({.cell = {flight->tuple, sequence},
+                         .reader = reader,
+                         .expires_at = WallTime((sequence + 2) * the_case.query.duration)});
       }
     }
     current->seats.push_back({.waiter = waiter, .entry = i});
@@ -180,7 +182,10 @@ bool Refresh::learn(const Flight& flight, const CellTotals* totals) const {
     store_->make_dirty(tuple);
   }
   if (flight.need != Need::kStrict) {
-    note_read(tuple, flight.sequence, flight.began, Extent::kBoth, known, store_->max_freshness);
+    const Millis longest =
+        longest_while_failing(store_->tells_fail_since(), flight.began.mono,
+                              tuple.slot->header.duration(), store_->max_freshness);
+    note_read(tuple, flight.sequence, flight.began, Extent::kBoth, known, longest);
   }
   return true;
 }

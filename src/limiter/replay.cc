@@ -37,6 +37,7 @@ struct Replay::Batch {
   uint64_t epoch = 0;
   std::vector<Sent> sent;
   std::vector<CellReplay> cells;  // moved out when sent
+  bool tells = false;             // something, and does not only read
   base::Atomic<bool> answered{false};
 };
 
@@ -44,8 +45,8 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Tell tell) {
   const std::lock_guard lock(mutex_);
   now = latest_ = std::max(now, latest_, [](Instant a, Instant b) { return a.mono < b.mono; });
   WorkReport report;
-  if (store_->origin->reach() == Reach::kNone) return wait(now);
-  list_all_again();
+  if (!accepts_writes(store_->origin->reach())) return wait(now);
+  list_all_again(now.wall);
   choose_due_after(now.mono);
   auto batch = std::make_shared<Batch>();
   size_t tuples = 0;
@@ -83,24 +84,28 @@ WorkReport Replay::wait(Instant now) {
 }
 
 void Replay::take_dirty(Instant now) {
+  // Acquire: what failed is listed before it is no longer in flight.
+  const bool idle = in_flight_.load(std::memory_order_acquire) == 0;
   for (const uint32_t index : store_->dirty.take_all()) {
     pending_.push_back({.index = index, .since = now.mono});
   }
+  // Nothing is left to tell: what failed is over, or was forgotten.
+  if (idle && pending_.empty()) store_->failing_since.store(0, std::memory_order_relaxed);
 }
 
 // They wait in the order in which they came.
 void Replay::note_waiting(Instant now) {
   waiting_.store(pending_.size(), std::memory_order_relaxed);
   const Nanos lag = pending_.empty() ? Nanos(0) : now.mono - pending_.front().since;
-  const MonoTime failing_since(Nanos(failing_since_.load(std::memory_order_relaxed)));
-  const Nanos failing = failing_since == MonoTime{} ? Nanos(0) : now.mono - failing_since;
+  const auto failing_since = store_->tells_fail_since();
+  const Nanos failing = failing_since ? now.mono - *failing_since : Nanos(0);
   store_->replay_lag.store(std::max(lag, failing).count(), std::memory_order_relaxed);
 }
 
 // An origin that forgot everything does not say so: what it acknowledged means nothing any more.
 // What this process accepted is in its cells, so all of them are told again, a few at a time:
 // what is accepted meanwhile must not wait behind them, nor the origin choke on them.
-void Replay::list_all_again() {
+void Replay::list_all_again(WallTime now) {
   constexpr size_t kSlotsAtATime = 16'384;
   constexpr size_t kTuplesAtATime = 256;
   if (const uint64_t epoch = store_->origin->epoch(); epoch != epoch_) {
@@ -117,9 +122,14 @@ void Replay::list_all_again() {
     const Tuple tuple = store_->table.at(index);
     if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) continue;
     const WindowCells cells(tuple);
-    for (const int64_t sequence : {cells.newest(), cells.newest() - 1}) {
-      (void)heal_told(cells, sequence, 0);
-    }
+    const int64_t newest = cells.newest();
+    const auto matters = [&](int64_t sequence) {
+      return WallTime((sequence + 2) * tuple.slot->header.duration()) > now;
+    };
+    // A window that is over was told when it mattered.
+    if (!matters(newest)) continue;
+    (void)heal_told(cells, newest, 0);
+    if (matters(newest - 1)) (void)heal_told(cells, newest - 1, 0);
     store_->make_dirty(tuple);
     ++listed;
   }
@@ -226,6 +236,7 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ex
     if (expires_at <= now) return;
   }
   const Count total = own->count_of(sequence);
+  batch.tells = batch.tells || total > 0;
   batch.sent.push_back(
       {.index = tuple.index,
        .generation = cells.generation(),
@@ -263,16 +274,21 @@ void Replay::send(Instant now, const std::shared_ptr<Batch>& batch, Executor& ti
 
 void Replay::fail(const Batch& batch) {
   store_->stats.add(Stat::kReplayErrors);
-  int64_t none = 0;
-  failing_since_.compare_exchange_strong(none, batch.began.mono.time_since_epoch().count(),
-                                         std::memory_order_relaxed);
+  if (batch.tells) note_failing(batch);
   mark_again(batch);
-  in_flight_.fetch_sub(batch.sent.size(), std::memory_order_relaxed);
+  in_flight_.fetch_sub(batch.sent.size(), std::memory_order_release);
+}
+
+void Replay::note_failing(const Batch& batch) {
+  int64_t none = 0;
+  store_->failing_since.compare_exchange_strong(none, batch.began.mono.time_since_epoch().count(),
+                                                std::memory_order_relaxed);
 }
 
 void Replay::land(const Batch& batch, const Result<std::vector<CellTotals>>& totals) {
   store_->stats.add(Stat::kReplayed, batch.sent.size());
-  failing_since_.store(0, std::memory_order_relaxed);
+  // An origin that refuses writes still answers reads.
+  if (batch.tells) store_->failing_since.store(0, std::memory_order_relaxed);
   // From the end: of a tuple the last window comes before this one, which makes it fresh.
   for (size_t i = batch.sent.size(); i-- > 0;) {
     const Sent& sent = batch.sent[i];
@@ -296,7 +312,10 @@ void Replay::land(const Batch& batch, const Result<std::vector<CellTotals>>& tot
       store_->make_dirty(tuple);
     }
     if (sent.current) {
-      note_read(tuple, sent.sequence, batch.began, sent.extent, known, store_->max_freshness);
+      const Millis longest =
+          longest_while_failing(store_->tells_fail_since(), batch.began.mono,
+                                tuple.slot->header.duration(), store_->max_freshness);
+      note_read(tuple, sent.sequence, batch.began, sent.extent, known, longest);
     }
   }
 }

@@ -9,7 +9,6 @@
 
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -69,13 +68,14 @@ class Replay : public std::enable_shared_from_this<Replay> {
   [[nodiscard]] bool due(Instant now, Pending& pending) const;
   void look_at(Instant now, const memory::Tuple& tuple, Pending& pending) const;
   [[nodiscard]] bool collect(Instant now, uint32_t index, Batch& batch) const;
-  void list_all_again();
+  void list_all_again(WallTime now);
   void choose_due_after(MonoTime now);
   void collect_cell(WallTime now, const memory::Tuple& tuple, int64_t sequence, Extent extent,
                     Batch& batch) const;
   void send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers);
   void land(const Batch& batch, const Result<std::vector<CellTotals>>& totals);
   void fail(const Batch& batch);
+  void note_failing(const Batch& batch);
   void mark_again(const Batch& batch);
   WorkReport wait(Instant now);
   void take_dirty(Instant now);
@@ -98,7 +98,6 @@ class Replay : public std::enable_shared_from_this<Replay> {
 
   // Single numbers: relaxed.
   base::Atomic<size_t> waiting_{0}, in_flight_{0}, leaving_{0};
-  std::atomic<int64_t> failing_since_{0};  // monotonic ns; 0: it is not failing
 };
 
 }  // namespace weir::limiter

@@ -336,6 +336,21 @@ TEST_F(ReplayTest, DropsAndCountsWhatIsOfAWindowThatMattersToNobody) {
   EXPECT_EQ(engine->stats().late_replays, 1u);
 }
 
+TEST_F(ReplayTest, CallsNothingLateThatWasToldBeforeTheOriginWasReplaced) {
+  auto origin = std::make_shared<Forgetful>(clock_);
+  auto engine = engine_on(origin, 1);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(ask(*engine, replay_request("user-" + std::to_string(i))).admitted());
+  }
+  (void)replay(*engine);
+  ASSERT_EQ(engine->stats().untold, 0u);
+  clock_.advance(Millis(120'000));  // their windows are over, and their tuples still there
+  origin->forget();
+  EXPECT_EQ(replay(*engine).done, 0u);
+  EXPECT_EQ(replay(*engine).waiting, 0u);
+  EXPECT_EQ(engine->stats().late_replays, 0u);
+}
+
 TEST_F(ReplayTest, NamesAnewComponentForATupleThatWasForgotten) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto engine = engine_on(origin, 1);

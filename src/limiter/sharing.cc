@@ -21,6 +21,8 @@ constexpr Millis kCleanEvery{10'000};
 constexpr size_t kCleanRows = 5000;
 constexpr Millis kSumUpEvery{50};
 constexpr Millis kBehindAfter{5000};  // without news
+// Without a write that was accepted: two turns of attending, of which one failed.
+constexpr Millis kUnwrittenAfter{4000};
 // What waits for longer than this, or was heard longer ago, is no longer what is under way, and
 // widens the bound.
 constexpr Nanos kUnderWay = Millis(2000);
@@ -309,7 +311,8 @@ void Sharing::sum_up(Instant now) {
   summed_up_ = now.mono;
   const Nanos quiet = now.mono - heard_;
   const Nanos most = std::max<Nanos>(kBehindAfter, 3 * Nanos(regions_.rules.import_every));
-  store_->behind.store(quiet > most, std::memory_order_relaxed);
+  const Nanos unwritten = write_lag(now);
+  store_->behind.store(quiet > most || unwritten > kUnwrittenAfter, std::memory_order_relaxed);
 
   const Publisher::Stats& published = publisher_.stats();
   const Importer::Stats& imported = importer_.stats();
@@ -331,6 +334,7 @@ void Sharing::sum_up(Instant now) {
                      .no_room = imported.no_room,
                      .lost = imported.lost,
                      .import_lag = quiet,
+                     .write_lag = unwritten > kUnwrittenAfter ? unwritten : Nanos(0),
                      .full_read_age = now.mono - (full_reads_ == 0 ? started_ : full_ended_),
                      .full_read_took = full_took_,
                      .full_reads = full_reads_,
@@ -347,6 +351,14 @@ void Sharing::sum_up(Instant now) {
   }
   const std::lock_guard lock(mutex_);
   stats_ = stats;
+}
+
+// For how long the ledger has accepted nothing from this process: neither that it is there, which
+// it says every two seconds, nor rows. Rows alone may fail, too.
+Nanos Sharing::write_lag(Instant now) const {
+  const MonoTime accepted = std::max({started_, fleet_heard_, publisher_.written_at()});
+  const MonoTime failing = publisher_.failing_since().value_or(now.mono);
+  return std::max(now.mono - accepted, now.mono - failing);
 }
 
 // Whether others may have told what this process did not hear, or has no room for.

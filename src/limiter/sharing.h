@@ -56,6 +56,7 @@ class Sharing {
   void watch_siblings();
   [[nodiscard]] uint64_t hidden(Instant now) const;
   [[nodiscard]] bool knows_too_little(Instant now) const;
+  [[nodiscard]] Nanos write_lag(Instant now) const;
   [[nodiscard]] uint64_t nodes_apart(Instant now) const;
   [[nodiscard]] double bound(Instant now) const;
 
@@ -90,8 +91,8 @@ class Sharing {
   bool may_have_missed_ = false;  // something, until everything is read that was written by now
   bool missed_before_ = false;    // something, until the read of everything under way ends
   uint64_t said_hidden_ = 0;      // when this process last attended
-  MonoTime fleet_heard_{};        // when it asked for what the others last said
-  uint32_t siblings_ = 0;         // the processes of the region, this one included
+  MonoTime fleet_heard_{};  // when it asked for what the others last said; also its last write
+  uint32_t siblings_ = 0;   // the processes of the region, this one included
   // Of a process that has died, the counts that it held back are at the origin at best, and nobody
   // holds them against the publish rule. So it is when this one starts, too: one has died before.
   bool one_died_ = true;  // since everything was last read

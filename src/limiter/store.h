@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <optional>
 
+#include "base/atomic.h"
 #include "base/keyed_hash.h"
 #include "limiter/book.h"
 #include "limiter/incarnation.h"
@@ -84,6 +86,12 @@ struct Store {
   [[nodiscard]] static memory::Company company_of(const Options& options) {
     if (options.origin) return memory::Company::kShared;
     return options.ledger ? memory::Company::kAbroad : memory::Company::kAlone;
+  }
+
+  // From when on the origin has not heard what this process accepted; none: it hears.
+  [[nodiscard]] std::optional<MonoTime> tells_fail_since() const {
+    const int64_t since = failing_since.load(std::memory_order_relaxed);
+    return since == 0 ? std::nullopt : std::optional(MonoTime(Nanos(since)));
   }
 
   // Whether others count too: in this region, which are asked before a decision; or in others.
@@ -199,6 +207,9 @@ struct Store {
   Book book;                           // what other regions count, and what they were told
   std::atomic<bool> behind{false};     // nothing was heard of other regions for too long
   std::atomic<int64_t> replay_lag{0};  // ns that the oldest untold cost has been waiting
+  // When the first message to the origin began of those that failed since one was acknowledged:
+  // monotonic ns; 0: none. A number alone: relaxed.
+  base::Atomic<int64_t> failing_since{0};
   telemetry::Counters<Stat> stats;
 };
 

@@ -30,7 +30,12 @@ std::string_view remedy(OriginError error) {
              "WEIR_ORIGIN_PASSWORD; docs/origin.md lists what the user must be allowed to do";
     case OriginError::kReadOnly: return "it is a replica: give the address of the master";
     case OriginError::kLoading: return "it is still starting: try again in a while";
-    case OriginError::kOutOfMemory: return "it is full: raise maxmemory";
+    case OriginError::kOutOfMemory:
+      return "it is full: raise maxmemory, or choose a maxmemory-policy that evicts";
+    case OriginError::kWritesRefused:
+      return "it refuses writes: see whether its replicas are connected (min-replicas-to-write) "
+             "and "
+             "its disk can be written to (stop-writes-on-bgsave-error)";
     case OriginError::kMoved: return "it is a part of a cluster, which is not supported yet";
     default: return "is it a Redis server, version 4 or later?";
   }
@@ -78,6 +83,8 @@ class Check {
   void try_cells() {
     const std::string key = origins::redis_key({"check-" + origins::hex(platform::entropy()), 0});
     const std::string script_sha = origins::sha_of_script(origins::kRetireScript);
+    const std::string keep_sha = origins::sha_of_script(origins::kKeepScript);
+    const std::string nodes = "weir:check-" + origins::hex(platform::entropy());
     std::string text;
     const std::initializer_list<std::initializer_list<std::string_view>> commands = {
         {"HSET", key, "check", "1"},
@@ -85,7 +92,16 @@ class Check {
         {"HGETALL", key},
         {"SCRIPT", "LOAD", origins::kRetireScript},
         {"EVALSHA", script_sha, "1", key, "check"},
+        {"SCRIPT", "LOAD", origins::kKeepScript},
+        {"EVALSHA", keep_sha, "1", key, "2", "1000"},
         {"DEL", key},
+        {"TIME"},
+        {"ZADD", nodes, "1", "check"},
+        {"PEXPIRE", nodes, "1000"},
+        {"ZREMRANGEBYSCORE", nodes, "-inf", "0"},
+        {"ZCOUNT", nodes, "0", "+inf"},
+        {"ZRANGEBYSCORE", nodes, "0", "+inf"},
+        {"ZREM", nodes, "check"},
         {"ZCARD", "weir:nodes"},
         {"INFO", "server"}};
     for (const auto& words : commands) origins::append_command(text, words);

@@ -74,17 +74,16 @@ LedgerCheck check_ledger(const Config& config) {
   }
   const auto store = ledgers::make_store(system_clock(), *address, {.seed = platform::entropy()});
   const MonoTime began = system_clock().now().mono;
-  // A read of what changed since the beginning needs all tables and gives nothing.
-  const auto changes = store->changes_since({});
-  if (!changes) {
+  const auto rehearsed = store->rehearse();
+  if (!rehearsed) {
     return {.text = fmt::format("ledger {}: {}\n  {}\n", to_string(*address),
-                                changes.error().detail, changes.error().fix)};
+                                rehearsed.error().detail, rehearsed.error().fix)};
   }
   const Nanos took = system_clock().now().mono - began;
-  return {
-      .usable = true,
-      .text = fmt::format("ledger {}: connected, its tables are there\n  answers after {:.1f} ms\n",
-                          to_string(*address), static_cast<double>(took.count()) / 1e6)};
+  return {.usable = true,
+          .text = fmt::format("ledger {}: connected, its tables are there, reads and writes\n"
+                              "  answers after {:.1f} ms\n",
+                              to_string(*address), static_cast<double>(took.count()) / 1e6)};
 }
 
 OtherRegions::OtherRegions(const Clock& clock, const Config& config) : clock_(clock) {
@@ -127,7 +126,7 @@ void OtherRegions::share(Limiter& limiter, MonoTime planned) {
   sharer_.post_at(next, [this, &limiter, next] { share(limiter, next); });
 }
 
-// Says once when nothing is heard of other regions, and once when something is again.
+// Says once when nothing is heard of other regions or told to them, and once when that is over.
 void OtherRegions::report(const SharingStats& stats, MonoTime /*now*/) {
   const bool heard = stats.import_lag < kNoticed;
   if (heard != was_heard_) {
@@ -137,6 +136,20 @@ void OtherRegions::report(const SharingStats& stats, MonoTime /*now*/) {
     } else {
       const std::string why = ledger_->trouble();
       fmt::print(stderr, "weir: the ledger {} does not answer{}{}; other regions are not heard\n",
+                 name_, why.empty() ? "" : ": ", why);
+    }
+  }
+  // Where it does not answer at all, that was said.
+  const bool written = stats.write_lag == Nanos(0);
+  if (written != was_written_ && (written || heard)) {
+    was_written_ = written;
+    if (written) {
+      fmt::print(stderr, "weir: the ledger {} accepts writes\n", name_);
+    } else {
+      const std::string why = ledger_->trouble();
+      fmt::print(stderr,
+                 "weir: the ledger {} accepts no writes{}{}; other regions do not hear of this "
+                 "one\n",
                  name_, why.empty() ? "" : ": ", why);
     }
   }

@@ -61,6 +61,7 @@ class OtherRegions {
   bool running_ = false;
   // On the sharer's thread.
   bool was_heard_ = true;
+  bool was_written_ = true;
   bool told_of_rules_ = false;
 };
 

@@ -70,14 +70,18 @@ void Region::tell(Limiter& limiter, MonoTime planned) {
 
 // Says once when the origin is lost, and once when it is back.
 void Region::report(MonoTime now) {
-  const bool there = origin_->reach() != Reach::kNone;
+  const bool there = accepts_writes(origin_->reach());
   if (there == was_there_) {
     changed_ = now;
   } else if (now - changed_ >= kOriginLossNoticed) {
     was_there_ = there;
     const std::string why = origin_->trouble();
+    const std::string refusal = origin_->refusal();
     if (there) {
       fmt::print(stderr, "weir: the origin {} answers\n", name_);
+    } else if (!refusal.empty()) {
+      fmt::print(stderr, "weir: the origin {} refuses writes: {}; deciding on what is known\n",
+                 name_, refusal);
     } else {
       fmt::print(stderr, "weir: the origin {} does not answer{}{}; deciding on what is known\n",
                  name_, why.empty() ? "" : ": ", why);

@@ -21,7 +21,8 @@ enum class LedgerError : uint8_t {
   kTimeout,        // connected, but no answer in time
   kCircuitOpen,    // not asked, since most calls had failed
   kOverload,       // not asked, since too many calls wait
-  kDeadlock,       // others held the rows, and went on doing so
+  kDeadlock,       // others wanted the same rows in another order, and went on doing so
+  kLocked,         // others hold a row
   kReadOnly,       // a replica, or a primary no more
   kFull,           // no space left
   kMissingTables,  // nobody has migrated it
@@ -37,9 +38,9 @@ enum class LedgerError : uint8_t {
 }
 
 [[nodiscard]] constexpr std::string_view to_string(LedgerError error) {
-  constexpr std::string_view kNames[] = {
-      "unreachable", "timeout",        "circuit_open", "overload", "deadlock", "read_only",
-      "full",        "missing_tables", "refused",      "bad_rows", "other"};
+  constexpr std::string_view kNames[] = {"unreachable",    "timeout", "circuit_open", "overload",
+                                         "deadlock",       "locked",  "read_only",    "full",
+                                         "missing_tables", "refused", "bad_rows",     "other"};
   static_assert(std::size(kNames) == static_cast<size_t>(LedgerError::kCount));
   return kNames[static_cast<size_t>(error)];
 }

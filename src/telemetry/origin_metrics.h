@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 
 #include "telemetry/counters.h"
@@ -26,11 +27,12 @@ enum class OriginCommand : uint8_t {
 
 // Why a call failed.
 enum class OriginError : uint8_t {
-  kUnreachable,  // no connection
-  kTimeout,      // connected, but no answer
-  kCircuitOpen,  // not asked, since most calls had failed
-  kRefused,      // a password, a user or a database is wrong
-  kReadOnly,     // a master no more
+  kUnreachable,    // no connection
+  kTimeout,        // connected, but no answer
+  kCircuitOpen,    // not asked, since most calls had failed
+  kRefused,        // a password, a user or a database is wrong
+  kReadOnly,       // a master no more
+  kWritesRefused,  // too few replicas, or a disk that fails: only reads are answered
   kLoading,
   kOutOfMemory,
   kNoScript,
@@ -47,9 +49,10 @@ enum class OriginError : uint8_t {
 }
 
 [[nodiscard]] constexpr std::string_view to_string(OriginError error) {
-  constexpr std::string_view kNames[] = {"unreachable", "timeout",    "circuit_open",  "refused",
-                                         "readonly",    "loading",    "out_of_memory", "noscript",
-                                         "moved",       "wrong_type", "other"};
+  constexpr std::string_view kNames[] = {
+      "unreachable", "timeout",       "circuit_open", "refused", "readonly",   "writes_refused",
+      "loading",     "out_of_memory", "noscript",     "moved",   "wrong_type", "other"};
+  static_assert(std::size(kNames) == static_cast<size_t>(OriginError::kCount));
   return kNames[static_cast<size_t>(error)];
 }
 
@@ -64,6 +67,7 @@ struct OriginMetrics {
   std::atomic<uint32_t> nodes{1};        // that share it
   std::atomic<bool> ready{false};        // connected
   std::atomic<bool> closed{true};        // the breaker
+  std::atomic<bool> writable{true};      // it accepted the last write
   std::atomic<int64_t> clock_ahead{0};   // ms by which its clock is ahead of ours
 };
 

@@ -164,7 +164,7 @@ test('rows that somebody else holds', async (t) => {
   const holder = database.session(ledger.name);
   await trial(
     t,
-    ['deadlock'],
+    ['locked'],
     async () => {
       await holder.say('BEGIN');
       await holder.say('SELECT COUNT(*) FROM weir_cells FOR UPDATE');

@@ -64,11 +64,27 @@ class FaultyLedger final : public GlobalLedger {
   // From now on rows of this identifier are to blame for whatever they are published with.
   void blame(std::string identifier) { blamed_ = std::move(identifier); }
 
+  // Until unlock(), somebody else holds the rows of this identifier.
+  void lock(std::string identifier) { locked_ = std::move(identifier); }
+  void unlock() { locked_.clear(); }
+  // From now on reads pass and writes do not.
+  void refuse_writes() { refuses_writes_ = true; }
+  void accept_writes() { refuses_writes_ = false; }
+
   void publish(LedgerNews news, PublishReply reply) override {
-    if (has_blamed(news)) {
+    if (has(news, blamed_)) {
       ++faults_;
-      return reply(Error{.retry = Retry::kPointless, .detail = "a row cannot be written"});
+      return reply(
+          Error{.retry = Retry::kPointless, .field = "rows", .detail = "a row cannot be written"});
     }
+    if (has(news, locked_)) {
+      ++faults_;
+      return reply(Error{.code = ErrorCode::kUnavailable,
+                         .retry = Retry::kMayHelp,
+                         .field = "rows",
+                         .detail = "somebody holds a row"});
+    }
+    if (refuses_writes_) return refuse<size_t>(reply);
     if (holds_) {
       held_.emplace_back(std::move(news), std::move(reply));
       return;
@@ -93,6 +109,7 @@ class FaultyLedger final : public GlobalLedger {
         [&](PageReply done) { inner_->read_page(std::move(place), std::move(done)); }, old);
   }
   void attend(LedgerRegion self, SharingRules rules, FleetReply reply) override {
+    if (refuses_writes_) return refuse<LedgerFleet>(reply);
     carry<LedgerFleet>(
         next_fault(), std::move(reply),
         [&](FleetReply done) { inner_->attend(std::move(self), rules, std::move(done)); },
@@ -108,10 +125,17 @@ class FaultyLedger final : public GlobalLedger {
   [[nodiscard]] uint64_t faults() const { return faults_; }
 
  private:
-  [[nodiscard]] bool has_blamed(const LedgerNews& news) const {
-    return !blamed_.empty() &&
+  [[nodiscard]] static bool has(const LedgerNews& news, const std::string& identifier) {
+    return !identifier.empty() &&
            std::any_of(news.rows.begin(), news.rows.end(),
-                       [&](const LedgerRow& row) { return row.key.identifier == blamed_; });
+                       [&](const LedgerRow& row) { return row.key.identifier == identifier; });
+  }
+  template <typename Answer>
+  void refuse(const std::function<void(Result<Answer>)>& reply) {
+    ++faults_;
+    reply(Error{.code = ErrorCode::kUnavailable,
+                .retry = Retry::kMayHelp,
+                .detail = "the ledger may only be read"});
   }
 
   LedgerFault next_fault() {
@@ -171,6 +195,8 @@ class FaultyLedger final : public GlobalLedger {
 
   const std::shared_ptr<GlobalLedger> inner_;
   std::string blamed_;
+  std::string locked_;
+  bool refuses_writes_ = false;
   uint64_t state_;
   LedgerFaultOdds odds_;
   std::deque<LedgerFault> script_;

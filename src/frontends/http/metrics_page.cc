@@ -103,6 +103,8 @@ void write_origin(Page& page, const telemetry::OriginMetrics& origin) {
   page.single("weir_origin_breaker_closed", Type::kGauge,
               "1 while the origin is asked, 0 after most calls failed.",
               now(origin.closed) ? 1 : 0);
+  page.single("weir_origin_writable", Type::kGauge, "0 while the origin refuses writes.",
+              now(origin.writable) ? 1 : 0);
   page.single("weir_origin_connections_total", Type::kCounter, "Connections made to the origin.",
               now(origin.connections));
   page.single("weir_nodes", Type::kGauge, "Processes that share the origin.", now(origin.nodes));
@@ -171,6 +173,8 @@ void write_sharing(Page& page, const SharingStats& stats) {
   page.single("weir_import_rows", Type::kGauge, "Rows in the last answer.", stats.last_import);
   page.single("weir_import_absurd_total", Type::kCounter,
               "Rows that no region can have meant, ignored.", stats.absurd);
+  page.single("weir_ledger_writable", Type::kGauge, "0 while the ledger accepts no writes.",
+              stats.write_lag == Nanos(0) ? 1 : 0);
   page.seconds("weir_import_lag_seconds", "Time since the last answer was asked for.",
                stats.import_lag);
   page.single("weir_shared_keys", Type::kGauge, "Tuples known to the ledger, or waiting to be.",

@@ -25,6 +25,10 @@ class LedgerStore {
                                                    const SharingRules& rules) = 0;
   [[nodiscard]] virtual Result<LedgerCleaning> clean(size_t most) = 0;
 
+  // Does once all that the calls above do, with rows of its own, and undoes it: whether the store
+  // has all tables and lets the user do what is needed.
+  [[nodiscard]] virtual Result<WallTime> rehearse() = 0;
+
   // Makes the tables that are missing; what is there stays. The version that stands then.
   [[nodiscard]] virtual Result<int64_t> migrate() = 0;
 

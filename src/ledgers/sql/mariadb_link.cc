@@ -27,6 +27,11 @@ constexpr unsigned kInnoDbReadOnly = 1874;
 constexpr unsigned kReadOnlyMode = 1836;
 constexpr unsigned kSocketAccess = 1698;
 constexpr unsigned kClusterNotReady = 1047;
+constexpr unsigned kAccountLocked = 4151;
+constexpr unsigned kMySqlAccountLocked = 3118;
+constexpr unsigned kPasswordExpired = 1820;
+constexpr unsigned kPasswordExpiredAtLogin = 1862;
+constexpr unsigned long kFirstWithNoWait = 100'300;  // MariaDB 10.3
 
 // A statement ends well before we stop waiting for it, and a wait for a lock before that.
 constexpr int kSecondsForALock = 1;
@@ -37,6 +42,26 @@ constexpr const char* kSession =
 
 // A connection that was idle for longer may have been closed by what is in between.
 constexpr Nanos kIdle = std::chrono::seconds(5);
+
+// What helps, where the meaning of the error alone does not say it.
+std::string fix_of(unsigned code) {
+  switch (code) {
+    case kAccountLocked:
+    case kMySqlAccountLocked: return "unlock the user: ALTER USER ... ACCOUNT UNLOCK";
+    case kPasswordExpired:
+    case kPasswordExpiredAtLogin:
+      return "give the user a new password: the old one has expired (ALTER USER ... IDENTIFIED BY)";
+    case ER_TABLEACCESS_DENIED_ERROR:
+    case ER_COLUMNACCESS_DENIED_ERROR:
+    case ER_SPECIFIC_ACCESS_DENIED_ERROR:
+      return "grant the user SELECT, INSERT, UPDATE and DELETE on the tables, and CREATE for weir "
+             "migrate";
+    case ER_CON_COUNT_ERROR: return "raise max_connections, or end connections that are not used";
+    case ER_TOO_MANY_USER_CONNECTIONS:
+      return "raise max_user_connections: each process has three connections";
+    default: return "";
+  }
+}
 
 class MariaDbRow final : public SqlRow {
  public:
@@ -93,6 +118,9 @@ class MariaDbLink final : public SqlLink {
   [[nodiscard]] bool ends_long_statements() const override {
     return server_ != nullptr && ends_statements_;
   }
+  [[nodiscard]] bool supports_no_wait() const override {
+    return server_ != nullptr && supports_no_wait_;
+  }
   [[nodiscard]] uint64_t connections() const override { return connections_; }
 
  private:
@@ -123,7 +151,11 @@ class MariaDbLink final : public SqlLink {
                            address_.database.c_str(), local ? 0 : address_.port,
                            local ? address_.socket.c_str() : nullptr,
                            CLIENT_MULTI_STATEMENTS) == nullptr) {
-      return failure();
+      SqlFailure failed = failure();
+      // Whatever a server has against a connection, another of the same user fares no better.
+      if (failed.why == LedgerError::kOther) failed.why = LedgerError::kRefused;
+      close();
+      return failed;
     }
     // The library goes on without TLS where the server has none, whatever it was told.
     const bool wants_tls =
@@ -135,6 +167,7 @@ class MariaDbLink final : public SqlLink {
     std::string session = kSession + std::to_string(kSecondsForALock);
     const std::string_view server = mysql_get_server_info(server_);
     ends_statements_ = server.find("MariaDB") != std::string_view::npos;
+    supports_no_wait_ = ends_statements_ && mysql_get_server_version(server_) >= kFirstWithNoWait;
     if (ends_statements_) {
       session += ", max_statement_time = " + std::to_string(wait > 1 ? wait - 1 : 1);
     }
@@ -188,7 +221,8 @@ class MariaDbLink final : public SqlLink {
     const unsigned code = mysql_errno(server_);
     SqlFailure failure{
         .why = meaning_of_mariadb_error(code),
-        .detail = std::string(mysql_error(server_)) + " (" + std::to_string(code) + ")"};
+        .detail = std::string(mysql_error(server_)) + " (" + std::to_string(code) + ")",
+        .fix = fix_of(code)};
     const bool lost = code >= kFirstClientError && code <= kLastClientError;
     // The library does not say that it was the waiting that ended.
     const Millis patience = connecting() ? timeouts_.connect_timeout : timeouts_.answer_timeout;
@@ -216,6 +250,7 @@ class MariaDbLink final : public SqlLink {
   MonoTime began_{};  // the last call
   MonoTime used_{};
   bool ends_statements_ = false;
+  bool supports_no_wait_ = false;
   uint64_t affected_ = 0;
   uint64_t connections_ = 0;
 };
@@ -261,8 +296,8 @@ std::string with_values(const SqlStatement& statement) {
 
 LedgerError meaning_of_mariadb_error(unsigned code) {
   switch (code) {
-    case ER_LOCK_DEADLOCK:
-    case ER_LOCK_WAIT_TIMEOUT: return LedgerError::kDeadlock;
+    case ER_LOCK_DEADLOCK: return LedgerError::kDeadlock;
+    case ER_LOCK_WAIT_TIMEOUT: return LedgerError::kLocked;
     case kStatementTimeout:
     case kMySqlStatementTimeout: return LedgerError::kTimeout;
     case ER_OPTION_PREVENTS_STATEMENT:
@@ -280,6 +315,10 @@ LedgerError meaning_of_mariadb_error(unsigned code) {
     case ER_HOST_NOT_PRIVILEGED:
     case ER_BAD_DB_ERROR:
     case kSocketAccess:
+    case kAccountLocked:
+    case kMySqlAccountLocked:
+    case kPasswordExpired:
+    case kPasswordExpiredAtLogin:
     case CR_SSL_CONNECTION_ERROR:
     case CR_AUTH_PLUGIN_CANNOT_LOAD: return LedgerError::kRefused;
     case ER_DATA_TOO_LONG:

@@ -227,23 +227,105 @@ TEST(MariaDbStore, FindsWhatCommitsLaterThanItWasWritten) {
   EXPECT_EQ(after->news.rows[0].count, 5u);
 }
 
-TEST(MariaDbStore, OutlastsALockThatIsHeldForAWhile) {
+TEST(MariaDbStore, WaitsOnceForARowThatSomebodyHoldsAndBlamesTheRows) {
   const WallTime when = now();
   const Database database;
   const auto store = store_at(database.address);
   ASSERT_TRUE(store->publish({.rows = {row_of(when, 1)}, .presences = {}}));
   Session session(database.address);
+  session.say("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
   session.say("BEGIN");
-  session.say("SELECT * FROM weir_cells FOR UPDATE");
-  platform::ThreadGroup threads;
-  threads.start([&] {
-    // Until the publisher's first wait for the lock has ended in vain.
-    platform::ThreadGroup::rest(Millis(1300));
-    session.say("ROLLBACK");
-  });
-  const auto published = store->publish({.rows = {row_of(when, 2)}, .presences = {}});
-  EXPECT_TRUE(published) << published.error().detail;
-  EXPECT_GE(store->retries(), 1u);
+  session.say("SELECT * FROM weir_cells WHERE identifier = 'alice' FOR UPDATE");
+  const auto held =
+      store->publish({.rows = {row_of(when, 2), row_of(when, 1, "bob")}, .presences = {}});
+  ASSERT_FALSE(held);
+  EXPECT_EQ(store->why(), LedgerError::kLocked);
+  EXPECT_EQ(held.error().field, "rows");
+  EXPECT_EQ(held.error().retry, Retry::kMayHelp);
+  EXPECT_EQ(store->retries(), 0u);
+  // Others are written meanwhile.
+  EXPECT_TRUE(store->publish({.rows = {row_of(when, 1, "bob")}, .presences = {}}));
+  EXPECT_FALSE(store->publish({.rows = {row_of(when, 2)}, .presences = {}}));
+  session.say("ROLLBACK");
+  EXPECT_TRUE(store->publish({.rows = {row_of(when, 2)}, .presences = {}}));
+}
+
+TEST(MariaDbStore, CleansAroundARowThatSomebodyHolds) {
+  const Database database;
+  const auto store = store_at(database.address);
+  const WallTime old = now() - Millis(600'000);
+  LedgerNews news;
+  for (int i = 0; i < 1200; ++i) {
+    // Each expires a minute after the one before, the first long ago.
+    news.rows.push_back(row_of(old - Millis(60'000 * (i % 20)), 1, "user-" + std::to_string(i)));
+  }
+  ASSERT_TRUE(store->publish(news));
+  Session session(database.address);
+  session.say("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+  session.say("BEGIN");
+  session.say("SELECT * FROM weir_cells WHERE identifier = 'user-19' FOR UPDATE");  // the first
+  const auto cleaned = store->clean(5000);
+  ASSERT_TRUE(cleaned) << cleaned.error().detail;
+  EXPECT_EQ(cleaned->deleted, 1199u);
+  session.say("ROLLBACK");
+  ASSERT_TRUE(store->clean(5000));
+  EXPECT_EQ(database.say("SELECT COUNT(*) FROM weir_cells"), std::vector<std::string>{"0"});
+}
+
+TEST(MariaDbStore, RehearsesAllThatServingDoesAndLeavesNothingBehind) {
+  MariaDbServer& server = MariaDbServer::shared();
+  const LedgerAddress empty = address_of(server, server.new_database());
+  const auto store = store_at(empty);
+  const auto missing = store->rehearse();
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().fix, "run: weir migrate --ledger " + ledgers::to_string(empty));
+  ASSERT_TRUE(store->migrate());
+  const auto rehearsed = store->rehearse();
+  EXPECT_TRUE(rehearsed) << rehearsed.error().detail;
+  for (const char* table : {"weir_cells", "weir_presence", "weir_regions", "weir_leases"}) {
+    EXPECT_EQ(server.say(std::string("SELECT COUNT(*) FROM ") + table, empty.database),
+              std::vector<std::string>{"0"})
+        << table;
+  }
+  for (const char* right : {"SELECT", "SELECT, INSERT", "SELECT, INSERT, UPDATE"}) {
+    server.say("CREATE OR REPLACE USER reader@'%' IDENTIFIED BY 'secret'");
+    server.say(std::string("GRANT ") + right + " ON " + empty.database + ".* TO reader@'%'");
+    LedgerAddress address = empty;
+    address.user = "reader";
+    const auto little = store_at(address)->rehearse();
+    ASSERT_FALSE(little) << right;
+    EXPECT_NE(little.error().fix.find("grant the user SELECT, INSERT, UPDATE and DELETE"),
+              std::string::npos)
+        << little.error().fix;
+  }
+}
+
+TEST(MariaDbStore, SaysWhatAServerHasAgainstAUserAsOftenAsItIsAsked) {
+  const Database database;
+  const std::string user = "locked_" + database.name;
+  LedgerAddress address = database.address;
+  address.user = user;
+  const auto store = store_at(address);
+  const std::string name = user + "@'%'";
+  database.server.say("CREATE USER " + name + " IDENTIFIED BY 'secret' ACCOUNT LOCK");
+  database.server.say("GRANT ALL ON " + database.name + ".* TO " + name);
+  for (int i = 0; i < 3; ++i) {
+    const auto locked = store->time();
+    ASSERT_FALSE(locked);
+    EXPECT_NE(locked.error().detail.find("4151"), std::string::npos) << locked.error().detail;
+    EXPECT_NE(locked.error().fix.find("ACCOUNT UNLOCK"), std::string::npos) << locked.error().fix;
+    EXPECT_EQ(store->why(), LedgerError::kRefused);
+  }
+  database.server.say("ALTER USER " + name + " ACCOUNT UNLOCK PASSWORD EXPIRE");
+  for (int i = 0; i < 3; ++i) {
+    const auto expired = store->time();
+    ASSERT_FALSE(expired);
+    EXPECT_NE(expired.error().detail.find("18"), std::string::npos) << expired.error().detail;
+    EXPECT_NE(expired.error().fix.find("expired"), std::string::npos) << expired.error().fix;
+    EXPECT_EQ(store->why(), LedgerError::kRefused);
+  }
+  database.server.say("ALTER USER " + name + " IDENTIFIED BY 'secret' PASSWORD EXPIRE NEVER");
+  EXPECT_TRUE(store->time());
 }
 
 TEST(MariaDbStore, LetsManyPublishTheSameKeysInAnyOrder) {
@@ -451,6 +533,29 @@ TEST(ThreadedMariaDb, ImportsWhileAPublishWaits) {
   await([&] { return published.load(); });
 }
 
+TEST(ThreadedMariaDb, HearsWhileSomebodyHoldsTheRowsOfItsRegionAndItsLease) {
+  const Database database;
+  const Running running(database.address);
+  await([&] { return running->reachable(); });
+  const auto attend = [&](FleetReply reply) {
+    running->attend({.region = "east"}, {}, std::move(reply));
+  };
+  ASSERT_TRUE(ledgers::waited<LedgerFleet>(attend));
+  const auto clean = [&](CleaningReply reply) { running->clean(100, std::move(reply)); };
+  ASSERT_TRUE(ledgers::waited<LedgerCleaning>(clean));
+  Session session(database.address);
+  session.say("BEGIN");
+  session.say("SELECT * FROM weir_regions FOR UPDATE");
+  session.say("SELECT * FROM weir_leases FOR UPDATE");
+  std::atomic<int> ended{0};
+  running->attend({.region = "east"}, {}, [&](const auto&) { ++ended; });
+  running->clean(100, [&](const auto&) { ++ended; });
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(changes_since(*running, {.position = 1}));
+  EXPECT_EQ(ended, 0);  // they are still waiting
+  session.say("ROLLBACK");
+  await([&] { return ended == 2; });
+}
+
 TEST(ThreadedMariaDb, KnowsTheStoresClock) {
   const Database database;
   const Running ledger(database.address);
@@ -461,7 +566,8 @@ TEST(ThreadedMariaDb, KnowsTheStoresClock) {
 TEST(MariaDbErrors, AreOfThatKind) {
   using ledgers::meaning_of_mariadb_error;
   const std::pair<LedgerError, std::vector<unsigned>> kinds[] = {
-      {LedgerError::kDeadlock, {1213, 1205}},
+      {LedgerError::kDeadlock, {1213}},
+      {LedgerError::kLocked, {1205}},
       {LedgerError::kReadOnly, {1290, 1792, 1836}},
       {LedgerError::kFull, {1021, 1114}},
       {LedgerError::kMissingTables, {1146}},

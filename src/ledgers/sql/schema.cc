@@ -198,6 +198,17 @@ Statements statements_of(Dialect dialect) {
   };
   s.clean_cells = clean("weir_cells", "expires_at_ms");
   s.clean_presences = clean("weir_presence", "until_ms");
+  const auto expired = [&](const std::string& keys, const std::string& table,
+                           const std::string& end) {
+    return "SELECT " + keys + " FROM " + table + " WHERE " + end + " <= " + now + " ORDER BY " +
+           end + " LIMIT ?";
+  };
+  s.expired_cells = expired("key_hash, region, sequence", "weir_cells", "expires_at_ms");
+  s.expired_presences = expired("key_hash, region, 0", "weir_presence", "until_ms");
+  s.delete_cells_head = "DELETE FROM weir_cells WHERE expires_at_ms <= " + now + " AND (";
+  s.delete_cells_group = "(key_hash = ? AND region = ? AND sequence = ?)";
+  s.delete_presences_head = "DELETE FROM weir_presence WHERE until_ms <= " + now + " AND (";
+  s.delete_presences_group = "(key_hash = ? AND region = ? AND 0 = ?)";
   s.clean_regions = "DELETE FROM weir_regions WHERE heartbeat < " + now + " - " +
                     std::to_string(kRegionKept.count());
   return s;

@@ -42,6 +42,11 @@ struct Statements {
   std::string take_lease;  // values: holder, holder
   std::string lease;
   std::string clean_cells, clean_presences;  // values: at most
+  // The same row by row, where others hold one of them: the keys of what expired (value: at most),
+  // and DELETE: head, then groups with OR between, then a parenthesis.
+  std::string expired_cells, expired_presences;
+  std::string delete_cells_head, delete_cells_group;  // values: key_hash, region, sequence
+  std::string delete_presences_head, delete_presences_group;
   std::string clean_regions;
   size_t rows_per_insert = 1;
 };

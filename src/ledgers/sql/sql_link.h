@@ -30,6 +30,7 @@ struct SqlStatement {
 struct SqlFailure {
   LedgerError why = LedgerError::kOther;
   std::string detail;
+  std::string fix = {};  // empty: what helps follows from `why`
 };
 
 // A row of an answer, valid while it is given.
@@ -40,6 +41,8 @@ class SqlRow {
   [[nodiscard]] virtual std::optional<int64_t> number(size_t column) const = 0;
   [[nodiscard]] virtual std::string_view bytes(size_t column) const = 0;
 };
+
+inline constexpr std::string_view kNoWait = "SET STATEMENT innodb_lock_wait_timeout=0 FOR ";
 
 // Connects by itself when it is used, and again after it was lost. One thread at a time.
 class SqlLink {
@@ -61,6 +64,8 @@ class SqlLink {
   // Whether a statement that takes as long as a transaction may last is ended by the store, and
   // not committed later when nobody waits for it any more.
   [[nodiscard]] virtual bool ends_long_statements() const = 0;
+  // Whether a statement behind kNoWait fails at once where it would wait for a lock.
+  [[nodiscard]] virtual bool supports_no_wait() const { return false; }
   // How often a connection was made.
   [[nodiscard]] virtual uint64_t connections() const = 0;
 };

@@ -22,6 +22,8 @@ static_assert(kLongestTransaction + std::chrono::seconds(1) < kOverlap);
 // Servers take 16 MB at once, or less where somebody said so.
 constexpr size_t kMostBytes = 1 << 20;
 constexpr size_t kDeletedAtOnce = 500;
+// For so long after others held a row nothing waits for them again.
+constexpr Nanos kImpatientFor = std::chrono::seconds(5);
 
 std::optional<LedgerKey> key_at(const SqlRow& row) {
   const auto duration = row.number(3);
@@ -75,6 +77,13 @@ std::string hex(uint64_t number) {
   char text[17];
   const auto [end, error] = std::to_chars(text, text + sizeof text, number, 16);
   return {text, end};
+}
+
+SqlFailure wrong_version(int64_t version) {
+  return {.why = LedgerError::kOther,
+          .detail = "its tables are of version " + std::to_string(version) +
+                    ", and this program knows " + std::to_string(kSchemaVersion),
+          .fix = "use the version of weir that made them, or another database"};
 }
 
 std::function<void(Millis)> pause_of(const StoreOptions& options) {
@@ -138,21 +147,34 @@ Error SqlStore::error_of(const SqlFailure& failure) {
     case LedgerError::kReadOnly: fix = "name a server that can be written to"; break;
     case LedgerError::kFull: fix = "give " + address_ + " more space"; break;
     case LedgerError::kRefused: fix = "check user, password, database and TLS"; break;
-    case LedgerError::kDeadlock: fix = "try again later: others hold the same rows"; break;
+    case LedgerError::kDeadlock:
+    case LedgerError::kLocked: fix = "try again later: others hold the same rows"; break;
     default: break;
   }
+  if (!failure.fix.empty()) fix = failure.fix;
   return {.code = rows                                   ? ErrorCode::kInvalidArgument
                   : failure.why == LedgerError::kTimeout ? ErrorCode::kTimeout
                                                          : ErrorCode::kUnavailable,
           .retry = rows ? Retry::kPointless : Retry::kMayHelp,
-          .field = rows ? "rows" : "",
+          .field = rows || failure.why == LedgerError::kLocked ? "rows" : "",
           .detail = "the ledger failed: " + failure.detail,
           .fix = std::move(fix)};
 }
 
 // What one publish says, in the order in which it is said.
 struct SqlStore::Inserts {
-  std::vector<std::string> texts;  // owned: a statement only looks
+  struct Cell {
+    std::string hash;
+    const LedgerRow* row;
+  };
+  struct Presence {
+    std::string hash;
+    const LedgerPresence* presence;
+  };
+  // Owned: a statement only looks.
+  std::vector<Cell> cells;
+  std::vector<Presence> presences;
+  std::vector<std::string> texts;
   std::vector<SqlStatement> statements;
   std::vector<size_t> sizes;  // in bytes, about
 };
@@ -199,44 +221,53 @@ SqlStore::Failure SqlStore::insert(const Inserts& inserts) {
   return failure;
 }
 
+std::string SqlStore::no_wait() const {
+  return link_->supports_no_wait() ? std::string(kNoWait) : "";
+}
+
 Result<size_t> SqlStore::publish(const LedgerNews& news) {
   if (const auto misfit = find_misfit(news)) {
     why_ = LedgerError::kBadRows;
     return *misfit;
   }
   if (news.rows.empty() && news.presences.empty()) return size_t{0};
+  const Inserts inserts = inserts_of(news);
+  if (const Failure failure = insist([&] { return insert(inserts); })) {
+    if (failure->why == LedgerError::kLocked) locked_at_ = clock_.now().mono;
+    return error_of(*failure);
+  }
+  return news.rows.size();
+}
 
-  struct Cell {
-    std::string hash;
-    const LedgerRow* row;
-  };
-  std::vector<Cell> cells;
+// Rows in the order of their keys. `news` must outlive it.
+SqlStore::Inserts SqlStore::inserts_of(const LedgerNews& news) const {
+  Inserts inserts;
+  std::vector<Inserts::Cell>& cells = inserts.cells;
   cells.reserve(news.rows.size());
   for (const LedgerRow& row : news.rows) cells.push_back({hash_(row.key), &row});
-  std::sort(cells.begin(), cells.end(), [](const Cell& a, const Cell& b) {
+  std::sort(cells.begin(), cells.end(), [](const Inserts::Cell& a, const Inserts::Cell& b) {
     return std::tie(a.hash, a.row->sequence, a.row->region) <
            std::tie(b.hash, b.row->sequence, b.row->region);
   });
-  struct Presence {
-    std::string hash;
-    const LedgerPresence* presence;
-  };
-  std::vector<Presence> presences;
+  std::vector<Inserts::Presence>& presences = inserts.presences;
   presences.reserve(news.presences.size());
   for (const LedgerPresence& each : news.presences) presences.push_back({hash_(each.key), &each});
-  std::sort(presences.begin(), presences.end(), [](const Presence& a, const Presence& b) {
-    return std::tie(a.hash, a.presence->region) < std::tie(b.hash, b.presence->region);
-  });
+  std::sort(presences.begin(), presences.end(),
+            [](const Inserts::Presence& a, const Inserts::Presence& b) {
+              return std::tie(a.hash, a.presence->region) < std::tie(b.hash, b.presence->region);
+            });
 
-  Inserts inserts;
   inserts.texts.reserve(cells.size() + presences.size());
+  // Who sends fewer rows to find the one that is held must not wait for it each time.
+  const bool impatient = locked_at_ != MonoTime{} && clock_.now().mono - locked_at_ < kImpatientFor;
+  const std::string prefix = impatient ? no_wait() : "";
   const auto add = [&](size_t total, const std::string& head, const std::string& group,
                        const std::string& tail, const auto& bind) {
     for (size_t first = 0; first < total; first += texts_.rows_per_insert) {
       const size_t count = std::min(total - first, texts_.rows_per_insert);
       SqlStatement statement;
-      std::string text = head;
-      text.reserve(head.size() + count * (group.size() + 1) + tail.size());
+      std::string text = prefix + head;
+      text.reserve(text.size() + count * (group.size() + 1) + tail.size());
       size_t bytes = 0;
       for (size_t i = 0; i < count; ++i) {
         if (i > 0) text += ',';
@@ -276,8 +307,7 @@ Result<size_t> SqlStore::publish(const LedgerNews& news) {
         values.emplace_back(int64_t{presence.until.time_since_epoch().count()});
         return bind_key(presence.key, values);
       });
-  if (const Failure failure = insist([&] { return insert(inserts); })) return error_of(*failure);
-  return news.rows.size();
+  return inserts;
 }
 
 Result<LedgerChanges> SqlStore::changes_since(LedgerCursor cursor) {
@@ -407,21 +437,141 @@ Result<LedgerCleaning> SqlStore::clean(size_t most) {
   });
   if (failure) return error_of(*failure);
   if (!cleaning.ours) return cleaning;
-  // Little at a time, so that nobody waits long for its locks.
-  for (const std::string* text : {&texts_.clean_cells, &texts_.clean_presences}) {
-    while (cleaning.deleted < most) {
-      const size_t wanted = std::min(most - cleaning.deleted, kDeletedAtOnce);
-      const SqlStatement statement{.sql = *text, .values = {static_cast<int64_t>(wanted)}};
-      failure = insist([&] { return run({&statement, 1}); });
-      if (failure) return error_of(*failure);
-      cleaning.deleted += link_->affected();
-      if (link_->affected() < wanted) break;
-    }
+  failure = clean(texts_.clean_cells, most, cleaning);
+  if (failure && failure->why == LedgerError::kLocked) {
+    failure = clean_around(texts_.expired_cells, texts_.delete_cells_head,
+                           texts_.delete_cells_group, most, cleaning);
   }
+  if (failure) return error_of(*failure);
+  failure = clean(texts_.clean_presences, most, cleaning);
+  if (failure && failure->why == LedgerError::kLocked) {
+    failure = clean_around(texts_.expired_presences, texts_.delete_presences_head,
+                           texts_.delete_presences_group, most, cleaning);
+  }
+  if (failure) return error_of(*failure);
   const SqlStatement regions{.sql = texts_.clean_regions};
   failure = insist([&] { return run({&regions, 1}); });
-  if (failure) return error_of(*failure);
+  if (failure && failure->why != LedgerError::kLocked) return error_of(*failure);
   return cleaning;
+}
+
+// Little at a time, so that nobody waits long for its locks; and it waits for nobody's.
+SqlStore::Failure SqlStore::clean(const std::string& text, size_t most, LedgerCleaning& cleaning) {
+  while (cleaning.deleted < most) {
+    const size_t wanted = std::min(most - cleaning.deleted, kDeletedAtOnce);
+    const std::string sql = no_wait() + text;
+    const SqlStatement statement{.sql = sql, .values = {static_cast<int64_t>(wanted)}};
+    if (Failure failure = insist([&] { return run({&statement, 1}); })) return failure;
+    cleaning.deleted += link_->affected();
+    if (link_->affected() < wanted) break;
+  }
+  return std::nullopt;
+}
+
+// A row that has expired, by its key.
+struct SqlStore::Expired {
+  std::string hash;
+  std::string region;
+  int64_t sequence = 0;
+};
+
+// Somebody holds one of the rows: all others are deleted by their keys.
+SqlStore::Failure SqlStore::clean_around(const std::string& list, const std::string& head,
+                                         const std::string& group, size_t most,
+                                         LedgerCleaning& cleaning) {
+  // Where each try would wait for the lock, the rows wait instead.
+  if (!link_->supports_no_wait()) return std::nullopt;
+  for (size_t before = ~size_t{0}; cleaning.deleted < most && before != cleaning.deleted;) {
+    before = cleaning.deleted;
+    const SqlStatement statement{.sql = list, .values = {static_cast<int64_t>(kDeletedAtOnce)}};
+    std::vector<Expired> rows;
+    Failure failure = run({&statement, 1}, [&](size_t, const SqlRow& row) {
+      rows.push_back({.hash = std::string(row.bytes(0)),
+                      .region = std::string(row.bytes(1)),
+                      .sequence = row.number(2).value_or(0)});
+    });
+    rows.resize(std::min(rows.size(), most - cleaning.deleted));
+    if (!failure) failure = remove(rows, head, group, cleaning);
+    if (failure) return failure;
+  }
+  return std::nullopt;
+}
+
+// The one that is held is found by halves.
+SqlStore::Failure SqlStore::remove(std::span<const Expired> rows, const std::string& head,
+                                   const std::string& group, LedgerCleaning& cleaning) {
+  if (rows.empty()) return std::nullopt;
+  std::string text = no_wait() + head;
+  SqlStatement statement;
+  for (const Expired& row : rows) {
+    text += statement.values.empty() ? group : " OR " + group;
+    statement.values.emplace_back(std::string_view(row.hash));
+    statement.values.emplace_back(std::string_view(row.region));
+    statement.values.emplace_back(row.sequence);
+  }
+  text += ')';
+  statement.sql = text;
+  const Failure failure = insist([&] { return run({&statement, 1}); });
+  if (!failure) cleaning.deleted += link_->affected();
+  if (!failure || failure->why != LedgerError::kLocked) return failure;
+  if (rows.size() == 1) return std::nullopt;
+  const size_t half = rows.size() / 2;
+  if (Failure first = remove(rows.first(half), head, group, cleaning)) return first;
+  return remove(rows.subspan(half), head, group, cleaning);
+}
+
+Result<WallTime> SqlStore::rehearse() {
+  WallTime now{};
+  if (const Failure failure = rehearse(now)) return error_of(*failure);
+  return now;
+}
+
+SqlStore::Failure SqlStore::rehearse(WallTime& now) {
+  if (Failure failure = make_ready()) return failure;
+  // Names that nobody has, so that nobody waits for what is undone in the end.
+  const std::string name = "check-" + holder_;
+  const LedgerKey key{
+      .workspace = "", .name_space = "weir", .identifier = name, .duration = Millis(60'000)};
+  const LedgerNews news{.rows = {{.key = key, .region = name, .count = 1, .limit_seen = 1}},
+                        .presences = {{.key = key, .region = name, .until = WallTime(Millis(1))}}};
+  const Inserts inserts = inserts_of(news);
+  const std::string_view holder = holder_;
+  const std::string_view self = name;
+  const std::string setting = texts_.settings_head + "(?,?)";
+  const std::vector<SqlValue> changed = {int64_t{0}, int64_t{1}};
+  const SqlStatement begin[] = {
+      {.sql = texts_.now}, {.sql = texts_.settings}, {.sql = texts_.begin}};
+  std::vector<SqlStatement> statements;
+  if (!texts_.note_now.empty()) statements.push_back({.sql = texts_.note_now});
+  statements.insert(statements.end(), inserts.statements.begin(), inserts.statements.end());
+  // Written twice, as serving does: then the rows are changed, not made.
+  statements.insert(statements.end(), inserts.statements.begin(), inserts.statements.end());
+  for (const SqlStatement& each :
+       std::initializer_list<SqlStatement>{{.sql = texts_.attend, .values = {self, int64_t{0}}},
+                                           {.sql = setting, .values = {self, self}},
+                                           {.sql = texts_.regions},
+                                           {.sql = texts_.changed_cells, .values = changed},
+                                           {.sql = texts_.changed_presences, .values = changed},
+                                           {.sql = texts_.make_lease},
+                                           {.sql = texts_.take_lease, .values = {holder, holder}},
+                                           {.sql = texts_.lease},
+                                           {.sql = texts_.clean_cells, .values = {int64_t{0}}},
+                                           {.sql = texts_.clean_presences, .values = {int64_t{0}}},
+                                           {.sql = texts_.clean_regions}}) {
+    statements.push_back(each);
+  }
+  int64_t version = 0;
+  Failure failure = link_->run(begin, [&](size_t statement, const SqlRow& row) {
+    if (statement == 0) now = WallTime(Millis(row.number(0).value_or(0)));
+    if (statement == 1 && row.bytes(0) == "schema_version") {
+      version = number_in(row.bytes(1)).value_or(0);
+    }
+  });
+  if (!failure && version != kSchemaVersion) failure = wrong_version(version);
+  if (!failure) failure = link_->run(statements, {}, SqlLink::Connection::kTheSame);
+  const SqlStatement rollback{.sql = "ROLLBACK"};
+  (void)link_->run({&rollback, 1}, {}, SqlLink::Connection::kTheSame);
+  return failure;
 }
 
 SqlStore::Failure SqlStore::create_tables(int64_t& version) {
@@ -458,9 +608,7 @@ SqlStore::Failure SqlStore::create_tables(int64_t& version) {
     const SqlStatement undo{.sql = sqlite ? "ROLLBACK" : "SELECT RELEASE_LOCK('weir_migrate')"};
     (void)link_->run({&undo, 1}, {}, SqlLink::Connection::kTheSame);
   } else if (version != kSchemaVersion) {
-    failure = {.why = LedgerError::kOther,
-               .detail = "its tables are of version " + std::to_string(version) +
-                         ", and this program knows " + std::to_string(kSchemaVersion)};
+    failure = wrong_version(version);
   }
   return failure;
 }

@@ -30,6 +30,7 @@ class SqlStore final : public LedgerStore {
   [[nodiscard]] Result<LedgerFleet> attend(const LedgerRegion& self,
                                            const SharingRules& rules) override;
   [[nodiscard]] Result<LedgerCleaning> clean(size_t most) override;
+  [[nodiscard]] Result<WallTime> rehearse() override;
   [[nodiscard]] Result<int64_t> migrate() override;
   [[nodiscard]] Result<WallTime> time() override;
 
@@ -47,6 +48,17 @@ class SqlStore final : public LedgerStore {
                             const SqlLink::EachRow& each = {});
   [[nodiscard]] Failure insert(const Inserts& inserts);
   [[nodiscard]] Failure create_tables(int64_t& version);
+  [[nodiscard]] Failure rehearse(WallTime& now);
+  struct Expired;
+  [[nodiscard]] Failure clean(const std::string& text, size_t most, LedgerCleaning& cleaning);
+  [[nodiscard]] Failure clean_around(const std::string& list, const std::string& head,
+                                     const std::string& group, size_t most,
+                                     LedgerCleaning& cleaning);
+  [[nodiscard]] Failure remove(std::span<const Expired> rows, const std::string& head,
+                               const std::string& group, LedgerCleaning& cleaning);
+  [[nodiscard]] Inserts inserts_of(const LedgerNews& news) const;
+  // Before a statement that is not to wait for others; empty where the store cannot do that.
+  [[nodiscard]] std::string no_wait() const;
   // Does it again, a few times, while it fails because of a deadlock.
   [[nodiscard]] Failure insist(const std::function<Failure()>& what);
   [[nodiscard]] Error error_of(const SqlFailure& failure);
@@ -61,6 +73,7 @@ class SqlStore final : public LedgerStore {
   const KeyHasher hash_;
   uint64_t random_;
   bool ready_;
+  MonoTime locked_at_{};                // when others last held a row that was to be written
   size_t most_changes_ = kMostChanges;  // that are asked for at once
   LedgerError why_ = LedgerError::kOther;
   uint64_t retries_ = 0;

@@ -43,6 +43,7 @@ ThreadedLedger::ThreadedLedger(const Clock& clock, Stores stores, ThreadedLedger
       first_probe_pause_(options.breaker.pause) {
   telling_.store = std::move(stores.telling);
   hearing_.store = std::move(stores.hearing);
+  keeping_.store = std::move(stores.keeping);
   hearing_.trouble = "not connected yet";
 }
 
@@ -53,6 +54,7 @@ ThreadedLedger::~ThreadedLedger() {
 void ThreadedLedger::start() {
   telling_.executor.start();
   hearing_.executor.start();
+  if (keeping_.store) keeping_.executor.start();
   hearing_.executor.post([this] { look_after(); });
 }
 
@@ -60,6 +62,7 @@ void ThreadedLedger::stop() {
   stopping_.store(true, std::memory_order_relaxed);
   telling_.executor.stop();
   hearing_.executor.stop();
+  keeping_.executor.stop();
 }
 
 template <typename Answer, typename Ask>
@@ -104,15 +107,14 @@ void ThreadedLedger::read_page(LedgerPlace place, PageReply reply) {
       [place = std::move(place)](LedgerStore& store) { return store.read_page(place); });
 }
 
-// Rare, and so not in the way of those who hear.
 void ThreadedLedger::attend(LedgerRegion self, SharingRules rules, FleetReply reply) {
   ask<LedgerFleet>(
-      hearing_, LedgerCall::kAttend, std::move(reply),
+      keeping(), LedgerCall::kAttend, std::move(reply),
       [self = std::move(self), rules](LedgerStore& store) { return store.attend(self, rules); });
 }
 
 void ThreadedLedger::clean(size_t most, CleaningReply reply) {
-  ask<LedgerCleaning>(hearing_, LedgerCall::kClean, std::move(reply),
+  ask<LedgerCleaning>(keeping(), LedgerCall::kClean, std::move(reply),
                       [most](LedgerStore& store) { return store.clean(most); });
 }
 
@@ -193,15 +195,19 @@ bool ThreadedLedger::reachable() const {
 
 std::string ThreadedLedger::trouble() const {
   const std::lock_guard lock(mutex_);
-  return telling_.trouble.empty() ? hearing_.trouble : telling_.trouble;
+  for (const Lane* lane : {&telling_, &keeping_}) {
+    if (!lane->trouble.empty()) return lane->trouble;
+  }
+  return hearing_.trouble;
 }
 
 std::shared_ptr<ThreadedLedger> make_threaded_ledger(const Clock& clock,
                                                      const LedgerAddress& address, uint64_t seed) {
-  // Other pauses for each; the name under which a process cleans is that of the one that hears.
+  // Other pauses for each; the name under which a process cleans is that of the one that keeps.
   return std::make_shared<ThreadedLedger>(
       clock, ThreadedLedger::Stores{.telling = make_store(clock, address, {.seed = ~seed}),
-                                    .hearing = make_store(clock, address, {.seed = seed})});
+                                    .hearing = make_store(clock, address, {.seed = ~seed + 1}),
+                                    .keeping = make_store(clock, address, {.seed = seed})});
 }
 
 }  // namespace weir::ledgers

@@ -1,8 +1,9 @@
 // The port to a store that makes its callers wait: it is this class's threads that wait.
 //
-// Two of them, each with a connection: one tells, one hears, so that neither keeps the other
-// from its work. Calls wait in short queues; where these are full, or most calls fail, the
-// answer is an error at once. Whether the store is back is found out in the background.
+// Three of them, each with a connection: one tells, one hears, one says that this process lives and
+// deletes what has expired, so that none keeps another from its work. Calls wait in short queues;
+// where these are full, or most calls fail, the answer is an error at once. Whether the store is
+// back is found out in the background.
 //
 // Safe from any thread but where noted; replies come on its threads, or before the call
 // returns if it is refused.
@@ -25,7 +26,7 @@
 namespace weir::ledgers {
 
 struct ThreadedLedgerOptions {
-  // Calls that wait to tell, and as many that wait to hear. Few: who waits for long has given
+  // Calls that wait on each thread. Few: who waits for long has given
   // up when it is his turn.
   size_t most_waiting = 32;
   // Opens soon, since a call that fails may take seconds to do so.
@@ -38,10 +39,11 @@ struct ThreadedLedgerOptions {
 
 class ThreadedLedger final : public GlobalLedger {
  public:
-  // Two of the same store: one to tell it, one to hear it.
+  // The same store, with a connection for each: to tell it, to hear it, to attend and to clean.
   struct Stores {
     std::unique_ptr<LedgerStore> telling;
     std::unique_ptr<LedgerStore> hearing;
+    std::unique_ptr<LedgerStore> keeping = nullptr;  // none: the one that hears does it
   };
   ThreadedLedger(const Clock& clock, Stores stores, ThreadedLedgerOptions options = {});
   ~ThreadedLedger() override;
@@ -83,6 +85,7 @@ class ThreadedLedger final : public GlobalLedger {
   void note(Lane& lane, MonoTime began, const Error* error);
   void note_time(WallTime theirs, Instant sent);
   void look_after();
+  [[nodiscard]] Lane& keeping() { return keeping_.store ? keeping_ : hearing_; }
 
   const Clock& clock_;
   const ThreadedLedgerOptions options_;
@@ -97,7 +100,7 @@ class ThreadedLedger final : public GlobalLedger {
   std::atomic<bool> stopping_{false};  // relaxed: a call that misses it is carried out
 
   // Last, so that their threads end before what they use.
-  Lane telling_, hearing_;
+  Lane telling_, hearing_, keeping_;
 };
 
 // Not started. `seed` names this process among those that share the ledger.

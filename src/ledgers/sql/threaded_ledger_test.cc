@@ -45,6 +45,7 @@ class FatedStore final : public LedgerStore {
     return by_fate(LedgerFleet{});
   }
   Result<LedgerCleaning> clean(size_t) override { return by_fate(LedgerCleaning{}); }
+  Result<WallTime> rehearse() override { return by_fate(system_clock().now().wall); }
   Result<int64_t> migrate() override { return by_fate<int64_t>(1); }
   Result<WallTime> time() override { return by_fate(system_clock().now().wall + Millis(5000)); }
   [[nodiscard]] LedgerError why() const override { return fate_.why; }

@@ -39,6 +39,11 @@ const std::string_view kRetireScript =
     "redis.call('HINCRBY', KEYS[1], 'gone', count) "
     "return redis.call('HDEL', KEYS[1], ARGV[1])";
 
+const std::string_view kKeepScript =
+    "local count = tonumber(redis.call('HGET', KEYS[1], 'gone')) or 0 "
+    "if count < tonumber(ARGV[1]) then redis.call('HSET', KEYS[1], 'gone', ARGV[1]) end "
+    "return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
+
 std::string hex(uint64_t value) {
   char text[16];
   return {text, std::to_chars(text, text + sizeof text, value, 16).ptr};
@@ -74,6 +79,7 @@ CellHash read_hash(const RedisReply& hash, std::string_view field) {
                   : name == field         ? read.totals.mine
                                           : read.totals.siblings;
     part = base::saturating_add(part, count);
+    if (name == kGoneField) read.departed = count;
   }
   return read;
 }

@@ -30,6 +30,7 @@ inline constexpr std::string_view kPublishedField = "published";
 
 struct CellHash {
   CellTotals totals{};
+  Count departed = 0;   // of the siblings: the component of those who left
   uint64_t absurd = 0;  // values that were no count
 };
 
@@ -39,6 +40,9 @@ struct CellHash {
 // Adds a field, KEYS[1] ARGV[1], to the one of those who left and removes it; 1 if it was there.
 // In one step, so that nobody counts it twice or not at all, and safe to repeat.
 extern const std::string_view kRetireScript;
+// Raises the component of those who left, KEYS[1], to at least ARGV[1], and lets the cell expire
+// after ARGV[2] ms. Safe to repeat.
+extern const std::string_view kKeepScript;
 [[nodiscard]] std::string sha_of_script(std::string_view script);
 
 }  // namespace weir::origins

@@ -7,7 +7,7 @@
 namespace weir::origins {
 namespace {
 
-constexpr Component kNode{.incarnation = 0xabc, .generation = 1};
+constexpr Component kReader{.incarnation = 0xabc, .generation = 1};
 
 // As HGETALL answers.
 RedisReply hash_of(std::initializer_list<std::string_view> names_and_values) {
@@ -19,13 +19,13 @@ RedisReply hash_of(std::initializer_list<std::string_view> names_and_values) {
 }
 
 TEST(RedisCells, HasAFieldForEachComponentAndOneForThoseWhoLeft) {
-  EXPECT_EQ(redis_field(kNode), "abc.1");
+  EXPECT_EQ(redis_field(kReader), "abc.1");
   EXPECT_EQ(redis_field(kThoseWhoLeft), "gone");
 }
 
 TEST(RedisCells, TakesWhatWasPublishedForNobodysComponent) {
   const RedisReply hash = hash_of({"abc.1", "3", "published", "9", "def.1", "4", "gone", "2"});
-  const CellHash read = read_hash(hash, redis_field(kNode));
+  const CellHash read = read_hash(hash, redis_field(kReader));
   EXPECT_EQ(read.totals.mine, 3u);
   EXPECT_EQ(read.totals.siblings, 6u);
   EXPECT_EQ(read.totals.published, 9u);
@@ -37,8 +37,8 @@ TEST(RedisCells, TakesWhatWasPublishedForNobodysComponent) {
 }
 
 TEST(RedisCells, HasNothingPublishedWhereNobodyLeftWord) {
-  EXPECT_EQ(read_hash(hash_of({"abc.1", "3"}), redis_field(kNode)).totals.published, 0u);
-  EXPECT_EQ(read_hash(hash_of({}), redis_field(kNode)).totals.published, 0u);
+  EXPECT_EQ(read_hash(hash_of({"abc.1", "3"}), redis_field(kReader)).totals.published, 0u);
+  EXPECT_EQ(read_hash(hash_of({}), redis_field(kReader)).totals.published, 0u);
 }
 
 TEST(RedisCells, CountsWordThatIsNoCountAsAbsurd) {

@@ -31,14 +31,15 @@ constexpr size_t kMostUnread = 64 << 20;
 
 OriginError error_of_reply(std::string_view error) {
   constexpr std::pair<std::string_view, OriginError> kCodes[] = {
-      {"READONLY", OriginError::kReadOnly}, {"LOADING", OriginError::kLoading},
-      {"BUSY", OriginError::kLoading},      {"MASTERDOWN", OriginError::kLoading},
-      {"OOM", OriginError::kOutOfMemory},   {"NOAUTH", OriginError::kRefused},
-      {"WRONGPASS", OriginError::kRefused}, {"NOPERM", OriginError::kRefused},
-      {"NOSCRIPT", OriginError::kNoScript}, {"WRONGTYPE", OriginError::kWrongType},
-      {"MOVED", OriginError::kMoved},       {"ASK", OriginError::kMoved},
-      {"CLUSTERDOWN", OriginError::kMoved}, {"TRYAGAIN", OriginError::kMoved},
-      {"CROSSSLOT", OriginError::kMoved},
+      {"READONLY", OriginError::kReadOnly},     {"LOADING", OriginError::kLoading},
+      {"BUSY", OriginError::kLoading},          {"MASTERDOWN", OriginError::kLoading},
+      {"OOM", OriginError::kOutOfMemory},       {"NOAUTH", OriginError::kRefused},
+      {"WRONGPASS", OriginError::kRefused},     {"NOPERM", OriginError::kRefused},
+      {"NOSCRIPT", OriginError::kNoScript},     {"WRONGTYPE", OriginError::kWrongType},
+      {"MOVED", OriginError::kMoved},           {"ASK", OriginError::kMoved},
+      {"CLUSTERDOWN", OriginError::kMoved},     {"TRYAGAIN", OriginError::kMoved},
+      {"CROSSSLOT", OriginError::kMoved},       {"NOREPLICAS", OriginError::kWritesRefused},
+      {"MISCONF", OriginError::kWritesRefused},
   };
   const std::string_view code = error.substr(0, error.find(' '));
   for (const auto& [name, meaning] : kCodes) {

@@ -40,6 +40,8 @@ class RedisOrigin final : public RegionalOrigin {
   [[nodiscard]] const telemetry::OriginMetrics& metrics() const;
   // Why it is not ready, in words; empty if it is.
   [[nodiscard]] std::string trouble() const;
+  // Why it refuses writes, and what to do, in words; empty while it accepts them.
+  [[nodiscard]] std::string refusal() const;
 
  private:
   struct Inside;

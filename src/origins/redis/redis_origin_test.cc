@@ -3,106 +3,17 @@
 #include "origins/redis/redis_origin.h"
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
 
-#include "origins/redis/redis_cells.h"
+#include "origins/redis/running_redis_test.h"
 #include "tests/contracts/origin_contract.h"
-#include "tests/servers/await.h"
-#include "tests/servers/redis_server.h"
 
 namespace weir {
-namespace {
-
-using origins::RedisOrigin;
-using servers::await;
-using servers::RedisServer;
-using telemetry::OriginCommand;
-using telemetry::OriginError;
-
-struct RealClock final : Clock {
-  [[nodiscard]] Instant now() const override { return system_clock().now(); }
-  void advance(Millis) {}
-};
-
-// An origin with its thread.
-class Running {
- public:
-  Running(const Clock& clock, uint16_t port, origins::RedisAddress address = {}, uint64_t seed = 1)
-      : origin_(std::make_shared<RedisOrigin>(clock, with_port(std::move(address), port), seed)),
-        thread_([this] { origin_->run(); }) {}
-  ~Running() {
-    origin_->stop();
-    thread_.join();
-  }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-
-  [[nodiscard]] const std::shared_ptr<RedisOrigin>& origin() const { return origin_; }
-  RedisOrigin* operator->() const { return origin_.get(); }
-
-  void await_ready() const {
-    await([this] { return origin_->metrics().ready.load(); });
-  }
-
-  // Waits for the reply.
-  [[nodiscard]] Result<std::vector<CellTotals>> read(const std::vector<CellRead>& cells) const {
-    return wait<std::vector<CellTotals>>(
-        [&](OriginReply reply) { origin_->read(cells, std::move(reply)); });
-  }
-  [[nodiscard]] Result<std::vector<CellTotals>> replay(const std::vector<CellReplay>& cells) const {
-    return wait<std::vector<CellTotals>>(
-        [&](OriginReply reply) { origin_->replay(cells, std::move(reply)); });
-  }
-  [[nodiscard]] Result<size_t> retire(const std::vector<CellRetirement>& cells) const {
-    return wait<size_t>([&](RetirementReply reply) { origin_->retire(cells, std::move(reply)); });
-  }
-
- private:
-  static origins::RedisAddress with_port(origins::RedisAddress address, uint16_t port) {
-    address.port = port;
-    return address;
-  }
-  template <typename Answer, typename Ask>
-  static Result<Answer> wait(const Ask& ask) {
-    std::mutex mutex;
-    std::condition_variable came;
-    std::optional<Result<Answer>> heard;
-    ask([&](Result<Answer> answer) {
-      const std::lock_guard lock(mutex);
-      heard = std::move(answer);
-      came.notify_one();
-    });
-    std::unique_lock lock(mutex);
-    came.wait(lock, [&] { return heard.has_value(); });
-    return std::move(*heard);
-  }
-
-  std::shared_ptr<RedisOrigin> origin_;
-  std::thread thread_;
-};
-
-constexpr Component kNode{.incarnation = 0xabc, .generation = 1};
-constexpr Component kSibling{.incarnation = 0xdef, .generation = 1};
-
-CellReplay told(const std::string& tuple, Count total, Component writer = kNode) {
-  return {.cell = {tuple, 5},
-          .writer = writer,
-          .total = total,
-          .expires_at = system_clock().now().wall + Millis(60'000)};
-}
-CellPublished word_of(const std::string& tuple, Count total) {
-  return {
-      .cell = {tuple, 5}, .total = total, .expires_at = system_clock().now().wall + Millis(60'000)};
-}
-CellRead asked(const std::string& tuple, Component reader = kNode) {
-  return {.cell = {tuple, 5}, .reader = reader};
-}
-
-}  // namespace
-
 namespace contracts {
+
+using origins::asked;
+using origins::RealClock;
+using origins::Running;
+using servers::RedisServer;
 
 struct InRedis {
   using Clock = RealClock;
@@ -119,6 +30,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(RedisOrigin, OriginContract, InRedis);
 
 }  // namespace contracts
 
+namespace origins {
 namespace {
 
 TEST(RedisOrigin, LetsRedisForgetACellAfterItsTime) {
@@ -128,7 +40,7 @@ TEST(RedisOrigin, LetsRedisForgetACellAfterItsTime) {
   origin.await_ready();
   const CellReplay cell = told("a", 3);
   ASSERT_TRUE(origin.replay({cell}).ok());
-  const std::string left = server.ask("PTTL " + origins::redis_key(cell.cell));
+  const std::string left = server.ask("PTTL " + redis_key(cell.cell));
   const int64_t ms = std::stoll(left.substr(1));
   EXPECT_GT(ms, 60'000);
   EXPECT_LE(ms, 65'000);
@@ -140,7 +52,7 @@ TEST(RedisOrigin, IgnoresWhatIsNoCountAndSaturates) {
   const Running origin(clock, server.port());
   origin.await_ready();
   ASSERT_TRUE(origin.replay({told("a", 3), told("a", 4, kSibling)}).ok());
-  const std::string key = origins::redis_key({"a", 5});
+  const std::string key = redis_key({"a", 5});
   for (const char* value :
        {"-1", "1.5", "many", "\"\"", "99999999999999999999", "20000000000000"}) {
     (void)server.ask("HSET " + key + " f" + std::to_string(std::hash<std::string>()(value)) + " " +
@@ -201,7 +113,7 @@ TEST(RedisOrigin, TellsAnExpiryAnewToAServerThatForgotIt) {
   await([&] { return origin.replay({cell}).ok(); });
   await([&] {
     return origin.replay({cell}).ok() &&
-           std::stoll(server.ask("PTTL " + origins::redis_key(cell.cell)).substr(1)) > 0;
+           std::stoll(server.ask("PTTL " + redis_key(cell.cell)).substr(1)) > 0;
   });
 }
 
@@ -226,7 +138,7 @@ TEST(RedisOrigin, TellsAnExpiryAnewWhenACellIsGoneAndTheConnectionIsNot) {
   (void)server.ask("FLUSHALL");
   ASSERT_TRUE(origin.replay({cell}).ok());
   ASSERT_TRUE(origin.read({asked("a")}).ok());  // answers come in order
-  EXPECT_GT(std::stoll(server.ask("PTTL " + origins::redis_key(cell.cell)).substr(1)), 0);
+  EXPECT_GT(std::stoll(server.ask("PTTL " + redis_key(cell.cell)).substr(1)), 0);
 }
 
 TEST(RedisOrigin, EndsTheConnectionItLeftBeforeItWritesThroughAnother) {
@@ -307,7 +219,7 @@ TEST(RedisOrigin, LosesNoOtherCellToOneThatIsSomethingElse) {
   const RedisServer server;
   const Running origin(clock, server.port());
   origin.await_ready();
-  (void)server.ask("SET " + origins::redis_key({"a", 5}) + " x");
+  (void)server.ask("SET " + redis_key({"a", 5}) + " x");
   const auto heard = origin.replay({told("b", 1), told("a", 2), told("c", 3)});
   ASSERT_TRUE(heard.ok());
   EXPECT_EQ(origin.read({asked("c"), asked("a"), asked("b")})->at(0).mine, 3u);
@@ -344,7 +256,7 @@ TEST(RedisOrigin, RetiresComponentsThoughTheServerForgotTheScript) {
             2u);
   EXPECT_EQ(origin->metrics().errors.total(OriginError::kNoScript), 1u);
   EXPECT_EQ(origin.read({asked("a")})->at(0).siblings, 8u);
-  EXPECT_EQ(server.ask("HLEN " + origins::redis_key({"a", 5})), ":1\r\n");
+  EXPECT_EQ(server.ask("HLEN " + redis_key({"a", 5})), ":1\r\n");
 }
 
 TEST(RedisOrigin, LosesNothingOfAComponentThatCannotBeRetired) {
@@ -353,7 +265,7 @@ TEST(RedisOrigin, LosesNothingOfAComponentThatCannotBeRetired) {
   const Running origin(clock, server.port());
   origin.await_ready();
   ASSERT_TRUE(origin.replay({told("a", 3)}).ok());
-  (void)server.ask("HSET " + origins::redis_key({"a", 5}) + " gone nonsense");
+  (void)server.ask("HSET " + redis_key({"a", 5}) + " gone nonsense");
   EXPECT_FALSE(origin.retire({{.cell = {"a", 5}, .writer = kNode}}).ok());
   EXPECT_EQ(origin.read({asked("a")})->at(0).mine, 3u);
 }
@@ -367,7 +279,7 @@ TEST(RedisOrigin, LetsRedisForgetWordOfACellNobodyTold) {
     EXPECT_EQ(origin.read({asked(word.cell.tuple)})->at(0).published, word.total);
     // What follows from an answer is sent by now, and one that is asked later comes later.
     EXPECT_TRUE(origin.read({asked(word.cell.tuple)}).ok());
-    return std::stoll(server.ask("PTTL " + origins::redis_key(word.cell)).substr(1));
+    return std::stoll(server.ask("PTTL " + redis_key(word.cell)).substr(1));
   };
   const CellPublished word = word_of("a", 3);
   origin->note_published({word, word_of("b", 4)});
@@ -386,7 +298,7 @@ TEST(RedisOrigin, IgnoresWordThatIsNoCount) {
   const Running origin(clock, server.port());
   origin.await_ready();
   ASSERT_TRUE(origin.replay({told("a", 3)}).ok());
-  (void)server.ask("HSET " + origins::redis_key({"a", 5}) + " published -1");
+  (void)server.ask("HSET " + redis_key({"a", 5}) + " published -1");
   const auto heard = origin.read({asked("a")});
   ASSERT_TRUE(heard.ok());
   EXPECT_EQ(heard->at(0).published, 0u);
@@ -399,7 +311,7 @@ TEST(RedisOrigin, CountsWordThatRedisDoesNotTake) {
   const RedisServer server;
   const Running origin(clock, server.port());
   origin.await_ready();
-  (void)server.ask("SET " + origins::redis_key({"a", 5}) + " x");
+  (void)server.ask("SET " + redis_key({"a", 5}) + " x");
   for (int i = 0; i < 30; ++i) origin->note_published({word_of("a", 3), word_of("b", 4)});
   EXPECT_EQ(origin.read({asked("b")})->at(0).published, 4u);
   EXPECT_EQ(origin->metrics().errors.total(OriginError::kWrongType), 30u);
@@ -494,4 +406,5 @@ TEST(RedisOrigin, LeavesAServerThatIsAMasterNoMore) {
 }
 
 }  // namespace
+}  // namespace origins
 }  // namespace weir

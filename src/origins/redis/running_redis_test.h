@@ -1,0 +1,113 @@
+// An origin in a real redis-server, with its thread, and what tests tell it.
+
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "origins/redis/redis_cells.h"
+#include "origins/redis/redis_origin.h"
+#include "tests/servers/await.h"
+#include "tests/servers/redis_server.h"
+
+namespace weir::origins {
+
+using servers::await;
+using servers::RedisServer;
+using telemetry::OriginCommand;
+using telemetry::OriginError;
+
+// The system's, with a wall clock that may be wrong.
+struct RealClock final : Clock {
+  RealClock() = default;
+  explicit RealClock(Millis by) : wrong_by(by) {}
+  [[nodiscard]] Instant now() const override {
+    Instant now = system_clock().now();
+    now.wall += wrong_by;
+    return now;
+  }
+  void advance(Millis) {}
+  Millis wrong_by{0};
+};
+
+// An origin with its thread.
+class Running {
+ public:
+  Running(const Clock& clock, uint16_t port, RedisAddress address = {}, uint64_t seed = 1)
+      : origin_(std::make_shared<RedisOrigin>(clock, with_port(std::move(address), port), seed)),
+        thread_([this] { origin_->run(); }) {}
+  ~Running() {
+    origin_->stop();
+    thread_.join();
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  [[nodiscard]] const std::shared_ptr<RedisOrigin>& origin() const { return origin_; }
+  RedisOrigin* operator->() const { return origin_.get(); }
+
+  void await_ready() const {
+    await([this] { return origin_->metrics().ready.load(); });
+  }
+
+  // Waits for the reply.
+  [[nodiscard]] Result<std::vector<CellTotals>> read(const std::vector<CellRead>& cells) const {
+    return wait<std::vector<CellTotals>>(
+        [&](OriginReply reply) { origin_->read(cells, std::move(reply)); });
+  }
+  [[nodiscard]] Result<std::vector<CellTotals>> replay(const std::vector<CellReplay>& cells) const {
+    return wait<std::vector<CellTotals>>(
+        [&](OriginReply reply) { origin_->replay(cells, std::move(reply)); });
+  }
+  [[nodiscard]] Result<size_t> retire(const std::vector<CellRetirement>& cells) const {
+    return wait<size_t>([&](RetirementReply reply) { origin_->retire(cells, std::move(reply)); });
+  }
+
+ private:
+  static RedisAddress with_port(RedisAddress address, uint16_t port) {
+    address.port = port;
+    return address;
+  }
+  template <typename Answer, typename Ask>
+  static Result<Answer> wait(const Ask& ask) {
+    std::mutex mutex;
+    std::condition_variable came;
+    std::optional<Result<Answer>> heard;
+    ask([&](Result<Answer> answer) {
+      const std::lock_guard lock(mutex);
+      heard = std::move(answer);
+      came.notify_one();
+    });
+    std::unique_lock lock(mutex);
+    came.wait(lock, [&] { return heard.has_value(); });
+    return std::move(*heard);
+  }
+
+  std::shared_ptr<RedisOrigin> origin_;
+  std::thread thread_;
+};
+
+inline constexpr Component kNode{.incarnation = 0xabc, .generation = 1};
+inline constexpr Component kSibling{.incarnation = 0xdef, .generation = 1};
+
+inline CellReplay told(const std::string& tuple, Count total, Component writer = kNode) {
+  return {.cell = {tuple, 5},
+          .writer = writer,
+          .total = total,
+          .expires_at = system_clock().now().wall + Millis(60'000)};
+}
+inline CellPublished word_of(const std::string& tuple, Count total) {
+  return {
+      .cell = {tuple, 5}, .total = total, .expires_at = system_clock().now().wall + Millis(60'000)};
+}
+inline CellRead asked(const std::string& tuple, Component reader = kNode) {
+  return {.cell = {tuple, 5}, .reader = reader};
+}
+
+}  // namespace weir::origins
