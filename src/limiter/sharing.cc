@@ -297,7 +297,9 @@ void Sharing::sum_up(Instant now) {
   summed_up_ = now.mono;
   const Nanos quiet = now.mono - heard_;
   const Nanos most = std::max<Nanos>(kBehindAfter, 3 * Nanos(regions_.rules.import_every));
-  store_->behind.store(quiet > most, std::memory_order_relaxed);
+  // To attend is to write: a ledger that only answers reads leaves others in ignorance of us.
+  const Nanos unwritten = now.mono - std::max(fleet_heard_, started_);
+  store_->behind.store(quiet > most || unwritten > kBehindAfter, std::memory_order_relaxed);
 
   const Publisher::Stats& published = publisher_.stats();
   const Importer::Stats& imported = importer_.stats();
@@ -319,6 +321,7 @@ void Sharing::sum_up(Instant now) {
                      .no_room = imported.no_room,
                      .lost = imported.lost,
                      .import_lag = quiet,
+                     .write_lag = unwritten,
                      .full_read_age = now.mono - (full_reads_ == 0 ? started_ : full_ended_),
                      .full_read_took = full_took_,
                      .full_reads = full_reads_,
