@@ -30,6 +30,9 @@ class SqlStore final : public LedgerStore {
   [[nodiscard]] Result<LedgerFleet> attend(const LedgerRegion& self,
                                            const SharingRules& rules) override;
   [[nodiscard]] Result<LedgerCleaning> clean(size_t most) override;
+  [[nodiscard]] Result<RegionHold> hold_region(const std::string& region, const std::string& holder,
+                                               const RegionHold& dead) override;
+  void release_region(const std::string& region, const std::string& holder) override;
   [[nodiscard]] Result<int64_t> migrate() override;
   [[nodiscard]] Result<WallTime> time() override;
 
@@ -49,6 +52,7 @@ class SqlStore final : public LedgerStore {
   [[nodiscard]] Failure create_tables(int64_t& version);
   // Does it again, a few times, while it fails because of a deadlock.
   [[nodiscard]] Failure insist(const std::function<Failure()>& what);
+  [[nodiscard]] std::string name_of_hold(const std::string& region) const;
   [[nodiscard]] Error error_of(const SqlFailure& failure);
 
   const Clock& clock_;
