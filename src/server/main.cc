@@ -114,9 +114,9 @@ void add_serve(CLI::App& app, ServeOptions& options) {
   CLI::App& command = *app.add_subcommand(
       "serve",
       "Serve HTTP and the Redis protocol until Ctrl-C. The root key comes from\n"
-      "WEIR_ROOT_KEY, or is made at the first start and shown once. Every setting may\n"
-      "come from a variable: WEIR_REGION for --region. SIGHUP reloads settings,\n"
-      "SIGUSR1 reopens the log");
+      "WEIR_ROOT_KEY, or is made at the first start and shown once. Every setting\n"
+      "may come from a variable: WEIR_REGION for --region. SIGHUP reloads\n"
+      "settings, SIGUSR1 reopens the log");
   command.group(kCommands)->callback([&options] { options.run(); });
   add_settings(command, options, [](const Setting&) { return true; });
 }
