@@ -187,6 +187,7 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void drain() { session_->drain(); }
+  void cut() { close(); }
 
   // Closes it if it takes too long, or if it is done during a drain.
   void look_after(MonoTime now) {
@@ -456,7 +457,13 @@ void Loop::drain() {
 }
 
 void Loop::cut() {
-  asio::post(inside_->io, [inside = inside_.get()] { inside->io.stop(); });
+  asio::post(inside_->io, [inside = inside_.get()] {
+    while (!inside->connections.empty()) {
+      const auto connection = inside->connections.front();
+      connection->cut();
+    }
+    inside->io.stop();
+  });
 }
 
 }  // namespace weir::frontends

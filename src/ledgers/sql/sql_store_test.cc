@@ -400,16 +400,16 @@ TEST(SqliteFile, IsForItsOwnerOnly) {
 }
 
 TEST(SqliteFile, ThatIsDamagedIsCalledSoAndReplacedOnceItIsMoved) {
-  const Folder folder;
   const doubles::HandClock clock;
-  for (const char* text : {"no database at all", "SQLite format 3 but not quite"}) {
-    std::ofstream(folder.file()) << std::string(100, 'x') + text + std::string(9000, 'y');
+  const std::string title("SQLite format 3\0", 16);
+  for (const std::string& text : {std::string("no database at all"), title}) {
+    const Folder folder;
+    std::ofstream(folder.file()) << text + std::string(9000, 'y');
     const auto store = open(clock, folder);
     ASSERT_FALSE(store->time());
     EXPECT_EQ(store->why(), telemetry::LedgerError::kCorrupt);
     std::filesystem::rename(folder.file(), folder.file() + ".damaged");
     EXPECT_TRUE(store->time());
-    std::filesystem::remove(folder.file());
   }
 }
 
