@@ -19,12 +19,12 @@
 #include "platform/open_files.h"
 #include "platform/process_signals.h"
 #include "platform/service_manager.h"
-#include "platform/standard_error.h"
 #include "platform/thread_group.h"
 #include "server/data_folder.h"
 #include "server/kept_state.h"
 #include "server/other_regions.h"
 #include "server/region.h"
+#include "server/reload.h"
 #include "server/supervision.h"
 #include "weir/limiter.h"
 #include "weir/version.h"
@@ -102,14 +102,6 @@ void provide_files(unsigned threads) {
   }
 }
 
-void open_log(const std::string& path) {
-  if (path.empty()) return;
-  const std::string wrong = platform::send_standard_error_to(path);
-  if (!wrong.empty()) {
-    throw std::runtime_error(fmt::format("log is '{}': it cannot be written: {}", path, wrong));
-  }
-}
-
 // The data folder, of a process that keeps counts there: one with a ledger and without an origin.
 class DataFolder {
  public:
@@ -165,44 +157,6 @@ bool are_alive(const std::vector<std::unique_ptr<Counter>>& counters, MonoTime n
   return std::ranges::all_of(counters, [&](const auto& counter) {
     return now - MonoTime(Nanos(counter->beat.load(std::memory_order_relaxed))) < kLate;
   });
-}
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
-// What SIGHUP changes: the settings that can change while requests come, and the root key.
-void reload(Config& config, const ReadAgain& read_again, bool key_from_folder,
-            rules::RootKeys& keys, Limiter& limiter) {
-  const std::optional<Config> fresh = read_again();
-  if (!fresh) {
-    fmt::print(stderr, "weir: the settings stay as they were\n");
-    return;
-  }
-  const std::vector<std::string> changed = changed_settings(config, *fresh, true);
-  const std::vector<std::string> restart = changed_settings(config, *fresh, false);
-  try {
-    if (key_from_folder) keys.replace(read_root_key(config.data));
-    if (fresh->log != config.log && !fresh->log.empty()) open_log(fresh->log);
-  } catch (const std::runtime_error& error) {
-    fmt::print(stderr, "weir: {}\n", error.what());
-  }
-  limiter.set_on_origin_loss(fresh->on_origin_loss);
-  config.log = fresh->log;
-  config.on_origin_loss = fresh->on_origin_loss;
-  for (const std::string& name : changed) {
-    const auto given = fresh->given.find(name);
-    if (given == fresh->given.end()) {
-      config.given.erase(name);
-    } else {
-      config.given[name] = given->second;
-    }
-  }
-  fmt::print(stderr, "weir: settings were read again; changed: {}{}\n",
-             changed.empty() ? "nothing" : joined(changed),
-             restart.empty() ? "" : "; a restart is needed for: " + joined(restart));
 }
 
 struct Stores {
@@ -323,17 +277,12 @@ void serve(Config config, const ReadAgain& read_again) {
   if (kept) kept->start(limiter);
   print_welcome(config, opening, node, {.origin = region.name(), .ledger = others.name()});
   manager.ready();
+  const Changing changing{
+      .limiter = limiter, .keys = keys, .key_is_in_folder = opening.from_folder};
   const std::string reason =
       supervise(signals, manager,
-                {.reload = [&] { reload(config, read_again, opening.from_folder, keys, limiter); },
-                 .reopen_logs =
-                     [&] {
-                       try {
-                         open_log(config.log);
-                       } catch (const std::runtime_error& error) {
-                         fmt::print(stderr, "weir: {}\n", error.what());
-                       }
-                     },
+                {.reload = [&] { reload(config, read_again, changing); },
+                 .reopen_logs = [&] { reopen_log(config.log); },
                  .is_alive = [&] { return are_alive(counters, clock.now().mono); },
                  .reason_to_end = [&] { return others.conflict(); }});
   manager.stopping();
