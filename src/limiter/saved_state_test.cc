@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "tests/doubles/hand_clock.h"
-#include "tests/effort.h"
 #include "weir/limiter.h"
 
 namespace weir {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "memory/backlog_cell.h"
 #include "memory/lifecycle.h"

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <cstdint>
+
 #include "weir/time.h"
 
 namespace weir::platform {

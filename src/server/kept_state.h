@@ -8,7 +8,9 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
 
 #include "platform/thread_executor.h"
 #include "weir/clock.h"
