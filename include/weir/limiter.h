@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "weir/clock.h"
@@ -43,6 +44,14 @@ enum class Tell : uint8_t { kDue, kAll };
 struct WorkReport {
   size_t done = 0;     // cells told to the origin, or tuples swept
   size_t waiting = 0;  // cells whose turn has not come, or that were told in vain
+};
+
+// What save() writes: tuples that changed since they were last saved, or all.
+enum class Saving : uint8_t { kChanged, kAll };
+
+struct SaveReport {
+  size_t saved = 0;    // records written
+  bool stale = false;  // nothing was: a tuple was reset, and what was saved must be replaced by all
 };
 
 // Reads of the origin before a decision, of one kind.
@@ -188,6 +197,18 @@ class Limiter {
   WorkReport run_sweep(Instant now, size_t slots);
 
   [[nodiscard]] LimiterStats stats() const;
+
+  // For a process that wants its counts to survive it: writes a record for each tuple of gcra,
+  // token_bucket, sliding_window_strict and sliding_log, which no origin and no ledger knows. A
+  // later record of a tuple replaces the earlier ones. Calls of several threads take turns;
+  // requests do not wait for it. What is counted in the sketch is not saved.
+  SaveReport save(Instant now, Saving saving, const std::function<void(std::string_view)>& write);
+  // Takes in a record, before the first request; a tuple that is there already then has no less
+  // than the record says. False: it is no record.
+  bool restore(Instant now, std::string_view record);
+
+  // What holds from here on while the origin is lost, where a request does not say.
+  void set_on_origin_loss(OnOriginLoss policy);
 
  private:
   const Clock* clock_;

@@ -41,11 +41,22 @@ constexpr Nanos kFarewell = std::chrono::milliseconds(1000);  // for the other s
 
 using ReusePort = asio::detail::socket_option::boolean<SOL_SOCKET, SO_REUSEPORT>;
 
+std::string remedy_of(const error_code& error) {
+  switch (error.value()) {
+    case EMFILE:
+      return "let this process open more files: ulimit -n, or LimitNOFILE= in its systemd unit";
+    case ENFILE: return "the machine has no file left to open: raise fs.file-max";
+    case EACCES: return "choose a port from 1024 on, or give this process CAP_NET_BIND_SERVICE";
+    case EADDRNOTAVAIL: return "choose an address that this machine has";
+    default: return "choose another address, or end whoever listens there";
+  }
+}
+
 Error unavailable(const Address& address, const error_code& error) {
   return {.code = ErrorCode::kUnavailable,
           .field = to_string(address),
           .detail = "cannot listen at " + to_string(address) + ": " + error.message(),
-          .fix = "choose another address, or end whoever listens there"};
+          .fix = remedy_of(error)};
 }
 
 // Opens, binds and listens; an error if that is not possible.
@@ -176,6 +187,7 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void drain() { session_->drain(); }
+  void cut() { close(); }
 
   // Closes it if it takes too long, or if it is done during a drain.
   void look_after(MonoTime now) {
@@ -442,6 +454,16 @@ void Loop::run() {
 
 void Loop::drain() {
   asio::post(inside_->io, [inside = inside_.get()] { inside->begin_drain(); });
+}
+
+void Loop::cut() {
+  asio::post(inside_->io, [inside = inside_.get()] {
+    while (!inside->connections.empty()) {
+      const auto connection = inside->connections.front();
+      connection->cut();
+    }
+    inside->io.stop();
+  });
 }
 
 }  // namespace weir::frontends

@@ -5,7 +5,7 @@
 // that has not arrived whole and the answers of one read: what it says next is read when
 // these are sent. Silence, slowness and numbers are bounded.
 //
-// Lives on the thread that calls run(); drain() may be called from any.
+// Lives on the thread that calls run(); drain() and cut() may be called from any.
 
 #pragma once
 
@@ -66,6 +66,9 @@ class Loop {
 
   // Stops listening, answers what has been asked, closes.
   void drain();
+
+  // Closes everything at once; run() returns.
+  void cut();
 
  private:
   struct Inside;

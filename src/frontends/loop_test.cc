@@ -218,6 +218,26 @@ TEST_F(LoopTest, RefusesMoreConnectionsThanItMayHave) {
   EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kRefused), 10u - served);
 }
 
+TEST_F(LoopTest, ClosesEverythingWhenItIsCut) {
+  start();
+  SocketClient midway(resp_port_);
+  midway.say("*2\r\n$4\r\nECHO\r\n$5\r\nhel");  // which would hold a drain up
+  SocketClient other(resp_port_);
+  other.say("PING\r\n");
+  EXPECT_EQ(other.hear_lines(1), "+PONG\r\n");
+  drain();
+  for (const auto& loop : loops_) loop->cut();
+  EXPECT_EQ(midway.hear_all(), "");
+  EXPECT_EQ(other.hear_all(), "");
+}
+
+TEST(Taken, NamesTheRemedyOfWhatIsWrong) {
+  const auto error = taken({.host = "192.0.2.1", .port = 0});  // nobody's, by agreement
+  ASSERT_NE(error, nullptr);
+  EXPECT_NE(error->detail.find("Cannot assign requested address"), std::string::npos);
+  EXPECT_EQ(error->fix, "choose an address that this machine has");
+}
+
 TEST(Taken, SaysWhetherSomeoneListensThere) {
   telemetry::DoorMetrics metrics;
   Loop loop(system_clock(), {});

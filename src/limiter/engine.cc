@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <deque>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "limiter/plain.h"
 #include "limiter/share.h"
 #include "limiter/validate.h"
+#include "memory/saved_state.h"
 #include "memory/window_cells.h"
 #include "platform/entropy.h"
 
@@ -448,7 +450,8 @@ void Engine::look_behind(const memory::Tuple& tuple, MonoTime now) {
 // The origin cannot be asked: what holds then is the caller's choice.
 void Engine::do_without(Case& the_case) {
   store_->stats.add(Stat::kUnread);
-  const OnOriginLoss policy = the_case.on_origin_loss.value_or(store_->on_origin_loss);
+  const OnOriginLoss policy =
+      the_case.on_origin_loss.value_or(store_->on_origin_loss.load(std::memory_order_relaxed));
   memory::Query& query = the_case.query;
   if (the_case.cell_class() != CellClass::kWindow) return;
   // Alone, too, no process accepts more than the limit, be it that it forgot what it had accepted.
@@ -559,6 +562,64 @@ SharingStats Engine::sharing_stats() const {
 
 WorkReport Engine::run_sweep(Instant now, size_t slots) {
   return {.done = store_->sweep(now.wall, slots)};
+}
+
+SaveReport Engine::save(Instant now, Saving saving,
+                        const std::function<void(std::string_view)>& write) {
+  const std::lock_guard turn(saving_);
+  const uint64_t resets = store_->resets.load(std::memory_order_relaxed);
+  const bool reset = resets != std::exchange(saved_resets_, resets);
+  if (reset && saving == Saving::kChanged) return {.stale = true};
+  SaveReport report;
+  std::string record;
+  store_->table.for_each([&](const memory::Tuple& tuple) {
+    const auto state = memory::save_state(
+        tuple, now.wall, saving == Saving::kAll ? memory::Saving::kAll : memory::Saving::kChanged);
+    if (!state) return;
+    memory::encode_state(*state, record);
+    write(record);
+    ++report.saved;
+  });
+  return report;
+}
+
+bool Engine::restore(Instant now, std::string_view record) {
+  const auto state = memory::decode_state(record);
+  const auto query = state ? memory::query_for(*state, now.wall) : std::nullopt;
+  if (!query) return false;
+  const Count units = memory::units_in(*state, now.wall);
+  if (units == 0) return true;  // it is over
+  const memory::TupleKey key(state->key, store_->hash);
+  const auto prepare = [&](const memory::Tuple& tuple) { memory::restore_state(tuple, *state); };
+  const auto made = store_->table.create(key, *query, {.forbidden = {}, .prepare = prepare});
+  if (made == memory::Created::kYes) return true;
+  if (made == memory::Created::kPresent) {
+    charge_difference(key, *query, units);
+  } else {
+    memory::Query whole = *query;
+    whole.ask.cost = units;
+    store_->sketch.add(store_->sketched(key), whole);
+  }
+  return true;
+}
+
+// A tuple that is there already has at least so many units afterwards.
+void Engine::charge_difference(const memory::TupleKey& key, memory::Query query, Count units) {
+  for (int turn = 0; turn < 2; ++turn) {
+    {
+      const platform::Pin pin;
+      const memory::Tuple tuple = store_->table.find(key);
+      if (!tuple) return;
+      query.ask = {.capacity = std::max<Count>(1, units), .cost = 0};
+      const memory::Step known = Judge::decide(tuple, query, memory::Effect::kOnlyLook);
+      if (known.evidence.own >= units) return;
+      query.ask.cost = units - known.evidence.own;
+      if (Judge::decide(tuple, query, memory::Effect::kConsume).fate != memory::Fate::kRebuild) {
+        return;
+      }
+    }
+    (void)store_->table.rebuild(key, query);
+  }
 }
 
 LimiterStats Engine::stats() const {

@@ -61,6 +61,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] SharingStats sharing_stats() const;
   WorkReport run_sweep(Instant now, size_t slots);
   [[nodiscard]] LimiterStats stats() const;
+  SaveReport save(Instant now, Saving saving, const std::function<void(std::string_view)>& write);
+  bool restore(Instant now, std::string_view record);
+  void set_on_origin_loss(OnOriginLoss policy) {
+    store_->on_origin_loss.store(policy, std::memory_order_relaxed);
+  }
 
   // The live cells of window tuples.
   void inspect(const std::function<void(const CellView&)>& visit) const;
@@ -97,6 +102,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void mark_plain(const memory::Tuple& tuple, const Request& request, Verdict& verdict);
   void fill(const memory::Query& query, const Ruling& ruling, Basis basis, Verdict& verdict) const;
   [[nodiscard]] bool is_behind(Algorithm algorithm) const;
+  void charge_difference(const memory::TupleKey& key, memory::Query query, Count units);
   void count(const Verdict& verdict);
 
   const std::shared_ptr<Store> store_;
@@ -106,6 +112,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const std::shared_ptr<Replay> replay_;
   // None without a ledger.
   const std::shared_ptr<Sharing> sharing_;
+  base::Mutex saving_;
+  uint64_t saved_resets_ = 0;  // guarded by saving_
 };
 
 }  // namespace weir::limiter

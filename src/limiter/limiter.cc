@@ -75,6 +75,19 @@ WorkReport Limiter::run_sweep(Instant now, size_t slots) {
   return engine_->run_sweep(now, slots);
 }
 
+SaveReport Limiter::save(Instant now, Saving saving,
+                         const std::function<void(std::string_view)>& write) {
+  return engine_->save(now, saving, write);
+}
+
+bool Limiter::restore(Instant now, std::string_view record) {
+  return engine_->restore(now, record);
+}
+
+void Limiter::set_on_origin_loss(OnOriginLoss policy) {
+  engine_->set_on_origin_loss(policy);
+}
+
 LimiterStats Limiter::stats() const {
   return engine_->stats();
 }

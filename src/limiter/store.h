@@ -193,7 +193,7 @@ struct Store {
   const std::shared_ptr<RegionalOrigin> origin;
   const Millis read_deadline;
   const Millis max_freshness;
-  const OnOriginLoss on_origin_loss;
+  std::atomic<OnOriginLoss> on_origin_loss;  // a choice by itself: relaxed
   const Millis replay_within;
   const std::shared_ptr<GlobalLedger> ledger;
 
@@ -206,6 +206,7 @@ struct Store {
   memory::DirtyList looks;             // to be held against the publish rule
   Book book;                           // what other regions count, and what they were told
   std::atomic<bool> behind{false};     // nothing was heard of other regions for too long
+  std::atomic<uint64_t> resets{0};     // tuples forgotten on request: saved states may be theirs
   std::atomic<int64_t> replay_lag{0};  // ns that the oldest untold cost has been waiting
   // When the first message to the origin began of those that failed since one was acknowledged:
   // monotonic ns; 0: none. A number alone: relaxed.

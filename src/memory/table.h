@@ -314,9 +314,14 @@ WEIR_HOT_INLINE Slot* Table::find(uint64_t hash, Slot* guess, const Same& same) 
 
 template <typename Visit>
 void Table::for_each(const Visit& visit) const {
-  for (size_t index = 0; index < slots(); ++index) {
-    const platform::Pin pin;
-    if (const Tuple tuple = at(static_cast<uint32_t>(index))) visit(tuple);
+  constexpr size_t kGroup = 8;  // to a word of control bytes
+  for (size_t group = 0; group < slots(); group += kGroup) {
+    // Most of a table may never have been used.
+    if (control_[group / kGroup].load(std::memory_order_relaxed) == 0) continue;
+    for (size_t index = group; index < group + kGroup; ++index) {
+      const platform::Pin pin;
+      if (const Tuple tuple = at(static_cast<uint32_t>(index))) visit(tuple);
+    }
   }
 }
 

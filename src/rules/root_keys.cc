@@ -54,7 +54,7 @@ bool same_secret(std::string_view a, std::string_view b) {
 bool RootKeys::knows(std::string_view key) const {
   const KeyHash hash = hash_of(key);
   int found = 0;
-  for (const KeyHash& known : hashes_) {
+  for (const KeyHash& known : *current_.load(std::memory_order_acquire)) {
     found |= CRYPTO_memcmp(known.data(), hash.data(), hash.size()) == 0 ? 1 : 0;
   }
   return found != 0;

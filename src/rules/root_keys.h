@@ -2,12 +2,14 @@
 //
 // Only their SHA-256 is kept, so whoever reads the data folder or a core file finds no key.
 // A key is long and random, so that its hash cannot be searched for; compared in constant
-// time. Safe from any thread once filled.
+// time. Safe from any thread once filled; replace() too, by one thread at a time.
 
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
+#include <list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,11 +34,22 @@ inline constexpr size_t kMaxKeyBytes = 256;
 
 class RootKeys {
  public:
-  void add(const KeyHash& hash) { hashes_.push_back(hash); }
+  RootKeys() = default;
+  RootKeys(const RootKeys&) = delete;
+  RootKeys& operator=(const RootKeys&) = delete;
+
+  // Before it is used.
+  void add(const KeyHash& hash) { sets_.front().push_back(hash); }
+  // From here on this is the only key. Readers never wait: the former keys stay in memory.
+  void replace(const KeyHash& hash) {
+    sets_.push_back({hash});
+    current_.store(&sets_.back(), std::memory_order_release);
+  }
   [[nodiscard]] bool knows(std::string_view key) const;
 
  private:
-  std::vector<KeyHash> hashes_;
+  std::list<std::vector<KeyHash>> sets_{1};
+  std::atomic<const std::vector<KeyHash>*> current_{&sets_.front()};
 };
 
 }  // namespace weir::rules

@@ -76,5 +76,18 @@ TEST(RootKeys, KnowThoseThatWereAddedAndNoOthers) {
   EXPECT_FALSE(keys.knows(to_hex(hash_of("first"))));  // the hash opens nothing
 }
 
+TEST(RootKeys, KnowOnlyTheKeyThatReplacedTheOthers) {
+  RootKeys keys;
+  keys.add(hash_of("first"));
+  keys.add(hash_of("second"));
+  EXPECT_TRUE(keys.knows("first") && keys.knows("second"));
+  for (const char* key : {"third", "fourth"}) {
+    keys.replace(hash_of(key));
+    EXPECT_TRUE(keys.knows(key));
+    EXPECT_FALSE(keys.knows("first") || keys.knows("second"));
+  }
+  EXPECT_FALSE(keys.knows("third"));
+}
+
 }  // namespace
 }  // namespace weir::rules

@@ -177,7 +177,7 @@ const std::vector<Setting>& all_settings() {
          return {};
        }},
       {"region", "NAME", "local",
-       "The region this process counts for; needed with a ledger that regions share",
+       "The region this process counts for; needed with a ledger that can be shared: all but auto",
        [](Config& config, const std::string& text) { return read_name(text, config.region); }},
       {"node", "NAME", "generated", "The name of this process among those of its region",
        [](Config& config, const std::string& text) { return read_name(text, config.node); }},
@@ -205,7 +205,8 @@ const std::vector<Setting>& all_settings() {
          if (!policy) return "must be local, deny or share";
          config.on_origin_loss = *policy;
          return {};
-       }},
+       },
+       false, true},
       {"ledger", "URL", "auto",
        "Where regions share counts: mysql://user:pass@host[:port]/db, sqlite:PATH, or none. auto: "
        "a "
@@ -224,6 +225,14 @@ const std::vector<Setting>& all_settings() {
          config.publish_policy = text == "floor" ? PublishPolicy::kFloor : PublishPolicy::kBounded;
          return {};
        }},
+      {"log", "FILE", "stderr",
+       "Where messages go; SIGUSR1 opens the file anew, for those who rotate it",
+       [](Config& config, const std::string& text) -> std::string {
+         if (text.empty()) return "must name a file, or be stderr";
+         config.log = text == "stderr" ? "" : text;
+         return {};
+       },
+       false, true},
       {"threads", "N", "0", "Threads that serve; 0 is one per core",
        [](Config& config, const std::string& text) {
          return assign(text, {0, 256}, config.threads);
@@ -282,6 +291,50 @@ std::span<const Setting> settings() {
   return all_settings();
 }
 
+std::string apply(Config& config, const Setting& setting, const std::string& value) {
+  std::string wrong = setting.set(config, value);
+  if (wrong.empty()) config.given[setting.name] = value;
+  return wrong;
+}
+
+std::vector<std::string> changed_settings(const Config& before, const Config& after, bool live) {
+  const auto value = [](const Config& config, const Setting& setting) {
+    const auto found = config.given.find(setting.name);
+    return found == config.given.end() ? setting.initial : found->second;
+  };
+  std::vector<std::string> names;
+  for (const Setting& setting : all_settings()) {
+    if (setting.live == live && value(before, setting) != value(after, setting)) {
+      names.push_back(setting.name);
+    }
+  }
+  return names;
+}
+
+std::string variable_of(const Setting& setting) {
+  std::string name = "WEIR_" + setting.name;
+  for (char& c : name) {
+    if (c == '-') c = '_';
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return name;
+}
+
+std::vector<ConfigProblem> read_environment(const FindVariable& get, Config& config) {
+  std::vector<ConfigProblem> problems;
+  for (const Setting& setting : all_settings()) {
+    const std::string variable = variable_of(setting);
+    const char* const value = get(variable);
+    if (value == nullptr || *value == '\0') continue;
+    const std::string wrong = apply(config, setting, value);
+    if (wrong.empty()) continue;
+    problems.push_back({.text = setting.secret
+                                    ? fmt::format("{} {}", variable, wrong)
+                                    : fmt::format("{} is '{}': it {}", variable, value, wrong)});
+  }
+  return problems;
+}
+
 std::vector<ConfigProblem> read_config(const std::string& path, Config& config) {
   std::ifstream file(path);
   std::stringstream text;
@@ -323,7 +376,7 @@ std::vector<ConfigProblem> read_config_text(const std::string& yaml, Config& con
       continue;
     }
     const std::string value = pair.second.Scalar();
-    const std::string wrong = setting->set(config, value);
+    const std::string wrong = apply(config, *setting, value);
     if (!wrong.empty()) {
       problems.push_back(at(pair.second.Mark(), complaint(*setting, value, wrong)));
     }
@@ -347,11 +400,11 @@ std::string contradiction(const Config& config) {
           name, to_string(*address));
     }
   }
-  const bool shared = config.ledger_choice == LedgerChoice::kGiven &&
-                      config.ledger.kind == ledgers::LedgerKind::kMariaDb;
-  if (shared && config.region.empty()) {
-    return "region is not given, but the ledger is one that regions share: give --region, one name "
-           "for all processes of a region";
+  if (config.ledger_choice == LedgerChoice::kGiven && config.region.empty()) {
+    return fmt::format(
+        "region is not given, but the ledger {} can be shared: give --region, WEIR_REGION or "
+        "region in the file, one name for all processes of a region",
+        to_string(config.ledger));
   }
   if (const auto error = limiter::error_in(config.memory_plan())) {
     return fmt::format("{}: {}", error->detail, error->fix);

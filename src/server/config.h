@@ -1,9 +1,11 @@
-// How a server is set up: the same names as flags and in a YAML file.
+// How a server is set up: the same names as flags, in the environment and in a YAML file.
 //
-// One table says what there is; flags, file, help and errors are made from it.
+// One table says what there is; flags, variables, file, help and errors are made from it.
 
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,6 +46,9 @@ struct Config {
   ledgers::LedgerAddress ledger{};  // if it is given
   std::string ledger_password_file{};
   PublishPolicy publish_policy = PublishPolicy::kBounded;
+  std::string log{};  // a file; empty: standard error
+  // Each setting that was given, as it was written; see apply().
+  std::map<std::string, std::string> given{};
 
   // What the two above come to.
   [[nodiscard]] limiter::MemoryPlan memory_plan() const {
@@ -68,7 +73,15 @@ struct Setting {
   // Reads a value; returns what is wrong with it, or nothing.
   std::string (*set)(Config& config, const std::string& value);
   bool secret = false;  // its value is not repeated in errors
+  bool live = false;    // a reload applies it; the others need a restart
 };
+
+// Gives a setting a value and notes it; returns what is wrong with it, or nothing.
+[[nodiscard]] std::string apply(Config& config, const Setting& setting, const std::string& value);
+
+// The settings whose values differ, as far as `live` says; by name.
+[[nodiscard]] std::vector<std::string> changed_settings(const Config& before, const Config& after,
+                                                        bool live);
 
 // What is wrong with a value, in one line that does not tell secrets.
 [[nodiscard]] std::string complaint(const Setting& setting, const std::string& value,
@@ -86,6 +99,14 @@ struct ConfigProblem {
 // Reads a file into `config`. Empty: nothing is wrong.
 [[nodiscard]] std::vector<ConfigProblem> read_config(const std::string& path, Config& config);
 [[nodiscard]] std::vector<ConfigProblem> read_config_text(const std::string& yaml, Config& config);
+
+// The environment variable of a setting: WEIR_ORIGIN_PASSWORD_FILE for origin-password-file.
+[[nodiscard]] std::string variable_of(const Setting& setting);
+
+// Reads the variables of all settings; one that is empty is not given. `get` finds a variable, or
+// nullptr.
+using FindVariable = std::function<const char*(const std::string& name)>;
+[[nodiscard]] std::vector<ConfigProblem> read_environment(const FindVariable& get, Config& config);
 
 // What is wrong with settings that are right each by itself; empty: nothing.
 [[nodiscard]] std::string contradiction(const Config& config);

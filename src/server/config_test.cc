@@ -72,12 +72,55 @@ TEST(Settings, TakeLedgers) {
   EXPECT_NE(problems[0].text.find("mysql://"), std::string::npos) << problems[0].text;
 }
 
-TEST(Settings, NameARegionForALedgerThatRegionsShare) {
+TEST(Settings, NameARegionForALedgerThatCanBeShared) {
+  for (const char* ledger : {"mysql://me@host/db", "sqlite:/x/y.db"}) {
+    Config config;
+    EXPECT_TRUE(read_config_text(std::string("ledger: ") + ledger, config).empty());
+    EXPECT_NE(contradiction(config).find("--region, WEIR_REGION"), std::string::npos);
+    config.region = "eu";
+    EXPECT_EQ(contradiction(config), "");
+  }
   Config config;
-  EXPECT_TRUE(read_config_text("ledger: mysql://me@host/db", config).empty());
-  EXPECT_NE(contradiction(config).find("--region"), std::string::npos);
-  config.region = "eu";
-  EXPECT_EQ(contradiction(config), "");
+  EXPECT_EQ(contradiction(config), "");  // one of its own
+}
+
+TEST(Settings, MayEachComeFromAVariableOfTheirName) {
+  for (const Setting& known : settings()) {
+    if (known.initial == "generated") continue;
+    Config config;
+    std::vector<std::string> asked;
+    const auto problems = read_environment(
+        [&](const std::string& name) {
+          asked.push_back(name);
+          return name == variable_of(known) ? known.initial.c_str() : nullptr;
+        },
+        config);
+    EXPECT_TRUE(problems.empty()) << known.name;
+    EXPECT_EQ(asked.size(), settings().size());
+    EXPECT_EQ(config.given.count(known.name), 1u);
+  }
+  EXPECT_EQ(variable_of(setting("origin-password-file")), "WEIR_ORIGIN_PASSWORD_FILE");
+  const auto of = [](const std::string& name, const char* value) {
+    Config config;
+    return read_environment(
+        [&](const std::string& asked) { return asked == name ? value : nullptr; }, config);
+  };
+  EXPECT_TRUE(of("WEIR_THREADS", "").empty());  // not given
+  ASSERT_EQ(of("WEIR_THREADS", "x").size(), 1u);
+  EXPECT_EQ(of("WEIR_THREADS", "x")[0].text,
+            "WEIR_THREADS is 'x': it must be a whole number from 0 to 256");
+  ASSERT_EQ(of("WEIR_ORIGIN", "secret").size(), 1u);
+  EXPECT_EQ(of("WEIR_ORIGIN", "secret")[0].text.find("secret"), std::string::npos);
+}
+
+TEST(Settings, SayWhichOfThemChanged) {
+  Config before;
+  Config after;
+  EXPECT_TRUE(read_config_text("threads: 1\nlog: x\n", before).empty());
+  EXPECT_TRUE(read_config_text("threads: 2\nregion: local\n", after).empty());
+  EXPECT_EQ(changed_settings(before, after, true), std::vector<std::string>{"log"});
+  EXPECT_EQ(changed_settings(before, after, false), std::vector<std::string>{"threads"});
+  EXPECT_TRUE(changed_settings(after, after, false).empty());
 }
 
 TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
@@ -98,7 +141,8 @@ TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
                   .on_origin_loss = OnOriginLoss::kDeny,
                   .ledger_choice = LedgerChoice::kNone,
                   .ledger_password_file = "password",
-                  .publish_policy = PublishPolicy::kFloor};
+                  .publish_policy = PublishPolicy::kFloor,
+                  .log = "weir.log"};
     const Config standard;
     ASSERT_EQ(known.set(config, known.initial), "") << known.name;
     EXPECT_TRUE(
@@ -109,7 +153,7 @@ TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
         config.memory == standard.memory || config.backend == standard.backend || !config.origin ||
         config.origin_password_file.empty() || config.on_origin_loss == standard.on_origin_loss ||
         config.ledger_choice == standard.ledger_choice || config.ledger_password_file.empty() ||
-        config.publish_policy == standard.publish_policy)
+        config.publish_policy == standard.publish_policy || config.log.empty())
         << known.name << " is not " << known.initial;
   }
 }
@@ -348,7 +392,7 @@ TEST(ConfigFile, TellsAllProblemsWithTheirPlaces) {
                   "region:\nhttp:   nowhere\n"),
       (Problems{"2:1 'colour' is no setting; there are http, resp, allow-public, region, "
                 "node, data, origin, origin-password-file, on-origin-loss, ledger, "
-                "ledger-password-file, publish-policy, threads, memory, capacity, backend",
+                "ledger-password-file, publish-policy, log, threads, memory, capacity, backend",
                 "4:11 capacity is '1': it must be a whole number from 64 to 268435456, or auto",
                 "5:1 threads is given twice", "6:7 node must be a single value",
                 "7:1 region must be a single value",

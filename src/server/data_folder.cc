@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,15 +29,54 @@ std::error_code make_private(const std::string& folder) {
   return error;
 }
 
-// Readable by its owner only, and never there in part.
-void write_privately(const std::string& path, const std::string& text) {
-  const std::string draft = path + ".new";
+// Readable by its owner only, and never there in part. False: somebody else has made it meanwhile.
+bool write_privately(const std::string& path, const std::string& text) {
+  const std::string draft = fmt::format("{}.{:016x}", path, platform::entropy());
   const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (file < 0) give_up("write", draft);
   const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
                        fsync(file) == 0;
-  if (close(file) != 0 || !written) give_up("write", draft);
-  if (rename(draft.c_str(), path.c_str()) != 0) give_up("write", path);
+  if (close(file) != 0 || !written) {
+    unlink(draft.c_str());
+    give_up("write", draft);
+  }
+  // A link, unlike a new name, does not replace what is there.
+  const bool made = link(draft.c_str(), path.c_str()) == 0;
+  const int error = errno;
+  unlink(draft.c_str());
+  errno = error;
+  if (!made && errno != EEXIST) give_up("write", path);
+  return made;
+}
+
+// None if there is no file.
+std::optional<rules::KeyHash> find_root_key(const std::string& path) {
+  if (std::ifstream file(path); file) {
+    std::string text;
+    file >> text;
+    const auto hash = rules::from_hex(text);
+    if (!hash) {
+      throw std::runtime_error(fmt::format(
+          "{} does not hold the hash of a key; remove it, and the next start makes a new key",
+          path));
+    }
+    return hash;
+  }
+  // One that cannot be read must not be replaced: its key is in use.
+  std::error_code ignored;
+  if (std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) {
+    give_up("read", path);
+  }
+  return std::nullopt;
+}
+
+// Who holds a lock file, as far as it says so.
+std::string holder_of(int file) {
+  char text[32] = "";
+  const ssize_t got = pread(file, text, sizeof text - 1, 0);
+  const std::string pid(text, got > 0 ? static_cast<size_t>(got) : 0);
+  const size_t digits = pid.find_first_not_of("0123456789");
+  return digits == 0 || pid.empty() ? "another process" : "process " + pid.substr(0, digits);
 }
 
 }  // namespace
@@ -55,33 +95,63 @@ std::string make_folder(const std::string& folder) {
   return access(folder.c_str(), W_OK) == 0 ? "" : std::strerror(errno);
 }
 
+std::string lock_file(const std::string& folder) {
+  return (std::filesystem::path(folder) / "weir.lock").string();
+}
+
+std::string state_file(const std::string& folder) {
+  return (std::filesystem::path(folder) / "state.log").string();
+}
+
+void expect_folder(const std::string& folder) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(folder, ignored);
+  if (!std::filesystem::exists(status) || std::filesystem::is_directory(status)) return;
+  throw std::runtime_error(fmt::format(
+      "data is '{}': it is a file, and must be a folder; choose another with --data", folder));
+}
+
+FolderLock::FolderLock(const std::string& folder) {
+  const std::string path = lock_file(folder);
+  file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file_ < 0) give_up("write", path);
+  if (flock(file_, LOCK_EX | LOCK_NB) != 0) {
+    const bool taken = errno == EWOULDBLOCK;
+    const std::string holder = holder_of(file_);
+    close(file_);
+    if (!taken) give_up("lock", path);
+    throw std::runtime_error(
+        fmt::format("data is '{}': {} counts there already; end it, or choose another folder with "
+                    "--data",
+                    folder, holder));
+  }
+  // For whoever comes next; on a full disk it goes without.
+  const std::string pid = fmt::format("{}\n", getpid());
+  if (ftruncate(file_, 0) != 0 || pwrite(file_, pid.data(), pid.size(), 0) < 0) return;
+}
+
+FolderLock::~FolderLock() {
+  close(file_);
+}
+
+rules::KeyHash read_root_key(const std::string& folder) {
+  const auto hash = find_root_key(root_key_file(folder));
+  if (!hash) throw std::runtime_error(fmt::format("{} is not there", root_key_file(folder)));
+  return *hash;
+}
+
 RootKey open_root_key(const std::string& folder) {
   if (const std::error_code error = make_private(folder)) {
     errno = error.value();
     give_up("make the folder", folder);
   }
   const std::string path = root_key_file(folder);
-  if (std::ifstream file(path); file) {
-    std::string text;
-    file >> text;
-    const auto hash = rules::from_hex(text);
-    if (!hash) {
-      throw std::runtime_error(fmt::format(
-          "{} does not hold the hash of a key; remove it, and the next start makes a new key",
-          path));
-    }
-    return {.hash = *hash};
-  }
-  // One that cannot be read must not be replaced: its key is in use.
-  std::error_code ignored;
-  if (std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) {
-    give_up("read", path);
-  }
+  if (const auto known = find_root_key(path)) return {.hash = *known};
   const std::string key =
       rules::make_key({platform::entropy(), platform::entropy(), platform::entropy()});
   const rules::KeyHash hash = rules::hash_of(key);
-  write_privately(path, rules::to_hex(hash) + "\n");
-  return {.hash = hash, .fresh = key};
+  if (write_privately(path, rules::to_hex(hash) + "\n")) return {.hash = hash, .fresh = key};
+  return {.hash = read_root_key(folder)};
 }
 
 }  // namespace weir::server

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace weir::server {
 namespace {
@@ -110,6 +112,51 @@ TEST_F(DataFolder, SaysWhyItCannotBeMade) {
   EXPECT_THAT(complaint(), HasSubstr("cannot make the folder " + folder_ +
                                      ": Not a directory; "
                                      "choose another folder with --data"));
+}
+
+TEST_F(DataFolder, GetsOneKeyFromManyThatMakeOneAtOnce) {
+  constexpr int kStarts = 8;
+  std::vector<RootKey> keys(kStarts);
+  std::vector<std::thread> starts;
+  for (RootKey& key : keys) starts.emplace_back([&] { key = open_root_key(folder_); });
+  for (std::thread& start : starts) start.join();
+  int fresh = 0;
+  for (const RootKey& key : keys) {
+    fresh += key.fresh.has_value() ? 1 : 0;
+    EXPECT_EQ(key.hash, keys[0].hash);
+  }
+  EXPECT_EQ(fresh, 1);
+  size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(folder_)) files += entry.is_regular_file();
+  EXPECT_EQ(files, 1u);  // no draft is left
+}
+
+TEST_F(DataFolder, IsHeldByOneAtATime) {
+  ASSERT_EQ(make_folder(folder_), "");
+  const auto refusal = [&]() -> std::string {
+    try {
+      const FolderLock lock(folder_);
+      return {};
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+  };
+  {
+    const FolderLock first(folder_);
+    EXPECT_EQ(refusal(), "data is '" + folder_ + "': process " + std::to_string(getpid()) +
+                             " counts there already; end it, or choose another folder with --data");
+    std::ofstream(lock_file(folder_)) << "";
+    EXPECT_THAT(refusal(), HasSubstr("another process counts there already"));
+  }
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(DataFolder, IsNoFile) {
+  fs::create_directories(base_);
+  EXPECT_NO_THROW(expect_folder(base_));
+  EXPECT_NO_THROW(expect_folder(base_ / "not made yet"));
+  std::ofstream(base_ / "file") << "";
+  EXPECT_THROW(expect_folder(base_ / "file"), std::runtime_error);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,8 +29,11 @@ namespace {
 
 constexpr const char* kCommands = "Commands";
 
-// Flags are the settings of config.h; one given on the command line beats the file.
+// Flags are the settings of config.h; one given on the command line beats its variable in the
+// environment, which beats the file.
 struct ServeOptions {
+  static const char* find_variable(const std::string& name) { return std::getenv(name.c_str()); }
+
   struct Flag {
     std::string value;
     const CLI::Option* option = nullptr;
@@ -41,17 +45,33 @@ struct ServeOptions {
     const Config config = read();
     const std::string wrong = contradiction(config);
     if (!wrong.empty()) throw CLI::ValidationError("serve", wrong);
-    serve(config);
+    serve(config, [this] { return read_again(); });
+  }
+
+  // While a server runs: mistakes are told, and change nothing.
+  [[nodiscard]] std::optional<Config> read_again() const {
+    try {
+      const Config config = read();
+      const std::string wrong = contradiction(config);
+      if (wrong.empty()) return config;
+      fmt::print(stderr, "weir: {}\n", wrong);
+    } catch (const CLI::RuntimeError&) {
+      // Told already.
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "weir: {}\n", error.what());
+    }
+    return std::nullopt;
   }
 
   [[nodiscard]] Config read() const {
     Config config;
     if (!file.empty()) refuse(file, read_config(file, config));
+    refuse("environment", read_environment(find_variable, config));
     for (const Setting& setting : settings()) {
       const auto found = flags.find(setting.name);
       if (found == flags.end() || found->second.option->count() == 0) continue;
       const Flag& flag = found->second;
-      const std::string wrong = setting.set(config, flag.value);
+      const std::string wrong = apply(config, setting, flag.value);
       if (!wrong.empty()) {
         throw CLI::ValidationError(
             "--" + setting.name,
@@ -94,7 +114,9 @@ void add_serve(CLI::App& app, ServeOptions& options) {
   CLI::App& command = *app.add_subcommand(
       "serve",
       "Serve HTTP and the Redis protocol until Ctrl-C. The root key comes from\n"
-      "WEIR_ROOT_KEY, or is made at the first start and shown once");
+      "WEIR_ROOT_KEY, or is made at the first start and shown once. Every setting\n"
+      "may come from a variable: WEIR_REGION for --region. SIGHUP reloads\n"
+      "settings, SIGUSR1 reopens the log");
   command.group(kCommands)->callback([&options] { options.run(); });
   add_settings(command, options, [](const Setting&) { return true; });
 }
@@ -125,12 +147,14 @@ struct CheckOptions {
   void run() const {
     Config config;
     ServeOptions::refuse(file, read_config(file, config));
+    ServeOptions::refuse("environment", read_environment(ServeOptions::find_variable, config));
     const std::string wrong = contradiction(config);
     if (!wrong.empty()) ServeOptions::refuse(file, {{.text = wrong}});
+    if (connect) {
+      const bool usable = try_origin(config);
+      if (!(try_ledger(config) && usable)) throw CLI::RuntimeError(command_line::kFailed);
+    }
     fmt::print("{}: nothing is wrong\n", file);
-    if (!connect) return;
-    const bool usable = try_origin(config);
-    if (!(try_ledger(config) && usable)) throw CLI::RuntimeError(command_line::kFailed);
   }
 
  private:

@@ -22,6 +22,7 @@ namespace {
 constexpr Millis kShareEvery{10};
 constexpr Millis kToLeave{2000};
 constexpr Millis kStep{20};
+constexpr Millis kToClaim{1000};
 // Silences shorter than this are not worth a line.
 constexpr Nanos kNoticed = Millis(2000);
 
@@ -86,33 +87,48 @@ LedgerCheck check_ledger(const Config& config) {
                               to_string(*address), static_cast<double>(took.count()) / 1e6)};
 }
 
-OtherRegions::OtherRegions(const Clock& clock, const Config& config) : clock_(clock) {
+OtherRegions::OtherRegions(const Clock& clock, const Config& config, const std::string& node,
+                           const std::string& folder_trouble)
+    : clock_(clock) {
   const auto address = ledger_of(config);
   if (!address) return;
-  if (config.ledger_choice == LedgerChoice::kUsual) {
-    // It is a convenience: a server that may not write anywhere does without.
-    const std::string wrong = make_folder(config.data);
-    if (!wrong.empty()) {
-      name_ =
-          fmt::format("none: {} cannot be written to ({}), so nothing is remembered over a restart",
-                      config.data, wrong);
-      return;
-    }
+  const bool usual = config.ledger_choice == LedgerChoice::kUsual;
+  // It is a convenience: a server that may not write anywhere does without.
+  if (usual && !folder_trouble.empty()) {
+    name_ =
+        fmt::format("none: {} cannot be written to ({}), so nothing is remembered over a restart",
+                    config.data, folder_trouble);
+    return;
   }
   name_ = to_string(*address);
   ledger_ = ledgers::make_threaded_ledger(clock, *address, platform::entropy());
+  if (usual) return;
+  const uint64_t seed = platform::entropy();
+  claim_ = std::make_unique<RegionClaim>(
+      clock,
+      ledgers::make_store(clock, *address,
+                          {.seed = seed, .connect_timeout = kToClaim, .answer_timeout = kToClaim}),
+      RegionClaim::Claimant{
+          .region = config.region_name(), .node = node, .origin = config.origin.has_value()},
+      seed);
+}
+
+void OtherRegions::claim_region() {
+  if (claim_) claim_->take();
 }
 
 void OtherRegions::start(Limiter& limiter) {
   if (!ledger_) return;
   running_ = true;
   ledger_->start();
+  if (claim_) claim_->start();
   sharer_.start();
   sharer_.post([this, &limiter, now = clock_.now().mono] { share(limiter, now); });
 }
 
 void OtherRegions::stop() {
   if (!std::exchange(running_, false)) return;
+  if (claim_) claim_->stop();
   sharer_.stop();
   ledger_->stop();
 }
@@ -146,10 +162,10 @@ void OtherRegions::report(const SharingStats& stats, MonoTime /*now*/) {
     if (written) {
       fmt::print(stderr, "weir: the ledger {} accepts writes\n", name_);
     } else {
-      const std::string why = ledger_->trouble();
+      const std::string why = ledger_->write_trouble();
       fmt::print(stderr,
                  "weir: the ledger {} accepts no writes{}{}; other regions do not hear of this "
-                 "one\n",
+                 "one, and a restart forgets what is counted now\n",
                  name_, why.empty() ? "" : ": ", why);
     }
   }

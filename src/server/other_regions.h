@@ -11,6 +11,7 @@
 #include "ledgers/sql/threaded_ledger.h"
 #include "platform/thread_executor.h"
 #include "server/config.h"
+#include "server/region_claim.h"
 #include "weir/limiter.h"
 
 namespace weir::server {
@@ -33,13 +34,21 @@ struct LedgerCheck {
 
 class OtherRegions {
  public:
-  OtherRegions(const Clock& clock, const Config& config);
+  // `folder_trouble`: why the data folder cannot be written to, or nothing.
+  OtherRegions(const Clock& clock, const Config& config, const std::string& node,
+               const std::string& folder_trouble);
   ~OtherRegions() { stop(); }
   OtherRegions(const OtherRegions&) = delete;
   OtherRegions& operator=(const OtherRegions&) = delete;
 
   [[nodiscard]] const std::shared_ptr<ledgers::ThreadedLedger>& ledger() const { return ledger_; }
   [[nodiscard]] const std::string& name() const { return name_; }
+
+  // Claims the region in a ledger that others can reach, and waits for it. Throws
+  // std::runtime_error if it is taken.
+  void claim_region();
+  // What is wrong if another process has claimed the region meanwhile; nothing otherwise.
+  [[nodiscard]] std::string conflict() const { return claim_ ? claim_->conflict() : ""; }
 
   // From here on counts are shared, until leave() or stop().
   void start(Limiter& limiter);
@@ -56,6 +65,7 @@ class OtherRegions {
   const Clock& clock_;
   std::string name_ = "none";
   std::shared_ptr<ledgers::ThreadedLedger> ledger_;
+  std::unique_ptr<RegionClaim> claim_;  // none: nobody else can reach the ledger
   platform::ThreadExecutor sharer_;
   std::atomic<bool> leaving_{false};
   bool running_ = false;

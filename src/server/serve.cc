@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -13,11 +16,16 @@
 #include "frontends/resp/resp_session.h"
 #include "frontends/service.h"
 #include "platform/entropy.h"
-#include "platform/stop_signals.h"
+#include "platform/open_files.h"
+#include "platform/process_signals.h"
+#include "platform/service_manager.h"
 #include "platform/thread_group.h"
 #include "server/data_folder.h"
+#include "server/kept_state.h"
 #include "server/other_regions.h"
 #include "server/region.h"
+#include "server/reload.h"
+#include "server/supervision.h"
 #include "weir/limiter.h"
 #include "weir/version.h"
 
@@ -27,6 +35,8 @@ namespace {
 using frontends::Decider;
 using frontends::Loop;
 
+constexpr size_t kConnections = 10'000;
+constexpr Millis kBeatEvery{250};
 constexpr Millis kSweepEvery{250};
 constexpr size_t kSweepsPerRound = 240;  // the whole table once a minute
 
@@ -38,7 +48,8 @@ std::string generated_node() {
 
 // The key that opens the doors: from the environment, or from the data folder.
 struct Opening {
-  rules::RootKeys keys;
+  rules::KeyHash key{};
+  bool from_folder = false;
   std::string shown;  // what to say about it
   std::string in_curl = "$WEIR_ROOT_KEY";
 };
@@ -52,12 +63,14 @@ Opening open_doors(const Config& config) {
                                            key.size(), rules::kMinKeyBytes,
                                            rules::kMaxKeyBytes - 8));
     }
-    opening.keys.add(rules::hash_of(key));
+    opening.key = rules::hash_of(key);
     opening.shown = "the one in WEIR_ROOT_KEY";
     return opening;
   }
+  expect_folder(config.data);
   const RootKey root = open_root_key(config.data);
-  opening.keys.add(root.hash);
+  opening.key = root.hash;
+  opening.from_folder = true;
   if (root.fresh) {
     opening.shown = fmt::format("{}   (shown this once; its hash is in {})", *root.fresh,
                                 root_key_file(config.data));
@@ -69,6 +82,43 @@ Opening open_doors(const Config& config) {
   }
   return opening;
 }
+
+// Lets connections have the files they need. Throws if not even the start has enough.
+void provide_files(unsigned threads) {
+  const uint64_t own = 64 + 8 * uint64_t{threads};
+  const uint64_t wanted = kConnections + own;
+  const uint64_t allowed = platform::raise_open_files(wanted);
+  constexpr std::string_view kRemedy = "with ulimit -n, or LimitNOFILE= in its systemd unit";
+  if (allowed < own) {
+    throw std::runtime_error(
+        fmt::format("this process may open {} files, and needs {} to start: allow {} {}", allowed,
+                    own, wanted, kRemedy));
+  }
+  if (allowed < wanted) {
+    fmt::print(stderr,
+               "weir: this process may open {} files, so it serves {} connections instead of {}: "
+               "allow {} {}\n",
+               allowed, allowed - own, kConnections, wanted, kRemedy);
+  }
+}
+
+// The data folder, of a process that keeps counts there: one with a ledger and without an origin.
+class DataFolder {
+ public:
+  explicit DataFolder(const Config& config) {
+    if (config.origin || !config.has_ledger() || config.backend == Backend::kNull) return;
+    expect_folder(config.data);
+    trouble_ = make_folder(config.data);
+    if (trouble_.empty()) lock_.emplace(config.data);
+  }
+  [[nodiscard]] bool held() const { return lock_.has_value(); }
+  // Why it cannot be written to; nothing if it can.
+  [[nodiscard]] const std::string& trouble() const { return trouble_; }
+
+ private:
+  std::optional<FolderLock> lock_;
+  std::string trouble_;
+};
 
 // The floor is what others do, so it comes with their pace.
 SharingRules rules_of(PublishPolicy policy) {
@@ -85,6 +135,7 @@ struct Counter {
   frontends::HttpDesk http_desk;
   frontends::RespDesk resp_desk;
   uint64_t next_id = 1;
+  std::atomic<int64_t> beat{0};  // when the loop last had a turn, ns; a time by itself: relaxed
 };
 
 Address listen(std::vector<std::unique_ptr<Counter>>& counters, Address address,
@@ -98,6 +149,14 @@ Address listen(std::vector<std::unique_ptr<Counter>>& counters, Address address,
     address = *got;
   }
   return address;
+}
+
+// Whether every loop had a turn of late.
+bool are_alive(const std::vector<std::unique_ptr<Counter>>& counters, MonoTime now) {
+  constexpr Nanos kLate = std::chrono::seconds(2);
+  return std::ranges::all_of(counters, [&](const auto& counter) {
+    return now - MonoTime(Nanos(counter->beat.load(std::memory_order_relaxed))) < kLate;
+  });
 }
 
 struct Stores {
@@ -131,17 +190,22 @@ void print_welcome(const Config& config, const Opening& opening, const std::stri
 
 }  // namespace
 
-void serve(Config config) {
-  platform::StopSignals signals;
+void serve(Config config, const ReadAgain& read_again) {
+  platform::ProcessSignals signals;
+  const platform::ServiceManager manager;
   const std::string wrong = contradiction(config);
   if (!wrong.empty()) throw std::runtime_error(wrong);
-  Opening opening;
+  open_log(config.log);
+  rules::RootKeys keys;
   const std::string node = config.node.empty() ? generated_node() : config.node;
   const unsigned threads = config.threads == 0 ? platform::ThreadGroup::cores() : config.threads;
+  provide_files(threads);
 
   const Clock& clock = system_clock();
+  const DataFolder folder(config);
   Region region(clock, config);
-  OtherRegions others(clock, config);
+  OtherRegions others(clock, config, node, folder.trouble());
+  others.claim_region();
   const limiter::MemoryPlan plan = config.memory_plan();
   const Options options{.origin = region.origin(),
                         .ledger = others.ledger(),
@@ -154,6 +218,11 @@ void serve(Config config) {
     throw std::runtime_error(error->detail + ": " + error->fix);
   }
   Limiter limiter(clock, options);
+  std::optional<KeptState> kept;
+  if (folder.held()) {
+    kept.emplace(clock, state_file(config.data));
+    kept->restore(limiter);
+  }
   frontends::LimiterDecider decider(limiter);
   frontends::NullDecider yes;
   const bool null = config.backend == Backend::kNull;
@@ -161,7 +230,7 @@ void serve(Config config) {
       .clock = clock,
       .decider = null ? static_cast<Decider&>(yes) : static_cast<Decider&>(decider),
       .limiter = limiter,
-      .keys = opening.keys,
+      .keys = keys,
       .region = config.region_name(),
       .node = node,
       .resp_keys = config.resp && !is_loopback(*config.resp) ? frontends::Keys::kWanted
@@ -170,11 +239,14 @@ void serve(Config config) {
       .origin = region.origin() ? &region.origin()->metrics() : nullptr,
       .ledger = others.ledger() ? &others.ledger()->metrics() : nullptr};
 
-  const frontends::LoopLimits limits{.connections = 10'000 / threads + 1};
+  const frontends::LoopLimits limits{.connections = kConnections / threads + 1};
   std::vector<std::unique_ptr<Counter>> counters;
   for (unsigned i = 0; i < threads; ++i) {
     counters.push_back(std::make_unique<Counter>(clock, limits, platform::entropy()));
     counters.back()->next_id = i + 1;
+    counters.back()->loop.every(kBeatEvery, [&clock, counter = counters.back().get()] {
+      counter->beat.store(clock.now().mono.time_since_epoch().count(), std::memory_order_relaxed);
+    });
   }
   if (config.http) {
     config.http = listen(counters, *config.http, service.http, [&](Counter& counter) {
@@ -196,21 +268,40 @@ void serve(Config config) {
       kSweepEvery, [&] { limiter.run_sweep(clock.now(), plan.capacity / kSweepsPerRound + 1); });
 
   // Not before all is there that a start needs: a key that is made is shown this once.
-  opening = open_doors(config);
+  const Opening opening = open_doors(config);
+  keys.add(opening.key);
   platform::ThreadGroup group;
   for (const auto& counter : counters) group.start([&counter] { counter->loop.run(); });
   region.start(limiter);
   others.start(limiter);
+  if (kept) kept->start(limiter);
   print_welcome(config, opening, node, {.origin = region.name(), .ledger = others.name()});
-  signals.wait();
+  manager.ready();
+  const Changing changing{
+      .limiter = limiter, .keys = keys, .key_is_in_folder = opening.from_folder};
+  const std::string reason =
+      supervise(signals, manager,
+                {.reload = [&] { reload(config, read_again, changing); },
+                 .reopen_logs = [&] { reopen_log(config.log); },
+                 .is_alive = [&] { return are_alive(counters, clock.now().mono); },
+                 .reason_to_end = [&] { return others.conflict(); }});
+  manager.stopping();
+  if (!reason.empty()) fmt::print(stderr, "weir: {}\n", reason);
   fmt::print(stderr, "\nweir: answering what is under way, then stopping\n");
   service.draining.store(true, std::memory_order_relaxed);
   for (const auto& counter : counters) counter->loop.drain();
-  group.join();
-  region.leave(limiter);
-  others.leave(limiter);
+  {
+    const Impatience impatience(signals, [&] {
+      for (const auto& counter : counters) counter->loop.cut();
+    });
+    group.join();
+    if (kept) kept->stop();
+    region.leave(limiter);
+    others.leave(limiter);
+  }
   others.stop();
   region.stop();  // while the loops are still there to be told of what it answers last
+  if (!reason.empty()) throw std::runtime_error(reason);
 }
 
 }  // namespace weir::server

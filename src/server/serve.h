@@ -2,12 +2,18 @@
 
 #pragma once
 
+#include <functional>
+#include <optional>
+
 #include "server/config.h"
 
 namespace weir::server {
 
-// Serves; returns when it was asked to stop and what was asked is answered. Throws
-// std::runtime_error if it cannot begin.
-void serve(Config config);
+// The settings as they are now; none if something is wrong with them, which it has said.
+using ReadAgain = std::function<std::optional<Config>()>;
+
+// Serves; returns when it was asked to stop and what was asked is answered. SIGHUP has the settings
+// read again. Throws std::runtime_error if it cannot begin, or must not go on.
+void serve(Config config, const ReadAgain& read_again);
 
 }  // namespace weir::server

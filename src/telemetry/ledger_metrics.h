@@ -28,6 +28,7 @@ enum class LedgerError : uint8_t {
   kMissingTables,  // nobody has migrated it
   kRefused,        // a user, a password, a certificate or a database is wrong
   kBadRows,        // the rows are to blame
+  kCorrupt,        // a file that is damaged, or no database
   kOther,
   kCount,
 };
@@ -40,7 +41,8 @@ enum class LedgerError : uint8_t {
 [[nodiscard]] constexpr std::string_view to_string(LedgerError error) {
   constexpr std::string_view kNames[] = {"unreachable",    "timeout", "circuit_open", "overload",
                                          "deadlock",       "locked",  "read_only",    "full",
-                                         "missing_tables", "refused", "bad_rows",     "other"};
+                                         "missing_tables", "refused", "bad_rows",     "corrupt",
+                                         "other"};
   static_assert(std::size(kNames) == static_cast<size_t>(LedgerError::kCount));
   return kNames[static_cast<size_t>(error)];
 }

@@ -184,3 +184,39 @@ test('an origin is connected to if asked, and what is wrong with it explained', 
   assert.equal(missing.code, 1);
   assert.match(missing.said, /origin-password-file is '\/no\/such\/file': it must be a file/);
 });
+
+test('nothing is said to be right before all of it is', async () => {
+  const data = temporaryFolder();
+  writeFileSync(join(data, 'ledger.db'), 'no database at all'.repeat(500));
+  for (const yaml of ['origin: redis://127.0.0.1:1', `data: ${data}`]) {
+    writeFileSync(file, yaml);
+    const { code, stdout, stderr } = await weir(['check-config', file, '--connect']);
+    assert.equal(code, 1, stdout);
+    assert.doesNotMatch(stdout + stderr, /nothing is wrong/);
+  }
+  writeFileSync(file, 'ledger: none');
+  const { code, stdout } = await weir(['check-config', file, '--connect']);
+  assert.equal(code, 0);
+  assert.ok(stdout.endsWith(`${file}: nothing is wrong\n`), stdout);
+});
+
+test('a damaged file of a ledger is called damaged', async () => {
+  const data = temporaryFolder();
+  writeFileSync(join(data, 'ledger.db'), 'no database at all'.repeat(500));
+  const { code, said } = await connect(`data: ${data}`);
+  assert.equal(code, 1);
+  assert.match(said, /file is not a database\n  move the file away/);
+  assert.doesNotMatch(said, /password/);
+});
+
+test('a variable of the environment counts as it would for a server', async () => {
+  const url = 'ledger: sqlite:/tmp/some.db\n';
+  writeFileSync(file, url);
+  const without = await weir(['check-config', file]);
+  assert.equal(without.code, 1);
+  assert.match(without.stderr, /region is not given.*--region, WEIR_REGION or region in the file/);
+  assert.equal((await weir(['check-config', file], { env: { WEIR_REGION: 'eu' } })).code, 0);
+  const wrong = await weir(['check-config', file], { env: { WEIR_THREADS: 'many' } });
+  assert.equal(wrong.code, 1);
+  assert.match(wrong.stderr, /WEIR_THREADS is 'many': it must be a whole number from 0 to 256/);
+});

@@ -107,7 +107,7 @@ test('WEIR_ROOT_KEY is the key, is not shown and is not kept', async () => {
     assert.equal(await statusWith(server, 'weir_root_of_another_server'), 401);
   });
   for (const name of readdirSync(data)) {
-    assert.match(name, /^ledger\.db/);
+    assert.match(name, /^(ledger\.db|state\.log$|weir\.lock$)/);
     assert.ok(!readFileSync(join(data, name), 'utf8').includes(kRootKey), `the key is in ${name}`);
   }
 });

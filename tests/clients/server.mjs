@@ -134,20 +134,21 @@ class Server {
 }
 
 // Starts a server; `args` come behind its ports and folder, so they win.
-export function startServer({ args = [], key = kRootKey, data = temporaryFolder(), cwd } = {}) {
+export function startServer({ args = [], key = kRootKey, data = temporaryFolder(), cwd, env = {} } = {}) {
   const doors = ['--http', '127.0.0.1:0', '--resp', '127.0.0.1:0'];
   const given = (name) => args.includes(name);
   const kept = [0, 2].filter((at) => !given(doors[at])).flatMap((at) => doors.slice(at, at + 2));
   const child = spawn(kBinary, ['serve', ...kept, '--data', data, ...args], {
     cwd,
-    env: environment(key ?? undefined),
+    env: { ...environment(key ?? undefined), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   return new Server(child).welcomed();
 }
 
 // The command line, run to its end. Leaks are looked for in servers; it takes seconds.
-export function weir(args, { key, ...options } = {}) {
+export function weir(args, { key, env = {}, ...options } = {}) {
   const sanitizer = `${process.env.ASAN_OPTIONS ?? ''}:detect_leaks=0`;
-  return run(kBinary, args, { ...options, env: { ...environment(key), ASAN_OPTIONS: sanitizer } });
+  const all = { ...environment(key), ASAN_OPTIONS: sanitizer, ...env };
+  return run(kBinary, args, { ...options, env: all });
 }

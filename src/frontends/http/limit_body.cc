@@ -41,6 +41,13 @@ std::string_view front(std::string_view text, size_t most) {
   return text.substr(0, most);
 }
 
+// A value as it was written, from its first character on; of one that is long, the beginning.
+std::string_view as_written(std::string_view token) {
+  constexpr size_t kMost = 40;
+  const size_t end = token.find_last_not_of(" \t\r\n");
+  return front(token.substr(0, end + 1), kMost);
+}
+
 // One object on its way to a request.
 class ItemReader {
  public:
@@ -133,10 +140,10 @@ class ItemReader {
     const auto error = value.get_int64().get(out);
     if (error != simdjson::SUCCESS && !other_type(error)) return error;
     if (error == simdjson::SUCCESS && range.holds(out)) return error;
-    complain(
-        name,
-        error == simdjson::SUCCESS ? "is " + std::to_string(out) : "is not a whole number in range",
-        "choose " + range.text());
+    complain(name,
+             "is " + (error == simdjson::SUCCESS ? std::to_string(out)
+                                                 : std::string(as_written(value.raw_json_token()))),
+             "choose " + range.text());
     return simdjson::SUCCESS;
   }
 

@@ -13,6 +13,14 @@
 
 namespace weir::ledgers {
 
+// Who counts for a region, as the ledger knows it. A holder that is alive raises `until` again and
+// again.
+struct RegionHold {
+  std::string holder;
+  int64_t until = 0;  // ms, by the store's clock
+  friend bool operator==(const RegionHold&, const RegionHold&) = default;
+};
+
 // As GlobalLedger, in the same words. One thread at a time.
 class LedgerStore {
  public:
@@ -29,6 +37,15 @@ class LedgerStore {
   // has all tables and lets the user do what is needed.
   [[nodiscard]] virtual Result<WallTime> rehearse() = 0;
 
+  // Holds a region for `holder` if nobody does: for kRegionHeld from now on. Processes that share
+  // their counts hold it under one name. `dead` is a hold that is over whatever the clock says.
+  // Returns who holds it then.
+  [[nodiscard]] virtual Result<RegionHold> hold_region(const std::string& region,
+                                                       const std::string& holder,
+                                                       const RegionHold& dead) = 0;
+  // Ends the hold, if it is the holder's.
+  virtual void release_region(const std::string& region, const std::string& holder) = 0;
+
   // Makes the tables that are missing; what is there stays. The version that stands then.
   [[nodiscard]] virtual Result<int64_t> migrate() = 0;
 
@@ -41,6 +58,8 @@ class LedgerStore {
   [[nodiscard]] virtual uint64_t connections() const = 0;
   [[nodiscard]] virtual uint64_t retries() const = 0;
 };
+
+inline constexpr Millis kRegionHeld{4000};
 
 struct StoreOptions {
   // Names this process among those that might clean; also sets pauses apart.

@@ -588,5 +588,20 @@ TEST(MariaDbValues, AreWrittenSoThatNothingHidesInThem) {
       "SELECT -7,x'273f5c',x''");
 }
 
+TEST(MariaDbStore, HasARegionHeldByOneWhoGoesOnHoldingIt) {
+  const Database database;
+  const auto one = store_at(database.address, {.seed = 1});
+  const auto two = store_at(database.address, {.seed = 2});
+  for (const std::string& region : {std::string("eu"), std::string(64, 'r')}) {
+    EXPECT_EQ(one->hold_region(region, "one", {})->holder, "one");
+    const auto seen = two->hold_region(region, "two", {});
+    EXPECT_EQ(seen->holder, "one");
+    EXPECT_EQ(two->hold_region(region, "two", *seen)->holder, "two");
+    EXPECT_EQ(one->hold_region(region, "one", {})->holder, "two");
+    two->release_region(region, "two");
+    EXPECT_EQ(one->hold_region(region, "one", {})->holder, "one");
+  }
+}
+
 }  // namespace
 }  // namespace weir

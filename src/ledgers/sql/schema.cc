@@ -1,6 +1,7 @@
 #include "ledgers/sql/schema.h"
 
 #include "ledgers/rows.h"
+#include "ledgers/sql/ledger_store.h"
 
 namespace weir::ledgers {
 namespace {
@@ -190,6 +191,13 @@ Statements statements_of(Dialect dialect) {
                  std::to_string(kCleaningLease.count()) +
                  " WHERE name = 'cleaning' AND (holder = ? OR until_ms <= " + now + ")";
   s.lease = "SELECT holder FROM weir_leases WHERE name = 'cleaning'";
+  s.make_hold = ignore + "weir_leases (name, holder, until_ms) VALUES (?, '', 0)";
+  s.take_hold = "UPDATE weir_leases SET holder = ?, until_ms = " + now + " + " +
+                std::to_string(kRegionHeld.count()) +
+                " WHERE name = ? AND (holder = ? OR until_ms <= " + now +
+                " OR (holder = ? AND until_ms = ?))";
+  s.hold = "SELECT holder, until_ms FROM weir_leases WHERE name = ?";
+  s.release_hold = "UPDATE weir_leases SET until_ms = 0 WHERE name = ? AND holder = ?";
   const auto clean = [&](const std::string& table, const std::string& end) {
     const std::string expired =
         " FROM " + table + " WHERE " + end + " <= " + now + " ORDER BY " + end + " LIMIT ?";

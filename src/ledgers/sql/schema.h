@@ -41,6 +41,10 @@ struct Statements {
   std::string make_lease;
   std::string take_lease;  // values: holder, holder
   std::string lease;
+  std::string make_hold;     // values: name
+  std::string take_hold;     // values: holder, name, holder, dead holder, dead until
+  std::string hold;          // values: name
+  std::string release_hold;  // values: name, holder
   std::string clean_cells, clean_presences;  // values: at most
   // The same row by row, where others hold one of them: the keys of what expired (value: at most),
   // and DELETE: head, then groups with OR between, then a parenthesis.

@@ -86,6 +86,22 @@ SqlFailure wrong_version(int64_t version) {
           .fix = "use the version of weir that made them, or another database"};
 }
 
+// What to do about a file; nothing, where it is the same as for a server.
+std::string_view remedy_for_file(LedgerError why) {
+  switch (why) {
+    case LedgerError::kUnreachable:
+      return "see whether its folder is there, whether this user may write there, and whether its "
+             "disk works and is not read-only";
+    case LedgerError::kTimeout: return "another process holds its lock: see who has it open";
+    case LedgerError::kReadOnly: return "let this user write to it and its folder";
+    case LedgerError::kFull: return "free space on its disk";
+    case LedgerError::kRefused: return "let this user read and write it";
+    case LedgerError::kCorrupt:
+      return "move the file away: a new one is made, without what was counted in the old one";
+    default: return {};
+  }
+}
+
 std::function<void(Millis)> pause_of(const StoreOptions& options) {
   if (options.pause) return options.pause;
   return [](Millis span) { platform::ThreadGroup::rest(span); };
@@ -150,6 +166,9 @@ Error SqlStore::error_of(const SqlFailure& failure) {
     case LedgerError::kDeadlock:
     case LedgerError::kLocked: fix = "try again later: others hold the same rows"; break;
     default: break;
+  }
+  if (dialect_ == Dialect::kSqlite && !remedy_for_file(failure.why).empty()) {
+    fix = remedy_for_file(failure.why);
   }
   if (!failure.fix.empty()) fix = failure.fix;
   return {.code = rows                                   ? ErrorCode::kInvalidArgument
@@ -572,6 +591,42 @@ SqlStore::Failure SqlStore::rehearse(WallTime& now) {
   const SqlStatement rollback{.sql = "ROLLBACK"};
   (void)link_->run({&rollback, 1}, {}, SqlLink::Connection::kTheSame);
   return failure;
+}
+
+// The lease of a region. Names of leases have room for 64 bytes; a long one is hashed.
+std::string SqlStore::name_of_hold(const std::string& region) const {
+  constexpr size_t kMost = 64;
+  const std::string name = "region " + region;
+  if (name.size() <= kMost) return name;
+  return "region#" +
+         hash_({.workspace = region, .name_space = {}, .identifier = {}, .duration = Millis(0)});
+}
+
+Result<RegionHold> SqlStore::hold_region(const std::string& region, const std::string& holder,
+                                         const RegionHold& dead) {
+  RegionHold hold;
+  const std::string text = name_of_hold(region);
+  const std::string_view name = text;
+  const std::string_view self = holder;
+  const SqlStatement statements[] = {
+      {.sql = texts_.make_hold, .values = {name}},
+      {.sql = texts_.take_hold,
+       .values = {self, name, self, std::string_view(dead.holder), dead.until}},
+      {.sql = texts_.hold, .values = {name}}};
+  const auto failure = insist([&] {
+    return run(statements, [&](size_t, const SqlRow& row) {
+      hold = {.holder = std::string(row.bytes(0)), .until = row.number(1).value_or(0)};
+    });
+  });
+  if (failure) return error_of(*failure);
+  return hold;
+}
+
+void SqlStore::release_region(const std::string& region, const std::string& holder) {
+  const std::string name = name_of_hold(region);
+  const SqlStatement statement{.sql = texts_.release_hold,
+                               .values = {std::string_view(name), std::string_view(holder)}};
+  (void)run({&statement, 1});
 }
 
 SqlStore::Failure SqlStore::create_tables(int64_t& version) {

@@ -31,6 +31,9 @@ class SqlStore final : public LedgerStore {
                                            const SharingRules& rules) override;
   [[nodiscard]] Result<LedgerCleaning> clean(size_t most) override;
   [[nodiscard]] Result<WallTime> rehearse() override;
+  [[nodiscard]] Result<RegionHold> hold_region(const std::string& region, const std::string& holder,
+                                               const RegionHold& dead) override;
+  void release_region(const std::string& region, const std::string& holder) override;
   [[nodiscard]] Result<int64_t> migrate() override;
   [[nodiscard]] Result<WallTime> time() override;
 
@@ -61,6 +64,7 @@ class SqlStore final : public LedgerStore {
   [[nodiscard]] std::string no_wait() const;
   // Does it again, a few times, while it fails because of a deadlock.
   [[nodiscard]] Failure insist(const std::function<Failure()>& what);
+  [[nodiscard]] std::string name_of_hold(const std::string& region) const;
   [[nodiscard]] Error error_of(const SqlFailure& failure);
 
   const Clock& clock_;

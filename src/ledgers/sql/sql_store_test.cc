@@ -4,6 +4,8 @@
 
 #include <sqlite3.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
@@ -244,6 +246,23 @@ TEST_F(SqlStore, TellsWhatFailuresMeanToTheCaller) {
   EXPECT_EQ(error_of(LedgerError::kMissingTables).fix, "run: weir migrate --ledger sqlite:x");
 }
 
+TEST_F(SqlStore, KnowsWhatToDoAboutAFile) {
+  link_.when = "SELECT";
+  using telemetry::LedgerError;
+  const auto fix_of = [&](LedgerError why) {
+    link_.why = why;
+    link_.times = 1;
+    return store_.time().error().fix;
+  };
+  EXPECT_NE(fix_of(LedgerError::kCorrupt).find("move the file away"), std::string::npos);
+  EXPECT_NE(fix_of(LedgerError::kFull).find("free space on its disk"), std::string::npos);
+  EXPECT_NE(fix_of(LedgerError::kUnreachable).find("read-only"), std::string::npos);
+  for (const auto why : {LedgerError::kCorrupt, LedgerError::kFull, LedgerError::kReadOnly,
+                         LedgerError::kRefused, LedgerError::kUnreachable}) {
+    EXPECT_EQ(fix_of(why).find("password"), std::string::npos);
+  }
+}
+
 // A server that cannot read so much in its time could not the next time either, when there is
 // more: nothing would be heard any more.
 TEST_F(SqlStore, AsksForLessAtOnceAfterTheStoreHadNoTime) {
@@ -370,6 +389,59 @@ TEST(Schema, IsTheSameInBothDialectsButForWords) {
   for (const auto dialect : {ledgers::Dialect::kSqlite, ledgers::Dialect::kMariaDb}) {
     EXPECT_EQ(ledgers::schema_sql(dialect).find('?'), std::string::npos);
   }
+}
+
+TEST(SqliteFile, IsForItsOwnerOnly) {
+  const Folder folder;
+  const doubles::HandClock clock;
+  ASSERT_TRUE(open(clock, folder)->time());
+  EXPECT_EQ(std::filesystem::status(folder.file()).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+}
+
+TEST(SqliteFile, ThatIsDamagedIsCalledSoAndReplacedOnceItIsMoved) {
+  const doubles::HandClock clock;
+  const std::string title("SQLite format 3\0", 16);
+  for (const std::string& text : {std::string("no database at all"), title}) {
+    const Folder folder;
+    std::ofstream(folder.file()) << text + std::string(9000, 'y');
+    const auto store = open(clock, folder);
+    ASSERT_FALSE(store->time());
+    EXPECT_EQ(store->why(), telemetry::LedgerError::kCorrupt);
+    std::filesystem::rename(folder.file(), folder.file() + ".damaged");
+    EXPECT_TRUE(store->time());
+  }
+}
+
+TEST(SqliteFile, HasARegionHeldByOneWhoGoesOnHoldingIt) {
+  const Folder folder;
+  doubles::HandClock clock;
+  const auto one = open(clock, folder, 1);
+  const auto two = open(clock, folder, 2);
+  using ledgers::RegionHold;
+  const auto holder = [](const Result<RegionHold>& hold) { return hold ? hold->holder : "?"; };
+  EXPECT_EQ(holder(one->hold_region("eu", "one", {})), "one");
+  clock.advance(Millis(1000));
+  const auto seen = two->hold_region("eu", "two", {});
+  EXPECT_EQ(holder(seen), "one");
+  EXPECT_EQ(holder(two->hold_region("us", "two", {})), "two");
+  EXPECT_EQ(holder(one->hold_region("eu", "one", {})), "one");
+  // It was held again since.
+  EXPECT_EQ(holder(two->hold_region("eu", "two", *seen)), "one");
+  const auto last = two->hold_region("eu", "two", {});
+  EXPECT_GT(last->until, seen->until);
+  EXPECT_EQ(holder(two->hold_region("eu", "two", *last)), "two");  // whoever saw it die may take it
+  EXPECT_EQ(holder(one->hold_region("eu", "one", {})), "two");
+  clock.advance(ledgers::kRegionHeld);
+  EXPECT_EQ(holder(one->hold_region("eu", "one", {})), "one");  // it was over
+  two->release_region("eu", "two");
+  EXPECT_EQ(holder(two->hold_region("eu", "two", {})), "one");
+  one->release_region("eu", "one");
+  EXPECT_EQ(holder(two->hold_region("eu", "two", {})), "two");
+  const std::string name(64, 'r');
+  EXPECT_EQ(holder(one->hold_region(name, "one", {})), "one");
+  EXPECT_EQ(holder(two->hold_region(name, "two", {})), "one");
+  EXPECT_EQ(holder(two->hold_region(name.substr(1) + "s", "two", {})), "two");
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "ledgers/sql/sqlite_link.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <unordered_map>
 
@@ -16,11 +18,11 @@ LedgerError meaning_of(int code, std::string_view message) {
     case SQLITE_READONLY: return LedgerError::kReadOnly;
     case SQLITE_FULL: return LedgerError::kFull;
     case SQLITE_PERM:
-    case SQLITE_AUTH:
-    case SQLITE_NOTADB: return LedgerError::kRefused;
+    case SQLITE_AUTH: return LedgerError::kRefused;
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT: return LedgerError::kCorrupt;
     case SQLITE_CANTOPEN:
-    case SQLITE_IOERR:
-    case SQLITE_CORRUPT: return LedgerError::kUnreachable;
+    case SQLITE_IOERR: return LedgerError::kUnreachable;
     case SQLITE_CONSTRAINT:
     case SQLITE_TOOBIG:
     case SQLITE_MISMATCH: return LedgerError::kBadRows;
@@ -76,7 +78,14 @@ class SqliteLink final : public SqlLink {
   [[nodiscard]] uint64_t connections() const override { return connections_; }
 
  private:
+  // Counts are nobody else's business. SQLite gives the files beside it the same rights.
+  void make_privately() const {
+    const int made = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (made >= 0) ::close(made);
+  }
+
   std::optional<SqlFailure> open() {
+    make_privately();
     // One thread at a time: no mutex is needed.
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     int code = sqlite3_open_v2(path_.c_str(), &file_, flags, nullptr);
@@ -155,7 +164,9 @@ class SqliteLink final : public SqlLink {
     sqlite3_reset(statement);
     sqlite3_clear_bindings(statement);
     affected_ = static_cast<uint64_t>(sqlite3_changes64(file_));
-    const bool broken = failure && failure->why == LedgerError::kUnreachable;
+    // Another file may be in its place the next time.
+    const bool broken = failure && (failure->why == LedgerError::kUnreachable ||
+                                    failure->why == LedgerError::kCorrupt);
     if (broken) close();
     return failure;
   }

@@ -16,7 +16,7 @@ constexpr Nanos kTick = std::chrono::milliseconds(100);
 // Whether asking less would help. A server that is full or a replica answers at once.
 bool trips_breaker(LedgerError why) {
   return why == LedgerError::kUnreachable || why == LedgerError::kTimeout ||
-         why == LedgerError::kRefused || why == LedgerError::kOther;
+         why == LedgerError::kRefused || why == LedgerError::kCorrupt || why == LedgerError::kOther;
 }
 
 // What an answer adds to the counts.
@@ -75,7 +75,7 @@ void ThreadedLedger::ask(Lane& lane, LedgerCall call, std::function<void(Result<
     lane.waiting.fetch_sub(1, std::memory_order_relaxed);
     return reply(refusal(LedgerError::kOverload));
   }
-  lane.executor.post([this, &lane, reply = std::move(reply), ask = std::move(ask)]() mutable {
+  lane.executor.post([this, &lane, call, reply = std::move(reply), ask = std::move(ask)]() mutable {
     lane.waiting.fetch_sub(1, std::memory_order_relaxed);
     // Things may have changed while it waited.
     if (stopping_.load(std::memory_order_relaxed)) return reply(refusal(LedgerError::kUnreachable));
@@ -83,6 +83,9 @@ void ThreadedLedger::ask(Lane& lane, LedgerCall call, std::function<void(Result<
     const Instant began = clock_.now();
     Result<Answer> answer = ask(*lane.store);
     note(lane, began.mono, answer ? nullptr : &answer.error());
+    if (call == LedgerCall::kPublish || call == LedgerCall::kAttend) {
+      note_write(lane, answer ? nullptr : &answer.error());
+    }
     if (answer) count(*answer, metrics_);
     if constexpr (std::is_same_v<Answer, LedgerChanges>) {
       if (answer) note_time(WallTime(Millis(answer->next.position)), began);
@@ -157,6 +160,15 @@ void ThreadedLedger::note(Lane& lane, MonoTime began, const Error* error) {
   }
 }
 
+void ThreadedLedger::note_write(const Lane& lane, const Error* error) {
+  const std::lock_guard lock(mutex_);
+  if (error == nullptr) {
+    write_trouble_.clear();
+  } else if (lane.store->why() != LedgerError::kBadRows) {
+    write_trouble_ = error->detail + "; " + error->fix;
+  }
+}
+
 void ThreadedLedger::note_time(WallTime theirs, Instant sent) {
   const Instant now = clock_.now();
   const WallTime middle = sent.wall + (now.wall - sent.wall) / 2;
@@ -199,6 +211,11 @@ std::string ThreadedLedger::trouble() const {
     if (!lane->trouble.empty()) return lane->trouble;
   }
   return hearing_.trouble;
+}
+
+std::string ThreadedLedger::write_trouble() const {
+  const std::lock_guard lock(mutex_);
+  return write_trouble_;
 }
 
 std::shared_ptr<ThreadedLedger> make_threaded_ledger(const Clock& clock,

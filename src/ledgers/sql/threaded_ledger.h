@@ -65,6 +65,8 @@ class ThreadedLedger final : public GlobalLedger {
   [[nodiscard]] const telemetry::LedgerMetrics& metrics() const { return metrics_; }
   // Why the last call failed, in words; empty if it did not.
   [[nodiscard]] std::string trouble() const;
+  // Why the last write failed; empty if it did not.
+  [[nodiscard]] std::string write_trouble() const;
 
  private:
   struct Lane {
@@ -83,6 +85,7 @@ class ThreadedLedger final : public GlobalLedger {
            Ask ask);
   [[nodiscard]] Error refusal(telemetry::LedgerError why);
   void note(Lane& lane, MonoTime began, const Error* error);
+  void note_write(const Lane& lane, const Error* error);
   void note_time(WallTime theirs, Instant sent);
   void look_after();
   [[nodiscard]] Lane& keeping() { return keeping_.store ? keeping_ : hearing_; }
@@ -93,6 +96,7 @@ class ThreadedLedger final : public GlobalLedger {
 
   mutable std::mutex mutex_;
   base::Breaker breaker_;              // guarded by mutex_
+  std::string write_trouble_;          // guarded by mutex_
   MonoTime first_probe_at_{};          // on the thread that hears
   Nanos first_probe_pause_;            // on the thread that hears
   std::atomic<bool> closed_{true};     // as the breaker is; a hint: relaxed

@@ -15,6 +15,7 @@ namespace weir {
 namespace {
 
 using ledgers::LedgerStore;
+using ledgers::RegionHold;
 using ledgers::row_of;
 using ledgers::ThreadedLedger;
 using servers::await;
@@ -46,6 +47,11 @@ class FatedStore final : public LedgerStore {
   }
   Result<LedgerCleaning> clean(size_t) override { return by_fate(LedgerCleaning{}); }
   Result<WallTime> rehearse() override { return by_fate(system_clock().now().wall); }
+  Result<RegionHold> hold_region(const std::string&, const std::string& holder,
+                                 const RegionHold&) override {
+    return by_fate(RegionHold{.holder = holder});
+  }
+  void release_region(const std::string&, const std::string&) override {}
   Result<int64_t> migrate() override { return by_fate<int64_t>(1); }
   Result<WallTime> time() override { return by_fate(system_clock().now().wall + Millis(5000)); }
   [[nodiscard]] LedgerError why() const override { return fate_.why; }

@@ -1,0 +1,78 @@
+#include "server/reload.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <stdexcept>
+#include <vector>
+
+#include "platform/standard_error.h"
+#include "server/data_folder.h"
+
+namespace weir::server {
+namespace {
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+void send_log_to(const std::string& path) {
+  const std::string wrong = platform::send_standard_error_to(path);
+  if (!wrong.empty()) {
+    throw std::runtime_error(fmt::format("log is '{}': it cannot be written: {}", path, wrong));
+  }
+}
+
+// What was given for a setting from now on.
+void note_given(const std::string& name, const Config& from, Config& to) {
+  const auto given = from.given.find(name);
+  if (given == from.given.end()) {
+    to.given.erase(name);
+  } else {
+    to.given[name] = given->second;
+  }
+}
+
+}  // namespace
+
+void open_log(const std::string& path) {
+  if (!path.empty()) send_log_to(path);
+}
+
+void reopen_log(const std::string& path) {
+  try {
+    open_log(path);
+  } catch (const std::runtime_error& error) {
+    fmt::print(stderr, "weir: {}\n", error.what());
+  }
+}
+
+void reload(Config& config, const ReadAgain& read_again, const Changing& changing) {
+  const std::optional<Config> fresh = read_again();
+  try {
+    if (fresh) {
+      if (fresh->log != config.log) send_log_to(fresh->log);
+      config.log = fresh->log;
+      if (changing.key_is_in_folder) changing.keys.replace(read_root_key(config.data));
+    }
+  } catch (const std::runtime_error& error) {
+    fmt::print(stderr, "weir: {}\nweir: the other settings stay as they were\n", error.what());
+    return;
+  }
+  if (!fresh) {
+    fmt::print(stderr, "weir: the settings stay as they were\n");
+    return;
+  }
+  const std::vector<std::string> changed = changed_settings(config, *fresh, true);
+  const std::vector<std::string> restart = changed_settings(config, *fresh, false);
+  changing.limiter.set_on_origin_loss(fresh->on_origin_loss);
+  config.on_origin_loss = fresh->on_origin_loss;
+  for (const std::string& name : changed) note_given(name, *fresh, config);
+  fmt::print(stderr, "weir: settings were read again; changed: {}{}\n",
+             changed.empty() ? "nothing" : joined(changed),
+             restart.empty() ? "" : "; a restart is needed for: " + joined(restart));
+}
+
+}  // namespace weir::server

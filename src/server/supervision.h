@@ -1,0 +1,42 @@
+// What the main thread of a server does while others serve: it waits for the signals of its
+// operator and tells the service manager that all is well.
+
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+#include "platform/process_signals.h"
+#include "platform/service_manager.h"
+#include "platform/thread_group.h"
+
+namespace weir::server {
+
+// Each is called on the thread that supervises.
+struct Duties {
+  std::function<void()> reload;
+  std::function<void()> reopen_logs;
+  std::function<bool()> is_alive;              // whether the threads that serve make progress
+  std::function<std::string()> reason_to_end;  // nothing: there is none
+};
+
+// Returns when the process is asked to stop, with nothing, or must end, with why.
+[[nodiscard]] std::string supervise(platform::ProcessSignals& signals,
+                                    const platform::ServiceManager& manager, const Duties& duties);
+
+// While a server drains: who asks a second time wants it to end soon, who asks a third time at
+// once, whatever is lost. Waits on a thread of its own until it is destroyed.
+class Impatience {
+ public:
+  Impatience(platform::ProcessSignals& signals, std::function<void()> hurry);
+  ~Impatience();
+  Impatience(const Impatience&) = delete;
+  Impatience& operator=(const Impatience&) = delete;
+
+ private:
+  std::atomic<bool> over_{false};
+  platform::ThreadGroup watcher_;
+};
+
+}  // namespace weir::server

@@ -1,0 +1,116 @@
+// The server as systemd runs it: what it hears of a service of Type=notify.
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "tests/servers/temporary_folder.h"
+
+namespace weir {
+namespace {
+
+// The end of the socket that a service manager reads.
+class Manager {
+ public:
+  // A name that begins with '@' is one without a file.
+  explicit Manager(const std::string& name) : socket_(socket(AF_UNIX, SOCK_DGRAM, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, name.data(), name.size());
+    if (name[0] == '@') address.sun_path[0] = '\0';
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+    EXPECT_EQ(bind(socket_, reinterpret_cast<const sockaddr*>(&address), size), 0);
+  }
+  ~Manager() { close(socket_); }
+  Manager(const Manager&) = delete;
+  Manager& operator=(const Manager&) = delete;
+
+  // The next word, or none after a minute.
+  [[nodiscard]] std::string hear() const {
+    pollfd wanted{.fd = socket_, .events = POLLIN, .revents = 0};
+    if (poll(&wanted, 1, 60'000) != 1) return "nothing";
+    char text[512];
+    const ssize_t got = recv(socket_, text, sizeof text, 0);
+    return got < 0 ? "nothing" : std::string(text, static_cast<size_t>(got));
+  }
+  // The next that does not only say that it is alive.
+  [[nodiscard]] std::string hear_more() const {
+    std::string word = hear();
+    while (word == "WATCHDOG=1") word = hear();
+    return word;
+  }
+
+ private:
+  const int socket_;
+};
+
+class Service {
+ public:
+  Service(const std::string& folder, const std::string& socket, const char* watchdog) {
+    pid_ = fork();
+    if (pid_ != 0) return;
+    setenv("NOTIFY_SOCKET", socket.c_str(), 1);
+    setenv("WEIR_ROOT_KEY", "a_root_key_that_only_tests_know", 1);
+    if (watchdog != nullptr) setenv("WATCHDOG_USEC", watchdog, 1);
+    execl(WEIR_BINARY, WEIR_BINARY, "serve", "--http", "127.0.0.1:0", "--resp", "off", "--data",
+          folder.c_str(), "--log", (folder + ".log").c_str(), nullptr);
+    _exit(127);
+  }
+  ~Service() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  void send(int signal) const { kill(pid_, signal); }
+  [[nodiscard]] int exit_code() {
+    int status = -1;
+    waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+TEST(ServiceManager, HearsOfReadinessReloadsAndTheEnd) {
+  const servers::TemporaryFolder folder("service");
+  const std::string socket = folder.path() / "notify";
+  const Manager manager(socket);
+  Service service(folder.path() / "data", socket, nullptr);
+  EXPECT_EQ(manager.hear(), "READY=1");
+  service.send(SIGHUP);
+  const std::string reloading = manager.hear();
+  EXPECT_TRUE(reloading.starts_with("RELOADING=1\nMONOTONIC_USEC=")) << reloading;
+  EXPECT_EQ(manager.hear(), "READY=1");
+  service.send(SIGUSR1);
+  service.send(SIGTERM);
+  EXPECT_EQ(manager.hear(), "STOPPING=1");
+  EXPECT_EQ(service.exit_code(), 0);
+}
+
+TEST(ServiceManager, HearsAgainAndAgainThatTheServerIsAliveIfItWatches) {
+  const servers::TemporaryFolder folder("service");
+  const std::string socket = "@weir-test-" + std::to_string(getpid());
+  const Manager manager(socket);
+  Service service(folder.path() / "data", socket, "400000");
+  EXPECT_EQ(manager.hear(), "READY=1");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(manager.hear(), "WATCHDOG=1");
+  service.send(SIGTERM);
+  EXPECT_EQ(manager.hear_more(), "STOPPING=1");
+  EXPECT_EQ(service.exit_code(), 0);
+}
+
+}  // namespace
+}  // namespace weir
