@@ -28,11 +28,12 @@ bool StopSignals::asked() const {
   return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
 }
 
-void StopSignals::wait() {
+StopSignals::Stop StopSignals::wait() {
   const sigset_t set = stopping();
   int signal = 0;
   sigwait(&set, &signal);
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  return signal == SIGINT ? Stop::kInterrupt : Stop::kTerminate;
 }
 
 }  // namespace weir::platform

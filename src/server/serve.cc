@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "server/data_folder.h"
 #include "server/other_regions.h"
 #include "server/region.h"
+#include "server/stranger_log.h"
 #include "weir/limiter.h"
 #include "weir/version.h"
 
@@ -25,9 +27,11 @@ namespace weir::server {
 namespace {
 
 using frontends::Decider;
+using frontends::Keys;
 using frontends::Loop;
 
 constexpr Millis kSweepEvery{250};
+constexpr Millis kLookForStrangers{1000};
 constexpr size_t kSweepsPerRound = 240;  // the whole table once a minute
 
 std::string generated_node() {
@@ -87,13 +91,27 @@ struct Counter {
   uint64_t next_id = 1;
 };
 
+// What one of `threads` loops may take.
+frontends::LoopLimits limits_of(const Config& config, unsigned threads) {
+  const auto share = [threads](size_t all) { return all / threads + 1; };
+  const size_t most = config.max_connections;
+  const size_t per_address = config.max_connections_per_address;
+  constexpr size_t kLeastBytes = size_t{8} << 20;  // for a few of the largest requests
+  return {.admission = {.connections = share(most),
+                        .strangers = share(most - most / 5),
+                        .per_address = share(per_address == 0 ? most / 2 : per_address),
+                        .bytes = std::max(share(config.connection_memory), kLeastBytes)},
+          .drain_delay = config.drain_delay,
+          .drain = config.drain_grace};
+}
+
 Address listen(std::vector<std::unique_ptr<Counter>>& counters, Address address,
-               telemetry::DoorMetrics& metrics,
+               telemetry::DoorMetrics& metrics, Loop::RefusalText refusal_text,
                const std::function<Loop::OpenSession(Counter&)>& opener) {
   if (const auto error = frontends::taken(address))
     throw std::runtime_error(error->detail + "; " + error->fix);
   for (const auto& counter : counters) {
-    const auto got = counter->loop.listen(address, metrics, opener(*counter));
+    const auto got = counter->loop.listen(address, metrics, opener(*counter), refusal_text);
     if (!got) throw std::runtime_error(got.error().detail + "; " + got.error().fix);
     address = *got;
   }
@@ -164,36 +182,47 @@ void serve(Config config) {
       .keys = opening.keys,
       .region = config.region_name(),
       .node = node,
-      .resp_keys = config.resp && !is_loopback(*config.resp) ? frontends::Keys::kWanted
-                                                             : frontends::Keys::kNotWanted,
+      .resp_keys = config.wants_resp_auth() ? Keys::kWanted : Keys::kNotWanted,
+      .metrics_keys = config.http && !is_loopback(*config.http) && !config.public_metrics
+                          ? Keys::kWanted
+                          : Keys::kNotWanted,
       .started = clock.now().mono,
       .origin = region.origin() ? &region.origin()->metrics() : nullptr,
       .ledger = others.ledger() ? &others.ledger()->metrics() : nullptr};
 
-  const frontends::LoopLimits limits{.connections = 10'000 / threads + 1};
+  const frontends::LoopLimits limits = limits_of(config, threads);
   std::vector<std::unique_ptr<Counter>> counters;
   for (unsigned i = 0; i < threads; ++i) {
     counters.push_back(std::make_unique<Counter>(clock, limits, platform::entropy()));
     counters.back()->next_id = i + 1;
   }
   if (config.http) {
-    config.http = listen(counters, *config.http, service.http, [&](Counter& counter) {
-      return [&service, &counter] {
-        return std::make_unique<frontends::HttpSession>(service, counter.http_desk);
-      };
-    });
+    config.http = listen(
+        counters, *config.http, service.http, frontends::http_refusal, [&](Counter& counter) {
+          return [&service, &counter] {
+            return std::make_unique<frontends::HttpSession>(service, counter.http_desk);
+          };
+        });
   }
   if (config.resp) {
-    config.resp = listen(counters, *config.resp, service.resp, [&](Counter& counter) {
-      return [&service, &counter, threads] {
-        const uint64_t id = counter.next_id;
-        counter.next_id += threads;
-        return std::make_unique<frontends::RespSession>(service, counter.resp_desk, id);
-      };
-    });
+    config.resp = listen(
+        counters, *config.resp, service.resp, frontends::resp_refusal, [&](Counter& counter) {
+          return [&service, &counter, threads] {
+            const uint64_t id = counter.next_id;
+            counter.next_id += threads;
+            return std::make_unique<frontends::RespSession>(service, counter.resp_desk, id);
+          };
+        });
   }
   counters[0]->loop.every(
       kSweepEvery, [&] { limiter.run_sweep(clock.now(), plan.capacity / kSweepsPerRound + 1); });
+
+  StrangerLog strangers(service.http, service.resp);
+  counters[0]->loop.every(kLookForStrangers, [&] {
+    for (const std::string& line : strangers.run_once(clock.now().mono)) {
+      fmt::print(stderr, "{}\n", line);
+    }
+  });
 
   // Not before all is there that a start needs: a key that is made is shown this once.
   opening = open_doors(config);
@@ -202,10 +231,13 @@ void serve(Config config) {
   region.start(limiter);
   others.start(limiter);
   print_welcome(config, opening, node, {.origin = region.name(), .ledger = others.name()});
-  signals.wait();
+  const auto stop = signals.wait();
   fmt::print(stderr, "\nweir: answering what is under way, then stopping\n");
   service.draining.store(true, std::memory_order_relaxed);
-  for (const auto& counter : counters) counter->loop.drain();
+  const bool asked_by_hand = stop == platform::StopSignals::Stop::kInterrupt;
+  for (const auto& counter : counters) {
+    counter->loop.drain(asked_by_hand ? frontends::Drain::kAtOnce : frontends::Drain::kPatient);
+  }
   group.join();
   region.leave(limiter);
   others.leave(limiter);
