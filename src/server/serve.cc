@@ -93,7 +93,7 @@ struct Counter {
 
 // What one of `threads` loops may take.
 frontends::LoopLimits limits_of(const Config& config, unsigned threads) {
-  const auto share = [threads](size_t all) { return all / threads + 1; };
+  const auto share = [threads](size_t all) { return (all + threads - 1) / threads; };
   const size_t most = config.max_connections;
   const size_t per_address = config.max_connections_per_address;
   constexpr size_t kLeastBytes = size_t{8} << 20;  // for a few of the largest requests

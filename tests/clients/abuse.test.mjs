@@ -210,7 +210,7 @@ test('silent connections take places of strangers only, and newcomers are served
       const held = await metric(server, 'weir_connections', `door="${name}"`);
       report(`${name}: ${2 * most} silent connections hold ${held} of ${most} places`);
       assert.equal(answered, 50, 'newcomers are answered');
-      assert.ok(held <= 0.8 * most + 10, `${held} are held`);
+      assert.ok(held <= 0.8 * most + 1, `${held} are held`); // and who asks for the metric
       assert.ok((await metric(server, 'weir_connections_evicted_total', `door="${name}"`)) >= most);
       crowd.leave();
     }
@@ -243,9 +243,9 @@ test('one address cannot take the places of others, and hears why it is refused'
       await crowd.join(1, server.respPort, { bytes: command('PING'), from: '127.0.0.9' });
       await until('an answer', () => crowd.answers > i);
     }
-    await until('refusals', () => crowd.open === 11); // 10, and 1 because places are spread
+    await until('refusals', () => crowd.open === 10);
     assert.match(crowd.heard, /-ERR max number of clients reached for this address\r\n/);
-    assert.equal(crowd.heard.match(/\+PONG/g).length, 11);
+    assert.equal(crowd.heard.match(/\+PONG/g).length, 10);
     report(`one address without a key holds ${crowd.open} of the 60 places it asked for`);
     assert.equal(await say(server.respPort, 'PING'), 'PONG', 'another address is served');
     crowd.leave();
@@ -446,9 +446,23 @@ test('SIGTERM loses no request of busy clients', async (t) => {
     }
     client.disconnect();
   };
-  const clients = [...Array.from({ length: 8 }, busy), ...Array.from({ length: 8 }, paused)];
+  // One that never pauses is served on for as long as the drain lasts; this one has enough sooner.
+  let stopping = false;
+  const restless = async () => {
+    const wire = await Wire.open(server.respPort);
+    for (let left = 200; left > 0; left -= stopping ? 1 : 0) {
+      ++asked;
+      await wire.send(command('CL.THROTTLE', 'busy', 1e9, 1e9, 60));
+      const reply = await wire.reply().catch(() => undefined);
+      if (reply === undefined) return ++lost;
+    }
+    wire.close();
+  };
+  const clients = [busy, paused, restless].flatMap((run) => Array.from({ length: 8 }, run));
   await until('traffic', () => asked > 500);
   server.child.kill('SIGTERM');
+  await until('the drain', () => server.stderr.includes('answering what is under way'));
+  stopping = true;
   await Promise.all(clients);
   await endOf(server);
   report(`busy clients in a drain: ${lost} of ${asked} requests lost`);
