@@ -362,7 +362,7 @@ function askOver(agent, port) {
 const isRefused = ({ code }) => code === 'ECONNREFUSED';
 
 test('SIGTERM loses no request of idle keep-alive and Redis connections', async (t) => {
-  const server = await startServer();
+  const server = await startServer({ args: ['--drain-grace', '5s'] });
   t.after(() => server.child.kill('SIGKILL'));
   const count = 16;
   const agents = Array.from({ length: count }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
@@ -411,7 +411,7 @@ test('SIGTERM loses no request of idle keep-alive and Redis connections', async 
 });
 
 test('SIGTERM loses no request of busy clients', async (t) => {
-  const server = await startServer();
+  const server = await startServer({ args: ['--drain-grace', '5s'] });
   t.after(() => server.child.kill('SIGKILL'));
   let asked = 0;
   let lost = 0;

@@ -45,6 +45,7 @@ Next RespSession::take(Instant now, Bytes& in, Bytes& out) {
   if (held_ != nullptr && !answer_held(out)) return Next::kWait;
   const std::string_view all = in.unread();
   size_t at = 0;
+  bool asked = false;  // for anything
   Next next = Next::kRead;
   while (next == Next::kRead && at < all.size()) {
     const auto status = desk_.parser.parse(all.substr(at, most_unread_));
@@ -61,6 +62,7 @@ Next RespSession::take(Instant now, Bytes& in, Bytes& out) {
       at += desk_.parser.bytes();
       continue;
     }
+    asked = true;
     const Gathered gathered = broken ? Gathered::kNo : gather(desk_.parser.arguments());
     if (gathered == Gathered::kYes) {
       at += desk_.parser.bytes();
@@ -85,7 +87,7 @@ Next RespSession::take(Instant now, Bytes& in, Bytes& out) {
   }
   if (next == Next::kRead && !decide(now, out)) next = Next::kWait;
   in.consume(at);
-  if (at > 0 && standing_ == Standing::kStranger && service_.resp_keys == Keys::kNotWanted) {
+  if (asked && standing_ == Standing::kStranger && service_.resp_keys == Keys::kNotWanted) {
     standing_ = Standing::kServed;
   }
   return next;

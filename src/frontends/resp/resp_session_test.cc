@@ -347,8 +347,9 @@ TEST(RespSession, HoldsLittleOfWhatAStrangerSends) {
 TEST(RespSession, IsNoStrangerOnceItWasServedWithoutAKey) {
   RespClient client;
   EXPECT_EQ(client.session.most_unread(), kMaxUnread);
+  EXPECT_EQ(client.line.say("\r\n*0\r\n*1\r\n$4\r\nPI"), "");
   EXPECT_EQ(client.session.standing(), Standing::kStranger);
-  client.say({"PING"});
+  EXPECT_EQ(client.line.say("NG\r\n"), "+PONG\r\n");
   EXPECT_EQ(client.session.standing(), Standing::kServed);
 }
 
