@@ -2,14 +2,14 @@
 // memory per stranger, places held, requests lost in a drain.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 
 import Redis from 'ioredis';
 
-import { kRootKey, patiently, startServer } from './server.mjs';
+import { kRootKey, patiently, run, startServer } from './server.mjs';
 import { command, Wire } from './wire.mjs';
 
 const kKiB = 1024;
@@ -278,6 +278,26 @@ test('where all places are taken by clients that were served, a newcomer hears w
   });
 });
 
+test('silent connections cannot use up the descriptors of the process', async () => {
+  await served(['--threads', '1'], async (server) => {
+    const open = readdirSync(`/proc/${server.pid}/fd`).length;
+    const limit = ['--pid', String(server.pid), `--nofile=${open + 50}`];
+    const { code, stderr } = await run('prlimit', limit);
+    assert.equal(code, 0, stderr);
+    const crowd = new Crowd();
+    await crowd.join(100, server.httpPort);
+    await crowd.join(100, server.respPort);
+    for (let i = 0; i < 20; ++i) {
+      assert.equal(await say(server.respPort, 'PING'), 'PONG');
+      const wire = await Wire.open(server.httpPort);
+      await wire.send('GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n');
+      assert.equal((await wire.answer()).status, 200);
+      wire.close();
+    }
+    crowd.leave();
+  });
+});
+
 // --- other protocols and wrong keys
 
 test('a web page cannot have a browser send commands to the Redis port', async () => {
@@ -458,7 +478,8 @@ test('SIGTERM loses no request of busy clients', async (t) => {
     }
     wire.close();
   };
-  const clients = [busy, paused, restless].flatMap((run) => Array.from({ length: 8 }, run));
+  const kinds = [busy, paused, restless];
+  const clients = kinds.flatMap((kind) => Array.from({ length: 8 }, kind));
   await until('traffic', () => asked > 500);
   server.child.kill('SIGTERM');
   await until('the drain', () => server.stderr.includes('answering what is under way'));
