@@ -573,7 +573,8 @@ void Loop::Inside::begin_drain(Drain which) {
   // Whoever loses patience waits for the delay no longer.
   if (!draining || listening) listens_until = now;
   if (how == Drain::kPatient) listens_until += limits.drain_delay;
-  drained_at = std::max(listens_until, now) + limits.drain;
+  drained_at =
+      std::max(listens_until, now) + (how == Drain::kPatient ? limits.drain : limits.drain_at_once);
   for (const auto& connection : connections) connection->drain();
   draining = true;
   if (listening && listens_until <= now) stop_listening();

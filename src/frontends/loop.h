@@ -50,6 +50,8 @@ struct LoopLimits {
   Millis drain_delay{0};
   // After that, until what is still open is closed.
   Millis drain{5'000};
+  // The same in a drain at once, for what has been asked already.
+  Millis drain_at_once{5'000};
 };
 
 // What a drain does with connections that have asked for nothing since it began.

@@ -140,8 +140,11 @@ void print_welcome(const Config& config, const Opening& opening, const std::stri
         to_string(*config.http), opening.in_curl);
   }
   if (config.resp) {
-    fmt::print("  redis-cli -h {} -p {} CL.THROTTLE alice 15 30 60\n", config.resp->host,
-               config.resp->port);
+    const std::string key = config.wants_resp_auth()
+                                ? fmt::format(" --no-auth-warning -a \"{}\"", opening.in_curl)
+                                : "";
+    fmt::print("  redis-cli -h {} -p {}{} CL.THROTTLE alice 15 30 60\n", config.resp->host,
+               config.resp->port, key);
   }
   fmt::print("\nCtrl-C stops it.\n");
   std::fflush(stdout);

@@ -134,8 +134,9 @@ test('a hash that is damaged or a folder that cannot be made is named', async ()
 });
 
 test('the lines of the welcome work when pasted', async () => {
-  for (const key of [null, kRootKey]) {
-    await served({ key }, async (server) => {
+  const allowed = '--allow-public'; // wants a key in both lines
+  for (const [key, ...args] of [[null], [kRootKey], [null, allowed], [kRootKey, allowed]]) {
+    await served({ key, args }, async (server) => {
       const { curl, cli } = pasteable(server);
       const env = environment(key ?? undefined);
       const limited = await run('bash', ['-c', curl], { env });

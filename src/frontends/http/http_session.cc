@@ -198,8 +198,7 @@ bool HttpSession::take_one(Bytes& in, Bytes& out) {
     give_up(fault, in, out);
     return true;
   }
-  // What was sent behind it in a drain is answered, too.
-  close_ = !head.keep_alive || (draining_ && arrived == raw);
+  close_ = !head.keep_alive || is_last(arrived - raw);
   (this->*route->serve)(in.unread().substr(head.bytes, decoded));
   if (waiting_) return false;
   send(&head, out);
@@ -222,11 +221,20 @@ void HttpSession::give_up(const HttpFault& fault, Bytes& in, Bytes& out) {
 void HttpSession::send_without_body(const HttpHead& head, Bytes& in, Bytes& out) {
   const size_t body = head.body_bytes();
   const bool lost = head.chunked || body > kMaxStrangerBytes || (head.expects_continue && body > 0);
-  close_ = !head.keep_alive || lost || (draining_ && in.size() <= head.bytes + body);
+  const size_t whole = head.bytes + body;
+  close_ = !head.keep_alive || lost || is_last(in.size() - std::min(in.size(), whole));
   send(&head, out);
   if (lost) return in.consume(in.size());
   in.consume(head.bytes);
   skipped_ = body;
+}
+
+// What was sent behind it in a drain is answered, too, but not for ever.
+bool HttpSession::is_last(size_t behind) {
+  constexpr Nanos kPatience = std::chrono::seconds(1);
+  if (!draining_) return false;
+  if (!drain_began_) drain_began_ = now_.mono;
+  return behind == 0 || now_.mono - *drain_began_ > kPatience;
 }
 
 const HttpSession::Route* HttpSession::serve_head(const HttpHead& head) {

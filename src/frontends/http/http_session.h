@@ -72,6 +72,8 @@ class HttpSession final : public Session {
   void give_up(const HttpFault& fault, Bytes& in, Bytes& out);
   // Answers what the head alone decides; else the route that wants the body.
   [[nodiscard]] const Route* serve_head(const HttpHead& head);
+  // Whether its answer is the last: it drains, and so many bytes stand behind the request.
+  [[nodiscard]] bool is_last(size_t behind);
   // Sends the answer to a request whose body nobody wants, and leaves that out.
   void send_without_body(const HttpHead& head, Bytes& in, Bytes& out);
   void limit(std::string_view body);
@@ -92,6 +94,7 @@ class HttpSession final : public Session {
   HttpDesk& desk_;
   Instant now_{};
   bool draining_ = false;
+  std::optional<MonoTime> drain_began_{};  // the first answer in it
   bool told_to_continue_ = false;
   ChunkedBody chunks_;
   std::shared_ptr<Held> held_;

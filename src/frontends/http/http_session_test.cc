@@ -467,6 +467,17 @@ TEST(HttpSession, AnswersAllThatArrivedBeforeItClosesInADrain) {
   EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kRequests), 3u);
 }
 
+TEST(HttpSession, DoesNotAnswerForEverInADrain) {
+  HttpClient client;
+  client.session.drain();
+  const std::string more = get("/healthz") + "GET /heal";
+  EXPECT_THAT(client.say(more), Not(HasSubstr("Connection: close\r\n")));
+  client.front.clock.advance(Millis(1001));
+  EXPECT_THAT(client.say("thz HTTP/1.1\r\nHost: h\r\n\r\n" + more),
+              HasSubstr("Connection: close\r\n"));
+  EXPECT_EQ(client.line.next, Next::kClose);
+}
+
 TEST(HttpSession, TellsAClientThatWaitsToContinueOnceAndOnlyIfItMust) {
   HttpClient client;
   const std::string asked = limit(kBody, "Expect: 100-continue\r\n");
