@@ -45,8 +45,7 @@ std::string told(const Request& request) {
   must(is_name(request.name_space) && is_name(request.identifier), "names are names");
   must(request.limit >= 1 && request.limit <= weir::kMaxLimit, "the limit is in range");
   must(request.cost >= 0 && request.cost <= weir::kMaxLimit, "the cost is in range");
-  must(request.duration >= weir::frontends::kMinHttpDuration &&
-           request.duration <= weir::kMaxDuration,
+  must(request.duration >= weir::kMinDuration && request.duration <= weir::kMaxDuration,
        "the duration is in range");
   must(request.burst.value_or(1) >= 1 && request.burst.value_or(1) <= weir::kMaxLimit,
        "the burst is in range");

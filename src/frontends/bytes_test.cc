@@ -4,9 +4,13 @@
 #include <rapidcheck/gtest.h>
 
 #include <cstdint>
+#include <fstream>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "tests/effort.h"
 
 namespace weir::frontends {
 namespace {
@@ -96,6 +100,32 @@ TEST(Bytes, GivesMemoryBackOnlyWhenEmptyAndAboveWhatMayStay) {
   EXPECT_EQ(bytes.room(0).size(), 0u);
   bytes.append("again");
   EXPECT_EQ(bytes.unread(), "again");
+}
+
+TEST(Bytes, GivesTheMemoryOfManyBuffersBackToTheSystemInAnyOrder) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer keeps what was freed";
+  const auto resident = [] {
+    std::ifstream statm("/proc/self/statm");
+    size_t size = 0;
+    size_t pages = 0;
+    statm >> size >> pages;
+    return pages * 4096;
+  };
+  constexpr size_t kBuffers = 4000;
+  constexpr size_t kEach = 16 << 10;
+  const size_t before = resident();
+  std::vector<std::unique_ptr<std::string>> between;  // keeps the heap from shrinking
+  std::vector<Bytes> buffers(kBuffers);
+  for (Bytes& buffer : buffers) {
+    buffer.append(std::string(kEach, 'x'));
+    between.push_back(std::make_unique<std::string>(100, 'y'));
+  }
+  EXPECT_GE(resident() - before, kBuffers * kEach);
+  for (Bytes& buffer : buffers) {
+    buffer.clear();
+    buffer.shrink(0);
+  }
+  EXPECT_LT(resident(), before + kBuffers * kEach / 8);
 }
 
 TEST(Bytes, ForgetsEverythingWhenCleared) {

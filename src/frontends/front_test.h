@@ -43,7 +43,7 @@ struct Line {
   std::string say(std::string_view text) {
     in.append(text);
     do next = session.take(front.clock.now(), in, out);
-    while (next == Next::kAgain);
+    while (next == Next::kAgain || next == Next::kDelay);
     return heard();
   }
   // Piece by piece, each as long as `size`, until it is closed.

@@ -17,6 +17,8 @@
 #include <list>
 #include <vector>
 
+#include "frontends/peer.h"
+
 namespace weir::frontends {
 
 namespace asio = boost::asio;
@@ -26,11 +28,13 @@ using telemetry::DoorStat;
 
 namespace {
 
+constexpr int kBacklog = 1024;
+constexpr int kAcceptedAtOnce = 64;  // then those who are there already have their turn
 constexpr size_t kLeastRead = 4096;
 constexpr size_t kMostRead = 64 << 10;
-constexpr size_t kKept = 64 << 10;  // bytes of a buffer that stay when it is empty
-// Above anything a session waits for: a request's head, its body, and chunks around it.
-constexpr size_t kMostUnread = 4 << 20;
+// Empty buffers are given back after a while, or at once where memory is short.
+constexpr Nanos kIdle = std::chrono::milliseconds(1000);
+constexpr size_t kKeptWhenShort = 4096;  // bytes
 constexpr auto kTick = std::chrono::milliseconds(250);
 constexpr auto kDrainTick = std::chrono::milliseconds(20);
 // A drained connection is done when it was quiet for so long, or, if it never is, when it
@@ -38,6 +42,7 @@ constexpr auto kDrainTick = std::chrono::milliseconds(20);
 constexpr Nanos kQuiet = std::chrono::milliseconds(100);
 constexpr Nanos kPatience = std::chrono::milliseconds(1000);
 constexpr Nanos kFarewell = std::chrono::milliseconds(1000);  // for the other side to close
+constexpr size_t kMostSentAway = 64;  // connections that wait for the other side to close
 
 using ReusePort = asio::detail::socket_option::boolean<SOL_SOCKET, SO_REUSEPORT>;
 
@@ -70,7 +75,7 @@ error_code open_at(tcp::acceptor& acceptor, const Address& address, bool share) 
   if (!error && share) acceptor.set_option(ReusePort(true), error);
   if (!error) acceptor.non_blocking(true, error);
   if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(1024, error);
+  if (!error) acceptor.listen(kBacklog, error);
   return error;
 }
 
@@ -92,7 +97,19 @@ struct Listener {
   tcp::acceptor acceptor;
   telemetry::DoorMetrics& metrics;
   Loop::OpenSession open;
+  Loop::RefusalText refusal_text;
+  Admission admission;
+  size_t sent_away = 0;  // that are still there
 };
+
+DoorStat stat_of(Refusal why) {
+  switch (why) {
+    case Refusal::kConnections: return DoorStat::kRefused;
+    case Refusal::kAddress: return DoorStat::kRefusedAddress;
+    case Refusal::kMemory: break;
+  }
+  return DoorStat::kRefusedMemory;
+}
 
 // Work that others put off to this loop.
 class LoopExecutor final : public Executor {
@@ -127,10 +144,14 @@ struct Loop::Inside {
   void serve_ready();
   void end_turn();
   void await_connections(Listener& listener);
-  void accept(Listener& listener);
+  void accept(Listener& listener, int most);
+  void admit(Listener& listener, int socket, uint64_t peer);
+  // Closes a stranger of any front end; false: there is none.
+  bool close_a_stranger();
   void look_after();
   void repeat(size_t which);
-  void begin_drain();
+  void begin_drain(Drain how);
+  void stop_listening();
 
   const Clock& clock;
   const LoopLimits limits;
@@ -149,29 +170,36 @@ struct Loop::Inside {
   std::vector<Connection*> unsent;                // have answers of this turn to send
   std::vector<std::shared_ptr<Connection>> gone;  // events of this turn may still name them
   bool draining = false;
-  MonoTime drain_began{};
-  MonoTime drained_at{};  // at the latest
+  bool listening = true;
+  Drain how = Drain::kPatient;
+  MonoTime listens_until{};  // while it drains
+  MonoTime drained_at{};     // at the latest
 };
 
-class Loop::Connection : public std::enable_shared_from_this<Connection> {
+class Loop::Connection final : public Guest, public std::enable_shared_from_this<Connection> {
  public:
-  Connection(Inside& loop, telemetry::DoorMetrics& metrics, int socket,
-             std::unique_ptr<Session> session)
-      : loop_(loop), metrics_(metrics), socket_(socket), session_(std::move(session)) {}
+  Connection(Inside& loop, Listener& listener, int socket, std::unique_ptr<Session> session)
+      : loop_(loop), listener_(listener), socket_(socket), session_(std::move(session)) {}
   ~Connection() { ::close(socket_); }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  void start(std::list<std::shared_ptr<Connection>>::iterator self) {
-    self_ = self;
-    const int yes = 1;
-    setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    metrics_.stats.add(DoorStat::kOpened);
-    active_ = began_ = loop_.clock.now().mono;
-    poll_for(EPOLL_CTL_ADD, EPOLLIN);
+  void start(std::list<std::shared_ptr<Connection>>::iterator self, uint64_t peer) {
+    admission().enter(*this, peer);
+    begin(self);
+    session_->set_peer(peer);
     session_->settle(loop_.executor, [self = weak_from_this()] {
       if (const auto connection = self.lock()) connection->wake();
     });
+    if (loop_.draining) session_->drain();
+  }
+
+  // Says why there is no place for it, and ends. Has no session.
+  void send_away(std::list<std::shared_ptr<Connection>>::iterator self, std::string_view why) {
+    ++listener_.sent_away;
+    begin(self);
+    out_.append(why);
+    if (send()) say_farewell();
   }
 
   // What the poll says of this connection: there is something to read, or room to write; or,
@@ -179,32 +207,76 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
   void ready() {
     if (closed_) return;
     if (writing_) return send_on();
-    waiting_ ? close() : read();
+    waiting_ || delayed_ ? close() : read();
   }
 
   void flush() {
     if (!closed_ && !writing_) (void)send();
+    account();
   }
 
-  void drain() { session_->drain(); }
+  void drain() {
+    if (session_) session_->drain();
+  }
   void cut() { close(); }
 
   // Closes it if it takes too long, or if it is done during a drain.
   void look_after(MonoTime now) {
-    const bool midway = farewell_ || writing_ || waiting_ || !in_.empty();
+    if (delayed_ && now - delay_began_ >= loop_.limits.wrong_key) return end_delay();
+    const bool midway = farewell_ || writing_ || waiting_ || delayed_ || !in_.empty();
     if (farewell_ ? now - active_ > kFarewell
-                  : now - (midway ? began_ : active_) >
-                        (midway ? loop_.limits.request : loop_.limits.silence)) {
-      if (!farewell_) metrics_.stats.add(DoorStat::kTimedOut);
+                  : now - (midway ? began_ : active_) > allowed(midway)) {
+      if (!farewell_) listener_.metrics.stats.add(DoorStat::kTimedOut);
       return close();
     }
-    if (!loop_.draining) return;
-    if (now >= loop_.drained_at) return close();
-    if (midway) return;
-    if (now - active_ > kQuiet || now - loop_.drain_began > kPatience) say_farewell();
+    if (!midway && now - active_ > kIdle) give_back(0);
+    if (loop_.draining && !loop_.listening) look_after_in_drain(now, midway);
+  }
+
+  void close() {
+    if (closed_) return;
+    closed_ = true;
+    if (session_) {
+      admission().leave(*this);
+      listener_.metrics.stats.add(DoorStat::kClosed);
+    } else {
+      --listener_.sent_away;
+    }
+    poll_for(EPOLL_CTL_DEL, 0);
+    shutdown(socket_, SHUT_RDWR);
+    loop_.gone.push_back(std::move(*self_));
+    loop_.connections.erase(self_);
   }
 
  private:
+  [[nodiscard]] Admission& admission() { return listener_.admission; }
+
+  void begin(std::list<std::shared_ptr<Connection>>::iterator self) {
+    self_ = self;
+    const int yes = 1;
+    setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    if (session_) listener_.metrics.stats.add(DoorStat::kOpened);
+    active_ = began_ = loop_.clock.now().mono;
+    poll_for(EPOLL_CTL_ADD, EPOLLIN);
+  }
+
+  [[nodiscard]] Nanos allowed(bool midway) const {
+    if (midway) return loop_.limits.request;
+    return heard_ ? loop_.limits.silence : loop_.limits.first_byte;
+  }
+
+  void look_after_in_drain(MonoTime now, bool midway) {
+    if (now >= loop_.drained_at) return midway ? close() : say_farewell();
+    if (midway) return;
+    const bool quiet = now - active_ > kQuiet;
+    if (loop_.how == Drain::kPatient) {
+      // It was answered since: what it asks next it asks elsewhere.
+      if (quiet && active_ >= loop_.listens_until) say_farewell();
+    } else if (quiet || now - loop_.listens_until > kPatience) {
+      say_farewell();
+    }
+  }
+
   void poll_for(int operation, uint32_t events) {
     epoll_event event{};
     event.events = events;
@@ -213,18 +285,35 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void read() {
-    const std::span<char> room = in_.room(want_);
+    if (farewell_) return discard();
+    // What does not fit is read in the next turn; a session ends what fills all it may fill.
+    const size_t fits = session_->most_unread() - std::min(in_.size(), session_->most_unread());
+    const size_t wanted = std::min(want_, fits);
+    if (wanted == 0) return close();
+    if (const size_t grown = in_.capacity_with(wanted); grown != in_.capacity()) {
+      if (!admission().may_hold(*this, grown + out_.capacity())) return refuse(Refusal::kMemory);
+    }
+    std::span<char> room = in_.room(wanted);
+    room = room.first(std::min(room.size(), fits));
     const ssize_t got = recv(socket_, room.data(), room.size(), 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) return close();
     const auto count = static_cast<size_t>(got);
-    if (farewell_) return;  // what is said after the last answer is not heard
+    heard_ = true;
     if (count == room.size()) want_ = std::min(2 * want_, kMostRead);
     const Instant now = loop_.clock.now();
     if (in_.empty()) began_ = now.mono;
     active_ = now.mono;
     in_.wrote(count);
     serve(now);
+    account();
+  }
+
+  // What is said after the last answer is not heard.
+  void discard() {
+    std::array<char, 4096> ignored;
+    const ssize_t got = recv(socket_, ignored.data(), ignored.size(), 0);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) close();
   }
 
   void serve(Instant now) {
@@ -232,18 +321,70 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
       const size_t before = in_.size();
       next_ = session_->take(now, in_, out_);
       // Something was answered: what is left is a new request.
-      if (in_.size() != before) began_ = now.mono;
-      if (in_.size() > kMostUnread) return close();
+      if (in_.size() != before) {
+        began_ = now.mono;
+        admission().touch(*this);
+      }
       if (next_ == Next::kRead) break;
+      if (next_ == Next::kDelay) return begin_delay(now.mono);
       waiting_ = next_ == Next::kWait;
       if (!send()) return;  // goes on when it is sent
     } while (next_ == Next::kAgain);
     if (waiting_) return poll_for(EPOLL_CTL_MOD, 0);
     if (next_ == Next::kClose) return say_farewell();
-    in_.shrink(kKept);
     // Sent when all that are ready have been read: the system's code for reading and that
     // for writing each stay in the cache then.
     if (!out_.empty()) loop_.unsent.push_back(this);
+  }
+
+  // The memory it holds has changed, or what it may hold.
+  void account() {
+    if (closed_ || !session_) return;
+    if (session_->standing() != standing()) admission().promote(*this, session_->standing());
+    if (admission().is_short()) give_back(kKeptWhenShort);
+    const size_t held = in_.capacity() + out_.capacity();
+    if (held == bytes()) return;
+    const bool fits = admission().may_hold(*this, held);
+    admission().hold(*this, held);
+    // Answers that are not fetched.
+    if (!fits && !out_.empty()) {
+      listener_.metrics.stats.add(DoorStat::kRefusedMemory);
+      close();
+    }
+  }
+
+  void give_back(size_t most) {
+    in_.shrink(most);
+    out_.shrink(most);
+    if (session_) admission().hold(*this, in_.capacity() + out_.capacity());
+  }
+
+  // A request for which there is no memory. Whoever has answers outstanding hears nothing.
+  void refuse(Refusal why) {
+    listener_.metrics.stats.add(stat_of(why));
+    if (!out_.empty()) return close();
+    out_.append(listener_.refusal_text(why));
+    next_ = Next::kClose;
+    if (send()) say_farewell();
+  }
+
+  // A wrong key was shown. Its answer is kept back for a while, and nothing is read meanwhile.
+  void begin_delay(MonoTime now) {
+    delayed_ = true;
+    delay_began_ = now;
+    poll_for(EPOLL_CTL_MOD, 0);
+  }
+
+  void end_delay() {
+    delayed_ = false;
+    const Instant now = loop_.clock.now();
+    active_ = began_ = now.mono;
+    next_ = Next::kAgain;
+    poll_for(EPOLL_CTL_MOD, EPOLLIN);
+    if (!send()) return;
+    serve(now);
+    account();
+    loop_.end_turn();
   }
 
   // False: not all could be sent at once, or not at all.
@@ -263,7 +404,6 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
         return false;
       }
     }
-    out_.shrink(kKept);
     return true;
   }
 
@@ -274,8 +414,12 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
     if (!send()) return;
     writing_ = false;
     poll_for(EPOLL_CTL_MOD, waiting_ ? 0 : uint32_t{EPOLLIN});
-    if (next_ == Next::kAgain) return serve(now);
-    if (next_ == Next::kClose) say_farewell();
+    if (next_ == Next::kAgain) {
+      serve(now);
+      return account();
+    }
+    if (next_ == Next::kClose || !session_) return say_farewell();
+    account();
   }
 
   // The session can go on.
@@ -289,6 +433,7 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
     } else {
       poll_for(EPOLL_CTL_MOD, EPOLLIN);
       serve(now);
+      account();
       loop_.end_turn();
     }
   }
@@ -300,31 +445,25 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
     farewell_ = true;
     active_ = loop_.clock.now().mono;
     in_.clear();
+    give_back(0);
     shutdown(socket_, SHUT_WR);
   }
 
-  void close() {
-    if (closed_) return;
-    closed_ = true;
-    metrics_.stats.add(DoorStat::kClosed);
-    poll_for(EPOLL_CTL_DEL, 0);
-    shutdown(socket_, SHUT_RDWR);
-    loop_.gone.push_back(std::move(*self_));
-    loop_.connections.erase(self_);
-  }
-
   Inside& loop_;
-  telemetry::DoorMetrics& metrics_;
+  Listener& listener_;
   const int socket_;
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<Session> session_;  // none: it is sent away
   std::list<std::shared_ptr<Connection>>::iterator self_;
   Bytes in_, out_;
   size_t want_ = kLeastRead;
   Next next_ = Next::kRead;
   MonoTime active_{};  // when something was last heard or sent
   MonoTime began_{};   // when the request or answer under way began
+  MonoTime delay_began_{};
+  bool heard_ = false;  // a byte
   bool writing_ = false;
   bool waiting_ = false;  // for the session
+  bool delayed_ = false;  // the answer to a wrong key
   bool farewell_ = false;
   bool closed_ = false;
 };
@@ -354,16 +493,20 @@ void Loop::Inside::end_turn() {
 void Loop::Inside::await_connections(Listener& listener) {
   listener.acceptor.async_wait(tcp::acceptor::wait_read,
                                [this, &listener](const error_code& error) {
-                                 if (!error && listener.acceptor.is_open()) accept(listener);
+                                 if (error || !listener.acceptor.is_open()) return;
+                                 accept(listener, kAcceptedAtOnce);
                                });
 }
 
-void Loop::Inside::accept(Listener& listener) {
-  constexpr int kAtOnce = 64;  // then those who are there already have their turn
-  for (int i = 0; i < kAtOnce; ++i) {
+void Loop::Inside::accept(Listener& listener, int most) {
+  for (int i = 0; i < most; ++i) {
+    sockaddr_storage from{};
+    socklen_t size = sizeof from;
     const int socket =
-        accept4(listener.acceptor.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        accept4(listener.acceptor.native_handle(), reinterpret_cast<sockaddr*>(&from), &size,
+                SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (socket < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+      if (close_a_stranger()) continue;
       // They wait in the system's queue until someone has left.
       auto later = std::make_shared<asio::steady_timer>(io, kTick);
       later->async_wait([this, &listener, later](const error_code& cancelled) {
@@ -372,30 +515,56 @@ void Loop::Inside::accept(Listener& listener) {
       return;
     }
     if (socket < 0) break;
-    if (connections.size() >= limits.connections) {
-      listener.metrics.stats.add(DoorStat::kRefused);
-      ::close(socket);
-      continue;
-    }
-    connections.push_front(
-        std::make_shared<Connection>(*this, listener.metrics, socket, listener.open()));
-    const auto begun = connections.begin();
-    (*begun)->start(begun);
+    admit(listener, socket, peer_of(from));
   }
   await_connections(listener);
 }
 
+void Loop::Inside::admit(Listener& listener, int socket, uint64_t peer) {
+  while (const auto why = listener.admission.refusal(peer)) {
+    if (Guest* const oldest = listener.admission.oldest_stranger(*why, peer)) {
+      listener.metrics.stats.add(DoorStat::kEvicted);
+      static_cast<Connection*>(oldest)->close();
+      continue;
+    }
+    listener.metrics.add_from(stat_of(*why), peer);
+    const std::string_view text = listener.refusal_text(*why);
+    if (listener.sent_away >= kMostSentAway) {
+      (void)::send(socket, text.data(), text.size(), MSG_NOSIGNAL);
+      ::close(socket);
+      return;
+    }
+    connections.push_front(std::make_shared<Connection>(*this, listener, socket, nullptr));
+    return connections.front()->send_away(connections.begin(), text);
+  }
+  connections.push_front(std::make_shared<Connection>(*this, listener, socket, listener.open()));
+  connections.front()->start(connections.begin(), peer);
+}
+
+bool Loop::Inside::close_a_stranger() {
+  for (Listener& listener : listeners) {
+    Guest* const oldest = listener.admission.oldest_stranger();
+    if (oldest == nullptr) continue;
+    listener.metrics.stats.add(DoorStat::kEvicted);
+    static_cast<Connection*>(oldest)->close();
+    gone.clear();  // or its descriptor would stay
+    return true;
+  }
+  return false;
+}
+
 void Loop::Inside::look_after() {
-  tick.expires_after(draining ? kDrainTick : kTick);
+  tick.expires_after(draining && !listening ? kDrainTick : kTick);
   tick.async_wait([this](const error_code& error) {
     if (error) return;
     const MonoTime now = clock.now().mono;
+    if (draining && listening && now >= listens_until) stop_listening();
     for (auto i = connections.begin(); i != connections.end();) {
       const auto connection = *i++;  // which may close itself
       connection->look_after(now);
     }
     gone.clear();
-    if (draining && connections.empty()) return io.stop();
+    if (draining && !listening && connections.empty()) return io.stop();
     look_after();
   });
 }
@@ -409,17 +578,28 @@ void Loop::Inside::repeat(size_t which) {
   });
 }
 
-void Loop::Inside::begin_drain() {
-  if (draining) return;
+void Loop::Inside::begin_drain(Drain which) {
+  const MonoTime now = clock.now().mono;
+  if (draining && (how == which || which == Drain::kPatient)) return;
+  how = which;
+  // Whoever loses patience waits for the delay no longer.
+  if (!draining || listening) listens_until = now;
+  if (how == Drain::kPatient) listens_until += limits.drain_delay;
+  drained_at =
+      std::max(listens_until, now) + (how == Drain::kPatient ? limits.drain : limits.drain_at_once);
+  for (const auto& connection : connections) connection->drain();
   draining = true;
-  drain_began = clock.now().mono;
-  drained_at = drain_began + limits.drain;
+  if (listening && listens_until <= now) stop_listening();
+  look_after();  // sooner than it was to be
+}
+
+void Loop::Inside::stop_listening() {
+  listening = false;
   for (Listener& listener : listeners) {
+    accept(listener, kBacklog);  // those that are connected already have asked, or will
     error_code ignored;
     listener.acceptor.close(ignored);
   }
-  for (const auto& connection : connections) connection->drain();
-  look_after();  // sooner than it was to be
 }
 
 Loop::Loop(const Clock& clock, LoopLimits limits)
@@ -427,9 +607,10 @@ Loop::Loop(const Clock& clock, LoopLimits limits)
 Loop::~Loop() = default;
 
 Result<Address> Loop::listen(const Address& address, telemetry::DoorMetrics& metrics,
-                             OpenSession open) {
-  Listener& listener = inside_->listeners.emplace_back(
-      Listener{tcp::acceptor(inside_->io), metrics, std::move(open)});
+                             OpenSession open, RefusalText refusal_text) {
+  Listener& listener =
+      inside_->listeners.emplace_back(Listener{tcp::acceptor(inside_->io), metrics, std::move(open),
+                                               refusal_text, Admission(inside_->limits.admission)});
   const error_code error = open_at(listener.acceptor, address, true);
   if (error) return unavailable(address, error);
   inside_->await_connections(listener);
@@ -452,8 +633,8 @@ void Loop::run() {
   inside_->connections.clear();
 }
 
-void Loop::drain() {
-  asio::post(inside_->io, [inside = inside_.get()] { inside->begin_drain(); });
+void Loop::drain(Drain how) {
+  asio::post(inside_->io, [inside = inside_.get(), how] { inside->begin_drain(how); });
 }
 
 void Loop::cut() {

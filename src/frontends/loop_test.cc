@@ -87,19 +87,21 @@ class LoopTest : public ::testing::Test {
     Address http;
     for (size_t i = 0; i < kLoops; ++i) {
       loops_[i] = std::make_unique<Loop>(front_.clock, limits);
-      resp = *loops_[i]->listen(resp, service_.resp, [this, i] {
-        return std::make_unique<RespSession>(service_, resp_desks_[i], 1);
-      });
-      http = *loops_[i]->listen(http, service_.http, [this, i] {
-        return std::make_unique<HttpSession>(service_, http_desks_[i]);
-      });
+      resp = *loops_[i]->listen(
+          resp, service_.resp,
+          [this, i] { return std::make_unique<RespSession>(service_, resp_desks_[i], 1); },
+          resp_refusal);
+      http = *loops_[i]->listen(
+          http, service_.http,
+          [this, i] { return std::make_unique<HttpSession>(service_, http_desks_[i]); },
+          http_refusal);
     }
     resp_port_ = resp.port;
     http_port_ = http.port;
     for (const auto& loop : loops_) threads_.emplace_back([&loop] { loop->run(); });
   }
-  void drain() {
-    for (const auto& loop : loops_) loop->drain();
+  void drain(Drain how = Drain::kAtOnce) {
+    for (const auto& loop : loops_) loop->drain(how);
   }
   void TearDown() override {
     drain();
@@ -183,7 +185,8 @@ TEST_F(LoopTest, TellsAnHttpClientInADrainThatTheConnectionEnds) {
 TEST_F(LoopTest, CutsOffWhoeverDoesNotFinishARequest) {
   start({.request = Millis(50)});
   SocketClient slow(http_port_);
-  slow.say("POST /v2/ratelimit.limit HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{");
+  slow.say("POST /v2/ratelimit.limit HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " +
+           std::string(kKey) + "\r\nContent-Length: 100\r\n\r\n{");
   EXPECT_EQ(slow.hear_all(), "");
   EXPECT_EQ(service_.http.stats.total(telemetry::DoorStat::kTimedOut), 1u);
 }
@@ -191,8 +194,19 @@ TEST_F(LoopTest, CutsOffWhoeverDoesNotFinishARequest) {
 TEST_F(LoopTest, CutsOffWhoeverIsSilentForTooLong) {
   start({.silence = Millis(50)});
   SocketClient silent(resp_port_);
-  EXPECT_EQ(silent.hear_all(), "");
+  silent.say("PING\r\n");
+  EXPECT_EQ(silent.hear_all(), "+PONG\r\n");
   EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kTimedOut), 1u);
+}
+
+TEST_F(LoopTest, CutsOffWhoeverSaysNothingAtAll) {
+  start({.first_byte = Millis(50)});
+  SocketClient resp(resp_port_);
+  SocketClient http(http_port_);
+  EXPECT_EQ(resp.hear_all(), "");
+  EXPECT_EQ(http.hear_all(), "");
+  EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kTimedOut), 1u);
+  EXPECT_EQ(service_.http.stats.total(telemetry::DoorStat::kTimedOut), 1u);
 }
 
 TEST_F(LoopTest, CutsOffWhoeverDoesNotReadItsAnswers) {
@@ -204,18 +218,157 @@ TEST_F(LoopTest, CutsOffWhoeverDoesNotReadItsAnswers) {
   EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kTimedOut), 1u);
 }
 
-TEST_F(LoopTest, RefusesMoreConnectionsThanItMayHave) {
-  start({.connections = 1});
-  std::vector<std::unique_ptr<SocketClient>> clients;
+// Connections to one front end, each with its first answer; a short one says that it was refused.
+class Connections {
+ public:
+  Connections(uint16_t port, std::string_view first) : port_(port), first_(first) {}
+  std::string open() {
+    SocketClient& client = *all_.emplace_back(std::make_unique<SocketClient>(port_));
+    client.say(first_);
+    return client.hear_lines(1);
+  }
+  void open_silently(int count) {
+    for (int i = 0; i < count; ++i) all_.push_back(std::make_unique<SocketClient>(port_));
+  }
+
+ private:
+  const uint16_t port_;
+  const std::string_view first_;
+  std::vector<std::unique_ptr<SocketClient>> all_;
+};
+
+constexpr std::string_view kTooMany = "-ERR max number of clients reached\r\n";
+
+TEST_F(LoopTest, RefusesMoreConnectionsThanItMayHaveAndSaysSo) {
+  start({.admission = {.connections = 1}});
+  Connections resp(resp_port_, "PING\r\n");
   int served = 0;
   for (int i = 0; i < 10; ++i) {
-    clients.push_back(std::make_unique<SocketClient>(resp_port_));
-    clients.back()->say("PING\r\n");
-    if (clients.back()->hear_lines(1) == "+PONG\r\n") ++served;
+    const std::string heard = resp.open();
+    if (heard == "+PONG\r\n") {
+      ++served;
+    } else {
+      EXPECT_EQ(heard, kTooMany);
+    }
   }
   EXPECT_GE(served, 1);
   EXPECT_LE(served, 2);  // one for each loop
   EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kRefused), 10u - served);
+  // The other front end has places of its own.
+  SocketClient http(http_port_);
+  http.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(http.hear_lines(1).substr(0, 15), "HTTP/1.1 200 OK");
+}
+
+TEST_F(LoopTest, SaysOverHttpWhyThereIsNoPlace) {
+  start({.admission = {.connections = 0}});
+  SocketClient client(http_port_);
+  client.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+  const std::string heard = client.hear_all();
+  EXPECT_TRUE(heard.starts_with("HTTP/1.1 503 Service Unavailable\r\n")) << heard;
+  EXPECT_NE(heard.find("Retry-After: 1\r\n"), std::string::npos);
+  EXPECT_NE(heard.find("max number of clients reached"), std::string::npos);
+}
+
+TEST_F(LoopTest, LetsNewcomersInWhereSilentConnectionsTookAllPlaces) {
+  start({.admission = {.connections = 10, .strangers = 8}});
+  Connections resp(resp_port_, "PING\r\n");
+  resp.open_silently(100);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(resp.open(), "+PONG\r\n");
+  EXPECT_GT(service_.resp.stats.total(telemetry::DoorStat::kEvicted), 80u);
+  EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kRefused), 0u);
+}
+
+TEST_F(LoopTest, RefusesConnectionsOfOneAddressBeyondItsMost) {
+  start({.admission = {.per_address = 1}});
+  Connections resp(resp_port_, "PING\r\n");
+  int served = 0;
+  for (int i = 0; i < 10; ++i) {
+    const std::string heard = resp.open();
+    if (heard == "+PONG\r\n") {
+      ++served;
+    } else {
+      EXPECT_EQ(heard, "-ERR max number of clients reached for this address\r\n");
+    }
+  }
+  EXPECT_GE(served, 1);
+  EXPECT_LE(served, 2);
+  EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kRefusedAddress), 10u - served);
+}
+
+TEST_F(LoopTest, RefusesARequestForWhichThereIsNoMemory) {
+  start({.admission = {.bytes = 100'000}});
+  SocketClient client(resp_port_);
+  client.say("PING\r\n");
+  EXPECT_EQ(client.hear_lines(1), "+PONG\r\n");
+  client.say("*5\r\n");
+  for (int i = 0; i < 4; ++i) client.say("$60000\r\n" + std::string(60'000, 'x') + "\r\n");
+  EXPECT_EQ(client.hear_all(),
+            "-ERR no memory for this request: send it again later, or raise connection-memory\r\n");
+  EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kRefusedMemory), 1u);
+  SocketClient other(resp_port_);
+  other.say("PING\r\n");
+  EXPECT_EQ(other.hear_lines(1), "+PONG\r\n");
+}
+
+TEST_F(LoopTest, AnswersAWrongKeyLaterAndGoesOn) {
+  start({.wrong_key = Millis(50)});
+  SocketClient resp(resp_port_);
+  resp.say("AUTH wrong\r\nPING\r\n");
+  EXPECT_EQ(resp.hear_lines(2), "-WRONGPASS invalid root key\r\n+PONG\r\n");
+  SocketClient http(http_port_);
+  http.say(
+      "POST /v2/ratelimit.limit HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\n"
+      "Connection: close\r\n\r\n");
+  EXPECT_EQ(http.hear_all().substr(0, 13), "HTTP/1.1 401 ");
+}
+
+TEST_F(LoopTest, LetsIdleConnectionsAskOnceMoreInAPatientDrain) {
+  start();
+  SocketClient resp(resp_port_);
+  SocketClient http(http_port_);
+  resp.say("PING\r\n");
+  http.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(resp.hear_lines(1), "+PONG\r\n");
+  http.hear_lines(6);
+  drain(Drain::kPatient);
+  while (SocketClient(resp_port_).connected()) std::this_thread::yield();
+  resp.say("PING\r\n");
+  EXPECT_EQ(resp.hear_all(), "+PONG\r\n");
+  http.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+  const std::string heard = http.hear_all();
+  EXPECT_TRUE(heard.starts_with("HTTP/1.1 200 OK\r\n")) << heard;
+  EXPECT_NE(heard.find("Connection: close\r\n"), std::string::npos);
+}
+
+TEST_F(LoopTest, ClosesIdleConnectionsWhenThePatienceOfADrainEnds) {
+  start({.drain = Millis(50)});
+  SocketClient idle(resp_port_);
+  idle.say("PING\r\n");
+  idle.hear_lines(1);
+  drain(Drain::kPatient);
+  EXPECT_EQ(idle.hear_all(), "");
+}
+
+TEST_F(LoopTest, GoesOnAcceptingWhileADrainIsDelayed) {
+  start({.drain_delay = Millis(600'000)});
+  SocketClient before(http_port_);
+  before.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+  before.hear_lines(6);
+  drain(Drain::kPatient);
+  SocketClient resp(resp_port_);
+  resp.say("PING\r\n");
+  EXPECT_EQ(resp.hear_lines(1), "+PONG\r\n");
+  std::string heard;
+  do {  // until the drain has come to the loop
+    SocketClient http(http_port_);
+    http.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+    heard = http.hear_lines(6);
+  } while (heard.find("Connection: close\r\n") == std::string::npos);
+  before.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(before.hear_all().substr(0, 15), "HTTP/1.1 200 OK");
+  resp.say("PING\r\n");
+  EXPECT_EQ(resp.hear_lines(1), "+PONG\r\n");
 }
 
 TEST_F(LoopTest, ClosesEverythingWhenItIsCut) {
@@ -241,7 +394,8 @@ TEST(Taken, NamesTheRemedyOfWhatIsWrong) {
 TEST(Taken, SaysWhetherSomeoneListensThere) {
   telemetry::DoorMetrics metrics;
   Loop loop(system_clock(), {});
-  const auto address = loop.listen({}, metrics, [] { return std::unique_ptr<Session>(); });
+  const auto address = loop.listen(
+      {}, metrics, [] { return std::unique_ptr<Session>(); }, resp_refusal);
   ASSERT_TRUE(address.ok());
   const auto error = taken(*address);
   ASSERT_NE(error, nullptr);

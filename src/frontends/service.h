@@ -25,6 +25,7 @@ struct Service {
   std::string region;
   std::string node;
   Keys resp_keys = Keys::kNotWanted;
+  Keys metrics_keys = Keys::kNotWanted;
   uint64_t seed = 0;  // for the names of requests
   MonoTime started{};
   const telemetry::OriginMetrics* origin = nullptr;  // none: there is no origin

@@ -26,8 +26,8 @@ ProcessSignal ProcessSignals::wait(Millis most) {
   const sigset_t set = awaited_signals();
   const timespec timeout{.tv_sec = most.count() / 1000, .tv_nsec = most.count() % 1000 * 1'000'000};
   switch (sigtimedwait(&set, nullptr, &timeout)) {
-    case SIGINT:
-    case SIGTERM: return ProcessSignal::kStop;
+    case SIGINT: return ProcessSignal::kInterrupt;
+    case SIGTERM: return ProcessSignal::kTerminate;
     case SIGHUP: return ProcessSignal::kReload;
     case SIGUSR1: return ProcessSignal::kReopenLogs;
     default: return ProcessSignal::kNone;

@@ -10,7 +10,8 @@ namespace weir::platform {
 
 enum class ProcessSignal : uint8_t {
   kNone,        // the time is over
-  kStop,        // SIGTERM, or Ctrl-C
+  kInterrupt,   // Ctrl-C: a person at the terminal asks to stop
+  kTerminate,   // SIGTERM: whoever runs the process does
   kReload,      // SIGHUP
   kReopenLogs,  // SIGUSR1
 };

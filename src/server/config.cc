@@ -131,12 +131,39 @@ std::string read_password_file(const std::string& text, std::string& file) {
   return {};
 }
 
+std::string read_bool(const std::string& text, bool& value) {
+  if (text != "true" && text != "false") return "must be true or false";
+  value = text == "true";
+  return {};
+}
+
+// A span of time: 500ms, 5s, 1m.
+std::string read_time(const std::string& text, Millis& value) {
+  constexpr uint64_t kMost = 600'000;
+  const std::string wanted = "must be a time from 0s to 10m, like 500ms, 5s or 1m";
+  const std::pair<std::string_view, uint64_t> units[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}};
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string unit = text.substr(digits);
+  for (const auto& [name, factor] : units) {
+    uint64_t number = 0;
+    if (name != unit || !read_number(text.substr(0, digits), {0, kMost / factor}, number).empty()) {
+      continue;
+    }
+    value = Millis(static_cast<int64_t>(number * factor));
+    return {};
+  }
+  return wanted;
+}
+
+struct SizeRange {
+  int least_shift = 20;
+  std::string text = "a size from 1MiB to 16TiB, like 512MiB, 2GiB or 1073741824, or auto";
+};
+
 // A number of bytes: 1073741824, 512MiB, 2GiB.
-std::string read_size(const std::string& text, uint64_t& value) {
-  constexpr int kLeastShift = 20;
+std::string read_size(const std::string& text, uint64_t& value, const SizeRange& sizes = {}) {
   constexpr int kMostShift = 44;
-  const std::string wanted =
-      "must be a size from 1MiB to 16TiB, like 512MiB, 2GiB or 1073741824, or auto";
+  const std::string wanted = "must be " + sizes.text;
   const std::pair<std::string_view, int> units[] = {{"", 0},     {"B", 0},    {"KiB", 10},
                                                     {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
@@ -148,7 +175,7 @@ std::string read_size(const std::string& text, uint64_t& value) {
   uint64_t number = 0;
   if (!read_number(text.substr(0, digits), range, number).empty()) return wanted;
   const uint64_t bytes = number << known->second;
-  if (bytes >> kLeastShift == 0) return wanted;
+  if (bytes >> sizes.least_shift == 0) return wanted;
   value = bytes;
   return {};
 }
@@ -171,11 +198,56 @@ const std::vector<Setting>& all_settings() {
        [](Config& config, const std::string& text) { return read_address(text, config.resp); }},
       {"allow-public", "BOOL", "false",
        "Allow addresses that are not loopback; the Redis protocol then wants AUTH with a root key",
+       [](Config& config, const std::string& text) {
+         return read_bool(text, config.allow_public);
+       }},
+      {"resp-auth", "RULE", "auto",
+       "Whether clients of the Redis protocol must AUTH: required, off (on loopback only), or "
+       "auto: "
+       "required with allow-public",
        [](Config& config, const std::string& text) -> std::string {
-         if (text != "true" && text != "false") return "must be true or false";
-         config.allow_public = text == "true";
+         if (text != "auto" && text != "required" && text != "off") {
+           return "must be auto, required or off";
+         }
+         config.resp_auth = text == "auto"  ? RespAuth::kAuto
+                            : text == "off" ? RespAuth::kOff
+                                            : RespAuth::kRequired;
          return {};
        }},
+      {"public-metrics", "BOOL", "false",
+       "Serve /metrics without a key also where http is not on loopback",
+       [](Config& config, const std::string& text) {
+         return read_bool(text, config.public_metrics);
+       }},
+      {"max-connections", "N", "10000",
+       "Connections of each front end. Four fifths of them for clients that have shown no key "
+       "yet; the one that has been idle for longest makes room for a new one",
+       [](Config& config, const std::string& text) {
+         return assign(text, {10, 1'000'000}, config.max_connections);
+       }},
+      {"max-connections-per-address", "N", "auto",
+       "Connections of one client address that have shown no key. auto: half of max-connections",
+       [](Config& config, const std::string& text) {
+         if (text == "auto") {
+           config.max_connections_per_address = 0;
+           return std::string();
+         }
+         const std::string wrong = assign(text, {1, 1'000'000}, config.max_connections_per_address);
+         return wrong.empty() ? wrong : wrong + ", or auto";
+       }},
+      {"connection-memory", "SIZE", "256MiB",
+       "Bytes that the buffers of all connections of a front end may take",
+       [](Config& config, const std::string& text) {
+         return read_size(text, config.connection_memory,
+                          {.least_shift = 24, .text = "a size from 16MiB to 16TiB, like 256MiB"});
+       }},
+      {"drain-delay", "TIME", "0s",
+       "After SIGTERM, how long connections are still accepted while /readyz answers 503: as long "
+       "as load balancers need to notice. 5s with Kubernetes",
+       [](Config& config, const std::string& text) { return read_time(text, config.drain_delay); }},
+      {"drain-grace", "TIME", "5s",
+       "After that, how long open connections may ask once more. Ctrl-C waits for neither",
+       [](Config& config, const std::string& text) { return read_time(text, config.drain_grace); }},
       {"region", "NAME", "local",
        "The region this process counts for; needed with a ledger that can be shared: all but auto",
        [](Config& config, const std::string& text) { return read_name(text, config.region); }},
@@ -399,6 +471,12 @@ std::string contradiction(const Config& config) {
           "address",
           name, to_string(*address));
     }
+  }
+  if (config.resp && !is_loopback(*config.resp) && !config.wants_resp_auth()) {
+    return fmt::format(
+        "resp-auth is off, but resp is '{}', which others can reach: leave resp-auth out, or give "
+        "resp a loopback address",
+        to_string(*config.resp));
   }
   if (config.ledger_choice == LedgerChoice::kGiven && config.region.empty()) {
     return fmt::format(

@@ -24,6 +24,9 @@ using frontends::Address;
 // What answers behind the doors. kNull says yes to everything: it prices the doors alone.
 enum class Backend : uint8_t { kLimiter, kNull };
 
+// Whether clients of the Redis protocol must AUTH. Auto: with allow-public.
+enum class RespAuth : uint8_t { kAuto, kRequired, kOff };
+
 // Where other regions are heard of. Usual: in a file of the data folder, for a process without an
 // origin, else nowhere.
 enum class LedgerChoice : uint8_t { kUsual, kNone, kGiven };
@@ -32,6 +35,13 @@ struct Config {
   std::optional<Address> http = Address{.host = "127.0.0.1", .port = 7070};
   std::optional<Address> resp = Address{.host = "127.0.0.1", .port = 7071};
   bool allow_public = false;
+  RespAuth resp_auth = RespAuth::kAuto;
+  bool public_metrics = false;                       // without a key where others can reach them
+  size_t max_connections = 10'000;                   // of each front end
+  size_t max_connections_per_address = 0;            // without a key; 0: half of them
+  uint64_t connection_memory = uint64_t{256} << 20;  // bytes of each front end's buffers
+  Millis drain_delay{0};
+  Millis drain_grace{5'000};
   std::string region{};  // empty: not given
   std::string node{};    // empty: to be generated
   std::string data = "weir-data";
@@ -61,6 +71,9 @@ struct Config {
     if (ledger_choice != LedgerChoice::kUsual) return ledger_choice == LedgerChoice::kGiven;
     // A process that shares its counts in a region has nothing to gain from a file of its own.
     return !origin && backend != Backend::kNull;
+  }
+  [[nodiscard]] bool wants_resp_auth() const {
+    return resp_auth == RespAuth::kAuto ? allow_public : resp_auth == RespAuth::kRequired;
   }
   [[nodiscard]] std::string region_name() const { return region.empty() ? "local" : region; }
 };

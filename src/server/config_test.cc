@@ -130,6 +130,13 @@ TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
     Config config{.http = {},
                   .resp = {},
                   .allow_public = true,
+                  .resp_auth = RespAuth::kOff,
+                  .public_metrics = true,
+                  .max_connections = 11,
+                  .max_connections_per_address = 12,
+                  .connection_memory = 13,
+                  .drain_delay = Millis(14),
+                  .drain_grace = Millis(15),
                   .region = "elsewhere",
                   .data = "",
                   .threads = 9,
@@ -147,7 +154,12 @@ TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
     ASSERT_EQ(known.set(config, known.initial), "") << known.name;
     EXPECT_TRUE(
         config.http == standard.http || config.resp == standard.resp ||
-        config.allow_public == standard.allow_public ||
+        config.allow_public == standard.allow_public || config.resp_auth == standard.resp_auth ||
+        config.public_metrics == standard.public_metrics ||
+        config.max_connections == standard.max_connections ||
+        config.max_connections_per_address == standard.max_connections_per_address ||
+        config.connection_memory == standard.connection_memory ||
+        config.drain_delay == standard.drain_delay || config.drain_grace == standard.drain_grace ||
         config.region_name() == standard.region_name() || config.data == standard.data ||
         config.threads == standard.threads || config.capacity == standard.capacity ||
         config.memory == standard.memory || config.backend == standard.backend || !config.origin ||
@@ -156,6 +168,51 @@ TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
         config.publish_policy == standard.publish_policy || config.log.empty())
         << known.name << " is not " << known.initial;
   }
+}
+
+TEST(Settings, TakeTimes) {
+  const std::pair<const char*, Millis> good[] = {
+      {"0s", Millis(0)},      {"500ms", Millis(500)},   {"5s", Millis(5'000)},
+      {"1m", Millis(60'000)}, {"10m", Millis(600'000)}, {"600s", Millis(600'000)}};
+  Config config;
+  for (const auto& [text, time] : good) {
+    ASSERT_EQ(setting("drain-delay").set(config, text), "") << text;
+    EXPECT_EQ(config.drain_delay, time) << text;
+    ASSERT_EQ(setting("drain-grace").set(config, text), "") << text;
+    EXPECT_EQ(config.drain_grace, time) << text;
+  }
+  for (const char* text :
+       {"", "5", "s", "-1s", "11m", "600001ms", "5 s", "5h", "1.5s", "99999999999999999999s"}) {
+    EXPECT_EQ(setting("drain-delay").set(config, text),
+              "must be a time from 0s to 10m, like 500ms, 5s or 1m")
+        << text;
+  }
+}
+
+TEST(Settings, TakeTheMemoryOfConnectionsFromSixteenMebibytesOn) {
+  Config config;
+  EXPECT_EQ(setting("connection-memory").set(config, "16MiB"), "");
+  EXPECT_EQ(config.connection_memory, uint64_t{16} << 20);
+  EXPECT_EQ(setting("connection-memory").set(config, "15MiB"),
+            "must be a size from 16MiB to 16TiB, like 256MiB");
+}
+
+TEST(Settings, WantAuthWithTheRedisProtocolWhereverOthersAreAllowed) {
+  Config config;
+  EXPECT_FALSE(config.wants_resp_auth());
+  config.allow_public = true;
+  EXPECT_TRUE(config.wants_resp_auth());
+  EXPECT_EQ(setting("resp-auth").set(config, "off"), "");
+  EXPECT_FALSE(config.wants_resp_auth());
+  EXPECT_EQ(contradiction(config), "");
+  config.resp = Address{.host = "0.0.0.0", .port = 7071};
+  EXPECT_EQ(contradiction(config),
+            "resp-auth is off, but resp is '0.0.0.0:7071', which others can reach: leave resp-auth "
+            "out, or give resp a loopback address");
+  config = {};
+  EXPECT_EQ(setting("resp-auth").set(config, "required"), "");
+  EXPECT_TRUE(config.wants_resp_auth());
+  EXPECT_EQ(setting("resp-auth").set(config, "yes"), "must be auto, required or off");
 }
 
 TEST(Settings, TakeAddresses) {
@@ -390,8 +447,10 @@ TEST(ConfigFile, TellsAllProblemsWithTheirPlaces) {
   EXPECT_EQ(
       problems_of("threads: 2\ncolour: red\n  \ncapacity: 1\nthreads: 3\nnode: [a, b]\n"
                   "region:\nhttp:   nowhere\n"),
-      (Problems{"2:1 'colour' is no setting; there are http, resp, allow-public, region, "
-                "node, data, origin, origin-password-file, on-origin-loss, ledger, "
+      (Problems{"2:1 'colour' is no setting; there are http, resp, allow-public, "
+                "resp-auth, public-metrics, max-connections, max-connections-per-address, "
+                "connection-memory, drain-delay, drain-grace, region, node, data, origin, "
+                "origin-password-file, on-origin-loss, ledger, "
                 "ledger-password-file, publish-policy, log, threads, memory, capacity, backend",
                 "4:11 capacity is '1': it must be a whole number from 64 to 268435456, or auto",
                 "5:1 threads is given twice", "6:7 node must be a single value",

@@ -25,6 +25,7 @@
 #include "server/other_regions.h"
 #include "server/region.h"
 #include "server/reload.h"
+#include "server/stranger_log.h"
 #include "server/supervision.h"
 #include "weir/limiter.h"
 #include "weir/version.h"
@@ -33,11 +34,12 @@ namespace weir::server {
 namespace {
 
 using frontends::Decider;
+using frontends::Keys;
 using frontends::Loop;
 
-constexpr size_t kConnections = 10'000;
 constexpr Millis kBeatEvery{250};
 constexpr Millis kSweepEvery{250};
+constexpr Millis kLookForStrangers{1000};
 constexpr size_t kSweepsPerRound = 240;  // the whole table once a minute
 
 std::string generated_node() {
@@ -84,9 +86,9 @@ Opening open_doors(const Config& config) {
 }
 
 // Lets connections have the files they need. Throws if not even the start has enough.
-void provide_files(unsigned threads) {
+void provide_files(size_t connections, unsigned threads) {
   const uint64_t own = 64 + 8 * uint64_t{threads};
-  const uint64_t wanted = kConnections + own;
+  const uint64_t wanted = connections + own;
   const uint64_t allowed = platform::raise_open_files(wanted);
   constexpr std::string_view kRemedy = "with ulimit -n, or LimitNOFILE= in its systemd unit";
   if (allowed < own) {
@@ -98,7 +100,7 @@ void provide_files(unsigned threads) {
     fmt::print(stderr,
                "weir: this process may open {} files, so it serves {} connections instead of {}: "
                "allow {} {}\n",
-               allowed, allowed - own, kConnections, wanted, kRemedy);
+               allowed, allowed - own, connections, wanted, kRemedy);
   }
 }
 
@@ -138,13 +140,27 @@ struct Counter {
   std::atomic<int64_t> beat{0};  // when the loop last had a turn, ns; a time by itself: relaxed
 };
 
+// What one of `threads` loops may take.
+frontends::LoopLimits limits_of(const Config& config, unsigned threads) {
+  const auto share = [threads](size_t all) { return (all + threads - 1) / threads; };
+  const size_t most = config.max_connections;
+  const size_t per_address = config.max_connections_per_address;
+  constexpr size_t kLeastBytes = size_t{8} << 20;  // for a few of the largest requests
+  return {.admission = {.connections = share(most),
+                        .strangers = share(most - most / 5),
+                        .per_address = share(per_address == 0 ? most / 2 : per_address),
+                        .bytes = std::max(share(config.connection_memory), kLeastBytes)},
+          .drain_delay = config.drain_delay,
+          .drain = config.drain_grace};
+}
+
 Address listen(std::vector<std::unique_ptr<Counter>>& counters, Address address,
-               telemetry::DoorMetrics& metrics,
+               telemetry::DoorMetrics& metrics, Loop::RefusalText refusal_text,
                const std::function<Loop::OpenSession(Counter&)>& opener) {
   if (const auto error = frontends::taken(address))
     throw std::runtime_error(error->detail + "; " + error->fix);
   for (const auto& counter : counters) {
-    const auto got = counter->loop.listen(address, metrics, opener(*counter));
+    const auto got = counter->loop.listen(address, metrics, opener(*counter), refusal_text);
     if (!got) throw std::runtime_error(got.error().detail + "; " + got.error().fix);
     address = *got;
   }
@@ -181,8 +197,11 @@ void print_welcome(const Config& config, const Opening& opening, const std::stri
         to_string(*config.http), opening.in_curl);
   }
   if (config.resp) {
-    fmt::print("  redis-cli -h {} -p {} CL.THROTTLE alice 15 30 60\n", config.resp->host,
-               config.resp->port);
+    const std::string key = config.wants_resp_auth()
+                                ? fmt::format(" --no-auth-warning -a \"{}\"", opening.in_curl)
+                                : "";
+    fmt::print("  redis-cli -h {} -p {}{} CL.THROTTLE alice 15 30 60\n", config.resp->host,
+               config.resp->port, key);
   }
   fmt::print("\nCtrl-C stops it.\n");
   std::fflush(stdout);
@@ -199,7 +218,8 @@ void serve(Config config, const ReadAgain& read_again) {
   rules::RootKeys keys;
   const std::string node = config.node.empty() ? generated_node() : config.node;
   const unsigned threads = config.threads == 0 ? platform::ThreadGroup::cores() : config.threads;
-  provide_files(threads);
+  const size_t doors = (config.http ? 1 : 0) + (config.resp ? 1 : 0);
+  provide_files(doors * config.max_connections, threads);
 
   const Clock& clock = system_clock();
   const DataFolder folder(config);
@@ -233,13 +253,15 @@ void serve(Config config, const ReadAgain& read_again) {
       .keys = keys,
       .region = config.region_name(),
       .node = node,
-      .resp_keys = config.resp && !is_loopback(*config.resp) ? frontends::Keys::kWanted
-                                                             : frontends::Keys::kNotWanted,
+      .resp_keys = config.wants_resp_auth() ? Keys::kWanted : Keys::kNotWanted,
+      .metrics_keys = config.http && !is_loopback(*config.http) && !config.public_metrics
+                          ? Keys::kWanted
+                          : Keys::kNotWanted,
       .started = clock.now().mono,
       .origin = region.origin() ? &region.origin()->metrics() : nullptr,
       .ledger = others.ledger() ? &others.ledger()->metrics() : nullptr};
 
-  const frontends::LoopLimits limits{.connections = kConnections / threads + 1};
+  const frontends::LoopLimits limits = limits_of(config, threads);
   std::vector<std::unique_ptr<Counter>> counters;
   for (unsigned i = 0; i < threads; ++i) {
     counters.push_back(std::make_unique<Counter>(clock, limits, platform::entropy()));
@@ -249,23 +271,32 @@ void serve(Config config, const ReadAgain& read_again) {
     });
   }
   if (config.http) {
-    config.http = listen(counters, *config.http, service.http, [&](Counter& counter) {
-      return [&service, &counter] {
-        return std::make_unique<frontends::HttpSession>(service, counter.http_desk);
-      };
-    });
+    config.http = listen(
+        counters, *config.http, service.http, frontends::http_refusal, [&](Counter& counter) {
+          return [&service, &counter] {
+            return std::make_unique<frontends::HttpSession>(service, counter.http_desk);
+          };
+        });
   }
   if (config.resp) {
-    config.resp = listen(counters, *config.resp, service.resp, [&](Counter& counter) {
-      return [&service, &counter, threads] {
-        const uint64_t id = counter.next_id;
-        counter.next_id += threads;
-        return std::make_unique<frontends::RespSession>(service, counter.resp_desk, id);
-      };
-    });
+    config.resp = listen(
+        counters, *config.resp, service.resp, frontends::resp_refusal, [&](Counter& counter) {
+          return [&service, &counter, threads] {
+            const uint64_t id = counter.next_id;
+            counter.next_id += threads;
+            return std::make_unique<frontends::RespSession>(service, counter.resp_desk, id);
+          };
+        });
   }
   counters[0]->loop.every(
       kSweepEvery, [&] { limiter.run_sweep(clock.now(), plan.capacity / kSweepsPerRound + 1); });
+
+  StrangerLog strangers(service.http, service.resp);
+  counters[0]->loop.every(kLookForStrangers, [&] {
+    for (const std::string& line : strangers.run_once(clock.now().mono)) {
+      fmt::print(stderr, "{}\n", line);
+    }
+  });
 
   // Not before all is there that a start needs: a key that is made is shown this once.
   const Opening opening = open_doors(config);
@@ -279,17 +310,17 @@ void serve(Config config, const ReadAgain& read_again) {
   manager.ready();
   const Changing changing{
       .limiter = limiter, .keys = keys, .key_is_in_folder = opening.from_folder};
-  const std::string reason =
-      supervise(signals, manager,
-                {.reload = [&] { reload(config, read_again, changing); },
-                 .reopen_logs = [&] { reopen_log(config.log); },
-                 .is_alive = [&] { return are_alive(counters, clock.now().mono); },
-                 .reason_to_end = [&] { return others.conflict(); }});
+  const End end = supervise(signals, manager,
+                            {.reload = [&] { reload(config, read_again, changing); },
+                             .reopen_logs = [&] { reopen_log(config.log); },
+                             .is_alive = [&] { return are_alive(counters, clock.now().mono); },
+                             .reason_to_end = [&] { return others.conflict(); }});
   manager.stopping();
-  if (!reason.empty()) fmt::print(stderr, "weir: {}\n", reason);
+  if (!end.reason.empty()) fmt::print(stderr, "weir: {}\n", end.reason);
   fmt::print(stderr, "\nweir: answering what is under way, then stopping\n");
   service.draining.store(true, std::memory_order_relaxed);
-  for (const auto& counter : counters) counter->loop.drain();
+  const auto how = end.by_hand ? frontends::Drain::kAtOnce : frontends::Drain::kPatient;
+  for (const auto& counter : counters) counter->loop.drain(how);
   {
     const Impatience impatience(signals, [&] {
       for (const auto& counter : counters) counter->loop.cut();
@@ -301,7 +332,7 @@ void serve(Config config, const ReadAgain& read_again) {
   }
   others.stop();
   region.stop();  // while the loops are still there to be told of what it answers last
-  if (!reason.empty()) throw std::runtime_error(reason);
+  if (!end.reason.empty()) throw std::runtime_error(reason);
 }
 
 }  // namespace weir::server

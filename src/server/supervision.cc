@@ -17,13 +17,14 @@ constexpr Millis kDrainTick{50};
 
 }  // namespace
 
-std::string supervise(platform::ProcessSignals& signals, const platform::ServiceManager& manager,
-                      const Duties& duties) {
+End supervise(platform::ProcessSignals& signals, const platform::ServiceManager& manager,
+              const Duties& duties) {
   using platform::ProcessSignal;
   const Millis tick = std::min(kTick, manager.watchdog().value_or(kTick));
   for (;;) {
     switch (signals.wait(tick)) {
-      case ProcessSignal::kStop: return {};
+      case ProcessSignal::kInterrupt: return {.by_hand = true};
+      case ProcessSignal::kTerminate: return {};
       case ProcessSignal::kReload:
         manager.reloading();
         duties.reload();
@@ -32,7 +33,7 @@ std::string supervise(platform::ProcessSignals& signals, const platform::Service
       case ProcessSignal::kReopenLogs: duties.reopen_logs(); break;
       case ProcessSignal::kNone: break;
     }
-    if (std::string reason = duties.reason_to_end(); !reason.empty()) return reason;
+    if (std::string reason = duties.reason_to_end(); !reason.empty()) return {.reason = reason};
     if (manager.watchdog() && duties.is_alive()) manager.alive();
   }
 }
@@ -40,7 +41,11 @@ std::string supervise(platform::ProcessSignals& signals, const platform::Service
 Impatience::Impatience(platform::ProcessSignals& signals, std::function<void()> hurry) {
   watcher_.start([this, &signals, hurry = std::move(hurry)] {
     for (int asked = 1; !over_.load(std::memory_order_relaxed);) {
-      if (signals.wait(kDrainTick) != platform::ProcessSignal::kStop) continue;
+      const platform::ProcessSignal signal = signals.wait(kDrainTick);
+      if (signal != platform::ProcessSignal::kInterrupt &&
+          signal != platform::ProcessSignal::kTerminate) {
+        continue;
+      }
       if (++asked == 2) {
         fmt::print(stderr,
                    "weir: asked again: closing all connections, then telling what was not told; "

@@ -21,9 +21,15 @@ struct Duties {
   std::function<std::string()> reason_to_end;  // nothing: there is none
 };
 
-// Returns when the process is asked to stop, with nothing, or must end, with why.
-[[nodiscard]] std::string supervise(platform::ProcessSignals& signals,
-                                    const platform::ServiceManager& manager, const Duties& duties);
+// Why a server ends.
+struct End {
+  std::string reason = {};  // nothing: it was asked to
+  bool by_hand = false;     // with Ctrl-C
+};
+
+// Returns when the process is asked to stop or must end.
+[[nodiscard]] End supervise(platform::ProcessSignals& signals,
+                            const platform::ServiceManager& manager, const Duties& duties);
 
 // While a server drains: who asks a second time wants it to end soon, who asks a third time at
 // once, whatever is lost. Waits on a thread of its own until it is destroyed.

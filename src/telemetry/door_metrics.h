@@ -4,6 +4,8 @@
 
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <span>
 
@@ -24,10 +26,17 @@ enum class Decided : uint8_t { kCount = 9 };
 enum class DoorStat : uint8_t {
   kOpened,  // connections
   kClosed,
-  kRefused,   // connections beyond the most allowed
-  kTimedOut,  // connections closed for silence or slowness
+  kRefused,         // connections beyond the most allowed
+  kRefusedAddress,  // connections beyond the most allowed for one address
+  kRefusedMemory,   // connections closed because the buffers of all used up their memory
+  kEvicted,         // connections of strangers closed to make room for others
+  kTimedOut,        // connections closed for silence or slowness
   kRequests,
-  kBad,  // requests that could not be understood or were not allowed
+  kBad,            // requests that could not be understood or were not allowed
+  kMissingKey,     // of these, those without a key,
+  kMalformedKey,   // with something that is no key,
+  kWrongKey,       // with a wrong key
+  kCrossProtocol,  // connections closed because they speak the protocol of another front end
   kCount,
 };
 
@@ -35,6 +44,13 @@ struct DoorMetrics {
   Counters<Decided> decisions;
   Counters<DoorStat> stats;
   Latency latency;  // from the time requests were read to the time they were answered
+  // The client that was counted last, as frontends/peer.h writes it.
+  std::array<std::atomic<uint64_t>, static_cast<size_t>(DoorStat::kCount)> last_peer{};
+
+  void add_from(DoorStat stat, uint64_t peer) {
+    stats.add(stat);
+    last_peer[static_cast<size_t>(stat)].store(peer, std::memory_order_relaxed);
+  }
 
   void add_decision(Outcome outcome, Basis basis) { decisions.add(decided(outcome, basis)); }
   // What of a refused batch would have passed alone was refused all the same.

@@ -264,7 +264,7 @@ const kMistakes = [
   ),
   ['limit 0', ask({ limit: 0 }), 'limit'],
   ['burst 0', ask({ burst: 0, algorithm: 'gcra' }), 'burst'],
-  ['duration 999', ask({ duration: 999 }), 'duration'],
+  ['duration 99', ask({ duration: 99 }), 'duration'],
   ['duration of more than 30 days', ask({ duration: kMonth + 1 }), 'duration'],
   ['an empty namespace', ask({ namespace: '' }), 'namespace'],
   ['an empty identifier', ask({ identifier: '' }), 'identifier'],

@@ -134,8 +134,9 @@ test('a hash that is damaged or a folder that cannot be made is named', async ()
 });
 
 test('the lines of the welcome work when pasted', async () => {
-  for (const key of [null, kRootKey]) {
-    await served({ key }, async (server) => {
+  const allowed = '--allow-public'; // wants a key in both lines
+  for (const [key, ...args] of [[null], [kRootKey], [null, allowed], [kRootKey, allowed]]) {
+    await served({ key, args }, async (server) => {
       const { curl, cli } = pasteable(server);
       const env = environment(key ?? undefined);
       const limited = await run('bash', ['-c', curl], { env });
@@ -212,10 +213,21 @@ test('where others can reach it, the Redis protocol wants a key', async () => {
   });
 });
 
-test('a public door for HTTP leaves the Redis protocol on loopback without a key', async () => {
-  await served({ args: ['--allow-public', '--http', '0.0.0.0:0'] }, async (server) => {
+test('where others are allowed the Redis protocol wants a key on loopback, too, or as asked', async () => {
+  const args = ['--allow-public', '--http', '0.0.0.0:0'];
+  await served({ args }, async (server) => {
+    assert.match((await say(server.respPort, 'PING')).message, /^NOAUTH/);
+  });
+  await served({ args: [...args, '--resp-auth', 'off'] }, async (server) => {
     assert.equal(await say(server.respPort, 'PING'), 'PONG');
   });
+  await served({ args: ['--resp-auth', 'required'] }, async (server) => {
+    assert.match((await say(server.respPort, 'PING')).message, /^NOAUTH/);
+  });
+  const unsafe = ['--allow-public', '--resp', '0.0.0.0:0', '--resp-auth', 'off'];
+  const { code, stderr } = await weir(['serve', ...unsafe], { key: kRootKey });
+  assert.equal(code, 2);
+  assert.match(stderr, /resp-auth is off, but resp is '0\.0\.0\.0:0'/);
 });
 
 test('a door that is off is not there, and two that are off are a mistake', async () => {

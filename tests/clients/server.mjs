@@ -133,11 +133,12 @@ class Server {
   }
 }
 
-// Starts a server; `args` come behind its ports and folder, so they win.
+// Starts a server; `args` come behind its ports and folder, so they win. It does not wait long for
+// idle connections when it is stopped, or every test would.
 export function startServer({ args = [], key = kRootKey, data = temporaryFolder(), cwd, env = {} } = {}) {
-  const doors = ['--http', '127.0.0.1:0', '--resp', '127.0.0.1:0'];
+  const usual = ['--http', '127.0.0.1:0', '--resp', '127.0.0.1:0', '--drain-grace', '500ms'];
   const given = (name) => args.includes(name);
-  const kept = [0, 2].filter((at) => !given(doors[at])).flatMap((at) => doors.slice(at, at + 2));
+  const kept = [0, 2, 4].filter((at) => !given(usual[at])).flatMap((at) => usual.slice(at, at + 2));
   const child = spawn(kBinary, ['serve', ...kept, '--data', data, ...args], {
     cwd,
     env: { ...environment(key ?? undefined), ...env },

@@ -163,6 +163,11 @@ HttpFault read_field(std::string_view line, HttpHead& head, Seen& seen) {
         if (!head.content_length) return {400, "Content-Length is not a number"};
       }
       break;
+    case 16:
+      if (is_name(name, "content-encoding") && !is_name(value, "identity")) {
+        return {415, "Content-Encoding knows only identity: send the body as it is"};
+      }
+      break;
     case 17:
       if (is_name(name, "transfer-encoding")) {
         if (seen.encoding) return {400, "two Transfer-Encoding headers"};

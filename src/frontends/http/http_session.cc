@@ -31,6 +31,7 @@ constexpr StatusText kStatuses[] = {
     {404, "Not Found", "not_found"},
     {405, "Method Not Allowed", "method_not_allowed"},
     {413, "Content Too Large", "content_too_large"},
+    {415, "Unsupported Media Type", "unsupported_media_type"},
     {417, "Expectation Failed", "expectation_failed"},
     {431, "Request Header Fields Too Large", "header_too_large"},
     {500, "Internal Server Error", "internal"},
@@ -87,34 +88,74 @@ std::string_view as_json(bool value) {
 
 }  // namespace
 
+std::string_view http_refusal(Refusal why) {
+  static const auto text = [](std::string_view detail) {
+    const std::string body =
+        std::string(R"({"meta":{"requestId":""},"error":{"title":"Service Unavailable","detail":")")
+            .append(detail)
+            .append(R"(","status":503,"type":"urn:weir:error:unavailable","errors":[]}})");
+    return "HTTP/1.1 503 Service Unavailable\r\nContent-Type: "
+           "application/json\r\nContent-Length: " +
+           std::to_string(body.size()) + "\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" + body;
+  };
+  static const std::string kConnections =
+      text("max number of clients reached: close connections, or raise max-connections");
+  static const std::string kAddress = text(
+      "max number of clients reached for this address: close connections, or raise "
+      "max-connections-per-address");
+  static const std::string kMemory =
+      text("no memory for this request: send it again later, or raise connection-memory");
+  switch (why) {
+    case Refusal::kConnections: return kConnections;
+    case Refusal::kAddress: return kAddress;
+    case Refusal::kMemory: break;
+  }
+  return kMemory;
+}
+
+enum class HttpSession::Needs : uint8_t {
+  kBody,       // and a key
+  kNothing,    // neither
+  kMetricsKey  // a key, where others can reach it
+};
+
 struct HttpSession::Route {
   std::string_view path;
   std::string_view allow;  // methods, the one that is served first
-  bool wants_key;
+  Needs needs;
   void (HttpSession::*serve)(std::string_view body);
 };
 
 const std::array<HttpSession::Route, 5> HttpSession::kRoutes{
-    Route{"/v2/ratelimit.limit", "POST, OPTIONS", true, &HttpSession::limit},
-    Route{"/v2/ratelimit.multiLimit", "POST, OPTIONS", true, &HttpSession::multi_limit},
-    Route{"/healthz", "GET, HEAD, OPTIONS", false, &HttpSession::healthz},
-    Route{"/readyz", "GET, HEAD, OPTIONS", false, &HttpSession::readyz},
-    Route{"/metrics", "GET, HEAD, OPTIONS", false, &HttpSession::metrics},
+    Route{"/v2/ratelimit.limit", "POST, OPTIONS", Needs::kBody, &HttpSession::limit},
+    Route{"/v2/ratelimit.multiLimit", "POST, OPTIONS", Needs::kBody, &HttpSession::multi_limit},
+    Route{"/healthz", "GET, HEAD, OPTIONS", Needs::kNothing, &HttpSession::healthz},
+    Route{"/readyz", "GET, HEAD, OPTIONS", Needs::kNothing, &HttpSession::readyz},
+    Route{"/metrics", "GET, HEAD, OPTIONS", Needs::kMetricsKey, &HttpSession::metrics},
 };
 
 Next HttpSession::take(Instant now, Bytes& in, Bytes& out) {
   if (waiting_ && !held_->ready) return Next::kWait;
+  // Its last answer was kept back because of a wrong key.
+  if (std::exchange(wrong_key_, false) && close_) return Next::kClose;
   waiting_ = false;
   now_ = now;
   uint64_t answered = 0;
   Next next = Next::kRead;
   while (next == Next::kRead) {
+    if (skipped_ > 0) [[unlikely]] {
+      const size_t skipped = std::min(skipped_, in.size());
+      in.consume(skipped);
+      skipped_ -= skipped;
+    }
     in.consume(leading_empty_lines(in.unread()));
     if (in.empty() || !take_one(in, out)) break;
     ++answered;
-    if (close_) {
+    if (wrong_key_) {
+      next = Next::kDelay;
+    } else if (close_) {
       next = Next::kClose;
-    } else if (out.size() > kMaxUnsent) {
+    } else if (out.size() > most_unsent_) {
       next = Next::kAgain;
     }
   }
@@ -128,18 +169,25 @@ bool HttpSession::take_one(Bytes& in, Bytes& out) {
   HttpFault fault;
   HttpStatus status = parse_http_head(in.unread(), head, fault);
   if (status == HttpStatus::kIncomplete) return false;
+  if (status == HttpStatus::kFaulty) {
+    give_up(fault, in, out);
+    return true;
+  }
+  const Route* const route = serve_head(head);
+  if (route == nullptr) {
+    send_without_body(head, in, out);
+    return true;
+  }
+  const size_t arrived = in.size() - head.bytes;
   size_t raw = 0;
   size_t decoded = 0;
-  if (status == HttpStatus::kComplete) {
-    const size_t arrived = in.size() - head.bytes;
-    if (head.chunked) {
-      status = chunks_.take(in.unread_data() + head.bytes, arrived, fault);
-      raw = chunks_.raw();
-      decoded = chunks_.decoded();
-    } else {
-      raw = decoded = head.body_bytes();
-      if (arrived < raw) status = HttpStatus::kIncomplete;
-    }
+  if (head.chunked) {
+    status = chunks_.take(in.unread_data() + head.bytes, arrived, fault);
+    raw = chunks_.raw();
+    decoded = chunks_.decoded();
+  } else {
+    raw = decoded = head.body_bytes();
+    if (arrived < raw) status = HttpStatus::kIncomplete;
   }
   if (status == HttpStatus::kIncomplete) {
     if (head.expects_continue && !told_to_continue_) out.append("HTTP/1.1 100 Continue\r\n\r\n");
@@ -147,14 +195,11 @@ bool HttpSession::take_one(Bytes& in, Bytes& out) {
     return false;
   }
   if (status == HttpStatus::kFaulty) {
-    fail(fault.status, fault.detail);
-    close_ = true;
-    send(nullptr, out);
-    in.consume(in.size());
+    give_up(fault, in, out);
     return true;
   }
-  close_ = !head.keep_alive || draining_;
-  serve(head, in.unread().substr(head.bytes, decoded));
+  close_ = !head.keep_alive || is_last(arrived - raw);
+  (this->*route->serve)(in.unread().substr(head.bytes, decoded));
   if (waiting_) return false;
   send(&head, out);
   in.consume(head.bytes + raw);
@@ -163,35 +208,73 @@ bool HttpSession::take_one(Bytes& in, Bytes& out) {
   return true;
 }
 
-void HttpSession::serve(const HttpHead& head, std::string_view body) {
+void HttpSession::give_up(const HttpFault& fault, Bytes& in, Bytes& out) {
+  fail(fault.status, fault.detail);
+  if (fault.status == 415) desk_.fields.append("Accept-Encoding: identity\r\n");
+  close_ = true;
+  send(nullptr, out);
+  in.consume(in.size());
+}
+
+// Closes where the next request is not easily found: the end of chunks is found by reading them,
+// and whoever waits to be told to continue sends the body or does not.
+void HttpSession::send_without_body(const HttpHead& head, Bytes& in, Bytes& out) {
+  const size_t body = head.body_bytes();
+  const bool lost = head.chunked || body > kMaxStrangerBytes || (head.expects_continue && body > 0);
+  const size_t whole = head.bytes + body;
+  close_ = !head.keep_alive || lost || is_last(in.size() - std::min(in.size(), whole));
+  send(&head, out);
+  if (lost) return in.consume(in.size());
+  in.consume(head.bytes);
+  skipped_ = body;
+}
+
+// What was sent behind it in a drain is answered, too, but not for ever.
+bool HttpSession::is_last(size_t behind) {
+  constexpr Nanos kPatience = std::chrono::seconds(1);
+  if (!draining_) return false;
+  if (!drain_began_) drain_began_ = now_.mono;
+  return behind == 0 || now_.mono - *drain_began_ > kPatience;
+}
+
+const HttpSession::Route* HttpSession::serve_head(const HttpHead& head) {
   begin_answer();
   const auto route = std::find_if(kRoutes.begin(), kRoutes.end(),
                                   [&](const Route& known) { return known.path == head.path; });
   const bool options = head.method == "OPTIONS";
   if (route == kRoutes.end() && !(options && head.path == "*")) {
-    return fail(404, "there is nothing at this path");
+    fail(404, "there is nothing at this path");
+    return nullptr;
   }
   const std::string_view allow = route == kRoutes.end() ? "GET, HEAD, POST, OPTIONS" : route->allow;
   const std::string_view served = allow.substr(0, allow.find(','));
   if (options) {
     status_ = 204;
     desk_.fields.append_all(std::string_view("Allow: "), allow, std::string_view("\r\n"));
-    return;
+    return nullptr;
   }
   if (head.method != served && !(head.method == "HEAD" && served == "GET")) {
     fail(405, "this path does not take that method");
     desk_.fields.append_all(std::string_view("Allow: "), allow, std::string_view("\r\n"));
-    return;
+    return nullptr;
   }
-  if (route->wants_key && !admitted_by_key(head)) return;
-  (this->*route->serve)(body);
+  if (wants_key(*route) && !admitted_by_key(head)) return nullptr;
+  if (route->needs == Needs::kBody) return &*route;
+  (this->*route->serve)({});
+  return nullptr;
+}
+
+bool HttpSession::wants_key(const Route& route) const {
+  return route.needs == Needs::kBody ||
+         (route.needs == Needs::kMetricsKey && service_.metrics_keys == Keys::kWanted);
 }
 
 // The key of a connection that showed the right one before is compared, not hashed.
 bool HttpSession::admitted_by_key(const HttpHead& head) {
   constexpr std::string_view kScheme = "bearer ";
   if (!head.authorization) {
-    fail(400, "the Authorization header is missing: send Authorization: Bearer <root key>");
+    refuse_key(DoorStat::kMissingKey, 400,
+               "the Authorization header is missing: send Authorization: Bearer <root key>");
     return false;
   }
   const std::string_view given = *head.authorization;
@@ -199,16 +282,25 @@ bool HttpSession::admitted_by_key(const HttpHead& head) {
   const bool bearer = given.size() > kScheme.size() && given.size() <= rules::kMaxKeyBytes &&
                       begins_with_word(given, kScheme);
   if (!bearer) {
-    fail(400, "the Authorization header is malformed: send Authorization: Bearer <root key>");
+    refuse_key(DoorStat::kMalformedKey, 400,
+               "the Authorization header is malformed: send Authorization: Bearer <root key>");
     return false;
   }
   if (!service_.keys.knows(given.substr(kScheme.size()))) {
-    fail(401, "this root key is not known here");
+    refuse_key(DoorStat::kWrongKey, 401, "this root key is not known here");
     desk_.fields.append("WWW-Authenticate: Bearer\r\n");
+    wrong_key_ = true;
     return false;
   }
   accepted_ = given;
+  standing_ = Standing::kKeyed;
+  allow(true);
   return true;
+}
+
+void HttpSession::refuse_key(DoorStat why, int status, std::string_view detail) {
+  fail(status, detail);
+  service_.http.add_from(why, peer_);
 }
 
 bool HttpSession::decide_one() {

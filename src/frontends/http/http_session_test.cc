@@ -222,6 +222,102 @@ TEST(HttpSession, WantsTheKeyAsABearerToken) {
   }
 }
 
+// The head of a request with a body, and with this key.
+std::string post_head(const std::string& authorization, const std::string& framing) {
+  return "POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n" + authorization + framing + "\r\n";
+}
+
+TEST(HttpSession, RefusesAWrongKeyBeforeTheBodyHasArrivedAndKeepsNothingOfIt) {
+  const std::string wrong = "Authorization: Bearer weir_root_of_another_server\r\n";
+  for (const auto& [authorization, status] :
+       {std::pair<std::string, std::string>{"", "400"}, {wrong, "401"}}) {
+    HttpClient small;
+    EXPECT_THAT(small.say(post_head(authorization, "Content-Length: 9000\r\n")),
+                StartsWith("HTTP/1.1 " + status));
+    for (int i = 0; i < 9; ++i) {
+      EXPECT_EQ(small.say(std::string(1000, 'x')), "");
+      EXPECT_TRUE(small.line.in.empty());
+    }
+    EXPECT_THAT(small.say(get("/healthz")), EndsWith("\r\n\r\nok\n"));  // behind the body
+    for (const std::string framing :
+         {"Content-Length: 1048576\r\n", "Transfer-Encoding: chunked\r\n",
+          "Content-Length: 1\r\nExpect: 100-continue\r\n"}) {
+      HttpClient large;
+      EXPECT_THAT(large.say(post_head(authorization, framing)),
+                  AllOf(StartsWith("HTTP/1.1 " + status), HasSubstr("\r\nConnection: close\r\n")));
+      EXPECT_EQ(large.line.next, Next::kClose);
+      EXPECT_TRUE(large.line.in.empty());
+    }
+  }
+}
+
+TEST(HttpSession, KeepsNothingOfABodyWhereNoKeyIsWanted) {
+  HttpClient client;
+  EXPECT_THAT(client.say(get("/healthz", "Content-Length: 5\r\n") + "he"), EndsWith("ok\n"));
+  EXPECT_EQ(client.say("llo"), "");
+  EXPECT_THAT(client.say(get("/nowhere", "Content-Length: 20000\r\n")),
+              HasSubstr("\r\nConnection: close\r\n"));
+}
+
+TEST(HttpSession, MayHoldMuchOnceItHasShownAKey) {
+  HttpClient client;
+  EXPECT_EQ(client.session.most_unread(), kMaxStrangerBytes);
+  EXPECT_EQ(client.session.standing(), Standing::kStranger);
+  client.say(get("/healthz"));
+  EXPECT_EQ(client.session.standing(), Standing::kStranger);
+  const std::string asked = limit();
+  client.say(asked.substr(0, asked.size() - 1));  // the head is there
+  EXPECT_EQ(client.session.most_unread(), kMaxUnread);
+  EXPECT_EQ(client.session.standing(), Standing::kKeyed);
+}
+
+TEST(HttpSession, ReadsNoHeadThatAStrangerMayNotHold) {
+  HttpClient client;
+  const std::string head = get("/", "X: " + std::string(kMaxHttpHead, 'x') + "\r\n");
+  EXPECT_EQ(client.say(head.substr(0, kMaxStrangerBytes - 1)), "");
+  EXPECT_THAT(client.say(head.substr(kMaxStrangerBytes - 1, 1)), StartsWith("HTTP/1.1 431 "));
+}
+
+TEST(HttpSession, KeepsTheAnswerToAWrongKeyBackAndCountsWhy) {
+  HttpClient client;
+  Bytes& in = client.line.in;
+  Bytes& out = client.line.out;
+  const auto take = [&] { return client.session.take(client.front.clock.now(), in, out); };
+  const std::string wrong = post_head("Authorization: Bearer weir_root_of_nobody\r\n", "");
+  in.append(wrong + get("/healthz"));
+  EXPECT_EQ(take(), Next::kDelay);
+  EXPECT_THAT(client.line.heard(), AllOf(StartsWith("HTTP/1.1 401 "), Not(HasSubstr("200 OK"))));
+  EXPECT_EQ(take(), Next::kRead);
+  EXPECT_THAT(client.line.heard(), StartsWith("HTTP/1.1 200 OK"));
+  in.append(post_head("Authorization: Bearer weir_root_of_nobody\r\n", "Connection: close\r\n"));
+  EXPECT_EQ(take(), Next::kDelay);
+  EXPECT_EQ(take(), Next::kClose);
+  client.say(post_head("", ""));
+  client.say(post_head("Authorization: Basic eA==\r\n", ""));
+  client.say(post_head("Authorization: Basic eA==\r\n", ""));
+  const auto& stats = client.front.service.http.stats;
+  EXPECT_EQ(stats.total(DoorStat::kWrongKey), 2u);
+  EXPECT_EQ(stats.total(DoorStat::kMissingKey), 1u);
+  EXPECT_EQ(stats.total(DoorStat::kMalformedKey), 2u);
+}
+
+TEST(HttpSession, WantsAKeyForItsMetricsWhereOthersCanReachThem) {
+  HttpClient client;
+  client.front.service.metrics_keys = Keys::kWanted;
+  EXPECT_THAT(client.say(get("/metrics")), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(client.say(get("/metrics", "Authorization: Bearer weir_root_of_nobody\r\n")),
+              StartsWith("HTTP/1.1 401 "));
+  EXPECT_THAT(client.say(get("/metrics", "Authorization: Bearer " + std::string(kKey) + "\r\n")),
+              HasSubstr("\nweir_cells 0\n"));
+  EXPECT_THAT(client.say(get("/healthz")), EndsWith("\r\n\r\nok\n"));
+}
+
+TEST(HttpSession, TakesABodyThatIsNotEncoded) {
+  HttpClient client;
+  EXPECT_THAT(client.say(limit(kBody, "Content-Encoding: Identity\r\n")),
+              StartsWith("HTTP/1.1 200 "));
+}
+
 TEST(HttpSession, WantsTheKeyAgainWithEveryRequest) {
   HttpClient client;
   EXPECT_THAT(client.say(limit()), StartsWith("HTTP/1.1 200"));
@@ -319,9 +415,14 @@ TEST(HttpSession, ClosesAfterARequestThatCannotBeTaken) {
       {get("/", "X: " + std::string(kMaxHttpHead, 'x') + "\r\n"),
        error("431", "Request Header Fields Too Large", "the head has more than 16 KiB",
              "header_too_large", "Connection: close\r\n")},
-      {get("/", "Transfer-Encoding: chunked\r\n") + "x\r\n",
+      {"POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " +
+           std::string(kKey) + "\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
        error("400", "Bad Request", "a chunk has no valid size", "bad_request",
              "Connection: close\r\n")},
+      {get("/", "Content-Encoding: gzip\r\n"),
+       error("415", "Unsupported Media Type",
+             "Content-Encoding knows only identity: send the body as it is",
+             "unsupported_media_type", "Accept-Encoding: identity\r\nConnection: close\r\n")},
   };
   for (const auto& [asked, expected] : faults) {
     HttpClient client;
@@ -356,6 +457,27 @@ TEST(HttpSession, ClosesWithTheNextAnswerWhenItIsDrained) {
   EXPECT_EQ(client.line.next, Next::kClose);
 }
 
+TEST(HttpSession, AnswersAllThatArrivedBeforeItClosesInADrain) {
+  HttpClient client;
+  client.session.drain();
+  const std::string heard = client.say(get("/healthz") + limit() + get("/readyz"));
+  EXPECT_EQ(heard.find("Connection: close\r\n"), heard.rfind("Connection: close\r\n"));
+  EXPECT_THAT(heard, EndsWith("\r\n\r\nready\n"));
+  EXPECT_EQ(client.line.next, Next::kClose);
+  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kRequests), 3u);
+}
+
+TEST(HttpSession, DoesNotAnswerForEverInADrain) {
+  HttpClient client;
+  client.session.drain();
+  const std::string more = get("/healthz") + "GET /heal";
+  EXPECT_THAT(client.say(more), Not(HasSubstr("Connection: close\r\n")));
+  client.front.clock.advance(Millis(1001));
+  EXPECT_THAT(client.say("thz HTTP/1.1\r\nHost: h\r\n\r\n" + more),
+              HasSubstr("Connection: close\r\n"));
+  EXPECT_EQ(client.line.next, Next::kClose);
+}
+
 TEST(HttpSession, TellsAClientThatWaitsToContinueOnceAndOnlyIfItMust) {
   HttpClient client;
   const std::string asked = limit(kBody, "Expect: 100-continue\r\n");
@@ -368,8 +490,8 @@ TEST(HttpSession, TellsAClientThatWaitsToContinueOnceAndOnlyIfItMust) {
   }
   EXPECT_THAT(client.say(asked), StartsWith("HTTP/1.1 200 OK\r\n"));
   const std::string chunked =
-      "POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n"
-      "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n";
+      "POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + std::string(kKey) +
+      "\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n";
   EXPECT_EQ(client.say(chunked), "HTTP/1.1 100 Continue\r\n\r\n");
   EXPECT_THAT(client.say("0\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
 }
@@ -408,6 +530,7 @@ TEST(HttpSession, AnswersPipelinedRequestsInTheOrderAsked) {
 
 TEST(HttpSession, PausesWhenEnoughAnswersWaitToBeSentAndLosesNone) {
   HttpClient client;
+  client.say(limit());
   const size_t each = client.say(get("/metrics")).size();
   const size_t count = 2 * kMaxUnsent / each;
   std::string all;
@@ -418,7 +541,7 @@ TEST(HttpSession, PausesWhenEnoughAnswersWaitToBeSentAndLosesNone) {
   EXPECT_GT(client.line.out.size(), kMaxUnsent);
   EXPECT_LT(client.line.out.size(), kMaxUnsent + 2 * each);
   client.say("");
-  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kRequests), count + 1);
+  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kRequests), count + 2);
 }
 
 TEST(HttpSession, DatesItsAnswers) {

@@ -102,7 +102,7 @@ class ItemReader {
       case kDuration: {
         int64_t duration = 0;
         const auto error =
-            read_number(name, value, {kMinHttpDuration.count(), kMaxDuration.count()}, duration);
+            read_number(name, value, {kMinDuration.count(), kMaxDuration.count()}, duration);
         request_.duration = Millis(duration);
         return error;
       }

@@ -25,9 +25,6 @@ struct BodyProblem {
 
 using BodyProblems = std::vector<BodyProblem>;
 
-// Over HTTP a window lasts a second at least.
-inline constexpr Millis kMinHttpDuration{1000};
-
 class LimitBodyReader {
  public:
   LimitBodyReader();

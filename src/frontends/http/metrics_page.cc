@@ -243,8 +243,30 @@ void write_metrics(const Service& service, Bytes& out) {
   door_counter("weir_bad_requests_total", DoorStat::kBad,
                "Requests that were not understood or not allowed.");
   door_counter("weir_connections_total", DoorStat::kOpened, "Connections accepted.");
-  door_counter("weir_connections_refused_total", DoorStat::kRefused,
-               "Connections closed at once because there were too many.");
+  const auto door_reasons = [&](std::string_view name, std::string_view help,
+                                std::initializer_list<std::pair<std::string_view, DoorStat>> all) {
+    page.begin(name, Type::kCounter, help);
+    for (const Door& door : doors) {
+      for (const auto& [reason, stat] : all) {
+        page.sample(braced({door.label(), label("reason", reason)}),
+                    door.metrics.stats.total(stat));
+      }
+    }
+  };
+  door_reasons("weir_connections_refused_total",
+               "Connections refused because there were too many, too many of one address, or too "
+               "many bytes in the buffers of all.",
+               {{"connections", DoorStat::kRefused},
+                {"address", DoorStat::kRefusedAddress},
+                {"memory", DoorStat::kRefusedMemory}});
+  door_counter("weir_connections_evicted_total", DoorStat::kEvicted,
+               "Connections without a key closed to make room for others.");
+  door_reasons("weir_auth_failures_total", "Requests refused for their key, by what was wrong.",
+               {{"missing", DoorStat::kMissingKey},
+                {"malformed", DoorStat::kMalformedKey},
+                {"wrong", DoorStat::kWrongKey}});
+  door_counter("weir_cross_protocol_total", DoorStat::kCrossProtocol,
+               "Connections closed because they sent HTTP to the port of the Redis protocol.");
   door_counter("weir_connections_timed_out_total", DoorStat::kTimedOut,
                "Connections closed for silence or slowness.");
   page.begin("weir_connections", Type::kGauge, "Connections open now.");

@@ -46,7 +46,7 @@ TEST(MetricsPage, IsWhatPrometheusReads) {
       EXPECT_TRUE(series.insert(line.substr(0, line.find(' '))).second) << line << " again";
     }
   }
-  EXPECT_EQ(helped.size(), 17u);
+  EXPECT_EQ(helped.size(), 20u);
 }
 
 TEST(MetricsPage, CountsDecisionsByDoorOutcomeAndBasis) {
@@ -71,7 +71,8 @@ TEST(MetricsPage, CountsWhatHappensAtEachDoor) {
       {DoorStat::kRequests, "weir_requests_total"},
       {DoorStat::kBad, "weir_bad_requests_total"},
       {DoorStat::kOpened, "weir_connections_total"},
-      {DoorStat::kRefused, "weir_connections_refused_total"},
+      {DoorStat::kEvicted, "weir_connections_evicted_total"},
+      {DoorStat::kCrossProtocol, "weir_cross_protocol_total"},
       {DoorStat::kTimedOut, "weir_connections_timed_out_total"}};
   uint64_t amount = 5;
   for (const auto& [stat, name] : counters) {
@@ -81,6 +82,23 @@ TEST(MetricsPage, CountsWhatHappensAtEachDoor) {
                 HasSubstr("\n" + name + "{door=\"http\"} " + std::to_string(amount) + "\n" + name +
                           "{door=\"resp\"} " + std::to_string(2 * amount) + "\n"));
     ++amount;
+  }
+}
+
+TEST(MetricsPage, TellsWhyClientsWereRefused) {
+  Front front;
+  const std::pair<DoorStat, std::string> counters[] = {
+      {DoorStat::kRefused, "weir_connections_refused_total{door=\"resp\",reason=\"connections\"}"},
+      {DoorStat::kRefusedAddress,
+       "weir_connections_refused_total{door=\"resp\",reason=\"address\"}"},
+      {DoorStat::kRefusedMemory, "weir_connections_refused_total{door=\"resp\",reason=\"memory\"}"},
+      {DoorStat::kMissingKey, "weir_auth_failures_total{door=\"resp\",reason=\"missing\"}"},
+      {DoorStat::kMalformedKey, "weir_auth_failures_total{door=\"resp\",reason=\"malformed\"}"},
+      {DoorStat::kWrongKey, "weir_auth_failures_total{door=\"resp\",reason=\"wrong\"}"}};
+  uint64_t amount = 5;
+  for (const auto& [stat, sample] : counters) {
+    front.service.resp.stats.add(stat, ++amount);
+    EXPECT_THAT(page(front), HasSubstr("\n" + sample + " " + std::to_string(amount) + "\n"));
   }
 }
 

@@ -40,6 +40,10 @@ Complaint read_name(std::string_view name, std::string_view text) {
          " bytes: it must have 1 to " + std::to_string(kMaxNameBytes);
 }
 
+Complaint given_twice(std::string_view option) {
+  return "ERR " + std::string(option) + " is given twice: give it once";
+}
+
 // One item: four arguments and the options behind them. `used` says how many that were.
 Complaint read_item(Arguments arguments, Request& request, size_t& used) {
   constexpr size_t kPlaces = 4;
@@ -58,6 +62,13 @@ Complaint read_item(Arguments arguments, Request& request, size_t& used) {
                             {kMinDuration.count(), kMaxDuration.count()}, duration);
   }
   request.duration = Millis(duration);
+  enum Option : unsigned { kCost = 1, kBurst = 2, kAlgorithm = 4 };
+  unsigned seen = 0;
+  const auto again = [&seen](Option option) {
+    const bool before = (seen & option) != 0;
+    seen |= option;
+    return before;
+  };
   size_t at = kPlaces;
   for (; complaint.empty() && at < arguments.size(); at += 2) {
     const std::string_view option = arguments[at];
@@ -65,12 +76,15 @@ Complaint read_item(Arguments arguments, Request& request, size_t& used) {
     if (at + 1 == arguments.size()) return "ERR " + shown(option) + " needs a value behind it";
     const std::string_view value = arguments[at + 1];
     if (is_word(option, "COST")) {
+      if (again(kCost)) return given_twice("COST");
       complaint = read_number("COST", value, {0, kMaxLimit}, request.cost);
     } else if (is_word(option, "BURST")) {
+      if (again(kBurst)) return given_twice("BURST");
       int64_t burst = 0;
       complaint = read_number("BURST", value, {1, kMaxLimit}, burst);
       request.burst = burst;
     } else if (is_word(option, "ALGORITHM")) {
+      if (again(kAlgorithm)) return given_twice("ALGORITHM");
       const auto algorithm = algorithm_from(value);
       if (!algorithm) {
         return "ERR ALGORITHM is " + shown(value) +
@@ -176,8 +190,10 @@ Complaint read_limit(Arguments arguments, Request& request) {
 
 Complaint read_peek(Arguments arguments, Request& request) {
   Complaint complaint = read_limit(arguments, request);
-  if (complaint.empty() && request.cost != 1)
-    complaint = "ERR WEIR.PEEK consumes nothing: leave COST out";
+  for (size_t at = 5; complaint.empty() && at < arguments.size(); at += 2) {
+    if (is_word(arguments[at], "COST"))
+      complaint = "ERR WEIR.PEEK consumes nothing: leave COST out";
+  }
   request.cost = 0;
   return complaint;
 }

@@ -255,14 +255,33 @@ TEST(Limit, RefusesWhatIsMissingUnknownOrOutOfPlace) {
             "ERR 'ITEM' belongs to WEIR.MULTI");
 }
 
+TEST(Limit, RefusesAnOptionThatIsGivenTwice) {
+  const std::pair<std::string, std::string> options[] = {
+      {"COST", "1"}, {"BURST", "5"}, {"ALGORITHM", "gcra"}};
+  for (const auto& [option, value] : options) {
+    const Words twice{"weir.limit", "a", "b", "1", "100", option, value, option, value};
+    EXPECT_EQ(limit_complaint(twice), "ERR " + option + " is given twice: give it once");
+    Request request;
+    const Command command(twice);
+    EXPECT_NE(read_peek(command, request), "");
+  }
+  EXPECT_EQ(multi_complaint({"weir.multi", "ITEM", "a", "b", "1", "100", "cost", "1", "ITEM", "a",
+                             "c", "1", "100", "COST", "1"}),
+            "");
+  EXPECT_EQ(multi_complaint({"weir.multi", "ITEM", "a", "b", "1", "100", "cost", "1", "Cost", "1"}),
+            "ERR COST is given twice: give it once (item 1)");
+}
+
 TEST(Peek, ConsumesNothingAndTakesNoCost) {
   Request request;
   const Command command({"weir.peek", "api", "alice", "10", "60000", "ALGORITHM", "gcra"});
   ASSERT_EQ(read_peek(command, request), "");
   EXPECT_EQ(request.cost, 0);
   EXPECT_EQ(request.algorithm, Algorithm::kGcra);
-  const Command costly({"weir.peek", "api", "alice", "10", "60000", "COST", "2"});
-  EXPECT_EQ(read_peek(costly, request), "ERR WEIR.PEEK consumes nothing: leave COST out");
+  for (const char* cost : {"0", "1", "2"}) {
+    const Command costly({"weir.peek", "api", "alice", "10", "60000", "COST", cost});
+    EXPECT_EQ(read_peek(costly, request), "ERR WEIR.PEEK consumes nothing: leave COST out");
+  }
   const Command wrong({"weir.peek", "api", "alice", "0", "60000"});
   EXPECT_THAT(read_peek(wrong, request), StartsWith("ERR limit is '0'"));
 }

@@ -20,21 +20,49 @@ constexpr Known kCommands[] = {
     {"echo", 2},         {"hello", -1},      {"auth", -2},      {"select", 2},      {"client", -2},
     {"command", -1},     {"info", -1},       {"config", -2},    {"reset", 1},       {"quit", 1}};
 
+// A web page can have a browser send HTTP to this port, with commands in the body. None of the
+// lines before them is one.
+bool is_http(Arguments arguments) {
+  const auto is = [&](std::string_view name) { return is_word(arguments[0], name); };
+  if (is("POST") || is("HOST:")) return true;
+  return arguments.size() > 1 && arguments.back().starts_with("HTTP/") &&
+         (is("GET") || is("HEAD") || is("PUT") || is("PATCH") || is("DELETE") || is("OPTIONS") ||
+          is("CONNECT") || is("TRACE"));
+}
+
 }  // namespace
+
+std::string_view resp_refusal(Refusal why) {
+  switch (why) {
+    case Refusal::kConnections: return "-ERR max number of clients reached\r\n";
+    case Refusal::kAddress: return "-ERR max number of clients reached for this address\r\n";
+    case Refusal::kMemory: break;
+  }
+  return "-ERR no memory for this request: send it again later, or raise connection-memory\r\n";
+}
 
 Next RespSession::take(Instant now, Bytes& in, Bytes& out) {
   if (held_ != nullptr && !answer_held(out)) return Next::kWait;
   const std::string_view all = in.unread();
   size_t at = 0;
+  bool asked = false;  // for anything
   Next next = Next::kRead;
   while (next == Next::kRead && at < all.size()) {
-    const auto status = desk_.parser.parse(all.substr(at));
-    if (status == RespParser::Status::kIncomplete) break;
+    const auto status = desk_.parser.parse(all.substr(at, most_unread_));
+    if (status == RespParser::Status::kIncomplete) {
+      if (all.size() - at < most_unread_) break;
+      complain("ERR Protocol error: more than " + std::to_string(most_unread_) +
+                   " bytes before authentication",
+               out);
+      next = Next::kClose;
+      break;
+    }
     const bool broken = status == RespParser::Status::kBroken;
     if (!broken && desk_.parser.arguments().empty()) {
       at += desk_.parser.bytes();
       continue;
     }
+    asked = true;
     const Gathered gathered = broken ? Gathered::kNo : gather(desk_.parser.arguments());
     if (gathered == Gathered::kYes) {
       at += desk_.parser.bytes();
@@ -55,10 +83,13 @@ Next RespSession::take(Instant now, Bytes& in, Bytes& out) {
         next = serve(desk_.parser.arguments(), now, out);
       }
     }
-    if (next == Next::kRead && out.size() > kMaxUnsent) next = Next::kAgain;
+    if (next == Next::kRead && out.size() > most_unsent_) next = Next::kAgain;
   }
   if (next == Next::kRead && !decide(now, out)) next = Next::kWait;
   in.consume(at);
+  if (asked && standing_ == Standing::kStranger && service_.resp_keys == Keys::kNotWanted) {
+    standing_ = Standing::kServed;
+  }
   return next;
 }
 
@@ -70,11 +101,14 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
     reply.simple("OK");
     return Next::kClose;
   }
-  if (is("AUTH")) {
-    auth(arguments, out);
-  } else if (is("HELLO")) {
-    hello(arguments, out);
-  } else if (service_.resp_keys == Keys::kWanted && !known_) {
+  if (is_http(arguments)) {
+    service_.resp.add_from(DoorStat::kCrossProtocol, peer_);
+    return Next::kClose;
+  }
+  if (is("AUTH")) return auth(arguments, out);
+  if (is("HELLO")) return hello(arguments, out);
+  if (service_.resp_keys == Keys::kWanted && !known_) {
+    service_.resp.add_from(DoorStat::kMissingKey, peer_);
     complain("NOAUTH Authentication required.", out);
   } else if (is("PING")) {
     if (arguments.size() > 2) {
@@ -108,7 +142,7 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
     info(now, out);
   } else if (is("RESET")) {
     protocol_ = 2;
-    known_ = false;
+    know(false);
     name_.clear();
     reply.simple("RESET");
   } else {
@@ -229,22 +263,40 @@ void RespSession::answer(Instant asked, const Result<BatchVerdict>& verdict, Byt
   service_.resp.add_latency(service_.clock.now().mono - asked.mono, 1);
 }
 
-// AUTH key, or AUTH name key: the name does not matter.
-void RespSession::auth(Arguments arguments, Bytes& out) {
-  if (arguments.size() != 2 && arguments.size() != 3) {
-    return complain(wrong_number_of_arguments("auth"), out);
-  }
-  if (!service_.keys.knows(arguments.back())) return complain("WRONGPASS invalid root key", out);
-  known_ = true;
-  writer(out).simple("OK");
+void RespSession::know(bool known) {
+  known_ = known;
+  if (known) standing_ = Standing::kKeyed;
+  allow(known || service_.resp_keys == Keys::kNotWanted);
 }
 
-void RespSession::hello(Arguments arguments, Bytes& out) {
+Next RespSession::refuse_key(Bytes& out) {
+  service_.resp.add_from(DoorStat::kWrongKey, peer_);
+  complain("WRONGPASS invalid root key", out);
+  return Next::kDelay;
+}
+
+// AUTH key, or AUTH name key: the name does not matter.
+Next RespSession::auth(Arguments arguments, Bytes& out) {
+  if (arguments.size() != 2 && arguments.size() != 3) {
+    complain(wrong_number_of_arguments("auth"), out);
+    return Next::kRead;
+  }
+  if (!service_.keys.knows(arguments.back())) return refuse_key(out);
+  know(true);
+  writer(out).simple("OK");
+  return Next::kRead;
+}
+
+Next RespSession::hello(Arguments arguments, Bytes& out) {
+  const auto wrong = [&](const Complaint& complaint) {
+    complain(complaint, out);
+    return Next::kRead;
+  };
   int protocol = protocol_;
   size_t at = 1;
   if (arguments.size() > 1) {
     if (arguments[1] != "2" && arguments[1] != "3") {
-      return complain("NOPROTO unsupported protocol version", out);
+      return wrong("NOPROTO unsupported protocol version");
     }
     protocol = arguments[1][0] - '0';
     at = 2;
@@ -254,19 +306,20 @@ void RespSession::hello(Arguments arguments, Bytes& out) {
   while (at < arguments.size()) {
     if (is_word(arguments[at], "AUTH") && at + 2 < arguments.size()) {
       known = service_.keys.knows(arguments[at + 2]);
-      if (!known) return complain("WRONGPASS invalid root key", out);
+      if (!known) return refuse_key(out);
       at += 3;
     } else if (is_word(arguments[at], "SETNAME") && at + 1 < arguments.size()) {
       name = arguments[at + 1];
       at += 2;
     } else {
-      return complain("ERR syntax error in HELLO", out);
+      return wrong("ERR syntax error in HELLO");
     }
   }
   if (service_.resp_keys == Keys::kWanted && !known) {
-    return complain("NOAUTH HELLO must be called with AUTH: HELLO 3 AUTH default <root key>", out);
+    service_.resp.add_from(DoorStat::kMissingKey, peer_);
+    return wrong("NOAUTH HELLO must be called with AUTH: HELLO 3 AUTH default <root key>");
   }
-  known_ = known;
+  if (known != known_) know(known);
   protocol_ = protocol;
   if (!name.empty()) name_ = name.substr(0, kMaxNameBytes);
   RespWriter reply = writer(out);
@@ -285,6 +338,7 @@ void RespSession::hello(Arguments arguments, Bytes& out) {
   reply.bulk("master");
   reply.bulk("modules");
   reply.array(0);
+  return Next::kRead;
 }
 
 void RespSession::client(Arguments arguments, Bytes& out) {

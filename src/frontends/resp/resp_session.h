@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "frontends/admission.h"
 #include "frontends/resp/limit_commands.h"
 #include "frontends/resp/resp_parser.h"
 #include "frontends/service.h"
@@ -31,10 +32,15 @@ struct RespDesk {
   std::vector<Request> batch{};
 };
 
+// What a client hears that is sent away.
+[[nodiscard]] std::string_view resp_refusal(Refusal why);
+
 class RespSession final : public Session {
  public:
   RespSession(Service& service, RespDesk& desk, uint64_t id)
-      : service_(service), desk_(desk), id_(id) {}
+      : service_(service), desk_(desk), id_(id) {
+    know(false);
+  }
 
   [[nodiscard]] Next take(Instant now, Bytes& in, Bytes& out) override;
 
@@ -62,8 +68,11 @@ class RespSession final : public Session {
   void answer(Instant asked, const Result<BatchVerdict>& verdict, Bytes& out);
   void complain(const Complaint& complaint, Bytes& out);
   [[nodiscard]] Next multi(Arguments arguments, Instant now, Bytes& out);
-  void auth(Arguments arguments, Bytes& out);
-  void hello(Arguments arguments, Bytes& out);
+  // Whether it has shown a key; what it may hold follows from that.
+  void know(bool known);
+  [[nodiscard]] Next refuse_key(Bytes& out);
+  [[nodiscard]] Next auth(Arguments arguments, Bytes& out);
+  [[nodiscard]] Next hello(Arguments arguments, Bytes& out);
   void client(Arguments arguments, Bytes& out);
   void command(Arguments arguments, Bytes& out);
   void config(Arguments arguments, Bytes& out);

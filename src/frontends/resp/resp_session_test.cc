@@ -321,6 +321,75 @@ TEST(RespSession, WantsAKeyBeforeItAnswersWhereKeysAreWanted) {
   EXPECT_EQ(client.say({"PING"}), "+PONG\r\n");
 }
 
+TEST(RespSession, HoldsLittleOfWhatAStrangerSends) {
+  Front front;
+  front.service.resp_keys = Keys::kWanted;
+  RespDesk desk;
+  RespSession session(front.service, desk, 7);
+  Line line{front, session};
+  EXPECT_EQ(session.most_unread(), kMaxStrangerBytes);
+  EXPECT_EQ(line.say("*2\r\n$4\r\nECHO\r\n$60000\r\n"), "");
+  EXPECT_EQ(line.say(std::string(kMaxStrangerBytes, 'x')),
+            "-ERR Protocol error: more than 16384 bytes before authentication\r\n");
+  EXPECT_EQ(line.next, Next::kClose);
+
+  RespSession other(front.service, desk, 8);
+  Line key{front, other};
+  const std::string word(60'000, 'x');
+  EXPECT_EQ(key.say(encoded({"AUTH", std::string(kKey)}) + encoded({"ECHO", word})),
+            "+OK\r\n$60000\r\n" + word + "\r\n");
+  EXPECT_EQ(other.most_unread(), kMaxUnread);
+  EXPECT_EQ(other.standing(), Standing::kKeyed);
+  key.say(encoded({"RESET"}));
+  EXPECT_EQ(other.most_unread(), kMaxStrangerBytes);
+}
+
+TEST(RespSession, IsNoStrangerOnceItWasServedWithoutAKey) {
+  RespClient client;
+  EXPECT_EQ(client.session.most_unread(), kMaxUnread);
+  EXPECT_EQ(client.line.say("\r\n*0\r\n*1\r\n$4\r\nPI"), "");
+  EXPECT_EQ(client.session.standing(), Standing::kStranger);
+  EXPECT_EQ(client.line.say("NG\r\n"), "+PONG\r\n");
+  EXPECT_EQ(client.session.standing(), Standing::kServed);
+}
+
+TEST(RespSession, KeepsTheAnswerToAWrongKeyBackAndCountsWhy) {
+  RespClient client;
+  client.front.service.resp_keys = Keys::kWanted;
+  Bytes& in = client.line.in;
+  Bytes& out = client.line.out;
+  const auto take = [&] { return client.session.take(client.front.clock.now(), in, out); };
+  in.append(encoded({"AUTH", "wrong"}) + encoded({"HELLO", "3", "AUTH", "x", "wrong"}) +
+            encoded({"PING"}));
+  EXPECT_EQ(take(), Next::kDelay);
+  EXPECT_EQ(client.line.heard(), "-WRONGPASS invalid root key\r\n");
+  EXPECT_EQ(take(), Next::kDelay);
+  EXPECT_EQ(client.line.heard(), "-WRONGPASS invalid root key\r\n");
+  EXPECT_EQ(take(), Next::kRead);
+  EXPECT_EQ(client.line.heard(), "-NOAUTH Authentication required.\r\n");
+  const auto& stats = client.front.service.resp.stats;
+  EXPECT_EQ(stats.total(telemetry::DoorStat::kWrongKey), 2u);
+  EXPECT_EQ(stats.total(telemetry::DoorStat::kMissingKey), 1u);
+}
+
+TEST(RespSession, ClosesWithoutAnAnswerOnWhatIsHttp) {
+  const std::string command = "CL.THROTTLE victim 1 1 60\r\n";
+  for (const std::string first :
+       {"POST / HTTP/1.1\r\n", "post /x HTTP/1.1\r\n", "GET / HTTP/1.1\r\n", "Host: weir\r\n",
+        "OPTIONS * HTTP/1.1\r\n", "PUT / HTTP/1.0\r\n", "*1\r\n$4\r\nPOST\r\n"}) {
+    for (const Keys keys : {Keys::kNotWanted, Keys::kWanted}) {
+      RespClient client;
+      client.front.service.resp_keys = keys;
+      EXPECT_EQ(client.line.say(first + "Host: weir\r\n\r\n" + command), "") << first;
+      EXPECT_EQ(client.line.next, Next::kClose);
+      EXPECT_EQ(client.front.limiter.stats().admitted, 0u);
+      EXPECT_EQ(client.front.service.resp.stats.total(telemetry::DoorStat::kCrossProtocol), 1u);
+    }
+  }
+  RespClient client;
+  EXPECT_EQ(client.say({"ECHO", "HTTP/1.1"}), "$8\r\nHTTP/1.1\r\n");
+}
+
 TEST(RespSession, TakesTheKeyWithTheGreeting) {
   RespClient client;
   client.front.service.resp_keys = Keys::kWanted;

@@ -1,0 +1,19 @@
+// The address of a client as one number: an IPv4 address, or the first half of an IPv6 address,
+// because whoever has one of those has the other half to choose.
+
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+
+namespace weir::frontends {
+
+// 0: it has none, as a client of a Unix socket.
+[[nodiscard]] uint64_t peer_of(const sockaddr_storage& address);
+
+// "203.0.113.7", "2001:db8:1:2::/64", or "a local socket".
+[[nodiscard]] std::string peer_text(uint64_t peer);
+
+}  // namespace weir::frontends

@@ -1,0 +1,50 @@
+#include "server/stranger_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::server {
+namespace {
+
+using telemetry::DoorStat;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr uint64_t kPeer = uint64_t{0xffff} << 48 | 0xcb007107;
+
+TEST(StrangerLog, TellsTheFirstWrongKeyAtOnceAndMoreOfThemTogether) {
+  telemetry::DoorMetrics http;
+  telemetry::DoorMetrics resp;
+  StrangerLog log(http, resp);
+  const MonoTime start{};
+  EXPECT_THAT(log.run_once(start), IsEmpty());
+  resp.add_from(DoorStat::kWrongKey, kPeer);
+  EXPECT_THAT(log.run_once(start),
+              ElementsAre("weir: resp: requests with a wrong key: 1, the last from 203.0.113.7"));
+  for (int i = 0; i < 1000; ++i) resp.add_from(DoorStat::kWrongKey, kPeer + 1);
+  EXPECT_THAT(log.run_once(start + StrangerLog::kBetweenLines - Nanos(1)), IsEmpty());
+  EXPECT_THAT(
+      log.run_once(start + StrangerLog::kBetweenLines),
+      ElementsAre("weir: resp: requests with a wrong key: 1000, the last from 203.0.113.8"));
+  EXPECT_THAT(log.run_once(start + 3 * StrangerLog::kBetweenLines), IsEmpty());
+}
+
+TEST(StrangerLog, TellsFrontEndsAndReasonsApart) {
+  telemetry::DoorMetrics http;
+  telemetry::DoorMetrics resp;
+  StrangerLog log(http, resp);
+  http.add_from(DoorStat::kWrongKey, kPeer);
+  resp.add_from(DoorStat::kCrossProtocol, kPeer);
+  resp.stats.add(DoorStat::kRefusedMemory, 2);
+  http.stats.add(DoorStat::kMissingKey);  // for the metrics alone
+  EXPECT_THAT(
+      log.run_once(MonoTime{}),
+      ElementsAre(
+          "weir: http: requests with a wrong key: 1, the last from 203.0.113.7",
+          "weir: resp: connections closed that sent HTTP to the Redis protocol: 1, the last "
+          "from 203.0.113.7",
+          "weir: resp: connections closed, no connection-memory left: 2"));
+}
+
+}  // namespace
+}  // namespace weir::server

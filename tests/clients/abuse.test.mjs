@@ -1,0 +1,506 @@
+// A server under attack by clients without a key, and its end under load. Prints the figures:
+// memory per stranger, places held, requests lost in a drain.
+
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
+import { test } from 'node:test';
+
+import Redis from 'ioredis';
+
+import { kRootKey, patiently, run, startServer } from './server.mjs';
+import { command, Wire } from './wire.mjs';
+
+const kKiB = 1024;
+const kMiB = 1024 * kKiB;
+const kSanitized = process.env.ASAN_OPTIONS !== undefined || process.env.TSAN_OPTIONS !== undefined;
+
+// A server that was asked to stop ends well.
+async function endOf(server) {
+  const end = await patiently('the server to stop', server.ended);
+  assert.deepEqual(end, { code: 0, signal: null }, server.stderr);
+}
+
+const report = (text) => console.log(`# ${text}`);
+
+async function served(args, body) {
+  const server = await startServer({ args });
+  try {
+    return await body(server);
+  } finally {
+    await server.stop();
+  }
+}
+
+function residentBytes(server) {
+  const status = readFileSync(`/proc/${server.pid}/status`, 'utf8');
+  return kKiB * Number(status.match(/^VmRSS:\s+(\d+) kB$/m)[1]);
+}
+
+async function until(what, holds) {
+  const wait = async () => {
+    while (!(await holds())) await new Promise((done) => setTimeout(done, 10));
+  };
+  await patiently(what, wait());
+}
+
+const authorization = { authorization: `Bearer ${kRootKey}` };
+
+async function metric(server, name, ...labels) {
+  const text = await (await fetch(`${server.url}/metrics`, { headers: authorization })).text();
+  const lines = text
+    .split('\n')
+    .filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `))
+    .filter((line) => labels.every((label) => line.includes(label)));
+  assert.ok(lines.length > 0, `no sample of ${name}`);
+  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+}
+
+// Connections that never read: what they hear is counted, and when they are closed.
+class Crowd {
+  open = 0;
+  heard = '';
+  sockets = [];
+
+  async join(count, port, { bytes, from = '127.0.0.1' } = {}) {
+    const joining = Array.from({ length: count }, () => {
+      const socket = connect({ port, host: '127.0.0.1', localAddress: from });
+      this.sockets.push(socket);
+      ++this.open;
+      socket.on('data', (text) => (this.heard += text));
+      socket.on('error', () => {});
+      socket.on('close', () => --this.open);
+      const begun = new Promise((done) => {
+        socket.on('connect', () => (bytes ? socket.write(bytes, done) : done()));
+        socket.on('close', done);
+      });
+      return begun;
+    });
+    await patiently('a crowd to connect', Promise.all(joining));
+  }
+  get answers() {
+    return this.heard.split('\n').length - 1;
+  }
+  leave() {
+    for (const socket of this.sockets) socket.destroy();
+  }
+}
+
+const say = async (port, ...words) => {
+  const wire = await Wire.open(port);
+  await wire.send(command(...words));
+  const reply = await wire.reply();
+  wire.close();
+  return reply;
+};
+
+// --- memory before authentication
+
+const kPublic = ['--allow-public', '--threads', '2'];
+const kStrangers = 1500;
+const kBody = kMiB - 1;
+for (const [name, port, bytes] of [
+  [
+    'HTTP bodies without a key',
+    'httpPort',
+    `POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\nContent-Length: ${kBody}\r\n\r\n` +
+      'x'.repeat(kBody - 1),
+  ],
+  [
+    'HTTP bodies in chunks without a key',
+    'httpPort',
+    `POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nfffff\r\n` +
+      'x'.repeat(kBody - 1),
+  ],
+  [
+    'HTTP bodies for a path that needs no key',
+    'httpPort',
+    `GET /healthz HTTP/1.1\r\nHost: h\r\nContent-Length: ${kBody}\r\n\r\n` + 'x'.repeat(kBody - 1),
+  ],
+  [
+    'HTTP heads that do not end',
+    'httpPort',
+    'GET /healthz HTTP/1.1\r\nHost: h\r\nX: ' + 'x'.repeat(16_000),
+  ],
+  [
+    'Redis requests before AUTH that do not end',
+    'respPort',
+    `*2\r\n$4\r\nAUTH\r\n$16000\r\n${'x'.repeat(15_900)}`,
+  ],
+  [
+    'Redis requests before AUTH',
+    'respPort',
+    '*5\r\n' + `$60000\r\n${'x'.repeat(60_000)}\r\n`.repeat(4) + '$60000\r\n',
+  ],
+]) {
+  test(`${name}: a stranger holds 16 KiB, and all of it is returned`, async () => {
+    await served(kPublic, async (server) => {
+      await fetch(`${server.url}/healthz`);
+      const before = residentBytes(server);
+      const crowd = new Crowd();
+      let most = 0;
+      const look = setInterval(() => (most = Math.max(most, residentBytes(server))), 5);
+      await crowd.join(kStrangers, server[port], { bytes });
+      most = Math.max(most, residentBytes(server));
+      clearInterval(look);
+      crowd.leave();
+      await until('everyone to leave', async () => {
+        return (await metric(server, 'weir_connections')) <= 2;
+      });
+      const each = (most - before) / kStrangers;
+      const kept = residentBytes(server) - before;
+      report(
+        `${name}: ${(each / kKiB).toFixed(1)} KiB per stranger, ` +
+          `${(kept / kMiB).toFixed(1)} MiB kept after ${kStrangers} left`,
+      );
+      if (kSanitized) return; // whose memory says nothing about ours
+      assert.ok(each < 24 * kKiB, `${each} bytes per stranger`);
+      assert.ok(kept < 16 * kMiB, `${kept} bytes kept`);
+    });
+  });
+}
+
+test('a budget of bytes holds for clients with a key, who hear why', async () => {
+  await served(['--connection-memory', '16MiB', '--threads', '1'], async (server) => {
+    const before = residentBytes(server);
+    const head =
+      'POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n' +
+      `Authorization: Bearer ${kRootKey}\r\nContent-Length: ${kBody}\r\n\r\n`;
+    const crowd = new Crowd();
+    await crowd.join(100, server.httpPort, { bytes: head + 'x'.repeat(kBody - 1) });
+    await until('refusals', () => crowd.heard.includes('HTTP/1.1 503 '));
+    assert.match(crowd.heard, /no memory for this request: send it again later/);
+    const grown = residentBytes(server) - before;
+    report(`100 bodies of 1 MiB with a key: ${(grown / kMiB).toFixed(1)} MiB of 16 MiB`);
+    if (!kSanitized) assert.ok(grown < 24 * kMiB, `${grown} bytes`);
+    assert.equal(await say(server.respPort, 'PING'), 'PONG', 'the other front end has its own');
+    crowd.leave();
+    await until('memory for others', async () => {
+      return (await fetch(`${server.url}/healthz`)).status === 200;
+    });
+    assert.ok((await metric(server, 'weir_connections_refused_total', 'memory')) > 0);
+  });
+});
+
+// --- silent connections
+
+test('silent connections take places of strangers only, and newcomers are served', async () => {
+  const most = 1000;
+  const args = ['--max-connections', String(most), '--threads', '2'];
+  await served(args, async (server) => {
+    for (const [name, port] of [
+      ['http', server.httpPort],
+      ['resp', server.respPort],
+    ]) {
+      const crowd = new Crowd();
+      await crowd.join(most, port, { from: '127.0.0.2' });
+      await crowd.join(most, port, { from: '127.0.0.3' });
+      let answered = 0;
+      for (let i = 0; i < 50; ++i) {
+        if (name === 'resp') {
+          answered += (await say(port, 'PING')) === 'PONG' ? 1 : 0;
+        } else {
+          const wire = await Wire.open(port);
+          await wire.send('GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n');
+          answered += (await wire.answer()).status === 200 ? 1 : 0;
+          wire.close();
+        }
+      }
+      const held = await metric(server, 'weir_connections', `door="${name}"`);
+      report(`${name}: ${2 * most} silent connections hold ${held} of ${most} places`);
+      assert.equal(answered, 50, 'newcomers are answered');
+      assert.ok(held <= 0.8 * most + 1, `${held} are held`); // and who asks for the metric
+      assert.ok((await metric(server, 'weir_connections_evicted_total', `door="${name}"`)) >= most);
+      crowd.leave();
+    }
+  });
+});
+
+test('whoever says nothing is closed after ten seconds', async () => {
+  await served([], async (server) => {
+    const wires = [await Wire.open(server.respPort), await Wire.open(server.httpPort)];
+    const spoken = await Wire.open(server.respPort);
+    await spoken.send(command('PING'));
+    assert.equal(await spoken.reply(), 'PONG');
+    for (const wire of wires) assert.equal(await wire.rest(), '');
+    await spoken.send(command('PING'));
+    assert.equal(await spoken.reply(), 'PONG', 'who has said something may be silent for longer');
+    spoken.close();
+    for (const door of ['http', 'resp']) {
+      const cut = await metric(server, 'weir_connections_timed_out_total', `door="${door}"`);
+      assert.ok(cut >= 1);
+    }
+  });
+});
+
+test('one address cannot take the places of others, and hears why it is refused', async () => {
+  const limits = ['--max-connections', '100', '--max-connections-per-address', '10'];
+  const args = [...limits, '--threads', '1'];
+  await served(args, async (server) => {
+    const crowd = new Crowd();
+    for (let i = 0; i < 60; ++i) {
+      await crowd.join(1, server.respPort, { bytes: command('PING'), from: '127.0.0.9' });
+      await until('an answer', () => crowd.answers > i);
+    }
+    await until('refusals', () => crowd.open === 10);
+    assert.match(crowd.heard, /-ERR max number of clients reached for this address\r\n/);
+    assert.equal(crowd.heard.match(/\+PONG/g).length, 10);
+    report(`one address without a key holds ${crowd.open} of the 60 places it asked for`);
+    assert.equal(await say(server.respPort, 'PING'), 'PONG', 'another address is served');
+    crowd.leave();
+    await until('a line in the log', () => server.stderr.includes('max-connections-per-address'));
+    assert.match(server.stderr, /weir: resp: connections refused, .*, the last from 127\.0\.0\.9/);
+  });
+});
+
+test('where all places are taken by clients that were served, a newcomer hears why', async () => {
+  const args = ['--max-connections', '10', '--max-connections-per-address', '99', '--threads', '1'];
+  await served(args, async (server) => {
+    const crowd = new Crowd();
+    for (let i = 0; i < 20; ++i) {
+      await crowd.join(1, server.respPort, { bytes: command('PING') });
+      await until('an answer', () => crowd.answers > i);
+    }
+    assert.match(crowd.heard, /-ERR max number of clients reached\r\n/);
+    const agents = new Crowd();
+    const limit = JSON.stringify({ namespace: 'n', identifier: 'i', limit: 9, duration: 1000 });
+    const bytes =
+      `POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${kRootKey}\r\n` +
+      `Content-Length: ${limit.length}\r\n\r\n${limit}`;
+    for (let i = 0; i < 20; ++i) {
+      await agents.join(1, server.httpPort, { bytes });
+      await until('an answer', () => agents.heard.split('HTTP/1.1 ').length > i + 1);
+    }
+    assert.match(agents.heard, /HTTP\/1\.1 503 Service Unavailable\r\n.*max number of clients/s);
+    crowd.leave();
+    agents.leave();
+  });
+});
+
+test('silent connections cannot use up the descriptors of the process', async () => {
+  await served(['--threads', '1'], async (server) => {
+    const open = readdirSync(`/proc/${server.pid}/fd`).length;
+    const limit = ['--pid', String(server.pid), `--nofile=${open + 50}`];
+    const { code, stderr } = await run('prlimit', limit);
+    assert.equal(code, 0, stderr);
+    const crowd = new Crowd();
+    await crowd.join(100, server.httpPort);
+    await crowd.join(100, server.respPort);
+    for (let i = 0; i < 20; ++i) {
+      assert.equal(await say(server.respPort, 'PING'), 'PONG');
+      const wire = await Wire.open(server.httpPort);
+      await wire.send('GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n');
+      assert.equal((await wire.answer()).status, 200);
+      wire.close();
+    }
+    crowd.leave();
+  });
+});
+
+// --- other protocols and wrong keys
+
+test('a web page cannot have a browser send commands to the Redis port', async () => {
+  await served([], async (server) => {
+    const body = 'CL.THROTTLE victim 1 1 60\r\nCL.THROTTLE victim 1 1 60\r\n';
+    for (const method of ['POST', 'PUT']) {
+      const answer = await new Promise((done) => {
+        const asked = request({ port: server.respPort, method, path: '/' });
+        asked.on('response', () => done('an answer'));
+        asked.on('error', ({ code }) => done(code));
+        asked.end(body);
+      });
+      assert.notEqual(answer, 'an answer');
+    }
+    const throttled = await say(server.respPort, 'CL.THROTTLE', 'victim', 1, 1, 60);
+    assert.equal(throttled[2], 1, 'untouched');
+    assert.equal(await metric(server, 'weir_cross_protocol_total', 'resp'), 2);
+    const told = () => server.stderr.includes('sent HTTP to the Redis protocol');
+    await until('a line in the log', told);
+  });
+});
+
+test('wrong keys are counted by reason and logged in few lines', async () => {
+  await served(['--allow-public'], async (server) => {
+    const url = `${server.url}/v2/ratelimit.limit`;
+    const ask = (headers) => fetch(url, { method: 'POST', body: '{}', headers });
+    const keys = Array.from({ length: 20 }, (_, i) => `Bearer a_wrong_root_key_${i}`);
+    const statuses = await Promise.all(
+      keys.map(async (key) => (await ask({ authorization: key })).status),
+    );
+    assert.deepEqual(new Set(statuses), new Set([401]));
+    assert.equal((await ask({})).status, 400);
+    assert.equal((await ask({ authorization: 'Basic eA==' })).status, 400);
+    assert.match((await say(server.respPort, 'AUTH', 'a_wrong_root_key')).message, /^WRONGPASS/);
+    assert.match((await say(server.respPort, 'PING')).message, /^NOAUTH/);
+    const failures = (door, reason) =>
+      metric(server, 'weir_auth_failures_total', `door="${door}"`, `reason="${reason}"`);
+    assert.equal(await failures('http', 'wrong'), 20);
+    assert.equal(await failures('http', 'missing'), 1);
+    assert.equal(await failures('http', 'malformed'), 1);
+    assert.equal(await failures('resp', 'wrong'), 1);
+    assert.equal(await failures('resp', 'missing'), 1);
+    const kLine = /weir: (http|resp): requests with a wrong key: \d+, the last from 127\.0\.0\.1/g;
+    const lines = () => server.stderr.match(kLine) ?? [];
+    await until('lines in the log', () => lines().some((line) => line.includes('resp')));
+    assert.ok(lines().length <= 4, server.stderr);
+    assert.ok(!server.stderr.includes('a_wrong_root_key'));
+  });
+});
+
+test('/metrics needs a key where others can reach it, unless asked otherwise', async () => {
+  const args = ['--allow-public', '--http', '0.0.0.0:0'];
+  await served(args, async (server) => {
+    assert.equal((await fetch(`${server.url}/metrics`)).status, 400);
+    assert.equal((await fetch(`${server.url}/metrics`, { headers: authorization })).status, 200);
+    assert.equal((await fetch(`${server.url}/healthz`)).status, 200);
+  });
+  await served([...args, '--public-metrics'], async (server) => {
+    assert.equal((await fetch(`${server.url}/metrics`)).status, 200);
+  });
+});
+
+// --- drain
+
+const kLimit = JSON.stringify({ namespace: 'n', identifier: 'i', limit: 1e9, duration: 60_000 });
+
+function askOver(agent, port) {
+  return new Promise((resolve, reject) => {
+    const asked = request(
+      { agent, port, method: 'POST', path: '/v2/ratelimit.limit', headers: authorization },
+      (answer) => {
+        answer.resume();
+        answer.on('end', () => resolve(answer));
+        answer.on('error', reject);
+      },
+    );
+    asked.on('error', reject);
+    asked.end(kLimit);
+  });
+}
+
+const isRefused = ({ code }) => code === 'ECONNREFUSED';
+
+test('SIGTERM loses no request of idle keep-alive and Redis connections', async (t) => {
+  const server = await startServer({ args: ['--drain-grace', '5s'] });
+  t.after(() => server.child.kill('SIGKILL'));
+  const count = 16;
+  const agents = Array.from({ length: count }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
+  await Promise.all(agents.map((agent) => askOver(agent, server.httpPort)));
+  const wires = await Promise.all(Array.from({ length: count }, () => Wire.open(server.respPort)));
+  for (const wire of wires) {
+    await wire.send(command('PING'));
+    assert.equal(await wire.reply(), 'PONG');
+  }
+  server.child.kill('SIGTERM');
+  await until('the drain', () => server.stderr.includes('answering what is under way'));
+  // The listeners are closed: what is answered now is answered on the connections that were idle.
+  await until('closed listeners', async () => {
+    const probe = connect({ port: server.respPort, host: '127.0.0.1' });
+    const refused = await new Promise((done) => {
+      probe.on('connect', () => done(false));
+      probe.on('error', () => done(true));
+    });
+    probe.destroy();
+    return refused;
+  });
+  let lost = 0;
+  const answers = agents.map(async (agent) => {
+    try {
+      const answer = await askOver(agent, server.httpPort);
+      assert.equal(answer.statusCode, 200);
+      assert.equal(answer.headers.connection, 'close');
+    } catch {
+      ++lost;
+    }
+  });
+  await Promise.all(answers);
+  for (const wire of wires) {
+    try {
+      await wire.send(command('PING'));
+      assert.equal(await wire.reply(), 'PONG');
+      assert.equal(await wire.rest(), '', 'closed behind the answer');
+    } catch {
+      ++lost;
+    }
+  }
+  report(`idle connections in a drain: ${lost} of ${2 * count} requests lost`);
+  assert.equal(lost, 0);
+  for (const agent of agents) agent.destroy();
+  await endOf(server);
+});
+
+test('SIGTERM loses no request of busy clients', async (t) => {
+  const server = await startServer({ args: ['--drain-grace', '5s'] });
+  t.after(() => server.child.kill('SIGKILL'));
+  let asked = 0;
+  let lost = 0;
+  // One request after the other until there is nobody to connect to.
+  const busy = async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    for (;;) {
+      try {
+        ++asked;
+        await askOver(agent, server.httpPort);
+      } catch (error) {
+        --asked;
+        if (!isRefused(error)) ++lost;
+        return agent.destroy();
+      }
+    }
+  };
+  // A published client that pauses between its requests, as most do.
+  const paused = async () => {
+    const client = new Redis({
+      port: server.respPort,
+      retryStrategy: null,
+      autoResendUnfulfilledCommands: false,
+    });
+    client.on('error', () => {});
+    let open = true;
+    client.on('close', () => (open = false));
+    while (open) {
+      ++asked;
+      await client.call('CL.THROTTLE', 'busy', 1e9, 1e9, 60).catch(() => ++lost);
+      for (let i = 0; open && i < 30; ++i) await new Promise((done) => setTimeout(done, 10));
+    }
+    client.disconnect();
+  };
+  // One that never pauses is served on for as long as the drain lasts; this one has enough sooner.
+  let stopping = false;
+  const restless = async () => {
+    const wire = await Wire.open(server.respPort);
+    for (let left = 200; left > 0; left -= stopping ? 1 : 0) {
+      ++asked;
+      await wire.send(command('CL.THROTTLE', 'busy', 1e9, 1e9, 60));
+      const reply = await wire.reply().catch(() => undefined);
+      if (reply === undefined) return ++lost;
+    }
+    wire.close();
+  };
+  const kinds = [busy, paused, restless];
+  const clients = kinds.flatMap((kind) => Array.from({ length: 8 }, kind));
+  await until('traffic', () => asked > 500);
+  server.child.kill('SIGTERM');
+  await until('the drain', () => server.stderr.includes('answering what is under way'));
+  stopping = true;
+  await Promise.all(clients);
+  await endOf(server);
+  report(`busy clients in a drain: ${lost} of ${asked} requests lost`);
+  assert.equal(lost, 0);
+});
+
+test('with --drain-delay connections are accepted while /readyz says 503', async (t) => {
+  const server = await startServer({ args: ['--drain-delay', '2s', '--drain-grace', '1s'] });
+  t.after(() => server.child.kill('SIGKILL'));
+  const ready = () => fetch(`${server.url}/readyz`);
+  await until('200', async () => (await ready()).status === 200);
+  server.child.kill('SIGTERM');
+  await until('503', async () => (await ready()).status === 503);
+  const answer = await ready(); // on a connection of its own: the last one said close
+  assert.equal(answer.headers.get('connection'), 'close');
+  const agent = new Agent({ keepAlive: false });
+  assert.equal((await askOver(agent, server.httpPort)).statusCode, 200);
+  assert.equal(await say(server.respPort, 'PING'), 'PONG');
+  await endOf(server);
+});
