@@ -1,5 +1,7 @@
 #include "frontends/loop.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -7,6 +9,8 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -49,13 +53,14 @@ Error unavailable(const Address& address, const error_code& error) {
 }
 
 // Opens, binds and listens; an error if that is not possible.
-error_code open_at(tcp::acceptor& acceptor, const Address& address, bool share) {
+template <typename Acceptor>
+error_code open_at(Acceptor& acceptor, const Address& address, bool share) {
   error_code error;
   const auto host = asio::ip::make_address(address.host, error);
   if (error) return error;
   const tcp::endpoint endpoint(host, address.port);
   acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
   if (!error && share) acceptor.set_option(ReusePort(true), error);
   if (!error) acceptor.non_blocking(true, error);
   if (!error) acceptor.bind(endpoint, error);
@@ -70,6 +75,28 @@ std::string to_string(const Address& address) {
   return (six ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
 }
 
+// Where a socket is bound. Port 0: not to an IP address.
+static Address local_address(int socket) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  char text[INET6_ADDRSTRLEN] = "";
+  Address address{.host = ""};
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return address;
+  if (storage.ss_family == AF_INET) {
+    const auto& four = reinterpret_cast<const sockaddr_in&>(storage);
+    inet_ntop(AF_INET, &four.sin_addr, text, sizeof text);
+    address.port = ntohs(four.sin_port);
+  } else if (storage.ss_family == AF_INET6) {
+    const auto& six = reinterpret_cast<const sockaddr_in6&>(storage);
+    const bool mapped = IN6_IS_ADDR_V4MAPPED(&six.sin6_addr);
+    inet_ntop(mapped ? AF_INET : AF_INET6,
+              mapped ? &six.sin6_addr.s6_addr[12] : six.sin6_addr.s6_addr, text, sizeof text);
+    address.port = ntohs(six.sin6_port);
+  }
+  address.host = text;
+  return address;
+}
+
 std::unique_ptr<Error> taken(const Address& address) {
   asio::io_context io(1);
   tcp::acceptor acceptor(io);
@@ -77,8 +104,11 @@ std::unique_ptr<Error> taken(const Address& address) {
   return error ? std::make_unique<Error>(unavailable(address, error)) : nullptr;
 }
 
+// Of either family.
+using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
+
 struct Listener {
-  tcp::acceptor acceptor;
+  Acceptor acceptor;
   telemetry::DoorMetrics& metrics;
   Loop::OpenSession open;
 };
@@ -158,6 +188,7 @@ class Loop::Connection : public std::enable_shared_from_this<Connection> {
     metrics_.stats.add(DoorStat::kOpened);
     active_ = began_ = loop_.clock.now().mono;
     poll_for(EPOLL_CTL_ADD, EPOLLIN);
+    session_->reached_at([socket = socket_] { return local_address(socket); });
     session_->settle(loop_.executor, [self = weak_from_this()] {
       if (const auto connection = self.lock()) connection->wake();
     });
@@ -340,10 +371,9 @@ void Loop::Inside::end_turn() {
 }
 
 void Loop::Inside::await_connections(Listener& listener) {
-  listener.acceptor.async_wait(tcp::acceptor::wait_read,
-                               [this, &listener](const error_code& error) {
-                                 if (!error && listener.acceptor.is_open()) accept(listener);
-                               });
+  listener.acceptor.async_wait(Acceptor::wait_read, [this, &listener](const error_code& error) {
+    if (!error && listener.acceptor.is_open()) accept(listener);
+  });
 }
 
 void Loop::Inside::accept(Listener& listener) {
@@ -416,12 +446,24 @@ Loop::~Loop() = default;
 
 Result<Address> Loop::listen(const Address& address, telemetry::DoorMetrics& metrics,
                              OpenSession open) {
-  Listener& listener = inside_->listeners.emplace_back(
-      Listener{tcp::acceptor(inside_->io), metrics, std::move(open)});
+  Listener& listener =
+      inside_->listeners.emplace_back(Listener{Acceptor(inside_->io), metrics, std::move(open)});
   const error_code error = open_at(listener.acceptor, address, true);
   if (error) return unavailable(address, error);
   inside_->await_connections(listener);
-  return Address{.host = address.host, .port = listener.acceptor.local_endpoint().port()};
+  return Address{.host = address.host,
+                 .port = local_address(listener.acceptor.native_handle()).port};
+}
+
+std::unique_ptr<Error> Loop::listen(const UnixSocket& socket, telemetry::DoorMetrics& metrics,
+                                    OpenSession open) {
+  Result<int> descriptor = socket.duplicate();
+  if (!descriptor) return std::make_unique<Error>(descriptor.error());
+  Listener& listener =
+      inside_->listeners.emplace_back(Listener{Acceptor(inside_->io), metrics, std::move(open)});
+  listener.acceptor.assign({AF_UNIX, 0}, *descriptor);
+  inside_->await_connections(listener);
+  return nullptr;
 }
 
 Executor& Loop::executor() {

@@ -14,22 +14,15 @@
 #include <memory>
 #include <string>
 
+#include "frontends/address.h"
 #include "frontends/session.h"
+#include "frontends/unix_socket.h"
 #include "telemetry/door_metrics.h"
 #include "weir/clock.h"
 #include "weir/error.h"
 #include "weir/executor.h"
 
 namespace weir::frontends {
-
-// An address to listen at; port 0 lets the system choose.
-struct Address {
-  std::string host = "127.0.0.1";
-  uint16_t port = 0;
-  friend bool operator==(const Address&, const Address&) = default;
-};
-
-[[nodiscard]] std::string to_string(const Address& address);
 
 struct LoopLimits {
   size_t connections = 10'000;
@@ -54,6 +47,9 @@ class Loop {
   // Before run(). Returns the address with the port that it got.
   [[nodiscard]] Result<Address> listen(const Address& address, telemetry::DoorMetrics& metrics,
                                        OpenSession open);
+  // The same at a Unix socket, which outlives the loop.
+  [[nodiscard]] std::unique_ptr<Error> listen(const UnixSocket& socket,
+                                              telemetry::DoorMetrics& metrics, OpenSession open);
 
   // Work on this loop, from any thread.
   [[nodiscard]] Executor& executor();

@@ -3,9 +3,11 @@
 
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 
+#include "frontends/address.h"
 #include "frontends/bytes.h"
 #include "weir/executor.h"
 #include "weir/time.h"
@@ -31,6 +33,9 @@ class Session {
     wake_ = std::make_shared<const Task>(std::move(wake));
   }
 
+  // Where the other side has reached this one.
+  void reached_at(std::function<Address()> local) { local_ = std::move(local); }
+
   // Answers what is complete in `in`, in order, into `out`. Between kWait and the next
   // take() `in` does not change.
   [[nodiscard]] virtual Next take(Instant now, Bytes& in, Bytes& out) = 0;
@@ -39,8 +44,14 @@ class Session {
   virtual void drain() {}
 
  protected:
+  // Port 0: not by an IP address.
+  [[nodiscard]] Address local() const { return local_ ? local_() : Address{}; }
+
   Executor* home_ = nullptr;
   std::shared_ptr<const Task> wake_;
+
+ private:
+  std::function<Address()> local_;
 };
 
 // Answers that may wait to be sent before more requests are taken.

@@ -29,6 +29,8 @@ enum class LedgerChoice : uint8_t { kUsual, kNone, kGiven };
 struct Config {
   std::optional<Address> http = Address{.host = "127.0.0.1", .port = 7070};
   std::optional<Address> resp = Address{.host = "127.0.0.1", .port = 7071};
+  std::string http_socket{};  // path of a Unix socket; empty: none
+  std::string resp_socket{};
   bool allow_public = false;
   std::string region{};  // empty: not given
   std::string node{};    // empty: to be generated

@@ -100,6 +100,21 @@ Address listen(std::vector<std::unique_ptr<Counter>>& counters, Address address,
   return address;
 }
 
+// The same at a Unix socket; none: at no socket.
+std::shared_ptr<frontends::UnixSocket> listen_at_socket(
+    std::vector<std::unique_ptr<Counter>>& counters, const std::string& path,
+    telemetry::DoorMetrics& metrics, const std::function<Loop::OpenSession(Counter&)>& opener) {
+  if (path.empty()) return nullptr;
+  const auto socket = frontends::UnixSocket::open(path);
+  if (!socket) throw std::runtime_error(socket.error().detail + "; " + socket.error().fix);
+  for (const auto& counter : counters) {
+    const auto error = counter->loop.listen(**socket, metrics, opener(*counter));
+    if (error) throw std::runtime_error(error->detail + "; " + error->fix);
+  }
+  (*socket)->leave_to_loops();
+  return *socket;
+}
+
 struct Stores {
   std::string origin;
   std::string ledger;
@@ -109,7 +124,9 @@ void print_welcome(const Config& config, const Opening& opening, const std::stri
                    const Stores& stores) {
   fmt::print("weir {}   region {}   node {}\n\n", WEIR_VERSION, config.region_name(), node);
   if (config.http) fmt::print("  http      http://{}\n", to_string(*config.http));
+  if (!config.http_socket.empty()) fmt::print("  http      unix:{}\n", config.http_socket);
   if (config.resp) fmt::print("  resp      redis://{}\n", to_string(*config.resp));
+  if (!config.resp_socket.empty()) fmt::print("  resp      unix:{}\n", config.resp_socket);
   fmt::print("  origin    {}\n", stores.origin);
   fmt::print("  ledger    {}\n", stores.ledger);
   fmt::print("  root key  {}\n\n", opening.shown);
@@ -176,22 +193,23 @@ void serve(Config config) {
     counters.push_back(std::make_unique<Counter>(clock, limits, platform::entropy()));
     counters.back()->next_id = i + 1;
   }
-  if (config.http) {
-    config.http = listen(counters, *config.http, service.http, [&](Counter& counter) {
-      return [&service, &counter] {
-        return std::make_unique<frontends::HttpSession>(service, counter.http_desk);
-      };
-    });
-  }
-  if (config.resp) {
-    config.resp = listen(counters, *config.resp, service.resp, [&](Counter& counter) {
-      return [&service, &counter, threads] {
-        const uint64_t id = counter.next_id;
-        counter.next_id += threads;
-        return std::make_unique<frontends::RespSession>(service, counter.resp_desk, id);
-      };
-    });
-  }
+  const auto open_http = [&](Counter& counter) {
+    return [&service, &counter] {
+      return std::make_unique<frontends::HttpSession>(service, counter.http_desk);
+    };
+  };
+  const auto open_resp = [&](Counter& counter) {
+    return [&service, &counter, threads] {
+      const uint64_t id = counter.next_id;
+      counter.next_id += threads;
+      return std::make_unique<frontends::RespSession>(service, counter.resp_desk, id);
+    };
+  };
+  if (config.http) config.http = listen(counters, *config.http, service.http, open_http);
+  if (config.resp) config.resp = listen(counters, *config.resp, service.resp, open_resp);
+  // Removed when nobody is served any more.
+  const auto http_socket = listen_at_socket(counters, config.http_socket, service.http, open_http);
+  const auto resp_socket = listen_at_socket(counters, config.resp_socket, service.resp, open_resp);
   counters[0]->loop.every(
       kSweepEvery, [&] { limiter.run_sweep(clock.now(), plan.capacity / kSweepsPerRound + 1); });
 
