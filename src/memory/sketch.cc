@@ -198,14 +198,14 @@ Step Sketch::decide(const Subject& subject, const Query& asked, Effect effect, C
     const bool next_window_is_full = counts.current + ask.cost > ask.capacity;
     counts = {.current = counts.current + counts.previous + others.count, .previous = 0};
     step.decision = algorithms::decide_fixed(at, counts, ask);
+    if (step.decision.retry_at) {
+      if (next_window_is_full) *step.decision.retry_at += at.width;
+      if (others.count > 0) step.decision.retry_at = std::max(*step.decision.retry_at, others.end);
+    }
     // Never as counted here; as asked, once the table has room.
     if (query.limit == 0 && asked.ask.cost <= asked.ask.capacity && asked.ask.cost > 0) {
       step.decision.outcome = Outcome::kDenied;
       step.decision.retry_at = query.now + asked.duration;
-    }
-    if (step.decision.retry_at) {
-      if (next_window_is_full) *step.decision.retry_at += at.width;
-      if (others.count > 0) step.decision.retry_at = std::max(*step.decision.retry_at, others.end);
     }
   }
   step.evidence.own = counts.current;

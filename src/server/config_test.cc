@@ -257,6 +257,26 @@ TEST(Settings, TakeNamesOfOneToSixtyFourPlainCharacters) {
   }
 }
 
+TEST(Settings, TakePathsOfUnixSocketsBesideAddresses) {
+  for (const char* name : {"http-socket", "resp-socket"}) {
+    EXPECT_EQ(wrong_with(name, "/run/weir/x.sock"), "");
+    EXPECT_EQ(wrong_with(name, std::string(107, 'x')), "");
+    for (const std::string& bad : {std::string(), std::string(108, 'x')}) {
+      EXPECT_EQ(wrong_with(name, bad),
+                "must be a path of 1 to 107 bytes, like /run/weir/resp.sock, or off");
+    }
+  }
+  Config config{.http = std::nullopt, .resp = std::nullopt};
+  EXPECT_EQ(setting("resp-socket").set(config, "/tmp/x.sock"), "");
+  EXPECT_EQ(config.resp_socket, "/tmp/x.sock");
+  EXPECT_EQ(contradiction(config), "");  // something is served
+  EXPECT_EQ(setting("http-socket").set(config, "/tmp/x.sock"), "");
+  EXPECT_EQ(contradiction(config),
+            "http-socket and resp-socket are both '/tmp/x.sock': give them different paths");
+  EXPECT_EQ(setting("resp-socket").set(config, "off"), "");
+  EXPECT_EQ(config.resp_socket, "");
+}
+
 TEST(Settings, TakeTheWordsTheyNameAndNoOthers) {
   EXPECT_EQ(wrong_with("allow-public", "true"), "");
   EXPECT_EQ(wrong_with("allow-public", "false"), "");
@@ -346,7 +366,8 @@ TEST(ConfigFile, TellsAllProblemsWithTheirPlaces) {
   EXPECT_EQ(
       problems_of("threads: 2\ncolour: red\n  \ncapacity: 1\nthreads: 3\nnode: [a, b]\n"
                   "region:\nhttp:   nowhere\n"),
-      (Problems{"2:1 'colour' is no setting; there are http, resp, allow-public, region, "
+      (Problems{"2:1 'colour' is no setting; there are http, resp, http-socket, resp-socket, "
+                "allow-public, region, "
                 "node, data, origin, origin-password-file, on-origin-loss, ledger, "
                 "ledger-password-file, publish-policy, threads, memory, capacity, backend",
                 "4:11 capacity is '1': it must be a whole number from 64 to 268435456, or auto",
