@@ -86,6 +86,8 @@ TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
     // In everything unlike the defaults.
     Config config{.http = {},
                   .resp = {},
+                  .http_socket = "x.sock",
+                  .resp_socket = "x.sock",
                   .allow_public = true,
                   .region = "elsewhere",
                   .data = "",
@@ -103,6 +105,7 @@ TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
     ASSERT_EQ(known.set(config, known.initial), "") << known.name;
     EXPECT_TRUE(
         config.http == standard.http || config.resp == standard.resp ||
+        config.http_socket.empty() || config.resp_socket.empty() ||
         config.allow_public == standard.allow_public ||
         config.region_name() == standard.region_name() || config.data == standard.data ||
         config.threads == standard.threads || config.capacity == standard.capacity ||

@@ -195,6 +195,11 @@ const ScriptStore::Stored* ScriptStore::View::find(const ScriptStore& store,
   return found == scripts_->end() ? nullptr : found->second.get();
 }
 
+uint64_t ScriptStore::next_version() {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 bool ScriptStore::add(std::string_view name, std::string_view text) {
   auto stored = std::make_shared<Stored>(Stored{.text = std::string(text), .script = {}});
   stored->script = *read_script(stored->text);
@@ -204,14 +209,14 @@ bool ScriptStore::add(std::string_view name, std::string_view text) {
   auto more = std::make_shared<Scripts>(*scripts_);
   more->emplace(name, std::move(stored));
   scripts_ = std::move(more);
-  version_.fetch_add(1, std::memory_order_relaxed);
+  version_.store(next_version(), std::memory_order_relaxed);
   return true;
 }
 
 void ScriptStore::clear() {
   const std::lock_guard lock(mutex_);
   scripts_ = std::make_shared<const Scripts>();
-  version_.fetch_add(1, std::memory_order_relaxed);
+  version_.store(next_version(), std::memory_order_relaxed);
 }
 
 Complaint read_eval(Arguments arguments, ScriptStore& store, ScriptStore::View& view,

@@ -87,7 +87,9 @@ class ScriptStore {
  private:
   mutable std::mutex mutex_;
   std::shared_ptr<const Scripts> scripts_ = std::make_shared<const Scripts>();  // under mutex_
-  std::atomic<uint64_t> version_{1};  // raised under mutex_ after scripts_ has changed
+  // Another one, of all stores, whenever scripts_ has changed; written under mutex_.
+  [[nodiscard]] static uint64_t next_version();
+  std::atomic<uint64_t> version_{next_version()};
 };
 
 // EVAL script numkeys key ... arg ..., or EVALSHA name numkeys key ... arg ...
