@@ -57,9 +57,9 @@ Result<std::shared_ptr<UnixSocket>> UnixSocket::open(const std::string& path) {
                          "give it 1 to " + std::to_string(kMaxSocketPath));
   }
   const sockaddr_un address = address_of(path);
-  struct stat file {};
-  if (lstat(path.c_str(), &file) == 0) {
-    if (!S_ISSOCK(file.st_mode)) {
+  struct stat there {};
+  if (lstat(path.c_str(), &there) == 0) {
+    if (!S_ISSOCK(there.st_mode)) {
       return cannot_listen(path, "there is a file that is no socket",
                            "choose another path, or remove the file");
     }
@@ -74,18 +74,29 @@ Result<std::shared_ptr<UnixSocket>> UnixSocket::open(const std::string& path) {
   // Nobody can connect before listen().
   const bool bound =
       bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  if (!bound || chmod(path.c_str(), kOwnerAndGroup) != 0 || ::listen(listener, kBacklog) != 0) {
+  const int file = bound ? ::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
+  if (file < 0 || chmod(path.c_str(), kOwnerAndGroup) != 0 || ::listen(listener, kBacklog) != 0) {
     const int error = errno;
     if (bound) unlink(path.c_str());
+    if (file >= 0) close(file);
     close(listener);
     return failed_at(path, error);
   }
-  return std::shared_ptr<UnixSocket>(new UnixSocket(path, listener));
+  return std::shared_ptr<UnixSocket>(new UnixSocket(path, listener, file));
+}
+
+// Whether the file at the path is still the one that was made here.
+bool UnixSocket::is_ours() const {
+  struct stat made {};
+  struct stat there {};
+  return fstat(file_, &made) == 0 && lstat(path_.c_str(), &there) == 0 &&
+         made.st_dev == there.st_dev && made.st_ino == there.st_ino;
 }
 
 UnixSocket::~UnixSocket() {
-  unlink(path_.c_str());
+  if (is_ours()) unlink(path_.c_str());
   leave_to_loops();
+  close(file_);
 }
 
 void UnixSocket::leave_to_loops() {

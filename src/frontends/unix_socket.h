@@ -2,7 +2,8 @@
 //
 // The file is made with mode 0660, before anyone can connect: its owner and its group may. What a
 // process left behind that ended without removing it is removed; where someone still listens, or
-// where the file is no socket, it stays and opening fails. It is removed with this object.
+// where the file is no socket, it stays and opening fails. It is removed with this object, unless
+// another process has taken its place meanwhile.
 //
 // One thread at a time.
 
@@ -10,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "weir/error.h"
 
@@ -32,10 +34,13 @@ class UnixSocket {
   void leave_to_loops();
 
  private:
-  UnixSocket(std::string path, int listener) : path_(std::move(path)), listener_(listener) {}
+  UnixSocket(std::string path, int listener, int file)
+      : path_(std::move(path)), file_(file), listener_(listener) {}
+  [[nodiscard]] bool is_ours() const;
 
   const std::string path_;
-  int listener_;  // -1: closed
+  const int file_;  // the file itself: while it is held, no other one has its number
+  int listener_;    // -1: closed
 };
 
 }  // namespace weir::frontends

@@ -56,6 +56,16 @@ TEST_F(UnixSocketTest, TakesThePlaceOfOneThatWasLeftBehind) {
   EXPECT_TRUE(UnixSocket::open(path_).ok());
 }
 
+TEST_F(UnixSocketTest, LeavesTheFileOfASuccessorThatCameDuringADrain) {
+  auto first = UnixSocket::open(path_);
+  ASSERT_TRUE(first.ok());
+  (*first)->leave_to_loops();  // and there are none: connecting fails
+  const auto second = UnixSocket::open(path_);
+  ASSERT_TRUE(second.ok());
+  first.value().reset();
+  EXPECT_TRUE(std::filesystem::exists(path_));
+}
+
 TEST_F(UnixSocketTest, RemovesNoFileThatIsNoSocket) {
   std::ofstream(path_) << "precious";
   const auto opened = UnixSocket::open(path_);
