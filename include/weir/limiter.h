@@ -176,6 +176,13 @@ class Limiter {
   void check_all_async(Instant now, std::span<const Request> requests, Executor& home,
                        std::function<void(Result<BatchVerdict>)> done);
 
+  // Forgets what a tuple has counted, in this process: its next request finds it empty. Of the
+  // request only the names, the duration and the algorithm matter. True: there was something to
+  // forget. For algorithms that each process counts by itself. fixed_window and sliding_window are
+  // told to the origin and the ledger, where counts only grow: an Error if there is one of them. An
+  // Error also where the table is full and the tuple is counted together with others.
+  Result<bool> reset(Instant now, const Request& request);
+
   // Whether an origin may have to be read before a decision, which only the *_async calls do.
   [[nodiscard]] bool may_wait() const;
 

@@ -48,13 +48,14 @@ struct Request {
   std::string_view name_space = {};  // 1-512 bytes: what is limited ("login", "api")
   std::string_view identifier = {};  // 1-512 bytes: who is limited
   int64_t limit = 0;                 // 1 to kMaxLimit per `duration`
-  Millis duration{0};                // kMinDuration to kMaxDuration
+  Millis duration{0};                // kMinDuration to kMaxDuration, or see across_durations
   int64_t cost = 1;                  // 0 asks without consuming
   Algorithm algorithm = Algorithm::kSlidingWindow;
   // fixed_window and sliding_window only; the limiter's choice if absent.
   std::optional<OnOriginLoss> on_origin_loss = {};
   // gcra and token_bucket only: one count under this name whatever the duration, which then
-  // may change like the limit.
+  // may change like the limit and may be up to kMaxAnyDuration. What is waiting when the rate
+  // changes keeps its time to drain; without this, its units.
   bool across_durations = false;
   std::optional<int64_t> burst = {};  // gcra and token_bucket only; the limit if absent
 };
@@ -64,6 +65,8 @@ inline constexpr int64_t kMaxLimit = 1'000'000'000'000;
 inline constexpr int64_t kMaxLogLimit = 10'000;
 inline constexpr Millis kMinDuration{100};
 inline constexpr Millis kMaxDuration{2'592'000'000};  // 30 days
+// With across_durations: ten years with three leap days.
+inline constexpr Millis kMaxAnyDuration{Millis(86'400'000) * 3653};
 inline constexpr size_t kMaxBatch = 100;
 
 }  // namespace weir

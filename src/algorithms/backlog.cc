@@ -30,21 +30,40 @@ Count backlog_at(WallTime now, const Backlog& backlog, const Pace& pace) {
   return base::ceil_div(waiting(pulses_at(now, backlog.epoch, pace), backlog.tat), pace.num);
 }
 
-Backlog rebased(WallTime now, Millis duration, const Backlog& from, const Pace& from_pace,
-                const Pace& to_pace) {
+namespace {
+
+// Pulses of the former pace that still stand in the queue at `now`.
+uint64_t queued_at(WallTime now, const Backlog& from, const Pace& from_pace) {
   // Before its epoch a backlog has not drained at all. Wide, because an epoch is moved up
   // just when pulses from it no longer fit, and what passed a tick before still waits.
   const Millis elapsed = std::max(now, from.epoch) - from.epoch;
   const base::Wide drained = base::Wide{static_cast<uint64_t>(elapsed.count())} * from_pace.den;
-  const uint64_t queued =
-      drained < from.tat.since_epoch ? from.tat.since_epoch - static_cast<uint64_t>(drained) : 0;
-  // queued / from.num units as pulses of the new pace, rounded up against the caller
-  // and cut at the largest burst a request may have.
-  const base::Wide scaled = (base::Wide{queued} * to_pace.num + from_pace.num - 1) / from_pace.num;
-  const base::Wide cut = std::min(scaled, base::Wide{kMaxBurstPulses});
-  Backlog to = empty_backlog(now, duration);
-  to.tat = {pulses_at(now, to.epoch, to_pace) + static_cast<uint64_t>(cut)};
-  return to;
+  return drained < from.tat.since_epoch ? from.tat.since_epoch - static_cast<uint64_t>(drained) : 0;
+}
+
+// queued * to / from pulses of the new pace, rounded up against the caller and cut at the largest
+// burst a request may have.
+Backlog scaled(WallTime now, Millis duration, uint64_t queued, uint64_t from, uint64_t to,
+               const Pace& to_pace) {
+  const base::Wide pulses = (base::Wide{queued} * to + from - 1) / from;
+  const base::Wide cut = std::min(pulses, base::Wide{kMaxBurstPulses});
+  Backlog backlog = empty_backlog(now, duration);
+  backlog.tat = {pulses_at(now, backlog.epoch, to_pace) + static_cast<uint64_t>(cut)};
+  return backlog;
+}
+
+}  // namespace
+
+Backlog rebased(WallTime now, Millis duration, const Backlog& from, const Pace& from_pace,
+                const Pace& to_pace) {
+  const uint64_t queued = queued_at(now, from, from_pace);
+  return scaled(now, duration, queued, from_pace.num, to_pace.num, to_pace);
+}
+
+Backlog rebased_in_time(WallTime now, Millis duration, const Backlog& from, const Pace& from_pace,
+                        const Pace& to_pace) {
+  const uint64_t queued = queued_at(now, from, from_pace);
+  return scaled(now, duration, queued, from_pace.den, to_pace.den, to_pace);
 }
 
 Backlog cut_to_burst(WallTime now, const Backlog& backlog, const Pace& pace, Count burst) {

@@ -51,7 +51,7 @@ struct Pace {
   return base::Wide{limit > burst ? limit : burst} * pace.num <= kMaxBurstPulses;
 }
 
-// Any limit and burst up to this are, at any duration.
+// Any limit and burst up to this are, at any duration up to kMaxDuration.
 inline constexpr Count kAlwaysRepresentable = Count{1} << 29;
 static_assert(base::Wide{kAlwaysRepresentable} * uint64_t{kMaxDuration.count()} <= kMaxBurstPulses);
 
@@ -99,6 +99,10 @@ struct BacklogDecision : Decision {
 // to drain stay the same when a limit changes; rounded up. Needs no reaches().
 [[nodiscard]] Backlog rebased(WallTime now, Millis duration, const Backlog& from,
                               const Pace& from_pace, const Pace& to_pace);
+
+// The same, so that the time until all has drained stays the same.
+[[nodiscard]] Backlog rebased_in_time(WallTime now, Millis duration, const Backlog& from,
+                                      const Pace& from_pace, const Pace& to_pace);
 
 // The backlog cut at a full burst, for when the clock was set back by more than a duration:
 // how much has drained is not known then, and nobody is to wait longer than that.

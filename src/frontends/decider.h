@@ -20,6 +20,9 @@ class Decider {
   [[nodiscard]] virtual Result<BatchVerdict> check_all(Instant now,
                                                        std::span<const Request> requests) = 0;
 
+  // As in Limiter.
+  [[nodiscard]] virtual Result<bool> reset(Instant now, const Request& request) = 0;
+
   // Whether a store may have to be read first. If not, the two below are not asked.
   [[nodiscard]] virtual bool may_wait() const { return false; }
   // As in Limiter.
@@ -45,6 +48,9 @@ class LimiterDecider final : public Decider {
   [[nodiscard]] Result<BatchVerdict> check_all(Instant now,
                                                std::span<const Request> requests) override {
     return limiter_.check_all(now, requests);
+  }
+  [[nodiscard]] Result<bool> reset(Instant now, const Request& request) override {
+    return limiter_.reset(now, request);
   }
   [[nodiscard]] bool may_wait() const override { return limiter_.may_wait(); }
   [[nodiscard]] bool check_each_async(Instant now, std::span<const Request> requests,
@@ -73,6 +79,7 @@ class NullDecider final : public Decider {
     for (const Request& request : requests) verdict.items.push_back(admit(now, request));
     return verdict;
   }
+  [[nodiscard]] Result<bool> reset(Instant, const Request&) override { return false; }
 
  private:
   static Verdict admit(Instant now, const Request& request) {

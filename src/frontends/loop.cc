@@ -1,5 +1,7 @@
 #include "frontends/loop.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -7,6 +9,8 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -65,13 +69,14 @@ Error unavailable(const Address& address, const error_code& error) {
 }
 
 // Opens, binds and listens; an error if that is not possible.
-error_code open_at(tcp::acceptor& acceptor, const Address& address, bool share) {
+template <typename Acceptor>
+error_code open_at(Acceptor& acceptor, const Address& address, bool share) {
   error_code error;
   const auto host = asio::ip::make_address(address.host, error);
   if (error) return error;
   const tcp::endpoint endpoint(host, address.port);
   acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
   if (!error && share) acceptor.set_option(ReusePort(true), error);
   if (!error) acceptor.non_blocking(true, error);
   if (!error) acceptor.bind(endpoint, error);
@@ -86,6 +91,28 @@ std::string to_string(const Address& address) {
   return (six ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
 }
 
+// Where a socket is bound. Port 0: not to an IP address.
+static Address local_address(int socket) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  char text[INET6_ADDRSTRLEN] = "";
+  Address address{.host = ""};
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return address;
+  if (storage.ss_family == AF_INET) {
+    const auto& four = reinterpret_cast<const sockaddr_in&>(storage);
+    inet_ntop(AF_INET, &four.sin_addr, text, sizeof text);
+    address.port = ntohs(four.sin_port);
+  } else if (storage.ss_family == AF_INET6) {
+    const auto& six = reinterpret_cast<const sockaddr_in6&>(storage);
+    const bool mapped = IN6_IS_ADDR_V4MAPPED(&six.sin6_addr);
+    inet_ntop(mapped ? AF_INET : AF_INET6,
+              mapped ? &six.sin6_addr.s6_addr[12] : six.sin6_addr.s6_addr, text, sizeof text);
+    address.port = ntohs(six.sin6_port);
+  }
+  address.host = text;
+  return address;
+}
+
 std::unique_ptr<Error> taken(const Address& address) {
   asio::io_context io(1);
   tcp::acceptor acceptor(io);
@@ -93,8 +120,11 @@ std::unique_ptr<Error> taken(const Address& address) {
   return error ? std::make_unique<Error>(unavailable(address, error)) : nullptr;
 }
 
+// Of either family.
+using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
+
 struct Listener {
-  tcp::acceptor acceptor;
+  Acceptor acceptor;
   telemetry::DoorMetrics& metrics;
   Loop::OpenSession open;
   Loop::RefusalText refusal_text;
@@ -143,6 +173,8 @@ struct Loop::Inside {
   void wait();
   void serve_ready();
   void end_turn();
+  Listener& add_listener(telemetry::DoorMetrics& metrics, OpenSession open,
+                         RefusalText refusal_text);
   void await_connections(Listener& listener);
   void accept(Listener& listener, int most);
   void admit(Listener& listener, int socket, uint64_t peer);
@@ -188,6 +220,7 @@ class Loop::Connection final : public Guest, public std::enable_shared_from_this
     admission().enter(*this, peer);
     begin(self);
     session_->set_peer(peer);
+    session_->reached_at([socket = socket_] { return local_address(socket); });
     session_->settle(loop_.executor, [self = weak_from_this()] {
       if (const auto connection = self.lock()) connection->wake();
     });
@@ -342,7 +375,7 @@ class Loop::Connection final : public Guest, public std::enable_shared_from_this
     if (closed_ || !session_) return;
     if (session_->standing() != standing()) admission().promote(*this, session_->standing());
     if (admission().is_short()) give_back(kKeptWhenShort);
-    const size_t held = in_.capacity() + out_.capacity();
+    const size_t held = in_.capacity() + out_.capacity() + session_->kept_bytes();
     if (held == bytes()) return;
     const bool fits = admission().may_hold(*this, held);
     admission().hold(*this, held);
@@ -491,11 +524,9 @@ void Loop::Inside::end_turn() {
 }
 
 void Loop::Inside::await_connections(Listener& listener) {
-  listener.acceptor.async_wait(tcp::acceptor::wait_read,
-                               [this, &listener](const error_code& error) {
-                                 if (error || !listener.acceptor.is_open()) return;
-                                 accept(listener, kAcceptedAtOnce);
-                               });
+  listener.acceptor.async_wait(Acceptor::wait_read, [this, &listener](const error_code& error) {
+    if (!error && listener.acceptor.is_open()) accept(listener, kAcceptedAtOnce);
+  });
 }
 
 void Loop::Inside::accept(Listener& listener, int most) {
@@ -602,19 +633,34 @@ void Loop::Inside::stop_listening() {
   }
 }
 
+Listener& Loop::Inside::add_listener(telemetry::DoorMetrics& metrics, OpenSession open,
+                                     RefusalText refusal_text) {
+  return listeners.emplace_back(
+      Listener{Acceptor(io), metrics, std::move(open), refusal_text, Admission(limits.admission)});
+}
+
 Loop::Loop(const Clock& clock, LoopLimits limits)
     : inside_(std::make_unique<Inside>(clock, limits)) {}
 Loop::~Loop() = default;
 
 Result<Address> Loop::listen(const Address& address, telemetry::DoorMetrics& metrics,
                              OpenSession open, RefusalText refusal_text) {
-  Listener& listener =
-      inside_->listeners.emplace_back(Listener{tcp::acceptor(inside_->io), metrics, std::move(open),
-                                               refusal_text, Admission(inside_->limits.admission)});
+  Listener& listener = inside_->add_listener(metrics, std::move(open), refusal_text);
   const error_code error = open_at(listener.acceptor, address, true);
   if (error) return unavailable(address, error);
   inside_->await_connections(listener);
-  return Address{.host = address.host, .port = listener.acceptor.local_endpoint().port()};
+  return Address{.host = address.host,
+                 .port = local_address(listener.acceptor.native_handle()).port};
+}
+
+std::unique_ptr<Error> Loop::listen(const UnixSocket& socket, telemetry::DoorMetrics& metrics,
+                                    OpenSession open, RefusalText refusal_text) {
+  Result<int> descriptor = socket.duplicate();
+  if (!descriptor) return std::make_unique<Error>(descriptor.error());
+  Listener& listener = inside_->add_listener(metrics, std::move(open), refusal_text);
+  listener.acceptor.assign({AF_UNIX, 0}, *descriptor);
+  inside_->await_connections(listener);
+  return nullptr;
 }
 
 Executor& Loop::executor() {

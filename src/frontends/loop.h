@@ -16,23 +16,16 @@
 #include <string>
 #include <string_view>
 
+#include "frontends/address.h"
 #include "frontends/admission.h"
 #include "frontends/session.h"
+#include "frontends/unix_socket.h"
 #include "telemetry/door_metrics.h"
 #include "weir/clock.h"
 #include "weir/error.h"
 #include "weir/executor.h"
 
 namespace weir::frontends {
-
-// An address to listen at; port 0 lets the system choose.
-struct Address {
-  std::string host = "127.0.0.1";
-  uint16_t port = 0;
-  friend bool operator==(const Address&, const Address&) = default;
-};
-
-[[nodiscard]] std::string to_string(const Address& address);
 
 struct LoopLimits {
   AdmissionLimits admission{};  // of each front end
@@ -74,6 +67,10 @@ class Loop {
   // Before run(). Returns the address with the port that it got.
   [[nodiscard]] Result<Address> listen(const Address& address, telemetry::DoorMetrics& metrics,
                                        OpenSession open, RefusalText refusal_text);
+  // The same at a Unix socket, which outlives the loop.
+  [[nodiscard]] std::unique_ptr<Error> listen(const UnixSocket& socket,
+                                              telemetry::DoorMetrics& metrics, OpenSession open,
+                                              RefusalText refusal_text);
 
   // Work on this loop, from any thread.
   [[nodiscard]] Executor& executor();

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -33,6 +34,14 @@ class SocketClient {
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connected_ = connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  }
+  explicit SocketClient(const std::string& path) : socket_(socket(AF_UNIX, SOCK_STREAM, 0)) {
+    const timeval patience{.tv_sec = 10, .tv_usec = 0};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
     connected_ = connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   }
   ~SocketClient() { close(socket_); }
@@ -82,15 +91,18 @@ class SocketClient {
 // Two loops on two threads behind both doors.
 class LoopTest : public ::testing::Test {
  protected:
-  void start(LoopLimits limits = {}) {
+  void start(LoopLimits limits = {}, const UnixSocket* socket = nullptr) {
     Address resp;
     Address http;
     for (size_t i = 0; i < kLoops; ++i) {
       loops_[i] = std::make_unique<Loop>(front_.clock, limits);
-      resp = *loops_[i]->listen(
-          resp, service_.resp,
-          [this, i] { return std::make_unique<RespSession>(service_, resp_desks_[i], 1); },
-          resp_refusal);
+      const auto open_resp = [this, i] {
+        return std::make_unique<RespSession>(service_, resp_desks_[i], 1);
+      };
+      resp = *loops_[i]->listen(resp, service_.resp, open_resp, resp_refusal);
+      if (socket != nullptr) {
+        EXPECT_EQ(loops_[i]->listen(*socket, service_.resp, open_resp, resp_refusal), nullptr);
+      }
       http = *loops_[i]->listen(
           http, service_.http,
           [this, i] { return std::make_unique<HttpSession>(service_, http_desks_[i]); },
@@ -389,6 +401,31 @@ TEST(Taken, NamesTheRemedyOfWhatIsWrong) {
   ASSERT_NE(error, nullptr);
   EXPECT_NE(error->detail.find("Cannot assign requested address"), std::string::npos);
   EXPECT_EQ(error->fix, "choose an address that this machine has");
+}
+
+TEST_F(LoopTest, AnswersAtAUnixSocketAsWellAndRefusesThereAfterADrain) {
+  const std::string path = ::testing::TempDir() + "weir-loop-" + std::to_string(getpid()) + ".sock";
+  const auto opened = UnixSocket::open(path);
+  ASSERT_TRUE(opened.ok()) << opened.error().detail;
+  const auto socket = *opened;
+  start({}, socket.get());
+  socket->leave_to_loops();
+  for (int i = 0; i < 20; ++i) {
+    SocketClient client(path);
+    client.say(kThrottle);
+    EXPECT_EQ(client.hear_lines(6).substr(0, 8), "*5\r\n:0\r\n");
+  }
+  EXPECT_EQ(front_.limiter.stats().admitted, 20u);
+  SocketClient local(path);
+  local.say("CLUSTER MYID\r\n");
+  EXPECT_EQ(local.hear_lines(1), "-ERR This instance has cluster support disabled\r\n");
+  SocketClient tcp(resp_port_);
+  tcp.say("CLUSTER MYID\r\n");
+  EXPECT_EQ(tcp.hear_lines(2).substr(0, 5), "$40\r\n");
+  drain();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  EXPECT_FALSE(SocketClient(path).connected());
 }
 
 TEST(Taken, SaysWhetherSomeoneListensThere) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "frontends/decider.h"
+#include "frontends/resp/script_commands.h"
 #include "rules/root_keys.h"
 #include "telemetry/door_metrics.h"
 #include "telemetry/ledger_metrics.h"
@@ -34,6 +35,7 @@ struct Service {
   telemetry::DoorMetrics http{};
   telemetry::DoorMetrics resp{};
   std::atomic<bool> draining{false};
+  ScriptStore scripts{};
 };
 
 }  // namespace weir::frontends

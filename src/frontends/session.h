@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 
+#include "frontends/address.h"
 #include "frontends/bytes.h"
 #include "weir/executor.h"
 #include "weir/time.h"
@@ -49,6 +51,9 @@ class Session {
     wake_ = std::make_shared<const Task>(std::move(wake));
   }
 
+  // Where the other side has reached this one.
+  void reached_at(std::function<Address()> local) { local_ = std::move(local); }
+
   // Answers what is complete in `in`, in order, into `out`. Between kWait and the next
   // take() `in` does not change.
   [[nodiscard]] virtual Next take(Instant now, Bytes& in, Bytes& out) = 0;
@@ -59,6 +64,8 @@ class Session {
   // The address of the client, for who counts and logs its mistakes; see peer.h.
   void set_peer(uint64_t peer) { peer_ = peer; }
 
+  // Bytes that it keeps beside `in` and `out`.
+  [[nodiscard]] virtual size_t kept_bytes() const { return 0; }
   [[nodiscard]] Standing standing() const { return standing_; }
   // Bytes that may be in `in`. A take() that consumes nothing of as many ends with kClose.
   [[nodiscard]] size_t most_unread() const { return most_unread_; }
@@ -69,6 +76,8 @@ class Session {
     most_unread_ = much ? kMaxUnread : kMaxStrangerBytes;
     most_unsent_ = much ? kMaxUnsent : kMaxStrangerBytes;
   }
+  // Port 0: not by an IP address.
+  [[nodiscard]] Address local() const { return local_ ? local_() : Address{}; }
 
   Executor* home_ = nullptr;
   std::shared_ptr<const Task> wake_;
@@ -76,6 +85,9 @@ class Session {
   Standing standing_ = Standing::kStranger;
   size_t most_unread_ = kMaxUnread;
   size_t most_unsent_ = kMaxUnsent;
+
+ private:
+  std::function<Address()> local_;
 };
 
 }  // namespace weir::frontends

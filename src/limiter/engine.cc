@@ -560,6 +560,42 @@ SharingStats Engine::sharing_stats() const {
   return sharing_ == nullptr ? SharingStats{} : sharing_->stats();
 }
 
+Result<bool> Engine::reset(Instant now, const Request& request) {
+  if (auto error = validate(request)) return std::move(*error);
+  const Case the_case(now, request, store_->hash);
+  const std::string algorithm(to_string(request.algorithm));
+  if (the_case.cell_class() == CellClass::kWindow && store_->shared()) {
+    return Error{.field = "algorithm",
+                 .detail = "algorithm is " + algorithm +
+                           ", whose counts are told to the origin or the ledger, where they only "
+                           "grow",
+                 .fix =
+                     "choose gcra, token_bucket, sliding_window_strict or sliding_log for what "
+                     "is to be reset, or wait for the next window"};
+  }
+  // Batches are short.
+  constexpr int kTurns = 1000;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const memory::Forgotten forgotten = store_->table.forget(the_case.key, now.wall);
+    if (forgotten == memory::Forgotten::kYes) {
+      store_->resets.fetch_add(1, std::memory_order_relaxed);
+      return true;
+    }
+    if (forgotten == memory::Forgotten::kAbsent) {
+      if (!store_->sketch.holds(store_->sketched(the_case.key), the_case.query)) return false;
+      return Error{.code = ErrorCode::kUnavailable,
+                   .retry = Retry::kMayHelp,
+                   .detail = "the table is full, and this tuple is counted together with others",
+                   .fix = "give the limiter more memory, or wait until the period is over"};
+    }
+    memory::relax();
+  }
+  return Error{.code = ErrorCode::kUnavailable,
+               .retry = Retry::kMayHelp,
+               .detail = "batches are at work on this tuple",
+               .fix = "try again"};
+}
+
 WorkReport Engine::run_sweep(Instant now, size_t slots) {
   return {.done = store_->sweep(now.wall, slots)};
 }

@@ -54,6 +54,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void check_all_async(Instant now, std::span<const Request> requests, Executor& home,
                        std::function<void(Result<BatchVerdict>)> done);
 
+  Result<bool> reset(Instant now, const Request& request);
   [[nodiscard]] bool may_wait() const { return store_->asks(); }
   WorkReport run_replay(Instant now, Executor& timers, Tell tell = Tell::kDue);
   WorkReport run_leave(Instant now);

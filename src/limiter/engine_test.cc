@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -443,21 +444,110 @@ TEST(Engine, KeepsOneCountAcrossDurationsWhereAskedTo) {
     return request;
   };
   ASSERT_TRUE(door.ask(request_at(10, Millis(10'000), 4)).admitted());
-  // Whatever the rate, the same four units wait; only how long they do depends on it.
-  const std::pair<int64_t, Millis> rates[] = {
-      {10, Millis(10'000)}, {10, Millis(60'000)}, {1, Millis(1000)}, {100, Millis(3'600'000)}};
-  for (const auto& [limit, duration] : rates) {
+  // Whatever the rate, four seconds are left to drain; how many units that is depends on it.
+  const std::tuple<int64_t, Millis, Count> rates[] = {{10, Millis(10'000), 6},
+                                                      {10, Millis(60'000), 9},
+                                                      {2, Millis(1000), 2},
+                                                      {100, Millis(3'600'000), 9},
+                                                      {1, kMaxAnyDuration, 9}};
+  for (const auto& [limit, duration, remaining] : rates) {
     const Verdict verdict = door.ask(request_at(limit, duration, 0));
-    EXPECT_EQ(verdict.remaining, 6u);
-    EXPECT_EQ(verdict.reset - door.clock.now().wall, 4 * duration / limit);
+    EXPECT_EQ(verdict.remaining, remaining);
+    EXPECT_EQ(verdict.reset - door.clock.now().wall, Millis(4000));
   }
+  // A charge at another rate adds that rate's time.
   ASSERT_TRUE(door.ask(request_at(1, Millis(60'000), 6)).admitted());
-  EXPECT_FALSE(door.ask(request_at(10, Millis(10'000), 1)).admitted());
+  const Verdict denied = door.ask(request_at(10, Millis(10'000), 1));
+  EXPECT_FALSE(denied.admitted());
+  EXPECT_EQ(denied.reset - door.clock.now().wall, Millis(364'000));
+  EXPECT_EQ(denied.retry_after, Millis(355'000));
   EXPECT_EQ(door.engine->stats().tuples, 1u);
   // The name counts for itself where each duration has its own count.
   Request apart = request_at(10, Millis(10'000), 0);
   apart.across_durations = false;
   EXPECT_EQ(door.ask(apart).remaining, 10u);
+}
+
+// --- reset ---
+
+TEST_P(EveryAlgorithm, BeginsAnewAfterAResetAndNoOtherTupleDoes) {
+  Door door;
+  const Request request = engine_request(GetParam(), 10, 10);
+  Request other = request;
+  other.identifier = "bob";
+  ASSERT_TRUE(door.ask(request).admitted());
+  ASSERT_TRUE(door.ask(other).admitted());
+  ASSERT_FALSE(door.ask(request).admitted());
+  EXPECT_TRUE(*door.engine->reset(door.clock.now(), request));
+  EXPECT_FALSE(*door.engine->reset(door.clock.now(), request));
+  EXPECT_TRUE(door.ask(request).admitted());
+  EXPECT_FALSE(door.ask(request).admitted());
+  EXPECT_FALSE(door.ask(other).admitted());
+  EXPECT_EQ(door.engine->stats().tuples, 2u);
+}
+
+TEST_P(EveryAlgorithm, HasNothingToResetOnceItHasExpired) {
+  Door door;
+  ASSERT_TRUE(door.ask(engine_request(GetParam(), 10, 10)).admitted());
+  door.clock.advance(Millis(40'000));
+  EXPECT_FALSE(*door.engine->reset(door.clock.now(), engine_request(GetParam())));
+}
+
+TEST_P(EveryAlgorithm, IsResetAgainAndAgainWithoutLosingSlots) {
+  HandClock clock;
+  const auto engine = Engine::make(clock, Options{.capacity = 64, .seed = 1});
+  for (int i = 0; i < 2000; ++i) {
+    const std::string name = "user" + std::to_string(i);
+    Request request = engine_request(GetParam());
+    request.identifier = name;
+    ASSERT_EQ(engine->check(clock.now(), request)->basis, Basis::kLocal) << i;
+    ASSERT_TRUE(*engine->reset(clock.now(), request));
+  }
+  EXPECT_EQ(engine->stats().tuples, 0u);
+  EXPECT_EQ(engine->stats().sketched, 0u);
+}
+
+// What was told to the origin or the ledger stays told: nothing takes it back.
+TEST_P(EveryAlgorithm, IsResetWhereOthersCountTooOnlyIfTheyDoNotCountIt) {
+  HandClock clock;
+  const auto origin = std::make_shared<origins::InProcessOrigin>(clock);
+  const auto engine = Engine::make(clock, Options{.origin = origin, .capacity = 1000, .seed = 1});
+  const Request request = engine_request(GetParam(), 10, 10);
+  ASSERT_TRUE(engine->check(clock.now(), request)->admitted());
+  const auto reset = engine->reset(clock.now(), request);
+  const bool shared = memory::class_of(GetParam()) == memory::CellClass::kWindow;
+  ASSERT_EQ(reset.ok(), !shared);
+  if (shared) {
+    EXPECT_EQ(reset.error().field, "algorithm");
+    EXPECT_EQ(reset.error().detail, "algorithm is " + std::string(to_string(GetParam())) +
+                                        ", whose counts are told to the origin or the ledger, "
+                                        "where they only grow");
+  }
+  EXPECT_EQ(engine->check(clock.now(), request)->admitted(), !shared);
+}
+
+TEST(Reset, SaysSoWhereTheTableIsFullAndTheTupleIsCountedWithOthers) {
+  HandClock clock;
+  const auto engine = Engine::make(clock, Options{.capacity = 64, .seed = 1});
+  Request last = engine_request(Algorithm::kGcra);
+  std::string name;
+  for (int i = 0; engine->stats().sketched == 0 && i < 1000; ++i) {
+    name = "user" + std::to_string(i);
+    last.identifier = name;
+    (void)engine->check(clock.now(), last);
+  }
+  const auto reset = engine->reset(clock.now(), last);
+  ASSERT_FALSE(reset.ok());
+  EXPECT_EQ(reset.error().retry, Retry::kMayHelp);
+  EXPECT_EQ(reset.error().detail,
+            "the table is full, and this tuple is counted together with others");
+}
+
+TEST(Reset, RefusesWhatNoRequestMayBe) {
+  Door door;
+  Request request = engine_request(Algorithm::kGcra);
+  request.duration = Millis(1);
+  EXPECT_EQ(door.engine->reset(door.clock.now(), request).error().field, "duration");
 }
 
 TEST(Engine, SharesCountsBetweenAlgorithmsOfOneClassOnly) {

@@ -51,6 +51,10 @@ void Limiter::check_all_async(Instant now, std::span<const Request> requests, Ex
   engine_->check_all_async(now, requests, home, std::move(done));
 }
 
+Result<bool> Limiter::reset(Instant now, const Request& request) {
+  return engine_->reset(now, request);
+}
+
 bool Limiter::may_wait() const {
   return engine_->may_wait();
 }

@@ -100,8 +100,12 @@ std::unique_ptr<Error> find_error(const Request& request) {
   if (outside(request.limit, limit)) {
     return refuse_number("limit", request.limit, limit);
   }
-  if (outside(request.duration.count(), kDuration)) {
-    return refuse_number("duration", request.duration.count(), kDuration);
+  constexpr Range kAnyDuration{
+      .low = kMinDuration.count(), .high = kMaxAnyDuration.count(), .unit = " ms"};
+  const bool any = request.across_durations && takes_burst(request.algorithm);
+  const Range& duration = any ? kAnyDuration : kDuration;
+  if (outside(request.duration.count(), duration)) {
+    return refuse_number("duration", request.duration.count(), duration);
   }
   if (outside(request.cost, kCost)) {
     return refuse_number("cost", request.cost, kCost);
@@ -126,7 +130,10 @@ std::unique_ptr<Error> find_error(const Request& request) {
   if (takes_burst(request.algorithm)) {
     // Beyond it only some are, and only the greatest common divisor tells which.
     constexpr auto kExact = static_cast<int64_t>(algorithms::kAlwaysRepresentable);
-    if (request.limit > kExact || request.burst.value_or(0) > kExact) return validate_pace(request);
+    if (request.limit > kExact || request.burst.value_or(0) > kExact ||
+        request.duration > kMaxDuration) {
+      return validate_pace(request);
+    }
   }
   return nullptr;
 }

@@ -110,6 +110,24 @@ TEST(Validate, RefusesOneCountForAllDurationsExactlyWhereWindowsAreCounted) {
   }
 }
 
+TEST(Validate, TakesTenYearsExactlyWhereOneCountIsForAllDurations) {
+  for (const Algorithm algorithm : {Algorithm::kGcra, Algorithm::kTokenBucket}) {
+    Request request = valid();
+    request.algorithm = algorithm;
+    request.duration = kMaxAnyDuration;
+    EXPECT_EQ(validate(request)->field, "duration");
+    request.across_durations = true;
+    EXPECT_EQ(validate(request), nullptr);
+    request.duration += Millis(1);
+    EXPECT_EQ(validate(request)->detail, "duration is 315619200001 ms");
+    // A rate that is too fine for exact arithmetic is refused, however small its numbers are.
+    request.duration = kMaxAnyDuration - Millis(1);
+    request.limit = 16'777'213;
+    request.burst = 1;
+    EXPECT_EQ(validate(request)->field, "limit");
+  }
+}
+
 TEST(Validate, TakesTheShortWayOnlyForWhatIsValid) {
   for (const Bad& bad : all_bad()) {
     Request request = valid();

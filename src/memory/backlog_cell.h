@@ -65,7 +65,10 @@ class BacklogCell {
   [[nodiscard]] algorithms::Backlog moved(const algorithms::Backlog& from,
                                           const Query& query) const {
     const algorithms::Pace to = algorithms::pace_of(query.limit, query.duration);
-    const auto backlog = algorithms::rebased(query.now, query.duration, from, pace(), to);
+    // One count for all durations is compared in time, the only unit they share.
+    const auto rebase =
+        slot_.header.duration() == Millis(0) ? algorithms::rebased_in_time : algorithms::rebased;
+    const auto backlog = rebase(query.now, query.duration, from, pace(), to);
     return is_ahead_of(query.now) ? cut_to_burst(query.now, backlog, to, query.ask.capacity)
                                   : backlog;
   }

@@ -34,6 +34,16 @@ Sketch::Sketch(size_t capacity, ByteBudget* budget, size_t assured)
   (void)provide(pages_.back(), {});
 }
 
+Query Sketch::within_classes(const Query& query) {
+  const Millis largest = duration_of_class(kClasses - 1);
+  if (query.duration <= largest) return query;
+  Query shorter = query;
+  shorter.duration = largest;
+  shorter.limit = base::mul_div(query.limit, static_cast<uint64_t>(largest.count()),
+                                static_cast<uint64_t>(query.duration.count()));
+  return shorter;
+}
+
 bool Sketch::provide(Page& page, WallTime now) {
   if (page.memory.bytes() != 0) return true;
   if (budget_ != nullptr && assured_ == 0) {
@@ -161,8 +171,9 @@ Sketch::Elsewhere Sketch::elsewhere(const Subject& subject, const Query& query,
   return found;
 }
 
-Step Sketch::decide(const Subject& subject, const Query& query, Effect effect, Count beside) {
+Step Sketch::decide(const Subject& subject, const Query& asked, Effect effect, Count beside) {
   decisions_.fetch_add(1, std::memory_order_relaxed);
+  const Query query = within_classes(asked);
   const std::lock_guard lock(mutex_);
   Page& page = page_of(query);
   const algorithms::Position at = position_on(page, query.now);
@@ -191,6 +202,11 @@ Step Sketch::decide(const Subject& subject, const Query& query, Effect effect, C
       if (next_window_is_full) *step.decision.retry_at += at.width;
       if (others.count > 0) step.decision.retry_at = std::max(*step.decision.retry_at, others.end);
     }
+    // Never as counted here; as asked, once the table has room.
+    if (query.limit == 0 && asked.ask.cost <= asked.ask.capacity && asked.ask.cost > 0) {
+      step.decision.outcome = Outcome::kDenied;
+      step.decision.retry_at = query.now + asked.duration;
+    }
   }
   step.evidence.own = counts.current;
   if (effect == Effect::kConsume && query.ask.cost > 0 && step.decision.admitted()) {
@@ -199,7 +215,8 @@ Step Sketch::decide(const Subject& subject, const Query& query, Effect effect, C
   return step;
 }
 
-void Sketch::add(const Subject& subject, const Query& query) {
+void Sketch::add(const Subject& subject, const Query& asked) {
+  const Query query = within_classes(asked);
   const std::lock_guard lock(mutex_);
   Page& page = page_of(query);
   charge(page, position_on(page, query.now), subject, query);
@@ -207,7 +224,8 @@ void Sketch::add(const Subject& subject, const Query& query) {
 
 // From the page that would be charged now. If that has become another one meanwhile, the cost stays
 // where it is: on the strict side.
-void Sketch::take_back(const Subject& subject, const Query& query, int64_t sequence) {
+void Sketch::take_back(const Subject& subject, const Query& asked, int64_t sequence) {
+  const Query query = within_classes(asked);
   const std::lock_guard lock(mutex_);
   const Page& page = page_of(query);
   if (sequence > page.newest || sequence < page.newest - 1) return;
@@ -219,7 +237,8 @@ void Sketch::take_back(const Subject& subject, const Query& query, int64_t seque
   }
 }
 
-Count Sketch::counted(const Subject& subject, const Query& query) {
+Count Sketch::counted(const Subject& subject, const Query& asked) {
+  const Query query = within_classes(asked);
   const auto now = query.now.time_since_epoch().count();
   const size_t place = subject.across_durations ? kClasses : class_of(query.duration);
   if (matters_until_[place].load(std::memory_order_acquire) <= now) return 0;

@@ -54,18 +54,18 @@ class Sketch {
   [[nodiscard]] static uint64_t bytes_for(size_t capacity, size_t pages);
 
   // Decides and, for kConsume, charges what it admits. `beside` is known to be counted, too.
-  [[nodiscard]] Step decide(const Subject& subject, const Query& query, Effect effect,
+  [[nodiscard]] Step decide(const Subject& subject, const Query& asked, Effect effect,
                             Count beside = 0);
 
   // Charges without asking.
-  void add(const Subject& subject, const Query& query);
+  void add(const Subject& subject, const Query& asked);
 
   // Takes back what a batch charged in that window.
-  void take_back(const Subject& subject, const Query& query, int64_t sequence);
+  void take_back(const Subject& subject, const Query& asked, int64_t sequence);
 
   // At least what was counted here for the tuple in windows that still matter. Takes no lock where
   // nothing was counted lately for any duration of this class.
-  [[nodiscard]] Count counted(const Subject& subject, const Query& query);
+  [[nodiscard]] Count counted(const Subject& subject, const Query& asked);
   // Whether that is something.
   [[nodiscard]] bool holds(const Subject& subject, const Query& query) {
     return counted(subject, query) > 0;
@@ -111,6 +111,10 @@ class Sketch {
   [[nodiscard]] static Millis duration_of_class(size_t index) {
     return Millis(int64_t{1} << (index + kLeastExponent));
   }
+
+  // Durations beyond the largest class are counted on its windows, at the same rate or a lower one.
+  // A rate of less than one in such a window becomes a limit of 0.
+  [[nodiscard]] static Query within_classes(const Query& query);
 
   // All below need mutex_.
   [[nodiscard]] Page& page_of(const Query& query);

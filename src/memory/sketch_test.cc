@@ -67,6 +67,25 @@ TEST(Sketch, HoldsATupleUntilItsWindowsAreOver) {
   EXPECT_FALSE(holds(kNoon + Millis(120'000)));
 }
 
+// 400 in ten years is 5 in the largest window, of 2^32 ms.
+TEST(Sketch, CountsLongerDurationsThanItsWindowsAtALowerRate) {
+  Sketch sketch(1024);
+  const Request often = lasting(kMaxAnyDuration, 400, Algorithm::kGcra);
+  int admitted = 0;
+  WallTime now = kNoon;
+  for (int day = 0; day < 3653; ++day, now += Millis(86'400'000)) {
+    for (int i = 0; i < 3; ++i) {
+      admitted += ask(sketch, 42, often, now).decision.admitted() ? 1 : 0;
+    }
+  }
+  EXPECT_GT(admitted, 100);
+  EXPECT_LE(admitted, 400);
+  // Less than one in such a window is none, and may be asked again.
+  const Step seldom = ask(sketch, 43, lasting(kMaxAnyDuration, 1, Algorithm::kGcra));
+  EXPECT_EQ(seldom.decision.outcome, Outcome::kDenied);
+  EXPECT_EQ(seldom.decision.retry_at, kNoon + kMaxAnyDuration);
+}
+
 TEST(Sketch, TakesBackWhatABatchCharged) {
   Sketch sketch(1024);
   Request request = request_for("alice");

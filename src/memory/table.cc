@@ -122,6 +122,17 @@ Created Table::rebuild(const TupleKey& key, const Query& query, const Making& ma
   return created;
 }
 
+Forgotten Table::forget(const TupleKey& key, WallTime now) {
+  const Locked locked(*this, buckets_of(key.hash()));
+  const Tuple tuple = find(key);
+  if (!tuple) return Forgotten::kAbsent;
+  const auto frozen = freeze(tuple);
+  if (!frozen) return Forgotten::kBusy;
+  const bool expired = expires_at(tuple, *frozen) <= now;
+  hide(tuple.index);
+  return expired ? Forgotten::kAbsent : Forgotten::kYes;
+}
+
 bool Table::has_memory_for(const TupleKey& key, const Query& query) const {
   return has_room(budget_, owned_bytes(key.header(), query));
 }

@@ -12,7 +12,8 @@
 // 3. A slot is reused only after a grace period, so a pinned reader's slot stays the
 //    tuple it found. Before that its words say kGone, so nothing is charged to it.
 // 4. Forgetting a tuple never gives anyone room: it has expired, or its counts are at
-//    the origin and it is not full. If nothing may go, create() says so.
+//    the origin and it is not full. If nothing may go, create() says so. The exception is
+//    forget(), which a client asks for.
 // 5. What a tuple owns outside its slot is reserved from the byte budget before it is
 //    allocated. If it does not fit, create() and rebuild() say so.
 //
@@ -50,6 +51,12 @@ enum class Created : uint8_t {
   kPresent,
   kFull,      // no slot is free
   kNoMemory,  // no bytes are free for what the tuple would own; see rebuild()
+};
+
+enum class Forgotten : uint8_t {
+  kYes,
+  kAbsent,  // or expired
+  kBusy,    // a batch is at work on it
 };
 
 struct TableStats {
@@ -125,6 +132,10 @@ class Table {
     return rebuild(key, query, {});
   }
   [[nodiscard]] Created rebuild(const TupleKey& key, const Query& query, const Making& making);
+
+  // Makes the tuple begin anew. What it counted must be told to nobody. A charge that was decided
+  // before this one counts no more; one that comes later finds an empty tuple.
+  [[nodiscard]] Forgotten forget(const TupleKey& key, WallTime now);
 
   // Is told of every tuple that makes room for another, with what stood in its words; on the thread
   // that needs the room, under locks of the table. To be set before anything is created.

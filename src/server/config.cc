@@ -50,6 +50,15 @@ std::string read_address(const std::string& text, std::optional<Address>& value)
   return {};
 }
 
+std::string read_socket_path(const std::string& text, std::string& value) {
+  if (text.empty() || text.size() > frontends::kMaxSocketPath) {
+    return fmt::format("must be a path of 1 to {} bytes, like /run/weir/resp.sock, or off",
+                       frontends::kMaxSocketPath);
+  }
+  value = text == "off" ? "" : text;
+  return {};
+}
+
 std::string read_name(const std::string& text, std::string& value) {
   const auto fits = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -196,6 +205,17 @@ const std::vector<Setting>& all_settings() {
       {"resp", "ADDRESS", "127.0.0.1:7071",
        "Where the Redis protocol is served; port 0 picks a free one, off turns it off",
        [](Config& config, const std::string& text) { return read_address(text, config.resp); }},
+      {"http-socket", "PATH", "off",
+       "A Unix socket where HTTP is served as well, for the owner and the group of the process",
+       [](Config& config, const std::string& text) {
+         return read_socket_path(text, config.http_socket);
+       }},
+      {"resp-socket", "PATH", "off",
+       "A Unix socket where the Redis protocol is served as well, for the owner and the group of "
+       "the process",
+       [](Config& config, const std::string& text) {
+         return read_socket_path(text, config.resp_socket);
+       }},
       {"allow-public", "BOOL", "false",
        "Allow addresses that are not loopback; the Redis protocol then wants AUTH with a root key",
        [](Config& config, const std::string& text) {
@@ -461,7 +481,13 @@ bool is_loopback(const Address& address) {
 }
 
 std::string contradiction(const Config& config) {
-  if (!config.http && !config.resp) return "http and resp are both off: nothing would be served";
+  if (!config.http && !config.resp && config.http_socket.empty() && config.resp_socket.empty()) {
+    return "http and resp are both off: nothing would be served";
+  }
+  if (!config.http_socket.empty() && config.http_socket == config.resp_socket) {
+    return fmt::format("http-socket and resp-socket are both '{}': give them different paths",
+                       config.http_socket);
+  }
   const std::pair<const char*, const std::optional<Address>&> doors[] = {{"http", config.http},
                                                                          {"resp", config.resp}};
   for (const auto& [name, address] : doors) {

@@ -34,6 +34,8 @@ enum class LedgerChoice : uint8_t { kUsual, kNone, kGiven };
 struct Config {
   std::optional<Address> http = Address{.host = "127.0.0.1", .port = 7070};
   std::optional<Address> resp = Address{.host = "127.0.0.1", .port = 7071};
+  std::string http_socket{};  // path of a Unix socket; empty: none
+  std::string resp_socket{};
   bool allow_public = false;
   RespAuth resp_auth = RespAuth::kAuto;
   bool public_metrics = false;                       // without a key where others can reach them

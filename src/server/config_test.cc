@@ -129,6 +129,8 @@ TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
     // In everything unlike the defaults.
     Config config{.http = {},
                   .resp = {},
+                  .http_socket = "x.sock",
+                  .resp_socket = "x.sock",
                   .allow_public = true,
                   .resp_auth = RespAuth::kOff,
                   .public_metrics = true,
@@ -154,6 +156,7 @@ TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
     ASSERT_EQ(known.set(config, known.initial), "") << known.name;
     EXPECT_TRUE(
         config.http == standard.http || config.resp == standard.resp ||
+        config.http_socket.empty() || config.resp_socket.empty() ||
         config.allow_public == standard.allow_public || config.resp_auth == standard.resp_auth ||
         config.public_metrics == standard.public_metrics ||
         config.max_connections == standard.max_connections ||
@@ -358,6 +361,26 @@ TEST(Settings, TakeNamesOfOneToSixtyFourPlainCharacters) {
   }
 }
 
+TEST(Settings, TakePathsOfUnixSocketsBesideAddresses) {
+  for (const char* name : {"http-socket", "resp-socket"}) {
+    EXPECT_EQ(wrong_with(name, "/run/weir/x.sock"), "");
+    EXPECT_EQ(wrong_with(name, std::string(107, 'x')), "");
+    for (const std::string& bad : {std::string(), std::string(108, 'x')}) {
+      EXPECT_EQ(wrong_with(name, bad),
+                "must be a path of 1 to 107 bytes, like /run/weir/resp.sock, or off");
+    }
+  }
+  Config config{.http = std::nullopt, .resp = std::nullopt};
+  EXPECT_EQ(setting("resp-socket").set(config, "/tmp/x.sock"), "");
+  EXPECT_EQ(config.resp_socket, "/tmp/x.sock");
+  EXPECT_EQ(contradiction(config), "");  // something is served
+  EXPECT_EQ(setting("http-socket").set(config, "/tmp/x.sock"), "");
+  EXPECT_EQ(contradiction(config),
+            "http-socket and resp-socket are both '/tmp/x.sock': give them different paths");
+  EXPECT_EQ(setting("resp-socket").set(config, "off"), "");
+  EXPECT_EQ(config.resp_socket, "");
+}
+
 TEST(Settings, TakeTheWordsTheyNameAndNoOthers) {
   EXPECT_EQ(wrong_with("allow-public", "true"), "");
   EXPECT_EQ(wrong_with("allow-public", "false"), "");
@@ -447,10 +470,10 @@ TEST(ConfigFile, TellsAllProblemsWithTheirPlaces) {
   EXPECT_EQ(
       problems_of("threads: 2\ncolour: red\n  \ncapacity: 1\nthreads: 3\nnode: [a, b]\n"
                   "region:\nhttp:   nowhere\n"),
-      (Problems{"2:1 'colour' is no setting; there are http, resp, allow-public, "
-                "resp-auth, public-metrics, max-connections, max-connections-per-address, "
-                "connection-memory, drain-delay, drain-grace, region, node, data, origin, "
-                "origin-password-file, on-origin-loss, ledger, "
+      (Problems{"2:1 'colour' is no setting; there are http, resp, http-socket, resp-socket, "
+                "allow-public, resp-auth, public-metrics, max-connections, "
+                "max-connections-per-address, connection-memory, drain-delay, drain-grace, region, "
+                "node, data, origin, origin-password-file, on-origin-loss, ledger, "
                 "ledger-password-file, publish-policy, log, threads, memory, capacity, backend",
                 "4:11 capacity is '1': it must be a whole number from 64 to 268435456, or auto",
                 "5:1 threads is given twice", "6:7 node must be a single value",

@@ -167,6 +167,22 @@ Address listen(std::vector<std::unique_ptr<Counter>>& counters, Address address,
   return address;
 }
 
+// The same at a Unix socket; none: at no socket.
+std::shared_ptr<frontends::UnixSocket> listen_at_socket(
+    std::vector<std::unique_ptr<Counter>>& counters, const std::string& path,
+    telemetry::DoorMetrics& metrics, Loop::RefusalText refusal_text,
+    const std::function<Loop::OpenSession(Counter&)>& opener) {
+  if (path.empty()) return nullptr;
+  const auto socket = frontends::UnixSocket::open(path);
+  if (!socket) throw std::runtime_error(socket.error().detail + "; " + socket.error().fix);
+  for (const auto& counter : counters) {
+    const auto error = counter->loop.listen(**socket, metrics, opener(*counter), refusal_text);
+    if (error) throw std::runtime_error(error->detail + "; " + error->fix);
+  }
+  (*socket)->leave_to_loops();
+  return *socket;
+}
+
 // Whether every loop had a turn of late.
 bool are_alive(const std::vector<std::unique_ptr<Counter>>& counters, MonoTime now) {
   constexpr Nanos kLate = std::chrono::seconds(2);
@@ -184,7 +200,9 @@ void print_welcome(const Config& config, const Opening& opening, const std::stri
                    const Stores& stores) {
   fmt::print("weir {}   region {}   node {}\n\n", WEIR_VERSION, config.region_name(), node);
   if (config.http) fmt::print("  http      http://{}\n", to_string(*config.http));
+  if (!config.http_socket.empty()) fmt::print("  http      unix:{}\n", config.http_socket);
   if (config.resp) fmt::print("  resp      redis://{}\n", to_string(*config.resp));
+  if (!config.resp_socket.empty()) fmt::print("  resp      unix:{}\n", config.resp_socket);
   fmt::print("  origin    {}\n", stores.origin);
   fmt::print("  ledger    {}\n", stores.ledger);
   fmt::print("  root key  {}\n\n", opening.shown);
@@ -218,7 +236,8 @@ void serve(Config config, const ReadAgain& read_again) {
   rules::RootKeys keys;
   const std::string node = config.node.empty() ? generated_node() : config.node;
   const unsigned threads = config.threads == 0 ? platform::ThreadGroup::cores() : config.threads;
-  const size_t doors = (config.http ? 1 : 0) + (config.resp ? 1 : 0);
+  const size_t doors = (config.http ? 1 : 0) + (config.resp ? 1 : 0) +
+                       (config.http_socket.empty() ? 0 : 1) + (config.resp_socket.empty() ? 0 : 1);
   provide_files(doors * config.max_connections, threads);
 
   const Clock& clock = system_clock();
@@ -270,24 +289,31 @@ void serve(Config config, const ReadAgain& read_again) {
       counter->beat.store(clock.now().mono.time_since_epoch().count(), std::memory_order_relaxed);
     });
   }
+  const auto open_http = [&](Counter& counter) {
+    return [&service, &counter] {
+      return std::make_unique<frontends::HttpSession>(service, counter.http_desk);
+    };
+  };
+  const auto open_resp = [&](Counter& counter) {
+    return [&service, &counter, threads] {
+      const uint64_t id = counter.next_id;
+      counter.next_id += threads;
+      return std::make_unique<frontends::RespSession>(service, counter.resp_desk, id);
+    };
+  };
+  using frontends::http_refusal;
+  using frontends::resp_refusal;
   if (config.http) {
-    config.http = listen(
-        counters, *config.http, service.http, frontends::http_refusal, [&](Counter& counter) {
-          return [&service, &counter] {
-            return std::make_unique<frontends::HttpSession>(service, counter.http_desk);
-          };
-        });
+    config.http = listen(counters, *config.http, service.http, http_refusal, open_http);
   }
   if (config.resp) {
-    config.resp = listen(
-        counters, *config.resp, service.resp, frontends::resp_refusal, [&](Counter& counter) {
-          return [&service, &counter, threads] {
-            const uint64_t id = counter.next_id;
-            counter.next_id += threads;
-            return std::make_unique<frontends::RespSession>(service, counter.resp_desk, id);
-          };
-        });
+    config.resp = listen(counters, *config.resp, service.resp, resp_refusal, open_resp);
   }
+  // Removed when nobody is served any more.
+  const auto http_socket =
+      listen_at_socket(counters, config.http_socket, service.http, http_refusal, open_http);
+  const auto resp_socket =
+      listen_at_socket(counters, config.resp_socket, service.resp, resp_refusal, open_resp);
   counters[0]->loop.every(
       kSweepEvery, [&] { limiter.run_sweep(clock.now(), plan.capacity / kSweepsPerRound + 1); });
 
@@ -332,7 +358,7 @@ void serve(Config config, const ReadAgain& read_again) {
   }
   others.stop();
   region.stop();  // while the loops are still there to be told of what it answers last
-  if (!end.reason.empty()) throw std::runtime_error(reason);
+  if (!end.reason.empty()) throw std::runtime_error(end.reason);
 }
 
 }  // namespace weir::server

@@ -72,13 +72,12 @@ for (const [name, args] of [
   ['count', ['k', 5, 0, 60]],
   ['count', ['k', 5, '1.5', 60]],
   ['period', ['k', 5, 10, 0]],
-  ['period', ['k', 5, 10, kMonth + 1]],
+  ['period', ['k', 5, 10, 315_619_201]],
   ['quantity', ['k', 5, 10, 60, -1]],
   ['quantity', ['k', 5, 10, 60, '1e3']],
   ['key', ['', 5, 10, 60]],
-  ['key', ['k'.repeat(513), 5, 10, 60]],
 ]) {
-  const shown = args.map((word) => (String(word).length > 20 ? 'kkk...' : `'${word}'`)).join(' ');
+  const shown = args.map((word) => `'${word}'`).join(' ');
   test(`CL.THROTTLE ${shown} is an error that names ${name}`, async () => {
     assert.match((await cli('CL.THROTTLE', ...args))[0], new RegExp(`^ERR ${name} (is|has) `));
   });
@@ -225,7 +224,8 @@ test('COMMAND tells what there is, in all its forms', async () => {
   for (const name of ['cl.throttle', 'weir.limit', 'weir.peek', 'weir.multi', 'ping']) {
     assert.ok(names.includes(name), name);
   }
-  assert.deepEqual(await cli('COMMAND', 'COUNT'), ['15']);
+  assert.deepEqual(await cli('COMMAND', 'COUNT'), ['27']);
+  assert.equal((await cli('COMMAND', 'INFO', 'CL.THROTTLE'))[0], 'cl.throttle');
   assert.deepEqual(await cli('COMMAND', 'DOCS'), ['']);
   assert.deepEqual(await cli('-3', 'COMMAND', 'DOCS'), ['']);
 });

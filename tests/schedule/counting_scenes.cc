@@ -186,6 +186,53 @@ Scene batches_beside_each_other(Algorithm algorithm) {
   };
 }
 
+Scene charge_beside_a_reset(Algorithm algorithm) {
+  struct Resets : Alone {
+    int64_t resets = 0;  // that found something
+  };
+  return [algorithm] {
+    constexpr int64_t kLimit = 3;
+    const auto world = std::make_shared<Resets>();
+    const Request one = request_of(algorithm, kLimit);
+    const Instant now = world->at(Millis(0));
+    world->ask(now, one);
+    const auto twice = [=] {
+      for (int i = 0; i < 2; ++i) world->ask(now, one);
+    };
+    return Play{.threads = {twice, twice,
+                            [=] { world->resets += *world->engine->reset(now, one) ? 1 : 0; }},
+                .broken = [=]() -> std::string {
+                  if (world->resets != 1) return "there was something to reset, and it was not";
+                  const int64_t counted = kLimit - world->remaining(now, one);
+                  // One was admitted before the reset for certain, and counts no more.
+                  if (!errs_on_the_strict_side(algorithm) && counted > world->admitted - 1) {
+                    return std::to_string(counted) + " count after a reset, of " +
+                           std::to_string(world->admitted);
+                  }
+                  return more_than(2 * kLimit, world->admitted);
+                }};
+  };
+}
+
+Scene refused_batch_beside_a_reset(Algorithm algorithm) {
+  return [algorithm] {
+    constexpr int64_t kLimit = 10;
+    const auto world = std::make_shared<Alone>();
+    const Instant now = world->at(Millis(0));
+    std::array<Request, 2> both;
+    both.fill(request_of(algorithm, kLimit, 6));
+    both[1].identifier = "two";
+    world->ask(now, both[0]);
+    world->ask(now, both[1]);
+    both[0].cost = 2;
+    return Play{.threads = {[=] { (void)world->engine->check_all(now, both); },
+                            [=] { (void)world->engine->reset(now, both[0]); }},
+                .broken = [=] {
+                  return other_than(kLimit, world->remaining(now, both[0]), "what remains");
+                }};
+  };
+}
+
 Scene news_of_both_kinds() {
   struct Cells {
     base::KeyedHash hash{1};

@@ -28,6 +28,12 @@ enum class Before : uint8_t { kNothing, kOlderWindow, kOldWindow };
 // A tuple is asked with two limits, so that its state has to be rebuilt while others charge it.
 [[nodiscard]] Scene charge_beside_a_rebuild(Algorithm algorithm);
 
+// A tuple is reset while others charge it.
+[[nodiscard]] Scene charge_beside_a_reset(Algorithm algorithm);
+
+// A tuple is reset while a batch charges it and, refused by its other tuple, takes that back.
+[[nodiscard]] Scene refused_batch_beside_a_reset(Algorithm algorithm);
+
 // Batches over the same two tuples, and a single request.
 [[nodiscard]] Scene batches_beside_each_other(Algorithm algorithm);
 

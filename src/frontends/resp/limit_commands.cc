@@ -1,43 +1,28 @@
 #include "frontends/resp/limit_commands.h"
 
-#include <charconv>
-
-#include "frontends/range.h"
+#include "frontends/resp/arguments.h"
 #include "frontends/seconds.h"
 
 namespace weir::frontends {
 namespace {
 
 constexpr std::string_view kThrottleNamespace = "cl";
-constexpr int64_t kMaxPeriodSeconds = kMaxDuration.count() / 1000;
+// Where keys are counted that are longer than a name may be, under their SHA-256.
+constexpr std::string_view kHashedNamespace = "cl:sha256";
+constexpr int64_t kMaxPeriodSeconds = kMaxAnyDuration.count() / 1000;
 
-std::string shown(std::string_view value) {
-  constexpr size_t kMost = 40;
-  std::string text = "'";
-  for (const char c : value.substr(0, kMost)) text += c >= ' ' && c < 127 ? c : '?';
-  return text + (value.size() > kMost ? "...'" : "'");
+bool is_key(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxRespArgument;
 }
 
-// Whether the text is a whole number in a range, and nothing else.
-bool is_number(std::string_view text, Range range, int64_t& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && range.holds(value);
-}
-
-bool is_name(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxNameBytes;
-}
-
-// Reads a whole number in a range, or says what is wrong with it.
-Complaint read_number(std::string_view name, std::string_view text, Range range, int64_t& value) {
-  if (is_number(text, range, value)) return {};
-  return "ERR " + std::string(name) + " is " + shown(text) + ": it must be " + range.text();
-}
-
-Complaint read_name(std::string_view name, std::string_view text) {
-  if (is_name(text)) return {};
-  return "ERR " + std::string(name) + " has " + std::to_string(text.size()) +
-         " bytes: it must have 1 to " + std::to_string(kMaxNameBytes);
+void set_key(std::string_view key, Request& request, HashedKey& hashed) {
+  request.name_space = kThrottleNamespace;
+  request.identifier = key;
+  if (key.size() <= kMaxNameBytes) [[likely]]
+    return;
+  hashed = rules::hash_of(key);
+  request.name_space = kHashedNamespace;
+  request.identifier = {reinterpret_cast<const char*>(hashed.data()), hashed.size()};
 }
 
 Complaint given_twice(std::string_view option) {
@@ -85,13 +70,7 @@ Complaint read_item(Arguments arguments, Request& request, size_t& used) {
       request.burst = burst;
     } else if (is_word(option, "ALGORITHM")) {
       if (again(kAlgorithm)) return given_twice("ALGORITHM");
-      const auto algorithm = algorithm_from(value);
-      if (!algorithm) {
-        return "ERR ALGORITHM is " + shown(value) +
-               ": it must be sliding_window, sliding_window_strict, fixed_window, sliding_log, "
-               "gcra or token_bucket";
-      }
-      request.algorithm = *algorithm;
+      complaint = read_algorithm(value, request);
     } else {
       return "ERR " + shown(option) + " is no option: use COST, ALGORITHM or BURST";
     }
@@ -132,7 +111,13 @@ Complaint wrong_number_of_arguments(std::string_view command) {
   return "ERR wrong number of arguments for '" + std::string(command) + "' command";
 }
 
-Complaint read_throttle(Arguments arguments, Request& request) {
+Complaint read_key(std::string_view text) {
+  if (is_key(text)) return {};
+  return "ERR key has " + std::to_string(text.size()) + " bytes: it must have 1 to " +
+         std::to_string(kMaxRespArgument);
+}
+
+Complaint read_throttle(Arguments arguments, Request& request, HashedKey& hashed) {
   if (arguments.size() != 5 && arguments.size() != 6) {
     return wrong_number_of_arguments("cl.throttle") +
            ": CL.THROTTLE key max_burst count period [quantity]";
@@ -146,11 +131,11 @@ Complaint read_throttle(Arguments arguments, Request& request) {
   int64_t period = 0;
   int64_t quantity = 1;
   const bool given = arguments.size() == 6;
-  if (!is_name(arguments[1]) || !is_number(arguments[2], kMaxBurst, max_burst) ||
+  if (!is_key(arguments[1]) || !is_number(arguments[2], kMaxBurst, max_burst) ||
       !is_number(arguments[3], kCount, count) || !is_number(arguments[4], kPeriod, period) ||
       (given && !is_number(arguments[5], kQuantity, quantity))) [[unlikely]] {
     // The first that is wrong.
-    Complaint complaint = read_name("key", arguments[1]);
+    Complaint complaint = read_key(arguments[1]);
     const auto read = [&](std::string_view name, size_t at, Range range) {
       if (complaint.empty()) complaint = read_number(name, arguments[at], range, quantity);
     };
@@ -160,15 +145,24 @@ Complaint read_throttle(Arguments arguments, Request& request) {
     if (given) read("quantity", 5, kQuantity);
     return complaint;
   }
-  request = {.name_space = kThrottleNamespace,
-             .identifier = arguments[1],
-             .limit = count,
+  request = {.limit = count,
              .duration = Millis(period * 1000),
              .cost = quantity,
              .algorithm = Algorithm::kGcra,
              .across_durations = true,
              .burst = max_burst + 1};
+  set_key(arguments[1], request, hashed);
   return {};
+}
+
+Complaint read_throttle_key(std::string_view key, Request& request, HashedKey& hashed) {
+  request = {.limit = 1,
+             .duration = kMinDuration,
+             .cost = 0,
+             .algorithm = Algorithm::kGcra,
+             .across_durations = true};
+  set_key(key, request, hashed);
+  return read_key(key);
 }
 
 void answer_throttle(Instant now, const Verdict& verdict, RespWriter& writer) {

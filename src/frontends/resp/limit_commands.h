@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "frontends/resp/resp_parser.h"
 #include "frontends/resp/resp_writer.h"
+#include "rules/root_keys.h"
 #include "weir/limiter.h"
 
 namespace weir::frontends {
@@ -26,8 +28,15 @@ using Complaint = std::string;
 
 [[nodiscard]] Complaint wrong_number_of_arguments(std::string_view command);
 
+// What stands for a key that is longer than a name may be. A request for such a key has a view of
+// it.
+using HashedKey = rules::KeyHash;
+
 // CL.THROTTLE key max_burst count period [quantity]
-[[nodiscard]] Complaint read_throttle(Arguments arguments, Request& request);
+[[nodiscard]] Complaint read_throttle(Arguments arguments, Request& request, HashedKey& hashed);
+// The tuple that is counted under a key.
+[[nodiscard]] Complaint read_throttle_key(std::string_view key, Request& request,
+                                          HashedKey& hashed);
 void answer_throttle(Instant now, const Verdict& verdict, RespWriter& writer);
 
 // WEIR.LIMIT namespace identifier limit duration_ms [COST n] [ALGORITHM a] [BURST b]

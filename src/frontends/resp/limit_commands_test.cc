@@ -53,7 +53,8 @@ const std::vector<std::string> kNoNumbers{"",
 std::string throttle_complaint(const Words& words) {
   Request request;
   const Command command(words);
-  return read_throttle(command, request);
+  HashedKey hashed;
+  return read_throttle(command, request, hashed);
 }
 
 std::string limit_complaint(const Words& words) {
@@ -105,8 +106,9 @@ TEST(IsWord, LooksPastCaseAndNothingElse) {
 
 TEST(Throttle, MeansABurstOneAboveMaxBurstAtCountPerPeriod) {
   Request request;
+  HashedKey hashed;
   const Command command({"cl.throttle", "alice", "15", "30", "60"});
-  ASSERT_EQ(read_throttle(command, request), "");
+  ASSERT_EQ(read_throttle(command, request, hashed), "");
   EXPECT_EQ(request.name_space, "cl");
   EXPECT_EQ(request.identifier, "alice");
   EXPECT_EQ(request.limit, 30);
@@ -116,7 +118,7 @@ TEST(Throttle, MeansABurstOneAboveMaxBurstAtCountPerPeriod) {
   EXPECT_EQ(request.algorithm, Algorithm::kGcra);
   EXPECT_TRUE(request.across_durations);
   const Command of_five({"cl.throttle", "alice", "15", "30", "60", "5"});
-  ASSERT_EQ(read_throttle(of_five, request), "");
+  ASSERT_EQ(read_throttle(of_five, request, hashed), "");
   EXPECT_EQ(request.cost, 5);
 }
 
@@ -125,13 +127,30 @@ TEST(Throttle, AcceptsBothEndsOfEveryArgumentAndRefusesWhatLiesBeyondByName) {
   const ArgumentBounds arguments[] = {
       {"max_burst", 2, {"0", "999999999999"}, {"1000000000000"}},
       {"count", 3, {"1", "1000000000000"}, {"0", "1000000000001"}},
-      {"period", 4, {"1", "2592000"}, {"0", "2592001"}},
+      {"period", 4, {"1", "315619200"}, {"0", "315619201"}},
       {"quantity", 5, {"0", "1000000000000"}, {"1000000000001"}},
   };
   for (const ArgumentBounds& argument : arguments) {
     expect_bounds(throttle_complaint, valid, argument);
   }
-  expect_name(throttle_complaint, valid, 1, "key");
+  EXPECT_EQ(throttle_complaint(words_with(valid, 1, std::string(65'536, 'k'))), "");
+  EXPECT_EQ(throttle_complaint(words_with(valid, 1, "")),
+            "ERR key has 0 bytes: it must have 1 to 65536");
+  EXPECT_EQ(throttle_complaint(words_with(valid, 1, std::string(65'537, 'k'))),
+            "ERR key has 65537 bytes: it must have 1 to 65536");
+}
+
+TEST(Throttle, CountsAKeyLongerThanANameUnderItsHash) {
+  for (const size_t size : {size_t{512}, size_t{513}, size_t{65'536}}) {
+    const std::string key(size, 'k');
+    Request request;
+    HashedKey hashed;
+    const Command command({"cl.throttle", key, "15", "30", "60"});
+    ASSERT_EQ(read_throttle(command, request, hashed), "");
+    EXPECT_EQ(request.name_space, size <= 512 ? "cl" : "cl:sha256");
+    const HashedKey hash = rules::hash_of(key);
+    EXPECT_EQ(request.identifier, size <= 512 ? key : std::string(hash.begin(), hash.end()));
+  }
 }
 
 TEST(Throttle, TellsTheFirstOfSeveralMistakes) {

@@ -3,22 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "frontends/resp/arguments.h"
+#include "frontends/resp/cluster_commands.h"
+#include "frontends/resp/known_commands.h"
+#include "frontends/resp/reset_commands.h"
 #include "weir/version.h"
 
 namespace weir::frontends {
-namespace {
 
 using telemetry::DoorStat;
 
-// What a client may ask for, as COMMAND tells it.
-struct Known {
-  std::string_view name;
-  int arity;  // negative: at least
-};
-constexpr Known kCommands[] = {
-    {"cl.throttle", -5}, {"weir.limit", -5}, {"weir.peek", -5}, {"weir.multi", -6}, {"ping", -1},
-    {"echo", 2},         {"hello", -1},      {"auth", -2},      {"select", 2},      {"client", -2},
-    {"command", -1},     {"info", -1},       {"config", -2},    {"reset", 1},       {"quit", 1}};
+namespace {
 
 // A web page can have a browser send HTTP to this port, with commands in the body. None of the
 // lines before them is one.
@@ -43,11 +38,24 @@ std::string_view resp_refusal(Refusal why) {
 
 Next RespSession::take(Instant now, Bytes& in, Bytes& out) {
   if (held_ != nullptr && !answer_held(out)) return Next::kWait;
+  for (;;) {
+    if (transaction_.running()) {
+      const Next next = answer_all(now, transaction_.commands(), out);
+      if (next != Next::kRead) return next;
+      transaction_.end();
+    }
+    const Next next = answer_all(now, in, out);
+    if (!transaction_.running()) return next;
+  }
+}
+
+Next RespSession::answer_all(Instant now, Bytes& in, Bytes& out) {
+  const bool was_running = transaction_.running();
   const std::string_view all = in.unread();
   size_t at = 0;
   bool asked = false;  // for anything
   Next next = Next::kRead;
-  while (next == Next::kRead && at < all.size()) {
+  while (next == Next::kRead && at < all.size() && transaction_.running() == was_running) {
     const auto status = desk_.parser.parse(all.substr(at, most_unread_));
     if (status == RespParser::Status::kIncomplete) {
       if (all.size() - at < most_unread_) break;
@@ -76,9 +84,12 @@ Next RespSession::take(Instant now, Bytes& in, Bytes& out) {
       complain("ERR Protocol error: " + std::string(desk_.parser.error()), out);
       next = Next::kClose;
     } else if (gathered != Gathered::kYes) {
-      at += desk_.parser.bytes();
+      const std::string_view bytes = all.substr(at, desk_.parser.bytes());
+      at += bytes.size();
       if (gathered == Gathered::kWrong) {
         complain(complaint_, out);
+      } else if (transaction_.open() && Transaction::waits(desk_.parser.arguments()[0])) {
+        queue(desk_.parser.arguments(), bytes, out);
       } else {
         next = serve(desk_.parser.arguments(), now, out);
       }
@@ -126,16 +137,24 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
     }
   } else if (is("WEIR.MULTI")) {
     return multi(arguments, now, out);
+  } else if (is("MULTI") || is("EXEC") || is("DISCARD")) {
+    transact(arguments, out);
+  } else if (is("WEIR.RESET")) {
+    answered(answer_reset(arguments, now, service_.decider, reply), out);
+  } else if (is("DEL") || is("UNLINK")) {
+    answered(answer_del(arguments, now, service_.decider, reply), out);
+  } else if (is("SCRIPT")) {
+    answered(answer_script(arguments, service_.scripts, desk_.scripts, reply), out);
+  } else if (is("CLUSTER")) {
+    answered(answer_cluster(arguments, local(), service_.node, reply), out);
+  } else if (is("READONLY") || is("READWRITE")) {
+    reply.simple("OK");
   } else if (is("SELECT")) {
-    if (arguments.size() == 2 && arguments[1] == "0") {
-      reply.simple("OK");
-    } else {
-      complain("ERR DB index is out of range: there is only 0", out);
-    }
+    select(arguments, out);
   } else if (is("CLIENT")) {
     client(arguments, out);
   } else if (is("COMMAND")) {
-    this->command(arguments, out);
+    answered(answer_command(arguments, reply), out);
   } else if (is("CONFIG")) {
     config(arguments, out);
   } else if (is("INFO")) {
@@ -144,28 +163,44 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
     protocol_ = 2;
     know(false);
     name_.clear();
+    transaction_.end();
     reply.simple("RESET");
   } else {
-    complain("ERR unknown command '" + std::string(command.substr(0, 64)) +
-                 "': Weir knows CL.THROTTLE, WEIR.LIMIT, WEIR.PEEK and WEIR.MULTI",
-             out);
+    complain(unknown_command(command), out);
   }
   return Next::kRead;
 }
 
 // Whether the request asks for a decision; then it will be answered by decide().
 RespSession::Gathered RespSession::gather(Arguments arguments) {
+  if (transaction_.open()) return Gathered::kNo;
   const std::string_view command = arguments[0];
   const bool throttle = is_word(command, "CL.THROTTLE");
   const bool peek = !throttle && is_word(command, "WEIR.PEEK");
-  if (!throttle && !peek && !is_word(command, "WEIR.LIMIT")) return Gathered::kNo;
+  if (!throttle && !peek && !is_word(command, "WEIR.LIMIT")) {
+    const bool script = is_word(command, "EVAL") || is_word(command, "EVALSHA");
+    return script ? gather_script(arguments) : Gathered::kNo;
+  }
   if (service_.resp_keys == Keys::kWanted && !known_) return Gathered::kNo;
   Request& request = desk_.requests[desk_.gathered];
-  complaint_ = throttle ? read_throttle(arguments, request)
+  complaint_ = throttle ? read_throttle(arguments, request, desk_.hashed[desk_.gathered])
                : peek   ? read_peek(arguments, request)
                         : read_limit(arguments, request);
   if (!complaint_.empty()) return Gathered::kWrong;
   desk_.kinds[desk_.gathered++] = throttle ? Kind::kThrottle : Kind::kLimit;
+  return Gathered::kYes;
+}
+
+RespSession::Gathered RespSession::gather_script(Arguments arguments) {
+  if (service_.resp_keys == Keys::kWanted && !known_) return Gathered::kNo;
+  ThrottleCall call;
+  complaint_ = read_eval(arguments, service_.scripts, desk_.scripts, call);
+  if (complaint_.empty()) {
+    complaint_ = read_throttle(call.arguments(), desk_.requests[desk_.gathered],
+                               desk_.hashed[desk_.gathered]);
+  }
+  if (!complaint_.empty()) return Gathered::kWrong;
+  desk_.kinds[desk_.gathered++] = Kind::kThrottle;
   return Gathered::kYes;
 }
 
@@ -224,6 +259,10 @@ void RespSession::answer(Instant asked, std::span<const Kind> kinds,
     }
   }
   service_.resp.add_latency(service_.clock.now().mono - asked.mono, kinds.size());
+}
+
+void RespSession::answered(const Complaint& complaint, Bytes& out) {
+  if (!complaint.empty()) complain(complaint, out);
 }
 
 void RespSession::complain(const Complaint& complaint, Bytes& out) {
@@ -360,27 +399,32 @@ void RespSession::client(Arguments arguments, Bytes& out) {
   }
 }
 
-void RespSession::command(Arguments arguments, Bytes& out) {
-  RespWriter reply = writer(out);
-  if (arguments.size() == 1) {
-    reply.array(std::size(kCommands));
-    for (const Known& known : kCommands) {
-      reply.array(6);
-      reply.bulk(known.name);
-      reply.integer(known.arity);
-      reply.array(1);
-      reply.simple("fast");
-      reply.integer(known.name == "cl.throttle" ? 1 : 0);
-      reply.integer(known.name == "cl.throttle" ? 1 : 0);
-      reply.integer(known.name == "cl.throttle" ? 1 : 0);
-    }
-  } else if (is_word(arguments[1], "COUNT")) {
-    reply.integer(std::size(kCommands));
-  } else if (is_word(arguments[1], "DOCS")) {
-    reply.map(0);
-  } else {
-    reply.array(0);
+void RespSession::queue(Arguments arguments, std::string_view bytes, Bytes& out) {
+  const Complaint complaint = transaction_.queue(arguments, bytes);
+  if (!complaint.empty()) return complain(complaint, out);
+  writer(out).simple("QUEUED");
+}
+
+void RespSession::transact(Arguments arguments, Bytes& out) {
+  const auto is = [&](std::string_view name) { return is_word(arguments[0], name); };
+  size_t count = 0;
+  if (arguments.size() != 1) {
+    return complain(wrong_number_of_arguments(find_command(arguments[0])->name), out);
   }
+  const Complaint complaint = is("MULTI")  ? transaction_.begin()
+                              : is("EXEC") ? transaction_.run(count)
+                                           : transaction_.discard();
+  if (!complaint.empty()) return complain(complaint, out);
+  // The answers follow when the commands are run.
+  is("EXEC") ? writer(out).array(count) : writer(out).simple("OK");
+}
+
+void RespSession::select(Arguments arguments, Bytes& out) {
+  if (arguments.size() != 2) return complain(wrong_number_of_arguments("select"), out);
+  if (arguments[1] == "0") return writer(out).simple("OK");
+  complain("ERR DB index is out of range: DB is " + shown(arguments[1]) +
+               ", and Weir has only 0; give keys a prefix instead",
+           out);
 }
 
 // redis-benchmark asks for these two and warns if nobody answers.
@@ -413,7 +457,9 @@ void RespSession::info(Instant now, Bytes& out) {
   line("region", service_.region);
   line("node", service_.node);
   line("uptime_in_seconds", up.count());
-  text += "\r\n# Replication\r\nrole:master\r\n\r\n# Decisions\r\n";
+  text += "\r\n# Replication\r\nrole:master\r\n\r\n# Cluster\r\n";
+  line("cluster_enabled", local().port == 0 ? 0 : 1);
+  text += "\r\n# Decisions\r\n";
   line("admitted", stats.admitted);
   line("denied", stats.denied);
   line("degraded", stats.degraded);

@@ -14,6 +14,8 @@
 #include "frontends/admission.h"
 #include "frontends/resp/limit_commands.h"
 #include "frontends/resp/resp_parser.h"
+#include "frontends/resp/script_commands.h"
+#include "frontends/resp/transaction.h"
 #include "frontends/service.h"
 #include "frontends/session.h"
 
@@ -27,9 +29,11 @@ struct RespDesk {
   RespParser parser;
   size_t gathered = 0;
   std::array<Request, kGroup> requests{};
+  std::array<HashedKey, kGroup> hashed{};  // keys of requests
   std::array<Kind, kGroup> kinds{};
   std::array<Result<Verdict>, kGroup> verdicts{};
   std::vector<Request> batch{};
+  ScriptStore::View scripts{};
 };
 
 // What a client hears that is sent away.
@@ -42,6 +46,7 @@ class RespSession final : public Session {
     know(false);
   }
 
+  [[nodiscard]] size_t kept_bytes() const override { return transaction_.kept_bytes(); }
   [[nodiscard]] Next take(Instant now, Bytes& in, Bytes& out) override;
 
  private:
@@ -57,8 +62,11 @@ class RespSession final : public Session {
     bool left = false;  // nobody waits on the spot: wake
   };
 
+  // Answers what is complete in `in`, until EXEC.
+  [[nodiscard]] Next answer_all(Instant now, Bytes& in, Bytes& out);
   [[nodiscard]] Next serve(Arguments arguments, Instant now, Bytes& out);
   [[nodiscard]] Gathered gather(Arguments arguments);
+  [[nodiscard]] Gathered gather_script(Arguments arguments);
   [[nodiscard]] bool waits() const { return home_ != nullptr && service_.decider.may_wait(); }
   // False: the answers come later.
   [[nodiscard]] bool decide(Instant now, Bytes& out);
@@ -67,6 +75,8 @@ class RespSession final : public Session {
               Bytes& out);
   void answer(Instant asked, const Result<BatchVerdict>& verdict, Bytes& out);
   void complain(const Complaint& complaint, Bytes& out);
+  // Nothing to complain of: it is answered.
+  void answered(const Complaint& complaint, Bytes& out);
   [[nodiscard]] Next multi(Arguments arguments, Instant now, Bytes& out);
   // Whether it has shown a key; what it may hold follows from that.
   void know(bool known);
@@ -74,7 +84,9 @@ class RespSession final : public Session {
   [[nodiscard]] Next auth(Arguments arguments, Bytes& out);
   [[nodiscard]] Next hello(Arguments arguments, Bytes& out);
   void client(Arguments arguments, Bytes& out);
-  void command(Arguments arguments, Bytes& out);
+  void queue(Arguments arguments, std::string_view bytes, Bytes& out);
+  void transact(Arguments arguments, Bytes& out);
+  void select(Arguments arguments, Bytes& out);
   void config(Arguments arguments, Bytes& out);
   void info(Instant now, Bytes& out);
   [[nodiscard]] RespWriter writer(Bytes& out) const { return RespWriter(out, protocol_); }
@@ -87,6 +99,7 @@ class RespSession final : public Session {
   std::string name_;     // as the client calls itself
   Complaint complaint_;  // about the request that was gathered wrongly
   std::shared_ptr<Held> held_;
+  Transaction transaction_;
 };
 
 }  // namespace weir::frontends

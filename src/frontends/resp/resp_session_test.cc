@@ -157,8 +157,10 @@ TEST(RespSession, AnswersTheCommandsThatClientsBeginWith) {
       {{"ECHO", "x\r\ny"}, bulk("x\r\ny")},
       {{"ECHO"}, "-ERR wrong number of arguments for 'echo' command\r\n"},
       {{"SELECT", "0"}, "+OK\r\n"},
-      {{"SELECT", "1"}, "-ERR DB index is out of range: there is only 0\r\n"},
-      {{"SELECT"}, "-ERR DB index is out of range: there is only 0\r\n"},
+      {{"SELECT", "1"},
+       "-ERR DB index is out of range: DB is '1', and Weir has only 0; give keys a prefix "
+       "instead\r\n"},
+      {{"SELECT"}, "-ERR wrong number of arguments for 'select' command\r\n"},
       {{"CLIENT", "GETNAME"}, "$-1\r\n"},
       {{"CLIENT", "SETNAME", "me"}, "+OK\r\n"},
       {{"CLIENT", "GETNAME"}, bulk("me")},
@@ -166,9 +168,14 @@ TEST(RespSession, AnswersTheCommandsThatClientsBeginWith) {
       {{"CLIENT", "NO-EVICT", "on"}, "+OK\r\n"},
       {{"CLIENT", "NO-TOUCH", "on"}, "+OK\r\n"},
       {{"CLIENT", "ID"}, ":7\r\n"},
-      {{"COMMAND", "COUNT"}, ":15\r\n"},
+      {{"COMMAND", "COUNT"}, ":27\r\n"},
       {{"COMMAND", "DOCS", "ping"}, "*0\r\n"},
-      {{"COMMAND", "INFO", "ping"}, "*0\r\n"},
+      {{"COMMAND", "INFO"}, "*0\r\n"},
+      {{"COMMAND", "INFO", "CL.Throttle", "get"},
+       "*2\r\n*10\r\n" + bulk("cl.throttle") +
+           ":-5\r\n*2\r\n+write\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n*0\r\n*-1\r\n"},
+      {{"COMMAND", "GETKEYS", "ping"},
+       "-ERR unknown subcommand of COMMAND: Weir knows COUNT, DOCS, INFO and LIST\r\n"},
       {{"CONFIG", "GET", "save"}, "*2\r\n" + bulk("save") + bulk("")},
       {{"CONFIG", "GET", "appendonly"}, "*2\r\n" + bulk("appendonly") + bulk("no")},
       {{"CONFIG", "GET", "maxmemory"}, "*0\r\n"},
@@ -177,11 +184,11 @@ TEST(RespSession, AnswersTheCommandsThatClientsBeginWith) {
       {{"RESET"}, "+RESET\r\n"},
       {{"CLIENT", "GETNAME"}, "$-1\r\n"},
       {{"GET", "x"},
-       "-ERR unknown command 'GET': Weir knows CL.THROTTLE, WEIR.LIMIT, WEIR.PEEK and "
-       "WEIR.MULTI\r\n"},
+       "-ERR unknown command 'GET': Weir knows CL.THROTTLE, WEIR.LIMIT, WEIR.PEEK, "
+       "WEIR.MULTI and WEIR.RESET\r\n"},
       {{"a\r\nb"},
-       "-ERR unknown command 'a  b': Weir knows CL.THROTTLE, WEIR.LIMIT, WEIR.PEEK and "
-       "WEIR.MULTI\r\n"},
+       "-ERR unknown command 'a  b': Weir knows CL.THROTTLE, WEIR.LIMIT, WEIR.PEEK, "
+       "WEIR.MULTI and WEIR.RESET\r\n"},
   };
   for (const auto& [words, expected] : answers) EXPECT_EQ(client.say(words), expected) << words[0];
   for (const Words& words :
@@ -204,9 +211,11 @@ TEST(RespSession, SaysNothingAndMapsInTheThirdVersionsOwnWords) {
 TEST(RespSession, ListsItsCommandsWithTheirArity) {
   RespClient client;
   const std::string all = client.say({"COMMAND"});
-  EXPECT_THAT(all, StartsWith("*15\r\n*6\r\n" + bulk("cl.throttle") +
-                              ":-5\r\n*1\r\n+fast\r\n:1\r\n:1\r\n:1\r\n"));
+  EXPECT_THAT(all, StartsWith("*27\r\n*10\r\n" + bulk("cl.throttle") +
+                              ":-5\r\n*2\r\n+write\r\n+fast\r\n:1\r\n:1\r\n:1\r\n"));
   EXPECT_THAT(all, HasSubstr(bulk("quit") + ":1\r\n*1\r\n+fast\r\n:0\r\n:0\r\n:0\r\n"));
+  EXPECT_THAT(all, HasSubstr(bulk("del") + ":-2\r\n*2\r\n+write\r\n+fast\r\n:1\r\n:-1\r\n:1\r\n"));
+  EXPECT_THAT(client.say({"COMMAND", "LIST"}), StartsWith("*27\r\n" + bulk("cl.throttle")));
 }
 
 TEST(RespSession, TellsAboutItselfInInfo) {
@@ -218,6 +227,7 @@ TEST(RespSession, TellsAboutItselfInInfo) {
             bulk("# Server\r\nweir_version:" WEIR_VERSION
                  "\r\nredis_mode:standalone\r\nregion:here\r\nnode:node-1\r\n"
                  "uptime_in_seconds:61\r\n\r\n# Replication\r\nrole:master\r\n\r\n"
+                 "# Cluster\r\ncluster_enabled:0\r\n\r\n"
                  "# Decisions\r\nadmitted:1\r\ndenied:1\r\ndegraded:0\r\ncells:1\r\n"));
 }
 

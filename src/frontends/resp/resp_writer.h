@@ -41,6 +41,8 @@ class RespWriter {
   }
   void bulk(std::string_view text) { out_.append_all('$', text.size(), kEnd, text, kEnd); }
   void null() { out_.append(protocol_ == 3 ? std::string_view("_\r\n") : "$-1\r\n"); }
+  // Where an array would stand.
+  void null_array() { out_.append(protocol_ == 3 ? std::string_view("_\r\n") : "*-1\r\n"); }
   void boolean(bool value) {
     if (protocol_ == 3) {
       out_.append(value ? std::string_view("#t\r\n") : "#f\r\n");

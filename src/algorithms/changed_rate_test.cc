@@ -1,0 +1,136 @@
+// What a client meets when the rate of its key changes: the two ways to carry a backlog over,
+// measured on the same schedules. docs/protocols/resp.md has the table and the choice.
+
+#include <gtest/gtest.h>
+
+#include "algorithms/backlog.h"
+#include "algorithms/random_cases_test.h"
+#include "algorithms/rates_test.h"
+
+namespace weir::algorithms {
+namespace {
+
+enum class Carry : uint8_t { kUnits, kTime };
+
+constexpr Rate kSmall{.limit = 10, .duration = Millis(60'000), .burst = 10};
+constexpr Rate kLarge{.limit = 100, .duration = Millis(60'000), .burst = 100};
+
+// A backlog whose rate may be another at each request.
+class OneKey {
+ public:
+  OneKey(Carry carry, const Rate& rate, WallTime now)
+      : carry_(carry), rate_(rate), backlog_(empty_backlog(now, rate.duration)) {}
+
+  // A refusal leaves no trace, so that what waits drains at the former rate until then.
+  bool admit(WallTime now, const Rate& rate) {
+    const auto rebase = carry_ == Carry::kUnits ? rebased : rebased_in_time;
+    const Backlog moved = rebase(now, rate.duration, backlog_, rate_.pace(), rate.pace());
+    const auto decision =
+        decide_backlog(now, moved, rate.pace(), {.capacity = rate.burst, .cost = 1});
+    if (!decision.admitted()) {
+      told_ = *decision.retry_at - now;
+      return false;
+    }
+    backlog_ = {.epoch = moved.epoch, .tat = decision.tat};
+    rate_ = rate;
+    return true;
+  }
+  // How long to wait, as the last refusal said.
+  [[nodiscard]] Millis told() const { return told_; }
+
+ private:
+  Carry carry_;
+  Rate rate_;
+  Backlog backlog_;
+  Millis told_{0};
+};
+
+struct AfterAChange {
+  int at_once = 0;
+  Millis told{0};  // until the next one passes
+  Millis truth{0};
+  int in_a_minute = 0;
+  friend bool operator==(const AfterAChange&, const AfterAChange&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const AfterAChange& is) {
+    return out << is.at_once << " at once, the next after " << is.truth.count() << " ms and not "
+               << is.told.count() << ", in a minute " << is.in_a_minute;
+  }
+};
+
+// A client uses up the burst of one rate; then the rate is another, and it asks at every tick until
+// it is refused.
+AfterAChange change(Carry carry, const Rate& from, const Rate& to) {
+  OneKey key(carry, from, tick(0));
+  while (key.admit(tick(0), from)) {
+  }
+  AfterAChange after;
+  while (key.admit(tick(0), to)) ++after.at_once;
+  after.told = key.told();
+  after.in_a_minute = after.at_once;
+  for (int64_t now = 1; now < 60'000; ++now) {
+    while (key.admit(tick(now), to)) {
+      ++after.in_a_minute;
+      if (after.truth == Millis(0)) after.truth = Millis(now);
+    }
+  }
+  return after;
+}
+
+TEST(ChangedRate, LetsALargerLimitBeUsedSoonerInUnits) {
+  EXPECT_EQ(
+      change(Carry::kUnits, kSmall, kLarge),
+      (AfterAChange{.at_once = 90, .told = Millis(600), .truth = Millis(600), .in_a_minute = 189}));
+  EXPECT_EQ(
+      change(Carry::kTime, kSmall, kLarge),
+      (AfterAChange{.at_once = 0, .told = Millis(600), .truth = Millis(600), .in_a_minute = 99}));
+}
+
+TEST(ChangedRate, TellsTheTruthInTimeWhenALimitIsLowered) {
+  EXPECT_EQ(change(Carry::kUnits, kLarge, kSmall),
+            (AfterAChange{
+                .at_once = 0, .told = Millis(546'000), .truth = Millis(54'600), .in_a_minute = 1}));
+  EXPECT_EQ(
+      change(Carry::kTime, kLarge, kSmall),
+      (AfterAChange{.at_once = 0, .told = Millis(6000), .truth = Millis(6000), .in_a_minute = 9}));
+}
+
+// Cheap requests at the large rate and dear ones at the small rate under one key, for ten minutes.
+TEST(ChangedRate, StarvesDearRequestsInUnitsWhereCheapOnesShareTheirKey) {
+  struct Both {
+    int cheap = 0;
+    int dear = 0;
+  };
+  const auto share = [](Carry carry) {
+    OneKey key(carry, kLarge, tick(0));
+    Both both;
+    for (int64_t now = 0; now < 600'000; now += 300) {
+      both.cheap += key.admit(tick(now), kLarge) ? 1 : 0;
+      if (now % 6000 == 0) both.dear += key.admit(tick(now), kSmall) ? 1 : 0;
+    }
+    return both;
+  };
+  const Both units = share(Carry::kUnits);
+  EXPECT_EQ(units.cheap, 1098);
+  EXPECT_EQ(units.dear, 1);
+  const Both time = share(Carry::kTime);
+  EXPECT_EQ(time.cheap, 1049);
+  EXPECT_EQ(time.dear, 5);
+}
+
+// Whoever waits until the time told for full recovery passes, whatever the rate has become.
+RC_GTEST_PROP(ChangedRate, KeepsInTimeWhatResetPromised, ()) {
+  const Rate from = *any_rate();
+  const Rate to = *any_rate();
+  Backlog backlog = empty_backlog(tick(0), from.duration);
+  const auto used = *rc::gen::inRange<Count>(1, from.burst + 1);
+  const auto first =
+      decide_backlog(tick(0), backlog, from.pace(), {.capacity = from.burst, .cost = used});
+  RC_ASSERT(first.admitted());
+  backlog.tat = first.tat;
+  const Backlog moved = rebased_in_time(first.reset, to.duration, backlog, from.pace(), to.pace());
+  RC_ASSERT(decide_backlog(first.reset, moved, to.pace(), {.capacity = to.burst, .cost = to.burst})
+                .admitted());
+}
+
+}  // namespace
+}  // namespace weir::algorithms

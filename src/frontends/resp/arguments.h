@@ -1,0 +1,56 @@
+// What the arguments of all commands have in common: names and whole numbers, and the complaints
+// about them.
+
+#pragma once
+
+#include <charconv>
+#include <string>
+#include <string_view>
+
+#include "frontends/range.h"
+#include "frontends/resp/limit_commands.h"
+
+namespace weir::frontends {
+
+inline std::string shown(std::string_view value) {
+  constexpr size_t kMost = 40;
+  std::string text = "'";
+  for (const char c : value.substr(0, kMost)) text += c >= ' ' && c < 127 ? c : '?';
+  return text + (value.size() > kMost ? "...'" : "'");
+}
+
+// Whether the text is a whole number in a range, and nothing else.
+inline bool is_number(std::string_view text, Range range, int64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && range.holds(value);
+}
+
+inline bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxNameBytes;
+}
+
+// Reads a whole number in a range, or says what is wrong with it.
+inline Complaint read_number(std::string_view name, std::string_view text, Range range,
+                             int64_t& value) {
+  if (is_number(text, range, value)) return {};
+  return "ERR " + std::string(name) + " is " + shown(text) + ": it must be " + range.text();
+}
+
+inline Complaint read_name(std::string_view name, std::string_view text) {
+  if (is_name(text)) return {};
+  return "ERR " + std::string(name) + " has " + std::to_string(text.size()) +
+         " bytes: it must have 1 to " + std::to_string(kMaxNameBytes);
+}
+
+inline Complaint read_algorithm(std::string_view text, Request& request) {
+  const auto algorithm = algorithm_from(text);
+  if (!algorithm) {
+    return "ERR ALGORITHM is " + shown(text) +
+           ": it must be sliding_window, sliding_window_strict, fixed_window, sliding_log, "
+           "gcra or token_bucket";
+  }
+  request.algorithm = *algorithm;
+  return {};
+}
+
+}  // namespace weir::frontends

@@ -1,0 +1,82 @@
+// CL.THROTTLE beside a model of redis-cell 0.4: the same five numbers, also where a key's
+// parameters change from one request to the next.
+//
+// The model is the published algorithm in whole milliseconds: an emission interval, a tolerance of
+// max_burst + 1 intervals, and one theoretical arrival time per key. Rates are drawn so that an
+// interval is a whole number of milliseconds; others redis-cell rounds to nanoseconds.
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+
+#include "frontends/front_test.h"
+#include "frontends/resp/encoded_test.h"
+#include "frontends/resp/resp_session.h"
+
+namespace weir::frontends {
+namespace {
+
+struct Throttle {
+  int64_t max_burst = 0;
+  int64_t count = 1;
+  int64_t period = 1;
+  int64_t quantity = 1;
+};
+
+class RedisCell {
+ public:
+  std::array<int64_t, 5> ask(int64_t now, const std::string& key, const Throttle& asked) {
+    const int64_t interval = asked.period * 1000 / asked.count;
+    const int64_t tolerance = interval * (asked.max_burst + 1);
+    const int64_t increment = interval * asked.quantity;
+    int64_t& kept = tats_[key];
+    const int64_t tat = std::max(kept, now);  // a key that has drained has expired
+    const int64_t early = tat + increment - tolerance - now;
+    const bool limited = early > 0;
+    if (!limited) kept = tat + increment;
+    const int64_t queued = (limited ? tat : kept) - now;
+    const int64_t retry = limited && increment <= tolerance ? (early + 999) / 1000 : -1;
+    return {limited ? 1 : 0, asked.max_burst + 1,
+            std::max<int64_t>(0, tolerance - queued) / interval, retry, (queued + 999) / 1000};
+  }
+
+ private:
+  std::map<std::string, int64_t> tats_;
+};
+
+RC_GTEST_PROP(RedisCell, IsAnsweredAlikeAlsoWhenARateChanges, ()) {
+  constexpr std::array<std::array<int64_t, 2>, 8> kRates{
+      {{30, 60}, {10, 60}, {100, 60}, {1, 1}, {5, 1}, {7, 7}, {1, 86'400}, {4, 315'619'200}}};
+  Front front;
+  RespDesk desk;
+  RespSession session(front.service, desk, 7);
+  Line line{front, session};
+  RedisCell model;
+  const int64_t began = front.clock.now().wall.time_since_epoch().count();
+  int64_t now = began;
+  for (int i = 0; i < 60; ++i) {
+    const auto pause = *rc::gen::element<int64_t>(0, 0, 0, 1, 250, 1000, 1999, 20'000, 700'000);
+    now += pause;
+    front.clock.advance(Millis(pause));
+    const auto rate = *rc::gen::elementOf(kRates);
+    const Throttle asked{.max_burst = *rc::gen::inRange<int64_t>(0, 12),
+                         .count = rate[0],
+                         .period = rate[1],
+                         .quantity = *rc::gen::element<int64_t>(0, 1, 1, 1, 2, 3, 13)};
+    const std::string key = *rc::gen::element<std::string>("a", "b");
+    std::string expected = "*5\r\n";
+    for (const int64_t number : model.ask(now, key, asked)) {
+      expected += ":" + std::to_string(number) + "\r\n";
+    }
+    RC_ASSERT(line.say(encoded({"CL.THROTTLE", key, std::to_string(asked.max_burst),
+                                std::to_string(asked.count), std::to_string(asked.period),
+                                std::to_string(asked.quantity)})) == expected);
+  }
+}
+
+}  // namespace
+}  // namespace weir::frontends

@@ -1,0 +1,138 @@
+#include "frontends/resp/reset_commands.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "frontends/front_test.h"
+#include "frontends/resp/encoded_test.h"
+#include "frontends/resp/resp_session.h"
+
+namespace weir::frontends {
+namespace {
+
+using testing::StartsWith;
+
+struct ResetClient {
+  Front front;
+  RespDesk desk;
+  RespSession session{front.service, desk, 7};
+  Line line{front, session};
+
+  std::string say(const Words& words) { return line.say(encoded(words)); }
+  // What remains after one more.
+  char remaining(const std::string& key) { return say({"CL.THROTTLE", key, "4", "5", "60"})[13]; }
+};
+
+TEST(Del, ForgetsTheCountOfAKey) {
+  ResetClient client;
+  EXPECT_EQ(client.remaining("alice"), '4');
+  EXPECT_EQ(client.remaining("alice"), '3');
+  EXPECT_EQ(client.remaining("bob"), '4');
+  EXPECT_EQ(client.say({"DEL", "alice"}), ":1\r\n");
+  EXPECT_EQ(client.remaining("alice"), '4');
+  EXPECT_EQ(client.remaining("bob"), '3');
+  EXPECT_EQ(client.say({"UNLINK", "alice", "nobody", "bob"}), ":2\r\n");
+  EXPECT_EQ(client.say({"DEL", "alice"}), ":0\r\n");
+}
+
+TEST(Del, CountsNoKeyThatIsFullyRecovered) {
+  ResetClient client;
+  EXPECT_EQ(client.remaining("alice"), '4');
+  client.front.clock.advance(Millis(11'999));
+  EXPECT_EQ(client.say({"DEL", "alice"}), ":1\r\n");
+  EXPECT_EQ(client.remaining("alice"), '4');
+  client.front.clock.advance(Millis(12'000));
+  EXPECT_EQ(client.say({"DEL", "alice"}), ":0\r\n");
+}
+
+TEST(Del, FindsWhateverParametersAKeyHad) {
+  ResetClient client;
+  client.say({"CL.THROTTLE", "alice", "4", "5", "60"});
+  client.say({"CL.THROTTLE", "alice", "4", "5", "315619200"});
+  EXPECT_EQ(client.say({"DEL", "alice"}), ":1\r\n");
+}
+
+TEST(Del, RefusesAKeyThatIsNoneAndForgetsNothing) {
+  ResetClient client;
+  EXPECT_EQ(client.remaining("alice"), '4');
+  EXPECT_EQ(client.say({"DEL", "alice", ""}), "-ERR key has 0 bytes: it must have 1 to 65536\r\n");
+  EXPECT_EQ(client.say({"DEL"}), "-ERR wrong number of arguments for 'del' command\r\n");
+  EXPECT_EQ(client.say({"UNLINK"}), "-ERR wrong number of arguments for 'unlink' command\r\n");
+  EXPECT_EQ(client.remaining("alice"), '3');
+}
+
+TEST(LongKey, IsCountedUnderItsHashAndForgottenByItself) {
+  ResetClient client;
+  const std::string key(65'536, 'k');
+  const std::string other = key.substr(1) + "x";
+  EXPECT_EQ(client.remaining(key), '4');
+  EXPECT_EQ(client.remaining(key), '3');
+  EXPECT_EQ(client.remaining(other), '4');
+  EXPECT_EQ(client.remaining(std::string(513, 'k')), '4');
+  EXPECT_EQ(client.remaining(std::string(512, 'k')), '4');
+  // The hash itself is another key.
+  const rules::KeyHash hash = rules::hash_of(key);
+  EXPECT_EQ(client.remaining(std::string(hash.begin(), hash.end())), '4');
+  EXPECT_EQ(client.say({"DEL", key}), ":1\r\n");
+  EXPECT_EQ(client.remaining(key), '4');
+  EXPECT_EQ(client.remaining(other), '3');
+}
+
+TEST(LongKey, IsKeptApartFromOthersOfTheSamePipeline) {
+  ResetClient client;
+  std::string asked;
+  std::string expected;
+  for (int i = 0; i < 40; ++i) {
+    const std::string key = std::string(600, 'k') + std::to_string(i % 20);
+    asked += encoded({"CL.THROTTLE", key, "4", "5", "60"});
+    expected += i < 20 ? "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:12\r\n"
+                       : "*5\r\n:0\r\n:5\r\n:3\r\n:-1\r\n:24\r\n";
+  }
+  EXPECT_EQ(client.line.say(asked), expected);
+}
+
+TEST(Reset, ForgetsTheTupleOfItsAlgorithmAndDuration) {
+  for (const char* algorithm : {"gcra", "token_bucket", "sliding_window_strict", "sliding_log",
+                                "sliding_window", "fixed_window"}) {
+    ResetClient client;
+    const auto remaining = [&](const std::string& duration) {
+      const std::string answer =
+          client.say({"WEIR.LIMIT", "api", "alice", "5", duration, "ALGORITHM", algorithm});
+      const std::string name = "remaining\r\n:";
+      return answer[answer.find(name) + name.size()];
+    };
+    EXPECT_EQ(remaining("60000"), '4');
+    EXPECT_EQ(remaining("60000"), '3');
+    EXPECT_EQ(remaining("30000"), '4');
+    EXPECT_EQ(client.say({"WEIR.RESET", "api", "alice", "60000", "ALGORITHM", algorithm}),
+              ":1\r\n");
+    EXPECT_EQ(client.say({"WEIR.RESET", "api", "bob", "60000", "ALGORITHM", algorithm}), ":0\r\n");
+    EXPECT_EQ(remaining("60000"), '4') << algorithm;
+    EXPECT_EQ(remaining("30000"), '3') << algorithm;
+  }
+}
+
+TEST(Reset, NamesWhatIsWrong) {
+  ResetClient client;
+  const std::pair<Words, std::string> mistakes[] = {
+      {{"WEIR.RESET", "api", "alice"},
+       "-ERR wrong number of arguments for 'weir.reset' command: WEIR.RESET namespace identifier "
+       "duration_ms [ALGORITHM name]\r\n"},
+      {{"WEIR.RESET", "", "alice", "1000"},
+       "-ERR namespace has 0 bytes: it must have 1 to 512\r\n"},
+      {{"WEIR.RESET", "api", "", "1000"}, "-ERR identifier has 0 bytes: it must have 1 to 512\r\n"},
+      {{"WEIR.RESET", "api", "alice", "99"},
+       "-ERR duration_ms is '99': it must be a whole number from 100 to 2592000000\r\n"},
+      {{"WEIR.RESET", "api", "alice", "1000", "COST", "1"},
+       "-ERR 'COST' is no option: use ALGORITHM\r\n"},
+      {{"WEIR.RESET", "api", "alice", "1000", "ALGORITHM", "x"},
+       "-ERR ALGORITHM is 'x': it must be sliding_window, sliding_window_strict, fixed_window, "
+       "sliding_log, gcra or token_bucket\r\n"},
+  };
+  for (const auto& [words, expected] : mistakes) EXPECT_EQ(client.say(words), expected);
+}
+
+}  // namespace
+}  // namespace weir::frontends

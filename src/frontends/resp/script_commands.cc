@@ -1,0 +1,269 @@
+#include "frontends/resp/script_commands.h"
+
+#include <openssl/sha.h>
+
+#include <charconv>
+
+namespace weir::frontends {
+namespace {
+
+constexpr const char* kOtherScript =
+    "ERR Weir runs one kind of script: return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], "
+    "ARGV[3])";
+
+// Reads a script from left to right. A function that returns false may have moved on: there is no
+// other way to read the script then.
+class ScriptReader {
+ public:
+  explicit ScriptReader(std::string_view text) : rest_(text) {}
+
+  [[nodiscard]] bool ended() {
+    skip_space();
+    return rest_.empty();
+  }
+  bool take(std::string_view token) {
+    skip_space();
+    if (!rest_.starts_with(token)) return false;
+    rest_.remove_prefix(token.size());
+    return true;
+  }
+  // A name, which ends where no letter, digit or underscore follows.
+  bool take_word(std::string_view word) {
+    skip_space();
+    if (!rest_.starts_with(word)) return false;
+    if (word.size() < rest_.size() && is_name(rest_[word.size()])) return false;
+    rest_.remove_prefix(word.size());
+    return true;
+  }
+  bool take_string(std::string_view& text) {
+    skip_space();
+    if (rest_.empty() || (rest_[0] != '\'' && rest_[0] != '"')) return false;
+    const size_t end = rest_.find(rest_[0], 1);
+    if (end == std::string_view::npos) return false;
+    text = rest_.substr(1, end - 1);
+    rest_.remove_prefix(end + 1);
+    return text.find_first_of("\\\r\n") == std::string_view::npos;
+  }
+  bool take_digits(std::string_view& text) {
+    skip_space();
+    size_t size = 0;
+    while (size < rest_.size() && rest_[size] >= '0' && rest_[size] <= '9') ++size;
+    text = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return size > 0 && (rest_.empty() || !is_name(rest_[0]));
+  }
+  // [n]
+  bool take_index(size_t& index) {
+    std::string_view digits;
+    if (!take("[") || !take_digits(digits) || digits.size() > 6) return false;
+    std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    return take("]");
+  }
+
+ private:
+  static bool is_name(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  }
+  // And comments to the end of a line.
+  void skip_space() {
+    for (;;) {
+      const size_t at = rest_.find_first_not_of(" \t\r\n");
+      rest_.remove_prefix(at == std::string_view::npos ? rest_.size() : at);
+      if (!rest_.starts_with("--") || rest_.starts_with("--[")) return;
+      const size_t end = rest_.find('\n');
+      rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end);
+    }
+  }
+
+  std::string_view rest_;
+};
+
+bool read_part(ScriptReader& reader, ThrottleScript::Part& part) {
+  using Kind = ThrottleScript::Part::Kind;
+  if (reader.take_word("KEYS")) {
+    part.kind = Kind::kKey;
+    return reader.take_index(part.index);
+  }
+  if (reader.take_word("ARGV")) {
+    part.kind = Kind::kArgument;
+    return reader.take_index(part.index);
+  }
+  if (reader.take_word("unpack") || reader.take("table.unpack")) {
+    part.kind = Kind::kAllArguments;
+    return reader.take("(") && reader.take_word("ARGV") && reader.take(")");
+  }
+  part.kind = Kind::kText;
+  return reader.take_string(part.text) || reader.take_digits(part.text);
+}
+
+}  // namespace
+
+std::optional<ThrottleScript> read_script(std::string_view text) {
+  using Kind = ThrottleScript::Part::Kind;
+  if (text.size() > kMaxScriptBytes) return std::nullopt;
+  ScriptReader reader(text);
+  std::string_view command;
+  if (!reader.take_word("return") || !reader.take_word("redis") || !reader.take(".") ||
+      !(reader.take_word("call") || reader.take_word("pcall")) || !reader.take("(") ||
+      !reader.take_string(command) || !is_word(command, "CL.THROTTLE")) {
+    return std::nullopt;
+  }
+  ThrottleScript script;
+  while (reader.take(",")) {
+    if (script.count == ThrottleScript::kMaxParts) return std::nullopt;
+    ThrottleScript::Part& part = script.parts[script.count++];
+    if (!read_part(reader, part)) return std::nullopt;
+    // A key comes from the client: it outlives the script.
+    if (script.count == 1 && part.kind != Kind::kKey && part.kind != Kind::kArgument) {
+      return std::nullopt;
+    }
+    // In Lua, all but the first of several values are cut unless they stand last.
+    if (part.kind == Kind::kAllArguments) break;
+  }
+  if (!reader.take(")")) return std::nullopt;
+  (void)reader.take(";");
+  if (!reader.ended()) return std::nullopt;
+  return script;
+}
+
+void ThrottleCall::add(std::string_view word) {
+  if (count_ < words_.size()) words_[count_++] = word;
+}
+
+Complaint ThrottleCall::fill(const ThrottleScript& script, Arguments arguments) {
+  using Kind = ThrottleScript::Part::Kind;
+  constexpr size_t kBefore = 3;  // EVAL script numkeys
+  if (arguments.size() < kBefore) return wrong_number_of_arguments("eval");
+  const std::string_view number = arguments[2];
+  const Arguments rest = arguments.subspan(kBefore);
+  size_t key_count = 0;
+  const auto [end, error] =
+      std::from_chars(number.data(), number.data() + number.size(), key_count);
+  if (error != std::errc() || end != number.data() + number.size()) {
+    return "ERR value is not an integer or out of range: numkeys says how many keys follow";
+  }
+  if (key_count > rest.size()) return "ERR Number of keys can't be greater than number of args";
+  const Arguments keys = rest.first(key_count);
+  const Arguments values = rest.subspan(key_count);
+  count_ = 0;
+  add("CL.THROTTLE");
+  for (size_t i = 0; i < script.count; ++i) {
+    const ThrottleScript::Part& part = script.parts[i];
+    if (part.kind == Kind::kText) {
+      add(part.text);
+    } else if (part.kind == Kind::kAllArguments) {
+      for (const std::string_view value : values) add(value);
+    } else {
+      const bool is_key = part.kind == Kind::kKey;
+      const Arguments from = is_key ? keys : values;
+      if (part.index == 0 || part.index > from.size()) {
+        return std::string("ERR the script asks for ") + (is_key ? "KEYS[" : "ARGV[") +
+               std::to_string(part.index) + "], but there are " + std::to_string(from.size());
+      }
+      add(from[part.index - 1]);
+    }
+  }
+  return {};
+}
+
+ScriptName name_of_script(std::string_view text) {
+  constexpr std::string_view kHexDigits = "0123456789abcdef";
+  std::array<unsigned char, SHA_DIGEST_LENGTH> hash;
+  SHA1(reinterpret_cast<const unsigned char*>(text.data()), text.size(), hash.data());
+  ScriptName name;
+  for (size_t i = 0; i < hash.size(); ++i) {
+    name[2 * i] = kHexDigits[hash[i] >> 4];
+    name[2 * i + 1] = kHexDigits[hash[i] & 15];
+  }
+  return name;
+}
+
+const ScriptStore::Stored* ScriptStore::View::find(const ScriptStore& store,
+                                                   std::string_view name) {
+  ScriptName small;
+  if (name.size() != small.size()) return nullptr;
+  for (size_t i = 0; i < name.size(); ++i) {
+    small[i] = name[i] >= 'A' && name[i] <= 'F' ? static_cast<char>(name[i] + 32) : name[i];
+  }
+  // Acquires nothing: what it points at is taken under the lock.
+  if (store.version_.load(std::memory_order_relaxed) != version_) {
+    const std::lock_guard lock(store.mutex_);
+    scripts_ = store.scripts_;
+    version_ = store.version_.load(std::memory_order_relaxed);
+  }
+  const auto found = scripts_->find(std::string_view(small.data(), small.size()));
+  return found == scripts_->end() ? nullptr : found->second.get();
+}
+
+uint64_t ScriptStore::next_version() {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+bool ScriptStore::add(std::string_view name, std::string_view text) {
+  auto stored = std::make_shared<Stored>(Stored{.text = std::string(text), .script = {}});
+  stored->script = *read_script(stored->text);
+  const std::lock_guard lock(mutex_);
+  if (scripts_->contains(name)) return true;
+  if (scripts_->size() >= kMaxScripts) return false;
+  auto more = std::make_shared<Scripts>(*scripts_);
+  more->emplace(name, std::move(stored));
+  scripts_ = std::move(more);
+  version_.store(next_version(), std::memory_order_relaxed);
+  return true;
+}
+
+void ScriptStore::clear() {
+  const std::lock_guard lock(mutex_);
+  scripts_ = std::make_shared<const Scripts>();
+  version_.store(next_version(), std::memory_order_relaxed);
+}
+
+Complaint read_eval(Arguments arguments, ScriptStore& store, ScriptStore::View& view,
+                    ThrottleCall& call) {
+  const bool by_name = is_word(arguments[0], "EVALSHA");
+  if (arguments.size() < 3) return wrong_number_of_arguments(by_name ? "evalsha" : "eval");
+  if (by_name) {
+    const ScriptStore::Stored* const stored = view.find(store, arguments[1]);
+    if (stored == nullptr) return "NOSCRIPT No matching script. Please use EVAL.";
+    return call.fill(stored->script, arguments);
+  }
+  const auto script = read_script(arguments[1]);
+  if (!script) return kOtherScript;
+  // As in Redis, what EVAL has run EVALSHA knows. If there is no room, EVAL goes on without.
+  const ScriptName name = name_of_script(arguments[1]);
+  const std::string_view shown(name.data(), name.size());
+  if (view.find(store, shown) == nullptr) (void)store.add(shown, arguments[1]);
+  return call.fill(*script, arguments);
+}
+
+Complaint answer_script(Arguments arguments, ScriptStore& store, ScriptStore::View& view,
+                        RespWriter& writer) {
+  const auto is = [&](std::string_view name) {
+    return arguments.size() > 1 && is_word(arguments[1], name);
+  };
+  if (is("LOAD") && arguments.size() == 3) {
+    if (!read_script(arguments[2])) return kOtherScript;
+    const ScriptName name = name_of_script(arguments[2]);
+    const std::string_view shown(name.data(), name.size());
+    if (!store.add(shown, arguments[2])) {
+      return "ERR there are " + std::to_string(kMaxScripts) + " scripts: SCRIPT FLUSH forgets them";
+    }
+    writer.bulk(shown);
+  } else if (is("EXISTS") && arguments.size() > 2) {
+    writer.array(arguments.size() - 2);
+    for (const std::string_view name : arguments.subspan(2)) {
+      writer.integer(view.find(store, name) == nullptr ? 0 : 1);
+    }
+  } else if (is("FLUSH") && (arguments.size() == 2 ||
+                             (arguments.size() == 3 &&
+                              (is_word(arguments[2], "SYNC") || is_word(arguments[2], "ASYNC"))))) {
+    store.clear();
+    writer.simple("OK");
+  } else {
+    return "ERR unknown subcommand of SCRIPT: Weir knows LOAD script, EXISTS name ... and FLUSH";
+  }
+  return {};
+}
+
+}  // namespace weir::frontends

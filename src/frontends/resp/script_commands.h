@@ -1,0 +1,103 @@
+// EVAL, EVALSHA and SCRIPT for one kind of script: a single call of CL.THROTTLE, as clients send it
+// whose libraries know no other way to a command of their own.
+//
+//   return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])
+//
+// Any other script is refused. A script is read into the places of its arguments; nothing of Lua
+// is run.
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "frontends/resp/limit_commands.h"
+#include "frontends/resp/resp_writer.h"
+
+namespace weir::frontends {
+
+inline constexpr size_t kMaxScriptBytes = 4096;
+inline constexpr size_t kMaxScripts = 256;
+
+// What a script hands to CL.THROTTLE. The views are of the script's text.
+struct ThrottleScript {
+  struct Part {
+    enum class Kind : uint8_t { kText, kKey, kArgument, kAllArguments };
+    Kind kind = Kind::kText;
+    std::string_view text{};
+    size_t index = 0;  // from 1
+  };
+  static constexpr size_t kMaxParts = 5;  // key max_burst count period quantity
+
+  std::array<Part, kMaxParts> parts{};
+  size_t count = 0;
+};
+
+// Nothing: the script is of another kind.
+[[nodiscard]] std::optional<ThrottleScript> read_script(std::string_view text);
+
+// The command that a script comes to: CL.THROTTLE and what is handed to it.
+class ThrottleCall {
+ public:
+  [[nodiscard]] Arguments arguments() const { return {words_.data(), count_}; }
+  // `arguments` are those of EVAL: numkeys, keys and arguments stand behind the script.
+  [[nodiscard]] Complaint fill(const ThrottleScript& script, Arguments arguments);
+
+ private:
+  void add(std::string_view word);
+
+  // One more than CL.THROTTLE takes, so that it complains of too many itself.
+  std::array<std::string_view, 2 + ThrottleScript::kMaxParts> words_{};
+  size_t count_ = 0;
+};
+
+// SHA-1 in 40 hexadecimal digits.
+using ScriptName = std::array<char, 40>;
+[[nodiscard]] ScriptName name_of_script(std::string_view text);
+
+// The scripts that were loaded, for all sessions. Safe from any thread.
+class ScriptStore {
+ public:
+  struct Stored {
+    std::string text;
+    ThrottleScript script;  // of this text
+  };
+  using Scripts = std::map<std::string, std::shared_ptr<const Stored>, std::less<>>;
+
+  // What one thread sees of a store: takes a lock only after a change.
+  class View {
+   public:
+    [[nodiscard]] const Stored* find(const ScriptStore& store, std::string_view name);
+
+   private:
+    uint64_t version_ = 0;
+    std::shared_ptr<const Scripts> scripts_;
+  };
+
+  // False: there are too many.
+  [[nodiscard]] bool add(std::string_view name, std::string_view text);
+  void clear();
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Scripts> scripts_ = std::make_shared<const Scripts>();  // under mutex_
+  // Another one, of all stores, whenever scripts_ has changed; written under mutex_.
+  [[nodiscard]] static uint64_t next_version();
+  std::atomic<uint64_t> version_{next_version()};
+};
+
+// EVAL script numkeys key ... arg ..., or EVALSHA name numkeys key ... arg ...
+[[nodiscard]] Complaint read_eval(Arguments arguments, ScriptStore& store, ScriptStore::View& view,
+                                  ThrottleCall& call);
+
+// SCRIPT LOAD script | EXISTS name ... | FLUSH [ASYNC | SYNC]
+[[nodiscard]] Complaint answer_script(Arguments arguments, ScriptStore& store,
+                                      ScriptStore::View& view, RespWriter& writer);
+
+}  // namespace weir::frontends
