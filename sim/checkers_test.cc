@@ -58,6 +58,7 @@ TEST(Truth, DoesNotTakeABatchForLateBecauseTheSketchCountedAnItemInALaterWindow)
 class RowAtTheEnd : public ::testing::Test {
  protected:
   RowAtTheEnd() {
+    truth_.begin_life(0, 1, Millis(0));
     const LedgerKey key{
         .workspace = {}, .name_space = "sim", .identifier = "a", .duration = Millis(60'000)};
     const int64_t window = timeline_.now().wall.time_since_epoch() / key.duration;

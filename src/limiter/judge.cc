@@ -165,9 +165,10 @@ std::optional<std::optional<Ruling>> Judge::try_look(const Case& the_case) const
     const Tuple tuple = store_->table.find(the_case.key);
     if (!tuple) break;
     if (is_late(tuple, the_case.now.wall)) return std::nullopt;
-    // Too long ago, or in a future that is no more: it knows nothing of this window.
+    // Too long ago, or in a future that is no more: it knows nothing of this window. Nor does the
+    // sketch, in which no tuple of the table is counted.
     if (the_case.cell_class() == CellClass::kWindow && !WindowCells(tuple).fits(the_case.query)) {
-      break;
+      return std::optional<Ruling>{};
     }
     const Step step = decide(tuple, the_case.query, Effect::kOnlyLook);
     if (step.fate == memory::Fate::kDecided) return ruling_of(tuple, the_case.query, step);

@@ -8,9 +8,6 @@
 namespace weir::memory {
 namespace {
 
-// A page this far ahead was charged by a clock that has been set back since.
-constexpr Millis kClockSetBack{60'000};
-
 uint64_t mix(uint64_t value, uint64_t factor) {
   value *= factor;
   return value ^ value >> 32;
@@ -86,8 +83,7 @@ Sketch::Page& Sketch::page_of(const Query& query) {
 algorithms::Position Sketch::position_on(Page& page, WallTime now) {
   const algorithms::Position at = algorithms::position_of(now, page.duration);
   if (page.newest <= at.sequence) return at;
-  if (page.newest > at.sequence + 1 &&
-      WallTime(page.newest * page.duration) > now + kClockSetBack) {
+  if (page.is_ahead_of(now)) {
     page.newest = -1;
     return at;
   }

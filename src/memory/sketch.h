@@ -89,6 +89,9 @@ class Sketch {
   static constexpr int kRows = 4;        // the others in the parts of the group
   static constexpr size_t kParts = 64;
 
+  // A page this far ahead was charged by a clock that has been set back since.
+  static constexpr Millis kClockSetBack{60'000};
+
   using Counter = uint32_t;
   static constexpr Count kCounterMax = ~Counter{0};
 
@@ -101,7 +104,14 @@ class Sketch {
 
     // When all that was counted is over.
     [[nodiscard]] WallTime end() const { return WallTime((newest + 2) * duration); }
-    [[nodiscard]] bool matters_at(WallTime now) const { return newest >= 0 && now < end(); }
+    // Whether it is of a future that is no more: the clock was set back by long.
+    [[nodiscard]] bool is_ahead_of(WallTime now) const {
+      return newest > algorithms::position_of(now, duration).sequence + 1 &&
+             WallTime(newest * duration) > now + kClockSetBack;
+    }
+    [[nodiscard]] bool matters_at(WallTime now) const {
+      return newest >= 0 && now < end() && !is_ahead_of(now);
+    }
   };
 
   [[nodiscard]] static size_t class_of(Millis duration) {

@@ -196,6 +196,17 @@ TEST(Sketch, BeginsAnewWhenTheClockWasSetBackByLong) {
 }
 
 // CL.THROTTLE may change the period of a key from one call to the next.
+// A tuple that was counted while the clock was hours ahead may go into the table again.
+TEST(Sketch, HoldsNobodyByCountsOfAFutureThatIsNoMore) {
+  Sketch sketch(1024);
+  const Request request = request_for("alice");
+  ASSERT_TRUE(ask(sketch, hash_of(1), request, kNoon + Millis(3'600'000)).decision.admitted());
+  EXPECT_FALSE(sketch.holds({.hash = hash_of(1)}, query_of(kNoon, request)));
+  // A thread that read the time before others did is no such clock.
+  ASSERT_TRUE(ask(sketch, hash_of(2), request, kNoon).decision.admitted());
+  EXPECT_TRUE(sketch.holds({.hash = hash_of(2)}, query_of(kNoon - Millis(10'000), request)));
+}
+
 TEST(Sketch, CountsATupleWhoseDurationChangesWhereverItWasCounted) {
   Sketch sketch(1024);
   const Sketch::Subject subject{.hash = 42, .across_durations = true};

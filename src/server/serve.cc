@@ -85,22 +85,28 @@ Opening open_doors(const Config& config) {
   return opening;
 }
 
-// Lets connections have the files they need. Throws if not even the start has enough.
-void provide_files(size_t connections, unsigned threads) {
+size_t count_of_front_ends(const Config& config) {
+  return (config.http ? 1U : 0U) + (config.resp ? 1U : 0U) +
+         (config.http_socket.empty() ? 0U : 1U) + (config.resp_socket.empty() ? 0U : 1U);
+}
+
+// Lets the connections of all front ends have the files they need. Throws if not even the start has
+// enough; says so where one front end could not have all its connections.
+void provide_files(const Config& config, unsigned threads) {
   const uint64_t own = 64 + 8 * uint64_t{threads};
-  const uint64_t wanted = connections + own;
-  const uint64_t allowed = platform::raise_open_files(wanted);
+  const uint64_t most = config.max_connections;
+  const uint64_t allowed = platform::raise_open_files(count_of_front_ends(config) * most + own);
   constexpr std::string_view kRemedy = "with ulimit -n, or LimitNOFILE= in its systemd unit";
   if (allowed < own) {
     throw std::runtime_error(
         fmt::format("this process may open {} files, and needs {} to start: allow {} {}", allowed,
-                    own, wanted, kRemedy));
+                    own, most + own, kRemedy));
   }
-  if (allowed < wanted) {
+  if (allowed < most + own) {
     fmt::print(stderr,
                "weir: this process may open {} files, so it serves {} connections instead of {}: "
                "allow {} {}\n",
-               allowed, allowed - own, connections, wanted, kRemedy);
+               allowed, allowed - own, most, most + own, kRemedy);
   }
 }
 
@@ -236,9 +242,7 @@ void serve(Config config, const ReadAgain& read_again) {
   rules::RootKeys keys;
   const std::string node = config.node.empty() ? generated_node() : config.node;
   const unsigned threads = config.threads == 0 ? platform::ThreadGroup::cores() : config.threads;
-  const size_t doors = (config.http ? 1 : 0) + (config.resp ? 1 : 0) +
-                       (config.http_socket.empty() ? 0 : 1) + (config.resp_socket.empty() ? 0 : 1);
-  provide_files(doors * config.max_connections, threads);
+  provide_files(config, threads);
 
   const Clock& clock = system_clock();
   const DataFolder folder(config);
