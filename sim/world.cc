@@ -275,6 +275,7 @@ void World::witness_commit(const Committed& committed) {
 }
 
 void World::sum_up() {
+  report_.lasted = std::chrono::ceil<Millis>(timeline_.now().mono - began_);
   for_each_node([this](const Node& node) {
     if (!node.runs()) return;
     report_.evicted += node.engine->stats().evicted;

@@ -75,6 +75,7 @@ struct WorldOptions {
 struct RunReport {
   std::optional<std::string> broken;  // the first invariant broken, and how
   Millis broken_after{0};             // the beginning
+  Millis lasted{0};                   // the world, in its own time
   int regions = 0;                    // there were
   int nodes = 0;                      // in the largest of them
   uint64_t fingerprint = 0;           // of everything that happened, in order

@@ -38,8 +38,9 @@ class HonestVerdicts final : public Checker {
     if (answered.charged) own_before -= answered.cost;
     // Of a future that is no more, its tuple is still there; the origin told what it had before.
     if (went_astray(world.truth.life(answered.account.life), answered.cell())) return {};
-    // Nor has one that was over before it was answered its counts any more.
-    if (!matters_at(answered.cell(), world.now.wall)) return {};
+    // Nor has one that was over before it was answered its counts any more, be it that the clock
+    // was set back over a whole window since.
+    if (!matters_at(answered.cell(), std::max(world.now.wall, node.latest))) return {};
     if (evidence.own != own_before) return "own in the evidence is not what was accepted";
     for (const limiter::CellView& cell : node.cells) {
       if (cell.tuple != answered.tuple || cell.sequence + 1 != answered.cell().sequence) continue;

@@ -24,6 +24,7 @@ class LocalAlgorithms final : public Checker {
   [[nodiscard]] std::string_view name() const override { return "local algorithms"; }
 
   Fault after_local_answer(const WorldView& world, const Answered& answered) override {
+    if (answered.cost == 0) return {};
     const Life& life = world.truth.life(answered.account.life);
     const NodeView& node = world.nodes.at(static_cast<size_t>(answered.node));
     Story& story = stories_[{life.number, answered.tuple}];

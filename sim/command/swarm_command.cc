@@ -34,12 +34,14 @@ struct Tally {
   uint64_t first_seed = 0;
   uint64_t worlds = 0;
   uint64_t events = 0;
+  Millis lasted{0};
   uint64_t fingerprint = 0;
   std::map<Mark, uint64_t> marks;
 
   void add(const RunReport& report) {
     ++worlds;
     events += report.events;
+    lasted += report.lasted;
     fingerprint = (std::rotl(fingerprint, 23) ^ report.fingerprint) * 0x9E3779B97F4A7C15u;
     for (const auto& [mark, times] : report.marks) {
       if (times > 0) marks[mark] += times;
@@ -47,10 +49,12 @@ struct Tally {
   }
 
   [[nodiscard]] std::string line() const {
-    return fmt::format("{} world{}, seeds {} to {}, {} events, {} of {} marks reached",
-                       readable(static_cast<double>(worlds)), worlds == 1 ? "" : "s", first_seed,
-                       first_seed + std::max<uint64_t>(worlds, 1) - 1,
-                       readable(static_cast<double>(events)), marks.size(), kMarks);
+    constexpr double kHour = 3'600'000;
+    return fmt::format(
+        "{} world{}, seeds {} to {}, {:.1f} simulated hours, {} events, {} of {} marks reached",
+        readable(static_cast<double>(worlds)), worlds == 1 ? "" : "s", first_seed,
+        first_seed + std::max<uint64_t>(worlds, 1) - 1, static_cast<double>(lasted.count()) / kHour,
+        readable(static_cast<double>(events)), marks.size(), kMarks);
   }
 };
 
