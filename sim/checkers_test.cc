@@ -74,6 +74,7 @@ class RowAtTheEnd : public ::testing::Test {
   void wait(Millis how_long) {
     timeline_.post_in(how_long, [] {});
     timeline_.step(timeline_.now().mono + how_long);
+    reader_[0].now = timeline_.now();
   }
 
   [[nodiscard]] FleetView view() const {

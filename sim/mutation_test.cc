@@ -222,10 +222,15 @@ bool origin_hears_of_a_batch_that_fails() {
   const auto engine =
       limiter::Engine::make(clock, {.origin = origin, .capacity = 16, .seed = kSeed});
   Request first{.name_space = "mutation", .identifier = "a", .limit = 5, .duration = Millis(1000)};
+  // Batches take their tuples in the order of their keys.
   Request second = first;
-  second.identifier = "b";
+  second.algorithm = Algorithm::kSlidingLog;
   const base::KeyedHash hash(kSeed);
-  if (memory::TupleKey(second, hash) < memory::TupleKey(first, hash)) std::swap(first, second);
+  for (const std::string_view name : {"b", "c", "d", "e", "f", "g", "h", "i"}) {
+    if (memory::TupleKey(first, hash) < memory::TupleKey(second, hash)) break;
+    first.identifier = name;
+  }
+  EXPECT_TRUE(memory::TupleKey(first, hash) < memory::TupleKey(second, hash));
 
   const Instant now = timeline.now();
   first.cost = 1;

@@ -36,6 +36,8 @@ class LocalAlgorithms final : public Checker {
       story.from = std::max(answered.answered.wall, is_astray ? life.astray_until : WallTime{});
       story.accepts.clear();
       story.astray_until = life.astray_until;
+      // One that was asked by the wrong clock takes the tuple there once more.
+      if (answered.asked.wall > answered.answered.wall) story.astray_until = WallTime::min();
       return {};
     }
     if (answered.charged) {

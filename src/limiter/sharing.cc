@@ -50,8 +50,12 @@ Sharing::Sharing(std::shared_ptr<Store> store, const SharingRules& rules)
 WorkReport Sharing::run_once(Instant now, Tell tell) {
   const std::lock_guard turn(turn_);
   now = std::max(now, latest_, [](Instant a, Instant b) { return a.mono < b.mono; });
-  // What was heard by another time was held to be over, or not yet possible.
-  if (was_set(now)) import_failed_ = true;
+  if (was_set(now)) {
+    // What was heard by another time was held to be over, or not yet possible; and tuples that were
+    // ahead of that time were not looked at.
+    import_failed_ = true;
+    publisher_.lookout().look_at_all();
+  }
   latest_ = now;
   if (started_ == MonoTime{}) {
     started_ = heard_ = now.mono;

@@ -1,142 +1,23 @@
-// Regions of one limiter each, on a ledger in memory, with time moved by hand.
+// What regions tell each other, and when.
 
 #include "limiter/sharing.h"
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "ledgers/memory_ledger.h"
 #include "ledgers/rows.h"
-#include "tests/doubles/faulty_ledger.h"
-#include "tests/doubles/hand_clock.h"
-#include "weir/limiter.h"
+#include "limiter/sharing_fixture_test.h"
 
 namespace weir::limiter {
 namespace {
 
-using doubles::FaultyLedger;
-using doubles::HandClock;
-using doubles::HandExecutor;
-using ledgers::MemoryLedger;
-
-struct Place {
-  std::string region;
-  std::shared_ptr<RegionalOrigin> origin;
-  std::shared_ptr<FaultyLedger> ledger;
-  std::unique_ptr<Limiter> limiter;
-};
-
-class SharingTest : public testing::Test {
- protected:
-  Place& add(const std::string& region, std::shared_ptr<RegionalOrigin> origin = nullptr,
-             SharingRules rules = {}) {
-    auto place = std::make_unique<Place>();
-    place->region = region;
-    place->origin = std::move(origin);
-    place->ledger = std::make_shared<FaultyLedger>(store_->as_seen_by_another(), 1);
-    place->limiter = std::make_unique<Limiter>(clock_, Options{.origin = place->origin,
-                                                               .ledger = place->ledger,
-                                                               .region = region,
-                                                               .sharing = rules,
-                                                               .capacity = 1024,
-                                                               .seed = 7 + places_.size()});
-    places_.push_back(std::move(place));
-    return *places_.back();
-  }
-
-  void pass(Millis time) {
-    for (Millis passed{0}; passed < time; passed += Millis(10)) {
-      clock_.advance(Millis(10));
-      for (const auto& place : places_) {
-        if (place->limiter == nullptr) continue;
-        place->limiter->run_replay(clock_.now(), executor_);
-        place->limiter->run_sharing(clock_.now());
-      }
-      executor_.run();
-    }
-  }
-
-  Request request(int64_t cost = 1) const {
-    return {.name_space = "api",
-            .identifier = identifier_,
-            .limit = limit_,
-            .duration = duration_,
-            .cost = cost,
-            .algorithm = algorithm_};
-  }
-
-  Verdict ask(Place& place, int64_t cost = 1) {
-    Result<Verdict> verdict;
-    bool done = false;
-    place.limiter->check_async(clock_.now(), request(cost), executor_, [&](Result<Verdict> answer) {
-      verdict = std::move(answer);
-      done = true;
-    });
-    executor_.run();
-    EXPECT_TRUE(done);
-    return *verdict;
-  }
-  int64_t ask_times(Place& place, int times) {
-    int64_t admitted = 0;
-    for (int i = 0; i < times; ++i) admitted += ask(place).admitted() ? 1 : 0;
-    return admitted;
-  }
-  Count foreign(Place& place) { return ask(place, 0).evidence.foreign; }
-
-  // What the ledger has of a region in this window, or a window before.
-  Count row(const std::string& region, int64_t back = 0) {
-    const int64_t sequence = clock_.now().wall.time_since_epoch() / Millis(60'000) - back;
-    for (const LedgerRow& row : store_->everything().rows) {
-      if (row.region == region && row.sequence == sequence && row.key.identifier == identifier_) {
-        return row.count;
-      }
-    }
-    return 0;
-  }
-  static uint64_t rows(const Place& place) {
-    const SharingStats stats = place.limiter->sharing_stats();
-    return stats.presence + stats.contended + stats.exhaustion + stats.roll_over;
-  }
-
-  static std::vector<std::string> numbered(const std::string& name, size_t count) {
-    std::vector<std::string> names;
-    for (size_t i = 0; i < count; ++i) names.push_back(name + "-" + std::to_string(i));
-    return names;
-  }
-  // Rows of a region that is nowhere else.
-  void write_for_north(Count count, const std::vector<std::string>& identifiers) {
-    LedgerNews news;
-    for (const std::string& identifier : identifiers) {
-      news.rows.push_back({.key = {.workspace = {},
-                                   .name_space = "api",
-                                   .identifier = identifier,
-                                   .duration = duration_},
-                           .sequence = clock_.now().wall.time_since_epoch() / duration_,
-                           .region = "north",
-                           .count = count,
-                           .limit_seen = static_cast<Count>(limit_)});
-    }
-    store_->publish(std::move(news), [](const auto&) {});
-  }
-
-  HandClock clock_;
-  HandExecutor executor_{clock_};
-  std::shared_ptr<MemoryLedger> store_ = std::make_shared<MemoryLedger>(clock_);
-  std::vector<std::unique_ptr<Place>> places_;
-  std::string identifier_ = "alice";
-  int64_t limit_ = 100;
-  Millis duration_{60'000};
-  Algorithm algorithm_ = Algorithm::kFixedWindow;
-};
-
 TEST_F(SharingTest, WhatOneRegionAcceptsCountsInTheOther) {
-  Place& east = add("east");
-  Place& west = add("west");
+  TestRegion& east = add("east");
+  TestRegion& west = add("west");
   pass(Millis(1000));
   EXPECT_EQ(ask_times(east, 60), 60);
   pass(Millis(1000));
@@ -146,9 +27,9 @@ TEST_F(SharingTest, WhatOneRegionAcceptsCountsInTheOther) {
 }
 
 TEST_F(SharingTest, SumsOverRegions) {
-  Place& east = add("east");
-  Place& west = add("west");
-  Place& north = add("north");
+  TestRegion& east = add("east");
+  TestRegion& west = add("west");
+  TestRegion& north = add("north");
   pass(Millis(1000));
   ask_times(east, 30);
   ask_times(west, 30);
@@ -158,7 +39,7 @@ TEST_F(SharingTest, SumsOverRegions) {
 }
 
 TEST_F(SharingTest, ALoneRegionTellsOnceThatItIsHere) {
-  Place& east = add("east");
+  TestRegion& east = add("east");
   pass(Millis(1000));
   for (int i = 0; i < 90; ++i) {
     ask(east);
@@ -169,7 +50,7 @@ TEST_F(SharingTest, ALoneRegionTellsOnceThatItIsHere) {
 }
 
 TEST_F(SharingTest, FullMeansTold) {
-  Place& east = add("east");
+  TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 90);
   pass(Millis(1000));
@@ -184,8 +65,8 @@ TEST_F(SharingTest, FullMeansTold) {
 
 // A lone region that is known fills up and falls silent; then another begins.
 TEST_F(SharingTest, ARegionThatFellSilentIsStillHeard) {
-  Place& east = add("east");
-  Place& west = add("west");
+  TestRegion& east = add("east");
+  TestRegion& west = add("west");
   pass(Millis(1000));
   ask_times(east, 26);
   pass(Millis(1000));
@@ -204,7 +85,7 @@ TEST_F(SharingTest, ARegionThatFellSilentIsStillHeard) {
 }
 
 TEST_F(SharingTest, AtTheEndOfItsLeaseItTellsWhatItHasByThen) {
-  Place& east = add("east", nullptr, {.lease = Millis(20'000)});
+  TestRegion& east = add("east", nullptr, {.lease = Millis(20'000)});
   add("west");
   pass(Millis(1000));
   ask_times(east, 30);
@@ -219,9 +100,9 @@ TEST_F(SharingTest, AtTheEndOfItsLeaseItTellsWhatItHasByThen) {
 // A lease of five seconds was over when it began: 338 rows a minute for one key.
 TEST_F(SharingTest, AKeyInUseCostsThirtyRowsAMinuteAtTheShortestLeaseAndBelow) {
   const auto rows_per_minute = [this](const SharingRules& rules) {
-    places_.clear();
+    regions_.clear();
     store_ = std::make_shared<MemoryLedger>(clock_);
-    Place& east = add("east", nullptr, rules);
+    TestRegion& east = add("east", nullptr, rules);
     add("west");
     limit_ = 100'000;
     pass(Millis(1000));
@@ -244,8 +125,8 @@ TEST_F(SharingTest, AKeyInUseCostsThirtyRowsAMinuteAtTheShortestLeaseAndBelow) {
 
 TEST_F(SharingTest, WhatWasNotToldOfAWindowIsToldWhenItIsOver) {
   algorithm_ = Algorithm::kSlidingWindow;
-  Place& east = add("east");
-  Place& west = add("west");
+  TestRegion& east = add("east");
+  TestRegion& west = add("west");
   pass(Millis(1000));
   ask_times(east, 40);
   ask_times(west, 40);
@@ -259,7 +140,7 @@ TEST_F(SharingTest, WhatWasNotToldOfAWindowIsToldWhenItIsOver) {
 }
 
 TEST_F(SharingTest, AColdOversizedRequestTellsNothing) {
-  Place& east = add("east");
+  TestRegion& east = add("east");
   add("west");
   pass(Millis(1000));
   EXPECT_FALSE(ask(east, 101).admitted());
@@ -273,8 +154,8 @@ TEST_F(SharingTest, AColdOversizedRequestTellsNothing) {
 
 TEST_F(SharingTest, ADenialCausedByTheLastWindowPinsNobodyElsewhere) {
   algorithm_ = Algorithm::kSlidingWindow;
-  Place& east = add("east");
-  Place& west = add("west");
+  TestRegion& east = add("east");
+  TestRegion& west = add("west");
   pass(Millis(1000));
   ask_times(east, 100);
   pass(Millis(60'000));
@@ -286,8 +167,8 @@ TEST_F(SharingTest, ADenialCausedByTheLastWindowPinsNobodyElsewhere) {
 }
 
 TEST_F(SharingTest, QuietTuplesAreNotWrittenAgain) {
-  Place& east = add("east");
-  Place& west = add("west");
+  TestRegion& east = add("east");
+  TestRegion& west = add("west");
   pass(Millis(1000));
   ask_times(east, 60);
   ask_times(west, 30);
@@ -298,13 +179,13 @@ TEST_F(SharingTest, QuietTuplesAreNotWrittenAgain) {
 }
 
 TEST_F(SharingTest, ARestartedRegionKnowsWhatItToldBefore) {
-  Place& east = add("east");
+  TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 110);
   pass(Millis(1000));
   EXPECT_EQ(row("east"), 100U);
   east.limiter = nullptr;
-  Place& again = add("east");
+  TestRegion& again = add("east");
   pass(Millis(1000));
   EXPECT_EQ(ask(again, 0).remaining, 0U);  // a peek, before there is a tuple
   const Verdict verdict = ask(again);
@@ -313,8 +194,8 @@ TEST_F(SharingTest, ARestartedRegionKnowsWhatItToldBefore) {
 }
 
 TEST_F(SharingTest, ATupleFirstSeenHereIsDecidedOnWhatIsKnown) {
-  Place& east = add("east");
-  Place& west = add("west");
+  TestRegion& east = add("east");
+  TestRegion& west = add("west");
   pass(Millis(1000));
   ask_times(east, 110);
   pass(Millis(1000));
@@ -329,8 +210,8 @@ TEST_F(SharingTest, ATupleFirstSeenHereIsDecidedOnWhatIsKnown) {
 // a sibling had told, since it had had no room to hear of it.
 TEST_F(SharingTest, TellsOnceForARegionHoweverManyKeysOthersUse) {
   const std::shared_ptr<RegionalOrigin> origin = make_in_process_origin(clock_);
-  Place& one = add("east", origin);
-  Place& two = add("east", origin);
+  TestRegion& one = add("east", origin);
+  TestRegion& two = add("east", origin);
   LedgerNews flood;
   for (int i = 0; i < 3000; ++i) {
     const LedgerKey key{.workspace = "",
@@ -352,8 +233,8 @@ TEST_F(SharingTest, TellsOnceForARegionHoweverManyKeysOthersUse) {
 }
 
 TEST_F(SharingTest, GoesOnWhileTheLedgerIsAwayAndSaysSo) {
-  Place& east = add("east");
-  Place& west = add("west");
+  TestRegion& east = add("east");
+  TestRegion& west = add("west");
   pass(Millis(1000));
   ask_times(east, 30);
   pass(Millis(1000));
@@ -371,7 +252,7 @@ TEST_F(SharingTest, GoesOnWhileTheLedgerIsAwayAndSaysSo) {
 }
 
 TEST_F(SharingTest, StartsWithoutTheLedger) {
-  Place& east = add("east");
+  TestRegion& east = add("east");
   east.ledger->cut();
   pass(Millis(3000));
   EXPECT_EQ(ask_times(east, 60), 60);
@@ -384,7 +265,7 @@ TEST_F(SharingTest, StartsWithoutTheLedger) {
 
 TEST_F(SharingTest, ALedgerThatLostRowsIsToldAgain) {
   duration_ = Millis(3'600'000);
-  Place& east = add("east");
+  TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 110);
   pass(Millis(1000));
@@ -399,7 +280,7 @@ TEST_F(SharingTest, ALedgerThatLostRowsIsToldAgain) {
 
 TEST_F(SharingTest, ALedgerThatLostRowsItOnceShowedIsToldAgain) {
   duration_ = Millis(3'600'000);
-  Place& east = add("east");
+  TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 110);
   pass(Millis(150'000));  // read twice by now
@@ -450,7 +331,7 @@ TEST(Importer, ReadsEverythingWithoutTheMutexWhereNothingWasLost) {
 }
 
 TEST_F(SharingTest, ARowThatCannotBeWrittenIsFoundAndHoldsUpNoOther) {
-  Place& east = add("east");
+  TestRegion& east = add("east");
   pass(Millis(1000));
   east.ledger->blame("user-3");
   for (int i = 0; i < 8; ++i) {
@@ -466,7 +347,7 @@ TEST_F(SharingTest, ARowThatCannotBeWrittenIsFoundAndHoldsUpNoOther) {
 }
 
 TEST_F(SharingTest, WhatIsOverByTheTimeTheLedgerIsBackIsNotTold) {
-  Place& east = add("east");
+  TestRegion& east = add("east");
   pass(Millis(1000));
   duration_ = Millis(1000);
   east.ledger->cut();
@@ -479,7 +360,7 @@ TEST_F(SharingTest, WhatIsOverByTheTimeTheLedgerIsBackIsNotTold) {
 }
 
 TEST_F(SharingTest, AfterAFailureEverythingIsReadSoonLestSomethingWasLost) {
-  Place& east = add("east");
+  TestRegion& east = add("east");
   pass(Millis(6000));
   ask_times(east, 110);
   pass(Millis(1000));
@@ -522,7 +403,7 @@ class BusyLedger final : public GlobalLedger {
 
 TEST_F(SharingTest, ReadsEverythingAgainAfterAReadTimedOutButNotAfterOtherWorkDid) {
   const auto ledger = std::make_shared<BusyLedger>(store_);
-  Place& east = add("east");
+  TestRegion& east = add("east");
   east.limiter = std::make_unique<Limiter>(clock_, Options{.ledger = ledger, .region = "east"});
   pass(Millis(1000));
   EXPECT_EQ(east.limiter->sharing_stats().full_reads, 1U);
@@ -539,7 +420,7 @@ TEST_F(SharingTest, ReadsEverythingAgainAfterAReadTimedOutButNotAfterOtherWorkDi
 }
 
 TEST_F(SharingTest, HearsInPartsWhatIsTooMuchForOneAnswer) {
-  Place& west = add("west");
+  TestRegion& west = add("west");
   ask(west);
   pass(Millis(1000));
   const uint64_t full_reads = west.limiter->sharing_stats().full_reads;
@@ -555,7 +436,7 @@ TEST_F(SharingTest, HearsInPartsWhatIsTooMuchForOneAnswer) {
 }
 
 TEST_F(SharingTest, ReadsEverythingWhenOneMomentIsTooMuchForAnAnswer) {
-  Place& west = add("west");
+  TestRegion& west = add("west");
   ask(west);
   pass(Millis(1000));
   const uint64_t full_reads = west.limiter->sharing_stats().full_reads;
@@ -569,7 +450,7 @@ TEST_F(SharingTest, ReadsEverythingWhenOneMomentIsTooMuchForAnAnswer) {
 }
 
 TEST_F(SharingTest, ALostAnswerIsSentAgain) {
-  Place& east = add("east");
+  TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 30);
   east.ledger->script({doubles::LedgerFault::kSwallow, doubles::LedgerFault::kSwallow,
@@ -579,7 +460,7 @@ TEST_F(SharingTest, ALostAnswerIsSentAgain) {
 }
 
 TEST_F(SharingTest, ARefusalIsToldAlthoughItsMessageWasLostAndMoreWasRefusedMeanwhile) {
-  Place& east = add("east");
+  TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 90);
   pass(Millis(1000));
@@ -594,7 +475,7 @@ TEST_F(SharingTest, ARefusalIsToldAlthoughItsMessageWasLostAndMoreWasRefusedMean
 }
 
 TEST_F(SharingTest, ARefusalIsToldAlthoughARowFromBeforeItWasOnItsWay) {
-  Place& east = add("east");
+  TestRegion& east = add("east");
   pass(Millis(1000));
   east.ledger->hold();
   ask_times(east, 90);
@@ -607,7 +488,7 @@ TEST_F(SharingTest, ARefusalIsToldAlthoughARowFromBeforeItWasOnItsWay) {
 }
 
 TEST_F(SharingTest, ATupleForgottenWhileItsMessageWasLostIsLetGo) {
-  Place& east = add("east");
+  TestRegion& east = add("east");
   pass(Millis(1000));
   duration_ = Millis(1000);
   ask_times(east, 60);
@@ -624,7 +505,7 @@ TEST_F(SharingTest, ATupleForgottenWhileItsMessageWasLostIsLetGo) {
 }
 
 TEST_F(SharingTest, AtItsEndAProcessTellsAllThatItHas) {
-  Place& east = add("east");
+  TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 30);
   pass(Millis(1000));
@@ -637,7 +518,7 @@ TEST_F(SharingTest, AtItsEndAProcessTellsAllThatItHas) {
 }
 
 TEST_F(SharingTest, MoreRegionsMayEachHideLess) {
-  Place& east = add("east");
+  TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 20);
   pass(Millis(1000));
@@ -649,7 +530,7 @@ TEST_F(SharingTest, MoreRegionsMayEachHideLess) {
 
 TEST_F(SharingTest, ALowerLimitIsNewsToTheRule) {
   limit_ = 1000;
-  Place& east = add("east");
+  TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 60);
   pass(Millis(1000));
@@ -663,8 +544,8 @@ TEST_F(SharingTest, ALowerLimitIsNewsToTheRule) {
 TEST_F(SharingTest, OneProcessOfARegionWritesForAll) {
   // Which is first follows from the tuple: of both orders one is tried here.
   auto origin = std::shared_ptr<RegionalOrigin>(make_in_process_origin(clock_));
-  Place& one = add("east", origin);
-  Place& two = add("east", origin);
+  TestRegion& one = add("east", origin);
+  TestRegion& two = add("east", origin);
   add("west");
   pass(Millis(1000));
   for (int i = 0; i < 40; ++i) {
@@ -681,8 +562,8 @@ TEST_F(SharingTest, TheFloorWritesWhatGrewAtFixedTimes) {
   const SharingRules rules{.policy = PublishPolicy::kFloor,
                            .publish_every = Millis(10'000),
                            .import_every = Millis(10'000)};
-  Place& east = add("east", nullptr, rules);
-  Place& west = add("west", nullptr, rules);
+  TestRegion& east = add("east", nullptr, rules);
+  TestRegion& west = add("west", nullptr, rules);
   pass(Millis(1000));
   ask_times(east, 49);
   pass(Millis(13'000));
@@ -695,8 +576,8 @@ TEST_F(SharingTest, TheFloorWritesWhatGrewAtFixedTimes) {
 }
 
 TEST_F(SharingTest, AFloodOfNewKeysStaysWithinTheBudget) {
-  Place& east = add("east", nullptr, {.rows_per_second = 20});
-  Place& west = add("west");
+  TestRegion& east = add("east", nullptr, {.rows_per_second = 20});
+  TestRegion& west = add("west");
   pass(Millis(25'000));
   EXPECT_NEAR(west.limiter->sharing_stats().bound, 1.35, 0.001);
   limit_ = 4;
@@ -713,144 +594,6 @@ TEST_F(SharingTest, AFloodOfNewKeysStaysWithinTheBudget) {
   pass(Millis(150'000));
   EXPECT_EQ(east.limiter->sharing_stats().waiting, 0U);
   EXPECT_NEAR(west.limiter->sharing_stats().bound, 1.35, 0.001);
-}
-
-// Tags of words repeat after 2^19 windows. What a tuple holds that nobody has asked for since is
-// not taken for a count of the present window.
-TEST_F(SharingTest, DoesNotPublishACountOf524288WindowsAgo) {
-  duration_ = Millis(100);
-  Place& east = add("east");
-  Place& west = add("west");
-  pass(Millis(1000));
-  ask_times(east, 60);
-  pass(Millis(200));
-  const auto newest = [&] {
-    int64_t sequence = 0;
-    for (const LedgerRow& each : store_->everything().rows) {
-      sequence = std::max(sequence, each.sequence);
-    }
-    return sequence;
-  };
-  const int64_t before = newest();
-  ASSERT_GT(before, 0);
-  clock_.step_wall(duration_ * (int64_t{1} << 19) - Millis(200));
-  pass(Millis(3000));
-  EXPECT_LE(newest(), before);
-  EXPECT_EQ(foreign(west), 0U);
-}
-
-// Others go by the wall clock: if all clocks are set ahead together, a lease is over for them.
-TEST_F(SharingTest, TakesItsLeaseForOverWhenTheWallClockWasSetAhead) {
-  Place& east = add("east");
-  Place& west = add("west");
-  pass(Millis(1000));
-  ask_times(east, 60);
-  pass(Millis(1000));
-  ASSERT_GT(foreign(west), 0U);
-  const uint64_t presences = east.limiter->sharing_stats().presence;
-  clock_.step_wall(Millis(3'600'000));
-  pass(Millis(3000));
-  ask_times(east, 60);
-  pass(Millis(1000));
-  EXPECT_GT(east.limiter->sharing_stats().presence, presences);
-  EXPECT_GT(foreign(west), 0U);
-}
-
-// What came while the clock was wrong was held to be over, or not yet possible.
-TEST_F(SharingTest, ReadsEverythingAgainWhenTheWallClockWasSet) {
-  Place& east = add("east");
-  pass(Millis(10'000));
-  for (const Millis step : {Millis(3'600'000), Millis(-3'600'000)}) {
-    const uint64_t reads = east.limiter->sharing_stats().full_reads;
-    pass(Millis(6000));
-    ASSERT_EQ(east.limiter->sharing_stats().full_reads, reads);
-    clock_.step_wall(step);
-    pass(Millis(6000));
-    EXPECT_GT(east.limiter->sharing_stats().full_reads, reads);
-  }
-}
-
-// A tuple of a future that is no more does not take the places of what matters now.
-TEST_F(SharingTest, HearsOthersOnATupleThatWasUsedWhileTheClockWasAhead) {
-  duration_ = Millis(2000);
-  Place& east = add("east");
-  pass(Millis(1000));
-  clock_.step_wall(Millis(3'600'000));
-  ask_times(east, 60);
-  pass(Millis(1000));
-  clock_.step_wall(Millis(-3'600'000));
-  pass(Millis(8000));
-  write_for_north(30, {identifier_});
-  pass(Millis(500));
-  EXPECT_EQ(foreign(east), 30U);
-  EXPECT_EQ(ask(east).evidence.foreign, 30U);
-}
-
-// The bound that a process exports is for everyone to rely on: what makes it untrue widens it.
-class ExportedBound : public SharingTest {
- protected:
-  static double bound(const Place& place) { return place.limiter->sharing_stats().bound; }
-};
-
-TEST_F(ExportedBound, IsInfiniteUntilEverythingWasReadAndThenWhatTheRuleSays) {
-  Place& east = add("east");
-  add("west");
-  east.ledger->cut();
-  pass(Millis(1000));
-  EXPECT_TRUE(std::isinf(bound(east)));
-  east.ledger->mend();
-  pass(Millis(40'000));
-  EXPECT_NEAR(bound(east), 1.35, 0.001);
-}
-
-TEST_F(ExportedBound, IsAWholeLimitForEachRegionWhileNothingIsHeard) {
-  Place& east = add("east");
-  Place& west = add("west");
-  pass(Millis(25'000));
-  east.ledger->cut();
-  pass(Millis(3000));
-  EXPECT_NEAR(bound(east), 2, 0.001);
-  EXPECT_NEAR(bound(west), 1.35, 0.001);
-  // Of one that is silent nobody knows what it admits.
-  pass(Millis(6000));
-  EXPECT_NEAR(bound(west), 2, 0.001);
-  east.ledger->mend();
-  pass(Millis(30'000));
-  EXPECT_NEAR(bound(east), 1.35, 0.001);
-  EXPECT_NEAR(bound(west), 1.35, 0.001);
-}
-
-TEST_F(ExportedBound, IsWiderWhileAProcessMayHaveDiedWithWhatItHeldBack) {
-  duration_ = Millis(60'000);
-  Place& east = add("east");
-  Place& west = add("west");
-  pass(Millis(25'000));
-  ask_times(east, 60);
-  pass(Millis(1000));
-  ASSERT_GT(row("east"), 0U);
-  east.limiter.reset();
-  Place& again = add("east");
-  pass(Millis(5000));
-  EXPECT_NEAR(bound(west), 2, 0.001);
-  // Until the windows are over in which it counted.
-  pass(Millis(2 * 60'000 + 25'000));
-  EXPECT_NEAR(bound(west), 1.35, 0.001);
-  EXPECT_NEAR(bound(again), 1.35, 0.001);
-}
-
-TEST_F(ExportedBound, IsWiderWhileThereWasNoRoomForNews) {
-  Place& east = add("east");
-  Place& west = add("west");
-  pass(Millis(25'000));
-  limit_ = 1;
-  for (int i = 0; i < 1500; ++i) {
-    identifier_ = "key-" + std::to_string(i);
-    ask(east);
-    if (i % 20 == 0) pass(Millis(50));
-  }
-  pass(Millis(5000));
-  ASSERT_GT(west.limiter->sharing_stats().no_room, 0U);
-  EXPECT_NEAR(bound(west), 2, 0.001);
 }
 
 }  // namespace
