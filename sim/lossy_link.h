@@ -135,7 +135,7 @@ class LossyLink final : public RegionalOrigin {
     if (abandoned_ || faults.road != Road::kOpen) return;
     const auto cells = std::make_shared<const std::vector<CellRetirement>>(std::move(what));
     const MonoTime soonest = timeline_.now().mono + faults.slow + faults.most_delay;
-    last_landing_ = std::max({soonest, last_landing_, lands_at_}) + Nanos(1);
+    last_landing_ = std::max({soonest, last_landing_, last_lands_at_}) + Nanos(1);
     timeline_.post_at(last_landing_, [this, cells, reply = std::move(reply)] {
       if (faults.road == Road::kOpen) far_end_->retire(*cells, reply);
     });
@@ -197,6 +197,7 @@ class LossyLink final : public RegionalOrigin {
   void hold(const std::function<void(const OriginReply&)>& message, Kind kind) {
     note_trouble(kind);
     lands_at_ += Nanos(1);
+    last_lands_at_ = std::max(last_lands_at_, lands_at_);
     timeline_.post_at(lands_at_,
                       [message] { message([](const Result<std::vector<CellTotals>>&) {}); });
   }
@@ -230,7 +231,8 @@ class LossyLink final : public RegionalOrigin {
   Random random_;
   MonoTime dead_until_{};
   MonoTime lands_at_{};
-  MonoTime last_landing_{};  // of what was sent so far
+  MonoTime last_lands_at_{};  // of all connections that died
+  MonoTime last_landing_{};   // of what was sent so far
   uint64_t messages_ = 0;
   uint64_t epoch_ = 1;
   uint32_t live_nodes_ = 1;
