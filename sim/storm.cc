@@ -255,8 +255,8 @@ void World::schedule_leap() {
     schedule_leap();
     // Clocks count nanoseconds in 63 bits, which are over in 2262.
     constexpr WallTime kEndOfTime{Millis(9'000'000'000'000)};
-    const int64_t windows = int64_t{1} << random_.between(16, 36);
-    const Millis ahead = windows * kMinDuration + Millis(random_.between(-2000, 2000));
+    const int64_t windows = int64_t{1} << random_.between(16, 32);
+    const Millis ahead = windows * tuples_.back().duration + Millis(random_.between(-2000, 2000));
     if (timeline_.now().wall + ahead > kEndOfTime) return;
     note("all clocks leap, by windows", static_cast<uint64_t>(windows));
     note_trouble();

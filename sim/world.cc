@@ -124,7 +124,6 @@ void World::make_tuples() {
         .algorithm = random_.one_in(3) ? Algorithm::kFixedWindow : Algorithm::kSlidingWindow};
     tuple.other_limit = i == differs ? 4 * tuple.limit : tuple.limit;
     if (options_.tenants && i >= 2) tuple.name_space = "quiet";
-    if (options_.clock == ClockFault::kLeaps && i == 1) tuple.duration = kMinDuration;
     if (i < options_.tuples) tuples_.push_back(tuple);
   }
   if (!options_.all_algorithms) return;

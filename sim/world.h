@@ -40,7 +40,7 @@ enum class Room : uint8_t {
 enum class ClockFault : uint8_t {
   kNone,
   kHours,  // one is set hours ahead or back, and right again
-  kLeaps,  // all are set ahead together, over 2^16 to 2^36 of the shortest windows
+  kLeaps,  // all are set ahead together, over 2^16 to 2^32 windows of one tuple
 };
 
 enum class Weather : uint8_t {

@@ -190,12 +190,6 @@ TEST(World, DoesNotBreakAgainWhereItOnceBroke) {
        .weather = Weather::kFair,
        .regions_apart = Millis(1500),
        .on_origin_loss = OnOriginLoss::kShare},
-      // A tuple that nobody had asked for during 2^19 windows was published as of the present one.
-      world_of(43),
-      // A peek at such a tuple went by nothing and called that refreshed.
-      world_of(101),
-      // A process went by its lease when all clocks had been set ahead.
-      world_of(23),
       // Rows were forgotten for the cells of a future that was no more.
       world_of(321),
       // A tuple that was made for a request of an old window did not know the rows of the present.
