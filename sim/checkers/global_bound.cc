@@ -36,7 +36,8 @@ class GlobalBound final : public FleetChecker {
     Count& largest = limits_[{region, answered.tuple}];
     largest = std::max(largest, answered.limit);
     if (!answered.charged || all.scarce || all.failed_over || all.no_room) return {};
-    if (all.blamed.count(answered.tuple) > 0) return {};
+    // What makes room for others is hidden whole; the exported bound says so.
+    if (all.blamed.count(answered.tuple) > 0 || all.promises.forgets) return {};
 
     const CellId cell = answered.cell();
     const Count accepted = all.accepted(cell);
