@@ -43,7 +43,8 @@ void expect_bounded(Front& front, const Ask& ask) {
   }
   EXPECT_EQ(degraded + front.limiter.stats().tuples, static_cast<uint64_t>(kStrangers));
   EXPECT_GT(degraded, kStrangers - 100);
-  const uint64_t grown = resident_kibibytes() - std::min(before, resident_kibibytes());
+  const uint64_t after = resident_kibibytes();
+  const uint64_t grown = after - std::min(before, after);
   EXPECT_LE(grown, limit / 1024 + (kSanitized ? 200u : 32u) * 1024);
 }
 
