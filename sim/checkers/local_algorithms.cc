@@ -29,7 +29,8 @@ class LocalAlgorithms final : public Checker {
     const NodeView& node = world.nodes.at(static_cast<size_t>(answered.node));
     Story& story = stories_[{life.number, answered.tuple}];
     // Where a clock was hours off, the first request since finds a full tuple at most.
-    const bool is_astray = story.astray_until != life.astray_until ||
+    const bool asked_by_wrong_clock = answered.asked.wall > answered.answered.wall;
+    const bool is_astray = asked_by_wrong_clock || story.astray_until != life.astray_until ||
                            life.astray_until > answered.asked.wall - 2 * answered.duration;
     const bool sketched = answered.verdict.basis == Basis::kDegraded;
     if (is_astray || sketched) {
@@ -37,7 +38,7 @@ class LocalAlgorithms final : public Checker {
       story.accepts.clear();
       story.astray_until = life.astray_until;
       // One that was asked by the wrong clock takes the tuple there once more.
-      if (answered.asked.wall > answered.answered.wall) story.astray_until = WallTime::min();
+      if (asked_by_wrong_clock) story.astray_until = WallTime::min();
       return {};
     }
     if (answered.charged) {
