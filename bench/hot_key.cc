@@ -69,8 +69,7 @@ void denied(benchmark::State& state) {
   Limiter& weir = limiter();
   const std::string& identifier = hot_identifier();
   const auto full = [&](std::string_view name) {
-    return Request{
-        .name_space = kNamespace, .identifier = name, .limit = 100, .duration = kDuration / 2};
+    return Request{.ns = kNamespace, .identifier = name, .limit = 100, .duration = kDuration / 2};
   };
   for (int i = 0; i < 100; ++i) (void)weir.check(kNow, full(identifier));
   ask_for_one(state, identifier, [&](std::string_view name) {
@@ -107,7 +106,7 @@ void algorithm(benchmark::State& state, Algorithm algorithm) {
   while (state.KeepRunningBatch(kChunk)) {
     const Instant now = clock.now();
     for (size_t i = 0; i < kChunk; ++i) {
-      const auto verdict = weir.check(now, {.name_space = kNamespace,
+      const auto verdict = weir.check(now, {.ns = kNamespace,
                                             .identifier = hot_identifier(),
                                             .limit = limit,
                                             .duration = duration,

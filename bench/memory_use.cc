@@ -61,10 +61,10 @@ std::optional<MemoryUse> in_child(MemoryUse (*measure)()) {
   }
   close(ends[1]);
   MemoryUse use;
-  const bool heard = child > 0 && read(ends[0], &use, sizeof use) == sizeof use;
+  const bool received = child > 0 && read(ends[0], &use, sizeof use) == sizeof use;
   close(ends[0]);
   if (child > 0) waitpid(child, nullptr, 0);
-  return heard ? std::optional(use) : std::nullopt;
+  return received ? std::optional(use) : std::nullopt;
 }
 
 }  // namespace

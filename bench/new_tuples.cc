@@ -41,7 +41,7 @@ void replacing(benchmark::State& state) {
   const auto ask_chunk = [&] {
     const Instant now = clock.now();
     for (size_t i = 0; i < kChunk; ++i) {
-      (void)limiter.check(now, {.name_space = kNamespace,
+      (void)limiter.check(now, {.ns = kNamespace,
                                 .identifier = identifiers()[n++ % identifiers().size()],
                                 .limit = kLimit,
                                 .duration = kMinDuration});

@@ -51,8 +51,7 @@ class HandedClock final : public Clock {
 };
 
 [[nodiscard]] inline Request request_for(std::string_view identifier) {
-  return {
-      .name_space = kNamespace, .identifier = identifier, .limit = kLimit, .duration = kDuration};
+  return {.ns = kNamespace, .identifier = identifier, .limit = kLimit, .duration = kDuration};
 }
 
 // The n-th identifier: `bytes` long (16 at least), as different from the others as a

@@ -82,7 +82,7 @@ class Ground {
 };
 
 Ground::Ground() {
-  const memory::Table table(kKeys, memory::Company::kAlone);
+  const memory::Table table(kKeys, memory::Scope::kProcess);
   const size_t slots = table.slots();
   const size_t buckets = slots / kBucketSlots;
   bucket_pages_ = platform::Pages(buckets * sizeof(Bucket));

@@ -99,7 +99,7 @@ endfunction()
 
 # Unit tests stand beside the code; one binary per module. Sanitized, the quick ones share one: looking
 # for leaks takes three seconds at the end of each process.
-set(quick_modules base platform telemetry algorithms memory origins)
+set(quick_modules base platform epoch telemetry algorithms memory origins)
 set(quick_files)
 foreach(module ${quick_modules} limiter ledgers)
   file(GLOB files CONFIGURE_DEPENDS src/${module}/*_test.cc)

@@ -10,12 +10,12 @@ int main() {
   weir::Limiter limiter(weir::system_clock());
 
   const auto upload = [&](std::string_view user, int64_t megabytes) {
-    const std::vector<weir::Request> limits = {{.name_space = "uploads of a user",
+    const std::vector<weir::Request> limits = {{.ns = "uploads of a user",
                                                 .identifier = user,
                                                 .limit = 100,
                                                 .duration = std::chrono::hours(1),
                                                 .cost = megabytes},
-                                               {.name_space = "uploads of a team",
+                                               {.ns = "uploads of a team",
                                                 .identifier = "blue",
                                                 .limit = 150,
                                                 .duration = std::chrono::hours(1),

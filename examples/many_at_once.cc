@@ -12,7 +12,7 @@ int main() {
 
   std::vector<weir::Request> requests;
   for (const char* client : {"alice", "bob", "alice", "alice", "bob", "carol", "alice"}) {
-    requests.push_back({.name_space = "search",
+    requests.push_back({.ns = "search",
                         .identifier = client,
                         .limit = 2,
                         .duration = std::chrono::minutes(1),

@@ -22,7 +22,7 @@ int main() {
   HandClock clock;
   weir::Limiter limiter(clock);
 
-  const weir::Request request = {.name_space = "api",
+  const weir::Request request = {.ns = "api",
                                  .identifier = "alice",
                                  .limit = 2,
                                  .duration = std::chrono::seconds(10),

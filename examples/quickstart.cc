@@ -8,7 +8,7 @@ int main() {
   weir::Limiter limiter(weir::system_clock());
 
   for (int attempt = 1; attempt <= 4; ++attempt) {
-    const auto verdict = limiter.check({.name_space = "password_reset",
+    const auto verdict = limiter.check({.ns = "password_reset",
                                         .identifier = "alice",
                                         .limit = 3,
                                         .duration = std::chrono::hours(1)});

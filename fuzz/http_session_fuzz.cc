@@ -14,13 +14,13 @@ std::string answers(std::string_view first, std::string_view second) {
   HttpDesk desk(1);
   HttpSession session(front.service, desk);
   Line line{front, session};
-  std::string heard = line.say(first);
-  if (line.next != Next::kClose) heard += line.say(second);
+  std::string received = line.say(first);
+  if (line.next != Next::kClose) received += line.say(second);
   constexpr std::string_view kInterim = "HTTP/1.1 100 Continue\r\n\r\n";
-  for (size_t at = heard.find(kInterim); at != heard.npos; at = heard.find(kInterim, at)) {
-    heard.erase(at, kInterim.size());
+  for (size_t at = received.find(kInterim); at != received.npos; at = received.find(kInterim, at)) {
+    received.erase(at, kInterim.size());
   }
-  return heard;
+  return received;
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ inline void must_equal(const std::string& whole, const std::string& split, const
 
 // The input in one piece and in two: a Listener tells the same story of both.
 template <typename Listener>
-void must_be_heard_alike(Input input) {
+void must_be_received_alike(Input input) {
   const size_t cut = input.cut();
   Listener whole;
   whole.hear(input.text());

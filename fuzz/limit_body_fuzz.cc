@@ -26,7 +26,7 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-std::string told(const BodyProblems& problems) {
+std::string acked(const BodyProblems& problems) {
   std::string story;
   must(problems.size() <= 20, "problems are bounded");
   for (const auto& problem : problems) {
@@ -38,18 +38,18 @@ std::string told(const BodyProblems& problems) {
   return story;
 }
 
-std::string told(const Request& request) {
+std::string acked(const Request& request) {
   const auto is_name = [](std::string_view name) {
     return !name.empty() && name.size() <= weir::kMaxNameBytes && is_utf8(name);
   };
-  must(is_name(request.name_space) && is_name(request.identifier), "names are names");
+  must(is_name(request.ns) && is_name(request.identifier), "names are names");
   must(request.limit >= 1 && request.limit <= weir::kMaxLimit, "the limit is in range");
   must(request.cost >= 0 && request.cost <= weir::kMaxLimit, "the cost is in range");
   must(request.duration >= weir::kMinDuration && request.duration <= weir::kMaxDuration,
        "the duration is in range");
   must(request.burst.value_or(1) >= 1 && request.burst.value_or(1) <= weir::kMaxLimit,
        "the burst is in range");
-  return std::string(request.name_space) + " " + std::string(request.identifier) + " " +
+  return std::string(request.ns) + " " + std::string(request.identifier) + " " +
          std::to_string(request.limit) + " " + std::to_string(request.duration.count()) + " " +
          std::to_string(request.cost) + " " + std::string(to_string(request.algorithm)) + " " +
          std::to_string(request.burst.value_or(0)) + "\n";
@@ -65,12 +65,12 @@ std::string read(std::string_view json, std::string_view behind) {
   BodyProblems problems;
   Request one;
   reader.read_one(text, one, problems);
-  story += problems.empty() ? told(one) : told(problems);
+  story += problems.empty() ? acked(one) : acked(problems);
   std::vector<Request> many;
   reader.read_many(text, many, problems);
-  if (!problems.empty()) return story + told(problems);
+  if (!problems.empty()) return story + acked(problems);
   must(!many.empty() && many.size() <= weir::kMaxBatch, "a batch has 1 to 100 items");
-  for (const Request& request : many) story += told(request);
+  for (const Request& request : many) story += acked(request);
   return story;
 }
 

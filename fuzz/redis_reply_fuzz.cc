@@ -57,7 +57,7 @@ class Listener {
          "a cell has the same total for every reader");
     must(all.totals.published == nobody.totals.published,
          "what was published is the same for every reader");
-    must(all.absurd <= reply.items.size() / 2, "a value is absurd once");
+    must(all.invalid <= reply.items.size() / 2, "a value is absurd once");
   }
 
   std::string unread_;
@@ -68,6 +68,6 @@ class Listener {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  weir::fuzz::must_be_heard_alike<Listener>({data, size});
+  weir::fuzz::must_be_received_alike<Listener>({data, size});
   return 0;
 }

@@ -44,6 +44,6 @@ class Listener {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  weir::fuzz::must_be_heard_alike<Listener>({data, size});
+  weir::fuzz::must_be_received_alike<Listener>({data, size});
   return 0;
 }

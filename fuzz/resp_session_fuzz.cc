@@ -14,9 +14,9 @@ std::string answers(Keys keys, std::string_view first, std::string_view second) 
   static RespDesk desk;
   RespSession session(front.service, desk, 1);
   Line line{front, session};
-  std::string heard = line.say(first);
-  if (line.next != Next::kClose) heard += line.say(second);
-  return heard;
+  std::string received = line.say(first);
+  if (line.next != Next::kClose) received += line.say(second);
+  return received;
 }
 
 }  // namespace

@@ -237,7 +237,7 @@ void World::mark_answer(const Node& node, const Answered& answered) {
 }
 
 Request World::request_of(const Node& node, const Tuple& tuple, Count cost) const {
-  return {.name_space = tuple.name_space,
+  return {.ns = tuple.ns,
           .identifier = tuple.identifier,
           .limit = tuple.limit_in(node.region),
           .duration = tuple.duration,

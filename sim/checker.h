@@ -18,7 +18,7 @@
 namespace weir::sim {
 
 // What of the ledger has reached a process, whatever it made of it.
-struct Heard {
+struct Received {
   struct Row {
     Count count = 0;
     MonoTime since{};  // when it rose to that
@@ -52,8 +52,8 @@ struct NodeView {
   bool touched = true;    // by the last event; if not, its cells are as they were
   // As other regions are told of them; as of the last audit.
   std::vector<limiter::SharedCell> shared;
-  SharingStats sharing{};
-  std::shared_ptr<const Heard> heard;  // none: there is no ledger, or nothing runs
+  SyncStats sync{};
+  std::shared_ptr<const Received> received;  // none: there is no ledger, or nothing runs
 
   [[nodiscard]] bool runs() const { return life >= 0; }
   // The generation of a tuple that it holds; 0 if it does not.
@@ -77,7 +77,7 @@ struct Stood {
 // One write as it met the origin.
 struct Written {
   int life = 0;
-  const CellReplay& told;
+  const CellReplay& acked;
   const Components& before;
   const Components& after;
 };
@@ -102,11 +102,11 @@ struct Sent {
   uint64_t message = 0;
   const std::vector<CellReplay>& cells;
 };
-struct HeardReplay {
+struct ReceivedReplay {
   Sent sent;
   const Result<std::vector<CellTotals>>& totals;
 };
-struct HeardRead {
+struct ReceivedRead {
   int life = 0;
   const std::vector<CellRead>& cells;
   const Result<std::vector<CellTotals>>& totals;
@@ -118,7 +118,7 @@ struct Promises {
   Millis read_deadline{0};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
   bool forgets = false;    // tuples make room for others, and what they accepted is remembered
-  Millis told_within{0};   // replay_within, and two turns of the schedule
+  Millis acked_within{0};  // replay_within, and two turns of the schedule
   Millis asked_within{0};  // every node, for every tuple, once it is calm
   Millis clocks_apart{0};  // any two readings of wall time at one instant, or of one node's
                            // clock before and after it was set
@@ -147,8 +147,8 @@ class Checker {
   virtual Fault after_write(const WorldView&, const Written&) { return {}; }
   // What leaves a process for the origin, and what reaches it from there.
   virtual Fault after_sent(const WorldView&, const Sent&) { return {}; }
-  virtual Fault after_heard(const WorldView&, const HeardReplay&) { return {}; }
-  virtual Fault after_heard(const WorldView&, const HeardRead&) { return {}; }
+  virtual Fault after_received(const WorldView&, const ReceivedReplay&) { return {}; }
+  virtual Fault after_received(const WorldView&, const ReceivedRead&) { return {}; }
   virtual Fault after_reconnect(const WorldView&, int /*life*/) { return {}; }
   virtual Fault at_end(const WorldView&) { return {}; }
 };

@@ -60,7 +60,7 @@ class RowAtTheEnd : public ::testing::Test {
   RowAtTheEnd() {
     truth_.begin_life(0, 1, Millis(0));
     const LedgerKey key{
-        .workspace = {}, .name_space = "sim", .identifier = "a", .duration = Millis(60'000)};
+        .workspace = {}, .ns = "sim", .identifier = "a", .duration = Millis(60'000)};
     const int64_t window = timeline_.now().wall.time_since_epoch() / key.duration;
     reader_[0].life = 0;
     reader_[0].cells.push_back({.tuple = tuple_of(key), .sequence = window});

@@ -37,7 +37,7 @@ Count LedgerHistory::had(const RowPlace& place, MonoTime by) const {
   return last_by(wrote_, place, by).count;
 }
 
-Count LedgerHistory::limit_told(const RowPlace& place, MonoTime by) const {
+Count LedgerHistory::limit_acked(const RowPlace& place, MonoTime by) const {
   return last_by(wrote_, place, by).limit;
 }
 

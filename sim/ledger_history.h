@@ -20,7 +20,7 @@ class LedgerHistory {
   // The most that a row held by then.
   [[nodiscard]] Count had(const RowPlace& place, MonoTime by) const;
   // The smallest limit that came with it by then; 0: there was none.
-  [[nodiscard]] Count limit_told(const RowPlace& place, MonoTime by) const;
+  [[nodiscard]] Count limit_acked(const RowPlace& place, MonoTime by) const;
   // Until when a region had said by then that it counts on a tuple.
   [[nodiscard]] WallTime said_until(const std::string& tuple, const std::string& region,
                                     MonoTime by) const;

@@ -116,7 +116,7 @@ void LedgerLink::changes_since(LedgerCursor cursor, ChangesReply reply) {
       });
 }
 
-void LedgerLink::read_page(LedgerPlace place, PageReply reply) {
+void LedgerLink::read_page(LedgerPosition place, PageReply reply) {
   carry<LedgerPage>([this, place](const PageReply& done) { read_from()->read_page(place, done); },
                     [this, reply = std::move(reply)](Result<LedgerPage> page) {
                       if (page && lies != LedgerLies::kDropsNews) hear(page.value().news);
@@ -124,9 +124,9 @@ void LedgerLink::read_page(LedgerPlace place, PageReply reply) {
                     });
 }
 
-void LedgerLink::attend(LedgerRegion self, SharingRules rules, FleetReply reply) {
+void LedgerLink::heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) {
   carry<LedgerFleet>(
-      [this, self, rules](const FleetReply& done) { store_->attend(self, rules, done); },
+      [this, self, rules](const FleetReply& done) { store_->heartbeat(self, rules, done); },
       [this, self, reply = std::move(reply)](Result<LedgerFleet> fleet) {
         if (fleet && lies == LedgerLies::kForgetsLease) fleet.value().rules.lease = kForEver;
         if (fleet && lies == LedgerLies::kHidesRegions) {
@@ -145,7 +145,7 @@ void LedgerLink::clean(size_t most, CleaningReply reply) {
 // What a process without faults of its own would hear, and what one with a planted one takes it
 // for.
 void LedgerLink::hear(LedgerNews& news) {
-  if (watcher != nullptr) watcher->heard(news);
+  if (watcher != nullptr) watcher->received(news);
   if (lies == LedgerLies::kNone) return;
   if (lies == LedgerLies::kDropsNews) {
     news = {};
@@ -156,12 +156,12 @@ void LedgerLink::hear(LedgerNews& news) {
     if (lies == LedgerLies::kOwnAsForeign && ours) row.region = "elsewhere";
     if (lies == LedgerLies::kHidesLimits) row.limit_seen = static_cast<Count>(kMaxLimit);
     if (ours) continue;
-    Count& heard = heard_[{cell_of(row), row.region}];
+    Count& received = received_[{cell_of(row), row.region}];
     if (lies == LedgerLies::kSumsNews) {
-      heard += row.count;
-      row.count = heard;
+      received += row.count;
+      row.count = received;
     } else {
-      heard = std::max(heard, row.count);
+      received = std::max(received, row.count);
     }
   }
 }
@@ -175,7 +175,7 @@ void LedgerLink::disguise(LedgerNews& news) const {
   if (lies != LedgerLies::kAddsForeign) return;
   for (LedgerRow& row : news.rows) {
     const CellId cell = cell_of(row);
-    for (const auto& [place, count] : heard_) {
+    for (const auto& [place, count] : received_) {
       if (place.cell == cell) row.count += count;
     }
   }

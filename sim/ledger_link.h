@@ -65,7 +65,7 @@ class LedgerWatcher {
   virtual void blamed(const LedgerNews&) {}
   // What leaves the near end, and what reaches it.
   virtual void sent(const LedgerNews&) {}
-  virtual void heard(const LedgerNews&) {}
+  virtual void received(const LedgerNews&) {}
 };
 
 // Lives on the timeline.
@@ -80,8 +80,8 @@ class LedgerLink final : public GlobalLedger {
 
   void publish(LedgerNews news, PublishReply reply) override;
   void changes_since(LedgerCursor cursor, ChangesReply reply) override;
-  void read_page(LedgerPlace place, PageReply reply) override;
-  void attend(LedgerRegion self, SharingRules rules, FleetReply reply) override;
+  void read_page(LedgerPosition place, PageReply reply) override;
+  void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override;
   void clean(size_t most, CleaningReply reply) override;
   [[nodiscard]] bool reachable() const override {
     if (!notices || faults.road != Road::kRefused) return true;
@@ -132,7 +132,7 @@ class LedgerLink final : public GlobalLedger {
   const LedgerUser user_;
   Random random_;
   bool abandoned_ = false;
-  std::map<RowPlace, Count> heard_;  // for plants
+  std::map<RowPlace, Count> received_;  // for plants
 };
 
 }  // namespace weir::sim

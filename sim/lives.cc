@@ -26,7 +26,7 @@ LedgerLies lies_of(Plant plant) {
     case Plant::kNewsSummed: return LedgerLies::kSumsNews;
     case Plant::kLeaseForgotten: return LedgerLies::kForgetsLease;
     case Plant::kRegionsUnderestimated: return LedgerLies::kHidesRegions;
-    case Plant::kLimitsNotHeard: return LedgerLies::kHidesLimits;
+    case Plant::kLimitsNotReceived: return LedgerLies::kHidesLimits;
     case Plant::kRowsPretended: return LedgerLies::kPretends;
     case Plant::kNewsDropped: return LedgerLies::kDropsNews;
     default: return LedgerLies::kNone;
@@ -52,19 +52,19 @@ class World::Watcher final : public LinkWatcher {
     const Sent sent{.life = life_.number, .message = message, .cells = cells};
     check([&](Checker& checker) { return checker.after_sent(view(), sent); });
   }
-  void heard(uint64_t message, const std::vector<CellReplay>& cells,
-             const Result<std::vector<CellTotals>>& totals) override {
+  void received(uint64_t message, const std::vector<CellReplay>& cells,
+                const Result<std::vector<CellTotals>>& totals) override {
     node_.touched = true;
-    const HeardReplay heard{.sent = {.life = life_.number, .message = message, .cells = cells},
-                            .totals = totals};
-    check([&](Checker& checker) { return checker.after_heard(view(), heard); });
+    const ReceivedReplay received{
+        .sent = {.life = life_.number, .message = message, .cells = cells}, .totals = totals};
+    check([&](Checker& checker) { return checker.after_received(view(), received); });
     if (totals.ok() && world_.options_.kills_after_telling) world_.consider_killing(node_);
   }
-  void heard(const std::vector<CellRead>& cells,
-             const Result<std::vector<CellTotals>>& totals) override {
+  void received(const std::vector<CellRead>& cells,
+                const Result<std::vector<CellTotals>>& totals) override {
     node_.touched = true;
-    const HeardRead heard{.life = life_.number, .cells = cells, .totals = totals};
-    check([&](Checker& checker) { return checker.after_heard(view(), heard); });
+    const ReceivedRead received{.life = life_.number, .cells = cells, .totals = totals};
+    check([&](Checker& checker) { return checker.after_received(view(), received); });
   }
 
  private:
@@ -81,29 +81,29 @@ class World::Watcher final : public LinkWatcher {
 // The same for the ledger.
 class World::AbroadWatcher final : public LedgerWatcher {
  public:
-  AbroadWatcher(World& world, std::shared_ptr<Heard> heard)
-      : world_(world), heard_(std::move(heard)) {}
+  AbroadWatcher(World& world, std::shared_ptr<Received> received)
+      : world_(world), received_(std::move(received)) {}
 
   void trouble() override { world_.note_trouble(); }
   void blamed(const LedgerNews& news) override {
     for (const LedgerRow& row : news.rows) world_.blamed_.insert(tuple_of(row.key));
   }
-  void heard(const LedgerNews& news) override {
+  void received(const LedgerNews& news) override {
     for (const LedgerRow& row : news.rows) {
-      Heard::Row& known = heard_->rows[{cell_of(row), row.region}];
+      Received::Row& known = received_->rows[{cell_of(row), row.region}];
       if (row.count > known.count) known.since = world_.timeline_.now().mono;
       known.count = std::max(known.count, row.count);
       if (known.limit == 0 || row.limit_seen < known.limit) known.limit = row.limit_seen;
     }
     for (const LedgerPresence& presence : news.presences) {
-      WallTime& until = heard_->present[{tuple_of(presence.key), presence.region}];
+      WallTime& until = received_->present[{tuple_of(presence.key), presence.region}];
       until = std::max(until, presence.until);
     }
   }
 
  private:
   World& world_;
-  const std::shared_ptr<Heard> heard_;
+  const std::shared_ptr<Received> received_;
 };
 
 void World::begin_life(Node& node) {
@@ -125,7 +125,7 @@ void World::begin_life(Node& node) {
       node.clock, {.origin = node.link,
                    .ledger = node.ledger,
                    .region = region.name,
-                   .sharing = ledger_ ? ledger_->rules() : SharingRules{},
+                   .sync = ledger_ ? ledger_->rules() : SyncRules{},
                    .on_origin_loss = promises_.on_origin_loss,
                    .read_deadline = promises_.read_deadline,
                    .max_freshness = promises_.max_freshness,
@@ -149,7 +149,7 @@ void World::begin_life(Node& node) {
   set_reach();
   note_trouble();
   schedule_replay(node, number);
-  if (ledger_) schedule_sharing(node, number);
+  if (ledger_) schedule_sync(node, number);
   schedule_beat(node);
   schedule_sweep(node);
   note("process " + std::to_string(number) + " begins on node " + std::to_string(node.index) +
@@ -163,9 +163,9 @@ void World::connect_ledger(Node& node, int life) {
   node.ledger->faults = node.usual_ledger;
   node.ledger->notices = node.seed % 3 == 0;
   node.ledger->lies = lies_of(options_.plant);
-  const auto heard = std::make_shared<Heard>();
-  node.heard = heard;
-  node.ledger_watcher = std::make_unique<AbroadWatcher>(*this, heard);
+  const auto received = std::make_shared<Received>();
+  node.received = received;
+  node.ledger_watcher = std::make_unique<AbroadWatcher>(*this, received);
   node.ledger->watcher = node.ledger_watcher.get();
   ledger_links_.push_back(node.ledger);
 }
@@ -185,13 +185,13 @@ void World::end_life(Node& node, Life::End how) {
 
 void World::stop(Node& node) {
   report_.evicted += node.engine->stats().evicted;
-  const uint64_t no_room = node.engine->sharing_stats().no_room;
+  const uint64_t no_room = node.engine->sync_stats().no_room;
   report_.no_room += no_room;
   no_room_ = no_room_ || no_room > 0;
   node.process->die();
   node.link->abandon();
   if (node.ledger) node.ledger->abandon();
-  node.heard = nullptr;
+  node.received = nullptr;
   node.engine = nullptr;
   node.life = nullptr;
   node.touched = true;
@@ -211,15 +211,15 @@ void World::let_go() {
 }
 
 void World::kill(Node& node) {
-  Count untold = 0;
+  Count unacked = 0;
   node.engine->inspect([&](const limiter::CellView& cell) {
     const Components components = region_of(node).origin->components({cell.tuple, cell.sequence});
     const auto mine = components.find({node.life->incarnation, cell.generation});
-    const Count told = mine == components.end() ? 0 : mine->second;
-    if (cell.own > told) untold += cell.own - told;
+    const Count acked = mine == components.end() ? 0 : mine->second;
+    if (cell.own > acked) unacked += cell.own - acked;
   });
-  if (untold > 0) mark(Mark::kKilledWithUntoldCounts);
-  note("node " + std::to_string(node.index) + " is killed, untold", untold);
+  if (unacked > 0) mark(Mark::kKilledWithUnackedCounts);
+  note("node " + std::to_string(node.index) + " is killed, untold", unacked);
   end_life(node, Life::End::kKilled);
 }
 
@@ -254,7 +254,7 @@ void World::schedule_replay(Node& node, int life) {
     if (node.draining && now - node.idle_since > promises_.read_deadline) {
       mark(Mark::kDrained);
       note("node " + std::to_string(node.index) + " has drained");
-      node.engine->run_leave(node.clock.now());
+      node.engine->run_shutdown(node.clock.now());
       end_life(node, Life::End::kDrained);
       return;
     }
@@ -263,14 +263,14 @@ void World::schedule_replay(Node& node, int life) {
 }
 
 // As often as the replay. A process that drains writes all it has.
-void World::schedule_sharing(Node& node, int life) {
+void World::schedule_sync(Node& node, int life) {
   const Millis every = options_.plant == Plant::kSharesTooSeldom ? kSharesSeldom : kReplayEvery;
   timeline_.post_in(every, [this, &node, life] {
     if (!node.runs() || node.life->number != life) return;
-    node.engine->run_sharing(node.clock.now(), node.draining ? Tell::kAll : Tell::kDue);
-    const uint64_t imported = node.engine->sharing_stats().imported;
+    node.engine->run_sync(node.clock.now(), node.draining ? Flush::kAll : Flush::kDue);
+    const uint64_t imported = node.engine->sync_stats().imported;
     if (std::exchange(node.imported, imported) != imported) node.touched = true;
-    schedule_sharing(node, life);
+    schedule_sync(node, life);
   });
 }
 

@@ -55,12 +55,12 @@ class LinkWatcher {
   virtual void reconnected() {}
   // So many cells are read, or word of so many is left: messages that are not numbered.
   virtual void asked(size_t /*cells*/) {}
-  virtual void told(size_t /*cells*/) {}
+  virtual void acked(size_t /*cells*/) {}
   // `message` numbers them.
   virtual void sent(uint64_t /*message*/, const std::vector<CellReplay>&) {}
-  virtual void heard(uint64_t /*message*/, const std::vector<CellReplay>&,
-                     const Result<std::vector<CellTotals>>&) {}
-  virtual void heard(const std::vector<CellRead>&, const Result<std::vector<CellTotals>>&) {}
+  virtual void received(uint64_t /*message*/, const std::vector<CellReplay>&,
+                        const Result<std::vector<CellTotals>>&) {}
+  virtual void received(const std::vector<CellRead>&, const Result<std::vector<CellTotals>>&) {}
 };
 
 // Lives on the timeline.
@@ -74,7 +74,7 @@ class LossyLink final : public RegionalOrigin {
     if (watcher != nullptr) watcher->asked(cells->size());
     carry([this, cells](const OriginReply& answer) { far_end_->read(*cells, answer); },
           [this, cells, reply = std::move(reply)](Result<std::vector<CellTotals>> totals) {
-            if (watcher != nullptr) watcher->heard(*cells, totals);
+            if (watcher != nullptr) watcher->received(*cells, totals);
             reply(std::move(totals));
           },
           cells->size(), Kind::kRead);
@@ -83,18 +83,18 @@ class LossyLink final : public RegionalOrigin {
     const auto cells = std::make_shared<const std::vector<CellReplay>>(std::move(what));
     const uint64_t message = ++messages_;
     if (watcher != nullptr) watcher->sent(message, *cells);
-    OriginReply heard = [this, message, cells,
-                         reply = std::move(reply)](Result<std::vector<CellTotals>> totals) {
-      if (watcher != nullptr) watcher->heard(message, *cells, totals);
+    OriginReply received = [this, message, cells,
+                            reply = std::move(reply)](Result<std::vector<CellTotals>> totals) {
+      if (watcher != nullptr) watcher->received(message, *cells, totals);
       reply(std::move(totals));
     };
-    if (lies == Lies::kPretends && random_.one_in(3)) return pretend(*cells, heard);
+    if (lies == Lies::kPretends && random_.one_in(3)) return pretend(*cells, received);
     carry([this, cells](const OriginReply& answer) { far_end_->replay(*cells, answer); },
-          std::move(heard), cells->size(), Kind::kReplay);
+          std::move(received), cells->size(), Kind::kReplay);
   }
   void note_published(std::vector<CellPublished> what) override {
     const auto cells = std::make_shared<const std::vector<CellPublished>>(std::move(what));
-    if (watcher != nullptr) watcher->told(cells->size());
+    if (watcher != nullptr) watcher->acked(cells->size());
     carry([this, cells](const OriginReply&) { far_end_->note_published(*cells); },
           [](const auto&) {}, cells->size(), Kind::kWord);
   }

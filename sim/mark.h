@@ -14,7 +14,7 @@ enum class Mark : uint8_t {
   kReplayAppliedButReplyLost,
   kBatchRefused,
   kMessageRepeated,
-  kKilledWithUntoldCounts,
+  kKilledWithUnackedCounts,
   kRestarted,
   kIsolatedNodeDecided,
   kDrained,

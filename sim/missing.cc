@@ -58,7 +58,7 @@ Missing missing_of(const WorldView& world, const CellId& cell) {
       most = std::max(most, stood.count);
       last = stood.count;
     }
-    missing.died_untold += accepted - most;
+    missing.died_unacked += accepted - most;
     missing.lost_with_origin += most - last;
   }
   return missing;
@@ -71,7 +71,7 @@ bool excused_until(const WorldView& world, const Life& life, const CellId& cell,
                    const Accept& accept, MonoTime until) {
   if (went_astray(life, cell)) return true;
   const MonoTime at = life.ended ? std::min(until, life.ended->mono) : until;
-  const Nanos arrives_within = world.promises.told_within + life.most_delay;
+  const Nanos arrives_within = world.promises.acked_within + life.most_delay;
   if (at - accept.when <= arrives_within) return true;
   const MonoTime recent = at - world.promises.read_deadline - arrives_within;
   return life.had_trouble(std::max(accept.when, recent), at);

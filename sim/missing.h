@@ -25,7 +25,7 @@ namespace weir::sim {
 
 // Parts of a cell that nobody can tell any more.
 struct Missing {
-  Count died_untold = 0;       // never arrived
+  Count died_unacked = 0;      // never arrived
   Count lost_with_origin = 0;  // arrived, but the origin lost it later
 };
 [[nodiscard]] Missing missing_of(const WorldView& world, const CellId& cell);

@@ -171,7 +171,7 @@ bool two_threads_exceed_a_burst() {
   const doubles::HandClock clock;
   for (int round = 0; round < 20; ++round) {
     const auto engine = limiter::Engine::make(clock, {.capacity = 16, .seed = 1});
-    const Request request{.name_space = "mutation",
+    const Request request{.ns = "mutation",
                           .identifier = "both",
                           .limit = kBurst,
                           .duration = kMaxDuration,
@@ -221,7 +221,7 @@ bool origin_hears_of_a_batch_that_fails() {
   constexpr uint64_t kSeed = 1;
   const auto engine =
       limiter::Engine::make(clock, {.origin = origin, .capacity = 16, .seed = kSeed});
-  Request first{.name_space = "mutation", .identifier = "a", .limit = 5, .duration = Millis(1000)};
+  Request first{.ns = "mutation", .identifier = "a", .limit = 5, .duration = Millis(1000)};
   // Batches take their tuples in the order of their keys.
   Request second = first;
   second.algorithm = Algorithm::kSlidingLog;
@@ -236,7 +236,7 @@ bool origin_hears_of_a_batch_that_fails() {
   first.cost = 1;
   EXPECT_TRUE(engine->check(now, first)->admitted());
   EXPECT_TRUE(engine->check({now.wall + Millis(10'000), now.mono}, second)->admitted());
-  clock.interrupt = [&] { engine->run_replay(now, timeline, Tell::kAll); };
+  clock.interrupt = [&] { engine->run_replay(now, timeline, Flush::kAll); };
   first.cost = 2;
   second.cost = 6;
   EXPECT_FALSE(engine->check_all(now, std::vector{first, second})->admitted());
@@ -256,7 +256,7 @@ void PrintTo(const Scene& scene, std::ostream* out) {
 const std::vector<Scene>& scenes() {
   static const std::vector<Scene> kScenes = {
       {Mutation::kTatMergedByMax, "TatMergedByMax", two_threads_exceed_a_burst},
-      {Mutation::kTentativeTold, "TentativeTold", origin_hears_of_a_batch_that_fails}};
+      {Mutation::kTentativeAcked, "TentativeTold", origin_hears_of_a_batch_that_fails}};
   return kScenes;
 }
 

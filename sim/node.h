@@ -39,7 +39,7 @@ struct Node {
   std::shared_ptr<LossyLink> link;
   std::unique_ptr<LedgerWatcher> ledger_watcher;
   std::shared_ptr<LedgerLink> ledger;  // none: there are no other regions
-  std::shared_ptr<const Heard> heard;
+  std::shared_ptr<const Received> received;
   std::shared_ptr<limiter::Engine> engine;
   int under_way = 0;  // requests
   bool draining = false;

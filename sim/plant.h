@@ -26,7 +26,7 @@ enum class Plant : uint8_t {
   kNewsSummed,             // what is told again is added to what was told before
   kLeaseForgotten,         // a lease is not taken anew when it ends
   kRegionsUnderestimated,  // each region takes itself to be alone in the ledger
-  kLimitsNotHeard,         // of two limits on one tuple each region goes by its own
+  kLimitsNotReceived,      // of two limits on one tuple each region goes by its own
   kRowsPretended,          // rows are taken to be written that are not
   kNewsDropped,            // what changed is not heard of, only what a read of everything shows
   kSharesTooSeldom,        // a process shares every two seconds

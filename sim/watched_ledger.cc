@@ -17,7 +17,7 @@ CellId cell_of(const LedgerRow& row) {
 
 void WatchedLedger::know(const std::string& region) {
   known_.push_back(region);
-  store_.attend({.region = region}, rules_, [](const auto&) {});
+  store_.heartbeat({.region = region}, rules_, [](const auto&) {});
 }
 
 void WatchedLedger::commit(const LedgerUser& by, const LedgerNews& news, Millis stamped_before,
@@ -82,7 +82,7 @@ std::shared_ptr<ledgers::MemoryLedger> WatchedLedger::as_it_was(MonoTime then) {
     replicated_ = 0;
     replica_->decree(rules_);
     for (const std::string& region : known_) {
-      replica_->attend({.region = region}, rules_, [](const auto&) {});
+      replica_->heartbeat({.region = region}, rules_, [](const auto&) {});
     }
   }
   for (; replicated_ < log_.size() && log_[replicated_].at <= then; ++replicated_) {
@@ -101,7 +101,7 @@ void WatchedLedger::fail_over(MonoTime as_of, Millis skew) {
   store_.forget_all();
   store_.decree(rules_);
   for (const std::string& region : known_) {
-    store_.attend({.region = region}, rules_, [](const auto&) {});
+    store_.heartbeat({.region = region}, rules_, [](const auto&) {});
   }
   for (const Commit& commit : log_) {
     clock_.fix(commit.when);

@@ -38,7 +38,7 @@ struct Committed {
 class WatchedLedger {
  public:
   using Witness = std::function<void(const Committed&)>;
-  WatchedLedger(const Clock& world, SharingRules rules, Witness witness)
+  WatchedLedger(const Clock& world, SyncRules rules, Witness witness)
       : world_(world), rules_(rules), clock_(world), store_(clock_), witness_(std::move(witness)) {
     store_.decree(rules);
   }
@@ -47,7 +47,7 @@ class WatchedLedger {
   [[nodiscard]] std::shared_ptr<GlobalLedger> seen_by_another() {
     return store_.as_seen_by_another();
   }
-  [[nodiscard]] const SharingRules& rules() const { return rules_; }
+  [[nodiscard]] const SyncRules& rules() const { return rules_; }
   // A region has been here before.
   void know(const std::string& region);
 
@@ -119,7 +119,7 @@ class WatchedLedger {
   };
 
   const Clock& world_;
-  const SharingRules rules_;
+  const SyncRules rules_;
   StoreClock clock_;
   ledgers::MemoryLedger store_;
   Witness witness_;

@@ -58,12 +58,12 @@ std::shared_ptr<RegionalOrigin> WatchedOrigin::door_of(int life) {
 }
 
 CellTotals WatchedOrigin::read(const CellRead& read) {
-  CellTotals heard = totals(read);
+  CellTotals received = totals(read);
   if (plant_ == Plant::kOriginReadsStale) {
     const Moment old = moment_at(read.cell, clock_.now().mono - Millis(3000));
-    heard.siblings = sum_without(old.components, read.reader);
+    received.siblings = sum_without(old.components, read.reader);
   }
-  return disguised(read.cell, read.reader, heard);
+  return disguised(read.cell, read.reader, received);
 }
 
 CellTotals WatchedOrigin::totals(const CellRead& read) {
@@ -90,7 +90,7 @@ void WatchedOrigin::retire(const CellRetirement& leaver) {
   if (cell == cells_.end()) return;
   const auto part = cell->second.components.extract(leaver.writer);
   if (part.empty()) return;
-  cell->second.components[kThoseWhoLeft] += part.mapped();
+  cell->second.components[kDeparted] += part.mapped();
   cell->second.folded.emplace(leaver.writer, part.mapped());
   origin_.retire({leaver}, [](const auto&) {});
   note(leaver.cell);
@@ -102,44 +102,45 @@ Count WatchedOrigin::published(const CellId& cell) const {
   return found->second.published;
 }
 
-CellTotals WatchedOrigin::write(int life, const CellReplay& told) {
-  const Components before = components(told.cell);
-  const Count had = count_of(before, told.writer);
-  const bool expired = told.expires_at + kExpiryMargin <= clock_.now().wall;
-  const bool drops = plant_ == Plant::kOriginDropsAndHides && told.total > had && random_.one_in(4);
+CellTotals WatchedOrigin::write(int life, const CellReplay& acked) {
+  const Components before = components(acked.cell);
+  const Count had = count_of(before, acked.writer);
+  const bool expired = acked.expires_at + kExpiryMargin <= clock_.now().wall;
+  const bool drops =
+      plant_ == Plant::kOriginDropsAndHides && acked.total > had && random_.one_in(4);
   if (drops) {
-    claimed_[{told.cell, told.writer}] = told.total;
-  } else if (told.total > 0 && !expired) {
-    store(told, had);
-    note(told.cell);
+    claimed_[{acked.cell, acked.writer}] = acked.total;
+  } else if (acked.total > 0 && !expired) {
+    store(acked, had);
+    note(acked.cell);
   }
-  witness_({.life = life, .told = told, .before = before, .after = components(told.cell)});
+  witness_({.life = life, .acked = acked, .before = before, .after = components(acked.cell)});
 
-  const auto fallen = fallen_.find({told.cell, told.writer});
-  if (fallen != fallen_.end() && told.total >= fallen->second.had) {
+  const auto fallen = fallen_.find({acked.cell, acked.writer});
+  if (fallen != fallen_.end() && acked.total >= fallen->second.had) {
     ++healed_[static_cast<size_t>(fallen->second.loss)];
     fallen_.erase(fallen);
   }
-  CellTotals heard = totals({.cell = told.cell, .reader = told.writer});
+  CellTotals received = totals({.cell = acked.cell, .reader = acked.writer});
   // An expired cell needs no telling: as good as told.
-  if (expired) heard.mine = told.total;
-  return disguised(told.cell, told.writer, heard);
+  if (expired) received.mine = acked.total;
+  return disguised(acked.cell, acked.writer, received);
 }
 
-void WatchedOrigin::store(const CellReplay& told, Count before) {
-  CellReplay stored = told;
+void WatchedOrigin::store(const CellReplay& acked, Count before) {
+  CellReplay stored = acked;
   stored.expires_at += kExpiryMargin;
   if (plant_ == Plant::kOriginAdds) stored.total += before;
   drop_expired();
-  Cell& cell = cells_[told.cell];
+  Cell& cell = cells_[acked.cell];
   cell.expires_at = stored.expires_at;
   if (writing_ == Writing::kSet && stored.total < before) {
     auto lowered = cells_;
-    lowered[told.cell].components[told.writer] = stored.total;
+    lowered[acked.cell].components[acked.writer] = stored.total;
     put_back(std::move(lowered), Loss::kLateWrite);
     return;
   }
-  cell.components[told.writer] = std::max(before, stored.total);
+  cell.components[acked.writer] = std::max(before, stored.total);
   origin_.replay({stored}, [](const auto&) {});
 }
 

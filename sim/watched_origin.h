@@ -80,11 +80,11 @@ class WatchedOrigin final : public OriginHistory {
   using Place = std::pair<CellId, Component>;
 
   [[nodiscard]] CellTotals read(const CellRead& read);
-  [[nodiscard]] CellTotals write(int life, const CellReplay& told);
+  [[nodiscard]] CellTotals write(int life, const CellReplay& acked);
   void keep(const CellPublished& word);
   void retire(const CellRetirement& leaver);
   [[nodiscard]] CellTotals totals(const CellRead& read);
-  void store(const CellReplay& told, Count before);
+  void store(const CellReplay& acked, Count before);
   void put_back(std::map<CellId, Cell> cells, Loss loss);
   void note(const CellId& cell);
   [[nodiscard]] static std::vector<Moment>::const_iterator first_after(

@@ -18,14 +18,14 @@ class WatchedOriginTest : public ::testing::Test {
     return std::make_unique<WatchedOrigin>(clock_, writing, Plant::kNone,
                                            [this](const Written&) { ++written_; });
   }
-  CellTotals tell(WatchedOrigin& origin, const Component& writer, Count total) {
-    CellTotals heard;
+  CellTotals flush(WatchedOrigin& origin, const Component& writer, Count total) {
+    CellTotals received;
     origin.door_of(0)->replay({{.cell = cell_,
                                 .writer = writer,
                                 .total = total,
                                 .expires_at = clock_.now().wall + Millis(60'000)}},
-                              [&](const auto& totals) { heard = totals->at(0); });
-    return heard;
+                              [&](const auto& totals) { received = totals->at(0); });
+    return received;
   }
 
   void leave_word(WatchedOrigin& origin, Count total) {
@@ -33,10 +33,10 @@ class WatchedOriginTest : public ::testing::Test {
         {{.cell = cell_, .total = total, .expires_at = clock_.now().wall + Millis(60'000)}});
   }
   CellTotals read(WatchedOrigin& origin, const Component& reader) {
-    CellTotals heard;
+    CellTotals received;
     origin.door_of(0)->read({{.cell = cell_, .reader = reader}},
-                            [&](const auto& totals) { heard = totals->at(0); });
-    return heard;
+                            [&](const auto& totals) { received = totals->at(0); });
+    return received;
   }
 
   doubles::HandClock clock_;
@@ -46,29 +46,29 @@ class WatchedOriginTest : public ::testing::Test {
 
 TEST_F(WatchedOriginTest, IsLoweredByALateWriteOnlyWhereItWritesAsRedisDoes) {
   const auto raises = origin_that(Writing::kRaise);
-  tell(*raises, kOne, 5);
-  EXPECT_EQ(tell(*raises, kOne, 3).mine, 5u);
+  flush(*raises, kOne, 5);
+  EXPECT_EQ(flush(*raises, kOne, 3).mine, 5u);
   const auto sets = origin_that(Writing::kSet);
-  tell(*sets, kOne, 5);
-  tell(*sets, kTwo, 2);
-  EXPECT_EQ(tell(*sets, kOne, 3).mine, 3u);
-  EXPECT_EQ(tell(*sets, kTwo, 2).siblings, 3u);
+  flush(*sets, kOne, 5);
+  flush(*sets, kTwo, 2);
+  EXPECT_EQ(flush(*sets, kOne, 3).mine, 3u);
+  EXPECT_EQ(flush(*sets, kTwo, 2).siblings, 3u);
   EXPECT_EQ(sets->healed(Loss::kLateWrite), 0u);
-  tell(*sets, kOne, 6);
+  flush(*sets, kOne, 6);
   EXPECT_EQ(sets->healed(Loss::kLateWrite), 1u);
   EXPECT_EQ(written_, 7);
 }
 
 TEST_F(WatchedOriginTest, GoesBackToWhatItWasThen) {
   const auto origin = origin_that(Writing::kSet);
-  tell(*origin, kOne, 5);
+  flush(*origin, kOne, 5);
   const MonoTime then = clock_.now().mono;
   clock_.advance(Millis(1));
-  tell(*origin, kOne, 7);
-  tell(*origin, kTwo, 1);
+  flush(*origin, kOne, 7);
+  flush(*origin, kTwo, 1);
   origin->restore(then, Loss::kOldSnapshot);
   EXPECT_EQ(origin->components(cell_), (Components{{kOne, 5}}));
-  EXPECT_EQ(tell(*origin, kOne, 7).siblings, 0u);
+  EXPECT_EQ(flush(*origin, kOne, 7).siblings, 0u);
   EXPECT_EQ(origin->healed(Loss::kOldSnapshot), 1u);
   origin->restore(then - Millis(1), Loss::kOldSnapshot);
   EXPECT_TRUE(origin->components(cell_).empty());
@@ -76,10 +76,10 @@ TEST_F(WatchedOriginTest, GoesBackToWhatItWasThen) {
 
 TEST_F(WatchedOriginTest, RemembersHowAComponentStood) {
   const auto origin = origin_that(Writing::kRaise);
-  tell(*origin, kOne, 5);
-  tell(*origin, kOne, 5);  // no news
+  flush(*origin, kOne, 5);
+  flush(*origin, kOne, 5);  // no news
   origin->forget_all();
-  tell(*origin, kOne, 6);
+  flush(*origin, kOne, 6);
   const std::vector<Stood>& stood = origin->stood(cell_, kOne);
   ASSERT_EQ(stood.size(), 3u);
   EXPECT_EQ(stood[1].count, 0u);
@@ -89,16 +89,16 @@ TEST_F(WatchedOriginTest, RemembersHowAComponentStood) {
 
 TEST_F(WatchedOriginTest, KnowsTheLeastThatAReadHasSeenSince) {
   const auto origin = origin_that(Writing::kSet);
-  tell(*origin, kOne, 5);
+  flush(*origin, kOne, 5);
   clock_.advance(Millis(1));
   const MonoTime since = clock_.now().mono;
   EXPECT_EQ(origin->least_others_since(cell_, kTwo, since), 5u);
   clock_.advance(Millis(1));
-  tell(*origin, kOne, 8);
+  flush(*origin, kOne, 8);
   EXPECT_EQ(origin->least_others_since(cell_, kTwo, since), 5u);
   EXPECT_EQ(origin->least_others_since(cell_, kTwo, clock_.now().mono), 8u);
   clock_.advance(Millis(1));
-  tell(*origin, kOne, 2);
+  flush(*origin, kOne, 2);
   EXPECT_EQ(origin->least_others_since(cell_, kTwo, since), 2u);
   EXPECT_EQ(origin->least_others_since(cell_, kOne, since), 0u);
 }
@@ -106,7 +106,7 @@ TEST_F(WatchedOriginTest, KnowsTheLeastThatAReadHasSeenSince) {
 TEST_F(WatchedOriginTest, TakesWordOfWhatWasPublishedForNobodysComponent) {
   const auto origin = origin_that(Writing::kSet);
   leave_word(*origin, 4);
-  EXPECT_EQ(tell(*origin, kOne, 5).published, 4u);
+  EXPECT_EQ(flush(*origin, kOne, 5).published, 4u);
   EXPECT_EQ(read(*origin, kTwo).published, 4u);
   EXPECT_EQ(read(*origin, kTwo).siblings, 5u);
   EXPECT_EQ(origin->components(cell_), (Components{{kOne, 5}}));
@@ -127,13 +127,13 @@ TEST_F(WatchedOriginTest, LetsTheLastWordStandOnlyWhereItWritesAsRedisDoes) {
 
 TEST_F(WatchedOriginTest, ForgetsWordAndGoesBackToOldWordWithTheRest) {
   const auto origin = origin_that(Writing::kSet);
-  tell(*origin, kOne, 5);
+  flush(*origin, kOne, 5);
   leave_word(*origin, 5);
   const MonoTime then = clock_.now().mono;
   clock_.advance(Millis(1));
-  tell(*origin, kOne, 7);
+  flush(*origin, kOne, 7);
   leave_word(*origin, 7);
-  tell(*origin, kOne, 6);  // late: what others wrote stays
+  flush(*origin, kOne, 6);  // late: what others wrote stays
   EXPECT_EQ(read(*origin, kOne).published, 7u);
   origin->restore(then, Loss::kOldSnapshot);
   EXPECT_EQ(read(*origin, kOne).published, 5u);

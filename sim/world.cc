@@ -33,7 +33,7 @@ World::World(const WorldOptions& options)
       .read_deadline = options.read_deadline,
       .on_origin_loss = options.on_origin_loss,
       .forgets = options.room == Room::kScarce,
-      .told_within = replay_within_ + 2 * kReplayEvery,
+      .acked_within = replay_within_ + 2 * kReplayEvery,
       .asked_within = kAskEvery,
       .clocks_apart = kMostSkew + options.regions_apart};
   most_between_misfortunes_ =
@@ -82,7 +82,7 @@ void World::make_region() {
 }
 
 void World::make_ledger() {
-  SharingRules rules;
+  SyncRules rules;
   rules.lease = one_of(random_, std::array{Millis(7000), Millis(12'000), Millis(600'000)});
   const bool fair = options_.weather == Weather::kFair;
   scarce_ = !fair && (random_.one_in(4) || options_.few_rows) && happens(WorldFault::kFewRows);
@@ -123,7 +123,7 @@ void World::make_tuples() {
                          : random_.between(1, 40),
         .algorithm = random_.one_in(3) ? Algorithm::kFixedWindow : Algorithm::kSlidingWindow};
     tuple.other_limit = i == differs ? 4 * tuple.limit : tuple.limit;
-    if (options_.tenants && i >= 2) tuple.name_space = "quiet";
+    if (options_.tenants && i >= 2) tuple.ns = "quiet";
     if (i < options_.tuples) tuples_.push_back(tuple);
   }
   if (!options_.all_algorithms) return;
@@ -153,9 +153,9 @@ Delays World::delays() const {
     origin = std::max(origin, node.usual.most_delay);
     ledger = std::max(ledger, node.usual_ledger.most_delay);
   });
-  const SharingRules& rules = ledger_->rules();
+  const SyncRules& rules = ledger_->rules();
   const auto period = [](Millis every) { return every + every / 5 + kReplayEvery; };
-  const Millis known = promises_.told_within + 2 * origin + kReplayEvery;
+  const Millis known = promises_.acked_within + 2 * origin + kReplayEvery;
   const Millis landed = 2 * ledger + kReplayEvery;
   const Millis head_start = period(rules.publish_every) + std::max(rules.publish_every, landed);
   const Millis turn = head_start + 2 * period(rules.publish_every) + 2 * origin + kReplayEvery;
@@ -190,10 +190,10 @@ RunReport World::run() {
   // As long as agreement may take for any tuple, and a little more. Then nobody asks, and
   // what was under way comes to its end.
   run_until(*calm_since_ + promises_.read_deadline +
-            2 * (promises_.max_freshness + promises_.told_within + kAskEvery + Millis(500)) +
+            2 * (promises_.max_freshness + promises_.acked_within + kAskEvery + Millis(500)) +
             Millis(1000));
   asking_ = false;
-  run_until(timeline_.now().mono + 2 * (promises_.read_deadline + promises_.told_within));
+  run_until(timeline_.now().mono + 2 * (promises_.read_deadline + promises_.acked_within));
   // What passers accepted and the origin lost nobody notices, since nobody asks: it is over first.
   if (options_.room == Room::kScarce) run_until(*calm_since_ + 2 * kPasserWindow);
   // Rows that the ledger lost are missed when everything is read.
@@ -237,15 +237,15 @@ void World::audit() {
   for_each_node([this](const Node& node) {
     NodeView& seen = region_of(node).views[static_cast<size_t>(node.index)];
     seen.shared.clear();
-    seen.sharing = {};
-    seen.heard = node.heard;
+    seen.sync = {};
+    seen.received = node.received;
     if (!node.runs()) return;
-    seen.sharing = node.engine->sharing_stats();
-    no_room_ = no_room_ || seen.sharing.no_room > 0;
-    if (scarce_ && seen.sharing.waiting > 0 && seen.sharing.budget_used > 0.99) {
+    seen.sync = node.engine->sync_stats();
+    no_room_ = no_room_ || seen.sync.no_room > 0;
+    if (scarce_ && seen.sync.waiting > 0 && seen.sync.budget_used > 0.99) {
       mark(Mark::kRowsWaited);
     }
-    node.engine->inspect_sharing(
+    node.engine->inspect_sync(
         node.clock.now(), [&](const limiter::SharedCell& cell) { seen.shared.push_back(cell); });
   });
   check_fleet([](FleetChecker& checker, const FleetView& all) { return checker.at_audit(all); });
@@ -278,7 +278,7 @@ void World::sum_up() {
   for_each_node([this](const Node& node) {
     if (!node.runs()) return;
     report_.evicted += node.engine->stats().evicted;
-    report_.no_room += node.engine->sharing_stats().no_room;
+    report_.no_room += node.engine->sync_stats().no_room;
   });
   for (const auto& link : links_) {
     report_.marks[Mark::kReplayAppliedButReplyLost] += link->marks.lost_replies;
@@ -310,7 +310,7 @@ void World::sum_up() {
       if (!matters_at(cell, timeline_.now().wall)) continue;
       const Missing missing = missing_of(view(*region), cell);
       report_.accepted += accepted;
-      report_.died_untold += missing.died_untold;
+      report_.died_unacked += missing.died_unacked;
       report_.lost_with_origin += missing.lost_with_origin;
     }
   }

@@ -91,7 +91,7 @@ struct RunReport {
   // Of cells that still mattered at the end: what was accepted, and of that what nobody can
   // tell any more.
   Count accepted = 0;
-  Count died_untold = 0;
+  Count died_unacked = 0;
   Count lost_with_origin = 0;
   std::map<Mark, uint64_t> marks;
   std::vector<std::string> last_events;  // what led to the fault
@@ -117,7 +117,7 @@ class World {
     int64_t limit = 0;
     Algorithm algorithm = Algorithm::kSlidingWindow;
     int64_t other_limit = 0;  // what other regions than the first ask with
-    std::string name_space = "sim";
+    std::string ns = "sim";
 
     [[nodiscard]] int64_t limit_in(int region) const { return region == 0 ? limit : other_limit; }
   };
@@ -154,7 +154,7 @@ class World {
   void consider_killing(Node& node);
   void drain(Node& node);
   void schedule_replay(Node& node, int life);
-  void schedule_sharing(Node& node, int life);
+  void schedule_sync(Node& node, int life);
   void connect_ledger(Node& node, int life);
   void schedule_beat(Node& node);
   void schedule_sweep(Node& node);

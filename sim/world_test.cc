@@ -36,7 +36,7 @@ TEST(World, KeepsEveryInvariantAndReachesEveryInterestingState) {
     all.admitted += report.admitted;
     all.denied += report.denied;
     all.accepted += report.accepted;
-    all.died_untold += report.died_untold;
+    all.died_unacked += report.died_unacked;
     all.lost_with_origin += report.lost_with_origin;
   }
   if (seeds_to_run() >= kSeeds) {
@@ -47,12 +47,12 @@ TEST(World, KeepsEveryInvariantAndReachesEveryInterestingState) {
     EXPECT_GT(all.admitted, 1000u);
     EXPECT_GT(all.denied, 1000u);
     // What is missing is known, and little.
-    EXPECT_GT(all.died_untold, 0u);
+    EXPECT_GT(all.died_unacked, 0u);
     EXPECT_GT(all.lost_with_origin, 0u);
-    EXPECT_LT(all.died_untold, all.accepted / 20);
+    EXPECT_LT(all.died_unacked, all.accepted / 20);
   }
   RecordProperty("accepted", std::to_string(all.accepted));
-  RecordProperty("died_untold", std::to_string(all.died_untold));
+  RecordProperty("died_untold", std::to_string(all.died_unacked));
   RecordProperty("lost_with_origin", std::to_string(all.lost_with_origin));
 }
 

@@ -12,7 +12,8 @@ sanitized_seeds=8
 # The modules of --only, and what their tests are about.
 modules='
 base        hash tables, hashes and integers that the language lacks
-platform    clocks, threads and safe memory reclamation
+platform    clocks and threads
+epoch       safe memory reclamation
 algorithms  the arithmetic of all six algorithms
 memory      the table of tuples, its cells and its sketch
 limiter     decisions, batches, refresh, replay and sharing; stress tests with threads
@@ -35,8 +36,8 @@ fuzz        made-up input for every parser
 '
 
 # Those whose tests are built for the sanitizers, too; TSan leaves out what has one thread.
-asan_modules='base platform algorithms memory limiter origins ledgers rules frontends sim'
-tsan_modules='platform memory limiter origins ledgers frontends'
+asan_modules='base platform epoch algorithms memory limiter origins ledgers rules frontends sim'
+tsan_modules='platform epoch memory limiter origins ledgers frontends'
 
 list_modules() {
   echo 'Modules, for ./dev test --only MODULE:'

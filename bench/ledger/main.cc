@@ -35,7 +35,7 @@ bool time_of(double& seconds, const Work& work) {
 // Rows of a window that does not end meanwhile.
 LedgerRow row_of(WallTime now, size_t user, Count count) {
   return {.key = {.workspace = "acme",
-                  .name_space = "login",
+                  .ns = "login",
                   .identifier = "user-" + std::to_string(user),
                   .duration = kMaxDuration},
           .sequence = now.time_since_epoch() / kMaxDuration,
@@ -57,7 +57,7 @@ std::optional<Error> write(ledgers::LedgerStore& store, size_t rows, Count count
 }
 
 std::optional<Error> read_all(ledgers::LedgerStore& store, size_t rows) {
-  LedgerPlace place;
+  LedgerPosition place;
   size_t found = 0;
   for (bool last = false; !last;) {
     const auto page = store.read_page(place);

@@ -24,7 +24,7 @@ namespace weir {
 // A tuple of the window class, in words: what a store keeps, and what a person can read there.
 struct LedgerKey {
   std::string workspace;
-  std::string name_space;
+  std::string ns;
   std::string identifier;
   Millis duration{0};
   friend auto operator<=>(const LedgerKey&, const LedgerKey&) = default;
@@ -72,20 +72,20 @@ struct LedgerChanges {
   LedgerCursor next;  // before the cursor asked with: the store went back in time
   // There were more than one answer holds: where to ask for the rest. What is there twice merges.
   std::optional<LedgerCursor> rest = {};
-  bool cut = false;     // more, and at one moment, than one answer holds: read everything instead
-  uint64_t absurd = 0;  // rows that no region can have meant; left out
+  bool cut = false;      // more, and at one moment, than one answer holds: read everything instead
+  uint64_t invalid = 0;  // rows that no region can have meant; left out
 };
 
 // A position in a read of everything. Opaque; empty: at the beginning.
-struct LedgerPlace {
+struct LedgerPosition {
   std::string after;
 };
 
 struct LedgerPage {
   LedgerNews news;
-  LedgerPlace next;
+  LedgerPosition next;
   bool last = true;
-  uint64_t absurd = 0;
+  uint64_t invalid = 0;
 };
 
 // When a region tells others what it counted.
@@ -96,7 +96,7 @@ enum class PublishPolicy : uint8_t {
 [[nodiscard]] std::string_view to_string(PublishPolicy policy);
 
 // What all regions must agree on; kept in the ledger, one truth for the fleet.
-struct SharingRules {
+struct SyncRules {
   PublishPolicy policy = PublishPolicy::kBounded;
   uint32_t hidden_permille = 250;  // of a limit: what all others together may not have told yet
   uint32_t slack_permille = 100;   // of a limit: what may be admitted beyond it
@@ -105,12 +105,12 @@ struct SharingRules {
   Millis import_every{250};
   uint32_t rows_per_second = 500;  // of one region
   uint32_t floor_permille = 500;   // kFloor only
-  friend bool operator==(const SharingRules&, const SharingRules&) = default;
+  friend bool operator==(const SyncRules&, const SyncRules&) = default;
 };
 
 // A region takes its own lease for over sooner than the others do: by twice as long as its news may
 // take to reach them, and as clocks may differ.
-[[nodiscard]] constexpr Millis lease_margin(const SharingRules& rules) {
+[[nodiscard]] constexpr Millis lease_margin(const SyncRules& rules) {
   constexpr Millis kUsual{5000};
   if (rules.policy == PublishPolicy::kFloor) return kUsual;  // which needs no presences
   return std::max(kUsual, 2 * (rules.publish_every + rules.import_every + Millis(1000)));
@@ -120,7 +120,7 @@ struct SharingRules {
 // costs 30 rows a minute. A lease within its margin would be over when it begins, and be told again
 // each publish_every.
 inline constexpr Millis kMinLease{7000};
-[[nodiscard]] constexpr Millis shortest_lease(const SharingRules& rules) {
+[[nodiscard]] constexpr Millis shortest_lease(const SyncRules& rules) {
   return lease_margin(rules) + Millis(2000);
 }
 static_assert(shortest_lease({}) == kMinLease);
@@ -138,7 +138,7 @@ inline constexpr Millis kHiddenKept{15'000};
 
 struct LedgerFleet {
   std::vector<LedgerRegion> regions;
-  SharingRules rules;
+  SyncRules rules;
 };
 
 struct LedgerCleaning {
@@ -168,11 +168,11 @@ class GlobalLedger {
   virtual void changes_since(LedgerCursor cursor, ChangesReply reply) = 0;
 
   // Everything that has not expired, page by page.
-  virtual void read_page(LedgerPlace place, PageReply reply) = 0;
+  virtual void read_page(LedgerPosition place, PageReply reply) = 0;
 
   // Says that a region is there and what it hides, and hears which are. The first ever to come
   // decides the rules.
-  virtual void attend(LedgerRegion self, SharingRules rules, FleetReply reply) = 0;
+  virtual void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) = 0;
 
   // Deletes some of what has expired, at most `most` rows, if no other process does so now.
   virtual void clean(size_t most, CleaningReply reply) = 0;

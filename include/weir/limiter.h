@@ -38,7 +38,7 @@ struct BatchVerdict {
 };
 
 // What run_replay() tells: what is due, or everything there is, at the end of a process.
-enum class Tell : uint8_t { kDue, kAll };
+enum class Flush : uint8_t { kDue, kAll };
 
 // What one pass of background work did.
 struct WorkReport {
@@ -92,7 +92,7 @@ struct LimiterStats {
   uint64_t replay_errors = 0;  // messages that failed; what they told is told again
   uint64_t late_replays = 0;   // cells that expired before they could be told
   uint64_t healed = 0;         // cells of which the origin had forgotten a part
-  uint64_t untold = 0;         // tuples with something to tell now
+  uint64_t unacked = 0;        // tuples with something to tell now
   Nanos replay_lag{0};         // how long the first of them has been waiting
   uint64_t rebuilt = 0;        // tuples given a new state: another rate, a clock set back
   uint64_t memory_bytes = 0;   // reserved by the table alone
@@ -100,7 +100,7 @@ struct LimiterStats {
 };
 
 // What passes between this region and the others; for metrics.
-struct SharingStats {
+struct SyncStats {
   // Rows written, by what they were written for.
   uint64_t presence = 0;
   uint64_t contended = 0;
@@ -113,16 +113,16 @@ struct SharingStats {
   Nanos publish_lag{0};         // how long the first of them has been waiting
   uint64_t imported = 0;        // rows and presences read
   uint64_t import_errors = 0;
-  uint64_t last_import = 0;  // rows in the last answer
-  uint64_t absurd = 0;       // rows that made no sense, and were ignored
-  uint64_t keys = 0;         // tuples known to the ledger now
-  uint64_t keys_heard = 0;   // of those, without traffic here
-  uint64_t heard_total = 0;  // such ever
-  uint64_t no_room = 0;      // news of tuples for which there was no room
-  uint64_t lost = 0;         // rows that the ledger had and lost; written again
-  Nanos import_lag{0};       // since the last answer was asked for
-  Nanos write_lag{0};        // since the ledger last accepted what this process wrote; 0: it does
-  Nanos full_read_age{0};    // since everything was last read
+  uint64_t last_import = 0;     // rows in the last answer
+  uint64_t invalid = 0;         // rows that made no sense, and were ignored
+  uint64_t keys = 0;            // tuples known to the ledger now
+  uint64_t keys_received = 0;   // of those, without traffic here
+  uint64_t received_total = 0;  // such ever
+  uint64_t no_room = 0;         // news of tuples for which there was no room
+  uint64_t lost = 0;            // rows that the ledger had and lost; written again
+  Nanos import_lag{0};          // since the last answer was asked for
+  Nanos write_lag{0};      // since the ledger last accepted what this process wrote; 0: it does
+  Nanos full_read_age{0};  // since everything was last read
   Nanos full_read_took{0};
   uint64_t full_reads = 0;
   uint64_t deleted = 0;    // expired rows, by this process
@@ -188,17 +188,17 @@ class Limiter {
 
   // Tells the origin what is due. `timers` is used for the reply's deadline. From any thread; calls
   // of several threads take turns.
-  WorkReport run_replay(Instant now, Executor& timers, Tell tell = Tell::kDue);
+  WorkReport run_replay(Instant now, Executor& timers, Flush flush = Flush::kDue);
 
   // Once no request comes any more and all is told: gives this process's part of the counts at
   // the origin to those who stay. Called again, it says how much of that was not confirmed yet.
-  WorkReport run_leave(Instant now);
+  WorkReport run_shutdown(Instant now);
 
   // With a ledger: tells other regions what is due, and hears of them. From any thread; calls of
   // several threads take turns.
   // Tell::kAll, at the end of a process, writes all that is not written yet.
-  WorkReport run_sharing(Instant now, Tell tell = Tell::kDue);
-  [[nodiscard]] SharingStats sharing_stats() const;
+  WorkReport run_sync(Instant now, Flush flush = Flush::kDue);
+  [[nodiscard]] SyncStats sync_stats() const;
 
   // Forgets expired tuples among the next `slots` of the table.
   WorkReport run_sweep(Instant now, size_t slots);

@@ -32,7 +32,7 @@ struct Options {
   // What regions agree on, if this process is the first that the ledger ever sees; else what the
   // ledger has counts. A lease is at least shortest_lease(), or it is taken to be that: it would be
   // over before it is known.
-  SharingRules sharing{};
+  SyncRules sync{};
 
   // What holds while the origin is lost, unless a request says otherwise. Default: go on alone.
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;

@@ -28,7 +28,7 @@ struct Component {
 };
 
 // The component of all who left together.
-inline constexpr Component kThoseWhoLeft{};
+inline constexpr Component kDeparted{};
 
 // One tuple in one window. `tuple` is its canonical encoding: equal bytes, equal tuple.
 struct CellId {

@@ -45,7 +45,7 @@ enum class OnOriginLoss : uint8_t {
 // from one request to the next.
 struct Request {
   std::string_view workspace = {};   // 0-512 bytes: who owns the namespace
-  std::string_view name_space = {};  // 1-512 bytes: what is limited ("login", "api")
+  std::string_view ns = {};          // 1-512 bytes: what is limited ("login", "api")
   std::string_view identifier = {};  // 1-512 bytes: who is limited
   int64_t limit = 0;                 // 1 to kMaxLimit per `duration`
   Millis duration{0};                // kMinDuration to kMaxDuration, or see across_durations

@@ -44,7 +44,7 @@ class Agreement final : public Checker {
       }
       for (const limiter::CellView& cell : node.cells) {
         if (!matters_at({cell.tuple, cell.sequence}, world.now.wall)) continue;
-        if (cell.told != cell.own) return who + " does not know that all was told";
+        if (cell.acked != cell.own) return who + " does not know that all was told";
       }
     }
     return {};
@@ -57,7 +57,7 @@ class Agreement final : public Checker {
     Nanos delay{0};
     for (const Life& life : world.truth.lives()) delay = std::max<Nanos>(delay, life.most_delay);
     const Nanos schedule = limiter::fresh_for(answered.duration, promises.max_freshness) +
-                           promises.told_within + promises.asked_within;
+                           promises.acked_within + promises.asked_within;
     return answered.asked.mono - *world.calm_since >
            promises.read_deadline + 2 * (schedule + 2 * delay);
   }
@@ -68,7 +68,7 @@ class Agreement final : public Checker {
     if (went_astray(world.truth.life(answered.account.life), cell)) return {};
     if (any_went_astray(world.truth, cell)) return {};
     const Missing missing = missing_of(world, cell);
-    const Count most = world.truth.accepted(cell) - missing.died_untold;
+    const Count most = world.truth.accepted(cell) - missing.died_unacked;
     const bool enough = known + missing.lost_with_origin >= most || !answered.verdict.admitted();
     // What the dead had told the ledger is known through it.
     const Count can_be = world.has_ledger ? world.truth.accepted(cell) : most;

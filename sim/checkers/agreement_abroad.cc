@@ -19,13 +19,13 @@ class AgreementAbroad final : public FleetChecker {
 
   Fault at_audit(const FleetView& all) override {
     if (all.troubled_since || all.failed_over) return {};
-    return check_nodes(all, [&](const RowPlace& place) { return heard_by_now(all, place); });
+    return check_nodes(all, [&](const RowPlace& place) { return received_by_now(all, place); });
   }
 
   Fault at_end(const FleetView& all) override {
     // What was written last, at the end of a lease say, may still be on its way.
     auto fault = check_nodes(all, [&](const RowPlace& place) {
-      return std::min(all.ledger.now_has(place), heard_by_now(all, place));
+      return std::min(all.ledger.now_has(place), received_by_now(all, place));
     });
     if (fault) return fault;
     for (const RegionView& region : all.regions) {
@@ -46,7 +46,7 @@ class AgreementAbroad final : public FleetChecker {
 
  private:
   // What was written so long ago that every node has read it.
-  static Count heard_by_now(const FleetView& all, const RowPlace& place) {
+  static Count received_by_now(const FleetView& all, const RowPlace& place) {
     return all.history.had(place, all.now.mono - all.delays.import - Nanos(1));
   }
 
@@ -54,13 +54,14 @@ class AgreementAbroad final : public FleetChecker {
   static Fault check_nodes(const FleetView& all, const Written& written) {
     for (const RegionView& region : all.regions) {
       for (const NodeView& node : region.nodes) {
-        if (!node.runs() || node.sharing.no_room > 0) continue;
+        if (!node.runs() || node.sync.no_room > 0) continue;
         for (const limiter::CellView& cell : node.cells) {
           const CellId id{cell.tuple, cell.sequence};
           // By its own clock, too, which may be ahead.
           if (!matters_at(id, std::max(all.now.wall, node.latest))) continue;
           if (went_astray(region.truth.life(node.life), id)) continue;
-          if (node.now.wall - WallTime(id.sequence * duration_of(id)) <= Heard::kTakesIn) continue;
+          if (node.now.wall - WallTime(id.sequence * duration_of(id)) <= Received::kTakesIn)
+            continue;
           Count others = 0;
           for (const RegionView& other : all.regions) {
             if (other.name != region.name) others += written({id, other.name});

@@ -12,7 +12,7 @@ std::vector<std::unique_ptr<Checker>> all_checkers() {
   all.push_back(make_window_identity());
   all.push_back(make_regional_bound());
   all.push_back(make_retrying_is_free());
-  all.push_back(make_told_in_time());
+  all.push_back(make_acked_in_time());
   all.push_back(make_conservation());
   all.push_back(make_agreement());
   all.push_back(make_local_algorithms());
@@ -26,7 +26,7 @@ std::vector<std::unique_ptr<FleetChecker>> all_fleet_checkers() {
   all.push_back(make_published_never_falls());
   all.push_back(make_publish_discipline());
   all.push_back(make_published_in_time());
-  all.push_back(make_heard_is_used());
+  all.push_back(make_received_is_used());
   all.push_back(make_global_bound());
   all.push_back(make_exported_bound());
   all.push_back(make_agreement_abroad());

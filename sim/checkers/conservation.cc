@@ -21,9 +21,9 @@ class Conservation final : public Checker {
       const Missing missing = missing_of(world, cell);
       Count total = 0;
       for (const auto& [component, count] : world.origin.components(cell)) total += count;
-      if (total + missing.died_untold + missing.lost_with_origin == accepted) continue;
+      if (total + missing.died_unacked + missing.lost_with_origin == accepted) continue;
       return "the origin has " + std::to_string(total) + " of " + std::to_string(accepted) +
-             " accepted; " + std::to_string(missing.died_untold) + " died untold, " +
+             " accepted; " + std::to_string(missing.died_unacked) + " died untold, " +
              std::to_string(missing.lost_with_origin) + " of the dead were lost by the origin";
     }
     return {};

@@ -19,7 +19,7 @@ namespace {
 
 // A region is silent for 6 s before the others know, and each of them hears of it within 2 s more,
 // or knows another 2 s later that it hears nothing.
-constexpr Millis kBoundHeardWithin{10'000};
+constexpr Millis kBoundReceivedWithin{10'000};
 
 class ExportedBound final : public FleetChecker {
  public:
@@ -32,11 +32,11 @@ class ExportedBound final : public FleetChecker {
     // As of the last audit, a tenth of a second ago at most.
     const NodeView& node =
         all.regions[static_cast<size_t>(region)].nodes[static_cast<size_t>(answered.node)];
-    const double exported = node.sharing.bound;
-    if (!node.sharing.ready || exported <= 0) return {};
+    const double exported = node.sync.bound;
+    if (!node.sync.ready || exported <= 0) return {};
 
     const CellId cell = answered.cell();
-    const MonoTime from = all.now.mono - 2 * all.delays.all() - kBoundHeardWithin;
+    const MonoTime from = all.now.mono - 2 * all.delays.all() - kBoundReceivedWithin;
     Count accepted = 0, recent = 0, alone = 0;
     for (const RegionView& other : all.regions) {
       Count there = 0;

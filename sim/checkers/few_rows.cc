@@ -58,7 +58,7 @@ class FewRows final : public FleetChecker {
   };
 
   static Fault check(const FleetView& all, const CellId& cell, const Cost& cost) {
-    const SharingRules& rules = all.ledger.rules();
+    const SyncRules& rules = all.ledger.rules();
     const double slack = rules.slack_permille / 1000.0;
     double most = static_cast<double>(all.regions.size()) * (2 + std::log((1 + slack) / slack));
     for (const RegionView& region : all.regions) {

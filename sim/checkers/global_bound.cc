@@ -51,11 +51,11 @@ class GlobalBound final : public FleetChecker {
 
  private:
   Count bound_of(const FleetView& all, int region, const Answered& answered) {
-    const SharingRules& rules = all.ledger.rules();
+    const SyncRules& rules = all.ledger.rules();
     const CellId cell = answered.cell();
-    const auto told = first_row_.find({cell, all.regions[static_cast<size_t>(region)].name});
+    const auto acked = first_row_.find({cell, all.regions[static_cast<size_t>(region)].name});
     const bool known =
-        told != first_row_.end() && all.now.mono - told->second > 2 * all.delays.all();
+        acked != first_row_.end() && all.now.mono - acked->second > 2 * all.delays.all();
     Count largest = answered.limit;
     Count hidden = 0;
     Count alone = 0;

@@ -11,7 +11,7 @@
 namespace weir::sim {
 namespace {
 
-class HeardIsUsed final : public FleetChecker {
+class ReceivedIsUsed final : public FleetChecker {
  public:
   [[nodiscard]] std::string_view name() const override { return "heard is used"; }
 
@@ -29,28 +29,28 @@ class HeardIsUsed final : public FleetChecker {
 
   Fault check(const FleetView& all, int region, const NodeView& node) {
     // What it had no room for it may use all the same, once there is.
-    if (!node.runs() || !node.heard || node.sharing.no_room > 0) return {};
+    if (!node.runs() || !node.received || node.sync.no_room > 0) return {};
     for (const limiter::CellView& cell : node.cells) {
       const CellId id{cell.tuple, cell.sequence};
       // A clock that was set back had taken it to be over.
       if (!matters_at(id, node.latest)) continue;
       if (went_astray(all.regions[static_cast<size_t>(region)].truth.life(node.life), id)) continue;
-      Count heard = 0;
+      Count received = 0;
       for (size_t i = 0; i < all.regions.size(); ++i) {
         if (static_cast<int>(i) == region) continue;
-        heard += node.heard->row({id, all.regions[i].name}).count;
+        received += node.received->row({id, all.regions[i].name}).count;
       }
       const Place place{region, node.life, id};
-      if (cell.foreign >= heard) {
+      if (cell.foreign >= received) {
         unused_.erase(place);
         continue;
       }
-      const auto [found, is_new] = unused_.emplace(place, Unused{all.now.mono, heard});
+      const auto [found, is_new] = unused_.emplace(place, Unused{all.now.mono, received});
       // By now it may be something newer that is not used yet.
-      if (cell.foreign >= found->second.heard) found->second = {all.now.mono, heard};
-      if (all.now.mono - found->second.since <= Heard::kTakesIn) continue;
+      if (cell.foreign >= found->second.received) found->second = {all.now.mono, received};
+      if (all.now.mono - found->second.since <= Received::kTakesIn) continue;
       return "node " + std::to_string(node.node) + " of region " + std::to_string(region) +
-             " has heard " + std::to_string(heard) + " of others in window " +
+             " has heard " + std::to_string(received) + " of others in window " +
              std::to_string(cell.sequence) + ", but goes by " + std::to_string(cell.foreign);
     }
     return {};
@@ -58,15 +58,15 @@ class HeardIsUsed final : public FleetChecker {
 
   struct Unused {
     MonoTime since{};
-    Count heard = 0;
+    Count received = 0;
   };
   std::map<Place, Unused> unused_;
 };
 
 }  // namespace
 
-std::unique_ptr<FleetChecker> make_heard_is_used() {
-  return std::make_unique<HeardIsUsed>();
+std::unique_ptr<FleetChecker> make_received_is_used() {
+  return std::make_unique<ReceivedIsUsed>();
 }
 
 }  // namespace weir::sim

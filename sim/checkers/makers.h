@@ -17,7 +17,7 @@ std::unique_ptr<Checker> make_fresh_enough();
 std::unique_ptr<Checker> make_window_identity();
 std::unique_ptr<Checker> make_regional_bound();
 std::unique_ptr<Checker> make_retrying_is_free();
-std::unique_ptr<Checker> make_told_in_time();
+std::unique_ptr<Checker> make_acked_in_time();
 std::unique_ptr<Checker> make_conservation();
 std::unique_ptr<Checker> make_agreement();
 std::unique_ptr<Checker> make_local_algorithms();
@@ -31,6 +31,6 @@ std::unique_ptr<FleetChecker> make_agreement_abroad();
 std::unique_ptr<FleetChecker> make_few_rows();
 std::unique_ptr<FleetChecker> make_published_in_time();
 std::unique_ptr<FleetChecker> make_published_never_falls();
-std::unique_ptr<FleetChecker> make_heard_is_used();
+std::unique_ptr<FleetChecker> make_received_is_used();
 
 }  // namespace weir::sim

@@ -13,19 +13,19 @@ class OneWriter final : public Checker {
   [[nodiscard]] std::string_view name() const override { return "one writer per component"; }
 
   Fault after_write(const WorldView& world, const Written& written) override {
-    const CellReplay& told = written.told;
+    const CellReplay& acked = written.acked;
     const std::string who = "process " + std::to_string(written.life);
-    if (told.writer.incarnation != world.truth.life(written.life).incarnation) {
+    if (acked.writer.incarnation != world.truth.life(written.life).incarnation) {
       return who + " wrote another's component";
     }
-    const auto [writer, first] = writers_.emplace(told.writer.incarnation, written.life);
+    const auto [writer, first] = writers_.emplace(acked.writer.incarnation, written.life);
     if (!first && writer->second != written.life) {
       return who + " wrote under the name of process " + std::to_string(writer->second);
     }
     const Count accepted =
-        world.truth.accepted_by({written.life, told.writer.generation}, told.cell);
-    if (told.total > accepted) {
-      return who + " told " + std::to_string(told.total) + ", but accepted " +
+        world.truth.accepted_by({written.life, acked.writer.generation}, acked.cell);
+    if (acked.total > accepted) {
+      return who + " told " + std::to_string(acked.total) + ", but accepted " +
              std::to_string(accepted);
     }
     return {};

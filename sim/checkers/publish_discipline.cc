@@ -40,7 +40,7 @@ class PublishDiscipline final : public FleetChecker {
     for (size_t i = 0; i < all.regions.size(); ++i) {
       for (const NodeView& node : all.regions[i].nodes) {
         // Before all was read it is not known who is there; then everything is looked at.
-        if (!node.runs() || !node.sharing.ready || node.sharing.no_room > 0) continue;
+        if (!node.runs() || !node.sync.ready || node.sync.no_room > 0) continue;
         if (auto fault = check(all, static_cast<int>(i), node)) return fault;
       }
     }
@@ -82,7 +82,7 @@ class PublishDiscipline final : public FleetChecker {
         continue;
       }
       const spec::Cell known = known_of(all, region, node, cell, windows, current);
-      const SharingRules& rules = all.ledger.rules();
+      const SyncRules& rules = all.ledger.rules();
       std::string rule;
       if (is_unleased(all, region, node, tuple) && !all.scarce && !all.leapt_lately &&
           spec::presence_due(known, rules, all.regions.size())) {
@@ -116,10 +116,10 @@ class PublishDiscipline final : public FleetChecker {
     for (size_t i = 0; i < all.regions.size(); ++i) {
       if (static_cast<int>(i) == region) continue;
       const std::string& other = all.regions[i].name;
-      const bool present = node.heard->present_until(cell.tuple, other) > node.now.wall;
-      if (present || node.heard->row({cell, other}).count > 0) ++known.k;
+      const bool present = node.received->present_until(cell.tuple, other) > node.now.wall;
+      if (present || node.received->row({cell, other}).count > 0) ++known.k;
       for (const int64_t sequence : {present_window, present_window - 1}) {
-        const Count limit = node.heard->row({{cell.tuple, sequence}, other}).limit;
+        const Count limit = node.received->row({{cell.tuple, sequence}, other}).limit;
         if (limit > 0) known.L = std::min(known.L, limit);
       }
     }

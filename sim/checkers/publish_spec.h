@@ -39,40 +39,40 @@ struct Cell {
 };
 
 // a = max(1, floor(h L / (N - 1))), N at least 2.
-[[nodiscard]] inline Count may_hide(Count L, const SharingRules& rules, uint64_t N) {
+[[nodiscard]] inline Count may_hide(Count L, const SyncRules& rules, uint64_t N) {
   return std::max<Count>(1, L * rules.hidden_permille / (1000 * (std::max<uint64_t>(N, 2) - 1)));
 }
 
 // floor(eps L).
-[[nodiscard]] inline Count slack_of(Count L, const SharingRules& rules) {
+[[nodiscard]] inline Count slack_of(Count L, const SyncRules& rules) {
   return L * rules.slack_permille / 1000;
 }
 
 // x - p >= max(1, (amount + eps L) / k).
-[[nodiscard]] inline bool outweighs(const Cell& cell, Count amount, const SharingRules& rules) {
+[[nodiscard]] inline bool outweighs(const Cell& cell, Count amount, const SyncRules& rules) {
   const Count unpublished = cell.unpublished();
   return unpublished >= 1 &&
          1000 * cell.k * unpublished >= 1000 * amount + rules.slack_permille * cell.L;
 }
 
 // While the region has no valid lease.
-[[nodiscard]] inline bool presence_due(const Cell& cell, const SharingRules& rules, uint64_t N) {
+[[nodiscard]] inline bool presence_due(const Cell& cell, const SyncRules& rules, uint64_t N) {
   return cell.x >= may_hide(cell.L, rules, N);
 }
 
-[[nodiscard]] inline bool contended(const Cell& cell, const SharingRules& rules) {
+[[nodiscard]] inline bool contended(const Cell& cell, const SyncRules& rules) {
   return cell.k >= 2 && outweighs(cell, cell.remaining(), rules);
 }
 
 // Of a window that is over, through the whole next one.
-[[nodiscard]] inline bool rolled_over(const Cell& cell, const SharingRules& rules) {
+[[nodiscard]] inline bool rolled_over(const Cell& cell, const SyncRules& rules) {
   return cell.k >= 2 && outweighs(cell, 0, rules);
 }
 
 enum class Refusal : uint8_t { kFirst, kLater };
 
 // After a refusal, the first of a window or a later one.
-[[nodiscard]] inline bool exhausted(const Cell& cell, Refusal refusal, const SharingRules& rules) {
+[[nodiscard]] inline bool exhausted(const Cell& cell, Refusal refusal, const SyncRules& rules) {
   if (cell.unpublished() == 0) return false;
   const bool first = refusal == Refusal::kFirst;
   if (cell.k >= 2) return first || outweighs(cell, 0, rules);

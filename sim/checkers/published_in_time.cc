@@ -65,14 +65,14 @@ class PublishedInTime final : public FleetChecker {
   static Fault check_lag(const FleetView& all, const NodeView& node) {
     if (all.troubled_since || all.scarce || !node.runs()) return {};
     // A presence that a sibling wrote waits until it is heard of.
-    if (node.sharing.publish_lag <= 2 * all.delays.all()) return {};
+    if (node.sync.publish_lag <= 2 * all.delays.all()) return {};
     return "a row has been waiting on node " + std::to_string(node.node) + " for " +
-           std::to_string(node.sharing.publish_lag / Millis(1)) + " ms";
+           std::to_string(node.sync.publish_lag / Millis(1)) + " ms";
   }
 
   static Fault check_tuple(const FleetView& all, int region, const std::string& tuple,
                            const Asked& asked) {
-    const SharingRules& rules = all.ledger.rules();
+    const SyncRules& rules = all.ledger.rules();
     const std::string& name = all.regions[static_cast<size_t>(region)].name;
     const CellId cell{tuple, all.now.wall.time_since_epoch() / asked.duration};
     const CellId last{tuple, cell.sequence - 1};
@@ -81,16 +81,16 @@ class PublishedInTime final : public FleetChecker {
     if (held && lasted(all, cell, asked, Nanos(0)) &&
         spec::presence_due(*held, rules, all.regions.size()) &&
         all.ledger.present_until(tuple, name) <= all.now.wall) {
-      return told(name, "and others do not know that it is there", cell, *held);
+      return acked(name, "and others do not know that it is there", cell, *held);
     }
     const Nanos within = time_to_publish(all, tuple, name, all.now.wall);
     const auto known = facts(all, region, cell, asked, all.now.mono - within);
     if (known && lasted(all, cell, asked, within) && spec::contended(*known, rules)) {
-      return told(name, "and others could use what remains", cell, *known);
+      return acked(name, "and others could use what remains", cell, *known);
     }
     const auto over = facts(all, region, last, asked, all.now.mono - all.delays.publish);
     if (over && lasted(all, cell, asked, all.delays.publish) && spec::rolled_over(*over, rules)) {
-      return told(name, "which the next one weighs", last, *over);
+      return acked(name, "which the next one weighs", last, *over);
     }
     return {};
   }
@@ -105,8 +105,8 @@ class PublishedInTime final : public FleetChecker {
     return leased ? all.delays.publish : 2 * all.delays.all();
   }
 
-  static Fault told(const std::string& region, const std::string& why, const CellId& cell,
-                    const spec::Cell& known) {
+  static Fault acked(const std::string& region, const std::string& why, const CellId& cell,
+                     const spec::Cell& known) {
     return region + " accepted " + std::to_string(known.x) + " of " + std::to_string(known.L) +
            " in window " + std::to_string(cell.sequence) + ", " + why + ": the ledger has " +
            std::to_string(known.p) + ", used are " + std::to_string(known.e) + " in " +
@@ -125,7 +125,7 @@ class PublishedInTime final : public FleetChecker {
   static std::optional<spec::Cell> facts(const FleetView& all, int index, const CellId& cell,
                                          const Asked& asked, MonoTime then) {
     const RegionView& region = all.regions[static_cast<size_t>(index)];
-    const MonoTime heard = then - all.delays.import;
+    const MonoTime received = then - all.delays.import;
     const WallTime latest = all.now.wall + all.promises.clocks_apart;
     const CellId before{cell.tuple, cell.sequence - 1};
     const auto mine = known_since(all, region, cell, then);
@@ -138,12 +138,12 @@ class PublishedInTime final : public FleetChecker {
     for (size_t i = 0; i < all.regions.size(); ++i) {
       if (static_cast<int>(i) == index) continue;
       const std::string& other = all.regions[i].name;
-      const Count count = all.history.had({cell, other}, heard);
+      const Count count = all.history.had({cell, other}, received);
       used += count;
-      used_before += all.history.had({before, other}, heard);
-      if (count > 0 || all.history.said_until(cell.tuple, other, heard) > latest) ++known.k;
+      used_before += all.history.had({before, other}, received);
+      if (count > 0 || all.history.said_until(cell.tuple, other, received) > latest) ++known.k;
       for (const int64_t sequence : {present, present - 1}) {
-        const Count limit = all.history.limit_told({{cell.tuple, sequence}, other}, heard);
+        const Count limit = all.history.limit_acked({{cell.tuple, sequence}, other}, received);
         if (limit > 0) known.L = std::min(known.L, limit);
       }
     }
@@ -166,8 +166,8 @@ class PublishedInTime final : public FleetChecker {
       if (accept.when < then) sum += accept.cost;
       delay = std::max<Nanos>(delay, life.most_delay);
     }
-    const MonoTime told = then + all.promises.told_within + delay;
-    return std::min(sum, region.origin.least_others_since(cell, kNobody, told));
+    const MonoTime acked = then + all.promises.acked_within + delay;
+    return std::min(sum, region.origin.least_others_since(cell, kNobody, acked));
   }
 
   // Of the items of a batch that is refused, one has refused it and the others were not tried. A
@@ -191,23 +191,23 @@ class PublishedInTime final : public FleetChecker {
     const WallTime over((cell.sequence + 1) * answered.duration);
     const WallTime through = all.now.wall + all.delays.publish / Millis(1) * Millis(1);
     const Nanos within = time_to_publish(all, cell.tuple, home.name, through);
-    if (!node.heard || over - all.now.wall < within + all.promises.clocks_apart) return;
+    if (!node.received || over - all.now.wall < within + all.promises.clocks_apart) return;
     spec::Cell known{.x = evidence.own + evidence.siblings,
                      .p = all.ledger.ever({cell, home.name}),
                      .L = answered.limit};
     for (const RegionView& other : all.regions) {
       if (other.name == home.name) continue;
-      const bool present = node.heard->present_until(cell.tuple, other.name) > over;
-      if (present || node.heard->row({cell, other.name}).count > 0) ++known.k;
+      const bool present = node.received->present_until(cell.tuple, other.name) > over;
+      if (present || node.received->row({cell, other.name}).count > 0) ++known.k;
     }
-    const Heard::Row written = node.heard->row({cell, home.name});
+    const Received::Row written = node.received->row({cell, home.name});
     const spec::Refusal refusal = first ? spec::Refusal::kFirst : spec::Refusal::kLater;
     if (!spec::exhausted(known, refusal, all.ledger.rules())) return;
     refusals_[place] = {
         .used = known.x,
         .had = known.p,
         .generation = answered.account.generation,
-        .knew = written.count >= known.p && all.now.mono - written.since > Heard::kTakesIn,
+        .knew = written.count >= known.p && all.now.mono - written.since > Received::kTakesIn,
         .within = within,
         .by = all.now.mono + within};
   }
@@ -221,7 +221,7 @@ class PublishedInTime final : public FleetChecker {
   }
 
   // A sibling that wrote just before tells of it, too.
-  static bool is_told(const Refused& refused, Count has) {
+  static bool is_acked(const Refused& refused, Count has) {
     return has >= refused.used || (2 * has > refused.used && (has > refused.had || !refused.knew));
   }
 
@@ -238,7 +238,7 @@ class PublishedInTime final : public FleetChecker {
                            all.blamed.count(cell.tuple) > 0 ||
                            region.truth.life(life).ended.has_value();
       const Count has = all.ledger.ever({cell, region.name});
-      if (excused || is_told(refused, has)) {
+      if (excused || is_acked(refused, has)) {
         it = refusals_.erase(it);
         continue;
       }

@@ -17,7 +17,7 @@ class PublishedNeverFalls final : public FleetChecker {
   Fault at_audit(const FleetView& all) override {
     for (size_t i = 0; i < all.regions.size(); ++i) {
       for (const NodeView& node : all.regions[i].nodes) {
-        const uint64_t full_reads = node.sharing.full_reads;
+        const uint64_t full_reads = node.sync.full_reads;
         for (const limiter::SharedCell& cell : node.shared) {
           if (went_astray(all.regions[i].truth.life(node.life), {cell.tuple, cell.sequence})) {
             continue;

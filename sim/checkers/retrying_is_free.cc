@@ -13,19 +13,19 @@ class RetryingIsFree final : public Checker {
   [[nodiscard]] std::string_view name() const override { return "retrying is free"; }
 
   Fault after_write(const WorldView& world, const Written& written) override {
-    const CellReplay& told = written.told;
+    const CellReplay& acked = written.acked;
     Components before = written.before;
     Components after = written.after;
-    const Count had = before[told.writer];
-    const Count has = after[told.writer];
-    before.erase(told.writer);
-    after.erase(told.writer);
+    const Count had = before[acked.writer];
+    const Count has = after[acked.writer];
+    before.erase(acked.writer);
+    after.erase(acked.writer);
     if (before != after) return "a write of one process changed the component of another";
-    if (has != had && has != told.total) {
-      return "a write of " + std::to_string(told.total) + " on " + std::to_string(had) + " left " +
+    if (has != had && has != acked.total) {
+      return "a write of " + std::to_string(acked.total) + " on " + std::to_string(had) + " left " +
              std::to_string(has);
     }
-    if (has > world.truth.accepted_by({written.life, told.writer.generation}, told.cell)) {
+    if (has > world.truth.accepted_by({written.life, acked.writer.generation}, acked.cell)) {
       return "a component exceeds what its writer accepted";
     }
     return {};

@@ -23,7 +23,7 @@
 namespace weir::sim {
 namespace {
 
-class ToldInTime final : public Checker {
+class AckedInTime final : public Checker {
  public:
   [[nodiscard]] std::string_view name() const override { return "told in time"; }
 
@@ -31,7 +31,7 @@ class ToldInTime final : public Checker {
     if (!answered.charged) return {};
     const Place place{answered.account, answered.cell()};
     owe(place, world.truth.accepted_by(answered.account, answered.cell()),
-        world.now.mono + world.promises.told_within);
+        world.now.mono + world.promises.acked_within);
     return {};
   }
 
@@ -49,31 +49,32 @@ class ToldInTime final : public Checker {
     return {};
   }
 
-  Fault after_heard(const WorldView& world, const HeardReplay& heard) override {
-    const int life = heard.sent.life;
-    const bool in_time = under_way_.erase({life, heard.sent.message}) > 0;
-    const MonoTime by = world.now.mono + world.promises.told_within;
-    for (size_t i = 0; i < heard.sent.cells.size(); ++i) {
-      const CellReplay& told = heard.sent.cells[i];
-      const Place place = place_of(life, told.writer, told.cell);
-      if (!heard.totals.ok()) {
-        if (in_time && !is_acknowledged(place, told)) owe(place, told.total, by);
+  Fault after_received(const WorldView& world, const ReceivedReplay& received) override {
+    const int life = received.sent.life;
+    const bool in_time = under_way_.erase({life, received.sent.message}) > 0;
+    const MonoTime by = world.now.mono + world.promises.acked_within;
+    for (size_t i = 0; i < received.sent.cells.size(); ++i) {
+      const CellReplay& acked = received.sent.cells[i];
+      const Place place = place_of(life, acked.writer, acked.cell);
+      if (!received.totals.ok()) {
+        if (in_time && !is_acknowledged(place, acked)) owe(place, acked.total, by);
         continue;
       }
-      const Count mine = heard.totals->at(i).mine;
-      if (mine < told.total) owe(place, told.total, by);
-      if (connection_of_[{life, heard.sent.message}] == connections_[life]) {
-        acknowledge(place, std::min(mine, told.total));
+      const Count mine = received.totals->at(i).mine;
+      if (mine < acked.total) owe(place, acked.total, by);
+      if (connection_of_[{life, received.sent.message}] == connections_[life]) {
+        acknowledge(place, std::min(mine, acked.total));
       }
       owe_if_less(world, place, mine);
     }
     return {};
   }
 
-  Fault after_heard(const WorldView& world, const HeardRead& heard) override {
-    for (size_t i = 0; heard.totals.ok() && i < heard.cells.size(); ++i) {
-      const CellRead& read = heard.cells[i];
-      owe_if_less(world, place_of(heard.life, read.reader, read.cell), heard.totals->at(i).mine);
+  Fault after_received(const WorldView& world, const ReceivedRead& received) override {
+    for (size_t i = 0; received.totals.ok() && i < received.cells.size(); ++i) {
+      const CellRead& read = received.cells[i];
+      owe_if_less(world, place_of(received.life, read.reader, read.cell),
+                  received.totals->at(i).mine);
     }
     return {};
   }
@@ -85,7 +86,7 @@ class ToldInTime final : public Checker {
     for (const auto& [cell, all] : world.truth.cells()) {
       for (const auto& [account, accepted] : world.truth.accounts(cell)) {
         if (account.life != life) continue;
-        owe({account, cell}, accepted, world.now.mono + world.promises.told_within);
+        owe({account, cell}, accepted, world.now.mono + world.promises.acked_within);
       }
     }
     return {};
@@ -103,7 +104,7 @@ class ToldInTime final : public Checker {
         // Perhaps it went again in the very instant of the deadline.
         const Place place = place_of(it->first.first, cell.writer, cell.cell);
         if (last_sent_[place] >= deadline || is_acknowledged(place, cell)) continue;
-        owe(place, cell.total, deadline + world.promises.told_within);
+        owe(place, cell.total, deadline + world.promises.acked_within);
       }
       it = under_way_.erase(it);
     }
@@ -116,7 +117,7 @@ class ToldInTime final : public Checker {
       const bool reachable = node_of(world, it->first).reachable;
       const bool excused = !reachable || was_reachable_.count(it->first.first.life) == 0;
       for (Owed& owed : it->second) {
-        if (excused) owed.by = std::max(owed.by, now + world.promises.told_within);
+        if (excused) owed.by = std::max(owed.by, now + world.promises.acked_within);
         if (now <= owed.by) continue;
         return "process " + std::to_string(it->first.first.life) + " has not told its total of " +
                std::to_string(owed.total) + " in window " +
@@ -158,7 +159,7 @@ class ToldInTime final : public Checker {
         if (cell.cell == place.second && cell.total >= acknowledged) return;
       }
     }
-    owe(place, acknowledged, world.now.mono + world.promises.told_within);
+    owe(place, acknowledged, world.now.mono + world.promises.acked_within);
   }
 
   void acknowledge(const Place& place, Count total) {
@@ -166,8 +167,8 @@ class ToldInTime final : public Checker {
     acknowledged = std::max(acknowledged, total);
     std::erase_if(owed_[place], [&](const Owed& each) { return each.total <= total; });
   }
-  bool is_acknowledged(const Place& place, const CellReplay& told) {
-    return acknowledged_[place] >= told.total;
+  bool is_acknowledged(const Place& place, const CellReplay& acked) {
+    return acknowledged_[place] >= acked.total;
   }
 
   static const NodeView& node_of(const WorldView& world, const Place& place) {
@@ -190,8 +191,8 @@ class ToldInTime final : public Checker {
 
 }  // namespace
 
-std::unique_ptr<Checker> make_told_in_time() {
-  return std::make_unique<ToldInTime>();
+std::unique_ptr<Checker> make_acked_in_time() {
+  return std::make_unique<AckedInTime>();
 }
 
 }  // namespace weir::sim

@@ -8,12 +8,12 @@ namespace {
 
 // A region that hides more than usual says so at once, and the others hear it when they next
 // attend, or know that they hear nothing. One that is silent is known to be so after 6 s.
-constexpr Millis kBoundHeardWithin{10'000};
+constexpr Millis kBoundReceivedWithin{10'000};
 
 }  // namespace
 
 Request request_for(const FleetKey& key, Count cost) {
-  Request request{.name_space = key.name_space,
+  Request request{.ns = key.ns,
                   .identifier = key.identifier,
                   .limit = static_cast<int64_t>(key.limit),
                   .duration = key.duration,
@@ -42,7 +42,8 @@ Account::Local& Account::Log::of(uint32_t region) {
   for (Local& local : by_region) {
     if (local.region == region) return local;
   }
-  by_region.push_back({.region = region, .admitted = {}, .told = 0, .sent = {}, .heard_by = {}});
+  by_region.push_back(
+      {.region = region, .admitted = {}, .acked = 0, .sent = {}, .received_by = {}});
   return by_region.back();
 }
 
@@ -128,8 +129,8 @@ void Account::send(uint32_t region, const LedgerRow& row, MonoTime now) {
   Log* const log = log_of(row);
   if (log == nullptr) return;
   Local& local = log->of(region);
-  if (row.count <= local.told) ++repeated_;
-  local.told = std::max(local.told, row.count);
+  if (row.count <= local.acked) ++repeated_;
+  local.acked = std::max(local.acked, row.count);
   local.sent.try_emplace(row.count, now);
 }
 
@@ -146,10 +147,10 @@ void Account::hear(const Hearer& hearer, uint32_t from, const LedgerRow& row) {
   Local& local = log->of(from);
   const std::vector<Admission>& admitted = local.admitted;
   if (admitted.empty() || admitted.back().total < row.count) return;
-  auto known = std::find_if(local.heard_by.begin(), local.heard_by.end(),
+  auto known = std::find_if(local.received_by.begin(), local.received_by.end(),
                             [&](const auto& each) { return each.first == hearer.process; });
-  if (known == local.heard_by.end()) {
-    known = local.heard_by.insert(known, {hearer.process, 0});
+  if (known == local.received_by.end()) {
+    known = local.received_by.insert(known, {hearer.process, 0});
   }
   const Count before = known->second;
   if (before >= row.count) return;
@@ -186,8 +187,8 @@ FleetCell Account::cell_of(size_t number, const Log& log) const {
     for (; all[next].when <= admission.when - excused_; ++next) old += all[next].cost;
     cell.unexcused = std::max(cell.unexcused, old);
     cell.recent = so_far - old;
-    const MonoTime heard = admission.when - excused_ - kBoundHeardWithin;
-    for (; all[next_known].when <= heard; ++next_known) known += all[next_known].cost;
+    const MonoTime received = admission.when - excused_ - kBoundReceivedWithin;
+    for (; all[next_known].when <= received; ++next_known) known += all[next_known].cost;
     if (!shared || admission.bound <= 0) continue;
     const double beyond = cell.in_limits(known) - static_cast<double>(admission.bound);
     cell.beyond_bound = std::max(cell.beyond_bound, beyond);

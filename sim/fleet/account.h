@@ -17,7 +17,7 @@
 namespace weir::sim {
 
 struct FleetKey {
-  std::string name_space = "api";
+  std::string ns = "api";
   std::string identifier = {};  // the account gives its keys names of its own
   Count limit = 0;
   std::vector<uint32_t> regions = {};  // where it is used
@@ -105,9 +105,9 @@ class Account {
   struct Local {
     uint32_t region = 0;
     std::vector<Admission> admitted;
-    Count told = 0;                                    // the most that a row of it said
-    std::map<Count, MonoTime> sent;                    // rows by what they said
-    std::vector<std::pair<uint32_t, Count>> heard_by;  // processes elsewhere, and the most
+    Count acked = 0;                                      // the most that a row of it said
+    std::map<Count, MonoTime> sent;                       // rows by what they said
+    std::vector<std::pair<uint32_t, Count>> received_by;  // processes elsewhere, and the most
   };
   struct Log {
     int64_t sequence = -1;

@@ -25,9 +25,9 @@ const LimitPlan& limit_named(const Scenario& scenario, const std::string& name) 
 
 // What a region may count and not say, while all are known to be here with `told` each: what its
 // own admissions leave is divided among all.
-Count held_back(Count limit, const SharingRules& rules, Count told, uint64_t regions) {
+Count held_back(Count limit, const SyncRules& rules, Count acked, uint64_t regions) {
   const Count slack = limiter::part_of(limit, rules.slack_permille);
-  const Count left = base::saturating_sub(limit + slack, regions * told);
+  const Count left = base::saturating_sub(limit + slack, regions * acked);
   return base::saturating_sub(base::ceil_div(left, regions + 1), 1);
 }
 
@@ -83,7 +83,7 @@ void Crowd::add_key(size_t number, Millis warm_up) {
   const double requests =
       stream.plan.unit == StreamPlan::Unit::kLimits ? demand * static_cast<double>(drawn) : demand;
   Asker asker{.stream = number, .gap = millis(limit.duration) / std::max(requests, 1e-9)};
-  asker.key = fleet_.add({.name_space = limit.name,
+  asker.key = fleet_.add({.ns = limit.name,
                           .limit = drawn,
                           .regions = draw_regions(stream),
                           .duration = limit.duration,
@@ -110,7 +110,7 @@ void Crowd::add_key(size_t number, Millis warm_up) {
 // last one runs to its limit.
 void Crowd::write_script(Asker& asker) const {
   const FleetKey& key = fleet_.account().key(asker.key);
-  const SharingRules& rules = fleet_.settings().sharing;
+  const SyncRules& rules = fleet_.settings().sync;
   const auto regions = static_cast<uint32_t>(key.regions.size());
   const bool floor = rules.policy == PublishPolicy::kFloor;
   const Count presence = limiter::hidden_of(key.limit, rules, fleet_.regions());
@@ -232,7 +232,7 @@ void Crowd::ask_fresh(Stream& stream, double now) {
                                                      : 1);
   const double passed = now + 1 - stream.begins;
   for (; static_cast<double>(stream.fresh) < passed * per_ms; ++stream.fresh) {
-    fleet_.ask_once({.name_space = stream.limit.name,
+    fleet_.ask_once({.ns = stream.limit.name,
                      .identifier = std::string("fresh-").append(std::to_string(stream.fresh)),
                      .limit = stream.limit.limit.from,
                      .duration = stream.limit.duration,

@@ -41,7 +41,7 @@ class Fleet::OriginWatcher final : public LinkWatcher {
  public:
   explicit OriginWatcher(RegionLoad& load) : load_(load) {}
   void asked(size_t cells) override { load_.origin_commands += cells; }
-  void told(size_t cells) override { load_.origin_commands += cells; }
+  void acked(size_t cells) override { load_.origin_commands += cells; }
   void sent(uint64_t /*message*/, const std::vector<CellReplay>& cells) override {
     load_.origin_commands += 2 * cells.size();
   }
@@ -63,7 +63,7 @@ class Fleet::AbroadWatcher final : public LedgerWatcher {
     }
   }
   // A process uses what it hears from its next turn on.
-  void heard(const LedgerNews& news) override {
+  void received(const LedgerNews& news) override {
     load_.rows_read += news.rows.size() + news.presences.size();
     if (node_.number >= std::max(kListeners, fleet_.regions())) return;
     const auto period = static_cast<uint64_t>(kTurn.count());
@@ -93,7 +93,7 @@ Fleet::Fleet(const FleetOptions& options)
       loads_(plans_.size()),
       ledger_loads_(plans_.size()) {
   ledger_ = std::make_unique<WatchedLedger>(
-      timeline_, options_.settings.sharing, [this](const Committed& committed) {
+      timeline_, options_.settings.sync, [this](const Committed& committed) {
         mix(static_cast<uint64_t>(now().mono.time_since_epoch().count()));
         for (const LedgerRow& row : committed.news.rows) mix(row.count);
       });
@@ -156,7 +156,7 @@ void Fleet::begin(FleetNode& node) {
   node.engine = limiter::Engine::make(node.clock, {.origin = node.origin,
                                                    .ledger = node.ledger,
                                                    .region = plan.name,
-                                                   .sharing = settings.sharing,
+                                                   .sync = settings.sync,
                                                    .on_origin_loss = settings.on_origin_loss,
                                                    .read_deadline = settings.read_deadline,
                                                    .max_freshness = settings.max_freshness,
@@ -179,8 +179,8 @@ void Fleet::kill(FleetNode& node) {
   node.engine->inspect([&](const limiter::CellView& cell) {
     const auto components = origins_[node.region]->components({cell.tuple, cell.sequence});
     const auto mine = components.find({incarnation, cell.generation});
-    const Count told = mine == components.end() ? 0 : mine->second;
-    if (cell.own > told) lost_with_nodes_ += cell.own - told;
+    const Count acked = mine == components.end() ? 0 : mine->second;
+    if (cell.own > acked) lost_with_nodes_ += cell.own - acked;
   });
   end(node);
 }
@@ -260,7 +260,7 @@ void Fleet::answer(const FleetAnswer& answer) {
   const Account::Moment moment{.region = answer.region,
                                .asked = answer.asked,
                                .now = timeline_.now().mono,
-                               .bound = sharing_stats(answer.node).bound};
+                               .bound = sync_stats(answer.node).bound};
   if (admitted) {
     ++load.admitted;
     account_.admit(answer.key, moment, answer.cost);
@@ -322,21 +322,22 @@ void Fleet::take_turn(FleetNode& node) {
   const size_t slots = options_.settings.capacity / 500;
   const Instant now = node.clock.now();
   const bool drains = node.state == FleetNode::State::kDrains;
-  const WorkReport told = node.engine->run_replay(now, timeline_, drains ? Tell::kAll : Tell::kDue);
+  const WorkReport acked =
+      node.engine->run_replay(now, timeline_, drains ? Flush::kAll : Flush::kDue);
   const bool timed = account_.measuring() && options_.stopwatch != nullptr;
   const Nanos before = timed ? options_.stopwatch() : Nanos(0);
-  node.engine->run_sharing(now, drains ? Tell::kAll : Tell::kDue);
-  if (timed) sharing_time_ += options_.stopwatch() - before;
+  node.engine->run_sync(now, drains ? Flush::kAll : Flush::kDue);
+  if (timed) sync_time_ += options_.stopwatch() - before;
   node.engine->run_sweep(now, slots);
-  if (drains) go_on_draining(node, told);
+  if (drains) go_on_draining(node, acked);
 }
 
 // Gone once nothing was left to tell for as long as a request may wait.
-void Fleet::go_on_draining(FleetNode& node, const WorkReport& told) {
+void Fleet::go_on_draining(FleetNode& node, const WorkReport& acked) {
   const MonoTime now = timeline_.now().mono;
-  if (told.done > 0 || told.waiting > 0) node.idle_since = now;
+  if (acked.done > 0 || acked.waiting > 0) node.idle_since = now;
   if (now - node.idle_since <= options_.settings.read_deadline) return;
-  node.engine->run_leave(node.clock.now());
+  node.engine->run_shutdown(node.clock.now());
   end(node);
 }
 
@@ -359,7 +360,7 @@ void Fleet::beat(FleetNode& node) {
 
 void Fleet::begin_measuring() {
   account_.begin_measuring(timeline_.now().wall);
-  sharing_time_ = {};
+  sync_time_ = {};
 }
 
 LedgerLoad Fleet::load() const {
@@ -368,9 +369,9 @@ LedgerLoad Fleet::load() const {
   return sum;
 }
 
-SharingStats Fleet::sharing_stats(uint32_t number) const {
+SyncStats Fleet::sync_stats(uint32_t number) const {
   const FleetNode& node = *nodes_[number];
-  return node.runs() ? node.engine->sharing_stats() : SharingStats{};
+  return node.runs() ? node.engine->sync_stats() : SyncStats{};
 }
 
 Millis Fleet::longest_delay() const {
@@ -382,7 +383,7 @@ Millis Fleet::longest_delay() const {
     to_ledger = std::max(to_ledger, plan.to_ledger.to);
     have_siblings = have_siblings || plan.nodes > 1;
   }
-  const SharingRules& rules = options_.settings.sharing;
+  const SyncRules& rules = options_.settings.sync;
   const auto with_jitter = [](Millis every) { return every + every / 5 + kTurn; };
   const Millis there_and_back = 2 * to_ledger + kTurn;
   const Millis round = with_jitter(rules.publish_every);
@@ -390,9 +391,9 @@ Millis Fleet::longest_delay() const {
   Millis longest = round + to_ledger + import + there_and_back;
   if (have_siblings) {
     // The others of the region hear of it, wait for the one who should go first, and ask.
-    const Millis heard = options_.settings.replay_within + kTurn + 2 * to_origin;
+    const Millis received = options_.settings.replay_within + kTurn + 2 * to_origin;
     const Millis asked = 2 * to_origin + kTurn + round;
-    longest += heard + round + std::max(rules.publish_every, there_and_back) + asked;
+    longest += received + round + std::max(rules.publish_every, there_and_back) + asked;
   }
   return longest;
 }

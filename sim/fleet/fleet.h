@@ -90,8 +90,8 @@ class Fleet {
   [[nodiscard]] const Account& account() const { return account_; }
   [[nodiscard]] LedgerLoad load() const;  // of all regions
   [[nodiscard]] const RegionLoad& region_load(uint32_t region) const { return loads_[region]; }
-  [[nodiscard]] Nanos sharing_time() const { return sharing_time_; }
-  [[nodiscard]] SharingStats sharing_stats(uint32_t node) const;
+  [[nodiscard]] Nanos sync_time() const { return sync_time_; }
+  [[nodiscard]] SyncStats sync_stats(uint32_t node) const;
   [[nodiscard]] uint64_t events() const { return events_; }
   // Of every answer and every commit, in order.
   [[nodiscard]] uint64_t fingerprint() const { return fingerprint_; }
@@ -132,7 +132,7 @@ class Fleet {
   [[nodiscard]] FleetNode* any_of(uint32_t region);
   void tick();
   void take_turn(FleetNode& node);
-  void go_on_draining(FleetNode& node, const WorkReport& told);
+  void go_on_draining(FleetNode& node, const WorkReport& acked);
   void end(FleetNode& node);
   void beat(FleetNode& node);
   [[nodiscard]] bool has_room(const FleetAnswer& answer);
@@ -163,7 +163,7 @@ class Fleet {
   uint64_t events_ = 0;
   uint64_t fingerprint_ = 0xcbf29ce484222325ULL;
   Count lost_with_nodes_ = 0;
-  Nanos sharing_time_{0};
+  Nanos sync_time_{0};
 };
 
 }  // namespace weir::sim

@@ -17,16 +17,16 @@ constexpr Millis kWarmUp{kSanitized ? 60'000 : 120'000};
 constexpr Millis kMeasured{kSanitized ? 60'000 : 180'000};
 constexpr Millis kCompared{kSanitized ? 4'000 : 120'000};
 
-Scenario scenario_of(uint32_t regions, uint32_t nodes, const SharingRules& rules = {}) {
+Scenario scenario_of(uint32_t regions, uint32_t nodes, const SyncRules& rules = {}) {
   Scenario scenario{.name = "test",
                     .measured = kMeasured,
                     .regions = even_fleet({.regions = regions, .nodes = nodes})};
-  scenario.settings.sharing = rules;
+  scenario.settings.sync = rules;
   scenario.limits = {{.name = "api", .limit = {1000, 1000}}};
   return scenario;
 }
 
-Scenario attack(Shape shape, uint32_t regions, const SharingRules& rules = {}) {
+Scenario attack(Shape shape, uint32_t regions, const SyncRules& rules = {}) {
   Scenario scenario = scenario_of(regions, regions, rules);
   scenario.measured = Millis(60'000);
   scenario.traffic = {{.limit = "api", .shape = shape, .demand = {2, 2}}};
@@ -34,7 +34,7 @@ Scenario attack(Shape shape, uint32_t regions, const SharingRules& rules = {}) {
 }
 
 // `times` limits in every window, in all regions together; measured when they have warmed up.
-Scenario evenly(double times, uint32_t regions, const SharingRules& rules = {}) {
+Scenario evenly(double times, uint32_t regions, const SyncRules& rules = {}) {
   Scenario scenario = scenario_of(regions, regions, rules);
   scenario.warm_up = kWarmUp;
   scenario.traffic = {{.limit = "api", .shape = Shape::kSteady, .demand = {times, times}}};
@@ -42,7 +42,7 @@ Scenario evenly(double times, uint32_t regions, const SharingRules& rules = {}) 
 }
 
 // A few shared keys among many others, some of them asked for several limits at once.
-Scenario small_traffic(double most, const SharingRules& rules = {}) {
+Scenario small_traffic(double most, const SyncRules& rules = {}) {
   Scenario scenario = scenario_of(4, 12, rules);
   scenario.warm_up = Millis(60'000);
   scenario.measured = std::min(kMeasured, Millis(120'000));

@@ -22,7 +22,7 @@ void Inquest::complain(std::string what) {
 
 std::string Inquest::named(size_t key) const {
   const FleetKey& is = fleet_.account().key(key);
-  return is.name_space + "/" + is.identifier;
+  return is.ns + "/" + is.identifier;
 }
 
 void Inquest::see(const FleetAnswer& answer) {
@@ -76,7 +76,7 @@ uint64_t Inquest::count_disagreements() {
 
 void Inquest::check_bound(const Misfortune& misfortune, double bound) {
   const FleetSettings& settings = fleet_.settings();
-  if (!settings.ledger || settings.sharing.policy != PublishPolicy::kBounded || bound <= 0) return;
+  if (!settings.ledger || settings.sync.policy != PublishPolicy::kBounded || bound <= 0) return;
   for (const FleetCell& cell : fleet_.account().cells()) {
     const FleetKey& key = fleet_.account().key(cell.key);
     if (!has_windows(key.algorithm) || cell.in_limits(cell.unexcused) <= bound) continue;

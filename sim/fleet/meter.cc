@@ -53,7 +53,7 @@ Meter::Meter(Fleet& fleet, const std::vector<size_t>& spotlights)
   for (const size_t key : spotlights) {
     const FleetKey& is = fleet_.account().key(key);
     spotlight_of_[key] = spotlights_.size();
-    spotlights_.push_back({.name = is.name_space + "/" + is.identifier,
+    spotlights_.push_back({.name = is.ns + "/" + is.identifier,
                            .limit = is.limit,
                            .duration = is.duration,
                            .admitted = std::vector<std::vector<uint32_t>>(fleet_.regions()),
@@ -88,7 +88,7 @@ void Meter::tick() {
 void Meter::sample() {
   at_second_.push_back(sums());
   for (uint32_t i = 0; i < fleet_.nodes(); ++i) {
-    bound_ = std::max(bound_, fleet_.sharing_stats(i).bound);
+    bound_ = std::max(bound_, fleet_.sync_stats(i).bound);
   }
 }
 

@@ -61,8 +61,8 @@ struct Results {
   uint64_t events = 0;
   double simulated_seconds = 0;
   double measured_seconds = 0;
-  double took_seconds = 0;     // filled in by who has a real clock
-  double sharing_seconds = 0;  // of those, what sharing took in all nodes in the measured time
+  double took_seconds = 0;  // filled in by who has a real clock
+  double sync_seconds = 0;  // of those, what sharing took in all nodes in the measured time
   std::vector<std::string> regions = {};
   uint32_t nodes = 0;
   uint64_t keys = 0;

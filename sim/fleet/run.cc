@@ -74,12 +74,12 @@ Results run_scenario(const Scenario& scenario, const Instruments& with) {
   Crowd crowd(scenario, fleet);
   Misfortune misfortune(scenario, fleet);
   const Millis all = scenario.warm_up + scenario.measured + scenario.calm;
-  const auto tell = [&] {
+  const auto flush = [&] {
     const Millis passed = fleet.elapsed() - kSettle;
     if (with.progress && passed % kProgressEvery == Millis(0)) with.progress(passed, all);
   };
   fleet.run_for(scenario.warm_up, [&] {
-    tell();
+    flush();
     crowd.ask();
   });
 
@@ -91,16 +91,16 @@ Results run_scenario(const Scenario& scenario, const Instruments& with) {
     inquest.see(answer);
   });
   fleet.run_for(scenario.measured, [&] {
-    tell();
+    flush();
     meter.tick();
     crowd.ask();
   });
 
   meter.end_measuring();
-  const Nanos sharing = fleet.sharing_time();
+  const Nanos sync = fleet.sync_time();
   misfortune.make_calm();
   fleet.run_for(scenario.calm, [&] {
-    tell();
+    flush();
     meter.tick();
   });
   const uint64_t disagreements = inquest.count_disagreements();
@@ -111,7 +111,7 @@ Results run_scenario(const Scenario& scenario, const Instruments& with) {
                   .fingerprint = fleet.fingerprint(),
                   .events = fleet.events(),
                   .simulated_seconds = static_cast<double>((kSettle + all).count()) / 1e3,
-                  .sharing_seconds = std::chrono::duration<double>(sharing).count(),
+                  .sync_seconds = std::chrono::duration<double>(sync).count(),
                   .nodes = fleet.nodes(),
                   .keys = crowd.keys()};
   for (const RegionPlan& region : scenario.regions) results.regions.push_back(region.name);

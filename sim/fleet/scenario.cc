@@ -4,7 +4,7 @@
 
 namespace weir::sim {
 
-SharingRules floor_rules() {
+SyncRules floor_rules() {
   return {.policy = PublishPolicy::kFloor,
           .publish_every = Millis(10'000),
           .import_every = Millis(10'000),

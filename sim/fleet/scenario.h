@@ -45,7 +45,7 @@ struct RegionPlan {
 
 // What all nodes are configured with.
 struct FleetSettings {
-  SharingRules sharing{};
+  SyncRules sync{};
   bool ledger = true;  // none: regions do not hear of each other
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
   Millis read_deadline = Options{}.read_deadline;
@@ -178,7 +178,7 @@ struct Scenario {
 
 // What the RFC that this is compared with does: from half of the limit on, every 10 s, by every
 // process, as many rows as there are.
-[[nodiscard]] SharingRules floor_rules();
+[[nodiscard]] SyncRules floor_rules();
 
 // Regions r0, r1, ... with as many nodes as are there when they are dealt in turn; the way to the
 // ledger is the longer the later the region.

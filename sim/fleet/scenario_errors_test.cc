@@ -26,9 +26,9 @@ std::string problem(std::string_view text, const std::vector<ScenarioChange>& ch
 
 // The small scenario with one value put into it.
 std::string problem_with(const std::string& path, const std::string& value) {
-  const std::string told = problem(kSmall, {{.path = path, .value = value}});
+  const std::string acked = problem(kSmall, {{.path = path, .value = value}});
   const std::string place = path + "=" + value + ": ";
-  return told.starts_with(place) ? told.substr(place.size()) : told;
+  return acked.starts_with(place) ? acked.substr(place.size()) : acked;
 }
 
 std::string replaced(std::string text, const std::string& what, const std::string& by) {

@@ -34,7 +34,7 @@ TEST(ScenarioFile, HasDefaultsForWhatItDoesNotSay) {
   EXPECT_EQ(scenario.regions[1].nodes, 1u);
   EXPECT_EQ(scenario.regions[1].to_origin, (Range<Millis>{Millis(1), Millis(1)}));
   EXPECT_EQ(scenario.regions[1].to_ledger, (Range<Millis>{Millis(20), Millis(20)}));
-  EXPECT_EQ(scenario.settings.sharing, SharingRules{});
+  EXPECT_EQ(scenario.settings.sync, SyncRules{});
   EXPECT_TRUE(scenario.settings.ledger);
   ASSERT_EQ(scenario.traffic.size(), 1u);
   EXPECT_EQ(scenario.traffic[0].keys, 1u);
@@ -75,12 +75,12 @@ TEST(ScenarioFile, SaysWhenAndWhere) {
 
 TEST(ScenarioFile, SaysHowNodesAreSetUp) {
   const FleetSettings settings = read(kFull).settings;
-  SharingRules rules = floor_rules();
+  SyncRules rules = floor_rules();
   rules.hidden_permille = 125;
   rules.slack_permille = 50;
   rules.lease = Millis(30'000);
   rules.import_every = Millis(1000);
-  EXPECT_EQ(settings.sharing, rules);
+  EXPECT_EQ(settings.sync, rules);
   EXPECT_FALSE(settings.ledger);
   EXPECT_EQ(settings.on_origin_loss, OnOriginLoss::kShare);
   EXPECT_EQ(settings.read_deadline, Millis(100));
@@ -172,7 +172,7 @@ TEST(ScenarioChange, IsReadInsteadOfWhatStandsThere) {
                     {.path = "faults.0.what", .value = "origin_emptied"},
                     {.path = "faults.0.at", .value = "5s"},
                     {.path = "seed", .value = "9"}});
-  EXPECT_EQ(scenario.settings.sharing, floor_rules());
+  EXPECT_EQ(scenario.settings.sync, floor_rules());
   EXPECT_EQ(scenario.limits[0].limit, (Range<Count>{50, 50}));
   EXPECT_EQ(scenario.traffic[0].demand, (Range<double>{1, 2}));
   ASSERT_EQ(scenario.faults.size(), 1u);

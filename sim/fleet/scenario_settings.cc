@@ -11,7 +11,7 @@ FleetSettings read_settings(const YamlValue& all) {
                           "import_every", "rows_per_second", "ledger", "on_origin_loss",
                           "read_deadline", "max_freshness", "replay_within", "capacity"});
   FleetSettings settings;
-  SharingRules& rules = settings.sharing;
+  SyncRules& rules = settings.sync;
   const auto read = [&](std::string_view key, auto& target, const auto& how) {
     if (const auto value = map.find(key)) {
       target = static_cast<std::remove_reference_t<decltype(target)>>(how(*value));

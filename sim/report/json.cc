@@ -119,7 +119,7 @@ std::string to_json(const Results& results) {
       json_string(results.scenario), json_string(results.about), json_string(results.variant),
       results.seed, results.fingerprint, yes_or_no(results.fine()), results.events,
       json_number(results.simulated_seconds), json_number(results.measured_seconds),
-      json_number(results.took_seconds), json_number(results.sharing_seconds),
+      json_number(results.took_seconds), json_number(results.sync_seconds),
       strings(results.regions), results.nodes, results.keys);
   text += ",\n\"figures\":" + objects(results.figures);
   text += ",\n\"promises\":" + objects(results.promises);

@@ -73,9 +73,9 @@ std::string run_of(const Results& results) {
   std::string text = fmt::format("{}, {}, fingerprint {:016x}\n", speed_of(results),
                                  one_or_many(results.events, "event"), results.fingerprint);
   const double in_all = results.measured_seconds * results.nodes;
-  if (results.sharing_seconds > 0 && in_all > 0) {
+  if (results.sync_seconds > 0 && in_all > 0) {
     text += fmt::format("sharing took {:.2f} % of a core in each node\n",
-                        100 * results.sharing_seconds / in_all);
+                        100 * results.sync_seconds / in_all);
   }
   return text;
 }

@@ -28,7 +28,7 @@ class OneKey {
     const auto decision =
         decide_backlog(now, moved, rate.pace(), {.capacity = rate.burst, .cost = 1});
     if (!decision.admitted()) {
-      told_ = *decision.retry_at - now;
+      acked_ = *decision.retry_at - now;
       return false;
     }
     backlog_ = {.epoch = moved.epoch, .tat = decision.tat};
@@ -36,24 +36,24 @@ class OneKey {
     return true;
   }
   // How long to wait, as the last refusal said.
-  [[nodiscard]] Millis told() const { return told_; }
+  [[nodiscard]] Millis acked() const { return acked_; }
 
  private:
   Carry carry_;
   Rate rate_;
   Backlog backlog_;
-  Millis told_{0};
+  Millis acked_{0};
 };
 
 struct AfterAChange {
   int at_once = 0;
-  Millis told{0};  // until the next one passes
+  Millis acked{0};  // until the next one passes
   Millis truth{0};
   int in_a_minute = 0;
   friend bool operator==(const AfterAChange&, const AfterAChange&) = default;
   friend std::ostream& operator<<(std::ostream& out, const AfterAChange& is) {
     return out << is.at_once << " at once, the next after " << is.truth.count() << " ms and not "
-               << is.told.count() << ", in a minute " << is.in_a_minute;
+               << is.acked.count() << ", in a minute " << is.in_a_minute;
   }
 };
 
@@ -65,7 +65,7 @@ AfterAChange change(Carry carry, const Rate& from, const Rate& to) {
   }
   AfterAChange after;
   while (key.admit(tick(0), to)) ++after.at_once;
-  after.told = key.told();
+  after.acked = key.acked();
   after.in_a_minute = after.at_once;
   for (int64_t now = 1; now < 60'000; ++now) {
     while (key.admit(tick(now), to)) {
@@ -77,21 +77,22 @@ AfterAChange change(Carry carry, const Rate& from, const Rate& to) {
 }
 
 TEST(ChangedRate, LetsALargerLimitBeUsedSoonerInUnits) {
-  EXPECT_EQ(
-      change(Carry::kUnits, kSmall, kLarge),
-      (AfterAChange{.at_once = 90, .told = Millis(600), .truth = Millis(600), .in_a_minute = 189}));
+  EXPECT_EQ(change(Carry::kUnits, kSmall, kLarge),
+            (AfterAChange{
+                .at_once = 90, .acked = Millis(600), .truth = Millis(600), .in_a_minute = 189}));
   EXPECT_EQ(
       change(Carry::kTime, kSmall, kLarge),
-      (AfterAChange{.at_once = 0, .told = Millis(600), .truth = Millis(600), .in_a_minute = 99}));
+      (AfterAChange{.at_once = 0, .acked = Millis(600), .truth = Millis(600), .in_a_minute = 99}));
 }
 
 TEST(ChangedRate, TellsTheTruthInTimeWhenALimitIsLowered) {
-  EXPECT_EQ(change(Carry::kUnits, kLarge, kSmall),
-            (AfterAChange{
-                .at_once = 0, .told = Millis(546'000), .truth = Millis(54'600), .in_a_minute = 1}));
+  EXPECT_EQ(
+      change(Carry::kUnits, kLarge, kSmall),
+      (AfterAChange{
+          .at_once = 0, .acked = Millis(546'000), .truth = Millis(54'600), .in_a_minute = 1}));
   EXPECT_EQ(
       change(Carry::kTime, kLarge, kSmall),
-      (AfterAChange{.at_once = 0, .told = Millis(6000), .truth = Millis(6000), .in_a_minute = 9}));
+      (AfterAChange{.at_once = 0, .acked = Millis(6000), .truth = Millis(6000), .in_a_minute = 9}));
 }
 
 // Cheap requests at the large rate and dear ones at the small rate under one key, for ten minutes.

@@ -24,7 +24,7 @@ enum class Mutation : uint8_t {
   kForeignPublished,        // what others count is told as if it were ours
   kOwnRowAsForeign,         // our own row is taken for another region's
   kVerdictPublished,        // a region that refuses tells the limit, not its count
-  kTentativeTold,           // the cost of a batch under way, which may yet be taken back
+  kTentativeAcked,          // the cost of a batch under way, which may yet be taken back
   kPublishedBeforeCommit,   // a row counts as written once it was sent
   kLossNotRepaired,         // the origin has less than it acknowledged, and is not told again
   kGenerationKept,          // a tuple forgotten and made anew tells from 0 under its old name

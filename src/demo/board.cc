@@ -101,7 +101,7 @@ Nanos DemoBoard::interval() const {
 
 // Each row is limited under its own name: algorithms of one class would share a count.
 Request DemoBoard::request_for(const DemoRow& row, int64_t cost) const {
-  return {.name_space = "demo",
+  return {.ns = "demo",
           .identifier = to_string(row.algorithm),
           .limit = settings_.limit,
           .duration = settings_.window,

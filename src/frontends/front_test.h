@@ -44,7 +44,7 @@ struct Line {
     in.append(text);
     do next = session.take(front.clock.now(), in, out);
     while (next == Next::kAgain || next == Next::kDelay);
-    return heard();
+    return received();
   }
   // Piece by piece, each as long as `size`, until it is closed.
   std::string say_slowly(std::string_view text, size_t size) {
@@ -54,7 +54,7 @@ struct Line {
     }
     return all;
   }
-  std::string heard() {
+  std::string received() {
     std::string text(out.unread());
     out.clear();
     return text;

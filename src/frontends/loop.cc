@@ -295,7 +295,7 @@ class Loop::Connection final : public Guest, public std::enable_shared_from_this
 
   [[nodiscard]] Nanos allowed(bool midway) const {
     if (midway) return loop_.limits.request;
-    return heard_ ? loop_.limits.silence : loop_.limits.first_byte;
+    return received_ ? loop_.limits.silence : loop_.limits.first_byte;
   }
 
   void look_after_in_drain(MonoTime now, bool midway) {
@@ -332,7 +332,7 @@ class Loop::Connection final : public Guest, public std::enable_shared_from_this
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) return close();
     const auto count = static_cast<size_t>(got);
-    heard_ = true;
+    received_ = true;
     if (count == room.size()) want_ = std::min(2 * want_, kMostRead);
     const Instant now = loop_.clock.now();
     if (in_.empty()) began_ = now.mono;
@@ -493,7 +493,7 @@ class Loop::Connection final : public Guest, public std::enable_shared_from_this
   MonoTime active_{};  // when something was last heard or sent
   MonoTime began_{};   // when the request or answer under way began
   MonoTime delay_began_{};
-  bool heard_ = false;  // a byte
+  bool received_ = false;  // a byte
   bool writing_ = false;
   bool waiting_ = false;  // for the session
   bool delayed_ = false;  // the answer to a wrong key

@@ -60,14 +60,14 @@ class SocketClient {
 
   // Reads until `count` lines have come, or the end.
   std::string hear_lines(int count) {
-    while (lines(heard_) < count && hear()) {
+    while (lines(received_) < count && hear()) {
     }
-    return std::exchange(heard_, {});
+    return std::exchange(received_, {});
   }
   std::string hear_all() {
     while (hear()) {
     }
-    return std::exchange(heard_, {});
+    return std::exchange(received_, {});
   }
 
   static int lines(std::string_view text) {
@@ -79,13 +79,13 @@ class SocketClient {
     char buffer[4096];
     const ssize_t got = recv(socket_, buffer, sizeof buffer, 0);
     if (got <= 0) return false;
-    heard_.append(buffer, static_cast<size_t>(got));
+    received_.append(buffer, static_cast<size_t>(got));
     return true;
   }
 
   int socket_;
   bool connected_ = false;
-  std::string heard_;
+  std::string received_;
 };
 
 // Two loops on two threads behind both doors.
@@ -256,11 +256,11 @@ TEST_F(LoopTest, RefusesMoreConnectionsThanItMayHaveAndSaysSo) {
   Connections resp(resp_port_, "PING\r\n");
   int served = 0;
   for (int i = 0; i < 10; ++i) {
-    const std::string heard = resp.open();
-    if (heard == "+PONG\r\n") {
+    const std::string received = resp.open();
+    if (received == "+PONG\r\n") {
       ++served;
     } else {
-      EXPECT_EQ(heard, kTooMany);
+      EXPECT_EQ(received, kTooMany);
     }
   }
   EXPECT_GE(served, 1);
@@ -276,10 +276,10 @@ TEST_F(LoopTest, SaysOverHttpWhyThereIsNoPlace) {
   start({.admission = {.connections = 0}});
   SocketClient client(http_port_);
   client.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
-  const std::string heard = client.hear_all();
-  EXPECT_TRUE(heard.starts_with("HTTP/1.1 503 Service Unavailable\r\n")) << heard;
-  EXPECT_NE(heard.find("Retry-After: 1\r\n"), std::string::npos);
-  EXPECT_NE(heard.find("max number of clients reached"), std::string::npos);
+  const std::string received = client.hear_all();
+  EXPECT_TRUE(received.starts_with("HTTP/1.1 503 Service Unavailable\r\n")) << received;
+  EXPECT_NE(received.find("Retry-After: 1\r\n"), std::string::npos);
+  EXPECT_NE(received.find("max number of clients reached"), std::string::npos);
 }
 
 TEST_F(LoopTest, LetsNewcomersInWhereSilentConnectionsTookAllPlaces) {
@@ -296,11 +296,11 @@ TEST_F(LoopTest, RefusesConnectionsOfOneAddressBeyondItsMost) {
   Connections resp(resp_port_, "PING\r\n");
   int served = 0;
   for (int i = 0; i < 10; ++i) {
-    const std::string heard = resp.open();
-    if (heard == "+PONG\r\n") {
+    const std::string received = resp.open();
+    if (received == "+PONG\r\n") {
       ++served;
     } else {
-      EXPECT_EQ(heard, "-ERR max number of clients reached for this address\r\n");
+      EXPECT_EQ(received, "-ERR max number of clients reached for this address\r\n");
     }
   }
   EXPECT_GE(served, 1);
@@ -348,9 +348,9 @@ TEST_F(LoopTest, LetsIdleConnectionsAskOnceMoreInAPatientDrain) {
   resp.say("PING\r\n");
   EXPECT_EQ(resp.hear_all(), "+PONG\r\n");
   http.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
-  const std::string heard = http.hear_all();
-  EXPECT_TRUE(heard.starts_with("HTTP/1.1 200 OK\r\n")) << heard;
-  EXPECT_NE(heard.find("Connection: close\r\n"), std::string::npos);
+  const std::string received = http.hear_all();
+  EXPECT_TRUE(received.starts_with("HTTP/1.1 200 OK\r\n")) << received;
+  EXPECT_NE(received.find("Connection: close\r\n"), std::string::npos);
 }
 
 TEST_F(LoopTest, ClosesIdleConnectionsWhenThePatienceOfADrainEnds) {
@@ -371,12 +371,12 @@ TEST_F(LoopTest, GoesOnAcceptingWhileADrainIsDelayed) {
   SocketClient resp(resp_port_);
   resp.say("PING\r\n");
   EXPECT_EQ(resp.hear_lines(1), "+PONG\r\n");
-  std::string heard;
+  std::string received;
   do {  // until the drain has come to the loop
     SocketClient http(http_port_);
     http.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
-    heard = http.hear_lines(6);
-  } while (heard.find("Connection: close\r\n") == std::string::npos);
+    received = http.hear_lines(6);
+  } while (received.find("Connection: close\r\n") == std::string::npos);
   before.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_EQ(before.hear_all().substr(0, 15), "HTTP/1.1 200 OK");
   resp.say("PING\r\n");

@@ -144,12 +144,12 @@ class Shelf {
 
 // Gives what a reader believes to a list, and counts the rest.
 template <typename Item>
-auto believing(std::vector<Item>& list, uint64_t& absurd) {
-  return [&list, &absurd](const Item& item) {
+auto believing(std::vector<Item>& list, uint64_t& invalid) {
+  return [&list, &invalid](const Item& item) {
     if (plausible(item)) {
       list.push_back(item);
     } else {
-      ++absurd;
+      ++invalid;
     }
   };
 }
@@ -162,7 +162,7 @@ struct MemoryLedger::Store {
   struct Region {
     uint64_t hidden_ppm = 0;
     WallTime hidden_at{};
-    WallTime heard{};
+    WallTime received{};
   };
 
   const Clock& clock;
@@ -171,7 +171,7 @@ struct MemoryLedger::Store {
   Shelf<RowId, LedgerRow> rows;
   Shelf<PresenceId, LedgerPresence> presences;
   std::map<std::string, Region> regions;
-  std::optional<SharingRules> rules;
+  std::optional<SyncRules> rules;
   uint64_t holders = 0;
   uint64_t cleaner = 0;
   WallTime cleaner_until{};
@@ -223,9 +223,9 @@ void MemoryLedger::changes_since(LedgerCursor cursor, ChangesReply reply) {
     const WallTime now = store_->clock.now().wall;
     changes.next.position = now.time_since_epoch().count();
     if (cursor.position != 0) {
-      const WallTime since(first_told(cursor));
-      const auto rows = believing(changes.news.rows, changes.absurd);
-      const auto presences = believing(changes.news.presences, changes.absurd);
+      const WallTime since(first_acked(cursor));
+      const auto rows = believing(changes.news.rows, changes.invalid);
+      const auto presences = believing(changes.news.presences, changes.invalid);
       for (const auto& last :
            {store_->rows.changed_since(since, now, kMostChanges, rows),
             store_->presences.changed_since(since, now, kMostChanges, presences)}) {
@@ -236,7 +236,7 @@ void MemoryLedger::changes_since(LedgerCursor cursor, ChangesReply reply) {
   reply(std::move(changes));
 }
 
-void MemoryLedger::read_page(LedgerPlace place, PageReply reply) {
+void MemoryLedger::read_page(LedgerPosition place, PageReply reply) {
   const auto from = decode(place);
   if (!from) return reply(bad_place());
   const bool begins = place.after.empty();
@@ -249,7 +249,7 @@ void MemoryLedger::read_page(LedgerPlace place, PageReply reply) {
       std::optional<RowId> after;
       if (!begins) after = {from->key, from->sequence, from->region};
       const auto last =
-          store_->rows.page(after, now, kRowsPerPage, believing(page.news.rows, page.absurd));
+          store_->rows.page(after, now, kRowsPerPage, believing(page.news.rows, page.invalid));
       if (last) {
         page.next.after =
             encode({.key = last->key, .sequence = last->sequence, .region = last->region});
@@ -260,7 +260,7 @@ void MemoryLedger::read_page(LedgerPlace place, PageReply reply) {
       std::optional<PresenceId> after;
       if (from->part == PagePlace::Part::kPresences) after = {from->key, from->region};
       const auto last = store_->presences.page(after, now, kRowsPerPage,
-                                               believing(page.news.presences, page.absurd));
+                                               believing(page.news.presences, page.invalid));
       if (last) {
         page.next.after =
             encode({.part = PagePlace::Part::kPresences, .key = last->key, .region = last->region});
@@ -271,13 +271,13 @@ void MemoryLedger::read_page(LedgerPlace place, PageReply reply) {
   reply(std::move(page));
 }
 
-void MemoryLedger::attend(LedgerRegion self, SharingRules rules, FleetReply reply) {
+void MemoryLedger::heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) {
   LedgerFleet fleet;
   {
     const std::lock_guard lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
     Store::Region& own = store_->regions[self.region];
-    own.heard = now;
+    own.received = now;
     if (self.hidden_ppm >= own.hidden_ppm || own.hidden_at < now - kHiddenKept) {
       own.hidden_ppm = self.hidden_ppm;
       own.hidden_at = now;
@@ -286,7 +286,7 @@ void MemoryLedger::attend(LedgerRegion self, SharingRules rules, FleetReply repl
     fleet.rules = *store_->rules;
     for (const auto& [name, region] : store_->regions) {
       fleet.regions.push_back(
-          {.region = name, .hidden_ppm = region.hidden_ppm, .silent = now - region.heard});
+          {.region = name, .hidden_ppm = region.hidden_ppm, .silent = now - region.received});
     }
   }
   reply(std::move(fleet));
@@ -304,7 +304,7 @@ void MemoryLedger::clean(size_t most, CleaningReply reply) {
       cleaning.deleted = store_->rows.clean(now, most);
       cleaning.deleted += store_->presences.clean(now, most - cleaning.deleted);
       std::erase_if(store_->regions,
-                    [&](const auto& each) { return each.second.heard < now - kRegionKept; });
+                    [&](const auto& each) { return each.second.received < now - kRegionKept; });
     }
   }
   reply(cleaning);
@@ -328,7 +328,7 @@ LedgerNews MemoryLedger::everything() const {
   return all;
 }
 
-void MemoryLedger::decree(SharingRules rules) {
+void MemoryLedger::decree(SyncRules rules) {
   const std::lock_guard lock(store_->mutex);
   store_->rules = rules;
 }

@@ -23,8 +23,8 @@ class MemoryLedger final : public GlobalLedger {
 
   void publish(LedgerNews news, PublishReply reply) override;
   void changes_since(LedgerCursor cursor, ChangesReply reply) override;
-  void read_page(LedgerPlace place, PageReply reply) override;
-  void attend(LedgerRegion self, SharingRules rules, FleetReply reply) override;
+  void read_page(LedgerPosition place, PageReply reply) override;
+  void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override;
   void clean(size_t most, CleaningReply reply) override;
 
   // Loses everything, as a store that was set up anew.
@@ -32,7 +32,7 @@ class MemoryLedger final : public GlobalLedger {
   // Everything in it, expired or not.
   [[nodiscard]] LedgerNews everything() const;
   // Instead of the rules that stand.
-  void decree(SharingRules rules);
+  void decree(SyncRules rules);
 
  private:
   struct Store;

@@ -40,12 +40,12 @@ class Insisting final : public GlobalLedger {
     insist<LedgerChanges>(
         reply, [&](ChangesReply done) { inner_->changes_since(cursor, std::move(done)); });
   }
-  void read_page(LedgerPlace place, PageReply reply) override {
+  void read_page(LedgerPosition place, PageReply reply) override {
     insist<LedgerPage>(reply, [&](PageReply done) { inner_->read_page(place, std::move(done)); });
   }
-  void attend(LedgerRegion self, SharingRules rules, FleetReply reply) override {
+  void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override {
     insist<LedgerFleet>(reply,
-                        [&](FleetReply done) { inner_->attend(self, rules, std::move(done)); });
+                        [&](FleetReply done) { inner_->heartbeat(self, rules, std::move(done)); });
   }
   void clean(size_t most, CleaningReply reply) override { inner_->clean(most, std::move(reply)); }
 
@@ -53,10 +53,10 @@ class Insisting final : public GlobalLedger {
   template <typename Answer, typename Ask>
   static void insist(const std::function<void(Result<Answer>)>& reply, const Ask& ask) {
     for (;;) {
-      const auto heard = std::make_shared<std::optional<Result<Answer>>>();
-      ask([heard](Result<Answer> answer) { *heard = std::move(answer); });
-      if (*heard && (**heard || (*heard)->error().retry == Retry::kPointless)) {
-        return reply(std::move(**heard));
+      const auto received = std::make_shared<std::optional<Result<Answer>>>();
+      ask([received](Result<Answer> answer) { *received = std::move(answer); });
+      if (*received && (**received || (*received)->error().retry == Retry::kPointless)) {
+        return reply(std::move(**received));
       }
     }
   }
@@ -78,11 +78,11 @@ struct BehindBadLuck : InMemory {
     void changes_since(LedgerCursor cursor, ChangesReply reply) override {
       faulty_.changes_since(cursor, std::move(reply));
     }
-    void read_page(LedgerPlace place, PageReply reply) override {
+    void read_page(LedgerPosition place, PageReply reply) override {
       faulty_.read_page(std::move(place), std::move(reply));
     }
-    void attend(LedgerRegion self, SharingRules rules, FleetReply reply) override {
-      faulty_.attend(std::move(self), rules, std::move(reply));
+    void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override {
+      faulty_.heartbeat(std::move(self), rules, std::move(reply));
     }
     void clean(size_t most, CleaningReply reply) override { sound_->clean(most, std::move(reply)); }
 
@@ -135,11 +135,11 @@ TEST(MemoryLedgerRegions, AreForgottenAfterAMonth) {
   const auto regions = [&] {
     size_t count = 0;
     ledger.clean(0, [](const auto&) {});
-    ledger.attend({.region = "east"}, {},
-                  [&](const auto& fleet) { count = fleet->regions.size(); });
+    ledger.heartbeat({.region = "east"}, {},
+                     [&](const auto& fleet) { count = fleet->regions.size(); });
     return count;
   };
-  ledger.attend({.region = "gone"}, {}, [](const auto&) {});
+  ledger.heartbeat({.region = "gone"}, {}, [](const auto&) {});
   clock.advance(ledgers::kRegionKept);
   EXPECT_EQ(regions(), 2u);
   clock.advance(Millis(1));
@@ -152,14 +152,14 @@ TEST(FaultyLedgerScript, DoesWhatItSaysAndThenNothing) {
   FaultyLedger faulty(sound, 1);
   faulty.script({LedgerFault::kFail, LedgerFault::kSwallow, LedgerFault::kNoReply,
                  LedgerFault::kTimeout, LedgerFault::kAgain});
-  std::vector<std::string> heard;
+  std::vector<std::string> received;
   const auto tell = [&](Count count) {
-    heard.emplace_back("none");
+    received.emplace_back("none");
     faulty.publish({.rows = {row_of(count, clock.now().wall)}, .presences = {}},
                    [&](const Result<size_t>& result) {
-                     heard.back() = result                                       ? "ok"
-                                    : result.error().code == ErrorCode::kTimeout ? "timeout"
-                                                                                 : "unavailable";
+                     received.back() = result                                       ? "ok"
+                                       : result.error().code == ErrorCode::kTimeout ? "timeout"
+                                                                                    : "unavailable";
                    });
     const LedgerNews all = sound->everything();
     return all.rows.empty() ? 0 : all.rows[0].count;
@@ -171,7 +171,7 @@ TEST(FaultyLedgerScript, DoesWhatItSaysAndThenNothing) {
   EXPECT_EQ(tell(5), 5u);
   sound->forget_all();
   EXPECT_EQ(tell(4), 5u);  // what came again is the larger
-  EXPECT_EQ(heard,
+  EXPECT_EQ(received,
             (std::vector<std::string>{"unavailable", "none", "none", "timeout", "ok", "ok"}));
   faulty.cut();
   EXPECT_FALSE(faulty.reachable());

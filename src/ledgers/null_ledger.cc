@@ -11,8 +11,8 @@ class NullLedger final : public GlobalLedger {
   void changes_since(LedgerCursor cursor, ChangesReply reply) override {
     reply(LedgerChanges{.news = {}, .next = cursor});
   }
-  void read_page(LedgerPlace /*place*/, PageReply reply) override { reply(LedgerPage{}); }
-  void attend(LedgerRegion self, SharingRules rules, FleetReply reply) override {
+  void read_page(LedgerPosition /*place*/, PageReply reply) override { reply(LedgerPage{}); }
+  void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override {
     reply(LedgerFleet{.regions = {std::move(self)}, .rules = rules});
   }
   void clean(size_t /*most*/, CleaningReply reply) override { reply(LedgerCleaning{}); }

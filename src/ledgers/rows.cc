@@ -19,8 +19,8 @@ std::string misfit_of(const LedgerKey& key, const std::string& region) {
   if (key.workspace.size() > kMaxNameBytes) {
     return too_long("workspace", key.workspace, kMaxNameBytes);
   }
-  if (key.name_space.size() > kMaxNameBytes) {
-    return too_long("namespace", key.name_space, kMaxNameBytes);
+  if (key.ns.size() > kMaxNameBytes) {
+    return too_long("namespace", key.ns, kMaxNameBytes);
   }
   if (key.identifier.size() > kMaxNameBytes) {
     return too_long("identifier", key.identifier, kMaxNameBytes);
@@ -79,9 +79,9 @@ bool plausible(const LedgerKey& key, const std::string& region) {
   const auto is_name = [](const std::string& name) {
     return !name.empty() && name.size() <= kMaxNameBytes;
   };
-  return key.workspace.size() <= kMaxNameBytes && is_name(key.name_space) &&
-         is_name(key.identifier) && key.duration >= kMinDuration && key.duration <= kMaxDuration &&
-         !region.empty() && region.size() <= kMaxRegionBytes;
+  return key.workspace.size() <= kMaxNameBytes && is_name(key.ns) && is_name(key.identifier) &&
+         key.duration >= kMinDuration && key.duration <= kMaxDuration && !region.empty() &&
+         region.size() <= kMaxRegionBytes;
 }
 
 bool plausible(const LedgerRow& row) {
@@ -94,7 +94,7 @@ bool plausible(const LedgerPresence& presence) {
   return plausible(presence.key, presence.region);
 }
 
-bool plausible(const SharingRules& rules) {
+bool plausible(const SyncRules& rules) {
   constexpr uint32_t kWhole = 1000;
   static constexpr Millis kDay{24 * 3600 * 1000};
   const auto is_pause = [](Millis pause) { return pause.count() >= 1 && pause <= kDay; };
@@ -106,8 +106,8 @@ bool plausible(const SharingRules& rules) {
 
 std::string identity_of(const LedgerKey& key) {
   std::string text;
-  text.reserve(key.workspace.size() + key.name_space.size() + key.identifier.size() + 14);
-  for (const std::string* name : {&key.workspace, &key.name_space, &key.identifier}) {
+  text.reserve(key.workspace.size() + key.ns.size() + key.identifier.size() + 14);
+  for (const std::string* name : {&key.workspace, &key.ns, &key.identifier}) {
     append_number(text, name->size(), 2);
     text += *name;
   }
@@ -122,7 +122,7 @@ std::string encode(const PagePlace& place) {
   return text + place.key + place.region;
 }
 
-std::optional<PagePlace> decode(const LedgerPlace& place) {
+std::optional<PagePlace> decode(const LedgerPosition& place) {
   constexpr size_t kHead = 1 + 8 + 2;
   const std::string& text = place.after;
   if (text.empty()) return PagePlace{};

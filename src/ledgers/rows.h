@@ -24,7 +24,7 @@ inline constexpr Millis kOverlap{5000};
 // Nearly all last shorter than this.
 inline constexpr Millis kShortOverlap{500};
 // The first moment that a read from this cursor tells of.
-[[nodiscard]] inline Millis first_told(const LedgerCursor& cursor) {
+[[nodiscard]] inline Millis first_acked(const LedgerCursor& cursor) {
   const Millis position(cursor.position);
   switch (cursor.look_back) {
     case LookBack::kNone: return position;
@@ -56,7 +56,7 @@ inline constexpr Millis kCleaningLease{30'000};
 [[nodiscard]] bool plausible(const LedgerKey& key, const std::string& region);
 [[nodiscard]] bool plausible(const LedgerRow& row);
 [[nodiscard]] bool plausible(const LedgerPresence& presence);
-[[nodiscard]] bool plausible(const SharingRules& rules);
+[[nodiscard]] bool plausible(const SyncRules& rules);
 
 // The names and the duration in one string: different for every tuple.
 [[nodiscard]] std::string identity_of(const LedgerKey& key);
@@ -71,7 +71,7 @@ struct PagePlace {
 };
 [[nodiscard]] std::string encode(const PagePlace& place);
 // The beginning for an empty place; none for what encode() cannot have made.
-[[nodiscard]] std::optional<PagePlace> decode(const LedgerPlace& place);
+[[nodiscard]] std::optional<PagePlace> decode(const LedgerPosition& place);
 
 [[nodiscard]] Error bad_place();
 

@@ -28,12 +28,11 @@ TEST(PagePlace, IsRefusedWhereItIsCutShort) {
 }
 
 TEST(IdentityOf, TellsEveryTupleFromEveryOther) {
-  const LedgerKey key{
-      .workspace = "a", .name_space = "b", .identifier = "c", .duration = Millis(1000)};
+  const LedgerKey key{.workspace = "a", .ns = "b", .identifier = "c", .duration = Millis(1000)};
   const std::string identity = identity_of(key);
   LedgerKey other = key;
   other.workspace = "";
-  other.name_space = "ab";
+  other.ns = "ab";
   EXPECT_NE(identity_of(other), identity);
   other = key;
   other.duration = Millis(1001);
@@ -43,7 +42,7 @@ TEST(IdentityOf, TellsEveryTupleFromEveryOther) {
 
 TEST(FindMisfit, NamesTheRow) {
   const LedgerRow good{
-      .key = {.workspace = {}, .name_space = "n", .identifier = "i", .duration = Millis(1000)},
+      .key = {.workspace = {}, .ns = "n", .identifier = "i", .duration = Millis(1000)},
       .sequence = 1,
       .region = "east",
       .count = 1,
@@ -62,16 +61,16 @@ TEST(FindMisfit, NamesTheRow) {
 }
 
 TEST(Plausible, IsWhatEverySettingMayBe) {
-  EXPECT_TRUE(plausible(SharingRules{}));
-  EXPECT_FALSE(plausible(SharingRules{.hidden_permille = 1001}));
-  EXPECT_FALSE(plausible(SharingRules{.publish_every = Millis(0)}));
-  EXPECT_FALSE(plausible(SharingRules{.rows_per_second = 0}));
+  EXPECT_TRUE(plausible(SyncRules{}));
+  EXPECT_FALSE(plausible(SyncRules{.hidden_permille = 1001}));
+  EXPECT_FALSE(plausible(SyncRules{.publish_every = Millis(0)}));
+  EXPECT_FALSE(plausible(SyncRules{.rows_per_second = 0}));
 }
 
 TEST(Plausible, IsNoLeaseThatIsOverBeforeItIsKnown) {
-  EXPECT_TRUE(plausible(SharingRules{}));
-  EXPECT_TRUE(plausible(SharingRules{.lease = kMinLease}));
-  EXPECT_FALSE(plausible(SharingRules{.lease = kMinLease - Millis(1)}));
+  EXPECT_TRUE(plausible(SyncRules{}));
+  EXPECT_TRUE(plausible(SyncRules{.lease = kMinLease}));
+  EXPECT_FALSE(plausible(SyncRules{.lease = kMinLease - Millis(1)}));
 }
 
 }  // namespace

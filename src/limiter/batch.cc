@@ -201,7 +201,7 @@ Step Batch::charge_sketched(const Group& group) {
 }
 
 void Batch::settle() {
-  const platform::Pin pin;
+  const epoch::Guard guard;
   for (const Charge& charge : charges_) {
     switch (charge.kind) {
       case Charge::Kind::kTentative:
@@ -225,7 +225,7 @@ void Batch::settle() {
 }
 
 void Batch::undo(size_t down_to) {
-  const platform::Pin pin;
+  const epoch::Guard guard;
   while (charges_.size() > down_to) {
     undo_one(charges_.back());
     charges_.pop_back();
@@ -259,7 +259,8 @@ void Batch::withdraw(const Tuple& tuple, Count cost) const {
   memory::remove_tentative(tuple.cold->tentative, cost);
   if (!store_.shared() || tuple.slot->header.cell_class() != CellClass::kWindow) return;
   const memory::WindowCells cells(tuple);
-  if (store_.asks() && (cells.has_untold(cells.newest()) || cells.has_untold(cells.newest() - 1))) {
+  if (store_.asks() &&
+      (cells.has_unacked(cells.newest()) || cells.has_unacked(cells.newest() - 1))) {
     store_.make_dirty(tuple);
   }
   if (store_.shares()) store_.looks.push(tuple.index);

@@ -22,7 +22,7 @@ struct Ask {
 
 Request batch_request(const Ask& ask) {
   return {.workspace = to_string(ask.algorithm),
-          .name_space = "api",
+          .ns = "api",
           .identifier = ask.who,
           .limit = ask.limit,
           .duration = Millis(10'000),
@@ -164,7 +164,7 @@ TEST(Batch, IsRefusedForOneTickByATupleThatSomeoneHoldsForLong) {
     ASSERT_TRUE(judge.rule(case_of({.cost = 3, .algorithm = algorithm})).step.decision.admitted());
     const std::vector<Case> cases = {case_of({.who = "bob"}),
                                      case_of({.cost = 2, .algorithm = algorithm})};
-    const platform::Pin pin;
+    const epoch::Guard guard;
     memory::Word& head = store->table.find(cases[1].key).slot->hot[1];
     int turns = memory::kHoldTurns;
     ASSERT_EQ(memory::try_hold(head, turns), memory::Hold::kTaken);

@@ -59,7 +59,7 @@ BookEntry* Book::find(const memory::TupleKey& tuple) const {
 
 BookEntry* Book::obtain(const memory::TupleKey& tuple) {
   if (BookEntry* const known = find(tuple)) {
-    leave_heard(*known);
+    leave_received(*known);
     return known;
   }
   // Places in the index, while it grows; a timer; places in the queue. About as much as they take.
@@ -86,19 +86,19 @@ BookCell* Book::cell(BookEntry& entry, int64_t sequence, int64_t current) {
   return &entry.cell(sequence, current);
 }
 
-BookEntry* Book::obtain_heard(const memory::TupleKey& tuple, MadeBy news) {
+BookEntry* Book::obtain_received(const memory::TupleKey& tuple, MadeBy news) {
   if (BookEntry* const known = find(tuple)) return known;
-  const size_t most = news == MadeBy::kOurNews ? 2 * most_heard_ : most_heard_;
-  if (heard_by(news) >= most) return nullptr;
+  const size_t most = news == MadeBy::kOurNews ? 2 * most_received_ : most_received_;
+  if (received_by(news) >= most) return nullptr;
   BookEntry* const entry = obtain(tuple);
   if (entry == nullptr) return nullptr;
   entry->made_by = news;
-  ++heard_by(news);
+  ++received_by(news);
   return entry;
 }
 
 void Book::erase(BookEntry& entry) {
-  leave_heard(entry);
+  leave_received(entry);
   if (budget_ != nullptr) budget_->give_back(memory::Part::kRegions, entry.bytes);
   entries_.erase(entry.hash, entry);
 }
@@ -145,7 +145,7 @@ LedgerKey ledger_key_of(const std::string& tuple) {
   };
   LedgerKey key;
   key.workspace = next(header.workspace_bytes());
-  key.name_space = next(header.namespace_bytes());
+  key.ns = next(header.namespace_bytes());
   key.identifier = next(header.identifier_bytes());
   key.duration = header.duration();
   return key;
@@ -153,7 +153,7 @@ LedgerKey ledger_key_of(const std::string& tuple) {
 
 Request request_of(const LedgerKey& key) {
   return {.workspace = key.workspace,
-          .name_space = key.name_space,
+          .ns = key.ns,
           .identifier = key.identifier,
           .limit = 1,
           .duration = key.duration};

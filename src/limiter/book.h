@@ -43,7 +43,7 @@ struct Owed {
     kSiblings,  // another process of the region goes first
     kAsking,    // the origin, whether it has
     kAsked,
-    kTold,  // it has; that we are here is on its way back
+    kAcked,  // it has; that we are here is on its way back
   };
   Publish rule = Publish::kNothing;
   MonoTime since{};
@@ -66,10 +66,10 @@ struct BookCell {
   Count limit = 0;      // the smallest asked here; 0: none
   Count limit_abroad = 0;
   MonoTime published_at{};
-  bool refused = false;    // something, and that is still to be told
-  bool told_full = false;  // once already
-  uint32_t seen_in = 0;    // the last read of everything that showed our row, by its number
-  Count seen = 0;          // what it showed
+  bool refused = false;     // something, and that is still to be told
+  bool acked_full = false;  // once already
+  uint32_t seen_in = 0;     // the last read of everything that showed our row, by its number
+  Count seen = 0;           // what it showed
   Owed owed;
   std::vector<std::pair<RegionNumber, Count>> foreign;  // by region
 
@@ -81,7 +81,7 @@ struct BookCell {
   [[nodiscard]] Count shown_by(uint32_t read) const { return seen_in == read ? seen : 0; }
 
   [[nodiscard]] Count foreign_sum() const;
-  [[nodiscard]] Count told() const { return std::max(published, sent); }
+  [[nodiscard]] Count acked() const { return std::max(published, sent); }
   // A sibling wrote this much; true if that is news. If there is not twice as much by now, as where
   // a region refuses again, then it told of what we refused, too.
   bool hear_published(Count count) {
@@ -89,7 +89,7 @@ struct BookCell {
     if (replaces ? count == published : count <= published) return false;
     published = count;
     if (refused && 2 * count > counted) {
-      told_full = true;
+      acked_full = true;
       refused = false;
     }
     return true;
@@ -108,7 +108,7 @@ struct Lease {
 };
 
 // A lease that others believe in until then. It is over for us sooner than it is for them.
-[[nodiscard]] inline Lease lease_of(Instant now, WallTime until, const SharingRules& rules) {
+[[nodiscard]] inline Lease lease_of(Instant now, WallTime until, const SyncRules& rules) {
   const Millis margin = lease_margin(rules);
   return {.until = now.mono + (until - now.wall) - margin,
           .until_wall = until - margin,
@@ -172,8 +172,8 @@ class Book {
  public:
   // `most_heard` bounds the entries made by news of others alone; of our own there are twice as
   // many.
-  Book(std::string region, size_t most_heard, memory::ByteBudget* budget)
-      : region_(std::move(region)), most_heard_(most_heard), budget_(budget) {}
+  Book(std::string region, size_t most_received, memory::ByteBudget* budget)
+      : region_(std::move(region)), most_received_(most_received), budget_(budget) {}
 
   [[nodiscard]] const std::string& region() const { return region_; }
   [[nodiscard]] base::Mutex& mutex() const { return mutex_; }
@@ -182,7 +182,7 @@ class Book {
   [[nodiscard]] BookEntry* find(const memory::TupleKey& tuple) const;
   [[nodiscard]] BookEntry* obtain(const memory::TupleKey& tuple);
   // The same for news; nothing either, if there is no room for more.
-  [[nodiscard]] BookEntry* obtain_heard(const memory::TupleKey& tuple, MadeBy news);
+  [[nodiscard]] BookEntry* obtain_received(const memory::TupleKey& tuple, MadeBy news);
   // The cell of a window, and the value of a region in a list of the entry.
   [[nodiscard]] BookCell* cell(BookEntry& entry, int64_t sequence, int64_t current);
   template <typename Number, typename Value>
@@ -191,7 +191,7 @@ class Book {
   void erase(BookEntry& entry);
   [[nodiscard]] RegionNumber number_of(const std::string& region);
   [[nodiscard]] size_t size() const { return entries_.size(); }
-  [[nodiscard]] size_t heard() const { return our_heard_ + others_heard_; }
+  [[nodiscard]] size_t received() const { return our_received_ + others_received_; }
   // Under the mutex, or from the thread that runs the sharing.
   template <typename Visit>
   void for_each(const Visit& visit) {
@@ -202,26 +202,26 @@ class Book {
   [[nodiscard]] Abroad abroad(const memory::TupleKey& tuple, int64_t sequence) const;
 
  private:
-  [[nodiscard]] size_t& heard_by(MadeBy news) {
-    return news == MadeBy::kOurNews ? our_heard_ : others_heard_;
+  [[nodiscard]] size_t& received_by(MadeBy news) {
+    return news == MadeBy::kOurNews ? our_received_ : others_received_;
   }
   // It is no longer, or not, one that news alone made.
-  void leave_heard(BookEntry& entry) {
-    if (entry.made_by != MadeBy::kTraffic) --heard_by(entry.made_by);
+  void leave_received(BookEntry& entry) {
+    if (entry.made_by != MadeBy::kTraffic) --received_by(entry.made_by);
     entry.made_by = MadeBy::kTraffic;
   }
 
   [[nodiscard]] bool reserve(BookEntry& entry, uint64_t bytes);
 
   const std::string region_;
-  const size_t most_heard_;
+  const size_t most_received_;
   memory::ByteBudget* const budget_;
   mutable base::Mutex mutex_;
   base::HashIndex<BookEntry> entries_;
   std::map<std::string, RegionNumber> numbers_;
   std::pair<std::string, RegionNumber> last_number_;  // news of one region come together
-  size_t our_heard_ = 0;
-  size_t others_heard_ = 0;
+  size_t our_received_ = 0;
+  size_t others_received_ = 0;
 };
 
 template <typename Number, typename Value>

@@ -10,21 +10,21 @@ namespace {
 
 memory::TupleKey key_of(const std::string& name) {
   static const base::KeyedHash hash(7);
-  return {{.name_space = "api", .identifier = name, .limit = 1, .duration = Millis(60'000)}, hash};
+  return {{.ns = "api", .identifier = name, .limit = 1, .duration = Millis(60'000)}, hash};
 }
 
-TEST(Book, TakesNoMoreThanTheBudgetHoweverMuchIsHeard) {
+TEST(Book, TakesNoMoreThanTheBudgetHoweverMuchIsReceived) {
   memory::ByteBudget budget(100'000);
   Book book("here", 1'000'000, &budget);
   std::vector<BookEntry*> entries;
   for (int i = 0; i < 10'000; ++i) {
-    BookEntry* const entry = book.obtain_heard(key_of(std::to_string(i)), MadeBy::kOthersNews);
+    BookEntry* const entry = book.obtain_received(key_of(std::to_string(i)), MadeBy::kOthersNews);
     ASSERT_LE(budget.used(), budget.limit());
     if (entry != nullptr) entries.push_back(entry);
   }
   EXPECT_GE(entries.size(), 100u);
   EXPECT_LE(entries.size(), 100'000 / sizeof(BookEntry));
-  EXPECT_EQ(book.heard(), entries.size());
+  EXPECT_EQ(book.received(), entries.size());
   EXPECT_EQ(book.obtain(key_of("one more")), nullptr);
   // What is there is found whether or not there is room.
   const uint64_t rest = budget.limit() - budget.used();

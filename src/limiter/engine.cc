@@ -19,8 +19,8 @@
 namespace weir::limiter {
 
 using memory::CellClass;
-using memory::Company;
 using memory::Part;
+using memory::Scope;
 using memory::Tagged;
 using memory::WindowCells;
 
@@ -47,7 +47,7 @@ WEIR_HOT_INLINE void guess_slots(const memory::Table& table, const std::array<Pl
 Acknowledged acknowledged(const WindowCells& cells, int64_t sequence) {
   if (!cells.can_know(sequence)) return {};
   return {.own = memory::count_in(cells.own(sequence), sequence),
-          .told = memory::count_in(cells.told(sequence), sequence),
+          .acked = memory::count_in(cells.acked(sequence), sequence),
           .others = memory::count_in(cells.others(sequence), sequence)};
 }
 
@@ -59,8 +59,8 @@ Engine::Engine(const Clock& clock, const Options& options)
       judge_(store_),
       refresh_(store_->asks() ? std::make_shared<Refresh>(store_) : nullptr),
       replay_(store_->asks() ? std::make_shared<Replay>(store_) : nullptr),
-      sharing_(store_->ledger != nullptr ? std::make_shared<Sharing>(store_, options.sharing)
-                                         : nullptr) {}
+      sync_(store_->ledger != nullptr ? std::make_shared<RegionSync>(store_, options.sync)
+                                      : nullptr) {}
 
 WEIR_HOT_INLINE void Engine::fill(const memory::Query& query, const Ruling& ruling, Basis basis,
                                   Verdict& verdict) const {
@@ -120,18 +120,18 @@ Result<Verdict> Engine::check(Instant now, const Request& request) {
 // Calls nothing unless it has to, so that everything stays in registers: see plain.h.
 WEIR_HOT_INLINE bool Engine::check_plain(Instant now, const Request& request, Verdict& verdict) {
   Plain plain;
-  platform::ThreadRecord* const thread = platform::LeafPin::possible();
+  epoch::ThreadRecord* const thread = epoch::FastGuard::available();
   const Way way = plain_of(request, store_->hash, plain);
   if (way == Way::kApart || (way == Way::kWindow && store_->shared()) || thread == nullptr)
       [[unlikely]] {
     return false;
   }
-  const platform::LeafPin pin(*thread);
+  const epoch::FastGuard guard(*thread);
   memory::Slot* const slot = store_->table.find(
       plain.hash, [&](const memory::Slot& found) { return is_of(found, plain, request); });
   if (slot == nullptr) [[unlikely]]
     return false;
-  if (!admit_plain<Company::kAlone>(way, store_->table.tuple_of(*slot), now, request, verdict))
+  if (!admit_plain<Scope::kProcess>(way, store_->table.tuple_of(*slot), now, request, verdict))
       [[unlikely]] {
     return check_found(*slot, now, request, verdict);
   }
@@ -177,9 +177,9 @@ void Engine::check_each(Instant now, std::span<const Request> requests,
     const auto theirs = verdicts.subspan(begin, count);
     const auto apart = [&](size_t i) { check_apart(now, some[i], theirs[i]); };
     if (store_->shared()) {
-      check_group<Company::kShared>(now, some, theirs, apart);
+      check_group<Scope::kRegion>(now, some, theirs, apart);
     } else {
-      check_group<Company::kAlone>(now, some, theirs, apart);
+      check_group<Scope::kProcess>(now, some, theirs, apart);
     }
   }
 }
@@ -207,13 +207,13 @@ WEIR_HOT_INLINE void Engine::mark_plain(const memory::Tuple& tuple, const Reques
 // In three passes, each of which asks memory for what the next will need. The last one
 // keeps to the order of the requests, since two may be about one tuple. What cannot be decided
 // here goes to apart(i), in its turn, with nothing pinned.
-template <memory::Company kCompany, typename Apart>
+template <memory::Scope kScope, typename Apart>
 WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> requests,
                                          std::span<Result<Verdict>> verdicts, const Apart& apart) {
-  constexpr bool kShared = kCompany == Company::kShared;
+  constexpr bool kShared = kScope == Scope::kRegion;
   const memory::Table& table = store_->table;
   const size_t count = requests.size();
-  platform::ThreadRecord* const thread = platform::LeafPin::possible();
+  epoch::ThreadRecord* const thread = epoch::FastGuard::available();
   std::array<Plain, kGroup> plain{};
   std::array<Way, kGroup> ways;
   for (size_t i = 0; i < count; ++i) {
@@ -223,10 +223,10 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
   }
   for (size_t i = 0; i < count;) {
     {
-      std::optional<platform::LeafPin> pin;
-      if (thread != nullptr) pin.emplace(*thread);
+      std::optional<epoch::FastGuard> guard;
+      if (thread != nullptr) guard.emplace(*thread);
       std::array<memory::Slot*, kGroup> guesses;
-      if (platform::first_look_may_be_relaxed()) [[likely]] {
+      if (epoch::first_load_may_be_relaxed()) [[likely]] {
         guess_slots<std::memory_order_relaxed>(table, plain, i, count, guesses);
         // Acquires the keys and states of all slots that were guessed.
         std::atomic_thread_fence(std::memory_order_acquire);
@@ -242,8 +242,8 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
         if (!verdicts[i].ok()) [[unlikely]]
           verdicts[i] = Verdict{};
         Verdict& verdict = verdicts[i].value();
-        if (slot != nullptr && admit_plain<kCompany>(ways[i], table.tuple_of(*slot), now,
-                                                     requests[i], verdict)) [[likely]] {
+        if (slot != nullptr && admit_plain<kScope>(ways[i], table.tuple_of(*slot), now, requests[i],
+                                                   verdict)) [[likely]] {
           if constexpr (kShared) {
             if (ways[i] == Way::kWindow) mark_plain(table.tuple_of(*slot), requests[i], verdict);
           }
@@ -294,9 +294,8 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
   };
   for (size_t begin = 0; begin < requests.size(); begin += kGroup) {
     const size_t count = std::min(kGroup, requests.size() - begin);
-    check_group<Company::kShared>(now, requests.subspan(begin, count),
-                                  verdicts.subspan(begin, count),
-                                  [&](size_t i) { apart(begin + i); });
+    check_group<Scope::kRegion>(now, requests.subspan(begin, count), verdicts.subspan(begin, count),
+                                [&](size_t i) { apart(begin + i); });
   }
   if (waiting == nullptr) return true;
   std::vector<Wanted> wanted;
@@ -305,10 +304,10 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
   }
   refresh_->read(now, wanted, home,
                  [self = shared_from_this(), waiting, verdicts,
-                  done = std::move(done)](const std::vector<Heard>& heard) {
+                  done = std::move(done)](const std::vector<Received>& received) {
                    for (size_t i = 0; i < waiting->size(); ++i) {
                      Waiting& each = (*waiting)[i];
-                     const Basis basis = self->take_in(heard[i], each.the_case);
+                     const Basis basis = self->take_in(received[i], each.the_case);
                      self->decide_and_look_again(each.the_case, basis, verdicts[each.item].value());
                    }
                    done();
@@ -332,9 +331,9 @@ void Engine::check_async(Instant now, const Request& request, Executor& home,
   }
   refresh_->read(now, {{.the_case = the_case.get(), .need = need}}, home,
                  [self = shared_from_this(), the_case,
-                  done = std::move(done)](const std::vector<Heard>& heard) {
+                  done = std::move(done)](const std::vector<Received>& received) {
                    Verdict verdict;
-                   const Basis basis = self->take_in(heard[0], *the_case);
+                   const Basis basis = self->take_in(received[0], *the_case);
                    self->decide_and_look_again(*the_case, basis, verdict);
                    done(verdict);
                  });
@@ -393,10 +392,10 @@ void Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
   }
   refresh_->read(now, wanted, home,
                  [self = shared_from_this(), cases, bases, read,
-                  done = std::move(done)](const std::vector<Heard>& heard) {
+                  done = std::move(done)](const std::vector<Received>& received) {
                    for (size_t i = 0; i < read->size(); ++i) {
                      const size_t item = (*read)[i];
-                     (*bases)[item] = self->take_in(heard[i], (*cases)[item]);
+                     (*bases)[item] = self->take_in(received[i], (*cases)[item]);
                    }
                    done(self->decide_all(*cases, *bases));
                  });
@@ -431,7 +430,7 @@ Need Engine::need_of(const Case& the_case) {
     // No room in the table: the sketch decides, and it is not told apart by reading.
     if (!judge_.with_tuple(the_case, look)) return Need::kNothing;
   } else {
-    const platform::Pin pin;
+    const epoch::Guard guard;
     if (const memory::Tuple tuple = store_->table.find(the_case.key)) look(tuple);
   }
   return need;
@@ -462,7 +461,7 @@ void Engine::do_without(Case& the_case) {
   if (policy == OnOriginLoss::kDeny) return;
   const Fleet fleet{.nodes = store_->origin->live_nodes(), .rank = store_->origin->rank()};
   Acknowledged current, last;
-  const platform::Pin pin;
+  const epoch::Guard guard;
   if (const memory::Tuple tuple = store_->table.find(the_case.key)) {
     const WindowCells cells(tuple);
     if (cells.newest() > at.sequence) {
@@ -481,13 +480,13 @@ void Engine::do_without(Case& the_case) {
 // How well informed a case is after a read. A peek at a tuple that lives elsewhere goes
 // by what was heard and leaves no trace here; a tuple that came into being while the read
 // was under way, or was forgotten and will be made anew, has not learnt from it.
-Basis Engine::take_in(const Heard& heard, Case& the_case) {
-  if (!heard.read) {
+Basis Engine::take_in(const Received& received, Case& the_case) {
+  if (!received.read) {
     do_without(the_case);
     return Basis::kDegraded;
   }
-  if (heard.learnt) return Basis::kRefreshed;
-  the_case.heard = heard.counts;
+  if (received.learnt) return Basis::kRefreshed;
+  the_case.received = received.counts;
   const bool peeks = the_case.query.ask.cost == 0;
   return peeks && !judge_.look(the_case) ? Basis::kRefreshed : Basis::kDegraded;
 }
@@ -497,10 +496,10 @@ Basis Engine::take_in(const Heard& heard, Case& the_case) {
 // needs no tuple.
 bool Engine::is_unread(const Case& the_case) const {
   if (!store_->asks() || the_case.cell_class() != CellClass::kWindow) return false;
-  const platform::Pin pin;
+  const epoch::Guard guard;
   const memory::Tuple tuple = store_->table.find(the_case.key);
   if (!tuple || !store_->is_of_this_time(tuple, the_case.query)) {
-    return the_case.query.ask.cost > 0 || !the_case.heard;
+    return the_case.query.ask.cost > 0 || !the_case.received;
   }
   const Freshness fresh = freshness_of(WindowCells(tuple));
   return fresh.never() || fresh.has_failed();
@@ -544,20 +543,20 @@ BatchVerdict Engine::decide_all(std::vector<Case>& cases, const std::vector<Basi
   return verdict;
 }
 
-WorkReport Engine::run_replay(Instant now, Executor& timers, Tell tell) {
-  return replay_ == nullptr ? WorkReport{} : replay_->run_once(now, timers, tell);
+WorkReport Engine::run_replay(Instant now, Executor& timers, Flush flush) {
+  return replay_ == nullptr ? WorkReport{} : replay_->run_once(now, timers, flush);
 }
 
-WorkReport Engine::run_leave(Instant now) {
+WorkReport Engine::run_shutdown(Instant now) {
   return replay_ == nullptr ? WorkReport{} : replay_->leave(now);
 }
 
-WorkReport Engine::run_sharing(Instant now, Tell tell) {
-  return sharing_ == nullptr ? WorkReport{} : sharing_->run_once(now, tell);
+WorkReport Engine::run_sync(Instant now, Flush flush) {
+  return sync_ == nullptr ? WorkReport{} : sync_->run_once(now, flush);
 }
 
-SharingStats Engine::sharing_stats() const {
-  return sharing_ == nullptr ? SharingStats{} : sharing_->stats();
+SyncStats Engine::sync_stats() const {
+  return sync_ == nullptr ? SyncStats{} : sync_->stats();
 }
 
 Result<bool> Engine::reset(Instant now, const Request& request) {
@@ -643,7 +642,7 @@ bool Engine::restore(Instant now, std::string_view record) {
 void Engine::charge_difference(const memory::TupleKey& key, memory::Query query, Count units) {
   for (int turn = 0; turn < 2; ++turn) {
     {
-      const platform::Pin pin;
+      const epoch::Guard guard;
       const memory::Tuple tuple = store_->table.find(key);
       if (!tuple) return;
       query.ask = {.capacity = std::max<Count>(1, units), .cost = 0};
@@ -681,7 +680,7 @@ LimiterStats Engine::stats() const {
           .replay_errors = stats.total(Stat::kReplayErrors),
           .late_replays = stats.total(Stat::kLateReplays),
           .healed = stats.total(Stat::kHealed),
-          .untold = replay_ == nullptr ? 0 : replay_->untold(),
+          .unacked = replay_ == nullptr ? 0 : replay_->unacked(),
           .replay_lag = replay_ == nullptr ? Nanos(0) : replay_->lag(),
           .rebuilt = table.rebuilt,
           .memory_bytes = table.bytes,
@@ -707,7 +706,7 @@ void Engine::inspect(const std::function<void(const CellView&)>& visit) const {
              .siblings = count(cells.siblings(sequence)),
              .foreign = count(cells.foreign(sequence)),
              .tentative = memory::tentative_amount(cells.tentative()),
-             .told = count(cells.told(sequence)),
+             .acked = count(cells.acked(sequence)),
              .generation = cells.generation()});
     }
   });

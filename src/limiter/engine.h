@@ -30,7 +30,7 @@ struct CellView {
   Count siblings = 0;
   Count foreign = 0;
   Count tentative = 0;
-  Count told = 0;
+  Count acked = 0;
   uint64_t generation = 0;
 };
 
@@ -56,10 +56,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   Result<bool> reset(Instant now, const Request& request);
   [[nodiscard]] bool may_wait() const { return store_->asks(); }
-  WorkReport run_replay(Instant now, Executor& timers, Tell tell = Tell::kDue);
-  WorkReport run_leave(Instant now);
-  WorkReport run_sharing(Instant now, Tell tell = Tell::kDue);
-  [[nodiscard]] SharingStats sharing_stats() const;
+  WorkReport run_replay(Instant now, Executor& timers, Flush flush = Flush::kDue);
+  WorkReport run_shutdown(Instant now);
+  WorkReport run_sync(Instant now, Flush flush = Flush::kDue);
+  [[nodiscard]] SyncStats sync_stats() const;
   WorkReport run_sweep(Instant now, size_t slots);
   [[nodiscard]] LimiterStats stats() const;
   SaveReport save(Instant now, Saving saving, const std::function<void(std::string_view)>& write);
@@ -71,8 +71,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // The live cells of window tuples.
   void inspect(const std::function<void(const CellView&)>& visit) const;
   // The same as other regions are told of them.
-  void inspect_sharing(Instant now, const std::function<void(const SharedCell&)>& visit) const {
-    if (sharing_ != nullptr) sharing_->inspect(now, visit);
+  void inspect_sync(Instant now, const std::function<void(const SharedCell&)>& visit) const {
+    if (sync_ != nullptr) sync_->inspect(now, visit);
   }
   [[nodiscard]] uint64_t incarnation() const { return store_->incarnation; }
 
@@ -85,7 +85,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
                                  Verdict& verdict);
   void check_apart(Instant now, const Request& request, Result<Verdict>& result);
   [[nodiscard]] static bool has_room(size_t requests, std::span<Result<Verdict>> verdicts);
-  template <memory::Company kCompany, typename Apart>
+  template <memory::Scope kScope, typename Apart>
   void check_group(Instant now, std::span<const Request> requests,
                    std::span<Result<Verdict>> verdicts, const Apart& apart);
   [[nodiscard]] Need need_of(const Case& the_case);
@@ -94,7 +94,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void decide_unread(Case& the_case, Need need, Verdict& verdict);
   void decide(const Case& the_case, Basis basis, Verdict& verdict);
   void decide_apart(const Case& the_case, Basis basis, Verdict& verdict);
-  [[nodiscard]] Basis take_in(const Heard& heard, Case& the_case);
+  [[nodiscard]] Basis take_in(const Received& received, Case& the_case);
   void decide_and_look_again(const Case& the_case, Basis basis, Verdict& verdict);
   [[nodiscard]] bool is_unread(const Case& the_case) const;
   [[nodiscard]] BatchVerdict decide_all(std::vector<Case>& cases, const std::vector<Basis>& bases);
@@ -112,7 +112,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const std::shared_ptr<Refresh> refresh_;
   const std::shared_ptr<Replay> replay_;
   // None without a ledger.
-  const std::shared_ptr<Sharing> sharing_;
+  const std::shared_ptr<RegionSync> sync_;
   base::Mutex saving_;
   uint64_t saved_resets_ = 0;  // guarded by saving_
 };

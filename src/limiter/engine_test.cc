@@ -34,7 +34,7 @@ struct Door {
 };
 
 Request engine_request(Algorithm algorithm, int64_t limit = 10, int64_t cost = 1) {
-  return {.name_space = "api",
+  return {.ns = "api",
           .identifier = "alice",
           .limit = limit,
           .duration = Millis(10'000),

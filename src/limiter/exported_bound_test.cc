@@ -10,9 +10,9 @@
 namespace weir::limiter {
 namespace {
 
-class ExportedBound : public SharingTest {
+class ExportedBound : public RegionSyncTest {
  protected:
-  static double bound(const TestRegion& place) { return place.limiter->sharing_stats().bound; }
+  static double bound(const TestRegion& place) { return place.limiter->sync_stats().bound; }
 };
 
 TEST_F(ExportedBound, IsInfiniteUntilEverythingWasReadAndThenWhatTheRuleSays) {
@@ -26,7 +26,7 @@ TEST_F(ExportedBound, IsInfiniteUntilEverythingWasReadAndThenWhatTheRuleSays) {
   EXPECT_NEAR(bound(east), 1.35, 0.001);
 }
 
-TEST_F(ExportedBound, IsAWholeLimitForEachRegionWhileNothingIsHeard) {
+TEST_F(ExportedBound, IsAWholeLimitForEachRegionWhileNothingIsReceived) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
   pass(Millis(25'000));
@@ -72,7 +72,7 @@ TEST_F(ExportedBound, IsWiderWhileThereWasNoRoomForNews) {
     if (i % 20 == 0) pass(Millis(50));
   }
   pass(Millis(5000));
-  ASSERT_GT(west.limiter->sharing_stats().no_room, 0U);
+  ASSERT_GT(west.limiter->sync_stats().no_room, 0U);
   EXPECT_NEAR(bound(west), 2, 0.001);
 }
 

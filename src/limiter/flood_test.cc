@@ -15,7 +15,7 @@ namespace {
 constexpr int kCapacity = 2000;
 
 Request flood_request(std::string_view who, int64_t limit = 20) {
-  return {.name_space = "api", .identifier = who, .limit = limit, .duration = Millis(60'000)};
+  return {.ns = "api", .identifier = who, .limit = limit, .duration = Millis(60'000)};
 }
 
 class Flood : public ::testing::Test {
@@ -121,7 +121,7 @@ TEST_F(Flood, OfOneNamespaceStopsNobodyOfAnother) {
   for (int i = 0; i < 50; ++i) {
     const std::string name = "tenant-" + std::to_string(i);
     Request request = flood_request("newcomer", 5);
-    request.name_space = name;
+    request.ns = name;
     int admitted = 0;
     for (int turn = 0; turn < 10; ++turn) {
       admitted += engine->check(clock_.now(), request)->admitted();
@@ -165,11 +165,11 @@ TEST_F(Flood, NeverHasAProcessAcceptMoreThanTheLimitWhileTheOriginIsLost) {
     Request request = flood_request("alice", 100);
     request.cost = 90;
     ASSERT_TRUE(engine->check(clock_.now(), request)->admitted());
-    engine->run_replay(clock_.now(), executor_, Tell::kAll);
+    engine->run_replay(clock_.now(), executor_, Flush::kAll);
     origin->take_replays();
     for (int turn = 0; turn < 20; ++turn) {
       flood("flood-" + std::to_string(turn) + "-");
-      engine->run_replay(clock_.now(), executor_, Tell::kAll);
+      engine->run_replay(clock_.now(), executor_, Flush::kAll);
       origin->take_replays();
     }
     ASSERT_GT(engine->stats().evicted, 0u);

@@ -17,17 +17,17 @@ class HalfWorkingLedger : public testing::Test {
  protected:
   HalfWorkingLedger() {
     // The other region is there and counts on nothing.
-    store_->as_seen_by_another()->attend({.region = "west"}, {}, [](const auto&) {});
+    store_->as_seen_by_another()->heartbeat({.region = "west"}, {}, [](const auto&) {});
     pass(Millis(1000));
   }
   void pass(Millis time) {
     for (Millis passed{0}; passed < time; passed += Millis(10)) {
       clock_.advance(Millis(10));
-      limiter_.run_sharing(clock_.now());
+      limiter_.run_sync(clock_.now());
     }
   }
   Verdict ask(std::string_view who, int64_t cost = 1) {
-    return *limiter_.check(clock_.now(), {.name_space = "api",
+    return *limiter_.check(clock_.now(), {.ns = "api",
                                           .identifier = who,
                                           .limit = 100,
                                           .duration = Millis(3'600'000),
@@ -52,13 +52,13 @@ TEST_F(HalfWorkingLedger, DegradesVerdictsWhenItTakesNoWrites) {
   ledger_->refuse_writes();
   pass(Millis(5000));
   EXPECT_EQ(ask("alice").basis, Basis::kDegraded);
-  const SharingStats stats = limiter_.sharing_stats();
+  const SyncStats stats = limiter_.sync_stats();
   EXPECT_GT(stats.write_lag, Millis(4000));
   EXPECT_LT(stats.import_lag, Millis(1000));  // it is heard all the while
   ledger_->accept_writes();
   pass(Millis(1000));
   EXPECT_EQ(ask("alice").basis, Basis::kLocal);
-  EXPECT_EQ(limiter_.sharing_stats().write_lag, Nanos(0));
+  EXPECT_EQ(limiter_.sync_stats().write_lag, Nanos(0));
 }
 
 TEST_F(HalfWorkingLedger, DoesNotDegradeVerdictsWhileItTakesWrites) {
@@ -86,7 +86,7 @@ TEST_F(HalfWorkingLedger, HasAllRowsButTheOneThatSomebodyHolds) {
   ledger_->unlock();
   pass(Millis(1500));
   EXPECT_EQ(row("user-7"), 60u);
-  EXPECT_EQ(limiter_.sharing_stats().waiting, 0u);
+  EXPECT_EQ(limiter_.sync_stats().waiting, 0u);
 }
 
 }  // namespace

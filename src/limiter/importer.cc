@@ -27,21 +27,21 @@ BookEntry* Importer::entry_of(const LedgerKey& key, const std::string& region) {
   const memory::TupleKey tuple(request_of(key), store_->hash);
   BookEntry* entry = store_->book.find(tuple);
   if (entry != nullptr) return entry;
-  const platform::Pin pin;
+  const epoch::Guard guard;
   if (store_->table.find(tuple)) {
     entry = store_->book.obtain(tuple);
     if (entry == nullptr) ++stats_.no_room;
     return entry;
   }
   const bool ours = region == store_->book.region();
-  entry = store_->book.obtain_heard(tuple, ours ? MadeBy::kOurNews : MadeBy::kOthersNews);
-  ++(entry == nullptr ? stats_.no_room : stats_.heard);
+  entry = store_->book.obtain_received(tuple, ours ? MadeBy::kOurNews : MadeBy::kOthersNews);
+  ++(entry == nullptr ? stats_.no_room : stats_.received);
   return entry;
 }
 
 void Importer::take_in(Instant now, const LedgerRow& row) {
   if (!makes_sense(row.key) || row.count > memory::kMaxCount) {
-    ++stats_.absurd;
+    ++stats_.invalid;
     return;
   }
   // What is over matters to nobody. Clocks differ a little: the next window may have begun
@@ -50,7 +50,7 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
   if (row.sequence < current - 1) return;
   if (mutated(Mutation::kNextWindowDropped) && row.sequence > current) return;
   if (row.sequence > current + 1) {
-    ++stats_.absurd;
+    ++stats_.invalid;
     return;
   }
   BookEntry* entry = nullptr;
@@ -89,7 +89,7 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
 
 void Importer::take_in(Instant now, const LedgerPresence& presence) {
   if (!makes_sense(presence.key)) {
-    ++stats_.absurd;
+    ++stats_.invalid;
     return;
   }
   if (presence.until <= now.wall) return;

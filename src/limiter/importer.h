@@ -32,9 +32,9 @@ class Importer {
 
   struct Stats {
     uint64_t imported = 0;
-    uint64_t absurd = 0;
-    uint64_t heard = 0;    // tuples without traffic here
-    uint64_t no_room = 0;  // for such
+    uint64_t invalid = 0;
+    uint64_t received = 0;  // tuples without traffic here
+    uint64_t no_room = 0;   // for such
     uint64_t lost = 0;
   };
   [[nodiscard]] const Stats& stats() const { return stats_; }

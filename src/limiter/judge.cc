@@ -39,7 +39,7 @@ Step Judge::decide_on_counts(const memory::Query& query, const algorithms::Windo
 
 Ruling Judge::rule_unknown(const Case& the_case) const {
   const auto at = algorithms::position_of(the_case.query.now, the_case.query.duration);
-  algorithms::WindowCounts region = the_case.heard.value_or(algorithms::WindowCounts{});
+  algorithms::WindowCounts region = the_case.received.value_or(algorithms::WindowCounts{});
   algorithms::WindowCounts abroad;
   if (store_->shares() && the_case.cell_class() == CellClass::kWindow) {
     const Abroad known = store_->book.abroad(the_case.key, at.sequence);
@@ -161,7 +161,7 @@ std::optional<std::optional<Ruling>> Judge::try_look(const Case& the_case) const
   // Turns fail only while someone moves the tuple, which is then created anew or not.
   constexpr int kTurns = 1000;
   for (int turn = 0; turn < kTurns; ++turn) {
-    const platform::Pin pin;
+    const epoch::Guard guard;
     const Tuple tuple = store_->table.find(the_case.key);
     if (!tuple) break;
     if (is_late(tuple, the_case.now.wall)) return std::nullopt;
@@ -214,7 +214,7 @@ memory::Created Judge::make(const Case& the_case, memory::Fate fate) const {
   if (made != memory::Created::kYes || !shares) return made;
   // And what was heard meanwhile.
   const Abroad known = store_->book.abroad(the_case.key, sequence);
-  const platform::Pin pin;
+  const epoch::Guard guard;
   if (const Tuple tuple = store_->table.find(the_case.key)) {
     introduce(the_case, known, tuple);
     // Whoever waited for long is decided in a window that is over; of the present one the tuple

@@ -39,7 +39,7 @@ struct Case {
   memory::Query query;
   std::optional<OnOriginLoss> on_origin_loss{};
   // What the origin told of a tuple this process does not hold, for a peek at it.
-  std::optional<algorithms::WindowCounts> heard{};
+  std::optional<algorithms::WindowCounts> received{};
 
   [[nodiscard]] memory::CellClass cell_class() const { return key.header().cell_class(); }
   // As if it had been asked then.
@@ -156,7 +156,7 @@ inline void Judge::mark_charged(const memory::Tuple& tuple, const memory::Query&
 
 WEIR_HOT_INLINE bool Judge::rule_known(const Case& the_case, Ruling& ruling) {
   if (the_case.cell_class() != memory::CellClass::kWindow) return false;
-  const platform::Pin pin;
+  const epoch::Guard guard;
   const memory::Tuple tuple = store_->table.find(the_case.key);
   return tuple && rule_found(tuple, the_case.now.mono, the_case.query, ruling);
 }
@@ -191,7 +191,7 @@ std::optional<memory::Step> Judge::with_tuple(const Case& the_case, const Work& 
   for (int turn = 0; turn < kTurns; ++turn) {
     memory::Fate fate = memory::Fate::kLookAgain;
     {
-      const platform::Pin pin;
+      const epoch::Guard guard;
       if (const memory::Tuple tuple = store_->table.find(the_case.key)) [[likely]] {
         const memory::Step step = work(tuple);
         if (step.fate == memory::Fate::kDecided) [[likely]]

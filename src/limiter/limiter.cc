@@ -59,20 +59,20 @@ bool Limiter::may_wait() const {
   return engine_->may_wait();
 }
 
-WorkReport Limiter::run_replay(Instant now, Executor& timers, Tell tell) {
-  return engine_->run_replay(now, timers, tell);
+WorkReport Limiter::run_replay(Instant now, Executor& timers, Flush flush) {
+  return engine_->run_replay(now, timers, flush);
 }
 
-WorkReport Limiter::run_leave(Instant now) {
-  return engine_->run_leave(now);
+WorkReport Limiter::run_shutdown(Instant now) {
+  return engine_->run_shutdown(now);
 }
 
-WorkReport Limiter::run_sharing(Instant now, Tell tell) {
-  return engine_->run_sharing(now, tell);
+WorkReport Limiter::run_sync(Instant now, Flush flush) {
+  return engine_->run_sync(now, flush);
 }
 
-SharingStats Limiter::sharing_stats() const {
-  return engine_->sharing_stats();
+SyncStats Limiter::sync_stats() const {
+  return engine_->sync_stats();
 }
 
 WorkReport Limiter::run_sweep(Instant now, size_t slots) {

@@ -60,7 +60,7 @@ Count asked_of(const Tuple& tuple) {
 void Lookout::look_at_listed(Instant now) {
   walk(now);
   for (const uint32_t index : store_->looks.take_all()) {
-    const platform::Pin pin;
+    const epoch::Guard guard;
     const Tuple tuple = store_->table.at(index);
     if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) continue;
     take_in_known(now, tuple);
@@ -81,7 +81,7 @@ void Lookout::take_in_known(Instant now, const Tuple& tuple) {
 void Lookout::walk(Instant now) {
   constexpr size_t kSlotsAtATime = 16'384;
   for (size_t i = 0; i < kSlotsAtATime && walk_ < store_->table.slots(); ++i, ++walk_) {
-    const platform::Pin pin;
+    const epoch::Guard guard;
     if (const Tuple tuple = store_->table.at(static_cast<uint32_t>(walk_))) look_at(now, tuple);
   }
 }
@@ -110,7 +110,7 @@ void Lookout::forget_timer(BookEntry& entry) {
 void Lookout::look_at(Instant now, BookEntry& entry) {
   const memory::TupleKey key(entry.tuple, store_->hash);
   {
-    const platform::Pin pin;
+    const epoch::Guard guard;
     if (const Tuple tuple = store_->table.find(key)) {
       take_in_known(now, tuple);
       if (!mutated(Mutation::kRuleOnRequestsOnly)) look_at(now, tuple);
@@ -134,7 +134,7 @@ void Lookout::look_at(Instant now, const Tuple& tuple) {
     store_->looks.push(tuple.index);
     return;
   }
-  const SharingRules& rules = regions_.rules;
+  const SyncRules& rules = regions_.rules;
   const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), store_->hash);
 
   const std::lock_guard lock(store_->book.mutex());
@@ -188,26 +188,25 @@ Lookout::Holdings Lookout::holdings_of(Instant now, const Tuple& tuple, const Co
   const auto regions_in = [&](int64_t sequence) {
     const uint32_t here = entry == nullptr ? 1 : entry->regions(sequence, now.wall);
     // Who was just started and has not heard of all cannot know that it is alone.
-    return regions_.all_heard ? here : std::max(here, 2U);
+    return regions_.all_received ? here : std::max(here, 2U);
   };
-  std::string name_space;
+  std::string ns;
   if (budget_.most_doubled() > 0) {
     const std::string encoded = memory::encode_key(tuple.slot->header, tuple.slot->key_words());
-    name_space = ledger_key_of(encoded).name_space;
+    ns = ledger_key_of(encoded).ns;
   }
   Holdings both;
-  both.current = {
-      .counted = counted.current,
-      .published = known == nullptr ? 0 : known->told(),
-      .limit = limit,
-      .remaining = memory::remaining_of(tuple, now.wall, limit),
-      .hidden = hidden_of(limit, regions_.rules, regions_.count, budget_.doubled(name_space)),
-      .regions = regions_in(counted.sequence),
-      .leased = entry != nullptr && entry->lease.holds(now),
-      .refused = refused || (known != nullptr && known->refused),
-      .refused_before = known != nullptr && known->told_full};
+  both.current = {.counted = counted.current,
+                  .published = known == nullptr ? 0 : known->acked(),
+                  .limit = limit,
+                  .remaining = memory::remaining_of(tuple, now.wall, limit),
+                  .hidden = hidden_of(limit, regions_.rules, regions_.count, budget_.doubled(ns)),
+                  .regions = regions_in(counted.sequence),
+                  .leased = entry != nullptr && entry->lease.holds(now),
+                  .refused = refused || (known != nullptr && known->refused),
+                  .refused_before = known != nullptr && known->acked_full};
   both.last = {.counted = counted.last,
-               .published = known_last == nullptr ? 0 : known_last->told(),
+               .published = known_last == nullptr ? 0 : known_last->acked(),
                .limit = limit,
                .hidden = both.current.hidden,
                .regions = regions_in(counted.sequence - 1),

@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 
 Request large_log(std::string_view who, int64_t cost = 1) {
-  return {.name_space = "api",
+  return {.ns = "api",
           .identifier = who,
           .limit = kMaxLogLimit,
           .duration = Millis(60'000),
@@ -190,19 +190,19 @@ TEST_F(MemoryBudget, HoldsForABatchOfLargeLogs) {
 }
 
 // A ledger with more rows of other regions than there is memory for.
-TEST_F(MemoryBudget, HoldsWhateverIsHeardOfOtherRegions) {
+TEST_F(MemoryBudget, HoldsWhateverIsReceivedOfOtherRegions) {
   const auto ledger = std::make_shared<ledgers::MemoryLedger>(clock_);
   // What an origin would take is free for the book: some 1.1 MB.
   const uint64_t memory = least_memory(16'384);
   const auto engine = Engine::make(
       clock_,
       Options{.ledger = ledger, .region = "here", .capacity = 16'384, .memory = memory, .seed = 1});
-  ledger->attend({.region = "there"}, {}, [](const Result<LedgerFleet>&) {});
+  ledger->heartbeat({.region = "there"}, {}, [](const Result<LedgerFleet>&) {});
   const int64_t sequence = clock_.now().wall.time_since_epoch() / Millis(60'000);
   LedgerNews news;
   for (int i = 0; i < 10'000; ++i) {
     news.rows.push_back({.key = {.workspace = "",
-                                 .name_space = "api",
+                                 .ns = "api",
                                  .identifier = "theirs-" + std::to_string(i),
                                  .duration = Millis(60'000)},
                          .sequence = sequence,
@@ -214,28 +214,25 @@ TEST_F(MemoryBudget, HoldsWhateverIsHeardOfOtherRegions) {
   const auto share = [&] {
     for (int turn = 0; turn < 300; ++turn) {
       clock_.advance(Millis(10));
-      engine->run_sharing(clock_.now());
+      engine->run_sync(clock_.now());
       ASSERT_LE(engine->stats().memory.used(), memory);
     }
   };
   share();
   EXPECT_GT(engine->stats().memory.regions, kMebibyte / 2);
-  EXPECT_GT(engine->sharing_stats().keys, 1000u);
-  EXPECT_GT(engine->sharing_stats().no_room, 1000u);
+  EXPECT_GT(engine->sync_stats().keys, 1000u);
+  EXPECT_GT(engine->sync_stats().no_room, 1000u);
   // What cannot be told for want of memory counts as left out, and the bound says so.
-  EXPECT_EQ(engine->sharing_stats().left_out, 0u);
+  EXPECT_EQ(engine->sync_stats().left_out, 0u);
   for (int i = 0; i < 100; ++i) {
     const std::string name = "ours-" + std::to_string(i);
-    const Request request{.name_space = "api",
-                          .identifier = name,
-                          .limit = 10,
-                          .duration = Millis(60'000),
-                          .cost = 10};
+    const Request request{
+        .ns = "api", .identifier = name, .limit = 10, .duration = Millis(60'000), .cost = 10};
     ASSERT_TRUE(engine->check(clock_.now(), request)->admitted());
   }
   share();
-  EXPECT_GT(engine->sharing_stats().left_out, 0u);
-  EXPECT_GE(engine->sharing_stats().bound, 2.0);
+  EXPECT_GT(engine->sync_stats().left_out, 0u);
+  EXPECT_GE(engine->sync_stats().bound, 2.0);
   // Once those windows are over there is room again.
   clock_.advance(Millis(180'000));
   share();

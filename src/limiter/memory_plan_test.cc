@@ -26,7 +26,7 @@ TEST(MemoryPlan, ReckonsWhatIsNotGiven) {
   EXPECT_EQ(both.memory, uint64_t{1} << 24);
 }
 
-TEST(MemoryPlan, LeavesRoomForARingOfEveryTupleUnlessToldOtherwise) {
+TEST(MemoryPlan, LeavesRoomForARingOfEveryTupleUnlessAckedOtherwise) {
   for (const size_t capacity :
        {size_t{1}, size_t{64}, size_t{1000}, size_t{1} << 17, size_t{1} << 20, kMostCapacity}) {
     const MemoryPlan plan = memory_plan(Options{.capacity = capacity});
@@ -40,7 +40,7 @@ TEST(MemoryPlan, LeavesRoomForARingOfEveryTupleUnlessToldOtherwise) {
   }
 }
 
-TEST(MemoryPlan, LeavesRoomForAllThatIsHeardOfOtherRegionsUnlessToldOtherwise) {
+TEST(MemoryPlan, LeavesRoomForAllThatIsReceivedOfOtherRegionsUnlessAckedOtherwise) {
   constexpr size_t kTuples = 1000;
   const MemoryPlan plan = memory_plan(Options{.ledger = make_null_ledger(), .capacity = kTuples});
   memory::ByteBudget budget(plan.memory);
@@ -51,7 +51,7 @@ TEST(MemoryPlan, LeavesRoomForAllThatIsHeardOfOtherRegionsUnlessToldOtherwise) {
   for (size_t i = 0; i < kTuples + kTuples * 3 / 4; ++i) {
     const std::string name = std::to_string(i) + std::string(30, 'x');
     BookEntry* const entry = book.obtain(
-        {{.name_space = "api", .identifier = name, .limit = 1, .duration = Millis(60'000)}, hash});
+        {{.ns = "api", .identifier = name, .limit = 1, .duration = Millis(60'000)}, hash});
     ASSERT_NE(entry, nullptr) << i;
     for (const int64_t sequence : {10, 11}) {
       BookCell* const cell = book.cell(*entry, sequence, sequence);
@@ -79,7 +79,7 @@ TEST(MemoryPlan, RefusesLessThanTheTableTakesAndSaysWhatWouldDo) {
 TEST(MemoryPlan, ALimiterWithExactlyEnoughCountsInItsTable) {
   const doubles::HandClock clock;
   Limiter limiter(clock, {.capacity = 1000, .memory = least_memory(1000), .seed = 1});
-  const Request window{.name_space = "a", .identifier = "b", .limit = 1, .duration = Millis(1000)};
+  const Request window{.ns = "a", .identifier = "b", .limit = 1, .duration = Millis(1000)};
   EXPECT_EQ(limiter.check(window)->basis, Basis::kLocal);
   Request ring = window;
   ring.algorithm = Algorithm::kSlidingWindowStrict;

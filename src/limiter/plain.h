@@ -43,18 +43,17 @@ struct Plain {
 // names are short, and anything else may be looked up in vain.
 WEIR_HOT_INLINE Way plain_of(const Request& request, const base::KeyedHash& secret, Plain& plain) {
   const size_t workspace = request.workspace.size();
-  const size_t name_space = request.name_space.size();
+  const size_t ns = request.ns.size();
   const size_t identifier = request.identifier.size();
-  if (name_space == 0 || identifier == 0 ||
-      (workspace | name_space | identifier) > 8 * memory::kInlineKeyWords ||
-      base::words_for(workspace) + base::words_for(name_space) + base::words_for(identifier) >
+  if (ns == 0 || identifier == 0 || (workspace | ns | identifier) > 8 * memory::kInlineKeyWords ||
+      base::words_for(workspace) + base::words_for(ns) + base::words_for(identifier) >
           memory::kInlineKeyWords) {
     return Way::kApart;
   }
   const auto duration = static_cast<uint64_t>(request.duration.count());
   const bool windows = request.algorithm == Algorithm::kSlidingWindow ||
                        request.algorithm == Algorithm::kFixedWindow;
-  plain.header = duration << 32 | workspace << 20 | name_space << 10 | identifier;
+  plain.header = duration << 32 | workspace << 20 | ns << 10 | identifier;
   if (!windows) {
     if (request.across_durations) plain.header &= 0xffffffff;
     plain.header |= static_cast<uint64_t>(memory::class_of(request.algorithm)) << 30;
@@ -65,7 +64,7 @@ WEIR_HOT_INLINE Way plain_of(const Request& request, const base::KeyedHash& secr
     return true;
   };
   if (workspace != 0) base::each_word(request.workspace, add);
-  base::each_word(request.name_space, add);
+  base::each_word(request.ns, add);
   base::each_word(request.identifier, add);
   plain.hash = hash.finish();
 
@@ -98,13 +97,13 @@ WEIR_HOT_INLINE bool is_of(const memory::Slot& slot, const Plain& plain, const R
   const uint64_t* words = slot.key;
   const auto equal = [&](uint64_t word) { return *words++ == word; };
   return (request.workspace.empty() || base::each_word(request.workspace, equal)) &&
-         base::each_word(request.name_space, equal) && base::each_word(request.identifier, equal);
+         base::each_word(request.ns, equal) && base::each_word(request.identifier, equal);
 }
 
 // Charges, and writes the verdict field by field; shared, its caller marks the tuple charged.
 // WindowCells::decide and need_of with all that is unusual left out; what they say about order
 // and invariants holds here.
-template <memory::Company kCompany>
+template <memory::Scope kScope>
 WEIR_HOT_INLINE bool admit_window(const memory::Tuple& tuple, Instant now, const Request& request,
                                   Verdict& verdict) {
   memory::Slot& slot = *tuple.slot;
@@ -124,7 +123,7 @@ WEIR_HOT_INLINE bool admit_window(const memory::Tuple& tuple, Instant now, const
   const Count own = own_word ^ memory::tag_bits(sequence);
   Count last = last_word ^ (memory::tag_bits(sequence - 1) | memory::kClosedBit);
   Count others = 0;
-  if constexpr (kCompany == memory::Company::kAlone) {
+  if constexpr (kScope == memory::Scope::kProcess) {
     if ((slot.hot[3].load(std::memory_order_relaxed) |
          slot.hot[4].load(std::memory_order_relaxed)) != 0) {
       return false;
@@ -149,7 +148,7 @@ WEIR_HOT_INLINE bool admit_window(const memory::Tuple& tuple, Instant now, const
   if (used + cost > capacity) return false;
   // Shared: see WindowCells::mark_in_order().
   constexpr auto kOrder =
-      kCompany == memory::Company::kShared ? std::memory_order_seq_cst : std::memory_order_relaxed;
+      kScope == memory::Scope::kRegion ? std::memory_order_seq_cst : std::memory_order_relaxed;
   if (!own_cell.compare_exchange_strong(own_word, own_word + cost, kOrder,
                                         std::memory_order_relaxed)) {
     return false;
@@ -161,7 +160,7 @@ WEIR_HOT_INLINE bool admit_window(const memory::Tuple& tuple, Instant now, const
   verdict.reset = now.wall + Millis(static_cast<int64_t>(width - offset));
   verdict.retry_after.reset();
   verdict.evidence = {.own = own, .siblings = 0, .foreign = 0, .previous = carried};
-  if constexpr (kCompany == memory::Company::kShared) {
+  if constexpr (kScope == memory::Scope::kRegion) {
     memory::WindowCells(tuple).split_others(sequence, others, verdict.evidence);
   }
   return true;
@@ -184,11 +183,11 @@ WEIR_HOT_INLINE bool admit_backlog(const memory::Tuple& tuple, WallTime now, con
   return true;
 }
 
-template <memory::Company kCompany>
+template <memory::Scope kScope>
 WEIR_HOT_INLINE bool admit_plain(Way way, const memory::Tuple& tuple, Instant now,
                                  const Request& request, Verdict& verdict) {
   if (way == Way::kWindow) [[likely]]
-    return admit_window<kCompany>(tuple, now, request, verdict);
+    return admit_window<kScope>(tuple, now, request, verdict);
   return way == Way::kBacklog && admit_backlog(tuple, now.wall, request, verdict);
 }
 

@@ -38,12 +38,12 @@ const std::vector<int64_t> kDurations{99, 100, kMaxDuration.count(), kMaxDuratio
 
 struct Names {
   std::string workspace = name(0, 9);
-  std::string name_space = name(1, 16);
+  std::string ns = name(1, 16);
   std::string identifier = name(1, 30);
 
   [[nodiscard]] Request request() const {
     return {.workspace = workspace,
-            .name_space = name_space,
+            .ns = ns,
             .identifier = identifier,
             .limit = seldom<int64_t>(10, {0, 1, kMaxLimit, kMaxLimit + 1}),
             .duration = Millis(seldom<int64_t>(60'000, kDurations)),
@@ -84,10 +84,10 @@ RC_GTEST_PROP(Plain, FindsTheTupleThatItsKeyWouldFind, ()) {
   RC_ASSERT(plain.header == key.header().word);
   RC_ASSERT(plain.hash == key.hash());
 
-  memory::Table table(64, memory::Company::kAlone);
+  memory::Table table(64, memory::Scope::kProcess);
   const memory::Query query = memory::query_of(WallTime(Millis(1'000'000)), request);
   RC_ASSERT(table.create(key, query) == memory::Created::kYes);
-  const platform::Pin pin;
+  const epoch::Guard guard;
   const memory::Tuple tuple = table.find(key);
   const auto same = [&](const memory::Slot& slot) { return is_of(slot, plain, request); };
   RC_ASSERT(table.find(plain.hash, same) == tuple.slot);
@@ -98,7 +98,7 @@ RC_GTEST_PROP(Plain, FindsTheTupleThatItsKeyWouldFind, ()) {
   const Names others;
   Request other = request;
   other.workspace = others.workspace;
-  other.name_space = others.name_space;
+  other.ns = others.ns;
   other.identifier = others.identifier;
   Plain other_plain;
   plain_of(other, kSecret, other_plain);
@@ -108,7 +108,7 @@ RC_GTEST_PROP(Plain, FindsTheTupleThatItsKeyWouldFind, ()) {
 TEST(Plain, IsTheOrdinaryRequest) {
   Plain plain;
   const Request ordinary{
-      .name_space = "api", .identifier = "alice", .limit = 10, .duration = Millis(60'000)};
+      .ns = "api", .identifier = "alice", .limit = 10, .duration = Millis(60'000)};
   EXPECT_EQ(plain_of(ordinary, kSecret, plain), Way::kWindow);
   Request fixed = ordinary;
   fixed.algorithm = Algorithm::kFixedWindow;
@@ -137,12 +137,12 @@ void expect_equal(const Verdict& a, const Verdict& b) {
 }
 
 // Asks the same of three engines in three ways, for a while. A batch of one goes the long way.
-void compare_ways(const std::vector<int64_t>& steps, memory::Company company,
+void compare_ways(const std::vector<int64_t>& steps, memory::Scope scope,
                   const std::function<Request()>& draw) {
   doubles::HandClock clock;
   const auto make = [&] {
     Options options{.capacity = 64, .seed = 1};
-    if (company == memory::Company::kShared) {
+    if (scope == memory::Scope::kRegion) {
       options.origin = std::make_shared<origins::InProcessOrigin>(clock);
     }
     return Engine::make(clock, options);
@@ -159,7 +159,7 @@ void compare_ways(const std::vector<int64_t>& steps, memory::Company company,
       clock.advance(by);
     }
     Request request = draw();
-    request.name_space = "api";
+    request.ns = "api";
     request.identifier = users[*rc::gen::inRange<size_t>(0, users.size())];
     const Verdict expected = all->check_all(clock.now(), std::vector{request})->items.at(0);
     expect_equal(*one->check(clock.now(), request), expected);
@@ -174,7 +174,7 @@ void compare_ways(const std::vector<int64_t>& steps, memory::Company company,
 }
 
 RC_GTEST_PROP(Plain, DecidesAWindowAsABatchOfOneDoes, ()) {
-  compare_ways({0, 0, 1, 40, 99, 100, 250}, memory::Company::kAlone, [] {
+  compare_ways({0, 0, 1, 40, 99, 100, 250}, memory::Scope::kProcess, [] {
     return Request{
         .limit = *rc::gen::inRange<int64_t>(1, 12),
         .duration = Millis(100),
@@ -186,8 +186,8 @@ RC_GTEST_PROP(Plain, DecidesAWindowAsABatchOfOneDoes, ()) {
 // Also when the rate changes, which a backlog is moved for, and when the clock is set back; and
 // whether or not there is an origin, which is not asked about it.
 RC_GTEST_PROP(Plain, DecidesABacklogAsABatchOfOneDoes, ()) {
-  const auto company = *rc::gen::element(memory::Company::kAlone, memory::Company::kShared);
-  compare_ways({0, 0, 0, 1, 7, 40, 100, 250, -1, -90, -500}, company, [] {
+  const auto scope = *rc::gen::element(memory::Scope::kProcess, memory::Scope::kRegion);
+  compare_ways({0, 0, 0, 1, 7, 40, 100, 250, -1, -90, -500}, scope, [] {
     return Request{.limit = *rc::gen::element<int64_t>(3, 3, 3, 3, 7),
                    .duration = Millis(*rc::gen::element(100, 100, 100, 300)),
                    .cost = *rc::gen::inRange<int64_t>(1, 4),
@@ -201,7 +201,7 @@ RC_GTEST_PROP(Plain, DecidesABacklogAsABatchOfOneDoes, ()) {
 RC_GTEST_PROP(Plain, DecidesABacklogAsABatchOfOneDoesAlsoLongAfterItBegan, ()) {
   constexpr int64_t kDay = 24 * 60 * 60 * 1000;
   constexpr int64_t kFine = (1 << 29) - 1;
-  compare_ways({0, 0, 1, 1000, 40 * kDay, 120 * kDay}, memory::Company::kAlone, [&] {
+  compare_ways({0, 0, 1, 1000, 40 * kDay, 120 * kDay}, memory::Scope::kProcess, [&] {
     return Request{.limit = kFine,
                    .duration = Millis(1000),
                    .cost = *rc::gen::element<int64_t>(1, kFine / 2, kFine),

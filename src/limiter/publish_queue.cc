@@ -9,7 +9,7 @@ namespace weir::limiter {
 
 void PublishQueue::owe(Instant now, BookEntry& entry, BookCell& cell, Publish rule) {
   // What is more than a presence does not wait for one.
-  const bool more = cell.owed.turn == Owed::Turn::kTold && rule != Publish::kPresence;
+  const bool more = cell.owed.turn == Owed::Turn::kAcked && rule != Publish::kPresence;
   if (cell.owed.rule == Publish::kNothing || more) {
     const bool first = regions_.rules.policy == PublishPolicy::kFloor || goes_first(entry);
     cell.owed = {.rule = rule,
@@ -48,10 +48,10 @@ Nanos PublishQueue::head_start() const {
 
 // Those who do not go first wait that long, then ask the origin whether the first left word that
 // it wrote; if not, they do. Of a presence they hear from the ledger itself.
-bool PublishQueue::is_turn(Instant now, const BookEntry& entry, BookCell& cell, Tell tell,
+bool PublishQueue::is_turn(Instant now, const BookEntry& entry, BookCell& cell, Flush flush,
                            std::vector<CellRead>& asks) const {
   Owed& owed = cell.owed;
-  if (tell == Tell::kAll || owed.turn == Owed::Turn::kOurs) return true;
+  if (flush == Flush::kAll || owed.turn == Owed::Turn::kOurs) return true;
   if (!accepts_writes(store_->origin->reach())) return true;
   const Nanos round = regions_.rules.publish_every;
   switch (owed.turn) {
@@ -65,7 +65,7 @@ bool PublishQueue::is_turn(Instant now, const BookEntry& entry, BookCell& cell, 
     case Owed::Turn::kAsking:
       return now.mono - owed.since >= head_start() + 2 * round + store_->read_deadline;
     case Owed::Turn::kAsked: break;
-    case Owed::Turn::kTold:
+    case Owed::Turn::kAcked:
       return now.mono - owed.since >= 2 * (head_start() + Nanos(regions_.rules.import_every));
   }
   return true;
@@ -100,10 +100,10 @@ void PublishQueue::hear_word(const CellId& id, Count published) {
   // Word that has moved since is news of what a sibling wrote.
   if (cell.word <= cell.owed.word) return;
   cell.hear_published(cell.word);
-  if (cell.owed.rule == Publish::kPresence) cell.owed.turn = Owed::Turn::kTold;
+  if (cell.owed.rule == Publish::kPresence) cell.owed.turn = Owed::Turn::kAcked;
 }
 
-std::vector<PublishQueue::Candidate> PublishQueue::choose(Instant now, Tell tell) {
+std::vector<PublishQueue::Candidate> PublishQueue::choose(Instant now, Flush flush) {
   std::vector<Candidate> chosen;
   std::map<std::string, std::vector<Candidate>> presences;
   std::vector<CellRead> asks;
@@ -114,10 +114,10 @@ std::vector<PublishQueue::Candidate> PublishQueue::choose(Instant now, Tell tell
         // What is over matters to nobody any more.
         if (entry->end_of(cell) <= now.wall) cell.owed = {};
         if (cell.owed.rule == Publish::kNothing || cell.sent > 0) return;
-        if (!is_turn(now, *entry, cell, tell, asks)) return;
+        if (!is_turn(now, *entry, cell, flush, asks)) return;
         const Candidate candidate{.entry = entry, .cell = &cell};
         if (cell.owed.rule == Publish::kPresence) {
-          presences[ledger_key_of(entry->tuple).name_space].push_back(candidate);
+          presences[ledger_key_of(entry->tuple).ns].push_back(candidate);
         } else {
           chosen.push_back(candidate);
         }

@@ -38,7 +38,7 @@ class PublishQueue {
   };
   // Of what waits, that whose turn has come, in the order in which rows are given out: first what
   // others count on or what is full, then presences, one of each namespace in turn.
-  [[nodiscard]] std::vector<Candidate> choose(Instant now, Tell tell);
+  [[nodiscard]] std::vector<Candidate> choose(Instant now, Flush flush);
   // Lets those go that owe nothing any more.
   void tidy();
   // Takes out the one that came last, and what it owes is forgotten.
@@ -53,7 +53,7 @@ class PublishQueue {
  private:
   [[nodiscard]] Nanos head_start() const;
   [[nodiscard]] bool goes_first(const BookEntry& entry) const;
-  [[nodiscard]] bool is_turn(Instant now, const BookEntry& entry, BookCell& cell, Tell tell,
+  [[nodiscard]] bool is_turn(Instant now, const BookEntry& entry, BookCell& cell, Flush flush,
                              std::vector<CellRead>& asks) const;
   void ask_siblings(std::vector<CellRead> cells);
   void hear_word(const CellId& id, Count published);

@@ -58,14 +58,14 @@ inline constexpr Count kNeverPublish = ~Count{0};
 
 // What a region may count before it must say that it is here. `doubled` is how often its budget
 // of rows made it wait longer.
-[[nodiscard]] inline Count hidden_of(Count limit, const SharingRules& rules, uint32_t regions,
+[[nodiscard]] inline Count hidden_of(Count limit, const SyncRules& rules, uint32_t regions,
                                      uint32_t doubled = 0) {
   const uint64_t others = std::max(regions, 2U) - 1;
   const Count usual = std::max<Count>(1, part_of(limit, rules.hidden_permille) / others);
   return std::min(usual << std::min(doubled, 20U), std::max<Count>(1, limit));
 }
 
-[[nodiscard]] inline Count slack_of(const Holding& holding, const SharingRules& rules) {
+[[nodiscard]] inline Count slack_of(const Holding& holding, const SyncRules& rules) {
   return part_of(holding.limit, rules.slack_permille);
 }
 
@@ -75,7 +75,7 @@ inline constexpr Count kNeverPublish = ~Count{0};
   return unpublished > 0 && unpublished * holding.regions >= amount;
 }
 
-[[nodiscard]] inline Publish rule_of(const Holding& holding, const SharingRules& rules) {
+[[nodiscard]] inline Publish rule_of(const Holding& holding, const SyncRules& rules) {
   if (holding.unpublished() == 0 && holding.leased) return Publish::kNothing;
   const bool others = holding.regions >= 2;
   const Count slack = slack_of(holding, rules);
@@ -103,7 +103,7 @@ inline constexpr Count kNeverPublish = ~Count{0};
 
 // The smallest count above what is counted now at which an admission makes rule_of() say yes, if
 // nothing else changes; kNeverPublish if none does. Only while it says no.
-[[nodiscard]] inline Count publish_at(const Holding& holding, const SharingRules& rules) {
+[[nodiscard]] inline Count publish_at(const Holding& holding, const SyncRules& rules) {
   const Count counted = holding.counted;
   if (rules.policy == PublishPolicy::kFloor) {
     return std::max(part_of(holding.limit, rules.floor_permille),

@@ -33,7 +33,7 @@ class ModelFleet {
  public:
   ModelFleet(uint32_t regions, Count limit, Without without)
       : limit_(limit), without_(without), regions_(regions), rows_(regions) {
-    for (uint32_t r = 0; r < regions; ++r) rows_[r].heard.resize(regions);
+    for (uint32_t r = 0; r < regions; ++r) rows_[r].received.resize(regions);
   }
 
   // One admission if the region believes that there is room; the rule is looked at.
@@ -82,7 +82,7 @@ class ModelFleet {
   }
 
  private:
-  struct Heard {
+  struct Received {
     Count count = 0;
     Tick present_until = 0;
   };
@@ -90,16 +90,16 @@ class ModelFleet {
     Count counted = 0, published = 0, limit = 0;
     Tick leased_until = 0;
     bool refused = false, refused_before = false;
-    std::vector<Heard> heard;
+    std::vector<Received> received;
   };
   struct Message {
     uint32_t from = 0;
-    Heard news;
+    Received news;
   };
 
   [[nodiscard]] Count used(uint32_t r) const {
     Count sum = rows_[r].counted;
-    for (const Heard& heard : rows_[r].heard) sum += heard.count;
+    for (const Received& received : rows_[r].received) sum += received.count;
     return sum;
   }
 
@@ -107,8 +107,8 @@ class ModelFleet {
     const Region& region = rows_[r];
     const Count limit = region.limit == 0 ? limit_ : region.limit;
     uint32_t here = 1;
-    for (const Heard& heard : region.heard) {
-      if (heard.count > 0 || heard.present_until > now_) ++here;
+    for (const Received& received : region.received) {
+      if (received.count > 0 || received.present_until > now_) ++here;
     }
     const uint32_t known = without_ == Without::kAllRegions ? 2 : regions_;
     return {.counted = region.counted,
@@ -128,7 +128,7 @@ class ModelFleet {
     region.refused_before = region.refused_before || region.refused;
     region.refused = false;
     if (rule == Publish::kNothing) return;
-    Heard news{.count = region.counted};
+    Received news{.count = region.counted};
     if (rule == Publish::kPresence) {
       // Ours is over before the others believe so.
       news.present_until = now_ + kLease;
@@ -145,16 +145,16 @@ class ModelFleet {
 
   void hear(uint32_t r) {
     auto& inbox = under_way_[r];
-    bool heard = false;
+    bool received = false;
     while (!inbox.empty() && inbox.begin()->first <= now_) {
       const Message& message = inbox.begin()->second;
-      Heard& known = rows_[r].heard[message.from];
+      Received& known = rows_[r].received[message.from];
       known.count = std::max(known.count, message.news.count);
       known.present_until = std::max(known.present_until, message.news.present_until);
       inbox.erase(inbox.begin());
-      heard = true;
+      received = true;
     }
-    if (heard && without_ != Without::kNewsAsATrigger) look(r);
+    if (received && without_ != Without::kNewsAsATrigger) look(r);
   }
 
   void note_excess() {
@@ -165,7 +165,7 @@ class ModelFleet {
         std::max(excess_, base::saturating_sub(admitted_, std::min(bound, regions_ * limit_)));
   }
 
-  const SharingRules rules_{};
+  const SyncRules rules_{};
   const Count limit_;
   const Without without_;
   const uint32_t regions_;
@@ -208,7 +208,7 @@ TEST(PublishRuleBound, HoldsForAnyNumberOfRegions) {
 // Nine regions count just less than they must tell, the tenth all that it believes is left.
 TEST(PublishRuleBound, HoldsAgainstThoseWhoStayBelowTheFloor) {
   ModelFleet fleet(10, 1000, Without::kNothing);
-  const Count hidden = hidden_of(1000, SharingRules{}, 10);
+  const Count hidden = hidden_of(1000, SyncRules{}, 10);
   for (uint32_t r = 1; r < 10; ++r) {
     for (Count i = 0; i + 1 < hidden; ++i) fleet.ask(r);
     fleet.pass(3 * kDelay);
@@ -242,7 +242,7 @@ TEST(PublishRuleBound, BreaksIfTheRuleIsLookedAtOnTheWayOfARequestOnly) {
   EXPECT_TRUE(broken.owes());
 }
 
-TEST(PublishRuleBound, BreaksIfNothingIsToldAtTheEndOfALease) {
+TEST(PublishRuleBound, BreaksIfNothingIsAckedAtTheEndOfALease) {
   for (const Without without : {Without::kNothing, Without::kEndOfLease}) {
     ModelFleet fleet(2, 100, without);
     for (int i = 0; i < 99; ++i) fleet.ask(0);

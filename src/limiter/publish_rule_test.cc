@@ -8,7 +8,7 @@
 namespace weir::limiter {
 namespace {
 
-constexpr SharingRules kRules{};
+constexpr SyncRules kRules{};
 
 Holding alone(Count counted) {
   return {.counted = counted, .limit = 100, .remaining = 100 - counted, .hidden = 25};
@@ -52,13 +52,13 @@ TEST(PublishRule, WhereOthersCountItTellsBeforeTheyCouldUseWhatRemains) {
   EXPECT_EQ(rule_of(contended(5, 0, 0), kRules), Publish::kContended);
 }
 
-TEST(PublishRule, ASmallLimitWithoutSlackIsToldUnitByUnit) {
+TEST(PublishRule, ASmallLimitWithoutSlackIsAckedUnitByUnit) {
   const Holding holding{
       .counted = 1, .published = 0, .limit = 1, .remaining = 0, .regions = 2, .leased = true};
   EXPECT_EQ(rule_of(holding, kRules), Publish::kContended);
 }
 
-TEST(PublishRule, TheFirstRefusalIsTold) {
+TEST(PublishRule, TheFirstRefusalIsAcked) {
   Holding holding = alone(100);
   holding.published = 25;
   holding.leased = true;
@@ -67,7 +67,7 @@ TEST(PublishRule, TheFirstRefusalIsTold) {
   EXPECT_EQ(rule_of(holding, kRules), Publish::kExhaustion);
 }
 
-TEST(PublishRule, LaterRefusalsAreToldIfThereIsMuchMore) {
+TEST(PublishRule, LaterRefusalsAreAckedIfThereIsMuchMore) {
   Holding holding = alone(100);
   holding.leased = holding.refused = holding.refused_before = true;
   holding.published = 51;
@@ -96,7 +96,7 @@ TEST(PublishRule, ARefusalThatConsumedNothingTellsNothing) {
   EXPECT_EQ(rule_of(holding, kRules), Publish::kNothing);
 }
 
-TEST(PublishRule, AWindowThatIsOverIsToldIfOthersCountInIt) {
+TEST(PublishRule, AWindowThatIsOverIsAckedIfOthersCountInIt) {
   Holding holding = contended(5, 0, 0);
   holding.over = true;
   EXPECT_EQ(rule_of(holding, kRules), Publish::kRollOver);
@@ -109,7 +109,7 @@ TEST(PublishRule, AWindowThatIsOverIsToldIfOthersCountInIt) {
 }
 
 TEST(PublishRule, TheFloorTellsFromHalfTheLimitOnWhateverGrew) {
-  const SharingRules rules{.policy = PublishPolicy::kFloor};
+  const SyncRules rules{.policy = PublishPolicy::kFloor};
   EXPECT_EQ(rule_of(alone(49), rules), Publish::kNothing);
   EXPECT_EQ(publish_at(alone(49), rules), 50U);
   EXPECT_NE(rule_of(alone(50), rules), Publish::kNothing);
@@ -139,7 +139,7 @@ RC_GTEST_PROP(PublishRule, IsReachedExactlyWherePublishAtSays, ()) {
   holding.hidden = hidden_of(holding.limit, kRules, static_cast<uint32_t>(2 + up_to(9)));
   holding.leased = up_to(1) == 1;
   holding.over = up_to(1) == 1;
-  SharingRules rules;
+  SyncRules rules;
   rules.policy = up_to(3) == 0 ? PublishPolicy::kFloor : PublishPolicy::kBounded;
   RC_PRE(rule_of(holding, rules) == Publish::kNothing);
 

@@ -25,7 +25,7 @@ struct Publisher::Chunk {
   bool over = false;  // failed, or given up
 };
 
-void Publisher::publish(Instant now, Tell tell) {
+void Publisher::publish(Instant now, Flush flush) {
   for (const auto& chunk : chunks_) {
     if (now.mono - chunk->began.mono >= kDeadline && !chunk->over) fail(now, *chunk, Blame::kNoRow);
   }
@@ -39,16 +39,16 @@ void Publisher::publish(Instant now, Tell tell) {
   budget_.refill(now.mono, rows_per_second());
   std::vector<std::shared_ptr<Chunk>> chunks;
   std::vector<std::shared_ptr<Chunk>> alone;  // rows that were held before: the others go first
-  for (const PublishQueue::Candidate& candidate : queue_.choose(now, tell)) {
+  for (const PublishQueue::Candidate& candidate : queue_.choose(now, flush)) {
     if (in_flight_ >= kMostInFlight) break;
     // It may have changed while it waited; at the end that does not matter.
-    if (tell == Tell::kDue) lookout_.look_at(now, *candidate.entry);
+    if (flush == Flush::kDue) lookout_.look_at(now, *candidate.entry);
     const std::lock_guard lock(store_->book.mutex());
     const BookCell& cell = *candidate.cell;
     if (cell.owed.rule == Publish::kNothing || cell.sent > 0) continue;
     const auto held = held_.find({candidate.entry->tuple, cell.sequence});
     if (held != held_.end() && now.mono < held->second) continue;
-    if (tell == Tell::kDue && !budget_.take()) break;
+    if (flush == Flush::kDue && !budget_.take()) break;
     if (held != held_.end()) {
       take(candidate, *alone.emplace_back(std::make_shared<Chunk>()));
       continue;
@@ -148,7 +148,7 @@ void Publisher::commit(Instant now, Chunk& chunk) {
       if (BookCell* const cell = entry.find(sent.sequence)) {
         cell->published = std::max(cell->published, sent.count);
         cell->published_at = chunk.began.mono;
-        cell->told_full = cell->told_full || sent.refused;
+        cell->acked_full = cell->acked_full || sent.refused;
       }
       if (sent.rule == Publish::kPresence) hold_lease(entry, chunk.began);
       held_.erase({entry.tuple, sent.sequence});
@@ -244,7 +244,7 @@ void Publisher::owe_all(Instant now) {
     if (entry == nullptr) continue;
     const std::lock_guard lock(store_->book.mutex());
     entry->each_cell([&](BookCell& cell) {
-      if (cell.counted > cell.told()) queue_.owe(now, *entry, cell, Publish::kExhaustion);
+      if (cell.counted > cell.acked()) queue_.owe(now, *entry, cell, Publish::kExhaustion);
     });
   }
 }

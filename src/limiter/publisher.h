@@ -38,7 +38,7 @@ class Publisher {
   [[nodiscard]] const Lookout& lookout() const { return lookout_; }
 
   // Writes what waits; all of it without regard to whose turn it is, at the end of a process.
-  void publish(Instant now, Tell tell);
+  void publish(Instant now, Flush flush);
   // Has everything written that is not, at the end of a process.
   void owe_all(Instant now);
 

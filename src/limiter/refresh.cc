@@ -29,8 +29,8 @@ Stat failed(Need need) {
 // One request that waits for some flights.
 struct Refresh::Waiter {
   Executor* home = nullptr;
-  std::function<void(const std::vector<Heard>&)> done;
-  std::vector<Heard> heard;  // each flight writes its own entry, before it counts itself off
+  std::function<void(const std::vector<Received>&)> done;
+  std::vector<Received> received;  // each flight writes its own entry, before it counts itself off
   base::Atomic<size_t> pending{0};
 };
 
@@ -58,17 +58,17 @@ Refresh::Shard& Refresh::shard_of(const Flight& flight) {
 }
 
 uint64_t Refresh::generation_of(const memory::TupleKey& key) const {
-  const platform::Pin pin;
+  const epoch::Guard guard;
   const memory::Tuple tuple = store_->table.find(key);
   return tuple ? WindowCells(tuple).generation() : 0;
 }
 
 void Refresh::read(Instant now, const std::vector<Wanted>& wanted, Executor& home,
-                   std::function<void(const std::vector<Heard>&)> done) {
+                   std::function<void(const std::vector<Received>&)> done) {
   auto waiter = std::make_shared<Waiter>();
   waiter->home = &home;
   waiter->done = std::move(done);
-  waiter->heard.resize(wanted.size());
+  waiter->received.resize(wanted.size());
   waiter->pending.store(wanted.size(), std::memory_order_relaxed);
 
   std::vector<FlightPtr> started;
@@ -132,11 +132,11 @@ void Refresh::land(const std::vector<FlightPtr>& flights, Result<std::vector<Cel
       return std::min(base::saturating_add(next[back].mine, next[back].siblings),
                       memory::kMaxCount);
     };
-    Heard heard{.read = true, .learnt = learn(*flight, next)};
-    heard.counts.current = total(0);
-    if (flight->cells() == 2) heard.counts.previous = total(1);
+    Received received{.read = true, .learnt = learn(*flight, next)};
+    received.counts.current = total(0);
+    if (flight->cells() == 2) received.counts.previous = total(1);
     next += flight->cells();
-    end(flight, heard);
+    end(flight, received);
   }
 }
 
@@ -148,7 +148,7 @@ void Refresh::fail(const std::vector<FlightPtr>& flights, MonoTime now) {
     }
     store_->stats.add(failed(flight->need));
     {
-      const platform::Pin pin;
+      const epoch::Guard guard;
       if (const memory::Tuple tuple = store_->table.find(flight->key)) {
         if (mutated(Mutation::kFreshByFailedRead)) {
           note_read(tuple, flight->sequence, flight->began, Extent::kBoth, 0,
@@ -162,7 +162,7 @@ void Refresh::fail(const std::vector<FlightPtr>& flights, MonoTime now) {
 }
 
 bool Refresh::learn(const Flight& flight, const CellTotals* totals) const {
-  const platform::Pin pin;
+  const epoch::Guard guard;
   const memory::Tuple tuple = store_->table.find(flight.key);
   // Forgotten and made anew since: its component has another name now, and what was read
   // as ours is a sibling's. It will be read again.
@@ -177,7 +177,7 @@ bool Refresh::learn(const Flight& flight, const CellTotals* totals) const {
     if (cells.raise_siblings(sequence, totals[back].siblings)) {
       store_->look_after_news(tuple, sequence);
     }
-    if (!heal_told(cells, sequence, totals[back].mine)) continue;
+    if (!heal_acked(cells, sequence, totals[back].mine)) continue;
     store_->stats.add(Stat::kHealed);
     store_->make_dirty(tuple);
   }
@@ -190,7 +190,7 @@ bool Refresh::learn(const Flight& flight, const CellTotals* totals) const {
   return true;
 }
 
-void Refresh::end(const FlightPtr& flight, const Heard& heard) {
+void Refresh::end(const FlightPtr& flight, const Received& received) {
   std::vector<Flight::Seat> seats;
   {
     Shard& shard = shard_of(*flight);
@@ -202,10 +202,10 @@ void Refresh::end(const FlightPtr& flight, const Heard& heard) {
     if (found != shard.flights.end() && found->second == flight) shard.flights.erase(found);
   }
   for (const Flight::Seat& seat : seats) {
-    seat.waiter->heard[seat.entry] = heard;
+    seat.waiter->received[seat.entry] = received;
     // The last flight to end sees what the others wrote.
     if (seat.waiter->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
-    seat.waiter->home->post([waiter = seat.waiter] { waiter->done(waiter->heard); });
+    seat.waiter->home->post([waiter = seat.waiter] { waiter->done(waiter->received); });
   }
 }
 

@@ -37,7 +37,7 @@ struct Wanted {
 };
 
 // What a read told of one tuple.
-struct Heard {
+struct Received {
   bool read = false;    // the origin answered
   bool learnt = false;  // the tuple in the table knows it now
   algorithms::WindowCounts counts{};
@@ -49,7 +49,7 @@ class Refresh : public std::enable_shared_from_this<Refresh> {
 
   // Reads what is wanted, then calls `done` on `home` with one Heard for each, in order.
   void read(Instant now, const std::vector<Wanted>& wanted, Executor& home,
-            std::function<void(const std::vector<Heard>&)> done);
+            std::function<void(const std::vector<Received>&)> done);
 
  private:
   struct Waiter;
@@ -66,7 +66,7 @@ class Refresh : public std::enable_shared_from_this<Refresh> {
   void land(const std::vector<FlightPtr>& flights, Result<std::vector<CellTotals>> totals);
   void fail(const std::vector<FlightPtr>& flights, MonoTime now);
   [[nodiscard]] bool learn(const Flight& flight, const CellTotals* totals) const;
-  void end(const FlightPtr& flight, const Heard& heard);
+  void end(const FlightPtr& flight, const Received& received);
 
   const std::shared_ptr<Store> store_;
   std::array<Shard, kShards> shards_;

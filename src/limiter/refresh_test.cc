@@ -20,11 +20,7 @@ namespace weir::limiter {
 namespace {
 
 Request refresh_request(std::string_view who, int64_t cost = 1, int64_t limit = 10) {
-  return {.name_space = "api",
-          .identifier = who,
-          .limit = limit,
-          .duration = Millis(60'000),
-          .cost = cost};
+  return {.ns = "api", .identifier = who, .limit = limit, .duration = Millis(60'000), .cost = cost};
 }
 
 class RefreshTest : public ::testing::Test {
@@ -174,21 +170,21 @@ TEST_F(RefreshTest, WaitsForNobodyWhileTheOriginCannotBeAsked) {
 TEST_F(RefreshTest, WaitsForNobodyWhileTheOriginIsTooSlow) {
   origin_->how = Reach::kSlow;
   EXPECT_EQ((*ask(refresh_request("alice")))->basis, Basis::kDegraded);
-  engine_->run_replay(clock_.now(), executor_, Tell::kAll);  // but it is told
+  engine_->run_replay(clock_.now(), executor_, Flush::kAll);  // but it is told
   EXPECT_EQ(origin_->replays.size(), 1u);
 }
 
 // What is refused is not read, so nobody would notice that it is not there any more.
 TEST_F(RefreshTest, TellsARefusedTupleAgainToAnOriginThatForgotIt) {
   ask_and_answer(refresh_request("alice", 10), {});
-  engine_->run_replay(clock_.now(), executor_, Tell::kAll);
+  engine_->run_replay(clock_.now(), executor_, Flush::kAll);
   origin_->replays[0].reply(
       std::vector<CellTotals>(origin_->replays[0].cells.size(), {.mine = 10}));
   EXPECT_FALSE((*ask(refresh_request("alice")))->admitted());
-  EXPECT_EQ(engine_->run_replay(clock_.now(), executor_, Tell::kAll).done, 0u);
+  EXPECT_EQ(engine_->run_replay(clock_.now(), executor_, Flush::kAll).done, 0u);
   clock_.advance(Millis(5'000));
   EXPECT_FALSE((*ask(refresh_request("alice")))->admitted());
-  EXPECT_GT(engine_->run_replay(clock_.now(), executor_, Tell::kAll).done, 0u);
+  EXPECT_GT(engine_->run_replay(clock_.now(), executor_, Flush::kAll).done, 0u);
 }
 
 TEST_F(RefreshTest, ReadsOnceForAllWhoWait) {
@@ -474,7 +470,7 @@ class ForgottenTest : public ::testing::Test {
   void SetUp() override {
     ask(refresh_request("alice", 30, 100));
     for (const std::string& other : others_) ask(refresh_request(other, 1, 2));
-    engine_->run_replay(clock_.now(), executor_, Tell::kAll);
+    engine_->run_replay(clock_.now(), executor_, Flush::kAll);
     ASSERT_EQ(ask(refresh_request("alice", 0, 100)).basis, Basis::kLocal);
     ASSERT_EQ(engine_->stats().evicted, 0u);
   }

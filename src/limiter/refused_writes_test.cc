@@ -25,7 +25,7 @@ class RefusedWritesTest : public ::testing::Test {
   }
   // Reads are answered at once.
   Verdict ask(int64_t cost = 1) {
-    const Request request{.name_space = "api",
+    const Request request{.ns = "api",
                           .identifier = "alice",
                           .limit = 600,
                           .duration = Millis(600'000),
@@ -98,7 +98,7 @@ TEST_F(RefusedWritesTest, LetAProcessHaveItsShareOnly) {
   EXPECT_EQ(ask().outcome, Outcome::kDenied);
 }
 
-TEST_F(RefusedWritesTest, CountAsAcceptedAgainOnceSomethingIsTold) {
+TEST_F(RefusedWritesTest, CountAsAcceptedAgainOnceSomethingIsAcked) {
   make(OnOriginLoss::kDeny);
   (void)ask();
   tell_in_vain();

@@ -41,7 +41,7 @@ struct Replay::Batch {
   base::Atomic<bool> answered{false};
 };
 
-WorkReport Replay::run_once(Instant now, Executor& timers, Tell tell) {
+WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
   const std::lock_guard lock(mutex_);
   now = latest_ = std::max(now, latest_, [](Instant a, Instant b) { return a.mono < b.mono; });
   WorkReport report;
@@ -54,7 +54,7 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Tell tell) {
   for (Pending& pending : std::exchange(pending_, {})) {
     const bool room =
         in_flight_.load(std::memory_order_relaxed) + batch->sent.size() < kMostInFlight;
-    if (!room || (tell == Tell::kDue && !due(now, pending))) {
+    if (!room || (flush == Flush::kDue && !due(now, pending))) {
       pending_.push_back(pending);
       ++report.waiting;
       continue;
@@ -118,7 +118,7 @@ void Replay::list_all_again(WallTime now) {
        in_flight_.load(std::memory_order_relaxed) < kMostInFlight / 2;
        ++i, ++again_at_) {
     const auto index = static_cast<uint32_t>(again_at_);
-    const platform::Pin pin;
+    const epoch::Guard guard;
     const Tuple tuple = store_->table.at(index);
     if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) continue;
     const WindowCells cells(tuple);
@@ -128,8 +128,8 @@ void Replay::list_all_again(WallTime now) {
     };
     // A window that is over was told when it mattered.
     if (!matters(newest)) continue;
-    (void)heal_told(cells, newest, 0);
-    if (matters(newest - 1)) (void)heal_told(cells, newest - 1, 0);
+    (void)heal_acked(cells, newest, 0);
+    if (matters(newest - 1)) (void)heal_acked(cells, newest - 1, 0);
     store_->make_dirty(tuple);
     ++listed;
   }
@@ -140,8 +140,8 @@ void Replay::list_all_again(WallTime now) {
 void Replay::choose_due_after(MonoTime now) {
   const Nanos together = Nanos(store_->replay_within) / 4;
   due_after_ = store_->replay_within;
-  if (now - told_together_ < together) return;
-  told_together_ = now;
+  if (now - acked_together_ < together) return;
+  acked_together_ = now;
   due_after_ -= together;
 }
 
@@ -157,7 +157,7 @@ bool Replay::due(Instant now, Pending& pending) const {
            cells.others(pending.sequence).load(std::memory_order_relaxed) == pending.others;
   };
   if (!as_found()) {
-    const platform::Pin pin;
+    const epoch::Guard guard;
     const Tuple found = store_->table.at(pending.index);
     if (!found || found.slot->header.cell_class() != memory::CellClass::kWindow) return true;
     look_at(now, found, pending);
@@ -183,16 +183,16 @@ void Replay::look_at(Instant now, const Tuple& tuple, Pending& pending) const {
   pending.sequence = cells.newest();
   pending.others = cells.others(pending.sequence).load(std::memory_order_relaxed);
   const Count own = memory::count_in(cells.own(pending.sequence), pending.sequence);
-  const Count told =
-      std::min(own, memory::count_in(cells.told(pending.sequence), pending.sequence));
+  const Count acked =
+      std::min(own, memory::count_in(cells.acked(pending.sequence), pending.sequence));
   const uint64_t parts = uint64_t{2} * store_->origin->live_nodes();
-  const Count sum = parts * told + own + memory::remaining_of(tuple, now.wall);
-  pending.due_at = std::max(told + 1, base::ceil_div(sum, parts + 1));
+  const Count sum = parts * acked + own + memory::remaining_of(tuple, now.wall);
+  pending.due_at = std::max(acked + 1, base::ceil_div(sum, parts + 1));
 }
 
 // False: batches kept changing the count; it stays dirty for the next round.
 bool Replay::collect(Instant now, uint32_t index, Batch& batch) const {
-  const platform::Pin pin;
+  const epoch::Guard guard;
   const Tuple tuple = store_->table.at(index);
   if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) return true;
   const WindowCells cells(tuple);
@@ -208,8 +208,8 @@ bool Replay::collect(Instant now, uint32_t index, Batch& batch) const {
   }
   // The last window is read along, lest what is said of it late be missed; now and then is
   // enough.
-  const bool last_too =
-      !knows_last_window(tuple, newest, now, store_->max_freshness) || cells.has_untold(newest - 1);
+  const bool last_too = !knows_last_window(tuple, newest, now, store_->max_freshness) ||
+                        cells.has_unacked(newest - 1);
   collect_cell(now.wall, tuple, newest, last_too ? Extent::kBoth : Extent::kCurrent, batch);
   if (last_too) collect_cell(now.wall, tuple, newest - 1, Extent::kBoth, batch);
   if (mutated(Mutation::kMarkedCleanLast)) cells.mark_clean();
@@ -222,16 +222,16 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ex
   const auto own = memory::settled(cells.own(sequence), cells.tentative());
   if (!own) return;
   if (own->word != 0 && own->ahead_of(sequence) > 0) return;
-  const Tagged told{cells.told(sequence).load(std::memory_order_acquire)};
+  const Tagged acked{cells.acked(sequence).load(std::memory_order_acquire)};
   const memory::KeyHeader header = tuple.slot->header;
   const WallTime expires_at((sequence + 2) * header.duration());
   if (!own->is_of(sequence) || expires_at <= now) {
     // Of a window that can matter to nobody any more. What was not told of it is counted,
     // once, and dropped.
-    const Count known = told.tag() == own->tag() ? told.count() : 0;
+    const Count known = acked.tag() == own->tag() ? acked.count() : 0;
     if (own->count() > known) {
       store_->stats.add(Stat::kLateReplays);
-      cells.told(sequence).store(own->word & ~memory::kClosedBit, std::memory_order_release);
+      cells.acked(sequence).store(own->word & ~memory::kClosedBit, std::memory_order_release);
     }
     if (expires_at <= now) return;
   }
@@ -292,8 +292,8 @@ void Replay::land(const Batch& batch, const Result<std::vector<CellTotals>>& tot
   // From the end: of a tuple the last window comes before this one, which makes it fresh.
   for (size_t i = batch.sent.size(); i-- > 0;) {
     const Sent& sent = batch.sent[i];
-    const CellTotals& heard = (*totals)[i];
-    const platform::Pin pin;
+    const CellTotals& received = (*totals)[i];
+    const epoch::Guard guard;
     const Tuple tuple = store_->table.at(sent.index);
     if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) continue;
     const WindowCells cells(tuple);
@@ -301,13 +301,13 @@ void Replay::land(const Batch& batch, const Result<std::vector<CellTotals>>& tot
     const Count known = memory::count_in(cells.siblings(sent.sequence), sent.sequence);
     // What an origin said that may have been replaced since proves nothing.
     if (batch.epoch == store_->origin->epoch()) {
-      note_told(cells, sent.sequence, std::min(sent.total, heard.mine));
+      note_acked(cells, sent.sequence, std::min(sent.total, received.mine));
     }
     if (!mutated(Mutation::kFreshByAcknowledgement) &&
-        cells.raise_siblings(sent.sequence, heard.siblings)) {
+        cells.raise_siblings(sent.sequence, received.siblings)) {
       store_->look_after_news(tuple, sent.sequence);
     }
-    if (heal_told(cells, sent.sequence, heard.mine) || heard.mine < sent.total) {
+    if (heal_acked(cells, sent.sequence, received.mine) || received.mine < sent.total) {
       store_->stats.add(Stat::kHealed);
       store_->make_dirty(tuple);
     }
@@ -322,7 +322,7 @@ void Replay::land(const Batch& batch, const Result<std::vector<CellTotals>>& tot
 
 void Replay::mark_again(const Batch& batch) {
   for (const Sent& sent : batch.sent) {
-    const platform::Pin pin;
+    const epoch::Guard guard;
     const Tuple tuple = store_->table.at(sent.index);
     if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) continue;
     if (WindowCells(tuple).generation() == sent.generation) store_->make_dirty(tuple);
@@ -339,9 +339,9 @@ WorkReport Replay::leave(Instant now) {
     const WindowCells window(tuple);
     const int64_t newest = window.newest();
     for (const int64_t sequence : {newest, newest - 1}) {
-      const Tagged told{window.told(sequence).load(std::memory_order_acquire)};
+      const Tagged acked{window.acked(sequence).load(std::memory_order_acquire)};
       const WallTime expires_at((sequence + 2) * tuple.slot->header.duration());
-      if (told.count_of(sequence) == 0 || expires_at <= now.wall) continue;
+      if (acked.count_of(sequence) == 0 || expires_at <= now.wall) continue;
       cells.push_back(
           {.cell = {memory::encode_key(tuple.slot->header, tuple.slot->key_words()), sequence},
            .writer = store_->component(window.generation())});

@@ -29,14 +29,14 @@ class Replay : public std::enable_shared_from_this<Replay> {
 
   // Sends the dirty tuples that are due, or all; what fails is dirty again when its reply or
   // deadline comes.
-  WorkReport run_once(Instant now, Executor& timers, Tell tell);
+  WorkReport run_once(Instant now, Executor& timers, Flush flush);
 
   // Retires all that was told, once; later calls say how much of that was not confirmed.
   WorkReport leave(Instant now);
 
   // Cells with something to tell, and how long the first of them has been waiting for it to be
   // heard. Safe from any thread; as of the last run.
-  [[nodiscard]] size_t untold() const {
+  [[nodiscard]] size_t unacked() const {
     return waiting_.load(std::memory_order_relaxed) + in_flight_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] Nanos lag() const {
@@ -93,7 +93,7 @@ class Replay : public std::enable_shared_from_this<Replay> {
   uint64_t epoch_ = 0;            // of the origin
   size_t again_at_ = ~size_t{0};  // the next slot to tell again; beyond the end: all are
   Nanos due_after_{0};            // in this run, what is not due at once
-  MonoTime told_together_{};
+  MonoTime acked_together_{};
   bool left_ = false;
 
   // Single numbers: relaxed.

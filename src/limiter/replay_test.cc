@@ -13,11 +13,7 @@ namespace weir::limiter {
 namespace {
 
 Request replay_request(std::string_view who, int64_t cost = 1) {
-  return {.name_space = "api",
-          .identifier = who,
-          .limit = 100,
-          .duration = Millis(60'000),
-          .cost = cost};
+  return {.ns = "api", .identifier = who, .limit = 100, .duration = Millis(60'000), .cost = cost};
 }
 
 class ReplayTest : public ::testing::Test {
@@ -82,7 +78,7 @@ TEST_F(ReplayTest, TellsWhatIsNotDueIfAskedToTellAll) {
   auto engine = engine_on(origin, 1, Millis(250));
   ASSERT_TRUE(ask(*engine, replay_request("alice", 1)).admitted());
   EXPECT_EQ(replay(*engine).done, 0u);
-  EXPECT_GT(engine->run_replay(clock_.now(), executor_, Tell::kAll).done, 0u);
+  EXPECT_GT(engine->run_replay(clock_.now(), executor_, Flush::kAll).done, 0u);
   EXPECT_EQ(replay(*engine).waiting, 0u);
 }
 
@@ -90,14 +86,14 @@ TEST_F(ReplayTest, ReadsTheLastWindowAlongOnlyNowAndThen) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto engine = engine_on(origin, 1);
   clock_.advance(Millis(30'000));
-  std::vector<size_t> told;
+  std::vector<size_t> acked;
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(ask(*engine, replay_request("alice", 1)).admitted());
-    told.push_back(replay(*engine).done);
+    acked.push_back(replay(*engine).done);
     clock_.advance(Millis(500));
   }
   // Read with the first request, and again after half of the time that is trusted.
-  EXPECT_EQ(told, (std::vector<size_t>{1, 1, 1, 1, 1, 2, 1, 1, 1, 1}));
+  EXPECT_EQ(acked, (std::vector<size_t>{1, 1, 1, 1, 1, 2, 1, 1, 1, 1}));
 }
 
 TEST_F(ReplayTest, ReadsTheLastWindowAfterItEnded) {
@@ -120,7 +116,7 @@ TEST_F(ReplayTest, SendsNothingInVain) {
   clock_.advance(Millis(1000));
   EXPECT_EQ(engine->run_replay(clock_.now(), executor_).waiting, 1u);
   EXPECT_TRUE(origin->replays.empty());
-  EXPECT_EQ(engine->stats().untold, 1u);
+  EXPECT_EQ(engine->stats().unacked, 1u);
   EXPECT_EQ(engine->stats().replay_lag, Millis(1000));
   origin->how = Reach::kPrompt;
   EXPECT_GT(engine->run_replay(clock_.now(), executor_).done, 0u);
@@ -134,15 +130,15 @@ TEST_F(ReplayTest, LetsAnOriginAnswerBeforeItTellsMore) {
   for (int i = 0; i < 10'000; ++i) {
     (void)engine->check(clock_.now(), replay_request("user-" + std::to_string(i)));
   }
-  size_t told = 0;
+  size_t acked = 0;
   for (int round = 0; round < 5; ++round) {
-    told += engine->run_replay(clock_.now(), executor_).done;
+    acked += engine->run_replay(clock_.now(), executor_).done;
   }
-  EXPECT_GE(told, 4096u);
-  EXPECT_LT(told, 5000u);
-  EXPECT_GT(engine->stats().untold, 10'000u);
+  EXPECT_GE(acked, 4096u);
+  EXPECT_LT(acked, 5000u);
+  EXPECT_GT(engine->stats().unacked, 10'000u);
   size_t rounds = 0;
-  for (; engine->stats().untold > 0 && rounds < 100; ++rounds) {
+  for (; engine->stats().unacked > 0 && rounds < 100; ++rounds) {
     while (!origin->replays.empty()) {
       const auto replay = std::move(origin->replays.front());
       origin->replays.pop_front();
@@ -161,15 +157,15 @@ TEST_F(ReplayTest, LeavesItsPartToThoseWhoStay) {
   auto stayer = engine_on(origin, 2);
   ASSERT_TRUE(ask(*leaver, replay_request("alice", 7)).admitted());
   replay(*leaver);
-  EXPECT_EQ(leaver->run_leave(clock_.now()).done, 1u);
-  EXPECT_EQ(leaver->run_leave(clock_.now()).done, 0u);
-  EXPECT_EQ(leaver->run_leave(clock_.now()).waiting, 0u);
+  EXPECT_EQ(leaver->run_shutdown(clock_.now()).done, 1u);
+  EXPECT_EQ(leaver->run_shutdown(clock_.now()).done, 0u);
+  EXPECT_EQ(leaver->run_shutdown(clock_.now()).waiting, 0u);
   EXPECT_EQ(ask(*stayer, replay_request("alice", 0)).remaining, 93u);
   CellId cell;
   leaver->inspect([&](const CellView& view) {
     if (view.own > 0) cell = {view.tuple, view.sequence};
   });
-  EXPECT_EQ(origin->components(cell), (std::map<Component, Count>{{kThoseWhoLeft, 7}}));
+  EXPECT_EQ(origin->components(cell), (std::map<Component, Count>{{kDeparted, 7}}));
 }
 
 // Answers as a store that was replaced by an empty one.
@@ -336,14 +332,14 @@ TEST_F(ReplayTest, DropsAndCountsWhatIsOfAWindowThatMattersToNobody) {
   EXPECT_EQ(engine->stats().late_replays, 1u);
 }
 
-TEST_F(ReplayTest, CallsNothingLateThatWasToldBeforeTheOriginWasReplaced) {
+TEST_F(ReplayTest, CallsNothingLateThatWasAckedBeforeTheOriginWasReplaced) {
   auto origin = std::make_shared<Forgetful>(clock_);
   auto engine = engine_on(origin, 1);
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(ask(*engine, replay_request("user-" + std::to_string(i))).admitted());
   }
   (void)replay(*engine);
-  ASSERT_EQ(engine->stats().untold, 0u);
+  ASSERT_EQ(engine->stats().unacked, 0u);
   clock_.advance(Millis(120'000));  // their windows are over, and their tuples still there
   origin->forget();
   EXPECT_EQ(replay(*engine).done, 0u);

@@ -42,9 +42,9 @@ class RowBudget {
 
   // Presences of a namespace that had to wait this time. More than a second's worth of rows means
   // that they come faster than they can be written.
-  void note_waiting(MonoTime now, const std::string& name_space, size_t waiting) {
+  void note_waiting(MonoTime now, const std::string& ns, size_t waiting) {
     if (waiting <= static_cast<size_t>(std::max(1.0, per_second_))) return;
-    Flood& flood = floods_[name_space];
+    Flood& flood = floods_[ns];
     flood.last = now;
     if (flood.doubled >= kMostDoubled || now - flood.changed < kDoubleAfter) return;
     ++flood.doubled;
@@ -69,9 +69,9 @@ class RowBudget {
     return halved;
   }
 
-  [[nodiscard]] uint32_t doubled(const std::string& name_space) const {
+  [[nodiscard]] uint32_t doubled(const std::string& ns) const {
     if (floods_.empty()) return 0;
-    const auto found = floods_.find(name_space);
+    const auto found = floods_.find(ns);
     return found == floods_.end() ? 0 : found->second.doubled;
   }
   [[nodiscard]] uint32_t most_doubled() const {

@@ -26,7 +26,7 @@ Options saved_options(uint64_t seed, size_t capacity = 1000) {
 
 Request saved_request(Algorithm algorithm, std::string_view who, int64_t limit = 100,
                       int64_t cost = 1) {
-  return {.name_space = "api",
+  return {.ns = "api",
           .identifier = who,
           .limit = limit,
           .duration = Millis(10'000),

@@ -19,10 +19,10 @@ namespace weir::limiter {
 // One window, as one process knows it.
 struct Acknowledged {
   Count own = 0;     // accepted by this process
-  Count told = 0;    // of that, known to the origin
+  Count acked = 0;   // of that, known to the origin
   Count others = 0;  // what the origin had of all the others
-  [[nodiscard]] Count total() const { return told + others; }
-  [[nodiscard]] Count beyond() const { return base::saturating_sub(own, told); }
+  [[nodiscard]] Count total() const { return acked + others; }
+  [[nodiscard]] Count beyond() const { return base::saturating_sub(own, acked); }
 };
 
 struct Fleet {
@@ -45,7 +45,7 @@ struct Fleet {
   const Count beyond =
       sliding && last.beyond() > 0 ? algorithms::carried_over(at, last.beyond()) + 1 : 0;
   const Count left = base::saturating_sub(limit, current.total() + carried);
-  return current.told + base::saturating_sub(share_of(left, fleet), beyond);
+  return current.acked + base::saturating_sub(share_of(left, fleet), beyond);
 }
 
 }  // namespace weir::limiter

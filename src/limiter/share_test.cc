@@ -40,13 +40,13 @@ RC_GTEST_PROP(Share, KeepsARegionWithinItsLimitForAsLongAsTheLossLasts, ()) {
   // Up to the limit was acknowledged in the window at the loss, divided anyhow.
   Count left = limit;
   for (Process& process : region) {
-    process.current.told = process.current.own = *rc::gen::inRange<Count>(0, left + 1);
-    left -= process.current.told;
+    process.current.acked = process.current.own = *rc::gen::inRange<Count>(0, left + 1);
+    left -= process.current.acked;
   }
   const auto others_know = [&](auto part) {
     Count total = 0;
-    for (Process& process : region) total += part(process).told;
-    for (Process& process : region) part(process).others = total - part(process).told;
+    for (Process& process : region) total += part(process).acked;
+    for (Process& process : region) part(process).others = total - part(process).acked;
   };
   others_know([](Process& process) -> Acknowledged& { return process.current; });
   const auto estimate = [&](const algorithms::Position& at) {
@@ -89,11 +89,8 @@ class LossTest : public ::testing::Test {
                         {.origin = origin_, .on_origin_loss = policy, .capacity = 1000, .seed = 1});
   }
   static Request request_of(int64_t cost = 1) {
-    return {.name_space = "api",
-            .identifier = "alice",
-            .limit = 100,
-            .duration = Millis(60'000),
-            .cost = cost};
+    return {
+        .ns = "api", .identifier = "alice", .limit = 100, .duration = Millis(60'000), .cost = cost};
   }
   // How many requests of one pass before one is refused.
   int admitted(Engine& engine, Request request = request_of()) {
@@ -144,7 +141,7 @@ TEST_F(LossTest, DividesWhatWasLeftOfAnOpenWindow) {
   origin_->nodes = 3;
   clock_.advance(Millis(30'000));
   ASSERT_TRUE(engine->check(clock_.now(), request_of(10))->admitted());
-  engine->run_replay(clock_.now(), executor_, Tell::kAll);
+  engine->run_replay(clock_.now(), executor_, Flush::kAll);
   origin_->replays[0].reply(std::vector<CellTotals>{{.mine = 10, .siblings = 30}, {}});
   origin_->how = Reach::kNone;
   clock_.advance(Millis(10'000));

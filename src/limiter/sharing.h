@@ -18,12 +18,12 @@
 
 namespace weir::limiter {
 
-class Sharing {
+class RegionSync {
  public:
-  Sharing(std::shared_ptr<Store> store, const SharingRules& rules);
+  RegionSync(std::shared_ptr<Store> store, const SyncRules& rules);
 
-  WorkReport run_once(Instant now, Tell tell);
-  [[nodiscard]] SharingStats stats() const;
+  WorkReport run_once(Instant now, Flush flush);
+  [[nodiscard]] SyncStats stats() const;
   void inspect(Instant now, const std::function<void(const SharedCell&)>& visit) const {
     const std::lock_guard lock(turn_);
     publisher_.lookout().inspect(now, visit);
@@ -44,7 +44,7 @@ class Sharing {
   template <typename Answer, typename Take>
   auto answer_to(Turn& turn, Take take);
 
-  void attend(Instant now);
+  void heartbeat(Instant now);
   void hear_fleet(Instant now, const LedgerFleet& fleet);
   void import_changes(Instant now);
   [[nodiscard]] LedgerCursor next_read(Instant now) const;
@@ -66,13 +66,13 @@ class Sharing {
 
   const std::shared_ptr<Store> store_;
   const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
-  const SharingRules wished_;
+  const SyncRules wished_;
   Regions regions_;
   Publisher publisher_;
   Importer importer_;
   uint64_t chance_;
 
-  Turn attending_, publishing_, cleaning_;
+  Turn heartbeat_, publishing_, cleaning_;
   Turn importing_{.hears = true}, reading_{.hears = true};
   std::optional<LedgerCursor> cursor_;
   // Up to where the last read came that looked far back for what commits late, and when one does
@@ -81,25 +81,25 @@ class Sharing {
   MonoTime look_back_{};
   std::optional<LedgerCursor> rest_;  // of an answer that comes in parts
   MonoTime import_began_{};           // when the first part was asked for
-  LedgerPlace place_;
+  LedgerPosition place_;
   Instant latest_{};  // a turn that waited for another brings an older time
-  MonoTime started_{}, summed_up_{}, heard_{}, full_began_{}, full_ended_{};
+  MonoTime started_{}, summed_up_{}, received_{}, full_began_{}, full_ended_{};
   Nanos full_took_{0};
-  uint64_t full_reads_ = 0, import_errors_ = 0, last_import_ = 0, absurd_ = 0, deleted_ = 0;
+  uint64_t full_reads_ = 0, import_errors_ = 0, last_import_ = 0, invalid_ = 0, deleted_ = 0;
   bool reads_everything_ = false;
   bool import_failed_ = false;
   bool may_have_missed_ = false;  // something, until everything is read that was written by now
   bool missed_before_ = false;    // something, until the read of everything under way ends
   uint64_t said_hidden_ = 0;      // when this process last attended
-  MonoTime fleet_heard_{};  // when it asked for what the others last said; also its last write
-  uint32_t siblings_ = 0;   // the processes of the region, this one included
+  MonoTime fleet_received_{};  // when it asked for what the others last said; also its last write
+  uint32_t siblings_ = 0;      // the processes of the region, this one included
   // Of a process that has died, the counts that it held back are at the origin at best, and nobody
   // holds them against the publish rule. So it is when this one starts, too: one has died before.
   bool one_died_ = true;  // since everything was last read
   WallTime died_matters_until_{};
 
   mutable base::Mutex mutex_;
-  SharingStats stats_;  // guarded by mutex_; as of the last turn
+  SyncStats stats_;  // guarded by mutex_; as of the last turn
 };
 
 }  // namespace weir::limiter

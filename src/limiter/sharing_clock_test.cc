@@ -11,7 +11,7 @@ namespace {
 
 // Tags of words repeat after 2^19 windows. What a tuple holds that nobody has asked for since is
 // not taken for a count of the present window.
-TEST_F(SharingTest, DoesNotPublishACountOf524288WindowsAgo) {
+TEST_F(RegionSyncTest, DoesNotPublishACountOf524288WindowsAgo) {
   duration_ = Millis(100);
   TestRegion& east = add("east");
   TestRegion& west = add("west");
@@ -34,38 +34,38 @@ TEST_F(SharingTest, DoesNotPublishACountOf524288WindowsAgo) {
 }
 
 // Others go by the wall clock: if all clocks are set ahead together, a lease is over for them.
-TEST_F(SharingTest, TakesItsLeaseForOverWhenTheWallClockWasSetAhead) {
+TEST_F(RegionSyncTest, TakesItsLeaseForOverWhenTheWallClockWasSetAhead) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
   pass(Millis(1000));
   ask_times(east, 60);
   pass(Millis(1000));
   ASSERT_GT(foreign(west), 0U);
-  const uint64_t presences = east.limiter->sharing_stats().presence;
+  const uint64_t presences = east.limiter->sync_stats().presence;
   clock_.step_wall(Millis(3'600'000));
   pass(Millis(3000));
   ask_times(east, 60);
   pass(Millis(1000));
-  EXPECT_GT(east.limiter->sharing_stats().presence, presences);
+  EXPECT_GT(east.limiter->sync_stats().presence, presences);
   EXPECT_GT(foreign(west), 0U);
 }
 
 // What came while the clock was wrong was held to be over, or not yet possible.
-TEST_F(SharingTest, ReadsEverythingAgainWhenTheWallClockWasSet) {
+TEST_F(RegionSyncTest, ReadsEverythingAgainWhenTheWallClockWasSet) {
   TestRegion& east = add("east");
   pass(Millis(10'000));
   for (const Millis step : {Millis(3'600'000), Millis(-3'600'000)}) {
-    const uint64_t reads = east.limiter->sharing_stats().full_reads;
+    const uint64_t reads = east.limiter->sync_stats().full_reads;
     pass(Millis(6000));
-    ASSERT_EQ(east.limiter->sharing_stats().full_reads, reads);
+    ASSERT_EQ(east.limiter->sync_stats().full_reads, reads);
     clock_.step_wall(step);
     pass(Millis(6000));
-    EXPECT_GT(east.limiter->sharing_stats().full_reads, reads);
+    EXPECT_GT(east.limiter->sync_stats().full_reads, reads);
   }
 }
 
 // While the clock is behind, tuples of the present are ahead of it.
-TEST_F(SharingTest, TellsWhatWasRefusedJustBeforeTheClockWasSetBack) {
+TEST_F(RegionSyncTest, TellsWhatWasRefusedJustBeforeTheClockWasSetBack) {
   TestRegion& east = add("east");
   add("west");
   pass(Millis(6000));
@@ -79,7 +79,7 @@ TEST_F(SharingTest, TellsWhatWasRefusedJustBeforeTheClockWasSetBack) {
 }
 
 // A tuple of a future that is no more does not take the places of what matters now.
-TEST_F(SharingTest, HearsOthersOnATupleThatWasUsedWhileTheClockWasAhead) {
+TEST_F(RegionSyncTest, HearsOthersOnATupleThatWasUsedWhileTheClockWasAhead) {
   duration_ = Millis(2000);
   TestRegion& east = add("east");
   pass(Millis(1000));

@@ -28,10 +28,10 @@ struct TestRegion {
   std::unique_ptr<Limiter> limiter;
 };
 
-class SharingTest : public testing::Test {
+class RegionSyncTest : public testing::Test {
  protected:
   TestRegion& add(const std::string& name, std::shared_ptr<RegionalOrigin> origin = nullptr,
-                  SharingRules rules = {}) {
+                  SyncRules rules = {}) {
     auto region = std::make_unique<TestRegion>();
     region->region = name;
     region->origin = std::move(origin);
@@ -39,7 +39,7 @@ class SharingTest : public testing::Test {
     region->limiter = std::make_unique<Limiter>(clock_, Options{.origin = region->origin,
                                                                 .ledger = region->ledger,
                                                                 .region = name,
-                                                                .sharing = rules,
+                                                                .sync = rules,
                                                                 .capacity = 1024,
                                                                 .seed = 7 + regions_.size()});
     regions_.push_back(std::move(region));
@@ -52,14 +52,14 @@ class SharingTest : public testing::Test {
       for (const auto& region : regions_) {
         if (region->limiter == nullptr) continue;
         region->limiter->run_replay(clock_.now(), executor_);
-        region->limiter->run_sharing(clock_.now());
+        region->limiter->run_sync(clock_.now());
       }
       executor_.run();
     }
   }
 
   Request request(int64_t cost = 1) const {
-    return {.name_space = "api",
+    return {.ns = "api",
             .identifier = identifier_,
             .limit = limit_,
             .duration = duration_,
@@ -97,7 +97,7 @@ class SharingTest : public testing::Test {
     return 0;
   }
   static uint64_t rows(const TestRegion& region) {
-    const SharingStats stats = region.limiter->sharing_stats();
+    const SyncStats stats = region.limiter->sync_stats();
     return stats.presence + stats.contended + stats.exhaustion + stats.roll_over;
   }
 
@@ -110,14 +110,12 @@ class SharingTest : public testing::Test {
   void write_for_north(Count count, const std::vector<std::string>& identifiers) {
     LedgerNews news;
     for (const std::string& identifier : identifiers) {
-      news.rows.push_back({.key = {.workspace = {},
-                                   .name_space = "api",
-                                   .identifier = identifier,
-                                   .duration = duration_},
-                           .sequence = clock_.now().wall.time_since_epoch() / duration_,
-                           .region = "north",
-                           .count = count,
-                           .limit_seen = static_cast<Count>(limit_)});
+      news.rows.push_back(
+          {.key = {.workspace = {}, .ns = "api", .identifier = identifier, .duration = duration_},
+           .sequence = clock_.now().wall.time_since_epoch() / duration_,
+           .region = "north",
+           .count = count,
+           .limit_seen = static_cast<Count>(limit_)});
     }
     store_->publish(std::move(news), [](const auto&) {});
   }

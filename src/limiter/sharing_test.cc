@@ -15,7 +15,7 @@
 namespace weir::limiter {
 namespace {
 
-TEST_F(SharingTest, WhatOneRegionAcceptsCountsInTheOther) {
+TEST_F(RegionSyncTest, WhatOneRegionAcceptsCountsInTheOther) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
   pass(Millis(1000));
@@ -26,7 +26,7 @@ TEST_F(SharingTest, WhatOneRegionAcceptsCountsInTheOther) {
   EXPECT_EQ(ask_times(west, 100), 40);
 }
 
-TEST_F(SharingTest, SumsOverRegions) {
+TEST_F(RegionSyncTest, SumsOverRegions) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
   TestRegion& north = add("north");
@@ -38,7 +38,7 @@ TEST_F(SharingTest, SumsOverRegions) {
   EXPECT_EQ(ask_times(north, 100), 40);
 }
 
-TEST_F(SharingTest, ALoneRegionTellsOnceThatItIsHere) {
+TEST_F(RegionSyncTest, ALoneRegionTellsOnceThatItIsHere) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   for (int i = 0; i < 90; ++i) {
@@ -49,7 +49,7 @@ TEST_F(SharingTest, ALoneRegionTellsOnceThatItIsHere) {
   EXPECT_EQ(row("east"), 25U);
 }
 
-TEST_F(SharingTest, FullMeansTold) {
+TEST_F(RegionSyncTest, FullMeansAcked) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 90);
@@ -64,7 +64,7 @@ TEST_F(SharingTest, FullMeansTold) {
 }
 
 // A lone region that is known fills up and falls silent; then another begins.
-TEST_F(SharingTest, ARegionThatFellSilentIsStillHeard) {
+TEST_F(RegionSyncTest, ARegionThatFellSilentIsStillReceived) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
   pass(Millis(1000));
@@ -84,7 +84,7 @@ TEST_F(SharingTest, ARegionThatFellSilentIsStillHeard) {
   EXPECT_EQ(foreign(west), 99U);
 }
 
-TEST_F(SharingTest, AtTheEndOfItsLeaseItTellsWhatItHasByThen) {
+TEST_F(RegionSyncTest, AtTheEndOfItsLeaseItTellsWhatItHasByThen) {
   TestRegion& east = add("east", nullptr, {.lease = Millis(20'000)});
   add("west");
   pass(Millis(1000));
@@ -98,8 +98,8 @@ TEST_F(SharingTest, AtTheEndOfItsLeaseItTellsWhatItHasByThen) {
 }
 
 // A lease of five seconds was over when it began: 338 rows a minute for one key.
-TEST_F(SharingTest, AKeyInUseCostsThirtyRowsAMinuteAtTheShortestLeaseAndBelow) {
-  const auto rows_per_minute = [this](const SharingRules& rules) {
+TEST_F(RegionSyncTest, AKeyInUseCostsThirtyRowsAMinuteAtTheShortestLeaseAndBelow) {
+  const auto rows_per_minute = [this](const SyncRules& rules) {
     regions_.clear();
     store_ = std::make_shared<MemoryLedger>(clock_);
     TestRegion& east = add("east", nullptr, rules);
@@ -123,7 +123,7 @@ TEST_F(SharingTest, AKeyInUseCostsThirtyRowsAMinuteAtTheShortestLeaseAndBelow) {
   EXPECT_LE(rows_per_minute({}), 1U);
 }
 
-TEST_F(SharingTest, WhatWasNotToldOfAWindowIsToldWhenItIsOver) {
+TEST_F(RegionSyncTest, WhatWasNotAckedOfAWindowIsAckedWhenItIsOver) {
   algorithm_ = Algorithm::kSlidingWindow;
   TestRegion& east = add("east");
   TestRegion& west = add("west");
@@ -139,7 +139,7 @@ TEST_F(SharingTest, WhatWasNotToldOfAWindowIsToldWhenItIsOver) {
   EXPECT_EQ(row("east", 1), 48U);
 }
 
-TEST_F(SharingTest, AColdOversizedRequestTellsNothing) {
+TEST_F(RegionSyncTest, AColdOversizedRequestTellsNothing) {
   TestRegion& east = add("east");
   add("west");
   pass(Millis(1000));
@@ -152,7 +152,7 @@ TEST_F(SharingTest, AColdOversizedRequestTellsNothing) {
   EXPECT_TRUE(store_->everything().rows.empty());
 }
 
-TEST_F(SharingTest, ADenialCausedByTheLastWindowPinsNobodyElsewhere) {
+TEST_F(RegionSyncTest, ADenialCausedByTheLastWindowPinsNobodyElsewhere) {
   algorithm_ = Algorithm::kSlidingWindow;
   TestRegion& east = add("east");
   TestRegion& west = add("west");
@@ -166,7 +166,7 @@ TEST_F(SharingTest, ADenialCausedByTheLastWindowPinsNobodyElsewhere) {
   EXPECT_LT(foreign(west), 10U);
 }
 
-TEST_F(SharingTest, QuietTuplesAreNotWrittenAgain) {
+TEST_F(RegionSyncTest, QuietTuplesAreNotWrittenAgain) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
   pass(Millis(1000));
@@ -178,7 +178,7 @@ TEST_F(SharingTest, QuietTuplesAreNotWrittenAgain) {
   EXPECT_EQ(rows(east) + rows(west), before);
 }
 
-TEST_F(SharingTest, ARestartedRegionKnowsWhatItToldBefore) {
+TEST_F(RegionSyncTest, ARestartedRegionKnowsWhatItAckedBefore) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 110);
@@ -193,29 +193,29 @@ TEST_F(SharingTest, ARestartedRegionKnowsWhatItToldBefore) {
   EXPECT_EQ(verdict.evidence.siblings, 100U);
 }
 
-TEST_F(SharingTest, ATupleFirstSeenHereIsDecidedOnWhatIsKnown) {
+TEST_F(RegionSyncTest, ATupleFirstSeenHereIsDecidedOnWhatIsKnown) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
   pass(Millis(1000));
   ask_times(east, 110);
   pass(Millis(1000));
-  EXPECT_EQ(west.limiter->sharing_stats().keys_heard, 1U);
+  EXPECT_EQ(west.limiter->sync_stats().keys_received, 1U);
   EXPECT_EQ(ask(west, 0).remaining, 0U);  // a peek, of which no trace is left
   EXPECT_EQ(ask_times(west, 10), 0);
   pass(Millis(200));
-  EXPECT_EQ(west.limiter->sharing_stats().keys_heard, 1U);
+  EXPECT_EQ(west.limiter->sync_stats().keys_received, 1U);
 }
 
 // A fleet of many keys wrote eight thousand rows a second: each process of a region told again what
 // a sibling had told, since it had had no room to hear of it.
-TEST_F(SharingTest, TellsOnceForARegionHoweverManyKeysOthersUse) {
+TEST_F(RegionSyncTest, TellsOnceForARegionHoweverManyKeysOthersUse) {
   const std::shared_ptr<RegionalOrigin> origin = make_in_process_origin(clock_);
   TestRegion& one = add("east", origin);
   TestRegion& two = add("east", origin);
   LedgerNews flood;
   for (int i = 0; i < 3000; ++i) {
     const LedgerKey key{.workspace = "",
-                        .name_space = "api",
+                        .ns = "api",
                         .identifier = "stranger-" + std::to_string(i),
                         .duration = duration_};
     flood.presences.push_back(
@@ -223,7 +223,7 @@ TEST_F(SharingTest, TellsOnceForARegionHoweverManyKeysOthersUse) {
   }
   store_->publish(flood, [](const auto&) {});
   pass(Millis(2000));
-  EXPECT_GT(two.limiter->sharing_stats().no_room, 0U);
+  EXPECT_GT(two.limiter->sync_stats().no_room, 0U);
   ask_times(one, 30);
   pass(Millis(2000));
   EXPECT_EQ(rows(one), 1U);
@@ -232,7 +232,7 @@ TEST_F(SharingTest, TellsOnceForARegionHoweverManyKeysOthersUse) {
   EXPECT_EQ(rows(two), 0U);
 }
 
-TEST_F(SharingTest, GoesOnWhileTheLedgerIsAwayAndSaysSo) {
+TEST_F(RegionSyncTest, GoesOnWhileTheLedgerIsAwayAndSaysSo) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
   pass(Millis(1000));
@@ -244,26 +244,26 @@ TEST_F(SharingTest, GoesOnWhileTheLedgerIsAwayAndSaysSo) {
   EXPECT_EQ(ask(east).basis, Basis::kDegraded);
   EXPECT_EQ(ask(west).basis, Basis::kLocal);
   EXPECT_EQ(foreign(west), 30U);
-  EXPECT_GT(east.limiter->sharing_stats().import_lag, Millis(9000));
+  EXPECT_GT(east.limiter->sync_stats().import_lag, Millis(9000));
   east.ledger->mend();
   pass(Millis(2000));
   EXPECT_EQ(foreign(west), 100U);
   EXPECT_EQ(ask(east).basis, Basis::kLocal);
 }
 
-TEST_F(SharingTest, StartsWithoutTheLedger) {
+TEST_F(RegionSyncTest, StartsWithoutTheLedger) {
   TestRegion& east = add("east");
   east.ledger->cut();
   pass(Millis(3000));
   EXPECT_EQ(ask_times(east, 60), 60);
-  EXPECT_FALSE(east.limiter->sharing_stats().ready);
+  EXPECT_FALSE(east.limiter->sync_stats().ready);
   east.ledger->mend();
   pass(Millis(3000));
-  EXPECT_TRUE(east.limiter->sharing_stats().ready);
+  EXPECT_TRUE(east.limiter->sync_stats().ready);
   EXPECT_EQ(row("east"), 60U);
 }
 
-TEST_F(SharingTest, ALedgerThatLostRowsIsToldAgain) {
+TEST_F(RegionSyncTest, ALedgerThatLostRowsIsAckedAgain) {
   duration_ = Millis(3'600'000);
   TestRegion& east = add("east");
   pass(Millis(1000));
@@ -273,23 +273,23 @@ TEST_F(SharingTest, ALedgerThatLostRowsIsToldAgain) {
   pass(Millis(30'000));
   EXPECT_TRUE(store_->everything().rows.empty());  // nobody knows yet
   pass(Millis(31'000));
-  EXPECT_EQ(east.limiter->sharing_stats().lost, 1U);
+  EXPECT_EQ(east.limiter->sync_stats().lost, 1U);
   ASSERT_EQ(store_->everything().rows.size(), 1U);
   EXPECT_EQ(store_->everything().rows[0].count, 100U);
 }
 
-TEST_F(SharingTest, ALedgerThatLostRowsItOnceShowedIsToldAgain) {
+TEST_F(RegionSyncTest, ALedgerThatLostRowsItOnceShowedIsAckedAgain) {
   duration_ = Millis(3'600'000);
   TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 110);
   pass(Millis(150'000));  // read twice by now
-  EXPECT_GE(east.limiter->sharing_stats().full_reads, 3U);
-  EXPECT_EQ(east.limiter->sharing_stats().lost, 0U);
+  EXPECT_GE(east.limiter->sync_stats().full_reads, 3U);
+  EXPECT_EQ(east.limiter->sync_stats().lost, 0U);
   EXPECT_EQ(rows(east), 1U);
   store_->forget_all();
   pass(Millis(62'000));
-  EXPECT_EQ(east.limiter->sharing_stats().lost, 1U);
+  EXPECT_EQ(east.limiter->sync_stats().lost, 1U);
   ASSERT_EQ(store_->everything().rows.size(), 1U);
   EXPECT_EQ(store_->everything().rows[0].count, 100U);
   EXPECT_EQ(store_->everything().presences.size(), 1U);
@@ -304,7 +304,7 @@ TEST(Importer, ReadsEverythingWithoutTheMutexWhereNothingWasLost) {
   Publisher publisher(store, std::make_shared<Inbox>(), regions);
   Importer importer(store, regions, publisher.lookout());
   const LedgerKey key{
-      .workspace = "", .name_space = "api", .identifier = "alice", .duration = Millis(60'000)};
+      .workspace = "", .ns = "api", .identifier = "alice", .duration = Millis(60'000)};
   const LedgerNews news{
       .rows = {{.key = key,
                 .sequence = clock.now().wall.time_since_epoch() / Millis(60'000),
@@ -330,7 +330,7 @@ TEST(Importer, ReadsEverythingWithoutTheMutexWhereNothingWasLost) {
   EXPECT_EQ(importer.stats().lost, 1U);
 }
 
-TEST_F(SharingTest, ARowThatCannotBeWrittenIsFoundAndHoldsUpNoOther) {
+TEST_F(RegionSyncTest, ARowThatCannotBeWrittenIsFoundAndHoldsUpNoOther) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   east.ledger->blame("user-3");
@@ -340,13 +340,13 @@ TEST_F(SharingTest, ARowThatCannotBeWrittenIsFoundAndHoldsUpNoOther) {
   }
   pass(Millis(1000));
   EXPECT_EQ(rows(east), 7U);
-  EXPECT_EQ(east.limiter->sharing_stats().dropped, 1U);
+  EXPECT_EQ(east.limiter->sync_stats().dropped, 1U);
   const uint64_t tries = east.ledger->faults();
   pass(Millis(5000));
   EXPECT_EQ(east.ledger->faults(), tries);
 }
 
-TEST_F(SharingTest, WhatIsOverByTheTimeTheLedgerIsBackIsNotTold) {
+TEST_F(RegionSyncTest, WhatIsOverByTheTimeTheLedgerIsBackIsNotAcked) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   duration_ = Millis(1000);
@@ -356,10 +356,10 @@ TEST_F(SharingTest, WhatIsOverByTheTimeTheLedgerIsBackIsNotTold) {
   east.ledger->mend();
   pass(Millis(3000));
   EXPECT_EQ(rows(east), 0U);
-  EXPECT_EQ(east.limiter->sharing_stats().waiting, 0U);
+  EXPECT_EQ(east.limiter->sync_stats().waiting, 0U);
 }
 
-TEST_F(SharingTest, AfterAFailureEverythingIsReadSoonLestSomethingWasLost) {
+TEST_F(RegionSyncTest, AfterAFailureEverythingIsReadSoonLestSomethingWasLost) {
   TestRegion& east = add("east");
   pass(Millis(6000));
   ask_times(east, 110);
@@ -382,11 +382,11 @@ class BusyLedger final : public GlobalLedger {
   void changes_since(LedgerCursor cursor, ChangesReply reply) override {
     if (!swallows_reads) inner_->changes_since(cursor, std::move(reply));
   }
-  void read_page(LedgerPlace place, PageReply reply) override {
+  void read_page(LedgerPosition place, PageReply reply) override {
     inner_->read_page(std::move(place), std::move(reply));
   }
-  void attend(LedgerRegion self, SharingRules rules, FleetReply reply) override {
-    if (!swallows_work) return inner_->attend(std::move(self), rules, std::move(reply));
+  void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override {
+    if (!swallows_work) return inner_->heartbeat(std::move(self), rules, std::move(reply));
     ++swallowed;
   }
   void clean(size_t most, CleaningReply reply) override {
@@ -401,29 +401,29 @@ class BusyLedger final : public GlobalLedger {
   const std::shared_ptr<GlobalLedger> inner_;
 };
 
-TEST_F(SharingTest, ReadsEverythingAgainAfterAReadTimedOutButNotAfterOtherWorkDid) {
+TEST_F(RegionSyncTest, ReadsEverythingAgainAfterAReadTimedOutButNotAfterOtherWorkDid) {
   const auto ledger = std::make_shared<BusyLedger>(store_);
   TestRegion& east = add("east");
   east.limiter = std::make_unique<Limiter>(clock_, Options{.ledger = ledger, .region = "east"});
   pass(Millis(1000));
-  EXPECT_EQ(east.limiter->sharing_stats().full_reads, 1U);
+  EXPECT_EQ(east.limiter->sync_stats().full_reads, 1U);
   ledger->swallows_work = true;
   pass(Millis(40'000));
   EXPECT_GE(ledger->swallowed, 6);  // several of both
-  EXPECT_EQ(east.limiter->sharing_stats().full_reads, 1U);
+  EXPECT_EQ(east.limiter->sync_stats().full_reads, 1U);
   ledger->swallows_work = false;
   ledger->swallows_reads = true;
   pass(Millis(500));
   ledger->swallows_reads = false;
   pass(Millis(10'000));
-  EXPECT_EQ(east.limiter->sharing_stats().full_reads, 2U);
+  EXPECT_EQ(east.limiter->sync_stats().full_reads, 2U);
 }
 
-TEST_F(SharingTest, HearsInPartsWhatIsTooMuchForOneAnswer) {
+TEST_F(RegionSyncTest, HearsInPartsWhatIsTooMuchForOneAnswer) {
   TestRegion& west = add("west");
   ask(west);
   pass(Millis(1000));
-  const uint64_t full_reads = west.limiter->sharing_stats().full_reads;
+  const uint64_t full_reads = west.limiter->sync_stats().full_reads;
   for (int moment = 0; moment < 110; ++moment) {
     write_for_north(1, numbered("moment" + std::to_string(moment), 1000));
     clock_.advance(Millis(1));
@@ -431,25 +431,25 @@ TEST_F(SharingTest, HearsInPartsWhatIsTooMuchForOneAnswer) {
   write_for_north(40, {identifier_});
   pass(Millis(400));
   EXPECT_EQ(foreign(west), 40U);
-  EXPECT_EQ(west.limiter->sharing_stats().full_reads, full_reads);
-  EXPECT_LT(west.limiter->sharing_stats().import_lag, Millis(400));
+  EXPECT_EQ(west.limiter->sync_stats().full_reads, full_reads);
+  EXPECT_LT(west.limiter->sync_stats().import_lag, Millis(400));
 }
 
-TEST_F(SharingTest, ReadsEverythingWhenOneMomentIsTooMuchForAnAnswer) {
+TEST_F(RegionSyncTest, ReadsEverythingWhenOneMomentIsTooMuchForAnAnswer) {
   TestRegion& west = add("west");
   ask(west);
   pass(Millis(1000));
-  const uint64_t full_reads = west.limiter->sharing_stats().full_reads;
+  const uint64_t full_reads = west.limiter->sync_stats().full_reads;
   write_for_north(1, numbered("other", ledgers::kMostChanges + 1));
   write_for_north(40, {identifier_});
   pass(Millis(400));
   EXPECT_EQ(foreign(west), 0U);
   pass(Millis(8000));
   EXPECT_EQ(foreign(west), 40U);
-  EXPECT_GT(west.limiter->sharing_stats().full_reads, full_reads);
+  EXPECT_GT(west.limiter->sync_stats().full_reads, full_reads);
 }
 
-TEST_F(SharingTest, ALostAnswerIsSentAgain) {
+TEST_F(RegionSyncTest, ALostAnswerIsSentAgain) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 30);
@@ -459,7 +459,7 @@ TEST_F(SharingTest, ALostAnswerIsSentAgain) {
   EXPECT_EQ(row("east"), 30U);
 }
 
-TEST_F(SharingTest, ARefusalIsToldAlthoughItsMessageWasLostAndMoreWasRefusedMeanwhile) {
+TEST_F(RegionSyncTest, ARefusalIsAckedAlthoughItsMessageWasLostAndMoreWasRefusedMeanwhile) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 90);
@@ -474,7 +474,7 @@ TEST_F(SharingTest, ARefusalIsToldAlthoughItsMessageWasLostAndMoreWasRefusedMean
   EXPECT_EQ(row("east"), 100U);
 }
 
-TEST_F(SharingTest, ARefusalIsToldAlthoughARowFromBeforeItWasOnItsWay) {
+TEST_F(RegionSyncTest, ARefusalIsAckedAlthoughARowFromBeforeItWasOnItsWay) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   east.ledger->hold();
@@ -487,7 +487,7 @@ TEST_F(SharingTest, ARefusalIsToldAlthoughARowFromBeforeItWasOnItsWay) {
   EXPECT_EQ(row("east"), 100U);
 }
 
-TEST_F(SharingTest, ATupleForgottenWhileItsMessageWasLostIsLetGo) {
+TEST_F(RegionSyncTest, ATupleForgottenWhileItsMessageWasLostIsLetGo) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   duration_ = Millis(1000);
@@ -500,11 +500,11 @@ TEST_F(SharingTest, ATupleForgottenWhileItsMessageWasLostIsLetGo) {
     east.limiter->run_sweep(clock_.now(), 4096);
   }
   pass(Millis(3000));
-  EXPECT_EQ(east.limiter->sharing_stats().waiting, 0U);
-  EXPECT_EQ(east.limiter->sharing_stats().keys, 0U);
+  EXPECT_EQ(east.limiter->sync_stats().waiting, 0U);
+  EXPECT_EQ(east.limiter->sync_stats().keys, 0U);
 }
 
-TEST_F(SharingTest, AtItsEndAProcessTellsAllThatItHas) {
+TEST_F(RegionSyncTest, AtItsEndAProcessTellsAllThatItHas) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 30);
@@ -512,12 +512,12 @@ TEST_F(SharingTest, AtItsEndAProcessTellsAllThatItHas) {
   ask_times(east, 20);
   pass(Millis(1000));
   EXPECT_EQ(row("east"), 30U);
-  east.limiter->run_sharing(clock_.now(), Tell::kAll);
+  east.limiter->run_sync(clock_.now(), Flush::kAll);
   EXPECT_EQ(row("east"), 50U);
-  EXPECT_EQ(east.limiter->run_sharing(clock_.now(), Tell::kAll).waiting, 0U);
+  EXPECT_EQ(east.limiter->run_sync(clock_.now(), Flush::kAll).waiting, 0U);
 }
 
-TEST_F(SharingTest, MoreRegionsMayEachHideLess) {
+TEST_F(RegionSyncTest, MoreRegionsMayEachHideLess) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 20);
@@ -528,7 +528,7 @@ TEST_F(SharingTest, MoreRegionsMayEachHideLess) {
   EXPECT_EQ(row("east"), 20U);
 }
 
-TEST_F(SharingTest, ALowerLimitIsNewsToTheRule) {
+TEST_F(RegionSyncTest, ALowerLimitIsNewsToTheRule) {
   limit_ = 1000;
   TestRegion& east = add("east");
   pass(Millis(1000));
@@ -541,7 +541,7 @@ TEST_F(SharingTest, ALowerLimitIsNewsToTheRule) {
   EXPECT_EQ(row("east"), 61U);
 }
 
-TEST_F(SharingTest, OneProcessOfARegionWritesForAll) {
+TEST_F(RegionSyncTest, OneProcessOfARegionWritesForAll) {
   // Which is first follows from the tuple: of both orders one is tried here.
   auto origin = std::shared_ptr<RegionalOrigin>(make_in_process_origin(clock_));
   TestRegion& one = add("east", origin);
@@ -558,10 +558,10 @@ TEST_F(SharingTest, OneProcessOfARegionWritesForAll) {
   EXPECT_LE(rows(one) + rows(two), 3U);
 }
 
-TEST_F(SharingTest, TheFloorWritesWhatGrewAtFixedTimes) {
-  const SharingRules rules{.policy = PublishPolicy::kFloor,
-                           .publish_every = Millis(10'000),
-                           .import_every = Millis(10'000)};
+TEST_F(RegionSyncTest, TheFloorWritesWhatGrewAtFixedTimes) {
+  const SyncRules rules{.policy = PublishPolicy::kFloor,
+                        .publish_every = Millis(10'000),
+                        .import_every = Millis(10'000)};
   TestRegion& east = add("east", nullptr, rules);
   TestRegion& west = add("west", nullptr, rules);
   pass(Millis(1000));
@@ -575,11 +575,11 @@ TEST_F(SharingTest, TheFloorWritesWhatGrewAtFixedTimes) {
   EXPECT_EQ(foreign(west), 50U);
 }
 
-TEST_F(SharingTest, AFloodOfNewKeysStaysWithinTheBudget) {
+TEST_F(RegionSyncTest, AFloodOfNewKeysStaysWithinTheBudget) {
   TestRegion& east = add("east", nullptr, {.rows_per_second = 20});
   TestRegion& west = add("west");
   pass(Millis(25'000));
-  EXPECT_NEAR(west.limiter->sharing_stats().bound, 1.35, 0.001);
+  EXPECT_NEAR(west.limiter->sync_stats().bound, 1.35, 0.001);
   limit_ = 4;
   for (int i = 0; i < 900; ++i) {
     identifier_ = "flood-" + std::to_string(i);
@@ -588,12 +588,12 @@ TEST_F(SharingTest, AFloodOfNewKeysStaysWithinTheBudget) {
   }
   EXPECT_LE(rows(east), 20U + 20U * 6);
   // What waits is hidden, and the others know.
-  EXPECT_GE(west.limiter->sharing_stats().bound, 1.6 - 0.001);
+  EXPECT_GE(west.limiter->sync_stats().bound, 1.6 - 0.001);
   pass(Millis(10'000));
   EXPECT_LE(rows(east), 20U + 20U * 16);
   pass(Millis(150'000));
-  EXPECT_EQ(east.limiter->sharing_stats().waiting, 0U);
-  EXPECT_NEAR(west.limiter->sharing_stats().bound, 1.35, 0.001);
+  EXPECT_EQ(east.limiter->sync_stats().waiting, 0U);
+  EXPECT_NEAR(west.limiter->sync_stats().bound, 1.35, 0.001);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ struct Store {
         ledger(options.ledger),
         plan(sound_memory_plan(options)),
         budget(plan.memory),
-        table(plan.capacity, company_of(options), &budget),
+        table(plan.capacity, scope_of(options), &budget),
         sketch(plan.capacity, &budget, kAssuredPages),
         // Without an origin nothing is evicted, and so nothing is counted there.
         forgotten(plan.capacity, options.origin ? &budget : nullptr, kAssuredForgottenPages),
@@ -83,9 +83,9 @@ struct Store {
     return options.remote_tuples > 0 ? options.remote_tuples : std::max(kLeast, plan.capacity / 4);
   }
 
-  [[nodiscard]] static memory::Company company_of(const Options& options) {
-    if (options.origin) return memory::Company::kShared;
-    return options.ledger ? memory::Company::kAbroad : memory::Company::kAlone;
+  [[nodiscard]] static memory::Scope scope_of(const Options& options) {
+    if (options.origin) return memory::Scope::kRegion;
+    return options.ledger ? memory::Scope::kGlobal : memory::Scope::kProcess;
   }
 
   // From when on the origin has not heard what this process accepted; none: it hears.

@@ -42,7 +42,7 @@ TEST(Stress, DoesNotForgetWhatWasAdmittedWhileTheSweepLooked) {
   for (const Algorithm algorithm : kAllAlgorithms) {
     const doubles::HandClock clock;
     const auto engine = Engine::make(clock, {.capacity = 1, .seed = 1});
-    const Request request{.name_space = "api",
+    const Request request{.ns = "api",
                           .identifier = "alice",
                           .limit = 1,
                           .duration = kDuration,
@@ -78,7 +78,7 @@ TEST(Stress, HoldsLimitsWhileEverythingIsInMotion) {
   constexpr int64_t kLimit = 500;
   std::array<std::atomic<int64_t>, 6> admitted{};
   const auto hot = [&](size_t i) {
-    const Request request{.name_space = "hot",
+    const Request request{.ns = "hot",
                           .identifier = to_string(kAllAlgorithms[i]),
                           .limit = kLimit,
                           .duration = kMaxDuration,
@@ -96,13 +96,13 @@ TEST(Stress, HoldsLimitsWhileEverythingIsInMotion) {
       }
       // Strangers with short windows and changing limits: created, expired, rebuilt.
       const std::string name = "stranger-" + std::to_string(random.between(0, 500));
-      const std::array<Request, 2> batch = {Request{.name_space = "cold",
+      const std::array<Request, 2> batch = {Request{.ns = "cold",
                                                     .identifier = name,
                                                     .limit = random.between(1, 40),
                                                     .duration = Millis(100),
                                                     .cost = random.between(0, 2),
                                                     .algorithm = kAllAlgorithms[i]},
-                                            Request{.name_space = "cold",
+                                            Request{.ns = "cold",
                                                     .identifier = "everyone",
                                                     .limit = 1000,
                                                     .duration = Millis(200),
@@ -135,10 +135,8 @@ TEST(Stress, LosesNothingBetweenEvictionAndReplay) {
   std::array<std::atomic<int64_t>, kNames> accepted{};
   std::atomic<int> running{kStressThreads - 1};
   const auto request_of = [](const std::string& name) {
-    return Request{.name_space = "cold",
-                   .identifier = name,
-                   .limit = 1'000'000,
-                   .duration = Millis(3'600'000)};
+    return Request{
+        .ns = "cold", .identifier = name, .limit = 1'000'000, .duration = Millis(3'600'000)};
   };
   const auto ask = [&](size_t i) {
     const auto verdict = engine->check(clock.now(), request_of("s-" + std::to_string(i)));
@@ -174,12 +172,12 @@ TEST(Stress, LosesNothingBetweenEvictionAndReplay) {
     total_accepted += static_cast<Count>(accepted[i].load());
     const std::string name = "s-" + std::to_string(i);
     const CellId cell{memory::TupleKey(request_of(name), base::KeyedHash(0)).encoded(), sequence};
-    for (const auto& [component, told] : origin->components(cell)) {
+    for (const auto& [component, acked] : origin->components(cell)) {
       const auto found = held.find({cell, component});
       if (found == held.end()) {
-        of_evicted += told;
+        of_evicted += acked;
       } else {
-        EXPECT_EQ(told, found->second) << name;
+        EXPECT_EQ(acked, found->second) << name;
       }
     }
   }
@@ -201,7 +199,7 @@ TEST(Stress, RunsReplayFromEveryThreadAtOnce) {
       clock, {.origin = origin, .replay_within = Millis(1), .capacity = 2048, .seed = 1});
   constexpr int kNames = 1000;
   const auto request_of = [](const std::string& name) {
-    return Request{.name_space = "api",
+    return Request{.ns = "api",
                    .identifier = name,
                    .limit = 1'000'000,
                    .duration = kMaxDuration,
@@ -219,28 +217,28 @@ TEST(Stress, RunsReplayFromEveryThreadAtOnce) {
     }
   });
   doubles::HandExecutor timers(clock);
-  engine->run_replay(clock.now(), timers, Tell::kAll);
-  Count told = 0;
+  engine->run_replay(clock.now(), timers, Flush::kAll);
+  Count acked = 0;
   for (int i = 0; i < kNames; ++i) {
     const std::string name = "user-" + std::to_string(i);
     const CellId cell{memory::TupleKey(request_of(name), base::KeyedHash(0)).encoded(), sequence};
-    for (const auto& [component, count] : origin->components(cell)) told += count;
+    for (const auto& [component, count] : origin->components(cell)) acked += count;
   }
-  EXPECT_EQ(told, accepted.load());
-  EXPECT_EQ(engine->stats().untold, 0u);
+  EXPECT_EQ(acked, accepted.load());
+  EXPECT_EQ(engine->stats().unacked, 0u);
   // Nor does a process leave twice.
   std::atomic<size_t> left{0};
-  on_threads([&](int) { left += engine->run_leave(clock.now()).done; });
+  on_threads([&](int) { left += engine->run_shutdown(clock.now()).done; });
   EXPECT_EQ(left.load(), size_t{kNames});
 }
 
-TEST(Stress, RunsSharingFromEveryThreadAtOnce) {
+TEST(Stress, RunsSyncFromEveryThreadAtOnce) {
   const doubles::RushingClock clock;
   const auto ledger = std::make_shared<ledgers::MemoryLedger>(clock);
   const auto engine =
       Engine::make(clock, {.ledger = ledger,
                            .region = "east",
-                           .sharing = {.publish_every = Millis(1), .import_every = Millis(1)},
+                           .sync = {.publish_every = Millis(1), .import_every = Millis(1)},
                            .capacity = 2048,
                            .seed = 1});
   std::atomic<Count> accepted{0};
@@ -248,19 +246,19 @@ TEST(Stress, RunsSharingFromEveryThreadAtOnce) {
     sim::Random random(static_cast<uint64_t>(t));
     for (int n = 0; n < kStressRequests; ++n) {
       const std::string name = "user-" + std::to_string(random.between(0, 999));
-      const Request request{.name_space = "api",
+      const Request request{.ns = "api",
                             .identifier = name,
                             .limit = 10,
                             .duration = kMaxDuration,
                             .algorithm = Algorithm::kFixedWindow};
       accepted += engine->check(clock.now(), request)->admitted() ? 1U : 0U;
-      if (n % 4 == 0) engine->run_sharing(clock.now());
+      if (n % 4 == 0) engine->run_sync(clock.now());
     }
   });
-  for (int turn = 0; turn < 3; ++turn) engine->run_sharing(clock.now(), Tell::kAll);
-  Count told = 0;
-  for (const LedgerRow& row : ledger->everything().rows) told += row.count;
-  EXPECT_EQ(told, accepted.load());
+  for (int turn = 0; turn < 3; ++turn) engine->run_sync(clock.now(), Flush::kAll);
+  Count acked = 0;
+  for (const LedgerRow& row : ledger->everything().rows) acked += row.count;
+  EXPECT_EQ(acked, accepted.load());
 }
 
 // Two regions, each with threads that ask while another thread shares. What was told is what was
@@ -273,30 +271,30 @@ TEST(Stress, RegionsShareWhileTheyAreAsked) {
     regions.push_back(
         Engine::make(clock, {.ledger = ledger->as_seen_by_another(),
                              .region = name,
-                             .sharing = {.publish_every = Millis(5), .import_every = Millis(5)},
+                             .sync = {.publish_every = Millis(5), .import_every = Millis(5)},
                              .capacity = 256,
                              .seed = regions.size() + 1}));
   }
   constexpr int64_t kLimit = 40'000;
-  const Request request{.name_space = "hot",
+  const Request request{.ns = "hot",
                         .identifier = "one",
                         .limit = kLimit,
                         .duration = kMaxDuration,
                         .algorithm = Algorithm::kFixedWindow};
   std::array<std::atomic<Count>, 2> admitted{};
-  const auto share = [&](Tell tell) {
-    for (const auto& region : regions) region->run_sharing(clock.now(), tell);
+  const auto share = [&](Flush flush) {
+    for (const auto& region : regions) region->run_sync(clock.now(), flush);
   };
-  const auto while_sharing = [&](const auto& ask) {
+  const auto while_sync = [&](const auto& ask) {
     std::atomic<bool> done{false};
     std::thread sharer([&] {
-      while (!done) share(Tell::kDue);
+      while (!done) share(Flush::kDue);
     });
     on_threads(ask);
     done = true;
     sharer.join();
     // All is told, and a read of the changes since has been heard of.
-    for (int turn = 0; turn < 20; ++turn) share(Tell::kAll);
+    for (int turn = 0; turn < 20; ++turn) share(Flush::kAll);
   };
   const auto foreign = [&](size_t region) {
     Request peek = request;
@@ -314,21 +312,21 @@ TEST(Stress, RegionsShareWhileTheyAreAsked) {
       if (batch->admitted()) admitted[region] += 2;
     }
   };
-  share(Tell::kDue);
+  share(Flush::kDue);
   // Less than the limit, in both at once.
-  while_sharing([&](int t) { ask_some(static_cast<size_t>(t) % 2); });
+  while_sync([&](int t) { ask_some(static_cast<size_t>(t) % 2); });
   EXPECT_LT(admitted[0] + admitted[1], Count{kLimit});
   EXPECT_EQ(foreign(0), admitted[1]);
   EXPECT_EQ(foreign(1), admitted[0]);
   // More than all of it, in one of them.
-  while_sharing([&](int) {
+  while_sync([&](int) {
     for (int more = 0; more < 3; ++more) ask_some(0);
   });
   EXPECT_EQ(admitted[0] + admitted[1], Count{kLimit});
   EXPECT_EQ(foreign(1), admitted[0]);
-  const LedgerNews told = ledger->everything();
-  EXPECT_EQ(told.rows.size(), 2U);
-  for (const LedgerRow& row : told.rows) {
+  const LedgerNews acked = ledger->everything();
+  EXPECT_EQ(acked.rows.size(), 2U);
+  for (const LedgerRow& row : acked.rows) {
     EXPECT_EQ(row.count, admitted[row.region == "east" ? 0 : 1]) << row.region;
   }
 }

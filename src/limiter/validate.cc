@@ -86,8 +86,8 @@ std::unique_ptr<Error> find_error(const Request& request) {
   if (request.workspace.size() > kMaxNameBytes) {
     return refuse_name("workspace", request.workspace, 0);
   }
-  if (request.name_space.empty() || request.name_space.size() > kMaxNameBytes) {
-    return refuse_name("namespace", request.name_space, 1);
+  if (request.ns.empty() || request.ns.size() > kMaxNameBytes) {
+    return refuse_name("namespace", request.ns, 1);
   }
   if (request.identifier.empty() || request.identifier.size() > kMaxNameBytes) {
     return refuse_name("identifier", request.identifier, 1);
@@ -154,7 +154,7 @@ std::unique_ptr<Error> validate_batch_size(size_t items) {
 
 namespace {
 
-std::unique_ptr<Error> find_rule_error(const SharingRules& rules) {
+std::unique_ptr<Error> find_rule_error(const SyncRules& rules) {
   constexpr int64_t kDay = 24LL * 3600 * 1000;
   const std::pair<std::string_view, uint32_t> parts[] = {
       {"sharing.hidden_permille", rules.hidden_permille},
@@ -200,7 +200,7 @@ std::unique_ptr<Error> find_option_error(const Options& options) {
     return refuse("region", "region has " + std::to_string(options.region.size()) + " bytes",
                   "give it 1 to " + std::to_string(kMaxRegionBytes) + " bytes");
   }
-  return find_rule_error(options.sharing);
+  return find_rule_error(options.sync);
 }
 
 }  // namespace

@@ -16,9 +16,8 @@ namespace weir::limiter {
   };
   // Of numbers below a power of two, all bits together are below it as well.
   static_assert((kMaxNameBytes & (kMaxNameBytes - 1)) == 0);
-  const bool names =
-      ((request.name_space.size() - 1) | (request.identifier.size() - 1)) < kMaxNameBytes &&
-      request.workspace.size() <= kMaxNameBytes;
+  const bool names = ((request.ns.size() - 1) | (request.identifier.size() - 1)) < kMaxNameBytes &&
+                     request.workspace.size() <= kMaxNameBytes;
   // Without branches: all of it is nearly always true.
   return static_cast<int>(names) &
          static_cast<int>(within(static_cast<uint64_t>(request.limit), 1, kMaxLimit)) &

@@ -12,7 +12,7 @@ namespace weir::limiter {
 namespace {
 
 Request valid() {
-  return {.name_space = "api", .identifier = "alice", .limit = 10, .duration = Millis(1000)};
+  return {.ns = "api", .identifier = "alice", .limit = 10, .duration = Millis(1000)};
 }
 
 struct Bad {
@@ -27,8 +27,8 @@ const std::string kLongest(512, 'x');
 std::vector<Bad> all_bad() {
   return {
       {"workspace", "513", [](Request& r) { r.workspace = kTooLong; }},
-      {"namespace", "0 bytes", [](Request& r) { r.name_space = ""; }},
-      {"namespace", "513", [](Request& r) { r.name_space = kTooLong; }},
+      {"namespace", "0 bytes", [](Request& r) { r.ns = ""; }},
+      {"namespace", "513", [](Request& r) { r.ns = kTooLong; }},
       {"identifier", "0 bytes", [](Request& r) { r.identifier = ""; }},
       {"identifier", "513", [](Request& r) { r.identifier = kTooLong; }},
       {"limit", "0", [](Request& r) { r.limit = 0; }},
@@ -79,12 +79,12 @@ TEST(Validate, NamesTheFieldTheValueAndTheRemedyAndChangesNothing) {
 
 TEST(Validate, AcceptsBothEndsOfEveryRange) {
   Request request = valid();
-  request.workspace = request.name_space = request.identifier = kLongest;
+  request.workspace = request.ns = request.identifier = kLongest;
   request.limit = kMaxLimit;
   request.cost = kMaxLimit;
   request.duration = kMaxDuration;
   EXPECT_EQ(validate(request), nullptr);
-  request.name_space = request.identifier = "x";
+  request.ns = request.identifier = "x";
   request.workspace = "";
   request.limit = 1;
   request.cost = 0;
@@ -179,8 +179,8 @@ TEST(ErrorIn, NamesTheOptionTheValueAndTheRange) {
 
 // One that is over before the others know of it, or right after, is told again and again.
 TEST(ErrorIn, RefusesALeaseThatIsTooShort) {
-  const auto said = [](const SharingRules& rules) {
-    const Options options{.ledger = make_null_ledger(), .sharing = rules};
+  const auto said = [](const SyncRules& rules) {
+    const Options options{.ledger = make_null_ledger(), .sync = rules};
     const auto error = error_in(options);
     return error ? error->field + ": " + error->detail + "; " + error->fix : "";
   };
@@ -194,7 +194,7 @@ TEST(ErrorIn, RefusesALeaseThatIsTooShort) {
             "choose a sharing.lease from 24500 to 86400000 ms");
   EXPECT_EQ(said({.lease = Millis(24'500), .import_every = Millis(10'150)}), "");
   // Without a ledger nobody has one.
-  EXPECT_EQ(error_in(Options{.sharing = {.lease = Millis(1)}}), std::nullopt);
+  EXPECT_EQ(error_in(Options{.sync = {.lease = Millis(1)}}), std::nullopt);
 }
 
 }  // namespace

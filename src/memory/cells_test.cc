@@ -29,7 +29,7 @@ class Cells : public ::testing::Test {
   Tuple tuple(Algorithm algorithm = Algorithm::kSlidingWindow) {
     return table_.find(Subject(request_for("alice", 10, algorithm)).key);
   }
-  Table table_{64, Company::kShared};
+  Table table_{64, Scope::kRegion};
 };
 
 TEST_F(Cells, StartANewWindowWithoutAnyStep) {
@@ -60,7 +60,7 @@ TEST_F(Cells, BeginAnewWhenUntouchedForLongerThanTagsCanTell) {
 
 TEST_F(Cells, LookWithoutAnyTrace) {
   ASSERT_TRUE(ask(kNoon, 4).decision.admitted());
-  const platform::Pin pin;
+  const epoch::Guard guard;
   const Tuple found = tuple();
   std::array<uint64_t, 8> before{};
   for (int i = 0; i < 8; ++i) before[i] = found.slot->hot[i].load();
@@ -78,7 +78,7 @@ TEST_F(Cells, KeepOwnSiblingsAndForeignApart) {
   ASSERT_TRUE(ask(kNoon, 2).decision.admitted());
   const int64_t sequence = kNoon.time_since_epoch() / Millis(60'000);
   {
-    const platform::Pin pin;
+    const epoch::Guard guard;
     const WindowCells cells(tuple());
     cells.raise_siblings(sequence, 3);
     cells.raise_foreign(sequence, 4);
@@ -98,7 +98,7 @@ TEST_F(Cells, WeighWhatOthersDidInTheLastWindowToo) {
   const int64_t sequence = kNoon.time_since_epoch() / Millis(60'000);
   ASSERT_TRUE(ask(kNoon, 1).decision.admitted());
   {
-    const platform::Pin pin;
+    const epoch::Guard guard;
     WindowCells(tuple()).raise_siblings(sequence, 5);
     WindowCells(tuple()).raise_foreign(sequence, 2);
   }
@@ -112,7 +112,7 @@ TEST_F(Cells, WeighWhatOthersDidInTheLastWindowToo) {
 TEST_F(Cells, CloseTheLastWindowBeforeTheNextIsCharged) {
   ASSERT_TRUE(ask(kNoon, 5).decision.admitted());
   ASSERT_TRUE(ask(kNoon + Millis(60'000), 1).decision.admitted());
-  const platform::Pin pin;
+  const epoch::Guard guard;
   const int64_t sequence = kNoon.time_since_epoch() / Millis(60'000);
   EXPECT_TRUE(Tagged{WindowCells(tuple()).own(sequence).load()}.closed());
   EXPECT_FALSE(Tagged{WindowCells(tuple()).own(sequence + 1).load()}.closed());
@@ -122,7 +122,7 @@ TEST_F(Cells, CloseTheLastWindowBeforeTheNextIsCharged) {
 TEST_F(Cells, CloseTheLastWindowAlsoWhereNothingWasChargedInIt) {
   ASSERT_TRUE(ask(kNoon, 0).decision.admitted());
   ASSERT_TRUE(ask(kNoon + Millis(180'000), 1).decision.admitted());
-  const platform::Pin pin;
+  const epoch::Guard guard;
   const int64_t sequence = (kNoon + Millis(180'000)).time_since_epoch() / Millis(60'000);
   Word& last = WindowCells(tuple()).own(sequence - 1);
   EXPECT_TRUE(Tagged{last.load()}.closed());
@@ -132,7 +132,7 @@ TEST_F(Cells, CloseTheLastWindowAlsoWhereNothingWasChargedInIt) {
 TEST_F(Cells, KnowAnOldWordAfterAnyNumberOfWindowsWithoutAdmissions) {
   ASSERT_TRUE(ask(kNoon, 1).decision.admitted());
   const int64_t first = kNoon.time_since_epoch() / Millis(60'000);
-  const platform::Pin pin;
+  const epoch::Guard guard;
   Request too_much = request_for("alice");
   too_much.cost = 11;
   const WindowCells cells(tuple());
@@ -149,7 +149,7 @@ TEST_F(Cells, KnowAnOldWordAfterAnyNumberOfWindowsWithoutAdmissions) {
 TEST_F(Cells, HeedOtherRegionsAfterAnyNumberOfWindowsThatOnlyTheyUsed) {
   ASSERT_TRUE(ask(kNoon, 10).decision.admitted());
   const int64_t first = kNoon.time_since_epoch() / Millis(60'000);
-  const platform::Pin pin;
+  const epoch::Guard guard;
   const WindowCells cells(tuple());
   for (int64_t window = 1; window < (int64_t{1} << 20); ++window) {
     ASSERT_TRUE(cells.raise_foreign(first + window, 10)) << window;
@@ -162,12 +162,12 @@ TEST_F(Cells, HeedOtherRegionsAfterAnyNumberOfWindowsThatOnlyTheyUsed) {
 
 // Against counts under whole sequences, over leaps of any length that does not begin a tuple anew.
 RC_GTEST_PROP(CellsOverTime, CountAsIfTagsWereWhole, ()) {
-  Table table(64, Company::kShared);
+  Table table(64, Scope::kRegion);
   Request request = request_for("alice", 1000);
   request.algorithm = Algorithm::kFixedWindow;
   const Subject subject(request);
   RC_ASSERT(table.create(subject.key, subject.query) == Created::kYes);
-  const platform::Pin pin;
+  const epoch::Guard guard;
   const WindowCells cells(table.find(subject.key));
   int64_t window = cells.newest();
   std::map<int64_t, Count> own, foreign;
@@ -206,7 +206,7 @@ TEST_F(Cells, KnowAnOldStartOfARingAfterAnyNumberOfSubCells) {
 
 TEST_F(Cells, TellOnlyTheSettledPartWhileABatchIsUnderWay) {
   ASSERT_TRUE(ask(kNoon, 2).decision.admitted());
-  const platform::Pin pin;
+  const epoch::Guard guard;
   const WindowCells cells(tuple());
   const int64_t sequence = cells.newest();
   add_tentative(cells.tentative(), 5);
@@ -223,12 +223,12 @@ TEST_F(Cells, TellOnlyTheSettledPartWhileABatchIsUnderWay) {
 TEST_F(Cells, NeverReportDoubtfulCostAsSettledWhileBatchesComeAndGo) {
   ASSERT_TRUE(ask(kNoon, 2, 1'000'000).decision.admitted());
   const Tuple found = [&] {
-    const platform::Pin pin;
+    const epoch::Guard guard;
     return tuple();
   }();
   std::atomic<bool> stop{false};
   std::thread batches([&] {
-    const platform::Pin pin;
+    const epoch::Guard guard;
     const WindowCells cells(found);
     Request request = request_for("alice", 1'000'000);
     request.cost = 7;
@@ -241,7 +241,7 @@ TEST_F(Cells, NeverReportDoubtfulCostAsSettledWhileBatchesComeAndGo) {
     }
     stop = true;
   });
-  const platform::Pin pin;
+  const epoch::Guard guard;
   const WindowCells cells(found);
   while (!stop) {
     if (const auto own = settled(cells.own(cells.newest()), cells.tentative())) {
@@ -254,7 +254,7 @@ TEST_F(Cells, NeverReportDoubtfulCostAsSettledWhileBatchesComeAndGo) {
 
 TEST_F(Cells, TakeBackABacklogAsIfItHadNeverBeenCharged) {
   ASSERT_TRUE(ask(kNoon, 3, 10, Algorithm::kGcra).decision.admitted());
-  const platform::Pin pin;
+  const epoch::Guard guard;
   const BacklogCell cell(tuple(Algorithm::kGcra));
   Request request = request_for("alice", 10, Algorithm::kGcra);
   request.cost = 5;
@@ -267,7 +267,7 @@ TEST_F(Cells, TakeBackABacklogAsIfItHadNeverBeenCharged) {
 TEST_F(Cells, HoldARingAndALogWithoutLettingAnyoneElseCharge) {
   for (const Algorithm algorithm : {Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog}) {
     ASSERT_TRUE(ask(kNoon, 1, 10, algorithm).decision.admitted());
-    const platform::Pin pin;
+    const epoch::Guard guard;
     Word& head = tuple(algorithm).slot->hot[1];
     int turns = kHoldTurns;
     ASSERT_EQ(try_hold(head, turns), Hold::kTaken);
@@ -287,7 +287,7 @@ TEST_F(Cells, HoldARingAndALogWithoutLettingAnyoneElseCharge) {
 // written before.
 TEST_F(Cells, CountUnitsOfALogWhoseStampsAreStillToBeWritten) {
   ASSERT_TRUE(ask(kNoon, 1, 10, Algorithm::kSlidingLog).decision.admitted());
-  const platform::Pin pin;
+  const epoch::Guard guard;
   Word& head = tuple(Algorithm::kSlidingLog).slot->hot[1];
   head = LogHead::make(kNoon, LogHead{head.load()}.unit() + 6).word;
   EXPECT_TRUE(ask(kNoon, 3, 10, Algorithm::kSlidingLog).decision.admitted());

@@ -89,7 +89,7 @@ int64_t newest_of(const Slot& slot, const Frozen& frozen) {
 
 void begin_state(const Tuple& tuple, const Query& query, const Birth& birth) {
   for (Word& word : tuple.slot->hot) put(word, 0);
-  for (auto* pair : {tuple.cold->siblings, tuple.cold->foreign, tuple.cold->told}) {
+  for (auto* pair : {tuple.cold->siblings, tuple.cold->foreign, tuple.cold->acked}) {
     put(pair[0], 0);
     put(pair[1], 0);
   }
@@ -277,9 +277,9 @@ bool safe_elsewhere(const Tuple& tuple, const Frozen& frozen) {
   if (tuple.slot->header.cell_class() != CellClass::kWindow) return false;
   for (int parity = 0; parity < 2; ++parity) {
     const Tagged own{frozen.words[parity]};
-    const Tagged told{tuple.cold->told[parity].load(std::memory_order_acquire)};
+    const Tagged acked{tuple.cold->acked[parity].load(std::memory_order_acquire)};
     if (own.word == kGone) return false;
-    if (own.count() > (own.tag() == told.tag() ? told.count() : 0)) return false;
+    if (own.count() > (own.tag() == acked.tag() ? acked.count() : 0)) return false;
   }
   return true;
 }

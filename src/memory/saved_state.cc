@@ -125,7 +125,7 @@ std::optional<SavedState> save_state(const Tuple& tuple, WallTime now, Saving sa
   const uint64_t word = tuple.slot->hot[1].load(std::memory_order_seq_cst);
   if (word == kGone) return std::nullopt;
   const uint64_t head = word & ~kClosedBit;
-  Word& saved = tuple.cold->told[0];
+  Word& saved = tuple.cold->acked[0];
   if (saving == Saving::kChanged && saved.load(std::memory_order_relaxed) == head) {
     return std::nullopt;
   }

@@ -44,7 +44,7 @@ static_assert(sizeof(Slot) == 128);
 struct alignas(64) Cold {
   Word siblings[2];  // by parity of the sequence, tagged
   Word foreign[2];   // by parity of the sequence, tagged
-  Word told[2];      // what the origin has acknowledged of own, tagged
+  Word acked[2];     // what the origin has acknowledged of own, tagged
   Word tentative;    // cost of batches under way; see tentative.h
   Word noted;        // see noted.h
 };

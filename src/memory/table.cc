@@ -36,9 +36,9 @@ uint64_t Table::bytes_for(size_t capacity) {
   return slots_for(capacity) * (1 + sizeof(Slot) + sizeof(Cold) + sizeof(uint64_t));
 }
 
-Table::Table(size_t capacity, Company company, ByteBudget* budget)
+Table::Table(size_t capacity, Scope scope, ByteBudget* budget)
     : buckets_(slots_for(capacity) / kBucketSlots),
-      company_(company),
+      scope_(scope),
       budget_(budget),
       control_pages_(buckets_ * kBucketSlots),
       slot_pages_(buckets_ * kBucketSlots * sizeof(Slot)),
@@ -47,7 +47,7 @@ Table::Table(size_t capacity, Company company, ByteBudget* budget)
       control_(control_pages_.as<base::Atomic<uint64_t>>()),
       slots_(slot_pages_.as<Slot>()),
       cold_(cold_pages_.as<Cold>()),
-      tickets_(ticket_pages_.as<uint64_t>()) {
+      retired_at_(ticket_pages_.as<uint64_t>()) {
   WEIR_CHECK(buckets_ < (size_t{1} << 32) / kBucketSlots);
   if (budget_ != nullptr) budget_->take(Part::kTable, bytes_for(capacity));
 }
@@ -175,7 +175,7 @@ Created Table::place(const TupleKey& key, const Query& query, const Predecessor*
 Birth Table::next_birth() {
   constexpr uint64_t kFreshForEver = ~uint64_t{1};
   Birth birth{.generation = generation_.fetch_add(1, std::memory_order_relaxed)};
-  if (company_ == Company::kAbroad) {
+  if (scope_ == Scope::kGlobal) {
     birth.freshness = kFreshForEver;
     birth.marks = Mark::kDirty;
   }
@@ -200,7 +200,7 @@ bool Table::free_slot(const Buckets& buckets, WallTime now, size_t& index) {
 bool Table::reusable_slot(size_t bucket, size_t& index) {
   for (size_t i = bucket * kBucketSlots; i < (bucket + 1) * kBucketSlots; ++i) {
     const uint8_t state = control(i);
-    const bool over = state == kLimbo && platform::grace_is_over(tickets_[i]);
+    const bool over = state == kLimbo && epoch::is_reclaimable(retired_at_[i]);
     if (over) end(i);
     if (over || state == kEmpty) {
       index = i;
@@ -221,7 +221,7 @@ void Table::make_room(const Buckets& buckets, WallTime now) {
       if (control(i) == kLimbo) continue;
       if (expire(i, now)) {
         room = true;
-      } else if (company_ == Company::kShared && safe_elsewhere(tuple_at(i))) {
+      } else if (scope_ == Scope::kRegion && safe_elsewhere(tuple_at(i))) {
         const uint64_t full = fullness(tuple_at(i), now);
         if (full < emptiest) emptiest = full, victim = i;
       }
@@ -263,7 +263,7 @@ void Table::evict(size_t index) {
 // finish.
 void Table::hide(size_t index) {
   set_control(index, kLimbo);
-  tickets_[index] = platform::draw_grace_ticket();
+  retired_at_[index] = epoch::retire_epoch();
   tuples_.fetch_sub(1, std::memory_order_relaxed);
 }
 
@@ -278,7 +278,7 @@ void Table::release(size_t index) {
   if (control(index) != kLimbo) return;
   const std::lock_guard lock(stripes_[index / kBucketSlots % kStripes]);
   if (control(index) != kLimbo) return;
-  if (!platform::grace_is_over(tickets_[index])) return;
+  if (!epoch::is_reclaimable(retired_at_[index])) return;
   end(index);
   set_control(index, kEmpty);
 }

@@ -30,20 +30,20 @@
 #include "base/atomic.h"
 #include "base/inline.h"
 #include "base/keyed_hash.h"
+#include "epoch/epoch.h"
 #include "memory/byte_budget.h"
 #include "memory/control.h"
 #include "memory/lifecycle.h"
 #include "memory/slot.h"
-#include "platform/grace.h"
 #include "platform/pages.h"
 
 namespace weir::memory {
 
 // Who else counts on the tuples of this process.
-enum class Company : uint8_t {
-  kAlone,
-  kAbroad,  // other regions: nobody has to be told before a tuple is forgotten, nor asked
-  kShared,  // other processes of the region: what is accepted is also kept at the origin
+enum class Scope : uint8_t {
+  kProcess,
+  kGlobal,  // other regions: nobody has to be told before a tuple is forgotten, nor asked
+  kRegion,  // other processes of the region: what is accepted is also kept at the origin
 };
 
 enum class Created : uint8_t {
@@ -85,7 +85,7 @@ class Table {
  public:
   // Takes its own bytes from the budget at once; without a budget nothing is bounded but the number
   // of tuples.
-  Table(size_t capacity, Company company, ByteBudget* budget = nullptr);
+  Table(size_t capacity, Scope scope, ByteBudget* budget = nullptr);
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
@@ -219,7 +219,7 @@ class Table {
   // Fixed after construction.
   OnEvict on_evict_;
   size_t buckets_;
-  Company company_;
+  Scope scope_;
   ByteBudget* budget_;
   platform::Pages control_pages_, slot_pages_, cold_pages_, ticket_pages_;
   base::Atomic<uint64_t>* control_;  // 8 control bytes to a word
@@ -227,7 +227,7 @@ class Table {
   Cold* cold_;
   // Of hidden slots, when their grace period is over. In memory of their own: readers that found
   // a tuple before it was hidden still write to all its other words. Under the bucket's lock.
-  uint64_t* tickets_;
+  uint64_t* retired_at_;
 
   std::array<base::Mutex, kStripes> stripes_;  // guard control bytes and slots' ownership
 
@@ -276,7 +276,7 @@ WEIR_HOT_INLINE Slot* Table::find(uint64_t hash, const Same& same) const {
   const uint8_t fragment = fragment_of(hash);
   size_t bucket = first_bucket(hash);
   for (int turn = 0; turn < 2; ++turn, bucket = second_bucket(hash)) {
-    // seq_cst: the first look at the structure after pinning; see platform/grace.h.
+    // seq_cst: the first look at the structure after pinning; see epoch/epoch.h.
     // It also acquires the key and state written before the byte was set.
     Marks marks = marks_in<std::memory_order_seq_cst>(bucket, fragment);
     for (; marks.any(); marks.drop_first()) {
@@ -330,7 +330,7 @@ void Table::for_each(const Visit& visit) const {
     // Most of a table may never have been used.
     if (control_[group / kGroup].load(std::memory_order_relaxed) == 0) continue;
     for (size_t index = group; index < group + kGroup; ++index) {
-      const platform::Pin pin;
+      const epoch::Guard guard;
       if (const Tuple tuple = at(static_cast<uint32_t>(index))) visit(tuple);
     }
   }

@@ -18,7 +18,7 @@ inline constexpr WallTime kNoon{Millis(1'699'999'200'000)};
 // The names live in the caller.
 inline Request request_for(std::string_view identifier, int64_t limit = 10,
                            Algorithm algorithm = Algorithm::kSlidingWindow) {
-  return {.name_space = "test",
+  return {.ns = "test",
           .identifier = identifier,
           .limit = limit,
           .duration = Millis(60'000),
@@ -34,7 +34,7 @@ struct Subject {
 
 // Charges the tuple once; it must be there and fit.
 inline Step charge(const Table& table, const Subject& subject) {
-  const platform::Pin pin;
+  const epoch::Guard guard;
   const Tuple tuple = table.find(subject.key);
   if (!tuple) return {.fate = Fate::kLookAgain};
   switch (tuple.slot->header.cell_class()) {
@@ -48,16 +48,16 @@ inline Step charge(const Table& table, const Subject& subject) {
 
 // As if the origin had acknowledged everything this node accepted.
 inline void tell_all(const Table& table, const Subject& subject) {
-  const platform::Pin pin;
+  const epoch::Guard guard;
   const WindowCells cells(table.find(subject.key));
   for (const int64_t sequence : {cells.newest(), cells.newest() - 1}) {
     const Tagged own{cells.own(sequence).load()};
-    cells.told(sequence).store(own.word & ~kClosedBit);
+    cells.acked(sequence).store(own.word & ~kClosedBit);
   }
 }
 
 inline bool knows(const Table& table, const Subject& subject) {
-  const platform::Pin pin;
+  const epoch::Guard guard;
   return static_cast<bool>(table.find(subject.key));
 }
 

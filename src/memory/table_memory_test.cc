@@ -46,7 +46,7 @@ struct Tight {
   }
 
   ByteBudget budget;
-  Table table{kTightCapacity, Company::kAlone, &budget};
+  Table table{kTightCapacity, Scope::kProcess, &budget};
 };
 
 TEST(TableMemory, KeepsThousandsOfLargeLogsWithinTheBudget) {
@@ -111,7 +111,7 @@ TEST(TableMemory, FreesWhatAForgottenTupleOwnedAlthoughNobodyWantsItsSlot) {
   tight.table.sweep(kNoon + 2 * kOneWindow, tight.table.slots());
   EXPECT_GT(tight.budget.used(Part::kAnnexes), 0u);  // until readers have let go of it
   {
-    const platform::Pin pin;
+    const epoch::Guard guard;
     tight.table.sweep(kNoon + 2 * kOneWindow, tight.table.slots());
   }
   tight.table.sweep(kNoon + 2 * kOneWindow, tight.table.slots());
@@ -137,7 +137,7 @@ TEST(TableMemory, LosesNoCountOfALogThatCannotGrow) {
   }
   EXPECT_EQ(admitted, 2);
   {
-    const platform::Pin pin;
+    const epoch::Guard guard;
     const LogCell log(tight.table.find(Subject(large).key));
     EXPECT_TRUE(log.falls_short_of(Subject(large).query));
     EXPECT_FALSE(log.falls_short_of(Subject(log_request("alice", 7)).query));
@@ -191,7 +191,7 @@ TEST(TableMemory, LeavesTheAccountAtNothingAfterThreadsMadeAndForgotTuples) {
   const uint64_t room = 300'000;
   ByteBudget budget(Table::bytes_for(256) + room);
   {
-    Table table(256, Company::kAlone, &budget);
+    Table table(256, Scope::kProcess, &budget);
     std::atomic<int64_t> minutes{0};
     std::atomic<int> refused{0};
     std::vector<std::thread> threads;

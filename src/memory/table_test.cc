@@ -15,22 +15,13 @@ namespace weir::memory {
 namespace {
 
 TEST(Table, KeepsTuplesApartThatDifferOnlyInWhereANameEnds) {
-  Table table(64, Company::kAlone);
-  const Request one{.workspace = "a",
-                    .name_space = "bc",
-                    .identifier = "d",
-                    .limit = 1,
-                    .duration = Millis(1000)};
-  const Request two{.workspace = "ab",
-                    .name_space = "c",
-                    .identifier = "d",
-                    .limit = 1,
-                    .duration = Millis(1000)};
-  const Request three{.workspace = "",
-                      .name_space = "abc",
-                      .identifier = "d",
-                      .limit = 1,
-                      .duration = Millis(1000)};
+  Table table(64, Scope::kProcess);
+  const Request one{
+      .workspace = "a", .ns = "bc", .identifier = "d", .limit = 1, .duration = Millis(1000)};
+  const Request two{
+      .workspace = "ab", .ns = "c", .identifier = "d", .limit = 1, .duration = Millis(1000)};
+  const Request three{
+      .workspace = "", .ns = "abc", .identifier = "d", .limit = 1, .duration = Millis(1000)};
   for (const Request& request : {one, two, three}) {
     EXPECT_EQ(table.create(Subject(request).key, Subject(request).query), Created::kYes);
   }
@@ -39,7 +30,7 @@ TEST(Table, KeepsTuplesApartThatDifferOnlyInWhereANameEnds) {
 
 // A reader that found a tuple just before it was hidden still notes what it was asked and read.
 TEST(Table, ReusesASlotWhateverReadersStillWriteToIt) {
-  Table table(1, Company::kAlone);
+  Table table(1, Scope::kProcess);
   const auto fill = [&](const std::string& prefix, WallTime now) {
     size_t created = 0;
     for (int i = 0; i < 200; ++i) {
@@ -62,7 +53,7 @@ TEST(Table, ReusesASlotWhateverReadersStillWriteToIt) {
 }
 
 TEST(Table, KeepsDurationsAndClassesApartButNotLimits) {
-  Table table(64, Company::kAlone);
+  Table table(64, Scope::kProcess);
   Request request = request_for("alice");
   EXPECT_EQ(table.create(Subject(request).key, Subject(request).query), Created::kYes);
   request.limit = 99;
@@ -77,7 +68,7 @@ TEST(Table, KeepsDurationsAndClassesApartButNotLimits) {
 }
 
 TEST(Table, ComparesKeysWholeEvenWhereTheyAreLong) {
-  Table table(4096, Company::kAlone);
+  Table table(4096, Scope::kProcess);
   // All but the last byte equal, far beyond what fits into a slot.
   for (const size_t length : {55u, 56u, 57u, 64u, 512u}) {
     std::string name(length, 'x');
@@ -95,7 +86,7 @@ TEST(Table, ComparesKeysWholeEvenWhereTheyAreLong) {
 
 TEST(Table, HoldsAsManyTuplesAsItWasMadeFor) {
   constexpr int kCapacity = 20'000;
-  Table table(kCapacity, Company::kAlone);
+  Table table(kCapacity, Scope::kProcess);
   for (int i = 0; i < kCapacity; ++i) {
     const Subject subject(request_for("user-" + std::to_string(i)));
     ASSERT_EQ(table.create(subject.key, subject.query), Created::kYes) << i;
@@ -103,7 +94,7 @@ TEST(Table, HoldsAsManyTuplesAsItWasMadeFor) {
 }
 
 TEST(Table, SaysFullRatherThanForgetWhatIsKeptNowhereElse) {
-  Table table(64, Company::kAlone);
+  Table table(64, Scope::kProcess);
   int created = 0;
   int full = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -123,7 +114,7 @@ TEST(Table, SaysFullRatherThanForgetWhatIsKeptNowhereElse) {
 }
 
 TEST(Table, ForgetsTheExpiredFirst) {
-  Table table(64, Company::kAlone);
+  Table table(64, Scope::kProcess);
   for (int i = 0; i < 1000; ++i) {
     const Subject subject(request_for("old-" + std::to_string(i)));
     (void)table.create(subject.key, subject.query);
@@ -141,7 +132,7 @@ TEST(Table, LetsANewTupleLiveUntilItsFirstCharge) {
   for (const Algorithm algorithm :
        {Algorithm::kSlidingWindow, Algorithm::kSlidingWindowStrict, Algorithm::kFixedWindow,
         Algorithm::kSlidingLog, Algorithm::kGcra, Algorithm::kTokenBucket}) {
-    Table table(1, Company::kAlone);
+    Table table(1, Scope::kProcess);
     const Subject alice(request_for("alice", 10, algorithm));
     ASSERT_EQ(table.create(alice.key, alice.query), Created::kYes);
     EXPECT_EQ(table.sweep(kNoon + Millis(59'999), table.slots()), 0u) << to_string(algorithm);
@@ -152,7 +143,7 @@ TEST(Table, LetsANewTupleLiveUntilItsFirstCharge) {
 }
 
 TEST(Table, SweepsABoundedNumberOfSlotsAtATime) {
-  Table table(1000, Company::kAlone);
+  Table table(1000, Scope::kProcess);
   for (int i = 0; i < 500; ++i) {
     const Subject subject(request_for("user-" + std::to_string(i)));
     (void)table.create(subject.key, subject.query);
@@ -165,8 +156,8 @@ TEST(Table, SweepsABoundedNumberOfSlotsAtATime) {
 }
 
 TEST(Table, EvictsTheEmptiestWhoseCountIsSafeElsewhereAndNeverAFullOne) {
-  Table table(64, Company::kShared);
-  enum Kind : int { kFullAndTold, kUsedAndUntold, kUsedAndTold };
+  Table table(64, Scope::kRegion);
+  enum Kind : int { kFullAndAcked, kUsedAndUnacked, kUsedAndAcked };
   struct Resident {
     Kind kind;
     Subject subject;
@@ -178,10 +169,10 @@ TEST(Table, EvictsTheEmptiestWhoseCountIsSafeElsewhereAndNeverAFullOne) {
                             .subject = Subject(request_for(name))};
     if (table.create(resident.subject.key, resident.subject.query) != Created::kYes) continue;
     // The full ones are at their limit of 10, the others have used one.
-    for (int n = 0; n < (resident.kind == kFullAndTold ? 10 : 1); ++n) {
+    for (int n = 0; n < (resident.kind == kFullAndAcked ? 10 : 1); ++n) {
       ASSERT_TRUE(charge(table, resident.subject).decision.admitted());
     }
-    if (resident.kind != kUsedAndUntold) tell_all(table, resident.subject);
+    if (resident.kind != kUsedAndUnacked) tell_all(table, resident.subject);
     residents.push_back(resident);
   }
   for (int i = 0; i < 1000; ++i) {
@@ -192,10 +183,10 @@ TEST(Table, EvictsTheEmptiestWhoseCountIsSafeElsewhereAndNeverAFullOne) {
   for (const Resident& resident : residents) {
     if (!knows(table, resident.subject)) ++gone[resident.kind];
   }
-  EXPECT_EQ(gone[kFullAndTold], 0);
-  EXPECT_EQ(gone[kUsedAndUntold], 0);
-  EXPECT_GT(gone[kUsedAndTold], 0);
-  EXPECT_GE(table.stats().evicted, static_cast<uint64_t>(gone[kUsedAndTold]));
+  EXPECT_EQ(gone[kFullAndAcked], 0);
+  EXPECT_EQ(gone[kUsedAndUnacked], 0);
+  EXPECT_GT(gone[kUsedAndAcked], 0);
+  EXPECT_GE(table.stats().evicted, static_cast<uint64_t>(gone[kUsedAndAcked]));
 }
 
 // Found by a simulated fleet: behind a tuple whose hash ended alike, the look-up took a hidden
@@ -207,7 +198,7 @@ TEST(Table, NeverFindsAHiddenTupleBehindOneWhoseHashEndsAlike) {
     std::string name = "user-" + std::to_string(i);
     if ((Subject(request_for(name)).key.hash() & kLast) == kLast) alike.push_back(std::move(name));
   }
-  Table table(1, Company::kAlone);
+  Table table(1, Scope::kProcess);
   const WallTime later = kNoon + Millis(1'000'000);
   const Subject stays(request_for(alike[0]), later);
   const Subject goes(request_for(alike[1]));
@@ -220,12 +211,12 @@ TEST(Table, NeverFindsAHiddenTupleBehindOneWhoseHashEndsAlike) {
 }
 
 TEST(Table, DoesNotGiveASlotAwayWhileAReaderHoldsIt) {
-  Table table(64, Company::kAlone);
+  Table table(64, Scope::kProcess);
   const Subject subject(request_for("alice"));
   ASSERT_EQ(table.create(subject.key, subject.query), Created::kYes);
   std::atomic<int> stage{0};
   std::thread reader([&] {
-    const platform::Pin pin;
+    const epoch::Guard guard;
     const Tuple tuple = table.find(subject.key);
     stage = 1;
     while (stage != 2) {
@@ -248,7 +239,7 @@ TEST(Table, DoesNotGiveASlotAwayWhileAReaderHoldsIt) {
 }
 
 TEST(Table, RebuildsABacklogAtAnotherPaceWithTheSameUnitsWaiting) {
-  Table table(64, Company::kAlone);
+  Table table(64, Scope::kProcess);
   const Subject slow(request_for("alice", 10, Algorithm::kGcra));
   ASSERT_EQ(table.create(slow.key, slow.query), Created::kYes);
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(charge(table, slow).decision.admitted());
@@ -262,7 +253,7 @@ TEST(Table, RebuildsABacklogAtAnotherPaceWithTheSameUnitsWaiting) {
 }
 
 TEST(Table, RebuildsALogThatMustReachFurther) {
-  Table table(64, Company::kAlone);
+  Table table(64, Scope::kProcess);
   const Subject small(request_for("alice", 5, Algorithm::kSlidingLog));
   ASSERT_EQ(table.create(small.key, small.query), Created::kYes);
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(charge(table, small).decision.admitted());
@@ -277,11 +268,11 @@ TEST(Table, RebuildsALogThatMustReachFurther) {
 
 // Whoever takes units and sleeps writes their stamps to the annex that was left behind.
 TEST(Table, RebuildsALogWithUnitsWhoseStampsWillNotCome) {
-  Table table(64, Company::kAlone);
+  Table table(64, Scope::kProcess);
   const Subject small(request_for("alice", 5, Algorithm::kSlidingLog));
   ASSERT_EQ(table.create(small.key, small.query), Created::kYes);
   {
-    const platform::Pin pin;
+    const epoch::Guard guard;
     table.find(small.key).slot->hot[1] = LogHead::make(kNoon, 5).word;
   }
   const Subject large(request_for("alice", 100, Algorithm::kSlidingLog));
@@ -293,7 +284,7 @@ TEST(Table, RebuildsALogWithUnitsWhoseStampsWillNotCome) {
 
 TEST(Table, CreatesATupleOnceHoweverManyThreadsTry) {
   for (int round = 0; round < 50; ++round) {
-    Table table(256, Company::kAlone);
+    Table table(256, Scope::kProcess);
     std::atomic<int> created{0};
     std::atomic<int> admitted{0};
     std::vector<std::thread> threads;

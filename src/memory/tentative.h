@@ -49,7 +49,7 @@ inline void remove_tentative(Word& tentative, Count cost) {
     const Tagged seen{count.load(std::memory_order_seq_cst)};
     if (tentative.load(std::memory_order_seq_cst) != before) continue;
     if (seen.word == kGone) return std::nullopt;
-    const Count doubtful = mutated(Mutation::kTentativeTold) ? 0 : before & kCountMask;
+    const Count doubtful = mutated(Mutation::kTentativeAcked) ? 0 : before & kCountMask;
     return Tagged{seen.word - (doubtful < seen.count() ? doubtful : seen.count())};
   }
   return std::nullopt;

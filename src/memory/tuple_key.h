@@ -96,14 +96,13 @@ WEIR_HOT_INLINE void TupleKey::assign(const Request& request, const base::KeyedH
   header_.word = static_cast<uint64_t>(duration.count()) << 32 |
                  static_cast<uint64_t>(class_of(request.algorithm)) << 30 |
                  static_cast<uint64_t>(request.workspace.size()) << 20 |
-                 static_cast<uint64_t>(request.name_space.size()) << 10 |
+                 static_cast<uint64_t>(request.ns.size()) << 10 |
                  static_cast<uint64_t>(request.identifier.size());
   base::WordPacker packer(words_.data());
   packer.add(request.workspace);
-  packer.add(request.name_space);
+  packer.add(request.ns);
   packer.add(request.identifier);
-  word_count_ = base::words_for(request.workspace.size()) +
-                base::words_for(request.name_space.size()) +
+  word_count_ = base::words_for(request.workspace.size()) + base::words_for(request.ns.size()) +
                 base::words_for(request.identifier.size());
   hash_ = hash(words_.data(), word_count_, header_.word);
 }

@@ -52,7 +52,7 @@ bool WindowCells::close(int64_t sequence, uint64_t& word) const {
 void WindowCells::forget_old_words(int64_t newest) const {
   for (const int64_t sequence : {newest, newest - 1}) {
     for (Word* word : {&own(sequence), &others(sequence), &siblings(sequence), &foreign(sequence),
-                       &told(sequence)}) {
+                       &acked(sequence)}) {
       forget_if_older(*word, newest, 1);
     }
   }

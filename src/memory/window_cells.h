@@ -46,7 +46,7 @@ class WindowCells {
   [[nodiscard]] Word& others(int64_t sequence) const { return slot_.hot[3 + (sequence & 1)]; }
   [[nodiscard]] Word& siblings(int64_t sequence) const { return cold_.siblings[sequence & 1]; }
   [[nodiscard]] Word& foreign(int64_t sequence) const { return cold_.foreign[sequence & 1]; }
-  [[nodiscard]] Word& told(int64_t sequence) const { return cold_.told[sequence & 1]; }
+  [[nodiscard]] Word& acked(int64_t sequence) const { return cold_.acked[sequence & 1]; }
   [[nodiscard]] Word& fresh_until() const { return slot_.hot[5]; }
   [[nodiscard]] Word& strict_until() const { return slot_.hot[6]; }
   [[nodiscard]] Word& tentative() const { return cold_.tentative; }
@@ -92,11 +92,11 @@ class WindowCells {
   }
 
   // Whether a cell has something that the origin was not told, of whatever window it is.
-  [[nodiscard]] bool has_untold(int64_t sequence) const {
+  [[nodiscard]] bool has_unacked(int64_t sequence) const {
     const Tagged own{this->own(sequence).load(std::memory_order_seq_cst)};
-    const Tagged told{this->told(sequence).load(std::memory_order_acquire)};
+    const Tagged acked{this->acked(sequence).load(std::memory_order_acquire)};
     if (own.word == kGone) return false;
-    return own.count() > (own.tag() == told.tag() ? told.count() : 0);
+    return own.count() > (own.tag() == acked.tag() ? acked.count() : 0);
   }
 
   // Whether a request at this time can be charged here; if not, rebuild. Looking is
@@ -264,8 +264,8 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step
 }
 
 inline void WindowCells::split_others(int64_t sequence, Count others, Evidence& evidence) const {
-  const Count heard = others == 0 ? 0 : count_in(siblings(sequence), sequence);
-  evidence.siblings = heard < others ? heard : others;
+  const Count received = others == 0 ? 0 : count_in(siblings(sequence), sequence);
+  evidence.siblings = received < others ? received : others;
   evidence.foreign = others - evidence.siblings;
 }
 

@@ -56,7 +56,7 @@ std::vector<News> any_news() {
   return all;
 }
 
-RC_GTEST_PROP(RaiseTagged, DoesNotCareInWhichOrderOrHowOftenItIsTold, ()) {
+RC_GTEST_PROP(RaiseTagged, DoesNotCareInWhichOrderOrHowOftenItIsAcked, ()) {
   const std::vector<News> all = any_news();
   std::vector<News> shuffled = all;
   std::vector<News> again = all;

@@ -49,16 +49,16 @@ void InProcessOrigin::replay(std::vector<CellReplay> cells, OriginReply reply) {
     const std::lock_guard lock(mutex_);
     const WallTime now = clock_.now().wall;
     forget_expired(now);
-    for (const CellReplay& told : cells) {
+    for (const CellReplay& acked : cells) {
       // A late replay of a window that is over changes nothing.
-      if (told.expires_at > now && told.total > 0) {
-        Count& component = cell_until(told.expires_at, told.cell).components[told.writer];
-        component = std::max(component, told.total);
+      if (acked.expires_at > now && acked.total > 0) {
+        Count& component = cell_until(acked.expires_at, acked.cell).components[acked.writer];
+        component = std::max(component, acked.total);
       }
-      CellTotals heard = totals(told.cell, told.writer);
+      CellTotals received = totals(acked.cell, acked.writer);
       // An expired cell needs no telling: as good as told.
-      if (told.expires_at <= now) heard.mine = told.total;
-      answer.push_back(heard);
+      if (acked.expires_at <= now) received.mine = acked.total;
+      answer.push_back(received);
     }
   }
   reply(std::move(answer));
@@ -73,7 +73,7 @@ void InProcessOrigin::retire(std::vector<CellRetirement> cells, RetirementReply 
       if (cell == cells_.end()) continue;
       const auto part = cell->second.components.extract(leaver.writer);
       if (part.empty()) continue;
-      Count& gone = cell->second.components[kThoseWhoLeft];
+      Count& gone = cell->second.components[kDeparted];
       const bool lost = base::mutated(base::Mutation::kFoldLost);
       gone = base::saturating_add(gone, lost ? 0 : part.mapped());
       ++retired;

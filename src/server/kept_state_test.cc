@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 class KeptStateFile : public ::testing::Test {
  protected:
   static Request request(const std::string& who, int64_t cost) {
-    return {.name_space = "api",
+    return {.ns = "api",
             .identifier = who,
             .limit = 100,
             .duration = Millis(600'000),
@@ -67,7 +67,7 @@ TEST_F(KeptStateFile, GrowsOnlyByWhatChangedAndIsWrittenAnewWhenItHasGrown) {
   ASSERT_TRUE(kept.save(limiter_, Saving::kAll));
   EXPECT_EQ(fs::file_size(file_), empty + one);
   // 4 MiB and more of one tuple, whose record is large.
-  Request log{.name_space = "api",
+  Request log{.ns = "api",
               .identifier = "log",
               .limit = 5000,
               .duration = Millis(600'000),

@@ -136,18 +136,18 @@ void OtherRegions::stop() {
 void OtherRegions::share(Limiter& limiter, MonoTime planned) {
   if (leaving_.load(std::memory_order_relaxed)) return;
   const Instant now = clock_.now();
-  limiter.run_sharing(now);
-  report(limiter.sharing_stats(), now.mono);
+  limiter.run_sync(now);
+  report(limiter.sync_stats(), now.mono);
   const MonoTime next = std::max(planned + kShareEvery, now.mono);
   sharer_.post_at(next, [this, &limiter, next] { share(limiter, next); });
 }
 
 // Says once when nothing is heard of other regions or told to them, and once when that is over.
-void OtherRegions::report(const SharingStats& stats, MonoTime /*now*/) {
-  const bool heard = stats.import_lag < kNoticed;
-  if (heard != was_heard_) {
-    was_heard_ = heard;
-    if (heard) {
+void OtherRegions::report(const SyncStats& stats, MonoTime /*now*/) {
+  const bool received = stats.import_lag < kNoticed;
+  if (received != was_received_) {
+    was_received_ = received;
+    if (received) {
       fmt::print(stderr, "weir: the ledger {} answers\n", name_);
     } else {
       const std::string why = ledger_->trouble();
@@ -157,7 +157,7 @@ void OtherRegions::report(const SharingStats& stats, MonoTime /*now*/) {
   }
   // Where it does not answer at all, that was said.
   const bool written = stats.write_lag == Nanos(0);
-  if (written != was_written_ && (written || heard)) {
+  if (written != was_written_ && (written || received)) {
     was_written_ = written;
     if (written) {
       fmt::print(stderr, "weir: the ledger {} accepts writes\n", name_);
@@ -169,7 +169,7 @@ void OtherRegions::report(const SharingStats& stats, MonoTime /*now*/) {
                  name_, why.empty() ? "" : ": ", why);
     }
   }
-  if (stats.rules_differ && !std::exchange(told_of_rules_, true)) {
+  if (stats.rules_differ && !std::exchange(acked_of_rules_, true)) {
     fmt::print(stderr,
                "weir: the ledger {} has other rules of sharing than this process was given; "
                "those of the ledger count (table weir_settings)\n",
@@ -182,7 +182,7 @@ void OtherRegions::leave(Limiter& limiter) {
   leaving_.store(true, std::memory_order_relaxed);
   const auto write_all = [&] {
     std::promise<WorkReport> done;
-    sharer_.post([&] { done.set_value(limiter.run_sharing(clock_.now(), Tell::kAll)); });
+    sharer_.post([&] { done.set_value(limiter.run_sync(clock_.now(), Flush::kAll)); });
     return done.get_future().get();
   };
   const MonoTime until = clock_.now().mono + kToLeave;

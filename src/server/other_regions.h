@@ -60,7 +60,7 @@ class OtherRegions {
 
  private:
   void share(Limiter& limiter, MonoTime planned);
-  void report(const SharingStats& stats, MonoTime now);
+  void report(const SyncStats& stats, MonoTime now);
 
   const Clock& clock_;
   std::string name_ = "none";
@@ -70,9 +70,9 @@ class OtherRegions {
   std::atomic<bool> leaving_{false};
   bool running_ = false;
   // On the sharer's thread.
-  bool was_heard_ = true;
+  bool was_received_ = true;
   bool was_written_ = true;
-  bool told_of_rules_ = false;
+  bool acked_of_rules_ = false;
 };
 
 }  // namespace weir::server

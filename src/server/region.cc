@@ -48,7 +48,7 @@ void Region::start(Limiter& limiter) {
   changed_ = now;
   carrier_.start([this] { origin_->run(); });
   teller_.start();
-  teller_.post([this, &limiter, now] { tell(limiter, now); });
+  teller_.post([this, &limiter, now] { flush(limiter, now); });
 }
 
 void Region::stop() {
@@ -58,14 +58,14 @@ void Region::stop() {
 }
 
 // Tells what is due, again and again.
-void Region::tell(Limiter& limiter, MonoTime planned) {
+void Region::flush(Limiter& limiter, MonoTime planned) {
   if (leaving_.load(std::memory_order_relaxed)) return;
   const Instant now = clock_.now();
   limiter.run_replay(now, teller_);
   report(now.mono);
   // Turns that were missed are not made up for.
   const MonoTime next = std::max(planned + kTellEvery, now.mono);
-  teller_.post_at(next, [this, &limiter, next] { tell(limiter, next); });
+  teller_.post_at(next, [this, &limiter, next] { flush(limiter, next); });
 }
 
 // Says once when the origin is lost, and once when it is back.
@@ -91,7 +91,7 @@ void Region::report(MonoTime now) {
 
 WorkReport Region::tell_all(Limiter& limiter) {
   std::promise<WorkReport> done;
-  teller_.post([&] { done.set_value(limiter.run_replay(clock_.now(), teller_, Tell::kAll)); });
+  teller_.post([&] { done.set_value(limiter.run_replay(clock_.now(), teller_, Flush::kAll)); });
   return done.get_future().get();
 }
 
@@ -99,20 +99,20 @@ void Region::leave(Limiter& limiter) {
   if (!origin_) return;
   leaving_.store(true, std::memory_order_relaxed);
   const MonoTime to_tell = clock_.now().mono + kToTell;
-  bool told = false;
-  while (!told && clock_.now().mono < to_tell) {
+  bool acked = false;
+  while (!acked && clock_.now().mono < to_tell) {
     const WorkReport report = tell_all(limiter);
-    told = report.done == 0 && report.waiting == 0 && limiter.stats().untold == 0;
-    if (!told) platform::ThreadGroup::rest(kOriginPollPause);
+    acked = report.done == 0 && report.waiting == 0 && limiter.stats().unacked == 0;
+    if (!acked) platform::ThreadGroup::rest(kOriginPollPause);
   }
   const MonoTime to_leave = clock_.now().mono + kOriginLeaveTimeout;
-  while (told && limiter.run_leave(clock_.now()).waiting > 0 && clock_.now().mono < to_leave) {
+  while (acked && limiter.run_shutdown(clock_.now()).waiting > 0 && clock_.now().mono < to_leave) {
     platform::ThreadGroup::rest(kOriginPollPause);
   }
-  if (told) {
+  if (acked) {
     fmt::print(stderr, "weir: the origin was told everything\n");
   } else {
-    fmt::print(stderr, "weir: {} cells could not be told to the origin\n", limiter.stats().untold);
+    fmt::print(stderr, "weir: {} cells could not be told to the origin\n", limiter.stats().unacked);
   }
 }
 

@@ -43,7 +43,7 @@ class Region {
   void leave(Limiter& limiter);
 
  private:
-  void tell(Limiter& limiter, MonoTime planned);
+  void flush(Limiter& limiter, MonoTime planned);
   [[nodiscard]] WorkReport tell_all(Limiter& limiter);
   void report(MonoTime now);
 

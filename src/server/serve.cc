@@ -129,8 +129,8 @@ class DataFolder {
 };
 
 // The floor is what others do, so it comes with their pace.
-SharingRules rules_of(PublishPolicy policy) {
-  SharingRules rules{.policy = policy};
+SyncRules rules_of(PublishPolicy policy) {
+  SyncRules rules{.policy = policy};
   if (policy == PublishPolicy::kFloor) rules.publish_every = rules.import_every = Millis(10'000);
   return rules;
 }
@@ -253,7 +253,7 @@ void serve(Config config, const ReadAgain& read_again) {
   const Options options{.origin = region.origin(),
                         .ledger = others.ledger(),
                         .region = config.region_name(),
-                        .sharing = rules_of(config.publish_policy),
+                        .sync = rules_of(config.publish_policy),
                         .on_origin_loss = config.on_origin_loss,
                         .capacity = plan.capacity,
                         .memory = plan.memory};

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "platform/grace.h"
+#include "epoch/epoch.h"
 
 namespace weir::telemetry {
 
@@ -24,12 +24,10 @@ class Counters {
  public:
   Counters() : stripes_(kStripes) {}
 
-  void add(Name name, uint64_t amount = 1) {
-    add_for(platform::this_thread_record(), name, amount);
-  }
+  void add(Name name, uint64_t amount = 1) { add_for(epoch::this_thread_record(), name, amount); }
 
   // For a caller that knows its thread already.
-  void add_for(const platform::ThreadRecord& record, Name name, uint64_t amount = 1) {
+  void add_for(const epoch::ThreadRecord& record, Name name, uint64_t amount = 1) {
     const uint32_t thread = record.index;
     const bool alone = thread < kStripes - 1;
     std::atomic<uint64_t>& value = stripes_[alone ? thread : kStripes - 1].at(name);

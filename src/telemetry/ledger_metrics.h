@@ -13,7 +13,7 @@
 
 namespace weir::telemetry {
 
-enum class LedgerCall : uint8_t { kPublish, kChanges, kPage, kAttend, kClean, kProbe, kCount };
+enum class LedgerCall : uint8_t { kPublish, kChanges, kPage, kHeartbeat, kClean, kProbe, kCount };
 
 // Why a call failed.
 enum class LedgerError : uint8_t {
@@ -55,7 +55,7 @@ struct LedgerMetrics {
   // Single numbers: relaxed.
   std::atomic<uint64_t> rows_published{0};
   std::atomic<uint64_t> rows_read{0};
-  std::atomic<uint64_t> absurd{0};       // rows that were left out
+  std::atomic<uint64_t> invalid{0};      // rows that were left out
   std::atomic<uint64_t> retries{0};      // of what a deadlock undid
   std::atomic<uint64_t> connections{0};  // made
   std::atomic<bool> ready{false};        // the last call that could tell was answered

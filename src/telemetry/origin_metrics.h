@@ -62,7 +62,7 @@ struct OriginMetrics {
   Latency latency;  // of calls that were answered
 
   // Single numbers: relaxed.
-  std::atomic<uint64_t> absurd{0};       // values that were no count
+  std::atomic<uint64_t> invalid{0};      // values that were no count
   std::atomic<uint64_t> connections{0};  // made
   std::atomic<uint32_t> nodes{1};        // that share it
   std::atomic<bool> ready{false};        // connected

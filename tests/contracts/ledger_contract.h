@@ -26,20 +26,18 @@ namespace weir::contracts {
 struct Everything {
   std::vector<LedgerRow> rows;
   std::vector<LedgerPresence> presences;
-  uint64_t absurd = 0;
+  uint64_t invalid = 0;
   size_t pages = 0;
 };
 
 // What alice has used in this minute.
 [[nodiscard]] inline LedgerRow row_of(Count count, WallTime now) {
-  return {.key = {.workspace = {},
-                  .name_space = "login",
-                  .identifier = "alice",
-                  .duration = Millis(60'000)},
-          .sequence = now.time_since_epoch() / Millis(60'000),
-          .region = "east",
-          .count = count,
-          .limit_seen = 10};
+  return {
+      .key = {.workspace = {}, .ns = "login", .identifier = "alice", .duration = Millis(60'000)},
+      .sequence = now.time_since_epoch() / Millis(60'000),
+      .region = "east",
+      .count = count,
+      .limit_seen = 10};
 }
 
 template <typename Maker>
@@ -53,7 +51,7 @@ class LedgerContract : public ::testing::Test {
 
   LedgerKey key(std::string identifier = "alice", Millis duration = kMinute) const {
     return {.workspace = "acme",
-            .name_space = "login",
+            .ns = "login",
             .identifier = std::move(identifier),
             .duration = duration};
   }
@@ -70,19 +68,19 @@ class LedgerContract : public ::testing::Test {
 
   template <typename Answer, typename Ask>
   Result<Answer> answer(const Ask& ask) {
-    struct Heard {
+    struct Received {
       std::mutex mutex;
       std::optional<Result<Answer>> answer;
     };
-    const auto heard = std::make_shared<Heard>();
-    ask([heard](Result<Answer> given) {
-      const std::lock_guard lock(heard->mutex);
-      heard->answer = std::move(given);
+    const auto received = std::make_shared<Received>();
+    ask([received](Result<Answer> given) {
+      const std::lock_guard lock(received->mutex);
+      received->answer = std::move(given);
     });
     for (;;) {
       {
-        const std::lock_guard lock(heard->mutex);
-        if (heard->answer) return std::move(*heard->answer);
+        const std::lock_guard lock(received->mutex);
+        if (received->answer) return std::move(*received->answer);
       }
       maker_.settle();
     }
@@ -99,28 +97,28 @@ class LedgerContract : public ::testing::Test {
         [&](ChangesReply reply) { ledger_->changes_since(cursor, std::move(reply)); }));
   }
   LedgerCursor cursor() { return changes({}).next; }
-  Result<LedgerPage> page(LedgerPlace place) {
+  Result<LedgerPage> page(LedgerPosition place) {
     return answer<LedgerPage>(
         [&](PageReply reply) { ledger_->read_page(place, std::move(reply)); });
   }
   Everything everything() {
     Everything all;
-    LedgerPlace place;
+    LedgerPosition place;
     for (bool last = false; !last;) {
       const LedgerPage read = valid(page(place));
       all.rows.insert(all.rows.end(), read.news.rows.begin(), read.news.rows.end());
       all.presences.insert(all.presences.end(), read.news.presences.begin(),
                            read.news.presences.end());
-      all.absurd += read.absurd;
+      all.invalid += read.invalid;
       ++all.pages;
       place = read.next;
       last = read.last;
     }
     return all;
   }
-  LedgerFleet attend(LedgerRegion self, SharingRules rules = {}) {
+  LedgerFleet heartbeat(LedgerRegion self, SyncRules rules = {}) {
     return valid(answer<LedgerFleet>(
-        [&](FleetReply reply) { ledger_->attend(self, rules, std::move(reply)); }));
+        [&](FleetReply reply) { ledger_->heartbeat(self, rules, std::move(reply)); }));
   }
   LedgerCleaning clean(GlobalLedger& ledger, size_t most = 1000) {
     return valid(
@@ -137,9 +135,9 @@ class LedgerContract : public ::testing::Test {
         LedgerNews news;
         for (size_t i = at; i < at + 1000; ++i) add(news, row(1, std::to_string(i)));
         // Once more for a store that had no time, as its users do.
-        auto told = try_publish(news);
-        if (!told && told.error().retry == Retry::kMayHelp) told = try_publish(news);
-        valid(told);
+        auto acked = try_publish(news);
+        if (!acked && acked.error().retry == Retry::kMayHelp) acked = try_publish(news);
+        valid(acked);
         if constexpr (!Maker::kTimeIsReal) maker_.pass(Millis(1));
       }
     };
@@ -155,11 +153,11 @@ class LedgerContract : public ::testing::Test {
     const LedgerChanges rest = changes(*first.rest);
     EXPECT_FALSE(rest.rest);
     EXPECT_LE((rest.news.*list).size(), 2 * kMore);
-    std::set<std::string> told;
+    std::set<std::string> acked;
     for (const LedgerChanges* part : {&first, &rest}) {
-      for (const Item& item : part->news.*list) told.insert(item.key.identifier);
+      for (const Item& item : part->news.*list) acked.insert(item.key.identifier);
     }
-    EXPECT_EQ(told.size(), ledgers::kMostChanges + kMore);
+    EXPECT_EQ(acked.size(), ledgers::kMostChanges + kMore);
   }
 
   template <typename Answer>
@@ -197,7 +195,7 @@ TYPED_TEST_P(LedgerContract, GivesBackARowWhole) {
   const Everything all = this->everything();
   ASSERT_EQ(all.rows.size(), 1u);
   EXPECT_EQ(this->identity(all.rows[0]), this->identity(row));
-  EXPECT_EQ(all.absurd, 0u);
+  EXPECT_EQ(all.invalid, 0u);
 }
 
 TYPED_TEST_P(LedgerContract, KeepsTheLargestCountAndTheSmallestLimit) {
@@ -227,14 +225,14 @@ TYPED_TEST_P(LedgerContract, TakesOneRowTwiceInOneCall) {
 TYPED_TEST_P(LedgerContract, KeepsTuplesWindowsAndRegionsApart) {
   std::vector<LedgerRow> rows(6, this->row(1));
   rows[1].key.workspace = "other";
-  rows[2].key.name_space = "other";
+  rows[2].key.ns = "other";
   rows[3].key.identifier = "other";
   rows[4].sequence += 1;
   rows[5].region = "west";
   // Where one name ends and the next begins matters.
   rows.push_back(this->row(1));
   rows.back().key.workspace = "acmel";
-  rows.back().key.name_space = "ogin";
+  rows.back().key.ns = "ogin";
   rows.push_back(this->row(1));
   rows.back().key.duration = Millis(120'000);
   this->publish(rows);
@@ -330,7 +328,7 @@ TYPED_TEST_P(LedgerContract, HoldsEveryNameByteForByte) {
     rows.push_back(this->row(1));
     rows.back().key.workspace = name;
     rows.push_back(this->row(1));
-    rows.back().key.name_space = name;
+    rows.back().key.ns = name;
   };
   for (int byte = 0; byte < 256; ++byte) add(std::string(1, static_cast<char>(byte)));
   for (const char* hard : {"'", "''", "\"", "\\", "\\'", "\\\\", "a'; DROP TABLE weir_cells; --",
@@ -481,7 +479,7 @@ TYPED_TEST_P(LedgerContract, LeavesOutAndCountsWhatNobodyCanHaveMeant) {
   rows[1].sequence = this->current(Millis(99)) + 1000;
   rows[2].key.duration = kMaxDuration + Millis(1);
   rows[3].key.identifier = "";
-  rows[4].key.name_space = "";
+  rows[4].key.ns = "";
   rows[5].region = "";
   rows[6].limit_seen = 0;
   rows[6].key.identifier = "no limit";
@@ -494,10 +492,10 @@ TYPED_TEST_P(LedgerContract, LeavesOutAndCountsWhatNobodyCanHaveMeant) {
   const Everything all = this->everything();
   ASSERT_EQ(all.rows.size(), 1u);
   EXPECT_EQ(all.rows[0].key.identifier, "sound");
-  EXPECT_EQ(all.absurd, rows.size() + 1);
+  EXPECT_EQ(all.invalid, rows.size() + 1);
   const LedgerChanges changes = this->changes(cursor);
   EXPECT_EQ(changes.news.rows.size(), 1u);
-  EXPECT_EQ(changes.absurd, rows.size() + 1);
+  EXPECT_EQ(changes.invalid, rows.size() + 1);
 }
 
 TYPED_TEST_P(LedgerContract, BlamesTheRowsForARowThatDoesNotFit) {
@@ -517,7 +515,7 @@ TYPED_TEST_P(LedgerContract, BlamesTheRowsForARowThatDoesNotFit) {
   EXPECT_EQ(this->everything().rows.size(), 1u);
 }
 
-TYPED_TEST_P(LedgerContract, HoldsAPresenceAsLongAsTheLongestWasTold) {
+TYPED_TEST_P(LedgerContract, HoldsAPresenceAsLongAsTheLongestWasAcked) {
   const LedgerCursor cursor = this->cursor();
   const LedgerPresence longest = this->presence(Millis(300'000));
   this->publish({}, {this->presence(Millis(200'000)), this->presence(Millis(100'000), "west")});
@@ -534,9 +532,9 @@ TYPED_TEST_P(LedgerContract, HoldsAPresenceAsLongAsTheLongestWasTold) {
 }
 
 TYPED_TEST_P(LedgerContract, KnowsTheRegionsThatAttended) {
-  this->attend({.region = "east", .hidden_ppm = 5});
-  this->attend({.region = "west", .hidden_ppm = 6});
-  const LedgerFleet fleet = this->attend({.region = "east", .hidden_ppm = 7});
+  this->heartbeat({.region = "east", .hidden_ppm = 5});
+  this->heartbeat({.region = "west", .hidden_ppm = 6});
+  const LedgerFleet fleet = this->heartbeat({.region = "east", .hidden_ppm = 7});
   std::map<std::string, uint64_t> regions;
   for (const LedgerRegion& region : fleet.regions) regions[region.region] = region.hidden_ppm;
   EXPECT_EQ(regions, (std::map<std::string, uint64_t>{{"east", 7}, {"west", 6}}));
@@ -550,15 +548,15 @@ TYPED_TEST_P(LedgerContract, KeepsTheMostThatARegionSaidToHideForAWhile) {
     }
     return uint64_t{0};
   };
-  this->attend({.region = "east", .hidden_ppm = 1'000'000});
-  EXPECT_EQ(hidden(this->attend({.region = "east", .hidden_ppm = 5})), 1'000'000u);
-  EXPECT_EQ(hidden(this->attend({.region = "west"})), 1'000'000u);
+  this->heartbeat({.region = "east", .hidden_ppm = 1'000'000});
+  EXPECT_EQ(hidden(this->heartbeat({.region = "east", .hidden_ppm = 5})), 1'000'000u);
+  EXPECT_EQ(hidden(this->heartbeat({.region = "west"})), 1'000'000u);
   if constexpr (!TypeParam::kTimeIsReal) {
     this->clock_.advance(kHiddenKept);
-    EXPECT_EQ(hidden(this->attend({.region = "east", .hidden_ppm = 5})), 1'000'000u);
+    EXPECT_EQ(hidden(this->heartbeat({.region = "east", .hidden_ppm = 5})), 1'000'000u);
     this->clock_.advance(Millis(1));
-    EXPECT_EQ(hidden(this->attend({.region = "east", .hidden_ppm = 5})), 5u);
-    EXPECT_EQ(hidden(this->attend({.region = "east", .hidden_ppm = 6})), 6u);
+    EXPECT_EQ(hidden(this->heartbeat({.region = "east", .hidden_ppm = 5})), 5u);
+    EXPECT_EQ(hidden(this->heartbeat({.region = "east", .hidden_ppm = 6})), 6u);
   }
 }
 
@@ -568,9 +566,9 @@ TYPED_TEST_P(LedgerContract, KnowsHowLongARegionHasBeenSilent) {
     for (const LedgerRegion& region : fleet.regions) all[region.region] = region.silent;
     return all;
   };
-  this->attend({.region = "east"});
+  this->heartbeat({.region = "east"});
   if constexpr (!TypeParam::kTimeIsReal) this->clock_.advance(Millis(7000));
-  const auto all = silent(this->attend({.region = "west"}));
+  const auto all = silent(this->heartbeat({.region = "west"}));
   ASSERT_EQ(all.size(), 2u);
   EXPECT_LT(all.at("west"), Millis(5000));
   if constexpr (TypeParam::kTimeIsReal) {
@@ -581,16 +579,16 @@ TYPED_TEST_P(LedgerContract, KnowsHowLongARegionHasBeenSilent) {
 }
 
 TYPED_TEST_P(LedgerContract, KeepsTheRulesOfTheFirstToCome) {
-  const SharingRules first{.policy = PublishPolicy::kFloor,
-                           .hidden_permille = 1,
-                           .slack_permille = 2,
-                           .lease = Millis(30'000),
-                           .publish_every = Millis(4),
-                           .import_every = Millis(5),
-                           .rows_per_second = 6,
-                           .floor_permille = 7};
-  EXPECT_EQ(this->attend({.region = "east"}, first).rules, first);
-  EXPECT_EQ(this->attend({.region = "west"}, {}).rules, first);
+  const SyncRules first{.policy = PublishPolicy::kFloor,
+                        .hidden_permille = 1,
+                        .slack_permille = 2,
+                        .lease = Millis(30'000),
+                        .publish_every = Millis(4),
+                        .import_every = Millis(5),
+                        .rows_per_second = 6,
+                        .floor_permille = 7};
+  EXPECT_EQ(this->heartbeat({.region = "east"}, first).rules, first);
+  EXPECT_EQ(this->heartbeat({.region = "west"}, {}).rules, first);
 }
 
 TYPED_TEST_P(LedgerContract, TakesNothingAtAll) {
@@ -607,7 +605,7 @@ REGISTER_TYPED_TEST_SUITE_P(
     GoesOnFromAPageThatEndsWithAPage, RefusesAPlaceItNeverGave, NeitherGivesNorKeepsWhatHasExpired,
     LetsACellExpireTwoWindowsAfterItBegan, CleansNoMoreThanAsked, LetsOneProcessCleanAtATime,
     LeavesOutAndCountsWhatNobodyCanHaveMeant, BlamesTheRowsForARowThatDoesNotFit,
-    HoldsAPresenceAsLongAsTheLongestWasTold, KnowsTheRegionsThatAttended,
+    HoldsAPresenceAsLongAsTheLongestWasAcked, KnowsTheRegionsThatAttended,
     KeepsTheMostThatARegionSaidToHideForAWhile, KnowsHowLongARegionHasBeenSilent,
     KeepsTheRulesOfTheFirstToCome, TakesNothingAtAll);
 

@@ -25,20 +25,20 @@ class OriginContract : public ::testing::Test {
     return {std::move(tuple), sequence};
   }
 
-  CellTotals told(const CellId& id, Component writer, Count total, Millis lives = Millis(60'000)) {
-    std::optional<CellTotals> heard;
+  CellTotals acked(const CellId& id, Component writer, Count total, Millis lives = Millis(60'000)) {
+    std::optional<CellTotals> received;
     origin_->replay(
         {{.cell = id, .writer = writer, .total = total, .expires_at = clock_.now().wall + lives}},
-        [&](auto totals) { heard = totals.value().at(0); });
+        [&](auto totals) { received = totals.value().at(0); });
     maker_.settle();
-    return heard.value();
+    return received.value();
   }
   CellTotals read(const CellId& id, Component reader) {
-    std::optional<CellTotals> heard;
+    std::optional<CellTotals> received;
     origin_->read({{.cell = id, .reader = reader}},
-                  [&](auto totals) { heard = totals.value().at(0); });
+                  [&](auto totals) { received = totals.value().at(0); });
     maker_.settle();
-    return heard.value();
+    return received.value();
   }
 
   size_t retired(const CellId& id, Component writer) {
@@ -61,7 +61,7 @@ class OriginContract : public ::testing::Test {
 };
 TYPED_TEST_SUITE_P(OriginContract);
 
-TYPED_TEST_P(OriginContract, KnowsNothingOfACellNobodyTold) {
+TYPED_TEST_P(OriginContract, KnowsNothingOfACellNobodyAcked) {
   const CellTotals totals = this->read(this->cell(), this->kNode);
   EXPECT_EQ(totals.mine, 0u);
   EXPECT_EQ(totals.siblings, 0u);
@@ -69,27 +69,27 @@ TYPED_TEST_P(OriginContract, KnowsNothingOfACellNobodyTold) {
 }
 
 TYPED_TEST_P(OriginContract, TellsOwnAndSiblingsApart) {
-  this->told(this->cell(), this->kSibling, 5);
-  const CellTotals totals = this->told(this->cell(), this->kNode, 3);
+  this->acked(this->cell(), this->kSibling, 5);
+  const CellTotals totals = this->acked(this->cell(), this->kNode, 3);
   EXPECT_EQ(totals.mine, 3u);
   EXPECT_EQ(totals.siblings, 5u);
 }
 
 TYPED_TEST_P(OriginContract, TakesAnEarlierGenerationOfTheSameNodeForASibling) {
-  this->told(this->cell(), this->kNode, 3);
-  const CellTotals totals = this->told(this->cell(), this->kReborn, 1);
+  this->acked(this->cell(), this->kNode, 3);
+  const CellTotals totals = this->acked(this->cell(), this->kReborn, 1);
   EXPECT_EQ(totals.mine, 1u);
   EXPECT_EQ(totals.siblings, 3u);
 }
 
 TYPED_TEST_P(OriginContract, IsNotChangedByHearingTheSameAgain) {
-  this->told(this->cell(), this->kNode, 3);
-  this->told(this->cell(), this->kNode, 3);
+  this->acked(this->cell(), this->kNode, 3);
+  this->acked(this->cell(), this->kNode, 3);
   EXPECT_EQ(this->read(this->cell(), this->kNode).mine, 3u);
 }
 
 TYPED_TEST_P(OriginContract, KeepsTuplesAndWindowsApart) {
-  this->told(this->cell("a", 5), this->kNode, 3);
+  this->acked(this->cell("a", 5), this->kNode, 3);
   EXPECT_EQ(this->read(this->cell("a", 6), this->kNode).mine, 0u);
   EXPECT_EQ(this->read(this->cell("b", 5), this->kNode).mine, 0u);
   EXPECT_EQ(this->read(this->cell(std::string("a\0x", 3), 5), this->kNode).mine, 0u);
@@ -97,7 +97,7 @@ TYPED_TEST_P(OriginContract, KeepsTuplesAndWindowsApart) {
 
 TYPED_TEST_P(OriginContract, ForgetsACellWhenItExpires) {
   if (TypeParam::kTimeIsReal) GTEST_SKIP() << "its time cannot be moved";
-  this->told(this->cell(), this->kNode, 3, Millis(1000));
+  this->acked(this->cell(), this->kNode, 3, Millis(1000));
   this->clock_.advance(Millis(999));
   EXPECT_EQ(this->read(this->cell(), this->kNode).mine, 3u);
   this->clock_.advance(Millis(1));
@@ -105,28 +105,28 @@ TYPED_TEST_P(OriginContract, ForgetsACellWhenItExpires) {
 }
 
 TYPED_TEST_P(OriginContract, AnswersInTheOrderAsked) {
-  this->told(this->cell("a"), this->kNode, 1);
-  this->told(this->cell("b"), this->kNode, 2);
-  std::vector<CellTotals> heard;
+  this->acked(this->cell("a"), this->kNode, 1);
+  this->acked(this->cell("b"), this->kNode, 2);
+  std::vector<CellTotals> received;
   this->origin_->read({{.cell = this->cell("b"), .reader = this->kNode},
                        {.cell = this->cell("none"), .reader = this->kNode},
                        {.cell = this->cell("a"), .reader = this->kNode}},
-                      [&](auto totals) { heard = totals.value(); });
+                      [&](auto totals) { received = totals.value(); });
   this->maker_.settle();
-  ASSERT_EQ(heard.size(), 3u);
-  EXPECT_EQ(heard[0].mine, 2u);
-  EXPECT_EQ(heard[1].mine, 0u);
-  EXPECT_EQ(heard[2].mine, 1u);
+  ASSERT_EQ(received.size(), 3u);
+  EXPECT_EQ(received[0].mine, 2u);
+  EXPECT_EQ(received[1].mine, 0u);
+  EXPECT_EQ(received[2].mine, 1u);
 }
 
-TYPED_TEST_P(OriginContract, NeedsNotBeToldOfACellThatHasExpired) {
-  EXPECT_EQ(this->told(this->cell(), this->kNode, 3, Millis(-1)).mine, 3u);
+TYPED_TEST_P(OriginContract, NeedsNotBeAckedOfACellThatHasExpired) {
+  EXPECT_EQ(this->acked(this->cell(), this->kNode, 3, Millis(-1)).mine, 3u);
   EXPECT_EQ(this->read(this->cell(), this->kNode).mine, 0u);
 }
 
 TYPED_TEST_P(OriginContract, GivesARetiredComponentToThoseWhoStayOnce) {
-  this->told(this->cell(), this->kNode, 3);
-  this->told(this->cell(), this->kSibling, 5);
+  this->acked(this->cell(), this->kNode, 3);
+  this->acked(this->cell(), this->kSibling, 5);
   EXPECT_EQ(this->retired(this->cell(), this->kNode), 1u);
   EXPECT_EQ(this->retired(this->cell(), this->kNode), 0u);
   EXPECT_EQ(this->retired(this->cell("other"), this->kNode), 0u);
@@ -138,11 +138,11 @@ TYPED_TEST_P(OriginContract, GivesARetiredComponentToThoseWhoStayOnce) {
 }
 
 TYPED_TEST_P(OriginContract, PassesOnWordOfWhatWasPublishedAndCountsItForNobody) {
-  this->told(this->cell(), this->kNode, 3);
-  this->told(this->cell(), this->kSibling, 5);
+  this->acked(this->cell(), this->kNode, 3);
+  this->acked(this->cell(), this->kSibling, 5);
   this->note_published(this->cell(), 6);
   for (const CellTotals& totals :
-       {this->read(this->cell(), this->kNode), this->told(this->cell(), this->kNode, 3)}) {
+       {this->read(this->cell(), this->kNode), this->acked(this->cell(), this->kNode, 3)}) {
     EXPECT_EQ(totals.mine, 3u);
     EXPECT_EQ(totals.siblings, 5u);
     EXPECT_EQ(totals.published, 6u);
@@ -153,13 +153,13 @@ TYPED_TEST_P(OriginContract, PassesOnWordOfWhatWasPublishedAndCountsItForNobody)
   EXPECT_EQ(this->read(this->cell(), this->kReborn).siblings, 8u);
 }
 
-TYPED_TEST_P(OriginContract, KeepsWordOfACellNobodyTold) {
+TYPED_TEST_P(OriginContract, KeepsWordOfACellNobodyAcked) {
   this->note_published(this->cell(), 7);
   const CellTotals totals = this->read(this->cell(), this->kNode);
   EXPECT_EQ(totals.mine, 0u);
   EXPECT_EQ(totals.siblings, 0u);
   EXPECT_EQ(totals.published, 7u);
-  const CellTotals then = this->told(this->cell(), this->kNode, 3);
+  const CellTotals then = this->acked(this->cell(), this->kNode, 3);
   EXPECT_EQ(then.mine, 3u);
   EXPECT_EQ(then.siblings, 0u);
   EXPECT_EQ(then.published, 7u);
@@ -178,7 +178,7 @@ TYPED_TEST_P(OriginContract, KeepsWordOfEachCellApart) {
 }
 
 TYPED_TEST_P(OriginContract, KeepsWordWhenComponentsAreRetired) {
-  this->told(this->cell(), this->kNode, 3);
+  this->acked(this->cell(), this->kNode, 3);
   this->note_published(this->cell(), 3);
   EXPECT_EQ(this->retired(this->cell(), this->kNode), 1u);
   EXPECT_EQ(this->retired(this->cell(), this->kSibling), 0u);
@@ -201,13 +201,14 @@ TYPED_TEST_P(OriginContract, ForgetsWordWhenItsCellExpires) {
   EXPECT_EQ(this->read(this->cell(), this->kNode).published, 0u);
 }
 
-REGISTER_TYPED_TEST_SUITE_P(OriginContract, KnowsNothingOfACellNobodyTold, TellsOwnAndSiblingsApart,
+REGISTER_TYPED_TEST_SUITE_P(OriginContract, KnowsNothingOfACellNobodyAcked,
+                            TellsOwnAndSiblingsApart,
                             TakesAnEarlierGenerationOfTheSameNodeForASibling,
                             IsNotChangedByHearingTheSameAgain, KeepsTuplesAndWindowsApart,
-                            ForgetsACellWhenItExpires, NeedsNotBeToldOfACellThatHasExpired,
+                            ForgetsACellWhenItExpires, NeedsNotBeAckedOfACellThatHasExpired,
                             AnswersInTheOrderAsked, GivesARetiredComponentToThoseWhoStayOnce,
                             PassesOnWordOfWhatWasPublishedAndCountsItForNobody,
-                            KeepsWordOfACellNobodyTold, KeepsWordOfEachCellApart,
+                            KeepsWordOfACellNobodyAcked, KeepsWordOfEachCellApart,
                             KeepsWordWhenComponentsAreRetired, TakesNoWordOfACellThatHasExpired,
                             ForgetsWordWhenItsCellExpires);
 

@@ -102,17 +102,17 @@ class FaultyLedger final : public GlobalLedger {
         [&](ChangesReply done) { inner_->changes_since(cursor, std::move(done)); },
         cursor.position == 0 ? nullptr : &old_changes_);
   }
-  void read_page(LedgerPlace place, PageReply reply) override {
+  void read_page(LedgerPosition place, PageReply reply) override {
     std::optional<LedgerPage>* const old = &old_pages_[place.after];
     carry<LedgerPage>(
         next_fault(), std::move(reply),
         [&](PageReply done) { inner_->read_page(std::move(place), std::move(done)); }, old);
   }
-  void attend(LedgerRegion self, SharingRules rules, FleetReply reply) override {
+  void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override {
     if (refuses_writes_) return refuse<LedgerFleet>(reply);
     carry<LedgerFleet>(
         next_fault(), std::move(reply),
-        [&](FleetReply done) { inner_->attend(std::move(self), rules, std::move(done)); },
+        [&](FleetReply done) { inner_->heartbeat(std::move(self), rules, std::move(done)); },
         &old_fleet_);
   }
   void clean(size_t most, CleaningReply reply) override {

@@ -2,10 +2,10 @@
 #include <memory>
 #include <span>
 
+#include "epoch/epoch.h"
 #include "limiter/engine.h"
 #include "memory/table.h"
 #include "memory/window_cells.h"
-#include "platform/grace.h"
 #include "sim/random.h"
 #include "tests/doubles/hand_clock.h"
 #include "tests/schedule/scenes.h"
@@ -36,7 +36,7 @@ struct Alone {
 };
 
 Request request_of(Algorithm algorithm, int64_t limit, int64_t cost = 1) {
-  return {.name_space = "schedule",
+  return {.ns = "schedule",
           .identifier = "one",
           .limit = limit,
           .duration = kDuration,
@@ -236,12 +236,12 @@ Scene refused_batch_beside_a_reset(Algorithm algorithm) {
 Scene news_of_both_kinds() {
   struct Cells {
     base::KeyedHash hash{1};
-    memory::Table table{1, memory::Company::kShared};
+    memory::Table table{1, memory::Scope::kRegion};
     Request request = request_of(Algorithm::kFixedWindow, 100);
     memory::TupleKey key{request, hash};
     int64_t sequence = 0;
     void with(const std::function<void(const memory::WindowCells&)>& use) const {
-      const platform::Pin pin;
+      const epoch::Guard guard;
       use(memory::WindowCells(table.find(key)));
     }
   };

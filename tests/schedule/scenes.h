@@ -61,7 +61,7 @@ enum class Path : uint8_t { kSlow, kFast };
 [[nodiscard]] Scene waiters_of_one_read();
 
 // Requests beside the thread that holds counts against the publish rule.
-[[nodiscard]] Scene charges_beside_sharing();
+[[nodiscard]] Scene charges_beside_sync();
 
 // A tuple is made while the first news of it comes from another region.
 [[nodiscard]] Scene creation_beside_news_of_another_region();

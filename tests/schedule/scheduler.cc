@@ -14,7 +14,7 @@
 #include "base/atomic.h"
 #include "base/check.h"
 #include "base/split_mix.h"
-#include "platform/grace.h"
+#include "epoch/epoch.h"
 #include "sim/random.h"
 
 namespace weir::schedule {
@@ -126,7 +126,7 @@ struct Scheduler::State {
 Scheduler::Scheduler() : state_(std::make_unique<State>()) {
   // Records of threads are listed in the order in which they are made, and whoever looks through
   // them does an operation for each: they are made in the same order in every process.
-  (void)platform::this_thread_record();
+  (void)epoch::this_thread_record();
   for (size_t i = 0; i < kMostThreads; ++i) {
     Worker& worker = *state_->workers.emplace_back(std::make_unique<Worker>());
     worker.state = state_.get();
@@ -138,8 +138,8 @@ Scheduler::Scheduler() : state_(std::make_unique<State>()) {
   // scenes look for.
   constexpr uint64_t kMoreThanLimits = 10'000;
   uint64_t ticket = 0;
-  while (ticket < kMoreThanLimits) ticket = platform::draw_grace_ticket();
-  WEIR_CHECK(platform::grace_is_over(ticket));
+  while (ticket < kMoreThanLimits) ticket = epoch::retire_epoch();
+  WEIR_CHECK(epoch::is_reclaimable(ticket));
   base::thread_hooks = {.before_operation = before_operation, .while_waiting = while_waiting};
 }
 
@@ -201,7 +201,7 @@ void Scheduler::while_waiting() {
 }
 
 void Scheduler::State::serve(Worker& worker) {
-  (void)platform::this_thread_record();
+  (void)epoch::this_thread_record();
   idle.post();
   for (;;) {
     worker.go.wait();

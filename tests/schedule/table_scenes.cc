@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "epoch/epoch.h"
 #include "limiter/batch.h"
 #include "limiter/engine.h"
 #include "limiter/judge.h"
@@ -11,7 +12,6 @@
 #include "limiter/store.h"
 #include "memory/table.h"
 #include "origins/in_process_origin.h"
-#include "platform/grace.h"
 #include "sim/random.h"
 #include "tests/doubles/hand_clock.h"
 #include "tests/schedule/scenes.h"
@@ -46,11 +46,8 @@ struct FullTable {
   }
 
   [[nodiscard]] Case case_of(std::string_view name, int64_t limit, int64_t cost) const {
-    const Request request{.name_space = "schedule",
-                          .identifier = name,
-                          .limit = limit,
-                          .duration = kWindow,
-                          .cost = cost};
+    const Request request{
+        .ns = "schedule", .identifier = name, .limit = limit, .duration = kWindow, .cost = cost};
     return {clock.now(), request, store->hash};
   }
   Ruling ask(std::string_view name, int64_t limit, int64_t cost) {
@@ -66,21 +63,21 @@ struct FullTable {
     if (ruling.step.decision.admitted() && !ruling.sketched) accepted += cost;
   }
   // What is wrong with what the origin has of these, in this window and the last, when all is told.
-  [[nodiscard]] std::string untold(std::initializer_list<std::string_view> names) {
+  [[nodiscard]] std::string unacked(std::initializer_list<std::string_view> names) {
     for (int turn = 0; turn < 3; ++turn) replay();
-    Count told = 0;
+    Count acked = 0;
     for (const std::string_view name : names) {
       const int64_t sequence = clock.now().wall.time_since_epoch() / kWindow;
       for (const int64_t back : {0, 1}) {
         const CellId cell{case_of(name, 1, 1).key.encoded(), sequence - back};
-        for (const auto& [component, count] : origin->components(cell)) told += count;
+        for (const auto& [component, count] : origin->components(cell)) acked += count;
       }
     }
-    if (told == accepted) return {};
-    return "the origin has " + std::to_string(told) + " of " + std::to_string(accepted) +
+    if (acked == accepted) return {};
+    return "the origin has " + std::to_string(acked) + " of " + std::to_string(accepted) +
            " that were accepted";
   }
-  void replay() { replaying->run_once(clock.now(), executor, Tell::kAll); }
+  void replay() { replaying->run_once(clock.now(), executor, Flush::kAll); }
 
   // Once all has expired, as many new tuples as there are slots find a place.
   [[nodiscard]] std::string lost_slots() {
@@ -108,7 +105,7 @@ Scene flood_beside_a_replay() {
                             },
                             [=] { charge("emptiest"); }},
                 .broken = [=] {
-                  const std::string wrong = world->untold({"emptiest", "new 1", "new 2"});
+                  const std::string wrong = world->unacked({"emptiest", "new 1", "new 2"});
                   return wrong.empty() ? world->lost_slots() : wrong;
                 }};
   };
@@ -128,7 +125,7 @@ Scene first_charge_of_a_window_beside_a_replay() {
                               charge(now);
                               (void)world->ask("new", 10, 5);
                             }},
-                .broken = [=] { return world->untold({"next to go"}); }};
+                .broken = [=] { return world->unacked({"next to go"}); }};
   };
 }
 
@@ -137,7 +134,7 @@ Scene flood_beside_a_reader() {
     bool changed = false;
     // Looks as long as it is pinned: the tuple stays the one that was found.
     void look_at(const Case& the_case) {
-      const platform::Pin pin;
+      const epoch::Guard guard;
       const memory::Tuple tuple = store->table.find(the_case.key);
       if (!tuple) return;
       Ruling ruling;
@@ -176,8 +173,7 @@ Scene creation_of_one_tuple() {
   return [] {
     const auto world = std::make_shared<Created>();
     const auto ask = [=] {
-      const Request request{
-          .name_space = "schedule", .identifier = "new", .limit = 1, .duration = kWindow};
+      const Request request{.ns = "schedule", .identifier = "new", .limit = 1, .duration = kWindow};
       const Case the_case(world->clock.now(), request, world->store->hash);
       if (world->judge.rule(the_case).step.decision.admitted()) ++world->admitted;
     };
@@ -198,11 +194,8 @@ Scene sketch_beside_a_slot_that_comes_free() {
     Judge judge{store};
     int64_t admitted = 0;
     void ask(std::string_view name, Millis duration, Millis when, int64_t cost) {
-      const Request request{.name_space = "schedule",
-                            .identifier = name,
-                            .limit = 10,
-                            .duration = duration,
-                            .cost = cost};
+      const Request request{
+          .ns = "schedule", .identifier = name, .limit = 10, .duration = duration, .cost = cost};
       const Instant now{.wall = clock.now().wall + when, .mono = clock.now().mono + when};
       const Case the_case(now, request, store->hash);
       if (judge.rule(the_case).step.decision.admitted()) admitted += cost;
@@ -229,8 +222,8 @@ Scene sketch_beside_a_slot_that_comes_free() {
 
 // Every admission is told to the origin in the end, in whichever window it was counted.
 Scene any_telling(uint64_t recipe) {
-  struct Told : FullTable {
-    Told() : FullTable(3) {}
+  struct Acked : FullTable {
+    Acked() : FullTable(3) {}
     void charge(Instant now, std::string_view name, int64_t cost) {
       count(ask_at(now, name, 1000, cost), static_cast<Count>(cost));
     }
@@ -245,7 +238,7 @@ Scene any_telling(uint64_t recipe) {
     }
   };
   return [recipe] {
-    const auto world = std::make_shared<Told>();
+    const auto world = std::make_shared<Acked>();
     sim::Random random(recipe);
     const Instant now = world->clock.now();
     const Instant before{.wall = now.wall - Millis(1), .mono = now.mono - Millis(1)};
@@ -277,7 +270,7 @@ Scene any_telling(uint64_t recipe) {
       for (int64_t i = 0; i < times; ++i) world->replay();
     });
     play.broken = [=] {
-      const std::string wrong = world->untold({"a", "b", "new 1", "new 2", "new 3"});
+      const std::string wrong = world->unacked({"a", "b", "new 1", "new 2", "new 3"});
       return wrong.empty() ? world->lost_slots() : wrong;
     };
     return play;
@@ -295,11 +288,8 @@ Scene reads_beside_a_flood() {
     const auto world = std::make_shared<Read>();
     const Instant now = world->clock.now();
     const auto request_of = [](std::string_view name, int64_t limit, int64_t cost) {
-      return Request{.name_space = "schedule",
-                     .identifier = name,
-                     .limit = limit,
-                     .duration = kWindow,
-                     .cost = cost};
+      return Request{
+          .ns = "schedule", .identifier = name, .limit = limit, .duration = kWindow, .cost = cost};
     };
     // Another process has used all of it.
     (void)world->ask("known", 10, 10);
@@ -308,7 +298,7 @@ Scene reads_beside_a_flood() {
     for (size_t i = 0; i + 1 < kSlots; ++i) {
       (void)world->engine->check(now, request_of("mine " + std::to_string(i), 10, 5));
     }
-    world->engine->run_replay(now, world->executor, Tell::kAll);
+    world->engine->run_replay(now, world->executor, Flush::kAll);
     const auto read = [=] {
       world->engine->check_async(now, request_of("known", 10, 1), world->executor,
                                  [=](const Result<Verdict>& verdict) {

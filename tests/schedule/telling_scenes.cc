@@ -31,8 +31,8 @@ struct Telling {
       clock, {.origin = origin, .replay_within = Millis(0), .capacity = 1, .seed = kSeed});
   Count accepted = 0;
 
-  void replay() { engine->run_replay(clock.now(), executor, Tell::kAll); }
-  [[nodiscard]] Count told(const Request& request, Instant when) const {
+  void replay() { engine->run_replay(clock.now(), executor, Flush::kAll); }
+  [[nodiscard]] Count acked(const Request& request, Instant when) const {
     const CellId cell{memory::TupleKey(request, base::KeyedHash(0)).encoded(),
                       when.wall.time_since_epoch() / request.duration};
     Count sum = 0;
@@ -40,9 +40,9 @@ struct Telling {
     return sum;
   }
   // What the origin has once everything has been told.
-  [[nodiscard]] std::string untold(const Request& request, Instant when) {
+  [[nodiscard]] std::string unacked(const Request& request, Instant when) {
     for (int turn = 0; turn < 3; ++turn) replay();
-    const Count has = told(request, when);
+    const Count has = acked(request, when);
     if (has == accepted) return {};
     return "the origin has " + std::to_string(has) + " of " + std::to_string(accepted) +
            " that were accepted";
@@ -50,11 +50,8 @@ struct Telling {
 };
 
 Request request_for(std::string_view identifier, int64_t limit, int64_t cost) {
-  return {.name_space = "schedule",
-          .identifier = identifier,
-          .limit = limit,
-          .duration = kHour,
-          .cost = cost};
+  return {
+      .ns = "schedule", .identifier = identifier, .limit = limit, .duration = kHour, .cost = cost};
 }
 
 }  // namespace
@@ -75,7 +72,7 @@ Scene refused_batch_beside_a_replay(Accepted accepted) {
     (void)world->engine->check(world->clock.now(), batch[1]);
     return Play{.threads = {[=] { (void)world->engine->check_all(world->clock.now(), batch); },
                             [=] { world->replay(); }},
-                .broken = [=] { return world->untold(batch[0], first); }};
+                .broken = [=] { return world->unacked(batch[0], first); }};
   };
 }
 
@@ -104,7 +101,7 @@ Scene charges_beside_replays(Path path) {
                             [=] {
                               for (int i = 0; i < 2; ++i) world->replay();
                             }},
-                .broken = [=] { return world->untold(request, now); }};
+                .broken = [=] { return world->unacked(request, now); }};
   };
 }
 
@@ -122,10 +119,10 @@ Scene replays_on_two_threads() {
                               for (int i = 0; i < 2; ++i) charge();
                             }},
                 .broken = [=]() -> std::string {
-                  const std::string wrong = world->untold(request, now);
-                  const uint64_t untold = world->engine->stats().untold;
-                  if (!wrong.empty() || untold == 0) return wrong;
-                  return std::to_string(untold) + " cells seem to wait";
+                  const std::string wrong = world->unacked(request, now);
+                  const uint64_t unacked = world->engine->stats().unacked;
+                  if (!wrong.empty() || unacked == 0) return wrong;
+                  return std::to_string(unacked) + " cells seem to wait";
                 }};
   };
 }
@@ -184,7 +181,7 @@ struct Regions {
 
   Regions() {
     for (int turn = 0; turn < 8; ++turn) {
-      west->run_sharing(clock.now());
+      west->run_sync(clock.now());
       share();
       clock.advance(Millis(10));
     }
@@ -195,12 +192,12 @@ struct Regions {
         clock,
         {.ledger = std::move(seen), .region = std::move(name), .capacity = 1, .seed = kSeed});
   }
-  void share() { east->run_sharing(clock.now()); }
+  void share() { east->run_sync(clock.now()); }
 };
 
 }  // namespace
 
-Scene charges_beside_sharing() {
+Scene charges_beside_sync() {
   return [] {
     const auto world = std::make_shared<Regions>();
     // A quarter of the limit must not stay hidden.
@@ -218,8 +215,8 @@ Scene charges_beside_sharing() {
                 .broken = [=] {
                   std::string wrong;
                   world->share();
-                  if (!world->east->sharing_stats().ready) wrong = "not all was heard";
-                  world->east->inspect_sharing(
+                  if (!world->east->sync_stats().ready) wrong = "not all was heard";
+                  world->east->inspect_sync(
                       world->clock.now(), [&](const limiter::SharedCell& cell) {
                         if (cell.rule == limiter::Publish::kNothing || cell.waits) return;
                         wrong = "the rule wants " + std::to_string(cell.holding.counted) +
@@ -234,7 +231,7 @@ Scene creation_beside_news_of_another_region() {
   return [] {
     const auto world = std::make_shared<Regions>();
     (void)world->west->check(world->clock.now(), request_for("a", 100, 80));
-    world->west->run_sharing(world->clock.now(), Tell::kAll);
+    world->west->run_sync(world->clock.now(), Flush::kAll);
     world->clock.advance(Millis(400));  // by then it is time to hear of it
     const auto accepted = std::make_shared<Count>(0);
     return Play{.threads = {[=] {
@@ -259,7 +256,7 @@ Scene creation_of_a_tuple_known_abroad() {
   return [] {
     const auto world = std::make_shared<Regions>();
     (void)world->west->check(world->clock.now(), request_for("a", 100, 80));
-    world->west->run_sharing(world->clock.now(), Tell::kAll);
+    world->west->run_sync(world->clock.now(), Flush::kAll);
     world->clock.advance(Millis(400));
     for (int turn = 0; turn < 2; ++turn) world->share();
     const auto admitted = std::make_shared<Count>(0);
@@ -308,7 +305,7 @@ Scene replays_that_are_answered_late() {
     std::shared_ptr<Engine> engine = Engine::make(
         clock, {.origin = origin, .replay_within = Millis(0), .capacity = 1, .seed = kSeed});
     Count accepted = 0;
-    void replay() { engine->run_replay(clock.now(), executor, Tell::kAll); }
+    void replay() { engine->run_replay(clock.now(), executor, Flush::kAll); }
   };
   return [] {
     const auto world = std::make_shared<Late>();
@@ -344,14 +341,14 @@ Scene replays_that_are_answered_late() {
                   }
                   const CellId cell{memory::TupleKey(request, base::KeyedHash(0)).encoded(),
                                     now.wall.time_since_epoch() / request.duration};
-                  Count told = 0;
+                  Count acked = 0;
                   for (const auto& [component, count] : world->origin->store().components(cell)) {
-                    told += count;
+                    acked += count;
                   }
-                  const uint64_t untold = world->engine->stats().untold;
-                  if (told == world->accepted && untold == 0) return {};
-                  return "the origin has " + std::to_string(told) + " of " +
-                         std::to_string(world->accepted) + ", and " + std::to_string(untold) +
+                  const uint64_t unacked = world->engine->stats().unacked;
+                  if (acked == world->accepted && unacked == 0) return {};
+                  return "the origin has " + std::to_string(acked) + " of " +
+                         std::to_string(world->accepted) + ", and " + std::to_string(unacked) +
                          " cells seem to wait";
                 }};
   };

@@ -69,7 +69,7 @@ const std::vector<Named>& scenes() {
       {"ChargesBesideReplaysByFastPath", charges_beside_replays(Path::kFast), kSome},
       {"ReplaysOnTwoThreads", replays_on_two_threads(), kSome},
       {"WaitersOfOneRead", waiters_of_one_read(), kSome},
-      {"ChargesBesideSharing", charges_beside_sharing(), kSome},
+      {"ChargesBesideSharing", charges_beside_sync(), kSome},
       {"CreationBesideNewsOfAnotherRegion", creation_beside_news_of_another_region(), kSome},
       {"CreationOfATupleKnownAbroad", creation_of_a_tuple_known_abroad(), kSome},
       {"ReplaysThatAreAnsweredLate", replays_that_are_answered_late(), kSome},
@@ -123,7 +123,7 @@ const std::vector<Bug>& bugs() {
       {Mutation::kCreatedTwice, "CreatedTwice", creation_of_one_tuple()},
       {Mutation::kMarkedCleanLast, "MarkedCleanLast", charges_beside_replays(Path::kFast)},
       {Mutation::kTatMergedByMax, "TatMergedByMax", one_tuple_asked_by_many(Algorithm::kGcra)},
-      {Mutation::kTentativeTold, "TentativeTold",
+      {Mutation::kTentativeAcked, "TentativeTold",
        refused_batch_beside_a_replay(Accepted::kInThisWindow)},
   };
   return kBugs;

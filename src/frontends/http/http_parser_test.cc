@@ -94,7 +94,7 @@ TEST(HttpHead, NeedsAHostFromTheVersionThatKnowsIt) {
   EXPECT_EQ(parse_head("GET / HTTP/1.1\r\n\r\n").fault.detail, "no Host header");
 }
 
-TEST(HttpHead, KnowsWhoWaitsToBeToldToContinue) {
+TEST(HttpHead, KnowsWhoWaitsToBeAckedToContinue) {
   EXPECT_TRUE(parse_head(head_with("Expect: 100-Continue\r\n")).head.expects_continue);
   // A client of 1.0 would take the interim answer for the answer.
   EXPECT_FALSE(parse_head(head_with("Expect: 100-continue\r\n", "1.0")).head.expects_continue);

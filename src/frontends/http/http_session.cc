@@ -190,8 +190,8 @@ bool HttpSession::take_one(Bytes& in, Bytes& out) {
     if (arrived < raw) status = HttpStatus::kIncomplete;
   }
   if (status == HttpStatus::kIncomplete) {
-    if (head.expects_continue && !told_to_continue_) out.append("HTTP/1.1 100 Continue\r\n\r\n");
-    told_to_continue_ = head.expects_continue;
+    if (head.expects_continue && !acked_to_continue_) out.append("HTTP/1.1 100 Continue\r\n\r\n");
+    acked_to_continue_ = head.expects_continue;
     return false;
   }
   if (status == HttpStatus::kFaulty) {
@@ -203,7 +203,7 @@ bool HttpSession::take_one(Bytes& in, Bytes& out) {
   if (waiting_) return false;
   send(&head, out);
   in.consume(head.bytes + raw);
-  told_to_continue_ = false;
+  acked_to_continue_ = false;
   chunks_ = ChunkedBody();
   return true;
 }
@@ -397,7 +397,7 @@ void HttpSession::multi_limit(std::string_view body) {
     const Verdict& item = batch->items[i];
     if (i > 0) out.append(',');
     out.append(R"({"namespace":)");
-    append_json(out, desk_.many[i].name_space);
+    append_json(out, desk_.many[i].ns);
     out.append(R"(,"identifier":)");
     append_json(out, desk_.many[i].identifier);
     out.append_all(std::string_view(R"(,"limit":)"), item.limit,
@@ -432,7 +432,7 @@ void HttpSession::readyz(std::string_view) {
   if (service_.draining.load(std::memory_order_relaxed)) {
     why_not = "draining\n";
   } else if (service_.ledger != nullptr && now_.mono - service_.started < kLongestWait &&
-             !service_.limiter.sharing_stats().ready) {
+             !service_.limiter.sync_stats().ready) {
     why_not = "reading the ledger\n";
   }
   status_ = why_not.empty() ? 200 : 503;

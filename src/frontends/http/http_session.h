@@ -95,7 +95,7 @@ class HttpSession final : public Session {
   Instant now_{};
   bool draining_ = false;
   std::optional<MonoTime> drain_began_{};  // the first answer in it
-  bool told_to_continue_ = false;
+  bool acked_to_continue_ = false;
   ChunkedBody chunks_;
   std::shared_ptr<Held> held_;
   bool waiting_ = false;  // for what is held

@@ -97,10 +97,11 @@ TEST(HttpSession, RoundsSecondsUpSoThatNobodyComesTooEarly) {
   client.say(limit());
   const auto retry_after = [&](Millis later) {
     client.front.clock.advance(later);
-    const std::string heard = client.say(limit());
+    const std::string received = client.say(limit());
     std::smatch found;
     const std::regex wanted("t=([0-9]+)\r\nRetry-After: ([0-9]+)\r\n");
-    return std::regex_search(heard, found, wanted) ? found.str(1) + " " + found.str(2) : heard;
+    return std::regex_search(received, found, wanted) ? found.str(1) + " " + found.str(2)
+                                                      : received;
   };
   EXPECT_EQ(retry_after(Millis(1)), "60 60");
   EXPECT_EQ(retry_after(Millis(998)), "60 60");
@@ -116,10 +117,10 @@ TEST(HttpSession, RoundsAWindowThatIsNoWholeSecondUp) {
 
 TEST(HttpSession, HasNothingToRetryWhereACostCanNeverPass) {
   HttpClient client;
-  const std::string heard =
+  const std::string received =
       client.say(limit(R"({"namespace":"a","identifier":"b","limit":5,"duration":1000,"cost":6})"));
-  EXPECT_THAT(heard, HasSubstr(R"("success":false,"basis")"));
-  EXPECT_THAT(heard, Not(HasSubstr("Retry-After")));
+  EXPECT_THAT(received, HasSubstr(R"("success":false,"basis")"));
+  EXPECT_THAT(received, Not(HasSubstr("Retry-After")));
 }
 
 TEST(HttpSession, AdmitsABatchWholeOrNotAtAllAndShowsTheTightest) {
@@ -286,9 +287,9 @@ TEST(HttpSession, KeepsTheAnswerToAWrongKeyBackAndCountsWhy) {
   const std::string wrong = post_head("Authorization: Bearer weir_root_of_nobody\r\n", "");
   in.append(wrong + get("/healthz"));
   EXPECT_EQ(take(), Next::kDelay);
-  EXPECT_THAT(client.line.heard(), AllOf(StartsWith("HTTP/1.1 401 "), Not(HasSubstr("200 OK"))));
+  EXPECT_THAT(client.line.received(), AllOf(StartsWith("HTTP/1.1 401 "), Not(HasSubstr("200 OK"))));
   EXPECT_EQ(take(), Next::kRead);
-  EXPECT_THAT(client.line.heard(), StartsWith("HTTP/1.1 200 OK"));
+  EXPECT_THAT(client.line.received(), StartsWith("HTTP/1.1 200 OK"));
   in.append(post_head("Authorization: Bearer weir_root_of_nobody\r\n", "Connection: close\r\n"));
   EXPECT_EQ(take(), Next::kDelay);
   EXPECT_EQ(take(), Next::kClose);
@@ -356,9 +357,9 @@ TEST(HttpSession, AnswersAHeadAsAGetWithoutItsBody) {
 
 TEST(HttpSession, ServesItsMetrics) {
   HttpClient client;
-  const std::string heard = client.say(get("/metrics"));
-  EXPECT_THAT(heard, HasSubstr("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
-  EXPECT_THAT(heard, HasSubstr("\nweir_cells 0\n"));
+  const std::string received = client.say(get("/metrics"));
+  EXPECT_THAT(received, HasSubstr("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
+  EXPECT_THAT(received, HasSubstr("\nweir_cells 0\n"));
 }
 
 TEST(HttpSession, TellsWhichMethodsAPathTakes) {
@@ -460,9 +461,9 @@ TEST(HttpSession, ClosesWithTheNextAnswerWhenItIsDrained) {
 TEST(HttpSession, AnswersAllThatArrivedBeforeItClosesInADrain) {
   HttpClient client;
   client.session.drain();
-  const std::string heard = client.say(get("/healthz") + limit() + get("/readyz"));
-  EXPECT_EQ(heard.find("Connection: close\r\n"), heard.rfind("Connection: close\r\n"));
-  EXPECT_THAT(heard, EndsWith("\r\n\r\nready\n"));
+  const std::string received = client.say(get("/healthz") + limit() + get("/readyz"));
+  EXPECT_EQ(received.find("Connection: close\r\n"), received.rfind("Connection: close\r\n"));
+  EXPECT_THAT(received, EndsWith("\r\n\r\nready\n"));
   EXPECT_EQ(client.line.next, Next::kClose);
   EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kRequests), 3u);
 }
@@ -559,11 +560,11 @@ TEST(HttpSession, DatesItsAnswers) {
 
 TEST(HttpSession, NamesEveryRequestOtherwise) {
   HttpClient client;
-  const std::string heard = client.say(limit() + limit() + get("/nowhere"));
+  const std::string received = client.say(limit() + limit() + get("/nowhere"));
   const std::regex name("req_[0-9a-z]{24}");
   std::vector<std::string> names;
-  for (auto i = std::sregex_iterator(heard.begin(), heard.end(), name); i != std::sregex_iterator();
-       ++i) {
+  for (auto i = std::sregex_iterator(received.begin(), received.end(), name);
+       i != std::sregex_iterator(); ++i) {
     names.push_back(i->str());
   }
   ASSERT_EQ(names.size(), 3u);
@@ -581,9 +582,9 @@ TEST(HttpSession, AnswersTheSameWhereverWhatItHearsIsSplit) {
   ASSERT_EQ(whole.line.next, Next::kClose);
   for (size_t cut = 1; cut < asked.size(); ++cut) {
     HttpClient split;
-    std::string heard = split.say(asked.substr(0, cut));
-    if (split.line.next != Next::kClose) heard += split.say(asked.substr(cut));
-    EXPECT_EQ(heard, expected) << cut;
+    std::string received = split.say(asked.substr(0, cut));
+    if (split.line.next != Next::kClose) received += split.say(asked.substr(cut));
+    EXPECT_EQ(received, expected) << cut;
   }
   for (const size_t size : {1, 3, 64}) {
     HttpClient slow;

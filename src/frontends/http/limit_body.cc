@@ -94,7 +94,7 @@ class ItemReader {
     }
     seen_ |= 1u << field;
     switch (static_cast<Field>(field)) {
-      case kNamespace: return read_name(name, value, request_.name_space);
+      case kNamespace: return read_name(name, value, request_.ns);
       case kIdentifier: return read_name(name, value, request_.identifier);
       case kLimit: return read_number(name, value, {1, kMaxLimit}, request_.limit);
       case kCost: return read_number(name, value, {0, kMaxLimit}, request_.cost);

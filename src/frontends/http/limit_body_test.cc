@@ -68,7 +68,7 @@ std::string body_with(const std::string& member) {
 TEST(LimitBody, ReadsTheFieldsThatMustBeThere) {
   Reader reader;
   ASSERT_TRUE(reader.one(body_with("")).empty());
-  EXPECT_EQ(reader.request.name_space, "api");
+  EXPECT_EQ(reader.request.ns, "api");
   EXPECT_EQ(reader.request.identifier, "alice");
   EXPECT_EQ(reader.request.limit, 10);
   EXPECT_EQ(reader.request.duration, Millis(60'000));
@@ -86,7 +86,7 @@ TEST(LimitBody, ReadsEveryFieldInAnyOrderAndWithAnySpace) {
           .one(" \r\n\t{ \"burst\" : 20 ,\n\"algorithm\":\"gcra\",\"cost\":0,"
                "\"duration\":1000,\"limit\":1,\"identifier\":\"b\",\"namespace\":\"a\" } \n")
           .empty());
-  EXPECT_EQ(reader.request.name_space, "a");
+  EXPECT_EQ(reader.request.ns, "a");
   EXPECT_EQ(reader.request.identifier, "b");
   EXPECT_EQ(reader.request.burst, 20);
   EXPECT_EQ(reader.request.algorithm, Algorithm::kGcra);
@@ -109,7 +109,7 @@ TEST(LimitBody, UnescapesNamesAndFieldNames) {
                   .one(R"({"n\u0061mespace":"a\"\\\/\n\u00e9","identifier":"\ud83c\udf0a",)"
                        R"("limit":1,"duration":1000})")
                   .empty());
-  EXPECT_EQ(reader.request.name_space, "a\"\\/\né");
+  EXPECT_EQ(reader.request.ns, "a\"\\/\né");
   EXPECT_EQ(reader.request.identifier, "\xf0\x9f\x8c\x8a");
 }
 
@@ -311,7 +311,7 @@ TEST(LimitBody, ReadsOneToAHundredItems) {
     ASSERT_EQ(reader.requests.size(), count);
     for (size_t i = 0; i < count; ++i) {
       EXPECT_EQ(reader.requests[i].cost, static_cast<int64_t>(i));
-      EXPECT_EQ(reader.requests[i].name_space, "api");
+      EXPECT_EQ(reader.requests[i].ns, "api");
     }
   }
 }

@@ -119,7 +119,7 @@ void write_origin(Page& page, const telemetry::OriginMetrics& origin) {
              "Time from sending a call to the origin to having its answer.");
   page.histogram("", origin.latency);
   page.single("weir_origin_absurd_total", Type::kCounter,
-              "Values at the origin that were no count.", now(origin.absurd));
+              "Values at the origin that were no count.", now(origin.invalid));
 }
 
 void write_ledger(Page& page, const telemetry::LedgerMetrics& ledger) {
@@ -144,7 +144,7 @@ void write_ledger(Page& page, const telemetry::LedgerMetrics& ledger) {
   page.histogram("", ledger.latency);
 }
 
-void write_sharing(Page& page, const SharingStats& stats) {
+void write_sync(Page& page, const SyncStats& stats) {
   page.begin("weir_published_rows_total", Type::kCounter,
              "Rows told to other regions, by the rule that wanted them told.");
   const auto published = [&](std::string_view rule, uint64_t rows) {
@@ -172,7 +172,7 @@ void write_sharing(Page& page, const SharingStats& stats) {
               stats.import_errors);
   page.single("weir_import_rows", Type::kGauge, "Rows in the last answer.", stats.last_import);
   page.single("weir_import_absurd_total", Type::kCounter,
-              "Rows that no region can have meant, ignored.", stats.absurd);
+              "Rows that no region can have meant, ignored.", stats.invalid);
   page.single("weir_ledger_writable", Type::kGauge, "0 while the ledger accepts no writes.",
               stats.write_lag == Nanos(0) ? 1 : 0);
   page.seconds("weir_import_lag_seconds", "Time since the last answer was asked for.",
@@ -180,8 +180,9 @@ void write_sharing(Page& page, const SharingStats& stats) {
   page.single("weir_shared_keys", Type::kGauge, "Tuples known to the ledger, or waiting to be.",
               stats.keys);
   page.single("weir_imported_keys", Type::kGauge, "Of those, tuples without traffic here.",
-              stats.keys_heard);
-  page.single("weir_imported_keys_total", Type::kCounter, "Such tuples ever.", stats.heard_total);
+              stats.keys_received);
+  page.single("weir_imported_keys_total", Type::kCounter, "Such tuples ever.",
+              stats.received_total);
   page.single("weir_import_no_room_total", Type::kCounter,
               "News of such tuples for which there was no room.", stats.no_room);
   page.single("weir_full_reads_total", Type::kCounter, "Times that everything was read.",
@@ -322,13 +323,13 @@ void write_metrics(const Service& service, Bytes& out) {
     page.single("weir_healed_cells_total", Type::kCounter,
                 "Cells of which the origin had forgotten a part, told again.", stats.healed);
     page.single("weir_dirty_cells", Type::kGauge, "Cells with something to tell the origin.",
-                stats.untold);
+                stats.unacked);
     page.seconds("weir_replay_lag_seconds",
                  "How long the first of them has been waiting to be heard.", stats.replay_lag);
   }
   if (service.ledger != nullptr) {
     write_ledger(page, *service.ledger);
-    write_sharing(page, service.limiter.sharing_stats());
+    write_sync(page, service.limiter.sync_stats());
   }
   write_memory(page, stats);
 }

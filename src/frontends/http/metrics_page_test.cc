@@ -131,8 +131,7 @@ TEST(MetricsPage, AddsUpLatenciesInBucketsThatIncludeTheSmaller) {
 TEST(MetricsPage, TellsWhatTheLimiterHolds) {
   Front front;
   ASSERT_TRUE(
-      front.limiter
-          .check({.name_space = "a", .identifier = "b", .limit = 1, .duration = Millis(1000)})
+      front.limiter.check({.ns = "a", .identifier = "b", .limit = 1, .duration = Millis(1000)})
           .ok());
   const std::string text = page(front);
   EXPECT_THAT(text, HasSubstr("\nweir_cells 1\n"));
@@ -147,7 +146,7 @@ TEST(MetricsPage, TellsWhatMemoryIsTakenForWhatAndHowMuchMayBe) {
   for (int i = 0; i < 10; ++i) {
     const std::string own = name + std::to_string(i);
     ASSERT_TRUE(front.limiter
-                    .check({.name_space = "a",
+                    .check({.ns = "a",
                             .identifier = own,
                             .limit = 10'000,
                             .duration = Millis(1000),

@@ -16,12 +16,12 @@ bool is_key(std::string_view text) {
 }
 
 void set_key(std::string_view key, Request& request, HashedKey& hashed) {
-  request.name_space = kThrottleNamespace;
+  request.ns = kThrottleNamespace;
   request.identifier = key;
   if (key.size() <= kMaxNameBytes) [[likely]]
     return;
   hashed = rules::hash_of(key);
-  request.name_space = kHashedNamespace;
+  request.ns = kHashedNamespace;
   request.identifier = {reinterpret_cast<const char*>(hashed.data()), hashed.size()};
 }
 
@@ -35,9 +35,9 @@ Complaint read_item(Arguments arguments, Request& request, size_t& used) {
   if (arguments.size() < kPlaces) {
     return "ERR an item needs namespace identifier limit duration_ms";
   }
-  request = {.name_space = arguments[0], .identifier = arguments[1]};
+  request = {.ns = arguments[0], .identifier = arguments[1]};
   int64_t duration = 0;
-  Complaint complaint = read_name("namespace", request.name_space);
+  Complaint complaint = read_name("namespace", request.ns);
   if (complaint.empty()) complaint = read_name("identifier", request.identifier);
   if (complaint.empty()) {
     complaint = read_number("limit", arguments[2], {1, kMaxLimit}, request.limit);

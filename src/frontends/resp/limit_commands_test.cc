@@ -109,7 +109,7 @@ TEST(Throttle, MeansABurstOneAboveMaxBurstAtCountPerPeriod) {
   HashedKey hashed;
   const Command command({"cl.throttle", "alice", "15", "30", "60"});
   ASSERT_EQ(read_throttle(command, request, hashed), "");
-  EXPECT_EQ(request.name_space, "cl");
+  EXPECT_EQ(request.ns, "cl");
   EXPECT_EQ(request.identifier, "alice");
   EXPECT_EQ(request.limit, 30);
   EXPECT_EQ(request.duration, Millis(60'000));
@@ -147,7 +147,7 @@ TEST(Throttle, CountsAKeyLongerThanANameUnderItsHash) {
     HashedKey hashed;
     const Command command({"cl.throttle", key, "15", "30", "60"});
     ASSERT_EQ(read_throttle(command, request, hashed), "");
-    EXPECT_EQ(request.name_space, size <= 512 ? "cl" : "cl:sha256");
+    EXPECT_EQ(request.ns, size <= 512 ? "cl" : "cl:sha256");
     const HashedKey hash = rules::hash_of(key);
     EXPECT_EQ(request.identifier, size <= 512 ? key : std::string(hash.begin(), hash.end()));
   }
@@ -207,7 +207,7 @@ TEST(Limit, ReadsFourPlacesAndOptionsInAnyOrderAndCase) {
   Request request;
   const Command plain({"weir.limit", "api", "alice", "10", "60000"});
   ASSERT_EQ(read_limit(plain, request), "");
-  EXPECT_EQ(request.name_space, "api");
+  EXPECT_EQ(request.ns, "api");
   EXPECT_EQ(request.identifier, "alice");
   EXPECT_EQ(request.limit, 10);
   EXPECT_EQ(request.duration, Millis(60'000));
@@ -312,9 +312,9 @@ TEST(Multi, ReadsItemsWithTheirOptions) {
                          "3",          "300",  "ALGORITHM", "gcra", "BURST", "9"});
   ASSERT_EQ(read_multi(command, requests), "");
   ASSERT_EQ(requests.size(), 3u);
-  EXPECT_EQ(requests[0].name_space, "a");
+  EXPECT_EQ(requests[0].ns, "a");
   EXPECT_EQ(requests[0].cost, 0);
-  EXPECT_EQ(requests[1].name_space, "ITEM");  // in its place it is a name like any other
+  EXPECT_EQ(requests[1].ns, "ITEM");  // in its place it is a name like any other
   EXPECT_EQ(requests[1].identifier, "it");
   EXPECT_EQ(requests[1].duration, Millis(200));
   EXPECT_EQ(requests[1].cost, 1);

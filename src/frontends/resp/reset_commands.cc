@@ -9,8 +9,8 @@ Complaint read_reset(Arguments arguments, Request& request) {
     return wrong_number_of_arguments("weir.reset") +
            ": WEIR.RESET namespace identifier duration_ms [ALGORITHM name]";
   }
-  request = {.name_space = arguments[1], .identifier = arguments[2], .limit = 1, .cost = 0};
-  Complaint complaint = read_name("namespace", request.name_space);
+  request = {.ns = arguments[1], .identifier = arguments[2], .limit = 1, .cost = 0};
+  Complaint complaint = read_name("namespace", request.ns);
   if (complaint.empty()) complaint = read_name("identifier", request.identifier);
   int64_t duration = 0;
   if (complaint.empty()) {

@@ -37,28 +37,28 @@ ParsedCommand parse_command(std::string_view text) {
 }
 
 // What a connection would make of the pieces, and whether it came to a broken end.
-struct Heard {
+struct Received {
   std::vector<Words> commands;
   std::string error;
   std::string rest;
 };
 
-Heard hear(const std::vector<std::string>& pieces) {
-  Heard heard;
+Received hear(const std::vector<std::string>& pieces) {
+  Received received;
   for (const std::string& piece : pieces) {
-    heard.rest += piece;
+    received.rest += piece;
     for (;;) {
-      const ParsedCommand parsed = parse_command(heard.rest);
+      const ParsedCommand parsed = parse_command(received.rest);
       if (parsed.status == Status::kIncomplete) break;
       if (parsed.status == Status::kBroken) {
-        heard.error = parsed.error;
-        return heard;
+        received.error = parsed.error;
+        return received;
       }
-      heard.commands.push_back(parsed.words);
-      heard.rest.erase(0, parsed.bytes);
+      received.commands.push_back(parsed.words);
+      received.rest.erase(0, parsed.bytes);
     }
   }
-  return heard;
+  return received;
 }
 
 rc::Gen<std::vector<Words>> commands() {
@@ -96,10 +96,10 @@ RC_GTEST_PROP(RespParser, FindsTheSameCommandsWhereverTheStreamIsSplit, ()) {
     at = cut;
   }
   pieces.push_back(stream.substr(at));
-  const Heard heard = hear(pieces);
-  RC_ASSERT(heard.error.empty());
-  RC_ASSERT(heard.rest.empty());
-  RC_ASSERT(heard.commands == sent);
+  const Received received = hear(pieces);
+  RC_ASSERT(received.error.empty());
+  RC_ASSERT(received.rest.empty());
+  RC_ASSERT(received.commands == sent);
 }
 
 RC_GTEST_PROP(RespParser, IsIncompleteAtEveryProperPrefixOfACommand, ()) {
@@ -115,9 +115,9 @@ RC_GTEST_PROP(RespParser, IsIncompleteAtEveryProperPrefixOfACommand, ()) {
 RC_GTEST_PROP(RespParser, EndsTheSameWayWhereverAnyBytesAreSplit, ()) {
   const auto text =
       *rc::gen::container<std::string>(rc::gen::elementOf(std::string("*$\r\n0123 a\"'\\")));
-  const Heard whole = hear({text});
+  const Received whole = hear({text});
   for (size_t cut = 0; cut <= text.size(); ++cut) {
-    const Heard split = hear({text.substr(0, cut), text.substr(cut)});
+    const Received split = hear({text.substr(0, cut), text.substr(cut)});
     RC_ASSERT(split.commands == whole.commands);
     RC_ASSERT(split.error == whole.error);
   }

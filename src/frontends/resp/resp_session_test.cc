@@ -372,11 +372,11 @@ TEST(RespSession, KeepsTheAnswerToAWrongKeyBackAndCountsWhy) {
   in.append(encoded({"AUTH", "wrong"}) + encoded({"HELLO", "3", "AUTH", "x", "wrong"}) +
             encoded({"PING"}));
   EXPECT_EQ(take(), Next::kDelay);
-  EXPECT_EQ(client.line.heard(), "-WRONGPASS invalid root key\r\n");
+  EXPECT_EQ(client.line.received(), "-WRONGPASS invalid root key\r\n");
   EXPECT_EQ(take(), Next::kDelay);
-  EXPECT_EQ(client.line.heard(), "-WRONGPASS invalid root key\r\n");
+  EXPECT_EQ(client.line.received(), "-WRONGPASS invalid root key\r\n");
   EXPECT_EQ(take(), Next::kRead);
-  EXPECT_EQ(client.line.heard(), "-NOAUTH Authentication required.\r\n");
+  EXPECT_EQ(client.line.received(), "-NOAUTH Authentication required.\r\n");
   const auto& stats = client.front.service.resp.stats;
   EXPECT_EQ(stats.total(telemetry::DoorStat::kWrongKey), 2u);
   EXPECT_EQ(stats.total(telemetry::DoorStat::kMissingKey), 1u);
@@ -426,9 +426,9 @@ TEST(RespSession, AnswersTheSameWhereverWhatItHearsIsSplit) {
   ASSERT_EQ(whole.line.next, Next::kClose);
   for (size_t cut = 1; cut < asked.size(); ++cut) {
     RespClient split;
-    std::string heard = split.line.say(asked.substr(0, cut));
-    if (split.line.next != Next::kClose) heard += split.line.say(asked.substr(cut));
-    EXPECT_EQ(heard, expected) << cut;
+    std::string received = split.line.say(asked.substr(0, cut));
+    if (split.line.next != Next::kClose) received += split.line.say(asked.substr(cut));
+    EXPECT_EQ(received, expected) << cut;
   }
   for (const size_t size : {1, 2, 3, 7, 64}) {
     RespClient slow;

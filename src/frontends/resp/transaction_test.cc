@@ -74,10 +74,10 @@ TEST(Transaction, RefusesTheWholeAfterACommandThatIsNone) {
 
 TEST(Transaction, TellsAMistakeInAnArgumentInItsPlaceInTheArray) {
   TransactionClient client;
-  const std::string heard =
+  const std::string received =
       client.line.say("MULTI\r\nCL.THROTTLE a x 30 60\r\nCL.THROTTLE a 1 30 60\r\nEXEC\r\n");
-  EXPECT_THAT(heard, StartsWith("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n-ERR max_burst is 'x'"));
-  EXPECT_THAT(heard, HasSubstr("\r\n*5\r\n:0\r\n"));
+  EXPECT_THAT(received, StartsWith("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n-ERR max_burst is 'x'"));
+  EXPECT_THAT(received, HasSubstr("\r\n*5\r\n:0\r\n"));
   EXPECT_EQ(client.admitted(), 1u);
 }
 
@@ -184,7 +184,7 @@ TEST(Transaction, GoesOnWhereItStoodWhenAnAnswerHadToWait) {
   NoExecutor home;
   session.settle(home, [] {});
   Line line{front, session};
-  std::string heard = line.say(
+  std::string received = line.say(
       "MULTI\r\nCL.THROTTLE a 9 10 60\r\nPING\r\nCL.THROTTLE a 9 10 60\r\nEXEC\r\nECHO x\r\n");
   EXPECT_EQ(line.next, Next::kWait);
   int turns = 0;
@@ -192,10 +192,10 @@ TEST(Transaction, GoesOnWhereItStoodWhenAnAnswerHadToWait) {
     ASSERT_EQ(late.waiting.size(), 1u);
     late.waiting.front()();
     late.waiting.pop_front();
-    heard += line.say("");
+    received += line.say("");
   }
   EXPECT_EQ(turns, 2);
-  EXPECT_EQ(heard,
+  EXPECT_EQ(received,
             "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:6\r\n"
             "+PONG\r\n*5\r\n:0\r\n:10\r\n:8\r\n:-1\r\n:12\r\n$1\r\nx\r\n");
 }
@@ -233,9 +233,9 @@ RC_GTEST_PROP(Transaction, AnswersAsAPipelineWould, ()) {
   TransactionClient plain;
   const std::string answers = plain.line.say(pipeline);
   TransactionClient wrapped;
-  const std::string heard =
+  const std::string received =
       wrapped.line.say(encoded({"MULTI"}) + pipeline + encoded({"EXEC"}) + encoded({"PING"}));
-  RC_ASSERT(heard ==
+  RC_ASSERT(received ==
             queued + "*" + std::to_string(commands.size()) + "\r\n" + answers + "+PONG\r\n");
 }
 

@@ -28,9 +28,9 @@ class LedgerStore {
 
   [[nodiscard]] virtual Result<size_t> publish(const LedgerNews& news) = 0;
   [[nodiscard]] virtual Result<LedgerChanges> changes_since(LedgerCursor cursor) = 0;
-  [[nodiscard]] virtual Result<LedgerPage> read_page(const LedgerPlace& place) = 0;
-  [[nodiscard]] virtual Result<LedgerFleet> attend(const LedgerRegion& self,
-                                                   const SharingRules& rules) = 0;
+  [[nodiscard]] virtual Result<LedgerPage> read_page(const LedgerPosition& place) = 0;
+  [[nodiscard]] virtual Result<LedgerFleet> heartbeat(const LedgerRegion& self,
+                                                      const SyncRules& rules) = 0;
   [[nodiscard]] virtual Result<LedgerCleaning> clean(size_t most) = 0;
 
   // Does once all that the calls above do, with rows of its own, and undoes it: whether the store

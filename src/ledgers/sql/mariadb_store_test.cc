@@ -146,7 +146,7 @@ TEST(MariaDbStore, SaysWhatToDoAboutMissingTables) {
   EXPECT_EQ(store->why(), LedgerError::kMissingTables);
   EXPECT_FALSE(store->read_page({}));
   EXPECT_FALSE(store->changes_since({.position = 1}));
-  EXPECT_FALSE(store->attend({.region = "east"}, {}));
+  EXPECT_FALSE(store->heartbeat({.region = "east"}, {}));
   EXPECT_FALSE(store->clean(1));
   EXPECT_TRUE(store->time());
   ASSERT_TRUE(store->migrate());
@@ -369,7 +369,7 @@ TEST(MariaDbStore, LetsManyPublishTheSameKeysInAnyOrder) {
     while (!done) {
       EXPECT_TRUE(store->changes_since({.position = now().time_since_epoch().count()}));
       EXPECT_TRUE(store->clean(1000));
-      EXPECT_TRUE(store->attend({.region = "east"}, {}));
+      EXPECT_TRUE(store->heartbeat({.region = "east"}, {}));
     }
   });
   writers.join();
@@ -537,10 +537,10 @@ TEST(ThreadedMariaDb, HearsWhileSomebodyHoldsTheRowsOfItsRegionAndItsLease) {
   const Database database;
   const Running running(database.address);
   await([&] { return running->reachable(); });
-  const auto attend = [&](FleetReply reply) {
-    running->attend({.region = "east"}, {}, std::move(reply));
+  const auto heartbeat = [&](FleetReply reply) {
+    running->heartbeat({.region = "east"}, {}, std::move(reply));
   };
-  ASSERT_TRUE(ledgers::waited<LedgerFleet>(attend));
+  ASSERT_TRUE(ledgers::waited<LedgerFleet>(heartbeat));
   const auto clean = [&](CleaningReply reply) { running->clean(100, std::move(reply)); };
   ASSERT_TRUE(ledgers::waited<LedgerCleaning>(clean));
   Session session(database.address);
@@ -548,7 +548,7 @@ TEST(ThreadedMariaDb, HearsWhileSomebodyHoldsTheRowsOfItsRegionAndItsLease) {
   session.say("SELECT * FROM weir_regions FOR UPDATE");
   session.say("SELECT * FROM weir_leases FOR UPDATE");
   std::atomic<int> ended{0};
-  running->attend({.region = "east"}, {}, [&](const auto&) { ++ended; });
+  running->heartbeat({.region = "east"}, {}, [&](const auto&) { ++ended; });
   running->clean(100, [&](const auto&) { ++ended; });
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(changes_since(*running, {.position = 1}));
   EXPECT_EQ(ended, 0);  // they are still waiting

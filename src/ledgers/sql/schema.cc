@@ -162,18 +162,18 @@ Statements statements_of(Dialect dialect) {
   // The most that was said of late stays. MariaDB assigns from left to right: there the time is
   // that of whoever said what stands.
   const std::string kept = std::to_string(kHiddenKept.count());
-  s.attend = "INSERT INTO weir_regions (region, hidden_ppm, hidden_at, heartbeat) VALUES (?,?," +
-             now + "," + now + ")";
+  s.heartbeat = "INSERT INTO weir_regions (region, hidden_ppm, hidden_at, heartbeat) VALUES (?,?," +
+                now + "," + now + ")";
   if (sqlite) {
     const std::string counts =
         "CASE WHEN excluded.hidden_ppm >= hidden_ppm OR hidden_at < "
         "excluded.hidden_at - " +
         kept + " THEN excluded.";
-    s.attend += " ON CONFLICT (region) DO UPDATE SET hidden_ppm = " + counts +
-                "hidden_ppm ELSE hidden_ppm END, hidden_at = " + counts +
-                "hidden_at ELSE hidden_at END, heartbeat = excluded.heartbeat";
+    s.heartbeat += " ON CONFLICT (region) DO UPDATE SET hidden_ppm = " + counts +
+                   "hidden_ppm ELSE hidden_ppm END, hidden_at = " + counts +
+                   "hidden_at ELSE hidden_at END, heartbeat = excluded.heartbeat";
   } else {
-    s.attend +=
+    s.heartbeat +=
         " ON DUPLICATE KEY UPDATE hidden_ppm = IF(VALUES(hidden_ppm) >= hidden_ppm OR "
         "hidden_at < VALUES(hidden_at) - " +
         kept +

@@ -35,7 +35,7 @@ struct Statements {
   std::string changed_cells, changed_presences;  // values: since, most
   std::string page_of_cells;      // values: key_hash, key_hash, sequence, sequence, region
   std::string page_of_presences;  // values: key_hash, key_hash, region
-  std::string attend;             // values: region, hidden_ppm
+  std::string heartbeat;          // values: region, hidden_ppm
   std::string regions, settings;
   std::string settings_head;  // with groups of (?,?): those that are not there yet
   std::string make_lease;

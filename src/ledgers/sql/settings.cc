@@ -9,8 +9,8 @@ namespace {
 
 struct Rule {
   std::string_view name;
-  std::string (*text)(const SharingRules&);
-  bool (*read)(std::string_view, SharingRules&);
+  std::string (*text)(const SyncRules&);
+  bool (*read)(std::string_view, SyncRules&);
 };
 
 std::optional<uint32_t> small_number_in(std::string_view text) {
@@ -21,8 +21,8 @@ std::optional<uint32_t> small_number_in(std::string_view text) {
 
 template <auto kMember>
 constexpr Rule number_rule(std::string_view name) {
-  return {name, [](const SharingRules& rules) { return std::to_string(rules.*kMember); },
-          [](std::string_view text, SharingRules& rules) {
+  return {name, [](const SyncRules& rules) { return std::to_string(rules.*kMember); },
+          [](std::string_view text, SyncRules& rules) {
             const auto value = small_number_in(text);
             if (value) rules.*kMember = *value;
             return value.has_value();
@@ -31,8 +31,8 @@ constexpr Rule number_rule(std::string_view name) {
 
 template <auto kMember>
 constexpr Rule millis_rule(std::string_view name) {
-  return {name, [](const SharingRules& rules) { return std::to_string((rules.*kMember).count()); },
-          [](std::string_view text, SharingRules& rules) {
+  return {name, [](const SyncRules& rules) { return std::to_string((rules.*kMember).count()); },
+          [](std::string_view text, SyncRules& rules) {
             const auto value = small_number_in(text);
             if (value) rules.*kMember = Millis(*value);
             return value.has_value();
@@ -40,8 +40,8 @@ constexpr Rule millis_rule(std::string_view name) {
 }
 
 constexpr Rule kRules[] = {
-    {"policy", [](const SharingRules& rules) { return std::string(to_string(rules.policy)); },
-     [](std::string_view text, SharingRules& rules) {
+    {"policy", [](const SyncRules& rules) { return std::string(to_string(rules.policy)); },
+     [](std::string_view text, SyncRules& rules) {
        for (const PublishPolicy policy : {PublishPolicy::kBounded, PublishPolicy::kFloor}) {
          if (text != to_string(policy)) continue;
          rules.policy = policy;
@@ -49,27 +49,27 @@ constexpr Rule kRules[] = {
        }
        return false;
      }},
-    number_rule<&SharingRules::hidden_permille>("hidden_permille"),
-    number_rule<&SharingRules::slack_permille>("slack_permille"),
-    millis_rule<&SharingRules::lease>("lease_ms"),
-    millis_rule<&SharingRules::publish_every>("publish_every_ms"),
-    millis_rule<&SharingRules::import_every>("import_every_ms"),
-    number_rule<&SharingRules::rows_per_second>("rows_per_second"),
-    number_rule<&SharingRules::floor_permille>("floor_permille"),
+    number_rule<&SyncRules::hidden_permille>("hidden_permille"),
+    number_rule<&SyncRules::slack_permille>("slack_permille"),
+    millis_rule<&SyncRules::lease>("lease_ms"),
+    millis_rule<&SyncRules::publish_every>("publish_every_ms"),
+    millis_rule<&SyncRules::import_every>("import_every_ms"),
+    number_rule<&SyncRules::rows_per_second>("rows_per_second"),
+    number_rule<&SyncRules::floor_permille>("floor_permille"),
 };
 
 }  // namespace
 
-std::vector<Setting> settings_of(const SharingRules& rules) {
+std::vector<Setting> settings_of(const SyncRules& rules) {
   std::vector<Setting> settings;
   for (const Rule& rule : kRules) settings.push_back({rule.name, rule.text(rules)});
   return settings;
 }
 
-void read_setting(std::string_view name, std::string_view value, SharingRules& rules) {
+void read_setting(std::string_view name, std::string_view value, SyncRules& rules) {
   for (const Rule& rule : kRules) {
     if (rule.name != name) continue;
-    SharingRules changed = rules;
+    SyncRules changed = rules;
     if (rule.read(value, changed) && plausible(changed)) rules = changed;
   }
 }

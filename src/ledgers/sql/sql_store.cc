@@ -29,7 +29,7 @@ std::optional<LedgerKey> key_at(const SqlRow& row) {
   const auto duration = row.number(3);
   if (!duration) return std::nullopt;
   return LedgerKey{.workspace = std::string(row.bytes(0)),
-                   .name_space = std::string(row.bytes(1)),
+                   .ns = std::string(row.bytes(1)),
                    .identifier = std::string(row.bytes(2)),
                    .duration = Millis(*duration)};
 }
@@ -65,11 +65,11 @@ std::optional<LedgerPresence> presence_at(const SqlRow& row) {
 }
 
 template <typename Item>
-void take(std::optional<Item> item, std::vector<Item>& list, uint64_t& absurd) {
+void take(std::optional<Item> item, std::vector<Item>& list, uint64_t& invalid) {
   if (item) {
     list.push_back(std::move(*item));
   } else {
-    ++absurd;
+    ++invalid;
   }
 }
 
@@ -302,10 +302,10 @@ SqlStore::Inserts SqlStore::inserts_of(const LedgerNews& news) const {
   };
   const auto bind_key = [](const LedgerKey& key, std::vector<SqlValue>& values) {
     values.emplace_back(std::string_view(key.workspace));
-    values.emplace_back(std::string_view(key.name_space));
+    values.emplace_back(std::string_view(key.ns));
     values.emplace_back(std::string_view(key.identifier));
     values.emplace_back(int64_t{key.duration.count()});
-    return key.workspace.size() + key.name_space.size() + key.identifier.size();
+    return key.workspace.size() + key.ns.size() + key.identifier.size();
   };
   add(cells.size(), texts_.cells_head, texts_.cells_group, texts_.cells_tail,
       [&](size_t i, std::vector<SqlValue>& values) {
@@ -331,7 +331,7 @@ SqlStore::Inserts SqlStore::inserts_of(const LedgerNews& news) const {
 
 Result<LedgerChanges> SqlStore::changes_since(LedgerCursor cursor) {
   LedgerChanges changes;
-  const Millis since = first_told(cursor);
+  const Millis since = first_acked(cursor);
   const size_t most = most_changes_;
   // One more, to see whether there are more.
   const std::vector<SqlValue> values = {since.count(), static_cast<int64_t>(most + 1)};
@@ -354,9 +354,9 @@ Result<LedgerChanges> SqlStore::changes_since(LedgerCursor cursor) {
                              }
                              last = Millis(row.number(cells ? 9 : 6).value_or(0));
                              if (cells) {
-                               take(cell_at(row), changes.news.rows, changes.absurd);
+                               take(cell_at(row), changes.news.rows, changes.invalid);
                              } else {
-                               take(presence_at(row), changes.news.presences, changes.absurd);
+                               take(presence_at(row), changes.news.presences, changes.invalid);
                              }
                            });
   if (failure) {
@@ -368,7 +368,7 @@ Result<LedgerChanges> SqlStore::changes_since(LedgerCursor cursor) {
   return changes;
 }
 
-Result<LedgerPage> SqlStore::read_page(const LedgerPlace& place) {
+Result<LedgerPage> SqlStore::read_page(const LedgerPosition& place) {
   const auto from = decode(place);
   if (!from) {
     why_ = LedgerError::kOther;
@@ -389,9 +389,9 @@ Result<LedgerPage> SqlStore::read_page(const LedgerPlace& place) {
   const auto failure = run({&statement, 1}, [&](size_t, const SqlRow& row) {
     ++read;
     if (cells) {
-      take(cell_at(row), page.news.rows, page.absurd);
+      take(cell_at(row), page.news.rows, page.invalid);
     } else {
-      take(presence_at(row), page.news.presences, page.absurd);
+      take(presence_at(row), page.news.presences, page.invalid);
     }
     if (read < kRowsPerPage) return;
     last.region = row.bytes(4);
@@ -408,7 +408,7 @@ Result<LedgerPage> SqlStore::read_page(const LedgerPlace& place) {
   return page;
 }
 
-Result<LedgerFleet> SqlStore::attend(const LedgerRegion& self, const SharingRules& rules) {
+Result<LedgerFleet> SqlStore::heartbeat(const LedgerRegion& self, const SyncRules& rules) {
   LedgerFleet fleet{.regions = {}, .rules = rules};
   std::string text = texts_.settings_head;
   SqlStatement insert;
@@ -420,7 +420,7 @@ Result<LedgerFleet> SqlStore::attend(const LedgerRegion& self, const SharingRule
   }
   insert.sql = text;
   const SqlStatement statements[] = {
-      {.sql = texts_.attend,
+      {.sql = texts_.heartbeat,
        .values = {std::string_view(self.region), static_cast<int64_t>(self.hidden_ppm)}},
       insert,
       {.sql = texts_.regions},
@@ -550,7 +550,7 @@ SqlStore::Failure SqlStore::rehearse(WallTime& now) {
   // Names that nobody has, so that nobody waits for what is undone in the end.
   const std::string name = "check-" + holder_;
   const LedgerKey key{
-      .workspace = "", .name_space = "weir", .identifier = name, .duration = Millis(60'000)};
+      .workspace = "", .ns = "weir", .identifier = name, .duration = Millis(60'000)};
   const LedgerNews news{.rows = {{.key = key, .region = name, .count = 1, .limit_seen = 1}},
                         .presences = {{.key = key, .region = name, .until = WallTime(Millis(1))}}};
   const Inserts inserts = inserts_of(news);
@@ -566,7 +566,7 @@ SqlStore::Failure SqlStore::rehearse(WallTime& now) {
   // Written twice, as serving does: then the rows are changed, not made.
   statements.insert(statements.end(), inserts.statements.begin(), inserts.statements.end());
   for (const SqlStatement& each :
-       std::initializer_list<SqlStatement>{{.sql = texts_.attend, .values = {self, int64_t{0}}},
+       std::initializer_list<SqlStatement>{{.sql = texts_.heartbeat, .values = {self, int64_t{0}}},
                                            {.sql = setting, .values = {self, self}},
                                            {.sql = texts_.regions},
                                            {.sql = texts_.changed_cells, .values = changed},
@@ -599,7 +599,7 @@ std::string SqlStore::name_of_hold(const std::string& region) const {
   const std::string name = "region " + region;
   if (name.size() <= kMost) return name;
   return "region#" +
-         hash_({.workspace = region, .name_space = {}, .identifier = {}, .duration = Millis(0)});
+         hash_({.workspace = region, .ns = {}, .identifier = {}, .duration = Millis(0)});
 }
 
 Result<RegionHold> SqlStore::hold_region(const std::string& region, const std::string& holder,

@@ -26,9 +26,9 @@ class SqlStore final : public LedgerStore {
 
   [[nodiscard]] Result<size_t> publish(const LedgerNews& news) override;
   [[nodiscard]] Result<LedgerChanges> changes_since(LedgerCursor cursor) override;
-  [[nodiscard]] Result<LedgerPage> read_page(const LedgerPlace& place) override;
-  [[nodiscard]] Result<LedgerFleet> attend(const LedgerRegion& self,
-                                           const SharingRules& rules) override;
+  [[nodiscard]] Result<LedgerPage> read_page(const LedgerPosition& place) override;
+  [[nodiscard]] Result<LedgerFleet> heartbeat(const LedgerRegion& self,
+                                              const SyncRules& rules) override;
   [[nodiscard]] Result<LedgerCleaning> clean(size_t most) override;
   [[nodiscard]] Result<WallTime> rehearse() override;
   [[nodiscard]] Result<RegionHold> hold_region(const std::string& region, const std::string& holder,

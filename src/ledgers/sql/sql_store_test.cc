@@ -54,9 +54,11 @@ class Direct final : public GlobalLedger {
   void changes_since(LedgerCursor cursor, ChangesReply reply) override {
     reply(store_->changes_since(cursor));
   }
-  void read_page(LedgerPlace place, PageReply reply) override { reply(store_->read_page(place)); }
-  void attend(LedgerRegion self, SharingRules rules, FleetReply reply) override {
-    reply(store_->attend(self, rules));
+  void read_page(LedgerPosition place, PageReply reply) override {
+    reply(store_->read_page(place));
+  }
+  void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override {
+    reply(store_->heartbeat(self, rules));
   }
   void clean(size_t most, CleaningReply reply) override { reply(store_->clean(most)); }
 
@@ -123,7 +125,7 @@ TEST(SqliteStore, LeavesOutARowWhoseEndIsNotItsOwn) {
     say(folder, std::string("UPDATE weir_cells SET ") + harm);
     const auto page = store->read_page({});
     ASSERT_TRUE(page);
-    EXPECT_EQ(page->absurd, 1u) << harm;
+    EXPECT_EQ(page->invalid, 1u) << harm;
     EXPECT_TRUE(page->news.rows.empty()) << harm;
   }
 }
@@ -132,16 +134,16 @@ TEST(SqliteStore, TakesItsOwnRulesForThoseThatCannotBeRead) {
   const doubles::HandClock clock;
   const Folder folder;
   const auto store = open(clock, folder);
-  ASSERT_TRUE(store->attend({.region = "east"}, {.hidden_permille = 100}));
+  ASSERT_TRUE(store->heartbeat({.region = "east"}, {.hidden_permille = 100}));
   for (const char* bad : {"", "x", "-1", "12x", "1001", "99999999999999999999"}) {
     say(folder, std::string("UPDATE weir_settings SET value = CAST('") + bad +
                     "' AS BLOB) WHERE name = CAST('hidden_permille' AS BLOB)");
-    EXPECT_EQ(store->attend({.region = "west"}, {.hidden_permille = 200})->rules.hidden_permille,
+    EXPECT_EQ(store->heartbeat({.region = "west"}, {.hidden_permille = 200})->rules.hidden_permille,
               200u)
         << bad;
   }
   say(folder, "UPDATE weir_settings SET value = 'x' WHERE name = CAST('policy' AS BLOB)");
-  EXPECT_EQ(store->attend({.region = "west"}, {.policy = PublishPolicy::kFloor})->rules.policy,
+  EXPECT_EQ(store->heartbeat({.region = "west"}, {.policy = PublishPolicy::kFloor})->rules.policy,
             PublishPolicy::kFloor);
 }
 
@@ -290,11 +292,11 @@ TEST_F(SqlStore, AsksForLessAtOnceAfterTheStoreHadNoTime) {
   const auto rest = store_.changes_since(*first->rest);
   ASSERT_TRUE(rest);
   EXPECT_FALSE(rest->rest);
-  std::set<std::string> told;
+  std::set<std::string> acked;
   for (const auto& part : {*first, *rest}) {
-    for (const LedgerRow& row : part.news.rows) told.insert(row.key.identifier);
+    for (const LedgerRow& row : part.news.rows) acked.insert(row.key.identifier);
   }
-  EXPECT_EQ(told.size(), kRows);
+  EXPECT_EQ(acked.size(), kRows);
 
   // It may be quick again, and has to give something however slow it is.
   EXPECT_FALSE(store_.changes_since(begin)->rest);
@@ -308,10 +310,8 @@ TEST_F(SqlStore, AsksForLessAtOnceAfterTheStoreHadNoTime) {
 // Stores are full of them: another hash would be another tuple.
 TEST(KeyHasher, GivesTheSameKeyForEver) {
   const ledgers::KeyHasher hash;
-  const LedgerKey key{.workspace = "acme",
-                      .name_space = "login",
-                      .identifier = "alice",
-                      .duration = Millis(60'000)};
+  const LedgerKey key{
+      .workspace = "acme", .ns = "login", .identifier = "alice", .duration = Millis(60'000)};
   std::string hex;
   for (const char c : hash(key)) {
     constexpr std::string_view kDigits = "0123456789abcdef";

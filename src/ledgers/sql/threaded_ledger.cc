@@ -31,7 +31,7 @@ template <typename Answer>
 requires std::same_as<Answer, LedgerChanges> || std::same_as<Answer, LedgerPage>
 void count(const Answer& read, telemetry::LedgerMetrics& metrics) {
   metrics.rows_read.fetch_add(read.news.rows.size(), std::memory_order_relaxed);
-  metrics.absurd.fetch_add(read.absurd, std::memory_order_relaxed);
+  metrics.invalid.fetch_add(read.invalid, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ void ThreadedLedger::ask(Lane& lane, LedgerCall call, std::function<void(Result<
     const Instant began = clock_.now();
     Result<Answer> answer = ask(*lane.store);
     note(lane, began.mono, answer ? nullptr : &answer.error());
-    if (call == LedgerCall::kPublish || call == LedgerCall::kAttend) {
+    if (call == LedgerCall::kPublish || call == LedgerCall::kHeartbeat) {
       note_write(lane, answer ? nullptr : &answer.error());
     }
     if (answer) count(*answer, metrics_);
@@ -104,16 +104,16 @@ void ThreadedLedger::changes_since(LedgerCursor cursor, ChangesReply reply) {
                      [cursor](LedgerStore& store) { return store.changes_since(cursor); });
 }
 
-void ThreadedLedger::read_page(LedgerPlace place, PageReply reply) {
+void ThreadedLedger::read_page(LedgerPosition place, PageReply reply) {
   ask<LedgerPage>(
       hearing_, LedgerCall::kPage, std::move(reply),
       [place = std::move(place)](LedgerStore& store) { return store.read_page(place); });
 }
 
-void ThreadedLedger::attend(LedgerRegion self, SharingRules rules, FleetReply reply) {
+void ThreadedLedger::heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) {
   ask<LedgerFleet>(
-      keeping(), LedgerCall::kAttend, std::move(reply),
-      [self = std::move(self), rules](LedgerStore& store) { return store.attend(self, rules); });
+      keeping(), LedgerCall::kHeartbeat, std::move(reply),
+      [self = std::move(self), rules](LedgerStore& store) { return store.heartbeat(self, rules); });
 }
 
 void ThreadedLedger::clean(size_t most, CleaningReply reply) {

@@ -55,8 +55,8 @@ class ThreadedLedger final : public GlobalLedger {
 
   void publish(LedgerNews news, PublishReply reply) override;
   void changes_since(LedgerCursor cursor, ChangesReply reply) override;
-  void read_page(LedgerPlace place, PageReply reply) override;
-  void attend(LedgerRegion self, SharingRules rules, FleetReply reply) override;
+  void read_page(LedgerPosition place, PageReply reply) override;
+  void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override;
   void clean(size_t most, CleaningReply reply) override;
 
   // From the first answer on, but not while most calls fail.

@@ -39,10 +39,10 @@ class FatedStore final : public LedgerStore {
     return by_fate<size_t>(news.rows.size());
   }
   Result<LedgerChanges> changes_since(LedgerCursor) override {
-    return by_fate(LedgerChanges{.news = {}, .next = {1}, .absurd = 3});
+    return by_fate(LedgerChanges{.news = {}, .next = {1}, .invalid = 3});
   }
-  Result<LedgerPage> read_page(const LedgerPlace&) override { return by_fate(LedgerPage{}); }
-  Result<LedgerFleet> attend(const LedgerRegion&, const SharingRules&) override {
+  Result<LedgerPage> read_page(const LedgerPosition&) override { return by_fate(LedgerPage{}); }
+  Result<LedgerFleet> heartbeat(const LedgerRegion&, const SyncRules&) override {
     return by_fate(LedgerFleet{});
   }
   Result<LedgerCleaning> clean(size_t) override { return by_fate(LedgerCleaning{}); }
@@ -157,7 +157,7 @@ TEST(ThreadedLedger, RefusesAtOnceWhatWouldWaitTooLongAndHearsMeanwhile) {
   EXPECT_EQ(ledger->metrics().errors.total(LedgerError::kOverload),
             static_cast<uint64_t>(refused.load()));
   EXPECT_TRUE(changes_since(*ledger, {}));
-  EXPECT_EQ(ledger->metrics().absurd.load(), 3u);
+  EXPECT_EQ(ledger->metrics().invalid.load(), 3u);
   fate.gate.count_down();
   await([&] { return answered + refused == 20; });
 }

@@ -13,20 +13,20 @@ namespace weir::ledgers {
 
 template <typename Answer, typename Ask>
 Result<Answer> waited(const Ask& ask) {
-  struct Heard {
+  struct Received {
     std::mutex mutex;
     std::condition_variable came;
     std::optional<Result<Answer>> answer;
   };
-  const auto heard = std::make_shared<Heard>();
-  ask([heard](Result<Answer> answer) {
-    const std::lock_guard lock(heard->mutex);
-    heard->answer = std::move(answer);
-    heard->came.notify_one();
+  const auto received = std::make_shared<Received>();
+  ask([received](Result<Answer> answer) {
+    const std::lock_guard lock(received->mutex);
+    received->answer = std::move(answer);
+    received->came.notify_one();
   });
-  std::unique_lock lock(heard->mutex);
-  heard->came.wait(lock, [&] { return heard->answer.has_value(); });
-  return std::move(*heard->answer);
+  std::unique_lock lock(received->mutex);
+  received->came.wait(lock, [&] { return received->answer.has_value(); });
+  return std::move(*received->answer);
 }
 
 inline Result<size_t> publish(GlobalLedger& ledger, LedgerNews news) {
@@ -37,7 +37,7 @@ inline Result<LedgerChanges> changes_since(GlobalLedger& ledger, LedgerCursor cu
   return waited<LedgerChanges>(
       [&](ChangesReply reply) { ledger.changes_since(cursor, std::move(reply)); });
 }
-inline Result<LedgerPage> read_page(GlobalLedger& ledger, LedgerPlace place = {}) {
+inline Result<LedgerPage> read_page(GlobalLedger& ledger, LedgerPosition place = {}) {
   return waited<LedgerPage>(
       [&](PageReply reply) { ledger.read_page(std::move(place), std::move(reply)); });
 }
@@ -46,7 +46,7 @@ inline Result<LedgerPage> read_page(GlobalLedger& ledger, LedgerPlace place = {}
 inline LedgerRow row_of(WallTime now, Count count, std::string identifier = "alice",
                         std::string region = "east") {
   return {.key = {.workspace = "acme",
-                  .name_space = "login",
+                  .ns = "login",
                   .identifier = std::move(identifier),
                   .duration = Millis(60'000)},
           .sequence = now.time_since_epoch() / Millis(60'000),

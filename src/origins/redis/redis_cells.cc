@@ -59,7 +59,7 @@ std::string redis_key(const CellId& cell) {
 }
 
 std::string redis_field(const Component& component) {
-  if (component == kThoseWhoLeft) return std::string(kGoneField);
+  if (component == kDeparted) return std::string(kGoneField);
   return hex(component.incarnation) + "." + hex(component.generation);
 }
 
@@ -71,7 +71,7 @@ CellHash read_hash(const RedisReply& hash, std::string_view field) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
     if (error != std::errc() || end != text.data() + text.size() || text.empty() ||
         count > kMostPlausible) {
-      ++read.absurd;
+      ++read.invalid;
       continue;
     }
     const std::string_view name = hash.items[i].text;

@@ -30,8 +30,8 @@ inline constexpr std::string_view kPublishedField = "published";
 
 struct CellHash {
   CellTotals totals{};
-  Count departed = 0;   // of the siblings: the component of those who left
-  uint64_t absurd = 0;  // values that were no count
+  Count departed = 0;    // of the siblings: the component of those who left
+  uint64_t invalid = 0;  // values that were no count
 };
 
 // Of a hash as HGETALL answers it, for the reader with this field.

@@ -20,7 +20,7 @@ RedisReply hash_of(std::initializer_list<std::string_view> names_and_values) {
 
 TEST(RedisCells, HasAFieldForEachComponentAndOneForThoseWhoLeft) {
   EXPECT_EQ(redis_field(kReader), "abc.1");
-  EXPECT_EQ(redis_field(kThoseWhoLeft), "gone");
+  EXPECT_EQ(redis_field(kDeparted), "gone");
 }
 
 TEST(RedisCells, TakesWhatWasPublishedForNobodysComponent) {
@@ -29,8 +29,8 @@ TEST(RedisCells, TakesWhatWasPublishedForNobodysComponent) {
   EXPECT_EQ(read.totals.mine, 3u);
   EXPECT_EQ(read.totals.siblings, 6u);
   EXPECT_EQ(read.totals.published, 9u);
-  EXPECT_EQ(read.absurd, 0u);
-  const CellHash left = read_hash(hash, redis_field(kThoseWhoLeft));
+  EXPECT_EQ(read.invalid, 0u);
+  const CellHash left = read_hash(hash, redis_field(kDeparted));
   EXPECT_EQ(left.totals.mine, 2u);
   EXPECT_EQ(left.totals.siblings, 7u);
   EXPECT_EQ(left.totals.published, 9u);
@@ -41,12 +41,12 @@ TEST(RedisCells, HasNothingPublishedWhereNobodyLeftWord) {
   EXPECT_EQ(read_hash(hash_of({}), redis_field(kReader)).totals.published, 0u);
 }
 
-TEST(RedisCells, CountsWordThatIsNoCountAsAbsurd) {
+TEST(RedisCells, CountsWordThatIsNoCountAsInvalid) {
   for (const char* value : {"-1", "1.5", "many", "", "99999999999999999999", "20000000000000"}) {
     const CellHash read = read_hash(hash_of({"published", value, "abc.1", "3"}), "abc.1");
     EXPECT_EQ(read.totals.published, 0u) << value;
     EXPECT_EQ(read.totals.mine, 3u) << value;
-    EXPECT_EQ(read.absurd, 1u) << value;
+    EXPECT_EQ(read.invalid, 1u) << value;
   }
 }
 

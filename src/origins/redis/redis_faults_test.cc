@@ -65,7 +65,7 @@ TEST(RedisFaults, SaysThatAServerRefusesWritesAndWhyUntilItAcceptsThem) {
     await([&] { return origin->reach() == Reach::kPrompt; });
     EXPECT_TRUE(origin->metrics().writable);
     EXPECT_EQ(origin->refusal(), "");
-    EXPECT_TRUE(origin.replay({told("a", 1)}).ok());
+    EXPECT_TRUE(origin.replay({acked("a", 1)}).ok());
   }
 }
 
@@ -83,7 +83,7 @@ TEST(RedisFaults, SaysThatAServerRefusesWritesBecauseItCannotSave) {
   await([&] {
     return server.ask("INFO persistence").find("rdb_last_bgsave_status:err") != std::string::npos;
   });
-  EXPECT_FALSE(origin.replay({told("a", 1)}).ok());
+  EXPECT_FALSE(origin.replay({acked("a", 1)}).ok());
   EXPECT_EQ(origin->reach(), Reach::kReadOnly);
   EXPECT_NE(origin->refusal().find("MISCONF"), std::string::npos) << origin->refusal();
 }
@@ -94,7 +94,7 @@ TEST(RedisFaults, NoticesARefusalAtTheFirstWrite) {
   const Running origin(clock, server.port());
   await([&] { return origin->reach() == Reach::kPrompt; });
   (void)server.ask("CONFIG SET maxmemory 1");
-  EXPECT_FALSE(origin.replay({told("a", 1)}).ok());
+  EXPECT_FALSE(origin.replay({acked("a", 1)}).ok());
   EXPECT_EQ(origin->reach(), Reach::kReadOnly);
 }
 
@@ -143,7 +143,7 @@ TEST(RedisFaults, LeavesNoCellWithoutExpiryWhenOneWriteOfManyIsRefused) {
   const RedisServer server;
   const Running origin(clock, server.port());
   origin.await_ready();
-  const std::vector<CellReplay> cells = {told("a", 1), told("b", 1), told("c", 1)};
+  const std::vector<CellReplay> cells = {acked("a", 1), acked("b", 1), acked("c", 1)};
   // All are refused, and their expiries with them.
   (void)server.ask("CONFIG SET maxmemory 1");
   EXPECT_FALSE(origin.replay(cells).ok());
@@ -165,7 +165,7 @@ TEST(RedisFaults, SetsAnExpiryThatWasRefusedWhenWritesAreAcceptedAgain) {
   const Running origin(clock, server.port());
   await([&] { return origin->reach() == Reach::kPrompt; });
   (void)server.ask("ACL SETUSER default -pexpire");
-  const CellReplay cell = told("a", 1);
+  const CellReplay cell = acked("a", 1);
   (void)origin.replay({cell});
   ASSERT_EQ(milliseconds_left(server, cell.cell), -1);
   (void)server.ask("ACL SETUSER default +pexpire");
@@ -180,24 +180,24 @@ TEST(RedisFaults, TellsWhatThoseWhoLeftHadCountedToAServerThatForgotIt) {
   const Running leaves(clock, server.port(), {}, 2);
   stays.await_ready();
   leaves.await_ready();
-  ASSERT_TRUE(leaves.replay({told("a", 90, kSibling)}).ok());
+  ASSERT_TRUE(leaves.replay({acked("a", 90, kSibling)}).ok());
   EXPECT_EQ(*leaves.retire({{.cell = {"a", 5}, .writer = kSibling}}), 1u);
   // Whoever stays reads it along with what it tells.
-  EXPECT_EQ(stays.replay({told("a", 10)})->at(0).siblings, 90u);
+  EXPECT_EQ(stays.replay({acked("a", 10)})->at(0).siblings, 90u);
   for (const bool restart : {false, true}) {
     if (restart) {
       server.restart();
     } else {
       (void)server.ask("FLUSHALL");
     }
-    await([&] { return stays.replay({told("a", 10)}).ok(); });
+    await([&] { return stays.replay({acked("a", 10)}).ok(); });
     const Running newcomer(clock, server.port(), {}, 3);
     newcomer.await_ready();
     constexpr Component kNewcomer{.incarnation = 0x123, .generation = 1};
     EXPECT_TRUE(await(
         [&] {
-          const auto heard = newcomer.read({asked("a", kNewcomer)});
-          return heard.ok() && heard->at(0).siblings == 100;
+          const auto received = newcomer.read({asked("a", kNewcomer)});
+          return received.ok() && received->at(0).siblings == 100;
         },
         std::chrono::seconds(10)));
     EXPECT_GT(milliseconds_left(server, {"a", 5}), 0);
@@ -205,10 +205,10 @@ TEST(RedisFaults, TellsWhatThoseWhoLeftHadCountedToAServerThatForgotIt) {
   // Two who remember tell the same: it is counted once.
   const Running second(clock, server.port(), {}, 4);
   second.await_ready();
-  EXPECT_EQ(second.replay({told("a", 1, kSibling)})->at(0).siblings, 100u);
+  EXPECT_EQ(second.replay({acked("a", 1, kSibling)})->at(0).siblings, 100u);
   (void)server.ask("FLUSHALL");
-  ASSERT_TRUE(second.replay({told("a", 1, kSibling)}).ok());
-  ASSERT_TRUE(stays.replay({told("a", 10)}).ok());
+  ASSERT_TRUE(second.replay({acked("a", 1, kSibling)}).ok());
+  ASSERT_TRUE(stays.replay({acked("a", 10)}).ok());
   ASSERT_TRUE(second.read({asked("a")}).ok());
   EXPECT_TRUE(await([&] { return stays.read({asked("a")})->at(0).siblings == 91; },
                     std::chrono::seconds(10)));
@@ -219,7 +219,7 @@ TEST(RedisFaults, KeepsACellForItsTimeThoughItsClockIsAnHourSlow) {
   const RedisServer server;
   const Running origin(slow, server.port());
   origin.await_ready();
-  CellReplay cell = told("a", 3);
+  CellReplay cell = acked("a", 3);
   cell.expires_at -= kHour;  // by its own clock a minute from now
   ASSERT_TRUE(origin.replay({cell}).ok());
   EXPECT_GT(milliseconds_left(server, cell.cell), 60'000);

@@ -138,7 +138,7 @@ struct RedisOrigin::Inside {
     std::string field = {};
     size_t first = 0;
     size_t last = 0;
-    Count told = 0;
+    Count acked = 0;
     bool known = false;  // as told, without asking
     bool written = false;
     bool expiry_along = false;  // else the cell is believed to have it; the first reply tells
@@ -286,7 +286,7 @@ void RedisOrigin::replay(std::vector<CellReplay> cells, OriginReply reply) {
     Inside::Call call;
     for (const CellReplay& cell : cells) {
       Inside::Place place{
-          .field = redis_field(cell.writer), .first = call.pipeline.count, .told = cell.total};
+          .field = redis_field(cell.writer), .first = call.pipeline.count, .acked = cell.total};
       // A window that is over needs no telling: as good as told.
       place.known = cell.expires_at <= now;
       if (!place.known) {
@@ -305,7 +305,7 @@ void RedisOrigin::replay(std::vector<CellReplay> cells, OriginReply reply) {
 // Writes a field. With the first write on a connection the cell's end goes along; later the reply
 // tells whether the cell still has it.
 void RedisOrigin::Inside::tell(Pipeline& pipeline, Place& place, OriginCommand kind) {
-  add(pipeline, kind, {"HSET", place.key, place.field, std::to_string(place.told)});
+  add(pipeline, kind, {"HSET", place.key, place.field, std::to_string(place.acked)});
   place.written = true;
   place.expiry_along = expiry_sent.insert(place.key).second;
   if (place.expiry_along) add_expiry(pipeline, place.key, place.expires_at);
@@ -324,7 +324,7 @@ void RedisOrigin::note_published(std::vector<CellPublished> cells) {
       if (word.expires_at <= now || word.total == 0) continue;
       Inside::Place place{.field = std::string(kPublishedField),
                           .first = call.pipeline.count,
-                          .told = word.total,
+                          .acked = word.total,
                           .key = redis_key(word.cell),
                           .expires_at = word.expires_at};
       inside->tell(call.pipeline, place, OriginCommand::kPublish);
@@ -441,11 +441,11 @@ void RedisOrigin::Inside::send(Call call, OriginReply reply) {
                 error.detail = "the origin answered: " + std::string(wrong->text);
                 return reply(std::move(error));
               }
-              auto heard = totals(call, replies);
+              auto received = totals(call, replies);
               if (call.writes()) note_written();
               if (!upkeep.empty()) do_upkeep();
-              note_call(began, heard ? std::nullopt : std::optional(OriginError::kOther));
-              reply(std::move(heard));
+              note_call(began, received ? std::nullopt : std::optional(OriginError::kOther));
+              reply(std::move(received));
             });
 }
 
@@ -511,13 +511,13 @@ Result<std::vector<CellTotals>> RedisOrigin::Inside::totals(const Call& call,
   std::vector<CellTotals> all;
   for (const Place& place : call.places) {
     if (place.known) {
-      all.push_back({.mine = place.told});
+      all.push_back({.mine = place.acked});
       continue;
     }
     const RedisReply& reply = replies[place.last];
     if (reply.type == RedisReply::Type::kList) {
       const CellHash hash = read_hash(reply, place.field);
-      metrics.absurd.fetch_add(hash.absurd, std::memory_order_relaxed);
+      metrics.invalid.fetch_add(hash.invalid, std::memory_order_relaxed);
       if (place.expires_at != WallTime{}) {
         upkeep.see_departed(place.key, hash.departed, place.expires_at);
       }
@@ -525,7 +525,7 @@ Result<std::vector<CellTotals>> RedisOrigin::Inside::totals(const Call& call,
     } else if (reply.type == RedisReply::Type::kError) {
       // Something else has the cell's name; it cannot be told, and must not keep others waiting.
       metrics.errors.add(OriginError::kWrongType);
-      all.push_back({.mine = place.told});
+      all.push_back({.mine = place.acked});
     } else {
       return error_of(OriginError::kOther);
     }

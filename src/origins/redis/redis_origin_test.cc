@@ -38,7 +38,7 @@ TEST(RedisOrigin, LetsRedisForgetACellAfterItsTime) {
   const RedisServer server;
   const Running origin(clock, server.port());
   origin.await_ready();
-  const CellReplay cell = told("a", 3);
+  const CellReplay cell = acked("a", 3);
   ASSERT_TRUE(origin.replay({cell}).ok());
   const std::string left = server.ask("PTTL " + redis_key(cell.cell));
   const int64_t ms = std::stoll(left.substr(1));
@@ -51,18 +51,18 @@ TEST(RedisOrigin, IgnoresWhatIsNoCountAndSaturates) {
   const RedisServer server;
   const Running origin(clock, server.port());
   origin.await_ready();
-  ASSERT_TRUE(origin.replay({told("a", 3), told("a", 4, kSibling)}).ok());
+  ASSERT_TRUE(origin.replay({acked("a", 3), acked("a", 4, kSibling)}).ok());
   const std::string key = redis_key({"a", 5});
   for (const char* value :
        {"-1", "1.5", "many", "\"\"", "99999999999999999999", "20000000000000"}) {
     (void)server.ask("HSET " + key + " f" + std::to_string(std::hash<std::string>()(value)) + " " +
                      value);
   }
-  const auto heard = origin.read({asked("a")});
-  ASSERT_TRUE(heard.ok());
-  EXPECT_EQ(heard->at(0).mine, 3u);
-  EXPECT_EQ(heard->at(0).siblings, 4u);
-  EXPECT_EQ(origin->metrics().absurd, 6u);
+  const auto received = origin.read({asked("a")});
+  ASSERT_TRUE(received.ok());
+  EXPECT_EQ(received->at(0).mine, 3u);
+  EXPECT_EQ(received->at(0).siblings, 4u);
+  EXPECT_EQ(origin->metrics().invalid, 6u);
 }
 
 TEST(RedisOrigin, FailsAtOnceWhileNobodyIsThereAndRecoversByItself) {
@@ -74,7 +74,7 @@ TEST(RedisOrigin, FailsAtOnceWhileNobodyIsThereAndRecoversByItself) {
   EXPECT_FALSE(origin->trouble().empty());
   server.restart();
   origin.await_ready();
-  EXPECT_TRUE(origin.replay({told("a", 1)}).ok());
+  EXPECT_TRUE(origin.replay({acked("a", 1)}).ok());
   EXPECT_EQ(origin->trouble(), "");
 }
 
@@ -83,7 +83,7 @@ TEST(RedisOrigin, FailsWhatWasUnderWayWhenTheServerDiesAndForgetsNothingOfItsOwn
   RedisServer server;
   const Running origin(clock, server.port());
   origin.await_ready();
-  ASSERT_TRUE(origin.replay({told("a", 3)}).ok());
+  ASSERT_TRUE(origin.replay({acked("a", 3)}).ok());
   // Silent first, so that the answer does not come before the end does.
   server.stop();
   std::atomic<int> answered{0};
@@ -99,7 +99,7 @@ TEST(RedisOrigin, FailsWhatWasUnderWayWhenTheServerDiesAndForgetsNothingOfItsOwn
   await([&] { return origin.read({asked("a")}).ok(); });
   // Empty now, and says so: the one who told it sees that it must tell again.
   EXPECT_EQ(origin.read({asked("a")})->at(0).mine, 0u);
-  EXPECT_EQ(origin.replay({told("a", 3)})->at(0).mine, 3u);
+  EXPECT_EQ(origin.replay({acked("a", 3)})->at(0).mine, 3u);
 }
 
 TEST(RedisOrigin, TellsAnExpiryAnewToAServerThatForgotIt) {
@@ -107,7 +107,7 @@ TEST(RedisOrigin, TellsAnExpiryAnewToAServerThatForgotIt) {
   RedisServer server;
   const Running origin(clock, server.port());
   origin.await_ready();
-  const CellReplay cell = told("a", 3);
+  const CellReplay cell = acked("a", 3);
   ASSERT_TRUE(origin.replay({cell}).ok());
   server.restart();
   await([&] { return origin.replay({cell}).ok(); });
@@ -133,7 +133,7 @@ TEST(RedisOrigin, TellsAnExpiryAnewWhenACellIsGoneAndTheConnectionIsNot) {
   const RedisServer server;
   const Running origin(clock, server.port());
   origin.await_ready();
-  const CellReplay cell = told("a", 3);
+  const CellReplay cell = acked("a", 3);
   ASSERT_TRUE(origin.replay({cell}).ok());
   (void)server.ask("FLUSHALL");
   ASSERT_TRUE(origin.replay({cell}).ok());
@@ -181,7 +181,7 @@ TEST(RedisOrigin, DoesWithoutWhereItMayNotEndItsOldConnection) {
   (void)server.ask("ACL SETUSER default -client");
   const Running origin(clock, server.port());
   origin.await_ready();
-  EXPECT_TRUE(origin.replay({told("a", 1)}).ok());
+  EXPECT_TRUE(origin.replay({acked("a", 1)}).ok());
 }
 
 TEST(RedisOrigin, GivesUpOnAConnectionThatIsStuckAndGoesOnWithAnother) {
@@ -220,8 +220,8 @@ TEST(RedisOrigin, LosesNoOtherCellToOneThatIsSomethingElse) {
   const Running origin(clock, server.port());
   origin.await_ready();
   (void)server.ask("SET " + redis_key({"a", 5}) + " x");
-  const auto heard = origin.replay({told("b", 1), told("a", 2), told("c", 3)});
-  ASSERT_TRUE(heard.ok());
+  const auto received = origin.replay({acked("b", 1), acked("a", 2), acked("c", 3)});
+  ASSERT_TRUE(received.ok());
   EXPECT_EQ(origin.read({asked("c"), asked("a"), asked("b")})->at(0).mine, 3u);
   EXPECT_EQ(origin->metrics().errors.total(OriginError::kWrongType), 2u);
   EXPECT_EQ(origin.read({asked("b")})->at(0).mine, 1u);
@@ -232,14 +232,14 @@ TEST(RedisOrigin, GoesOnReadingFromAServerThatIsFull) {
   const RedisServer server;
   const Running origin(clock, server.port());
   origin.await_ready();
-  ASSERT_TRUE(origin.replay({told("a", 1)}).ok());
+  ASSERT_TRUE(origin.replay({acked("a", 1)}).ok());
   (void)server.ask("CONFIG SET maxmemory 1");
-  for (int i = 0; i < 30; ++i) EXPECT_FALSE(origin.replay({told("a", 2)}).ok());
+  for (int i = 0; i < 30; ++i) EXPECT_FALSE(origin.replay({acked("a", 2)}).ok());
   EXPECT_EQ(origin.read({asked("a")})->at(0).mine, 1u);
   EXPECT_EQ(origin->metrics().errors.total(OriginError::kOutOfMemory), 30u);
   EXPECT_TRUE(origin->metrics().closed);
   (void)server.ask("CONFIG SET maxmemory 0");
-  EXPECT_EQ(origin.replay({told("a", 2)})->at(0).mine, 2u);
+  EXPECT_EQ(origin.replay({acked("a", 2)})->at(0).mine, 2u);
 }
 
 TEST(RedisOrigin, RetiresComponentsThoughTheServerForgotTheScript) {
@@ -247,7 +247,7 @@ TEST(RedisOrigin, RetiresComponentsThoughTheServerForgotTheScript) {
   const RedisServer server;
   const Running origin(clock, server.port());
   origin.await_ready();
-  ASSERT_TRUE(origin.replay({told("a", 3), told("b", 4), told("a", 5, kSibling)}).ok());
+  ASSERT_TRUE(origin.replay({acked("a", 3), acked("b", 4), acked("a", 5, kSibling)}).ok());
   EXPECT_EQ(*origin.retire({{.cell = {"a", 5}, .writer = kNode}}), 1u);
   (void)server.ask("SCRIPT FLUSH");
   EXPECT_EQ(*origin.retire({{.cell = {"a", 5}, .writer = kNode},
@@ -264,13 +264,13 @@ TEST(RedisOrigin, LosesNothingOfAComponentThatCannotBeRetired) {
   const RedisServer server;
   const Running origin(clock, server.port());
   origin.await_ready();
-  ASSERT_TRUE(origin.replay({told("a", 3)}).ok());
+  ASSERT_TRUE(origin.replay({acked("a", 3)}).ok());
   (void)server.ask("HSET " + redis_key({"a", 5}) + " gone nonsense");
   EXPECT_FALSE(origin.retire({{.cell = {"a", 5}, .writer = kNode}}).ok());
   EXPECT_EQ(origin.read({asked("a")})->at(0).mine, 3u);
 }
 
-TEST(RedisOrigin, LetsRedisForgetWordOfACellNobodyTold) {
+TEST(RedisOrigin, LetsRedisForgetWordOfACellNobodyAcked) {
   const RealClock clock;
   const RedisServer server;
   const Running origin(clock, server.port());
@@ -297,13 +297,13 @@ TEST(RedisOrigin, IgnoresWordThatIsNoCount) {
   const RedisServer server;
   const Running origin(clock, server.port());
   origin.await_ready();
-  ASSERT_TRUE(origin.replay({told("a", 3)}).ok());
+  ASSERT_TRUE(origin.replay({acked("a", 3)}).ok());
   (void)server.ask("HSET " + redis_key({"a", 5}) + " published -1");
-  const auto heard = origin.read({asked("a")});
-  ASSERT_TRUE(heard.ok());
-  EXPECT_EQ(heard->at(0).published, 0u);
-  EXPECT_EQ(heard->at(0).mine, 3u);
-  EXPECT_EQ(origin->metrics().absurd, 1u);
+  const auto received = origin.read({asked("a")});
+  ASSERT_TRUE(received.ok());
+  EXPECT_EQ(received->at(0).published, 0u);
+  EXPECT_EQ(received->at(0).mine, 3u);
+  EXPECT_EQ(origin->metrics().invalid, 1u);
 }
 
 TEST(RedisOrigin, CountsWordThatRedisDoesNotTake) {
@@ -359,7 +359,7 @@ TEST(RedisOrigin, SaysWhyItIsNotLetIn) {
   await([&] { return wrong->trouble().find("WRONGPASS") != std::string::npos; });
   const Running right(clock, server.port(), {.password = "secret"});
   right.await_ready();
-  EXPECT_TRUE(right.replay({told("a", 1)}).ok());
+  EXPECT_TRUE(right.replay({acked("a", 1)}).ok());
   const Running named(clock, server.port(), {.user = "default", .password = "secret"});
   named.await_ready();
 }
@@ -371,7 +371,7 @@ TEST(RedisOrigin, KeepsDatabasesApart) {
   const Running two(clock, server.port(), {.database = 2});
   one.await_ready();
   two.await_ready();
-  ASSERT_TRUE(one.replay({told("a", 3)}).ok());
+  ASSERT_TRUE(one.replay({acked("a", 3)}).ok());
   EXPECT_EQ(two.read({asked("a")})->at(0).mine, 0u);
 }
 
@@ -398,11 +398,11 @@ TEST(RedisOrigin, LeavesAServerThatIsAMasterNoMore) {
   origin.await_ready();
   (void)server.ask("REPLICAOF 127.0.0.1 1");
   await([&] {
-    (void)origin.replay({told("a", 1)});
+    (void)origin.replay({acked("a", 1)});
     return origin->trouble().find("readonly") != std::string::npos;
   });
   (void)server.ask("REPLICAOF NO ONE");
-  await([&] { return origin.replay({told("a", 1)}).ok(); });
+  await([&] { return origin.replay({acked("a", 1)}).ok(); });
 }
 
 }  // namespace

@@ -78,15 +78,15 @@ class Running {
   static Result<Answer> wait(const Ask& ask) {
     std::mutex mutex;
     std::condition_variable came;
-    std::optional<Result<Answer>> heard;
+    std::optional<Result<Answer>> received;
     ask([&](Result<Answer> answer) {
       const std::lock_guard lock(mutex);
-      heard = std::move(answer);
+      received = std::move(answer);
       came.notify_one();
     });
     std::unique_lock lock(mutex);
-    came.wait(lock, [&] { return heard.has_value(); });
-    return std::move(*heard);
+    came.wait(lock, [&] { return received.has_value(); });
+    return std::move(*received);
   }
 
   std::shared_ptr<RedisOrigin> origin_;
@@ -96,7 +96,7 @@ class Running {
 inline constexpr Component kNode{.incarnation = 0xabc, .generation = 1};
 inline constexpr Component kSibling{.incarnation = 0xdef, .generation = 1};
 
-inline CellReplay told(const std::string& tuple, Count total, Component writer = kNode) {
+inline CellReplay acked(const std::string& tuple, Count total, Component writer = kNode) {
   return {.cell = {tuple, 5},
           .writer = writer,
           .total = total,

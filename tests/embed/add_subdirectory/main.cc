@@ -17,10 +17,8 @@ int main() {
   StoppedClock clock;
   weir::Limiter limiter(clock);
   const auto admitted = [&] {
-    const auto verdict = limiter.check({.name_space = "api",
-                                        .identifier = "alice",
-                                        .limit = 3,
-                                        .duration = std::chrono::minutes(1)});
+    const auto verdict = limiter.check(
+        {.ns = "api", .identifier = "alice", .limit = 3, .duration = std::chrono::minutes(1)});
     if (verdict && verdict->retry_after) clock.advance(*verdict->retry_after);
     return verdict && verdict->admitted();
   };

@@ -6,7 +6,7 @@
 
 int main() {
   weir::Limiter limiter(weir::system_clock());
-  const weir::Request request = {.name_space = "password_reset",
+  const weir::Request request = {.ns = "password_reset",
                                  .identifier = "alice",
                                  .limit = 3,
                                  .duration = std::chrono::hours(1),

@@ -10,7 +10,7 @@
 
 int main() {
   weir::Limiter limiter(weir::system_clock());
-  weir::Request request = {.name_space = "api",
+  weir::Request request = {.ns = "api",
                            .identifier = "alice",
                            .limit = 3,
                            .duration = std::chrono::hours(1),

@@ -1,4 +1,4 @@
-#include "platform/grace.h"
+#include "epoch/epoch.h"
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -8,18 +8,18 @@
 
 #include "base/race_detector.h"
 
-namespace weir::platform {
+namespace weir::epoch {
 namespace {
 
-// Records are added at the head and never taken out: there are as many as there were
-// threads at the same time.
+// Records are added at the head and never removed: there are as many as there were threads at the
+// same time.
 std::atomic<ThreadRecord*> first_record{nullptr};
 std::atomic<uint32_t> record_count{0};
 
 ThreadRecord& take_record() {
   for (ThreadRecord* r = first_record.load(std::memory_order_acquire); r; r = r->next) {
     bool expected = false;
-    // Acquire: all that the record's former thread did comes before what we do.
+    // Acquire: everything the former thread of the record did happens before.
     if (r->taken.compare_exchange_strong(expected, true, std::memory_order_acquire)) return *r;
   }
   auto* record = new ThreadRecord;
@@ -30,10 +30,10 @@ ThreadRecord& take_record() {
   return *record;
 }
 
-// Gives the record back when the thread ends.
-struct Lease {
+// Returns the record when the thread ends.
+struct RecordOwner {
   ThreadRecord& record = take_record();
-  ~Lease() {
+  ~RecordOwner() {
     detail::thread_record = nullptr;
     record.taken.store(false, std::memory_order_release);
   }
@@ -54,45 +54,45 @@ void barrier_everywhere() {
   }
 }
 
-// Every ticket up to this one is known to be over.
-base::Atomic<uint64_t> known_over{0};
+// Every epoch up to this one is known to be reclaimable.
+base::Atomic<uint64_t> known_reclaimable{0};
 
 }  // namespace
 
 namespace detail {
 
-base::Atomic<uint64_t> grace_epoch{1};
+base::Atomic<uint64_t> current_epoch{1};
 const bool readers_run_barriers = !system_runs_barriers();
 constinit thread_local ThreadRecord* thread_record = nullptr;
 
 ThreadRecord& take_thread_record() {
-  thread_local Lease lease;
-  thread_record = &lease.record;
-  return lease.record;
+  thread_local RecordOwner owner;
+  thread_record = &owner.record;
+  return owner.record;
 }
 
 }  // namespace detail
 
-uint64_t draw_grace_ticket() {
-  return detail::grace_epoch.fetch_add(1, std::memory_order_seq_cst) + 1;
+uint64_t retire_epoch() {
+  return detail::current_epoch.fetch_add(1, std::memory_order_seq_cst) + 1;
 }
 
-bool grace_is_over(uint64_t ticket) {
-  if (ticket <= known_over.load(std::memory_order_acquire)) return true;
-  // With nobody pinned, all tickets drawn so far are over.
-  uint64_t oldest = detail::grace_epoch.load(std::memory_order_seq_cst);
+bool is_reclaimable(uint64_t retired) {
+  if (retired <= known_reclaimable.load(std::memory_order_acquire)) return true;
+  // Without any Guard, all epochs retired so far are reclaimable.
+  uint64_t oldest = detail::current_epoch.load(std::memory_order_seq_cst);
   barrier_everywhere();
   for (ThreadRecord* r = first_record.load(std::memory_order_seq_cst); r; r = r->next) {
-    const uint64_t pinned = r->pinned.load(std::memory_order_seq_cst);
-    if (pinned != 0) oldest = std::min(oldest, pinned);
+    const uint64_t entered = r->entered.load(std::memory_order_seq_cst);
+    if (entered != 0) oldest = std::min(oldest, entered);
   }
-  if (oldest < ticket) return false;
+  if (oldest < retired) return false;
   barrier_everywhere();
-  uint64_t known = known_over.load(std::memory_order_relaxed);
+  uint64_t known = known_reclaimable.load(std::memory_order_relaxed);
   while (known < oldest &&
-         !known_over.compare_exchange_weak(known, oldest, std::memory_order_acq_rel)) {
+         !known_reclaimable.compare_exchange_weak(known, oldest, std::memory_order_acq_rel)) {
   }
   return true;
 }
 
-}  // namespace weir::platform
+}  // namespace weir::epoch

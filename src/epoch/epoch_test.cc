@@ -1,4 +1,4 @@
-#include "platform/grace.h"
+#include "epoch/epoch.h"
 
 #include <gtest/gtest.h>
 
@@ -6,50 +6,50 @@
 #include <thread>
 #include <vector>
 
-namespace weir::platform {
+namespace weir::epoch {
 namespace {
 
-TEST(Grace, IsOverAtOnceWhenNobodyReads) {
-  EXPECT_TRUE(grace_is_over(draw_grace_ticket()));
+TEST(Epoch, IsReclaimableAtOnceWithoutReaders) {
+  EXPECT_TRUE(is_reclaimable(retire_epoch()));
 }
 
-TEST(Grace, WaitsForThoseWhoPinnedBeforeTheTicketOnly) {
+TEST(Epoch, WaitsOnlyForGuardsMadeBeforeItWasRetired) {
   std::atomic<int> stage{0};
   std::thread reader([&] {
     {
-      const Pin pin;
+      const Guard guard;
       stage = 1;
       while (stage != 2) {
       }
     }
-    const Pin again;  // after the ticket was drawn
+    const Guard again;  // after the epoch was retired
     stage = 3;
     while (stage != 4) {
     }
   });
   while (stage != 1) {
   }
-  const uint64_t ticket = draw_grace_ticket();
-  EXPECT_FALSE(grace_is_over(ticket));
+  const uint64_t retired = retire_epoch();
+  EXPECT_FALSE(is_reclaimable(retired));
   stage = 2;
   while (stage != 3) {
   }
-  EXPECT_TRUE(grace_is_over(ticket));
-  EXPECT_FALSE(grace_is_over(draw_grace_ticket()));
+  EXPECT_TRUE(is_reclaimable(retired));
+  EXPECT_FALSE(is_reclaimable(retire_epoch()));
   stage = 4;
   reader.join();
 }
 
-TEST(Grace, CountsTheCallerToo) {
-  const Pin pin;
-  EXPECT_FALSE(grace_is_over(draw_grace_ticket()));
+TEST(Epoch, WaitsForAGuardOfTheCaller) {
+  const Guard guard;
+  EXPECT_FALSE(is_reclaimable(retire_epoch()));
 }
 
-TEST(Grace, CountsNestedPinsAsOne) {
-  const Pin outer;
-  const uint64_t ticket = draw_grace_ticket();
-  { const Pin inner; }
-  EXPECT_FALSE(grace_is_over(ticket));
+TEST(Epoch, WaitsForTheOuterOfTwoNestedGuards) {
+  const Guard outer;
+  const uint64_t retired = retire_epoch();
+  { const Guard inner; }
+  EXPECT_FALSE(is_reclaimable(retired));
 }
 
 TEST(ThreadRecord, IsReusedWhenItsThreadHasEnded) {
@@ -60,8 +60,8 @@ TEST(ThreadRecord, IsReusedWhenItsThreadHasEnded) {
   EXPECT_EQ(indices.size(), 1u);
 }
 
-TEST(Grace, KeepsMemoryFromReadersThatStillUseIt) {
-  // A box that is swapped out and, after its grace period, spoilt: no reader may see it so.
+TEST(Epoch, ProtectsMemoryThatReadersStillUse) {
+  // A writer replaces a box and, once it is reclaimable, overwrites it: no reader may see that.
   struct Box {
     int value = 1;
   };
@@ -72,7 +72,7 @@ TEST(Grace, KeepsMemoryFromReadersThatStillUseIt) {
   for (int t = 0; t < 2; ++t) {
     readers.emplace_back([&] {
       while (!stop.load(std::memory_order_relaxed)) {
-        const Pin pin;
+        const Guard guard;
         if (current.load(std::memory_order_seq_cst)->value != 1) spoilt.fetch_add(1);
       }
     });
@@ -80,9 +80,9 @@ TEST(Grace, KeepsMemoryFromReadersThatStillUseIt) {
   std::vector<std::pair<Box*, uint64_t>> hidden;
   for (int i = 0; i < 3000; ++i) {
     Box* old = current.exchange(new Box, std::memory_order_seq_cst);
-    hidden.emplace_back(old, draw_grace_ticket());
+    hidden.emplace_back(old, retire_epoch());
     for (size_t k = 0; k < hidden.size();) {
-      if (grace_is_over(hidden[k].second)) {
+      if (is_reclaimable(hidden[k].second)) {
         hidden[k].first->value = 0;
         delete hidden[k].first;
         hidden[k] = hidden.back();
@@ -94,10 +94,10 @@ TEST(Grace, KeepsMemoryFromReadersThatStillUseIt) {
   }
   stop = true;
   for (auto& reader : readers) reader.join();
-  for (const auto& [box, ticket] : hidden) delete box;
+  for (const auto& [box, retired] : hidden) delete box;
   delete current.load();
   EXPECT_EQ(spoilt.load(), 0);
 }
 
 }  // namespace
-}  // namespace weir::platform
+}  // namespace weir::epoch
