@@ -11,15 +11,15 @@
 namespace weir::limiter {
 
 using memory::CellClass;
+using memory::CellDecision;
+using memory::DecisionStatus;
 using memory::Effect;
-using memory::Fate;
 using memory::Query;
-using memory::Step;
 using memory::Tuple;
 
 namespace {
 
-bool refused(const Step& step) {
+bool refused(const CellDecision& step) {
   return !step.decision.admitted();
 }
 
@@ -72,16 +72,16 @@ Query Batch::query_up_to(const Group& group, size_t i) const {
 }
 
 bool Batch::charge(const Group& group) {
-  const Case& first = cases_[order_[group.begin]];
+  const RequestContext& first = cases_[order_[group.begin]];
   if (query_up_to(group, group.end - 1).ask.cost == 0) return peek(group);
   bool decided = false;
-  const auto step = judge_.with_tuple(first, [&](const Tuple& tuple) {
-    Step tried = is_held_class(first.cell_class()) ? charge_held(tuple, group)
-                                                   : charge_tentatively(tuple, group);
-    decided = tried.fate == Fate::kDecided;
+  const auto step = decider_.with_tuple(first, [&](const Tuple& tuple) {
+    CellDecision tried = is_held_class(first.cell_class()) ? charge_held(tuple, group)
+                                                           : charge_tentatively(tuple, group);
+    decided = tried.status == DecisionStatus::kDecided;
     return tried;
   });
-  late_ = step && step->fate == Fate::kLate;
+  late_ = step && step->status == DecisionStatus::kLate;
   if (late_) return false;
   if (step && !decided) {
     // It was to be made anew, and there was no room or no peace for that.
@@ -90,51 +90,52 @@ bool Batch::charge(const Group& group) {
   }
   if (step) return !refused(*step);
   bool charged = false;
-  if (judge_.in_sketch(first, [&] { charged = !refused(charge_sketched(group)); })) return charged;
+  if (decider_.in_sketch(first, [&] { charged = !refused(charge_sketched(group)); }))
+    return charged;
   // Someone has just made it.
   refused_item_ = order_[group.begin];
-  rulings_[refused_item_] = {.step = Judge::refused_for_one_tick(first)};
+  rulings_[refused_item_] = {.step = Decider::refused_for_one_tick(first)};
   return false;
 }
 
 // A group that asks for nothing: no tuple is created for it.
 bool Batch::peek(const Group& group) {
   for (size_t i = group.begin; i < group.end; ++i) {
-    rulings_[order_[i]] = judge_.rule(cases_[order_[i]]);
+    rulings_[order_[i]] = decider_.rule(cases_[order_[i]]);
     refused_item_ = order_[i];
     if (refused(rulings_[order_[i]].step)) return false;
   }
   return true;
 }
 
-Step Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
+CellDecision Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
   const size_t charges_before = charges_.size();
-  Step step;
+  CellDecision step;
   for (size_t i = group.begin; i < group.end; ++i) {
     const Query& query = cases_[order_[i]].query;
     // Another batch's cost may go again: look a few times before the refusal stands.
     constexpr int kTurns = 100;
     for (int turn = 0; turn < kTurns; ++turn, --turns_) {
       memory::add_tentative(tuple.cold->tentative, query.ask.cost);
-      step = Judge::decide(tuple, query, Effect::kConsume);
-      if (step.fate == Fate::kDecided && !refused(step)) break;
+      step = Decider::decide(tuple, query, Effect::kConsume);
+      if (step.status == DecisionStatus::kDecided && !refused(step)) break;
       withdraw(tuple, query.ask.cost);
       const bool others_at_work =
           memory::tentative_amount(tuple.cold->tentative) != 0 && charges_.size() == charges_before;
-      if (step.fate != Fate::kDecided || step.decision.outcome == Outcome::kNever ||
+      if (step.status != DecisionStatus::kDecided || step.decision.outcome == Outcome::kNever ||
           !others_at_work || turns_ <= 0) {
         break;
       }
       memory::relax();
     }
     rulings_[order_[i]] = {.step = step};
-    if (step.fate != Fate::kDecided) {
+    if (step.status != DecisionStatus::kDecided) {
       undo(charges_before);
       return step;
     }
     if (refused(step)) {
       refused_item_ = order_[i];
-      judge_.mark_denied(tuple, cases_[order_[i]].now.mono, query);
+      decider_.mark_denied(tuple, cases_[order_[i]].now.mono, query);
       return step;
     }
     charges_.push_back({.kind = Charge::Kind::kTentative,
@@ -146,19 +147,19 @@ Step Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
   return step;
 }
 
-Step Batch::charge_held(const Tuple& tuple, const Group& group) {
+CellDecision Batch::charge_held(const Tuple& tuple, const Group& group) {
   memory::Word& head = tuple.slot->hot[1];
   switch (memory::try_hold(head, turns_)) {
     case memory::Hold::kTaken: break;
-    case memory::Hold::kMoved: return {.fate = Fate::kLookAgain};
+    case memory::Hold::kMoved: return {.status = DecisionStatus::kRetry};
     case memory::Hold::kTooLong: return refuse_held(tuple, group);
   }
-  Step step;
+  CellDecision step;
   for (size_t i = group.begin; i < group.end; ++i) {
     const Query query = query_up_to(group, i);
     step = with_held_cell(tuple, [&](const auto& cell) { return cell.look_held(query); });
-    rulings_[order_[i]] = judge_.ruling_of(tuple, query, step);
-    if (step.fate != Fate::kDecided || refused(step)) {
+    rulings_[order_[i]] = decider_.ruling_of(tuple, query, step);
+    if (step.status != DecisionStatus::kDecided || refused(step)) {
       refused_item_ = order_[i];
       memory::let_go(head);
       return step;
@@ -172,21 +173,21 @@ Step Batch::charge_held(const Tuple& tuple, const Group& group) {
 }
 
 // Another batch holds the tuple for longer than a request may wait.
-Step Batch::refuse_held(const Tuple& tuple, const Group& group) {
+CellDecision Batch::refuse_held(const Tuple& tuple, const Group& group) {
   refused_item_ = order_[group.begin];
-  const Case& first = cases_[refused_item_];
-  Step step = Judge::decide(tuple, first.query, Effect::kOnlyLook);
-  if (step.fate != Fate::kDecided) return step;
+  const RequestContext& first = cases_[refused_item_];
+  CellDecision step = Decider::decide(tuple, first.query, Effect::kOnlyLook);
+  if (step.status != DecisionStatus::kDecided) return step;
   if (!refused(step)) memory::refuse_for_one_tick(first.query, step.decision);
   rulings_[refused_item_] = {.step = step};
   return step;
 }
 
-Step Batch::charge_sketched(const Group& group) {
-  Step step;
+CellDecision Batch::charge_sketched(const Group& group) {
+  CellDecision step;
   for (size_t i = group.begin; i < group.end; ++i) {
-    const Case& the_case = cases_[order_[i]];
-    rulings_[order_[i]] = judge_.rule_sketched(the_case, Effect::kConsume);
+    const RequestContext& context = cases_[order_[i]];
+    rulings_[order_[i]] = decider_.rule_sketched(context, Effect::kConsume);
     step = rulings_[order_[i]].step;
     if (refused(step)) {
       refused_item_ = order_[i];
@@ -195,7 +196,7 @@ Step Batch::charge_sketched(const Group& group) {
     charges_.push_back({.kind = Charge::Kind::kSketched,
                         .item = order_[i],
                         .sequence = step.sequence,
-                        .cost = the_case.query.ask.cost});
+                        .cost = context.query.ask.cost});
   }
   return step;
 }
@@ -207,7 +208,8 @@ void Batch::settle() {
       case Charge::Kind::kTentative:
         memory::remove_tentative(charge.tuple.cold->tentative, charge.cost);
         if (charge.cost > 0) {
-          judge_.mark_charged(charge.tuple, cases_[charge.item].query, rulings_[charge.item].step);
+          decider_.mark_charged(charge.tuple, cases_[charge.item].query,
+                                rulings_[charge.item].step);
         }
         break;
       case Charge::Kind::kHeld: {
@@ -272,11 +274,11 @@ void Batch::report_refusal() {
   const Ruling refusal = rulings_[refused_item_];
   for (const Group& group : groups_) {
     for (size_t i = group.begin; i < group.end; ++i) {
-      Case as_asked = cases_[order_[i]];
+      RequestContext as_asked = cases_[order_[i]];
       as_asked.query = query_up_to(group, i);
-      const auto known = judge_.look(as_asked);
+      const auto known = decider_.look(as_asked);
       Ruling& ruling = rulings_[order_[i]];
-      ruling = known ? *known : judge_.rule_unknown(as_asked);
+      ruling = known ? *known : decider_.rule_unknown(as_asked);
       // Nothing was consumed: what would have passed still has all of it.
       if (!refused(ruling.step)) ruling.step.decision.remaining += as_asked.query.ask.cost;
     }

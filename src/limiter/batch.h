@@ -25,8 +25,8 @@ struct BatchRuling {
 
 class Batch {
  public:
-  Batch(Judge& judge, Store& store, const std::vector<Case>& cases)
-      : judge_(judge), store_(store), cases_(cases), rulings_(cases.size()) {}
+  Batch(Decider& decider, Store& store, const std::vector<RequestContext>& contexts)
+      : decider_(decider), store_(store), cases_(contexts), rulings_(contexts.size()) {}
 
   [[nodiscard]] BatchRuling run();
 
@@ -48,10 +48,11 @@ class Batch {
   void sort_into_groups();
   [[nodiscard]] bool charge(const Group& group);
   [[nodiscard]] bool peek(const Group& group);
-  [[nodiscard]] memory::Step charge_tentatively(const memory::Tuple& tuple, const Group& group);
-  [[nodiscard]] memory::Step charge_held(const memory::Tuple& tuple, const Group& group);
-  [[nodiscard]] memory::Step refuse_held(const memory::Tuple& tuple, const Group& group);
-  [[nodiscard]] memory::Step charge_sketched(const Group& group);
+  [[nodiscard]] memory::CellDecision charge_tentatively(const memory::Tuple& tuple,
+                                                        const Group& group);
+  [[nodiscard]] memory::CellDecision charge_held(const memory::Tuple& tuple, const Group& group);
+  [[nodiscard]] memory::CellDecision refuse_held(const memory::Tuple& tuple, const Group& group);
+  [[nodiscard]] memory::CellDecision charge_sketched(const Group& group);
   [[nodiscard]] memory::Query query_up_to(const Group& group, size_t i) const;
   void settle();
   void withdraw(const memory::Tuple& tuple, Count cost) const;
@@ -59,9 +60,9 @@ class Batch {
   void undo_one(const Charge& charge);
   void report_refusal();
 
-  Judge& judge_;
+  Decider& decider_;
   Store& store_;
-  const std::vector<Case>& cases_;
+  const std::vector<RequestContext>& cases_;
   std::vector<size_t> order_;
   std::vector<Group> groups_;
   std::vector<Charge> charges_;

@@ -136,15 +136,15 @@ RC_GTEST_PROP(Batch, EqualsAskingOneByOneOnACopyThatIsThrownAwayOnRefusal, ()) {
 }
 
 // The sketch knows nothing of a tuple in the table and would admit it from zero.
-TEST(Judge, RefusesRatherThanAskTheSketchAboutATupleThatSomeoneHoldsForLong) {
+TEST(Decider, RefusesRatherThanAskTheSketchAboutATupleThatSomeoneHoldsForLong) {
   const doubles::HandClock clock;
   const auto store = std::make_shared<Store>(clock, Options{.capacity = 64}, 1);
-  Judge judge(store);
-  const Case the_case(clock.now(), batch_request({.algorithm = Algorithm::kSlidingLog}),
-                      store->hash);
-  ASSERT_TRUE(judge.rule(the_case).step.decision.admitted());
-  const auto step = judge.with_tuple(the_case, [](const memory::Tuple&) {
-    return memory::Step{.fate = memory::Fate::kLookAgain};
+  Decider decider(store);
+  const RequestContext context(clock.now(), batch_request({.algorithm = Algorithm::kSlidingLog}),
+                               store->hash);
+  ASSERT_TRUE(decider.rule(context).step.decision.admitted());
+  const auto step = decider.with_tuple(context, [](const memory::Tuple&) {
+    return memory::CellDecision{.status = memory::DecisionStatus::kRetry};
   });
   ASSERT_TRUE(step.has_value());
   EXPECT_EQ(step->decision.outcome, Outcome::kDenied);
@@ -157,29 +157,30 @@ TEST(Batch, IsRefusedForOneTickByATupleThatSomeoneHoldsForLong) {
   for (const Algorithm algorithm : {Algorithm::kSlidingLog, Algorithm::kSlidingWindowStrict}) {
     const doubles::HandClock clock;
     const auto store = std::make_shared<Store>(clock, Options{.capacity = 64}, 1);
-    Judge judge(store);
+    Decider decider(store);
     const auto case_of = [&](const Ask& ask) {
-      return Case(clock.now(), batch_request(ask), store->hash);
+      return RequestContext(clock.now(), batch_request(ask), store->hash);
     };
-    ASSERT_TRUE(judge.rule(case_of({.cost = 3, .algorithm = algorithm})).step.decision.admitted());
-    const std::vector<Case> cases = {case_of({.who = "bob"}),
-                                     case_of({.cost = 2, .algorithm = algorithm})};
+    ASSERT_TRUE(
+        decider.rule(case_of({.cost = 3, .algorithm = algorithm})).step.decision.admitted());
+    const std::vector<RequestContext> contexts = {case_of({.who = "bob"}),
+                                                  case_of({.cost = 2, .algorithm = algorithm})};
     const epoch::Guard guard;
-    memory::Word& head = store->table.find(cases[1].key).slot->hot[1];
+    memory::Word& head = store->table.find(contexts[1].key).slot->hot[1];
     int turns = memory::kHoldTurns;
     ASSERT_EQ(memory::try_hold(head, turns), memory::Hold::kTaken);
-    const BatchRuling refused = Batch(judge, *store, cases).run();
+    const BatchRuling refused = Batch(decider, *store, contexts).run();
     EXPECT_FALSE(refused.admitted);
     EXPECT_TRUE(refused.items[0].step.decision.admitted());
     EXPECT_EQ(refused.items[1].step.decision.outcome, Outcome::kDenied);
     EXPECT_EQ(refused.items[1].step.decision.remaining, 7u);
     EXPECT_EQ(refused.items[1].step.decision.retry_at, clock.now().wall + Millis(1));
     // So is a request that is alone.
-    const Ruling single = judge.rule(cases[1]);
+    const Ruling single = decider.rule(contexts[1]);
     EXPECT_EQ(single.step.decision.outcome, Outcome::kDenied);
     EXPECT_EQ(single.step.decision.remaining, 7u);
     memory::let_go(head);
-    EXPECT_TRUE(Batch(judge, *store, cases).run().admitted);
+    EXPECT_TRUE(Batch(decider, *store, contexts).run().admitted);
   }
 }
 

@@ -6,15 +6,15 @@
 
 namespace weir::limiter {
 
-Count BookCell::foreign_sum() const {
+Count RemoteCell::foreign_sum() const {
   Count sum = 0;
   for (const auto& [region, count] : foreign) sum = base::saturating_add(sum, count);
   return std::min(sum, memory::kMaxCount);
 }
 
-BookCell& BookEntry::cell(int64_t sequence, int64_t current) {
-  std::unique_ptr<BookCell>& cell = cells[static_cast<size_t>(sequence % 3)];
-  if (!cell) cell = std::make_unique<BookCell>();
+RemoteCell& RemoteEntry::cell(int64_t sequence, int64_t current) {
+  std::unique_ptr<RemoteCell>& cell = cells[static_cast<size_t>(sequence % 3)];
+  if (!cell) cell = std::make_unique<RemoteCell>();
   if (cell->sequence < sequence || cell->sequence > current + 1) {
     // Its list keeps its memory, which stays reserved.
     auto foreign = std::move(cell->foreign);
@@ -26,18 +26,18 @@ BookCell& BookEntry::cell(int64_t sequence, int64_t current) {
   return *cell;
 }
 
-const BookCell* BookEntry::find(int64_t sequence) const {
-  const BookCell* const cell = cells[static_cast<size_t>(sequence % 3)].get();
+const RemoteCell* RemoteEntry::find(int64_t sequence) const {
+  const RemoteCell* const cell = cells[static_cast<size_t>(sequence % 3)].get();
   return cell != nullptr && cell->sequence == sequence ? cell : nullptr;
 }
 
-bool BookEntry::owes() const {
-  return std::any_of(cells.begin(), cells.end(), [](const std::unique_ptr<BookCell>& cell) {
-    return cell && cell->owed.rule != Publish::kNothing;
+bool RemoteEntry::owes() const {
+  return std::any_of(cells.begin(), cells.end(), [](const std::unique_ptr<RemoteCell>& cell) {
+    return cell && cell->pending.rule != Publish::kNothing;
   });
 }
 
-uint32_t BookEntry::regions(int64_t sequence, WallTime now) const {
+uint32_t RemoteEntry::regions(int64_t sequence, WallTime now) const {
   uint32_t count = 1;
   const auto is_present = [&](RegionNumber region) {
     return std::any_of(present.begin(), present.end(), [&](const auto& presence) {
@@ -45,7 +45,7 @@ uint32_t BookEntry::regions(int64_t sequence, WallTime now) const {
     });
   };
   for (const auto& [region, until] : present) count += until > now ? 1 : 0;
-  if (const BookCell* cell = find(sequence)) {
+  if (const RemoteCell* cell = find(sequence)) {
     for (const auto& [region, amount] : cell->foreign) {
       if (amount > 0 && !is_present(region)) ++count;
     }
@@ -53,70 +53,72 @@ uint32_t BookEntry::regions(int64_t sequence, WallTime now) const {
   return count;
 }
 
-BookEntry* Book::find(const memory::TupleKey& tuple) const {
-  return entries_.find(tuple.hash(), [&](const BookEntry& entry) { return tuple.is(entry.tuple); });
+RemoteEntry* RemoteCounts::find(const memory::TupleKey& tuple) const {
+  return entries_.find(tuple.hash(),
+                       [&](const RemoteEntry& entry) { return tuple.is(entry.tuple); });
 }
 
-BookEntry* Book::obtain(const memory::TupleKey& tuple) {
-  if (BookEntry* const known = find(tuple)) {
+RemoteEntry* RemoteCounts::obtain(const memory::TupleKey& tuple) {
+  if (RemoteEntry* const known = find(tuple)) {
     leave_received(*known);
     return known;
   }
   // Places in the index, while it grows; a timer; places in the queue. About as much as they take.
   constexpr uint64_t kAround = 144;
   const uint64_t name = sizeof(uint64_t) * (1 + tuple.word_count());
-  const uint64_t bytes = memory::heap_bytes(sizeof(BookEntry)) + memory::heap_bytes(name) + kAround;
+  const uint64_t bytes =
+      memory::heap_bytes(sizeof(RemoteEntry)) + memory::heap_bytes(name) + kAround;
   if (budget_ != nullptr && !budget_->reserve(memory::Part::kRegions, bytes)) return nullptr;
-  auto entry = std::make_unique<BookEntry>();
+  auto entry = std::make_unique<RemoteEntry>();
   entry->tuple = tuple.encoded();
   entry->hash = tuple.hash();
   entry->bytes = bytes;
   return &entries_.add(tuple.hash(), std::move(entry));
 }
 
-bool Book::reserve(BookEntry& entry, uint64_t bytes) {
+bool RemoteCounts::reserve(RemoteEntry& entry, uint64_t bytes) {
   if (budget_ != nullptr && !budget_->reserve(memory::Part::kRegions, bytes)) return false;
   entry.bytes += bytes;
   return true;
 }
 
-BookCell* Book::cell(BookEntry& entry, int64_t sequence, int64_t current) {
+RemoteCell* RemoteCounts::cell(RemoteEntry& entry, int64_t sequence, int64_t current) {
   const bool is_there = entry.cells[static_cast<size_t>(sequence % 3)] != nullptr;
-  if (!is_there && !reserve(entry, memory::heap_bytes(sizeof(BookCell)))) return nullptr;
+  if (!is_there && !reserve(entry, memory::heap_bytes(sizeof(RemoteCell)))) return nullptr;
   return &entry.cell(sequence, current);
 }
 
-BookEntry* Book::obtain_received(const memory::TupleKey& tuple, MadeBy news) {
-  if (BookEntry* const known = find(tuple)) return known;
+RemoteEntry* RemoteCounts::obtain_received(const memory::TupleKey& tuple, MadeBy news) {
+  if (RemoteEntry* const known = find(tuple)) return known;
   const size_t most = news == MadeBy::kOurNews ? 2 * most_received_ : most_received_;
   if (received_by(news) >= most) return nullptr;
-  BookEntry* const entry = obtain(tuple);
+  RemoteEntry* const entry = obtain(tuple);
   if (entry == nullptr) return nullptr;
   entry->made_by = news;
   ++received_by(news);
   return entry;
 }
 
-void Book::erase(BookEntry& entry) {
+void RemoteCounts::erase(RemoteEntry& entry) {
   leave_received(entry);
   if (budget_ != nullptr) budget_->give_back(memory::Part::kRegions, entry.bytes);
   entries_.erase(entry.hash, entry);
 }
 
-RegionNumber Book::number_of(const std::string& region) {
+RegionNumber RemoteCounts::number_of(const std::string& region) {
   if (region != last_number_.first) {
     last_number_ = *numbers_.emplace(region, static_cast<RegionNumber>(numbers_.size())).first;
   }
   return last_number_.second;
 }
 
-Abroad Book::abroad(const memory::TupleKey& tuple, int64_t sequence) const {
+Abroad RemoteCounts::abroad(const memory::TupleKey& tuple, int64_t sequence) const {
   Abroad known;
   const std::lock_guard lock(mutex_);
-  const BookEntry* const entry = find(tuple);
+  const RemoteEntry* const entry = find(tuple);
   if (entry == nullptr) return known;
   const auto fill = [&](int64_t of, AbroadCell& out) {
-    const BookCell* cell = entry->find(of);
+    const RemoteCell* cell = entry->find(of);
     if (cell != nullptr) out = {.foreign = cell->foreign_sum(), .ours = cell->published};
   };
   fill(sequence, known.current);

@@ -37,7 +37,7 @@
 namespace weir::limiter {
 
 // Why a cell waits to be published, since when, and whose turn it is.
-struct Owed {
+struct PendingPublish {
   enum class Turn : uint8_t {
     kOurs,
     kSiblings,  // another process of the region goes first
@@ -55,7 +55,7 @@ struct Owed {
 // process has no memory for 2^32 names.
 using RegionNumber = uint32_t;
 
-struct BookCell {
+struct RemoteCell {
   static constexpr int64_t kNone = -1;
 
   int64_t sequence = kNone;
@@ -70,7 +70,7 @@ struct BookCell {
   bool acked_full = false;  // once already
   uint32_t seen_in = 0;     // the last read of everything that showed our row, by its number
   Count seen = 0;           // what it showed
-  Owed owed;
+  PendingPublish pending;
   std::vector<std::pair<RegionNumber, Count>> foreign;  // by region
 
   // Our row, as that read of everything shows it.
@@ -115,18 +115,18 @@ struct Lease {
           .taken_at = now.mono};
 }
 
-struct BookEntry;
+struct RemoteEntry;
 // Entries by when they are looked at again by themselves.
-using BookTimers = std::multimap<MonoTime, BookEntry*>;
+using RemoteTimers = std::multimap<MonoTime, RemoteEntry*>;
 
-struct BookEntry {
+struct RemoteEntry {
   std::string tuple;  // its encoding
   uint64_t hash = 0;
   // The last window, this one, and the next where clocks differ; most entries have but one.
-  std::array<std::unique_ptr<BookCell>, 3> cells;
+  std::array<std::unique_ptr<RemoteCell>, 3> cells;
   Lease lease;
   std::vector<std::pair<RegionNumber, WallTime>> present;
-  std::optional<BookTimers::iterator> timer;
+  std::optional<RemoteTimers::iterator> timer;
   bool queued = false;
   MadeBy made_by = MadeBy::kTraffic;
   uint32_t seen_in = 0;    // the last read of everything that showed our presence
@@ -137,19 +137,19 @@ struct BookEntry {
   // The cell of a window, of which there may be news while `current` is the present one. Whatever
   // older one was in its place is over; a later one than the next is of a clock that was ahead. One
   // that must be made is made by Book::cell.
-  [[nodiscard]] BookCell& cell(int64_t sequence, int64_t current);
-  [[nodiscard]] const BookCell* find(int64_t sequence) const;
-  [[nodiscard]] BookCell* find(int64_t sequence) {
-    return const_cast<BookCell*>(std::as_const(*this).find(sequence));
+  [[nodiscard]] RemoteCell& cell(int64_t sequence, int64_t current);
+  [[nodiscard]] const RemoteCell* find(int64_t sequence) const;
+  [[nodiscard]] RemoteCell* find(int64_t sequence) {
+    return const_cast<RemoteCell*>(std::as_const(*this).find(sequence));
   }
   // When a window is over for good.
-  [[nodiscard]] WallTime end_of(const BookCell& cell) const {
+  [[nodiscard]] WallTime end_of(const RemoteCell& cell) const {
     return WallTime((cell.sequence + 2) * duration());
   }
   // Those there are.
   template <typename Visit>
   void each_cell(const Visit& visit) const {
-    for (const std::unique_ptr<BookCell>& cell : cells) {
+    for (const std::unique_ptr<RemoteCell>& cell : cells) {
       if (cell) visit(*cell);
     }
   }
@@ -168,27 +168,27 @@ struct Abroad {
   AbroadCell current, last;
 };
 
-class Book {
+class RemoteCounts {
  public:
   // `most_heard` bounds the entries made by news of others alone; of our own there are twice as
   // many.
-  Book(std::string region, size_t most_received, memory::ByteBudget* budget)
+  RemoteCounts(std::string region, size_t most_received, memory::ByteBudget* budget)
       : region_(std::move(region)), most_received_(most_received), budget_(budget) {}
 
   [[nodiscard]] const std::string& region() const { return region_; }
   [[nodiscard]] base::Mutex& mutex() const { return mutex_; }
 
   // Under the mutex. Nothing, where there is no memory for what would have to be made.
-  [[nodiscard]] BookEntry* find(const memory::TupleKey& tuple) const;
-  [[nodiscard]] BookEntry* obtain(const memory::TupleKey& tuple);
+  [[nodiscard]] RemoteEntry* find(const memory::TupleKey& tuple) const;
+  [[nodiscard]] RemoteEntry* obtain(const memory::TupleKey& tuple);
   // The same for news; nothing either, if there is no room for more.
-  [[nodiscard]] BookEntry* obtain_received(const memory::TupleKey& tuple, MadeBy news);
+  [[nodiscard]] RemoteEntry* obtain_received(const memory::TupleKey& tuple, MadeBy news);
   // The cell of a window, and the value of a region in a list of the entry.
-  [[nodiscard]] BookCell* cell(BookEntry& entry, int64_t sequence, int64_t current);
+  [[nodiscard]] RemoteCell* cell(RemoteEntry& entry, int64_t sequence, int64_t current);
   template <typename Number, typename Value>
-  [[nodiscard]] Value* of_region(BookEntry& entry, std::vector<std::pair<Number, Value>>& values,
+  [[nodiscard]] Value* of_region(RemoteEntry& entry, std::vector<std::pair<Number, Value>>& values,
                                  Number region);
-  void erase(BookEntry& entry);
+  void erase(RemoteEntry& entry);
   [[nodiscard]] RegionNumber number_of(const std::string& region);
   [[nodiscard]] size_t size() const { return entries_.size(); }
   [[nodiscard]] size_t received() const { return our_received_ + others_received_; }
@@ -206,18 +206,18 @@ class Book {
     return news == MadeBy::kOurNews ? our_received_ : others_received_;
   }
   // It is no longer, or not, one that news alone made.
-  void leave_received(BookEntry& entry) {
+  void leave_received(RemoteEntry& entry) {
     if (entry.made_by != MadeBy::kTraffic) --received_by(entry.made_by);
     entry.made_by = MadeBy::kTraffic;
   }
 
-  [[nodiscard]] bool reserve(BookEntry& entry, uint64_t bytes);
+  [[nodiscard]] bool reserve(RemoteEntry& entry, uint64_t bytes);
 
   const std::string region_;
   const size_t most_received_;
   memory::ByteBudget* const budget_;
   mutable base::Mutex mutex_;
-  base::HashIndex<BookEntry> entries_;
+  base::HashIndex<RemoteEntry> entries_;
   std::map<std::string, RegionNumber> numbers_;
   std::pair<std::string, RegionNumber> last_number_;  // news of one region come together
   size_t our_received_ = 0;
@@ -225,8 +225,8 @@ class Book {
 };
 
 template <typename Number, typename Value>
-Value* Book::of_region(BookEntry& entry, std::vector<std::pair<Number, Value>>& values,
-                       Number region) {
+Value* RemoteCounts::of_region(RemoteEntry& entry, std::vector<std::pair<Number, Value>>& values,
+                               Number region) {
   for (auto& [known, value] : values) {
     if (known == region) return &value;
   }

@@ -29,18 +29,19 @@ namespace {
 // Requests decided side by side: few enough to stay in the cache between two passes.
 constexpr size_t kGroup = 16;
 
-WEIR_HOT_INLINE Way way_of(const Request& request, const base::KeyedHash& secret, Plain& plain) {
-  const Way way = plain_of(request, secret, plain);
-  if (way != Way::kApart) return way;
-  return plain.header != 0 && validate(request) == nullptr ? Way::kFound : Way::kApart;
+WEIR_HOT_INLINE Path path_of(const Request& request, const base::KeyedHash& secret,
+                             FastKey& fast_key) {
+  const Path path = classify(request, secret, fast_key);
+  if (path != Path::kSlow) return path;
+  return fast_key.header != 0 && validate(request) == nullptr ? Path::kFound : Path::kSlow;
 }
 
 template <std::memory_order kFirstLook>
-WEIR_HOT_INLINE void guess_slots(const memory::Table& table, const std::array<Plain, kGroup>& plain,
-                                 size_t begin, size_t end,
-                                 std::array<memory::Slot*, kGroup>& guesses) {
+WEIR_HOT_INLINE void guess_slots(const memory::Table& table,
+                                 const std::array<FastKey, kGroup>& fast_key, size_t begin,
+                                 size_t end, std::array<memory::Slot*, kGroup>& guesses) {
   for (size_t i = begin; i < end; ++i) {
-    guesses[i] = table.prefetch_slot<kFirstLook>(plain[i].hash);
+    guesses[i] = table.prefetch_slot<kFirstLook>(fast_key[i].hash);
   }
 }
 
@@ -56,7 +57,7 @@ Acknowledged acknowledged(const WindowCells& cells, int64_t sequence) {
 Engine::Engine(const Clock& clock, const Options& options)
     : store_(std::make_shared<Store>(clock, options,
                                      options.seed ? *options.seed : platform::entropy())),
-      judge_(store_),
+      decider_(store_),
       refresh_(store_->asks() ? std::make_shared<Refresh>(store_) : nullptr),
       replay_(store_->asks() ? std::make_shared<Replay>(store_) : nullptr),
       sync_(store_->ledger != nullptr ? std::make_shared<RegionSync>(store_, options.sync)
@@ -89,49 +90,49 @@ WEIR_HOT_INLINE void Engine::count(const Verdict& verdict) {
     store_->stats.add(Stat::kDegraded);
 }
 
-WEIR_HOT_INLINE void Engine::decide(const Case& the_case, Basis basis, Verdict& verdict) {
+WEIR_HOT_INLINE void Engine::decide(const RequestContext& context, Basis basis, Verdict& verdict) {
   Ruling ruling;  // never leaves the registers
-  if (!judge_.rule_known(the_case, ruling)) [[unlikely]] {
-    decide_apart(the_case, basis, verdict);
+  if (!decider_.rule_known(context, ruling)) [[unlikely]] {
+    decide_slow(context, basis, verdict);
     return;
   }
-  fill(the_case.query, ruling, basis, verdict);
+  fill(context.query, ruling, basis, verdict);
   count(verdict);
 }
 
-void Engine::decide_apart(const Case& the_case, Basis basis, Verdict& verdict) {
-  fill(the_case.query, judge_.rule(the_case), basis, verdict);
+void Engine::decide_slow(const RequestContext& context, Basis basis, Verdict& verdict) {
+  fill(context.query, decider_.rule(context), basis, verdict);
   count(verdict);
 }
 
 // Decides on what is known, be it enough or not.
-void Engine::decide_unread(Case& the_case, Need need, Verdict& verdict) {
-  if (need == Need::kDoWithout) do_without(the_case);
-  decide_and_look_again(the_case, basis_without_reading(need), verdict);
+void Engine::decide_unread(RequestContext& context, ReadRequirement requirement, Verdict& verdict) {
+  if (requirement == ReadRequirement::kDegrade) degrade(context);
+  decide_and_look_again(context, basis_without_reading(requirement), verdict);
 }
 
 Result<Verdict> Engine::check(Instant now, const Request& request) {
   Result<Verdict> result;  // the only thing returned, so that it is built in place
-  if (!check_plain(now, request, result.value())) [[unlikely]]
-    check_apart(now, request, result);
+  if (!check_fast(now, request, result.value())) [[unlikely]]
+    check_slow(now, request, result);
   return result;
 }
 
 // Calls nothing unless it has to, so that everything stays in registers: see plain.h.
-WEIR_HOT_INLINE bool Engine::check_plain(Instant now, const Request& request, Verdict& verdict) {
-  Plain plain;
+WEIR_HOT_INLINE bool Engine::check_fast(Instant now, const Request& request, Verdict& verdict) {
+  FastKey fast_key;
   epoch::ThreadRecord* const thread = epoch::FastGuard::available();
-  const Way way = plain_of(request, store_->hash, plain);
-  if (way == Way::kApart || (way == Way::kWindow && store_->shared()) || thread == nullptr)
+  const Path path = classify(request, store_->hash, fast_key);
+  if (path == Path::kSlow || (path == Path::kWindow && store_->shared()) || thread == nullptr)
       [[unlikely]] {
     return false;
   }
   const epoch::FastGuard guard(*thread);
   memory::Slot* const slot = store_->table.find(
-      plain.hash, [&](const memory::Slot& found) { return is_of(found, plain, request); });
+      fast_key.hash, [&](const memory::Slot& found) { return is_of(found, fast_key, request); });
   if (slot == nullptr) [[unlikely]]
     return false;
-  if (!admit_plain<Scope::kProcess>(way, store_->table.tuple_of(*slot), now, request, verdict))
+  if (!admit_fast<Scope::kProcess>(path, store_->table.tuple_of(*slot), now, request, verdict))
       [[unlikely]] {
     return check_found(*slot, now, request, verdict);
   }
@@ -143,19 +144,19 @@ WEIR_HOT_INLINE bool Engine::check_plain(Instant now, const Request& request, Ve
                                                       const Request& request, Verdict& verdict) {
   const memory::Query query = memory::query_of(now.wall, request);
   Ruling ruling;
-  if (!judge_.rule_found(store_->table.tuple_of(slot), now.mono, query, ruling)) return false;
+  if (!decider_.rule_found(store_->table.tuple_of(slot), now.mono, query, ruling)) return false;
   fill(query, ruling, Basis::kLocal, verdict);
   count(verdict);
   return true;
 }
 
-[[gnu::noinline, gnu::cold]] void Engine::check_apart(Instant now, const Request& request,
-                                                      Result<Verdict>& result) {
+[[gnu::noinline, gnu::cold]] void Engine::check_slow(Instant now, const Request& request,
+                                                     Result<Verdict>& result) {
   if (auto error = validate(request)) {
     result = std::move(*error);
   } else {
-    Case the_case(now, request, store_->hash);
-    decide_unread(the_case, need_of(the_case), result.value());
+    RequestContext context(now, request, store_->hash);
+    decide_unread(context, read_requirement(context), result.value());
   }
 }
 
@@ -175,28 +176,28 @@ void Engine::check_each(Instant now, std::span<const Request> requests,
     const size_t count = std::min(kGroup, requests.size() - begin);
     const auto some = requests.subspan(begin, count);
     const auto theirs = verdicts.subspan(begin, count);
-    const auto apart = [&](size_t i) { check_apart(now, some[i], theirs[i]); };
+    const auto slow = [&](size_t i) { check_slow(now, some[i], theirs[i]); };
     if (store_->shared()) {
-      check_group<Scope::kRegion>(now, some, theirs, apart);
+      check_group<Scope::kRegion>(now, some, theirs, slow);
     } else {
-      check_group<Scope::kProcess>(now, some, theirs, apart);
+      check_group<Scope::kProcess>(now, some, theirs, slow);
     }
   }
 }
 
 // The marks of a plain admission; see Judge::mark_charged().
-WEIR_HOT_INLINE void Engine::mark_plain(const memory::Tuple& tuple, const Request& request,
-                                        Verdict& verdict) {
+WEIR_HOT_INLINE void Engine::mark_fast(const memory::Tuple& tuple, const Request& request,
+                                       Verdict& verdict) {
   const WindowCells cells(tuple);
   const auto limit = static_cast<Count>(request.limit);
-  const memory::Mark mark = cells.mark_in_order();
-  if (!mark.dirty() && cells.mark_dirty()) [[unlikely]] {
-    judge_.list_dirty(tuple, limit, request.algorithm);
+  const memory::TupleWatch watch = cells.watch_in_order();
+  if (!watch.dirty() && cells.mark_dirty()) [[unlikely]] {
+    decider_.list_dirty(tuple, limit, request.algorithm);
   }
   if (!store_->shares()) return;
-  if (Store::is_news(mark, verdict.evidence, static_cast<Count>(request.cost), limit))
+  if (Store::is_news(watch, verdict.evidence, static_cast<Count>(request.cost), limit))
       [[unlikely]] {
-    store_->look_after_charge(tuple, mark, verdict.evidence, limit, request.algorithm);
+    store_->look_after_charge(tuple, watch, verdict.evidence, limit, request.algorithm);
   }
   if (store_->behind.load(std::memory_order_relaxed)) [[unlikely]] {
     verdict.basis = Basis::kDegraded;
@@ -207,19 +208,19 @@ WEIR_HOT_INLINE void Engine::mark_plain(const memory::Tuple& tuple, const Reques
 // In three passes, each of which asks memory for what the next will need. The last one
 // keeps to the order of the requests, since two may be about one tuple. What cannot be decided
 // here goes to apart(i), in its turn, with nothing pinned.
-template <memory::Scope kScope, typename Apart>
+template <memory::Scope kScope, typename Slow>
 WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> requests,
-                                         std::span<Result<Verdict>> verdicts, const Apart& apart) {
+                                         std::span<Result<Verdict>> verdicts, const Slow& slow) {
   constexpr bool kShared = kScope == Scope::kRegion;
   const memory::Table& table = store_->table;
   const size_t count = requests.size();
   epoch::ThreadRecord* const thread = epoch::FastGuard::available();
-  std::array<Plain, kGroup> plain{};
-  std::array<Way, kGroup> ways;
+  std::array<FastKey, kGroup> fast_key{};
+  std::array<Path, kGroup> paths;
   for (size_t i = 0; i < count; ++i) {
-    ways[i] = way_of(requests[i], store_->hash, plain[i]);
-    if (thread == nullptr) ways[i] = Way::kApart;
-    table.prefetch_control(plain[i].hash);
+    paths[i] = path_of(requests[i], store_->hash, fast_key[i]);
+    if (thread == nullptr) paths[i] = Path::kSlow;
+    table.prefetch_control(fast_key[i].hash);
   }
   for (size_t i = 0; i < count;) {
     {
@@ -227,25 +228,25 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
       if (thread != nullptr) guard.emplace(*thread);
       std::array<memory::Slot*, kGroup> guesses;
       if (epoch::first_load_may_be_relaxed()) [[likely]] {
-        guess_slots<std::memory_order_relaxed>(table, plain, i, count, guesses);
+        guess_slots<std::memory_order_relaxed>(table, fast_key, i, count, guesses);
         // Acquires the keys and states of all slots that were guessed.
         std::atomic_thread_fence(std::memory_order_acquire);
       } else {
-        guess_slots<std::memory_order_seq_cst>(table, plain, i, count, guesses);
+        guess_slots<std::memory_order_seq_cst>(table, fast_key, i, count, guesses);
       }
       uint64_t admitted = 0;
-      for (; i < count && ways[i] != Way::kApart; ++i) {
+      for (; i < count && paths[i] != Path::kSlow; ++i) {
         const auto same = [&](const memory::Slot& found) {
-          return is_of(found, plain[i], requests[i]);
+          return is_of(found, fast_key[i], requests[i]);
         };
-        memory::Slot* const slot = table.find(plain[i].hash, guesses[i], same);
+        memory::Slot* const slot = table.find(fast_key[i].hash, guesses[i], same);
         if (!verdicts[i].ok()) [[unlikely]]
           verdicts[i] = Verdict{};
         Verdict& verdict = verdicts[i].value();
-        if (slot != nullptr && admit_plain<kScope>(ways[i], table.tuple_of(*slot), now, requests[i],
-                                                   verdict)) [[likely]] {
+        if (slot != nullptr && admit_fast<kScope>(paths[i], table.tuple_of(*slot), now, requests[i],
+                                                  verdict)) [[likely]] {
           if constexpr (kShared) {
-            if (ways[i] == Way::kWindow) mark_plain(table.tuple_of(*slot), requests[i], verdict);
+            if (paths[i] == Path::kWindow) mark_fast(table.tuple_of(*slot), requests[i], verdict);
           }
           ++admitted;
           continue;
@@ -254,15 +255,15 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
         const bool may_read = kShared && store_->asks() &&
                               memory::class_of(requests[i].algorithm) == CellClass::kWindow;
         if (slot == nullptr || may_read || !check_found(*slot, now, requests[i], verdict)) {
-          ways[i] = Way::kApart;
+          paths[i] = Path::kSlow;
           break;
         }
       }
       if (thread != nullptr) store_->stats.add_for(*thread, Stat::kAdmitted, admitted);
     }
-    for (; i < count && ways[i] == Way::kApart; ++i) {
+    for (; i < count && paths[i] == Path::kSlow; ++i) {
       verdicts[i] = Verdict{};
-      apart(i);
+      slow(i);
     }
   }
 }
@@ -277,38 +278,38 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
   }
   struct Waiting {
     size_t item = 0;
-    Case the_case;
-    Need need = Need::kCold;
+    RequestContext context;
+    ReadRequirement requirement = ReadRequirement::kCold;
   };
   std::shared_ptr<std::deque<Waiting>> waiting;  // a deque: its items stay where they are
-  const auto apart = [&](size_t i) {
+  const auto slow = [&](size_t i) {
     if (auto error = validate(requests[i])) {
       verdicts[i] = std::move(*error);
       return;
     }
-    Case the_case(now, requests[i], store_->hash);
-    const Need need = need_of(the_case);
-    if (!is_read(need)) return decide_unread(the_case, need, verdicts[i].value());
+    RequestContext context(now, requests[i], store_->hash);
+    const ReadRequirement requirement = read_requirement(context);
+    if (!is_read(requirement)) return decide_unread(context, requirement, verdicts[i].value());
     if (waiting == nullptr) waiting = std::make_shared<std::deque<Waiting>>();
-    waiting->push_back({.item = i, .the_case = the_case, .need = need});
+    waiting->push_back({.item = i, .context = context, .requirement = requirement});
   };
   for (size_t begin = 0; begin < requests.size(); begin += kGroup) {
     const size_t count = std::min(kGroup, requests.size() - begin);
     check_group<Scope::kRegion>(now, requests.subspan(begin, count), verdicts.subspan(begin, count),
-                                [&](size_t i) { apart(begin + i); });
+                                [&](size_t i) { slow(begin + i); });
   }
   if (waiting == nullptr) return true;
   std::vector<Wanted> wanted;
   for (const Waiting& each : *waiting) {
-    wanted.push_back({.the_case = &each.the_case, .need = each.need});
+    wanted.push_back({.context = &each.context, .requirement = each.requirement});
   }
   refresh_->read(now, wanted, home,
                  [self = shared_from_this(), waiting, verdicts,
                   done = std::move(done)](const std::vector<Received>& received) {
                    for (size_t i = 0; i < waiting->size(); ++i) {
                      Waiting& each = (*waiting)[i];
-                     const Basis basis = self->take_in(received[i], each.the_case);
-                     self->decide_and_look_again(each.the_case, basis, verdicts[each.item].value());
+                     const Basis basis = self->take_in(received[i], each.context);
+                     self->decide_and_look_again(each.context, basis, verdicts[each.item].value());
                    }
                    done();
                  });
@@ -321,119 +322,125 @@ void Engine::check_async(Instant now, const Request& request, Executor& home,
     done(std::move(*error));
     return;
   }
-  auto the_case = std::make_shared<Case>(now, request, store_->hash);
-  const Need need = need_of(*the_case);
-  if (!is_read(need)) {
+  auto context = std::make_shared<RequestContext>(now, request, store_->hash);
+  const ReadRequirement requirement = read_requirement(*context);
+  if (!is_read(requirement)) {
     Verdict verdict;
-    decide_unread(*the_case, need, verdict);
+    decide_unread(*context, requirement, verdict);
     done(verdict);
     return;
   }
-  refresh_->read(now, {{.the_case = the_case.get(), .need = need}}, home,
-                 [self = shared_from_this(), the_case,
+  refresh_->read(now, {{.context = context.get(), .requirement = requirement}}, home,
+                 [self = shared_from_this(), context,
                   done = std::move(done)](const std::vector<Received>& received) {
                    Verdict verdict;
-                   const Basis basis = self->take_in(received[0], *the_case);
-                   self->decide_and_look_again(*the_case, basis, verdict);
+                   const Basis basis = self->take_in(received[0], *context);
+                   self->decide_and_look_again(*context, basis, verdict);
                    done(verdict);
                  });
 }
 
-Result<std::vector<Case>> Engine::cases_of(Instant now, std::span<const Request> requests) const {
+Result<std::vector<RequestContext>> Engine::contexts_of(Instant now,
+                                                        std::span<const Request> requests) const {
   if (auto error = validate_batch_size(requests.size())) return std::move(*error);
-  std::vector<Case> cases;
-  cases.reserve(requests.size());
+  std::vector<RequestContext> contexts;
+  contexts.reserve(requests.size());
   for (size_t i = 0; i < requests.size(); ++i) {
     if (auto error = validate(requests[i])) {
       error->field = "requests[" + std::to_string(i) + "]." + error->field;
       return std::move(*error);
     }
-    cases.emplace_back(now, requests[i], store_->hash);
+    contexts.emplace_back(now, requests[i], store_->hash);
   }
-  return cases;
+  return contexts;
 }
 
 Result<BatchVerdict> Engine::check_all(Instant now, std::span<const Request> requests) {
-  auto cases = cases_of(now, requests);
-  if (!cases) return cases.error();
+  auto contexts = contexts_of(now, requests);
+  if (!contexts) return contexts.error();
   std::vector<Basis> bases;
-  for (Case& the_case : cases.value()) {
-    const Need need = need_of(the_case);
-    if (need == Need::kDoWithout) do_without(the_case);
-    bases.push_back(basis_without_reading(need));
+  for (RequestContext& context : contexts.value()) {
+    const ReadRequirement requirement = read_requirement(context);
+    if (requirement == ReadRequirement::kDegrade) degrade(context);
+    bases.push_back(basis_without_reading(requirement));
   }
-  return decide_all(cases.value(), bases);
+  return decide_all(contexts.value(), bases);
 }
 
 void Engine::check_all_async(Instant now, std::span<const Request> requests, Executor& home,
                              std::function<void(Result<BatchVerdict>)> done) {
-  auto valid = cases_of(now, requests);
+  auto valid = contexts_of(now, requests);
   if (!valid) {
     done(valid.error());
     return;
   }
-  auto cases = std::make_shared<std::vector<Case>>(std::move(valid.value()));
+  auto contexts = std::make_shared<std::vector<RequestContext>>(std::move(valid.value()));
   auto bases = std::make_shared<std::vector<Basis>>();
   auto read = std::make_shared<std::vector<size_t>>();  // which of the cases are read
   std::vector<Wanted> wanted;
-  for (Case& the_case : *cases) {
-    const Need need = need_of(the_case);
-    if (need == Need::kDoWithout) do_without(the_case);
-    bases->push_back(basis_without_reading(need));
-    if (!is_read(need)) continue;
+  for (RequestContext& context : *contexts) {
+    const ReadRequirement requirement = read_requirement(context);
+    if (requirement == ReadRequirement::kDegrade) degrade(context);
+    bases->push_back(basis_without_reading(requirement));
+    if (!is_read(requirement)) continue;
     read->push_back(bases->size() - 1);
-    wanted.push_back({.the_case = &the_case, .need = need});
+    wanted.push_back({.context = &context, .requirement = requirement});
   }
   // Where one item is refused already the batch is, whatever a read would tell; but each item says
   // what it has, and for that it must know.
   if (wanted.empty()) {
-    done(decide_all(*cases, *bases));
+    done(decide_all(*contexts, *bases));
     return;
   }
   refresh_->read(now, wanted, home,
-                 [self = shared_from_this(), cases, bases, read,
+                 [self = shared_from_this(), contexts, bases, read,
                   done = std::move(done)](const std::vector<Received>& received) {
                    for (size_t i = 0; i < read->size(); ++i) {
                      const size_t item = (*read)[i];
-                     (*bases)[item] = self->take_in(received[i], (*cases)[item]);
+                     (*bases)[item] = self->take_in(received[i], (*contexts)[item]);
                    }
-                   done(self->decide_all(*cases, *bases));
+                   done(self->decide_all(*contexts, *bases));
                  });
 }
 
 // What must be read before the case is decided. A tuple that will be charged is made here, so that
 // there is a place for what is read.
-Need Engine::need_of(const Case& the_case) {
-  if (!store_->asks() || the_case.cell_class() != CellClass::kWindow) return Need::kNothing;
-  const Millis longest = longest_while_failing(store_->tells_fail_since(), the_case.now.mono,
-                                               the_case.query.duration, store_->max_freshness);
+ReadRequirement Engine::read_requirement(const RequestContext& context) {
+  if (!store_->asks() || context.cell_class() != CellClass::kWindow)
+    return ReadRequirement::kNothing;
+  const Millis longest = longest_while_failing(store_->tells_fail_since(), context.now.mono,
+                                               context.query.duration, store_->max_freshness);
   const ReadRules rules{
       .longest = store_->max_freshness,
       .available = store_->origin->reach() == Reach::kPrompt && longest > Millis(0)};
-  Need need = rules.available ? Need::kCold : Need::kDoWithout;
+  ReadRequirement requirement =
+      rules.available ? ReadRequirement::kCold : ReadRequirement::kDegrade;
   const auto look = [&](const memory::Tuple& tuple) {
     const WindowCells cells(tuple);
     // What was read would find no place in it, and be called fresh all the same.
-    if (!cells.fits(the_case.query)) return memory::Step{.fate = memory::Fate::kRebuild};
-    const memory::Step step = cells.decide(the_case.query, memory::Effect::kOnlyLook);
-    const bool refused = step.fate == memory::Fate::kDecided && !step.decision.admitted();
-    if (refused) look_behind(tuple, the_case.now.mono);
-    need = refused ? Need::kRefused
-                   : limiter::need_of(cells, the_case.query, the_case.now.mono, rules);
+    if (!cells.fits(context.query))
+      return memory::CellDecision{.status = memory::DecisionStatus::kRebuild};
+    const memory::CellDecision step = cells.decide(context.query, memory::Effect::kOnlyLook);
+    const bool refused =
+        step.status == memory::DecisionStatus::kDecided && !step.decision.admitted();
+    if (refused) look_behind(tuple, context.now.mono);
+    requirement = refused
+                      ? ReadRequirement::kRefused
+                      : limiter::read_requirement(cells, context.query, context.now.mono, rules);
     // What is read must find its place when it comes.
-    if (the_case.query.ask.cost > 0 && step.fate == memory::Fate::kDecided) {
+    if (context.query.ask.cost > 0 && step.status == memory::DecisionStatus::kDecided) {
       cells.expect(step.sequence);
     }
     return step;
   };
-  if (the_case.query.ask.cost > 0) {
+  if (context.query.ask.cost > 0) {
     // No room in the table: the sketch decides, and it is not told apart by reading.
-    if (!judge_.with_tuple(the_case, look)) return Need::kNothing;
+    if (!decider_.with_tuple(context, look)) return ReadRequirement::kNothing;
   } else {
     const epoch::Guard guard;
-    if (const memory::Tuple tuple = store_->table.find(the_case.key)) look(tuple);
+    if (const memory::Tuple tuple = store_->table.find(context.key)) look(tuple);
   }
-  return need;
+  return requirement;
 }
 
 // A tuple that is refused is not read, and so would not notice that the origin forgot it: it is
@@ -447,14 +454,14 @@ void Engine::look_behind(const memory::Tuple& tuple, MonoTime now) {
 }
 
 // The origin cannot be asked: what holds then is the caller's choice.
-void Engine::do_without(Case& the_case) {
+void Engine::degrade(RequestContext& context) {
   store_->stats.add(Stat::kUnread);
   const OnOriginLoss policy =
-      the_case.on_origin_loss.value_or(store_->on_origin_loss.load(std::memory_order_relaxed));
-  memory::Query& query = the_case.query;
-  if (the_case.cell_class() != CellClass::kWindow) return;
+      context.on_origin_loss.value_or(store_->on_origin_loss.load(std::memory_order_relaxed));
+  memory::Query& query = context.query;
+  if (context.cell_class() != CellClass::kWindow) return;
   // Alone, too, no process accepts more than the limit, be it that it forgot what it had accepted.
-  const Count remembered = store_->remembered(the_case.key, query);
+  const Count remembered = store_->remembered(context.key, query);
   if (policy == OnOriginLoss::kLocal && remembered == 0) return;
   algorithms::Position at = algorithms::position_of(query.now, query.duration);
   query.bound = {.most = 0, .sequence = at.sequence, .again = kReadPause};
@@ -462,7 +469,7 @@ void Engine::do_without(Case& the_case) {
   const Fleet fleet{.nodes = store_->origin->live_nodes(), .rank = store_->origin->rank()};
   Acknowledged current, last;
   const epoch::Guard guard;
-  if (const memory::Tuple tuple = store_->table.find(the_case.key)) {
+  if (const memory::Tuple tuple = store_->table.find(context.key)) {
     const WindowCells cells(tuple);
     if (cells.newest() > at.sequence) {
       at = {.sequence = cells.newest(), .offset = Millis(0), .width = query.duration};
@@ -480,59 +487,60 @@ void Engine::do_without(Case& the_case) {
 // How well informed a case is after a read. A peek at a tuple that lives elsewhere goes
 // by what was heard and leaves no trace here; a tuple that came into being while the read
 // was under way, or was forgotten and will be made anew, has not learnt from it.
-Basis Engine::take_in(const Received& received, Case& the_case) {
+Basis Engine::take_in(const Received& received, RequestContext& context) {
   if (!received.read) {
-    do_without(the_case);
+    degrade(context);
     return Basis::kDegraded;
   }
   if (received.learnt) return Basis::kRefreshed;
-  the_case.received = received.counts;
-  const bool peeks = the_case.query.ask.cost == 0;
-  return peeks && !judge_.look(the_case) ? Basis::kRefreshed : Basis::kDegraded;
+  context.received = received.counts;
+  const bool peeks = context.query.ask.cost == 0;
+  return peeks && !decider_.look(context) ? Basis::kRefreshed : Basis::kDegraded;
 }
 
 // Whether a tuple that was known well enough was forgotten since, for want of room, and made anew
 // or not: then nobody has read it, or who tried has failed. A peek that went by what was heard
 // needs no tuple.
-bool Engine::is_unread(const Case& the_case) const {
-  if (!store_->asks() || the_case.cell_class() != CellClass::kWindow) return false;
+bool Engine::is_unread(const RequestContext& context) const {
+  if (!store_->asks() || context.cell_class() != CellClass::kWindow) return false;
   const epoch::Guard guard;
-  const memory::Tuple tuple = store_->table.find(the_case.key);
-  if (!tuple || !store_->is_of_this_time(tuple, the_case.query)) {
-    return the_case.query.ask.cost > 0 || !the_case.received;
+  const memory::Tuple tuple = store_->table.find(context.key);
+  if (!tuple || !store_->is_of_this_time(tuple, context.query)) {
+    return context.query.ask.cost > 0 || !context.received;
   }
   const Freshness fresh = freshness_of(WindowCells(tuple));
   return fresh.never() || fresh.has_failed();
 }
 
 // A tuple may have been forgotten since it was looked at.
-void Engine::decide_and_look_again(const Case& the_case, Basis basis, Verdict& verdict) {
-  decide(the_case, basis, verdict);
+void Engine::decide_and_look_again(const RequestContext& context, Basis basis, Verdict& verdict) {
+  decide(context, basis, verdict);
   if (verdict.basis == Basis::kDegraded || !verdict.admitted()) return;
-  if (!is_unread(the_case)) return;
+  if (!is_unread(context)) return;
   verdict.basis = Basis::kDegraded;
   store_->stats.add(Stat::kDegraded);
 }
 
-BatchVerdict Engine::decide_all(std::vector<Case>& cases, const std::vector<Basis>& bases) {
-  BatchRuling ruling = Batch(judge_, *store_, cases).run();
+BatchVerdict Engine::decide_all(std::vector<RequestContext>& contexts,
+                                const std::vector<Basis>& bases) {
+  BatchRuling ruling = Batch(decider_, *store_, contexts).run();
   for (int turn = 0; ruling.late && turn < kLateTurns; ++turn) {
     // So late that its windows are over: decided at the present.
     const Instant now = store_->clock.now();
-    for (Case& the_case : cases) the_case.ask_at(now);
-    ruling = Batch(judge_, *store_, cases).run();
+    for (RequestContext& context : contexts) context.ask_at(now);
+    ruling = Batch(decider_, *store_, contexts).run();
   }
   if (ruling.late) {
-    for (const Case& the_case : cases) {
-      ruling.items.push_back({.step = Judge::refused_for_one_tick(the_case)});
+    for (const RequestContext& context : contexts) {
+      ruling.items.push_back({.step = Decider::refused_for_one_tick(context)});
     }
   }
   BatchVerdict verdict{.outcome = ruling.admitted ? Outcome::kAdmitted : Outcome::kDenied};
-  for (size_t i = 0; i < cases.size(); ++i) {
+  for (size_t i = 0; i < contexts.size(); ++i) {
     Verdict& item = verdict.items.emplace_back();
-    fill(cases[i].query, ruling.items[i], bases[i], item);
+    fill(contexts[i].query, ruling.items[i], bases[i], item);
     // Another item, or whoever came while this one waited, may have taken its place.
-    if (item.admitted() && is_unread(cases[i])) item.basis = Basis::kDegraded;
+    if (item.admitted() && is_unread(contexts[i])) item.basis = Basis::kDegraded;
     if (item.outcome == Outcome::kNever) verdict.outcome = Outcome::kNever;
   }
   for (Verdict item : verdict.items) {
@@ -561,9 +569,9 @@ SyncStats Engine::sync_stats() const {
 
 Result<bool> Engine::reset(Instant now, const Request& request) {
   if (auto error = validate(request)) return std::move(*error);
-  const Case the_case(now, request, store_->hash);
+  const RequestContext context(now, request, store_->hash);
   const std::string algorithm(to_string(request.algorithm));
-  if (the_case.cell_class() == CellClass::kWindow && store_->shared()) {
+  if (context.cell_class() == CellClass::kWindow && store_->shared()) {
     return Error{.field = "algorithm",
                  .detail = "algorithm is " + algorithm +
                            ", whose counts are told to the origin or the ledger, where they only "
@@ -575,13 +583,13 @@ Result<bool> Engine::reset(Instant now, const Request& request) {
   // Batches are short.
   constexpr int kTurns = 1000;
   for (int turn = 0; turn < kTurns; ++turn) {
-    const memory::Forgotten forgotten = store_->table.forget(the_case.key, now.wall);
+    const memory::Forgotten forgotten = store_->table.forget(context.key, now.wall);
     if (forgotten == memory::Forgotten::kYes) {
       store_->resets.fetch_add(1, std::memory_order_relaxed);
       return true;
     }
     if (forgotten == memory::Forgotten::kAbsent) {
-      if (!store_->sketch.holds(store_->sketched(the_case.key), the_case.query)) return false;
+      if (!store_->sketch.holds(store_->sketched(context.key), context.query)) return false;
       return Error{.code = ErrorCode::kUnavailable,
                    .retry = Retry::kMayHelp,
                    .detail = "the table is full, and this tuple is counted together with others",
@@ -646,10 +654,11 @@ void Engine::charge_difference(const memory::TupleKey& key, memory::Query query,
       const memory::Tuple tuple = store_->table.find(key);
       if (!tuple) return;
       query.ask = {.capacity = std::max<Count>(1, units), .cost = 0};
-      const memory::Step known = Judge::decide(tuple, query, memory::Effect::kOnlyLook);
+      const memory::CellDecision known = Decider::decide(tuple, query, memory::Effect::kOnlyLook);
       if (known.evidence.own >= units) return;
       query.ask.cost = units - known.evidence.own;
-      if (Judge::decide(tuple, query, memory::Effect::kConsume).fate != memory::Fate::kRebuild) {
+      if (Decider::decide(tuple, query, memory::Effect::kConsume).status !=
+          memory::DecisionStatus::kRebuild) {
         return;
       }
     }

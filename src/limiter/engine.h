@@ -80,34 +80,35 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Engine(const Clock& clock, const Options& options);
   // The parts of check() and check_each(), from the most frequent to the rest. The first
   // two return false if they did nothing.
-  [[nodiscard]] bool check_plain(Instant now, const Request& request, Verdict& verdict);
+  [[nodiscard]] bool check_fast(Instant now, const Request& request, Verdict& verdict);
   [[nodiscard]] bool check_found(memory::Slot& slot, Instant now, const Request& request,
                                  Verdict& verdict);
-  void check_apart(Instant now, const Request& request, Result<Verdict>& result);
+  void check_slow(Instant now, const Request& request, Result<Verdict>& result);
   [[nodiscard]] static bool has_room(size_t requests, std::span<Result<Verdict>> verdicts);
-  template <memory::Scope kScope, typename Apart>
+  template <memory::Scope kScope, typename Slow>
   void check_group(Instant now, std::span<const Request> requests,
-                   std::span<Result<Verdict>> verdicts, const Apart& apart);
-  [[nodiscard]] Need need_of(const Case& the_case);
+                   std::span<Result<Verdict>> verdicts, const Slow& slow);
+  [[nodiscard]] ReadRequirement read_requirement(const RequestContext& context);
   void look_behind(const memory::Tuple& tuple, MonoTime now);
-  void do_without(Case& the_case);
-  void decide_unread(Case& the_case, Need need, Verdict& verdict);
-  void decide(const Case& the_case, Basis basis, Verdict& verdict);
-  void decide_apart(const Case& the_case, Basis basis, Verdict& verdict);
-  [[nodiscard]] Basis take_in(const Received& received, Case& the_case);
-  void decide_and_look_again(const Case& the_case, Basis basis, Verdict& verdict);
-  [[nodiscard]] bool is_unread(const Case& the_case) const;
-  [[nodiscard]] BatchVerdict decide_all(std::vector<Case>& cases, const std::vector<Basis>& bases);
-  [[nodiscard]] Result<std::vector<Case>> cases_of(Instant now,
-                                                   std::span<const Request> requests) const;
-  void mark_plain(const memory::Tuple& tuple, const Request& request, Verdict& verdict);
+  void degrade(RequestContext& context);
+  void decide_unread(RequestContext& context, ReadRequirement requirement, Verdict& verdict);
+  void decide(const RequestContext& context, Basis basis, Verdict& verdict);
+  void decide_slow(const RequestContext& context, Basis basis, Verdict& verdict);
+  [[nodiscard]] Basis take_in(const Received& received, RequestContext& context);
+  void decide_and_look_again(const RequestContext& context, Basis basis, Verdict& verdict);
+  [[nodiscard]] bool is_unread(const RequestContext& context) const;
+  [[nodiscard]] BatchVerdict decide_all(std::vector<RequestContext>& contexts,
+                                        const std::vector<Basis>& bases);
+  [[nodiscard]] Result<std::vector<RequestContext>> contexts_of(
+      Instant now, std::span<const Request> requests) const;
+  void mark_fast(const memory::Tuple& tuple, const Request& request, Verdict& verdict);
   void fill(const memory::Query& query, const Ruling& ruling, Basis basis, Verdict& verdict) const;
   [[nodiscard]] bool is_behind(Algorithm algorithm) const;
   void charge_difference(const memory::TupleKey& key, memory::Query query, Count units);
   void count(const Verdict& verdict);
 
   const std::shared_ptr<Store> store_;
-  Judge judge_;
+  Decider decider_;
   // None without an origin.
   const std::shared_ptr<Refresh> refresh_;
   const std::shared_ptr<Replay> replay_;

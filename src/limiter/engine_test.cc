@@ -463,9 +463,9 @@ TEST(Engine, KeepsOneCountAcrossDurationsWhereAskedTo) {
   EXPECT_EQ(denied.retry_after, Millis(355'000));
   EXPECT_EQ(door.engine->stats().tuples, 1u);
   // The name counts for itself where each duration has its own count.
-  Request apart = request_at(10, Millis(10'000), 0);
-  apart.across_durations = false;
-  EXPECT_EQ(door.ask(apart).remaining, 10u);
+  Request slow = request_at(10, Millis(10'000), 0);
+  slow.across_durations = false;
+  EXPECT_EQ(door.ask(slow).remaining, 10u);
 }
 
 // --- reset ---

@@ -26,22 +26,25 @@ namespace weir::limiter {
 // After a failed read the origin is not asked again for the same tuple before this.
 inline constexpr Millis kReadPause{300};
 
-enum class Need : uint8_t {
+enum class ReadRequirement : uint8_t {
   kNothing,  // fresh
   kRefused,  // what is known refuses already, and counts only grow
   kCold,     // never read
   kStale,
-  kStrict,     // denied a short while ago: only this window still grows
-  kDoWithout,  // a read is due, but the last one failed just now, or the next would
+  kStrict,   // denied a short while ago: only this window still grows
+  kDegrade,  // a read is due, but the last one failed just now, or the next would
 };
 
-[[nodiscard]] inline bool is_read(Need need) {
-  return need == Need::kCold || need == Need::kStale || need == Need::kStrict;
+[[nodiscard]] inline bool is_read(ReadRequirement requirement) {
+  return requirement == ReadRequirement::kCold || requirement == ReadRequirement::kStale ||
+         requirement == ReadRequirement::kStrict;
 }
 
 // How well informed a decision is that is taken without the read it would need.
-[[nodiscard]] inline Basis basis_without_reading(Need need) {
-  return need == Need::kNothing || need == Need::kRefused ? Basis::kLocal : Basis::kDegraded;
+[[nodiscard]] inline Basis basis_without_reading(ReadRequirement requirement) {
+  return requirement == ReadRequirement::kNothing || requirement == ReadRequirement::kRefused
+             ? Basis::kLocal
+             : Basis::kDegraded;
 }
 
 [[nodiscard]] inline Nanos fresh_for(Millis duration, Millis longest) {
@@ -118,17 +121,19 @@ struct ReadRules {
   return Nanos(at.offset) < good;
 }
 
-[[nodiscard]] inline Need need_of(const memory::WindowCells& cells, const memory::Query& query,
-                                  MonoTime now, const ReadRules& rules) {
+[[nodiscard]] inline ReadRequirement read_requirement(const memory::WindowCells& cells,
+                                                      const memory::Query& query, MonoTime now,
+                                                      const ReadRules& rules) {
   const Freshness fresh = freshness_of(cells);
   if (fresh.lasts(now)) {
-    if (fresh.has_failed()) return Need::kDoWithout;
+    if (fresh.has_failed()) return ReadRequirement::kDegrade;
   } else if (!fresh_from_start(cells, query, rules.longest)) {
-    if (!rules.available) return Need::kDoWithout;
-    return fresh.never() ? Need::kCold : Need::kStale;
+    if (!rules.available) return ReadRequirement::kDegrade;
+    return fresh.never() ? ReadRequirement::kCold : ReadRequirement::kStale;
   }
-  if (ticks(now) >= cells.strict_until().load(std::memory_order_acquire)) return Need::kNothing;
-  return rules.available ? Need::kStrict : Need::kDoWithout;
+  if (ticks(now) >= cells.strict_until().load(std::memory_order_acquire))
+    return ReadRequirement::kNothing;
+  return rules.available ? ReadRequirement::kStrict : ReadRequirement::kDegrade;
 }
 
 // Whether the last window was read so lately, and since it ended, that a message about this
@@ -137,8 +142,8 @@ struct ReadRules {
                                             Instant now, Millis longest) {
   if (!freshness_of(memory::WindowCells(tuple)).is_fresh(now.mono)) return false;
   const Millis duration = tuple.slot->header.duration();
-  const memory::Noted noted{tuple.cold->noted.load(std::memory_order_relaxed)};
-  const Millis ago = noted.last_read_ago(now.mono);
+  const memory::TupleMeta meta{tuple.cold->meta.load(std::memory_order_relaxed)};
+  const Millis ago = meta.last_read_ago(now.mono);
   const Millis into_window = now.wall.time_since_epoch() - sequence * duration;
   return ago < into_window && ago < fresh_for(duration, longest) / 2;
 }
@@ -172,10 +177,10 @@ inline void note_read(const memory::Tuple& tuple, int64_t sequence, Instant bega
     }
   }
   if (extent == Extent::kBoth) {
-    memory::note_last_read(tuple.cold->noted, began.mono);
+    memory::note_last_read(tuple.cold->meta, began.mono);
   } else {
-    const memory::Noted noted{tuple.cold->noted.load(std::memory_order_relaxed)};
-    good = std::min<Nanos>(good, most - Nanos(noted.last_read_ago(began.mono)));
+    const memory::TupleMeta meta{tuple.cold->meta.load(std::memory_order_relaxed)};
+    good = std::min<Nanos>(good, most - Nanos(meta.last_read_ago(began.mono)));
   }
   const uint64_t until = Freshness::read(began.mono, std::max(good, Nanos(0))).word;
   // One that began later knows more.

@@ -23,18 +23,18 @@ void Importer::take_in(Instant now, const LedgerNews& news) {
   stats_.imported += news.rows.size() + news.presences.size();
 }
 
-BookEntry* Importer::entry_of(const LedgerKey& key, const std::string& region) {
+RemoteEntry* Importer::entry_of(const LedgerKey& key, const std::string& region) {
   const memory::TupleKey tuple(request_of(key), store_->hash);
-  BookEntry* entry = store_->book.find(tuple);
+  RemoteEntry* entry = store_->remote.find(tuple);
   if (entry != nullptr) return entry;
   const epoch::Guard guard;
   if (store_->table.find(tuple)) {
-    entry = store_->book.obtain(tuple);
+    entry = store_->remote.obtain(tuple);
     if (entry == nullptr) ++stats_.no_room;
     return entry;
   }
-  const bool ours = region == store_->book.region();
-  entry = store_->book.obtain_received(tuple, ours ? MadeBy::kOurNews : MadeBy::kOthersNews);
+  const bool ours = region == store_->remote.region();
+  entry = store_->remote.obtain_received(tuple, ours ? MadeBy::kOurNews : MadeBy::kOthersNews);
   ++(entry == nullptr ? stats_.no_room : stats_.received);
   return entry;
 }
@@ -53,24 +53,24 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
     ++stats_.invalid;
     return;
   }
-  BookEntry* entry = nullptr;
+  RemoteEntry* entry = nullptr;
   {
-    const std::lock_guard lock(store_->book.mutex());
+    const std::lock_guard lock(store_->remote.mutex());
     entry = entry_of(row.key, row.region);
     if (entry == nullptr) return;
-    BookCell* const place = store_->book.cell(*entry, row.sequence, current);
+    RemoteCell* const place = store_->remote.cell(*entry, row.sequence, current);
     if (place == nullptr) ++stats_.no_room;
     if (place == nullptr || place->sequence != row.sequence) return;
-    BookCell& cell = *place;
+    RemoteCell& cell = *place;
     bool news = false;
-    if (row.region == store_->book.region() && !mutated(Mutation::kOwnRowAsForeign)) {
+    if (row.region == store_->remote.region() && !mutated(Mutation::kOwnRowAsForeign)) {
       cell.see(full_read_, row.count);
       news = cell.hear_published(row.count);
       if (news) cell.published_at = now.mono;
     } else {
       if (mutated(Mutation::kImportTakenForAll)) cell.foreign.clear();
-      Book& book = store_->book;
-      Count* const known = book.of_region(*entry, cell.foreign, book.number_of(row.region));
+      RemoteCounts& remote = store_->remote;
+      Count* const known = remote.of_region(*entry, cell.foreign, remote.number_of(row.region));
       if (known == nullptr) {
         ++stats_.no_room;
         return;
@@ -84,7 +84,7 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
     }
     if (!news) return;
   }
-  lookout_.look_at(now, *entry);
+  trigger_.look_at(now, *entry);
 }
 
 void Importer::take_in(Instant now, const LedgerPresence& presence) {
@@ -93,21 +93,21 @@ void Importer::take_in(Instant now, const LedgerPresence& presence) {
     return;
   }
   if (presence.until <= now.wall) return;
-  BookEntry* entry = nullptr;
+  RemoteEntry* entry = nullptr;
   {
-    const std::lock_guard lock(store_->book.mutex());
+    const std::lock_guard lock(store_->remote.mutex());
     entry = entry_of(presence.key, presence.region);
     if (entry == nullptr) return;
-    if (presence.region == store_->book.region()) {
+    if (presence.region == store_->remote.region()) {
       // Said by a sibling, or by this process before.
       entry->seen_in = full_read_;
       const Lease lease = lease_of(now, presence.until, regions_.rules);
       if (entry->lease.holds(now) && lease.until <= entry->lease.until) return;
       entry->lease = lease;
     } else {
-      Book& book = store_->book;
+      RemoteCounts& remote = store_->remote;
       WallTime* const known =
-          book.of_region(*entry, entry->present, book.number_of(presence.region));
+          remote.of_region(*entry, entry->present, remote.number_of(presence.region));
       if (known == nullptr) {
         ++stats_.no_room;
         return;
@@ -117,7 +117,7 @@ void Importer::take_in(Instant now, const LedgerPresence& presence) {
       if (!news) return;
     }
   }
-  lookout_.look_at(now, *entry);
+  trigger_.look_at(now, *entry);
 }
 
 void Importer::begin_full(Instant now) {
@@ -129,18 +129,18 @@ void Importer::begin_full(Instant now) {
 // Requests wait for the book's mutex, and there may be a million entries: it is held only while one
 // that lost something is changed.
 void Importer::end_full(Instant now) {
-  std::vector<BookEntry*> lost;
+  std::vector<RemoteEntry*> lost;
   if (stats_.no_room == no_room_before_) no_room_accepted_ = stats_.no_room;
   ours_until_ = {};
-  store_->book.for_each([&](BookEntry& entry) {
-    entry.each_cell([&](const BookCell& cell) {
+  store_->remote.for_each([&](RemoteEntry& entry) {
+    entry.each_cell([&](const RemoteCell& cell) {
       if (cell.published > 0) ours_until_ = std::max(ours_until_, entry.end_of(cell));
     });
     if (has_lost(now, entry)) lost.push_back(&entry);
   });
-  for (BookEntry* entry : lost) {
-    const std::lock_guard lock(store_->book.mutex());
-    entry->each_cell([&](BookCell& cell) {
+  for (RemoteEntry* entry : lost) {
+    const std::lock_guard lock(store_->remote.mutex());
+    entry->each_cell([&](RemoteCell& cell) {
       if (!is_lost(now, *entry, cell)) return;
       // What siblings left word of before proves nothing any more, either.
       cell.word = std::max(cell.word, cell.published);
@@ -149,21 +149,21 @@ void Importer::end_full(Instant now) {
     if (is_presence_lost(now, *entry)) entry->lease = {};
   }
   stats_.lost += lost.size();
-  for (BookEntry* entry : lost) lookout_.look_at(now, *entry);
+  for (RemoteEntry* entry : lost) trigger_.look_at(now, *entry);
 }
 
-bool Importer::has_lost(Instant now, const BookEntry& entry) const {
+bool Importer::has_lost(Instant now, const RemoteEntry& entry) const {
   bool lost = is_presence_lost(now, entry);
-  entry.each_cell([&](const BookCell& cell) { lost = lost || is_lost(now, entry, cell); });
+  entry.each_cell([&](const RemoteCell& cell) { lost = lost || is_lost(now, entry, cell); });
   return lost;
 }
 
-bool Importer::is_lost(Instant now, const BookEntry& entry, const BookCell& cell) const {
+bool Importer::is_lost(Instant now, const RemoteEntry& entry, const RemoteCell& cell) const {
   return cell.published > cell.shown_by(full_read_) && cell.published_at < full_began_ &&
          entry.end_of(cell) > now.wall;
 }
 
-bool Importer::is_presence_lost(Instant now, const BookEntry& entry) const {
+bool Importer::is_presence_lost(Instant now, const RemoteEntry& entry) const {
   return entry.seen_in != full_read_ && entry.lease.holds(now) &&
          entry.lease.taken_at < full_began_;
 }

@@ -19,8 +19,8 @@ namespace weir::limiter {
 
 class Importer {
  public:
-  Importer(std::shared_ptr<Store> store, const Regions& regions, Lookout& lookout)
-      : store_(std::move(store)), regions_(regions), lookout_(lookout) {}
+  Importer(std::shared_ptr<Store> store, const Regions& regions, PublishTrigger& trigger)
+      : store_(std::move(store)), regions_(regions), trigger_(trigger) {}
 
   void take_in(Instant now, const LedgerNews& news);
 
@@ -47,14 +47,14 @@ class Importer {
   void take_in(Instant now, const LedgerRow& row);
   void take_in(Instant now, const LedgerPresence& presence);
   // Of what was written before the read of everything began, whether that read did not show it.
-  [[nodiscard]] bool has_lost(Instant now, const BookEntry& entry) const;
-  [[nodiscard]] bool is_lost(Instant now, const BookEntry& entry, const BookCell& cell) const;
-  [[nodiscard]] bool is_presence_lost(Instant now, const BookEntry& entry) const;
-  [[nodiscard]] BookEntry* entry_of(const LedgerKey& key, const std::string& region);
+  [[nodiscard]] bool has_lost(Instant now, const RemoteEntry& entry) const;
+  [[nodiscard]] bool is_lost(Instant now, const RemoteEntry& entry, const RemoteCell& cell) const;
+  [[nodiscard]] bool is_presence_lost(Instant now, const RemoteEntry& entry) const;
+  [[nodiscard]] RemoteEntry* entry_of(const LedgerKey& key, const std::string& region);
 
   const std::shared_ptr<Store> store_;
   const Regions& regions_;
-  Lookout& lookout_;
+  PublishTrigger& trigger_;
   MonoTime full_began_{};
   uint64_t no_room_before_ = 0;    // when the read of everything began
   uint64_t no_room_accepted_ = 0;  // such news was heard of again since

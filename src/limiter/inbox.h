@@ -13,28 +13,28 @@
 
 namespace weir::limiter {
 
-class Inbox {
+class CompletionQueue {
  public:
-  using Letter = std::function<void(Instant now)>;
+  using Completion = std::function<void(Instant now)>;
 
   // From any thread.
-  void put(Letter letter) {
+  void put(Completion completion) {
     const std::lock_guard lock(mutex_);
-    letters_.push_back(std::move(letter));
+    completions_.push_back(std::move(completion));
   }
 
   void open(Instant now) {
-    std::vector<Letter> letters;
+    std::vector<Completion> completions;
     {
       const std::lock_guard lock(mutex_);
-      letters.swap(letters_);
+      completions.swap(completions_);
     }
-    for (const Letter& letter : letters) letter(now);
+    for (const Completion& completion : completions) completion(now);
   }
 
  private:
   base::Mutex mutex_;
-  std::vector<Letter> letters_;  // guarded by mutex_
+  std::vector<Completion> completions_;  // guarded by mutex_
 };
 
 }  // namespace weir::limiter

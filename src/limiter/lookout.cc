@@ -14,18 +14,19 @@ using memory::Tuple;
 using memory::WindowCells;
 
 // Two windows of one tuple, as our region counted them.
-struct Lookout::Counted {
+struct PublishTrigger::Counted {
   int64_t sequence = 0;  // the current one
   Count current = 0;
   Count last = 0;
 };
 
-struct Lookout::Holdings {
+struct PublishTrigger::Holdings {
   Holding current, last;
 };
 
 // Nothing: batches kept changing it.
-std::optional<Lookout::Counted> Lookout::counted_of(const Tuple& tuple, WallTime now) {
+std::optional<PublishTrigger::Counted> PublishTrigger::counted_of(const Tuple& tuple,
+                                                                  WallTime now) {
   const WindowCells cells(tuple);
   const int64_t at = algorithms::position_of(now, tuple.slot->header.duration()).sequence;
   Counted counted{.sequence = std::max(at, cells.newest())};
@@ -51,13 +52,13 @@ Count smaller(Count a, Count b) {
 
 // The smallest limit asked in this window.
 Count asked_of(const Tuple& tuple) {
-  const memory::Noted noted{tuple.cold->noted.load(std::memory_order_relaxed)};
-  return smaller(WindowCells(tuple).mark().limit(), noted.limit());
+  const memory::TupleMeta meta{tuple.cold->meta.load(std::memory_order_relaxed)};
+  return smaller(WindowCells(tuple).watch().limit(), meta.limit());
 }
 
 }  // namespace
 
-void Lookout::look_at_listed(Instant now) {
+void PublishTrigger::look_at_listed(Instant now) {
   walk(now);
   for (const uint32_t index : store_->looks.take_all()) {
     const epoch::Guard guard;
@@ -69,16 +70,16 @@ void Lookout::look_at_listed(Instant now) {
 }
 
 // What was heard before a window began here, or before the tuple was there; the caller is pinned.
-void Lookout::take_in_known(Instant now, const Tuple& tuple) {
+void PublishTrigger::take_in_known(Instant now, const Tuple& tuple) {
   const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), store_->hash);
   const int64_t sequence =
       algorithms::position_of(now.wall, tuple.slot->header.duration()).sequence;
-  const Abroad known = store_->book.abroad(key, sequence);
+  const Abroad known = store_->remote.abroad(key, sequence);
   take_in(known.last, tuple, sequence - 1);
   take_in(known.current, tuple, sequence);
 }
 
-void Lookout::walk(Instant now) {
+void PublishTrigger::walk(Instant now) {
   constexpr size_t kSlotsAtATime = 16'384;
   for (size_t i = 0; i < kSlotsAtATime && walk_ < store_->table.slots(); ++i, ++walk_) {
     const epoch::Guard guard;
@@ -86,15 +87,15 @@ void Lookout::walk(Instant now) {
   }
 }
 
-void Lookout::look_at_due(Instant now) {
+void PublishTrigger::look_at_due(Instant now) {
   while (!timers_.empty() && timers_.begin()->first <= now.mono) {
-    BookEntry& entry = *timers_.begin()->second;
+    RemoteEntry& entry = *timers_.begin()->second;
     forget_timer(entry);
     look_at(now, entry);
   }
 }
 
-void Lookout::look_again_at(BookEntry& entry, MonoTime when) {
+void PublishTrigger::look_again_at(RemoteEntry& entry, MonoTime when) {
   // The same end of a window, reckoned at another time, is a little earlier or later.
   constexpr Millis kAsGood{5};
   if (entry.timer && (*entry.timer)->first <= when + kAsGood) return;
@@ -102,12 +103,12 @@ void Lookout::look_again_at(BookEntry& entry, MonoTime when) {
   entry.timer = timers_.emplace(when, &entry);
 }
 
-void Lookout::forget_timer(BookEntry& entry) {
+void PublishTrigger::forget_timer(RemoteEntry& entry) {
   if (entry.timer) timers_.erase(*entry.timer);
   entry.timer.reset();
 }
 
-void Lookout::look_at(Instant now, BookEntry& entry) {
+void PublishTrigger::look_at(Instant now, RemoteEntry& entry) {
   const memory::TupleKey key(entry.tuple, store_->hash);
   {
     const epoch::Guard guard;
@@ -121,7 +122,7 @@ void Lookout::look_at(Instant now, BookEntry& entry) {
 }
 
 // Holds both windows of a tuple against the rule; the caller is pinned.
-void Lookout::look_at(Instant now, const Tuple& tuple) {
+void PublishTrigger::look_at(Instant now, const Tuple& tuple) {
   if (tuple.slot->header.cell_class() != memory::CellClass::kWindow) return;
   // Of a future that is no more, since the clock was set back: its cells would take the places of
   // those that matter now. The next charge makes it anew.
@@ -137,19 +138,19 @@ void Lookout::look_at(Instant now, const Tuple& tuple) {
   const SyncRules& rules = regions_.rules;
   const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), store_->hash);
 
-  const std::lock_guard lock(store_->book.mutex());
-  BookEntry* entry = store_->book.find(key);
+  const std::lock_guard lock(store_->remote.mutex());
+  RemoteEntry* entry = store_->remote.find(key);
   const Holdings both = holdings_of(now, tuple, *counted, entry, refused);
   const Publish rule = rule_of(both.current, rules);
   const Publish last_rule = rule_of(both.last, rules);
   if (entry == nullptr && (rule != Publish::kNothing || last_rule != Publish::kNothing)) {
-    entry = store_->book.obtain(key);
+    entry = store_->remote.obtain(key);
     if (entry == nullptr) return leave_out(now, tuple, refused);
   }
   Count watch = kNeverPublish;
   if (rule == Publish::kNothing) {
     watch = publish_at(both.current, rules);
-    const BookCell* known = entry == nullptr ? nullptr : entry->find(counted->sequence);
+    const RemoteCell* known = entry == nullptr ? nullptr : entry->find(counted->sequence);
     // What is watched is what the window has of whomever.
     if (known != nullptr) watch = base::saturating_add(watch, known->foreign_sum());
   }
@@ -164,8 +165,8 @@ void Lookout::look_at(Instant now, const Tuple& tuple) {
   if (entry == nullptr) return;
 
   const Count asked = asked_of(tuple);
-  const bool noted = note(now, *entry, counted->sequence, asked, both.current, rule);
-  if (!note(now, *entry, counted->sequence - 1, asked, both.last, last_rule) || !noted) {
+  const bool meta = note(now, *entry, counted->sequence, asked, both.current, rule);
+  if (!note(now, *entry, counted->sequence - 1, asked, both.last, last_rule) || !meta) {
     leave_out(now, tuple, refused);
   }
   // What time alone changes.
@@ -176,13 +177,14 @@ void Lookout::look_at(Instant now, const Tuple& tuple) {
 }
 
 // Both windows of a tuple as the rule sees them; the caller is pinned and holds the book's mutex.
-Lookout::Holdings Lookout::holdings_of(Instant now, const Tuple& tuple, const Counted& counted,
-                                       const BookEntry* entry, bool refused) const {
-  const BookCell* known = entry == nullptr ? nullptr : entry->find(counted.sequence);
-  const BookCell* known_last = entry == nullptr ? nullptr : entry->find(counted.sequence - 1);
+PublishTrigger::Holdings PublishTrigger::holdings_of(Instant now, const Tuple& tuple,
+                                                     const Counted& counted,
+                                                     const RemoteEntry* entry, bool refused) const {
+  const RemoteCell* known = entry == nullptr ? nullptr : entry->find(counted.sequence);
+  const RemoteCell* known_last = entry == nullptr ? nullptr : entry->find(counted.sequence - 1);
   Count limit = asked_of(tuple);
   const bool both_count = !mutated(Mutation::kLastLimitIgnored);
-  for (const BookCell* cell : {known, both_count ? known_last : nullptr}) {
+  for (const RemoteCell* cell : {known, both_count ? known_last : nullptr}) {
     if (cell != nullptr) limit = smaller(limit, smaller(cell->limit, cell->limit_abroad));
   }
   const auto regions_in = [&](int64_t sequence) {
@@ -215,18 +217,19 @@ Lookout::Holdings Lookout::holdings_of(Instant now, const Tuple& tuple, const Co
   return both;
 }
 
-void Lookout::inspect(Instant now, const std::function<void(const SharedCell&)>& visit) const {
+void PublishTrigger::inspect(Instant now,
+                             const std::function<void(const SharedCell&)>& visit) const {
   store_->table.for_each([&](const Tuple& tuple) {
     if (tuple.slot->header.cell_class() != memory::CellClass::kWindow) return;
     const auto counted = counted_of(tuple, now.wall);
     if (!counted) return;
     const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), store_->hash);
-    const std::lock_guard lock(store_->book.mutex());
-    const BookEntry* entry = store_->book.find(key);
+    const std::lock_guard lock(store_->remote.mutex());
+    const RemoteEntry* entry = store_->remote.find(key);
     const Holdings both =
-        holdings_of(now, tuple, *counted, entry, WindowCells(tuple).mark().refused());
+        holdings_of(now, tuple, *counted, entry, WindowCells(tuple).watch().refused());
     const auto show = [&](int64_t sequence, const Holding& holding) {
-      const BookCell* cell = entry == nullptr ? nullptr : entry->find(sequence);
+      const RemoteCell* cell = entry == nullptr ? nullptr : entry->find(sequence);
       SharedCell shared{.tuple = key.encoded(),
                         .sequence = sequence,
                         .holding = holding,
@@ -234,7 +237,7 @@ void Lookout::inspect(Instant now, const std::function<void(const SharedCell&)>&
       if (cell != nullptr) {
         shared.published = cell->published;
         shared.foreign = cell->foreign_sum();
-        shared.waits = cell->owed.rule != Publish::kNothing || cell->sent > 0;
+        shared.waits = cell->pending.rule != Publish::kNothing || cell->sent > 0;
       }
       visit(shared);
     };
@@ -243,7 +246,7 @@ void Lookout::inspect(Instant now, const std::function<void(const SharedCell&)>&
   });
 }
 
-void Lookout::leave_out(Instant now, const Tuple& tuple, bool refused) {
+void PublishTrigger::leave_out(Instant now, const Tuple& tuple, bool refused) {
   const WindowCells cells(tuple);
   if (refused) cells.mark_refused();
   cells.watch_count(0);
@@ -252,38 +255,38 @@ void Lookout::leave_out(Instant now, const Tuple& tuple, bool refused) {
 }
 
 // What was found of one window.
-bool Lookout::note(Instant now, BookEntry& entry, int64_t sequence, Count asked,
-                   const Holding& holding, Publish rule) {
+bool PublishTrigger::note(Instant now, RemoteEntry& entry, int64_t sequence, Count asked,
+                          const Holding& holding, Publish rule) {
   const bool is_idle = rule == Publish::kNothing && entry.find(sequence) == nullptr;
   if (is_idle && holding.over) return true;
   const int64_t current = algorithms::position_of(now.wall, entry.duration()).sequence;
-  BookCell* const place = store_->book.cell(entry, sequence, std::max(sequence, current));
+  RemoteCell* const place = store_->remote.cell(entry, sequence, std::max(sequence, current));
   if (place == nullptr) return is_idle;
   if (place->sequence != sequence) return true;
-  BookCell& cell = *place;
+  RemoteCell& cell = *place;
   cell.counted = holding.counted;
   cell.limit = smaller(cell.limit, asked);
   // What is on its way may fail to arrive.
   cell.refused = holding.refused && (rule != Publish::kNothing || cell.sent > 0);
   if (rule == Publish::kNothing) {
-    cell.owed = {};
+    cell.pending = {};
   } else {
-    queue_.owe(now, entry, cell, rule);
+    queue_.enqueue(now, entry, cell, rule);
   }
   return true;
 }
 
 // An entry whose tuple is not here: what it was for is over, or comes again with a request.
-void Lookout::expire(Instant now, BookEntry& entry) {
-  const std::lock_guard lock(store_->book.mutex());
+void PublishTrigger::expire(Instant now, RemoteEntry& entry) {
+  const std::lock_guard lock(store_->remote.mutex());
   if (entry.owes()) queue_.add(entry);
   if (entry.queued || entry.under_way > 0) return;
   WallTime over{};
-  entry.each_cell([&](const BookCell& cell) { over = std::max(over, entry.end_of(cell)); });
+  entry.each_cell([&](const RemoteCell& cell) { over = std::max(over, entry.end_of(cell)); });
   for (const auto& [region, until] : entry.present) over = std::max(over, until);
   if (over <= now.wall && !entry.lease.holds(now)) {
     forget_timer(entry);
-    store_->book.erase(entry);
+    store_->remote.erase(entry);
     return;
   }
   const Millis rest = std::max(over - now.wall, Millis(0));

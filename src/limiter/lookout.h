@@ -32,20 +32,20 @@ struct SharedCell {
   bool waits = false;  // to be written, or is on its way
 };
 
-class Lookout {
+class PublishTrigger {
  public:
-  Lookout(std::shared_ptr<Store> store, const Regions& regions, const RowBudget& budget,
-          PublishQueue& queue)
+  PublishTrigger(std::shared_ptr<Store> store, const Regions& regions, const RowBudget& budget,
+                 PublishQueue& queue)
       : store_(std::move(store)), regions_(regions), budget_(budget), queue_(queue) {}
 
   // Looks at what was listed, and at what is to be looked at by now.
   void look_at_listed(Instant now);
   void look_at_due(Instant now);
-  void look_at(Instant now, BookEntry& entry);
+  void look_at(Instant now, RemoteEntry& entry);
   // Everything there is, a part at a time: the rule itself has changed.
   void look_at_all() { walk_ = 0; }
   // At that time, or sooner.
-  void look_again_at(BookEntry& entry, MonoTime when);
+  void look_again_at(RemoteEntry& entry, MonoTime when);
 
   // Cells that the rule wants written although there is no memory to note that, and when one last
   // was so. The next charge, refusal or news has such a tuple looked at again.
@@ -64,23 +64,23 @@ class Lookout {
 
   [[nodiscard]] static std::optional<Counted> counted_of(const memory::Tuple& tuple, WallTime now);
   [[nodiscard]] Holdings holdings_of(Instant now, const memory::Tuple& tuple,
-                                     const Counted& counted, const BookEntry* entry,
+                                     const Counted& counted, const RemoteEntry* entry,
                                      bool refused) const;
   void look_at(Instant now, const memory::Tuple& tuple);
   void take_in_known(Instant now, const memory::Tuple& tuple);
   void walk(Instant now);
-  void forget_timer(BookEntry& entry);
+  void forget_timer(RemoteEntry& entry);
   // False: there is no memory for it.
-  [[nodiscard]] bool note(Instant now, BookEntry& entry, int64_t sequence, Count asked,
+  [[nodiscard]] bool note(Instant now, RemoteEntry& entry, int64_t sequence, Count asked,
                           const Holding& holding, Publish rule);
   void leave_out(Instant now, const memory::Tuple& tuple, bool refused);
-  void expire(Instant now, BookEntry& entry);
+  void expire(Instant now, RemoteEntry& entry);
 
   const std::shared_ptr<Store> store_;
   const Regions& regions_;
   const RowBudget& budget_;
   PublishQueue& queue_;
-  BookTimers timers_;
+  RemoteTimers timers_;
   size_t walk_ = ~size_t{0};
   LeftOut left_out_;
 };

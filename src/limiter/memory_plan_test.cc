@@ -45,18 +45,18 @@ TEST(MemoryPlan, LeavesRoomForAllThatIsReceivedOfOtherRegionsUnlessAckedOtherwis
   const MemoryPlan plan = memory_plan(Options{.ledger = make_null_ledger(), .capacity = kTuples});
   memory::ByteBudget budget(plan.memory);
   budget.take(memory::Part::kTable, least_memory(kTuples));
-  Book book("here", kTuples, &budget);
+  RemoteCounts remote("here", kTuples, &budget);
   const base::KeyedHash hash(7);
   // An entry for each tuple of the table, and three for four that are heard of, in two windows.
   for (size_t i = 0; i < kTuples + kTuples * 3 / 4; ++i) {
     const std::string name = std::to_string(i) + std::string(30, 'x');
-    BookEntry* const entry = book.obtain(
+    RemoteEntry* const entry = remote.obtain(
         {{.ns = "api", .identifier = name, .limit = 1, .duration = Millis(60'000)}, hash});
     ASSERT_NE(entry, nullptr) << i;
     for (const int64_t sequence : {10, 11}) {
-      BookCell* const cell = book.cell(*entry, sequence, sequence);
+      RemoteCell* const cell = remote.cell(*entry, sequence, sequence);
       ASSERT_NE(cell, nullptr) << i;
-      ASSERT_NE(book.of_region(*entry, cell->foreign, RegionNumber{1}), nullptr) << i;
+      ASSERT_NE(remote.of_region(*entry, cell->foreign, RegionNumber{1}), nullptr) << i;
     }
   }
 }

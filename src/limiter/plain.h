@@ -26,39 +26,40 @@ namespace weir::limiter {
 static_assert(sizeof(Request) == 96, "put small members beside each other");
 
 // How a request is decided.
-enum class Way : uint8_t {
+enum class Path : uint8_t {
   kWindow,   // plain, fixed_window or sliding_window
   kBacklog,  // plain, gcra or token_bucket
   kFound,    // valid, and its names are short: its slot can be found without a key
-  kApart,
+  kSlow,
 };
 
 // What a TupleKey of the request would have, without the names.
-struct Plain {
+struct FastKey {
   uint64_t header = 0;
   uint64_t hash = 0;
 };
 
 // kWindow, kBacklog, or kApart: not plain, or not valid. `plain` is then still right where the
 // names are short, and anything else may be looked up in vain.
-WEIR_HOT_INLINE Way plain_of(const Request& request, const base::KeyedHash& secret, Plain& plain) {
+WEIR_HOT_INLINE Path classify(const Request& request, const base::KeyedHash& secret,
+                              FastKey& fast_key) {
   const size_t workspace = request.workspace.size();
   const size_t ns = request.ns.size();
   const size_t identifier = request.identifier.size();
   if (ns == 0 || identifier == 0 || (workspace | ns | identifier) > 8 * memory::kInlineKeyWords ||
       base::words_for(workspace) + base::words_for(ns) + base::words_for(identifier) >
           memory::kInlineKeyWords) {
-    return Way::kApart;
+    return Path::kSlow;
   }
   const auto duration = static_cast<uint64_t>(request.duration.count());
   const bool windows = request.algorithm == Algorithm::kSlidingWindow ||
                        request.algorithm == Algorithm::kFixedWindow;
-  plain.header = duration << 32 | workspace << 20 | ns << 10 | identifier;
+  fast_key.header = duration << 32 | workspace << 20 | ns << 10 | identifier;
   if (!windows) {
-    if (request.across_durations) plain.header &= 0xffffffff;
-    plain.header |= static_cast<uint64_t>(memory::class_of(request.algorithm)) << 30;
+    if (request.across_durations) fast_key.header &= 0xffffffff;
+    fast_key.header |= static_cast<uint64_t>(memory::class_of(request.algorithm)) << 30;
   }
-  base::KeyedHash::Short hash(secret, plain.header);
+  base::KeyedHash::Short hash(secret, fast_key.header);
   const auto add = [&](uint64_t word) {
     hash.add(word);
     return true;
@@ -66,7 +67,7 @@ WEIR_HOT_INLINE Way plain_of(const Request& request, const base::KeyedHash& secr
   if (workspace != 0) base::each_word(request.workspace, add);
   base::each_word(request.ns, add);
   base::each_word(request.identifier, add);
-  plain.hash = hash.finish();
+  fast_key.hash = hash.finish();
 
   // While that is being multiplied:
   const auto within = [](uint64_t value, uint64_t low, uint64_t high) {
@@ -79,21 +80,22 @@ WEIR_HOT_INLINE Way plain_of(const Request& request, const base::KeyedHash& secr
   if (windows) [[likely]] {
     return !request.burst.has_value() && !request.across_durations && numbers &&
                    request.on_origin_loss.value_or(OnOriginLoss::kLocal) <= OnOriginLoss::kShare
-               ? Way::kWindow
-               : Way::kApart;
+               ? Path::kWindow
+               : Path::kSlow;
   }
   const auto burst = static_cast<uint64_t>(request.burst.value_or(request.limit));
   return numbers && memory::class_of(request.algorithm) == memory::CellClass::kBacklog &&
                  limit <= algorithms::kAlwaysRepresentable &&
                  within(burst, 1, algorithms::kAlwaysRepresentable) &&
                  !request.on_origin_loss.has_value()
-             ? Way::kBacklog
-             : Way::kApart;
+             ? Path::kBacklog
+             : Path::kSlow;
 }
 
 // Whether the slot is the tuple of the request that `plain` was made of.
-WEIR_HOT_INLINE bool is_of(const memory::Slot& slot, const Plain& plain, const Request& request) {
-  if (slot.header.word != plain.header) return false;
+WEIR_HOT_INLINE bool is_of(const memory::Slot& slot, const FastKey& fast_key,
+                           const Request& request) {
+  if (slot.header.word != fast_key.header) return false;
   const uint64_t* words = slot.key;
   const auto equal = [&](uint64_t word) { return *words++ == word; };
   return (request.workspace.empty() || base::each_word(request.workspace, equal)) &&
@@ -184,11 +186,11 @@ WEIR_HOT_INLINE bool admit_backlog(const memory::Tuple& tuple, WallTime now, con
 }
 
 template <memory::Scope kScope>
-WEIR_HOT_INLINE bool admit_plain(Way way, const memory::Tuple& tuple, Instant now,
-                                 const Request& request, Verdict& verdict) {
-  if (way == Way::kWindow) [[likely]]
+WEIR_HOT_INLINE bool admit_fast(Path path, const memory::Tuple& tuple, Instant now,
+                                const Request& request, Verdict& verdict) {
+  if (path == Path::kWindow) [[likely]]
     return admit_window<kScope>(tuple, now, request, verdict);
-  return way == Way::kBacklog && admit_backlog(tuple, now.wall, request, verdict);
+  return path == Path::kBacklog && admit_backlog(tuple, now.wall, request, verdict);
 }
 
 }  // namespace weir::limiter

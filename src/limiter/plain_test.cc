@@ -57,18 +57,18 @@ struct Names {
   }
 };
 
-RC_GTEST_PROP(Plain, IsAlwaysValid, ()) {
+RC_GTEST_PROP(FastKey, IsAlwaysValid, ()) {
   const Names names;
   const Request request = names.request();
-  Plain plain;
-  const Way way = plain_of(request, kSecret, plain);
-  RC_CLASSIFY(way == Way::kWindow, "a window");
-  RC_CLASSIFY(way == Way::kBacklog, "a backlog");
+  FastKey fast_key;
+  const Path path = classify(request, kSecret, fast_key);
+  RC_CLASSIFY(path == Path::kWindow, "a window");
+  RC_CLASSIFY(path == Path::kBacklog, "a backlog");
   const bool valid = validate(request) == nullptr;
-  if (way != Way::kApart) RC_ASSERT(valid);
+  if (path != Path::kSlow) RC_ASSERT(valid);
 }
 
-RC_GTEST_PROP(Plain, FindsTheTupleThatItsKeyWouldFind, ()) {
+RC_GTEST_PROP(FastKey, FindsTheTupleThatItsKeyWouldFind, ()) {
   const Names names;
   Request request = names.request();
   request.duration = Millis(60'000);
@@ -76,53 +76,53 @@ RC_GTEST_PROP(Plain, FindsTheTupleThatItsKeyWouldFind, ()) {
   request.cost = 1;
   request.burst = std::nullopt;
   request.on_origin_loss = std::nullopt;
-  Plain plain;
-  plain_of(request, kSecret, plain);
+  FastKey fast_key;
+  classify(request, kSecret, fast_key);
   const bool valid = validate(request) == nullptr;
-  RC_PRE(valid && plain.header != 0);
+  RC_PRE(valid && fast_key.header != 0);
   const memory::TupleKey key(request, kSecret);
-  RC_ASSERT(plain.header == key.header().word);
-  RC_ASSERT(plain.hash == key.hash());
+  RC_ASSERT(fast_key.header == key.header().word);
+  RC_ASSERT(fast_key.hash == key.hash());
 
   memory::Table table(64, memory::Scope::kProcess);
   const memory::Query query = memory::query_of(WallTime(Millis(1'000'000)), request);
   RC_ASSERT(table.create(key, query) == memory::Created::kYes);
   const epoch::Guard guard;
   const memory::Tuple tuple = table.find(key);
-  const auto same = [&](const memory::Slot& slot) { return is_of(slot, plain, request); };
-  RC_ASSERT(table.find(plain.hash, same) == tuple.slot);
-  RC_ASSERT(table.find(plain.hash, table.prefetch_slot<std::memory_order_seq_cst>(plain.hash),
+  const auto same = [&](const memory::Slot& slot) { return is_of(slot, fast_key, request); };
+  RC_ASSERT(table.find(fast_key.hash, same) == tuple.slot);
+  RC_ASSERT(table.find(fast_key.hash, table.prefetch_slot<std::memory_order_seq_cst>(fast_key.hash),
                        same) == tuple.slot);
-  RC_ASSERT(table.find(plain.hash, nullptr, same) == tuple.slot);
+  RC_ASSERT(table.find(fast_key.hash, nullptr, same) == tuple.slot);
 
   const Names others;
   Request other = request;
   other.workspace = others.workspace;
   other.ns = others.ns;
   other.identifier = others.identifier;
-  Plain other_plain;
-  plain_of(other, kSecret, other_plain);
+  FastKey other_plain;
+  classify(other, kSecret, other_plain);
   RC_ASSERT(is_of(*tuple.slot, other_plain, other) == (memory::TupleKey(other, kSecret) == key));
 }
 
-TEST(Plain, IsTheOrdinaryRequest) {
-  Plain plain;
+TEST(FastKey, IsTheOrdinaryRequest) {
+  FastKey fast_key;
   const Request ordinary{
       .ns = "api", .identifier = "alice", .limit = 10, .duration = Millis(60'000)};
-  EXPECT_EQ(plain_of(ordinary, kSecret, plain), Way::kWindow);
+  EXPECT_EQ(classify(ordinary, kSecret, fast_key), Path::kWindow);
   Request fixed = ordinary;
   fixed.algorithm = Algorithm::kFixedWindow;
-  EXPECT_EQ(plain_of(fixed, kSecret, plain), Way::kWindow);
+  EXPECT_EQ(classify(fixed, kSecret, fast_key), Path::kWindow);
   Request longest = ordinary;
   const std::string identifier(48, 'x');  // 8 bytes for "api", 56 in all
   longest.identifier = identifier;
-  EXPECT_EQ(plain_of(longest, kSecret, plain), Way::kWindow);
+  EXPECT_EQ(classify(longest, kSecret, fast_key), Path::kWindow);
   Request throttled = ordinary;
   throttled.algorithm = Algorithm::kGcra;
-  EXPECT_EQ(plain_of(throttled, kSecret, plain), Way::kBacklog);
+  EXPECT_EQ(classify(throttled, kSecret, fast_key), Path::kBacklog);
   throttled.burst = 1'000'000;
   throttled.across_durations = true;
-  EXPECT_EQ(plain_of(throttled, kSecret, plain), Way::kBacklog);
+  EXPECT_EQ(classify(throttled, kSecret, fast_key), Path::kBacklog);
 }
 
 void expect_equal(const Verdict& a, const Verdict& b) {
@@ -137,8 +137,8 @@ void expect_equal(const Verdict& a, const Verdict& b) {
 }
 
 // Asks the same of three engines in three ways, for a while. A batch of one goes the long way.
-void compare_ways(const std::vector<int64_t>& steps, memory::Scope scope,
-                  const std::function<Request()>& draw) {
+void compare_paths(const std::vector<int64_t>& steps, memory::Scope scope,
+                   const std::function<Request()>& draw) {
   doubles::HandClock clock;
   const auto make = [&] {
     Options options{.capacity = 64, .seed = 1};
@@ -173,8 +173,8 @@ void compare_ways(const std::vector<int64_t>& steps, memory::Scope scope,
   }
 }
 
-RC_GTEST_PROP(Plain, DecidesAWindowAsABatchOfOneDoes, ()) {
-  compare_ways({0, 0, 1, 40, 99, 100, 250}, memory::Scope::kProcess, [] {
+RC_GTEST_PROP(FastKey, DecidesAWindowAsABatchOfOneDoes, ()) {
+  compare_paths({0, 0, 1, 40, 99, 100, 250}, memory::Scope::kProcess, [] {
     return Request{
         .limit = *rc::gen::inRange<int64_t>(1, 12),
         .duration = Millis(100),
@@ -185,9 +185,9 @@ RC_GTEST_PROP(Plain, DecidesAWindowAsABatchOfOneDoes, ()) {
 
 // Also when the rate changes, which a backlog is moved for, and when the clock is set back; and
 // whether or not there is an origin, which is not asked about it.
-RC_GTEST_PROP(Plain, DecidesABacklogAsABatchOfOneDoes, ()) {
+RC_GTEST_PROP(FastKey, DecidesABacklogAsABatchOfOneDoes, ()) {
   const auto scope = *rc::gen::element(memory::Scope::kProcess, memory::Scope::kRegion);
-  compare_ways({0, 0, 0, 1, 7, 40, 100, 250, -1, -90, -500}, scope, [] {
+  compare_paths({0, 0, 0, 1, 7, 40, 100, 250, -1, -90, -500}, scope, [] {
     return Request{.limit = *rc::gen::element<int64_t>(3, 3, 3, 3, 7),
                    .duration = Millis(*rc::gen::element(100, 100, 100, 300)),
                    .cost = *rc::gen::inRange<int64_t>(1, 4),
@@ -198,10 +198,10 @@ RC_GTEST_PROP(Plain, DecidesABacklogAsABatchOfOneDoes, ()) {
 }
 
 // A rate so fine that pulses reach no further than a hundred days.
-RC_GTEST_PROP(Plain, DecidesABacklogAsABatchOfOneDoesAlsoLongAfterItBegan, ()) {
+RC_GTEST_PROP(FastKey, DecidesABacklogAsABatchOfOneDoesAlsoLongAfterItBegan, ()) {
   constexpr int64_t kDay = 24 * 60 * 60 * 1000;
   constexpr int64_t kFine = (1 << 29) - 1;
-  compare_ways({0, 0, 1, 1000, 40 * kDay, 120 * kDay}, memory::Scope::kProcess, [&] {
+  compare_paths({0, 0, 1, 1000, 40 * kDay, 120 * kDay}, memory::Scope::kProcess, [&] {
     return Request{.limit = kFine,
                    .duration = Millis(1000),
                    .cost = *rc::gen::element<int64_t>(1, kFine / 2, kFine),

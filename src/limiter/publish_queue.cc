@@ -7,28 +7,28 @@
 
 namespace weir::limiter {
 
-void PublishQueue::owe(Instant now, BookEntry& entry, BookCell& cell, Publish rule) {
+void PublishQueue::enqueue(Instant now, RemoteEntry& entry, RemoteCell& cell, Publish rule) {
   // What is more than a presence does not wait for one.
-  const bool more = cell.owed.turn == Owed::Turn::kAcked && rule != Publish::kPresence;
-  if (cell.owed.rule == Publish::kNothing || more) {
+  const bool more = cell.pending.turn == PendingPublish::Turn::kAcked && rule != Publish::kPresence;
+  if (cell.pending.rule == Publish::kNothing || more) {
     const bool first = regions_.rules.policy == PublishPolicy::kFloor || goes_first(entry);
-    cell.owed = {.rule = rule,
-                 .since = now.mono,
-                 .turn = first ? Owed::Turn::kOurs : Owed::Turn::kSiblings,
-                 .word = cell.word};
+    cell.pending = {.rule = rule,
+                    .since = now.mono,
+                    .turn = first ? PendingPublish::Turn::kOurs : PendingPublish::Turn::kSiblings,
+                    .word = cell.word};
   }
-  cell.owed.rule = rule;
+  cell.pending.rule = rule;
   add(entry);
 }
 
-void PublishQueue::add(BookEntry& entry) {
+void PublishQueue::add(RemoteEntry& entry) {
   if (entry.queued) return;
   entry.queued = true;
   queue_.push_back(&entry);
 }
 
 // Each tuple has another order of the processes of a region, the same for all of them.
-bool PublishQueue::goes_first(const BookEntry& entry) const {
+bool PublishQueue::goes_first(const RemoteEntry& entry) const {
   if (store_->origin == nullptr) return true;
   const uint32_t nodes = std::max(1U, store_->origin->live_nodes());
   uint64_t hash = 0xcbf29ce484222325ULL;
@@ -48,25 +48,25 @@ Nanos PublishQueue::head_start() const {
 
 // Those who do not go first wait that long, then ask the origin whether the first left word that
 // it wrote; if not, they do. Of a presence they hear from the ledger itself.
-bool PublishQueue::is_turn(Instant now, const BookEntry& entry, BookCell& cell, Flush flush,
+bool PublishQueue::is_turn(Instant now, const RemoteEntry& entry, RemoteCell& cell, Flush flush,
                            std::vector<CellRead>& asks) const {
-  Owed& owed = cell.owed;
-  if (flush == Flush::kAll || owed.turn == Owed::Turn::kOurs) return true;
+  PendingPublish& pending = cell.pending;
+  if (flush == Flush::kAll || pending.turn == PendingPublish::Turn::kOurs) return true;
   if (!accepts_writes(store_->origin->reach())) return true;
   const Nanos round = regions_.rules.publish_every;
-  switch (owed.turn) {
-    case Owed::Turn::kOurs: return true;
-    case Owed::Turn::kSiblings:
-      if (now.mono - owed.since >= head_start()) {
-        owed.turn = Owed::Turn::kAsking;
+  switch (pending.turn) {
+    case PendingPublish::Turn::kOurs: return true;
+    case PendingPublish::Turn::kSiblings:
+      if (now.mono - pending.since >= head_start()) {
+        pending.turn = PendingPublish::Turn::kAsking;
         asks.push_back({.cell = {entry.tuple, cell.sequence}, .reader = {}});
       }
       return false;
-    case Owed::Turn::kAsking:
-      return now.mono - owed.since >= head_start() + 2 * round + store_->read_deadline;
-    case Owed::Turn::kAsked: break;
-    case Owed::Turn::kAcked:
-      return now.mono - owed.since >= 2 * (head_start() + Nanos(regions_.rules.import_every));
+    case PendingPublish::Turn::kAsking:
+      return now.mono - pending.since >= head_start() + 2 * round + store_->read_deadline;
+    case PendingPublish::Turn::kAsked: break;
+    case PendingPublish::Turn::kAcked:
+      return now.mono - pending.since >= 2 * (head_start() + Nanos(regions_.rules.import_every));
   }
   return true;
 }
@@ -75,32 +75,33 @@ void PublishQueue::ask_siblings(std::vector<CellRead> cells) {
   if (cells.empty()) return;
   std::vector<CellId> asked;
   for (const CellRead& cell : cells) asked.push_back(cell.cell);
-  store_->origin->read(std::move(cells), [this, box = std::weak_ptr(inbox_), asked](auto totals) {
-    const auto inbox = box.lock();
-    if (!inbox) return;
-    inbox->put(
-        [this, asked, totals = std::make_shared<decltype(totals)>(std::move(totals))](Instant) {
-          for (size_t i = 0; i < asked.size(); ++i) {
-            const bool answered = totals->ok() && i < totals->value().size();
-            hear_word(asked[i], answered ? totals->value()[i].published : 0);
-          }
-        });
-  });
+  store_->origin->read(
+      std::move(cells), [this, box = std::weak_ptr(completions_), asked](auto totals) {
+        const auto completions = box.lock();
+        if (!completions) return;
+        completions->put(
+            [this, asked, totals = std::make_shared<decltype(totals)>(std::move(totals))](Instant) {
+              for (size_t i = 0; i < asked.size(); ++i) {
+                const bool answered = totals->ok() && i < totals->value().size();
+                hear_word(asked[i], answered ? totals->value()[i].published : 0);
+              }
+            });
+      });
 }
 
 void PublishQueue::hear_word(const CellId& id, Count published) {
-  const std::lock_guard lock(store_->book.mutex());
-  BookEntry* entry = store_->book.find({id.tuple, store_->hash});
-  BookCell* const found = entry == nullptr ? nullptr : entry->find(id.sequence);
+  const std::lock_guard lock(store_->remote.mutex());
+  RemoteEntry* entry = store_->remote.find({id.tuple, store_->hash});
+  RemoteCell* const found = entry == nullptr ? nullptr : entry->find(id.sequence);
   if (found == nullptr) return;
-  BookCell& cell = *found;
+  RemoteCell& cell = *found;
   cell.word = std::max(cell.word, published);
-  if (cell.owed.turn != Owed::Turn::kAsking) return;
-  cell.owed.turn = Owed::Turn::kAsked;
+  if (cell.pending.turn != PendingPublish::Turn::kAsking) return;
+  cell.pending.turn = PendingPublish::Turn::kAsked;
   // Word that has moved since is news of what a sibling wrote.
-  if (cell.word <= cell.owed.word) return;
+  if (cell.word <= cell.pending.word) return;
   cell.hear_published(cell.word);
-  if (cell.owed.rule == Publish::kPresence) cell.owed.turn = Owed::Turn::kAcked;
+  if (cell.pending.rule == Publish::kPresence) cell.pending.turn = PendingPublish::Turn::kAcked;
 }
 
 std::vector<PublishQueue::Candidate> PublishQueue::choose(Instant now, Flush flush) {
@@ -108,15 +109,15 @@ std::vector<PublishQueue::Candidate> PublishQueue::choose(Instant now, Flush flu
   std::map<std::string, std::vector<Candidate>> presences;
   std::vector<CellRead> asks;
   {
-    const std::lock_guard lock(store_->book.mutex());
-    for (BookEntry* entry : queue_) {
-      entry->each_cell([&](BookCell& cell) {
+    const std::lock_guard lock(store_->remote.mutex());
+    for (RemoteEntry* entry : queue_) {
+      entry->each_cell([&](RemoteCell& cell) {
         // What is over matters to nobody any more.
-        if (entry->end_of(cell) <= now.wall) cell.owed = {};
-        if (cell.owed.rule == Publish::kNothing || cell.sent > 0) return;
+        if (entry->end_of(cell) <= now.wall) cell.pending = {};
+        if (cell.pending.rule == Publish::kNothing || cell.sent > 0) return;
         if (!is_turn(now, *entry, cell, flush, asks)) return;
         const Candidate candidate{.entry = entry, .cell = &cell};
-        if (cell.owed.rule == Publish::kPresence) {
+        if (cell.pending.rule == Publish::kPresence) {
           presences[ledger_key_of(entry->tuple).ns].push_back(candidate);
         } else {
           chosen.push_back(candidate);
@@ -138,25 +139,25 @@ std::vector<PublishQueue::Candidate> PublishQueue::choose(Instant now, Flush flu
 }
 
 void PublishQueue::tidy() {
-  std::erase_if(queue_, [](BookEntry* entry) {
+  std::erase_if(queue_, [](RemoteEntry* entry) {
     entry->queued = entry->owes();
     return !entry->queued;
   });
 }
 
-BookEntry& PublishQueue::drop_last() {
-  BookEntry& entry = *queue_.back();
+RemoteEntry& PublishQueue::drop_last() {
+  RemoteEntry& entry = *queue_.back();
   queue_.pop_back();
   entry.queued = false;
-  entry.each_cell([](BookCell& cell) { cell.owed = {}; });
+  entry.each_cell([](RemoteCell& cell) { cell.pending = {}; });
   return entry;
 }
 
 MonoTime PublishQueue::waiting_since(MonoTime now) const {
   MonoTime first = now;
-  for (const BookEntry* entry : queue_) {
-    entry->each_cell([&](const BookCell& cell) {
-      if (cell.owed.rule != Publish::kNothing) first = std::min(first, cell.owed.since);
+  for (const RemoteEntry* entry : queue_) {
+    entry->each_cell([&](const RemoteCell& cell) {
+      if (cell.pending.rule != Publish::kNothing) first = std::min(first, cell.pending.since);
     });
   }
   return first;

@@ -23,18 +23,21 @@ namespace weir::limiter {
 
 class PublishQueue {
  public:
-  PublishQueue(std::shared_ptr<Store> store, std::shared_ptr<Inbox> inbox, const Regions& regions,
-               RowBudget& budget)
-      : store_(std::move(store)), inbox_(std::move(inbox)), regions_(regions), budget_(budget) {}
+  PublishQueue(std::shared_ptr<Store> store, std::shared_ptr<CompletionQueue> completions,
+               const Regions& regions, RowBudget& budget)
+      : store_(std::move(store)),
+        completions_(std::move(completions)),
+        regions_(regions),
+        budget_(budget) {}
 
   // The rule wants it written; under the book's mutex.
-  void owe(Instant now, BookEntry& entry, BookCell& cell, Publish rule);
+  void enqueue(Instant now, RemoteEntry& entry, RemoteCell& cell, Publish rule);
   // Has an entry wait for what it owes.
-  void add(BookEntry& entry);
+  void add(RemoteEntry& entry);
 
   struct Candidate {
-    BookEntry* entry = nullptr;
-    BookCell* cell = nullptr;
+    RemoteEntry* entry = nullptr;
+    RemoteCell* cell = nullptr;
   };
   // Of what waits, that whose turn has come, in the order in which rows are given out: first what
   // others count on or what is full, then presences, one of each namespace in turn.
@@ -42,7 +45,7 @@ class PublishQueue {
   // Lets those go that owe nothing any more.
   void tidy();
   // Takes out the one that came last, and what it owes is forgotten.
-  BookEntry& drop_last();
+  RemoteEntry& drop_last();
 
   [[nodiscard]] size_t size() const { return queue_.size(); }
   // Since when the one that has waited longest has; `now`, if none has.
@@ -52,17 +55,17 @@ class PublishQueue {
 
  private:
   [[nodiscard]] Nanos head_start() const;
-  [[nodiscard]] bool goes_first(const BookEntry& entry) const;
-  [[nodiscard]] bool is_turn(Instant now, const BookEntry& entry, BookCell& cell, Flush flush,
+  [[nodiscard]] bool goes_first(const RemoteEntry& entry) const;
+  [[nodiscard]] bool is_turn(Instant now, const RemoteEntry& entry, RemoteCell& cell, Flush flush,
                              std::vector<CellRead>& asks) const;
   void ask_siblings(std::vector<CellRead> cells);
   void hear_word(const CellId& id, Count published);
 
   const std::shared_ptr<Store> store_;
-  const std::shared_ptr<Inbox> inbox_;
+  const std::shared_ptr<CompletionQueue> completions_;
   const Regions& regions_;
   RowBudget& budget_;
-  std::vector<BookEntry*> queue_;
+  std::vector<RemoteEntry*> queue_;
   Nanos took_{0};  // about the most of late
 };
 

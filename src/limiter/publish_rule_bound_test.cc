@@ -144,14 +144,14 @@ class ModelFleet {
   }
 
   void hear(uint32_t r) {
-    auto& inbox = under_way_[r];
+    auto& completions = under_way_[r];
     bool received = false;
-    while (!inbox.empty() && inbox.begin()->first <= now_) {
-      const Message& message = inbox.begin()->second;
+    while (!completions.empty() && completions.begin()->first <= now_) {
+      const Message& message = completions.begin()->second;
       Received& known = rows_[r].received[message.from];
       known.count = std::max(known.count, message.news.count);
       known.present_until = std::max(known.present_until, message.news.present_until);
-      inbox.erase(inbox.begin());
+      completions.erase(completions.begin());
       received = true;
     }
     if (received && without_ != Without::kNewsAsATrigger) look(r);

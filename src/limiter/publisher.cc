@@ -10,7 +10,7 @@ using memory::mutated;
 using memory::Mutation;
 
 struct Publisher::Sent {
-  BookEntry* entry = nullptr;
+  RemoteEntry* entry = nullptr;
   int64_t sequence = 0;
   Count count = 0;
   Count limit = 0;
@@ -32,7 +32,7 @@ void Publisher::publish(Instant now, Flush flush) {
   std::erase_if(chunks_, [](const auto& chunk) { return chunk->over; });
   if (waiting() == 0) failing_since_.reset();
   // Where less may be hidden again, what was little enough may be so no more.
-  if (budget_.relent(now.mono)) lookout_.look_at_all();
+  if (budget_.relent(now.mono)) trigger_.look_at_all();
   drop_beyond(now, kMostQueued);
   if (!store_->ledger->reachable() || now.mono < held_off_until_) return;
 
@@ -42,10 +42,10 @@ void Publisher::publish(Instant now, Flush flush) {
   for (const PublishQueue::Candidate& candidate : queue_.choose(now, flush)) {
     if (in_flight_ >= kMostInFlight) break;
     // It may have changed while it waited; at the end that does not matter.
-    if (flush == Flush::kDue) lookout_.look_at(now, *candidate.entry);
-    const std::lock_guard lock(store_->book.mutex());
-    const BookCell& cell = *candidate.cell;
-    if (cell.owed.rule == Publish::kNothing || cell.sent > 0) continue;
+    if (flush == Flush::kDue) trigger_.look_at(now, *candidate.entry);
+    const std::lock_guard lock(store_->remote.mutex());
+    const RemoteCell& cell = *candidate.cell;
+    if (cell.pending.rule == Publish::kNothing || cell.sent > 0) continue;
     const auto held = held_.find({candidate.entry->tuple, cell.sequence});
     if (held != held_.end() && now.mono < held->second) continue;
     if (flush == Flush::kDue && !budget_.take()) break;
@@ -66,18 +66,18 @@ void Publisher::publish(Instant now, Flush flush) {
 }
 
 void Publisher::take(const PublishQueue::Candidate& candidate, Chunk& chunk) {
-  BookCell& cell = *candidate.cell;
+  RemoteCell& cell = *candidate.cell;
   if (mutated(Mutation::kPublishedBeforeCommit)) cell.published = cell.counted;
   if (mutated(Mutation::kVerdictPublished) && cell.refused) cell.counted = cell.limit;
   chunk.rows.push_back({.entry = candidate.entry,
                         .sequence = cell.sequence,
                         .count = cell.counted,
                         .limit = cell.limit == 0 ? static_cast<Count>(kMaxLimit) : cell.limit,
-                        .rule = cell.owed.rule,
-                        .since = cell.owed.since,
+                        .rule = cell.pending.rule,
+                        .since = cell.pending.since,
                         .refused = std::exchange(cell.refused, false)});
   cell.sent = cell.counted;
-  cell.owed = {};
+  cell.pending = {};
   ++candidate.entry->under_way;
   ++in_flight_;
 }
@@ -87,7 +87,7 @@ void Publisher::take(const PublishQueue::Candidate& candidate, Chunk& chunk) {
 void Publisher::drop_beyond(Instant now, size_t most) {
   constexpr Millis kLater{1000};
   while (queue_.size() > most) {
-    lookout_.look_again_at(queue_.drop_last(), now.mono + kLater);
+    trigger_.look_again_at(queue_.drop_last(), now.mono + kLater);
     ++stats_.left_out;
     left_out_at_ = now.mono;
   }
@@ -106,31 +106,31 @@ void Publisher::send(Instant now, const std::shared_ptr<Chunk>& chunk) {
     const LedgerKey key = ledger_key_of(sent.entry->tuple);
     news.rows.push_back({.key = key,
                          .sequence = sent.sequence,
-                         .region = store_->book.region(),
+                         .region = store_->remote.region(),
                          .count = sent.count,
                          .limit_seen = sent.limit});
     if (sent.rule != Publish::kPresence) continue;
     news.presences.push_back(
-        {.key = key, .region = store_->book.region(), .until = now.wall + regions_.rules.lease});
+        {.key = key, .region = store_->remote.region(), .until = now.wall + regions_.rules.lease});
   }
-  store_->ledger->publish(std::move(news),
-                          [this, box = std::weak_ptr(inbox_), chunk](const Result<size_t>& result) {
-                            const auto inbox = box.lock();
-                            if (!inbox) return;
-                            Blame blame = Blame::kNoRow;
-                            if (!result && result.error().retry == Retry::kPointless) {
-                              blame = Blame::kBadRow;
-                            } else if (!result && result.error().field == "rows") {
-                              blame = Blame::kHeldRow;
-                            }
-                            inbox->put([this, chunk, ok = result.ok(), blame](Instant when) {
-                              if (ok) {
-                                commit(when, *chunk);
-                              } else if (!chunk->over) {
-                                fail(when, *chunk, blame);
-                              }
-                            });
-                          });
+  store_->ledger->publish(std::move(news), [this, box = std::weak_ptr(completions_),
+                                            chunk](const Result<size_t>& result) {
+    const auto completions = box.lock();
+    if (!completions) return;
+    Blame blame = Blame::kNoRow;
+    if (!result && result.error().retry == Retry::kPointless) {
+      blame = Blame::kBadRow;
+    } else if (!result && result.error().field == "rows") {
+      blame = Blame::kHeldRow;
+    }
+    completions->put([this, chunk, ok = result.ok(), blame](Instant when) {
+      if (ok) {
+        commit(when, *chunk);
+      } else if (!chunk->over) {
+        fail(when, *chunk, blame);
+      }
+    });
+  });
 }
 
 // An answer that comes after it was given up is as if it were lost: sending again is free.
@@ -141,11 +141,11 @@ void Publisher::commit(Instant now, Chunk& chunk) {
   written_at_ = std::max(written_at_, chunk.began.mono);
   std::vector<CellPublished> words;
   for (const Sent& sent : chunk.rows) {
-    BookEntry& entry = *sent.entry;
+    RemoteEntry& entry = *sent.entry;
     {
-      const std::lock_guard lock(store_->book.mutex());
+      const std::lock_guard lock(store_->remote.mutex());
       land(sent);
-      if (BookCell* const cell = entry.find(sent.sequence)) {
+      if (RemoteCell* const cell = entry.find(sent.sequence)) {
         cell->published = std::max(cell->published, sent.count);
         cell->published_at = chunk.began.mono;
         cell->acked_full = cell->acked_full || sent.refused;
@@ -157,12 +157,12 @@ void Publisher::commit(Instant now, Chunk& chunk) {
                        .total = sent.count,
                        .expires_at = WallTime((sent.sequence + 2) * entry.duration())});
     }
-    lookout_.look_at(now, entry);
+    trigger_.look_at(now, entry);
   }
   if (store_->origin) store_->origin->note_published(std::move(words));
 }
 
-void Publisher::hold_lease(BookEntry& entry, Instant began) const {
+void Publisher::hold_lease(RemoteEntry& entry, Instant began) const {
   const Lease lease = lease_of(began, began.wall + regions_.rules.lease, regions_.rules);
   if (!entry.lease.holds(began) || lease.until > entry.lease.until) entry.lease = lease;
   entry.lease.taken_at = began.mono;
@@ -171,7 +171,7 @@ void Publisher::hold_lease(BookEntry& entry, Instant began) const {
 void Publisher::land(const Sent& sent) {
   --sent.entry->under_way;
   --in_flight_;
-  if (BookCell* const cell = sent.entry->find(sent.sequence)) cell->sent = 0;
+  if (RemoteCell* const cell = sent.entry->find(sent.sequence)) cell->sent = 0;
 }
 
 // One of its rows is to blame: it is found by halves, and the others are not held up by it.
@@ -206,45 +206,45 @@ void Publisher::fail(Instant now, Chunk& chunk, Blame blame) {
   for (const Sent& sent : chunk.rows) {
     const std::string tuple = sent.entry->tuple;  // the entry may be forgotten below
     {
-      const std::lock_guard lock(store_->book.mutex());
+      const std::lock_guard lock(store_->remote.mutex());
       land(sent);
       if (is_bad) ++stats_.dropped;
       // As if it were written, lest it be sent again and again.
       if (is_bad && sent.rule == Publish::kPresence) hold_lease(*sent.entry, chunk.began);
-      if (BookCell* const cell = sent.entry->find(sent.sequence)) {
+      if (RemoteCell* const cell = sent.entry->find(sent.sequence)) {
         const bool refused = sent.refused && !mutated(Mutation::kFailedRefusalForgotten);
         cell->refused = cell->refused || refused;
         if (is_bad) cell->published = std::max(cell->published, sent.count);
       }
     }
-    lookout_.look_at(now, *sent.entry);
-    const std::lock_guard lock(store_->book.mutex());
-    BookEntry* const entry = store_->book.find({tuple, store_->hash});
-    BookCell* const cell = entry == nullptr ? nullptr : entry->find(sent.sequence);
+    trigger_.look_at(now, *sent.entry);
+    const std::lock_guard lock(store_->remote.mutex());
+    RemoteEntry* const entry = store_->remote.find({tuple, store_->hash});
+    RemoteCell* const cell = entry == nullptr ? nullptr : entry->find(sent.sequence);
     if (is_bad || cell == nullptr) continue;
     // It has been waiting since it was first owed.
-    Owed& owed = cell->owed;
-    owed.since = std::min(owed.since, sent.since);
+    PendingPublish& pending = cell->pending;
+    pending.since = std::min(pending.since, sent.since);
   }
 }
 
-void Publisher::owe_all(Instant now) {
+void Publisher::enqueue_all(Instant now) {
   std::vector<std::string> tuples;
   {
-    const std::lock_guard lock(store_->book.mutex());
-    store_->book.for_each([&](const BookEntry& entry) { tuples.push_back(entry.tuple); });
+    const std::lock_guard lock(store_->remote.mutex());
+    store_->remote.for_each([&](const RemoteEntry& entry) { tuples.push_back(entry.tuple); });
   }
   for (const std::string& tuple : tuples) {
     const auto find = [&] {
-      const std::lock_guard lock(store_->book.mutex());
-      return store_->book.find({tuple, store_->hash});
+      const std::lock_guard lock(store_->remote.mutex());
+      return store_->remote.find({tuple, store_->hash});
     };
-    if (BookEntry* const entry = find()) lookout_.look_at(now, *entry);
-    BookEntry* const entry = find();
+    if (RemoteEntry* const entry = find()) trigger_.look_at(now, *entry);
+    RemoteEntry* const entry = find();
     if (entry == nullptr) continue;
-    const std::lock_guard lock(store_->book.mutex());
-    entry->each_cell([&](BookCell& cell) {
-      if (cell.counted > cell.acked()) queue_.owe(now, *entry, cell, Publish::kExhaustion);
+    const std::lock_guard lock(store_->remote.mutex());
+    entry->each_cell([&](RemoteCell& cell) {
+      if (cell.counted > cell.acked()) queue_.enqueue(now, *entry, cell, Publish::kExhaustion);
     });
   }
 }

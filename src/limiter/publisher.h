@@ -27,20 +27,21 @@ namespace weir::limiter {
 
 class Publisher {
  public:
-  Publisher(std::shared_ptr<Store> store, std::shared_ptr<Inbox> inbox, const Regions& regions)
+  Publisher(std::shared_ptr<Store> store, std::shared_ptr<CompletionQueue> completions,
+            const Regions& regions)
       : store_(std::move(store)),
-        inbox_(std::move(inbox)),
+        completions_(std::move(completions)),
         regions_(regions),
-        queue_(store_, inbox_, regions, budget_),
-        lookout_(store_, regions, budget_, queue_) {}
+        queue_(store_, completions_, regions, budget_),
+        trigger_(store_, regions, budget_, queue_) {}
 
-  [[nodiscard]] Lookout& lookout() { return lookout_; }
-  [[nodiscard]] const Lookout& lookout() const { return lookout_; }
+  [[nodiscard]] PublishTrigger& trigger() { return trigger_; }
+  [[nodiscard]] const PublishTrigger& trigger() const { return trigger_; }
 
   // Writes what waits; all of it without regard to whose turn it is, at the end of a process.
   void publish(Instant now, Flush flush);
   // Has everything written that is not, at the end of a process.
-  void owe_all(Instant now);
+  void enqueue_all(Instant now);
 
   struct Stats {
     std::array<uint64_t, kPublishKinds> rows{};  // committed, by rule
@@ -58,7 +59,7 @@ class Publisher {
   [[nodiscard]] MonoTime written_at() const { return written_at_; }
   // Whether rows were left out a short while ago: then nothing bounds what is hidden.
   [[nodiscard]] bool leaves_out(MonoTime now) const {
-    const MonoTime last = std::max(left_out_at_, lookout_.left_out().at);
+    const MonoTime last = std::max(left_out_at_, trigger_.left_out().at);
     return last != MonoTime{} && now - last < Millis(10'000);
   }
 
@@ -88,15 +89,15 @@ class Publisher {
   void fail(Instant now, Chunk& chunk, Blame blame);
   void send_halves(Instant now, const Chunk& chunk);
   void hold(Instant now, const CellId& row);
-  void hold_lease(BookEntry& entry, Instant began) const;
+  void hold_lease(RemoteEntry& entry, Instant began) const;
   void land(const Sent& sent);
 
   const std::shared_ptr<Store> store_;
-  const std::shared_ptr<Inbox> inbox_;
+  const std::shared_ptr<CompletionQueue> completions_;
   const Regions& regions_;
   RowBudget budget_;
   PublishQueue queue_;
-  Lookout lookout_;
+  PublishTrigger trigger_;
   std::vector<std::shared_ptr<Chunk>> chunks_;  // under way
   size_t in_flight_ = 0;
   MonoTime left_out_at_{};

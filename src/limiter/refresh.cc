@@ -13,15 +13,15 @@ using memory::WindowCells;
 
 namespace {
 
-Stat asked(Need need) {
-  return need == Need::kCold    ? Stat::kColdReads
-         : need == Need::kStale ? Stat::kStaleReads
-                                : Stat::kStrictReads;
+Stat asked(ReadRequirement requirement) {
+  return requirement == ReadRequirement::kCold    ? Stat::kColdReads
+         : requirement == ReadRequirement::kStale ? Stat::kStaleReads
+                                                  : Stat::kStrictReads;
 }
-Stat failed(Need need) {
-  return need == Need::kCold    ? Stat::kColdReadErrors
-         : need == Need::kStale ? Stat::kStaleReadErrors
-                                : Stat::kStrictReadErrors;
+Stat failed(ReadRequirement requirement) {
+  return requirement == ReadRequirement::kCold    ? Stat::kColdReadErrors
+         : requirement == ReadRequirement::kStale ? Stat::kStaleReadErrors
+                                                  : Stat::kStrictReadErrors;
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ struct Refresh::Waiter {
 struct Refresh::Flight {
   std::string tuple;
   memory::TupleKey key;
-  Need need = Need::kCold;
+  ReadRequirement requirement = ReadRequirement::kCold;
   int64_t sequence = 0;  // the current window at the time of asking
   uint64_t generation = 0;
   Instant began{};
@@ -50,7 +50,7 @@ struct Refresh::Flight {
   };
   std::vector<Seat> seats;
 
-  [[nodiscard]] size_t cells() const { return need == Need::kStrict ? 1 : 2; }
+  [[nodiscard]] size_t cells() const { return requirement == ReadRequirement::kStrict ? 1 : 2; }
 };
 
 Refresh::Shard& Refresh::shard_of(const Flight& flight) {
@@ -74,13 +74,13 @@ void Refresh::read(Instant now, const std::vector<Wanted>& wanted, Executor& hom
   std::vector<FlightPtr> started;
   std::vector<CellRead> cells;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    const Case& the_case = *wanted[i].the_case;
+    const RequestContext& context = *wanted[i].context;
     auto flight = std::make_shared<Flight>();
-    flight->tuple = the_case.key.encoded();
-    flight->key = the_case.key;
-    flight->need = wanted[i].need;
-    flight->sequence = algorithms::position_of(now.wall, the_case.query.duration).sequence;
-    flight->generation = generation_of(the_case.key);
+    flight->tuple = context.key.encoded();
+    flight->key = context.key;
+    flight->requirement = wanted[i].requirement;
+    flight->sequence = algorithms::position_of(now.wall, context.query.duration).sequence;
+    flight->generation = generation_of(context.key);
     flight->began = now;
 
     Shard& shard = shard_of(*flight);
@@ -93,13 +93,13 @@ void Refresh::read(Instant now, const std::vector<Wanted>& wanted, Executor& hom
     if (!joins) {
       current = flight;
       started.push_back(flight);
-      store_->stats.add(asked(flight->need));
+      store_->stats.add(asked(flight->requirement));
       const Component reader = store_->component(flight->generation);
       for (size_t back = 0; back < flight->cells(); ++back) {
         const int64_t sequence = flight->sequence - static_cast<int64_t>(back);
         cells.push_back({.cell = {flight->tuple, sequence},
                          .reader = reader,
-                         .expires_at = WallTime((sequence + 2) * the_case.query.duration)});
+                         .expires_at = WallTime((sequence + 2) * context.query.duration)});
       }
     }
     current->seats.push_back({.waiter = waiter, .entry = i});
@@ -146,7 +146,7 @@ void Refresh::fail(const std::vector<FlightPtr>& flights, MonoTime now) {
       const std::lock_guard lock(shard_of(*flight).mutex);
       if (flight->ended) continue;
     }
-    store_->stats.add(failed(flight->need));
+    store_->stats.add(failed(flight->requirement));
     {
       const epoch::Guard guard;
       if (const memory::Tuple tuple = store_->table.find(flight->key)) {
@@ -181,7 +181,7 @@ bool Refresh::learn(const Flight& flight, const CellTotals* totals) const {
     store_->stats.add(Stat::kHealed);
     store_->make_dirty(tuple);
   }
-  if (flight.need != Need::kStrict) {
+  if (flight.requirement != ReadRequirement::kStrict) {
     const Millis longest =
         longest_while_failing(store_->tells_fail_since(), flight.began.mono,
                               tuple.slot->header.duration(), store_->max_freshness);

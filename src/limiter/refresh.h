@@ -32,8 +32,8 @@ namespace weir::limiter {
 // What to read for one case. A tuple this process does not hold is read all the same,
 // and forgotten: a peek leaves no trace.
 struct Wanted {
-  const Case* the_case = nullptr;
-  Need need = Need::kCold;
+  const RequestContext* context = nullptr;
+  ReadRequirement requirement = ReadRequirement::kCold;
 };
 
 // What a read told of one tuple.

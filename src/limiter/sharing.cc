@@ -43,8 +43,8 @@ RegionSync::RegionSync(std::shared_ptr<Store> store, const SyncRules& rules)
     : store_(std::move(store)),
       wished_(rules),
       regions_{.rules = sound(rules)},
-      publisher_(store_, inbox_, regions_),
-      importer_(store_, regions_, publisher_.lookout()),
+      publisher_(store_, completions_, regions_),
+      importer_(store_, regions_, publisher_.trigger()),
       chance_(store_->incarnation) {}
 
 WorkReport RegionSync::run_once(Instant now, Flush flush) {
@@ -54,19 +54,19 @@ WorkReport RegionSync::run_once(Instant now, Flush flush) {
     // What was heard by another time was held to be over, or not yet possible; and tuples that were
     // ahead of that time were not looked at.
     import_failed_ = true;
-    publisher_.lookout().look_at_all();
+    publisher_.trigger().look_at_all();
   }
   latest_ = now;
   if (started_ == MonoTime{}) {
     started_ = received_ = now.mono;
     plan(cleaning_, now, kCleanEvery);
   }
-  inbox_->open(now);
+  completions_->open(now);
   heartbeat(now);
   if (regions_.count > 0) {
-    publisher_.lookout().look_at_listed(now);
-    publisher_.lookout().look_at_due(now);
-    if (flush == Flush::kAll) publisher_.owe_all(now);
+    publisher_.trigger().look_at_listed(now);
+    publisher_.trigger().look_at_due(now);
+    if (flush == Flush::kAll) publisher_.enqueue_all(now);
     if (flush == Flush::kAll || now.mono >= publishing_.next) {
       plan(publishing_, now, regions_.rules.publish_every);
       publisher_.publish(now, flush);
@@ -113,11 +113,11 @@ auto RegionSync::answer_to(Turn& turn, Take take) {
   const uint64_t number = ++turn.number;
   turn.under_way = true;
   return [this, &turn, number, take = std::move(take),
-          box = std::weak_ptr(inbox_)](Result<Answer> answer) {
-    const auto inbox = box.lock();
-    if (!inbox) return;
+          box = std::weak_ptr(completions_)](Result<Answer> answer) {
+    const auto completions = box.lock();
+    if (!completions) return;
     auto parcel = std::make_shared<Result<Answer>>(std::move(answer));
-    inbox->put([&turn, number, take, parcel](Instant when) {
+    completions->put([&turn, number, take, parcel](Instant when) {
       if (!turn.under_way || turn.number != number) return;
       turn.under_way = false;
       take(when, *parcel);
@@ -134,7 +134,7 @@ void RegionSync::heartbeat(Instant now) {
   heartbeat_.began = now.mono;
   heartbeat_.next = now.mono + kHeartbeatEvery;
   said_hidden_ = hidden;
-  const LedgerRegion self{.region = store_->book.region(), .hidden_ppm = hidden};
+  const LedgerRegion self{.region = store_->remote.region(), .hidden_ppm = hidden};
   store_->ledger->heartbeat(
       self, wished_,
       answer_to<LedgerFleet>(heartbeat_, [this](Instant when, const Result<LedgerFleet>& fleet) {
@@ -172,8 +172,8 @@ uint64_t RegionSync::hidden(Instant now) const {
                      store_->forgotten.matters_until() > now.wall ||
                      store_->sketch.matters_until() > now.wall || one_died_ ||
                      died_matters_until_ > now.wall;
-  const uint64_t apart = nodes_apart(now) * kWhole;
-  if (whole || apart > 0) return kWhole + apart;
+  const uint64_t slow = nodes_apart(now) * kWhole;
+  if (whole || slow > 0) return kWhole + slow;
   return std::min(usual << publisher_.budget().most_doubled(), kWhole);
 }
 
@@ -182,13 +182,13 @@ void RegionSync::hear_fleet(Instant /*now*/, const LedgerFleet& fleet) {
   const auto count = static_cast<uint32_t>(one ? 1 : std::max<size_t>(1, fleet.regions.size()));
   const SyncRules rules = sound(fleet.rules);
   // With more regions each may hide less: what was enough to stay silent may be so no more.
-  if (count != regions_.count || rules != regions_.rules) publisher_.lookout().look_at_all();
+  if (count != regions_.count || rules != regions_.rules) publisher_.trigger().look_at_all();
   regions_.count = count;
   regions_.rules = rules;
   regions_.hidden_ppm = 0;
   regions_.most_ppm = 0;
   for (const LedgerRegion& region : fleet.regions) {
-    if (region.region == store_->book.region()) continue;
+    if (region.region == store_->remote.region()) continue;
     // Of one that is silent nobody knows what it told nobody.
     const uint64_t least = region.silent > kSilentAfter ? kWhole : 0;
     const uint64_t hidden = std::max(region.hidden_ppm, least);
@@ -293,7 +293,7 @@ void RegionSync::read_everything(Instant now) {
         full_took_ = full_ended_ - full_began_;
         ++full_reads_;
         if (std::exchange(regions_.all_received, true)) return;
-        publisher_.lookout().look_at_all();
+        publisher_.trigger().look_at_all();
       }));
 }
 
@@ -327,7 +327,7 @@ void RegionSync::sum_up(Instant now) {
                   .roll_over = rows(Publish::kRollOver),
                   .publish_errors = published.errors,
                   .dropped = published.dropped,
-                  .left_out = published.left_out + publisher_.lookout().left_out().cells,
+                  .left_out = published.left_out + publisher_.trigger().left_out().cells,
                   .waiting = publisher_.waiting(),
                   .publish_lag = publisher_.lag(now.mono),
                   .imported = imported.imported,
@@ -349,9 +349,9 @@ void RegionSync::sum_up(Instant now) {
                   .ready = regions_.all_received};
   stats.bound = bound(now);
   {
-    const std::lock_guard lock(store_->book.mutex());
-    stats.keys = store_->book.size();
-    stats.keys_received = store_->book.received();
+    const std::lock_guard lock(store_->remote.mutex());
+    stats.keys = store_->remote.size();
+    stats.keys_received = store_->remote.received();
   }
   const std::lock_guard lock(mutex_);
   stats_ = stats;
@@ -378,10 +378,10 @@ bool RegionSync::knows_too_little(Instant now) const {
 double RegionSync::bound(Instant now) const {
   if (!regions_.all_received) return std::numeric_limits<double>::infinity();
   const double slack = 1 + regions_.rules.slack_permille / 1e3;
-  const auto apart = static_cast<double>(nodes_apart(now));
-  const double most = std::max(1 + static_cast<double>(regions_.most_ppm) / 1e6, slack) + apart;
+  const auto slow = static_cast<double>(nodes_apart(now));
+  const double most = std::max(1 + static_cast<double>(regions_.most_ppm) / 1e6, slack) + slow;
   if (knows_too_little(now)) return most;
-  return std::min(slack + static_cast<double>(regions_.hidden_ppm) / 1e6 + apart, most);
+  return std::min(slack + static_cast<double>(regions_.hidden_ppm) / 1e6 + slow, most);
 }
 
 SyncStats RegionSync::stats() const {

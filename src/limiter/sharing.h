@@ -26,7 +26,7 @@ class RegionSync {
   [[nodiscard]] SyncStats stats() const;
   void inspect(Instant now, const std::function<void(const SharedCell&)>& visit) const {
     const std::lock_guard lock(turn_);
-    publisher_.lookout().inspect(now, visit);
+    publisher_.trigger().inspect(now, visit);
   }
 
  private:
@@ -65,7 +65,7 @@ class RegionSync {
   mutable base::Mutex turn_;
 
   const std::shared_ptr<Store> store_;
-  const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
+  const std::shared_ptr<CompletionQueue> completions_ = std::make_shared<CompletionQueue>();
   const SyncRules wished_;
   Regions regions_;
   Publisher publisher_;

@@ -301,8 +301,8 @@ TEST(Importer, ReadsEverythingWithoutTheMutexWhereNothingWasLost) {
   const HandClock clock;
   const auto store = std::make_shared<Store>(clock, Options{.region = "east", .capacity = 64}, 1);
   const Regions regions;
-  Publisher publisher(store, std::make_shared<Inbox>(), regions);
-  Importer importer(store, regions, publisher.lookout());
+  Publisher publisher(store, std::make_shared<CompletionQueue>(), regions);
+  Importer importer(store, regions, publisher.trigger());
   const LedgerKey key{
       .workspace = "", .ns = "api", .identifier = "alice", .duration = Millis(60'000)};
   const LedgerNews news{
@@ -314,7 +314,7 @@ TEST(Importer, ReadsEverythingWithoutTheMutexWhereNothingWasLost) {
       .presences = {{.key = key, .region = "east", .until = clock.now().wall + Millis(600'000)}}};
   importer.take_in(clock.now(), news);
   const auto with_mutex_taken = [&](const auto& work) {
-    const std::lock_guard lock(store->book.mutex());
+    const std::lock_guard lock(store->remote.mutex());
     work();
   };
   HandClock later;

@@ -68,7 +68,7 @@ struct Store {
         forgotten(plan.capacity, options.origin ? &budget : nullptr, kAssuredForgottenPages),
         dirty(options.origin ? table.slots() : 0),
         looks(options.ledger ? table.slots() : 0),
-        book(options.region, remote_tuples_of(options, plan), &budget) {
+        remote(options.region, remote_tuples_of(options, plan), &budget) {
     using memory::DirtyList;
     if (asks()) budget.take(memory::Part::kTable, DirtyList::bytes_for(table.slots()));
     if (shares()) budget.take(memory::Part::kTable, DirtyList::bytes_for(table.slots()));
@@ -159,19 +159,19 @@ struct Store {
   // Whether a charge could change what the publish rule says. `before` is what the window had, of
   // whomever; nothing of our own means that it is perhaps the first of a window, and what is
   // watched speaks of another.
-  [[nodiscard]] static bool is_news(memory::Mark mark, const Evidence& before, Count cost,
+  [[nodiscard]] static bool is_news(memory::TupleWatch watch, const Evidence& before, Count cost,
                                     Count limit) {
-    return before.own == 0 || limit < mark.limit() ||
-           mark.reached_by(before.own + before.siblings + before.foreign + cost);
+    return before.own == 0 || limit < watch.limit() ||
+           watch.reached_by(before.own + before.siblings + before.foreign + cost);
   }
   // Then the rule is looked at; by a pinned caller.
-  void look_after_charge(const memory::Tuple& tuple, memory::Mark mark, const Evidence& before,
-                         Count limit, Algorithm algorithm) {
+  void look_after_charge(const memory::Tuple& tuple, memory::TupleWatch watch,
+                         const Evidence& before, Count limit, Algorithm algorithm) {
     const memory::WindowCells cells(tuple);
     if (before.own == 0) {
-      memory::note_ask(tuple.cold->noted, limit, algorithm);
+      memory::note_ask(tuple.cold->meta, limit, algorithm);
       cells.watch_anew(limit);
-    } else if (limit < mark.limit()) {
+    } else if (limit < watch.limit()) {
       cells.watch_limit(limit);
     }
     looks.push(tuple.index);
@@ -181,7 +181,7 @@ struct Store {
     if (!shares() || memory::mutated(memory::Mutation::kRuleOnRequestsOnly)) return;
     const memory::WindowCells cells(tuple);
     if (sequence < cells.newest() ||
-        cells.mark_in_order().reached_by(cells.counted_in_order(sequence))) {
+        cells.watch_in_order().reached_by(cells.counted_in_order(sequence))) {
       looks.push(tuple.index);
     }
   }
@@ -204,7 +204,7 @@ struct Store {
   memory::Sketch forgotten;            // what tuples had accepted that made room for others
   memory::DirtyList dirty;             // to be told to the origin
   memory::DirtyList looks;             // to be held against the publish rule
-  Book book;                           // what other regions count, and what they were told
+  RemoteCounts remote;                 // what other regions count, and what they were told
   std::atomic<bool> behind{false};     // nothing was heard of other regions for too long
   std::atomic<uint64_t> resets{0};     // tuples forgotten on request: saved states may be theirs
   std::atomic<int64_t> replay_lag{0};  // ns that the oldest untold cost has been waiting

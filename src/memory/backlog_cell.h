@@ -25,16 +25,16 @@ class BacklogCell {
  public:
   explicit BacklogCell(const Tuple& tuple) : slot_(*tuple.slot) {}
 
-  [[nodiscard]] Step decide(const Query& query, Effect effect) const {
+  [[nodiscard]] CellDecision decide(const Query& query, Effect effect) const {
     const bool consumes = effect == Effect::kConsume && query.ask.cost > 0;
     const bool fits = this->fits(query);
-    if (!fits && consumes) return {.fate = Fate::kRebuild};
+    if (!fits && consumes) return {.status = DecisionStatus::kRebuild};
     const algorithms::Pace pace =
         fits ? this->pace() : algorithms::pace_of(query.limit, query.duration);
     uint64_t tat = slot_.hot[1].load(std::memory_order_acquire);
     // A failed turn is another's admission, at most `capacity` of them in a row.
     for (;;) {
-      if (tat == kGone) return {.fate = Fate::kLookAgain};
+      if (tat == kGone) return {.status = DecisionStatus::kRetry};
       algorithms::Backlog backlog{.epoch = epoch(), .tat = {tat}};
       if (!fits) backlog = moved(backlog, query);
       const auto decision = algorithms::decide_backlog(query.now, backlog, pace, query.ask);
@@ -43,7 +43,7 @@ class BacklogCell {
         tat = slot_.hot[1].load(std::memory_order_acquire);
         continue;
       }
-      Step step{.decision = decision};
+      CellDecision step{.decision = decision};
       const Count after = query.ask.capacity - decision.remaining;
       step.evidence.own = decision.admitted() ? after - query.ask.cost : after;
       return step;

@@ -18,8 +18,8 @@ namespace {
 class Cells : public ::testing::Test {
  protected:
   // Charges `cost` at a time on a tuple of this algorithm.
-  Step ask(WallTime now, int64_t cost, int64_t limit = 10,
-           Algorithm algorithm = Algorithm::kSlidingWindow) {
+  CellDecision ask(WallTime now, int64_t cost, int64_t limit = 10,
+                   Algorithm algorithm = Algorithm::kSlidingWindow) {
     Request request = request_for("alice", limit, algorithm);
     request.cost = cost;
     const Subject subject(request, now);
@@ -40,7 +40,7 @@ TEST_F(Cells, StartANewWindowWithoutAnyStep) {
 
 TEST_F(Cells, DecideALateRequestAtTheStartOfTheNewestWindow) {
   ASSERT_TRUE(ask(kNoon + Millis(60'000), 9).decision.admitted());
-  const Step late = ask(kNoon + Millis(59'990), 1);
+  const CellDecision late = ask(kNoon + Millis(59'990), 1);
   EXPECT_TRUE(late.decision.admitted());
   EXPECT_EQ(late.sequence, (kNoon + Millis(60'000)).time_since_epoch() / Millis(60'000));
   EXPECT_FALSE(ask(kNoon + Millis(59'990), 1).decision.admitted());
@@ -48,14 +48,14 @@ TEST_F(Cells, DecideALateRequestAtTheStartOfTheNewestWindow) {
 
 TEST_F(Cells, BeginAnewWhenTheClockWasSetBackByMoreThanAWindow) {
   ASSERT_TRUE(ask(kNoon + Millis(60'000), 10).decision.admitted());
-  EXPECT_EQ(ask(kNoon - Millis(1), 1).fate, Fate::kRebuild);
-  EXPECT_NE(ask(kNoon, 1).fate, Fate::kRebuild);
+  EXPECT_EQ(ask(kNoon - Millis(1), 1).status, DecisionStatus::kRebuild);
+  EXPECT_NE(ask(kNoon, 1).status, DecisionStatus::kRebuild);
 }
 
 TEST_F(Cells, BeginAnewWhenUntouchedForLongerThanTagsCanTell) {
   ASSERT_TRUE(ask(kNoon, 10).decision.admitted());
-  EXPECT_NE(ask(kNoon + (kTagReach - 1) * Millis(60'000), 1).fate, Fate::kRebuild);
-  EXPECT_EQ(ask(kNoon + (2 * kTagReach - 1) * Millis(60'000), 1).fate, Fate::kRebuild);
+  EXPECT_NE(ask(kNoon + (kTagReach - 1) * Millis(60'000), 1).status, DecisionStatus::kRebuild);
+  EXPECT_EQ(ask(kNoon + (2 * kTagReach - 1) * Millis(60'000), 1).status, DecisionStatus::kRebuild);
 }
 
 TEST_F(Cells, LookWithoutAnyTrace) {
@@ -85,7 +85,7 @@ TEST_F(Cells, KeepOwnSiblingsAndForeignApart) {
     cells.raise_siblings(sequence, 1);  // old news
     EXPECT_EQ(Tagged{cells.own(sequence).load()}.count(), 2u);
   }
-  const Step step = ask(kNoon, 1);
+  const CellDecision step = ask(kNoon, 1);
   EXPECT_TRUE(step.decision.admitted());
   EXPECT_EQ(step.evidence.own, 2u);
   EXPECT_EQ(step.evidence.siblings, 3u);
@@ -103,7 +103,7 @@ TEST_F(Cells, WeighWhatOthersDidInTheLastWindowToo) {
     WindowCells(tuple()).raise_foreign(sequence, 2);
   }
   // Half of 1 + 5 + 2 is still in view.
-  const Step step = ask(kNoon + Millis(90'000), 6);
+  const CellDecision step = ask(kNoon + Millis(90'000), 6);
   EXPECT_TRUE(step.decision.admitted());
   EXPECT_EQ(step.evidence.previous, 4u);
   EXPECT_EQ(step.decision.remaining, 0u);
@@ -183,8 +183,8 @@ RC_GTEST_PROP(CellsOverTime, CountAsIfTagsWereWhole, ()) {
     }
     const WallTime now(window * request.duration);
     request.cost = static_cast<int64_t>(*rc::gen::elementOf(std::vector<Count>{cost, 2000}));
-    const Step step = cells.decide(query_of(now, request), Effect::kConsume);
-    RC_ASSERT(step.fate == Fate::kDecided);
+    const CellDecision step = cells.decide(query_of(now, request), Effect::kConsume);
+    RC_ASSERT(step.status == DecisionStatus::kDecided);
     RC_ASSERT(step.evidence.own == own[window]);
     RC_ASSERT(step.evidence.foreign == foreign[window]);
     if (step.decision.admitted()) own[window] += static_cast<Count>(request.cost);
@@ -235,7 +235,7 @@ TEST_F(Cells, NeverReportDoubtfulCostAsSettledWhileBatchesComeAndGo) {
     const Query query = query_of(kNoon, request);
     for (int i = 0; i < 20'000; ++i) {
       add_tentative(cells.tentative(), 7);
-      const Step step = cells.decide(query, Effect::kConsume);
+      const CellDecision step = cells.decide(query, Effect::kConsume);
       cells.take_back(step.sequence, 7);
       remove_tentative(cells.tentative(), 7);
     }
@@ -272,7 +272,7 @@ TEST_F(Cells, HoldARingAndALogWithoutLettingAnyoneElseCharge) {
     int turns = kHoldTurns;
     ASSERT_EQ(try_hold(head, turns), Hold::kTaken);
     EXPECT_EQ(try_hold(head, turns), Hold::kTooLong);
-    const Step refused = ask(kNoon, 1, 10, algorithm);
+    const CellDecision refused = ask(kNoon, 1, 10, algorithm);
     EXPECT_FALSE(refused.decision.admitted());
     EXPECT_EQ(refused.decision.retry_at, kNoon + Millis(1));
     EXPECT_TRUE(ask(kNoon, 0, 10, algorithm).decision.admitted());  // looking is free

@@ -94,7 +94,7 @@ void begin_state(const Tuple& tuple, const Query& query, const Birth& birth) {
     put(pair[1], 0);
   }
   put(tuple.cold->tentative, 0);
-  put(tuple.cold->noted, Noted::ask_bits(query.limit, query.algorithm));
+  put(tuple.cold->meta, TupleMeta::ask_bits(query.limit, query.algorithm));
   switch (tuple.slot->header.cell_class()) {
     case CellClass::kWindow: {
       const int64_t sequence = algorithms::position_of(query.now, query.duration).sequence;
@@ -102,7 +102,7 @@ void begin_state(const Tuple& tuple, const Query& query, const Birth& birth) {
       // Nothing was charged in the last window, and nothing will be.
       put(tuple.slot->hot[1 + ((sequence - 1) & 1)], tag_bits(sequence - 1) | kClosedBit);
       put(tuple.slot->hot[5], birth.freshness);
-      put(tuple.slot->hot[7], Mark::born(birth.generation).word | birth.marks);
+      put(tuple.slot->hot[7], TupleWatch::born(birth.generation).word | birth.marks);
       break;
     }
     case CellClass::kBacklog:
@@ -213,23 +213,23 @@ WallTime expires_at(const Tuple& tuple, const Frozen& frozen) {
 }
 
 Count remaining_of(const Tuple& tuple, WallTime now) {
-  return remaining_of(tuple, now, Noted{get(tuple.cold->noted)}.limit());
+  return remaining_of(tuple, now, TupleMeta{get(tuple.cold->meta)}.limit());
 }
 
 Count remaining_of(const Tuple& tuple, WallTime now, Count limit) {
-  const Noted noted{get(tuple.cold->noted)};
-  const Step step = WindowCells(tuple).decide({.now = now,
-                                               .algorithm = noted.algorithm(),
-                                               .duration = tuple.slot->header.duration(),
-                                               .limit = limit,
-                                               .ask = {.capacity = limit, .cost = 0}},
-                                              Effect::kOnlyLook);
-  return step.fate == Fate::kDecided ? step.decision.remaining : 0;
+  const TupleMeta meta{get(tuple.cold->meta)};
+  const CellDecision step = WindowCells(tuple).decide({.now = now,
+                                                       .algorithm = meta.algorithm(),
+                                                       .duration = tuple.slot->header.duration(),
+                                                       .limit = limit,
+                                                       .ask = {.capacity = limit, .cost = 0}},
+                                                      Effect::kOnlyLook);
+  return step.status == DecisionStatus::kDecided ? step.decision.remaining : 0;
 }
 
 uint64_t fullness(const Tuple& tuple, WallTime now) {
   if (tuple.slot->header.cell_class() != CellClass::kWindow) return kWhole;
-  const Count limit = std::max<Count>(1, Noted{get(tuple.cold->noted)}.limit());
+  const Count limit = std::max<Count>(1, TupleMeta{get(tuple.cold->meta)}.limit());
   return base::mul_div(base::saturating_sub(limit, remaining_of(tuple, now)), kWhole, limit);
 }
 

@@ -41,12 +41,12 @@ bool LogCell::may_not_grow(WallTime now) const {
   return now < until && until <= now + kGrowAgain;
 }
 
-Step LogCell::look(const Query& query, LogHead head) const {
+CellDecision LogCell::look(const Query& query, LogHead head) const {
   const WallTime now = std::max(query.now, head.stamp());
   const auto stamp_back = [&](Count back) { return this->stamp_back(head, now, back); };
   algorithms::Ask ask = query.ask;
   if (falls_short_of(query)) ask.capacity = mask_;
-  Step step;
+  CellDecision step;
   step.decision = algorithms::decide_log(now, query.duration, ask, stamp_back);
   step.evidence.own =
       ask.capacity - step.decision.remaining - (step.decision.admitted() ? ask.cost : 0);
@@ -68,16 +68,16 @@ void LogCell::write_stamps(LogHead from, LogHead to) const {
   }
 }
 
-Step LogCell::decide(const Query& query, Effect effect) const {
+CellDecision LogCell::decide(const Query& query, Effect effect) const {
   const bool consumes = effect == Effect::kConsume && query.ask.cost > 0;
-  if (consumes && !fits(query)) return {.fate = Fate::kRebuild};
+  if (consumes && !fits(query)) return {.status = DecisionStatus::kRebuild};
   int turns = 0;
   uint64_t word = head().load(std::memory_order_acquire);
   // A failed turn is another's admission; turns spent waiting for a holder are bounded.
   for (;;) {
-    if (word == kGone) return {.fate = Fate::kLookAgain};
+    if (word == kGone) return {.status = DecisionStatus::kRetry};
     const LogHead before{word & ~kClosedBit};
-    Step step = look(query, before);
+    CellDecision step = look(query, before);
     const bool charges = consumes && step.decision.admitted();
     if (charges && held(word)) {
       if (++turns > kHoldTurns) {
@@ -105,8 +105,8 @@ Step LogCell::decide(const Query& query, Effect effect) const {
   }
 }
 
-Step LogCell::look_held(const Query& query) const {
-  if (!fits(query)) return {.fate = Fate::kRebuild};
+CellDecision LogCell::look_held(const Query& query) const {
+  if (!fits(query)) return {.status = DecisionStatus::kRebuild};
   return look(query, LogHead{head().load(std::memory_order_acquire) & ~kClosedBit});
 }
 

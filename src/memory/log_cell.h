@@ -54,11 +54,11 @@ class LogCell {
         stamps_(tuple.slot->annex<Word>()),
         mask_(tuple.slot->hot[4].load(std::memory_order_relaxed)) {}
 
-  [[nodiscard]] Step decide(const Query& query, Effect effect) const;
+  [[nodiscard]] CellDecision decide(const Query& query, Effect effect) const;
 
   // For a batch, as in ring_cell.h.
   [[nodiscard]] Word& head() const { return slot_.hot[1]; }
-  [[nodiscard]] Step look_held(const Query& query) const;
+  [[nodiscard]] CellDecision look_held(const Query& query) const;
   void charge_held(const Query& query) const;
 
   // Whether the query can be charged here; if not, rebuild. Looking is always possible.
@@ -73,7 +73,7 @@ class LogCell {
 
  private:
   [[nodiscard]] bool may_not_grow(WallTime now) const;
-  [[nodiscard]] Step look(const Query& query, LogHead head) const;
+  [[nodiscard]] CellDecision look(const Query& query, LogHead head) const;
   [[nodiscard]] WallTime stamp_back(LogHead head, WallTime now, Count back) const;
   [[nodiscard]] LogHead charged(const Query& query, LogHead head) const;
   void write_stamps(LogHead from, LogHead to) const;

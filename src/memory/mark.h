@@ -34,7 +34,7 @@ struct Rounded {
   }
 };
 
-struct Mark {
+struct TupleWatch {
   static constexpr uint64_t kDirty = kClosedBit;
   static constexpr uint64_t kRefused = uint64_t{1} << 62;
   static constexpr int kGenerationShift = 32;
@@ -46,7 +46,7 @@ struct Mark {
   uint64_t word = 0;
 
   // Never 0.
-  [[nodiscard]] static constexpr Mark born(uint64_t generation) {
+  [[nodiscard]] static constexpr TupleWatch born(uint64_t generation) {
     return {(generation % kGenerationMask + 1) << kGenerationShift};
   }
   [[nodiscard]] constexpr bool dirty() const { return (word & kDirty) != 0; }

@@ -14,7 +14,7 @@
 
 namespace weir::memory {
 
-struct Noted {
+struct TupleMeta {
   static constexpr int kLimitBits = 40;
   static constexpr int kStepShift = 5;  // 32 ms
   static constexpr uint64_t kLimitMask = (uint64_t{1} << kLimitBits) - 1;
@@ -47,19 +47,19 @@ struct Noted {
 };
 
 // Writes `bits` where `mask` is set.
-inline void note_bits(Word& noted, uint64_t mask, uint64_t bits) {
-  uint64_t seen = noted.load(std::memory_order_relaxed);
+inline void note_bits(Word& meta, uint64_t mask, uint64_t bits) {
+  uint64_t seen = meta.load(std::memory_order_relaxed);
   while ((seen & mask) != bits &&
-         !noted.compare_exchange_weak(seen, (seen & ~mask) | bits, std::memory_order_relaxed)) {
+         !meta.compare_exchange_weak(seen, (seen & ~mask) | bits, std::memory_order_relaxed)) {
   }
 }
 
-inline void note_ask(Word& noted, Count limit, Algorithm algorithm) {
-  note_bits(noted, Noted::kAskMask, Noted::ask_bits(limit, algorithm));
+inline void note_ask(Word& meta, Count limit, Algorithm algorithm) {
+  note_bits(meta, TupleMeta::kAskMask, TupleMeta::ask_bits(limit, algorithm));
 }
 
-inline void note_last_read(Word& noted, MonoTime when) {
-  note_bits(noted, ~Noted::kAskMask, Noted::steps(when) << (Noted::kLimitBits + 1));
+inline void note_last_read(Word& meta, MonoTime when) {
+  note_bits(meta, ~TupleMeta::kAskMask, TupleMeta::steps(when) << (TupleMeta::kLimitBits + 1));
 }
 
 }  // namespace weir::memory

@@ -72,17 +72,17 @@ void RingCell::open(const View& view) const {
   }
 }
 
-Step RingCell::decide(const Query& query, Effect effect) const {
+CellDecision RingCell::decide(const Query& query, Effect effect) const {
   const bool consumes = effect == Effect::kConsume && query.ask.cost > 0;
-  Step step;
+  CellDecision step;
   int turns = 0;
   uint64_t head = this->head().load(std::memory_order_acquire);
   // A failed turn is another's admission or a sub-cell's end; turns spent waiting for a
   // holder are bounded.
   for (;;) {
-    if (head == kGone) return {.fate = Fate::kLookAgain};
+    if (head == kGone) return {.status = DecisionStatus::kRetry};
     const View view = this->view(query.now, query.duration, head & ~kClosedBit);
-    if (consumes && !view.within_reach) return {.fate = Fate::kRebuild};
+    if (consumes && !view.within_reach) return {.status = DecisionStatus::kRebuild};
     step.decision = algorithms::decide_ring(view.at, view.counts, query.ask);
     step.evidence.own = algorithms::ring_estimate(view.counts);
     const bool charges = consumes && step.decision.admitted();
@@ -114,11 +114,11 @@ Step RingCell::decide(const Query& query, Effect effect) const {
   }
 }
 
-Step RingCell::look_held(const Query& query) const {
+CellDecision RingCell::look_held(const Query& query) const {
   const uint64_t head = this->head().load(std::memory_order_acquire) & ~kClosedBit;
   const View view = this->view(query.now, query.duration, head);
-  if (!view.within_reach) return {.fate = Fate::kRebuild};
-  Step step;
+  if (!view.within_reach) return {.status = DecisionStatus::kRebuild};
+  CellDecision step;
   step.decision = algorithms::decide_ring(view.at, view.counts, query.ask);
   step.evidence.own = algorithms::ring_estimate(view.counts);
   return step;

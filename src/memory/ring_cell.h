@@ -42,12 +42,12 @@ class RingCell {
   // always possible.
   [[nodiscard]] bool fits(const Query& query) const;
 
-  [[nodiscard]] Step decide(const Query& query, Effect effect) const;
+  [[nodiscard]] CellDecision decide(const Query& query, Effect effect) const;
 
   // For a batch. Between try_hold() and let_go() only the holder charges; it looks with
   // look_held() and charges the sum of what it looked for at most once.
   [[nodiscard]] Word& head() const { return slot_.hot[1]; }
-  [[nodiscard]] Step look_held(const Query& query) const;
+  [[nodiscard]] CellDecision look_held(const Query& query) const;
   void charge_held(const Query& query) const;
 
  private:

@@ -167,7 +167,8 @@ Sketch::Elsewhere Sketch::elsewhere(const Subject& subject, const Query& query,
   return found;
 }
 
-Step Sketch::decide(const Subject& subject, const Query& asked, Effect effect, Count beside) {
+CellDecision Sketch::decide(const Subject& subject, const Query& asked, Effect effect,
+                            Count beside) {
   decisions_.fetch_add(1, std::memory_order_relaxed);
   const Query query = within_classes(asked);
   const std::lock_guard lock(mutex_);
@@ -180,7 +181,7 @@ Step Sketch::decide(const Subject& subject, const Query& asked, Effect effect, C
     others.count += beside;
     others.end = std::max(others.end, query.now + query.duration);
   }
-  Step step;
+  CellDecision step;
   step.sequence = at.sequence;
   const bool own_grid = page.duration == query.duration && others.count == 0;
   if (own_grid && query.algorithm == Algorithm::kSlidingWindow) {

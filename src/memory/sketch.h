@@ -54,8 +54,8 @@ class Sketch {
   [[nodiscard]] static uint64_t bytes_for(size_t capacity, size_t pages);
 
   // Decides and, for kConsume, charges what it admits. `beside` is known to be counted, too.
-  [[nodiscard]] Step decide(const Subject& subject, const Query& asked, Effect effect,
-                            Count beside = 0);
+  [[nodiscard]] CellDecision decide(const Subject& subject, const Query& asked, Effect effect,
+                                    Count beside = 0);
 
   // Charges without asking.
   void add(const Subject& subject, const Query& asked);

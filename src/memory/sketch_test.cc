@@ -10,7 +10,7 @@
 namespace weir::memory {
 namespace {
 
-Step ask(Sketch& sketch, uint64_t hash, const Request& request, WallTime now = kNoon) {
+CellDecision ask(Sketch& sketch, uint64_t hash, const Request& request, WallTime now = kNoon) {
   return sketch.decide({.hash = hash}, query_of(now, request), Effect::kConsume);
 }
 
@@ -81,7 +81,7 @@ TEST(Sketch, CountsLongerDurationsThanItsWindowsAtALowerRate) {
   EXPECT_GT(admitted, 100);
   EXPECT_LE(admitted, 400);
   // Less than one in such a window is none, and may be asked again.
-  const Step seldom = ask(sketch, 43, lasting(kMaxAnyDuration, 1, Algorithm::kGcra));
+  const CellDecision seldom = ask(sketch, 43, lasting(kMaxAnyDuration, 1, Algorithm::kGcra));
   EXPECT_EQ(seldom.decision.outcome, Outcome::kDenied);
   EXPECT_EQ(seldom.decision.retry_at, kNoon + kMaxAnyDuration);
 }
@@ -90,7 +90,7 @@ TEST(Sketch, TakesBackWhatABatchCharged) {
   Sketch sketch(1024);
   Request request = request_for("alice");
   request.cost = 6;
-  const Step step = ask(sketch, 42, request);
+  const CellDecision step = ask(sketch, 42, request);
   ASSERT_TRUE(step.decision.admitted());
   EXPECT_FALSE(ask(sketch, 42, request).decision.admitted());
   sketch.take_back({.hash = 42}, query_of(kNoon, request), step.sequence);
@@ -119,7 +119,7 @@ TEST(Sketch, AnswersARetryTimeThatIsKept) {
     const Request request = request_for("alice", 3, algorithm);
     for (int i = 0; i < 3; ++i)
       ASSERT_TRUE(ask(sketch, hash, request, kNoon + Millis(7)).decision.admitted());
-    const Step refused = ask(sketch, hash, request, kNoon + Millis(7));
+    const CellDecision refused = ask(sketch, hash, request, kNoon + Millis(7));
     ASSERT_TRUE(refused.decision.retry_at.has_value());
     const auto look = [&](WallTime now) {
       return sketch.decide({.hash = hash}, query_of(now, request), Effect::kOnlyLook)

@@ -46,7 +46,7 @@ struct alignas(64) Cold {
   Word foreign[2];   // by parity of the sequence, tagged
   Word acked[2];     // what the origin has acknowledged of own, tagged
   Word tentative;    // cost of batches under way; see tentative.h
-  Word noted;        // see noted.h
+  Word meta;         // see noted.h
 };
 static_assert(sizeof(Cold) == 64);
 
@@ -60,16 +60,16 @@ struct Tuple {
 
 enum class Effect : uint8_t { kConsume, kOnlyLook };
 
-enum class Fate : uint8_t {
+enum class DecisionStatus : uint8_t {
   kDecided,
-  kLookAgain,  // the slot was taken away: find the tuple again
-  kRebuild,    // the state cannot express this request: see Table::rebuild
-  kLate,       // the request is from before the state, but the clock is not: ask again now
+  kRetry,    // the slot was taken away: find the tuple again
+  kRebuild,  // the state cannot express this request: see Table::rebuild
+  kLate,     // the request is from before the state, but the clock is not: ask again now
 };
 
 // The outcome of holding one ask against one tuple.
-struct Step {
-  Fate fate = Fate::kDecided;
+struct CellDecision {
+  DecisionStatus status = DecisionStatus::kDecided;
   algorithms::Decision decision{};
   Evidence evidence{};
   int64_t sequence = 0;  // window class: the window decided in, and charged if admitted

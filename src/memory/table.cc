@@ -156,7 +156,8 @@ Created Table::place(const TupleKey& key, const Query& query, const Predecessor*
   }
   std::memcpy(words, key.words(), key.word_count() * sizeof(uint64_t));
   Birth birth = next_birth();
-  if (mutated(Mutation::kGenerationKept)) birth.generation = key.hash() & Mark::kGenerationMask;
+  if (mutated(Mutation::kGenerationKept))
+    birth.generation = key.hash() & TupleWatch::kGenerationMask;
   if (predecessor != nullptr) {
     begin_from(predecessor->tuple, predecessor->frozen, tuple, query, birth);
     // First hidden, then published: a reader in between finds neither and waits here.
@@ -177,7 +178,7 @@ Birth Table::next_birth() {
   Birth birth{.generation = generation_.fetch_add(1, std::memory_order_relaxed)};
   if (scope_ == Scope::kGlobal) {
     birth.freshness = kFreshForEver;
-    birth.marks = Mark::kDirty;
+    birth.marks = TupleWatch::kDirty;
   }
   return birth;
 }

@@ -33,10 +33,10 @@ struct Subject {
 };
 
 // Charges the tuple once; it must be there and fit.
-inline Step charge(const Table& table, const Subject& subject) {
+inline CellDecision charge(const Table& table, const Subject& subject) {
   const epoch::Guard guard;
   const Tuple tuple = table.find(subject.key);
-  if (!tuple) return {.fate = Fate::kLookAgain};
+  if (!tuple) return {.status = DecisionStatus::kRetry};
   switch (tuple.slot->header.cell_class()) {
     case CellClass::kWindow: return WindowCells(tuple).decide(subject.query, Effect::kConsume);
     case CellClass::kBacklog: return BacklogCell(tuple).decide(subject.query, Effect::kConsume);

@@ -126,13 +126,13 @@ TEST(TableMemory, LosesNoCountOfALogThatCannotGrow) {
   for (int i = 0; i < 5; ++i) {
     ASSERT_TRUE(charge(tight.table, Subject(log_request("alice", 5))).decision.admitted());
   }
-  ASSERT_EQ(charge(tight.table, Subject(large)).fate, Fate::kRebuild);
+  ASSERT_EQ(charge(tight.table, Subject(large)).status, DecisionStatus::kRebuild);
   EXPECT_EQ(tight.rebuild(large), Created::kNoMemory);
   // Eight units long, it goes on as if the limit were seven.
   int admitted = 0;
   for (int i = 0; i < 100; ++i) {
-    const Step step = charge(tight.table, Subject(large));
-    ASSERT_EQ(step.fate, Fate::kDecided);
+    const CellDecision step = charge(tight.table, Subject(large));
+    ASSERT_EQ(step.status, DecisionStatus::kDecided);
     admitted += step.decision.admitted();
   }
   EXPECT_EQ(admitted, 2);
@@ -145,7 +145,7 @@ TEST(TableMemory, LosesNoCountOfALogThatCannotGrow) {
   // Too much for it now is not too much for ever.
   Request whole = large;
   whole.cost = 5000;
-  const Step denied = charge(tight.table, Subject(whole));
+  const CellDecision denied = charge(tight.table, Subject(whole));
   EXPECT_EQ(denied.decision.outcome, Outcome::kDenied);
   EXPECT_GT(denied.decision.retry_at, kNoon);
   whole.cost = kLargestLog + 1;
@@ -164,9 +164,9 @@ TEST(TableMemory, LetsALogGrowWithItsCountsOnceThereIsRoom) {
   EXPECT_EQ(tight.rebuild(large, soon), Created::kNoMemory);
   tight.sweep_twice(kNoon + kOneWindow);  // bob
   const WallTime later = kNoon + kOneWindow;
-  ASSERT_EQ(charge(tight.table, Subject(large, later)).fate, Fate::kRebuild);
+  ASSERT_EQ(charge(tight.table, Subject(large, later)).status, DecisionStatus::kRebuild);
   ASSERT_EQ(tight.rebuild(large, later), Created::kYes);
-  const Step step = charge(tight.table, Subject(large, later));
+  const CellDecision step = charge(tight.table, Subject(large, later));
   EXPECT_EQ(step.evidence.own, 5u);
   EXPECT_EQ(step.decision.remaining, static_cast<Count>(kLargestLog) - 6);
 }
@@ -178,7 +178,7 @@ TEST(TableMemory, ForgetsWhatBeginsAnewAnywayWhenAClockWasSetBackAndNothingIsFre
     ASSERT_EQ(tight.create(request), Created::kYes);
     ASSERT_TRUE(charge(tight.table, Subject(request)).decision.admitted());
     const WallTime back = kNoon - 100 * kOneWindow;
-    ASSERT_EQ(charge(tight.table, Subject(request, back)).fate, Fate::kRebuild);
+    ASSERT_EQ(charge(tight.table, Subject(request, back)).status, DecisionStatus::kRebuild);
     EXPECT_EQ(tight.rebuild(request, back), Created::kNoMemory);
     EXPECT_FALSE(knows(tight.table, Subject(request, back)));
     EXPECT_EQ(tight.create(request, back), Created::kNoMemory);

@@ -45,9 +45,9 @@ TEST(Table, ReusesASlotWhateverReadersStillWriteToIt) {
   const WallTime later = kNoon + Millis(600'000);
   ASSERT_EQ(table.sweep(later, table.slots()), before);
   for (uint32_t i = 0; i < table.slots(); ++i) {
-    Word& noted = table.place(i).cold->noted;
-    note_ask(noted, 1'000'000, Algorithm::kFixedWindow);
-    note_last_read(noted, MonoTime(Millis(1'000'000)));
+    Word& meta = table.place(i).cold->meta;
+    note_ask(meta, 1'000'000, Algorithm::kFixedWindow);
+    note_last_read(meta, MonoTime(Millis(1'000'000)));
   }
   EXPECT_EQ(fill("second", later), before);
 }
@@ -244,9 +244,9 @@ TEST(Table, RebuildsABacklogAtAnotherPaceWithTheSameUnitsWaiting) {
   ASSERT_EQ(table.create(slow.key, slow.query), Created::kYes);
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(charge(table, slow).decision.admitted());
   const Subject fast(request_for("alice", 7, Algorithm::kGcra));
-  ASSERT_EQ(charge(table, fast).fate, Fate::kRebuild);
+  ASSERT_EQ(charge(table, fast).status, DecisionStatus::kRebuild);
   ASSERT_EQ(table.rebuild(fast.key, fast.query), Created::kYes);
-  const Step step = charge(table, fast);
+  const CellDecision step = charge(table, fast);
   EXPECT_EQ(step.evidence.own, 4u);
   EXPECT_EQ(step.decision.remaining, 2u);
   EXPECT_EQ(table.stats().tuples, 1u);
@@ -259,9 +259,9 @@ TEST(Table, RebuildsALogThatMustReachFurther) {
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(charge(table, small).decision.admitted());
   EXPECT_FALSE(charge(table, small).decision.admitted());
   const Subject large(request_for("alice", 100, Algorithm::kSlidingLog));
-  ASSERT_EQ(charge(table, large).fate, Fate::kRebuild);
+  ASSERT_EQ(charge(table, large).status, DecisionStatus::kRebuild);
   ASSERT_EQ(table.rebuild(large.key, large.query), Created::kYes);
-  const Step step = charge(table, large);
+  const CellDecision step = charge(table, large);
   EXPECT_TRUE(step.decision.admitted());
   EXPECT_EQ(step.decision.remaining, 94u);
 }

@@ -4,8 +4,8 @@
 
 namespace weir::memory {
 
-Step WindowCells::decide(const Query& query, Effect effect) const {
-  Step step;
+CellDecision WindowCells::decide(const Query& query, Effect effect) const {
+  CellDecision step;
   decide(query, effect, step);
   return step;
 }

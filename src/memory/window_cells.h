@@ -51,39 +51,46 @@ class WindowCells {
   [[nodiscard]] Word& strict_until() const { return slot_.hot[6]; }
   [[nodiscard]] Word& tentative() const { return cold_.tentative; }
 
-  [[nodiscard]] Mark mark() const { return {slot_.hot[7].load(std::memory_order_relaxed)}; }
-  [[nodiscard]] uint64_t generation() const { return mark().generation(); }
+  [[nodiscard]] TupleWatch watch() const { return {slot_.hot[7].load(std::memory_order_relaxed)}; }
+  [[nodiscard]] uint64_t generation() const { return watch().generation(); }
   // After a charge or news, both of which are sequentially consistent, what they have to go by: if
   // this finds the tuple dirty, whoever marks it clean does so later and sees the charge; if it
   // finds what was watched before, whoever changes that does so later and sees the count.
-  [[nodiscard]] Mark mark_in_order() const {
+  [[nodiscard]] TupleWatch watch_in_order() const {
     return {slot_.hot[7].load(std::memory_order_seq_cst)};
   }
   // True for the one caller that found it clean. Always a read-modify-write, not a look
   // first: of two on the same word one comes later, so either a replay that marks the
   // tuple clean sees the count charged before this, or this sees that it is clean.
   [[nodiscard]] bool mark_dirty() const {
-    return (slot_.hot[7].fetch_or(Mark::kDirty, std::memory_order_acq_rel) & Mark::kDirty) == 0;
+    return (slot_.hot[7].fetch_or(TupleWatch::kDirty, std::memory_order_acq_rel) &
+            TupleWatch::kDirty) == 0;
   }
-  void mark_clean() const { slot_.hot[7].fetch_and(~Mark::kDirty, std::memory_order_seq_cst); }
+  void mark_clean() const {
+    slot_.hot[7].fetch_and(~TupleWatch::kDirty, std::memory_order_seq_cst);
+  }
 
   // If it is marked already, whoever takes the mark does so later.
   void mark_refused() const {
-    if (!mark_in_order().refused())
-      slot_.hot[7].fetch_or(Mark::kRefused, std::memory_order_seq_cst);
+    if (!watch_in_order().refused())
+      slot_.hot[7].fetch_or(TupleWatch::kRefused, std::memory_order_seq_cst);
   }
   // Whether something was refused since this was last asked.
   [[nodiscard]] bool take_refused() const {
-    return Mark{slot_.hot[7].fetch_and(~Mark::kRefused, std::memory_order_seq_cst)}.refused();
+    return TupleWatch{slot_.hot[7].fetch_and(~TupleWatch::kRefused, std::memory_order_seq_cst)}
+        .refused();
   }
   // What the publish rule is looked at for: see mark.h.
-  void watch_count(Count count) const { change_mark(Mark::kCodeMask, Rounded::code_of(count)); }
+  void watch_count(Count count) const {
+    change_mark(TupleWatch::kCodeMask, Rounded::code_of(count));
+  }
   void watch_limit(Count limit) const {
-    change_mark(Mark::kCodeMask << Mark::kLimitShift, Rounded::code_of(limit) << Mark::kLimitShift);
+    change_mark(TupleWatch::kCodeMask << TupleWatch::kLimitShift, Rounded::code_of(limit)
+                                                                      << TupleWatch::kLimitShift);
   }
   // A new window: everything is to be looked at.
   void watch_anew(Count limit) const {
-    change_mark(Mark::kWatchMask, Rounded::code_of(limit) << Mark::kLimitShift);
+    change_mark(TupleWatch::kWatchMask, Rounded::code_of(limit) << TupleWatch::kLimitShift);
   }
   // What this window has now, of whomever; after a change of the mark, all that was counted by who
   // saw it unchanged.
@@ -107,8 +114,8 @@ class WindowCells {
 
   // Decides, and for Effect::kConsume charges what it admits. Writes into `step` field by
   // field: copying a struct whose fields were just written costs more than the decision.
-  void decide(const Query& query, Effect effect, Step& step) const;
-  [[nodiscard]] Step decide(const Query& query, Effect effect) const;  // the same, apart
+  void decide(const Query& query, Effect effect, CellDecision& step) const;
+  [[nodiscard]] CellDecision decide(const Query& query, Effect effect) const;  // the same, apart
 
   // Whose the counts of others are.
   void split_others(int64_t sequence, Count others, Evidence& evidence) const;
@@ -140,7 +147,7 @@ class WindowCells {
   [[nodiscard]] static bool reaches(uint64_t word, int64_t sequence) {
     return word != 0 && Tagged{word}.ahead_of(sequence) >= 0;
   }
-  [[nodiscard]] static Step unused(const algorithms::Position& at, const Query& query) {
+  [[nodiscard]] static CellDecision unused(const algorithms::Position& at, const Query& query) {
     return {.decision = algorithms::decide_fixed(at, {}, query.ask), .sequence = at.sequence};
   }
   void advance(int64_t sequence) const {
@@ -171,7 +178,8 @@ class WindowCells {
   Cold& cold_;
 };
 
-WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step& step) const {
+WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect,
+                                         CellDecision& step) const {
   const bool consumes = effect == Effect::kConsume && query.ask.cost > 0;
   const bool sliding = query.algorithm == Algorithm::kSlidingWindow;
   // Loads are relaxed: each word carries the window it speaks of, and what must hold
@@ -191,7 +199,7 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step
     if (!in_newest) [[unlikely]] {
       at = algorithms::position_of(query.now, query.duration);
       if (!within_reach(at.sequence)) {
-        step.fate = Fate::kRebuild;
+        step.status = DecisionStatus::kRebuild;
         if (!consumes) step = unused(at, query);
         return;
       }
@@ -208,7 +216,7 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step
     uint64_t own_word = own(sequence).load(std::memory_order_relaxed);
     uint64_t last_word = own(sequence - 1).load(std::memory_order_relaxed);
     if (own_word == kGone || last_word == kGone) [[unlikely]] {
-      step.fate = Fate::kLookAgain;
+      step.status = DecisionStatus::kRetry;
       return;
     }
     // Words of later windows, or a closed one of this, mean that `newest` was read too early.
@@ -247,7 +255,7 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect, Step
         continue;
       }
     }
-    step.fate = Fate::kDecided;
+    step.status = DecisionStatus::kDecided;
     step.sequence = sequence;
     algorithms::decide_window(at, used, query.ask, step.decision);
     if (!admitted && step.decision.outcome == Outcome::kDenied) {

@@ -19,8 +19,8 @@
 namespace weir::schedule {
 namespace {
 
-using limiter::Case;
-using limiter::Judge;
+using limiter::Decider;
+using limiter::RequestContext;
 using limiter::Ruling;
 
 constexpr Millis kWindow{3'600'000};
@@ -34,7 +34,7 @@ struct FullTable {
       std::make_shared<origins::InProcessOrigin>(clock);
   std::shared_ptr<limiter::Store> store = std::make_shared<limiter::Store>(
       clock, Options{.origin = origin, .replay_within = Millis(0), .capacity = 1}, 1);
-  Judge judge{store};
+  Decider decider{store};
   std::shared_ptr<limiter::Replay> replaying = std::make_shared<limiter::Replay>(store);
   Count accepted = 0;
 
@@ -45,18 +45,18 @@ struct FullTable {
     replay();
   }
 
-  [[nodiscard]] Case case_of(std::string_view name, int64_t limit, int64_t cost) const {
+  [[nodiscard]] RequestContext case_of(std::string_view name, int64_t limit, int64_t cost) const {
     const Request request{
         .ns = "schedule", .identifier = name, .limit = limit, .duration = kWindow, .cost = cost};
     return {clock.now(), request, store->hash};
   }
   Ruling ask(std::string_view name, int64_t limit, int64_t cost) {
-    return judge.rule(case_of(name, limit, cost));
+    return decider.rule(case_of(name, limit, cost));
   }
   Ruling ask_at(Instant now, std::string_view name, int64_t limit, int64_t cost) {
-    Case the_case = case_of(name, limit, cost);
-    the_case.ask_at(now);
-    return judge.rule(the_case);
+    RequestContext context = case_of(name, limit, cost);
+    context.ask_at(now);
+    return decider.rule(context);
   }
   // Adds up what the table accepted; not what the sketch did, which is told to nobody.
   void count(const Ruling& ruling, Count cost) {
@@ -133,22 +133,22 @@ Scene flood_beside_a_reader() {
   struct Read : FullTable {
     bool changed = false;
     // Looks as long as it is pinned: the tuple stays the one that was found.
-    void look_at(const Case& the_case) {
+    void look_at(const RequestContext& context) {
       const epoch::Guard guard;
-      const memory::Tuple tuple = store->table.find(the_case.key);
+      const memory::Tuple tuple = store->table.find(context.key);
       if (!tuple) return;
       Ruling ruling;
-      (void)judge.rule_found(tuple, the_case.now.mono, the_case.query, ruling);
+      (void)decider.rule_found(tuple, context.now.mono, context.query, ruling);
       constexpr int kLooks = 8;
       for (int look = 0; look < kLooks; ++look) {
         (void)tuple.slot->hot[0].load(std::memory_order_acquire);
-        changed = changed || !memory::detail::same_key(*tuple.slot, the_case.key);
+        changed = changed || !memory::detail::same_key(*tuple.slot, context.key);
       }
     }
   };
   return [] {
     const auto world = std::make_shared<Read>();
-    const Case refused = world->case_of("emptiest", 1000, 1000);
+    const RequestContext refused = world->case_of("emptiest", 1000, 1000);
     return Play{.threads = {[=] { world->look_at(refused); },
                             [=] {
                               for (const char* name : {"new 1", "new 2"}) {
@@ -167,15 +167,15 @@ Scene creation_of_one_tuple() {
     doubles::HandClock clock;
     std::shared_ptr<limiter::Store> store =
         std::make_shared<limiter::Store>(clock, Options{.capacity = 1}, 1);
-    Judge judge{store};
+    Decider decider{store};
     int admitted = 0;
   };
   return [] {
     const auto world = std::make_shared<Created>();
     const auto ask = [=] {
       const Request request{.ns = "schedule", .identifier = "new", .limit = 1, .duration = kWindow};
-      const Case the_case(world->clock.now(), request, world->store->hash);
-      if (world->judge.rule(the_case).step.decision.admitted()) ++world->admitted;
+      const RequestContext context(world->clock.now(), request, world->store->hash);
+      if (world->decider.rule(context).step.decision.admitted()) ++world->admitted;
     };
     return Play{.threads = {ask, ask, ask}, .broken = [=]() -> std::string {
                   const uint64_t tuples = world->store->table.stats().tuples;
@@ -191,14 +191,14 @@ Scene sketch_beside_a_slot_that_comes_free() {
     doubles::HandClock clock;
     std::shared_ptr<limiter::Store> store =
         std::make_shared<limiter::Store>(clock, Options{.capacity = 1}, 1);
-    Judge judge{store};
+    Decider decider{store};
     int64_t admitted = 0;
     void ask(std::string_view name, Millis duration, Millis when, int64_t cost) {
       const Request request{
           .ns = "schedule", .identifier = name, .limit = 10, .duration = duration, .cost = cost};
       const Instant now{.wall = clock.now().wall + when, .mono = clock.now().mono + when};
-      const Case the_case(now, request, store->hash);
-      if (judge.rule(the_case).step.decision.admitted()) admitted += cost;
+      const RequestContext context(now, request, store->hash);
+      if (decider.rule(context).step.decision.admitted()) admitted += cost;
     }
   };
   return [] {
@@ -228,12 +228,13 @@ Scene any_telling(uint64_t recipe) {
       count(ask_at(now, name, 1000, cost), static_cast<Count>(cost));
     }
     void ask_both(Instant now, int64_t cost, int64_t limit_of_second) {
-      std::vector<Case> cases = {case_of("a", 1000, cost), case_of("b", limit_of_second, cost)};
-      for (Case& the_case : cases) the_case.ask_at(now);
-      const limiter::BatchRuling ruling = limiter::Batch(judge, *store, cases).run();
+      std::vector<RequestContext> contexts = {case_of("a", 1000, cost),
+                                              case_of("b", limit_of_second, cost)};
+      for (RequestContext& context : contexts) context.ask_at(now);
+      const limiter::BatchRuling ruling = limiter::Batch(decider, *store, contexts).run();
       if (!ruling.admitted) return;
-      for (size_t i = 0; i < cases.size(); ++i) {
-        count(ruling.items[i], cases[i].query.ask.cost);
+      for (size_t i = 0; i < contexts.size(); ++i) {
+        count(ruling.items[i], contexts[i].query.ask.cost);
       }
     }
   };
