@@ -1,4 +1,4 @@
-// The whole numbers that a door takes for an argument or a field.
+// The range of a whole number in an argument or a field.
 
 #pragma once
 
@@ -14,7 +14,7 @@ struct Range {
   [[nodiscard]] constexpr bool holds(int64_t value) const {
     return least <= value && value <= most;
   }
-  // As an error says it.
+  // For error messages.
   [[nodiscard]] std::string text() const {
     return "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
   }

@@ -353,7 +353,7 @@ const std::vector<Setting>& all_settings() {
        "limiter, or null, which admits everything: for measuring the doors alone",
        [](Config& config, const std::string& text) -> std::string {
          if (text != "limiter" && text != "null") return "must be limiter or null";
-         config.backend = text == "null" ? Backend::kNull : Backend::kLimiter;
+         config.backend = text == "null" ? BackendKind::kNull : BackendKind::kLimiter;
          return {};
        }},
   };
@@ -374,7 +374,8 @@ ConfigProblem at(const YAML::Mark& mark, std::string text) {
 
 }  // namespace
 
-std::string complaint(const Setting& setting, const std::string& value, const std::string& wrong) {
+std::string describe_error(const Setting& setting, const std::string& value,
+                           const std::string& wrong) {
   return setting.secret ? fmt::format("{} {}", setting.name, wrong)
                         : fmt::format("{} is '{}': it {}", setting.name, value, wrong);
 }
@@ -470,7 +471,7 @@ std::vector<ConfigProblem> read_config_text(const std::string& yaml, Config& con
     const std::string value = pair.second.Scalar();
     const std::string wrong = apply(config, *setting, value);
     if (!wrong.empty()) {
-      problems.push_back(at(pair.second.Mark(), complaint(*setting, value, wrong)));
+      problems.push_back(at(pair.second.Mark(), describe_error(*setting, value, wrong)));
     }
   }
   return problems;
@@ -480,7 +481,7 @@ bool is_loopback(const Address& address) {
   return address.host.starts_with("127.") || address.host == "::1";
 }
 
-std::string contradiction(const Config& config) {
+std::string find_conflict(const Config& config) {
   if (!config.http && !config.resp && config.http_socket.empty() && config.resp_socket.empty()) {
     return "http and resp are both off: nothing would be served";
   }
@@ -488,9 +489,9 @@ std::string contradiction(const Config& config) {
     return fmt::format("http-socket and resp-socket are both '{}': give them different paths",
                        config.http_socket);
   }
-  const std::pair<const char*, const std::optional<Address>&> doors[] = {{"http", config.http},
-                                                                         {"resp", config.resp}};
-  for (const auto& [name, address] : doors) {
+  const std::pair<const char*, const std::optional<Address>&> frontends[] = {{"http", config.http},
+                                                                             {"resp", config.resp}};
+  for (const auto& [name, address] : frontends) {
     if (address && !is_loopback(*address) && !config.allow_public) {
       return fmt::format(
           "{} is '{}', which others can reach: give --allow-public if that is meant, or a loopback "
@@ -498,7 +499,7 @@ std::string contradiction(const Config& config) {
           name, to_string(*address));
     }
   }
-  if (config.resp && !is_loopback(*config.resp) && !config.wants_resp_auth()) {
+  if (config.resp && !is_loopback(*config.resp) && !config.requires_resp_auth()) {
     return fmt::format(
         "resp-auth is off, but resp is '{}', which others can reach: leave resp-auth out, or give "
         "resp a loopback address",

@@ -22,7 +22,7 @@ namespace weir::server {
 using frontends::Address;
 
 // What answers behind the doors. kNull says yes to everything: it prices the doors alone.
-enum class Backend : uint8_t { kLimiter, kNull };
+enum class BackendKind : uint8_t { kLimiter, kNull };
 
 // Whether clients of the Redis protocol must AUTH. Auto: with allow-public.
 enum class RespAuth : uint8_t { kAuto, kRequired, kOff };
@@ -50,7 +50,7 @@ struct Config {
   unsigned threads = 0;  // 0: one per core
   size_t capacity = 0;   // 0: from memory, or 2^20
   uint64_t memory = 0;   // bytes; 0: from capacity
-  Backend backend = Backend::kLimiter;
+  BackendKind backend = BackendKind::kLimiter;
   std::optional<origins::RedisAddress> origin{};  // none: this process is alone
   std::string origin_password_file{};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
@@ -72,9 +72,9 @@ struct Config {
   [[nodiscard]] bool has_ledger() const {
     if (ledger_choice != LedgerChoice::kUsual) return ledger_choice == LedgerChoice::kGiven;
     // A process that shares its counts in a region has nothing to gain from a file of its own.
-    return !origin && backend != Backend::kNull;
+    return !origin && backend != BackendKind::kNull;
   }
-  [[nodiscard]] bool wants_resp_auth() const {
+  [[nodiscard]] bool requires_resp_auth() const {
     return resp_auth == RespAuth::kAuto ? allow_public : resp_auth == RespAuth::kRequired;
   }
   [[nodiscard]] std::string region_name() const { return region.empty() ? "local" : region; }
@@ -99,8 +99,8 @@ struct Setting {
                                                         bool live);
 
 // What is wrong with a value, in one line that does not tell secrets.
-[[nodiscard]] std::string complaint(const Setting& setting, const std::string& value,
-                                    const std::string& wrong);
+[[nodiscard]] std::string describe_error(const Setting& setting, const std::string& value,
+                                         const std::string& wrong);
 
 [[nodiscard]] std::span<const Setting> settings();
 
@@ -124,7 +124,7 @@ using FindVariable = std::function<const char*(const std::string& name)>;
 [[nodiscard]] std::vector<ConfigProblem> read_environment(const FindVariable& get, Config& config);
 
 // What is wrong with settings that are right each by itself; empty: nothing.
-[[nodiscard]] std::string contradiction(const Config& config);
+[[nodiscard]] std::string find_conflict(const Config& config);
 
 [[nodiscard]] bool is_loopback(const Address& address);
 

@@ -23,13 +23,13 @@ const Setting& setting(const std::string& name) {
   throw std::runtime_error("no setting " + name);
 }
 
-// What is wrong with a value, or nothing.
+// The error of a value; empty: none.
 std::string wrong_with(const std::string& name, const std::string& value) {
   Config config;
   return setting(name).set(config, value);
 }
 
-TEST(Settings, SayWhatHoldsWhileTheOriginIsLost) {
+TEST(Settings, IncludeAPolicyForALostOrigin) {
   for (const auto& [text, policy] :
        {std::pair{"local", OnOriginLoss::kLocal}, std::pair{"deny", OnOriginLoss::kDeny},
         std::pair{"share", OnOriginLoss::kShare}}) {
@@ -43,7 +43,7 @@ TEST(Settings, SayWhatHoldsWhileTheOriginIsLost) {
   EXPECT_EQ(problems[0].text, "on-origin-loss is 'panic': it must be local, deny or share");
 }
 
-TEST(Settings, TakePasswordsWithAnyCharacters) {
+TEST(Settings, AcceptPasswordsWithAnyCharacters) {
   Config config;
   EXPECT_TRUE(read_config_text("origin: redis://me:a%40b%2Fc%25@host:1/2", config).empty());
   ASSERT_TRUE(config.origin);
@@ -59,7 +59,7 @@ TEST(Settings, TakePasswordsWithAnyCharacters) {
   }
 }
 
-TEST(Settings, TakeLedgers) {
+TEST(Settings, AcceptLedgers) {
   Config config;
   EXPECT_TRUE(read_config_text("ledger: sqlite:/x/y.db", config).empty());
   EXPECT_EQ(config.ledger_choice, LedgerChoice::kGiven);
@@ -72,19 +72,19 @@ TEST(Settings, TakeLedgers) {
   EXPECT_NE(problems[0].text.find("mysql://"), std::string::npos) << problems[0].text;
 }
 
-TEST(Settings, NameARegionForALedgerThatCanBeShared) {
+TEST(Settings, RequireARegionForASharedLedger) {
   for (const char* ledger : {"mysql://me@host/db", "sqlite:/x/y.db"}) {
     Config config;
     EXPECT_TRUE(read_config_text(std::string("ledger: ") + ledger, config).empty());
-    EXPECT_NE(contradiction(config).find("--region, WEIR_REGION"), std::string::npos);
+    EXPECT_NE(find_conflict(config).find("--region, WEIR_REGION"), std::string::npos);
     config.region = "eu";
-    EXPECT_EQ(contradiction(config), "");
+    EXPECT_EQ(find_conflict(config), "");
   }
   Config config;
-  EXPECT_EQ(contradiction(config), "");  // one of its own
+  EXPECT_EQ(find_conflict(config), "");  // the default ledger is not shared
 }
 
-TEST(Settings, MayEachComeFromAVariableOfTheirName) {
+TEST(Settings, CanComeFromEnvironmentVariables) {
   for (const Setting& known : settings()) {
     if (known.initial == "generated") continue;
     Config config;
@@ -113,7 +113,7 @@ TEST(Settings, MayEachComeFromAVariableOfTheirName) {
   EXPECT_EQ(of("WEIR_ORIGIN", "secret")[0].text.find("secret"), std::string::npos);
 }
 
-TEST(Settings, SayWhichOfThemChanged) {
+TEST(Settings, ReportChanges) {
   Config before;
   Config after;
   EXPECT_TRUE(read_config_text("threads: 1\nlog: x\n", before).empty());
@@ -123,10 +123,10 @@ TEST(Settings, SayWhichOfThemChanged) {
   EXPECT_TRUE(changed_settings(after, after, false).empty());
 }
 
-TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
+TEST(Settings, HaveTheDocumentedDefaults) {
   for (const Setting& known : settings()) {
     if (known.initial == "generated") continue;
-    // In everything unlike the defaults.
+    // Every value differs from its default.
     Config config{.http = {},
                   .resp = {},
                   .http_socket = "x.sock",
@@ -144,7 +144,7 @@ TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
                   .threads = 9,
                   .capacity = 1,
                   .memory = 1,
-                  .backend = Backend::kNull,
+                  .backend = BackendKind::kNull,
                   .origin = origins::RedisAddress{},
                   .origin_password_file = "password",
                   .on_origin_loss = OnOriginLoss::kDeny,
@@ -173,7 +173,7 @@ TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
   }
 }
 
-TEST(Settings, TakeTimes) {
+TEST(Settings, AcceptTimes) {
   const std::pair<const char*, Millis> good[] = {
       {"0s", Millis(0)},      {"500ms", Millis(500)},   {"5s", Millis(5'000)},
       {"1m", Millis(60'000)}, {"10m", Millis(600'000)}, {"600s", Millis(600'000)}};
@@ -192,7 +192,7 @@ TEST(Settings, TakeTimes) {
   }
 }
 
-TEST(Settings, TakeTheMemoryOfConnectionsFromSixteenMebibytesOn) {
+TEST(Settings, AcceptConnectionMemoryFromSixteenMebibytes) {
   Config config;
   EXPECT_EQ(setting("connection-memory").set(config, "16MiB"), "");
   EXPECT_EQ(config.connection_memory, uint64_t{16} << 20);
@@ -200,25 +200,25 @@ TEST(Settings, TakeTheMemoryOfConnectionsFromSixteenMebibytesOn) {
             "must be a size from 16MiB to 16TiB, like 256MiB");
 }
 
-TEST(Settings, WantAuthWithTheRedisProtocolWhereverOthersAreAllowed) {
+TEST(Settings, RequireRespAuthWithAllowPublic) {
   Config config;
-  EXPECT_FALSE(config.wants_resp_auth());
+  EXPECT_FALSE(config.requires_resp_auth());
   config.allow_public = true;
-  EXPECT_TRUE(config.wants_resp_auth());
+  EXPECT_TRUE(config.requires_resp_auth());
   EXPECT_EQ(setting("resp-auth").set(config, "off"), "");
-  EXPECT_FALSE(config.wants_resp_auth());
-  EXPECT_EQ(contradiction(config), "");
+  EXPECT_FALSE(config.requires_resp_auth());
+  EXPECT_EQ(find_conflict(config), "");
   config.resp = Address{.host = "0.0.0.0", .port = 7071};
-  EXPECT_EQ(contradiction(config),
+  EXPECT_EQ(find_conflict(config),
             "resp-auth is off, but resp is '0.0.0.0:7071', which others can reach: leave resp-auth "
             "out, or give resp a loopback address");
   config = {};
   EXPECT_EQ(setting("resp-auth").set(config, "required"), "");
-  EXPECT_TRUE(config.wants_resp_auth());
+  EXPECT_TRUE(config.requires_resp_auth());
   EXPECT_EQ(setting("resp-auth").set(config, "yes"), "must be auto, required or off");
 }
 
-TEST(Settings, TakeAddresses) {
+TEST(Settings, AcceptAddresses) {
   const std::pair<const char*, Address> good[] = {
       {"127.0.0.1:7070", {.host = "127.0.0.1", .port = 7070}},
       {"localhost:1", {.host = "127.0.0.1", .port = 1}},
@@ -237,7 +237,7 @@ TEST(Settings, TakeAddresses) {
   EXPECT_EQ(config.http, std::nullopt);
 }
 
-TEST(Settings, RefuseWhatIsNoAddressAndKeepTheOneBefore) {
+TEST(Settings, RefuseInvalidAddressesAndKeepThePreviousOne) {
   for (const char* text : {"",
                            ":",
                            "7070",
@@ -265,7 +265,7 @@ TEST(Settings, RefuseWhatIsNoAddressAndKeepTheOneBefore) {
   }
 }
 
-TEST(Settings, TakeNumbersWithinBothBounds) {
+TEST(Settings, AcceptNumbersWithinBothBounds) {
   for (const char* good : {"0", "1", "256"}) EXPECT_EQ(wrong_with("threads", good), "");
   for (const char* bad : {"", "257", "-1", "+1", "1.0", "x", "1 ", "99999999999999999999"}) {
     EXPECT_EQ(wrong_with("threads", bad), "must be a whole number from 0 to 256") << bad;
@@ -276,7 +276,7 @@ TEST(Settings, TakeNumbersWithinBothBounds) {
   }
 }
 
-TEST(Settings, TakeSizesAsPeopleWriteThem) {
+TEST(Settings, AcceptSizesWithUnits) {
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   const std::pair<const char*, uint64_t> good[] = {{"auto", 0},
                                                    {"1048576", kMiB},
@@ -304,7 +304,7 @@ TEST(Settings, TakeSizesAsPeopleWriteThem) {
   }
 }
 
-TEST(Settings, ReckonCapacityAndMemoryFromEachOther) {
+TEST(Settings, DeriveCapacityAndMemoryFromEachOther) {
   constexpr uint64_t kGiB = uint64_t{1} << 30;
   const auto none = LedgerChoice::kNone;
   const auto redis = origins::RedisAddress{};
@@ -313,7 +313,7 @@ TEST(Settings, ReckonCapacityAndMemoryFromEachOther) {
     size_t capacity;
     uint64_t memory;
   } cases[] = {
-      // A server that is told nothing has a ledger, and one with an origin has none.
+      // By default a server has a ledger, and a server with an origin has none.
       {{}, size_t{1} << 20, 2 * kGiB},
       {{.origin = redis}, size_t{1} << 20, kGiB},
       {{.ledger_choice = none}, size_t{1} << 20, kGiB},
@@ -330,27 +330,27 @@ TEST(Settings, ReckonCapacityAndMemoryFromEachOther) {
   }
 }
 
-TEST(Settings, SayHowMuchMemoryACapacityNeeds) {
+TEST(Settings, NameTheMemoryThatACapacityNeeds) {
   Config config{.capacity = size_t{1} << 20, .memory = uint64_t{64} << 20};
-  const std::string wrong = contradiction(config);
+  const std::string wrong = find_conflict(config);
   std::smatch numbers;
   ASSERT_TRUE(std::regex_match(
       wrong, numbers,
       std::regex("memory is 67108864 bytes, too little for a capacity of 1048576: give it at least "
                  "(\\d+)MiB, or choose a capacity of at most (\\d+)")))
       << wrong;
-  // Both remedies help, and less would not.
+  // Both remedies are exact.
   Config more{.capacity = config.capacity, .memory = std::stoull(numbers[1]) << 20};
-  EXPECT_EQ(contradiction(more), "");
+  EXPECT_EQ(find_conflict(more), "");
   more.memory -= uint64_t{1} << 20;
-  EXPECT_NE(contradiction(more), "");
+  EXPECT_NE(find_conflict(more), "");
   config.capacity = std::stoull(numbers[2]);
-  EXPECT_EQ(contradiction(config), "");
+  EXPECT_EQ(find_conflict(config), "");
   ++config.capacity;
-  EXPECT_NE(contradiction(config), "");
+  EXPECT_NE(find_conflict(config), "");
 }
 
-TEST(Settings, TakeNamesOfOneToSixtyFourPlainCharacters) {
+TEST(Settings, AcceptNamesOfOneToSixtyFourPlainCharacters) {
   for (const char* name : {"region", "node"}) {
     EXPECT_EQ(wrong_with(name, "aZ0-_."), "");
     EXPECT_EQ(wrong_with(name, std::string(64, 'a')), "");
@@ -361,7 +361,7 @@ TEST(Settings, TakeNamesOfOneToSixtyFourPlainCharacters) {
   }
 }
 
-TEST(Settings, TakePathsOfUnixSocketsBesideAddresses) {
+TEST(Settings, AcceptUnixSocketPathsWithAddresses) {
   for (const char* name : {"http-socket", "resp-socket"}) {
     EXPECT_EQ(wrong_with(name, "/run/weir/x.sock"), "");
     EXPECT_EQ(wrong_with(name, std::string(107, 'x')), "");
@@ -373,15 +373,15 @@ TEST(Settings, TakePathsOfUnixSocketsBesideAddresses) {
   Config config{.http = std::nullopt, .resp = std::nullopt};
   EXPECT_EQ(setting("resp-socket").set(config, "/tmp/x.sock"), "");
   EXPECT_EQ(config.resp_socket, "/tmp/x.sock");
-  EXPECT_EQ(contradiction(config), "");  // something is served
+  EXPECT_EQ(find_conflict(config), "");  // one front end is enough
   EXPECT_EQ(setting("http-socket").set(config, "/tmp/x.sock"), "");
-  EXPECT_EQ(contradiction(config),
+  EXPECT_EQ(find_conflict(config),
             "http-socket and resp-socket are both '/tmp/x.sock': give them different paths");
   EXPECT_EQ(setting("resp-socket").set(config, "off"), "");
   EXPECT_EQ(config.resp_socket, "");
 }
 
-TEST(Settings, TakeTheWordsTheyNameAndNoOthers) {
+TEST(Settings, AcceptExactlyTheirListedWords) {
   EXPECT_EQ(wrong_with("allow-public", "true"), "");
   EXPECT_EQ(wrong_with("allow-public", "false"), "");
   EXPECT_EQ(wrong_with("allow-public", "yes"), "must be true or false");
@@ -405,7 +405,7 @@ std::vector<std::string> problems_of(const std::string& yaml) {
 
 using Problems = std::vector<std::string>;
 
-TEST(ConfigFile, SetsWhatItNamesAndLeavesTheRest) {
+TEST(ConfigFile, SetsOnlyTheSettingsInTheFile) {
   Config config;
   ASSERT_TRUE(read_config_text("# a comment\nhttp: 0.0.0.0:80\nresp: off\nallow-public: true\n"
                                "region: \"eu-1\"\nnode: n1\ndata: /x y\nthreads: 4\ncapacity: 64\n"
@@ -420,14 +420,14 @@ TEST(ConfigFile, SetsWhatItNamesAndLeavesTheRest) {
   EXPECT_EQ(config.data, "/x y");
   EXPECT_EQ(config.threads, 4u);
   EXPECT_EQ(config.capacity, 64u);
-  EXPECT_EQ(config.backend, Backend::kNull);
+  EXPECT_EQ(config.backend, BackendKind::kNull);
   Config other;
   ASSERT_TRUE(read_config_text("threads: 2", other).empty());
   EXPECT_EQ(other.threads, 2u);
   EXPECT_EQ(other.http, Config().http);
 }
 
-TEST(Settings, TakeAnOrigin) {
+TEST(Settings, AcceptAnOrigin) {
   const auto read = [](const std::string& url) {
     Config config;
     const Setting& known = setting("origin");
@@ -455,7 +455,7 @@ TEST(Settings, DoNotRepeatAPasswordInAnError) {
                           "redis://secret@host", "redis://h/secret"}) {
     const std::string wrong = known.set(config, url);
     EXPECT_NE(wrong, "") << url;
-    EXPECT_EQ(complaint(known, url, wrong).find("secret"), std::string::npos) << url;
+    EXPECT_EQ(describe_error(known, url, wrong).find("secret"), std::string::npos) << url;
   }
   EXPECT_EQ(problems_of("origin: http://me:secret@host\n").at(0).find("secret"), std::string::npos);
 }
@@ -466,7 +466,7 @@ TEST(ConfigFile, MayBeEmpty) {
   }
 }
 
-TEST(ConfigFile, TellsAllProblemsWithTheirPlaces) {
+TEST(ConfigFile, ReportsAllProblemsWithLineAndColumn) {
   EXPECT_EQ(
       problems_of("threads: 2\ncolour: red\n  \ncapacity: 1\nthreads: 3\nnode: [a, b]\n"
                   "region:\nhttp:   nowhere\n"),
@@ -482,7 +482,7 @@ TEST(ConfigFile, TellsAllProblemsWithTheirPlaces) {
                 "127.0.0.1:7070, or off"}));
 }
 
-TEST(ConfigFile, TellsWhereItIsNoYaml) {
+TEST(ConfigFile, ReportsWhereYamlIsInvalid) {
   const Problems open = problems_of("threads: 2\nnode: [a,\n");
   ASSERT_EQ(open.size(), 1u);
   EXPECT_THAT(open[0], HasSubstr("not valid YAML: "));
@@ -491,7 +491,7 @@ TEST(ConfigFile, TellsWhereItIsNoYaml) {
   EXPECT_THAT(problems_of("threads: *nowhere")[0], HasSubstr("not valid YAML: "));
 }
 
-TEST(ConfigFile, MustBeSettings) {
+TEST(ConfigFile, MustBeAMapOfSettings) {
   for (const char* yaml : {"just words", "- a\n- b\n", "[]", "5"}) {
     EXPECT_EQ(problems_of(yaml), Problems{"1:1 must be settings, one 'name: value' to a line"})
         << yaml;
@@ -527,7 +527,7 @@ TEST_F(ConfigFileOnDisk, IsRead) {
   EXPECT_TRUE(read_config(path, config).empty());
 }
 
-TEST_F(ConfigFileOnDisk, IsAProblemWithoutAPlaceIfItCannotBeRead) {
+TEST_F(ConfigFileOnDisk, IsAProblemWithoutALineIfItCannotBeRead) {
   for (const std::string& path : {(folder_ / "missing").string(), folder_.string()}) {
     Config config;
     const auto problems = read_config(path, config);
@@ -537,7 +537,7 @@ TEST_F(ConfigFileOnDisk, IsAProblemWithoutAPlaceIfItCannotBeRead) {
   }
 }
 
-TEST(Loopback, IsWhatOnlyThisMachineReaches) {
+TEST(Loopback, IsReachableOnlyFromThisMachine) {
   for (const char* host : {"127.0.0.1", "127.255.0.9", "::1"}) {
     EXPECT_TRUE(is_loopback({.host = host})) << host;
   }
@@ -547,33 +547,33 @@ TEST(Loopback, IsWhatOnlyThisMachineReaches) {
   }
 }
 
-TEST(Contradiction, IsNotInTheDefaults) {
-  EXPECT_EQ(contradiction({}), "");
+TEST(ConfigConflict, IsNotInTheDefaults) {
+  EXPECT_EQ(find_conflict({}), "");
 }
 
-TEST(Contradiction, IsToServeNothing) {
+TEST(ConfigConflict, IsServingNothing) {
   Config config{.http = {}, .resp = {}};
-  EXPECT_EQ(contradiction(config), "http and resp are both off: nothing would be served");
+  EXPECT_EQ(find_conflict(config), "http and resp are both off: nothing would be served");
   config.http = Config().http;
-  EXPECT_EQ(contradiction(config), "");
+  EXPECT_EQ(find_conflict(config), "");
 }
 
-TEST(Contradiction, IsToBeReachedByOthersUnasked) {
+TEST(ConfigConflict, IsAPublicAddressWithoutAllowPublic) {
   Config config{.http = Address{.host = "0.0.0.0", .port = 80}};
-  EXPECT_THAT(contradiction(config), StartsWith("http is '0.0.0.0:80', which others can reach: "));
-  EXPECT_THAT(contradiction(config), HasSubstr("--allow-public"));
+  EXPECT_THAT(find_conflict(config), StartsWith("http is '0.0.0.0:80', which others can reach: "));
+  EXPECT_THAT(find_conflict(config), HasSubstr("--allow-public"));
   config.allow_public = true;
-  EXPECT_EQ(contradiction(config), "");
+  EXPECT_EQ(find_conflict(config), "");
   const Config six{.resp = Address{.host = "::", .port = 1}};
-  EXPECT_THAT(contradiction(six), StartsWith("resp is '[::]:1', which others can reach: "));
+  EXPECT_THAT(find_conflict(six), StartsWith("resp is '[::]:1', which others can reach: "));
 }
 
-TEST(Contradiction, IsToServeBothAtOneAddress) {
+TEST(ConfigConflict, IsBothFrontendsAtOneAddress) {
   Config config{.http = Config().resp};
-  EXPECT_EQ(contradiction(config),
+  EXPECT_EQ(find_conflict(config),
             "http and resp are both '127.0.0.1:7071': give them different ports");
-  config.http->port = config.resp->port = 0;  // the system finds two
-  EXPECT_EQ(contradiction(config), "");
+  config.http->port = config.resp->port = 0;  // the system chooses two
+  EXPECT_EQ(find_conflict(config), "");
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ std::string holder_of(int file) {
 
 }  // namespace
 
-std::string root_key_file(const std::string& folder) {
+std::string root_key_path(const std::string& folder) {
   return (std::filesystem::path(folder) / "root_key.sha256").string();
 }
 
@@ -95,11 +95,11 @@ std::string make_folder(const std::string& folder) {
   return access(folder.c_str(), W_OK) == 0 ? "" : std::strerror(errno);
 }
 
-std::string lock_file(const std::string& folder) {
+std::string lock_path(const std::string& folder) {
   return (std::filesystem::path(folder) / "weir.lock").string();
 }
 
-std::string state_file(const std::string& folder) {
+std::string state_path(const std::string& folder) {
   return (std::filesystem::path(folder) / "state.log").string();
 }
 
@@ -112,7 +112,7 @@ void expect_folder(const std::string& folder) {
 }
 
 FolderLock::FolderLock(const std::string& folder) {
-  const std::string path = lock_file(folder);
+  const std::string path = lock_path(folder);
   file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file_ < 0) give_up("write", path);
   if (flock(file_, LOCK_EX | LOCK_NB) != 0) {
@@ -135,8 +135,8 @@ FolderLock::~FolderLock() {
 }
 
 rules::KeyHash read_root_key(const std::string& folder) {
-  const auto hash = find_root_key(root_key_file(folder));
-  if (!hash) throw std::runtime_error(fmt::format("{} is not there", root_key_file(folder)));
+  const auto hash = find_root_key(root_key_path(folder));
+  if (!hash) throw std::runtime_error(fmt::format("{} is not there", root_key_path(folder)));
   return *hash;
 }
 
@@ -145,7 +145,7 @@ RootKey open_root_key(const std::string& folder) {
     errno = error.value();
     give_up("make the folder", folder);
   }
-  const std::string path = root_key_file(folder);
+  const std::string path = root_key_path(folder);
   if (const auto known = find_root_key(path)) return {.hash = *known};
   const std::string key =
       rules::make_key({platform::entropy(), platform::entropy(), platform::entropy()});

@@ -44,9 +44,9 @@ class FolderLock {
 };
 
 // Where they are kept.
-[[nodiscard]] std::string root_key_file(const std::string& folder);
+[[nodiscard]] std::string root_key_path(const std::string& folder);
 [[nodiscard]] std::string ledger_file(const std::string& folder);
-[[nodiscard]] std::string lock_file(const std::string& folder);
-[[nodiscard]] std::string state_file(const std::string& folder);
+[[nodiscard]] std::string lock_path(const std::string& folder);
+[[nodiscard]] std::string state_path(const std::string& folder);
 
 }  // namespace weir::server

@@ -43,16 +43,16 @@ struct ServeOptions {
 
   void run() const {
     const Config config = read();
-    const std::string wrong = contradiction(config);
+    const std::string wrong = find_conflict(config);
     if (!wrong.empty()) throw CLI::ValidationError("serve", wrong);
-    serve(config, [this] { return read_again(); });
+    serve(config, [this] { return reload_config(); });
   }
 
   // While a server runs: mistakes are told, and change nothing.
-  [[nodiscard]] std::optional<Config> read_again() const {
+  [[nodiscard]] std::optional<Config> reload_config() const {
     try {
       const Config config = read();
-      const std::string wrong = contradiction(config);
+      const std::string wrong = find_conflict(config);
       if (wrong.empty()) return config;
       fmt::print(stderr, "weir: {}\n", wrong);
     } catch (const CLI::RuntimeError&) {
@@ -148,7 +148,7 @@ struct CheckOptions {
     Config config;
     ServeOptions::refuse(file, read_config(file, config));
     ServeOptions::refuse("environment", read_environment(ServeOptions::find_variable, config));
-    const std::string wrong = contradiction(config);
+    const std::string wrong = find_conflict(config);
     if (!wrong.empty()) ServeOptions::refuse(file, {{.text = wrong}});
     if (connect) {
       const bool usable = try_origin(config);

@@ -17,7 +17,7 @@ namespace {
 using origins::OriginError;
 using origins::RedisReply;
 
-constexpr auto kPatience = std::chrono::seconds(3);
+constexpr auto kTimeout = std::chrono::seconds(3);
 
 std::string_view remedy(OriginError error) {
   switch (error) {
@@ -60,7 +60,7 @@ class Check {
         deadline_(io_) {}
 
   OriginCheck run() {
-    deadline_.expires_after(kPatience);
+    deadline_.expires_after(kTimeout);
     deadline_.async_wait([this](const auto& cancelled) {
       if (!cancelled) fail(OriginError::kTimeout, "no answer in time");
     });

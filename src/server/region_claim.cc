@@ -49,7 +49,7 @@ RegionClaim::Claim RegionClaim::claim() {
   return seen ? Claim::kTaken : Claim::kWaits;
 }
 
-std::string RegionClaim::complaint() const {
+std::string RegionClaim::conflict_text() const {
   return fmt::format(
       "region is '{}', for which another process counts already ({}) that does not share an origin "
       "with this one: each would lose the other's counts. Give this one another --region, or all "
@@ -63,7 +63,7 @@ void RegionClaim::take() {
     platform::ThreadGroup::rest(kLookEvery);
     claimed = claim();
   }
-  if (claimed == Claim::kTaken) throw std::runtime_error(complaint());
+  if (claimed == Claim::kTaken) throw std::runtime_error(conflict_text());
 }
 
 void RegionClaim::start() {
@@ -75,7 +75,7 @@ void RegionClaim::start() {
 void RegionClaim::run() {
   if (claim() == Claim::kTaken) {
     const std::lock_guard lock(mutex_);
-    conflict_ = complaint();
+    conflict_ = conflict_text();
     return;
   }
   keeper_.post_at(clock_.now().mono + kHoldEvery, [this] { run(); });

@@ -48,7 +48,7 @@ class RegionClaim {
   enum class Claim : uint8_t { kHeld, kUnknown, kWaits, kTaken };
   [[nodiscard]] Claim claim();
   void run();
-  [[nodiscard]] std::string complaint() const;
+  [[nodiscard]] std::string conflict_text() const;
 
   const Clock& clock_;
   const std::unique_ptr<ledgers::LedgerStore> store_;

@@ -49,13 +49,13 @@ void reopen_log(const std::string& path) {
   }
 }
 
-void reload(Config& config, const ReadAgain& read_again, const Changing& changing) {
-  const std::optional<Config> fresh = read_again();
+void reload(Config& config, const ReloadConfig& reload_config, const ReloadTargets& targets) {
+  const std::optional<Config> fresh = reload_config();
   try {
     if (fresh) {
       if (fresh->log != config.log) send_log_to(fresh->log);
       config.log = fresh->log;
-      if (changing.key_is_in_folder) changing.keys.replace(read_root_key(config.data));
+      if (targets.key_is_in_folder) targets.keys.replace(read_root_key(config.data));
     }
   } catch (const std::runtime_error& error) {
     fmt::print(stderr, "weir: {}\nweir: the other settings stay as they were\n", error.what());
@@ -67,7 +67,7 @@ void reload(Config& config, const ReadAgain& read_again, const Changing& changin
   }
   const std::vector<std::string> changed = changed_settings(config, *fresh, true);
   const std::vector<std::string> restart = changed_settings(config, *fresh, false);
-  changing.limiter.set_on_origin_loss(fresh->on_origin_loss);
+  targets.limiter.set_on_origin_loss(fresh->on_origin_loss);
   config.on_origin_loss = fresh->on_origin_loss;
   for (const std::string& name : changed) note_given(name, *fresh, config);
   fmt::print(stderr, "weir: settings were read again; changed: {}{}\n",

@@ -21,7 +21,7 @@ void open_log(const std::string& path);
 void reopen_log(const std::string& path);
 
 // What a reload changes.
-struct Changing {
+struct ReloadTargets {
   Limiter& limiter;
   rules::RootKeys& keys;
   bool key_is_in_folder = false;
@@ -29,6 +29,6 @@ struct Changing {
 
 // Reads the settings again and takes over what can change; says what changed and what needs a
 // restart. With a mistake nothing changes.
-void reload(Config& config, const ReadAgain& read_again, const Changing& changing);
+void reload(Config& config, const ReloadConfig& reload_config, const ReloadTargets& targets);
 
 }  // namespace weir::server

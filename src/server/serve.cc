@@ -21,11 +21,11 @@
 #include "platform/service_manager.h"
 #include "platform/thread_group.h"
 #include "server/data_folder.h"
-#include "server/kept_state.h"
 #include "server/other_regions.h"
+#include "server/refusal_log.h"
 #include "server/region.h"
 #include "server/reload.h"
-#include "server/stranger_log.h"
+#include "server/state_file.h"
 #include "server/supervision.h"
 #include "weir/limiter.h"
 #include "weir/version.h"
@@ -33,13 +33,13 @@
 namespace weir::server {
 namespace {
 
-using frontends::Decider;
-using frontends::Keys;
+using frontends::Backend;
+using frontends::KeyPolicy;
 using frontends::Loop;
 
 constexpr Millis kBeatEvery{250};
 constexpr Millis kSweepEvery{250};
-constexpr Millis kLookForStrangers{1000};
+constexpr Millis kLogRefusalsEvery{1000};
 constexpr size_t kSweepsPerRound = 240;  // the whole table once a minute
 
 std::string generated_node() {
@@ -49,15 +49,15 @@ std::string generated_node() {
 }
 
 // The key that opens the doors: from the environment, or from the data folder.
-struct Opening {
+struct RootKeyInfo {
   rules::KeyHash key{};
   bool from_folder = false;
   std::string shown;  // what to say about it
   std::string in_curl = "$WEIR_ROOT_KEY";
 };
 
-Opening open_doors(const Config& config) {
-  Opening opening;
+RootKeyInfo load_root_key(const Config& config) {
+  RootKeyInfo root_key;
   if (const char* given = std::getenv("WEIR_ROOT_KEY"); given != nullptr && *given != '\0') {
     const std::string_view key = given;
     if (key.size() < rules::kMinKeyBytes || key.size() > rules::kMaxKeyBytes - 8) {
@@ -65,24 +65,24 @@ Opening open_doors(const Config& config) {
                                            key.size(), rules::kMinKeyBytes,
                                            rules::kMaxKeyBytes - 8));
     }
-    opening.key = rules::hash_of(key);
-    opening.shown = "the one in WEIR_ROOT_KEY";
-    return opening;
+    root_key.key = rules::hash_of(key);
+    root_key.shown = "the one in WEIR_ROOT_KEY";
+    return root_key;
   }
   expect_folder(config.data);
   const RootKey root = open_root_key(config.data);
-  opening.key = root.hash;
-  opening.from_folder = true;
+  root_key.key = root.hash;
+  root_key.from_folder = true;
   if (root.fresh) {
-    opening.shown = fmt::format("{}   (shown this once; its hash is in {})", *root.fresh,
-                                root_key_file(config.data));
-    opening.in_curl = *root.fresh;
+    root_key.shown = fmt::format("{}   (shown this once; its hash is in {})", *root.fresh,
+                                 root_key_path(config.data));
+    root_key.in_curl = *root.fresh;
   } else {
-    opening.shown =
+    root_key.shown =
         fmt::format("the one shown at the first start (lost? remove {} and start again)",
-                    root_key_file(config.data));
+                    root_key_path(config.data));
   }
-  return opening;
+  return root_key;
 }
 
 size_t count_of_front_ends(const Config& config) {
@@ -114,7 +114,7 @@ void provide_files(const Config& config, unsigned threads) {
 class DataFolder {
  public:
   explicit DataFolder(const Config& config) {
-    if (config.origin || !config.has_ledger() || config.backend == Backend::kNull) return;
+    if (config.origin || !config.has_ledger() || config.backend == BackendKind::kNull) return;
     expect_folder(config.data);
     trouble_ = make_folder(config.data);
     if (trouble_.empty()) lock_.emplace(config.data);
@@ -136,12 +136,12 @@ SyncRules rules_of(PublishPolicy policy) {
 }
 
 // One thread's loop with the desks of its sessions.
-struct Counter {
-  Counter(const Clock& clock, const frontends::LoopLimits& limits, uint64_t seed)
-      : loop(clock, limits), http_desk(seed) {}
+struct Worker {
+  Worker(const Clock& clock, const frontends::LoopLimits& limits, uint64_t seed)
+      : loop(clock, limits), http_scratch(seed) {}
   Loop loop;
-  frontends::HttpDesk http_desk;
-  frontends::RespDesk resp_desk;
+  frontends::HttpScratch http_scratch;
+  frontends::RespScratch resp_scratch;
   uint64_t next_id = 1;
   std::atomic<int64_t> beat{0};  // when the loop last had a turn, ns; a time by itself: relaxed
 };
@@ -153,20 +153,20 @@ frontends::LoopLimits limits_of(const Config& config, unsigned threads) {
   const size_t per_address = config.max_connections_per_address;
   constexpr size_t kLeastBytes = size_t{8} << 20;  // for a few of the largest requests
   return {.admission = {.connections = share(most),
-                        .strangers = share(most - most / 5),
+                        .unauthenticated = share(most - most / 5),
                         .per_address = share(per_address == 0 ? most / 2 : per_address),
                         .bytes = std::max(share(config.connection_memory), kLeastBytes)},
           .drain_delay = config.drain_delay,
           .drain = config.drain_grace};
 }
 
-Address listen(std::vector<std::unique_ptr<Counter>>& counters, Address address,
-               telemetry::DoorMetrics& metrics, Loop::RefusalText refusal_text,
-               const std::function<Loop::OpenSession(Counter&)>& opener) {
-  if (const auto error = frontends::taken(address))
+Address listen(std::vector<std::unique_ptr<Worker>>& workers, Address address,
+               telemetry::FrontendMetrics& metrics, Loop::RefusalText refusal_text,
+               const std::function<Loop::OpenSession(Worker&)>& opener) {
+  if (const auto error = frontends::check_available(address))
     throw std::runtime_error(error->detail + "; " + error->fix);
-  for (const auto& counter : counters) {
-    const auto got = counter->loop.listen(address, metrics, opener(*counter), refusal_text);
+  for (const auto& worker : workers) {
+    const auto got = worker->loop.listen(address, metrics, opener(*worker), refusal_text);
     if (!got) throw std::runtime_error(got.error().detail + "; " + got.error().fix);
     address = *got;
   }
@@ -175,25 +175,25 @@ Address listen(std::vector<std::unique_ptr<Counter>>& counters, Address address,
 
 // The same at a Unix socket; none: at no socket.
 std::shared_ptr<frontends::UnixSocket> listen_at_socket(
-    std::vector<std::unique_ptr<Counter>>& counters, const std::string& path,
-    telemetry::DoorMetrics& metrics, Loop::RefusalText refusal_text,
-    const std::function<Loop::OpenSession(Counter&)>& opener) {
+    std::vector<std::unique_ptr<Worker>>& workers, const std::string& path,
+    telemetry::FrontendMetrics& metrics, Loop::RefusalText refusal_text,
+    const std::function<Loop::OpenSession(Worker&)>& opener) {
   if (path.empty()) return nullptr;
   const auto socket = frontends::UnixSocket::open(path);
   if (!socket) throw std::runtime_error(socket.error().detail + "; " + socket.error().fix);
-  for (const auto& counter : counters) {
-    const auto error = counter->loop.listen(**socket, metrics, opener(*counter), refusal_text);
+  for (const auto& worker : workers) {
+    const auto error = worker->loop.listen(**socket, metrics, opener(*worker), refusal_text);
     if (error) throw std::runtime_error(error->detail + "; " + error->fix);
   }
-  (*socket)->leave_to_loops();
+  (*socket)->close_listener();
   return *socket;
 }
 
 // Whether every loop had a turn of late.
-bool are_alive(const std::vector<std::unique_ptr<Counter>>& counters, MonoTime now) {
+bool are_alive(const std::vector<std::unique_ptr<Worker>>& workers, MonoTime now) {
   constexpr Nanos kLate = std::chrono::seconds(2);
-  return std::ranges::all_of(counters, [&](const auto& counter) {
-    return now - MonoTime(Nanos(counter->beat.load(std::memory_order_relaxed))) < kLate;
+  return std::ranges::all_of(workers, [&](const auto& worker) {
+    return now - MonoTime(Nanos(worker->beat.load(std::memory_order_relaxed))) < kLate;
   });
 }
 
@@ -202,7 +202,7 @@ struct Stores {
   std::string ledger;
 };
 
-void print_welcome(const Config& config, const Opening& opening, const std::string& node,
+void print_welcome(const Config& config, const RootKeyInfo& root_key, const std::string& node,
                    const Stores& stores) {
   fmt::print("weir {}   region {}   node {}\n\n", WEIR_VERSION, config.region_name(), node);
   if (config.http) fmt::print("  http      http://{}\n", to_string(*config.http));
@@ -211,18 +211,18 @@ void print_welcome(const Config& config, const Opening& opening, const std::stri
   if (!config.resp_socket.empty()) fmt::print("  resp      unix:{}\n", config.resp_socket);
   fmt::print("  origin    {}\n", stores.origin);
   fmt::print("  ledger    {}\n", stores.ledger);
-  fmt::print("  root key  {}\n\n", opening.shown);
+  fmt::print("  root key  {}\n\n", root_key.shown);
   if (config.http) {
     fmt::print(
         "Try it:\n\n"
         "  curl http://{}/v2/ratelimit.limit -H 'Authorization: Bearer '\"{}\" \\\n"
         "    -d "
         "'{{\"namespace\":\"api\",\"identifier\":\"alice\",\"limit\":10,\"duration\":60000}}'\n",
-        to_string(*config.http), opening.in_curl);
+        to_string(*config.http), root_key.in_curl);
   }
   if (config.resp) {
-    const std::string key = config.wants_resp_auth()
-                                ? fmt::format(" --no-auth-warning -a \"{}\"", opening.in_curl)
+    const std::string key = config.requires_resp_auth()
+                                ? fmt::format(" --no-auth-warning -a \"{}\"", root_key.in_curl)
                                 : "";
     fmt::print("  redis-cli -h {} -p {}{} CL.THROTTLE alice 15 30 60\n", config.resp->host,
                config.resp->port, key);
@@ -233,10 +233,10 @@ void print_welcome(const Config& config, const Opening& opening, const std::stri
 
 }  // namespace
 
-void serve(Config config, const ReadAgain& read_again) {
+void serve(Config config, const ReloadConfig& reload_config) {
   platform::ProcessSignals signals;
   const platform::ServiceManager manager;
-  const std::string wrong = contradiction(config);
+  const std::string wrong = find_conflict(config);
   if (!wrong.empty()) throw std::runtime_error(wrong);
   open_log(config.log);
   rules::RootKeys keys;
@@ -261,102 +261,104 @@ void serve(Config config, const ReadAgain& read_again) {
     throw std::runtime_error(error->detail + ": " + error->fix);
   }
   Limiter limiter(clock, options);
-  std::optional<KeptState> kept;
+  std::optional<StateFile> state_file;
   if (folder.held()) {
-    kept.emplace(clock, state_file(config.data));
-    kept->restore(limiter);
+    state_file.emplace(clock, state_path(config.data));
+    state_file->restore(limiter);
   }
-  frontends::LimiterDecider decider(limiter);
-  frontends::NullDecider yes;
-  const bool null = config.backend == Backend::kNull;
+  frontends::LimiterBackend backend(limiter);
+  frontends::NullBackend yes;
+  const bool null = config.backend == BackendKind::kNull;
   frontends::Service service{
       .clock = clock,
-      .decider = null ? static_cast<Decider&>(yes) : static_cast<Decider&>(decider),
+      .backend = null ? static_cast<Backend&>(yes) : static_cast<Backend&>(backend),
       .limiter = limiter,
       .keys = keys,
       .region = config.region_name(),
       .node = node,
-      .resp_keys = config.wants_resp_auth() ? Keys::kWanted : Keys::kNotWanted,
-      .metrics_keys = config.http && !is_loopback(*config.http) && !config.public_metrics
-                          ? Keys::kWanted
-                          : Keys::kNotWanted,
+      .resp_key_policy =
+          config.requires_resp_auth() ? KeyPolicy::kRequired : KeyPolicy::kNotRequired,
+      .metrics_key_policy = config.http && !is_loopback(*config.http) && !config.public_metrics
+                                ? KeyPolicy::kRequired
+                                : KeyPolicy::kNotRequired,
       .started = clock.now().mono,
       .origin = region.origin() ? &region.origin()->metrics() : nullptr,
       .ledger = others.ledger() ? &others.ledger()->metrics() : nullptr};
 
   const frontends::LoopLimits limits = limits_of(config, threads);
-  std::vector<std::unique_ptr<Counter>> counters;
+  std::vector<std::unique_ptr<Worker>> workers;
   for (unsigned i = 0; i < threads; ++i) {
-    counters.push_back(std::make_unique<Counter>(clock, limits, platform::entropy()));
-    counters.back()->next_id = i + 1;
-    counters.back()->loop.every(kBeatEvery, [&clock, counter = counters.back().get()] {
-      counter->beat.store(clock.now().mono.time_since_epoch().count(), std::memory_order_relaxed);
+    workers.push_back(std::make_unique<Worker>(clock, limits, platform::entropy()));
+    workers.back()->next_id = i + 1;
+    workers.back()->loop.run_every(kBeatEvery, [&clock, worker = workers.back().get()] {
+      worker->beat.store(clock.now().mono.time_since_epoch().count(), std::memory_order_relaxed);
     });
   }
-  const auto open_http = [&](Counter& counter) {
-    return [&service, &counter] {
-      return std::make_unique<frontends::HttpSession>(service, counter.http_desk);
+  const auto open_http = [&](Worker& worker) {
+    return [&service, &worker] {
+      return std::make_unique<frontends::HttpSession>(service, worker.http_scratch);
     };
   };
-  const auto open_resp = [&](Counter& counter) {
-    return [&service, &counter, threads] {
-      const uint64_t id = counter.next_id;
-      counter.next_id += threads;
-      return std::make_unique<frontends::RespSession>(service, counter.resp_desk, id);
+  const auto open_resp = [&](Worker& worker) {
+    return [&service, &worker, threads] {
+      const uint64_t id = worker.next_id;
+      worker.next_id += threads;
+      return std::make_unique<frontends::RespSession>(service, worker.resp_scratch, id);
     };
   };
   using frontends::http_refusal;
   using frontends::resp_refusal;
   if (config.http) {
-    config.http = listen(counters, *config.http, service.http, http_refusal, open_http);
+    config.http = listen(workers, *config.http, service.http, http_refusal, open_http);
   }
   if (config.resp) {
-    config.resp = listen(counters, *config.resp, service.resp, resp_refusal, open_resp);
+    config.resp = listen(workers, *config.resp, service.resp, resp_refusal, open_resp);
   }
   // Removed when nobody is served any more.
   const auto http_socket =
-      listen_at_socket(counters, config.http_socket, service.http, http_refusal, open_http);
+      listen_at_socket(workers, config.http_socket, service.http, http_refusal, open_http);
   const auto resp_socket =
-      listen_at_socket(counters, config.resp_socket, service.resp, resp_refusal, open_resp);
-  counters[0]->loop.every(
+      listen_at_socket(workers, config.resp_socket, service.resp, resp_refusal, open_resp);
+  workers[0]->loop.run_every(
       kSweepEvery, [&] { limiter.run_sweep(clock.now(), plan.capacity / kSweepsPerRound + 1); });
 
-  StrangerLog strangers(service.http, service.resp);
-  counters[0]->loop.every(kLookForStrangers, [&] {
-    for (const std::string& line : strangers.run_once(clock.now().mono)) {
+  RefusalLog unauthenticated(service.http, service.resp);
+  workers[0]->loop.run_every(kLogRefusalsEvery, [&] {
+    for (const std::string& line : unauthenticated.run_once(clock.now().mono)) {
       fmt::print(stderr, "{}\n", line);
     }
   });
 
   // Not before all is there that a start needs: a key that is made is shown this once.
-  const Opening opening = open_doors(config);
-  keys.add(opening.key);
+  const RootKeyInfo root_key = load_root_key(config);
+  keys.add(root_key.key);
   platform::ThreadGroup group;
-  for (const auto& counter : counters) group.start([&counter] { counter->loop.run(); });
+  for (const auto& worker : workers) group.start([&worker] { worker->loop.run(); });
   region.start(limiter);
   others.start(limiter);
-  if (kept) kept->start(limiter);
-  print_welcome(config, opening, node, {.origin = region.name(), .ledger = others.name()});
+  if (state_file) state_file->start(limiter);
+  print_welcome(config, root_key, node, {.origin = region.name(), .ledger = others.name()});
   manager.ready();
-  const Changing changing{
-      .limiter = limiter, .keys = keys, .key_is_in_folder = opening.from_folder};
-  const End end = supervise(signals, manager,
-                            {.reload = [&] { reload(config, read_again, changing); },
-                             .reopen_logs = [&] { reopen_log(config.log); },
-                             .is_alive = [&] { return are_alive(counters, clock.now().mono); },
-                             .reason_to_end = [&] { return others.conflict(); }});
+  const ReloadTargets targets{
+      .limiter = limiter, .keys = keys, .key_is_in_folder = root_key.from_folder};
+  const StopReason end =
+      supervise(signals, manager,
+                {.reload = [&] { reload(config, reload_config, targets); },
+                 .reopen_logs = [&] { reopen_log(config.log); },
+                 .is_alive = [&] { return are_alive(workers, clock.now().mono); },
+                 .reason_to_end = [&] { return others.conflict(); }});
   manager.stopping();
   if (!end.reason.empty()) fmt::print(stderr, "weir: {}\n", end.reason);
   fmt::print(stderr, "\nweir: answering what is under way, then stopping\n");
   service.draining.store(true, std::memory_order_relaxed);
-  const auto how = end.by_hand ? frontends::Drain::kAtOnce : frontends::Drain::kPatient;
-  for (const auto& counter : counters) counter->loop.drain(how);
+  const auto how = end.interrupted ? frontends::Drain::kImmediate : frontends::Drain::kGraceful;
+  for (const auto& worker : workers) worker->loop.drain(how);
   {
-    const Impatience impatience(signals, [&] {
-      for (const auto& counter : counters) counter->loop.cut();
+    const ShutdownEscalation escalation(signals, [&] {
+      for (const auto& worker : workers) worker->loop.abort();
     });
     group.join();
-    if (kept) kept->stop();
+    if (state_file) state_file->stop();
     region.leave(limiter);
     others.leave(limiter);
   }

@@ -14,7 +14,7 @@
 namespace weir::server {
 
 // Each is called on the thread that supervises.
-struct Duties {
+struct SupervisorHooks {
   std::function<void()> reload;
   std::function<void()> reopen_logs;
   std::function<bool()> is_alive;              // whether the threads that serve make progress
@@ -22,23 +22,24 @@ struct Duties {
 };
 
 // Why a server ends.
-struct End {
-  std::string reason = {};  // nothing: it was asked to
-  bool by_hand = false;     // with Ctrl-C
+struct StopReason {
+  std::string reason = {};   // nothing: it was asked to
+  bool interrupted = false;  // with Ctrl-C
 };
 
 // Returns when the process is asked to stop or must end.
-[[nodiscard]] End supervise(platform::ProcessSignals& signals,
-                            const platform::ServiceManager& manager, const Duties& duties);
+[[nodiscard]] StopReason supervise(platform::ProcessSignals& signals,
+                                   const platform::ServiceManager& manager,
+                                   const SupervisorHooks& hooks);
 
 // While a server drains: who asks a second time wants it to end soon, who asks a third time at
 // once, whatever is lost. Waits on a thread of its own until it is destroyed.
-class Impatience {
+class ShutdownEscalation {
  public:
-  Impatience(platform::ProcessSignals& signals, std::function<void()> hurry);
-  ~Impatience();
-  Impatience(const Impatience&) = delete;
-  Impatience& operator=(const Impatience&) = delete;
+  ShutdownEscalation(platform::ProcessSignals& signals, std::function<void()> abort_connections);
+  ~ShutdownEscalation();
+  ShutdownEscalation(const ShutdownEscalation&) = delete;
+  ShutdownEscalation& operator=(const ShutdownEscalation&) = delete;
 
  private:
   std::atomic<bool> over_{false};

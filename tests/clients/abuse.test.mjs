@@ -207,11 +207,11 @@ test('silent connections take places of strangers only, and newcomers are served
           wire.close();
         }
       }
-      const held = await metric(server, 'weir_connections', `door="${name}"`);
+      const held = await metric(server, 'weir_connections', `frontend="${name}"`);
       report(`${name}: ${2 * most} silent connections hold ${held} of ${most} places`);
       assert.equal(answered, 50, 'newcomers are answered');
       assert.ok(held <= 0.8 * most + 1, `${held} are held`); // and who asks for the metric
-      assert.ok((await metric(server, 'weir_connections_evicted_total', `door="${name}"`)) >= most);
+      assert.ok((await metric(server, 'weir_connections_evicted_total', `frontend="${name}"`)) >= most);
       crowd.leave();
     }
   });
@@ -228,7 +228,7 @@ test('whoever says nothing is closed after ten seconds', async () => {
     assert.equal(await spoken.reply(), 'PONG', 'who has said something may be silent for longer');
     spoken.close();
     for (const door of ['http', 'resp']) {
-      const cut = await metric(server, 'weir_connections_timed_out_total', `door="${door}"`);
+      const cut = await metric(server, 'weir_connections_timed_out_total', `frontend="${door}"`);
       assert.ok(cut >= 1);
     }
   });
@@ -334,7 +334,7 @@ test('wrong keys are counted by reason and logged in few lines', async () => {
     assert.match((await say(server.respPort, 'AUTH', 'a_wrong_root_key')).message, /^WRONGPASS/);
     assert.match((await say(server.respPort, 'PING')).message, /^NOAUTH/);
     const failures = (door, reason) =>
-      metric(server, 'weir_auth_failures_total', `door="${door}"`, `reason="${reason}"`);
+      metric(server, 'weir_auth_failures_total', `frontend="${door}"`, `reason="${reason}"`);
     assert.equal(await failures('http', 'wrong'), 20);
     assert.equal(await failures('http', 'missing'), 1);
     assert.equal(await failures('http', 'malformed'), 1);

@@ -428,8 +428,8 @@ test('/healthz, /readyz and /metrics answer without a key', async () => {
 });
 
 test('/metrics counts decisions and bad requests of this door', async () => {
-  const denied = () => server.metric('weir_decisions_total', 'door="http"', 'outcome="denied"');
-  const bad = () => server.metric('weir_bad_requests_total', 'door="http"');
+  const denied = () => server.metric('weir_decisions_total', 'frontend="http"', 'outcome="denied"');
+  const bad = () => server.metric('weir_bad_requests_total', 'frontend="http"');
   const before = [await denied(), await bad()];
   await limit(ask({ identifier: 'counted', cost: 3 }));
   await limit(ask({ identifier: 'counted' }));

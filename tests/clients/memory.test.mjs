@@ -25,7 +25,7 @@ async function expectBounded(grown) {
   assert.equal(await server.metric('weir_memory_limit_bytes'), kMemory);
   const used = await server.metric('weir_memory_bytes');
   assert.ok(used <= kMemory, `${used} bytes are reserved`);
-  assert.ok((await server.metric('weir_memory_bytes', 'part="annexes"')) > 10 * kMiB);
+  assert.ok((await server.metric('weir_memory_bytes', 'part="rings_and_logs"')) > 10 * kMiB);
 }
 
 test('large logs asked for over the Redis protocol, without a key', async () => {

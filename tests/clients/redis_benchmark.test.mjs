@@ -9,7 +9,7 @@ let server;
 before(async () => (server = await startServer()));
 after(() => server.stop());
 
-const decisions = () => server.metric('weir_decisions_total', 'door="resp"');
+const decisions = () => server.metric('weir_decisions_total', 'frontend="resp"');
 
 for (const { pipeline, requests } of [
   { pipeline: 1, requests: 2000 },
@@ -49,6 +49,6 @@ for (const { pipeline, requests } of [
 }
 
 test('both outcomes are counted, and no request was bad', async () => {
-  assert.ok((await server.metric('weir_decisions_total', 'door="resp"', 'outcome="admitted"')) > 0);
-  assert.equal(await server.metric('weir_bad_requests_total', 'door="resp"'), 0);
+  assert.ok((await server.metric('weir_decisions_total', 'frontend="resp"', 'outcome="admitted"')) > 0);
+  assert.equal(await server.metric('weir_bad_requests_total', 'frontend="resp"'), 0);
 });

@@ -150,7 +150,7 @@ test('WEIR.LIMIT names what is wrong with its arguments', async () => {
     [[...good, 'BURST', 0], /^ERR BURST is '0'/],
     [[...good, 'BURST', 5], /^ERR burst is 5, but sliding_window has none/],
     [[...good, 'ALGORITHM', 'magic'], /^ERR ALGORITHM is 'magic'/],
-    [[...good, 'PRICE', 1], /^ERR 'PRICE' is no option/],
+    [[...good, 'PRICE', 1], /^ERR 'PRICE' is not an option/],
     [['WEIR.PEEK', 'ns', 'id', 10, 60000, 'COST', 2], /^ERR WEIR.PEEK consumes nothing/],
   ];
   for (const [words, expected] of cases) assert.match((await cli(...words))[0], expected);

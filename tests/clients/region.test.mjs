@@ -108,7 +108,7 @@ test('a node that cannot tell what it accepted says how much', async () => {
 test('metrics tell of the way to the origin', async () => {
   const [{ server }] = nodes;
   await until('an answer', async () => (await server.metric('weir_origin_seconds_count')) > 0);
-  for (const kind of ['tell', 'expire', 'read', 'nodes']) {
+  for (const kind of ['write', 'expire', 'read', 'nodes']) {
     const count = await server.metric('weir_origin_commands_total', `kind="${kind}"`);
     assert.ok(count > 0, `${kind}: ${count}`);
   }

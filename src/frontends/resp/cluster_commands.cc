@@ -81,7 +81,7 @@ std::string cluster_id(std::string_view node) {
   return rules::to_hex(rules::hash_of(node)).substr(0, 40);
 }
 
-Complaint answer_cluster(Arguments arguments, const Address& here, std::string_view node,
+RespError answer_cluster(Arguments arguments, const Address& here, std::string_view node,
                          RespWriter& writer) {
   if (here.port == 0) return "ERR This instance has cluster support disabled";
   if (arguments.size() < 2) return wrong_number_of_arguments("cluster");
@@ -103,7 +103,8 @@ Complaint answer_cluster(Arguments arguments, const Address& here, std::string_v
   } else if (is("MYID", 2)) {
     writer.bulk(id);
   } else {
-    return "ERR unknown subcommand of CLUSTER: Weir knows SLOTS, SHARDS, NODES, KEYSLOT key, INFO "
+    return "ERR unknown subcommand of CLUSTER: Weir supports SLOTS, SHARDS, NODES, KEYSLOT key, "
+           "INFO "
            "and MYID";
   }
   return {};

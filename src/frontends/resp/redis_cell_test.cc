@@ -13,7 +13,7 @@
 #include <map>
 #include <string>
 
-#include "frontends/front_test.h"
+#include "frontends/fixture_test.h"
 #include "frontends/resp/encoded_test.h"
 #include "frontends/resp/resp_session.h"
 
@@ -48,20 +48,20 @@ class RedisCell {
   std::map<std::string, int64_t> tats_;
 };
 
-RC_GTEST_PROP(RedisCell, IsAnsweredAlikeAlsoWhenARateChanges, ()) {
+RC_GTEST_PROP(RedisCell, GetsTheSameRepliesAlsoWhenARateChanges, ()) {
   constexpr std::array<std::array<int64_t, 2>, 8> kRates{
       {{30, 60}, {10, 60}, {100, 60}, {1, 1}, {5, 1}, {7, 7}, {1, 86'400}, {4, 315'619'200}}};
-  Front front;
-  RespDesk desk;
-  RespSession session(front.service, desk, 7);
-  Line line{front, session};
+  Fixture fixture;
+  RespScratch scratch;
+  RespSession session(fixture.service, scratch, 7);
+  TestConnection line{fixture, session};
   RedisCell model;
-  const int64_t began = front.clock.now().wall.time_since_epoch().count();
+  const int64_t began = fixture.clock.now().wall.time_since_epoch().count();
   int64_t now = began;
   for (int i = 0; i < 60; ++i) {
     const auto pause = *rc::gen::element<int64_t>(0, 0, 0, 1, 250, 1000, 1999, 20'000, 700'000);
     now += pause;
-    front.clock.advance(Millis(pause));
+    fixture.clock.advance(Millis(pause));
     const auto rate = *rc::gen::elementOf(kRates);
     const Throttle asked{.max_burst = *rc::gen::inRange<int64_t>(0, 12),
                          .count = rate[0],
@@ -72,9 +72,9 @@ RC_GTEST_PROP(RedisCell, IsAnsweredAlikeAlsoWhenARateChanges, ()) {
     for (const int64_t number : model.ask(now, key, asked)) {
       expected += ":" + std::to_string(number) + "\r\n";
     }
-    RC_ASSERT(line.say(encoded({"CL.THROTTLE", key, std::to_string(asked.max_burst),
-                                std::to_string(asked.count), std::to_string(asked.period),
-                                std::to_string(asked.quantity)})) == expected);
+    RC_ASSERT(line.send(encoded({"CL.THROTTLE", key, std::to_string(asked.max_burst),
+                                 std::to_string(asked.count), std::to_string(asked.period),
+                                 std::to_string(asked.quantity)})) == expected);
   }
 }
 

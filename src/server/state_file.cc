@@ -1,4 +1,4 @@
-#include "server/kept_state.h"
+#include "server/state_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -82,7 +82,7 @@ std::string_view name_in(std::string_view record) {
 
 }  // namespace
 
-void KeptState::restore(Limiter& limiter) {
+void StateFile::restore(Limiter& limiter) {
   std::ifstream file(path_, std::ios::binary);
   if (!file) return;
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -111,13 +111,13 @@ void KeptState::restore(Limiter& limiter) {
   for (const auto& [name, record] : last) (void)limiter.restore(now, record);
 }
 
-void KeptState::start(Limiter& limiter) {
+void StateFile::start(Limiter& limiter) {
   limiter_ = &limiter;
   writer_.start();
   writer_.post([this, &limiter] { run(limiter); });
 }
 
-void KeptState::stop() {
+void StateFile::stop() {
   if (Limiter* const limiter = std::exchange(limiter_, nullptr)) {
     writer_.post([this, limiter] { save(*limiter, Saving::kAll); });
     writer_.stop();
@@ -126,12 +126,12 @@ void KeptState::stop() {
   file_ = -1;
 }
 
-void KeptState::run(Limiter& limiter) {
+void StateFile::run(Limiter& limiter) {
   save(limiter, Saving::kChanged);
   writer_.post_at(clock_.now().mono + kSaveEvery, [this, &limiter] { run(limiter); });
 }
 
-bool KeptState::save(Limiter& limiter, Saving saving) {
+bool StateFile::save(Limiter& limiter, Saving saving) {
   bool stale = saving == Saving::kAll || file_ < 0 || bytes_ > 2 * whole_bytes_ + kGrowth;
   bool written = stale || append(limiter, stale);
   if (stale) written = rewrite(limiter);
@@ -139,7 +139,7 @@ bool KeptState::save(Limiter& limiter, Saving saving) {
   return written;
 }
 
-bool KeptState::append(Limiter& limiter, bool& stale) {
+bool StateFile::append(Limiter& limiter, bool& stale) {
   RecordWriter writer(file_);
   const SaveReport report = limiter.save(clock_.now(), Saving::kChanged,
                                          [&](std::string_view record) { writer.add(record); });
@@ -156,7 +156,7 @@ bool KeptState::append(Limiter& limiter, bool& stale) {
   return written;
 }
 
-bool KeptState::rewrite(Limiter& limiter) {
+bool StateFile::rewrite(Limiter& limiter) {
   const std::string draft = path_ + ".new";
   const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_APPEND, 0600);
   if (file < 0) return false;
@@ -180,9 +180,9 @@ bool KeptState::rewrite(Limiter& limiter) {
 }
 
 // Says once when it cannot be written, and once when it can again.
-void KeptState::report(bool written) {
-  if (written == well_) return;
-  well_ = written;
+void StateFile::report(bool written) {
+  if (written == writable_) return;
+  writable_ = written;
   if (written) {
     fmt::print(stderr, "weir: {} is written again\n", path_);
   } else {

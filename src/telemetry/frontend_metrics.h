@@ -1,4 +1,4 @@
-// What the doors of a server count about themselves and about the answers they give.
+// Metrics of one front end: its connections, requests and decisions.
 //
 // Safe from any thread.
 
@@ -23,7 +23,7 @@ enum class Decided : uint8_t { kCount = 9 };
   return static_cast<Decided>(3 * static_cast<int>(outcome) + static_cast<int>(basis));
 }
 
-enum class DoorStat : uint8_t {
+enum class FrontendStat : uint8_t {
   kOpened,  // connections
   kClosed,
   kRefused,         // connections beyond the most allowed
@@ -40,14 +40,14 @@ enum class DoorStat : uint8_t {
   kCount,
 };
 
-struct DoorMetrics {
+struct FrontendMetrics {
   Counters<Decided> decisions;
-  Counters<DoorStat> stats;
+  Counters<FrontendStat> stats;
   Latency latency;  // from the time requests were read to the time they were answered
   // The client that was counted last, as frontends/peer.h writes it.
-  std::array<std::atomic<uint64_t>, static_cast<size_t>(DoorStat::kCount)> last_peer{};
+  std::array<std::atomic<uint64_t>, static_cast<size_t>(FrontendStat::kCount)> last_peer{};
 
-  void add_from(DoorStat stat, uint64_t peer) {
+  void add_from(FrontendStat stat, uint64_t peer) {
     stats.add(stat);
     last_peer[static_cast<size_t>(stat)].store(peer, std::memory_order_relaxed);
   }
@@ -63,7 +63,7 @@ struct DoorMetrics {
 
   void add_latency(Nanos each, uint64_t requests) {
     latency.add(each, requests);
-    stats.add(DoorStat::kRequests, requests);
+    stats.add(FrontendStat::kRequests, requests);
   }
 };
 

@@ -10,35 +10,35 @@
 #include <string_view>
 #include <vector>
 
-#include "telemetry/door_metrics.h"
+#include "telemetry/frontend_metrics.h"
 #include "weir/time.h"
 
 namespace weir::server {
 
-class StrangerLog {
+class RefusalLog {
  public:
   // One line about the same thing and the same front end in so long.
-  static constexpr Nanos kBetweenLines = std::chrono::seconds(10);
+  static constexpr Nanos kMinInterval = std::chrono::seconds(10);
 
-  StrangerLog(const telemetry::DoorMetrics& http, const telemetry::DoorMetrics& resp)
-      : doors_{Door{"http", http}, Door{"resp", resp}} {}
+  RefusalLog(const telemetry::FrontendMetrics& http, const telemetry::FrontendMetrics& resp)
+      : frontends_{Frontend{"http", http}, Frontend{"resp", resp}} {}
 
   // What is to be said now.
   [[nodiscard]] std::vector<std::string> run_once(MonoTime now);
 
  private:
   static constexpr size_t kKinds = 5;
-  struct Said {
+  struct Reported {
     uint64_t total = 0;
     MonoTime when{};
     bool ever = false;
   };
-  struct Door {
+  struct Frontend {
     std::string_view name;
-    const telemetry::DoorMetrics& metrics;
-    std::array<Said, kKinds> said{};
+    const telemetry::FrontendMetrics& metrics;
+    std::array<Reported, kKinds> reported{};
   };
-  std::array<Door, 2> doors_;
+  std::array<Frontend, 2> frontends_;
 };
 
 }  // namespace weir::server

@@ -1,4 +1,4 @@
-#include "server/kept_state.h"
+#include "server/state_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class KeptStateFile : public ::testing::Test {
+class StateFileTest : public ::testing::Test {
  protected:
   static Request request(const std::string& who, int64_t cost) {
     return {.ns = "api",
@@ -30,7 +30,7 @@ class KeptStateFile : public ::testing::Test {
   }
   Count left_after_restart(const std::string& who) {
     Limiter limiter(clock_, {.capacity = 1000});
-    KeptState(clock_, file_).restore(limiter);
+    StateFile(clock_, file_).restore(limiter);
     return limiter.check(request(who, 0))->remaining;
   }
 
@@ -40,8 +40,8 @@ class KeptStateFile : public ::testing::Test {
   Limiter limiter_{clock_, {.capacity = 1000}};
 };
 
-TEST_F(KeptStateFile, HoldsWhatWasSavedLast) {
-  KeptState kept(clock_, file_);
+TEST_F(StateFileTest, HasTheLastSavedState) {
+  StateFile kept(clock_, file_);
   for (int i = 0; i < 5; ++i) {
     spend(limiter_, "a", 10);
     spend(limiter_, "b", 1);
@@ -52,8 +52,8 @@ TEST_F(KeptStateFile, HoldsWhatWasSavedLast) {
   EXPECT_EQ(left_after_restart("c"), 100u);
 }
 
-TEST_F(KeptStateFile, GrowsOnlyByWhatChangedAndIsWrittenAnewWhenItHasGrown) {
-  KeptState kept(clock_, file_);
+TEST_F(StateFileTest, AppendsChangesAndIsRewrittenWhenLarge) {
+  StateFile kept(clock_, file_);
   ASSERT_TRUE(kept.save(limiter_, Saving::kChanged));
   const auto empty = fs::file_size(file_);
   spend(limiter_, "a", 1);
@@ -86,9 +86,9 @@ TEST_F(KeptStateFile, GrowsOnlyByWhatChangedAndIsWrittenAnewWhenItHasGrown) {
   EXPECT_LT(largest, 5u << 20);
 }
 
-TEST_F(KeptStateFile, IsReadUpToTheRecordThatIsNotWhole) {
+TEST_F(StateFileTest, IsReadUpToTheFirstIncompleteRecord) {
   {
-    KeptState kept(clock_, file_);
+    StateFile kept(clock_, file_);
     spend(limiter_, "a", 10);
     ASSERT_TRUE(kept.save(limiter_, Saving::kChanged));
     spend(limiter_, "a", 10);
@@ -103,9 +103,9 @@ TEST_F(KeptStateFile, IsReadUpToTheRecordThatIsNotWhole) {
   EXPECT_EQ(left_after_restart("a"), 100u);
 }
 
-TEST_F(KeptStateFile, SaysThatItCannotBeWrittenAndWritesAllOnceItCan) {
+TEST_F(StateFileTest, ReportsWriteErrorsAndRewritesAfterwards) {
   const fs::path away = folder_.path() / "away";
-  KeptState kept(clock_, away / "state.log");
+  StateFile kept(clock_, away / "state.log");
   spend(limiter_, "a", 10);
   testing::internal::CaptureStderr();
   EXPECT_FALSE(kept.save(limiter_, Saving::kChanged));
@@ -119,13 +119,13 @@ TEST_F(KeptStateFile, SaysThatItCannotBeWrittenAndWritesAllOnceItCan) {
   EXPECT_EQ(said.find("cannot write"), said.rfind("cannot write"));
   EXPECT_NE(said.find("is written again"), std::string::npos);
   Limiter limiter(clock_, {.capacity = 1000});
-  KeptState(clock_, away / "state.log").restore(limiter);
+  StateFile(clock_, away / "state.log").restore(limiter);
   EXPECT_EQ(limiter.check(request("a", 0))->remaining, 90u);
 }
 
-TEST_F(KeptStateFile, IsForItsOwnerOnlyAndWrittenByAThread) {
+TEST_F(StateFileTest, IsAccessibleOnlyForItsOwnerAndWrittenByAThread) {
   Limiter limiter(system_clock(), {.capacity = 1000});
-  KeptState kept(system_clock(), file_);
+  StateFile kept(system_clock(), file_);
   spend(limiter, "a", 10);
   kept.start(limiter);
   spend(limiter, "a", 10);
@@ -134,7 +134,7 @@ TEST_F(KeptStateFile, IsForItsOwnerOnlyAndWrittenByAThread) {
   ASSERT_EQ(stat(file_.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
   Limiter again(system_clock(), {.capacity = 1000});
-  KeptState(system_clock(), file_).restore(again);
+  StateFile(system_clock(), file_).restore(again);
   EXPECT_EQ(again.check(request("a", 0))->remaining, 80u);
 }
 

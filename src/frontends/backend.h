@@ -1,5 +1,5 @@
-// What a front end asks: the limiter, or, when the price of the front end alone is wanted,
-// someone who says yes to everything.
+// The interface from a front end to the limiter. NullBackend admits everything, to measure the cost
+// of a front end alone.
 
 #pragma once
 
@@ -12,9 +12,9 @@
 namespace weir::frontends {
 
 // Safe from any thread.
-class Decider {
+class Backend {
  public:
-  virtual ~Decider() = default;
+  virtual ~Backend() = default;
   virtual void check_each(Instant now, std::span<const Request> requests,
                           std::span<Result<Verdict>> verdicts) = 0;
   [[nodiscard]] virtual Result<BatchVerdict> check_all(Instant now,
@@ -23,7 +23,7 @@ class Decider {
   // As in Limiter.
   [[nodiscard]] virtual Result<bool> reset(Instant now, const Request& request) = 0;
 
-  // Whether a store may have to be read first. If not, the two below are not asked.
+  // Whether a decision may have to read a store first. If not, the async calls are not used.
   [[nodiscard]] virtual bool may_wait() const { return false; }
   // As in Limiter.
   [[nodiscard]] virtual bool check_each_async(Instant now, std::span<const Request> requests,
@@ -38,9 +38,9 @@ class Decider {
   }
 };
 
-class LimiterDecider final : public Decider {
+class LimiterBackend final : public Backend {
  public:
-  explicit LimiterDecider(Limiter& limiter) : limiter_(limiter) {}
+  explicit LimiterBackend(Limiter& limiter) : limiter_(limiter) {}
   void check_each(Instant now, std::span<const Request> requests,
                   std::span<Result<Verdict>> verdicts) override {
     limiter_.check_each(now, requests, verdicts);
@@ -54,20 +54,20 @@ class LimiterDecider final : public Decider {
   }
   [[nodiscard]] bool may_wait() const override { return limiter_.may_wait(); }
   [[nodiscard]] bool check_each_async(Instant now, std::span<const Request> requests,
-                                      std::span<Result<Verdict>> verdicts, Executor& home,
+                                      std::span<Result<Verdict>> verdicts, Executor& executor,
                                       std::function<void()> done) override {
-    return limiter_.check_each_async(now, requests, verdicts, home, std::move(done));
+    return limiter_.check_each_async(now, requests, verdicts, executor, std::move(done));
   }
-  void check_all_async(Instant now, std::span<const Request> requests, Executor& home,
+  void check_all_async(Instant now, std::span<const Request> requests, Executor& executor,
                        std::function<void(Result<BatchVerdict>)> done) override {
-    limiter_.check_all_async(now, requests, home, std::move(done));
+    limiter_.check_all_async(now, requests, executor, std::move(done));
   }
 
  private:
   Limiter& limiter_;
 };
 
-class NullDecider final : public Decider {
+class NullBackend final : public Backend {
  public:
   void check_each(Instant now, std::span<const Request> requests,
                   std::span<Result<Verdict>> verdicts) override {

@@ -1,4 +1,4 @@
-// What a session needs around it, with time moved by hand or real.
+// The environment of a session under test, with a manual or a real clock.
 
 #pragma once
 
@@ -15,42 +15,42 @@ inline constexpr std::string_view kKey = "weir_root_for_these_tests_only";
 
 // `Time` is a clock, or a reference to one.
 template <typename Time>
-struct FrontAt {
+struct FixtureAt {
   Time clock;
   Limiter limiter{clock, Options{.capacity = 1024, .seed = 1}};
-  LimiterDecider decider{limiter};
+  LimiterBackend backend{limiter};
   rules::RootKeys keys;
   Service service{.clock = clock,
-                  .decider = decider,
+                  .backend = backend,
                   .limiter = limiter,
                   .keys = keys,
                   .region = "here",
                   .node = "node-1",
                   .started = clock.now().mono};
 
-  explicit FrontAt(Time time = {}) : clock(time) { keys.add(rules::hash_of(kKey)); }
+  explicit FixtureAt(Time time = {}) : clock(time) { keys.add(rules::hash_of(kKey)); }
 };
-using Front = FrontAt<doubles::HandClock>;
+using Fixture = FixtureAt<doubles::HandClock>;
 
-// One side of a connection: says something and hears what is answered.
-struct Line {
-  Front& front;
+// The client side of a connection: sends bytes and returns the response.
+struct TestConnection {
+  Fixture& fixture;
   Session& session;
   Bytes in{};
   Bytes out{};
   Next next = Next::kRead;
 
-  std::string say(std::string_view text) {
+  std::string send(std::string_view text) {
     in.append(text);
-    do next = session.take(front.clock.now(), in, out);
+    do next = session.process(fixture.clock.now(), in, out);
     while (next == Next::kAgain || next == Next::kDelay);
     return received();
   }
-  // Piece by piece, each as long as `size`, until it is closed.
-  std::string say_slowly(std::string_view text, size_t size) {
+  // Sends pieces of `size` bytes until the session closes.
+  std::string send_in_pieces(std::string_view text, size_t size) {
     std::string all;
     for (size_t at = 0; at < text.size() && next != Next::kClose; at += size) {
-      all += say(text.substr(at, size));
+      all += send(text.substr(at, size));
     }
     return all;
   }

@@ -18,13 +18,13 @@
 
 namespace weir::server {
 
-class KeptState {
+class StateFile {
  public:
   // Not started: `file` need not be there.
-  KeptState(const Clock& clock, std::string file) : clock_(clock), path_(std::move(file)) {}
-  ~KeptState() { stop(); }
-  KeptState(const KeptState&) = delete;
-  KeptState& operator=(const KeptState&) = delete;
+  StateFile(const Clock& clock, std::string file) : clock_(clock), path_(std::move(file)) {}
+  ~StateFile() { stop(); }
+  StateFile(const StateFile&) = delete;
+  StateFile& operator=(const StateFile&) = delete;
 
   // Takes in what the file holds; says so if it is damaged. Before the first request.
   void restore(Limiter& limiter);
@@ -50,7 +50,7 @@ class KeptState {
   int file_ = -1;             // what is appended to
   uint64_t bytes_ = 0;        // in the file
   uint64_t whole_bytes_ = 0;  // when it was last written as a whole
-  bool well_ = true;
+  bool writable_ = true;
 };
 
 }  // namespace weir::server
