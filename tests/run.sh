@@ -102,7 +102,7 @@ run_ctest() {
 }
 
 # What test binaries read besides themselves, but for those that read everything.
-inputs=(docs/scenarios.md scenarios)
+inputs=(docs/metrics.md docs/scenarios.md scenarios)
 reads_everything='house_test|command_line_test|demo_test'
 
 # key_of FILES...: the same if the files are, and the servers, and what sets the number of cases.

@@ -14,29 +14,21 @@
 namespace weir::command_line {
 namespace {
 
-// Help that shows the options of every command under it.
-class WholeHelp : public CLI::Formatter {
+// A program's help lists its commands, one line each. A command's help lists its options.
+class Help : public CLI::Formatter {
  public:
-  WholeHelp() {
-    column_width(38);
+  Help() {
+    column_width(kColumn);
     label("SUBCOMMAND", "COMMAND");
   }
 
-  std::string make_expanded(const CLI::App* command) const override {
-    std::string text = fmt::format("  {}\n", command->get_name());
-    for (const std::string& line : CLI::detail::split(command->get_description(), '\n')) {
-      text += fmt::format("      {}\n", line);
-    }
-    for (const CLI::Option* option : command->get_options()) {
-      if (option == command->get_help_ptr()) continue;
-      for (const std::string& line : CLI::detail::split(make_option(option, false), '\n')) {
-        if (!line.empty()) text += fmt::format("{}{}\n", kIndent, line);
-      }
-    }
-    return text;
+  std::string make_subcommand(const CLI::App* command) const override {
+    std::string line = "  " + command->get_name();
+    line.resize(kCommandColumn, ' ');
+    return line + command->get_description() + "\n";
   }
 
-  // The meaning in a column of its own, broken between words where the line would be too long.
+  // The description in its own column, wrapped between words.
   std::string make_option(const CLI::Option* option, bool positional) const override {
     const size_t column = get_column_width();
     std::string line = "  " + make_option_name(option, positional) + make_option_opts(option);
@@ -53,16 +45,17 @@ class WholeHelp : public CLI::Formatter {
   }
 
  private:
-  static constexpr std::string_view kIndent = "    ";
-  static constexpr size_t kWidth = 80 - kIndent.size();
+  static constexpr size_t kColumn = 38;
+  static constexpr size_t kCommandColumn = 17;
+  static constexpr size_t kWidth = 80;
 };
 
 }  // namespace
 
 Program::Program(const std::string& name, const std::string& description)
     : name_(name), app_(description, name) {
-  app_.formatter(std::make_shared<WholeHelp>());
-  app_.set_help_flag("-h,--help", "Print all commands and options");
+  app_.formatter(std::make_shared<Help>());
+  app_.set_help_flag("-h,--help", "Print this help");
   app_.set_version_flag("--version", "weir " WEIR_VERSION, "Print the version");
 }
 
@@ -70,7 +63,7 @@ int Program::parse(int argc, char** argv) {
   try {
     app_.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    std::string help = app_.help("", CLI::AppFormatMode::All);
+    std::string help = app_.help();
     help.erase(help.find_last_not_of('\n') + 1);
     fmt::print("{}\n", help);
   } catch (const CLI::CallForVersion& version) {
@@ -78,7 +71,9 @@ int Program::parse(int argc, char** argv) {
   } catch (const CLI::RuntimeError& error) {
     return error.get_exit_code();
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "{}: {}\nRun '{} --help' for all options.\n", name_, error.what(), name_);
+    const auto selected = app_.get_subcommands();
+    const std::string command = selected.empty() ? name_ : name_ + " " + selected[0]->get_name();
+    fmt::print(stderr, "{}: {}\nRun '{} --help' for all options.\n", name_, error.what(), command);
     return kAskedWrongly;
   }
   return 0;

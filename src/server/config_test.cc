@@ -210,8 +210,9 @@ TEST(Settings, RequireRespAuthWithAllowPublic) {
   EXPECT_EQ(find_conflict(config), "");
   config.resp = Address{.host = "0.0.0.0", .port = 7071};
   EXPECT_EQ(find_conflict(config),
-            "resp-auth is off, but resp is '0.0.0.0:7071', which others can reach: leave resp-auth "
-            "out, or give resp a loopback address");
+            "resp-auth is off, but resp is '0.0.0.0:7071', which is not a loopback address: remove "
+            "resp-auth, "
+            "or use a loopback address");
   config = {};
   EXPECT_EQ(setting("resp-auth").set(config, "required"), "");
   EXPECT_TRUE(config.requires_resp_auth());
@@ -470,16 +471,17 @@ TEST(ConfigFile, ReportsAllProblemsWithLineAndColumn) {
   EXPECT_EQ(
       problems_of("threads: 2\ncolour: red\n  \ncapacity: 1\nthreads: 3\nnode: [a, b]\n"
                   "region:\nhttp:   nowhere\n"),
-      (Problems{"2:1 'colour' is no setting; there are http, resp, http-socket, resp-socket, "
-                "allow-public, resp-auth, public-metrics, max-connections, "
-                "max-connections-per-address, connection-memory, drain-delay, drain-grace, region, "
-                "node, data, origin, origin-password-file, on-origin-loss, ledger, "
-                "ledger-password-file, publish-policy, log, threads, memory, capacity, backend",
-                "4:11 capacity is '1': it must be a whole number from 64 to 268435456, or auto",
-                "5:1 threads is given twice", "6:7 node must be a single value",
-                "7:1 region must be a single value",
-                "8:9 http is 'nowhere': it must be an IP address and a port, like "
-                "127.0.0.1:7070, or off"}));
+      (Problems{
+          "2:1 'colour' is not a setting; the settings are http, resp, http-socket, resp-socket, "
+          "allow-public, resp-auth, public-metrics, max-connections, "
+          "max-connections-per-address, connection-memory, drain-delay, drain-grace, region, "
+          "node, data, origin, origin-password-file, on-origin-loss, ledger, "
+          "ledger-password-file, publish-policy, log, threads, memory, capacity, backend",
+          "4:11 capacity is '1': it must be a whole number from 64 to 268435456, or auto",
+          "5:1 threads is given twice", "6:7 node must be a single value",
+          "7:1 region must be a single value",
+          "8:9 http is 'nowhere': it must be an IP address and a port, like "
+          "127.0.0.1:7070, or off"}));
 }
 
 TEST(ConfigFile, ReportsWhereYamlIsInvalid) {
@@ -496,7 +498,7 @@ TEST(ConfigFile, MustBeAMapOfSettings) {
     EXPECT_EQ(problems_of(yaml), Problems{"1:1 must be settings, one 'name: value' to a line"})
         << yaml;
   }
-  EXPECT_THAT(problems_of("[a]: b")[0], StartsWith("1:1 '?' is no setting"));
+  EXPECT_THAT(problems_of("[a]: b")[0], StartsWith("1:1 '?' is not a setting"));
 }
 
 TEST(ConfigFile, SurvivesDeepNesting) {
@@ -553,19 +555,22 @@ TEST(ConfigConflict, IsNotInTheDefaults) {
 
 TEST(ConfigConflict, IsServingNothing) {
   Config config{.http = {}, .resp = {}};
-  EXPECT_EQ(find_conflict(config), "http and resp are both off: nothing would be served");
+  EXPECT_EQ(find_conflict(config),
+            "http and resp are both off: set an address or a socket for one of them");
   config.http = Config().http;
   EXPECT_EQ(find_conflict(config), "");
 }
 
 TEST(ConfigConflict, IsAPublicAddressWithoutAllowPublic) {
   Config config{.http = Address{.host = "0.0.0.0", .port = 80}};
-  EXPECT_THAT(find_conflict(config), StartsWith("http is '0.0.0.0:80', which others can reach: "));
+  EXPECT_THAT(find_conflict(config),
+              StartsWith("http is '0.0.0.0:80', which is not a loopback address: "));
   EXPECT_THAT(find_conflict(config), HasSubstr("--allow-public"));
   config.allow_public = true;
   EXPECT_EQ(find_conflict(config), "");
   const Config six{.resp = Address{.host = "::", .port = 1}};
-  EXPECT_THAT(find_conflict(six), StartsWith("resp is '[::]:1', which others can reach: "));
+  EXPECT_THAT(find_conflict(six),
+              StartsWith("resp is '[::]:1', which is not a loopback address: "));
 }
 
 TEST(ConfigConflict, IsBothFrontendsAtOneAddress) {

@@ -16,12 +16,11 @@ std::vector<std::string> RefusalLog::run_once(MonoTime now) {
   };
   static constexpr Kind kAll[] = {
       {FrontendStat::kWrongKey, "requests with a wrong key", true},
-      {FrontendStat::kCrossProtocol, "connections closed that sent HTTP to the Redis protocol",
+      {FrontendStat::kCrossProtocol, "connections closed: HTTP on the Redis protocol port", true},
+      {FrontendStat::kRefused, "connections refused: max-connections reached", true},
+      {FrontendStat::kRefusedAddress, "connections refused: max-connections-per-address reached",
        true},
-      {FrontendStat::kRefused, "connections refused, more than max-connections", true},
-      {FrontendStat::kRefusedAddress, "connections refused, more than max-connections-per-address",
-       true},
-      {FrontendStat::kRefusedMemory, "connections closed, no connection-memory left", false}};
+      {FrontendStat::kRefusedMemory, "connections closed: connection-memory used up", false}};
   static_assert(std::size(kAll) == kKinds);
   std::vector<std::string> lines;
   for (Frontend& frontend : frontends_) {

@@ -1,5 +1,5 @@
-// Lines for the log about clients that should not be there: wrong keys, other protocols,
-// connections for which there is no place. As many lines as that, however many clients.
+// Log lines about refused clients: wrong keys, HTTP on the Redis protocol port, connections above a
+// limit. The number of lines does not depend on the number of clients.
 //
 // One thread at a time.
 
@@ -17,13 +17,13 @@ namespace weir::server {
 
 class RefusalLog {
  public:
-  // One line about the same thing and the same front end in so long.
+  // Between two lines of the same kind and front end.
   static constexpr Nanos kMinInterval = std::chrono::seconds(10);
 
   RefusalLog(const telemetry::FrontendMetrics& http, const telemetry::FrontendMetrics& resp)
       : frontends_{Frontend{"http", http}, Frontend{"resp", resp}} {}
 
-  // What is to be said now.
+  // The lines that are due now.
   [[nodiscard]] std::vector<std::string> run_once(MonoTime now);
 
  private:

@@ -39,11 +39,10 @@ TEST(RefusalLog, DistinguishesFrontendsAndReasons) {
   http.stats.add(FrontendStat::kMissingKey);  // is not logged
   EXPECT_THAT(
       log.run_once(MonoTime{}),
-      ElementsAre(
-          "weir: http: requests with a wrong key: 1, the last from 203.0.113.7",
-          "weir: resp: connections closed that sent HTTP to the Redis protocol: 1, the last "
-          "from 203.0.113.7",
-          "weir: resp: connections closed, no connection-memory left: 2"));
+      ElementsAre("weir: http: requests with a wrong key: 1, the last from 203.0.113.7",
+                  "weir: resp: connections closed: HTTP on the Redis protocol port: 1, the last "
+                  "from 203.0.113.7",
+                  "weir: resp: connections closed: connection-memory used up: 2"));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "frontends/http/http_session.h"
+#include "frontends/listening.h"
 #include "frontends/resp/resp_session.h"
 #include "frontends/service.h"
 #include "platform/entropy.h"
@@ -48,11 +49,11 @@ std::string generated_node() {
   return fmt::format("{}-{:08x}", host, platform::entropy() & 0xffffffff);
 }
 
-// The key that opens the doors: from the environment, or from the data folder.
+// The root key: from the environment, or from the data folder.
 struct RootKeyInfo {
   rules::KeyHash key{};
   bool from_folder = false;
-  std::string shown;  // what to say about it
+  std::string shown;  // text for the welcome message
   std::string in_curl = "$WEIR_ROOT_KEY";
 };
 
@@ -61,12 +62,12 @@ RootKeyInfo load_root_key(const Config& config) {
   if (const char* given = std::getenv("WEIR_ROOT_KEY"); given != nullptr && *given != '\0') {
     const std::string_view key = given;
     if (key.size() < rules::kMinKeyBytes || key.size() > rules::kMaxKeyBytes - 8) {
-      throw std::runtime_error(fmt::format("WEIR_ROOT_KEY has {} characters: give it {} to {}",
+      throw std::runtime_error(fmt::format("WEIR_ROOT_KEY has {} characters: it must have {} to {}",
                                            key.size(), rules::kMinKeyBytes,
                                            rules::kMaxKeyBytes - 8));
     }
     root_key.key = rules::hash_of(key);
-    root_key.shown = "the one in WEIR_ROOT_KEY";
+    root_key.shown = "from WEIR_ROOT_KEY";
     return root_key;
   }
   expect_folder(config.data);
@@ -74,43 +75,43 @@ RootKeyInfo load_root_key(const Config& config) {
   root_key.key = root.hash;
   root_key.from_folder = true;
   if (root.fresh) {
-    root_key.shown = fmt::format("{}   (shown this once; its hash is in {})", *root.fresh,
+    root_key.shown = fmt::format("{}   (shown only once; its hash is in {})", *root.fresh,
                                  root_key_path(config.data));
     root_key.in_curl = *root.fresh;
   } else {
     root_key.shown =
-        fmt::format("the one shown at the first start (lost? remove {} and start again)",
+        fmt::format("shown at the first start (to replace a lost key, remove {} and restart)",
                     root_key_path(config.data));
   }
   return root_key;
 }
 
-size_t count_of_front_ends(const Config& config) {
+size_t count_frontends(const Config& config) {
   return (config.http ? 1U : 0U) + (config.resp ? 1U : 0U) +
          (config.http_socket.empty() ? 0U : 1U) + (config.resp_socket.empty() ? 0U : 1U);
 }
 
-// Lets the connections of all front ends have the files they need. Throws if not even the start has
-// enough; says so where one front end could not have all its connections.
+// Raises the limit of open files to what all connections need. Throws if it is too low to start;
+// logs if it is too low for max-connections.
 void provide_files(const Config& config, unsigned threads) {
   const uint64_t own = 64 + 8 * uint64_t{threads};
   const uint64_t most = config.max_connections;
-  const uint64_t allowed = platform::raise_open_files(count_of_front_ends(config) * most + own);
+  const uint64_t allowed = platform::raise_open_files(count_frontends(config) * most + own);
   constexpr std::string_view kRemedy = "with ulimit -n, or LimitNOFILE= in its systemd unit";
   if (allowed < own) {
     throw std::runtime_error(
-        fmt::format("this process may open {} files, and needs {} to start: allow {} {}", allowed,
-                    own, most + own, kRemedy));
+        fmt::format("the limit of open files is {}, but {} are needed to start: raise it to {} {}",
+                    allowed, own, most + own, kRemedy));
   }
   if (allowed < most + own) {
     fmt::print(stderr,
-               "weir: this process may open {} files, so it serves {} connections instead of {}: "
-               "allow {} {}\n",
+               "weir: the limit of open files is {}, so only {} of {} connections are possible: "
+               "raise it to {} {}\n",
                allowed, allowed - own, most, most + own, kRemedy);
   }
 }
 
-// The data folder, of a process that keeps counts there: one with a ledger and without an origin.
+// The data folder of a process that stores counts in it: one with a ledger and without an origin.
 class DataFolder {
  public:
   explicit DataFolder(const Config& config) {
@@ -120,7 +121,7 @@ class DataFolder {
     if (trouble_.empty()) lock_.emplace(config.data);
   }
   [[nodiscard]] bool held() const { return lock_.has_value(); }
-  // Why it cannot be written to; nothing if it can.
+  // Why it is not writable; empty: it is.
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
 
  private:
@@ -128,14 +129,14 @@ class DataFolder {
   std::string trouble_;
 };
 
-// The floor is what others do, so it comes with their pace.
+// The floor policy models other rate limiters, so it uses their interval.
 SyncRules rules_of(PublishPolicy policy) {
   SyncRules rules{.policy = policy};
   if (policy == PublishPolicy::kFloor) rules.publish_every = rules.import_every = Millis(10'000);
   return rules;
 }
 
-// One thread's loop with the desks of its sessions.
+// One worker thread: its loop and the scratch buffers of its sessions.
 struct Worker {
   Worker(const Clock& clock, const frontends::LoopLimits& limits, uint64_t seed)
       : loop(clock, limits), http_scratch(seed) {}
@@ -143,19 +144,19 @@ struct Worker {
   frontends::HttpScratch http_scratch;
   frontends::RespScratch resp_scratch;
   uint64_t next_id = 1;
-  std::atomic<int64_t> beat{0};  // when the loop last had a turn, ns; a time by itself: relaxed
+  std::atomic<int64_t> beat{0};  // ns, time of the last iteration; relaxed: nothing depends on it
 };
 
-// What one of `threads` loops may take.
+// The limits of one of `threads` loops.
 frontends::LoopLimits limits_of(const Config& config, unsigned threads) {
   const auto share = [threads](size_t all) { return (all + threads - 1) / threads; };
   const size_t most = config.max_connections;
   const size_t per_address = config.max_connections_per_address;
-  constexpr size_t kLeastBytes = size_t{8} << 20;  // for a few of the largest requests
+  constexpr size_t kMinBytes = size_t{8} << 20;  // a few of the largest requests
   return {.admission = {.connections = share(most),
                         .unauthenticated = share(most - most / 5),
                         .per_address = share(per_address == 0 ? most / 2 : per_address),
-                        .bytes = std::max(share(config.connection_memory), kLeastBytes)},
+                        .bytes = std::max(share(config.connection_memory), kMinBytes)},
           .drain_delay = config.drain_delay,
           .drain = config.drain_grace};
 }
@@ -173,7 +174,7 @@ Address listen(std::vector<std::unique_ptr<Worker>>& workers, Address address,
   return address;
 }
 
-// The same at a Unix socket; none: at no socket.
+// The same at a Unix socket; null: no socket is configured.
 std::shared_ptr<frontends::UnixSocket> listen_at_socket(
     std::vector<std::unique_ptr<Worker>>& workers, const std::string& path,
     telemetry::FrontendMetrics& metrics, Loop::RefusalText refusal_text,
@@ -189,7 +190,7 @@ std::shared_ptr<frontends::UnixSocket> listen_at_socket(
   return *socket;
 }
 
-// Whether every loop had a turn of late.
+// Whether every loop has run recently.
 bool are_alive(const std::vector<std::unique_ptr<Worker>>& workers, MonoTime now) {
   constexpr Nanos kLate = std::chrono::seconds(2);
   return std::ranges::all_of(workers, [&](const auto& worker) {
@@ -236,8 +237,8 @@ void print_welcome(const Config& config, const RootKeyInfo& root_key, const std:
 void serve(Config config, const ReloadConfig& reload_config) {
   platform::ProcessSignals signals;
   const platform::ServiceManager manager;
-  const std::string wrong = find_conflict(config);
-  if (!wrong.empty()) throw std::runtime_error(wrong);
+  const std::string conflict = find_conflict(config);
+  if (!conflict.empty()) throw std::runtime_error(conflict);
   open_log(config.log);
   rules::RootKeys keys;
   const std::string node = config.node.empty() ? generated_node() : config.node;
@@ -267,11 +268,11 @@ void serve(Config config, const ReloadConfig& reload_config) {
     state_file->restore(limiter);
   }
   frontends::LimiterBackend backend(limiter);
-  frontends::NullBackend yes;
+  frontends::NullBackend null_backend;
   const bool null = config.backend == BackendKind::kNull;
   frontends::Service service{
       .clock = clock,
-      .backend = null ? static_cast<Backend&>(yes) : static_cast<Backend&>(backend),
+      .backend = null ? static_cast<Backend&>(null_backend) : static_cast<Backend&>(backend),
       .limiter = limiter,
       .keys = keys,
       .region = config.region_name(),
@@ -314,7 +315,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
   if (config.resp) {
     config.resp = listen(workers, *config.resp, service.resp, resp_refusal, open_resp);
   }
-  // Removed when nobody is served any more.
+  // Removed after the last connection is closed.
   const auto http_socket =
       listen_at_socket(workers, config.http_socket, service.http, http_refusal, open_http);
   const auto resp_socket =
@@ -322,14 +323,14 @@ void serve(Config config, const ReloadConfig& reload_config) {
   workers[0]->loop.run_every(
       kSweepEvery, [&] { limiter.run_sweep(clock.now(), plan.capacity / kSweepsPerRound + 1); });
 
-  RefusalLog unauthenticated(service.http, service.resp);
+  RefusalLog refusals(service.http, service.resp);
   workers[0]->loop.run_every(kLogRefusalsEvery, [&] {
-    for (const std::string& line : unauthenticated.run_once(clock.now().mono)) {
+    for (const std::string& line : refusals.run_once(clock.now().mono)) {
       fmt::print(stderr, "{}\n", line);
     }
   });
 
-  // Not before all is there that a start needs: a key that is made is shown this once.
+  // After everything that can fail at startup: a new key is shown only once.
   const RootKeyInfo root_key = load_root_key(config);
   keys.add(root_key.key);
   platform::ThreadGroup group;
@@ -349,7 +350,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
                  .reason_to_end = [&] { return others.conflict(); }});
   manager.stopping();
   if (!end.reason.empty()) fmt::print(stderr, "weir: {}\n", end.reason);
-  fmt::print(stderr, "\nweir: answering what is under way, then stopping\n");
+  fmt::print(stderr, "\nweir: draining: answering pending requests, then stopping\n");
   service.draining.store(true, std::memory_order_relaxed);
   const auto how = end.interrupted ? frontends::Drain::kImmediate : frontends::Drain::kGraceful;
   for (const auto& worker : workers) worker->loop.drain(how);
@@ -363,7 +364,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
     others.leave(limiter);
   }
   others.stop();
-  region.stop();  // while the loops are still there to be told of what it answers last
+  region.stop();  // before the loops are destroyed, which receive its last replies
   if (!end.reason.empty()) throw std::runtime_error(end.reason);
 }
 

@@ -16,10 +16,10 @@ namespace weir::server {
 namespace {
 
 constexpr std::string_view kTitle = "weir state 1\n";
-// So that with the time that a write takes no more than a second is lost.
+// With the time of a write, a crash loses at most one second.
 constexpr Millis kSaveEvery{500};
-constexpr size_t kWrittenAtOnce = 1 << 20;
-// A file may grow to twice what it held when it was written as a whole, and this much more.
+constexpr size_t kBlock = 1 << 20;
+// A file is rewritten when it exceeds twice its size after the last full write, plus this.
 constexpr uint64_t kGrowth = 4 << 20;
 
 struct RecordHead {
@@ -27,27 +27,27 @@ struct RecordHead {
   uint32_t check = 0;
 };
 
-// FNV-1a: to tell a record that was not written whole.
+// FNV-1a: detects an incomplete record.
 uint32_t check_of(std::string_view bytes) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char byte : bytes) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
   return static_cast<uint32_t>(hash ^ hash >> 32);
 }
 
-// Writes to a file in large pieces. After a failure nothing more is written.
+// Writes to a file in large blocks. Stops after the first failure.
 class RecordWriter {
  public:
   explicit RecordWriter(int file) : file_(file) {}
 
   void add(std::string_view record) {
     const RecordHead head{.bytes = static_cast<uint32_t>(record.size()), .check = check_of(record)};
-    waiting_.append(reinterpret_cast<const char*>(&head), sizeof head);
-    waiting_ += record;
-    if (waiting_.size() >= kWrittenAtOnce) flush();
+    buffer_.append(reinterpret_cast<const char*>(&head), sizeof head);
+    buffer_ += record;
+    if (buffer_.size() >= kBlock) flush();
   }
-  void add_title() { waiting_ += kTitle; }
+  void add_title() { buffer_ += kTitle; }
 
-  // Whether all is on the disk.
+  // Whether everything is on the disk.
   [[nodiscard]] bool finish() {
     flush();
     return !failed_ && fdatasync(file_) == 0;
@@ -56,23 +56,23 @@ class RecordWriter {
 
  private:
   void flush() {
-    std::string_view rest = waiting_;
+    std::string_view rest = buffer_;
     while (!failed_ && !rest.empty()) {
       const ssize_t sent = write(file_, rest.data(), rest.size());
       if (sent > 0) rest.remove_prefix(static_cast<size_t>(sent));
       failed_ = sent < 0 && errno != EINTR;
     }
-    written_ += waiting_.size() - rest.size();
-    waiting_.clear();
+    written_ += buffer_.size() - rest.size();
+    buffer_.clear();
   }
 
   const int file_;
-  std::string waiting_;
+  std::string buffer_;
   uint64_t written_ = 0;
   bool failed_ = false;
 };
 
-// The key of a record: what of it names the tuple.
+// The prefix of a record that identifies the tuple.
 std::string_view name_in(std::string_view record) {
   uint32_t bytes = 0;
   if (record.size() < sizeof bytes) return record;
@@ -102,10 +102,11 @@ void StateFile::restore(Limiter& limiter) {
     rest.remove_prefix(sizeof head + record.size());
   }
   if (!whole) {
-    fmt::print(stderr,
-               "weir: {} is damaged at byte {}: what gcra, token_bucket, sliding_window_strict and "
-               "sliding_log had counted there and behind it is lost\n",
-               path_, text.size() - rest.size());
+    fmt::print(
+        stderr,
+        "weir: {} is damaged at byte {}: the records from there on are lost (gcra, token_bucket, "
+        "sliding_window_strict, sliding_log)\n",
+        path_, text.size() - rest.size());
   }
   const Instant now = clock_.now();
   for (const auto& [name, record] : last) (void)limiter.restore(now, record);
@@ -147,7 +148,7 @@ bool StateFile::append(Limiter& limiter, bool& stale) {
   if (report.saved == 0) return true;
   const bool written = writer.finish();
   bytes_ += writer.written();
-  // What was saved is noted as saved: only all of it makes up for that.
+  // The limiter marks these records as saved: only a full write repairs that.
   if (!written) {
     const int error = errno;
     close(std::exchange(file_, -1));
@@ -168,7 +169,7 @@ bool StateFile::rewrite(Limiter& limiter) {
     const int error = errno;
     close(file);
     unlink(draft.c_str());
-    // What was noted as saved is not in the old file.
+    // The old file lacks records that the limiter marks as saved.
     if (file_ >= 0) close(std::exchange(file_, -1));
     errno = error;
     return false;
@@ -179,20 +180,21 @@ bool StateFile::rewrite(Limiter& limiter) {
   return true;
 }
 
-// Says once when it cannot be written, and once when it can again.
+// Logs once when writing fails, and once when it works again.
 void StateFile::report(bool written) {
   if (written == writable_) return;
   writable_ = written;
   if (written) {
-    fmt::print(stderr, "weir: {} is written again\n", path_);
+    fmt::print(stderr, "weir: writing {} works again\n", path_);
   } else {
     const char* const remedy = errno == ENOSPC || errno == EFBIG || errno == EDQUOT
                                    ? "free space on its disk"
-                                   : "let this process write there";
-    fmt::print(stderr,
-               "weir: cannot write {}: {}; {}, or a restart forgets what gcra, token_bucket, "
-               "sliding_window_strict and sliding_log count from now on\n",
-               path_, std::strerror(errno), remedy);
+                                   : "make it writable for this process";
+    fmt::print(
+        stderr,
+        "weir: cannot write {}: {}; {}, or a restart loses the new counts of gcra, token_bucket, "
+        "sliding_window_strict and sliding_log\n",
+        path_, std::strerror(errno), remedy);
   }
 }
 

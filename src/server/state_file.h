@@ -1,10 +1,10 @@
-// The counts of a lone process that no origin and no ledger keeps, in a file of its data folder:
-// read at the start, written twice a second on a thread of its own.
+// A file in the data folder with the counts that neither an origin nor a ledger stores. Read at
+// startup, written twice a second on its own thread.
 //
-// The file begins with a line that says what it is. Records follow, each with its length and a
-// checksum; a later record of a tuple replaces the earlier ones. What changed is appended, and now
-// and then all is written to a new file that takes the place of the old one. A process that dies
-// loses what it accepted since the last write; a record that was not written whole is left out.
+// The file begins with a title line. Records follow, each with its length and a checksum; a later
+// record of a tuple replaces the earlier ones. Changes are appended; when the file has grown, a new
+// file with all records replaces it. A crash loses the admissions since the last write; an
+// incomplete record is ignored.
 
 #pragma once
 
@@ -20,20 +20,20 @@ namespace weir::server {
 
 class StateFile {
  public:
-  // Not started: `file` need not be there.
+  // Starts nothing; `file` need not exist.
   StateFile(const Clock& clock, std::string file) : clock_(clock), path_(std::move(file)) {}
   ~StateFile() { stop(); }
   StateFile(const StateFile&) = delete;
   StateFile& operator=(const StateFile&) = delete;
 
-  // Takes in what the file holds; says so if it is damaged. Before the first request.
+  // Loads the file; logs if it is damaged. Before the first request.
   void restore(Limiter& limiter);
 
-  // Writes what changes, until stop(), which writes all once more.
+  // Writes changes until stop(), which writes everything once more.
   void start(Limiter& limiter);
   void stop();
 
-  // Writes what is due: by the thread of start(), or a test. False: it could not.
+  // Writes what is due; called by the writer thread, or by a test. False: writing failed.
   bool save(Limiter& limiter, Saving saving);
 
  private:
@@ -44,12 +44,12 @@ class StateFile {
 
   const Clock& clock_;
   const std::string path_;
-  Limiter* limiter_ = nullptr;  // while it runs
+  Limiter* limiter_ = nullptr;  // while the writer runs
   platform::ThreadExecutor writer_;
   // On the writer's thread.
-  int file_ = -1;             // what is appended to
+  int file_ = -1;             // opened for appending
   uint64_t bytes_ = 0;        // in the file
-  uint64_t whole_bytes_ = 0;  // when it was last written as a whole
+  uint64_t whole_bytes_ = 0;  // after the last full write
   bool writable_ = true;
 };
 

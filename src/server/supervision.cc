@@ -41,19 +41,19 @@ StopReason supervise(platform::ProcessSignals& signals, const platform::ServiceM
 ShutdownEscalation::ShutdownEscalation(platform::ProcessSignals& signals,
                                        std::function<void()> abort_connections) {
   watcher_.start([this, &signals, abort_connections = std::move(abort_connections)] {
-    for (int asked = 1; !over_.load(std::memory_order_relaxed);) {
+    for (int count = 1; !over_.load(std::memory_order_relaxed);) {
       const platform::ProcessSignal signal = signals.wait(kDrainTick);
       if (signal != platform::ProcessSignal::kInterrupt &&
           signal != platform::ProcessSignal::kTerminate) {
         continue;
       }
-      if (++asked == 2) {
+      if (++count == 2) {
         fmt::print(stderr,
-                   "weir: asked again: closing all connections, then telling what was not told; "
-                   "once more ends it at once\n");
+                   "weir: second signal: closing all connections, then flushing the unacknowledged "
+                   "counts; a third signal exits at once\n");
         abort_connections();
       } else {
-        fmt::print(stderr, "weir: asked a third time: ending at once\n");
+        fmt::print(stderr, "weir: third signal: exiting at once\n");
         std::_Exit(command_line::kFailed);
       }
     }

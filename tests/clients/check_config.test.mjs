@@ -37,7 +37,7 @@ test('a file with nothing wrong in it is said to have nothing wrong', async () =
   for (const yaml of [kGood, '', '# nothing\n', 'http: off\n']) {
     const { code, stdout, problems } = await check(yaml);
     assert.deepEqual([code, problems], [0, []]);
-    assert.equal(stdout, `${file}: nothing is wrong\n`);
+    assert.equal(stdout, `${file}: valid\n`);
   }
 });
 
@@ -45,9 +45,9 @@ for (const [what, yaml, expected] of [
   [
     'a name that is misspelt',
     'region: a\nthread: 1\n',
-    [/^:2:1: 'thread' is no setting; there are http, resp, /],
+    [/^:2:1: 'thread' is not a setting; the settings are http, resp, /],
   ],
-  ['a name in capitals', 'Region: a\n', [/^:1:1: 'Region' is no setting/]],
+  ['a name in capitals', 'Region: a\n', [/^:1:1: 'Region' is not a setting/]],
   [
     'a number too large',
     'region: a\n\nthreads:   300\n',
@@ -95,7 +95,7 @@ for (const [what, yaml, expected] of [
   [
     'a public address without allow-public',
     'http: 0.0.0.0:80\n',
-    [/^: http is '0\.0\.0\.0:80', which others can reach/],
+    [/^: http is '0\.0\.0\.0:80', which is not a loopback address/],
   ],
 ]) {
   test(`${what} is told with its place, and the exit code is 1`, async () => {
@@ -129,7 +129,7 @@ test('no file is a mistake of whoever asks', async () => {
 async function connect(yaml) {
   writeFileSync(file, yaml);
   const { code, stdout, stderr } = await weir(['check-config', file, '--connect']);
-  return { code, said: stdout.replace(`${file}: nothing is wrong\n`, '') + stderr };
+  return { code, said: stdout.replace(`${file}: valid\n`, '') + stderr };
 }
 
 test('an origin is connected to if asked, and what is wrong with it explained', async () => {
@@ -192,12 +192,12 @@ test('nothing is said to be right before all of it is', async () => {
     writeFileSync(file, yaml);
     const { code, stdout, stderr } = await weir(['check-config', file, '--connect']);
     assert.equal(code, 1, stdout);
-    assert.doesNotMatch(stdout + stderr, /nothing is wrong/);
+    assert.doesNotMatch(stdout + stderr, /: valid/);
   }
   writeFileSync(file, 'ledger: none');
   const { code, stdout } = await weir(['check-config', file, '--connect']);
   assert.equal(code, 0);
-  assert.ok(stdout.endsWith(`${file}: nothing is wrong\n`), stdout);
+  assert.ok(stdout.endsWith(`${file}: valid\n`), stdout);
 });
 
 test('a damaged file of a ledger is called damaged', async () => {

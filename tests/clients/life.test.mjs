@@ -356,7 +356,7 @@ test('a file of settings with a mistake keeps the server from starting', async (
   writeFileSync(file, 'region: here\nthread: 1\n');
   const { code, stderr } = await weir(['serve', '--config', file]);
   assert.equal(code, 1);
-  assert.ok(stderr.startsWith(`${file}:2:1: 'thread' is no setting`), stderr);
+  assert.ok(stderr.startsWith(`${file}:2:1: 'thread' is not a setting`), stderr);
 });
 
 // --- the end

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,10 +50,20 @@ void expect_help(const std::string& command, const std::vector<std::string>& par
   }
 }
 
+// The text with each run of white space as one space.
+std::string with_single_spaces(const std::string& text) {
+  std::istringstream words(text);
+  std::string all;
+  for (std::string word; words >> word;) all += (all.empty() ? "" : " ") + word;
+  return all;
+}
+
 TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
-  expect_help("weir", {"serve", "migrate", "check-config", "sim", "'weir sim --help'", "demo",
-                       "'weir demo --help'", "version", "--config FILE", "--allow-public ",
-                       "--help", "--version"});
+  expect_help("weir", {"serve", "migrate", "check-config", "sim", "demo", "metrics", "version",
+                       "weir serve", "weir COMMAND --help", "--help", "--version"});
+  expect_help("weir serve", {"--config FILE", "--allow-public ", "WEIR_ROOT_KEY", "--help"});
+  expect_help("weir migrate", {"--config FILE", "--print", "--ledger URL", "--help"});
+  expect_help("weir check-config", {"FILE", "--connect", "--help"});
   expect_help("weir sim",
               {"weir sim", "SCENARIO", "--seed N", "--seeds N (default 1)", "--out DIR",
                "--set PATH=VALUE", "--compare PATH=VALUE|FILE|floor", "--swarm", "--minutes M",
@@ -61,14 +73,24 @@ TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
                "--rate N (default 4)", "--seconds N (default none)", "--help", "--version"});
   EXPECT_EQ(ask("weir --help sim").text, ask("weir sim --help").text);
   EXPECT_EQ(ask("weir -h demo").text, ask("weir demo --help").text);
+  const std::string serve = with_single_spaces(ask("weir serve --help").text);
   for (const Setting& setting : settings()) {
     if (setting.value == "BOOL") continue;
-    expect_help("weir", {"--" + setting.name + " " + setting.value + " (" + setting.initial + ")"});
+    EXPECT_THAT(serve, HasSubstr(" --" + setting.name + " " + setting.value + " " +
+                                 setting.meaning + " (default: " + setting.initial));
+    if (!setting.range.empty()) EXPECT_THAT(serve, HasSubstr("; " + setting.range + ")"));
   }
 }
 
+TEST(CommandLine, HelpOfTheProgramFitsOneScreen) {
+  const Answer answer = ask("weir --help");
+  EXPECT_LE(std::count(answer.text.begin(), answer.text.end(), '\n'), 24);
+  EXPECT_THAT(answer.text, Not(HasSubstr("--config")));
+}
+
 TEST(CommandLine, HelpFitsEightyColumns) {
-  for (const char* command : {"weir", "weir serve", "weir sim", "weir demo"}) {
+  for (const char* command :
+       {"weir", "weir serve", "weir migrate", "weir check-config", "weir sim", "weir demo"}) {
     const Answer answer = ask(std::string(command) + " --help");
     EXPECT_EQ(answer.exit_code, 0) << command;
     const std::string& help = answer.text;
@@ -111,8 +133,8 @@ TEST(CommandLine, RefusesWrongUsageNamingWhatIsWrongAndTheRemedy) {
       {"weir serve --memory 1MiB --capacity 65536",
        "memory is 1048576 bytes, too little for a capacity of 65536: give it at least"},
       {"weir serve --http ''", "--http"},
-      {"weir serve --http off --resp off", "both off: nothing would be served"},
-      {"weir serve --http 0.0.0.0:0", "give --allow-public if that is meant"},
+      {"weir serve --http off --resp off", "both off: set an address or a socket"},
+      {"weir serve --http 0.0.0.0:0", "add --allow-public"},
       {"weir check-config", "FILE is required"},
       {"weir sim", "asks for a SCENARIO, --swarm, --replay or --list: one of them"},
       {"weir sim x.yaml --list", "asks for a SCENARIO, --swarm, --replay or --list: one of them"},
@@ -130,9 +152,13 @@ TEST(CommandLine, RefusesWrongUsageNamingWhatIsWrongAndTheRemedy) {
     EXPECT_THAT(answer.text, HasSubstr(complaint));
     const bool sim = std::string_view(line).starts_with("weir sim");
     const bool demo = std::string_view(line).starts_with("weir demo");
-    EXPECT_THAT(answer.text, HasSubstr(sim    ? "'weir sim --help'"
-                                       : demo ? "'weir demo --help'"
-                                              : "'weir --help'"));
+    const bool serve = std::string_view(line).starts_with("weir serve");
+    const bool check = std::string_view(line).starts_with("weir check-config");
+    EXPECT_THAT(answer.text, HasSubstr(sim     ? "'weir sim --help'"
+                                       : demo  ? "'weir demo --help'"
+                                       : serve ? "'weir serve --help'"
+                                       : check ? "'weir check-config --help'"
+                                               : "'weir --help'"));
   }
 }
 
@@ -148,13 +174,13 @@ TEST(CommandLine, DemoWithoutATerminalPrintsItsScriptInPlainText) {
 TEST(CommandLine, SaysWhatIsWrongWithAFileOfSettingsAndWhere) {
   const Answer right = ask("echo 'threads: 2' | weir check-config /dev/stdin");
   EXPECT_EQ(right.exit_code, 0);
-  EXPECT_EQ(right.text, "/dev/stdin: nothing is wrong\n");
+  EXPECT_EQ(right.text, "/dev/stdin: valid\n");
   const Answer wrong =
       ask("printf 'threads: 2\\nnode: a b\\ncolour: red\\n' | "
           "weir check-config /dev/stdin");
   EXPECT_EQ(wrong.exit_code, 1);
   EXPECT_THAT(wrong.text, HasSubstr("/dev/stdin:2:7: node is 'a b': it must be 1 to 64 letters"));
-  EXPECT_THAT(wrong.text, HasSubstr("/dev/stdin:3:1: 'colour' is no setting"));
+  EXPECT_THAT(wrong.text, HasSubstr("/dev/stdin:3:1: 'colour' is not a setting"));
   const Answer nothing = ask("printf 'http: off\\nresp: off\\n' | weir check-config /dev/stdin");
   EXPECT_EQ(nothing.exit_code, 1);
   EXPECT_THAT(nothing.text, HasSubstr("/dev/stdin: http and resp are both off"));
@@ -218,7 +244,7 @@ TEST(CommandLine, SaysHowToBuildAProgramThatIsNotThere) {
                             "code=$?; rm -r \"$folder\"; exit $code");
   EXPECT_EQ(answer.exit_code, 1);
   EXPECT_THAT(answer.text, HasSubstr("/weir-sim: No such file or directory"));
-  EXPECT_THAT(answer.text, HasSubstr("'./dev build' makes it"));
+  EXPECT_THAT(answer.text, HasSubstr("run './dev build' to build it"));
 }
 
 TEST(CommandLine, AFullDiskIsAFailure) {
