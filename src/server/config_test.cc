@@ -377,7 +377,7 @@ TEST(Settings, AcceptUnixSocketPathsWithAddresses) {
   EXPECT_EQ(find_conflict(config), "");  // one front end is enough
   EXPECT_EQ(setting("http-socket").set(config, "/tmp/x.sock"), "");
   EXPECT_EQ(find_conflict(config),
-            "http-socket and resp-socket are both '/tmp/x.sock': give them different paths");
+            "http-socket and resp-socket are both '/tmp/x.sock': use different paths");
   EXPECT_EQ(setting("resp-socket").set(config, "off"), "");
   EXPECT_EQ(config.resp_socket, "");
 }
@@ -495,7 +495,7 @@ TEST(ConfigFile, ReportsWhereYamlIsInvalid) {
 
 TEST(ConfigFile, MustBeAMapOfSettings) {
   for (const char* yaml : {"just words", "- a\n- b\n", "[]", "5"}) {
-    EXPECT_EQ(problems_of(yaml), Problems{"1:1 must be settings, one 'name: value' to a line"})
+    EXPECT_EQ(problems_of(yaml), Problems{"1:1 must be settings, one 'name: value' per line"})
         << yaml;
   }
   EXPECT_THAT(problems_of("[a]: b")[0], StartsWith("1:1 '?' is not a setting"));
@@ -576,7 +576,7 @@ TEST(ConfigConflict, IsAPublicAddressWithoutAllowPublic) {
 TEST(ConfigConflict, IsBothFrontendsAtOneAddress) {
   Config config{.http = Config().resp};
   EXPECT_EQ(find_conflict(config),
-            "http and resp are both '127.0.0.1:7071': give them different ports");
+            "http and resp are both '127.0.0.1:7071': use different ports");
   config.http->port = config.resp->port = 0;  // the system chooses two
   EXPECT_EQ(find_conflict(config), "");
 }

@@ -27,7 +27,7 @@ class DataFolder : public ::testing::Test {
       fs::path(testing::TempDir()) / ("weir_data_folder_" + std::to_string(getpid()));
   const std::string folder_ = base_ / "a" / "b";
 
-  std::string complaint() {
+  std::string load_error() {
     try {
       const RootKey key = open_root_key(folder_);
       return key.fresh ? "made a key" : "found a key";
@@ -91,25 +91,25 @@ TEST_F(DataFolder, RefusesAFileWithoutAHashAndKeepsIt) {
   for (const std::string& wrong :
        {std::string(), std::string("not a hash"), right.substr(0, 63), "x" + right}) {
     std::ofstream(path) << wrong;
-    EXPECT_THAT(complaint(), HasSubstr(path + " does not hold the hash of a key; remove it"));
+    EXPECT_THAT(load_error(), HasSubstr(path + " does not contain the hash of a key; remove it"));
     EXPECT_EQ(content(path), wrong);
   }
   std::ofstream(path) << right;
-  EXPECT_EQ(complaint(), "found a key");
+  EXPECT_EQ(load_error(), "found a key");
 }
 
 TEST_F(DataFolder, DoesNotReplaceAnUnreadableFile) {
   fs::create_directories(folder_);
   const std::string path = root_key_path(folder_);
   fs::create_symlink(base_ / "nowhere", path);
-  EXPECT_THAT(complaint(), HasSubstr("cannot read " + path));
+  EXPECT_THAT(load_error(), HasSubstr("cannot read " + path));
   EXPECT_TRUE(fs::is_symlink(path));
 }
 
 TEST_F(DataFolder, ReportsWhyItCannotBeCreated) {
   fs::create_directories(base_);
   std::ofstream(base_ / "a") << "a file where a folder should be";
-  EXPECT_THAT(complaint(), HasSubstr("cannot make the folder " + folder_ +
+  EXPECT_THAT(load_error(), HasSubstr("cannot create the folder " + folder_ +
                                      ": Not a directory; "
                                      "choose another folder with --data"));
 }
@@ -144,9 +144,9 @@ TEST_F(DataFolder, IsLockedByOneProcess) {
   {
     const FolderLock first(folder_);
     EXPECT_EQ(refusal(), "data is '" + folder_ + "': process " + std::to_string(getpid()) +
-                             " counts there already; end it, or choose another folder with --data");
+                             " already uses it; stop it, or choose another folder with --data");
     std::ofstream(lock_path(folder_)) << "";
-    EXPECT_THAT(refusal(), HasSubstr("another process counts there already"));
+    EXPECT_THAT(refusal(), HasSubstr("another process already uses it"));
   }
   EXPECT_EQ(refusal(), "");
 }

@@ -34,7 +34,7 @@ class StateFileTest : public ::testing::Test {
     return limiter.check(request(who, 0))->remaining;
   }
 
-  const servers::TemporaryFolder folder_{"kept_state"};
+  const servers::TemporaryFolder folder_{"state_file"};
   const std::string file_ = folder_.path() / "state.log";
   doubles::HandClock clock_;
   Limiter limiter_{clock_, {.capacity = 1000}};
@@ -112,12 +112,12 @@ TEST_F(StateFileTest, ReportsWriteErrorsAndRewritesAfterwards) {
   EXPECT_FALSE(kept.save(limiter_, Saving::kChanged));
   fs::create_directory(away);
   EXPECT_TRUE(kept.save(limiter_, Saving::kChanged));
-  const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_NE(said.find("cannot write " + (away / "state.log").string() + ": No such file"),
+  const std::string logged = testing::internal::GetCapturedStderr();
+  EXPECT_NE(logged.find("cannot write " + (away / "state.log").string() + ": No such file"),
             std::string::npos)
-      << said;
-  EXPECT_EQ(said.find("cannot write"), said.rfind("cannot write"));
-  EXPECT_NE(said.find("is written again"), std::string::npos);
+      << logged;
+  EXPECT_EQ(logged.find("cannot write"), logged.rfind("cannot write"));
+  EXPECT_NE(logged.find("works again"), std::string::npos);
   Limiter limiter(clock_, {.capacity = 1000});
   StateFile(clock_, away / "state.log").restore(limiter);
   EXPECT_EQ(limiter.check(request("a", 0))->remaining, 90u);

@@ -1,4 +1,4 @@
-// What HTTP answers, asked by curl: verdicts, batches, and every mistake a body can have.
+// HTTP responses to curl: verdicts, batches, and every invalid body.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -10,7 +10,7 @@ let server;
 before(async () => (server = await startServer()));
 after(() => server.stop());
 
-// One request by curl: status, headers in small letters, and the body, read if it is JSON.
+// One request by curl: status, headers in lower case, and the body, parsed if it is JSON.
 async function curl(path, { body, method, headers = [`Authorization: Bearer ${kRootKey}`] } = {}) {
   const args = ['-sS', '-i', '-H', 'Expect:', `${server.url}${path}`];
   if (method === 'HEAD') args.push('-I');
@@ -43,7 +43,7 @@ const ask = (more) => ({
   ...more,
 });
 
-test('limit admits with 200, what is left, and the headers of the draft', async () => {
+test('limit admits with 200, the remaining units, and the headers of the draft', async () => {
   const { status, fields, body } = await limit(ask({ identifier: 'admitted' }));
   assert.equal(status, 200);
   assert.match(body.meta.requestId, /^req_[0-9a-z]{24}$/);
@@ -57,7 +57,7 @@ test('limit admits with 200, what is left, and the headers of the draft', async 
   assert.match(fields.date, /^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/);
 });
 
-test('limit denies with 200 and says when to come back', async () => {
+test('limit denies with 200 and the time to retry', async () => {
   const body = ask({ identifier: 'denied' });
   for (let left = 2; left >= 0; --left) assert.equal((await limit(body)).body.data.remaining, left);
   const answer = await limit(body);
@@ -69,13 +69,13 @@ test('limit denies with 200 and says when to come back', async () => {
   assert.equal(seconds, Math.ceil(retryAfter / 1000));
 });
 
-test('every request has a name of its own', async () => {
+test('every request has its own id', async () => {
   const names = new Set();
   for (let i = 0; i < 5; ++i) names.add((await limit(ask({ cost: 0 }))).body.meta.requestId);
   assert.equal(names.size, 5);
 });
 
-test('a cost of 0 peeks, before and after something is used', async () => {
+test('a cost of 0 peeks, before and after the first use', async () => {
   const peek = () => limit(ask({ identifier: 'peek', cost: 0 }));
   assert.deepEqual(
     [(await peek()).body.data.remaining, (await peek()).body.data.remaining],
@@ -86,7 +86,7 @@ test('a cost of 0 peeks, before and after something is used', async () => {
   assert.equal((await peek()).body.data.remaining, 0);
 });
 
-test('a cost beyond the limit never passes, and no time is promised', async () => {
+test('a cost above the limit never passes, and has no retry time', async () => {
   const { body, fields } = await limit(ask({ identifier: 'never', cost: 4 }));
   assert.deepEqual([body.data.success, body.data.retryAfter], [false, undefined]);
   assert.equal(fields['retry-after'], undefined);
@@ -108,7 +108,7 @@ for (const algorithm of [
   });
 }
 
-test('gcra and token_bucket take a burst, which is then the limit of the answer', async () => {
+test('gcra and token_bucket accept a burst, which is the limit in the response', async () => {
   for (const algorithm of ['gcra', 'token_bucket']) {
     const burst = await limit(
       ask({ identifier: `burst ${algorithm}`, algorithm, burst: 7, cost: 7 }),
@@ -119,7 +119,7 @@ test('gcra and token_bucket take a burst, which is then the limit of the answer'
   }
 });
 
-test('identifiers are text of any language, and those with escapes the same as without', async () => {
+test('identifiers are Unicode text, and JSON escapes do not change them', async () => {
   const remaining = async (text) =>
     (await limit(`{"namespace":"x","identifier":${text},"limit":9,"duration":${kMonth}}`)).body.data
       .remaining;
@@ -131,7 +131,7 @@ test('identifiers are text of any language, and those with escapes the same as w
 
 // --- multiLimit
 
-test('multiLimit consumes all if all pass, in the order asked', async () => {
+test('multiLimit consumes all items if all pass, in order', async () => {
   const items = [
     ask({ namespace: 'm', identifier: 'first', limit: 5, cost: 2 }),
     ask({ namespace: 'm', identifier: 'second', limit: 9, algorithm: 'gcra' }),
@@ -157,7 +157,7 @@ test('multiLimit consumes all if all pass, in the order asked', async () => {
   assert.match(fields['ratelimit-policy'], /;q=1;/, 'the tightest');
 });
 
-test('multiLimit consumes nothing if one is refused; the others say what they still have', async () => {
+test('multiLimit consumes nothing if one item is denied, and reports the remaining units of the others', async () => {
   const open = ask({ namespace: 'all', identifier: 'open', limit: 10, cost: 4 });
   const full = ask({ namespace: 'all', identifier: 'full', limit: 2, cost: 2 });
   assert.equal((await multiLimit([open, full])).body.data.passed, true);
@@ -180,13 +180,13 @@ test('multiLimit consumes nothing if one is refused; the others say what they st
   assert.equal((await limit({ ...open, cost: 0 })).body.data.remaining, 6);
 });
 
-test('multiLimit counts an item that is there twice twice', async () => {
+test('multiLimit counts a repeated item twice', async () => {
   const item = ask({ namespace: 'twice', limit: 3, cost: 2 });
   assert.equal((await multiLimit([item, item])).body.data.passed, false);
   assert.equal((await limit({ ...item, cost: 0 })).body.data.remaining, 3);
 });
 
-test('multiLimit takes 1 to 100 items', async () => {
+test('multiLimit accepts 1 to 100 items', async () => {
   const items = (count) =>
     Array.from({ length: count }, (_, i) => ask({ identifier: `item ${i}`, namespace: 'many' }));
   assert.equal((await multiLimit(items(1))).body.data.limits.length, 1);
@@ -203,7 +203,7 @@ test('multiLimit takes 1 to 100 items', async () => {
   }
 });
 
-test('multiLimit says which item is wrong, and consumes nothing of the others', async () => {
+test('multiLimit names the invalid item and consumes nothing', async () => {
   const { status, body } = await multiLimit([
     ask({ namespace: 'w' }),
     ask({ namespace: 'w', cost: -1 }),
@@ -219,7 +219,7 @@ test('multiLimit says which item is wrong, and consumes nothing of the others', 
   assert.equal((await limit(ask({ namespace: 'w', cost: 0 }))).body.data.remaining, 3);
 });
 
-// --- mistakes
+// --- invalid bodies
 
 const without = (field) => {
   const { [field]: _, ...rest } = ask();
@@ -294,7 +294,7 @@ for (const [what, body, field] of kMistakes) {
   });
 }
 
-test('all mistakes of a body are told at once', async () => {
+test('one response lists all problems of a body', async () => {
   const body =
     '{"namespace":7,"limit":1.5,"colour":{"a":[1]},"cost":-1,"duration":"x","algorithm":"no"}';
   const { errors } = (await limit(body)).body.error;
@@ -341,7 +341,7 @@ for (const [what, body] of Object.entries(kMalformed)) {
   });
 }
 
-test('what is told of a long name or value is text, wherever it was cut', async () => {
+test('truncated names and values in errors are valid text', async () => {
   for (let length = 30; length < 70; ++length) {
     const long = 'x'.repeat(length) + 'é'.repeat(40);
     const { status, body } = await limit(ask({ [long]: 1, algorithm: long }));
@@ -350,7 +350,7 @@ test('what is told of a long name or value is text, wherever it was cut', async 
   }
 });
 
-test('nothing is consumed by a request that was refused', async () => {
+test('a refused request consumes nothing', async () => {
   await limit(ask({ identifier: 'spared', colour: 'red' }));
   await limit(JSON.stringify(ask({ identifier: 'spared' })) + 'x');
   assert.equal((await limit(ask({ identifier: 'spared', cost: 0 }))).body.data.remaining, 3);
@@ -358,7 +358,7 @@ test('nothing is consumed by a request that was refused', async () => {
 
 // --- keys, paths and methods
 
-test('no Authorization, or one that is none, is a 400 that says what to send', async () => {
+test('a missing or malformed Authorization is a 400 with the remedy', async () => {
   for (const headers of [
     [],
     ['Authorization;'],
@@ -373,7 +373,7 @@ test('no Authorization, or one that is none, is a 400 that says what to send', a
   }
 });
 
-test('a key that is not known is a 401, before the body is looked at', async () => {
+test('a wrong key is a 401 before the body is read', async () => {
   for (const key of ['a_wrong_root_key_of_no_use', kRootKey + 'x', kRootKey.slice(0, -1)]) {
     const headers = [`Authorization: Bearer ${key}`];
     const { status, fields, body } = await curl('/v2/ratelimit.limit', {
@@ -386,7 +386,7 @@ test('a key that is not known is a 401, before the body is looked at', async () 
   }
 });
 
-test('a path there is not is a 404', async () => {
+test('an unknown path is a 404', async () => {
   for (const path of ['/', '/v2', '/v2/ratelimit.limit/', '/v2/ratelimit.Limit', '/metrics/x']) {
     const { status, body } = await curl(path, { body: ask() });
     assert.equal(status, 404, path);
@@ -394,7 +394,7 @@ test('a path there is not is a 404', async () => {
   }
 });
 
-test('a method a path does not take is a 405 that says which it takes', async () => {
+test('an unsupported method is a 405 with the Allow header', async () => {
   for (const [method, path, allow] of [
     ['GET', '/v2/ratelimit.limit', 'POST, OPTIONS'],
     ['HEAD', '/v2/ratelimit.limit', 'POST, OPTIONS'],
@@ -407,7 +407,7 @@ test('a method a path does not take is a 405 that says which it takes', async ()
   }
 });
 
-test('OPTIONS says what a path takes, HEAD answers as GET without the body', async () => {
+test('OPTIONS lists the methods of a path; HEAD responds as GET without a body', async () => {
   const options = await curl('/v2/ratelimit.limit', { method: 'OPTIONS', headers: [] });
   assert.deepEqual([options.status, options.fields.allow], [204, 'POST, OPTIONS']);
   const head = await curl('/healthz', { method: 'HEAD' });
@@ -427,7 +427,7 @@ test('/healthz, /readyz and /metrics answer without a key', async () => {
   }
 });
 
-test('/metrics counts decisions and bad requests of this door', async () => {
+test('/metrics counts decisions and bad requests of HTTP', async () => {
   const denied = () => server.metric('weir_decisions_total', 'frontend="http"', 'outcome="denied"');
   const bad = () => server.metric('weir_bad_requests_total', 'frontend="http"');
   const before = [await denied(), await bad()];
@@ -437,7 +437,7 @@ test('/metrics counts decisions and bad requests of this door', async () => {
   assert.deepEqual([await denied(), await bad()], [before[0] + 1, before[1] + 1]);
 });
 
-test('curl posts up to 1 MiB and is told 413 beyond', async () => {
+test('curl posts up to 1 MiB and gets 413 above', async () => {
   const padded = (size) => JSON.stringify(ask({ cost: 0 })).padEnd(size);
   assert.equal((await limit(padded(1 << 20))).status, 200);
   const { status, body } = await limit(padded((1 << 20) + 1));

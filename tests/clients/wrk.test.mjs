@@ -1,4 +1,4 @@
-// wrk, unchanged: a second of HTTP on connections that are kept.
+// wrk, unchanged: one second of HTTP with keep-alive.
 
 import assert from 'node:assert/strict';
 import { dirname, join } from 'node:path';

@@ -78,7 +78,8 @@ TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
     if (setting.value == "BOOL") continue;
     EXPECT_THAT(serve, HasSubstr(" --" + setting.name + " " + setting.value + " " +
                                  setting.meaning + " (default: " + setting.initial));
-    if (!setting.range.empty()) EXPECT_THAT(serve, HasSubstr("; " + setting.range + ")"));
+    const std::string range = setting.range.empty() ? "" : "; " + setting.range + ")";
+    EXPECT_THAT(serve, HasSubstr(range));
   }
 }
 

@@ -1,12 +1,12 @@
-// Connections to nodes that cost next to nothing, so that the nodes have the machine for
-// themselves: the questions of a tick in one write, the answers read by a pattern.
+// Cheap connections to nodes, which leave the CPU to the nodes: one write for all requests of a tick,
+// and replies parsed by a regular expression.
 
 import { connect } from 'node:net';
 
 import { pick, until } from './region.mjs';
 import { command } from './wire.mjs';
 
-class Line {
+class LoadConnection {
   static kAnswer =
     /\*12\r\n\$7\r\nsuccess\r\n:([01])\r\n[^*]*?reset\r\n:(\d+)\r\n[^*]*?basis\r\n\$\d+\r\n(\w+)\r\n/gy;
   #unsent = '';
@@ -30,7 +30,7 @@ class Line {
     let taken = 0;
     let answered = 0;
     const came = Date.now();
-    for (const [answer, success, reset, basis] of this.#text.matchAll(Line.kAnswer)) {
+    for (const [answer, success, reset, basis] of this.#text.matchAll(LoadConnection.kAnswer)) {
       const entry = this.#open[answered++];
       Object.assign(entry, { success: Number(success), reset: Number(reset), basis, came });
       taken += answer.length;
@@ -43,16 +43,16 @@ class Line {
   }
 }
 
-// A line to each node; who asks does not choose.
-export class Lines {
+// A connection to each node; requests go to a random one.
+export class LoadConnections {
   #questions = new Map();
 
   constructor(nodes) {
-    this.lines = nodes.map((node) => Object.assign(new Line(node.server.respPort), { node }));
+    this.lines = nodes.map((node) => Object.assign(new LoadConnection(node.server.respPort), { node }));
   }
 
-  // Asks WEIR.LIMIT at some node, with the next flush(): {node, sent, came, success, reset, basis},
-  // the latter four when it is answered.
+  // Sends WEIR.LIMIT to a node with the next flush(): {node, sent, came, success, reset, basis}, the last
+  // four after the reply.
   ask(words, line = pick(this.lines)) {
     const name = words.join(' ');
     if (!this.#questions.has(name)) {

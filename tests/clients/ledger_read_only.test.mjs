@@ -1,5 +1,5 @@
-// A ledger that answers reads and takes no writes is said to, in verdicts and in the log; a row that
-// somebody holds stalls nothing else; and check-config tries what serving does.
+// A read-only ledger shows in verdicts and in the log; a locked row blocks nothing else; check-config
+// runs the same calls as a server.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -18,10 +18,10 @@ after(() => database.stop());
 async function start(ledger, region = 'eu') {
   const server = await startServer({ args: ['--region', region, '--ledger', ledger.url(), '--threads', '1'] });
   const client = clientOf(server);
-  const limit = async (who, most, cost = 1) =>
-    verdictOf(await client.call('WEIR.LIMIT', 'api', who, most, kLongWindow, 'COST', cost));
+  const limit = async (identifier, most, cost = 1) =>
+    verdictOf(await client.call('WEIR.LIMIT', 'api', identifier, most, kLongWindow, 'COST', cost));
   await until('the ledger', async () => (await fetch(`${server.url}/readyz`)).status === 200);
-  await until('all to be heard', async () => (await limit('first', 100, 0)).basis === 'local');
+  await until('the first import', async () => (await limit('first', 100, 0)).basis === 'local');
   const stop = async () => {
     client.disconnect();
     await server.stop('SIGTERM');
@@ -40,10 +40,10 @@ for (const [name, begin, end, words] of [
     'a global lock',
     async () => {
       database.holder = database.session('mysql');
-      await database.holder.say('FLUSH TABLES WITH READ LOCK');
+      await database.holder.query('FLUSH TABLES WITH READ LOCK');
     },
     async () => {
-      await database.holder.say('UNLOCK TABLES');
+      await database.holder.query('UNLOCK TABLES');
       await database.holder.end();
     },
     /accepts no writes/,
@@ -67,31 +67,31 @@ for (const [name, begin, end, words] of [
   });
 }
 
-test('a row that somebody holds stalls neither imports nor other rows nor the end', async () => {
+test('a locked row blocks neither imports nor other rows nor the shutdown', async () => {
   const ledger = await database.ledger();
   const eu = await start(ledger, 'eu');
   const us = await start(ledger, 'us');
   await until('both', async () => (await eu.server.metric('weir_regions')) === 2);
-  // Both count on it, and know it.
+  // Both have counts of it and have imported the other's.
   await eu.limit('held', 100, 40);
   await us.limit('held', 100, 30);
   for (const { limit } of [eu, us]) {
     await until('both rows', async () => (await limit('held', 100, 0)).remaining === 30);
   }
   const holder = database.session(ledger.name);
-  await holder.say('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; BEGIN');
-  await holder.say("SELECT * FROM weir_cells WHERE identifier = 'held' AND region = 'eu' FOR UPDATE");
-  await holder.say('SELECT * FROM weir_leases FOR UPDATE');
+  await holder.query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; BEGIN');
+  await holder.query("SELECT * FROM weir_cells WHERE identifier = 'held' AND region = 'eu' FOR UPDATE");
+  await holder.query('SELECT * FROM weir_leases FOR UPDATE');
   await eu.limit('held', 100, 25);
   const locked = () => eu.server.metric('weir_ledger_errors_total', 'reason="locked"');
   await until('the lock to be met', async () => (await locked()) > 0);
-  // Both ways go on: what one tells now the other hears.
+  // Both directions continue: one publishes, the other imports.
   let longest = 0;
   for (let i = 0; i < 10; ++i) {
-    const who = `free-${i}`;
-    await eu.limit(who, 100, 60);
-    await us.limit(who, 100, 1);
-    await until(`${who} there`, async () => (await us.limit(who, 100, 0)).remaining === 39);
+    const identifier = `free-${i}`;
+    await eu.limit(identifier, 100, 60);
+    await us.limit(identifier, 100, 1);
+    await until(`${identifier} there`, async () => (await us.limit(identifier, 100, 0)).remaining === 39);
     longest = Math.max(longest, await eu.server.metric('weir_import_lag_seconds'));
     await rest(200);
   }
@@ -100,31 +100,31 @@ test('a row that somebody holds stalls neither imports nor other rows nor the en
   await eu.stop();
   console.log(`ended after ${(performance.now() - began).toFixed(0)} ms`);
   assert.match(eu.server.stderr, /1 cells could not be told to other regions/);
-  await holder.say('ROLLBACK');
+  await holder.query('ROLLBACK');
   await holder.end();
   await us.stop();
 });
 
-test('check-config --connect tries what serving does', async () => {
+test('check-config --connect runs the same calls as a server', async () => {
   const file = join(temporaryFolder(), 'weir.yaml');
   const check = async (address) => {
     writeFileSync(file, `region: eu\nledger: ${address}\n`);
     const { code, stdout, stderr } = await weir(['check-config', file, '--connect']);
-    return { code, said: stdout + stderr };
+    return { code, output: stdout + stderr };
   };
   const empty = await database.emptyDatabase();
   const none = await check(empty.url());
-  assert.equal(none.code, 1, none.said);
-  assert.match(none.said, /weir_\w+' doesn't exist \(1146\)\n  run: weir migrate --ledger/);
+  assert.equal(none.code, 1, none.output);
+  assert.match(none.output, /weir_\w+' doesn't exist \(1146\)\n  run: weir migrate --ledger/);
   await empty.migrate();
   const right = await check(empty.url());
-  assert.equal(right.code, 0, right.said);
-  assert.match(right.said, /its tables are there, reads and writes/);
+  assert.equal(right.code, 0, right.output);
+  assert.match(right.output, /its tables are there, reads and writes/);
   assert.deepEqual(await empty.query('SELECT COUNT(*) FROM weir_regions'), [['0']]);
   await database.query(
     `CREATE USER reader@'%' IDENTIFIED BY 'secret'; GRANT SELECT ON ${empty.name}.* TO reader@'%'`,
   );
   const reader = await check(empty.url().replace('weir:secret', 'reader:secret'));
-  assert.equal(reader.code, 1, reader.said);
-  assert.match(reader.said, /\(1142\)\n  grant the user SELECT, INSERT, UPDATE and DELETE/);
+  assert.equal(reader.code, 1, reader.output);
+  assert.match(reader.output, /\(1142\)\n  grant the user SELECT, INSERT, UPDATE and DELETE/);
 });

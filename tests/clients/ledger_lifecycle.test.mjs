@@ -1,5 +1,5 @@
-// A process and its ledger, from beginning to end: a ledger that is away at the start, one without
-// tables, a file instead of a server, and what is left behind at the end.
+// A process and its ledger from start to shutdown: an unreachable ledger, one without tables, a file
+// instead of a server, and the rows after shutdown.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -19,12 +19,12 @@ async function start(region, ledger, { args = [], ...options } = {}) {
   const where = ledger === undefined ? [] : ['--region', region, '--ledger', ledger];
   const server = await startServer({ args: ['--threads', '1', ...where, ...args], ...options });
   const client = clientOf(server);
-  const ask = async (command, who, most, ...more) =>
-    verdictOf(await client.call(command, 'api', who, most, kLongWindow, ...more));
+  const ask = async (command, identifier, most, ...more) =>
+    verdictOf(await client.call(command, 'api', identifier, most, kLongWindow, ...more));
   return {
     server,
-    limit: (who, most, cost = 1) => ask('WEIR.LIMIT', who, most, 'COST', cost),
-    peek: (who, most) => ask('WEIR.PEEK', who, most),
+    limit: (identifier, most, cost = 1) => ask('WEIR.LIMIT', identifier, most, 'COST', cost),
+    peek: (identifier, most) => ask('WEIR.PEEK', identifier, most),
     readiness: () => fetch(`${server.url}/readyz`),
     isReady: async () => (await fetch(`${server.url}/readyz`)).status === 200,
     async stop(signal = 'SIGTERM') {
@@ -40,21 +40,21 @@ async function start(region, ledger, { args = [], ...options } = {}) {
 }
 const ready = (...nodes) =>
   Promise.all(nodes.map((node) => until('readiness', () => node.isReady())));
-const left = (node, who, most, count) =>
-  until(`${count} of ${most} left`, async () => (await node.peek(who, most)).remaining === count);
+const left = (node, identifier, most, count) =>
+  until(`${count} of ${most} left`, async () => (await node.peek(identifier, most)).remaining === count);
 
-test('a process starts without its ledger, and finds it by itself', async () => {
+test('a process starts without its ledger and connects later', async () => {
   const ledger = await database.ledger();
   const proxy = await Proxy.to(database.port);
   proxy.cut();
   const [early, other] = [await start('eu', ledger.url(proxy.port)), await start('us', ledger.url())];
   assert.equal((await early.limit('early', 100, 40)).success, 1);
-  await until('it to be said', async () => (await early.limit('early', 100, 0)).basis === 'degraded');
+  await until('a report', async () => (await early.limit('early', 100, 0)).basis === 'degraded');
   await until('a line', () => /does not answer: .*; other regions are not heard/.test(early.server.stderr));
   assert.equal((await other.limit('early', 100, 0)).remaining, 100);
-  proxy.mend();
+  proxy.restore();
   await left(other, 'early', 100, 60);
-  await until('it to be well', async () => (await early.limit('early', 100, 0)).basis !== 'degraded');
+  await until('recovery', async () => (await early.limit('early', 100, 0)).basis !== 'degraded');
   assert.match(early.server.stderr, /the ledger mysql:\S+ answers\n/);
   assert.ok(!early.server.output.includes('secret'), 'a password was shown');
   await early.stop();
@@ -62,7 +62,7 @@ test('a process starts without its ledger, and finds it by itself', async () => 
   proxy.close();
 });
 
-test('without tables it says what to run; once that was run, it is well', async () => {
+test('without tables the log names the command; after it runs, the ledger works', async () => {
   const ledger = await database.emptyDatabase();
   const node = await start('eu', ledger.url());
   assert.equal((await node.limit('tables', 100, 40)).success, 1);
@@ -71,12 +71,12 @@ test('without tables it says what to run; once that was run, it is well', async 
   assert.ok((await missing()) > 0);
   assert.match(await ledger.migrate(), /its tables are there/);
   await until('the row', async () => (await ledger.counts('tables')).eu === 40);
-  await until('it to be well', async () => (await node.limit('tables', 100, 0)).basis !== 'degraded');
+  await until('recovery', async () => (await node.limit('tables', 100, 0)).basis !== 'degraded');
   assert.match(await ledger.migrate(), /its tables are there/); // once more does no harm
   await node.stop();
 });
 
-test('it is not ready before it has read everything', async () => {
+test('a process is not ready before the first full read', async () => {
   const ledger = await database.ledger();
   const proxy = await Proxy.to(database.port);
   const writer = await start('us', ledger.url());
@@ -95,7 +95,7 @@ test('it is not ready before it has read everything', async () => {
   proxy.close();
 });
 
-test('it is ready after a while if the ledger stays away', async () => {
+test('a process becomes ready after a timeout if the ledger is unreachable', async () => {
   const ledger = await database.ledger();
   const proxy = await Proxy.to(database.port);
   proxy.cut();
@@ -107,13 +107,13 @@ test('it is ready after a while if the ledger stays away', async () => {
   proxy.close();
 });
 
-test('what was not written is written at the end', async () => {
+test('unpublished counts are written at shutdown', async () => {
   const ledger = await database.ledger();
   const node = await start('eu', ledger.url());
   await ready(node);
   assert.equal((await node.limit('end', 1000, 300)).success, 1);
   await until('the row', async () => (await ledger.counts('end')).eu === 300);
-  // Alone on this key, so nobody needs to know.
+  // Alone on this key, so nothing is published.
   assert.equal((await node.limit('end', 1000, 50)).success, 1);
   await rest(500);
   assert.deepEqual(await ledger.counts('end'), { eu: 300 });
@@ -122,7 +122,7 @@ test('what was not written is written at the end', async () => {
   assert.match(node.server.stderr, /other regions were told all that they need to know/);
 });
 
-test('a process that cannot write at its end says how much', async () => {
+test('a process that cannot write at shutdown logs how much is lost', async () => {
   const ledger = await database.ledger();
   const proxy = await Proxy.to(database.port);
   const node = await start('eu', ledger.url(proxy.port));
@@ -134,7 +134,7 @@ test('a process that cannot write at its end says how much', async () => {
   proxy.close();
 });
 
-test('two regions of one machine share a file', async () => {
+test('two regions on one machine share a file', async () => {
   const url = `sqlite:${join(temporaryFolder(), 'ledger.db')}`;
   const nodes = [await start('eu', url), await start('us', url)];
   await ready(...nodes);
@@ -155,7 +155,7 @@ test('two regions of one machine share a file', async () => {
 });
 
 for (const how of ['stopped', 'killed']) {
-  test(`a process alone remembers what was full after it was ${how}`, async () => {
+  test(`a single process keeps full counts after it was ${how}`, async () => {
     const data = temporaryFolder();
     const node = await start('', undefined, { data });
     await ready(node);
@@ -174,7 +174,7 @@ for (const how of ['stopped', 'killed']) {
   });
 }
 
-test('the schema can be printed for those who make tables by hand', async () => {
+test('the schema can be printed', async () => {
   const { code, stdout } = await weir(['migrate', '--ledger', 'mysql://u:p@h/d', '--print']);
   assert.equal(code, 0, stdout);
   const ledger = await database.emptyDatabase();
@@ -185,7 +185,7 @@ test('the schema can be printed for those who make tables by hand', async () => 
   await node.stop();
 });
 
-test('a ledger that is full says so, takes what it can, and goes on when there is room', async () => {
+test('a full ledger is reported, accepts what fits, and recovers when space is free', async () => {
   // All tables in one file that must not grow any more.
   const atMost = (size) => [
     '--innodb-file-per-table=0',
@@ -207,15 +207,15 @@ test('a ledger that is full says so, takes what it can, and goes on when there i
   let asked = 0;
   await until('it to be full', async () => {
     for (let i = 0; i < 20; ++i) {
-      const who = `full-${asked++}-${'x'.repeat(400)}`;
-      assert.equal((await nodes[0].limit(who, 4)).success, 1);
+      const identifier = `full-${asked++}-${'x'.repeat(400)}`;
+      assert.equal((await nodes[0].limit(identifier, 4)).success, 1);
     }
     return (await full()) > 0;
   });
   await small.stop();
   small.more = atMost('32M');
   await small.start();
-  const known = async (who) => (await nodes[1].peek(who, 4)).remaining === 3;
+  const known = async (identifier) => (await nodes[1].peek(identifier, 4)).remaining === 3;
   for (let i = 0; i < asked; ++i) {
     await until('what did not fit', () => known(`full-${i}-${'x'.repeat(400)}`));
   }

@@ -1,4 +1,4 @@
-// The life of a server: its first start and the next, its doors, and its end.
+// The lifecycle of a server: first start, restart, front ends, shutdown.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -14,7 +14,7 @@ import { command, Wire } from './wire.mjs';
 const kMonth = 2_592_000; // s
 const kKeyLine = /^ {2}root key {2}(weir_root_\w{30}) /m;
 
-// A server for the length of a body; it must end well.
+// Runs `body` with a server, which must exit with code 0.
 async function served(options, body) {
   const server = await startServer(options);
   try {
@@ -38,7 +38,7 @@ async function statusWith(server, key) {
   return answer.status;
 }
 
-async function say(port, ...words) {
+async function sendCommand(port, ...words) {
   const wire = await Wire.open(port);
   await wire.send(command(...words));
   const reply = await wire.reply();
@@ -46,7 +46,7 @@ async function say(port, ...words) {
   return reply;
 }
 
-// The lines to paste that a welcome shows.
+// The commands that the welcome message shows.
 function pasteable(server) {
   const lines = server.stdout.slice(server.stdout.indexOf('Try it:\n') + 8);
   const [, curl] = lines.match(/^( {2}curl [^]*?[^\\])\n/m);
@@ -56,7 +56,7 @@ function pasteable(server) {
 
 // --- keys
 
-test('the first start shows a root key, keeps only its hash, and the next start knows it', async () => {
+test('the first start shows a root key and stores only its hash; the next start accepts the key', async () => {
   const data = join(temporaryFolder(), 'made', 'by the server');
   let key;
   await served({ key: null, data }, async (server) => {
@@ -79,7 +79,7 @@ test('the first start shows a root key, keeps only its hash, and the next start 
   });
 });
 
-test('every folder gets a key of its own', async () => {
+test('every folder has its own key', async () => {
   const keys = new Set();
   for (let i = 0; i < 2; ++i) {
     await served({ key: null }, async (server) => keys.add(server.stdout.match(kKeyLine)[1]));
@@ -87,7 +87,7 @@ test('every folder gets a key of its own', async () => {
   assert.equal(keys.size, 2);
 });
 
-test('a key is not made by a start that fails, so that the next one shows it', async () => {
+test('a failed start creates no key, and the next start shows one', async () => {
   const taken = createServer().listen(0, '127.0.0.1');
   await once(taken, 'listening');
   const data = temporaryFolder();
@@ -98,11 +98,11 @@ test('a key is not made by a start that fails, so that the next one shows it', a
   await served({ key: null, data }, async (server) => assert.match(server.stdout, kKeyLine));
 });
 
-test('WEIR_ROOT_KEY is the key, is not shown and is not kept', async () => {
+test('WEIR_ROOT_KEY is the key, and is neither shown nor stored', async () => {
   const data = join(temporaryFolder(), 'untouched');
   await served({ data }, async (server) => {
     assert.ok(!server.output.includes(kRootKey));
-    assert.match(server.stdout, /root key {2}the one in WEIR_ROOT_KEY/);
+    assert.match(server.stdout, /root key {2}from WEIR_ROOT_KEY/);
     assert.equal(await statusWith(server, kRootKey), 200);
     assert.equal(await statusWith(server, 'weir_root_of_another_server'), 401);
   });
@@ -112,7 +112,7 @@ test('WEIR_ROOT_KEY is the key, is not shown and is not kept', async () => {
   }
 });
 
-test('a WEIR_ROOT_KEY too short is refused, and not repeated', async () => {
+test('a too short WEIR_ROOT_KEY is refused and not printed', async () => {
   const { code, stdout, stderr } = await weir(['serve', '--http', '127.0.0.1:0', '--resp', 'off'], {
     key: 'short',
   });
@@ -121,16 +121,16 @@ test('a WEIR_ROOT_KEY too short is refused, and not repeated', async () => {
   assert.ok(!(stdout + stderr).includes('short'));
 });
 
-test('a hash that is damaged or a folder that cannot be made is named', async () => {
+test('the error names a damaged hash or a folder that cannot be created', async () => {
   const data = temporaryFolder();
   writeFileSync(join(data, 'root_key.sha256'), 'nonsense\n');
-  const doors = ['serve', '--http', '127.0.0.1:0', '--resp', 'off', '--data'];
-  const damaged = await weir([...doors, data]);
+  const serve = ['serve', '--http', '127.0.0.1:0', '--resp', 'off', '--data'];
+  const damaged = await weir([...serve, data]);
   assert.equal(damaged.code, 1);
-  assert.match(damaged.stderr, /root_key\.sha256 does not hold the hash of a key/);
-  const unmade = await weir([...doors, join(data, 'root_key.sha256', 'below')]);
+  assert.match(damaged.stderr, /root_key\.sha256 does not contain the hash of a key/);
+  const unmade = await weir([...serve, join(data, 'root_key.sha256', 'below')]);
   assert.equal(unmade.code, 1);
-  assert.match(unmade.stderr, /cannot make the folder .*below.*--data/);
+  assert.match(unmade.stderr, /cannot create the folder .*below.*--data/);
 });
 
 test('the lines of the welcome work when pasted', async () => {
@@ -149,9 +149,9 @@ test('the lines of the welcome work when pasted', async () => {
   }
 });
 
-// --- doors
+// --- front ends
 
-test('a port that is taken is named, and the exit code is 1', async () => {
+test('the error names a used port, and the exit code is 1', async () => {
   await served({}, async (server) => {
     for (const [flag, port, other] of [
       ['--http', server.respPort, '--resp'],
@@ -166,11 +166,11 @@ test('a port that is taken is named, and the exit code is 1', async () => {
         new RegExp(`cannot listen at 127\\.0\\.0\\.1:${port}: Address already in use; `),
       );
     }
-    assert.equal(await say(server.respPort, 'PING'), 'PONG');
+    assert.equal(await sendCommand(server.respPort, 'PING'), 'PONG');
   });
 });
 
-test('an address others can reach is refused unless that is meant', async () => {
+test('a public address is refused without --allow-public', async () => {
   for (const flag of ['--http', '--resp']) {
     const { code, stderr } = await weir(['serve', flag, '0.0.0.0:0'], { key: kRootKey });
     assert.equal(code, 2);
@@ -178,7 +178,7 @@ test('an address others can reach is refused unless that is meant', async () => 
   }
 });
 
-test('where others can reach it, the Redis protocol wants a key', async () => {
+test('at a public address the Redis protocol requires a key', async () => {
   const args = ['--allow-public', '--http', '0.0.0.0:0', '--resp', '0.0.0.0:0'];
   await served({ args }, async (server) => {
     const throttle = ['CL.THROTTLE', 'public', 9, 10, kMonth];
@@ -191,7 +191,7 @@ test('where others can reach it, the Redis protocol wants a key', async () => {
       ['HELLO', 3],
       ['RESET'],
     ]) {
-      assert.match((await say(server.respPort, ...words)).message, /^NOAUTH/, words[0]);
+      assert.match((await sendCommand(server.respPort, ...words)).message, /^NOAUTH/, words[0]);
     }
     const wire = await Wire.open(server.respPort);
     const ask = async (...words) => {
@@ -213,16 +213,16 @@ test('where others can reach it, the Redis protocol wants a key', async () => {
   });
 });
 
-test('where others are allowed the Redis protocol wants a key on loopback, too, or as asked', async () => {
+test('with --allow-public the Redis protocol requires a key on loopback too, unless resp-auth is off', async () => {
   const args = ['--allow-public', '--http', '0.0.0.0:0'];
   await served({ args }, async (server) => {
-    assert.match((await say(server.respPort, 'PING')).message, /^NOAUTH/);
+    assert.match((await sendCommand(server.respPort, 'PING')).message, /^NOAUTH/);
   });
   await served({ args: [...args, '--resp-auth', 'off'] }, async (server) => {
-    assert.equal(await say(server.respPort, 'PING'), 'PONG');
+    assert.equal(await sendCommand(server.respPort, 'PING'), 'PONG');
   });
   await served({ args: ['--resp-auth', 'required'] }, async (server) => {
-    assert.match((await say(server.respPort, 'PING')).message, /^NOAUTH/);
+    assert.match((await sendCommand(server.respPort, 'PING')).message, /^NOAUTH/);
   });
   const unsafe = ['--allow-public', '--resp', '0.0.0.0:0', '--resp-auth', 'off'];
   const { code, stderr } = await weir(['serve', ...unsafe], { key: kRootKey });
@@ -230,11 +230,11 @@ test('where others are allowed the Redis protocol wants a key on loopback, too, 
   assert.match(stderr, /resp-auth is off, but resp is '0\.0\.0\.0:0'/);
 });
 
-test('a door that is off is not there, and two that are off are a mistake', async () => {
+test('a front end can be off, but not both', async () => {
   await served({ args: ['--http', 'off'] }, async (server) => {
     assert.equal(server.httpPort, undefined);
     assert.doesNotMatch(server.stdout, /http:|curl/);
-    assert.equal(await say(server.respPort, 'PING'), 'PONG');
+    assert.equal(await sendCommand(server.respPort, 'PING'), 'PONG');
   });
   await served({ args: ['--resp', 'off'] }, async (server) => {
     assert.equal(server.respPort, undefined);
@@ -246,7 +246,7 @@ test('a door that is off is not there, and two that are off are a mistake', asyn
   assert.match(stderr, /http and resp are both off/);
 });
 
-test('IPv6 loopback is a door like any other', async (t) => {
+test('IPv6 loopback works', async (t) => {
   const probe = createServer().listen(0, '::1');
   const works = await Promise.race([
     once(probe, 'listening').then(() => true),
@@ -260,12 +260,12 @@ test('IPv6 loopback is a door like any other', async (t) => {
   });
 });
 
-test('one thread and many serve alike, and share what they count', async () => {
+test('one thread and many threads count together', async () => {
   for (const threads of ['1', '4']) {
     await served({ args: ['--threads', threads] }, async (server) => {
       const remaining = [];
       for (let i = 0; i < 20; ++i) {
-        remaining.push((await say(server.respPort, 'CL.THROTTLE', 'shared', 99, 100, kMonth))[2]);
+        remaining.push((await sendCommand(server.respPort, 'CL.THROTTLE', 'shared', 99, 100, kMonth))[2]);
       }
       assert.deepEqual(
         remaining,
@@ -275,7 +275,7 @@ test('one thread and many serve alike, and share what they count', async () => {
   }
 });
 
-test('both doors count the same tuple together', async () => {
+test('both front ends count the same tuple', async () => {
   await served({}, async (server) => {
     const body = JSON.stringify({
       namespace: 'both',
@@ -286,7 +286,7 @@ test('both doors count the same tuple together', async () => {
     });
     const headers = { authorization: `Bearer ${kRootKey}` };
     await fetch(`${server.url}/v2/ratelimit.limit`, { method: 'POST', body, headers });
-    const peek = await say(server.respPort, 'WEIR.PEEK', 'both', 'x', 10, kMonth * 1000);
+    const peek = await sendCommand(server.respPort, 'WEIR.PEEK', 'both', 'x', 10, kMonth * 1000);
     assert.equal(peek[peek.indexOf('remaining') + 1], 6);
   });
 });
@@ -294,7 +294,7 @@ test('both doors count the same tuple together', async () => {
 test('the null backend admits everything', async () => {
   await served({ args: ['--backend', 'null'] }, async (server) => {
     for (let i = 0; i < 5; ++i) {
-      assert.equal((await say(server.respPort, 'CL.THROTTLE', 'null', 0, 1, kMonth))[0], 0);
+      assert.equal((await sendCommand(server.respPort, 'CL.THROTTLE', 'null', 0, 1, kMonth))[0], 0);
     }
   });
 });
@@ -319,8 +319,8 @@ for (const [flag, value] of [
   ['--data', ''],
   ['--allow-public', 'maybe'],
 ]) {
-  test(`${flag} '${value.slice(0, 20)}' is refused with both named, and exit code 2`, async () => {
-    // A flag that stands alone is a yes, so its value is joined to it.
+  test(`${flag} '${value.slice(0, 20)}' is refused with flag and value, and exit code 2`, async () => {
+    // A flag alone means true, so its value is joined with "=".
     const words = flag === '--allow-public' ? [`${flag}=${value}`] : [flag, value];
     const { code, stdout, stderr } = await weir(['serve', ...words]);
     assert.equal(code, 2);
@@ -329,7 +329,7 @@ for (const [flag, value] of [
   });
 }
 
-test('a flag there is not, or one without its value, is named', async () => {
+test('the error names an unknown flag and a flag without a value', async () => {
   const unknown = await weir(['serve', '--colour', 'red']);
   assert.equal(unknown.code, 2);
   assert.match(unknown.stderr, /--colour/);
@@ -338,7 +338,7 @@ test('a flag there is not, or one without its value, is named', async () => {
   assert.match(lonely.stderr, /--http/);
 });
 
-test('a file of settings is read, and a flag beats it', async () => {
+test('a settings file is read, and a flag overrides it', async () => {
   const file = join(temporaryFolder(), 'weir.yaml');
   writeFileSync(file, 'region: from-file\nnode: from-file\nhttp: off\nthreads: 1\n');
   await served(
@@ -346,12 +346,12 @@ test('a file of settings is read, and a flag beats it', async () => {
     async (server) => {
       assert.match(server.stdout, /^weir \S+ {3}region from-file {3}node from-flag$/m);
       assert.equal(await (await fetch(`${server.url}/healthz`)).text(), 'ok\n');
-      assert.match(await say(server.respPort, 'INFO'), /region:from-file\r\nnode:from-flag\r\n/);
+      assert.match(await sendCommand(server.respPort, 'INFO'), /region:from-file\r\nnode:from-flag\r\n/);
     },
   );
 });
 
-test('a file of settings with a mistake keeps the server from starting', async () => {
+test('a server does not start with an invalid settings file', async () => {
   const file = join(temporaryFolder(), 'weir.yaml');
   writeFileSync(file, 'region: here\nthread: 1\n');
   const { code, stderr } = await weir(['serve', '--config', file]);
@@ -359,21 +359,21 @@ test('a file of settings with a mistake keeps the server from starting', async (
   assert.ok(stderr.startsWith(`${file}:2:1: 'thread' is not a setting`), stderr);
 });
 
-// --- the end
+// --- shutdown
 
 for (const signal of ['SIGINT', 'SIGTERM']) {
-  test(`${signal} ends it with exit code 0, and idle clients hear the end`, async () => {
+  test(`${signal} stops it with exit code 0, and idle connections are closed`, async () => {
     const server = await startServer();
     const idle = [await Wire.open(server.respPort), await Wire.open(server.httpPort)];
     await idle[0].send(command('PING'));
     assert.equal(await idle[0].reply(), 'PONG');
     await server.stop(signal);
     for (const wire of idle) assert.equal(await wire.rest(), '');
-    assert.match(server.stderr, /answering what is under way/);
+    assert.match(server.stderr, /draining/);
   });
 }
 
-test('Ctrl-C under load: every request that was sent is answered, then comes the end', async () => {
+test('Ctrl-C under load: every sent request is answered before the end', async () => {
   const server = await startServer();
   const count = 20_000;
   const wires = [await Wire.open(server.respPort), await Wire.open(server.respPort)];
@@ -398,7 +398,7 @@ test('Ctrl-C under load: every request that was sent is answered, then comes the
   await stopped;
 });
 
-test('Ctrl-C under load: HTTP says that the last answer is the last', async () => {
+test('Ctrl-C under load: HTTP announces the last response', async () => {
   const server = await startServer();
   const wire = await Wire.open(server.httpPort);
   await wire.send('GET /metrics HTTP/1.1\r\nHost: weir\r\n\r\n'.repeat(2000));
@@ -413,23 +413,23 @@ test('Ctrl-C under load: HTTP says that the last answer is the last', async () =
   await stopped;
 });
 
-test('a client that never finishes its request does not hold the end up forever', async () => {
+test('an incomplete request does not block the shutdown forever', async () => {
   const server = await startServer();
   const wires = [await Wire.open(server.respPort), await Wire.open(server.httpPort)];
   await wires[0].send('*2\r\n$4\r\nECHO\r\n$5\r\nhel');
   await wires[1].send('POST /v2/ratelimit.limit HTTP/1.1\r\nHost: we');
-  await say(server.respPort, 'PING');
+  await sendCommand(server.respPort, 'PING');
   await server.stop();
   for (const wire of wires) assert.equal(await wire.rest(), '');
 });
 
-test('nothing that a client sends is in what the server says', async () => {
+test('server output contains nothing that a client sent', async () => {
   const server = await startServer();
   const secret = 'Zebra7Quagga';
-  await say(server.respPort, 'CL.THROTTLE', secret, 1, 1, 1);
-  await say(server.respPort, 'CL.THROTTLE', 'k', secret, 1, 1);
-  await say(server.respPort, 'AUTH', secret);
-  await say(server.respPort, secret, secret);
+  await sendCommand(server.respPort, 'CL.THROTTLE', secret, 1, 1, 1);
+  await sendCommand(server.respPort, 'CL.THROTTLE', 'k', secret, 1, 1);
+  await sendCommand(server.respPort, 'AUTH', secret);
+  await sendCommand(server.respPort, secret, secret);
   for (const bytes of [`*${secret}\r\n`, `ECHO "${secret}\r\n`]) {
     const wire = await Wire.open(server.respPort);
     await wire.send(bytes);
