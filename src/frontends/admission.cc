@@ -13,8 +13,8 @@ std::optional<Refusal> Admission::refusal(uint64_t peer) const {
   return std::nullopt;
 }
 
-AdmissionEntry* Admission::oldest_unauthenticated(Refusal why, uint64_t peer) {
-  if (why != Refusal::kAddress) return oldest_unauthenticated();
+AdmissionEntry* Admission::oldest_unauthenticated(Refusal reason, uint64_t peer) {
+  if (reason != Refusal::kAddress) return oldest_unauthenticated();
   OldestOfAddress& unauthenticated = peers_.find(peer)->second.unauthenticated;
   return unauthenticated.empty() ? nullptr : &unauthenticated.front();
 }
@@ -72,8 +72,8 @@ void Admission::touch(AdmissionEntry& entry) {
 }
 
 bool Admission::may_hold(const AdmissionEntry& entry, size_t bytes) const {
-  const size_t most = entry.trust_ == Trust::kUnauthenticated ? limits_.bytes / 2 : limits_.bytes;
-  return bytes <= entry.bytes_ || bytes_ - entry.bytes_ + bytes <= most;
+  const size_t limit = entry.trust_ == Trust::kUnauthenticated ? limits_.bytes / 2 : limits_.bytes;
+  return bytes <= entry.bytes_ || bytes_ - entry.bytes_ + bytes <= limit;
 }
 
 void Admission::set_bytes(AdmissionEntry& entry, size_t bytes) {

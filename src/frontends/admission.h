@@ -64,7 +64,7 @@ class Admission {
   // Why a new connection is refused now; nullopt: it is not.
   [[nodiscard]] std::optional<Refusal> refusal(uint64_t peer) const;
   // The connection to evict for a new one; null: none may be evicted.
-  [[nodiscard]] AdmissionEntry* oldest_unauthenticated(Refusal why, uint64_t peer);
+  [[nodiscard]] AdmissionEntry* oldest_unauthenticated(Refusal reason, uint64_t peer);
   // The oldest of all unauthenticated connections; null: there is none.
   [[nodiscard]] AdmissionEntry* oldest_unauthenticated();
 

@@ -105,17 +105,17 @@ RC_GTEST_PROP(Admission, CountsConnectionsAndBytesInAnyOrderOfCalls, ()) {
   std::list<TestEntry> entries;
   const auto steps = *rc::gen::container<std::vector<std::tuple<uint8_t, uint8_t>>>(
       rc::gen::tuple(rc::gen::inRange<uint8_t>(0, 5), rc::gen::arbitrary<uint8_t>()));
-  for (const auto& [what, which] : steps) {
-    const uint64_t peer = which % 3;
-    if (what == 0 && !admission.refusal(peer)) {
+  for (const auto& [action, choice] : steps) {
+    const uint64_t peer = choice % 3;
+    if (action == 0 && !admission.refusal(peer)) {
       admission.add(entries.emplace_back(peer), peer);
     }
     if (entries.empty()) continue;
-    const auto entry = std::next(entries.begin(), which % entries.size());
-    if (what == 1) admission.promote(*entry, Trust::kServed);
-    if (what == 2) admission.promote(*entry, Trust::kAuthenticated);
-    if (what == 3) admission.set_bytes(*entry, which);
-    if (what == 4) {
+    const auto entry = std::next(entries.begin(), choice % entries.size());
+    if (action == 1) admission.promote(*entry, Trust::kServed);
+    if (action == 2) admission.promote(*entry, Trust::kAuthenticated);
+    if (action == 3) admission.set_bytes(*entry, choice);
+    if (action == 4) {
       admission.remove(*entry);
       entries.erase(entry);
     }

@@ -97,8 +97,8 @@ class Bytes {
 
   void clear() { begin_ = end_ = 0; }
   // Frees the memory of an empty buffer if it is larger than `most`.
-  void shrink(size_t most) {
-    if (empty() && capacity_ > most) *this = Bytes();
+  void shrink(size_t limit) {
+    if (empty() && capacity_ > limit) *this = Bytes();
   }
 
  private:

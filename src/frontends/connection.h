@@ -51,10 +51,10 @@ class Loop::Connection final : public AdmissionEntry,
   }
 
   // Sends the reason of the refusal and closes. Such a connection has no session.
-  void reject(std::list<std::shared_ptr<Connection>>::iterator self, std::string_view why) {
+  void reject(std::list<std::shared_ptr<Connection>>::iterator self, std::string_view reason) {
     ++listener_.rejected;
     begin(self);
-    out_.append(why);
+    out_.append(reason);
     if (send()) half_close();
   }
 
@@ -109,8 +109,8 @@ class Loop::Connection final : public AdmissionEntry,
 
   void begin(std::list<std::shared_ptr<Connection>>::iterator self) {
     self_ = self;
-    const int yes = 1;
-    setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    const int enabled = 1;
+    setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &enabled, sizeof enabled);
     if (session_) listener_.metrics.stats.add(FrontendStat::kOpened);
     last_active_ = began_ = loop_.clock.now().mono;
     poll_for(EPOLL_CTL_ADD, EPOLLIN);
@@ -144,12 +144,12 @@ class Loop::Connection final : public AdmissionEntry,
     if (half_closed_) return discard();
     // The rest is read in the next iteration. A session closes a connection that fills its limit.
     const size_t fits = session_->max_unread() - std::min(in_.size(), session_->max_unread());
-    const size_t wanted = std::min(read_size_, fits);
-    if (wanted == 0) return close();
-    if (const size_t grown = in_.capacity_with(wanted); grown != in_.capacity()) {
+    const size_t size = std::min(read_size_, fits);
+    if (size == 0) return close();
+    if (const size_t grown = in_.capacity_with(size); grown != in_.capacity()) {
       if (!admission().may_hold(*this, grown + out_.capacity())) return refuse(Refusal::kMemory);
     }
-    std::span<char> space = in_.prepare(wanted);
+    std::span<char> space = in_.prepare(size);
     space = space.first(std::min(space.size(), fits));
     const ssize_t got = recv(socket_, space.data(), space.size(), 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -209,17 +209,17 @@ class Loop::Connection final : public AdmissionEntry,
     }
   }
 
-  void release_buffers(size_t most) {
-    in_.shrink(most);
-    out_.shrink(most);
+  void release_buffers(size_t limit) {
+    in_.shrink(limit);
+    out_.shrink(limit);
     if (session_) admission().set_bytes(*this, in_.capacity() + out_.capacity());
   }
 
   // Refuses a request that exceeds the memory limit. No text is sent behind unsent responses.
-  void refuse(Refusal why) {
-    listener_.metrics.stats.add(stat_of(why));
+  void refuse(Refusal reason) {
+    listener_.metrics.stats.add(stat_of(reason));
     if (!out_.empty()) return close();
-    out_.append(listener_.refusal_text(why));
+    out_.append(listener_.refusal_text(reason));
     next_ = Next::kClose;
     if (send()) half_close();
   }

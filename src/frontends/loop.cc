@@ -47,8 +47,8 @@ void Loop::Core::await_connections(Listener& listener) {
   });
 }
 
-void Loop::Core::accept(Listener& listener, int most) {
-  for (int i = 0; i < most; ++i) {
+void Loop::Core::accept(Listener& listener, int limit) {
+  for (int i = 0; i < limit; ++i) {
     sockaddr_storage from{};
     socklen_t size = sizeof from;
     const int socket =
@@ -70,14 +70,14 @@ void Loop::Core::accept(Listener& listener, int most) {
 }
 
 void Loop::Core::admit(Listener& listener, int socket, uint64_t peer) {
-  while (const auto why = listener.admission.refusal(peer)) {
-    if (AdmissionEntry* const oldest = listener.admission.oldest_unauthenticated(*why, peer)) {
+  while (const auto reason = listener.admission.refusal(peer)) {
+    if (AdmissionEntry* const oldest = listener.admission.oldest_unauthenticated(*reason, peer)) {
       listener.metrics.stats.add(FrontendStat::kEvicted);
       static_cast<Connection*>(oldest)->close();
       continue;
     }
-    listener.metrics.add_from(stat_of(*why), peer);
-    const std::string_view text = listener.refusal_text(*why);
+    listener.metrics.add_from(stat_of(*reason), peer);
+    const std::string_view text = listener.refusal_text(*reason);
     if (listener.rejected >= kMaxRejected) {
       (void)::send(socket, text.data(), text.size(), MSG_NOSIGNAL);
       ::close(socket);
@@ -118,19 +118,19 @@ void Loop::Core::check_connections() {
   });
 }
 
-void Loop::Core::schedule(size_t which) {
-  periodic_tasks[which].timer.expires_after(periodic_tasks[which].period);
-  periodic_tasks[which].timer.async_wait([this, which](const error_code& error) {
+void Loop::Core::schedule(size_t index) {
+  periodic_tasks[index].timer.expires_after(periodic_tasks[index].period);
+  periodic_tasks[index].timer.async_wait([this, index](const error_code& error) {
     if (error) return;
-    periodic_tasks[which].task();
-    schedule(which);
+    periodic_tasks[index].task();
+    schedule(index);
   });
 }
 
-void Loop::Core::begin_drain(Drain which) {
+void Loop::Core::begin_drain(Drain index) {
   const MonoTime now = clock.now().mono;
-  if (draining && (how == which || which == Drain::kGraceful)) return;
-  how = which;
+  if (draining && (how == index || index == Drain::kGraceful)) return;
+  how = index;
   // An immediate drain that follows a graceful one skips the rest of the delay.
   if (!draining || listening) listens_until = now;
   if (how == Drain::kGraceful) listens_until += limits.drain_delay;

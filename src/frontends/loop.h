@@ -56,7 +56,7 @@ class Loop {
  public:
   using OpenSession = std::function<std::unique_ptr<Session>()>;
   // The text for a refused client, in its protocol.
-  using RefusalText = std::string_view (*)(Refusal why);
+  using RefusalText = std::string_view (*)(Refusal reason);
 
   Loop(const Clock& clock, LoopLimits limits);
   ~Loop();

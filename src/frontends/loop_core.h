@@ -39,8 +39,8 @@ struct Listener {
   size_t rejected = 0;  // connections that are still open
 };
 
-inline FrontendStat stat_of(Refusal why) {
-  switch (why) {
+inline FrontendStat stat_of(Refusal reason) {
+  switch (reason) {
     case Refusal::kConnections: return FrontendStat::kRefused;
     case Refusal::kAddress: return FrontendStat::kRefusedAddress;
     case Refusal::kMemory: break;
@@ -80,12 +80,12 @@ struct Loop::Core {
   Listener& add_listener(telemetry::FrontendMetrics& metrics, OpenSession open,
                          RefusalText refusal_text);
   void await_connections(Listener& listener);
-  void accept(Listener& listener, int most);
+  void accept(Listener& listener, int limit);
   void admit(Listener& listener, int socket, uint64_t peer);
   // Closes the oldest unauthenticated connection of any front end; false: there is none.
   bool evict_unauthenticated();
   void check_connections();
-  void schedule(size_t which);
+  void schedule(size_t index);
   void begin_drain(Drain how);
   void stop_listening();
 

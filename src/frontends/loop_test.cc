@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "frontends/fixture_test.h"
+#include "frontends/http/http_refusal.h"
 #include "frontends/http/http_session.h"
 #include "frontends/listening.h"
 #include "frontends/resp/resp_session.h"
@@ -28,9 +29,9 @@ constexpr std::string_view kThrottle =
 class SocketClient {
  public:
   explicit SocketClient(uint16_t port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
-    const timeval patience{.tv_sec = 10, .tv_usec = 0};
-    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    const timeval timeout{.tv_sec = 10, .tv_usec = 0};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
@@ -38,8 +39,8 @@ class SocketClient {
     connected_ = connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   }
   explicit SocketClient(const std::string& path) : socket_(socket(AF_UNIX, SOCK_STREAM, 0)) {
-    const timeval patience{.tv_sec = 10, .tv_usec = 0};
-    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    const timeval timeout{.tv_sec = 10, .tv_usec = 0};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     path.copy(address.sun_path, sizeof address.sun_path - 1);
@@ -142,7 +143,7 @@ TEST_F(LoopTest, AnswersManyClientsOnBothFrontends) {
   std::vector<std::thread> clients;
   for (int i = 0; i < 8; ++i) {
     clients.emplace_back([this] {
-      for (int turn = 0; turn < 10; ++turn) {
+      for (int round = 0; round < 10; ++round) {
         SocketClient resp(resp_port_);
         SocketClient http(http_port_);
         for (int n = 0; n < 10; ++n) {
@@ -166,11 +167,11 @@ TEST_F(LoopTest, AnswersAllRequestsSentBeforeADrain) {
   client.read_lines(6);
   std::string all;
   for (int i = 0; i < kRequests; ++i) all += kThrottle;
-  std::thread speaker([&] { client.send(all); });
+  std::thread sender([&] { client.send(all); });
   const std::string first = client.read_lines(6);
   drain();
   const std::string rest = client.read_all();  // until the end
-  speaker.join();
+  sender.join();
   EXPECT_EQ(SocketClient::lines(first) + SocketClient::lines(rest), 6 * kRequests);
 }
 
@@ -225,9 +226,9 @@ TEST_F(LoopTest, ClosesAConnectionThatNeverSendsAByte) {
 
 TEST_F(LoopTest, ClosesAConnectionThatDoesNotReadItsResponses) {
   start({.request = Millis(50)});
-  SocketClient deaf(resp_port_);
+  SocketClient client(resp_port_);
   const std::string echo = "*2\r\n$4\r\nECHO\r\n$60000\r\n" + std::string(60'000, 'x') + "\r\n";
-  for (int i = 0; i < 1000; ++i) deaf.send(echo);  // fails at some point, since no reply is read
+  for (int i = 0; i < 1000; ++i) client.send(echo);  // fails at some point, since no reply is read
   while (service_.resp.stats.total(telemetry::FrontendStat::kClosed) == 0)
     std::this_thread::yield();
   EXPECT_EQ(service_.resp.stats.total(telemetry::FrontendStat::kTimedOut), 1u);

@@ -30,13 +30,13 @@ uint64_t resident_kibibytes() {
 }
 
 // Requests logs of 10,000 units through one front end; all of them would need 393 MB.
-template <typename Ask>
-void expect_bounded(Fixture& fixture, const Ask& ask) {
+template <typename Send>
+void expect_bounded(Fixture& fixture, const Send& send) {
   const uint64_t before = resident_kibibytes();
   const uint64_t limit = fixture.limiter.stats().memory.limit;
   int degraded = 0;
   for (int i = 0; i < kClients; ++i) {
-    const std::string answer = ask("client-" + std::to_string(i));
+    const std::string answer = send("client-" + std::to_string(i));
     ASSERT_THAT(answer, HasSubstr("success"));
     degraded += answer.find("degraded") != std::string::npos ? 1 : 0;
     ASSERT_LE(fixture.limiter.stats().memory.used(), limit);

@@ -17,10 +17,10 @@ namespace {
 
 constexpr mode_t kOwnerAndGroup = 0660;
 
-Error cannot_listen_at(const std::string& path, const std::string& why, const std::string& fix) {
+Error cannot_listen_at(const std::string& path, const std::string& reason, const std::string& fix) {
   return {.code = ErrorCode::kUnavailable,
           .field = path,
-          .detail = "cannot listen at the Unix socket " + path + ": " + why,
+          .detail = "cannot listen at the Unix socket " + path + ": " + reason,
           .fix = fix};
 }
 
@@ -58,9 +58,9 @@ Result<std::shared_ptr<UnixSocket>> UnixSocket::open(const std::string& path) {
                             "give it 1 to " + std::to_string(kMaxSocketPath));
   }
   const sockaddr_un address = address_of(path);
-  struct stat there {};
-  if (lstat(path.c_str(), &there) == 0) {
-    if (!S_ISSOCK(there.st_mode)) {
+  struct stat existing {};
+  if (lstat(path.c_str(), &existing) == 0) {
+    if (!S_ISSOCK(existing.st_mode)) {
       return cannot_listen_at(path, "the file is not a socket",
                               "choose another path, or remove the file");
     }
@@ -89,9 +89,9 @@ Result<std::shared_ptr<UnixSocket>> UnixSocket::open(const std::string& path) {
 // Whether the file at the path is still the one that open() made.
 bool UnixSocket::is_ours() const {
   struct stat made {};
-  struct stat there {};
-  return fstat(file_, &made) == 0 && lstat(path_.c_str(), &there) == 0 &&
-         made.st_dev == there.st_dev && made.st_ino == there.st_ino;
+  struct stat existing {};
+  return fstat(file_, &made) == 0 && lstat(path_.c_str(), &existing) == 0 &&
+         made.st_dev == existing.st_dev && made.st_ino == existing.st_ino;
 }
 
 UnixSocket::~UnixSocket() {

@@ -26,12 +26,12 @@ TEST(KeyHash, IsParsedFromNothingElse) {
   EXPECT_FALSE(from_hex("").has_value());
   EXPECT_FALSE(from_hex(right.substr(1)).has_value());
   EXPECT_FALSE(from_hex(right + "0").has_value());
-  for (const char wrong : {'g', 'A', ' ', '\0', '\xff'}) {
+  for (const char invalid : {'g', 'A', ' ', '\0', '\xff'}) {
     std::string text = right;
-    text[0] = wrong;
+    text[0] = invalid;
     EXPECT_FALSE(from_hex(text).has_value());
     text = right;
-    text.back() = wrong;
+    text.back() = invalid;
     EXPECT_FALSE(from_hex(text).has_value());
   }
 }

@@ -24,7 +24,7 @@ const Setting& setting(const std::string& name) {
 }
 
 // The error of a value; empty: none.
-std::string wrong_with(const std::string& name, const std::string& value) {
+std::string error_of(const std::string& name, const std::string& value) {
   Config config;
   return setting(name).set(config, value);
 }
@@ -88,22 +88,22 @@ TEST(Settings, CanComeFromEnvironmentVariables) {
   for (const Setting& known : settings()) {
     if (known.initial == "generated") continue;
     Config config;
-    std::vector<std::string> asked;
+    std::vector<std::string> requested;
     const auto problems = read_environment(
         [&](const std::string& name) {
-          asked.push_back(name);
+          requested.push_back(name);
           return name == variable_of(known) ? known.initial.c_str() : nullptr;
         },
         config);
     EXPECT_TRUE(problems.empty()) << known.name;
-    EXPECT_EQ(asked.size(), settings().size());
+    EXPECT_EQ(requested.size(), settings().size());
     EXPECT_EQ(config.given.count(known.name), 1u);
   }
   EXPECT_EQ(variable_of(setting("origin-password-file")), "WEIR_ORIGIN_PASSWORD_FILE");
   const auto of = [](const std::string& name, const char* value) {
     Config config;
     return read_environment(
-        [&](const std::string& asked) { return asked == name ? value : nullptr; }, config);
+        [&](const std::string& requested) { return requested == name ? value : nullptr; }, config);
   };
   EXPECT_TRUE(of("WEIR_THREADS", "").empty());  // not given
   ASSERT_EQ(of("WEIR_THREADS", "x").size(), 1u);
@@ -267,13 +267,13 @@ TEST(Settings, RefuseInvalidAddressesAndKeepThePreviousOne) {
 }
 
 TEST(Settings, AcceptNumbersWithinBothBounds) {
-  for (const char* good : {"0", "1", "256"}) EXPECT_EQ(wrong_with("threads", good), "");
+  for (const char* good : {"0", "1", "256"}) EXPECT_EQ(error_of("threads", good), "");
   for (const char* bad : {"", "257", "-1", "+1", "1.0", "x", "1 ", "99999999999999999999"}) {
-    EXPECT_EQ(wrong_with("threads", bad), "must be a whole number from 0 to 256") << bad;
+    EXPECT_EQ(error_of("threads", bad), "must be a whole number from 0 to 256") << bad;
   }
-  for (const char* good : {"64", "268435456"}) EXPECT_EQ(wrong_with("capacity", good), "");
+  for (const char* good : {"64", "268435456"}) EXPECT_EQ(error_of("capacity", good), "");
   for (const char* bad : {"63", "268435457", ""}) {
-    EXPECT_EQ(wrong_with("capacity", bad), "must be a whole number from 64 to 268435456, or auto");
+    EXPECT_EQ(error_of("capacity", bad), "must be a whole number from 64 to 268435456, or auto");
   }
 }
 
@@ -333,13 +333,13 @@ TEST(Settings, DeriveCapacityAndMemoryFromEachOther) {
 
 TEST(Settings, NameTheMemoryThatACapacityNeeds) {
   Config config{.capacity = size_t{1} << 20, .memory = uint64_t{64} << 20};
-  const std::string wrong = find_conflict(config);
+  const std::string invalid = find_conflict(config);
   std::smatch numbers;
   ASSERT_TRUE(std::regex_match(
-      wrong, numbers,
+      invalid, numbers,
       std::regex("memory is 67108864 bytes, too little for a capacity of 1048576: give it at least "
                  "(\\d+)MiB, or choose a capacity of at most (\\d+)")))
-      << wrong;
+      << invalid;
   // Both remedies are exact.
   Config more{.capacity = config.capacity, .memory = std::stoull(numbers[1]) << 20};
   EXPECT_EQ(find_conflict(more), "");
@@ -353,21 +353,21 @@ TEST(Settings, NameTheMemoryThatACapacityNeeds) {
 
 TEST(Settings, AcceptNamesOfOneToSixtyFourPlainCharacters) {
   for (const char* name : {"region", "node"}) {
-    EXPECT_EQ(wrong_with(name, "aZ0-_."), "");
-    EXPECT_EQ(wrong_with(name, std::string(64, 'a')), "");
+    EXPECT_EQ(error_of(name, "aZ0-_."), "");
+    EXPECT_EQ(error_of(name, std::string(64, 'a')), "");
     for (const std::string& bad : {std::string(), std::string(65, 'a'), std::string("a b"),
                                    std::string("é"), std::string("a/b"), std::string(1, '\0')}) {
-      EXPECT_EQ(wrong_with(name, bad), "must be 1 to 64 letters, digits, '-', '_' or '.'") << bad;
+      EXPECT_EQ(error_of(name, bad), "must be 1 to 64 letters, digits, '-', '_' or '.'") << bad;
     }
   }
 }
 
 TEST(Settings, AcceptUnixSocketPathsWithAddresses) {
   for (const char* name : {"http-socket", "resp-socket"}) {
-    EXPECT_EQ(wrong_with(name, "/run/weir/x.sock"), "");
-    EXPECT_EQ(wrong_with(name, std::string(107, 'x')), "");
+    EXPECT_EQ(error_of(name, "/run/weir/x.sock"), "");
+    EXPECT_EQ(error_of(name, std::string(107, 'x')), "");
     for (const std::string& bad : {std::string(), std::string(108, 'x')}) {
-      EXPECT_EQ(wrong_with(name, bad),
+      EXPECT_EQ(error_of(name, bad),
                 "must be a path of 1 to 107 bytes, like /run/weir/resp.sock, or off");
     }
   }
@@ -383,14 +383,14 @@ TEST(Settings, AcceptUnixSocketPathsWithAddresses) {
 }
 
 TEST(Settings, AcceptExactlyTheirListedWords) {
-  EXPECT_EQ(wrong_with("allow-public", "true"), "");
-  EXPECT_EQ(wrong_with("allow-public", "false"), "");
-  EXPECT_EQ(wrong_with("allow-public", "yes"), "must be true or false");
-  EXPECT_EQ(wrong_with("backend", "limiter"), "");
-  EXPECT_EQ(wrong_with("backend", "null"), "");
-  EXPECT_EQ(wrong_with("backend", "Null"), "must be limiter or null");
-  EXPECT_EQ(wrong_with("data", "a folder"), "");
-  EXPECT_EQ(wrong_with("data", ""), "must name a folder");
+  EXPECT_EQ(error_of("allow-public", "true"), "");
+  EXPECT_EQ(error_of("allow-public", "false"), "");
+  EXPECT_EQ(error_of("allow-public", "yes"), "must be true or false");
+  EXPECT_EQ(error_of("backend", "limiter"), "");
+  EXPECT_EQ(error_of("backend", "null"), "");
+  EXPECT_EQ(error_of("backend", "Null"), "must be limiter or null");
+  EXPECT_EQ(error_of("data", "a folder"), "");
+  EXPECT_EQ(error_of("data", ""), "must name a folder");
 }
 
 // "line:column text" for each problem.
@@ -454,9 +454,9 @@ TEST(Settings, DoNotRepeatAPasswordInAnError) {
   const Setting& known = setting("origin");
   for (const char* url : {"redis://me:secret@", "http://me:secret@host", "redis://me:secret@host:x",
                           "redis://secret@host", "redis://h/secret"}) {
-    const std::string wrong = known.set(config, url);
-    EXPECT_NE(wrong, "") << url;
-    EXPECT_EQ(describe_error(known, url, wrong).find("secret"), std::string::npos) << url;
+    const std::string invalid = known.set(config, url);
+    EXPECT_NE(invalid, "") << url;
+    EXPECT_EQ(describe_error(known, url, invalid).find("secret"), std::string::npos) << url;
   }
   EXPECT_EQ(problems_of("origin: http://me:secret@host\n").at(0).find("secret"), std::string::npos);
 }
@@ -575,8 +575,7 @@ TEST(ConfigConflict, IsAPublicAddressWithoutAllowPublic) {
 
 TEST(ConfigConflict, IsBothFrontendsAtOneAddress) {
   Config config{.http = Config().resp};
-  EXPECT_EQ(find_conflict(config),
-            "http and resp are both '127.0.0.1:7071': use different ports");
+  EXPECT_EQ(find_conflict(config), "http and resp are both '127.0.0.1:7071': use different ports");
   config.http->port = config.resp->port = 0;  // the system chooses two
   EXPECT_EQ(find_conflict(config), "");
 }

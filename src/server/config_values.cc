@@ -14,18 +14,18 @@ namespace weir::server {
 std::string read_number(const std::string& text, NumberRange range, uint64_t& value) {
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc() && stop == end && value >= range.least && value <= range.most) return {};
-  return fmt::format("must be a whole number from {} to {}", range.least, range.most);
+  if (error == std::errc() && stop == end && value >= range.min && value <= range.max) return {};
+  return fmt::format("must be a whole number from {} to {}", range.min, range.max);
 }
 
 std::string read_address(const std::string& text, std::optional<Address>& value) {
-  const std::string wanted = "must be an IP address and a port, like 127.0.0.1:7070, or off";
+  const std::string expected = "must be an IP address and a port, like 127.0.0.1:7070, or off";
   if (text == "off") {
     value.reset();
     return {};
   }
   const size_t colon = text.rfind(':');
-  if (colon == std::string::npos) return wanted;
+  if (colon == std::string::npos) return expected;
   std::string host = text.substr(0, colon);
   if (host == "localhost") host = "127.0.0.1";
   const bool brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
@@ -35,7 +35,7 @@ std::string read_address(const std::string& text, std::optional<Address>& value)
   const bool valid = brackets ? inet_pton(AF_INET6, host.c_str(), &six) == 1
                               : inet_pton(AF_INET, host.c_str(), &four) == 1;
   uint64_t port = 0;
-  if (!valid || !read_number(text.substr(colon + 1), {0, 65535}, port).empty()) return wanted;
+  if (!valid || !read_number(text.substr(colon + 1), {0, 65535}, port).empty()) return expected;
   value = Address{.host = host, .port = static_cast<uint16_t>(port)};
   return {};
 }
@@ -62,7 +62,7 @@ std::string read_name(const std::string& text, std::string& value) {
 }
 
 std::string read_origin(std::string_view text, std::optional<origins::RedisAddress>& value) {
-  const std::string wanted =
+  const std::string expected =
       "must be memory or redis://[user:password@]host[:port][/database], like "
       "redis://127.0.0.1:6379";
   if (text == "memory") {
@@ -70,13 +70,13 @@ std::string read_origin(std::string_view text, std::optional<origins::RedisAddre
     return {};
   }
   constexpr std::string_view kScheme = "redis://";
-  if (!text.starts_with(kScheme)) return wanted;
+  if (!text.starts_with(kScheme)) return expected;
   text.remove_prefix(kScheme.size());
   origins::RedisAddress address;
   if (const size_t at = text.rfind('@'); at != std::string_view::npos) {
     const std::string_view credentials = text.substr(0, at);
     const size_t colon = credentials.find(':');
-    if (colon == std::string_view::npos) return wanted;
+    if (colon == std::string_view::npos) return expected;
     const auto user = base::percent_decoded(credentials.substr(0, colon));
     const auto password = base::percent_decoded(credentials.substr(colon + 1));
     if (!user || !password) {
@@ -89,19 +89,20 @@ std::string read_origin(std::string_view text, std::optional<origins::RedisAddre
   uint64_t number = 0;
   if (const size_t slash = text.find('/'); slash != std::string_view::npos) {
     const std::string database(text.substr(slash + 1));
-    if (!database.empty() && !read_number(database, {0, 1'000'000}, number).empty()) return wanted;
+    if (!database.empty() && !read_number(database, {0, 1'000'000}, number).empty())
+      return expected;
     address.database = static_cast<int>(number);
     text = text.substr(0, slash);
   }
   if (const size_t colon = text.rfind(':');
       colon != std::string_view::npos && !text.ends_with(']')) {
     if (!read_number(std::string(text.substr(colon + 1)), {1, 65535}, number).empty())
-      return wanted;
+      return expected;
     address.port = static_cast<uint16_t>(number);
     text = text.substr(0, colon);
   }
   if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
-  if (text.empty() || text.find_first_of(" /@") != std::string_view::npos) return wanted;
+  if (text.empty() || text.find_first_of(" /@") != std::string_view::npos) return expected;
   address.host = text;
   value = std::move(address);
   return {};
@@ -135,37 +136,37 @@ std::string read_bool(const std::string& text, bool& value) {
 }
 
 std::string read_time(const std::string& text, Millis& value) {
-  constexpr uint64_t kMost = 600'000;
-  const std::string wanted = "must be a time from 0s to 10m, like 500ms, 5s or 1m";
+  constexpr uint64_t kMax = 600'000;
+  const std::string expected = "must be a time from 0s to 10m, like 500ms, 5s or 1m";
   const std::pair<std::string_view, uint64_t> units[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}};
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::string unit = text.substr(digits);
   for (const auto& [name, factor] : units) {
     uint64_t number = 0;
-    if (name != unit || !read_number(text.substr(0, digits), {0, kMost / factor}, number).empty()) {
+    if (name != unit || !read_number(text.substr(0, digits), {0, kMax / factor}, number).empty()) {
       continue;
     }
     value = Millis(static_cast<int64_t>(number * factor));
     return {};
   }
-  return wanted;
+  return expected;
 }
 
 std::string read_size(const std::string& text, uint64_t& value, const SizeRange& sizes) {
-  constexpr int kMostShift = 44;
-  const std::string wanted = "must be " + sizes.text;
+  constexpr int kMaxShift = 44;
+  const std::string expected = "must be " + sizes.text;
   const std::pair<std::string_view, int> units[] = {{"", 0},     {"B", 0},    {"KiB", 10},
                                                     {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::string unit = text.substr(digits);
   const auto known = std::find_if(std::begin(units), std::end(units),
                                   [&](const auto& each) { return each.first == unit; });
-  if (known == std::end(units)) return wanted;
-  const NumberRange range{.least = 1, .most = uint64_t{1} << (kMostShift - known->second)};
+  if (known == std::end(units)) return expected;
+  const NumberRange range{.min = 1, .max = uint64_t{1} << (kMaxShift - known->second)};
   uint64_t number = 0;
-  if (!read_number(text.substr(0, digits), range, number).empty()) return wanted;
+  if (!read_number(text.substr(0, digits), range, number).empty()) return expected;
   const uint64_t bytes = number << known->second;
-  if (bytes >> sizes.least_shift == 0) return wanted;
+  if (bytes >> sizes.min_shift == 0) return expected;
   value = bytes;
   return {};
 }

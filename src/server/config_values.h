@@ -12,8 +12,8 @@
 namespace weir::server {
 
 struct NumberRange {
-  uint64_t least = 0;
-  uint64_t most = 0;
+  uint64_t min = 0;
+  uint64_t max = 0;
 };
 
 [[nodiscard]] std::string read_number(const std::string& text, NumberRange range, uint64_t& value);
@@ -34,7 +34,7 @@ struct NumberRange {
 [[nodiscard]] std::string read_time(const std::string& text, Millis& value);
 
 struct SizeRange {
-  int least_shift = 20;
+  int min_shift = 20;
   std::string text = "a size from 1MiB to 16TiB, like 512MiB, 2GiB or 1073741824, or auto";
 };
 // A number of bytes: 1073741824, 512MiB, 2GiB.

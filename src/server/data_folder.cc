@@ -17,9 +17,9 @@
 namespace weir::server {
 namespace {
 
-[[noreturn]] void fail(const std::string& what, const std::string& path) {
-  throw std::runtime_error(fmt::format("cannot {} {}: {}; choose another folder with --data", what,
-                                       path, std::strerror(errno)));
+[[noreturn]] void fail(const std::string& action, const std::string& path) {
+  throw std::runtime_error(fmt::format("cannot {} {}: {}; choose another folder with --data",
+                                       action, path, std::strerror(errno)));
 }
 
 // With mode 0700, if the folder is new.

@@ -88,11 +88,11 @@ TEST_F(DataFolder, RefusesAFileWithoutAHashAndKeepsIt) {
   ASSERT_TRUE(open_root_key(folder_).fresh);
   const std::string path = root_key_path(folder_);
   const std::string right = content(path);
-  for (const std::string& wrong :
+  for (const std::string& invalid :
        {std::string(), std::string("not a hash"), right.substr(0, 63), "x" + right}) {
-    std::ofstream(path) << wrong;
+    std::ofstream(path) << invalid;
     EXPECT_THAT(load_error(), HasSubstr(path + " does not contain the hash of a key; remove it"));
-    EXPECT_EQ(content(path), wrong);
+    EXPECT_EQ(content(path), invalid);
   }
   std::ofstream(path) << right;
   EXPECT_EQ(load_error(), "found a key");
@@ -110,8 +110,8 @@ TEST_F(DataFolder, ReportsWhyItCannotBeCreated) {
   fs::create_directories(base_);
   std::ofstream(base_ / "a") << "a file where a folder should be";
   EXPECT_THAT(load_error(), HasSubstr("cannot create the folder " + folder_ +
-                                     ": Not a directory; "
-                                     "choose another folder with --data"));
+                                      ": Not a directory; "
+                                      "choose another folder with --data"));
 }
 
 TEST_F(DataFolder, CreatesOneKeyForConcurrentStarts) {

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "frontends/http/http_refusal.h"
 #include "frontends/http/http_session.h"
 #include "frontends/listening.h"
 #include "frontends/resp/resp_session.h"
@@ -95,19 +96,19 @@ size_t count_frontends(const Config& config) {
 // logs if it is too low for max-connections.
 void provide_files(const Config& config, unsigned threads) {
   const uint64_t own = 64 + 8 * uint64_t{threads};
-  const uint64_t most = config.max_connections;
-  const uint64_t allowed = platform::raise_open_files(count_frontends(config) * most + own);
+  const uint64_t connections = config.max_connections;
+  const uint64_t allowed = platform::raise_open_files(count_frontends(config) * connections + own);
   constexpr std::string_view kRemedy = "with ulimit -n, or LimitNOFILE= in its systemd unit";
   if (allowed < own) {
     throw std::runtime_error(
         fmt::format("the limit of open files is {}, but {} are needed to start: raise it to {} {}",
-                    allowed, own, most + own, kRemedy));
+                    allowed, own, connections + own, kRemedy));
   }
-  if (allowed < most + own) {
+  if (allowed < connections + own) {
     fmt::print(stderr,
                "weir: the limit of open files is {}, so only {} of {} connections are possible: "
                "raise it to {} {}\n",
-               allowed, allowed - own, most, most + own, kRemedy);
+               allowed, allowed - own, connections, connections + own, kRemedy);
   }
 }
 
@@ -117,16 +118,16 @@ class DataFolder {
   explicit DataFolder(const Config& config) {
     if (config.origin || !config.has_ledger() || config.backend == BackendKind::kNull) return;
     expect_folder(config.data);
-    trouble_ = make_folder(config.data);
-    if (trouble_.empty()) lock_.emplace(config.data);
+    error_ = make_folder(config.data);
+    if (error_.empty()) lock_.emplace(config.data);
   }
   [[nodiscard]] bool held() const { return lock_.has_value(); }
   // Why it is not writable; empty: it is.
-  [[nodiscard]] const std::string& trouble() const { return trouble_; }
+  [[nodiscard]] const std::string& error() const { return error_; }
 
  private:
   std::optional<FolderLock> lock_;
-  std::string trouble_;
+  std::string error_;
 };
 
 // The floor policy models other rate limiters, so it uses their interval.
@@ -150,12 +151,12 @@ struct Worker {
 // The limits of one of `threads` loops.
 frontends::LoopLimits limits_of(const Config& config, unsigned threads) {
   const auto share = [threads](size_t all) { return (all + threads - 1) / threads; };
-  const size_t most = config.max_connections;
+  const size_t connections = config.max_connections;
   const size_t per_address = config.max_connections_per_address;
   constexpr size_t kMinBytes = size_t{8} << 20;  // a few of the largest requests
-  return {.admission = {.connections = share(most),
-                        .unauthenticated = share(most - most / 5),
-                        .per_address = share(per_address == 0 ? most / 2 : per_address),
+  return {.admission = {.connections = share(connections),
+                        .unauthenticated = share(connections - connections / 5),
+                        .per_address = share(per_address == 0 ? connections / 2 : per_address),
                         .bytes = std::max(share(config.connection_memory), kMinBytes)},
           .drain_delay = config.drain_delay,
           .drain = config.drain_grace};
@@ -248,7 +249,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
   const Clock& clock = system_clock();
   const DataFolder folder(config);
   Region region(clock, config);
-  OtherRegions others(clock, config, node, folder.trouble());
+  OtherRegions others(clock, config, node, folder.error());
   others.claim_region();
   const limiter::MemoryPlan plan = config.memory_plan();
   const Options options{.origin = region.origin(),

@@ -95,9 +95,8 @@ const std::vector<Setting>& all_settings() {
        .meaning = "Limit the bytes in the buffers of all connections of a front end",
        .set =
            [](Config& config, const std::string& text) {
-             return read_size(
-                 text, config.connection_memory,
-                 {.least_shift = 24, .text = "a size from 16MiB to 16TiB, like 256MiB"});
+             return read_size(text, config.connection_memory,
+                              {.min_shift = 24, .text = "a size from 16MiB to 16TiB, like 256MiB"});
            }},
       {.name = "drain-delay",
        .value = "TIME",

@@ -17,21 +17,21 @@ namespace fs = std::filesystem;
 
 class StateFileTest : public ::testing::Test {
  protected:
-  static Request request(const std::string& who, int64_t cost) {
+  static Request request(const std::string& identifier, int64_t cost) {
     return {.ns = "api",
-            .identifier = who,
+            .identifier = identifier,
             .limit = 100,
             .duration = Millis(600'000),
             .cost = cost,
             .algorithm = Algorithm::kGcra};
   }
-  static void spend(Limiter& limiter, const std::string& who, int64_t cost) {
-    ASSERT_TRUE(limiter.check(request(who, cost))->admitted());
+  static void spend(Limiter& limiter, const std::string& identifier, int64_t cost) {
+    ASSERT_TRUE(limiter.check(request(identifier, cost))->admitted());
   }
-  Count left_after_restart(const std::string& who) {
+  Count remaining_after_restart(const std::string& identifier) {
     Limiter limiter(clock_, {.capacity = 1000});
     StateFile(clock_, file_).restore(limiter);
-    return limiter.check(request(who, 0))->remaining;
+    return limiter.check(request(identifier, 0))->remaining;
   }
 
   const servers::TemporaryFolder folder_{"state_file"};
@@ -41,30 +41,30 @@ class StateFileTest : public ::testing::Test {
 };
 
 TEST_F(StateFileTest, HasTheLastSavedState) {
-  StateFile kept(clock_, file_);
+  StateFile state(clock_, file_);
   for (int i = 0; i < 5; ++i) {
     spend(limiter_, "a", 10);
     spend(limiter_, "b", 1);
-    ASSERT_TRUE(kept.save(limiter_, Saving::kChanged));
+    ASSERT_TRUE(state.save(limiter_, Saving::kChanged));
   }
-  EXPECT_EQ(left_after_restart("a"), 50u);
-  EXPECT_EQ(left_after_restart("b"), 95u);
-  EXPECT_EQ(left_after_restart("c"), 100u);
+  EXPECT_EQ(remaining_after_restart("a"), 50u);
+  EXPECT_EQ(remaining_after_restart("b"), 95u);
+  EXPECT_EQ(remaining_after_restart("c"), 100u);
 }
 
 TEST_F(StateFileTest, AppendsChangesAndIsRewrittenWhenLarge) {
-  StateFile kept(clock_, file_);
-  ASSERT_TRUE(kept.save(limiter_, Saving::kChanged));
+  StateFile state(clock_, file_);
+  ASSERT_TRUE(state.save(limiter_, Saving::kChanged));
   const auto empty = fs::file_size(file_);
   spend(limiter_, "a", 1);
-  ASSERT_TRUE(kept.save(limiter_, Saving::kChanged));
+  ASSERT_TRUE(state.save(limiter_, Saving::kChanged));
   const auto one = fs::file_size(file_) - empty;
-  ASSERT_TRUE(kept.save(limiter_, Saving::kChanged));
+  ASSERT_TRUE(state.save(limiter_, Saving::kChanged));
   EXPECT_EQ(fs::file_size(file_), empty + one);
   spend(limiter_, "a", 1);
-  ASSERT_TRUE(kept.save(limiter_, Saving::kChanged));
+  ASSERT_TRUE(state.save(limiter_, Saving::kChanged));
   EXPECT_EQ(fs::file_size(file_), empty + 2 * one);
-  ASSERT_TRUE(kept.save(limiter_, Saving::kAll));
+  ASSERT_TRUE(state.save(limiter_, Saving::kAll));
   EXPECT_EQ(fs::file_size(file_), empty + one);
   // 4 MiB and more of one tuple, whose record is large.
   Request log{.ns = "api",
@@ -78,7 +78,7 @@ TEST_F(StateFileTest, AppendsChangesAndIsRewrittenWhenLarge) {
     clock_.advance(Millis(1));
     ASSERT_TRUE(limiter_.check(log)->admitted());
     if (i < 2000) continue;
-    ASSERT_TRUE(kept.save(limiter_, Saving::kChanged));
+    ASSERT_TRUE(state.save(limiter_, Saving::kChanged));
     shrank = fs::file_size(file_) < largest;
     largest = std::max<uint64_t>(largest, fs::file_size(file_));
   }
@@ -88,30 +88,30 @@ TEST_F(StateFileTest, AppendsChangesAndIsRewrittenWhenLarge) {
 
 TEST_F(StateFileTest, IsReadUpToTheFirstIncompleteRecord) {
   {
-    StateFile kept(clock_, file_);
+    StateFile state(clock_, file_);
     spend(limiter_, "a", 10);
-    ASSERT_TRUE(kept.save(limiter_, Saving::kChanged));
+    ASSERT_TRUE(state.save(limiter_, Saving::kChanged));
     spend(limiter_, "a", 10);
-    ASSERT_TRUE(kept.save(limiter_, Saving::kChanged));
+    ASSERT_TRUE(state.save(limiter_, Saving::kChanged));
   }
   const auto whole = fs::file_size(file_);
   fs::resize_file(file_, whole - 1);
-  EXPECT_EQ(left_after_restart("a"), 90u);
+  EXPECT_EQ(remaining_after_restart("a"), 90u);
   fs::resize_file(file_, 5);
-  EXPECT_EQ(left_after_restart("a"), 100u);
+  EXPECT_EQ(remaining_after_restart("a"), 100u);
   fs::remove(file_);
-  EXPECT_EQ(left_after_restart("a"), 100u);
+  EXPECT_EQ(remaining_after_restart("a"), 100u);
 }
 
 TEST_F(StateFileTest, ReportsWriteErrorsAndRewritesAfterwards) {
   const fs::path away = folder_.path() / "away";
-  StateFile kept(clock_, away / "state.log");
+  StateFile state(clock_, away / "state.log");
   spend(limiter_, "a", 10);
   testing::internal::CaptureStderr();
-  EXPECT_FALSE(kept.save(limiter_, Saving::kChanged));
-  EXPECT_FALSE(kept.save(limiter_, Saving::kChanged));
+  EXPECT_FALSE(state.save(limiter_, Saving::kChanged));
+  EXPECT_FALSE(state.save(limiter_, Saving::kChanged));
   fs::create_directory(away);
-  EXPECT_TRUE(kept.save(limiter_, Saving::kChanged));
+  EXPECT_TRUE(state.save(limiter_, Saving::kChanged));
   const std::string logged = testing::internal::GetCapturedStderr();
   EXPECT_NE(logged.find("cannot write " + (away / "state.log").string() + ": No such file"),
             std::string::npos)
@@ -125,11 +125,11 @@ TEST_F(StateFileTest, ReportsWriteErrorsAndRewritesAfterwards) {
 
 TEST_F(StateFileTest, IsAccessibleOnlyForItsOwnerAndWrittenByAThread) {
   Limiter limiter(system_clock(), {.capacity = 1000});
-  StateFile kept(system_clock(), file_);
+  StateFile state(system_clock(), file_);
   spend(limiter, "a", 10);
-  kept.start(limiter);
+  state.start(limiter);
   spend(limiter, "a", 10);
-  kept.stop();
+  state.stop();
   struct stat status {};
   ASSERT_EQ(stat(file_.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);

@@ -82,7 +82,7 @@ for (const [what, yaml, expected] of [
   ['a colon too many', 'region: a: b\n', [/^:1:\d+: not valid YAML: /]],
   ['an alias of nothing', 'region: *nowhere\n', [/^:1:\d+: not valid YAML: /]],
   [
-    'several mistakes',
+    'several problems',
     'thread: 1\nthreads: x\nregion: a b\n',
     [/^:1:1: 'thread' /, /^:2:10: threads is 'x'/, /^:3:9: region is 'a b'/],
   ],

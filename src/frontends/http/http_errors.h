@@ -27,11 +27,13 @@ enum class HttpError : uint8_t {
   kCount,
 };
 
+inline constexpr std::string_view kErrorUrn = "urn:weir:error:";
+
 struct HttpErrorInfo {
   HttpError error;
   int status;
   std::string_view title;  // the reason phrase
-  std::string_view type;   // the end of the error's URN
+  std::string_view type;   // follows kErrorUrn
 };
 
 inline constexpr HttpErrorInfo kHttpErrors[] = {

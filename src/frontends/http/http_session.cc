@@ -4,10 +4,11 @@
 #include <chrono>
 #include <utility>
 
-#include "base/split_mix.h"
+#include "frontends/http/http_date.h"
 #include "frontends/http/json_text.h"
 #include "frontends/http/metrics_page.h"
-#include "frontends/seconds.h"
+#include "frontends/http/request_id.h"
+#include "frontends/http/verdict_json.h"
 
 namespace weir::frontends {
 namespace {
@@ -15,76 +16,15 @@ namespace {
 using telemetry::FrontendStat;
 
 constexpr std::string_view kJson = "application/json";
-constexpr std::string_view kErrorUrn = "urn:weir:error:";
-
-// Sun, 06 Nov 1994 08:49:37 GMT
-std::string http_date(int64_t second) {
-  using namespace std::chrono;
-  const sys_seconds time{seconds(second)};
-  const auto day = floor<days>(time);
-  const year_month_day date(day);
-  const hh_mm_ss clock(time - day);
-  constexpr std::string_view kDays = "SunMonTueWedThuFriSat";
-  constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
-  char text[40];
-  std::snprintf(text, sizeof text, "%.3s, %02u %.3s %04d %02d:%02d:%02d GMT",
-                kDays.data() + 3 * weekday(day).c_encoding(), unsigned{date.day()},
-                kMonths.data() + 3 * (unsigned{date.month()} - 1), int{date.year()},
-                static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
-                static_cast<int>(clock.seconds().count()));
-  return text;
-}
-
-void append_request_id(Bytes& out, uint64_t& state) {
-  constexpr std::string_view kLetters = "0123456789abcdefghjkmnpqrstvwxyz";
-  char text[24];
-  for (int half = 0; half < 2; ++half) {
-    uint64_t bits = base::split_mix(state);
-    for (int i = 0; i < 12; ++i, bits >>= 5) text[12 * half + i] = kLetters[bits & 31];
-  }
-  out.append_all(std::string_view("req_"), std::string_view(text, sizeof text));
-}
 
 // Compares without case; `word` is in lower case.
-bool begins_with_word(std::string_view text, std::string_view word) {
-  const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return std::equal(word.begin(), word.end(), text.begin(),
-                    [&](char a, char b) { return a == small(b); });
-}
-
-std::string_view as_json(bool value) {
-  return value ? "true" : "false";
+bool starts_with_ignoring_case(std::string_view text, std::string_view prefix) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(prefix.begin(), prefix.end(), text.begin(),
+                    [&](char a, char b) { return a == lower(b); });
 }
 
 }  // namespace
-
-std::string_view http_refusal(Refusal why) {
-  static const auto text = [](std::string_view detail) {
-    constexpr const HttpErrorInfo& kInfo = info_of(HttpError::kUnavailable);
-    const std::string status = std::to_string(kInfo.status);
-    const std::string title(kInfo.title);
-    const std::string body = R"({"meta":{"requestId":""},"error":{"title":")" + title +
-                             R"(","detail":")" + std::string(detail) + R"(","status":)" + status +
-                             R"(,"type":")" + std::string(kErrorUrn) + std::string(kInfo.type) +
-                             R"(","errors":[]}})";
-    return "HTTP/1.1 " + status + " " + title +
-           "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
-           "\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" + body;
-  };
-  static const std::string kConnections =
-      text("max number of clients reached: close connections, or raise max-connections");
-  static const std::string kAddress = text(
-      "max number of clients reached for this address: close connections, or raise "
-      "max-connections-per-address");
-  static const std::string kMemory =
-      text("no memory for this request: send it again later, or raise connection-memory");
-  switch (why) {
-    case Refusal::kConnections: return kConnections;
-    case Refusal::kAddress: return kAddress;
-    case Refusal::kMemory: break;
-  }
-  return kMemory;
-}
 
 enum class HttpSession::Needs : uint8_t {
   kBody,       // a body and a key
@@ -256,7 +196,7 @@ bool HttpSession::authenticate(const HttpHead& head) {
   const std::string_view given = *head.authorization;
   if (!accepted_.empty() && rules::same_secret(given, accepted_)) return true;
   const bool bearer = given.size() > kScheme.size() && given.size() <= rules::kMaxKeyBytes &&
-                      begins_with_word(given, kScheme);
+                      starts_with_ignoring_case(given, kScheme);
   if (!bearer) {
     refuse_key(FrontendStat::kMalformedKey, HttpError::kMalformedKey,
                "the Authorization header is malformed: send Authorization: Bearer <root key>");
@@ -339,19 +279,8 @@ void HttpSession::limit(std::string_view body) {
   }
   const Verdict& verdict = *scratch_.verdict[0];
   service_.http.add_decision(verdict.outcome, verdict.basis);
-  Bytes& out = scratch_.body;
-  out.append_all(std::string_view(R"({"meta":{"requestId":")"));
-  append_request_id(out, scratch_.id_state);
-  out.append_all(std::string_view(R"("},"data":{"limit":)"), verdict.limit,
-                 std::string_view(R"(,"remaining":)"), verdict.remaining,
-                 std::string_view(R"(,"reset":)"), verdict.reset.time_since_epoch().count(),
-                 std::string_view(R"(,"success":)"), as_json(verdict.admitted()));
-  if (verdict.retry_after) {
-    out.append_all(std::string_view(R"(,"retryAfter":)"), verdict.retry_after->count());
-  }
-  out.append_all(std::string_view(R"(,"basis":")"), to_string(verdict.basis),
-                 std::string_view("\"}}"));
-  rate_limit_fields(request, verdict);
+  append_limit_response(scratch_.body, scratch_.id_state, verdict);
+  append_rate_limit_fields(scratch_.fields, now_, request, verdict);
 }
 
 void HttpSession::multi_limit(std::string_view body) {
@@ -364,35 +293,9 @@ void HttpSession::multi_limit(std::string_view body) {
     return refuse_body();
   }
   service_.http.add_batch(batch->outcome, batch->items);
-  Bytes& out = scratch_.body;
-  out.append_all(std::string_view(R"({"meta":{"requestId":")"));
-  append_request_id(out, scratch_.id_state);
-  out.append_all(std::string_view(R"("},"data":{"passed":)"), as_json(batch->admitted()),
-                 std::string_view(R"(,"limits":[)"));
-  size_t tightest = 0;
-  for (size_t i = 0; i < batch->items.size(); ++i) {
-    const Verdict& item = batch->items[i];
-    if (i > 0) out.append(',');
-    out.append(R"({"namespace":)");
-    append_json(out, scratch_.many[i].ns);
-    out.append(R"(,"identifier":)");
-    append_json(out, scratch_.many[i].identifier);
-    out.append_all(std::string_view(R"(,"limit":)"), item.limit,
-                   std::string_view(R"(,"remaining":)"), item.remaining,
-                   std::string_view(R"(,"reset":)"), item.reset.time_since_epoch().count(),
-                   std::string_view(R"(,"passed":)"), as_json(item.admitted()));
-    if (item.retry_after) {
-      out.append_all(std::string_view(R"(,"retryAfter":)"), item.retry_after->count());
-    }
-    out.append_all(std::string_view(R"(,"basis":")"), to_string(item.basis),
-                   std::string_view("\"}"));
-    const auto rank = [](const Verdict& verdict) {
-      return std::pair(verdict.admitted(), verdict.remaining);
-    };
-    if (rank(item) < rank(batch->items[tightest])) tightest = i;
-  }
-  out.append("]}}");
-  rate_limit_fields(scratch_.many[tightest], batch->items[tightest]);
+  const size_t tightest =
+      append_multi_limit_response(scratch_.body, scratch_.id_state, scratch_.many, *batch);
+  append_rate_limit_fields(scratch_.fields, now_, scratch_.many[tightest], batch->items[tightest]);
 }
 
 void HttpSession::healthz(std::string_view) {
@@ -405,15 +308,15 @@ void HttpSession::healthz(std::string_view) {
 void HttpSession::readyz(std::string_view) {
   constexpr Millis kMaxWait{10'000};
   content_type_ = "text/plain; charset=utf-8";
-  std::string_view why_not;
+  std::string_view not_ready;
   if (service_.draining.load(std::memory_order_relaxed)) {
-    why_not = "draining\n";
+    not_ready = "draining\n";
   } else if (service_.ledger != nullptr && now_.mono - service_.started < kMaxWait &&
              !service_.limiter.sync_stats().ready) {
-    why_not = "reading the ledger\n";
+    not_ready = "reading the ledger\n";
   }
-  if (!why_not.empty()) set_status(HttpError::kUnavailable);
-  scratch_.body.append(why_not.empty() ? std::string_view("ready\n") : why_not);
+  if (!not_ready.empty()) set_status(HttpError::kUnavailable);
+  scratch_.body.append(not_ready.empty() ? std::string_view("ready\n") : not_ready);
 }
 
 void HttpSession::metrics(std::string_view) {
@@ -436,7 +339,7 @@ void HttpSession::set_status(HttpError error) {
 void HttpSession::refuse_body() {
   fail(HttpError::kInvalidBody, scratch_.problems.size() == 1
                                     ? scratch_.problems[0].message
-                                    : "the body has several mistakes; see errors");
+                                    : "the body has several problems; see errors");
 }
 
 // The response lists each problem of the body, if there are any.
@@ -464,19 +367,6 @@ void HttpSession::fail(HttpError error, std::string_view detail) {
   }
   out.append("]}}");
   scratch_.problems.clear();
-}
-
-// draft-ietf-httpapi-ratelimit-headers-11, with one policy.
-void HttpSession::rate_limit_fields(const Request& request, const Verdict& verdict) {
-  scratch_.fields.append_all(std::string_view("RateLimit-Policy: \"default\";q="), verdict.limit,
-                             std::string_view(";w="), seconds_up(request.duration),
-                             std::string_view("\r\nRateLimit: \"default\";r="), verdict.remaining,
-                             std::string_view(";t="), seconds_up(verdict.reset - now_.wall),
-                             std::string_view("\r\n"));
-  if (verdict.retry_after) {
-    scratch_.fields.append_all(std::string_view("Retry-After: "), seconds_up(*verdict.retry_after),
-                               std::string_view("\r\n"));
-  }
 }
 
 void HttpSession::send(const HttpHead* head, Bytes& out) {

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "frontends/admission.h"
 #include "frontends/http/http_errors.h"
 #include "frontends/http/http_parser.h"
 #include "frontends/http/limit_body.h"
@@ -35,9 +34,6 @@ struct HttpScratch {
   int64_t date_second = -1;  // the Unix second of `date`
   std::string date;
 };
-
-// The response to a refused client.
-[[nodiscard]] std::string_view http_refusal(Refusal why);
 
 // The key is checked when the head has arrived. If the response does not depend on the body, the
 // body is skipped and not buffered.
@@ -92,7 +88,6 @@ class HttpSession final : public Session {
   void fail(HttpError error, std::string_view detail);
   void set_status(HttpError error);
   void begin_response();
-  void rate_limit_fields(const Request& request, const Verdict& verdict);
   void send(const HttpHead* head, Bytes& out);
 
   Service& service_;

@@ -99,9 +99,9 @@ TEST(HttpSession, RoundsSecondsUpSoThatNoClientRetriesTooEarly) {
     client.fixture.clock.advance(later);
     const std::string received = client.send(limit());
     std::smatch found;
-    const std::regex wanted("t=([0-9]+)\r\nRetry-After: ([0-9]+)\r\n");
-    return std::regex_search(received, found, wanted) ? found.str(1) + " " + found.str(2)
-                                                      : received;
+    const std::regex expected("t=([0-9]+)\r\nRetry-After: ([0-9]+)\r\n");
+    return std::regex_search(received, found, expected) ? found.str(1) + " " + found.str(2)
+                                                        : received;
   };
   EXPECT_EQ(retry_after(Millis(1)), "60 60");
   EXPECT_EQ(retry_after(Millis(998)), "60 60");
@@ -181,7 +181,7 @@ TEST(HttpSession, ReportsAllProblemsOfABody) {
             error("400", "Bad Request", "cost is -1", "bad_request", "", cost));
   EXPECT_EQ(
       anonymous(client.send(limit(body + R"(,"burst":0})"))),
-      error("400", "Bad Request", "the body has several mistakes; see errors", "bad_request", "",
+      error("400", "Bad Request", "the body has several problems; see errors", "bad_request", "",
             cost + R"(,{"location":"body.burst","message":"burst is 0",)"
                    R"("fix":"choose a whole number from 1 to 1000000000000"})"));
   // Found by the limiter only.
@@ -197,28 +197,28 @@ TEST(HttpSession, ReportsAllProblemsOfABody) {
 }
 
 TEST(HttpSession, RequiresTheKeyAsABearerToken) {
-  const auto asked = [](const std::string& authorization) {
+  const auto request = [](const std::string& authorization) {
     HttpClient client;
     return anonymous(client.send("POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n" +
                                  authorization + "Content-Length: " + std::to_string(kBody.size()) +
                                  "\r\n\r\n" + kBody));
   };
   const std::string key(kKey);
-  EXPECT_THAT(asked("Authorization: Bearer " + key + "\r\n"), StartsWith("HTTP/1.1 200 OK\r\n"));
-  EXPECT_THAT(asked("Authorization: bearer " + key + "\r\n"), StartsWith("HTTP/1.1 200 OK\r\n"));
-  EXPECT_EQ(asked(""), error("400", "Bad Request",
-                             "the Authorization header is missing: send Authorization: Bearer "
-                             "<root key>",
-                             "bad_request"));
+  EXPECT_THAT(request("Authorization: Bearer " + key + "\r\n"), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(request("Authorization: bearer " + key + "\r\n"), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_EQ(request(""), error("400", "Bad Request",
+                               "the Authorization header is missing: send Authorization: Bearer "
+                               "<root key>",
+                               "bad_request"));
   for (const std::string& malformed : {"Basic " + key, key, std::string("Bearer"),
                                        "Bearer " + std::string(300, 'x'), std::string()}) {
-    EXPECT_EQ(asked("Authorization: " + malformed + "\r\n"),
+    EXPECT_EQ(request("Authorization: " + malformed + "\r\n"),
               error("400", "Bad Request",
                     "the Authorization header is malformed: send Authorization: Bearer <root key>",
                     "bad_request"));
   }
   for (const std::string& unknown : {key + "x", key.substr(1), std::string("x")}) {
-    EXPECT_EQ(asked("Authorization: Bearer " + unknown + "\r\n"),
+    EXPECT_EQ(request("Authorization: Bearer " + unknown + "\r\n"),
               error("401", "Unauthorized", "this root key is not valid", "unauthorized",
                     "WWW-Authenticate: Bearer\r\n"));
   }
@@ -230,17 +230,17 @@ std::string post_head(const std::string& authorization, const std::string& frami
 }
 
 TEST(HttpSession, RefusesAWrongKeyBeforeTheBodyArrivesAndDoesNotBufferIt) {
-  const std::string wrong = "Authorization: Bearer weir_root_of_another_server\r\n";
+  const std::string invalid = "Authorization: Bearer weir_root_of_another_server\r\n";
   for (const auto& [authorization, status] :
-       {std::pair<std::string, std::string>{"", "400"}, {wrong, "401"}}) {
-    HttpClient small;
-    EXPECT_THAT(small.send(post_head(authorization, "Content-Length: 9000\r\n")),
+       {std::pair<std::string, std::string>{"", "400"}, {invalid, "401"}}) {
+    HttpClient other;
+    EXPECT_THAT(other.send(post_head(authorization, "Content-Length: 9000\r\n")),
                 StartsWith("HTTP/1.1 " + status));
     for (int i = 0; i < 9; ++i) {
-      EXPECT_EQ(small.send(std::string(1000, 'x')), "");
-      EXPECT_TRUE(small.line.in.empty());
+      EXPECT_EQ(other.send(std::string(1000, 'x')), "");
+      EXPECT_TRUE(other.line.in.empty());
     }
-    EXPECT_THAT(small.send(get("/healthz")), EndsWith("\r\n\r\nok\n"));  // after the body
+    EXPECT_THAT(other.send(get("/healthz")), EndsWith("\r\n\r\nok\n"));  // after the body
     for (const std::string framing :
          {"Content-Length: 1048576\r\n", "Transfer-Encoding: chunked\r\n",
           "Content-Length: 1\r\nExpect: 100-continue\r\n"}) {
@@ -267,8 +267,8 @@ TEST(HttpSession, RaisesItsBufferLimitAfterAValidKey) {
   EXPECT_EQ(client.session.trust(), Trust::kUnauthenticated);
   client.send(get("/healthz"));
   EXPECT_EQ(client.session.trust(), Trust::kUnauthenticated);
-  const std::string asked = limit();
-  client.send(asked.substr(0, asked.size() - 1));  // the head has arrived
+  const std::string request = limit();
+  client.send(request.substr(0, request.size() - 1));  // the head has arrived
   EXPECT_EQ(client.session.max_unread(), kMaxUnread);
   EXPECT_EQ(client.session.trust(), Trust::kAuthenticated);
 }
@@ -286,8 +286,8 @@ TEST(HttpSession, DelaysTheResponseToAWrongKeyAndCountsTheReason) {
   Bytes& in = client.line.in;
   Bytes& out = client.line.out;
   const auto take = [&] { return client.session.process(client.fixture.clock.now(), in, out); };
-  const std::string wrong = post_head("Authorization: Bearer weir_root_of_nobody\r\n", "");
-  in.append(wrong + get("/healthz"));
+  const std::string invalid = post_head("Authorization: Bearer weir_root_of_nobody\r\n", "");
+  in.append(invalid + get("/healthz"));
   EXPECT_EQ(take(), Next::kDelay);
   EXPECT_THAT(client.line.received(), AllOf(StartsWith("HTTP/1.1 401 "), Not(HasSubstr("200 OK"))));
   EXPECT_EQ(take(), Next::kRead);
@@ -427,9 +427,9 @@ TEST(HttpSession, ClosesAfterAnInvalidRequest) {
              "only Content-Encoding: identity is supported: send the body unencoded",
              "unsupported_media_type", "Accept-Encoding: identity\r\nConnection: close\r\n")},
   };
-  for (const auto& [asked, expected] : faults) {
+  for (const auto& [request, expected] : faults) {
     HttpClient client;
-    EXPECT_EQ(anonymous(client.send(asked + get("/healthz"))), expected);
+    EXPECT_EQ(anonymous(client.send(request + get("/healthz"))), expected);
     EXPECT_EQ(client.line.next, Next::kClose);
     EXPECT_TRUE(client.line.in.empty());
     EXPECT_EQ(client.fixture.service.http.stats.total(FrontendStat::kBad), 1u);
@@ -438,8 +438,8 @@ TEST(HttpSession, ClosesAfterAnInvalidRequest) {
 
 TEST(HttpSession, HonoursTheConnectionHeader) {
   HttpClient client;
-  const std::string kept = client.send(get("/healthz"));
-  EXPECT_THAT(kept, Not(HasSubstr("Connection:")));
+  const std::string response = client.send(get("/healthz"));
+  EXPECT_THAT(response, Not(HasSubstr("Connection:")));
   EXPECT_EQ(client.line.next, Next::kRead);
   EXPECT_THAT(client.send("GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"),
               HasSubstr("\r\nConnection: keep-alive\r\n"));
@@ -483,15 +483,15 @@ TEST(HttpSession, StopsAnsweringAPipelineAfterATimeInADrain) {
 
 TEST(HttpSession, SendsContinueOnceAndOnlyIfNeeded) {
   HttpClient client;
-  const std::string asked = limit(kBody, "Expect: 100-continue\r\n");
-  const size_t head = asked.size() - kBody.size();
+  const std::string request = limit(kBody, "Expect: 100-continue\r\n");
+  const size_t head = request.size() - kBody.size();
   for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(client.send(asked.substr(0, head - 1)), "");
-    EXPECT_EQ(client.send(asked.substr(head - 1, 1)), "HTTP/1.1 100 Continue\r\n\r\n");
-    EXPECT_EQ(client.send(asked.substr(head, 5)), "");
-    EXPECT_THAT(client.send(asked.substr(head + 5)), StartsWith("HTTP/1.1 200 OK\r\n"));
+    EXPECT_EQ(client.send(request.substr(0, head - 1)), "");
+    EXPECT_EQ(client.send(request.substr(head - 1, 1)), "HTTP/1.1 100 Continue\r\n\r\n");
+    EXPECT_EQ(client.send(request.substr(head, 5)), "");
+    EXPECT_THAT(client.send(request.substr(head + 5)), StartsWith("HTTP/1.1 200 OK\r\n"));
   }
-  EXPECT_THAT(client.send(asked), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(client.send(request), StartsWith("HTTP/1.1 200 OK\r\n"));
   const std::string chunked =
       "POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + std::string(kKey) +
       "\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n";
@@ -575,22 +575,22 @@ TEST(HttpSession, GivesEachRequestAnotherId) {
 }
 
 TEST(HttpSession, AnswersTheSameForAnySplitOfTheInput) {
-  const std::string asked = get("/healthz") + "\r\n" + limit() + get("/nowhere") +
-                            get("/healthz", "Transfer-Encoding: chunked\r\n") +
-                            "3;x\r\nabc\r\n0\r\n\r\n" + get("/readyz", "Connection: close\r\n") +
-                            get("/healthz");
+  const std::string request = get("/healthz") + "\r\n" + limit() + get("/nowhere") +
+                              get("/healthz", "Transfer-Encoding: chunked\r\n") +
+                              "3;x\r\nabc\r\n0\r\n\r\n" + get("/readyz", "Connection: close\r\n") +
+                              get("/healthz");
   HttpClient whole;
-  const std::string expected = whole.send(asked);
+  const std::string expected = whole.send(request);
   ASSERT_EQ(whole.line.next, Next::kClose);
-  for (size_t cut = 1; cut < asked.size(); ++cut) {
+  for (size_t cut = 1; cut < request.size(); ++cut) {
     HttpClient split;
-    std::string received = split.send(asked.substr(0, cut));
-    if (split.line.next != Next::kClose) received += split.send(asked.substr(cut));
+    std::string received = split.send(request.substr(0, cut));
+    if (split.line.next != Next::kClose) received += split.send(request.substr(cut));
     EXPECT_EQ(received, expected) << cut;
   }
   for (const size_t size : {1, 3, 64}) {
     HttpClient slow;
-    EXPECT_EQ(slow.line.send_in_pieces(asked, size), expected) << size;
+    EXPECT_EQ(slow.line.send_in_pieces(request, size), expected) << size;
   }
 }
 
@@ -601,10 +601,10 @@ TEST(HttpSession, SharesItsScratchWithSessionsOfIncompleteRequests) {
   HttpSession second(fixture.service, scratch);
   TestConnection one{fixture, first};
   TestConnection two{fixture, second};
-  const std::string asked = limit();
-  EXPECT_EQ(one.send(asked.substr(0, asked.size() - 3)), "");
-  EXPECT_THAT(two.send(get("/nowhere") + limit("{}")), HasSubstr("several mistakes"));
-  EXPECT_THAT(one.send(asked.substr(asked.size() - 3)), HasSubstr(R"("remaining":1)"));
+  const std::string request = limit();
+  EXPECT_EQ(one.send(request.substr(0, request.size() - 3)), "");
+  EXPECT_THAT(two.send(get("/nowhere") + limit("{}")), HasSubstr("several problems"));
+  EXPECT_THAT(one.send(request.substr(request.size() - 3)), HasSubstr(R"("remaining":1)"));
 }
 
 }  // namespace

@@ -35,17 +35,17 @@ constexpr unsigned kRequired =
     1u << kNamespace | 1u << kIdentifier | 1u << kLimit | 1u << kDuration;
 
 // The start of a UTF-8 text: at most `most` bytes, and no partial character.
-std::string_view prefix(std::string_view text, size_t most) {
-  if (text.size() <= most) return text;
-  while (most > 0 && (text[most] & 0xC0) == 0x80) --most;
-  return text.substr(0, most);
+std::string_view prefix(std::string_view text, size_t limit) {
+  if (text.size() <= limit) return text;
+  while (limit > 0 && (text[limit] & 0xC0) == 0x80) --limit;
+  return text.substr(0, limit);
 }
 
 // A value as it was written, cut after 40 bytes.
 std::string_view as_written(std::string_view token) {
-  constexpr size_t kMost = 40;
+  constexpr size_t kMax = 40;
   const size_t end = token.find_last_not_of(" \t\r\n");
-  return prefix(token.substr(0, end + 1), kMost);
+  return prefix(token.substr(0, end + 1), kMax);
 }
 
 // Parses one object into a request.
@@ -183,10 +183,10 @@ void malformed(simdjson::error_code error, BodyProblems& problems) {
                       .fix = "send one JSON document in UTF-8"});
 }
 
-void wrong_shape(const char* wanted, BodyProblems& problems) {
+void wrong_type(const char* expected, BodyProblems& problems) {
   problems.assign(1, {.location = "body",
-                      .message = std::string("the body is not ") + wanted,
-                      .fix = std::string("send ") + wanted});
+                      .message = std::string("the body is not ") + expected,
+                      .fix = std::string("send ") + expected});
 }
 
 }  // namespace
@@ -202,7 +202,7 @@ void LimitBodyReader::read_one(std::string_view json, Request& request, BodyProb
       json_->parser.iterate(json.data(), json.size(), json.size() + Bytes::kPadding).get(document);
   ondemand::object object;
   if (error == simdjson::SUCCESS) error = document.get_object().get(object);
-  if (error == simdjson::INCORRECT_TYPE) return wrong_shape("a JSON object", problems);
+  if (error == simdjson::INCORRECT_TYPE) return wrong_type("a JSON object", problems);
   if (error == simdjson::SUCCESS) error = ItemReader("body", request, problems).read(object);
   if (error == simdjson::SUCCESS && !at_end(document)) error = simdjson::TRAILING_CONTENT;
   if (error != simdjson::SUCCESS) malformed(error, problems);
@@ -217,7 +217,7 @@ void LimitBodyReader::read_many(std::string_view json, std::vector<Request>& req
       json_->parser.iterate(json.data(), json.size(), json.size() + Bytes::kPadding).get(document);
   ondemand::array array;
   if (error == simdjson::SUCCESS) error = document.get_array().get(array);
-  if (error == simdjson::INCORRECT_TYPE) return wrong_shape("a JSON array", problems);
+  if (error == simdjson::INCORRECT_TYPE) return wrong_type("a JSON array", problems);
   if (error != simdjson::SUCCESS) return malformed(error, problems);
   size_t count = 0;
   for (auto element : array) {

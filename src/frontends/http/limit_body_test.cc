@@ -244,26 +244,26 @@ TEST(LimitBody, ReportsAtMostTwentyProblems) {
 TEST(LimitBody, RefusesInvalidJson) {
   Reader reader;
   const std::string valid = body_with("");
-  std::vector<std::string> wrong{"",
-                                 " ",
-                                 "{",
-                                 "{]",
-                                 "{\"a\"}",
-                                 "{a:1}",
-                                 "{\"a\":1,}",
-                                 "\"",
-                                 valid + "x",
-                                 valid + valid,
-                                 valid + ",",
-                                 "{\"limit\":}",
-                                 "{\"limit\":1 \"cost\":2}",
-                                 body_with("\"cost\":\"\xff\""),
-                                 body_with("\"x\xc3\":1"),
-                                 body_with("\"cost\":\"\x01\""),
-                                 body_with(R"("algorithm":"\x")"),
-                                 body_with(R"("algorithm":"\ud800")")};
-  for (size_t size = 1; size < valid.size(); ++size) wrong.push_back(valid.substr(0, size));
-  for (const std::string& json : wrong) {
+  std::vector<std::string> invalid{"",
+                                   " ",
+                                   "{",
+                                   "{]",
+                                   "{\"a\"}",
+                                   "{a:1}",
+                                   "{\"a\":1,}",
+                                   "\"",
+                                   valid + "x",
+                                   valid + valid,
+                                   valid + ",",
+                                   "{\"limit\":}",
+                                   "{\"limit\":1 \"cost\":2}",
+                                   body_with("\"cost\":\"\xff\""),
+                                   body_with("\"x\xc3\":1"),
+                                   body_with("\"cost\":\"\x01\""),
+                                   body_with(R"("algorithm":"\x")"),
+                                   body_with(R"("algorithm":"\ud800")")};
+  for (size_t size = 1; size < valid.size(); ++size) invalid.push_back(valid.substr(0, size));
+  for (const std::string& json : invalid) {
     const BodyProblems& problems = reader.one(json);
     ASSERT_EQ(problems.size(), 1u) << json;
     EXPECT_EQ(problems[0].location, "body") << json;

@@ -11,11 +11,11 @@
 
 namespace weir::frontends {
 
-inline std::string shown(std::string_view value) {
-  constexpr size_t kMost = 40;
+inline std::string quoted(std::string_view value) {
+  constexpr size_t kMax = 40;
   std::string text = "'";
-  for (const char c : value.substr(0, kMost)) text += c >= ' ' && c < 127 ? c : '?';
-  return text + (value.size() > kMost ? "...'" : "'");
+  for (const char c : value.substr(0, kMax)) text += c >= ' ' && c < 127 ? c : '?';
+  return text + (value.size() > kMax ? "...'" : "'");
 }
 
 // Whether the whole text is a number in the range.
@@ -32,7 +32,7 @@ inline bool is_name(std::string_view text) {
 inline RespError read_number(std::string_view name, std::string_view text, Range range,
                              int64_t& value) {
   if (is_number(text, range, value)) return {};
-  return "ERR " + std::string(name) + " is " + shown(text) + ": it must be " + range.text();
+  return "ERR " + std::string(name) + " is " + quoted(text) + ": it must be " + range.text();
 }
 
 inline RespError read_name(std::string_view name, std::string_view text) {
@@ -44,7 +44,7 @@ inline RespError read_name(std::string_view name, std::string_view text) {
 inline RespError read_algorithm(std::string_view text, Request& request) {
   const auto algorithm = algorithm_from(text);
   if (!algorithm) {
-    return "ERR ALGORITHM is " + shown(text) +
+    return "ERR ALGORITHM is " + quoted(text) +
            ": it must be sliding_window, sliding_window_strict, fixed_window, sliding_log, "
            "gcra or token_bucket";
   }

@@ -21,7 +21,7 @@ namespace weir::frontends {
 
 // CLUSTER SLOTS | SHARDS | NODES | KEYSLOT key | INFO | MYID. `here` is the local address of the
 // connection.
-[[nodiscard]] RespError answer_cluster(Arguments arguments, const Address& here,
+[[nodiscard]] RespError answer_cluster(Arguments arguments, const Address& local,
                                        std::string_view node, RespWriter& writer);
 
 }  // namespace weir::frontends

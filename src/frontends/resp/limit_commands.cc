@@ -58,7 +58,7 @@ RespError read_item(Arguments arguments, Request& request, size_t& used) {
   for (; error.empty() && at < arguments.size(); at += 2) {
     const std::string_view option = arguments[at];
     if (is_word(option, "ITEM")) break;
-    if (at + 1 == arguments.size()) return "ERR " + shown(option) + " needs a value";
+    if (at + 1 == arguments.size()) return "ERR " + quoted(option) + " needs a value";
     const std::string_view value = arguments[at + 1];
     if (is_word(option, "COST")) {
       if (again(kCost)) return given_twice("COST");
@@ -72,7 +72,7 @@ RespError read_item(Arguments arguments, Request& request, size_t& used) {
       if (again(kAlgorithm)) return given_twice("ALGORITHM");
       error = read_algorithm(value, request);
     } else {
-      return "ERR " + shown(option) + " is not an option: use COST, ALGORITHM or BURST";
+      return "ERR " + quoted(option) + " is not an option: use COST, ALGORITHM or BURST";
     }
   }
   used = at;
@@ -173,7 +173,7 @@ RespError read_limit(Arguments arguments, Request& request) {
   const Arguments item = arguments.subspan(1);
   RespError error = read_item(item, request, used);
   if (error.empty() && used != item.size()) {
-    error = "ERR " + shown(item[used]) + " belongs to WEIR.MULTI";
+    error = "ERR " + quoted(item[used]) + " belongs to WEIR.MULTI";
   }
   return error;
 }
@@ -196,7 +196,7 @@ RespError read_multi(Arguments arguments, std::vector<Request>& requests) {
   Arguments rest = arguments.subspan(1);
   if (rest.empty()) return wrong_number_of_arguments("weir.multi");
   while (!rest.empty()) {
-    if (!is_word(rest[0], "ITEM")) return "ERR expected ITEM, got " + shown(rest[0]);
+    if (!is_word(rest[0], "ITEM")) return "ERR expected ITEM, got " + quoted(rest[0]);
     if (requests.size() == kMaxBatch) {
       return "ERR more than " + std::to_string(kMaxBatch) + " items";
     }

@@ -301,8 +301,8 @@ TEST(Peek, ConsumesNothingAndAcceptsNoCost) {
     const Command costly({"weir.peek", "api", "alice", "10", "60000", "COST", cost});
     EXPECT_EQ(read_peek(costly, request), "ERR WEIR.PEEK consumes nothing: leave COST out");
   }
-  const Command wrong({"weir.peek", "api", "alice", "0", "60000"});
-  EXPECT_THAT(read_peek(wrong, request), StartsWith("ERR limit is '0'"));
+  const Command invalid({"weir.peek", "api", "alice", "0", "60000"});
+  EXPECT_THAT(read_peek(invalid, request), StartsWith("ERR limit is '0'"));
 }
 
 TEST(Multi, ReadsItemsWithTheirOptions) {

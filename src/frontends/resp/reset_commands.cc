@@ -20,7 +20,7 @@ RespError read_reset(Arguments arguments, Request& request) {
   request.duration = Millis(duration);
   if (!error.empty() || arguments.size() == 4) return error;
   if (!is_word(arguments[4], "ALGORITHM")) {
-    return "ERR " + shown(arguments[4]) + " is not an option: use ALGORITHM";
+    return "ERR " + quoted(arguments[4]) + " is not an option: use ALGORITHM";
   }
   return read_algorithm(arguments[5], request);
 }

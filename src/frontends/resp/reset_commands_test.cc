@@ -82,15 +82,15 @@ TEST(LongKey, IsCountedByItsHashAndResetAlone) {
 
 TEST(LongKey, IsDistinctFromOthersOfTheSamePipeline) {
   ResetClient client;
-  std::string asked;
+  std::string request;
   std::string expected;
   for (int i = 0; i < 40; ++i) {
     const std::string key = std::string(600, 'k') + std::to_string(i % 20);
-    asked += encoded({"CL.THROTTLE", key, "4", "5", "60"});
+    request += encoded({"CL.THROTTLE", key, "4", "5", "60"});
     expected += i < 20 ? "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:12\r\n"
                        : "*5\r\n:0\r\n:5\r\n:3\r\n:-1\r\n:24\r\n";
   }
-  EXPECT_EQ(client.line.send(asked), expected);
+  EXPECT_EQ(client.line.send(request), expected);
 }
 
 TEST(Reset, ResetsTheTupleOfItsAlgorithmAndDuration) {

@@ -124,7 +124,7 @@ RC_GTEST_PROP(RespParser, EndsTheSameForAnySplitOfAnyBytes, ()) {
 }
 
 TEST(RespParser, ReportsBytesThatCanNeverBecomeARequest) {
-  const std::pair<const char*, const char*> wrong[] = {
+  const std::pair<const char*, const char*> invalid[] = {
       {"*x\r\n", "invalid multibulk length"},
       {"*\r\n", "invalid multibulk length"},
       {"*-1\r\n", "invalid multibulk length"},
@@ -150,7 +150,7 @@ TEST(RespParser, ReportsBytesThatCanNeverBecomeARequest) {
       {"ECHO \"a\"b\r\n", "unbalanced quotes in request"},
       {"ECHO \"a\\n\"\r\n", "escapes in quotes are not supported: send an array of bulk strings"},
   };
-  for (const auto& [text, error] : wrong) {
+  for (const auto& [text, error] : invalid) {
     const ParsedCommand parsed = parse_command(text);
     EXPECT_EQ(parsed.status, Status::kBroken) << text;
     EXPECT_EQ(parsed.error, error) << text;

@@ -37,7 +37,7 @@ struct RespScratch {
 };
 
 // The reply to a refused client.
-[[nodiscard]] std::string_view resp_refusal(Refusal why);
+[[nodiscard]] std::string_view resp_refusal(Refusal reason);
 
 class RespSession final : public Session {
  public:

@@ -249,17 +249,17 @@ TEST(RespSession, AnswersRequestsBeforeAProtocolErrorAndCloses) {
 TEST(RespSession, KeepsTheOrderOfDecisionsAndOtherCommands) {
   RespClient client;
   const Words limit{"WEIR.LIMIT", "api", "alice", "9", "60000"};
-  const auto left = [](int remaining) {
-    return resp_answer(2, {.limit = 9, .remaining = remaining, .reset = kMinuteEnd});
+  const auto remaining = [](int count) {
+    return resp_answer(2, {.limit = 9, .remaining = count, .reset = kMinuteEnd});
   };
   EXPECT_EQ(client.line.send(encoded(limit) + encoded(limit) + encoded({"PING"}) + encoded(limit) +
                              encoded({"WEIR.LIMIT"}) + encoded(limit) +
                              encoded({"WEIR.MULTI", "ITEM", "api", "alice", "9", "60000"}) +
                              encoded(limit) + encoded({"CL.THROTTLE", "bob", "1", "30", "60"})),
-            left(8) + left(7) + "+PONG\r\n" + left(6) +
-                "-ERR an item needs namespace identifier limit duration_ms\r\n" + left(5) +
-                "*4\r\n" + bulk("success") + ":1\r\n" + bulk("limits") + "*1\r\n" + left(4) +
-                left(3) + "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:2\r\n");
+            remaining(8) + remaining(7) + "+PONG\r\n" + remaining(6) +
+                "-ERR an item needs namespace identifier limit duration_ms\r\n" + remaining(5) +
+                "*4\r\n" + bulk("success") + ":1\r\n" + bulk("limits") + "*1\r\n" + remaining(4) +
+                remaining(3) + "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:2\r\n");
 }
 
 TEST(RespSession, RepliesInTheProtocolVersionOfEachRequest) {
@@ -274,14 +274,14 @@ TEST(RespSession, DecidesMoreRequestsThanOneGroup) {
   for (const size_t count : {RespScratch::kGroup - 1, RespScratch::kGroup, RespScratch::kGroup + 1,
                              3 * RespScratch::kGroup + 5}) {
     RespClient client;
-    std::string asked;
+    std::string request;
     std::string expected;
     for (size_t i = 0; i < count; ++i) {
-      asked += encoded({"WEIR.LIMIT", "api", "alice", "1000", "60000"});
+      request += encoded({"WEIR.LIMIT", "api", "alice", "1000", "60000"});
       expected += resp_answer(
           2, {.limit = 1000, .remaining = static_cast<int>(999 - i), .reset = kMinuteEnd});
     }
-    EXPECT_EQ(client.line.send(asked), expected);
+    EXPECT_EQ(client.line.send(request), expected);
     EXPECT_EQ(client.fixture.service.resp.stats.total(FrontendStat::kRequests), count);
     EXPECT_EQ(client.fixture.service.resp.decisions.total(
                   telemetry::decided(Outcome::kAdmitted, Basis::kLocal)),
@@ -292,13 +292,13 @@ TEST(RespSession, DecidesMoreRequestsThanOneGroup) {
 TEST(RespSession, PausesAtTheLimitOfUnsentBytesAndLosesNoResponse) {
   RespClient client;
   const std::string word(60'000, 'x');
-  std::string asked;
+  std::string request;
   std::string expected;
   for (int i = 0; i < 10; ++i) {
-    asked += encoded({"ECHO", word});
+    request += encoded({"ECHO", word});
     expected += bulk(word);
   }
-  client.line.in.append(asked);
+  client.line.in.append(request);
   EXPECT_EQ(client.session.process(client.fixture.clock.now(), client.line.in, client.line.out),
             Next::kAgain);
   EXPECT_GT(client.line.out.size(), kMaxUnsent);
@@ -417,24 +417,24 @@ TEST(RespSession, AcceptsQuitWithoutAKey) {
 }
 
 TEST(RespSession, AnswersTheSameForAnySplitOfTheInput) {
-  const std::string asked =
+  const std::string request =
       "PING\r\n\r\n" + encoded({"WEIR.LIMIT", "api", "alice", "3", "60000"}) +
       "CL.THROTTLE bob 1 30 60\r\n" + encoded({"HELLO", "3"}) + encoded({}) +
       encoded({"WEIR.LIMIT", "api", "alice", "3", "60000"}) + "WEIR.LIMIT api\r\n" +
       encoded({"WEIR.MULTI", "ITEM", "a", "b", "1", "100", "ITEM", "a", "b", "1", "100"}) +
       "*1\r\n$4\r\nQUIT\r\nPING\r\n";
   RespClient whole;
-  const std::string expected = whole.line.send(asked);
+  const std::string expected = whole.line.send(request);
   ASSERT_EQ(whole.line.next, Next::kClose);
-  for (size_t cut = 1; cut < asked.size(); ++cut) {
+  for (size_t cut = 1; cut < request.size(); ++cut) {
     RespClient split;
-    std::string received = split.line.send(asked.substr(0, cut));
-    if (split.line.next != Next::kClose) received += split.line.send(asked.substr(cut));
+    std::string received = split.line.send(request.substr(0, cut));
+    if (split.line.next != Next::kClose) received += split.line.send(request.substr(cut));
     EXPECT_EQ(received, expected) << cut;
   }
   for (const size_t size : {1, 2, 3, 7, 64}) {
     RespClient slow;
-    EXPECT_EQ(slow.line.send_in_pieces(asked, size), expected) << size;
+    EXPECT_EQ(slow.line.send_in_pieces(request, size), expected) << size;
   }
 }
 

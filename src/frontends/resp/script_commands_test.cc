@@ -162,7 +162,7 @@ TEST(ScriptStore, IsSafeWhileThreadsLoadAndFlush) {
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&, i] {
       ScriptStore::View view;
-      for (int turn = 0; turn < 1000; ++turn) {
+      for (int round = 0; round < 1000; ++round) {
         if (i == 0) store.clear();
         if (i == 1) (void)store.add(known, kScript);
         const auto* found = view.find(store, known);
