@@ -1,4 +1,4 @@
-// Metrics of one front end: its connections, requests and decisions.
+// What the doors of a server count about themselves and about the answers they give.
 //
 // Safe from any thread.
 

@@ -154,7 +154,7 @@ for (const [name, port, bytes] of [
         `${name}: ${(each / kKiB).toFixed(1)} KiB per unauthenticated client, ` +
           `${(kept / kMiB).toFixed(1)} MiB kept after ${kClients} left`,
       );
-      if (kSanitized) return; // whose memory says nothing about ours
+      if (kSanitized) return; // sanitizers change the memory use
       assert.ok(each < 24 * kKiB, `${each} bytes per unauthenticated client`);
       assert.ok(kept < 16 * kMiB, `${kept} bytes kept`);
     });
@@ -210,7 +210,7 @@ test('idle connections use only unauthenticated places, and new clients are serv
       const held = await metric(server, 'weir_connections', `frontend="${name}"`);
       report(`${name}: ${2 * most} silent connections hold ${held} of ${most} places`);
       assert.equal(answered, 50, 'newcomers are answered');
-      assert.ok(held <= 0.8 * most + 1, `${held} are held`); // and identifier asks for the metric
+      assert.ok(held <= 0.8 * most + 1, `${held} are held`); // plus the request for the metric
       assert.ok((await metric(server, 'weir_connections_evicted_total', `frontend="${name}"`)) >= most);
       flood.leave();
     }
@@ -305,10 +305,10 @@ test('a web page cannot make a browser send commands to the Redis port', async (
     const body = 'CL.THROTTLE victim 1 1 60\r\nCL.THROTTLE victim 1 1 60\r\n';
     for (const method of ['POST', 'PUT']) {
       const answer = await new Promise((done) => {
-        const asked = request({ port: server.respPort, method, path: '/' });
-        asked.on('response', () => done('an answer'));
-        asked.on('error', ({ code }) => done(code));
-        asked.end(body);
+        const outgoing = request({ port: server.respPort, method, path: '/' });
+        outgoing.on('response', () => done('an answer'));
+        outgoing.on('error', ({ code }) => done(code));
+        outgoing.end(body);
       });
       assert.notEqual(answer, 'an answer');
     }
@@ -323,14 +323,14 @@ test('a web page cannot make a browser send commands to the Redis port', async (
 test('wrong keys are counted by reason and logged in few lines', async () => {
   await served(['--allow-public'], async (server) => {
     const url = `${server.url}/v2/ratelimit.limit`;
-    const ask = (headers) => fetch(url, { method: 'POST', body: '{}', headers });
+    const post = (headers) => fetch(url, { method: 'POST', body: '{}', headers });
     const keys = Array.from({ length: 20 }, (_, i) => `Bearer a_wrong_root_key_${i}`);
     const statuses = await Promise.all(
-      keys.map(async (key) => (await ask({ authorization: key })).status),
+      keys.map(async (key) => (await post({ authorization: key })).status),
     );
     assert.deepEqual(new Set(statuses), new Set([401]));
-    assert.equal((await ask({})).status, 400);
-    assert.equal((await ask({ authorization: 'Basic eA==' })).status, 400);
+    assert.equal((await post({})).status, 400);
+    assert.equal((await post({ authorization: 'Basic eA==' })).status, 400);
     assert.match((await sendCommand(server.respPort, 'AUTH', 'a_wrong_root_key')).message, /^WRONGPASS/);
     assert.match((await sendCommand(server.respPort, 'PING')).message, /^NOAUTH/);
     const failures = (frontend, reason) =>
@@ -366,7 +366,7 @@ const kLimit = JSON.stringify({ namespace: 'n', identifier: 'i', limit: 1e9, dur
 
 function askOver(agent, port) {
   return new Promise((resolve, reject) => {
-    const asked = request(
+    const outgoing = request(
       { agent, port, method: 'POST', path: '/v2/ratelimit.limit', headers: authorization },
       (answer) => {
         answer.resume();
@@ -374,8 +374,8 @@ function askOver(agent, port) {
         answer.on('error', reject);
       },
     );
-    asked.on('error', reject);
-    asked.end(kLimit);
+    outgoing.on('error', reject);
+    outgoing.end(kLimit);
   });
 }
 
@@ -433,17 +433,17 @@ test('SIGTERM loses no request of idle keep-alive and Redis connections', async 
 test('SIGTERM loses no request of busy clients', async (t) => {
   const server = await startServer({ args: ['--drain-grace', '5s'] });
   t.after(() => server.child.kill('SIGKILL'));
-  let asked = 0;
+  let sent = 0;
   let lost = 0;
   // One request after the other until connecting fails.
   const busy = async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     for (;;) {
       try {
-        ++asked;
+        ++sent;
         await askOver(agent, server.httpPort);
       } catch (error) {
-        --asked;
+        --sent;
         if (!isRefused(error)) ++lost;
         return agent.destroy();
       }
@@ -460,7 +460,7 @@ test('SIGTERM loses no request of busy clients', async (t) => {
     let open = true;
     client.on('close', () => (open = false));
     while (open) {
-      ++asked;
+      ++sent;
       await client.call('CL.THROTTLE', 'busy', 1e9, 1e9, 60).catch(() => ++lost);
       for (let i = 0; open && i < 30; ++i) await new Promise((done) => setTimeout(done, 10));
     }
@@ -471,7 +471,7 @@ test('SIGTERM loses no request of busy clients', async (t) => {
   const restless = async () => {
     const wire = await Wire.open(server.respPort);
     for (let left = 200; left > 0; left -= stopping ? 1 : 0) {
-      ++asked;
+      ++sent;
       await wire.send(command('CL.THROTTLE', 'busy', 1e9, 1e9, 60));
       const reply = await wire.reply().catch(() => undefined);
       if (reply === undefined) return ++lost;
@@ -480,13 +480,13 @@ test('SIGTERM loses no request of busy clients', async (t) => {
   };
   const kinds = [busy, paused, restless];
   const clients = kinds.flatMap((kind) => Array.from({ length: 8 }, kind));
-  await until('traffic', () => asked > 500);
+  await until('traffic', () => sent > 500);
   server.child.kill('SIGTERM');
   await until('the drain', () => server.stderr.includes('draining'));
   stopping = true;
   await Promise.all(clients);
   await endOf(server);
-  report(`busy clients in a drain: ${lost} of ${asked} requests lost`);
+  report(`busy clients in a drain: ${lost} of ${sent} requests lost`);
   assert.equal(lost, 0);
 });
 

@@ -216,12 +216,12 @@ for (const RESP of [2, 3]) {
 
   with_client('counts keys of 64 KiB apart, for ten years', async (client) => {
     const long = (last) => `${key('long')}${'x'.repeat(65_000)}${last}`;
-    const ask = (last, period) =>
+    const throttle = (last, period) =>
       client.sendCommand(['CL.THROTTLE', long(last), '9', '10', String(period)]);
-    assert.deepEqual(await ask('a', kTenYears), [0, 10, 9, -1, kTenYears / 10]);
-    assert.equal((await ask('a', kTenYears))[2], 8);
-    assert.equal((await ask('b', kTenYears))[2], 9);
-    await assert.rejects(ask('c', kTenYears + 1), /period is '315619201': it must be/);
+    assert.deepEqual(await throttle('a', kTenYears), [0, 10, 9, -1, kTenYears / 10]);
+    assert.equal((await throttle('a', kTenYears))[2], 8);
+    assert.equal((await throttle('b', kTenYears))[2], 9);
+    await assert.rejects(throttle('c', kTenYears + 1), /period is '315619201': it must be/);
     assert.equal(await client.del(long('a')), 1);
   });
 
@@ -315,7 +315,7 @@ test('HTTP is served at its Unix socket, for the owner and the group', async () 
   assert.equal(statSync(sockets.resp).mode & 0o777, 0o660);
   const body = { namespace: 'ns', identifier: 'unix', limit: 5, duration: 60000 };
   const answer = await new Promise((done, failed) => {
-    const asked = request(
+    const outgoing = request(
       {
         socketPath: sockets.http,
         path: '/v2/ratelimit.limit',
@@ -328,8 +328,8 @@ test('HTTP is served at its Unix socket, for the owner and the group', async () 
         response.on('end', () => done({ status: response.statusCode, body: JSON.parse(text) }));
       },
     );
-    asked.on('error', failed);
-    asked.end(JSON.stringify(body));
+    outgoing.on('error', failed);
+    outgoing.end(JSON.stringify(body));
   });
   assert.equal(answer.status, 200);
   assert.equal(answer.body.data.remaining, 4);

@@ -80,23 +80,23 @@ test('a denial because of the previous window does not affect other regions', as
   const [here, there] = world.regions;
   const into = () => Date.now() % kWindow;
   const begin = () => until('a window to begin', () => into() < 500);
-  const ask = async (node, command, ...more) =>
+  const send = async (node, command, ...more) =>
     verdictOf(await node.client.call(command, 'api', 'last', 100, kWindow, ...more));
 
   await begin();
-  assert.equal((await ask(here.nodes[0], 'WEIR.LIMIT', 'COST', 100)).success, 1);
+  assert.equal((await send(here.nodes[0], 'WEIR.LIMIT', 'COST', 100)).success, 1);
   await world.remains('last', 100, 0, { duration: kWindow });
   const sequence = Math.floor(Date.now() / kWindow);
   await until('it to end', () => Math.floor(Date.now() / kWindow) > sequence);
-  const refused = await ask(here.nodes[0], 'WEIR.LIMIT', 'COST', 60);
+  const refused = await send(here.nodes[0], 'WEIR.LIMIT', 'COST', 60);
   if (into() < kWindow / 2) assert.equal(refused.success, 0); // but for a machine that stood still
   const fixed = ['ALGORITHM', 'fixed_window'];
   await world.settle();
   const rows = await ledger.rows('last');
   assert.deepEqual(rows.filter((row) => row.sequence > sequence), []);
-  const verdict = await ask(there.nodes[0], 'WEIR.PEEK', ...fixed);
+  const verdict = await send(there.nodes[0], 'WEIR.PEEK', ...fixed);
   if (Math.floor(Date.now() / kWindow) === sequence + 1) assert.equal(verdict.remaining, 100);
-  assert.equal((await ask(there.nodes[0], 'WEIR.LIMIT', 'COST', 100, ...fixed)).success, 1);
+  assert.equal((await send(there.nodes[0], 'WEIR.LIMIT', 'COST', 100, ...fixed)).success, 1);
 });
 
 // A process that lost its Redis and its own memory finds its region's row in the ledger. That is no
@@ -111,10 +111,10 @@ test('rows that a region wrote itself are imported as its own and refresh nothin
   const before = await cold();
   const verdict = await node.limit('own', 100, 5);
   assert.deepEqual([verdict.success, verdict.remaining, verdict.basis], [1, 35, 'refreshed']);
-  assert.ok((await cold()) > before, 'Redis was not asked');
+  assert.ok((await cold()) > before, 'Redis was not read');
   await until('Redis to have it', async () => (await here.origin.cells()).length > 0);
   const totals = await Promise.all((await here.origin.cells()).map((cell) => here.origin.total(cell)));
-  assert.ok(totals.includes(5), `${totals}`); // not what was learnt
+  assert.ok(totals.includes(5), `${totals}`); // without imported counts
   assert.equal((await node.limit('own', 100, 36)).success, 0);
   await until('the ledger to have it', async () => (await ledger.counts('own'))[here.name] === 65);
   await world.remains('own', 100, 35);
@@ -154,7 +154,7 @@ test('one process of a region publishes for all', async () => {
     const known = async (node, identifier) => (await node.peek(identifier, 4)).remaining <= 3;
     const elsewhere = regionsExcept(here).flatMap(({ nodes }) => nodes);
     for (const identifier of keys) await world.everywhere(identifier, (node) => known(node, identifier), elsewhere);
-    await rest(1000); // for those identifier write in vain
+    await rest(1000); // for writes that change nothing
     const [[rows]] = await ledger.query(
       `SELECT COUNT(*) FROM weir_cells WHERE identifier LIKE '${name}-%'`,
     );
@@ -175,7 +175,7 @@ test('identifiers are preserved byte for byte', async () => {
     'as long as can be': 'x'.repeat(511) + '!',
     'that look binary': Array.from({ length: 32 }, (_, i) => String.fromCharCode(i)).join('') + '\u007f\\\'"%_;--',
   };
-  const ask = async ({ server }, identifier, cost) => {
+  const send = async ({ server }, identifier, cost) => {
     const answer = await fetch(`${server.url}/v2/ratelimit.limit`, {
       method: 'POST',
       headers: { authorization: `Bearer ${kRootKey}` },
@@ -185,8 +185,8 @@ test('identifiers are preserved byte for byte', async () => {
     return (await answer.json()).data;
   };
   for (const [kind, name] of Object.entries(names)) {
-    assert.equal((await ask(here.nodes[0], name, 7)).success, true, kind);
-    await until(kind, async () => (await ask(there.nodes[0], name, 0)).remaining === 3);
+    assert.equal((await send(here.nodes[0], name, 7)).success, true, kind);
+    await until(kind, async () => (await send(there.nodes[0], name, 0)).remaining === 3);
   }
   const rows = await ledger.query("SELECT HEX(identifier), count FROM weir_cells WHERE namespace = 'bytes'");
   const wanted = Object.values(names).map((name) => [Buffer.from(name).toString('hex').toUpperCase(), '7']);
@@ -235,7 +235,7 @@ test('no count is lost when the ledger is killed and restarted under load', asyn
   const load = new Load({ nodes: [...world.nodes], keys, duration: kLongWindow, perTick: 3 });
   // A region does not write counts below its publish threshold, not even at shutdown: each starts above.
   for (const key of keys) {
-    for (const { nodes } of world.regions) await load.ask(nodes[0], key, kMost / 7);
+    for (const { nodes } of world.regions) await load.send(nodes[0], key, kMost / 7);
   }
   load.start();
   await rest(2000);
@@ -269,9 +269,9 @@ test('no count is lost when the ledger is killed and restarted under load', asyn
     const left = Math.max(0, kMost - accepted(identifier));
     await world.remains(identifier, kMost, left, { nodes: last.nodes });
   }
-  const times = load.asked.filter(({ phase }) => phase === 'killed').map(({ took }) => took);
+  const times = load.requests.filter(({ phase }) => phase === 'killed').map(({ took }) => took);
   console.log(
-    `${load.asked.length} asked, ${load.accepted()} accepted; while it was away ` +
+    `${load.requests.length} requests, ${load.accepted()} admitted; while it was down ` +
       `p99 ${quantile(times, 0.99).toFixed(1)}, most ${Math.max(...times).toFixed(1)} ms`,
   );
 });

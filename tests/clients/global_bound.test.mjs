@@ -40,7 +40,7 @@ after(async () => {
 
 // A key with its limit and its load, and the result of every request.
 class Attack {
-  asked = []; // {sent, success, reset}
+  requests = []; // {sent, success, reset}
   #due = 0;
 
   constructor(algorithm, most, load) {
@@ -48,23 +48,23 @@ class Attack {
     this.words = ['api', this.identifier, most, kWindow, 'ALGORITHM', algorithm];
   }
   // Sends the requests that are due after `ms` more.
-  ask(ms) {
+  send(ms) {
     this.#due += (this.most * this.load * ms) / kWindow;
-    for (; this.#due >= 1; --this.#due) this.asked.push(lines.ask(this.words));
+    for (; this.#due >= 1; --this.#due) this.requests.push(lines.send(this.words));
   }
 
   // Per window: all admissions, and their maximum without those in flight.
-  windows(underWay) {
+  windows(inFlight) {
     const found = new Map();
-    for (const { reset, success, sent } of this.asked) {
+    for (const { reset, success, sent } of this.requests) {
       if (!found.has(reset)) found.set(reset, []);
       if (success) found.get(reset).push(sent);
     }
     return [...found.values()].map((times) => {
-      let first = 0; // of those under way
+      let first = 0; // in flight
       let most = 0;
       times.forEach((time, i) => {
-        while (times[first] < time - underWay) ++first;
+        while (times[first] < time - inFlight) ++first;
         most = Math.max(most, i + 1 - (i + 1 - first));
       });
       return { admitted: times.length, settled: most };
@@ -106,7 +106,7 @@ async function play(attacks) {
   for (let last = Date.now(); last < end; ) {
     await rest(kTick);
     const now = Date.now();
-    for (const attack of attacks) attack.ask(Math.min(now - last, 100));
+    for (const attack of attacks) attack.send(Math.min(now - last, 100));
     lines.flush();
     last = now;
   }
@@ -116,25 +116,25 @@ async function play(attacks) {
   return Math.max(kUnderWay, 2 * longest);
 }
 
-function table(attacks, underWay) {
+function table(attacks, inFlight) {
   const rows = attacks.flatMap((attack) =>
-    attack.windows(underWay).map(({ admitted, settled }, i) => {
+    attack.windows(inFlight).map(({ admitted, settled }, i) => {
       const ratio = (count) => (count / attack.most).toFixed(3);
       return [attack.algorithm, attack.most, attack.load, i + 1, ratio(admitted), ratio(settled)];
     }),
   );
-  const head = ['algorithm', 'limit', 'load', 'window', 'admitted', `but the last ${(underWay / 1000).toFixed(1)} s`];
+  const head = ['algorithm', 'limit', 'load', 'window', 'admitted', `but the last ${(inFlight / 1000).toFixed(1)} s`];
   return [head, ...rows].map((row) => row.map((cell) => `${cell}`.padStart(20)).join('')).join('\n');
 }
 
 for (const algorithm of ['fixed_window', 'sliding_window']) {
   test(`with ${algorithm}, regions that are flooded at once admit at most the bound`, async () => {
     const attacks = kLimits.flatMap((most) => kLoads.map((load) => new Attack(algorithm, most, load)));
-    const underWay = await play(attacks);
-    console.log(table(attacks, underWay));
+    const inFlight = await play(attacks);
+    console.log(table(attacks, inFlight));
     for (const attack of attacks) {
-      for (const { admitted, settled } of attack.windows(underWay)) {
-        const what = `${attack.identifier}: ${settled} of ${attack.most}, beside what was under way`;
+      for (const { admitted, settled } of attack.windows(inFlight)) {
+        const what = `${attack.identifier}: ${settled} of ${attack.most} without requests in flight`;
         assert.ok(settled <= Math.max(kBound * attack.most, attack.most + 1), what);
         assert.ok(admitted <= 3 * attack.most * 1.1, `${attack.identifier}: ${admitted}`);
       }

@@ -26,11 +26,11 @@ function request(method, path, { fields = [], body = '', version = 'HTTP/1.1' } 
   return [...lines, ...fields].join('\r\n') + '\r\n\r\n' + body;
 }
 
-const asked = (more) =>
+const requestBody = (more) =>
   JSON.stringify({ namespace: 'wire', identifier: 'x', limit: 100_000, duration: kMonth, ...more });
 
 function post(more, fields = []) {
-  const body = asked(more);
+  const body = requestBody(more);
   return request('POST', '/v2/ratelimit.limit', {
     fields: [`Content-Length: ${body.length}`, ...fields],
     body,
@@ -90,7 +90,7 @@ test('a request split at every byte gets the same response', async () => {
 });
 
 test('a chunked body is read with any chunks, extensions and trailers', async () => {
-  const body = asked({ identifier: 'chunks', cost: 0 });
+  const body = requestBody({ identifier: 'chunks', cost: 0 });
   for (const bytes of [
     postChunks([chunk(body), '0\r\n\r\n']),
     postChunks([...[...body].map(chunk), '0\r\n\r\n']),
@@ -111,7 +111,7 @@ test('a chunked body is read with any chunks, extensions and trailers', async ()
 });
 
 test('a chunked body split at every byte gets the same response', async () => {
-  const body = asked({ identifier: 'chunks', cost: 0 });
+  const body = requestBody({ identifier: 'chunks', cost: 0 });
   const bytes = postChunks([chunk(body.slice(0, 10)), chunk(body.slice(10)), '0\r\nA: b\r\n\r\n']);
   await connected(async (wire) => {
     for (let at = 1; at < bytes.length; ++at) {
@@ -130,7 +130,7 @@ test('a chunked body split at every byte gets the same response', async () => {
 });
 
 test('Expect: 100-continue gets 100 Continue once, then the response', async () => {
-  const body = asked({ identifier: 'expect', cost: 0 });
+  const body = requestBody({ identifier: 'expect', cost: 0 });
   const length = `Content-Length: ${body.length}`;
   const head = request('POST', '/v2/ratelimit.limit', { fields: [length, 'Expect: 100-continue'] });
   await connected(async (wire) => {
@@ -314,7 +314,7 @@ for (const [what, status, bytes] of kBroken) {
 }
 
 test('1 MiB is read by length and by chunks; one byte more by chunks is a 413', async () => {
-  const padded = (size) => asked({ identifier: 'large', cost: 0 }).padEnd(size);
+  const padded = (size) => requestBody({ identifier: 'large', cost: 0 }).padEnd(size);
   const pieces = (text) => text.match(/[^]{1,65536}/g).map(chunk);
   await connected(async (wire) => {
     const body = padded(1 << 20);
@@ -368,13 +368,13 @@ test('every request on a connection needs the key', async () => {
   await connected(async (wire) => {
     await wire.send(post({ cost: 0 }));
     assert.equal((await wire.answer()).status, 200);
-    const body = asked({ cost: 0 });
+    const body = requestBody({ cost: 0 });
     const start = `POST /v2/ratelimit.limit HTTP/1.1\r\nHost: weir\r\nContent-Length: ${body.length}\r\n`;
     await wire.send(`${start}\r\n${body}`);
     assert.equal((await wire.answer()).status, 400);
     await wire.send(`${start}Authorization: Bearer a_wrong_root_key_of_no_use\r\n\r\n${body}`);
     assert.equal((await wire.answer()).status, 401);
     await wire.send(post({ cost: 0 }));
-    assert.equal((await wire.answer()).status, 200, 'the connection goes on');
+    assert.equal((await wire.answer()).status, 200, 'the connection stays open');
   });
 });

@@ -46,7 +46,7 @@ async function trial(t, reasons, harm, restore) {
   for (const node of world.nodes) node.killed = false;
   const load = new Load({ nodes: [...world.nodes], keys, duration: kLongWindow, perTick: 2 });
   for (const key of keys) {
-    for (const { nodes } of world.regions) await load.ask(nodes[0], key, kShown);
+    for (const { nodes } of world.regions) await load.send(nodes[0], key, kShown);
   }
   for (const { identifier } of keys) {
     await until('all rows', async () => Object.keys(await ledger.counts(identifier)).length === 3);
@@ -60,7 +60,7 @@ async function trial(t, reasons, harm, restore) {
     await harm({ load, keys });
     // Each region is above its publish threshold.
     for (const key of keys) {
-      for (const { nodes } of world.regions) await load.ask(nodes[0], key, kShown);
+      for (const { nodes } of world.regions) await load.send(nodes[0], key, kShown);
     }
     if (reasons.length > 0) await until('the reason to be named', async () => (await sum()) > before);
     await rest(1000);
@@ -71,10 +71,10 @@ async function trial(t, reasons, harm, restore) {
   }
   const began = performance.now();
   await converges(load, keys);
-  const times = load.asked.filter(({ phase }) => phase === 'fault').map(({ took }) => took);
+  const times = load.requests.filter(({ phase }) => phase === 'fault').map(({ took }) => took);
   const p99 = quantile(times, 0.99);
   console.log(
-    `${t.name}: ${load.asked.length} asked; meanwhile p50 ${quantile(times, 0.5).toFixed(1)}, ` +
+    `${t.name}: ${load.requests.length} requests; meanwhile p50 ${quantile(times, 0.5).toFixed(1)}, ` +
       `p99 ${p99.toFixed(1)}, most ${Math.max(...times).toFixed(1)} ms of ${times.length}; ` +
       `all knew after ${(performance.now() - began).toFixed(0)} ms`,
   );

@@ -19,12 +19,12 @@ async function start(region, ledger, { args = [], ...options } = {}) {
   const where = ledger === undefined ? [] : ['--region', region, '--ledger', ledger];
   const server = await startServer({ args: ['--threads', '1', ...where, ...args], ...options });
   const client = clientOf(server);
-  const ask = async (command, identifier, most, ...more) =>
+  const send = async (command, identifier, most, ...more) =>
     verdictOf(await client.call(command, 'api', identifier, most, kLongWindow, ...more));
   return {
     server,
-    limit: (identifier, most, cost = 1) => ask('WEIR.LIMIT', identifier, most, 'COST', cost),
-    peek: (identifier, most) => ask('WEIR.PEEK', identifier, most),
+    limit: (identifier, most, cost = 1) => send('WEIR.LIMIT', identifier, most, 'COST', cost),
+    peek: (identifier, most) => send('WEIR.PEEK', identifier, most),
     readiness: () => fetch(`${server.url}/readyz`),
     isReady: async () => (await fetch(`${server.url}/readyz`)).status === 200,
     async stop(signal = 'SIGTERM') {
@@ -204,10 +204,10 @@ test('a full ledger is reported, accepts what fits, and recovers when space is f
     while (await ledger.query(fill).then(() => true, () => false));
   }
   const full = () => nodes[0].server.metric('weir_ledger_errors_total', 'reason="full"');
-  let asked = 0;
+  let rows = 0;
   await until('it to be full', async () => {
     for (let i = 0; i < 20; ++i) {
-      const identifier = `full-${asked++}-${'x'.repeat(400)}`;
+      const identifier = `full-${rows++}-${'x'.repeat(400)}`;
       assert.equal((await nodes[0].limit(identifier, 4)).success, 1);
     }
     return (await full()) > 0;
@@ -216,10 +216,10 @@ test('a full ledger is reported, accepts what fits, and recovers when space is f
   small.more = atMost('32M');
   await small.start();
   const known = async (identifier) => (await nodes[1].peek(identifier, 4)).remaining === 3;
-  for (let i = 0; i < asked; ++i) {
+  for (let i = 0; i < rows; ++i) {
     await until('what did not fit', () => known(`full-${i}-${'x'.repeat(400)}`));
   }
-  console.log(`full after ${asked} more rows`);
+  console.log(`full after ${rows} more rows`);
   for (const node of nodes) await node.stop();
   await small.stop();
 });

@@ -194,19 +194,19 @@ test('at a public address the Redis protocol requires a key', async () => {
       assert.match((await sendCommand(server.respPort, ...words)).message, /^NOAUTH/, words[0]);
     }
     const wire = await Wire.open(server.respPort);
-    const ask = async (...words) => {
+    const sendOn = async (...words) => {
       await wire.send(command(...words));
       return wire.reply();
     };
-    assert.match((await ask('AUTH', 'a_wrong_root_key_of_no_use')).message, /^WRONGPASS/);
-    assert.match((await ask(...throttle)).message, /^NOAUTH/);
-    assert.equal(await ask('AUTH', kRootKey), 'OK');
-    assert.deepEqual((await ask(...throttle)).slice(0, 3), [0, 10, 9]);
+    assert.match((await sendOn('AUTH', 'a_wrong_root_key_of_no_use')).message, /^WRONGPASS/);
+    assert.match((await sendOn(...throttle)).message, /^NOAUTH/);
+    assert.equal(await sendOn('AUTH', kRootKey), 'OK');
+    assert.deepEqual((await sendOn(...throttle)).slice(0, 3), [0, 10, 9]);
     await wire.send(Buffer.concat([command('RESET'), command(...throttle)]));
     assert.equal(await wire.reply(), 'RESET');
     assert.match((await wire.reply()).message, /^NOAUTH/, 'RESET takes the key back');
-    assert.equal((await ask('HELLO', 3, 'AUTH', 'default', kRootKey)).proto, 3);
-    assert.equal((await ask(...throttle, 0))[2], 9, 'what was refused consumed nothing');
+    assert.equal((await sendOn('HELLO', 3, 'AUTH', 'default', kRootKey)).proto, 3);
+    assert.equal((await sendOn(...throttle, 0))[2], 9, 'a refused request consumed nothing');
     wire.close();
     assert.equal(await statusWith(server, kRootKey), 200);
     assert.equal(await statusWith(server, 'a_wrong_root_key_of_no_use'), 401);

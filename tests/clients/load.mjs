@@ -8,7 +8,7 @@ import { pick, verdictOf } from './region.mjs';
 const kTick = 5; // ms
 
 export class Load {
-  asked = []; // {node, identifier, cost, phase, sent, took, verdict or error}
+  requests = []; // {node, identifier, cost, phase, sent, took, verdict or error}
   phase = 'before';
   #open = new Set();
 
@@ -24,7 +24,7 @@ export class Load {
     this.timer = setInterval(() => {
       for (let i = 0; i < this.perTick; ++i) {
         const key = pick(this.keys);
-        void this.ask(pick(this.nodes), key, key.cost());
+        void this.send(pick(this.nodes), key, key.cost());
       }
     }, kTick);
   }
@@ -33,13 +33,13 @@ export class Load {
   async stop() {
     clearInterval(this.timer);
     while (this.#open.size > 0) await withTimeout('all answers', Promise.all(this.#open));
-    const failed = this.asked.filter(({ error, node }) => error && !node.killed);
+    const failed = this.requests.filter(({ error, node }) => error && !node.killed);
     assert.deepEqual(failed.map(({ error }) => `${error}`), []);
   }
 
-  ask(node, { identifier, most, line = 'client' }, cost = 1) {
+  send(node, { identifier, most, line = 'client' }, cost = 1) {
     const entry = { node, identifier, cost, phase: this.phase, sent: performance.now() };
-    this.asked.push(entry);
+    this.requests.push(entry);
     const answer = node[line]
       .call('WEIR.LIMIT', 'api', identifier, most, this.duration, 'COST', cost)
       .then((flat) => (entry.verdict = verdictOf(flat)))
@@ -53,7 +53,7 @@ export class Load {
   }
 
   accepted(test = () => true) {
-    const yes = this.asked.filter((entry) => entry.verdict?.success && test(entry));
+    const yes = this.requests.filter((entry) => entry.verdict?.success && test(entry));
     return yes.reduce((sum, { cost }) => sum + cost, 0);
   }
 }

@@ -11,13 +11,13 @@ class LoadConnection {
     /\*12\r\n\$7\r\nsuccess\r\n:([01])\r\n[^*]*?reset\r\n:(\d+)\r\n[^*]*?basis\r\n\$\d+\r\n(\w+)\r\n/gy;
   #unsent = '';
   #text = '';
-  #open = []; // in the order asked
+  #open = []; // in order
 
   constructor(port) {
     this.socket = connect({ port, host: '127.0.0.1', noDelay: true }).setEncoding('latin1');
     this.socket.on('data', (text) => this.#take(text));
   }
-  ask(question, entry) {
+  send(question, entry) {
     this.#unsent += question;
     this.#open.push(entry);
   }
@@ -53,13 +53,13 @@ export class LoadConnections {
 
   // Sends WEIR.LIMIT to a node with the next flush(): {node, sent, came, success, reset, basis}, the last
   // four after the reply.
-  ask(words, line = pick(this.lines)) {
+  send(words, line = pick(this.lines)) {
     const name = words.join(' ');
     if (!this.#questions.has(name)) {
       this.#questions.set(name, `${command('WEIR.LIMIT', ...words.map(String))}`);
     }
     const entry = { node: line.node, sent: Date.now() };
-    line.ask(this.#questions.get(name), entry);
+    line.send(this.#questions.get(name), entry);
     return entry;
   }
   flush() {

@@ -75,7 +75,7 @@ export class MariaDb {
     });
   }
   async #answers() {
-    return (await this.#ask('SELECT 1', '')).code === 0;
+    return (await this.#run('SELECT 1', '')).code === 0;
   }
 
   // Like a crash.
@@ -104,13 +104,13 @@ export class MariaDb {
     const how = ['--no-defaults', `--socket=${this.#socket}`, '--user=root', '--batch', '--raw'];
     return [...how, '--skip-column-names', ...(database ? [database] : [])];
   }
-  #ask(sql, database) {
+  #run(sql, database) {
     return run('mariadb', this.#client(database), { input: sql });
   }
 
   // Runs a query as root; returns rows of words. Use HEX() for columns that may not be text.
   async query(sql, database = '') {
-    const { code, stdout, stderr } = await this.#ask(sql, database);
+    const { code, stdout, stderr } = await this.#run(sql, database);
     if (code !== 0) throw new Error(`${sql}: ${stderr}`);
     const lines = stdout.split('\n').slice(0, -1);
     return lines.map((line) => line.split('\t'));

@@ -62,7 +62,7 @@ for (const version of [2, 3]) {
     await assert.rejects(client.get('a'), /unknown command 'GET'/);
   });
 
-  with_client('1000 commands under way are answered in order', async (client) => {
+  with_client('1000 pipelined commands are answered in order', async (client) => {
     const all = [];
     for (let i = 0; i < 1000; ++i) {
       all.push(send(client, 'CL.THROTTLE', `line${version}`, 999, 1000, kMonth));

@@ -18,13 +18,13 @@ const kServe = ['serve', '--http', '127.0.0.1:0', '--resp', 'off'];
 async function start(options) {
   const server = await startServer(options);
   const client = clientOf(server);
-  const ask = async (command, identifier, most, ...more) =>
+  const send = async (command, identifier, most, ...more) =>
     verdictOf(await client.call(command, 'api', identifier, most, kLongWindow, ...more));
   return {
     server,
     client,
-    limit: (identifier, most, ...more) => ask('WEIR.LIMIT', identifier, most, ...more),
-    peek: (identifier, most, ...more) => ask('WEIR.PEEK', identifier, most, ...more),
+    limit: (identifier, most, ...more) => send('WEIR.LIMIT', identifier, most, ...more),
+    peek: (identifier, most, ...more) => send('WEIR.PEEK', identifier, most, ...more),
     logged: (words) => until(`a log line ${words}`, () => words.test(server.stderr)),
     signal: (name) => server.child.kill(name),
     async stop() {
@@ -254,9 +254,9 @@ test('a full disk: a log line with the remedy, basis degraded, and recovery when
   await node.limit('before', 10, 'COST', 6);
   const ballast = join(disk, 'ballast');
   assert.throws(() => writeFileSync(ballast, Buffer.alloc(4 << 20)), /ENOSPC/);
-  let asked = 0;
+  let requests = 0;
   await until('basis degraded', async () => {
-    const { success, basis } = await node.limit(`during ${asked++}`, 10, 'COST', 6);
+    const { success, basis } = await node.limit(`during ${requests++}`, 10, 'COST', 6);
     assert.equal(success, 1);
     return basis === 'degraded';
   });
@@ -365,7 +365,7 @@ for (const how of ['stopped', 'killed']) {
     assert.equal((await throttle(again, 59))[0], 1, 'denied');
     assert.equal((await throttle(again, 58))[0], 0, 'what is left is there');
     await again.stop();
-    const third = await start({ data }); // what was read and not asked for since is still there
+    const third = await start({ data }); // tuples without requests since the restart are still there
     assert.equal((await third.peek('gcra', 100, 'ALGORITHM', 'gcra')).remaining, 33);
     await third.stop();
   });

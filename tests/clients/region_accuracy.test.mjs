@@ -33,7 +33,7 @@ after(async () => {
 
 // A key with its limit and its load, and the result of every request.
 class Run {
-  asked = []; // {sent, success, reset}, in the order asked
+  requests = []; // {sent, success, reset}, in order
   #due = 0;
 
   constructor(algorithm, most, load) {
@@ -42,12 +42,12 @@ class Run {
   }
 
   // Sends the requests that are due after `ms` more.
-  ask(ms) {
+  send(ms) {
     this.#due += (this.most * this.load * ms) / kWindow;
-    for (; this.#due >= 1; --this.#due) this.asked.push(lines.ask(this.words));
+    for (; this.#due >= 1; --this.#due) this.requests.push(lines.send(this.words));
   }
 
-  admitted(questions = this.asked) {
+  admitted(questions = this.requests) {
     return questions.filter(({ success }) => success).length;
   }
 
@@ -57,7 +57,7 @@ class Run {
     let reset = 0;
     let counts = { current: 0, previous: 0 };
     let total = 0;
-    const inOrder = [...this.asked].sort((a, b) => a.reset - b.reset || a.sent - b.sent);
+    const inOrder = [...this.requests].sort((a, b) => a.reset - b.reset || a.sent - b.sent);
     for (const question of inOrder) {
       if (question.reset !== reset) {
         counts = { current: 0, previous: question.reset - reset === kWindow ? counts.current : 0 };
@@ -76,7 +76,7 @@ class Run {
   // Admissions per window.
   perWindow() {
     const windows = new Map();
-    for (const question of this.asked) {
+    for (const question of this.requests) {
       windows.set(question.reset, [...(windows.get(question.reset) ?? []), question]);
     }
     return [...windows.values()].map((questions) => this.admitted(questions));
@@ -89,7 +89,7 @@ async function play(runs, length) {
   for (let last = performance.now(); last < end; ) {
     await rest(kTick);
     const now = performance.now();
-    for (const run of runs) run.ask(Math.min(now - last, 4 * kTick));
+    for (const run of runs) run.send(Math.min(now - last, 4 * kTick));
     lines.flush();
     last = now;
   }
@@ -98,11 +98,11 @@ async function play(runs, length) {
 
 function table(runs) {
   const rows = runs.map((run) => {
-    const { algorithm, most, load, asked } = run;
+    const { algorithm, most, load, requests } = run;
     const [admitted, exact] = [run.admitted(), run.exact()];
-    return [algorithm, most, load, asked.length, admitted, exact, (admitted / exact).toFixed(4)];
+    return [algorithm, most, load, requests.length, admitted, exact, (admitted / exact).toFixed(4)];
   });
-  const all = [['algorithm', 'limit', 'load', 'asked', 'admitted', 'exact', 'ratio'], ...rows];
+  const all = [['algorithm', 'limit', 'load', 'requests', 'admitted', 'exact', 'ratio'], ...rows];
   return all.map((row) => row.map((cell) => String(cell).padStart(15)).join('')).join('\n');
 }
 

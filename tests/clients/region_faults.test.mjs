@@ -16,7 +16,7 @@ import { rest, startNode, until } from './region.mjs';
 import { temporaryFolder } from './server.mjs';
 
 const kNodes = 3;
-const kCalm = 20_000; // ms, for everyone to know everything
+const kCalm = 20_000; // ms, until all nodes agree
 const kUnreached = 1_000_000_000;
 const kSmall = 20;
 
@@ -54,7 +54,7 @@ async function introduce(load, keys) {
   const costs = new Map();
   for (const key of keys) {
     costs.set(costs.size + 1, key.identifier);
-    assert.ok((await load.ask(load.nodes[0], key, costs.size)).success);
+    assert.ok((await load.send(load.nodes[0], key, costs.size)).success);
   }
   await until('the cells of new keys', async () => {
     const cells = (await origin.cells()).filter((cell) => !known.has(cell));
@@ -95,7 +95,7 @@ function keysOfTrial() {
 // Requests the whole limit of a small key at every node.
 async function exhaust(load, key) {
   for (let i = 0; i < kSmall; ++i) {
-    await Promise.all(load.nodes.map((node) => load.ask(node, key)));
+    await Promise.all(load.nodes.map((node) => load.send(node, key)));
   }
 }
 
@@ -153,7 +153,7 @@ async function calm(load, keys) {
     await rest(50);
   }
   for (const cell of await origin.cells()) {
-    assert.ok((await origin.client.pttl(cell)) > 0, `${cell} would stay for ever`);
+    assert.ok((await origin.client.pttl(cell)) > 0, `${cell} never expires`);
   }
   return performance.now() - began;
 }
@@ -171,16 +171,16 @@ async function staysAtItsLimit(load, key) {
 
 function report(t, load, { large, small, fresh }, took) {
   const warm = new Set(large.map(({ identifier }) => identifier));
-  const during = load.asked.filter(
+  const during = load.requests.filter(
     ({ phase, identifier, verdict }) => phase === 'fault' && warm.has(identifier) && verdict,
   );
   const times = during.map((entry) => entry.took);
   const ms = (share) => quantile(times, share)?.toFixed(1);
   const of = (key) => load.accepted(({ identifier }) => identifier === key.identifier);
-  const slowest = Math.max(...load.asked.filter(({ took }) => took).map(({ took }) => took));
+  const slowest = Math.max(...load.requests.filter(({ took }) => took).map(({ took }) => took));
   const degraded = during.filter(({ verdict }) => verdict.basis === 'degraded').length;
   console.log(
-    `${t.name}: ${load.asked.length} asked, ${load.accepted()} accepted; ` +
+    `${t.name}: ${load.requests.length} requests, ${load.accepted()} admitted; ` +
       `meanwhile p50 ${ms(0.5)}, p99 ${ms(0.99)}, most ${ms(1)} ms of ${times.length} ` +
       `at warm keys, ${degraded} degraded, ${slowest.toFixed(0)} ms at any; ` +
       `${of(small)} and ${of(fresh)} of ${kSmall} at the small limits; calm after ${took.toFixed(0)} ms`,
@@ -301,7 +301,7 @@ test('nothing is lost when an abandoned connection writes after its successor', 
   const harm = async ({ during, load, keys }) => {
     letGo = proxies().map((proxy) => proxy.hold());
     for (const key of [keys.small, keys.fresh]) {
-      await Promise.all(nodes.map((node) => load.ask(node, key)));
+      await Promise.all(nodes.map((node) => load.send(node, key)));
     }
     await rest(2500); // until the nodes have left these connections
     for (const node of nodes) await node.ready();
@@ -327,7 +327,7 @@ test('nothing is lost when an abandoned connection writes after its successor', 
 // Stops a node and then starts another one with the same name.
 async function replace(load, end) {
   const stopping = nodes[2];
-  load.nodes = nodes.slice(0, 2); // what it was asked before is still answered
+  load.nodes = nodes.slice(0, 2); // earlier requests are still answered
   await end(stopping);
   nodes[2] = await startPlace(stopping.label, stopping.proxy, stopping.data);
   await nodes[2].ready();
@@ -372,7 +372,7 @@ test('a killed node loses only its last admissions', async (t) => {
       load.accepted((entry) => ofVictim(entry) && entry.sent + entry.took > killed - ms);
     let missing = load.accepted();
     for (const { identifier } of all) missing -= await origin.total(await cellOf(identifier));
-    const unanswered = load.asked
+    const unanswered = load.requests
       .filter((entry) => ofVictim(entry) && entry.error)
       .reduce((sum, { cost }) => sum + cost, 0);
     console.log(

@@ -111,7 +111,7 @@ for (const [policy, most] of [
         await until('all counts to be acknowledged', async () => (await added()) === most);
         for (const cell of await origin.cells()) {
           known.add(cell);
-          assert.ok((await origin.client.pttl(cell)) > 0, `${cell} would stay for ever`);
+          assert.ok((await origin.client.pttl(cell)) > 0, `${cell} never expires`);
         }
       });
     }

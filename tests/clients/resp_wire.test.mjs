@@ -25,7 +25,7 @@ async function connected(body) {
 }
 
 // One request on its own connection.
-const ask = (...words) =>
+const sendAlone = (...words) =>
   connected(async (wire) => {
     await wire.send(command(...words));
     return wire.reply();
@@ -100,7 +100,7 @@ test('replies wait for a client that does not read', async () => {
     wire.socket.pause();
     const count = 1000; // 16 MB: more than the system holds for a connection
     const sent = wire.send(Buffer.concat(Array(count).fill(command('ECHO', text))));
-    assert.equal(await ask('ECHO', 'others are served'), 'others are served');
+    assert.equal(await sendAlone('ECHO', 'others are served'), 'others are served');
     wire.socket.resume();
     for (let i = 0; i < count; ++i) assert.equal((await wire.reply()).length, text.length);
     await sent;
@@ -127,19 +127,19 @@ test('an empty array is skipped', async () => {
 
 test('keys are bytes: zeros, line ends and more than ASCII', async () => {
   const every = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
-  assert.equal((await ask('CL.THROTTLE', every, 9, 10, kMonth))[2], 9);
-  assert.equal((await ask('CL.THROTTLE', every, 9, 10, kMonth))[2], 8);
+  assert.equal((await sendAlone('CL.THROTTLE', every, 9, 10, kMonth))[2], 9);
+  assert.equal((await sendAlone('CL.THROTTLE', every, 9, 10, kMonth))[2], 8);
   const other = Buffer.from(every);
   other[255] = 0;
-  assert.equal((await ask('CL.THROTTLE', other, 9, 10, kMonth))[2], 9);
-  assert.deepEqual(Buffer.from(await ask('ECHO', every), 'latin1'), every);
+  assert.equal((await sendAlone('CL.THROTTLE', other, 9, 10, kMonth))[2], 9);
+  assert.deepEqual(Buffer.from(await sendAlone('ECHO', every), 'latin1'), every);
 });
 
 test('a key may have 65,536 bytes, and each key has its own count', async () => {
   for (const size of [512, 513, 65_535, 65_536]) {
-    assert.equal((await ask('CL.THROTTLE', 'k'.repeat(size), 9, 10, kMonth))[2], 9, size);
+    assert.equal((await sendAlone('CL.THROTTLE', 'k'.repeat(size), 9, 10, kMonth))[2], 9, size);
   }
-  assert.equal((await ask('CL.THROTTLE', 'k'.repeat(65_536), 9, 10, kMonth))[2], 8);
+  assert.equal((await sendAlone('CL.THROTTLE', 'k'.repeat(65_536), 9, 10, kMonth))[2], 8);
 });
 
 const kBroken = {
@@ -171,7 +171,7 @@ for (const [what, bytes] of Object.entries(kBroken)) {
       await wire.send(Buffer.concat([Buffer.from(bytes), command('PING'), command('PING')]));
       assert.match(await wire.rest(), /^-ERR Protocol error: [^\r\n]+\r\n$/);
     });
-    assert.equal(await ask('PING'), 'PONG', 'others are served');
+    assert.equal(await sendAlone('PING'), 'PONG', 'others are served');
   });
 }
 
@@ -193,7 +193,7 @@ test('a request cut off by the end of input gets no reply and consumes nothing',
       assert.equal(await wire.rest(), '+PONG\r\n');
     });
   }
-  assert.equal((await ask('CL.THROTTLE', 'cut', 19_999, 20_000, kMonth, 0))[2], 20_000);
+  assert.equal((await sendAlone('CL.THROTTLE', 'cut', 19_999, 20_000, kMonth, 0))[2], 20_000);
 });
 
 test('a client that has shut down its write side is answered', async () => {
@@ -245,13 +245,13 @@ test('HELLO sets the version, the key and the name, and RESET resets them', asyn
 });
 
 test('an error is one line for any input', async () => {
-  const reply = await ask('NO\r\n+OK\r\n', 'x');
+  const reply = await sendAlone('NO\r\n+OK\r\n', 'x');
   assert.ok(reply instanceof RespError);
   assert.match(reply.message, /^ERR unknown command 'NO {2}\+OK {2}'/);
 });
 
 test('100 connections at once are all served', async () => {
-  const replies = await Promise.all(Array.from({ length: 100 }, (_, i) => ask('ECHO', `c${i}`)));
+  const replies = await Promise.all(Array.from({ length: 100 }, (_, i) => sendAlone('ECHO', `c${i}`)));
   assert.deepEqual(
     replies,
     Array.from({ length: 100 }, (_, i) => `c${i}`),
