@@ -105,7 +105,7 @@ void add_settings(CLI::App& command, ServeOptions& options, const Fits& fits) {
     if (setting.value == "BOOL") {
       option = command.add_flag("--" + setting.name, value, setting.meaning);
     } else {
-      const std::string range = setting.range.empty() ? "" : "; " + setting.range;
+      const std::string range = setting.range.empty() ? "" : "; range: " + setting.range;
       const std::string text =
           fmt::format("{} (default: {}{})", setting.meaning, setting.initial, range);
       option = command.add_option("--" + setting.name, value, text)->option_text(setting.value);

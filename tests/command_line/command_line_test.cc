@@ -78,7 +78,7 @@ TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
     if (setting.value == "BOOL") continue;
     EXPECT_THAT(serve, HasSubstr(" --" + setting.name + " " + setting.value + " " +
                                  setting.meaning + " (default: " + setting.initial));
-    const std::string range = setting.range.empty() ? "" : "; " + setting.range + ")";
+    const std::string range = setting.range.empty() ? "" : "; range: " + setting.range + ")";
     EXPECT_THAT(serve, HasSubstr(range));
   }
 }
