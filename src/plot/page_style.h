@@ -1,10 +1,12 @@
-// How the page of html.h looks, and what it does when somebody points at a plot.
+// The style sheet and the script of a page, and the colours of an image that stands alone.
+//
+// Both use one palette: regions or series are --c0 to --c7, compared variants --v0 to --v4.
 
 #pragma once
 
 #include <string_view>
 
-namespace weir::sim {
+namespace weir::plot {
 
 inline constexpr std::string_view kPageStyle = R"css(
 :root{color-scheme:light dark;--page:#f4f6f8;--surface:#fff;--ink:#1c2733;--muted:#5b6875;
@@ -97,7 +99,7 @@ figure,.card,.sheet,tr{break-inside:avoid}h2{break-after:avoid}
 @media (max-width:560px){main{padding:20px 14px 40px}h1{font-size:26px}}
 )css";
 
-// Finds the nearest value of each series to where the pointer is.
+// Shows the value of each series that is nearest to the pointer.
 inline constexpr std::string_view kPageScript = R"js(
 (()=>{const tip=document.createElement('div');tip.className='tip';document.body.append(tip);
 const number=v=>{if(v===null)return'?';const a=Math.abs(v),r=a>=100?Math.round(v):a>=10?Math.round(v*10)/10:Math.round(v*1000)/1000;
@@ -122,7 +124,7 @@ dot.style.setProperty('--swatch',colour);label.textContent=name;text.textContent
 line.append(dot,label,text);tip.append(line)};
 for(const g of d.g){if(!g.x.length)continue;const i=nearest(g.x,at);let all=0;
 for(const s of g.s){row(s.n,s.c,s.y[i]);all+=s.y[i]||0}
-if(g.s.length>1)row('all','transparent',all)}
+if(g.s.length>1)row('total','transparent',all)}
 for(const[k,v]of[['x1',px],['x2',px],['y1',svg.dataset.top],['y2',svg.dataset.bottom]])cursor.setAttribute(k,v);
 tip.style.visibility=cursor.style.visibility='visible';
 const w=tip.offsetWidth,h=tip.offsetHeight;
@@ -130,4 +132,16 @@ tip.style.left=(e.clientX+18+w>innerWidth?e.clientX-18-w:e.clientX+18)+'px';
 tip.style.top=Math.max(8,Math.min(e.clientY-h/2,innerHeight-h-8))+'px'})}})();
 )js";
 
-}  // namespace weir::sim
+// For an SVG file, which viewers without support for CSS variables must show as well.
+inline constexpr std::string_view kImageStyle = R"css(
+text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;
+fill:#1c2733}
+.surface{fill:#fff}.title{font-size:18px;font-weight:650}.group{font-size:13px;font-weight:650}
+.note{font-size:11px;fill:#5b6875}.end{text-anchor:end}.middle{text-anchor:middle}
+.grid{stroke:#e3e8ec}.primary{fill:#1668b8}.other{fill:#a9b4bf}
+.baseline{fill:none;stroke:#8a94a0;stroke-dasharray:4 3}
+@media (prefers-color-scheme:dark){text{fill:#e6edf3}.surface{fill:#161f28}.note{fill:#9aa8b5}
+.grid{stroke:#25313c}.primary{fill:#4b96ec}.other{fill:#4d5b69}.baseline{stroke:#76828e}}
+)css";
+
+}  // namespace weir::plot
