@@ -49,7 +49,7 @@ void run_benchmarks(const Arguments& arguments, Results& results) {
 void write_file(const std::filesystem::path& path, const std::string& content) {
   std::ofstream file(path);
   file << content;
-  std::cout << (file ? "kept " : "could not write ") << path.string() << '\n';
+  std::cout << (file ? "wrote " : "cannot write ") << path.string() << '\n';
 }
 
 void write_results(const Arguments& arguments, const Results& results, const Machine& machine) {

@@ -1,10 +1,10 @@
-// A load on a server of the Redis protocol that costs the one who makes it next to nothing.
+// A load generator for servers of the Redis protocol that needs little CPU time.
 //
-// redis-benchmark makes objects of what it is answered: six for CL.THROTTLE, one for INCR. With
-// one thread it is slower than a fast server, and two servers compared by it look alike. This
-// sends what redis-benchmark sends, in pipelines of as many, on as many connections, and only
-// counts the lines of the answers; so it is the server that is measured. Whether they are answers
-// and not errors it looks at in the first pipeline of each connection.
+// redis-benchmark allocates objects for each reply: six for CL.THROTTLE, one for INCR. With one
+// thread it is slower than a fast server, so two servers seem to be equally fast. This program
+// sends the same requests in the same pipelines over as many connections, but only counts the lines
+// of the replies, so that the server limits the rate. It checks for errors in the first pipeline of
+// each connection.
 
 #include <fmt/format.h>
 #include <sys/epoll.h>
@@ -33,34 +33,34 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
-constexpr std::string_view kDrawn = "__rand_int__";  // stands for a key's number, in as many digits
-constexpr int kPatience = 5000;                      // ms, for any answer
+constexpr std::string_view kPlaceholder = "__rand_int__";  // replaced by a number of equal length
+constexpr int kReplyTimeoutMs = 5000;
 
-struct Plan {
+struct Load {
   uint16_t port = 0;
   size_t connections = 50;
   size_t pipeline = 1;
   size_t requests = 100'000;
   uint64_t keys = 100'000;
-  size_t lines = 1;  // in an answer
-  std::vector<std::string> words;
+  size_t lines = 1;  // per reply
+  std::vector<std::string> command;
 };
 
-// What a call of the system gave, unless it failed.
-int given(int result) {
+// Throws if a system call failed.
+int checked(int result) {
   if (result < 0) throw std::runtime_error(std::strerror(errno));
   return result;
 }
 
-// With a pipeline that is on its way.
+// A connection with at most one pipeline in flight.
 class Connection {
  public:
-  Connection(const Plan& plan, const std::string& command)
-      : plan_(plan), socket_(weir::bench::connect_to(plan.port)) {
-    for (size_t i = 0; i < plan.pipeline; ++i) pipeline_ += command;
-    for (size_t at = pipeline_.find(kDrawn); at != pipeline_.npos;
-         at = pipeline_.find(kDrawn, at + kDrawn.size())) {
-      drawn_.push_back(at);
+  Connection(const Load& load, const std::string& request)
+      : load_(load), socket_(weir::bench::connect_to(load.port)) {
+    for (size_t i = 0; i < load.pipeline; ++i) pipeline_ += request;
+    for (size_t at = pipeline_.find(kPlaceholder); at != pipeline_.npos;
+         at = pipeline_.find(kPlaceholder, at + kPlaceholder.size())) {
+      placeholders_.push_back(at);
     }
   }
   ~Connection() { ::close(socket_); }
@@ -69,88 +69,88 @@ class Connection {
 
   [[nodiscard]] int socket() const { return socket_; }
 
-  void ask(uint64_t& chance) {
-    for (const size_t at : drawn_) draw(at, chance);
+  void send_pipeline(uint64_t& random) {
+    for (const size_t at : placeholders_) set_key(at, random);
     const auto size = static_cast<ssize_t>(pipeline_.size());
     if (::send(socket_, pipeline_.data(), pipeline_.size(), MSG_NOSIGNAL) != size) {
-      throw std::runtime_error("the server takes no more");
+      throw std::runtime_error("the server accepts no more data");
     }
-    missing_ = plan_.pipeline * plan_.lines;
+    pending_lines_ = load_.pipeline * load_.lines;
   }
 
-  // True when all of the pipeline is answered.
-  bool hear(std::span<char> room) {
-    const ssize_t count = ::recv(socket_, room.data(), room.size(), 0);
-    if (count <= 0) throw std::runtime_error("the server hung up");
-    const std::string_view text(room.data(), static_cast<size_t>(count));
-    if (!looked_) look(text);
+  // Returns true when the whole pipeline has been answered.
+  bool receive(std::span<char> buffer) {
+    const ssize_t count = ::recv(socket_, buffer.data(), buffer.size(), 0);
+    if (count <= 0) throw std::runtime_error("the server closed the connection");
+    const std::string_view text(buffer.data(), static_cast<size_t>(count));
+    if (!checked_) throw_on_error(text);
     const auto lines = static_cast<size_t>(std::ranges::count(text, '\n'));
-    if (lines > missing_) throw std::runtime_error("an answer has more lines than it should");
-    missing_ -= lines;
-    looked_ = looked_ || missing_ == 0;
-    return missing_ == 0;
+    if (lines > pending_lines_) throw std::runtime_error("a reply has too many lines");
+    pending_lines_ -= lines;
+    checked_ = checked_ || pending_lines_ == 0;
+    return pending_lines_ == 0;
   }
 
  private:
-  static void look(std::string_view text) {
+  static void throw_on_error(std::string_view text) {
     const size_t error = text.front() == '-' ? 0 : text.find("\n-");
     if (error == text.npos) return;
     text.remove_prefix(error);
-    throw std::runtime_error(fmt::format("the server says {}", text.substr(0, text.find('\r'))));
+    throw std::runtime_error(fmt::format("the server replied {}", text.substr(0, text.find('\r'))));
   }
-  void draw(size_t at, uint64_t& chance) {
-    uint64_t key = (weir::base::split_mix(chance) >> 32) * plan_.keys >> 32;
-    for (size_t i = kDrawn.size(); i-- > 0; key /= 10) {
+  void set_key(size_t at, uint64_t& random) {
+    uint64_t key = (weir::base::split_mix(random) >> 32) * load_.keys >> 32;
+    for (size_t i = kPlaceholder.size(); i-- > 0; key /= 10) {
       pipeline_[at + i] = static_cast<char>('0' + key % 10);
     }
   }
 
-  const Plan& plan_;
+  const Load& load_;
   const int socket_;
   std::string pipeline_;
-  std::vector<size_t> drawn_;  // where the numbers of keys are in it
-  size_t missing_ = 0;         // lines of answers
-  bool looked_ = false;        // at what the lines say
+  std::vector<size_t> placeholders_;  // offsets of the key numbers in the pipeline
+  size_t pending_lines_ = 0;
+  bool checked_ = false;  // the first pipeline for errors
 };
 
-// Requests answered per second.
-double pump(const Plan& plan) {
-  std::string command;
-  const std::vector<std::string_view> words(plan.words.begin(), plan.words.end());
-  weir::origins::append_command(command, words);
-  const int poll = given(epoll_create1(EPOLL_CLOEXEC));
+// Returns the number of replies per second.
+double run(const Load& load) {
+  std::string request;
+  const std::vector<std::string_view> words(load.command.begin(), load.command.end());
+  weir::origins::append_command(request, words);
+  const int poll = checked(epoll_create1(EPOLL_CLOEXEC));
   std::vector<std::unique_ptr<Connection>> connections;
-  for (size_t i = 0; i < plan.connections; ++i) {
-    Connection& one = *connections.emplace_back(std::make_unique<Connection>(plan, command));
+  for (size_t i = 0; i < load.connections; ++i) {
+    Connection& one = *connections.emplace_back(std::make_unique<Connection>(load, request));
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.ptr = &one;
-    given(epoll_ctl(poll, EPOLL_CTL_ADD, one.socket(), &event));
+    checked(epoll_ctl(poll, EPOLL_CTL_ADD, one.socket(), &event));
   }
-  uint64_t chance = 1;
-  size_t asked = 0;
+  uint64_t random = 1;
+  size_t sent = 0;
   size_t answered = 0;
-  const auto ask = [&](Connection& one) {
-    if (asked >= plan.requests) return;
-    asked += plan.pipeline;
-    one.ask(chance);
+  const auto send_next = [&](Connection& one) {
+    if (sent >= load.requests) return;
+    sent += load.pipeline;
+    one.send_pipeline(random);
   };
-  std::vector<char> room(256 << 10);
+  std::vector<char> buffer(256 << 10);
   std::array<epoll_event, 256> events;
-  const Steady::time_point began = Steady::now();
-  for (const auto& each : connections) ask(*each);
-  while (answered < asked) {
-    const int count = epoll_wait(poll, events.data(), events.size(), kPatience);
+  const Steady::time_point start = Steady::now();
+  for (const auto& each : connections) send_next(*each);
+  while (answered < sent) {
+    const int count = epoll_wait(poll, events.data(), events.size(), kReplyTimeoutMs);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) throw std::runtime_error("the server does not answer");
+    if (count <= 0) throw std::runtime_error("the server does not reply");
     for (int i = 0; i < count; ++i) {
       auto& one = *static_cast<Connection*>(events[static_cast<size_t>(i)].data.ptr);
-      if (!one.hear(room)) continue;
-      answered += plan.pipeline;
-      ask(one);
+      if (!one.receive(buffer)) continue;
+      answered += load.pipeline;
+      send_next(one);
     }
   }
-  const double seconds = std::chrono::duration<double>(Steady::now() - began).count();
+  const double seconds = std::chrono::duration<double>(Steady::now() - start).count();
   ::close(poll);
   return static_cast<double>(answered) / seconds;
 }
@@ -158,21 +158,21 @@ double pump(const Plan& plan) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Plan plan;
-  CLI::App app("weir_pump: load for ./dev bench doors; prints requests answered per second");
-  app.add_option("--port", plan.port, "of the server")->required();
-  app.add_option("--connections", plan.connections)->check(CLI::Range(1, 1000));
-  app.add_option("--pipeline", plan.pipeline)->check(CLI::Range(1, 1000));
-  app.add_option("--requests", plan.requests)->check(CLI::Range(1, 100'000'000));
-  app.add_option("--keys", plan.keys, "how many __rand_int__ stands for")
+  Load load;
+  CLI::App app("weir_load: load generator of ./dev bench frontends; prints replies per second");
+  app.add_option("--port", load.port, "port of the server")->required();
+  app.add_option("--connections", load.connections)->check(CLI::Range(1, 1000));
+  app.add_option("--pipeline", load.pipeline)->check(CLI::Range(1, 1000));
+  app.add_option("--requests", load.requests)->check(CLI::Range(1, 100'000'000));
+  app.add_option("--keys", load.keys, "number of different values of __rand_int__")
       ->check(CLI::Range(1, 1'000'000'000));
-  app.add_option("--lines", plan.lines, "in an answer")->check(CLI::Range(1, 100));
-  app.add_option("command", plan.words)->required();
+  app.add_option("--lines", load.lines, "lines per reply")->check(CLI::Range(1, 100));
+  app.add_option("command", load.command)->required();
   CLI11_PARSE(app, argc, argv);
   try {
-    fmt::print("{:.0f}\n", pump(plan));
+    fmt::print("{:.0f}\n", run(load));
   } catch (const std::exception& failure) {
-    fmt::print(stderr, "weir_pump: {}\n", failure.what());
+    fmt::print(stderr, "weir_load: {}\n", failure.what());
     return 1;
   }
 }

@@ -1,6 +1,6 @@
-// A Redis that is far away: node far.mjs PORT MS passes on all bytes after so many ms, each
-// way, and says on which port. A process of its own, so that what it does delays nobody who
-// measures. Ends with whoever started it.
+// A proxy that adds network latency: node far.mjs PORT MS delays all bytes by MS each way and prints
+// its port. It is a separate process, so that its work does not delay the measurement. It ends with
+// its parent process.
 
 import { Proxy } from '../../tests/clients/proxy.mjs';
 
