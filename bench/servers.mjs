@@ -72,7 +72,7 @@ export class Servers {
     const [port, http] = [await freePort(), await freePort()];
     const pid = this.start(binary,
       ['serve', '--threads', 1, '--resp', `127.0.0.1:${port}`, '--http', `127.0.0.1:${http}`,
-        '--data', join(this.directory, 'data'), ...args],
+        '--data', join(this.directory, `data-${port}`), ...args],
       { env: { ...process.env, WEIR_ROOT_KEY: rootKey } });
     await untilOpen(port, 'weir');
     return { name: `weir ${args.join(' ')}`, port, http, pids: [pid] };

@@ -211,7 +211,7 @@ bool await_origin(const Clock& clock, const origins::RedisOrigin& origin) {
 
 // Returns an error; empty: success.
 std::string measure(const CommandsPlan& plan, const Clock& clock,
-                    const std::shared_ptr<origins::RedisOrigin>& origin, Executor& home) {
+                    const std::shared_ptr<origins::RedisOrigin>& origin, Executor& executor) {
   if (!await_origin(clock, *origin)) return "no reply from redis-server: " + origin->trouble();
   Limiter limiter(clock, {.origin = origin});
   Client client(clock, limiter, executor, plan.keys);

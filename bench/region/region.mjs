@@ -115,7 +115,7 @@ async function measureCommands(servers) {
   const seconds = options.quick ? 1 : 5;
   const points = rates.map((requested, i) => {
     progress(`commands ${i + 1}/${rates.length}: ${requested || 'max'} admissions per key and second`);
-    const run = commandsAt(redis, wanted, seconds);
+    const run = commandsAt(redis, requested, seconds);
     const each = (count) => count / run.seconds;
     return {
       requested,
@@ -138,8 +138,8 @@ async function measureCommands(servers) {
 function printCommands(points) {
   const { target, from } = kTargets.commands;
   console.log('\nCommands to Redis per admission (one embedded limiter, windows of 60 s)\n');
-  console.log('  admissions      keys  admissions   HSET  HGETALL   other  commands    Redis  target    met');
-  console.log('  per key and s           per s     per s    per s   per s  per admiss.  busy');
+  console.log('  admissions        keys  admitted     HSET  HGETALL   other    commands   Redis  target   met');
+  console.log('  per key & s                per s    per s    per s   per s / admission    busy');
   for (const point of points) {
     // Within 3 % of the requested rate counts as reached.
     const hasTarget = point.admissions >= 0.97 * from;
