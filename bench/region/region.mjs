@@ -76,7 +76,7 @@ class Region extends Servers {
     }
   }
   async delayed(redis, ms) {
-    const script = join(dirname(fileURLToPath(import.meta.url)), 'far.mjs');
+    const script = join(dirname(fileURLToPath(import.meta.url)), 'delay_proxy.mjs');
     const child = this.spawn(process.execPath, [script, redis.port, ms], { stdio: ['pipe', 'pipe', 'ignore'] });
     return new Promise((done) => child.stdout.once('data', (text) => done(Number(text))));
   }

@@ -51,7 +51,7 @@ inline Results example_results(ExampleSize size = {}) {
       {"mean_cell", "mean of windows with a demand of at least the limit, in limits", "", 1.0042,
        true},
       {"worst_cell", "most admitted in one window, in limits", "", 1.0 + 0.124 * size.worse, true},
-      {"worst_window", "most admitted in any span as long as a window, in limits", "",
+      {"worst_window", "most admitted in any interval of one window length, in limits", "",
        1.0 + 0.18 * size.worse, true},
       {"unexcused", "worst window without admissions too recent to be known, in limits", "", 0,
        true},
@@ -121,15 +121,16 @@ inline Results example_results(ExampleSize size = {}) {
     double in_window = 0;
     for (size_t i = 0; i < points; ++i) {
       if (i % static_cast<size_t>(spot.duration.count() / 1000) == 0) in_window = 0;
-      const bool asked = i < size.seconds;
-      const double wants = asked ? rate * 1.6 * (0.6 + 0.8 * chance(random)) : 0;
-      spot.offered.push_back(static_cast<uint32_t>(wants));
+      const bool measured = i < size.seconds;
+      const double demand = measured ? rate * 1.6 * (0.6 + 0.8 * chance(random)) : 0;
+      spot.offered.push_back(static_cast<uint32_t>(demand));
       for (size_t region = 0; region < size.regions; ++region) {
-        const double share = wants / double(size.regions);
+        const double share = demand / double(size.regions);
         const double left = std::max(0.0, double(spot.limit) * 1.06 - in_window);
-        const double got = std::floor(std::min(share * (0.7 + 0.6 * chance(random)), left));
-        spot.admitted[region].push_back(static_cast<uint32_t>(got));
-        in_window += got;
+        const double admitted_now =
+            std::floor(std::min(share * (0.7 + 0.6 * chance(random)), left));
+        spot.admitted[region].push_back(static_cast<uint32_t>(admitted_now));
+        in_window += admitted_now;
       }
     }
     r.spotlights.push_back(std::move(spot));

@@ -30,9 +30,9 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 size_t widest(const std::string& text) {
-  size_t most = 0;
-  for (const std::string& line : lines_of(text)) most = std::max(most, line.size());
-  return most;
+  size_t max = 0;
+  for (const std::string& line : lines_of(text)) max = std::max(max, line.size());
+  return max;
 }
 
 size_t times(const std::string& text, const std::string& part) {
@@ -93,7 +93,7 @@ TEST(Summary, NamesEachUnmetExpectationAndTheActualValue) {
 TEST(Summary, NamesTheBrokenInvariantAndTheLastEvents) {
   Results results = example_results();
   results.broken = "regional bound: 12 admitted where 10 are allowed";
-  results.last_events = {"1.000 eu/0 asked", "1.001 eu/0 admitted\x1b[2J"};
+  results.last_events = {"1.000 eu/0 request", "1.001 eu/0 admitted\x1b[2J"};
   const std::string text = summary(results);
   EXPECT_THAT(text, HasSubstr("BROKEN regional bound: 12 admitted where 10 are allowed"));
   EXPECT_THAT(text, HasSubstr("  1.001 eu/0 admitted"));
@@ -176,7 +176,8 @@ TEST(SawTooth, RestartsWithEachWindow) {
       .name = "k", .limit = 5, .duration = Millis(2000), .admitted = {}, .offered = {}};
   const SawTooth saw_tooth(spotlight, 4);
   EXPECT_EQ(saw_tooth.x(), (std::vector<double>{0, 1, 2, 2, 3, 4}));
-  EXPECT_EQ(saw_tooth.cumulative(std::vector<uint32_t>{1, 2, 3, 4}), (std::vector<double>{0, 1, 3, 0, 3, 7}));
+  EXPECT_EQ(saw_tooth.cumulative(std::vector<uint32_t>{1, 2, 3, 4}),
+            (std::vector<double>{0, 1, 3, 0, 3, 7}));
   EXPECT_EQ(saw_tooth.cumulative(std::vector<uint32_t>{}), (std::vector<double>(6, 0.0)));
 }
 

@@ -190,9 +190,9 @@ void add_compared_figures(std::string& text, const Results& base, const Selected
       std::string line = padded(cut(printable(short_label(figure)), label - 1), label) +
                          right_aligned(with_unit(figure), kValue);
       for (const Results* other : others) {
-        const Figure* theirs = find_figure(*other, figure.key);
-        const Difference change = theirs ? difference(figure, *theirs) : Difference::kNone;
-        line += right_aligned(theirs ? with_unit(*theirs) : "-", kValue) +
+        const Figure* compared = find_figure(*other, figure.key);
+        const Difference change = compared ? difference(figure, *compared) : Difference::kNone;
+        line += right_aligned(compared ? with_unit(*compared) : "-", kValue) +
                 padded(change == Difference::kNone ? "" : fmt::format(" {}", to_string(change)),
                        kChange);
       }

@@ -52,7 +52,7 @@ test('a promise that is not kept is told, with the command to see it again', asy
   const promise = 'expect.0=denied >= 90%';
   const { code, stdout } = await sim(['scenarios/quickstart.yaml', '--set', promise]);
   assert.equal(code, 1, stdout);
-  assert.match(stdout, /^NOT KEPT  denied >= 90: it was \d/m);
+  assert.match(stdout, /^NOT MET  denied >= 90: actual \d/m);
   assert.ok(
     stdout.includes(`weir sim scenarios/quickstart.yaml --seed 1 --set '${promise}'`),
     stdout,
@@ -62,5 +62,5 @@ test('a promise that is not kept is told, with the command to see it again', asy
 test('a folder that cannot be made is said before anything is lived', async () => {
   const { code, stdout, stderr } = await sim(['scenarios/quickstart.yaml', '--out', '/dev/null/x']);
   assert.deepEqual([code, stdout], [1, '']);
-  assert.match(stderr, /^\/dev\/null\/x: cannot be made: /);
+  assert.match(stderr, /^\/dev\/null\/x: cannot be created: /);
 });

@@ -1,4 +1,4 @@
-// A proxy that adds network latency: node far.mjs PORT MS delays all bytes by MS each way and prints
+// A proxy that adds network latency: node delay_proxy.mjs PORT MS delays all bytes by MS each way and prints
 // its port. It is a separate process, so that its work does not delay the measurement. It ends with
 // its parent process.
 
