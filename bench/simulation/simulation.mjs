@@ -144,14 +144,14 @@ async function fleet() {
   rows.push(['wall time, s', ...results.map((result) => fixed(result.took_seconds, 0))]);
   rows.push(['simulated ÷ wall time', ...results.map((result) => fixed(result.simulated_seconds / result.took_seconds, 1))]);
   rows.push(['peak memory, MiB', ...results.map((result) => fixed(result.peak_mib, 0))]);
-  table('The fleet of an RFC', head, rows);
+  table('The RFC fleet', head, rows);
   const groups = (valueOf) => fleets.map(([name]) => ({
     name, values: kPolicies.map((policy) => valueOf(results.find((r) => r.name === name && r.policy === policy).figures)) }));
   await fleetSizes(results);
   const panel = (i, title, valueOf, more) => barPanel({
     x: 60 + (i % 2) * 410, y: 105 + (i >> 1) * 220, width: 340, height: 150, title, groups: groups(valueOf), ...more });
   return chart({
-    width: 860, height: 545, title: 'The fleet of an RFC: cost and accuracy of sharing limits', series: kPolicyNames,
+    width: 860, height: 545, title: 'The RFC fleet: cost and accuracy of sharing', series: kPolicyNames,
     note: '33 nodes, 10 regions, 24,000 keys; ×10: 330, 30 and 240,000. Windows of 60 s. Lower is better.',
     panels: [
       panel(0, 'rows and presences written per second', (f) => f.rows + f.presences),
@@ -213,7 +213,7 @@ async function attacks() {
     ['attack', 'regions', 'weir: mean', 'worst', 'without recent', 'rows per window', 'floor: mean', 'worst', 'rows per window'], rows);
   return chart({
     width: 860, height: 575, title: 'Attacks on one key: admitted in the worst window, in limits', series: kPolicyNames,
-    note: 'One node per region; windows of 60 s. Both axes are logarithmic. 1.35 bounds admissions that are not recent.', panels });
+    note: 'One node a region; windows of 60 s. Both axes logarithmic. 1.35 bounds all but recent admissions.', panels });
 }
 
 // ---------------------------------------------------------------- shapes
@@ -253,10 +253,10 @@ const kGrowth = { // includes the values of scenarios/growth.yaml
 };
 
 const kBase = { nodes: 30, regions: 10, keys: 3_000 };
-const isBase = (dimension, value) => value === kBase[dimension];
+const isBase = (parameter, value) => value === kBase[parameter];
 
-function growthSets(dimension, value) {
-  if (dimension !== 'keys') return { [`world.${dimension}`]: value };
+function growthSets(parameter, value) {
+  if (parameter !== 'keys') return { [`world.${parameter}`]: value };
   return { 'traffic.0.keys': value * 0.9, 'traffic.1.keys': value * 0.05, 'traffic.2.keys': value * 0.05 };
 }
 
@@ -271,28 +271,28 @@ async function growth() {
   const rows = [];
   const panels = [];
   let base;
-  for (const [column, [dimension, values]] of Object.entries(kGrowth).entries()) {
+  for (const [column, [parameter, values]] of Object.entries(kGrowth).entries()) {
     const results = [];
     for (const value of options.quick ? values.slice(0, 3) : values) {
-      const result = isBase(dimension, value)
+      const result = isBase(parameter, value)
         ? (base ??= await run('growth base', 'growth'))
-        : await run(`growth ${dimension} ${value}`, 'growth', growthSets(dimension, value));
+        : await run(`growth ${parameter} ${value}`, 'growth', growthSets(parameter, value));
       results.push([value, result]);
     }
     for (const [value, result] of results) {
-      rows.push([dimension, value.toLocaleString('en-US'), fixed(result.figures.offered_per_second, 0), ...kMeasures.map(([, valueOf]) => fixed(valueOf(result), 1)),
+      rows.push([parameter, value.toLocaleString('en-US'), fixed(result.figures.offered_per_second, 0), ...kMeasures.map(([, valueOf]) => fixed(valueOf(result), 1)),
         fixed(result.figures.rows_read, 0), fixed(result.figures.worst_cell, 2), fixed(result.took_seconds, 1), fixed(result.peak_mib, 0)]);
     }
     for (const [i, [title, valueOf]] of kMeasures.entries()) {
-      panels.push(linePanel({ x: 60 + column * 275, y: 105 + i * 205, width: 215, height: 120, title, below: dimension,
+      panels.push(linePanel({ x: 60 + column * 275, y: 105 + i * 205, width: 215, height: 120, title, below: parameter,
         lines: [results.map(([value, result]) => [value, valueOf(result)])] }));
     }
   }
-  table('Cost around 30 nodes, 10 regions and 3,000 keys',
-    ['dimension', 'value', 'requests/s', ...kMeasures.map(([title]) => title), 'rows read/s', 'worst window', 'wall time, s', 'MiB'], rows);
+  table('Cost of sharing around 30 nodes, 10 regions and 3,000 keys',
+    ['parameter', 'value', 'requests/s', ...kMeasures.map(([title]) => title), 'rows read/s', 'worst window', 'wall time, s', 'MiB'], rows);
   return chart({
-    width: 860, height: 720, title: 'Cost around 30 nodes, 10 regions and 3,000 keys', series: ['weir'],
-    note: 'One dimension changes at a time; more keys send more requests. Both axes are logarithmic.', panels });
+    width: 860, height: 720, title: 'Cost of sharing around 30 nodes, 10 regions and 3,000 keys', series: ['weir'],
+    note: 'One parameter varies at a time; more keys bring more requests. Both axes logarithmic.', panels });
 }
 
 // ---------------------------------------------------------------- all

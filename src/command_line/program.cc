@@ -63,8 +63,8 @@ class HelpFormatter : public CLI::Formatter {
 
   std::string make_footer(const CLI::App* app) const override {
     const bool has_commands = !app->get_subcommands([](const CLI::App*) { return true; }).empty();
-    if (!has_commands) return Formatter::make_footer(app);
-    return fmt::format("Run '{} COMMAND --help' for the options of a command.\n", app->get_name());
+    if (!has_commands || !app->get_footer().empty()) return Formatter::make_footer(app);
+    return fmt::format("Options: {} COMMAND --help\n", app->get_name());
   }
 };
 

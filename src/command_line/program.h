@@ -13,7 +13,8 @@ namespace weir::command_line {
 // A program with the name that its user types, such as "weir sim", and with --help and --version.
 //
 // The help of a program with commands lists them, one line each: the first sentence of the
-// command's description. `PROGRAM COMMAND --help` prints the whole description and all options.
+// command's description, and then the footer of the app. `PROGRAM COMMAND --help` prints the whole
+// description, all options and the footer of the command.
 class Program {
  public:
   Program(const std::string& name, const std::string& description);

@@ -60,7 +60,7 @@ void expect_help(const std::string& command, const std::vector<std::string>& par
 
 TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
   expect_help("weir", {"\n  serve ", "\n  migrate ", "\n  check-config ", "\n  sim ", "\n  demo ",
-                       "\n  version ", "'weir COMMAND --help'", "--help", "--version"});
+                       "\n  version ", "weir COMMAND --help", "--help", "--version"});
   expect_help("weir serve", {"weir serve", "--config FILE", "--allow-public ", "--help"});
   expect_help("weir migrate", {"weir migrate", "--print", "--ledger ", "--help"});
   expect_help("weir check-config", {"weir check-config", "FILE", "--connect", "--help"});
