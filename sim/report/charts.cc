@@ -56,12 +56,14 @@ RegionGroups group_regions(const Results& results) {
   std::ranges::sort(shown);
   RegionGroups groups;
   for (size_t i = 0; i < shown.size(); ++i) {
-    groups.push_back({results.regions[shown[i]], fmt::format("var(--c{})", i), {shown[i]}});
+    groups.push_back({.label = results.regions[shown[i]],
+                      .colour = fmt::format("var(--c{})", i),
+                      .regions = {shown[i]}});
   }
   if (order.size() > kRegionColours) {
-    groups.push_back({fmt::format("{} others", order.size() - kRegionColours),
-                      "var(--others)",
-                      {order.begin() + kRegionColours, order.end()}});
+    groups.push_back({.label = fmt::format("{} others", order.size() - kRegionColours),
+                      .colour = "var(--others)",
+                      .regions = {order.begin() + kRegionColours, order.end()}});
   }
   return groups;
 }
@@ -119,8 +121,9 @@ LinePlot key_plot(const Results& run, const Spotlight& key, const RegionGroups& 
   plot.to = static_cast<double>(count);
   plot.x = saw_tooth.x();
   for (const RegionGroup& group : groups) {
-    plot.areas.push_back(
-        {group.label, group.colour, saw_tooth.cumulative(region_sum(key, group.regions, count))});
+    plot.areas.push_back({.label = group.label,
+                          .colour = group.colour,
+                          .values = saw_tooth.cumulative(region_sum(key, group.regions, count))});
   }
   const std::vector<double> offered = saw_tooth.cumulative(key.offered);
   const double demand = offered.empty() ? 0 : std::ranges::max(offered);
@@ -129,9 +132,13 @@ LinePlot key_plot(const Results& run, const Spotlight& key, const RegionGroups& 
   const double limit = static_cast<double>(key.limit) * windows;
   plot.top =
       std::max({stack_height(plot) * 1.05, limit * 1.15, std::min(demand * 1.02, limit * 2)});
-  plot.curves.push_back({demand > plot.top ? "offered (beyond the top of the axis)" : "offered",
-                         "var(--ink)", plot.x, offered, Curve::Weight::kFaint});
-  plot.levels.push_back({limit, "limit"});
+  plot.curves.push_back(
+      {.label = demand > plot.top ? "offered (beyond the top of the axis)" : "offered",
+       .colour = "var(--ink)",
+       .x = plot.x,
+       .y = offered,
+       .weight = Curve::Weight::kFaint});
+  plot.levels.push_back({.at = limit, .label = "limit"});
   plot.spans = spans_of(run);
   return plot;
 }
@@ -166,7 +173,7 @@ LinePlot traffic_plot(const Results& run, const RegionGroups& groups) {
   plot.note = "Admitted by region; denied on top";
   size_t count = 0;
   for (const RegionGroup& group : groups) {
-    plot::Area area{group.label, group.colour, {}};
+    plot::Area area{.label = group.label, .colour = group.colour, .values = {}};
     for (const size_t region : group.regions) {
       if (region >= run.regions.size()) continue;
       const Series* series = find_series(run, "admitted:" + run.regions[region]);
@@ -176,7 +183,7 @@ LinePlot traffic_plot(const Results& run, const RegionGroups& groups) {
     plot.areas.push_back(std::move(area));
   }
   if (const Series* denied = find_series(run, "denied")) {
-    plot.areas.push_back({"denied", "var(--denied)", denied->values});
+    plot.areas.push_back({.label = "denied", .colour = "var(--denied)", .values = denied->values});
     count = std::max(count, denied->values.size());
   }
   if (count == 0) return LinePlot{};
@@ -193,8 +200,10 @@ std::string series_figure(const Variants& variants, std::string_view key) {
     if (!series || series->values.empty()) continue;
     if (plot.title.empty()) plot.title = series->label;
     plot.to = std::max(plot.to, static_cast<double>(series->values.size()) - 1);
-    plot.curves.push_back({variant_name(variants[i]), variant_colour(i),
-                           second_numbers(series->values.size()), series->values});
+    plot.curves.push_back({.label = variant_name(variants[i]),
+                           .colour = variant_colour(i),
+                           .x = second_numbers(series->values.size()),
+                           .y = series->values});
   }
   if (plot.curves.empty()) return {};
   if (!plot.title.empty() && plot.title[0] >= 'a' && plot.title[0] <= 'z') {
@@ -222,7 +231,7 @@ std::vector<double> shares_in(const std::vector<double>& edges, const std::vecto
 Curve distribution(std::vector<double> values, const std::string& label, size_t variant) {
   std::erase_if(values, [](double value) { return !std::isfinite(value) || value < 0; });
   std::ranges::sort(values);
-  Curve curve{label, variant_colour(variant), {}, {}};
+  Curve curve{.label = label, .colour = variant_colour(variant), .x = {}, .y = {}};
   constexpr size_t kMaxPoints = 400;
   const size_t points = std::min(kMaxPoints, values.size());
   for (size_t i = 0; i < points; ++i) {
@@ -280,14 +289,15 @@ std::string accuracy_chart(const Variants& variants) {
   }
   for (size_t i = 0; i < variants.size(); ++i) {
     if (variants[i].cell_shares.empty()) continue;
-    histogram.sets.push_back({variant_name(variants[i]), variant_colour(i),
-                              shares_in(histogram.edges, variants[i].cell_shares)});
+    histogram.sets.push_back({.label = variant_name(variants[i]),
+                              .colour = variant_colour(i),
+                              .values = shares_in(histogram.edges, variants[i].cell_shares)});
   }
   if (histogram.sets.empty()) return {};
-  histogram.markers.push_back({1, "limit"});
+  histogram.markers.push_back({.at = 1, .label = "limit"});
   if (const auto bound = variants.front().figure("bound"); bound && *bound > 0) {
     histogram.markers.push_back(
-        {*bound, fmt::format("bound {}", plot::readable(*bound, kThinSpace))});
+        {.at = *bound, .label = fmt::format("bound {}", plot::readable(*bound, kThinSpace))});
   }
   return "<h2>Accuracy</h2>" + to_html(histogram);
 }

@@ -86,7 +86,9 @@ std::string to_html(const Histogram& histogram) {
   }
   out += text_at({(left + right) / 2, bottom + 36}, "tick middle", histogram.x_label) + "</svg>";
   std::vector<LegendEntry> legend;
-  for (const Area& set : histogram.sets) legend.push_back({set.label, set.colour, "block"});
+  for (const Area& set : histogram.sets) {
+    legend.push_back({.label = set.label, .colour = set.colour, .swatch = "block"});
+  }
   if (legend.size() < 2) legend.clear();
   return to_html(Figure{
       .title = histogram.title, .note = histogram.note, .legend = legend, .svg = out, .data = {}});

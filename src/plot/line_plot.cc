@@ -108,10 +108,12 @@ class Drawing {
 
   [[nodiscard]] std::vector<LegendEntry> legend() const {
     std::vector<LegendEntry> all;
-    for (const Area& area : plot_.areas) all.push_back({area.label, area.colour, "block"});
+    for (const Area& area : plot_.areas)
+      all.push_back({.label = area.label, .colour = area.colour, .swatch = "block"});
     for (const Curve& curve : plot_.curves) {
       const bool faint = curve.weight == Curve::Weight::kFaint;
-      all.push_back({curve.label, curve.colour, faint ? "faint" : "stroke"});
+      all.push_back(
+          {.label = curve.label, .colour = curve.colour, .swatch = faint ? "faint" : "stroke"});
     }
     return all.size() > 1 ? all : std::vector<LegendEntry>();
   }
