@@ -101,7 +101,7 @@ endfunction()
 # for leaks takes three seconds at the end of each process.
 set(quick_modules base platform epoch telemetry algorithms memory origins)
 set(quick_files)
-foreach(module ${quick_modules} limiter ledgers)
+foreach(module ${quick_modules} regional global decide ledgers)
   file(GLOB files CONFIGURE_DEPENDS src/${module}/*_test.cc)
   if(WEIR_SANITIZE AND module IN_LIST quick_modules)
     list(APPEND quick_files ${files})

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "limiter/engine.h"
+#include "decide/engine.h"
 #include "sim/row_place.h"
 #include "sim/truth.h"
 

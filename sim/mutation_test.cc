@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/mutation.h"
-#include "limiter/engine.h"
+#include "decide/engine.h"
 #include "memory/tuple_key.h"
 #include "origins/in_process_origin.h"
 #include "sim/found_test.h"

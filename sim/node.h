@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "limiter/engine.h"
+#include "decide/engine.h"
 #include "sim/checker.h"
 #include "sim/ledger_link.h"
 #include "sim/lossy_link.h"

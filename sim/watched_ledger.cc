@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "limiter/book.h"
+#include "global/remote_counts.h"
 #include "memory/tuple_key.h"
 
 namespace weir::sim {

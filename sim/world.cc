@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "limiter/freshness.h"
+#include "regional/freshness.h"
 #include "memory/tuple_key.h"
 #include "sim/missing.h"
 

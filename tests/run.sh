@@ -16,7 +16,9 @@ platform    clocks and threads
 epoch       safe memory reclamation
 algorithms  the arithmetic of all six algorithms
 memory      the table of tuples, its cells and its sketch
-limiter     decisions, batches, refresh, replay and sharing; stress tests with threads
+regional    refresh from the origin, replay to it, and the policies for its loss
+global      the publish rule, publishing to the ledger and importing from it
+decide      validation, decisions and batches; stress tests with threads
 origins     the regional origin: in process, and a real redis-server
 ledgers     the global ledger: in memory, SQLite, and a real mariadbd
 rules       keys
@@ -36,8 +38,8 @@ fuzz        made-up input for every parser
 '
 
 # Those whose tests are built for the sanitizers, too; TSan leaves out what has one thread.
-asan_modules='base platform epoch algorithms memory limiter origins ledgers rules frontends sim'
-tsan_modules='platform epoch memory limiter origins ledgers frontends'
+asan_modules='base platform epoch algorithms memory regional global decide origins ledgers rules frontends sim'
+tsan_modules='platform epoch memory regional global decide origins ledgers frontends'
 
 list_modules() {
   echo 'Modules, for ./dev test --only MODULE:'

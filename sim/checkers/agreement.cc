@@ -8,7 +8,7 @@
 // verdict is degraded and each knows exactly what was accepted, less what died. Only one
 // that refuses already by what it knows need not hear by how much more.
 
-#include "limiter/freshness.h"
+#include "regional/freshness.h"
 #include "sim/checkers/makers.h"
 #include "sim/missing.h"
 

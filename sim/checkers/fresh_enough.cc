@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "limiter/freshness.h"
+#include "regional/freshness.h"
 #include "sim/checkers/makers.h"
 #include "sim/missing.h"
 

@@ -20,7 +20,7 @@
 
 #include <algorithm>
 
-#include "limiter/freshness.h"
+#include "regional/freshness.h"
 #include "sim/checkers/makers.h"
 #include "sim/missing.h"
 

@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "base/wide.h"
-#include "limiter/publish_rule.h"
+#include "global/publish_rule.h"
 
 namespace weir::sim {
 namespace {

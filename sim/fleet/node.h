@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "limiter/engine.h"
+#include "decide/engine.h"
 #include "sim/fleet/node_clock.h"
 #include "sim/ledger_link.h"
 #include "sim/lossy_link.h"

@@ -13,7 +13,7 @@
 
 #include "frontends/loop.h"
 #include "ledgers/sql/ledger_address.h"
-#include "limiter/memory_plan.h"
+#include "memory/memory_plan.h"
 #include "origins/redis/redis_link.h"
 #include "weir/ledger.h"
 

@@ -3,7 +3,7 @@
 #include <span>
 
 #include "epoch/epoch.h"
-#include "limiter/engine.h"
+#include "decide/engine.h"
 #include "memory/table.h"
 #include "memory/window_cells.h"
 #include "sim/random.h"

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "epoch/epoch.h"
-#include "limiter/batch.h"
-#include "limiter/engine.h"
-#include "limiter/judge.h"
-#include "limiter/replay.h"
-#include "limiter/store.h"
+#include "decide/batch.h"
+#include "decide/engine.h"
+#include "decide/decider.h"
+#include "regional/replay.h"
+#include "decide/store.h"
 #include "memory/table.h"
 #include "origins/in_process_origin.h"
 #include "sim/random.h"

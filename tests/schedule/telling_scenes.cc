@@ -6,7 +6,7 @@
 #include "base/atomic.h"
 #include "base/keyed_hash.h"
 #include "ledgers/memory_ledger.h"
-#include "limiter/engine.h"
+#include "decide/engine.h"
 #include "memory/tuple_key.h"
 #include "origins/in_process_origin.h"
 #include "tests/doubles/hand_clock.h"

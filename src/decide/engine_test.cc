@@ -1,0 +1,563 @@
+// What every algorithm promises at the door, one contract for all six.
+
+#include "decide/engine.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "decide/all_algorithms_test.h"
+#include "origins/in_process_origin.h"
+#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/rushing_clock.h"
+
+namespace weir::limiter {
+namespace {
+
+using doubles::HandClock;
+using doubles::RushingClock;
+
+struct Door {
+  HandClock clock;
+  std::shared_ptr<Engine> engine = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
+
+  Verdict ask(const Request& request) { return *engine->check(clock.now(), request); }
+};
+
+Request engine_request(Algorithm algorithm, int64_t limit = 10, int64_t cost = 1) {
+  return {.ns = "api",
+          .identifier = "alice",
+          .limit = limit,
+          .duration = Millis(10'000),
+          .cost = cost,
+          .algorithm = algorithm};
+}
+
+class EveryAlgorithm : public ::testing::TestWithParam<Algorithm> {};
+INSTANTIATE_TEST_SUITE_P(Engine, EveryAlgorithm, ::testing::ValuesIn(kAllAlgorithms),
+                         [](const auto& param) { return std::string(to_string(param.param)); });
+
+TEST_P(EveryAlgorithm, AdmitsExactlyTheLimitAtOnce) {
+  Door door;
+  for (int i = 9; i >= 0; --i) {
+    const Verdict verdict = door.ask(engine_request(GetParam()));
+    ASSERT_TRUE(verdict.admitted());
+    EXPECT_EQ(verdict.remaining, static_cast<Count>(i));
+    EXPECT_FALSE(verdict.retry_after.has_value());
+    EXPECT_EQ(verdict.evidence.own, static_cast<Count>(9 - i));
+    EXPECT_EQ(verdict.limit, 10u);
+    EXPECT_EQ(verdict.basis, Basis::kLocal);
+  }
+  const Verdict denied = door.ask(engine_request(GetParam()));
+  EXPECT_EQ(denied.outcome, Outcome::kDenied);
+  EXPECT_EQ(denied.remaining, 0u);
+  EXPECT_EQ(denied.evidence.own, 10u);
+}
+
+TEST_P(EveryAlgorithm, ConsumesNothingWhenItDenies) {
+  Door door;
+  ASSERT_TRUE(door.ask(engine_request(GetParam(), 10, 8)).admitted());
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(door.ask(engine_request(GetParam(), 10, 3)).admitted());
+  }
+  EXPECT_TRUE(door.ask(engine_request(GetParam(), 10, 2)).admitted());
+}
+
+TEST_P(EveryAlgorithm, PeeksWithoutATrace) {
+  Door door;
+  const Verdict unknown = door.ask(engine_request(GetParam(), 10, 0));
+  EXPECT_TRUE(unknown.admitted());
+  EXPECT_EQ(unknown.remaining, 10u);
+  EXPECT_EQ(door.engine->stats().tuples, 0u);
+  ASSERT_TRUE(door.ask(engine_request(GetParam(), 10, 10)).admitted());
+  for (int i = 0; i < 100; ++i) {
+    const Verdict full = door.ask(engine_request(GetParam(), 10, 0));
+    EXPECT_TRUE(full.admitted());  // nothing more is asked for than there is
+    EXPECT_EQ(full.remaining, 0u);
+  }
+}
+
+TEST_P(EveryAlgorithm, SaysNeverToWhatCanNeverPass) {
+  Door door;
+  const Verdict verdict = door.ask(engine_request(GetParam(), 10, 11));
+  EXPECT_EQ(verdict.outcome, Outcome::kNever);
+  EXPECT_FALSE(verdict.retry_after.has_value());
+  EXPECT_EQ(verdict.remaining, 10u);
+  EXPECT_TRUE(door.ask(engine_request(GetParam(), 10, 10)).admitted());
+}
+
+TEST_P(EveryAlgorithm, AdoptsALowerAndAHigherLimitWithoutForgettingOrGiving) {
+  Door door;
+  ASSERT_TRUE(door.ask(engine_request(GetParam(), 10, 8)).admitted());
+  EXPECT_FALSE(door.ask(engine_request(GetParam(), 8, 1)).admitted());
+  EXPECT_FALSE(door.ask(engine_request(GetParam(), 5, 1)).admitted());
+  EXPECT_EQ(door.ask(engine_request(GetParam(), 20, 0)).remaining, 12u);
+  EXPECT_TRUE(door.ask(engine_request(GetParam(), 20, 12)).admitted());
+  EXPECT_FALSE(door.ask(engine_request(GetParam(), 20, 1)).admitted());
+}
+
+TEST_P(EveryAlgorithm, SurvivesTheExtremesOfItsParameters) {
+  Door door;
+  Request request =
+      engine_request(GetParam(), GetParam() == Algorithm::kSlidingLog ? kMaxLogLimit : kMaxLimit);
+  request.cost = request.limit;
+  for (const Millis duration : {kMinDuration, Millis(86'400'000), kMaxDuration}) {
+    request.duration = duration;
+    EXPECT_TRUE(door.ask(request).admitted());
+    const Verdict denied = door.ask(request);
+    EXPECT_EQ(denied.outcome, Outcome::kDenied);
+    ASSERT_TRUE(denied.retry_after.has_value());
+    EXPECT_GT(*denied.retry_after, Millis(0));
+    EXPECT_LE(*denied.retry_after, 2 * duration);
+  }
+}
+
+TEST_P(EveryAlgorithm, PromisesARetryTimeThatStaysTrueWhenTheClockStepsBack) {
+  // Within a window, time does not run back for a tuple. Beyond, some begin anew, and there is
+  // nothing to promise.
+  for (const Millis step : {Millis(0), Millis(-11), Millis(-2'000), Millis(-9'999), Millis(-11'000),
+                            Millis(-3'600'000)}) {
+    for (const int64_t cost : {1, 3, 10}) {
+      Door door;
+      door.clock.advance(Millis(12'345));
+      ASSERT_TRUE(door.ask(engine_request(GetParam(), 10, 10)).admitted());
+      door.clock.step_wall(step);
+      const Verdict denied = door.ask(engine_request(GetParam(), 10, cost));
+      if (step < Millis(-10'000) && denied.admitted()) continue;
+      ASSERT_EQ(denied.outcome, Outcome::kDenied) << step.count();
+      ASSERT_TRUE(denied.retry_after.has_value());
+      // Never longer than two windows after the clock has caught up.
+      EXPECT_LE(*denied.retry_after, Millis(20'000) - step);
+      door.clock.advance(*denied.retry_after - Millis(1));
+      EXPECT_FALSE(door.ask(engine_request(GetParam(), 10, cost)).admitted())
+          << step.count() << " ms, cost " << cost;
+      door.clock.advance(Millis(1));
+      EXPECT_TRUE(door.ask(engine_request(GetParam(), 10, cost)).admitted())
+          << step.count() << " ms, cost " << cost;
+    }
+  }
+}
+
+TEST_P(EveryAlgorithm, LetsNobodyWaitForTheClockToCatchUp) {
+  Door door;
+  for (const Millis back : {Millis(-120'000), Millis(-3'600'000)}) {
+    // In use for ten minutes, then full, then the clock is set back.
+    for (int i = 0; i < 600; ++i) {
+      ASSERT_TRUE(door.ask(engine_request(GetParam(), 100)).admitted());
+      door.clock.advance(Millis(1000));
+    }
+    while (door.ask(engine_request(GetParam(), 100)).admitted()) {
+    }
+    door.clock.step_wall(back);
+    const Verdict verdict = door.ask(engine_request(GetParam(), 100));
+    if (!verdict.admitted()) {
+      EXPECT_LE(*verdict.retry_after, Millis(10'000));
+    }
+    door.clock.advance(Millis(10'000));
+    EXPECT_TRUE(door.ask(engine_request(GetParam(), 100)).admitted());
+  }
+}
+
+// Random requests at random times; whatever is denied passes at the promised tick and
+// not one earlier.
+void check_retry_and_remaining(Algorithm algorithm) {
+  Door door;
+  const auto limit = *rc::gen::inRange<int64_t>(1, 30);
+  for (int i = 0; i < 60; ++i) {
+    door.clock.advance(Millis(*rc::gen::inRange<int64_t>(0, 1500)));
+    const auto cost = *rc::gen::inRange<int64_t>(1, limit + 1);
+    const Request request = engine_request(algorithm, limit, cost);
+    const Count free = door.ask(engine_request(algorithm, limit, 0)).remaining;
+    const Verdict verdict = door.ask(request);
+    RC_ASSERT(verdict.admitted() == (static_cast<Count>(cost) <= free));
+    if (verdict.admitted()) {
+      RC_ASSERT(verdict.remaining == free - static_cast<Count>(cost));
+      continue;
+    }
+    RC_ASSERT(verdict.remaining == free);
+    door.clock.advance(*verdict.retry_after - Millis(1));
+    RC_ASSERT(!door.ask(request).admitted());
+    door.clock.advance(Millis(1));
+    RC_ASSERT(door.ask(request).admitted());
+  }
+}
+
+RC_GTEST_PROP(Engine, KeepsItsPromisesForSlidingWindow, ()) {
+  check_retry_and_remaining(Algorithm::kSlidingWindow);
+}
+RC_GTEST_PROP(Engine, KeepsItsPromisesForSlidingWindowStrict, ()) {
+  check_retry_and_remaining(Algorithm::kSlidingWindowStrict);
+}
+RC_GTEST_PROP(Engine, KeepsItsPromisesForFixedWindow, ()) {
+  check_retry_and_remaining(Algorithm::kFixedWindow);
+}
+RC_GTEST_PROP(Engine, KeepsItsPromisesForSlidingLog, ()) {
+  check_retry_and_remaining(Algorithm::kSlidingLog);
+}
+RC_GTEST_PROP(Engine, KeepsItsPromisesForGcra, ()) {
+  check_retry_and_remaining(Algorithm::kGcra);
+}
+RC_GTEST_PROP(Engine, KeepsItsPromisesForTokenBucket, ()) {
+  check_retry_and_remaining(Algorithm::kTokenBucket);
+}
+
+// Never more than the limit in any trailing window, through the production cells.
+void check_trailing_windows(Algorithm algorithm) {
+  Door door;
+  const auto limit = *rc::gen::inRange<int64_t>(1, 20);
+  std::vector<std::pair<WallTime, Count>> accepted;
+  for (int i = 0; i < 150; ++i) {
+    door.clock.advance(Millis(*rc::gen::inRange<int64_t>(0, 2000)));
+    const auto cost = *rc::gen::inRange<int64_t>(1, 4);
+    if (!door.ask(engine_request(algorithm, limit, cost)).admitted()) continue;
+    const WallTime now = door.clock.now().wall;
+    accepted.emplace_back(now, static_cast<Count>(cost));
+    Count in_view = 0;
+    for (const auto& [when, amount] : accepted) {
+      if (when > now - Millis(10'000)) in_view += amount;
+    }
+    RC_ASSERT(in_view <= static_cast<Count>(limit));
+  }
+}
+
+RC_GTEST_PROP(Engine, HoldsEveryTrailingWindowWithTheStrictRing, ()) {
+  check_trailing_windows(Algorithm::kSlidingWindowStrict);
+}
+RC_GTEST_PROP(Engine, HoldsEveryTrailingWindowWithTheLog, ()) {
+  check_trailing_windows(Algorithm::kSlidingLog);
+}
+
+TEST_P(EveryAlgorithm, AdmitsExactlyTheLimitFromManyThreads) {
+  constexpr int kThreads = 4;
+  constexpr int kRequests = 5000;
+  constexpr int64_t kLimit = 7000;
+  Door door;
+  std::atomic<int> admitted{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kRequests; ++i) {
+        if (door.ask(engine_request(GetParam(), kLimit)).admitted()) admitted.fetch_add(1);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(admitted.load(), kLimit);
+  const LimiterStats stats = door.engine->stats();
+  EXPECT_EQ(stats.admitted, static_cast<uint64_t>(kLimit));
+  EXPECT_EQ(stats.denied, static_cast<uint64_t>(kThreads * kRequests - kLimit));
+}
+
+TEST_P(EveryAlgorithm, HoldsTheLimitWhileThreadsStandOnBothSidesOfABoundary) {
+  // The threads share one clock that moves with every reading, so that at each boundary
+  // some still hold a time from before it, or even from windows ago.
+  constexpr int kThreads = 4;
+  constexpr int64_t kLimit = 50;
+  constexpr int64_t kTicks = 42'000;  // four windows and a bit
+  const RushingClock clock;
+  const auto engine = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
+  std::atomic<int64_t> admitted{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (Instant now = clock.now(); now.wall < RushingClock::kStart.wall + Millis(kTicks);
+           now = clock.now()) {
+        if (engine->check(now, engine_request(GetParam(), kLimit))->admitted()) ++admitted;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  // Five windows begin; a bucket starts full and refills for 42 s; the ring's oldest part
+  // leaves after seventeen sixteenths of a window, so that it fills four times.
+  const int64_t most = GetParam() == Algorithm::kGcra || GetParam() == Algorithm::kTokenBucket
+                           ? kLimit + kTicks * kLimit / 10'000
+                       : GetParam() == Algorithm::kSlidingWindowStrict ? 4 * kLimit
+                                                                       : 5 * kLimit;
+  EXPECT_LE(admitted.load(), most);
+  EXPECT_GE(admitted.load(), 4 * kLimit * 16 / 17);
+  EXPECT_EQ(engine->stats().rebuilt, 0u);
+}
+
+TEST_P(EveryAlgorithm, DoesNotBeginAnewForARequestThatIsOnlyLate) {
+  Door door;
+  const Instant early = door.clock.now();
+  door.clock.advance(Millis(100'000));
+  ASSERT_TRUE(door.ask(engine_request(GetParam(), 10, 10)).admitted());
+  // Its thread slept for ten windows. It is decided at the present.
+  EXPECT_FALSE(door.engine->check(early, engine_request(GetParam()))->admitted());
+  const std::vector<Request> batch(2, engine_request(GetParam()));
+  EXPECT_FALSE(door.engine->check_all(early, batch)->admitted());
+  EXPECT_EQ(door.engine->check(early, engine_request(GetParam(), 10, 0))->remaining, 0u);
+  EXPECT_FALSE(door.ask(engine_request(GetParam())).admitted());
+}
+
+TEST(Engine, DecidesManyAtOnceAsOneByOne) {
+  Door one;
+  Door many;
+  std::vector<Request> requests;
+  std::vector<std::string> names;
+  for (int i = 0; i < 100; ++i) names.push_back("user-" + std::to_string(i % 7));
+  for (int i = 0; i < 100; ++i) {
+    Request request = engine_request(kAllAlgorithms[i % 6], 5, i % 3);
+    request.identifier = names[i];
+    if (i % 17 == 0) request.limit = 0;
+    requests.push_back(request);
+  }
+  std::vector<Result<Verdict>> verdicts(requests.size());
+  many.engine->check_each(many.clock.now(), requests, verdicts);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const auto expected = one.engine->check(one.clock.now(), requests[i]);
+    ASSERT_EQ(verdicts[i].ok(), expected.ok());
+    if (!expected) continue;
+    EXPECT_EQ(verdicts[i]->outcome, expected->outcome);
+    EXPECT_EQ(verdicts[i]->remaining, expected->remaining);
+    EXPECT_EQ(verdicts[i]->retry_after, expected->retry_after);
+  }
+}
+
+// The name stands in the origin for all to read; the seed of the hash followed from it.
+TEST(Engine, DoesNotTellTheSeedOfItsHashByItsName) {
+  const HandClock clock;
+  const auto name = [&](std::optional<uint64_t> seed) {
+    return Engine::make(clock, Options{.capacity = 64, .seed = seed})->incarnation();
+  };
+  std::set<uint64_t> names;
+  for (uint64_t seed = 1; seed <= 64; ++seed) {
+    const uint64_t given = name(seed);
+    EXPECT_EQ(given, name(seed));
+    names.insert(given);
+    // It was the seed times an odd number, but for the last bit; that can be undone.
+    constexpr uint64_t kFactor = 0x2545f4914f6cdd1dULL;
+    uint64_t inverse = kFactor;
+    for (int i = 0; i < 6; ++i) inverse *= 2 - kFactor * inverse;
+    ASSERT_EQ(kFactor * inverse, 1u);
+    EXPECT_NE(given * inverse, seed);
+    EXPECT_NE((given ^ 1) * inverse, seed);
+  }
+  EXPECT_EQ(names.size(), 64u);
+  EXPECT_NE(name(std::nullopt), name(std::nullopt));
+}
+
+// While a thread sleeps between reading the clock and looking at its tuple, others use the tuple
+// ten windows later: on and on, until it has read the clock as often as `nightmares` says.
+class NightmareClock final : public Clock {
+ public:
+  [[nodiscard]] Instant now() const override {
+    const Instant seen = clock_.now();
+    if (nightmares == 0) return seen;
+    --nightmares;
+    // One reading to see that the tuple is ahead and the clock is not behind, one to ask again.
+    if (nightmares % 2 == 0) {
+      clock_.advance(Millis(100'000));
+      others(clock_.now());
+    }
+    return seen;
+  }
+  mutable int nightmares = 0;
+  std::function<void(Instant)> others;
+
+ private:
+  mutable HandClock clock_;
+};
+
+TEST_P(EveryAlgorithm, RefusesForOneTickWhatIsLateAgainAndAgain) {
+  constexpr int kMost = 1000;
+  NightmareClock clock;
+  const auto engine = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
+  const auto late = [&](const auto& ask) {
+    clock.others = [&](Instant then) {
+      const int left = std::exchange(clock.nightmares, 0);
+      ASSERT_TRUE(engine->check(then, engine_request(GetParam()))->admitted());
+      clock.nightmares = left;
+    };
+    const Instant asked = clock.now();
+    clock.nightmares = kMost + 1;
+    (void)clock.now();
+    const Verdict verdict = ask(asked);
+    EXPECT_GT(clock.nightmares, kMost - 20);
+    EXPECT_EQ(verdict.outcome, Outcome::kDenied);
+    EXPECT_EQ(verdict.retry_after, Millis(1));
+    clock.nightmares = 0;
+  };
+  late([&](Instant asked) { return *engine->check(asked, engine_request(GetParam())); });
+  late([&](Instant asked) { return *engine->check(asked, engine_request(GetParam(), 10, 0)); });
+  late([&](Instant asked) {
+    const std::vector<Request> batch(2, engine_request(GetParam()));
+    const auto verdict = engine->check_all(asked, batch);
+    EXPECT_FALSE(verdict->admitted());
+    return verdict->items[1];
+  });
+}
+
+// It wrote beyond a span that was too short.
+TEST(Engine, DecidesNothingAndSaysWhyWhereVerdictsAreFewerOrMoreThanRequests) {
+  for (const size_t room : {size_t{0}, size_t{1}, size_t{20}, size_t{32}, size_t{34}, size_t{40}}) {
+    for (const bool waits : {false, true}) {
+      Door door;
+      doubles::HandExecutor home(door.clock);
+      if (waits) {
+        door.engine = Engine::make(
+            door.clock, {.origin = std::make_shared<origins::InProcessOrigin>(door.clock)});
+      }
+      const std::vector<Request> requests(33, engine_request(Algorithm::kFixedWindow, 100));
+      std::vector<Result<Verdict>> verdicts(48);
+      for (auto& verdict : verdicts) verdict = Verdict{.remaining = 4711};
+      const auto places = std::span(verdicts).first(room);
+      bool done = false;
+      EXPECT_TRUE(door.engine->check_each_async(door.clock.now(), requests, places, home,
+                                                [&] { done = true; }));
+      door.engine->check_each(door.clock.now(), requests, places);
+      home.run();
+      EXPECT_FALSE(done);
+      for (size_t i = 0; i < verdicts.size(); ++i) {
+        ASSERT_EQ(verdicts[i].ok(), i >= room) << room;
+        if (i >= room) {
+          EXPECT_EQ(verdicts[i]->remaining, 4711u) << room;
+          continue;
+        }
+        EXPECT_EQ(verdicts[i].error().field, "verdicts");
+        EXPECT_EQ(verdicts[i].error().detail,
+                  "verdicts has room for " + std::to_string(room) + ", but there are 33 requests");
+        EXPECT_FALSE(verdicts[i].error().fix.empty());
+      }
+      EXPECT_EQ(door.engine->stats().tuples, 0u);
+    }
+  }
+}
+
+TEST(Engine, KeepsOneCountAcrossDurationsWhereAskedTo) {
+  Door door;
+  const auto request_at = [](int64_t limit, Millis duration, int64_t cost) {
+    Request request = engine_request(Algorithm::kGcra, limit, cost);
+    request.duration = duration;
+    request.burst = 10;
+    request.across_durations = true;
+    return request;
+  };
+  ASSERT_TRUE(door.ask(request_at(10, Millis(10'000), 4)).admitted());
+  // Whatever the rate, four seconds are left to drain; how many units that is depends on it.
+  const std::tuple<int64_t, Millis, Count> rates[] = {{10, Millis(10'000), 6},
+                                                      {10, Millis(60'000), 9},
+                                                      {2, Millis(1000), 2},
+                                                      {100, Millis(3'600'000), 9},
+                                                      {1, kMaxAnyDuration, 9}};
+  for (const auto& [limit, duration, remaining] : rates) {
+    const Verdict verdict = door.ask(request_at(limit, duration, 0));
+    EXPECT_EQ(verdict.remaining, remaining);
+    EXPECT_EQ(verdict.reset - door.clock.now().wall, Millis(4000));
+  }
+  // A charge at another rate adds that rate's time.
+  ASSERT_TRUE(door.ask(request_at(1, Millis(60'000), 6)).admitted());
+  const Verdict denied = door.ask(request_at(10, Millis(10'000), 1));
+  EXPECT_FALSE(denied.admitted());
+  EXPECT_EQ(denied.reset - door.clock.now().wall, Millis(364'000));
+  EXPECT_EQ(denied.retry_after, Millis(355'000));
+  EXPECT_EQ(door.engine->stats().tuples, 1u);
+  // The name counts for itself where each duration has its own count.
+  Request slow = request_at(10, Millis(10'000), 0);
+  slow.across_durations = false;
+  EXPECT_EQ(door.ask(slow).remaining, 10u);
+}
+
+// --- reset ---
+
+TEST_P(EveryAlgorithm, BeginsAnewAfterAResetAndNoOtherTupleDoes) {
+  Door door;
+  const Request request = engine_request(GetParam(), 10, 10);
+  Request other = request;
+  other.identifier = "bob";
+  ASSERT_TRUE(door.ask(request).admitted());
+  ASSERT_TRUE(door.ask(other).admitted());
+  ASSERT_FALSE(door.ask(request).admitted());
+  EXPECT_TRUE(*door.engine->reset(door.clock.now(), request));
+  EXPECT_FALSE(*door.engine->reset(door.clock.now(), request));
+  EXPECT_TRUE(door.ask(request).admitted());
+  EXPECT_FALSE(door.ask(request).admitted());
+  EXPECT_FALSE(door.ask(other).admitted());
+  EXPECT_EQ(door.engine->stats().tuples, 2u);
+}
+
+TEST_P(EveryAlgorithm, HasNothingToResetOnceItHasExpired) {
+  Door door;
+  ASSERT_TRUE(door.ask(engine_request(GetParam(), 10, 10)).admitted());
+  door.clock.advance(Millis(40'000));
+  EXPECT_FALSE(*door.engine->reset(door.clock.now(), engine_request(GetParam())));
+}
+
+TEST_P(EveryAlgorithm, IsResetAgainAndAgainWithoutLosingSlots) {
+  HandClock clock;
+  const auto engine = Engine::make(clock, Options{.capacity = 64, .seed = 1});
+  for (int i = 0; i < 2000; ++i) {
+    const std::string name = "user" + std::to_string(i);
+    Request request = engine_request(GetParam());
+    request.identifier = name;
+    ASSERT_EQ(engine->check(clock.now(), request)->basis, Basis::kLocal) << i;
+    ASSERT_TRUE(*engine->reset(clock.now(), request));
+  }
+  EXPECT_EQ(engine->stats().tuples, 0u);
+  EXPECT_EQ(engine->stats().sketched, 0u);
+}
+
+// What was told to the origin or the ledger stays told: nothing takes it back.
+TEST_P(EveryAlgorithm, IsResetWhereOthersCountTooOnlyIfTheyDoNotCountIt) {
+  HandClock clock;
+  const auto origin = std::make_shared<origins::InProcessOrigin>(clock);
+  const auto engine = Engine::make(clock, Options{.origin = origin, .capacity = 1000, .seed = 1});
+  const Request request = engine_request(GetParam(), 10, 10);
+  ASSERT_TRUE(engine->check(clock.now(), request)->admitted());
+  const auto reset = engine->reset(clock.now(), request);
+  const bool shared = memory::class_of(GetParam()) == memory::CellClass::kWindow;
+  ASSERT_EQ(reset.ok(), !shared);
+  if (shared) {
+    EXPECT_EQ(reset.error().field, "algorithm");
+    EXPECT_EQ(reset.error().detail, "algorithm is " + std::string(to_string(GetParam())) +
+                                        ", whose counts are told to the origin or the ledger, "
+                                        "where they only grow");
+  }
+  EXPECT_EQ(engine->check(clock.now(), request)->admitted(), !shared);
+}
+
+TEST(Reset, SaysSoWhereTheTableIsFullAndTheTupleIsCountedWithOthers) {
+  HandClock clock;
+  const auto engine = Engine::make(clock, Options{.capacity = 64, .seed = 1});
+  Request last = engine_request(Algorithm::kGcra);
+  std::string name;
+  for (int i = 0; engine->stats().sketched == 0 && i < 1000; ++i) {
+    name = "user" + std::to_string(i);
+    last.identifier = name;
+    (void)engine->check(clock.now(), last);
+  }
+  const auto reset = engine->reset(clock.now(), last);
+  ASSERT_FALSE(reset.ok());
+  EXPECT_EQ(reset.error().retry, Retry::kMayHelp);
+  EXPECT_EQ(reset.error().detail,
+            "the table is full, and this tuple is counted together with others");
+}
+
+TEST(Reset, RefusesWhatNoRequestMayBe) {
+  Door door;
+  Request request = engine_request(Algorithm::kGcra);
+  request.duration = Millis(1);
+  EXPECT_EQ(door.engine->reset(door.clock.now(), request).error().field, "duration");
+}
+
+TEST(Engine, SharesCountsBetweenAlgorithmsOfOneClassOnly) {
+  Door door;
+  ASSERT_TRUE(door.ask(engine_request(Algorithm::kFixedWindow, 10, 4)).admitted());
+  EXPECT_EQ(door.ask(engine_request(Algorithm::kSlidingWindow, 10, 0)).remaining, 6u);
+  EXPECT_EQ(door.ask(engine_request(Algorithm::kGcra, 10, 0)).remaining, 10u);
+  ASSERT_TRUE(door.ask(engine_request(Algorithm::kTokenBucket, 10, 7)).admitted());
+  EXPECT_EQ(door.ask(engine_request(Algorithm::kGcra, 10, 0)).remaining, 3u);
+}
+
+}  // namespace
+}  // namespace weir::limiter
