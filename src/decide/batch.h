@@ -1,9 +1,9 @@
-// All or nothing over several requests.
+// All-or-nothing decision over several requests.
 //
-// Tuples are taken in one order that all threads share. Each cost is charged
-// tentatively; the first refusal takes all of it back, in the reverse order, so that a
-// failed batch leaves no trace. Nothing in between suspends. Never a false allow: while
-// a batch is under way its cost counts for everyone else.
+// All threads charge tuples in the same order. Each cost is charged tentatively; the first denial
+// takes all costs back, in reverse order, so that a denied batch changes nothing. Nothing in
+// between suspends. Never admits too much: while a batch is in progress, its costs count for all
+// others.
 //
 // One batch on one thread, for the length of a call.
 
@@ -15,28 +15,28 @@
 #include "decide/decider.h"
 #include "weir/limiter.h"
 
-namespace weir::limiter {
+namespace weir::decide {
 
-struct BatchRuling {
+struct BatchDecision {
   bool admitted = false;
-  bool late = false;            // nothing was decided: ask again with a newer time
-  std::vector<Ruling> items{};  // in the order of the cases
+  bool late = false;                          // nothing was decided: retry with a newer time
+  std::vector<memory::CellDecision> items{};  // in the order of the requests
 };
 
 class Batch {
  public:
-  Batch(Decider& decider, Store& store, const std::vector<RequestContext>& contexts)
-      : decider_(decider), store_(store), cases_(contexts), rulings_(contexts.size()) {}
+  Batch(Decider& decider, const LimiterState& state, const std::vector<RequestContext>& contexts)
+      : decider_(decider), state_(state), contexts_(contexts), results_(contexts.size()) {}
 
-  [[nodiscard]] BatchRuling run();
+  [[nodiscard]] BatchDecision run();
 
  private:
-  // The cases of one tuple, as a range of order_.
+  // The requests on one tuple, as a range of order_.
   struct Group {
     size_t begin = 0;
     size_t end = 0;
   };
-  // What was charged, and how to settle or undo it.
+  // A charge, and how to settle or undo it.
   struct Charge {
     enum class Kind : uint8_t { kTentative, kHeld, kSketched } kind = Kind::kTentative;
     memory::Tuple tuple{};
@@ -51,25 +51,25 @@ class Batch {
   [[nodiscard]] memory::CellDecision charge_tentatively(const memory::Tuple& tuple,
                                                         const Group& group);
   [[nodiscard]] memory::CellDecision charge_held(const memory::Tuple& tuple, const Group& group);
-  [[nodiscard]] memory::CellDecision refuse_held(const memory::Tuple& tuple, const Group& group);
-  [[nodiscard]] memory::CellDecision charge_sketched(const Group& group);
+  [[nodiscard]] memory::CellDecision deny_held(const memory::Tuple& tuple, const Group& group);
+  [[nodiscard]] memory::CellDecision charge_in_sketch(const Group& group);
   [[nodiscard]] memory::Query query_up_to(const Group& group, size_t i) const;
   void settle();
   void withdraw(const memory::Tuple& tuple, Count cost) const;
   void undo(size_t down_to);
   void undo_one(const Charge& charge);
-  void report_refusal();
+  void report_denial();
 
   Decider& decider_;
-  Store& store_;
-  const std::vector<RequestContext>& cases_;
+  const LimiterState& state_;
+  const std::vector<RequestContext>& contexts_;
   std::vector<size_t> order_;
   std::vector<Group> groups_;
   std::vector<Charge> charges_;
-  std::vector<Ruling> rulings_;
-  size_t refused_item_ = 0;
-  int turns_ = memory::kHoldTurns;  // left to wait for other batches, on all tuples together
+  std::vector<memory::CellDecision> results_;
+  size_t denied_item_ = 0;
+  int spins_ = memory::kHoldTurns;  // left to wait for other batches, on all tuples together
   bool late_ = false;
 };
 
-}  // namespace weir::limiter
+}  // namespace weir::decide

@@ -2,21 +2,23 @@
 
 #include <algorithm>
 
-#include "regional/freshness.h"
 #include "memory/backlog_cell.h"
 #include "memory/log_cell.h"
 #include "memory/ring_cell.h"
 #include "memory/window_cells.h"
+#include "regional/freshness.h"
 
-namespace weir::limiter {
+namespace weir::decide {
 
 using memory::CellClass;
 using memory::CellDecision;
+using memory::DecisionStatus;
 using memory::Effect;
 using memory::Tuple;
 using memory::WindowCells;
+using telemetry::Stat;
 
-CellDecision Decider::decide(const Tuple& tuple, const memory::Query& query, Effect effect) {
+CellDecision Decider::decide_cells(const Tuple& tuple, const memory::Query& query, Effect effect) {
   switch (tuple.slot->header.cell_class()) {
     [[likely]] case CellClass::kWindow : return WindowCells(tuple).decide(query, effect);
     case CellClass::kBacklog: return memory::BacklogCell(tuple).decide(query, effect);
@@ -26,222 +28,222 @@ CellDecision Decider::decide(const Tuple& tuple, const memory::Query& query, Eff
   return memory::LogCell(tuple).decide(query, effect);
 }
 
-CellDecision Decider::decide_on_counts(const memory::Query& query,
-                                       const algorithms::WindowCounts& counts) {
+CellDecision Decider::decide_counts(const memory::Query& query,
+                                    const algorithms::WindowCounts& counts) {
   const auto at = algorithms::position_of(query.now, query.duration);
-  CellDecision step;
-  step.sequence = at.sequence;
-  step.decision = query.algorithm == Algorithm::kSlidingWindow
-                      ? algorithms::decide_sliding(at, counts, query.ask)
-                      : algorithms::decide_fixed(at, counts, query.ask);
-  if (memory::class_of(query.algorithm) != CellClass::kWindow) step.decision.reset = query.now;
-  return step;
+  CellDecision result;
+  result.sequence = at.sequence;
+  result.decision = query.algorithm == Algorithm::kSlidingWindow
+                        ? algorithms::decide_sliding(at, counts, query.ask)
+                        : algorithms::decide_fixed(at, counts, query.ask);
+  if (memory::class_of(query.algorithm) != CellClass::kWindow) result.decision.reset = query.now;
+  return result;
 }
 
-Ruling Decider::rule_unknown(const RequestContext& context) const {
+CellDecision Decider::decide_without_tuple(const RequestContext& context) const {
   const auto at = algorithms::position_of(context.query.now, context.query.duration);
-  algorithms::WindowCounts region = context.received.value_or(algorithms::WindowCounts{});
-  algorithms::WindowCounts abroad;
-  if (store_->shares() && context.cell_class() == CellClass::kWindow) {
-    const Abroad known = store_->remote.abroad(context.key, at.sequence);
-    abroad = {.current = known.current.foreign, .previous = known.last.foreign};
-    // Our own row is a lower bound of what our region has; the origin may have forgotten it.
-    region = {.current = std::max(region.current, known.current.ours),
-              .previous = std::max(region.previous, known.last.ours)};
+  algorithms::WindowCounts region = context.region_counts.value_or(algorithms::WindowCounts{});
+  algorithms::WindowCounts foreign;
+  if (state_.global && context.cell_class() == CellClass::kWindow) {
+    const global::LedgerTotals totals = state_.global->remote.totals(context.key, at.sequence);
+    foreign = {.current = totals.current.foreign, .previous = totals.last.foreign};
+    // Our own row is a lower bound of the region's count; the origin may have lost counts.
+    region = {.current = std::max(region.current, totals.current.own_region),
+              .previous = std::max(region.previous, totals.last.own_region)};
   }
-  const algorithms::WindowCounts counts{.current = region.current + abroad.current,
-                                        .previous = region.previous + abroad.previous};
-  Ruling ruling{.step = decide_on_counts(context.query, counts)};
-  ruling.step.evidence.siblings = region.current;
-  ruling.step.evidence.foreign = abroad.current;
+  const algorithms::WindowCounts counts{.current = region.current + foreign.current,
+                                        .previous = region.previous + foreign.previous};
+  CellDecision result = decide_counts(context.query, counts);
+  result.evidence.siblings = region.current;
+  result.evidence.foreign = foreign.current;
   if (context.query.algorithm == Algorithm::kSlidingWindow) {
-    ruling.step.evidence.previous = algorithms::carried_over(at, counts.previous);
+    result.evidence.previous = algorithms::carried_over(at, counts.previous);
   }
-  return ruling;
+  return result;
 }
 
-bool Decider::is_late(const Tuple& tuple, WallTime asked) const {
-  return memory::is_ahead_of(tuple, asked) && !memory::is_ahead_of(tuple, store_->clock.now().wall);
+bool Decider::is_late(const Tuple& tuple, WallTime requested) const {
+  return memory::is_ahead_of(tuple, requested) &&
+         !memory::is_ahead_of(tuple, state_.tuples->clock.now().wall);
 }
 
-// Asks; where the case is late, again as of the present. Nothing: it was late every time.
-template <typename Ask>
-static auto ask_late_again(const RequestContext& context, const Clock& clock, const Ask& ask) {
-  auto answer = ask(context);
-  for (int turn = 0; !answer && turn < kLateTurns; ++turn) {
+// Calls attempt(context); while the request is late, again at the present time. Empty: every
+// attempt was late.
+template <typename Attempt>
+static auto retry_late(const RequestContext& context, const Clock& clock, const Attempt& attempt) {
+  auto answer = attempt(context);
+  for (int retry = 0; !answer && retry < kMaxLateRetries; ++retry) {
     RequestContext again = context;
-    again.ask_at(clock.now());
-    answer = ask(again);
+    again.set_time(clock.now());
+    answer = attempt(again);
   }
   return answer;
 }
 
-CellDecision Decider::refused_for_one_tick(const RequestContext& context) {
-  CellDecision refusal = decide_on_counts(context.query, {});
-  memory::refuse_for_one_tick(context.query, refusal.decision);
-  refusal.decision.remaining = 0;
-  return refusal;
+CellDecision Decider::deny_for_one_tick(const RequestContext& context) {
+  CellDecision denial = decide_counts(context.query, {});
+  memory::refuse_for_one_tick(context.query, denial.decision);
+  denial.decision.remaining = 0;
+  return denial;
 }
 
-Ruling Decider::rule(const RequestContext& context) {
+CellDecision Decider::decide(const RequestContext& context) {
   if (context.query.ask.cost == 0) {
-    if (const auto known = look(context)) return *known;
-    return rule_unknown(context);
+    if (const auto known = peek(context)) return *known;
+    return decide_without_tuple(context);
   }
-  const auto ruling = ask_late_again(
-      context, store_->clock, [this](const RequestContext& asked) { return try_rule(asked); });
-  return ruling ? *ruling : Ruling{.step = refused_for_one_tick(context)};
+  const auto result =
+      retry_late(context, state_.tuples->clock,
+                 [this](const RequestContext& attempt) { return try_decide(attempt); });
+  return result ? *result : deny_for_one_tick(context);
 }
 
-std::optional<Ruling> Decider::look(const RequestContext& context) {
-  const auto known = ask_late_again(
-      context, store_->clock, [this](const RequestContext& asked) { return try_look(asked); });
-  return known ? *known : Ruling{.step = refused_for_one_tick(context)};
+std::optional<CellDecision> Decider::peek(const RequestContext& context) {
+  const auto known =
+      retry_late(context, state_.tuples->clock,
+                 [this](const RequestContext& attempt) { return try_peek(attempt); });
+  return known ? *known : deny_for_one_tick(context);
 }
 
-std::optional<Ruling> Decider::try_rule(const RequestContext& context) {
+std::optional<CellDecision> Decider::try_decide(const RequestContext& context) {
   const memory::Query& query = context.query;
-  Ruling ruling;
   const auto decided = with_tuple(context, [&](const Tuple& tuple) {
-    CellDecision step = decide(tuple, query, Effect::kConsume);
-    // Refused only because of a batch that may yet take its cost back? Batches are short:
-    // look again a few times, then the refusal stands.
-    constexpr int kTurns = 100;
-    for (int turn = 0; turn < kTurns && step.status == memory::DecisionStatus::kDecided &&
-                       step.decision.outcome == Outcome::kDenied &&
-                       memory::tentative_amount(tuple.cold->tentative) != 0;
-         ++turn) {
+    CellDecision result = decide_cells(tuple, query, Effect::kConsume);
+    // The denial may be due to a batch that will take its cost back. Batches are short: retry a few
+    // times, then the denial stands.
+    constexpr int kMaxRetries = 100;
+    for (int retry = 0; retry < kMaxRetries && result.status == DecisionStatus::kDecided &&
+                        result.decision.outcome == Outcome::kDenied &&
+                        memory::tentative_amount(tuple.cold->tentative) != 0;
+         ++retry) {
       memory::relax();
-      step = decide(tuple, query, Effect::kConsume);
+      result = decide_cells(tuple, query, Effect::kConsume);
     }
-    if (step.status != memory::DecisionStatus::kDecided) return step;
-    if (step.decision.admitted()) {
-      mark_charged(tuple, query, step);
-    } else if (step.decision.outcome == Outcome::kDenied) {
+    if (result.status != DecisionStatus::kDecided) return result;
+    if (result.decision.admitted()) {
+      mark_charged(tuple, query, result);
+    } else if (result.decision.outcome == Outcome::kDenied) {
       mark_denied(tuple, context.now.mono, query);
     }
-    ruling = ruling_of(tuple, query, step);
-    return step;
+    return with_accuracy(tuple, query, result);
   });
-  if (decided && decided->status == memory::DecisionStatus::kLate) return std::nullopt;
-  if (decided) {
-    ruling.step = *decided;
-    return ruling;
+  if (decided && decided->status == DecisionStatus::kLate) return std::nullopt;
+  if (decided) return decided;
+  CellDecision result;
+  if (while_absent(context, [&] { result = decide_in_sketch(context, Effect::kConsume); })) {
+    return result;
   }
-  if (in_sketch(context, [&] { ruling = rule_sketched(context, Effect::kConsume); })) {
-    return ruling;
-  }
-  // Someone has just made it.
-  return Ruling{.step = refused_for_one_tick(context)};
+  // Another thread has just created the tuple.
+  return deny_for_one_tick(context);
 }
 
-Ruling Decider::rule_sketched(const RequestContext& context, Effect effect) const {
-  if (!store_->table.has_memory_for(context.key, context.query)) {
-    store_->stats.add(Stat::kNoMemory);
+CellDecision Decider::decide_in_sketch(const RequestContext& context, Effect effect) const {
+  memory::TupleStore& tuples = *state_.tuples;
+  if (!tuples.table.has_memory_for(context.key, context.query)) {
+    state_.counters->add(Stat::kNoMemory);
   }
-  return {.step = decide_sketched(context, effect), .sketched = true};
+  CellDecision result =
+      tuples.sketch.decide(tuples.sketch_subject(context.key), context.query, effect,
+                           tuples.evicted_count(context.key, context.query));
+  result.approximate = true;
+  return result;
 }
 
-Ruling Decider::ruling_of(const Tuple& tuple, const memory::Query& query,
-                          const CellDecision& step) const {
-  Ruling ruling{.step = step};
+CellDecision Decider::with_accuracy(const Tuple& tuple, const memory::Query& query,
+                                    CellDecision result) const {
   if (tuple.slot->header.cell_class() == CellClass::kLog &&
       memory::LogCell(tuple).falls_short_of(query)) {
-    store_->stats.add(Stat::kNoMemory);
-    ruling.sketched = true;
+    state_.counters->add(Stat::kNoMemory);
+    result.approximate = true;
   }
-  return ruling;
+  return result;
 }
 
-// Expired tuples may own what is wanted, and a program that embeds the limiter need not sweep.
-void Decider::reclaim(WallTime now) const {
+// Expired tuples may own the memory that is missing, and an embedding program need not sweep.
+void Decider::sweep_some(WallTime now) const {
   constexpr size_t kSlotsAtATime = 64;
-  store_->sweep(now, kSlotsAtATime);
+  state_.tuples->sweep(now, kSlotsAtATime);
 }
 
-std::optional<std::optional<Ruling>> Decider::try_look(const RequestContext& context) const {
-  // Turns fail only while someone moves the tuple, which is then created anew or not.
-  constexpr int kTurns = 1000;
-  for (int turn = 0; turn < kTurns; ++turn) {
+std::optional<std::optional<CellDecision>> Decider::try_peek(const RequestContext& context) const {
+  // An attempt fails only while another thread moves the tuple.
+  constexpr int kMaxAttempts = 1000;
+  memory::TupleStore& tuples = *state_.tuples;
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     const epoch::Guard guard;
-    const Tuple tuple = store_->table.find(context.key);
+    const Tuple tuple = tuples.table.find(context.key);
     if (!tuple) break;
     if (is_late(tuple, context.now.wall)) return std::nullopt;
-    // Too long ago, or in a future that is no more: it knows nothing of this window. Nor does the
-    // sketch, in which no tuple of the table is counted.
+    // The tuple was idle for too long or is of a future time, so it has no counts of this window.
+    // Nor has the sketch, which counts no tuple of the table.
     if (context.cell_class() == CellClass::kWindow && !WindowCells(tuple).fits(context.query)) {
-      return std::optional<Ruling>{};
+      return std::optional<CellDecision>{};
     }
-    const CellDecision step = decide(tuple, context.query, Effect::kOnlyLook);
-    if (step.status == memory::DecisionStatus::kDecided)
-      return ruling_of(tuple, context.query, step);
+    const CellDecision result = decide_cells(tuple, context.query, Effect::kOnlyLook);
+    if (result.status == DecisionStatus::kDecided) {
+      return with_accuracy(tuple, context.query, result);
+    }
     memory::relax();
   }
-  if (!store_->sketch.holds(store_->sketched(context.key), context.query)) {
-    return std::optional<Ruling>{};
+  if (!tuples.sketch.holds(tuples.sketch_subject(context.key), context.query)) {
+    return std::optional<CellDecision>{};
   }
-  return rule_sketched(context, Effect::kOnlyLook);
+  return decide_in_sketch(context, Effect::kOnlyLook);
 }
 
-void Decider::list_dirty(const Tuple& tuple, Count limit, Algorithm algorithm) const {
+void Decider::enqueue_replay(const Tuple& tuple, Count limit, Algorithm algorithm) const {
   memory::note_ask(tuple.cold->meta, limit, algorithm);
-  store_->dirty.push(tuple.index);
+  state_.region->pending_replay.push(tuple.index);
 }
 
 void Decider::make_strict(const Tuple& tuple, MonoTime now, const memory::Query& query) const {
   memory::Word& until = WindowCells(tuple).strict_until();
-  if (until.load(std::memory_order_relaxed) <= ticks(now)) store_->stats.add(Stat::kMadeStrict);
-  memory::raise_number(until, ticks(now + query.duration));
+  if (until.load(std::memory_order_relaxed) <= regional::ticks(now)) {
+    state_.counters->add(Stat::kMadeStrict);
+  }
+  memory::raise_number(until, regional::ticks(now + query.duration));
   memory::note_ask(tuple.cold->meta, query.limit, query.algorithm);
 }
 
-// Makes a tuple, or a state of it that can express the request. What is counted in the sketch is
-// not counted in the table as well, and what is known of other regions is known to the tuple before
-// anyone is admitted on it.
-memory::Created Decider::make(const RequestContext& context, memory::DecisionStatus status) const {
-  const auto sketched = [&] {
-    return store_->sketch.holds(store_->sketched(context.key), context.query);
+// Creates the tuple, or rebuilds it so that it can express the request. A tuple that the sketch
+// counts is not created. A new tuple has the known counts of other regions before any thread finds
+// it.
+memory::Created Decider::create_or_rebuild(const RequestContext& context,
+                                           DecisionStatus status) const {
+  memory::TupleStore& tuples = *state_.tuples;
+  const auto in_sketch = [&] {
+    return tuples.sketch.holds(tuples.sketch_subject(context.key), context.query);
   };
-  memory::Table::Making making{.forbidden = sketched, .prepare = {}};
-  const bool shares = store_->shares() && context.cell_class() == CellClass::kWindow;
+  memory::Table::Making making{.forbidden = in_sketch, .prepare = {}};
+  const bool has_remote = state_.global && context.cell_class() == CellClass::kWindow;
   const int64_t sequence =
       algorithms::position_of(context.query.now, context.query.duration).sequence;
-  if (shares) {
-    making.prepare = [&, known = store_->remote.abroad(context.key, sequence)](const Tuple& tuple) {
-      introduce(context, known, tuple);
-    };
+  if (has_remote) {
+    making.prepare = [&, totals = state_.global->remote.totals(context.key, sequence)](
+                         const Tuple& tuple) { merge_remote(context, totals, tuple); };
   }
-  const memory::Created made = status == memory::DecisionStatus::kRebuild
-                                   ? store_->table.rebuild(context.key, context.query, making)
-                                   : store_->table.create(context.key, context.query, making);
-  if (made != memory::Created::kYes || !shares) return made;
-  // And what was heard meanwhile.
-  const Abroad known = store_->remote.abroad(context.key, sequence);
+  const memory::Created created = status == DecisionStatus::kRebuild
+                                      ? tuples.table.rebuild(context.key, context.query, making)
+                                      : tuples.table.create(context.key, context.query, making);
+  if (created != memory::Created::kYes || !has_remote) return created;
+  // Counts may have been imported meanwhile.
+  const global::LedgerTotals totals = state_.global->remote.totals(context.key, sequence);
   const epoch::Guard guard;
-  if (const Tuple tuple = store_->table.find(context.key)) {
-    introduce(context, known, tuple);
-    // Whoever waited for long is decided in a window that is over; of the present one the tuple
-    // learns when it is looked at.
-    store_->looks.push(tuple.index);
+  if (const Tuple tuple = tuples.table.find(context.key)) {
+    merge_remote(context, totals, tuple);
+    // A request that waited for long is decided in a past window; the evaluation merges the counts
+    // of the present one.
+    state_.publish_watch->push(tuple.index);
   }
-  return made;
+  return created;
 }
 
-// What other regions are known to have counted on a tuple before this process saw it; and our own
-// region, before this process was there.
-void Decider::introduce(const RequestContext& context, const Abroad& known,
-                        const Tuple& tuple) const {
+void Decider::merge_remote(const RequestContext& context, const global::LedgerTotals& totals,
+                           const Tuple& tuple) {
   const int64_t sequence =
       algorithms::position_of(context.query.now, context.query.duration).sequence;
-  take_in(known.last, tuple, sequence - 1);
-  take_in(known.current, tuple, sequence);
+  global::merge_into(tuple, sequence - 1, totals.last);
+  global::merge_into(tuple, sequence, totals.current);
 }
 
-void Decider::look_after_denial(const Tuple& tuple, const memory::Query& query) const {
-  const WindowCells cells(tuple);
-  cells.mark_refused();
-  if (query.limit < cells.watch().limit()) cells.watch_limit(query.limit);
-  store_->looks.push(tuple.index);
-}
-
-}  // namespace weir::limiter
+}  // namespace weir::decide

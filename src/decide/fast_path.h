@@ -1,11 +1,10 @@
-// The shortest ways through: a plain request that is admitted on a tuple in its steady state,
-// of a window in a process that is alone or knows enough of the others, or of a backlog.
-// Whatever is not that is refused here, with nothing done, and goes a longer way to the same end.
+// The fast path: admits a simple request on a tuple that is in the table. Handles windows, if the
+// process is alone or its counts of the siblings are fresh, and backlogs. Everything else returns
+// false, with nothing changed, and takes the slow path.
 //
-// Nothing in this file calls a function that is not inlined: one call would make the
-// compiler keep all it knows in memory. And nothing is copied out of the request: names are
-// hashed and compared where they lie. In steps, so that many requests can be taken side by
-// side.
+// Every function in this file is inlined: one call would make the compiler spill its registers.
+// Names are hashed and compared inside the request, without a copy. The work is split into steps,
+// so that several requests can be interleaved.
 
 #pragma once
 
@@ -14,33 +13,33 @@
 #include "base/keyed_hash.h"
 #include "base/wide.h"
 #include "base/word_packer.h"
-#include "regional/freshness.h"
 #include "memory/backlog_cell.h"
 #include "memory/slot.h"
 #include "memory/table.h"
 #include "memory/window_cells.h"
+#include "regional/freshness.h"
 
-namespace weir::limiter {
+namespace weir::decide {
 
-// Measured: two stores more to make a request, and it takes 51 ns to decide instead of 49.
+// Measured: with two more stores to build a request, a decision takes 51 ns instead of 49.
 static_assert(sizeof(Request) == 96, "put small members beside each other");
 
 // How a request is decided.
 enum class Path : uint8_t {
-  kWindow,   // plain, fixed_window or sliding_window
-  kBacklog,  // plain, gcra or token_bucket
-  kFound,    // valid, and its names are short: its slot can be found without a key
+  kWindow,   // fast path: fixed_window or sliding_window
+  kBacklog,  // fast path: gcra or token_bucket
+  kFound,    // valid, with short names: FastKey finds its slot, the slow path decides
   kSlow,
 };
 
-// What a TupleKey of the request would have, without the names.
+// The header and hash that the request's TupleKey would have.
 struct FastKey {
   uint64_t header = 0;
   uint64_t hash = 0;
 };
 
-// kWindow, kBacklog, or kApart: not plain, or not valid. `plain` is then still right where the
-// names are short, and anything else may be looked up in vain.
+// Returns kWindow or kBacklog, or kSlow for all other requests, valid or not. Sets `fast_key` if
+// the names are short, also for kSlow.
 WEIR_HOT_INLINE Path classify(const Request& request, const base::KeyedHash& secret,
                               FastKey& fast_key) {
   const size_t workspace = request.workspace.size();
@@ -69,7 +68,7 @@ WEIR_HOT_INLINE Path classify(const Request& request, const base::KeyedHash& sec
   base::each_word(request.identifier, add);
   fast_key.hash = hash.finish();
 
-  // While that is being multiplied:
+  // While the hash is being multiplied:
   const auto within = [](uint64_t value, uint64_t low, uint64_t high) {
     return value - low <= high - low;
   };
@@ -92,7 +91,7 @@ WEIR_HOT_INLINE Path classify(const Request& request, const base::KeyedHash& sec
              : Path::kSlow;
 }
 
-// Whether the slot is the tuple of the request that `plain` was made of.
+// Whether the slot holds the tuple of the request.
 WEIR_HOT_INLINE bool is_of(const memory::Slot& slot, const FastKey& fast_key,
                            const Request& request) {
   if (slot.header.word != fast_key.header) return false;
@@ -102,14 +101,14 @@ WEIR_HOT_INLINE bool is_of(const memory::Slot& slot, const FastKey& fast_key,
          base::each_word(request.ns, equal) && base::each_word(request.identifier, equal);
 }
 
-// Charges, and writes the verdict field by field; shared, its caller marks the tuple charged.
-// WindowCells::decide and need_of with all that is unusual left out; what they say about order
-// and invariants holds here.
+// Charges the tuple and writes the verdict field by field; in a shared scope the caller then marks
+// the tuple as charged. This is WindowCells::decide and read_requirement for the common case; their
+// notes on memory order and invariants hold here.
 template <memory::Scope kScope>
 WEIR_HOT_INLINE bool admit_window(const memory::Tuple& tuple, Instant now, const Request& request,
                                   Verdict& verdict) {
   memory::Slot& slot = *tuple.slot;
-  __builtin_prefetch(&slot.hot, 1);  // else the line would be asked for twice: read, then write
+  __builtin_prefetch(&slot.hot, 1);  // for writing, or the line would be fetched twice
   const auto capacity = static_cast<Count>(request.limit);
   const auto cost = static_cast<Count>(request.cost);
   const auto width = static_cast<uint64_t>(request.duration.count());
@@ -121,7 +120,7 @@ WEIR_HOT_INLINE bool admit_window(const memory::Tuple& tuple, Instant now, const
   memory::Word& own_cell = slot.hot[1 + (newest & 1)];
   uint64_t own_word = own_cell.load(std::memory_order_relaxed);
   const uint64_t last_word = slot.hot[2 - (newest & 1)].load(std::memory_order_relaxed);
-  // Ours open and of this window; the last closed and of the one before; neither taken away.
+  // Own is open and of this window; last is closed and of the window before; neither is removed.
   const Count own = own_word ^ memory::tag_bits(sequence);
   Count last = last_word ^ (memory::tag_bits(sequence - 1) | memory::kClosedBit);
   Count others = 0;
@@ -131,9 +130,10 @@ WEIR_HOT_INLINE bool admit_window(const memory::Tuple& tuple, Instant now, const
       return false;
     }
   } else {
-    const Freshness fresh{slot.hot[5].load(std::memory_order_acquire)};
+    const regional::Freshness fresh{slot.hot[5].load(std::memory_order_acquire)};
     if (!fresh.is_fresh(now.mono) ||
-        ticks(now.mono) < slot.hot[6].load(std::memory_order_acquire) || last >> 32 != 0) {
+        regional::ticks(now.mono) < slot.hot[6].load(std::memory_order_acquire) ||
+        last >> 32 != 0) {
       return false;
     }
     others = memory::open_count(slot.hot[3 + (newest & 1)].load(std::memory_order_relaxed),
@@ -148,7 +148,7 @@ WEIR_HOT_INLINE bool admit_window(const memory::Tuple& tuple, Instant now, const
                             : 0;
   const Count used = own + others + carried;
   if (used + cost > capacity) return false;
-  // Shared: see WindowCells::mark_in_order().
+  // Shared: see WindowCells::watch_in_order().
   constexpr auto kOrder =
       kScope == memory::Scope::kRegion ? std::memory_order_seq_cst : std::memory_order_relaxed;
   if (!own_cell.compare_exchange_strong(own_word, own_word + cost, kOrder,
@@ -168,7 +168,7 @@ WEIR_HOT_INLINE bool admit_window(const memory::Tuple& tuple, Instant now, const
   return true;
 }
 
-// The same for a backlog, which only this process knows.
+// The same for a backlog, which is always local to the process.
 WEIR_HOT_INLINE bool admit_backlog(const memory::Tuple& tuple, WallTime now, const Request& request,
                                    Verdict& verdict) {
   __builtin_prefetch(&tuple.slot->hot, 1);
@@ -193,4 +193,4 @@ WEIR_HOT_INLINE bool admit_fast(Path path, const memory::Tuple& tuple, Instant n
   return path == Path::kBacklog && admit_backlog(tuple, now.wall, request, verdict);
 }
 
-}  // namespace weir::limiter
+}  // namespace weir::decide

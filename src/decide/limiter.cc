@@ -1,4 +1,4 @@
-// The door that embedders use: reads the time once and hands it down.
+// The public class of embedders: reads the time once per call and passes it down.
 
 #include "weir/limiter.h"
 
@@ -9,7 +9,7 @@
 namespace weir {
 
 Limiter::Limiter(const Clock& clock, Options options)
-    : clock_(&clock), engine_(limiter::Engine::make(clock, options)) {}
+    : clock_(&clock), engine_(decide::Engine::make(clock, options)) {}
 Limiter::~Limiter() = default;
 Limiter::Limiter(Limiter&&) noexcept = default;
 Limiter& Limiter::operator=(Limiter&&) noexcept = default;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/split_mix.h"
-#include "ledgers/memory_ledger.h"
 #include "decide/engine.h"
+#include "ledgers/memory_ledger.h"
 #include "tests/doubles/hand_clock.h"
 #include "tests/effort.h"
 

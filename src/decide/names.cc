@@ -1,4 +1,4 @@
-// One word per idea, the same in code, configuration, metrics and logs.
+// The names of public enumerators, the same in code, configuration, metrics and logs.
 
 #include <array>
 
@@ -15,10 +15,10 @@ constexpr std::array<std::string_view, 3> kOutcomes = {"admitted", "denied", "ne
 constexpr std::array<std::string_view, 3> kBases = {"local", "refreshed", "degraded"};
 constexpr std::array<std::string_view, 3> kPolicies = {"local", "deny", "share"};
 
-template <typename Word, size_t kCount>
-std::optional<Word> find(const std::array<std::string_view, kCount>& names, std::string_view name) {
+template <typename Enum, size_t kCount>
+std::optional<Enum> find(const std::array<std::string_view, kCount>& names, std::string_view name) {
   for (size_t i = 0; i < kCount; ++i) {
-    if (names[i] == name) return static_cast<Word>(i);
+    if (names[i] == name) return static_cast<Enum>(i);
   }
   return std::nullopt;
 }

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "ledgers/memory_ledger.h"
 #include "decide/all_algorithms_test.h"
 #include "decide/engine.h"
+#include "ledgers/memory_ledger.h"
 #include "origins/in_process_origin.h"
 #include "sim/random.h"
 #include "tests/doubles/hand_clock.h"

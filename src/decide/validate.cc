@@ -9,10 +9,10 @@
 #include "memory/tuple_key.h"
 #include "weir/options.h"
 
-namespace weir::limiter {
+namespace weir::decide {
 namespace {
 
-// Where a field's value must lie, and in which unit it is told.
+// The range of a field's value, and the unit in which errors report it.
 struct Range {
   int64_t low = 0;
   int64_t high = 0;
@@ -55,7 +55,7 @@ std::unique_ptr<Error> validate_burst(const Request& request) {
                       std::string(to_string(request.algorithm)) + " has none",
                   "leave burst out, or choose gcra or token_bucket");
   }
-  // A burst of 0 would not deny everything but halve the rate, and nobody would notice.
+  // A burst of 0 would not deny everything but silently halve the rate.
   constexpr Range kBurst{.low = 1, .high = kMaxLimit};
   if (outside(*request.burst, kBurst)) return refuse_number("burst", *request.burst, kBurst);
   return nullptr;
@@ -128,7 +128,7 @@ std::unique_ptr<Error> find_error(const Request& request) {
                   "leave on_origin_loss out, or choose sliding_window or fixed_window");
   }
   if (takes_burst(request.algorithm)) {
-    // Beyond it only some are, and only the greatest common divisor tells which.
+    // Above kExact only some paces are representable; which ones needs their common divisor.
     constexpr auto kExact = static_cast<int64_t>(algorithms::kAlwaysRepresentable);
     if (request.limit > kExact || request.burst.value_or(0) > kExact ||
         request.duration > kMaxDuration) {
@@ -138,7 +138,7 @@ std::unique_ptr<Error> find_error(const Request& request) {
   return nullptr;
 }
 
-std::unique_ptr<Error> validate_room(size_t requests, size_t verdicts) {
+std::unique_ptr<Error> validate_sizes(size_t requests, size_t verdicts) {
   if (requests == verdicts) return nullptr;
   return refuse("verdicts",
                 "verdicts has room for " + std::to_string(verdicts) + ", but there are " +
@@ -193,7 +193,7 @@ std::unique_ptr<Error> find_option_error(const Options& options) {
   if (outside(freshness, kFreshness)) return refuse_number("max_freshness", freshness, kFreshness);
   const int64_t within = options.replay_within.count();
   if (outside(within, kReplayWithin)) return refuse_number("replay_within", within, kReplayWithin);
-  const auto capacity = static_cast<int64_t>(memory_plan(options).capacity);
+  const auto capacity = static_cast<int64_t>(memory::memory_plan(options).capacity);
   if (outside(capacity, kCapacity)) return refuse_number("capacity", capacity, kCapacity);
   if (options.ledger == nullptr) return nullptr;
   if (options.region.empty() || options.region.size() > kMaxRegionBytes) {
@@ -204,13 +204,13 @@ std::unique_ptr<Error> find_option_error(const Options& options) {
 }
 
 }  // namespace
-}  // namespace weir::limiter
+}  // namespace weir::decide
 
 namespace weir {
 
 std::optional<Error> error_in(const Options& options) {
-  if (const auto error = limiter::find_option_error(options)) return *error;
-  return limiter::error_in(limiter::memory_plan(options));
+  if (const auto error = decide::find_option_error(options)) return *error;
+  return memory::error_in(memory::memory_plan(options));
 }
 
 }  // namespace weir

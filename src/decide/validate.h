@@ -1,4 +1,4 @@
-// Every field of a request, both bounds, before anything is touched.
+// Validates every field of a request, against both bounds, before anything is changed.
 
 #pragma once
 
@@ -7,18 +7,18 @@
 #include "weir/error.h"
 #include "weir/request.h"
 
-namespace weir::limiter {
+namespace weir::decide {
 
-// Whether the request is of the most frequent valid form. False says nothing.
-[[nodiscard]] inline bool plainly_valid(const Request& request) {
+// Whether the request has the most frequent valid form. False: it may be valid all the same.
+[[nodiscard]] inline bool is_common_and_valid(const Request& request) {
   const auto within = [](uint64_t value, uint64_t low, uint64_t high) {
     return value - low <= high - low;
   };
-  // Of numbers below a power of two, all bits together are below it as well.
+  // If two numbers are below a power of two, so is their bitwise or.
   static_assert((kMaxNameBytes & (kMaxNameBytes - 1)) == 0);
   const bool names = ((request.ns.size() - 1) | (request.identifier.size() - 1)) < kMaxNameBytes &&
                      request.workspace.size() <= kMaxNameBytes;
-  // Without branches: all of it is nearly always true.
+  // Without branches: nearly always all conditions hold.
   return static_cast<int>(names) &
          static_cast<int>(within(static_cast<uint64_t>(request.limit), 1, kMaxLimit)) &
          static_cast<int>(within(static_cast<uint64_t>(request.duration.count()),
@@ -34,13 +34,13 @@ namespace weir::limiter {
 [[nodiscard]] std::unique_ptr<Error> find_error(const Request& request);
 
 [[nodiscard]] inline std::unique_ptr<Error> validate(const Request& request) {
-  return plainly_valid(request) ? nullptr : find_error(request);
+  return is_common_and_valid(request) ? nullptr : find_error(request);
 }
 
-// Null if there is room for one verdict per request, and for no more.
-[[nodiscard]] std::unique_ptr<Error> validate_room(size_t requests, size_t verdicts);
+// Null if there are as many verdicts as requests.
+[[nodiscard]] std::unique_ptr<Error> validate_sizes(size_t requests, size_t verdicts);
 
 // Null if a batch may have this many items.
 [[nodiscard]] std::unique_ptr<Error> validate_batch_size(size_t items);
 
-}  // namespace weir::limiter
+}  // namespace weir::decide

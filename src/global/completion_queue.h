@@ -1,5 +1,5 @@
-// Replies that wait for the thread that asked: what a store answers, on whatever thread, is dealt
-// with by the one that runs the work, at its next turn. So that work needs no locks.
+// Replies that wait for the thread that runs the sync. A store replies on any thread; the next run
+// of the sync handles the reply. So the handlers need no locks.
 
 #pragma once
 
@@ -11,19 +11,20 @@
 #include "base/atomic.h"
 #include "weir/time.h"
 
-namespace weir::limiter {
+namespace weir::global {
 
 class CompletionQueue {
  public:
   using Completion = std::function<void(Instant now)>;
 
   // From any thread.
-  void put(Completion completion) {
+  void post(Completion completion) {
     const std::lock_guard lock(mutex_);
     completions_.push_back(std::move(completion));
   }
 
-  void open(Instant now) {
+  // Runs all posted completions, in order.
+  void run_all(Instant now) {
     std::vector<Completion> completions;
     {
       const std::lock_guard lock(mutex_);
@@ -37,4 +38,4 @@ class CompletionQueue {
   std::vector<Completion> completions_;  // guarded by mutex_
 };
 
-}  // namespace weir::limiter
+}  // namespace weir::global

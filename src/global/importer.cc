@@ -2,50 +2,42 @@
 
 #include <algorithm>
 
-#include "decide/validate.h"
+#include "global/ledger_key.h"
 
-namespace weir::limiter {
+namespace weir::global {
 
 using memory::mutated;
 using memory::Mutation;
 
-namespace {
-
-bool makes_sense(const LedgerKey& key) {
-  return validate(request_of(key)) == nullptr;
-}
-
-}  // namespace
-
-void Importer::take_in(Instant now, const LedgerNews& news) {
-  for (const LedgerRow& row : news.rows) take_in(now, row);
-  for (const LedgerPresence& presence : news.presences) take_in(now, presence);
-  stats_.imported += news.rows.size() + news.presences.size();
+void Importer::merge(Instant now, const LedgerNews& changes) {
+  for (const LedgerRow& row : changes.rows) merge(now, row);
+  for (const LedgerPresence& presence : changes.presences) merge(now, presence);
+  stats_.imported += changes.rows.size() + changes.presences.size();
 }
 
 RemoteEntry* Importer::entry_of(const LedgerKey& key, const std::string& region) {
-  const memory::TupleKey tuple(request_of(key), store_->hash);
-  RemoteEntry* entry = store_->remote.find(tuple);
+  const memory::TupleKey tuple(request_of(key), tuples_.hash);
+  RemoteEntry* entry = remote_.find(tuple);
   if (entry != nullptr) return entry;
   const epoch::Guard guard;
-  if (store_->table.find(tuple)) {
-    entry = store_->remote.obtain(tuple);
-    if (entry == nullptr) ++stats_.no_room;
+  if (tuples_.table.find(tuple)) {
+    entry = remote_.obtain(tuple);
+    if (entry == nullptr) ++stats_.no_space;
     return entry;
   }
-  const bool ours = region == store_->remote.region();
-  entry = store_->remote.obtain_received(tuple, ours ? MadeBy::kOurNews : MadeBy::kOthersNews);
-  ++(entry == nullptr ? stats_.no_room : stats_.received);
+  const bool own = region == remote_.region();
+  entry = remote_.obtain_imported(tuple, own ? EntrySource::kOwnRegion : EntrySource::kOtherRegion);
+  ++(entry == nullptr ? stats_.no_space : stats_.entries);
   return entry;
 }
 
-void Importer::take_in(Instant now, const LedgerRow& row) {
-  if (!makes_sense(row.key) || row.count > memory::kMaxCount) {
+void Importer::merge(Instant now, const LedgerRow& row) {
+  if (!is_valid(row.key) || row.count > memory::kMaxCount) {
     ++stats_.invalid;
     return;
   }
-  // What is over matters to nobody. Clocks differ a little: the next window may have begun
-  // elsewhere, the one after it cannot have.
+  // Expired rows influence no decision. Clocks differ a little: the next window may have begun in
+  // another region, the one after it cannot have.
   const int64_t current = algorithms::position_of(now.wall, row.key.duration).sequence;
   if (row.sequence < current - 1) return;
   if (mutated(Mutation::kNextWindowDropped) && row.sequence > current) return;
@@ -55,101 +47,99 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
   }
   RemoteEntry* entry = nullptr;
   {
-    const std::lock_guard lock(store_->remote.mutex());
+    const std::lock_guard lock(remote_.mutex());
     entry = entry_of(row.key, row.region);
     if (entry == nullptr) return;
-    RemoteCell* const place = store_->remote.cell(*entry, row.sequence, current);
-    if (place == nullptr) ++stats_.no_room;
-    if (place == nullptr || place->sequence != row.sequence) return;
-    RemoteCell& cell = *place;
-    bool news = false;
-    if (row.region == store_->remote.region() && !mutated(Mutation::kOwnRowAsForeign)) {
-      cell.see(full_read_, row.count);
-      news = cell.hear_published(row.count);
-      if (news) cell.published_at = now.mono;
+    RemoteCell* const found = remote_.cell(*entry, row.sequence, current);
+    if (found == nullptr) ++stats_.no_space;
+    if (found == nullptr || found->sequence != row.sequence) return;
+    RemoteCell& cell = *found;
+    bool changed = false;
+    if (row.region == remote_.region() && !mutated(Mutation::kOwnRowAsForeign)) {
+      cell.note_row(full_read_, row.count);
+      changed = cell.raise_published(row.count);
+      if (changed) cell.published_at = now.mono;
     } else {
       if (mutated(Mutation::kImportTakenForAll)) cell.foreign.clear();
-      RemoteCounts& remote = store_->remote;
-      Count* const known = remote.of_region(*entry, cell.foreign, remote.number_of(row.region));
+      Count* const known = remote_.of_region(*entry, cell.foreign, remote_.number_of(row.region));
       if (known == nullptr) {
-        ++stats_.no_room;
+        ++stats_.no_space;
         return;
       }
-      news = row.count > *known;
+      changed = row.count > *known;
       *known = std::max(*known, row.count);
-      if (row.limit_seen > 0 && (cell.limit_abroad == 0 || row.limit_seen < cell.limit_abroad)) {
-        cell.limit_abroad = row.limit_seen;
-        news = true;
+      if (row.limit_seen > 0 && (cell.remote_limit == 0 || row.limit_seen < cell.remote_limit)) {
+        cell.remote_limit = row.limit_seen;
+        changed = true;
       }
     }
-    if (!news) return;
+    if (!changed) return;
   }
-  trigger_.look_at(now, *entry);
+  trigger_.evaluate(now, *entry);
 }
 
-void Importer::take_in(Instant now, const LedgerPresence& presence) {
-  if (!makes_sense(presence.key)) {
+void Importer::merge(Instant now, const LedgerPresence& presence) {
+  if (!is_valid(presence.key)) {
     ++stats_.invalid;
     return;
   }
   if (presence.until <= now.wall) return;
   RemoteEntry* entry = nullptr;
   {
-    const std::lock_guard lock(store_->remote.mutex());
+    const std::lock_guard lock(remote_.mutex());
     entry = entry_of(presence.key, presence.region);
     if (entry == nullptr) return;
-    if (presence.region == store_->remote.region()) {
-      // Said by a sibling, or by this process before.
-      entry->seen_in = full_read_;
+    if (presence.region == remote_.region()) {
+      // Published by a sibling, or by this process before a restart.
+      entry->presence_read = full_read_;
       const Lease lease = lease_of(now, presence.until, regions_.rules);
       if (entry->lease.holds(now) && lease.until <= entry->lease.until) return;
       entry->lease = lease;
     } else {
-      RemoteCounts& remote = store_->remote;
       WallTime* const known =
-          remote.of_region(*entry, entry->present, remote.number_of(presence.region));
+          remote_.of_region(*entry, entry->present, remote_.number_of(presence.region));
       if (known == nullptr) {
-        ++stats_.no_room;
+        ++stats_.no_space;
         return;
       }
-      const bool news = *known <= now.wall;
+      const bool changed = *known <= now.wall;
       *known = std::max(*known, presence.until);
-      if (!news) return;
+      if (!changed) return;
     }
   }
-  trigger_.look_at(now, *entry);
+  trigger_.evaluate(now, *entry);
 }
 
-void Importer::begin_full(Instant now) {
-  full_began_ = now.mono;
-  no_room_before_ = stats_.no_room;
+void Importer::begin_full_read(Instant now) {
+  full_read_began_ = now.mono;
+  no_space_before_ = stats_.no_space;
   ++full_read_;
 }
 
-// Requests wait for the book's mutex, and there may be a million entries: it is held only while one
-// that lost something is changed.
-void Importer::end_full(Instant now) {
+// Requests wait for the mutex of the remote counts, and there may be a million entries: the mutex
+// is held only while an entry that lost something is changed.
+void Importer::end_full_read(Instant now) {
   std::vector<RemoteEntry*> lost;
-  if (stats_.no_room == no_room_before_) no_room_accepted_ = stats_.no_room;
-  ours_until_ = {};
-  store_->remote.for_each([&](RemoteEntry& entry) {
+  if (stats_.no_space == no_space_before_) no_space_accepted_ = stats_.no_space;
+  own_rows_until_ = {};
+  remote_.for_each([&](RemoteEntry& entry) {
     entry.each_cell([&](const RemoteCell& cell) {
-      if (cell.published > 0) ours_until_ = std::max(ours_until_, entry.end_of(cell));
+      if (cell.published > 0) own_rows_until_ = std::max(own_rows_until_, entry.end_of(cell));
     });
     if (has_lost(now, entry)) lost.push_back(&entry);
   });
   for (RemoteEntry* entry : lost) {
-    const std::lock_guard lock(store_->remote.mutex());
+    const std::lock_guard lock(remote_.mutex());
     entry->each_cell([&](RemoteCell& cell) {
       if (!is_lost(now, *entry, cell)) return;
-      // What siblings left word of before proves nothing any more, either.
-      cell.word = std::max(cell.word, cell.published);
-      cell.published = cell.shown_by(full_read_);
+      // The notes that siblings left before prove nothing either.
+      cell.noted = std::max(cell.noted, cell.published);
+      cell.published = cell.row_in(full_read_);
     });
     if (is_presence_lost(now, *entry)) entry->lease = {};
   }
   stats_.lost += lost.size();
-  for (RemoteEntry* entry : lost) trigger_.look_at(now, *entry);
+  for (RemoteEntry* entry : lost) trigger_.evaluate(now, *entry);
 }
 
 bool Importer::has_lost(Instant now, const RemoteEntry& entry) const {
@@ -159,13 +149,13 @@ bool Importer::has_lost(Instant now, const RemoteEntry& entry) const {
 }
 
 bool Importer::is_lost(Instant now, const RemoteEntry& entry, const RemoteCell& cell) const {
-  return cell.published > cell.shown_by(full_read_) && cell.published_at < full_began_ &&
+  return cell.published > cell.row_in(full_read_) && cell.published_at < full_read_began_ &&
          entry.end_of(cell) > now.wall;
 }
 
 bool Importer::is_presence_lost(Instant now, const RemoteEntry& entry) const {
-  return entry.seen_in != full_read_ && entry.lease.holds(now) &&
-         entry.lease.taken_at < full_began_;
+  return entry.presence_read != full_read_ && entry.lease.holds(now) &&
+         entry.lease.taken_at < full_read_began_;
 }
 
-}  // namespace weir::limiter
+}  // namespace weir::global

@@ -5,19 +5,24 @@
 #include <string>
 #include <utility>
 
-namespace weir::limiter {
+#include "global/ledger_key.h"
 
-void PublishQueue::enqueue(Instant now, RemoteEntry& entry, RemoteCell& cell, Publish rule) {
-  // What is more than a presence does not wait for one.
-  const bool more = cell.pending.turn == PendingPublish::Turn::kAcked && rule != Publish::kPresence;
-  if (cell.pending.rule == Publish::kNothing || more) {
-    const bool first = regions_.rules.policy == PublishPolicy::kFloor || goes_first(entry);
-    cell.pending = {.rule = rule,
+namespace weir::global {
+
+using Stage = PendingPublish::Stage;
+
+void PublishQueue::enqueue(Instant now, RemoteEntry& entry, RemoteCell& cell,
+                           PublishReason reason) {
+  // A stronger reason than a presence does not wait for the presence.
+  const bool stronger = cell.pending.stage == Stage::kNoted && reason != PublishReason::kPresence;
+  if (cell.pending.reason == PublishReason::kNone || stronger) {
+    const bool first = regions_.rules.policy == PublishPolicy::kFloor || publishes_first(entry);
+    cell.pending = {.reason = reason,
                     .since = now.mono,
-                    .turn = first ? PendingPublish::Turn::kOurs : PendingPublish::Turn::kSiblings,
-                    .word = cell.word};
+                    .stage = first ? Stage::kReady : Stage::kWaiting,
+                    .noted = cell.noted};
   }
-  cell.pending.rule = rule;
+  cell.pending.reason = reason;
   add(entry);
 }
 
@@ -27,97 +32,97 @@ void PublishQueue::add(RemoteEntry& entry) {
   queue_.push_back(&entry);
 }
 
-// Each tuple has another order of the processes of a region, the same for all of them.
-bool PublishQueue::goes_first(const RemoteEntry& entry) const {
-  if (store_->origin == nullptr) return true;
-  const uint32_t nodes = std::max(1U, store_->origin->live_nodes());
+// Each tuple has its own order of the region's processes, the same for all of them.
+bool PublishQueue::publishes_first(const RemoteEntry& entry) const {
+  if (region_.origin == nullptr) return true;
+  const uint32_t nodes = std::max(1U, region_.origin->live_nodes());
   uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char byte : entry.tuple) {
     hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3ULL;
   }
-  return (hash ^ hash >> 32) % nodes == store_->origin->rank() % nodes;
+  return (hash ^ hash >> 32) % nodes == region_.origin->rank() % nodes;
 }
 
-// How long it takes the one who goes first to leave word: a round, and to the ledger and back.
-// Where that is very slow, a row that is written twice does less harm than one that waits.
+// How long the first process takes to publish and note it: one round, and the way to the ledger and
+// back. If the ledger is very slow, writing a row twice does less harm than waiting.
 Nanos PublishQueue::head_start() const {
-  constexpr Nanos kMost = Millis(1000);
+  constexpr Nanos kMaxLatency = Millis(1000);
   const Nanos round = regions_.rules.publish_every;
-  return round + round / 5 + std::max(round, std::min(took_, kMost));
+  return round + round / 5 + std::max(round, std::min(latency_, kMaxLatency));
 }
 
-// Those who do not go first wait that long, then ask the origin whether the first left word that
-// it wrote; if not, they do. Of a presence they hear from the ledger itself.
-bool PublishQueue::is_turn(Instant now, const RemoteEntry& entry, RemoteCell& cell, Flush flush,
-                           std::vector<CellRead>& asks) const {
+// The other processes wait that long, then ask the origin for the first one's note; without a note
+// they publish. A presence is confirmed by the import from the ledger itself.
+bool PublishQueue::is_ready(Instant now, const RemoteEntry& entry, RemoteCell& cell, Flush flush,
+                            std::vector<CellRead>& reads) const {
   PendingPublish& pending = cell.pending;
-  if (flush == Flush::kAll || pending.turn == PendingPublish::Turn::kOurs) return true;
-  if (!accepts_writes(store_->origin->reach())) return true;
+  if (flush == Flush::kAll || pending.stage == Stage::kReady) return true;
+  if (!accepts_writes(region_.origin->reach())) return true;
   const Nanos round = regions_.rules.publish_every;
-  switch (pending.turn) {
-    case PendingPublish::Turn::kOurs: return true;
-    case PendingPublish::Turn::kSiblings:
+  switch (pending.stage) {
+    case Stage::kReady: return true;
+    case Stage::kWaiting:
       if (now.mono - pending.since >= head_start()) {
-        pending.turn = PendingPublish::Turn::kAsking;
-        asks.push_back({.cell = {entry.tuple, cell.sequence}, .reader = {}});
+        pending.stage = Stage::kAsking;
+        reads.push_back({.cell = {entry.tuple, cell.sequence}, .reader = {}});
       }
       return false;
-    case PendingPublish::Turn::kAsking:
-      return now.mono - pending.since >= head_start() + 2 * round + store_->read_deadline;
-    case PendingPublish::Turn::kAsked: break;
-    case PendingPublish::Turn::kAcked:
+    case Stage::kAsking:
+      return now.mono - pending.since >= head_start() + 2 * round + region_.read_deadline;
+    case Stage::kAsked: break;
+    case Stage::kNoted:
       return now.mono - pending.since >= 2 * (head_start() + Nanos(regions_.rules.import_every));
   }
   return true;
 }
 
-void PublishQueue::ask_siblings(std::vector<CellRead> cells) {
+void PublishQueue::read_notes(std::vector<CellRead> cells) {
   if (cells.empty()) return;
-  std::vector<CellId> asked;
-  for (const CellRead& cell : cells) asked.push_back(cell.cell);
-  store_->origin->read(
-      std::move(cells), [this, box = std::weak_ptr(completions_), asked](auto totals) {
-        const auto completions = box.lock();
+  std::vector<CellId> ids;
+  for (const CellRead& cell : cells) ids.push_back(cell.cell);
+  region_.origin->read(
+      std::move(cells), [this, weak = std::weak_ptr(completions_), ids](auto totals) {
+        const auto completions = weak.lock();
         if (!completions) return;
-        completions->put(
-            [this, asked, totals = std::make_shared<decltype(totals)>(std::move(totals))](Instant) {
-              for (size_t i = 0; i < asked.size(); ++i) {
+        completions->post(
+            [this, ids, totals = std::make_shared<decltype(totals)>(std::move(totals))](Instant) {
+              for (size_t i = 0; i < ids.size(); ++i) {
                 const bool answered = totals->ok() && i < totals->value().size();
-                hear_word(asked[i], answered ? totals->value()[i].published : 0);
+                merge_note(ids[i], answered ? totals->value()[i].published : 0);
               }
             });
       });
 }
 
-void PublishQueue::hear_word(const CellId& id, Count published) {
-  const std::lock_guard lock(store_->remote.mutex());
-  RemoteEntry* entry = store_->remote.find({id.tuple, store_->hash});
+void PublishQueue::merge_note(const CellId& id, Count published) {
+  const std::lock_guard lock(remote_.mutex());
+  RemoteEntry* entry = remote_.find({id.tuple, tuples_.hash});
   RemoteCell* const found = entry == nullptr ? nullptr : entry->find(id.sequence);
   if (found == nullptr) return;
   RemoteCell& cell = *found;
-  cell.word = std::max(cell.word, published);
-  if (cell.pending.turn != PendingPublish::Turn::kAsking) return;
-  cell.pending.turn = PendingPublish::Turn::kAsked;
-  // Word that has moved since is news of what a sibling wrote.
-  if (cell.word <= cell.pending.word) return;
-  cell.hear_published(cell.word);
-  if (cell.pending.rule == Publish::kPresence) cell.pending.turn = PendingPublish::Turn::kAcked;
+  cell.noted = std::max(cell.noted, published);
+  if (cell.pending.stage != Stage::kAsking) return;
+  cell.pending.stage = Stage::kAsked;
+  // Only a note that rose since the cell was enqueued is of a new publication.
+  if (cell.noted <= cell.pending.noted) return;
+  cell.raise_published(cell.noted);
+  if (cell.pending.reason == PublishReason::kPresence) cell.pending.stage = Stage::kNoted;
 }
 
 std::vector<PublishQueue::Candidate> PublishQueue::choose(Instant now, Flush flush) {
   std::vector<Candidate> chosen;
   std::map<std::string, std::vector<Candidate>> presences;
-  std::vector<CellRead> asks;
+  std::vector<CellRead> reads;
   {
-    const std::lock_guard lock(store_->remote.mutex());
+    const std::lock_guard lock(remote_.mutex());
     for (RemoteEntry* entry : queue_) {
       entry->each_cell([&](RemoteCell& cell) {
-        // What is over matters to nobody any more.
+        // An expired cell influences no decision.
         if (entry->end_of(cell) <= now.wall) cell.pending = {};
-        if (cell.pending.rule == Publish::kNothing || cell.sent > 0) return;
-        if (!is_turn(now, *entry, cell, flush, asks)) return;
+        if (cell.pending.reason == PublishReason::kNone || cell.sent > 0) return;
+        if (!is_ready(now, *entry, cell, flush, reads)) return;
         const Candidate candidate{.entry = entry, .cell = &cell};
-        if (cell.pending.rule == Publish::kPresence) {
+        if (cell.pending.reason == PublishReason::kPresence) {
           presences[ledger_key_of(entry->tuple).ns].push_back(candidate);
         } else {
           chosen.push_back(candidate);
@@ -127,20 +132,20 @@ std::vector<PublishQueue::Candidate> PublishQueue::choose(Instant now, Flush flu
     for (const auto& [name, waiting] : presences) {
       budget_.note_waiting(now.mono, name, waiting.size());
     }
-    for (size_t turn = 0; !presences.empty(); ++turn) {
+    for (size_t round = 0; !presences.empty(); ++round) {
       for (auto it = presences.begin(); it != presences.end();) {
-        if (turn < it->second.size()) chosen.push_back(it->second[turn]);
-        it = turn + 1 < it->second.size() ? std::next(it) : presences.erase(it);
+        if (round < it->second.size()) chosen.push_back(it->second[round]);
+        it = round + 1 < it->second.size() ? std::next(it) : presences.erase(it);
       }
     }
   }
-  ask_siblings(std::move(asks));
+  read_notes(std::move(reads));
   return chosen;
 }
 
-void PublishQueue::tidy() {
+void PublishQueue::remove_idle() {
   std::erase_if(queue_, [](RemoteEntry* entry) {
-    entry->queued = entry->owes();
+    entry->queued = entry->has_pending();
     return !entry->queued;
   });
 }
@@ -157,10 +162,10 @@ MonoTime PublishQueue::waiting_since(MonoTime now) const {
   MonoTime first = now;
   for (const RemoteEntry* entry : queue_) {
     entry->each_cell([&](const RemoteCell& cell) {
-      if (cell.pending.rule != Publish::kNothing) first = std::min(first, cell.pending.since);
+      if (cell.pending.reason != PublishReason::kNone) first = std::min(first, cell.pending.since);
     });
   }
   return first;
 }
 
-}  // namespace weir::limiter
+}  // namespace weir::global

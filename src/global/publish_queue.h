@@ -1,9 +1,9 @@
-// Cells that wait to be written to the ledger, and whose turn it is.
+// Cells that wait to be published, and which process of the region publishes each.
 //
-// One process of the region goes first, another for each tuple. The others wait for as long as that
-// takes, ask the origin whether it left word, and write only if it did not.
+// For each tuple one process of the region publishes first. The others wait for as long as that
+// takes, then ask the origin whether the first one noted its publication, and publish only if not.
 //
-// From the thread that runs the sharing, but for replies, which it finds in its inbox.
+// Only from the thread that runs the sync; replies come through the completion queue.
 
 #pragma once
 
@@ -14,59 +14,66 @@
 #include <vector>
 
 #include "global/completion_queue.h"
+#include "global/global_state.h"
 #include "global/regions.h"
 #include "global/row_budget.h"
-#include "decide/store.h"
+#include "memory/tuple_store.h"
+#include "regional/region_state.h"
 #include "weir/limiter.h"
 
-namespace weir::limiter {
+namespace weir::global {
 
 class PublishQueue {
  public:
-  PublishQueue(std::shared_ptr<Store> store, std::shared_ptr<CompletionQueue> completions,
+  PublishQueue(const memory::TupleStore& tuples, const regional::RegionState& region,
+               GlobalState& global, std::shared_ptr<CompletionQueue> completions,
                const Regions& regions, RowBudget& budget)
-      : store_(std::move(store)),
+      : tuples_(tuples),
+        region_(region),
+        remote_(global.remote),
         completions_(std::move(completions)),
         regions_(regions),
         budget_(budget) {}
 
-  // The rule wants it written; under the book's mutex.
-  void enqueue(Instant now, RemoteEntry& entry, RemoteCell& cell, Publish rule);
-  // Has an entry wait for what it owes.
+  // The cell has a reason to be published; under the mutex of the remote counts.
+  void enqueue(Instant now, RemoteEntry& entry, RemoteCell& cell, PublishReason reason);
+  // Queues an entry with pending cells.
   void add(RemoteEntry& entry);
 
   struct Candidate {
     RemoteEntry* entry = nullptr;
     RemoteCell* cell = nullptr;
   };
-  // Of what waits, that whose turn has come, in the order in which rows are given out: first what
-  // others count on or what is full, then presences, one of each namespace in turn.
+  // The cells that this process may publish now, in order of priority: first contended and
+  // exhausted cells, then presences, round robin over the namespaces.
   [[nodiscard]] std::vector<Candidate> choose(Instant now, Flush flush);
-  // Lets those go that owe nothing any more.
-  void tidy();
-  // Takes out the one that came last, and what it owes is forgotten.
+  // Removes entries without pending cells.
+  void remove_idle();
+  // Removes the entry that was added last, and discards its pending cells.
   RemoteEntry& drop_last();
 
   [[nodiscard]] size_t size() const { return queue_.size(); }
-  // Since when the one that has waited longest has; `now`, if none has.
+  // When the oldest pending cell was enqueued; `now`, if there is none.
   [[nodiscard]] MonoTime waiting_since(MonoTime now) const;
-  // How long it took to write something.
-  void note_took(Nanos took) { took_ = std::max(took, took_ - took_ / 8); }
+  // Records how long a write took.
+  void note_latency(Nanos latency) { latency_ = std::max(latency, latency_ - latency_ / 8); }
 
  private:
   [[nodiscard]] Nanos head_start() const;
-  [[nodiscard]] bool goes_first(const RemoteEntry& entry) const;
-  [[nodiscard]] bool is_turn(Instant now, const RemoteEntry& entry, RemoteCell& cell, Flush flush,
-                             std::vector<CellRead>& asks) const;
-  void ask_siblings(std::vector<CellRead> cells);
-  void hear_word(const CellId& id, Count published);
+  [[nodiscard]] bool publishes_first(const RemoteEntry& entry) const;
+  [[nodiscard]] bool is_ready(Instant now, const RemoteEntry& entry, RemoteCell& cell, Flush flush,
+                              std::vector<CellRead>& reads) const;
+  void read_notes(std::vector<CellRead> cells);
+  void merge_note(const CellId& id, Count published);
 
-  const std::shared_ptr<Store> store_;
+  const memory::TupleStore& tuples_;
+  const regional::RegionState& region_;
+  RemoteCounts& remote_;
   const std::shared_ptr<CompletionQueue> completions_;
   const Regions& regions_;
   RowBudget& budget_;
   std::vector<RemoteEntry*> queue_;
-  Nanos took_{0};  // about the most of late
+  Nanos latency_{0};  // about the longest of late
 };
 
-}  // namespace weir::limiter
+}  // namespace weir::global

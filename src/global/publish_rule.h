@@ -1,18 +1,18 @@
-// When a region must tell the others what it counted in a cell.
+// When a region must publish the count of a cell to the other regions.
 //
-// What the region that admits last cannot see is all that can exceed a limit: what was accepted
-// while news travelled, and what was held back. This rule bounds the second part. With it, at
-// the instant of every admission,
+// A limit can be exceeded only by counts that the region that admits last cannot see: counts in
+// flight, and counts not published yet. This rule bounds the second part. With it, at the instant
+// of every admission,
 //
-//   admitted <= (1 + slack) L + sum over the other regions of (hidden - 1)
-//                             + what was accepted in the last two delays,
+//   admitted <= (1 + slack) L + sum over the other regions of (allowance - 1)
+//                             + the counts accepted in the last two delays,
 //
-// where `hidden` is L x hidden_permille / (regions - 1), at least 1: for any number of regions
-// 1.35 L beside what is under way. docs/ledger.md has the proof.
+// where the allowance is L x hidden_permille / (regions - 1), at least 1: for any number of regions
+// 1.35 L plus the counts in flight. docs/ledger.md has the proof.
 //
-// It holds only if the rule is looked at whenever its answer may have changed: an admission that
-// reaches publish_at(), a refusal, news of others, siblings that grew, the end of our lease, a
-// lower limit, the end of a window. Pure.
+// The bound holds only if the rule is evaluated whenever its answer may have changed: an admission
+// that reaches publish_threshold(), a refusal, a change of another region's or a sibling's count,
+// the end of our lease, a lower limit, the end of a window. Pure.
 
 #pragma once
 
@@ -23,108 +23,108 @@
 #include "base/wide.h"
 #include "weir/ledger.h"
 
-namespace weir::limiter {
+namespace weir::global {
 
-enum class Publish : uint8_t {
-  kNothing,
-  kPresence,    // enough to be worth knowing, and nobody knows that we are here
-  kContended,   // others are here, and could use what remains in ignorance of this
-  kExhaustion,  // it is full: others should know before they begin
-  kRollOver,    // the window is over, and the next one still weighs it
+enum class PublishReason : uint8_t {
+  kNone,
+  kPresence,    // the count used up the allowance, and the other regions do not know of this one
+  kContended,   // other regions count here and could use the remaining limit without knowing
+  kExhaustion,  // the limit is used up: other regions should know before they begin
+  kRollOver,    // the window ended, and the next one still carries a part of it
 };
-inline constexpr size_t kPublishKinds = 5;
+inline constexpr size_t kPublishReasons = 5;
 
-// A cell as its region knows it.
-struct Holding {
+// The state of one cell, as its region knows it.
+struct CellUsage {
   Count counted = 0;     // accepted in this region
-  Count published = 0;   // of that, what the ledger has
+  Count published = 0;   // of that, in the ledger
   Count limit = 1;       // the smallest seen
-  Count remaining = 0;   // of the limit, at this moment, as far as is known
-  Count hidden = 1;      // what may be counted before others must know that we are here
-  uint32_t regions = 1;  // that count here: this one, and the others known to
-  bool leased = false;   // the others know that we are here
-  bool refused = false;  // since this was last looked at
-  bool refused_before = false;
-  bool over = false;  // the window is over
+  Count remaining = 0;   // of the limit, now, by the known counts
+  Count allowance = 1;   // the region may count less than this without a presence
+  uint32_t regions = 1;  // that count here: this one and the others known
+  bool leased = false;   // the other regions know of this one
+  bool refused = false;  // since the last evaluation
+  bool refusal_published = false;
+  bool over = false;  // the window has ended
 
   [[nodiscard]] Count unpublished() const { return base::saturating_sub(counted, published); }
 };
 
 inline constexpr Count kNeverPublish = ~Count{0};
 
-[[nodiscard]] inline Count part_of(Count limit, uint32_t permille) {
+[[nodiscard]] inline Count permille_of(Count limit, uint32_t permille) {
   return base::mul_div(limit, permille, 1000);
 }
 
-// What a region may count before it must say that it is here. `doubled` is how often its budget
-// of rows made it wait longer.
-[[nodiscard]] inline Count hidden_of(Count limit, const SyncRules& rules, uint32_t regions,
-                                     uint32_t doubled = 0) {
+// How much a region may count before it must publish its presence. `doublings` is how often its row
+// budget has doubled the allowance.
+[[nodiscard]] inline Count unpublished_allowance(Count limit, const SyncRules& rules,
+                                                 uint32_t regions, uint32_t doublings = 0) {
   const uint64_t others = std::max(regions, 2U) - 1;
-  const Count usual = std::max<Count>(1, part_of(limit, rules.hidden_permille) / others);
-  return std::min(usual << std::min(doubled, 20U), std::max<Count>(1, limit));
+  const Count usual = std::max<Count>(1, permille_of(limit, rules.hidden_permille) / others);
+  return std::min(usual << std::min(doublings, 20U), std::max<Count>(1, limit));
 }
 
-[[nodiscard]] inline Count slack_of(const Holding& holding, const SyncRules& rules) {
-  return part_of(holding.limit, rules.slack_permille);
+[[nodiscard]] inline Count slack_of(const CellUsage& usage, const SyncRules& rules) {
+  return permille_of(usage.limit, rules.slack_permille);
 }
 
-// As many times what is unpublished as there are regions covers what could be used.
-[[nodiscard]] inline bool covers(const Holding& holding, Count amount) {
-  const Count unpublished = holding.unpublished();
-  return unpublished > 0 && unpublished * holding.regions >= amount;
+// Whether the unpublished counts of all regions, if each had as much as this one, reach the amount.
+[[nodiscard]] inline bool covers(const CellUsage& usage, Count amount) {
+  const Count unpublished = usage.unpublished();
+  return unpublished > 0 && unpublished * usage.regions >= amount;
 }
 
-[[nodiscard]] inline Publish rule_of(const Holding& holding, const SyncRules& rules) {
-  if (holding.unpublished() == 0 && holding.leased) return Publish::kNothing;
-  const bool others = holding.regions >= 2;
-  const Count slack = slack_of(holding, rules);
+[[nodiscard]] inline PublishReason publish_reason(const CellUsage& usage, const SyncRules& rules) {
+  if (usage.unpublished() == 0 && usage.leased) return PublishReason::kNone;
+  const bool others = usage.regions >= 2;
+  const Count slack = slack_of(usage, rules);
   if (rules.policy == PublishPolicy::kFloor) {
-    const bool fires = holding.unpublished() > 0 &&
-                       holding.counted >= part_of(holding.limit, rules.floor_permille);
-    return fires ? Publish::kContended : Publish::kNothing;
+    const bool fires =
+        usage.unpublished() > 0 && usage.counted >= permille_of(usage.limit, rules.floor_permille);
+    return fires ? PublishReason::kContended : PublishReason::kNone;
   }
-  if (holding.over) {
-    if (base::mutated(base::Mutation::kRollOverRemoved)) return Publish::kNothing;
-    return others && covers(holding, slack) ? Publish::kRollOver : Publish::kNothing;
+  if (usage.over) {
+    if (base::mutated(base::Mutation::kRollOverRemoved)) return PublishReason::kNone;
+    return others && covers(usage, slack) ? PublishReason::kRollOver : PublishReason::kNone;
   }
-  if (!holding.leased && holding.counted >= holding.hidden) return Publish::kPresence;
-  if (others && covers(holding, holding.remaining + slack)) return Publish::kContended;
-  if (!holding.refused || holding.unpublished() == 0) return Publish::kNothing;
+  if (!usage.leased && usage.counted >= usage.allowance) return PublishReason::kPresence;
+  if (others && covers(usage, usage.remaining + slack)) return PublishReason::kContended;
+  if (!usage.refused || usage.unpublished() == 0) return PublishReason::kNone;
   if (!others) {
-    // A window that still weighs the last one refuses from its start, with next to nothing in it.
-    const bool much = 2 * holding.counted >= holding.limit;
-    const bool more = !holding.refused_before || holding.counted >= 2 * holding.published;
-    return much && more ? Publish::kExhaustion : Publish::kNothing;
+    // A sliding window that still carries the last one may deny with a count close to 0.
+    const bool much = 2 * usage.counted >= usage.limit;
+    const bool more = !usage.refusal_published || usage.counted >= 2 * usage.published;
+    return much && more ? PublishReason::kExhaustion : PublishReason::kNone;
   }
-  const bool worth = !holding.refused_before || covers(holding, slack);
-  return worth ? Publish::kExhaustion : Publish::kNothing;
+  const bool worth = !usage.refusal_published || covers(usage, slack);
+  return worth ? PublishReason::kExhaustion : PublishReason::kNone;
 }
 
-// The smallest count above what is counted now at which an admission makes rule_of() say yes, if
-// nothing else changes; kNeverPublish if none does. Only while it says no.
-[[nodiscard]] inline Count publish_at(const Holding& holding, const SyncRules& rules) {
-  const Count counted = holding.counted;
+// The smallest count above the present one at which an admission gives publish_reason() a reason,
+// if nothing else changes; kNeverPublish if none does. Valid only while there is no reason.
+[[nodiscard]] inline Count publish_threshold(const CellUsage& usage, const SyncRules& rules) {
+  const Count counted = usage.counted;
   if (rules.policy == PublishPolicy::kFloor) {
-    return std::max(part_of(holding.limit, rules.floor_permille),
-                    std::max(counted, holding.published) + 1);
+    return std::max(permille_of(usage.limit, rules.floor_permille),
+                    std::max(counted, usage.published) + 1);
   }
   Count at = kNeverPublish;
-  if (!holding.leased && !holding.over) at = std::max(holding.hidden, counted + 1);
-  if (holding.regions < 2) return at;
-  const uint64_t regions = holding.regions;
-  const Count slack = slack_of(holding, rules);
-  const Count last = std::max(counted, holding.published);
+  if (!usage.leased && !usage.over) at = std::max(usage.allowance, counted + 1);
+  if (usage.regions < 2) return at;
+  const uint64_t regions = usage.regions;
+  const Count slack = slack_of(usage, rules);
+  const Count last = std::max(counted, usage.published);
   // With d more, d less remains: regions (unpublished + d) >= remaining - d + slack.
-  const Count wanted = (holding.over ? 0 : holding.remaining) + slack;
-  const Count missing = wanted + regions * base::saturating_sub(holding.published, counted) -
-                        std::min(wanted, regions * holding.unpublished());
-  Count more = base::ceil_div(missing, holding.over ? regions : regions + 1);
-  // Beyond what remains nothing is left to fall.
-  if (!holding.over && more > holding.remaining) {
-    more = base::saturating_sub(base::ceil_div(slack, regions) + holding.published, counted);
+  const Count wanted = (usage.over ? 0 : usage.remaining) + slack;
+  const Count missing = wanted + regions * base::saturating_sub(usage.published, counted) -
+                        std::min(wanted, regions * usage.unpublished());
+  Count more = base::ceil_div(missing, usage.over ? regions : regions + 1);
+  // Beyond the remaining limit, the remainder falls no further.
+  if (!usage.over && more > usage.remaining) {
+    more = base::saturating_sub(base::ceil_div(slack, regions) + usage.published, counted);
   }
   return std::min(at, std::max(counted + more, last + 1));
 }
 
-}  // namespace weir::limiter
+}  // namespace weir::global

@@ -1,88 +1,97 @@
-// Holds cells against the publish rule whenever its answer may have changed.
+// Evaluates cells against the publish rule whenever its answer may have changed.
 //
-// That is when something happened to a tuple, when there is news of it, and at times: the end of a
-// window, or of a lease. What the rule wants written is owed, and waits in the queue; what it does
-// not is watched, so that a request that changes this lists its tuple.
+// It may change when a tuple is charged or refused, when another region's or a sibling's count
+// changes, and with time: at the end of a window or of a lease. A cell with a reason to publish
+// goes into the queue. For the others this sets the count to watch for, so that a request that
+// changes the answer puts its tuple on the list (PublishWatch).
 //
-// Everything from the thread that runs the sharing.
+// Only from the thread that runs the sync.
 
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 
+#include "global/global_state.h"
 #include "global/publish_queue.h"
 #include "global/regions.h"
 #include "global/row_budget.h"
-#include "decide/store.h"
+#include "memory/publish_watch.h"
+#include "memory/tuple_store.h"
 
-namespace weir::limiter {
+namespace weir::global {
 
-// One cell as the publish rule sees it, for checkers and for people who ask why.
+// One cell as the publish rule sees it, for checkers and for inspection.
 struct SharedCell {
   std::string tuple;
   int64_t sequence = 0;
-  Holding holding{};
-  Publish rule = Publish::kNothing;
-  Count published = 0;  // what the ledger has
+  CellUsage usage{};
+  PublishReason reason = PublishReason::kNone;
+  Count published = 0;  // in the ledger
   Count foreign = 0;
-  bool waits = false;  // to be written, or is on its way
+  bool waits = false;  // in the queue or in flight
 };
 
 class PublishTrigger {
  public:
-  PublishTrigger(std::shared_ptr<Store> store, const Regions& regions, const RowBudget& budget,
-                 PublishQueue& queue)
-      : store_(std::move(store)), regions_(regions), budget_(budget), queue_(queue) {}
+  PublishTrigger(memory::TupleStore& tuples, GlobalState& global, memory::PublishWatch& watch,
+                 const Regions& regions, const RowBudget& budget, PublishQueue& queue)
+      : tuples_(tuples),
+        remote_(global.remote),
+        watch_(watch),
+        regions_(regions),
+        budget_(budget),
+        queue_(queue) {}
 
-  // Looks at what was listed, and at what is to be looked at by now.
-  void look_at_listed(Instant now);
-  void look_at_due(Instant now);
-  void look_at(Instant now, RemoteEntry& entry);
-  // Everything there is, a part at a time: the rule itself has changed.
-  void look_at_all() { walk_ = 0; }
-  // At that time, or sooner.
-  void look_again_at(RemoteEntry& entry, MonoTime when);
+  void evaluate_listed(Instant now);  // the tuples of the publish watch
+  void evaluate_due(Instant now);     // the entries whose timer expired
+  void evaluate(Instant now, RemoteEntry& entry);
+  // Evaluates all tuples, some per run: the rule itself has changed.
+  void evaluate_all() { scan_at_ = 0; }
+  // Evaluates the entry at that time or sooner.
+  void schedule(RemoteEntry& entry, MonoTime when);
 
-  // Cells that the rule wants written although there is no memory to note that, and when one last
-  // was so. The next charge, refusal or news has such a tuple looked at again.
-  struct LeftOut {
+  // Cells with a reason to publish for which there was no memory, and when the last one was
+  // skipped. The next charge, refusal or change evaluates such a tuple again.
+  struct Skipped {
     uint64_t cells = 0;
     MonoTime at{};
   };
-  [[nodiscard]] const LeftOut& left_out() const { return left_out_; }
+  [[nodiscard]] const Skipped& skipped() const { return skipped_; }
 
-  // The live cells of window tuples.
+  // Visits the live cells of window tuples.
   void inspect(Instant now, const std::function<void(const SharedCell&)>& visit) const;
 
  private:
-  struct Counted;
-  struct Holdings;
+  struct RegionCounts;
+  struct Usages;
 
-  [[nodiscard]] static std::optional<Counted> counted_of(const memory::Tuple& tuple, WallTime now);
-  [[nodiscard]] Holdings holdings_of(Instant now, const memory::Tuple& tuple,
-                                     const Counted& counted, const RemoteEntry* entry,
-                                     bool refused) const;
-  void look_at(Instant now, const memory::Tuple& tuple);
-  void take_in_known(Instant now, const memory::Tuple& tuple);
-  void walk(Instant now);
-  void forget_timer(RemoteEntry& entry);
+  [[nodiscard]] static std::optional<RegionCounts> region_counts(const memory::Tuple& tuple,
+                                                                 WallTime now);
+  [[nodiscard]] Usages usages_of(Instant now, const memory::Tuple& tuple,
+                                 const RegionCounts& counts, const RemoteEntry* entry,
+                                 bool refused) const;
+  void evaluate(Instant now, const memory::Tuple& tuple);
+  void merge_known(Instant now, const memory::Tuple& tuple);
+  void scan(Instant now);
+  void cancel_timer(RemoteEntry& entry);
   // False: there is no memory for it.
-  [[nodiscard]] bool note(Instant now, RemoteEntry& entry, int64_t sequence, Count asked,
-                          const Holding& holding, Publish rule);
-  void leave_out(Instant now, const memory::Tuple& tuple, bool refused);
+  [[nodiscard]] bool update_cell(Instant now, RemoteEntry& entry, int64_t sequence, Count limit,
+                                 const CellUsage& usage, PublishReason reason);
+  void skip(Instant now, const memory::Tuple& tuple, bool refused);
   void expire(Instant now, RemoteEntry& entry);
 
-  const std::shared_ptr<Store> store_;
+  memory::TupleStore& tuples_;
+  RemoteCounts& remote_;
+  memory::PublishWatch& watch_;
   const Regions& regions_;
   const RowBudget& budget_;
   PublishQueue& queue_;
   RemoteTimers timers_;
-  size_t walk_ = ~size_t{0};
-  LeftOut left_out_;
+  size_t scan_at_ = ~size_t{0};
+  Skipped skipped_;
 };
 
-}  // namespace weir::limiter
+}  // namespace weir::global

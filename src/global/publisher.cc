@@ -4,7 +4,9 @@
 #include <string>
 #include <utility>
 
-namespace weir::limiter {
+#include "global/ledger_key.h"
+
+namespace weir::global {
 
 using memory::mutated;
 using memory::Mutation;
@@ -14,58 +16,60 @@ struct Publisher::Sent {
   int64_t sequence = 0;
   Count count = 0;
   Count limit = 0;
-  Publish rule = Publish::kNothing;
+  PublishReason reason = PublishReason::kNone;
   MonoTime since{};
-  bool refused = false;  // what it tells was reason to refuse
+  bool refused = false;  // the row also tells of a refusal
 };
 
 struct Publisher::Chunk {
   Instant began{};
   std::vector<Sent> rows;
-  bool over = false;  // failed, or given up
+  bool ended = false;  // committed, failed or timed out
 };
 
 void Publisher::publish(Instant now, Flush flush) {
   for (const auto& chunk : chunks_) {
-    if (now.mono - chunk->began.mono >= kDeadline && !chunk->over) fail(now, *chunk, Blame::kNoRow);
+    if (now.mono - chunk->began.mono >= kDeadline && !chunk->ended) {
+      fail(now, *chunk, Cause::kLedger);
+    }
   }
-  std::erase_if(chunks_, [](const auto& chunk) { return chunk->over; });
+  std::erase_if(chunks_, [](const auto& chunk) { return chunk->ended; });
   if (waiting() == 0) failing_since_.reset();
-  // Where less may be hidden again, what was little enough may be so no more.
-  if (budget_.relent(now.mono)) trigger_.look_at_all();
-  drop_beyond(now, kMostQueued);
-  if (!store_->ledger->reachable() || now.mono < held_off_until_) return;
+  // With a smaller allowance, a count that was below it may have reached it.
+  if (budget_.halve_idle(now.mono)) trigger_.evaluate_all();
+  drop_beyond(now, kMaxQueued);
+  if (!ledger_.reachable() || now.mono < paused_until_) return;
 
   budget_.refill(now.mono, rows_per_second());
   std::vector<std::shared_ptr<Chunk>> chunks;
-  std::vector<std::shared_ptr<Chunk>> alone;  // rows that were held before: the others go first
+  std::vector<std::shared_ptr<Chunk>> retries;  // rows that were locked; sent after the others
   for (const PublishQueue::Candidate& candidate : queue_.choose(now, flush)) {
-    if (in_flight_ >= kMostInFlight) break;
-    // It may have changed while it waited; at the end that does not matter.
-    if (flush == Flush::kDue) trigger_.look_at(now, *candidate.entry);
-    const std::lock_guard lock(store_->remote.mutex());
+    if (in_flight_ >= kMaxInFlight) break;
+    // The cell may have changed since it was queued; at shutdown that does not matter.
+    if (flush == Flush::kDue) trigger_.evaluate(now, *candidate.entry);
+    const std::lock_guard lock(remote_.mutex());
     const RemoteCell& cell = *candidate.cell;
-    if (cell.pending.rule == Publish::kNothing || cell.sent > 0) continue;
-    const auto held = held_.find({candidate.entry->tuple, cell.sequence});
-    if (held != held_.end() && now.mono < held->second) continue;
+    if (cell.pending.reason == PublishReason::kNone || cell.sent > 0) continue;
+    const auto locked = locked_.find({candidate.entry->tuple, cell.sequence});
+    if (locked != locked_.end() && now.mono < locked->second) continue;
     if (flush == Flush::kDue && !budget_.take()) break;
-    if (held != held_.end()) {
-      take(candidate, *alone.emplace_back(std::make_shared<Chunk>()));
+    if (locked != locked_.end()) {
+      add_row(candidate, *retries.emplace_back(std::make_shared<Chunk>()));
       continue;
     }
     if (chunks.empty() || chunks.back()->rows.size() == kChunkRows) {
       chunks.push_back(std::make_shared<Chunk>());
     }
-    take(candidate, *chunks.back());
+    add_row(candidate, *chunks.back());
   }
-  queue_.tidy();
+  queue_.remove_idle();
   for (const auto& chunk : chunks) send(now, chunk);
-  for (const auto& chunk : alone) send(now, chunk);
-  // Of rows that are not owed any more.
-  std::erase_if(held_, [&](const auto& each) { return now.mono - each.second > kDeadline * 2; });
+  for (const auto& chunk : retries) send(now, chunk);
+  // Rows that are no longer pending.
+  std::erase_if(locked_, [&](const auto& each) { return now.mono - each.second > kDeadline * 2; });
 }
 
-void Publisher::take(const PublishQueue::Candidate& candidate, Chunk& chunk) {
+void Publisher::add_row(const PublishQueue::Candidate& candidate, Chunk& chunk) {
   RemoteCell& cell = *candidate.cell;
   if (mutated(Mutation::kPublishedBeforeCommit)) cell.published = cell.counted;
   if (mutated(Mutation::kVerdictPublished) && cell.refused) cell.counted = cell.limit;
@@ -73,108 +77,108 @@ void Publisher::take(const PublishQueue::Candidate& candidate, Chunk& chunk) {
                         .sequence = cell.sequence,
                         .count = cell.counted,
                         .limit = cell.limit == 0 ? static_cast<Count>(kMaxLimit) : cell.limit,
-                        .rule = cell.pending.rule,
+                        .reason = cell.pending.reason,
                         .since = cell.pending.since,
                         .refused = std::exchange(cell.refused, false)});
   cell.sent = cell.counted;
   cell.pending = {};
-  ++candidate.entry->under_way;
+  ++candidate.entry->in_flight;
   ++in_flight_;
 }
 
-// A flood of tuples that are full, say, or a ledger that is away: those that came last are left
-// out for a while.
+// Bounds the queue while many tuples are exhausted or the ledger is unreachable: drops the entries
+// that were queued last, and evaluates them again later.
 void Publisher::drop_beyond(Instant now, size_t most) {
-  constexpr Millis kLater{1000};
+  constexpr Millis kRetryAfter{1000};
   while (queue_.size() > most) {
-    trigger_.look_again_at(queue_.drop_last(), now.mono + kLater);
-    ++stats_.left_out;
-    left_out_at_ = now.mono;
+    trigger_.schedule(queue_.drop_last(), now.mono + kRetryAfter);
+    ++stats_.overflow;
+    overflow_at_ = now.mono;
   }
 }
 
 double Publisher::rows_per_second() const {
-  const uint32_t nodes = store_->origin ? std::max(1U, store_->origin->live_nodes()) : 1;
+  const uint32_t nodes = region_.origin ? std::max(1U, region_.origin->live_nodes()) : 1;
   return static_cast<double>(regions_.rules.rows_per_second) / nodes;
 }
 
 void Publisher::send(Instant now, const std::shared_ptr<Chunk>& chunk) {
   chunk->began = now;
   chunks_.push_back(chunk);
-  LedgerNews news;
+  LedgerNews rows;
   for (const Sent& sent : chunk->rows) {
     const LedgerKey key = ledger_key_of(sent.entry->tuple);
-    news.rows.push_back({.key = key,
+    rows.rows.push_back({.key = key,
                          .sequence = sent.sequence,
-                         .region = store_->remote.region(),
+                         .region = remote_.region(),
                          .count = sent.count,
                          .limit_seen = sent.limit});
-    if (sent.rule != Publish::kPresence) continue;
-    news.presences.push_back(
-        {.key = key, .region = store_->remote.region(), .until = now.wall + regions_.rules.lease});
+    if (sent.reason != PublishReason::kPresence) continue;
+    rows.presences.push_back(
+        {.key = key, .region = remote_.region(), .until = now.wall + regions_.rules.lease});
   }
-  store_->ledger->publish(std::move(news), [this, box = std::weak_ptr(completions_),
-                                            chunk](const Result<size_t>& result) {
-    const auto completions = box.lock();
-    if (!completions) return;
-    Blame blame = Blame::kNoRow;
-    if (!result && result.error().retry == Retry::kPointless) {
-      blame = Blame::kBadRow;
-    } else if (!result && result.error().field == "rows") {
-      blame = Blame::kHeldRow;
-    }
-    completions->put([this, chunk, ok = result.ok(), blame](Instant when) {
-      if (ok) {
-        commit(when, *chunk);
-      } else if (!chunk->over) {
-        fail(when, *chunk, blame);
-      }
-    });
-  });
+  ledger_.publish(std::move(rows),
+                  [this, weak = std::weak_ptr(completions_), chunk](const Result<size_t>& result) {
+                    const auto completions = weak.lock();
+                    if (!completions) return;
+                    Cause cause = Cause::kLedger;
+                    if (!result && result.error().retry == Retry::kPointless) {
+                      cause = Cause::kRejectedRow;
+                    } else if (!result && result.error().field == "rows") {
+                      cause = Cause::kLockedRow;
+                    }
+                    completions->post([this, chunk, ok = result.ok(), cause](Instant when) {
+                      if (ok) {
+                        commit(when, *chunk);
+                      } else if (!chunk->ended) {
+                        fail(when, *chunk, cause);
+                      }
+                    });
+                  });
 }
 
-// An answer that comes after it was given up is as if it were lost: sending again is free.
+// A reply after the deadline counts as lost: the rows were sent again, which is harmless.
 void Publisher::commit(Instant now, Chunk& chunk) {
-  if (std::exchange(chunk.over, true)) return;
-  queue_.note_took(now.mono - chunk.began.mono);
+  if (std::exchange(chunk.ended, true)) return;
+  queue_.note_latency(now.mono - chunk.began.mono);
   failing_since_.reset();
   written_at_ = std::max(written_at_, chunk.began.mono);
-  std::vector<CellPublished> words;
+  std::vector<CellPublished> notes;
   for (const Sent& sent : chunk.rows) {
     RemoteEntry& entry = *sent.entry;
     {
-      const std::lock_guard lock(store_->remote.mutex());
-      land(sent);
+      const std::lock_guard lock(remote_.mutex());
+      end_flight(sent);
       if (RemoteCell* const cell = entry.find(sent.sequence)) {
         cell->published = std::max(cell->published, sent.count);
         cell->published_at = chunk.began.mono;
-        cell->acked_full = cell->acked_full || sent.refused;
+        cell->refusal_published = cell->refusal_published || sent.refused;
       }
-      if (sent.rule == Publish::kPresence) hold_lease(entry, chunk.began);
-      held_.erase({entry.tuple, sent.sequence});
-      ++stats_.rows[static_cast<size_t>(sent.rule)];
-      words.push_back({.cell = {entry.tuple, sent.sequence},
+      if (sent.reason == PublishReason::kPresence) renew_lease(entry, chunk.began);
+      locked_.erase({entry.tuple, sent.sequence});
+      ++stats_.rows[static_cast<size_t>(sent.reason)];
+      notes.push_back({.cell = {entry.tuple, sent.sequence},
                        .total = sent.count,
                        .expires_at = WallTime((sent.sequence + 2) * entry.duration())});
     }
-    trigger_.look_at(now, entry);
+    trigger_.evaluate(now, entry);
   }
-  if (store_->origin) store_->origin->note_published(std::move(words));
+  if (region_.origin) region_.origin->note_published(std::move(notes));
 }
 
-void Publisher::hold_lease(RemoteEntry& entry, Instant began) const {
+void Publisher::renew_lease(RemoteEntry& entry, Instant began) const {
   const Lease lease = lease_of(began, began.wall + regions_.rules.lease, regions_.rules);
   if (!entry.lease.holds(began) || lease.until > entry.lease.until) entry.lease = lease;
   entry.lease.taken_at = began.mono;
 }
 
-void Publisher::land(const Sent& sent) {
-  --sent.entry->under_way;
+void Publisher::end_flight(const Sent& sent) {
+  --sent.entry->in_flight;
   --in_flight_;
   if (RemoteCell* const cell = sent.entry->find(sent.sequence)) cell->sent = 0;
 }
 
-// One of its rows is to blame: it is found by halves, and the others are not held up by it.
+// Bisects the chunk to find the row that fails, so that it does not block the others.
 void Publisher::send_halves(Instant now, const Chunk& chunk) {
   const auto middle = chunk.rows.begin() + static_cast<std::ptrdiff_t>(chunk.rows.size() / 2);
   auto first = std::make_shared<Chunk>();
@@ -185,44 +189,46 @@ void Publisher::send_halves(Instant now, const Chunk& chunk) {
   send(now, second);
 }
 
-void Publisher::hold(Instant now, const CellId& row) {
-  held_[row] = now.mono + kHeldPause;
-  if (held_.size() > kMostHeld) held_off_until_ = now.mono + kHeldPause;
+void Publisher::note_locked(Instant now, const CellId& row) {
+  locked_[row] = now.mono + kLockedPause;
+  if (locked_.size() > kMaxLocked) paused_until_ = now.mono + kLockedPause;
 }
 
-void Publisher::fail(Instant now, Chunk& chunk, Blame blame) {
-  chunk.over = true;
+void Publisher::fail(Instant now, Chunk& chunk, Cause cause) {
+  chunk.ended = true;
   ++stats_.errors;
-  if (blame != Blame::kBadRow && !failing_since_) failing_since_ = chunk.began.mono;
-  const bool alone = chunk.rows.size() == 1;
-  const bool is_bad = blame == Blame::kBadRow && alone;
-  if (blame == Blame::kBadRow && !alone) return send_halves(now, chunk);
-  if (blame == Blame::kHeldRow) {
-    if (!alone && held_.size() <= kMostHeld) return send_halves(now, chunk);
+  if (cause != Cause::kRejectedRow && !failing_since_) failing_since_ = chunk.began.mono;
+  const bool single = chunk.rows.size() == 1;
+  const bool rejected = cause == Cause::kRejectedRow && single;
+  if (cause == Cause::kRejectedRow && !single) return send_halves(now, chunk);
+  if (cause == Cause::kLockedRow) {
+    if (!single && locked_.size() <= kMaxLocked) return send_halves(now, chunk);
     for (const Sent& sent : chunk.rows) {
-      if (held_.size() <= kMostHeld) hold(now, {sent.entry->tuple, sent.sequence});
+      if (locked_.size() <= kMaxLocked) note_locked(now, {sent.entry->tuple, sent.sequence});
     }
   }
   for (const Sent& sent : chunk.rows) {
-    const std::string tuple = sent.entry->tuple;  // the entry may be forgotten below
+    const std::string tuple = sent.entry->tuple;  // evaluate() below may erase the entry
     {
-      const std::lock_guard lock(store_->remote.mutex());
-      land(sent);
-      if (is_bad) ++stats_.dropped;
-      // As if it were written, lest it be sent again and again.
-      if (is_bad && sent.rule == Publish::kPresence) hold_lease(*sent.entry, chunk.began);
+      const std::lock_guard lock(remote_.mutex());
+      end_flight(sent);
+      if (rejected) ++stats_.dropped;
+      // Treated as written, so that it is not sent again and again.
+      if (rejected && sent.reason == PublishReason::kPresence) {
+        renew_lease(*sent.entry, chunk.began);
+      }
       if (RemoteCell* const cell = sent.entry->find(sent.sequence)) {
         const bool refused = sent.refused && !mutated(Mutation::kFailedRefusalForgotten);
         cell->refused = cell->refused || refused;
-        if (is_bad) cell->published = std::max(cell->published, sent.count);
+        if (rejected) cell->published = std::max(cell->published, sent.count);
       }
     }
-    trigger_.look_at(now, *sent.entry);
-    const std::lock_guard lock(store_->remote.mutex());
-    RemoteEntry* const entry = store_->remote.find({tuple, store_->hash});
+    trigger_.evaluate(now, *sent.entry);
+    const std::lock_guard lock(remote_.mutex());
+    RemoteEntry* const entry = remote_.find({tuple, tuples_.hash});
     RemoteCell* const cell = entry == nullptr ? nullptr : entry->find(sent.sequence);
-    if (is_bad || cell == nullptr) continue;
-    // It has been waiting since it was first owed.
+    if (rejected || cell == nullptr) continue;
+    // The cell has waited since it was first enqueued.
     PendingPublish& pending = cell->pending;
     pending.since = std::min(pending.since, sent.since);
   }
@@ -231,20 +237,21 @@ void Publisher::fail(Instant now, Chunk& chunk, Blame blame) {
 void Publisher::enqueue_all(Instant now) {
   std::vector<std::string> tuples;
   {
-    const std::lock_guard lock(store_->remote.mutex());
-    store_->remote.for_each([&](const RemoteEntry& entry) { tuples.push_back(entry.tuple); });
+    const std::lock_guard lock(remote_.mutex());
+    remote_.for_each([&](const RemoteEntry& entry) { tuples.push_back(entry.tuple); });
   }
   for (const std::string& tuple : tuples) {
     const auto find = [&] {
-      const std::lock_guard lock(store_->remote.mutex());
-      return store_->remote.find({tuple, store_->hash});
+      const std::lock_guard lock(remote_.mutex());
+      return remote_.find({tuple, tuples_.hash});
     };
-    if (RemoteEntry* const entry = find()) trigger_.look_at(now, *entry);
+    if (RemoteEntry* const entry = find()) trigger_.evaluate(now, *entry);
     RemoteEntry* const entry = find();
     if (entry == nullptr) continue;
-    const std::lock_guard lock(store_->remote.mutex());
+    const std::lock_guard lock(remote_.mutex());
     entry->each_cell([&](RemoteCell& cell) {
-      if (cell.counted > cell.acked()) queue_.enqueue(now, *entry, cell, Publish::kExhaustion);
+      if (cell.counted <= cell.published_or_sent()) return;
+      queue_.enqueue(now, *entry, cell, PublishReason::kExhaustion);
     });
   }
 }
@@ -252,10 +259,10 @@ void Publisher::enqueue_all(Instant now) {
 Nanos Publisher::lag(MonoTime now) const {
   MonoTime first = queue_.waiting_since(now);
   for (const auto& chunk : chunks_) {
-    if (chunk->over) continue;
+    if (chunk->ended) continue;
     for (const Sent& sent : chunk->rows) first = std::min(first, sent.since);
   }
   return now - first;
 }
 
-}  // namespace weir::limiter
+}  // namespace weir::global

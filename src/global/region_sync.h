@@ -1,105 +1,115 @@
-// The turns of a process that shares its counts with other regions: hear who is there, look at
-// what changed, tell what is due, hear what others told, and clean up.
+// Runs the exchange with the other regions: heartbeat, evaluation of the publish rule, publishing,
+// importing, and deletion of expired rows.
 //
-// Safe from any thread: the turns of run_once() follow one another, and stats() waits for none.
+// Safe from any thread: runs are serialised, and stats() waits for no run.
 
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 
 #include "base/atomic.h"
-#include "global/importer.h"
 #include "global/completion_queue.h"
+#include "global/global_state.h"
+#include "global/importer.h"
 #include "global/publisher.h"
-#include "decide/store.h"
+#include "memory/publish_watch.h"
+#include "memory/tuple_store.h"
+#include "regional/region_state.h"
 #include "weir/limiter.h"
 
-namespace weir::limiter {
+namespace weir::global {
 
 class RegionSync {
  public:
-  RegionSync(std::shared_ptr<Store> store, const SyncRules& rules);
+  RegionSync(std::shared_ptr<memory::TupleStore> tuples,
+             std::shared_ptr<regional::RegionState> region, std::shared_ptr<GlobalState> global,
+             std::shared_ptr<memory::PublishWatch> watch, const SyncRules& rules);
 
   WorkReport run_once(Instant now, Flush flush);
   [[nodiscard]] SyncStats stats() const;
   void inspect(Instant now, const std::function<void(const SharedCell&)>& visit) const {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(run_mutex_);
     publisher_.trigger().inspect(now, visit);
   }
 
  private:
-  // Something that is done again and again, one at a time.
-  struct Turn {
-    bool hears = false;  // of what others counted: one that fails may have missed something
+  // A call to the ledger that is repeated, one at a time.
+  struct PeriodicTask {
+    bool imports = false;  // if it fails, changes of other regions may have been missed
     MonoTime next{};
     MonoTime began{};
-    bool under_way = false;
-    uint64_t number = 0;  // of the one under way: an answer to another is too late
+    bool in_flight = false;
+    uint64_t number = 0;  // of the call in flight: a reply to another one is too late
   };
 
-  [[nodiscard]] bool is_due(Instant now, Turn& turn);
-  void plan(Turn& turn, Instant now, Nanos every);
-  template <typename Answer, typename Take>
-  auto answer_to(Turn& turn, Take take);
+  [[nodiscard]] bool is_due(Instant now, PeriodicTask& task);
+  void schedule_next(PeriodicTask& task, Instant now, Nanos every);
+  template <typename Answer, typename Handle>
+  auto reply_for(PeriodicTask& task, Handle handle);
 
   void heartbeat(Instant now);
-  void hear_fleet(Instant now, const LedgerFleet& fleet);
+  void update_fleet(const LedgerFleet& fleet);
   void import_changes(Instant now);
   [[nodiscard]] LedgerCursor next_read(Instant now) const;
-  void hear_changes(Instant now, const LedgerChanges& changes, LookBack look_back);
-  void read_everything(Instant now);
+  void on_changes(Instant now, const LedgerChanges& changes, LookBack look_back);
+  void read_next_page(Instant now);
+  void on_page(Instant now, const Result<LedgerPage>& page);
   void clean(Instant now);
-  void sum_up(Instant now);
-  [[nodiscard]] bool was_set(Instant now) const;
-  void watch_siblings();
-  [[nodiscard]] uint64_t hidden(Instant now) const;
-  [[nodiscard]] bool knows_too_little(Instant now) const;
+  void update_stats(Instant now);
+  [[nodiscard]] bool clock_was_set(Instant now) const;
+  void update_siblings();
+  [[nodiscard]] uint64_t unpublished_ppm(Instant now) const;
+  [[nodiscard]] bool may_miss_counts(Instant now) const;
   [[nodiscard]] Nanos write_lag(Instant now) const;
-  [[nodiscard]] uint64_t nodes_apart(Instant now) const;
+  [[nodiscard]] uint64_t diverging_siblings(Instant now) const;
   [[nodiscard]] double bound(Instant now) const;
 
-  // One turn at a time. Held while the ledger is asked, which does not wait for the answer: that
-  // goes to the inbox. Guards everything but store_, inbox_ and stats_.
-  mutable base::Mutex turn_;
+  // Serialises runs. Held while the ledger is called, which does not wait for the reply: that goes
+  // to the completion queue. Guards everything but the shared state, completions_ and stats_.
+  mutable base::Mutex run_mutex_;
 
-  const std::shared_ptr<Store> store_;
+  const std::shared_ptr<memory::TupleStore> tuples_;
+  const std::shared_ptr<regional::RegionState> region_;
+  const std::shared_ptr<GlobalState> global_;
+  const std::shared_ptr<memory::PublishWatch> watch_;
   const std::shared_ptr<CompletionQueue> completions_ = std::make_shared<CompletionQueue>();
-  const SyncRules wished_;
+  const SyncRules configured_rules_;
   Regions regions_;
   Publisher publisher_;
   Importer importer_;
-  uint64_t chance_;
+  uint64_t jitter_;  // state of the random numbers
 
-  Turn heartbeat_, publishing_, cleaning_;
-  Turn importing_{.hears = true}, reading_{.hears = true};
+  PeriodicTask heartbeat_, publishing_, cleaning_;
+  PeriodicTask importing_{.imports = true}, full_reading_{.imports = true};
   std::optional<LedgerCursor> cursor_;
-  // Up to where the last read came that looked far back for what commits late, and when one does
-  // again: from there, so that nothing slips between two of them.
+  // Where the last long look-back ended, and when the next one is due. It begins there, so that no
+  // late commit falls between two of them.
   LedgerCursor looked_back_from_;
-  MonoTime look_back_{};
-  std::optional<LedgerCursor> rest_;  // of an answer that comes in parts
-  MonoTime import_began_{};           // when the first part was asked for
-  LedgerPosition place_;
-  Instant latest_{};  // a turn that waited for another brings an older time
-  MonoTime started_{}, summed_up_{}, received_{}, full_began_{}, full_ended_{};
-  Nanos full_took_{0};
+  MonoTime next_look_back_{};
+  std::optional<LedgerCursor> remainder_;  // of an answer in several parts
+  MonoTime import_began_{};                // when the first part was requested
+  LedgerPosition page_;
+  Instant latest_{};  // a run that waited for the mutex brings an older time
+  MonoTime started_{}, stats_updated_{}, imported_at_{}, full_read_began_{}, full_read_ended_{};
+  Nanos full_read_took_{0};
   uint64_t full_reads_ = 0, import_errors_ = 0, last_import_ = 0, invalid_ = 0, deleted_ = 0;
-  bool reads_everything_ = false;
+  bool full_read_due_ = false;
   bool import_failed_ = false;
-  bool may_have_missed_ = false;  // something, until everything is read that was written by now
-  bool missed_before_ = false;    // something, until the read of everything under way ends
-  uint64_t said_hidden_ = 0;      // when this process last attended
-  MonoTime fleet_received_{};  // when it asked for what the others last said; also its last write
-  uint32_t siblings_ = 0;      // the processes of the region, this one included
-  // Of a process that has died, the counts that it held back are at the origin at best, and nobody
-  // holds them against the publish rule. So it is when this one starts, too: one has died before.
-  bool one_died_ = true;  // since everything was last read
-  WallTime died_matters_until_{};
+  bool may_have_missed_ = false;       // changes written before now, until a full read covers them
+  bool missed_before_ = false;         // the same, until the full read in progress ends
+  uint64_t reported_unpublished_ = 0;  // in the last heartbeat
+  MonoTime fleet_updated_{};           // start of the last heartbeat that succeeded; also a write
+  uint32_t siblings_ = 0;              // the processes of the region, this one included
+  // The unpublished counts of a process that died are at best at the origin, and no process
+  // evaluates them. True at the start: a process may have died before.
+  bool node_died_ = true;  // since the last full read
+  WallTime died_counts_until_{};
 
-  mutable base::Mutex mutex_;
-  SyncStats stats_;  // guarded by mutex_; as of the last turn
+  mutable base::Mutex stats_mutex_;
+  SyncStats stats_;  // guarded by stats_mutex_; as of the last run
 };
 
-}  // namespace weir::limiter
+}  // namespace weir::global

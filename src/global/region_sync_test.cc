@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "ledgers/rows.h"
 #include "global/region_sync_fixture_test.h"
+#include "ledgers/rows.h"
 
 namespace weir::limiter {
 namespace {

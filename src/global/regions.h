@@ -1,4 +1,4 @@
-// What is known of the other regions as a whole.
+// What the ledger says of the other regions as a whole.
 
 #pragma once
 
@@ -6,14 +6,15 @@
 
 #include "weir/ledger.h"
 
-namespace weir::limiter {
+namespace weir::global {
 
+// Written by RegionSync, read by its parts.
 struct Regions {
   SyncRules rules;
-  uint32_t count = 0;         // in the ledger; 0: nothing is known yet
-  bool all_received = false;  // a read of everything came to its end: who is not known is not there
-  uint64_t hidden_ppm = 0;    // what the others together may hide, in millionths of a limit
-  uint64_t most_ppm = 0;      // what they may admit if nobody heard of anybody
+  uint32_t count = 0;            // in the ledger; 0: unknown yet
+  bool fully_read = false;       // a full read has finished: the known regions are all there are
+  uint64_t unpublished_ppm = 0;  // of all others together, at most, in millionths of a limit
+  uint64_t max_ppm = 0;          // that the others admit if no region knows of another
 };
 
-}  // namespace weir::limiter
+}  // namespace weir::global

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "base/word_packer.h"
-
-namespace weir::limiter {
+namespace weir::global {
 
 Count RemoteCell::foreign_sum() const {
   Count sum = 0;
@@ -16,7 +14,7 @@ RemoteCell& RemoteEntry::cell(int64_t sequence, int64_t current) {
   std::unique_ptr<RemoteCell>& cell = cells[static_cast<size_t>(sequence % 3)];
   if (!cell) cell = std::make_unique<RemoteCell>();
   if (cell->sequence < sequence || cell->sequence > current + 1) {
-    // Its list keeps its memory, which stays reserved.
+    // The list keeps its memory, which stays reserved.
     auto foreign = std::move(cell->foreign);
     foreign.clear();
     *cell = {};
@@ -31,9 +29,9 @@ const RemoteCell* RemoteEntry::find(int64_t sequence) const {
   return cell != nullptr && cell->sequence == sequence ? cell : nullptr;
 }
 
-bool RemoteEntry::owes() const {
+bool RemoteEntry::has_pending() const {
   return std::any_of(cells.begin(), cells.end(), [](const std::unique_ptr<RemoteCell>& cell) {
-    return cell && cell->pending.rule != Publish::kNothing;
+    return cell && cell->pending.reason != PublishReason::kNone;
   });
 }
 
@@ -60,14 +58,14 @@ RemoteEntry* RemoteCounts::find(const memory::TupleKey& tuple) const {
 
 RemoteEntry* RemoteCounts::obtain(const memory::TupleKey& tuple) {
   if (RemoteEntry* const known = find(tuple)) {
-    leave_received(*known);
+    set_traffic(*known);
     return known;
   }
-  // Places in the index, while it grows; a timer; places in the queue. About as much as they take.
-  constexpr uint64_t kAround = 144;
+  // Index slots, also while the index grows; a timer; queue slots. An estimate.
+  constexpr uint64_t kOverhead = 144;
   const uint64_t name = sizeof(uint64_t) * (1 + tuple.word_count());
   const uint64_t bytes =
-      memory::heap_bytes(sizeof(RemoteEntry)) + memory::heap_bytes(name) + kAround;
+      memory::heap_bytes(sizeof(RemoteEntry)) + memory::heap_bytes(name) + kOverhead;
   if (budget_ != nullptr && !budget_->reserve(memory::Part::kRegions, bytes)) return nullptr;
   auto entry = std::make_unique<RemoteEntry>();
   entry->tuple = tuple.encoded();
@@ -83,24 +81,24 @@ bool RemoteCounts::reserve(RemoteEntry& entry, uint64_t bytes) {
 }
 
 RemoteCell* RemoteCounts::cell(RemoteEntry& entry, int64_t sequence, int64_t current) {
-  const bool is_there = entry.cells[static_cast<size_t>(sequence % 3)] != nullptr;
-  if (!is_there && !reserve(entry, memory::heap_bytes(sizeof(RemoteCell)))) return nullptr;
+  const bool exists = entry.cells[static_cast<size_t>(sequence % 3)] != nullptr;
+  if (!exists && !reserve(entry, memory::heap_bytes(sizeof(RemoteCell)))) return nullptr;
   return &entry.cell(sequence, current);
 }
 
-RemoteEntry* RemoteCounts::obtain_received(const memory::TupleKey& tuple, MadeBy news) {
+RemoteEntry* RemoteCounts::obtain_imported(const memory::TupleKey& tuple, EntrySource source) {
   if (RemoteEntry* const known = find(tuple)) return known;
-  const size_t most = news == MadeBy::kOurNews ? 2 * most_received_ : most_received_;
-  if (received_by(news) >= most) return nullptr;
+  const size_t most = source == EntrySource::kOwnRegion ? 2 * max_imported_ : max_imported_;
+  if (imported_by(source) >= most) return nullptr;
   RemoteEntry* const entry = obtain(tuple);
   if (entry == nullptr) return nullptr;
-  entry->made_by = news;
-  ++received_by(news);
+  entry->source = source;
+  ++imported_by(source);
   return entry;
 }
 
 void RemoteCounts::erase(RemoteEntry& entry) {
-  leave_received(entry);
+  set_traffic(entry);
   if (budget_ != nullptr) budget_->give_back(memory::Part::kRegions, entry.bytes);
   entries_.erase(entry.hash, entry);
 }
@@ -112,53 +110,31 @@ RegionNumber RemoteCounts::number_of(const std::string& region) {
   return last_number_.second;
 }
 
-Abroad RemoteCounts::abroad(const memory::TupleKey& tuple, int64_t sequence) const {
-  Abroad known;
+LedgerTotals RemoteCounts::totals(const memory::TupleKey& tuple, int64_t sequence) const {
+  LedgerTotals totals;
   const std::lock_guard lock(mutex_);
   const RemoteEntry* const entry = find(tuple);
-  if (entry == nullptr) return known;
-  const auto fill = [&](int64_t of, AbroadCell& out) {
+  if (entry == nullptr) return totals;
+  const auto fill = [&](int64_t of, LedgerCounts& out) {
     const RemoteCell* cell = entry->find(of);
-    if (cell != nullptr) out = {.foreign = cell->foreign_sum(), .ours = cell->published};
+    if (cell != nullptr) out = {.foreign = cell->foreign_sum(), .own_region = cell->published};
   };
-  fill(sequence, known.current);
-  fill(sequence - 1, known.last);
-  return known;
+  fill(sequence, totals.current);
+  fill(sequence - 1, totals.last);
+  return totals;
 }
 
-bool take_in(const AbroadCell& known, const memory::Tuple& tuple, int64_t sequence) {
+bool merge_into(const memory::Tuple& tuple, int64_t sequence, const LedgerCounts& counts) {
   const memory::WindowCells cells(tuple);
-  bool news = false;
-  if (known.foreign > 0) news = cells.raise_foreign(sequence, known.foreign);
-  // Our own row is a lower bound of what our region has, ours included: it raises the rest, and
-  // makes nothing fresh. Own is read after it, and only grows.
+  bool rose = false;
+  if (counts.foreign > 0) rose = cells.raise_foreign(sequence, counts.foreign);
+  // Our region's row is a lower bound of the region's count, this process included: the rest raises
+  // the siblings and makes nothing fresh. Own is read after it and only grows.
   const Count own = memory::count_in(cells.own(sequence), sequence);
-  if (known.ours > own) news = cells.raise_siblings(sequence, known.ours - own) || news;
-  return news;
+  if (counts.own_region > own) {
+    rose = cells.raise_siblings(sequence, counts.own_region - own) || rose;
+  }
+  return rose;
 }
 
-LedgerKey ledger_key_of(const std::string& tuple) {
-  const memory::KeyHeader header = memory::header_of(tuple);
-  const char* words = tuple.data() + sizeof header.word;
-  const auto next = [&](size_t bytes) {
-    std::string name = base::unpack(words, bytes);
-    words += 8 * base::words_for(bytes);
-    return name;
-  };
-  LedgerKey key;
-  key.workspace = next(header.workspace_bytes());
-  key.ns = next(header.namespace_bytes());
-  key.identifier = next(header.identifier_bytes());
-  key.duration = header.duration();
-  return key;
-}
-
-Request request_of(const LedgerKey& key) {
-  return {.workspace = key.workspace,
-          .ns = key.ns,
-          .identifier = key.identifier,
-          .limit = 1,
-          .duration = key.duration};
-}
-
-}  // namespace weir::limiter
+}  // namespace weir::global

@@ -1,19 +1,19 @@
-// What the origin is known to have of our own count, per cell.
+// The part of our own count that the origin acknowledged, per cell.
 
 #pragma once
 
 #include "memory/window_cells.h"
 
-namespace weir::limiter {
+namespace weir::regional {
 
-// The origin has at least this much of ours.
+// The origin has at least this much of our count.
 inline void note_acked(const memory::WindowCells& cells, int64_t sequence, Count total) {
   memory::raise_tagged(cells.acked(sequence), sequence, total);
 }
 
-// The origin has `mine` of our component. If it once acknowledged more, it has forgotten:
-// an empty restart, an old snapshot, a lagging replica, a late write of a dead
-// connection. Then we know again how much it has, and the cell must be told anew: true.
+// The origin has `mine` of our component. If it acknowledged more before, it lost counts: an empty
+// restart, an old snapshot, a lagging replica, a late write of a dead connection. Then this lowers
+// the acknowledged count and returns true: the caller queues the cell for another replay.
 [[nodiscard]] inline bool heal_acked(const memory::WindowCells& cells, int64_t sequence,
                                      Count mine) {
   if (memory::mutated(memory::Mutation::kLossNotRepaired)) return false;
@@ -28,4 +28,4 @@ inline void note_acked(const memory::WindowCells& cells, int64_t sequence, Count
   return false;
 }
 
-}  // namespace weir::limiter
+}  // namespace weir::regional

@@ -1,14 +1,14 @@
-// When the origin must be read before a decision, and how long a read is good for.
+// When the origin must be read before a decision, and for how long a read stays fresh.
 //
 // hot[5] of a window tuple:
 //
-//   bits 24-63  until (monotonic ms): before, no read is tried
-//   bits 1-23   by how much that is later than the read (ms)
-//   bit 0       the last read failed: nothing is fresh, but the origin is left alone till then
+//   bits 24-63  until (monotonic ms): no read starts before
+//   bits 1-23   the difference between that time and the start of the read (ms)
+//   bit 0       the last read failed: nothing is fresh, and no read starts until then
 //
-// A failed read makes nothing fresh. A read is good for a while, and for less where the others,
-// at the pace they were seen to have, could use half of what remains before that. Where telling
-// fails for as long as a read is good for, the origin counts as lost, though it answers reads.
+// A failed read makes nothing fresh. A read stays fresh for a while, and for less if the siblings,
+// at the rate observed, could use half of the remaining limit sooner. If replays fail for as long
+// as a read stays fresh, the origin counts as lost, even if it answers reads.
 
 #pragma once
 
@@ -21,18 +21,18 @@
 #include "memory/window_cells.h"
 #include "weir/time.h"
 
-namespace weir::limiter {
+namespace weir::regional {
 
-// After a failed read the origin is not asked again for the same tuple before this.
+// The time without reads of a tuple after a failed one.
 inline constexpr Millis kReadPause{300};
 
 enum class ReadRequirement : uint8_t {
   kNothing,  // fresh
-  kRefused,  // what is known refuses already, and counts only grow
+  kRefused,  // the known counts deny already, and counts only grow
   kCold,     // never read
   kStale,
   kStrict,   // denied a short while ago: only this window still grows
-  kDegrade,  // a read is due, but the last one failed just now, or the next would
+  kDegrade,  // a read is due, but the last one failed just now or the next one would
 };
 
 [[nodiscard]] inline bool is_read(ReadRequirement requirement) {
@@ -40,7 +40,7 @@ enum class ReadRequirement : uint8_t {
          requirement == ReadRequirement::kStrict;
 }
 
-// How well informed a decision is that is taken without the read it would need.
+// The basis of a decision that does not wait for the read it requires.
 [[nodiscard]] inline Basis basis_without_reading(ReadRequirement requirement) {
   return requirement == ReadRequirement::kNothing || requirement == ReadRequirement::kRefused
              ? Basis::kLocal
@@ -51,8 +51,8 @@ enum class ReadRequirement : uint8_t {
   return std::min<Nanos>(longest, Nanos(duration) / 10);
 }
 
-// How long a read that begins now may be good for. While this process cannot tell what it accepts,
-// neither can the others: what is read then is as old as the first message that failed.
+// For how long a read that begins now may stay fresh. While this process cannot replay, its
+// siblings cannot either: the counts at the origin are as old as the first message that failed.
 [[nodiscard]] inline Millis longest_while_failing(std::optional<MonoTime> failing_since,
                                                   MonoTime began, Millis duration, Millis longest) {
   if (!failing_since) return longest;
@@ -70,8 +70,8 @@ struct Freshness {
   [[nodiscard]] static uint64_t millis(MonoTime time) {
     return static_cast<uint64_t>(time.time_since_epoch() / Millis(1));
   }
-  [[nodiscard]] static Freshness read(MonoTime began, Nanos good_for) {
-    const auto span = static_cast<uint64_t>(good_for / Millis(1));
+  [[nodiscard]] static Freshness read(MonoTime began, Nanos fresh) {
+    const auto span = static_cast<uint64_t>(fresh / Millis(1));
     return {(millis(began) + span) << kUntilShift | (span & kSpanMask) << 1};
   }
   [[nodiscard]] static Freshness failed(MonoTime now) {
@@ -82,7 +82,7 @@ struct Freshness {
   [[nodiscard]] bool has_failed() const { return (word & 1) != 0; }
   [[nodiscard]] bool lasts(MonoTime now) const { return millis(now) < word >> kUntilShift; }
   [[nodiscard]] bool is_fresh(MonoTime now) const { return lasts(now) && !has_failed(); }
-  // When the read began that it speaks of; only of one that did not fail.
+  // When the read began. Only valid if it did not fail.
   [[nodiscard]] MonoTime began() const {
     const uint64_t at = (word >> kUntilShift) - (word >> 1 & kSpanMask);
     return MonoTime(Millis(static_cast<int64_t>(at)));
@@ -97,14 +97,14 @@ struct Freshness {
   return static_cast<uint64_t>(time.time_since_epoch().count());
 }
 
-// What reads are good for, whoever makes them.
+// The same for all reads of a process.
 struct ReadRules {
   Millis longest{0};
-  bool available = true;  // the origin would answer in time
+  bool available = true;  // the origin answers within the deadline
 };
 
-// A fixed window was empty when it began, and the last one does not matter to it: a tuple that
-// was read in the last window is as good as read at the start of this one.
+// A fixed window starts empty and ignores the last window. So a tuple that was read in the last
+// window is as fresh as one read at the start of this one.
 [[nodiscard]] inline bool fresh_from_start(const memory::WindowCells& cells,
                                            const memory::Query& query, Millis longest) {
   if (query.algorithm != Algorithm::kFixedWindow) return false;
@@ -112,32 +112,32 @@ struct ReadRules {
   if (!cells.can_know(at.sequence - 1)) return false;
   const memory::Tagged last{cells.siblings(at.sequence - 1).load(std::memory_order_acquire)};
   if (last.word == 0 || !last.is_of(at.sequence - 1)) return false;
-  Nanos good = fresh_for(query.duration, longest);
+  Nanos fresh = fresh_for(query.duration, longest);
   if (last.count() > 0) {
     const auto width = static_cast<uint64_t>(Nanos(query.duration).count());
     const uint64_t half = base::mul_div(query.limit, width, 2 * last.count());
-    good = std::min(good, Nanos(static_cast<int64_t>(std::min(half, width))));
+    fresh = std::min(fresh, Nanos(static_cast<int64_t>(std::min(half, width))));
   }
-  return Nanos(at.offset) < good;
+  return Nanos(at.offset) < fresh;
 }
 
 [[nodiscard]] inline ReadRequirement read_requirement(const memory::WindowCells& cells,
                                                       const memory::Query& query, MonoTime now,
                                                       const ReadRules& rules) {
-  const Freshness fresh = freshness_of(cells);
-  if (fresh.lasts(now)) {
-    if (fresh.has_failed()) return ReadRequirement::kDegrade;
+  const Freshness freshness = freshness_of(cells);
+  if (freshness.lasts(now)) {
+    if (freshness.has_failed()) return ReadRequirement::kDegrade;
   } else if (!fresh_from_start(cells, query, rules.longest)) {
     if (!rules.available) return ReadRequirement::kDegrade;
-    return fresh.never() ? ReadRequirement::kCold : ReadRequirement::kStale;
+    return freshness.never() ? ReadRequirement::kCold : ReadRequirement::kStale;
   }
   if (ticks(now) >= cells.strict_until().load(std::memory_order_acquire))
     return ReadRequirement::kNothing;
   return rules.available ? ReadRequirement::kStrict : ReadRequirement::kDegrade;
 }
 
-// Whether the last window was read so lately, and since it ended, that a message about this
-// window need not ask for it too.
+// Whether the last window was read recently and after its end, so that a message about this window
+// need not include it.
 [[nodiscard]] inline bool knows_last_window(const memory::Tuple& tuple, int64_t sequence,
                                             Instant now, Millis longest) {
   if (!freshness_of(memory::WindowCells(tuple)).is_fresh(now.mono)) return false;
@@ -148,27 +148,27 @@ struct ReadRules {
   return ago < into_window && ago < fresh_for(duration, longest) / 2;
 }
 
-// How much of what is read. A read of this window alone is good for no longer than what is
-// known of the last one.
+// The windows that a read covers. A read of the current window alone stays fresh for no longer than
+// the last read of the window before.
 enum class Extent : uint8_t { kBoth, kCurrent };
 
-// A read of a window that began at `began` has come back whole and was merged; before that,
-// the siblings were known to have `known`.
+// Records a complete read that began at `began` and was merged. `known` is the siblings' count
+// before the merge.
 inline void note_read(const memory::Tuple& tuple, int64_t sequence, Instant began, Extent extent,
                       Count known, Millis longest) {
   const memory::WindowCells cells(tuple);
   const Millis duration = tuple.slot->header.duration();
   const Nanos most = fresh_for(duration, longest);
   uint64_t seen = cells.fresh_until().load(std::memory_order_acquire);
-  Nanos good = most;
+  Nanos fresh = most;
   const memory::Tagged word{cells.siblings(sequence).load(std::memory_order_acquire)};
   if (const Count siblings = word.count_of(sequence); siblings > 0) {
     const Count remaining = memory::remaining_of(tuple, began.wall);
     const auto half = [&](Nanos time, Count used) {
       const auto span = static_cast<uint64_t>(std::max<int64_t>(time.count(), 1));
       const uint64_t nanos = base::mul_div(remaining, span, 2 * used);
-      good = std::min(
-          good, Nanos(static_cast<int64_t>(std::min(nanos, static_cast<uint64_t>(most.count())))));
+      fresh = std::min(
+          fresh, Nanos(static_cast<int64_t>(std::min(nanos, static_cast<uint64_t>(most.count())))));
     };
     half(began.wall.time_since_epoch() - sequence * duration, siblings);
     const Freshness last{seen};
@@ -180,10 +180,10 @@ inline void note_read(const memory::Tuple& tuple, int64_t sequence, Instant bega
     memory::note_last_read(tuple.cold->meta, began.mono);
   } else {
     const memory::TupleMeta meta{tuple.cold->meta.load(std::memory_order_relaxed)};
-    good = std::min<Nanos>(good, most - Nanos(meta.last_read_ago(began.mono)));
+    fresh = std::min<Nanos>(fresh, most - Nanos(meta.last_read_ago(began.mono)));
   }
-  const uint64_t until = Freshness::read(began.mono, std::max(good, Nanos(0))).word;
-  // One that began later knows more.
+  const uint64_t until = Freshness::read(began.mono, std::max(fresh, Nanos(0))).word;
+  // A read that began later has newer counts.
   while (Freshness{seen}.has_failed() || Freshness{seen}.never() ||
          Freshness{seen}.began() <= Freshness{until}.began()) {
     if (cells.fresh_until().compare_exchange_weak(seen, until, std::memory_order_acq_rel,
@@ -195,7 +195,7 @@ inline void note_read(const memory::Tuple& tuple, int64_t sequence, Instant bega
 
 inline void note_failed_read(const memory::WindowCells& cells, MonoTime now) {
   uint64_t seen = cells.fresh_until().load(std::memory_order_relaxed);
-  // What is still fresh stays so.
+  // A tuple that is still fresh stays fresh.
   while (!Freshness{seen}.lasts(now)) {
     if (cells.fresh_until().compare_exchange_weak(seen, Freshness::failed(now).word,
                                                   std::memory_order_acq_rel,
@@ -205,4 +205,4 @@ inline void note_failed_read(const memory::WindowCells& cells, MonoTime now) {
   }
 }
 
-}  // namespace weir::limiter
+}  // namespace weir::regional

@@ -5,20 +5,21 @@
 #include "base/wide.h"
 #include "regional/acked.h"
 
-namespace weir::limiter {
+namespace weir::regional {
 
 using memory::mutated;
 using memory::Mutation;
 using memory::WindowCells;
+using telemetry::Stat;
 
 namespace {
 
-Stat asked(ReadRequirement requirement) {
+Stat read_stat(ReadRequirement requirement) {
   return requirement == ReadRequirement::kCold    ? Stat::kColdReads
          : requirement == ReadRequirement::kStale ? Stat::kStaleReads
                                                   : Stat::kStrictReads;
 }
-Stat failed(ReadRequirement requirement) {
+Stat error_stat(ReadRequirement requirement) {
   return requirement == ReadRequirement::kCold    ? Stat::kColdReadErrors
          : requirement == ReadRequirement::kStale ? Stat::kStaleReadErrors
                                                   : Stat::kStrictReadErrors;
@@ -26,11 +27,11 @@ Stat failed(ReadRequirement requirement) {
 
 }  // namespace
 
-// One request that waits for some flights.
+// One caller of read(), which waits for some flights.
 struct Refresh::Waiter {
   Executor* home = nullptr;
-  std::function<void(const std::vector<Received>&)> done;
-  std::vector<Received> received;  // each flight writes its own entry, before it counts itself off
+  std::function<void(const std::vector<ReadResult>&)> done;
+  std::vector<ReadResult> results;  // each flight writes its entry before it decrements `pending`
   base::Atomic<size_t> pending{0};
 };
 
@@ -39,16 +40,16 @@ struct Refresh::Flight {
   std::string tuple;
   memory::TupleKey key;
   ReadRequirement requirement = ReadRequirement::kCold;
-  int64_t sequence = 0;  // the current window at the time of asking
+  int64_t sequence = 0;  // the current window when the read began
   uint64_t generation = 0;
   Instant began{};
   // Guarded by the shard's mutex.
   bool ended = false;
-  struct Seat {
+  struct Subscription {
     std::shared_ptr<Waiter> waiter;
     size_t entry = 0;
   };
-  std::vector<Seat> seats;
+  std::vector<Subscription> subscriptions;
 
   [[nodiscard]] size_t cells() const { return requirement == ReadRequirement::kStrict ? 1 : 2; }
 };
@@ -59,84 +60,85 @@ Refresh::Shard& Refresh::shard_of(const Flight& flight) {
 
 uint64_t Refresh::generation_of(const memory::TupleKey& key) const {
   const epoch::Guard guard;
-  const memory::Tuple tuple = store_->table.find(key);
+  const memory::Tuple tuple = tuples_->table.find(key);
   return tuple ? WindowCells(tuple).generation() : 0;
 }
 
-void Refresh::read(Instant now, const std::vector<Wanted>& wanted, Executor& home,
-                   std::function<void(const std::vector<Received>&)> done) {
+void Refresh::read(Instant now, const std::vector<ReadRequest>& requests, Executor& home,
+                   std::function<void(const std::vector<ReadResult>&)> done) {
   auto waiter = std::make_shared<Waiter>();
   waiter->home = &home;
   waiter->done = std::move(done);
-  waiter->received.resize(wanted.size());
-  waiter->pending.store(wanted.size(), std::memory_order_relaxed);
+  waiter->results.resize(requests.size());
+  waiter->pending.store(requests.size(), std::memory_order_relaxed);
 
   std::vector<FlightPtr> started;
   std::vector<CellRead> cells;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    const RequestContext& context = *wanted[i].context;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const ReadRequest& request = requests[i];
     auto flight = std::make_shared<Flight>();
-    flight->tuple = context.key.encoded();
-    flight->key = context.key;
-    flight->requirement = wanted[i].requirement;
-    flight->sequence = algorithms::position_of(now.wall, context.query.duration).sequence;
-    flight->generation = generation_of(context.key);
+    flight->tuple = request.key->encoded();
+    flight->key = *request.key;
+    flight->requirement = request.requirement;
+    flight->sequence = algorithms::position_of(now.wall, request.duration).sequence;
+    flight->generation = generation_of(*request.key);
     flight->began = now;
 
     Shard& shard = shard_of(*flight);
     const std::lock_guard lock(shard.mutex);
     FlightPtr& current = shard.flights[flight->tuple];
-    // A flight for an older window or for fewer cells does not answer this one.
+    // A read of an older window or of fewer cells does not serve this request.
     const bool joins = current != nullptr && current->sequence == flight->sequence &&
                        current->generation == flight->generation &&
                        current->cells() >= flight->cells();
     if (!joins) {
       current = flight;
       started.push_back(flight);
-      store_->stats.add(asked(flight->requirement));
-      const Component reader = store_->component(flight->generation);
+      counters_->add(read_stat(flight->requirement));
+      const Component reader = region_->component(flight->generation);
       for (size_t back = 0; back < flight->cells(); ++back) {
         const int64_t sequence = flight->sequence - static_cast<int64_t>(back);
         cells.push_back({.cell = {flight->tuple, sequence},
                          .reader = reader,
-                         .expires_at = WallTime((sequence + 2) * context.query.duration)});
+                         .expires_at = WallTime((sequence + 2) * request.duration)});
       }
     }
-    current->seats.push_back({.waiter = waiter, .entry = i});
+    current->subscriptions.push_back({.waiter = waiter, .entry = i});
   }
   if (started.empty()) return;
 
-  const MonoTime deadline = now.mono + store_->read_deadline;
+  const MonoTime deadline = now.mono + region_->read_deadline;
   home.post_at(deadline,
                [self = shared_from_this(), started, deadline] { self->fail(started, deadline); });
-  // Weak: an origin that never answers must not keep its user alive.
-  store_->origin->read(std::move(cells), [self = weak_from_this(), started](auto totals) {
-    if (const auto refresh = self.lock()) refresh->land(started, std::move(totals));
+  // Weak: an origin that never answers must not keep this object alive.
+  region_->origin->read(std::move(cells), [self = weak_from_this(), started](auto totals) {
+    if (const auto refresh = self.lock()) refresh->on_reply(started, std::move(totals));
   });
 }
 
-void Refresh::land(const std::vector<FlightPtr>& flights, Result<std::vector<CellTotals>> totals) {
+void Refresh::on_reply(const std::vector<FlightPtr>& flights,
+                       Result<std::vector<CellTotals>> totals) {
   if (!totals) {
-    fail(flights, store_->clock.now().mono);
+    fail(flights, tuples_->clock.now().mono);
     return;
   }
   const CellTotals* next = totals->data();
   const CellTotals* const last = next + totals->size();
   for (const FlightPtr& flight : flights) {
-    // A store that answers with fewer cells than it was asked for has not answered.
+    // A reply with too few cells is no answer for the rest.
     if (static_cast<size_t>(last - next) < flight->cells()) {
-      fail({flight}, store_->clock.now().mono);
+      fail({flight}, tuples_->clock.now().mono);
       continue;
     }
     const auto total = [next](size_t back) {
       return std::min(base::saturating_add(next[back].mine, next[back].siblings),
                       memory::kMaxCount);
     };
-    Received received{.read = true, .learnt = learn(*flight, next)};
-    received.counts.current = total(0);
-    if (flight->cells() == 2) received.counts.previous = total(1);
+    ReadResult result{.answered = true, .merged = merge(*flight, next)};
+    result.counts.current = total(0);
+    if (flight->cells() == 2) result.counts.previous = total(1);
     next += flight->cells();
-    end(flight, received);
+    end(flight, result);
   }
 }
 
@@ -146,13 +148,13 @@ void Refresh::fail(const std::vector<FlightPtr>& flights, MonoTime now) {
       const std::lock_guard lock(shard_of(*flight).mutex);
       if (flight->ended) continue;
     }
-    store_->stats.add(failed(flight->requirement));
+    counters_->add(error_stat(flight->requirement));
     {
       const epoch::Guard guard;
-      if (const memory::Tuple tuple = store_->table.find(flight->key)) {
+      if (const memory::Tuple tuple = tuples_->table.find(flight->key)) {
         if (mutated(Mutation::kFreshByFailedRead)) {
           note_read(tuple, flight->sequence, flight->began, Extent::kBoth, 0,
-                    store_->max_freshness);
+                    region_->max_freshness);
         }
         note_failed_read(WindowCells(tuple), now);
       }
@@ -161,52 +163,53 @@ void Refresh::fail(const std::vector<FlightPtr>& flights, MonoTime now) {
   }
 }
 
-bool Refresh::learn(const Flight& flight, const CellTotals* totals) const {
+bool Refresh::merge(const Flight& flight, const CellTotals* totals) const {
   const epoch::Guard guard;
-  const memory::Tuple tuple = store_->table.find(flight.key);
-  // Forgotten and made anew since: its component has another name now, and what was read
-  // as ours is a sibling's. It will be read again.
+  const memory::Tuple tuple = tuples_->table.find(flight.key);
+  // Evicted and created again since: the tuple has another component now, and the reply counts our
+  // former one as a sibling. A later read gets it right.
   if (!tuple || WindowCells(tuple).generation() != flight.generation) return false;
   const WindowCells cells(tuple);
-  // So long unused, or so far ahead of a clock that was set back, that it is to be made anew first.
-  if (!store_->is_of_this_time(tuple, flight.sequence)) return false;
+  // The next charge must rebuild the tuple first.
+  if (!tuples_->is_current(tuple, flight.sequence)) return false;
   const Count known = memory::count_in(cells.siblings(flight.sequence), flight.sequence);
   for (size_t back = 0; back < flight.cells(); ++back) {
     const int64_t newest = mutated(Mutation::kLateIntoNext) ? cells.newest() : flight.sequence;
     const int64_t sequence = newest - static_cast<int64_t>(back);
-    if (cells.raise_siblings(sequence, totals[back].siblings)) {
-      store_->look_after_news(tuple, sequence);
+    if (cells.raise_siblings(sequence, totals[back].siblings) && publish_watch_ != nullptr) {
+      publish_watch_->after_sibling_change(tuple, sequence);
     }
     if (!heal_acked(cells, sequence, totals[back].mine)) continue;
-    store_->stats.add(Stat::kHealed);
-    store_->make_dirty(tuple);
+    counters_->add(Stat::kHealed);
+    region_->mark_dirty(tuple);
   }
   if (flight.requirement != ReadRequirement::kStrict) {
     const Millis longest =
-        longest_while_failing(store_->tells_fail_since(), flight.began.mono,
-                              tuple.slot->header.duration(), store_->max_freshness);
+        longest_while_failing(region_->replay_failing_since(), flight.began.mono,
+                              tuple.slot->header.duration(), region_->max_freshness);
     note_read(tuple, flight.sequence, flight.began, Extent::kBoth, known, longest);
   }
   return true;
 }
 
-void Refresh::end(const FlightPtr& flight, const Received& received) {
-  std::vector<Flight::Seat> seats;
+void Refresh::end(const FlightPtr& flight, const ReadResult& result) {
+  std::vector<Flight::Subscription> subscriptions;
   {
     Shard& shard = shard_of(*flight);
     const std::lock_guard lock(shard.mutex);
     if (flight->ended) return;
     flight->ended = true;
-    seats.swap(flight->seats);
+    subscriptions.swap(flight->subscriptions);
     const auto found = shard.flights.find(flight->tuple);
     if (found != shard.flights.end() && found->second == flight) shard.flights.erase(found);
   }
-  for (const Flight::Seat& seat : seats) {
-    seat.waiter->received[seat.entry] = received;
-    // The last flight to end sees what the others wrote.
-    if (seat.waiter->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
-    seat.waiter->home->post([waiter = seat.waiter] { waiter->done(waiter->received); });
+  for (const Flight::Subscription& subscription : subscriptions) {
+    const std::shared_ptr<Waiter>& waiter = subscription.waiter;
+    waiter->results[subscription.entry] = result;
+    // Acquire and release: the last flight to end sees the results of the others.
+    if (waiter->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+    waiter->home->post([waiter] { waiter->done(waiter->results); });
   }
 }
 
-}  // namespace weir::limiter
+}  // namespace weir::regional

@@ -1,11 +1,10 @@
-// Telling the origin what this process accepted.
+// Sends the origin the counts that this process accepted.
 //
-// What is told is the settled total of our own component, so that a replay that timed
-// out is simply sent again. Nothing is queued but the places of the tuples that have
-// something to tell; the counts stay in their cells. The read-back, not the
-// acknowledgement, makes a tuple fresh.
+// A message carries the settled total of our own component, so a replay that timed out is simply
+// sent again. The queue holds only slot numbers; the counts stay in their cells. The totals that
+// the origin returns, not its acknowledgement, make a tuple fresh.
 //
-// Safe from any thread: the runs take turns. A reply never waits for a run.
+// Safe from any thread: runs are serialised. A reply never waits for a run.
 
 #pragma once
 
@@ -15,89 +14,101 @@
 #include <vector>
 
 #include "base/atomic.h"
+#include "memory/publish_watch.h"
+#include "memory/tuple_store.h"
 #include "regional/freshness.h"
-#include "decide/store.h"
+#include "regional/region_state.h"
+#include "telemetry/limiter_counters.h"
 #include "weir/executor.h"
 #include "weir/limiter.h"
 #include "weir/origin.h"
 
-namespace weir::limiter {
+namespace weir::regional {
 
 class Replay : public std::enable_shared_from_this<Replay> {
  public:
-  explicit Replay(std::shared_ptr<Store> store) : store_(std::move(store)) {}
+  // `publish_watch` is null without a ledger.
+  Replay(std::shared_ptr<memory::TupleStore> tuples, std::shared_ptr<RegionState> region,
+         std::shared_ptr<memory::PublishWatch> publish_watch,
+         std::shared_ptr<telemetry::LimiterCounters> counters)
+      : tuples_(std::move(tuples)),
+        region_(std::move(region)),
+        publish_watch_(std::move(publish_watch)),
+        counters_(std::move(counters)) {}
 
-  // Sends the dirty tuples that are due, or all; what fails is dirty again when its reply or
-  // deadline comes.
+  // Sends the dirty tuples that are due, or all. A tuple whose message fails is dirty again when
+  // the error or the deadline comes.
   WorkReport run_once(Instant now, Executor& timers, Flush flush);
 
-  // Retires all that was told, once; later calls say how much of that was not confirmed.
-  WorkReport leave(Instant now);
+  // Retires all acknowledged components, once; later calls report how many are not confirmed yet.
+  WorkReport shut_down(Instant now);
 
-  // Cells with something to tell, and how long the first of them has been waiting for it to be
-  // heard. Safe from any thread; as of the last run.
+  // Cells that the origin has not acknowledged, and how long the oldest has waited. Safe from any
+  // thread; as of the last run.
   [[nodiscard]] size_t unacked() const {
     return waiting_.load(std::memory_order_relaxed) + in_flight_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] Nanos lag() const {
-    return Nanos(store_->replay_lag.load(std::memory_order_relaxed));
+    return Nanos(region_->replay_lag.load(std::memory_order_relaxed));
   }
 
  private:
   struct Sent;
   struct Batch;
   static constexpr size_t kBatchTuples = 256;
-  // Cells told and not answered: some 50 ms of work for a Redis server.
-  static constexpr size_t kMostInFlight = 4096;
+  // Unanswered cells: about 50 ms of work for a Redis server.
+  static constexpr size_t kMaxInFlight = 4096;
 
-  // A dirty tuple whose time has not come, with what was found when it was looked at: as long
-  // as that is so, one look at its first line tells whether it has come. Each look takes that
-  // line away from who charges it, so it is not looked at before it could have come, at four
-  // times the pace that was seen.
+  // A dirty tuple that is not due yet, with its state at the last check. While that state holds,
+  // one load from the tuple's first cache line tells whether it is due. Each such load takes the
+  // line from the threads that charge it, so the next check waits until the tuple could be due at
+  // four times the observed rate.
   struct Pending {
     uint32_t index = 0;
     MonoTime since{};
-    uint64_t generation = 0;  // 0: not looked at yet
+    uint64_t generation = 0;  // 0: not checked yet
     int64_t sequence = 0;
     uint64_t others = 0;  // the word
     Count due_at = 0;     // own count
-    Count own = 0;        // when it was last looked at
-    MonoTime looked{}, look_again{};
+    Count own = 0;        // at the last check
+    MonoTime last_check{}, next_check{};
   };
 
-  [[nodiscard]] bool due(Instant now, Pending& pending) const;
-  void look_at(Instant now, const memory::Tuple& tuple, Pending& pending) const;
+  [[nodiscard]] bool is_due(Instant now, Pending& pending) const;
+  void check(Instant now, const memory::Tuple& tuple, Pending& pending) const;
   [[nodiscard]] bool collect(Instant now, uint32_t index, Batch& batch) const;
-  void list_all_again(WallTime now);
+  void requeue_all_after_loss(WallTime now);
   void choose_due_after(MonoTime now);
   void collect_cell(WallTime now, const memory::Tuple& tuple, int64_t sequence, Extent extent,
                     Batch& batch) const;
   void send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers);
-  void land(const Batch& batch, const Result<std::vector<CellTotals>>& totals);
+  void on_reply(const Batch& batch, const Result<std::vector<CellTotals>>& totals);
   void fail(const Batch& batch);
   void note_failing(const Batch& batch);
-  void mark_again(const Batch& batch);
+  void mark_dirty_again(const Batch& batch);
   WorkReport wait(Instant now);
   void take_dirty(Instant now);
-  void note_waiting(Instant now);
+  void update_lag(Instant now);
   void retire(std::vector<CellRetirement> cells);
 
-  const std::shared_ptr<Store> store_;
-  // One run at a time. Held while the origin is handed a message, so that no total of a cell
-  // overtakes a later one. That does not wait for the answer, and an answer that comes at once
-  // takes no lock.
+  const std::shared_ptr<memory::TupleStore> tuples_;
+  const std::shared_ptr<RegionState> region_;
+  const std::shared_ptr<memory::PublishWatch> publish_watch_;
+  const std::shared_ptr<telemetry::LimiterCounters> counters_;
+  // Serialises runs. Held while a message is handed to the origin, so that no total of a cell
+  // overtakes a later one. Handing over does not wait for the reply, and a reply takes no lock.
   base::Mutex mutex_;
   // Guarded by mutex_.
-  Instant latest_{};  // a run that waited for its turn brings an older time
+  Instant latest_{};  // a run that waited for the mutex brings an older time
   std::vector<Pending> pending_;
-  uint64_t epoch_ = 0;            // of the origin
-  size_t again_at_ = ~size_t{0};  // the next slot to tell again; beyond the end: all are
-  Nanos due_after_{0};            // in this run, what is not due at once
-  MonoTime acked_together_{};
-  bool left_ = false;
+  uint64_t epoch_ = 0;              // of the origin
+  size_t requeue_at_ = ~size_t{0};  // the next slot to queue again; beyond the end: none
+  Nanos due_after_{0};              // in this run, for tuples that are not due at once
+  MonoTime grouped_at_{};           // the last run that sent tuples before their time
+  bool retired_ = false;
 
-  // Single numbers: relaxed.
-  base::Atomic<size_t> waiting_{0}, in_flight_{0}, leaving_{0};
+  // Independent numbers: relaxed.
+  base::Atomic<size_t> waiting_{0}, in_flight_{0}, retiring_{0};
 };
 
-}  // namespace weir::limiter
+}  // namespace weir::regional

@@ -63,10 +63,10 @@ struct Config {
   std::map<std::string, std::string> given{};
 
   // What the two above come to.
-  [[nodiscard]] limiter::MemoryPlan memory_plan() const {
-    return limiter::memory_plan({.capacity = capacity,
+  [[nodiscard]] memory::MemoryPlan memory_plan() const {
+    return memory::memory_plan({.capacity = capacity,
                                  .memory = memory,
-                                 .usual_capacity = size_t{1} << 20,
+                                 .default_capacity = size_t{1} << 20,
                                  .has_ledger = has_ledger()});
   }
   [[nodiscard]] bool has_ledger() const {

@@ -13,7 +13,7 @@
 namespace weir::schedule {
 namespace {
 
-using limiter::Engine;
+using decide::Engine;
 
 constexpr Millis kDuration{1000};
 

@@ -19,8 +19,8 @@
 namespace weir::schedule {
 namespace {
 
-using limiter::Decider;
-using limiter::RequestContext;
+using decide::Decider;
+using decide::RequestContext;
 using limiter::Ruling;
 
 constexpr Millis kWindow{3'600'000};
@@ -35,7 +35,7 @@ struct FullTable {
   std::shared_ptr<limiter::Store> store = std::make_shared<limiter::Store>(
       clock, Options{.origin = origin, .replay_within = Millis(0), .capacity = 1}, 1);
   Decider decider{store};
-  std::shared_ptr<limiter::Replay> replaying = std::make_shared<limiter::Replay>(store);
+  std::shared_ptr<regional::Replay> replaying = std::make_shared<regional::Replay>(store);
   Count accepted = 0;
 
   // `free` of its slots are left.
@@ -231,7 +231,7 @@ Scene any_telling(uint64_t recipe) {
       std::vector<RequestContext> contexts = {case_of("a", 1000, cost),
                                               case_of("b", limit_of_second, cost)};
       for (RequestContext& context : contexts) context.ask_at(now);
-      const limiter::BatchRuling ruling = limiter::Batch(decider, *store, contexts).run();
+      const limiter::BatchRuling ruling = decide::Batch(decider, *store, contexts).run();
       if (!ruling.admitted) return;
       for (size_t i = 0; i < contexts.size(); ++i) {
         count(ruling.items[i], contexts[i].query.ask.cost);
@@ -281,7 +281,7 @@ Scene any_telling(uint64_t recipe) {
 // Whoever is admitted on the word that enough was known has been lied to: the origin has it all.
 Scene reads_beside_a_flood() {
   struct Read : FullTable {
-    std::shared_ptr<limiter::Engine> engine = limiter::Engine::make(
+    std::shared_ptr<decide::Engine> engine = decide::Engine::make(
         clock, {.origin = origin, .replay_within = Millis(0), .capacity = 1, .seed = 2});
     bool lied = false;
   };

@@ -16,7 +16,7 @@
 namespace weir::schedule {
 namespace {
 
-using limiter::Engine;
+using decide::Engine;
 
 constexpr uint64_t kSeed = 1;
 constexpr Millis kHour{3'600'000};
@@ -217,8 +217,8 @@ Scene charges_beside_sync() {
                   world->share();
                   if (!world->east->sync_stats().ready) wrong = "not all was heard";
                   world->east->inspect_sync(
-                      world->clock.now(), [&](const limiter::SharedCell& cell) {
-                        if (cell.rule == limiter::Publish::kNothing || cell.waits) return;
+                      world->clock.now(), [&](const global::SharedCell& cell) {
+                        if (cell.rule == global::Publish::kNothing || cell.waits) return;
                         wrong = "the rule wants " + std::to_string(cell.holding.counted) +
                                 " published, and the cell does not wait for it";
                       });
