@@ -9,12 +9,12 @@
 #include "decide/engine.h"
 #include "tests/doubles/hand_clock.h"
 
-namespace weir::limiter {
+namespace weir::decide {
 namespace {
 
-// Algorithms of one class share counts; the workspace keeps them apart here.
+// Algorithms of one class share counts; here each has its own workspace.
 struct Ask {
-  std::string_view who = "alice";
+  std::string_view name = "alice";
   int64_t limit = 10;
   int64_t cost = 1;
   Algorithm algorithm = Algorithm::kSlidingWindow;
@@ -23,7 +23,7 @@ struct Ask {
 Request batch_request(const Ask& ask) {
   return {.workspace = to_string(ask.algorithm),
           .ns = "api",
-          .identifier = ask.who,
+          .identifier = ask.name,
           .limit = ask.limit,
           .duration = Millis(10'000),
           .cost = ask.cost,
@@ -47,7 +47,7 @@ class BatchTest : public ::testing::Test {
 
 TEST_F(BatchTest, ChargesEveryItemWhenAllPass) {
   const BatchVerdict verdict =
-      ask_all({{.who = "a", .cost = 1}, {.who = "b", .cost = 2}, {.who = "c", .cost = 3}});
+      ask_all({{.name = "a", .cost = 1}, {.name = "b", .cost = 2}, {.name = "c", .cost = 3}});
   EXPECT_TRUE(verdict.admitted());
   ASSERT_EQ(verdict.items.size(), 3u);
   EXPECT_EQ(verdict.items[0].remaining, 9u);
@@ -55,12 +55,12 @@ TEST_F(BatchTest, ChargesEveryItemWhenAllPass) {
   EXPECT_EQ(verdict.items[2].remaining, 7u);
 }
 
-TEST_F(BatchTest, LeavesNoTraceWhenOneIsRefusedWhateverTheAlgorithms) {
+TEST_F(BatchTest, ChangesNothingWhenOneItemIsDeniedForAllAlgorithms) {
   for (const Algorithm refused : kAllAlgorithms) {
     std::vector<Ask> asks;
     for (const Algorithm algorithm : kAllAlgorithms)
-      asks.push_back({.who = "fine", .cost = 4, .algorithm = algorithm});
-    asks.push_back({.who = "full", .limit = 3, .cost = 2, .algorithm = refused});
+      asks.push_back({.name = "fine", .cost = 4, .algorithm = algorithm});
+    asks.push_back({.name = "full", .limit = 3, .cost = 2, .algorithm = refused});
     ASSERT_TRUE(engine_->check(clock_.now(), batch_request(asks.back()))->admitted());
     std::vector<Count> before;
     for (const Ask& ask : asks) before.push_back(free(ask));
@@ -78,10 +78,10 @@ TEST_F(BatchTest, LeavesNoTraceWhenOneIsRefusedWhateverTheAlgorithms) {
 
 TEST_F(BatchTest, AddsUpItemsOfOneTuple) {
   for (const Algorithm algorithm : kAllAlgorithms) {
-    const Ask three{.who = "same", .cost = 3, .algorithm = algorithm};
+    const Ask three{.name = "same", .cost = 3, .algorithm = algorithm};
     EXPECT_TRUE(ask_all({three, three, three}).admitted());
-    const BatchVerdict last = ask_all({{.who = "same", .cost = 1, .algorithm = algorithm},
-                                       {.who = "same", .cost = 1, .algorithm = algorithm}});
+    const BatchVerdict last = ask_all({{.name = "same", .cost = 1, .algorithm = algorithm},
+                                       {.name = "same", .cost = 1, .algorithm = algorithm}});
     EXPECT_FALSE(last.admitted());
     EXPECT_TRUE(last.items[0].admitted());
     EXPECT_FALSE(last.items[1].admitted());
@@ -93,29 +93,29 @@ TEST_F(BatchTest, AddsUpItemsOfOneTuple) {
 }
 
 TEST_F(BatchTest, IsNeverIfOneItemIsNever) {
-  const BatchVerdict verdict = ask_all({{.who = "a"}, {.who = "b", .cost = 11}});
+  const BatchVerdict verdict = ask_all({{.name = "a"}, {.name = "b", .cost = 11}});
   EXPECT_EQ(verdict.outcome, Outcome::kNever);
-  EXPECT_EQ(free({.who = "a"}), 10u);
+  EXPECT_EQ(free({.name = "a"}), 10u);
 }
 
 TEST_F(BatchTest, PeeksWithoutCreatingATuple) {
-  EXPECT_TRUE(ask_all({{.who = "a", .cost = 0}, {.who = "b", .cost = 0}}).admitted());
+  EXPECT_TRUE(ask_all({{.name = "a", .cost = 0}, {.name = "b", .cost = 0}}).admitted());
   EXPECT_EQ(engine_->stats().tuples, 0u);
 }
 
-RC_GTEST_PROP(Batch, EqualsAskingOneByOneOnACopyThatIsThrownAwayOnRefusal, ()) {
+RC_GTEST_PROP(Batch, EqualsSingleRequestsOnACopyThatIsDiscardedOnDenial, ()) {
   doubles::HandClock clock;
   auto engine = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
   const std::string names[] = {"a", "b", "c"};
-  // A reference that keeps what was admitted per (name, class), for fixed windows and
-  // backlogs without passing time: both admit up to the limit.
+  // A reference that sums the admitted costs per (name, class), for fixed windows and backlogs
+  // while time stands still: both admit up to the limit.
   std::map<std::pair<std::string, bool>, int64_t> used;
   for (int round = 0; round < 30; ++round) {
     std::vector<Ask> asks;
     const int size = *rc::gen::inRange(1, 6);
     for (int i = 0; i < size; ++i) {
       asks.push_back(
-          {.who = names[*rc::gen::inRange(0, 3)],
+          {.name = names[*rc::gen::inRange(0, 3)],
            .limit = 12,
            .cost = *rc::gen::inRange<int64_t>(0, 4),
            .algorithm = *rc::gen::inRange(0, 2) ? Algorithm::kGcra : Algorithm::kFixedWindow});
@@ -125,7 +125,7 @@ RC_GTEST_PROP(Batch, EqualsAskingOneByOneOnACopyThatIsThrownAwayOnRefusal, ()) {
     std::vector<Request> requests;
     for (const Ask& ask : asks) {
       requests.push_back(batch_request(ask));
-      int64_t& count = trial[{std::string(ask.who), ask.algorithm == Algorithm::kGcra}];
+      int64_t& count = trial[{std::string(ask.name), ask.algorithm == Algorithm::kGcra}];
       count += ask.cost;
       if (count > ask.limit) passes = false;
     }
@@ -135,14 +135,14 @@ RC_GTEST_PROP(Batch, EqualsAskingOneByOneOnACopyThatIsThrownAwayOnRefusal, ()) {
   }
 }
 
-// The sketch knows nothing of a tuple in the table and would admit it from zero.
-TEST(Decider, RefusesRatherThanAskTheSketchAboutATupleThatSomeoneHoldsForLong) {
+// The sketch has no counts of a tuple in the table and would admit it from zero.
+TEST(Decider, DeniesRatherThanUseTheSketchForATupleThatIsHeldForLong) {
   const doubles::HandClock clock;
-  const auto store = std::make_shared<Store>(clock, Options{.capacity = 64}, 1);
-  Decider decider(store);
+  const LimiterState state(clock, Options{.capacity = 64}, 1);
+  Decider decider(state);
   const RequestContext context(clock.now(), batch_request({.algorithm = Algorithm::kSlidingLog}),
-                               store->hash);
-  ASSERT_TRUE(decider.rule(context).step.decision.admitted());
+                               state.tuples->hash);
+  ASSERT_TRUE(decider.decide(context).decision.admitted());
   const auto step = decider.with_tuple(context, [](const memory::Tuple&) {
     return memory::CellDecision{.status = memory::DecisionStatus::kRetry};
   });
@@ -151,36 +151,36 @@ TEST(Decider, RefusesRatherThanAskTheSketchAboutATupleThatSomeoneHoldsForLong) {
   EXPECT_EQ(step->decision.retry_at, clock.now().wall + Millis(1));
 }
 
-// Another batch was put to sleep while it held the tuple: this one waits once, not once for each
-// time that it looks for the tuple, and says what is there.
-TEST(Batch, IsRefusedForOneTickByATupleThatSomeoneHoldsForLong) {
+// Another batch was suspended while it held the tuple: this one waits once, not once per attempt,
+// and reports the present counts.
+TEST(Batch, IsDeniedForOneTickByATupleThatIsHeldForLong) {
   for (const Algorithm algorithm : {Algorithm::kSlidingLog, Algorithm::kSlidingWindowStrict}) {
     const doubles::HandClock clock;
-    const auto store = std::make_shared<Store>(clock, Options{.capacity = 64}, 1);
-    Decider decider(store);
-    const auto case_of = [&](const Ask& ask) {
-      return RequestContext(clock.now(), batch_request(ask), store->hash);
+    const LimiterState state(clock, Options{.capacity = 64}, 1);
+    Decider decider(state);
+    const auto context_of = [&](const Ask& ask) {
+      return RequestContext(clock.now(), batch_request(ask), state.tuples->hash);
     };
     ASSERT_TRUE(
-        decider.rule(case_of({.cost = 3, .algorithm = algorithm})).step.decision.admitted());
-    const std::vector<RequestContext> contexts = {case_of({.who = "bob"}),
-                                                  case_of({.cost = 2, .algorithm = algorithm})};
+        decider.decide(context_of({.cost = 3, .algorithm = algorithm})).decision.admitted());
+    const std::vector<RequestContext> contexts = {context_of({.name = "bob"}),
+                                                  context_of({.cost = 2, .algorithm = algorithm})};
     const epoch::Guard guard;
-    memory::Word& head = store->table.find(contexts[1].key).slot->hot[1];
-    int turns = memory::kHoldTurns;
-    ASSERT_EQ(memory::try_hold(head, turns), memory::Hold::kTaken);
-    const BatchRuling refused = Batch(decider, *store, contexts).run();
+    memory::Word& head = state.tuples->table.find(contexts[1].key).slot->hot[1];
+    int spins = memory::kHoldTurns;
+    ASSERT_EQ(memory::try_hold(head, spins), memory::Hold::kTaken);
+    const BatchDecision refused = Batch(decider, state, contexts).run();
     EXPECT_FALSE(refused.admitted);
-    EXPECT_TRUE(refused.items[0].step.decision.admitted());
-    EXPECT_EQ(refused.items[1].step.decision.outcome, Outcome::kDenied);
-    EXPECT_EQ(refused.items[1].step.decision.remaining, 7u);
-    EXPECT_EQ(refused.items[1].step.decision.retry_at, clock.now().wall + Millis(1));
-    // So is a request that is alone.
-    const Ruling single = decider.rule(contexts[1]);
-    EXPECT_EQ(single.step.decision.outcome, Outcome::kDenied);
-    EXPECT_EQ(single.step.decision.remaining, 7u);
+    EXPECT_TRUE(refused.items[0].decision.admitted());
+    EXPECT_EQ(refused.items[1].decision.outcome, Outcome::kDenied);
+    EXPECT_EQ(refused.items[1].decision.remaining, 7u);
+    EXPECT_EQ(refused.items[1].decision.retry_at, clock.now().wall + Millis(1));
+    // A single request is denied, too.
+    const memory::CellDecision single = decider.decide(contexts[1]);
+    EXPECT_EQ(single.decision.outcome, Outcome::kDenied);
+    EXPECT_EQ(single.decision.remaining, 7u);
     memory::let_go(head);
-    EXPECT_TRUE(Batch(decider, *store, contexts).run().admitted);
+    EXPECT_TRUE(Batch(decider, state, contexts).run().admitted);
   }
 }
 
@@ -190,15 +190,15 @@ TEST_F(BatchTest, NeverAdmitsTooMuchWhileThreadsMixBatchesAndSingleRequests) {
     std::atomic<int64_t> spent_a{0};
     std::atomic<int64_t> spent_b{0};
     std::vector<std::thread> threads;
-    const Ask a{.who = "shared-a", .limit = kLimit, .algorithm = algorithm};
-    const Ask b{.who = "shared-b", .limit = kLimit / 2, .algorithm = algorithm};
+    const Ask a{.name = "shared-a", .limit = kLimit, .algorithm = algorithm};
+    const Ask b{.name = "shared-b", .limit = kLimit / 2, .algorithm = algorithm};
     for (int t = 0; t < 3; ++t) {
       threads.emplace_back([&, t] {
         for (int i = 0; i < 1500; ++i) {
           if (t == 0) {
             if (engine_->check(clock_.now(), batch_request(a))->admitted()) spent_a += 1;
           } else {
-            // The order asked differs by thread; the order taken must not.
+            // The order of requests differs by thread; the order of charges must not.
             const std::vector<Ask> asks = t == 1 ? std::vector<Ask>{a, b} : std::vector<Ask>{b, a};
             if (ask_all(asks).admitted()) spent_a += 1, spent_b += 1;
           }
@@ -208,11 +208,11 @@ TEST_F(BatchTest, NeverAdmitsTooMuchWhileThreadsMixBatchesAndSingleRequests) {
     for (auto& thread : threads) thread.join();
     EXPECT_LE(spent_a.load(), kLimit) << to_string(algorithm);
     EXPECT_LE(spent_b.load(), kLimit / 2) << to_string(algorithm);
-    // No trace of those that failed: exactly what was not spent is free.
+    // Denied batches changed nothing: exactly the unspent limit is left.
     EXPECT_EQ(free(a), static_cast<Count>(kLimit - spent_a.load())) << to_string(algorithm);
     EXPECT_EQ(free(b), static_cast<Count>(kLimit / 2 - spent_b.load())) << to_string(algorithm);
   }
 }
 
 }  // namespace
-}  // namespace weir::limiter
+}  // namespace weir::decide

@@ -1,4 +1,4 @@
-// The short way must come to the same end as the long one.
+// The fast path must decide as the slow path does.
 
 #include "decide/fast_path.h"
 
@@ -17,7 +17,7 @@
 #include "origins/in_process_origin.h"
 #include "tests/doubles/hand_clock.h"
 
-namespace weir::limiter {
+namespace weir::decide {
 namespace {
 
 const base::KeyedHash kSecret(7);
@@ -27,7 +27,7 @@ std::string name(size_t least, size_t most) {
   return *rc::gen::container<std::string>(size, rc::gen::element('a', 'b', '\0'));
 }
 
-// One of the others once in six times.
+// One of the others in one of six cases.
 template <typename T>
 T seldom(T usual, const std::vector<T>& others) {
   return *rc::gen::inRange(0, 6) == 0 ? *rc::gen::elementOf(others) : usual;
@@ -57,7 +57,7 @@ struct Names {
   }
 };
 
-RC_GTEST_PROP(FastKey, IsAlwaysValid, ()) {
+RC_GTEST_PROP(FastPath, TakesOnlyValidRequests, ()) {
   const Names names;
   const Request request = names.request();
   FastKey fast_key;
@@ -68,7 +68,7 @@ RC_GTEST_PROP(FastKey, IsAlwaysValid, ()) {
   if (path != Path::kSlow) RC_ASSERT(valid);
 }
 
-RC_GTEST_PROP(FastKey, FindsTheTupleThatItsKeyWouldFind, ()) {
+RC_GTEST_PROP(FastPath, FindsTheTupleThatItsKeyWouldFind, ()) {
   const Names names;
   Request request = names.request();
   request.duration = Millis(60'000);
@@ -100,12 +100,12 @@ RC_GTEST_PROP(FastKey, FindsTheTupleThatItsKeyWouldFind, ()) {
   other.workspace = others.workspace;
   other.ns = others.ns;
   other.identifier = others.identifier;
-  FastKey other_plain;
-  classify(other, kSecret, other_plain);
-  RC_ASSERT(is_of(*tuple.slot, other_plain, other) == (memory::TupleKey(other, kSecret) == key));
+  FastKey other_key;
+  classify(other, kSecret, other_key);
+  RC_ASSERT(is_of(*tuple.slot, other_key, other) == (memory::TupleKey(other, kSecret) == key));
 }
 
-TEST(FastKey, IsTheOrdinaryRequest) {
+TEST(FastPath, TakesOrdinaryRequests) {
   FastKey fast_key;
   const Request ordinary{
       .ns = "api", .identifier = "alice", .limit = 10, .duration = Millis(60'000)};
@@ -136,7 +136,7 @@ void expect_equal(const Verdict& a, const Verdict& b) {
   RC_ASSERT(a.evidence.previous == b.evidence.previous);
 }
 
-// Asks the same of three engines in three ways, for a while. A batch of one goes the long way.
+// Sends the same requests to three engines in three ways. A batch of one takes the slow path.
 void compare_paths(const std::vector<int64_t>& steps, memory::Scope scope,
                    const std::function<Request()>& draw) {
   doubles::HandClock clock;
@@ -173,7 +173,7 @@ void compare_paths(const std::vector<int64_t>& steps, memory::Scope scope,
   }
 }
 
-RC_GTEST_PROP(FastKey, DecidesAWindowAsABatchOfOneDoes, ()) {
+RC_GTEST_PROP(FastPath, DecidesAWindowAsABatchOfOneDoes, ()) {
   compare_paths({0, 0, 1, 40, 99, 100, 250}, memory::Scope::kProcess, [] {
     return Request{
         .limit = *rc::gen::inRange<int64_t>(1, 12),
@@ -183,9 +183,9 @@ RC_GTEST_PROP(FastKey, DecidesAWindowAsABatchOfOneDoes, ()) {
   });
 }
 
-// Also when the rate changes, which a backlog is moved for, and when the clock is set back; and
-// whether or not there is an origin, which is not asked about it.
-RC_GTEST_PROP(FastKey, DecidesABacklogAsABatchOfOneDoes, ()) {
+// Also when the rate changes, which rebuilds a backlog, and when the clock is set back; with and
+// without an origin, which is not read for it.
+RC_GTEST_PROP(FastPath, DecidesABacklogAsABatchOfOneDoes, ()) {
   const auto scope = *rc::gen::element(memory::Scope::kProcess, memory::Scope::kRegion);
   compare_paths({0, 0, 0, 1, 7, 40, 100, 250, -1, -90, -500}, scope, [] {
     return Request{.limit = *rc::gen::element<int64_t>(3, 3, 3, 3, 7),
@@ -198,7 +198,7 @@ RC_GTEST_PROP(FastKey, DecidesABacklogAsABatchOfOneDoes, ()) {
 }
 
 // A rate so fine that pulses reach no further than a hundred days.
-RC_GTEST_PROP(FastKey, DecidesABacklogAsABatchOfOneDoesAlsoLongAfterItBegan, ()) {
+RC_GTEST_PROP(FastPath, DecidesABacklogAsABatchOfOneDoesAlsoLongAfterItsStart, ()) {
   constexpr int64_t kDay = 24 * 60 * 60 * 1000;
   constexpr int64_t kFine = (1 << 29) - 1;
   compare_paths({0, 0, 1, 1000, 40 * kDay, 120 * kDay}, memory::Scope::kProcess, [&] {
@@ -210,4 +210,4 @@ RC_GTEST_PROP(FastKey, DecidesABacklogAsABatchOfOneDoesAlsoLongAfterItBegan, ())
 }
 
 }  // namespace
-}  // namespace weir::limiter
+}  // namespace weir::decide

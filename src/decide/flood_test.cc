@@ -1,4 +1,4 @@
-// A flood of keys frees nobody and stops nobody else.
+// A flood of keys resets no tuple and denies no other tuple.
 
 #include <gtest/gtest.h>
 
@@ -9,13 +9,13 @@
 #include "tests/doubles/hand_clock.h"
 #include "tests/doubles/scripted_origin.h"
 
-namespace weir::limiter {
+namespace weir::decide {
 namespace {
 
 constexpr int kCapacity = 2000;
 
-Request flood_request(std::string_view who, int64_t limit = 20) {
-  return {.ns = "api", .identifier = who, .limit = limit, .duration = Millis(60'000)};
+Request flood_request(std::string_view identifier, int64_t limit = 20) {
+  return {.ns = "api", .identifier = identifier, .limit = limit, .duration = Millis(60'000)};
 }
 
 class Flood : public ::testing::Test {
@@ -26,14 +26,14 @@ class Flood : public ::testing::Test {
       if (i % 100 == 0) engine.run_replay(clock_.now(), executor_);
     }
   }
-  bool passes(Engine& engine, std::string_view who) {
-    return engine.check(clock_.now(), flood_request(who))->admitted();
+  bool passes(Engine& engine, std::string_view identifier) {
+    return engine.check(clock_.now(), flood_request(identifier))->admitted();
   }
   doubles::HandClock clock_;
   doubles::HandExecutor executor_{clock_};
 };
 
-TEST_F(Flood, NeitherFreesAnyoneNorStopsOthersWhenTheProcessIsAlone) {
+TEST_F(Flood, ResetsNoTupleAndDeniesNoOtherWithoutAnOrigin) {
   const auto owner = Engine::make(clock_, Options{.capacity = kCapacity, .seed = 1});
   Engine& engine = *owner;
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(passes(engine, "at-its-limit"));
@@ -41,11 +41,11 @@ TEST_F(Flood, NeitherFreesAnyoneNorStopsOthersWhenTheProcessIsAlone) {
   flood(engine);
   EXPECT_FALSE(passes(engine, "at-its-limit"));
   EXPECT_TRUE(passes(engine, "regular"));
-  int stopped = 0;
-  for (int i = 0; i < 200; ++i) stopped += !passes(engine, "newcomer-" + std::to_string(i));
-  EXPECT_EQ(stopped, 0);
-  // Newcomers are counted in the sketch, say so, and have a limit, too.
-  const auto verdict = engine.check(clock_.now(), flood_request("newcomer-1"));
+  int denied = 0;
+  for (int i = 0; i < 200; ++i) denied += !passes(engine, "new-" + std::to_string(i));
+  EXPECT_EQ(denied, 0);
+  // The sketch counts new tuples, reports that, and enforces their limits.
+  const auto verdict = engine.check(clock_.now(), flood_request("new-1"));
   EXPECT_EQ(verdict->basis, Basis::kDegraded);
   int admitted = 0;
   for (int i = 0; i < 100; ++i) admitted += passes(engine, "greedy");
@@ -56,7 +56,7 @@ TEST_F(Flood, NeitherFreesAnyoneNorStopsOthersWhenTheProcessIsAlone) {
   EXPECT_LE(engine.stats().tuples, static_cast<uint64_t>(kCapacity) * 5 / 4 + 16);
 }
 
-TEST_F(Flood, DoesNotForgetWhatWasCountedInTheSketchWhenRoomAppears) {
+TEST_F(Flood, KeepsTheCountsOfTheSketchWhenASlotBecomesFree) {
   const auto owner = Engine::make(clock_, Options{.capacity = kCapacity, .seed = 1});
   Engine& engine = *owner;
   // Fill the table with tuples of a short window, so that they expire first.
@@ -66,7 +66,7 @@ TEST_F(Flood, DoesNotForgetWhatWasCountedInTheSketchWhenRoomAppears) {
     request.duration = Millis(1000);
     (void)engine.check(clock_.now(), request);
   }
-  // Someone for whom there is no place.
+  // A tuple without a slot.
   std::string greedy;
   int admitted = 1;
   for (int i = 0; greedy.empty(); ++i) {
@@ -79,23 +79,23 @@ TEST_F(Flood, DoesNotForgetWhatWasCountedInTheSketchWhenRoomAppears) {
   EXPECT_GE(engine.run_sweep(clock_.now(), 10 * kCapacity).done, static_cast<size_t>(kCapacity));
   for (int i = 0; i < 100; ++i) admitted += passes(engine, greedy);
   EXPECT_LE(admitted, 20);
-  // Once the sketched windows are over it gets a place, and its whole limit.
+  // Once the windows in the sketch end, it gets a slot and its whole limit.
   clock_.advance(Millis(120'000));
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(passes(engine, greedy));
   EXPECT_EQ(engine.check(clock_.now(), flood_request(greedy))->basis, Basis::kLocal);
 }
 
-TEST_F(Flood, EvictsOnlyWhatTheOriginHasAndFindsItAgainThere) {
+TEST_F(Flood, EvictsOnlyAcknowledgedCountsAndReadsThemAgain) {
   const auto owner =
       Engine::make(clock_, {.origin = std::make_shared<origins::InProcessOrigin>(clock_),
                             .replay_within = Millis(0),
                             .capacity = kCapacity,
                             .seed = 1});
   Engine& engine = *owner;
-  // Partly used, told to the origin, and flooded away.
-  const auto ask = [&](std::string_view who, int64_t cost) {
+  // Partly used, acknowledged by the origin, and evicted by the flood.
+  const auto ask = [&](std::string_view identifier, int64_t cost) {
     std::optional<Verdict> answer;
-    Request request = flood_request(who);
+    Request request = flood_request(identifier);
     request.cost = cost;
     engine.check_async(clock_.now(), request, executor_,
                        [&](const Result<Verdict>& verdict) { answer = *verdict; });
@@ -112,7 +112,7 @@ TEST_F(Flood, EvictsOnlyWhatTheOriginHasAndFindsItAgainThere) {
   EXPECT_FALSE(ask("partly", 1).admitted());
 }
 
-TEST_F(Flood, OfOneNamespaceStopsNobodyOfAnother) {
+TEST_F(Flood, OfOneNamespaceDeniesNoTupleOfAnother) {
   const auto engine = Engine::make(clock_, Options{.capacity = kCapacity, .seed = 1});
   flood(*engine);
   for (int i = 0; i < 20 * kCapacity; ++i) {
@@ -120,20 +120,20 @@ TEST_F(Flood, OfOneNamespaceStopsNobodyOfAnother) {
   }
   for (int i = 0; i < 50; ++i) {
     const std::string name = "tenant-" + std::to_string(i);
-    Request request = flood_request("newcomer", 5);
+    Request request = flood_request("new", 5);
     request.ns = name;
     int admitted = 0;
-    for (int turn = 0; turn < 10; ++turn) {
+    for (int round = 0; round < 10; ++round) {
       admitted += engine->check(clock_.now(), request)->admitted();
     }
     EXPECT_EQ(admitted, 5) << name;
   }
 }
 
-TEST_F(Flood, OfManyDurationsIsOverWhenTheirWindowsAre) {
+TEST_F(Flood, OfManyDurationsEndsWithTheirWindows) {
   const auto engine = Engine::make(clock_, Options{.capacity = kCapacity, .seed = 1});
-  const auto request_of = [](std::string_view who, int i) {
-    Request request = flood_request(who);
+  const auto request_of = [](std::string_view identifier, int i) {
+    Request request = flood_request(identifier);
     request.duration = Millis(60'000 + 1000 * (i % 9));
     return request;
   };
@@ -151,8 +151,8 @@ TEST_F(Flood, OfManyDurationsIsOverWhenTheirWindowsAre) {
   EXPECT_EQ(engine->stats().sketched, sketched);
 }
 
-// The tuple was told, forgotten for want of room, and then the origin is lost.
-TEST_F(Flood, NeverHasAProcessAcceptMoreThanTheLimitWhileTheOriginIsLost) {
+// The tuple was replayed and evicted, and then the origin is lost.
+TEST_F(Flood, NeverLetsAProcessAcceptMoreThanTheLimitWhileTheOriginIsLost) {
   for (const bool room_again : {true, false}) {
     const auto origin = std::make_shared<doubles::ScriptedOrigin>();
     const auto engine = Engine::make(
@@ -167,8 +167,8 @@ TEST_F(Flood, NeverHasAProcessAcceptMoreThanTheLimitWhileTheOriginIsLost) {
     ASSERT_TRUE(engine->check(clock_.now(), request)->admitted());
     engine->run_replay(clock_.now(), executor_, Flush::kAll);
     origin->take_replays();
-    for (int turn = 0; turn < 20; ++turn) {
-      flood("flood-" + std::to_string(turn) + "-");
+    for (int round = 0; round < 20; ++round) {
+      flood("flood-" + std::to_string(round) + "-");
       engine->run_replay(clock_.now(), executor_, Flush::kAll);
       origin->take_replays();
     }
@@ -183,4 +183,4 @@ TEST_F(Flood, NeverHasAProcessAcceptMoreThanTheLimitWhileTheOriginIsLost) {
 }
 
 }  // namespace
-}  // namespace weir::limiter
+}  // namespace weir::decide

@@ -45,11 +45,10 @@ Result<bool> Engine::reset(Instant now, const Request& request) {
   if (context.cell_class() == CellClass::kWindow && tuples.is_shared()) {
     return Error{.field = "algorithm",
                  .detail = "algorithm is " + algorithm +
-                           ", whose counts are told to the origin or the ledger, where they only "
-                           "grow",
+                           ", whose counts at the origin or in the ledger only grow",
                  .fix =
-                     "choose gcra, token_bucket, sliding_window_strict or sliding_log for what "
-                     "is to be reset, or wait for the next window"};
+                     "choose gcra, token_bucket, sliding_window_strict or sliding_log for tuples "
+                     "to reset, or wait for the next window"};
   }
   // Batches are short.
   constexpr int kMaxAttempts = 1000;
@@ -63,14 +62,14 @@ Result<bool> Engine::reset(Instant now, const Request& request) {
       if (!tuples.sketch.holds(tuples.sketch_subject(context.key), context.query)) return false;
       return Error{.code = ErrorCode::kUnavailable,
                    .retry = Retry::kMayHelp,
-                   .detail = "the table is full, and this tuple is counted together with others",
+                   .detail = "the table is full, and this tuple shares its counters with others",
                    .fix = "give the limiter more memory, or wait until the period is over"};
     }
     memory::relax();
   }
   return Error{.code = ErrorCode::kUnavailable,
                .retry = Retry::kMayHelp,
-               .detail = "batches are at work on this tuple",
+               .detail = "batches use this tuple",
                .fix = "try again"};
 }
 

@@ -1,4 +1,4 @@
-// Tuples that own much are decided within the byte budget, strictly, and say so.
+// Tuples that own much memory stay within the byte budget, err on the strict side, and report it.
 
 #include <gtest/gtest.h>
 
@@ -14,14 +14,14 @@
 #include "tests/doubles/hand_clock.h"
 #include "tests/effort.h"
 
-namespace weir::limiter {
+namespace weir::decide {
 namespace {
 
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 
-Request large_log(std::string_view who, int64_t cost = 1) {
+Request large_log(std::string_view identifier, int64_t cost = 1) {
   return {.ns = "api",
-          .identifier = who,
+          .identifier = identifier,
           .limit = kMaxLogLimit,
           .duration = Millis(60'000),
           .cost = cost,
@@ -44,7 +44,7 @@ class MemoryBudget : public ::testing::Test {
   doubles::HandClock clock_;
 };
 
-TEST_F(MemoryBudget, HoldsWhateverIsAskedOfLargeLogs) {
+TEST_F(MemoryBudget, HoldsForAnyRequestsOnLargeLogs) {
   const uint64_t before = resident_bytes();
   const auto engine = this->engine(16 * kMebibyte);
   int degraded = 0;
@@ -61,12 +61,12 @@ TEST_F(MemoryBudget, HoldsWhateverIsAskedOfLargeLogs) {
   EXPECT_EQ(degraded, 3000 - static_cast<int>(stats.tuples));
   EXPECT_EQ(stats.no_memory, static_cast<uint64_t>(degraded));
   EXPECT_EQ(stats.sketched, stats.no_memory);
-  // By what the system says, too: that was 393 MB. The rest is for what a process needs besides.
+  // By the resident memory, too, which was 393 MB. The rest is for the process itself.
   const uint64_t besides = (kSanitized ? 200 : 32) * kMebibyte;
   EXPECT_LE(resident_bytes() - std::min(before, resident_bytes()), 16 * kMebibyte + besides);
 }
 
-TEST_F(MemoryBudget, LeavesOthersTheirPlaceInTheTable) {
+TEST_F(MemoryBudget, LeavesOtherTuplesTheirSlots) {
   const auto engine = this->engine(8 * kMebibyte);
   for (int i = 0; i < 1000; ++i) {
     (void)engine->check(clock_.now(), large_log("user-" + std::to_string(i)));
@@ -81,13 +81,13 @@ TEST_F(MemoryBudget, LeavesOthersTheirPlaceInTheTable) {
       EXPECT_EQ(engine->check(clock_.now(), request)->basis, Basis::kLocal) << to_string(algorithm);
     }
   }
-  // The first of the logs are there, and exact.
+  // The first logs are in the table, and exact.
   const auto verdict = engine->check(clock_.now(), large_log("user-0"));
   EXPECT_EQ(verdict->basis, Basis::kLocal);
   EXPECT_EQ(verdict->remaining, static_cast<Count>(kMaxLogLimit) - 2);
 }
 
-// What was admitted of one log, held against its promise.
+// The admissions of one log, checked against its contract.
 struct Admissions {
   std::deque<std::pair<WallTime, int64_t>> recent{};
   int64_t sum = 0;
@@ -102,8 +102,8 @@ struct Admissions {
   }
 };
 
-TEST_F(MemoryBudget, AdmitsNoMoreThanTheLimitInAnyWindowWhereverALogIsCounted) {
-  // Room for about ten of forty; they expire, and others get their place.
+TEST_F(MemoryBudget, AdmitsNoMoreThanTheLimitInAnyWindowInTableOrSketch) {
+  // Space for about ten of forty; they expire, and others get their slots.
   const auto engine = this->engine(4 * kMebibyte);
   std::vector<Admissions> users(40);
   uint64_t seed = 3;
@@ -127,21 +127,21 @@ TEST_F(MemoryBudget, AdmitsNoMoreThanTheLimitInAnyWindowWhereverALogIsCounted) {
   EXPECT_GT(degraded, 1000);
 }
 
-TEST_F(MemoryBudget, GivesALogItsPlaceOnceOthersHaveExpiredAlthoughNobodySweeps) {
+TEST_F(MemoryBudget, GivesALogItsMemoryOnceOthersHaveExpiredWithoutASweep) {
   const auto engine = this->engine(4 * kMebibyte);
   for (int i = 0; i < 100; ++i) {
     (void)engine->check(clock_.now(), large_log("old-" + std::to_string(i)));
   }
   ASSERT_EQ(engine->check(clock_.now(), large_log("new"))->basis, Basis::kDegraded);
   clock_.advance(Millis(180'000));
-  int turns = 0;
-  for (Basis basis = Basis::kDegraded; basis == Basis::kDegraded && turns < 1000; ++turns) {
-    basis = engine->check(clock_.now(), large_log("new-" + std::to_string(turns)))->basis;
+  int attempts = 0;
+  for (Basis basis = Basis::kDegraded; basis == Basis::kDegraded && attempts < 1000; ++attempts) {
+    basis = engine->check(clock_.now(), large_log("new-" + std::to_string(attempts)))->basis;
   }
-  EXPECT_LT(turns, 1000);
+  EXPECT_LT(attempts, 1000);
 }
 
-TEST_F(MemoryBudget, SaysSoOfALogThatCannotGrowAndNeverForgetsWhatItHas) {
+TEST_F(MemoryBudget, ReportsALogThatCannotGrowAndKeepsItsEntries) {
   const auto engine = this->engine(4 * kMebibyte);
   Request small = large_log("alice", 100);
   small.limit = 100;
@@ -162,7 +162,7 @@ TEST_F(MemoryBudget, SaysSoOfALogThatCannotGrowAndNeverForgetsWhatItHas) {
   const auto denied = engine->check(clock_.now(), small);
   EXPECT_FALSE(denied->admitted());
   EXPECT_EQ(denied->basis, Basis::kLocal);
-  // Once there is room it grows, with what it has.
+  // Once there is space the log grows and keeps its entries.
   clock_.advance(Millis(59'000));
   ASSERT_FALSE(engine->check(clock_.now(), small)->admitted());
   clock_.advance(Millis(1000));
@@ -190,18 +190,18 @@ TEST_F(MemoryBudget, HoldsForABatchOfLargeLogs) {
 }
 
 // A ledger with more rows of other regions than there is memory for.
-TEST_F(MemoryBudget, HoldsWhateverIsReceivedOfOtherRegions) {
+TEST_F(MemoryBudget, HoldsForAnyNumberOfImportedRows) {
   const auto ledger = std::make_shared<ledgers::MemoryLedger>(clock_);
-  // What an origin would take is free for the book: some 1.1 MB.
-  const uint64_t memory = least_memory(16'384);
+  // The memory that an origin would need is free for the remote counts: about 1.1 MB.
+  const uint64_t memory = memory::min_memory(16'384);
   const auto engine = Engine::make(
       clock_,
       Options{.ledger = ledger, .region = "here", .capacity = 16'384, .memory = memory, .seed = 1});
   ledger->heartbeat({.region = "there"}, {}, [](const Result<LedgerFleet>&) {});
   const int64_t sequence = clock_.now().wall.time_since_epoch() / Millis(60'000);
-  LedgerNews news;
+  LedgerNews rows;
   for (int i = 0; i < 10'000; ++i) {
-    news.rows.push_back({.key = {.workspace = "",
+    rows.rows.push_back({.key = {.workspace = "",
                                  .ns = "api",
                                  .identifier = "theirs-" + std::to_string(i),
                                  .duration = Millis(60'000)},
@@ -210,9 +210,9 @@ TEST_F(MemoryBudget, HoldsWhateverIsReceivedOfOtherRegions) {
                          .count = 1,
                          .limit_seen = 10});
   }
-  ledger->publish(std::move(news), [](const Result<size_t>& rows) { ASSERT_TRUE(rows.ok()); });
+  ledger->publish(std::move(rows), [](const Result<size_t>& rows) { ASSERT_TRUE(rows.ok()); });
   const auto share = [&] {
-    for (int turn = 0; turn < 300; ++turn) {
+    for (int round = 0; round < 300; ++round) {
       clock_.advance(Millis(10));
       engine->run_sync(clock_.now());
       ASSERT_LE(engine->stats().memory.used(), memory);
@@ -222,7 +222,7 @@ TEST_F(MemoryBudget, HoldsWhateverIsReceivedOfOtherRegions) {
   EXPECT_GT(engine->stats().memory.regions, kMebibyte / 2);
   EXPECT_GT(engine->sync_stats().keys, 1000u);
   EXPECT_GT(engine->sync_stats().no_room, 1000u);
-  // What cannot be told for want of memory counts as left out, and the bound says so.
+  // Rows that are not published for lack of memory count as left out and widen the bound.
   EXPECT_EQ(engine->sync_stats().left_out, 0u);
   for (int i = 0; i < 100; ++i) {
     const std::string name = "ours-" + std::to_string(i);
@@ -233,11 +233,11 @@ TEST_F(MemoryBudget, HoldsWhateverIsReceivedOfOtherRegions) {
   share();
   EXPECT_GT(engine->sync_stats().left_out, 0u);
   EXPECT_GE(engine->sync_stats().bound, 2.0);
-  // Once those windows are over there is room again.
+  // Once those windows end there is space again.
   clock_.advance(Millis(180'000));
   share();
   EXPECT_LT(engine->stats().memory.regions, kMebibyte / 4);
 }
 
 }  // namespace
-}  // namespace weir::limiter
+}  // namespace weir::decide

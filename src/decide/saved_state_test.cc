@@ -1,4 +1,4 @@
-// What a limiter saves and another takes in: the one decides as the other would have.
+// A limiter that restores a saved state decides as the saving one would have.
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -24,10 +24,10 @@ Options saved_options(uint64_t seed, size_t capacity = 1000) {
   return {.capacity = capacity, .seed = seed};
 }
 
-Request saved_request(Algorithm algorithm, std::string_view who, int64_t limit = 100,
+Request saved_request(Algorithm algorithm, std::string_view identifier, int64_t limit = 100,
                       int64_t cost = 1) {
   return {.ns = "api",
-          .identifier = who,
+          .identifier = identifier,
           .limit = limit,
           .duration = Millis(10'000),
           .cost = cost,
@@ -47,7 +47,7 @@ bool same(const Verdict& a, const Verdict& b) {
          a.retry_after == b.retry_after;
 }
 
-RC_GTEST_PROP(SavedState, MakesALimiterThatDecidesAsTheFirstWouldHave, ()) {
+RC_GTEST_PROP(SavedState, RestoresALimiterThatDecidesAsTheFirstWouldHave, ()) {
   HandClock clock;
   Limiter first(clock, saved_options(1));
   const auto draw = [&] {
@@ -75,7 +75,7 @@ RC_GTEST_PROP(SavedState, MakesALimiterThatDecidesAsTheFirstWouldHave, ()) {
   }
 }
 
-TEST(SavedState, IsWrittenAgainOnlyWhereItChanged) {
+TEST(SavedState, IsWrittenAgainOnlyIfItChanged) {
   HandClock clock;
   Limiter limiter(clock, saved_options(1));
   for (const Algorithm algorithm : kSavedAlgorithms) {
@@ -90,10 +90,10 @@ TEST(SavedState, IsWrittenAgainOnlyWhereItChanged) {
   }
   EXPECT_EQ(records_of(limiter, clock.now(), Saving::kAll).size(), 4u);
   clock.advance(Millis(60'000));
-  EXPECT_EQ(records_of(limiter, clock.now(), Saving::kAll).size(), 0u);  // all of it is over
+  EXPECT_EQ(records_of(limiter, clock.now(), Saving::kAll).size(), 0u);  // everything has expired
 }
 
-TEST(SavedState, LeavesWindowsToTheLedger) {
+TEST(SavedState, OmitsWindowsThatTheLedgerHas) {
   HandClock clock;
   Limiter limiter(clock, saved_options(1));
   ASSERT_TRUE(limiter.check(saved_request(Algorithm::kSlidingWindow, "a"))->admitted());
@@ -101,11 +101,11 @@ TEST(SavedState, LeavesWindowsToTheLedger) {
   EXPECT_TRUE(records_of(limiter, clock.now()).empty());
 }
 
-// Whichever of the two is stricter stands: nobody is given anything.
-TEST(SavedState, MergesWithATupleThatIsThereByTheStricter) {
+// The stricter of the two states holds.
+TEST(SavedState, MergesWithAnExistingTupleByTheStricterState) {
   for (const Algorithm algorithm : kSavedAlgorithms) {
     for (const auto& [saved, there] : {std::pair{70, 20}, std::pair{20, 70}}) {
-      for (const int64_t limit : {100, 90}) {  // which may have changed since
+      for (const int64_t limit : {100, 90}) {  // the limit may have changed since
         HandClock clock;
         Limiter first(clock, saved_options(1));
         ASSERT_TRUE(first.check(saved_request(algorithm, "a", 100, saved))->admitted());
@@ -122,7 +122,7 @@ TEST(SavedState, MergesWithATupleThatIsThereByTheStricter) {
   }
 }
 
-TEST(SavedState, IsCountedInTheSketchWhereThereIsNoRoomForIt) {
+TEST(SavedState, IsCountedInTheSketchIfTheTableIsFull) {
   HandClock clock;
   Limiter first(clock, saved_options(1, 1000));
   for (int i = 0; i < 800; ++i) {
@@ -139,7 +139,7 @@ TEST(SavedState, IsCountedInTheSketchWhereThereIsNoRoomForIt) {
   }
 }
 
-TEST(SavedState, DrainsWhileNobodyRuns) {
+TEST(SavedState, DrainsWhileNoProcessRuns) {
   for (const Algorithm algorithm : kSavedAlgorithms) {
     HandClock clock;
     Limiter first(clock, saved_options(1));
@@ -152,8 +152,8 @@ TEST(SavedState, DrainsWhileNobodyRuns) {
   }
 }
 
-// Nothing of it comes from a stranger, but disks fail.
-RC_GTEST_PROP(SavedState, OfNonsenseIsRefusedOrHarmless, ()) {
+// Records come from our own disk, but disks fail.
+RC_GTEST_PROP(SavedState, OfRandomBytesIsRefusedOrHarmless, ()) {
   HandClock clock;
   Limiter first(clock, saved_options(1));
   for (const Algorithm algorithm : kSavedAlgorithms) {
@@ -174,8 +174,8 @@ RC_GTEST_PROP(SavedState, OfNonsenseIsRefusedOrHarmless, ()) {
   (void)records_of(second, clock.now());
 }
 
-// A thread that saves takes nothing from those that charge, and misses nothing in the end.
-TEST(SavedState, IsTakenWhileThreadsCharge) {
+// A thread that saves does not disturb threads that charge, and in the end misses nothing.
+TEST(SavedState, IsSavedWhileThreadsCharge) {
   HandClock clock;
   Limiter limiter(clock, saved_options(1));
   std::map<std::string, std::string> last;

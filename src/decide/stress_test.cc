@@ -1,5 +1,5 @@
-// Many threads on a table that is far too small: tuples come, expire, are evicted, moved
-// and counted in the sketch, all at once, and the limits hold.
+// Many threads on a table that is far too small: tuples are created, expired, evicted, moved and
+// counted in the sketch at the same time, and the limits hold.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@
 #include "tests/doubles/hand_clock.h"
 #include "tests/doubles/rushing_clock.h"
 
-namespace weir::limiter {
+namespace weir::decide {
 namespace {
 
 constexpr int kStressThreads = 4;
@@ -34,9 +34,9 @@ void on_threads(const Body& body) {
   for (auto& thread : threads) thread.join();
 }
 
-// Each round begins when the tuple is over and may be forgotten, by someone who looks without
-// pause; what is admitted in it must not be forgotten with it.
-TEST(Stress, DoesNotForgetWhatWasAdmittedWhileTheSweepLooked) {
+// Each round begins when the tuple has expired and another thread sweeps without pause; the sweep
+// must not lose the admissions of the round.
+TEST(Stress, DoesNotLoseAdmissionsDuringASweep) {
   constexpr int kRounds = 20'000;
   constexpr Millis kDuration{1000};
   for (const Algorithm algorithm : kAllAlgorithms) {
@@ -71,10 +71,10 @@ TEST(Stress, DoesNotForgetWhatWasAdmittedWhileTheSweepLooked) {
   }
 }
 
-TEST(Stress, HoldsLimitsWhileEverythingIsInMotion) {
+TEST(Stress, HoldsLimitsWhileTuplesAreCreatedExpiredAndRebuilt) {
   const doubles::RushingClock clock;
   const auto engine = Engine::make(clock, {.capacity = 64, .seed = 1});
-  // Of each hot tuple, what was admitted; its window is longer than the whole test.
+  // The admissions of each hot tuple; its window is longer than the whole test.
   constexpr int64_t kLimit = 500;
   std::array<std::atomic<int64_t>, 6> admitted{};
   const auto hot = [&](size_t i) {
@@ -85,7 +85,7 @@ TEST(Stress, HoldsLimitsWhileEverythingIsInMotion) {
                           .algorithm = kAllAlgorithms[i]};
     return engine->check(clock.now(), request)->admitted();
   };
-  for (size_t i = 0; i < 6; ++i) admitted[i] += hot(i);  // first come, first seated
+  for (size_t i = 0; i < 6; ++i) admitted[i] += hot(i);  // created first, so that they have slots
   on_threads([&](int t) {
     sim::Random random(static_cast<uint64_t>(t));
     for (int n = 0; n < kStressRequests; ++n) {
@@ -94,8 +94,8 @@ TEST(Stress, HoldsLimitsWhileEverythingIsInMotion) {
         admitted[i] += hot(i);
         continue;
       }
-      // Strangers with short windows and changing limits: created, expired, rebuilt.
-      const std::string name = "stranger-" + std::to_string(random.between(0, 500));
+      // Other tuples with short windows and changing limits: created, expired, rebuilt.
+      const std::string name = "other-" + std::to_string(random.between(0, 500));
       const std::array<Request, 2> batch = {Request{.ns = "cold",
                                                     .identifier = name,
                                                     .limit = random.between(1, 40),
@@ -103,7 +103,7 @@ TEST(Stress, HoldsLimitsWhileEverythingIsInMotion) {
                                                     .cost = random.between(0, 2),
                                                     .algorithm = kAllAlgorithms[i]},
                                             Request{.ns = "cold",
-                                                    .identifier = "everyone",
+                                                    .identifier = "shared",
                                                     .limit = 1000,
                                                     .duration = Millis(200),
                                                     .algorithm = kAllAlgorithms[5 - i]}};
@@ -129,8 +129,8 @@ TEST(Stress, LosesNothingBetweenEvictionAndReplay) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock);
   const auto engine = Engine::make(
       clock, {.origin = origin, .replay_within = Millis(0), .capacity = 64, .seed = 1});
-  // Strangers push each other out of the table while one thread replays; in the end the
-  // origin has all that was accepted of each.
+  // Tuples evict each other while one thread replays; in the end the origin has all accepted
+  // counts.
   constexpr int kNames = 300;
   std::array<std::atomic<int64_t>, kNames> accepted{};
   std::atomic<int> running{kStressThreads - 1};
@@ -142,7 +142,7 @@ TEST(Stress, LosesNothingBetweenEvictionAndReplay) {
     const auto verdict = engine->check(clock.now(), request_of("s-" + std::to_string(i)));
     accepted[i] += verdict->admitted();
   };
-  // As many as have a place, told: newcomers can push these out.
+  // As many as have slots, replayed: new tuples can evict these.
   for (size_t i = 0; i < 64; ++i) ask(i);
   engine->run_replay(clock.now(), executor);
   on_threads([&](int t) {
@@ -158,7 +158,7 @@ TEST(Stress, LosesNothingBetweenEvictionAndReplay) {
   });
   const uint64_t sketched = engine->stats().sketched;
   for (int round = 0; round < 3; ++round) engine->run_replay(clock.now(), executor);
-  // What the table still holds, by component, and what the origin has of the same.
+  // The counts still in the table, by component, and the origin's counts of the same.
   std::map<std::pair<CellId, Component>, Count> held;
   engine->inspect([&](const CellView& cell) {
     if (cell.own == 0) return;
@@ -183,15 +183,15 @@ TEST(Stress, LosesNothingBetweenEvictionAndReplay) {
   }
   Count of_held = 0;
   for (const auto& [cell, own] : held) of_held += own;
-  // Every decision was counted in a cell that is there, or in one that was told before it was
-  // evicted, or taken in the sketch.
+  // Every admission is in a live cell, in one that was replayed before its eviction, or in the
+  // sketch.
   EXPECT_EQ(of_held + of_evicted + sketched, total_accepted);
   EXPECT_GT(of_held, 0u);
   EXPECT_GT(of_evicted, 0u);
   EXPECT_GT(engine->stats().evicted, 0u);
 }
 
-// The header promises it. Told twice at once, tuples were told twice or never.
+// The header allows it. Regression: concurrent runs sent tuples twice or never.
 TEST(Stress, RunsReplayFromEveryThreadAtOnce) {
   const doubles::RushingClock clock;
   auto origin = std::make_shared<origins::InProcessOrigin>(clock);
@@ -226,7 +226,7 @@ TEST(Stress, RunsReplayFromEveryThreadAtOnce) {
   }
   EXPECT_EQ(acked, accepted.load());
   EXPECT_EQ(engine->stats().unacked, 0u);
-  // Nor does a process leave twice.
+  // A second shutdown retires nothing.
   std::atomic<size_t> left{0};
   on_threads([&](int) { left += engine->run_shutdown(clock.now()).done; });
   EXPECT_EQ(left.load(), size_t{kNames});
@@ -255,15 +255,16 @@ TEST(Stress, RunsSyncFromEveryThreadAtOnce) {
       if (n % 4 == 0) engine->run_sync(clock.now());
     }
   });
-  for (int turn = 0; turn < 3; ++turn) engine->run_sync(clock.now(), Flush::kAll);
+  for (int round = 0; round < 3; ++round) engine->run_sync(clock.now(), Flush::kAll);
   Count acked = 0;
   for (const LedgerRow& row : ledger->everything().rows) acked += row.count;
   EXPECT_EQ(acked, accepted.load());
 }
 
-// Two regions, each with threads that ask while another thread shares. What was told is what was
-// accepted, and once all is told they keep to one limit together: alone, each would admit it whole.
-TEST(Stress, RegionsShareWhileTheyAreAsked) {
+// Two regions, each with threads that send requests while another thread runs the sync. The
+// published counts are the accepted ones, and once all are published both regions share one limit:
+// alone, each would admit the whole limit.
+TEST(Stress, RegionsSyncWhileTheyServeRequests) {
   const doubles::RushingClock clock;
   const auto ledger = std::make_shared<ledgers::MemoryLedger>(clock);
   std::vector<std::shared_ptr<Engine>> regions;
@@ -293,8 +294,8 @@ TEST(Stress, RegionsShareWhileTheyAreAsked) {
     on_threads(ask);
     done = true;
     sharer.join();
-    // All is told, and a read of the changes since has been heard of.
-    for (int turn = 0; turn < 20; ++turn) share(Flush::kAll);
+    // Everything is published, and a later import has ended.
+    for (int round = 0; round < 20; ++round) share(Flush::kAll);
   };
   const auto foreign = [&](size_t region) {
     Request peek = request;
@@ -313,12 +314,12 @@ TEST(Stress, RegionsShareWhileTheyAreAsked) {
     }
   };
   share(Flush::kDue);
-  // Less than the limit, in both at once.
+  // Less than the limit, in both regions at once.
   while_sync([&](int t) { ask_some(static_cast<size_t>(t) % 2); });
   EXPECT_LT(admitted[0] + admitted[1], Count{kLimit});
   EXPECT_EQ(foreign(0), admitted[1]);
   EXPECT_EQ(foreign(1), admitted[0]);
-  // More than all of it, in one of them.
+  // More than the limit, in one region.
   while_sync([&](int) {
     for (int more = 0; more < 3; ++more) ask_some(0);
   });
@@ -332,4 +333,4 @@ TEST(Stress, RegionsShareWhileTheyAreAsked) {
 }
 
 }  // namespace
-}  // namespace weir::limiter
+}  // namespace weir::decide

@@ -69,9 +69,9 @@ std::unique_ptr<Error> validate_pace(const Request& request) {
   return refuse("limit",
                 std::to_string(request.limit) + " per " + std::to_string(request.duration.count()) +
                     " ms with a burst of " + std::to_string(burst) +
-                    " is too fine a rate to be kept exactly",
+                    " is a rate that cannot be represented exactly",
                 "choose a limit that shares factors with the duration (a round number), or "
-                "smaller ones");
+                "a smaller one");
 }
 
 }  // namespace
@@ -115,7 +115,7 @@ std::unique_ptr<Error> find_error(const Request& request) {
   }
   if (request.across_durations && !takes_burst(request.algorithm)) {
     return refuse("across_durations",
-                  std::string(to_string(request.algorithm)) + " counts each duration apart",
+                  std::string(to_string(request.algorithm)) + " has one count per duration",
                   "leave across_durations out, or choose gcra or token_bucket");
   }
   constexpr Range kPolicy{.low = 0, .high = static_cast<int64_t>(OnOriginLoss::kShare)};
@@ -141,7 +141,7 @@ std::unique_ptr<Error> find_error(const Request& request) {
 std::unique_ptr<Error> validate_sizes(size_t requests, size_t verdicts) {
   if (requests == verdicts) return nullptr;
   return refuse("verdicts",
-                "verdicts has room for " + std::to_string(verdicts) + ", but there are " +
+                "verdicts has " + std::to_string(verdicts) + " elements, but there are " +
                     std::to_string(requests) + " requests",
                 "make verdicts as long as requests; nothing was decided");
 }

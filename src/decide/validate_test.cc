@@ -8,7 +8,7 @@
 #include "decide/engine.h"
 #include "tests/doubles/hand_clock.h"
 
-namespace weir::limiter {
+namespace weir::decide {
 namespace {
 
 Request valid() {
@@ -48,7 +48,7 @@ std::vector<Bad> all_bad() {
       {"burst", "1000000000001",
        [](Request& r) { r.burst = kMaxLimit + 1, r.algorithm = Algorithm::kGcra; }},
       {"algorithm", "99", [](Request& r) { r.algorithm = static_cast<Algorithm>(99); }},
-      {"across_durations", "sliding_window counts each duration apart",
+      {"across_durations", "sliding_window has one count per duration",
        [](Request& r) { r.across_durations = true; }},
       {"across_durations", "sliding_log",
        [](Request& r) { r.across_durations = true, r.algorithm = Algorithm::kSlidingLog; }},
@@ -59,7 +59,7 @@ std::vector<Bad> all_bad() {
   };
 }
 
-TEST(Validate, NamesTheFieldTheValueAndTheRemedyAndChangesNothing) {
+TEST(Validate, ReportsFieldValueAndFixAndChangesNothing) {
   doubles::HandClock clock;
   const auto engine = Engine::make(clock, Options{.capacity = 100, .seed = 1});
   for (const Bad& bad : all_bad()) {
@@ -99,7 +99,7 @@ TEST(Validate, AcceptsBothEndsOfEveryRange) {
   EXPECT_EQ(validate(request), nullptr);
 }
 
-TEST(Validate, RefusesOneCountForAllDurationsExactlyWhereWindowsAreCounted) {
+TEST(Validate, RefusesAcrossDurationsExactlyForWindowAlgorithms) {
   for (int i = 0; i < kAlgorithmCount; ++i) {
     Request request = valid();
     request.algorithm = static_cast<Algorithm>(i);
@@ -110,7 +110,7 @@ TEST(Validate, RefusesOneCountForAllDurationsExactlyWhereWindowsAreCounted) {
   }
 }
 
-TEST(Validate, TakesTenYearsExactlyWhereOneCountIsForAllDurations) {
+TEST(Validate, AcceptsTenYearsExactlyWithAcrossDurations) {
   for (const Algorithm algorithm : {Algorithm::kGcra, Algorithm::kTokenBucket}) {
     Request request = valid();
     request.algorithm = algorithm;
@@ -120,7 +120,7 @@ TEST(Validate, TakesTenYearsExactlyWhereOneCountIsForAllDurations) {
     EXPECT_EQ(validate(request), nullptr);
     request.duration += Millis(1);
     EXPECT_EQ(validate(request)->detail, "duration is 315619200001 ms");
-    // A rate that is too fine for exact arithmetic is refused, however small its numbers are.
+    // A rate that exact arithmetic cannot represent is refused, however small its numbers are.
     request.duration = kMaxAnyDuration - Millis(1);
     request.limit = 16'777'213;
     request.burst = 1;
@@ -128,16 +128,16 @@ TEST(Validate, TakesTenYearsExactlyWhereOneCountIsForAllDurations) {
   }
 }
 
-TEST(Validate, TakesTheShortWayOnlyForWhatIsValid) {
+TEST(Validate, HasAFastCheckThatAcceptsOnlyValidRequests) {
   for (const Bad& bad : all_bad()) {
     Request request = valid();
     bad.spoil(request);
-    EXPECT_FALSE(plainly_valid(request)) << bad.field << " " << bad.mentions;
+    EXPECT_FALSE(is_common_and_valid(request)) << bad.field << " " << bad.mentions;
   }
-  EXPECT_TRUE(plainly_valid(valid()));
+  EXPECT_TRUE(is_common_and_valid(valid()));
 }
 
-TEST(Validate, NamesTheItemOfABatch) {
+TEST(Validate, ReportsTheItemOfABatch) {
   doubles::HandClock clock;
   const auto engine = Engine::make(clock, Options{.capacity = 100, .seed = 1});
   std::vector<Request> requests(3, valid());
@@ -154,7 +154,7 @@ TEST(Validate, NamesTheItemOfABatch) {
   EXPECT_TRUE(engine->check_all(clock.now(), std::vector<Request>(kMaxBatch, valid())).ok());
 }
 
-TEST(Words, AreTheSameInBothDirections) {
+TEST(Names, ConvertInBothDirections) {
   for (int i = 0; i < kAlgorithmCount; ++i) {
     const auto algorithm = static_cast<Algorithm>(i);
     EXPECT_EQ(algorithm_from(to_string(algorithm)), algorithm);
@@ -162,40 +162,40 @@ TEST(Words, AreTheSameInBothDirections) {
   EXPECT_EQ(algorithm_from("leaky"), std::nullopt);
 }
 
-TEST(ErrorIn, NamesTheOptionTheValueAndTheRange) {
+TEST(ErrorIn, ReportsOptionValueAndRange) {
   EXPECT_EQ(error_in(Options{}), std::nullopt);
-  const auto said = [](const Options& options) {
+  const auto message_of = [](const Options& options) {
     const auto error = error_in(options);
     return error ? error->detail + "; " + error->fix : "";
   };
-  EXPECT_EQ(said({.read_deadline = Millis(0)}),
+  EXPECT_EQ(message_of({.read_deadline = Millis(0)}),
             "read_deadline is 0 ms; choose a read_deadline from 1 to 10000 ms");
-  EXPECT_EQ(said({.max_freshness = Millis(9)}),
+  EXPECT_EQ(message_of({.max_freshness = Millis(9)}),
             "max_freshness is 9 ms; choose a max_freshness from 10 to 60000 ms");
-  EXPECT_EQ(said({.replay_within = Millis(10'001)}),
+  EXPECT_EQ(message_of({.replay_within = Millis(10'001)}),
             "replay_within is 10001 ms; choose a replay_within from 0 to 10000 ms");
-  EXPECT_EQ(said({.capacity = 63}), "capacity is 63; choose a capacity from 64 to 268435456");
+  EXPECT_EQ(message_of({.capacity = 63}), "capacity is 63; choose a capacity from 64 to 268435456");
 }
 
-// One that is over before the others know of it, or right after, is told again and again.
+// A lease that ends before or right after the others know of it is published again and again.
 TEST(ErrorIn, RefusesALeaseThatIsTooShort) {
-  const auto said = [](const SyncRules& rules) {
+  const auto message_of = [](const SyncRules& rules) {
     const Options options{.ledger = make_null_ledger(), .sync = rules};
     const auto error = error_in(options);
     return error ? error->field + ": " + error->detail + "; " + error->fix : "";
   };
-  EXPECT_EQ(said({}), "");
-  EXPECT_EQ(said({.lease = Millis(7000)}), "");
-  EXPECT_EQ(said({.lease = Millis(6999)}),
+  EXPECT_EQ(message_of({}), "");
+  EXPECT_EQ(message_of({.lease = Millis(7000)}), "");
+  EXPECT_EQ(message_of({.lease = Millis(6999)}),
             "sharing.lease: sharing.lease is 6999 ms; "
             "choose a sharing.lease from 7000 to 86400000 ms");
-  EXPECT_EQ(said({.lease = Millis(24'499), .import_every = Millis(10'150)}),
+  EXPECT_EQ(message_of({.lease = Millis(24'499), .import_every = Millis(10'150)}),
             "sharing.lease: sharing.lease is 24499 ms; "
             "choose a sharing.lease from 24500 to 86400000 ms");
-  EXPECT_EQ(said({.lease = Millis(24'500), .import_every = Millis(10'150)}), "");
-  // Without a ledger nobody has one.
+  EXPECT_EQ(message_of({.lease = Millis(24'500), .import_every = Millis(10'150)}), "");
+  // Without a ledger there are no leases.
   EXPECT_EQ(error_in(Options{.sync = {.lease = Millis(1)}}), std::nullopt);
 }
 
 }  // namespace
-}  // namespace weir::limiter
+}  // namespace weir::decide

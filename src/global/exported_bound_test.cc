@@ -1,4 +1,4 @@
-// The bound that a process exports is for everyone to rely on: what makes it untrue widens it.
+// The exported bound must always hold: every condition that could break it widens it.
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "global/region_sync_fixture_test.h"
 
-namespace weir::limiter {
+namespace weir::global {
 namespace {
 
 class ExportedBound : public RegionSyncTest {
@@ -15,7 +15,7 @@ class ExportedBound : public RegionSyncTest {
   static double bound(const TestRegion& place) { return place.limiter->sync_stats().bound; }
 };
 
-TEST_F(ExportedBound, IsInfiniteUntilEverythingWasReadAndThenWhatTheRuleSays) {
+TEST_F(ExportedBound, IsInfiniteUntilTheFirstFullReadAndThenThatOfTheRule) {
   TestRegion& east = add("east");
   add("west");
   east.ledger->cut();
@@ -26,7 +26,7 @@ TEST_F(ExportedBound, IsInfiniteUntilEverythingWasReadAndThenWhatTheRuleSays) {
   EXPECT_NEAR(bound(east), 1.35, 0.001);
 }
 
-TEST_F(ExportedBound, IsAWholeLimitForEachRegionWhileNothingIsReceived) {
+TEST_F(ExportedBound, IsOneLimitPerRegionWhileNothingIsImported) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
   pass(Millis(25'000));
@@ -34,7 +34,7 @@ TEST_F(ExportedBound, IsAWholeLimitForEachRegionWhileNothingIsReceived) {
   pass(Millis(3000));
   EXPECT_NEAR(bound(east), 2, 0.001);
   EXPECT_NEAR(bound(west), 1.35, 0.001);
-  // Of one that is silent nobody knows what it admits.
+  // A silent region may admit anything.
   pass(Millis(6000));
   EXPECT_NEAR(bound(west), 2, 0.001);
   east.ledger->mend();
@@ -43,7 +43,7 @@ TEST_F(ExportedBound, IsAWholeLimitForEachRegionWhileNothingIsReceived) {
   EXPECT_NEAR(bound(west), 1.35, 0.001);
 }
 
-TEST_F(ExportedBound, IsWiderWhileAProcessMayHaveDiedWithWhatItHeldBack) {
+TEST_F(ExportedBound, IsWiderWhileAProcessMayHaveDiedWithUnpublishedCounts) {
   duration_ = Millis(60'000);
   TestRegion& east = add("east");
   TestRegion& west = add("west");
@@ -55,13 +55,13 @@ TEST_F(ExportedBound, IsWiderWhileAProcessMayHaveDiedWithWhatItHeldBack) {
   TestRegion& again = add("east");
   pass(Millis(5000));
   EXPECT_NEAR(bound(west), 2, 0.001);
-  // Until the windows are over in which it counted.
+  // Until the windows end in which the process counted.
   pass(Millis(2 * 60'000 + 25'000));
   EXPECT_NEAR(bound(west), 1.35, 0.001);
   EXPECT_NEAR(bound(again), 1.35, 0.001);
 }
 
-TEST_F(ExportedBound, IsWiderWhileThereWasNoRoomForNews) {
+TEST_F(ExportedBound, IsWiderWhileThereWasNoSpaceForImportedRows) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
   pass(Millis(25'000));
@@ -77,4 +77,4 @@ TEST_F(ExportedBound, IsWiderWhileThereWasNoRoomForNews) {
 }
 
 }  // namespace
-}  // namespace weir::limiter
+}  // namespace weir::global

@@ -1,4 +1,4 @@
-// A ledger that answers reads and takes no writes, or of which somebody holds a row.
+// A ledger that answers reads and accepts no writes, or in which another client locks a row.
 
 #include <gtest/gtest.h>
 
@@ -10,13 +10,13 @@
 #include "tests/doubles/hand_clock.h"
 #include "weir/limiter.h"
 
-namespace weir::limiter {
+namespace weir::global {
 namespace {
 
 class HalfWorkingLedger : public testing::Test {
  protected:
   HalfWorkingLedger() {
-    // The other region is there and counts on nothing.
+    // The other region exists and has no counts.
     store_->as_seen_by_another()->heartbeat({.region = "west"}, {}, [](const auto&) {});
     pass(Millis(1000));
   }
@@ -26,16 +26,16 @@ class HalfWorkingLedger : public testing::Test {
       limiter_.run_sync(clock_.now());
     }
   }
-  Verdict ask(std::string_view who, int64_t cost = 1) {
+  Verdict ask(std::string_view identifier, int64_t cost = 1) {
     return *limiter_.check(clock_.now(), {.ns = "api",
-                                          .identifier = who,
+                                          .identifier = identifier,
                                           .limit = 100,
                                           .duration = Millis(3'600'000),
                                           .cost = cost});
   }
-  Count row(std::string_view who) {
+  Count row(std::string_view identifier) {
     for (const LedgerRow& row : store_->everything().rows) {
-      if (row.key.identifier == who) return row.count;
+      if (row.key.identifier == identifier) return row.count;
     }
     return 0;
   }
@@ -47,35 +47,35 @@ class HalfWorkingLedger : public testing::Test {
   Limiter limiter_{clock_, {.ledger = ledger_, .region = "east", .capacity = 1024, .seed = 7}};
 };
 
-TEST_F(HalfWorkingLedger, DegradesVerdictsWhenItTakesNoWrites) {
+TEST_F(HalfWorkingLedger, DegradesVerdictsWhenItAcceptsNoWrites) {
   ASSERT_EQ(ask("alice").basis, Basis::kLocal);
   ledger_->refuse_writes();
   pass(Millis(5000));
   EXPECT_EQ(ask("alice").basis, Basis::kDegraded);
   const SyncStats stats = limiter_.sync_stats();
   EXPECT_GT(stats.write_lag, Millis(4000));
-  EXPECT_LT(stats.import_lag, Millis(1000));  // it is heard all the while
+  EXPECT_LT(stats.import_lag, Millis(1000));  // imports succeed all the time
   ledger_->accept_writes();
   pass(Millis(1000));
   EXPECT_EQ(ask("alice").basis, Basis::kLocal);
   EXPECT_EQ(limiter_.sync_stats().write_lag, Nanos(0));
 }
 
-TEST_F(HalfWorkingLedger, DoesNotDegradeVerdictsWhileItTakesWrites) {
+TEST_F(HalfWorkingLedger, DoesNotDegradeVerdictsWhileItAcceptsWrites) {
   for (int i = 0; i < 60; ++i) {
     pass(Millis(500));
     ASSERT_EQ(ask("alice").basis, Basis::kLocal) << i;
   }
 }
 
-TEST_F(HalfWorkingLedger, HasAllRowsButTheOneThatSomebodyHolds) {
+TEST_F(HalfWorkingLedger, HasAllRowsButTheLockedOne) {
   ledger_->lock("user-7");
   for (int i = 0; i < 100; ++i) (void)ask("user-" + std::to_string(i), 60);
   pass(Millis(500));
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(row("user-" + std::to_string(i)), i == 7 ? 0u : 60u) << i;
   }
-  // It is tried again by itself: the others are not held up by it.
+  // It is retried in a chunk of its own, so that it does not block the others.
   const uint64_t faults = ledger_->faults();
   pass(Millis(3000));
   EXPECT_GT(ledger_->faults(), faults);
@@ -90,4 +90,4 @@ TEST_F(HalfWorkingLedger, HasAllRowsButTheOneThatSomebodyHolds) {
 }
 
 }  // namespace
-}  // namespace weir::limiter
+}  // namespace weir::global

@@ -1,4 +1,4 @@
-// Sharing between regions where wall clocks are set.
+// The sync between regions when wall clocks are set.
 
 #include <gtest/gtest.h>
 
@@ -6,11 +6,11 @@
 
 #include "global/region_sync_fixture_test.h"
 
-namespace weir::limiter {
+namespace weir::global {
 namespace {
 
-// Tags of words repeat after 2^19 windows. What a tuple holds that nobody has asked for since is
-// not taken for a count of the present window.
+// Tags of words repeat after 2^19 windows. The counts of a tuple that was idle for that long are
+// not taken for counts of the present window.
 TEST_F(RegionSyncTest, DoesNotPublishACountOf524288WindowsAgo) {
   duration_ = Millis(100);
   TestRegion& east = add("east");
@@ -33,8 +33,8 @@ TEST_F(RegionSyncTest, DoesNotPublishACountOf524288WindowsAgo) {
   EXPECT_EQ(foreign(west), 0U);
 }
 
-// Others go by the wall clock: if all clocks are set ahead together, a lease is over for them.
-TEST_F(RegionSyncTest, TakesItsLeaseForOverWhenTheWallClockWasSetAhead) {
+// Other regions use the wall clock: if all clocks are set ahead together, the lease ends for them.
+TEST_F(RegionSyncTest, EndsItsLeaseWhenTheWallClockWasSetAhead) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
   pass(Millis(1000));
@@ -50,8 +50,8 @@ TEST_F(RegionSyncTest, TakesItsLeaseForOverWhenTheWallClockWasSetAhead) {
   EXPECT_GT(foreign(west), 0U);
 }
 
-// What came while the clock was wrong was held to be over, or not yet possible.
-TEST_F(RegionSyncTest, ReadsEverythingAgainWhenTheWallClockWasSet) {
+// While the clock was wrong, imported rows seemed expired or too early.
+TEST_F(RegionSyncTest, DoesAFullReadAfterTheWallClockWasSet) {
   TestRegion& east = add("east");
   pass(Millis(10'000));
   for (const Millis step : {Millis(3'600'000), Millis(-3'600'000)}) {
@@ -65,7 +65,7 @@ TEST_F(RegionSyncTest, ReadsEverythingAgainWhenTheWallClockWasSet) {
 }
 
 // While the clock is behind, tuples of the present are ahead of it.
-TEST_F(RegionSyncTest, TellsWhatWasRefusedJustBeforeTheClockWasSetBack) {
+TEST_F(RegionSyncTest, PublishesARefusalFromJustBeforeTheClockWasSetBack) {
   TestRegion& east = add("east");
   add("west");
   pass(Millis(6000));
@@ -78,8 +78,8 @@ TEST_F(RegionSyncTest, TellsWhatWasRefusedJustBeforeTheClockWasSetBack) {
   EXPECT_EQ(row("east"), 100U);
 }
 
-// A tuple of a future that is no more does not take the places of what matters now.
-TEST_F(RegionSyncTest, HearsOthersOnATupleThatWasUsedWhileTheClockWasAhead) {
+// A tuple of a future time does not replace the cells of the present.
+TEST_F(RegionSyncTest, ImportsCountsForATupleThatWasUsedWhileTheClockWasAhead) {
   duration_ = Millis(2000);
   TestRegion& east = add("east");
   pass(Millis(1000));
@@ -95,4 +95,4 @@ TEST_F(RegionSyncTest, HearsOthersOnATupleThatWasUsedWhileTheClockWasAhead) {
 }
 
 }  // namespace
-}  // namespace weir::limiter
+}  // namespace weir::global

@@ -14,7 +14,7 @@
 #include "tests/doubles/hand_clock.h"
 #include "weir/limiter.h"
 
-namespace weir::limiter {
+namespace weir::global {
 
 using doubles::FaultyLedger;
 using doubles::HandClock;
@@ -86,7 +86,7 @@ class RegionSyncTest : public testing::Test {
   }
   Count foreign(TestRegion& region) { return ask(region, 0).evidence.foreign; }
 
-  // What the ledger has of a region in this window, or a window before.
+  // The ledger's count of a region in this window, or a window before.
   Count row(const std::string& region, int64_t back = 0) {
     const int64_t sequence = clock_.now().wall.time_since_epoch() / Millis(60'000) - back;
     for (const LedgerRow& row : store_->everything().rows) {
@@ -106,18 +106,18 @@ class RegionSyncTest : public testing::Test {
     for (size_t i = 0; i < count; ++i) names.push_back(name + "-" + std::to_string(i));
     return names;
   }
-  // Rows of a region that is nowhere else.
+  // Writes rows of a region that has no limiter here.
   void write_for_north(Count count, const std::vector<std::string>& identifiers) {
-    LedgerNews news;
+    LedgerNews rows;
     for (const std::string& identifier : identifiers) {
-      news.rows.push_back(
+      rows.rows.push_back(
           {.key = {.workspace = {}, .ns = "api", .identifier = identifier, .duration = duration_},
            .sequence = clock_.now().wall.time_since_epoch() / duration_,
            .region = "north",
            .count = count,
            .limit_seen = static_cast<Count>(limit_)});
     }
-    store_->publish(std::move(news), [](const auto&) {});
+    store_->publish(std::move(rows), [](const auto&) {});
   }
 
   HandClock clock_;
@@ -130,4 +130,4 @@ class RegionSyncTest : public testing::Test {
   Algorithm algorithm_ = Algorithm::kFixedWindow;
 };
 
-}  // namespace weir::limiter
+}  // namespace weir::global

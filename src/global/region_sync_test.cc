@@ -1,4 +1,4 @@
-// What regions tell each other, and when.
+// What regions publish and import, and when.
 
 #include "global/region_sync.h"
 
@@ -12,10 +12,10 @@
 #include "global/region_sync_fixture_test.h"
 #include "ledgers/rows.h"
 
-namespace weir::limiter {
+namespace weir::global {
 namespace {
 
-TEST_F(RegionSyncTest, WhatOneRegionAcceptsCountsInTheOther) {
+TEST_F(RegionSyncTest, CountsTheAcceptedCostsOfOneRegionInTheOther) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
   pass(Millis(1000));
@@ -38,7 +38,7 @@ TEST_F(RegionSyncTest, SumsOverRegions) {
   EXPECT_EQ(ask_times(north, 100), 40);
 }
 
-TEST_F(RegionSyncTest, ALoneRegionTellsOnceThatItIsHere) {
+TEST_F(RegionSyncTest, ALoneRegionPublishesItsPresenceOnce) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   for (int i = 0; i < 90; ++i) {
@@ -49,7 +49,7 @@ TEST_F(RegionSyncTest, ALoneRegionTellsOnceThatItIsHere) {
   EXPECT_EQ(row("east"), 25U);
 }
 
-TEST_F(RegionSyncTest, FullMeansAcked) {
+TEST_F(RegionSyncTest, PublishesAnExhaustedLimit) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 90);
@@ -63,8 +63,8 @@ TEST_F(RegionSyncTest, FullMeansAcked) {
   EXPECT_EQ(rows(east), 2U);
 }
 
-// A lone region that is known fills up and falls silent; then another begins.
-TEST_F(RegionSyncTest, ARegionThatFellSilentIsStillReceived) {
+// A lone region with a lease uses its limit and goes idle; then another begins.
+TEST_F(RegionSyncTest, CountsARegionThatWentIdle) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
   pass(Millis(1000));
@@ -78,13 +78,13 @@ TEST_F(RegionSyncTest, ARegionThatFellSilentIsStillReceived) {
     admitted += ask_times(west, 1);
     pass(Millis(50));
   }
-  // 1 + slack + what west counted before it told, and what it accepted while that travelled.
+  // 1 + slack, plus west's counts before it published and while its row was in flight.
   EXPECT_LE(99 + admitted, 100 + 10 + 24 + 30);
   EXPECT_EQ(row("east"), 99U);
   EXPECT_EQ(foreign(west), 99U);
 }
 
-TEST_F(RegionSyncTest, AtTheEndOfItsLeaseItTellsWhatItHasByThen) {
+TEST_F(RegionSyncTest, PublishesItsCountAtTheEndOfItsLease) {
   TestRegion& east = add("east", nullptr, {.lease = Millis(20'000)});
   add("west");
   pass(Millis(1000));
@@ -97,7 +97,7 @@ TEST_F(RegionSyncTest, AtTheEndOfItsLeaseItTellsWhatItHasByThen) {
   EXPECT_EQ(row("east"), 60U);
 }
 
-// A lease of five seconds was over when it began: 338 rows a minute for one key.
+// Regression: a lease of five seconds ended when it began, which cost 338 rows a minute per key.
 TEST_F(RegionSyncTest, AKeyInUseCostsThirtyRowsAMinuteAtTheShortestLeaseAndBelow) {
   const auto rows_per_minute = [this](const SyncRules& rules) {
     regions_.clear();
@@ -123,7 +123,7 @@ TEST_F(RegionSyncTest, AKeyInUseCostsThirtyRowsAMinuteAtTheShortestLeaseAndBelow
   EXPECT_LE(rows_per_minute({}), 1U);
 }
 
-TEST_F(RegionSyncTest, WhatWasNotAckedOfAWindowIsAckedWhenItIsOver) {
+TEST_F(RegionSyncTest, PublishesTheRestOfAWindowAfterItsEnd) {
   algorithm_ = Algorithm::kSlidingWindow;
   TestRegion& east = add("east");
   TestRegion& west = add("west");
@@ -131,7 +131,7 @@ TEST_F(RegionSyncTest, WhatWasNotAckedOfAWindowIsAckedWhenItIsOver) {
   ask_times(east, 40);
   ask_times(west, 40);
   pass(Millis(2000));
-  // Less than what would be told by what remains, more than by the slack alone.
+  // Below the threshold by the remainder, above that by the slack alone.
   ask_times(east, 8);
   pass(Millis(3000));
   EXPECT_EQ(row("east"), 40U);
@@ -139,7 +139,7 @@ TEST_F(RegionSyncTest, WhatWasNotAckedOfAWindowIsAckedWhenItIsOver) {
   EXPECT_EQ(row("east", 1), 48U);
 }
 
-TEST_F(RegionSyncTest, AColdOversizedRequestTellsNothing) {
+TEST_F(RegionSyncTest, AColdOversizedRequestPublishesNothing) {
   TestRegion& east = add("east");
   add("west");
   pass(Millis(1000));
@@ -152,7 +152,7 @@ TEST_F(RegionSyncTest, AColdOversizedRequestTellsNothing) {
   EXPECT_TRUE(store_->everything().rows.empty());
 }
 
-TEST_F(RegionSyncTest, ADenialCausedByTheLastWindowPinsNobodyElsewhere) {
+TEST_F(RegionSyncTest, ADenialByTheLastWindowDoesNotLimitOtherRegions) {
   algorithm_ = Algorithm::kSlidingWindow;
   TestRegion& east = add("east");
   TestRegion& west = add("west");
@@ -161,12 +161,12 @@ TEST_F(RegionSyncTest, ADenialCausedByTheLastWindowPinsNobodyElsewhere) {
   pass(Millis(60'000));
   EXPECT_LT(ask_times(east, 10), 10);
   pass(Millis(2000));
-  // East told what it accepted, which is next to nothing.
+  // East published its accepted count, which is close to 0.
   EXPECT_LT(row("east"), 10U);
   EXPECT_LT(foreign(west), 10U);
 }
 
-TEST_F(RegionSyncTest, QuietTuplesAreNotWrittenAgain) {
+TEST_F(RegionSyncTest, DoesNotWriteIdleTuplesAgain) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
   pass(Millis(1000));
@@ -178,7 +178,7 @@ TEST_F(RegionSyncTest, QuietTuplesAreNotWrittenAgain) {
   EXPECT_EQ(rows(east) + rows(west), before);
 }
 
-TEST_F(RegionSyncTest, ARestartedRegionKnowsWhatItAckedBefore) {
+TEST_F(RegionSyncTest, ARestartedRegionImportsItsOwnRows) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 110);
@@ -187,28 +187,28 @@ TEST_F(RegionSyncTest, ARestartedRegionKnowsWhatItAckedBefore) {
   east.limiter = nullptr;
   TestRegion& again = add("east");
   pass(Millis(1000));
-  EXPECT_EQ(ask(again, 0).remaining, 0U);  // a peek, before there is a tuple
+  EXPECT_EQ(ask(again, 0).remaining, 0U);  // a peek, before the tuple exists
   const Verdict verdict = ask(again);
   EXPECT_FALSE(verdict.admitted());
   EXPECT_EQ(verdict.evidence.siblings, 100U);
 }
 
-TEST_F(RegionSyncTest, ATupleFirstSeenHereIsDecidedOnWhatIsKnown) {
+TEST_F(RegionSyncTest, DecidesTheFirstRequestOnATupleByImportedCounts) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
   pass(Millis(1000));
   ask_times(east, 110);
   pass(Millis(1000));
   EXPECT_EQ(west.limiter->sync_stats().keys_received, 1U);
-  EXPECT_EQ(ask(west, 0).remaining, 0U);  // a peek, of which no trace is left
+  EXPECT_EQ(ask(west, 0).remaining, 0U);  // a peek, which creates nothing
   EXPECT_EQ(ask_times(west, 10), 0);
   pass(Millis(200));
   EXPECT_EQ(west.limiter->sync_stats().keys_received, 1U);
 }
 
-// A fleet of many keys wrote eight thousand rows a second: each process of a region told again what
-// a sibling had told, since it had had no room to hear of it.
-TEST_F(RegionSyncTest, TellsOnceForARegionHoweverManyKeysOthersUse) {
+// Regression: with many keys a fleet wrote 8000 rows a second. Each process published again what a
+// sibling had published, because it had no space for the sibling's rows.
+TEST_F(RegionSyncTest, PublishesOncePerRegionHoweverManyKeysOthersUse) {
   const std::shared_ptr<RegionalOrigin> origin = make_in_process_origin(clock_);
   TestRegion& one = add("east", origin);
   TestRegion& two = add("east", origin);
@@ -216,7 +216,7 @@ TEST_F(RegionSyncTest, TellsOnceForARegionHoweverManyKeysOthersUse) {
   for (int i = 0; i < 3000; ++i) {
     const LedgerKey key{.workspace = "",
                         .ns = "api",
-                        .identifier = "stranger-" + std::to_string(i),
+                        .identifier = "other-" + std::to_string(i),
                         .duration = duration_};
     flood.presences.push_back(
         {.key = key, .region = "west", .until = clock_.now().wall + Millis(600'000)});
@@ -232,7 +232,7 @@ TEST_F(RegionSyncTest, TellsOnceForARegionHoweverManyKeysOthersUse) {
   EXPECT_EQ(rows(two), 0U);
 }
 
-TEST_F(RegionSyncTest, GoesOnWhileTheLedgerIsAwayAndSaysSo) {
+TEST_F(RegionSyncTest, KeepsDecidingWhileTheLedgerIsUnreachableAndReportsIt) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
   pass(Millis(1000));
@@ -263,7 +263,7 @@ TEST_F(RegionSyncTest, StartsWithoutTheLedger) {
   EXPECT_EQ(row("east"), 60U);
 }
 
-TEST_F(RegionSyncTest, ALedgerThatLostRowsIsAckedAgain) {
+TEST_F(RegionSyncTest, PublishesAgainToALedgerThatLostRows) {
   duration_ = Millis(3'600'000);
   TestRegion& east = add("east");
   pass(Millis(1000));
@@ -271,19 +271,19 @@ TEST_F(RegionSyncTest, ALedgerThatLostRowsIsAckedAgain) {
   pass(Millis(1000));
   store_->forget_all();
   pass(Millis(30'000));
-  EXPECT_TRUE(store_->everything().rows.empty());  // nobody knows yet
+  EXPECT_TRUE(store_->everything().rows.empty());  // not noticed yet
   pass(Millis(31'000));
   EXPECT_EQ(east.limiter->sync_stats().lost, 1U);
   ASSERT_EQ(store_->everything().rows.size(), 1U);
   EXPECT_EQ(store_->everything().rows[0].count, 100U);
 }
 
-TEST_F(RegionSyncTest, ALedgerThatLostRowsItOnceShowedIsAckedAgain) {
+TEST_F(RegionSyncTest, PublishesAgainToALedgerThatLostRowsOfAnEarlierFullRead) {
   duration_ = Millis(3'600'000);
   TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 110);
-  pass(Millis(150'000));  // read twice by now
+  pass(Millis(150'000));  // two full reads by now
   EXPECT_GE(east.limiter->sync_stats().full_reads, 3U);
   EXPECT_EQ(east.limiter->sync_stats().lost, 0U);
   EXPECT_EQ(rows(east), 1U);
@@ -295,42 +295,46 @@ TEST_F(RegionSyncTest, ALedgerThatLostRowsItOnceShowedIsAckedAgain) {
   EXPECT_EQ(store_->everything().presences.size(), 1U);
 }
 
-// Requests that meet a tuple for the first time need the mutex: it was held for as long as all
-// entries took. On this thread, taking it again would never end.
-TEST(Importer, ReadsEverythingWithoutTheMutexWhereNothingWasLost) {
+// A request that creates a tuple needs the mutex. Regression: it was held while all entries were
+// checked. On this thread, locking it again would deadlock.
+TEST(Importer, EndsAFullReadWithoutTheMutexIfNothingWasLost) {
   const HandClock clock;
-  const auto store = std::make_shared<Store>(clock, Options{.region = "east", .capacity = 64}, 1);
+  const Options options{.ledger = make_null_ledger(), .region = "east", .capacity = 64};
+  memory::TupleStore tuples(clock, options, 1);
+  const regional::RegionState region(options, tuples);
+  GlobalState global(options, tuples);
+  memory::PublishWatch watch(tuples);
   const Regions regions;
-  Publisher publisher(store, std::make_shared<CompletionQueue>(), regions);
-  Importer importer(store, regions, publisher.trigger());
+  Publisher publisher(tuples, region, global, watch, std::make_shared<CompletionQueue>(), regions);
+  Importer importer(tuples, global, regions, publisher.trigger());
   const LedgerKey key{
       .workspace = "", .ns = "api", .identifier = "alice", .duration = Millis(60'000)};
-  const LedgerNews news{
+  const LedgerNews rows{
       .rows = {{.key = key,
                 .sequence = clock.now().wall.time_since_epoch() / Millis(60'000),
                 .region = "east",
                 .count = 7,
                 .limit_seen = 10}},
       .presences = {{.key = key, .region = "east", .until = clock.now().wall + Millis(600'000)}}};
-  importer.take_in(clock.now(), news);
-  const auto with_mutex_taken = [&](const auto& work) {
-    const std::lock_guard lock(store->remote.mutex());
+  importer.merge(clock.now(), rows);
+  const auto with_mutex_locked = [&](const auto& work) {
+    const std::lock_guard lock(global.remote.mutex());
     work();
   };
   HandClock later;
   later.advance(Millis(1000));
-  with_mutex_taken([&] { importer.begin_full(later.now()); });
-  importer.take_in(later.now(), news);
-  with_mutex_taken([&] { importer.end_full(later.now()); });
+  with_mutex_locked([&] { importer.begin_full_read(later.now()); });
+  importer.merge(later.now(), rows);
+  with_mutex_locked([&] { importer.end_full_read(later.now()); });
   EXPECT_EQ(importer.stats().lost, 0U);
-  // The same, but the read does not show it.
+  // The same, but the full read does not have the row.
   later.advance(Millis(1000));
-  importer.begin_full(later.now());
-  importer.end_full(later.now());
+  importer.begin_full_read(later.now());
+  importer.end_full_read(later.now());
   EXPECT_EQ(importer.stats().lost, 1U);
 }
 
-TEST_F(RegionSyncTest, ARowThatCannotBeWrittenIsFoundAndHoldsUpNoOther) {
+TEST_F(RegionSyncTest, ARejectedRowIsFoundAndDoesNotBlockOthers) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   east.ledger->blame("user-3");
@@ -346,7 +350,7 @@ TEST_F(RegionSyncTest, ARowThatCannotBeWrittenIsFoundAndHoldsUpNoOther) {
   EXPECT_EQ(east.ledger->faults(), tries);
 }
 
-TEST_F(RegionSyncTest, WhatIsOverByTheTimeTheLedgerIsBackIsNotAcked) {
+TEST_F(RegionSyncTest, DoesNotPublishWindowsThatExpiredWhileTheLedgerWasUnreachable) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   duration_ = Millis(1000);
@@ -359,7 +363,7 @@ TEST_F(RegionSyncTest, WhatIsOverByTheTimeTheLedgerIsBackIsNotAcked) {
   EXPECT_EQ(east.limiter->sync_stats().waiting, 0U);
 }
 
-TEST_F(RegionSyncTest, AfterAFailureEverythingIsReadSoonLestSomethingWasLost) {
+TEST_F(RegionSyncTest, DoesAFullReadSoonAfterAFailure) {
   TestRegion& east = add("east");
   pass(Millis(6000));
   ask_times(east, 110);
@@ -372,12 +376,12 @@ TEST_F(RegionSyncTest, AfterAFailureEverythingIsReadSoonLestSomethingWasLost) {
   EXPECT_EQ(row("east"), 100U);
 }
 
-// Answers all but what is asked to clean or to attend, from some time on.
+// Answers everything but clean() and heartbeat(), from some time on.
 class BusyLedger final : public GlobalLedger {
  public:
   explicit BusyLedger(std::shared_ptr<GlobalLedger> inner) : inner_(std::move(inner)) {}
-  void publish(LedgerNews news, PublishReply reply) override {
-    inner_->publish(std::move(news), std::move(reply));
+  void publish(LedgerNews rows, PublishReply reply) override {
+    inner_->publish(std::move(rows), std::move(reply));
   }
   void changes_since(LedgerCursor cursor, ChangesReply reply) override {
     if (!swallows_reads) inner_->changes_since(cursor, std::move(reply));
@@ -401,7 +405,7 @@ class BusyLedger final : public GlobalLedger {
   const std::shared_ptr<GlobalLedger> inner_;
 };
 
-TEST_F(RegionSyncTest, ReadsEverythingAgainAfterAReadTimedOutButNotAfterOtherWorkDid) {
+TEST_F(RegionSyncTest, DoesAFullReadAfterAnImportTimedOutButNotAfterOtherCallsDid) {
   const auto ledger = std::make_shared<BusyLedger>(store_);
   TestRegion& east = add("east");
   east.limiter = std::make_unique<Limiter>(clock_, Options{.ledger = ledger, .region = "east"});
@@ -419,7 +423,7 @@ TEST_F(RegionSyncTest, ReadsEverythingAgainAfterAReadTimedOutButNotAfterOtherWor
   EXPECT_EQ(east.limiter->sync_stats().full_reads, 2U);
 }
 
-TEST_F(RegionSyncTest, HearsInPartsWhatIsTooMuchForOneAnswer) {
+TEST_F(RegionSyncTest, ImportsALargeAnswerInParts) {
   TestRegion& west = add("west");
   ask(west);
   pass(Millis(1000));
@@ -435,7 +439,7 @@ TEST_F(RegionSyncTest, HearsInPartsWhatIsTooMuchForOneAnswer) {
   EXPECT_LT(west.limiter->sync_stats().import_lag, Millis(400));
 }
 
-TEST_F(RegionSyncTest, ReadsEverythingWhenOneMomentIsTooMuchForAnAnswer) {
+TEST_F(RegionSyncTest, DoesAFullReadWhenTheRowsOfOneInstantExceedAnAnswer) {
   TestRegion& west = add("west");
   ask(west);
   pass(Millis(1000));
@@ -449,7 +453,7 @@ TEST_F(RegionSyncTest, ReadsEverythingWhenOneMomentIsTooMuchForAnAnswer) {
   EXPECT_GT(west.limiter->sync_stats().full_reads, full_reads);
 }
 
-TEST_F(RegionSyncTest, ALostAnswerIsSentAgain) {
+TEST_F(RegionSyncTest, SendsRowsAgainAfterALostReply) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 30);
@@ -459,7 +463,7 @@ TEST_F(RegionSyncTest, ALostAnswerIsSentAgain) {
   EXPECT_EQ(row("east"), 30U);
 }
 
-TEST_F(RegionSyncTest, ARefusalIsAckedAlthoughItsMessageWasLostAndMoreWasRefusedMeanwhile) {
+TEST_F(RegionSyncTest, PublishesARefusalAfterItsMessageWasLostAndAnotherRefusal) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 90);
@@ -474,7 +478,7 @@ TEST_F(RegionSyncTest, ARefusalIsAckedAlthoughItsMessageWasLostAndMoreWasRefused
   EXPECT_EQ(row("east"), 100U);
 }
 
-TEST_F(RegionSyncTest, ARefusalIsAckedAlthoughARowFromBeforeItWasOnItsWay) {
+TEST_F(RegionSyncTest, PublishesARefusalAfterAnEarlierRowInFlight) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   east.ledger->hold();
@@ -487,7 +491,7 @@ TEST_F(RegionSyncTest, ARefusalIsAckedAlthoughARowFromBeforeItWasOnItsWay) {
   EXPECT_EQ(row("east"), 100U);
 }
 
-TEST_F(RegionSyncTest, ATupleForgottenWhileItsMessageWasLostIsLetGo) {
+TEST_F(RegionSyncTest, ErasesTheEntryOfATupleThatExpiredWhileItsMessageWasLost) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   duration_ = Millis(1000);
@@ -504,7 +508,7 @@ TEST_F(RegionSyncTest, ATupleForgottenWhileItsMessageWasLostIsLetGo) {
   EXPECT_EQ(east.limiter->sync_stats().keys, 0U);
 }
 
-TEST_F(RegionSyncTest, AtItsEndAProcessTellsAllThatItHas) {
+TEST_F(RegionSyncTest, PublishesEverythingAtShutdown) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 30);
@@ -517,7 +521,7 @@ TEST_F(RegionSyncTest, AtItsEndAProcessTellsAllThatItHas) {
   EXPECT_EQ(east.limiter->run_sync(clock_.now(), Flush::kAll).waiting, 0U);
 }
 
-TEST_F(RegionSyncTest, MoreRegionsMayEachHideLess) {
+TEST_F(RegionSyncTest, MoreRegionsHaveASmallerAllowanceEach) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 20);
@@ -528,7 +532,7 @@ TEST_F(RegionSyncTest, MoreRegionsMayEachHideLess) {
   EXPECT_EQ(row("east"), 20U);
 }
 
-TEST_F(RegionSyncTest, ALowerLimitIsNewsToTheRule) {
+TEST_F(RegionSyncTest, ALowerLimitTriggersTheRule) {
   limit_ = 1000;
   TestRegion& east = add("east");
   pass(Millis(1000));
@@ -542,7 +546,7 @@ TEST_F(RegionSyncTest, ALowerLimitIsNewsToTheRule) {
 }
 
 TEST_F(RegionSyncTest, OneProcessOfARegionWritesForAll) {
-  // Which is first follows from the tuple: of both orders one is tried here.
+  // The tuple determines which process is first; this tests one of the two orders.
   auto origin = std::shared_ptr<RegionalOrigin>(make_in_process_origin(clock_));
   TestRegion& one = add("east", origin);
   TestRegion& two = add("east", origin);
@@ -558,7 +562,7 @@ TEST_F(RegionSyncTest, OneProcessOfARegionWritesForAll) {
   EXPECT_LE(rows(one) + rows(two), 3U);
 }
 
-TEST_F(RegionSyncTest, TheFloorWritesWhatGrewAtFixedTimes) {
+TEST_F(RegionSyncTest, TheFloorPolicyWritesGrowthAtFixedIntervals) {
   const SyncRules rules{.policy = PublishPolicy::kFloor,
                         .publish_every = Millis(10'000),
                         .import_every = Millis(10'000)};
@@ -575,7 +579,7 @@ TEST_F(RegionSyncTest, TheFloorWritesWhatGrewAtFixedTimes) {
   EXPECT_EQ(foreign(west), 50U);
 }
 
-TEST_F(RegionSyncTest, AFloodOfNewKeysStaysWithinTheBudget) {
+TEST_F(RegionSyncTest, AFloodOfNewKeysStaysWithinTheRowBudget) {
   TestRegion& east = add("east", nullptr, {.rows_per_second = 20});
   TestRegion& west = add("west");
   pass(Millis(25'000));
@@ -587,7 +591,7 @@ TEST_F(RegionSyncTest, AFloodOfNewKeysStaysWithinTheBudget) {
     if (i % 10 == 0) pass(Millis(50));
   }
   EXPECT_LE(rows(east), 20U + 20U * 6);
-  // What waits is hidden, and the others know.
+  // Waiting rows are unpublished, and the other regions know that.
   EXPECT_GE(west.limiter->sync_stats().bound, 1.6 - 0.001);
   pass(Millis(10'000));
   EXPECT_LE(rows(east), 20U + 20U * 16);
@@ -597,4 +601,4 @@ TEST_F(RegionSyncTest, AFloodOfNewKeysStaysWithinTheBudget) {
 }
 
 }  // namespace
-}  // namespace weir::limiter
+}  // namespace weir::global

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::limiter {
+namespace weir::global {
 namespace {
 
 memory::TupleKey key_of(const std::string& name) {
@@ -13,21 +13,21 @@ memory::TupleKey key_of(const std::string& name) {
   return {{.ns = "api", .identifier = name, .limit = 1, .duration = Millis(60'000)}, hash};
 }
 
-TEST(RemoteCounts, TakesNoMoreThanTheBudgetHoweverMuchIsReceived) {
+TEST(RemoteCounts, UseNoMoreThanTheBudgetHoweverMuchIsImported) {
   memory::ByteBudget budget(100'000);
   RemoteCounts remote("here", 1'000'000, &budget);
   std::vector<RemoteEntry*> entries;
   for (int i = 0; i < 10'000; ++i) {
     RemoteEntry* const entry =
-        remote.obtain_received(key_of(std::to_string(i)), MadeBy::kOthersNews);
+        remote.obtain_imported(key_of(std::to_string(i)), EntrySource::kOtherRegion);
     ASSERT_LE(budget.used(), budget.limit());
     if (entry != nullptr) entries.push_back(entry);
   }
   EXPECT_GE(entries.size(), 100u);
   EXPECT_LE(entries.size(), 100'000 / sizeof(RemoteEntry));
-  EXPECT_EQ(remote.received(), entries.size());
+  EXPECT_EQ(remote.imported_only(), entries.size());
   EXPECT_EQ(remote.obtain(key_of("one more")), nullptr);
-  // What is there is found whether or not there is room.
+  // Existing entries are found whether or not there is space.
   const uint64_t rest = budget.limit() - budget.used();
   ASSERT_TRUE(budget.reserve(memory::Part::kRegions, rest));
   EXPECT_EQ(remote.obtain(key_of("0")), entries[0]);
@@ -38,12 +38,12 @@ TEST(RemoteCounts, TakesNoMoreThanTheBudgetHoweverMuchIsReceived) {
   EXPECT_NE(remote.obtain(key_of("one more")), nullptr);
 }
 
-TEST(RemoteCounts, CountsCellsAndRegionsOfAnEntryOverItsWindows) {
+TEST(RemoteCounts, ReserveCellsAndRegionsOfAnEntryAcrossItsWindows) {
   memory::ByteBudget budget(20'000);
   RemoteCounts remote("here", 100, &budget);
   RemoteEntry* const entry = remote.obtain(key_of("alice"));
   ASSERT_NE(entry, nullptr);
-  // The same regions in every window: after the first three windows nothing more is taken.
+  // The same regions in every window: after the first three windows no more memory is reserved.
   uint64_t after_three = 0;
   for (int64_t sequence = 0; sequence < 100; ++sequence) {
     RemoteCell* const cell = remote.cell(*entry, sequence, sequence);
@@ -61,7 +61,7 @@ TEST(RemoteCounts, CountsCellsAndRegionsOfAnEntryOverItsWindows) {
     EXPECT_TRUE(sequence <= 2 || budget.used() == after_three) << sequence;
   }
   EXPECT_GE(after_three, sizeof(RemoteEntry) + 3 * (sizeof(RemoteCell) + 9 * 16));
-  // A region more than there is room for is not taken in.
+  // A region beyond the budget is not added.
   RemoteCell* const cell = remote.cell(*entry, 100, 100);
   RegionNumber region = 0;
   while (remote.of_region(*entry, cell->foreign, region) != nullptr) ++region;
@@ -71,8 +71,8 @@ TEST(RemoteCounts, CountsCellsAndRegionsOfAnEntryOverItsWindows) {
   EXPECT_EQ(budget.used(), 0u);
 }
 
-// The number of the 65,537th name was that of the first, and counts of two regions were one.
-TEST(RemoteCounts, NeverGivesTwoRegionsOneNumber) {
+// Regression: the 65,537th name got the number of the first, which merged two regions' counts.
+TEST(RemoteCounts, NeverGiveTwoRegionsOneNumber) {
   memory::ByteBudget budget(100'000'000);
   RemoteCounts remote("east", 16, &budget);
   constexpr uint32_t kNames = 70'000;
@@ -85,4 +85,4 @@ TEST(RemoteCounts, NeverGivesTwoRegionsOneNumber) {
 }
 
 }  // namespace
-}  // namespace weir::limiter
+}  // namespace weir::global

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir::limiter {
+namespace weir::global {
 namespace {
 
 MonoTime at(int64_t ms) {
@@ -15,7 +15,7 @@ int take_all(RowBudget& budget) {
   return taken;
 }
 
-TEST(RowBudget, GivesASecondsRowsAtOnceAndThenAsManyAsTimeBrings) {
+TEST(RowBudget, GrantsTheRowsOfASecondAtOnceAndThenByElapsedTime) {
   RowBudget budget;
   budget.refill(at(0), 100);
   EXPECT_EQ(take_all(budget), 100);
@@ -27,7 +27,7 @@ TEST(RowBudget, GivesASecondsRowsAtOnceAndThenAsManyAsTimeBrings) {
   EXPECT_EQ(take_all(budget), 100);
 }
 
-TEST(RowBudget, GivesARowNowAndThenHoweverSmallItIs) {
+TEST(RowBudget, GrantsARowNowAndThenHoweverSmallItIs) {
   RowBudget budget;
   budget.refill(at(0), 0.5);
   EXPECT_EQ(take_all(budget), 1);
@@ -37,25 +37,25 @@ TEST(RowBudget, GivesARowNowAndThenHoweverSmallItIs) {
   EXPECT_EQ(take_all(budget), 1);
 }
 
-TEST(RowBudget, DoublesWhatANamespaceThatFloodsMayHideAndHalvesItAfterwards) {
+TEST(RowBudget, DoublesTheAllowanceOfAFloodingNamespaceAndHalvesItAfterwards) {
   RowBudget budget;
   budget.refill(at(0), 10);
   budget.note_waiting(at(0), "quiet", 10);
   budget.note_waiting(at(0), "flood", 11);
-  EXPECT_EQ(budget.doubled("quiet"), 0U);
-  EXPECT_EQ(budget.doubled("flood"), 1U);
-  budget.note_waiting(at(100), "flood", 500);  // it takes a while to see what the first did
-  EXPECT_EQ(budget.doubled("flood"), 1U);
+  EXPECT_EQ(budget.doublings("quiet"), 0U);
+  EXPECT_EQ(budget.doublings("flood"), 1U);
+  budget.note_waiting(at(100), "flood", 500);  // too soon after the first doubling
+  EXPECT_EQ(budget.doublings("flood"), 1U);
   budget.note_waiting(at(600), "flood", 500);
-  EXPECT_EQ(budget.doubled("flood"), 2U);
-  EXPECT_EQ(budget.most_doubled(), 2U);
-  EXPECT_FALSE(budget.relent(at(5000)));
-  EXPECT_TRUE(budget.relent(at(10'600)));
-  EXPECT_EQ(budget.doubled("flood"), 1U);
-  EXPECT_FALSE(budget.relent(at(10'700)));
-  EXPECT_TRUE(budget.relent(at(20'700)));
-  EXPECT_EQ(budget.most_doubled(), 0U);
+  EXPECT_EQ(budget.doublings("flood"), 2U);
+  EXPECT_EQ(budget.max_doublings(), 2U);
+  EXPECT_FALSE(budget.halve_idle(at(5000)));
+  EXPECT_TRUE(budget.halve_idle(at(10'600)));
+  EXPECT_EQ(budget.doublings("flood"), 1U);
+  EXPECT_FALSE(budget.halve_idle(at(10'700)));
+  EXPECT_TRUE(budget.halve_idle(at(20'700)));
+  EXPECT_EQ(budget.max_doublings(), 0U);
 }
 
 }  // namespace
-}  // namespace weir::limiter
+}  // namespace weir::global

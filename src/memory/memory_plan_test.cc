@@ -8,15 +8,15 @@
 #include "tests/doubles/hand_clock.h"
 #include "weir/limiter.h"
 
-namespace weir::limiter {
+namespace weir::memory {
 namespace {
 
-TEST(MemoryPlan, ReckonsWhatIsNotGiven) {
+TEST(MemoryPlan, DerivesTheMissingValues) {
   const MemoryPlan usual = memory_plan(Options{});
   EXPECT_EQ(usual.capacity, size_t{1} << 17);
   EXPECT_EQ(usual.memory, uint64_t{1} << 27);
   EXPECT_EQ(memory_plan(Options{.memory = uint64_t{1} << 29}).capacity, size_t{1} << 19);
-  EXPECT_EQ(memory_plan(Options{.memory = uint64_t{1} << 44}).capacity, kMostCapacity);
+  EXPECT_EQ(memory_plan(Options{.memory = uint64_t{1} << 44}).capacity, kMaxCapacity);
   EXPECT_EQ(memory_plan(Options{.capacity = 1}).memory, uint64_t{1} << 20);
   const MemoryPlan shared = memory_plan(Options{.ledger = make_null_ledger()});
   EXPECT_EQ(shared.capacity, size_t{1} << 17);
@@ -26,42 +26,41 @@ TEST(MemoryPlan, ReckonsWhatIsNotGiven) {
   EXPECT_EQ(both.memory, uint64_t{1} << 24);
 }
 
-TEST(MemoryPlan, LeavesRoomForARingOfEveryTupleUnlessAckedOtherwise) {
+TEST(MemoryPlan, HasSpaceForARingPerTupleByDefault) {
   for (const size_t capacity :
-       {size_t{1}, size_t{64}, size_t{1000}, size_t{1} << 17, size_t{1} << 20, kMostCapacity}) {
+       {size_t{1}, size_t{64}, size_t{1000}, size_t{1} << 17, size_t{1} << 20, kMaxCapacity}) {
     const MemoryPlan plan = memory_plan(Options{.capacity = capacity});
     EXPECT_EQ(error_in(plan), std::nullopt) << capacity;
-    memory::ByteBudget budget(plan.memory);
-    bound_annexes(budget, plan);
-    budget.take(memory::Part::kTable, least_memory(capacity));
-    EXPECT_TRUE(budget.has_room(memory::Part::kAnnexes,
-                                capacity * memory::heap_bytes(sizeof(memory::RingAnnex))))
+    ByteBudget budget(plan.memory);
+    limit_annexes(budget, plan);
+    budget.take(Part::kTable, min_memory(capacity));
+    EXPECT_TRUE(budget.has_room(Part::kAnnexes, capacity * heap_bytes(sizeof(RingAnnex))))
         << capacity;
   }
 }
 
-TEST(MemoryPlan, LeavesRoomForAllThatIsReceivedOfOtherRegionsUnlessAckedOtherwise) {
+TEST(MemoryPlan, HasSpaceForAllImportedTuplesByDefault) {
   constexpr size_t kTuples = 1000;
   const MemoryPlan plan = memory_plan(Options{.ledger = make_null_ledger(), .capacity = kTuples});
-  memory::ByteBudget budget(plan.memory);
-  budget.take(memory::Part::kTable, least_memory(kTuples));
-  RemoteCounts remote("here", kTuples, &budget);
+  ByteBudget budget(plan.memory);
+  budget.take(Part::kTable, min_memory(kTuples));
+  global::RemoteCounts remote("here", kTuples, &budget);
   const base::KeyedHash hash(7);
-  // An entry for each tuple of the table, and three for four that are heard of, in two windows.
+  // An entry per tuple of the table, and three per four imported tuples, in two windows.
   for (size_t i = 0; i < kTuples + kTuples * 3 / 4; ++i) {
     const std::string name = std::to_string(i) + std::string(30, 'x');
-    RemoteEntry* const entry = remote.obtain(
+    global::RemoteEntry* const entry = remote.obtain(
         {{.ns = "api", .identifier = name, .limit = 1, .duration = Millis(60'000)}, hash});
     ASSERT_NE(entry, nullptr) << i;
     for (const int64_t sequence : {10, 11}) {
-      RemoteCell* const cell = remote.cell(*entry, sequence, sequence);
+      global::RemoteCell* const cell = remote.cell(*entry, sequence, sequence);
       ASSERT_NE(cell, nullptr) << i;
-      ASSERT_NE(remote.of_region(*entry, cell->foreign, RegionNumber{1}), nullptr) << i;
+      ASSERT_NE(remote.of_region(*entry, cell->foreign, global::RegionNumber{1}), nullptr) << i;
     }
   }
 }
 
-TEST(MemoryPlan, RefusesLessThanTheTableTakesAndSaysWhatWouldDo) {
+TEST(MemoryPlan, RefusesTooLittleMemoryAndReportsTheMinimum) {
   const Options options{.capacity = 100'000, .memory = 1 << 20};
   const auto error = weir::error_in(options);
   ASSERT_TRUE(error.has_value());
@@ -69,16 +68,15 @@ TEST(MemoryPlan, RefusesLessThanTheTableTakesAndSaysWhatWouldDo) {
   EXPECT_EQ(error->detail, "memory is 1048576 bytes, too little for a capacity of 100000");
   EXPECT_EQ(error->fix.find("give it at least "), 0u);
   EXPECT_NE(error->fix.find("MiB, or choose a capacity of at most "), std::string::npos);
-  EXPECT_EQ(weir::error_in({.capacity = 100'000, .memory = least_memory(100'000)}), std::nullopt);
-  EXPECT_NE(weir::error_in({.capacity = 100'000, .memory = least_memory(100'000) - 1}),
-            std::nullopt);
-  // Where nothing would fit, no capacity is named.
+  EXPECT_EQ(weir::error_in({.capacity = 100'000, .memory = min_memory(100'000)}), std::nullopt);
+  EXPECT_NE(weir::error_in({.capacity = 100'000, .memory = min_memory(100'000) - 1}), std::nullopt);
+  // If no capacity fits, the error names none.
   EXPECT_EQ(weir::error_in({.memory = 1000})->fix.find("capacity"), std::string::npos);
 }
 
-TEST(MemoryPlan, ALimiterWithExactlyEnoughCountsInItsTable) {
+TEST(MemoryPlan, ALimiterWithTheMinimumCountsInItsTable) {
   const doubles::HandClock clock;
-  Limiter limiter(clock, {.capacity = 1000, .memory = least_memory(1000), .seed = 1});
+  Limiter limiter(clock, {.capacity = 1000, .memory = min_memory(1000), .seed = 1});
   const Request window{.ns = "a", .identifier = "b", .limit = 1, .duration = Millis(1000)};
   EXPECT_EQ(limiter.check(window)->basis, Basis::kLocal);
   Request ring = window;
@@ -88,4 +86,4 @@ TEST(MemoryPlan, ALimiterWithExactlyEnoughCountsInItsTable) {
 }
 
 }  // namespace
-}  // namespace weir::limiter
+}  // namespace weir::memory

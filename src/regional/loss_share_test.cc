@@ -12,10 +12,12 @@
 #include "tests/doubles/hand_clock.h"
 #include "tests/doubles/scripted_origin.h"
 
-namespace weir::limiter {
+namespace weir::regional {
 namespace {
 
-TEST(Share, PartsAddUpToTheWhole) {
+using decide::Engine;
+
+TEST(LossShare, SharesOfAllRanksAddUpToTheAmount) {
   for (Count amount = 0; amount < 50; ++amount) {
     for (uint32_t nodes = 1; nodes <= 7; ++nodes) {
       Count sum = 0;
@@ -25,10 +27,10 @@ TEST(Share, PartsAddUpToTheWhole) {
   }
 }
 
-// A region that loses its origin: each process knows what the origin acknowledged of all of
-// them in two windows, accepted more since, and goes on by its share. Whatever they accepted
-// before the loss, what they accept after it stays within the limit together.
-RC_GTEST_PROP(Share, KeepsARegionWithinItsLimitForAsLongAsTheLossLasts, ()) {
+// A region loses its origin. Each process knows the acknowledged counts of all processes in two
+// windows, has accepted more since, and continues within its share. The counts that all processes
+// accept after the loss stay within the limit, whatever they accepted before it.
+RC_GTEST_PROP(LossShare, KeepsARegionWithinItsLimitForAsLongAsTheLossLasts, ()) {
   const auto nodes = *rc::gen::inRange<uint32_t>(1, 6);
   const auto limit = *rc::gen::inRange<Count>(1, 500);
   const auto algorithm = *rc::gen::element(Algorithm::kFixedWindow, Algorithm::kSlidingWindow);
@@ -37,7 +39,7 @@ RC_GTEST_PROP(Share, KeepsARegionWithinItsLimitForAsLongAsTheLossLasts, ()) {
     Acknowledged current, last;
   };
   std::vector<Process> region(nodes);
-  // Up to the limit was acknowledged in the window at the loss, divided anyhow.
+  // At the loss, at most the limit was acknowledged, in any division.
   Count left = limit;
   for (Process& process : region) {
     process.current.acked = process.current.own = *rc::gen::inRange<Count>(0, left + 1);
@@ -67,8 +69,8 @@ RC_GTEST_PROP(Share, KeepsARegionWithinItsLimitForAsLongAsTheLossLasts, ()) {
       for (uint32_t rank = 0; rank < nodes; ++rank) {
         Process& process = region[rank];
         const Count most =
-            own_most(at, algorithm, limit, process.current, process.last, {nodes, rank});
-        // As much of it as someone asks for.
+            max_own_count(at, algorithm, limit, process.current, process.last, {nodes, rank});
+        // A random part of it.
         if (most > process.current.own) {
           process.current.own += *rc::gen::inRange<Count>(0, most - process.current.own + 1);
           RC_ASSERT(estimate(at) <= limit);
@@ -92,7 +94,7 @@ class LossTest : public ::testing::Test {
     return {
         .ns = "api", .identifier = "alice", .limit = 100, .duration = Millis(60'000), .cost = cost};
   }
-  // How many requests of one pass before one is refused.
+  // How many requests with a cost of 1 pass before one is denied.
   int admitted(Engine& engine, Request request = request_of()) {
     for (int count = 0;; ++count) {
       const Verdict verdict = *engine.check(clock_.now(), request);
@@ -109,14 +111,14 @@ class LossTest : public ::testing::Test {
   std::shared_ptr<doubles::ScriptedOrigin> origin_ = std::make_shared<doubles::ScriptedOrigin>();
 };
 
-TEST_F(LossTest, GoesOnAloneByDefault) {
+TEST_F(LossTest, CountsLocallyByDefault) {
   auto engine = engine_with(OnOriginLoss::kLocal);
   origin_->how = Reach::kNone;
   origin_->nodes = 4;
   EXPECT_EQ(admitted(*engine), 100);
 }
 
-TEST_F(LossTest, RefusesWhatTheOthersMightHaveUsedIfAskedTo) {
+TEST_F(LossTest, DeniesUnderTheDenyPolicy) {
   auto engine = engine_with(OnOriginLoss::kDeny);
   origin_->how = Reach::kNone;
   const Verdict verdict = *engine->check(clock_.now(), request_of());
@@ -129,14 +131,14 @@ TEST_F(LossTest, RefusesWhatTheOthersMightHaveUsedIfAskedTo) {
   EXPECT_FALSE(batch.admitted());
 }
 
-TEST_F(LossTest, DividesANewLimitByThoseWhoLive) {
+TEST_F(LossTest, DividesAnUnusedLimitAmongTheLiveNodes) {
   auto engine = engine_with(OnOriginLoss::kShare);
   origin_->how = Reach::kNone;
   origin_->nodes = 3;
-  EXPECT_EQ(admitted(*engine), 34);  // the first of three has the odd one
+  EXPECT_EQ(admitted(*engine), 34);  // the first of three gets the remainder
 }
 
-TEST_F(LossTest, DividesWhatWasLeftOfAnOpenWindow) {
+TEST_F(LossTest, DividesTheRemainderOfAnOpenWindow) {
   auto engine = engine_with(OnOriginLoss::kShare);
   origin_->nodes = 3;
   clock_.advance(Millis(30'000));
@@ -146,13 +148,13 @@ TEST_F(LossTest, DividesWhatWasLeftOfAnOpenWindow) {
   origin_->how = Reach::kNone;
   clock_.advance(Millis(10'000));
   EXPECT_EQ(admitted(*engine), 20);  // a third of 60
-  clock_.advance(Millis(20'000));    // the next window, of which this one is carried over
+  clock_.advance(Millis(20'000));    // the next window carries a part of this one
   EXPECT_EQ(admitted(*engine), 0);
   clock_.advance(Millis(59'999));
-  EXPECT_EQ(admitted(*engine), 33);  // still in doubt by one about what others carry over
+  EXPECT_EQ(admitted(*engine), 33);  // one less for the rounding of the others' carried counts
 }
 
-TEST_F(LossTest, LetsARequestChoose) {
+TEST_F(LossTest, LetsARequestChooseThePolicy) {
   auto engine = engine_with(OnOriginLoss::kLocal);
   origin_->how = Reach::kNone;
   Request request = request_of();
@@ -164,7 +166,7 @@ TEST_F(LossTest, LetsARequestChoose) {
   EXPECT_EQ(engine->check(clock_.now(), request).error().field, "on_origin_loss");
 }
 
-TEST_F(LossTest, HoldsForARequestWhoseReadFailedToo) {
+TEST_F(LossTest, AppliesToARequestWhoseReadFailed) {
   auto engine = engine_with(OnOriginLoss::kDeny);
   std::optional<Verdict> answer;
   engine->check_async(clock_.now(), request_of(), executor_,
@@ -178,4 +180,4 @@ TEST_F(LossTest, HoldsForARequestWhoseReadFailedToo) {
 }
 
 }  // namespace
-}  // namespace weir::limiter
+}  // namespace weir::regional

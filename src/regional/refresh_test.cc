@@ -1,4 +1,4 @@
-// Reading the origin before a decision: when, how often, and what if it fails.
+// Reads of the origin before a decision: when, how often, and what happens if one fails.
 
 #include "regional/refresh.h"
 
@@ -16,16 +16,22 @@
 #include "tests/doubles/hand_clock.h"
 #include "tests/doubles/scripted_origin.h"
 
-namespace weir::limiter {
+namespace weir::regional {
 namespace {
 
-Request refresh_request(std::string_view who, int64_t cost = 1, int64_t limit = 10) {
-  return {.ns = "api", .identifier = who, .limit = limit, .duration = Millis(60'000), .cost = cost};
+using decide::Engine;
+
+Request refresh_request(std::string_view identifier, int64_t cost = 1, int64_t limit = 10) {
+  return {.ns = "api",
+          .identifier = identifier,
+          .limit = limit,
+          .duration = Millis(60'000),
+          .cost = cost};
 }
 
 class RefreshTest : public ::testing::Test {
  protected:
-  // Whoever still waits is answered: a request under way keeps its engine alive.
+  // Answers the requests that still wait: a request in flight keeps its engine alive.
   void TearDown() override {
     clock_.advance(Millis(1000));
     executor_.run();
@@ -39,7 +45,7 @@ class RefreshTest : public ::testing::Test {
                          [answer](const Result<Verdict>& verdict) { *answer = *verdict; });
     return answer;
   }
-  // Asks and has the origin answer at once.
+  // Sends a request and lets the origin answer at once.
   Verdict ask_and_answer(const Request& request, CellTotals totals) {
     const Answer answer = ask(request);
     if (!origin_->reads.empty()) origin_->answer_read(totals);
@@ -75,7 +81,7 @@ TEST_F(RefreshTest, DecidesAtOnceWhileFreshAndReadsAgainAtTheDeadline) {
   ask_and_answer(refresh_request("alice"), {});
   clock_.advance(Millis(4999));
   const Answer fresh = ask(refresh_request("alice"));
-  ASSERT_TRUE(fresh->has_value());  // before anything was run
+  ASSERT_TRUE(fresh->has_value());  // before the executor ran
   EXPECT_EQ((*fresh)->basis, Basis::kLocal);
   clock_.advance(Millis(1));
   const Answer stale = ask(refresh_request("alice"));
@@ -93,12 +99,12 @@ TEST_F(RefreshTest, TrustsAShortWindowForATenthOfIt) {
   EXPECT_FALSE(ask(request)->has_value());
 }
 
-// At the pace the others were seen to have, they could use what remains before a tenth of the
-// window has passed.
-TEST_F(RefreshTest, ReadsEarlierWhereTheOthersCouldHaveUsedWhatRemains) {
+// At their observed rate, the siblings could use the remaining limit before a tenth of the window
+// has passed.
+TEST_F(RefreshTest, ReadsEarlierIfTheSiblingsCouldHaveUsedTheRemainder) {
   clock_.advance(Millis(30'000));
-  // 60 in this window and half of 60 in the last leave 10. They used 60 in 30 s, so half of
-  // that in 2.5 s.
+  // 60 in this window and half of 60 in the last leave 10. They used 60 in 30 s, so half of the
+  // remainder takes 2.5 s.
   ask_and_answer(refresh_request("alice", 1, 100), {.siblings = 60});
   clock_.advance(Millis(2'499));
   EXPECT_TRUE(ask(refresh_request("alice", 0, 100))->has_value());
@@ -106,7 +112,7 @@ TEST_F(RefreshTest, ReadsEarlierWhereTheOthersCouldHaveUsedWhatRemains) {
   EXPECT_FALSE(ask(refresh_request("alice", 0, 100))->has_value());
 }
 
-TEST_F(RefreshTest, GoesByTheLastGrowthOfTheOthersWhereThatIsFaster) {
+TEST_F(RefreshTest, UsesTheLastGrowthOfTheSiblingsIfThatIsFaster) {
   clock_.advance(Millis(50'000));
   ask_and_answer(refresh_request("alice", 1, 1000), {});
   clock_.advance(Millis(5'000));
@@ -115,7 +121,7 @@ TEST_F(RefreshTest, GoesByTheLastGrowthOfTheOthersWhereThatIsFaster) {
     clock_.advance(time);
     return !ask(refresh_request("alice", 0, 1000))->has_value();
   };
-  // 75 of them are carried over; 24 remain: half of that is used in 66 ms.
+  // 75 of them are carried over and 24 remain: half of that is used in 66 ms.
   EXPECT_FALSE(reads_after(Millis(60)));
   EXPECT_TRUE(reads_after(Millis(10)));
 }
@@ -125,38 +131,38 @@ TEST_F(RefreshTest, TrustsAFixedWindowFromItsStartIfTheLastOneWasRead) {
   request.algorithm = Algorithm::kFixedWindow;
   clock_.advance(Millis(30'000));
   ask_and_answer(request, {.siblings = 10});
-  clock_.advance(Millis(30'000));  // stale long since, but of this window nothing is used yet
+  clock_.advance(Millis(30'000));  // stale, but this window is unused yet
   EXPECT_EQ((*ask(request))->basis, Basis::kLocal);
   clock_.advance(Millis(5'000));
   EXPECT_FALSE(ask(request)->has_value());
 }
 
-// Its words are too old to take in what is read, which would be lost and called known.
-TEST_F(RefreshTest, KnowsWhatItReadOfATupleThatNobodyAskedForInAges) {
+// Its words are too old to store the counts read, which would be lost and called fresh.
+TEST_F(RefreshTest, KeepsTheCountsReadForATupleThatWasIdleForLong) {
   for (const int64_t cost : {0, 1}) {
-    const std::string who = "alice-" + std::to_string(cost);
-    ask_and_answer(refresh_request(who), {});
+    const std::string identifier = "alice-" + std::to_string(cost);
+    ask_and_answer(refresh_request(identifier), {});
     clock_.advance(Millis(60'000) * (int64_t{1} << 18));
-    const Verdict verdict = ask_and_answer(refresh_request(who, cost), {.siblings = 4});
+    const Verdict verdict = ask_and_answer(refresh_request(identifier, cost), {.siblings = 4});
     EXPECT_EQ(verdict.basis, Basis::kRefreshed);
     EXPECT_EQ(verdict.evidence.siblings, 4U);
   }
 }
 
-// The same where it is of a future that is no more.
-TEST_F(RefreshTest, KnowsWhatItReadOfATupleThatWasUsedWhileTheClockWasAhead) {
+// The same for a tuple of a future time, after the clock was set back.
+TEST_F(RefreshTest, KeepsTheCountsReadForATupleUsedWhileTheClockWasAhead) {
   for (const int64_t cost : {0, 1}) {
-    const std::string who = "bob-" + std::to_string(cost);
+    const std::string identifier = "bob-" + std::to_string(cost);
     clock_.step_wall(Millis(3'600'000));
-    ask_and_answer(refresh_request(who), {});
+    ask_and_answer(refresh_request(identifier), {});
     clock_.step_wall(Millis(-3'600'000));
-    const Verdict verdict = ask_and_answer(refresh_request(who, cost), {.siblings = 4});
+    const Verdict verdict = ask_and_answer(refresh_request(identifier, cost), {.siblings = 4});
     EXPECT_EQ(verdict.basis, Basis::kRefreshed);
     EXPECT_EQ(verdict.evidence.siblings, 4U);
   }
 }
 
-TEST_F(RefreshTest, WaitsForNobodyWhileTheOriginCannotBeAsked) {
+TEST_F(RefreshTest, DoesNotWaitWhileTheOriginIsUnreachable) {
   origin_->how = Reach::kNone;
   const Answer answer = ask(refresh_request("alice"));
   ASSERT_TRUE(answer->has_value());
@@ -167,15 +173,15 @@ TEST_F(RefreshTest, WaitsForNobodyWhileTheOriginCannotBeAsked) {
   EXPECT_FALSE(ask(refresh_request("alice"))->has_value());
 }
 
-TEST_F(RefreshTest, WaitsForNobodyWhileTheOriginIsTooSlow) {
+TEST_F(RefreshTest, DoesNotWaitWhileTheOriginIsTooSlow) {
   origin_->how = Reach::kSlow;
   EXPECT_EQ((*ask(refresh_request("alice")))->basis, Basis::kDegraded);
-  engine_->run_replay(clock_.now(), executor_, Flush::kAll);  // but it is told
+  engine_->run_replay(clock_.now(), executor_, Flush::kAll);  // but the replay goes out
   EXPECT_EQ(origin_->replays.size(), 1u);
 }
 
-// What is refused is not read, so nobody would notice that it is not there any more.
-TEST_F(RefreshTest, TellsARefusedTupleAgainToAnOriginThatForgotIt) {
+// A refused tuple is not read, so no read would notice that the origin lost it.
+TEST_F(RefreshTest, ReplaysARefusedTupleAgainToAnOriginThatLostIt) {
   ask_and_answer(refresh_request("alice", 10), {});
   engine_->run_replay(clock_.now(), executor_, Flush::kAll);
   origin_->replays[0].reply(
@@ -187,7 +193,7 @@ TEST_F(RefreshTest, TellsARefusedTupleAgainToAnOriginThatForgotIt) {
   EXPECT_GT(engine_->run_replay(clock_.now(), executor_, Flush::kAll).done, 0u);
 }
 
-TEST_F(RefreshTest, ReadsOnceForAllWhoWait) {
+TEST_F(RefreshTest, ReadsOnceForAllWaiters) {
   std::vector<Answer> answers;
   for (int i = 0; i < 20; ++i) answers.push_back(ask(refresh_request("alice")));
   EXPECT_EQ(origin_->reads.size(), 1u);
@@ -201,7 +207,7 @@ TEST_F(RefreshTest, ReadsOnceForAllWhoWait) {
   EXPECT_EQ(admitted, 6);  // 10 - 2 in this window - 2 carried over from the last
 }
 
-TEST_F(RefreshTest, ReadsNothingWhereTheKnownCountsAlreadyRefuse) {
+TEST_F(RefreshTest, ReadsNothingIfTheKnownCountsAlreadyDeny) {
   ask_and_answer(refresh_request("alice", 10), {});
   clock_.advance(Millis(10'000));  // stale
   const Answer answer = ask(refresh_request("alice"));
@@ -210,14 +216,14 @@ TEST_F(RefreshTest, ReadsNothingWhereTheKnownCountsAlreadyRefuse) {
   EXPECT_TRUE(origin_->reads.empty());
 }
 
-TEST_F(RefreshTest, DecidesOnWhatIsKnownWhenTheReadFailsAndMakesNothingFresh) {
+TEST_F(RefreshTest, DecidesOnTheKnownCountsWhenTheReadFailsAndMakesNothingFresh) {
   const Answer answer = ask(refresh_request("alice"));
   origin_->fail_read();
   executor_.run();
   ASSERT_TRUE(answer->has_value());
   EXPECT_TRUE((*answer)->admitted());
   EXPECT_EQ((*answer)->basis, Basis::kDegraded);
-  // Not asked again at once, and said so; after the pause it is.
+  // Not read again at once, which the verdict says; after the pause it is.
   const Answer soon = ask(refresh_request("alice"));
   ASSERT_TRUE(soon->has_value());
   EXPECT_EQ((*soon)->basis, Basis::kDegraded);
@@ -229,7 +235,7 @@ TEST_F(RefreshTest, DecidesOnWhatIsKnownWhenTheReadFailsAndMakesNothingFresh) {
   EXPECT_EQ(origin_->reads.size(), 1u);
 }
 
-TEST_F(RefreshTest, WaitsNoLongerThanItsDeadlineAndStillLearnsFromALateReply) {
+TEST_F(RefreshTest, WaitsNoLongerThanItsDeadlineAndStillMergesALateReply) {
   const Answer answer = ask(refresh_request("alice"));
   clock_.advance(Millis(299));
   executor_.run();
@@ -245,7 +251,7 @@ TEST_F(RefreshTest, WaitsNoLongerThanItsDeadlineAndStillLearnsFromALateReply) {
   EXPECT_EQ(verdict.evidence.siblings, 9u);
 }
 
-TEST_F(RefreshTest, KeepsForWhoWaitsWhatMatteredWhenItAsked) {
+TEST_F(RefreshTest, KeepsTheCountsOfTheArrivalTimeForAWaitingRequest) {
   Request request = refresh_request("alice", 8);
   request.duration = Millis(1000);
   ask_and_answer(request, {});
@@ -253,7 +259,7 @@ TEST_F(RefreshTest, KeepsForWhoWaitsWhatMatteredWhenItAsked) {
   request.cost = 1;
   const Answer answer = ask(request);
   ASSERT_FALSE(answer->has_value());
-  clock_.advance(Millis(250));  // the window of the 8 matters to nobody who asks now
+  clock_.advance(Millis(250));  // the window of the 8 no longer counts for new requests
   engine_->run_sweep(clock_.now(), 10'000);
   origin_->fail_read();
   executor_.run();
@@ -263,11 +269,11 @@ TEST_F(RefreshTest, KeepsForWhoWaitsWhatMatteredWhenItAsked) {
   EXPECT_EQ(engine_->run_sweep(clock_.now(), 10'000).done, 1u);
 }
 
-TEST_F(RefreshTest, DoesNotForgetATupleThatWasOverWhileSomeoneWaitsForIt) {
+TEST_F(RefreshTest, DoesNotSweepAnExpiredTupleWhileARequestWaitsForIt) {
   Request request = refresh_request("alice");
   request.duration = Millis(1000);
   ask_and_answer(request, {});
-  clock_.advance(Millis(2200));  // expired, and not yet swept
+  clock_.advance(Millis(2200));  // expired and not swept yet
   const Answer answer = ask(request);
   ASSERT_FALSE(answer->has_value());
   clock_.advance(Millis(200));
@@ -303,22 +309,22 @@ TEST_F(RefreshTest, StaysStrictAcrossTheRollOverAndEndsByItself) {
   EXPECT_TRUE(ask(refresh_request("alice", 1))->has_value());
 }
 
-TEST_F(RefreshTest, IsNotStrictAfterSomethingThatCanNeverPass) {
+TEST_F(RefreshTest, IsNotStrictAfterARequestThatCanNeverPass) {
   ask_and_answer(refresh_request("alice"), {});
   EXPECT_EQ(ask_and_answer(refresh_request("alice", 11), {}).outcome, Outcome::kNever);
   EXPECT_TRUE(ask(refresh_request("alice"))->has_value());
 }
 
-TEST_F(RefreshTest, PeeksAtATupleOfOthersWithoutKeepingIt) {
+TEST_F(RefreshTest, PeeksAtATupleOfSiblingsWithoutCreatingIt) {
   const Verdict verdict = ask_and_answer(refresh_request("alice", 0), {.siblings = 4});
   EXPECT_EQ(verdict.basis, Basis::kRefreshed);
   EXPECT_EQ(verdict.remaining, 10u - 4u - 4u);
   EXPECT_EQ(verdict.evidence.siblings, 4u);
-  EXPECT_EQ(verdict.evidence.previous, 4u);  // the evidence explains what remains
+  EXPECT_EQ(verdict.evidence.previous, 4u);  // the evidence explains the remaining limit
   EXPECT_EQ(engine_->stats().tuples, 0u);
 }
 
-TEST_F(RefreshTest, ReadsABatchInOneGo) {
+TEST_F(RefreshTest, ReadsABatchWithOneMessage) {
   const std::vector<Request> requests = {refresh_request("a"), refresh_request("b"),
                                          refresh_request("a"), refresh_request("c", 2)};
   std::optional<BatchVerdict> answer;
@@ -334,8 +340,8 @@ TEST_F(RefreshTest, ReadsABatchInOneGo) {
   EXPECT_EQ(answer->items[2].remaining, 0u);
 }
 
-// It said "success, remaining 5, degraded" of an item that the others had used up.
-TEST_F(RefreshTest, SaysOfEachItemOfARefusedBatchWhatASingleRequestWouldHear) {
+// Regression: an item that siblings had used up was reported as "success, remaining 5, degraded".
+TEST_F(RefreshTest, ReportsEachItemOfADeniedBatchAsASingleRequestWould) {
   clock_.advance(Millis(30'000));
   ASSERT_TRUE(ask_and_answer(refresh_request("full", 10), {}).admitted());
   const std::vector<Request> requests{refresh_request("full"), refresh_request("used up", 1, 5),
@@ -344,7 +350,7 @@ TEST_F(RefreshTest, SaysOfEachItemOfARefusedBatchWhatASingleRequestWouldHear) {
   engine_->check_all_async(clock_.now(), requests, executor_,
                            [&](const Result<BatchVerdict>& verdict) { answer = *verdict; });
   ASSERT_EQ(origin_->reads.size(), 1u);
-  ASSERT_EQ(origin_->reads[0].cells.size(), 4u);  // nothing of the one that is full
+  ASSERT_EQ(origin_->reads[0].cells.size(), 4u);  // none of the exhausted tuple
   origin_->reads[0].reply(std::vector<CellTotals>{{.siblings = 5}, {}, {.siblings = 2}, {}});
   executor_.run();
   ASSERT_TRUE(answer.has_value());
@@ -357,16 +363,16 @@ TEST_F(RefreshTest, SaysOfEachItemOfARefusedBatchWhatASingleRequestWouldHear) {
   EXPECT_EQ(items[2].outcome, Outcome::kAdmitted);
   EXPECT_EQ(items[2].remaining, 3u);
   EXPECT_EQ(items[2].basis, Basis::kRefreshed);
-  // Nothing was consumed; alone, each hears the same.
+  // Nothing was consumed; a single request gets the same answer.
   for (size_t i = 1; i < requests.size(); ++i) {
-    Request alone = requests[i];
-    alone.cost = 0;
-    EXPECT_EQ(engine_->check(clock_.now(), alone)->remaining, items[i].remaining);
+    Request single = requests[i];
+    single.cost = 0;
+    EXPECT_EQ(engine_->check(clock_.now(), single)->remaining, items[i].remaining);
   }
-  EXPECT_EQ(engine_->stats().admitted, 3u);  // the first, and the two looks
+  EXPECT_EQ(engine_->stats().admitted, 3u);  // the first, and the two peeks
 }
 
-TEST_F(RefreshTest, DecidesAGroupWhenWhatItReadHasComeAndAtOnceWhenNothingIsRead) {
+TEST_F(RefreshTest, DecidesAGroupAfterItsReadsAndAtOnceWithoutReads) {
   clock_.advance(Millis(30'000));
   ASSERT_TRUE(ask_and_answer(refresh_request("fresh"), {}).admitted());
   std::vector<Request> requests{refresh_request("cold", 2), refresh_request("fresh"),
@@ -396,7 +402,7 @@ TEST_F(RefreshTest, DecidesAGroupWhenWhatItReadHasComeAndAtOnceWhenNothingIsRead
   EXPECT_EQ(verdicts[0]->remaining, 3u);
 }
 
-TEST_F(RefreshTest, KeepsAClassesThatDoNotConvergeLocal) {
+TEST_F(RefreshTest, KeepsClassesThatDoNotConvergeLocal) {
   Request request = refresh_request("alice");
   request.algorithm = Algorithm::kGcra;
   const Answer answer = ask(request);
@@ -405,11 +411,11 @@ TEST_F(RefreshTest, KeepsAClassesThatDoNotConvergeLocal) {
   EXPECT_TRUE(origin_->reads.empty());
 }
 
-TEST_F(RefreshTest, SaysDegradedWhereACallerDoesNotWait) {
+TEST_F(RefreshTest, ReportsDegradedToACallerThatDoesNotWait) {
   EXPECT_EQ(engine_->check(clock_.now(), refresh_request("alice"))->basis, Basis::kDegraded);
 }
 
-// Replies from a thread of its own, so that flights end while others join them.
+// Replies from its own thread, so that reads end while requests join them.
 class ThreadedOrigin final : public RegionalOrigin {
  public:
   explicit ThreadedOrigin(Executor& executor) : executor_(executor) {}
@@ -437,36 +443,36 @@ TEST(SingleFlight, WakesEveryWaiterOnItsOwnExecutorOfFour) {
   auto engine = Engine::make(clock, {.origin = origin, .capacity = 1000, .seed = 1});
   std::array<platform::ThreadExecutor, 4> homes;
   std::atomic<int> answered{0};
-  std::atomic<int> abroad{0};
+  std::atomic<int> on_other_threads{0};
   for (auto& home : homes) home.start();
   for (auto& home : homes) {
     home.post([&] {
       const std::thread::id here = std::this_thread::get_id();
       for (int i = 0; i < kRequests; ++i) {
-        // A time far ahead for each request makes the tuple stale again and again.
+        // The time of each request is far ahead, so the tuple is stale again and again.
         const Instant now{.wall = WallTime(Millis(1'700'000'000'000)),
                           .mono = MonoTime(Millis(1'000'000'000 + i * 10'000))};
         engine->check_async(now, refresh_request("alice", 1, 1'000'000'000), home,
                             [&, here](const Result<Verdict>& verdict) {
-                              if (std::this_thread::get_id() != here) abroad.fetch_add(1);
+                              if (std::this_thread::get_id() != here) on_other_threads.fetch_add(1);
                               if (verdict.ok()) answered.fetch_add(1);
                             });
       }
     });
   }
-  // A waiter that is forgotten would leave this waiting: the test's time limit says so.
+  // A lost waiter would block here until the test times out.
   while (answered.load() < 4 * kRequests) std::this_thread::yield();
   for (auto& home : homes) home.stop();
   replies.stop();
-  EXPECT_EQ(abroad.load(), 0);
+  EXPECT_EQ(on_other_threads.load(), 0);
   EXPECT_GT(origin->reads.load(), 0);
 }
 
-// A tuple may be forgotten for want of room once the origin has its counts. If that happens between
-// the look at how well it is known and the decision, the decision knows nothing of it.
-class ForgottenTest : public ::testing::Test {
+// A tuple may be evicted once the origin has its counts. If that happens between the check of its
+// freshness and the decision, the decision lacks its counts.
+class EvictionTest : public ::testing::Test {
  protected:
-  // A table of 16 places, full, in which the first to go is "alice", who is fresh and has used 30.
+  // A full table of 16 slots, in which the next tuple to evict is "alice": fresh, with 30 used.
   void SetUp() override {
     ask(refresh_request("alice", 30, 100));
     for (const std::string& other : others_) ask(refresh_request(other, 1, 2));
@@ -498,7 +504,7 @@ class ForgottenTest : public ::testing::Test {
   const std::vector<std::string> others_ = fifteen();
 };
 
-TEST_F(ForgottenTest, ABatchWhoseItemsTakeEachOthersPlaceIsDegraded) {
+TEST_F(EvictionTest, ABatchWhoseItemsEvictEachOtherIsDegraded) {
   const std::vector<Request> requests = {refresh_request("alice", 1, 100),
                                          refresh_request("bob", 1, 100)};
   const auto answer = engine_->check_all(clock_.now(), requests);
@@ -508,7 +514,7 @@ TEST_F(ForgottenTest, ABatchWhoseItemsTakeEachOthersPlaceIsDegraded) {
   EXPECT_EQ(answer->items[0].basis, Basis::kDegraded);
 }
 
-TEST_F(ForgottenTest, ABatchWhoseTupleIsForgottenWhileItWaitsIsDegraded) {
+TEST_F(EvictionTest, ABatchWhoseTupleIsEvictedWhileItWaitsIsDegraded) {
   const std::vector<Request> requests = {refresh_request("alice", 1, 100),
                                          refresh_request("bob", 1, 100)};
   std::optional<BatchVerdict> answer;
@@ -520,8 +526,8 @@ TEST_F(ForgottenTest, ABatchWhoseTupleIsForgottenWhileItWaitsIsDegraded) {
   EXPECT_EQ(answer->items[0].basis, Basis::kDegraded);
 }
 
-TEST_F(ForgottenTest, ARequestWhoseTupleIsForgottenAfterItsReadIsDegraded) {
-  // Read, but its answer waits for the executor.
+TEST_F(EvictionTest, ARequestWhoseTupleIsEvictedAfterItsReadIsDegraded) {
+  // The read has ended, but its callback waits for the executor.
   clock_.advance(Millis(6001));
   std::optional<Verdict> answer;
   engine_->check_async(clock_.now(), refresh_request("alice", 1, 100), executor_,
@@ -536,4 +542,4 @@ TEST_F(ForgottenTest, ARequestWhoseTupleIsForgottenAfterItsReadIsDegraded) {
 }
 
 }  // namespace
-}  // namespace weir::limiter
+}  // namespace weir::regional

@@ -1,5 +1,5 @@
-// An origin that answers reads and refuses writes: what each process accepts is heard by nobody, so
-// it counts as lost.
+// An origin that answers reads and refuses writes: siblings do not see each other's counts, so the
+// origin counts as lost.
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,10 @@
 #include "tests/doubles/hand_clock.h"
 #include "tests/doubles/scripted_origin.h"
 
-namespace weir::limiter {
+namespace weir::regional {
 namespace {
+
+using decide::Engine;
 
 constexpr Millis kFreshFor{5000};
 
@@ -38,7 +40,7 @@ class RefusedWritesTest : public ::testing::Test {
     executor_.run();
     return *answer;
   }
-  // Tells all there is, and fails to.
+  // Replays everything; all of it fails.
   void tell_in_vain() {
     (void)engine_->run_replay(clock_.now(), executor_);
     while (!origin_->replays.empty()) {
@@ -62,7 +64,7 @@ class RefusedWritesTest : public ::testing::Test {
   size_t reads_ = 0;  // of the last request
 };
 
-TEST_F(RefusedWritesTest, MeanThatTheOriginIsLostAfterAsLongAsAReadIsGoodFor) {
+TEST_F(RefusedWritesTest, CountAsALossOfTheOriginOnceAReadWouldBeStale) {
   make(OnOriginLoss::kDeny);
   EXPECT_EQ(ask().basis, Basis::kRefreshed);
   tell_in_vain();
@@ -72,22 +74,22 @@ TEST_F(RefusedWritesTest, MeanThatTheOriginIsLostAfterAsLongAsAReadIsGoodFor) {
   const Verdict verdict = ask();
   EXPECT_EQ(verdict.basis, Basis::kDegraded);
   EXPECT_EQ(verdict.outcome, Outcome::kDenied);
-  EXPECT_EQ(reads_, 0u);  // it would be answered, and mean nothing
+  EXPECT_EQ(reads_, 0u);  // the answer would be out of date
 }
 
-TEST_F(RefusedWritesTest, MakeNoReadGoodForLongerThanThat) {
+TEST_F(RefusedWritesTest, KeepNoReadFreshForLongerThanThat) {
   make(OnOriginLoss::kDeny);
   (void)ask();
   tell_in_vain();
   pass(kFreshFor - Millis(100));
   clock_.advance(Millis(50));
-  // A read that comes back now is of an origin that nobody could tell anything since.
+  // A reply now comes from an origin that has accepted no writes since.
   EXPECT_TRUE(ask(0).outcome == Outcome::kAdmitted);
   clock_.advance(Millis(50));
   EXPECT_EQ(ask().basis, Basis::kDegraded);
 }
 
-TEST_F(RefusedWritesTest, LetAProcessHaveItsShareOnly) {
+TEST_F(RefusedWritesTest, LimitAProcessToItsShare) {
   origin_->nodes = 3;
   make(OnOriginLoss::kShare);
   (void)ask();
@@ -98,7 +100,7 @@ TEST_F(RefusedWritesTest, LetAProcessHaveItsShareOnly) {
   EXPECT_EQ(ask().outcome, Outcome::kDenied);
 }
 
-TEST_F(RefusedWritesTest, CountAsAcceptedAgainOnceSomethingIsAcked) {
+TEST_F(RefusedWritesTest, EndWithTheFirstAcknowledgement) {
   make(OnOriginLoss::kDeny);
   (void)ask();
   tell_in_vain();
@@ -109,13 +111,13 @@ TEST_F(RefusedWritesTest, CountAsAcceptedAgainOnceSomethingIsAcked) {
   EXPECT_TRUE(ask().admitted());
 }
 
-TEST_F(RefusedWritesTest, AreNoConcernOnceNothingIsLeftToTell) {
+TEST_F(RefusedWritesTest, DoNotMatterOnceNothingIsLeftToReplay) {
   make(OnOriginLoss::kDeny);
   (void)ask();
   tell_in_vain();
   pass(kFreshFor);
   ASSERT_EQ(ask().outcome, Outcome::kDenied);
-  clock_.advance(Millis(1'200'000));  // the window is over
+  clock_.advance(Millis(1'200'000));  // the window has ended
   (void)engine_->run_replay(clock_.now(), executor_);
   origin_->take_replays();
   (void)engine_->run_replay(clock_.now(), executor_);
@@ -123,7 +125,7 @@ TEST_F(RefusedWritesTest, AreNoConcernOnceNothingIsLeftToTell) {
   EXPECT_EQ(engine_->stats().late_replays, 1u);
 }
 
-TEST_F(RefusedWritesTest, AreNotTriedWhileTheOriginSaysThatItRefusesThem) {
+TEST_F(RefusedWritesTest, AreNotSentWhileTheOriginReportsThatItRefusesThem) {
   make(OnOriginLoss::kDeny);
   (void)ask();
   origin_->how = Reach::kReadOnly;
@@ -135,4 +137,4 @@ TEST_F(RefusedWritesTest, AreNotTriedWhileTheOriginSaysThatItRefusesThem) {
 }
 
 }  // namespace
-}  // namespace weir::limiter
+}  // namespace weir::regional

@@ -1,4 +1,4 @@
-// Telling the origin: what, when again, and what comes back.
+// Replay to the origin: contents, retries, and the read-back.
 
 #include "regional/replay.h"
 
@@ -9,11 +9,17 @@
 #include "tests/doubles/hand_clock.h"
 #include "tests/doubles/scripted_origin.h"
 
-namespace weir::limiter {
+namespace weir::regional {
 namespace {
 
-Request replay_request(std::string_view who, int64_t cost = 1) {
-  return {.ns = "api", .identifier = who, .limit = 100, .duration = Millis(60'000), .cost = cost};
+using decide::Engine;
+
+Request replay_request(std::string_view identifier, int64_t cost = 1) {
+  return {.ns = "api",
+          .identifier = identifier,
+          .limit = 100,
+          .duration = Millis(60'000),
+          .cost = cost};
 }
 
 class ReplayTest : public ::testing::Test {
@@ -40,26 +46,26 @@ class ReplayTest : public ::testing::Test {
   doubles::HandExecutor executor_{clock_};
 };
 
-TEST_F(ReplayTest, WaitsWithALittleAndTellsMuchOfWhatRemainsAtOnce) {
+TEST_F(ReplayTest, DelaysSmallCountsAndSendsALargePartOfTheRemainderAtOnce) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto engine = engine_on(origin, 1, Millis(250));
   ASSERT_TRUE(ask(*engine, replay_request("alice", 1)).admitted());
   EXPECT_EQ(replay(*engine).done, 0u);
-  ASSERT_TRUE(ask(*engine, replay_request("alice", 31)).admitted());  // 32 of the 68 that are left
+  ASSERT_TRUE(ask(*engine, replay_request("alice", 31)).admitted());  // 32 of the 68 left
   EXPECT_EQ(replay(*engine).done, 0u);
   ASSERT_TRUE(ask(*engine, replay_request("alice", 2)).admitted());  // 34 of 66: half
   EXPECT_GT(replay(*engine).done, 0u);
   EXPECT_EQ(replay(*engine).waiting, 0u);
   ASSERT_TRUE(ask(*engine, replay_request("alice", 1)).admitted());
   clock_.advance(Millis(200));
-  EXPECT_EQ(replay(*engine).waiting, 1u);  // from when it was first seen
+  EXPECT_EQ(replay(*engine).waiting, 1u);  // counted from when it was first seen
   clock_.advance(Millis(187));
   EXPECT_EQ(replay(*engine).waiting, 1u);
   clock_.advance(Millis(63));
   EXPECT_GT(replay(*engine).done, 0u);
 }
 
-TEST_F(ReplayTest, TellsTogetherWhatIsDueWithinAQuarterOfTheTime) {
+TEST_F(ReplayTest, SendsTuplesTogetherThatAreDueWithinAQuarterOfTheTime) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto engine = engine_on(origin, 1, Millis(250));
   size_t messages = 0;
@@ -73,7 +79,7 @@ TEST_F(ReplayTest, TellsTogetherWhatIsDueWithinAQuarterOfTheTime) {
   EXPECT_GE(messages, 2000u / 62 / 2);
 }
 
-TEST_F(ReplayTest, TellsWhatIsNotDueIfAskedToTellAll) {
+TEST_F(ReplayTest, SendsTuplesThatAreNotDueWhenFlushingAll) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto engine = engine_on(origin, 1, Millis(250));
   ASSERT_TRUE(ask(*engine, replay_request("alice", 1)).admitted());
@@ -82,7 +88,7 @@ TEST_F(ReplayTest, TellsWhatIsNotDueIfAskedToTellAll) {
   EXPECT_EQ(replay(*engine).waiting, 0u);
 }
 
-TEST_F(ReplayTest, ReadsTheLastWindowAlongOnlyNowAndThen) {
+TEST_F(ReplayTest, ReadsTheLastWindowOnlyNowAndThen) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto engine = engine_on(origin, 1);
   clock_.advance(Millis(30'000));
@@ -92,7 +98,7 @@ TEST_F(ReplayTest, ReadsTheLastWindowAlongOnlyNowAndThen) {
     acked.push_back(replay(*engine).done);
     clock_.advance(Millis(500));
   }
-  // Read with the first request, and again after half of the time that is trusted.
+  // Read with the first request, and again after half of the time that it stays fresh.
   EXPECT_EQ(acked, (std::vector<size_t>{1, 1, 1, 1, 1, 2, 1, 1, 1, 1}));
 }
 
@@ -107,7 +113,7 @@ TEST_F(ReplayTest, ReadsTheLastWindowAfterItEnded) {
   EXPECT_EQ(replay(*engine).done, 2u);
 }
 
-TEST_F(ReplayTest, SendsNothingInVain) {
+TEST_F(ReplayTest, SendsNothingWhileTheOriginIsUnreachable) {
   auto origin = std::make_shared<doubles::ScriptedOrigin>();
   auto engine = engine_on(origin, 1);
   origin->how = Reach::kNone;
@@ -123,7 +129,7 @@ TEST_F(ReplayTest, SendsNothingInVain) {
   EXPECT_EQ(origin->replays.size(), 1u);
 }
 
-TEST_F(ReplayTest, LetsAnOriginAnswerBeforeItTellsMore) {
+TEST_F(ReplayTest, BoundsTheCellsInFlight) {
   auto origin = std::make_shared<doubles::ScriptedOrigin>();
   auto engine = Engine::make(
       clock_, {.origin = origin, .replay_within = Millis(0), .capacity = 20'000, .seed = 1});
@@ -151,24 +157,24 @@ TEST_F(ReplayTest, LetsAnOriginAnswerBeforeItTellsMore) {
   EXPECT_LT(rounds, 20u);
 }
 
-TEST_F(ReplayTest, LeavesItsPartToThoseWhoStay) {
+TEST_F(ReplayTest, RetiresItsComponentsAtShutdown) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
-  auto leaver = engine_on(origin, 1);
+  auto departing = engine_on(origin, 1);
   auto stayer = engine_on(origin, 2);
-  ASSERT_TRUE(ask(*leaver, replay_request("alice", 7)).admitted());
-  replay(*leaver);
-  EXPECT_EQ(leaver->run_shutdown(clock_.now()).done, 1u);
-  EXPECT_EQ(leaver->run_shutdown(clock_.now()).done, 0u);
-  EXPECT_EQ(leaver->run_shutdown(clock_.now()).waiting, 0u);
+  ASSERT_TRUE(ask(*departing, replay_request("alice", 7)).admitted());
+  replay(*departing);
+  EXPECT_EQ(departing->run_shutdown(clock_.now()).done, 1u);
+  EXPECT_EQ(departing->run_shutdown(clock_.now()).done, 0u);
+  EXPECT_EQ(departing->run_shutdown(clock_.now()).waiting, 0u);
   EXPECT_EQ(ask(*stayer, replay_request("alice", 0)).remaining, 93u);
   CellId cell;
-  leaver->inspect([&](const CellView& view) {
+  departing->inspect([&](const decide::CellView& view) {
     if (view.own > 0) cell = {view.tuple, view.sequence};
   });
   EXPECT_EQ(origin->components(cell), (std::map<Component, Count>{{kDeparted, 7}}));
 }
 
-// Answers as a store that was replaced by an empty one.
+// Answers like a store that an empty one replaced.
 class Forgetful final : public RegionalOrigin {
  public:
   explicit Forgetful(const Clock& clock) : origin_(clock) {}
@@ -179,7 +185,7 @@ class Forgetful final : public RegionalOrigin {
     origin_.replay(std::move(cells), std::move(reply));
   }
   [[nodiscard]] uint64_t epoch() const override { return epoch_; }
-  void forget() {
+  void lose_all() {
     origin_.forget_all();
     ++epoch_;
   }
@@ -189,37 +195,37 @@ class Forgetful final : public RegionalOrigin {
   uint64_t epoch_ = 1;
 };
 
-TEST_F(ReplayTest, TellsEverythingAgainToAnOriginThatMayHaveForgotten) {
+TEST_F(ReplayTest, ReplaysEverythingAgainAfterANewEpochOfTheOrigin) {
   auto origin = std::make_shared<Forgetful>(clock_);
   auto engine = engine_on(origin, 1);
   ASSERT_TRUE(ask(*engine, replay_request("alice", 60)).admitted());
   ASSERT_TRUE(ask(*engine, replay_request("bob", 30)).admitted());
   replay(*engine);
   EXPECT_EQ(replay(*engine).done, 0u);
-  origin->forget();
+  origin->lose_all();
   EXPECT_GT(replay(*engine).done, 0u);
   auto other = engine_on(origin, 2);
   EXPECT_EQ(ask(*other, replay_request("alice", 0)).remaining, 40u);
   EXPECT_EQ(ask(*other, replay_request("bob", 0)).remaining, 70u);
 }
 
-// Such a tuple reads nothing, so nothing else would find out; a process that is new here
-// would go by what is left at the origin.
-TEST_F(ReplayTest, TellsAFullTupleAgainWhenStaleThoughTheOriginForgotUnnoticed) {
+// An exhausted tuple reads nothing, so only a replay can notice the loss; a new process would use
+// the incomplete counts of the origin.
+TEST_F(ReplayTest, ReplaysAnExhaustedTupleAgainWhenStaleAfterAnUnnoticedLoss) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto engine = engine_on(origin, 1);
   ASSERT_TRUE(ask(*engine, replay_request("alice", 100)).admitted());
   replay(*engine);
   origin->forget_all();
   EXPECT_FALSE(ask(*engine, replay_request("alice")).admitted());
-  EXPECT_EQ(replay(*engine).done, 0u);  // fresh: no message for each refusal
+  EXPECT_EQ(replay(*engine).done, 0u);  // fresh: no message per refusal
   clock_.advance(Millis(5000));
   EXPECT_FALSE(ask(*engine, replay_request("alice")).admitted());
   EXPECT_GT(replay(*engine).done, 0u);
   EXPECT_FALSE(ask(*engine, replay_request("alice")).admitted());
   EXPECT_EQ(replay(*engine).done, 0u);
-  auto newcomer = engine_on(origin, 2);
-  EXPECT_FALSE(ask(*newcomer, replay_request("alice")).admitted());
+  auto fresh_engine = engine_on(origin, 2);
+  EXPECT_FALSE(ask(*fresh_engine, replay_request("alice")).admitted());
 }
 
 TEST_F(ReplayTest, MakesTwoProcessesEnforceOneLimit) {
@@ -239,7 +245,7 @@ TEST_F(ReplayTest, MakesTwoProcessesEnforceOneLimit) {
   EXPECT_EQ(denied.evidence.siblings, 40u);
 }
 
-TEST_F(ReplayTest, TellsAbsoluteTotalsSoThatSendingAgainIsFree) {
+TEST_F(ReplayTest, SendsAbsoluteTotalsSoThatRetriesAreHarmless) {
   auto origin = std::make_shared<doubles::ScriptedOrigin>();
   auto engine = engine_on(origin, 1);
   (void)engine->check(clock_.now(), replay_request("alice", 7));
@@ -247,7 +253,7 @@ TEST_F(ReplayTest, TellsAbsoluteTotalsSoThatSendingAgainIsFree) {
   ASSERT_EQ(origin->replays.size(), 1u);
   EXPECT_EQ(origin->replays[0].cells[0].total, 7u);
   EXPECT_EQ(origin->replays[0].cells[1].total, 0u);
-  // No answer: after the deadline it is dirty again, with what came in meanwhile.
+  // No answer: after the deadline it is dirty again, with the counts accepted meanwhile.
   (void)engine->check(clock_.now(), replay_request("alice", 2));
   clock_.advance(Millis(300));
   executor_.run();
@@ -258,7 +264,7 @@ TEST_F(ReplayTest, TellsAbsoluteTotalsSoThatSendingAgainIsFree) {
   EXPECT_EQ(origin->replays[1].cells[0].writer, origin->replays[0].cells[0].writer);
 }
 
-TEST_F(ReplayTest, HasNothingToTellTwice) {
+TEST_F(ReplayTest, SendsNothingTwice) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto engine = engine_on(origin, 1);
   ASSERT_TRUE(ask(*engine, replay_request("alice")).admitted());
@@ -266,13 +272,13 @@ TEST_F(ReplayTest, HasNothingToTellTwice) {
   EXPECT_EQ(replay(*engine).done, 0u);
 }
 
-TEST_F(ReplayTest, MakesFreshByTheReadBackNotByTheAcknowledgement) {
+TEST_F(ReplayTest, IsFreshByTheReadBackNotByTheAcknowledgement) {
   clock_.advance(Millis(30'000));
   auto origin = std::make_shared<doubles::ScriptedOrigin>();
   auto engine = engine_on(origin, 1);
   (void)engine->check(clock_.now(), replay_request("alice"));
   engine->run_replay(clock_.now(), executor_);
-  // An answer with fewer cells than told is no read-back.
+  // An answer with fewer cells than sent is no read-back.
   origin->replays[0].reply(std::vector<CellTotals>{});
   EXPECT_EQ(engine->check(clock_.now(), replay_request("alice"))->basis, Basis::kDegraded);
   engine->run_replay(clock_.now(), executor_);
@@ -286,27 +292,27 @@ TEST_F(ReplayTest, DoesNotMakeAWindowFreshThatItDidNotReadBack) {
   auto origin = std::make_shared<doubles::ScriptedOrigin>();
   auto engine = engine_on(origin, 1);
   (void)engine->check(clock_.now(), replay_request("alice"));
-  clock_.advance(Millis(60'000));  // the next window begins; nothing is accepted in it yet
+  clock_.advance(Millis(60'000));  // the next window begins, with nothing accepted yet
   engine->run_replay(clock_.now(), executor_);
   origin->replays[0].reply(std::vector<CellTotals>{{.mine = 1}, {}});
   EXPECT_EQ(engine->check(clock_.now(), replay_request("alice"))->basis, Basis::kDegraded);
 }
 
-TEST_F(ReplayTest, TellsEverythingAgainToAnOriginThatForgot) {
+TEST_F(ReplayTest, ReplaysAgainToAnOriginThatLostCounts) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto one = engine_on(origin, 1);
   auto two = engine_on(origin, 2);
   ASSERT_TRUE(ask(*one, replay_request("alice", 60)).admitted());
   replay(*one);
   origin->forget_all();
-  // The next read shows that our own field is less than was acknowledged.
+  // The next read shows that our component is less than acknowledged.
   clock_.advance(Millis(5000));
   ASSERT_TRUE(ask(*one, replay_request("alice", 1)).admitted());
   replay(*one);
   EXPECT_EQ(ask(*two, replay_request("alice", 0)).remaining, 39u);
 }
 
-TEST_F(ReplayTest, TellsTheLastWindowAfterItHasEnded) {
+TEST_F(ReplayTest, ReplaysTheLastWindowAfterItsEnd) {
   auto origin = std::make_shared<doubles::ScriptedOrigin>();
   auto engine = engine_on(origin, 1);
   (void)engine->check(clock_.now(), replay_request("alice", 7));
@@ -320,7 +326,7 @@ TEST_F(ReplayTest, TellsTheLastWindowAfterItHasEnded) {
             origin->replays[0].cells[1].cell.sequence + 1);
 }
 
-TEST_F(ReplayTest, DropsAndCountsWhatIsOfAWindowThatMattersToNobody) {
+TEST_F(ReplayTest, DropsAndReportsCountsOfAnExpiredWindow) {
   auto origin = std::make_shared<doubles::ScriptedOrigin>();
   auto engine = engine_on(origin, 1);
   (void)engine->check(clock_.now(), replay_request("alice", 7));
@@ -332,7 +338,7 @@ TEST_F(ReplayTest, DropsAndCountsWhatIsOfAWindowThatMattersToNobody) {
   EXPECT_EQ(engine->stats().late_replays, 1u);
 }
 
-TEST_F(ReplayTest, CallsNothingLateThatWasAckedBeforeTheOriginWasReplaced) {
+TEST_F(ReplayTest, ReportsNothingLateThatWasAckedBeforeTheOriginWasReplaced) {
   auto origin = std::make_shared<Forgetful>(clock_);
   auto engine = engine_on(origin, 1);
   for (int i = 0; i < 20; ++i) {
@@ -340,25 +346,26 @@ TEST_F(ReplayTest, CallsNothingLateThatWasAckedBeforeTheOriginWasReplaced) {
   }
   (void)replay(*engine);
   ASSERT_EQ(engine->stats().unacked, 0u);
-  clock_.advance(Millis(120'000));  // their windows are over, and their tuples still there
-  origin->forget();
+  clock_.advance(
+      Millis(120'000));  // their windows have ended, and their tuples are still in the table
+  origin->lose_all();
   EXPECT_EQ(replay(*engine).done, 0u);
   EXPECT_EQ(replay(*engine).waiting, 0u);
   EXPECT_EQ(engine->stats().late_replays, 0u);
 }
 
-TEST_F(ReplayTest, NamesAnewComponentForATupleThatWasForgotten) {
+TEST_F(ReplayTest, UsesANewComponentForATupleThatWasEvicted) {
   auto origin = std::make_shared<origins::InProcessOrigin>(clock_);
   auto engine = engine_on(origin, 1);
   ASSERT_TRUE(ask(*engine, replay_request("alice", 60)).admitted());
   replay(*engine);
-  // Far back in time and forward again: the tuple is begun anew in the same window.
+  // Far back in time and forward again: the tuple is rebuilt in the same window.
   clock_.step_wall(Millis(-200'000));
   ASSERT_TRUE(ask(*engine, replay_request("alice", 1)).admitted());
   EXPECT_EQ(engine->stats().rebuilt, 1u);
   clock_.step_wall(Millis(200'000));
   clock_.advance(Millis(5000));
-  // What the earlier one told is a sibling's now, and not overwritten.
+  // The earlier component counts as a sibling now, and is not overwritten.
   const Verdict verdict = ask(*engine, replay_request("alice", 30));
   EXPECT_TRUE(verdict.admitted());
   EXPECT_EQ(verdict.evidence.siblings, 60u);
@@ -368,4 +375,4 @@ TEST_F(ReplayTest, NamesAnewComponentForATupleThatWasForgotten) {
 }
 
 }  // namespace
-}  // namespace weir::limiter
+}  // namespace weir::regional

@@ -2,13 +2,13 @@
 #include <memory>
 #include <span>
 
-#include "epoch/epoch.h"
 #include "decide/engine.h"
+#include "epoch/epoch.h"
 #include "memory/table.h"
 #include "memory/window_cells.h"
 #include "sim/random.h"
 #include "tests/doubles/hand_clock.h"
-#include "tests/schedule/scenes.h"
+#include "tests/schedule/workloads.h"
 
 namespace weir::schedule {
 namespace {
@@ -17,8 +17,8 @@ using decide::Engine;
 
 constexpr Millis kDuration{1000};
 
-// An engine that is alone, and what it admitted.
-struct Alone {
+// An engine without an origin, and the sum of its admitted costs.
+struct LocalEngine {
   doubles::HandClock clock;
   std::shared_ptr<Engine> engine = Engine::make(clock, {.capacity = 16, .seed = 1});
   int64_t admitted = 0;  // cost
@@ -61,91 +61,91 @@ bool errs_on_the_strict_side(Algorithm algorithm) {
 
 }  // namespace
 
-// At the instant of the boundary all of the old window still counts.
-Scene both_sides_of_a_boundary(Before before) {
+// At the instant of the boundary the whole old window still counts.
+Workload both_sides_of_a_boundary(Before before) {
   return [before] {
     constexpr int64_t kLimit = 10;
-    const auto world = std::make_shared<Alone>();
+    const auto world = std::make_shared<LocalEngine>();
     const Request most = request_of(Algorithm::kSlidingWindow, kLimit, 6);
     const Request one = request_of(Algorithm::kSlidingWindow, kLimit);
-    // The charge of the older window has lost its weight when the old one ends.
+    // The charge of the older window no longer counts when the old one ends.
     if (before == Before::kOlderWindow) (void)world->engine->check(world->at(Millis(-1500)), one);
     if (before == Before::kOldWindow) world->ask(world->at(Millis(-500)), one);
-    return Play{.threads = {[=] { world->ask(world->at(Millis(-1)), most); },
-                            [=] { world->ask(world->at(Millis(0)), most); }},
-                .broken = [=] { return more_than(kLimit, world->admitted); }};
+    return Instance{.threads = {[=] { world->ask(world->at(Millis(-1)), most); },
+                                [=] { world->ask(world->at(Millis(0)), most); }},
+                    .violation = [=] { return more_than(kLimit, world->admitted); }};
   };
 }
 
-// The older window and the newest one have the same word: who closes the one must not close the
-// other.
-Scene late_request_beside_the_next_window() {
+// The older window and the newest one use the same word: closing the one must not close the other.
+Workload late_request_beside_the_next_window() {
   return [] {
     constexpr int64_t kLimit = 100;
-    const auto world = std::make_shared<Alone>();
+    const auto world = std::make_shared<LocalEngine>();
     const Request one = request_of(Algorithm::kSlidingWindow, kLimit);
     (void)world->engine->check(world->at(Millis(-1500)), one);
-    return Play{.threads = {[=] { world->ask(world->at(Millis(-1)), one); },
-                            [=] {
-                              for (int i = 0; i < 2; ++i) world->ask(world->at(Millis(0)), one);
-                            }},
-                .broken = [=] {
-                  return other_than(kLimit - world->admitted,
-                                    world->remaining(world->at(Millis(0)), one), "what remains");
-                }};
+    return Instance{.threads = {[=] { world->ask(world->at(Millis(-1)), one); },
+                                [=] {
+                                  for (int i = 0; i < 2; ++i) world->ask(world->at(Millis(0)), one);
+                                }},
+                    .violation = [=] {
+                      return other_than(kLimit - world->admitted,
+                                        world->remaining(world->at(Millis(0)), one),
+                                        "the remainder");
+                    }};
   };
 }
 
-Scene one_tuple_asked_by_many(Algorithm algorithm) {
+Workload one_tuple_charged_by_many(Algorithm algorithm) {
   return [algorithm] {
     constexpr int64_t kLimit = 3;
-    const auto world = std::make_shared<Alone>();
+    const auto world = std::make_shared<LocalEngine>();
     const auto twice = [=] {
       for (int i = 0; i < 2; ++i) world->ask(world->at(Millis(0)), request_of(algorithm, kLimit));
     };
-    return Play{.threads = {twice, twice, twice}, .broken = [=] {
-                  return errs_on_the_strict_side(algorithm)
-                             ? more_than(kLimit, world->admitted)
-                             : other_than(kLimit, world->admitted, "what was admitted");
-                }};
+    return Instance{.threads = {twice, twice, twice}, .violation = [=] {
+                      return errs_on_the_strict_side(algorithm)
+                                 ? more_than(kLimit, world->admitted)
+                                 : other_than(kLimit, world->admitted, "the admitted cost");
+                    }};
   };
 }
 
-Scene charge_beside_a_sweep(Algorithm algorithm) {
+Workload charge_beside_a_sweep(Algorithm algorithm) {
   return [algorithm] {
-    const auto world = std::make_shared<Alone>();
+    const auto world = std::make_shared<LocalEngine>();
     const Request request = request_of(algorithm, 1);
     (void)world->engine->check(world->at(Millis(0)), request);
     const Instant later = world->at(2 * kDuration);
-    return Play{
+    return Instance{
         .threads = {[=] { world->ask(later, request); }, [=] { world->ask(later, request); },
                     [=] { (void)world->engine->run_sweep(later, 32); }},
-        .broken = [=] { return other_than(1, world->admitted, "what was admitted"); }};
+        .violation = [=] { return other_than(1, world->admitted, "the admitted cost"); }};
   };
 }
 
-Scene charge_beside_a_rebuild(Algorithm algorithm) {
+Workload charge_beside_a_rebuild(Algorithm algorithm) {
   return [algorithm] {
-    const auto world = std::make_shared<Alone>();
+    const auto world = std::make_shared<LocalEngine>();
     const Instant now = world->at(Millis(0));
     const Request small = request_of(algorithm, 3);
     const Request large = request_of(algorithm, 20, 2);
-    return Play{.threads = {[=] {
-                              for (int i = 0; i < 3; ++i) world->ask(now, small);
-                            },
-                            [=] {
-                              for (int i = 0; i < 3; ++i) world->ask(now, large);
-                            },
-                            [=] { (void)world->engine->run_sweep(now, 32); }},
-                .broken = [=] {
-                  return other_than(20 - world->admitted, world->remaining(now, large),
-                                    "what remains");
-                }};
+    return Instance{.threads = {[=] {
+                                  for (int i = 0; i < 3; ++i) world->ask(now, small);
+                                },
+                                [=] {
+                                  for (int i = 0; i < 3; ++i) world->ask(now, large);
+                                },
+                                [=] { (void)world->engine->run_sweep(now, 32); }},
+                    .violation = [=] {
+                      return other_than(20 - world->admitted, world->remaining(now, large),
+                                        "the remainder");
+                    }};
   };
 }
 
-Scene batches_beside_each_other(Algorithm algorithm) {
-  struct Batches : Alone {
+Workload batches_beside_each_other(Algorithm algorithm) {
+  struct Batches : LocalEngine {
     std::array<int64_t, 2> spent{};
   };
   return [algorithm] {
@@ -161,33 +161,33 @@ Scene batches_beside_each_other(Algorithm algorithm) {
       if (!world->engine->check_all(now, asked)->admitted()) return;
       for (int64_t& spent : world->spent) spent += 6;
     };
-    return Play{.threads = {[=] { together(false); }, [=] { together(true); },
-                            [=] {
-                              Request alone = both[1];
-                              alone.cost = 5;
-                              if (world->engine->check(now, alone)->admitted())
-                                world->spent[1] += 5;
-                            }},
-                .broken = [=]() -> std::string {
-                  for (size_t i = 0; i < 2; ++i) {
-                    const int64_t left = kLimit - world->spent[i];
-                    const int64_t remaining = world->remaining(now, both[i]);
-                    const bool fine = algorithm == Algorithm::kSlidingWindowStrict
-                                          ? remaining <= left
-                                          : remaining == left;
-                    if (left < 0 || !fine) {
-                      return "of tuple " + std::to_string(i) + " remains " +
-                             std::to_string(remaining) + " where " +
-                             std::to_string(world->spent[i]) + " of 10 were admitted";
-                    }
-                  }
-                  return {};
-                }};
+    return Instance{.threads = {[=] { together(false); }, [=] { together(true); },
+                                [=] {
+                                  Request single = both[1];
+                                  single.cost = 5;
+                                  if (world->engine->check(now, single)->admitted())
+                                    world->spent[1] += 5;
+                                }},
+                    .violation = [=]() -> std::string {
+                      for (size_t i = 0; i < 2; ++i) {
+                        const int64_t left = kLimit - world->spent[i];
+                        const int64_t remaining = world->remaining(now, both[i]);
+                        const bool fine = algorithm == Algorithm::kSlidingWindowStrict
+                                              ? remaining <= left
+                                              : remaining == left;
+                        if (left < 0 || !fine) {
+                          return "of tuple " + std::to_string(i) + " remains " +
+                                 std::to_string(remaining) + " where " +
+                                 std::to_string(world->spent[i]) + " of 10 were admitted";
+                        }
+                      }
+                      return {};
+                    }};
   };
 }
 
-Scene charge_beside_a_reset(Algorithm algorithm) {
-  struct Resets : Alone {
+Workload charge_beside_a_reset(Algorithm algorithm) {
+  struct Resets : LocalEngine {
     int64_t resets = 0;  // that found something
   };
   return [algorithm] {
@@ -199,25 +199,25 @@ Scene charge_beside_a_reset(Algorithm algorithm) {
     const auto twice = [=] {
       for (int i = 0; i < 2; ++i) world->ask(now, one);
     };
-    return Play{.threads = {twice, twice,
-                            [=] { world->resets += *world->engine->reset(now, one) ? 1 : 0; }},
-                .broken = [=]() -> std::string {
-                  if (world->resets != 1) return "there was something to reset, and it was not";
-                  const int64_t counted = kLimit - world->remaining(now, one);
-                  // One was admitted before the reset for certain, and counts no more.
-                  if (!errs_on_the_strict_side(algorithm) && counted > world->admitted - 1) {
-                    return std::to_string(counted) + " count after a reset, of " +
-                           std::to_string(world->admitted);
-                  }
-                  return more_than(2 * kLimit, world->admitted);
-                }};
+    return Instance{.threads = {twice, twice,
+                                [=] { world->resets += *world->engine->reset(now, one) ? 1 : 0; }},
+                    .violation = [=]() -> std::string {
+                      if (world->resets != 1) return "the tuple was not reset";
+                      const int64_t counted = kLimit - world->remaining(now, one);
+                      // At least one was admitted before the reset and must not count any more.
+                      if (!errs_on_the_strict_side(algorithm) && counted > world->admitted - 1) {
+                        return std::to_string(counted) + " count after a reset, of " +
+                               std::to_string(world->admitted);
+                      }
+                      return more_than(2 * kLimit, world->admitted);
+                    }};
   };
 }
 
-Scene refused_batch_beside_a_reset(Algorithm algorithm) {
+Workload refused_batch_beside_a_reset(Algorithm algorithm) {
   return [algorithm] {
     constexpr int64_t kLimit = 10;
-    const auto world = std::make_shared<Alone>();
+    const auto world = std::make_shared<LocalEngine>();
     const Instant now = world->at(Millis(0));
     std::array<Request, 2> both;
     both.fill(request_of(algorithm, kLimit, 6));
@@ -225,15 +225,15 @@ Scene refused_batch_beside_a_reset(Algorithm algorithm) {
     world->ask(now, both[0]);
     world->ask(now, both[1]);
     both[0].cost = 2;
-    return Play{.threads = {[=] { (void)world->engine->check_all(now, both); },
-                            [=] { (void)world->engine->reset(now, both[0]); }},
-                .broken = [=] {
-                  return other_than(kLimit, world->remaining(now, both[0]), "what remains");
-                }};
+    return Instance{.threads = {[=] { (void)world->engine->check_all(now, both); },
+                                [=] { (void)world->engine->reset(now, both[0]); }},
+                    .violation = [=] {
+                      return other_than(kLimit, world->remaining(now, both[0]), "the remainder");
+                    }};
   };
 }
 
-Scene news_of_both_kinds() {
+Workload imports_of_both_kinds() {
   struct Cells {
     base::KeyedHash hash{1};
     memory::Table table{1, memory::Scope::kRegion};
@@ -252,7 +252,7 @@ Scene news_of_both_kinds() {
     (void)world->table.create(world->key, query);
     world->with([&](const auto& cells) { world->sequence = cells.newest(); });
     const int64_t now = world->sequence;
-    return Play{
+    return Instance{
         .threads = {[=] {
                       world->with([=](const auto& cells) {
                         (void)cells.raise_siblings(now, 5);
@@ -270,26 +270,26 @@ Scene news_of_both_kinds() {
                         (void)cells.decide(query, memory::Effect::kConsume);
                       });
                     }},
-        .broken = [=] {
+        .violation = [=] {
           std::string wrong;
           world->with([&](const memory::WindowCells& cells) {
             const auto others = [&](int64_t sequence) {
               return static_cast<int64_t>(memory::count_in(cells.others(sequence), sequence));
             };
-            wrong = other_than(12, others(now), "what others have") +
-                    other_than(5, others(now + 1), "what others have in the next window");
+            wrong = other_than(12, others(now), "the count of others") +
+                    other_than(5, others(now + 1), "the count of others in the next window");
           });
           return wrong;
         }};
   };
 }
 
-// At the instant of the boundary all of the old window still counts, whichever of the two windows a
-// request was charged to.
-Scene any_counting(uint64_t recipe) {
+// At the instant of the boundary the whole old window still counts, so the limit holds for the sum
+// of both windows.
+Workload any_counting(uint64_t recipe) {
   constexpr int64_t kLimit = 10;
   static constexpr std::array<std::string_view, 2> kNames = {"one", "two"};
-  struct Counting : Alone {
+  struct Counting : LocalEngine {
     std::array<int64_t, 2> spent{};
   };
   return [recipe] {
@@ -319,34 +319,34 @@ Scene any_counting(uint64_t recipe) {
     const std::array<int64_t, 3> offsets = {-1500, -500, 0};
     for (size_t name = 0; name < 2; ++name) {
       const int64_t offset = offsets[static_cast<size_t>(random.between(0, 2))];
-      if (offset == 0) continue;  // nothing before
+      if (offset == 0) continue;  // no earlier charge
       Request one = any_request(name);
       one.cost = 1;
       if (world->engine->check(world->at(Millis(offset)), one)->admitted() && offset == -500) {
         ++world->spent[name];
       }
     }
-    Play play;
+    Instance instance;
     for (int thread = 0; thread < 3; ++thread) {
       std::vector<std::function<void()>> steps;
       for (int64_t i = random.between(1, 2); i > 0; --i) steps.push_back(any_step());
-      play.threads.push_back([steps] {
+      instance.threads.push_back([steps] {
         for (const auto& step : steps) step();
       });
     }
-    play.broken = [=]() -> std::string {
+    instance.violation = [=]() -> std::string {
       for (size_t i = 0; i < 2; ++i) {
         Request request = request_of(Algorithm::kSlidingWindow, kLimit);
         request.identifier = kNames[i];
         const std::string wrong =
             more_than(kLimit, world->spent[i]) +
             other_than(kLimit - world->spent[i], world->remaining(world->at(Millis(0)), request),
-                       "what remains");
+                       "the remainder");
         if (!wrong.empty()) return wrong;
       }
       return {};
     };
-    return play;
+    return instance;
   };
 }
 

@@ -4,72 +4,74 @@
 #include <string>
 #include <vector>
 
-#include "epoch/epoch.h"
 #include "decide/batch.h"
-#include "decide/engine.h"
 #include "decide/decider.h"
-#include "regional/replay.h"
-#include "decide/store.h"
+#include "decide/engine.h"
+#include "decide/limiter_state.h"
+#include "epoch/epoch.h"
 #include "memory/table.h"
 #include "origins/in_process_origin.h"
+#include "regional/replay.h"
 #include "sim/random.h"
 #include "tests/doubles/hand_clock.h"
-#include "tests/schedule/scenes.h"
+#include "tests/schedule/workloads.h"
 
 namespace weir::schedule {
 namespace {
 
 using decide::Decider;
 using decide::RequestContext;
-using limiter::Ruling;
+using memory::CellDecision;
 
 constexpr Millis kWindow{3'600'000};
 constexpr size_t kSlots = memory::kBucketSlots;
 
-// The parts of an engine with one bucket, which is full; the tuple "emptiest" is the first to go.
+// The parts of an engine with one full bucket; the tuple "emptiest" is the next to evict.
 struct FullTable {
   doubles::HandClock clock;
   doubles::HandExecutor executor{clock};
   std::shared_ptr<origins::InProcessOrigin> origin =
       std::make_shared<origins::InProcessOrigin>(clock);
-  std::shared_ptr<limiter::Store> store = std::make_shared<limiter::Store>(
-      clock, Options{.origin = origin, .replay_within = Millis(0), .capacity = 1}, 1);
-  Decider decider{store};
-  std::shared_ptr<regional::Replay> replaying = std::make_shared<regional::Replay>(store);
+  decide::LimiterState state{
+      clock, Options{.origin = origin, .replay_within = Millis(0), .capacity = 1}, 1};
+  Decider decider{state};
+  std::shared_ptr<regional::Replay> replaying = std::make_shared<regional::Replay>(
+      state.tuples, state.region, state.publish_watch, state.counters);
   Count accepted = 0;
 
-  // `free` of its slots are left.
+  // Leaves `free` of its slots empty.
   explicit FullTable(size_t free = 0) {
     (void)ask("emptiest", 1000, 1);
     for (size_t i = 1; i + free < kSlots; ++i) (void)ask("tuple " + std::to_string(i), 10, 5);
     replay();
   }
 
-  [[nodiscard]] RequestContext case_of(std::string_view name, int64_t limit, int64_t cost) const {
+  [[nodiscard]] RequestContext context_of(std::string_view name, int64_t limit,
+                                          int64_t cost) const {
     const Request request{
         .ns = "schedule", .identifier = name, .limit = limit, .duration = kWindow, .cost = cost};
-    return {clock.now(), request, store->hash};
+    return {clock.now(), request, state.tuples->hash};
   }
-  Ruling ask(std::string_view name, int64_t limit, int64_t cost) {
-    return decider.rule(case_of(name, limit, cost));
+  CellDecision ask(std::string_view name, int64_t limit, int64_t cost) {
+    return decider.decide(context_of(name, limit, cost));
   }
-  Ruling ask_at(Instant now, std::string_view name, int64_t limit, int64_t cost) {
-    RequestContext context = case_of(name, limit, cost);
-    context.ask_at(now);
-    return decider.rule(context);
+  CellDecision ask_at(Instant now, std::string_view name, int64_t limit, int64_t cost) {
+    RequestContext context = context_of(name, limit, cost);
+    context.set_time(now);
+    return decider.decide(context);
   }
-  // Adds up what the table accepted; not what the sketch did, which is told to nobody.
-  void count(const Ruling& ruling, Count cost) {
-    if (ruling.step.decision.admitted() && !ruling.sketched) accepted += cost;
+  // Sums the costs that the table admitted; those of the sketch are not replayed.
+  void count(const CellDecision& result, Count cost) {
+    if (result.decision.admitted() && !result.approximate) accepted += cost;
   }
-  // What is wrong with what the origin has of these, in this window and the last, when all is told.
+  // Compares the origin's counts of these tuples, in this window and the last, after all replays.
   [[nodiscard]] std::string unacked(std::initializer_list<std::string_view> names) {
-    for (int turn = 0; turn < 3; ++turn) replay();
+    for (int round = 0; round < 3; ++round) replay();
     Count acked = 0;
     for (const std::string_view name : names) {
       const int64_t sequence = clock.now().wall.time_since_epoch() / kWindow;
       for (const int64_t back : {0, 1}) {
-        const CellId cell{case_of(name, 1, 1).key.encoded(), sequence - back};
+        const CellId cell{context_of(name, 1, 1).key.encoded(), sequence - back};
         for (const auto& [component, count] : origin->components(cell)) acked += count;
       }
     }
@@ -79,11 +81,11 @@ struct FullTable {
   }
   void replay() { replaying->run_once(clock.now(), executor, Flush::kAll); }
 
-  // Once all has expired, as many new tuples as there are slots find a place.
+  // Once all tuples have expired, as many new ones as there are slots can be created.
   [[nodiscard]] std::string lost_slots() {
     clock.advance(10 * kWindow);
     for (size_t i = 0; i < kSlots; ++i) (void)ask("later " + std::to_string(i), 10, 1);
-    const uint64_t tuples = store->table.stats().tuples;
+    const uint64_t tuples = state.tuples->table.stats().tuples;
     if (tuples == kSlots) return {};
     return "of " + std::to_string(kSlots) + " slots " + std::to_string(kSlots - tuples) +
            " cannot be used any more";
@@ -92,55 +94,55 @@ struct FullTable {
 
 }  // namespace
 
-Scene flood_beside_a_replay() {
+Workload flood_beside_a_replay() {
   return [] {
     const auto world = std::make_shared<FullTable>();
     world->accepted = 1;
     const auto charge = [=](std::string_view name) { world->count(world->ask(name, 1000, 1), 1); };
     charge("emptiest");
-    return Play{.threads = {[=] { world->replay(); },
-                            [=] {
-                              charge("new 1");
-                              charge("new 2");
-                            },
-                            [=] { charge("emptiest"); }},
-                .broken = [=] {
-                  const std::string wrong = world->unacked({"emptiest", "new 1", "new 2"});
-                  return wrong.empty() ? world->lost_slots() : wrong;
-                }};
+    return Instance{.threads = {[=] { world->replay(); },
+                                [=] {
+                                  charge("new 1");
+                                  charge("new 2");
+                                },
+                                [=] { charge("emptiest"); }},
+                    .violation = [=] {
+                      const std::string wrong = world->unacked({"emptiest", "new 1", "new 2"});
+                      return wrong.empty() ? world->lost_slots() : wrong;
+                    }};
   };
 }
 
-Scene first_charge_of_a_window_beside_a_replay() {
+Workload first_charge_of_a_window_beside_a_replay() {
   return [] {
     const auto world = std::make_shared<FullTable>(1);
     const Instant now = world->clock.now();
     const Instant before{.wall = now.wall - Millis(1), .mono = now.mono - Millis(1)};
     const auto charge = [=](Instant when) {
-      world->count(world->ask_at(when, "next to go", 100'000, 1), 1);
+      world->count(world->ask_at(when, "next to evict", 100'000, 1), 1);
     };
     charge(before);
-    return Play{.threads = {[=] { world->replay(); },
-                            [=] {
-                              charge(now);
-                              (void)world->ask("new", 10, 5);
-                            }},
-                .broken = [=] { return world->unacked({"next to go"}); }};
+    return Instance{.threads = {[=] { world->replay(); },
+                                [=] {
+                                  charge(now);
+                                  (void)world->ask("new", 10, 5);
+                                }},
+                    .violation = [=] { return world->unacked({"next to evict"}); }};
   };
 }
 
-Scene flood_beside_a_reader() {
+Workload flood_beside_a_reader() {
   struct Read : FullTable {
     bool changed = false;
-    // Looks as long as it is pinned: the tuple stays the one that was found.
-    void look_at(const RequestContext& context) {
+    // Reads the slot several times under one guard: it must stay the tuple that was found.
+    void read(const RequestContext& context) {
       const epoch::Guard guard;
-      const memory::Tuple tuple = store->table.find(context.key);
+      const memory::Tuple tuple = state.tuples->table.find(context.key);
       if (!tuple) return;
-      Ruling ruling;
-      (void)decider.rule_found(tuple, context.now.mono, context.query, ruling);
-      constexpr int kLooks = 8;
-      for (int look = 0; look < kLooks; ++look) {
+      CellDecision result;
+      (void)decider.decide_found(tuple, context.now.mono, context.query, result);
+      constexpr int kReads = 8;
+      for (int i = 0; i < kReads; ++i) {
         (void)tuple.slot->hot[0].load(std::memory_order_acquire);
         changed = changed || !memory::detail::same_key(*tuple.slot, context.key);
       }
@@ -148,57 +150,57 @@ Scene flood_beside_a_reader() {
   };
   return [] {
     const auto world = std::make_shared<Read>();
-    const RequestContext refused = world->case_of("emptiest", 1000, 1000);
-    return Play{.threads = {[=] { world->look_at(refused); },
-                            [=] {
-                              for (const char* name : {"new 1", "new 2"}) {
-                                (void)world->ask(name, 1000, 1);
-                              }
-                            }},
-                .broken = [=]() -> std::string {
-                  if (world->changed) return "the slot of a tuple was reused under a pinned reader";
-                  return world->lost_slots();
-                }};
+    const RequestContext refused = world->context_of("emptiest", 1000, 1000);
+    return Instance{.threads = {[=] { world->read(refused); },
+                                [=] {
+                                  for (const char* name : {"new 1", "new 2"}) {
+                                    (void)world->ask(name, 1000, 1);
+                                  }
+                                }},
+                    .violation = [=]() -> std::string {
+                      if (world->changed)
+                        return "the slot of a tuple was reused under a reader's epoch guard";
+                      return world->lost_slots();
+                    }};
   };
 }
 
-Scene creation_of_one_tuple() {
+Workload creation_of_one_tuple() {
   struct Created {
     doubles::HandClock clock;
-    std::shared_ptr<limiter::Store> store =
-        std::make_shared<limiter::Store>(clock, Options{.capacity = 1}, 1);
-    Decider decider{store};
+    decide::LimiterState state{clock, Options{.capacity = 1}, 1};
+    Decider decider{state};
     int admitted = 0;
   };
   return [] {
     const auto world = std::make_shared<Created>();
     const auto ask = [=] {
       const Request request{.ns = "schedule", .identifier = "new", .limit = 1, .duration = kWindow};
-      const RequestContext context(world->clock.now(), request, world->store->hash);
-      if (world->decider.rule(context).step.decision.admitted()) ++world->admitted;
+      const RequestContext context(world->clock.now(), request, world->state.tuples->hash);
+      if (world->decider.decide(context).decision.admitted()) ++world->admitted;
     };
-    return Play{.threads = {ask, ask, ask}, .broken = [=]() -> std::string {
-                  const uint64_t tuples = world->store->table.stats().tuples;
-                  if (tuples != 1) return "it stands in " + std::to_string(tuples) + " slots";
-                  if (world->admitted == 1) return {};
-                  return "admitted " + std::to_string(world->admitted) + " of 1";
-                }};
+    return Instance{.threads = {ask, ask, ask}, .violation = [=]() -> std::string {
+                      const uint64_t tuples = world->state.tuples->table.stats().tuples;
+                      if (tuples != 1)
+                        return "the tuple is in " + std::to_string(tuples) + " slots";
+                      if (world->admitted == 1) return {};
+                      return "admitted " + std::to_string(world->admitted) + " of 1";
+                    }};
   };
 }
 
-Scene sketch_beside_a_slot_that_comes_free() {
+Workload sketch_beside_a_freed_slot() {
   struct Scarce {
     doubles::HandClock clock;
-    std::shared_ptr<limiter::Store> store =
-        std::make_shared<limiter::Store>(clock, Options{.capacity = 1}, 1);
-    Decider decider{store};
+    decide::LimiterState state{clock, Options{.capacity = 1}, 1};
+    Decider decider{state};
     int64_t admitted = 0;
     void ask(std::string_view name, Millis duration, Millis when, int64_t cost) {
       const Request request{
           .ns = "schedule", .identifier = name, .limit = 10, .duration = duration, .cost = cost};
       const Instant now{.wall = clock.now().wall + when, .mono = clock.now().mono + when};
-      const RequestContext context(now, request, store->hash);
-      if (decider.rule(context).step.decision.admitted()) admitted += cost;
+      const RequestContext context(now, request, state.tuples->hash);
+      if (decider.decide(context).decision.admitted()) admitted += cost;
     }
   };
   return [] {
@@ -211,30 +213,30 @@ Scene sketch_beside_a_slot_that_comes_free() {
     }
     world->admitted = 0;
     const auto ask = [=](Millis when) { world->ask("new", kWindow, when, 6); };
-    return Play{.threads = {[=] { ask(2 * kShort - Millis(1)); }, [=] { ask(2 * kShort); }},
-                .broken = [=]() -> std::string {
-                  if (world->admitted <= 10) return {};
-                  return "admitted " + std::to_string(world->admitted) +
-                         " of 10, in the table and in the sketch";
-                }};
+    return Instance{.threads = {[=] { ask(2 * kShort - Millis(1)); }, [=] { ask(2 * kShort); }},
+                    .violation = [=]() -> std::string {
+                      if (world->admitted <= 10) return {};
+                      return "admitted " + std::to_string(world->admitted) +
+                             " of 10, in the table and in the sketch";
+                    }};
   };
 }
 
-// Every admission is told to the origin in the end, in whichever window it was counted.
-Scene any_telling(uint64_t recipe) {
+// The origin gets every admission in the end, in either window.
+Workload any_replaying(uint64_t recipe) {
   struct Acked : FullTable {
     Acked() : FullTable(3) {}
     void charge(Instant now, std::string_view name, int64_t cost) {
       count(ask_at(now, name, 1000, cost), static_cast<Count>(cost));
     }
     void ask_both(Instant now, int64_t cost, int64_t limit_of_second) {
-      std::vector<RequestContext> contexts = {case_of("a", 1000, cost),
-                                              case_of("b", limit_of_second, cost)};
-      for (RequestContext& context : contexts) context.ask_at(now);
-      const limiter::BatchRuling ruling = decide::Batch(decider, *store, contexts).run();
-      if (!ruling.admitted) return;
+      std::vector<RequestContext> contexts = {context_of("a", 1000, cost),
+                                              context_of("b", limit_of_second, cost)};
+      for (RequestContext& context : contexts) context.set_time(now);
+      const decide::BatchDecision decision = decide::Batch(decider, state, contexts).run();
+      if (!decision.admitted) return;
       for (size_t i = 0; i < contexts.size(); ++i) {
-        count(ruling.items[i], contexts[i].query.ask.cost);
+        count(decision.items[i], contexts[i].query.ask.cost);
       }
     }
   };
@@ -259,31 +261,31 @@ Scene any_telling(uint64_t recipe) {
     world->charge(before, "a", 1);
     if (random.one_in(2)) world->replay();
     world->charge(random.one_in(2) ? before : now, "b", 1);
-    Play play;
+    Instance instance;
     for (int thread = 0; thread < 2; ++thread) {
       std::vector<std::function<void()>> steps;
       for (int64_t i = random.between(1, 3); i > 0; --i) steps.push_back(any_step());
-      play.threads.push_back([steps] {
+      instance.threads.push_back([steps] {
         for (const auto& step : steps) step();
       });
     }
-    play.threads.push_back([world, times = random.between(1, 2)] {
+    instance.threads.push_back([world, times = random.between(1, 2)] {
       for (int64_t i = 0; i < times; ++i) world->replay();
     });
-    play.broken = [=] {
+    instance.violation = [=] {
       const std::string wrong = world->unacked({"a", "b", "new 1", "new 2", "new 3"});
       return wrong.empty() ? world->lost_slots() : wrong;
     };
-    return play;
+    return instance;
   };
 }
 
-// Whoever is admitted on the word that enough was known has been lied to: the origin has it all.
-Scene reads_beside_a_flood() {
+// The limit is used up at the origin, so an admission must report a degraded basis.
+Workload reads_beside_a_flood() {
   struct Read : FullTable {
     std::shared_ptr<decide::Engine> engine = decide::Engine::make(
         clock, {.origin = origin, .replay_within = Millis(0), .capacity = 1, .seed = 2});
-    bool lied = false;
+    bool wrong_basis = false;
   };
   return [] {
     const auto world = std::make_shared<Read>();
@@ -305,22 +307,22 @@ Scene reads_beside_a_flood() {
                                  [=](const Result<Verdict>& verdict) {
                                    const bool admitted = verdict->admitted();
                                    if (admitted && verdict->basis != Basis::kDegraded) {
-                                     world->lied = true;
+                                     world->wrong_basis = true;
                                    }
                                  });
       world->executor.run();
     };
-    return Play{.threads = {read, read,
-                            [=] {
-                              for (const char* name : {"new 1", "new 2"}) {
-                                (void)world->engine->check(now, request_of(name, 10, 1));
-                              }
-                            }},
-                .broken = [=]() -> std::string {
-                  world->executor.run();
-                  return world->lied ? "admitted on enough knowledge, and the origin has 10 of 10"
-                                     : "";
-                }};
+    return Instance{
+        .threads = {read, read,
+                    [=] {
+                      for (const char* name : {"new 1", "new 2"}) {
+                        (void)world->engine->check(now, request_of(name, 10, 1));
+                      }
+                    }},
+        .violation = [=]() -> std::string {
+          world->executor.run();
+          return world->wrong_basis ? "admitted as well informed, and the origin has 10 of 10" : "";
+        }};
   };
 }
 

@@ -1,10 +1,10 @@
-#include "tests/house/source_tree.h"
+#include "tests/architecture/source_tree.h"
 
 #include <fstream>
 #include <regex>
 #include <sstream>
 
-namespace weir::house {
+namespace weir::architecture {
 namespace {
 
 namespace fs = std::filesystem;
@@ -13,30 +13,31 @@ std::string first_folder(const std::string& path) {
   return path.substr(0, path.find('/'));
 }
 
-// Of a path as files include it. The program of the simulator may do more than the simulator.
-std::string room_of(const std::string& path) {
+// The module of a path as files include it. The simulator's program is a module of its own, because
+// it may include more than the simulator.
+std::string module_of(const std::string& path) {
   return path.starts_with("sim/command/") ? "sim/command" : first_folder(path);
 }
 
 }  // namespace
 
-std::string SourceFile::room() const {
+std::string SourceFile::module() const {
   if (path.starts_with("include/")) return "weir";
-  return room_of(path.starts_with("src/") ? path.substr(4) : path);
+  return module_of(path.starts_with("src/") ? path.substr(4) : path);
 }
 
 bool SourceFile::is_test() const {
   return path.find("_test.") != std::string::npos || first_folder(path) == "tests";
 }
 
-std::vector<std::string> SourceFile::included_rooms() const {
+std::vector<std::string> SourceFile::included_modules() const {
   static const std::regex kInclude(R"re((?:^|\n)\s*#\s*include\s*"([^"]+)")re");
-  std::vector<std::string> rooms;
+  std::vector<std::string> modules;
   for (auto i = std::sregex_iterator(text.begin(), text.end(), kInclude);
        i != std::sregex_iterator(); ++i) {
-    rooms.push_back(room_of((*i)[1].str()));
+    modules.push_back(module_of((*i)[1].str()));
   }
-  return rooms;
+  return modules;
 }
 
 std::string SourceFile::code() const {
@@ -53,7 +54,7 @@ std::string SourceFile::code() const {
           within = Within::kBlock;
         else if (c == '"')
           within = Within::kString;
-        // A quote after a digit separates digits.
+        // A quote after a digit is a digit separator.
         else if (c == '\'' && (i == 0 || !std::isalnum(static_cast<unsigned char>(text[i - 1]))))
           within = Within::kChar;
         if (within == Within::kCode) code += c;
@@ -93,4 +94,4 @@ std::vector<SourceFile> source_files(const fs::path& root) {
   return files;
 }
 
-}  // namespace weir::house
+}  // namespace weir::architecture
