@@ -154,15 +154,15 @@ void Fleet::begin(FleetNode& node) {
     ledger_links_.push_back(node.ledger);
   }
   node.engine = decide::Engine::make(node.clock, {.origin = node.origin,
-                                                   .ledger = node.ledger,
-                                                   .region = plan.name,
-                                                   .sync = settings.sync,
-                                                   .on_origin_loss = settings.on_origin_loss,
-                                                   .read_deadline = settings.read_deadline,
-                                                   .max_freshness = settings.max_freshness,
-                                                   .replay_within = settings.replay_within,
-                                                   .capacity = settings.capacity,
-                                                   .seed = random_.next()});
+                                                  .ledger = node.ledger,
+                                                  .region = plan.name,
+                                                  .sync = settings.sync,
+                                                  .on_origin_loss = settings.on_origin_loss,
+                                                  .read_deadline = settings.read_deadline,
+                                                  .max_freshness = settings.max_freshness,
+                                                  .replay_within = settings.replay_within,
+                                                  .capacity = settings.capacity,
+                                                  .seed = random_.next()});
   node.last_beat = timeline_.now().mono;
 }
 

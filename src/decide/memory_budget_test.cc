@@ -210,7 +210,8 @@ TEST_F(MemoryBudget, HoldsForAnyNumberOfImportedRows) {
                          .count = 1,
                          .limit_seen = 10});
   }
-  ledger->publish(std::move(rows), [](const Result<size_t>& rows) { ASSERT_TRUE(rows.ok()); });
+  ledger->publish(std::move(rows),
+                  [](const Result<size_t>& written) { ASSERT_TRUE(written.ok()); });
   const auto share = [&] {
     for (int round = 0; round < 300; ++round) {
       clock_.advance(Millis(10));

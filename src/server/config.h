@@ -65,9 +65,9 @@ struct Config {
   // What the two above come to.
   [[nodiscard]] memory::MemoryPlan memory_plan() const {
     return memory::memory_plan({.capacity = capacity,
-                                 .memory = memory,
-                                 .default_capacity = size_t{1} << 20,
-                                 .has_ledger = has_ledger()});
+                                .memory = memory,
+                                .default_capacity = size_t{1} << 20,
+                                .has_ledger = has_ledger()});
   }
   [[nodiscard]] bool has_ledger() const {
     if (ledger_choice != LedgerChoice::kUsual) return ledger_choice == LedgerChoice::kGiven;
