@@ -345,7 +345,7 @@ const std::vector<Setting>& all_settings() {
            config.capacity = 0;
            return std::string();
          }
-         const Range range{limiter::kLeastCapacity, limiter::kMostCapacity};
+         const Range range{memory::kMinCapacity, memory::kMaxCapacity};
          const std::string wrong = assign(text, range, config.capacity);
          return wrong.empty() ? wrong : wrong + ", or auto";
        }},
@@ -510,7 +510,7 @@ std::string contradiction(const Config& config) {
         "region in the file, one name for all processes of a region",
         to_string(config.ledger));
   }
-  if (const auto error = limiter::error_in(config.memory_plan())) {
+  if (const auto error = memory::error_in(config.memory_plan())) {
     return fmt::format("{}: {}", error->detail, error->fix);
   }
   if (config.http && config.resp && *config.http == *config.resp && config.http->port != 0) {

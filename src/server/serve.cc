@@ -249,7 +249,7 @@ void serve(Config config, const ReadAgain& read_again) {
   Region region(clock, config);
   OtherRegions others(clock, config, node, folder.trouble());
   others.claim_region();
-  const limiter::MemoryPlan plan = config.memory_plan();
+  const memory::MemoryPlan plan = config.memory_plan();
   const Options options{.origin = region.origin(),
                         .ledger = others.ledger(),
                         .region = config.region_name(),
