@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "limiter/book.h"
+#include "global/ledger_key.h"
 #include "memory/tuple_key.h"
 
 namespace weir::sim {
 
 std::string tuple_of(const LedgerKey& key) {
-  return memory::TupleKey(limiter::request_of(key), base::KeyedHash(0)).encoded();
+  return memory::TupleKey(global::request_of(key), base::KeyedHash(0)).encoded();
 }
 
 CellId cell_of(const LedgerRow& row) {

@@ -24,7 +24,7 @@
 
 namespace weir {
 
-namespace limiter {
+namespace decide {
 class Engine;
 }
 
@@ -219,7 +219,7 @@ class Limiter {
 
  private:
   const Clock* clock_;
-  std::shared_ptr<limiter::Engine> engine_;
+  std::shared_ptr<decide::Engine> engine_;
 };
 
 }  // namespace weir

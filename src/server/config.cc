@@ -125,7 +125,7 @@ std::string find_conflict(const Config& config) {
         "file, one name for all processes of a region",
         to_string(config.ledger));
   }
-  if (const auto error = limiter::error_in(config.memory_plan())) {
+  if (const auto error = memory::error_in(config.memory_plan())) {
     return fmt::format("{}: {}", error->detail, error->fix);
   }
   if (config.http && config.resp && *config.http == *config.resp && config.http->port != 0) {

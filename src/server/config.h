@@ -14,7 +14,7 @@
 
 #include "frontends/loop.h"
 #include "ledgers/sql/ledger_address.h"
-#include "limiter/memory_plan.h"
+#include "memory/memory_plan.h"
 #include "origins/redis/redis_link.h"
 #include "weir/ledger.h"
 
@@ -63,11 +63,11 @@ struct Config {
   std::map<std::string, std::string> given{};
 
   // The plan that capacity and memory result in.
-  [[nodiscard]] limiter::MemoryPlan memory_plan() const {
-    return limiter::memory_plan({.capacity = capacity,
-                                 .memory = memory,
-                                 .usual_capacity = size_t{1} << 20,
-                                 .has_ledger = has_ledger()});
+  [[nodiscard]] memory::MemoryPlan memory_plan() const {
+    return memory::memory_plan({.capacity = capacity,
+                                .memory = memory,
+                                .default_capacity = size_t{1} << 20,
+                                .has_ledger = has_ledger()});
   }
   [[nodiscard]] bool has_ledger() const {
     if (ledger_choice != LedgerChoice::kUsual) return ledger_choice == LedgerChoice::kGiven;

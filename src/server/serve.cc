@@ -251,7 +251,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
   Region region(clock, config);
   OtherRegions others(clock, config, node, folder.error());
   others.claim_region();
-  const limiter::MemoryPlan plan = config.memory_plan();
+  const memory::MemoryPlan plan = config.memory_plan();
   const Options options{.origin = region.origin(),
                         .ledger = others.ledger(),
                         .region = config.region_name(),

@@ -230,7 +230,7 @@ const std::vector<Setting>& all_settings() {
       {.name = "capacity",
        .value = "N",
        .initial = "auto",
-       .range = fmt::format("{} to {}, or auto", limiter::kLeastCapacity, limiter::kMostCapacity),
+       .range = fmt::format("{} to {}, or auto", memory::kMinCapacity, memory::kMaxCapacity),
        .meaning =
            "Limit the tuples in memory, about 480 bytes each; at the limit, new tuples share "
            "counters and are limited more strictly. auto: as many as fit into memory, or "
@@ -241,7 +241,7 @@ const std::vector<Setting>& all_settings() {
                config.capacity = 0;
                return std::string();
              }
-             const NumberRange range{limiter::kLeastCapacity, limiter::kMostCapacity};
+             const NumberRange range{memory::kMinCapacity, memory::kMaxCapacity};
              const std::string error = assign(text, range, config.capacity);
              return error.empty() ? error : error + ", or auto";
            }},

@@ -210,7 +210,7 @@ for (const RESP of [2, 3]) {
     // A server has a ledger, where windows only grow.
     await assert.rejects(
       client.sendCommand(['WEIR.RESET', 'ns', name, '60000']),
-      /algorithm is sliding_window, whose counts are told/,
+      /algorithm is sliding_window, whose counts at the origin/,
     );
   });
 

@@ -52,7 +52,7 @@ test('a failed expectation is reported with the command that reproduces it', asy
   const promise = 'expect.0=denied >= 90%';
   const { code, stdout } = await sim(['scenarios/quickstart.yaml', '--set', promise]);
   assert.equal(code, 1, stdout);
-  assert.match(stdout, /^NOT KEPT  denied >= 90: it was \d/m);
+  assert.match(stdout, /^NOT MET  denied >= 90: actual \d/m);
   assert.ok(
     stdout.includes(`weir sim scenarios/quickstart.yaml --seed 1 --set '${promise}'`),
     stdout,
@@ -62,5 +62,5 @@ test('a failed expectation is reported with the command that reproduces it', asy
 test('a folder that cannot be created is reported before the simulation starts', async () => {
   const { code, stdout, stderr } = await sim(['scenarios/quickstart.yaml', '--out', '/dev/null/x']);
   assert.deepEqual([code, stdout], [1, '']);
-  assert.match(stderr, /^\/dev\/null\/x: cannot be made: /);
+  assert.match(stderr, /^\/dev\/null\/x: cannot be created: /);
 });
