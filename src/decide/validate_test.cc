@@ -52,7 +52,7 @@ std::vector<Bad> all_bad() {
        [](Request& r) { r.across_durations = true; }},
       {"across_durations", "sliding_log",
        [](Request& r) { r.across_durations = true, r.algorithm = Algorithm::kSlidingLog; }},
-      {"limit", "too fine",
+      {"limit", "cannot be represented exactly",
        [](Request& r) {
          r.limit = 999'999'999'989, r.duration = kMaxDuration, r.algorithm = Algorithm::kGcra;
        }},
