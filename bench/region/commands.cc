@@ -209,7 +209,7 @@ bool await_origin(const Clock& clock, const origins::RedisOrigin& origin) {
 // What went wrong; empty: nothing.
 std::string measure(const CommandsPlan& plan, const Clock& clock,
                     const std::shared_ptr<origins::RedisOrigin>& origin, Executor& home) {
-  if (!await_origin(clock, *origin)) return "no answer from redis-server: " + origin->trouble();
+  if (!await_origin(clock, *origin)) return "no answer from redis-server: " + origin->last_error();
   Limiter limiter(clock, {.origin = origin});
   Asker asker(clock, limiter, home, plan.keys);
   const double rate = plan.rate * static_cast<double>(plan.keys);

@@ -180,7 +180,7 @@ class Forgetful final : public RegionalOrigin {
   }
   [[nodiscard]] uint64_t epoch() const override { return epoch_; }
   void forget() {
-    origin_.forget_all();
+    origin_.clear();
     ++epoch_;
   }
 
@@ -210,7 +210,7 @@ TEST_F(ReplayTest, TellsAFullTupleAgainWhenStaleThoughTheOriginForgotUnnoticed) 
   auto engine = engine_on(origin, 1);
   ASSERT_TRUE(ask(*engine, replay_request("alice", 100)).admitted());
   replay(*engine);
-  origin->forget_all();
+  origin->clear();
   EXPECT_FALSE(ask(*engine, replay_request("alice")).admitted());
   EXPECT_EQ(replay(*engine).done, 0u);  // fresh: no message for each refusal
   clock_.advance(Millis(5000));
@@ -298,7 +298,7 @@ TEST_F(ReplayTest, TellsEverythingAgainToAnOriginThatForgot) {
   auto two = engine_on(origin, 2);
   ASSERT_TRUE(ask(*one, replay_request("alice", 60)).admitted());
   replay(*one);
-  origin->forget_all();
+  origin->clear();
   // The next read shows that our own field is less than was acknowledged.
   clock_.advance(Millis(5000));
   ASSERT_TRUE(ask(*one, replay_request("alice", 1)).admitted());

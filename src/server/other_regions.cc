@@ -75,7 +75,7 @@ LedgerCheck check_ledger(const Config& config) {
   }
   const auto store = ledgers::make_store(system_clock(), *address, {.seed = platform::entropy()});
   const MonoTime began = system_clock().now().mono;
-  const auto rehearsed = store->rehearse();
+  const auto rehearsed = store->dry_run();
   if (!rehearsed) {
     return {.text = fmt::format("ledger {}: {}\n  {}\n", to_string(*address),
                                 rehearsed.error().detail, rehearsed.error().fix)};
@@ -150,7 +150,7 @@ void OtherRegions::report(const SyncStats& stats, MonoTime /*now*/) {
     if (received) {
       fmt::print(stderr, "weir: the ledger {} answers\n", name_);
     } else {
-      const std::string why = ledger_->trouble();
+      const std::string why = ledger_->last_error();
       fmt::print(stderr, "weir: the ledger {} does not answer{}{}; other regions are not heard\n",
                  name_, why.empty() ? "" : ": ", why);
     }
@@ -162,7 +162,7 @@ void OtherRegions::report(const SyncStats& stats, MonoTime /*now*/) {
     if (written) {
       fmt::print(stderr, "weir: the ledger {} accepts writes\n", name_);
     } else {
-      const std::string why = ledger_->write_trouble();
+      const std::string why = ledger_->last_write_error();
       fmt::print(stderr,
                  "weir: the ledger {} accepts no writes{}{}; other regions do not hear of this "
                  "one, and a restart forgets what is counted now\n",

@@ -67,8 +67,8 @@ void Region::report(MonoTime now) {
     changed_ = now;
   } else if (now - changed_ >= kOriginLossNoticed) {
     was_there_ = there;
-    const std::string why = origin_->trouble();
-    const std::string refusal = origin_->refusal();
+    const std::string why = origin_->last_error();
+    const std::string refusal = origin_->write_refusal();
     if (there) {
       fmt::print(stderr, "weir: the origin {} answers\n", name_);
     } else if (!refusal.empty()) {

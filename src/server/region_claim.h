@@ -54,7 +54,7 @@ class RegionClaim {
   const std::unique_ptr<ledgers::LedgerStore> store_;
   const Claimant claimant_;
   const std::string holder_;
-  ledgers::RegionHold rival_;  // who held it when we last looked
+  ledgers::RegionLease rival_;  // who held it when we last looked
   MonoTime rival_since_{};     // since when that has not changed
   bool running_ = false;
 
