@@ -75,8 +75,8 @@ test('a node that stops tells what it accepted, and one that starts knows it', a
   await leaver.stop('SIGTERM');
   assert.match(leaver.server.stderr, /the origin was told everything/);
   const cells = await Promise.all((await origin.cells()).map((cell) => origin.client.hgetall(cell)));
-  const left = cells.filter((fields) => 'gone' in fields);
-  assert.deepEqual(left, [{ gone: '7' }]); // and nobody's name stays behind
+  const left = cells.filter((fields) => 'departed' in fields);
+  assert.deepEqual(left, [{ departed: '7' }]); // and nobody's name stays behind
   const comer = await startNode(origin.url);
   await comer.ready();
   const verdict = await comer.limit('left', 100, 0);
