@@ -46,7 +46,7 @@ std::unique_ptr<Error> unstorable(const char* list, size_t index, std::string de
             .retry = Retry::kPointless,
             .field = std::string(list) + "[" + std::to_string(index) + "]",
             .detail = std::move(detail),
-            .fix = "publish the others without it"});
+            .fix = "publish the batch without it"});
 }
 
 void append_number(std::string& text, uint64_t number, int bytes) {

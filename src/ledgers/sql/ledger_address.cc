@@ -121,8 +121,8 @@ Result<LedgerAddress> parse_server(std::string_view text) {
   const auto name = base::percent_decoded(database.value_or(""));
   if (!name) return bad_percent();
   if (name->empty() || name->find('/') != std::string::npos) {
-    return wrong("the address has no name of a database",
-                 "name one behind the host, like mysql://user:password@host/weir");
+    return wrong("the address has no database name",
+                 "add one after the host, like mysql://user:password@host/weir");
   }
   address.database = *name;
   return address;

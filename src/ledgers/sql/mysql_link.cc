@@ -56,7 +56,7 @@ std::string fix_of(unsigned code) {
     case ER_SPECIFIC_ACCESS_DENIED_ERROR:
       return "grant the user SELECT, INSERT, UPDATE and DELETE on the tables, and CREATE for weir "
              "migrate";
-    case ER_CON_COUNT_ERROR: return "raise max_connections, or end connections that are not used";
+    case ER_CON_COUNT_ERROR: return "raise max_connections, or close unused connections";
     case ER_TOO_MANY_USER_CONNECTIONS:
       return "raise max_user_connections: each process has three connections";
     default: return "";

@@ -5,14 +5,14 @@ namespace {
 
 std::string general_remedy(LedgerError kind, const std::string& address) {
   switch (kind) {
-    case LedgerError::kBadRows: return "publish fewer rows at once, or without the bad one";
+    case LedgerError::kBadRows: return "publish fewer rows at once, or leave out the bad row";
     case LedgerError::kMissingTables: return "run: weir migrate --ledger " + address;
     case LedgerError::kReadOnly: return "name a server that can be written to";
     case LedgerError::kFull: return "give " + address + " more space";
     case LedgerError::kRefused: return "check user, password, database and TLS";
     case LedgerError::kDeadlock:
-    case LedgerError::kLocked: return "try again later: others hold the same rows";
-    default: return "see whether " + address + " is up and can be reached";
+    case LedgerError::kLocked: return "try again later: another process has locked the same rows";
+    default: return "check that " + address + " is up and reachable";
   }
 }
 
@@ -20,14 +20,17 @@ std::string general_remedy(LedgerError kind, const std::string& address) {
 std::string_view file_remedy(LedgerError kind) {
   switch (kind) {
     case LedgerError::kUnreachable:
-      return "see whether its folder is there, whether this user may write there, and whether its "
-             "disk works and is not read-only";
-    case LedgerError::kTimeout: return "another process holds its lock: see who has it open";
-    case LedgerError::kReadOnly: return "let this user write to it and its folder";
+      return "check that its folder exists, that this user may write to it, and that its disk "
+             "works and "
+             "is not read-only";
+    case LedgerError::kTimeout:
+      return "another process has locked it: find the process that has the file open";
+    case LedgerError::kReadOnly:
+      return "give this user write permission on the file and its folder";
     case LedgerError::kFull: return "free space on its disk";
-    case LedgerError::kRefused: return "let this user read and write it";
+    case LedgerError::kRefused: return "give this user read and write permission on the file";
     case LedgerError::kCorrupt:
-      return "move the file away: a new one is made, without what was counted in the old one";
+      return "move the file away: a new one is made, without the counts of the old one";
     default: return {};
   }
 }

@@ -11,9 +11,9 @@ constexpr int kMaxLockTries = 8;
 
 SqlFailure wrong_version(int64_t version) {
   return {.kind = LedgerError::kOther,
-          .detail = "its tables are of version " + std::to_string(version) +
-                    ", and this program knows " + std::to_string(kSchemaVersion),
-          .fix = "use the version of weir that made them, or another database"};
+          .detail = "its tables have version " + std::to_string(version) +
+                    ", and this program supports version " + std::to_string(kSchemaVersion),
+          .fix = "use the version of weir that created them, or another database"};
 }
 
 }  // namespace

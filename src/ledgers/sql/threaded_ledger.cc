@@ -131,7 +131,7 @@ Error ThreadedLedger::rejection(LedgerError why) {
           .retry = Retry::kMayHelp,
           .detail = "the ledger was not called: " + std::string(to_string(why)),
           .fix = why == LedgerError::kOverload ? "call it less often"
-                                               : "see whether it is up and can be reached"};
+                                               : "check that it is up and reachable"};
 }
 
 void ThreadedLedger::note(Lane& lane, MonoTime began, const Error* error) {

@@ -34,8 +34,9 @@ std::string_view remedy_for_refused_writes(OriginError error) {
       return "raise maxmemory, or choose a maxmemory-policy that evicts";
     case OriginError::kReadOnly: return "it is a replica: give the address of the master";
     default:
-      return "see whether its replicas are connected (min-replicas-to-write) and its disk can be "
-             "written to (stop-writes-on-bgsave-error)";
+      return "check that its replicas are connected (min-replicas-to-write) and that its disk is "
+             "writable "
+             "(stop-writes-on-bgsave-error)";
   }
 }
 
@@ -50,7 +51,7 @@ Error to_error(OriginError error) {
   return {.code = error == OriginError::kTimeout ? ErrorCode::kTimeout : ErrorCode::kUnavailable,
           .retry = Retry::kMayHelp,
           .detail = "the origin failed: " + std::string(to_string(error)),
-          .fix = "see whether Redis is up and can be reached"};
+          .fix = "check that Redis is up and reachable"};
 }
 
 RedisOrigin::Worker::Worker(const Clock& the_clock, RedisAddress address, uint64_t seed)

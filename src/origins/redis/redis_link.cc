@@ -306,9 +306,9 @@ class RedisLink::Session : public std::enable_shared_from_this<Session> {
       if (cancelled || self->stopped_) return;
       const MonoTime now = self->clock_.now().mono;
       if (self->state_ == State::kConnecting && now - self->connecting_since_ > kConnectTimeout) {
-        self->fail(OriginError::kTimeout, "no connection in time");
+        self->fail(OriginError::kTimeout, "connecting timed out");
       } else if (!self->calls_.empty() && now - self->calls_.front().sent > kReplyTimeout) {
-        self->fail(OriginError::kTimeout, "no answer in time");
+        self->fail(OriginError::kTimeout, "the server did not answer in time");
       }
       self->start_watchdog();
     });
