@@ -212,7 +212,7 @@ bool await_origin(const Clock& clock, const origins::RedisOrigin& origin) {
 // Returns an error; empty: success.
 std::string measure(const CommandsPlan& plan, const Clock& clock,
                     const std::shared_ptr<origins::RedisOrigin>& origin, Executor& executor) {
-  if (!await_origin(clock, *origin)) return "no reply from redis-server: " + origin->trouble();
+  if (!await_origin(clock, *origin)) return "no reply from redis-server: " + origin->last_error();
   Limiter limiter(clock, {.origin = origin});
   Client client(clock, limiter, executor, plan.keys);
   const double rate = plan.rate * static_cast<double>(plan.keys);
@@ -234,15 +234,12 @@ std::string measure(const CommandsPlan& plan, const Clock& clock,
 
 int measure_commands(const CommandsPlan& plan) {
   const Clock& clock = system_clock();
-  const auto origin = std::make_shared<origins::RedisOrigin>(
-      clock, origins::RedisAddress{.port = plan.port}, platform::entropy());
+  const auto origin = origins::make_redis_origin(clock, {.address = {.port = plan.port}});
   platform::ThreadExecutor executor;
   executor.start();
-  ThreadGroup origin_thread;
-  origin_thread.start([&] { origin->run(); });
+  origin->start();
   const std::string error = measure(plan, clock, origin, executor);
   origin->stop();
-  origin_thread.join();
   executor.stop();
   if (!error.empty()) fmt::print(stderr, "weir_region_bench: {}\n", error);
   return error.empty() ? 0 : 1;

@@ -257,7 +257,7 @@ TEST(Stress, RunsSyncFromEveryThreadAtOnce) {
   });
   for (int round = 0; round < 3; ++round) engine->run_sync(clock.now(), Flush::kAll);
   Count acked = 0;
-  for (const LedgerRow& row : ledger->everything().rows) acked += row.count;
+  for (const LedgerRow& row : ledger->contents().rows) acked += row.count;
   EXPECT_EQ(acked, accepted.load());
 }
 
@@ -270,7 +270,7 @@ TEST(Stress, RegionsSyncWhileTheyServeRequests) {
   std::vector<std::shared_ptr<Engine>> regions;
   for (const char* name : {"east", "west"}) {
     regions.push_back(
-        Engine::make(clock, {.ledger = ledger->as_seen_by_another(),
+        Engine::make(clock, {.ledger = ledger->another_client(),
                              .region = name,
                              .sync = {.publish_every = Millis(5), .import_every = Millis(5)},
                              .capacity = 256,
@@ -325,7 +325,7 @@ TEST(Stress, RegionsSyncWhileTheyServeRequests) {
   });
   EXPECT_EQ(admitted[0] + admitted[1], Count{kLimit});
   EXPECT_EQ(foreign(1), admitted[0]);
-  const LedgerNews acked = ledger->everything();
+  const LedgerNews acked = ledger->contents();
   EXPECT_EQ(acked.rows.size(), 2U);
   for (const LedgerRow& row : acked.rows) {
     EXPECT_EQ(row.count, admitted[row.region == "east" ? 0 : 1]) << row.region;

@@ -17,7 +17,7 @@ class HalfWorkingLedger : public testing::Test {
  protected:
   HalfWorkingLedger() {
     // The other region exists and has no counts.
-    store_->as_seen_by_another()->heartbeat({.region = "west"}, {}, [](const auto&) {});
+    store_->another_client()->heartbeat({.region = "west"}, {}, [](const auto&) {});
     pass(Millis(1000));
   }
   void pass(Millis time) {
@@ -34,7 +34,7 @@ class HalfWorkingLedger : public testing::Test {
                                           .cost = cost});
   }
   Count row(std::string_view identifier) {
-    for (const LedgerRow& row : store_->everything().rows) {
+    for (const LedgerRow& row : store_->contents().rows) {
       if (row.key.identifier == identifier) return row.count;
     }
     return 0;
@@ -43,7 +43,7 @@ class HalfWorkingLedger : public testing::Test {
   doubles::HandClock clock_;
   std::shared_ptr<ledgers::MemoryLedger> store_ = std::make_shared<ledgers::MemoryLedger>(clock_);
   std::shared_ptr<doubles::FaultyLedger> ledger_ =
-      std::make_shared<doubles::FaultyLedger>(store_->as_seen_by_another(), 1);
+      std::make_shared<doubles::FaultyLedger>(store_->another_client(), 1);
   Limiter limiter_{clock_, {.ledger = ledger_, .region = "east", .capacity = 1024, .seed = 7}};
 };
 

@@ -35,7 +35,7 @@ class RegionSyncTest : public testing::Test {
     auto region = std::make_unique<TestRegion>();
     region->region = name;
     region->origin = std::move(origin);
-    region->ledger = std::make_shared<FaultyLedger>(store_->as_seen_by_another(), 1);
+    region->ledger = std::make_shared<FaultyLedger>(store_->another_client(), 1);
     region->limiter = std::make_unique<Limiter>(clock_, Options{.origin = region->origin,
                                                                 .ledger = region->ledger,
                                                                 .region = name,
@@ -89,7 +89,7 @@ class RegionSyncTest : public testing::Test {
   // The ledger's count of a region in this window, or a window before.
   Count row(const std::string& region, int64_t back = 0) {
     const int64_t sequence = clock_.now().wall.time_since_epoch() / Millis(60'000) - back;
-    for (const LedgerRow& row : store_->everything().rows) {
+    for (const LedgerRow& row : store_->contents().rows) {
       if (row.region == region && row.sequence == sequence && row.key.identifier == identifier_) {
         return row.count;
       }

@@ -145,11 +145,11 @@ TEST_F(RegionSyncTest, AColdOversizedRequestPublishesNothing) {
   pass(Millis(1000));
   EXPECT_FALSE(ask(east, 101).admitted());
   pass(Millis(3000));
-  EXPECT_TRUE(store_->everything().rows.empty());
+  EXPECT_TRUE(store_->contents().rows.empty());
   ask_times(east, 1);
   EXPECT_FALSE(ask(east, 100).admitted());
   pass(Millis(3000));
-  EXPECT_TRUE(store_->everything().rows.empty());
+  EXPECT_TRUE(store_->contents().rows.empty());
 }
 
 TEST_F(RegionSyncTest, ADenialByTheLastWindowDoesNotLimitOtherRegions) {
@@ -269,13 +269,13 @@ TEST_F(RegionSyncTest, PublishesAgainToALedgerThatLostRows) {
   pass(Millis(1000));
   ask_times(east, 110);
   pass(Millis(1000));
-  store_->forget_all();
+  store_->clear();
   pass(Millis(30'000));
-  EXPECT_TRUE(store_->everything().rows.empty());  // not noticed yet
+  EXPECT_TRUE(store_->contents().rows.empty());  // not noticed yet
   pass(Millis(31'000));
   EXPECT_EQ(east.limiter->sync_stats().lost, 1U);
-  ASSERT_EQ(store_->everything().rows.size(), 1U);
-  EXPECT_EQ(store_->everything().rows[0].count, 100U);
+  ASSERT_EQ(store_->contents().rows.size(), 1U);
+  EXPECT_EQ(store_->contents().rows[0].count, 100U);
 }
 
 TEST_F(RegionSyncTest, PublishesAgainToALedgerThatLostRowsOfAnEarlierFullRead) {
@@ -287,12 +287,12 @@ TEST_F(RegionSyncTest, PublishesAgainToALedgerThatLostRowsOfAnEarlierFullRead) {
   EXPECT_GE(east.limiter->sync_stats().full_reads, 3U);
   EXPECT_EQ(east.limiter->sync_stats().lost, 0U);
   EXPECT_EQ(rows(east), 1U);
-  store_->forget_all();
+  store_->clear();
   pass(Millis(62'000));
   EXPECT_EQ(east.limiter->sync_stats().lost, 1U);
-  ASSERT_EQ(store_->everything().rows.size(), 1U);
-  EXPECT_EQ(store_->everything().rows[0].count, 100U);
-  EXPECT_EQ(store_->everything().presences.size(), 1U);
+  ASSERT_EQ(store_->contents().rows.size(), 1U);
+  EXPECT_EQ(store_->contents().rows[0].count, 100U);
+  EXPECT_EQ(store_->contents().presences.size(), 1U);
 }
 
 // A request that creates a tuple needs the mutex. Regression: it was held while all entries were
@@ -369,7 +369,7 @@ TEST_F(RegionSyncTest, DoesAFullReadSoonAfterAFailure) {
   ask_times(east, 110);
   pass(Millis(1000));
   east.ledger->cut();
-  store_->forget_all();
+  store_->clear();
   pass(Millis(1000));
   east.ledger->mend();
   pass(Millis(8000));
@@ -444,7 +444,7 @@ TEST_F(RegionSyncTest, DoesAFullReadWhenTheRowsOfOneInstantExceedAnAnswer) {
   ask(west);
   pass(Millis(1000));
   const uint64_t full_reads = west.limiter->sync_stats().full_reads;
-  write_for_north(1, numbered("other", ledgers::kMostChanges + 1));
+  write_for_north(1, numbered("other", ledgers::kMaxChanges + 1));
   write_for_north(40, {identifier_});
   pass(Millis(400));
   EXPECT_EQ(foreign(west), 0U);

@@ -186,7 +186,7 @@ class Forgetful final : public RegionalOrigin {
   }
   [[nodiscard]] uint64_t epoch() const override { return epoch_; }
   void lose_all() {
-    origin_.forget_all();
+    origin_.clear();
     ++epoch_;
   }
 
@@ -216,7 +216,7 @@ TEST_F(ReplayTest, ReplaysAnExhaustedTupleAgainWhenStaleAfterAnUnnoticedLoss) {
   auto engine = engine_on(origin, 1);
   ASSERT_TRUE(ask(*engine, replay_request("alice", 100)).admitted());
   replay(*engine);
-  origin->forget_all();
+  origin->clear();
   EXPECT_FALSE(ask(*engine, replay_request("alice")).admitted());
   EXPECT_EQ(replay(*engine).done, 0u);  // fresh: no message per refusal
   clock_.advance(Millis(5000));
@@ -304,7 +304,7 @@ TEST_F(ReplayTest, ReplaysAgainToAnOriginThatLostCounts) {
   auto two = engine_on(origin, 2);
   ASSERT_TRUE(ask(*one, replay_request("alice", 60)).admitted());
   replay(*one);
-  origin->forget_all();
+  origin->clear();
   // The next read shows that our component is less than acknowledged.
   clock_.advance(Millis(5000));
   ASSERT_TRUE(ask(*one, replay_request("alice", 1)).admitted());

@@ -55,7 +55,7 @@ class Check {
   explicit Check(const origins::RedisAddress& address)
       : name_(to_string(address)),
         link_(io_, system_clock(), address, platform::entropy(),
-              [this](OriginError why) { fail(why, link_.trouble()); }),
+              [this](OriginError why) { fail(why, link_.last_error()); }),
         poll_(io_),
         deadline_(io_) {}
 
@@ -83,7 +83,7 @@ class Check {
   void try_cells() {
     const std::string key = origins::redis_key({"check-" + origins::hex(platform::entropy()), 0});
     const std::string script_sha = origins::sha_of_script(origins::kRetireScript);
-    const std::string keep_sha = origins::sha_of_script(origins::kKeepScript);
+    const std::string keep_sha = origins::sha_of_script(origins::kRestoreScript);
     const std::string nodes = "weir:check-" + origins::hex(platform::entropy());
     std::string text;
     const std::initializer_list<std::initializer_list<std::string_view>> commands = {
@@ -92,7 +92,7 @@ class Check {
         {"HGETALL", key},
         {"SCRIPT", "LOAD", origins::kRetireScript},
         {"EVALSHA", script_sha, "1", key, "check"},
-        {"SCRIPT", "LOAD", origins::kKeepScript},
+        {"SCRIPT", "LOAD", origins::kRestoreScript},
         {"EVALSHA", keep_sha, "1", key, "2", "1000"},
         {"DEL", key},
         {"TIME"},
@@ -109,7 +109,7 @@ class Check {
     link_.send(
         std::move(text), commands.size(),
         [this, began](std::optional<OriginError> failure, std::span<const RedisReply> replies) {
-          if (failure) return fail(*failure, link_.trouble());
+          if (failure) return fail(*failure, link_.last_error());
           for (const RedisReply& reply : replies) {
             if (reply.type != RedisReply::Type::kError) continue;
             return fail(origins::error_of_reply(reply.text), std::string(reply.text));

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "ledgers/sql/ledger_store.h"
+#include "ledgers/sql/make_ledger.h"
 #include "ledgers/sql/schema.h"
 #include "platform/entropy.h"
 #include "platform/thread_group.h"
@@ -62,7 +62,7 @@ void migrate(const Config& config) {
 void print_schema(const Config& config) {
   const bool file = needed_ledger(config).kind == ledgers::LedgerKind::kSqlite;
   fmt::print("{}",
-             ledgers::schema_sql(file ? ledgers::Dialect::kSqlite : ledgers::Dialect::kMariaDb));
+             ledgers::schema_sql(file ? ledgers::Dialect::kSqlite : ledgers::Dialect::kMySql));
 }
 
 LedgerCheck check_ledger(const Config& config) {
@@ -75,7 +75,7 @@ LedgerCheck check_ledger(const Config& config) {
   }
   const auto store = ledgers::make_store(system_clock(), *address, {.seed = platform::entropy()});
   const MonoTime began = system_clock().now().mono;
-  const auto rehearsed = store->rehearse();
+  const auto rehearsed = store->dry_run();
   if (!rehearsed) {
     return {.text = fmt::format("ledger {}: {}\n  {}\n", to_string(*address),
                                 rehearsed.error().detail, rehearsed.error().fix)};
@@ -101,7 +101,7 @@ OtherRegions::OtherRegions(const Clock& clock, const Config& config, const std::
     return;
   }
   name_ = to_string(*address);
-  ledger_ = ledgers::make_threaded_ledger(clock, *address, platform::entropy());
+  ledger_ = ledgers::make_ledger(clock, *address);
   if (usual) return;
   const uint64_t seed = platform::entropy();
   claim_ = std::make_unique<RegionClaim>(
@@ -150,7 +150,7 @@ void OtherRegions::report(const SyncStats& stats, MonoTime /*now*/) {
     if (received) {
       fmt::print(stderr, "weir: the ledger {} answers\n", name_);
     } else {
-      const std::string why = ledger_->trouble();
+      const std::string why = ledger_->last_error();
       fmt::print(stderr, "weir: the ledger {} does not answer{}{}; other regions are not heard\n",
                  name_, why.empty() ? "" : ": ", why);
     }
@@ -162,7 +162,7 @@ void OtherRegions::report(const SyncStats& stats, MonoTime /*now*/) {
     if (written) {
       fmt::print(stderr, "weir: the ledger {} accepts writes\n", name_);
     } else {
-      const std::string why = ledger_->write_trouble();
+      const std::string why = ledger_->last_write_error();
       fmt::print(stderr,
                  "weir: the ledger {} accepts no writes{}{}; other regions do not hear of this "
                  "one, and a restart forgets what is counted now\n",

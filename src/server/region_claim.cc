@@ -12,7 +12,7 @@ namespace {
 
 constexpr Millis kCheckEvery{200};
 constexpr Millis kHoldEvery{1000};
-static_assert(3 * kHoldEvery < ledgers::kRegionHeld);
+static_assert(3 * kHoldEvery < ledgers::kRegionLeaseTime);
 
 // All processes that share an origin use one name.
 std::string holder_name(const RegionClaim::Claimant& claimant, uint64_t seed) {
@@ -34,9 +34,9 @@ RegionClaim::RegionClaim(const Clock& clock, std::unique_ptr<ledgers::LedgerStor
 // has not renewed it for its duration is dead.
 RegionClaim::Claim RegionClaim::claim() {
   const MonoTime now = clock_.now().mono;
-  const bool dead = !rival_.holder.empty() && now - rival_since_ >= ledgers::kRegionHeld;
-  const auto hold = store_->hold_region(claimant_.region, holder_,
-                                        dead ? rival_ : ledgers::RegionHold{.holder = holder_});
+  const bool dead = !rival_.holder.empty() && now - rival_since_ >= ledgers::kRegionLeaseTime;
+  const auto hold = store_->acquire_region(claimant_.region, holder_,
+                                        dead ? rival_ : ledgers::RegionLease{.holder = holder_});
   if (!hold) return Claim::kUnknown;
   if (hold->holder == holder_) {
     rival_ = {};

@@ -54,7 +54,7 @@ class RegionClaim {
   const std::unique_ptr<ledgers::LedgerStore> store_;
   const Claimant claimant_;
   const std::string holder_;
-  ledgers::RegionHold rival_;  // the other holder at the last check
+  ledgers::RegionLease rival_;  // the other holder at the last check
   MonoTime rival_since_{};     // its last renewal
   bool running_ = false;
 

@@ -178,7 +178,7 @@ struct Regions {
   doubles::HandClock clock;
   std::shared_ptr<ledgers::MemoryLedger> ledger = std::make_shared<ledgers::MemoryLedger>(clock);
   std::shared_ptr<Engine> east = region("east", ledger);
-  std::shared_ptr<Engine> west = region("west", ledger->as_seen_by_another());
+  std::shared_ptr<Engine> west = region("west", ledger->another_client());
 
   Regions() {
     for (int round = 0; round < 8; ++round) {

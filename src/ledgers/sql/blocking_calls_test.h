@@ -1,4 +1,4 @@
-// Asking a port and waiting for the answer.
+// Blocking calls of a GlobalLedger.
 
 #pragma once
 
@@ -11,38 +11,38 @@
 
 namespace weir::ledgers {
 
-template <typename Answer, typename Ask>
-Result<Answer> waited(const Ask& ask) {
+template <typename Answer, typename Call>
+Result<Answer> wait_for(const Call& call) {
   struct Received {
     std::mutex mutex;
-    std::condition_variable came;
+    std::condition_variable replied;
     std::optional<Result<Answer>> answer;
   };
   const auto received = std::make_shared<Received>();
-  ask([received](Result<Answer> answer) {
+  call([received](Result<Answer> answer) {
     const std::lock_guard lock(received->mutex);
     received->answer = std::move(answer);
-    received->came.notify_one();
+    received->replied.notify_one();
   });
   std::unique_lock lock(received->mutex);
-  received->came.wait(lock, [&] { return received->answer.has_value(); });
+  received->replied.wait(lock, [&] { return received->answer.has_value(); });
   return std::move(*received->answer);
 }
 
-inline Result<size_t> publish(GlobalLedger& ledger, LedgerNews news) {
-  return waited<size_t>(
-      [&](PublishReply reply) { ledger.publish(std::move(news), std::move(reply)); });
+inline Result<size_t> publish(GlobalLedger& ledger, LedgerNews batch) {
+  return wait_for<size_t>(
+      [&](PublishReply reply) { ledger.publish(std::move(batch), std::move(reply)); });
 }
 inline Result<LedgerChanges> changes_since(GlobalLedger& ledger, LedgerCursor cursor) {
-  return waited<LedgerChanges>(
+  return wait_for<LedgerChanges>(
       [&](ChangesReply reply) { ledger.changes_since(cursor, std::move(reply)); });
 }
-inline Result<LedgerPage> read_page(GlobalLedger& ledger, LedgerPosition place = {}) {
-  return waited<LedgerPage>(
-      [&](PageReply reply) { ledger.read_page(std::move(place), std::move(reply)); });
+inline Result<LedgerPage> read_page(GlobalLedger& ledger, LedgerPosition position = {}) {
+  return wait_for<LedgerPage>(
+      [&](PageReply reply) { ledger.read_page(std::move(position), std::move(reply)); });
 }
 
-// One row, of the present minute.
+// A row of the minute of `now`.
 inline LedgerRow row_of(WallTime now, Count count, std::string identifier = "alice",
                         std::string region = "east") {
   return {.key = {.workspace = "acme",
