@@ -119,7 +119,7 @@ class Asker {
     limiter_.run_replay(now, home_);
   }
   void rest() {
-    ThreadGroup::rest(kStep);
+    ThreadGroup::sleep(kStep);
     replay_if_due(clock_.now());
   }
   [[nodiscard]] uint64_t waiting() const {
@@ -197,12 +197,12 @@ std::string to_json(const CommandsPlan& plan, const Reading& before, const Readi
 void await_room_in_window(const Clock& clock, Nanos needed) {
   const Millis into = clock.now().wall.time_since_epoch() % kDuration;
   const Millis left = kDuration - into;
-  if (left < needed + Millis(500)) ThreadGroup::rest(left + kStep);
+  if (left < needed + Millis(500)) ThreadGroup::sleep(left + kStep);
 }
 
 bool await_origin(const Clock& clock, const origins::RedisOrigin& origin) {
   const MonoTime end = clock.now().mono + kPatience;
-  while (origin.reach() != Reach::kPrompt && clock.now().mono < end) ThreadGroup::rest(kStep);
+  while (origin.reach() != Reach::kPrompt && clock.now().mono < end) ThreadGroup::sleep(kStep);
   return origin.reach() == Reach::kPrompt;
 }
 

@@ -22,7 +22,7 @@ double seconds(Nanos duration) {
 }  // namespace
 
 ProgressLine::ProgressLine()
-    : shown_(platform::errors_go_to_a_terminal()), began_(system_clock().now().mono), last_() {}
+    : shown_(platform::stderr_is_terminal()), began_(system_clock().now().mono), last_() {}
 
 ProgressLine::~ProgressLine() {
   if (!shown_) return;

@@ -86,7 +86,7 @@ void keep_smaller(const WorldOptions& options, const RunReport& broken,
   fmt::print("looking for a smaller world that breaks in the same way\n");
   std::fflush(stdout);
   const Shrunk shrunk = shrink(options, broken, kMostRuns, [&] {
-    return signals.asked() || clock.now().mono - start > kLongest;
+    return signals.stop_requested() || clock.now().mono - start > kLongest;
   });
   const std::string file = fmt::format("world-{}.yaml", options.seed);
   const std::string comment =
@@ -130,7 +130,7 @@ int run_swarm(const SwarmSettings& settings) {
     for (;; ++seed) {
       if (settings.worlds && tally.worlds >= *settings.worlds) break;
       if (minutes && passed() >= *minutes * 60) break;
-      if (signals.asked()) break;
+      if (signals.stop_requested()) break;
       RunReport report = World(world_of(seed)).run();
       tally.add(report);
       if (progress.due()) progress.show(tally.line());
@@ -147,7 +147,7 @@ int run_swarm(const SwarmSettings& settings) {
     keep_smaller(world_of(seed), *broken, signals);
     return kFailed;
   }
-  if (signals.asked()) return kStopped;
+  if (signals.stop_requested()) return kStopped;
   fmt::print("no invariant was broken\n");
   return 0;
 }

@@ -7,7 +7,7 @@
 
 #include "frontends/service.h"
 #include "frontends/session.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 
 namespace weir::frontends {
 
@@ -30,7 +30,7 @@ struct FrontAt {
 
   explicit FrontAt(Time time = {}) : clock(time) { keys.add(rules::hash_of(kKey)); }
 };
-using Front = FrontAt<doubles::HandClock>;
+using Front = FrontAt<doubles::ManualClock>;
 
 // One side of a connection: says something and hears what is answered.
 struct Line {

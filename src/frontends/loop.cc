@@ -28,7 +28,7 @@ namespace weir::frontends {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
-using telemetry::DoorStat;
+using telemetry::FrontendStat;
 
 namespace {
 
@@ -125,20 +125,20 @@ using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
 
 struct Listener {
   Acceptor acceptor;
-  telemetry::DoorMetrics& metrics;
+  telemetry::FrontendMetrics& metrics;
   Loop::OpenSession open;
   Loop::RefusalText refusal_text;
   Admission admission;
   size_t sent_away = 0;  // that are still there
 };
 
-DoorStat stat_of(Refusal why) {
+FrontendStat stat_of(Refusal why) {
   switch (why) {
-    case Refusal::kConnections: return DoorStat::kRefused;
-    case Refusal::kAddress: return DoorStat::kRefusedAddress;
+    case Refusal::kConnections: return FrontendStat::kRefused;
+    case Refusal::kAddress: return FrontendStat::kRefusedAddress;
     case Refusal::kMemory: break;
   }
-  return DoorStat::kRefusedMemory;
+  return FrontendStat::kRefusedMemory;
 }
 
 // Work that others put off to this loop.
@@ -173,7 +173,7 @@ struct Loop::Inside {
   void wait();
   void serve_ready();
   void end_turn();
-  Listener& add_listener(telemetry::DoorMetrics& metrics, OpenSession open,
+  Listener& add_listener(telemetry::FrontendMetrics& metrics, OpenSession open,
                          RefusalText refusal_text);
   void await_connections(Listener& listener);
   void accept(Listener& listener, int most);
@@ -259,7 +259,7 @@ class Loop::Connection final : public Guest, public std::enable_shared_from_this
     const bool midway = farewell_ || writing_ || waiting_ || delayed_ || !in_.empty();
     if (farewell_ ? now - active_ > kFarewell
                   : now - (midway ? began_ : active_) > allowed(midway)) {
-      if (!farewell_) listener_.metrics.stats.add(DoorStat::kTimedOut);
+      if (!farewell_) listener_.metrics.stats.add(FrontendStat::kTimedOut);
       return close();
     }
     if (!midway && now - active_ > kIdle) give_back(0);
@@ -271,7 +271,7 @@ class Loop::Connection final : public Guest, public std::enable_shared_from_this
     closed_ = true;
     if (session_) {
       admission().leave(*this);
-      listener_.metrics.stats.add(DoorStat::kClosed);
+      listener_.metrics.stats.add(FrontendStat::kClosed);
     } else {
       --listener_.sent_away;
     }
@@ -288,7 +288,7 @@ class Loop::Connection final : public Guest, public std::enable_shared_from_this
     self_ = self;
     const int yes = 1;
     setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    if (session_) listener_.metrics.stats.add(DoorStat::kOpened);
+    if (session_) listener_.metrics.stats.add(FrontendStat::kOpened);
     active_ = began_ = loop_.clock.now().mono;
     poll_for(EPOLL_CTL_ADD, EPOLLIN);
   }
@@ -381,7 +381,7 @@ class Loop::Connection final : public Guest, public std::enable_shared_from_this
     admission().hold(*this, held);
     // Answers that are not fetched.
     if (!fits && !out_.empty()) {
-      listener_.metrics.stats.add(DoorStat::kRefusedMemory);
+      listener_.metrics.stats.add(FrontendStat::kRefusedMemory);
       close();
     }
   }
@@ -554,7 +554,7 @@ void Loop::Inside::accept(Listener& listener, int most) {
 void Loop::Inside::admit(Listener& listener, int socket, uint64_t peer) {
   while (const auto why = listener.admission.refusal(peer)) {
     if (Guest* const oldest = listener.admission.oldest_stranger(*why, peer)) {
-      listener.metrics.stats.add(DoorStat::kEvicted);
+      listener.metrics.stats.add(FrontendStat::kEvicted);
       static_cast<Connection*>(oldest)->close();
       continue;
     }
@@ -576,7 +576,7 @@ bool Loop::Inside::close_a_stranger() {
   for (Listener& listener : listeners) {
     Guest* const oldest = listener.admission.oldest_stranger();
     if (oldest == nullptr) continue;
-    listener.metrics.stats.add(DoorStat::kEvicted);
+    listener.metrics.stats.add(FrontendStat::kEvicted);
     static_cast<Connection*>(oldest)->close();
     gone.clear();  // or its descriptor would stay
     return true;
@@ -633,7 +633,7 @@ void Loop::Inside::stop_listening() {
   }
 }
 
-Listener& Loop::Inside::add_listener(telemetry::DoorMetrics& metrics, OpenSession open,
+Listener& Loop::Inside::add_listener(telemetry::FrontendMetrics& metrics, OpenSession open,
                                      RefusalText refusal_text) {
   return listeners.emplace_back(
       Listener{Acceptor(io), metrics, std::move(open), refusal_text, Admission(limits.admission)});
@@ -643,7 +643,7 @@ Loop::Loop(const Clock& clock, LoopLimits limits)
     : inside_(std::make_unique<Inside>(clock, limits)) {}
 Loop::~Loop() = default;
 
-Result<Address> Loop::listen(const Address& address, telemetry::DoorMetrics& metrics,
+Result<Address> Loop::listen(const Address& address, telemetry::FrontendMetrics& metrics,
                              OpenSession open, RefusalText refusal_text) {
   Listener& listener = inside_->add_listener(metrics, std::move(open), refusal_text);
   const error_code error = open_at(listener.acceptor, address, true);
@@ -653,7 +653,7 @@ Result<Address> Loop::listen(const Address& address, telemetry::DoorMetrics& met
                  .port = local_address(listener.acceptor.native_handle()).port};
 }
 
-std::unique_ptr<Error> Loop::listen(const UnixSocket& socket, telemetry::DoorMetrics& metrics,
+std::unique_ptr<Error> Loop::listen(const UnixSocket& socket, telemetry::FrontendMetrics& metrics,
                                     OpenSession open, RefusalText refusal_text) {
   Result<int> descriptor = socket.duplicate();
   if (!descriptor) return std::make_unique<Error>(descriptor.error());

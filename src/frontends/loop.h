@@ -20,7 +20,7 @@
 #include "frontends/admission.h"
 #include "frontends/session.h"
 #include "frontends/unix_socket.h"
-#include "telemetry/door_metrics.h"
+#include "telemetry/frontend_metrics.h"
 #include "weir/clock.h"
 #include "weir/error.h"
 #include "weir/executor.h"
@@ -65,11 +65,11 @@ class Loop {
   Loop& operator=(const Loop&) = delete;
 
   // Before run(). Returns the address with the port that it got.
-  [[nodiscard]] Result<Address> listen(const Address& address, telemetry::DoorMetrics& metrics,
+  [[nodiscard]] Result<Address> listen(const Address& address, telemetry::FrontendMetrics& metrics,
                                        OpenSession open, RefusalText refusal_text);
   // The same at a Unix socket, which outlives the loop.
   [[nodiscard]] std::unique_ptr<Error> listen(const UnixSocket& socket,
-                                              telemetry::DoorMetrics& metrics, OpenSession open,
+                                              telemetry::FrontendMetrics& metrics, OpenSession open,
                                               RefusalText refusal_text);
 
   // Work on this loop, from any thread.

@@ -118,9 +118,9 @@ class LoopTest : public ::testing::Test {
   void TearDown() override {
     drain();
     for (std::thread& thread : threads_) thread.join();
-    using telemetry::DoorStat;
+    using telemetry::FrontendStat;
     for (const auto* door : {&service_.resp, &service_.http}) {
-      EXPECT_EQ(door->stats.total(DoorStat::kOpened), door->stats.total(DoorStat::kClosed));
+      EXPECT_EQ(door->stats.total(FrontendStat::kOpened), door->stats.total(FrontendStat::kClosed));
     }
   }
 
@@ -200,7 +200,7 @@ TEST_F(LoopTest, CutsOffWhoeverDoesNotFinishARequest) {
   slow.say("POST /v2/ratelimit.limit HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " +
            std::string(kKey) + "\r\nContent-Length: 100\r\n\r\n{");
   EXPECT_EQ(slow.hear_all(), "");
-  EXPECT_EQ(service_.http.stats.total(telemetry::DoorStat::kTimedOut), 1u);
+  EXPECT_EQ(service_.http.stats.total(telemetry::FrontendStat::kTimedOut), 1u);
 }
 
 TEST_F(LoopTest, CutsOffWhoeverIsSilentForTooLong) {
@@ -208,7 +208,7 @@ TEST_F(LoopTest, CutsOffWhoeverIsSilentForTooLong) {
   SocketClient silent(resp_port_);
   silent.say("PING\r\n");
   EXPECT_EQ(silent.hear_all(), "+PONG\r\n");
-  EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kTimedOut), 1u);
+  EXPECT_EQ(service_.resp.stats.total(telemetry::FrontendStat::kTimedOut), 1u);
 }
 
 TEST_F(LoopTest, CutsOffWhoeverSaysNothingAtAll) {
@@ -217,8 +217,8 @@ TEST_F(LoopTest, CutsOffWhoeverSaysNothingAtAll) {
   SocketClient http(http_port_);
   EXPECT_EQ(resp.hear_all(), "");
   EXPECT_EQ(http.hear_all(), "");
-  EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kTimedOut), 1u);
-  EXPECT_EQ(service_.http.stats.total(telemetry::DoorStat::kTimedOut), 1u);
+  EXPECT_EQ(service_.resp.stats.total(telemetry::FrontendStat::kTimedOut), 1u);
+  EXPECT_EQ(service_.http.stats.total(telemetry::FrontendStat::kTimedOut), 1u);
 }
 
 TEST_F(LoopTest, CutsOffWhoeverDoesNotReadItsAnswers) {
@@ -226,8 +226,9 @@ TEST_F(LoopTest, CutsOffWhoeverDoesNotReadItsAnswers) {
   SocketClient deaf(resp_port_);
   const std::string echo = "*2\r\n$4\r\nECHO\r\n$60000\r\n" + std::string(60'000, 'x') + "\r\n";
   for (int i = 0; i < 1000; ++i) deaf.say(echo);  // fails at some point, without an answer read
-  while (service_.resp.stats.total(telemetry::DoorStat::kClosed) == 0) std::this_thread::yield();
-  EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kTimedOut), 1u);
+  while (service_.resp.stats.total(telemetry::FrontendStat::kClosed) == 0)
+    std::this_thread::yield();
+  EXPECT_EQ(service_.resp.stats.total(telemetry::FrontendStat::kTimedOut), 1u);
 }
 
 // Connections to one front end, each with its first answer; a short one says that it was refused.
@@ -265,7 +266,7 @@ TEST_F(LoopTest, RefusesMoreConnectionsThanItMayHaveAndSaysSo) {
   }
   EXPECT_GE(served, 1);
   EXPECT_LE(served, 2);  // one for each loop
-  EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kRefused), 10u - served);
+  EXPECT_EQ(service_.resp.stats.total(telemetry::FrontendStat::kRefused), 10u - served);
   // The other front end has places of its own.
   SocketClient http(http_port_);
   http.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -287,8 +288,8 @@ TEST_F(LoopTest, LetsNewcomersInWhereSilentConnectionsTookAllPlaces) {
   Connections resp(resp_port_, "PING\r\n");
   resp.open_silently(100);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(resp.open(), "+PONG\r\n");
-  EXPECT_GT(service_.resp.stats.total(telemetry::DoorStat::kEvicted), 80u);
-  EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kRefused), 0u);
+  EXPECT_GT(service_.resp.stats.total(telemetry::FrontendStat::kEvicted), 80u);
+  EXPECT_EQ(service_.resp.stats.total(telemetry::FrontendStat::kRefused), 0u);
 }
 
 TEST_F(LoopTest, RefusesConnectionsOfOneAddressBeyondItsMost) {
@@ -305,7 +306,7 @@ TEST_F(LoopTest, RefusesConnectionsOfOneAddressBeyondItsMost) {
   }
   EXPECT_GE(served, 1);
   EXPECT_LE(served, 2);
-  EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kRefusedAddress), 10u - served);
+  EXPECT_EQ(service_.resp.stats.total(telemetry::FrontendStat::kRefusedAddress), 10u - served);
 }
 
 TEST_F(LoopTest, RefusesARequestForWhichThereIsNoMemory) {
@@ -317,7 +318,7 @@ TEST_F(LoopTest, RefusesARequestForWhichThereIsNoMemory) {
   for (int i = 0; i < 4; ++i) client.say("$60000\r\n" + std::string(60'000, 'x') + "\r\n");
   EXPECT_EQ(client.hear_all(),
             "-ERR no memory for this request: send it again later, or raise connection-memory\r\n");
-  EXPECT_EQ(service_.resp.stats.total(telemetry::DoorStat::kRefusedMemory), 1u);
+  EXPECT_EQ(service_.resp.stats.total(telemetry::FrontendStat::kRefusedMemory), 1u);
   SocketClient other(resp_port_);
   other.say("PING\r\n");
   EXPECT_EQ(other.hear_lines(1), "+PONG\r\n");
@@ -429,7 +430,7 @@ TEST_F(LoopTest, AnswersAtAUnixSocketAsWellAndRefusesThereAfterADrain) {
 }
 
 TEST(Taken, SaysWhetherSomeoneListensThere) {
-  telemetry::DoorMetrics metrics;
+  telemetry::FrontendMetrics metrics;
   Loop loop(system_clock(), {});
   const auto address = loop.listen(
       {}, metrics, [] { return std::unique_ptr<Session>(); }, resp_refusal);

@@ -8,7 +8,7 @@
 #include "frontends/decider.h"
 #include "frontends/resp/script_commands.h"
 #include "rules/root_keys.h"
-#include "telemetry/door_metrics.h"
+#include "telemetry/frontend_metrics.h"
 #include "telemetry/ledger_metrics.h"
 #include "telemetry/origin_metrics.h"
 #include "weir/clock.h"
@@ -32,8 +32,8 @@ struct Service {
   const telemetry::OriginMetrics* origin = nullptr;  // none: there is no origin
   const telemetry::LedgerMetrics* ledger = nullptr;  // none: there is no ledger
 
-  telemetry::DoorMetrics http{};
-  telemetry::DoorMetrics resp{};
+  telemetry::FrontendMetrics http{};
+  telemetry::FrontendMetrics resp{};
   std::atomic<bool> draining{false};
   ScriptStore scripts{};
 };

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "ledgers/rows.h"
 
 namespace weir::ledgers {
@@ -166,22 +166,21 @@ struct MemoryLedger::Store {
   };
 
   const Clock& clock;
-  mutable std::mutex mutex;
-  // All guarded by mutex.
-  Shelf<RowId, LedgerRow> rows;
-  Shelf<PresenceId, LedgerPresence> presences;
-  std::map<std::string, Region> regions;
-  std::optional<SyncRules> rules;
-  uint64_t holders = 0;
-  uint64_t cleaner = 0;
-  WallTime cleaner_until{};
+  mutable base::StdMutex mutex;
+  Shelf<RowId, LedgerRow> rows WEIR_GUARDED_BY(mutex);
+  Shelf<PresenceId, LedgerPresence> presences WEIR_GUARDED_BY(mutex);
+  std::map<std::string, Region> regions WEIR_GUARDED_BY(mutex);
+  std::optional<SyncRules> rules WEIR_GUARDED_BY(mutex);
+  uint64_t holders WEIR_GUARDED_BY(mutex) = 0;
+  uint64_t cleaner WEIR_GUARDED_BY(mutex) = 0;
+  WallTime cleaner_until WEIR_GUARDED_BY(mutex){};
 };
 
 MemoryLedger::MemoryLedger(const Clock& clock) : MemoryLedger(std::make_shared<Store>(clock)) {}
 
 MemoryLedger::MemoryLedger(std::shared_ptr<Store> store)
     : store_(std::move(store)), holder_([this] {
-        const std::lock_guard lock(store_->mutex);
+        const base::MutexLock lock(store_->mutex);
         return ++store_->holders;
       }()) {}
 
@@ -195,7 +194,7 @@ void MemoryLedger::publish(LedgerNews news, PublishReply reply) {
   if (const auto misfit = find_misfit(news)) return reply(*misfit);
   const size_t count = news.rows.size();
   {
-    const std::lock_guard lock(store_->mutex);
+    const base::MutexLock lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
     for (LedgerRow& row : news.rows) {
       const RowId id{identity_of(row.key), row.sequence, row.region};
@@ -219,7 +218,7 @@ void MemoryLedger::publish(LedgerNews news, PublishReply reply) {
 void MemoryLedger::changes_since(LedgerCursor cursor, ChangesReply reply) {
   LedgerChanges changes;
   {
-    const std::lock_guard lock(store_->mutex);
+    const base::MutexLock lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
     changes.next.position = now.time_since_epoch().count();
     if (cursor.position != 0) {
@@ -242,7 +241,7 @@ void MemoryLedger::read_page(LedgerPosition place, PageReply reply) {
   const bool begins = place.after.empty();
   LedgerPage page;
   {
-    const std::lock_guard lock(store_->mutex);
+    const base::MutexLock lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
     bool rows_done = from->part == PagePlace::Part::kPresences;
     if (!rows_done) {
@@ -274,7 +273,7 @@ void MemoryLedger::read_page(LedgerPosition place, PageReply reply) {
 void MemoryLedger::heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) {
   LedgerFleet fleet;
   {
-    const std::lock_guard lock(store_->mutex);
+    const base::MutexLock lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
     Store::Region& own = store_->regions[self.region];
     own.received = now;
@@ -295,7 +294,7 @@ void MemoryLedger::heartbeat(LedgerRegion self, SyncRules rules, FleetReply repl
 void MemoryLedger::clean(size_t most, CleaningReply reply) {
   LedgerCleaning cleaning;
   {
-    const std::lock_guard lock(store_->mutex);
+    const base::MutexLock lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
     cleaning.ours = store_->cleaner == holder_ || store_->cleaner_until <= now;
     if (cleaning.ours) {
@@ -311,7 +310,7 @@ void MemoryLedger::clean(size_t most, CleaningReply reply) {
 }
 
 void MemoryLedger::forget_all() {
-  const std::lock_guard lock(store_->mutex);
+  const base::MutexLock lock(store_->mutex);
   store_->rows = {};
   store_->presences = {};
   store_->regions.clear();
@@ -322,14 +321,14 @@ void MemoryLedger::forget_all() {
 
 LedgerNews MemoryLedger::everything() const {
   LedgerNews all;
-  const std::lock_guard lock(store_->mutex);
+  const base::MutexLock lock(store_->mutex);
   store_->rows.for_each([&](const LedgerRow& row) { all.rows.push_back(row); });
   store_->presences.for_each([&](const LedgerPresence& each) { all.presences.push_back(each); });
   return all;
 }
 
 void MemoryLedger::decree(SyncRules rules) {
-  const std::lock_guard lock(store_->mutex);
+  const base::MutexLock lock(store_->mutex);
   store_->rules = rules;
 }
 

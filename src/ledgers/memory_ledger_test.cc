@@ -12,7 +12,7 @@ using doubles::LedgerFault;
 using ledgers::MemoryLedger;
 
 struct InMemory {
-  using Clock = doubles::HandClock;
+  using Clock = doubles::ManualClock;
   static constexpr bool kTimeIsReal = false;
   explicit InMemory(Clock& at) : clock(at), ledger(std::make_shared<MemoryLedger>(at)) {}
   [[nodiscard]] std::shared_ptr<GlobalLedger> make() const { return ledger; }
@@ -71,7 +71,7 @@ struct BehindBadLuck : InMemory {
     Faulty(std::shared_ptr<GlobalLedger> sound, uint64_t seed)
         : sound_(sound),
           faulty_(sound, seed,
-                  {.fail = 100, .timeout = 100, .no_reply = 50, .swallow = 50, .again = 100}) {}
+                  {.fail = 100, .timeout = 100, .no_reply = 50, .drop = 50, .again = 100}) {}
     void publish(LedgerNews news, PublishReply reply) override {
       faulty_.publish(std::move(news), std::move(reply));
     }
@@ -100,7 +100,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(FaultyLedger, LedgerContract, BehindBadLuck);
 namespace {
 
 TEST(MemoryLedgerClock, SaysThatTheStoreWentBackInTime) {
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   MemoryLedger ledger(clock);
   LedgerCursor cursor;
   ledger.changes_since({}, [&](const auto& changes) { cursor = changes->next; });
@@ -110,7 +110,7 @@ TEST(MemoryLedgerClock, SaysThatTheStoreWentBackInTime) {
 }
 
 TEST(MemoryLedgerChanges, ThatAreTooManyAtOneMomentAreCut) {
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   MemoryLedger ledger(clock);
   LedgerNews news;
   for (size_t i = 0; i <= ledgers::kMostChanges; ++i) {
@@ -130,7 +130,7 @@ TEST(MemoryLedgerChanges, ThatAreTooManyAtOneMomentAreCut) {
 }
 
 TEST(MemoryLedgerRegions, AreForgottenAfterAMonth) {
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   MemoryLedger ledger(clock);
   const auto regions = [&] {
     size_t count = 0;
@@ -147,11 +147,11 @@ TEST(MemoryLedgerRegions, AreForgottenAfterAMonth) {
 }
 
 TEST(FaultyLedgerScript, DoesWhatItSaysAndThenNothing) {
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   const auto sound = std::make_shared<MemoryLedger>(clock);
   FaultyLedger faulty(sound, 1);
-  faulty.script({LedgerFault::kFail, LedgerFault::kSwallow, LedgerFault::kNoReply,
-                 LedgerFault::kTimeout, LedgerFault::kAgain});
+  faulty.script({LedgerFault::kFail, LedgerFault::kDrop, LedgerFault::kNoReply,
+                 LedgerFault::kTimeout, LedgerFault::kDuplicate});
   std::vector<std::string> received;
   const auto tell = [&](Count count) {
     received.emplace_back("none");
@@ -176,12 +176,12 @@ TEST(FaultyLedgerScript, DoesWhatItSaysAndThenNothing) {
   faulty.cut();
   EXPECT_FALSE(faulty.reachable());
   EXPECT_EQ(tell(6), 5u);
-  faulty.mend();
+  faulty.restore();
   EXPECT_EQ(tell(6), 6u);
 }
 
 TEST(FaultyLedgerScript, GivesAnOldAnswerToARead) {
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   FaultyLedger faulty(std::make_shared<MemoryLedger>(clock), 1);
   const auto count = [&] {
     size_t rows = 0;
@@ -190,7 +190,7 @@ TEST(FaultyLedgerScript, GivesAnOldAnswerToARead) {
   };
   EXPECT_EQ(count(), 0u);
   faulty.publish({.rows = {row_of(1, clock.now().wall)}, .presences = {}}, [](const auto&) {});
-  faulty.script({LedgerFault::kOldAnswer});
+  faulty.script({LedgerFault::kStale});
   EXPECT_EQ(count(), 0u);
   EXPECT_EQ(count(), 1u);
 }

@@ -76,7 +76,7 @@ bool Batch::charge(const Group& group) {
   if (query_up_to(group, group.end - 1).ask.cost == 0) return peek(group);
   bool decided = false;
   const auto step = decider_.with_tuple(first, [&](const Tuple& tuple) {
-    CellDecision tried = is_held_class(first.cell_class()) ? charge_held(tuple, group)
+    CellDecision tried = is_held_class(first.cell_class()) ? charge_locked(tuple, group)
                                                            : charge_tentatively(tuple, group);
     decided = tried.status == DecisionStatus::kDecided;
     return tried;
@@ -126,7 +126,7 @@ CellDecision Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
           !others_at_work || turns_ <= 0) {
         break;
       }
-      memory::relax();
+      memory::cpu_relax();
     }
     rulings_[order_[i]] = {.step = step};
     if (step.status != DecisionStatus::kDecided) {
@@ -147,21 +147,21 @@ CellDecision Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
   return step;
 }
 
-CellDecision Batch::charge_held(const Tuple& tuple, const Group& group) {
+CellDecision Batch::charge_locked(const Tuple& tuple, const Group& group) {
   memory::Word& head = tuple.slot->hot[1];
-  switch (memory::try_hold(head, turns_)) {
-    case memory::Hold::kTaken: break;
-    case memory::Hold::kMoved: return {.status = DecisionStatus::kRetry};
-    case memory::Hold::kTooLong: return refuse_held(tuple, group);
+  switch (memory::try_lock_head(head, turns_)) {
+    case memory::HeadLock::kLocked: break;
+    case memory::HeadLock::kMoved: return {.status = DecisionStatus::kRetry};
+    case memory::HeadLock::kTimeout: return refuse_held(tuple, group);
   }
   CellDecision step;
   for (size_t i = group.begin; i < group.end; ++i) {
     const Query query = query_up_to(group, i);
-    step = with_held_cell(tuple, [&](const auto& cell) { return cell.look_held(query); });
+    step = with_held_cell(tuple, [&](const auto& cell) { return cell.peek_locked(query); });
     rulings_[order_[i]] = decider_.ruling_of(tuple, query, step);
     if (step.status != DecisionStatus::kDecided || refused(step)) {
       refused_item_ = order_[i];
-      memory::let_go(head);
+      memory::unlock_head(head);
       return step;
     }
   }
@@ -176,9 +176,9 @@ CellDecision Batch::charge_held(const Tuple& tuple, const Group& group) {
 CellDecision Batch::refuse_held(const Tuple& tuple, const Group& group) {
   refused_item_ = order_[group.begin];
   const RequestContext& first = cases_[refused_item_];
-  CellDecision step = Decider::decide(tuple, first.query, Effect::kOnlyLook);
+  CellDecision step = Decider::decide(tuple, first.query, Effect::kPeek);
   if (step.status != DecisionStatus::kDecided) return step;
-  if (!refused(step)) memory::refuse_for_one_tick(first.query, step.decision);
+  if (!refused(step)) memory::deny_for_one_tick(first.query, step.decision);
   rulings_[refused_item_] = {.step = step};
   return step;
 }
@@ -216,9 +216,9 @@ void Batch::settle() {
         Query query = cases_[charge.item].query;
         query.ask.cost = charge.cost;
         if (charge.cost > 0) {
-          with_held_cell(charge.tuple, [&](const auto& cell) { cell.charge_held(query); });
+          with_held_cell(charge.tuple, [&](const auto& cell) { cell.charge_locked(query); });
         }
-        memory::let_go(charge.tuple.slot->hot[1]);
+        memory::unlock_head(charge.tuple.slot->hot[1]);
         break;
       }
       case Charge::Kind::kSketched: break;
@@ -239,17 +239,17 @@ void Batch::undo_one(const Charge& charge) {
     case Charge::Kind::kTentative:
       if (charge.cost > 0 && !memory::mutated(memory::Mutation::kFailedBatchConsumes)) {
         if (charge.tuple.slot->header.cell_class() == CellClass::kWindow) {
-          memory::WindowCells(charge.tuple).take_back(charge.sequence, charge.cost);
+          memory::WindowCells(charge.tuple).refund(charge.sequence, charge.cost);
         } else {
-          memory::BacklogCell(charge.tuple).take_back(charge.cost);
+          memory::BacklogCell(charge.tuple).refund(charge.cost);
         }
       }
       withdraw(charge.tuple, charge.cost);
       break;
-    case Charge::Kind::kHeld: memory::let_go(charge.tuple.slot->hot[1]); break;
+    case Charge::Kind::kHeld: memory::unlock_head(charge.tuple.slot->hot[1]); break;
     case Charge::Kind::kSketched:
-      store_.sketch.take_back(store_.sketched(cases_[charge.item].key), cases_[charge.item].query,
-                              charge.sequence);
+      store_.sketch.refund(store_.sketched(cases_[charge.item].key), cases_[charge.item].query,
+                           charge.sequence);
       break;
   }
 }

@@ -7,7 +7,7 @@
 
 #include "limiter/all_algorithms_test.h"
 #include "limiter/engine.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 
 namespace weir::limiter {
 namespace {
@@ -41,7 +41,7 @@ class BatchTest : public ::testing::Test {
     ask.cost = 0;
     return engine_->check(clock_.now(), batch_request(ask))->remaining;
   }
-  doubles::HandClock clock_;
+  doubles::ManualClock clock_;
   std::shared_ptr<Engine> engine_ = Engine::make(clock_, Options{.capacity = 1000, .seed = 1});
 };
 
@@ -104,7 +104,7 @@ TEST_F(BatchTest, PeeksWithoutCreatingATuple) {
 }
 
 RC_GTEST_PROP(Batch, EqualsAskingOneByOneOnACopyThatIsThrownAwayOnRefusal, ()) {
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   auto engine = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
   const std::string names[] = {"a", "b", "c"};
   // A reference that keeps what was admitted per (name, class), for fixed windows and
@@ -137,7 +137,7 @@ RC_GTEST_PROP(Batch, EqualsAskingOneByOneOnACopyThatIsThrownAwayOnRefusal, ()) {
 
 // The sketch knows nothing of a tuple in the table and would admit it from zero.
 TEST(Decider, RefusesRatherThanAskTheSketchAboutATupleThatSomeoneHoldsForLong) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   const auto store = std::make_shared<Store>(clock, Options{.capacity = 64}, 1);
   Decider decider(store);
   const RequestContext context(clock.now(), batch_request({.algorithm = Algorithm::kSlidingLog}),
@@ -155,7 +155,7 @@ TEST(Decider, RefusesRatherThanAskTheSketchAboutATupleThatSomeoneHoldsForLong) {
 // time that it looks for the tuple, and says what is there.
 TEST(Batch, IsRefusedForOneTickByATupleThatSomeoneHoldsForLong) {
   for (const Algorithm algorithm : {Algorithm::kSlidingLog, Algorithm::kSlidingWindowStrict}) {
-    const doubles::HandClock clock;
+    const doubles::ManualClock clock;
     const auto store = std::make_shared<Store>(clock, Options{.capacity = 64}, 1);
     Decider decider(store);
     const auto case_of = [&](const Ask& ask) {
@@ -167,8 +167,8 @@ TEST(Batch, IsRefusedForOneTickByATupleThatSomeoneHoldsForLong) {
                                                   case_of({.cost = 2, .algorithm = algorithm})};
     const epoch::Guard guard;
     memory::Word& head = store->table.find(contexts[1].key).slot->hot[1];
-    int turns = memory::kHoldTurns;
-    ASSERT_EQ(memory::try_hold(head, turns), memory::Hold::kTaken);
+    int turns = memory::kHeadLockSpins;
+    ASSERT_EQ(memory::try_lock_head(head, turns), memory::HeadLock::kLocked);
     const BatchRuling refused = Batch(decider, *store, contexts).run();
     EXPECT_FALSE(refused.admitted);
     EXPECT_TRUE(refused.items[0].step.decision.admitted());
@@ -179,7 +179,7 @@ TEST(Batch, IsRefusedForOneTickByATupleThatSomeoneHoldsForLong) {
     const Ruling single = decider.rule(contexts[1]);
     EXPECT_EQ(single.step.decision.outcome, Outcome::kDenied);
     EXPECT_EQ(single.step.decision.remaining, 7u);
-    memory::let_go(head);
+    memory::unlock_head(head);
     EXPECT_TRUE(Batch(decider, *store, contexts).run().admitted);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/mutex.h"
 #include "base/word_packer.h"
 
 namespace weir::limiter {
@@ -68,7 +69,7 @@ RemoteEntry* RemoteCounts::obtain(const memory::TupleKey& tuple) {
   const uint64_t name = sizeof(uint64_t) * (1 + tuple.word_count());
   const uint64_t bytes =
       memory::heap_bytes(sizeof(RemoteEntry)) + memory::heap_bytes(name) + kAround;
-  if (budget_ != nullptr && !budget_->reserve(memory::Part::kRegions, bytes)) return nullptr;
+  if (budget_ != nullptr && !budget_->reserve(memory::MemoryPart::kRegions, bytes)) return nullptr;
   auto entry = std::make_unique<RemoteEntry>();
   entry->tuple = tuple.encoded();
   entry->hash = tuple.hash();
@@ -77,7 +78,7 @@ RemoteEntry* RemoteCounts::obtain(const memory::TupleKey& tuple) {
 }
 
 bool RemoteCounts::reserve(RemoteEntry& entry, uint64_t bytes) {
-  if (budget_ != nullptr && !budget_->reserve(memory::Part::kRegions, bytes)) return false;
+  if (budget_ != nullptr && !budget_->reserve(memory::MemoryPart::kRegions, bytes)) return false;
   entry.bytes += bytes;
   return true;
 }
@@ -101,7 +102,7 @@ RemoteEntry* RemoteCounts::obtain_received(const memory::TupleKey& tuple, MadeBy
 
 void RemoteCounts::erase(RemoteEntry& entry) {
   leave_received(entry);
-  if (budget_ != nullptr) budget_->give_back(memory::Part::kRegions, entry.bytes);
+  if (budget_ != nullptr) budget_->release(memory::MemoryPart::kRegions, entry.bytes);
   entries_.erase(entry.hash, entry);
 }
 
@@ -114,7 +115,7 @@ RegionNumber RemoteCounts::number_of(const std::string& region) {
 
 Abroad RemoteCounts::abroad(const memory::TupleKey& tuple, int64_t sequence) const {
   Abroad known;
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const RemoteEntry* const entry = find(tuple);
   if (entry == nullptr) return known;
   const auto fill = [&](int64_t of, AbroadCell& out) {

@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,6 +26,7 @@
 
 #include "base/atomic.h"
 #include "base/hash_index.h"
+#include "base/mutex.h"
 #include "limiter/publish_rule.h"
 #include "memory/byte_budget.h"
 #include "memory/tuple_key.h"
@@ -176,25 +176,29 @@ class RemoteCounts {
       : region_(std::move(region)), most_received_(most_received), budget_(budget) {}
 
   [[nodiscard]] const std::string& region() const { return region_; }
-  [[nodiscard]] base::Mutex& mutex() const { return mutex_; }
+  [[nodiscard]] base::Mutex& mutex() const WEIR_RETURN_CAPABILITY(mutex_) { return mutex_; }
 
   // Under the mutex. Nothing, where there is no memory for what would have to be made.
-  [[nodiscard]] RemoteEntry* find(const memory::TupleKey& tuple) const;
-  [[nodiscard]] RemoteEntry* obtain(const memory::TupleKey& tuple);
+  [[nodiscard]] RemoteEntry* find(const memory::TupleKey& tuple) const WEIR_REQUIRES(mutex_);
+  [[nodiscard]] RemoteEntry* obtain(const memory::TupleKey& tuple) WEIR_REQUIRES(mutex_);
   // The same for news; nothing either, if there is no room for more.
-  [[nodiscard]] RemoteEntry* obtain_received(const memory::TupleKey& tuple, MadeBy news);
+  [[nodiscard]] RemoteEntry* obtain_received(const memory::TupleKey& tuple, MadeBy news)
+      WEIR_REQUIRES(mutex_);
   // The cell of a window, and the value of a region in a list of the entry.
-  [[nodiscard]] RemoteCell* cell(RemoteEntry& entry, int64_t sequence, int64_t current);
+  [[nodiscard]] RemoteCell* cell(RemoteEntry& entry, int64_t sequence, int64_t current)
+      WEIR_REQUIRES(mutex_);
   template <typename Number, typename Value>
   [[nodiscard]] Value* of_region(RemoteEntry& entry, std::vector<std::pair<Number, Value>>& values,
-                                 Number region);
-  void erase(RemoteEntry& entry);
-  [[nodiscard]] RegionNumber number_of(const std::string& region);
-  [[nodiscard]] size_t size() const { return entries_.size(); }
-  [[nodiscard]] size_t received() const { return our_received_ + others_received_; }
+                                 Number region) WEIR_REQUIRES(mutex_);
+  void erase(RemoteEntry& entry) WEIR_REQUIRES(mutex_);
+  [[nodiscard]] RegionNumber number_of(const std::string& region) WEIR_REQUIRES(mutex_);
   // Under the mutex, or from the thread that runs the sharing.
+  [[nodiscard]] size_t size() const WEIR_NO_THREAD_SAFETY_ANALYSIS { return entries_.size(); }
+  [[nodiscard]] size_t received() const WEIR_NO_THREAD_SAFETY_ANALYSIS {
+    return our_received_ + others_received_;
+  }
   template <typename Visit>
-  void for_each(const Visit& visit) {
+  void for_each(const Visit& visit) WEIR_NO_THREAD_SAFETY_ANALYSIS {
     entries_.for_each(visit);
   }
 
@@ -202,26 +206,27 @@ class RemoteCounts {
   [[nodiscard]] Abroad abroad(const memory::TupleKey& tuple, int64_t sequence) const;
 
  private:
-  [[nodiscard]] size_t& received_by(MadeBy news) {
+  [[nodiscard]] size_t& received_by(MadeBy news) WEIR_REQUIRES(mutex_) {
     return news == MadeBy::kOurNews ? our_received_ : others_received_;
   }
   // It is no longer, or not, one that news alone made.
-  void leave_received(RemoteEntry& entry) {
+  void leave_received(RemoteEntry& entry) WEIR_REQUIRES(mutex_) {
     if (entry.made_by != MadeBy::kTraffic) --received_by(entry.made_by);
     entry.made_by = MadeBy::kTraffic;
   }
 
-  [[nodiscard]] bool reserve(RemoteEntry& entry, uint64_t bytes);
+  [[nodiscard]] bool reserve(RemoteEntry& entry, uint64_t bytes) WEIR_REQUIRES(mutex_);
 
   const std::string region_;
   const size_t most_received_;
   memory::ByteBudget* const budget_;
   mutable base::Mutex mutex_;
-  base::HashIndex<RemoteEntry> entries_;
-  std::map<std::string, RegionNumber> numbers_;
-  std::pair<std::string, RegionNumber> last_number_;  // news of one region come together
-  size_t our_received_ = 0;
-  size_t others_received_ = 0;
+  base::HashIndex<RemoteEntry> entries_ WEIR_GUARDED_BY(mutex_);
+  std::map<std::string, RegionNumber> numbers_ WEIR_GUARDED_BY(mutex_);
+  // News of one region come together.
+  std::pair<std::string, RegionNumber> last_number_ WEIR_GUARDED_BY(mutex_);
+  size_t our_received_ WEIR_GUARDED_BY(mutex_) = 0;
+  size_t others_received_ WEIR_GUARDED_BY(mutex_) = 0;
 };
 
 template <typename Number, typename Value>

@@ -4,11 +4,11 @@
 #include <array>
 #include <atomic>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "base/inline.h"
+#include "base/mutex.h"
 #include "limiter/plain.h"
 #include "limiter/share.h"
 #include "limiter/validate.h"
@@ -19,7 +19,7 @@
 namespace weir::limiter {
 
 using memory::CellClass;
-using memory::Part;
+using memory::MemoryPart;
 using memory::Scope;
 using memory::Tagged;
 using memory::WindowCells;
@@ -46,7 +46,7 @@ WEIR_HOT_INLINE void guess_slots(const memory::Table& table,
 }
 
 Acknowledged acknowledged(const WindowCells& cells, int64_t sequence) {
-  if (!cells.can_know(sequence)) return {};
+  if (!cells.in_tag_range(sequence)) return {};
   return {.own = memory::count_in(cells.own(sequence), sequence),
           .acked = memory::count_in(cells.acked(sequence), sequence),
           .others = memory::count_in(cells.others(sequence), sequence)};
@@ -190,7 +190,7 @@ WEIR_HOT_INLINE void Engine::mark_fast(const memory::Tuple& tuple, const Request
                                        Verdict& verdict) {
   const WindowCells cells(tuple);
   const auto limit = static_cast<Count>(request.limit);
-  const memory::TupleWatch watch = cells.watch_in_order();
+  const memory::TupleWatch watch = cells.watch_seq_cst();
   if (!watch.dirty() && cells.mark_dirty()) [[unlikely]] {
     decider_.list_dirty(tuple, limit, request.algorithm);
   }
@@ -420,7 +420,7 @@ ReadRequirement Engine::read_requirement(const RequestContext& context) {
     // What was read would find no place in it, and be called fresh all the same.
     if (!cells.fits(context.query))
       return memory::CellDecision{.status = memory::DecisionStatus::kRebuild};
-    const memory::CellDecision step = cells.decide(context.query, memory::Effect::kOnlyLook);
+    const memory::CellDecision step = cells.decide(context.query, memory::Effect::kPeek);
     const bool refused =
         step.status == memory::DecisionStatus::kDecided && !step.decision.admitted();
     if (refused) look_behind(tuple, context.now.mono);
@@ -429,7 +429,7 @@ ReadRequirement Engine::read_requirement(const RequestContext& context) {
                       : limiter::read_requirement(cells, context.query, context.now.mono, rules);
     // What is read must find its place when it comes.
     if (context.query.ask.cost > 0 && step.status == memory::DecisionStatus::kDecided) {
-      cells.expect(step.sequence);
+      cells.extend_to(step.sequence);
     }
     return step;
   };
@@ -464,7 +464,7 @@ void Engine::degrade(RequestContext& context) {
   const Count remembered = store_->remembered(context.key, query);
   if (policy == OnOriginLoss::kLocal && remembered == 0) return;
   algorithms::Position at = algorithms::position_of(query.now, query.duration);
-  query.bound = {.most = 0, .sequence = at.sequence, .again = kReadPause};
+  query.bound = {.most = 0, .sequence = at.sequence, .retry_after = kReadPause};
   if (policy == OnOriginLoss::kDeny) return;
   const Fleet fleet{.nodes = store_->origin->live_nodes(), .rank = store_->origin->rank()};
   Acknowledged current, last;
@@ -583,19 +583,19 @@ Result<bool> Engine::reset(Instant now, const Request& request) {
   // Batches are short.
   constexpr int kTurns = 1000;
   for (int turn = 0; turn < kTurns; ++turn) {
-    const memory::Forgotten forgotten = store_->table.forget(context.key, now.wall);
-    if (forgotten == memory::Forgotten::kYes) {
+    const memory::EraseResult forgotten = store_->table.erase(context.key, now.wall);
+    if (forgotten == memory::EraseResult::kErased) {
       store_->resets.fetch_add(1, std::memory_order_relaxed);
       return true;
     }
-    if (forgotten == memory::Forgotten::kAbsent) {
+    if (forgotten == memory::EraseResult::kAbsent) {
       if (!store_->sketch.holds(store_->sketched(context.key), context.query)) return false;
       return Error{.code = ErrorCode::kUnavailable,
                    .retry = Retry::kMayHelp,
                    .detail = "the table is full, and this tuple is counted together with others",
                    .fix = "give the limiter more memory, or wait until the period is over"};
     }
-    memory::relax();
+    memory::cpu_relax();
   }
   return Error{.code = ErrorCode::kUnavailable,
                .retry = Retry::kMayHelp,
@@ -609,7 +609,7 @@ WorkReport Engine::run_sweep(Instant now, size_t slots) {
 
 SaveReport Engine::save(Instant now, Saving saving,
                         const std::function<void(std::string_view)>& write) {
-  const std::lock_guard turn(saving_);
+  const base::MutexLock turn(saving_);
   const uint64_t resets = store_->resets.load(std::memory_order_relaxed);
   const bool reset = resets != std::exchange(saved_resets_, resets);
   if (reset && saving == Saving::kChanged) return {.stale = true};
@@ -634,9 +634,9 @@ bool Engine::restore(Instant now, std::string_view record) {
   if (units == 0) return true;  // it is over
   const memory::TupleKey key(state->key, store_->hash);
   const auto prepare = [&](const memory::Tuple& tuple) { memory::restore_state(tuple, *state); };
-  const auto made = store_->table.create(key, *query, {.forbidden = {}, .prepare = prepare});
-  if (made == memory::Created::kYes) return true;
-  if (made == memory::Created::kPresent) {
+  const auto made = store_->table.create(key, *query, {.veto = {}, .prepare = prepare});
+  if (made == memory::CreateResult::kCreated) return true;
+  if (made == memory::CreateResult::kExists) {
     charge_difference(key, *query, units);
   } else {
     memory::Query whole = *query;
@@ -654,7 +654,7 @@ void Engine::charge_difference(const memory::TupleKey& key, memory::Query query,
       const memory::Tuple tuple = store_->table.find(key);
       if (!tuple) return;
       query.ask = {.capacity = std::max<Count>(1, units), .cost = 0};
-      const memory::CellDecision known = Decider::decide(tuple, query, memory::Effect::kOnlyLook);
+      const memory::CellDecision known = Decider::decide(tuple, query, memory::Effect::kPeek);
       if (known.evidence.own >= units) return;
       query.ask.cost = units - known.evidence.own;
       if (Decider::decide(tuple, query, memory::Effect::kConsume).status !=
@@ -694,11 +694,11 @@ LimiterStats Engine::stats() const {
           .rebuilt = table.rebuilt,
           .memory_bytes = table.bytes,
           .memory = {.limit = store_->budget.limit(),
-                     .table = store_->budget.used(Part::kTable),
-                     .annexes = store_->budget.used(Part::kAnnexes),
-                     .keys = store_->budget.used(Part::kKeys),
-                     .sketch = store_->budget.used(Part::kSketch),
-                     .regions = store_->budget.used(Part::kRegions)}};
+                     .table = store_->budget.used(MemoryPart::kTable),
+                     .annexes = store_->budget.used(MemoryPart::kBuffers),
+                     .keys = store_->budget.used(MemoryPart::kKeys),
+                     .sketch = store_->budget.used(MemoryPart::kSketch),
+                     .regions = store_->budget.used(MemoryPart::kRegions)}};
 }
 
 void Engine::inspect(const std::function<void(const CellView&)>& visit) const {

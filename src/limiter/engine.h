@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "base/mutex.h"
 #include "limiter/batch.h"
 #include "limiter/judge.h"
 #include "limiter/refresh.h"
@@ -115,7 +116,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // None without a ledger.
   const std::shared_ptr<RegionSync> sync_;
   base::Mutex saving_;
-  uint64_t saved_resets_ = 0;  // guarded by saving_
+  uint64_t saved_resets_ WEIR_GUARDED_BY(saving_) = 0;
 };
 
 }  // namespace weir::limiter

@@ -6,7 +6,7 @@
 
 #include "limiter/engine.h"
 #include "origins/in_process_origin.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/doubles/scripted_origin.h"
 
 namespace weir::limiter {
@@ -29,8 +29,8 @@ class Flood : public ::testing::Test {
   bool passes(Engine& engine, std::string_view who) {
     return engine.check(clock_.now(), flood_request(who))->admitted();
   }
-  doubles::HandClock clock_;
-  doubles::HandExecutor executor_{clock_};
+  doubles::ManualClock clock_;
+  doubles::ManualExecutor executor_{clock_};
 };
 
 TEST_F(Flood, NeitherFreesAnyoneNorStopsOthersWhenTheProcessIsAlone) {
@@ -166,14 +166,14 @@ TEST_F(Flood, NeverHasAProcessAcceptMoreThanTheLimitWhileTheOriginIsLost) {
     request.cost = 90;
     ASSERT_TRUE(engine->check(clock_.now(), request)->admitted());
     engine->run_replay(clock_.now(), executor_, Flush::kAll);
-    origin->take_replays();
+    origin->ack_replays();
     for (int turn = 0; turn < 20; ++turn) {
       flood("flood-" + std::to_string(turn) + "-");
       engine->run_replay(clock_.now(), executor_, Flush::kAll);
-      origin->take_replays();
+      origin->ack_replays();
     }
     ASSERT_GT(engine->stats().evicted, 0u);
-    origin->how = Reach::kNone;
+    origin->reachability = Reach::kNone;
     if (!room_again) flood("untold-");
     int admitted = 90;
     request.cost = 1;

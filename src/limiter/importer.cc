@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/mutex.h"
 #include "limiter/validate.h"
 
 namespace weir::limiter {
@@ -55,7 +56,7 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
   }
   RemoteEntry* entry = nullptr;
   {
-    const std::lock_guard lock(store_->remote.mutex());
+    const base::MutexLock lock(store_->remote.mutex());
     entry = entry_of(row.key, row.region);
     if (entry == nullptr) return;
     RemoteCell* const place = store_->remote.cell(*entry, row.sequence, current);
@@ -69,8 +70,8 @@ void Importer::take_in(Instant now, const LedgerRow& row) {
       if (news) cell.published_at = now.mono;
     } else {
       if (mutated(Mutation::kImportTakenForAll)) cell.foreign.clear();
-      RemoteCounts& remote = store_->remote;
-      Count* const known = remote.of_region(*entry, cell.foreign, remote.number_of(row.region));
+      Count* const known =
+          store_->remote.of_region(*entry, cell.foreign, store_->remote.number_of(row.region));
       if (known == nullptr) {
         ++stats_.no_room;
         return;
@@ -95,7 +96,7 @@ void Importer::take_in(Instant now, const LedgerPresence& presence) {
   if (presence.until <= now.wall) return;
   RemoteEntry* entry = nullptr;
   {
-    const std::lock_guard lock(store_->remote.mutex());
+    const base::MutexLock lock(store_->remote.mutex());
     entry = entry_of(presence.key, presence.region);
     if (entry == nullptr) return;
     if (presence.region == store_->remote.region()) {
@@ -105,9 +106,8 @@ void Importer::take_in(Instant now, const LedgerPresence& presence) {
       if (entry->lease.holds(now) && lease.until <= entry->lease.until) return;
       entry->lease = lease;
     } else {
-      RemoteCounts& remote = store_->remote;
-      WallTime* const known =
-          remote.of_region(*entry, entry->present, remote.number_of(presence.region));
+      WallTime* const known = store_->remote.of_region(*entry, entry->present,
+                                                       store_->remote.number_of(presence.region));
       if (known == nullptr) {
         ++stats_.no_room;
         return;
@@ -139,7 +139,7 @@ void Importer::end_full(Instant now) {
     if (has_lost(now, entry)) lost.push_back(&entry);
   });
   for (RemoteEntry* entry : lost) {
-    const std::lock_guard lock(store_->remote.mutex());
+    const base::MutexLock lock(store_->remote.mutex());
     entry->each_cell([&](RemoteCell& cell) {
       if (!is_lost(now, *entry, cell)) return;
       // What siblings left word of before proves nothing any more, either.

@@ -50,7 +50,8 @@ class Importer {
   [[nodiscard]] bool has_lost(Instant now, const RemoteEntry& entry) const;
   [[nodiscard]] bool is_lost(Instant now, const RemoteEntry& entry, const RemoteCell& cell) const;
   [[nodiscard]] bool is_presence_lost(Instant now, const RemoteEntry& entry) const;
-  [[nodiscard]] RemoteEntry* entry_of(const LedgerKey& key, const std::string& region);
+  [[nodiscard]] RemoteEntry* entry_of(const LedgerKey& key, const std::string& region)
+      WEIR_REQUIRES(store_->remote.mutex());
 
   const std::shared_ptr<Store> store_;
   const Regions& regions_;

@@ -4,11 +4,11 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "base/atomic.h"
+#include "base/mutex.h"
 #include "weir/time.h"
 
 namespace weir::limiter {
@@ -19,14 +19,14 @@ class CompletionQueue {
 
   // From any thread.
   void put(Completion completion) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     completions_.push_back(std::move(completion));
   }
 
   void open(Instant now) {
     std::vector<Completion> completions;
     {
-      const std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       completions.swap(completions_);
     }
     for (const Completion& completion : completions) completion(now);
@@ -34,7 +34,7 @@ class CompletionQueue {
 
  private:
   base::Mutex mutex_;
-  std::vector<Completion> completions_;  // guarded by mutex_
+  std::vector<Completion> completions_ WEIR_GUARDED_BY(mutex_);
 };
 
 }  // namespace weir::limiter

@@ -78,7 +78,7 @@ static auto ask_late_again(const RequestContext& context, const Clock& clock, co
 
 CellDecision Decider::refused_for_one_tick(const RequestContext& context) {
   CellDecision refusal = decide_on_counts(context.query, {});
-  memory::refuse_for_one_tick(context.query, refusal.decision);
+  memory::deny_for_one_tick(context.query, refusal.decision);
   refusal.decision.remaining = 0;
   return refusal;
 }
@@ -111,7 +111,7 @@ std::optional<Ruling> Decider::try_rule(const RequestContext& context) {
                        step.decision.outcome == Outcome::kDenied &&
                        memory::tentative_amount(tuple.cold->tentative) != 0;
          ++turn) {
-      memory::relax();
+      memory::cpu_relax();
       step = decide(tuple, query, Effect::kConsume);
     }
     if (step.status != memory::DecisionStatus::kDecided) return step;
@@ -146,7 +146,7 @@ Ruling Decider::ruling_of(const Tuple& tuple, const memory::Query& query,
                           const CellDecision& step) const {
   Ruling ruling{.step = step};
   if (tuple.slot->header.cell_class() == CellClass::kLog &&
-      memory::LogCell(tuple).falls_short_of(query)) {
+      memory::LogCell(tuple).is_undersized_for(query)) {
     store_->stats.add(Stat::kNoMemory);
     ruling.sketched = true;
   }
@@ -172,19 +172,19 @@ std::optional<std::optional<Ruling>> Decider::try_look(const RequestContext& con
     if (context.cell_class() == CellClass::kWindow && !WindowCells(tuple).fits(context.query)) {
       return std::optional<Ruling>{};
     }
-    const CellDecision step = decide(tuple, context.query, Effect::kOnlyLook);
+    const CellDecision step = decide(tuple, context.query, Effect::kPeek);
     if (step.status == memory::DecisionStatus::kDecided)
       return ruling_of(tuple, context.query, step);
-    memory::relax();
+    memory::cpu_relax();
   }
   if (!store_->sketch.holds(store_->sketched(context.key), context.query)) {
     return std::optional<Ruling>{};
   }
-  return rule_sketched(context, Effect::kOnlyLook);
+  return rule_sketched(context, Effect::kPeek);
 }
 
 void Decider::list_dirty(const Tuple& tuple, Count limit, Algorithm algorithm) const {
-  memory::note_ask(tuple.cold->meta, limit, algorithm);
+  memory::record_ask(tuple.cold->meta, limit, algorithm);
   store_->dirty.push(tuple.index);
 }
 
@@ -192,29 +192,30 @@ void Decider::make_strict(const Tuple& tuple, MonoTime now, const memory::Query&
   memory::Word& until = WindowCells(tuple).strict_until();
   if (until.load(std::memory_order_relaxed) <= ticks(now)) store_->stats.add(Stat::kMadeStrict);
   memory::raise_number(until, ticks(now + query.duration));
-  memory::note_ask(tuple.cold->meta, query.limit, query.algorithm);
+  memory::record_ask(tuple.cold->meta, query.limit, query.algorithm);
 }
 
 // Makes a tuple, or a state of it that can express the request. What is counted in the sketch is
 // not counted in the table as well, and what is known of other regions is known to the tuple before
 // anyone is admitted on it.
-memory::Created Decider::make(const RequestContext& context, memory::DecisionStatus status) const {
+memory::CreateResult Decider::make(const RequestContext& context,
+                                   memory::DecisionStatus status) const {
   const auto sketched = [&] {
     return store_->sketch.holds(store_->sketched(context.key), context.query);
   };
-  memory::Table::Making making{.forbidden = sketched, .prepare = {}};
+  memory::Table::CreateHooks hooks{.veto = sketched, .prepare = {}};
   const bool shares = store_->shares() && context.cell_class() == CellClass::kWindow;
   const int64_t sequence =
       algorithms::position_of(context.query.now, context.query.duration).sequence;
   if (shares) {
-    making.prepare = [&, known = store_->remote.abroad(context.key, sequence)](const Tuple& tuple) {
+    hooks.prepare = [&, known = store_->remote.abroad(context.key, sequence)](const Tuple& tuple) {
       introduce(context, known, tuple);
     };
   }
-  const memory::Created made = status == memory::DecisionStatus::kRebuild
-                                   ? store_->table.rebuild(context.key, context.query, making)
-                                   : store_->table.create(context.key, context.query, making);
-  if (made != memory::Created::kYes || !shares) return made;
+  const memory::CreateResult made = status == memory::DecisionStatus::kRebuild
+                                        ? store_->table.rebuild(context.key, context.query, hooks)
+                                        : store_->table.create(context.key, context.query, hooks);
+  if (made != memory::CreateResult::kCreated || !shares) return made;
   // And what was heard meanwhile.
   const Abroad known = store_->remote.abroad(context.key, sequence);
   const epoch::Guard guard;
@@ -239,7 +240,7 @@ void Decider::introduce(const RequestContext& context, const Abroad& known,
 
 void Decider::look_after_denial(const Tuple& tuple, const memory::Query& query) const {
   const WindowCells cells(tuple);
-  cells.mark_refused();
+  cells.mark_denied();
   if (query.limit < cells.watch().limit()) cells.watch_limit(query.limit);
   store_->looks.push(tuple.index);
 }

@@ -15,10 +15,10 @@
 #include "algorithms/windows.h"
 #include "base/inline.h"
 #include "limiter/store.h"
-#include "memory/hold.h"
+#include "memory/head_lock.h"
 #include "memory/lifecycle.h"
-#include "memory/noted.h"
 #include "memory/slot.h"
+#include "memory/tuple_meta.h"
 #include "memory/window_cells.h"
 #include "weir/request.h"
 #include "weir/time.h"
@@ -108,7 +108,7 @@ class Decider {
   void list_dirty(const memory::Tuple& tuple, Count limit, Algorithm algorithm) const;
   void mark_denied(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const {
     // What the counts would have let pass was not denied by them.
-    if (!store_->shared() || query.bound.holds()) return;
+    if (!store_->shared() || query.bound.is_set()) return;
     if (tuple.slot->header.cell_class() != memory::CellClass::kWindow) return;
     if (store_->asks()) make_strict(tuple, now, query);
     if (store_->shares()) look_after_denial(tuple, query);
@@ -137,8 +137,8 @@ class Decider {
   [[nodiscard]] std::optional<Ruling> try_rule(const RequestContext& context);
   [[nodiscard]] std::optional<std::optional<Ruling>> try_look(const RequestContext& context) const;
   void make_strict(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const;
-  [[nodiscard]] memory::Created make(const RequestContext& context,
-                                     memory::DecisionStatus status) const;
+  [[nodiscard]] memory::CreateResult make(const RequestContext& context,
+                                          memory::DecisionStatus status) const;
   void introduce(const RequestContext& context, const Abroad& known,
                  const memory::Tuple& tuple) const;
   void reclaim(WallTime now) const;
@@ -153,7 +153,7 @@ inline void Decider::mark_charged(const memory::Tuple& tuple, const memory::Quer
   const memory::WindowCells cells(tuple);
   if (cells.mark_dirty()) list_dirty(tuple, query.limit, query.algorithm);
   if (!store_->shares()) return;
-  const memory::TupleWatch watch = cells.watch_in_order();
+  const memory::TupleWatch watch = cells.watch_seq_cst();
   if (Store::is_news(watch, step.evidence, query.ask.cost, query.limit)) {
     store_->look_after_charge(tuple, watch, step.evidence, query.limit, query.algorithm);
   }
@@ -210,12 +210,12 @@ std::optional<memory::CellDecision> Decider::with_tuple(const RequestContext& co
         }
       }
     }
-    const memory::Created made = make(context, status);
-    if (made == memory::Created::kNoMemory) reclaim(context.query.now);
+    const memory::CreateResult made = make(context, status);
+    if (made == memory::CreateResult::kNoMemory) reclaim(context.query.now);
     const bool rebuilds = status == memory::DecisionStatus::kRebuild;
-    if (made == memory::Created::kFull && rebuilds) break;
-    if (made == memory::Created::kFull) return std::nullopt;
-    if (made == memory::Created::kNoMemory && !rebuilds) return std::nullopt;
+    if (made == memory::CreateResult::kFull && rebuilds) break;
+    if (made == memory::CreateResult::kFull) return std::nullopt;
+    if (made == memory::CreateResult::kNoMemory && !rebuilds) return std::nullopt;
   }
   // Its counts are in the table, so the sketch must not judge it.
   return refused_for_one_tick(context);

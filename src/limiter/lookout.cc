@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
+#include "base/mutex.h"
 #include "memory/lifecycle.h"
-#include "memory/noted.h"
 #include "memory/tentative.h"
+#include "memory/tuple_meta.h"
 
 namespace weir::limiter {
 
@@ -32,13 +33,13 @@ std::optional<PublishTrigger::Counted> PublishTrigger::counted_of(const Tuple& t
   Counted counted{.sequence = std::max(at, cells.newest())};
   for (const int64_t back : {0, 1}) {
     const int64_t sequence = counted.sequence - back;
-    if (!cells.can_know(sequence)) continue;
+    if (!cells.in_tag_range(sequence)) continue;
     const auto own = memory::settled(cells.own(sequence), cells.tentative());
     if (!own) return std::nullopt;
     const bool all = mutated(Mutation::kForeignPublished);
     const memory::Word& siblings = all ? cells.others(sequence) : cells.siblings(sequence);
     (back == 0 ? counted.current : counted.last) =
-        own->count_of(sequence) + memory::count_in_order(siblings, sequence);
+        own->count_of(sequence) + memory::count_in_seq_cst(siblings, sequence);
   }
   return counted;
 }
@@ -128,17 +129,17 @@ void PublishTrigger::look_at(Instant now, const Tuple& tuple) {
   // those that matter now. The next charge makes it anew.
   if (memory::is_ahead_of(tuple, now.wall)) return;
   const WindowCells cells(tuple);
-  const bool refused = cells.take_refused();
+  const bool refused = cells.take_denied();
   const auto counted = counted_of(tuple, now.wall);
   if (!counted) {
-    if (refused) cells.mark_refused();
+    if (refused) cells.mark_denied();
     store_->looks.push(tuple.index);
     return;
   }
   const SyncRules& rules = regions_.rules;
   const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), store_->hash);
 
-  const std::lock_guard lock(store_->remote.mutex());
+  const base::MutexLock lock(store_->remote.mutex());
   RemoteEntry* entry = store_->remote.find(key);
   const Holdings both = holdings_of(now, tuple, *counted, entry, refused);
   const Publish rule = rule_of(both.current, rules);
@@ -160,7 +161,7 @@ void PublishTrigger::look_at(Instant now, const Tuple& tuple) {
   } else {
     cells.watch_count(watch);
     // An admission may have gone by what was watched before.
-    if (cells.counted_in_order(counted->sequence) >= watch) store_->looks.push(tuple.index);
+    if (cells.counted_seq_cst(counted->sequence) >= watch) store_->looks.push(tuple.index);
   }
   if (entry == nullptr) return;
 
@@ -224,10 +225,10 @@ void PublishTrigger::inspect(Instant now,
     const auto counted = counted_of(tuple, now.wall);
     if (!counted) return;
     const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), store_->hash);
-    const std::lock_guard lock(store_->remote.mutex());
+    const base::MutexLock lock(store_->remote.mutex());
     const RemoteEntry* entry = store_->remote.find(key);
     const Holdings both =
-        holdings_of(now, tuple, *counted, entry, WindowCells(tuple).watch().refused());
+        holdings_of(now, tuple, *counted, entry, WindowCells(tuple).watch().denied());
     const auto show = [&](int64_t sequence, const Holding& holding) {
       const RemoteCell* cell = entry == nullptr ? nullptr : entry->find(sequence);
       SharedCell shared{.tuple = key.encoded(),
@@ -248,7 +249,7 @@ void PublishTrigger::inspect(Instant now,
 
 void PublishTrigger::leave_out(Instant now, const Tuple& tuple, bool refused) {
   const WindowCells cells(tuple);
-  if (refused) cells.mark_refused();
+  if (refused) cells.mark_denied();
   cells.watch_count(0);
   ++left_out_.cells;
   left_out_.at = now.mono;
@@ -278,7 +279,7 @@ bool PublishTrigger::note(Instant now, RemoteEntry& entry, int64_t sequence, Cou
 
 // An entry whose tuple is not here: what it was for is over, or comes again with a request.
 void PublishTrigger::expire(Instant now, RemoteEntry& entry) {
-  const std::lock_guard lock(store_->remote.mutex());
+  const base::MutexLock lock(store_->remote.mutex());
   if (entry.owes()) queue_.add(entry);
   if (entry.queued || entry.under_way > 0) return;
   WallTime over{};

@@ -72,7 +72,8 @@ class PublishTrigger {
   void forget_timer(RemoteEntry& entry);
   // False: there is no memory for it.
   [[nodiscard]] bool note(Instant now, RemoteEntry& entry, int64_t sequence, Count asked,
-                          const Holding& holding, Publish rule);
+                          const Holding& holding, Publish rule)
+      WEIR_REQUIRES(store_->remote.mutex());
   void leave_out(Instant now, const memory::Tuple& tuple, bool refused);
   void expire(Instant now, RemoteEntry& entry);
 

@@ -76,9 +76,9 @@ std::optional<Error> error_in(const MemoryPlan& plan) {
   return error;
 }
 
-void bound_annexes(memory::ByteBudget& budget, const MemoryPlan& plan) {
+void bound_buffers(memory::ByteBudget& budget, const MemoryPlan& plan) {
   const uint64_t rest = plan.memory - least_memory(plan.capacity);
-  budget.bound(memory::Part::kAnnexes, rest - rest / 4);
+  budget.bound(memory::MemoryPart::kBuffers, rest - rest / 4);
 }
 
 }  // namespace weir::limiter

@@ -49,6 +49,6 @@ inline constexpr size_t kAssuredForgottenPages = 2;
 
 // Of what the fixed parts leave, annexes get three quarters at most: logs cannot take the room of
 // long names and of other regions' counts.
-void bound_annexes(memory::ByteBudget& budget, const MemoryPlan& plan);
+void bound_buffers(memory::ByteBudget& budget, const MemoryPlan& plan);
 
 }  // namespace weir::limiter

@@ -5,7 +5,7 @@
 #include "limiter/book.h"
 #include "memory/owned_bytes.h"
 #include "memory/ring_cell.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "weir/limiter.h"
 
 namespace weir::limiter {
@@ -32,10 +32,10 @@ TEST(MemoryPlan, LeavesRoomForARingOfEveryTupleUnlessAckedOtherwise) {
     const MemoryPlan plan = memory_plan(Options{.capacity = capacity});
     EXPECT_EQ(error_in(plan), std::nullopt) << capacity;
     memory::ByteBudget budget(plan.memory);
-    bound_annexes(budget, plan);
-    budget.take(memory::Part::kTable, least_memory(capacity));
-    EXPECT_TRUE(budget.has_room(memory::Part::kAnnexes,
-                                capacity * memory::heap_bytes(sizeof(memory::RingAnnex))))
+    bound_buffers(budget, plan);
+    budget.reserve_fixed(memory::MemoryPart::kTable, least_memory(capacity));
+    EXPECT_TRUE(budget.has_space(memory::MemoryPart::kBuffers,
+                                 capacity * memory::heap_bytes(sizeof(memory::RingBuffer))))
         << capacity;
   }
 }
@@ -44,7 +44,7 @@ TEST(MemoryPlan, LeavesRoomForAllThatIsReceivedOfOtherRegionsUnlessAckedOtherwis
   constexpr size_t kTuples = 1000;
   const MemoryPlan plan = memory_plan(Options{.ledger = make_null_ledger(), .capacity = kTuples});
   memory::ByteBudget budget(plan.memory);
-  budget.take(memory::Part::kTable, least_memory(kTuples));
+  budget.reserve_fixed(memory::MemoryPart::kTable, least_memory(kTuples));
   RemoteCounts remote("here", kTuples, &budget);
   const base::KeyedHash hash(7);
   // An entry for each tuple of the table, and three for four that are heard of, in two windows.
@@ -77,7 +77,7 @@ TEST(MemoryPlan, RefusesLessThanTheTableTakesAndSaysWhatWouldDo) {
 }
 
 TEST(MemoryPlan, ALimiterWithExactlyEnoughCountsInItsTable) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   Limiter limiter(clock, {.capacity = 1000, .memory = least_memory(1000), .seed = 1});
   const Request window{.ns = "a", .identifier = "b", .limit = 1, .duration = Millis(1000)};
   EXPECT_EQ(limiter.check(window)->basis, Basis::kLocal);

@@ -90,7 +90,7 @@ void PublishQueue::ask_siblings(std::vector<CellRead> cells) {
 }
 
 void PublishQueue::hear_word(const CellId& id, Count published) {
-  const std::lock_guard lock(store_->remote.mutex());
+  const base::MutexLock lock(store_->remote.mutex());
   RemoteEntry* entry = store_->remote.find({id.tuple, store_->hash});
   RemoteCell* const found = entry == nullptr ? nullptr : entry->find(id.sequence);
   if (found == nullptr) return;
@@ -109,7 +109,7 @@ std::vector<PublishQueue::Candidate> PublishQueue::choose(Instant now, Flush flu
   std::map<std::string, std::vector<Candidate>> presences;
   std::vector<CellRead> asks;
   {
-    const std::lock_guard lock(store_->remote.mutex());
+    const base::MutexLock lock(store_->remote.mutex());
     for (RemoteEntry* entry : queue_) {
       entry->each_cell([&](RemoteCell& cell) {
         // What is over matters to nobody any more.

@@ -43,7 +43,7 @@ void Publisher::publish(Instant now, Flush flush) {
     if (in_flight_ >= kMostInFlight) break;
     // It may have changed while it waited; at the end that does not matter.
     if (flush == Flush::kDue) trigger_.look_at(now, *candidate.entry);
-    const std::lock_guard lock(store_->remote.mutex());
+    const base::MutexLock lock(store_->remote.mutex());
     const RemoteCell& cell = *candidate.cell;
     if (cell.pending.rule == Publish::kNothing || cell.sent > 0) continue;
     const auto held = held_.find({candidate.entry->tuple, cell.sequence});
@@ -143,7 +143,7 @@ void Publisher::commit(Instant now, Chunk& chunk) {
   for (const Sent& sent : chunk.rows) {
     RemoteEntry& entry = *sent.entry;
     {
-      const std::lock_guard lock(store_->remote.mutex());
+      const base::MutexLock lock(store_->remote.mutex());
       land(sent);
       if (RemoteCell* const cell = entry.find(sent.sequence)) {
         cell->published = std::max(cell->published, sent.count);
@@ -206,7 +206,7 @@ void Publisher::fail(Instant now, Chunk& chunk, Blame blame) {
   for (const Sent& sent : chunk.rows) {
     const std::string tuple = sent.entry->tuple;  // the entry may be forgotten below
     {
-      const std::lock_guard lock(store_->remote.mutex());
+      const base::MutexLock lock(store_->remote.mutex());
       land(sent);
       if (is_bad) ++stats_.dropped;
       // As if it were written, lest it be sent again and again.
@@ -218,7 +218,7 @@ void Publisher::fail(Instant now, Chunk& chunk, Blame blame) {
       }
     }
     trigger_.look_at(now, *sent.entry);
-    const std::lock_guard lock(store_->remote.mutex());
+    const base::MutexLock lock(store_->remote.mutex());
     RemoteEntry* const entry = store_->remote.find({tuple, store_->hash});
     RemoteCell* const cell = entry == nullptr ? nullptr : entry->find(sent.sequence);
     if (is_bad || cell == nullptr) continue;
@@ -231,18 +231,18 @@ void Publisher::fail(Instant now, Chunk& chunk, Blame blame) {
 void Publisher::enqueue_all(Instant now) {
   std::vector<std::string> tuples;
   {
-    const std::lock_guard lock(store_->remote.mutex());
+    const base::MutexLock lock(store_->remote.mutex());
     store_->remote.for_each([&](const RemoteEntry& entry) { tuples.push_back(entry.tuple); });
   }
   for (const std::string& tuple : tuples) {
     const auto find = [&] {
-      const std::lock_guard lock(store_->remote.mutex());
+      const base::MutexLock lock(store_->remote.mutex());
       return store_->remote.find({tuple, store_->hash});
     };
     if (RemoteEntry* const entry = find()) trigger_.look_at(now, *entry);
     RemoteEntry* const entry = find();
     if (entry == nullptr) continue;
-    const std::lock_guard lock(store_->remote.mutex());
+    const base::MutexLock lock(store_->remote.mutex());
     entry->each_cell([&](RemoteCell& cell) {
       if (cell.counted > cell.acked()) queue_.enqueue(now, *entry, cell, Publish::kExhaustion);
     });

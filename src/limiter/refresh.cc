@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/wide.h"
 #include "limiter/told.h"
 
@@ -84,7 +85,7 @@ void Refresh::read(Instant now, const std::vector<Wanted>& wanted, Executor& hom
     flight->began = now;
 
     Shard& shard = shard_of(*flight);
-    const std::lock_guard lock(shard.mutex);
+    const base::MutexLock lock(shard.mutex);
     FlightPtr& current = shard.flights[flight->tuple];
     // A flight for an older window or for fewer cells does not answer this one.
     const bool joins = current != nullptr && current->sequence == flight->sequence &&
@@ -143,7 +144,7 @@ void Refresh::land(const std::vector<FlightPtr>& flights, Result<std::vector<Cel
 void Refresh::fail(const std::vector<FlightPtr>& flights, MonoTime now) {
   for (const FlightPtr& flight : flights) {
     {
-      const std::lock_guard lock(shard_of(*flight).mutex);
+      const base::MutexLock lock(shard_of(*flight).mutex);
       if (flight->ended) continue;
     }
     store_->stats.add(failed(flight->requirement));
@@ -194,7 +195,7 @@ void Refresh::end(const FlightPtr& flight, const Received& received) {
   std::vector<Flight::Seat> seats;
   {
     Shard& shard = shard_of(*flight);
-    const std::lock_guard lock(shard.mutex);
+    const base::MutexLock lock(shard.mutex);
     if (flight->ended) return;
     flight->ended = true;
     seats.swap(flight->seats);

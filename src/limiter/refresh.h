@@ -14,13 +14,13 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/atomic.h"
+#include "base/mutex.h"
 #include "limiter/freshness.h"
 #include "limiter/judge.h"
 #include "limiter/store.h"
@@ -58,7 +58,7 @@ class Refresh : public std::enable_shared_from_this<Refresh> {
   static constexpr size_t kShards = 16;
   struct Shard {
     base::Mutex mutex;
-    std::unordered_map<std::string, FlightPtr> flights;  // guarded by mutex
+    std::unordered_map<std::string, FlightPtr> flights WEIR_GUARDED_BY(mutex);
   };
 
   [[nodiscard]] Shard& shard_of(const Flight& flight);

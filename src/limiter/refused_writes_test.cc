@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "limiter/engine.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/doubles/scripted_origin.h"
 
 namespace weir::limiter {
@@ -55,8 +55,8 @@ class RefusedWritesTest : public ::testing::Test {
     }
   }
 
-  doubles::HandClock clock_;
-  doubles::HandExecutor executor_{clock_};
+  doubles::ManualClock clock_;
+  doubles::ManualExecutor executor_{clock_};
   std::shared_ptr<doubles::ScriptedOrigin> origin_ = std::make_shared<doubles::ScriptedOrigin>();
   std::shared_ptr<Engine> engine_;
   size_t reads_ = 0;  // of the last request
@@ -105,7 +105,7 @@ TEST_F(RefusedWritesTest, CountAsAcceptedAgainOnceSomethingIsAcked) {
   pass(kFreshFor);
   ASSERT_EQ(ask().outcome, Outcome::kDenied);
   (void)engine_->run_replay(clock_.now(), executor_);
-  origin_->take_replays();
+  origin_->ack_replays();
   EXPECT_TRUE(ask().admitted());
 }
 
@@ -117,7 +117,7 @@ TEST_F(RefusedWritesTest, AreNoConcernOnceNothingIsLeftToTell) {
   ASSERT_EQ(ask().outcome, Outcome::kDenied);
   clock_.advance(Millis(1'200'000));  // the window is over
   (void)engine_->run_replay(clock_.now(), executor_);
-  origin_->take_replays();
+  origin_->ack_replays();
   (void)engine_->run_replay(clock_.now(), executor_);
   EXPECT_TRUE(ask().admitted());
   EXPECT_EQ(engine_->stats().late_replays, 1u);
@@ -126,7 +126,7 @@ TEST_F(RefusedWritesTest, AreNoConcernOnceNothingIsLeftToTell) {
 TEST_F(RefusedWritesTest, AreNotTriedWhileTheOriginSaysThatItRefusesThem) {
   make(OnOriginLoss::kDeny);
   (void)ask();
-  origin_->how = Reach::kReadOnly;
+  origin_->reachability = Reach::kReadOnly;
   EXPECT_EQ(engine_->run_replay(clock_.now(), executor_).waiting, 1u);
   EXPECT_TRUE(origin_->replays.empty());
   clock_.advance(kFreshFor);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/wide.h"
 #include "limiter/told.h"
 
@@ -42,7 +43,7 @@ struct Replay::Batch {
 };
 
 WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   now = latest_ = std::max(now, latest_, [](Instant a, Instant b) { return a.mono < b.mono; });
   WorkReport report;
   if (!accepts_writes(store_->origin->reach())) return wait(now);
@@ -150,7 +151,7 @@ void Replay::choose_due_after(MonoTime now) {
 bool Replay::due(Instant now, Pending& pending) const {
   if (now.mono - pending.since >= due_after_) return true;
   if (now.mono < pending.look_again) return false;
-  const WindowCells cells(store_->table.place(pending.index));
+  const WindowCells cells(store_->table.slot_at(pending.index));
   const auto as_found = [&] {
     return pending.generation != 0 && cells.generation() == pending.generation &&
            cells.newest() == pending.sequence &&
@@ -330,7 +331,7 @@ void Replay::mark_again(const Batch& batch) {
 }
 
 WorkReport Replay::leave(Instant now) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   WorkReport report;
   std::vector<CellRetirement> cells;
   if (std::exchange(left_, true)) return {.waiting = leaving_.load(std::memory_order_relaxed)};

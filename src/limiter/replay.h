@@ -10,11 +10,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "base/atomic.h"
+#include "base/mutex.h"
 #include "limiter/freshness.h"
 #include "limiter/store.h"
 #include "weir/executor.h"
@@ -65,21 +65,22 @@ class Replay : public std::enable_shared_from_this<Replay> {
     MonoTime looked{}, look_again{};
   };
 
-  [[nodiscard]] bool due(Instant now, Pending& pending) const;
+  [[nodiscard]] bool due(Instant now, Pending& pending) const WEIR_REQUIRES(mutex_);
   void look_at(Instant now, const memory::Tuple& tuple, Pending& pending) const;
   [[nodiscard]] bool collect(Instant now, uint32_t index, Batch& batch) const;
-  void list_all_again(WallTime now);
-  void choose_due_after(MonoTime now);
+  void list_all_again(WallTime now) WEIR_REQUIRES(mutex_);
+  void choose_due_after(MonoTime now) WEIR_REQUIRES(mutex_);
   void collect_cell(WallTime now, const memory::Tuple& tuple, int64_t sequence, Extent extent,
                     Batch& batch) const;
-  void send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers);
+  void send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers)
+      WEIR_REQUIRES(mutex_);
   void land(const Batch& batch, const Result<std::vector<CellTotals>>& totals);
   void fail(const Batch& batch);
   void note_failing(const Batch& batch);
   void mark_again(const Batch& batch);
-  WorkReport wait(Instant now);
-  void take_dirty(Instant now);
-  void note_waiting(Instant now);
+  WorkReport wait(Instant now) WEIR_REQUIRES(mutex_);
+  void take_dirty(Instant now) WEIR_REQUIRES(mutex_);
+  void note_waiting(Instant now) WEIR_REQUIRES(mutex_);
   void retire(std::vector<CellRetirement> cells);
 
   const std::shared_ptr<Store> store_;
@@ -87,14 +88,15 @@ class Replay : public std::enable_shared_from_this<Replay> {
   // overtakes a later one. That does not wait for the answer, and an answer that comes at once
   // takes no lock.
   base::Mutex mutex_;
-  // Guarded by mutex_.
-  Instant latest_{};  // a run that waited for its turn brings an older time
-  std::vector<Pending> pending_;
-  uint64_t epoch_ = 0;            // of the origin
-  size_t again_at_ = ~size_t{0};  // the next slot to tell again; beyond the end: all are
-  Nanos due_after_{0};            // in this run, what is not due at once
-  MonoTime acked_together_{};
-  bool left_ = false;
+  // A run that waited for its turn brings an older time.
+  Instant latest_ WEIR_GUARDED_BY(mutex_){};
+  std::vector<Pending> pending_ WEIR_GUARDED_BY(mutex_);
+  uint64_t epoch_ WEIR_GUARDED_BY(mutex_) = 0;  // of the origin
+  // The next slot to tell again; beyond the end: all are.
+  size_t again_at_ WEIR_GUARDED_BY(mutex_) = ~size_t{0};
+  Nanos due_after_ WEIR_GUARDED_BY(mutex_){0};  // in this run, what is not due at once
+  MonoTime acked_together_ WEIR_GUARDED_BY(mutex_){};
+  bool left_ WEIR_GUARDED_BY(mutex_) = false;
 
   // Single numbers: relaxed.
   base::Atomic<size_t> waiting_{0}, in_flight_{0}, leaving_{0};

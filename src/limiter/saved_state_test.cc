@@ -9,13 +9,13 @@
 #include <thread>
 #include <vector>
 
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "weir/limiter.h"
 
 namespace weir {
 namespace {
 
-using doubles::HandClock;
+using doubles::ManualClock;
 
 constexpr Algorithm kSavedAlgorithms[] = {Algorithm::kGcra, Algorithm::kTokenBucket,
                                           Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog};
@@ -48,7 +48,7 @@ bool same(const Verdict& a, const Verdict& b) {
 }
 
 RC_GTEST_PROP(SavedState, MakesALimiterThatDecidesAsTheFirstWouldHave, ()) {
-  HandClock clock;
+  ManualClock clock;
   Limiter first(clock, saved_options(1));
   const auto draw = [&] {
     const Algorithm algorithm = *rc::gen::elementOf(
@@ -76,7 +76,7 @@ RC_GTEST_PROP(SavedState, MakesALimiterThatDecidesAsTheFirstWouldHave, ()) {
 }
 
 TEST(SavedState, IsWrittenAgainOnlyWhereItChanged) {
-  HandClock clock;
+  ManualClock clock;
   Limiter limiter(clock, saved_options(1));
   for (const Algorithm algorithm : kSavedAlgorithms) {
     ASSERT_TRUE(limiter.check(saved_request(algorithm, to_string(algorithm)))->admitted());
@@ -94,7 +94,7 @@ TEST(SavedState, IsWrittenAgainOnlyWhereItChanged) {
 }
 
 TEST(SavedState, LeavesWindowsToTheLedger) {
-  HandClock clock;
+  ManualClock clock;
   Limiter limiter(clock, saved_options(1));
   ASSERT_TRUE(limiter.check(saved_request(Algorithm::kSlidingWindow, "a"))->admitted());
   ASSERT_TRUE(limiter.check(saved_request(Algorithm::kFixedWindow, "b"))->admitted());
@@ -106,7 +106,7 @@ TEST(SavedState, MergesWithATupleThatIsThereByTheStricter) {
   for (const Algorithm algorithm : kSavedAlgorithms) {
     for (const auto& [saved, there] : {std::pair{70, 20}, std::pair{20, 70}}) {
       for (const int64_t limit : {100, 90}) {  // which may have changed since
-        HandClock clock;
+        ManualClock clock;
         Limiter first(clock, saved_options(1));
         ASSERT_TRUE(first.check(saved_request(algorithm, "a", 100, saved))->admitted());
         Limiter second(clock, saved_options(2));
@@ -123,7 +123,7 @@ TEST(SavedState, MergesWithATupleThatIsThereByTheStricter) {
 }
 
 TEST(SavedState, IsCountedInTheSketchWhereThereIsNoRoomForIt) {
-  HandClock clock;
+  ManualClock clock;
   Limiter first(clock, saved_options(1, 1000));
   for (int i = 0; i < 800; ++i) {
     const Algorithm algorithm = kSavedAlgorithms[i % 4];
@@ -141,7 +141,7 @@ TEST(SavedState, IsCountedInTheSketchWhereThereIsNoRoomForIt) {
 
 TEST(SavedState, DrainsWhileNobodyRuns) {
   for (const Algorithm algorithm : kSavedAlgorithms) {
-    HandClock clock;
+    ManualClock clock;
     Limiter first(clock, saved_options(1));
     ASSERT_TRUE(first.check(saved_request(algorithm, "a", 100, 100))->admitted());
     const auto records = records_of(first, clock.now());
@@ -154,7 +154,7 @@ TEST(SavedState, DrainsWhileNobodyRuns) {
 
 // Nothing of it comes from a stranger, but disks fail.
 RC_GTEST_PROP(SavedState, OfNonsenseIsRefusedOrHarmless, ()) {
-  HandClock clock;
+  ManualClock clock;
   Limiter first(clock, saved_options(1));
   for (const Algorithm algorithm : kSavedAlgorithms) {
     (void)first.check(saved_request(algorithm, to_string(algorithm), 100, 30));
@@ -176,7 +176,7 @@ RC_GTEST_PROP(SavedState, OfNonsenseIsRefusedOrHarmless, ()) {
 
 // A thread that saves takes nothing from those that charge, and misses nothing in the end.
 TEST(SavedState, IsTakenWhileThreadsCharge) {
-  HandClock clock;
+  ManualClock clock;
   Limiter limiter(clock, saved_options(1));
   std::map<std::string, std::string> last;
   const auto note = [&](std::string_view record) {

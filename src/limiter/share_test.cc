@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "limiter/engine.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/doubles/scripted_origin.h"
 
 namespace weir::limiter {
@@ -104,21 +104,21 @@ class LossTest : public ::testing::Test {
     }
   }
 
-  doubles::HandClock clock_;
-  doubles::HandExecutor executor_{clock_};
+  doubles::ManualClock clock_;
+  doubles::ManualExecutor executor_{clock_};
   std::shared_ptr<doubles::ScriptedOrigin> origin_ = std::make_shared<doubles::ScriptedOrigin>();
 };
 
 TEST_F(LossTest, GoesOnAloneByDefault) {
   auto engine = engine_with(OnOriginLoss::kLocal);
-  origin_->how = Reach::kNone;
+  origin_->reachability = Reach::kNone;
   origin_->nodes = 4;
   EXPECT_EQ(admitted(*engine), 100);
 }
 
 TEST_F(LossTest, RefusesWhatTheOthersMightHaveUsedIfAskedTo) {
   auto engine = engine_with(OnOriginLoss::kDeny);
-  origin_->how = Reach::kNone;
+  origin_->reachability = Reach::kNone;
   const Verdict verdict = *engine->check(clock_.now(), request_of());
   EXPECT_EQ(verdict.outcome, Outcome::kDenied);
   EXPECT_EQ(verdict.basis, Basis::kDegraded);
@@ -131,7 +131,7 @@ TEST_F(LossTest, RefusesWhatTheOthersMightHaveUsedIfAskedTo) {
 
 TEST_F(LossTest, DividesANewLimitByThoseWhoLive) {
   auto engine = engine_with(OnOriginLoss::kShare);
-  origin_->how = Reach::kNone;
+  origin_->reachability = Reach::kNone;
   origin_->nodes = 3;
   EXPECT_EQ(admitted(*engine), 34);  // the first of three has the odd one
 }
@@ -143,7 +143,7 @@ TEST_F(LossTest, DividesWhatWasLeftOfAnOpenWindow) {
   ASSERT_TRUE(engine->check(clock_.now(), request_of(10))->admitted());
   engine->run_replay(clock_.now(), executor_, Flush::kAll);
   origin_->replays[0].reply(std::vector<CellTotals>{{.mine = 10, .siblings = 30}, {}});
-  origin_->how = Reach::kNone;
+  origin_->reachability = Reach::kNone;
   clock_.advance(Millis(10'000));
   EXPECT_EQ(admitted(*engine), 20);  // a third of 60
   clock_.advance(Millis(20'000));    // the next window, of which this one is carried over
@@ -154,7 +154,7 @@ TEST_F(LossTest, DividesWhatWasLeftOfAnOpenWindow) {
 
 TEST_F(LossTest, LetsARequestChoose) {
   auto engine = engine_with(OnOriginLoss::kLocal);
-  origin_->how = Reach::kNone;
+  origin_->reachability = Reach::kNone;
   Request request = request_of();
   request.on_origin_loss = OnOriginLoss::kDeny;
   EXPECT_EQ(admitted(*engine, request), 0);

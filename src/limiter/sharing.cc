@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/split_mix.h"
 
 namespace weir::limiter {
@@ -48,7 +49,7 @@ RegionSync::RegionSync(std::shared_ptr<Store> store, const SyncRules& rules)
       chance_(store_->incarnation) {}
 
 WorkReport RegionSync::run_once(Instant now, Flush flush) {
-  const std::lock_guard turn(turn_);
+  const base::MutexLock turn(turn_);
   now = std::max(now, latest_, [](Instant a, Instant b) { return a.mono < b.mono; });
   if (was_set(now)) {
     // What was heard by another time was held to be over, or not yet possible; and tuples that were
@@ -160,7 +161,7 @@ uint64_t RegionSync::nodes_apart(Instant now) const {
   if (!store_->origin || siblings_ <= 1) return 0;
   const bool lost = store_->origin->reach() != Reach::kPrompt;
   const bool late = Nanos(store_->replay_lag.load(std::memory_order_relaxed)) > kUnderWay;
-  return lost || late || store_->sketch.matters_until() > now.wall ? siblings_ - 1 : 0;
+  return lost || late || store_->sketch.live_until() > now.wall ? siblings_ - 1 : 0;
 }
 
 // What this region may count before others know of it, as far as this process can tell, in
@@ -169,8 +170,8 @@ uint64_t RegionSync::hidden(Instant now) const {
   const uint64_t others = std::max(regions_.count, 2U) - 1;
   const uint64_t usual = uint64_t{regions_.rules.hidden_permille} * 1000 / others;
   const bool whole = publisher_.leaves_out(now.mono) || publisher_.lag(now.mono) > kUnderWay ||
-                     store_->forgotten.matters_until() > now.wall ||
-                     store_->sketch.matters_until() > now.wall || one_died_ ||
+                     store_->forgotten.live_until() > now.wall ||
+                     store_->sketch.live_until() > now.wall || one_died_ ||
                      died_matters_until_ > now.wall;
   const uint64_t slow = nodes_apart(now) * kWhole;
   if (whole || slow > 0) return kWhole + slow;
@@ -349,11 +350,11 @@ void RegionSync::sum_up(Instant now) {
                   .ready = regions_.all_received};
   stats.bound = bound(now);
   {
-    const std::lock_guard lock(store_->remote.mutex());
+    const base::MutexLock lock(store_->remote.mutex());
     stats.keys = store_->remote.size();
     stats.keys_received = store_->remote.received();
   }
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   stats_ = stats;
 }
 
@@ -370,7 +371,7 @@ bool RegionSync::knows_too_little(Instant now) const {
   return may_have_missed_ || missed_before_ || import_failed_ || !importer_.has_all() ||
          now.mono - received_ > kUnderWay + Nanos(regions_.rules.import_every) ||
          now.mono - fleet_received_ > kUnderWay + Nanos(kHeartbeatEvery) ||
-         store_->sketch.matters_until() > now.wall;
+         store_->sketch.live_until() > now.wall;
 }
 
 // Of a limit, beside what is under way. The others may hide what they said they would; if nobody
@@ -385,7 +386,7 @@ double RegionSync::bound(Instant now) const {
 }
 
 SyncStats RegionSync::stats() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return stats_;
 }
 

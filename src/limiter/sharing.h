@@ -6,10 +6,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "base/atomic.h"
+#include "base/mutex.h"
 #include "limiter/importer.h"
 #include "limiter/inbox.h"
 #include "limiter/publisher.h"
@@ -25,7 +25,7 @@ class RegionSync {
   WorkReport run_once(Instant now, Flush flush);
   [[nodiscard]] SyncStats stats() const;
   void inspect(Instant now, const std::function<void(const SharedCell&)>& visit) const {
-    const std::lock_guard lock(turn_);
+    const base::MutexLock lock(turn_);
     publisher_.trigger().inspect(now, visit);
   }
 
@@ -99,7 +99,7 @@ class RegionSync {
   WallTime died_matters_until_{};
 
   mutable base::Mutex mutex_;
-  SyncStats stats_;  // guarded by mutex_; as of the last turn
+  SyncStats stats_ WEIR_GUARDED_BY(mutex_);  // as of the last turn
 };
 
 }  // namespace weir::limiter

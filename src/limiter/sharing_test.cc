@@ -245,7 +245,7 @@ TEST_F(RegionSyncTest, GoesOnWhileTheLedgerIsAwayAndSaysSo) {
   EXPECT_EQ(ask(west).basis, Basis::kLocal);
   EXPECT_EQ(foreign(west), 30U);
   EXPECT_GT(east.limiter->sync_stats().import_lag, Millis(9000));
-  east.ledger->mend();
+  east.ledger->restore();
   pass(Millis(2000));
   EXPECT_EQ(foreign(west), 100U);
   EXPECT_EQ(ask(east).basis, Basis::kLocal);
@@ -257,7 +257,7 @@ TEST_F(RegionSyncTest, StartsWithoutTheLedger) {
   pass(Millis(3000));
   EXPECT_EQ(ask_times(east, 60), 60);
   EXPECT_FALSE(east.limiter->sync_stats().ready);
-  east.ledger->mend();
+  east.ledger->restore();
   pass(Millis(3000));
   EXPECT_TRUE(east.limiter->sync_stats().ready);
   EXPECT_EQ(row("east"), 60U);
@@ -298,7 +298,7 @@ TEST_F(RegionSyncTest, ALedgerThatLostRowsItOnceShowedIsAckedAgain) {
 // Requests that meet a tuple for the first time need the mutex: it was held for as long as all
 // entries took. On this thread, taking it again would never end.
 TEST(Importer, ReadsEverythingWithoutTheMutexWhereNothingWasLost) {
-  const HandClock clock;
+  const ManualClock clock;
   const auto store = std::make_shared<Store>(clock, Options{.region = "east", .capacity = 64}, 1);
   const Regions regions;
   Publisher publisher(store, std::make_shared<CompletionQueue>(), regions);
@@ -317,7 +317,7 @@ TEST(Importer, ReadsEverythingWithoutTheMutexWhereNothingWasLost) {
     const std::lock_guard lock(store->remote.mutex());
     work();
   };
-  HandClock later;
+  ManualClock later;
   later.advance(Millis(1000));
   with_mutex_taken([&] { importer.begin_full(later.now()); });
   importer.take_in(later.now(), news);
@@ -333,7 +333,7 @@ TEST(Importer, ReadsEverythingWithoutTheMutexWhereNothingWasLost) {
 TEST_F(RegionSyncTest, ARowThatCannotBeWrittenIsFoundAndHoldsUpNoOther) {
   TestRegion& east = add("east");
   pass(Millis(1000));
-  east.ledger->blame("user-3");
+  east.ledger->reject_rows_of("user-3");
   for (int i = 0; i < 8; ++i) {
     identifier_ = "user-" + std::to_string(i);
     ask_times(east, 30);
@@ -353,7 +353,7 @@ TEST_F(RegionSyncTest, WhatIsOverByTheTimeTheLedgerIsBackIsNotAcked) {
   east.ledger->cut();
   ask_times(east, 60);
   pass(Millis(5000));
-  east.ledger->mend();
+  east.ledger->restore();
   pass(Millis(3000));
   EXPECT_EQ(rows(east), 0U);
   EXPECT_EQ(east.limiter->sync_stats().waiting, 0U);
@@ -367,7 +367,7 @@ TEST_F(RegionSyncTest, AfterAFailureEverythingIsReadSoonLestSomethingWasLost) {
   east.ledger->cut();
   store_->forget_all();
   pass(Millis(1000));
-  east.ledger->mend();
+  east.ledger->restore();
   pass(Millis(8000));
   EXPECT_EQ(row("east"), 100U);
 }
@@ -453,8 +453,8 @@ TEST_F(RegionSyncTest, ALostAnswerIsSentAgain) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 30);
-  east.ledger->script({doubles::LedgerFault::kSwallow, doubles::LedgerFault::kSwallow,
-                       doubles::LedgerFault::kSwallow});
+  east.ledger->script(
+      {doubles::LedgerFault::kDrop, doubles::LedgerFault::kDrop, doubles::LedgerFault::kDrop});
   pass(Millis(8000));
   EXPECT_EQ(row("east"), 30U);
 }
@@ -464,7 +464,7 @@ TEST_F(RegionSyncTest, ARefusalIsAckedAlthoughItsMessageWasLostAndMoreWasRefused
   pass(Millis(1000));
   ask_times(east, 90);
   pass(Millis(1000));
-  east.ledger->set_odds({.swallow = 1000});
+  east.ledger->set_odds({.drop = 1000});
   ask_times(east, 20);
   pass(Millis(300));
   ask_times(east, 5);
@@ -477,12 +477,12 @@ TEST_F(RegionSyncTest, ARefusalIsAckedAlthoughItsMessageWasLostAndMoreWasRefused
 TEST_F(RegionSyncTest, ARefusalIsAckedAlthoughARowFromBeforeItWasOnItsWay) {
   TestRegion& east = add("east");
   pass(Millis(1000));
-  east.ledger->hold();
+  east.ledger->hold_publishes();
   ask_times(east, 90);
   pass(Millis(300));
   ask_times(east, 20);
   pass(Millis(300));
-  east.ledger->let_go();
+  east.ledger->release_publishes();
   pass(Millis(1000));
   EXPECT_EQ(row("east"), 100U);
 }
@@ -492,7 +492,7 @@ TEST_F(RegionSyncTest, ATupleForgottenWhileItsMessageWasLostIsLetGo) {
   pass(Millis(1000));
   duration_ = Millis(1000);
   ask_times(east, 60);
-  east.ledger->set_odds({.swallow = 1000});
+  east.ledger->set_odds({.drop = 1000});
   pass(Millis(200));
   east.ledger->set_odds({});
   for (int i = 0; i < 4; ++i) {

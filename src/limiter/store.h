@@ -17,9 +17,9 @@
 #include "memory/byte_budget.h"
 #include "memory/dirty_list.h"
 #include "memory/lifecycle.h"
-#include "memory/noted.h"
 #include "memory/sketch.h"
 #include "memory/table.h"
+#include "memory/tuple_meta.h"
 #include "memory/window_cells.h"
 #include "telemetry/counters.h"
 #include "weir/clock.h"
@@ -70,10 +70,12 @@ struct Store {
         looks(options.ledger ? table.slots() : 0),
         remote(options.region, remote_tuples_of(options, plan), &budget) {
     using memory::DirtyList;
-    if (asks()) budget.take(memory::Part::kTable, DirtyList::bytes_for(table.slots()));
-    if (shares()) budget.take(memory::Part::kTable, DirtyList::bytes_for(table.slots()));
-    bound_annexes(budget, plan);
-    table.on_evict([this](const memory::Tuple& tuple, const memory::Frozen& frozen) {
+    if (asks())
+      budget.reserve_fixed(memory::MemoryPart::kTable, DirtyList::bytes_for(table.slots()));
+    if (shares())
+      budget.reserve_fixed(memory::MemoryPart::kTable, DirtyList::bytes_for(table.slots()));
+    bound_buffers(budget, plan);
+    table.on_evict([this](const memory::Tuple& tuple, const memory::FrozenWords& frozen) {
       remember(tuple, frozen);
     });
   }
@@ -121,7 +123,7 @@ struct Store {
 
   // A tuple makes room for another. What it accepted is at the origin; while that cannot be asked,
   // this is all that is known of it.
-  void remember(const memory::Tuple& tuple, const memory::Frozen& frozen) {
+  void remember(const memory::Tuple& tuple, const memory::FrozenWords& frozen) {
     const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), hash);
     const Millis duration = key.header().duration();
     const int64_t newest = memory::WindowCells(tuple).newest();
@@ -144,7 +146,7 @@ struct Store {
   // long that its words could be mistaken, or it is of a future that is no more: the clock was set
   // back. It is made anew before the next charge.
   [[nodiscard]] bool is_of_this_time(const memory::Tuple& tuple, int64_t sequence) const {
-    return memory::WindowCells(tuple).can_know(sequence) &&
+    return memory::WindowCells(tuple).in_tag_range(sequence) &&
            !memory::is_ahead_of(tuple, clock.now().wall);
   }
   [[nodiscard]] bool is_of_this_time(const memory::Tuple& tuple, const memory::Query& query) const {
@@ -169,8 +171,8 @@ struct Store {
                          const Evidence& before, Count limit, Algorithm algorithm) {
     const memory::WindowCells cells(tuple);
     if (before.own == 0) {
-      memory::note_ask(tuple.cold->meta, limit, algorithm);
-      cells.watch_anew(limit);
+      memory::record_ask(tuple.cold->meta, limit, algorithm);
+      cells.reset_watch(limit);
     } else if (limit < watch.limit()) {
       cells.watch_limit(limit);
     }
@@ -181,7 +183,7 @@ struct Store {
     if (!shares() || memory::mutated(memory::Mutation::kRuleOnRequestsOnly)) return;
     const memory::WindowCells cells(tuple);
     if (sequence < cells.newest() ||
-        cells.watch_in_order().reached_by(cells.counted_in_order(sequence))) {
+        cells.watch_seq_cst().reached_by(cells.counted_seq_cst(sequence))) {
       looks.push(tuple.index);
     }
   }

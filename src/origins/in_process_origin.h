@@ -4,8 +4,8 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "weir/clock.h"
 #include "weir/origin.h"
 
@@ -46,15 +46,15 @@ class InProcessOrigin final : public RegionalOrigin {
   [[nodiscard]] std::map<Component, Count> components(const CellId& cell) const;
 
  private:
-  // All need mutex_.
-  [[nodiscard]] CellTotals totals(const CellId& cell, const Component& mine) const;
-  [[nodiscard]] Cell& cell_until(WallTime expires_at, const CellId& id);
-  void forget_expired(WallTime now);
+  [[nodiscard]] CellTotals totals(const CellId& cell, const Component& mine) const
+      WEIR_REQUIRES(mutex_);
+  [[nodiscard]] Cell& cell_until(WallTime expires_at, const CellId& id) WEIR_REQUIRES(mutex_);
+  void forget_expired(WallTime now) WEIR_REQUIRES(mutex_);
 
   const Clock& clock_;
-  mutable std::mutex mutex_;
-  std::map<CellId, Cell> cells_;               // guarded by mutex_
-  std::multimap<WallTime, CellId> by_expiry_;  // guarded by mutex_
+  mutable base::StdMutex mutex_;
+  std::map<CellId, Cell> cells_ WEIR_GUARDED_BY(mutex_);
+  std::multimap<WallTime, CellId> by_expiry_ WEIR_GUARDED_BY(mutex_);
 };
 
 }  // namespace weir::origins

@@ -88,8 +88,8 @@ std::string read_origin(std::string_view text, std::optional<origins::RedisAddre
     const std::string_view who = text.substr(0, at);
     const size_t colon = who.find(':');
     if (colon == std::string_view::npos) return wanted;
-    const auto user = base::percent_decoded(who.substr(0, colon));
-    const auto password = base::percent_decoded(who.substr(colon + 1));
+    const auto user = base::percent_decode(who.substr(0, colon));
+    const auto password = base::percent_decode(who.substr(colon + 1));
     if (!user || !password) {
       return "has a '%' without two hexadecimal digits behind it: write %25 for a '%' itself";
     }

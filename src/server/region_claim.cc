@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/mutex.h"
 #include "platform/thread_group.h"
 
 namespace weir::server {
@@ -60,7 +61,7 @@ std::string RegionClaim::complaint() const {
 void RegionClaim::take() {
   Claim claimed = claim();
   while (claimed == Claim::kWaits) {
-    platform::ThreadGroup::rest(kLookEvery);
+    platform::ThreadGroup::sleep(kLookEvery);
     claimed = claim();
   }
   if (claimed == Claim::kTaken) throw std::runtime_error(complaint());
@@ -74,7 +75,7 @@ void RegionClaim::start() {
 
 void RegionClaim::run() {
   if (claim() == Claim::kTaken) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     conflict_ = complaint();
     return;
   }
@@ -91,7 +92,7 @@ void RegionClaim::stop() {
 }
 
 std::string RegionClaim::conflict() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return conflict_;
 }
 

@@ -9,9 +9,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "ledgers/sql/ledger_store.h"
 #include "platform/thread_executor.h"
 #include "weir/clock.h"
@@ -58,8 +58,8 @@ class RegionClaim {
   MonoTime rival_since_{};     // since when that has not changed
   bool running_ = false;
 
-  mutable std::mutex mutex_;
-  std::string conflict_;  // guarded by mutex_
+  mutable base::StdMutex mutex_;
+  std::string conflict_ WEIR_GUARDED_BY(mutex_);
 
   platform::ThreadExecutor keeper_;
 };

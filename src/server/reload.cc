@@ -19,7 +19,7 @@ std::string joined(const std::vector<std::string>& names) {
 }
 
 void send_log_to(const std::string& path) {
-  const std::string wrong = platform::send_standard_error_to(path);
+  const std::string wrong = platform::redirect_stderr(path);
   if (!wrong.empty()) {
     throw std::runtime_error(fmt::format("log is '{}': it cannot be written: {}", path, wrong));
   }

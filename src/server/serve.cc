@@ -95,7 +95,8 @@ size_t count_of_front_ends(const Config& config) {
 void provide_files(const Config& config, unsigned threads) {
   const uint64_t own = 64 + 8 * uint64_t{threads};
   const uint64_t most = config.max_connections;
-  const uint64_t allowed = platform::raise_open_files(count_of_front_ends(config) * most + own);
+  const uint64_t allowed =
+      platform::raise_open_file_limit(count_of_front_ends(config) * most + own);
   constexpr std::string_view kRemedy = "with ulimit -n, or LimitNOFILE= in its systemd unit";
   if (allowed < own) {
     throw std::runtime_error(
@@ -161,7 +162,7 @@ frontends::LoopLimits limits_of(const Config& config, unsigned threads) {
 }
 
 Address listen(std::vector<std::unique_ptr<Counter>>& counters, Address address,
-               telemetry::DoorMetrics& metrics, Loop::RefusalText refusal_text,
+               telemetry::FrontendMetrics& metrics, Loop::RefusalText refusal_text,
                const std::function<Loop::OpenSession(Counter&)>& opener) {
   if (const auto error = frontends::taken(address))
     throw std::runtime_error(error->detail + "; " + error->fix);
@@ -176,7 +177,7 @@ Address listen(std::vector<std::unique_ptr<Counter>>& counters, Address address,
 // The same at a Unix socket; none: at no socket.
 std::shared_ptr<frontends::UnixSocket> listen_at_socket(
     std::vector<std::unique_ptr<Counter>>& counters, const std::string& path,
-    telemetry::DoorMetrics& metrics, Loop::RefusalText refusal_text,
+    telemetry::FrontendMetrics& metrics, Loop::RefusalText refusal_text,
     const std::function<Loop::OpenSession(Counter&)>& opener) {
   if (path.empty()) return nullptr;
   const auto socket = frontends::UnixSocket::open(path);

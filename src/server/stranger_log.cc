@@ -6,21 +6,22 @@
 
 namespace weir::server {
 
-using telemetry::DoorStat;
+using telemetry::FrontendStat;
 
 std::vector<std::string> StrangerLog::run_once(MonoTime now) {
   struct Kind {
-    DoorStat stat;
+    FrontendStat stat;
     std::string_view text;
     bool has_peer;
   };
   static constexpr Kind kAll[] = {
-      {DoorStat::kWrongKey, "requests with a wrong key", true},
-      {DoorStat::kCrossProtocol, "connections closed that sent HTTP to the Redis protocol", true},
-      {DoorStat::kRefused, "connections refused, more than max-connections", true},
-      {DoorStat::kRefusedAddress, "connections refused, more than max-connections-per-address",
+      {FrontendStat::kWrongKey, "requests with a wrong key", true},
+      {FrontendStat::kCrossProtocol, "connections closed that sent HTTP to the Redis protocol",
        true},
-      {DoorStat::kRefusedMemory, "connections closed, no connection-memory left", false}};
+      {FrontendStat::kRefused, "connections refused, more than max-connections", true},
+      {FrontendStat::kRefusedAddress, "connections refused, more than max-connections-per-address",
+       true},
+      {FrontendStat::kRefusedMemory, "connections closed, no connection-memory left", false}};
   static_assert(std::size(kAll) == kKinds);
   std::vector<std::string> lines;
   for (Door& door : doors_) {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "telemetry/door_metrics.h"
+#include "telemetry/frontend_metrics.h"
 #include "weir/time.h"
 
 namespace weir::server {
@@ -20,7 +20,7 @@ class StrangerLog {
   // One line about the same thing and the same front end in so long.
   static constexpr Nanos kBetweenLines = std::chrono::seconds(10);
 
-  StrangerLog(const telemetry::DoorMetrics& http, const telemetry::DoorMetrics& resp)
+  StrangerLog(const telemetry::FrontendMetrics& http, const telemetry::FrontendMetrics& resp)
       : doors_{Door{"http", http}, Door{"resp", resp}} {}
 
   // What is to be said now.
@@ -35,7 +35,7 @@ class StrangerLog {
   };
   struct Door {
     std::string_view name;
-    const telemetry::DoorMetrics& metrics;
+    const telemetry::FrontendMetrics& metrics;
     std::array<Said, kKinds> said{};
   };
   std::array<Door, 2> doors_;

@@ -13,7 +13,7 @@
 #include "memory/table.h"
 #include "origins/in_process_origin.h"
 #include "sim/random.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/schedule/scenes.h"
 
 namespace weir::schedule {
@@ -28,8 +28,8 @@ constexpr size_t kSlots = memory::kBucketSlots;
 
 // The parts of an engine with one bucket, which is full; the tuple "emptiest" is the first to go.
 struct FullTable {
-  doubles::HandClock clock;
-  doubles::HandExecutor executor{clock};
+  doubles::ManualClock clock;
+  doubles::ManualExecutor executor{clock};
   std::shared_ptr<origins::InProcessOrigin> origin =
       std::make_shared<origins::InProcessOrigin>(clock);
   std::shared_ptr<limiter::Store> store = std::make_shared<limiter::Store>(
@@ -164,7 +164,7 @@ Scene flood_beside_a_reader() {
 
 Scene creation_of_one_tuple() {
   struct Created {
-    doubles::HandClock clock;
+    doubles::ManualClock clock;
     std::shared_ptr<limiter::Store> store =
         std::make_shared<limiter::Store>(clock, Options{.capacity = 1}, 1);
     Decider decider{store};
@@ -188,7 +188,7 @@ Scene creation_of_one_tuple() {
 
 Scene sketch_beside_a_slot_that_comes_free() {
   struct Scarce {
-    doubles::HandClock clock;
+    doubles::ManualClock clock;
     std::shared_ptr<limiter::Store> store =
         std::make_shared<limiter::Store>(clock, Options{.capacity = 1}, 1);
     Decider decider{store};

@@ -12,7 +12,7 @@
 namespace weir::frontends {
 namespace {
 
-using telemetry::DoorStat;
+using telemetry::FrontendStat;
 
 constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kProblemNames = "urn:weir:error:";
@@ -273,7 +273,7 @@ bool HttpSession::wants_key(const Route& route) const {
 bool HttpSession::admitted_by_key(const HttpHead& head) {
   constexpr std::string_view kScheme = "bearer ";
   if (!head.authorization) {
-    refuse_key(DoorStat::kMissingKey, 400,
+    refuse_key(FrontendStat::kMissingKey, 400,
                "the Authorization header is missing: send Authorization: Bearer <root key>");
     return false;
   }
@@ -282,12 +282,12 @@ bool HttpSession::admitted_by_key(const HttpHead& head) {
   const bool bearer = given.size() > kScheme.size() && given.size() <= rules::kMaxKeyBytes &&
                       begins_with_word(given, kScheme);
   if (!bearer) {
-    refuse_key(DoorStat::kMalformedKey, 400,
+    refuse_key(FrontendStat::kMalformedKey, 400,
                "the Authorization header is malformed: send Authorization: Bearer <root key>");
     return false;
   }
   if (!service_.keys.knows(given.substr(kScheme.size()))) {
-    refuse_key(DoorStat::kWrongKey, 401, "this root key is not known here");
+    refuse_key(FrontendStat::kWrongKey, 401, "this root key is not known here");
     desk_.fields.append("WWW-Authenticate: Bearer\r\n");
     wrong_key_ = true;
     return false;
@@ -298,7 +298,7 @@ bool HttpSession::admitted_by_key(const HttpHead& head) {
   return true;
 }
 
-void HttpSession::refuse_key(DoorStat why, int status, std::string_view detail) {
+void HttpSession::refuse_key(FrontendStat why, int status, std::string_view detail) {
   fail(status, detail);
   service_.http.add_from(why, peer_);
 }
@@ -459,7 +459,7 @@ void HttpSession::refuse_body() {
 // Problems of the body, if there are any, are told one by one.
 void HttpSession::fail(int status, std::string_view detail) {
   begin_answer();
-  service_.http.stats.add(DoorStat::kBad);
+  service_.http.stats.add(FrontendStat::kBad);
   status_ = status;
   const StatusText& text = text_of(status);
   Bytes& out = desk_.body;

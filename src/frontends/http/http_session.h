@@ -83,7 +83,7 @@ class HttpSession final : public Session {
   void metrics(std::string_view body);
   [[nodiscard]] bool wants_key(const Route& route) const;
   [[nodiscard]] bool admitted_by_key(const HttpHead& head);
-  void refuse_key(telemetry::DoorStat why, int status, std::string_view detail);
+  void refuse_key(telemetry::FrontendStat why, int status, std::string_view detail);
   void refuse_body();
   void fail(int status, std::string_view detail);
   void begin_answer();

@@ -12,7 +12,7 @@
 namespace weir::frontends {
 namespace {
 
-using telemetry::DoorStat;
+using telemetry::FrontendStat;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
@@ -84,8 +84,8 @@ TEST(HttpSession, AnswersALimitWithItsVerdictAndHeaders) {
                   "Retry-After: 60\r\n",
                   R"({"meta":{"requestId":"*"},"data":{"limit":2,"remaining":0,)"
                   R"("reset":1699999260000,"success":false,"retryAfter":60000,"basis":"local"}})"));
-  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kRequests), 3u);
-  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kBad), 0u);
+  EXPECT_EQ(client.front.service.http.stats.total(FrontendStat::kRequests), 3u);
+  EXPECT_EQ(client.front.service.http.stats.total(FrontendStat::kBad), 0u);
   EXPECT_EQ(client.front.service.http.decisions.total(
                 telemetry::decided(Outcome::kDenied, Basis::kLocal)),
             1u);
@@ -192,7 +192,7 @@ TEST(HttpSession, TellsOneProblemOfABodyAndAllOfSeveral) {
   // Nothing of it is left for an error that has none.
   EXPECT_THAT(client.say(get("/nowhere")), HasSubstr(R"("errors":[])"));
   EXPECT_EQ(client.line.next, Next::kRead);
-  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kBad), 5u);
+  EXPECT_EQ(client.front.service.http.stats.total(FrontendStat::kBad), 5u);
 }
 
 TEST(HttpSession, WantsTheKeyAsABearerToken) {
@@ -297,9 +297,9 @@ TEST(HttpSession, KeepsTheAnswerToAWrongKeyBackAndCountsWhy) {
   client.say(post_head("Authorization: Basic eA==\r\n", ""));
   client.say(post_head("Authorization: Basic eA==\r\n", ""));
   const auto& stats = client.front.service.http.stats;
-  EXPECT_EQ(stats.total(DoorStat::kWrongKey), 2u);
-  EXPECT_EQ(stats.total(DoorStat::kMissingKey), 1u);
-  EXPECT_EQ(stats.total(DoorStat::kMalformedKey), 2u);
+  EXPECT_EQ(stats.total(FrontendStat::kWrongKey), 2u);
+  EXPECT_EQ(stats.total(FrontendStat::kMissingKey), 1u);
+  EXPECT_EQ(stats.total(FrontendStat::kMalformedKey), 2u);
 }
 
 TEST(HttpSession, WantsAKeyForItsMetricsWhereOthersCanReachThem) {
@@ -430,7 +430,7 @@ TEST(HttpSession, ClosesAfterARequestThatCannotBeTaken) {
     EXPECT_EQ(anonymous(client.say(asked + get("/healthz"))), expected);
     EXPECT_EQ(client.line.next, Next::kClose);
     EXPECT_TRUE(client.line.in.empty());
-    EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kBad), 1u);
+    EXPECT_EQ(client.front.service.http.stats.total(FrontendStat::kBad), 1u);
   }
 }
 
@@ -465,7 +465,7 @@ TEST(HttpSession, AnswersAllThatArrivedBeforeItClosesInADrain) {
   EXPECT_EQ(received.find("Connection: close\r\n"), received.rfind("Connection: close\r\n"));
   EXPECT_THAT(received, EndsWith("\r\n\r\nready\n"));
   EXPECT_EQ(client.line.next, Next::kClose);
-  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kRequests), 3u);
+  EXPECT_EQ(client.front.service.http.stats.total(FrontendStat::kRequests), 3u);
 }
 
 TEST(HttpSession, DoesNotAnswerForEverInADrain) {
@@ -526,7 +526,7 @@ TEST(HttpSession, AnswersPipelinedRequestsInTheOrderAsked) {
     expected += anonymous(one_by_one.say(request));
   }
   EXPECT_EQ(anonymous(client.say(all)), expected);
-  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kRequests), 6u);
+  EXPECT_EQ(client.front.service.http.stats.total(FrontendStat::kRequests), 6u);
 }
 
 TEST(HttpSession, PausesWhenEnoughAnswersWaitToBeSentAndLosesNone) {
@@ -542,7 +542,7 @@ TEST(HttpSession, PausesWhenEnoughAnswersWaitToBeSentAndLosesNone) {
   EXPECT_GT(client.line.out.size(), kMaxUnsent);
   EXPECT_LT(client.line.out.size(), kMaxUnsent + 2 * each);
   client.say("");
-  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kRequests), count + 2);
+  EXPECT_EQ(client.front.service.http.stats.total(FrontendStat::kRequests), count + 2);
 }
 
 TEST(HttpSession, DatesItsAnswers) {

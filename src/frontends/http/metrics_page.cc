@@ -8,7 +8,7 @@
 namespace weir::frontends {
 namespace {
 
-using telemetry::DoorStat;
+using telemetry::FrontendStat;
 
 enum class Type : uint8_t { kCounter, kGauge, kHistogram };
 
@@ -88,7 +88,7 @@ class Page {
 
 struct Door {
   std::string_view name;
-  const telemetry::DoorMetrics& metrics;
+  const telemetry::FrontendMetrics& metrics;
   [[nodiscard]] std::string label() const { return frontends::label("door", name); }
 };
 
@@ -235,46 +235,47 @@ void write_metrics(const Service& service, Bytes& out) {
     }
   }
 
-  const auto door_counter = [&](std::string_view name, DoorStat stat, std::string_view help) {
+  const auto door_counter = [&](std::string_view name, FrontendStat stat, std::string_view help) {
     page.begin(name, Type::kCounter, help);
     for (const Door& door : doors)
       page.sample(braced({door.label()}), door.metrics.stats.total(stat));
   };
-  door_counter("weir_requests_total", DoorStat::kRequests, "Requests answered.");
-  door_counter("weir_bad_requests_total", DoorStat::kBad,
+  door_counter("weir_requests_total", FrontendStat::kRequests, "Requests answered.");
+  door_counter("weir_bad_requests_total", FrontendStat::kBad,
                "Requests that were not understood or not allowed.");
-  door_counter("weir_connections_total", DoorStat::kOpened, "Connections accepted.");
-  const auto door_reasons = [&](std::string_view name, std::string_view help,
-                                std::initializer_list<std::pair<std::string_view, DoorStat>> all) {
-    page.begin(name, Type::kCounter, help);
-    for (const Door& door : doors) {
-      for (const auto& [reason, stat] : all) {
-        page.sample(braced({door.label(), label("reason", reason)}),
-                    door.metrics.stats.total(stat));
-      }
-    }
-  };
+  door_counter("weir_connections_total", FrontendStat::kOpened, "Connections accepted.");
+  const auto door_reasons =
+      [&](std::string_view name, std::string_view help,
+          std::initializer_list<std::pair<std::string_view, FrontendStat>> all) {
+        page.begin(name, Type::kCounter, help);
+        for (const Door& door : doors) {
+          for (const auto& [reason, stat] : all) {
+            page.sample(braced({door.label(), label("reason", reason)}),
+                        door.metrics.stats.total(stat));
+          }
+        }
+      };
   door_reasons("weir_connections_refused_total",
                "Connections refused because there were too many, too many of one address, or too "
                "many bytes in the buffers of all.",
-               {{"connections", DoorStat::kRefused},
-                {"address", DoorStat::kRefusedAddress},
-                {"memory", DoorStat::kRefusedMemory}});
-  door_counter("weir_connections_evicted_total", DoorStat::kEvicted,
+               {{"connections", FrontendStat::kRefused},
+                {"address", FrontendStat::kRefusedAddress},
+                {"memory", FrontendStat::kRefusedMemory}});
+  door_counter("weir_connections_evicted_total", FrontendStat::kEvicted,
                "Connections without a key closed to make room for others.");
   door_reasons("weir_auth_failures_total", "Requests refused for their key, by what was wrong.",
-               {{"missing", DoorStat::kMissingKey},
-                {"malformed", DoorStat::kMalformedKey},
-                {"wrong", DoorStat::kWrongKey}});
-  door_counter("weir_cross_protocol_total", DoorStat::kCrossProtocol,
+               {{"missing", FrontendStat::kMissingKey},
+                {"malformed", FrontendStat::kMalformedKey},
+                {"wrong", FrontendStat::kWrongKey}});
+  door_counter("weir_cross_protocol_total", FrontendStat::kCrossProtocol,
                "Connections closed because they sent HTTP to the port of the Redis protocol.");
-  door_counter("weir_connections_timed_out_total", DoorStat::kTimedOut,
+  door_counter("weir_connections_timed_out_total", FrontendStat::kTimedOut,
                "Connections closed for silence or slowness.");
   page.begin("weir_connections", Type::kGauge, "Connections open now.");
   for (const Door& door : doors) {
     const auto& stats = door.metrics.stats;
-    const uint64_t closed = stats.total(DoorStat::kClosed);
-    const uint64_t opened = stats.total(DoorStat::kOpened);
+    const uint64_t closed = stats.total(FrontendStat::kClosed);
+    const uint64_t opened = stats.total(FrontendStat::kOpened);
     page.sample(braced({door.label()}), opened > closed ? opened - closed : 0);
   }
 

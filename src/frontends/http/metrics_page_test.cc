@@ -13,7 +13,7 @@
 namespace weir::frontends {
 namespace {
 
-using telemetry::DoorStat;
+using telemetry::FrontendStat;
 using testing::HasSubstr;
 
 std::string page(const Front& front) {
@@ -67,13 +67,13 @@ TEST(MetricsPage, CountsDecisionsByDoorOutcomeAndBasis) {
 
 TEST(MetricsPage, CountsWhatHappensAtEachDoor) {
   Front front;
-  const std::pair<DoorStat, std::string> counters[] = {
-      {DoorStat::kRequests, "weir_requests_total"},
-      {DoorStat::kBad, "weir_bad_requests_total"},
-      {DoorStat::kOpened, "weir_connections_total"},
-      {DoorStat::kEvicted, "weir_connections_evicted_total"},
-      {DoorStat::kCrossProtocol, "weir_cross_protocol_total"},
-      {DoorStat::kTimedOut, "weir_connections_timed_out_total"}};
+  const std::pair<FrontendStat, std::string> counters[] = {
+      {FrontendStat::kRequests, "weir_requests_total"},
+      {FrontendStat::kBad, "weir_bad_requests_total"},
+      {FrontendStat::kOpened, "weir_connections_total"},
+      {FrontendStat::kEvicted, "weir_connections_evicted_total"},
+      {FrontendStat::kCrossProtocol, "weir_cross_protocol_total"},
+      {FrontendStat::kTimedOut, "weir_connections_timed_out_total"}};
   uint64_t amount = 5;
   for (const auto& [stat, name] : counters) {
     front.service.http.stats.add(stat, amount);
@@ -87,14 +87,16 @@ TEST(MetricsPage, CountsWhatHappensAtEachDoor) {
 
 TEST(MetricsPage, TellsWhyClientsWereRefused) {
   Front front;
-  const std::pair<DoorStat, std::string> counters[] = {
-      {DoorStat::kRefused, "weir_connections_refused_total{door=\"resp\",reason=\"connections\"}"},
-      {DoorStat::kRefusedAddress,
+  const std::pair<FrontendStat, std::string> counters[] = {
+      {FrontendStat::kRefused,
+       "weir_connections_refused_total{door=\"resp\",reason=\"connections\"}"},
+      {FrontendStat::kRefusedAddress,
        "weir_connections_refused_total{door=\"resp\",reason=\"address\"}"},
-      {DoorStat::kRefusedMemory, "weir_connections_refused_total{door=\"resp\",reason=\"memory\"}"},
-      {DoorStat::kMissingKey, "weir_auth_failures_total{door=\"resp\",reason=\"missing\"}"},
-      {DoorStat::kMalformedKey, "weir_auth_failures_total{door=\"resp\",reason=\"malformed\"}"},
-      {DoorStat::kWrongKey, "weir_auth_failures_total{door=\"resp\",reason=\"wrong\"}"}};
+      {FrontendStat::kRefusedMemory,
+       "weir_connections_refused_total{door=\"resp\",reason=\"memory\"}"},
+      {FrontendStat::kMissingKey, "weir_auth_failures_total{door=\"resp\",reason=\"missing\"}"},
+      {FrontendStat::kMalformedKey, "weir_auth_failures_total{door=\"resp\",reason=\"malformed\"}"},
+      {FrontendStat::kWrongKey, "weir_auth_failures_total{door=\"resp\",reason=\"wrong\"}"}};
   uint64_t amount = 5;
   for (const auto& [stat, sample] : counters) {
     front.service.resp.stats.add(stat, ++amount);
@@ -104,9 +106,9 @@ TEST(MetricsPage, TellsWhyClientsWereRefused) {
 
 TEST(MetricsPage, KnowsHowManyConnectionsAreOpenAndNeverFewerThanNone) {
   Front front;
-  front.service.http.stats.add(DoorStat::kOpened, 5);
-  front.service.http.stats.add(DoorStat::kClosed, 2);
-  front.service.resp.stats.add(DoorStat::kClosed, 1);
+  front.service.http.stats.add(FrontendStat::kOpened, 5);
+  front.service.http.stats.add(FrontendStat::kClosed, 2);
+  front.service.resp.stats.add(FrontendStat::kClosed, 1);
   EXPECT_THAT(
       page(front),
       HasSubstr("\nweir_connections{door=\"http\"} 3\nweir_connections{door=\"resp\"} 0\n"));

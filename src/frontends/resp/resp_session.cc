@@ -11,7 +11,7 @@
 
 namespace weir::frontends {
 
-using telemetry::DoorStat;
+using telemetry::FrontendStat;
 
 namespace {
 
@@ -113,13 +113,13 @@ Next RespSession::serve(Arguments arguments, Instant now, Bytes& out) {
     return Next::kClose;
   }
   if (is_http(arguments)) {
-    service_.resp.add_from(DoorStat::kCrossProtocol, peer_);
+    service_.resp.add_from(FrontendStat::kCrossProtocol, peer_);
     return Next::kClose;
   }
   if (is("AUTH")) return auth(arguments, out);
   if (is("HELLO")) return hello(arguments, out);
   if (service_.resp_keys == Keys::kWanted && !known_) {
-    service_.resp.add_from(DoorStat::kMissingKey, peer_);
+    service_.resp.add_from(FrontendStat::kMissingKey, peer_);
     complain("NOAUTH Authentication required.", out);
   } else if (is("PING")) {
     if (arguments.size() > 2) {
@@ -266,7 +266,7 @@ void RespSession::answered(const Complaint& complaint, Bytes& out) {
 }
 
 void RespSession::complain(const Complaint& complaint, Bytes& out) {
-  service_.resp.stats.add(DoorStat::kBad);
+  service_.resp.stats.add(FrontendStat::kBad);
   writer(out).error(complaint);
 }
 
@@ -309,7 +309,7 @@ void RespSession::know(bool known) {
 }
 
 Next RespSession::refuse_key(Bytes& out) {
-  service_.resp.add_from(DoorStat::kWrongKey, peer_);
+  service_.resp.add_from(FrontendStat::kWrongKey, peer_);
   complain("WRONGPASS invalid root key", out);
   return Next::kDelay;
 }
@@ -355,7 +355,7 @@ Next RespSession::hello(Arguments arguments, Bytes& out) {
     }
   }
   if (service_.resp_keys == Keys::kWanted && !known) {
-    service_.resp.add_from(DoorStat::kMissingKey, peer_);
+    service_.resp.add_from(FrontendStat::kMissingKey, peer_);
     return wrong("NOAUTH HELLO must be called with AUTH: HELLO 3 AUTH default <root key>");
   }
   if (known != known_) know(known);

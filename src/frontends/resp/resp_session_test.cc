@@ -13,7 +13,7 @@
 namespace weir::frontends {
 namespace {
 
-using telemetry::DoorStat;
+using telemetry::FrontendStat;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -131,7 +131,7 @@ TEST(RespSession, TellsAComplaintOfTheLimiterAsAnError) {
   EXPECT_THAT(client.say({"WEIR.MULTI", "ITEM", "a", "b", "5", "60000", "BURST", "9"}),
               StartsWith("-ERR "));
   EXPECT_EQ(client.line.next, Next::kRead);
-  EXPECT_EQ(client.front.service.resp.stats.total(DoorStat::kBad), 2u);
+  EXPECT_EQ(client.front.service.resp.stats.total(FrontendStat::kBad), 2u);
 }
 
 TEST(RespSession, SaysGoodMorning) {
@@ -281,7 +281,7 @@ TEST(RespSession, DecidesMoreThanItGathersAtATime) {
           2, {.limit = 1000, .remaining = static_cast<int>(999 - i), .reset = kMinuteEnd});
     }
     EXPECT_EQ(client.line.say(asked), expected);
-    EXPECT_EQ(client.front.service.resp.stats.total(DoorStat::kRequests), count);
+    EXPECT_EQ(client.front.service.resp.stats.total(FrontendStat::kRequests), count);
     EXPECT_EQ(client.front.service.resp.decisions.total(
                   telemetry::decided(Outcome::kAdmitted, Basis::kLocal)),
               count);
@@ -378,8 +378,8 @@ TEST(RespSession, KeepsTheAnswerToAWrongKeyBackAndCountsWhy) {
   EXPECT_EQ(take(), Next::kRead);
   EXPECT_EQ(client.line.received(), "-NOAUTH Authentication required.\r\n");
   const auto& stats = client.front.service.resp.stats;
-  EXPECT_EQ(stats.total(telemetry::DoorStat::kWrongKey), 2u);
-  EXPECT_EQ(stats.total(telemetry::DoorStat::kMissingKey), 1u);
+  EXPECT_EQ(stats.total(telemetry::FrontendStat::kWrongKey), 2u);
+  EXPECT_EQ(stats.total(telemetry::FrontendStat::kMissingKey), 1u);
 }
 
 TEST(RespSession, ClosesWithoutAnAnswerOnWhatIsHttp) {
@@ -393,7 +393,7 @@ TEST(RespSession, ClosesWithoutAnAnswerOnWhatIsHttp) {
       EXPECT_EQ(client.line.say(first + "Host: weir\r\n\r\n" + command), "") << first;
       EXPECT_EQ(client.line.next, Next::kClose);
       EXPECT_EQ(client.front.limiter.stats().admitted, 0u);
-      EXPECT_EQ(client.front.service.resp.stats.total(telemetry::DoorStat::kCrossProtocol), 1u);
+      EXPECT_EQ(client.front.service.resp.stats.total(telemetry::FrontendStat::kCrossProtocol), 1u);
     }
   }
   RespClient client;

@@ -187,7 +187,7 @@ const ScriptStore::Stored* ScriptStore::View::find(const ScriptStore& store,
   }
   // Acquires nothing: what it points at is taken under the lock.
   if (store.version_.load(std::memory_order_relaxed) != version_) {
-    const std::lock_guard lock(store.mutex_);
+    const base::MutexLock lock(store.mutex_);
     scripts_ = store.scripts_;
     version_ = store.version_.load(std::memory_order_relaxed);
   }
@@ -203,7 +203,7 @@ uint64_t ScriptStore::next_version() {
 bool ScriptStore::add(std::string_view name, std::string_view text) {
   auto stored = std::make_shared<Stored>(Stored{.text = std::string(text), .script = {}});
   stored->script = *read_script(stored->text);
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (scripts_->contains(name)) return true;
   if (scripts_->size() >= kMaxScripts) return false;
   auto more = std::make_shared<Scripts>(*scripts_);
@@ -214,7 +214,7 @@ bool ScriptStore::add(std::string_view name, std::string_view text) {
 }
 
 void ScriptStore::clear() {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   scripts_ = std::make_shared<const Scripts>();
   version_.store(next_version(), std::memory_order_relaxed);
 }

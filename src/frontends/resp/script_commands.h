@@ -12,11 +12,11 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/mutex.h"
 #include "frontends/resp/limit_commands.h"
 #include "frontends/resp/resp_writer.h"
 
@@ -85,8 +85,9 @@ class ScriptStore {
   void clear();
 
  private:
-  mutable std::mutex mutex_;
-  std::shared_ptr<const Scripts> scripts_ = std::make_shared<const Scripts>();  // under mutex_
+  mutable base::StdMutex mutex_;
+  std::shared_ptr<const Scripts> scripts_ WEIR_GUARDED_BY(mutex_) =
+      std::make_shared<const Scripts>();
   // Another one, of all stores, whenever scripts_ has changed; written under mutex_.
   [[nodiscard]] static uint64_t next_version();
   std::atomic<uint64_t> version_{next_version()};

@@ -84,7 +84,7 @@ struct InAServer {
   explicit InAServer(const Clock&) {}
   [[nodiscard]] std::shared_ptr<GlobalLedger> make() const { return first.ledger; }
   [[nodiscard]] std::shared_ptr<GlobalLedger> make_another() const { return second.ledger; }
-  void settle() const { platform::ThreadGroup::rest(Millis(1)); }
+  void settle() const { platform::ThreadGroup::sleep(Millis(1)); }
   void pass(Millis by) const {
     for (const char* table : {"weir_cells", "weir_presence"}) {
       database.say(std::string("UPDATE ") + table + " SET updated_at = updated_at - " +

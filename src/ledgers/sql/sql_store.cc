@@ -104,7 +104,7 @@ std::string_view remedy_for_file(LedgerError why) {
 
 std::function<void(Millis)> pause_of(const StoreOptions& options) {
   if (options.pause) return options.pause;
-  return [](Millis span) { platform::ThreadGroup::rest(span); };
+  return [](Millis span) { platform::ThreadGroup::sleep(span); };
 }
 
 }  // namespace

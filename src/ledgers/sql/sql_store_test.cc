@@ -67,7 +67,7 @@ class Direct final : public GlobalLedger {
 };
 
 struct InAFile {
-  using Clock = doubles::HandClock;
+  using Clock = doubles::ManualClock;
   static constexpr bool kTimeIsReal = false;
   explicit InAFile(Clock& at) : clock(at) {}
   [[nodiscard]] std::shared_ptr<GlobalLedger> make() const {
@@ -93,7 +93,7 @@ namespace {
 using contracts::row_of;
 
 TEST(SqliteStore, MigratesItselfAndTwiceIsOnce) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   const Folder folder;
   const auto store = open(clock, folder);
   EXPECT_TRUE(store->publish({.rows = {row_of(1, clock.now().wall)}, .presences = {}}));
@@ -103,7 +103,7 @@ TEST(SqliteStore, MigratesItselfAndTwiceIsOnce) {
 }
 
 TEST(SqliteStore, LeavesTablesOfANewerProgramAlone) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   const Folder folder;
   ASSERT_TRUE(open(clock, folder)->migrate());
   say(folder, "UPDATE weir_settings SET value = '99' WHERE name = CAST('schema_version' AS BLOB)");
@@ -114,7 +114,7 @@ TEST(SqliteStore, LeavesTablesOfANewerProgramAlone) {
 }
 
 TEST(SqliteStore, LeavesOutARowWhoseEndIsNotItsOwn) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   const Folder folder;
   const auto store = open(clock, folder);
   ASSERT_TRUE(store->publish({.rows = {row_of(1, clock.now().wall)}, .presences = {}}));
@@ -131,7 +131,7 @@ TEST(SqliteStore, LeavesOutARowWhoseEndIsNotItsOwn) {
 }
 
 TEST(SqliteStore, TakesItsOwnRulesForThoseThatCannotBeRead) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   const Folder folder;
   const auto store = open(clock, folder);
   ASSERT_TRUE(store->heartbeat({.region = "east"}, {.hidden_permille = 100}));
@@ -148,7 +148,7 @@ TEST(SqliteStore, TakesItsOwnRulesForThoseThatCannotBeRead) {
 }
 
 TEST(SqliteStore, SaysThatAFileIsNone) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   const auto store = ledgers::make_store(clock, {.path = "/nowhere/ledger.db"}, {.seed = 1});
   const auto time = store->time();
   ASSERT_FALSE(time);
@@ -158,7 +158,7 @@ TEST(SqliteStore, SaysThatAFileIsNone) {
 }
 
 TEST(SqliteStore, BlamesTheRowsThatTheTablesRefuse) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   const Folder folder;
   ASSERT_TRUE(open(clock, folder)->migrate());
   const auto store = open(clock, folder);
@@ -198,7 +198,7 @@ class SqlStore : public ::testing::Test {
  protected:
   SqlStore() { EXPECT_TRUE(store_.migrate()); }
 
-  doubles::HandClock clock_;
+  doubles::ManualClock clock_;
   const Folder folder_;
   std::vector<Millis> pauses_;
   std::unique_ptr<Failing> made_ =
@@ -393,14 +393,14 @@ TEST(Schema, IsTheSameInBothDialectsButForWords) {
 
 TEST(SqliteFile, IsForItsOwnerOnly) {
   const Folder folder;
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   ASSERT_TRUE(open(clock, folder)->time());
   EXPECT_EQ(std::filesystem::status(folder.file()).permissions(),
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
 }
 
 TEST(SqliteFile, ThatIsDamagedIsCalledSoAndReplacedOnceItIsMoved) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   const std::string title("SQLite format 3\0", 16);
   for (const std::string& text : {std::string("no database at all"), title}) {
     const Folder folder;
@@ -415,7 +415,7 @@ TEST(SqliteFile, ThatIsDamagedIsCalledSoAndReplacedOnceItIsMoved) {
 
 TEST(SqliteFile, HasARegionHeldByOneWhoGoesOnHoldingIt) {
   const Folder folder;
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   const auto one = open(clock, folder, 1);
   const auto two = open(clock, folder, 2);
   using ledgers::RegionHold;

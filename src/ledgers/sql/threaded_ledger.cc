@@ -148,8 +148,8 @@ void ThreadedLedger::note(Lane& lane, MonoTime began, const Error* error) {
   if (answered) answered_.store(true, std::memory_order_relaxed);
   metrics_.ready.store(answered, std::memory_order_relaxed);
 
-  const std::lock_guard lock(mutex_);
-  breaker_.note(now, answered);
+  const base::MutexLock lock(mutex_);
+  breaker_.record(now, answered);
   closed_.store(breaker_.closed(), std::memory_order_relaxed);
   metrics_.closed.store(breaker_.closed(), std::memory_order_relaxed);
   // Rows that do not fit say nothing about the store.
@@ -161,7 +161,7 @@ void ThreadedLedger::note(Lane& lane, MonoTime began, const Error* error) {
 }
 
 void ThreadedLedger::note_write(const Lane& lane, const Error* error) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (error == nullptr) {
     write_trouble_.clear();
   } else if (lane.store->why() != LedgerError::kBadRows) {
@@ -184,7 +184,7 @@ void ThreadedLedger::look_after() {
     first_probe_pause_ = std::min(2 * first_probe_pause_, options_.breaker.longest_pause);
   }
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     due |= breaker_.probe_due(began.mono);
   }
   if (due && !stopping_.load(std::memory_order_relaxed)) {
@@ -192,7 +192,7 @@ void ThreadedLedger::look_after() {
     const Result<WallTime> time = hearing_.store->time();
     if (time) {
       note_time(*time, began);
-      const std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       breaker_.close();
     }
     note(hearing_, began.mono, time ? nullptr : &time.error());
@@ -206,7 +206,7 @@ bool ThreadedLedger::reachable() const {
 }
 
 std::string ThreadedLedger::trouble() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   for (const Lane* lane : {&telling_, &keeping_}) {
     if (!lane->trouble.empty()) return lane->trouble;
   }
@@ -214,7 +214,7 @@ std::string ThreadedLedger::trouble() const {
 }
 
 std::string ThreadedLedger::write_trouble() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return write_trouble_;
 }
 

@@ -12,10 +12,10 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/breaker.h"
+#include "base/mutex.h"
 #include "ledgers/sql/ledger_address.h"
 #include "ledgers/sql/ledger_store.h"
 #include "platform/thread_executor.h"
@@ -94,9 +94,9 @@ class ThreadedLedger final : public GlobalLedger {
   const ThreadedLedgerOptions options_;
   telemetry::LedgerMetrics metrics_;
 
-  mutable std::mutex mutex_;
-  base::Breaker breaker_;              // guarded by mutex_
-  std::string write_trouble_;          // guarded by mutex_
+  mutable base::StdMutex mutex_;
+  base::Breaker breaker_ WEIR_GUARDED_BY(mutex_);
+  std::string write_trouble_ WEIR_GUARDED_BY(mutex_);
   MonoTime first_probe_at_{};          // on the thread that hears
   Nanos first_probe_pause_;            // on the thread that hears
   std::atomic<bool> closed_{true};     // as the breaker is; a hint: relaxed

@@ -6,10 +6,10 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <charconv>
-#include <mutex>
 #include <unordered_set>
 
 #include "base/breaker.h"
+#include "base/mutex.h"
 #include "origins/redis/redis_cells.h"
 #include "origins/redis/redis_upkeep.h"
 
@@ -218,9 +218,9 @@ struct RedisOrigin::Inside {
   std::atomic<uint32_t> rank{0};
   std::atomic<uint64_t> epoch{0};
   std::atomic<Reach> reach{Reach::kNone};
-  mutable std::mutex mutex;
-  std::string trouble = "not connected yet";  // guarded by mutex
-  std::string shown_refusal;                  // guarded by mutex
+  mutable base::StdMutex mutex;
+  std::string trouble WEIR_GUARDED_BY(mutex) = "not connected yet";
+  std::string shown_refusal WEIR_GUARDED_BY(mutex);
 };
 
 RedisOrigin::RedisOrigin(const Clock& clock, RedisAddress address, uint64_t seed)
@@ -292,7 +292,7 @@ void RedisOrigin::replay(std::vector<CellReplay> cells, OriginReply reply) {
       if (!place.known) {
         place.key = redis_key(cell.cell);
         place.expires_at = cell.expires_at;
-        if (cell.total > 0) inside->tell(call.pipeline, place, OriginCommand::kTell);
+        if (cell.total > 0) inside->tell(call.pipeline, place, OriginCommand::kReplay);
         inside->add(call.pipeline, OriginCommand::kRead, {"HGETALL", place.key});
         place.last = call.pipeline.count - 1;
       }
@@ -407,7 +407,7 @@ bool RedisOrigin::Inside::asks(const std::function<void(Error)>& refuse) {
 void RedisOrigin::Inside::note_call(MonoTime began, std::optional<OriginError> failure) {
   const MonoTime now = clock.now().mono;
   took = now - began;
-  breaker.note(now, !failure || !trips_breaker(*failure));
+  breaker.record(now, !failure || !trips_breaker(*failure));
   if (failure) {
     metrics.errors.add(*failure);
   } else {
@@ -678,7 +678,7 @@ void RedisOrigin::Inside::publish() {
               : slow             ? Reach::kSlow
                                  : Reach::kPrompt,
               std::memory_order_relaxed);
-  const std::lock_guard lock(mutex);
+  const base::MutexLock lock(mutex);
   trouble = link.trouble();
   shown_refusal = refusal;
 }
@@ -704,12 +704,12 @@ const telemetry::OriginMetrics& RedisOrigin::metrics() const {
 }
 
 std::string RedisOrigin::trouble() const {
-  const std::lock_guard lock(inside_->mutex);
+  const base::MutexLock lock(inside_->mutex);
   return inside_->trouble;
 }
 
 std::string RedisOrigin::refusal() const {
-  const std::lock_guard lock(inside_->mutex);
+  const base::MutexLock lock(inside_->mutex);
   return inside_->shown_refusal;
 }
 

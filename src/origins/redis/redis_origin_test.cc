@@ -286,7 +286,7 @@ TEST(RedisOrigin, LetsRedisForgetWordOfACellNobodyAcked) {
   EXPECT_GT(time_left(word), 60'000);
   EXPECT_GT(time_left(word_of("b", 4)), 60'000);
   EXPECT_EQ(origin->metrics().commands.total(OriginCommand::kPublish), 2u);
-  EXPECT_EQ(origin->metrics().commands.total(OriginCommand::kTell), 0u);
+  EXPECT_EQ(origin->metrics().commands.total(OriginCommand::kReplay), 0u);
   (void)server.ask("FLUSHALL");  // which breaks no connection
   origin->note_published({word});
   EXPECT_GT(time_left(word), 60'000);
