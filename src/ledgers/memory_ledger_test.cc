@@ -71,7 +71,7 @@ struct BehindBadLuck : InMemory {
     Faulty(std::shared_ptr<GlobalLedger> sound, uint64_t seed)
         : sound_(sound),
           faulty_(sound, seed,
-                  {.fail = 100, .timeout = 100, .no_reply = 50, .drop = 50, .again = 100}) {}
+                  {.fail = 100, .timeout = 100, .no_reply = 50, .drop = 50, .duplicate = 100}) {}
     void publish(LedgerNews news, PublishReply reply) override {
       faulty_.publish(std::move(news), std::move(reply));
     }
