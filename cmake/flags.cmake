@@ -1,6 +1,9 @@
 # How our own code is compiled; nothing of it reaches those who link the library.
 add_library(weir_flags INTERFACE)
 target_compile_options(weir_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion)
+# Clang checks the lock annotations of base/thread_annotations.h.
+target_compile_options(weir_flags INTERFACE
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety> $<$<CXX_COMPILER_ID:Clang>:-Werror=thread-safety>)
 # With sanitizers g++ warns of uninitialised values in the standard library's own headers.
 if(WEIR_DEV AND NOT WEIR_SANITIZE)
   target_compile_options(weir_flags INTERFACE -Werror)

@@ -6,7 +6,7 @@
 #include <iostream>
 
 // One thread at a time; a limiter shared by threads needs a clock that is safe from any thread.
-class HandClock final : public weir::Clock {
+class ManualClock final : public weir::Clock {
  public:
   [[nodiscard]] weir::Instant now() const override { return now_; }
   void advance(weir::Millis by) {
@@ -19,7 +19,7 @@ class HandClock final : public weir::Clock {
 };
 
 int main() {
-  HandClock clock;
+  ManualClock clock;
   weir::Limiter limiter(clock);
 
   const weir::Request request = {.ns = "api",

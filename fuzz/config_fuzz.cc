@@ -1,4 +1,4 @@
-// A file of settings is either a configuration within its ranges or problems with places.
+// A settings file yields either a configuration within its ranges or problems with positions.
 
 #include "fuzz/input.h"
 #include "server/config.h"
@@ -13,16 +13,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto problems = read_config_text(yaml, config);
   for (const auto& problem : problems) {
     must(problem.line >= 0 && problem.column >= 0 && !problem.text.empty(),
-         "a problem has a place");
+         "a problem has a position");
   }
   must(config.threads <= 256, "threads are in range");
   const size_t capacity = config.memory_plan().capacity;
   must(capacity >= 64 && capacity <= size_t{1} << 28, "the capacity is in range");
   must(!config.region_name().empty() && config.region.size() <= 64, "the region is a name");
   must(config.node.size() <= 64 && !config.data.empty(), "names are names");
-  const bool others =
+  const bool is_public =
       (config.http && !is_loopback(*config.http)) || (config.resp && !is_loopback(*config.resp));
-  must(!contradiction(config).empty() || config.allow_public || !others,
-       "others reach it only where that is allowed");
+  must(!contradiction(config).empty() || config.allow_public || !is_public,
+       "it listens on public addresses only if that is allowed");
   return 0;
 }

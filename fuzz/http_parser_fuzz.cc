@@ -1,5 +1,5 @@
-// A head of HTTP is understood the same however much stands behind it, and a body in chunks
-// wherever it is split.
+// An HTTP head parses the same whatever follows it, and a chunked body parses the same wherever it
+// is split.
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ namespace {
 struct Head {
   HttpParseStatus status = HttpParseStatus::kIncomplete;
   size_t bytes = 0;
-  std::string story;
+  std::string summary;
 };
 
 Head read_head(std::string_view text) {
@@ -26,20 +26,20 @@ Head read_head(std::string_view text) {
   HttpHead head;
   HttpFault fault;
   Head read{.status = parse_http_head(bytes.view(), head, fault)};
-  if (read.status == HttpParseStatus::kInvalid) {
-    must(fault.status() >= 400 && !fault.detail.empty(), "a fault says why");
-    read.story = std::to_string(fault.status()) + " " + std::string(fault.detail);
-  } else if (read.status == HttpParseStatus::kComplete) {
+  if (read.status == HttpStatus::kFaulty) {
+    must(fault.status >= 400 && !fault.detail.empty(), "a fault has a reason");
+    read.summary = std::to_string(fault.status) + " " + std::string(fault.detail);
+  } else if (read.status == HttpStatus::kComplete) {
     must(head.bytes > 0 && head.bytes <= bytes.size(), "a head has bytes");
     must(bytes.holds(head.method), "the method is a view of the bytes");
     must(head.path == "/" || bytes.holds(head.path), "the path is a view of the bytes");
     must(head.body_bytes() <= weir::frontends::kMaxHttpBody, "a body is bounded");
     must(!(head.chunked && head.content_length), "a body has one length");
     read.bytes = head.bytes;
-    read.story = std::string(head.method) + " " + std::string(head.path) + " " +
-                 std::string(head.authorization.value_or("-")) + " " +
-                 std::to_string(head.body_bytes()) + (head.chunked ? " chunked" : "") +
-                 (head.keep_alive ? " keep" : "") + (head.expects_continue ? " wait" : "");
+    read.summary = std::string(head.method) + " " + std::string(head.path) + " " +
+                   std::string(head.authorization.value_or("-")) + " " +
+                   std::to_string(head.body_bytes()) + (head.chunked ? " chunked" : "") +
+                   (head.keep_alive ? " keep" : "") + (head.expects_continue ? " wait" : "");
   }
   return read;
 }
@@ -69,14 +69,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t cut = input.cut();
   std::string_view text = input.text();
   const Head whole = read_head(text);
-  const Head fixture = read_head(text.substr(0, cut));
-  if (fixture.status != HttpParseStatus::kIncomplete) {
-    weir::fuzz::must_equal(whole.story, fixture.story, "what stands behind a head changes nothing");
+  const Head front = read_head(text.substr(0, cut));
+  if (front.status != HttpStatus::kIncomplete) {
+    weir::fuzz::must_equal(whole.summary, front.summary, "bytes after a head do not change it");
   }
   if (whole.status == HttpParseStatus::kComplete) text.remove_prefix(whole.bytes);
   const size_t split = std::min(cut, text.size());
   weir::fuzz::must_equal(read_chunks(text, ""),
                          read_chunks(text.substr(0, split), text.substr(split)),
-                         "whole and split chunks are understood alike");
+                         "whole and split chunks parse the same");
   return 0;
 }

@@ -1,5 +1,5 @@
-// A connection of HTTP answers the same wherever what it hears is split, but for two things:
-// who is told to continue, and what the metrics have counted by then.
+// An HTTP connection answers the same wherever its input is split, with two exceptions: interim
+// 100 Continue responses, and the values on the metrics page.
 
 #include "frontends/fixture_test.h"
 #include "frontends/http/http_session.h"
@@ -31,6 +31,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string whole = answers(input.text(), "");
   const std::string split = answers(input.text().substr(0, cut), input.text().substr(cut));
   if (whole.find("\nweir_requests_total") != whole.npos) return 0;
-  weir::fuzz::must_equal(whole, split, "whole and split are answered alike");
+  weir::fuzz::must_equal(whole, split, "whole and split input get the same answers");
   return 0;
 }

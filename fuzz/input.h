@@ -1,6 +1,6 @@
-// What the fuzzer made up: text, and behind it a few bytes that choose how the text arrives.
+// The input of a fuzz target: text, followed by a few bytes that choose how the text is split.
 //
-// So a seed is the text as it would be sent, with one or two arbitrary characters at its end.
+// So a seed is the text as a client sends it, with one or two arbitrary characters at its end.
 
 #pragma once
 
@@ -27,7 +27,7 @@ class Input {
     }
     return number % (most + 1);
   }
-  // Where the text is to be split. To be asked last.
+  // The position at which to split the text. Call it last.
   size_t cut() {
     const size_t wish = number(0xffff);
     return wish % (text_.size() + 1);
@@ -38,7 +38,7 @@ class Input {
   std::string_view text_;
 };
 
-// Bytes with nothing readable behind them, so that the sanitizer sees every look beyond.
+// Bytes in their own allocation, so that the sanitizer detects every read beyond them.
 class Exact {
  public:
   explicit Exact(std::string_view text) : bytes_(text.begin(), text.end()) {}
@@ -53,10 +53,10 @@ class Exact {
   std::vector<char> bytes_;
 };
 
-// Ends the run with the input kept, if something that must hold does not.
+// Aborts the run, which keeps the input, if a condition does not hold.
 inline void must(bool holds, const char* what) {
   if (holds) return;
-  std::fprintf(stderr, "broken: %s\n", what);
+  std::fprintf(stderr, "violated: %s\n", what);
   std::abort();
 }
 
@@ -66,16 +66,16 @@ inline void must_equal(const std::string& whole, const std::string& split, const
   must(false, what);
 }
 
-// The input in one piece and in two: a Listener tells the same story of both.
-template <typename Listener>
-void must_be_received_alike(Input input) {
+// Reads the input in one piece and in two: a Recorder must record the same for both.
+template <typename Recorder>
+void must_parse_the_same(Input input) {
   const size_t cut = input.cut();
-  Listener whole;
-  whole.hear(input.text());
-  Listener split;
-  split.hear(input.text().substr(0, cut));
-  split.hear(input.text().substr(cut));
-  must_equal(whole.story(), split.story(), "whole and split are understood alike");
+  Recorder whole;
+  whole.read(input.text());
+  Recorder split;
+  split.read(input.text().substr(0, cut));
+  split.read(input.text().substr(cut));
+  must_equal(whole.summary(), split.summary(), "whole and split input parse the same");
 }
 
 }  // namespace weir::fuzz

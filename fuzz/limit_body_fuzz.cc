@@ -1,5 +1,5 @@
-// A body is either a request within its ranges or problems that can be told, and what lies
-// behind it in the buffer changes nothing.
+// A body yields either a request within its ranges or problems that can be reported, and bytes
+// after it in the buffer do not change the result.
 
 #include "frontends/bytes.h"
 #include "frontends/http/limit_body.h"
@@ -26,19 +26,19 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-std::string acked(const BodyProblems& problems) {
-  std::string story;
+std::string summary_of(const BodyProblems& problems) {
+  std::string summary;
   must(problems.size() <= 20, "problems are bounded");
   for (const auto& problem : problems) {
-    must(!problem.message.empty() && !problem.fix.empty(), "a problem says what and the remedy");
-    must(problem.location.starts_with("body"), "a problem has a place");
-    must(is_utf8(problem.location) && is_utf8(problem.message), "a problem can be told as JSON");
-    story += problem.location + ": " + problem.message + "; " + problem.fix + "\n";
+    must(!problem.message.empty() && !problem.fix.empty(), "a problem has a message and a fix");
+    must(problem.location.starts_with("body"), "a problem has a location");
+    must(is_utf8(problem.location) && is_utf8(problem.message), "a problem can be written as JSON");
+    summary += problem.location + ": " + problem.message + "; " + problem.fix + "\n";
   }
-  return story;
+  return summary;
 }
 
-std::string acked(const Request& request) {
+std::string summary_of(const Request& request) {
   const auto is_name = [](std::string_view name) {
     return !name.empty() && name.size() <= weir::kMaxNameBytes && is_utf8(name);
   };
@@ -55,23 +55,23 @@ std::string acked(const Request& request) {
          std::to_string(request.burst.value_or(0)) + "\n";
 }
 
-std::string read(std::string_view json, std::string_view behind) {
+std::string read(std::string_view json, std::string_view after) {
   static LimitBodyReader reader;
   Bytes body;
   body.append(json);
-  body.append(behind);
+  body.append(after);
   const std::string_view text = body.unread().substr(0, json.size());
-  std::string story;
+  std::string summary;
   BodyProblems problems;
   Request one;
   reader.read_one(text, one, problems);
-  story += problems.empty() ? acked(one) : acked(problems);
+  summary += problems.empty() ? summary_of(one) : summary_of(problems);
   std::vector<Request> many;
   reader.read_many(text, many, problems);
-  if (!problems.empty()) return story + acked(problems);
+  if (!problems.empty()) return summary + summary_of(problems);
   must(!many.empty() && many.size() <= weir::kMaxBatch, "a batch has 1 to 100 items");
-  for (const Request& request : many) story += acked(request);
-  return story;
+  for (const Request& request : many) summary += summary_of(request);
+  return summary;
 }
 
 }  // namespace
@@ -79,6 +79,6 @@ std::string read(std::string_view json, std::string_view behind) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view json(reinterpret_cast<const char*>(data), size);
   weir::fuzz::must_equal(read(json, ""), read(json, "\",\"cost\":1}]}]GET / HTTP/1.1\r\n"),
-                         "what lies behind a body changes nothing");
+                         "bytes after a body do not change the result");
   return 0;
 }

@@ -1,5 +1,5 @@
-// What a Redis server answers is understood alike wherever the bytes are split, and as a cell
-// it counts at most what its values say.
+// A reply of a Redis server parses the same wherever its bytes are split, and as a cell it counts
+// at most the sum of its values.
 
 #include <string>
 
@@ -16,10 +16,10 @@ using weir::origins::ReplyStatus;
 
 namespace {
 
-// Replies as they come, told as text.
-class Listener {
+// Records parsed replies as text.
+class Recorder {
  public:
-  void hear(std::string_view piece) {
+  void read(std::string_view piece) {
     unread_ += piece;
     while (!broken_) {
       const Exact bytes(unread_);
@@ -29,45 +29,45 @@ class Listener {
       if (status == ReplyStatus::kIncomplete) return;
       if (status == ReplyStatus::kBroken) {
         broken_ = true;
-        story_ += "broken";
+        summary_ += "broken";
         return;
       }
       must(size > 0 && size <= bytes.size(), "a reply has bytes");
-      tell(reply, bytes);
+      record(reply, bytes);
       if (reply.type == RedisReply::Type::kList) count(reply);
       unread_.erase(0, size);
     }
   }
-  [[nodiscard]] const std::string& story() const { return story_; }
+  [[nodiscard]] const std::string& summary() const { return summary_; }
 
  private:
-  void tell(const RedisReply& reply, const Exact& bytes) {
+  void record(const RedisReply& reply, const Exact& bytes) {
     must(reply.text.empty() || bytes.holds(reply.text), "text is a view of the bytes");
-    story_ += std::to_string(static_cast<int>(reply.type)) + ":" + std::to_string(reply.integer) +
-              ":" + std::string(reply.text) + "(";
-    for (const RedisReply& item : reply.items) tell(item, bytes);
-    story_ += ")";
+    summary_ += std::to_string(static_cast<int>(reply.type)) + ":" + std::to_string(reply.integer) +
+                ":" + std::string(reply.text) + "(";
+    for (const RedisReply& item : reply.items) record(item, bytes);
+    summary_ += ")";
   }
 
   static void count(const RedisReply& reply) {
     const auto all = weir::origins::read_hash(reply, "mine");
-    const auto nobody = weir::origins::read_hash(reply, std::string(40, 'x'));
+    const auto other = weir::origins::read_hash(reply, std::string(40, 'x'));
     must(weir::base::saturating_add(all.totals.mine, all.totals.siblings) ==
-             weir::base::saturating_add(nobody.totals.mine, nobody.totals.siblings),
+             weir::base::saturating_add(other.totals.mine, other.totals.siblings),
          "a cell has the same total for every reader");
-    must(all.totals.published == nobody.totals.published,
-         "what was published is the same for every reader");
-    must(all.invalid <= reply.items.size() / 2, "a value is absurd once");
+    must(all.totals.published == other.totals.published,
+         "the published count is the same for every reader");
+    must(all.invalid <= reply.items.size() / 2, "a value is invalid once");
   }
 
   std::string unread_;
-  std::string story_;
+  std::string summary_;
   bool broken_ = false;
 };
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  weir::fuzz::must_be_received_alike<Listener>({data, size});
+  weir::fuzz::must_parse_the_same<Recorder>({data, size});
   return 0;
 }

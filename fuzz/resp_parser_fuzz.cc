@@ -1,4 +1,4 @@
-// The Redis protocol's parser finds the same requests wherever the bytes are split.
+// The parser of the Redis protocol finds the same requests wherever the bytes are split.
 
 #include "frontends/resp/resp_parser.h"
 #include "fuzz/input.h"
@@ -9,10 +9,10 @@ using weir::fuzz::must;
 
 namespace {
 
-// What was understood, as text.
-class Listener {
+// Records parsed requests as text.
+class Recorder {
  public:
-  void hear(std::string_view piece) {
+  void read(std::string_view piece) {
     unread_ += piece;
     while (!broken_) {
       const Exact bytes(unread_);
@@ -20,30 +20,30 @@ class Listener {
       if (status == RespParser::Status::kIncomplete) return;
       if (status == RespParser::Status::kBroken) {
         broken_ = true;
-        story_ += std::string("broken: ") + parser_.error();
+        summary_ += std::string("broken: ") + parser_.error();
         return;
       }
       must(parser_.bytes() > 0 && parser_.bytes() <= bytes.size(), "a request has bytes");
       for (const std::string_view argument : parser_.arguments()) {
         must(bytes.holds(argument), "an argument is a view of the bytes");
-        story_ += std::to_string(argument.size()) + ":" + std::string(argument) + " ";
+        summary_ += std::to_string(argument.size()) + ":" + std::string(argument) + " ";
       }
-      story_ += "\n";
+      summary_ += "\n";
       unread_.erase(0, parser_.bytes());
     }
   }
-  [[nodiscard]] const std::string& story() const { return story_; }
+  [[nodiscard]] const std::string& summary() const { return summary_; }
 
  private:
   RespParser parser_;
   std::string unread_;
-  std::string story_;
+  std::string summary_;
   bool broken_ = false;
 };
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  weir::fuzz::must_be_received_alike<Listener>({data, size});
+  weir::fuzz::must_parse_the_same<Recorder>({data, size});
   return 0;
 }

@@ -1,5 +1,5 @@
-// A script is read or refused without a look beyond its text, and what is read stays within it and
-// within what a client hands to it.
+// A script is parsed or rejected without a read beyond its text, and the result refers only to the
+// script and to the arguments of the client.
 
 #include "frontends/resp/script_commands.h"
 #include "fuzz/input.h"
@@ -16,7 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto script = read_script(text.view());
   if (!script) return 0;
   must(text.size() <= kMaxScriptBytes, "a script is not too long");
-  must(script->count <= ThrottleScript::kMaxParts, "it hands over no more than CL.THROTTLE takes");
+  must(script->count <= ThrottleScript::kMaxParts,
+       "it passes no more arguments than CL.THROTTLE accepts");
   for (size_t i = 0; i < script->count; ++i) {
     const ThrottleScript::Part& part = script->parts[i];
     if (part.kind != ThrottleScript::Part::Kind::kText) continue;
@@ -34,13 +35,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   weir::Request request;
   HashedKey hashed;
   if (read_throttle(call.arguments(), request, hashed).empty()) {
-    must(request.identifier == "key" || request.identifier == "1", "its key is the client's");
+    must(request.identifier == "key" || request.identifier == "1", "the client supplies its key");
   }
-  // What was read of a copy is the same.
+  // A stored copy parses the same.
   ScriptStore store;
   ScriptStore::View view;
   const ScriptName name = name_of_script(text.view());
-  must(store.add({name.data(), name.size()}, text.view()), "there is room for one");
+  must(store.add({name.data(), name.size()}, text.view()), "the store has space for one");
   const auto* const stored = view.find(store, {name.data(), name.size()});
   must(stored != nullptr && stored->script.count == script->count, "a script is found again");
   return 0;

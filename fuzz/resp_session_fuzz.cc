@@ -1,4 +1,4 @@
-// A connection of the Redis protocol answers the same wherever what it hears is split.
+// A connection of the Redis protocol answers the same wherever its input is split.
 
 #include "frontends/fixture_test.h"
 #include "frontends/resp/resp_session.h"
@@ -27,6 +27,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t cut = input.cut();
   weir::fuzz::must_equal(answers(keys, input.text(), ""),
                          answers(keys, input.text().substr(0, cut), input.text().substr(cut)),
-                         "whole and split are answered alike");
+                         "whole and split input get the same answers");
   return 0;
 }

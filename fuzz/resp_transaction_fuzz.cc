@@ -1,4 +1,4 @@
-// What a client hears of a transaction is what it would hear of the same commands in a pipeline.
+// A transaction returns the same answers as the same commands in a pipeline.
 
 #include "frontends/fixture_test.h"
 #include "frontends/resp/resp_session.h"
@@ -21,7 +21,7 @@ struct Client {
   }
 };
 
-// The requests of a text, as they were sent, as far as they can wait for EXEC.
+// The requests of a text that can be queued until EXEC.
 std::vector<std::string> requests_of(std::string_view text) {
   static RespParser parser;
   std::vector<std::string> requests;
@@ -48,18 +48,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     pipeline += request;
     queued += "+QUEUED\r\n";
   }
-  Client plain(scratch);
-  const std::string answers = plain.line.send(pipeline);
-  must(plain.line.next == Next::kRead, "nothing that waits for EXEC ends a connection");
-  Client wrapped(scratch);
+  Client plain(desk);
+  const std::string answers = plain.line.say(pipeline);
+  must(plain.line.next == Next::kRead, "no queued command closes the connection");
+  Client wrapped(desk);
   must_equal(queued + "*" + std::to_string(requests.size()) + "\r\n" + answers + "+PONG\r\n",
              wrapped.line.send("MULTI\r\n" + pipeline + "EXEC\r\nPING\r\n"),
              "a transaction is answered as a pipeline");
-  // And where it is given up, nothing was done.
-  Client discarded(scratch);
-  must_equal(queued + "+OK\r\n", discarded.line.send("MULTI\r\n" + pipeline + "DISCARD\r\n"),
-             "what waits is queued");
-  const auto stats = discarded.fixture.limiter.stats();
+  // A discarded transaction has no effect.
+  Client discarded(desk);
+  must_equal(queued + "+OK\r\n", discarded.line.say("MULTI\r\n" + pipeline + "DISCARD\r\n"),
+             "commands are queued");
+  const auto stats = discarded.front.limiter.stats();
   must(stats.admitted + stats.denied + stats.tuples == 0, "nothing is decided before EXEC");
   return 0;
 }

@@ -1,4 +1,4 @@
-// A scenario's file is either a scenario that can be lived, or an error of one line.
+// A scenario file yields either a scenario that can be run or an error of one line.
 
 #include "fuzz/input.h"
 #include "ledgers/rows.h"
@@ -13,10 +13,10 @@ namespace {
 
 void check(const Scenario& scenario) {
   const Millis end = scenario.warm_up + scenario.measured;
-  must(scenario.measured > Millis(0) && scenario.calm >= Millis(0), "time passes");
+  must(scenario.measured > Millis(0) && scenario.calm >= Millis(0), "the run has a duration");
   must(!scenario.regions.empty() && !scenario.limits.empty() && !scenario.traffic.empty(),
-       "somebody asks for something somewhere");
-  must(weir::ledgers::is_valid(scenario.settings.sync), "regions can agree on the rules");
+       "regions, limits and traffic are not empty");
+  must(weir::ledgers::plausible(scenario.settings.sync), "the sync rules are plausible");
   for (const auto& region : scenario.regions) {
     must(!region.name.empty() && region.nodes > 0, "regions have names and nodes");
     must(region.to_origin.from <= region.to_origin.to && region.to_origin.from >= Millis(0) &&
@@ -31,7 +31,7 @@ void check(const Scenario& scenario) {
   for (const auto& stream : scenario.traffic) {
     must(stream.demand.from > 0 && stream.demand.from <= stream.demand.to && stream.keys > 0 &&
              stream.clients > 0 && stream.every > Millis(0) && stream.on > Millis(0),
-         "traffic comes to something");
+         "traffic is not empty");
     must(!stream.spread ||
              (stream.spread->from >= 1 && stream.spread->to <= scenario.regions.size()),
          "keys are used in some regions");
@@ -41,8 +41,8 @@ void check(const Scenario& scenario) {
   for (const auto& fault : scenario.faults) {
     must(fault.at < end && fault.at + fault.lasts <= end, "faults end");
   }
-  for (const auto& promise : scenario.expect) {
-    must(weir::sim::find_figure(promise.figure) != nullptr, "promises are about figures");
+  for (const auto& expectation : scenario.expect) {
+    must(weir::sim::find_figure(expectation.figure) != nullptr, "expectations refer to figures");
   }
 }
 

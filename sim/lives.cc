@@ -198,7 +198,7 @@ void World::stop(Node& node) {
 }
 
 // Requests under way keep their engine alive until they are answered or their deadline comes.
-void World::let_go() {
+void World::unlock_head() {
   over_ = true;
   stormy_ = false;
   asking_ = false;

@@ -9,7 +9,7 @@ namespace weir::contracts {
 
 // Delays and repeats every message; the contract does not mind.
 struct Repeating {
-  using Clock = doubles::HandClock;
+  using Clock = doubles::ManualClock;
   static constexpr bool kTimeIsReal = false;
   explicit Repeating(const Clock& at) : clock(at) {}
   [[nodiscard]] std::shared_ptr<RegionalOrigin> make() {

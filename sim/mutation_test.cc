@@ -22,7 +22,7 @@
 #include "sim/found_test.h"
 #include "sim/timeline.h"
 #include "sim/world.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/schedule/thread_mutations.h"
 
 namespace weir::sim {
@@ -168,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(World, MutantEngine, ::testing::ValuesIn(mutants()),
 // One burst, asked for by two threads at once: is more of it admitted than there is?
 bool two_threads_exceed_a_burst() {
   constexpr int64_t kBurst = 100'000;
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   for (int round = 0; round < 20; ++round) {
     const auto engine = decide::Engine::make(clock, {.capacity = 16, .seed = 1});
     const Request request{.ns = "mutation",

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 
 namespace weir::sim {
 namespace {
@@ -39,7 +39,7 @@ class WatchedOriginTest : public ::testing::Test {
     return received;
   }
 
-  doubles::HandClock clock_;
+  doubles::ManualClock clock_;
   CellId cell_{"tuple", 5};
   int written_ = 0;
 };

@@ -139,7 +139,7 @@ void World::make_tuples() {
 }
 
 World::~World() {
-  let_go();
+  unlock_head();
 }
 
 // What a process of one region accepts is used in all others after this, by the schedules that each

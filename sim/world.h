@@ -149,7 +149,7 @@ class World {
   void begin_life(Node& node);
   void end_life(Node& node, Life::End how);
   void stop(Node& node);
-  void let_go();
+  void unlock_head();
   void kill(Node& node);
   void consider_killing(Node& node);
   void drain(Node& node);

@@ -1,5 +1,5 @@
-// How much a test does in which build: a sanitizer makes each generated case take ten times as
-// long, and what it looks for shows in few of them.
+// The number of generated cases per build: with a sanitizer each takes ten times as long, and few
+// cases are enough for its checks.
 
 #pragma once
 

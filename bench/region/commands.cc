@@ -119,7 +119,7 @@ class Client {
     limiter_.run_replay(now, executor_);
   }
   void sleep() {
-    ThreadGroup::rest(kSleep);
+    ThreadGroup::sleep(kSleep);
     replay_if_due(clock_.now());
   }
   [[nodiscard]] uint64_t pending() const {
@@ -190,7 +190,7 @@ std::string to_json(const CommandsPlan& plan, const Reading& before, const Readi
       R"({{"keys":{},"rate":{},"seconds":{:.6f},"admitted":{},"commands":{},"hset":{},"hgetall":{},)"
       R"("kinds":{{{}}},"degraded":{},"reads":{},"redis_seconds":{:.2f}}})",
       plan.keys, plan.rate, seconds_of(after.at - before.at), last.admitted - first.admitted,
-      commands, count(OriginCommand::kTell), count(OriginCommand::kRead), kinds,
+      commands, count(OriginCommand::kReplay), count(OriginCommand::kRead), kinds,
       last.degraded - first.degraded,
       last.cold.asked + last.stale.asked - first.cold.asked - first.stale.asked,
       after.redis_seconds - before.redis_seconds);
@@ -200,12 +200,12 @@ std::string to_json(const CommandsPlan& plan, const Reading& before, const Readi
 void await_window(const Clock& clock, Nanos needed) {
   const Millis elapsed = clock.now().wall.time_since_epoch() % kDuration;
   const Millis left = kDuration - elapsed;
-  if (left < needed + Millis(500)) ThreadGroup::rest(left + kSleep);
+  if (left < needed + Millis(500)) ThreadGroup::sleep(left + kSleep);
 }
 
 bool await_origin(const Clock& clock, const origins::RedisOrigin& origin) {
   const MonoTime end = clock.now().mono + kReplyTimeout;
-  while (origin.reach() != Reach::kPrompt && clock.now().mono < end) ThreadGroup::rest(kSleep);
+  while (origin.reach() != Reach::kPrompt && clock.now().mono < end) ThreadGroup::sleep(kSleep);
   return origin.reach() == Reach::kPrompt;
 }
 

@@ -22,7 +22,7 @@ double seconds(Nanos duration) {
 }  // namespace
 
 ProgressLine::ProgressLine()
-    : enabled_(platform::errors_go_to_a_terminal()),
+    : enabled_(platform::stderr_is_terminal()),
       run_start_(system_clock().now().mono),
       last_update_() {}
 

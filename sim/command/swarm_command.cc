@@ -87,7 +87,7 @@ void write_shrunk(const WorldOptions& options, const RunReport& broken,
   fmt::print("shrinking the world\n");
   std::fflush(stdout);
   const Shrunk shrunk = shrink(options, broken, kMaxRuns, [&] {
-    return signals.asked() || clock.now().mono - start > kMaxTime;
+    return signals.stop_requested() || clock.now().mono - start > kMaxTime;
   });
   const std::string file = fmt::format("world-{}.yaml", options.seed);
   const std::string comment =
@@ -131,7 +131,7 @@ int run_swarm(const SwarmSettings& settings) {
     for (;; ++seed) {
       if (settings.worlds && tally.worlds >= *settings.worlds) break;
       if (minutes && elapsed() >= *minutes * 60) break;
-      if (signals.asked()) break;
+      if (signals.stop_requested()) break;
       RunReport report = World(world_of(seed)).run();
       tally.add(report);
       if (progress.due()) progress.show(tally.line());
@@ -148,7 +148,7 @@ int run_swarm(const SwarmSettings& settings) {
     write_shrunk(world_of(seed), *broken, signals);
     return kFailed;
   }
-  if (signals.asked()) return kInterrupted;
+  if (signals.stop_requested()) return kInterrupted;
   fmt::print("no invariant was broken\n");
   return 0;
 }

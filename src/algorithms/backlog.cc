@@ -32,17 +32,17 @@ Count backlog_at(WallTime now, const Backlog& backlog, const Pace& pace) {
 
 namespace {
 
-// Pulses of the former pace that still stand in the queue at `now`.
+// Pulses of the former pace that have not drained at `now`.
 uint64_t queued_at(WallTime now, const Backlog& from, const Pace& from_pace) {
-  // Before its epoch a backlog has not drained at all. Wide, because an epoch is moved up
-  // just when pulses from it no longer fit, and what passed a tick before still waits.
+  // Before its epoch a backlog has not drained at all. Wide, because an epoch is advanced exactly
+  // when pulses from it no longer fit, and an admission of the tick before has not drained yet.
   const Millis elapsed = std::max(now, from.epoch) - from.epoch;
   const base::Wide drained = base::Wide{static_cast<uint64_t>(elapsed.count())} * from_pace.den;
   return drained < from.tat.since_epoch ? from.tat.since_epoch - static_cast<uint64_t>(drained) : 0;
 }
 
-// queued * to / from pulses of the new pace, rounded up against the caller and cut at the largest
-// burst a request may have.
+// queued * to / from pulses of the new pace, rounded up to the strict side and capped at the
+// largest burst of a request.
 Backlog scaled(WallTime now, Millis duration, uint64_t queued, uint64_t from, uint64_t to,
                const Pace& to_pace) {
   const base::Wide pulses = (base::Wide{queued} * to + from - 1) / from;

@@ -1,4 +1,4 @@
-// GCRA and the token bucket: one backlog, two vocabularies.
+// GCRA and the token bucket: two descriptions of one backlog.
 //
 // The state is the theoretical arrival time: the instant at which all that was
 // admitted has drained at the configured rate. One unit of cost drains in
@@ -7,17 +7,17 @@
 //
 //   max(now, tat) + cost * T <= now + burst * T
 //
-// which for cost 1 is now >= tat - (burst - 1) * T, equality passing. The bucket of
-// tokens says the same: tokens = burst - backlog, and cost tokens must be there.
+// which for cost 1 is now >= tat - (burst - 1) * T; equality passes. The token bucket is
+// equivalent: tokens = burst - backlog, and the bucket must contain `cost` tokens.
 //
 // T is rarely a whole number of milliseconds, and rounding it would change the rate.
 // So a Pace counts time in pulses of 1/den ms, where duration/limit = num/den in
 // lowest terms: a unit of cost is then exactly num pulses, a millisecond exactly den,
-// and nothing is ever rounded but the answers, once, up to the next tick.
+// and only the results are rounded, once, up to the next tick.
 //
 // No overflow: validation admits only requests with max(limit, burst) * num <= 2^61, so
 // a full burst, and a whole duration (limit * num pulses), fit. A tat is kept as pulses
-// since an epoch; `reaches` says when the epoch must move up, so that always
+// since an epoch; when `reaches` is false the epoch must be advanced, so that always
 // now + burst * num <= 2^62 + 2^61 < 2^63.
 
 #pragma once
@@ -46,12 +46,12 @@ struct Pace {
   return {.num = span / shared, .den = limit / shared};
 }
 
-// Whether pulses of this pace are exact for the request; validation refuses it if not.
+// Whether pulses of this pace are exact for the request; if not, validation rejects it.
 [[nodiscard]] inline bool representable(const Pace& pace, Count limit, Count burst) {
   return base::Wide{limit > burst ? limit : burst} * pace.num <= kMaxBurstPulses;
 }
 
-// Any limit and burst up to this are, at any duration up to kMaxDuration.
+// Limits and bursts up to this are representable at any duration up to kMaxDuration.
 inline constexpr Count kAlwaysRepresentable = Count{1} << 29;
 static_assert(base::Wide{kAlwaysRepresentable} * uint64_t{kMaxDuration.count()} <= kMaxBurstPulses);
 
@@ -69,26 +69,25 @@ struct BacklogDecision : Decision {
   Pulses tat{};  // the state after an admission
 };
 
-// An empty backlog. The epoch lies a duration back, so that a clock may step that far
-// back without leaving it.
+// An empty backlog. The epoch is a duration in the past, so that a clock may step that far back.
 [[nodiscard]] inline Backlog empty_backlog(WallTime now, Millis duration) {
   return {.epoch = now - duration, .tat = {}};
 }
 
-// Whether `now` can be told in pulses from the epoch. If not, rebase first.
+// Whether `now` can be expressed in pulses since the epoch. If not, rebase first.
 [[nodiscard]] inline bool reaches(WallTime epoch, WallTime now, const Pace& pace) {
   return now >= epoch &&
          base::Wide{static_cast<uint64_t>((now - epoch).count())} * pace.den <= kMaxPulses;
 }
 
-// decide_backlog() for a request that passes; else false, and what is in `decision` means
-// nothing. Needs reaches() too.
+// decide_backlog() for a request that passes; else false, and `decision` is undefined. Needs
+// reaches(), too.
 [[nodiscard]] bool admit_backlog(WallTime now, const Backlog& backlog, const Pace& pace, Ask ask,
                                  BacklogDecision& decision);
 
-// Needs reaches(). A tat further ahead than a full burst can only come from a clock
-// that stepped back or a burst that was lowered. It is not cut here: a denial leaves no
-// trace, so cutting would admit nobody sooner and only promise a retry that fails.
+// Needs reaches(). A tat further ahead than a full burst can only come from a clock that stepped
+// back or a burst that was lowered. It is not capped here: a denial does not change the state, so
+// a cap would admit nothing earlier and only return a retry time that fails.
 [[nodiscard]] BacklogDecision decide_backlog(WallTime now, const Backlog& backlog, const Pace& pace,
                                              Ask ask);
 
@@ -100,16 +99,16 @@ struct BacklogDecision : Decision {
 [[nodiscard]] Backlog rebased(WallTime now, Millis duration, const Backlog& from,
                               const Pace& from_pace, const Pace& to_pace);
 
-// The same, so that the time until all has drained stays the same.
+// The same, but the time until the backlog is empty stays the same.
 [[nodiscard]] Backlog rebased_in_time(WallTime now, Millis duration, const Backlog& from,
                                       const Pace& from_pace, const Pace& to_pace);
 
-// The backlog cut at a full burst, for when the clock was set back by more than a duration:
-// how much has drained is not known then, and nobody is to wait longer than that.
+// The backlog capped at a full burst, for a clock that was set back by more than a duration: the
+// drained amount is unknown then, and no client should wait longer than that.
 [[nodiscard]] Backlog cut_to_burst(WallTime now, const Backlog& backlog, const Pace& pace,
                                    Count burst);
 
-// The same instant in the words of a bucket: tokens there now, whole ones.
+// The backlog as a token bucket: the whole tokens at `now`.
 [[nodiscard]] Count tokens_at(WallTime now, const Backlog& backlog, const Pace& pace, Count burst);
 
 namespace detail {
@@ -118,7 +117,7 @@ inline uint64_t pulses_at(WallTime now, WallTime epoch, const Pace& pace) {
   return static_cast<uint64_t>((now - epoch).count()) * pace.den;
 }
 
-// Pulses that stand between now and an empty backlog.
+// Pulses from now until the backlog is empty.
 inline uint64_t waiting(uint64_t now, Pulses tat) {
   return base::saturating_sub(tat.since_epoch, now);
 }

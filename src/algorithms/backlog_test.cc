@@ -1,5 +1,5 @@
-// What happens to a backlog besides traffic: another rate, another burst, a clock that
-// steps back, an epoch that moves up, the largest numbers there are.
+// Changes of a backlog besides traffic: another rate, another burst, a clock that steps back, an
+// epoch that is advanced, and the largest numbers.
 
 #include "algorithms/backlog.h"
 
@@ -38,11 +38,11 @@ rc::Gen<Change> any_change() {
   });
 }
 
-RC_GTEST_PROP(Backlog, KeepsItsUnitsWaitingWhenTheRateChanges, ()) {
-  for (int turn = 0; turn < 30; ++turn) {
+RC_GTEST_PROP(Backlog, KeepsItsUnitsWhenTheRateChanges, ()) {
+  for (int round = 0; round < 30; ++round) {
     const Change change = *any_change();
     WallTime now = *any_time();
-    Kept backlog(change.from, now);
+    StoredBacklog backlog(change.from, now);
     (void)backlog.decide(now, change.used);
     now += *millis_between(Millis(0), change.from.duration);
     const Pace from = change.from.pace();
@@ -51,59 +51,59 @@ RC_GTEST_PROP(Backlog, KeepsItsUnitsWaitingWhenTheRateChanges, ()) {
     const uint64_t before = pulses_waiting(now, backlog.backlog, from);
     backlog.change(now, change.to);
     const uint64_t after = pulses_waiting(now, backlog.backlog, to);
-    if (after == kMaxBurstPulses) continue;  // cut: more than any burst at the new rate
-    // Whole units, counted up, are the same; the fraction is rounded up by less than a
-    // pulse of the new pace, against the caller.
+    if (after == kMaxBurstPulses) continue;  // capped: more than any burst at the new rate
+    // The number of units, rounded up, is the same; the fraction is rounded up by less than a
+    // pulse of the new pace, to the strict side.
     RC_ASSERT(backlog_at(now, backlog.backlog, to) == units);
     RC_ASSERT(base::Wide{after} * from.num >= base::Wide{before} * to.num);
     RC_ASSERT(base::Wide{after} * from.num < base::Wide{before} * to.num + from.num);
   }
 }
 
-RC_GTEST_PROP(Backlog, KeepsItsPromiseAfterItsRateOrBurstWasLowered, ()) {
-  for (int turn = 0; turn < 30; ++turn) {
+RC_GTEST_PROP(Backlog, PassesAtItsRetryTimeAfterItsRateOrBurstWasLowered, ()) {
+  for (int round = 0; round < 30; ++round) {
     const Change change = *any_change();
     const WallTime now = *any_time();
-    Kept backlog(change.from, now);
+    StoredBacklog backlog(change.from, now);
     (void)backlog.decide(now, change.used);
     backlog.change(now, change.to);
     const Count cost = *between(0, change.to.burst);
-    const Decision decision = backlog.look(now, cost);
+    const Decision decision = backlog.peek(now, cost);
     if (!decision.retry_at) continue;
     RC_ASSERT(!backlog.decide(*decision.retry_at - Millis(1), cost).admitted());
     RC_ASSERT(backlog.decide(*decision.retry_at, cost).admitted());
   }
 }
 
-TEST(Backlog, PromisesTheTickAtWhichALoweredBurstHasRoomAgain) {
-  Kept backlog({.limit = 10, .duration = Millis(1000), .burst = 10}, tick(0));
+TEST(Backlog, ReturnsTheTickAtWhichALoweredBurstHasCapacityAgain) {
+  StoredBacklog backlog({.limit = 10, .duration = Millis(1000), .burst = 10}, tick(0));
   ASSERT_TRUE(backlog.decide(tick(0), 10).admitted());
   backlog.rate.burst = 2;
-  // Ten units wait and two may: nine must drain before one more is let in.
-  EXPECT_EQ(backlog.look(tick(0), 1).retry_at, tick(900));
-  EXPECT_EQ(backlog.look(tick(0), 1).remaining, 0u);
-  EXPECT_EQ(backlog.look(tick(0), 0).outcome, Outcome::kDenied);
-  EXPECT_FALSE(backlog.look(tick(899), 1).admitted());
-  EXPECT_TRUE(backlog.look(tick(900), 1).admitted());
+  // The backlog has ten units and may have two: nine must drain before one more passes.
+  EXPECT_EQ(backlog.peek(tick(0), 1).retry_at, tick(900));
+  EXPECT_EQ(backlog.peek(tick(0), 1).remaining, 0u);
+  EXPECT_EQ(backlog.peek(tick(0), 0).outcome, Outcome::kDenied);
+  EXPECT_FALSE(backlog.peek(tick(899), 1).admitted());
+  EXPECT_TRUE(backlog.peek(tick(900), 1).admitted());
 }
 
-RC_GTEST_PROP(Backlog, FreesNobodyWhenTheClockStepsBackAndKeepsItsPromiseToTheTick, ()) {
-  for (int turn = 0; turn < 30; ++turn) {
+RC_GTEST_PROP(Backlog, AdmitsNoMoreWhenTheClockStepsBackAndKeepsItsRetryTime, ()) {
+  for (int round = 0; round < 30; ++round) {
     const Rate rate = *any_rate();
     const WallTime now = *any_time();
-    Kept backlog(rate, now);
+    StoredBacklog backlog(rate, now);
     (void)backlog.decide(now, *between(1, rate.burst));
     const WallTime back = now - *millis_between(Millis(0), rate.duration);
-    RC_ASSERT(backlog.look(back, 0).remaining <= backlog.look(now, 0).remaining);
+    RC_ASSERT(backlog.peek(back, 0).remaining <= backlog.peek(now, 0).remaining);
     const Count cost = *between(1, rate.burst);
-    const Decision before = backlog.look(now, cost);
-    const Decision after = backlog.look(back, cost);
+    const Decision before = backlog.peek(now, cost);
+    const Decision after = backlog.peek(back, cost);
     RC_ASSERT(before.admitted() || after.retry_at == before.retry_at);
     RC_ASSERT(!after.retry_at || backlog.decide(*after.retry_at, cost).admitted());
   }
 }
 
-TEST(Backlog, HasRoomForAClockThatStepsBackByADuration) {
+TEST(Backlog, ReachesAClockThatStepsBackByADuration) {
   const Backlog backlog = empty_backlog(tick(5000), Millis(1000));
   const Pace pace = pace_of(10, Millis(1000));
   EXPECT_TRUE(reaches(backlog.epoch, tick(4000), pace));
@@ -111,19 +111,20 @@ TEST(Backlog, HasRoomForAClockThatStepsBackByADuration) {
 }
 
 TEST(Backlog, HasDrainedNothingBeforeItsEpoch) {
-  Kept backlog({.limit = 10, .duration = Millis(1000), .burst = 10}, tick(5000));
+  StoredBacklog backlog({.limit = 10, .duration = Millis(1000), .burst = 10}, tick(5000));
   ASSERT_TRUE(backlog.decide(tick(5000), 10).admitted());
   const Pace pace = backlog.rate.pace();
   const Backlog moved = rebased(tick(1000), Millis(1000), backlog.backlog, pace, pace);
   EXPECT_TRUE(reaches(moved.epoch, tick(1000), pace));
-  EXPECT_EQ(backlog_at(tick(1000), moved, pace), 20u);  // ten units, and the duration before them
+  EXPECT_EQ(backlog_at(tick(1000), moved, pace), 20u);  // ten units, plus the duration before them
 }
 
-TEST(Backlog, IsCutToAFullBurstAndNotRaisedToOne) {
+TEST(Backlog, IsCappedAtAFullBurstAndNotRaisedToOne) {
   const Rate rate{.limit = 10, .duration = Millis(1000), .burst = 10};
-  Kept backlog(rate, tick(5000));
+  StoredBacklog backlog(rate, tick(5000));
   ASSERT_TRUE(backlog.decide(tick(5000), 10).admitted());
-  // Half a second before the charge fifteen units seem to wait; at it, ten; after it, five.
+  // Half a second before the charge the backlog has fifteen units; at the charge ten; after it
+  // five.
   const auto units_at = [&](int64_t now) {
     const Backlog cut = cut_to_burst(tick(now), backlog.backlog, rate.pace(), rate.burst);
     return backlog_at(tick(now), cut, rate.pace());
@@ -135,7 +136,7 @@ TEST(Backlog, IsCutToAFullBurstAndNotRaisedToOne) {
 }
 
 TEST(Backlog, ReachesUntilPulsesNoLongerFit) {
-  // 10^12 pulses to the millisecond: an hour and a quarter.
+  // 10^12 pulses per millisecond: an hour and a quarter.
   const Rate rate{.limit = kMaxLimit, .duration = Millis(1'000'003), .burst = kMaxLimit};
   ASSERT_EQ(rate.pace(), (Pace{.num = 1'000'003, .den = kMaxLimit}));
   ASSERT_TRUE(representable(rate.pace(), rate.limit, rate.burst));
@@ -144,9 +145,9 @@ TEST(Backlog, ReachesUntilPulsesNoLongerFit) {
   EXPECT_FALSE(reaches(tick(7), tick(7 + last + 1), rate.pace()));
 }
 
-TEST(Backlog, ForgetsNothingWhenItsEpochMovesUp) {
+TEST(Backlog, LosesNothingWhenItsEpochIsAdvanced) {
   const Rate rate{.limit = kMaxLimit, .duration = Millis(1'000'003), .burst = kMaxLimit};
-  Kept backlog(rate, tick(0));
+  StoredBacklog backlog(rate, tick(0));
   const auto last = static_cast<int64_t>(kMaxPulses / rate.pace().den);
   const WallTime end = backlog.backlog.epoch + Millis(last);
   ASSERT_TRUE(backlog.decide(end, rate.burst).admitted());
@@ -154,35 +155,35 @@ TEST(Backlog, ForgetsNothingWhenItsEpochMovesUp) {
   const Decision decision = backlog.decide(end + Millis(1), rate.burst);
   ASSERT_NE(backlog.backlog.epoch, epoch);
   EXPECT_EQ(decision.outcome, Outcome::kDenied);
-  EXPECT_EQ(decision.remaining, rate.limit / 1'000'003);  // what drains in a millisecond
+  EXPECT_EQ(decision.remaining, rate.limit / 1'000'003);  // the units that drain in a millisecond
   EXPECT_EQ(decision.retry_at, end + rate.duration);
 }
 
 TEST(Backlog, HoldsTheLargestBurstAtTheLastReachableTick) {
-  // 2^31 pulses to a unit and 2^30 units: a burst of exactly 2^61 pulses.
+  // 2^31 pulses per unit and 2^30 units: a burst of exactly 2^61 pulses.
   const Rate rate{.limit = 1, .duration = Millis(int64_t{1} << 31), .burst = Count{1} << 30};
   ASSERT_TRUE(representable(rate.pace(), rate.limit, rate.burst));
   ASSERT_FALSE(representable(rate.pace(), rate.limit, rate.burst + 1));
-  Kept backlog(rate, tick(0));
+  StoredBacklog backlog(rate, tick(0));
   const WallTime end = backlog.backlog.epoch + Millis(static_cast<int64_t>(kMaxPulses));
   const Millis drained(static_cast<int64_t>(kMaxBurstPulses));
   const BacklogDecision all = backlog.decide(end, rate.burst);
   ASSERT_TRUE(all.admitted());
   EXPECT_EQ(all.tat.since_epoch, kMaxPulses + kMaxBurstPulses);
   EXPECT_EQ(all.reset, end + drained);
-  EXPECT_EQ(backlog.look(end, rate.burst).retry_at, end + drained);
-  EXPECT_EQ(backlog.look(end, 1).retry_at, end + rate.duration);
+  EXPECT_EQ(backlog.peek(end, rate.burst).retry_at, end + drained);
+  EXPECT_EQ(backlog.peek(end, 1).retry_at, end + rate.duration);
 }
 
-TEST(Backlog, HasAnIntervalAboveZeroHoweverFastTheRate) {
+TEST(Backlog, HasAnIntervalAboveZeroAtTheFastestRate) {
   const Rate rate{.limit = kMaxLimit, .duration = kMinDuration, .burst = kMaxLimit};
   EXPECT_EQ(rate.pace(), (Pace{.num = 1, .den = 10'000'000'000}));
-  Kept backlog(rate, tick(0));
+  StoredBacklog backlog(rate, tick(0));
   ASSERT_TRUE(backlog.decide(tick(0), kMaxLimit).admitted());
-  EXPECT_EQ(backlog.look(tick(0), 1).outcome, Outcome::kDenied);
-  EXPECT_EQ(backlog.look(tick(1), 0).remaining, 10'000'000'000u);
-  EXPECT_TRUE(backlog.look(tick(100), kMaxLimit).admitted());
-  EXPECT_FALSE(backlog.look(tick(99), kMaxLimit).admitted());
+  EXPECT_EQ(backlog.peek(tick(0), 1).outcome, Outcome::kDenied);
+  EXPECT_EQ(backlog.peek(tick(1), 0).remaining, 10'000'000'000u);
+  EXPECT_TRUE(backlog.peek(tick(100), kMaxLimit).admitted());
+  EXPECT_FALSE(backlog.peek(tick(99), kMaxLimit).admitted());
 }
 
 RC_GTEST_PROP(Backlog, IsExactAtAnyDurationForLimitsAndBurstsUpTo2To29, ()) {
@@ -193,11 +194,11 @@ RC_GTEST_PROP(Backlog, IsExactAtAnyDurationForLimitsAndBurstsUpTo2To29, ()) {
   RC_ASSERT(representable(pace, limit, *between(1, kAlwaysExact)));
 }
 
-RC_GTEST_PROP(Backlog, RisesByExactlyWhatIsAdmitted, ()) {
-  for (int turn = 0; turn < 30; ++turn) {
+RC_GTEST_PROP(Backlog, RisesByExactlyTheAdmittedCost, ()) {
+  for (int round = 0; round < 30; ++round) {
     const Rate rate = *any_rate();
     const WallTime now = *any_time();
-    Kept backlog(rate, now);
+    StoredBacklog backlog(rate, now);
     (void)backlog.decide(now, *between(0, rate.burst));
     const WallTime then = now + *millis_between(Millis(0), rate.duration);
     const Count before = backlog_at(then, backlog.backlog, rate.pace());

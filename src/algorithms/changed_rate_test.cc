@@ -1,5 +1,5 @@
-// What a client meets when the rate of its key changes: the two ways to carry a backlog over,
-// measured on the same schedules. docs/protocols/resp.md has the table and the choice.
+// The effect of a changed rate on a client: two methods to carry a backlog over, measured on the
+// same schedules. docs/protocols/resp.md has the table and the choice.
 
 #include <gtest/gtest.h>
 
@@ -15,111 +15,113 @@ enum class Carry : uint8_t { kUnits, kTime };
 constexpr Rate kSmall{.limit = 10, .duration = Millis(60'000), .burst = 10};
 constexpr Rate kLarge{.limit = 100, .duration = Millis(60'000), .burst = 100};
 
-// A backlog whose rate may be another at each request.
+// A backlog whose rate may change with each request.
 class OneKey {
  public:
   OneKey(Carry carry, const Rate& rate, WallTime now)
       : carry_(carry), rate_(rate), backlog_(empty_backlog(now, rate.duration)) {}
 
-  // A refusal leaves no trace, so that what waits drains at the former rate until then.
+  // A denial does not change the state, so the backlog drains at the former rate until the next
+  // admission.
   bool admit(WallTime now, const Rate& rate) {
     const auto rebase = carry_ == Carry::kUnits ? rebased : rebased_in_time;
     const Backlog moved = rebase(now, rate.duration, backlog_, rate_.pace(), rate.pace());
     const auto decision =
         decide_backlog(now, moved, rate.pace(), {.capacity = rate.burst, .cost = 1});
     if (!decision.admitted()) {
-      acked_ = *decision.retry_at - now;
+      reported_ = *decision.retry_at - now;
       return false;
     }
     backlog_ = {.epoch = moved.epoch, .tat = decision.tat};
     rate_ = rate;
     return true;
   }
-  // How long to wait, as the last refusal said.
-  [[nodiscard]] Millis acked() const { return acked_; }
+  // The waiting time that the last denial reported.
+  [[nodiscard]] Millis reported() const { return reported_; }
 
  private:
   Carry carry_;
   Rate rate_;
   Backlog backlog_;
-  Millis acked_{0};
+  Millis reported_{0};
 };
 
 struct AfterAChange {
   int at_once = 0;
-  Millis acked{0};  // until the next one passes
-  Millis truth{0};
+  Millis reported{0};  // the reported time until the next one passes
+  Millis actual{0};
   int in_a_minute = 0;
   friend bool operator==(const AfterAChange&, const AfterAChange&) = default;
   friend std::ostream& operator<<(std::ostream& out, const AfterAChange& is) {
-    return out << is.at_once << " at once, the next after " << is.truth.count() << " ms and not "
-               << is.acked.count() << ", in a minute " << is.in_a_minute;
+    return out << is.at_once << " at once, the next after " << is.actual.count() << " ms and not "
+               << is.reported.count() << ", in a minute " << is.in_a_minute;
   }
 };
 
-// A client uses up the burst of one rate; then the rate is another, and it asks at every tick until
-// it is refused.
+// A client uses up the burst of one rate; then the rate changes, and the client sends requests at
+// every tick until it is denied.
 AfterAChange change(Carry carry, const Rate& from, const Rate& to) {
   OneKey key(carry, from, tick(0));
   while (key.admit(tick(0), from)) {
   }
   AfterAChange after;
   while (key.admit(tick(0), to)) ++after.at_once;
-  after.acked = key.acked();
+  after.reported = key.reported();
   after.in_a_minute = after.at_once;
   for (int64_t now = 1; now < 60'000; ++now) {
     while (key.admit(tick(now), to)) {
       ++after.in_a_minute;
-      if (after.truth == Millis(0)) after.truth = Millis(now);
+      if (after.actual == Millis(0)) after.actual = Millis(now);
     }
   }
   return after;
 }
 
-TEST(ChangedRate, LetsALargerLimitBeUsedSoonerInUnits) {
-  EXPECT_EQ(change(Carry::kUnits, kSmall, kLarge),
-            (AfterAChange{
-                .at_once = 90, .acked = Millis(600), .truth = Millis(600), .in_a_minute = 189}));
+TEST(ChangedRate, AllowsALargerLimitEarlierInUnits) {
   EXPECT_EQ(
-      change(Carry::kTime, kSmall, kLarge),
-      (AfterAChange{.at_once = 0, .acked = Millis(600), .truth = Millis(600), .in_a_minute = 99}));
+      change(Carry::kUnits, kSmall, kLarge),
+      (AfterAChange{
+          .at_once = 90, .reported = Millis(600), .actual = Millis(600), .in_a_minute = 189}));
+  EXPECT_EQ(change(Carry::kTime, kSmall, kLarge),
+            (AfterAChange{
+                .at_once = 0, .reported = Millis(600), .actual = Millis(600), .in_a_minute = 99}));
 }
 
-TEST(ChangedRate, TellsTheTruthInTimeWhenALimitIsLowered) {
+TEST(ChangedRate, ReportsTheActualWaitInTimeWhenALimitIsLowered) {
   EXPECT_EQ(
       change(Carry::kUnits, kLarge, kSmall),
       (AfterAChange{
-          .at_once = 0, .acked = Millis(546'000), .truth = Millis(54'600), .in_a_minute = 1}));
-  EXPECT_EQ(
-      change(Carry::kTime, kLarge, kSmall),
-      (AfterAChange{.at_once = 0, .acked = Millis(6000), .truth = Millis(6000), .in_a_minute = 9}));
+          .at_once = 0, .reported = Millis(546'000), .actual = Millis(54'600), .in_a_minute = 1}));
+  EXPECT_EQ(change(Carry::kTime, kLarge, kSmall),
+            (AfterAChange{
+                .at_once = 0, .reported = Millis(6000), .actual = Millis(6000), .in_a_minute = 9}));
 }
 
-// Cheap requests at the large rate and dear ones at the small rate under one key, for ten minutes.
-TEST(ChangedRate, StarvesDearRequestsInUnitsWhereCheapOnesShareTheirKey) {
+// Requests at the large rate and at the small rate under one key, for ten minutes.
+TEST(ChangedRate, StarvesTheSmallRateInUnitsWhenTheLargeOneSharesItsKey) {
   struct Both {
-    int cheap = 0;
-    int dear = 0;
+    int large = 0;
+    int small = 0;
   };
   const auto share = [](Carry carry) {
     OneKey key(carry, kLarge, tick(0));
     Both both;
     for (int64_t now = 0; now < 600'000; now += 300) {
-      both.cheap += key.admit(tick(now), kLarge) ? 1 : 0;
-      if (now % 6000 == 0) both.dear += key.admit(tick(now), kSmall) ? 1 : 0;
+      both.large += key.admit(tick(now), kLarge) ? 1 : 0;
+      if (now % 6000 == 0) both.small += key.admit(tick(now), kSmall) ? 1 : 0;
     }
     return both;
   };
   const Both units = share(Carry::kUnits);
-  EXPECT_EQ(units.cheap, 1098);
-  EXPECT_EQ(units.dear, 1);
+  EXPECT_EQ(units.large, 1098);
+  EXPECT_EQ(units.small, 1);
   const Both time = share(Carry::kTime);
-  EXPECT_EQ(time.cheap, 1049);
-  EXPECT_EQ(time.dear, 5);
+  EXPECT_EQ(time.large, 1049);
+  EXPECT_EQ(time.small, 5);
 }
 
-// Whoever waits until the time told for full recovery passes, whatever the rate has become.
-RC_GTEST_PROP(ChangedRate, KeepsInTimeWhatResetPromised, ()) {
+// A client that waits until the reported reset passes, at any new rate.
+RC_GTEST_PROP(ChangedRate, PassesAtTheReportedResetInTime, ()) {
   const Rate from = *any_rate();
   const Rate to = *any_rate();
   Backlog backlog = empty_backlog(tick(0), from.duration);

@@ -1,4 +1,4 @@
-// The words in which every algorithm answers. docs/algorithms.md is the contract.
+// The input and result types of all algorithms. docs/algorithms.md is the contract.
 
 #pragma once
 
@@ -10,8 +10,7 @@
 
 namespace weir::algorithms {
 
-// What is asked of a limit that is already known to be valid: capacity >= 1. The
-// capacity is the limit, or for a backlog the burst.
+// A valid request: capacity >= 1. The capacity is the limit, or for a backlog the burst.
 struct Ask {
   Count capacity = 0;
   Count cost = 0;
@@ -26,8 +25,8 @@ struct Decision {
   [[nodiscard]] bool admitted() const { return outcome == Outcome::kAdmitted; }
 };
 
-// Where a time lies on the grid of windows of one width. Times before 1970 count as
-// 1970: no machine that serves is there, and sequences stay non-negative.
+// The position of a time on the grid of windows of one width. Times before 1970 are treated as
+// 1970, so that sequences stay non-negative.
 struct Position {
   int64_t sequence = 0;
   Millis offset{0};  // 0 to width - 1

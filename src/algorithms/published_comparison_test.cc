@@ -1,5 +1,5 @@
-// The figures of a published comparison of limiters, taken again on schedules that leave
-// nothing to chance: where the textbook formulas are off by one, and where ours stand.
+// The figures of a published comparison of limiters, repeated on deterministic schedules: where the
+// textbook formulas are off by one, and how this implementation compares.
 
 #include "algorithms/backlog.h"
 #include "algorithms/random_cases_test.h"
@@ -14,7 +14,7 @@ constexpr int64_t kIntervalMs = 100;
 
 enum class Passes : uint8_t { kAtOrAfter, kOnlyAfter };
 
-// The formula as it is usually written, in whole milliseconds, with no check of anything.
+// The formula as it is usually written, in whole milliseconds, without checks.
 struct Textbook {
   int64_t tolerance_ms = 0;
   Passes passes = Passes::kAtOrAfter;
@@ -34,9 +34,9 @@ struct Totals {
   friend bool operator==(const Totals&, const Totals&) = default;
 };
 
-// A saturating client: at every tick from 0 to 3000, both included, it asks until it is
-// refused. Without a stated schedule such totals are worth nothing: the article reports 41
-// for `burst * T` with `>`, but its clock ended somewhere after 3 s, and that is noise.
+// A saturating client: at every tick from 0 to 3000, both included, it sends requests until one is
+// denied. Such totals need a stated schedule: the article reports 41 for `burst * T` with `>`, but
+// its clock ended somewhere after 3 s, which is noise.
 template <typename Admit>
 Totals saturate(const Admit& admit) {
   Totals totals;
@@ -51,7 +51,7 @@ Totals saturate(Textbook formula) {
   return saturate([&](int64_t now) { return formula.admit(now); });
 }
 
-TEST(PublishedComparison, FindsOneOfFourTextbookFormsOfGcraRight) {
+TEST(PublishedComparison, ShowsThatOneOfFourTextbookFormsOfGcraIsRight) {
   constexpr int64_t kBurst = 10;
   constexpr int64_t kWhole = kBurst * kIntervalMs;
   constexpr int64_t kLessOne = (kBurst - 1) * kIntervalMs;
@@ -65,9 +65,9 @@ TEST(PublishedComparison, FindsOneOfFourTextbookFormsOfGcraRight) {
             (Totals{.at_once = 10, .admitted = 40}));
 }
 
-TEST(PublishedComparison, SeesTheStrictFormGrantItsNextUnitATickAfterTheBurst) {
-  // Its totals look right, but what it lets through is spread wrongly: a burst of 11
-  // within a millisecond.
+TEST(PublishedComparison, ShowsThatTheStrictFormAdmitsOneMoreATickAfterTheBurst) {
+  // Its totals are right, but its admissions are spread wrongly: a burst of 11 within a
+  // millisecond.
   Textbook whole{10 * kIntervalMs, Passes::kOnlyAfter};
   int admitted = 0;
   while (whole.admit(0)) ++admitted;
@@ -75,7 +75,7 @@ TEST(PublishedComparison, SeesTheStrictFormGrantItsNextUnitATickAfterTheBurst) {
   EXPECT_TRUE(whole.admit(1));
 }
 
-TEST(PublishedComparison, FindsOurBacklogAtTenAndForty) {
+TEST(PublishedComparison, ShowsTenAtOnceAndFortyInTotalForTheBacklog) {
   const Pace pace = pace_of(10, Millis(1000));
   Backlog backlog = empty_backlog(tick(0), Millis(1000));
   const Totals totals = saturate([&](int64_t now) {
@@ -87,7 +87,7 @@ TEST(PublishedComparison, FindsOurBacklogAtTenAndForty) {
 }
 
 TEST(PublishedComparison, ShowsThatABurstOfZeroWouldHalveTheRateAndNotDenyAll) {
-  // Why a burst below 1 is refused wherever a request comes in: nothing would look broken.
+  // Validation rejects a burst below 1, because this error would go unnoticed.
   Textbook zero{-kIntervalMs, Passes::kAtOrAfter};
   EXPECT_FALSE(zero.admit(0));
   EXPECT_TRUE(zero.admit(100));
@@ -100,7 +100,7 @@ TEST(PublishedComparison, ShowsThatABurstOfZeroWouldHalveTheRateAndNotDenyAll) {
 
 using Split = std::vector<int>;  // what each window admitted
 
-// A client asks once at every tick from 600 to 3600, both included.
+// A client sends one request at every tick from 600 to 3600, both included.
 template <typename Fits>
 Split split_of(const Fits& fits) {
   constexpr Millis kWindow{1000};
@@ -129,7 +129,7 @@ TEST(PublishedComparison, AdmitsThirtyFourInThreeSecondsIfTheEstimateKeepsItsFra
             (Split{10, 9, 9, 6}));
 }
 
-TEST(PublishedComparison, AdmitsThirtySixWithOurEstimateThatDropsIt) {
+TEST(PublishedComparison, AdmitsThirtySixIfTheEstimateIsRoundedDown) {
   EXPECT_EQ(split_of([](const Position& at, const WindowCounts& counts) {
               return decide_sliding(at, counts, {.capacity = 10, .cost = 1}).admitted();
             }),

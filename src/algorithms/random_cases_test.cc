@@ -8,7 +8,7 @@ namespace weir::algorithms {
 
 namespace {
 
-// One draw decides both the magnitude, by its low digits, and the number, by its high bits.
+// The low digits of one draw choose the magnitude, its high bits the number.
 uint64_t shape(uint64_t raw, uint64_t least, uint64_t most) {
   const uint64_t ends = raw % 10;
   if (ends == 0 || most == least) return least;

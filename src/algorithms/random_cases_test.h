@@ -1,8 +1,8 @@
-// What the property tests of this room draw from.
+// Generators for the property tests of this module.
 //
-// A uniform draw from a range of twelve orders of magnitude is never small, and bugs live
-// at both ends; so numbers are drawn by their magnitude, the ends themselves now and then.
-// Defined apart, as generators are slow to compile.
+// A uniform draw from a range of twelve orders of magnitude is never small, and most bugs are at
+// both ends; so numbers are drawn by their magnitude, and sometimes the ends themselves. Defined in
+// a .cc file, because generators are slow to compile.
 
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace weir {
 
-// How a failed test shows a time; found by the type's namespace.
+// Prints a time in a failed test; found by the namespace of the type.
 inline void PrintTo(WallTime time, std::ostream* out) {
   *out << time.time_since_epoch().count() << " ms";
 }
@@ -47,14 +47,14 @@ inline constexpr Millis kSecond{1000};
 // From 1970 to 2100.
 [[nodiscard]] rc::Gen<WallTime> any_time();
 
-// A cost that may or may not fit `capacity`, and is often near it.
+// A cost below or above `capacity`, often near it.
 [[nodiscard]] rc::Gen<Count> any_cost(Count capacity);
 
-// A count, more often than not one about as large as the limit: some below it, some
-// above, as after a limit was lowered.
+// A count, often about as large as the limit: some below it, some above, as after a limit was
+// lowered.
 [[nodiscard]] rc::Gen<Count> any_count(Count limit);
 
-// One request of some traffic: how long after the last one, and what it asks for.
+// One request of generated traffic: the time since the last one, and its cost.
 struct Arrival {
   Millis after{0};
   Count cost = 0;
@@ -64,7 +64,7 @@ std::ostream& operator<<(std::ostream& out, const Arrival& arrival);
 // 200 requests, enough to meet the limit often: bursts at one tick, pauses up to `pause`.
 [[nodiscard]] rc::Gen<std::vector<Arrival>> any_traffic(Millis pause, Count limit);
 
-// What was admitted, and when; for asking how much of it any trailing window holds.
+// Records admissions and returns how many of them are in a trailing window.
 class Admissions {
  public:
   void add(WallTime at, Count cost) { all_.push_back({at, cost}); }
@@ -75,8 +75,8 @@ class Admissions {
     for (const auto& [at, cost] : all_) sum += at > end - duration && at <= end ? cost : 0;
     return sum;
   }
-  // A window that ends between two admissions holds no more than one that ends at the
-  // earlier of them, so these are all that matter.
+  // A window that ends between two admissions contains no more than one that ends at the earlier
+  // of them, so only windows that end at an admission are checked.
   [[nodiscard]] Count most_in_trailing(Millis duration) const {
     Count most = 0;
     for (const auto& [at, cost] : all_) most = std::max(most, in_trailing(at, duration));

@@ -1,4 +1,4 @@
-// Rates to put before the backlog, and the cell that keeps one.
+// Rates for tests of the backlog, and a cell that stores a backlog.
 
 #pragma once
 
@@ -18,18 +18,19 @@ struct Rate {
   }
 };
 
-// Any rate that validation lets pass.
+// Any valid rate.
 [[nodiscard]] rc::Gen<Rate> any_rate();
 
-// A backlog as its owner keeps it: charged by what is admitted, its epoch moved up when
-// pulses from it no longer fit.
-struct Kept {
+// A backlog with its rate: admissions charge it, and its epoch is advanced when pulses since the
+// epoch no longer fit.
+struct StoredBacklog {
   Rate rate{};
   Backlog backlog{};
 
-  Kept(const Rate& at, WallTime now) : rate(at), backlog(empty_backlog(now, at.duration)) {}
+  StoredBacklog(const Rate& at, WallTime now)
+      : rate(at), backlog(empty_backlog(now, at.duration)) {}
 
-  [[nodiscard]] BacklogDecision look(WallTime now, Count cost) const {
+  [[nodiscard]] BacklogDecision peek(WallTime now, Count cost) const {
     return decide_backlog(now, backlog, rate.pace(), {.capacity = rate.burst, .cost = cost});
   }
   BacklogDecision decide(WallTime now, Count cost) {
@@ -37,7 +38,7 @@ struct Kept {
     if (!reaches(backlog.epoch, now, pace)) {
       backlog = rebased(now, rate.duration, backlog, pace, pace);
     }
-    const BacklogDecision decision = look(now, cost);
+    const BacklogDecision decision = peek(now, cost);
     if (decision.admitted()) backlog.tat = decision.tat;
     return decision;
   }

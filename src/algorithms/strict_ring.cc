@@ -7,12 +7,12 @@
 namespace weir::algorithms {
 namespace {
 
-// The instant from which the i-th oldest sub-cell is out of view.
+// The instant from which the i-th oldest sub-cell no longer counts.
 WallTime leaves_at(const Position& at, int i) {
   return WallTime((at.sequence + i + 1) * at.width);
 }
 
-// The instant from which none of the counts is in view.
+// The instant from which none of the sub-cells counts.
 WallTime recovered_at(const Position& at, const RingCounts& counts) {
   for (int i = kRingCells - 1; i >= 0; --i) {
     if (counts[i] != 0) return leaves_at(at, i);

@@ -1,4 +1,4 @@
-// One decision over seventeen counts: what is left, when to come back.
+// One decision over seventeen counts: the remaining capacity and the retry time.
 
 #include "algorithms/strict_ring.h"
 
@@ -22,8 +22,8 @@ struct HeldRing {
   }
 };
 
-// The same ring at `then`, if nothing arrives in between: counts move towards the old end
-// and fall off it.
+// The same ring at `then`, without requests in between: counts move towards the old end and leave
+// the window.
 Decision decide_at(WallTime then, const HeldRing& held) {
   const Position at = position_of(then, held.at.width);
   const int64_t cells_on = at.sequence - held.at.sequence;
@@ -42,7 +42,7 @@ rc::Gen<HeldRing> any_held_ring() {
     held.at = position_of(*any_time(), ring_width(*any_duration()));
     held.ask.capacity = *between(1, kLargestLimit);
     held.ask.cost = *any_cost(held.ask.capacity);
-    // Few sub-cells are in use at a time, and none at all is worth a case too.
+    // Few sub-cells have counts, and sometimes none.
     const uint64_t used = *between(0, 5);
     for (uint64_t i = 0; i < used; ++i) {
       held.counts[*between(0, kRingCells - 1)] = *between(0, held.ask.capacity / 4 + 1);
@@ -92,7 +92,7 @@ TEST(StrictRing, LetsAPeekPassAtExactlyFullAndNotAboveIt) {
 TEST(StrictRing, IsResetWhenItsNewestUsageHasLeft) {
   HeldRing held{.at = {.sequence = 50, .offset = Millis(30), .width = kCell},
                 .ask = {.capacity = 10, .cost = 0}};
-  EXPECT_EQ(decide_with(held, 0).reset, tick(5030));  // nothing to recover from
+  EXPECT_EQ(decide_with(held, 0).reset, tick(5030));  // no usage
   held.counts[3] = 10;
   EXPECT_EQ(decide_with(held, 0).reset, tick(5400));
   EXPECT_EQ(decide_with(held, 1).reset, tick(5400));
@@ -100,7 +100,7 @@ TEST(StrictRing, IsResetWhenItsNewestUsageHasLeft) {
   EXPECT_EQ(decide_with(held, 1).reset, tick(6700));  // the one just admitted is the newest
 }
 
-TEST(StrictRing, NeverAdmitsACostBeyondTheLimitAndPromisesNothing) {
+TEST(StrictRing, NeverAdmitsACostBeyondTheLimitAndReturnsNoRetryTime) {
   HeldRing held{.at = {.sequence = 50, .width = kCell}, .ask = {.capacity = 10, .cost = 11}};
   EXPECT_EQ(decide_with(held, 10).outcome, Outcome::kAdmitted);
   EXPECT_EQ(decide_with(held, 11).outcome, Outcome::kNever);
@@ -109,7 +109,7 @@ TEST(StrictRing, NeverAdmitsACostBeyondTheLimitAndPromisesNothing) {
 }
 
 RC_GTEST_PROP(StrictRing, EstimateNeverFallsWhenACountRisesAndRisesByAtMostAsMuch, ()) {
-  for (int turn = 0; turn < 50; ++turn) {
+  for (int round = 0; round < 50; ++round) {
     HeldRing held = *any_held_ring();
     const Count before = ring_estimate(held.counts);
     const Count more = *between(0, kLargestLimit);
@@ -120,8 +120,8 @@ RC_GTEST_PROP(StrictRing, EstimateNeverFallsWhenACountRisesAndRisesByAtMostAsMuc
   }
 }
 
-RC_GTEST_PROP(StrictRing, PassesAtTheTickItPromisedAndNotOneEarlier, ()) {
-  for (int turn = 0; turn < 100; ++turn) {
+RC_GTEST_PROP(StrictRing, PassesAtItsRetryTimeAndNotOneTickEarlier, ()) {
+  for (int round = 0; round < 100; ++round) {
     const HeldRing held = *any_held_ring();
     const Decision decision = decide_with(held, held.ask.cost);
     RC_ASSERT(decision.retry_at.has_value() == (decision.outcome == Outcome::kDenied));
@@ -132,8 +132,8 @@ RC_GTEST_PROP(StrictRing, PassesAtTheTickItPromisedAndNotOneEarlier, ()) {
   }
 }
 
-RC_GTEST_PROP(StrictRing, SaysHowMuchWouldStillPassAtThisInstant, ()) {
-  for (int turn = 0; turn < 50; ++turn) {
+RC_GTEST_PROP(StrictRing, ReturnsTheCostThatWouldStillPass, ()) {
+  for (int round = 0; round < 50; ++round) {
     const HeldRing held = *any_held_ring();
     const Decision decision = decide_with(held, held.ask.cost);
     HeldRing after = held;

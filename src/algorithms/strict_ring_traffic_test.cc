@@ -1,4 +1,4 @@
-// Whole traffic through the strict ring: never above the limit, and what that costs.
+// Generated traffic through the strict ring: never above the limit, and the cost of that guarantee.
 
 #include <map>
 
@@ -8,7 +8,7 @@
 namespace weir::algorithms {
 namespace {
 
-// Counts by sub-cell, kept for ever.
+// Counts by sub-cell, without expiry.
 class Ring {
  public:
   explicit Ring(Millis duration) : width_(ring_width(duration)) {}
@@ -32,7 +32,7 @@ class Ring {
   std::map<int64_t, Count> cells_;
 };
 
-// What a client gets that asks at every tick, until it is refused, in [from, to).
+// The admissions of a client that sends requests at every tick in [from, to) until it is denied.
 Count saturate_ring(Ring& ring, Count limit, WallTime from, WallTime to) {
   Count admitted = 0;
   for (WallTime now = from; now < to; ++now) {
@@ -51,7 +51,7 @@ RC_GTEST_PROP(StrictRing, NeverAdmitsMoreThanTheLimitInAnyTrailingWindow, ()) {
     now += arrival.after;
     const Decision decision = ring.decide(now, {.capacity = limit, .cost = arrival.cost});
     if (decision.admitted()) admissions.add(now, arrival.cost);
-    // Often come back at the very tick promised, where it is tightest.
+    // Often retries exactly at the retry time, where the bound is tightest.
     if (decision.retry_at && *decision.retry_at < now + duration / 2) {
       now = *decision.retry_at;
       RC_ASSERT(ring.decide(now, {.capacity = limit, .cost = arrival.cost}).admitted());
@@ -67,7 +67,7 @@ RC_GTEST_PROP(StrictRing, HoldsExactlyTheLimitInSeventeenSubCellsWhenSaturated, 
   const Count limit = *between(1, 30);
   Ring ring(duration);
   WallTime now = *any_time();
-  // Some traffic first, so that the limit is not used up all at one tick.
+  // Some traffic first, so that the limit is not used up in one tick.
   for (const Arrival& arrival : *any_traffic(width, limit)) {
     now += arrival.after;
     (void)ring.decide(now, {.capacity = limit, .cost = arrival.cost});
@@ -82,18 +82,18 @@ RC_GTEST_PROP(StrictRing, HoldsExactlyTheLimitInSeventeenSubCellsWhenSaturated, 
   }
 }
 
-TEST(StrictRing, GivesASaturatingClientSixteenSeventeenthsOfTheLimit) {
+TEST(StrictRing, AdmitsSixteenSeventeenthsOfTheLimitWhenSaturated) {
   constexpr Millis kWindow{1600};
   Ring ring(kWindow);
   // 17 windows are 16 rounds of 17 sub-cells.
   EXPECT_EQ(saturate_ring(ring, 17, tick(0), tick(17 * kWindow.count())), 16u * 17u);
 }
 
-TEST(StrictRing, GivesLessThanThatOnlyWhereSixteenDoesNotDivideTheDuration) {
+TEST(StrictRing, AdmitsLessThanThatOnlyIfSixteenDoesNotDivideTheDuration) {
   Ring ring(kMinDuration);
   // Sub-cells of 7 ms: 17 of them are 119 ms, so 119 windows of 100 ms are 100 rounds.
   EXPECT_EQ(saturate_ring(ring, 17, tick(0), tick(119 * 100)), 100u * 17u);
-  // Rounding up weighs on short sub-cells: 113 of 136 at the worst duration, 113 ms.
+  // Rounding up matters for short sub-cells: 113 of 136 at the worst duration, 113 ms.
   for (int64_t duration = kMinDuration.count(); duration <= 100'000; ++duration) {
     const int64_t round = kRingCells * ring_width(Millis(duration)).count();
     ASSERT_GE(duration * 136, round * 113) << duration;

@@ -1,12 +1,12 @@
-// The backlog decides as a bucket of tokens does, at any rate, to the tick.
+// The backlog decides exactly as a token bucket, at any rate, to the tick.
 
 #include "algorithms/rates_test.h"
 
 namespace weir::algorithms {
 namespace {
 
-// The bucket as it is usually told, in exact fractions: a token is `duration` parts, a
-// millisecond brings `limit` of them, and `burst` tokens are all it holds.
+// The usual token bucket in exact fractions: a token is `duration` parts, a millisecond adds
+// `limit` parts, and the capacity is `burst` tokens.
 class TokenBucket {
  public:
   TokenBucket(const Rate& rate, WallTime now)
@@ -54,17 +54,17 @@ void assert_same(const Decision& decided, const Decision& expected) {
   RC_ASSERT(decided.retry_at == expected.retry_at);
 }
 
-// Both, side by side; after a denial sometimes at the tick promised and one before.
+// Compares both; after a denial sometimes at the retry time and one tick before.
 void compare(const Rate& rate, WallTime now, const std::vector<Arrival>& traffic) {
   constexpr WallTime kFarAhead{Millis(int64_t{1} << 61)};
   TokenBucket bucket(rate, now);
-  Kept backlog(rate, now);
-  size_t turn = 0;
+  StoredBacklog backlog(rate, now);
+  size_t denials = 0;
   for (const Arrival& arrival : traffic) {
     now += arrival.after;
     const Decision decided = backlog.decide(now, arrival.cost);
     assert_same(decided, bucket.decide(now, arrival.cost));
-    if (!decided.retry_at || ++turn % 2 == 0 || *decided.retry_at > kFarAhead) continue;
+    if (!decided.retry_at || ++denials % 2 == 0 || *decided.retry_at > kFarAhead) continue;
     for (const WallTime then : {*decided.retry_at - Millis(1), *decided.retry_at}) {
       now = then;
       const Decision again = backlog.decide(now, arrival.cost);
@@ -74,16 +74,16 @@ void compare(const Rate& rate, WallTime now, const std::vector<Arrival>& traffic
   }
 }
 
-RC_GTEST_PROP(TokenBucket, DecidesAsGcraDoesAtEveryRateThereIs, ()) {
-  for (int turn = 0; turn < 3; ++turn) {
+RC_GTEST_PROP(TokenBucket, DecidesAsGcraAtEveryRate, ()) {
+  for (int round = 0; round < 3; ++round) {
     const Rate rate = *any_rate();
     compare(rate, *any_time(), *any_traffic(2 * rate.duration, rate.burst));
   }
 }
 
-RC_GTEST_PROP(TokenBucket, DecidesAsGcraDoesAtRatesThatDoNotDivide, ()) {
-  // Small ones, where every fraction of a tick decides something.
-  for (int turn = 0; turn < 3; ++turn) {
+RC_GTEST_PROP(TokenBucket, DecidesAsGcraAtRatesThatDoNotDivide, ()) {
+  // Small rates, where every fraction of a tick matters.
+  for (int round = 0; round < 3; ++round) {
     const Rate rate{.limit = *between(1, 300),
                     .duration = *millis_between(kMinDuration, Millis(1500)),
                     .burst = *between(1, 20)};
@@ -97,7 +97,7 @@ RC_GTEST_PROP(TokenBucket, AdmitsAtMostTheBurstAndTheRefillBetweenAnyTwoInstants
                   .duration = *millis_between(kMinDuration, Millis(1500)),
                   .burst = *between(1, 20)};
   WallTime now = *any_time();
-  Kept backlog(rate, now);
+  StoredBacklog backlog(rate, now);
   std::vector<std::pair<WallTime, Count>> admitted;
   for (const Arrival& arrival : *any_traffic(rate.duration, rate.burst)) {
     now += arrival.after;
@@ -116,8 +116,8 @@ RC_GTEST_PROP(TokenBucket, AdmitsAtMostTheBurstAndTheRefillBetweenAnyTwoInstants
 }
 
 TEST(TokenBucket, KeepsAThirdOfATokenExactly) {
-  // 3 per second: a token every 333 1/3 ms. Nothing is lost while the bucket is not full.
-  Kept backlog({.limit = 3, .duration = Millis(1000), .burst = 3}, tick(0));
+  // 3 per second: a token every 333 1/3 ms. No fraction is lost while the bucket is not full.
+  StoredBacklog backlog({.limit = 3, .duration = Millis(1000), .burst = 3}, tick(0));
   ASSERT_TRUE(backlog.decide(tick(0), 3).admitted());
   for (const int64_t due : {334, 667, 1000, 1334, 1667, 2000}) {
     EXPECT_FALSE(backlog.decide(tick(due - 1), 1).admitted()) << due;
@@ -126,12 +126,12 @@ TEST(TokenBucket, KeepsAThirdOfATokenExactly) {
 }
 
 TEST(TokenBucket, SpacesRequestsByTheIntervalWhenTheBurstIsOne) {
-  Kept backlog({.limit = 10, .duration = Millis(1000), .burst = 1}, tick(0));
+  StoredBacklog backlog({.limit = 10, .duration = Millis(1000), .burst = 1}, tick(0));
   ASSERT_TRUE(backlog.decide(tick(0), 1).admitted());
   EXPECT_EQ(backlog.decide(tick(0), 1).retry_at, tick(100));
   EXPECT_FALSE(backlog.decide(tick(99), 1).admitted());
   EXPECT_TRUE(backlog.decide(tick(100), 1).admitted());
-  // Late by 50 ms: the next is due 100 ms from here, as one token is all it holds.
+  // 50 ms late: the next is due 100 ms from now, because the capacity is one token.
   EXPECT_TRUE(backlog.decide(tick(250), 1).admitted());
   EXPECT_FALSE(backlog.decide(tick(349), 1).admitted());
   EXPECT_TRUE(backlog.decide(tick(350), 1).admitted());
@@ -139,39 +139,39 @@ TEST(TokenBucket, SpacesRequestsByTheIntervalWhenTheBurstIsOne) {
 
 TEST(TokenBucket, IsResetAtTheFirstTickOfAFullBucket) {
   const Rate rate{.limit = 3, .duration = Millis(1000), .burst = 3};
-  Kept backlog(rate, tick(0));
-  EXPECT_EQ(backlog.look(tick(0), 0).reset, tick(0));
+  StoredBacklog backlog(rate, tick(0));
+  EXPECT_EQ(backlog.peek(tick(0), 0).reset, tick(0));
   EXPECT_EQ(backlog.decide(tick(0), 2).reset, tick(667));
   EXPECT_EQ(tokens_at(tick(666), backlog.backlog, rate.pace(), rate.burst), 2u);
   EXPECT_EQ(tokens_at(tick(667), backlog.backlog, rate.pace(), rate.burst), 3u);
 }
 
 TEST(TokenBucket, LetsAPeekPassWithNoTokenLeft) {
-  Kept backlog({.limit = 10, .duration = Millis(1000), .burst = 5}, tick(0));
+  StoredBacklog backlog({.limit = 10, .duration = Millis(1000), .burst = 5}, tick(0));
   ASSERT_TRUE(backlog.decide(tick(0), 5).admitted());
-  EXPECT_TRUE(backlog.look(tick(0), 0).admitted());
-  EXPECT_EQ(backlog.look(tick(0), 0).remaining, 0u);
-  EXPECT_FALSE(backlog.look(tick(0), 1).admitted());
+  EXPECT_TRUE(backlog.peek(tick(0), 0).admitted());
+  EXPECT_EQ(backlog.peek(tick(0), 0).remaining, 0u);
+  EXPECT_FALSE(backlog.peek(tick(0), 1).admitted());
 }
 
-TEST(TokenBucket, NeverAdmitsACostBeyondTheBurstAndPromisesNothing) {
-  Kept backlog({.limit = 10, .duration = Millis(1000), .burst = 5}, tick(0));
-  EXPECT_EQ(backlog.look(tick(0), 6).outcome, Outcome::kNever);
-  EXPECT_EQ(backlog.look(tick(0), 6).retry_at, std::nullopt);
-  EXPECT_EQ(backlog.look(tick(0), 6).remaining, 5u);
-  EXPECT_TRUE(backlog.look(tick(0), 5).admitted());
+TEST(TokenBucket, NeverAdmitsACostBeyondTheBurstAndReturnsNoRetryTime) {
+  StoredBacklog backlog({.limit = 10, .duration = Millis(1000), .burst = 5}, tick(0));
+  EXPECT_EQ(backlog.peek(tick(0), 6).outcome, Outcome::kNever);
+  EXPECT_EQ(backlog.peek(tick(0), 6).retry_at, std::nullopt);
+  EXPECT_EQ(backlog.peek(tick(0), 6).remaining, 5u);
+  EXPECT_TRUE(backlog.peek(tick(0), 5).admitted());
 }
 
-RC_GTEST_PROP(TokenBucket, CountsTheTokensThatWouldPassAtThisInstant, ()) {
-  for (int turn = 0; turn < 20; ++turn) {
+RC_GTEST_PROP(TokenBucket, CountsTheTokensThatWouldPassNow, ()) {
+  for (int round = 0; round < 20; ++round) {
     const Rate rate = *any_rate();
     WallTime now = *any_time();
-    Kept backlog(rate, now);
+    StoredBacklog backlog(rate, now);
     (void)backlog.decide(now, *between(1, rate.burst));
     now += *millis_between(Millis(0), rate.duration);
     const Decision decision = backlog.decide(now, *any_cost(rate.burst));
-    RC_ASSERT(!backlog.look(now, decision.remaining + 1).admitted());
-    RC_ASSERT(backlog.look(now, decision.remaining).admitted());
+    RC_ASSERT(!backlog.peek(now, decision.remaining + 1).admitted());
+    RC_ASSERT(backlog.peek(now, decision.remaining).admitted());
     RC_ASSERT(decision.remaining == tokens_at(now, backlog.backlog, rate.pace(), rate.burst));
   }
 }

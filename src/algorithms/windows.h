@@ -1,8 +1,7 @@
-// Fixed and sliding windows over the counts of two neighbouring cells.
+// Fixed and sliding windows over the counts of two adjacent cells.
 //
-// Pure: counts and time in, decision out. The estimate never falls when a count
-// rises, and rises by at most as much (tested), which is what carries the bound on
-// over-admission through merging.
+// Pure functions of counts and time. The estimate never falls when a count rises, and rises by at
+// most as much (tested); the bound on over-admission after a merge follows from that.
 //
 // No overflow: a count is below 2^46 (three parts of 44 bits each), a limit and a cost
 // below 2^40, a width below 2^32; sums stay below 2^48 and products go through
@@ -23,15 +22,15 @@ struct WindowCounts {
   Count previous = 0;
 };
 
-// What the previous window still weighs: its count times the part of it that a window
-// of full width ending now would cover, rounded down. In full at offset 0.
+// The weight of the previous window: its count times the part of it that a window of full width
+// ending now would cover, rounded down. In full at offset 0.
 [[nodiscard]] inline Count carried_over(const Position& at, Count previous) {
   if (previous == 0) return 0;
   return base::mul_div(previous, static_cast<uint64_t>((at.width - at.offset).count()),
                        static_cast<uint64_t>(at.width.count()));
 }
 
-// Usage held against a request, before its cost.
+// The usage before a request, without its cost.
 [[nodiscard]] inline Count sliding_estimate(const Position& at, const WindowCounts& counts) {
   return counts.current + carried_over(at, counts.previous);
 }
@@ -40,13 +39,12 @@ struct WindowCounts {
   return counts.current;
 }
 
-// The first instant at which the ask would pass if nothing else arrived. Only for an
-// ask that does not pass now and whose cost fits the capacity. Never beyond the end of
-// the next window.
+// The first instant at which the request would pass if no other request arrived. Only for a request
+// that does not pass now and whose cost fits the capacity. Never after the end of the next window.
 // By value: its callers keep these in registers.
 [[nodiscard]] WallTime sliding_retry_at(Position at, WindowCounts counts, Ask ask);
 
-// The decision on an estimate, but for the time to retry.
+// The decision on an estimate, without the retry time.
 inline void decide_window(const Position& at, Count estimate, Ask ask, Decision& decision) {
   const bool admitted = estimate + ask.cost <= ask.capacity;
   decision.outcome = admitted                  ? Outcome::kAdmitted

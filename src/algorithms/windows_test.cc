@@ -1,4 +1,4 @@
-// One decision over two counts: what is weighed, what is left, when to come back.
+// One decision over two counts: the estimate, the remaining capacity and the retry time.
 
 #include "algorithms/windows.h"
 
@@ -7,7 +7,7 @@
 namespace weir::algorithms {
 namespace {
 
-// A request, and the counts it meets.
+// A request and the counts at its time.
 struct HeldWindows {
   WallTime now{};
   Millis width{0};
@@ -22,7 +22,7 @@ struct HeldWindows {
   }
 };
 
-// What stands in the two cells at `then`, if nothing arrives in between.
+// The counts of the two cells at `then`, without requests in between.
 WindowCounts counts_at(WallTime then, const HeldWindows& held) {
   const int64_t windows_on = position_of(then, held.width).sequence - held.at().sequence;
   if (windows_on == 0) return held.counts;
@@ -121,8 +121,8 @@ TEST(Windows, EndWhereTheNextOneStarts) {
   EXPECT_EQ(slide_at(tick(6000), held, 1).reset, tick(7000));
 }
 
-TEST(SlidingWindow, WaitsForTheNextWindowsEndWhenTheCountIsOutOfAllProportion) {
-  // More usage than ticks: even the last tick of the next window weighs more than 1.
+TEST(SlidingWindow, WaitsForTheEndOfTheNextWindowWhenTheCountIsExtreme) {
+  // More usage than ticks: even at the last tick of the next window more than 1 is carried over.
   const HeldWindows held{.now = tick(5'000),
                          .width = kMinDuration,
                          .counts = {.current = kLargestCount},
@@ -132,7 +132,7 @@ TEST(SlidingWindow, WaitsForTheNextWindowsEndWhenTheCountIsOutOfAllProportion) {
   EXPECT_FALSE(slide_at(tick(5'199), held, 1).admitted());
 }
 
-TEST(Position, TakesTimesBefore1970For1970) {
+TEST(Position, TreatsTimesBefore1970As1970) {
   EXPECT_EQ(position_of(tick(-1), kSecond).sequence, 0);
   EXPECT_EQ(position_of(tick(-1), kSecond).offset, Millis(0));
   EXPECT_EQ(position_of(tick(999), kSecond).offset, Millis(999));
@@ -140,7 +140,7 @@ TEST(Position, TakesTimesBefore1970For1970) {
 }
 
 RC_GTEST_PROP(SlidingWindow, EstimateNeverFallsWhenACountRisesAndRisesByAtMostAsMuch, ()) {
-  for (int turn = 0; turn < 50; ++turn) {
+  for (int round = 0; round < 50; ++round) {
     const HeldWindows held = *any_held_windows();
     const Count before = sliding_estimate(held.at(), held.counts);
     const Count more = *between(0, kLargestCount);
@@ -154,8 +154,8 @@ RC_GTEST_PROP(SlidingWindow, EstimateNeverFallsWhenACountRisesAndRisesByAtMostAs
   }
 }
 
-RC_GTEST_PROP(Windows, SayHowMuchWouldStillPassAtThisInstant, ()) {
-  for (int turn = 0; turn < 50; ++turn) {
+RC_GTEST_PROP(Windows, ReturnTheCostThatWouldStillPass, ()) {
+  for (int round = 0; round < 50; ++round) {
     const HeldWindows held = *any_held_windows();
     for (const auto decide : {slide_at, fix_at}) {
       const Decision decision = decide(held.now, held, held.ask.cost);
@@ -167,8 +167,8 @@ RC_GTEST_PROP(Windows, SayHowMuchWouldStillPassAtThisInstant, ()) {
   }
 }
 
-RC_GTEST_PROP(Windows, AdmitExactlyWhatFitsAndOtherwiseSayWhatIsLeft, ()) {
-  for (int turn = 0; turn < 50; ++turn) {
+RC_GTEST_PROP(Windows, AdmitExactlyWhatFitsAndReturnTheRemaining, ()) {
+  for (int round = 0; round < 50; ++round) {
     const HeldWindows held = *any_held_windows();
     const auto check = [&](const Decision& decision, Count estimate) {
       const bool fits = estimate + held.ask.cost <= held.ask.capacity;
@@ -183,8 +183,8 @@ RC_GTEST_PROP(Windows, AdmitExactlyWhatFitsAndOtherwiseSayWhatIsLeft, ()) {
   }
 }
 
-RC_GTEST_PROP(SlidingWindow, PassesAtTheTickItPromisedAndNotOneEarlier, ()) {
-  for (int turn = 0; turn < 150; ++turn) {
+RC_GTEST_PROP(SlidingWindow, PassesAtItsRetryTimeAndNotOneTickEarlier, ()) {
+  for (int round = 0; round < 150; ++round) {
     const HeldWindows held = *any_held_windows();
     const Decision decision = slide(held);
     if (!decision.retry_at) continue;
@@ -195,8 +195,8 @@ RC_GTEST_PROP(SlidingWindow, PassesAtTheTickItPromisedAndNotOneEarlier, ()) {
   }
 }
 
-RC_GTEST_PROP(FixedWindow, PassesAtTheTickItPromisedAndNotOneEarlier, ()) {
-  for (int turn = 0; turn < 50; ++turn) {
+RC_GTEST_PROP(FixedWindow, PassesAtItsRetryTimeAndNotOneTickEarlier, ()) {
+  for (int round = 0; round < 50; ++round) {
     const HeldWindows held = *any_held_windows();
     const Decision decision = fix(held);
     if (!decision.retry_at) continue;

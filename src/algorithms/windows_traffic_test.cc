@@ -1,4 +1,4 @@
-// Whole traffic through the windows: what they promise about any stretch of time.
+// Generated traffic through the windows: their guarantees for any interval of time.
 
 #include "algorithms/random_cases_test.h"
 #include "algorithms/windows.h"
@@ -6,7 +6,7 @@
 namespace weir::algorithms {
 namespace {
 
-// The two cells of one tuple, as plainly as they can be kept.
+// The two cells of one tuple in the simplest form.
 class TwoCells {
  public:
   explicit TwoCells(Millis width) : width_(width) {}
@@ -57,7 +57,7 @@ RC_GTEST_PROP(FixedWindow, NeverAdmitsMoreThanTheLimitBetweenTwoOfItsStarts, ())
   }
 }
 
-RC_GTEST_PROP(SlidingWindow, AdmitsNothingThatItsEstimateHasNoRoomFor, ()) {
+RC_GTEST_PROP(SlidingWindow, AdmitsOnlyWhatFitsItsEstimate, ()) {
   const Millis width = *millis_between(kMinDuration, Millis(2000));
   const Count limit = *between(1, 30);
   TwoCells cells(width);
@@ -88,19 +88,19 @@ RC_GTEST_PROP(SlidingWindow, NeverAdmitsMoreThanTwiceTheLimitInATrailingWindow, 
   RC_ASSERT(admissions.most_in_trailing(width) <= 2 * limit);
 }
 
-TEST(SlidingWindow, ReachesTwiceTheLimitWhenOneWindowFillsAtItsEndAndTheNextJustAfterItFaded) {
+TEST(SlidingWindow, ReachesTwiceTheLimitWhenFilledAtTheEndsOfTwoWindows) {
   TwoCells cells(Millis(1000));
   Admissions admissions;
   const Ask ten{.capacity = 10, .cost = 10};
   ASSERT_TRUE(cells.slide(tick(5999), ten).admitted());
   admissions.add(tick(5999), 10);
-  ASSERT_FALSE(cells.slide(tick(6900), ten).admitted());  // a tenth of ten still weighs 1
+  ASSERT_FALSE(cells.slide(tick(6900), ten).admitted());  // a tenth of ten still counts 1
   ASSERT_TRUE(cells.slide(tick(6901), ten).admitted());
   admissions.add(tick(6901), 10);
   EXPECT_EQ(admissions.in_trailing(tick(6901), Millis(1000)), 20u);
 }
 
-TEST(FixedWindow, LetsTwoLimitsMeetAtItsBorderWhereTheSlidingWindowRefuses) {
+TEST(FixedWindow, AdmitsTwoLimitsAtItsBoundaryWhereTheSlidingWindowDenies) {
   const Ask hundred{.capacity = 100, .cost = 100};
   TwoCells fixed(Millis(60'000));
   EXPECT_TRUE(fixed.fix(tick(59'999), hundred).admitted());
@@ -110,7 +110,7 @@ TEST(FixedWindow, LetsTwoLimitsMeetAtItsBorderWhereTheSlidingWindowRefuses) {
   EXPECT_FALSE(sliding.slide(tick(60'000), hundred).admitted());
 }
 
-TEST(Windows, KeepTheCountWhenTheLimitChangesAndOnlyCompareAnew) {
+TEST(Windows, KeepTheCountWhenTheLimitChanges) {
   TwoCells cells(Millis(1000));
   ASSERT_TRUE(cells.slide(tick(5000), {.capacity = 10, .cost = 8}).admitted());
   const Decision lowered = cells.slide(tick(5000), {.capacity = 5, .cost = 1});

@@ -1,26 +1,24 @@
-// The atomics and mutexes of what threads share in the engine.
+// The atomics that threads of the engine share.
 //
-// In the library they are those of the standard library, by another name. In the engine that is
-// compiled for tests (WEIR_MUTATIONS) each operation first calls a hook, so that a test can decide
-// which thread goes on: tests/schedule does. There an exchange never fails without a reason, and
-// a mutex that is taken is tried again and again, so that only the test ever stops a thread.
+// In the library Atomic is std::atomic. In the engine that is compiled for tests (WEIR_MUTATIONS)
+// each operation first calls a hook, so that a test can choose which thread continues:
+// tests/schedule does. There a weak exchange never fails spuriously.
 //
-// Counters that no decision rests on stay std::atomic: a schedule need not be longer for them.
+// Counters that no decision depends on use std::atomic: they would only make schedules longer.
 
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
 namespace weir::base {
 
 #ifdef WEIR_MUTATIONS
 
-// Set before any engine runs and reset after, by whoever runs them.
+// A test sets the hooks before any engine runs and resets them afterwards.
 struct ThreadHooks {
   void (*before_operation)() = nullptr;  // on an atomic or a mutex
-  void (*while_waiting)() = nullptr;     // for another thread
+  void (*while_waiting)() = nullptr;     // in a loop that waits for another thread
 };
 inline ThreadHooks thread_hooks;
 
@@ -75,28 +73,10 @@ class Atomic {
   std::atomic<T> value_{};
 };
 
-class Mutex {
- public:
-  void lock() {
-    before_operation();
-    if (thread_hooks.while_waiting == nullptr) return mutex_.lock();
-    while (!mutex_.try_lock()) while_waiting();
-  }
-  bool try_lock() {
-    before_operation();
-    return mutex_.try_lock();
-  }
-  void unlock() { mutex_.unlock(); }
-
- private:
-  std::mutex mutex_;
-};
-
 #else
 
 template <typename T>
 using Atomic = std::atomic<T>;
-using Mutex = std::mutex;
 
 #endif
 

@@ -1,8 +1,8 @@
-// Stops asking what mostly fails, by the share of failures, not their number: a
-// count would trip on healthy traffic.
+// A circuit breaker that opens by the share of failed calls, not by their number: a fixed number
+// would be reached by healthy traffic, too.
 //
-// Closed, everything is asked. Open, nothing is, until a probe in the background succeeds;
-// no request ever is the probe. Pure: time is handed in. One thread at a time.
+// Closed, all calls are made. Open, no calls are made until a background probe succeeds; a request
+// is never used as a probe. Pure: the caller passes the time. One thread at a time.
 
 #pragma once
 
@@ -15,11 +15,11 @@
 namespace weir::base {
 
 struct BreakerOptions {
-  Nanos window = std::chrono::seconds(5);  // of calls that count
-  uint64_t least = 20;                     // calls before anything is concluded
-  uint64_t percent = 50;                   // of failures that open it
+  Nanos window = std::chrono::seconds(5);  // calls older than this do not count
+  uint64_t least = 20;                     // calls in the window before the breaker may open
+  uint64_t percent = 50;                   // share of failures that opens the breaker
   Nanos pause = std::chrono::seconds(1);   // before the first probe, and the second
-  // Between probes that go on failing: each pause is twice the last, up to this.
+  // The pause between failing probes doubles up to this.
   Nanos longest_pause = std::chrono::seconds(1);
 };
 
@@ -29,7 +29,7 @@ class Breaker {
 
   [[nodiscard]] bool closed() const { return closed_; }
 
-  void note(MonoTime now, bool succeeded) {
+  void record(MonoTime now, bool succeeded) {
     Slice& slice = slice_at(now);
     ++slice.calls;
     slice.failures += succeeded ? 0 : 1;
@@ -48,7 +48,7 @@ class Breaker {
     }
   }
 
-  // Whether it is time for a probe; then the next is a pause away.
+  // Whether a probe is due. If so, the next one is due after another pause.
   [[nodiscard]] bool probe_due(MonoTime now) {
     if (closed_ || now < probe_at_) return false;
     probe_at_ = now + pause_;
@@ -56,7 +56,7 @@ class Breaker {
     return true;
   }
 
-  // A probe succeeded: what failed before does not count any more.
+  // Call when a probe succeeded: earlier failures no longer count.
   void close() {
     closed_ = true;
     slices_ = {};

@@ -11,48 +11,48 @@ MonoTime at(int64_t millis) {
 
 TEST(Breaker, OpensAtHalfOfAtLeastTwentyCalls) {
   Breaker breaker;
-  for (int i = 0; i < 10; ++i) breaker.note(at(i), true);
-  for (int i = 0; i < 9; ++i) breaker.note(at(i), false);
+  for (int i = 0; i < 10; ++i) breaker.record(at(i), true);
+  for (int i = 0; i < 9; ++i) breaker.record(at(i), false);
   EXPECT_TRUE(breaker.closed());  // nineteen calls
-  breaker.note(at(10), false);
+  breaker.record(at(10), false);
   EXPECT_FALSE(breaker.closed());
 }
 
-TEST(Breaker, StaysClosedHoweverManyFailAmongManyMore) {
+TEST(Breaker, StaysClosedWhenAThirdOfManyCallsFails) {
   Breaker breaker;
   for (int i = 0; i < 10'000; ++i) {
-    breaker.note(at(i), true);
-    breaker.note(at(i), true);
-    breaker.note(at(i), false);
+    breaker.record(at(i), true);
+    breaker.record(at(i), true);
+    breaker.record(at(i), false);
   }
   EXPECT_TRUE(breaker.closed());
 }
 
-TEST(Breaker, ForgetsWhatIsOlderThanItsWindow) {
+TEST(Breaker, IgnoresCallsOlderThanItsWindow) {
   Breaker breaker;
-  for (int i = 0; i < 19; ++i) breaker.note(at(0), false);
-  breaker.note(at(5000), false);
+  for (int i = 0; i < 19; ++i) breaker.record(at(0), false);
+  breaker.record(at(5000), false);
   EXPECT_TRUE(breaker.closed());
 }
 
-TEST(Breaker, IsProbedOnceInAPauseAndClosedByAProbe) {
+TEST(Breaker, AllowsOneProbePerPauseAndIsClosedByOne) {
   Breaker breaker;
   EXPECT_FALSE(breaker.probe_due(at(0)));
-  for (int i = 0; i < 20; ++i) breaker.note(at(0), false);
+  for (int i = 0; i < 20; ++i) breaker.record(at(0), false);
   EXPECT_FALSE(breaker.probe_due(at(999)));
   EXPECT_TRUE(breaker.probe_due(at(1000)));
   EXPECT_FALSE(breaker.probe_due(at(1001)));
-  breaker.note(at(1002), true);
+  breaker.record(at(1002), true);
   EXPECT_FALSE(breaker.closed());
   breaker.close();
   EXPECT_TRUE(breaker.closed());
-  breaker.note(at(1003), false);
+  breaker.record(at(1003), false);
   EXPECT_TRUE(breaker.closed());
 }
 
-TEST(Breaker, IsProbedEverMoreSeldomWhereAsked) {
+TEST(Breaker, DoublesThePauseBetweenProbesUpToItsMaximum) {
   Breaker breaker({.longest_pause = std::chrono::seconds(4)});
-  for (int i = 0; i < 20; ++i) breaker.note(at(0), false);
+  for (int i = 0; i < 20; ++i) breaker.record(at(0), false);
   int64_t due = 1000;
   for (const int64_t pause : {1000, 2000, 4000, 4000}) {
     EXPECT_FALSE(breaker.probe_due(at(due - 1)));
@@ -60,7 +60,7 @@ TEST(Breaker, IsProbedEverMoreSeldomWhereAsked) {
     due += pause;
   }
   breaker.close();
-  for (int i = 0; i < 20; ++i) breaker.note(at(due), false);
+  for (int i = 0; i < 20; ++i) breaker.record(at(due), false);
   EXPECT_TRUE(breaker.probe_due(at(due + 1000)));
 }
 

@@ -1,7 +1,7 @@
-// Things found by a hash that they were given: one array, searched from the hash on.
+// A hash table of owned objects with open addressing and linear probing.
 //
-// Beside a thing's hash stands only where it is, so that a search that fails touches little else;
-// a thing of the same hash is told apart by who asks. Things stay where they are.
+// The table stores only the hash and a pointer of each entry, so that a failed search touches
+// little memory. The caller compares entries with equal hashes. Entries never move in memory.
 
 #pragma once
 
@@ -14,33 +14,33 @@
 namespace weir::base {
 
 // One thread at a time. Hashes should differ in their low bits.
-template <typename Thing>
+template <typename Entry>
 class HashIndex {
  public:
-  // The one of that hash of which `is` is true.
+  // The entry with this hash for which `is` returns true, or null.
   template <typename Is>
-  [[nodiscard]] Thing* find(uint64_t hash, const Is& is) const {
+  [[nodiscard]] Entry* find(uint64_t hash, const Is& is) const {
     if (slots_.empty()) return nullptr;
-    for (size_t i = home_of(hash); slots_[i].thing; i = after(i)) {
-      if (slots_[i].hash == hash && is(*slots_[i].thing)) return slots_[i].thing.get();
+    for (size_t i = home_of(hash); slots_[i].entry; i = after(i)) {
+      if (slots_[i].hash == hash && is(*slots_[i].entry)) return slots_[i].entry.get();
     }
     return nullptr;
   }
 
-  // To be called for what find() does not find.
-  Thing& add(uint64_t hash, std::unique_ptr<Thing> thing) {
+  // Only for an entry that find() does not find.
+  Entry& add(uint64_t hash, std::unique_ptr<Entry> entry) {
     if (4 * (size_ + 1) > 3 * slots_.size()) grow();
     ++size_;
-    return *put({hash, std::move(thing)});
+    return *put({hash, std::move(entry)});
   }
 
-  void erase(uint64_t hash, const Thing& thing) {
+  void erase(uint64_t hash, const Entry& entry) {
     size_t hole = home_of(hash);
-    while (slots_[hole].thing.get() != &thing) hole = after(hole);
+    while (slots_[hole].entry.get() != &entry) hole = after(hole);
     slots_[hole] = {};
     --size_;
-    // What was pushed beyond its home by what stood here moves up.
-    for (size_t i = after(hole); slots_[i].thing; i = after(i)) {
+    // Moves later entries of the probe sequence into the hole.
+    for (size_t i = after(hole); slots_[i].entry; i = after(i)) {
       const size_t from_home = (i - home_of(slots_[i].hash)) & mask();
       if (from_home < ((i - hole) & mask())) continue;
       slots_[hole] = std::exchange(slots_[i], {});
@@ -51,7 +51,7 @@ class HashIndex {
   template <typename Visit>
   void for_each(const Visit& visit) {
     for (Slot& slot : slots_) {
-      if (slot.thing) visit(*slot.thing);
+      if (slot.entry) visit(*slot.entry);
     }
   }
 
@@ -60,25 +60,25 @@ class HashIndex {
  private:
   struct Slot {
     uint64_t hash = 0;
-    std::unique_ptr<Thing> thing = {};
+    std::unique_ptr<Entry> entry = {};
   };
 
   [[nodiscard]] size_t mask() const { return slots_.size() - 1; }
   [[nodiscard]] size_t home_of(uint64_t hash) const { return static_cast<size_t>(hash) & mask(); }
   [[nodiscard]] size_t after(size_t i) const { return (i + 1) & mask(); }
 
-  Thing* put(Slot slot) {
+  Entry* put(Slot slot) {
     size_t i = home_of(slot.hash);
-    while (slots_[i].thing) i = after(i);
+    while (slots_[i].entry) i = after(i);
     slots_[i] = std::move(slot);
-    return slots_[i].thing.get();
+    return slots_[i].entry.get();
   }
 
   void grow() {
     std::vector<Slot> old(slots_.empty() ? 16 : 2 * slots_.size());
     old.swap(slots_);
     for (Slot& slot : old) {
-      if (slot.thing) put(std::move(slot));
+      if (slot.entry) put(std::move(slot));
     }
   }
 

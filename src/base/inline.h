@@ -1,5 +1,5 @@
-// For the few functions every request runs through: called from one or two places, and
-// slower by a third when the compiler decides against inlining one of them.
+// For the few functions that every request calls. Each has one or two callers, and a request is
+// slower by a third when the compiler does not inline one of them.
 
 #pragma once
 

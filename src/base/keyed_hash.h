@@ -1,15 +1,13 @@
-// A fast hash of short byte strings under a secret.
+// A fast keyed hash of short byte strings.
 //
-// Up to seven words are hashed by NH: each word plus a secret of its own gives two 32-bit
-// factors, and their products are summed. Two strings of one length meet in that sum for
-// fewer than one secret in 2^30, and all steps after it are one to one. Longer strings are
-// folded by 64x64->128-bit multiplication with secret operands. Either spreads keys over a
-// table so that nobody without the secret can aim at one place; it is no MAC, and no
-// decision may rest on two hashes being equal.
+// Up to seven words are hashed by NH: each word plus its own secret gives two 32-bit factors, and
+// their products are summed. Two strings of one length collide in that sum for fewer than one
+// secret in 2^30, and all steps after it are bijective. Longer strings are folded by
+// 64x64->128-bit multiplication with secret operands. Without the secret nobody can choose keys
+// that collide in a table. The hash is not a MAC, and equal hashes do not prove equal keys.
 //
-// The bytes are read in whole words: the caller pads them with zeros to a multiple of
-// eight and puts the true length into the tweak, or two strings that differ only in
-// trailing zeros would collide.
+// The input is whole words: the caller pads the bytes with zeros to a multiple of eight and puts
+// the true length into the tweak, or two strings that differ only in trailing zeros would collide.
 
 #pragma once
 
@@ -36,7 +34,7 @@ class KeyedHash {
     return hash.finish();
   }
 
-  // The same for at most kShortWords words that are handed in one by one.
+  // The same for at most kShortWords words that are added one by one.
   class Short {
    public:
     WEIR_HOT_INLINE Short(const KeyedHash& hash, uint64_t tweak)
@@ -54,7 +52,7 @@ class KeyedHash {
       const uint64_t mixed = word + secret;
 #if defined(__aarch64__)
       // The compiler would multiply 64 bits by 64, which takes three times as long.
-      // By way of a copy, since an operand that is a member is stored to memory every time.
+      // Uses a copy, because an operand that is a member is stored to memory every time.
       uint64_t sum = sum_;
       asm("umaddl %0, %w1, %w2, %0" : "+r"(sum) : "r"(mixed), "r"(mixed >> 32));
       sum_ = sum;
@@ -86,7 +84,7 @@ class KeyedHash {
     return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
   }
 
-  uint64_t secret_[kShortWords + 2]{};  // odd, each
+  uint64_t secret_[kShortWords + 2]{};  // all odd
 };
 
 }  // namespace weir::base

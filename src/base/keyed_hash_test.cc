@@ -14,7 +14,7 @@
 namespace weir::base {
 namespace {
 
-// As the table hashes a key: in whole words, its length in the tweak.
+// As the table hashes a key: in whole words, with its length in the tweak.
 uint64_t hash_of(const KeyedHash& hash, const std::string& key) {
   std::vector<uint64_t> words(words_for(key.size()));
   WordPacker packer(words.data());
@@ -59,7 +59,7 @@ TEST(KeyedHash, DiffersWithTheNumberOfWordsEvenIfTheRestIsZero) {
   EXPECT_EQ(seen.size(), zeros.size() + 1);
 }
 
-TEST(KeyedHash, TellsTrailingZerosWithinAWordApartOnlyByTheLengthInTheTweak) {
+TEST(KeyedHash, DistinguishesTrailingZerosWithinAWordOnlyByTheLengthInTheTweak) {
   const KeyedHash hash(7);
   const std::string shorter("a\0b", 3);
   const std::string longer("a\0b\0\0", 5);
@@ -71,7 +71,7 @@ TEST(KeyedHash, TellsTrailingZerosWithinAWordApartOnlyByTheLengthInTheTweak) {
 
 // Sequential keys over 256 buckets, by the low and by the high bits. The chi-square sum
 // of 255 degrees of freedom is beyond 400 once in some hundred million draws; seeds and
-// keys are fixed, so this is no draw.
+// keys are fixed, so the test is deterministic.
 TEST(KeyedHash, SpreadsSequentialKeysEvenly) {
   constexpr int kBuckets = 256;
   constexpr int64_t kKeys = 100'000;

@@ -1,4 +1,4 @@
-// Names and passwords in addresses: %40 for '@' and so on, as in any URL.
+// Percent-decoding of names and passwords in URLs: %40 for '@' and so on.
 
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace weir::base {
 
-// None if a '%' has no two hexadecimal digits behind it.
-[[nodiscard]] inline std::optional<std::string> percent_decoded(std::string_view text) {
+// None if a '%' is not followed by two hexadecimal digits.
+[[nodiscard]] inline std::optional<std::string> percent_decode(std::string_view text) {
   std::string value;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') {

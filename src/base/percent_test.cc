@@ -5,16 +5,16 @@
 namespace weir::base {
 namespace {
 
-TEST(PercentDecoded, TakesTwoDigitsForAByte) {
-  EXPECT_EQ(percent_decoded("a%40b%2Fc%25"), "a@b/c%");
-  EXPECT_EQ(percent_decoded(""), "");
-  EXPECT_EQ(percent_decoded("%00"), std::string(1, '\0'));
-  EXPECT_EQ(percent_decoded("%fF"), "\xff");
+TEST(PercentDecode, DecodesTwoDigitsToAByte) {
+  EXPECT_EQ(percent_decode("a%40b%2Fc%25"), "a@b/c%");
+  EXPECT_EQ(percent_decode(""), "");
+  EXPECT_EQ(percent_decode("%00"), std::string(1, '\0'));
+  EXPECT_EQ(percent_decode("%fF"), "\xff");
 }
 
-TEST(PercentDecoded, RefusesAPercentWithoutTwoDigits) {
+TEST(PercentDecode, RejectsAPercentWithoutTwoDigits) {
   for (const char* bad : {"%", "%4", "a%4", "%zz", "%4z", "%%41"}) {
-    EXPECT_FALSE(percent_decoded(bad)) << bad;
+    EXPECT_FALSE(percent_decode(bad)) << bad;
   }
 }
 

@@ -1,5 +1,5 @@
-// WEIR_RACE_DETECTOR is defined in builds that a race detector watches. It follows atomic loads
-// and stores one by one, but neither fences nor barriers that the system runs for a thread.
+// WEIR_RACE_DETECTOR is defined in builds with ThreadSanitizer, which tracks atomic loads and
+// stores, but neither fences nor the barriers of membarrier(2).
 
 #pragma once
 

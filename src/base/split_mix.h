@@ -1,7 +1,7 @@
-// Numbers that follow from a seed and look like chance: SplitMix64.
+// SplitMix64: pseudo-random numbers from a seed.
 //
-// A full-period walk with well mixed output. Every step is one to one, so whoever sees a
-// number can compute all others: nothing that must stay secret may be shown.
+// A full-period generator with well mixed output. Every step is bijective, so one number reveals
+// all others: do not use it for secrets whose output is visible.
 
 #pragma once
 

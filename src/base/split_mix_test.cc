@@ -5,7 +5,7 @@
 namespace weir::base {
 namespace {
 
-TEST(SplitMix, GivesTheNumbersThatArePublishedForItsSeed) {
+TEST(SplitMix, ReturnsThePublishedNumbersForASeed) {
   uint64_t state = 1234567;
   for (const uint64_t number :
        {6457827717110365317ULL, 3203168211198807973ULL, 9817491932198370423ULL,

@@ -1,9 +1,8 @@
-// Products that do not fit 64 bits, and quotients.
+// 128-bit products, and quotients.
 //
-// Every caller's factors are below 2^64, so a product is below 2^128 and a quotient
-// is exact. The narrow branches are not special cases of meaning, only of speed: a
-// 128-bit division costs several times a 64-bit one, and on many processors that costs
-// twice a 32-bit one.
+// All factors are below 2^64, so a product is below 2^128 and a quotient is exact. The narrow
+// branches only make it faster: a 128-bit division costs several times a 64-bit one, and on many
+// processors a 64-bit one costs twice a 32-bit one.
 
 #pragma once
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
 
-// Any number of bits, so that both branches and both ends are met.
+// Any number of bits, so that both branches and both ends are tested.
 rc::Gen<uint64_t> any_number() {
   return rc::gen::map(
       rc::gen::resize(rc::kNominalSize,
@@ -44,7 +44,7 @@ TEST(Wide, DividesOnBothSidesOfThirtyTwoBits) {
   EXPECT_EQ(divide(kMax, 1), kMax);
 }
 
-TEST(Wide, DividesUpwards) {
+TEST(Wide, DividesRoundingUp) {
   EXPECT_EQ(ceil_div(0, 3), 0u);
   EXPECT_EQ(ceil_div(1, 3), 1u);
   EXPECT_EQ(ceil_div(3, 3), 1u);
@@ -54,7 +54,7 @@ TEST(Wide, DividesUpwards) {
   EXPECT_EQ(ceil_div(kMax, kMax), 1u);
 }
 
-TEST(Wide, AddsAndSubtractsUpToItsEndsAndNotBeyond) {
+TEST(Wide, AddsAndSubtractsWithSaturation) {
   EXPECT_EQ(saturating_add(kMax - 1, 1), kMax);
   EXPECT_EQ(saturating_add(kMax, 1), kMax);
   EXPECT_EQ(saturating_sub(1, 1), 0u);
@@ -63,7 +63,7 @@ TEST(Wide, AddsAndSubtractsUpToItsEndsAndNotBeyond) {
 }
 
 RC_GTEST_PROP(Wide, AgreesWithArithmeticOnTwiceTheBits, ()) {
-  for (int turn = 0; turn < 50; ++turn) {
+  for (int round = 0; round < 50; ++round) {
     const uint64_t a = *any_number();
     const uint64_t b = *any_number();
     const uint64_t c = std::max<uint64_t>(1, *any_number());

@@ -1,9 +1,9 @@
-// Packs byte strings into 64-bit words, each string beginning at a word of its own.
+// Packs byte strings into 64-bit words; each string starts at a new word.
 //
-// Words are taken straight from the string into registers and stored whole: a processor
-// that loads a word from bytes stored a moment ago in smaller pieces has to wait for all
-// of them to reach the cache. The last word of a string of eight bytes or more overlaps
-// the one before; given the lengths, equal words still mean equal strings.
+// Words are loaded from the string into registers and stored as a whole: a load of a word that was
+// stored a moment ago in smaller pieces must wait until all of them have reached the cache. The
+// last word of a string of eight bytes or more overlaps the one before; for strings of the same
+// length, equal words still mean equal strings.
 
 #pragma once
 
@@ -24,7 +24,7 @@ static_assert(std::endian::native == std::endian::little);
   return (bytes + 7) / 8;
 }
 
-// Writes to `words`, which has room for words_for() of each string that is added.
+// Writes to `words`, which must have words_for() words for each added string.
 class WordPacker {
  public:
   explicit WordPacker(uint64_t* words) : next_(words) {}
@@ -48,7 +48,7 @@ class WordPacker {
     return value;
   }
 
-  // 1 to 7 bytes, none beyond them touched, the rest zeros.
+  // Loads 1 to 7 bytes, pads them with zeros, and reads no byte beyond them.
   WEIR_HOT_INLINE static uint64_t load_short(const char* from, size_t n) {
     if (n >= 4) {
       const uint64_t low = load<uint32_t>(from);
@@ -65,7 +65,7 @@ class WordPacker {
   uint64_t* next_;
 };
 
-// The string that a WordPacker wrote to the words that are at `words`, in bytes.
+// The string of `bytes` bytes that a WordPacker wrote to `words`.
 [[nodiscard]] inline std::string unpack(const char* words, size_t bytes) {
   std::string out(bytes, '\0');
   if (bytes < 8) {
@@ -78,8 +78,8 @@ class WordPacker {
   return out;
 }
 
-// Calls `visit(word)` for the words that a WordPacker would write of `bytes`, one or more,
-// until it returns false; returns its last answer.
+// Calls `visit(word)` for each word that a WordPacker would write for `bytes`, which is not empty,
+// until it returns false. Returns its last result.
 template <typename Visit>
 WEIR_HOT_INLINE bool each_word(std::string_view bytes, Visit&& visit) {
   const char* from = bytes.data();

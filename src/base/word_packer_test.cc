@@ -12,9 +12,9 @@
 namespace weir::base {
 namespace {
 
-// A copy with nothing before or behind it, so that a sanitizer sees a read beyond it.
-struct Alone {
-  explicit Alone(const std::string& text) : bytes(new char[text.size()]), size(text.size()) {
+// A copy in its own allocation, so that a sanitizer detects a read beyond it.
+struct Isolated {
+  explicit Isolated(const std::string& text) : bytes(new char[text.size()]), size(text.size()) {
     text.copy(bytes.get(), size);
   }
   [[nodiscard]] std::string_view view() const { return {bytes.get(), size}; }
@@ -26,14 +26,14 @@ struct Alone {
 std::vector<uint64_t> packed(const std::vector<std::string>& parts) {
   size_t count = 0;
   for (const std::string& part : parts) count += words_for(part.size());
-  // Exactly the room asked for; what was there must not show through.
+  // Exactly the required size; earlier contents must not remain.
   std::vector<uint64_t> words(count, 0xdead'beef'dead'beef);
   WordPacker packer(words.data());
-  for (const std::string& part : parts) packer.add(Alone(part).view());
+  for (const std::string& part : parts) packer.add(Isolated(part).view());
   return words;
 }
 
-// The same by copying bytes: whole words, the last one ending where the string ends.
+// The same by copying bytes: whole words, the last one ends at the end of the string.
 std::vector<uint64_t> copied(const std::vector<std::string>& parts) {
   std::vector<uint64_t> words;
   for (const std::string& part : parts) {
@@ -47,7 +47,7 @@ std::vector<uint64_t> copied(const std::vector<std::string>& parts) {
   return words;
 }
 
-TEST(WordPacker, PacksEveryLengthBehindEveryOther) {
+TEST(WordPacker, PacksEveryLengthAfterEveryOther) {
   const std::string bytes = "\xff\x01\x80\x7f-the quick brown fox-\xfe";
   for (size_t first = 0; first <= 17; ++first) {
     for (size_t second = 0; second <= 17; ++second) {
@@ -57,7 +57,7 @@ TEST(WordPacker, PacksEveryLengthBehindEveryOther) {
   }
 }
 
-TEST(WordPacker, WritesNothingForNothing) {
+TEST(WordPacker, WritesNothingForEmptyStrings) {
   EXPECT_TRUE(packed({}).empty());
   EXPECT_TRUE(packed({"", "", ""}).empty());
 }
@@ -70,7 +70,7 @@ TEST(WordPacker, PadsAShortStringWithZerosAndOverlapsALongOne) {
 }
 
 RC_GTEST_PROP(WordPacker, EqualsCopyingTheBytes, ()) {
-  for (int turn = 0; turn < 5; ++turn) {
+  for (int round = 0; round < 5; ++round) {
     std::vector<std::string> parts;
     for (int part = 0; part < 3; ++part) {
       const auto size = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<size_t>(1, 101));
@@ -80,7 +80,7 @@ RC_GTEST_PROP(WordPacker, EqualsCopyingTheBytes, ()) {
   }
 }
 
-RC_GTEST_PROP(WordPacker, PacksStringsOfOneLengthAlikeOnlyIfTheyAreEqual, ()) {
+RC_GTEST_PROP(WordPacker, PacksStringsOfOneLengthEquallyOnlyIfTheyAreEqual, ()) {
   const auto size = *rc::gen::inRange<size_t>(1, 40);
   const auto one = *rc::gen::container<std::string>(size, rc::gen::inRange('a', 'c'));
   const auto two = *rc::gen::container<std::string>(size, rc::gen::inRange('a', 'c'));

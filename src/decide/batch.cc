@@ -76,7 +76,7 @@ bool Batch::charge(const Group& group) {
   if (query_up_to(group, group.end - 1).ask.cost == 0) return peek(group);
   bool decided = false;
   const auto result = decider_.with_tuple(first, [&](const Tuple& tuple) {
-    CellDecision attempt = is_held_class(first.cell_class()) ? charge_held(tuple, group)
+    CellDecision attempt = is_held_class(first.cell_class()) ? charge_locked(tuple, group)
                                                              : charge_tentatively(tuple, group);
     decided = attempt.status == DecisionStatus::kDecided;
     return attempt;
@@ -127,7 +127,7 @@ CellDecision Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
           !other_batches || spins_ <= 0) {
         break;
       }
-      memory::relax();
+      memory::cpu_relax();
     }
     results_[order_[i]] = result;
     if (result.status != DecisionStatus::kDecided) {
@@ -148,21 +148,21 @@ CellDecision Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
   return result;
 }
 
-CellDecision Batch::charge_held(const Tuple& tuple, const Group& group) {
+CellDecision Batch::charge_locked(const Tuple& tuple, const Group& group) {
   memory::Word& head = tuple.slot->hot[1];
-  switch (memory::try_hold(head, spins_)) {
-    case memory::Hold::kTaken: break;
-    case memory::Hold::kMoved: return {.status = DecisionStatus::kRetry};
-    case memory::Hold::kTooLong: return deny_held(tuple, group);
+  switch (memory::try_lock_head(head, spins_)) {
+    case memory::HeadLock::kLocked: break;
+    case memory::HeadLock::kMoved: return {.status = DecisionStatus::kRetry};
+    case memory::HeadLock::kTimeout: return deny_held(tuple, group);
   }
   CellDecision result;
   for (size_t i = group.begin; i < group.end; ++i) {
     const Query query = query_up_to(group, i);
-    result = with_held_cell(tuple, [&](const auto& cell) { return cell.look_held(query); });
+    result = with_held_cell(tuple, [&](const auto& cell) { return cell.peek_locked(query); });
     results_[order_[i]] = decider_.with_accuracy(tuple, query, result);
     if (result.status != DecisionStatus::kDecided || is_denied(result)) {
       denied_item_ = order_[i];
-      memory::let_go(head);
+      memory::unlock_head(head);
       return result;
     }
   }
@@ -177,9 +177,9 @@ CellDecision Batch::charge_held(const Tuple& tuple, const Group& group) {
 CellDecision Batch::deny_held(const Tuple& tuple, const Group& group) {
   denied_item_ = order_[group.begin];
   const RequestContext& first = contexts_[denied_item_];
-  CellDecision result = Decider::decide_cells(tuple, first.query, Effect::kOnlyLook);
+  CellDecision result = Decider::decide_cells(tuple, first.query, Effect::kPeek);
   if (result.status != DecisionStatus::kDecided) return result;
-  if (!is_denied(result)) memory::refuse_for_one_tick(first.query, result.decision);
+  if (!is_denied(result)) memory::deny_for_one_tick(first.query, result.decision);
   results_[denied_item_] = result;
   return result;
 }
@@ -216,9 +216,9 @@ void Batch::settle() {
         Query query = contexts_[charge.item].query;
         query.ask.cost = charge.cost;
         if (charge.cost > 0) {
-          with_held_cell(charge.tuple, [&](const auto& cell) { cell.charge_held(query); });
+          with_held_cell(charge.tuple, [&](const auto& cell) { cell.charge_locked(query); });
         }
-        memory::let_go(charge.tuple.slot->hot[1]);
+        memory::unlock_head(charge.tuple.slot->hot[1]);
         break;
       }
       case Charge::Kind::kSketched: break;
@@ -239,18 +239,18 @@ void Batch::undo_one(const Charge& charge) {
     case Charge::Kind::kTentative:
       if (charge.cost > 0 && !memory::mutated(memory::Mutation::kFailedBatchConsumes)) {
         if (charge.tuple.slot->header.cell_class() == CellClass::kWindow) {
-          memory::WindowCells(charge.tuple).take_back(charge.sequence, charge.cost);
+          memory::WindowCells(charge.tuple).refund(charge.sequence, charge.cost);
         } else {
-          memory::BacklogCell(charge.tuple).take_back(charge.cost);
+          memory::BacklogCell(charge.tuple).refund(charge.cost);
         }
       }
       withdraw(charge.tuple, charge.cost);
       break;
-    case Charge::Kind::kHeld: memory::let_go(charge.tuple.slot->hot[1]); break;
+    case Charge::Kind::kHeld: memory::unlock_head(charge.tuple.slot->hot[1]); break;
     case Charge::Kind::kSketched: {
       memory::TupleStore& tuples = *state_.tuples;
       const RequestContext& context = contexts_[charge.item];
-      tuples.sketch.take_back(tuples.sketch_subject(context.key), context.query, charge.sequence);
+      tuples.sketch.refund(tuples.sketch_subject(context.key), context.query, charge.sequence);
       break;
     }
   }

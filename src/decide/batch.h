@@ -50,7 +50,7 @@ class Batch {
   [[nodiscard]] bool peek(const Group& group);
   [[nodiscard]] memory::CellDecision charge_tentatively(const memory::Tuple& tuple,
                                                         const Group& group);
-  [[nodiscard]] memory::CellDecision charge_held(const memory::Tuple& tuple, const Group& group);
+  [[nodiscard]] memory::CellDecision charge_locked(const memory::Tuple& tuple, const Group& group);
   [[nodiscard]] memory::CellDecision deny_held(const memory::Tuple& tuple, const Group& group);
   [[nodiscard]] memory::CellDecision charge_in_sketch(const Group& group);
   [[nodiscard]] memory::Query query_up_to(const Group& group, size_t i) const;
@@ -68,7 +68,7 @@ class Batch {
   std::vector<Charge> charges_;
   std::vector<memory::CellDecision> results_;
   size_t denied_item_ = 0;
-  int spins_ = memory::kHoldTurns;  // left to wait for other batches, on all tuples together
+  int spins_ = memory::kHeadLockSpins;  // left to wait for other batches, on all tuples together
   bool late_ = false;
 };
 

@@ -7,7 +7,7 @@
 
 #include "decide/all_algorithms_test.h"
 #include "decide/engine.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 
 namespace weir::decide {
 namespace {
@@ -41,7 +41,7 @@ class BatchTest : public ::testing::Test {
     ask.cost = 0;
     return engine_->check(clock_.now(), batch_request(ask))->remaining;
   }
-  doubles::HandClock clock_;
+  doubles::ManualClock clock_;
   std::shared_ptr<Engine> engine_ = Engine::make(clock_, Options{.capacity = 1000, .seed = 1});
 };
 
@@ -104,7 +104,7 @@ TEST_F(BatchTest, PeeksWithoutCreatingATuple) {
 }
 
 RC_GTEST_PROP(Batch, EqualsSingleRequestsOnACopyThatIsDiscardedOnDenial, ()) {
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   auto engine = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
   const std::string names[] = {"a", "b", "c"};
   // A reference that sums the admitted costs per (name, class), for fixed windows and backlogs
@@ -137,7 +137,7 @@ RC_GTEST_PROP(Batch, EqualsSingleRequestsOnACopyThatIsDiscardedOnDenial, ()) {
 
 // The sketch has no counts of a tuple in the table and would admit it from zero.
 TEST(Decider, DeniesRatherThanUseTheSketchForATupleThatIsHeldForLong) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   const LimiterState state(clock, Options{.capacity = 64}, 1);
   Decider decider(state);
   const RequestContext context(clock.now(), batch_request({.algorithm = Algorithm::kSlidingLog}),
@@ -155,7 +155,7 @@ TEST(Decider, DeniesRatherThanUseTheSketchForATupleThatIsHeldForLong) {
 // and reports the present counts.
 TEST(Batch, IsDeniedForOneTickByATupleThatIsHeldForLong) {
   for (const Algorithm algorithm : {Algorithm::kSlidingLog, Algorithm::kSlidingWindowStrict}) {
-    const doubles::HandClock clock;
+    const doubles::ManualClock clock;
     const LimiterState state(clock, Options{.capacity = 64}, 1);
     Decider decider(state);
     const auto context_of = [&](const Ask& ask) {
@@ -167,8 +167,8 @@ TEST(Batch, IsDeniedForOneTickByATupleThatIsHeldForLong) {
                                                   context_of({.cost = 2, .algorithm = algorithm})};
     const epoch::Guard guard;
     memory::Word& head = state.tuples->table.find(contexts[1].key).slot->hot[1];
-    int spins = memory::kHoldTurns;
-    ASSERT_EQ(memory::try_hold(head, spins), memory::Hold::kTaken);
+    int spins = memory::kHeadLockSpins;
+    ASSERT_EQ(memory::try_lock_head(head, spins), memory::HeadLock::kLocked);
     const BatchDecision refused = Batch(decider, state, contexts).run();
     EXPECT_FALSE(refused.admitted);
     EXPECT_TRUE(refused.items[0].decision.admitted());
@@ -179,7 +179,7 @@ TEST(Batch, IsDeniedForOneTickByATupleThatIsHeldForLong) {
     const memory::CellDecision single = decider.decide(contexts[1]);
     EXPECT_EQ(single.decision.outcome, Outcome::kDenied);
     EXPECT_EQ(single.decision.remaining, 7u);
-    memory::let_go(head);
+    memory::unlock_head(head);
     EXPECT_TRUE(Batch(decider, state, contexts).run().admitted);
   }
 }

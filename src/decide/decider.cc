@@ -82,7 +82,7 @@ static auto retry_late(const RequestContext& context, const Clock& clock, const 
 
 CellDecision Decider::deny_for_one_tick(const RequestContext& context) {
   CellDecision denial = decide_counts(context.query, {});
-  memory::refuse_for_one_tick(context.query, denial.decision);
+  memory::deny_for_one_tick(context.query, denial.decision);
   denial.decision.remaining = 0;
   return denial;
 }
@@ -116,7 +116,7 @@ std::optional<CellDecision> Decider::try_decide(const RequestContext& context) {
                         result.decision.outcome == Outcome::kDenied &&
                         memory::tentative_amount(tuple.cold->tentative) != 0;
          ++retry) {
-      memory::relax();
+      memory::cpu_relax();
       result = decide_cells(tuple, query, Effect::kConsume);
     }
     if (result.status != DecisionStatus::kDecided) return result;
@@ -152,7 +152,7 @@ CellDecision Decider::decide_in_sketch(const RequestContext& context, Effect eff
 CellDecision Decider::with_accuracy(const Tuple& tuple, const memory::Query& query,
                                     CellDecision result) const {
   if (tuple.slot->header.cell_class() == CellClass::kLog &&
-      memory::LogCell(tuple).falls_short_of(query)) {
+      memory::LogCell(tuple).is_undersized_for(query)) {
     state_.counters->add(Stat::kNoMemory);
     result.approximate = true;
   }
@@ -179,20 +179,20 @@ std::optional<std::optional<CellDecision>> Decider::try_peek(const RequestContex
     if (context.cell_class() == CellClass::kWindow && !WindowCells(tuple).fits(context.query)) {
       return std::optional<CellDecision>{};
     }
-    const CellDecision result = decide_cells(tuple, context.query, Effect::kOnlyLook);
+    const CellDecision result = decide_cells(tuple, context.query, Effect::kPeek);
     if (result.status == DecisionStatus::kDecided) {
       return with_accuracy(tuple, context.query, result);
     }
-    memory::relax();
+    memory::cpu_relax();
   }
   if (!tuples.sketch.holds(tuples.sketch_subject(context.key), context.query)) {
     return std::optional<CellDecision>{};
   }
-  return decide_in_sketch(context, Effect::kOnlyLook);
+  return decide_in_sketch(context, Effect::kPeek);
 }
 
 void Decider::enqueue_replay(const Tuple& tuple, Count limit, Algorithm algorithm) const {
-  memory::note_ask(tuple.cold->meta, limit, algorithm);
+  memory::record_ask(tuple.cold->meta, limit, algorithm);
   state_.region->pending_replay.push(tuple.index);
 }
 
@@ -202,30 +202,30 @@ void Decider::make_strict(const Tuple& tuple, MonoTime now, const memory::Query&
     state_.counters->add(Stat::kMadeStrict);
   }
   memory::raise_number(until, regional::ticks(now + query.duration));
-  memory::note_ask(tuple.cold->meta, query.limit, query.algorithm);
+  memory::record_ask(tuple.cold->meta, query.limit, query.algorithm);
 }
 
 // Creates the tuple, or rebuilds it so that it can express the request. A tuple that the sketch
 // counts is not created. A new tuple has the known counts of other regions before any thread finds
 // it.
-memory::Created Decider::create_or_rebuild(const RequestContext& context,
-                                           DecisionStatus status) const {
+memory::CreateResult Decider::create_or_rebuild(const RequestContext& context,
+                                                DecisionStatus status) const {
   memory::TupleStore& tuples = *state_.tuples;
   const auto in_sketch = [&] {
     return tuples.sketch.holds(tuples.sketch_subject(context.key), context.query);
   };
-  memory::Table::Making making{.forbidden = in_sketch, .prepare = {}};
+  memory::Table::CreateHooks hooks{.veto = in_sketch, .prepare = {}};
   const bool has_remote = state_.global && context.cell_class() == CellClass::kWindow;
   const int64_t sequence =
       algorithms::position_of(context.query.now, context.query.duration).sequence;
   if (has_remote) {
-    making.prepare = [&, totals = state_.global->remote.totals(context.key, sequence)](
-                         const Tuple& tuple) { merge_remote(context, totals, tuple); };
+    hooks.prepare = [&, totals = state_.global->remote.totals(context.key, sequence)](
+                        const Tuple& tuple) { merge_remote(context, totals, tuple); };
   }
-  const memory::Created created = status == DecisionStatus::kRebuild
-                                      ? tuples.table.rebuild(context.key, context.query, making)
-                                      : tuples.table.create(context.key, context.query, making);
-  if (created != memory::Created::kYes || !has_remote) return created;
+  const memory::CreateResult created = status == DecisionStatus::kRebuild
+                                           ? tuples.table.rebuild(context.key, context.query, hooks)
+                                           : tuples.table.create(context.key, context.query, hooks);
+  if (created != memory::CreateResult::kCreated || !has_remote) return created;
   // Counts may have been imported meanwhile.
   const global::LedgerTotals totals = state_.global->remote.totals(context.key, sequence);
   const epoch::Guard guard;

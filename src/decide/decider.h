@@ -15,10 +15,10 @@
 #include "base/inline.h"
 #include "decide/limiter_state.h"
 #include "decide/request_context.h"
-#include "memory/hold.h"
+#include "memory/head_lock.h"
 #include "memory/lifecycle.h"
-#include "memory/noted.h"
 #include "memory/slot.h"
+#include "memory/tuple_meta.h"
 #include "memory/window_cells.h"
 #include "weir/time.h"
 
@@ -82,7 +82,7 @@ class Decider {
                     const memory::CellDecision& result) const;
   void mark_denied(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const {
     // A denial by the loss policy says nothing about the counts.
-    if (!state_.tuples->is_shared() || query.bound.holds()) return;
+    if (!state_.tuples->is_shared() || query.bound.is_set()) return;
     if (tuple.slot->header.cell_class() != memory::CellClass::kWindow) return;
     if (state_.tuples->has_origin()) make_strict(tuple, now, query);
     if (state_.publish_watch) state_.publish_watch->after_denial(tuple, query.limit);
@@ -98,8 +98,8 @@ class Decider {
   [[nodiscard]] std::optional<std::optional<memory::CellDecision>> try_peek(
       const RequestContext& context) const;
   void make_strict(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const;
-  [[nodiscard]] memory::Created create_or_rebuild(const RequestContext& context,
-                                                  memory::DecisionStatus status) const;
+  [[nodiscard]] memory::CreateResult create_or_rebuild(const RequestContext& context,
+                                                       memory::DecisionStatus status) const;
   static void merge_remote(const RequestContext& context, const global::LedgerTotals& totals,
                            const memory::Tuple& tuple);
   void sweep_some(WallTime now) const;
@@ -114,7 +114,7 @@ inline void Decider::mark_charged(const memory::Tuple& tuple, const memory::Quer
   const memory::WindowCells cells(tuple);
   if (cells.mark_dirty()) enqueue_replay(tuple, query.limit, query.algorithm);
   if (!state_.publish_watch) return;
-  const memory::TupleWatch watch = cells.watch_in_order();
+  const memory::TupleWatch watch = cells.watch_seq_cst();
   if (memory::PublishWatch::may_change_rule(watch, result.evidence, query.ask.cost, query.limit)) {
     state_.publish_watch->after_charge(tuple, watch, result.evidence, query.limit, query.algorithm);
   }
@@ -172,12 +172,12 @@ std::optional<memory::CellDecision> Decider::with_tuple(const RequestContext& co
         }
       }
     }
-    const memory::Created created = create_or_rebuild(context, status);
-    if (created == memory::Created::kNoMemory) sweep_some(context.query.now);
+    const memory::CreateResult created = create_or_rebuild(context, status);
+    if (created == memory::CreateResult::kNoMemory) sweep_some(context.query.now);
     const bool rebuilds = status == memory::DecisionStatus::kRebuild;
-    if (created == memory::Created::kFull && rebuilds) break;
-    if (created == memory::Created::kFull) return std::nullopt;
-    if (created == memory::Created::kNoMemory && !rebuilds) return std::nullopt;
+    if (created == memory::CreateResult::kFull && rebuilds) break;
+    if (created == memory::CreateResult::kFull) return std::nullopt;
+    if (created == memory::CreateResult::kNoMemory && !rebuilds) return std::nullopt;
   }
   // The counts are in the table, so the sketch must not decide.
   return deny_for_one_tick(context);

@@ -133,7 +133,7 @@ WEIR_HOT_INLINE void Engine::mark_fast(const memory::Tuple& tuple, const Request
                                        Verdict& verdict) {
   const WindowCells cells(tuple);
   const auto limit = static_cast<Count>(request.limit);
-  const memory::TupleWatch watch = cells.watch_in_order();
+  const memory::TupleWatch watch = cells.watch_seq_cst();
   if (!watch.dirty() && cells.mark_dirty()) [[unlikely]] {
     decider_.enqueue_replay(tuple, limit, request.algorithm);
   }

@@ -18,6 +18,7 @@
 
 #include "base/atomic.h"
 #include "base/inline.h"
+#include "base/mutex.h"
 #include "decide/batch.h"
 #include "decide/decider.h"
 #include "decide/limiter_state.h"

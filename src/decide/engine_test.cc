@@ -17,17 +17,17 @@
 
 #include "decide/all_algorithms_test.h"
 #include "origins/in_process_origin.h"
-#include "tests/doubles/hand_clock.h"
-#include "tests/doubles/rushing_clock.h"
+#include "tests/doubles/manual_clock.h"
+#include "tests/doubles/ticking_clock.h"
 
 namespace weir::decide {
 namespace {
 
-using doubles::HandClock;
-using doubles::RushingClock;
+using doubles::ManualClock;
+using doubles::TickingClock;
 
 struct TestEngine {
-  HandClock clock;
+  ManualClock clock;
   std::shared_ptr<Engine> engine = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
 
   Verdict ask(const Request& request) { return *engine->check(clock.now(), request); }
@@ -263,13 +263,13 @@ TEST_P(EveryAlgorithm, HoldsTheLimitWhileThreadsAreOnBothSidesOfABoundary) {
   constexpr int kThreads = 4;
   constexpr int64_t kLimit = 50;
   constexpr int64_t kTicks = 42'000;  // a little more than four windows
-  const RushingClock clock;
+  const TickingClock clock;
   const auto engine = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
   std::atomic<int64_t> admitted{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
-      for (Instant now = clock.now(); now.wall < RushingClock::kStart.wall + Millis(kTicks);
+      for (Instant now = clock.now(); now.wall < TickingClock::kStart.wall + Millis(kTicks);
            now = clock.now()) {
         if (engine->check(now, engine_request(GetParam(), kLimit))->admitted()) ++admitted;
       }
@@ -326,7 +326,7 @@ TEST(Engine, DecidesAGroupAsOneByOne) {
 
 // Every client of the origin can read the name. Regression: it revealed the seed of the hash.
 TEST(Engine, DoesNotRevealItsHashSeedByItsIncarnation) {
-  const HandClock clock;
+  const ManualClock clock;
   const auto name = [&](std::optional<uint64_t> seed) {
     return Engine::make(clock, Options{.capacity = 64, .seed = seed})->incarnation();
   };
@@ -366,7 +366,7 @@ class NightmareClock final : public Clock {
   std::function<void(Instant)> others;
 
  private:
-  mutable HandClock clock_;
+  mutable ManualClock clock_;
 };
 
 TEST_P(EveryAlgorithm, DeniesForOneTickARequestThatIsLateAgainAndAgain) {
@@ -403,7 +403,7 @@ TEST(Engine, DecidesNothingAndReportsBothSizesIfTheyDiffer) {
   for (const size_t size : {size_t{0}, size_t{1}, size_t{20}, size_t{32}, size_t{34}, size_t{40}}) {
     for (const bool waits : {false, true}) {
       TestEngine under_test;
-      doubles::HandExecutor home(under_test.clock);
+      doubles::ManualExecutor home(under_test.clock);
       if (waits) {
         under_test.engine =
             Engine::make(under_test.clock,
@@ -495,7 +495,7 @@ TEST_P(EveryAlgorithm, HasNothingToResetOnceItHasExpired) {
 }
 
 TEST_P(EveryAlgorithm, IsResetAgainAndAgainWithoutLosingSlots) {
-  HandClock clock;
+  ManualClock clock;
   const auto engine = Engine::make(clock, Options{.capacity = 64, .seed = 1});
   for (int i = 0; i < 2000; ++i) {
     const std::string name = "user" + std::to_string(i);
@@ -510,7 +510,7 @@ TEST_P(EveryAlgorithm, IsResetAgainAndAgainWithoutLosingSlots) {
 
 // Counts at the origin or in the ledger cannot be taken back.
 TEST_P(EveryAlgorithm, IsResetInASharedScopeOnlyIfItsCountsAreLocal) {
-  HandClock clock;
+  ManualClock clock;
   const auto origin = std::make_shared<origins::InProcessOrigin>(clock);
   const auto engine = Engine::make(clock, Options{.origin = origin, .capacity = 1000, .seed = 1});
   const Request request = engine_request(GetParam(), 10, 10);
@@ -527,7 +527,7 @@ TEST_P(EveryAlgorithm, IsResetInASharedScopeOnlyIfItsCountsAreLocal) {
 }
 
 TEST(Reset, ReportsATupleThatTheSketchCounts) {
-  HandClock clock;
+  ManualClock clock;
   const auto engine = Engine::make(clock, Options{.capacity = 64, .seed = 1});
   Request last = engine_request(Algorithm::kGcra);
   std::string name;

@@ -15,7 +15,7 @@
 #include "decide/validate.h"
 #include "memory/table.h"
 #include "origins/in_process_origin.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 
 namespace weir::decide {
 namespace {
@@ -86,7 +86,7 @@ RC_GTEST_PROP(FastPath, FindsTheTupleThatItsKeyWouldFind, ()) {
 
   memory::Table table(64, memory::Scope::kProcess);
   const memory::Query query = memory::query_of(WallTime(Millis(1'000'000)), request);
-  RC_ASSERT(table.create(key, query) == memory::Created::kYes);
+  RC_ASSERT(table.create(key, query) == memory::CreateResult::kCreated);
   const epoch::Guard guard;
   const memory::Tuple tuple = table.find(key);
   const auto same = [&](const memory::Slot& slot) { return is_of(slot, fast_key, request); };
@@ -139,7 +139,7 @@ void expect_equal(const Verdict& a, const Verdict& b) {
 // Sends the same requests to three engines in three ways. A batch of one takes the slow path.
 void compare_paths(const std::vector<int64_t>& steps, memory::Scope scope,
                    const std::function<Request()>& draw) {
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   const auto make = [&] {
     Options options{.capacity = 64, .seed = 1};
     if (scope == memory::Scope::kRegion) {

@@ -6,7 +6,7 @@
 
 #include "decide/engine.h"
 #include "origins/in_process_origin.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/doubles/scripted_origin.h"
 
 namespace weir::decide {
@@ -29,8 +29,8 @@ class Flood : public ::testing::Test {
   bool passes(Engine& engine, std::string_view identifier) {
     return engine.check(clock_.now(), flood_request(identifier))->admitted();
   }
-  doubles::HandClock clock_;
-  doubles::HandExecutor executor_{clock_};
+  doubles::ManualClock clock_;
+  doubles::ManualExecutor executor_{clock_};
 };
 
 TEST_F(Flood, ResetsNoTupleAndDeniesNoOtherWithoutAnOrigin) {
@@ -166,14 +166,14 @@ TEST_F(Flood, NeverLetsAProcessAcceptMoreThanTheLimitWhileTheOriginIsLost) {
     request.cost = 90;
     ASSERT_TRUE(engine->check(clock_.now(), request)->admitted());
     engine->run_replay(clock_.now(), executor_, Flush::kAll);
-    origin->take_replays();
+    origin->ack_replays();
     for (int round = 0; round < 20; ++round) {
       flood("flood-" + std::to_string(round) + "-");
       engine->run_replay(clock_.now(), executor_, Flush::kAll);
-      origin->take_replays();
+      origin->ack_replays();
     }
     ASSERT_GT(engine->stats().evicted, 0u);
-    origin->how = Reach::kNone;
+    origin->reachability = Reach::kNone;
     if (!room_again) flood("untold-");
     int admitted = 90;
     request.cost = 1;

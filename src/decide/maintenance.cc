@@ -1,10 +1,10 @@
 // Everything but decisions: background work, reset, saved state, statistics and inspection.
 
 #include <algorithm>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "base/mutex.h"
 #include "decide/engine.h"
 #include "decide/validate.h"
 #include "memory/saved_state.h"
@@ -13,7 +13,7 @@
 namespace weir::decide {
 
 using memory::CellClass;
-using memory::Part;
+using memory::MemoryPart;
 using memory::WindowCells;
 using telemetry::Stat;
 
@@ -53,19 +53,19 @@ Result<bool> Engine::reset(Instant now, const Request& request) {
   // Batches are short.
   constexpr int kMaxAttempts = 1000;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    const memory::Forgotten forgotten = tuples.table.forget(context.key, now.wall);
-    if (forgotten == memory::Forgotten::kYes) {
+    const memory::EraseResult forgotten = tuples.table.erase(context.key, now.wall);
+    if (forgotten == memory::EraseResult::kErased) {
       resets_.fetch_add(1, std::memory_order_relaxed);
       return true;
     }
-    if (forgotten == memory::Forgotten::kAbsent) {
+    if (forgotten == memory::EraseResult::kAbsent) {
       if (!tuples.sketch.holds(tuples.sketch_subject(context.key), context.query)) return false;
       return Error{.code = ErrorCode::kUnavailable,
                    .retry = Retry::kMayHelp,
                    .detail = "the table is full, and this tuple shares its counters with others",
                    .fix = "give the limiter more memory, or wait until the period is over"};
     }
-    memory::relax();
+    memory::cpu_relax();
   }
   return Error{.code = ErrorCode::kUnavailable,
                .retry = Retry::kMayHelp,
@@ -75,7 +75,7 @@ Result<bool> Engine::reset(Instant now, const Request& request) {
 
 SaveReport Engine::save(Instant now, Saving saving,
                         const std::function<void(std::string_view)>& write) {
-  const std::lock_guard lock(save_mutex_);
+  const base::MutexLock lock(save_mutex_);
   const uint64_t resets = resets_.load(std::memory_order_relaxed);
   const bool reset = resets != std::exchange(saved_resets_, resets);
   if (reset && saving == Saving::kChanged) return {.stale = true};
@@ -101,9 +101,9 @@ bool Engine::restore(Instant now, std::string_view record) {
   memory::TupleStore& tuples = *state_.tuples;
   const memory::TupleKey key(state->key, tuples.hash);
   const auto prepare = [&](const memory::Tuple& tuple) { memory::restore_state(tuple, *state); };
-  const auto created = tuples.table.create(key, *query, {.forbidden = {}, .prepare = prepare});
-  if (created == memory::Created::kYes) return true;
-  if (created == memory::Created::kPresent) {
+  const auto created = tuples.table.create(key, *query, {.veto = {}, .prepare = prepare});
+  if (created == memory::CreateResult::kCreated) return true;
+  if (created == memory::CreateResult::kExists) {
     charge_difference(key, *query, units);
   } else {
     memory::Query whole = *query;
@@ -122,8 +122,7 @@ void Engine::charge_difference(const memory::TupleKey& key, memory::Query query,
       const memory::Tuple tuple = state_.tuples->table.find(key);
       if (!tuple) return;
       query.ask = {.capacity = std::max<Count>(1, units), .cost = 0};
-      const memory::CellDecision known =
-          Decider::decide_cells(tuple, query, memory::Effect::kOnlyLook);
+      const memory::CellDecision known = Decider::decide_cells(tuple, query, memory::Effect::kPeek);
       if (known.evidence.own >= units) return;
       query.ask.cost = units - known.evidence.own;
       if (Decider::decide_cells(tuple, query, memory::Effect::kConsume).status !=
@@ -164,11 +163,11 @@ LimiterStats Engine::stats() const {
           .rebuilt = table.rebuilt,
           .memory_bytes = table.bytes,
           .memory = {.limit = tuples.budget.limit(),
-                     .table = tuples.budget.used(Part::kTable),
-                     .annexes = tuples.budget.used(Part::kAnnexes),
-                     .keys = tuples.budget.used(Part::kKeys),
-                     .sketch = tuples.budget.used(Part::kSketch),
-                     .regions = tuples.budget.used(Part::kRegions)}};
+                     .table = tuples.budget.used(MemoryPart::kTable),
+                     .annexes = tuples.budget.used(MemoryPart::kBuffers),
+                     .keys = tuples.budget.used(MemoryPart::kKeys),
+                     .sketch = tuples.budget.used(MemoryPart::kSketch),
+                     .regions = tuples.budget.used(MemoryPart::kRegions)}};
 }
 
 void Engine::inspect(const std::function<void(const CellView&)>& visit) const {

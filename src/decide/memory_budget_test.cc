@@ -11,7 +11,7 @@
 #include "base/split_mix.h"
 #include "decide/engine.h"
 #include "ledgers/memory_ledger.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/effort.h"
 
 namespace weir::decide {
@@ -41,7 +41,7 @@ class MemoryBudget : public ::testing::Test {
   std::shared_ptr<Engine> engine(uint64_t memory, size_t capacity = 4096) {
     return Engine::make(clock_, Options{.capacity = capacity, .memory = memory, .seed = 1});
   }
-  doubles::HandClock clock_;
+  doubles::ManualClock clock_;
 };
 
 TEST_F(MemoryBudget, HoldsForAnyRequestsOnLargeLogs) {

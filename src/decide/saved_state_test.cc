@@ -9,13 +9,13 @@
 #include <thread>
 #include <vector>
 
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "weir/limiter.h"
 
 namespace weir {
 namespace {
 
-using doubles::HandClock;
+using doubles::ManualClock;
 
 constexpr Algorithm kSavedAlgorithms[] = {Algorithm::kGcra, Algorithm::kTokenBucket,
                                           Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog};
@@ -48,7 +48,7 @@ bool same(const Verdict& a, const Verdict& b) {
 }
 
 RC_GTEST_PROP(SavedState, RestoresALimiterThatDecidesAsTheFirstWouldHave, ()) {
-  HandClock clock;
+  ManualClock clock;
   Limiter first(clock, saved_options(1));
   const auto draw = [&] {
     const Algorithm algorithm = *rc::gen::elementOf(
@@ -76,7 +76,7 @@ RC_GTEST_PROP(SavedState, RestoresALimiterThatDecidesAsTheFirstWouldHave, ()) {
 }
 
 TEST(SavedState, IsWrittenAgainOnlyIfItChanged) {
-  HandClock clock;
+  ManualClock clock;
   Limiter limiter(clock, saved_options(1));
   for (const Algorithm algorithm : kSavedAlgorithms) {
     ASSERT_TRUE(limiter.check(saved_request(algorithm, to_string(algorithm)))->admitted());
@@ -94,7 +94,7 @@ TEST(SavedState, IsWrittenAgainOnlyIfItChanged) {
 }
 
 TEST(SavedState, OmitsWindowsThatTheLedgerHas) {
-  HandClock clock;
+  ManualClock clock;
   Limiter limiter(clock, saved_options(1));
   ASSERT_TRUE(limiter.check(saved_request(Algorithm::kSlidingWindow, "a"))->admitted());
   ASSERT_TRUE(limiter.check(saved_request(Algorithm::kFixedWindow, "b"))->admitted());
@@ -106,7 +106,7 @@ TEST(SavedState, MergesWithAnExistingTupleByTheStricterState) {
   for (const Algorithm algorithm : kSavedAlgorithms) {
     for (const auto& [saved, there] : {std::pair{70, 20}, std::pair{20, 70}}) {
       for (const int64_t limit : {100, 90}) {  // the limit may have changed since
-        HandClock clock;
+        ManualClock clock;
         Limiter first(clock, saved_options(1));
         ASSERT_TRUE(first.check(saved_request(algorithm, "a", 100, saved))->admitted());
         Limiter second(clock, saved_options(2));
@@ -123,7 +123,7 @@ TEST(SavedState, MergesWithAnExistingTupleByTheStricterState) {
 }
 
 TEST(SavedState, IsCountedInTheSketchIfTheTableIsFull) {
-  HandClock clock;
+  ManualClock clock;
   Limiter first(clock, saved_options(1, 1000));
   for (int i = 0; i < 800; ++i) {
     const Algorithm algorithm = kSavedAlgorithms[i % 4];
@@ -141,7 +141,7 @@ TEST(SavedState, IsCountedInTheSketchIfTheTableIsFull) {
 
 TEST(SavedState, DrainsWhileNoProcessRuns) {
   for (const Algorithm algorithm : kSavedAlgorithms) {
-    HandClock clock;
+    ManualClock clock;
     Limiter first(clock, saved_options(1));
     ASSERT_TRUE(first.check(saved_request(algorithm, "a", 100, 100))->admitted());
     const auto records = records_of(first, clock.now());
@@ -154,7 +154,7 @@ TEST(SavedState, DrainsWhileNoProcessRuns) {
 
 // Records come from our own disk, but disks fail.
 RC_GTEST_PROP(SavedState, OfRandomBytesIsRefusedOrHarmless, ()) {
-  HandClock clock;
+  ManualClock clock;
   Limiter first(clock, saved_options(1));
   for (const Algorithm algorithm : kSavedAlgorithms) {
     (void)first.check(saved_request(algorithm, to_string(algorithm), 100, 30));
@@ -176,7 +176,7 @@ RC_GTEST_PROP(SavedState, OfRandomBytesIsRefusedOrHarmless, ()) {
 
 // A thread that saves does not disturb threads that charge, and in the end misses nothing.
 TEST(SavedState, IsSavedWhileThreadsCharge) {
-  HandClock clock;
+  ManualClock clock;
   Limiter limiter(clock, saved_options(1));
   std::map<std::string, std::string> last;
   const auto note = [&](std::string_view record) {

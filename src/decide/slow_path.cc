@@ -106,7 +106,7 @@ ReadRequirement Engine::read_requirement(const RequestContext& context) {
     const WindowCells cells(tuple);
     // The tuple could not store the counts read, and would still be called fresh.
     if (!cells.fits(context.query)) return CellDecision{.status = DecisionStatus::kRebuild};
-    const CellDecision result = cells.decide(context.query, memory::Effect::kOnlyLook);
+    const CellDecision result = cells.decide(context.query, memory::Effect::kPeek);
     const bool refused = result.status == DecisionStatus::kDecided && !result.decision.admitted();
     if (refused) replay_refused(tuple, context.now.mono);
     requirement = refused
@@ -114,7 +114,7 @@ ReadRequirement Engine::read_requirement(const RequestContext& context) {
                       : regional::read_requirement(cells, context.query, context.now.mono, rules);
     // The window must still be the newest when the reply arrives.
     if (context.query.ask.cost > 0 && result.status == DecisionStatus::kDecided) {
-      cells.expect(result.sequence);
+      cells.extend_to(result.sequence);
     }
     return result;
   };

@@ -18,8 +18,8 @@
 #include "ledgers/memory_ledger.h"
 #include "origins/in_process_origin.h"
 #include "sim/random.h"
-#include "tests/doubles/hand_clock.h"
-#include "tests/doubles/rushing_clock.h"
+#include "tests/doubles/manual_clock.h"
+#include "tests/doubles/ticking_clock.h"
 
 namespace weir::decide {
 namespace {
@@ -40,7 +40,7 @@ TEST(Stress, DoesNotLoseAdmissionsDuringASweep) {
   constexpr int kRounds = 20'000;
   constexpr Millis kDuration{1000};
   for (const Algorithm algorithm : kAllAlgorithms) {
-    const doubles::HandClock clock;
+    const doubles::ManualClock clock;
     const auto engine = Engine::make(clock, {.capacity = 1, .seed = 1});
     const Request request{.ns = "api",
                           .identifier = "alice",
@@ -72,7 +72,7 @@ TEST(Stress, DoesNotLoseAdmissionsDuringASweep) {
 }
 
 TEST(Stress, HoldsLimitsWhileTuplesAreCreatedExpiredAndRebuilt) {
-  const doubles::RushingClock clock;
+  const doubles::TickingClock clock;
   const auto engine = Engine::make(clock, {.capacity = 64, .seed = 1});
   // The admissions of each hot tuple; its window is longer than the whole test.
   constexpr int64_t kLimit = 500;
@@ -124,8 +124,8 @@ TEST(Stress, HoldsLimitsWhileTuplesAreCreatedExpiredAndRebuilt) {
 }
 
 TEST(Stress, LosesNothingBetweenEvictionAndReplay) {
-  doubles::HandClock clock;
-  doubles::HandExecutor executor{clock};
+  doubles::ManualClock clock;
+  doubles::ManualExecutor executor{clock};
   auto origin = std::make_shared<origins::InProcessOrigin>(clock);
   const auto engine = Engine::make(
       clock, {.origin = origin, .replay_within = Millis(0), .capacity = 64, .seed = 1});
@@ -193,7 +193,7 @@ TEST(Stress, LosesNothingBetweenEvictionAndReplay) {
 
 // The header allows it. Regression: concurrent runs sent tuples twice or never.
 TEST(Stress, RunsReplayFromEveryThreadAtOnce) {
-  const doubles::RushingClock clock;
+  const doubles::TickingClock clock;
   auto origin = std::make_shared<origins::InProcessOrigin>(clock);
   const auto engine = Engine::make(
       clock, {.origin = origin, .replay_within = Millis(1), .capacity = 2048, .seed = 1});
@@ -208,7 +208,7 @@ TEST(Stress, RunsReplayFromEveryThreadAtOnce) {
   const auto sequence = clock.now().wall.time_since_epoch() / kMaxDuration;
   std::atomic<Count> accepted{0};
   on_threads([&](int t) {
-    doubles::HandExecutor timers(clock);
+    doubles::ManualExecutor timers(clock);
     sim::Random random(static_cast<uint64_t>(t));
     for (int n = 0; n < kStressRequests; ++n) {
       const std::string name = "user-" + std::to_string(random.between(0, kNames - 1));
@@ -216,7 +216,7 @@ TEST(Stress, RunsReplayFromEveryThreadAtOnce) {
       if (n % 4 == 0) engine->run_replay(clock.now(), timers);
     }
   });
-  doubles::HandExecutor timers(clock);
+  doubles::ManualExecutor timers(clock);
   engine->run_replay(clock.now(), timers, Flush::kAll);
   Count acked = 0;
   for (int i = 0; i < kNames; ++i) {
@@ -233,7 +233,7 @@ TEST(Stress, RunsReplayFromEveryThreadAtOnce) {
 }
 
 TEST(Stress, RunsSyncFromEveryThreadAtOnce) {
-  const doubles::RushingClock clock;
+  const doubles::TickingClock clock;
   const auto ledger = std::make_shared<ledgers::MemoryLedger>(clock);
   const auto engine =
       Engine::make(clock, {.ledger = ledger,
@@ -265,7 +265,7 @@ TEST(Stress, RunsSyncFromEveryThreadAtOnce) {
 // published counts are the accepted ones, and once all are published both regions share one limit:
 // alone, each would admit the whole limit.
 TEST(Stress, RegionsSyncWhileTheyServeRequests) {
-  const doubles::RushingClock clock;
+  const doubles::TickingClock clock;
   const auto ledger = std::make_shared<ledgers::MemoryLedger>(clock);
   std::vector<std::shared_ptr<Engine>> regions;
   for (const char* name : {"east", "west"}) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "decide/engine.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 
 namespace weir::decide {
 namespace {
@@ -60,7 +60,7 @@ std::vector<Bad> all_bad() {
 }
 
 TEST(Validate, ReportsFieldValueAndFixAndChangesNothing) {
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   const auto engine = Engine::make(clock, Options{.capacity = 100, .seed = 1});
   for (const Bad& bad : all_bad()) {
     Request request = valid();
@@ -138,7 +138,7 @@ TEST(Validate, HasAFastCheckThatAcceptsOnlyValidRequests) {
 }
 
 TEST(Validate, ReportsTheItemOfABatch) {
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   const auto engine = Engine::make(clock, Options{.capacity = 100, .seed = 1});
   std::vector<Request> requests(3, valid());
   requests[2].cost = -1;

@@ -109,7 +109,7 @@ class FastGuard {
 // Call after the object was unlinked.
 [[nodiscard]] uint64_t retire_epoch();
 
-// Whether every Guard that was made before the epoch was retired is gone. A Guard of the calling
+// Whether every Guard that was made before the epoch was retired has ended. A Guard of the calling
 // thread counts, too.
 [[nodiscard]] bool is_reclaimable(uint64_t retired);
 

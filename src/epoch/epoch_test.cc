@@ -61,32 +61,33 @@ TEST(ThreadRecord, IsReusedWhenItsThreadHasEnded) {
 }
 
 TEST(Epoch, ProtectsMemoryThatReadersStillUse) {
-  // A writer replaces a box and, once it is reclaimable, overwrites it: no reader may see that.
+  // A writer replaces a box and overwrites the old one once it is reclaimable: no reader may see
+  // that.
   struct Box {
     int value = 1;
   };
   std::atomic<Box*> current{new Box};
   std::atomic<bool> stop{false};
-  std::atomic<int> spoilt{0};
+  std::atomic<int> overwritten_reads{0};
   std::vector<std::thread> readers;
   for (int t = 0; t < 2; ++t) {
     readers.emplace_back([&] {
       while (!stop.load(std::memory_order_relaxed)) {
         const Guard guard;
-        if (current.load(std::memory_order_seq_cst)->value != 1) spoilt.fetch_add(1);
+        if (current.load(std::memory_order_seq_cst)->value != 1) overwritten_reads.fetch_add(1);
       }
     });
   }
-  std::vector<std::pair<Box*, uint64_t>> hidden;
+  std::vector<std::pair<Box*, uint64_t>> unlinked;
   for (int i = 0; i < 3000; ++i) {
     Box* old = current.exchange(new Box, std::memory_order_seq_cst);
-    hidden.emplace_back(old, retire_epoch());
-    for (size_t k = 0; k < hidden.size();) {
-      if (is_reclaimable(hidden[k].second)) {
-        hidden[k].first->value = 0;
-        delete hidden[k].first;
-        hidden[k] = hidden.back();
-        hidden.pop_back();
+    unlinked.emplace_back(old, retire_epoch());
+    for (size_t k = 0; k < unlinked.size();) {
+      if (is_reclaimable(unlinked[k].second)) {
+        unlinked[k].first->value = 0;
+        delete unlinked[k].first;
+        unlinked[k] = unlinked.back();
+        unlinked.pop_back();
       } else {
         ++k;
       }
@@ -94,9 +95,9 @@ TEST(Epoch, ProtectsMemoryThatReadersStillUse) {
   }
   stop = true;
   for (auto& reader : readers) reader.join();
-  for (const auto& [box, retired] : hidden) delete box;
+  for (const auto& [box, retired] : unlinked) delete box;
   delete current.load();
-  EXPECT_EQ(spoilt.load(), 0);
+  EXPECT_EQ(overwritten_reads.load(), 0);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "frontends/service.h"
 #include "frontends/session.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 
 namespace weir::frontends {
 
@@ -30,7 +30,7 @@ struct FixtureAt {
 
   explicit FixtureAt(Time time = {}) : clock(time) { keys.add(rules::hash_of(kKey)); }
 };
-using Fixture = FixtureAt<doubles::HandClock>;
+using Fixture = FixtureAt<doubles::ManualClock>;
 
 // The client side of a connection: sends bytes and returns the response.
 struct TestConnection {

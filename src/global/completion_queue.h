@@ -4,11 +4,11 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "base/atomic.h"
+#include "base/mutex.h"
 #include "weir/time.h"
 
 namespace weir::global {
@@ -19,7 +19,7 @@ class CompletionQueue {
 
   // From any thread.
   void post(Completion completion) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     completions_.push_back(std::move(completion));
   }
 
@@ -27,7 +27,7 @@ class CompletionQueue {
   void run_all(Instant now) {
     std::vector<Completion> completions;
     {
-      const std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       completions.swap(completions_);
     }
     for (const Completion& completion : completions) completion(now);
@@ -35,7 +35,7 @@ class CompletionQueue {
 
  private:
   base::Mutex mutex_;
-  std::vector<Completion> completions_;  // guarded by mutex_
+  std::vector<Completion> completions_ WEIR_GUARDED_BY(mutex_);
 };
 
 }  // namespace weir::global

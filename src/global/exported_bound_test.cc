@@ -21,7 +21,7 @@ TEST_F(ExportedBound, IsInfiniteUntilTheFirstFullReadAndThenThatOfTheRule) {
   east.ledger->cut();
   pass(Millis(1000));
   EXPECT_TRUE(std::isinf(bound(east)));
-  east.ledger->mend();
+  east.ledger->restore();
   pass(Millis(40'000));
   EXPECT_NEAR(bound(east), 1.35, 0.001);
 }
@@ -37,7 +37,7 @@ TEST_F(ExportedBound, IsOneLimitPerRegionWhileNothingIsImported) {
   // A silent region may admit anything.
   pass(Millis(6000));
   EXPECT_NEAR(bound(west), 2, 0.001);
-  east.ledger->mend();
+  east.ledger->restore();
   pass(Millis(30'000));
   EXPECT_NEAR(bound(east), 1.35, 0.001);
   EXPECT_NEAR(bound(west), 1.35, 0.001);

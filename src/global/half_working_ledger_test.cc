@@ -7,7 +7,7 @@
 
 #include "ledgers/memory_ledger.h"
 #include "tests/doubles/faulty_ledger.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "weir/limiter.h"
 
 namespace weir::global {
@@ -40,7 +40,7 @@ class HalfWorkingLedger : public testing::Test {
     return 0;
   }
 
-  doubles::HandClock clock_;
+  doubles::ManualClock clock_;
   std::shared_ptr<ledgers::MemoryLedger> store_ = std::make_shared<ledgers::MemoryLedger>(clock_);
   std::shared_ptr<doubles::FaultyLedger> ledger_ =
       std::make_shared<doubles::FaultyLedger>(store_->another_client(), 1);
@@ -69,7 +69,7 @@ TEST_F(HalfWorkingLedger, DoesNotDegradeVerdictsWhileItAcceptsWrites) {
 }
 
 TEST_F(HalfWorkingLedger, HasAllRowsButTheLockedOne) {
-  ledger_->lock("user-7");
+  ledger_->lock_rows_of("user-7");
   for (int i = 0; i < 100; ++i) (void)ask("user-" + std::to_string(i), 60);
   pass(Millis(500));
   for (int i = 0; i < 100; ++i) {
@@ -83,7 +83,7 @@ TEST_F(HalfWorkingLedger, HasAllRowsButTheLockedOne) {
   (void)ask("later", 60);
   pass(Millis(500));
   EXPECT_EQ(row("later"), 60u);
-  ledger_->unlock();
+  ledger_->unlock_rows();
   pass(Millis(1500));
   EXPECT_EQ(row("user-7"), 60u);
   EXPECT_EQ(limiter_.sync_stats().waiting, 0u);

@@ -1,4 +1,5 @@
 #include "global/importer.h"
+#include "base/mutex.h"
 
 #include <algorithm>
 
@@ -47,7 +48,7 @@ void Importer::merge(Instant now, const LedgerRow& row) {
   }
   RemoteEntry* entry = nullptr;
   {
-    const std::lock_guard lock(remote_.mutex());
+    const base::MutexLock lock(remote_.mutex());
     entry = entry_of(row.key, row.region);
     if (entry == nullptr) return;
     RemoteCell* const found = remote_.cell(*entry, row.sequence, current);
@@ -86,7 +87,7 @@ void Importer::merge(Instant now, const LedgerPresence& presence) {
   if (presence.until <= now.wall) return;
   RemoteEntry* entry = nullptr;
   {
-    const std::lock_guard lock(remote_.mutex());
+    const base::MutexLock lock(remote_.mutex());
     entry = entry_of(presence.key, presence.region);
     if (entry == nullptr) return;
     if (presence.region == remote_.region()) {
@@ -129,7 +130,7 @@ void Importer::end_full_read(Instant now) {
     if (has_lost(now, entry)) lost.push_back(&entry);
   });
   for (RemoteEntry* entry : lost) {
-    const std::lock_guard lock(remote_.mutex());
+    const base::MutexLock lock(remote_.mutex());
     entry->each_cell([&](RemoteCell& cell) {
       if (!is_lost(now, *entry, cell)) return;
       // The notes that siblings left before prove nothing either.

@@ -1,4 +1,5 @@
 #include "global/publish_queue.h"
+#include "base/mutex.h"
 
 #include <algorithm>
 #include <map>
@@ -95,7 +96,7 @@ void PublishQueue::read_notes(std::vector<CellRead> cells) {
 }
 
 void PublishQueue::merge_note(const CellId& id, Count published) {
-  const std::lock_guard lock(remote_.mutex());
+  const base::MutexLock lock(remote_.mutex());
   RemoteEntry* entry = remote_.find({id.tuple, tuples_.hash});
   RemoteCell* const found = entry == nullptr ? nullptr : entry->find(id.sequence);
   if (found == nullptr) return;
@@ -114,7 +115,7 @@ std::vector<PublishQueue::Candidate> PublishQueue::choose(Instant now, Flush flu
   std::map<std::string, std::vector<Candidate>> presences;
   std::vector<CellRead> reads;
   {
-    const std::lock_guard lock(remote_.mutex());
+    const base::MutexLock lock(remote_.mutex());
     for (RemoteEntry* entry : queue_) {
       entry->each_cell([&](RemoteCell& cell) {
         // An expired cell influences no decision.

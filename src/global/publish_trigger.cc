@@ -1,11 +1,12 @@
 #include "global/publish_trigger.h"
+#include "base/mutex.h"
 
 #include <algorithm>
 
 #include "global/ledger_key.h"
 #include "memory/lifecycle.h"
-#include "memory/noted.h"
 #include "memory/tentative.h"
+#include "memory/tuple_meta.h"
 
 namespace weir::global {
 
@@ -33,13 +34,13 @@ std::optional<PublishTrigger::RegionCounts> PublishTrigger::region_counts(const 
   RegionCounts counts{.sequence = std::max(at, cells.newest())};
   for (const int64_t back : {0, 1}) {
     const int64_t sequence = counts.sequence - back;
-    if (!cells.can_know(sequence)) continue;
+    if (!cells.in_tag_range(sequence)) continue;
     const auto own = memory::settled(cells.own(sequence), cells.tentative());
     if (!own) return std::nullopt;
     const bool all = mutated(Mutation::kForeignPublished);
     const memory::Word& siblings = all ? cells.others(sequence) : cells.siblings(sequence);
     (back == 0 ? counts.current : counts.last) =
-        own->count_of(sequence) + memory::count_in_order(siblings, sequence);
+        own->count_of(sequence) + memory::count_in_seq_cst(siblings, sequence);
   }
   return counts;
 }
@@ -135,17 +136,17 @@ void PublishTrigger::evaluate(Instant now, const Tuple& tuple) {
   // present. The next charge rebuilds it.
   if (memory::is_ahead_of(tuple, now.wall)) return;
   const WindowCells cells(tuple);
-  const bool refused = cells.take_refused();
+  const bool refused = cells.take_denied();
   const auto counts = region_counts(tuple, now.wall);
   if (!counts) {
-    if (refused) cells.mark_refused();
+    if (refused) cells.mark_denied();
     watch_.push(tuple.index);
     return;
   }
   const SyncRules& rules = regions_.rules;
   const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), tuples_.hash);
 
-  const std::lock_guard lock(remote_.mutex());
+  const base::MutexLock lock(remote_.mutex());
   RemoteEntry* entry = remote_.find(key);
   const Usages usages = usages_of(now, tuple, *counts, entry, refused);
   const PublishReason reason = publish_reason(usages.current, rules);
@@ -167,7 +168,7 @@ void PublishTrigger::evaluate(Instant now, const Tuple& tuple) {
   } else {
     cells.watch_count(threshold);
     // An admission may have compared its count with the previous threshold.
-    if (cells.counted_in_order(counts->sequence) >= threshold) watch_.push(tuple.index);
+    if (cells.counted_seq_cst(counts->sequence) >= threshold) watch_.push(tuple.index);
   }
   if (entry == nullptr) return;
 
@@ -235,10 +236,10 @@ void PublishTrigger::inspect(Instant now,
     const auto counts = region_counts(tuple, now.wall);
     if (!counts) return;
     const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), tuples_.hash);
-    const std::lock_guard lock(remote_.mutex());
+    const base::MutexLock lock(remote_.mutex());
     const RemoteEntry* entry = remote_.find(key);
     const Usages usages =
-        usages_of(now, tuple, *counts, entry, WindowCells(tuple).watch().refused());
+        usages_of(now, tuple, *counts, entry, WindowCells(tuple).watch().denied());
     const auto show = [&](int64_t sequence, const CellUsage& usage) {
       const RemoteCell* cell = entry == nullptr ? nullptr : entry->find(sequence);
       SharedCell shared{.tuple = key.encoded(),
@@ -259,7 +260,7 @@ void PublishTrigger::inspect(Instant now,
 
 void PublishTrigger::skip(Instant now, const Tuple& tuple, bool refused) {
   const WindowCells cells(tuple);
-  if (refused) cells.mark_refused();
+  if (refused) cells.mark_denied();
   cells.watch_count(0);
   ++skipped_.cells;
   skipped_.at = now.mono;
@@ -289,7 +290,7 @@ bool PublishTrigger::update_cell(Instant now, RemoteEntry& entry, int64_t sequen
 
 // An entry whose tuple is not in the table is erased once nothing of it matters.
 void PublishTrigger::expire(Instant now, RemoteEntry& entry) {
-  const std::lock_guard lock(remote_.mutex());
+  const base::MutexLock lock(remote_.mutex());
   if (entry.has_pending()) queue_.add(entry);
   if (entry.queued || entry.in_flight > 0) return;
   WallTime over{};

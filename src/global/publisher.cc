@@ -1,4 +1,5 @@
 #include "global/publisher.h"
+#include "base/mutex.h"
 
 #include <algorithm>
 #include <string>
@@ -47,7 +48,7 @@ void Publisher::publish(Instant now, Flush flush) {
     if (in_flight_ >= kMaxInFlight) break;
     // The cell may have changed since it was queued; at shutdown that does not matter.
     if (flush == Flush::kDue) trigger_.evaluate(now, *candidate.entry);
-    const std::lock_guard lock(remote_.mutex());
+    const base::MutexLock lock(remote_.mutex());
     const RemoteCell& cell = *candidate.cell;
     if (cell.pending.reason == PublishReason::kNone || cell.sent > 0) continue;
     const auto locked = locked_.find({candidate.entry->tuple, cell.sequence});
@@ -147,7 +148,7 @@ void Publisher::commit(Instant now, Chunk& chunk) {
   for (const Sent& sent : chunk.rows) {
     RemoteEntry& entry = *sent.entry;
     {
-      const std::lock_guard lock(remote_.mutex());
+      const base::MutexLock lock(remote_.mutex());
       end_flight(sent);
       if (RemoteCell* const cell = entry.find(sent.sequence)) {
         cell->published = std::max(cell->published, sent.count);
@@ -210,7 +211,7 @@ void Publisher::fail(Instant now, Chunk& chunk, Cause cause) {
   for (const Sent& sent : chunk.rows) {
     const std::string tuple = sent.entry->tuple;  // evaluate() below may erase the entry
     {
-      const std::lock_guard lock(remote_.mutex());
+      const base::MutexLock lock(remote_.mutex());
       end_flight(sent);
       if (rejected) ++stats_.dropped;
       // Treated as written, so that it is not sent again and again.
@@ -224,7 +225,7 @@ void Publisher::fail(Instant now, Chunk& chunk, Cause cause) {
       }
     }
     trigger_.evaluate(now, *sent.entry);
-    const std::lock_guard lock(remote_.mutex());
+    const base::MutexLock lock(remote_.mutex());
     RemoteEntry* const entry = remote_.find({tuple, tuples_.hash});
     RemoteCell* const cell = entry == nullptr ? nullptr : entry->find(sent.sequence);
     if (rejected || cell == nullptr) continue;
@@ -237,18 +238,18 @@ void Publisher::fail(Instant now, Chunk& chunk, Cause cause) {
 void Publisher::enqueue_all(Instant now) {
   std::vector<std::string> tuples;
   {
-    const std::lock_guard lock(remote_.mutex());
+    const base::MutexLock lock(remote_.mutex());
     remote_.for_each([&](const RemoteEntry& entry) { tuples.push_back(entry.tuple); });
   }
   for (const std::string& tuple : tuples) {
     const auto find = [&] {
-      const std::lock_guard lock(remote_.mutex());
+      const base::MutexLock lock(remote_.mutex());
       return remote_.find({tuple, tuples_.hash});
     };
     if (RemoteEntry* const entry = find()) trigger_.evaluate(now, *entry);
     RemoteEntry* const entry = find();
     if (entry == nullptr) continue;
-    const std::lock_guard lock(remote_.mutex());
+    const base::MutexLock lock(remote_.mutex());
     entry->each_cell([&](RemoteCell& cell) {
       if (cell.counted <= cell.published_or_sent()) return;
       queue_.enqueue(now, *entry, cell, PublishReason::kExhaustion);

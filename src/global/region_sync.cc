@@ -1,4 +1,5 @@
 #include "global/region_sync.h"
+#include "base/mutex.h"
 
 #include <algorithm>
 #include <limits>
@@ -53,7 +54,7 @@ RegionSync::RegionSync(std::shared_ptr<memory::TupleStore> tuples,
       jitter_(region_->incarnation) {}
 
 WorkReport RegionSync::run_once(Instant now, Flush flush) {
-  const std::lock_guard run(run_mutex_);
+  const base::MutexLock run(run_mutex_);
   now = std::max(now, latest_, [](Instant a, Instant b) { return a.mono < b.mono; });
   if (clock_was_set(now)) {
     // By the former time, imported rows seemed expired or too early, and tuples ahead of it were
@@ -166,7 +167,7 @@ uint64_t RegionSync::diverging_siblings(Instant now) const {
   if (!region_->origin || siblings_ <= 1) return 0;
   const bool lost = region_->origin->reach() != Reach::kPrompt;
   const bool late = Nanos(region_->replay_lag.load(std::memory_order_relaxed)) > kMaxInFlight;
-  return lost || late || tuples_->sketch.matters_until() > now.wall ? siblings_ - 1 : 0;
+  return lost || late || tuples_->sketch.live_until() > now.wall ? siblings_ - 1 : 0;
 }
 
 // The most that this region may count unpublished, as far as this process can tell, in millionths
@@ -176,7 +177,7 @@ uint64_t RegionSync::unpublished_ppm(Instant now) const {
   const uint64_t usual = uint64_t{regions_.rules.hidden_permille} * 1000 / others;
   const bool whole =
       publisher_.skipped_recently(now.mono) || publisher_.lag(now.mono) > kMaxInFlight ||
-      tuples_->evicted.matters_until() > now.wall || tuples_->sketch.matters_until() > now.wall ||
+      tuples_->evicted.live_until() > now.wall || tuples_->sketch.live_until() > now.wall ||
       node_died_ || died_counts_until_ > now.wall;
   const uint64_t diverging = diverging_siblings(now) * kWholeLimit;
   if (whole || diverging > 0) return kWholeLimit + diverging;
@@ -362,11 +363,11 @@ void RegionSync::update_stats(Instant now) {
                   .ready = regions_.fully_read};
   stats.bound = bound(now);
   {
-    const std::lock_guard lock(global_->remote.mutex());
+    const base::MutexLock lock(global_->remote.mutex());
     stats.keys = global_->remote.size();
     stats.keys_received = global_->remote.imported_only();
   }
-  const std::lock_guard lock(stats_mutex_);
+  const base::MutexLock lock(stats_mutex_);
   stats_ = stats;
 }
 
@@ -383,7 +384,7 @@ bool RegionSync::may_miss_counts(Instant now) const {
   return may_have_missed_ || missed_before_ || import_failed_ || !importer_.has_all() ||
          now.mono - imported_at_ > kMaxInFlight + Nanos(regions_.rules.import_every) ||
          now.mono - fleet_updated_ > kMaxInFlight + Nanos(kHeartbeatEvery) ||
-         tuples_->sketch.matters_until() > now.wall;
+         tuples_->sketch.live_until() > now.wall;
 }
 
 // The most that may be admitted, as a multiple of a limit, plus the counts in flight. The other
@@ -399,7 +400,7 @@ double RegionSync::bound(Instant now) const {
 }
 
 SyncStats RegionSync::stats() const {
-  const std::lock_guard lock(stats_mutex_);
+  const base::MutexLock lock(stats_mutex_);
   return stats_;
 }
 

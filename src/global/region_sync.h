@@ -7,10 +7,10 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "base/atomic.h"
+#include "base/mutex.h"
 #include "global/completion_queue.h"
 #include "global/global_state.h"
 #include "global/importer.h"
@@ -31,7 +31,7 @@ class RegionSync {
   WorkReport run_once(Instant now, Flush flush);
   [[nodiscard]] SyncStats stats() const;
   void inspect(Instant now, const std::function<void(const SharedCell&)>& visit) const {
-    const std::lock_guard lock(run_mutex_);
+    const base::MutexLock lock(run_mutex_);
     publisher_.trigger().inspect(now, visit);
   }
 

@@ -11,14 +11,14 @@
 
 #include "ledgers/memory_ledger.h"
 #include "tests/doubles/faulty_ledger.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "weir/limiter.h"
 
 namespace weir::global {
 
 using doubles::FaultyLedger;
-using doubles::HandClock;
-using doubles::HandExecutor;
+using doubles::ManualClock;
+using doubles::ManualExecutor;
 using ledgers::MemoryLedger;
 
 struct TestRegion {
@@ -120,8 +120,8 @@ class RegionSyncTest : public testing::Test {
     store_->publish(std::move(rows), [](const auto&) {});
   }
 
-  HandClock clock_;
-  HandExecutor executor_{clock_};
+  ManualClock clock_;
+  ManualExecutor executor_{clock_};
   std::shared_ptr<MemoryLedger> store_ = std::make_shared<MemoryLedger>(clock_);
   std::vector<std::unique_ptr<TestRegion>> regions_;
   std::string identifier_ = "alice";

@@ -1,6 +1,7 @@
 // What regions publish and import, and when.
 
 #include "global/region_sync.h"
+#include "base/mutex.h"
 
 #include <gtest/gtest.h>
 
@@ -245,7 +246,7 @@ TEST_F(RegionSyncTest, KeepsDecidingWhileTheLedgerIsUnreachableAndReportsIt) {
   EXPECT_EQ(ask(west).basis, Basis::kLocal);
   EXPECT_EQ(foreign(west), 30U);
   EXPECT_GT(east.limiter->sync_stats().import_lag, Millis(9000));
-  east.ledger->mend();
+  east.ledger->restore();
   pass(Millis(2000));
   EXPECT_EQ(foreign(west), 100U);
   EXPECT_EQ(ask(east).basis, Basis::kLocal);
@@ -257,7 +258,7 @@ TEST_F(RegionSyncTest, StartsWithoutTheLedger) {
   pass(Millis(3000));
   EXPECT_EQ(ask_times(east, 60), 60);
   EXPECT_FALSE(east.limiter->sync_stats().ready);
-  east.ledger->mend();
+  east.ledger->restore();
   pass(Millis(3000));
   EXPECT_TRUE(east.limiter->sync_stats().ready);
   EXPECT_EQ(row("east"), 60U);
@@ -298,7 +299,7 @@ TEST_F(RegionSyncTest, PublishesAgainToALedgerThatLostRowsOfAnEarlierFullRead) {
 // A request that creates a tuple needs the mutex. Regression: it was held while all entries were
 // checked. On this thread, locking it again would deadlock.
 TEST(Importer, EndsAFullReadWithoutTheMutexIfNothingWasLost) {
-  const HandClock clock;
+  const ManualClock clock;
   const Options options{.ledger = make_null_ledger(), .region = "east", .capacity = 64};
   memory::TupleStore tuples(clock, options, 1);
   const regional::RegionState region(options, tuples);
@@ -318,10 +319,10 @@ TEST(Importer, EndsAFullReadWithoutTheMutexIfNothingWasLost) {
       .presences = {{.key = key, .region = "east", .until = clock.now().wall + Millis(600'000)}}};
   importer.merge(clock.now(), rows);
   const auto with_mutex_locked = [&](const auto& work) {
-    const std::lock_guard lock(global.remote.mutex());
+    const base::MutexLock lock(global.remote.mutex());
     work();
   };
-  HandClock later;
+  ManualClock later;
   later.advance(Millis(1000));
   with_mutex_locked([&] { importer.begin_full_read(later.now()); });
   importer.merge(later.now(), rows);
@@ -337,7 +338,7 @@ TEST(Importer, EndsAFullReadWithoutTheMutexIfNothingWasLost) {
 TEST_F(RegionSyncTest, ARejectedRowIsFoundAndDoesNotBlockOthers) {
   TestRegion& east = add("east");
   pass(Millis(1000));
-  east.ledger->blame("user-3");
+  east.ledger->reject_rows_of("user-3");
   for (int i = 0; i < 8; ++i) {
     identifier_ = "user-" + std::to_string(i);
     ask_times(east, 30);
@@ -357,7 +358,7 @@ TEST_F(RegionSyncTest, DoesNotPublishWindowsThatExpiredWhileTheLedgerWasUnreacha
   east.ledger->cut();
   ask_times(east, 60);
   pass(Millis(5000));
-  east.ledger->mend();
+  east.ledger->restore();
   pass(Millis(3000));
   EXPECT_EQ(rows(east), 0U);
   EXPECT_EQ(east.limiter->sync_stats().waiting, 0U);
@@ -371,7 +372,7 @@ TEST_F(RegionSyncTest, DoesAFullReadSoonAfterAFailure) {
   east.ledger->cut();
   store_->clear();
   pass(Millis(1000));
-  east.ledger->mend();
+  east.ledger->restore();
   pass(Millis(8000));
   EXPECT_EQ(row("east"), 100U);
 }
@@ -457,8 +458,8 @@ TEST_F(RegionSyncTest, SendsRowsAgainAfterALostReply) {
   TestRegion& east = add("east");
   pass(Millis(1000));
   ask_times(east, 30);
-  east.ledger->script({doubles::LedgerFault::kSwallow, doubles::LedgerFault::kSwallow,
-                       doubles::LedgerFault::kSwallow});
+  east.ledger->script(
+      {doubles::LedgerFault::kDrop, doubles::LedgerFault::kDrop, doubles::LedgerFault::kDrop});
   pass(Millis(8000));
   EXPECT_EQ(row("east"), 30U);
 }
@@ -468,7 +469,7 @@ TEST_F(RegionSyncTest, PublishesARefusalAfterItsMessageWasLostAndAnotherRefusal)
   pass(Millis(1000));
   ask_times(east, 90);
   pass(Millis(1000));
-  east.ledger->set_odds({.swallow = 1000});
+  east.ledger->set_odds({.drop = 1000});
   ask_times(east, 20);
   pass(Millis(300));
   ask_times(east, 5);
@@ -481,12 +482,12 @@ TEST_F(RegionSyncTest, PublishesARefusalAfterItsMessageWasLostAndAnotherRefusal)
 TEST_F(RegionSyncTest, PublishesARefusalAfterAnEarlierRowInFlight) {
   TestRegion& east = add("east");
   pass(Millis(1000));
-  east.ledger->hold();
+  east.ledger->hold_publishes();
   ask_times(east, 90);
   pass(Millis(300));
   ask_times(east, 20);
   pass(Millis(300));
-  east.ledger->let_go();
+  east.ledger->release_publishes();
   pass(Millis(1000));
   EXPECT_EQ(row("east"), 100U);
 }
@@ -496,7 +497,7 @@ TEST_F(RegionSyncTest, ErasesTheEntryOfATupleThatExpiredWhileItsMessageWasLost) 
   pass(Millis(1000));
   duration_ = Millis(1000);
   ask_times(east, 60);
-  east.ledger->set_odds({.swallow = 1000});
+  east.ledger->set_odds({.drop = 1000});
   pass(Millis(200));
   east.ledger->set_odds({});
   for (int i = 0; i < 4; ++i) {

@@ -1,4 +1,5 @@
 #include "global/remote_counts.h"
+#include "base/mutex.h"
 
 #include <algorithm>
 
@@ -66,7 +67,7 @@ RemoteEntry* RemoteCounts::obtain(const memory::TupleKey& tuple) {
   const uint64_t name = sizeof(uint64_t) * (1 + tuple.word_count());
   const uint64_t bytes =
       memory::heap_bytes(sizeof(RemoteEntry)) + memory::heap_bytes(name) + kOverhead;
-  if (budget_ != nullptr && !budget_->reserve(memory::Part::kRegions, bytes)) return nullptr;
+  if (budget_ != nullptr && !budget_->reserve(memory::MemoryPart::kRegions, bytes)) return nullptr;
   auto entry = std::make_unique<RemoteEntry>();
   entry->tuple = tuple.encoded();
   entry->hash = tuple.hash();
@@ -75,7 +76,7 @@ RemoteEntry* RemoteCounts::obtain(const memory::TupleKey& tuple) {
 }
 
 bool RemoteCounts::reserve(RemoteEntry& entry, uint64_t bytes) {
-  if (budget_ != nullptr && !budget_->reserve(memory::Part::kRegions, bytes)) return false;
+  if (budget_ != nullptr && !budget_->reserve(memory::MemoryPart::kRegions, bytes)) return false;
   entry.bytes += bytes;
   return true;
 }
@@ -99,7 +100,7 @@ RemoteEntry* RemoteCounts::obtain_imported(const memory::TupleKey& tuple, EntryS
 
 void RemoteCounts::erase(RemoteEntry& entry) {
   set_traffic(entry);
-  if (budget_ != nullptr) budget_->give_back(memory::Part::kRegions, entry.bytes);
+  if (budget_ != nullptr) budget_->release(memory::MemoryPart::kRegions, entry.bytes);
   entries_.erase(entry.hash, entry);
 }
 
@@ -112,7 +113,7 @@ RegionNumber RemoteCounts::number_of(const std::string& region) {
 
 LedgerTotals RemoteCounts::totals(const memory::TupleKey& tuple, int64_t sequence) const {
   LedgerTotals totals;
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const RemoteEntry* const entry = find(tuple);
   if (entry == nullptr) return totals;
   const auto fill = [&](int64_t of, LedgerCounts& out) {

@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,6 +26,7 @@
 
 #include "base/atomic.h"
 #include "base/hash_index.h"
+#include "base/mutex.h"
 #include "global/publish_rule.h"
 #include "memory/byte_budget.h"
 #include "memory/tuple_key.h"

@@ -29,10 +29,10 @@ TEST(RemoteCounts, UseNoMoreThanTheBudgetHoweverMuchIsImported) {
   EXPECT_EQ(remote.obtain(key_of("one more")), nullptr);
   // Existing entries are found whether or not there is space.
   const uint64_t rest = budget.limit() - budget.used();
-  ASSERT_TRUE(budget.reserve(memory::Part::kRegions, rest));
+  ASSERT_TRUE(budget.reserve(memory::MemoryPart::kRegions, rest));
   EXPECT_EQ(remote.obtain(key_of("0")), entries[0]);
   EXPECT_EQ(remote.cell(*entries[0], 7, 7), nullptr);
-  budget.give_back(memory::Part::kRegions, rest);
+  budget.release(memory::MemoryPart::kRegions, rest);
   for (RemoteEntry* entry : entries) remote.erase(*entry);
   EXPECT_EQ(budget.used(), 0u);
   EXPECT_NE(remote.obtain(key_of("one more")), nullptr);

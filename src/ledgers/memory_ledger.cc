@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "ledgers/rows.h"
 
 namespace weir::ledgers {
@@ -167,7 +167,7 @@ struct MemoryLedger::Store {
   };
 
   const Clock& clock;
-  mutable std::mutex mutex;
+  mutable base::StdMutex mutex;
   // All guarded by mutex.
   ItemIndex<RowId, LedgerRow> rows;
   ItemIndex<PresenceId, LedgerPresence> presences;
@@ -182,7 +182,7 @@ MemoryLedger::MemoryLedger(const Clock& clock) : MemoryLedger(std::make_shared<S
 
 MemoryLedger::MemoryLedger(std::shared_ptr<Store> store)
     : store_(std::move(store)), client_([this] {
-        const std::lock_guard lock(store_->mutex);
+        const base::MutexLock lock(store_->mutex);
         return ++store_->clients;
       }()) {}
 
@@ -196,7 +196,7 @@ void MemoryLedger::publish(LedgerNews batch, PublishReply reply) {
   if (const auto error = find_unstorable(batch)) return reply(*error);
   const size_t count = batch.rows.size();
   {
-    const std::lock_guard lock(store_->mutex);
+    const base::MutexLock lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
     for (LedgerRow& row : batch.rows) {
       const RowId id{identity_of(row.key), row.sequence, row.region};
@@ -220,7 +220,7 @@ void MemoryLedger::publish(LedgerNews batch, PublishReply reply) {
 void MemoryLedger::changes_since(LedgerCursor cursor, ChangesReply reply) {
   LedgerChanges changes;
   {
-    const std::lock_guard lock(store_->mutex);
+    const base::MutexLock lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
     changes.next.position = now.time_since_epoch().count();
     if (cursor.position != 0) {
@@ -243,9 +243,9 @@ void MemoryLedger::read_page(LedgerPosition position, PageReply reply) {
   const bool begins = position.after.empty();
   LedgerPage page;
   {
-    const std::lock_guard lock(store_->mutex);
+    const base::MutexLock lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
-    bool rows_done = from->part == PageCursor::Part::kPresences;
+    bool rows_done = from->part == PageCursor::MemoryPart::kPresences;
     if (!rows_done) {
       std::optional<RowId> after;
       if (!begins) after = {from->key, from->sequence, from->region};
@@ -259,12 +259,12 @@ void MemoryLedger::read_page(LedgerPosition position, PageReply reply) {
     }
     if (rows_done) {
       std::optional<PresenceId> after;
-      if (from->part == PageCursor::Part::kPresences) after = {from->key, from->region};
+      if (from->part == PageCursor::MemoryPart::kPresences) after = {from->key, from->region};
       const auto last = store_->presences.page(after, now, kRowsPerPage,
                                                append_valid(page.news.presences, page.invalid));
       if (last) {
         page.next.after = encode(
-            {.part = PageCursor::Part::kPresences, .key = last->key, .region = last->region});
+            {.part = PageCursor::MemoryPart::kPresences, .key = last->key, .region = last->region});
       }
     }
     page.last = page.next.after.empty();
@@ -275,7 +275,7 @@ void MemoryLedger::read_page(LedgerPosition position, PageReply reply) {
 void MemoryLedger::heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) {
   LedgerFleet fleet;
   {
-    const std::lock_guard lock(store_->mutex);
+    const base::MutexLock lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
     Store::Region& own = store_->regions[self.region];
     own.last_heartbeat = now;
@@ -296,7 +296,7 @@ void MemoryLedger::heartbeat(LedgerRegion self, SyncRules rules, FleetReply repl
 void MemoryLedger::clean(size_t most, CleaningReply reply) {
   LedgerCleaning cleaning;
   {
-    const std::lock_guard lock(store_->mutex);
+    const base::MutexLock lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
     cleaning.ours = store_->cleaner == client_ || store_->cleaner_until <= now;
     if (cleaning.ours) {
@@ -313,7 +313,7 @@ void MemoryLedger::clean(size_t most, CleaningReply reply) {
 }
 
 void MemoryLedger::clear() {
-  const std::lock_guard lock(store_->mutex);
+  const base::MutexLock lock(store_->mutex);
   store_->rows = {};
   store_->presences = {};
   store_->regions.clear();
@@ -324,14 +324,14 @@ void MemoryLedger::clear() {
 
 LedgerNews MemoryLedger::contents() const {
   LedgerNews all;
-  const std::lock_guard lock(store_->mutex);
+  const base::MutexLock lock(store_->mutex);
   store_->rows.for_each([&](const LedgerRow& row) { all.rows.push_back(row); });
   store_->presences.for_each([&](const LedgerPresence& each) { all.presences.push_back(each); });
   return all;
 }
 
 void MemoryLedger::set_rules(SyncRules rules) {
-  const std::lock_guard lock(store_->mutex);
+  const base::MutexLock lock(store_->mutex);
   store_->rules = rules;
 }
 

@@ -12,7 +12,7 @@ using doubles::LedgerFault;
 using ledgers::MemoryLedger;
 
 struct InMemory {
-  using Clock = doubles::HandClock;
+  using Clock = doubles::ManualClock;
   static constexpr bool kTimeIsReal = false;
   explicit InMemory(Clock& at) : clock(at), ledger(std::make_shared<MemoryLedger>(at)) {}
   [[nodiscard]] std::shared_ptr<GlobalLedger> make() const { return ledger; }
@@ -70,7 +70,7 @@ struct WithFaults : InMemory {
     Faulty(std::shared_ptr<GlobalLedger> inner, uint64_t seed)
         : inner_(inner),
           faulty_(inner, seed,
-                  {.fail = 100, .timeout = 100, .no_reply = 50, .swallow = 50, .again = 100}) {}
+                  {.fail = 100, .timeout = 100, .no_reply = 50, .drop = 50, .duplicate = 100}) {}
     void publish(LedgerNews batch, PublishReply reply) override {
       faulty_.publish(std::move(batch), std::move(reply));
     }
@@ -99,7 +99,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(FaultyLedger, LedgerContract, WithFaults);
 namespace {
 
 TEST(MemoryLedgerClock, ReturnsAnEarlierCursorAfterAStepBack) {
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   MemoryLedger ledger(clock);
   LedgerCursor cursor;
   ledger.changes_since({}, [&](const auto& changes) { cursor = changes->next; });
@@ -109,7 +109,7 @@ TEST(MemoryLedgerClock, ReturnsAnEarlierCursorAfterAStepBack) {
 }
 
 TEST(MemoryLedgerChanges, AreCutIfTooManyHaveOneTime) {
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   MemoryLedger ledger(clock);
   LedgerNews batch;
   for (size_t i = 0; i <= ledgers::kMaxChanges; ++i) {
@@ -129,7 +129,7 @@ TEST(MemoryLedgerChanges, AreCutIfTooManyHaveOneTime) {
 }
 
 TEST(MemoryLedgerRegions, AreDeletedAfterAMonth) {
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   MemoryLedger ledger(clock);
   const auto regions = [&] {
     size_t count = 0;
@@ -146,11 +146,11 @@ TEST(MemoryLedgerRegions, AreDeletedAfterAMonth) {
 }
 
 TEST(FaultyLedgerScript, InjectsTheScriptedFaultsOnly) {
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   const auto store = std::make_shared<MemoryLedger>(clock);
   FaultyLedger faulty(store, 1);
-  faulty.script({LedgerFault::kFail, LedgerFault::kSwallow, LedgerFault::kNoReply,
-                 LedgerFault::kTimeout, LedgerFault::kAgain});
+  faulty.script({LedgerFault::kFail, LedgerFault::kDrop, LedgerFault::kNoReply,
+                 LedgerFault::kTimeout, LedgerFault::kDuplicate});
   std::vector<std::string> received;
   const auto publish = [&](Count count) {
     received.emplace_back("none");
@@ -175,12 +175,12 @@ TEST(FaultyLedgerScript, InjectsTheScriptedFaultsOnly) {
   faulty.cut();
   EXPECT_FALSE(faulty.reachable());
   EXPECT_EQ(publish(6), 5u);
-  faulty.mend();
+  faulty.restore();
   EXPECT_EQ(publish(6), 6u);
 }
 
 TEST(FaultyLedgerScript, ReturnsAStaleAnswer) {
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   FaultyLedger faulty(std::make_shared<MemoryLedger>(clock), 1);
   const auto count = [&] {
     size_t rows = 0;
@@ -189,7 +189,7 @@ TEST(FaultyLedgerScript, ReturnsAStaleAnswer) {
   };
   EXPECT_EQ(count(), 0u);
   faulty.publish({.rows = {row_of(1, clock.now().wall)}, .presences = {}}, [](const auto&) {});
-  faulty.script({LedgerFault::kOldAnswer});
+  faulty.script({LedgerFault::kStale});
   EXPECT_EQ(count(), 0u);
   EXPECT_EQ(count(), 1u);
 }

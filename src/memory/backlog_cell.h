@@ -1,17 +1,18 @@
 // The backlog class: one theoretical arrival time, for gcra and token_bucket.
 //
-//   hot[0]   the newest time charged at, or that of birth, Unix ms: tells a clock set back
+//   hot[0]   time of the newest charge, or of creation, Unix ms: detects a clock set back
 //   hot[1]   tat, in pulses since the epoch (below 2^63)
-//   hot[3]   the limit the pace was made from
+//   hot[3]   the limit that the pace was computed from
 //   hot[4,5] the pace: num, den
 //   hot[6]   the epoch, Unix ms
-//   hot[7]   the duration the pace was made from, ms
+//   hot[7]   the duration that the pace was computed from, ms
 //
-// The rate and epoch are fixed for the life of the slot, so one compare-and-swap is a
-// decision. A request with another rate, a time that pulses cannot reach, or a clock that
-// was set back by more than a duration, needs the slot rebuilt. Known to this process only.
+// The rate and the epoch are fixed while the tuple uses the slot, so one compare-and-swap is a
+// decision. The slot must be rebuilt for a request with another rate, for a time that pulses
+// cannot represent, and after a clock was set back by more than a duration. The state is local to
+// this process.
 //
-// Safe from any thread that is pinned.
+// Safe from any thread that holds an epoch guard.
 
 #pragma once
 
@@ -32,31 +33,31 @@ class BacklogCell {
     const algorithms::Pace pace =
         fits ? this->pace() : algorithms::pace_of(query.limit, query.duration);
     uint64_t tat = slot_.hot[1].load(std::memory_order_acquire);
-    // A failed turn is another's admission, at most `capacity` of them in a row.
+    // A failed iteration means that another thread was admitted: at most `capacity` in a row.
     for (;;) {
-      if (tat == kGone) return {.status = DecisionStatus::kRetry};
+      if (tat == kFrozen) return {.status = DecisionStatus::kRetry};
       algorithms::Backlog backlog{.epoch = epoch(), .tat = {tat}};
       if (!fits) backlog = moved(backlog, query);
       const auto decision = algorithms::decide_backlog(query.now, backlog, pace, query.ask);
       if (consumes && decision.admitted() && !charge(tat, decision.tat, query.now)) {
-        step_aside();
+        back_off();
         tat = slot_.hot[1].load(std::memory_order_acquire);
         continue;
       }
-      CellDecision step{.decision = decision};
+      CellDecision result{.decision = decision};
       const Count after = query.ask.capacity - decision.remaining;
-      step.evidence.own = decision.admitted() ? after - query.ask.cost : after;
-      return step;
+      result.evidence.own = decision.admitted() ? after - query.ask.cost : after;
+      return result;
     }
   }
 
-  // decide() for a query that fits and is charged at the first try; else false, and nothing is
-  // done.
+  // The fast path of decide(): the query fits, passes, and is charged at the first attempt. Else
+  // returns false and changes nothing.
   [[nodiscard]] WEIR_HOT_INLINE bool admit(const Query& query,
                                            algorithms::BacklogDecision& decision) const {
     uint64_t tat = slot_.hot[1].load(std::memory_order_acquire);
     const algorithms::Backlog backlog{.epoch = epoch(), .tat = {tat}};
-    return fits(query) && tat != kGone &&
+    return fits(query) && tat != kFrozen &&
            algorithms::admit_backlog(query.now, backlog, pace(), query.ask, decision) &&
            charge(tat, decision.tat, query.now);
   }
@@ -65,7 +66,7 @@ class BacklogCell {
   [[nodiscard]] algorithms::Backlog moved(const algorithms::Backlog& from,
                                           const Query& query) const {
     const algorithms::Pace to = algorithms::pace_of(query.limit, query.duration);
-    // One count for all durations is compared in time, the only unit they share.
+    // One count for all durations is converted by time, the only unit that they share.
     const auto rebase =
         slot_.header.duration() == Millis(0) ? algorithms::rebased_in_time : algorithms::rebased;
     const auto backlog = rebase(query.now, query.duration, from, pace(), to);
@@ -73,16 +74,16 @@ class BacklogCell {
                                   : backlog;
   }
 
-  // Whether it was charged at a time more than a duration after `now`.
+  // Whether the newest charge is more than a duration after `now`.
   [[nodiscard]] bool is_ahead_of(WallTime now) const { return newest() > now + duration(); }
 
-  // Takes back what a batch charged: draining commutes with charging.
-  void take_back(Count cost) const {
+  // Refunds the charge of a batch: draining commutes with charging.
+  void refund(Count cost) const {
     const uint64_t pulses = cost * pace().num;
     uint64_t tat = slot_.hot[1].load(std::memory_order_acquire);
     for (;;) {
-      if (tat == kGone) {
-        relax();
+      if (tat == kFrozen) {
+        cpu_relax();
         tat = slot_.hot[1].load(std::memory_order_acquire);
       } else if (slot_.hot[1].compare_exchange_weak(tat, base::saturating_sub(tat, pulses),
                                                     std::memory_order_acq_rel,
@@ -92,7 +93,7 @@ class BacklogCell {
     }
   }
 
-  // Whether the query can be charged here; if not, rebuild. Looking is always possible.
+  // Whether the query can be charged to this state; if not, rebuild. A peek is always possible.
   [[nodiscard]] WEIR_HOT_INLINE bool fits(const Query& query) const {
     return slot_.hot[3].load(std::memory_order_relaxed) == query.limit &&
            duration() == query.duration && !is_ahead_of(query.now) &&
@@ -109,7 +110,7 @@ class BacklogCell {
   }
 
  private:
-  // False: another was first, and `tat` is what it left.
+  // False: another thread was first, and `tat` is its value.
   [[nodiscard]] WEIR_HOT_INLINE bool charge(uint64_t& tat, algorithms::Pulses charged,
                                             WallTime now) const {
     if (mutated(Mutation::kTatMergedByMax)) {

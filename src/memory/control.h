@@ -1,6 +1,6 @@
-// The control bytes of a bucket, held against one byte all at once.
+// Compares all control bytes of a bucket with one byte at once.
 //
-// Without a branch, since nobody can foretell which slot it is.
+// Without a branch, because the matching slot cannot be predicted.
 
 #pragma once
 
@@ -12,7 +12,8 @@
 #include "base/inline.h"
 #include "base/race_detector.h"
 
-// To a race detector the wide load would not be atomic, and a test cannot interrupt it.
+// A race detector takes the wide load for a non-atomic one, and a scheduling test cannot interrupt
+// it.
 #if defined(__SSE2__) && !defined(WEIR_RACE_DETECTOR) && !defined(WEIR_MUTATIONS)
 #define WEIR_MATCH_BY_SSE2
 #include <emmintrin.h>
@@ -23,13 +24,13 @@ namespace weir::memory {
 inline constexpr size_t kBucketSlots = 16;
 inline constexpr size_t kControlWords = kBucketSlots / 8;  // of a bucket
 
-// Some slots of one bucket. One whose byte differs from the wanted one in its last bit alone may be
-// among them wrongly: of a tuple that is there the key is compared anyway.
-class Marks {
+// A set of slots of one bucket. It may wrongly contain a slot whose byte differs from the wanted
+// one in the last bit only: the caller compares the key of a found tuple anyway.
+class SlotMatches {
  public:
-  // Those whose control byte is this. `control` is where the bucket's words begin.
+  // The slots with this control byte. `control` points to the first word of the bucket.
   template <std::memory_order kOrder>
-  WEIR_HOT_INLINE static Marks of(const base::Atomic<uint64_t>* control, uint8_t byte);
+  WEIR_HOT_INLINE static SlotMatches of(const base::Atomic<uint64_t>* control, uint8_t byte);
 
   [[nodiscard]] bool any() const { return bits_ != 0; }
   [[nodiscard]] size_t first() const;
@@ -43,20 +44,20 @@ class Marks {
 
 // Bit i for slot i.
 template <std::memory_order kOrder>
-WEIR_HOT_INLINE Marks Marks::of(const base::Atomic<uint64_t>* control, uint8_t byte) {
-  // Each of the two words comes whole, and no later load before it: that much x86 promises, and
-  // the fence keeps the compiler to it.
+WEIR_HOT_INLINE SlotMatches SlotMatches::of(const base::Atomic<uint64_t>* control, uint8_t byte) {
+  // x86 loads each of the two words as a whole and does not move later loads before it. The fence
+  // keeps the compiler from doing so.
   const __m128i bytes = _mm_load_si128(reinterpret_cast<const __m128i*>(control));
   if constexpr (kOrder != std::memory_order_relaxed) {
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   const __m128i same = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(static_cast<char>(byte)));
-  Marks marks;
-  marks.bits_ = static_cast<uint32_t>(_mm_movemask_epi8(same));
-  return marks;
+  SlotMatches matches;
+  matches.bits_ = static_cast<uint32_t>(_mm_movemask_epi8(same));
+  return matches;
 }
 
-WEIR_HOT_INLINE size_t Marks::first() const {
+WEIR_HOT_INLINE size_t SlotMatches::first() const {
   return static_cast<size_t>(__builtin_ctzll(bits_));
 }
 
@@ -66,7 +67,7 @@ namespace detail {
 inline constexpr uint64_t kLowBits = 0x0101010101010101ULL;
 inline constexpr uint64_t kHighBits = 0x8080808080808080ULL;
 
-// Sets the high bit of each byte that is 0. A byte of 1 after such a one may be marked wrongly.
+// Sets the high bit of each byte that is 0. It may also set that of a byte of 1 that follows one.
 inline uint64_t zero_bytes(uint64_t word) {
   return (word - kLowBits) & ~word & kHighBits;
 }
@@ -74,16 +75,16 @@ inline uint64_t zero_bytes(uint64_t word) {
 
 // Bit 8i for slot i, bit 8i + 1 for slot i + 8.
 template <std::memory_order kOrder>
-WEIR_HOT_INLINE Marks Marks::of(const base::Atomic<uint64_t>* control, uint8_t byte) {
+WEIR_HOT_INLINE SlotMatches SlotMatches::of(const base::Atomic<uint64_t>* control, uint8_t byte) {
   static_assert(kControlWords == 2);
   const uint64_t pattern = detail::kLowBits * byte;
-  Marks marks;
-  marks.bits_ = detail::zero_bytes(control[0].load(kOrder) ^ pattern) >> 7 |
-                detail::zero_bytes(control[1].load(kOrder) ^ pattern) >> 6;
-  return marks;
+  SlotMatches matches;
+  matches.bits_ = detail::zero_bytes(control[0].load(kOrder) ^ pattern) >> 7 |
+                  detail::zero_bytes(control[1].load(kOrder) ^ pattern) >> 6;
+  return matches;
 }
 
-WEIR_HOT_INLINE size_t Marks::first() const {
+WEIR_HOT_INLINE size_t SlotMatches::first() const {
   const auto bit = static_cast<size_t>(__builtin_ctzll(bits_));
   return bit / 8 + (bit & 1) * 8;
 }

@@ -22,13 +22,13 @@ struct alignas(16) Bucket {
   }
   [[nodiscard]] std::vector<size_t> slots_with(uint8_t byte) const {
     std::vector<size_t> slots;
-    Marks marks = Marks::of<std::memory_order_seq_cst>(words.data(), byte);
-    for (; marks.any(); marks.drop_first()) slots.push_back(marks.first());
+    SlotMatches matches = SlotMatches::of<std::memory_order_seq_cst>(words.data(), byte);
+    for (; matches.any(); matches.drop_first()) slots.push_back(matches.first());
     return slots;
   }
 };
 
-TEST(Marks, FindsAByteInAnySlotAlone) {
+TEST(SlotMatches, FindsAByteInAnySlotAlone) {
   for (size_t slot = 0; slot < kBucketSlots; ++slot) {
     std::array<uint8_t, kBucketSlots> bytes{};
     bytes[slot] = 200;
@@ -39,8 +39,8 @@ TEST(Marks, FindsAByteInAnySlotAlone) {
   }
 }
 
-RC_GTEST_PROP(Marks, MissesNoSlotAndTakesNoneThatDiffersInMoreThanTheLastBit, ()) {
-  // Of few values, so that many are alike.
+RC_GTEST_PROP(SlotMatches, MissesNoSlotAndAddsNoneThatDiffersInMoreThanTheLastBit, ()) {
+  // Few values, so that many bytes are equal.
   std::array<uint8_t, kBucketSlots> bytes{};
   for (uint8_t& byte : bytes)
     byte = *rc::gen::element<uint8_t>(0, 1, 2, 3, 127, 128, 252, 253, 255);

@@ -1,10 +1,10 @@
-// The slots with something to tell, or to be looked at: a bounded set, because a slot is in it
-// at most once, and so nothing ever has to be dropped.
+// Slots with changes that a background task must process. The set is bounded, because a slot is in
+// it at most once; so nothing is ever dropped.
 //
-// Membership belongs to the place, not to the tuple that happens to live there: a slot
-// may be given to another tuple while it is listed, and the reader finds that out.
+// The entry belongs to the slot, not to its tuple: the slot may be reused for another tuple while
+// it is listed, and the reader of the list must check that.
 //
-// push() from any thread, without waiting; take_all() from one thread at a time.
+// push() is lock-free and safe from any thread; take_all() from one thread at a time.
 
 #pragma once
 
@@ -27,21 +27,20 @@ class DirtyList {
   }
 
   void push(uint32_t index) {
-    // Who takes the list unlists a slot before looking at it: so if it is listed now, what was
-    // charged before this will be seen.
+    // take_all() unlists a slot before its caller reads the slot: if the slot is listed now, that
+    // reader sees every charge made before this call.
     if (next_[index].load(std::memory_order_seq_cst) != kNotListed) return;
     uint32_t expected = kNotListed;
     if (!next_[index].compare_exchange_strong(expected, kEnd, std::memory_order_acq_rel)) return;
     uint32_t head = head_.load(std::memory_order_relaxed);
     do {
       next_[index].store(head, std::memory_order_relaxed);
-      // Release: whoever takes the list sees the link, and the count that was charged.
+      // Release: take_all() sees the link and the charged count.
     } while (!head_.compare_exchange_weak(head, index, std::memory_order_release,
                                           std::memory_order_relaxed));
   }
 
-  // Empties the list. From here on each index may be pushed again, so a count charged
-  // after this is never missed.
+  // Empties the list. Each index may be pushed again from then on, so no later charge is missed.
   [[nodiscard]] std::vector<uint32_t> take_all() {
     std::vector<uint32_t> taken;
     uint32_t index = head_.exchange(kEnd, std::memory_order_acquire);

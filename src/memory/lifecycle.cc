@@ -4,14 +4,14 @@
 
 #include "memory/backlog_cell.h"
 #include "memory/log_cell.h"
-#include "memory/noted.h"
 #include "memory/ring_cell.h"
+#include "memory/tuple_meta.h"
 #include "memory/window_cells.h"
 
 namespace weir::memory {
 namespace {
 
-// Before publication and after the grace period nobody else looks: relaxed.
+// Relaxed: before a slot is published and after it was reclaimed no other thread reads it.
 void put(Word& word, uint64_t value) {
   word.store(value, std::memory_order_relaxed);
 }
@@ -31,23 +31,23 @@ void begin_backlog(const Tuple& tuple, const Query& query, const algorithms::Bac
 }
 
 void put_stamp(const Tuple& tuple, uint64_t unit, WallTime stamp) {
-  put(tuple.slot->annex<Word>()[unit & get(tuple.slot->hot[4])], LogHead::make(stamp, unit).word);
+  put(tuple.slot->buffer<Word>()[unit & get(tuple.slot->hot[4])], LogHead::make(stamp, unit).word);
 }
 
 void begin_log(const Tuple& tuple, const Query& query) {
-  const size_t units = log_annex_units(query.ask.capacity);
+  const size_t units = log_buffer_units(query.ask.capacity);
   put(tuple.slot->hot[1], LogHead::make(query.now, 0).word);
   put(tuple.slot->hot[3], reinterpret_cast<uint64_t>(new Word[units]));
   put(tuple.slot->hot[4], units - 1);
   for (uint64_t back = 1; back <= units; ++back) put_stamp(tuple, -back, algorithms::kNoStamp);
 }
 
-// A held head is a batch at work; a closed own word is only an old window.
+// A locked head means that a batch is charging; a closed own word only belongs to an old window.
 std::optional<uint64_t> freeze_head(Word& head) {
   uint64_t seen = head.load(std::memory_order_acquire);
   do {
-    if (held(seen)) return std::nullopt;
-  } while (!head.compare_exchange_weak(seen, kGone, std::memory_order_seq_cst,
+    if (is_locked(seen)) return std::nullopt;
+  } while (!head.compare_exchange_weak(seen, kFrozen, std::memory_order_seq_cst,
                                        std::memory_order_acquire));
   return seen;
 }
@@ -59,8 +59,8 @@ void copy_log(const Tuple& old, LogHead head, const Tuple& tuple) {
     const uint64_t unit = (head.unit() - back) & LogHead::kUnitMask;
     WallTime stamp = algorithms::kNoStamp;
     if (back <= old_mask + 1) {
-      const LogHead entry{get(old.slot->annex<Word>()[unit & old_mask])};
-      // If it is not there, its writer will still write it, but to the old annex. It is not
+      const LogHead entry{get(old.slot->buffer<Word>()[unit & old_mask])};
+      // If the stamp is missing, its writer will still write it, but to the old buffer. It is not
       // newer than the head.
       stamp = entry.unit() == unit ? entry.stamp() : head.stamp();
     }
@@ -69,25 +69,25 @@ void copy_log(const Tuple& old, LogHead head, const Tuple& tuple) {
   put(tuple.slot->hot[1], head.word);
 }
 
-// As freeze() would find them now.
-Frozen words_of(const Tuple& tuple) {
+// The words as freeze() would return them now.
+FrozenWords words_of(const Tuple& tuple) {
   return {.words = {tuple.slot->hot[1].load(std::memory_order_acquire),
                     tuple.slot->hot[2].load(std::memory_order_acquire)}};
 }
 
-// The newest window or sub-cell of a slot of the window or ring class. Whoever charges a new one
-// has raised hot[0] before; the words tell it to those who see the charge first.
-int64_t newest_of(const Slot& slot, const Frozen& frozen) {
+// The newest window or sub-cell of a slot of the window or ring class. A thread raises hot[0]
+// before it charges a new one; the words contain it for a reader that sees the charge first.
+int64_t newest_of(const Slot& slot, const FrozenWords& frozen) {
   auto newest = static_cast<int64_t>(slot.hot[0].load(std::memory_order_acquire));
   for (const uint64_t word : frozen.words) {
-    if (word != 0 && word != kGone) newest += std::max<int64_t>(0, Tagged{word}.ahead_of(newest));
+    if (word != 0 && word != kFrozen) newest += std::max<int64_t>(0, Tagged{word}.ahead_of(newest));
   }
   return newest;
 }
 
 }  // namespace
 
-void begin_state(const Tuple& tuple, const Query& query, const Birth& birth) {
+void init_state(const Tuple& tuple, const Query& query, const InitialState& initial) {
   for (Word& word : tuple.slot->hot) put(word, 0);
   for (auto* pair : {tuple.cold->siblings, tuple.cold->foreign, tuple.cold->acked}) {
     put(pair[0], 0);
@@ -99,10 +99,10 @@ void begin_state(const Tuple& tuple, const Query& query, const Birth& birth) {
     case CellClass::kWindow: {
       const int64_t sequence = algorithms::position_of(query.now, query.duration).sequence;
       put(tuple.slot->hot[0], static_cast<uint64_t>(sequence));
-      // Nothing was charged in the last window, and nothing will be.
+      // The last window has no charges and accepts none.
       put(tuple.slot->hot[1 + ((sequence - 1) & 1)], tag_bits(sequence - 1) | kClosedBit);
-      put(tuple.slot->hot[5], birth.freshness);
-      put(tuple.slot->hot[7], TupleWatch::born(birth.generation).word | birth.marks);
+      put(tuple.slot->hot[5], initial.freshness);
+      put(tuple.slot->hot[7], TupleWatch::initial(initial.generation).word | initial.watch_bits);
       break;
     }
     case CellClass::kBacklog:
@@ -112,9 +112,9 @@ void begin_state(const Tuple& tuple, const Query& query, const Birth& birth) {
       const Millis width = algorithms::ring_width(query.duration);
       const int64_t sequence = algorithms::position_of(query.now, width).sequence;
       put(tuple.slot->hot[0], static_cast<uint64_t>(sequence));
-      // The head is a sub-cell that has left: nothing is in view.
+      // The head belongs to a sub-cell outside the window: the ring is empty.
       put(tuple.slot->hot[1], Tagged::make(sequence - kRingBases, 1).word);
-      put(tuple.slot->hot[3], reinterpret_cast<uint64_t>(new RingAnnex));
+      put(tuple.slot->hot[3], reinterpret_cast<uint64_t>(new RingBuffer));
       break;
     }
     case CellClass::kLog: begin_log(tuple, query); break;
@@ -145,12 +145,12 @@ bool is_ahead_of(const Tuple& tuple, WallTime now) {
     case CellClass::kLog: break;
   }
   const uint64_t head = slot.hot[1].load(std::memory_order_acquire);
-  return head != kGone && LogHead{head}.stamp() > now + duration;
+  return head != kFrozen && LogHead{head}.stamp() > now + duration;
 }
 
-void begin_from(const Tuple& old, const Frozen& frozen, const Tuple& tuple, const Query& query,
-                const Birth& birth) {
-  begin_state(tuple, query, birth);
+void init_from(const Tuple& old, const FrozenWords& frozen, const Tuple& tuple, const Query& query,
+               const InitialState& initial) {
+  init_state(tuple, query, initial);
   switch (old.slot->header.cell_class()) {
     case CellClass::kBacklog: {
       const BacklogCell cell(old);
@@ -167,7 +167,7 @@ void begin_from(const Tuple& old, const Frozen& frozen, const Tuple& tuple, cons
   }
 }
 
-bool carries_over(const Tuple& tuple, const Frozen& frozen, const Query& query) {
+bool carries_over(const Tuple& tuple, const FrozenWords& frozen, const Query& query) {
   switch (tuple.slot->header.cell_class()) {
     case CellClass::kBacklog: return true;
     case CellClass::kLog: return LogHead{frozen.words[0]}.stamp() <= query.now + query.duration;
@@ -177,10 +177,10 @@ bool carries_over(const Tuple& tuple, const Frozen& frozen, const Query& query) 
   return false;
 }
 
-void end_state(Slot& slot) {
+void destroy_state(Slot& slot) {
   switch (slot.header.cell_class()) {
-    case CellClass::kRing: delete slot.annex<RingAnnex>(); break;
-    case CellClass::kLog: delete[] slot.annex<Word>(); break;
+    case CellClass::kRing: delete slot.buffer<RingBuffer>(); break;
+    case CellClass::kLog: delete[] slot.buffer<Word>(); break;
     case CellClass::kWindow:
     case CellClass::kBacklog: break;
   }
@@ -192,14 +192,14 @@ WallTime expires_at(const Tuple& tuple) {
   return expires_at(tuple, words_of(tuple));
 }
 
-WallTime expires_at(const Tuple& tuple, const Frozen& frozen) {
+WallTime expires_at(const Tuple& tuple, const FrozenWords& frozen) {
   const Slot& slot = *tuple.slot;
   const Millis duration = slot.header.duration();
   switch (slot.header.cell_class()) {
     case CellClass::kWindow: return WallTime((newest_of(slot, frozen) + 2) * duration);
     case CellClass::kBacklog: {
       const BacklogCell cell(tuple);
-      // Never charged: whoever made it is about to.
+      // Never charged: its creator is about to charge it.
       if (frozen.words[0] == 0) return cell.newest() + cell.duration();
       const uint64_t ticks = base::ceil_div(frozen.words[0], cell.pace().den);
       return cell.epoch() + Millis(static_cast<int64_t>(ticks));
@@ -218,32 +218,32 @@ Count remaining_of(const Tuple& tuple, WallTime now) {
 
 Count remaining_of(const Tuple& tuple, WallTime now, Count limit) {
   const TupleMeta meta{get(tuple.cold->meta)};
-  const CellDecision step = WindowCells(tuple).decide({.now = now,
-                                                       .algorithm = meta.algorithm(),
-                                                       .duration = tuple.slot->header.duration(),
-                                                       .limit = limit,
-                                                       .ask = {.capacity = limit, .cost = 0}},
-                                                      Effect::kOnlyLook);
-  return step.status == DecisionStatus::kDecided ? step.decision.remaining : 0;
+  const CellDecision result = WindowCells(tuple).decide({.now = now,
+                                                         .algorithm = meta.algorithm(),
+                                                         .duration = tuple.slot->header.duration(),
+                                                         .limit = limit,
+                                                         .ask = {.capacity = limit, .cost = 0}},
+                                                        Effect::kPeek);
+  return result.status == DecisionStatus::kDecided ? result.decision.remaining : 0;
 }
 
-uint64_t fullness(const Tuple& tuple, WallTime now) {
-  if (tuple.slot->header.cell_class() != CellClass::kWindow) return kWhole;
+uint64_t usage_share(const Tuple& tuple, WallTime now) {
+  if (tuple.slot->header.cell_class() != CellClass::kWindow) return kFullUsage;
   const Count limit = std::max<Count>(1, TupleMeta{get(tuple.cold->meta)}.limit());
-  return base::mul_div(base::saturating_sub(limit, remaining_of(tuple, now)), kWhole, limit);
+  return base::mul_div(base::saturating_sub(limit, remaining_of(tuple, now)), kFullUsage, limit);
 }
 
-std::optional<Frozen> freeze(const Tuple& tuple) {
+std::optional<FrozenWords> freeze(const Tuple& tuple) {
   if (tentative_amount(tuple.cold->tentative) != 0) return std::nullopt;
-  if (tuple.slot->hot[1].load(std::memory_order_acquire) == kGone) return std::nullopt;
-  Frozen frozen;
+  if (tuple.slot->hot[1].load(std::memory_order_acquire) == kFrozen) return std::nullopt;
+  FrozenWords frozen;
   switch (tuple.slot->header.cell_class()) {
     case CellClass::kWindow:
-      frozen.words[0] = tuple.slot->hot[1].exchange(kGone, std::memory_order_seq_cst);
-      frozen.words[1] = tuple.slot->hot[2].exchange(kGone, std::memory_order_seq_cst);
+      frozen.words[0] = tuple.slot->hot[1].exchange(kFrozen, std::memory_order_seq_cst);
+      frozen.words[1] = tuple.slot->hot[2].exchange(kFrozen, std::memory_order_seq_cst);
       break;
     case CellClass::kBacklog:
-      frozen.words[0] = tuple.slot->hot[1].exchange(kGone, std::memory_order_seq_cst);
+      frozen.words[0] = tuple.slot->hot[1].exchange(kFrozen, std::memory_order_seq_cst);
       break;
     case CellClass::kRing:
     case CellClass::kLog: {
@@ -253,32 +253,32 @@ std::optional<Frozen> freeze(const Tuple& tuple) {
       break;
     }
   }
-  // A batch that charged before the freeze is in `tentative`, which is looked at in order; one that
-  // comes after it fails to charge and looks again.
-  if (tentative_in_order(tuple.cold->tentative) != 0) {
+  // The cost of a batch that charged before the freeze is in `tentative` (sequentially consistent
+  // load). A batch that comes later fails to charge and finds the tuple again.
+  if (tentative_seq_cst(tuple.cold->tentative) != 0) {
     thaw(tuple, frozen);
     return std::nullopt;
   }
   return frozen;
 }
 
-void thaw(const Tuple& tuple, const Frozen& frozen) {
+void thaw(const Tuple& tuple, const FrozenWords& frozen) {
   tuple.slot->hot[1].store(frozen.words[0], std::memory_order_seq_cst);
   if (tuple.slot->header.cell_class() == CellClass::kWindow) {
     tuple.slot->hot[2].store(frozen.words[1], std::memory_order_seq_cst);
   }
 }
 
-bool safe_elsewhere(const Tuple& tuple) {
-  return safe_elsewhere(tuple, words_of(tuple));
+bool fully_acked(const Tuple& tuple) {
+  return fully_acked(tuple, words_of(tuple));
 }
 
-bool safe_elsewhere(const Tuple& tuple, const Frozen& frozen) {
+bool fully_acked(const Tuple& tuple, const FrozenWords& frozen) {
   if (tuple.slot->header.cell_class() != CellClass::kWindow) return false;
   for (int parity = 0; parity < 2; ++parity) {
     const Tagged own{frozen.words[parity]};
     const Tagged acked{tuple.cold->acked[parity].load(std::memory_order_acquire)};
-    if (own.word == kGone) return false;
+    if (own.word == kFrozen) return false;
     if (own.count() > (own.tag() == acked.tag() ? acked.count() : 0)) return false;
   }
   return true;

@@ -1,5 +1,5 @@
-// Birth, change and end of a tuple's state, whatever its class. Called by the table
-// only, under its locks; everything here may allocate.
+// Creates, rebuilds and destroys the state of a tuple of any class. Only the table calls these
+// functions, under its locks. All of them may allocate.
 
 #pragma once
 
@@ -9,62 +9,61 @@
 
 namespace weir::memory {
 
-// What a window tuple begins with besides its window.
-struct Birth {
+// The first values of a window tuple besides its window.
+struct InitialState {
   uint64_t generation = 0;
   uint64_t freshness = 0;
-  uint64_t marks = 0;
+  uint64_t watch_bits = 0;
 };
 
 // Writes the first state of a tuple into an empty slot.
-void begin_state(const Tuple& tuple, const Query& query, const Birth& birth);
+void init_state(const Tuple& tuple, const Query& query, const InitialState& initial);
 
-// What stood in the words of a slot that was frozen.
-struct Frozen {
+// The values that the words of a slot had before it was frozen.
+struct FrozenWords {
   uint64_t words[2] = {0, 0};
 };
 
-// Writes a state that expresses `query`, with the usage of the frozen `old` carried over where it
-// means the same: a backlog at another pace, a log with more room. A tuple whose clock
-// was set back begins anew; its former counts at the origin are a sibling's from now on.
-void begin_from(const Tuple& old, const Frozen& frozen, const Tuple& tuple, const Query& query,
-                const Birth& birth);
+// Writes a state that can represent `query`, and carries the usage of the frozen `old` over where
+// it keeps its meaning: a backlog at another pace, a log with more capacity. After a clock was set
+// back the tuple starts empty; its former counts at the origin then belong to a sibling.
+void init_from(const Tuple& old, const FrozenWords& frozen, const Tuple& tuple, const Query& query,
+               const InitialState& initial);
 
-// Whether the query can be charged to the state as it is.
+// Whether the query can be charged to the current state.
 [[nodiscard]] bool fits(const Tuple& tuple, const Query& query);
 
-// Whether the state has moved on more than a window beyond `now`: either the clock was
-// set back, or the request took that long to get here.
+// Whether the state is more than a window ahead of `now`: either the clock was set back, or the
+// request was delayed that long.
 [[nodiscard]] bool is_ahead_of(const Tuple& tuple, WallTime now);
 
-// Whether a rebuild for the query would keep what was counted. If not, the clock was set back.
-[[nodiscard]] bool carries_over(const Tuple& tuple, const Frozen& frozen, const Query& query);
+// Whether a rebuild for the query would keep the counts. If not, the clock was set back.
+[[nodiscard]] bool carries_over(const Tuple& tuple, const FrozenWords& frozen, const Query& query);
 
-// Frees what the slot owns. No reader can be left.
-void end_state(Slot& slot);
+// Frees the memory that the slot owns. Needs a slot without readers.
+void destroy_state(Slot& slot);
 
-// From this instant the tuple's counts influence no decision; of one that is frozen, by what stood
-// in it.
+// From this instant on the tuple's counts influence no decision. For a frozen tuple, pass its
+// words.
 [[nodiscard]] WallTime expires_at(const Tuple& tuple);
-[[nodiscard]] WallTime expires_at(const Tuple& tuple, const Frozen& frozen);
+[[nodiscard]] WallTime expires_at(const Tuple& tuple, const FrozenWords& frozen);
 
-// What the limit last asked of a window tuple leaves at `now`, as far as is known; by a caller
-// that is pinned.
+// What remains at `now` of the limit last requested of a window tuple, by local knowledge. The
+// caller holds an epoch guard.
 [[nodiscard]] Count remaining_of(const Tuple& tuple, WallTime now);
 // The same for another limit.
 [[nodiscard]] Count remaining_of(const Tuple& tuple, WallTime now, Count limit);
 
-// Usage at `now` in parts of 2^-20 of the limit last seen.
-[[nodiscard]] uint64_t fullness(const Tuple& tuple, WallTime now);
-inline constexpr uint64_t kWhole = uint64_t{1} << 20;
+// Usage at `now` in units of 2^-20 of the limit last requested.
+[[nodiscard]] uint64_t usage_share(const Tuple& tuple, WallTime now);
+inline constexpr uint64_t kFullUsage = uint64_t{1} << 20;
 
-// Stops all admissions on the slot; nothing, if a batch is at work on it or it is frozen
-// already.
-[[nodiscard]] std::optional<Frozen> freeze(const Tuple& tuple);
-void thaw(const Tuple& tuple, const Frozen& frozen);
+// Stops all admissions on the slot. None, if a batch is charging it or it is frozen already.
+[[nodiscard]] std::optional<FrozenWords> freeze(const Tuple& tuple);
+void thaw(const Tuple& tuple, const FrozenWords& frozen);
 
-// Whether all that was accepted in windows that still matter is at the origin too.
-[[nodiscard]] bool safe_elsewhere(const Tuple& tuple);
-[[nodiscard]] bool safe_elsewhere(const Tuple& tuple, const Frozen& frozen);
+// Whether the origin has acknowledged all counts of windows that are not over.
+[[nodiscard]] bool fully_acked(const Tuple& tuple);
+[[nodiscard]] bool fully_acked(const Tuple& tuple, const FrozenWords& frozen);
 
 }  // namespace weir::memory

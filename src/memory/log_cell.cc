@@ -10,13 +10,13 @@ constexpr Millis kGrowAgain{1000};
 
 }  // namespace
 
-size_t log_annex_units(Count limit) {
+size_t log_buffer_units(Count limit) {
   return std::bit_ceil(std::max<size_t>(limit + 1, 8));
 }
 
 WallTime LogCell::stamp_back(LogHead head, WallTime now, Count back) const {
-  // The log always reached beyond the limits it was asked for: what it does not hold any
-  // more has left.
+  // The log is longer than every limit it was used with: a unit that it no longer contains is out
+  // of the window.
   if (back > mask_ + 1) return algorithms::kNoStamp;
   const uint64_t unit = (head.unit() - back) & LogHead::kUnitMask;
   const LogHead entry{stamps_[unit & mask_].load(std::memory_order_acquire)};
@@ -25,37 +25,37 @@ WallTime LogCell::stamp_back(LogHead head, WallTime now, Count back) const {
 
 bool LogCell::fits(const Query& query) const {
   const LogHead head{slot_.hot[1].load(std::memory_order_acquire)};
-  // A stamp a whole window ahead means that the clock was set back.
-  const bool clock_fits = head.word == kGone || head.stamp() <= query.now + query.duration;
+  // A stamp more than a window ahead means that the clock was set back.
+  const bool clock_fits = head.word == kFrozen || head.stamp() <= query.now + query.duration;
   return (query.ask.capacity <= mask_ || may_not_grow(query.now)) && clock_fits;
 }
 
-void LogCell::put_off_growth(WallTime now) const {
+void LogCell::postpone_growth(WallTime now) const {
   const auto until = static_cast<uint64_t>((now + kGrowAgain).time_since_epoch().count());
   slot_.hot[5].store(until, std::memory_order_relaxed);
 }
 
 bool LogCell::may_not_grow(WallTime now) const {
   const WallTime until(Millis(static_cast<int64_t>(slot_.hot[5].load(std::memory_order_relaxed))));
-  // Later than that: the clock was set back since.
+  // A later time means that the clock was set back since.
   return now < until && until <= now + kGrowAgain;
 }
 
-CellDecision LogCell::look(const Query& query, LogHead head) const {
+CellDecision LogCell::evaluate(const Query& query, LogHead head) const {
   const WallTime now = std::max(query.now, head.stamp());
   const auto stamp_back = [&](Count back) { return this->stamp_back(head, now, back); };
   algorithms::Ask ask = query.ask;
-  if (falls_short_of(query)) ask.capacity = mask_;
-  CellDecision step;
-  step.decision = algorithms::decide_log(now, query.duration, ask, stamp_back);
-  step.evidence.own =
-      ask.capacity - step.decision.remaining - (step.decision.admitted() ? ask.cost : 0);
-  // Too much for what it can hold, but not for the limit.
-  if (step.decision.outcome == Outcome::kNever && ask.cost <= query.ask.capacity) {
-    step.decision.outcome = Outcome::kDenied;
-    step.decision.retry_at = query.now + kGrowAgain;
+  if (is_undersized_for(query)) ask.capacity = mask_;
+  CellDecision result;
+  result.decision = algorithms::decide_log(now, query.duration, ask, stamp_back);
+  result.evidence.own =
+      ask.capacity - result.decision.remaining - (result.decision.admitted() ? ask.cost : 0);
+  // Beyond the size of this log, but not beyond the limit.
+  if (result.decision.outcome == Outcome::kNever && ask.cost <= query.ask.capacity) {
+    result.decision.outcome = Outcome::kDenied;
+    result.decision.retry_at = query.now + kGrowAgain;
   }
-  return step;
+  return result;
 }
 
 LogHead LogCell::charged(const Query& query, LogHead head) const {
@@ -71,20 +71,21 @@ void LogCell::write_stamps(LogHead from, LogHead to) const {
 CellDecision LogCell::decide(const Query& query, Effect effect) const {
   const bool consumes = effect == Effect::kConsume && query.ask.cost > 0;
   if (consumes && !fits(query)) return {.status = DecisionStatus::kRebuild};
-  int turns = 0;
+  int spins = 0;
   uint64_t word = head().load(std::memory_order_acquire);
-  // A failed turn is another's admission; turns spent waiting for a holder are bounded.
+  // A failed compare-and-swap means that another thread was admitted; spins on a locked head are
+  // bounded.
   for (;;) {
-    if (word == kGone) return {.status = DecisionStatus::kRetry};
+    if (word == kFrozen) return {.status = DecisionStatus::kRetry};
     const LogHead before{word & ~kClosedBit};
-    CellDecision step = look(query, before);
-    const bool charges = consumes && step.decision.admitted();
-    if (charges && held(word)) {
-      if (++turns > kHoldTurns) {
-        refuse_for_one_tick(query, step.decision);
-        return step;
+    CellDecision result = evaluate(query, before);
+    const bool charges = consumes && result.decision.admitted();
+    if (charges && is_locked(word)) {
+      if (++spins > kHeadLockSpins) {
+        deny_for_one_tick(query, result.decision);
+        return result;
       }
-      relax();
+      cpu_relax();
       word = head().load(std::memory_order_acquire);
       continue;
     }
@@ -92,25 +93,25 @@ CellDecision LogCell::decide(const Query& query, Effect effect) const {
       const LogHead after = charged(query, before);
       if (!head().compare_exchange_weak(word, after.word, std::memory_order_acq_rel,
                                         std::memory_order_acquire)) {
-        step_aside();
+        back_off();
         word = head().load(std::memory_order_acquire);
         continue;
       }
       write_stamps(before, after);
-      return step;
+      return result;
     }
     const uint64_t again = head().load(std::memory_order_acquire);
-    if (again == word) return step;
+    if (again == word) return result;
     word = again;
   }
 }
 
-CellDecision LogCell::look_held(const Query& query) const {
+CellDecision LogCell::peek_locked(const Query& query) const {
   if (!fits(query)) return {.status = DecisionStatus::kRebuild};
-  return look(query, LogHead{head().load(std::memory_order_acquire) & ~kClosedBit});
+  return evaluate(query, LogHead{head().load(std::memory_order_acquire) & ~kClosedBit});
 }
 
-void LogCell::charge_held(const Query& query) const {
+void LogCell::charge_locked(const Query& query) const {
   const LogHead before{head().load(std::memory_order_acquire) & ~kClosedBit};
   const LogHead after = charged(query, before);
   head().store(after.word | kClosedBit, std::memory_order_release);

@@ -1,30 +1,29 @@
 // The log class: a stamp for each unit of cost admitted, exact.
 //
 //   hot[1]  head: bits 0-18 the number of the next unit, bits 19-62 the newest stamp, or that
-//           of birth, plus 1 ms, so that 0 is algorithms::kNoStamp
-//   hot[3]  annex: a power of two of stamps, each with its unit's number
-//   hot[4]  the annex's size less one
-//   hot[5]  when it may try again to grow, if there was no memory for that; else 0
+//           of creation, plus 1 ms, so that 0 is algorithms::kNoStamp
+//   hot[3]  buffer: a power of two of stamps, each with the number of its unit
+//   hot[4]  the size of the buffer minus one
+//   hot[5]  after a failed attempt to grow for lack of memory, when to try again; else 0
 //
-// One compare-and-swap of the head takes the numbers of the units admitted and fixes
-// their stamp, which is never before the newest; the stamps are written afterwards. A
-// reader that comes to a unit whose stamp is still to be written finds the number of an
-// older unit there and takes this one as admitted this instant: an error on the strict
-// side, for the length of a store. That is why a new annex is not empty: it holds units
-// from before the first, with a stamp that left long ago.
+// One compare-and-swap of the head reserves the numbers of the admitted units and fixes their
+// stamp, which is never before the newest. The stamps are written afterwards. A reader that finds
+// a unit whose stamp is not written yet sees the number of an older unit there and treats this one
+// as admitted now: an error on the strict side, for the duration of a store. For that reason a new
+// buffer is not empty: it contains units from before the first, with a stamp outside every window.
 //
-// The annex holds at least limit + 1 units; a request with a larger limit needs the slot
-// rebuilt. Where there is no memory for that, the log goes on as if the limit were what it can
-// hold, which is stricter, and tries again a second later.
+// The buffer has at least limit + 1 units; a request with a larger limit needs the slot rebuilt.
+// Without memory for that, the log decides as if the limit were its own size, which is stricter,
+// and tries to grow again a second later.
 //
-// Safe from any thread that is pinned.
+// Safe from any thread that holds an epoch guard.
 
 #pragma once
 
 #include <memory>
 
 #include "algorithms/sliding_log.h"
-#include "memory/hold.h"
+#include "memory/head_lock.h"
 #include "memory/slot.h"
 
 namespace weir::memory {
@@ -44,36 +43,36 @@ struct LogHead {
   }
 };
 
-// The largest annex is 2^14 units, so numbers repeat only after 32 rounds of it.
-[[nodiscard]] size_t log_annex_units(Count limit);
+// The largest buffer has 2^14 units, so numbers repeat only after 32 rounds of it.
+[[nodiscard]] size_t log_buffer_units(Count limit);
 
 class LogCell {
  public:
   explicit LogCell(const Tuple& tuple)
       : slot_(*tuple.slot),
-        stamps_(tuple.slot->annex<Word>()),
+        stamps_(tuple.slot->buffer<Word>()),
         mask_(tuple.slot->hot[4].load(std::memory_order_relaxed)) {}
 
   [[nodiscard]] CellDecision decide(const Query& query, Effect effect) const;
 
   // For a batch, as in ring_cell.h.
   [[nodiscard]] Word& head() const { return slot_.hot[1]; }
-  [[nodiscard]] CellDecision look_held(const Query& query) const;
-  void charge_held(const Query& query) const;
+  [[nodiscard]] CellDecision peek_locked(const Query& query) const;
+  void charge_locked(const Query& query) const;
 
-  // Whether the query can be charged here; if not, rebuild. Looking is always possible.
+  // Whether the query can be charged to this state; if not, rebuild. A peek is always possible.
   [[nodiscard]] bool fits(const Query& query) const;
 
-  // Whether the query is decided by a smaller limit than it asks for.
-  [[nodiscard]] bool falls_short_of(const Query& query) const {
+  // Whether the query is decided by a smaller limit than requested.
+  [[nodiscard]] bool is_undersized_for(const Query& query) const {
     return query.ask.capacity > mask_ && may_not_grow(query.now);
   }
-  // There is no memory for a larger one.
-  void put_off_growth(WallTime now) const;
+  // Call when there is no memory for a larger buffer.
+  void postpone_growth(WallTime now) const;
 
  private:
   [[nodiscard]] bool may_not_grow(WallTime now) const;
-  [[nodiscard]] CellDecision look(const Query& query, LogHead head) const;
+  [[nodiscard]] CellDecision evaluate(const Query& query, LogHead head) const;
   [[nodiscard]] WallTime stamp_back(LogHead head, WallTime now, Count back) const;
   [[nodiscard]] LogHead charged(const Query& query, LogHead head) const;
   void write_stamps(LogHead from, LogHead to) const;

@@ -77,7 +77,7 @@ std::optional<Error> error_in(const MemoryPlan& plan) {
 
 void limit_annexes(ByteBudget& budget, const MemoryPlan& plan) {
   const uint64_t rest = plan.memory - min_memory(plan.capacity);
-  budget.bound(Part::kAnnexes, rest - rest / 4);
+  budget.bound(MemoryPart::kBuffers, rest - rest / 4);
 }
 
 }  // namespace weir::memory

@@ -5,7 +5,7 @@
 #include "global/remote_counts.h"
 #include "memory/owned_bytes.h"
 #include "memory/ring_cell.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "weir/limiter.h"
 
 namespace weir::memory {
@@ -33,8 +33,8 @@ TEST(MemoryPlan, HasSpaceForARingPerTupleByDefault) {
     EXPECT_EQ(error_in(plan), std::nullopt) << capacity;
     ByteBudget budget(plan.memory);
     limit_annexes(budget, plan);
-    budget.take(Part::kTable, min_memory(capacity));
-    EXPECT_TRUE(budget.has_room(Part::kAnnexes, capacity * heap_bytes(sizeof(RingAnnex))))
+    budget.reserve_fixed(MemoryPart::kTable, min_memory(capacity));
+    EXPECT_TRUE(budget.has_space(MemoryPart::kBuffers, capacity * heap_bytes(sizeof(RingBuffer))))
         << capacity;
   }
 }
@@ -43,7 +43,7 @@ TEST(MemoryPlan, HasSpaceForAllImportedTuplesByDefault) {
   constexpr size_t kTuples = 1000;
   const MemoryPlan plan = memory_plan(Options{.ledger = make_null_ledger(), .capacity = kTuples});
   ByteBudget budget(plan.memory);
-  budget.take(Part::kTable, min_memory(kTuples));
+  budget.reserve_fixed(MemoryPart::kTable, min_memory(kTuples));
   global::RemoteCounts remote("here", kTuples, &budget);
   const base::KeyedHash hash(7);
   // An entry per tuple of the table, and three per four imported tuples, in two windows.
@@ -75,7 +75,7 @@ TEST(MemoryPlan, RefusesTooLittleMemoryAndReportsTheMinimum) {
 }
 
 TEST(MemoryPlan, ALimiterWithTheMinimumCountsInItsTable) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   Limiter limiter(clock, {.capacity = 1000, .memory = min_memory(1000), .seed = 1});
   const Request window{.ns = "a", .identifier = "b", .limit = 1, .duration = Millis(1000)};
   EXPECT_EQ(limiter.check(window)->basis, Basis::kLocal);

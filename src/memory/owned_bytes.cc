@@ -8,8 +8,8 @@ namespace {
 
 OwnedBytes owned(KeyHeader header, size_t log_units) {
   OwnedBytes bytes;
-  if (header.cell_class() == CellClass::kRing) bytes.annex = heap_bytes(sizeof(RingAnnex));
-  if (header.cell_class() == CellClass::kLog) bytes.annex = heap_bytes(log_units * sizeof(Word));
+  if (header.cell_class() == CellClass::kRing) bytes.buffer = heap_bytes(sizeof(RingBuffer));
+  if (header.cell_class() == CellClass::kLog) bytes.buffer = heap_bytes(log_units * sizeof(Word));
   if (header.words() > kInlineKeyWords) bytes.key = heap_bytes(header.words() * sizeof(uint64_t));
   return bytes;
 }
@@ -17,7 +17,7 @@ OwnedBytes owned(KeyHeader header, size_t log_units) {
 }  // namespace
 
 OwnedBytes owned_bytes(KeyHeader header, const Query& query) {
-  return owned(header, log_annex_units(query.ask.capacity));
+  return owned(header, log_buffer_units(query.ask.capacity));
 }
 
 OwnedBytes owned_bytes(const Slot& slot) {
@@ -26,21 +26,21 @@ OwnedBytes owned_bytes(const Slot& slot) {
 
 bool reserve(ByteBudget* budget, const OwnedBytes& bytes) {
   if (budget == nullptr) return true;
-  if (!budget->reserve(Part::kAnnexes, bytes.annex)) return false;
-  if (budget->reserve(Part::kKeys, bytes.key)) return true;
-  budget->give_back(Part::kAnnexes, bytes.annex);
+  if (!budget->reserve(MemoryPart::kBuffers, bytes.buffer)) return false;
+  if (budget->reserve(MemoryPart::kKeys, bytes.key)) return true;
+  budget->release(MemoryPart::kBuffers, bytes.buffer);
   return false;
 }
 
-void give_back(ByteBudget* budget, const OwnedBytes& bytes) {
+void release(ByteBudget* budget, const OwnedBytes& bytes) {
   if (budget == nullptr) return;
-  budget->give_back(Part::kAnnexes, bytes.annex);
-  budget->give_back(Part::kKeys, bytes.key);
+  budget->release(MemoryPart::kBuffers, bytes.buffer);
+  budget->release(MemoryPart::kKeys, bytes.key);
 }
 
-bool has_room(const ByteBudget* budget, const OwnedBytes& bytes) {
-  return budget == nullptr || (budget->has_room(Part::kAnnexes, bytes.annex) &&
-                               budget->has_room(Part::kKeys, bytes.key));
+bool has_space(const ByteBudget* budget, const OwnedBytes& bytes) {
+  return budget == nullptr || (budget->has_space(MemoryPart::kBuffers, bytes.buffer) &&
+                               budget->has_space(MemoryPart::kKeys, bytes.key));
 }
 
 }  // namespace weir::memory

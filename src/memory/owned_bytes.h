@@ -1,5 +1,6 @@
-// What a tuple owns outside its slot: the annex of a ring or a log, and names that are too long.
-// Reserved from the byte budget before the tuple is made, given back when its state ends.
+// The memory that a tuple owns outside its slot: the buffer of a ring or a log, and names that do
+// not fit into the slot. It is reserved from the byte budget before the tuple is created and
+// released when its state is destroyed.
 
 #pragma once
 
@@ -9,18 +10,18 @@
 namespace weir::memory {
 
 struct OwnedBytes {
-  uint64_t annex = 0;
+  uint64_t buffer = 0;
   uint64_t key = 0;
 };
 
-// Of a tuple that would be made for this query.
+// For a tuple that this query would create.
 [[nodiscard]] OwnedBytes owned_bytes(KeyHeader header, const Query& query);
-// Of a tuple that was made.
+// For an existing tuple.
 [[nodiscard]] OwnedBytes owned_bytes(const Slot& slot);
 
-// Both parts or neither. A null budget has no limit.
+// Reserves both parts or neither. A null budget has no limit.
 [[nodiscard]] bool reserve(ByteBudget* budget, const OwnedBytes& bytes);
-void give_back(ByteBudget* budget, const OwnedBytes& bytes);
-[[nodiscard]] bool has_room(const ByteBudget* budget, const OwnedBytes& bytes);
+void release(ByteBudget* budget, const OwnedBytes& bytes);
+[[nodiscard]] bool has_space(const ByteBudget* budget, const OwnedBytes& bytes);
 
 }  // namespace weir::memory

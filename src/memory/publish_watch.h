@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "memory/dirty_list.h"
-#include "memory/mark.h"
-#include "memory/noted.h"
+#include "memory/tuple_meta.h"
 #include "memory/tuple_store.h"
+#include "memory/tuple_watch.h"
 #include "memory/window_cells.h"
 
 namespace weir::memory {
@@ -22,7 +22,7 @@ namespace weir::memory {
 class PublishWatch {
  public:
   explicit PublishWatch(TupleStore& tuples) : list_(tuples.table.slots()) {
-    tuples.budget.take(Part::kTable, DirtyList::bytes_for(tuples.table.slots()));
+    tuples.budget.reserve_fixed(MemoryPart::kTable, DirtyList::bytes_for(tuples.table.slots()));
   }
 
   // Whether a charge may change the rule's answer. `before` is the window's count before the
@@ -38,8 +38,8 @@ class PublishWatch {
                     Algorithm algorithm) {
     const WindowCells cells(tuple);
     if (before.own == 0) {
-      note_ask(tuple.cold->meta, limit, algorithm);
-      cells.watch_anew(limit);
+      record_ask(tuple.cold->meta, limit, algorithm);
+      cells.reset_watch(limit);
     } else if (limit < watch.limit()) {
       cells.watch_limit(limit);
     }
@@ -48,7 +48,7 @@ class PublishWatch {
 
   void after_denial(const Tuple& tuple, Count limit) {
     const WindowCells cells(tuple);
-    cells.mark_refused();
+    cells.mark_denied();
     if (limit < cells.watch().limit()) cells.watch_limit(limit);
     push(tuple.index);
   }
@@ -58,7 +58,7 @@ class PublishWatch {
     if (mutated(Mutation::kRuleOnRequestsOnly)) return;
     const WindowCells cells(tuple);
     if (sequence < cells.newest() ||
-        cells.watch_in_order().reached_by(cells.counted_in_order(sequence))) {
+        cells.watch_seq_cst().reached_by(cells.counted_seq_cst(sequence))) {
       push(tuple.index);
     }
   }

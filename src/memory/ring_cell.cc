@@ -7,7 +7,7 @@ using algorithms::kRingParts;
 
 namespace {
 
-// Time does not run back within a tuple; a whole window back is a clock set back.
+// Time does not run backwards within a tuple; more than a window back means a clock set back.
 bool within_reach(int64_t newest, int64_t sequence) {
   return newest - sequence <= kRingParts && sequence - newest < kTagReach;
 }
@@ -21,8 +21,8 @@ bool RingCell::fits(const Query& query) const {
 }
 
 RingCell::View RingCell::view(WallTime now, Millis duration, uint64_t head) const {
-  // Whoever overwrites a start has raised `newest` before: if that stood still, all the
-  // starts read are the ones in view.
+  // A thread raises `newest` before it overwrites a start: if `newest` did not change, all starts
+  // that were read belong to this window.
   for (;;) {
     const uint64_t newest = slot_.hot[0].load(std::memory_order_seq_cst);
     const View seen = view_from(static_cast<int64_t>(newest), now, duration, head);
@@ -43,9 +43,9 @@ RingCell::View RingCell::view_from(int64_t newest, WallTime now, Millis duration
   Count upper = view.total;
   for (int i = kRingCells - 1; i >= 0; --i) {
     const int64_t sequence = view.at.sequence - (kRingCells - 1) + i;
-    // A start written ahead of the head is not in force yet.
+    // A start written ahead of the head is not valid yet.
     if (Tagged{head}.ahead_of(sequence) < 0) continue;
-    const Tagged base{annex_.base[sequence & (kRingBases - 1)].load(std::memory_order_seq_cst)};
+    const Tagged base{buffer_.base[sequence & (kRingBases - 1)].load(std::memory_order_seq_cst)};
     if (base.word == 0 || !base.is_of(sequence)) continue;
     view.counts[i] = (upper - base.count()) & kCountMask;
     upper = base.count();
@@ -53,15 +53,15 @@ RingCell::View RingCell::view_from(int64_t newest, WallTime now, Millis duration
   return view;
 }
 
-// Writes the start of the sub-cell that is about to be charged; the lowest of those
-// written by several threads stays.
+// Writes the start of the sub-cell that is about to be charged; of the values of several threads
+// the lowest remains.
 void RingCell::open(const View& view) const {
   const auto newest = static_cast<int64_t>(slot_.hot[0].load(std::memory_order_relaxed));
   if (newest < view.at.sequence && enters_another_block(newest, view.at.sequence)) {
-    for (Word& old : annex_.base) forget_if_older(old, newest, kRingBases);
+    for (Word& old : buffer_.base) clear_if_older(old, newest, kRingBases);
   }
   raise_number(slot_.hot[0], static_cast<uint64_t>(view.at.sequence));
-  Word& base = annex_.base[view.at.sequence & (kRingBases - 1)];
+  Word& base = buffer_.base[view.at.sequence & (kRingBases - 1)];
   const uint64_t wanted = Tagged::make(view.at.sequence, view.total).word;
   uint64_t seen = base.load(std::memory_order_acquire);
   while (seen == 0 || !Tagged{seen}.is_of(view.at.sequence) || seen > wanted) {
@@ -74,24 +74,24 @@ void RingCell::open(const View& view) const {
 
 CellDecision RingCell::decide(const Query& query, Effect effect) const {
   const bool consumes = effect == Effect::kConsume && query.ask.cost > 0;
-  CellDecision step;
-  int turns = 0;
+  CellDecision result;
+  int spins = 0;
   uint64_t head = this->head().load(std::memory_order_acquire);
-  // A failed turn is another's admission or a sub-cell's end; turns spent waiting for a
-  // holder are bounded.
+  // A failed iteration means that another thread was admitted or a sub-cell ended; spins on a
+  // locked head are bounded.
   for (;;) {
-    if (head == kGone) return {.status = DecisionStatus::kRetry};
+    if (head == kFrozen) return {.status = DecisionStatus::kRetry};
     const View view = this->view(query.now, query.duration, head & ~kClosedBit);
     if (consumes && !view.within_reach) return {.status = DecisionStatus::kRebuild};
-    step.decision = algorithms::decide_ring(view.at, view.counts, query.ask);
-    step.evidence.own = algorithms::ring_estimate(view.counts);
-    const bool charges = consumes && step.decision.admitted();
-    if (charges && held(head)) {
-      if (++turns > kHoldTurns) {
-        refuse_for_one_tick(query, step.decision);
-        return step;
+    result.decision = algorithms::decide_ring(view.at, view.counts, query.ask);
+    result.evidence.own = algorithms::ring_estimate(view.counts);
+    const bool charges = consumes && result.decision.admitted();
+    if (charges && is_locked(head)) {
+      if (++spins > kHeadLockSpins) {
+        deny_for_one_tick(query, result.decision);
+        return result;
       }
-      relax();
+      cpu_relax();
       head = this->head().load(std::memory_order_acquire);
       continue;
     }
@@ -101,30 +101,30 @@ CellDecision RingCell::decide(const Query& query, Effect effect) const {
           Tagged::make(view.at.sequence, 0).word | ((view.total + query.ask.cost) & kCountMask);
       if (this->head().compare_exchange_weak(head, charged, std::memory_order_seq_cst,
                                              std::memory_order_acquire)) {
-        return step;
+        return result;
       }
-      step_aside();
+      back_off();
       head = this->head().load(std::memory_order_acquire);
       continue;
     }
-    // The starts were read after the head: if both stand, they belong together.
+    // The starts were read after the head: if the head is unchanged, they belong together.
     const uint64_t again = this->head().load(std::memory_order_seq_cst);
-    if (again == head) return step;
+    if (again == head) return result;
     head = again;
   }
 }
 
-CellDecision RingCell::look_held(const Query& query) const {
+CellDecision RingCell::peek_locked(const Query& query) const {
   const uint64_t head = this->head().load(std::memory_order_acquire) & ~kClosedBit;
   const View view = this->view(query.now, query.duration, head);
   if (!view.within_reach) return {.status = DecisionStatus::kRebuild};
-  CellDecision step;
-  step.decision = algorithms::decide_ring(view.at, view.counts, query.ask);
-  step.evidence.own = algorithms::ring_estimate(view.counts);
-  return step;
+  CellDecision result;
+  result.decision = algorithms::decide_ring(view.at, view.counts, query.ask);
+  result.evidence.own = algorithms::ring_estimate(view.counts);
+  return result;
 }
 
-void RingCell::charge_held(const Query& query) const {
+void RingCell::charge_locked(const Query& query) const {
   const uint64_t head = this->head().load(std::memory_order_acquire) & ~kClosedBit;
   const View view = this->view(query.now, query.duration, head);
   if (!Tagged{head}.is_of(view.at.sequence)) open(view);

@@ -13,14 +13,14 @@
 namespace weir::memory {
 namespace {
 
-// The words of each class.
+// The layout of `words` for each class.
 enum BacklogWord : size_t { kNewest, kTat, kLimit, kEpoch, kDuration, kBacklogWords };
-// Then the starts of sub-cells.
+// Followed by the starts of sub-cells.
 enum RingWord : size_t { kNewestCell, kHead, kFirstBase, kRingWords = kFirstBase + kRingBases };
-// Then the runs of units with one stamp, oldest first: a stamp in Unix ms and a number of units.
+// Followed by runs of units with one stamp, oldest first: a stamp in Unix ms and a number of units.
 enum LogWord : size_t { kUnits, kFirstRun };
 
-// More than any limit and duration need, and few enough for no sum to overflow.
+// Larger than any valid time, and small enough that no sum overflows.
 constexpr uint64_t kMostMillis = uint64_t{1} << 43;
 
 uint64_t millis(WallTime time) {
@@ -38,22 +38,22 @@ void save_backlog(const Tuple& tuple, uint64_t tat, std::vector<uint64_t>& words
 
 void save_ring(const Tuple& tuple, uint64_t head, std::vector<uint64_t>& words) {
   words = {0, head};
-  for (const Word& base : tuple.slot->annex<RingAnnex>()->base) {
+  for (const Word& base : tuple.slot->buffer<RingBuffer>()->base) {
     words.push_back(base.load(std::memory_order_seq_cst));
   }
-  // Last: whoever overwrites a start has raised it before.
+  // Read last: a thread raises it before it overwrites a start.
   words[kNewestCell] = tuple.slot->hot[0].load(std::memory_order_seq_cst);
 }
 
 void save_log(const Tuple& tuple, LogHead head, std::vector<uint64_t>& words) {
   const uint64_t mask = tuple.slot->hot[4].load(std::memory_order_relaxed);
-  const Word* const stamps = tuple.slot->annex<Word>();
+  const Word* const stamps = tuple.slot->buffer<Word>();
   const WallTime left = head.stamp() - tuple.slot->header.duration();
   std::vector<std::pair<WallTime, uint64_t>> runs;  // newest first
   for (uint64_t back = 1; back <= mask + 1; ++back) {
     const uint64_t unit = (head.unit() - back) & LogHead::kUnitMask;
     const LogHead entry{stamps[unit & mask].load(std::memory_order_acquire)};
-    // One that is not written yet is not newer than the head.
+    // A stamp that is not written yet is not newer than the head.
     const WallTime stamp = entry.unit() == unit ? entry.stamp() : head.stamp();
     if (stamp <= left) break;
     if (runs.empty() || runs.back().first != stamp) runs.emplace_back(stamp, 0);
@@ -92,7 +92,7 @@ std::optional<Query> query_for_backlog(const SavedState& state, WallTime now) {
 bool is_log(const std::vector<uint64_t>& words) {
   if (words.size() < kFirstRun || words.size() % 2 != 1) return false;
   const uint64_t units = words[kUnits];
-  if (!std::has_single_bit(units) || units > log_annex_units(kMaxLogLimit)) return false;
+  if (!std::has_single_bit(units) || units > log_buffer_units(kMaxLogLimit)) return false;
   uint64_t sum = 0;
   uint64_t before = 0;
   for (size_t i = kFirstRun; i < words.size(); i += 2) {
@@ -120,10 +120,10 @@ bool is_key(const std::string& encoded) {
 std::optional<SavedState> save_state(const Tuple& tuple, WallTime now, Saving saving) {
   const CellClass kind = tuple.slot->header.cell_class();
   if (kind == CellClass::kWindow) return std::nullopt;
-  // Every charge changes this word. What was saved of it stands where window tuples note what they
-  // have told.
+  // Every charge changes this word. The last saved value is in the field where window tuples store
+  // their acknowledged count.
   const uint64_t word = tuple.slot->hot[1].load(std::memory_order_seq_cst);
-  if (word == kGone) return std::nullopt;
+  if (word == kFrozen) return std::nullopt;
   const uint64_t head = word & ~kClosedBit;
   Word& saved = tuple.cold->acked[0];
   if (saving == Saving::kChanged && saved.load(std::memory_order_relaxed) == head) {
@@ -181,12 +181,12 @@ void restore_state(const Tuple& tuple, const SavedState& state) {
     case CellClass::kRing: {
       put(hot[0], words[kNewestCell]);
       put(hot[1], words[kHead]);
-      auto& bases = tuple.slot->annex<RingAnnex>()->base;
+      auto& bases = tuple.slot->buffer<RingBuffer>()->base;
       for (size_t i = 0; i < bases.size(); ++i) put(bases[i], words[kFirstBase + i]);
       break;
     }
     case CellClass::kLog: {
-      Word* const stamps = tuple.slot->annex<Word>();
+      Word* const stamps = tuple.slot->buffer<Word>();
       uint64_t unit = 0;
       for (size_t i = kFirstRun; i < words.size(); i += 2) {
         for (uint64_t n = 0; n < words[i + 1]; ++n, ++unit) {
@@ -213,7 +213,7 @@ Count units_in(const SavedState& state, WallTime now) {
                  : query->limit;
     }
     case CellClass::kRing: {
-      // Of all sub-cells that it holds: no fewer than count now.
+      // The sum of all sub-cells in the buffer: at least the units in the window.
       const Tagged head{words[kHead]};
       Count most = 0;
       for (size_t i = kFirstBase; i < words.size(); ++i) {

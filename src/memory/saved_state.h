@@ -1,9 +1,9 @@
-// The state of one tuple as numbers, for a process that keeps it over a restart: of the classes
-// that no origin and no ledger knows, backlogs, rings and logs.
+// Saves and restores the state of one tuple over a restart of the process. Only for the classes
+// that no origin and no ledger stores: backlogs, rings and logs.
 //
-// All times in it are of the wall clock, so a state that is read later has drained meanwhile, as if
-// the process had slept. What cannot be told apart while others charge errs on the strict side, and
-// so does what a batch may yet take back.
+// All times are wall-clock times, so a state that is restored later has drained in between, as if
+// the process had been suspended. Concurrent charges and tentative charges of a batch err on the
+// strict side.
 
 #pragma once
 
@@ -24,20 +24,21 @@ struct SavedState {
 
 enum class Saving : uint8_t { kChanged, kAll };
 
-// The state of a tuple, and notes that it was saved; none, if it is of the window class, is over at
-// `now`, or, with kChanged, has not changed since. By a pinned caller, one at a time.
+// Returns the state of a tuple and remembers that it was saved. None, if the tuple is of the window
+// class, has expired at `now`, or, with kChanged, has not changed since it was last saved. The
+// caller holds an epoch guard. One thread at a time.
 [[nodiscard]] std::optional<SavedState> save_state(const Tuple& tuple, WallTime now, Saving saving);
 
-// What a tuple for this state is made with; none if the state makes no sense.
+// The query that creates a tuple for this state; none if the state is invalid.
 [[nodiscard]] std::optional<Query> query_for(const SavedState& state, WallTime now);
 
-// Gives a tuple that was made with query_for(), and that nobody has found yet, the saved state.
+// Writes the saved state to a tuple that was created with query_for() and is not published yet.
 void restore_state(const Tuple& tuple, const SavedState& state);
 
-// The units in it that still count at `now`, at least.
+// An upper bound of the units that still count at `now`.
 [[nodiscard]] Count units_in(const SavedState& state, WallTime now);
 
-// As bytes, for a file of this machine.
+// As bytes, for a file of this machine (native byte order).
 void encode_state(const SavedState& state, std::string& record);
 [[nodiscard]] std::optional<SavedState> decode_state(std::string_view record);
 

@@ -1,9 +1,9 @@
 #include "memory/sketch.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include "algorithms/windows.h"
+#include "base/mutex.h"
 
 namespace weir::memory {
 namespace {
@@ -19,19 +19,19 @@ uint64_t Sketch::bytes_for(size_t capacity, size_t pages) {
   return pages * 2 * kRows * width_for(capacity) * sizeof(Counter);
 }
 
-Sketch::Sketch(size_t capacity, ByteBudget* budget, size_t assured)
-    : width_(width_for(capacity)), budget_(budget), assured_(assured) {
+Sketch::Sketch(size_t capacity, ByteBudget* budget, size_t reserved_pages)
+    : width_(width_for(capacity)), budget_(budget), reserved_pages_(reserved_pages) {
   for (size_t i = 0; i < kClasses; ++i) {
     pages_[kOwnPages + i].duration = duration_of_class(i);
-    pages_[kOwnPages + i].least_class = i;
+    pages_[kOwnPages + i].min_class = i;
   }
-  if (budget_ == nullptr || assured_ == 0) return;
-  budget_->take(Part::kSketch, assured_ * page_bytes());
-  // Where all can be counted if there is nothing else.
-  (void)provide(pages_.back(), {});
+  if (budget_ == nullptr || reserved_pages_ == 0) return;
+  budget_->reserve_fixed(MemoryPart::kSketch, reserved_pages_ * page_bytes());
+  // The largest class can count every duration.
+  (void)ensure_memory(pages_.back(), {});
 }
 
-Query Sketch::within_classes(const Query& query) {
+Query Sketch::capped_to_classes(const Query& query) {
   const Millis largest = duration_of_class(kClasses - 1);
   if (query.duration <= largest) return query;
   Query shorter = query;
@@ -41,45 +41,45 @@ Query Sketch::within_classes(const Query& query) {
   return shorter;
 }
 
-bool Sketch::provide(Page& page, WallTime now) {
+bool Sketch::ensure_memory(Page& page, WallTime now) {
   if (page.memory.bytes() != 0) return true;
-  if (budget_ != nullptr && assured_ == 0) {
+  if (budget_ != nullptr && reserved_pages_ == 0) {
     const auto over = std::find_if(pages_.begin(), pages_.end() - 1, [&](const Page& other) {
-      return other.memory.bytes() != 0 && !other.matters_at(now);
+      return other.memory.bytes() != 0 && !other.is_live_at(now);
     });
     if (over != pages_.end() - 1) {
       page.memory = std::move(over->memory);
       over->newest = -1;
       return true;
     }
-    if (!budget_->reserve(Part::kSketch, page_bytes())) return false;
-  } else if (assured_ > 0) {
-    --assured_;
+    if (!budget_->reserve(MemoryPart::kSketch, page_bytes())) return false;
+  } else if (reserved_pages_ > 0) {
+    --reserved_pages_;
   }
   page.memory = platform::Pages(page_bytes());
   return true;
 }
 
-// The page of this duration, a free one, the page of its class, or of a larger one.
+// The page of this duration, a free page, the page of its class, or of a larger class.
 Sketch::Page& Sketch::page_of(const Query& query) {
   const auto own = pages_.begin() + kOwnPages;
   const auto same = std::find_if(pages_.begin(), own,
                                  [&](const Page& page) { return page.duration == query.duration; });
-  if (same != own && provide(*same, query.now)) return *same;
+  if (same != own && ensure_memory(*same, query.now)) return *same;
   const auto free = std::find_if(pages_.begin(), own,
-                                 [&](const Page& page) { return !page.matters_at(query.now); });
-  if (same == own && free != own && provide(*free, query.now)) {
+                                 [&](const Page& page) { return !page.is_live_at(query.now); });
+  if (same == own && free != own && ensure_memory(*free, query.now)) {
     free->duration = query.duration;
     free->newest = -1;
     return *free;
   }
   // The last always has memory.
   auto of_class = own + static_cast<std::ptrdiff_t>(class_of(query.duration));
-  while (!provide(*of_class, query.now)) ++of_class;
+  while (!ensure_memory(*of_class, query.now)) ++of_class;
   return *of_class;
 }
 
-// Time does not run back on a page, unless the clock was set back by long: then it begins anew.
+// Time does not run backwards on a page, unless the clock was set back far: then the page is reset.
 algorithms::Position Sketch::position_on(Page& page, WallTime now) {
   const algorithms::Position at = algorithms::position_of(now, page.duration);
   if (page.newest <= at.sequence) return at;
@@ -100,8 +100,8 @@ Sketch::Counter& Sketch::counter(const Page& page, int64_t sequence, int row,
   const uint64_t hash = subject.hash * kFactors[static_cast<size_t>(row)];
   size_t column = scaled(hash, width_);
   if (row >= kSpreadRows) {
-    const size_t part = mix(subject.group, kFactors[static_cast<size_t>(row)]) % kParts;
-    column = part * (width_ / kParts) + scaled(hash, width_ / kParts);
+    const size_t part = mix(subject.group, kFactors[static_cast<size_t>(row)]) % kGroupParts;
+    column = part * (width_ / kGroupParts) + scaled(hash, width_ / kGroupParts);
   }
   Counter* const bank =
       page.memory.as<Counter>() + static_cast<size_t>(sequence & 1) * kRows * width_;
@@ -113,17 +113,17 @@ Count Sketch::estimate(const Page& page, int64_t sequence, const Subject& subjec
   Count least = kMaxCount;
   for (int row = 0; row < kRows; ++row) {
     const Count count = counter(page, sequence, row, subject);
-    // A full counter has lost track: it may stand for any count.
+    // A saturated counter may stand for any count.
     least = std::min(least, count == kCounterMax ? kMaxCount : count);
   }
   return least;
 }
 
-// The counters of this window begin at 0: what stands there is two windows old, or older.
+// Clears the counters of this window: their values are two windows old, or older.
 void Sketch::begin_window(Page& page, int64_t sequence) {
   if (page.newest < 0 || sequence > page.newest + 1) {
     page.memory.clear(0, page_bytes());
-    if (page.least_class < kClasses) page.least_class = class_of(page.duration);
+    if (page.min_class < kClasses) page.min_class = class_of(page.duration);
   } else if (sequence == page.newest + 1) {
     page.memory.clear(static_cast<size_t>(sequence & 1) * bank_bytes(), bank_bytes());
   }
@@ -138,24 +138,24 @@ void Sketch::charge(Page& page, const algorithms::Position& at, const Subject& s
     count = static_cast<Counter>(std::min(count + query.ask.cost, kCounterMax));
   }
   const int64_t end = page.end().time_since_epoch().count();
-  const size_t asked = class_of(query.duration);
-  if (page.least_class < kClasses) page.least_class = std::min(page.least_class, asked);
-  for (const size_t place : {asked, kClasses}) {
-    // Only under the mutex; read without it.
-    if (matters_until_[place].load(std::memory_order_relaxed) < end) {
-      matters_until_[place].store(end, std::memory_order_release);
+  const size_t requested = class_of(query.duration);
+  if (page.min_class < kClasses) page.min_class = std::min(page.min_class, requested);
+  for (const size_t index : {requested, kClasses}) {
+    // Written under the mutex, read without it.
+    if (live_until_[index].load(std::memory_order_relaxed) < end) {
+      live_until_[index].store(end, std::memory_order_release);
     }
   }
 }
 
-Sketch::Elsewhere Sketch::elsewhere(const Subject& subject, const Query& query,
-                                    const Page* without) const {
-  Elsewhere found;
-  const size_t asked = class_of(query.duration);
+Sketch::OtherPages Sketch::other_pages(const Subject& subject, const Query& query,
+                                       const Page* without) const {
+  OtherPages found;
+  const size_t requested = class_of(query.duration);
   for (const Page& page : pages_) {
     const bool counts = subject.across_durations || page.duration == query.duration ||
-                        (page.least_class <= asked && query.duration <= page.duration);
-    if (&page == without || !counts || !page.matters_at(query.now)) continue;
+                        (page.min_class <= requested && query.duration <= page.duration);
+    if (&page == without || !counts || !page.is_live_at(query.now)) continue;
     const Count count = estimate(page, page.newest, subject) +
                         (algorithms::position_of(query.now, page.duration).sequence > page.newest
                              ? 0
@@ -167,80 +167,82 @@ Sketch::Elsewhere Sketch::elsewhere(const Subject& subject, const Query& query,
   return found;
 }
 
-CellDecision Sketch::decide(const Subject& subject, const Query& asked, Effect effect,
-                            Count beside) {
+CellDecision Sketch::decide(const Subject& subject, const Query& requested, Effect effect,
+                            Count extra) {
   decisions_.fetch_add(1, std::memory_order_relaxed);
-  const Query query = within_classes(asked);
-  const std::lock_guard lock(mutex_);
+  const Query query = capped_to_classes(requested);
+  const base::MutexLock lock(mutex_);
   Page& page = page_of(query);
   const algorithms::Position at = position_on(page, query.now);
   algorithms::WindowCounts counts{.current = estimate(page, at.sequence, subject),
                                   .previous = estimate(page, at.sequence - 1, subject)};
-  Elsewhere others = elsewhere(subject, query, &page);
-  if (beside > 0) {
-    others.count += beside;
+  OtherPages others = other_pages(subject, query, &page);
+  if (extra > 0) {
+    others.count += extra;
     others.end = std::max(others.end, query.now + query.duration);
   }
-  CellDecision step;
-  step.sequence = at.sequence;
+  CellDecision result;
+  result.sequence = at.sequence;
   const bool own_grid = page.duration == query.duration && others.count == 0;
   if (own_grid && query.algorithm == Algorithm::kSlidingWindow) {
-    step.decision = algorithms::decide_sliding(at, counts, query.ask);
+    result.decision = algorithms::decide_sliding(at, counts, query.ask);
   } else if (own_grid && query.algorithm == Algorithm::kFixedWindow) {
-    step.decision = algorithms::decide_fixed(at, counts, query.ask);
+    result.decision = algorithms::decide_fixed(at, counts, query.ask);
   } else {
     // Both windows in full, within the smaller of limit and burst.
     const algorithms::Ask ask{.capacity = std::min(query.limit, query.ask.capacity),
                               .cost = query.ask.cost};
     const bool next_window_is_full = counts.current + ask.cost > ask.capacity;
     counts = {.current = counts.current + counts.previous + others.count, .previous = 0};
-    step.decision = algorithms::decide_fixed(at, counts, ask);
-    if (step.decision.retry_at) {
-      if (next_window_is_full) *step.decision.retry_at += at.width;
-      if (others.count > 0) step.decision.retry_at = std::max(*step.decision.retry_at, others.end);
+    result.decision = algorithms::decide_fixed(at, counts, ask);
+    if (result.decision.retry_at) {
+      if (next_window_is_full) *result.decision.retry_at += at.width;
+      if (others.count > 0)
+        result.decision.retry_at = std::max(*result.decision.retry_at, others.end);
     }
-    // Never as counted here; as asked, once the table has room.
-    if (query.limit == 0 && asked.ask.cost <= asked.ask.capacity && asked.ask.cost > 0) {
-      step.decision.outcome = Outcome::kDenied;
-      step.decision.retry_at = query.now + asked.duration;
+    // This rate never passes here, but as requested once the table has space.
+    if (query.limit == 0 && requested.ask.cost <= requested.ask.capacity &&
+        requested.ask.cost > 0) {
+      result.decision.outcome = Outcome::kDenied;
+      result.decision.retry_at = query.now + requested.duration;
     }
   }
-  step.evidence.own = counts.current;
-  if (effect == Effect::kConsume && query.ask.cost > 0 && step.decision.admitted()) {
+  result.evidence.own = counts.current;
+  if (effect == Effect::kConsume && query.ask.cost > 0 && result.decision.admitted()) {
     charge(page, at, subject, query);
   }
-  return step;
+  return result;
 }
 
-void Sketch::add(const Subject& subject, const Query& asked) {
-  const Query query = within_classes(asked);
-  const std::lock_guard lock(mutex_);
+void Sketch::add(const Subject& subject, const Query& requested) {
+  const Query query = capped_to_classes(requested);
+  const base::MutexLock lock(mutex_);
   Page& page = page_of(query);
   charge(page, position_on(page, query.now), subject, query);
 }
 
-// From the page that would be charged now. If that has become another one meanwhile, the cost stays
-// where it is: on the strict side.
-void Sketch::take_back(const Subject& subject, const Query& asked, int64_t sequence) {
-  const Query query = within_classes(asked);
-  const std::lock_guard lock(mutex_);
+// From the page that would be charged now. If that is another page than the one charged, the cost
+// remains: an error on the strict side.
+void Sketch::refund(const Subject& subject, const Query& requested, int64_t sequence) {
+  const Query query = capped_to_classes(requested);
+  const base::MutexLock lock(mutex_);
   const Page& page = page_of(query);
   if (sequence > page.newest || sequence < page.newest - 1) return;
   for (int row = 0; row < kRows; ++row) {
     Counter& count = counter(page, sequence, row, subject);
-    // A counter that was full stays full.
+    // A saturated counter stays saturated.
     if (count == kCounterMax) continue;
     count -= static_cast<Counter>(std::min<Count>(query.ask.cost, count));
   }
 }
 
-Count Sketch::counted(const Subject& subject, const Query& asked) {
-  const Query query = within_classes(asked);
+Count Sketch::counted(const Subject& subject, const Query& requested) {
+  const Query query = capped_to_classes(requested);
   const auto now = query.now.time_since_epoch().count();
-  const size_t place = subject.across_durations ? kClasses : class_of(query.duration);
-  if (matters_until_[place].load(std::memory_order_acquire) <= now) return 0;
-  const std::lock_guard lock(mutex_);
-  return elsewhere(subject, query, nullptr).count;
+  const size_t index = subject.across_durations ? kClasses : class_of(query.duration);
+  if (live_until_[index].load(std::memory_order_acquire) <= now) return 0;
+  const base::MutexLock lock(mutex_);
+  return other_pages(subject, query, nullptr).count;
 }
 
 }  // namespace weir::memory

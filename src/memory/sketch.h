@@ -1,29 +1,28 @@
-// Where tuples are counted when the table is full and nothing may be forgotten.
+// Counts tuples when the table is full and no tuple may be evicted.
 //
-// A count-min sketch: each tuple has four counters, shared with whoever hashes there, and its
-// count is the smallest one. It only over-estimates, so a flood of keys frees nobody. Two of the
-// four lie anywhere, which spreads a flood over all counters; two lie in the parts of the tuple's
-// group, its workspace and namespace, so that a flood in one group stops nobody of another. A
-// tuple that has been counted here stays here until those windows are over (holds()), so that
-// moving into the table never forgets.
+// A count-min sketch: each tuple has four counters, which it shares with other tuples by hash, and
+// its count is the smallest of them. It only over-estimates, so a flood of keys admits nobody. Two
+// of the four counters are anywhere, which spreads a flood over all counters. Two are in the parts
+// of the tuple's group, its workspace and namespace, so that a flood in one group does not deny
+// requests of another. A tuple that was counted here stays here until those windows are over
+// (holds()), so that a move into the table loses no count.
 //
-// Counters of one duration form a page, so that windows of different lengths do not mix. There are
-// a few such pages. A duration that finds none is counted on the page of its class, which is for
-// all durations up to the same power of two, on windows of that length: stricter than asked, never
-// looser. What is on the page of its class counts for a duration also once it has a page of its
-// own, so that no tuple is forgotten by a change of pages. A tuple whose duration may change
-// (KeyHeader) counts wherever it was counted.
+// The counters of one duration form a page, so that windows of different lengths do not mix. There
+// are a few such pages. A duration without a page is counted on the page of its class, which serves
+// all durations up to the same power of two, on windows of that length: stricter than requested,
+// never looser. Counts on the page of the class also apply once a duration has its own page, so
+// that a change of pages loses no count. A tuple whose duration may change (KeyHeader) uses the
+// counts of all pages.
 //
-// A page takes its memory when it is first used: from those assured to the sketch, from a page all
-// of whose counts are over, or from the byte budget. A duration for whose page there is none is
-// counted on the page of a larger class, on longer windows: stricter again. The largest class
-// always has memory.
+// A page gets its memory at its first use: from the pages reserved for the sketch, from a page
+// whose counts are all over, or from the byte budget. Without memory the duration is counted on the
+// page of a larger class, on longer windows: stricter again. The largest class always has memory.
 //
-// The sketch knows two windows, not rings, logs or backlogs. It answers for them with
-// "this and the last window together within the limit and the burst", which implies each
-// of their promises.
+// The sketch has two windows, no rings, logs or backlogs. For those it requires that the current
+// and the previous window together are within the limit and the burst, which implies each of their
+// guarantees.
 //
-// Safe from any thread; it takes a lock, as only a table in trouble comes here.
+// Safe from any thread. It takes a lock, because it is only used when the table is full.
 
 #pragma once
 
@@ -33,6 +32,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "base/mutex.h"
 #include "memory/byte_budget.h"
 #include "memory/slot.h"
 #include "platform/pages.h"
@@ -41,109 +41,109 @@ namespace weir::memory {
 
 class Sketch {
  public:
-  // Who is counted.
+  // The tuple to count.
   struct Subject {
     uint64_t hash = 0;
-    uint64_t group = 0;             // a hash of what it shares with those of its namespace
+    uint64_t group = 0;             // a hash of its workspace and namespace
     bool across_durations = false;  // its duration may change from one request to the next
   };
 
-  // Takes the memory of `assured` pages from the budget at once, at least one; without a budget
-  // pages are not bounded.
-  explicit Sketch(size_t capacity, ByteBudget* budget = nullptr, size_t assured = 1);
+  // Reserves the memory of `reserved_pages` pages, at least one, from the budget. Without a budget
+  // the number of pages is not bounded.
+  explicit Sketch(size_t capacity, ByteBudget* budget = nullptr, size_t reserved_pages = 1);
   [[nodiscard]] static uint64_t bytes_for(size_t capacity, size_t pages);
 
-  // Decides and, for kConsume, charges what it admits. `beside` is known to be counted, too.
-  [[nodiscard]] CellDecision decide(const Subject& subject, const Query& asked, Effect effect,
-                                    Count beside = 0);
+  // Decides and, for kConsume, charges an admitted request. `extra` is added to the count.
+  [[nodiscard]] CellDecision decide(const Subject& subject, const Query& requested, Effect effect,
+                                    Count extra = 0);
 
-  // Charges without asking.
-  void add(const Subject& subject, const Query& asked);
+  // Charges without a decision.
+  void add(const Subject& subject, const Query& requested);
 
-  // Takes back what a batch charged in that window.
-  void take_back(const Subject& subject, const Query& asked, int64_t sequence);
+  // Refunds the charge of a batch in that window.
+  void refund(const Subject& subject, const Query& requested, int64_t sequence);
 
-  // At least what was counted here for the tuple in windows that still matter. Takes no lock where
-  // nothing was counted lately for any duration of this class.
-  [[nodiscard]] Count counted(const Subject& subject, const Query& asked);
-  // Whether that is something.
+  // An upper bound of the tuple's count in windows that are not over. Takes no lock if no duration
+  // of this class was counted recently.
+  [[nodiscard]] Count counted(const Subject& subject, const Query& requested);
+  // Whether that is more than 0.
   [[nodiscard]] bool holds(const Subject& subject, const Query& query) {
     return counted(subject, query) > 0;
   }
 
-  // When all that was ever counted here is over.
-  [[nodiscard]] WallTime matters_until() const {
-    return WallTime(Millis(matters_until_[kClasses].load(std::memory_order_acquire)));
+  // From this time on no count in the sketch matters.
+  [[nodiscard]] WallTime live_until() const {
+    return WallTime(Millis(live_until_[kClasses].load(std::memory_order_acquire)));
   }
 
   [[nodiscard]] uint64_t decisions() const { return decisions_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr size_t kOwnPages = 7;
-  // By the exponent of the power of two.
-  static constexpr size_t kLeastExponent =
+  // Classes are numbered by the exponent of the power of two.
+  static constexpr size_t kMinExponent =
       std::bit_width(static_cast<uint64_t>(kMinDuration.count()));
   static constexpr size_t kClasses =
-      std::bit_width(static_cast<uint64_t>(kMaxDuration.count())) - kLeastExponent + 1;
+      std::bit_width(static_cast<uint64_t>(kMaxDuration.count())) - kMinExponent + 1;
   static constexpr int kSpreadRows = 2;  // anywhere
-  static constexpr int kRows = 4;        // the others in the parts of the group
-  static constexpr size_t kParts = 64;
+  static constexpr int kRows = 4;        // the others are in the parts of the group
+  static constexpr size_t kGroupParts = 64;
 
-  // A page this far ahead was charged by a clock that has been set back since.
+  // A page this far ahead was charged before the clock was set back.
   static constexpr Millis kClockSetBack{60'000};
 
   using Counter = uint32_t;
   static constexpr Count kCounterMax = ~Counter{0};
 
   struct Page {
-    Millis duration{0};   // none yet
+    Millis duration{0};   // 0: none yet
     int64_t newest = -1;  // the newest window charged
-    // The smallest class counted on this page, if it is that of a class; else none.
-    size_t least_class = kClasses;
+    // For the page of a class, the smallest class counted on it; else kClasses.
+    size_t min_class = kClasses;
     platform::Pages memory;
 
-    // When all that was counted is over.
+    // From this time on none of its counts matters.
     [[nodiscard]] WallTime end() const { return WallTime((newest + 2) * duration); }
-    // Whether it is of a future that is no more: the clock was set back by long.
+    // Whether it was charged at a future time: the clock was set back far.
     [[nodiscard]] bool is_ahead_of(WallTime now) const {
       return newest > algorithms::position_of(now, duration).sequence + 1 &&
              WallTime(newest * duration) > now + kClockSetBack;
     }
-    [[nodiscard]] bool matters_at(WallTime now) const {
+    [[nodiscard]] bool is_live_at(WallTime now) const {
       return newest >= 0 && now < end() && !is_ahead_of(now);
     }
   };
 
   [[nodiscard]] static size_t class_of(Millis duration) {
     const size_t exponent = std::bit_width(static_cast<uint64_t>(duration.count() - 1));
-    return exponent < kLeastExponent ? 0 : exponent - kLeastExponent;
+    return exponent < kMinExponent ? 0 : exponent - kMinExponent;
   }
   [[nodiscard]] static Millis duration_of_class(size_t index) {
-    return Millis(int64_t{1} << (index + kLeastExponent));
+    return Millis(int64_t{1} << (index + kMinExponent));
   }
 
   // Durations beyond the largest class are counted on its windows, at the same rate or a lower one.
   // A rate of less than one in such a window becomes a limit of 0.
-  [[nodiscard]] static Query within_classes(const Query& query);
+  [[nodiscard]] static Query capped_to_classes(const Query& query);
 
-  // All below need mutex_.
-  [[nodiscard]] Page& page_of(const Query& query);
+  [[nodiscard]] Page& page_of(const Query& query) WEIR_REQUIRES(mutex_);
   [[nodiscard]] static algorithms::Position position_on(Page& page, WallTime now);
   [[nodiscard]] Counter& counter(const Page& page, int64_t sequence, int row,
-                                 const Subject& subject) const;
-  [[nodiscard]] Count estimate(const Page& page, int64_t sequence, const Subject& subject) const;
-  // What other pages have of the tuple, and when the last of it is over.
-  struct Elsewhere {
+                                 const Subject& subject) const WEIR_REQUIRES(mutex_);
+  [[nodiscard]] Count estimate(const Page& page, int64_t sequence, const Subject& subject) const
+      WEIR_REQUIRES(mutex_);
+  // The tuple's count on other pages, and when the last of it is over.
+  struct OtherPages {
     Count count = 0;
     WallTime end{};
   };
-  [[nodiscard]] Elsewhere elsewhere(const Subject& subject, const Query& query,
-                                    const Page* without) const;
-  void begin_window(Page& page, int64_t sequence);
+  [[nodiscard]] OtherPages other_pages(const Subject& subject, const Query& query,
+                                       const Page* without) const WEIR_REQUIRES(mutex_);
+  void begin_window(Page& page, int64_t sequence) WEIR_REQUIRES(mutex_);
   void charge(Page& page, const algorithms::Position& at, const Subject& subject,
-              const Query& query);
-  // Sees to it that a page has memory. False: there is none.
-  [[nodiscard]] bool provide(Page& page, WallTime now);
+              const Query& query) WEIR_REQUIRES(mutex_);
+  // Makes sure that a page has memory. False: there is none.
+  [[nodiscard]] bool ensure_memory(Page& page, WallTime now) WEIR_REQUIRES(mutex_);
 
   [[nodiscard]] static size_t width_for(size_t capacity) {
     return capacity < 1024 ? 1024 : capacity;
@@ -157,12 +157,12 @@ class Sketch {
 
   base::Atomic<uint64_t> decisions_{0};
   // Unix ms, by class, of all durations in it; the last entry is for all classes.
-  std::array<base::Atomic<int64_t>, kClasses + 1> matters_until_{};
+  std::array<base::Atomic<int64_t>, kClasses + 1> live_until_{};
 
   base::Mutex mutex_;
-  // Guarded by mutex_.
-  std::array<Page, kOwnPages + kClasses> pages_;  // classes last
-  size_t assured_;                                // pages taken from the budget and not used yet
+  std::array<Page, kOwnPages + kClasses> pages_ WEIR_GUARDED_BY(mutex_);  // classes last
+  // Reserved from the budget and not used yet.
+  size_t reserved_pages_ WEIR_GUARDED_BY(mutex_);
 };
 
 }  // namespace weir::memory

@@ -24,7 +24,7 @@ Request lasting(Millis duration, int64_t limit, Algorithm algorithm = Algorithm:
   return request;
 }
 
-RC_GTEST_PROP(Sketch, NeverAdmitsMoreThanTheLimitWhateverElseIsCounted, ()) {
+RC_GTEST_PROP(Sketch, NeverAdmitsMoreThanTheLimitOfATuple, ()) {
   Sketch sketch(1024);
   const auto limit = *rc::gen::inRange<int64_t>(1, 20);
   const auto algorithm = static_cast<Algorithm>(*rc::gen::inRange(0, kAlgorithmCount));
@@ -40,18 +40,18 @@ RC_GTEST_PROP(Sketch, NeverAdmitsMoreThanTheLimitWhateverElseIsCounted, ()) {
   for (const auto& [user, count] : admitted) RC_ASSERT(count <= limit);
 }
 
-TEST(Sketch, StopsFewOthersUnderAFloodOfTenTimesItsCapacity) {
+TEST(Sketch, DeniesNoNewTupleUnderAFloodOfTenTimesItsCapacity) {
   constexpr size_t kCapacity = 4096;
   Sketch sketch(kCapacity);
   const base::KeyedHash hash(3);
   for (uint64_t i = 0; i < 10 * kCapacity; ++i) {
     (void)ask(sketch, hash(&i, 1, 0), request_for("flood", 100));
   }
-  int stopped = 0;
+  int denied = 0;
   for (uint64_t i = 1'000'000; i < 1'001'000; ++i) {
-    if (!ask(sketch, hash(&i, 1, 0), request_for("newcomer", 100)).decision.admitted()) ++stopped;
+    if (!ask(sketch, hash(&i, 1, 0), request_for("newcomer", 100)).decision.admitted()) ++denied;
   }
-  EXPECT_EQ(stopped, 0);
+  EXPECT_EQ(denied, 0);
 }
 
 TEST(Sketch, HoldsATupleUntilItsWindowsAreOver) {
@@ -68,7 +68,7 @@ TEST(Sketch, HoldsATupleUntilItsWindowsAreOver) {
 }
 
 // 400 in ten years is 5 in the largest window, of 2^32 ms.
-TEST(Sketch, CountsLongerDurationsThanItsWindowsAtALowerRate) {
+TEST(Sketch, CountsDurationsBeyondItsLargestWindowAtALowerRate) {
   Sketch sketch(1024);
   const Request often = lasting(kMaxAnyDuration, 400, Algorithm::kGcra);
   int admitted = 0;
@@ -80,37 +80,37 @@ TEST(Sketch, CountsLongerDurationsThanItsWindowsAtALowerRate) {
   }
   EXPECT_GT(admitted, 100);
   EXPECT_LE(admitted, 400);
-  // Less than one in such a window is none, and may be asked again.
+  // Less than one per window admits nothing, but a retry is possible.
   const CellDecision seldom = ask(sketch, 43, lasting(kMaxAnyDuration, 1, Algorithm::kGcra));
   EXPECT_EQ(seldom.decision.outcome, Outcome::kDenied);
   EXPECT_EQ(seldom.decision.retry_at, kNoon + kMaxAnyDuration);
 }
 
-TEST(Sketch, TakesBackWhatABatchCharged) {
+TEST(Sketch, RefundsTheChargeOfABatch) {
   Sketch sketch(1024);
   Request request = request_for("alice");
   request.cost = 6;
-  const CellDecision step = ask(sketch, 42, request);
-  ASSERT_TRUE(step.decision.admitted());
+  const CellDecision result = ask(sketch, 42, request);
+  ASSERT_TRUE(result.decision.admitted());
   EXPECT_FALSE(ask(sketch, 42, request).decision.admitted());
-  sketch.take_back({.hash = 42}, query_of(kNoon, request), step.sequence);
+  sketch.refund({.hash = 42}, query_of(kNoon, request), result.sequence);
   EXPECT_FALSE(sketch.holds({.hash = 42}, query_of(kNoon, request)));
 }
 
-TEST(Sketch, KeepsWindowsOfDifferentLengthsApartAndTheRestOnTheStrictSide) {
+TEST(Sketch, SeparatesDurationsWithTheirOwnPageAndIsStricterForTheRest) {
   Sketch sketch(1024);
   int64_t limit_reached = 0;
   for (int64_t seconds = 1; seconds <= 20; ++seconds) {
     Request request = request_for("alice", 1);
     request.duration = Millis(seconds * 1000);
-    // Seven durations have a page each; the others share the pages of 8, 16 and 32 seconds, where
-    // the first of them uses up the limit for all.
+    // Seven durations have their own page; the others share the pages of 8, 16 and 32 seconds,
+    // where the first of them uses up the limit for all.
     if (!ask(sketch, 42, request).decision.admitted()) ++limit_reached;
   }
   EXPECT_EQ(limit_reached, 20 - 7 - 3);
 }
 
-TEST(Sketch, AnswersARetryTimeThatIsKept) {
+TEST(Sketch, AdmitsAtTheRetryTimeAndNotOneTickBefore) {
   Sketch sketch(1024);
   for (const Algorithm algorithm :
        {Algorithm::kSlidingWindow, Algorithm::kFixedWindow, Algorithm::kGcra,
@@ -119,32 +119,32 @@ TEST(Sketch, AnswersARetryTimeThatIsKept) {
     const Request request = request_for("alice", 3, algorithm);
     for (int i = 0; i < 3; ++i)
       ASSERT_TRUE(ask(sketch, hash, request, kNoon + Millis(7)).decision.admitted());
-    const CellDecision refused = ask(sketch, hash, request, kNoon + Millis(7));
-    ASSERT_TRUE(refused.decision.retry_at.has_value());
-    const auto look = [&](WallTime now) {
-      return sketch.decide({.hash = hash}, query_of(now, request), Effect::kOnlyLook)
+    const CellDecision denied = ask(sketch, hash, request, kNoon + Millis(7));
+    ASSERT_TRUE(denied.decision.retry_at.has_value());
+    const auto peek = [&](WallTime now) {
+      return sketch.decide({.hash = hash}, query_of(now, request), Effect::kPeek)
           .decision.admitted();
     };
-    EXPECT_FALSE(look(*refused.decision.retry_at - Millis(1))) << to_string(algorithm);
-    EXPECT_TRUE(look(*refused.decision.retry_at)) << to_string(algorithm);
+    EXPECT_FALSE(peek(*denied.decision.retry_at - Millis(1))) << to_string(algorithm);
+    EXPECT_TRUE(peek(*denied.decision.retry_at)) << to_string(algorithm);
   }
 }
 
-TEST(Sketch, DoesNotForgetATupleWhoseDurationGetsAPageOfItsOwn) {
+TEST(Sketch, KeepsTheCountOfATupleWhoseDurationGetsItsOwnPage) {
   Sketch sketch(1024);
   for (int64_t i = 0; i < 7; ++i) {
     ASSERT_TRUE(ask(sketch, hash_of(i), lasting(Millis(2000 + i), 10)).decision.admitted());
   }
   const Request hourly = lasting(Millis(3'600'000), 10);
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(ask(sketch, 42, hourly).decision.admitted());
-  // The pages of the short ones are free by now.
+  // The pages of the short durations are free now.
   const WallTime later = kNoon + Millis(5000);
   EXPECT_FALSE(ask(sketch, 42, hourly, later).decision.admitted());
   EXPECT_TRUE(ask(sketch, hash_of(99), hourly, later).decision.admitted());
   EXPECT_FALSE(ask(sketch, 42, hourly, later).decision.admitted());
 }
 
-TEST(Sketch, HoldsNobodyForLongerThanTwoWindowsOfItsClass) {
+TEST(Sketch, HoldsNoTupleForLongerThanTwoWindowsOfItsClass) {
   Sketch sketch(1024);
   for (uint64_t i = 0; i < 20'000; ++i) {
     const Millis duration((1000 + 100 * static_cast<int64_t>(i % 9)) * 3600);
@@ -158,7 +158,7 @@ TEST(Sketch, HoldsNobodyForLongerThanTwoWindowsOfItsClass) {
   }
 }
 
-TEST(Sketch, StopsNobodyOfAnotherGroupUnderAnyFlood) {
+TEST(Sketch, DeniesNoTupleOfAnotherGroupUnderAnyFlood) {
   constexpr size_t kCapacity = 4096;
   Sketch sketch(kCapacity);
   const Query query = query_of(kNoon, request_for("u", 5));
@@ -174,7 +174,7 @@ TEST(Sketch, StopsNobodyOfAnotherGroupUnderAnyFlood) {
   }
 }
 
-TEST(Sketch, TakesNoCountOfAnOldWindowForANewOne) {
+TEST(Sketch, DoesNotCountAnOldWindowInANewOne) {
   Sketch sketch(1024);
   const Request request = request_for("alice", 3, Algorithm::kFixedWindow);
   for (int64_t window = 0; window < 2000; ++window) {
@@ -185,7 +185,7 @@ TEST(Sketch, TakesNoCountOfAnOldWindowForANewOne) {
   }
 }
 
-TEST(Sketch, BeginsAnewWhenTheClockWasSetBackByLong) {
+TEST(Sketch, IsResetWhenTheClockWasSetBackFar) {
   Sketch sketch(1024);
   const Request request = request_for("alice", 3);
   for (int i = 0; i < 3; ++i) {
@@ -195,19 +195,19 @@ TEST(Sketch, BeginsAnewWhenTheClockWasSetBackByLong) {
   EXPECT_FALSE(ask(sketch, 42, request).decision.admitted());
 }
 
-// CL.THROTTLE may change the period of a key from one call to the next.
-// A tuple that was counted while the clock was hours ahead may go into the table again.
-TEST(Sketch, HoldsNobodyByCountsOfAFutureThatIsNoMore) {
+// A tuple that was counted while the clock was hours ahead may move into the table again.
+TEST(Sketch, HoldsNoTupleByCountsOfAClockThatWasSetBack) {
   Sketch sketch(1024);
   const Request request = request_for("alice");
   ASSERT_TRUE(ask(sketch, hash_of(1), request, kNoon + Millis(3'600'000)).decision.admitted());
   EXPECT_FALSE(sketch.holds({.hash = hash_of(1)}, query_of(kNoon, request)));
-  // A thread that read the time before others did is no such clock.
+  // A thread with a slightly older time is not such a clock.
   ASSERT_TRUE(ask(sketch, hash_of(2), request, kNoon).decision.admitted());
   EXPECT_TRUE(sketch.holds({.hash = hash_of(2)}, query_of(kNoon - Millis(10'000), request)));
 }
 
-TEST(Sketch, CountsATupleWhoseDurationChangesWhereverItWasCounted) {
+// CL.THROTTLE may change the period of a key from one call to the next.
+TEST(Sketch, UsesTheCountsOfAllPagesForATupleWhoseDurationChanges) {
   Sketch sketch(1024);
   const Sketch::Subject subject{.hash = 42, .across_durations = true};
   const auto passes = [&](Millis duration) {

@@ -1,22 +1,21 @@
-// What is kept of one tuple: two hot cache lines, and a cold one that a decision on
-// local knowledge does not touch.
+// The memory of one tuple: two hot cache lines, and a cold one that a decision on local knowledge
+// does not touch.
 //
-// The first hot line is eight words whose meaning depends on the class of the tuple;
-// the files named after the classes (window_cells.h, backlog_cell.h, ring_cell.h,
-// log_cell.h) are the only ones that know. Words 1 and 2 are the ones admissions
-// compare-and-swap; when a slot is taken away, kGone is put there, so that no admission
-// can land on a slot that is about to become another tuple's.
+// The first hot line has eight words. Their meaning depends on the class of the tuple and is
+// defined in window_cells.h, backlog_cell.h, ring_cell.h and log_cell.h. Admissions
+// compare-and-swap words 1 and 2. When a slot is removed, both are set to kFrozen, so that no
+// admission can change a slot that another tuple is about to use.
 //
-// The second hot line is the key. It is written before the slot is published and not
-// again until a grace period after it was hidden, so readers compare plain memory.
+// The second hot line is the key. It is written before the slot is published and not again until
+// the slot was retired and its epoch is reclaimable, so readers compare plain memory.
 
 #pragma once
 
 #include <cstdint>
 
 #include "algorithms/decision.h"
+#include "memory/tagged_word.h"
 #include "memory/tuple_key.h"
-#include "memory/words.h"
 #include "weir/verdict.h"
 
 namespace weir::memory {
@@ -33,10 +32,10 @@ struct alignas(128) Slot {
     return count <= kInlineKeyWords ? key : reinterpret_cast<const uint64_t*>(key[0]);
   }
   [[nodiscard]] const uint64_t* key_words() const { return key_words(header.words()); }
-  // Relaxed: only ever read by threads that found the slot, after it was published.
-  template <typename Annex>
-  [[nodiscard]] Annex* annex() const {
-    return reinterpret_cast<Annex*>(hot[3].load(std::memory_order_relaxed));
+  // Relaxed: only threads that found the published slot read it.
+  template <typename Buffer>
+  [[nodiscard]] Buffer* buffer() const {
+    return reinterpret_cast<Buffer*>(hot[3].load(std::memory_order_relaxed));
   }
 };
 static_assert(sizeof(Slot) == 128);
@@ -44,13 +43,13 @@ static_assert(sizeof(Slot) == 128);
 struct alignas(64) Cold {
   Word siblings[2];  // by parity of the sequence, tagged
   Word foreign[2];   // by parity of the sequence, tagged
-  Word acked[2];     // what the origin has acknowledged of own, tagged
-  Word tentative;    // cost of batches under way; see tentative.h
-  Word meta;         // see noted.h
+  Word acked[2];     // the own count that the origin has acknowledged, tagged
+  Word tentative;    // cost of batches in flight; see tentative.h
+  Word meta;         // see tuple_meta.h
 };
 static_assert(sizeof(Cold) == 64);
 
-// A tuple that was found. Valid while the finder stays pinned.
+// A tuple that was found. Valid while the caller holds its epoch guard.
 struct Tuple {
   Slot* slot = nullptr;
   Cold* cold = nullptr;
@@ -58,13 +57,13 @@ struct Tuple {
   explicit operator bool() const { return slot != nullptr; }
 };
 
-enum class Effect : uint8_t { kConsume, kOnlyLook };
+enum class Effect : uint8_t { kConsume, kPeek };
 
 enum class DecisionStatus : uint8_t {
   kDecided,
-  kRetry,    // the slot was taken away: find the tuple again
-  kRebuild,  // the state cannot express this request: see Table::rebuild
-  kLate,     // the request is from before the state, but the clock is not: ask again now
+  kRetry,    // the slot was frozen: find the tuple again
+  kRebuild,  // the state cannot represent this request: see Table::rebuild
+  kLate,     // the request is older than the state, but the clock is not: retry with the time now
 };
 
 // The decision of one request on one tuple.
@@ -76,18 +75,18 @@ struct CellDecision {
   int64_t sequence = 0;  // window class: the window decided in, and charged if admitted
 };
 
-// How much of a window a process may accept by itself while it cannot ask the others. Of the
-// other windows it may accept nothing: they come and go faster than this is worked out anew.
+// The bound on the own count of a process in one window while it cannot reach the origin. In other
+// windows it may admit nothing: windows change faster than this bound is recomputed.
 struct OwnBound {
   static constexpr Count kNone = ~Count{0};
   Count most = kNone;
   int64_t sequence = 0;
-  Millis again{0};  // when to try again if it is in the way
+  Millis retry_after{0};  // for a request that only this bound refuses
 
-  [[nodiscard]] bool holds() const { return most != kNone; }
+  [[nodiscard]] bool is_set() const { return most != kNone; }
 };
 
-// What a decision needs to know besides the tuple's state.
+// The input of a decision besides the tuple's state.
 struct Query {
   WallTime now{};
   Algorithm algorithm = Algorithm::kSlidingWindow;

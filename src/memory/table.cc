@@ -5,16 +5,17 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/mutex.h"
 #include "memory/log_cell.h"
-#include "memory/mark.h"
 #include "memory/owned_bytes.h"
+#include "memory/tuple_watch.h"
 
 namespace weir::memory {
 
-// Holds the locks of both buckets of a tuple, always taken in the same order.
-class Table::Locked {
+// Locks both buckets of a tuple, always in the same order.
+class Table::BucketLocks {
  public:
-  Locked(Table& table, const Buckets& buckets) {
+  BucketLocks(Table& table, const Buckets& buckets) {
     size_t low = buckets.first % kStripes;
     size_t high = buckets.second % kStripes;
     if (low > high) std::swap(low, high);
@@ -26,8 +27,8 @@ class Table::Locked {
   std::unique_lock<base::Mutex> low_, high_;
 };
 
-// 22 % more slots than tuples: with that, and the choice of preferred_bucket(),
-// none of twenty tables of a million tuples left one without a place.
+// 22 % more slots than tuples: with that, and the choice of preferred_bucket(), twenty tables of a
+// million tuples each found a slot for every tuple.
 size_t Table::slots_for(size_t capacity) {
   return ((capacity + capacity * 11 / 50) / kBucketSlots + 1) * kBucketSlots;
 }
@@ -43,20 +44,20 @@ Table::Table(size_t capacity, Scope scope, ByteBudget* budget)
       control_pages_(buckets_ * kBucketSlots),
       slot_pages_(buckets_ * kBucketSlots * sizeof(Slot)),
       cold_pages_(buckets_ * kBucketSlots * sizeof(Cold)),
-      ticket_pages_(buckets_ * kBucketSlots * sizeof(uint64_t)),
+      retired_at_pages_(buckets_ * kBucketSlots * sizeof(uint64_t)),
       control_(control_pages_.as<base::Atomic<uint64_t>>()),
       slots_(slot_pages_.as<Slot>()),
       cold_(cold_pages_.as<Cold>()),
-      retired_at_(ticket_pages_.as<uint64_t>()) {
+      retired_at_(retired_at_pages_.as<uint64_t>()) {
   WEIR_CHECK(buckets_ < (size_t{1} << 32) / kBucketSlots);
-  if (budget_ != nullptr) budget_->take(Part::kTable, bytes_for(capacity));
+  if (budget_ != nullptr) budget_->reserve_fixed(MemoryPart::kTable, bytes_for(capacity));
 }
 
 Table::~Table() {
   for (size_t i = 0; i < slots(); ++i) {
-    if (control(i) != kEmpty) end(i);
+    if (control(i) != kEmpty) destroy(i);
   }
-  if (budget_ != nullptr) budget_->give_back(Part::kTable, stats().bytes);
+  if (budget_ != nullptr) budget_->release(MemoryPart::kTable, stats().bytes);
 }
 
 uint8_t Table::control(size_t index) const {
@@ -65,7 +66,7 @@ uint8_t Table::control(size_t index) const {
 }
 
 void Table::set_control(size_t index, uint8_t value) {
-  // Only the holder of the bucket's lock writes this word.
+  // Only a thread that holds the bucket's lock writes this word.
   uint64_t word = control_[index / 8].load(std::memory_order_relaxed);
   const size_t shift = index % 8 * 8;
   word = (word & ~(uint64_t{0xff} << shift)) | uint64_t{value} << shift;
@@ -74,78 +75,78 @@ void Table::set_control(size_t index, uint8_t value) {
 
 Tuple Table::at(uint32_t index) const {
   const uint8_t state = control(index);
-  return state == kEmpty || state == kLimbo ? Tuple{} : tuple_at(index);
+  return state == kEmpty || state == kRetired ? Tuple{} : tuple_at(index);
 }
 
-Created Table::create(const TupleKey& key, const Query& query, const Making& making) {
-  const Locked locked(*this, buckets_of(key.hash()));
-  if (find(key) && !mutated(Mutation::kCreatedTwice)) return Created::kPresent;
-  if (making.forbidden && making.forbidden()) return Created::kFull;
-  return place(key, query, nullptr, making);
+CreateResult Table::create(const TupleKey& key, const Query& query, const CreateHooks& hooks) {
+  const BucketLocks locks(*this, buckets_of(key.hash()));
+  if (find(key) && !mutated(Mutation::kCreatedTwice)) return CreateResult::kExists;
+  if (hooks.veto && hooks.veto()) return CreateResult::kFull;
+  return insert(key, query, nullptr, hooks);
 }
 
 bool Table::while_absent(const TupleKey& key, const std::function<void()>& work) {
-  const Locked locked(*this, buckets_of(key.hash()));
+  const BucketLocks locks(*this, buckets_of(key.hash()));
   if (find(key)) return false;
   work();
   return true;
 }
 
-// The slot a rebuilt tuple moves out of.
+// The former slot of a rebuilt tuple.
 struct Table::Predecessor {
   Tuple tuple;
-  Frozen frozen;
+  FrozenWords frozen;
 };
 
-Created Table::rebuild(const TupleKey& key, const Query& query, const Making& making) {
-  const Locked locked(*this, buckets_of(key.hash()));
+CreateResult Table::rebuild(const TupleKey& key, const Query& query, const CreateHooks& hooks) {
+  const BucketLocks locks(*this, buckets_of(key.hash()));
   const Tuple old = find(key);
   if (!old) {
-    if (making.forbidden && making.forbidden()) return Created::kFull;
-    return place(key, query, nullptr, making);
+    if (hooks.veto && hooks.veto()) return CreateResult::kFull;
+    return insert(key, query, nullptr, hooks);
   }
-  if (fits(old, query)) return Created::kPresent;
+  if (fits(old, query)) return CreateResult::kExists;
   const auto frozen = freeze(old);
-  if (!frozen) return Created::kFull;  // a batch is at work on it
+  if (!frozen) return CreateResult::kFull;  // a batch is charging it
   const Predecessor predecessor{.tuple = old, .frozen = *frozen};
-  const Created created = place(key, query, &predecessor, making);
-  if (created == Created::kYes) {
+  const CreateResult created = insert(key, query, &predecessor, hooks);
+  if (created == CreateResult::kCreated) {
     rebuilt_.fetch_add(1, std::memory_order_relaxed);
-  } else if (created == Created::kNoMemory && !carries_over(old, *frozen, query)) {
-    hide(old.index);
+  } else if (created == CreateResult::kNoMemory && !carries_over(old, *frozen, query)) {
+    retire(old.index);
   } else {
     const bool is_log = old.slot->header.cell_class() == CellClass::kLog;
-    if (created == Created::kNoMemory && is_log) LogCell(old).put_off_growth(query.now);
+    if (created == CreateResult::kNoMemory && is_log) LogCell(old).postpone_growth(query.now);
     thaw(old, *frozen);
-    if (!is_log) return Created::kFull;
+    if (!is_log) return CreateResult::kFull;
   }
   return created;
 }
 
-Forgotten Table::forget(const TupleKey& key, WallTime now) {
-  const Locked locked(*this, buckets_of(key.hash()));
+EraseResult Table::erase(const TupleKey& key, WallTime now) {
+  const BucketLocks locks(*this, buckets_of(key.hash()));
   const Tuple tuple = find(key);
-  if (!tuple) return Forgotten::kAbsent;
+  if (!tuple) return EraseResult::kAbsent;
   const auto frozen = freeze(tuple);
-  if (!frozen) return Forgotten::kBusy;
+  if (!frozen) return EraseResult::kBusy;
   const bool expired = expires_at(tuple, *frozen) <= now;
-  hide(tuple.index);
-  return expired ? Forgotten::kAbsent : Forgotten::kYes;
+  retire(tuple.index);
+  return expired ? EraseResult::kAbsent : EraseResult::kErased;
 }
 
 bool Table::has_memory_for(const TupleKey& key, const Query& query) const {
-  return has_room(budget_, owned_bytes(key.header(), query));
+  return has_space(budget_, owned_bytes(key.header(), query));
 }
 
 // Fills a free slot and publishes it.
-Created Table::place(const TupleKey& key, const Query& query, const Predecessor* predecessor,
-                     const Making& making) {
+CreateResult Table::insert(const TupleKey& key, const Query& query, const Predecessor* predecessor,
+                           const CreateHooks& hooks) {
   const OwnedBytes bytes = owned_bytes(key.header(), query);
-  if (!reserve(budget_, bytes)) return Created::kNoMemory;
+  if (!reserve(budget_, bytes)) return CreateResult::kNoMemory;
   size_t index = 0;
-  if (!free_slot(buckets_of(key.hash()), query.now, index)) {
-    give_back(budget_, bytes);
-    return Created::kFull;
+  if (!find_free_slot(buckets_of(key.hash()), query.now, index)) {
+    release(budget_, bytes);
+    return CreateResult::kFull;
   }
   const Tuple tuple = tuple_at(index);
   tuple.slot->header = key.header();
@@ -155,32 +156,33 @@ Created Table::place(const TupleKey& key, const Query& query, const Predecessor*
     tuple.slot->key[0] = reinterpret_cast<uint64_t>(words);
   }
   std::memcpy(words, key.words(), key.word_count() * sizeof(uint64_t));
-  Birth birth = next_birth();
+  InitialState initial = next_initial_state();
   if (mutated(Mutation::kGenerationKept))
-    birth.generation = key.hash() & TupleWatch::kGenerationMask;
+    initial.generation = key.hash() & TupleWatch::kGenerationMask;
   if (predecessor != nullptr) {
-    begin_from(predecessor->tuple, predecessor->frozen, tuple, query, birth);
-    // First hidden, then published: a reader in between finds neither and waits here.
-    hide(predecessor->tuple.index);
+    init_from(predecessor->tuple, predecessor->frozen, tuple, query, initial);
+    // Retires the old slot before it publishes the new one: a reader in between finds neither and
+    // waits for the locks.
+    retire(predecessor->tuple.index);
   } else {
-    begin_state(tuple, query, birth);
+    init_state(tuple, query, initial);
   }
-  if (making.prepare) making.prepare(tuple);
+  if (hooks.prepare) hooks.prepare(tuple);
   set_control(index, fragment_of(key.hash()));
   tuples_.fetch_add(1, std::memory_order_relaxed);
-  return Created::kYes;
+  return CreateResult::kCreated;
 }
 
-// Where only other regions count too, there is nobody to ask before a decision and nobody to be
-// told after it: a tuple is fresh for ever, and dirty for ever, so that it is never listed.
-Birth Table::next_birth() {
-  constexpr uint64_t kFreshForEver = ~uint64_t{1};
-  Birth birth{.generation = generation_.fetch_add(1, std::memory_order_relaxed)};
+// With Scope::kGlobal no origin has to be read before a decision or updated after it: a tuple stays
+// fresh and dirty forever, so that it is never listed for a replay.
+InitialState Table::next_initial_state() {
+  constexpr uint64_t kFreshForever = ~uint64_t{1};
+  InitialState initial{.generation = generation_.fetch_add(1, std::memory_order_relaxed)};
   if (scope_ == Scope::kGlobal) {
-    birth.freshness = kFreshForEver;
-    birth.marks = TupleWatch::kDirty;
+    initial.freshness = kFreshForever;
+    initial.watch_bits = TupleWatch::kDirty;
   }
-  return birth;
+  return initial;
 }
 
 size_t Table::occupied(size_t bucket) const {
@@ -189,20 +191,20 @@ size_t Table::occupied(size_t bucket) const {
   return count;
 }
 
-bool Table::free_slot(const Buckets& buckets, WallTime now, size_t& index) {
+bool Table::find_free_slot(const Buckets& buckets, WallTime now, size_t& index) {
   const size_t preferred =
       preferred_bucket(buckets, [this](size_t bucket) { return occupied(bucket); });
   const size_t other = preferred == buckets.first ? buckets.second : buckets.first;
   if (reusable_slot(preferred, index) || reusable_slot(other, index)) return true;
-  make_room(buckets, now);
+  free_up(buckets, now);
   return reusable_slot(preferred, index) || reusable_slot(other, index);
 }
 
 bool Table::reusable_slot(size_t bucket, size_t& index) {
   for (size_t i = bucket * kBucketSlots; i < (bucket + 1) * kBucketSlots; ++i) {
     const uint8_t state = control(i);
-    const bool over = state == kLimbo && epoch::is_reclaimable(retired_at_[i]);
-    if (over) end(i);
+    const bool over = state == kRetired && epoch::is_reclaimable(retired_at_[i]);
+    if (over) destroy(i);
     if (over || state == kEmpty) {
       index = i;
       return true;
@@ -211,27 +213,27 @@ bool Table::reusable_slot(size_t bucket, size_t& index) {
   return false;
 }
 
-// Hides what has expired in the two buckets; if nothing has, the emptiest tuple whose
-// counts are safe elsewhere.
-void Table::make_room(const Buckets& buckets, WallTime now) {
-  bool room = false;
-  uint64_t emptiest = kWhole;
+// Removes the expired tuples of the two buckets; if there are none, evicts the tuple with the least
+// usage among those that the origin has acknowledged.
+void Table::free_up(const Buckets& buckets, WallTime now) {
+  bool freed = false;
+  uint64_t least_usage = kFullUsage;
   size_t victim = slots();
   for (const size_t bucket : {buckets.first, buckets.second}) {
     for (size_t i = bucket * kBucketSlots; i < (bucket + 1) * kBucketSlots; ++i) {
-      if (control(i) == kLimbo) continue;
+      if (control(i) == kRetired) continue;
       if (expire(i, now)) {
-        room = true;
-      } else if (scope_ == Scope::kRegion && safe_elsewhere(tuple_at(i))) {
-        const uint64_t full = fullness(tuple_at(i), now);
-        if (full < emptiest) emptiest = full, victim = i;
+        freed = true;
+      } else if (scope_ == Scope::kRegion && fully_acked(tuple_at(i))) {
+        const uint64_t usage = usage_share(tuple_at(i), now);
+        if (usage < least_usage) least_usage = usage, victim = i;
       }
     }
   }
-  if (!room && victim != slots()) evict(victim);
+  if (!freed && victim != slots()) evict(victim);
 }
 
-// Expired only if still so once no admission can land any more.
+// Checks again after the freeze, when no admission can change the tuple any more.
 bool Table::expire(size_t index, WallTime now) {
   const Tuple tuple = tuple_at(index);
   if (expires_at(tuple) > now) return false;
@@ -241,46 +243,45 @@ bool Table::expire(size_t index, WallTime now) {
     thaw(tuple, *frozen);
     return false;
   }
-  hide(index);
+  retire(index);
   expired_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
-// An admission may have landed since it was chosen: looks again once none can.
+// The tuple may have been charged since it was chosen: checks again after the freeze.
 void Table::evict(size_t index) {
   const Tuple tuple = tuple_at(index);
   const auto frozen = freeze(tuple);
   if (!frozen) return;
-  if (!safe_elsewhere(tuple, *frozen)) {
+  if (!fully_acked(tuple, *frozen)) {
     thaw(tuple, *frozen);
     return;
   }
   if (on_evict_) on_evict_(tuple, *frozen);
-  hide(index);
+  retire(index);
   evicted_.fetch_add(1, std::memory_order_relaxed);
 }
 
-// The tuple is frozen: nothing is charged to it any more. Readers that found it are let
-// finish.
-void Table::hide(size_t index) {
-  set_control(index, kLimbo);
+// Unpublishes a frozen tuple. Readers that found it may finish.
+void Table::retire(size_t index) {
+  set_control(index, kRetired);
   retired_at_[index] = epoch::retire_epoch();
   tuples_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// No reader can be left.
-void Table::end(size_t index) {
-  give_back(budget_, owned_bytes(slots_[index]));
-  end_state(slots_[index]);
+// Needs a slot without readers.
+void Table::destroy(size_t index) {
+  release(budget_, owned_bytes(slots_[index]));
+  destroy_state(slots_[index]);
 }
 
-// A hidden slot whose grace period is over keeps nothing.
-void Table::release(size_t index) {
-  if (control(index) != kLimbo) return;
-  const std::lock_guard lock(stripes_[index / kBucketSlots % kStripes]);
-  if (control(index) != kLimbo) return;
+// Frees the memory of a retired slot whose epoch is reclaimable.
+void Table::reclaim(size_t index) {
+  if (control(index) != kRetired) return;
+  const base::MutexLock lock(stripes_[index / kBucketSlots % kStripes]);
+  if (control(index) != kRetired) return;
   if (!epoch::is_reclaimable(retired_at_[index])) return;
-  end(index);
+  destroy(index);
   set_control(index, kEmpty);
 }
 
@@ -290,12 +291,12 @@ size_t Table::sweep(WallTime now, size_t slots) {
   size_t swept = 0;
   for (; slots > 0; --slots) {
     const size_t index = sweep_at_.fetch_add(1, std::memory_order_relaxed) % all;
-    release((index + all - call) % all);
+    reclaim((index + all - call) % all);
     const uint8_t state = control(index);
-    if (state == kEmpty || state == kLimbo) continue;
-    const std::lock_guard lock(stripes_[index / kBucketSlots % kStripes]);
+    if (state == kEmpty || state == kRetired) continue;
+    const base::MutexLock lock(stripes_[index / kBucketSlots % kStripes]);
     const uint8_t now_state = control(index);
-    if (now_state != kEmpty && now_state != kLimbo && expire(index, now)) ++swept;
+    if (now_state != kEmpty && now_state != kRetired && expire(index, now)) ++swept;
   }
   return swept;
 }
@@ -306,7 +307,7 @@ TableStats Table::stats() const {
           .expired = expired_.load(std::memory_order_relaxed),
           .rebuilt = rebuilt_.load(std::memory_order_relaxed),
           .bytes = control_pages_.bytes() + slot_pages_.bytes() + cold_pages_.bytes() +
-                   ticket_pages_.bytes()};
+                   retired_at_pages_.bytes()};
 }
 
 }  // namespace weir::memory

@@ -1,21 +1,22 @@
-// The in-process truth: one table of tuples, of fixed capacity.
+// The tuples of this process: a hash table of fixed capacity.
 //
-// A tuple may live in either of two buckets of 16 slots, chosen by its hash; one control
-// byte per slot says whether it is empty, being emptied, or holds a tuple with that
-// fragment of its hash. So a look-up reads one or two short runs of control bytes, which
-// stay cached, and then the one slot that matches.
+// A tuple is in one of two buckets of 16 slots, chosen by its hash. One control byte per slot
+// stores whether the slot is empty, retired, or contains a tuple with that fragment of its hash.
+// So a look-up reads one or two short runs of control bytes, which stay cached, and then the one
+// slot that matches.
 //
 // Invariants
-// 1. Looking up and charging a known tuple takes no lock and allocates nothing. Control
-//    bytes and slots change hands only under the locks of both buckets.
-// 2. A tuple is in at most one slot: whoever creates one looks again under the locks.
-// 3. A slot is reused only after a grace period, so a pinned reader's slot stays the
-//    tuple it found. Before that its words say kGone, so nothing is charged to it.
-// 4. Forgetting a tuple never gives anyone room: it has expired, or its counts are at
-//    the origin and it is not full. If nothing may go, create() says so. The exception is
-//    forget(), which a client asks for.
-// 5. What a tuple owns outside its slot is reserved from the byte budget before it is
-//    allocated. If it does not fit, create() and rebuild() say so.
+// 1. A look-up and a charge of an existing tuple take no lock and allocate nothing. Control bytes
+//    and the ownership of slots change only under the locks of both buckets.
+// 2. A tuple is in at most one slot: create() looks it up again under the locks.
+// 3. A slot is reused only after its epoch is reclaimable, so the slot that a reader found remains
+//    the same tuple while the reader holds its epoch guard. Before that its words are kFrozen, so
+//    nothing is charged to it.
+// 4. The removal of a tuple never admits more: the tuple has expired, or the origin has its counts
+//    and the limit is not used up. If no tuple may be removed, create() returns kFull. The
+//    exception is erase(), which a client requests.
+// 5. The memory that a tuple owns outside its slot is reserved from the byte budget before it is
+//    allocated. If it does not fit, create() and rebuild() return kNoMemory.
 //
 // Safe from any thread.
 
@@ -30,6 +31,7 @@
 #include "base/atomic.h"
 #include "base/inline.h"
 #include "base/keyed_hash.h"
+#include "base/mutex.h"
 #include "epoch/epoch.h"
 #include "memory/byte_budget.h"
 #include "memory/control.h"
@@ -39,24 +41,24 @@
 
 namespace weir::memory {
 
-// Who else counts on the tuples of this process.
+// Where else the tuples of this process are counted.
 enum class Scope : uint8_t {
   kProcess,
-  kGlobal,  // other regions: nobody has to be told before a tuple is forgotten, nor asked
-  kRegion,  // other processes of the region: what is accepted is also kept at the origin
+  kGlobal,  // in other regions only: no origin has to be read or updated
+  kRegion,  // in other processes of the region: the origin also stores the counts
 };
 
-enum class Created : uint8_t {
-  kYes,
-  kPresent,
+enum class CreateResult : uint8_t {
+  kCreated,
+  kExists,
   kFull,      // no slot is free
-  kNoMemory,  // no bytes are free for what the tuple would own; see rebuild()
+  kNoMemory,  // the byte budget has no space for the buffer or key of the tuple; see rebuild()
 };
 
-enum class Forgotten : uint8_t {
-  kYes,
+enum class EraseResult : uint8_t {
+  kErased,
   kAbsent,  // or expired
-  kBusy,    // a batch is at work on it
+  kBusy,    // a batch is charging it
 };
 
 struct TableStats {
@@ -83,88 +85,88 @@ inline bool same_key(const Slot& slot, const TupleKey& key) {
 
 class Table {
  public:
-  // Takes its own bytes from the budget at once; without a budget nothing is bounded but the number
-  // of tuples.
+  // Reserves its own bytes from the budget. Without a budget only the number of tuples is bounded.
   Table(size_t capacity, Scope scope, ByteBudget* budget = nullptr);
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
-  // The caller is pinned, and stays so while it uses the tuple.
+  // The caller holds an epoch guard for as long as it uses the tuple.
   [[nodiscard]] Tuple find(const TupleKey& key) const;
-  // The same for a key that was not built: same(slot) compares it.
+  // Without a TupleKey: same(slot) compares the key.
   template <typename Same>
   [[nodiscard]] Slot* find(uint64_t hash, const Same& same) const;
   [[nodiscard]] Tuple tuple_of(const Slot& slot) const {
     return tuple_at(static_cast<size_t>(&slot - slots_));
   }
 
-  // A find() in three steps, for many keys side by side: each step asks memory for what
-  // the next one reads. The second guesses the slot, or none; the third is find() again,
-  // at the guessed slot first. The second may look relaxed where the platform says that first
-  // looks may; then a fence that acquires stands between it and the third.
+  // find() in three steps, to interleave many keys: each step prefetches what the next one reads.
+  // The second guesses the slot, or none; the third is find() again, with the guessed slot first.
+  // The second may use a relaxed load if epoch::first_load_may_be_relaxed(); then an acquire fence
+  // must separate it from the third.
   void prefetch_control(uint64_t hash) const;
-  template <std::memory_order kFirstLook>
+  template <std::memory_order kFirstLoad>
   [[nodiscard]] Slot* prefetch_slot(uint64_t hash) const;
   template <typename Same>
   [[nodiscard]] Slot* find(uint64_t hash, Slot* guess, const Same& same) const;
 
-  // Makes sure the tuple exists. The caller is not pinned, since a slot may have to be
-  // emptied and every reader must be able to let go; it finds the tuple afterwards.
-  [[nodiscard]] Created create(const TupleKey& key, const Query& query) {
+  // Makes sure that the tuple exists. The caller holds no epoch guard, because a slot may have to
+  // be reclaimed, which waits for all guards; it calls find() afterwards.
+  [[nodiscard]] CreateResult create(const TupleKey& key, const Query& query) {
     return create(key, query, {});
   }
-  // The same where others have a say, under the table's locks: whether it may be made at all, and
-  // what it knows before anyone finds it. Each may be none.
-  struct Making {
-    std::function<bool()> forbidden;  // if so, as if there were no room
-    std::function<void(const Tuple&)> prepare;
+  // Callbacks under the table's locks. Each may be empty.
+  struct CreateHooks {
+    std::function<bool()> veto;                 // true: create() returns kFull
+    std::function<void(const Tuple&)> prepare;  // writes to the tuple before it is published
   };
-  [[nodiscard]] Created create(const TupleKey& key, const Query& query, const Making& making);
+  [[nodiscard]] CreateResult create(const TupleKey& key, const Query& query,
+                                    const CreateHooks& hooks);
 
-  // Does something while nobody can make the tuple. False: it is there, and nothing was done.
+  // Runs `work` while no thread can create the tuple. False: the tuple exists, and nothing was run.
   [[nodiscard]] bool while_absent(const TupleKey& key, const std::function<void()>& work);
 
-  // Gives the tuple a state that can express the query, if it still cannot. Where there is no
-  // memory for that, a log goes on with what it can hold; a tuple whose counts would begin anew,
-  // since the clock was set back, is forgotten.
-  [[nodiscard]] Created rebuild(const TupleKey& key, const Query& query) {
+  // Replaces the state by one that can represent the query, unless it already can. Without memory
+  // for that, a log continues with its current size; a tuple whose counts would be reset, because
+  // the clock was set back, is removed.
+  [[nodiscard]] CreateResult rebuild(const TupleKey& key, const Query& query) {
     return rebuild(key, query, {});
   }
-  [[nodiscard]] Created rebuild(const TupleKey& key, const Query& query, const Making& making);
+  [[nodiscard]] CreateResult rebuild(const TupleKey& key, const Query& query,
+                                     const CreateHooks& hooks);
 
-  // Makes the tuple begin anew. What it counted must be told to nobody. A charge that was decided
-  // before this one counts no more; one that comes later finds an empty tuple.
-  [[nodiscard]] Forgotten forget(const TupleKey& key, WallTime now);
+  // Removes the tuple and its counts. Only for tuples whose counts no other process needs. A charge
+  // decided before this call is lost; a later one starts with an empty tuple.
+  [[nodiscard]] EraseResult erase(const TupleKey& key, WallTime now);
 
-  // Is told of every tuple that makes room for another, with what stood in its words; on the thread
-  // that needs the room, under locks of the table. To be set before anything is created.
-  using OnEvict = std::function<void(const Tuple& tuple, const Frozen& frozen)>;
+  // Called for every evicted tuple with its frozen words, on the thread that needs the slot, under
+  // locks of the table. Set it before the first create().
+  using OnEvict = std::function<void(const Tuple& tuple, const FrozenWords& frozen)>;
   void on_evict(OnEvict listener) { on_evict_ = std::move(listener); }
 
-  // Looks at the next `slots` slots and forgets what has expired; returns how many did. Frees what
-  // the tuples owned that the call before this one forgot.
+  // Checks the next `slots` slots and removes expired tuples; returns their number. Also frees the
+  // memory of the tuples that the previous call removed.
   size_t sweep(WallTime now, size_t slots);
 
-  // Every tuple there is; pins. Others may come and go meanwhile.
+  // Visits every tuple under an epoch guard. Tuples may be added and removed meanwhile.
   template <typename Visit>
   void for_each(const Visit& visit) const;
 
-  // The tuple in a slot, or none. The caller is pinned.
+  // The tuple in a slot, or none. The caller holds an epoch guard.
   [[nodiscard]] Tuple at(uint32_t index) const;
 
-  // The place itself, whatever is in it: only its words may be looked at.
-  [[nodiscard]] Tuple place(uint32_t index) const { return tuple_at(index); }
+  // The slot itself, with or without a tuple: the caller may only read its words.
+  [[nodiscard]] Tuple slot_at(uint32_t index) const { return tuple_at(index); }
 
   [[nodiscard]] size_t slots() const { return buckets_ * kBucketSlots; }
   [[nodiscard]] static size_t slots_for(size_t capacity);
   [[nodiscard]] static uint64_t bytes_for(size_t capacity);
 
-  // Whether the budget has room for what the tuple would own.
+  // Whether the budget has space for the memory that the tuple would own.
   [[nodiscard]] bool has_memory_for(const TupleKey& key, const Query& query) const;
   [[nodiscard]] TableStats stats() const;
 
-  // Where tuples are put, also for who wants to touch memory as the table does. Slots are
+  // The buckets of a tuple; public for benchmarks that access memory as the table does. Slots are
   // numbered bucket by bucket.
   struct Buckets {
     size_t first = 0;
@@ -173,22 +175,22 @@ class Table {
   [[nodiscard]] Buckets buckets_of(uint64_t hash) const {
     return {.first = first_bucket(hash), .second = second_bucket(hash)};
   }
-  // The one that a newcomer goes to if it can. occupied(bucket) says how many slots of it
-  // are taken.
+  // The bucket that a new tuple uses if it has a free slot. occupied(bucket) returns the number of
+  // used slots.
   template <typename Occupied>
   [[nodiscard]] static size_t preferred_bucket(const Buckets& buckets, const Occupied& occupied);
 
  private:
   static constexpr size_t kStripes = 256;
-  // Control bytes: a slot's state, or from kLeast to kMost a fragment of its tuple's hash. They
-  // differ in more than the last bit, or Marks might take a hidden tuple for one that is there.
+  // Control bytes: the state of a slot, or from kMinFragment to kMaxFragment a fragment of its
+  // tuple's hash. They differ in more than the last bit, or SlotMatches could match a retired slot.
   static constexpr uint8_t kEmpty = 0;
-  static constexpr uint8_t kLeast = 2;
-  static constexpr uint8_t kMost = 253;
-  static constexpr uint8_t kLimbo = 255;  // hidden, waiting for its grace period
-  static_assert((kEmpty ^ kLeast) > 1 && (kLimbo ^ kMost) > 1);
+  static constexpr uint8_t kMinFragment = 2;
+  static constexpr uint8_t kMaxFragment = 253;
+  static constexpr uint8_t kRetired = 255;  // unpublished, until its epoch is reclaimable
+  static_assert((kEmpty ^ kMinFragment) > 1 && (kRetired ^ kMaxFragment) > 1);
 
-  class Locked;
+  class BucketLocks;
   struct Predecessor;
 
   [[nodiscard]] size_t first_bucket(uint64_t hash) const;
@@ -196,40 +198,40 @@ class Table {
   [[nodiscard]] static uint8_t fragment_of(uint64_t hash);
   [[nodiscard]] Tuple tuple_at(size_t index) const;
   template <std::memory_order kOrder>
-  [[nodiscard]] Marks marks_in(size_t bucket, uint8_t fragment) const;
-  [[nodiscard]] Slot* first_slot(size_t bucket, Marks marks) const {
-    return &slots_[bucket * kBucketSlots + marks.first()];
+  [[nodiscard]] SlotMatches matches_in(size_t bucket, uint8_t fragment) const;
+  [[nodiscard]] Slot* first_slot(size_t bucket, SlotMatches matches) const {
+    return &slots_[bucket * kBucketSlots + matches.first()];
   }
   [[nodiscard]] uint8_t control(size_t index) const;
   void set_control(size_t index, uint8_t value);  // under the bucket's lock
 
-  [[nodiscard]] Created place(const TupleKey& key, const Query& query,
-                              const Predecessor* predecessor, const Making& making);
-  [[nodiscard]] bool free_slot(const Buckets& buckets, WallTime now, size_t& index);
+  [[nodiscard]] CreateResult insert(const TupleKey& key, const Query& query,
+                                    const Predecessor* predecessor, const CreateHooks& hooks);
+  [[nodiscard]] bool find_free_slot(const Buckets& buckets, WallTime now, size_t& index);
   [[nodiscard]] bool reusable_slot(size_t bucket, size_t& index);
   [[nodiscard]] size_t occupied(size_t bucket) const;
-  void make_room(const Buckets& buckets, WallTime now);
+  void free_up(const Buckets& buckets, WallTime now);
   bool expire(size_t index, WallTime now);
   void evict(size_t index);
-  void hide(size_t index);
-  void release(size_t index);
-  void end(size_t index);
-  [[nodiscard]] Birth next_birth();
+  void retire(size_t index);
+  void reclaim(size_t index);
+  void destroy(size_t index);
+  [[nodiscard]] InitialState next_initial_state();
 
   // Fixed after construction.
   OnEvict on_evict_;
   size_t buckets_;
   Scope scope_;
   ByteBudget* budget_;
-  platform::Pages control_pages_, slot_pages_, cold_pages_, ticket_pages_;
+  platform::Pages control_pages_, slot_pages_, cold_pages_, retired_at_pages_;
   base::Atomic<uint64_t>* control_;  // 8 control bytes to a word
   Slot* slots_;
   Cold* cold_;
-  // Of hidden slots, when their grace period is over. In memory of their own: readers that found
-  // a tuple before it was hidden still write to all its other words. Under the bucket's lock.
+  // The retire epoch of each retired slot. In separate memory: readers that found a tuple before it
+  // was retired still write to all words of its slot. Guarded by the bucket's lock.
   uint64_t* retired_at_;
 
-  std::array<base::Mutex, kStripes> stripes_;  // guard control bytes and slots' ownership
+  std::array<base::Mutex, kStripes> stripes_;  // guard control bytes and the ownership of slots
 
   // Single numbers: relaxed.
   std::atomic<uint64_t> generation_{1};
@@ -237,8 +239,8 @@ class Table {
   std::atomic<uint64_t> tuples_{0}, evicted_{0}, expired_{0}, rebuilt_{0};
 };
 
-// Each half of the hash chooses a bucket by its upper bits; the fragment is of bits that
-// hardly matter to that.
+// Each half of the hash chooses a bucket by its upper bits; the fragment uses bits that hardly
+// influence that.
 inline size_t Table::first_bucket(uint64_t hash) const {
   return uint64_t{static_cast<uint32_t>(hash)} * static_cast<uint32_t>(buckets_) >> 32;
 }
@@ -248,15 +250,17 @@ inline size_t Table::second_bucket(uint64_t hash) const {
 }
 
 inline uint8_t Table::fragment_of(uint64_t hash) {
-  return static_cast<uint8_t>(((hash & 0xff) * (kMost - kLeast + 1) >> 8) + kLeast);
+  return static_cast<uint8_t>(((hash & 0xff) * (kMaxFragment - kMinFragment + 1) >> 8) +
+                              kMinFragment);
 }
 
-// The first while it has some air, since look-ups go there first; else the emptier one.
+// The first bucket while it has spare slots, because look-ups search it first; else the emptier
+// one.
 template <typename Occupied>
 size_t Table::preferred_bucket(const Buckets& buckets, const Occupied& occupied) {
-  constexpr size_t kAir = 8;
+  constexpr size_t kSpare = 8;
   const size_t in_first = occupied(buckets.first);
-  const bool first = in_first + kAir <= kBucketSlots || in_first <= occupied(buckets.second);
+  const bool first = in_first + kSpare <= kBucketSlots || in_first <= occupied(buckets.second);
   return first ? buckets.first : buckets.second;
 }
 
@@ -265,22 +269,22 @@ inline Tuple Table::tuple_at(size_t index) const {
 }
 
 template <std::memory_order kOrder>
-WEIR_HOT_INLINE Marks Table::marks_in(size_t bucket, uint8_t fragment) const {
-  return Marks::of<kOrder>(&control_[bucket * kControlWords], fragment);
+WEIR_HOT_INLINE SlotMatches Table::matches_in(size_t bucket, uint8_t fragment) const {
+  return SlotMatches::of<kOrder>(&control_[bucket * kControlWords], fragment);
 }
 
 template <typename Same>
 WEIR_HOT_INLINE Slot* Table::find(uint64_t hash, const Same& same) const {
-  // Every fifth tuple of a full table lives there, and nobody can foretell which.
+  // Every fifth tuple of a full table is there, and which one cannot be predicted.
   __builtin_prefetch(&control_[second_bucket(hash) * kControlWords]);
   const uint8_t fragment = fragment_of(hash);
   size_t bucket = first_bucket(hash);
-  for (int turn = 0; turn < 2; ++turn, bucket = second_bucket(hash)) {
-    // seq_cst: the first look at the structure after pinning; see epoch/epoch.h.
-    // It also acquires the key and state written before the byte was set.
-    Marks marks = marks_in<std::memory_order_seq_cst>(bucket, fragment);
-    for (; marks.any(); marks.drop_first()) {
-      Slot* slot = first_slot(bucket, marks);
+  for (int attempt = 0; attempt < 2; ++attempt, bucket = second_bucket(hash)) {
+    // seq_cst: the first load from the structure under the epoch guard; see epoch/epoch.h.
+    // It also acquires the key and the state that were written before the byte was set.
+    SlotMatches matches = matches_in<std::memory_order_seq_cst>(bucket, fragment);
+    for (; matches.any(); matches.drop_first()) {
+      Slot* slot = first_slot(bucket, matches);
       if (same(*slot)) [[likely]]
         return slot;
     }
@@ -299,16 +303,16 @@ WEIR_HOT_INLINE void Table::prefetch_control(uint64_t hash) const {
   __builtin_prefetch(&control_[second_bucket(hash) * kControlWords]);
 }
 
-template <std::memory_order kFirstLook>
+template <std::memory_order kFirstLoad>
 WEIR_HOT_INLINE Slot* Table::prefetch_slot(uint64_t hash) const {
   const uint8_t fragment = fragment_of(hash);
-  // Both buckets at once, since nobody can foretell which one it is in.
-  const Marks first = marks_in<kFirstLook>(first_bucket(hash), fragment);
-  const Marks second = marks_in<kFirstLook>(second_bucket(hash), fragment);
-  const Marks marks = first.any() ? first : second;
-  if (!marks.any()) [[unlikely]]
+  // Both buckets at once, because the right one cannot be predicted.
+  const SlotMatches first = matches_in<kFirstLoad>(first_bucket(hash), fragment);
+  const SlotMatches second = matches_in<kFirstLoad>(second_bucket(hash), fragment);
+  const SlotMatches matches = first.any() ? first : second;
+  if (!matches.any()) [[unlikely]]
     return nullptr;
-  Slot* slot = first_slot(first.any() ? first_bucket(hash) : second_bucket(hash), marks);
+  Slot* slot = first_slot(first.any() ? first_bucket(hash) : second_bucket(hash), matches);
   __builtin_prefetch(&slot->hot, 1);
   __builtin_prefetch(&slot->header);
   return slot;
@@ -325,9 +329,9 @@ WEIR_HOT_INLINE Slot* Table::find(uint64_t hash, Slot* guess, const Same& same) 
 
 template <typename Visit>
 void Table::for_each(const Visit& visit) const {
-  constexpr size_t kGroup = 8;  // to a word of control bytes
+  constexpr size_t kGroup = 8;  // control bytes in a word
   for (size_t group = 0; group < slots(); group += kGroup) {
-    // Most of a table may never have been used.
+    // Skips slots that were never used.
     if (control_[group / kGroup].load(std::memory_order_relaxed) == 0) continue;
     for (size_t index = group; index < group + kGroup; ++index) {
       const epoch::Guard guard;

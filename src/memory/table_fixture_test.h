@@ -1,4 +1,4 @@
-// A table with requests to put into it.
+// Requests and operations for tests of the table.
 
 #pragma once
 
@@ -15,7 +15,7 @@ namespace weir::memory {
 
 inline constexpr WallTime kNoon{Millis(1'699'999'200'000)};
 
-// The names live in the caller.
+// The request refers to the caller's string.
 inline Request request_for(std::string_view identifier, int64_t limit = 10,
                            Algorithm algorithm = Algorithm::kSlidingWindow) {
   return {.ns = "test",
@@ -32,7 +32,7 @@ struct Subject {
   Query query;
 };
 
-// Charges the tuple once; it must be there and fit.
+// Charges the tuple once. The tuple must exist and fit the query.
 inline CellDecision charge(const Table& table, const Subject& subject) {
   const epoch::Guard guard;
   const Tuple tuple = table.find(subject.key);
@@ -47,7 +47,7 @@ inline CellDecision charge(const Table& table, const Subject& subject) {
 }
 
 // As if the origin had acknowledged everything this node accepted.
-inline void tell_all(const Table& table, const Subject& subject) {
+inline void ack_all(const Table& table, const Subject& subject) {
   const epoch::Guard guard;
   const WindowCells cells(table.find(subject.key));
   for (const int64_t sequence : {cells.newest(), cells.newest() - 1}) {

@@ -1,10 +1,10 @@
-// Cost that a batch has put into a count but may yet take back.
+// Cost that a batch has added to a count but may still refund.
 //
-// A batch adds its cost to `tentative` first and to the count second, and takes it back
-// in the opposite order, so at any instant the count holds no doubtful cost that
-// `tentative` does not. Whoever tells others (replay, publish) reports the settled part
-// only. The word carries a change counter: if it is the same before and after the count
-// was read, no batch began or ended in between and the difference is exact.
+// A batch adds its cost to `tentative` first and to the count second, and refunds it in the
+// opposite order. So at any instant `tentative` includes all tentative cost in the count. Replay
+// and publish report the settled part only: the count minus `tentative`. The word contains a change
+// counter: if it is the same before and after the count was read, no batch started or ended in
+// between and the difference is exact.
 //
 //   bits 44-63  changes, modulo 2^20      bits 0-43  amount
 
@@ -12,7 +12,7 @@
 
 #include <optional>
 
-#include "memory/words.h"
+#include "memory/tagged_word.h"
 
 namespace weir::memory {
 
@@ -20,9 +20,8 @@ namespace weir::memory {
   return tentative.load(std::memory_order_acquire) & kCountMask;
 }
 
-// The same for who has just taken the count away: if it was charged before, its doubtful part is
-// seen.
-[[nodiscard]] inline Count tentative_in_order(const Word& tentative) {
+// For a caller that has just frozen the count: sees the tentative cost of every charge before that.
+[[nodiscard]] inline Count tentative_seq_cst(const Word& tentative) {
   return tentative.load(std::memory_order_seq_cst) & kCountMask;
 }
 
@@ -40,17 +39,17 @@ inline void remove_tentative(Word& tentative, Count cost) {
   }
 }
 
-// A tagged count less its doubtful part. Nothing, if batches kept coming and going for
-// `kTurns` looks: the caller leaves the cell for its next round.
+// A tagged count minus its tentative part. None, if batches changed it during kAttempts reads: the
+// caller tries again in its next round.
 [[nodiscard]] inline std::optional<Tagged> settled(const Word& count, const Word& tentative) {
-  constexpr int kTurns = 64;
-  for (int turn = 0; turn < kTurns; ++turn) {
+  constexpr int kAttempts = 64;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const uint64_t before = tentative.load(std::memory_order_seq_cst);
     const Tagged seen{count.load(std::memory_order_seq_cst)};
     if (tentative.load(std::memory_order_seq_cst) != before) continue;
-    if (seen.word == kGone) return std::nullopt;
-    const Count doubtful = mutated(Mutation::kTentativeAcked) ? 0 : before & kCountMask;
-    return Tagged{seen.word - (doubtful < seen.count() ? doubtful : seen.count())};
+    if (seen.word == kFrozen) return std::nullopt;
+    const Count amount = mutated(Mutation::kTentativeAcked) ? 0 : before & kCountMask;
+    return Tagged{seen.word - (amount < seen.count() ? amount : seen.count())};
   }
   return std::nullopt;
 }

@@ -1,9 +1,9 @@
-// The identity of a tuple: workspace, namespace, identifier, duration and class of
-// algorithm. Not the limit, which may change from one request to the next.
+// The identity of a tuple: workspace, namespace, identifier, duration and class of algorithm. Not
+// the limit, which may change from one request to the next.
 //
-// The three names are packed into words one behind the other, without a separator; their
-// lengths stand in the header, so no two tuples have the same key whatever bytes the names
-// contain. Keys are compared whole: the hash only finds the place.
+// The three names are packed into consecutive words without a separator. Their lengths are in the
+// header, so two tuples never have the same key, whatever bytes the names contain. Keys are
+// compared in full: the hash only selects the buckets.
 
 #pragma once
 
@@ -55,7 +55,7 @@ struct KeyHeader {
 
 static_assert(kMaxNameBytes < 1024);
 
-// The canonical encoding, as stores outside the process see it: equal bytes, equal tuple.
+// The canonical encoding for stores outside the process: equal bytes mean equal tuples.
 [[nodiscard]] std::string encode_key(KeyHeader header, const uint64_t* words);
 [[nodiscard]] KeyHeader header_of(const std::string& encoded);
 
@@ -67,7 +67,7 @@ class TupleKey {
     assign(request, hash);
   }
   void assign(const Request& request, const base::KeyedHash& hash);
-  // Of a tuple that has been given a place, or an encoding.
+  // From the key in a slot, or from its encoding.
   TupleKey(KeyHeader header, const void* words, const base::KeyedHash& hash);
   TupleKey(const std::string& encoded, const base::KeyedHash& hash);
 
@@ -79,7 +79,7 @@ class TupleKey {
   [[nodiscard]] std::string encoded() const { return encode_key(header_, words()); }
   [[nodiscard]] bool is(const std::string& encoded) const;
 
-  // Any total order does, as long as every thread has the same.
+  // Some total order, the same in every thread.
   friend bool operator<(const TupleKey& a, const TupleKey& b);
   friend bool operator==(const TupleKey& a, const TupleKey& b);
 
@@ -87,7 +87,7 @@ class TupleKey {
   KeyHeader header_;
   uint64_t hash_ = 0;
   size_t word_count_ = 0;
-  // Only the first word_count_ are written.
+  // Only the first word_count_ are initialized.
   std::array<uint64_t, 3 * base::words_for(kMaxNameBytes)> words_;
 };
 

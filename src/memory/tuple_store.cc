@@ -25,7 +25,7 @@ TupleStore::TupleStore(const Clock& the_clock, const Options& options, uint64_t 
       evicted(plan.capacity, options.origin ? &budget : nullptr, kAssuredEvictedPages) {
   limit_annexes(budget, plan);
   table.on_evict(
-      [this](const Tuple& tuple, const Frozen& frozen) { remember_evicted(tuple, frozen); });
+      [this](const Tuple& tuple, const FrozenWords& frozen) { remember_evicted(tuple, frozen); });
 }
 
 Sketch::Subject TupleStore::sketch_subject(const TupleKey& key) const {
@@ -40,7 +40,7 @@ Sketch::Subject TupleStore::sketch_subject(const TupleKey& key) const {
 
 // The origin has the counts of an evicted tuple. While the origin cannot be read, this sketch is
 // all that the process knows of them.
-void TupleStore::remember_evicted(const Tuple& tuple, const Frozen& frozen) {
+void TupleStore::remember_evicted(const Tuple& tuple, const FrozenWords& frozen) {
   const TupleKey key(tuple.slot->header, tuple.slot->key_words(), hash);
   const Millis duration = key.header().duration();
   const int64_t newest = WindowCells(tuple).newest();

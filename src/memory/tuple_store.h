@@ -46,7 +46,7 @@ struct TupleStore {
   // was idle for so long that tags repeat, or if it is of a future time because the clock was set
   // back. The next charge rebuilds such a tuple.
   [[nodiscard]] bool is_current(const Tuple& tuple, int64_t sequence) const {
-    return WindowCells(tuple).can_know(sequence) && !is_ahead_of(tuple, clock.now().wall);
+    return WindowCells(tuple).in_tag_range(sequence) && !is_ahead_of(tuple, clock.now().wall);
   }
   [[nodiscard]] bool is_current(const Tuple& tuple, const Query& query) const {
     return is_current(tuple, algorithms::position_of(query.now, query.duration).sequence);
@@ -66,7 +66,7 @@ struct TupleStore {
   Sketch evicted;
 
  private:
-  void remember_evicted(const Tuple& tuple, const Frozen& frozen);
+  void remember_evicted(const Tuple& tuple, const FrozenWords& frozen);
 };
 
 }  // namespace weir::memory

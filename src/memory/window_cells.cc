@@ -5,29 +5,30 @@
 namespace weir::memory {
 
 CellDecision WindowCells::decide(const Query& query, Effect effect) const {
-  CellDecision step;
-  decide(query, effect, step);
-  return step;
+  CellDecision result;
+  decide(query, effect, result);
+  return result;
 }
 
-// What passes by the counts, but not by the bound on our own.
-void WindowCells::keep_within(Count own_room, const Query& query, algorithms::Decision& decision) {
-  if (decision.admitted() && query.ask.cost > own_room) {
+// Denies a request that the counts admit but the bound on the own count does not.
+void WindowCells::apply_own_bound(Count own_remaining, const Query& query,
+                                  algorithms::Decision& decision) {
+  if (decision.admitted() && query.ask.cost > own_remaining) {
     decision.outcome = Outcome::kDenied;
-    decision.remaining = own_room;
-    decision.retry_at = query.now + query.bound.again;
+    decision.remaining = own_remaining;
+    decision.retry_at = query.now + query.bound.retry_after;
     return;
   }
   const Count used = decision.admitted() ? query.ask.cost : 0;
-  decision.remaining = std::min(decision.remaining, base::saturating_sub(own_room, used));
+  decision.remaining = std::min(decision.remaining, base::saturating_sub(own_remaining, used));
 }
 
-void WindowCells::take_back(int64_t sequence, Count cost) const {
+void WindowCells::refund(int64_t sequence, Count cost) const {
   uint64_t seen = own(sequence).load(std::memory_order_acquire);
   for (;;) {
-    if (seen == kGone) {
-      // Someone is trying to take the slot away and will see our tentative cost.
-      relax();
+    if (seen == kFrozen) {
+      // Another thread is freezing the slot and will see the tentative cost.
+      cpu_relax();
       seen = own(sequence).load(std::memory_order_acquire);
       continue;
     }
@@ -39,8 +40,8 @@ void WindowCells::take_back(int64_t sequence, Count cost) const {
   }
 }
 
-// Closes the own word of a window that was found to be `word`, of this window or an older one;
-// leaves there what it held. False: it was taken away, or has changed.
+// Closes the own word of a window. `word` is its current value, of this window or an older one, and
+// receives the closed value. False: the word was frozen or has changed.
 bool WindowCells::close(int64_t sequence, uint64_t& word) const {
   const bool charged = (word ^ tag_bits(sequence)) <= kCountMask;
   const uint64_t closed = (charged ? word : tag_bits(sequence)) | kClosedBit;
@@ -49,34 +50,34 @@ bool WindowCells::close(int64_t sequence, uint64_t& word) const {
   return true;
 }
 
-void WindowCells::forget_old_words(int64_t newest) const {
+void WindowCells::clear_old_words(int64_t newest) const {
   for (const int64_t sequence : {newest, newest - 1}) {
     for (Word* word : {&own(sequence), &others(sequence), &siblings(sequence), &foreign(sequence),
                        &acked(sequence)}) {
-      forget_if_older(*word, newest, 1);
+      clear_if_older(*word, newest, 1);
     }
   }
 }
 
 bool WindowCells::raise_siblings(int64_t sequence, Count count) const {
-  if (!takes_news_of(sequence)) return false;
+  if (!accepts_counts_of(sequence)) return false;
   advance(sequence);
-  const bool news = raise_tagged(siblings(sequence), sequence, count);
+  const bool changed = raise_tagged(siblings(sequence), sequence, count);
   raise_others(sequence);
-  return news;
+  return changed;
 }
 
 bool WindowCells::raise_foreign(int64_t sequence, Count count) const {
-  if (!takes_news_of(sequence)) return false;
+  if (!accepts_counts_of(sequence)) return false;
   advance(sequence);
-  const bool news = raise_tagged(foreign(sequence), sequence, count);
+  const bool changed = raise_tagged(foreign(sequence), sequence, count);
   raise_others(sequence);
-  return news;
+  return changed;
 }
 
-// Each part is raised before the sum is taken, so whoever comes last sees both. Whoever brings no
-// news raises the sum too: another who brought the same may not have come so far, and the tuple is
-// called fresh after this.
+// Each part is raised before the sum is computed, so the last thread sees both parts. A thread
+// whose counts changed nothing raises the sum, too: the thread that changed them may not have done
+// so yet, and the caller marks the tuple fresh after this.
 void WindowCells::raise_others(int64_t sequence) const {
   const Count sum = Tagged{siblings(sequence).load(std::memory_order_seq_cst)}.count_of(sequence) +
                     Tagged{foreign(sequence).load(std::memory_order_seq_cst)}.count_of(sequence);

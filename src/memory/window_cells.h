@@ -1,37 +1,36 @@
-// The window class: counts of two neighbouring windows, for fixed_window and
-// sliding_window.
+// The window class: counts of two adjacent windows, for fixed_window and sliding_window.
 //
-// Every admission in the process meets here, so nothing in this file waits: an admit
-// either lands or reports that the limit is full. Counts heard from others are kept
-// beside ours and never added in, because what we tell must be ours.
+// Every admission of the process changes these words, so nothing in this file waits: a request is
+// either charged or denied. Counts received from other nodes are stored next to the own counts and
+// never added to them, because a node must only report its own counts.
 //
-//   hot[0]     newest: the sequence of the newest window seen, whole
+//   hot[0]     newest: the sequence of the newest window seen, in full
 //   hot[1,2]   own, by parity of the sequence
-//   hot[3,4]   others = siblings + foreign, by parity; their parts are in the cold line
-//   hot[5]     freshness: until when no read is needed; limiter/freshness.h knows its parts
-//   hot[6]     strict until (monotonic ns): before, a read is needed whatever hot[5] says
-//   hot[7]     mark: the generation, and what the tuple is to be looked at for; see mark.h
+//   hot[3,4]   others = siblings + foreign, by parity; the two parts are in the cold line
+//   hot[5]     freshness: until when no read is needed; see limiter/freshness.h
+//   hot[6]     strict until (monotonic ns): before that a read is needed, whatever hot[5] contains
+//   hot[7]     watch: the generation, and the triggers of background work; see tuple_watch.h
 //
 // Invariants
-// 1. An own word of window n takes admissions only while n is the newest window: who
-//    charges window n + 1 first closes the word of window n, be it that nothing was charged
-//    there yet. So the previous count a decision weighs is final, and two threads on two sides
-//    of a boundary cannot both use the same room.
-// 2. A tuple's time does not run back: a request from before the newest window is
-//    decided at that window's start. One from more than a window before it means that
-//    the clock was set back, and the tuple is begun anew.
-// 3. A word is never given to an older window than the one it holds: a thread that slept
-//    after it read `newest` finds words of later windows and looks again.
+// 1. The own word of window n accepts charges only while n is the newest window: a thread closes
+//    the word of window n before it charges window n + 1, even if window n has no charges. So the
+//    previous count in a decision is final, and two threads on two sides of a boundary cannot both
+//    use the same remaining capacity.
+// 2. The time of a tuple does not run backwards: a request from before the newest window is decided
+//    at the start of that window. A request from more than a window before means that the clock was
+//    set back, and the tuple is rebuilt empty.
+// 3. A word never changes to an older window: a thread that was suspended after it read `newest`
+//    finds words of later windows and retries.
 //
-// Safe from any thread that is pinned.
+// Safe from any thread that holds an epoch guard.
 
 #pragma once
 
 #include "algorithms/windows.h"
 #include "base/inline.h"
-#include "memory/mark.h"
 #include "memory/slot.h"
 #include "memory/tentative.h"
+#include "memory/tuple_watch.h"
 
 namespace weir::memory {
 
@@ -53,15 +52,15 @@ class WindowCells {
 
   [[nodiscard]] TupleWatch watch() const { return {slot_.hot[7].load(std::memory_order_relaxed)}; }
   [[nodiscard]] uint64_t generation() const { return watch().generation(); }
-  // After a charge or news, both of which are sequentially consistent, what they have to go by: if
-  // this finds the tuple dirty, whoever marks it clean does so later and sees the charge; if it
-  // finds what was watched before, whoever changes that does so later and sees the count.
-  [[nodiscard]] TupleWatch watch_in_order() const {
+  // For a caller that has just charged or merged a count, which is sequentially consistent: if this
+  // returns dirty, the thread that marks the tuple clean does so later and sees the charge; if it
+  // returns the old threshold, the thread that changes it does so later and sees the count.
+  [[nodiscard]] TupleWatch watch_seq_cst() const {
     return {slot_.hot[7].load(std::memory_order_seq_cst)};
   }
-  // True for the one caller that found it clean. Always a read-modify-write, not a look
-  // first: of two on the same word one comes later, so either a replay that marks the
-  // tuple clean sees the count charged before this, or this sees that it is clean.
+  // True for the one caller that changed it from clean to dirty. Always a read-modify-write without
+  // a load before it: of two such operations on one word one comes later, so either a replay that
+  // marks the tuple clean sees the count charged before this call, or this call sees clean.
   [[nodiscard]] bool mark_dirty() const {
     return (slot_.hot[7].fetch_or(TupleWatch::kDirty, std::memory_order_acq_rel) &
             TupleWatch::kDirty) == 0;
@@ -70,71 +69,70 @@ class WindowCells {
     slot_.hot[7].fetch_and(~TupleWatch::kDirty, std::memory_order_seq_cst);
   }
 
-  // If it is marked already, whoever takes the mark does so later.
-  void mark_refused() const {
-    if (!watch_in_order().refused())
-      slot_.hot[7].fetch_or(TupleWatch::kRefused, std::memory_order_seq_cst);
+  // If the bit is set already, the thread that clears it does so later.
+  void mark_denied() const {
+    if (!watch_seq_cst().denied())
+      slot_.hot[7].fetch_or(TupleWatch::kDenied, std::memory_order_seq_cst);
   }
-  // Whether something was refused since this was last asked.
-  [[nodiscard]] bool take_refused() const {
-    return TupleWatch{slot_.hot[7].fetch_and(~TupleWatch::kRefused, std::memory_order_seq_cst)}
-        .refused();
+  // Whether a request was denied since the last call.
+  [[nodiscard]] bool take_denied() const {
+    return TupleWatch{slot_.hot[7].fetch_and(~TupleWatch::kDenied, std::memory_order_seq_cst)}
+        .denied();
   }
-  // What the publish rule is looked at for: see mark.h.
+  // The triggers of the publish rule: see tuple_watch.h.
   void watch_count(Count count) const {
-    change_mark(TupleWatch::kCodeMask, Rounded::code_of(count));
+    update_watch(TupleWatch::kCodeMask, Rounded::code_of(count));
   }
   void watch_limit(Count limit) const {
-    change_mark(TupleWatch::kCodeMask << TupleWatch::kLimitShift, Rounded::code_of(limit)
-                                                                      << TupleWatch::kLimitShift);
+    update_watch(TupleWatch::kCodeMask << TupleWatch::kLimitShift, Rounded::code_of(limit)
+                                                                       << TupleWatch::kLimitShift);
   }
-  // A new window: everything is to be looked at.
-  void watch_anew(Count limit) const {
-    change_mark(TupleWatch::kWatchMask, Rounded::code_of(limit) << TupleWatch::kLimitShift);
+  // For a new window: the next charge triggers the rule.
+  void reset_watch(Count limit) const {
+    update_watch(TupleWatch::kWatchMask, Rounded::code_of(limit) << TupleWatch::kLimitShift);
   }
-  // What this window has now, of whomever; after a change of the mark, all that was counted by who
-  // saw it unchanged.
-  [[nodiscard]] Count counted_in_order(int64_t sequence) const {
-    return count_in_order(own(sequence), sequence) + count_in_order(others(sequence), sequence);
+  // The count of this window, own and others. After a change of the watch word it includes every
+  // charge of a thread that saw the old word.
+  [[nodiscard]] Count counted_seq_cst(int64_t sequence) const {
+    return count_in_seq_cst(own(sequence), sequence) + count_in_seq_cst(others(sequence), sequence);
   }
 
-  // Whether a cell has something that the origin was not told, of whatever window it is.
+  // Whether a cell has counts that the origin has not acknowledged, of any window.
   [[nodiscard]] bool has_unacked(int64_t sequence) const {
     const Tagged own{this->own(sequence).load(std::memory_order_seq_cst)};
     const Tagged acked{this->acked(sequence).load(std::memory_order_acquire)};
-    if (own.word == kGone) return false;
+    if (own.word == kFrozen) return false;
     return own.count() > (own.tag() == acked.tag() ? acked.count() : 0);
   }
 
-  // Whether a request at this time can be charged here; if not, rebuild. Looking is
-  // always possible.
+  // Whether the query can be charged to this state; if not, rebuild. A peek is always possible.
   [[nodiscard]] bool fits(const Query& query) const {
     return within_reach(algorithms::position_of(query.now, query.duration).sequence);
   }
 
-  // Decides, and for Effect::kConsume charges what it admits. Writes into `step` field by
-  // field: copying a struct whose fields were just written costs more than the decision.
-  void decide(const Query& query, Effect effect, CellDecision& step) const;
-  [[nodiscard]] CellDecision decide(const Query& query, Effect effect) const;  // the same, apart
+  // Decides, and for Effect::kConsume charges an admitted request. Writes `result` field by field:
+  // a copy of a struct whose fields were just written costs more than the decision.
+  void decide(const Query& query, Effect effect, CellDecision& result) const;
+  [[nodiscard]] CellDecision decide(const Query& query, Effect effect) const;  // not inlined
 
-  // Whose the counts of others are.
+  // Splits the counts of others into siblings and foreign.
   void split_others(int64_t sequence, Count others, Evidence& evidence) const;
 
-  // Takes back what a batch charged; nothing, if that window is long over.
-  void take_back(int64_t sequence, Count cost) const;
+  // Refunds the charge of a batch; does nothing if the words no longer belong to that window.
+  void refund(int64_t sequence, Count cost) const;
 
-  // News from the origin or the ledger, merged by max. A window newer than any seen
-  // here becomes the newest. Returns whether it was news.
+  // Merges counts from the origin or the ledger by max. A window newer than `newest` becomes the
+  // newest. Returns whether a count changed.
   bool raise_siblings(int64_t sequence, Count count) const;
   bool raise_foreign(int64_t sequence, Count count) const;
-  // Whether words can be of this window, by its whole sequence: their tags alone would also match
-  // one 2^19 windows earlier, of a tuple that nobody has asked for since.
-  [[nodiscard]] bool can_know(int64_t sequence) const {
+  // Whether words can belong to this window, by its full sequence: their tags alone would also
+  // match a window 2^19 earlier, of a tuple without requests since then.
+  [[nodiscard]] bool in_tag_range(int64_t sequence) const {
     const int64_t ahead = sequence - newest();
     return -kTagReach < ahead && ahead < kTagReach;
   }
-  // Someone will charge in that window: until then the tuple is not over.
-  void expect(int64_t sequence) const {
+  // A request will be charged in that window: the tuple must not expire before.
+  void extend_to(int64_t sequence) const {
     if (within_reach(sequence)) advance(sequence);
   }
 
@@ -143,7 +141,7 @@ class WindowCells {
     const int64_t newest = this->newest();
     return newest <= sequence + 1 && sequence - newest < kTagReach;
   }
-  // Whether a word is of this window or a later one.
+  // Whether a word belongs to this window or a later one.
   [[nodiscard]] static bool reaches(uint64_t word, int64_t sequence) {
     return word != 0 && Tagged{word}.ahead_of(sequence) >= 0;
   }
@@ -154,53 +152,54 @@ class WindowCells {
     const int64_t newest = this->newest();
     if (sequence <= newest) return;
     if (enters_another_block(newest, sequence)) [[unlikely]]
-      forget_old_words(newest);
+      clear_old_words(newest);
     raise_number(slot_.hot[0], static_cast<uint64_t>(sequence));
   }
-  void forget_old_words(int64_t newest) const;
-  // Whether news of this window can be kept: not too old, and not so new that the words here must
-  // be begun anew first.
-  [[nodiscard]] bool takes_news_of(int64_t sequence) const {
+  void clear_old_words(int64_t newest) const;
+  // Whether counts of this window can be merged: not too old, and not so new that the tuple must be
+  // rebuilt first.
+  [[nodiscard]] bool accepts_counts_of(int64_t sequence) const {
     const int64_t ahead = sequence - newest();
     return ahead >= -1 && ahead < kTagReach;
   }
   void raise_others(int64_t sequence) const;
-  void change_mark(uint64_t mask, uint64_t bits) const {
+  void update_watch(uint64_t mask, uint64_t bits) const {
     uint64_t seen = slot_.hot[7].load(std::memory_order_relaxed);
     while (!slot_.hot[7].compare_exchange_weak(
         seen, (seen & ~mask) | bits, std::memory_order_seq_cst, std::memory_order_relaxed)) {
     }
   }
   [[nodiscard]] bool close(int64_t sequence, uint64_t& word) const;
-  static void keep_within(Count own_room, const Query& query, algorithms::Decision& decision);
+  static void apply_own_bound(Count own_remaining, const Query& query,
+                              algorithms::Decision& decision);
 
   Slot& slot_;
   Cold& cold_;
 };
 
 WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect,
-                                         CellDecision& step) const {
+                                         CellDecision& result) const {
   const bool consumes = effect == Effect::kConsume && query.ask.cost > 0;
   const bool sliding = query.algorithm == Algorithm::kSlidingWindow;
-  // Loads are relaxed: each word carries the window it speaks of, and what must hold
-  // between words rests on the closed bit, which is in the word it closes. The charge is
-  // sequentially consistent: the mark is looked at next (mark_in_order), and who takes the slot
-  // away sees the tentative cost of a batch that charged before (freeze).
-  // A failed turn means that another admission landed or the window moved on; the first
+  // Loads are relaxed: each word contains the tag of its window, and the invariants between words
+  // depend on the closed bit, which is in the word that it closes. The charge is sequentially
+  // consistent: the caller reads the watch word next (watch_seq_cst), and a thread that freezes the
+  // slot sees the tentative cost of a batch that charged before (freeze).
+  // A failed iteration means that another request was admitted or a new window began; the former
   // can happen at most `capacity` times before this loop ends in a denial.
   for (;;) {
     const int64_t newest = this->newest();
     algorithms::Position at{.sequence = newest,
                             .offset = query.now.time_since_epoch() - newest * query.duration,
                             .width = query.duration};
-    // Nearly always now lies in the newest window, and no division is needed to see it.
+    // Nearly always `now` is in the newest window; that check needs no division.
     const bool in_newest =
         static_cast<uint64_t>(at.offset.count()) < static_cast<uint64_t>(at.width.count());
     if (!in_newest) [[unlikely]] {
       at = algorithms::position_of(query.now, query.duration);
       if (!within_reach(at.sequence)) {
-        step.status = DecisionStatus::kRebuild;
-        if (!consumes) step = unused(at, query);
+        result.status = DecisionStatus::kRebuild;
+        if (!consumes) result = unused(at, query);
         return;
       }
       if (newest > at.sequence) {
@@ -215,11 +214,11 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect,
     const uint64_t last_tag = tag_bits(sequence - 1);
     uint64_t own_word = own(sequence).load(std::memory_order_relaxed);
     uint64_t last_word = own(sequence - 1).load(std::memory_order_relaxed);
-    if (own_word == kGone || last_word == kGone) [[unlikely]] {
-      step.status = DecisionStatus::kRetry;
+    if (own_word == kFrozen || last_word == kFrozen) [[unlikely]] {
+      result.status = DecisionStatus::kRetry;
       return;
     }
-    // Words of later windows, or a closed one of this, mean that `newest` was read too early.
+    // Words of later windows, or a closed word of this one, mean that `newest` was read too early.
     if ((own_word ^ tag) > kCountMask && reaches(own_word, sequence)) [[unlikely]]
       continue;
     if (((last_word & ~kClosedBit) ^ last_tag) > kCountMask && reaches(last_word, sequence))
@@ -241,32 +240,32 @@ WEIR_HOT_INLINE void WindowCells::decide(const Query& query, Effect effect,
     const Count all = counts.current + carried;
     const Count used = mutated(Mutation::kOneTooMany) && all > 0 ? all - 1 : all;
     bool admitted = used + query.ask.cost <= query.ask.capacity;
-    Count own_room = OwnBound::kNone;
-    if (query.bound.holds()) [[unlikely]] {
-      own_room =
+    Count own_remaining = OwnBound::kNone;
+    if (query.bound.is_set()) [[unlikely]] {
+      own_remaining =
           query.bound.sequence == sequence ? base::saturating_sub(query.bound.most, own_count) : 0;
-      admitted = admitted && query.ask.cost <= own_room;
+      admitted = admitted && query.ask.cost <= own_remaining;
     }
     if (consumes && (admitted || mutated(Mutation::kRejectedConsumes))) {
       const uint64_t charged = tag | (own_count + query.ask.cost);
       if (!own(sequence).compare_exchange_weak(own_word, charged, std::memory_order_seq_cst,
                                                std::memory_order_relaxed)) {
-        step_aside();
+        back_off();
         continue;
       }
     }
-    step.status = DecisionStatus::kDecided;
-    step.sequence = sequence;
-    algorithms::decide_window(at, used, query.ask, step.decision);
-    if (!admitted && step.decision.outcome == Outcome::kDenied) {
-      step.decision.retry_at =
+    result.status = DecisionStatus::kDecided;
+    result.sequence = sequence;
+    algorithms::decide_window(at, used, query.ask, result.decision);
+    if (!admitted && result.decision.outcome == Outcome::kDenied) {
+      result.decision.retry_at =
           sliding ? algorithms::sliding_retry_at(at, counts, query.ask) : at.end();
     }
-    if (query.bound.holds()) [[unlikely]]
-      keep_within(own_room, query, step.decision);
-    step.evidence.own = own_count;
-    step.evidence.previous = carried;
-    split_others(sequence, others_count, step.evidence);
+    if (query.bound.is_set()) [[unlikely]]
+      apply_own_bound(own_remaining, query, result.decision);
+    result.evidence.own = own_count;
+    result.evidence.previous = carried;
+    split_others(sequence, others_count, result.evidence);
     return;
   }
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/mutation.h"
+#include "base/mutex.h"
 #include "base/wide.h"
 
 namespace weir::origins {
@@ -36,7 +37,7 @@ void InProcessOrigin::delete_expired(WallTime now) {
 void InProcessOrigin::read(std::vector<CellRead> cells, OriginReply reply) {
   std::vector<CellTotals> answer;
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     delete_expired(clock_.now().wall);
     for (const CellRead& read : cells) answer.push_back(totals(read.cell, read.reader));
   }
@@ -46,7 +47,7 @@ void InProcessOrigin::read(std::vector<CellRead> cells, OriginReply reply) {
 void InProcessOrigin::replay(std::vector<CellReplay> cells, OriginReply reply) {
   std::vector<CellTotals> answer;
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     const WallTime now = clock_.now().wall;
     delete_expired(now);
     for (const CellReplay& replay : cells) {
@@ -67,7 +68,7 @@ void InProcessOrigin::replay(std::vector<CellReplay> cells, OriginReply reply) {
 void InProcessOrigin::retire(std::vector<CellRetirement> cells, RetirementReply reply) {
   size_t retired = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     for (const CellRetirement& retirement : cells) {
       const auto cell = cells_.find(retirement.cell);
       if (cell == cells_.end()) continue;
@@ -83,7 +84,7 @@ void InProcessOrigin::retire(std::vector<CellRetirement> cells, RetirementReply 
 }
 
 void InProcessOrigin::note_published(std::vector<CellPublished> cells) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const WallTime now = clock_.now().wall;
   delete_expired(now);
   for (const CellPublished& cell : cells) {
@@ -94,13 +95,13 @@ void InProcessOrigin::note_published(std::vector<CellPublished> cells) {
 }
 
 void InProcessOrigin::clear() {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   cells_.clear();
   by_expiry_.clear();
 }
 
 InProcessOrigin::Snapshot InProcessOrigin::snapshot() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   Snapshot snapshot;
   snapshot.cells_ = cells_;
   snapshot.by_expiry_ = by_expiry_;
@@ -108,13 +109,13 @@ InProcessOrigin::Snapshot InProcessOrigin::snapshot() const {
 }
 
 void InProcessOrigin::restore(Snapshot snapshot) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   cells_ = std::move(snapshot.cells_);
   by_expiry_ = std::move(snapshot.by_expiry_);
 }
 
 std::map<Component, Count> InProcessOrigin::components(const CellId& cell) const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto found = cells_.find(cell);
   return found == cells_.end() ? std::map<Component, Count>{} : found->second.components;
 }

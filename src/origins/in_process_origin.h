@@ -4,8 +4,8 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "weir/clock.h"
 #include "weir/origin.h"
 
@@ -52,9 +52,9 @@ class InProcessOrigin final : public RegionalOrigin {
   void delete_expired(WallTime now);
 
   const Clock& clock_;
-  mutable std::mutex mutex_;
-  std::map<CellId, Cell> cells_;               // guarded by mutex_
-  std::multimap<WallTime, CellId> by_expiry_;  // guarded by mutex_
+  mutable base::StdMutex mutex_;
+  std::map<CellId, Cell> cells_ WEIR_GUARDED_BY(mutex_);
+  std::multimap<WallTime, CellId> by_expiry_ WEIR_GUARDED_BY(mutex_);
 };
 
 }  // namespace weir::origins

@@ -5,7 +5,7 @@
 namespace weir::contracts {
 
 struct InProcess {
-  using Clock = doubles::HandClock;
+  using Clock = doubles::ManualClock;
   static constexpr bool kTimeIsReal = false;
   explicit InProcess(const Clock& at) : clock(at) {}
   [[nodiscard]] std::shared_ptr<RegionalOrigin> make() const {
@@ -23,7 +23,7 @@ namespace weir::origins {
 namespace {
 
 TEST(InProcessOrigin, KeepsTheLargestPublishedCount) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   InProcessOrigin origin(clock);
   const CellId cell{"tuple", 5};
   for (const Count total : {Count{8}, Count{3}}) {

@@ -4,7 +4,7 @@
 
 namespace weir::platform {
 
-// 64 bits nobody outside the process can guess.
+// 64 random bits that nobody outside the process can predict.
 [[nodiscard]] uint64_t entropy();
 
 }  // namespace weir::platform

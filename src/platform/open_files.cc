@@ -6,7 +6,7 @@
 
 namespace weir::platform {
 
-uint64_t raise_open_files(uint64_t wanted) {
+uint64_t raise_open_file_limit(uint64_t wanted) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
   if (limit.rlim_cur >= wanted) return limit.rlim_cur;

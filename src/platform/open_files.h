@@ -1,4 +1,4 @@
-// How many files, sockets among them, this process may have open.
+// The limit of open files, including sockets, of this process.
 
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace weir::platform {
 
-// Raises the limit to `wanted`, or as far as the system allows; returns what it is then.
-uint64_t raise_open_files(uint64_t wanted);
+// Raises the limit to `wanted`, or as far as the system allows; returns the new limit.
+uint64_t raise_open_file_limit(uint64_t wanted);
 
 }  // namespace weir::platform

@@ -23,7 +23,7 @@ Pages::~Pages() {
 }
 
 void Pages::clear(size_t offset, size_t bytes) const {
-  // Whole pages at once, what is left of them at both ends byte by byte.
+  // Whole pages by the system, the rest at both ends by memset.
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   auto* const begin = static_cast<char*>(data_) + offset;
   const size_t first = std::min(bytes, (page - offset % page) % page);

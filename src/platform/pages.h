@@ -1,5 +1,5 @@
-// Large zeroed memory straight from the system, on huge pages where it has them: a
-// random access into a big table otherwise misses the TLB as well as the cache.
+// Large zeroed memory directly from the system, on huge pages if available: without them a random
+// access into a big table misses the TLB as well as the cache.
 
 #pragma once
 
@@ -8,11 +8,11 @@
 
 namespace weir::platform {
 
-// Owns the memory. Reserved at once, occupied page by page as it is first written.
+// Owns the memory. Reserved at construction; each page becomes resident at its first write.
 class Pages {
  public:
   Pages() = default;
-  // Ends the process if the system refuses: there is no smaller table to fall back to.
+  // Aborts the process if the system has no memory: there is no smaller table to fall back to.
   explicit Pages(size_t bytes);
   ~Pages();
   Pages(Pages&& other) noexcept
@@ -24,7 +24,7 @@ class Pages {
   }
 
   [[nodiscard]] size_t bytes() const { return bytes_; }
-  // Makes a part of it zero again, and gives the memory back. Quick where little was written.
+  // Clears a range and returns its pages to the system. Fast if little was written.
   void clear(size_t offset, size_t bytes) const;
   template <typename T>
   [[nodiscard]] T* as() const {

@@ -1,4 +1,4 @@
-// The signals by which an operator speaks to a server, as something to wait for.
+// The signals that control a server, as events to wait for.
 
 #pragma once
 
@@ -9,20 +9,20 @@
 namespace weir::platform {
 
 enum class ProcessSignal : uint8_t {
-  kNone,        // the time is over
-  kInterrupt,   // Ctrl-C: a person at the terminal asks to stop
-  kTerminate,   // SIGTERM: whoever runs the process does
+  kNone,        // timeout
+  kInterrupt,   // SIGINT, Ctrl-C: a person at the terminal stops the server
+  kTerminate,   // SIGTERM: a supervisor stops the server
   kReload,      // SIGHUP
   kReopenLogs,  // SIGUSR1
 };
 
-// Made before any thread is, so that none of them is interrupted. Also keeps a closed pipe and a
-// file at its size limit from ending the process.
+// Construct it before any thread starts, so that all threads block these signals. Also ignores
+// SIGPIPE and SIGXFSZ, which would terminate the process.
 class ProcessSignals {
  public:
   ProcessSignals();
 
-  // The next signal, or kNone if none came in time. One thread at a time.
+  // The next signal, or kNone after `most`. One thread at a time.
   [[nodiscard]] ProcessSignal wait(Millis most);
 };
 

@@ -28,7 +28,7 @@ std::optional<Number> number_in(std::string_view text) {
   return value;
 }
 
-// Half of what the manager allows, as it recommends. WATCHDOG_PID says whom it means.
+// Half of the allowed time, as systemd recommends. WATCHDOG_PID is the process it applies to.
 std::optional<Millis> watchdog_pause() {
   const auto allowed = number_in<int64_t>(variable("WATCHDOG_USEC"));
   if (!allowed || *allowed <= 0) return std::nullopt;
@@ -64,7 +64,7 @@ void ServiceManager::send(std::string_view state) const {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path_.data(), path_.size());
-  // A name that begins with '@' stands for one without a file, which begins with a zero.
+  // '@' marks an abstract socket name, which starts with a zero byte.
   if (path_[0] == '@') address.sun_path[0] = '\0';
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path_.size());
   (void)sendto(socket_, state.data(), state.size(), MSG_NOSIGNAL,

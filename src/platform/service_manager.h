@@ -1,5 +1,5 @@
-// What systemd wants to hear of a service of Type=notify: datagrams to the socket that it names in
-// NOTIFY_SOCKET (sd_notify(3)). Without that variable nobody listens, and nothing is sent.
+// Notifies systemd of the state of a service of Type=notify: datagrams to the socket in
+// NOTIFY_SOCKET (sd_notify(3)). Without that variable nothing is sent.
 //
 // One thread at a time.
 
@@ -26,13 +26,13 @@ class ServiceManager {
   void reloading() const;
   void alive() const { send("WATCHDOG=1"); }
 
-  // How often alive() must be said at least; none: nobody watches.
+  // The longest time between two calls of alive(); none without a watchdog.
   [[nodiscard]] std::optional<Millis> watchdog() const { return watchdog_; }
 
  private:
   void send(std::string_view state) const;
 
-  std::string path_;  // empty: nobody listens
+  std::string path_;  // empty: not under systemd
   int socket_ = -1;
   std::optional<Millis> watchdog_;
 };

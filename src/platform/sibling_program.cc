@@ -9,8 +9,8 @@
 
 namespace weir::platform {
 
-std::string become_sibling_program(const std::string& name,
-                                   const std::vector<std::string>& arguments) {
+std::string exec_sibling_program(const std::string& name,
+                                 const std::vector<std::string>& arguments) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return "/proc/self/exe: " + error.message();

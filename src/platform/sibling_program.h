@@ -1,4 +1,4 @@
-// Another program that was installed in the folder of this one.
+// Executes another program of the same directory.
 
 #pragma once
 
@@ -7,9 +7,9 @@
 
 namespace weir::platform {
 
-// Replaces this process by the program `name` with these arguments; standard input, output and the
-// process id stay. Returns only if that failed, with the reason: which file, and why.
-[[nodiscard]] std::string become_sibling_program(const std::string& name,
-                                                 const std::vector<std::string>& arguments);
+// Replaces this process by the program `name` in the directory of this one (execv). Returns only on
+// failure, with the file and the reason.
+[[nodiscard]] std::string exec_sibling_program(const std::string& name,
+                                               const std::vector<std::string>& arguments);
 
 }  // namespace weir::platform

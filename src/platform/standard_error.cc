@@ -8,8 +8,8 @@
 
 namespace weir::platform {
 
-std::string send_standard_error_to(const std::string& path) {
-  // As the process found it.
+std::string redirect_stderr(const std::string& path) {
+  // Standard error at the start of the process.
   static const int original = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   const int file = path.empty()
                        ? fcntl(original, F_DUPFD_CLOEXEC, 3)

@@ -1,4 +1,4 @@
-// Where standard error goes: to a file, so that all of a process that writes there writes to it.
+// Redirects standard error to a file, for all code of the process that writes to it.
 
 #pragma once
 
@@ -6,9 +6,9 @@
 
 namespace weir::platform {
 
-// Opens the file, at its end, in the place of standard error; also again, after somebody has given
-// the file another name. An empty path is what standard error was when this was first called.
-// Returns what is wrong, and then all is as it was; nothing if it went well. One thread at a time.
-[[nodiscard]] std::string send_standard_error_to(const std::string& path);
+// Opens the file for appending and replaces standard error by it; call it again to reopen the file
+// after log rotation. An empty path restores the standard error of the first call. Returns an error
+// message, and then changes nothing; an empty string on success. One thread at a time.
+[[nodiscard]] std::string redirect_stderr(const std::string& path);
 
 }  // namespace weir::platform

@@ -21,7 +21,7 @@ StopSignals::StopSignals() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-bool StopSignals::asked() const {
+bool StopSignals::stop_requested() const {
   sigset_t pending;
   sigemptyset(&pending);
   sigpending(&pending);

@@ -1,19 +1,19 @@
-// Ctrl-C and SIGTERM, as something to wait for.
+// SIGINT and SIGTERM, as events to wait for.
 
 #pragma once
 
 namespace weir::platform {
 
-// Made before any thread is, so that none of them is interrupted. Also keeps a closed pipe
-// from ending the process.
+// Construct it before any thread starts, so that all threads block these signals. Also ignores
+// SIGPIPE, which would terminate the process.
 class StopSignals {
  public:
   StopSignals();
 
-  // Whether the process was asked to stop. For work that looks now and then instead of waiting.
-  [[nodiscard]] bool asked() const;
+  // Whether a signal has arrived. For work that polls instead of waiting.
+  [[nodiscard]] bool stop_requested() const;
 
-  // Returns when the process is asked to stop. Asked again, it dies as usual.
+  // Returns when a signal arrives. A second signal terminates the process.
   void wait();
 };
 

@@ -1,11 +1,11 @@
-// Reading one clock costs 30-45 ns, so the wall clock is read ten times a second only,
-// by whichever thread comes first; everyone else adds an offset.
+// Reading one clock costs 30-45 ns, so only one thread reads the wall clock, ten times a second;
+// all other calls add an offset to the monotonic clock.
 
 #include <atomic>
 #include <chrono>
-#include <mutex>
 
-#include "platform/wall_discipline.h"
+#include "base/mutex.h"
+#include "platform/clock_discipline.h"
 #include "weir/clock.h"
 
 namespace weir::platform {
@@ -38,20 +38,21 @@ class SystemClock final : public Clock {
   static constexpr Nanos kFollowEvery = std::chrono::milliseconds(100);
 
   void follow(Nanos steady) const {
-    // Whoever does not get the lock uses the offset as it is: it is at most a little old.
-    const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock || steady.count() < follow_at_.load(std::memory_order_relaxed)) return;
+    // A thread that does not get the lock uses the current offset, which is slightly old.
+    if (!mutex_.try_lock()) return;
+    const base::MutexLock lock(mutex_, std::adopt_lock);
+    if (steady.count() < follow_at_.load(std::memory_order_relaxed)) return;
     discipline_.follow(steady, wall_now());
     publish(steady);
   }
 
-  void publish(Nanos steady) const {
+  void publish(Nanos steady) const WEIR_REQUIRES(mutex_) {
     offset_.store(discipline_.offset().count(), std::memory_order_relaxed);
     follow_at_.store((steady + kFollowEvery).count(), std::memory_order_relaxed);
   }
 
-  mutable std::mutex mutex_;
-  mutable WallDiscipline discipline_;  // guarded by mutex_
+  mutable base::StdMutex mutex_;
+  mutable ClockDiscipline discipline_ WEIR_GUARDED_BY(mutex_);
   // Single numbers, each meaningful alone: relaxed.
   mutable std::atomic<int64_t> offset_{0};
   mutable std::atomic<int64_t> follow_at_{0};

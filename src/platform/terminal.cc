@@ -17,16 +17,16 @@ namespace {
 
 constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l\x1b[2J";  // other screen, no cursor
 constexpr std::string_view kLeave = "\x1b[0m\x1b[?25h\x1b[?1049l";
-constexpr std::array kPolite = {SIGTERM, SIGHUP, SIGINT, SIGQUIT};
+constexpr std::array kTermination = {SIGTERM, SIGHUP, SIGINT, SIGQUIT};
 constexpr std::array kCrashes = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 
-// For the signal handlers. `settings_before` is complete before `taken` is set, and does
+// For the signal handlers. `settings_before` is complete before `raw_mode` is set, and does
 // not change while it is.
 termios settings_before;
-volatile std::sig_atomic_t taken = 0;
-volatile std::sig_atomic_t asked_to_end = 0;
+volatile std::sig_atomic_t raw_mode = 0;
+volatile std::sig_atomic_t end_requested = 0;
 
-std::array<struct sigaction, kPolite.size() + kCrashes.size()> actions_before;
+std::array<struct sigaction, kTermination.size() + kCrashes.size()> actions_before;
 
 void write_all(std::string_view bytes) {
   while (!bytes.empty()) {
@@ -38,40 +38,40 @@ void write_all(std::string_view bytes) {
 }
 
 // Only what a signal handler may call.
-void give_back() {
-  if (taken == 0) return;
-  taken = 0;
+void restore_terminal() {
+  if (raw_mode == 0) return;
+  raw_mode = 0;
   write_all(kLeave);
   ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings_before);
 }
 
-void on_polite_signal(int) {
-  asked_to_end = 1;
+void on_termination(int) {
+  end_requested = 1;
 }
 
 void on_crash(int signal) {
-  give_back();
+  restore_terminal();
   ::raise(signal);  // the default action by now: SA_RESETHAND
 }
 
 void catch_signals() {
-  struct sigaction polite = {};
-  polite.sa_handler = on_polite_signal;  // without SA_RESTART: poll must wake up
+  struct sigaction termination = {};
+  termination.sa_handler = on_termination;  // without SA_RESTART: poll must wake up
   struct sigaction crash = {};
   crash.sa_handler = on_crash;
   crash.sa_flags = SA_RESETHAND;
   auto before = actions_before.begin();
-  for (const int signal : kPolite) ::sigaction(signal, &polite, &*before++);
+  for (const int signal : kTermination) ::sigaction(signal, &termination, &*before++);
   for (const int signal : kCrashes) ::sigaction(signal, &crash, &*before++);
 }
 
 void release_signals() {
   auto before = actions_before.begin();
-  for (const int signal : kPolite) ::sigaction(signal, &*before++, nullptr);
+  for (const int signal : kTermination) ::sigaction(signal, &*before++, nullptr);
   for (const int signal : kCrashes) ::sigaction(signal, &*before++, nullptr);
 }
 
-// F5 sends escape [ 1 5 ~, and its digits must not be taken for keys: escape [ goes on to
+// F5 sends escape [ 1 5 ~, and its digits must not be raw_mode for keys: escape [ goes on to
 // the first byte from @ to ~, any other escape takes one byte along.
 std::string single_keys(std::string_view bytes) {
   std::string keys;
@@ -97,16 +97,16 @@ bool terminal_is_interactive() {
   return cursor_moves() && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
 }
 
-bool errors_go_to_a_terminal() {
+bool stderr_is_terminal() {
   return cursor_moves() && ::isatty(STDERR_FILENO) == 1;
 }
 
 RawTerminal::RawTerminal() {
-  WEIR_CHECK(taken == 0);
+  WEIR_CHECK(raw_mode == 0);
   if (::tcgetattr(STDIN_FILENO, &settings_before) != 0) return;
-  asked_to_end = 0;
+  end_requested = 0;
   catch_signals();
-  taken = 1;
+  raw_mode = 1;
   termios raw = settings_before;
   raw.c_lflag &= ~static_cast<tcflag_t>(ECHO | ICANON | IEXTEN | ISIG);
   raw.c_iflag &= ~static_cast<tcflag_t>(IXON | ICRNL);
@@ -117,15 +117,15 @@ RawTerminal::RawTerminal() {
 }
 
 RawTerminal::~RawTerminal() {
-  if (taken == 0) return;
-  give_back();
+  if (raw_mode == 0) return;
+  restore_terminal();
   release_signals();
 }
 
 std::optional<std::string> RawTerminal::read_keys(Millis at_most) {
   pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
   const int ready = ::poll(&input, 1, static_cast<int>(at_most.count()));
-  if (asked_to_end != 0 || (ready < 0 && errno != EINTR)) return std::nullopt;
+  if (end_requested != 0 || (ready < 0 && errno != EINTR)) return std::nullopt;
   if (ready <= 0) return std::string();
   char bytes[64];
   const ssize_t count = ::read(STDIN_FILENO, bytes, sizeof(bytes));

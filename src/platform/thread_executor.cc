@@ -19,7 +19,7 @@ void ThreadExecutor::start() {
 void ThreadExecutor::stop() {
   if (!thread_.joinable()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_one();
@@ -28,7 +28,7 @@ void ThreadExecutor::stop() {
 
 void ThreadExecutor::post(Task task) {
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     ready_.push_back(std::move(task));
   }
   wake_.notify_one();
@@ -36,14 +36,14 @@ void ThreadExecutor::post(Task task) {
 
 void ThreadExecutor::post_at(MonoTime when, Task task) {
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     later_.emplace(when, std::move(task));
   }
   wake_.notify_one();
 }
 
-void ThreadExecutor::run() {
-  std::unique_lock lock(mutex_);
+Task ThreadExecutor::next_task() {
+  const base::MutexLock lock(mutex_);
   for (;;) {
     while (!later_.empty() && later_.begin()->first <= mono_now()) {
       ready_.push_back(std::move(later_.begin()->second));
@@ -52,22 +52,24 @@ void ThreadExecutor::run() {
     if (!ready_.empty()) {
       Task task = std::move(ready_.front());
       ready_.pop_front();
-      lock.unlock();
-      task();
-      task = nullptr;  // what it holds may post, too
-      lock.lock();
-      continue;
+      return task;
     }
-    if (stopping_) return;
+    if (stopping_) return nullptr;
     if (later_.empty()) {
-      wake_.wait(lock);
+      wake_.wait(mutex_);
     } else {
       const auto due = later_.begin()->first.time_since_epoch();
-      wake_.wait_until(lock,
+      wake_.wait_until(mutex_,
                        std::chrono::steady_clock::time_point(
                            std::chrono::duration_cast<std::chrono::steady_clock::duration>(due)));
     }
   }
+}
+
+// A task and its captures are destroyed before the next one is taken, because a destructor may
+// post, too.
+void ThreadExecutor::run() {
+  while (const Task task = next_task()) task();
 }
 
 }  // namespace weir::platform

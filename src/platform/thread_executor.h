@@ -1,20 +1,19 @@
-// An executor with a thread of its own.
+// An executor with its own thread.
 
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <thread>
 
+#include "base/mutex.h"
 #include "weir/executor.h"
 
 namespace weir::platform {
 
-// Safe from any thread. start() begins, stop() runs what was posted without a time,
-// forgets what was to run later, and joins.
+// Safe from any thread. stop() runs the tasks that were posted without a time, drops those that
+// were posted for later, and joins the thread.
 class ThreadExecutor final : public Executor {
  public:
   ThreadExecutor() = default;
@@ -28,14 +27,16 @@ class ThreadExecutor final : public Executor {
 
  private:
   void run();
+  // The next task that is ready or due; none once stopping.
+  [[nodiscard]] Task next_task();
 
-  std::thread thread_;  // touched by start() and stop() only
+  std::thread thread_;  // used by start() and stop() only
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Task> ready_;               // guarded by mutex_
-  std::multimap<MonoTime, Task> later_;  // guarded by mutex_
-  bool stopping_ = false;                // guarded by mutex_
+  base::StdMutex mutex_;
+  base::ConditionVariable wake_;
+  std::deque<Task> ready_ WEIR_GUARDED_BY(mutex_);
+  std::multimap<MonoTime, Task> later_ WEIR_GUARDED_BY(mutex_);
+  bool stopping_ WEIR_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace weir::platform

@@ -22,7 +22,7 @@ class ThreadGroup {
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
   }
-  static void rest(std::chrono::milliseconds span) { std::this_thread::sleep_for(span); }
+  static void sleep(std::chrono::milliseconds span) { std::this_thread::sleep_for(span); }
   [[nodiscard]] static unsigned cores() {
     const unsigned count = std::thread::hardware_concurrency();
     return count == 0 ? 1 : count;

@@ -17,7 +17,7 @@
 
 #include "base/wide.h"
 #include "memory/lifecycle.h"
-#include "memory/noted.h"
+#include "memory/tuple_meta.h"
 #include "memory/window_cells.h"
 #include "weir/time.h"
 
@@ -109,7 +109,7 @@ struct ReadRules {
                                            const memory::Query& query, Millis longest) {
   if (query.algorithm != Algorithm::kFixedWindow) return false;
   const algorithms::Position at = algorithms::position_of(query.now, query.duration);
-  if (!cells.can_know(at.sequence - 1)) return false;
+  if (!cells.in_tag_range(at.sequence - 1)) return false;
   const memory::Tagged last{cells.siblings(at.sequence - 1).load(std::memory_order_acquire)};
   if (last.word == 0 || !last.is_of(at.sequence - 1)) return false;
   Nanos fresh = fresh_for(query.duration, longest);
@@ -177,7 +177,7 @@ inline void note_read(const memory::Tuple& tuple, int64_t sequence, Instant bega
     }
   }
   if (extent == Extent::kBoth) {
-    memory::note_last_read(tuple.cold->meta, began.mono);
+    memory::record_last_read(tuple.cold->meta, began.mono);
   } else {
     const memory::TupleMeta meta{tuple.cold->meta.load(std::memory_order_relaxed)};
     fresh = std::min<Nanos>(fresh, most - Nanos(meta.last_read_ago(began.mono)));

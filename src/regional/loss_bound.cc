@@ -13,7 +13,7 @@ using memory::WindowCells;
 namespace {
 
 Acknowledged acknowledged_in(const WindowCells& cells, int64_t sequence) {
-  if (!cells.can_know(sequence)) return {};
+  if (!cells.in_tag_range(sequence)) return {};
   return {.own = memory::count_in(cells.own(sequence), sequence),
           .acked = memory::count_in(cells.acked(sequence), sequence),
           .others = memory::count_in(cells.others(sequence), sequence)};
@@ -27,7 +27,7 @@ memory::OwnBound bound_while_lost(const RegionState& region, memory::TupleStore&
   const Count evicted = tuples.evicted_count(key, query);
   if (policy == OnOriginLoss::kLocal && evicted == 0) return {};
   algorithms::Position at = algorithms::position_of(query.now, query.duration);
-  memory::OwnBound bound{.most = 0, .sequence = at.sequence, .again = kReadPause};
+  memory::OwnBound bound{.most = 0, .sequence = at.sequence, .retry_after = kReadPause};
   if (policy == OnOriginLoss::kDeny) return bound;
   const Fleet fleet{.nodes = region.origin->live_nodes(), .rank = region.origin->rank()};
   Acknowledged current, last;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "decide/engine.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/doubles/scripted_origin.h"
 
 namespace weir::regional {
@@ -106,21 +106,21 @@ class LossTest : public ::testing::Test {
     }
   }
 
-  doubles::HandClock clock_;
-  doubles::HandExecutor executor_{clock_};
+  doubles::ManualClock clock_;
+  doubles::ManualExecutor executor_{clock_};
   std::shared_ptr<doubles::ScriptedOrigin> origin_ = std::make_shared<doubles::ScriptedOrigin>();
 };
 
 TEST_F(LossTest, CountsLocallyByDefault) {
   auto engine = engine_with(OnOriginLoss::kLocal);
-  origin_->how = Reach::kNone;
+  origin_->reachability = Reach::kNone;
   origin_->nodes = 4;
   EXPECT_EQ(admitted(*engine), 100);
 }
 
 TEST_F(LossTest, DeniesUnderTheDenyPolicy) {
   auto engine = engine_with(OnOriginLoss::kDeny);
-  origin_->how = Reach::kNone;
+  origin_->reachability = Reach::kNone;
   const Verdict verdict = *engine->check(clock_.now(), request_of());
   EXPECT_EQ(verdict.outcome, Outcome::kDenied);
   EXPECT_EQ(verdict.basis, Basis::kDegraded);
@@ -133,7 +133,7 @@ TEST_F(LossTest, DeniesUnderTheDenyPolicy) {
 
 TEST_F(LossTest, DividesAnUnusedLimitAmongTheLiveNodes) {
   auto engine = engine_with(OnOriginLoss::kShare);
-  origin_->how = Reach::kNone;
+  origin_->reachability = Reach::kNone;
   origin_->nodes = 3;
   EXPECT_EQ(admitted(*engine), 34);  // the first of three gets the remainder
 }
@@ -145,7 +145,7 @@ TEST_F(LossTest, DividesTheRemainderOfAnOpenWindow) {
   ASSERT_TRUE(engine->check(clock_.now(), request_of(10))->admitted());
   engine->run_replay(clock_.now(), executor_, Flush::kAll);
   origin_->replays[0].reply(std::vector<CellTotals>{{.mine = 10, .siblings = 30}, {}});
-  origin_->how = Reach::kNone;
+  origin_->reachability = Reach::kNone;
   clock_.advance(Millis(10'000));
   EXPECT_EQ(admitted(*engine), 20);  // a third of 60
   clock_.advance(Millis(20'000));    // the next window carries a part of this one
@@ -156,7 +156,7 @@ TEST_F(LossTest, DividesTheRemainderOfAnOpenWindow) {
 
 TEST_F(LossTest, LetsARequestChooseThePolicy) {
   auto engine = engine_with(OnOriginLoss::kLocal);
-  origin_->how = Reach::kNone;
+  origin_->reachability = Reach::kNone;
   Request request = request_of();
   request.on_origin_loss = OnOriginLoss::kDeny;
   EXPECT_EQ(admitted(*engine, request), 0);

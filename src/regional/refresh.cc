@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/wide.h"
 #include "regional/acked.h"
 
@@ -85,7 +86,7 @@ void Refresh::read(Instant now, const std::vector<ReadRequest>& requests, Execut
     flight->began = now;
 
     Shard& shard = shard_of(*flight);
-    const std::lock_guard lock(shard.mutex);
+    const base::MutexLock lock(shard.mutex);
     FlightPtr& current = shard.flights[flight->tuple];
     // A read of an older window or of fewer cells does not serve this request.
     const bool joins = current != nullptr && current->sequence == flight->sequence &&
@@ -145,7 +146,7 @@ void Refresh::on_reply(const std::vector<FlightPtr>& flights,
 void Refresh::fail(const std::vector<FlightPtr>& flights, MonoTime now) {
   for (const FlightPtr& flight : flights) {
     {
-      const std::lock_guard lock(shard_of(*flight).mutex);
+      const base::MutexLock lock(shard_of(*flight).mutex);
       if (flight->ended) continue;
     }
     counters_->add(error_stat(flight->requirement));
@@ -196,7 +197,7 @@ void Refresh::end(const FlightPtr& flight, const ReadResult& result) {
   std::vector<Flight::Subscription> subscriptions;
   {
     Shard& shard = shard_of(*flight);
-    const std::lock_guard lock(shard.mutex);
+    const base::MutexLock lock(shard.mutex);
     if (flight->ended) return;
     flight->ended = true;
     subscriptions.swap(flight->subscriptions);

@@ -13,7 +13,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -21,6 +20,7 @@
 
 #include "algorithms/windows.h"
 #include "base/atomic.h"
+#include "base/mutex.h"
 #include "memory/publish_watch.h"
 #include "memory/tuple_key.h"
 #include "memory/tuple_store.h"

@@ -13,7 +13,7 @@
 #include "decide/engine.h"
 #include "origins/in_process_origin.h"
 #include "platform/thread_executor.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/doubles/scripted_origin.h"
 
 namespace weir::regional {
@@ -53,8 +53,8 @@ class RefreshTest : public ::testing::Test {
     return **answer;
   }
 
-  doubles::HandClock clock_;
-  doubles::HandExecutor executor_{clock_};
+  doubles::ManualClock clock_;
+  doubles::ManualExecutor executor_{clock_};
   std::shared_ptr<doubles::ScriptedOrigin> origin_ = std::make_shared<doubles::ScriptedOrigin>();
   std::shared_ptr<Engine> engine_ =
       Engine::make(clock_, {.origin = origin_, .capacity = 1000, .seed = 1});
@@ -163,18 +163,18 @@ TEST_F(RefreshTest, KeepsTheCountsReadForATupleUsedWhileTheClockWasAhead) {
 }
 
 TEST_F(RefreshTest, DoesNotWaitWhileTheOriginIsUnreachable) {
-  origin_->how = Reach::kNone;
+  origin_->reachability = Reach::kNone;
   const Answer answer = ask(refresh_request("alice"));
   ASSERT_TRUE(answer->has_value());
   EXPECT_EQ((*answer)->basis, Basis::kDegraded);
   EXPECT_TRUE(origin_->reads.empty());
   EXPECT_EQ(engine_->stats().unread, 1u);
-  origin_->how = Reach::kPrompt;
+  origin_->reachability = Reach::kPrompt;
   EXPECT_FALSE(ask(refresh_request("alice"))->has_value());
 }
 
 TEST_F(RefreshTest, DoesNotWaitWhileTheOriginIsTooSlow) {
-  origin_->how = Reach::kSlow;
+  origin_->reachability = Reach::kSlow;
   EXPECT_EQ((*ask(refresh_request("alice")))->basis, Basis::kDegraded);
   engine_->run_replay(clock_.now(), executor_, Flush::kAll);  // but the replay goes out
   EXPECT_EQ(origin_->replays.size(), 1u);
@@ -439,7 +439,7 @@ TEST(SingleFlight, WakesEveryWaiterOnItsOwnExecutorOfFour) {
   platform::ThreadExecutor replies;
   replies.start();
   auto origin = std::make_shared<ThreadedOrigin>(replies);
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   auto engine = Engine::make(clock, {.origin = origin, .capacity = 1000, .seed = 1});
   std::array<platform::ThreadExecutor, 4> homes;
   std::atomic<int> answered{0};
@@ -495,8 +495,8 @@ class EvictionTest : public ::testing::Test {
     return names;
   }
 
-  doubles::HandClock clock_;
-  doubles::HandExecutor executor_{clock_};
+  doubles::ManualClock clock_;
+  doubles::ManualExecutor executor_{clock_};
   std::shared_ptr<origins::InProcessOrigin> origin_ =
       std::make_shared<origins::InProcessOrigin>(clock_);
   std::shared_ptr<Engine> engine_ =

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "decide/engine.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/doubles/scripted_origin.h"
 
 namespace weir::regional {
@@ -57,8 +57,8 @@ class RefusedWritesTest : public ::testing::Test {
     }
   }
 
-  doubles::HandClock clock_;
-  doubles::HandExecutor executor_{clock_};
+  doubles::ManualClock clock_;
+  doubles::ManualExecutor executor_{clock_};
   std::shared_ptr<doubles::ScriptedOrigin> origin_ = std::make_shared<doubles::ScriptedOrigin>();
   std::shared_ptr<Engine> engine_;
   size_t reads_ = 0;  // of the last request
@@ -107,7 +107,7 @@ TEST_F(RefusedWritesTest, EndWithTheFirstAcknowledgement) {
   pass(kFreshFor);
   ASSERT_EQ(ask().outcome, Outcome::kDenied);
   (void)engine_->run_replay(clock_.now(), executor_);
-  origin_->take_replays();
+  origin_->ack_replays();
   EXPECT_TRUE(ask().admitted());
 }
 
@@ -119,7 +119,7 @@ TEST_F(RefusedWritesTest, DoNotMatterOnceNothingIsLeftToReplay) {
   ASSERT_EQ(ask().outcome, Outcome::kDenied);
   clock_.advance(Millis(1'200'000));  // the window has ended
   (void)engine_->run_replay(clock_.now(), executor_);
-  origin_->take_replays();
+  origin_->ack_replays();
   (void)engine_->run_replay(clock_.now(), executor_);
   EXPECT_TRUE(ask().admitted());
   EXPECT_EQ(engine_->stats().late_replays, 1u);
@@ -128,7 +128,7 @@ TEST_F(RefusedWritesTest, DoNotMatterOnceNothingIsLeftToReplay) {
 TEST_F(RefusedWritesTest, AreNotSentWhileTheOriginReportsThatItRefusesThem) {
   make(OnOriginLoss::kDeny);
   (void)ask();
-  origin_->how = Reach::kReadOnly;
+  origin_->reachability = Reach::kReadOnly;
   EXPECT_EQ(engine_->run_replay(clock_.now(), executor_).waiting, 1u);
   EXPECT_TRUE(origin_->replays.empty());
   clock_.advance(kFreshFor);

@@ -32,7 +32,8 @@ struct RegionState {
         on_origin_loss(options.on_origin_loss),
         pending_replay(options.origin ? tuples.table.slots() : 0) {
     if (!origin) return;
-    tuples.budget.take(memory::Part::kTable, memory::DirtyList::bytes_for(tuples.table.slots()));
+    tuples.budget.reserve_fixed(memory::MemoryPart::kTable,
+                                memory::DirtyList::bytes_for(tuples.table.slots()));
   }
 
   [[nodiscard]] Component component(uint64_t generation) const {

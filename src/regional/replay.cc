@@ -4,6 +4,7 @@
 #include <atomic>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/wide.h"
 #include "regional/acked.h"
 
@@ -47,7 +48,7 @@ struct Replay::Batch {
 };
 
 WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   now = latest_ = std::max(now, latest_, [](Instant a, Instant b) { return a.mono < b.mono; });
   WorkReport report;
   if (!accepts_writes(region_->origin->reach())) return wait(now);
@@ -156,7 +157,7 @@ void Replay::choose_due_after(MonoTime now) {
 bool Replay::is_due(Instant now, Pending& pending) const {
   if (now.mono - pending.since >= due_after_) return true;
   if (now.mono < pending.next_check) return false;
-  const WindowCells cells(tuples_->table.place(pending.index));
+  const WindowCells cells(tuples_->table.slot_at(pending.index));
   const auto is_unchanged = [&] {
     return pending.generation != 0 && cells.generation() == pending.generation &&
            cells.newest() == pending.sequence &&
@@ -334,7 +335,7 @@ void Replay::mark_dirty_again(const Batch& batch) {
 }
 
 WorkReport Replay::shut_down(Instant now) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   WorkReport report;
   std::vector<CellRetirement> cells;
   if (std::exchange(retired_, true)) return {.waiting = retiring_.load(std::memory_order_relaxed)};

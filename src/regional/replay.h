@@ -9,11 +9,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "base/atomic.h"
+#include "base/mutex.h"
 #include "memory/publish_watch.h"
 #include "memory/tuple_store.h"
 #include "regional/freshness.h"

@@ -6,7 +6,7 @@
 
 #include "decide/engine.h"
 #include "origins/in_process_origin.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/doubles/scripted_origin.h"
 
 namespace weir::regional {
@@ -42,8 +42,8 @@ class ReplayTest : public ::testing::Test {
     executor_.run();
     return report;
   }
-  doubles::HandClock clock_;
-  doubles::HandExecutor executor_{clock_};
+  doubles::ManualClock clock_;
+  doubles::ManualExecutor executor_{clock_};
 };
 
 TEST_F(ReplayTest, DelaysSmallCountsAndSendsALargePartOfTheRemainderAtOnce) {
@@ -116,7 +116,7 @@ TEST_F(ReplayTest, ReadsTheLastWindowAfterItEnded) {
 TEST_F(ReplayTest, SendsNothingWhileTheOriginIsUnreachable) {
   auto origin = std::make_shared<doubles::ScriptedOrigin>();
   auto engine = engine_on(origin, 1);
-  origin->how = Reach::kNone;
+  origin->reachability = Reach::kNone;
   (void)engine->check(clock_.now(), replay_request("alice"));
   EXPECT_EQ(engine->run_replay(clock_.now(), executor_).waiting, 1u);
   clock_.advance(Millis(1000));
@@ -124,7 +124,7 @@ TEST_F(ReplayTest, SendsNothingWhileTheOriginIsUnreachable) {
   EXPECT_TRUE(origin->replays.empty());
   EXPECT_EQ(engine->stats().unacked, 1u);
   EXPECT_EQ(engine->stats().replay_lag, Millis(1000));
-  origin->how = Reach::kPrompt;
+  origin->reachability = Reach::kPrompt;
   EXPECT_GT(engine->run_replay(clock_.now(), executor_).done, 0u);
   EXPECT_EQ(origin->replays.size(), 1u);
 }

@@ -197,7 +197,7 @@ bool is_program(std::string_view command) {
 
 [[noreturn]] void become_program(std::string_view name, const std::vector<std::string>& arguments) {
   const std::string program = fmt::format("weir-{}", name);
-  const std::string why = platform::become_sibling_program(program, arguments);
+  const std::string why = platform::exec_sibling_program(program, arguments);
   fmt::print(stderr, "weir: cannot start {}: {}. run './dev build' to build it\n", program, why);
   std::exit(command_line::kFailed);
 }

@@ -188,7 +188,7 @@ void OtherRegions::leave(Limiter& limiter) {
   const MonoTime until = clock_.now().mono + kToLeave;
   size_t waiting = write_all().waiting;
   while (waiting > 0 && clock_.now().mono < until) {
-    platform::ThreadGroup::rest(kStep);
+    platform::ThreadGroup::sleep(kStep);
     waiting = write_all().waiting;
   }
   if (waiting == 0) {

@@ -95,11 +95,11 @@ void Region::leave(Limiter& limiter) {
   while (!acked && clock_.now().mono < to_tell) {
     const WorkReport report = tell_all(limiter);
     acked = report.done == 0 && report.waiting == 0 && limiter.stats().unacked == 0;
-    if (!acked) platform::ThreadGroup::rest(kOriginPollPause);
+    if (!acked) platform::ThreadGroup::sleep(kOriginPollPause);
   }
   const MonoTime to_leave = clock_.now().mono + kOriginLeaveTimeout;
   while (acked && limiter.run_shutdown(clock_.now()).waiting > 0 && clock_.now().mono < to_leave) {
-    platform::ThreadGroup::rest(kOriginPollPause);
+    platform::ThreadGroup::sleep(kOriginPollPause);
   }
   if (acked) {
     fmt::print(stderr, "weir: the origin was told everything\n");

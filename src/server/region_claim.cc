@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/mutex.h"
 #include "platform/thread_group.h"
 
 namespace weir::server {
@@ -36,7 +37,7 @@ RegionClaim::Claim RegionClaim::claim() {
   const MonoTime now = clock_.now().mono;
   const bool dead = !rival_.holder.empty() && now - rival_since_ >= ledgers::kRegionLeaseTime;
   const auto hold = store_->acquire_region(claimant_.region, holder_,
-                                        dead ? rival_ : ledgers::RegionLease{.holder = holder_});
+                                           dead ? rival_ : ledgers::RegionLease{.holder = holder_});
   if (!hold) return Claim::kUnknown;
   if (hold->holder == holder_) {
     rival_ = {};
@@ -46,7 +47,7 @@ RegionClaim::Claim RegionClaim::claim() {
   const bool seen = hold->holder == rival_.holder;
   rival_ = *hold;
   rival_since_ = now;
-  return seen ? Claim::kTaken : Claim::kWaits;
+  return seen ? Claim::kLocked : Claim::kWaits;
 }
 
 std::string RegionClaim::conflict_text() const {
@@ -61,10 +62,10 @@ std::string RegionClaim::conflict_text() const {
 void RegionClaim::take() {
   Claim claimed = claim();
   while (claimed == Claim::kWaits) {
-    platform::ThreadGroup::rest(kCheckEvery);
+    platform::ThreadGroup::sleep(kCheckEvery);
     claimed = claim();
   }
-  if (claimed == Claim::kTaken) throw std::runtime_error(conflict_text());
+  if (claimed == Claim::kLocked) throw std::runtime_error(conflict_text());
 }
 
 void RegionClaim::start() {
@@ -74,8 +75,8 @@ void RegionClaim::start() {
 }
 
 void RegionClaim::run() {
-  if (claim() == Claim::kTaken) {
-    const std::lock_guard lock(mutex_);
+  if (claim() == Claim::kLocked) {
+    const base::MutexLock lock(mutex_);
     conflict_ = conflict_text();
     return;
   }
@@ -92,7 +93,7 @@ void RegionClaim::stop() {
 }
 
 std::string RegionClaim::conflict() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return conflict_;
 }
 

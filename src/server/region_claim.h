@@ -9,9 +9,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "ledgers/sql/ledger_store.h"
 #include "platform/thread_executor.h"
 #include "weir/clock.h"
@@ -45,7 +45,7 @@ class RegionClaim {
   [[nodiscard]] std::string conflict() const;
 
  private:
-  enum class Claim : uint8_t { kHeld, kUnknown, kWaits, kTaken };
+  enum class Claim : uint8_t { kHeld, kUnknown, kWaits, kLocked };
   [[nodiscard]] Claim claim();
   void run();
   [[nodiscard]] std::string conflict_text() const;
@@ -55,11 +55,11 @@ class RegionClaim {
   const Claimant claimant_;
   const std::string holder_;
   ledgers::RegionLease rival_;  // the other holder at the last check
-  MonoTime rival_since_{};     // its last renewal
+  MonoTime rival_since_{};      // its last renewal
   bool running_ = false;
 
-  mutable std::mutex mutex_;
-  std::string conflict_;  // guarded by mutex_
+  mutable base::StdMutex mutex_;
+  std::string conflict_ WEIR_GUARDED_BY(mutex_);
 
   platform::ThreadExecutor keeper_;
 };

@@ -19,7 +19,7 @@ std::string joined(const std::vector<std::string>& names) {
 }
 
 void send_log_to(const std::string& path) {
-  const std::string error = platform::send_standard_error_to(path);
+  const std::string error = platform::redirect_stderr(path);
   if (!error.empty()) {
     throw std::runtime_error(fmt::format("log is '{}': it is not writable: {}", path, error));
   }

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/servers/temporary_folder.h"
 
 namespace weir::server {
@@ -36,7 +36,7 @@ class StateFileTest : public ::testing::Test {
 
   const servers::TemporaryFolder folder_{"state_file"};
   const std::string file_ = folder_.path() / "state.log";
-  doubles::HandClock clock_;
+  doubles::ManualClock clock_;
   Limiter limiter_{clock_, {.capacity = 1000}};
 };
 

@@ -1,8 +1,8 @@
-// Counters that threads raise without meeting each other.
+// Counters without contention between threads.
 //
-// Each thread adds to a stripe of its own, so raising is a plain load and store on a
-// line nobody else writes; threads beyond the stripes share the last one with an atomic
-// add. Reading sums the stripes: exact once writers rest, a moment old while they do not.
+// Each thread adds to its own stripe, so an increment is a plain load and store on a cache line
+// that no other thread writes; threads beyond the number of stripes share the last one with an
+// atomic add. total() sums the stripes: exact when no thread writes, else slightly old.
 //
 // Safe from any thread.
 
@@ -26,7 +26,7 @@ class Counters {
 
   void add(Name name, uint64_t amount = 1) { add_for(epoch::this_thread_record(), name, amount); }
 
-  // For a caller that knows its thread already.
+  // For a caller that already has its thread record.
   void add_for(const epoch::ThreadRecord& record, Name name, uint64_t amount = 1) {
     const uint32_t thread = record.index;
     const bool alone = thread < kStripes - 1;

@@ -1,4 +1,4 @@
-// What the doors of a server count about themselves and about the answers they give.
+// The counters of the front ends of a server: connections, requests and decisions.
 //
 // Safe from any thread.
 
@@ -26,25 +26,25 @@ enum class Decided : uint8_t { kCount = 9 };
 enum class FrontendStat : uint8_t {
   kOpened,  // connections
   kClosed,
-  kRefused,         // connections beyond the most allowed
-  kRefusedAddress,  // connections beyond the most allowed for one address
-  kRefusedMemory,   // connections closed because the buffers of all used up their memory
-  kEvicted,         // connections of strangers closed to make room for others
-  kTimedOut,        // connections closed for silence or slowness
+  kRefused,         // connections beyond the maximum
+  kRefusedAddress,  // connections beyond the maximum of one address
+  kRefusedMemory,   // connections closed because all buffers together reached their memory limit
+  kEvicted,         // unauthenticated connections closed in favour of others
+  kTimedOut,        // connections closed because they were idle or slow
   kRequests,
-  kBad,            // requests that could not be understood or were not allowed
-  kMissingKey,     // of these, those without a key,
-  kMalformedKey,   // with something that is no key,
+  kBad,            // requests that were malformed or not allowed
+  kMissingKey,     // of these, requests without a key,
+  kMalformedKey,   // with a malformed key,
   kWrongKey,       // with a wrong key
-  kCrossProtocol,  // connections closed because they speak the protocol of another front end
+  kCrossProtocol,  // connections closed because they use the protocol of another front end
   kCount,
 };
 
 struct FrontendMetrics {
   Counters<Decided> decisions;
   Counters<FrontendStat> stats;
-  Latency latency;  // from the time requests were read to the time they were answered
-  // The client that was counted last, as frontends/peer.h writes it.
+  Latency latency;  // from reading a request to writing its answer
+  // The client of the last event, encoded by frontends/peer.h.
   std::array<std::atomic<uint64_t>, static_cast<size_t>(FrontendStat::kCount)> last_peer{};
 
   void add_from(FrontendStat stat, uint64_t peer) {
@@ -53,11 +53,11 @@ struct FrontendMetrics {
   }
 
   void add_decision(Outcome outcome, Basis basis) { decisions.add(decided(outcome, basis)); }
-  // What of a refused batch would have passed alone was refused all the same.
+  // An item of a denied batch counts as denied, even if it would have passed alone.
   void add_batch(Outcome batch, std::span<const Verdict> items) {
     for (const Verdict& item : items) {
-      const bool refused_with_it = batch != Outcome::kAdmitted && item.admitted();
-      add_decision(refused_with_it ? Outcome::kDenied : item.outcome, item.basis);
+      const bool denied_with_batch = batch != Outcome::kAdmitted && item.admitted();
+      add_decision(denied_with_batch ? Outcome::kDenied : item.outcome, item.basis);
     }
   }
 

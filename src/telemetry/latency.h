@@ -1,4 +1,4 @@
-// How long things took, in buckets.
+// A latency histogram.
 //
 // Safe from any thread.
 
@@ -12,7 +12,7 @@
 
 namespace weir::telemetry {
 
-// Upper ends in microseconds; the last bucket has none.
+// Upper bounds in microseconds; the last bucket has none.
 inline constexpr std::array<int64_t, 17> kLatencyEnds{
     1,    2,    5,    10,     20,     50,      100,     200,      500,
     1000, 2000, 5000, 10'000, 50'000, 100'000, 300'000, 1'000'000};
@@ -26,11 +26,11 @@ class Latency {
     buckets_.add(Bucket::kNanos, static_cast<uint64_t>(each.count()) * times);
   }
 
-  // Of the bucket with this end; the last has none.
+  // The number of values in a bucket.
   [[nodiscard]] uint64_t in_bucket(size_t bucket) const {
     return buckets_.total(static_cast<Bucket>(bucket));
   }
-  // All together.
+  // The sum of all values.
   [[nodiscard]] Nanos sum() const {
     return Nanos(static_cast<int64_t>(buckets_.total(Bucket::kNanos)));
   }

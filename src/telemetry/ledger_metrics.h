@@ -1,4 +1,4 @@
-// What the way to a ledger counts about itself, and how it is.
+// The counters and the state of the connection to a ledger.
 //
 // Safe from any thread.
 
@@ -19,16 +19,16 @@ enum class LedgerCall : uint8_t { kPublish, kChanges, kPage, kHeartbeat, kClean,
 enum class LedgerError : uint8_t {
   kUnreachable,    // no connection
   kTimeout,        // connected, but no answer in time
-  kCircuitOpen,    // not asked, since most calls had failed
-  kOverload,       // not asked, since too many calls wait
-  kDeadlock,       // others wanted the same rows in another order, and went on doing so
-  kLocked,         // others hold a row
-  kReadOnly,       // a replica, or a primary no more
+  kCircuitOpen,    // not called: the circuit breaker is open
+  kOverload,       // not called: too many calls are queued
+  kDeadlock,       // deadlock with other transactions, also after retries
+  kLocked,         // another transaction holds a row
+  kReadOnly,       // a replica, or a demoted primary
   kFull,           // no space left
-  kMissingTables,  // nobody has migrated it
-  kRefused,        // a user, a password, a certificate or a database is wrong
-  kBadRows,        // the rows are to blame
-  kCorrupt,        // a file that is damaged, or no database
+  kMissingTables,  // the schema was not migrated
+  kRefused,        // wrong user, password, certificate or database
+  kBadRows,        // the rows themselves cannot be written
+  kCorrupt,        // a damaged file, or a file that is not a database
   kOther,
   kCount,
 };
@@ -51,15 +51,15 @@ enum class LedgerError : uint8_t {
 struct LedgerMetrics {
   Counters<LedgerCall> calls;
   Counters<LedgerError> errors;
-  Latency latency;  // of calls that were answered
+  Latency latency;  // of answered calls
 
   // Single numbers: relaxed.
   std::atomic<uint64_t> rows_published{0};
   std::atomic<uint64_t> rows_read{0};
-  std::atomic<uint64_t> invalid{0};      // rows that were left out
-  std::atomic<uint64_t> retries{0};      // of what a deadlock undid
+  std::atomic<uint64_t> invalid{0};      // rows that were skipped
+  std::atomic<uint64_t> retries{0};      // after a deadlock
   std::atomic<uint64_t> connections{0};  // made
-  std::atomic<bool> ready{false};        // the last call that could tell was answered
+  std::atomic<bool> ready{false};        // the last call that reached the ledger succeeded
   std::atomic<bool> closed{true};        // the breaker
   std::atomic<int64_t> clock_ahead{0};   // ms by which its clock is ahead of ours
 };

@@ -1,4 +1,4 @@
-// What the way to a shared origin counts about itself, and how it is.
+// The counters and the state of the connection to a shared origin.
 //
 // Safe from any thread.
 
@@ -15,12 +15,12 @@
 namespace weir::telemetry {
 
 enum class OriginCommand : uint8_t {
-  kTell,     // a component is written
-  kExpire,   // a cell's end is set
-  kRead,     // a cell is read
-  kPublish,  // word is left of what the ledger has of a cell
-  kRetire,   // a component is given to those who stay
-  kNodes,    // who lives
+  kReplay,   // write a component
+  kExpire,   // set the expiry of a cell
+  kRead,     // read a cell
+  kPublish,  // store the count of a cell that the ledger has
+  kRetire,   // fold the component of a departed node
+  kNodes,    // list the live nodes
   kPing,
   kCount,
 };
@@ -29,16 +29,16 @@ enum class OriginCommand : uint8_t {
 enum class OriginError : uint8_t {
   kUnreachable,    // no connection
   kTimeout,        // connected, but no answer
-  kCircuitOpen,    // not asked, since most calls had failed
-  kRefused,        // a password, a user or a database is wrong
-  kReadOnly,       // a master no more
-  kWritesRefused,  // too few replicas, or a disk that fails: only reads are answered
+  kCircuitOpen,    // not called: the circuit breaker is open
+  kRefused,        // wrong password, user or database
+  kReadOnly,       // a demoted master
+  kWritesRefused,  // too few replicas, or a failing disk: only reads succeed
   kLoading,
   kOutOfMemory,
   kNoScript,
-  kMoved,      // it is a part of a cluster
-  kWrongType,  // something else stands where a cell should
-  kOther,      // any other error, or an answer that is none
+  kMoved,      // the server is part of a cluster
+  kWrongType,  // the key of a cell has another type
+  kOther,      // any other error, or a malformed reply
   kCount,
 };
 
@@ -59,10 +59,10 @@ enum class OriginError : uint8_t {
 struct OriginMetrics {
   Counters<OriginCommand> commands;
   Counters<OriginError> errors;
-  Latency latency;  // of calls that were answered
+  Latency latency;  // of answered calls
 
   // Single numbers: relaxed.
-  std::atomic<uint64_t> invalid{0};      // values that were no count
+  std::atomic<uint64_t> invalid{0};      // values that are not a count
   std::atomic<uint64_t> connections{0};  // made
   std::atomic<uint32_t> nodes{1};        // that share it
   std::atomic<bool> ready{false};        // connected

@@ -17,7 +17,7 @@
 #include <tuple>
 
 #include "ledgers/rows.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "weir/ledger.h"
 
 namespace weir::contracts {

@@ -9,7 +9,7 @@
 
 #include <optional>
 
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "weir/origin.h"
 
 namespace weir::contracts {

@@ -1,8 +1,8 @@
-// A ledger behind bad luck: calls fail, replies are lost after the call was carried out, what
-// was published arrives again later, and reads give what was true before.
+// A ledger with faults: calls fail, replies are lost after the call was executed, published rows
+// arrive twice, and reads return stale answers.
 //
-// What goes wrong follows from a script and then from a seed, so that a run can be repeated.
-// No threads and no time of its own. One thread at a time.
+// The faults come from a script and then from a seed, so that a run can be repeated. It uses no
+// threads and no clock. One thread at a time.
 
 #pragma once
 
@@ -21,22 +21,22 @@ namespace weir::doubles {
 
 enum class LedgerFault : uint8_t {
   kNone,
-  kFail,      // not carried out, and said so
-  kTimeout,   // carried out, but said not to be known
-  kNoReply,   // carried out, and never answered
-  kSwallow,   // neither
-  kAgain,     // answered; what was published arrives once more with the next call
-  kOldAnswer  // a read: what an earlier one heard; else as kNone
+  kFail,       // not executed; the reply is an error
+  kTimeout,    // executed; the reply is a timeout
+  kNoReply,    // executed; no reply
+  kDrop,       // not executed; no reply
+  kDuplicate,  // executed; published rows arrive again with the next call
+  kStale,      // a read returns an earlier answer; else as kNone
 };
 
-// Of a thousand calls.
+// Faults per thousand calls.
 struct LedgerFaultOdds {
   uint32_t fail = 0;
   uint32_t timeout = 0;
   uint32_t no_reply = 0;
-  uint32_t swallow = 0;
-  uint32_t again = 0;
-  uint32_t old_answer = 0;
+  uint32_t drop = 0;
+  uint32_t duplicate = 0;
+  uint32_t stale = 0;
 };
 
 class FaultyLedger final : public GlobalLedger {
@@ -44,35 +44,35 @@ class FaultyLedger final : public GlobalLedger {
   FaultyLedger(std::shared_ptr<GlobalLedger> inner, uint64_t seed, LedgerFaultOdds odds = {})
       : inner_(std::move(inner)), state_(seed), odds_(odds) {}
 
-  // What happens to the next calls, before luck decides again.
+  // The faults of the next calls; after them the odds apply again.
   void script(std::initializer_list<LedgerFault> faults) {
     script_.insert(script_.end(), faults.begin(), faults.end());
   }
   void set_odds(LedgerFaultOdds odds) { odds_ = odds; }
 
-  // From now on nothing passes, and it is known.
+  // Until restore(), all calls fail.
   void cut() { cut_ = true; }
-  void mend() { cut_ = false; }
+  void restore() { cut_ = false; }
 
-  // Until let_go(), what is published waits on its way.
-  void hold() { holds_ = true; }
-  void let_go() {
+  // Until release_publishes(), published rows are delayed.
+  void hold_publishes() { holds_ = true; }
+  void release_publishes() {
     holds_ = false;
     for (auto& [news, reply] : std::exchange(held_, {})) publish(std::move(news), std::move(reply));
   }
 
-  // From now on rows of this identifier are to blame for whatever they are published with.
-  void blame(std::string identifier) { blamed_ = std::move(identifier); }
+  // From now on a publish that contains rows of this identifier fails permanently.
+  void reject_rows_of(std::string identifier) { rejected_ = std::move(identifier); }
 
-  // Until unlock(), somebody else holds the rows of this identifier.
-  void lock(std::string identifier) { locked_ = std::move(identifier); }
-  void unlock() { locked_.clear(); }
-  // From now on reads pass and writes do not.
+  // Until unlock_rows(), another transaction holds the rows of this identifier.
+  void lock_rows_of(std::string identifier) { locked_ = std::move(identifier); }
+  void unlock_rows() { locked_.clear(); }
+  // Until accept_writes(), reads succeed and writes fail.
   void refuse_writes() { refuses_writes_ = true; }
   void accept_writes() { refuses_writes_ = false; }
 
   void publish(LedgerNews news, PublishReply reply) override {
-    if (has(news, blamed_)) {
+    if (has(news, rejected_)) {
       ++faults_;
       return reply(
           Error{.retry = Retry::kPointless, .field = "rows", .detail = "a row cannot be written"});
@@ -82,41 +82,41 @@ class FaultyLedger final : public GlobalLedger {
       return reply(Error{.code = ErrorCode::kUnavailable,
                          .retry = Retry::kMayHelp,
                          .field = "rows",
-                         .detail = "somebody holds a row"});
+                         .detail = "another transaction holds a row"});
     }
     if (refuses_writes_) return refuse<size_t>(reply);
     if (holds_) {
       held_.emplace_back(std::move(news), std::move(reply));
       return;
     }
-    if (again_) inner_->publish(*std::exchange(again_, std::nullopt), [](const auto&) {});
+    if (duplicate_) inner_->publish(*std::exchange(duplicate_, std::nullopt), [](const auto&) {});
     const LedgerFault fault = next_fault();
-    if (fault == LedgerFault::kAgain) again_ = news;
-    carry<size_t>(
+    if (fault == LedgerFault::kDuplicate) duplicate_ = news;
+    execute<size_t>(
         fault, std::move(reply),
         [&](PublishReply done) { inner_->publish(std::move(news), std::move(done)); }, nullptr);
   }
   void changes_since(LedgerCursor cursor, ChangesReply reply) override {
-    carry<LedgerChanges>(
+    execute<LedgerChanges>(
         next_fault(), std::move(reply),
         [&](ChangesReply done) { inner_->changes_since(cursor, std::move(done)); },
-        cursor.position == 0 ? nullptr : &old_changes_);
+        cursor.position == 0 ? nullptr : &stale_changes_);
   }
-  void read_page(LedgerPosition place, PageReply reply) override {
-    std::optional<LedgerPage>* const old = &old_pages_[place.after];
-    carry<LedgerPage>(
+  void read_page(LedgerPosition position, PageReply reply) override {
+    std::optional<LedgerPage>* const stale = &stale_pages_[position.after];
+    execute<LedgerPage>(
         next_fault(), std::move(reply),
-        [&](PageReply done) { inner_->read_page(std::move(place), std::move(done)); }, old);
+        [&](PageReply done) { inner_->read_page(std::move(position), std::move(done)); }, stale);
   }
   void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override {
     if (refuses_writes_) return refuse<LedgerFleet>(reply);
-    carry<LedgerFleet>(
+    execute<LedgerFleet>(
         next_fault(), std::move(reply),
         [&](FleetReply done) { inner_->heartbeat(std::move(self), rules, std::move(done)); },
-        &old_fleet_);
+        &stale_fleet_);
   }
   void clean(size_t most, CleaningReply reply) override {
-    carry<LedgerCleaning>(
+    execute<LedgerCleaning>(
         next_fault(), std::move(reply),
         [&](CleaningReply done) { inner_->clean(most, std::move(done)); }, nullptr);
   }
@@ -135,7 +135,7 @@ class FaultyLedger final : public GlobalLedger {
     ++faults_;
     reply(Error{.code = ErrorCode::kUnavailable,
                 .retry = Retry::kMayHelp,
-                .detail = "the ledger may only be read"});
+                .detail = "the ledger is read-only"});
   }
 
   LedgerFault next_fault() {
@@ -146,18 +146,18 @@ class FaultyLedger final : public GlobalLedger {
       fault = script_.front();
       script_.pop_front();
     } else {
-      fault = by_luck();
+      fault = random_fault();
     }
     faults_ += fault == LedgerFault::kNone ? 0 : 1;
     return fault;
   }
 
-  LedgerFault by_luck() {
+  LedgerFault random_fault() {
     uint64_t draw = base::split_mix(state_) % 1000;
     const std::pair<uint32_t, LedgerFault> parts[] = {
-        {odds_.fail, LedgerFault::kFail},        {odds_.timeout, LedgerFault::kTimeout},
-        {odds_.no_reply, LedgerFault::kNoReply}, {odds_.swallow, LedgerFault::kSwallow},
-        {odds_.again, LedgerFault::kAgain},      {odds_.old_answer, LedgerFault::kOldAnswer}};
+        {odds_.fail, LedgerFault::kFail},           {odds_.timeout, LedgerFault::kTimeout},
+        {odds_.no_reply, LedgerFault::kNoReply},    {odds_.drop, LedgerFault::kDrop},
+        {odds_.duplicate, LedgerFault::kDuplicate}, {odds_.stale, LedgerFault::kStale}};
     for (const auto& [odds, fault] : parts) {
       if (draw < odds) return fault;
       draw -= odds;
@@ -166,14 +166,14 @@ class FaultyLedger final : public GlobalLedger {
   }
 
   template <typename Answer, typename Ask>
-  void carry(LedgerFault fault, std::function<void(Result<Answer>)> reply, const Ask& ask,
-             std::optional<Answer>* old) {
+  void execute(LedgerFault fault, std::function<void(Result<Answer>)> reply, const Ask& ask,
+               std::optional<Answer>* stale) {
     switch (fault) {
       case LedgerFault::kFail:
         return reply(Error{.code = ErrorCode::kUnavailable,
                            .retry = Retry::kMayHelp,
                            .detail = "the ledger cannot be reached"});
-      case LedgerFault::kSwallow: return;
+      case LedgerFault::kDrop: return;
       case LedgerFault::kNoReply: return ask([](const Result<Answer>&) {});
       case LedgerFault::kTimeout:
         return ask([reply = std::move(reply)](const Result<Answer>&) {
@@ -181,20 +181,20 @@ class FaultyLedger final : public GlobalLedger {
                       .retry = Retry::kMayHelp,
                       .detail = "the ledger did not answer in time"});
         });
-      case LedgerFault::kOldAnswer:
-        if (old != nullptr && *old) return reply(**old);
+      case LedgerFault::kStale:
+        if (stale != nullptr && *stale) return reply(**stale);
         break;
       case LedgerFault::kNone:
-      case LedgerFault::kAgain: break;
+      case LedgerFault::kDuplicate: break;
     }
-    ask([reply = std::move(reply), old](Result<Answer> answer) {
-      if (old != nullptr && answer) *old = *answer;
+    ask([reply = std::move(reply), stale](Result<Answer> answer) {
+      if (stale != nullptr && answer) *stale = *answer;
       reply(std::move(answer));
     });
   }
 
   const std::shared_ptr<GlobalLedger> inner_;
-  std::string blamed_;
+  std::string rejected_;
   std::string locked_;
   bool refuses_writes_ = false;
   uint64_t state_;
@@ -204,10 +204,10 @@ class FaultyLedger final : public GlobalLedger {
   bool holds_ = false;
   std::deque<std::pair<LedgerNews, PublishReply>> held_;
   uint64_t faults_ = 0;
-  std::optional<LedgerNews> again_;
-  std::optional<LedgerChanges> old_changes_;
-  std::map<std::string, std::optional<LedgerPage>> old_pages_;
-  std::optional<LedgerFleet> old_fleet_;
+  std::optional<LedgerNews> duplicate_;
+  std::optional<LedgerChanges> stale_changes_;
+  std::map<std::string, std::optional<LedgerPage>> stale_pages_;
+  std::optional<LedgerFleet> stale_fleet_;
 };
 
 }  // namespace weir::doubles

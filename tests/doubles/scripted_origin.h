@@ -1,4 +1,4 @@
-// An origin that answers when the test says so, and as the test says.
+// An origin whose test decides when it answers and with what.
 
 #pragma once
 
@@ -28,7 +28,7 @@ class ScriptedOrigin final : public RegionalOrigin {
     replays.push_back({std::move(cells), std::move(reply)});
   }
 
-  [[nodiscard]] Reach reach() const override { return how; }
+  [[nodiscard]] Reach reach() const override { return reachability; }
   [[nodiscard]] uint32_t live_nodes() const override { return nodes; }
 
   // Answers the oldest read with the same totals for all of its cells.
@@ -43,8 +43,8 @@ class ScriptedOrigin final : public RegionalOrigin {
     read.reply(Error{.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp});
   }
 
-  // Acknowledges every replay there is.
-  void take_replays() {
+  // Acknowledges every pending replay.
+  void ack_replays() {
     while (!replays.empty()) {
       Replay replay = std::move(replays.front());
       replays.pop_front();
@@ -56,7 +56,7 @@ class ScriptedOrigin final : public RegionalOrigin {
 
   std::deque<Read> reads;
   std::deque<Replay> replays;
-  Reach how = Reach::kPrompt;
+  Reach reachability = Reach::kPrompt;
   uint32_t nodes = 1;
 };
 

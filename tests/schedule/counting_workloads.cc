@@ -7,7 +7,7 @@
 #include "memory/table.h"
 #include "memory/window_cells.h"
 #include "sim/random.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/schedule/workloads.h"
 
 namespace weir::schedule {
@@ -19,7 +19,7 @@ constexpr Millis kDuration{1000};
 
 // An engine without an origin, and the sum of its admitted costs.
 struct LocalEngine {
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   std::shared_ptr<Engine> engine = Engine::make(clock, {.capacity = 16, .seed = 1});
   int64_t admitted = 0;  // cost
 
@@ -247,7 +247,7 @@ Workload imports_of_both_kinds() {
   };
   return [] {
     const auto world = std::make_shared<Cells>();
-    const doubles::HandClock clock;
+    const doubles::ManualClock clock;
     const memory::Query query = memory::query_of(clock.now().wall, world->request);
     (void)world->table.create(world->key, query);
     world->with([&](const auto& cells) { world->sequence = cells.newest(); });

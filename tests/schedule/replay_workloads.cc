@@ -9,7 +9,7 @@
 #include "ledgers/memory_ledger.h"
 #include "memory/tuple_key.h"
 #include "origins/in_process_origin.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/doubles/scripted_origin.h"
 #include "tests/schedule/workloads.h"
 
@@ -23,8 +23,8 @@ constexpr Millis kHour{3'600'000};
 
 // An engine that replays its counts to an origin.
 struct Replaying {
-  doubles::HandClock clock;
-  doubles::HandExecutor executor{clock};
+  doubles::ManualClock clock;
+  doubles::ManualExecutor executor{clock};
   std::shared_ptr<origins::InProcessOrigin> origin =
       std::make_shared<origins::InProcessOrigin>(clock);
   std::shared_ptr<Engine> engine = Engine::make(
@@ -129,8 +129,8 @@ Workload replays_on_two_threads() {
 
 Workload waiters_of_one_read() {
   struct Reading {
-    doubles::HandClock clock;
-    doubles::HandExecutor executor{clock};
+    doubles::ManualClock clock;
+    doubles::ManualExecutor executor{clock};
     std::shared_ptr<doubles::ScriptedOrigin> origin = std::make_shared<doubles::ScriptedOrigin>();
     std::shared_ptr<Engine> engine =
         Engine::make(clock, {.origin = origin, .capacity = 1, .seed = kSeed});
@@ -175,7 +175,7 @@ namespace {
 
 // Two regions that know of each other.
 struct Regions {
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   std::shared_ptr<ledgers::MemoryLedger> ledger = std::make_shared<ledgers::MemoryLedger>(clock);
   std::shared_ptr<Engine> east = region("east", ledger);
   std::shared_ptr<Engine> west = region("west", ledger->another_client());
@@ -301,8 +301,8 @@ Workload replays_that_are_answered_late() {
     std::vector<std::function<void()>> waiting_;
   };
   struct Late {
-    doubles::HandClock clock;
-    doubles::HandExecutor executor{clock};
+    doubles::ManualClock clock;
+    doubles::ManualExecutor executor{clock};
     std::shared_ptr<DelayedOrigin> origin = std::make_shared<DelayedOrigin>(clock);
     std::shared_ptr<Engine> engine = Engine::make(
         clock, {.origin = origin, .replay_within = Millis(0), .capacity = 1, .seed = kSeed});

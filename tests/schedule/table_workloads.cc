@@ -13,7 +13,7 @@
 #include "origins/in_process_origin.h"
 #include "regional/replay.h"
 #include "sim/random.h"
-#include "tests/doubles/hand_clock.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/schedule/workloads.h"
 
 namespace weir::schedule {
@@ -28,8 +28,8 @@ constexpr size_t kSlots = memory::kBucketSlots;
 
 // The parts of an engine with one full bucket; the tuple "emptiest" is the next to evict.
 struct FullTable {
-  doubles::HandClock clock;
-  doubles::HandExecutor executor{clock};
+  doubles::ManualClock clock;
+  doubles::ManualExecutor executor{clock};
   std::shared_ptr<origins::InProcessOrigin> origin =
       std::make_shared<origins::InProcessOrigin>(clock);
   decide::LimiterState state{
@@ -166,14 +166,14 @@ Workload flood_beside_a_reader() {
 }
 
 Workload creation_of_one_tuple() {
-  struct Created {
-    doubles::HandClock clock;
+  struct CreateResult {
+    doubles::ManualClock clock;
     decide::LimiterState state{clock, Options{.capacity = 1}, 1};
     Decider decider{state};
     int admitted = 0;
   };
   return [] {
-    const auto world = std::make_shared<Created>();
+    const auto world = std::make_shared<CreateResult>();
     const auto ask = [=] {
       const Request request{.ns = "schedule", .identifier = "new", .limit = 1, .duration = kWindow};
       const RequestContext context(world->clock.now(), request, world->state.tuples->hash);
@@ -191,7 +191,7 @@ Workload creation_of_one_tuple() {
 
 Workload sketch_beside_a_freed_slot() {
   struct Scarce {
-    doubles::HandClock clock;
+    doubles::ManualClock clock;
     decide::LimiterState state{clock, Options{.capacity = 1}, 1};
     Decider decider{state};
     int64_t admitted = 0;

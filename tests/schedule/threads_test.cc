@@ -10,6 +10,7 @@
 
 #include "base/atomic.h"
 #include "base/mutation.h"
+#include "base/mutex.h"
 #include "tests/schedule/scheduler.h"
 #include "tests/schedule/thread_mutations.h"
 #include "tests/schedule/workloads.h"
@@ -194,7 +195,7 @@ TEST(Scheduler, LetsAThreadWaitForAMutexThatAnotherHolds) {
   const Workload workload = [] {
     const auto world = std::make_shared<Guarded>();
     const auto enter = [=] {
-      const std::lock_guard lock(world->mutex);
+      const base::MutexLock lock(world->mutex);
       world->met = world->met || world->inside.fetch_add(1) != 0;
       world->inside.fetch_sub(1);
     };

@@ -78,8 +78,8 @@ class ScriptReader {
   std::string_view rest_;
 };
 
-bool read_part(ScriptReader& reader, ThrottleScript::Part& part) {
-  using Kind = ThrottleScript::Part::Kind;
+bool read_part(ScriptReader& reader, ThrottleScript::MemoryPart& part) {
+  using Kind = ThrottleScript::MemoryPart::Kind;
   if (reader.take_word("KEYS")) {
     part.kind = Kind::kKey;
     return reader.take_index(part.index);
@@ -99,7 +99,7 @@ bool read_part(ScriptReader& reader, ThrottleScript::Part& part) {
 }  // namespace
 
 std::optional<ThrottleScript> read_script(std::string_view text) {
-  using Kind = ThrottleScript::Part::Kind;
+  using Kind = ThrottleScript::MemoryPart::Kind;
   if (text.size() > kMaxScriptBytes) return std::nullopt;
   ScriptReader reader(text);
   std::string_view command;
@@ -111,7 +111,7 @@ std::optional<ThrottleScript> read_script(std::string_view text) {
   ThrottleScript script;
   while (reader.take(",")) {
     if (script.count == ThrottleScript::kMaxParts) return std::nullopt;
-    ThrottleScript::Part& part = script.parts[script.count++];
+    ThrottleScript::MemoryPart& part = script.parts[script.count++];
     if (!read_part(reader, part)) return std::nullopt;
     // The key must come from the client, whose bytes outlive the script.
     if (script.count == 1 && part.kind != Kind::kKey && part.kind != Kind::kArgument) {
@@ -131,7 +131,7 @@ void ThrottleCall::add(std::string_view word) {
 }
 
 RespError ThrottleCall::fill(const ThrottleScript& script, Arguments arguments) {
-  using Kind = ThrottleScript::Part::Kind;
+  using Kind = ThrottleScript::MemoryPart::Kind;
   constexpr size_t kBefore = 3;  // EVAL script numkeys
   if (arguments.size() < kBefore) return wrong_number_of_arguments("eval");
   const std::string_view number = arguments[2];
@@ -148,7 +148,7 @@ RespError ThrottleCall::fill(const ThrottleScript& script, Arguments arguments) 
   count_ = 0;
   add("CL.THROTTLE");
   for (size_t i = 0; i < script.count; ++i) {
-    const ThrottleScript::Part& part = script.parts[i];
+    const ThrottleScript::MemoryPart& part = script.parts[i];
     if (part.kind == Kind::kText) {
       add(part.text);
     } else if (part.kind == Kind::kAllArguments) {
@@ -187,7 +187,7 @@ const ScriptStore::Stored* ScriptStore::View::find(const ScriptStore& store,
   }
   // Relaxed: the scripts are read under the lock.
   if (store.version_.load(std::memory_order_relaxed) != version_) {
-    const std::lock_guard lock(store.mutex_);
+    const base::MutexLock lock(store.mutex_);
     scripts_ = store.scripts_;
     version_ = store.version_.load(std::memory_order_relaxed);
   }
@@ -203,7 +203,7 @@ uint64_t ScriptStore::next_version() {
 bool ScriptStore::add(std::string_view name, std::string_view text) {
   auto stored = std::make_shared<Stored>(Stored{.text = std::string(text), .script = {}});
   stored->script = *read_script(stored->text);
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (scripts_->contains(name)) return true;
   if (scripts_->size() >= kMaxScripts) return false;
   auto more = std::make_shared<Scripts>(*scripts_);
@@ -214,7 +214,7 @@ bool ScriptStore::add(std::string_view name, std::string_view text) {
 }
 
 void ScriptStore::clear() {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   scripts_ = std::make_shared<const Scripts>();
   version_.store(next_version(), std::memory_order_relaxed);
 }

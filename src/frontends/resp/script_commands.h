@@ -12,11 +12,11 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/mutex.h"
 #include "frontends/resp/limit_commands.h"
 #include "frontends/resp/resp_writer.h"
 
@@ -27,7 +27,7 @@ inline constexpr size_t kMaxScripts = 256;
 
 // The arguments that a script passes to CL.THROTTLE. The views are of the script's text.
 struct ThrottleScript {
-  struct Part {
+  struct MemoryPart {
     enum class Kind : uint8_t { kText, kKey, kArgument, kAllArguments };
     Kind kind = Kind::kText;
     std::string_view text{};
@@ -35,7 +35,7 @@ struct ThrottleScript {
   };
   static constexpr size_t kMaxParts = 5;  // key max_burst count period quantity
 
-  std::array<Part, kMaxParts> parts{};
+  std::array<MemoryPart, kMaxParts> parts{};
   size_t count = 0;
 };
 
@@ -85,7 +85,7 @@ class ScriptStore {
   void clear();
 
  private:
-  mutable std::mutex mutex_;
+  mutable base::StdMutex mutex_;
   std::shared_ptr<const Scripts> scripts_ = std::make_shared<const Scripts>();  // under mutex_
   // Changes with scripts_ and is unique among all stores; written under mutex_.
   [[nodiscard]] static uint64_t next_version();

@@ -58,7 +58,7 @@ std::optional<Error> read_parameters(std::string_view text, LedgerAddress& addre
     const auto rest = cut_at(text, text.find('&'));
     std::string_view name = text;
     const auto value = cut_at(name, name.find('='));
-    const auto decoded = base::percent_decoded(value.value_or(""));
+    const auto decoded = base::percent_decode(value.value_or(""));
     if (!decoded) return bad_percent();
     if (auto error = read_parameter(name, *decoded, address)) return error;
     if (!rest) break;
@@ -104,8 +104,8 @@ Result<LedgerAddress> parse_server(std::string_view text) {
     std::string_view credentials = text.substr(0, at);
     rest = text.substr(at + 1);
     const auto password = cut_at(credentials, credentials.find(':'));
-    const auto user = base::percent_decoded(credentials);
-    const auto secret = base::percent_decoded(password.value_or(""));
+    const auto user = base::percent_decode(credentials);
+    const auto secret = base::percent_decode(password.value_or(""));
     if (!user || !secret) return bad_percent();
     address.user = *user;
     address.password = *secret;
@@ -118,7 +118,7 @@ Result<LedgerAddress> parse_server(std::string_view text) {
   if (address.host.empty() && address.socket.empty()) {
     return wrong("the address has no host", "name one, like mysql://user:password@host/weir");
   }
-  const auto name = base::percent_decoded(database.value_or(""));
+  const auto name = base::percent_decode(database.value_or(""));
   if (!name) return bad_percent();
   if (name->empty() || name->find('/') != std::string::npos) {
     return wrong("the address has no database name",

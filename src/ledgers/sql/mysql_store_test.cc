@@ -25,7 +25,7 @@ struct MySqlMaker {
   explicit MySqlMaker(const Clock&) {}
   [[nodiscard]] std::shared_ptr<GlobalLedger> make() const { return first.ledger; }
   [[nodiscard]] std::shared_ptr<GlobalLedger> make_another() const { return second.ledger; }
-  void settle() const { platform::ThreadGroup::rest(Millis(1)); }
+  void settle() const { platform::ThreadGroup::sleep(Millis(1)); }
   void age(Millis by) const {
     for (const char* table : {"weir_cells", "weir_presence"}) {
       database.query(std::string("UPDATE ") + table + " SET updated_at = updated_at - " +

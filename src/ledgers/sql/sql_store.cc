@@ -21,7 +21,7 @@ std::string hex(uint64_t number) {
 
 std::function<void(Millis)> pause_of(const StoreOptions& options) {
   if (options.pause) return options.pause;
-  return [](Millis span) { platform::ThreadGroup::rest(span); };
+  return [](Millis span) { platform::ThreadGroup::sleep(span); };
 }
 
 }  // namespace

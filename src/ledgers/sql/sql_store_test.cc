@@ -65,7 +65,7 @@ class DirectLedger final : public GlobalLedger {
 };
 
 struct SqliteMaker {
-  using Clock = doubles::HandClock;
+  using Clock = doubles::ManualClock;
   static constexpr bool kTimeIsReal = false;
   explicit SqliteMaker(Clock& at) : clock(at) {}
   [[nodiscard]] std::shared_ptr<GlobalLedger> make() const {
@@ -91,7 +91,7 @@ namespace {
 using contracts::row_of;
 
 TEST(SqliteStore, CreatesItsTablesOnce) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   const Folder folder;
   const auto store = open(clock, folder);
   EXPECT_TRUE(store->publish({.rows = {row_of(1, clock.now().wall)}, .presences = {}}));
@@ -101,7 +101,7 @@ TEST(SqliteStore, CreatesItsTablesOnce) {
 }
 
 TEST(SqliteStore, RejectsTablesOfANewerVersion) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   const Folder folder;
   ASSERT_TRUE(open(clock, folder)->migrate());
   execute(folder,
@@ -113,7 +113,7 @@ TEST(SqliteStore, RejectsTablesOfANewerVersion) {
 }
 
 TEST(SqliteStore, OmitsCorruptRows) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   const Folder folder;
   const auto store = open(clock, folder);
   ASSERT_TRUE(store->publish({.rows = {row_of(1, clock.now().wall)}, .presences = {}}));
@@ -130,7 +130,7 @@ TEST(SqliteStore, OmitsCorruptRows) {
 }
 
 TEST(SqliteStore, ReplacesUnreadableRulesByItsOwn) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   const Folder folder;
   const auto store = open(clock, folder);
   ASSERT_TRUE(store->heartbeat({.region = "east"}, {.hidden_permille = 100}));
@@ -147,7 +147,7 @@ TEST(SqliteStore, ReplacesUnreadableRulesByItsOwn) {
 }
 
 TEST(SqliteStore, ReportsAMissingFolder) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   const auto store = ledgers::make_store(clock, {.path = "/nowhere/ledger.db"}, {.seed = 1});
   const auto time = store->time();
   ASSERT_FALSE(time);
@@ -157,7 +157,7 @@ TEST(SqliteStore, ReportsAMissingFolder) {
 }
 
 TEST(SqliteStore, ReportsRowsThatATableRefuses) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   const Folder folder;
   ASSERT_TRUE(open(clock, folder)->migrate());
   const auto store = open(clock, folder);
@@ -198,7 +198,7 @@ class SqlStore : public ::testing::Test {
  protected:
   SqlStore() { EXPECT_TRUE(store_.migrate()); }
 
-  doubles::HandClock clock_;
+  doubles::ManualClock clock_;
   const Folder folder_;
   std::vector<Millis> pauses_;
   std::unique_ptr<FailingLink> made_ =
@@ -309,14 +309,14 @@ TEST_F(SqlStore, RequestsFewerChangesAfterATimeout) {
 
 TEST(SqliteFile, IsPrivate) {
   const Folder folder;
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   ASSERT_TRUE(open(clock, folder)->time());
   EXPECT_EQ(std::filesystem::status(folder.file()).permissions(),
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
 }
 
 TEST(SqliteFile, IsReportedAsCorruptAndReplacedAfterItMoved) {
-  const doubles::HandClock clock;
+  const doubles::ManualClock clock;
   const std::string title("SQLite format 3\0", 16);
   for (const std::string& text : {std::string("no database at all"), title}) {
     const Folder folder;
@@ -331,7 +331,7 @@ TEST(SqliteFile, IsReportedAsCorruptAndReplacedAfterItMoved) {
 
 TEST(SqliteFile, LeasesARegionToOneHolder) {
   const Folder folder;
-  doubles::HandClock clock;
+  doubles::ManualClock clock;
   const auto one = open(clock, folder, 1);
   const auto two = open(clock, folder, 2);
   using ledgers::RegionLease;

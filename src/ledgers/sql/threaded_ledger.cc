@@ -152,8 +152,8 @@ void ThreadedLedger::note(Lane& lane, MonoTime began, const Error* error) {
   if (answered) answered_.store(true, std::memory_order_relaxed);
   metrics_.ready.store(answered, std::memory_order_relaxed);
 
-  const std::lock_guard lock(mutex_);
-  breaker_.note(now, answered);
+  const base::MutexLock lock(mutex_);
+  breaker_.record(now, answered);
   closed_.store(breaker_.closed(), std::memory_order_relaxed);
   metrics_.closed.store(breaker_.closed(), std::memory_order_relaxed);
   // Bad rows are not a fault of the store.
@@ -165,7 +165,7 @@ void ThreadedLedger::note(Lane& lane, MonoTime began, const Error* error) {
 }
 
 void ThreadedLedger::note_write(const Lane& lane, const Error* error) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (error == nullptr) {
     last_write_error_.clear();
   } else if (lane.store->last_error_kind() != LedgerError::kBadRows) {
@@ -188,7 +188,7 @@ void ThreadedLedger::tick() {
     first_probe_pause_ = std::min(2 * first_probe_pause_, options_.breaker.longest_pause);
   }
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     due |= breaker_.probe_due(began.mono);
   }
   if (due && !stopping_.load(std::memory_order_relaxed)) {
@@ -196,7 +196,7 @@ void ThreadedLedger::tick() {
     const Result<WallTime> time = import_.store->time();
     if (time) {
       note_time(*time, began);
-      const std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       breaker_.close();
     }
     note(import_, began.mono, time ? nullptr : &time.error());
@@ -210,7 +210,7 @@ bool ThreadedLedger::reachable() const {
 }
 
 std::string ThreadedLedger::last_error() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   for (const Lane* lane : {&publish_, &maintenance_}) {
     if (!lane->last_error.empty()) return lane->last_error;
   }
@@ -218,7 +218,7 @@ std::string ThreadedLedger::last_error() const {
 }
 
 std::string ThreadedLedger::last_write_error() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return last_write_error_;
 }
 

@@ -13,10 +13,10 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/breaker.h"
+#include "base/mutex.h"
 #include "ledgers/sql/ledger_store.h"
 #include "platform/thread_executor.h"
 #include "telemetry/ledger_metrics.h"
@@ -92,7 +92,7 @@ class ThreadedLedger final : public GlobalLedger {
   const ThreadedLedgerOptions options_;
   telemetry::LedgerMetrics metrics_;
 
-  mutable std::mutex mutex_;
+  mutable base::StdMutex mutex_;
   base::Breaker breaker_;              // guarded by mutex_
   std::string last_write_error_;       // guarded by mutex_
   MonoTime first_probe_at_{};          // on the import thread

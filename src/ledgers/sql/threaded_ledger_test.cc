@@ -209,7 +209,7 @@ struct ThreadedSqliteMaker {
   }
   [[nodiscard]] std::shared_ptr<GlobalLedger> make() const { return first; }
   [[nodiscard]] std::shared_ptr<GlobalLedger> make_another() const { return second; }
-  void settle() const { platform::ThreadGroup::rest(Millis(1)); }
+  void settle() const { platform::ThreadGroup::sleep(Millis(1)); }
   void age(Millis by) const { clock.advance(by); }
 
   Clock& clock;

@@ -45,9 +45,9 @@ Result<RedisAddress> parse_redis_address(std::string_view text) {
     const std::string_view credentials = text.substr(0, at);
     const size_t colon = credentials.find(':');
     if (colon == std::string_view::npos) return malformed();
-    const auto user = base::percent_decoded(credentials.substr(0, colon));
+    const auto user = base::percent_decode(credentials.substr(0, colon));
     if (!user) return bad_percent("user");
-    const auto password = base::percent_decoded(credentials.substr(colon + 1));
+    const auto password = base::percent_decode(credentials.substr(colon + 1));
     if (!password) return bad_percent("password");
     address.user = *user;
     address.password = *password;

@@ -87,7 +87,7 @@ void RedisOrigin::Worker::replay(const std::vector<CellReplay>& cells, OriginRep
     if (!part.expired) {
       part.key = redis_key(cell.cell);
       part.expires_at = cell.expires_at;
-      if (cell.total > 0) write_field(call.pipeline, part, OriginCommand::kTell);
+      if (cell.total > 0) write_field(call.pipeline, part, OriginCommand::kReplay);
       add(call.pipeline, OriginCommand::kRead, {"HGETALL", part.key});
       part.hash_reply = call.pipeline.count - 1;
     }

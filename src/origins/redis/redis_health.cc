@@ -4,6 +4,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "base/mutex.h"
 #include "origins/redis/redis_worker.h"
 
 namespace weir::origins {
@@ -92,7 +93,7 @@ bool RedisOrigin::Worker::check_reachable(const std::function<void(Error)>& reje
 void RedisOrigin::Worker::note_call(MonoTime began, std::optional<OriginError> failure) {
   const MonoTime now = clock.now().mono;
   last_latency = now - began;
-  breaker.note(now, !failure || !trips_breaker(*failure));
+  breaker.record(now, !failure || !trips_breaker(*failure));
   if (failure) {
     metrics.errors.add(*failure);
   } else {
@@ -164,7 +165,7 @@ void RedisOrigin::Worker::update_status() {
               : slow             ? Reach::kSlow
                                  : Reach::kPrompt,
               std::memory_order_relaxed);
-  const std::lock_guard lock(mutex);
+  const base::MutexLock lock(mutex);
   shown_error = link.last_error();
   shown_refusal = refusal;
 }

@@ -75,12 +75,12 @@ const telemetry::OriginMetrics& RedisOrigin::metrics() const {
 }
 
 std::string RedisOrigin::last_error() const {
-  const std::lock_guard lock(worker_->mutex);
+  const base::MutexLock lock(worker_->mutex);
   return worker_->shown_error;
 }
 
 std::string RedisOrigin::write_refusal() const {
-  const std::lock_guard lock(worker_->mutex);
+  const base::MutexLock lock(worker_->mutex);
   return worker_->shown_refusal;
 }
 

@@ -21,7 +21,7 @@ TEST(RedisPublished, SetsTheExpiryOfAPublishedCount) {
   EXPECT_GT(time_left(published), 60'000);
   EXPECT_GT(time_left(published_of("b", 4)), 60'000);
   EXPECT_EQ(origin->metrics().commands.total(OriginCommand::kPublish), 2u);
-  EXPECT_EQ(origin->metrics().commands.total(OriginCommand::kTell), 0u);
+  EXPECT_EQ(origin->metrics().commands.total(OriginCommand::kReplay), 0u);
   (void)server.ask("FLUSHALL");  // keeps connections open
   origin->note_published({published});
   EXPECT_GT(time_left(published), 60'000);

@@ -12,7 +12,6 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "base/breaker.h"
+#include "base/mutex.h"
 #include "origins/redis/redis_cells.h"
 #include "origins/redis/redis_link.h"
 #include "origins/redis/redis_origin.h"
@@ -138,7 +138,7 @@ struct RedisOrigin::Worker {
   std::atomic<uint32_t> rank{0};
   std::atomic<uint64_t> epoch{0};
   std::atomic<Reach> reach{Reach::kNone};
-  mutable std::mutex mutex;
+  mutable base::StdMutex mutex;
   std::string shown_error = "not connected yet";  // guarded by mutex
   std::string shown_refusal;                      // guarded by mutex
 

@@ -1,4 +1,4 @@
-#include "memory/words.h"
+#include "memory/tagged_word.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -9,17 +9,17 @@
 namespace weir::memory {
 namespace {
 
-TEST(Tagged, IsNothingInAnyOtherWindow) {
+TEST(Tagged, IsZeroInAnyOtherWindow) {
   const Tagged word = Tagged::make(1000, 7);
   EXPECT_EQ(word.count_of(1000), 7u);
   EXPECT_EQ(word.count_of(999), 0u);
   EXPECT_EQ(word.count_of(1001), 0u);
 }
 
-TEST(Tagged, CutsCountsSoThatNoneEqualsGone) {
+TEST(Tagged, CapsCountsSoThatNoneEqualsFrozen) {
   const Tagged word = Tagged::make((int64_t{1} << 62) - 1, ~uint64_t{0});
   EXPECT_EQ(word.count(), kMaxCount);
-  EXPECT_NE(word.word | kClosedBit, kGone);
+  EXPECT_NE(word.word | kClosedBit, kFrozen);
 }
 
 RC_GTEST_PROP(Tagged, ComparesWindowsAcrossTheWrapOfTheTag, ()) {
@@ -35,19 +35,19 @@ TEST(OpenCount, CountsOnlyOpenWordsOfTheWindow) {
   EXPECT_EQ(open_count(word | kClosedBit, tag_bits(41)), 0u);
 }
 
-struct News {
+struct Update {
   int64_t sequence;
   Count count;
 };
 
-uint64_t merged(const std::vector<News>& all) {
+uint64_t merged(const std::vector<Update>& all) {
   Word word{0};
-  for (const News& news : all) raise_tagged(word, news.sequence, news.count);
+  for (const Update& update : all) raise_tagged(word, update.sequence, update.count);
   return word.load();
 }
 
-std::vector<News> any_news() {
-  std::vector<News> all;
+std::vector<Update> any_updates() {
+  std::vector<Update> all;
   const auto size = *rc::gen::inRange(1, 20);
   for (int i = 0; i < size; ++i) {
     all.push_back({.sequence = *rc::gen::inRange<int64_t>(100, 104),
@@ -56,10 +56,10 @@ std::vector<News> any_news() {
   return all;
 }
 
-RC_GTEST_PROP(RaiseTagged, DoesNotCareInWhichOrderOrHowOftenItIsAcked, ()) {
-  const std::vector<News> all = any_news();
-  std::vector<News> shuffled = all;
-  std::vector<News> again = all;
+RC_GTEST_PROP(RaiseTagged, IsIndependentOfTheOrderAndRepetitionOfUpdates, ()) {
+  const std::vector<Update> all = any_updates();
+  std::vector<Update> shuffled = all;
+  std::vector<Update> again = all;
   for (size_t i = shuffled.size(); i > 1; --i) {
     std::swap(shuffled[i - 1], shuffled[*rc::gen::inRange<size_t>(0, i)]);
   }
@@ -68,7 +68,7 @@ RC_GTEST_PROP(RaiseTagged, DoesNotCareInWhichOrderOrHowOftenItIsAcked, ()) {
   RC_ASSERT(merged(all) == merged(again));
 }
 
-TEST(RaiseTagged, IgnoresNewsOfAWindowThatIsOver) {
+TEST(RaiseTagged, IgnoresAnUpdateOfAnOlderWindow) {
   Word word{Tagged::make(7, 3).word};
   EXPECT_FALSE(raise_tagged(word, 6, 100));
   EXPECT_EQ(word.load(), Tagged::make(7, 3).word);
@@ -76,10 +76,10 @@ TEST(RaiseTagged, IgnoresNewsOfAWindowThatIsOver) {
   EXPECT_EQ(word.load(), Tagged::make(8, 1).word);
 }
 
-TEST(RaiseTagged, LeavesAWordAloneThatIsBeingTakenAway) {
-  Word word{kGone};
+TEST(RaiseTagged, DoesNotChangeAFrozenWord) {
+  Word word{kFrozen};
   EXPECT_FALSE(raise_tagged(word, 8, 1));
-  EXPECT_EQ(word.load(), kGone);
+  EXPECT_EQ(word.load(), kFrozen);
 }
 
 }  // namespace

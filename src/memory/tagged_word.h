@@ -1,20 +1,19 @@
-// The 64-bit words that cells are made of.
+// The 64-bit words of cells: a count and the tag of its window.
 //
-// A count is kept together with a tag of the window it belongs to, in one word, so that
-// one compare-and-swap decides both: an admission can never land in another window's
-// count, and a cell needs no step to start a new window, because a count with the wrong
-// tag is nothing.
+// Count and tag are in one word, so that one compare-and-swap checks both: an admission can never
+// change the count of another window, and a new window needs no reset, because a count with another
+// tag is 0.
 //
-//   bit 63      closed: takes no more admissions
+//   bit 63      closed: accepts no more admissions
 //   bits 44-62  tag: the window's sequence modulo 2^19
 //   bits 0-43   count
 //
-// 44 bits: a node's own count is at most a limit plus what batches hold tentatively,
-// 2 x 10^12 < 2^41; counts heard from others are cut at the largest. 19 bits: tags compare
-// exactly as signed differences while they are less than 2^18 windows apart. A tuple untouched
-// for 2^17 windows is begun anew (kTagReach); one that is in use forgets its old words each time
-// its newest window enters another block of 2^16 (kTagBlockBits). So no word of a tuple
-// is ever 2^18 windows behind the newest, however long the tuple lives.
+// 44 bits: the own count of a node is at most a limit plus the tentative cost of batches,
+// 2 x 10^12 < 2^41; counts received from others are capped at kMaxCount. 19 bits: tags compare
+// exactly as signed differences while they are less than 2^18 windows apart. A tuple that was not
+// used for 2^17 windows is rebuilt (kTagReach); a tuple in use clears its old words each time its
+// newest window enters another block of 2^16 (kTagBlockBits). So no word of a tuple is ever 2^18
+// windows behind the newest, however long the tuple exists.
 
 #pragma once
 
@@ -43,9 +42,9 @@ static_assert(kTagReach + (int64_t{1} << kTagBlockBits) + 2 < int64_t{1} << (kTa
 
 static_assert(2 * kMaxLimit < (int64_t{1} << kCountBits));
 
-// Stands in a word whose slot is being taken away: equal to no count, as counts are
-// cut at kMaxCount, so every compare-and-swap on it fails.
-inline constexpr uint64_t kGone = ~uint64_t{0};
+// The value of a word whose slot was frozen. No count equals it, because counts are capped at
+// kMaxCount, so every compare-and-swap on it fails.
+inline constexpr uint64_t kFrozen = ~uint64_t{0};
 inline constexpr Count kMaxCount = kCountMask - 1;
 
 struct Tagged {
@@ -63,7 +62,7 @@ struct Tagged {
   [[nodiscard]] constexpr bool is_of(int64_t sequence) const {
     return tag() == (static_cast<uint64_t>(sequence) & kTagMask);
   }
-  // The count if it is of this window, else nothing.
+  // The count if it belongs to this window, else 0.
   [[nodiscard]] constexpr Count count_of(int64_t sequence) const {
     return is_of(sequence) ? count() : 0;
   }
@@ -75,41 +74,42 @@ struct Tagged {
   }
 };
 
-// The tag of a window as it stands in a word; for deciding without unpacking.
+// The tag of a window at its position in a word; for decisions without unpacking.
 [[nodiscard]] constexpr uint64_t tag_bits(int64_t sequence) {
   return (static_cast<uint64_t>(sequence) & kTagMask) << kCountBits;
 }
 
-// The count of a word if it is open and of the window with these tag bits, else 0.
+// The count of a word if it is open and belongs to the window with these tag bits, else 0.
 [[nodiscard]] constexpr Count open_count(uint64_t word, uint64_t bits) {
   const uint64_t rest = word ^ bits;
   return rest <= kCountMask ? rest : 0;
 }
 
-// What a word holds of this window now.
+// The current count of a word for this window.
 [[nodiscard]] inline Count count_in(const Word& word, int64_t sequence) {
   return Tagged{word.load(std::memory_order_acquire)}.count_of(sequence);
 }
-// The same for who has just written elsewhere that it is about to look: either it sees a count
-// that was raised meanwhile, or who raised it sees what was written. Both sides have to be
-// sequentially consistent for that, the write and the look.
-[[nodiscard]] inline Count count_in_order(const Word& word, int64_t sequence) {
+// For a caller that has just written another word: either it sees a count that was raised
+// meanwhile, or the thread that raised the count sees what the caller wrote. Both sides, write and
+// load, must be sequentially consistent for that.
+[[nodiscard]] inline Count count_in_seq_cst(const Word& word, int64_t sequence) {
   return Tagged{word.load(std::memory_order_seq_cst)}.count_of(sequence);
 }
 
-// Merges by max into the word of a window; a word of an older window is replaced, news
-// for an older one is too late and ignored. Returns whether the word changed. Sequentially
-// consistent: who raises a count looks at a mark next (count_in_order).
+// Merges a count by max into the word of a window. A word of an older window is replaced; a count
+// for an older window is ignored. Returns whether the word changed. Sequentially consistent: the
+// caller reads a watch word next (count_in_seq_cst).
 inline bool raise_tagged(Word& word, int64_t sequence, Count count) {
   uint64_t seen = word.load(std::memory_order_acquire);
   for (;;) {
     const Tagged now{seen};
-    if (seen == kGone) return false;
+    if (seen == kFrozen) return false;
     const int64_t ahead = seen == 0 ? -1 : now.ahead_of(sequence);
     const bool adds = mutated(Mutation::kAddInsteadOfMax) && ahead == 0 && count > 0;
     const Count merged = adds ? now.count() + count : count;
     if (ahead > 0 || (ahead == 0 && now.count() >= merged)) return false;
-    // Each failed turn is another's progress; values only grow and are cut at kMaxCount.
+    // A failed iteration means that another thread made progress; values only grow, up to
+    // kMaxCount.
     if (word.compare_exchange_weak(seen, Tagged::make(sequence, merged).word,
                                    std::memory_order_seq_cst, std::memory_order_acquire)) {
       return true;
@@ -117,7 +117,7 @@ inline bool raise_tagged(Word& word, int64_t sequence, Count count) {
   }
 }
 
-// Raises a plain number; returns whether it changed.
+// Raises a number without a tag; returns whether it changed.
 inline bool raise_number(Word& word, uint64_t value) {
   uint64_t seen = word.load(std::memory_order_acquire);
   while (seen < value) {
@@ -129,20 +129,20 @@ inline bool raise_number(Word& word, uint64_t value) {
   return false;
 }
 
-// Whether the step from one sequence to a later one enters another block, before which words
-// older than `kept` windows are forgotten: see above.
+// Whether a later sequence is in another block. Before a tuple enters it, words that are more than
+// `kept` windows old are cleared: see above.
 [[nodiscard]] constexpr bool enters_another_block(int64_t from, int64_t to) {
   return from >> kTagBlockBits != to >> kTagBlockBits;
 }
-inline void forget_if_older(Word& word, int64_t newest, int64_t kept) {
+inline void clear_if_older(Word& word, int64_t newest, int64_t kept) {
   uint64_t seen = word.load(std::memory_order_acquire);
-  if (seen == 0 || seen == kGone || Tagged{seen}.ahead_of(newest) >= -kept) return;
-  // If it fails, someone wrote a newer one.
+  if (seen == 0 || seen == kFrozen || Tagged{seen}.ahead_of(newest) >= -kept) return;
+  // If it fails, another thread wrote a newer word.
   word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
 }
 
-// A polite pause in a loop that waits for another thread's next few instructions.
-inline void relax() {
+// A pause in a loop that waits for the next few instructions of another thread.
+inline void cpu_relax() {
 #if defined(WEIR_MUTATIONS)
   base::while_waiting();
 #elif defined(__aarch64__)
@@ -152,12 +152,12 @@ inline void relax() {
 #endif
 }
 
-// For who has lost a compare-and-swap: leaves the winner the cache line for its next admissions,
-// for one microsecond (Neoverse N1) to three (Cascade Lake). Two threads that take the line from
-// each other at once do half of what one does alone; this way, six to nine tenths.
-[[gnu::noinline, gnu::cold]] inline void step_aside() {
-#if !defined(WEIR_MUTATIONS)  // it waits for nobody
-  for (int turn = 0; turn < 64; ++turn) relax();
+// After a failed compare-and-swap: leaves the cache line to the winner for its next admissions, for
+// one microsecond (Neoverse N1) to three (Cascade Lake). Two threads that take the line from each
+// other immediately reach half the throughput of one thread; with this, six to nine tenths.
+[[gnu::noinline, gnu::cold]] inline void back_off() {
+#if !defined(WEIR_MUTATIONS)  // it waits for no other thread
+  for (int spin = 0; spin < 64; ++spin) cpu_relax();
 #endif
 }
 

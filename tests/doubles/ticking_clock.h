@@ -1,5 +1,5 @@
-// A clock that moves one tick with every reading, whoever reads: threads that share it
-// are soon on different sides of a boundary.
+// A clock that advances one tick with every reading in any thread, so that threads that share it
+// are soon on different sides of a window boundary.
 
 #pragma once
 
@@ -10,14 +10,14 @@
 namespace weir::doubles {
 
 // Safe from any thread.
-class RushingClock final : public Clock {
+class TickingClock final : public Clock {
  public:
   static constexpr Instant kStart{.wall = WallTime(Millis(1'699'999'200'000)),
                                   .mono = MonoTime(Nanos(2))};
 
   [[nodiscard]] Instant now() const override {
-    const Millis passed(ticks_.fetch_add(1));
-    return {.wall = kStart.wall + passed, .mono = kStart.mono + passed};
+    const Millis elapsed(ticks_.fetch_add(1));
+    return {.wall = kStart.wall + elapsed, .mono = kStart.mono + elapsed};
   }
 
  private:

@@ -1,9 +1,9 @@
-// How process time follows the machine's wall clock: steady time plus an offset.
+// Process time follows the wall clock of the machine: steady time plus an offset.
 //
-// Small differences are worked off so slowly that no window is skipped or lived twice
-// at once; large ones are a correction by somebody who meant it, and are adopted.
+// Small differences are slewed so slowly that no window is skipped or repeated at once. Large
+// differences are deliberate corrections and are adopted as a step.
 //
-// Pure: readings in, offset out. The system clock owns one and guards it.
+// Pure: readings in, offset out. The system clock owns an instance and guards it.
 
 #pragma once
 
@@ -13,11 +13,11 @@
 
 namespace weir::platform {
 
-class WallDiscipline {
+class ClockDiscipline {
  public:
   // Steps up to this are slewed.
   static constexpr Millis kLargestSlew{1000};
-  // Of each stretch of steady time, this part may be used to work off a difference.
+  // The offset changes by at most 1 / kSlewDivisor of the elapsed steady time.
   static constexpr int64_t kSlewDivisor = 20;
 
   void start(Nanos steady, Nanos wall) {
@@ -25,7 +25,7 @@ class WallDiscipline {
     last_ = steady;
   }
 
-  // Takes new readings; call it every now and then, with steady never decreasing.
+  // Updates the offset from new readings; call it regularly, with `steady` never decreasing.
   void follow(Nanos steady, Nanos wall) {
     const Nanos difference = wall - (steady + offset_);
     const Nanos allowance = (steady - last_) / kSlewDivisor;

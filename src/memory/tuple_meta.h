@@ -1,15 +1,15 @@
-// What is noted of a window tuple beside its counts, in one word.
+// Metadata of a window tuple besides its counts, in one word.
 //
-//   bits 0-39   the limit last asked for
-//   bit 40      by a fixed window: what the last window held does not matter
-//   bits 41-63  when the last window was last read, in steps of 32 ms; it wraps after four
-//               minutes, so it is asked only of tuples that were read a short while ago
+//   bits 0-39   the limit last requested
+//   bit 40      requested as a fixed window: the previous window does not count
+//   bits 41-63  when the previous window was last read from the origin, in steps of 32 ms; the
+//               value wraps after three days, so use it only for tuples that were read recently
 //
 // Safe from any thread.
 
 #pragma once
 
-#include "memory/words.h"
+#include "memory/tagged_word.h"
 #include "weir/time.h"
 
 namespace weir::memory {
@@ -32,7 +32,7 @@ struct TupleMeta {
     return (word & kFixedBit) != 0 ? Algorithm::kFixedWindow : Algorithm::kSlidingWindow;
   }
 
-  // How long ago the last window was read; rounded up, so never less than the truth.
+  // The time since the previous window was read; rounded up, never too short.
   [[nodiscard]] constexpr Millis last_read_ago(MonoTime now) const {
     const uint64_t ago = (steps(now) - (word >> (kLimitBits + 1))) & kStepsMask;
     return Millis(static_cast<int64_t>((ago + 1) << kStepShift));
@@ -47,19 +47,19 @@ struct TupleMeta {
 };
 
 // Writes `bits` where `mask` is set.
-inline void note_bits(Word& meta, uint64_t mask, uint64_t bits) {
+inline void store_bits(Word& meta, uint64_t mask, uint64_t bits) {
   uint64_t seen = meta.load(std::memory_order_relaxed);
   while ((seen & mask) != bits &&
          !meta.compare_exchange_weak(seen, (seen & ~mask) | bits, std::memory_order_relaxed)) {
   }
 }
 
-inline void note_ask(Word& meta, Count limit, Algorithm algorithm) {
-  note_bits(meta, TupleMeta::kAskMask, TupleMeta::ask_bits(limit, algorithm));
+inline void record_ask(Word& meta, Count limit, Algorithm algorithm) {
+  store_bits(meta, TupleMeta::kAskMask, TupleMeta::ask_bits(limit, algorithm));
 }
 
-inline void note_last_read(Word& meta, MonoTime when) {
-  note_bits(meta, ~TupleMeta::kAskMask, TupleMeta::steps(when) << (TupleMeta::kLimitBits + 1));
+inline void record_last_read(Word& meta, MonoTime when) {
+  store_bits(meta, ~TupleMeta::kAskMask, TupleMeta::steps(when) << (TupleMeta::kLimitBits + 1));
 }
 
 }  // namespace weir::memory

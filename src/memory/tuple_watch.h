@@ -1,24 +1,25 @@
-// What a window tuple is to be looked at for, in one word that every admission reads anyway.
+// The conditions that queue a window tuple for background work, in one word that every admission
+// reads anyway.
 //
-//   bit 63      dirty: a replay is under way or due
-//   bit 62      refused: since the publish rule was last looked at
-//   bits 32-61  generation: which of the tuples that were ever in this slot it is
-//   bits 16-31  the smallest limit asked in this window; an ask with less is news to the rule
-//   bits 0-15   watch: when this window has this much, of whomever, the rule is looked at
+//   bit 63      dirty: a replay is in flight or due
+//   bit 62      denied: a request was denied since the publish rule was last evaluated
+//   bits 32-61  generation: distinguishes the tuples that have used this slot
+//   bits 16-31  the smallest limit requested in this window; a smaller one triggers the rule
+//   bits 0-15   threshold: a window count, own and others, that triggers the publish rule
 //
-// The last two are rounded down, so that what they watch for is never missed: eleven bits and how
-// far to shift them. A new tuple has 0 for both, and is looked at when it is first charged.
+// The last two are rounded down, so that no trigger is missed: eleven digits and a shift. A new
+// tuple has 0 for both, so its first charge triggers the rule.
 
 #pragma once
 
 #include <bit>
 #include <cstdint>
 
-#include "memory/words.h"
+#include "memory/tagged_word.h"
 
 namespace weir::memory {
 
-// A number in 16 bits, rounded down.
+// A number rounded down to 16 bits: a floating-point format without sign.
 struct Rounded {
   static constexpr int kDigits = 11;
   static constexpr uint64_t kNever = 0xffff;
@@ -36,7 +37,7 @@ struct Rounded {
 
 struct TupleWatch {
   static constexpr uint64_t kDirty = kClosedBit;
-  static constexpr uint64_t kRefused = uint64_t{1} << 62;
+  static constexpr uint64_t kDenied = uint64_t{1} << 62;
   static constexpr int kGenerationShift = 32;
   static constexpr uint64_t kGenerationMask = (uint64_t{1} << 30) - 1;
   static constexpr int kLimitShift = 16;
@@ -45,25 +46,25 @@ struct TupleWatch {
 
   uint64_t word = 0;
 
-  // Never 0.
-  [[nodiscard]] static constexpr TupleWatch born(uint64_t generation) {
+  // The generation is never 0.
+  [[nodiscard]] static constexpr TupleWatch initial(uint64_t generation) {
     return {(generation % kGenerationMask + 1) << kGenerationShift};
   }
   [[nodiscard]] constexpr bool dirty() const { return (word & kDirty) != 0; }
-  [[nodiscard]] constexpr bool refused() const { return (word & kRefused) != 0; }
+  [[nodiscard]] constexpr bool denied() const { return (word & kDenied) != 0; }
   [[nodiscard]] constexpr uint64_t generation() const {
     return word >> kGenerationShift & kGenerationMask;
   }
   [[nodiscard]] constexpr Count limit() const {
     return Rounded::number_of(word >> kLimitShift & kCodeMask);
   }
-  // Whether an admission that brought the window to `count` must be looked at.
+  // Whether an admission that raised the window to `count` triggers the publish rule.
   [[nodiscard]] constexpr bool reached_by(Count count) const {
     return Rounded::number_of(word & kCodeMask) <= count;
   }
 };
 
-// From kNever on nothing is reached: no count is as large.
+// No count reaches kNever.
 static_assert(Rounded::number_of(Rounded::kNever) > 2 * static_cast<uint64_t>(kMaxLimit));
 
 }  // namespace weir::memory

@@ -1,4 +1,4 @@
-// Time and work moved by hand, for tests of one thread.
+// A clock and an executor that a single-threaded test advances explicitly.
 
 #pragma once
 
@@ -13,7 +13,7 @@ namespace weir::doubles {
 
 // Starts at a wall time that is a multiple of one hour, and at a monotonic time that is
 // unrelated to it.
-class HandClock final : public Clock {
+class ManualClock final : public Clock {
  public:
   [[nodiscard]] Instant now() const override { return now_; }
 
@@ -21,7 +21,7 @@ class HandClock final : public Clock {
     now_.wall += by;
     now_.mono += by;
   }
-  // The wall clock is set; waiting goes on.
+  // Sets the wall clock; monotonic time does not change.
   void step_wall(Millis by) { now_.wall += by; }
 
  private:
@@ -30,15 +30,15 @@ class HandClock final : public Clock {
 };
 static_assert(1'699'999'200'000 % 3'600'000 == 0);
 
-// Runs nothing until asked.
-class HandExecutor final : public Executor {
+// Runs tasks only in run().
+class ManualExecutor final : public Executor {
  public:
-  explicit HandExecutor(const Clock& clock) : clock_(clock) {}
+  explicit ManualExecutor(const Clock& clock) : clock_(clock) {}
 
   void post(Task task) override { ready_.push_back(std::move(task)); }
   void post_at(MonoTime when, Task task) override { later_.emplace(when, std::move(task)); }
 
-  // Runs what is ready, and what is due by the clock, until nothing is left.
+  // Runs all tasks that are ready or due by the clock; returns their number.
   size_t run() {
     size_t ran = 0;
     for (;;) {

@@ -1,4 +1,4 @@
-#include "platform/wall_discipline.h"
+#include "platform/clock_discipline.h"
 
 #include <gtest/gtest.h>
 
@@ -9,16 +9,16 @@ constexpr Nanos kStart = std::chrono::hours(5);
 constexpr Nanos kWall = std::chrono::hours(400'000);
 constexpr Nanos kTick = std::chrono::milliseconds(100);
 
-WallDiscipline started() {
-  WallDiscipline discipline;
+ClockDiscipline started() {
+  ClockDiscipline discipline;
   discipline.start(kStart, kWall);
   return discipline;
 }
 
-TEST(WallDiscipline, FollowsASmallStepForwardAndBackWithoutEverRunningBack) {
+TEST(ClockDiscipline, SlewsASmallStepWithoutRunningBackwards) {
   for (const Nanos step :
        {Nanos(std::chrono::milliseconds(1000)), Nanos(std::chrono::milliseconds(-1000))}) {
-    WallDiscipline discipline = started();
+    ClockDiscipline discipline = started();
     Nanos last = kWall;
     int ticks = 0;
     for (; ticks < 1000 && discipline.offset() != kWall - kStart + step; ++ticks) {
@@ -26,7 +26,7 @@ TEST(WallDiscipline, FollowsASmallStepForwardAndBackWithoutEverRunningBack) {
       discipline.follow(steady, kWall + (ticks + 1) * kTick + step);
       const Nanos process_time = steady + discipline.offset();
       EXPECT_GT(process_time, last);
-      EXPECT_LE(process_time - last, kTick + kTick / WallDiscipline::kSlewDivisor);
+      EXPECT_LE(process_time - last, kTick + kTick / ClockDiscipline::kSlewDivisor);
       last = process_time;
     }
     // A second at a twentieth takes twenty seconds.
@@ -35,9 +35,9 @@ TEST(WallDiscipline, FollowsASmallStepForwardAndBackWithoutEverRunningBack) {
   }
 }
 
-TEST(WallDiscipline, AdoptsALargerStepAtOnceAndCountsIt) {
+TEST(ClockDiscipline, AdoptsALargerStepAtOnceAndCountsIt) {
   for (const Nanos step : {Nanos(std::chrono::milliseconds(1001)), Nanos(std::chrono::hours(-3))}) {
-    WallDiscipline discipline = started();
+    ClockDiscipline discipline = started();
     discipline.follow(kStart + kTick, kWall + kTick + step);
     EXPECT_EQ(discipline.offset(), kWall - kStart + step);
     EXPECT_EQ(discipline.steps_adopted(), 1u);
