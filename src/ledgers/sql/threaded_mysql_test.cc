@@ -11,6 +11,7 @@ namespace weir::ledgers {
 namespace {
 
 using servers::await;
+using telemetry::LedgerError;
 
 LedgerNews batch_of(WallTime when, Count count) {
   return {.rows = {row_of(when, count)}, .presences = {}};

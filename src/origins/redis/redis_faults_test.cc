@@ -1,6 +1,8 @@
 // A real redis-server with partial faults: it refuses writes, loses its data, or its clock differs
 // from ours.
 
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <filesystem>
 #include <thread>

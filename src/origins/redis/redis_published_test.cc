@@ -1,5 +1,7 @@
 // Published counts in a real redis-server.
 
+#include <gtest/gtest.h>
+
 #include "origins/redis/running_redis_test.h"
 
 namespace weir::origins {
