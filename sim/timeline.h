@@ -39,8 +39,8 @@ class Timeline final : public Clock, public Executor {
   }
 
   // All wall clocks are set ahead.
-  void leap(Millis ahead) {
-    leapt_ += ahead;
+  void jump(Millis ahead) {
+    jumped_ += ahead;
     set_wall();
   }
 
@@ -53,12 +53,12 @@ class Timeline final : public Clock, public Executor {
   };
 
   void set_wall() {
-    now_.wall = WallTime(kStart + leapt_ + std::chrono::floor<Millis>(now_.mono - kBegan));
+    now_.wall = WallTime(kStart + jumped_ + std::chrono::floor<Millis>(now_.mono - kBegan));
   }
 
   static constexpr Millis kStart{1'699'999'200'000};
   static constexpr MonoTime kBegan{std::chrono::hours(1)};
-  Millis leapt_{0};
+  Millis jumped_{0};
   Instant now_{.wall = WallTime(kStart), .mono = kBegan};
   Random ties_;
   uint64_t posted_ = 0;
@@ -93,9 +93,9 @@ class SkewedClock final : public Clock {
 // Where one process of the world runs its tasks, until it dies. What is left then is run all
 // the same, since only that lets go of what it holds; whoever posts or is called back by it
 // asks whether the process is alive. `before_each` is told of the tasks of the living.
-class Process final : public Executor {
+class ProcessExecutor final : public Executor {
  public:
-  explicit Process(
+  explicit ProcessExecutor(
       Timeline& timeline, Task before_each = [] {})
       : timeline_(timeline), before_each_(std::make_shared<Task>(std::move(before_each))) {}
 

@@ -45,11 +45,11 @@ TEST(Timeline, BreaksTiesByItsSeed) {
   EXPECT_NE(order_of(1), order_of(2));
 }
 
-TEST(Process, IsSeenToRunItsTasksUntilItDies) {
+TEST(ProcessExecutor, IsSeenToRunItsTasksUntilItDies) {
   Timeline timeline(1);
   int seen = 0;
   int runs = 0;
-  Process process(timeline, [&] { ++seen; });
+  ProcessExecutor process(timeline, [&] { ++seen; });
   process.post([&] { ++runs; });
   while (timeline.step(timeline.now().mono)) {
   }

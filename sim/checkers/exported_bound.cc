@@ -21,26 +21,26 @@ namespace {
 // or knows another 2 s later that it hears nothing.
 constexpr Millis kBoundReceivedWithin{10'000};
 
-class ExportedBound final : public FleetChecker {
+class ExportedBound final : public GlobalChecker {
  public:
   [[nodiscard]] std::string_view name() const override { return "the exported bound"; }
 
-  Fault after_answer(const FleetView& all, int region, const Answered& answered) override {
-    Count& largest = limits_[answered.tuple];
-    largest = std::max(largest, answered.limit);
-    if (!answered.charged) return {};
+  Violation after_answer(const GlobalView& view, int region, const RequestRecord& record) override {
+    Count& largest = limits_[record.tuple];
+    largest = std::max(largest, record.limit);
+    if (!record.charged) return {};
     // As of the last audit, a tenth of a second ago at most.
     const NodeView& node =
-        all.regions[static_cast<size_t>(region)].nodes[static_cast<size_t>(answered.node)];
+        view.regions[static_cast<size_t>(region)].nodes[static_cast<size_t>(record.node)];
     const double exported = node.sync.bound;
     if (!node.sync.ready || exported <= 0) return {};
 
-    const CellId cell = answered.cell();
-    const MonoTime from = all.now.mono - 2 * all.delays.all() - kBoundReceivedWithin;
+    const CellId cell = record.cell();
+    const MonoTime from = view.now.mono - 2 * view.delays.total() - kBoundReceivedWithin;
     Count accepted = 0, recent = 0, alone = 0;
-    for (const RegionView& other : all.regions) {
+    for (const RegionState& other : view.regions) {
       Count there = 0;
-      for (const auto* accepts : {&other.truth.accepts(cell), &other.truth.sketched(cell)}) {
+      for (const auto* accepts : {&other.oracle.accepts(cell), &other.oracle.sketched(cell)}) {
         for (const Accept& accept : *accepts) {
           there += accept.cost;
           if (accept.when >= from) recent += accept.cost;
@@ -52,11 +52,11 @@ class ExportedBound final : public FleetChecker {
     const double most =
         exported * static_cast<double>(largest) + static_cast<double>(recent + alone);
     // Each part of the bound is rounded down to whole units by somebody.
-    const auto units = static_cast<double>(all.regions.size());
+    const auto units = static_cast<double>(view.regions.size());
     if (static_cast<double>(accepted) <= most + units) return {};
     return "all regions have accepted " + std::to_string(accepted) + " of " +
            std::to_string(largest) + " in window " + std::to_string(cell.sequence) + ", " +
-           std::to_string(recent) + " of it recently, and node " + std::to_string(answered.node) +
+           std::to_string(recent) + " of it recently, and node " + std::to_string(record.node) +
            " exports a bound of " + std::to_string(exported);
   }
 
@@ -66,7 +66,7 @@ class ExportedBound final : public FleetChecker {
 
 }  // namespace
 
-std::unique_ptr<FleetChecker> make_exported_bound() {
+std::unique_ptr<GlobalChecker> make_exported_bound() {
   return std::make_unique<ExportedBound>();
 }
 

@@ -13,8 +13,8 @@
 
 #include "command_line/exit_codes.h"
 #include "sim/command/progress_line.h"
-#include "sim/fleet/run.h"
-#include "sim/fleet/scenario_file.h"
+#include "sim/fleets/run.h"
+#include "sim/scenario/scenario_file.h"
 #include "sim/report/html.h"
 #include "sim/report/json.h"
 #include "sim/report/summary.h"

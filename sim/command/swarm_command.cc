@@ -16,9 +16,9 @@
 #include "platform/stop_signals.h"
 #include "sim/command/progress_line.h"
 #include "sim/report/figures.h"
-#include "sim/shrink.h"
-#include "sim/swarm.h"
-#include "sim/world_file.h"
+#include "sim/worlds/shrink.h"
+#include "sim/worlds/swarm.h"
+#include "sim/worlds/world_file.h"
 #include "weir/clock.h"
 
 namespace weir::sim {
@@ -28,7 +28,7 @@ using command_line::kAskedWrongly;
 using command_line::kFailed;
 using command_line::kStopped;
 
-constexpr auto kMarks = static_cast<size_t>(Mark::kCount);
+constexpr auto kMarks = static_cast<size_t>(Coverage::kCount);
 
 struct Tally {
   uint64_t first_seed = 0;
@@ -36,15 +36,15 @@ struct Tally {
   uint64_t events = 0;
   Millis lasted{0};
   uint64_t fingerprint = 0;
-  std::map<Mark, uint64_t> marks;
+  std::map<Coverage, uint64_t> coverage;
 
   void add(const RunReport& report) {
     ++worlds;
     events += report.events;
     lasted += report.lasted;
     fingerprint = (std::rotl(fingerprint, 23) ^ report.fingerprint) * 0x9E3779B97F4A7C15u;
-    for (const auto& [mark, times] : report.marks) {
-      if (times > 0) marks[mark] += times;
+    for (const auto& [mark, times] : report.coverage) {
+      if (times > 0) coverage[mark] += times;
     }
   }
 
@@ -54,17 +54,17 @@ struct Tally {
         "{} world{}, seeds {} to {}, {:.1f} simulated hours, {} events, {} of {} marks reached",
         readable(static_cast<double>(worlds)), worlds == 1 ? "" : "s", first_seed,
         first_seed + std::max<uint64_t>(worlds, 1) - 1, static_cast<double>(lasted.count()) / kHour,
-        readable(static_cast<double>(events)), marks.size(), kMarks);
+        readable(static_cast<double>(events)), coverage.size(), kMarks);
   }
 };
 
 void print_tally(const Tally& tally, double took_seconds) {
   fmt::print("{:>12}  what a world has been through\n", "how often");
   for (size_t i = 0; i < kMarks; ++i) {
-    const auto mark = static_cast<Mark>(i);
-    const auto found = tally.marks.find(mark);
+    const auto mark = static_cast<Coverage>(i);
+    const auto found = tally.coverage.find(mark);
     const std::string times =
-        found == tally.marks.end() ? "never" : readable(static_cast<double>(found->second));
+        found == tally.coverage.end() ? "never" : readable(static_cast<double>(found->second));
     fmt::print("{:>12}  {}\n", times, to_string(mark));
   }
   fmt::print("\n{}\nin {:.1f} s, fingerprint {:016x}\n", tally.line(), took_seconds,

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/fleet/figures.h"
+#include "sim/scenario/figures.h"
 
 namespace weir::sim {
 namespace {

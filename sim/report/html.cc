@@ -102,9 +102,9 @@ std::string verdict(const Results& run, size_t of) {
     return fmt::format("<p class=\"verdict bad\">&#10007; {}broken: {}</p>", who,
                        escaped(*run.broken));
   }
-  const size_t all = run.promises.size();
+  const size_t all = run.expectations.size();
   if (all == 0) return {};
-  const auto kept = static_cast<size_t>(std::ranges::count_if(run.promises, &Kept::kept));
+  const auto kept = static_cast<size_t>(std::ranges::count_if(run.expectations, &ExpectationResult::met));
   if (kept == all) {
     return fmt::format("<p class=\"verdict good\">&#10003; {}every promise was kept</p>", who);
   }

@@ -120,9 +120,9 @@ std::string figure_columns(const std::vector<Figure>& figures) {
 
 std::string broken_promises(const Results& results) {
   std::string text;
-  for (const Kept& each : results.promises) {
-    if (each.kept) continue;
-    text += cut(fmt::format("NOT KEPT  {}: it was {}", plain(each.promise), readable(each.was)),
+  for (const ExpectationResult& each : results.expectations) {
+    if (each.met) continue;
+    text += cut(fmt::format("NOT KEPT  {}: it was {}", plain(each.expectation), readable(each.actual)),
                 kWidth) +
             "\n";
   }
@@ -130,13 +130,13 @@ std::string broken_promises(const Results& results) {
 }
 
 // Those that were not kept one by one and first, the others in two columns.
-std::string promises(const Results& results) {
+std::string expectations(const Results& results) {
   std::string text = broken_promises(results);
   std::string line;
-  for (const Kept& each : results.promises) {
-    if (!each.kept) continue;
+  for (const ExpectationResult& each : results.expectations) {
+    if (!each.met) continue;
     const std::string words =
-        cut(fmt::format("kept  {} (was {})", plain(each.promise), readable(each.was)), kHalf);
+        cut(fmt::format("kept  {} (was {})", plain(each.expectation), readable(each.actual)), kHalf);
     if (line.empty()) {
       line = words;
     } else {
@@ -200,13 +200,13 @@ void add_compared_figures(std::string& text, const Results& base, const Shown& o
 }
 
 size_t kept_count(const Results& results) {
-  return static_cast<size_t>(std::ranges::count_if(results.promises, &Kept::kept));
+  return static_cast<size_t>(std::ranges::count_if(results.expectations, &ExpectationResult::met));
 }
 
 std::string verdict_of(const Results& results) {
   if (results.broken) return "BROKEN";
-  if (results.promises.empty()) return "none";
-  return fmt::format("{} of {}", kept_count(results), results.promises.size());
+  if (results.expectations.empty()) return "none";
+  return fmt::format("{} of {}", kept_count(results), results.expectations.size());
 }
 
 std::string table_of(const Results& base, const Shown& others) {
@@ -277,7 +277,7 @@ std::string summary(const Results& results) {
   text += world_of(results) + fmt::format(", seed {}", results.seed);
   if (!results.variant.empty()) text += fmt::format("; {}", plain(results.variant));
   text += fmt::format("\n\n{}\n", figure_columns(results.figures));
-  text += promises(results) + broken(results);
+  text += expectations(results) + broken(results);
   return text + run_of(results);
 }
 

@@ -1,0 +1,73 @@
+// A checker that watches all regions at once, and the ledger between them. One file each, one
+// invariant each; docs/simulation.md lists them.
+
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/checkers/region_checker.h"
+#include "sim/stores/ledger_history.h"
+#include "sim/stores/watched_ledger.h"
+
+namespace weir::sim {
+
+struct RegionState {
+  const std::string& name;
+  const Oracle& oracle;
+  const OriginHistory& origin;
+  const std::vector<NodeView>& nodes;
+};
+
+// How long something takes at most where nothing goes wrong.
+struct Delays {
+  Nanos publish{0};  // from an accept until the ledger has it, if the rule wants that
+  Nanos import{0};   // from a commit until every process uses it
+  [[nodiscard]] Nanos total() const { return publish + import; }
+};
+
+struct GlobalView {
+  const std::vector<RegionState>& regions;
+  const WatchedLedger& ledger;
+  const LedgerHistory& history;
+  Instant now{};
+  Guarantees guarantees{};
+  Delays delays{};
+  // While something went wrong, or what it left is not over: when that began.
+  std::optional<MonoTime> disrupted_since{};
+  const std::set<std::string>& rejected;  // tuples of which the ledger refused a row
+  bool fault_free = false;                    // nothing ever goes wrong
+  bool budget_limited = false;                  // rows may have to wait for the budget
+  bool failed_over = false;             // the ledger lost rows at some time
+  bool jumped_lately = false;            // clocks: regions have yet to say again that they are there
+  bool no_room = false;                 // for rows of others, at some time in some process
+  std::optional<MonoTime> calm_since{};
+
+  [[nodiscard]] Count accepted(const CellId& cell) const {
+    Count sum = 0;
+    for (const RegionState& region : regions) sum += region.oracle.accepted(cell);
+    return sum;
+  }
+};
+
+// Each method returns what is wrong, if anything is.
+class GlobalChecker {
+ public:
+  using Violation = RegionChecker::Violation;
+  virtual ~GlobalChecker() = default;
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  virtual Violation after_answer(const GlobalView&, int /*region*/, const RequestRecord&) { return {}; }
+  virtual Violation after_event(const GlobalView&) { return {}; }
+  virtual Violation after_commit(const GlobalView&, const Committed&) { return {}; }
+  // Now and then, when what the publish rule says of every cell was looked at.
+  virtual Violation at_audit(const GlobalView&) { return {}; }
+  virtual Violation at_end(const GlobalView&) { return {}; }
+};
+
+[[nodiscard]] std::vector<std::unique_ptr<GlobalChecker>> all_global_checkers();
+
+}  // namespace weir::sim

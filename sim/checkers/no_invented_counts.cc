@@ -1,0 +1,40 @@
+// Nobody invents consumption: own is exactly what the node accepted, and own + siblings
+// at most what the region did. Hence also: a rejected request or a failed batch changes
+// no count anywhere.
+
+#include "sim/checkers/makers.h"
+
+namespace weir::sim {
+namespace {
+
+class NoInventedCounts final : public RegionChecker {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "nobody invents consumption"; }
+
+  Violation after_event(const RegionView& view) override {
+    for (const NodeView& node : view.nodes) {
+      if (!node.touched) continue;
+      for (const limiter::CellView& cell : node.cells) {
+        const CellId id{cell.tuple, cell.sequence};
+        const Count accepted = view.oracle.accepted_by({node.process, cell.generation}, id);
+        if (cell.own != accepted) {
+          return "node " + std::to_string(node.node) + " counts " + std::to_string(cell.own) +
+                 " of its own, but accepted " + std::to_string(accepted);
+        }
+        if (cell.own + cell.siblings > view.oracle.accepted(id)) {
+          return "node " + std::to_string(node.node) + " knows more than was accepted";
+        }
+        if (cell.tentative != 0) return "a batch left tentative cost behind";
+      }
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<RegionChecker> make_no_invented_counts() {
+  return std::make_unique<NoInventedCounts>();
+}
+
+}  // namespace weir::sim

@@ -1,0 +1,92 @@
+// Telling is cheap: where nothing goes wrong, a cell costs at most
+//
+//   k (2 + ln((1 + slack) / slack))
+//
+// rows, with k the regions there are. Beside that a process may say by itself that its region is
+// there, once a lease, and that it is full, if it has not heard that a sibling did. Where the limit
+// is so small that the slack is next to nothing, each row speaks of one unit at least, and the sum
+// is as good as the limit.
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "sim/checkers/makers.h"
+#include "sim/checkers/publish_spec.h"
+#include "sim/checkers/missing_counts.h"
+
+namespace weir::sim {
+namespace {
+
+constexpr Count kSmallestSlack = 10;
+
+class RowCost final : public GlobalChecker {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "few rows"; }
+
+  Violation after_answer(const GlobalView&, int /*region*/, const RequestRecord& record) override {
+    const auto known = limits_.emplace(record.tuple, record.limit).first;
+    // Who goes on beyond the limit of another tells each slack of it.
+    if (known->second != record.limit) known->second = 0;
+    return {};
+  }
+
+  Violation after_commit(const GlobalView& view, const Committed& committed) override {
+    if (!view.fault_free) return {};
+    std::set<std::string> here;
+    for (const LedgerPresence& presence : committed.news.presences) {
+      here.insert(tuple_of(presence.key));
+    }
+    for (const LedgerRow& row : committed.news.rows) {
+      const CellId cell = cell_of(row);
+      if (spec::slack_of(limits_[cell.tuple], view.ledger.rules()) < kSmallestSlack) continue;
+      Cost& cost = costs_[cell];
+      if (here.count(cell.tuple) > 0) {
+        ++cost.presences[row.region];
+      } else {
+        ++cost.rows;
+      }
+      if (auto violation = check(view, cell, cost)) return violation;
+    }
+    return {};
+  }
+
+ private:
+  struct Cost {
+    uint64_t rows = 0;
+    std::map<std::string, uint64_t> presences;
+  };
+
+  static Violation check(const GlobalView& view, const CellId& cell, const Cost& cost) {
+    const SyncRules& rules = view.ledger.rules();
+    const double slack = rules.slack_permille / 1000.0;
+    double most = static_cast<double>(view.regions.size()) * (2 + std::log((1 + slack) / slack));
+    for (const RegionState& region : view.regions) {
+      most += static_cast<double>(region.nodes.size() - 1);
+    }
+    if (static_cast<double>(cost.rows) > most) {
+      return std::to_string(cost.rows) + " rows for window " + std::to_string(cell.sequence) +
+             " in " + std::to_string(view.regions.size()) + " regions";
+    }
+    const auto leases = 1 + 2 * duration_of(cell) / (rules.lease - Millis(5000));
+    for (const RegionState& region : view.regions) {
+      const auto found = cost.presences.find(region.name);
+      if (found == cost.presences.end()) continue;
+      if (found->second <= static_cast<uint64_t>(leases + 1) * region.nodes.size()) continue;
+      return region.name + " said " + std::to_string(found->second) +
+             " times in one window that it is there";
+    }
+    return {};
+  }
+
+  std::map<CellId, Cost> costs_;
+  std::map<std::string, Count> limits_;  // 0: regions differ
+};
+
+}  // namespace
+
+std::unique_ptr<GlobalChecker> make_row_cost() {
+  return std::make_unique<RowCost>();
+}
+
+}  // namespace weir::sim

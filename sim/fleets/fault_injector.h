@@ -1,0 +1,50 @@
+// What goes wrong in a fleet: the faults of a scenario, those at random drawn before it begins,
+// each begun and ended at its time.
+
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/fleets/fleet.h"
+#include "sim/scenario/scenario.h"
+
+namespace weir::sim {
+
+// Lives on the fleet's timeline, and must not outlive the fleet.
+class FaultInjector {
+ public:
+  FaultInjector(const Scenario& scenario, Fleet& fleet);
+
+  // Everything ends, and every node runs.
+  void stop_faults();
+
+  [[nodiscard]] const std::vector<FaultPlan>& all() const { return faults_; }
+  // Nothing goes wrong between these times, and what went wrong before is mended.
+  [[nodiscard]] bool is_unaffected(WallTime from, WallTime to) const;
+
+ private:
+  void draw(const Scenario& scenario, const FaultRate& rate);
+  void schedule(size_t fault);
+  void begin(size_t fault);
+  void end(size_t fault);
+  void apply_once(const FaultPlan& fault);
+  void update_links();
+  void set(FleetNode& node);
+  [[nodiscard]] bool matches(const FaultPlan& fault, const FleetNode& node) const;
+  void for_each_matching_node(const FaultPlan& fault, const std::function<void(FleetNode&)>& visit);
+  void for_each_matching_region(const FaultPlan& fault, const std::function<void(uint32_t)>& visit);
+
+  Fleet& fleet_;
+  const WallTime began_;
+  Random random_;
+  std::vector<FaultPlan> faults_;
+  std::vector<bool> active_;
+  std::map<std::pair<size_t, uint32_t>, origins::InProcessOrigin::Snapshot> saved_;
+  bool calm_ = false;
+};
+
+}  // namespace weir::sim

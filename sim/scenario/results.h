@@ -1,0 +1,96 @@
+// What a scenario came to: figures, how they went over time, and what is worth a picture.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/request.h"
+#include "weir/time.h"
+
+namespace weir::sim {
+
+// One number. Its key is how scenarios and JSON name it, and never changes its meaning.
+struct Figure {
+  std::string key;    // "worst_cell"
+  std::string label;  // "worst cell, in limits"
+  std::string unit;   // "", "/s", "ms", "%", "s"
+  double value = 0;
+  bool less_is_better = true;
+};
+
+// A value for each second of the measured time and the calm after it.
+struct Series {
+  std::string key;    // "rows"
+  std::string label;  // "ledger rows written per second"
+  std::vector<double> values;
+};
+
+// Of a few keys, what was asked and admitted in each second; by region in the fleet's order.
+struct Spotlight {
+  std::string name;  // "api/user-0"
+  Count limit = 0;
+  Millis duration{0};
+  std::vector<std::vector<uint32_t>> admitted;  // by region, by second
+  std::vector<uint32_t> offered;                // by second
+};
+
+struct FaultSpan {
+  std::string label;  // "the origin refuses, eu"
+  double from = 0;    // seconds from the beginning of the measured time
+  double to = 0;      // the same as `from`: it happened at once
+};
+
+// A promise of the scenario, and whether it was kept.
+struct ExpectationResult {
+  std::string expectation;  // "worst_cell <= 1.35"
+  double actual = 0;
+  bool met = false;
+};
+
+struct Results {
+  std::string scenario = {};
+  std::string about = {};
+  std::string variant =
+      {};  // what is unlike the scenario as written: "settings.policy=floor"; or empty
+  uint64_t seed = 0;
+  uint64_t fingerprint = 0;
+  uint64_t events = 0;
+  double simulated_seconds = 0;
+  double measured_seconds = 0;
+  double took_seconds = 0;  // filled in by who has a real clock
+  double sync_seconds = 0;  // of those, what sharing took in all nodes in the measured time
+  std::vector<std::string> regions = {};
+  uint32_t nodes = 0;
+  uint64_t keys = 0;
+
+  std::vector<Figure> figures = {};  // in the order to show them
+  std::vector<Series> series = {};
+  std::vector<Spotlight> spotlights = {};
+  std::vector<double> cell_shares =
+      {};                              // admitted in limits, of windows asked for at least a limit
+  std::vector<double> delays_ms = {};  // from an admission to its use elsewhere; a sample if many
+  std::vector<FaultSpan> faults = {};
+  std::vector<ExpectationResult> expectations = {};
+  std::optional<std::string> broken = {};     // an invariant, and how
+  std::vector<std::string> last_events = {};  // if one was
+
+  [[nodiscard]] bool fine() const {
+    if (broken) return false;
+    for (const ExpectationResult& each : expectations) {
+      if (!each.met) return false;
+    }
+    return true;
+  }
+  [[nodiscard]] std::optional<double> figure(std::string_view key) const {
+    for (const Figure& each : figures) {
+      if (each.key == key) return each.value;
+    }
+    return std::nullopt;
+  }
+};
+
+}  // namespace weir::sim

@@ -1,0 +1,114 @@
+// The in-process origin with a witness: remembers what every cell held and when, and
+// shows each write to whoever asked to see them. It can be told to write as Redis does,
+// to forget, and to go back to what it was.
+//
+// What a process that left had written stands under its name all the same, for as long as the
+// component of those who left should hold it: by what was asked of the store, not by what it did.
+
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "origins/in_process_origin.h"
+#include "sim/checkers/region_checker.h"
+#include "sim/faults/planted_bug.h"
+#include "sim/random.h"
+
+namespace weir::sim {
+
+enum class Writing : uint8_t {
+  kRaise,  // the greater of old and new, as the in-process origin does
+  kSet,    // the new, as Redis' HSET does: an older total that arrives later lowers it
+};
+
+// Ways in which an origin comes to have less than it acknowledged.
+enum class Loss : uint8_t { kLateWrite, kForgot, kOldSnapshot, kLaggingReplica, kCount };
+
+// Lives on the timeline.
+class WatchedOrigin final : public OriginHistory {
+ public:
+  using Observer = std::function<void(const OriginWrite&)>;
+  WatchedOrigin(const Clock& clock, Writing writing, PlantedBug planted_bug, Observer observer)
+      : clock_(clock),
+        writing_(writing),
+        planted_bug_(planted_bug),
+        observer_(std::move(observer)),
+        origin_(clock),
+        random_(0) {}
+
+  // The origin as one process reaches it. Must not outlive this.
+  [[nodiscard]] std::shared_ptr<RegionalOrigin> endpoint_of(int process);
+
+  void forget_all();
+  // Everything is as it was then.
+  void restore(MonoTime as_of, Loss loss);
+
+  // Components that were lost this way and that their writer has brought back.
+  [[nodiscard]] uint64_t repaired(Loss loss) const { return repaired_[static_cast<size_t>(loss)]; }
+
+  [[nodiscard]] Count least_others_since(const CellId& cell, const Component& excluded,
+                                         MonoTime since) const override;
+  [[nodiscard]] Components components(const CellId& cell) const override {
+    return origin_.components(cell);
+  }
+  [[nodiscard]] const std::vector<ComponentValue>& component_history(const CellId& cell,
+                                                const Component& component) const override;
+
+ private:
+  class Endpoint;
+  struct Cell {
+    WallTime expires_at{};
+    Components components;
+    Components folded{};  // of what those who left should hold, whose it was
+    Count published = 0;
+  };
+  struct Moment {
+    MonoTime when{};
+    Components components{};
+    Components folded{};
+    Count published = 0;
+  };
+  struct Fallen {
+    Count had = 0;
+    Loss loss = Loss::kForgot;
+  };
+  using CellComponent = std::pair<CellId, Component>;
+
+  [[nodiscard]] CellTotals read(const CellRead& read);
+  [[nodiscard]] CellTotals write(int process, const CellReplay& replay);
+  void keep(const CellPublished& word);
+  void retire(const CellRetirement& leaver);
+  [[nodiscard]] CellTotals totals(const CellRead& read);
+  void store(const CellReplay& replay, Count before);
+  void put_back(std::map<CellId, Cell> cells, Loss loss);
+  void note(const CellId& cell);
+  [[nodiscard]] static std::vector<Moment>::const_iterator first_after(
+      const std::vector<Moment>& moments, MonoTime when);
+  [[nodiscard]] Moment moment_at(const CellId& cell, MonoTime when) const;
+  [[nodiscard]] Count published(const CellId& cell) const;
+  [[nodiscard]] CellTotals with_bug(const CellId& cell, const Component& reader,
+                                     CellTotals totals);
+  void drop_expired();
+
+  const Clock& clock_;
+  const Writing writing_;
+  const PlantedBug planted_bug_;
+  Observer observer_;
+  origins::InProcessOrigin origin_;
+  Random random_;
+  // What origin_ holds, to be able to put it back; and what it does not, since there the largest
+  // word stands: what was published.
+  std::map<CellId, Cell> cells_;
+  std::map<CellId, std::vector<Moment>> history_;
+  std::map<CellComponent, std::vector<ComponentValue>> component_values_;
+  std::map<CellComponent, Fallen> fallen_;
+  std::array<uint64_t, static_cast<size_t>(Loss::kCount)> repaired_{};
+  std::map<CellComponent, Count> claimed_;  // for plants that hide something
+};
+
+}  // namespace weir::sim
