@@ -45,32 +45,5 @@ TEST(Timeline, BreaksTiesByItsSeed) {
   EXPECT_NE(order_of(1), order_of(2));
 }
 
-TEST(ProcessExecutor, IsSeenToRunItsTasksUntilItDies) {
-  Timeline timeline(1);
-  int seen = 0;
-  int runs = 0;
-  ProcessExecutor process(timeline, [&] { ++seen; });
-  process.post([&] { ++runs; });
-  while (timeline.step(timeline.now().mono)) {
-  }
-  process.post([&] { ++runs; });
-  process.die();
-  EXPECT_FALSE(process.alive());
-  while (timeline.step(timeline.now().mono)) {
-  }
-  EXPECT_EQ(seen, 1);
-  EXPECT_EQ(runs, 2);
-}
-
-TEST(SkewedClock, RemembersTheLatestItHasShownWhenItIsSetBack) {
-  Timeline timeline(1);
-  SkewedClock clock(timeline, Millis(20));
-  const Instant before = clock.now();
-  clock.set_skew(Millis(-100));
-  EXPECT_EQ(before.wall - clock.now().wall, Millis(120));
-  EXPECT_EQ(clock.latest(), before.wall);
-  EXPECT_EQ(clock.now().mono, before.mono);
-}
-
 }  // namespace
 }  // namespace weir::sim

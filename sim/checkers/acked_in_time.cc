@@ -31,7 +31,7 @@ class AckedInTime final : public RegionChecker {
     if (!record.charged) return {};
     const ProcessCell key{record.contributor, record.cell()};
     expect_replay(key, view.oracle.accepted_by(record.contributor, record.cell()),
-        view.now.mono + view.guarantees.acked_within);
+                  view.now.mono + view.guarantees.acked_within);
     return {};
   }
 
@@ -42,7 +42,8 @@ class AckedInTime final : public RegionChecker {
       last_sent_[key] = view.now.mono;
       const auto pending = pending_.find(key);
       if (pending == pending_.end()) continue;
-      std::erase_if(pending->second, [&](const PendingReplay& each) { return each.total <= cell.total; });
+      std::erase_if(pending->second,
+                    [&](const PendingReplay& each) { return each.total <= cell.total; });
     }
     connection_of_[{sent.process, sent.message}] = connections_[sent.process];
     in_flight_[{sent.process, sent.message}] = {.since = view.now.mono, .cells = sent.cells};
@@ -74,7 +75,7 @@ class AckedInTime final : public RegionChecker {
     for (size_t i = 0; received.totals.ok() && i < received.cells.size(); ++i) {
       const CellRead& read = received.cells[i];
       expect_replay_if_less(view, location_of(received.process, read.reader, read.cell),
-                  received.totals->at(i).mine);
+                            received.totals->at(i).mine);
     }
     return {};
   }
@@ -119,8 +120,8 @@ class AckedInTime final : public RegionChecker {
       for (PendingReplay& pending : it->second) {
         if (excused) pending.by = std::max(pending.by, now + view.guarantees.acked_within);
         if (now <= pending.by) continue;
-        return "process " + std::to_string(it->first.first.process) + " has not told its total of " +
-               std::to_string(pending.total) + " in window " +
+        return "process " + std::to_string(it->first.first.process) +
+               " has not told its total of " + std::to_string(pending.total) + " in window " +
                std::to_string(it->first.second.sequence);
       }
       ++it;
@@ -182,7 +183,7 @@ class AckedInTime final : public RegionChecker {
 
   std::map<ProcessCell, std::vector<PendingReplay>> pending_;
   std::map<std::pair<int, uint64_t>, InFlight> in_flight_;  // until the deadline
-  std::map<ProcessCell, Count> acknowledged_;                     // on this connection
+  std::map<ProcessCell, Count> acknowledged_;               // on this connection
   std::map<ProcessCell, MonoTime> last_sent_;
   std::set<int> was_reachable_;                                 // processes, after the last event
   std::map<int, uint64_t> connections_;                         // of a process, counted

@@ -55,7 +55,8 @@ class Agreement final : public RegionChecker {
     if (!view.calm_since) return false;
     const Guarantees& guarantees = view.guarantees;
     Nanos delay{0};
-    for (const ProcessInfo& process : view.oracle.processes()) delay = std::max<Nanos>(delay, process.most_delay);
+    for (const ProcessInfo& process : view.oracle.processes())
+      delay = std::max<Nanos>(delay, process.most_delay);
     const Nanos schedule = limiter::fresh_for(record.duration, guarantees.max_freshness) +
                            guarantees.acked_within + guarantees.probed_within;
     return record.requested_at.mono - *view.calm_since >
@@ -64,7 +65,7 @@ class Agreement final : public RegionChecker {
 
   // What the dead had told and the origin lost, some nodes know and others do not.
   static Violation check(const RegionView& view, const RequestRecord& record, const CellId& cell,
-                     Count known) {
+                         Count known) {
     if (had_wrong_clock(view.oracle.process(record.contributor.process), cell)) return {};
     if (any_had_wrong_clock(view.oracle, cell)) return {};
     const MissingCounts missing = missing_counts(view, cell);

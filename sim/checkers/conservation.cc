@@ -34,10 +34,12 @@ class Conservation final : public RegionChecker {
     for (const Accept& accept : view.oracle.accepts(cell)) {
       const ProcessInfo& process = view.oracle.process(accept.contributor.process);
       // Of a window that was over before, nothing needs to be told.
-      if (process.ended ? process.ended->wall >= expiry_of(cell) : !is_live_at(cell, view.now.wall)) {
+      if (process.ended ? process.ended->wall >= expiry_of(cell)
+                        : !is_live_at(cell, view.now.wall)) {
         continue;
       }
-      if (had_wrong_clock(process, cell) || !is_unrecoverable(view, accept.contributor, cell)) continue;
+      if (had_wrong_clock(process, cell) || !is_unrecoverable(view, accept.contributor, cell))
+        continue;
       Count most = 0;
       for (const ComponentValue& entry : history_of(view, accept.contributor, cell)) {
         most = std::max(most, entry.count);
@@ -45,7 +47,8 @@ class Conservation final : public RegionChecker {
       if (most >= accept.total) continue;
       const std::string who = "process " + std::to_string(process.number);
       if (!process.ended) return who + " forgot a tuple that it had not told";
-      if (process.exit == ProcessInfo::Exit::kDrained) return who + " was drained and had not told everything";
+      if (process.exit == ProcessInfo::Exit::kDrained)
+        return who + " was drained and had not told everything";
       if (replay_status(view, cell, accept, process.ended->mono) == ReplayStatus::kOverdue) {
         return who + " took more with it than it may";
       }

@@ -15,7 +15,8 @@ class DurabilityOrder final : public GlobalChecker {
       for (const NodeView& node : region.nodes) {
         for (const limiter::SharedCell& cell : node.shared) {
           if (view.rejected.count(cell.tuple) > 0) continue;
-          const Count max_committed = view.ledger.max_committed({{cell.tuple, cell.sequence}, region.name});
+          const Count max_committed =
+              view.ledger.max_committed({{cell.tuple, cell.sequence}, region.name});
           if (cell.published <= max_committed) continue;
           return "node " + std::to_string(node.node) + " of " + region.name + " takes " +
                  std::to_string(cell.published) + " to be written in window " +

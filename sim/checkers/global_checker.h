@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/checkers/delays.h"
 #include "sim/checkers/region_checker.h"
 #include "sim/stores/ledger_history.h"
 #include "sim/stores/watched_ledger.h"
@@ -23,13 +24,6 @@ struct RegionState {
   const std::vector<NodeView>& nodes;
 };
 
-// How long something takes at most where nothing goes wrong.
-struct Delays {
-  Nanos publish{0};  // from an accept until the ledger has it, if the rule wants that
-  Nanos import{0};   // from a commit until every process uses it
-  [[nodiscard]] Nanos total() const { return publish + import; }
-};
-
 struct GlobalView {
   const std::vector<RegionState>& regions;
   const WatchedLedger& ledger;
@@ -40,11 +34,11 @@ struct GlobalView {
   // While something went wrong, or what it left is not over: when that began.
   std::optional<MonoTime> disrupted_since{};
   const std::set<std::string>& rejected;  // tuples of which the ledger refused a row
-  bool fault_free = false;                    // nothing ever goes wrong
-  bool budget_limited = false;                  // rows may have to wait for the budget
-  bool failed_over = false;             // the ledger lost rows at some time
-  bool jumped_lately = false;            // clocks: regions have yet to say again that they are there
-  bool no_room = false;                 // for rows of others, at some time in some process
+  bool fault_free = false;                // nothing ever goes wrong
+  bool budget_limited = false;            // rows may have to wait for the budget
+  bool failed_over = false;               // the ledger lost rows at some time
+  bool jumped_lately = false;  // clocks: regions have yet to say again that they are there
+  bool no_room = false;        // for rows of others, at some time in some process
   std::optional<MonoTime> calm_since{};
 
   [[nodiscard]] Count accepted(const CellId& cell) const {
@@ -60,7 +54,9 @@ class GlobalChecker {
   using Violation = RegionChecker::Violation;
   virtual ~GlobalChecker() = default;
   [[nodiscard]] virtual std::string_view name() const = 0;
-  virtual Violation after_answer(const GlobalView&, int /*region*/, const RequestRecord&) { return {}; }
+  virtual Violation after_answer(const GlobalView&, int /*region*/, const RequestRecord&) {
+    return {};
+  }
   virtual Violation after_event(const GlobalView&) { return {}; }
   virtual Violation after_commit(const GlobalView&, const Committed&) { return {}; }
   // Now and then, when what the publish rule says of every cell was looked at.

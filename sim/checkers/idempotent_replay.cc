@@ -22,8 +22,8 @@ class IdempotentReplay final : public RegionChecker {
     after.erase(replay.writer);
     if (before != after) return "a write of one process changed the component of another";
     if (has != had && has != replay.total) {
-      return "a write of " + std::to_string(replay.total) + " on " + std::to_string(had) + " left " +
-             std::to_string(has);
+      return "a write of " + std::to_string(replay.total) + " on " + std::to_string(had) +
+             " left " + std::to_string(has);
     }
     if (has > view.oracle.accepted_by({write.process, replay.writer.generation}, replay.cell)) {
       return "a component exceeds what its writer accepted";

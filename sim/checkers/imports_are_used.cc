@@ -34,7 +34,9 @@ class ImportsAreUsed final : public GlobalChecker {
       const CellId id{cell.tuple, cell.sequence};
       // A clock that was set back had taken it to be over.
       if (!is_live_at(id, node.latest)) continue;
-      if (had_wrong_clock(view.regions[static_cast<size_t>(region)].oracle.process(node.process), id)) continue;
+      if (had_wrong_clock(view.regions[static_cast<size_t>(region)].oracle.process(node.process),
+                          id))
+        continue;
       Count received = 0;
       for (size_t i = 0; i < view.regions.size(); ++i) {
         if (static_cast<int>(i) == region) continue;

@@ -30,11 +30,13 @@ class LocalAlgorithms final : public RegionChecker {
     History& history = histories_[{process.number, record.tuple}];
     // Where a clock was hours off, the first request since finds a full tuple at most.
     const bool asked_by_wrong_clock = record.requested_at.wall > record.answered_at.wall;
-    const bool clock_was_wrong = asked_by_wrong_clock || history.wrong_clock_until != process.wrong_clock_until ||
-                           process.wrong_clock_until > record.requested_at.wall - 2 * record.duration;
+    const bool clock_was_wrong =
+        asked_by_wrong_clock || history.wrong_clock_until != process.wrong_clock_until ||
+        process.wrong_clock_until > record.requested_at.wall - 2 * record.duration;
     const bool sketched = record.verdict.basis == Basis::kDegraded;
     if (clock_was_wrong || sketched) {
-      history.from = std::max(record.answered_at.wall, clock_was_wrong ? process.wrong_clock_until : WallTime{});
+      history.from = std::max(record.answered_at.wall,
+                              clock_was_wrong ? process.wrong_clock_until : WallTime{});
       history.accepts.clear();
       history.wrong_clock_until = process.wrong_clock_until;
       // One that was asked by the wrong clock takes the tuple there once more.
@@ -64,7 +66,8 @@ class LocalAlgorithms final : public RegionChecker {
     WallTime wrong_clock_until{};
   };
 
-  static Violation check_rate(const RequestRecord& record, const History& history, WallTime latest) {
+  static Violation check_rate(const RequestRecord& record, const History& history,
+                              WallTime latest) {
     Count sum = 0;
     for (auto it = history.accepts.rbegin(); it != history.accepts.rend(); ++it) {
       sum += it->cost;
@@ -80,15 +83,16 @@ class LocalAlgorithms final : public RegionChecker {
   }
 
   // Of the window that ends now.
-  static Violation check_trailing(const RequestRecord& record, const History& history, WallTime latest) {
+  static Violation check_trailing(const RequestRecord& record, const History& history,
+                                  WallTime latest) {
     Count sum = 0;
     for (auto it = history.accepts.rbegin(); it != history.accepts.rend(); ++it) {
       if (it->earliest > latest - record.duration) sum += it->cost;
     }
     if (sum <= record.limit) return {};
-    return "process " + std::to_string(record.contributor.process) + " accepted " + std::to_string(sum) +
-           " of " + std::to_string(record.limit) + " in a trailing window of " +
-           std::string(weir::to_string(record.algorithm));
+    return "process " + std::to_string(record.contributor.process) + " accepted " +
+           std::to_string(sum) + " of " + std::to_string(record.limit) +
+           " in a trailing window of " + std::string(weir::to_string(record.algorithm));
   }
 
   static Violation check_refusal(const RequestRecord& record, const History& history) {

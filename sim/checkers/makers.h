@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "sim/checkers/region_checker.h"
 #include "sim/checkers/global_checker.h"
+#include "sim/checkers/region_checker.h"
 
 namespace weir::sim {
 

@@ -25,7 +25,8 @@ bool had_wrong_clock(const ProcessInfo& process, const CellId& cell) {
   // No world lasts that long, so such a window is one that the wrong clock showed.
   constexpr Millis kFarAhead{1'800'000};
   const WallTime start(cell.sequence * duration_of(cell));
-  return start - duration_of(cell) < process.wrong_clock_until || start - kFarAhead > process.wrong_clock_until;
+  return start - duration_of(cell) < process.wrong_clock_until ||
+         start - kFarAhead > process.wrong_clock_until;
 }
 
 bool any_had_wrong_clock(const Oracle& oracle, const CellId& cell) {
@@ -42,10 +43,11 @@ bool is_unrecoverable(const RegionView& view, const Contributor& contributor, co
   return node.generation_of(cell.tuple) != contributor.generation;
 }
 
-const std::vector<ComponentValue>& history_of(const RegionView& view, const Contributor& contributor,
-                                   const CellId& cell) {
-  return view.origin.component_history(cell, {.incarnation = view.oracle.process(contributor.process).incarnation,
-                                   .generation = contributor.generation});
+const std::vector<ComponentValue>& history_of(const RegionView& view,
+                                              const Contributor& contributor, const CellId& cell) {
+  return view.origin.component_history(
+      cell, {.incarnation = view.oracle.process(contributor.process).incarnation,
+             .generation = contributor.generation});
 }
 
 MissingCounts missing_counts(const RegionView& view, const CellId& cell) {
@@ -80,7 +82,7 @@ bool excused_until(const RegionView& view, const ProcessInfo& process, const Cel
 }  // namespace
 
 ReplayStatus replay_status(const RegionView& view, const CellId& cell, const Accept& accept,
-                     MonoTime since) {
+                           MonoTime since) {
   const ProcessInfo& process = view.oracle.process(accept.contributor.process);
   ReplayStatus status = ReplayStatus::kPresent;
   // Each stretch of time during which it was missing, the one before the first write too.
@@ -88,7 +90,8 @@ ReplayStatus replay_status(const RegionView& view, const CellId& cell, const Acc
     if (entry.count >= accept.total || until < since) return;
     const bool excused =
         entry.max_before >= accept.total || excused_until(view, process, cell, accept, until);
-    status = excused && status != ReplayStatus::kOverdue ? ReplayStatus::kExcused : ReplayStatus::kOverdue;
+    status = excused && status != ReplayStatus::kOverdue ? ReplayStatus::kExcused
+                                                         : ReplayStatus::kOverdue;
   };
   ComponentValue entry{.since = accept.when};
   for (const ComponentValue& next : history_of(view, accept.contributor, cell)) {

@@ -19,9 +19,11 @@ namespace weir::sim {
 
 // Whether nobody can tell it any more: its process has ended, or has forgotten the tuple, which it
 // may once the origin has all of it.
-[[nodiscard]] bool is_unrecoverable(const RegionView& view, const Contributor& contributor, const CellId& cell);
-[[nodiscard]] const std::vector<ComponentValue>& history_of(const RegionView& view, const Contributor& contributor,
-                                                 const CellId& cell);
+[[nodiscard]] bool is_unrecoverable(const RegionView& view, const Contributor& contributor,
+                                    const CellId& cell);
+[[nodiscard]] const std::vector<ComponentValue>& history_of(const RegionView& view,
+                                                            const Contributor& contributor,
+                                                            const CellId& cell);
 
 // Parts of a cell that nobody can tell any more.
 struct MissingCounts {
@@ -31,7 +33,7 @@ struct MissingCounts {
 [[nodiscard]] MissingCounts missing_counts(const RegionView& view, const CellId& cell);
 
 enum class ReplayStatus : uint8_t {
-  kPresent,    // at the origin all the time since
+  kPresent,  // at the origin all the time since
   kExcused,  // not there for some time, for a reason that may be
   kOverdue,  // not there, and it should have been
 };
@@ -43,7 +45,7 @@ enum class ReplayStatus : uint8_t {
 // - once it was there and the origin lost it, until its process hears of that (told in time
 //   sees to the rest).
 // A process that died is excused for what was excused in the instant it died.
-[[nodiscard]] ReplayStatus replay_status(const RegionView& view, const CellId& cell, const Accept& accept,
-                                   MonoTime since);
+[[nodiscard]] ReplayStatus replay_status(const RegionView& view, const CellId& cell,
+                                         const Accept& accept, MonoTime since);
 
 }  // namespace weir::sim

@@ -44,7 +44,8 @@ class NoInventedForeignCounts final : public GlobalChecker {
   }
 
  private:
-  static Count written_elsewhere(const GlobalView& view, const RegionState& here, const CellId& cell) {
+  static Count written_elsewhere(const GlobalView& view, const RegionState& here,
+                                 const CellId& cell) {
     Count sum = 0;
     for (const RegionState& region : view.regions) {
       if (region.name != here.name) sum += view.ledger.max_committed({cell, region.name});

@@ -51,9 +51,10 @@ struct RequestRecord {
   Millis duration{0};
   Algorithm algorithm = Algorithm::kSlidingWindow;
   Count limit = 0;
+  Count burst = 0;  // of gcra and token_bucket; 0: the limit
   Count cost = 0;
-  Instant requested_at{};     // by the node's clock
-  Instant answered_at{};  // by the node's clock
+  Instant requested_at{};  // by the node's clock
+  Instant answered_at{};   // by the node's clock
   bool in_batch = false;
   bool charged = false;  // a batch that fails charges nothing
   bool late = false;     // decided as if it had been asked when it was answered
@@ -104,9 +105,9 @@ class Oracle {
  public:
   ProcessInfo& start_process(int node, uint64_t incarnation, Millis most_delay) {
     return processes_.emplace_back(ProcessInfo{.number = static_cast<int>(processes_.size()),
-                                    .node = node,
-                                    .incarnation = incarnation,
-                                    .most_delay = most_delay});
+                                               .node = node,
+                                               .incarnation = incarnation,
+                                               .most_delay = most_delay});
   }
   [[nodiscard]] const std::deque<ProcessInfo>& processes() const { return processes_; }
   [[nodiscard]] const ProcessInfo& process(int number) const {

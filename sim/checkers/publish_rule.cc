@@ -12,10 +12,10 @@
 #include <map>
 #include <tuple>
 
-#include "sim/checkers/requested_limits.h"
 #include "sim/checkers/makers.h"
-#include "sim/checkers/publish_spec.h"
 #include "sim/checkers/missing_counts.h"
+#include "sim/checkers/publish_spec.h"
+#include "sim/checkers/requested_limits.h"
 
 namespace weir::sim {
 namespace {
@@ -74,7 +74,8 @@ class PublishRule final : public GlobalChecker {
       const int64_t current = std::max(now, windows.rbegin()->first);
       const CellId cell{tuple, current};
       const CellId last{tuple, current - 1};
-      const ProcessInfo& process = view.regions[static_cast<size_t>(region)].oracle.process(node.process);
+      const ProcessInfo& process =
+          view.regions[static_cast<size_t>(region)].oracle.process(node.process);
       // Who there is it hears again with all that there is.
       if (had_wrong_clock(process, last)) continue;
       if (process.wrong_clock_until != WallTime{} &&
@@ -108,9 +109,10 @@ class PublishRule final : public GlobalChecker {
     };
     const Parts here = parts_of(cell.sequence);
     const Parts before = parts_of(cell.sequence - 1);
-    spec::Cell known{.x = here.region,
-                     .p = view.ledger.max_committed({cell, view.regions[static_cast<size_t>(region)].name}),
-                     .L = requested.smallest};
+    spec::Cell known{
+        .x = here.region,
+        .p = view.ledger.max_committed({cell, view.regions[static_cast<size_t>(region)].name}),
+        .L = requested.smallest};
     known.e = usage_at(node.now.wall, requested, cell.sequence, here.region + here.foreign,
                        before.region + before.foreign);
     for (size_t i = 0; i < view.regions.size(); ++i) {
@@ -129,15 +131,15 @@ class PublishRule final : public GlobalChecker {
   // Whether the others do not know that this region is here, or will soon not.
   static bool is_unleased(const GlobalView& view, int region, const NodeView& node,
                           const std::string& tuple) {
-    const WallTime until =
-        view.history.presence_until(tuple, view.regions[static_cast<size_t>(region)].name, view.now.mono);
+    const WallTime until = view.history.presence_until(
+        tuple, view.regions[static_cast<size_t>(region)].name, view.now.mono);
     const Nanos margin = 2 * view.delays.total() + view.guarantees.max_clock_skew;
     return node.now.wall >= until - std::min<Nanos>(margin, kLongestMargin) / Millis(1) * Millis(1);
   }
 
   // Empty: no rule holds.
   Violation heeded(const GlobalView& view, int region, const NodeView& node, const CellId& cell,
-               const spec::Cell& known, const std::string& rule) {
+                   const spec::Cell& known, const std::string& rule) {
     const Nanos patience = 2 * (view.ledger.rules().publish_every * 6 / 5 + Millis(10));
     const ProcessCell key{region, node.process, cell};
     const bool waits =

@@ -14,10 +14,10 @@
 #include <set>
 #include <tuple>
 
-#include "sim/checkers/requested_limits.h"
 #include "sim/checkers/makers.h"
-#include "sim/checkers/publish_spec.h"
 #include "sim/checkers/missing_counts.h"
+#include "sim/checkers/publish_spec.h"
+#include "sim/checkers/requested_limits.h"
 
 namespace weir::sim {
 namespace {
@@ -71,7 +71,7 @@ class PublishedInTime final : public GlobalChecker {
   }
 
   static Violation check_tuple(const GlobalView& view, int region, const std::string& tuple,
-                           const RequestedLimit& requested) {
+                               const RequestedLimit& requested) {
     const SyncRules& rules = view.ledger.rules();
     const std::string& name = view.regions[static_cast<size_t>(region)].name;
     const CellId cell{tuple, view.now.wall.time_since_epoch() / requested.duration};
@@ -89,7 +89,8 @@ class PublishedInTime final : public GlobalChecker {
       return acked(name, "and others could use what remains", cell, *known);
     }
     const auto over = facts(view, region, last, requested, view.now.mono - view.delays.publish);
-    if (over && lasted(view, cell, requested, view.delays.publish) && spec::rolled_over(*over, rules)) {
+    if (over && lasted(view, cell, requested, view.delays.publish) &&
+        spec::rolled_over(*over, rules)) {
       return acked(name, "which the next one weighs", last, *over);
     }
     return {};
@@ -106,7 +107,7 @@ class PublishedInTime final : public GlobalChecker {
   }
 
   static Violation acked(const std::string& region, const std::string& why, const CellId& cell,
-                     const spec::Cell& known) {
+                         const spec::Cell& known) {
     return region + " accepted " + std::to_string(known.x) + " of " + std::to_string(known.L) +
            " in window " + std::to_string(cell.sequence) + ", " + why + ": the ledger has " +
            std::to_string(known.p) + ", used are " + std::to_string(known.e) + " in " +
@@ -114,7 +115,8 @@ class PublishedInTime final : public GlobalChecker {
   }
 
   // Whether the window is the present one by every clock, and has been for this long.
-  static bool lasted(const GlobalView& view, const CellId& cell, const RequestedLimit& requested, Nanos how_long) {
+  static bool lasted(const GlobalView& view, const CellId& cell, const RequestedLimit& requested,
+                     Nanos how_long) {
     const Millis apart = view.guarantees.max_clock_skew;
     const WallTime start(cell.sequence * requested.duration);
     return view.now.wall + apart < start + requested.duration &&
@@ -131,7 +133,8 @@ class PublishedInTime final : public GlobalChecker {
     const auto mine = known_since(view, region, cell, then);
     const auto mine_before = known_since(view, region, before, then);
     if (!mine) return {};
-    spec::Cell known{.x = *mine, .p = view.ledger.max_committed({cell, region.name}), .L = requested.smallest};
+    spec::Cell known{
+        .x = *mine, .p = view.ledger.max_committed({cell, region.name}), .L = requested.smallest};
     Count used = *mine;
     Count used_before = mine_before.value_or(0);
     const int64_t present = view.now.wall.time_since_epoch() / requested.duration;
@@ -178,13 +181,15 @@ class PublishedInTime final : public GlobalChecker {
     const ProcessCell key{region, record.contributor.process, cell};
     const bool first = refused_.insert(key).second;
     if (record.in_batch || record.cost == 0 || refusals_.count(key) > 0) return;
-    const ProcessInfo& process = view.regions[static_cast<size_t>(region)].oracle.process(record.contributor.process);
+    const ProcessInfo& process =
+        view.regions[static_cast<size_t>(region)].oracle.process(record.contributor.process);
     // One that does not hold the tuple goes by what it read, and has nothing to tell.
     if (had_wrong_clock(process, cell) || record.contributor.generation == 0) return;
     const Evidence& evidence = record.verdict.evidence;
     const Count used = evidence.own + evidence.siblings + evidence.foreign + evidence.previous;
-    const bool held = record.verdict.basis == Basis::kDegraded &&
-                      (view.guarantees.on_origin_loss != OnOriginLoss::kLocal || view.guarantees.evicts);
+    const bool held =
+        record.verdict.basis == Basis::kDegraded &&
+        (view.guarantees.on_origin_loss != OnOriginLoss::kLocal || view.guarantees.evicts);
     if (held || used + record.cost <= record.limit) return;
     const RegionState& home = view.regions[static_cast<size_t>(region)];
     const NodeView& node = home.nodes.at(static_cast<size_t>(record.node));
@@ -213,7 +218,8 @@ class PublishedInTime final : public GlobalChecker {
   }
 
   // Whether a process that lives has made room for others there.
-  static bool is_evicted(const RegionState& region, const Contributor& contributor, const CellId& cell) {
+  static bool is_evicted(const RegionState& region, const Contributor& contributor,
+                         const CellId& cell) {
     const ProcessInfo& process = region.oracle.process(contributor.process);
     if (process.ended) return false;
     const NodeView& node = region.nodes.at(static_cast<size_t>(process.node));

@@ -19,7 +19,8 @@ class PublishedNeverDecreases final : public GlobalChecker {
       for (const NodeView& node : view.regions[i].nodes) {
         const uint64_t full_reads = node.sync.full_reads;
         for (const limiter::SharedCell& cell : node.shared) {
-          if (had_wrong_clock(view.regions[i].oracle.process(node.process), {cell.tuple, cell.sequence})) {
+          if (had_wrong_clock(view.regions[i].oracle.process(node.process),
+                              {cell.tuple, cell.sequence})) {
             continue;
           }
           Seen& seen = seen_[{static_cast<int>(i), node.process, {cell.tuple, cell.sequence}}];

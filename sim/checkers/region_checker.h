@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "limiter/engine.h"
-#include "sim/stores/row_id.h"
 #include "sim/checkers/oracle.h"
+#include "sim/stores/row_id.h"
+#include "sim/stores/simulated_origin.h"
 
 namespace weir::sim {
 
@@ -65,8 +66,6 @@ struct NodeView {
   }
 };
 
-using Components = std::map<Component, Count>;
-
 // What a component was from one moment to the next entry's.
 struct ComponentValue {
   MonoTime since{};
@@ -92,8 +91,8 @@ class OriginHistory {
                                                  MonoTime since) const = 0;
   [[nodiscard]] virtual Components components(const CellId& cell) const = 0;
   // In order; before the first entry it was 0.
-  [[nodiscard]] virtual const std::vector<ComponentValue>& component_history(const CellId& cell,
-                                                        const Component& component) const = 0;
+  [[nodiscard]] virtual const std::vector<ComponentValue>& component_history(
+      const CellId& cell, const Component& component) const = 0;
 };
 
 // Messages at the near end of a link.
@@ -117,11 +116,11 @@ struct Guarantees {
   Millis max_freshness{0};
   Millis read_deadline{0};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
-  bool evicts = false;    // tuples make room for others, and what they accepted is remembered
-  Millis acked_within{0};  // replay_within, and two turns of the schedule
-  Millis probed_within{0};  // every node, for every tuple, once it is calm
+  bool evicts = false;       // tuples make room for others, and what they accepted is remembered
+  Millis acked_within{0};    // replay_within, and two turns of the schedule
+  Millis probed_within{0};   // every node, for every tuple, once it is calm
   Millis max_clock_skew{0};  // any two readings of wall time at one instant, or of one node's
-                           // clock before and after it was set
+                             // clock before and after it was set
 };
 
 struct RegionView {

@@ -61,16 +61,15 @@ class RegionalBound final : public RegionChecker {
   }
 
   // The limit is exceeded only by what the node did not know, whatever the reason.
-  static Violation check_total(const RegionView& view, const RequestRecord& record, const CellId& current,
-                           const CellId& last) {
+  static Violation check_total(const RegionView& view, const RequestRecord& record,
+                               const CellId& current, const CellId& last) {
     const WallTime start(current.sequence * record.duration);
     const Millis passed = std::max(record.decided_at(), start) - start;
     if (passed > record.duration) return "charged a window that was over when it was decided";
     const Millis rest = record.duration - passed;
     const auto weighed = [&](Count count) {
       if (record.algorithm != Algorithm::kSlidingWindow) return Count{0};
-      return count * static_cast<Count>(rest.count()) /
-             static_cast<Count>(record.duration.count());
+      return count * static_cast<Count>(rest.count()) / static_cast<Count>(record.duration.count());
     };
     const Count total = view.oracle.accepted(current) + weighed(view.oracle.accepted(last));
     const Count unknown =
@@ -84,16 +83,18 @@ class RegionalBound final : public RegionChecker {
   // What others accepted in the cell and this node did not know.
   static Count unknown_of(const RegionView& view, const RequestRecord& record, const CellId& cell) {
     Count known = 0;
-    for (const limiter::CellView& known_cell : view.nodes.at(static_cast<size_t>(record.node)).cells) {
-      if (known_cell.tuple == cell.tuple && known_cell.sequence == cell.sequence) known = known_cell.siblings;
+    for (const limiter::CellView& known_cell :
+         view.nodes.at(static_cast<size_t>(record.node)).cells) {
+      if (known_cell.tuple == cell.tuple && known_cell.sequence == cell.sequence)
+        known = known_cell.siblings;
     }
     const Count others =
         view.oracle.accepted(cell) - view.oracle.accepted_by(record.contributor, cell);
     return others > known ? others - known : 0;
   }
 
-  static Violation check_unknown(const RegionView& view, const RequestRecord& record, const CellId& cell,
-                             Nanos age) {
+  static Violation check_unknown(const RegionView& view, const RequestRecord& record,
+                                 const CellId& cell, Nanos age) {
     const Count unknown = unknown_of(view, record, cell);
     if (unknown == 0) return {};
     const MonoTime since = record.requested_at.mono - age;

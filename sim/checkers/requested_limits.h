@@ -23,15 +23,15 @@ using RequestedLimits = std::map<std::pair<int, std::string>, RequestedLimit>;
 
 inline void record_requested(RequestedLimits& tuples, int region, const RequestRecord& record) {
   RequestedLimit& requested = tuples[{region, record.tuple}];
-  requested = {
-      .duration = record.duration,
-      .algorithm = record.algorithm,
-      .smallest = requested.smallest == 0 ? record.limit : std::min(requested.smallest, record.limit)};
+  requested = {.duration = record.duration,
+               .algorithm = record.algorithm,
+               .smallest = requested.smallest == 0 ? record.limit
+                                                   : std::min(requested.smallest, record.limit)};
 }
 
 // What two windows come to at a time in the second of them, or before it.
-[[nodiscard]] inline Count usage_at(WallTime at, const RequestedLimit& requested, int64_t sequence, Count count,
-                                    Count last) {
+[[nodiscard]] inline Count usage_at(WallTime at, const RequestedLimit& requested, int64_t sequence,
+                                    Count count, Count last) {
   if (requested.algorithm != Algorithm::kSlidingWindow) return count;
   const WallTime end((sequence + 1) * requested.duration);
   const Millis rest = std::clamp(Millis(end - at), Millis(0), requested.duration);

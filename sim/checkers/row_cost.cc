@@ -12,8 +12,8 @@
 #include <set>
 
 #include "sim/checkers/makers.h"
-#include "sim/checkers/publish_spec.h"
 #include "sim/checkers/missing_counts.h"
+#include "sim/checkers/publish_spec.h"
 
 namespace weir::sim {
 namespace {

@@ -125,7 +125,7 @@ std::optional<Failure> make_plans(const SimSettings& settings, std::vector<Plan>
   return std::nullopt;
 }
 
-std::vector<Results> live(const std::vector<Plan>& plans) {
+std::vector<Results> live(const std::vector<Plan>& plans, bool check) {
   std::vector<Results> all;
   ProgressLine progress;
   for (size_t i = 0; i < plans.size(); ++i) {
@@ -137,7 +137,8 @@ std::vector<Results> live(const std::vector<Plan>& plans) {
         plans[i].scenario,
         {.progress = [&progress, &which](Millis passed,
                                          Millis whole) { progress.show(which, passed, whole); },
-         .stopwatch = [] { return system_clock().now().mono.time_since_epoch(); }}));
+         .stopwatch = [] { return system_clock().now().mono.time_since_epoch(); },
+         .checks = check ? std::optional(CheckOptions{}) : std::nullopt}));
     all.back().variant = plans[i].variant;
     all.back().took_seconds =
         std::chrono::duration<double>(system_clock().now().mono - start).count();
@@ -214,7 +215,7 @@ int run_sim(const SimSettings& settings) {
   std::vector<Plan> plans;
   if (const auto failure = make_plans(settings, plans)) return fail(*failure);
   if (const auto failure = make_folder(settings.out)) return fail(*failure);
-  const std::vector<Results> all = live(plans);
+  const std::vector<Results> all = live(plans, settings.check);
   if (settings.seeds > 1) {
     fmt::print("{}", seeds_summary(all));
   } else if (all.size() > 1) {

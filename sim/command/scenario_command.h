@@ -16,6 +16,7 @@ struct SimSettings {
   std::string out;                    // a folder for JSON and a page; empty: none
   std::vector<std::string> changes;   // "settings.policy=floor"
   std::vector<std::string> compared;  // a change, another file, or "floor"
+  bool check = false;                 // run every checker of a world, too
 };
 
 // Tells what happened and returns the exit code: 0; 1 if the scenario did not keep a promise, if an

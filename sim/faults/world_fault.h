@@ -14,15 +14,15 @@ enum class WorldFault : uint8_t {
   kDrains,
   kIsolation,
   kDeadConnections,
-  kOriginMessageLoss,   // between nodes and their origin, also such as arrive twice
-  kOriginDataLoss,  // all, or what is new
-  kOriginOutages,     // or slow
-  kLedgerMessageLoss,       // between nodes and the ledger, also what fails, lags or is cut
+  kOriginMessageLoss,  // between nodes and their origin, also such as arrive twice
+  kOriginDataLoss,     // all, or what is new
+  kOriginOutages,      // or slow
+  kLedgerMessageLoss,  // between nodes and the ledger, also what fails, lags or is cut
   kLedgerOutages,
   kLedgerFailovers,  // what is new, or its clock is set
   kRejectedRows,
-  kRowBudget,  // allowed
-  kClockSteps,   // are set
+  kRowBudget,   // allowed
+  kClockSteps,  // are set
   kCount,
 };
 

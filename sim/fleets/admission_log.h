@@ -105,7 +105,7 @@ class AdmissionLog {
   struct Local {
     uint32_t region = 0;
     std::vector<Admission> admitted;
-    Count published = 0;                                      // the most that a row of it said
+    Count published = 0;                                  // the most that a row of it said
     std::map<Count, MonoTime> sent;                       // rows by what they said
     std::vector<std::pair<uint32_t, Count>> received_by;  // processes elsewhere, and the most
   };

@@ -83,9 +83,8 @@ void FaultInjector::schedule(size_t number) {
   Timeline& timeline = fleet_.timeline();
   if (fault.what == FaultKind::kOriginOldReplica) {
     timeline.post_in(std::max(Millis(0), fault.at - ms_of(fault.amount)), [this, number] {
-      for_each_matching_region(faults_[number], [&](uint32_t region) {
-        saved_[{number, region}] = fleet_.origin(region).snapshot();
-      });
+      for_each_matching_region(faults_[number],
+                               [&](uint32_t region) { fleet_.origin(region).save(number); });
     });
   }
   timeline.post_in(fault.at, [this, number] {
@@ -96,11 +95,11 @@ void FaultInjector::schedule(size_t number) {
 void FaultInjector::begin(size_t number) {
   const FaultPlan& fault = faults_[number];
   active_[number] = true;
+  fleet_.note_disruption();
   apply_once(fault);
   if (fault.what == FaultKind::kOriginOldReplica) {
-    for_each_matching_region(fault, [&](uint32_t region) {
-      fleet_.origin(region).restore(std::move(saved_[{number, region}]));
-    });
+    for_each_matching_region(fault,
+                             [&](uint32_t region) { fleet_.origin(region).restore_saved(number); });
   }
   update_links();
   fleet_.timeline().post_in(fault.lasts, [this, number] {
@@ -115,18 +114,17 @@ void FaultInjector::apply_once(const FaultPlan& fault) {
     case FaultKind::kOriginEmptied:
       for_each_matching_region(fault, [&](uint32_t region) { fleet_.origin(region).forget_all(); });
       break;
-    case FaultKind::kLedgerFailsOver:
-      fleet_.ledger().fail_over(now - ms_of(fault.amount), Millis(0));
-      break;
+    case FaultKind::kLedgerFailsOver: fleet_.fail_over_ledger(now - ms_of(fault.amount)); break;
     case FaultKind::kLedgerClockSet: fleet_.ledger().set_skew(ms_of(fault.amount)); break;
     case FaultKind::kNodeKilled:
-      for_each_matching_node(fault, [&](FleetNode& node) { fleet_.kill(node); });
+      for_each_matching_node(fault, [&](Node& node) { fleet_.kill(node); });
       break;
     case FaultKind::kNodeDrained:
-      for_each_matching_node(fault, [&](FleetNode& node) { fleet_.drain(node); });
+      for_each_matching_node(fault, [&](Node& node) { fleet_.drain(node); });
       break;
     case FaultKind::kClockSet:
-      for_each_matching_node(fault, [&](FleetNode& node) { node.clock.set(ms_of(fault.amount)); });
+      for_each_matching_node(fault,
+                             [&](Node& node) { fleet_.set_clock(node, ms_of(fault.amount)); });
       break;
     default: break;
   }
@@ -135,6 +133,7 @@ void FaultInjector::apply_once(const FaultPlan& fault) {
 void FaultInjector::end(size_t number) {
   const FaultPlan& fault = faults_[number];
   active_[number] = false;
+  fleet_.note_disruption();
   const bool lasted = fault.lasts > Millis(0);
   switch (fault.what) {
     case FaultKind::kLedgerClockSet:
@@ -142,13 +141,14 @@ void FaultInjector::end(size_t number) {
       break;
     case FaultKind::kNodeKilled:
     case FaultKind::kNodeDrained:
-      for_each_matching_node(fault, [&](FleetNode& node) {
-        if (node.state == FleetNode::State::kDrains) fleet_.kill(node);
-        if (!node.runs()) fleet_.begin(node);
+      for_each_matching_node(fault, [&](Node& node) {
+        if (node.draining) fleet_.kill(node);
+        if (!node.is_running()) fleet_.start_process(node);
       });
       break;
     case FaultKind::kClockSet:
-      if (lasted) for_each_matching_node(fault, [](FleetNode& node) { node.clock.set(Millis(0)); });
+      if (lasted)
+        for_each_matching_node(fault, [&](Node& node) { fleet_.set_clock(node, Millis(0)); });
       break;
     default: break;
   }
@@ -160,6 +160,7 @@ void FaultInjector::stop_faults() {
   for (size_t i = 0; i < faults_.size(); ++i) {
     if (active_[i]) end(i);
   }
+  fleet_.note_calm();
 }
 
 bool FaultInjector::is_unaffected(WallTime from, WallTime to) const {
@@ -169,23 +170,21 @@ bool FaultInjector::is_unaffected(WallTime from, WallTime to) const {
   });
 }
 
-bool FaultInjector::matches(const FaultPlan& fault, const FleetNode& node) const {
+bool FaultInjector::matches(const FaultPlan& fault, const Node& node) const {
   const std::string& region = fleet_.region(node.region).name;
   if (fault.where.empty() || fault.where == region) return true;
-  const std::vector<uint32_t>& siblings = fleet_.nodes_of(node.region);
-  const auto index = std::find(siblings.begin(), siblings.end(), node.number) - siblings.begin();
-  return fault.where == region + "/" + std::to_string(index);
+  return fault.where == region + "/" + std::to_string(node.index);
 }
 
 void FaultInjector::for_each_matching_node(const FaultPlan& fault,
-                              const std::function<void(FleetNode&)>& visit) {
+                                           const std::function<void(Node&)>& visit) {
   for (uint32_t i = 0; i < fleet_.nodes(); ++i) {
     if (matches(fault, fleet_.node(i))) visit(fleet_.node(i));
   }
 }
 
 void FaultInjector::for_each_matching_region(const FaultPlan& fault,
-                                     const std::function<void(uint32_t)>& visit) {
+                                             const std::function<void(uint32_t)>& visit) {
   for (uint32_t i = 0; i < fleet_.regions(); ++i) {
     if (fault.where.empty() || fault.where == fleet_.region(i).name) visit(i);
   }
@@ -193,15 +192,17 @@ void FaultInjector::for_each_matching_region(const FaultPlan& fault,
 
 void FaultInjector::update_links() {
   for (uint32_t i = 0; i < fleet_.nodes(); ++i) {
-    if (fleet_.node(i).runs()) set(fleet_.node(i));
+    if (fleet_.node(i).is_running()) set(fleet_.node(i));
   }
 }
 
 // What lies between a node and its stores follows from all that is going on.
-void FaultInjector::set(FleetNode& node) {
+void FaultInjector::set(Node& node) {
   LinkFaults near = fleet_.normal_origin_link(node);
   LedgerFaults far = fleet_.normal_ledger_link(node);
-  const auto worse = [](Connectivity& connectivity, Connectivity than) { connectivity = std::max(connectivity, than); };
+  const auto worse = [](Connectivity& connectivity, Connectivity than) {
+    connectivity = std::max(connectivity, than);
+  };
   for (size_t i = 0; i < faults_.size(); ++i) {
     const FaultPlan& fault = faults_[i];
     if (!active_[i] || !matches(fault, node)) continue;
@@ -238,10 +239,11 @@ void FaultInjector::set(FleetNode& node) {
       case FaultKind::kClockSet: break;
     }
   }
-  const bool back = near.connectivity == Connectivity::kUp && node.origin->faults.connectivity != Connectivity::kUp;
-  node.origin->faults = near;
+  const bool back =
+      near.connectivity == Connectivity::kUp && node.link->faults.connectivity != Connectivity::kUp;
+  node.link->faults = near;
   if (node.ledger) node.ledger->faults = far;
-  if (back) node.origin->reconnect();
+  if (back) node.link->reconnect();
 }
 
 }  // namespace weir::sim

@@ -33,9 +33,9 @@ class FaultInjector {
   void end(size_t fault);
   void apply_once(const FaultPlan& fault);
   void update_links();
-  void set(FleetNode& node);
-  [[nodiscard]] bool matches(const FaultPlan& fault, const FleetNode& node) const;
-  void for_each_matching_node(const FaultPlan& fault, const std::function<void(FleetNode&)>& visit);
+  void set(Node& node);
+  [[nodiscard]] bool matches(const FaultPlan& fault, const Node& node) const;
+  void for_each_matching_node(const FaultPlan& fault, const std::function<void(Node&)>& visit);
   void for_each_matching_region(const FaultPlan& fault, const std::function<void(uint32_t)>& visit);
 
   Fleet& fleet_;
@@ -43,7 +43,6 @@ class FaultInjector {
   Random random_;
   std::vector<FaultPlan> faults_;
   std::vector<bool> active_;
-  std::map<std::pair<size_t, uint32_t>, origins::InProcessOrigin::Snapshot> saved_;
   bool calm_ = false;
 };
 

@@ -6,10 +6,6 @@
 namespace weir::sim {
 namespace {
 
-// As the origin in Redis has it: who was not heard of for so long is not counted.
-constexpr Millis kHeartbeatEvery{1000};
-constexpr Millis kHeartbeatTimeout{3000};
-
 std::vector<ClockShape> shapes_of(const FleetOptions& options, const std::string& region,
                                   uint32_t index) {
   const std::string name = region + "/" + std::to_string(index);
@@ -37,52 +33,6 @@ LedgerLoad operator-(const LedgerLoad& a, const LedgerLoad& b) {
           .rows_read = a.rows_read - b.rows_read};
 }
 
-class Fleet::OriginWatcher final : public LinkWatcher {
- public:
-  explicit OriginWatcher(RegionLoad& load) : load_(load) {}
-  void reading(size_t cells) override { load_.origin_commands += cells; }
-  void noting_published(size_t cells) override { load_.origin_commands += cells; }
-  void sent(uint64_t /*message*/, const std::vector<CellReplay>& cells) override {
-    load_.origin_commands += 2 * cells.size();
-  }
-
- private:
-  RegionLoad& load_;
-};
-
-class Fleet::AbroadWatcher final : public LedgerWatcher {
- public:
-  AbroadWatcher(Fleet& fleet, const FleetNode& node)
-      : fleet_(fleet), node_(node), load_(fleet.ledger_loads_[node.region]) {}
-
-  void sent(const LedgerNews& news) override {
-    load_.rows += news.rows.size();
-    load_.presences += news.presences.size();
-    for (const LedgerRow& row : news.rows) {
-      fleet_.admissions_.send(node_.region, row, fleet_.now().mono);
-    }
-  }
-  // A process uses what it hears from its next turn on.
-  void received(const LedgerNews& news) override {
-    load_.rows_read += news.rows.size() + news.presences.size();
-    if (node_.number >= std::max(kSampledNodes, fleet_.regions())) return;
-    const auto period = static_cast<uint64_t>(kIteration.count());
-    const auto now = static_cast<uint64_t>(fleet_.elapsed_.count()) % period;
-    const uint64_t to_turn = (node_.number % period + period - now) % period;
-    const AdmissionLog::Receiver receiver{.process = node_.number,
-                                 .region = node_.region,
-                                 .usable_at = fleet_.now().mono + Millis(to_turn)};
-    for (const LedgerRow& row : news.rows) {
-      fleet_.admissions_.receive(receiver, fleet_.by_region_name_.at(row.region), row);
-    }
-  }
-
- private:
-  Fleet& fleet_;
-  const FleetNode& node_;
-  LedgerLoad& load_;
-};
-
 Fleet::Fleet(const FleetOptions& options)
     : options_(options),
       plans_(options_.regions),
@@ -96,117 +46,56 @@ Fleet::Fleet(const FleetOptions& options)
       timeline_, options_.settings.sync, [this](const Committed& committed) {
         mix(static_cast<uint64_t>(now().mono.time_since_epoch().count()));
         for (const LedgerRow& row : committed.news.rows) mix(row.count);
+        if (monitor_) monitor_->after_commit(committed);
       });
+  if (options_.checks) make_monitor();
   uint32_t most = 0;
   for (uint32_t region = 0; region < regions(); ++region) {
-    origins_.push_back(std::make_shared<origins::InProcessOrigin>(timeline_));
+    if (!monitor_) origins_.push_back(std::make_unique<PlainOrigin>(timeline_));
     by_region_name_[plans_[region].name] = region;
     most = std::max(most, plans_[region].nodes);
   }
-  // Dealt in turn.
+  // One node for each region in turn.
   for (uint32_t index = 0; index < most; ++index) {
     for (uint32_t region = 0; region < regions(); ++region) {
       if (index >= plans_[region].nodes) continue;
       const auto number = static_cast<uint32_t>(nodes_.size());
       of_region_[region].push_back(number);
-      nodes_.push_back(std::make_unique<FleetNode>(
-          number, region,
-          NodeClock(timeline_, shapes_of(options_, plans_[region].name, index), random_.next())));
+      nodes_.push_back(std::make_unique<Node>(
+          static_cast<int>(region), static_cast<int>(index),
+          NodeClock(timeline_, Millis(0), shapes_of(options_, plans_[region].name, index),
+                    random_.next())));
+      Node& node = *nodes_.back();
+      node.number = number;
+      node.normal = normal_origin_link(node);
+      if (options_.checks) node.normal.most_delay += options_.checks->extra_origin_delay;
+      node.normal_ledger = normal_ledger_link(node);
+      if (monitor_) monitor_->add_node(node);
     }
   }
   exact_ = limiter::Engine::make(timeline_, {.capacity = size_t{1} << 21, .seed = random_.next()});
-  for (const auto& node : nodes_) begin(*node);
+  for (const auto& node : nodes_) start_process(*node);
   for (const auto& node : nodes_) heartbeat(*node);
 }
 
-// Requests under way keep their engine alive until they are answered or given up.
+// Requests in flight keep their engine alive until they are answered or time out.
 Fleet::~Fleet() {
   over_ = true;
+  if (monitor_) monitor_->stop();
   for (const auto& node : nodes_) {
-    if (node->runs()) end(*node);
+    if (node->is_running()) end(*node, ProcessInfo::Exit::kKilled);
   }
   const MonoTime last = timeline_.now().mono + 2 * options_.settings.read_deadline;
   while (timeline_.step(last)) {
   }
 }
 
-void Fleet::begin(FleetNode& node) {
-  const RegionPlan& plan = plans_[node.region];
-  const FleetSettings& settings = options_.settings;
-  node.state = FleetNode::State::kServes;
-  ++node.starts;
-  node.origin = std::make_shared<OriginLink>(timeline_, origins_[node.region], random_.next());
-  node.origin->faults = normal_origin_link(node);
-  node.origin->detects_refusal = true;
-  node.origin_watcher = std::make_unique<OriginWatcher>(loads_[node.region]);
-  node.origin->watcher = node.origin_watcher.get();
-  links_.push_back(node.origin);
-  if (settings.ledger) {
-    const LedgerUser user{.region = static_cast<int>(node.region),
-                          .node = static_cast<int>(node.number),
-                          .process = static_cast<int>(node.starts),
-                          .name = plan.name};
-    node.ledger = std::make_shared<LedgerLink>(timeline_, *ledger_, user, random_.next());
-    node.ledger->faults = normal_ledger_link(node);
-    node.ledger->detects_refusal = true;
-    node.ledger_watcher = std::make_unique<AbroadWatcher>(*this, node);
-    node.ledger->watcher = node.ledger_watcher.get();
-    ledger_links_.push_back(node.ledger);
-  }
-  node.engine = limiter::Engine::make(node.clock, {.origin = node.origin,
-                                                   .ledger = node.ledger,
-                                                   .region = plan.name,
-                                                   .sync = settings.sync,
-                                                   .on_origin_loss = settings.on_origin_loss,
-                                                   .read_deadline = settings.read_deadline,
-                                                   .max_freshness = settings.max_freshness,
-                                                   .replay_within = settings.replay_within,
-                                                   .capacity = settings.capacity,
-                                                   .seed = random_.next()});
-  node.last_heartbeat = timeline_.now().mono;
-}
-
-void Fleet::end(FleetNode& node) {
-  node.state = FleetNode::State::kGone;
-  node.origin->abandon();
-  if (node.ledger) node.ledger->abandon();
-  node.engine = nullptr;
-}
-
-void Fleet::kill(FleetNode& node) {
-  if (!node.runs()) return;
-  const uint64_t incarnation = node.engine->incarnation();
-  node.engine->inspect([&](const limiter::CellView& cell) {
-    const auto components = origins_[node.region]->components({cell.tuple, cell.sequence});
-    const auto mine = components.find({incarnation, cell.generation});
-    const Count acked = mine == components.end() ? 0 : mine->second;
-    if (cell.own > acked) lost_with_nodes_ += cell.own - acked;
-  });
-  end(node);
-}
-
-void Fleet::drain(FleetNode& node) {
-  if (node.state != FleetNode::State::kServes) return;
-  node.state = FleetNode::State::kDrains;
-  node.idle_since = timeline_.now().mono;
-}
-
-LinkFaults Fleet::normal_origin_link(const FleetNode& node) const {
-  const RegionPlan& plan = plans_[node.region];
-  return {.least_delay = plan.to_origin.from, .most_delay = plan.to_origin.to};
-}
-
-LedgerFaults Fleet::normal_ledger_link(const FleetNode& node) const {
-  const RegionPlan& plan = plans_[node.region];
-  return {.least_delay = plan.to_ledger.from, .most_delay = plan.to_ledger.to};
-}
-
-FleetNode* Fleet::any_of(uint32_t region) {
+Node* Fleet::any_of(uint32_t region) {
   const std::vector<uint32_t>& siblings = of_region_[region];
   const size_t first = random_.next() % siblings.size();
   for (size_t i = 0; i < siblings.size(); ++i) {
-    FleetNode& node = *nodes_[siblings[(first + i) % siblings.size()]];
-    if (node.state == FleetNode::State::kServes) return &node;
+    Node& node = *nodes_[siblings[(first + i) % siblings.size()]];
+    if (node.serves()) return &node;
   }
   return nullptr;
 }
@@ -214,27 +103,35 @@ FleetNode* Fleet::any_of(uint32_t region) {
 void Fleet::send(size_t key, uint32_t region, Count cost) {
   RegionLoad& load = loads_[region];
   ++load.offered;
-  const Request request = request_for(admissions_.key(key), cost);
-  FleetNode* const node = any_of(region);
+  Node* const node = any_of(region);
   if (node == nullptr) {
     ++load.unanswered;
     return;
   }
-  const Instant asked = node->clock.now();
-  node->engine->check_async(asked, request, timeline_,
-                            [this, key, node, cost, asked = asked.wall,
-                             life = node->starts](const Result<Verdict>& verdict) {
-                              if (!node->runs() || node->starts != life) {
-                                ++loads_[node->region].unanswered;
-                                return;
-                              }
-                              answer({.key = key,
-                                      .node = node->number,
-                                      .region = node->region,
-                                      .cost = cost,
-                                      .asked = asked,
-                                      .verdict = *verdict});
-                            });
+  send_to(*node, key, cost);
+}
+
+void Fleet::send_to(Node& node, size_t key, Count cost) {
+  const Request request = request_for(admissions_.key(key), cost);
+  const Instant asked = node.clock.now();
+  std::shared_ptr<RequestRecord> record;
+  if (monitor_) record = std::make_shared<RequestRecord>(record_of(node, request));
+  node.touched = true;
+  node.engine->check_async(asked, request, *node.executor,
+                           [this, key, &node, cost, asked = asked.wall, executor = node.executor,
+                            record = std::move(record)](const Result<Verdict>& verdict) {
+                             if (!executor->alive()) {
+                               ++loads_[node.region].unanswered;
+                               return;
+                             }
+                             answer({.key = key,
+                                     .node = node.number,
+                                     .region = static_cast<uint32_t>(node.region),
+                                     .cost = cost,
+                                     .asked = asked,
+                                     .verdict = *verdict});
+                             if (record) check_answer(node, std::move(*record), *verdict);
+                           });
 }
 
 // What is admitted is counted at once by one who knows everything, so he can say whether there was
@@ -258,9 +155,9 @@ void Fleet::answer(const FleetAnswer& answer) {
   const bool admitted = answer.verdict.admitted();
   const bool had_capacity = exact_had_capacity(answer);
   const AdmissionLog::Moment moment{.region = answer.region,
-                               .asked = answer.asked,
-                               .now = timeline_.now().mono,
-                               .bound = sync_stats(answer.node).bound};
+                                    .asked = answer.asked,
+                                    .now = timeline_.now().mono,
+                                    .bound = sync_stats(answer.node).bound};
   if (admitted) {
     ++load.admitted;
     admissions_.admit(answer.key, moment, answer.cost);
@@ -279,15 +176,23 @@ void Fleet::answer(const FleetAnswer& answer) {
 void Fleet::send_once(const FleetKey& key, uint32_t region) {
   RegionLoad& load = loads_[region];
   ++load.offered;
-  FleetNode* const node = any_of(region);
+  Node* const node = any_of(region);
   if (node == nullptr) {
     ++load.unanswered;
     return;
   }
-  node->engine->check_async(node->clock.now(), request_for(key, 1), timeline_,
-                            [&load](const Result<Verdict>& verdict) {
+  const Request request = request_for(key, 1);
+  std::shared_ptr<RequestRecord> record;
+  if (monitor_) record = std::make_shared<RequestRecord>(record_of(*node, request));
+  node->touched = true;
+  node->engine->check_async(node->clock.now(), request, *node->executor,
+                            [this, &load, node, executor = node->executor,
+                             record = std::move(record)](const Result<Verdict>& verdict) {
                               ++(verdict->admitted() ? load.admitted : load.denied);
                               load.degraded += verdict->basis == Basis::kDegraded;
+                              if (record && executor->alive()) {
+                                check_answer(*node, std::move(*record), *verdict);
+                              }
                             });
 }
 
@@ -298,7 +203,10 @@ void Fleet::run_for(Millis span, const std::function<void()>& each) {
     const MonoTime next = timeline_.now().mono + Millis(1);
     timeline_.post_at(next, [this] { tick(); });
     const Millis before = elapsed_;
-    while (elapsed_ == before && timeline_.step(next)) ++events_;
+    while (elapsed_ == before && timeline_.step(next)) {
+      ++events_;
+      if (monitor_) monitor_->after_event();
+    }
   }
 }
 
@@ -307,55 +215,15 @@ void Fleet::tick() {
   const auto now = static_cast<size_t>(elapsed_.count());
   const auto period = static_cast<size_t>(kIteration.count());
   for (size_t i = now % period; i < nodes_.size(); i += period) {
-    if (nodes_[i]->runs()) run_iteration(*nodes_[i]);
+    if (nodes_[i]->is_running()) run_iteration(*nodes_[i]);
   }
   const auto heartbeat_every = static_cast<size_t>(kHeartbeatEvery.count());
   for (size_t i = now % heartbeat_every; i < nodes_.size(); i += heartbeat_every) {
-    if (nodes_[i]->runs()) heartbeat(*nodes_[i]);
+    if (nodes_[i]->is_running()) heartbeat(*nodes_[i]);
   }
+  if (monitor_ && elapsed_ % Monitor::kAuditEvery == Millis(0)) audit();
   (*each_)();
   ++elapsed_;
-}
-
-void Fleet::run_iteration(FleetNode& node) {
-  // All of a table in about ten seconds.
-  const size_t slots = options_.settings.capacity / 500;
-  const Instant now = node.clock.now();
-  const bool drains = node.state == FleetNode::State::kDrains;
-  const WorkReport acked =
-      node.engine->run_replay(now, timeline_, drains ? Flush::kAll : Flush::kDue);
-  const bool timed = admissions_.measuring() && options_.stopwatch != nullptr;
-  const Nanos before = timed ? options_.stopwatch() : Nanos(0);
-  node.engine->run_sync(now, drains ? Flush::kAll : Flush::kDue);
-  if (timed) sync_time_ += options_.stopwatch() - before;
-  node.engine->run_sweep(now, slots);
-  if (drains) continue_draining(node, acked);
-}
-
-// Gone once nothing was left to tell for as long as a request may wait.
-void Fleet::continue_draining(FleetNode& node, const WorkReport& acked) {
-  const MonoTime now = timeline_.now().mono;
-  if (acked.done > 0 || acked.waiting > 0) node.idle_since = now;
-  if (now - node.idle_since <= options_.settings.read_deadline) return;
-  node.engine->run_shutdown(node.clock.now());
-  end(node);
-}
-
-// Says that it lives, and hears how many do, and how many of those come before it; both only while
-// the origin can be reached.
-void Fleet::heartbeat(FleetNode& node) {
-  if (node.origin->faults.connectivity != Connectivity::kUp) return;
-  const MonoTime now = timeline_.now().mono;
-  node.last_heartbeat = now;
-  uint32_t alive = 0;
-  uint32_t before = 0;
-  for (const uint32_t number : of_region_[node.region]) {
-    const FleetNode& other = *nodes_[number];
-    if (other.starts == 0 || now - other.last_heartbeat > kHeartbeatTimeout) continue;
-    ++alive;
-    if (number < node.number) ++before;
-  }
-  node.origin->set_live_nodes(alive, before);
 }
 
 void Fleet::begin_measuring() {
@@ -370,8 +238,8 @@ LedgerLoad Fleet::load() const {
 }
 
 SyncStats Fleet::sync_stats(uint32_t number) const {
-  const FleetNode& node = *nodes_[number];
-  return node.runs() ? node.engine->sync_stats() : SyncStats{};
+  const Node& node = *nodes_[number];
+  return node.is_running() ? node.engine->sync_stats() : SyncStats{};
 }
 
 Millis Fleet::longest_delay() const {

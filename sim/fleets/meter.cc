@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "sim/scenario/figures.h"
 #include "sim/fleets/quantile.h"
+#include "sim/scenario/figures.h"
 
 namespace weir::sim {
 namespace {

@@ -26,6 +26,7 @@ std::string PostMortem::named(size_t key) const {
 }
 
 void PostMortem::observe(const FleetAnswer& answer) {
+  if (!broken_) broken_ = fleet_.violation();
   if (broken_) return;
   const Verdict& verdict = answer.verdict;
   last_.push_back({.when = fleet_.elapsed(),
@@ -40,33 +41,36 @@ void PostMortem::observe(const FleetAnswer& answer) {
   const Count used = evidence.own + evidence.siblings + evidence.foreign + evidence.previous;
   if (verdict.admitted() == (used + answer.cost <= key.limit)) return;
   report_violation("honest verdicts: " + named(answer.key) + " was " +
-           (verdict.admitted() ? "admitted" : "denied") + " a cost of " +
-           std::to_string(answer.cost) + " with " + std::to_string(used) + " used of " +
-           std::to_string(key.limit));
+                   (verdict.admitted() ? "admitted" : "denied") + " a cost of " +
+                   std::to_string(answer.cost) + " with " + std::to_string(used) + " used of " +
+                   std::to_string(key.limit));
 }
 
 uint64_t PostMortem::count_disagreements() {
   const FleetSettings& settings = fleet_.settings();
   fleet_.run_for(settings.max_freshness + settings.replay_within + Millis(1000));
-  struct Place {
+  struct KeyInRegion {
     size_t key = 0;
     uint32_t region = 0;
-    auto operator<=>(const Place&) const = default;
+    auto operator<=>(const KeyInRegion&) const = default;
   };
-  std::map<Place, std::set<Count>> known;
+  std::map<KeyInRegion, std::set<Count>> known;
   const size_t step = fleet_.admissions().keys() / kMostAsked + 1;
   for (size_t key = 0; key < fleet_.admissions().keys(); key += step) {
     const FleetKey& is = fleet_.admissions().key(key);
     if (!has_windows(is.algorithm)) continue;
     for (uint32_t number = 0; number < fleet_.nodes(); ++number) {
-      FleetNode& node = fleet_.node(number);
-      if (node.state != FleetNode::State::kServes) continue;
+      Node& node = fleet_.node(number);
+      if (!node.serves()) continue;
       if (std::count(is.regions.begin(), is.regions.end(), node.region) == 0) continue;
-      node.engine->check_async(node.clock.now(), request_for(is, 0), fleet_.timeline(),
-                               [&known, place = Place{key, node.region}](const auto& verdict) {
-                                 const Evidence& evidence = verdict->evidence;
-                                 known[place].insert(evidence.own + evidence.siblings);
-                               });
+      node.touched = true;
+      node.engine->check_async(
+          node.clock.now(), request_for(is, 0), *node.executor,
+          [&known, key_in_region =
+                       KeyInRegion{key, static_cast<uint32_t>(node.region)}](const auto& verdict) {
+            const Evidence& evidence = verdict->evidence;
+            known[key_in_region].insert(evidence.own + evidence.siblings);
+          });
     }
   }
   fleet_.run_for(settings.read_deadline + Millis(1000));
@@ -82,9 +86,10 @@ void PostMortem::check_bound(const FaultInjector& injector, double bound) {
     if (!has_windows(key.algorithm) || cell.in_limits(cell.unexcused) <= bound) continue;
     const WallTime start(cell.sequence * key.duration);
     if (!injector.is_unaffected(start, start + key.duration)) continue;
-    report_violation("the global bound: " + named(cell.key) + " admitted " + std::to_string(cell.admitted) +
-             " of " + std::to_string(cell.limit) + ", " + std::to_string(cell.unexcused) +
-             " of it not recent, where the bound is " + std::to_string(bound) + " limits");
+    report_violation("the global bound: " + named(cell.key) + " admitted " +
+                     std::to_string(cell.admitted) + " of " + std::to_string(cell.limit) + ", " +
+                     std::to_string(cell.unexcused) + " of it not recent, where the bound is " +
+                     std::to_string(bound) + " limits");
     return;
   }
 }

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/fleets/fleet.h"
 #include "sim/fleets/fault_injector.h"
+#include "sim/fleets/fleet.h"
 
 namespace weir::sim {
 
@@ -31,6 +31,10 @@ class PostMortem {
   // that no fault came near.
   void check_bound(const FaultInjector& injector, double bound);
 
+  // Takes over the first violation that a checker found.
+  void add_violation() {
+    if (!broken_) broken_ = fleet_.violation();
+  }
   [[nodiscard]] const std::optional<std::string>& broken() const { return broken_; }
   [[nodiscard]] std::vector<std::string> last_events() const;
 

@@ -1,25 +1,34 @@
-// Lives a scenario from beginning to end.
+// Runs a scenario from beginning to end.
 
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
 
+#include "sim/faults/planted_bug.h"
 #include "sim/scenario/results.h"
 #include "sim/scenario/scenario.h"
 
 namespace weir::sim {
 
-// Called now and then with how much of the simulated time has passed.
+// Called every simulated second.
 using Progress = std::function<void(Millis passed, Millis all)>;
 
-// What comes from outside the simulated world.
-struct RunOptions {
-  Progress progress = {};
-  std::function<Nanos()> stopwatch = {};  // real time, to measure what sharing takes
+// Runs every checker of a world after each event; for small scenarios.
+struct CheckOptions {
+  std::string only_checker = {};               // empty: all
+  PlantedBug planted_bug = PlantedBug::kNone;  // to test the checkers
 };
 
-// The same scenario and seed always come to the same results, seconds of real time apart.
-// `took_seconds` is left to the caller.
-[[nodiscard]] Results run_scenario(const Scenario& scenario, const RunOptions& with = {});
+struct RunOptions {
+  Progress progress = {};
+  std::function<Nanos()> stopwatch = {};  // real time, to measure the CPU cost of sharing
+  std::optional<CheckOptions> checks = {};
+};
+
+// The same scenario and seed always give the same results, except for seconds of real time. Checks
+// change only `broken` and `last_events`. The caller fills in `took_seconds`.
+[[nodiscard]] Results run_scenario(const Scenario& scenario, const RunOptions& options = {});
 
 }  // namespace weir::sim

@@ -84,11 +84,11 @@ void Traffic::add_key(size_t number, Millis warm_up) {
       stream.plan.unit == StreamPlan::Unit::kLimits ? demand * static_cast<double>(drawn) : demand;
   KeySource source{.stream = number, .gap = millis(limit.duration) / std::max(requests, 1e-9)};
   source.key = fleet_.add({.ns = limit.name,
-                          .limit = drawn,
-                          .regions = draw_regions(stream),
-                          .duration = limit.duration,
-                          .algorithm = limit.algorithm,
-                          .burst = limit.burst});
+                           .limit = drawn,
+                           .regions = draw_regions(stream),
+                           .duration = limit.duration,
+                           .algorithm = limit.algorithm,
+                           .burst = limit.burst});
   // Keys come in one by one while it warms up, so that their leases do not all end together.
   source.phase = stream.begins + random_.uniform() * std::max(millis(warm_up), source.gap);
   switch (stream.plan.shape) {
@@ -177,7 +177,8 @@ double Traffic::next_of(KeySource& source) {
     }
     case Shape::kHideThenRun:
     case Shape::kHoldBackThenRun: {
-      const double round = static_cast<double>(number / source.script.size()) * kHidesEvery * window;
+      const double round =
+          static_cast<double>(number / source.script.size()) * kHidesEvery * window;
       return stream.begins + round + source.script[number % source.script.size()].first;
     }
   }
@@ -214,8 +215,8 @@ void Traffic::send_due() {
     const KeySource& source = sources_[next.source];
     const Range<Count>& cost = streams_[source.stream].plan.cost;
     fleet_.send(source.key, region_of(source, next.when),
-               static_cast<Count>(random_.between(static_cast<int64_t>(cost.from),
-                                                  static_cast<int64_t>(cost.to))));
+                static_cast<Count>(random_.between(static_cast<int64_t>(cost.from),
+                                                   static_cast<int64_t>(cost.to))));
     plan_next(next.source);
   }
   for (Stream& stream : streams_) {
@@ -233,12 +234,12 @@ void Traffic::send_fresh(Stream& stream, double now) {
   const double passed = now + 1 - stream.begins;
   for (; static_cast<double>(stream.fresh) < passed * per_ms; ++stream.fresh) {
     fleet_.send_once({.ns = stream.limit.name,
-                     .identifier = std::string("fresh-").append(std::to_string(stream.fresh)),
-                     .limit = stream.limit.limit.from,
-                     .duration = stream.limit.duration,
-                     .algorithm = stream.limit.algorithm,
-                     .burst = stream.limit.burst},
-                    stream.regions[random_.next() % stream.regions.size()]);
+                      .identifier = std::string("fresh-").append(std::to_string(stream.fresh)),
+                      .limit = stream.limit.limit.from,
+                      .duration = stream.limit.duration,
+                      .algorithm = stream.limit.algorithm,
+                      .burst = stream.limit.burst},
+                     stream.regions[random_.next() % stream.regions.size()]);
   }
 }
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "sim/fleets/fleet.h"
-#include "sim/scenario/scenario.h"
 #include "sim/random.h"
+#include "sim/scenario/scenario.h"
 
 namespace weir::sim {
 

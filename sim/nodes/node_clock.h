@@ -1,14 +1,15 @@
-// A node's own idea of wall time: the world's, and what its shape and those who set it make of
-// that. Waiting is never affected.
+// The wall clock of a node: the simulated time, plus a skew that faults set, plus clock shapes.
+// Monotonic time is never affected.
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "base/split_mix.h"
-#include "sim/scenario/scenario.h"
+#include "sim/nodes/clock_shape.h"
 #include "weir/clock.h"
 
 namespace weir::sim {
@@ -16,21 +17,34 @@ namespace weir::sim {
 // One thread at a time.
 class NodeClock final : public Clock {
  public:
-  NodeClock(const Clock& world, std::vector<ClockShape> shapes, uint64_t seed)
-      : world_(world), began_(world.now().mono), shapes_(std::move(shapes)), seed_(seed) {}
+  NodeClock(const Clock& world, Millis skew) : NodeClock(world, skew, {}, 0) {}
+  // `seed` draws the offsets of stepping shapes.
+  NodeClock(const Clock& world, Millis skew, std::vector<ClockShape> shapes, uint64_t seed)
+      : world_(world),
+        began_(world.now().mono),
+        shapes_(std::move(shapes)),
+        seed_(seed),
+        skew_(skew) {}
 
   [[nodiscard]] Instant now() const override {
     Instant now = world_.now();
-    now.wall += off_;
-    for (const ClockShape& shape : shapes_) now.wall += off_by(shape, now.mono - began_);
+    now.wall += skew_;
+    for (const ClockShape& shape : shapes_) now.wall += offset_of(shape, now.mono - began_);
     return now;
   }
 
-  // The wall clock is set to be this far off, beside what its shape does.
-  void set(Millis off) { off_ = off; }
+  // Sets the wall clock to this offset; the shapes add theirs to it.
+  void set_skew(Millis skew) {
+    latest_ = latest();
+    skew_ = skew;
+  }
+  [[nodiscard]] Millis skew() const { return skew_; }
+  // The latest wall time that the clock has shown, as far as this function or set_skew saw it.
+  [[nodiscard]] WallTime latest() const { return latest_ = std::max(latest_, now().wall); }
+  void forget_latest() { latest_ = {}; }
 
  private:
-  [[nodiscard]] Millis off_by(const ClockShape& shape, Nanos passed) const {
+  [[nodiscard]] Millis offset_of(const ClockShape& shape, Nanos passed) const {
     using Kind = ClockShape::Kind;
     const auto gained = [&](Nanos since) {
       const Nanos per_million = since / 1'000'000;
@@ -42,7 +56,7 @@ class NodeClock final : public Clock {
       case Kind::kSawtooth: return gained(passed % Nanos(shape.every));
       case Kind::kStepping: break;
     }
-    // Set anew each time; right until the first.
+    // A new offset for each period; none in the first.
     const auto times = static_cast<uint64_t>(passed / Nanos(shape.every));
     if (times == 0) return Millis(0);
     uint64_t state = seed_ + times;
@@ -54,7 +68,8 @@ class NodeClock final : public Clock {
   const MonoTime began_;
   const std::vector<ClockShape> shapes_;
   const uint64_t seed_;
-  Millis off_{0};
+  Millis skew_;
+  mutable WallTime latest_{};
 };
 
 }  // namespace weir::sim

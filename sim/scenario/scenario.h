@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/nodes/clock_shape.h"
 #include "sim/range.h"
 #include "weir/ledger.h"
 #include "weir/options.h"
@@ -20,21 +21,6 @@
 namespace weir::sim {
 
 // Ranges are drawn from once per key, or per message where they are delays.
-
-// How a node's clock differs from the world's.
-struct ClockShape {
-  enum class Kind : uint8_t {
-    kSteady,    // off by `by`, always
-    kDrifting,  // gains `parts_per_million`
-    kStepping,  // every `every` it is set: off by up to `by`, back or forth
-    kSawtooth,  // gains `parts_per_million` and is set right every `every`
-  };
-  Kind kind = Kind::kSteady;
-  std::string where = {};  // a region, or region/node counted from 0; empty: everywhere
-  Millis by{0};
-  Millis every{10'000};
-  int64_t parts_per_million = 0;
-};
 
 struct RegionPlan {
   std::string name;

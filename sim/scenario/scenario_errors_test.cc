@@ -5,9 +5,9 @@
 
 #include <array>
 
+#include "sim/random.h"
 #include "sim/scenario/scenario_file.h"
 #include "sim/scenario/scenario_texts_test.h"
-#include "sim/random.h"
 
 namespace weir::sim {
 namespace {

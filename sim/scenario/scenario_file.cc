@@ -59,8 +59,9 @@ Expectation read_expectation(const YamlValue& expectation) {
   }
   const auto number = cut_number(value);
   if (!number || (!value.empty() && value != known->unit)) {
-    expectation.fail_word(fmt::format("is not {}: a number{} must follow the relation", kWanted,
-                                  known->unit.empty() ? "" : fmt::format(" in {}", known->unit)));
+    expectation.fail_word(
+        fmt::format("is not {}: a number{} must follow the relation", kWanted,
+                    known->unit.empty() ? "" : fmt::format(" in {}", known->unit)));
   }
   return {.figure = std::string(figure),
           .relation = static_cast<Expectation::Relation>(found - kRelations.begin()),

@@ -23,8 +23,8 @@ void LedgerHistory::note(MonoTime at, const LedgerNews& news) {
     std::vector<RowEntry>& entries = rows_[{cell_of(row), row.region}];
     const RowEntry before = entries.empty() ? RowEntry{.limit = row.limit_seen} : entries.back();
     entries.push_back({.at = at,
-                     .count = std::max(before.count, row.count),
-                     .limit = std::min(before.limit, row.limit_seen)});
+                       .count = std::max(before.count, row.count),
+                       .limit = std::min(before.limit, row.limit_seen)});
   }
   for (const LedgerPresence& presence : news.presences) {
     std::vector<PresenceEntry>& entries = presences_[{tuple_of(presence.key), presence.region}];
@@ -42,7 +42,7 @@ Count LedgerHistory::limit_at(const RowId& id, MonoTime by) const {
 }
 
 WallTime LedgerHistory::presence_until(const std::string& tuple, const std::string& region,
-                                   MonoTime by) const {
+                                       MonoTime by) const {
   return last_by(presences_, std::pair(tuple, region), by).until;
 }
 

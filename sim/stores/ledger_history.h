@@ -23,7 +23,7 @@ class LedgerHistory {
   [[nodiscard]] Count limit_at(const RowId& id, MonoTime by) const;
   // Until when a region had said by then that it counts on a tuple.
   [[nodiscard]] WallTime presence_until(const std::string& tuple, const std::string& region,
-                                    MonoTime by) const;
+                                        MonoTime by) const;
 
  private:
   // What all commits up to one of them came to.
@@ -37,7 +37,8 @@ class LedgerHistory {
     WallTime until{};
   };
   std::map<RowId, std::vector<RowEntry>> rows_;
-  std::map<std::pair<std::string, std::string>, std::vector<PresenceEntry>> presences_;  // tuple, region
+  std::map<std::pair<std::string, std::string>, std::vector<PresenceEntry>>
+      presences_;  // tuple, region
 };
 
 }  // namespace weir::sim

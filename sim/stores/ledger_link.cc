@@ -21,7 +21,8 @@ void LedgerLink::carry(Call<Answer> call, Reply<Answer> reply) {
     note_disruption();
     return reply(failure("refused"));
   }
-  if (faults.connectivity == Connectivity::kSilent || random_.permille(faults.lose_permille)) return note_disruption();
+  if (faults.connectivity == Connectivity::kSilent || random_.permille(faults.lose_permille))
+    return note_disruption();
   auto once = std::make_shared<Reply<Answer>>(std::move(reply));
   const int copies = random_.permille(faults.repeat_permille) ? 2 : 1;
   const bool fails = random_.permille(faults.fail_permille);
@@ -117,11 +118,12 @@ void LedgerLink::changes_since(LedgerCursor cursor, ChangesReply reply) {
 }
 
 void LedgerLink::read_page(LedgerPosition position, PageReply reply) {
-  carry<LedgerPage>([this, position](const PageReply& done) { read_from()->read_page(position, done); },
-                    [this, reply = std::move(reply)](Result<LedgerPage> page) {
-                      if (page && bug != LedgerBug::kDropsChanges) deliver(page.value().news);
-                      reply(std::move(page));
-                    });
+  carry<LedgerPage>(
+      [this, position](const PageReply& done) { read_from()->read_page(position, done); },
+      [this, reply = std::move(reply)](Result<LedgerPage> page) {
+        if (page && bug != LedgerBug::kDropsChanges) deliver(page.value().news);
+        reply(std::move(page));
+      });
 }
 
 void LedgerLink::heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) {

@@ -10,41 +10,24 @@
 #include <string>
 #include <utility>
 
-#include "sim/stores/origin_link.h"
+#include "sim/faults/link_faults.h"
 #include "sim/random.h"
-#include "sim/range.h"
-#include "sim/timeline.h"
 #include "sim/stores/watched_ledger.h"
+#include "sim/timeline.h"
 
 namespace weir::sim {
-
-struct LedgerFaults {
-  Millis least_delay{0};
-  Millis most_delay{20};      // each way, drawn anew for each message
-  Millis slow{0};             // on top of that, each way
-  int64_t lose_permille = 0;  // of messages each way
-  int64_t repeat_permille = 0;
-  int64_t fail_permille = 0;   // as one that met another transaction
-  int64_t stale_permille = 0;  // of reads: answered by a replica that lags
-  Range<Millis> stale{Millis(50), Millis(3000)};
-  int64_t cut_permille = 0;  // of reads of what changed
-  Millis late_commit{0};     // at most, from the stamp of a row to when others see it
-  bool read_only = false;    // nothing can be written
-  bool full = false;         // nothing new can be
-  Connectivity connectivity = Connectivity::kUp;
-};
 
 // Bugs that a test plants here, to prove that they are found out: the process then behaves as if
 // it had them.
 enum class LedgerBug : uint8_t {
   kNone,
-  kAddsForeign,   // rows hold what was heard from others, too
-  kOwnAsForeign,  // our own rows count as those of another region
+  kAddsForeign,      // rows hold what was heard from others, too
+  kOwnAsForeign,     // our own rows count as those of another region
   kSumsChanges,      // what is told again is added to what was told before
   kIgnoresLeaseEnd,  // our lease never ends for us, but does for others
-  kHidesRegions,  // we are taken to be alone
-  kHidesLimits,   // the limit that another region saw is not heard of
-  kFalseAcks,      // says now and then that rows are written that are not
+  kHidesRegions,     // we are taken to be alone
+  kHidesLimits,      // the limit that another region saw is not heard of
+  kFalseAcks,        // says now and then that rows are written that are not
   kDropsChanges,     // tells of no change
 };
 
@@ -99,8 +82,8 @@ class LedgerLink final : public GlobalLedger {
   LedgerCounters counters;
   LedgerWatcher* watcher = nullptr;
   LedgerBug bug = LedgerBug::kNone;
-  bool detects_refusal = false;     // that calls are refused, so that none is made
-  std::string rejected_name;  // rows of this identifier are refused for what they are
+  bool detects_refusal = false;  // that calls are refused, so that none is made
+  std::string rejected_name;     // rows of this identifier are refused for what they are
 
  private:
   template <typename Answer>

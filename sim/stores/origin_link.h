@@ -9,33 +9,19 @@
 #include <algorithm>
 #include <memory>
 
+#include "sim/faults/link_faults.h"
 #include "sim/random.h"
 #include "sim/timeline.h"
 #include "weir/origin.h"
 
 namespace weir::sim {
 
-enum class Connectivity : uint8_t {
-  kUp,
-  kRefused,  // every call fails at once
-  kSilent,      // nothing arrives, nothing is answered
-};
-
-struct LinkFaults {
-  Millis least_delay{0};
-  Millis most_delay{20};      // each way, drawn anew for each message
-  Millis slow{0};             // on top of that, each way
-  int64_t lose_permille = 0;  // of messages each way
-  int64_t repeat_permille = 0;
-  Connectivity connectivity = Connectivity::kUp;
-};
-
 // Bugs that a test plants here, to prove that they are found out.
 enum class LinkBug : uint8_t {
   kNone,
-  kFalseAcks,      // answers one replay in three as if it had been applied, and it is not
-  kErrorsAsEmpty,  // answers with nothing where it should fail
-  kHidesReconnects,   // does not say that the connection was made anew
+  kFalseAcks,        // answers one replay in three as if it had been applied, and it is not
+  kErrorsAsEmpty,    // answers with nothing where it should fail
+  kHidesReconnects,  // does not say that the connection was made anew
 };
 
 // What the link has seen happen; the world reports these states as reached.
@@ -105,7 +91,9 @@ class OriginLink final : public RegionalOrigin {
   }
   [[nodiscard]] uint32_t live_nodes() const override { return live_nodes_; }
   [[nodiscard]] uint32_t rank() const override { return rank_; }
-  [[nodiscard]] uint64_t epoch() const override { return bug == LinkBug::kHidesReconnects ? 1 : epoch_; }
+  [[nodiscard]] uint64_t epoch() const override {
+    return bug == LinkBug::kHidesReconnects ? 1 : epoch_;
+  }
 
   // The connection was made anew.
   void reconnect() {
@@ -163,7 +151,8 @@ class OriginLink final : public RegionalOrigin {
     }
     const bool dead = timeline_.now().mono < dead_until_;
     if (dead && kind != Kind::kRead) return hold(message, kind);
-    if (dead || faults.connectivity == Connectivity::kSilent || random_.permille(faults.lose_permille)) {
+    if (dead || faults.connectivity == Connectivity::kSilent ||
+        random_.permille(faults.lose_permille)) {
       ++counters.lost_requests;
       note_disruption(kind);
       return;

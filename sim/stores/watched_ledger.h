@@ -39,7 +39,11 @@ class WatchedLedger {
  public:
   using Observer = std::function<void(const Committed&)>;
   WatchedLedger(const Clock& world, SyncRules rules, Observer observer)
-      : world_(world), rules_(rules), clock_(world), store_(clock_), observer_(std::move(observer)) {
+      : world_(world),
+        rules_(rules),
+        clock_(world),
+        store_(clock_),
+        observer_(std::move(observer)) {
     store_.decree(rules);
   }
 
@@ -76,7 +80,7 @@ class WatchedLedger {
     uint64_t renewed = 0;   // a lease ended and was taken anew
     uint64_t repeated = 0;  // written again although it was there
     uint64_t lost = 0;      // rows, by failing over
-    uint64_t repaired = 0;    // of those, written again
+    uint64_t repaired = 0;  // of those, written again
   };
   [[nodiscard]] const Counters& counters() const { return counters_; }
 

@@ -8,9 +8,6 @@ namespace weir::sim {
 
 namespace {
 
-// A cell outlives its last use by this, so that clocks may differ a little.
-constexpr Millis kExpiryMargin{5000};
-
 Count count_of(const Components& components, const Component& component) {
   const auto found = components.find(component);
   return found == components.end() ? 0 : found->second;
@@ -75,7 +72,7 @@ CellTotals WatchedOrigin::totals(const CellRead& read) {
 
 // Nobody's component, so no write to be witnessed.
 void WatchedOrigin::keep(const CellPublished& word) {
-  const WallTime expires_at = word.expires_at + kExpiryMargin;
+  const WallTime expires_at = word.expires_at + expiry_margin_;
   if (word.total == 0 || expires_at <= clock_.now().wall) return;
   drop_expired();
   Cell& cell = cells_[word.cell];
@@ -105,16 +102,17 @@ Count WatchedOrigin::published(const CellId& cell) const {
 CellTotals WatchedOrigin::write(int process, const CellReplay& replay) {
   const Components before = components(replay.cell);
   const Count had = count_of(before, replay.writer);
-  const bool expired = replay.expires_at + kExpiryMargin <= clock_.now().wall;
-  const bool drops =
-      planted_bug_ == PlantedBug::kOriginHidesDroppedWrites && replay.total > had && random_.one_in(4);
+  const bool expired = replay.expires_at + expiry_margin_ <= clock_.now().wall;
+  const bool drops = planted_bug_ == PlantedBug::kOriginHidesDroppedWrites && replay.total > had &&
+                     random_.one_in(4);
   if (drops) {
     claimed_[{replay.cell, replay.writer}] = replay.total;
   } else if (replay.total > 0 && !expired) {
     store(replay, had);
     note(replay.cell);
   }
-  observer_({.process = process, .replay = replay, .before = before, .after = components(replay.cell)});
+  observer_(
+      {.process = process, .replay = replay, .before = before, .after = components(replay.cell)});
 
   const auto fallen = fallen_.find({replay.cell, replay.writer});
   if (fallen != fallen_.end() && replay.total >= fallen->second.had) {
@@ -129,7 +127,7 @@ CellTotals WatchedOrigin::write(int process, const CellReplay& replay) {
 
 void WatchedOrigin::store(const CellReplay& replay, Count before) {
   CellReplay stored = replay;
-  stored.expires_at += kExpiryMargin;
+  stored.expires_at += expiry_margin_;
   if (planted_bug_ == PlantedBug::kOriginAdds) stored.total += before;
   drop_expired();
   Cell& cell = cells_[replay.cell];
@@ -187,8 +185,7 @@ void WatchedOrigin::drop_expired() {
   std::erase_if(cells_, [now](const auto& entry) { return entry.second.expires_at <= now; });
 }
 
-CellTotals WatchedOrigin::with_bug(const CellId& cell, const Component& reader,
-                                    CellTotals totals) {
+CellTotals WatchedOrigin::with_bug(const CellId& cell, const Component& reader, CellTotals totals) {
   if (planted_bug_ == PlantedBug::kOriginHidesLosses) {
     Count& claimed = claimed_[{cell, reader}];
     claimed = std::max(claimed, totals.mine);
@@ -249,8 +246,8 @@ Count WatchedOrigin::least_others_since(const CellId& cell, const Component& exc
   return least;
 }
 
-const std::vector<ComponentValue>& WatchedOrigin::component_history(const CellId& cell,
-                                               const Component& component) const {
+const std::vector<ComponentValue>& WatchedOrigin::component_history(
+    const CellId& cell, const Component& component) const {
   static const std::vector<ComponentValue> kNever;
   const auto found = component_values_.find({cell, component});
   return found == component_values_.end() ? kNever : found->second;

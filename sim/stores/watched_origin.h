@@ -18,6 +18,7 @@
 #include "sim/checkers/region_checker.h"
 #include "sim/faults/planted_bug.h"
 #include "sim/random.h"
+#include "sim/stores/simulated_origin.h"
 
 namespace weir::sim {
 
@@ -30,21 +31,27 @@ enum class Writing : uint8_t {
 enum class Loss : uint8_t { kLateWrite, kForgot, kOldSnapshot, kLaggingReplica, kCount };
 
 // Lives on the timeline.
-class WatchedOrigin final : public OriginHistory {
+class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
  public:
   using Observer = std::function<void(const OriginWrite&)>;
-  WatchedOrigin(const Clock& clock, Writing writing, PlantedBug planted_bug, Observer observer)
+  // Redis keeps a cell this long after its last use, so that clocks may differ a little.
+  static constexpr Millis kRedisExpiryMargin{5000};
+
+  WatchedOrigin(const Clock& clock, Writing writing, PlantedBug planted_bug, Observer observer,
+                Millis expiry_margin = kRedisExpiryMargin)
       : clock_(clock),
         writing_(writing),
+        expiry_margin_(expiry_margin),
         planted_bug_(planted_bug),
         observer_(std::move(observer)),
         origin_(clock),
         random_(0) {}
 
-  // The origin as one process reaches it. Must not outlive this.
-  [[nodiscard]] std::shared_ptr<RegionalOrigin> endpoint_of(int process);
+  [[nodiscard]] std::shared_ptr<RegionalOrigin> endpoint_of(int process) override;
 
-  void forget_all();
+  void forget_all() override;
+  void save(size_t number) override { saved_[number] = clock_.now().mono; }
+  void restore_saved(size_t number) override { restore(saved_[number], Loss::kLaggingReplica); }
   // Everything is as it was then.
   void restore(MonoTime as_of, Loss loss);
 
@@ -56,8 +63,8 @@ class WatchedOrigin final : public OriginHistory {
   [[nodiscard]] Components components(const CellId& cell) const override {
     return origin_.components(cell);
   }
-  [[nodiscard]] const std::vector<ComponentValue>& component_history(const CellId& cell,
-                                                const Component& component) const override;
+  [[nodiscard]] const std::vector<ComponentValue>& component_history(
+      const CellId& cell, const Component& component) const override;
 
  private:
   class Endpoint;
@@ -91,12 +98,12 @@ class WatchedOrigin final : public OriginHistory {
       const std::vector<Moment>& moments, MonoTime when);
   [[nodiscard]] Moment moment_at(const CellId& cell, MonoTime when) const;
   [[nodiscard]] Count published(const CellId& cell) const;
-  [[nodiscard]] CellTotals with_bug(const CellId& cell, const Component& reader,
-                                     CellTotals totals);
+  [[nodiscard]] CellTotals with_bug(const CellId& cell, const Component& reader, CellTotals totals);
   void drop_expired();
 
   const Clock& clock_;
   const Writing writing_;
+  const Millis expiry_margin_;
   const PlantedBug planted_bug_;
   Observer observer_;
   origins::InProcessOrigin origin_;
@@ -105,6 +112,7 @@ class WatchedOrigin final : public OriginHistory {
   // word stands: what was published.
   std::map<CellId, Cell> cells_;
   std::map<CellId, std::vector<Moment>> history_;
+  std::map<size_t, MonoTime> saved_;
   std::map<CellComponent, std::vector<ComponentValue>> component_values_;
   std::map<CellComponent, Fallen> fallen_;
   std::array<uint64_t, static_cast<size_t>(Loss::kCount)> repaired_{};

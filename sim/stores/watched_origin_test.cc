@@ -21,10 +21,10 @@ class WatchedOriginTest : public ::testing::Test {
   CellTotals flush(WatchedOrigin& origin, const Component& writer, Count total) {
     CellTotals received;
     origin.endpoint_of(0)->replay({{.cell = cell_,
-                                .writer = writer,
-                                .total = total,
-                                .expires_at = clock_.now().wall + Millis(60'000)}},
-                              [&](const auto& totals) { received = totals->at(0); });
+                                    .writer = writer,
+                                    .total = total,
+                                    .expires_at = clock_.now().wall + Millis(60'000)}},
+                                  [&](const auto& totals) { received = totals->at(0); });
     return received;
   }
 
@@ -35,7 +35,7 @@ class WatchedOriginTest : public ::testing::Test {
   CellTotals read(WatchedOrigin& origin, const Component& reader) {
     CellTotals received;
     origin.endpoint_of(0)->read({{.cell = cell_, .reader = reader}},
-                            [&](const auto& totals) { received = totals->at(0); });
+                                [&](const auto& totals) { received = totals->at(0); });
     return received;
   }
 

@@ -60,7 +60,7 @@ void World::inject_origin_fault() {
   const Millis long_time(random_.between(500, 3000));
   const int64_t what = random_.between(0, 6);
   if (!happens(what <= 3 ? WorldFault::kOriginDataLoss : WorldFault::kOriginOutages)) return;
-  note_disruption();
+  monitor_.note_disruption();
   const MonoTime now = timeline_.now().mono;
   switch (what) {
     case 0:
@@ -85,22 +85,15 @@ void World::inject_origin_fault() {
     case 4:
       note("the origin refuses");
       start_origin_outage(region, Connectivity::kRefused, long_time,
-                    [this] { cover(Coverage::kRefusingOutageSurvived); });
+                          [this] { cover(Coverage::kRefusingOutageSurvived); });
       break;
     case 5:
       note("the origin is silent");
-      start_origin_outage(region, Connectivity::kSilent, long_time, [this] { cover(Coverage::kSilentOutageSurvived); });
+      start_origin_outage(region, Connectivity::kSilent, long_time,
+                          [this] { cover(Coverage::kSilentOutageSurvived); });
       break;
     default: slow_down(region); break;
   }
-}
-
-// Something that was told to other regions, or by them, comes late or not at all: what the
-// invariants that speak of delays allow for.
-void World::note_disruption() {
-  const MonoTime now = timeline_.now().mono;
-  if (!disruption_began_ || now - last_disruption_ > kRecovery) disruption_began_ = now;
-  last_disruption_ = now;
 }
 
 void World::inject_ledger_fault() {
@@ -111,7 +104,7 @@ void World::inject_ledger_fault() {
                           : what <= 5 ? WorldFault::kLedgerFailovers
                                       : WorldFault::kRejectedRows;
   if (!happens(kind)) return;
-  note_disruption();
+  monitor_.note_disruption();
   switch (what) {
     case 0:
       note("the ledger refuses");
@@ -127,7 +120,7 @@ void World::inject_ledger_fault() {
       note("a lagging replica takes the ledger's place");
       const Millis skew(random_.between(-3000, 3000));
       ledger_->fail_over(timeline_.now().mono - Millis(random_.between(50, 4000)), skew);
-      failed_over_ = true;
+      monitor_.conditions.failed_over = true;
       start_ledger_outage(Connectivity::kRefused, Millis(random_.between(50, 500)));
       break;
     }
@@ -143,7 +136,7 @@ void World::start_ledger_outage(Connectivity connectivity, Millis lasts) {
   ledger_connectivity_ = connectivity;
   update_connectivity();
   timeline_.post_in(lasts, [this] {
-    note_disruption();
+    monitor_.note_disruption();
     ledger_connectivity_ = Connectivity::kUp;
     update_connectivity();
   });
@@ -155,7 +148,7 @@ void World::start_region_outage(Region& region, Connectivity connectivity, Milli
   region.ledger_connectivity = connectivity;
   update_connectivity();
   timeline_.post_in(lasts, [this, &region] {
-    note_disruption();
+    monitor_.note_disruption();
     region.ledger_connectivity = Connectivity::kUp;
     update_connectivity();
   });
@@ -186,7 +179,7 @@ void World::isolate(Node& node) {
     note("node " + std::to_string(node.index) + " is back");
     node.isolated = false;
     update_connectivity();
-    if (node.runs()) node.link->reconnect();
+    if (node.is_running()) node.link->reconnect();
   });
 }
 
@@ -231,7 +224,7 @@ void World::schedule_wrong_clock() {
 void World::set_wrong_clock(Node& node, Millis skew) {
   note("the clock of node " + std::to_string(node.index) + " is off by ms",
        static_cast<uint64_t>(skew.count()));
-  note_disruption();
+  monitor_.note_disruption();
   node.wrong_clock = true;
   node.correct_skew = node.clock.skew();
   node.clock.set_skew(node.correct_skew + skew);
@@ -240,7 +233,7 @@ void World::set_wrong_clock(Node& node, Millis skew) {
 
 void World::correct_clock(Node& node) {
   note("the clock of node " + std::to_string(node.index) + " is right again");
-  note_disruption();
+  monitor_.note_disruption();
   node.wrong_clock = false;
   node.clock.set_skew(node.correct_skew);
   node.clock.forget_latest();
@@ -259,22 +252,22 @@ void World::schedule_clock_jump() {
     const Millis ahead = windows * tuples_.back().duration + Millis(random_.between(-2000, 2000));
     if (timeline_.now().wall + ahead > kEndOfTime) return;
     note("all clocks leap, by windows", static_cast<uint64_t>(windows));
-    note_disruption();
+    monitor_.note_disruption();
     cover(Coverage::kClockJump);
     timeline_.jump(ahead);
-    jumped_at_ = timeline_.now().mono;
+    monitor_.conditions.jumped_at = timeline_.now().mono;
   });
 }
 
 // `survived` if answers were given all the same.
 void World::start_origin_outage(Region& region, Connectivity connectivity, Millis lasts,
-                          const std::function<void()>& survived) {
+                                const std::function<void()>& survived) {
   region.origin_connectivity = connectivity;
   update_connectivity();
   const uint64_t before = report_.admitted + report_.denied;
   timeline_.post_in(lasts, [this, &region, survived, before] {
     if (report_.admitted + report_.denied > before) survived();
-    note_disruption();
+    monitor_.note_disruption();
     region.origin_connectivity = Connectivity::kUp;
     update_connectivity();
     reconnect_all(region);
@@ -283,18 +276,21 @@ void World::start_origin_outage(Region& region, Connectivity connectivity, Milli
 
 void World::update_connectivity() {
   for_each_node([this](Node& node) {
-    if (!node.runs()) return;
+    if (!node.is_running()) return;
     const Region& region = region_of(node);
-    node.link->faults.connectivity = node.isolated ? Connectivity::kSilent : region.origin_connectivity;
+    node.link->faults.connectivity =
+        node.isolated ? Connectivity::kSilent : region.origin_connectivity;
     if (!node.ledger) return;
-    node.ledger->faults.connectivity = ledger_connectivity_ != Connectivity::kUp ? ledger_connectivity_ : region.ledger_connectivity;
+    node.ledger->faults.connectivity = ledger_connectivity_ != Connectivity::kUp
+                                           ? ledger_connectivity_
+                                           : region.ledger_connectivity;
   });
 }
 
 // Each when it notices.
 void World::reconnect_all(Region& region) {
   for (const auto& node : region.nodes) {
-    if (!node->runs()) continue;
+    if (!node->is_running()) continue;
     timeline_.post_in(Millis(random_.between(0, 100)), [link = node->link] { link->reconnect(); });
   }
 }
@@ -303,7 +299,7 @@ void World::slow_down(Region& region) {
   note("the origin is slow");
   const Millis slow(random_.between(160, 500));
   for (const auto& node : region.nodes) {
-    if (!node->runs()) continue;
+    if (!node->is_running()) continue;
     node->link->faults.slow = slow;
     timeline_.post_in(Millis(random_.between(300, 1500)),
                       [link = node->link] { link->faults.slow = Millis(0); });
@@ -324,9 +320,10 @@ void World::stop_faults() {
     node.isolated = false;
     if (node.wrong_clock) correct_clock(node);
     // A reply must be able to come in time.
-    node.normal = {.most_delay = std::min(node.normal.most_delay, guarantees_.read_deadline / 4)};
+    node.normal = {.most_delay =
+                       std::min(node.normal.most_delay, monitor_.guarantees.read_deadline / 4)};
     node.normal_ledger = {.most_delay = node.normal_ledger.most_delay};
-    if (node.runs()) {
+    if (node.is_running()) {
       const bool was_out = node.link->faults.connectivity != Connectivity::kUp;
       node.link->faults = node.normal;
       if (node.ledger) {
@@ -339,9 +336,10 @@ void World::stop_faults() {
       start_process(node);
     }
   });
-  calm_since_ = timeline_.now().mono + kMostLate + guarantees_.read_deadline;
+  std::optional<MonoTime>& calm_since = monitor_.conditions.calm_since;
+  calm_since = timeline_.now().mono + kMostLate + monitor_.guarantees.read_deadline;
   // What was asked of the ledger in vain is asked again.
-  if (ledger_ && options_.faults != FaultMode::kFair) *calm_since_ += kRecovery;
+  if (ledger_ && options_.faults != FaultMode::kNone) *calm_since += Monitor::kRecovery;
 }
 
 }  // namespace weir::sim

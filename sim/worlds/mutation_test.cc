@@ -19,8 +19,8 @@
 #include "limiter/engine.h"
 #include "memory/tuple_key.h"
 #include "origins/in_process_origin.h"
-#include "sim/worlds/find_violation_test.h"
 #include "sim/timeline.h"
+#include "sim/worlds/find_violation_test.h"
 #include "sim/worlds/world.h"
 #include "tests/doubles/hand_clock.h"
 #include "tests/schedule/thread_mutations.h"
@@ -55,7 +55,7 @@ void PrintTo(const Mutant& mutant, std::ostream* out) {
 }
 
 Mutant abroad(Mutation mutation, std::string_view name, std::string_view found_by) {
-  return {mutation, name, {found_by}, 3, FaultMode::kFair};
+  return {mutation, name, {found_by}, 3, FaultMode::kNone};
 }
 // The same bug, if one checker alone looks.
 Mutant alone(std::string_view checker, Mutant mutant, std::string_view name) {
@@ -72,7 +72,7 @@ const std::vector<Mutant>& mutants() {
        "ImportTakenForAll",
        {"heard is used", "agreement abroad"},
        3,
-       FaultMode::kFair},
+       FaultMode::kNone},
       {Mutation::kLateIntoNext, "LateIntoNext", {"nobody invents consumption"}},
       abroad(Mutation::kForeignPublished, "ForeignPublished", "nobody invents abroad"),
       abroad(Mutation::kOwnRowAsForeign, "OwnRowAsForeign", "nobody invents abroad"),
@@ -98,7 +98,7 @@ const std::vector<Mutant>& mutants() {
        .name = "NextWindowDropped",
        .found_by = {"heard is used", "agreement abroad"},
        .regions = 3,
-       .faults = FaultMode::kFair,
+       .faults = FaultMode::kNone,
        .max_region_skew = Millis(1500)},
       {.mutation = Mutation::kFailedRefusalForgotten,
        .name = "FailedRefusalForgotten",
@@ -114,31 +114,32 @@ const std::vector<Mutant>& mutants() {
             "FreshByFailedReadByTheBoundAlone"),
       alone("the regional bound", {.mutation = Mutation::kFreshByAcknowledgement},
             "FreshByAcknowledgementByTheBoundAlone"),
-      alone("the regional bound", {.mutation = Mutation::kGenerationKept, .table = TableSize::kSmall},
+      alone("the regional bound",
+            {.mutation = Mutation::kGenerationKept, .table = TableSize::kSmall},
             "GenerationKeptByTheBoundAlone"),
       alone("the regional bound", {.mutation = Mutation::kOneTooMany}, "OneTooManyByTheBoundAlone"),
       alone("conservation", {.mutation = Mutation::kFoldLost}, "FoldLostByConservationAlone"),
       alone("heard is used",
             {.mutation = Mutation::kNextWindowDropped,
              .regions = 3,
-             .faults = FaultMode::kFair,
+             .faults = FaultMode::kNone,
              .max_region_skew = Millis(1500)},
             "NextWindowDroppedByWhatWasHeardAlone"),
       alone("published in time",
-            {.mutation = Mutation::kRollOverRemoved, .regions = 3, .faults = FaultMode::kFair},
+            {.mutation = Mutation::kRollOverRemoved, .regions = 3, .faults = FaultMode::kNone},
             "RollOverRemovedByTheTruthAlone"),
       alone("conservation", {.mutation = Mutation::kLossNotRepaired},
             "LossNotRepairedByConservationAlone"),
       alone("the global bound",
-            {.mutation = Mutation::kImportTakenForAll, .regions = 3, .faults = FaultMode::kFair},
+            {.mutation = Mutation::kImportTakenForAll, .regions = 3, .faults = FaultMode::kNone},
             "ImportTakenForAllByTheBoundAlone"),
       alone("the global bound",
-            {.mutation = Mutation::kRuleOnRequestsOnly, .regions = 2, .faults = FaultMode::kFair},
+            {.mutation = Mutation::kRuleOnRequestsOnly, .regions = 2, .faults = FaultMode::kNone},
             "RuleOnRequestsOnlyByTheBoundAlone"),
       alone("the global bound",
             {.mutation = Mutation::kLargerLimitInRule,
              .regions = 2,
-             .faults = FaultMode::kFair,
+             .faults = FaultMode::kNone,
              .limits_differ = true},
             "LargerLimitInRuleByTheBoundAlone"),
   };
@@ -282,7 +283,7 @@ TEST(MutableEngine, HasNoMutationThatIsNotLookedFor) {
 
 TEST(MutableEngine, IsAsGoodAsTheOtherWhereNothingIsPlanted) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
-    for (const FaultMode faults : {FaultMode::kRandom, FaultMode::kFair}) {
+    for (const FaultMode faults : {FaultMode::kRandom, FaultMode::kNone}) {
       for (const WorldOptions& options :
            {WorldOptions{.seed = seed, .regions = 1, .faults = faults},
             WorldOptions{.seed = seed, .regions = 1, .faults = faults, .table = TableSize::kSmall},

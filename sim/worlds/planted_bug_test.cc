@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/worlds/find_violation_test.h"
 #include "sim/faults/planted_bug.h"
+#include "sim/worlds/find_violation_test.h"
 #include "sim/worlds/world.h"
 
 namespace weir::sim {
@@ -28,7 +28,7 @@ struct WorldBug {
 };
 WorldBug shared_bug(std::string_view name, PlantedBug planted_bug, std::string_view found_by,
                     std::string only = {}) {
-  return {name, planted_bug, {found_by}, 3, FaultMode::kFair, std::move(only)};
+  return {name, planted_bug, {found_by}, 3, FaultMode::kNone, std::move(only)};
 }
 
 class PlantedBug : public ::testing::TestWithParam<WorldBug> {};
@@ -46,13 +46,17 @@ INSTANTIATE_TEST_SUITE_P(
     World, PlantedBug,
     ::testing::Values(
         WorldBug{"OriginAdds", PlantedBug::kOriginAdds, {"retrying is free"}},
-        WorldBug{"OriginDropsAndHides", PlantedBug::kOriginHidesDroppedWrites, {"the regional bound"}},
+        WorldBug{
+            "OriginDropsAndHides", PlantedBug::kOriginHidesDroppedWrites, {"the regional bound"}},
         WorldBug{"OriginHidesFalls", PlantedBug::kOriginHidesLosses, {"conservation", "agreement"}},
+        WorldBug{"OriginReadsStale",
+                 PlantedBug::kOriginReadsStale,
+                 {"fresh enough", "the regional bound"}},
         WorldBug{
-            "OriginReadsStale", PlantedBug::kOriginReadsStale, {"fresh enough", "the regional bound"}},
-        WorldBug{"LinkPretends", PlantedBug::kFalseReplayAcks, {"fresh enough", "the regional bound"}},
-        WorldBug{
-            "LinkFailsAsEmpty", PlantedBug::kErrorsReadAsEmpty, {"fresh enough", "the regional bound"}},
+            "LinkPretends", PlantedBug::kFalseReplayAcks, {"fresh enough", "the regional bound"}},
+        WorldBug{"LinkFailsAsEmpty",
+                 PlantedBug::kErrorsReadAsEmpty,
+                 {"fresh enough", "the regional bound"}},
         WorldBug{"LinkHidesEpochs", PlantedBug::kReconnectsHidden, {"told in time"}},
         WorldBug{"SameIncarnation",
                  PlantedBug::kSameIncarnation,
@@ -66,19 +70,20 @@ INSTANTIATE_TEST_SUITE_P(
         shared_bug("OwnRowAsForeign", PlantedBug::kOwnRowAsForeign, "nobody invents abroad"),
         shared_bug("NewsSummed", PlantedBug::kChangesSummed, "nobody invents abroad"),
         shared_bug("LeaseForgotten", PlantedBug::kLeaseEndIgnored, "publish discipline"),
-        shared_bug("RegionsUnderestimated", PlantedBug::kRegionsUnderestimated, "publish discipline"),
+        shared_bug("RegionsUnderestimated", PlantedBug::kRegionsUnderestimated,
+                   "publish discipline"),
         WorldBug{"LimitsNotHeard",
                  PlantedBug::kLimitsNotReceived,
                  {"publish discipline"},
                  2,
-                 FaultMode::kFair,
+                 FaultMode::kNone,
                  {},
                  true},
         WorldBug{"LimitsNotHeardByTheBoundAlone",
                  PlantedBug::kLimitsNotReceived,
                  {"the global bound"},
                  2,
-                 FaultMode::kFair,
+                 FaultMode::kNone,
                  "the global bound",
                  true},
         shared_bug("RowsPretended", PlantedBug::kFalseRowAcks, "durability order"),
@@ -87,11 +92,11 @@ INSTANTIATE_TEST_SUITE_P(
                  PlantedBug::kSyncsTooSeldom,
                  {"published in time", "agreement abroad"},
                  3,
-                 FaultMode::kFair},
+                 FaultMode::kNone},
         shared_bug("NewsDroppedByTheBoundAlone", PlantedBug::kChangesDropped, "the global bound",
                    "the global bound"),
-        shared_bug("SharesTooSeldomByTheBoundAlone", PlantedBug::kSyncsTooSeldom, "the global bound",
-                   "the global bound")),
+        shared_bug("SharesTooSeldomByTheBoundAlone", PlantedBug::kSyncsTooSeldom,
+                   "the global bound", "the global bound")),
     [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace

@@ -36,7 +36,7 @@ std::vector<WorldOptions> smaller_than(const Shrunk& now) {
   if (options.faults == FaultMode::kRandom) {
     // In fair weather nothing goes wrong at all.
     add([](WorldOptions& each) {
-      each.faults = FaultMode::kFair;
+      each.faults = FaultMode::kNone;
       each.disabled_faults.clear();
     });
     for (size_t i = 0; i < kWorldFaultNames.size(); ++i) {
@@ -45,7 +45,8 @@ std::vector<WorldOptions> smaller_than(const Shrunk& now) {
       add([&](WorldOptions& each) { each.disabled_faults.insert(kind); });
     }
   }
-  if (options.table == TableSize::kSmall) add([](WorldOptions& each) { each.table = TableSize::kLarge; });
+  if (options.table == TableSize::kSmall)
+    add([](WorldOptions& each) { each.table = TableSize::kLarge; });
   if (options.remote_tuples > 0) add([](WorldOptions& each) { each.remote_tuples = 0; });
   if (options.clock != ClockFault::kNone) {
     add([](WorldOptions& each) { each.clock = ClockFault::kNone; });

@@ -26,7 +26,7 @@ void draw_pressure(Random& random, WorldOptions& options) {
 WorldOptions world_of(uint64_t seed) {
   WorldOptions options{.seed = seed};
   if (seed % 2 == 0) {
-    options.faults = FaultMode::kFair;
+    options.faults = FaultMode::kNone;
     options.regions = seed % 4 == 0 ? 2 : 3;
   }
   if (seed % 16 == 6) options.max_region_skew = Millis(1500);

@@ -36,7 +36,8 @@ void World::schedule_traffic() {
     if (idle_) return;
     Node* const node = any_serving_node();
     if (node == nullptr) return;
-    if (options_.table == TableSize::kSmall && random_.one_in(4)) return send_one_time_request(*node);
+    if (options_.table == TableSize::kSmall && random_.one_in(4))
+      return send_one_time_request(*node);
     if (random_.one_in(5)) return send_batch(*node);
     const Tuple& tuple = random_tuple();
     const int64_t most = random_.one_in(20) ? tuple.limit_in(node->region) + 1 : 3;
@@ -101,9 +102,9 @@ void World::send_request(Node& node, const Tuple& tuple, Count cost) {
 // Someone who asks once, and whose tuple is fuller than those of the others often are.
 void World::send_one_time_request(Node& node) {
   const Tuple one_time{.identifier = "passer-" + std::to_string(one_time_requests_++),
-                     .duration = kOneTimeWindow,
-                     .limit = 2,
-                     .other_limit = 2};
+                       .duration = kOneTimeWindow,
+                       .limit = 2,
+                       .other_limit = 2};
   send_request(node, one_time, 1);
 }
 
@@ -147,65 +148,43 @@ void World::send_batch(Node& node) {
   }
   ++node.in_flight;
   node.touched = true;
-  node.engine->check_all_async(
-      node.clock.now(), requests, *node.executor,
-      [this, &node, executor = node.executor, records](const Result<BatchVerdict>& verdict) mutable {
-        if (!executor->alive()) return;
-        for (size_t i = 0; i < records.size(); ++i) {
-          records[i].verdict = verdict->items[i];
-          records[i].charged = verdict->admitted() && records[i].cost > 0;
-        }
-        if (!verdict->admitted()) cover(Coverage::kBatchRefused);
-        answer(node, records, "batch");
-      });
+  node.engine->check_all_async(node.clock.now(), requests, *node.executor,
+                               [this, &node, executor = node.executor,
+                                records](const Result<BatchVerdict>& verdict) mutable {
+                                 if (!executor->alive()) return;
+                                 for (size_t i = 0; i < records.size(); ++i) {
+                                   records[i].verdict = verdict->items[i];
+                                   records[i].charged = verdict->admitted() && records[i].cost > 0;
+                                 }
+                                 if (!verdict->admitted()) cover(Coverage::kBatchRefused);
+                                 answer(node, records, "batch");
+                               });
 }
 
 void World::answer(Node& node, std::vector<RequestRecord> records, const std::string& what) {
   --node.in_flight;
-  refresh_views();
-  const NodeView& seen = region_of(node).views[static_cast<size_t>(node.index)];
-  for (RequestRecord& record : records) {
-    record.answered_at = node.clock.now();
-    record.contributor.generation = seen.generation_of(record.tuple);
-    if (record.is_local()) continue;
-    Oracle& oracle = region_of(node).oracle;
-    is_sketched(record) ? oracle.add_sketched(record) : oracle.add(record);
-  }
-  mark_late_decisions(records);
+  monitor_.record(node, records);
   for (const RequestRecord& record : records) {
     const Verdict& verdict = record.verdict;
     ++(verdict.admitted() ? report_.admitted : report_.denied);
     note(what + " on node " + std::to_string(record.node) +
              (ledger_ ? " of " + region_of(node).name : "") + ": cost " +
-             std::to_string(record.cost) + " of " + std::to_string(record.limit) +
-             " in window " + std::to_string(record.cell().sequence) + " " +
+             std::to_string(record.cost) + " of " + std::to_string(record.limit) + " in window " +
+             std::to_string(record.cell().sequence) + " " +
              std::string(weir::to_string(verdict.outcome)) + ", own " +
              std::to_string(verdict.evidence.own) + ", siblings " +
              std::to_string(verdict.evidence.siblings) + ", foreign " +
              std::to_string(verdict.evidence.foreign) + ", " +
              std::string(weir::to_string(verdict.basis)),
          verdict.remaining);
-    const Region& region = region_of(node);
-    if (is_sketched(record)) ++report_.sketched;
+    if (monitor_.is_sketched(record)) ++report_.sketched;
     if (record.is_local()) {
       cover(Coverage::kLocalAlgorithm);
-      check(region,
-            [&](RegionChecker& checker) { return checker.after_local_answer(view(region), record); });
-      continue;
+    } else if (!monitor_.is_sketched(record) && !has_unknown_decision_time(records)) {
+      cover_answer(node, record);
     }
-    if (is_sketched(record) || has_unknown_decision_time(records)) continue;
-    cover_answer(node, record);
-    check(region, [&](RegionChecker& checker) { return checker.after_answer(view(region), record); });
-    check_global([&](GlobalChecker& checker, const GlobalView& all) {
-      return checker.after_answer(all, node.region, record);
-    });
+    monitor_.after_answer(node, record, records);
   }
-}
-
-// Counted where nothing is told apart or told on: in the sketch, as the degraded verdict says.
-bool World::is_sketched(const RequestRecord& record) const {
-  return options_.table == TableSize::kSmall && record.contributor.generation == 0 &&
-         record.verdict.basis == Basis::kDegraded;
 }
 
 void World::cover_answer(const Node& node, const RequestRecord& record) {
@@ -231,7 +210,7 @@ void World::cover_answer(const Node& node, const RequestRecord& record) {
   if (record.charged && record.cell().sequence > std::max(asked_in, answered_in)) {
     cover(Coverage::kDecidedWithClockSetBack);
   }
-  if (record.charged && region.oracle.accepted(record.cell()) > record.limit) {
+  if (record.charged && monitor_.oracle(node.region).accepted(record.cell()) > record.limit) {
     cover(Coverage::kLimitExceededInFlight);
   }
 }

@@ -16,17 +16,16 @@
 #include <utility>
 #include <vector>
 
-#include "sim/checkers/region_checker.h"
-#include "sim/checkers/global_checker.h"
-#include "sim/worlds/coverage.h"
-#include "sim/nodes/node.h"
+#include "sim/checkers/monitor.h"
 #include "sim/faults/planted_bug.h"
+#include "sim/faults/world_fault.h"
+#include "sim/nodes/node.h"
 #include "sim/random.h"
-#include "sim/worlds/region.h"
-#include "sim/timeline.h"
 #include "sim/stores/watched_ledger.h"
 #include "sim/stores/watched_origin.h"
-#include "sim/faults/world_fault.h"
+#include "sim/timeline.h"
+#include "sim/worlds/coverage.h"
+#include "sim/worlds/region.h"
 
 namespace weir::sim {
 
@@ -45,28 +44,28 @@ enum class ClockFault : uint8_t {
 
 enum class FaultMode : uint8_t {
   kRandom,
-  kFair,  // messages take their time, and nothing else goes wrong
+  kNone,  // messages take their time, and nothing else goes wrong
 };
 
 struct WorldOptions {
   uint64_t seed = 1;
-  int regions = 0;        // 0: one to three; a lone one has no ledger
-  int nodes = 0;          // of a region; 0: two to four, one to three where there are regions
+  int regions = 0;            // 0: one to three; a lone one has no ledger
+  int nodes = 0;              // of a region; 0: two to four, one to three where there are regions
   Millis fault_time{20'000};  // time with faults
   FaultMode faults = FaultMode::kRandom;
   bool limits_differ = false;  // regions differ in the limit of the first tuple, whatever is drawn
-  Millis max_region_skew{0};     // at most, the clocks of one region from those of another
+  Millis max_region_skew{0};   // at most, the clocks of one region from those of another
   int visitors = 0;  // that come twice and, once they were refused, never again; with regions only
   TableSize table = TableSize::kLarge;
-  int remote_tuples = 0;             // of which a process has room for others' counts; 0: enough
-  bool small_row_budget = false;             // allowed in a second; else drawn
-  bool tenants = false;              // busy tuples of one namespace beside quiet ones of another
-  bool kills_after_ack = false;  // processes die when the origin has acknowledged
+  int remote_tuples = 0;          // of which a process has room for others' counts; 0: enough
+  bool small_row_budget = false;  // allowed in a second; else drawn
+  bool tenants = false;           // busy tuples of one namespace beside quiet ones of another
+  bool kills_after_ack = false;   // processes die when the origin has acknowledged
   ClockFault clock = ClockFault::kNone;
   bool all_algorithms = false;  // tuples that each process counts by itself, too
   Millis read_deadline{300};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
-  int tuples = 4;            // that are asked for, 1 to 4
+  int tuples = 4;                    // that are asked for, 1 to 4
   WorldFaults disabled_faults = {};  // kinds of misfortune that do not happen
   PlantedBug planted_bug = PlantedBug::kNone;
   std::string only_checker = {};  // the name of the one checker that looks; empty: all do
@@ -82,12 +81,12 @@ struct RunReport {
   uint64_t events = 0;
   uint64_t admitted = 0;
   uint64_t denied = 0;
-  uint64_t processes = 0;     // of processes
-  uint64_t rows = 0;      // written to the ledger
-  uint64_t evicted = 0;   // tuples, for want of room
-  uint64_t sketched = 0;  // answers on tuples that there was no room for
-  uint64_t no_room = 0;   // rows of others that there was no room for
-  Nanos delay{0};         // from one region to another where nothing goes wrong
+  uint64_t processes = 0;  // of processes
+  uint64_t rows = 0;       // written to the ledger
+  uint64_t evicted = 0;    // tuples, for want of room
+  uint64_t sketched = 0;   // answers on tuples that there was no room for
+  uint64_t no_room = 0;    // rows of others that there was no room for
+  Nanos delay{0};          // from one region to another where nothing goes wrong
   // Of cells that still mattered at the end: what was accepted, and of that what nobody can
   // tell any more.
   Count accepted = 0;
@@ -104,10 +103,7 @@ class World {
   [[nodiscard]] RunReport run();
 
  private:
-  // The deadline of whatever is asked of the ledger, trying again, and news on its way.
-  static constexpr Millis kRecovery{8000};
   static constexpr Millis kProbeEvery{100};  // in calm
-  static constexpr Millis kReplayEvery{10};
   static constexpr Millis kOneTimeWindow{5000};
 
   // What is asked for, again and again.
@@ -122,7 +118,6 @@ class World {
     [[nodiscard]] int64_t limit_in(int region) const { return region == 0 ? limit : other_limit; }
   };
   class NodeOriginWatcher;
-  class NodeLedgerWatcher;
 
   void make_region();
   void make_tuples();
@@ -137,7 +132,6 @@ class World {
   [[nodiscard]] const Tuple& random_tuple();
   void schedule_visit();
   void visit(Node& node);
-  [[nodiscard]] bool is_sketched(const RequestRecord& record) const;
   void answer(Node& node, std::vector<RequestRecord> records, const std::string& what);
   void cover_answer(const Node& node, const RequestRecord& record);
   [[nodiscard]] Request request_of(const Node& node, const Tuple& tuple, Count cost) const;
@@ -168,8 +162,9 @@ class World {
   void start_ledger_outage(Connectivity connectivity, Millis lasts);
   void start_region_outage(Region& region, Connectivity connectivity, Millis lasts);
   void reject_rows_of_a_tuple();
-  void note_disruption();
-  [[nodiscard]] bool happens(WorldFault kind) const { return options_.disabled_faults.count(kind) == 0; }
+  [[nodiscard]] bool happens(WorldFault kind) const {
+    return options_.disabled_faults.count(kind) == 0;
+  }
   void drop_connection(Node& node, Millis late);
   void isolate(Node& node);
   void schedule_clock();
@@ -178,21 +173,17 @@ class World {
   void set_wrong_clock(Node& node, Millis skew);
   void correct_clock(Node& node);
   void schedule_clock_jump();
-  void start_origin_outage(Region& region, Connectivity connectivity, Millis lasts, const std::function<void()>& then);
+  void start_origin_outage(Region& region, Connectivity connectivity, Millis lasts,
+                           const std::function<void()>& then);
   void update_connectivity();
   void reconnect_all(Region& region);
   void slow_down(Region& region);
   void stop_faults();
 
   void run_until(MonoTime end);
-  void refresh_views();
+  void note_violation();
   void schedule_audit();
   void audit();
-  [[nodiscard]] RegionView view(const Region& region) const;
-  void check(const Region& region, const std::function<RegionChecker::Violation(RegionChecker&)>& ask);
-  void check_everywhere(const std::function<RegionChecker::Violation(RegionChecker&, const RegionView&)>& ask);
-  [[nodiscard]] GlobalView fleet() const;
-  void check_global(const std::function<RegionChecker::Violation(GlobalChecker&, const GlobalView&)>& ask);
   void on_commit(const Committed& committed);
   [[nodiscard]] Delays delays() const;
   template <typename Visit>
@@ -206,7 +197,6 @@ class World {
   }
   [[nodiscard]] Region& any_region();
   void note(const std::string& what, uint64_t value = 0);
-  void report_violation(std::string_view checker, const std::string& violation);
   void cover(Coverage state) { ++report_.coverage[state]; }
   void summarize();
 
@@ -214,16 +204,13 @@ class World {
   Random random_;
   Timeline timeline_;
   const MonoTime began_ = timeline_.now().mono;
-  Guarantees guarantees_;
+  Monitor monitor_;
   std::vector<std::unique_ptr<Region>> regions_;
   std::unique_ptr<WatchedLedger> ledger_;  // none: a lone region
-  LedgerHistory history_;
   // Of all lives: what was sent still arrives.
   std::vector<std::shared_ptr<OriginLink>> links_;
   std::vector<std::shared_ptr<LedgerLink>> ledger_links_;
   std::vector<Tuple> tuples_;  // shared ones first
-  std::vector<std::unique_ptr<GlobalChecker>> global_checkers_;
-  std::vector<RegionState> region_views_;
   RunReport report_;
 
   Millis replay_within_{250};
@@ -231,21 +218,13 @@ class World {
   Node* stepping_node_ = nullptr;  // its clock is set now and then
   Connectivity ledger_connectivity_ = Connectivity::kUp;
   std::optional<int> busy_region_;  // the only region that is asked now
-  bool idle_ = false;       // nobody is
+  bool idle_ = false;               // nobody is
   MonoTime load_until_{};
-  std::set<std::string> rejected_tuples_;
-  std::optional<MonoTime> disruption_began_;
-  MonoTime last_disruption_{};
   int one_time_requests_ = 0;  // so far
   std::vector<std::pair<Node*, Tuple>> visitors_;
-  bool budget_limited_ = false;
-  bool failed_over_ = false;
-  bool no_room_ = false;
-  std::optional<MonoTime> jumped_at_;  // all clocks, last
   bool active_ = true;
   bool probing_ = true;
   bool over_ = false;
-  std::optional<MonoTime> calm_since_;
 };
 
 }  // namespace weir::sim

@@ -12,7 +12,7 @@ TEST(WorldFile, ReadsWhatItWrote) {
                              .regions = 2,
                              .nodes = 3,
                              .fault_time = Millis(1234),
-                             .faults = FaultMode::kFair,
+                             .faults = FaultMode::kNone,
                              .limits_differ = true,
                              .max_region_skew = Millis(1500),
                              .visitors = 7,
