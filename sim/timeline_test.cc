@@ -7,7 +7,7 @@
 namespace weir::sim {
 namespace {
 
-TEST(Timeline, JumpsFromEventToEventInTheOrderOfTheirTimes) {
+TEST(Timeline, RunsEventsInTheOrderOfTheirTimes) {
   Timeline timeline(1);
   const Instant start = timeline.now();
   std::vector<int> order;
@@ -23,7 +23,7 @@ TEST(Timeline, JumpsFromEventToEventInTheOrderOfTheirTimes) {
   EXPECT_EQ(timeline.now().mono - start.mono, Millis(20));
 }
 
-TEST(Timeline, LeavesWhatLiesBeyondTheEnd) {
+TEST(Timeline, KeepsEventsAfterTheEnd) {
   Timeline timeline(1);
   bool ran = false;
   timeline.post_in(Millis(20), [&] { ran = true; });

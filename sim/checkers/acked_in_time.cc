@@ -1,15 +1,13 @@
-// What was accepted is told in time, and told again for as long as it takes. Seen at the
-// process' own end of its link, so that no fault of the network excuses anything:
-// - an accept leaves in a replay within the replay interval and two turns of its schedule;
-// - a replay that fails, or gets no answer by its deadline, is sent again within that time;
-// - so is a cell of which the origin says that it has less than it once acknowledged,
-//   unless a replay of it is under way;
-// - so is everything, once the connection was made anew.
-// What was acknowledged, to a message of the same connection, is not owed because another
-// message about it failed.
-// Nothing is owed by a process that ended, of a tuple that it forgot for want of room, nor of a
-// cell that can matter to nobody; and while the origin refuses every call, it is owed as if that
-// time had not passed.
+// Accepted counts are replayed in time, and again until the origin acknowledges them. The checker
+// observes the process's end of its link, so that no network fault excuses a delay:
+// - a process replays an accept within the replay interval and two iterations;
+// - it repeats a replay that fails, or has no reply by its deadline, within that time;
+// - it does the same for a cell of which the origin reports less than it once acknowledged,
+//   unless a replay of the cell is in flight;
+// - it replays everything after a reconnect.
+// A count that was acknowledged on the same connection need not be replayed because another message
+// failed. Nothing need be replayed by a process that ended, of a tuple that it evicted, or of a
+// cell that is not live. Time in which the origin refuses every call does not count.
 
 #include <algorithm>
 #include <deque>
@@ -25,7 +23,7 @@ namespace {
 
 class AckedInTime final : public RegionChecker {
  public:
-  [[nodiscard]] std::string_view name() const override { return "told in time"; }
+  [[nodiscard]] std::string_view name() const override { return "acked in time"; }
 
   Violation after_answer(const RegionView& view, const RequestRecord& record) override {
     if (!record.charged) return {};
@@ -36,7 +34,7 @@ class AckedInTime final : public RegionChecker {
   }
 
   Violation after_sent(const RegionView& view, const SentReplay& sent) override {
-    if (auto overdue = after_event(view)) return overdue;  // told, but too late
+    if (auto overdue = after_event(view)) return overdue;  // sent, but too late
     for (const CellReplay& cell : sent.cells) {
       const ProcessCell key = location_of(sent.process, cell.writer, cell.cell);
       last_sent_[key] = view.now.mono;
@@ -102,7 +100,7 @@ class AckedInTime final : public RegionChecker {
         continue;
       }
       for (const CellReplay& cell : it->second.cells) {
-        // Perhaps it went again in the very instant of the deadline.
+        // It may have been sent again at the instant of the deadline.
         const ProcessCell key = location_of(it->first.first, cell.writer, cell.cell);
         if (last_sent_[key] >= deadline || is_acknowledged(key, cell)) continue;
         expect_replay(key, cell.total, deadline + view.guarantees.acked_within);
@@ -114,14 +112,14 @@ class AckedInTime final : public RegionChecker {
         it = pending_.erase(it);
         continue;
       }
-      // Also in the first moment after.
+      // Also directly after the outage.
       const bool reachable = node_of(view, it->first).reachable;
       const bool excused = !reachable || was_reachable_.count(it->first.first.process) == 0;
       for (PendingReplay& pending : it->second) {
         if (excused) pending.by = std::max(pending.by, now + view.guarantees.acked_within);
         if (now <= pending.by) continue;
         return "process " + std::to_string(it->first.first.process) +
-               " has not told its total of " + std::to_string(pending.total) + " in window " +
+               " has not replayed its total of " + std::to_string(pending.total) + " in window " +
                std::to_string(it->first.second.sequence);
       }
       ++it;
@@ -186,8 +184,8 @@ class AckedInTime final : public RegionChecker {
   std::map<ProcessCell, Count> acknowledged_;               // on this connection
   std::map<ProcessCell, MonoTime> last_sent_;
   std::set<int> was_reachable_;                                 // processes, after the last event
-  std::map<int, uint64_t> connections_;                         // of a process, counted
-  std::map<std::pair<int, uint64_t>, uint64_t> connection_of_;  // each message
+  std::map<int, uint64_t> connections_;                         // of a process: how many
+  std::map<std::pair<int, uint64_t>, uint64_t> connection_of_;  // of each message
 };
 
 }  // namespace

@@ -1,12 +1,12 @@
-// Once nothing goes wrong any more, every node agrees on every live cell within two
-// schedules and the longest delay, and has nothing left to tell.
+// After faults have ended, every node agrees on every live cell within two schedules and the
+// longest delay, and has nothing left to replay.
 //
-// A schedule is what may pass from one message of a node about a cell to the next: until
-// what it knows is stale and someone asks, then until it is told. The first schedule, after
-// the deadline of what was lost last, has each node hear what the origin has of its own and
-// tell what is missing; with the second each hears what the others told. From then on no
-// verdict is degraded and each knows exactly what was accepted, less what died. Only one
-// that refuses already by what it knows need not hear by how much more.
+// A schedule is the longest time between two messages of a node about a cell: until its counts are
+// stale and a request comes, then until the replay. In the first schedule, after the deadline of
+// the last lost message, each node reads its own component and replays missing counts; in the
+// second each node reads the replays of the others. From then on no verdict is degraded, and each
+// node knows exactly the accepted counts, less those that are lost. A node that denies by the
+// counts it has need not know by how much more the limit is exceeded.
 
 #include "limiter/freshness.h"
 #include "sim/checkers/makers.h"
@@ -21,7 +21,8 @@ class Agreement final : public RegionChecker {
 
   Violation after_answer(const RegionView& view, const RequestRecord& record) override {
     if (!settled(view, record)) return {};
-    if (record.verdict.basis == Basis::kDegraded) return "a degraded verdict after calm";
+    if (record.verdict.basis == Basis::kDegraded)
+      return "a degraded verdict after faults have ended";
     const Evidence& evidence = record.verdict.evidence;
     if (auto violation = check(view, record, record.cell(), evidence.own + evidence.siblings)) {
       return violation;
@@ -37,14 +38,15 @@ class Agreement final : public RegionChecker {
 
   Violation at_end(const RegionView& view) override {
     for (const NodeView& node : view.nodes) {
-      const std::string who = "node " + std::to_string(node.node);
-      if (!node.runs()) return who + " does not run";
+      const std::string subject = "node " + std::to_string(node.node);
+      if (!node.runs()) return subject + " is not running";
       if (node.last_replay.done + node.last_replay.waiting != 0) {
-        return who + " still has something to tell";
+        return subject + " still has counts to replay";
       }
       for (const limiter::CellView& cell : node.cells) {
         if (!is_live_at({cell.tuple, cell.sequence}, view.now.wall)) continue;
-        if (cell.acked != cell.own) return who + " does not know that all was told";
+        if (cell.acked != cell.own)
+          return subject + " does not know that all counts are acknowledged";
       }
     }
     return {};
@@ -63,7 +65,7 @@ class Agreement final : public RegionChecker {
            guarantees.read_deadline + 2 * (schedule + 2 * delay);
   }
 
-  // What the dead had told and the origin lost, some nodes know and others do not.
+  // Some nodes know counts of ended processes that the origin has lost; others do not.
   static Violation check(const RegionView& view, const RequestRecord& record, const CellId& cell,
                          Count known) {
     if (had_wrong_clock(view.oracle.process(record.contributor.process), cell)) return {};
@@ -71,7 +73,7 @@ class Agreement final : public RegionChecker {
     const MissingCounts missing = missing_counts(view, cell);
     const Count most = view.oracle.accepted(cell) - missing.died_unacked;
     const bool enough = known + missing.lost_with_origin >= most || !record.verdict.admitted();
-    // What the dead had told the ledger is known through it.
+    // The ledger keeps counts that ended processes published.
     const Count can_be = view.has_ledger ? view.oracle.accepted(cell) : most;
     if (known <= can_be && enough) return {};
     return "node " + std::to_string(record.node) + " knows " + std::to_string(known) + " of " +

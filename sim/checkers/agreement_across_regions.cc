@@ -1,9 +1,9 @@
-// What was written is heard. Where nothing goes wrong, every node that holds the tuple uses a row
-// two import intervals after its commit at the latest, messages included. After calm all agree:
-// each knows what the ledger has of the others, no more than was ever written, and what a process
-// takes to be written is there, be it that the ledger had lost it. A row that is younger than that
-// may be unknown at the end, too, and so may one of a window that has only just begun here: rows
-// that came before are used at the next turn.
+// Rows are imported. Without faults, every node that holds the tuple uses a row two import
+// intervals after its commit at the latest, messages included. After faults have ended all nodes
+// agree: each knows the rows of the other regions in the ledger, and no more than was ever
+// committed; and the ledger has every row that a process takes for published, even if it had lost
+// the row. A row younger than that may be unknown at the end, and so may a row of a window that has
+// just begun on the node: it is used at the next iteration.
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ namespace {
 
 class AgreementAcrossRegions final : public GlobalChecker {
  public:
-  [[nodiscard]] std::string_view name() const override { return "agreement abroad"; }
+  [[nodiscard]] std::string_view name() const override { return "agreement across regions"; }
 
   Violation at_audit(const GlobalView& view) override {
     if (view.disrupted_since || view.failed_over) return {};
@@ -23,7 +23,7 @@ class AgreementAcrossRegions final : public GlobalChecker {
   }
 
   Violation at_end(const GlobalView& view) override {
-    // What was written last, at the end of a lease say, may still be on its way.
+    // The last rows, for example of a lease that ends, may still be in flight.
     auto violation = check_nodes(view, [&](const RowId& key) {
       return std::min(view.ledger.current(key), received_by_now(view, key));
     });
@@ -36,7 +36,7 @@ class AgreementAcrossRegions final : public GlobalChecker {
           const Count has = view.ledger.current({id, region.name});
           if (cell.published <= has) continue;
           return "node " + std::to_string(node.node) + " of " + region.name + " takes " +
-                 std::to_string(cell.published) + " to be written, but the ledger has " +
+                 std::to_string(cell.published) + " for published, but the ledger has " +
                  std::to_string(has);
         }
       }
@@ -45,7 +45,7 @@ class AgreementAcrossRegions final : public GlobalChecker {
   }
 
  private:
-  // What was written so long ago that every node has read it.
+  // The count that was committed so long ago that every node has read it.
   static Count received_by_now(const GlobalView& view, const RowId& key) {
     return view.history.count_at(key, view.now.mono - view.delays.import - Nanos(1));
   }
@@ -57,7 +57,7 @@ class AgreementAcrossRegions final : public GlobalChecker {
         if (!node.runs() || node.sync.no_room > 0) continue;
         for (const limiter::CellView& cell : node.cells) {
           const CellId id{cell.tuple, cell.sequence};
-          // By its own clock, too, which may be ahead.
+          // Also by the node's own clock, which may be ahead.
           if (!is_live_at(id, std::max(view.now.wall, node.latest))) continue;
           if (had_wrong_clock(region.oracle.process(node.process), id)) continue;
           if (node.now.wall - WallTime(id.sequence * duration_of(id)) <= ImportLog::kMergeDelay)
@@ -67,9 +67,9 @@ class AgreementAcrossRegions final : public GlobalChecker {
             if (other.name != region.name) others += written({id, other.name});
           }
           if (cell.foreign >= others) continue;
-          return "node " + std::to_string(node.node) + " of " + region.name + " has heard " +
+          return "node " + std::to_string(node.node) + " of " + region.name + " has imported " +
                  std::to_string(cell.foreign) + " of " + std::to_string(others) +
-                 " that others wrote in window " + std::to_string(cell.sequence);
+                 " that other regions published in window " + std::to_string(cell.sequence);
         }
       }
     }

@@ -1,4 +1,4 @@
-// What a checker excuses, and what it does not: for those that once complained without reason.
+// What checkers excuse and what they do not, where they once raised false alarms.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr Millis kWidth{1000};
 
-// An answer of a request that was asked in window 5.
+// The record of a request that was sent in window 5.
 RequestRecord answer_in(int64_t window, Count cost, bool charged) {
   RequestRecord record;
   record.tuple = "a";
@@ -31,7 +31,7 @@ RequestRecord answer_in(int64_t window, Count cost, bool charged) {
   return record;
 }
 
-TEST(Oracle, DoesNotTakeABatchForLateBecauseOneOfItsPeeksWas) {
+TEST(Oracle, LatePeekDoesNotMakeItsBatchLate) {
   std::vector<RequestRecord> together{answer_in(6, 1, true), answer_in(7, 0, false)};
   mark_late_decisions(together);
   EXPECT_FALSE(together[0].late);
@@ -39,14 +39,14 @@ TEST(Oracle, DoesNotTakeABatchForLateBecauseOneOfItsPeeksWas) {
   EXPECT_TRUE(together[1].late);
 }
 
-TEST(Oracle, TakesAWholeBatchForLateIfOneItemWasChargedAfterItsWindows) {
+TEST(Oracle, ItemChargedAfterItsWindowsMakesItsBatchLate) {
   std::vector<RequestRecord> together{answer_in(7, 1, true), answer_in(6, 1, true)};
   mark_late_decisions(together);
   EXPECT_TRUE(together[0].late);
   EXPECT_TRUE(together[1].late);
 }
 
-TEST(Oracle, DoesNotTakeABatchForLateBecauseTheSketchCountedAnItemInALaterWindow) {
+TEST(Oracle, SketchedItemInALaterWindowDoesNotMakeItsBatchLate) {
   std::vector<RequestRecord> together{answer_in(7, 1, true), answer_in(6, 1, true)};
   together[0].contributor.generation = 0;
   mark_late_decisions(together);
@@ -54,7 +54,7 @@ TEST(Oracle, DoesNotTakeABatchForLateBecauseTheSketchCountedAnItemInALaterWindow
   EXPECT_FALSE(together[1].late);
 }
 
-// Two regions of which the second has written a row that the first has not read.
+// Two regions; the second has committed a row that the first has not read.
 class RowAtTheEnd : public ::testing::Test {
  protected:
   RowAtTheEnd() {
@@ -102,7 +102,7 @@ class RowAtTheEnd : public ::testing::Test {
   std::unique_ptr<GlobalChecker> checker_ = make_agreement_across_regions();
 };
 
-TEST_F(RowAtTheEnd, MayBeUnknownWhileItIsOnItsWay) {
+TEST_F(RowAtTheEnd, MayBeUnknownWhileItIsInFlight) {
   wait(Millis(300));
   EXPECT_FALSE(checker_->at_end(view()));
 }

@@ -1,8 +1,8 @@
-// After calm, the origin has of every cell that still matters exactly what was accepted,
-// less what nobody can tell any more: what killed processes had not told, and what of ended
-// ones the origin lost later. The first is no more than what was excused in the instant of
-// their death; a process that was drained takes nothing with it, and one that forgets a tuple for
-// want of room has told it.
+// After faults have ended, the origin has exactly the accepted counts of every live cell, less
+// those that cannot be recovered: counts that killed processes had not replayed, and counts of
+// ended processes that the origin lost later. The former are no more than what was excused when the
+// process was killed. A drained process loses nothing, and a process evicts only tuples that it has
+// replayed.
 
 #include "sim/checkers/makers.h"
 #include "sim/checkers/missing_counts.h"
@@ -23,8 +23,9 @@ class Conservation final : public RegionChecker {
       for (const auto& [component, count] : view.origin.components(cell)) total += count;
       if (total + missing.died_unacked + missing.lost_with_origin == accepted) continue;
       return "the origin has " + std::to_string(total) + " of " + std::to_string(accepted) +
-             " accepted; " + std::to_string(missing.died_unacked) + " died untold, " +
-             std::to_string(missing.lost_with_origin) + " of the dead were lost by the origin";
+             " accepted; " + std::to_string(missing.died_unacked) +
+             " were lost with their process, " + std::to_string(missing.lost_with_origin) +
+             " of ended processes were lost by the origin";
     }
     return {};
   }
@@ -33,7 +34,7 @@ class Conservation final : public RegionChecker {
   static Violation check_deaths(const RegionView& view, const CellId& cell) {
     for (const Accept& accept : view.oracle.accepts(cell)) {
       const ProcessInfo& process = view.oracle.process(accept.contributor.process);
-      // Of a window that was over before, nothing needs to be told.
+      // Counts of a window that was over before need no replay.
       if (process.ended ? process.ended->wall >= expiry_of(cell)
                         : !is_live_at(cell, view.now.wall)) {
         continue;
@@ -45,12 +46,12 @@ class Conservation final : public RegionChecker {
         most = std::max(most, entry.count);
       }
       if (most >= accept.total) continue;
-      const std::string who = "process " + std::to_string(process.number);
-      if (!process.ended) return who + " forgot a tuple that it had not told";
+      const std::string subject = "process " + std::to_string(process.number);
+      if (!process.ended) return subject + " evicted a tuple that it had not replayed";
       if (process.exit == ProcessInfo::Exit::kDrained)
-        return who + " was drained and had not told everything";
+        return subject + " was drained before all counts were acknowledged";
       if (replay_status(view, cell, accept, process.ended->mono) == ReplayStatus::kOverdue) {
-        return who + " took more with it than it may";
+        return subject + " lost more counts at its end than is excused";
       }
     }
     return {};

@@ -1,4 +1,4 @@
-// Own, siblings and foreign never decrease while the cell lives.
+// Own, siblings and foreign never decrease while a cell is live.
 
 #include <map>
 #include <tuple>
@@ -10,16 +10,16 @@ namespace {
 
 class CountsNeverDecrease final : public RegionChecker {
  public:
-  [[nodiscard]] std::string_view name() const override { return "parts never fall"; }
+  [[nodiscard]] std::string_view name() const override { return "counts never decrease"; }
 
   Violation after_event(const RegionView& view) override {
     for (const NodeView& node : view.nodes) {
       if (!node.touched) continue;
       for (const limiter::CellView& cell : node.cells) {
-        Parts& last = seen_[{node.process, cell.generation, cell.sequence}];
-        const Parts now{cell.own, cell.siblings, cell.foreign};
+        Counts& last = seen_[{node.process, cell.generation, cell.sequence}];
+        const Counts now{cell.own, cell.siblings, cell.foreign};
         if (now.own < last.own || now.siblings < last.siblings || now.foreign < last.foreign) {
-          return "a part of window " + std::to_string(cell.sequence) + " fell on node " +
+          return "a count of window " + std::to_string(cell.sequence) + " decreased on node " +
                  std::to_string(node.node);
         }
         last = now;
@@ -29,13 +29,13 @@ class CountsNeverDecrease final : public RegionChecker {
   }
 
  private:
-  struct Parts {
+  struct Counts {
     Count own = 0;
     Count siblings = 0;
     Count foreign = 0;
   };
-  // By life; a tuple made anew has another generation, unique in it.
-  std::map<std::tuple<int, uint64_t, int64_t>, Parts> seen_;
+  // By process; a tuple created again has another generation, unique in the process.
+  std::map<std::tuple<int, uint64_t, int64_t>, Counts> seen_;
 };
 
 }  // namespace

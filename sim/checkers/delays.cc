@@ -14,9 +14,9 @@ Delays delays_of(const SyncRules& rules, const DelayInputs& inputs) {
   const Millis known = inputs.acked_within + 2 * inputs.to_origin + kIteration;
   const Millis landed = 2 * inputs.to_ledger + kIteration;
   const Millis head_start = period(rules.publish_every) + std::max(rules.publish_every, landed);
-  const Millis turn =
+  const Millis round =
       head_start + 2 * period(rules.publish_every) + 2 * inputs.to_origin + kIteration;
-  return {.publish = known + landed + turn + inputs.to_ledger,
+  return {.publish = known + landed + round + inputs.to_ledger,
           .import = period(rules.import_every) + 2 * inputs.to_ledger + kIteration};
 }
 

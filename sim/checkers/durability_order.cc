@@ -1,5 +1,6 @@
-// What a process takes to be published the ledger has committed, be it lost since. Only a row that
-// the ledger refuses for what it is counts as written all the same, lest it be sent for ever.
+// The ledger has committed every count that a process takes for published, even if it lost the row
+// since. Only a row that the ledger rejects as invalid counts as published, too, so that it is not
+// sent for ever.
 
 #include "sim/checkers/makers.h"
 
@@ -19,7 +20,7 @@ class DurabilityOrder final : public GlobalChecker {
               view.ledger.max_committed({{cell.tuple, cell.sequence}, region.name});
           if (cell.published <= max_committed) continue;
           return "node " + std::to_string(node.node) + " of " + region.name + " takes " +
-                 std::to_string(cell.published) + " to be written in window " +
+                 std::to_string(cell.published) + " for published in window " +
                  std::to_string(cell.sequence) + ", but the ledger never had more than " +
                  std::to_string(max_committed);
         }

@@ -1,7 +1,7 @@
-// Within a region, what can exceed the limit is only what is in flight between nodes: a
-// verdict that is not degraded knows all that the origin had one freshness interval
-// before, or when the read it waited for began. With honest verdicts this gives accepts <= limit +
-// what was accepted and not yet told, or told within that interval.
+// Within a region only counts in flight between nodes can exceed the limit: a verdict that is not
+// degraded knows all counts that the origin had one freshness interval before, or when the read
+// that it waited for began. With consistent verdicts this gives accepts <= limit + counts not
+// replayed yet or replayed within that interval.
 
 #include <algorithm>
 
@@ -19,19 +19,19 @@ class FreshEnough final : public RegionChecker {
   Violation after_answer(const RegionView& view, const RequestRecord& record) override {
     if (record.verdict.basis == Basis::kDegraded || !record.verdict.admitted()) return {};
     if (had_wrong_clock(view.oracle.process(record.contributor.process), record.cell())) return {};
-    // What is over the origin may have forgotten.
+    // The origin may have expired a cell that is over.
     if (!is_live_at(record.cell(), view.now.wall)) return {};
     const NodeView& node = view.nodes.at(static_cast<size_t>(record.node));
     const Component mine{.incarnation = node.incarnation,
                          .generation = record.contributor.generation};
-    // A read that it joined may have begun up to a deadline before it was asked.
+    // A read that the request joined may have begun up to a deadline before the request.
     const Nanos age = record.verdict.basis == Basis::kRefreshed
                           ? Nanos(view.guarantees.read_deadline)
                           : limiter::fresh_for(record.duration, view.guarantees.max_freshness);
     const MonoTime then = record.requested_at.mono - age;
-    // A warm tuple is fresh from the start of a window, so what siblings whose clocks are
-    // ahead did before that start is in flight, too. Since the read its own clock may have
-    // been set.
+    // A warm tuple is fresh from the start of a window, so accepts of siblings whose clocks are
+    // ahead, before that start, are in flight, too. The node's own clock may have been set since
+    // the read.
     const WallTime start(record.cell().sequence * record.duration);
     if (record.requested_at.wall - start < age + view.guarantees.max_clock_skew) return {};
     const Count known = record.verdict.evidence.siblings;

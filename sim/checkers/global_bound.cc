@@ -1,16 +1,14 @@
-// The global bound: at each accept, what all regions together have accepted in the cell is at most
+// The global bound: at each accept, all regions together have accepted in the cell at most
 //
-//   (1 + slack) L + sum over the other regions of (hidden - 1)
-//                 + what was accepted anywhere in the last 2 D,
+//   (1 + slack) L + sum over the other regions of (hidden - 1) + recent
 //
-// with D the longest time from an accept in one region to its use in all others (see
-// World::delays). Whatever went wrong since lengthens D: while there is trouble, all that was
-// accepted since it began is recent. What a region by itself accepted beyond the limit is what was
-// in flight between its nodes; the regional bound sees to that, and so to at most the limit and
-// that much for each region, whatever happens.
+// with `recent` the counts accepted anywhere in the last 2 D, and D the longest time from an accept
+// in one region to its use in all others (delays.h). Faults lengthen D: during a disruption, all
+// counts accepted since it began are recent. A region may exceed the limit by counts in flight
+// between its nodes; the regional bound covers those.
 //
-// Where regions ask with different limits, one that goes by the smaller is safe from the others
-// only once they know of it: two delays after its first row.
+// If regions use different limits, a region with the smaller one is protected from the others only
+// once they know of it: two delays after its first row.
 
 #include <algorithm>
 #include <map>
@@ -35,8 +33,9 @@ class GlobalBound final : public GlobalChecker {
   Violation after_answer(const GlobalView& view, int region, const RequestRecord& record) override {
     Count& largest = limits_[{region, record.tuple}];
     largest = std::max(largest, record.limit);
-    if (!record.charged || view.budget_limited || view.failed_over || view.no_room) return {};
-    // What makes room for others is hidden whole; the exported bound says so.
+    if (!record.charged || view.budget_limited || view.failed_over || view.no_room || view.killed)
+      return {};
+    // Evicted counts are unpublished as a whole; the exported bound covers them.
     if (view.rejected.count(record.tuple) > 0 || view.guarantees.evicts) return {};
 
     const CellId cell = record.cell();
@@ -65,8 +64,8 @@ class GlobalBound final : public GlobalChecker {
       const Count there = view.regions[i].oracle.accepted(cell);
       if (there > limit) alone += there - limit;
       if (static_cast<int>(i) == region || limit == 0) continue;
-      hidden += spec::may_hide(known ? std::min(limit, record.limit) : limit, rules,
-                               view.regions.size()) -
+      hidden += spec::max_unpublished(known ? std::min(limit, record.limit) : limit, rules,
+                                      view.regions.size()) -
                 1;
     }
     const Count limit = known ? record.limit : largest;
@@ -87,7 +86,7 @@ class GlobalBound final : public GlobalChecker {
     return sum;
   }
 
-  std::map<std::pair<int, std::string>, Count> limits_;  // the largest asked in a region
+  std::map<std::pair<int, std::string>, Count> limits_;  // the largest requested in a region
   std::map<RowId, MonoTime> first_row_;
 };
 

@@ -1,5 +1,5 @@
-// A checker that watches all regions at once, and the ledger between them. One file each, one
-// invariant each; docs/simulation.md lists them.
+// A checker of all regions and the ledger between them. One file and one invariant each;
+// docs/simulation.md lists them.
 
 #pragma once
 
@@ -31,14 +31,15 @@ struct GlobalView {
   Instant now{};
   Guarantees guarantees{};
   Delays delays{};
-  // While something went wrong, or what it left is not over: when that began.
+  // During a disruption and its recovery: when it began.
   std::optional<MonoTime> disrupted_since{};
-  const std::set<std::string>& rejected;  // tuples of which the ledger refused a row
-  bool fault_free = false;                // nothing ever goes wrong
+  const std::set<std::string>& rejected;  // tuples of which the ledger rejected a row
+  bool fault_free = false;                // no fault is ever injected
   bool budget_limited = false;            // rows may have to wait for the budget
   bool failed_over = false;               // the ledger lost rows at some time
-  bool jumped_lately = false;  // clocks: regions have yet to say again that they are there
-  bool no_room = false;        // for rows of others, at some time in some process
+  bool jumped_lately = false;             // all clocks: regions have yet to renew their presences
+  bool killed = false;                    // counts of a killed process may stay unpublished
+  bool no_room = false;                   // for remote rows, at some time in some process
   std::optional<MonoTime> calm_since{};
 
   [[nodiscard]] Count accepted(const CellId& cell) const {
@@ -48,7 +49,7 @@ struct GlobalView {
   }
 };
 
-// Each method returns what is wrong, if anything is.
+// Each method returns the violation, if there is one.
 class GlobalChecker {
  public:
   using Violation = RegionChecker::Violation;
@@ -59,7 +60,7 @@ class GlobalChecker {
   }
   virtual Violation after_event(const GlobalView&) { return {}; }
   virtual Violation after_commit(const GlobalView&, const Committed&) { return {}; }
-  // Now and then, when what the publish rule says of every cell was looked at.
+  // Periodically, with the publish rule's state of every cell.
   virtual Violation at_audit(const GlobalView&) { return {}; }
   virtual Violation at_end(const GlobalView&) { return {}; }
 };

@@ -1,7 +1,7 @@
-// Sending again is free. Whatever arrives at the origin, for the first time, twice or late,
-// touches the component of its writer alone, and leaves there what it says or what was
-// there: never more than its writer accepted, and the second time nothing new. What a late
-// one lowers is told again (told in time).
+// A replay is idempotent. A message that arrives at the origin, for the first time, twice or late,
+// changes only the component of its writer, and leaves there its own total or the earlier count:
+// never more than the writer accepted, and nothing new the second time. A count that a late message
+// lowered is replayed again (acked_in_time.cc).
 
 #include "sim/checkers/makers.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 class IdempotentReplay final : public RegionChecker {
  public:
-  [[nodiscard]] std::string_view name() const override { return "retrying is free"; }
+  [[nodiscard]] std::string_view name() const override { return "idempotent replay"; }
 
   Violation after_write(const RegionView& view, const OriginWrite& write) override {
     const CellReplay& replay = write.replay;
@@ -26,7 +26,7 @@ class IdempotentReplay final : public RegionChecker {
              " left " + std::to_string(has);
     }
     if (has > view.oracle.accepted_by({write.process, replay.writer.generation}, replay.cell)) {
-      return "a component exceeds what its writer accepted";
+      return "a component exceeds the accepted count of its writer";
     }
     return {};
   }

@@ -1,6 +1,6 @@
-// What a process hears of other regions it uses, at once and for as long as it matters: of the
-// window that it is in and the one before, also of rows that came before its own clock had reached
-// their window. Reading them again later must not be what it takes.
+// A process uses imported rows at once and as long as their window is live: rows of the current and
+// the previous window, also those that arrived before its own clock had reached their window. It
+// must not need to read them again.
 
 #include <map>
 #include <tuple>
@@ -13,7 +13,7 @@ namespace {
 
 class ImportsAreUsed final : public GlobalChecker {
  public:
-  [[nodiscard]] std::string_view name() const override { return "heard is used"; }
+  [[nodiscard]] std::string_view name() const override { return "imports are used"; }
 
   Violation at_audit(const GlobalView& view) override {
     for (size_t i = 0; i < view.regions.size(); ++i) {
@@ -25,14 +25,14 @@ class ImportsAreUsed final : public GlobalChecker {
   }
 
  private:
-  using ProcessCell = std::tuple<int, int, CellId>;  // region, life
+  using ProcessCell = std::tuple<int, int, CellId>;  // region, process
 
   Violation check(const GlobalView& view, int region, const NodeView& node) {
-    // What it had no room for it may use all the same, once there is.
+    // It may use rows that it dropped once it has the capacity.
     if (!node.runs() || !node.received || node.sync.no_room > 0) return {};
     for (const limiter::CellView& cell : node.cells) {
       const CellId id{cell.tuple, cell.sequence};
-      // A clock that was set back had taken it to be over.
+      // A clock that was set back had taken the cell for over.
       if (!is_live_at(id, node.latest)) continue;
       if (had_wrong_clock(view.regions[static_cast<size_t>(region)].oracle.process(node.process),
                           id))
@@ -48,12 +48,12 @@ class ImportsAreUsed final : public GlobalChecker {
         continue;
       }
       const auto [found, is_new] = unused_.emplace(key, Unused{view.now.mono, received});
-      // By now it may be something newer that is not used yet.
+      // It may be a newer row that is not used yet.
       if (cell.foreign >= found->second.received) found->second = {view.now.mono, received};
       if (view.now.mono - found->second.since <= ImportLog::kMergeDelay) continue;
       return "node " + std::to_string(node.node) + " of region " + std::to_string(region) +
-             " has heard " + std::to_string(received) + " of others in window " +
-             std::to_string(cell.sequence) + ", but goes by " + std::to_string(cell.foreign);
+             " has received " + std::to_string(received) + " of other regions in window " +
+             std::to_string(cell.sequence) + ", but uses " + std::to_string(cell.foreign);
     }
     return {};
   }

@@ -1,13 +1,13 @@
 // Algorithms that each process counts by itself keep their contracts in each process:
-// - gcra and token_bucket: between any two accepts, both included, at most the burst and what the
-//   rate gives in that time;
+// - gcra and token_bucket: between any two accepts, both included, at most the burst plus the
+//   rate times that time;
 // - sliding_window_strict and sliding_log: in any trailing window at most the limit;
-// - all: who was not accepted for two windows is not refused what fits the limit; the log refuses
-//   nothing else that fits.
+// - all: a client without accepts for two windows is not denied a cost that fits the limit; the
+//   log denies nothing else that fits.
 //
-// A request is decided at some time from when it was asked until it was answered, never before the
-// latest time that its tuple has seen. Each check takes the times that excuse the most. What is
-// counted in the sketch obeys no such contract: tuples are not told apart there.
+// A request is decided at some time between its arrival and its answer, and never before the latest
+// time that its tuple has seen. Each check uses the times that excuse the most. The sketch has no
+// such contract, because tuples share its counters.
 
 #include <map>
 #include <utility>
@@ -28,7 +28,7 @@ class LocalAlgorithms final : public RegionChecker {
     const ProcessInfo& process = view.oracle.process(record.contributor.process);
     const NodeView& node = view.nodes.at(static_cast<size_t>(record.node));
     History& history = histories_[{process.number, record.tuple}];
-    // Where a clock was hours off, the first request since finds a full tuple at most.
+    // After a clock was hours off, the first request finds at most a full tuple.
     const bool asked_by_wrong_clock = record.requested_at.wall > record.answered_at.wall;
     const bool clock_was_wrong =
         asked_by_wrong_clock || history.wrong_clock_until != process.wrong_clock_until ||
@@ -39,7 +39,7 @@ class LocalAlgorithms final : public RegionChecker {
                               clock_was_wrong ? process.wrong_clock_until : WallTime{});
       history.accepts.clear();
       history.wrong_clock_until = process.wrong_clock_until;
-      // One that was asked by the wrong clock takes the tuple there once more.
+      // A request with a time of the wrong clock moves the tuple there once more.
       if (asked_by_wrong_clock) history.wrong_clock_until = WallTime::min();
       return {};
     }
@@ -51,30 +51,31 @@ class LocalAlgorithms final : public RegionChecker {
                  : check_trailing(record, history, node.latest);
     }
     if (record.in_batch || record.verdict.admitted()) return {};
-    return check_refusal(record, history);
+    return check_denial(record, history);
   }
 
  private:
   struct Accepted {
-    WallTime earliest{};  // that it can have been decided at
+    WallTime earliest{};  // possible time of the decision
     WallTime latest{};
     Count cost = 0;
   };
   struct History {
-    WallTime from{};  // what was accepted before is not known
+    WallTime from{};  // earlier accepts are unknown
     std::vector<Accepted> accepts;
     WallTime wrong_clock_until{};
   };
 
   static Violation check_rate(const RequestRecord& record, const History& history,
                               WallTime latest) {
+    const Count burst = record.burst > 0 ? record.burst : record.limit;
     Count sum = 0;
     for (auto it = history.accepts.rbegin(); it != history.accepts.rend(); ++it) {
       sum += it->cost;
       const auto span = static_cast<Count>(std::max(latest - it->earliest, Millis(0)).count());
       const base::Wide gives =
           base::Wide{record.limit} * span / static_cast<Count>(record.duration.count());
-      if (base::Wide{sum} <= base::Wide{record.limit} + gives + 1) continue;
+      if (base::Wide{sum} <= base::Wide{burst} + gives + 1) continue;
       return "process " + std::to_string(record.contributor.process) + " accepted " +
              std::to_string(sum) + " in " + std::to_string(span) + " ms at a rate of " +
              std::to_string(record.limit) + " in " + std::to_string(record.duration.count());
@@ -82,7 +83,7 @@ class LocalAlgorithms final : public RegionChecker {
     return {};
   }
 
-  // Of the window that ends now.
+  // The window that ends now.
   static Violation check_trailing(const RequestRecord& record, const History& history,
                                   WallTime latest) {
     Count sum = 0;
@@ -95,8 +96,9 @@ class LocalAlgorithms final : public RegionChecker {
            " in a trailing window of " + std::string(weir::to_string(record.algorithm));
   }
 
-  static Violation check_refusal(const RequestRecord& record, const History& history) {
-    if (record.cost > record.limit) return {};
+  static Violation check_denial(const RequestRecord& record, const History& history) {
+    const Count fits = record.burst > 0 ? std::min(record.burst, record.limit) : record.limit;
+    if (record.cost > fits) return {};
     const bool exact = record.algorithm == Algorithm::kSlidingLog;
     const Millis matters = (exact ? 1 : 2) * record.duration + kMostStep;
     const WallTime from = record.requested_at.wall - matters;
@@ -104,13 +106,13 @@ class LocalAlgorithms final : public RegionChecker {
     Count used = 0;
     for (const Accepted& each : history.accepts) used += each.latest >= from ? each.cost : 0;
     if (exact ? used + record.cost > record.limit : used > 0) return {};
-    return "process " + std::to_string(record.contributor.process) + " refused a cost of " +
+    return "process " + std::to_string(record.contributor.process) + " denied a cost of " +
            std::to_string(record.cost) + " of " + std::to_string(record.limit) + " to " +
-           std::string(weir::to_string(record.algorithm)) + ", though only " +
+           std::string(weir::to_string(record.algorithm)) + ", although only " +
            std::to_string(used) + " were used";
   }
 
-  // A read that a batch waits for, and a clock that is set by a little.
+  // The wait of a batch for a read, plus a small clock step.
   static constexpr Millis kMostStep{2000};
 
   std::map<std::pair<int, std::string>, History> histories_;

@@ -1,4 +1,4 @@
-// One maker per checker; all_checkers() calls them all.
+// One factory per checker; all_region_checkers() and all_global_checkers() call them.
 
 #pragma once
 

@@ -22,7 +22,7 @@ bool is_live_at(const CellId& cell, WallTime now) {
 
 bool had_wrong_clock(const ProcessInfo& process, const CellId& cell) {
   if (process.wrong_clock_until == WallTime{}) return false;
-  // No world lasts that long, so such a window is one that the wrong clock showed.
+  // No simulation lasts that long, so a wrong clock showed such a window.
   constexpr Millis kFarAhead{1'800'000};
   const WallTime start(cell.sequence * duration_of(cell));
   return start - duration_of(cell) < process.wrong_clock_until ||
@@ -68,7 +68,7 @@ MissingCounts missing_counts(const RegionView& view, const CellId& cell) {
 
 namespace {
 
-// Whether an accept that never arrived before `until` may still have been missing then.
+// Whether an accept that did not arrive before `until` was excused then.
 bool excused_until(const RegionView& view, const ProcessInfo& process, const CellId& cell,
                    const Accept& accept, MonoTime until) {
   if (had_wrong_clock(process, cell)) return true;
@@ -85,7 +85,7 @@ ReplayStatus replay_status(const RegionView& view, const CellId& cell, const Acc
                            MonoTime since) {
   const ProcessInfo& process = view.oracle.process(accept.contributor.process);
   ReplayStatus status = ReplayStatus::kPresent;
-  // Each stretch of time during which it was missing, the one before the first write too.
+  // Each period in which the accept was missing, also the one before the first write.
   const auto refresh_views = [&](const ComponentValue& entry, MonoTime until) {
     if (entry.count >= accept.total || until < since) return;
     const bool excused =

@@ -1,5 +1,5 @@
-// What the origin does not have of what was accepted, and whether that can be excused. The
-// checkers that speak of a bound or of a sum share these answers.
+// Accepted counts that the origin does not have, and whether that is excused. Checkers of bounds
+// and sums share these functions.
 
 #pragma once
 
@@ -9,23 +9,23 @@ namespace weir::sim {
 
 [[nodiscard]] Millis duration_of(const CellId& cell);
 [[nodiscard]] WallTime expiry_of(const CellId& cell);
-// The window at this time, or the one before it.
+// The current or the previous window at this time.
 [[nodiscard]] bool is_live_at(const CellId& cell, WallTime now);
 
-// Whether the clock of a process was hours off, so that it may have lost what it knew of the cell.
+// Whether the clock of a process was hours off, so that it may have lost its counts of the cell.
 [[nodiscard]] bool had_wrong_clock(const ProcessInfo& process, const CellId& cell);
-// Whether that holds for one that accepted something in the cell.
+// Whether that holds for a process that accepted something in the cell.
 [[nodiscard]] bool any_had_wrong_clock(const Oracle& oracle, const CellId& cell);
 
-// Whether nobody can tell it any more: its process has ended, or has forgotten the tuple, which it
-// may once the origin has all of it.
+// Whether no process can replay the counts any more: the process has ended, or has evicted the
+// tuple, which it may do once the origin has all of it.
 [[nodiscard]] bool is_unrecoverable(const RegionView& view, const Contributor& contributor,
                                     const CellId& cell);
 [[nodiscard]] const std::vector<ComponentValue>& history_of(const RegionView& view,
                                                             const Contributor& contributor,
                                                             const CellId& cell);
 
-// Parts of a cell that nobody can tell any more.
+// Counts of a cell that no process can replay any more.
 struct MissingCounts {
   Count died_unacked = 0;      // never arrived
   Count lost_with_origin = 0;  // arrived, but the origin lost it later
@@ -33,18 +33,17 @@ struct MissingCounts {
 [[nodiscard]] MissingCounts missing_counts(const RegionView& view, const CellId& cell);
 
 enum class ReplayStatus : uint8_t {
-  kPresent,  // at the origin all the time since
-  kExcused,  // not there for some time, for a reason that may be
-  kOverdue,  // not there, and it should have been
+  kPresent,  // at the origin during the whole time
+  kExcused,  // missing for some time, with an excuse
+  kOverdue,  // missing without an excuse
 };
 
-// How an accept stands at the origin from `since` until now. It may be missing
-// - while it is so young that its process need not have told it yet, or its message may
-//   still be under way,
-// - within the time that it takes to send again after a message did not arrive in time,
-// - once it was there and the origin lost it, until its process hears of that (told in time
-//   sees to the rest).
-// A process that died is excused for what was excused in the instant it died.
+// The status of an accept at the origin from `since` until now. It may be missing
+// - while it is so young that its process need not have replayed it, or the message may be in
+//   flight,
+// - during the time of a retry after a message did not arrive in time,
+// - after the origin lost it, until its process detects that (acked_in_time.cc checks the rest).
+// For a process that was killed, the excuses at the instant of its end count.
 [[nodiscard]] ReplayStatus replay_status(const RegionView& view, const CellId& cell,
                                          const Accept& accept, MonoTime since);
 

@@ -225,6 +225,7 @@ GlobalView Monitor::global_view() const {
           .budget_limited = conditions.budget_limited,
           .failed_over = conditions.failed_over,
           .jumped_lately = jumped_at && now - *jumped_at <= kRecovery,
+          .killed = conditions.killed,
           .no_room = conditions.no_room,
           .calm_since = conditions.calm_since};
 }

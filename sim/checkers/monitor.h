@@ -27,9 +27,12 @@ namespace weir::sim {
 
 // The state of the simulation as a whole; its owner keeps it up to date.
 struct Conditions {
-  bool fault_free = false;              // no fault is ever injected
-  bool budget_limited = false;          // rows may have to wait for the budget
-  bool failed_over = false;             // the ledger lost rows at some time
+  bool fault_free = false;      // no fault is ever injected
+  bool budget_limited = false;  // rows may have to wait for the budget
+  bool failed_over = false;     // the ledger lost rows at some time
+  // A process was killed. Its region may not publish its counts until the next request for their
+  // tuple; the exported bound covers them.
+  bool killed = false;
   bool no_room = false;                 // at some time a process had no capacity for remote rows
   std::set<std::string> rejected = {};  // tuples of which the ledger rejected a row
   std::optional<MonoTime> calm_since = {};  // no fault has any effect from then on

@@ -1,6 +1,5 @@
-// Nobody invents consumption: own is exactly what the node accepted, and own + siblings
-// at most what the region did. Hence also: a rejected request or a failed batch changes
-// no count anywhere.
+// No counts are invented: own is exactly what the node accepted, and own + siblings is at most what
+// the region accepted. So a denied request or a failed batch changes no count.
 
 #include "sim/checkers/makers.h"
 
@@ -9,7 +8,7 @@ namespace {
 
 class NoInventedCounts final : public RegionChecker {
  public:
-  [[nodiscard]] std::string_view name() const override { return "nobody invents consumption"; }
+  [[nodiscard]] std::string_view name() const override { return "no invented counts"; }
 
   Violation after_event(const RegionView& view) override {
     for (const NodeView& node : view.nodes) {
@@ -19,12 +18,12 @@ class NoInventedCounts final : public RegionChecker {
         const Count accepted = view.oracle.accepted_by({node.process, cell.generation}, id);
         if (cell.own != accepted) {
           return "node " + std::to_string(node.node) + " counts " + std::to_string(cell.own) +
-                 " of its own, but accepted " + std::to_string(accepted);
+                 " own, but accepted " + std::to_string(accepted);
         }
         if (cell.own + cell.siblings > view.oracle.accepted(id)) {
-          return "node " + std::to_string(node.node) + " knows more than was accepted";
+          return "node " + std::to_string(node.node) + " knows more than the region accepted";
         }
-        if (cell.tentative != 0) return "a batch left tentative cost behind";
+        if (cell.tentative != 0) return "a batch left a tentative cost";
       }
     }
     return {};

@@ -1,6 +1,6 @@
-// Nobody invents consumption across regions. Rows of a region are written by its own processes
-// and hold at most what was truly accepted there, so nothing heard from others; and what a node
-// takes others to have counted is at most what they once wrote.
+// No counts are invented across regions. Only processes of a region write its rows, and a row holds
+// at most what the region accepted, so no imported counts. The foreign count of a node is at most
+// what other regions ever committed.
 
 #include "sim/checkers/makers.h"
 
@@ -9,19 +9,21 @@ namespace {
 
 class NoInventedForeignCounts final : public GlobalChecker {
  public:
-  [[nodiscard]] std::string_view name() const override { return "nobody invents abroad"; }
+  [[nodiscard]] std::string_view name() const override { return "no invented foreign counts"; }
 
   Violation after_commit(const GlobalView& view, const Committed& committed) override {
     const Oracle& oracle = view.regions.at(static_cast<size_t>(committed.by.region)).oracle;
     for (const LedgerRow& row : committed.news.rows) {
-      if (row.region != committed.by.name) return committed.by.name + " wrote a row of another";
+      if (row.region != committed.by.name)
+        return committed.by.name + " wrote a row of another region";
       const Count accepted = oracle.accepted(cell_of(row));
       if (row.count <= accepted) continue;
       return committed.by.name + " wrote " + std::to_string(row.count) + ", but accepted " +
              std::to_string(accepted) + " in window " + std::to_string(row.sequence);
     }
     for (const LedgerPresence& presence : committed.news.presences) {
-      if (presence.region != committed.by.name) return "a presence in another's name";
+      if (presence.region != committed.by.name)
+        return committed.by.name + " wrote a presence of another region";
     }
     return {};
   }
@@ -35,8 +37,9 @@ class NoInventedForeignCounts final : public GlobalChecker {
           const Count written = written_elsewhere(view, region, {cell.tuple, cell.sequence});
           if (cell.foreign <= written) continue;
           return "node " + std::to_string(node.node) + " of " + region.name +
-                 " takes others to have " + std::to_string(cell.foreign) + " in window " +
-                 std::to_string(cell.sequence) + ", but they wrote " + std::to_string(written);
+                 " has foreign counts of " + std::to_string(cell.foreign) + " in window " +
+                 std::to_string(cell.sequence) + ", but other regions committed " +
+                 std::to_string(written);
         }
       }
     }

@@ -1,5 +1,5 @@
-// A component at the origin is written by one process in its one life, and holds what
-// that accepted, nothing heard and nothing tentative.
+// Only one process writes a component of the origin, and only counts that it accepted: no imported
+// and no tentative ones.
 
 #include <map>
 
@@ -14,18 +14,18 @@ class OneWriter final : public RegionChecker {
 
   Violation after_write(const RegionView& view, const OriginWrite& write) override {
     const CellReplay& replay = write.replay;
-    const std::string who = "process " + std::to_string(write.process);
+    const std::string subject = "process " + std::to_string(write.process);
     if (replay.writer.incarnation != view.oracle.process(write.process).incarnation) {
-      return who + " wrote another's component";
+      return subject + " wrote a component of another process";
     }
     const auto [writer, first] = writers_.emplace(replay.writer.incarnation, write.process);
     if (!first && writer->second != write.process) {
-      return who + " wrote under the name of process " + std::to_string(writer->second);
+      return subject + " wrote under the name of process " + std::to_string(writer->second);
     }
     const Count accepted =
         view.oracle.accepted_by({write.process, replay.writer.generation}, replay.cell);
     if (replay.total > accepted) {
-      return who + " told " + std::to_string(replay.total) + ", but accepted " +
+      return subject + " replayed " + std::to_string(replay.total) + ", but accepted " +
              std::to_string(accepted);
     }
     return {};

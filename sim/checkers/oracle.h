@@ -1,5 +1,5 @@
-// What really happened, known to nobody in the world: every request with its answer, what
-// was accepted when and by whom, and who lived how long.
+// The complete record of a simulation, which no node has: every request with its answer, every
+// accept with its time and process, and the lifetime of each process.
 
 #pragma once
 
@@ -16,18 +16,19 @@
 
 namespace weir::sim {
 
-// One process, from its start to its end. A node that is started again is another life.
+// One process, from its start to its end. A restarted node has a new process.
 struct ProcessInfo {
   enum class Exit : uint8_t { kKilled, kDrained };
   int number = 0;
   int node = 0;
   uint64_t incarnation = 0;
-  Millis most_delay{0};            // of a message of its on the way to the origin
-  std::optional<Instant> ended{};  // by its own clock at its latest
+  Millis most_delay{0};            // of a message to the origin, one way
+  std::optional<Instant> ended{};  // at the latest time that its clock has shown
   Exit exit = Exit::kKilled;
-  // Its clock was far off until then, by that clock; what it knew of windows before may be lost.
+  // The clock was far off until this time of that clock; the process may have lost counts of
+  // earlier windows.
   WallTime wrong_clock_until{};
-  // When it sent something to the origin that did not arrive within most_delay, in order.
+  // When it sent a message to the origin that did not arrive within most_delay, in order.
   std::vector<MonoTime> disruptions{};
 
   [[nodiscard]] bool was_disrupted(MonoTime from, MonoTime to) const {
@@ -36,14 +37,14 @@ struct ProcessInfo {
   }
 };
 
-// What one process accepts under one name. A tuple that it forgot and made anew has another.
+// The owner of accepted counts: one process, and one generation of the tuple in it.
 struct Contributor {
   int process = 0;
   uint64_t generation = 0;
   friend auto operator<=>(const Contributor&, const Contributor&) = default;
 };
 
-// One request that was answered.
+// One answered request.
 struct RequestRecord {
   int node = 0;
   Contributor contributor;  // its generation: 0 if the process does not hold the tuple
@@ -57,35 +58,35 @@ struct RequestRecord {
   Instant answered_at{};   // by the node's clock
   bool in_batch = false;
   bool charged = false;  // a batch that fails charges nothing
-  bool late = false;     // decided as if it had been asked when it was answered
+  bool late = false;     // decided with the time of the answer
   Verdict verdict;
 
   // Whether each process counts by itself.
   [[nodiscard]] bool is_local() const {
     return algorithm != Algorithm::kSlidingWindow && algorithm != Algorithm::kFixedWindow;
   }
-  // Window verdicts reset at the end of the window they were decided in.
+  // Window verdicts reset at the end of their window.
   [[nodiscard]] CellId cell() const {
     return {tuple, verdict.reset.time_since_epoch() / duration - 1};
   }
-  // Whether it waited until its windows were over.
+  // Whether the request waited until its windows were over.
   [[nodiscard]] bool outlived_windows() const {
     return cell().sequence - requested_at.wall.time_since_epoch() / duration >= 2;
   }
   [[nodiscard]] WallTime decided_at() const { return late ? answered_at.wall : requested_at.wall; }
 };
 
-// Whether it cannot be told when they were decided: one of an algorithm that each process counts by
-// itself waited for longer than its window lasts, and may have had all of them decided again.
+// Whether the time of the decision is unknown: a request of an algorithm that each process counts
+// by itself waited longer than its window lasts, which may have repeated all decisions.
 inline bool has_unknown_decision_time(const std::vector<RequestRecord>& together) {
   return std::any_of(together.begin(), together.end(), [](const RequestRecord& each) {
     return each.is_local() && each.answered_at.wall - each.requested_at.wall > each.duration;
   });
 }
 
-// Says which of the answers given together were decided late. One that is charged after its windows
-// were over has all of its batch decided again, at the present; a peek only itself, and so what is
-// counted in the sketch, whose time does not run back either.
+// Marks the requests of one call that were decided late. A request that is charged after its
+// windows were over has its whole batch decided again, at the present; a peek only itself, and so
+// does a request counted in the sketch, whose time never goes back.
 inline void mark_late_decisions(std::vector<RequestRecord>& together) {
   const bool all = std::any_of(together.begin(), together.end(), [](const RequestRecord& each) {
     return each.charged && each.contributor.generation != 0 && each.outlived_windows();
@@ -93,12 +94,12 @@ inline void mark_late_decisions(std::vector<RequestRecord>& together) {
   for (RequestRecord& each : together) each.late = all || each.outlived_windows();
 }
 
-// One cost that was accepted.
+// One accepted cost.
 struct Accept {
   MonoTime when{};
   Contributor contributor;
   Count cost = 0;
-  Count total = 0;  // of that account in the cell, this one included
+  Count total = 0;  // of that contributor in the cell, this one included
 };
 
 class Oracle {
@@ -124,7 +125,7 @@ class Oracle {
                               .cost = record.cost,
                               .total = total});
   }
-  // Counted where tuples are not told apart, and told to nobody.
+  // Counted in the sketch, where tuples share counters, and not replayed.
   void add_sketched(const RequestRecord& record) {
     if (!record.charged) return;
     sketched_[record.cell()].push_back(
@@ -160,7 +161,7 @@ class Oracle {
     const auto found = map.find(key);
     return found == map.end() ? 0 : found->second;
   }
-  std::deque<ProcessInfo> processes_;  // a deque: they stay where they are
+  std::deque<ProcessInfo> processes_;  // a deque, because references must stay valid
   std::map<CellId, std::map<Contributor, Count>> contributors_;
   std::map<CellId, Count> by_cell_;
   Accepts accepts_;

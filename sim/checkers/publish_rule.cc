@@ -1,12 +1,12 @@
-// What must be told waits to be told.
+// Cells that must be published are queued.
 //
-// Where a rule of publish_spec.h holds for a cell by what has reached a process, the cell waits to
-// be written or is on its way, at the latest two rounds later. That is so in any weather: what
-// waits may wait for long, but must not be forgotten.
+// If a rule of publish_spec.h holds for a cell by the data that a process has, the cell is queued
+// or in flight two rounds later at the latest. This holds under any fault: a queued cell may wait
+// for long, but must not be dropped.
 //
-// What has reached a process: requests, what it read of its siblings' counts and of other regions'
-// (other checkers see that these are true), and rows and presences as they came from the ledger.
-// Of what its region has published it cannot know more than was ever committed.
+// The data of a process: its requests, the counts that it read of siblings and other regions (other
+// checkers test those), and rows and presences as they came from the ledger. It cannot know more of
+// its region's published counts than was ever committed.
 
 #include <algorithm>
 #include <map>
@@ -20,16 +20,16 @@
 namespace weir::sim {
 namespace {
 
-// A process must take its lease for over two delays and the difference of clocks before others do.
-// Nobody takes it for over sooner than this.
+// A process must treat its lease as over two delays and the clock skew before others do. No process
+// does so earlier than this.
 constexpr Millis kLongestMargin{4500};
 
-// A process whose clock was set has read everything again, if the ledger lets it.
+// By then a process whose clock was set has done a full read, unless the ledger fails.
 constexpr Millis kReadsAll{15'000};
 
 class PublishRule final : public GlobalChecker {
  public:
-  [[nodiscard]] std::string_view name() const override { return "publish discipline"; }
+  [[nodiscard]] std::string_view name() const override { return "publish rule"; }
 
   Violation after_answer(const GlobalView&, int region, const RequestRecord& record) override {
     record_requested(requested_, region, record);
@@ -39,7 +39,8 @@ class PublishRule final : public GlobalChecker {
   Violation at_audit(const GlobalView& view) override {
     for (size_t i = 0; i < view.regions.size(); ++i) {
       for (const NodeView& node : view.regions[i].nodes) {
-        // Before all was read it is not known who is there; then everything is looked at.
+        // Before the first full read a process does not know which regions are present; then it
+        // evaluates every cell.
         if (!node.runs() || !node.sync.ready || node.sync.no_room > 0) continue;
         if (auto violation = check(view, static_cast<int>(i), node)) return violation;
       }
@@ -48,7 +49,7 @@ class PublishRule final : public GlobalChecker {
   }
 
  private:
-  using ProcessCell = std::tuple<int, int, CellId>;  // region, life
+  using ProcessCell = std::tuple<int, int, CellId>;  // region, process
   struct Parts {
     Count region = 0;  // own and siblings
     Count foreign = 0;
@@ -61,14 +62,14 @@ class PublishRule final : public GlobalChecker {
       tuples[cell.tuple][cell.sequence] = {.region = cell.own + cell.siblings,
                                            .foreign = cell.foreign};
     }
-    // One that made room for others waits anew when it is back.
-    std::erase_if(unheeded_, [&](const auto& each) {
+    // An evicted tuple is queued again when it returns.
+    std::erase_if(not_queued_, [&](const auto& each) {
       const auto& [index, process, cell] = each.first;
       return index == region && process == node.process && tuples.count(cell.tuple) == 0;
     });
     for (const auto& [tuple, windows] : tuples) {
       const auto requested = requested_.find({region, tuple});
-      // Refused by the ledger for what it is: it counts as written.
+      // The ledger rejected it as invalid: it counts as published.
       if (requested == requested_.end() || view.rejected.count(tuple) > 0) continue;
       const int64_t now = node.now.wall.time_since_epoch() / requested->second.duration;
       const int64_t current = std::max(now, windows.rbegin()->first);
@@ -76,7 +77,7 @@ class PublishRule final : public GlobalChecker {
       const CellId last{tuple, current - 1};
       const ProcessInfo& process =
           view.regions[static_cast<size_t>(region)].oracle.process(node.process);
-      // Who there is it hears again with all that there is.
+      // A full read reports again which regions are present.
       if (had_wrong_clock(process, last)) continue;
       if (process.wrong_clock_until != WallTime{} &&
           (view.disrupted_since || node.now.wall < process.wrong_clock_until + kReadsAll)) {
@@ -91,15 +92,15 @@ class PublishRule final : public GlobalChecker {
       } else if (spec::contended(known, rules)) {
         rule = "contended";
       }
-      if (auto violation = heeded(view, region, node, cell, known, rule)) return violation;
+      if (auto violation = check_queued(view, region, node, cell, known, rule)) return violation;
       const spec::Cell before = known_of(view, region, node, last, windows, current);
       rule = spec::rolled_over(before, rules) ? "roll-over" : "";
-      if (auto violation = heeded(view, region, node, last, before, rule)) return violation;
+      if (auto violation = check_queued(view, region, node, last, before, rule)) return violation;
     }
     return {};
   }
 
-  // A cell as this process knows it, in the window that is the present one.
+  // A cell as this process knows it, in the current window.
   spec::Cell known_of(const GlobalView& view, int region, const NodeView& node, const CellId& cell,
                       const Windows& windows, int64_t present_window) const {
     const RequestedLimit& requested = requested_.at({region, cell.tuple});
@@ -128,7 +129,7 @@ class PublishRule final : public GlobalChecker {
     return known;
   }
 
-  // Whether the others do not know that this region is here, or will soon not.
+  // Whether other regions do not know that this region is present, or soon will not.
   static bool is_unleased(const GlobalView& view, int region, const NodeView& node,
                           const std::string& tuple) {
     const WallTime until = view.history.presence_until(
@@ -138,29 +139,29 @@ class PublishRule final : public GlobalChecker {
   }
 
   // Empty: no rule holds.
-  Violation heeded(const GlobalView& view, int region, const NodeView& node, const CellId& cell,
-                   const spec::Cell& known, const std::string& rule) {
+  Violation check_queued(const GlobalView& view, int region, const NodeView& node,
+                         const CellId& cell, const spec::Cell& known, const std::string& rule) {
     const Nanos patience = 2 * (view.ledger.rules().publish_every * 6 / 5 + Millis(10));
     const ProcessCell key{region, node.process, cell};
-    const bool waits =
+    const bool queued =
         std::any_of(node.shared.begin(), node.shared.end(), [&](const limiter::SharedCell& each) {
           return each.waits && each.sequence == cell.sequence && each.tuple == cell.tuple;
         });
-    if (rule.empty() || waits) {
-      unheeded_.erase(key);
+    if (rule.empty() || queued) {
+      not_queued_.erase(key);
       return {};
     }
-    const auto [found, is_new] = unheeded_.emplace(key, view.now.mono);
+    const auto [found, is_new] = not_queued_.emplace(key, view.now.mono);
     if (view.now.mono - found->second <= patience) return {};
     return rule + " holds on node " + std::to_string(node.node) + " of region " +
            std::to_string(region) + " for window " + std::to_string(cell.sequence) +
-           ", but it does not wait: counted " + std::to_string(known.x) + " of " +
+           ", but the cell is not queued: counted " + std::to_string(known.x) + " of " +
            std::to_string(known.L) + ", published " + std::to_string(known.p) + ", used " +
            std::to_string(known.e) + " in " + std::to_string(known.k) + " regions";
   }
 
   RequestedLimits requested_;
-  std::map<ProcessCell, MonoTime> unheeded_;  // since when
+  std::map<ProcessCell, MonoTime> not_queued_;  // since when
 };
 
 }  // namespace

@@ -1,13 +1,13 @@
-// What must be told is told in time.
+// Counts that must be published are published in time.
 //
-// By the truth, where nothing goes wrong and those who accepted still live: a rule of
-// publish_spec.h that has held for as long as publishing takes holds no more, since what it wanted
-// told is in the ledger. So a region that has accepted as much as it may hide is known to be there,
-// in every window and for as long as that lasts; others that could use what remains know what is
-// used; and the next window knows the last one.
+// By the oracle, without faults and while the accepting processes run: a rule of publish_spec.h
+// that has held for as long as publishing takes holds no longer, because the row is in the ledger.
+// So other regions know that a region is present once it has accepted as much as it may leave
+// unpublished, in every window and as long as that lasts; regions that could use the remaining part
+// know the usage; and the next window knows the last one.
 //
-// Once something was refused, what the process knew to be used then is written while the window
-// lasts, however often it failed. And nothing waits longer than its turn may take.
+// After a denial, the process publishes the counts that it knew then while the window lasts,
+// however often a write fails. And no row waits longer than one round may take.
 
 #include <algorithm>
 #include <map>
@@ -22,7 +22,7 @@
 namespace weir::sim {
 namespace {
 
-// A process takes its lease for over so much sooner than others do.
+// A process treats its lease as over this much earlier than others do.
 constexpr Millis kLeaseMargin{5000};
 
 class PublishedInTime final : public GlobalChecker {
@@ -31,7 +31,7 @@ class PublishedInTime final : public GlobalChecker {
 
   Violation after_answer(const GlobalView& view, int region, const RequestRecord& record) override {
     record_requested(requested_, region, record);
-    if (record.verdict.outcome == Outcome::kDenied) note_refusal(view, region, record);
+    if (record.verdict.outcome == Outcome::kDenied) note_denial(view, region, record);
     return {};
   }
 
@@ -41,7 +41,7 @@ class PublishedInTime final : public GlobalChecker {
         if (auto violation = check_lag(view, node)) return violation;
       }
     }
-    if (auto violation = check_refusals(view)) return violation;
+    if (auto violation = check_denials(view)) return violation;
     if (view.disrupted_since || view.budget_limited || view.failed_over || view.no_room) return {};
     for (const auto& [key, requested] : requested_) {
       const auto& [region, tuple] = key;
@@ -52,19 +52,19 @@ class PublishedInTime final : public GlobalChecker {
   }
 
  private:
-  using ProcessCell = std::tuple<int, int, CellId>;  // region, life
-  struct Refused {
+  using ProcessCell = std::tuple<int, int, CellId>;  // region, process
+  struct Denied {
     Count used = 0;
-    Count had = 0;  // the ledger, then
+    Count had = 0;  // the count in the ledger at that time
     uint64_t generation = 0;
-    bool knew = false;  // the process, that the ledger had it
+    bool knew = false;  // the process knew that count
     Nanos within{0};
     MonoTime by{};
   };
 
   static Violation check_lag(const GlobalView& view, const NodeView& node) {
     if (view.disrupted_since || view.budget_limited || !node.runs()) return {};
-    // A presence that a sibling wrote waits until it is heard of.
+    // A presence that a sibling wrote waits until this process reads it.
     if (node.sync.publish_lag <= 2 * view.delays.total()) return {};
     return "a row has been waiting on node " + std::to_string(node.node) + " for " +
            std::to_string(node.sync.publish_lag / Millis(1)) + " ms";
@@ -76,28 +76,28 @@ class PublishedInTime final : public GlobalChecker {
     const std::string& name = view.regions[static_cast<size_t>(region)].name;
     const CellId cell{tuple, view.now.wall.time_since_epoch() / requested.duration};
     const CellId last{tuple, cell.sequence - 1};
-    // Where a sibling left word of another row, that it said so is waited for.
+    // If a sibling reported another row to the origin, the process waits until it reads the
+    // presence.
     const auto held = facts(view, region, cell, requested, view.now.mono - 2 * view.delays.total());
     if (held && lasted(view, cell, requested, Nanos(0)) &&
         spec::presence_due(*held, rules, view.regions.size()) &&
         view.ledger.present_until(tuple, name) <= view.now.wall) {
-      return acked(name, "and others do not know that it is there", cell, *held);
+      return describe(name, "and other regions do not know that it is present", cell, *held);
     }
     const Nanos within = time_to_publish(view, tuple, name, view.now.wall);
     const auto known = facts(view, region, cell, requested, view.now.mono - within);
     if (known && lasted(view, cell, requested, within) && spec::contended(*known, rules)) {
-      return acked(name, "and others could use what remains", cell, *known);
+      return describe(name, "and other regions could use the rest", cell, *known);
     }
     const auto over = facts(view, region, last, requested, view.now.mono - view.delays.publish);
     if (over && lasted(view, cell, requested, view.delays.publish) &&
         spec::rolled_over(*over, rules)) {
-      return acked(name, "which the next one weighs", last, *over);
+      return describe(name, "which the next window weighs", last, *over);
     }
     return {};
   }
 
-  // A row that is to say that the region is there waits as long as that may: where the lease is
-  // over, or will be before `through`.
+  // A row with a presence may wait longer: if the lease is over, or will be before `through`.
   static Nanos time_to_publish(const GlobalView& view, const std::string& tuple,
                                const std::string& region, WallTime through) {
     const MonoTime then = view.now.mono - view.delays.publish;
@@ -106,15 +106,15 @@ class PublishedInTime final : public GlobalChecker {
     return leased ? view.delays.publish : 2 * view.delays.total();
   }
 
-  static Violation acked(const std::string& region, const std::string& why, const CellId& cell,
-                         const spec::Cell& known) {
+  static Violation describe(const std::string& region, const std::string& why, const CellId& cell,
+                            const spec::Cell& known) {
     return region + " accepted " + std::to_string(known.x) + " of " + std::to_string(known.L) +
            " in window " + std::to_string(cell.sequence) + ", " + why + ": the ledger has " +
-           std::to_string(known.p) + ", used are " + std::to_string(known.e) + " in " +
+           std::to_string(known.p) + ", the usage is " + std::to_string(known.e) + " in " +
            std::to_string(known.k) + " regions";
   }
 
-  // Whether the window is the present one by every clock, and has been for this long.
+  // Whether the window is current by every clock, and has been for this long.
   static bool lasted(const GlobalView& view, const CellId& cell, const RequestedLimit& requested,
                      Nanos how_long) {
     const Millis apart = view.guarantees.max_clock_skew;
@@ -123,7 +123,7 @@ class PublishedInTime final : public GlobalChecker {
            Nanos(view.now.wall - start) >= how_long + apart;
   }
 
-  // A cell as its region knows it from `then` until now; nothing, if someone who accepted died.
+  // A cell as its region knows it from `then` until now; none if an accepting process has ended.
   static std::optional<spec::Cell> facts(const GlobalView& view, int index, const CellId& cell,
                                          const RequestedLimit& requested, MonoTime then) {
     const RegionState& region = view.regions[static_cast<size_t>(index)];
@@ -154,12 +154,12 @@ class PublishedInTime final : public GlobalChecker {
     return known;
   }
 
-  // What a region had accepted by then and its processes could learn from each other: a write that
-  // another overtook lowers what the origin has, until its writer reads that. Nothing, if someone
-  // who accepted has died since.
+  // The count that a region had accepted by then and that its processes could read from each other.
+  // A write that another one overtook lowers the count at the origin until its writer reads that.
+  // None if an accepting process has ended since.
   static std::optional<Count> known_since(const GlobalView& view, const RegionState& region,
                                           const CellId& cell, MonoTime then) {
-    constexpr Component kNobody{.incarnation = ~uint64_t{0}, .generation = ~uint64_t{0}};
+    constexpr Component kNoComponent{.incarnation = ~uint64_t{0}, .generation = ~uint64_t{0}};
     Count sum = 0;
     Nanos delay{0};
     for (const Accept& accept : region.oracle.accepts(cell)) {
@@ -169,21 +169,21 @@ class PublishedInTime final : public GlobalChecker {
       if (accept.when < then) sum += accept.cost;
       delay = std::max<Nanos>(delay, process.most_delay);
     }
-    const MonoTime acked = then + view.guarantees.acked_within + delay;
-    return std::min(sum, region.origin.least_others_since(cell, kNobody, acked));
+    const MonoTime acked_by = then + view.guarantees.acked_within + delay;
+    return std::min(sum, region.origin.least_others_since(cell, kNoComponent, acked_by));
   }
 
-  // Of the items of a batch that is refused, one has refused it and the others were not tried. A
-  // peek may have been the first to be refused, and so may one for want of the origin: that one by
-  // itself need not be told.
-  void note_refusal(const GlobalView& view, int region, const RequestRecord& record) {
+  // In a denied batch one item was denied and the others were not tried. A peek may have been the
+  // first denial, or a denial without the origin: those need not be published.
+  void note_denial(const GlobalView& view, int region, const RequestRecord& record) {
     const CellId cell = record.cell();
     const ProcessCell key{region, record.contributor.process, cell};
-    const bool first = refused_.insert(key).second;
-    if (record.in_batch || record.cost == 0 || refusals_.count(key) > 0) return;
+    const bool first = denied_before_.insert(key).second;
+    if (record.in_batch || record.cost == 0 || denials_.count(key) > 0) return;
     const ProcessInfo& process =
         view.regions[static_cast<size_t>(region)].oracle.process(record.contributor.process);
-    // One that does not hold the tuple goes by what it read, and has nothing to tell.
+    // A process that does not hold the tuple uses the counts that it read, and has nothing to
+    // publish.
     if (had_wrong_clock(process, cell) || record.contributor.generation == 0) return;
     const Evidence& evidence = record.verdict.evidence;
     const Count used = evidence.own + evidence.siblings + evidence.foreign + evidence.previous;
@@ -206,9 +206,9 @@ class PublishedInTime final : public GlobalChecker {
       if (present || node.received->row({cell, other.name}).count > 0) ++known.k;
     }
     const ImportLog::Row written = node.received->row({cell, home.name});
-    const spec::Refusal refusal = first ? spec::Refusal::kFirst : spec::Refusal::kLater;
-    if (!spec::exhausted(known, refusal, view.ledger.rules())) return;
-    refusals_[key] = {
+    const spec::Denial denial = first ? spec::Denial::kFirst : spec::Denial::kLater;
+    if (!spec::exhausted(known, denial, view.ledger.rules())) return;
+    denials_[key] = {
         .used = known.x,
         .had = known.p,
         .generation = record.contributor.generation,
@@ -217,7 +217,7 @@ class PublishedInTime final : public GlobalChecker {
         .by = view.now.mono + within};
   }
 
-  // Whether a process that lives has made room for others there.
+  // Whether a running process has evicted the tuple.
   static bool is_evicted(const RegionState& region, const Contributor& contributor,
                          const CellId& cell) {
     const ProcessInfo& process = region.oracle.process(contributor.process);
@@ -226,33 +226,33 @@ class PublishedInTime final : public GlobalChecker {
     return node.generation_of(cell.tuple) != contributor.generation;
   }
 
-  // A sibling that wrote just before tells of it, too.
-  static bool is_acked(const Refused& refused, Count has) {
-    return has >= refused.used || (2 * has > refused.used && (has > refused.had || !refused.knew));
+  // A row that a sibling wrote just before counts, too.
+  static bool is_published(const Denied& denied, Count has) {
+    return has >= denied.used || (2 * has > denied.used && (has > denied.had || !denied.knew));
   }
 
-  Violation check_refusals(const GlobalView& view) {
-    for (auto it = refusals_.begin(); it != refusals_.end();) {
+  Violation check_denials(const GlobalView& view) {
+    for (auto it = denials_.begin(); it != denials_.end();) {
       const auto& [index, process, cell] = it->first;
       const RegionState& region = view.regions[static_cast<size_t>(index)];
-      Refused& refused = it->second;
+      Denied& denied = it->second;
       const Millis width = duration_of(cell);
       const bool over =
           view.now.wall + view.guarantees.max_clock_skew >= WallTime((cell.sequence + 1) * width);
       const bool excused = over || view.budget_limited || view.failed_over || view.no_room ||
-                           is_evicted(region, {process, refused.generation}, cell) ||
+                           is_evicted(region, {process, denied.generation}, cell) ||
                            view.rejected.count(cell.tuple) > 0 ||
                            region.oracle.process(process).ended.has_value();
       const Count has = view.ledger.max_committed({cell, region.name});
-      if (excused || is_acked(refused, has)) {
-        it = refusals_.erase(it);
+      if (excused || is_published(denied, has)) {
+        it = denials_.erase(it);
         continue;
       }
       if (view.disrupted_since) {
-        refused.by = std::max(refused.by, view.now.mono + refused.within);
+        denied.by = std::max(denied.by, view.now.mono + denied.within);
       }
-      if (view.now.mono > refused.by) {
-        return region.name + " refused at " + std::to_string(refused.used) + " in window " +
+      if (view.now.mono > denied.by) {
+        return region.name + " denied at " + std::to_string(denied.used) + " in window " +
                std::to_string(cell.sequence) + ", and the ledger has " + std::to_string(has);
       }
       ++it;
@@ -261,8 +261,8 @@ class PublishedInTime final : public GlobalChecker {
   }
 
   RequestedLimits requested_;
-  std::set<ProcessCell> refused_;
-  std::map<ProcessCell, Refused> refusals_;
+  std::set<ProcessCell> denied_before_;
+  std::map<ProcessCell, Denied> denials_;
 };
 
 }  // namespace

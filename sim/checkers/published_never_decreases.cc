@@ -1,5 +1,5 @@
-// What a process takes to be published of a cell never falls while the cell lives. Only a read of
-// everything may show that the ledger has less: it lost rows, or a replica that lags was read.
+// The published count of a cell never decreases in a process while the cell is live. Only a full
+// read may show that the ledger has less: it lost rows, or a lagging replica answered.
 
 #include <map>
 #include <tuple>
@@ -12,7 +12,7 @@ namespace {
 
 class PublishedNeverDecreases final : public GlobalChecker {
  public:
-  [[nodiscard]] std::string_view name() const override { return "published never falls"; }
+  [[nodiscard]] std::string_view name() const override { return "published never decreases"; }
 
   Violation at_audit(const GlobalView& view) override {
     for (size_t i = 0; i < view.regions.size(); ++i) {
@@ -24,14 +24,14 @@ class PublishedNeverDecreases final : public GlobalChecker {
             continue;
           }
           Seen& seen = seen_[{static_cast<int>(i), node.process, {cell.tuple, cell.sequence}}];
-          if (seen.fell && seen.full_reads == full_reads) return *seen.fell;
-          seen.fell.reset();
+          if (seen.decreased && seen.full_reads == full_reads) return *seen.decreased;
+          seen.decreased.reset();
           if (cell.published < seen.published && seen.full_reads == full_reads) {
-            // That everything was read is told a little later.
-            seen.fell = "node " + std::to_string(node.node) + " of region " + std::to_string(i) +
-                        " took " + std::to_string(seen.published) + " to be written in window " +
-                        std::to_string(cell.sequence) + ", and now " +
-                        std::to_string(cell.published);
+            // The process reports a full read a little later.
+            seen.decreased = "node " + std::to_string(node.node) + " of region " +
+                             std::to_string(i) + " took " + std::to_string(seen.published) +
+                             " for published in window " + std::to_string(cell.sequence) +
+                             ", and now takes " + std::to_string(cell.published);
           }
           seen.published = cell.published;
           seen.full_reads = full_reads;
@@ -45,9 +45,9 @@ class PublishedNeverDecreases final : public GlobalChecker {
   struct Seen {
     Count published = 0;
     uint64_t full_reads = 0;
-    Violation fell{};  // since the audit before
+    Violation decreased{};  // in the audit before
   };
-  std::map<std::tuple<int, int, CellId>, Seen> seen_;  // region, life
+  std::map<std::tuple<int, int, CellId>, Seen> seen_;  // region, process
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// A checker watches the world and says what is broken. One file each, one invariant each;
-// docs/simulation.md lists them.
+// A checker of one region. One file and one invariant each; docs/simulation.md lists them.
 
 #pragma once
 
@@ -18,17 +17,18 @@
 
 namespace weir::sim {
 
-// What of the ledger has reached a process, whatever it made of it.
+// Rows and presences of the ledger that have reached a process.
 struct ImportLog {
   struct Row {
     Count count = 0;
-    MonoTime since{};  // when it rose to that
+    MonoTime since{};  // when the count rose to this
     Count limit = 0;   // the smallest; 0: none
   };
-  // Two turns of a process: by then it has taken in what reached it.
+  // Two iterations: by then a process has merged what it received.
   static constexpr Millis kMergeDelay{30};
   std::map<RowId, Row> rows;
-  std::map<std::pair<std::string, std::string>, WallTime> present;  // tuple, region: until when
+  std::map<std::pair<std::string, std::string>, WallTime>
+      present;  // tuple, region -> end of the presence
 
   [[nodiscard]] Row row(const RowId& id) const {
     const auto found = rows.find(id);
@@ -43,21 +43,21 @@ struct ImportLog {
 // The state of one node at one instant.
 struct NodeView {
   int node = 0;
-  int process = -1;  // none while nothing runs there
+  int process = -1;  // none while no process runs
   uint64_t incarnation = 0;
   Instant now{};      // by its own clock
-  WallTime latest{};  // its clock has ever shown
+  WallTime latest{};  // that its clock has shown
   std::vector<limiter::CellView> cells;
   WorkReport last_replay{};
-  bool reachable = true;  // if not, it knows that it would ask the origin in vain
-  bool touched = true;    // by the last event; if not, its cells are as they were
-  // As other regions are told of them; as of the last audit.
+  bool reachable = true;  // if not, it knows that the origin refuses calls
+  bool touched = true;    // by the last event; if not, its cells are unchanged
+  // As the publish rule sees them; as of the last audit.
   std::vector<limiter::SharedCell> shared;
   SyncStats sync{};
-  std::shared_ptr<const ImportLog> received;  // none: there is no ledger, or nothing runs
+  std::shared_ptr<const ImportLog> received;  // none: there is no ledger, or no process runs
 
   [[nodiscard]] bool runs() const { return process >= 0; }
-  // The generation of a tuple that it holds; 0 if it does not.
+  // The generation of a tuple in its table; 0 if the tuple is not there.
   [[nodiscard]] uint64_t generation_of(const std::string& tuple) const {
     for (const limiter::CellView& cell : cells) {
       if (cell.tuple == tuple) return cell.generation;
@@ -66,14 +66,14 @@ struct NodeView {
   }
 };
 
-// What a component was from one moment to the next entry's.
+// The count of a component from this time to that of the next entry.
 struct ComponentValue {
   MonoTime since{};
   Count count = 0;
-  Count max_before = 0;  // it had been this much already
+  Count max_before = 0;  // the largest earlier count
 };
 
-// One write as it met the origin.
+// One write, as the origin applied it.
 struct OriginWrite {
   int process = 0;
   const CellReplay& replay;
@@ -81,12 +81,12 @@ struct OriginWrite {
   const Components& after;
 };
 
-// What the origin was told and had, from a place where messages cannot hide.
+// The state of the origin over time, recorded in the origin itself.
 class OriginHistory {
  public:
   virtual ~OriginHistory() = default;
-  // The least that all components of a cell but one amounted to at any time since; a read
-  // since then has seen at least this.
+  // The smallest sum of all components of a cell but one, at any time since then. A read since then
+  // has seen at least this.
   [[nodiscard]] virtual Count least_others_since(const CellId& cell, const Component& excluded,
                                                  MonoTime since) const = 0;
   [[nodiscard]] virtual Components components(const CellId& cell) const = 0;
@@ -95,7 +95,7 @@ class OriginHistory {
       const CellId& cell, const Component& component) const = 0;
 };
 
-// Messages at the near end of a link.
+// Messages at the node's end of a link.
 struct SentReplay {
   int process = 0;
   uint64_t message = 0;
@@ -111,16 +111,15 @@ struct ReceivedRead {
   const Result<std::vector<CellTotals>>& totals;
 };
 
-// What was promised to everyone in this world.
+// The settings and bounds that hold in the whole simulation.
 struct Guarantees {
   Millis max_freshness{0};
   Millis read_deadline{0};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
-  bool evicts = false;       // tuples make room for others, and what they accepted is remembered
-  Millis acked_within{0};    // replay_within, and two turns of the schedule
-  Millis probed_within{0};   // every node, for every tuple, once it is calm
-  Millis max_clock_skew{0};  // any two readings of wall time at one instant, or of one node's
-                             // clock before and after it was set
+  bool evicts = false;       // tables evict tuples; their accepted counts remain known
+  Millis acked_within{0};    // replay_within, and two iterations
+  Millis probed_within{0};   // every node, for every tuple, after faults have ended
+  Millis max_clock_skew{0};  // between two clocks, or of one clock when it is set
 };
 
 struct RegionView {
@@ -129,11 +128,11 @@ struct RegionView {
   const std::vector<NodeView>& nodes;
   Instant now{};
   Guarantees guarantees{};
-  std::optional<MonoTime> calm_since{};  // nothing goes wrong from then on
-  bool has_ledger = false;               // through which a region may hear of its own dead
+  std::optional<MonoTime> calm_since{};  // no fault has any effect from then on
+  bool has_ledger = false;  // through which a region may read the counts of its ended processes
 };
 
-// Each method returns what is wrong, if anything is.
+// Each method returns the violation, if there is one.
 class RegionChecker {
  public:
   using Violation = std::optional<std::string>;
@@ -144,7 +143,7 @@ class RegionChecker {
   virtual Violation after_local_answer(const RegionView&, const RequestRecord&) { return {}; }
   virtual Violation after_event(const RegionView&) { return {}; }
   virtual Violation after_write(const RegionView&, const OriginWrite&) { return {}; }
-  // What leaves a process for the origin, and what reaches it from there.
+  // Messages that a process sends to the origin, and replies that reach it.
   virtual Violation after_sent(const RegionView&, const SentReplay&) { return {}; }
   virtual Violation after_received(const RegionView&, const ReceivedReplay&) { return {}; }
   virtual Violation after_received(const RegionView&, const ReceivedRead&) { return {}; }

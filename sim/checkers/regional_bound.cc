@@ -1,22 +1,21 @@
-// The regional bound: at each accept, what the region has accepted in the cell is at most
-// the limit and what was in flight between its nodes.
+// The regional bound: at each accept, the region has accepted in the cell at most the limit plus
+// the counts in flight between its nodes.
 //
-// A node accepts only what fits the limit together with what it knows (honest verdicts), so
-// the region exceeds a limit by no more than the last to accept could not know of the
-// others. If its verdict is not degraded, it has read the origin one freshness interval
-// before at the earliest (or its read deadline, if it waited for a read; one that it joined
-// had begun by then). So each accept of another that it does not know was missing at the
-// origin at some time since, and for that there are only the excuses of sim/missing.h: it
-// was younger than the replay interval and the delay of one message, a fault was younger
-// than the time it takes to send again, or the origin lost it and its process has not heard
-// of that yet. A new window counts as read at its start, by the node's own clock; what
-// others, whose clocks are ahead, did before that may be unknown too.
+// A node accepts only what fits the limit together with the counts it knows (consistent verdicts),
+// so the region exceeds a limit by no more than the counts of others that the last node to accept
+// did not know. If its verdict is not degraded, the node has read the origin at most one freshness
+// interval before (or its read deadline, if the request waited for a read; a read that it joined
+// had begun by then). So each unknown accept of another node was missing at the origin at some time
+// since. Only the excuses of missing_counts.h apply: it was younger than the replay interval and
+// the delay of one message, a fault was younger than the time of a retry, or the origin lost it and
+// its process has not detected that yet. A new window counts as read at its start, by the node's
+// own clock; accepts before that of nodes whose clocks are ahead may be unknown, too.
 //
-// What the node accepted before it forgot the tuple for want of room is another's to it.
+// Counts that the node accepted before it evicted the tuple belong to another contributor.
 //
-// A degraded verdict knows less, for how long nobody can say. What always holds: the region
-// exceeds the limit only by what the node did not know, and no process accepts more than the
-// limit, so that all together accept at most the limit times those that did.
+// A degraded verdict knows less, for an unlimited time. These always hold: the region exceeds the
+// limit only by counts that the node did not know, and no process accepts more than the limit, so
+// that all together accept at most the limit times the number of accepting processes.
 
 #include <algorithm>
 
@@ -38,7 +37,7 @@ class RegionalBound final : public RegionChecker {
     if (auto violation = check_cap(view, record)) return violation;
     if (had_wrong_clock(view.oracle.process(record.contributor.process), current)) return {};
     if (auto violation = check_total(view, record, current, last)) return violation;
-    // What is over the origin may have forgotten.
+    // The origin may have expired a cell that is over.
     if (record.verdict.basis == Basis::kDegraded || !is_live_at(last, view.now.wall)) return {};
 
     const Nanos fresh = limiter::fresh_for(record.duration, view.guarantees.max_freshness);
@@ -48,7 +47,7 @@ class RegionalBound final : public RegionChecker {
       return violation;
     }
     if (record.algorithm != Algorithm::kSlidingWindow) return {};
-    // A strict tuple reads its current window only: the last one is as old as it was.
+    // A strict tuple reads only its current window; the last one may be older.
     return check_unknown(view, record, last, refreshed ? std::max(deadline, fresh) : fresh);
   }
 
@@ -56,11 +55,11 @@ class RegionalBound final : public RegionChecker {
   static Violation check_cap(const RegionView& view, const RequestRecord& record) {
     const Count mine = view.oracle.accepted_by(record.contributor, record.cell());
     if (mine <= record.limit) return {};
-    return "process " + std::to_string(record.contributor.process) + " alone accepted " +
+    return "process " + std::to_string(record.contributor.process) + " by itself accepted " +
            std::to_string(mine) + " of " + std::to_string(record.limit);
   }
 
-  // The limit is exceeded only by what the node did not know, whatever the reason.
+  // Only counts that the node did not know exceed the limit.
   static Violation check_total(const RegionView& view, const RequestRecord& record,
                                const CellId& current, const CellId& last) {
     const WallTime start(current.sequence * record.duration);
@@ -80,7 +79,7 @@ class RegionalBound final : public RegionChecker {
            " were unknown to node " + std::to_string(record.node);
   }
 
-  // What others accepted in the cell and this node did not know.
+  // The counts of others in the cell that this node did not know.
   static Count unknown_of(const RegionView& view, const RequestRecord& record, const CellId& cell) {
     Count known = 0;
     for (const limiter::CellView& known_cell :
@@ -111,7 +110,7 @@ class RegionalBound final : public RegionChecker {
     }
     if (unknown <= explained) return {};
     return "node " + std::to_string(record.node) + " did not know " + std::to_string(unknown) +
-           " that others had accepted in window " + std::to_string(cell.sequence) + ", and only " +
+           " counts of others in window " + std::to_string(cell.sequence) + ", and only " +
            std::to_string(explained) + " can have been in flight";
   }
 };

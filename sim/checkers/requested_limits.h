@@ -1,5 +1,5 @@
-// What was asked of each tuple in each region, and what a tuple's windows come to: for checkers
-// that hold cells against the publish rule.
+// The limits that were requested of each tuple in each region, and the usage of a tuple, for
+// checkers of the publish rule.
 
 #pragma once
 
@@ -15,10 +15,10 @@ namespace weir::sim {
 struct RequestedLimit {
   Millis duration{0};
   Algorithm algorithm = Algorithm::kSlidingWindow;
-  Count smallest = 0;  // limit
+  Count smallest = 0;  // requested limit
 };
 
-// By region and tuple. All requests on a tuple of the world are of one duration and algorithm.
+// By region and tuple. All requests of a tuple have the same duration and algorithm.
 using RequestedLimits = std::map<std::pair<int, std::string>, RequestedLimit>;
 
 inline void record_requested(RequestedLimits& tuples, int region, const RequestRecord& record) {
@@ -29,7 +29,7 @@ inline void record_requested(RequestedLimits& tuples, int region, const RequestR
                                                    : std::min(requested.smallest, record.limit)};
 }
 
-// What two windows come to at a time in the second of them, or before it.
+// The usage of two windows at a time in the second of them, or before it.
 [[nodiscard]] inline Count usage_at(WallTime at, const RequestedLimit& requested, int64_t sequence,
                                     Count count, Count last) {
   if (requested.algorithm != Algorithm::kSlidingWindow) return count;

@@ -1,11 +1,12 @@
-// Telling is cheap: where nothing goes wrong, a cell costs at most
+// Publishing is cheap: without faults, a cell costs at most
 //
-//   k (2 + ln((1 + slack) / slack))
+//   k (2 + ln((1 + slack)
+// slack))
 //
-// rows, with k the regions there are. Beside that a process may say by itself that its region is
-// there, once a lease, and that it is full, if it has not heard that a sibling did. Where the limit
-// is so small that the slack is next to nothing, each row speaks of one unit at least, and the sum
-// is as good as the limit.
+// rows, with k the number of regions. In addition each process may write a presence once per lease,
+// and a denial unless it has read a sibling's. If the limit is so small that the slack is almost
+// nothing, each row carries at least one unit, and the sum may reach the limit; such cells are not
+// checked.
 
 #include <cmath>
 #include <map>
@@ -22,11 +23,11 @@ constexpr Count kSmallestSlack = 10;
 
 class RowCost final : public GlobalChecker {
  public:
-  [[nodiscard]] std::string_view name() const override { return "few rows"; }
+  [[nodiscard]] std::string_view name() const override { return "row cost"; }
 
   Violation after_answer(const GlobalView&, int /*region*/, const RequestRecord& record) override {
     const auto known = limits_.emplace(record.tuple, record.limit).first;
-    // Who goes on beyond the limit of another tells each slack of it.
+    // A region that exceeds the limit of another publishes each slack of it.
     if (known->second != record.limit) known->second = 0;
     return {};
   }
@@ -64,7 +65,7 @@ class RowCost final : public GlobalChecker {
     for (const RegionState& region : view.regions) {
       most += static_cast<double>(region.nodes.size() - 1);
     }
-    if (static_cast<double>(cost.rows) > most) {
+    if (static_cast<double>(cost.rows) > std::ceil(most)) {
       return std::to_string(cost.rows) + " rows for window " + std::to_string(cell.sequence) +
              " in " + std::to_string(view.regions.size()) + " regions";
     }
@@ -73,14 +74,14 @@ class RowCost final : public GlobalChecker {
       const auto found = cost.presences.find(region.name);
       if (found == cost.presences.end()) continue;
       if (found->second <= static_cast<uint64_t>(leases + 1) * region.nodes.size()) continue;
-      return region.name + " said " + std::to_string(found->second) +
-             " times in one window that it is there";
+      return region.name + " announced its presence " + std::to_string(found->second) +
+             " times in one window";
     }
     return {};
   }
 
   std::map<CellId, Cost> costs_;
-  std::map<std::string, Count> limits_;  // 0: regions differ
+  std::map<std::string, Count> limits_;  // 0: regions have different limits
 };
 
 }  // namespace

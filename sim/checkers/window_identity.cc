@@ -1,6 +1,6 @@
-// No accept touches a cell that is not of its time: it is decided in the window it was
-// asked in or, if the tuple has moved on while a read was under way, in the present one. A
-// clock that was set back finds the tuple in a window that it has shown before.
+// An accept changes only a cell of its time: the window of the request or, if the tuple moved on
+// while a read was in flight, the current one. A clock that was set back finds the tuple in a
+// window that it has shown before.
 
 #include "sim/checkers/makers.h"
 #include "sim/checkers/missing_counts.h"
@@ -18,9 +18,9 @@ class WindowIdentity final : public RegionChecker {
     const WallTime shown = view.nodes.at(static_cast<size_t>(record.node)).latest;
     const WallTime latest = std::max(shown, record.requested_at.wall);
     if (sequence >= of(record.requested_at.wall) && sequence <= of(latest)) return {};
-    // A clock that was set right has shown more than it remembers.
+    // A corrected clock has shown more than it remembers.
     if (had_wrong_clock(view.oracle.process(record.contributor.process), record.cell())) return {};
-    return "decided in window " + std::to_string(sequence) + ", asked in " +
+    return "decided in window " + std::to_string(sequence) + ", requested in " +
            std::to_string(of(record.requested_at.wall));
   }
 

@@ -1,5 +1,5 @@
-// Bugs that a test plants in the world around the engine, to prove that the checkers can
-// fail: each breaks one promise that the engine relies on or makes.
+// Bugs that a test plants around the engine, to prove that the checkers can fail. Each breaks one
+// contract that the engine relies on or offers. A fleet supports those of links and stores.
 
 #pragma once
 
@@ -10,26 +10,26 @@ namespace weir::sim {
 enum class PlantedBug : uint8_t {
   kNone,
   kOriginAdds,                // adds a total to the component instead of storing it
-  kOriginHidesDroppedWrites,  // drops a write now and then, and reports it as there ever after
-  kOriginHidesLosses,         // reports what it once acknowledged of a component, not what it has
-  kOriginReadsStale,          // answers reads with what it had three seconds before
-  kFalseReplayAcks,           // reports success now and then without sending
-  kErrorsReadAsEmpty,         // reports an empty origin where it should report a failure
-  kReconnectsHidden,          // does not say that the connection was made anew
-  kSameIncarnation,           // a node is started again under the name it had, from 0
-  kDrainCutShort,             // a node is stopped without having told everything
-  kReplaysTooSeldom,          // a node runs its replay once a second
+  kOriginHidesDroppedWrites,  // drops a write now and then, and reports it as stored ever after
+  kOriginHidesLosses,         // reports the largest count that it ever acknowledged
+  kOriginReadsStale,          // answers reads with a state three seconds old
+  kFalseReplayAcks,           // a link acknowledges a replay now and then without sending it
+  kErrorsReadAsEmpty,         // a link answers with empty totals where it should fail
+  kReconnectsHidden,          // a link does not report that it reconnected
+  kSameIncarnation,           // a restarted node reuses its incarnation and starts from 0
+  kDrainCutShort,             // a draining node ends before all counts are acknowledged
+  kReplaysTooSeldom,          // a node replays once a second
   kDoubleCharge,              // a node decides one in twenty requests twice
   // Between regions.
-  kForeignPublished,       // rows hold what was heard from others, too
-  kOwnRowAsForeign,        // our own row is added to what others count
-  kChangesSummed,          // what is told again is added to what was told before
-  kLeaseEndIgnored,        // a lease is not taken anew when it ends
-  kRegionsUnderestimated,  // each region takes itself to be alone in the ledger
-  kLimitsNotReceived,      // of two limits on one tuple each region goes by its own
-  kFalseRowAcks,           // rows are taken to be written that are not
-  kChangesDropped,         // what changed is not heard of, only what a read of everything shows
-  kSyncsTooSeldom,         // a process shares every two seconds
+  kForeignPublished,       // rows also contain the counts of other regions
+  kOwnRowAsForeign,        // a region's own row is added to its foreign counts
+  kChangesSummed,          // a changed row is added to its earlier value
+  kLeaseEndIgnored,        // a lease is not renewed when it ends
+  kRegionsUnderestimated,  // each region believes that it is alone in the ledger
+  kLimitsNotReceived,      // each region uses its own limit, not the smaller one of another
+  kFalseRowAcks,           // a process takes rows for committed that are not
+  kChangesDropped,         // imports deliver no changes; only full reads do
+  kSyncsTooSeldom,         // a process syncs every two seconds
 };
 
 }  // namespace weir::sim

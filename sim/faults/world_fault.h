@@ -1,4 +1,4 @@
-// Kinds of what goes wrong in a world. Each can be left out, to see whether a fault needs it.
+// Kinds of faults in a world. Each can be disabled, to find out whether a violation needs it.
 
 #pragma once
 
@@ -14,23 +14,32 @@ enum class WorldFault : uint8_t {
   kDrains,
   kIsolation,
   kDeadConnections,
-  kOriginMessageLoss,  // between nodes and their origin, also such as arrive twice
-  kOriginDataLoss,     // all, or what is new
-  kOriginOutages,      // or slow
-  kLedgerMessageLoss,  // between nodes and the ledger, also what fails, lags or is cut
+  kOriginMessageLoss,  // between nodes and their origin; also repeated messages
+  kOriginDataLoss,     // of everything, or of recent writes
+  kOriginOutages,      // and slow replies
+  kLedgerMessageLoss,  // between nodes and the ledger; also errors, lag and truncated imports
   kLedgerOutages,
-  kLedgerFailovers,  // what is new, or its clock is set
+  kLedgerFailovers,  // recent rows are lost, or the clock of the ledger is set
   kRejectedRows,
-  kRowBudget,   // allowed
-  kClockSteps,  // are set
+  kRowBudget,   // few rows per second are allowed
+  kClockSteps,  // the clock of one node is set now and then
   kCount,
 };
 
 inline constexpr std::array<std::string_view, static_cast<size_t>(WorldFault::kCount)>
-    kWorldFaultNames{"kills",         "drains",         "isolation",    "dead_connections",
-                     "lost_messages", "origin_forgets", "origin_away",  "lost_news",
-                     "ledger_away",   "ledger_forgets", "refused_rows", "few_rows",
-                     "clocks"};
+    kWorldFaultNames{"kills",
+                     "drains",
+                     "isolation",
+                     "dead_connections",
+                     "origin_message_loss",
+                     "origin_data_loss",
+                     "origin_outages",
+                     "ledger_message_loss",
+                     "ledger_outages",
+                     "ledger_failovers",
+                     "rejected_rows",
+                     "row_budget",
+                     "clock_steps"};
 
 using WorldFaults = std::set<WorldFault>;
 

@@ -6,8 +6,9 @@
 namespace weir::sim {
 namespace {
 
-// A region that hides more than usual says so at once, and the others hear it when they next
-// attend, or know that they hear nothing. One that is silent is known to be so after 6 s.
+// A region that leaves more unpublished than usual reports that at once, and other regions read it
+// with their next heartbeat, or detect that they read nothing. They detect a silent region after 6
+// s.
 constexpr Millis kBoundReceivedWithin{10'000};
 
 }  // namespace
@@ -64,15 +65,16 @@ AdmissionLog::Log* AdmissionLog::Key::find(int64_t sequence) {
 }
 
 AdmissionLog::Log& AdmissionLog::log_at(Key& key, const Moment& moment) {
-  const int64_t sequence = moment.asked.time_since_epoch() / key.is.duration;
+  const int64_t sequence = moment.requested_at.time_since_epoch() / key.is.duration;
   if (Log* const log = key.find(sequence)) {
     log->used = moment.now;
     return *log;
   }
-  // The window before this one is over, and the one before that, which makes room, is still here.
+  // The window before this one is over. Its predecessor, which is about to be replaced, is still
+  // here.
   Log* const last = key.find(sequence - 1);
   if (measuring() && last != nullptr) update_trailing(key.is, *last, key.find(sequence - 2));
-  // What was used a short while ago is not over: this window is that of a clock that is ahead.
+  // A window that was used a short while ago is not over: the clock of this request is ahead.
   const auto over = std::find_if(key.logs.begin(), key.logs.end(), [&](const Log& log) {
     return log.sequence < sequence - 1 && log.used <= moment.now - Nanos(key.is.duration);
   });
@@ -99,7 +101,7 @@ void AdmissionLog::refuse(size_t number, const Moment& moment, Count cost) {
   log_at(keys_[number], moment).refused += cost;
 }
 
-// What the window has at each admission together with the end of the last one.
+// Computes the largest sum of the window and the end of the one before, at each admission.
 void AdmissionLog::update_trailing(const FleetKey& key, Log& log, const Log* before) {
   std::vector<Admission> all;
   if (before != nullptr) all = before->all();
@@ -138,7 +140,7 @@ void AdmissionLog::receive(const Receiver& receiver, uint32_t from, const Ledger
   if (from == receiver.region) return;
   const auto number = find(row.key.identifier);
   if (!number) return;
-  // Who has no use for it does not count.
+  // Only regions that use the key count.
   const std::vector<uint32_t>& used_in = keys_[*number].is.regions;
   if (used_in.size() < 2) return;
   if (std::find(used_in.begin(), used_in.end(), receiver.region) == used_in.end()) return;

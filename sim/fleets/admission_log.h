@@ -1,5 +1,5 @@
-// What was admitted in truth, which no node knows: every key with its last two windows, and how
-// long it took until others heard of what was admitted.
+// The admissions of all regions, which no node knows: every key with its last two windows, and how
+// long other regions took to learn of each admission.
 
 #pragma once
 
@@ -18,31 +18,31 @@ namespace weir::sim {
 
 struct FleetKey {
   std::string ns = "api";
-  std::string identifier = {};  // the account gives its keys names of its own
+  std::string identifier = {};  // the log names its keys itself
   Count limit = 0;
-  std::vector<uint32_t> regions = {};  // where it is used
+  std::vector<uint32_t> regions = {};  // that use it
   Millis duration{60'000};
   Algorithm algorithm = Algorithm::kSlidingWindow;
   std::optional<Count> burst = {};
 };
 [[nodiscard]] Request request_for(const FleetKey& key, Count cost);
 
-// A window of a key, as it was in truth.
+// A window of a key, over all regions.
 struct FleetCell {
   size_t key = 0;
   int64_t sequence = 0;
   Count limit = 0;
   Count admitted = 0;
   Count refused = 0;
-  // Of what was admitted, by the last admission: what came within twice the longest delay before
-  // it. The bound excuses this much.
+  // Of the admitted cost, the part admitted within twice the longest delay before the last
+  // admission. The bound excuses this much.
   Count recent = 0;
-  // The most that was ever admitted without that excuse, at any admission.
+  // The largest admitted cost without that excuse, at any admission.
   Count unexcused = 0;
-  // The most, in limits, that was ever admitted beyond the bound that the node exported that
-  // admitted: what is recent, or came since a change of the bound can have been heard, is excused.
+  // The most, in limits, by which an admission exceeded the bound that its node exported. Excused:
+  // recent admissions, and those since a change of the bound can have arrived.
   double beyond_bound = 0;
-  // The most in any window that ends in this one, wherever it begins.
+  // The most in any span of a window's length that ends in this window.
   Count trailing = 0;
 
   [[nodiscard]] double share() const { return in_limits(admitted); }
@@ -51,7 +51,7 @@ struct FleetCell {
   }
 };
 
-// How long it took until another region knew, in ms.
+// The time until another region knew, in ms.
 struct FleetDelays {
   std::vector<float> travel;  // of a row, since it was sent
   std::vector<float> age;     // of every admission in it, since it was admitted
@@ -65,19 +65,19 @@ class AdmissionLog {
   size_t add(FleetKey key);
   [[nodiscard]] const FleetKey& key(size_t number) const { return keys_[number].is; }
   [[nodiscard]] size_t keys() const { return keys_.size(); }
-  // The key of an identifier, if it is one of the account's.
+  // The key of an identifier, if it is one of the log's.
   [[nodiscard]] std::optional<size_t> find(const std::string& identifier) const;
 
   struct Moment {
     uint32_t region = 0;
-    WallTime asked{};  // by the clock of who was asked: the window of a request is that one's
+    WallTime requested_at{};  // by the clock of the node, which decides the window
     MonoTime now{};
-    double bound = 0;  // as the node that was asked exports it, in limits
+    double bound = 0;  // as the node exports it, in limits
   };
   void admit(size_t key, const Moment& moment, Count cost);
   void refuse(size_t key, const Moment& moment, Count cost);
 
-  // A row left a process of the region, or reached one that uses it from `used` on.
+  // A row left a process of the region, or reached one that uses it from `usable_at` on.
   void send(uint32_t region, const LedgerRow& row, MonoTime now);
   struct Receiver {
     uint32_t process = 0;
@@ -86,13 +86,13 @@ class AdmissionLog {
   };
   void receive(const Receiver& receiver, uint32_t from, const LedgerRow& row);
 
-  // From here on cells and delays are kept.
+  // From here on cells and delays are recorded.
   void begin_measuring(WallTime now);
   [[nodiscard]] bool measuring() const { return measured_from_.has_value(); }
-  // Those that began since then, those that are not over included.
+  // Cells that began since then, including those that are not over.
   [[nodiscard]] std::vector<FleetCell> cells() const;
   [[nodiscard]] const FleetDelays& delays() const { return delays_; }
-  // Rows that told no more of their cell than an earlier one of the same region.
+  // Rows that carried no more than an earlier one of the same region.
   [[nodiscard]] uint64_t repeated() const { return repeated_; }
 
  private:
@@ -105,9 +105,10 @@ class AdmissionLog {
   struct Local {
     uint32_t region = 0;
     std::vector<Admission> admitted;
-    Count published = 0;                                  // the most that a row of it said
-    std::map<Count, MonoTime> sent;                       // rows by what they said
-    std::vector<std::pair<uint32_t, Count>> received_by;  // processes elsewhere, and the most
+    Count published = 0;             // the largest count of its rows
+    std::map<Count, MonoTime> sent;  // rows by their count
+    std::vector<std::pair<uint32_t, Count>>
+        received_by;  // processes of other regions, and the largest count they received
   };
   struct Log {
     int64_t sequence = -1;
@@ -115,14 +116,14 @@ class AdmissionLog {
     Count refused = 0;
     Count trailing = 0;
     MonoTime used{};               // last
-    std::vector<Local> by_region;  // of those that admitted something or told of it
+    std::vector<Local> by_region;  // that admitted or published something
 
     [[nodiscard]] Local& of(uint32_t region);
     [[nodiscard]] std::vector<Admission> all() const;  // in the order they happened
   };
   struct Key {
     FleetKey is;
-    std::vector<Log> logs;  // two; more where clocks disagree
+    std::vector<Log> logs;  // two; more if clocks disagree
 
     [[nodiscard]] Log* find(int64_t sequence);
   };

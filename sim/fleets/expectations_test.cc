@@ -1,4 +1,4 @@
-// Every scenario that is kept with the code, lived from beginning to end: what it promises holds.
+// Runs every scenario of the repository: its expectations are met, and no invariant breaks.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace weir::sim {
 namespace {
 
-// Those with tens of thousands of keys take minutes: weir sim is for them.
+// Scenarios with tens of thousands of keys take minutes; run them with weir sim.
 bool is_large(const std::string& name) {
   return name.starts_with("rfc-") || name.starts_with("scale-");
 }
@@ -29,7 +29,7 @@ std::vector<std::string> names() {
   return all;
 }
 
-Results lived(const std::string& name) {
+Results run(const std::string& name) {
   const std::string path = std::string(WEIR_SOURCE_DIR) + "/scenarios/" + name + ".yaml";
   std::ifstream file(path);
   std::stringstream text;
@@ -37,22 +37,22 @@ Results lived(const std::string& name) {
   return run_scenario(read_scenario(text.str(), path).value());
 }
 
-class KeptScenario : public ::testing::TestWithParam<std::string> {};
+class RepositoryScenario : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(KeptScenario, KeepsItsPromisesAndTellsTheSameStoryTwice) {
-  const Results results = lived(GetParam());
+TEST_P(RepositoryScenario, MeetsItsExpectationsAndGivesTheSameResultTwice) {
+  const Results results = run(GetParam());
   // Each of these takes as long as ten others.
   const bool is_long = GetParam() == "growth" || GetParam() == "attack-contended-starves-presence";
   if (!is_long) {
-    EXPECT_EQ(lived(GetParam()).fingerprint, results.fingerprint);
+    EXPECT_EQ(run(GetParam()).fingerprint, results.fingerprint);
   }
   EXPECT_EQ(results.broken, std::nullopt);
   for (const ExpectationResult& expectation : results.expectations) {
-    EXPECT_TRUE(expectation.met) << expectation.expectation << ", it was " << expectation.actual;
+    EXPECT_TRUE(expectation.met) << expectation.expectation << ", actual " << expectation.actual;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Scenarios, KeptScenario, ::testing::ValuesIn(names()),
+INSTANTIATE_TEST_SUITE_P(Scenarios, RepositoryScenario, ::testing::ValuesIn(names()),
                          [](const auto& each) {
                            std::string name = each.param;
                            std::replace(name.begin(), name.end(), '-', '_');

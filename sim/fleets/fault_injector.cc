@@ -6,10 +6,10 @@
 namespace weir::sim {
 namespace {
 
-// A store that starts again is away for so long.
+// A store that restarts is unavailable for this long.
 constexpr Millis kRestart{200};
-// What was asked in vain is asked again, and told to everyone, within this: the breaker's pause and
-// the longest delay.
+// Failed calls are retried, and all regions know the result, within this: the pause of the circuit
+// breaker plus the longest delay.
 constexpr Millis kRecovery{10'000};
 
 Millis ms_of(double amount) {
@@ -107,7 +107,7 @@ void FaultInjector::begin(size_t number) {
   });
 }
 
-// What happens in an instant.
+// Faults that happen at one instant.
 void FaultInjector::apply_once(const FaultPlan& fault) {
   const MonoTime now = fleet_.now().mono;
   switch (fault.what) {
@@ -196,7 +196,7 @@ void FaultInjector::update_links() {
   }
 }
 
-// What lies between a node and its stores follows from all that is going on.
+// The faults of a node's links follow from all active faults.
 void FaultInjector::set(Node& node) {
   LinkFaults near = fleet_.normal_origin_link(node);
   LedgerFaults far = fleet_.normal_ledger_link(node);

@@ -1,5 +1,5 @@
-// What goes wrong in a fleet: the faults of a scenario, those at random drawn before it begins,
-// each begun and ended at its time.
+// Injects the faults of a scenario into a fleet. Random faults are drawn before the run; each fault
+// begins and ends at its time.
 
 #pragma once
 
@@ -14,16 +14,16 @@
 
 namespace weir::sim {
 
-// Lives on the fleet's timeline, and must not outlive the fleet.
+// Belongs to the fleet's timeline. Must not outlive the fleet.
 class FaultInjector {
  public:
   FaultInjector(const Scenario& scenario, Fleet& fleet);
 
-  // Everything ends, and every node runs.
+  // Ends all faults and starts every node.
   void stop_faults();
 
   [[nodiscard]] const std::vector<FaultPlan>& all() const { return faults_; }
-  // Nothing goes wrong between these times, and what went wrong before is mended.
+  // Whether no fault, and no recovery from one, overlaps this time.
   [[nodiscard]] bool is_unaffected(WallTime from, WallTime to) const;
 
  private:

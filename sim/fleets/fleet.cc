@@ -113,29 +113,30 @@ void Fleet::send(size_t key, uint32_t region, Count cost) {
 
 void Fleet::send_to(Node& node, size_t key, Count cost) {
   const Request request = request_for(admissions_.key(key), cost);
-  const Instant asked = node.clock.now();
+  const Instant requested_at = node.clock.now();
   std::shared_ptr<RequestRecord> record;
   if (monitor_) record = std::make_shared<RequestRecord>(record_of(node, request));
   node.touched = true;
-  node.engine->check_async(asked, request, *node.executor,
-                           [this, key, &node, cost, asked = asked.wall, executor = node.executor,
-                            record = std::move(record)](const Result<Verdict>& verdict) {
-                             if (!executor->alive()) {
-                               ++loads_[node.region].unanswered;
-                               return;
-                             }
-                             answer({.key = key,
-                                     .node = node.number,
-                                     .region = static_cast<uint32_t>(node.region),
-                                     .cost = cost,
-                                     .asked = asked,
-                                     .verdict = *verdict});
-                             if (record) check_answer(node, std::move(*record), *verdict);
-                           });
+  node.engine->check_async(
+      requested_at, request, *node.executor,
+      [this, key, &node, cost, requested_at = requested_at.wall, executor = node.executor,
+       record = std::move(record)](const Result<Verdict>& verdict) {
+        if (!executor->alive()) {
+          ++loads_[node.region].unanswered;
+          return;
+        }
+        answer({.key = key,
+                .node = node.number,
+                .region = static_cast<uint32_t>(node.region),
+                .cost = cost,
+                .requested_at = requested_at,
+                .verdict = *verdict});
+        if (record) check_answer(node, std::move(*record), *verdict);
+      });
 }
 
-// What is admitted is counted at once by one who knows everything, so he can say whether there was
-// room. Beyond the limit he counts by having none; what is paced cannot be counted so.
+// Counts every admission at once in one exact limiter, which then knows whether the request fits.
+// Above the limit it counts without a limit; paced algorithms cannot be counted that way.
 bool Fleet::exact_had_capacity(const FleetAnswer& answer) {
   const FleetKey& key = admissions_.key(answer.key);
   const Instant now = timeline_.now();
@@ -155,7 +156,7 @@ void Fleet::answer(const FleetAnswer& answer) {
   const bool admitted = answer.verdict.admitted();
   const bool had_capacity = exact_had_capacity(answer);
   const AdmissionLog::Moment moment{.region = answer.region,
-                                    .asked = answer.asked,
+                                    .requested_at = answer.requested_at,
                                     .now = timeline_.now().mono,
                                     .bound = sync_stats(answer.node).bound};
   if (admitted) {
@@ -258,10 +259,10 @@ Millis Fleet::longest_delay() const {
   const Millis import = std::max(with_jitter(rules.import_every), there_and_back);
   Millis longest = round + to_ledger + import + there_and_back;
   if (have_siblings) {
-    // The others of the region hear of it, wait for the one who should go first, and ask.
+    // Siblings read the count, wait for the process that publishes first, and read the origin.
     const Millis received = options_.settings.replay_within + kIteration + 2 * to_origin;
-    const Millis asked = 2 * to_origin + kIteration + round;
-    longest += received + round + std::max(rules.publish_every, there_and_back) + asked;
+    const Millis read = 2 * to_origin + kIteration + round;
+    longest += received + round + std::max(rules.publish_every, there_and_back) + read;
   }
   return longest;
 }

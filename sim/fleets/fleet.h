@@ -1,9 +1,8 @@
 // Many processes in many regions that share limits through one ledger, under a virtual clock.
 //
-// The engines are the ones in production, each with an origin that it shares with its region
-// and a ledger that all share, at distances. The fleet knows every request and so what was admitted
-// in truth, which no process does: that is what sharing is held against. What goes wrong is up to
-// who drives it (misfortune.h).
+// The engines are those of production. The nodes of a region share an origin, all regions share a
+// ledger, and all links have delays. The fleet knows every request, so it can compare the decisions
+// of the nodes with the true counts. FaultInjector injects faults.
 //
 // One thread at a time.
 
@@ -48,29 +47,29 @@ struct FleetOptions {
   FleetSettings settings{};
   std::vector<ClockShape> clocks = {};
   std::optional<FleetChecks> checks = {};
-  // Real time, if somebody wants to know what sharing takes.
+  // Real time, to measure the CPU cost of sharing.
   std::function<Nanos()> stopwatch = {};
 };
 
-// What a ledger was asked to do.
+// Calls of a ledger.
 struct LedgerLoad {
   uint64_t rows = 0;       // written
-  uint64_t presences = 0;  // written beside them
+  uint64_t presences = 0;  // written with them
   uint64_t rows_read = 0;  // presences included
 
   LedgerLoad& operator+=(const LedgerLoad& other);
   friend LedgerLoad operator-(const LedgerLoad& a, const LedgerLoad& b);
 };
 
-// What a region was asked and answered, and what it asked its origin.
+// The requests of a region and their results, and the commands to its origin.
 struct RegionLoad {
   uint64_t offered = 0;
   uint64_t admitted = 0;
   uint64_t denied = 0;
   uint64_t degraded = 0;         // of those answers
-  uint64_t unanswered = 0;       // nobody was there, or died meanwhile
-  uint64_t false_denials = 0;    // although in truth there was room
-  uint64_t origin_commands = 0;  // two for a cell that is told, one for one that is read
+  uint64_t unanswered = 0;       // no node served, or its process ended
+  uint64_t false_denials = 0;    // although the request fitted the true counts
+  uint64_t origin_commands = 0;  // two for each replayed cell, one for each cell read
 };
 
 struct FleetAnswer {
@@ -78,7 +77,7 @@ struct FleetAnswer {
   uint32_t node = 0;
   uint32_t region = 0;
   Count cost = 0;
-  WallTime asked{};  // by the node's clock
+  WallTime requested_at{};  // by the node's clock
   const Verdict& verdict;
 };
 
@@ -88,21 +87,21 @@ class Fleet {
   ~Fleet();
 
   size_t add(FleetKey key) { return admissions_.add(std::move(key)); }
-  // A request to any process of the region.
+  // Sends a request to any node of the region.
   void send(size_t key, uint32_t region, Count cost = 1);
-  // The same for a key that nobody will ask for again; its verdict is not looked at.
+  // The same for a key that gets no further request. on_answer() does not see the verdict.
   void send_once(const FleetKey& key, uint32_t region);
-  // Sees each answer to ask().
+  // Called with each answer to send().
   void on_answer(std::function<void(const FleetAnswer&)> watch) { on_answer_ = std::move(watch); }
 
-  // Lets time pass, in steps of a millisecond; `each` is called in each of them.
+  // Runs for this time in steps of a millisecond, and calls `each` in each of them.
   void run_for(
       Millis span, const std::function<void()>& each = [] {});
   [[nodiscard]] Millis elapsed() const { return elapsed_; }
   [[nodiscard]] Instant now() const { return timeline_.now(); }
   [[nodiscard]] Timeline& timeline() { return timeline_; }
 
-  // From here on cells, delays and what sharing takes are kept.
+  // From here on cells, delays and the CPU cost of sharing are recorded.
   void begin_measuring();
   [[nodiscard]] const AdmissionLog& admissions() const { return admissions_; }
   [[nodiscard]] LedgerLoad load() const;  // of all regions
@@ -112,7 +111,7 @@ class Fleet {
   [[nodiscard]] uint64_t events() const { return events_; }
   // Of every answer and every commit, in order.
   [[nodiscard]] uint64_t fingerprint() const { return fingerprint_; }
-  // Cost that its process had accepted and not told when it was killed.
+  // Accepted cost that was not acknowledged when its process was killed.
   [[nodiscard]] Count lost_with_nodes() const { return lost_with_nodes_; }
 
   [[nodiscard]] uint32_t nodes() const { return static_cast<uint32_t>(nodes_.size()); }
@@ -131,7 +130,7 @@ class Fleet {
   void set_clock(Node& node, Millis skew);
   // A replica that has the commits up to `as_of` replaces the ledger.
   void fail_over_ledger(MonoTime as_of);
-  // How far each store is when nothing goes wrong.
+  // The links to the stores without faults.
   [[nodiscard]] LinkFaults normal_origin_link(const Node& node) const;
   [[nodiscard]] LedgerFaults normal_ledger_link(const Node& node) const;
   [[nodiscard]] SimulatedOrigin& origin(uint32_t region) { return *origins_[region]; }
@@ -145,12 +144,12 @@ class Fleet {
   // The first violation that a checker found: "checker: text".
   [[nodiscard]] std::optional<std::string> violation() const;
 
-  // The longest that an admission whose time has come takes to be known everywhere.
+  // The longest time from an admission that must be published until every region knows it.
   [[nodiscard]] Millis longest_delay() const;
 
  private:
-  // Where there are more processes, the delays of so many, and of one in each region, stand for
-  // those of all.
+  // In larger fleets, the delays of this many processes, and of one in each region, stand for those
+  // of all.
   static constexpr uint32_t kSampledNodes = 64;
 
   class OriginWatcher;
@@ -182,11 +181,11 @@ class Fleet {
   std::vector<std::vector<uint32_t>> of_region_;  // nodes
   std::unique_ptr<Monitor> monitor_;              // none: nothing is checked
   std::map<std::string, uint32_t> by_region_name_;
-  // Of all lives: what was sent still arrives.
+  // Of all processes: messages that they sent still arrive.
   std::vector<std::shared_ptr<OriginLink>> links_;
   std::vector<std::shared_ptr<LedgerLink>> ledger_links_;
   std::vector<std::shared_ptr<ProcessExecutor>> executors_;
-  // Knows every admission at once.
+  // Counts every admission at once.
   std::shared_ptr<limiter::Engine> exact_;
   AdmissionLog admissions_;
   std::vector<RegionLoad> loads_;

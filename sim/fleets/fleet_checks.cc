@@ -46,7 +46,7 @@ void Fleet::make_monitor() {
     to_origin = std::max(to_origin, plans_[i].to_origin.to + checks.extra_origin_delay);
     to_ledger = std::max(to_ledger, plans_[i].to_ledger.to);
   }
-  // The other policy has no bound to check.
+  // The floor policy has no bound to check.
   if (!settings.ledger || settings.sync.policy != PublishPolicy::kBounded) return;
   const Delays delays = delays_of(settings.sync, {.acked_within = monitor_->guarantees.acked_within,
                                                   .to_origin = to_origin,
@@ -111,7 +111,7 @@ void Fleet::note_calm() {
   monitor_->conditions.calm_since = calm;
 }
 
-// Requests of no cost, so that every node reads what it needs to agree.
+// Sends requests without cost, so that every node reads all counts.
 void Fleet::probe_all() {
   const size_t step = admissions_.keys() / kMostProbed + 1;
   for (const auto& node : nodes_) {

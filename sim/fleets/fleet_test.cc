@@ -1,4 +1,4 @@
-// What sharing limits between regions comes to, on fleets small enough for a test.
+// Cost and accuracy of sharing limits between regions, on fleets small enough for a test.
 
 #include "sim/fleets/fleet.h"
 
@@ -12,7 +12,7 @@
 namespace weir::sim {
 namespace {
 
-// Long enough for what the figures say; a sanitizer needs to see each state once.
+// Long enough for stable figures; a sanitizer needs to see each state only once.
 constexpr Millis kWarmUp{kSanitized ? 60'000 : 120'000};
 constexpr Millis kMeasured{kSanitized ? 60'000 : 180'000};
 constexpr Millis kCompared{kSanitized ? 4'000 : 120'000};
@@ -33,7 +33,7 @@ Scenario attack(Shape shape, uint32_t regions, const SyncRules& rules = {}) {
   return scenario;
 }
 
-// `times` limits in every window, in all regions together; measured when they have warmed up.
+// `times` limits in every window, in all regions together; measured after a warm-up.
 Scenario evenly(double times, uint32_t regions, const SyncRules& rules = {}) {
   Scenario scenario = scenario_of(regions, regions, rules);
   scenario.warm_up = kWarmUp;
@@ -41,7 +41,7 @@ Scenario evenly(double times, uint32_t regions, const SyncRules& rules = {}) {
   return scenario;
 }
 
-// A few shared keys among many others, some of them asked for several limits at once.
+// A few shared keys among many others; some get several limits of requests at once.
 Scenario small_traffic(double most, const SyncRules& rules = {}) {
   Scenario scenario = scenario_of(4, 12, rules);
   scenario.warm_up = Millis(60'000);
@@ -69,7 +69,7 @@ double figure(const Results& results, const char* key) {
   return results.figure(key).value();
 }
 
-TEST(Fleet, TellsTheSameStoryForTheSameSeedAndAnotherForAnother) {
+TEST(Fleet, GivesTheSameResultForTheSameSeedAndAnotherForAnother) {
   Scenario scenario = small_traffic(4);
   scenario.measured = kCompared;
   const Results one = run_scenario(scenario);
@@ -90,19 +90,19 @@ TEST(Fleet, KeepsItsBoundUnderTraffic) {
   EXPECT_EQ(figure(results, "disagreements"), 0);
 }
 
-TEST(Fleet, HardlyWritesARowTwice) {
+TEST(Fleet, RarelyWritesARowTwice) {
   Fleet fleet({.regions = even_fleet({.regions = 3, .nodes = 9})});
   fleet.run_for(Millis(60'000));
   for (int i = 0; i < 20; ++i) fleet.add({.limit = 200, .regions = {0, 1, 2}});
-  uint32_t turn = 0;
+  uint32_t step = 0;
   fleet.run_for(Millis(120'000), [&] {
-    if (++turn % 20 == 0) fleet.send(turn / 20 % 20, turn / 400 % 3);
+    if (++step % 20 == 0) fleet.send(step / 20 % 20, step / 400 % 3);
   });
   EXPECT_GT(fleet.load().rows, 0U);
   EXPECT_LE(20 * fleet.admissions().repeated(), fleet.load().rows);
 }
 
-TEST(Fleet, WhoHidesAndThenRunsGetsNoMoreThanTheBound) {
+TEST(Fleet, AttackersWithUnpublishedCountsGetNoMoreThanTheBound) {
   for (const uint32_t regions : {2U, 10U}) {
     EXPECT_LE(figure(run_scenario(attack(Shape::kHideThenRun, regions)), "worst_cell"), 1.35);
     EXPECT_LE(figure(run_scenario(attack(Shape::kHoldBackThenRun, regions)), "worst_cell"), 1.35);
@@ -126,17 +126,17 @@ TEST(Fleet, ThreeLimitsOfferedEvenlyAreNotAdmitted) {
   EXPECT_EQ(figure(floor, "rows"), 0);
 }
 
-TEST(Fleet, AHotKeyOfALoneRegionCostsAboutOneRowAWindow) {
+TEST(Fleet, HotKeyOfASingleRegionCostsAboutOneRowPerWindow) {
   for (const uint32_t nodes : {1U, 3U}) {
     Scenario scenario = evenly(3, 1);
     scenario.regions = even_fleet({.regions = 1, .nodes = nodes});
     const double rows = figure(run_scenario(scenario), "rows");
     EXPECT_LE(rows, 2.0 / 60);
-    EXPECT_GE(rows, 0.5 / 60);  // it does tell
+    EXPECT_GE(rows, 0.5 / 60);  // it does publish
   }
 }
 
-TEST(Fleet, AFloodOfFreshKeysStaysWithinItsBudgetAndHurtsNobodyElse) {
+TEST(Fleet, FloodOfFreshKeysStaysWithinItsBudgetAndAffectsNoOtherKey) {
   Scenario scenario = scenario_of(3, 6);
   scenario.measured = Millis(35'000);
   scenario.settings.capacity = size_t{1} << 16;
@@ -154,7 +154,7 @@ TEST(Fleet, AFloodOfFreshKeysStaysWithinItsBudgetAndHurtsNobodyElse) {
                                  [](const Series& series) { return series.key == "rows"; });
   double format_number = 0;
   for (size_t i = 10; i < 25; ++i) format_number += rows->values[i];
-  // What was saved up in a quiet second may be used as well, and the other regions write, too.
+  // The budget saved in a quiet second may be used as well, and other regions write, too.
   EXPECT_LE(format_number, 500 * 15 + 500 + 1000);
   EXPECT_GT(figure(results, "bound"), 1.35);
   EXPECT_LE(figure(results, "unexcused"), 1.35);

@@ -13,7 +13,7 @@ constexpr Millis kSecond{1000};
 constexpr size_t kMostDelays = 20'000;
 constexpr size_t kMostShares = 50'000;
 
-// So many of them, spread evenly.
+// At most this many values, evenly spread.
 template <typename From>
 std::vector<double> sampled(const std::vector<From>& all, size_t most) {
   std::vector<double> some;
@@ -149,7 +149,7 @@ void Meter::add_figures(Results& results) const {
   add("offered_per_second", per_second(all.offered));
   add("denied", percent(all.denied, answered));
   add("degraded", percent(all.degraded, answered));
-  // Some wait for their answer beyond the end.
+  // Some requests are answered after the measured time.
   const RegionLoad in_the_end = sum_of(sums().regions) - sum_of(before_.regions);
   add("unanswered", static_cast<double>(in_the_end.unanswered));
 

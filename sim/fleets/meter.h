@@ -1,4 +1,4 @@
-// Measures a fleet while it lives: what happened in each second, and what it came to.
+// Measures a running fleet: the events of each second, and the figures of the whole run.
 
 #pragma once
 
@@ -16,19 +16,19 @@ namespace weir::sim {
 // One thread at a time.
 class Meter {
  public:
-  // From now on; `spotlights` are keys to be looked at closely.
+  // Measures from now on; `spotlights` are keys to record by the second.
   Meter(Fleet& fleet, const std::vector<size_t>& spotlights);
 
   void observe(const FleetAnswer& answer);
-  // To be called in each millisecond.
+  // To be called every millisecond.
   void tick();
 
-  // Rates are of what happened until now; series go on.
+  // Rates cover the time until now; series continue.
   void end_measuring();
 
-  // The largest bound that a node has claimed.
+  // The largest bound that a node has exported.
   [[nodiscard]] double bound() const { return bound_; }
-  // Once measuring has ended.
+  // After end_measuring().
   void fill(Results& results) const;
 
  private:
@@ -45,7 +45,7 @@ class Meter {
   const Sums before_;
   Sums after_;
   Millis measured_{0};
-  std::vector<Sums> at_second_;  // what had happened by its end
+  std::vector<Sums> at_second_;  // the sums at its end
   std::vector<Spotlight> spotlights_;
   std::unordered_map<size_t, size_t> spotlight_of_;
   double bound_ = 0;

@@ -151,6 +151,7 @@ void Fleet::end(Node& node, ProcessInfo::Exit exit) {
 void Fleet::kill(Node& node) {
   if (!node.is_running()) return;
   lost_with_nodes_ += unacked_counts(node, *origins_[node.region]);
+  if (monitor_) monitor_->conditions.killed = true;
   end(node, ProcessInfo::Exit::kKilled);
 }
 

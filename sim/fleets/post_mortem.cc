@@ -8,7 +8,7 @@ namespace weir::sim {
 namespace {
 
 constexpr size_t kLastEvents = 30;
-constexpr size_t kMostAsked = 300;  // keys, at the end
+constexpr size_t kMostRead = 300;  // keys, at the end
 
 bool has_windows(Algorithm algorithm) {
   return algorithm == Algorithm::kFixedWindow || algorithm == Algorithm::kSlidingWindow;
@@ -55,7 +55,7 @@ uint64_t PostMortem::count_disagreements() {
     auto operator<=>(const KeyInRegion&) const = default;
   };
   std::map<KeyInRegion, std::set<Count>> known;
-  const size_t step = fleet_.admissions().keys() / kMostAsked + 1;
+  const size_t step = fleet_.admissions().keys() / kMostRead + 1;
   for (size_t key = 0; key < fleet_.admissions().keys(); key += step) {
     const FleetKey& is = fleet_.admissions().key(key);
     if (!has_windows(is.algorithm)) continue;

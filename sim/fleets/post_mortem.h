@@ -1,7 +1,8 @@
-// Looks whether a fleet keeps what it promises: cheaply at each answer, thoroughly at the end.
+// Tests whether a fleet keeps its guarantees: a cheap test at each answer, thorough ones at the
+// end.
 //
-// A world (sim/world.h) is looked at after every event by many more checkers; a fleet is too large
-// for that.
+// FleetOptions::checks runs all checkers of a world after every event as well, but only small
+// fleets can afford that.
 
 #pragma once
 
@@ -20,15 +21,15 @@ class PostMortem {
  public:
   explicit PostMortem(Fleet& fleet) : fleet_(fleet) {}
 
-  // Whether what the node knew fits what it answered.
+  // Tests whether the verdict follows from the counts that the node knew.
   void observe(const FleetAnswer& answer);
 
-  // Asks every node for what it knows of a number of keys, once what they know can no more be
-  // old, and counts the keys and regions in which two differ.
+  // Reads from every node the counts of a sample of keys, once no count can be stale, and returns
+  // the number of keys and regions in which two nodes disagree.
   [[nodiscard]] uint64_t count_disagreements();
 
-  // At each admission all regions together were within the bound, what is recent aside; of cells
-  // that no fault came near.
+  // Tests whether at each admission all regions together were within the bound, without recent
+  // admissions; only cells that no fault affected.
   void check_bound(const FaultInjector& injector, double bound);
 
   // Takes over the first violation that a checker found.

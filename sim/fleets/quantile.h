@@ -1,4 +1,4 @@
-// The value that a part of a set lies below.
+// A quantile of a set of values.
 
 #pragma once
 

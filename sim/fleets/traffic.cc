@@ -11,8 +11,8 @@ namespace weir::sim {
 namespace {
 
 constexpr uint64_t kSpotlights = 2;   // of a stream
-constexpr int64_t kHidesEvery = 3;    // windows: what was before is forgotten by then
-constexpr double kHidingTakes = 200;  // in each region
+constexpr int64_t kHidesEvery = 3;    // windows: the earlier ones are over by then
+constexpr double kHidingTakes = 200;  // ms in each region
 
 double millis(Millis span) {
   return static_cast<double>(span.count());
@@ -23,8 +23,8 @@ const LimitPlan& limit_named(const Scenario& scenario, const std::string& name) 
                        [&](const LimitPlan& limit) { return limit.name == name; });
 }
 
-// What a region may count and not say, while all are known to be here with `told` each: what its
-// own admissions leave is divided among all.
+// The count that a region may leave unpublished while all are present with `published` each: the
+// rest of the limit is divided among all.
 Count max_unpublished(Count limit, const SyncRules& rules, Count published, uint64_t regions) {
   const Count slack = limiter::part_of(limit, rules.slack_permille);
   const Count left = base::saturating_sub(limit + slack, regions * published);
@@ -89,7 +89,7 @@ void Traffic::add_key(size_t number, Millis warm_up) {
                            .duration = limit.duration,
                            .algorithm = limit.algorithm,
                            .burst = limit.burst});
-  // Keys come in one by one while it warms up, so that their leases do not all end together.
+  // Keys start one by one during the warm-up, so that their leases do not all end together.
   source.phase = stream.begins + random_.uniform() * std::max(millis(warm_up), source.gap);
   switch (stream.plan.shape) {
     case Shape::kOnOff:
@@ -106,8 +106,8 @@ void Traffic::add_key(size_t number, Millis warm_up) {
   plan_next(sources_.size() - 1);
 }
 
-// Each region but the last takes as much as it may keep to itself, and stops. When all is quiet the
-// last one runs to its limit.
+// Each region but the last requests as much as it may leave unpublished, and stops. When all are
+// idle the last one requests the whole limit.
 void Traffic::write_script(KeySource& source) const {
   const FleetKey& key = fleet_.admissions().key(source.key);
   const SyncRules& rules = fleet_.settings().sync;
@@ -142,12 +142,12 @@ double Traffic::exponential(double mean) {
   return -std::log(random_.uniform()) * mean;
 }
 
-// When it asks next; each shape has its own idea of what `last` is.
+// The time of the next request; each shape uses `last` in its own way.
 double Traffic::next_of(KeySource& source) {
   const Stream& stream = streams_[source.stream];
   const StreamPlan& plan = stream.plan;
   const double window = millis(stream.limit.duration);
-  const uint64_t number = source.asked++;
+  const uint64_t number = source.sent++;
   switch (plan.shape) {
     case Shape::kSteady: return source.last += source.gap;
     case Shape::kPoisson:
@@ -160,11 +160,11 @@ double Traffic::next_of(KeySource& source) {
       return source.phase + std::floor(source.last / on) * cycle + std::fmod(source.last, on);
     }
     case Shape::kDiurnal:
-      // Drawn at the highest rate, and left out where it is lower.
+      // Drawn at the highest rate, then thinned out where the rate is lower.
       for (;;) {
         source.last += exponential(source.gap / 2);
-        const double turn = 2 * std::numbers::pi * source.last / millis(plan.every);
-        if (random_.uniform() <= (1 - std::cos(turn)) / 2) return source.last;
+        const double angle = 2 * std::numbers::pi * source.last / millis(plan.every);
+        if (random_.uniform() <= (1 - std::cos(angle)) / 2) return source.last;
       }
     case Shape::kLockStep:
       return source.phase + static_cast<double>(number / plan.clients) * millis(plan.every);
@@ -200,9 +200,9 @@ uint32_t Traffic::region_of(const KeySource& source, double when) {
   if (plan.shape == Shape::kHopping) {
     return regions[static_cast<size_t>(when / millis(plan.every)) % regions.size()];
   }
-  // Its next request is the one that was planned last.
+  // The next request is the one that was planned last.
   if (!source.script.empty()) {
-    return source.script[(source.asked - 1) % source.script.size()].second;
+    return source.script[(source.sent - 1) % source.script.size()].second;
   }
   return regions[random_.next() % regions.size()];
 }

@@ -1,4 +1,4 @@
-// Who asks: the streams of a scenario, key by key, each request at its time.
+// Sends the requests of a scenario's traffic, each at its time.
 
 #pragma once
 
@@ -18,12 +18,12 @@ class Traffic {
  public:
   Traffic(const Scenario& scenario, Fleet& fleet);
 
-  // All requests of this millisecond.
+  // Sends all requests of this millisecond.
   void send_due();
 
-  // Keys worth a closer look: the first two of each stream.
+  // Keys to record by the second: the first two of each stream.
   [[nodiscard]] const std::vector<size_t>& spotlights() const { return spotlights_; }
-  // Of those that are asked for more than once.
+  // Keys that get more than one request.
   [[nodiscard]] size_t keys() const { return sources_.size(); }
 
  private:
@@ -31,20 +31,21 @@ class Traffic {
     const StreamPlan& plan;
     const LimitPlan& limit;
     std::vector<uint32_t> regions;
-    double begins = 0;  // ms, as all times here
+    double begins = 0;  // ms, like all times here
     double ends = 0;
     uint64_t keys = 0;
-    uint64_t fresh = 0;  // keys made up so far
+    uint64_t fresh = 0;  // keys created so far
   };
   // One key of a stream.
   struct KeySource {
     size_t stream = 0;
     size_t key = 0;
-    double gap = 0;      // between two requests, on average
-    double phase = 0;    // when it began
-    double last = 0;     // when it asked last; where it is on and off, of the time it was on
-    uint64_t asked = 0;  // so far
-    std::vector<std::pair<double, uint32_t>> script = {};  // kHideThenRun: when and where, in turn
+    double gap = 0;     // between two requests, on average
+    double phase = 0;   // its start
+    double last = 0;    // the time of its last request; for on_off, counted in time that it was on
+    uint64_t sent = 0;  // requests so far
+    std::vector<std::pair<double, uint32_t>> script =
+        {};  // kHideThenRun: time and region of each request
   };
   struct Next {
     double when = 0;

@@ -1,4 +1,4 @@
-// The figures that every scenario comes to: one list for results, expectations and documentation.
+// The figures of every scenario: one list for results, expectations and documentation.
 
 #pragma once
 
@@ -11,8 +11,8 @@ namespace weir::sim {
 
 struct FigureName {
   std::string_view key;
-  std::string_view group;  // "traffic", "exactness", "cost", "news": what it says something about
-  std::string_view name;   // at most 30 letters, where the label would take a line
+  std::string_view group;  // "traffic", "exactness", "cost", "propagation": its section
+  std::string_view name;   // at most 30 letters, where the label is too long
   std::string_view label;
   std::string_view unit;  // "", "/s", "ms", "%"
   bool less_is_better = true;
@@ -21,10 +21,10 @@ struct FigureName {
 // In the order to show them.
 [[nodiscard]] std::span<const FigureName> known_figures();
 
-// With its name's label and unit.
+// With the label and unit of its name.
 [[nodiscard]] Figure figure_of(std::string_view key, double value);
 
-// Null if there is none of that name.
+// Null if no figure has that key.
 [[nodiscard]] const FigureName* find_figure(std::string_view key);
 
 }  // namespace weir::sim

@@ -1,4 +1,4 @@
-// What a scenario came to: figures, how they went over time, and what is worth a picture.
+// The results of a scenario: figures, series over time, and data for plots.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace weir::sim {
 
-// One number. Its key is how scenarios and JSON name it, and never changes its meaning.
+// One number. Scenarios and JSON name it by its key, whose meaning never changes.
 struct Figure {
   std::string key;    // "worst_cell"
   std::string label;  // "worst cell, in limits"
@@ -22,14 +22,14 @@ struct Figure {
   bool less_is_better = true;
 };
 
-// A value for each second of the measured time and the calm after it.
+// A value for each second of the measured time and the calm time after it.
 struct Series {
   std::string key;    // "rows"
   std::string label;  // "ledger rows written per second"
   std::vector<double> values;
 };
 
-// Of a few keys, what was asked and admitted in each second; by region in the fleet's order.
+// The requested and admitted cost of one key in each second; regions are in the fleet's order.
 struct Spotlight {
   std::string name;  // "api/user-0"
   Count limit = 0;
@@ -40,11 +40,11 @@ struct Spotlight {
 
 struct FaultSpan {
   std::string label;  // "the origin refuses, eu"
-  double from = 0;    // seconds from the beginning of the measured time
-  double to = 0;      // the same as `from`: it happened at once
+  double from = 0;    // seconds from the start of the measured time
+  double to = 0;      // the same as `from`: an instant
 };
 
-// A promise of the scenario, and whether it was kept.
+// An expectation of the scenario, and whether it was met.
 struct ExpectationResult {
   std::string expectation;  // "worst_cell <= 1.35"
   double actual = 0;
@@ -55,28 +55,29 @@ struct Results {
   std::string scenario = {};
   std::string about = {};
   std::string variant =
-      {};  // what is unlike the scenario as written: "settings.policy=floor"; or empty
+      {};  // the difference to the scenario as written: "settings.policy=floor"; or empty
   uint64_t seed = 0;
   uint64_t fingerprint = 0;
   uint64_t events = 0;
   double simulated_seconds = 0;
   double measured_seconds = 0;
-  double took_seconds = 0;  // filled in by who has a real clock
-  double sync_seconds = 0;  // of those, what sharing took in all nodes in the measured time
+  double took_seconds = 0;  // filled in by the caller
+  double sync_seconds = 0;  // of those, CPU time of sharing in all nodes during the measured time
   std::vector<std::string> regions = {};
   uint32_t nodes = 0;
   uint64_t keys = 0;
 
-  std::vector<Figure> figures = {};  // in the order to show them
+  std::vector<Figure> figures = {};  // in display order
   std::vector<Series> series = {};
   std::vector<Spotlight> spotlights = {};
   std::vector<double> cell_shares =
-      {};                              // admitted in limits, of windows asked for at least a limit
-  std::vector<double> delays_ms = {};  // from an admission to its use elsewhere; a sample if many
+      {};  // admitted cost in limits, of windows with requests for at least a limit
+  std::vector<double> delays_ms =
+      {};  // from an admission to its use in another region; a sample if there are many
   std::vector<FaultSpan> faults = {};
   std::vector<ExpectationResult> expectations = {};
-  std::optional<std::string> broken = {};     // an invariant, and how
-  std::vector<std::string> last_events = {};  // if one was
+  std::optional<std::string> broken = {};     // "invariant: text" of the first violation
+  std::vector<std::string> last_events = {};  // before it
 
   [[nodiscard]] bool fine() const {
     if (broken) return false;

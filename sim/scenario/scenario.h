@@ -1,7 +1,7 @@
-// A scenario: a fleet, its limits, who asks for what, what goes wrong meanwhile, and what must
-// hold. Plain data; scenario_file.h reads it, fleet.h lives it.
+// A scenario: a fleet, its limits, its traffic, the faults, and the expected results. Plain data;
+// scenario_file.h reads it, run.h runs it.
 //
-// Every time is counted from the beginning of the run.
+// All times count from the start of the run.
 
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace weir::sim {
 
-// Ranges are drawn from once per key, or per message where they are delays.
+// A range is drawn from once per key; for delays, once per message.
 
 struct RegionPlan {
   std::string name;
@@ -29,10 +29,10 @@ struct RegionPlan {
   Range<Millis> to_ledger{Millis(20), Millis(20)};
 };
 
-// What all nodes are configured with.
+// The configuration of all nodes.
 struct FleetSettings {
   SyncRules sync{};
-  bool ledger = true;  // none: regions do not hear of each other
+  bool ledger = true;  // off: regions do not share counts
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
   Millis read_deadline = Options{}.read_deadline;
   Millis max_freshness = Options{}.max_freshness;
@@ -41,45 +41,46 @@ struct FleetSettings {
 };
 
 struct LimitPlan {
-  std::string name;              // the namespace, and what traffic names it by
-  Range<Count> limit{100, 100};  // drawn per key, as many in each octave
+  std::string name;              // the namespace; traffic refers to it
+  Range<Count> limit{100, 100};  // drawn per key, evenly over octaves
   Millis duration{60'000};
   Algorithm algorithm = Algorithm::kSlidingWindow;
   std::optional<Count> burst = {};  // gcra and token_bucket; the limit if absent
 };
 
 enum class Shape : uint8_t {
-  kSteady,     // evenly, each key at its own phase
-  kPoisson,    // at random distances
-  kOnOff,      // at random while it is on, for `on`, then silent for `off`; each key its own phase
-  kEdgeBurst,  // a window's demand at once: half just before a window ends, half just after
-  kLockStep,   // `clients` ask at the same instant, every `every`
-  kDiurnal,    // at random, from nothing to twice the mean and back in `every`
+  kSteady,     // at even intervals, each key with its own phase
+  kPoisson,    // at random intervals
+  kOnOff,      // at random during `on`, then none during `off`; each key with its own phase
+  kEdgeBurst,  // the requests of a window at once: half just before a window ends, half just after
+  kLockStep,   // `clients` send at the same instant, every `every`
+  kDiurnal,    // at random; the rate goes from 0 to twice the mean and back in `every`
   kHopping,    // at random, all in one region for `every`, then all in the next
-  // Every region but the last takes what it may hide, then the last runs to the limit.
+  // Every region but the last uses what it may leave unpublished; then the last one requests the
+  // limit.
   kHideThenRun,
-  // The same, but all say first that they are here, and hold back what they then may.
+  // The same, but all regions announce their presence first.
   kHoldBackThenRun,
-  kFresh,  // at random, and never twice for the same key
+  kFresh,  // at random, each request for a new key
 };
 
-// Whether a shape says itself how much it asks for where.
+// Whether a shape itself defines the amount and the region of its requests.
 [[nodiscard]] constexpr bool is_scripted(Shape shape) {
   return shape == Shape::kHideThenRun || shape == Shape::kHoldBackThenRun;
 }
 
 // Requests of one kind.
 struct StreamPlan {
-  std::string limit;  // a LimitPlan's name
+  std::string limit;  // the name of a LimitPlan
   Shape shape = Shape::kPoisson;
   uint64_t keys = 1;
-  // What one key asks for in one window of its limit, in all regions together: times its limit, or
-  // so many requests. For kFresh: requests in one window of all keys together.
+  // The requests for one key in one window of its limit, in all regions together: in limits, or as
+  // a number. For kFresh: the number of requests of all keys in one window.
   enum class Unit : uint8_t { kLimits, kRequests };
   Range<double> demand{1, 1};
   Unit unit = Unit::kLimits;
   Range<Count> cost{1, 1};  // of a request
-  // The regions that a key is used in: all of these (empty: every one), or `spread` of them, drawn.
+  // The regions that use a key: all of these (empty: every one), or `spread` of them, drawn.
   std::vector<std::string> regions = {};
   std::optional<Range<uint32_t>> spread = {};
   Millis on{15'000};
@@ -87,49 +88,50 @@ struct StreamPlan {
   Millis every{1000};
   uint32_t clients = 64;  // kLockStep
   Millis begins{0};
-  std::optional<Millis> ends = {};  // the end of the measured time if absent
+  std::optional<Millis> ends = {};  // default: the end of the measured time
 };
 
 enum class FaultKind : uint8_t {
-  // The origin of a region. `amount` where one is needed.
+  // The origin of a region.
   kOriginRefuses,
   kOriginSilent,
-  kOriginSlow,        // amount: ms more each way
-  kOriginEmptied,     // at once: it starts again with nothing
-  kOriginOldReplica,  // at once: one that lags by amount ms takes its place
-  // The ledger, for everyone or for one region.
+  kOriginSlow,        // amount: additional ms each way
+  kOriginEmptied,     // instant: it restarts empty
+  kOriginOldReplica,  // instant: a replica that lags by amount ms replaces it
+  // The ledger, for all regions or for one.
   kLedgerRefuses,
   kLedgerSilent,
-  kLedgerSlow,         // amount: ms more each way
+  kLedgerSlow,         // amount: additional ms each way
   kLedgerReadOnly,     // writes fail
-  kLedgerFull,         // writes of rows that are not there yet fail
+  kLedgerFull,         // writes of new rows fail
   kLedgerDeadlocks,    // amount: percent of calls that fail
-  kLedgerCutsImports,  // amount: percent of answers that hold a part only
-  kLedgerStaleReads,   // amount: ms that the replica lags which answers reads
-  kLedgerFailsOver,    // at once: the last amount ms of commits are lost
-  kLedgerOutOfOrder,   // amount: ms by which commits become visible after their stamp, at most
-  kLedgerClockSet,     // at once: amount ms off
+  kLedgerCutsImports,  // amount: percent of replies that are truncated
+  kLedgerStaleReads,   // amount: lag in ms of the replica that answers reads
+  kLedgerFailsOver,    // instant: the last amount ms of commits are lost
+  kLedgerOutOfOrder,   // amount: ms from the timestamp of a commit until it is visible, at most
+  kLedgerClockSet,     // instant: amount ms off
   // Messages between nodes and their origin, of a region or a node.
   kNetworkLoses,     // amount: percent
   kNetworkRepeats,   // amount: percent
-  kNetworkReorders,  // amount: ms more each way, drawn anew for each message
+  kNetworkReorders,  // amount: additional ms each way, drawn for each message
   // Nodes.
-  kNodeKilled,    // is begun anew when it is over
-  kNodeDrained,   // leaves in peace, is begun anew when it is over
-  kNodeIsolated,  // reaches neither store, but is asked
-  kClockSet,      // at once: a node's clock is amount ms off
+  kNodeKilled,    // restarts when the fault ends
+  kNodeDrained,   // shuts down in order, restarts when the fault ends
+  kNodeIsolated,  // reaches no store, but gets requests
+  kClockSet,      // instant: the clock of a node is amount ms off
 };
 
 struct FaultPlan {
   FaultKind what = FaultKind::kOriginRefuses;
   Millis at{0};
-  Millis lasts{0};         // nothing for those that happen at once
-  std::string where = {};  // a region, or region/node; empty: everywhere, for nodes any one
+  Millis lasts{0};  // 0 for instant faults
+  std::string where =
+      {};  // a region, or region/node; empty: everywhere, for node faults a random one
   double amount = 0;
 };
 
-// Faults that come at random, one every `every` on average; each lasts and amounts to something
-// drawn from here, and hits a region or node that is drawn.
+// Random faults, one every `every` on average. Duration and amount are drawn from these ranges; the
+// region or node is drawn, too.
 struct FaultRate {
   FaultKind what = FaultKind::kOriginRefuses;
   Millis every{10'000};
@@ -146,12 +148,12 @@ struct Expectation {
 };
 
 struct Scenario {
-  std::string name = {};   // of its file
-  std::string about = {};  // what it shows, in a sentence or two
+  std::string name = {};   // the name of its file
+  std::string about = {};  // its purpose, in a sentence or two
   uint64_t seed = 1;
   Millis warm_up{0};  // with traffic, not measured
   Millis measured{60'000};
-  Millis calm{5000};  // after it: no traffic and no faults, for everyone to come to agree
+  Millis calm{5000};  // no traffic and no faults, so that all nodes can agree
   std::vector<RegionPlan> regions = {};
   FleetSettings settings{};
   std::vector<ClockShape> clocks = {};
@@ -162,15 +164,14 @@ struct Scenario {
   std::vector<Expectation> expect = {};
 };
 
-// What the RFC that this is compared with does: from half of the limit on, every 10 s, by every
-// process, as many rows as there are.
+// The scheme of the RFC that Weir is compared with: from half of the limit on, every process
+// publishes every 10 s, without a row budget.
 [[nodiscard]] SyncRules floor_rules();
 
-// Regions r0, r1, ... with as many nodes as are there when they are dealt in turn; the way to the
-// ledger is the longer the later the region.
+// Regions r0, r1, ... with their nodes dealt in turn; later regions are further from the ledger.
 struct EvenFleet {
   uint32_t regions = 10;
-  uint32_t nodes = 10;  // in all
+  uint32_t nodes = 10;  // in all regions
   Millis to_origin{1};
   Millis to_ledger_first{20};
   Millis to_ledger_last{80};

@@ -1,4 +1,4 @@
-// What a reader of scenarios says about each kind of mistake, and where.
+// The errors of the scenario reader, and their locations.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// What is wrong, without the name of the file.
+// The error without the name of the file.
 std::string problem(std::string_view text, const std::vector<ScenarioChange>& changes = {}) {
   const auto result = read_scenario(text, "x.yaml", changes);
   if (result.ok()) return "nothing";
@@ -24,7 +24,7 @@ std::string problem(std::string_view text, const std::vector<ScenarioChange>& ch
   return detail.starts_with("x.yaml:") ? detail.substr(7) : detail;
 }
 
-// The small scenario with one value put into it.
+// The small scenario with one value changed.
 std::string problem_with(const std::string& path, const std::string& value) {
   const std::string acked = problem(kSmall, {{.path = path, .value = value}});
   const std::string location = path + "=" + value + ": ";
@@ -55,7 +55,7 @@ TEST(ScenarioErrors, NameLineColumnKeyAndValue) {
             "x.yaml:6:42: traffic[0].demand: 'nan' is no number from 0.001 to 10000");
 }
 
-TEST(ScenarioErrors, TellOfKeysThatAreNotKnown) {
+TEST(ScenarioErrors, NameUnknownKeys) {
   EXPECT_EQ(problem(replaced(kSmall, "duration", "durration")),
             "4:29: limits[0]: key 'durration' is none of name, limit, duration, algorithm, burst; "
             "did you mean duration?");
@@ -65,19 +65,19 @@ TEST(ScenarioErrors, TellOfKeysThatAreNotKnown) {
             "7:1: key 'world' is given twice");
 }
 
-TEST(ScenarioErrors, TellOfWhatIsMissing) {
+TEST(ScenarioErrors, NameMissingKeys) {
   EXPECT_EQ(problem(replaced(kSmall, "world: {regions: 2}\n", "")), "1:1: world is missing");
   EXPECT_EQ(problem(replaced(kSmall, "name: api, ", "")), "4:5: limits[0]: name is missing");
   EXPECT_EQ(problem(replaced(kSmall, ", demand: 1", "")),
-            "6:5: traffic[0]: says not how much; give 'demand', in limits per window, or "
+            "6:5: traffic[0]: has no amount; give 'demand', in limits per window, or "
             "'requests' per window");
   EXPECT_THAT(problem_with("traffic.0.requests", "3"), HasSubstr("has both"));
-  EXPECT_EQ(problem_with("limits", "[]"), "limits: is empty: there is nothing to ask for");
-  EXPECT_EQ(problem_with("traffic", "[]"), "traffic: is empty: nobody asks for anything");
+  EXPECT_EQ(problem_with("limits", "[]"), "limits: is empty: at least one limit is needed");
+  EXPECT_EQ(problem_with("traffic", "[]"), "traffic: is empty: at least one stream is needed");
   EXPECT_EQ(problem_with("world.regions", "[]"), "world.regions: is empty: there must be a region");
 }
 
-TEST(ScenarioErrors, TellOfValuesOutOfRange) {
+TEST(ScenarioErrors, NameValuesOutOfRange) {
   const std::vector<std::array<std::string, 3>> wrong = {
       {"limits.0.limit", "0", "'0' is no whole number from 1 to 1000000000000"},
       {"limits.0.limit", "1000000000001", "is no whole number"},
@@ -116,7 +116,7 @@ TEST(ScenarioErrors, TellOfValuesOutOfRange) {
   }
 }
 
-TEST(ScenarioErrors, TellWhatAnAlgorithmTakes) {
+TEST(ScenarioErrors, NameTheLimitsOfAnAlgorithm) {
   const auto limit = [](const std::string& text) {
     return problem_with("limits.0", "{name: api, duration: 60s, " + text + "}");
   };
@@ -127,7 +127,7 @@ TEST(ScenarioErrors, TellWhatAnAlgorithmTakes) {
   EXPECT_THAT(limit("limit: 5, algorithm: gcra, burst: 0"), HasSubstr("no whole number from 1"));
 }
 
-TEST(ScenarioErrors, TellWhatAShapeTakes) {
+TEST(ScenarioErrors, NameTheKeysOfAShape) {
   const auto traffic = [](const std::string& text) {
     return problem_with("traffic.0", "{limit: api, " + text + "}");
   };
@@ -144,7 +144,7 @@ TEST(ScenarioErrors, TellWhatAShapeTakes) {
               HasSubstr("traffic[0].shape: 'hopping' needs two regions or more"));
 }
 
-TEST(ScenarioErrors, TellOfNamesThatNobodyHas) {
+TEST(ScenarioErrors, NameUnknownAndDuplicateNames) {
   EXPECT_THAT(problem_with("traffic.0.limit", "apu"),
               EndsWith("'apu' is none of api; did you mean api?"));
   EXPECT_THAT(problem_with("traffic.0.regions", "[r2]"), HasSubstr("'r2' is none of r0, r1"));
@@ -159,7 +159,7 @@ TEST(ScenarioErrors, TellOfNamesThatNobodyHas) {
   EXPECT_THAT(problem_with("world.regions", "[{name: a/b}]"), HasSubstr("is no name of 1 to 64"));
 }
 
-TEST(ScenarioErrors, TellOfTimesBeyondTheRun) {
+TEST(ScenarioErrors, NameTimesAfterTheEndOfTheRun) {
   EXPECT_EQ(
       problem_with("traffic.0.begins", "1m"),
       "traffic[0].begins: '1m' is beyond the end of what is measured, 1m after the beginning");
@@ -173,7 +173,7 @@ TEST(ScenarioErrors, TellOfTimesBeyondTheRun) {
               HasSubstr("faults[0].lasts: '1001ms' is beyond the end"));
 }
 
-TEST(ScenarioErrors, TellWhatAFaultNeeds) {
+TEST(ScenarioErrors, NameTheKeysOfAFault) {
   const auto fault = [](const std::string& text) {
     return problem_with("faults.0", "{at: 1s, " + text + "}");
   };
@@ -205,7 +205,7 @@ TEST(ScenarioErrors, TellWhatAFaultNeeds) {
               HasSubstr("out of range: 1ms"));
 }
 
-TEST(ScenarioErrors, TellOfPromisesThatMeanNothing) {
+TEST(ScenarioErrors, NameInvalidExpectations) {
   EXPECT_THAT(problem_with("expect", "[worst_cel <= 1]"),
               HasSubstr("expect[0]: 'worst_cel <= 1' names a figure that is none of "
                         "offered_per_second, denied"));
@@ -217,12 +217,12 @@ TEST(ScenarioErrors, TellOfPromisesThatMeanNothing) {
   EXPECT_EQ(problem_with("expect", "[denied <= 1, denied >= 1%, rows <= 5/s]"), "nothing");
 }
 
-TEST(ScenarioErrors, TellOfMoreRequestsThanCanBeLived) {
+TEST(ScenarioErrors, NameTrafficWithTooManyRequests) {
   EXPECT_THAT(problem_with("limits.0.limit", "1000000000000"),
               HasSubstr("traffic[0]: makes 1e+12 requests in all, more than 1e+09"));
 }
 
-TEST(ScenarioErrors, NameTheChangeThatIsWrong) {
+TEST(ScenarioErrors, NameTheInvalidChange) {
   const auto change = [](const std::string& path, const std::string& value) {
     return problem(kSmall, {{.path = path, .value = value}});
   };
@@ -244,7 +244,7 @@ TEST(ScenarioErrors, NameTheChangeThatIsWrong) {
   EXPECT_EQ(change("seed", ""), "seed=: seed: must be a whole number, not nothing");
 }
 
-TEST(ScenarioErrors, TellOfWhatIsNoScenario) {
+TEST(ScenarioErrors, RejectTextThatIsNotAScenario) {
   EXPECT_THAT(problem(""), HasSubstr("is no scenario: one has about, world, limits and traffic"));
   EXPECT_THAT(problem("# nothing"), HasSubstr("is no scenario"));
   EXPECT_THAT(problem("[1, 2]"), HasSubstr("is no scenario"));
@@ -262,7 +262,7 @@ TEST(ScenarioErrors, TellOfWhatIsNoScenario) {
   EXPECT_THAT(problem(many + "]"), HasSubstr("there is too much of it"));
 }
 
-TEST(ScenarioErrors, AreOneLineWhateverTheText) {
+TEST(ScenarioErrors, AreOneLineForAnyText) {
   const std::string full = kFull;
   const std::string_view bits = " :,-[]{}#&*!|>'\"%@\n\t0a9.\\\x01\xff";
   Random random(1);

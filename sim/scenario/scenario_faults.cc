@@ -1,4 +1,4 @@
-// What goes wrong meanwhile.
+// Reads the faults of a scenario.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ const FaultWords& read_kind(const YamlValue& value) {
   return fault_words()[value.choice(kinds)];
 }
 
-// An amount of the kind that a fault needs, in ms or percent.
+// The amount of a fault, in ms or percent.
 double read_amount(const YamlValue& value, Amount amount) {
   if (amount == Amount::kPercent) return value.percent({0.001, 100});
   const Millis least = amount == Amount::kOffset ? -kDay : Millis(1);

@@ -12,7 +12,7 @@
 namespace weir::sim {
 namespace {
 
-constexpr double kMostRequests = 1e9;  // of a run: some hours of real time
+constexpr double kMostRequests = 1e9;  // in a run: some hours of real time
 
 std::string_view file_name_of(std::string_view file) {
   if (const size_t slash = file.rfind('/'); slash != std::string_view::npos) {
@@ -38,7 +38,7 @@ void read_time(const YamlValue& all, Scenario& scenario) {
 // "worst_cell <= 1.35"
 Expectation read_expectation(const YamlValue& expectation) {
   constexpr std::array<std::string_view, 3> kRelations = {"<=", ">=", "=="};
-  constexpr std::string_view kWanted = "a promise such as worst_cell <= 1.35";
+  constexpr std::string_view kWanted = "an expectation such as worst_cell <= 1.35";
   std::string_view text = expectation.word(kWanted);
   std::array<std::string_view, 3> parts;
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -68,11 +68,11 @@ Expectation read_expectation(const YamlValue& expectation) {
           .value = *number};
 }
 
-// So many that nobody would see the end of it are a slip of the pen.
+// So many requests are a mistake in the file.
 [[noreturn]] void fail_for_many(const YamlValue& stream, double requests) {
-  stream.fail(fmt::format(
-      "makes {:.3g} requests in all, more than {:.0e}: ask for less, or for a shorter time",
-      requests, kMostRequests));
+  stream.fail(
+      fmt::format("makes {:.3g} requests in all, more than {:.0e}: reduce the traffic or the time",
+                  requests, kMostRequests));
 }
 
 Scenario read_all(const YamlTree& tree, std::string_view file) {
@@ -94,7 +94,7 @@ Scenario read_all(const YamlTree& tree, std::string_view file) {
   if (const auto settings = map.find("settings")) scenario.settings = read_settings(*settings);
   each(map.at("limits"), scenario.limits,
        [&](const YamlValue& item) { return read_limit(item, scenario); });
-  if (scenario.limits.empty()) map.at("limits").fail("is empty: there is nothing to ask for");
+  if (scenario.limits.empty()) map.at("limits").fail("is empty: at least one limit is needed");
   double requests = 0;
   each(map.at("traffic"), scenario.traffic, [&](const YamlValue& item) {
     StreamPlan stream = read_stream(item, scenario);
@@ -102,7 +102,7 @@ Scenario read_all(const YamlTree& tree, std::string_view file) {
     if (requests > kMostRequests) fail_for_many(item, requests);
     return stream;
   });
-  if (scenario.traffic.empty()) map.at("traffic").fail("is empty: nobody asks for anything");
+  if (scenario.traffic.empty()) map.at("traffic").fail("is empty: at least one stream is needed");
   each(map.find("faults"), scenario.faults,
        [&](const YamlValue& item) { return read_fault(item, scenario); });
   each(map.find("random_faults"), scenario.random_faults, read_random_fault);
@@ -124,7 +124,7 @@ Error error_at(std::string_view file, const WrongValue& wrong,
   }
   const std::string path = wrong.path.empty() ? "" : wrong.path + ": ";
   std::string detail = fmt::format("{}: {}{}", location, path, wrong.text);
-  // Whatever was read stays on one line.
+  // An error is one line, for any content of the file.
   const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
   std::replace_if(detail.begin(), detail.end(), is_control, '?');
   return {.field = wrong.path, .detail = std::move(detail)};

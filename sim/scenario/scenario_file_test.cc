@@ -20,7 +20,7 @@ Scenario read(std::string_view text, const std::vector<ScenarioChange>& changes 
   return result.ok() ? std::move(result.value()) : Scenario{};
 }
 
-TEST(ScenarioFile, HasDefaultsForWhatItDoesNotSay) {
+TEST(ScenarioFile, HasDefaults) {
   const Scenario scenario = read(kSmall);
   EXPECT_EQ(scenario.name, "some-name");
   EXPECT_EQ(scenario.about, "One key at its limit.");
@@ -43,7 +43,7 @@ TEST(ScenarioFile, HasDefaultsForWhatItDoesNotSay) {
   EXPECT_TRUE(scenario.faults.empty() && scenario.random_faults.empty() && scenario.expect.empty());
 }
 
-TEST(ScenarioFile, SaysWhenAndWhere) {
+TEST(ScenarioFile, ReadsTimesRegionsAndClocks) {
   const Scenario scenario = read(kFull);
   EXPECT_EQ(scenario.seed, 7u);
   EXPECT_EQ(scenario.warm_up, Millis(60'000));
@@ -73,7 +73,7 @@ TEST(ScenarioFile, SaysWhenAndWhere) {
   EXPECT_EQ(scenario.clocks[3].every, Millis(20'000));
 }
 
-TEST(ScenarioFile, SaysHowNodesAreSetUp) {
+TEST(ScenarioFile, ReadsSettings) {
   const FleetSettings settings = read(kFull).settings;
   SyncRules rules = floor_rules();
   rules.hidden_permille = 125;
@@ -89,7 +89,7 @@ TEST(ScenarioFile, SaysHowNodesAreSetUp) {
   EXPECT_EQ(settings.capacity, 64u);
 }
 
-TEST(ScenarioFile, SaysWhoAsksForWhat) {
+TEST(ScenarioFile, ReadsLimitsAndTraffic) {
   const Scenario scenario = read(kFull);
   ASSERT_EQ(scenario.limits.size(), 2u);
   EXPECT_EQ(scenario.limits[0].limit, (Range<Count>{10, 1000}));
@@ -120,7 +120,7 @@ TEST(ScenarioFile, SaysWhoAsksForWhat) {
   EXPECT_EQ(scenario.traffic[2].demand, (Range<double>{600, 600}));
 }
 
-TEST(ScenarioFile, SaysWhatGoesWrongAndWhatMustHold) {
+TEST(ScenarioFile, ReadsFaultsAndExpectations) {
   const Scenario scenario = read(kFull);
   ASSERT_EQ(scenario.faults.size(), 3u);
   EXPECT_EQ(scenario.faults[0].what, FaultKind::kOriginSlow);
@@ -164,7 +164,7 @@ TEST(ScenarioFile, PutsRegionsAtEvenDistancesFromTheLedger) {
   EXPECT_THAT(delays, ElementsAre(Millis(80), Millis(60), Millis(40), Millis(20)));
 }
 
-TEST(ScenarioChange, IsReadInsteadOfWhatStandsThere) {
+TEST(ScenarioChange, ReplacesValuesOfTheFile) {
   const Scenario scenario =
       read(kSmall, {{.path = "settings.policy", .value = "floor"},
                     {.path = "limits.0.limit", .value = "50"},
@@ -180,7 +180,7 @@ TEST(ScenarioChange, IsReadInsteadOfWhatStandsThere) {
   EXPECT_EQ(scenario.seed, 9u);
 }
 
-TEST(Words, AreUnlikeEachOther) {
+TEST(Words, AreUnique) {
   std::set<std::string_view> words;
   for (const FaultWords& fault : fault_words()) {
     EXPECT_TRUE(words.insert(fault.word).second) << fault.word;

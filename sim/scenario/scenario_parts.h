@@ -1,7 +1,7 @@
-// The parts of a scenario's file, one function each; only scenario_file.cc calls them.
+// One function for each part of a scenario file; only scenario_file.cc calls them.
 //
-// `scenario` is what was read before: a part may name only what stands there. Each throws
-// WrongValue at the first thing that is wrong.
+// `scenario` contains the parts that were read before. Each function throws WrongValue at the first
+// error.
 
 #pragma once
 
@@ -19,7 +19,7 @@ inline constexpr Range<Millis> kSpan{Millis(1), kDay};
 // scenario_world.cc
 void read_world(const YamlValue& value, Scenario& scenario);
 [[nodiscard]] std::string read_region(const YamlValue& value, const Scenario& scenario);
-// A region, or region/node where that may be.
+// A region, or region/node where a node is allowed.
 [[nodiscard]] std::string read_where(const YamlValue& value, const Scenario& scenario,
                                      FaultScope most);
 
@@ -29,7 +29,7 @@ void read_world(const YamlValue& value, Scenario& scenario);
 // scenario_traffic.cc
 [[nodiscard]] LimitPlan read_limit(const YamlValue& value, const Scenario& scenario);
 [[nodiscard]] StreamPlan read_stream(const YamlValue& value, const Scenario& scenario);
-// How many requests it will make, about.
+// The approximate number of requests.
 [[nodiscard]] double requests_of(const StreamPlan& stream, const Scenario& scenario);
 
 // scenario_faults.cc
@@ -37,7 +37,7 @@ void read_world(const YamlValue& value, Scenario& scenario);
 [[nodiscard]] FaultRate read_random_fault(const YamlValue& value);
 
 // scenario_file.cc
-// When all traffic ends, and with it all faults.
+// The end of all traffic and all faults.
 [[nodiscard]] inline Millis end_of(const Scenario& scenario) {
   return scenario.warm_up + scenario.measured;
 }

@@ -1,4 +1,4 @@
-// What all nodes are configured with.
+// Reads the configuration of all nodes.
 
 #include <array>
 
@@ -29,7 +29,7 @@ FleetSettings read_settings(const YamlValue& all) {
       return value.choice(std::array<std::string_view, sizeof...(words)>{words...});
     };
   };
-  // Before the others, which it decides unless they are given.
+  // Read first, because it sets the defaults of the others.
   if (const auto policy = map.find("policy"); policy && choice("bounded", "floor")(*policy) == 1) {
     rules = floor_rules();
   }
@@ -38,7 +38,7 @@ FleetSettings read_settings(const YamlValue& all) {
   read("floor", rules.floor_permille, permille);
   read("publish_every", rules.publish_every, duration(Millis(1), kDay));
   read("import_every", rules.import_every, duration(Millis(1), kDay));
-  // How long news takes decides how short a lease may be.
+  // The delay of imports limits how short a lease may be.
   read("lease", rules.lease, duration(shortest_lease(rules), kDay));
   read("rows_per_second", rules.rows_per_second, whole({1, 1'000'000'000}));
   read("ledger", settings.ledger, choice("off", "on"));

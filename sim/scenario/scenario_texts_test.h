@@ -1,4 +1,4 @@
-// Two scenarios to read and to spoil: the least that one can be, and one that says everything.
+// Two scenarios for tests: the smallest one, and one with every key.
 
 #pragma once
 

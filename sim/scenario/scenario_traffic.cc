@@ -1,4 +1,4 @@
-// What may be asked for, and who asks for it when and where.
+// Reads the limits and the traffic of a scenario.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@ namespace weir::sim {
 namespace {
 
 constexpr uint64_t kMostKeys = 10'000'000;
-// Limits and bursts that gcra and token_bucket keep exactly at any duration.
+// gcra and token_bucket are exact up to this limit and burst, at any duration.
 constexpr uint64_t kMostPaced = uint64_t{1} << 29;
 
 void read_demand(const YamlMap& map, StreamPlan& stream) {
@@ -22,16 +22,17 @@ void read_demand(const YamlMap& map, StreamPlan& stream) {
   const auto requests = map.find("requests");
   if (stream.shape == Shape::kLockStep || is_scripted(stream.shape)) {
     const std::string_view reason = stream.shape == Shape::kLockStep
-                                        ? "'clients' and 'every' say what lock_step asks for"
-                                        : "the limit says what it asks for";
+                                        ? "'clients' and 'every' define the requests of lock_step"
+                                        : "the limit defines its requests";
     map.refuse("demand", reason);
     map.refuse("requests", reason);
   } else if (stream.shape == Shape::kFresh) {
-    map.refuse("demand", "fresh keys are not asked for twice; say how many 'requests' a window");
+    map.refuse("demand",
+               "each fresh key gets one request; give the number of 'requests' per window");
     if (!requests) map.fail("requests is missing");
   } else if (demand.has_value() == requests.has_value()) {
     map.fail(fmt::format("{} 'demand', in limits per window, or 'requests' per window",
-                         demand ? "has both; leave out" : "says not how much; give"));
+                         demand ? "has both; leave out" : "has no amount; give"));
   }
   if (demand) {
     stream.demand = demand->range([&](const YamlValue& one) { return one.number(kLimits); });
@@ -45,7 +46,7 @@ void read_demand(const YamlMap& map, StreamPlan& stream) {
   }
 }
 
-// Who asks, and where.
+// Keys and regions.
 void read_users(const YamlMap& map, const Scenario& scenario, StreamPlan& stream) {
   if (stream.shape == Shape::kFresh) map.refuse("keys", "fresh keys are as many as requests");
   if (const auto keys = map.find("keys")) stream.keys = keys->whole({1, kMostKeys});
@@ -71,7 +72,7 @@ void read_users(const YamlMap& map, const Scenario& scenario, StreamPlan& stream
   }
 }
 
-// When.
+// Times.
 void read_pace(const YamlMap& map, const Scenario& scenario, StreamPlan& stream) {
   const auto is = [&](std::initializer_list<Shape> shapes) {
     return std::find(shapes.begin(), shapes.end(), stream.shape) != shapes.end();
@@ -163,7 +164,7 @@ double requests_of(const StreamPlan& stream, const Scenario& scenario) {
   if (stream.unit == StreamPlan::Unit::kRequests) return keys * windows * demand;
   const auto least = static_cast<double>(plan->limit.from);
   const auto most = static_cast<double>(plan->limit.to);
-  // The mean of what is drawn with as many in each octave.
+  // The mean of a value drawn evenly over octaves.
   const double limit = least == most ? least : (most - least) / std::log(most / least);
   return keys * windows * demand * limit;
 }

@@ -1,6 +1,6 @@
-// The words of scenarios: how shapes, faults and clocks are written, and what each needs.
+// The words of scenario files for shapes, faults and clocks, and the arguments of each.
 //
-// One table per choice; the reader, its errors and the pictures are made from it.
+// One table per choice; the reader, its errors and the plots use it.
 
 #pragma once
 
@@ -11,15 +11,15 @@
 
 namespace weir::sim {
 
-// What the amount of a fault is.
+// The amount of a fault.
 enum class Amount : uint8_t {
   kNone,
   kPercent,  // above 0, to 100
   kDelay,    // ms, above 0
-  kOffset,   // ms, either way
+  kOffset,   // ms, positive or negative
 };
 
-// What a fault can be confined to.
+// What a fault can be limited to.
 enum class FaultScope : uint8_t { kNowhere, kRegion, kNode };
 
 struct FaultWords {

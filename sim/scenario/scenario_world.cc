@@ -1,4 +1,4 @@
-// Regions, their nodes, how far everything is, and what the clocks do.
+// Reads regions, nodes, delays and clocks.
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ Range<Millis> read_delay(const YamlValue& value) {
   return value.range([](const YamlValue& one) { return one.duration(kDelays); });
 }
 
-// What holds where a region says nothing else.
+// Defaults for regions that do not give their own.
 void read_distances(const YamlMap& world, std::vector<RegionPlan>& regions) {
   if (const auto value = world.find("to_origin")) {
     for (RegionPlan& region : regions) region.to_origin = read_delay(*value);

@@ -1,4 +1,4 @@
-// The scenarios that are kept with the code, and the page that says how to write one.
+// The scenarios of the repository are valid, and the documentation explains every word of them.
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ TEST(Scenarios, CanAllBeRead) {
   EXPECT_GE(found, 40u);
 }
 
-TEST(Scenarios, AreAllExplainedInTheDocumentation) {
+TEST(Scenarios, HaveAllTheirWordsInTheDocumentation) {
   const std::string page = text_of(kRoot / "docs/scenarios.md");
   const auto names = [&](std::string_view word) {
     return page.find("`" + std::string(word) + "`") != std::string::npos;

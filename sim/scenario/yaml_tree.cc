@@ -55,10 +55,10 @@ class Builder : public YAML::EventHandler {
   struct Open {
     YamlTree tree;
     YAML::Mark mark;
-    std::optional<YamlTree> key = {};  // of a map: read, and its value is to come
+    std::optional<YamlTree> key = {};  // of a map: read, its value follows
   };
 
-  // Through the parser, which is not ours, only an exception of its own kind gets out.
+  // Only exceptions of the parser's own type may pass through the parser.
   [[noreturn]] static void refuse(const YAML::Mark& mark, const char* what) {
     throw YAML::ParserException(mark, what);
   }
@@ -96,7 +96,7 @@ class Builder : public YAML::EventHandler {
       }
       tree.key = std::move(parent.key->word);
       tree.key_location = parent.key->location;
-      // What is not there has no place of its own.
+      // A missing value has the location of its key.
       if (tree.kind == YamlTree::Kind::kNothing) tree.location = tree.key_location;
       parent.key.reset();
     }
@@ -109,7 +109,7 @@ class Builder : public YAML::EventHandler {
   int documents_ = 0;
 };
 
-// "a.0.b" and "a[0].b" alike.
+// "a.0.b" or "a[0].b".
 std::vector<std::string> steps_of(std::string_view path) {
   std::vector<std::string> steps(1);
   for (const char c : path) {

@@ -1,7 +1,7 @@
-// A YAML document as a plain tree that knows where everything in it stands.
+// A YAML document as a plain tree with the location of every value.
 //
-// Made from any text without harm: nesting and size are bounded, and aliases, which could make
-// a tree of any size from a few lines, are refused.
+// Safe for any text: nesting and size are bounded, and aliases, which could make a tree of any size
+// from a few lines, are refused.
 
 #pragma once
 
@@ -14,11 +14,11 @@
 
 namespace weir::sim {
 
-// Line and column from 1, or 0 where there is no place.
+// Line and column from 1, or 0 without a location.
 struct YamlLocation {
   int line = 0;
   int column = 0;
-  int change = -1;  // which of the changes put it there; none: it is in the text
+  int change = -1;  // the index of the change that added it; -1: it is in the text
 };
 
 struct YamlTree {
@@ -31,18 +31,18 @@ struct YamlTree {
   YamlLocation key_location;
 };
 
-// What is wrong, and where.
+// An error and its location.
 struct YamlProblem {
   YamlLocation location;
   std::string text;
 };
 
-// Reads `text` into `tree`. True: it is one document, or nothing at all.
+// Reads `text` into `tree`. True: it is one document, or empty.
 [[nodiscard]] bool read_yaml(std::string_view text, YamlTree& tree, YamlProblem& problem);
 
-// Puts `value` where `path` says: keys and numbers of list items, "limits.0.burst". What is missing
-// on the way is made, an item only at the end of its list. Returns what is wrong, or nothing.
-// Everything made is marked as of `change`.
+// Puts `value` at `path`: keys and list indexes, "limits.0.burst". Creates missing parents; an item
+// only at the end of its list. Returns an error, or an empty string. New values have the location
+// `change`.
 [[nodiscard]] std::string put_yaml(YamlTree& tree, std::string_view path, YamlTree value,
                                    int change);
 

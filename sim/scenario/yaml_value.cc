@@ -9,7 +9,7 @@
 namespace weir::sim {
 namespace {
 
-// As it may stand in a message.
+// Quoted and shortened for a message.
 std::string shown(std::string_view word) {
   constexpr size_t kMost = 60;
   return fmt::format("'{}{}'", word.substr(0, kMost), word.size() > kMost ? "..." : "");
@@ -25,7 +25,7 @@ std::string_view kind_of(const YamlTree& tree) {
   return "";
 }
 
-// How many letters must be changed, added or left out to make one of the other.
+// The number of letters to change, add or remove to turn one word into the other.
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -66,7 +66,7 @@ std::optional<Millis> duration_from(std::string_view text) {
   if (text == "h") unit = 3'600'000;
   const bool zero = text.empty() && *number == 0;
   const double millis = std::round(*number * unit);
-  constexpr double kMost = 1e12;  // so far fractions of a ms are seen
+  constexpr double kMost = 1e12;  // up to this a double has fractions of a ms
   if ((unit == 0 && !zero) || millis > kMost || std::abs(*number * unit - millis) > 1e-3) {
     return std::nullopt;
   }
@@ -216,7 +216,7 @@ std::string none_of(std::string_view word, std::span<const std::string_view> wor
 }
 
 std::optional<double> cut_number(std::string_view& text) {
-  // Not what else the library takes for a number: inf, nan, a sign.
+  // Excludes other forms that the library accepts: inf, nan, a sign.
   if (text.empty() || text[0] < '0' || text[0] > '9') return std::nullopt;
   double value = 0;
   const auto [stop, error] =

@@ -1,7 +1,7 @@
-// A value of a YAML tree as something that is meant: a duration, a share, a choice, a range.
+// Reads typed values from a YAML tree: a duration, a percentage, a choice, a range.
 //
-// Each reader says in which range a value must lie. The first value that is wrong ends the
-// reading: WrongValue is thrown, and caught by who began it, in this room.
+// Each function takes the allowed range. The first invalid value ends the reading: WrongValue is
+// thrown, and read_scenario() catches it.
 
 #pragma once
 
@@ -32,10 +32,11 @@ class YamlValue {
   [[nodiscard]] bool is_list() const { return tree_->kind == YamlTree::Kind::kList; }
   [[nodiscard]] bool is_map() const { return tree_->kind == YamlTree::Kind::kMap; }
   [[noreturn]] void fail(std::string text) const;
-  // The value as it is written, in quotes, and what is wrong with it.
+  // Fails with the quoted value and this text.
   [[noreturn]] void fail_word(std::string_view wrong) const;
 
-  // Any single value; `wanted` says what it should be if it is none: "a duration such as 10s".
+  // Any single value; `wanted` describes it in the error if there is none: "a duration such as
+  // 10s".
   [[nodiscard]] const std::string& word(std::string_view wanted) const;
   // 1 to 64 letters, digits, '-', '_' or '.'.
   [[nodiscard]] std::string name() const;
@@ -47,11 +48,11 @@ class YamlValue {
   [[nodiscard]] double percent(Range<double> within) const;
   // "12.5%" is 125.
   [[nodiscard]] uint32_t permille() const;
-  // Which of the words it is.
+  // The index of the word.
   [[nodiscard]] size_t choice(std::span<const std::string_view> words) const;
   [[nodiscard]] std::vector<YamlValue> items() const;
 
-  // A single value, or {from: a, to: b}; `read` reads one of them.
+  // A single value, or {from: a, to: b}; `read` reads each.
   template <typename Read>
   [[nodiscard]] auto range(Read read) const -> Range<decltype(read(*this))>;
 
@@ -60,25 +61,25 @@ class YamlValue {
   std::string path_;
 };
 
-// A map of which all keys are known and none stands there twice.
+// A map with known keys, each at most once.
 class YamlMap : public YamlValue {
  public:
   YamlMap(const YamlValue& value, std::initializer_list<std::string_view> keys);
 
   [[nodiscard]] std::optional<YamlValue> find(std::string_view key) const;
-  // Fails if it is not there.
+  // Fails if the key is missing.
   [[nodiscard]] YamlValue at(std::string_view key) const;
-  // Fails if `key` is there, which is of no use for what `reason` says.
+  // Fails if `key` is present, with the reason why it must not be.
   void refuse(std::string_view key, std::string_view reason) const;
 };
 
 // "none of steady, poisson, on_off; did you mean poisson?"
 [[nodiscard]] std::string none_of(std::string_view word, std::span<const std::string_view> words);
 
-// The number at the beginning of `text`, which is cut off. No sign, no infinity.
+// Cuts the number at the start of `text` off. No sign, no infinity.
 [[nodiscard]] std::optional<double> cut_number(std::string_view& text);
 
-// "250ms", "10s"; the largest unit in which it is a whole number.
+// "250ms", "10s": the largest unit that gives a whole number.
 [[nodiscard]] std::string in_words(Millis duration);
 
 template <typename Read>

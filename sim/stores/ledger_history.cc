@@ -5,7 +5,7 @@
 namespace weir::sim {
 namespace {
 
-// The last of what was by then; the empty one if there was nothing.
+// The last entry up to that time; an empty one if there is none.
 template <typename Key, typename Entry>
 Entry last_by(const std::map<Key, std::vector<Entry>>& map, const Key& key, MonoTime by) {
   const auto found = map.find(key);

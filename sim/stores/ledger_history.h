@@ -1,4 +1,4 @@
-// What regions told each other through the ledger, and when, whatever the ledger lost since.
+// The rows and presences that regions committed, and when, even if the ledger lost them since.
 
 #pragma once
 
@@ -14,19 +14,19 @@ namespace weir::sim {
 
 class LedgerHistory {
  public:
-  // What was committed at this time, in order.
+  // To be called for each commit, in order.
   void note(MonoTime at, const LedgerNews& news);
 
-  // The most that a row held by then.
+  // The largest count of a row by then.
   [[nodiscard]] Count count_at(const RowId& id, MonoTime by) const;
-  // The smallest limit that came with it by then; 0: there was none.
+  // The smallest limit of the row by then; 0: there was none.
   [[nodiscard]] Count limit_at(const RowId& id, MonoTime by) const;
-  // Until when a region had said by then that it counts on a tuple.
+  // The end of a region's presence on a tuple, as committed by then.
   [[nodiscard]] WallTime presence_until(const std::string& tuple, const std::string& region,
                                         MonoTime by) const;
 
  private:
-  // What all commits up to one of them came to.
+  // The result of all commits up to one of them.
   struct RowEntry {
     MonoTime at{};
     Count count = 0;

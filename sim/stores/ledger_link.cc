@@ -6,7 +6,7 @@ namespace weir::sim {
 
 namespace {
 
-constexpr Millis kForEver{1'000'000};
+constexpr Millis kForever{1'000'000};
 
 Error failure(const char* detail) {
   return {.code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp, .detail = detail};
@@ -15,7 +15,7 @@ Error failure(const char* detail) {
 }  // namespace
 
 template <typename Answer>
-void LedgerLink::carry(Call<Answer> call, Reply<Answer> reply) {
+void LedgerLink::send(Call<Answer> call, Reply<Answer> reply) {
   if (abandoned_) return;
   if (faults.connectivity == Connectivity::kRefused) {
     note_disruption();
@@ -30,23 +30,23 @@ void LedgerLink::carry(Call<Answer> call, Reply<Answer> reply) {
   for (int copy = 0; copy < copies; ++copy) {
     timeline_.post_in(delay(), [this, call, once, fails] {
       if (faults.connectivity != Connectivity::kUp) return note_disruption();
-      if (fails) return bring_back<Answer>(once, failure("a deadlock"));
-      call([this, once](Result<Answer> answer) { bring_back(once, std::move(answer)); });
+      if (fails) return send_reply<Answer>(once, failure("a deadlock"));
+      call([this, once](Result<Answer> answer) { send_reply(once, std::move(answer)); });
     });
   }
 }
 
 template <typename Answer>
-void LedgerLink::bring_back(const std::shared_ptr<Reply<Answer>>& once, Result<Answer> answer) {
+void LedgerLink::send_reply(const std::shared_ptr<Reply<Answer>>& once, Result<Answer> answer) {
   if (abandoned_) return;
   if (faults.connectivity != Connectivity::kUp || random_.permille(faults.lose_permille)) {
     ++counters.lost_replies;
     return note_disruption();
   }
-  auto parcel = std::make_shared<Result<Answer>>(std::move(answer));
-  timeline_.post_in(delay(), [this, once, parcel] {
+  auto reply_value = std::make_shared<Result<Answer>>(std::move(answer));
+  timeline_.post_in(delay(), [this, once, reply_value] {
     if (abandoned_) return;
-    if (const Reply<Answer> reply = std::exchange(*once, nullptr)) reply(std::move(*parcel));
+    if (const Reply<Answer> reply = std::exchange(*once, nullptr)) reply(std::move(*reply_value));
   });
 }
 
@@ -63,18 +63,18 @@ void LedgerLink::publish(LedgerNews news, PublishReply reply) {
     ++counters.rejected;
     note_disruption();
     if (watcher != nullptr && news.rows.size() == 1) watcher->rejected(news);
-    return carry<size_t>(
+    return send<size_t>(
         [](const PublishReply& done) {
           done(Error{.code = ErrorCode::kInvalidArgument,
                      .retry = Retry::kPointless,
-                     .detail = "a row that cannot be stored"});
+                     .detail = "an invalid row"});
         },
         std::move(reply));
   }
   if (watcher != nullptr) watcher->sent(news);
-  carry<size_t>(
+  send<size_t>(
       [this, news = std::make_shared<const LedgerNews>(std::move(news))](const PublishReply& done) {
-        if (!takes(*news)) return done(failure("nothing can be written"));
+        if (!accepts(*news)) return done(failure("the ledger is read-only or full"));
         const Millis late(random_.between(0, faults.late_commit.count()));
         if (late > Millis(0)) note_disruption();
         ledger_.commit(user_, *news, late, done);
@@ -82,7 +82,7 @@ void LedgerLink::publish(LedgerNews news, PublishReply reply) {
       std::move(reply));
 }
 
-bool LedgerLink::takes(const LedgerNews& news) const {
+bool LedgerLink::accepts(const LedgerNews& news) const {
   if (!faults.read_only && !faults.full) return true;
   note_disruption();
   return !faults.read_only &&
@@ -91,7 +91,7 @@ bool LedgerLink::takes(const LedgerNews& news) const {
          });
 }
 
-// Now and then a replica that lags.
+// Sometimes a lagging replica.
 std::shared_ptr<GlobalLedger> LedgerLink::read_from() {
   if (!random_.permille(faults.stale_permille)) return store_;
   ++counters.stale;
@@ -101,7 +101,7 @@ std::shared_ptr<GlobalLedger> LedgerLink::read_from() {
 }
 
 void LedgerLink::changes_since(LedgerCursor cursor, ChangesReply reply) {
-  carry<LedgerChanges>(
+  send<LedgerChanges>(
       [this, cursor](const ChangesReply& done) { read_from()->changes_since(cursor, done); },
       [this, cursor, reply = std::move(reply)](Result<LedgerChanges> changes) {
         if (changes && cursor.position != 0) {
@@ -118,7 +118,7 @@ void LedgerLink::changes_since(LedgerCursor cursor, ChangesReply reply) {
 }
 
 void LedgerLink::read_page(LedgerPosition position, PageReply reply) {
-  carry<LedgerPage>(
+  send<LedgerPage>(
       [this, position](const PageReply& done) { read_from()->read_page(position, done); },
       [this, reply = std::move(reply)](Result<LedgerPage> page) {
         if (page && bug != LedgerBug::kDropsChanges) deliver(page.value().news);
@@ -127,10 +127,10 @@ void LedgerLink::read_page(LedgerPosition position, PageReply reply) {
 }
 
 void LedgerLink::heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) {
-  carry<LedgerFleet>(
+  send<LedgerFleet>(
       [this, self, rules](const FleetReply& done) { store_->heartbeat(self, rules, done); },
       [this, self, reply = std::move(reply)](Result<LedgerFleet> fleet) {
-        if (fleet && bug == LedgerBug::kIgnoresLeaseEnd) fleet.value().rules.lease = kForEver;
+        if (fleet && bug == LedgerBug::kIgnoresLeaseEnd) fleet.value().rules.lease = kForever;
         if (fleet && bug == LedgerBug::kHidesRegions) {
           std::erase_if(fleet.value().regions,
                         [&](const LedgerRegion& each) { return each.region != self.region; });
@@ -140,12 +140,11 @@ void LedgerLink::heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply)
 }
 
 void LedgerLink::clean(size_t most, CleaningReply reply) {
-  carry<LedgerCleaning>([this, most](const CleaningReply& done) { store_->clean(most, done); },
-                        std::move(reply));
+  send<LedgerCleaning>([this, most](const CleaningReply& done) { store_->clean(most, done); },
+                       std::move(reply));
 }
 
-// What a process without faults of its own would hear, and what one with a planted one takes it
-// for.
+// Delivers what a correct process would receive, changed by a planted bug.
 void LedgerLink::deliver(LedgerNews& news) {
   if (watcher != nullptr) watcher->received(news);
   if (bug == LedgerBug::kNone) return;
@@ -171,7 +170,7 @@ void LedgerLink::deliver(LedgerNews& news) {
 void LedgerLink::apply_bug(LedgerNews& news) const {
   if (bug == LedgerBug::kIgnoresLeaseEnd) {
     for (LedgerPresence& presence : news.presences) {
-      presence.until -= kForEver - ledger_.rules().lease;
+      presence.until -= kForever - ledger_.rules().lease;
     }
   }
   if (bug != LedgerBug::kAddsForeign) return;

@@ -1,7 +1,6 @@
-// The way from one process to the ledger: messages take time, get lost there or back, and arrive
-// twice; calls fail as they do where transactions meet; answers come from a replica that lags, or
-// hold a part only; a row is refused for what it is. Like a database it can be away: then calls
-// fail at once, or nothing is answered.
+// The link from one process to the ledger. Messages have delays, get lost in either direction and
+// arrive twice; calls fail as in a deadlock; a lagging replica answers, or a reply is truncated; a
+// row is rejected as invalid. During an outage calls fail at once, or are never answered.
 
 #pragma once
 
@@ -17,41 +16,40 @@
 
 namespace weir::sim {
 
-// Bugs that a test plants here, to prove that they are found out: the process then behaves as if
-// it had them.
+// Bugs that a test plants here. The process then behaves as if it had them.
 enum class LedgerBug : uint8_t {
   kNone,
-  kAddsForeign,      // rows hold what was heard from others, too
-  kOwnAsForeign,     // our own rows count as those of another region
-  kSumsChanges,      // what is told again is added to what was told before
-  kIgnoresLeaseEnd,  // our lease never ends for us, but does for others
-  kHidesRegions,     // we are taken to be alone
-  kHidesLimits,      // the limit that another region saw is not heard of
-  kFalseAcks,        // says now and then that rows are written that are not
-  kDropsChanges,     // tells of no change
+  kAddsForeign,      // rows also contain the counts of other regions
+  kOwnAsForeign,     // own rows count as those of another region
+  kSumsChanges,      // a changed row is added to its earlier value
+  kIgnoresLeaseEnd,  // the lease ends for others, but never for the process
+  kHidesRegions,     // the process sees no other region
+  kHidesLimits,      // the smaller limit of another region is not delivered
+  kFalseAcks,        // reports rows as written now and then that are not
+  kDropsChanges,     // delivers no change
 };
 
 struct LedgerCounters {
-  uint64_t lost_replies = 0;  // of what was committed all the same
+  uint64_t lost_replies = 0;  // although the call was committed
   uint64_t cut = 0;
   uint64_t stale = 0;
   uint64_t rejected = 0;
 };
 
-// Sees what happens at the near end.
+// Observes the node's end of the link.
 class LedgerWatcher {
  public:
   virtual ~LedgerWatcher() = default;
-  // Something will not arrive as it should.
+  // A message is lost, late or fails.
   virtual void disrupted() {}
-  // Rows were refused for what they are.
+  // The ledger rejected rows as invalid.
   virtual void rejected(const LedgerNews&) {}
-  // What leaves the near end, and what reaches it.
+  // Messages that leave the node, and those that reach it.
   virtual void sent(const LedgerNews&) {}
   virtual void received(const LedgerNews&) {}
 };
 
-// Lives on the timeline.
+// Belongs to the timeline.
 class LedgerLink final : public GlobalLedger {
  public:
   LedgerLink(Timeline& timeline, WatchedLedger& ledger, LedgerUser user, uint64_t seed)
@@ -72,7 +70,7 @@ class LedgerLink final : public GlobalLedger {
     return false;
   }
 
-  // Nobody is there any more to hear an answer; what was sent still arrives.
+  // The process has ended. Messages that it sent still arrive; replies are dropped.
   void abandon() {
     abandoned_ = true;
     watcher = nullptr;
@@ -82,8 +80,8 @@ class LedgerLink final : public GlobalLedger {
   LedgerCounters counters;
   LedgerWatcher* watcher = nullptr;
   LedgerBug bug = LedgerBug::kNone;
-  bool detects_refusal = false;  // that calls are refused, so that none is made
-  std::string rejected_name;     // rows of this identifier are refused for what they are
+  bool detects_refusal = false;  // the process knows when calls are refused, and makes none
+  std::string rejected_name;     // rows of this identifier are rejected as invalid
 
  private:
   template <typename Answer>
@@ -92,12 +90,12 @@ class LedgerLink final : public GlobalLedger {
   using Call = std::function<void(const Reply<Answer>&)>;
 
   template <typename Answer>
-  void carry(Call<Answer> call, Reply<Answer> reply);
+  void send(Call<Answer> call, Reply<Answer> reply);
   template <typename Answer>
-  void bring_back(const std::shared_ptr<Reply<Answer>>& once, Result<Answer> answer);
+  void send_reply(const std::shared_ptr<Reply<Answer>>& once, Result<Answer> answer);
   [[nodiscard]] std::shared_ptr<GlobalLedger> read_from();
   [[nodiscard]] bool is_rejected(const LedgerNews& news) const;
-  [[nodiscard]] bool takes(const LedgerNews& news) const;
+  [[nodiscard]] bool accepts(const LedgerNews& news) const;
   void deliver(LedgerNews& news);
   void apply_bug(LedgerNews& news) const;
 
@@ -115,7 +113,7 @@ class LedgerLink final : public GlobalLedger {
   const LedgerUser user_;
   Random random_;
   bool abandoned_ = false;
-  std::map<RowId, Count> received_;  // for plants
+  std::map<RowId, Count> received_;  // for planted bugs
 };
 
 }  // namespace weir::sim

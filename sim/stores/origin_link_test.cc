@@ -1,4 +1,4 @@
-// A faulty twin of the origin passes the same contract, and loses what it is told to.
+// The link passes the contract of an origin, and loses messages as its faults say.
 
 #include "sim/stores/origin_link.h"
 
@@ -7,7 +7,7 @@
 
 namespace weir::contracts {
 
-// Delays and repeats every message; the contract does not mind.
+// Delays and repeats every message; the contract still holds.
 struct Repeating {
   using Clock = doubles::HandClock;
   static constexpr bool kTimeIsReal = false;
@@ -71,15 +71,15 @@ class LinkTest : public ::testing::Test {
     while (timeline_.step(end)) {
     }
   }
-  void leave_word(Count total) {
+  void note_published(Count total) {
     link_.note_published(
         {{.cell = cell_, .total = total, .expires_at = timeline_.now().wall + Millis(1'000'000)}});
   }
   Count published() {
-    Count word = 0;
+    Count published = 0;
     origin_->read({{.cell = cell_, .reader = {1, 1}}},
-                  [&](const auto& totals) { word = totals->at(0).published; });
-    return word;
+                  [&](const auto& totals) { published = totals->at(0).published; });
+    return published;
   }
   Count total() { return origin_->components(cell_)[{1, 1}]; }
 
@@ -92,7 +92,7 @@ class LinkTest : public ::testing::Test {
   int errors_ = 0;
 };
 
-TEST_F(LinkTest, FailsAtOnceWhenRefusedAndNeverAnswersWhenCut) {
+TEST_F(LinkTest, FailsAtOnceWhenRefusedAndNeverAnswersWhenSilent) {
   link_.faults.connectivity = Connectivity::kRefused;
   send(1);
   EXPECT_EQ(errors_, 1);
@@ -103,7 +103,7 @@ TEST_F(LinkTest, FailsAtOnceWhenRefusedAndNeverAnswersWhenCut) {
   EXPECT_EQ(total(), 0u);
 }
 
-TEST_F(LinkTest, LosesWhatIsUnderWayWhenItIsCut) {
+TEST_F(LinkTest, LosesMessagesInFlightWhenItBecomesSilent) {
   send(1);
   link_.faults.connectivity = Connectivity::kSilent;
   run_for(Millis(1000));
@@ -111,7 +111,7 @@ TEST_F(LinkTest, LosesWhatIsUnderWayWhenItIsCut) {
   EXPECT_EQ(answers_, 0);
 }
 
-TEST_F(LinkTest, AnswersBeyondAnyDeadlineWhenSlow) {
+TEST_F(LinkTest, AnswersAfterAnyDeadlineWhenSlow) {
   link_.faults.slow = Millis(400);
   send(1);
   run_for(Millis(799));
@@ -121,9 +121,9 @@ TEST_F(LinkTest, AnswersBeyondAnyDeadlineWhenSlow) {
   EXPECT_EQ(answers_, 1);
 }
 
-TEST_F(LinkTest, DiesWithAMessageThatLandsAfterNewerOnesOfAnotherEpoch) {
+TEST_F(LinkTest, BrokenConnectionDeliversItsMessageAfterTheNextEpochBegan) {
   const uint64_t epoch = link_.epoch();
-  link_.drop_holding_for(Millis(2000));
+  link_.break_holding_for(Millis(2000));
   send(1);
   run_for(Millis(400));
   EXPECT_NE(link_.epoch(), epoch);
@@ -136,25 +136,25 @@ TEST_F(LinkTest, DiesWithAMessageThatLandsAfterNewerOnesOfAnotherEpoch) {
   EXPECT_EQ(answers_, 1);
 }
 
-struct TroubleCount final : LinkWatcher {
+struct DisruptionCount final : LinkWatcher {
   void disrupted() override { ++count; }
   int count = 0;
 };
 
-TEST_F(LinkTest, LosesWordOfWhatWasPublishedWithoutCallingThatTrouble) {
-  TroubleCount disruptions;
+TEST_F(LinkTest, LosesPublishedCountsWithoutReportingADisruption) {
+  DisruptionCount disruptions;
   link_.watcher = &disruptions;
   for (const Connectivity connectivity : {Connectivity::kRefused, Connectivity::kSilent}) {
     link_.faults.connectivity = connectivity;
-    leave_word(1);
+    note_published(1);
     run_for(Millis(1000));
   }
   link_.faults.connectivity = Connectivity::kUp;
-  leave_word(2);
-  link_.faults.connectivity = Connectivity::kSilent;  // while it is under way
+  note_published(2);
+  link_.faults.connectivity = Connectivity::kSilent;  // while it is in flight
   run_for(Millis(1000));
   link_.faults = {.lose_permille = 1000};
-  leave_word(3);
+  note_published(3);
   run_for(Millis(1000));
   EXPECT_EQ(published(), 0u);
   EXPECT_EQ(disruptions.count, 0);
@@ -163,9 +163,9 @@ TEST_F(LinkTest, LosesWordOfWhatWasPublishedWithoutCallingThatTrouble) {
   link_.watcher = nullptr;
 }
 
-TEST_F(LinkTest, BringsWordLateFromAConnectionThatDied) {
-  link_.drop_holding_for(Millis(2000));
-  leave_word(4);
+TEST_F(LinkTest, DeliversPublishedCountsLateFromABrokenConnection) {
+  link_.break_holding_for(Millis(2000));
+  note_published(4);
   run_for(Millis(1999));
   EXPECT_EQ(published(), 0u);
   run_for(Millis(2));
@@ -173,7 +173,7 @@ TEST_F(LinkTest, BringsWordLateFromAConnectionThatDied) {
   EXPECT_EQ(answers_ + errors_, 0);
 }
 
-TEST_F(LinkTest, StillDeliversWhatADeadProcessHadSent) {
+TEST_F(LinkTest, DeliversMessagesOfAnEndedProcess) {
   send(1);
   link_.abandon();
   run_for(Millis(100));

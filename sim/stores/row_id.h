@@ -1,4 +1,4 @@
-// A row's place in the ledger: a cell, and the region that counts in it.
+// The identity of a ledger row: a cell, and the region that counts in it.
 
 #pragma once
 

@@ -65,9 +65,9 @@ void WatchedLedger::count_events(const LedgerNews& news) {
   for (const LedgerPresence& presence : news.presences) {
     const std::string tuple = tuple_of(presence.key);
     for (auto it = present_.lower_bound({tuple, {}}); it != present_.end(); ++it) {
-      const auto& [who, present] = *it;
-      if (who.first != tuple) break;
-      if (who.second == presence.region) {
+      const auto& [key, present] = *it;
+      if (key.first != tuple) break;
+      if (key.second == presence.region) {
         if (presence.until - present.until > rules_.publish_every * 4) ++counters_.renewed;
       } else if (now - present.since <= rules_.publish_every) {
         ++counters_.crossed;

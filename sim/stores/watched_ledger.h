@@ -1,6 +1,6 @@
-// The ledger in memory with a witness: remembers every commit and when, and shows it to whoever
-// asked to see them. Its clock is its own. It can be read as it was a while ago, and replaced by
-// a replica that had not got everything.
+// The ledger in memory, with a log: records every commit with its time and reports it to an
+// observer. It has its own clock. A reader can get the state of an earlier time, and a replica
+// without the last commits can replace it.
 
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace weir::sim {
 
-// A process of a region, as the ledger meets it.
+// A process, as the ledger identifies it.
 struct LedgerUser {
   int region = 0;
   int node = 0;
@@ -28,13 +28,13 @@ struct LedgerUser {
   std::string name;  // of the region
 };
 
-// What one process wrote, in one piece.
+// What one process wrote in one transaction.
 struct Committed {
   const LedgerUser& by;
   const LedgerNews& news;
 };
 
-// Lives on the timeline.
+// Belongs to the timeline.
 class WatchedLedger {
  public:
   using Observer = std::function<void(const Committed&)>;
@@ -52,35 +52,34 @@ class WatchedLedger {
     return store_.as_seen_by_another();
   }
   [[nodiscard]] const SyncRules& rules() const { return rules_; }
-  // A region has been here before.
+  // The region has used the ledger before.
   void register_region(const std::string& region);
 
-  // Others see it now; its stamp may be older than that, as where commits overtake each other.
+  // Others see the rows now; their timestamp may be older, as when commits overtake each other.
   void commit(const LedgerUser& by, const LedgerNews& news, Millis stamped_before,
               const PublishReply& reply);
-  // As it was some time ago, by the present clock: a replica that lags. Asking for one time after
-  // the other is quick.
+  // The state of an earlier time, by the present clock: a lagging replica. Calls with ascending
+  // times are quick.
   [[nodiscard]] std::shared_ptr<ledgers::MemoryLedger> replica_at(MonoTime then);
 
-  // A replica takes its place that had not got what was committed since, and whose clock is off by
-  // this much.
+  // A replica without the later commits replaces the store; its clock is off by this much.
   void fail_over(MonoTime as_of, Millis skew);
   void set_skew(Millis skew) { clock_.set_skew(skew); }
 
-  // The most that was ever committed, whatever was lost since; and what it has now.
+  // The largest count ever committed, even if it was lost since; and the present count.
   [[nodiscard]] Count max_committed(const RowId& id) const { return find(max_committed_, id); }
   [[nodiscard]] Count current(const RowId& id) const { return find(current_, id); }
   [[nodiscard]] const std::map<RowId, Count>& rows_committed() const { return max_committed_; }
   [[nodiscard]] const std::map<RowId, Count>& current_rows() const { return current_; }
-  // Until when a region is known to count on a tuple.
+  // The end of a region's presence on a tuple.
   [[nodiscard]] WallTime present_until(const std::string& tuple, const std::string& region) const;
 
   struct Counters {
-    uint64_t crossed = 0;   // two regions said in one round that they are here
-    uint64_t renewed = 0;   // a lease ended and was taken anew
-    uint64_t repeated = 0;  // written again although it was there
-    uint64_t lost = 0;      // rows, by failing over
-    uint64_t repaired = 0;  // of those, written again
+    uint64_t crossed = 0;   // two regions announced their presence in one round
+    uint64_t renewed = 0;   // a lease ended and was renewed
+    uint64_t repeated = 0;  // written again with the same count
+    uint64_t lost = 0;      // rows, by a failover
+    uint64_t repaired = 0;  // of those: written again
   };
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
@@ -103,7 +102,7 @@ class WatchedLedger {
     return found == map.end() ? 0 : found->second;
   }
 
-  // A clock that shows what it is told, for putting back what was written before.
+  // A clock that can be fixed, to write earlier commits again.
   class StoreClock final : public Clock {
    public:
     explicit StoreClock(const Clock& world) : world_(world) {}
@@ -129,7 +128,7 @@ class WatchedLedger {
   Observer observer_;
   std::vector<std::string> regions_;
   std::vector<Commit> log_;
-  // The last replica that was asked for, and how much of the log it has.
+  // The last replica that was returned, and how many entries of the log it has.
   std::shared_ptr<ledgers::MemoryLedger> replica_;
   size_t replicated_ = 0;
   std::map<RowId, Count> max_committed_, current_, lost_;

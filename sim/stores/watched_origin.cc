@@ -38,10 +38,10 @@ class WatchedOrigin::Endpoint final : public RegionalOrigin {
     reply(std::move(totals));
   }
   void note_published(std::vector<CellPublished> cells) override {
-    for (const CellPublished& word : cells) watched_.keep(word);
+    for (const CellPublished& noted : cells) watched_.keep_published(noted);
   }
   void retire(std::vector<CellRetirement> cells, RetirementReply reply) override {
-    for (const CellRetirement& leaver : cells) watched_.retire(leaver);
+    for (const CellRetirement& retired : cells) watched_.retire(retired);
     reply(cells.size());
   }
 
@@ -70,27 +70,27 @@ CellTotals WatchedOrigin::totals(const CellRead& read) {
   return totals;
 }
 
-// Nobody's component, so no write to be witnessed.
-void WatchedOrigin::keep(const CellPublished& word) {
-  const WallTime expires_at = word.expires_at + expiry_margin_;
-  if (word.total == 0 || expires_at <= clock_.now().wall) return;
+// Belongs to no component, so the observer is not called.
+void WatchedOrigin::keep_published(const CellPublished& noted) {
+  const WallTime expires_at = noted.expires_at + expiry_margin_;
+  if (noted.total == 0 || expires_at <= clock_.now().wall) return;
   drop_expired();
-  Cell& cell = cells_[word.cell];
+  Cell& cell = cells_[noted.cell];
   cell.expires_at = expires_at;
-  cell.published = writing_ == Writing::kSet ? word.total : std::max(cell.published, word.total);
-  note(word.cell);
+  cell.published = writing_ == Writing::kSet ? noted.total : std::max(cell.published, noted.total);
+  note(noted.cell);
 }
 
-void WatchedOrigin::retire(const CellRetirement& leaver) {
+void WatchedOrigin::retire(const CellRetirement& retired) {
   drop_expired();
-  const auto cell = cells_.find(leaver.cell);
+  const auto cell = cells_.find(retired.cell);
   if (cell == cells_.end()) return;
-  const auto part = cell->second.components.extract(leaver.writer);
+  const auto part = cell->second.components.extract(retired.writer);
   if (part.empty()) return;
   cell->second.components[kDeparted] += part.mapped();
-  cell->second.folded.emplace(leaver.writer, part.mapped());
-  origin_.retire({leaver}, [](const auto&) {});
-  note(leaver.cell);
+  cell->second.folded.emplace(retired.writer, part.mapped());
+  origin_.retire({retired}, [](const auto&) {});
+  note(retired.cell);
 }
 
 Count WatchedOrigin::published(const CellId& cell) const {
@@ -114,13 +114,13 @@ CellTotals WatchedOrigin::write(int process, const CellReplay& replay) {
   observer_(
       {.process = process, .replay = replay, .before = before, .after = components(replay.cell)});
 
-  const auto fallen = fallen_.find({replay.cell, replay.writer});
-  if (fallen != fallen_.end() && replay.total >= fallen->second.had) {
-    ++repaired_[static_cast<size_t>(fallen->second.loss)];
-    fallen_.erase(fallen);
+  const auto lost = lost_.find({replay.cell, replay.writer});
+  if (lost != lost_.end() && replay.total >= lost->second.had) {
+    ++repaired_[static_cast<size_t>(lost->second.loss)];
+    lost_.erase(lost);
   }
   CellTotals received = totals({.cell = replay.cell, .reader = replay.writer});
-  // An expired cell needs no telling: as good as told.
+  // An expired cell needs no replay.
   if (expired) received.mine = replay.total;
   return with_bug(replay.cell, replay.writer, received);
 }
@@ -135,20 +135,20 @@ void WatchedOrigin::store(const CellReplay& replay, Count before) {
   if (writing_ == Writing::kSet && stored.total < before) {
     auto lowered = cells_;
     lowered[replay.cell].components[replay.writer] = stored.total;
-    put_back(std::move(lowered), Loss::kLateWrite);
+    replace_all(std::move(lowered), Loss::kLateWrite);
     return;
   }
   cell.components[replay.writer] = std::max(before, stored.total);
   origin_.replay({stored}, [](const auto&) {});
 }
 
-// The store keeps the greater of two, so what shall fall must be put there anew.
-void WatchedOrigin::put_back(std::map<CellId, Cell> cells, Loss loss) {
+// The store keeps the larger count, so a smaller one needs a new store.
+void WatchedOrigin::replace_all(std::map<CellId, Cell> cells, Loss loss) {
   for (const auto& [id, cell] : cells_) {
     for (const auto& [component, had] : cell.components) {
       if (count_of(cells[id].components, component) >= had) continue;
-      Fallen& fallen = fallen_[{id, component}];
-      fallen = {.had = std::max(fallen.had, had), .loss = loss};
+      Lost& lost = lost_[{id, component}];
+      lost = {.had = std::max(lost.had, had), .loss = loss};
     }
   }
   const std::map<CellId, Cell> old = std::exchange(cells_, std::move(cells));
@@ -164,7 +164,7 @@ void WatchedOrigin::put_back(std::map<CellId, Cell> cells, Loss loss) {
 }
 
 void WatchedOrigin::forget_all() {
-  put_back({}, Loss::kForgot);
+  replace_all({}, Loss::kForgot);
 }
 
 void WatchedOrigin::restore(MonoTime as_of, Loss loss) {
@@ -177,7 +177,7 @@ void WatchedOrigin::restore(MonoTime as_of, Loss loss) {
                .folded = moment.folded,
                .published = moment.published};
   }
-  put_back(std::move(was), loss);
+  replace_all(std::move(was), loss);
 }
 
 void WatchedOrigin::drop_expired() {
@@ -195,17 +195,17 @@ CellTotals WatchedOrigin::with_bug(const CellId& cell, const Component& reader, 
   return totals;
 }
 
-// Only what changes is worth remembering.
+// Records changes only.
 void WatchedOrigin::note(const CellId& cell) {
   const MonoTime now = clock_.now().mono;
   const Components components = origin_.components(cell);
   std::vector<Moment>& moments = history_[cell];
   const Moment last = moments.empty() ? Moment{} : moments.back();
-  const Count word = published(cell);
-  if (components == last.components && word == last.published) return;
+  const Count noted = published(cell);
+  if (components == last.components && noted == last.published) return;
   const auto held = cells_.find(cell);
   const Components folded = held == cells_.end() ? Components{} : held->second.folded;
-  moments.push_back({.when = now, .components = components, .folded = folded, .published = word});
+  moments.push_back({.when = now, .components = components, .folded = folded, .published = noted});
   const auto stands = [&](const Component& component) {
     std::vector<ComponentValue>& entry = component_values_[{cell, component}];
     const Count count = count_of(components, component) + count_of(folded, component);
@@ -236,7 +236,7 @@ Count WatchedOrigin::least_others_since(const CellId& cell, const Component& exc
   const auto found = history_.find(cell);
   if (found == history_.end()) return 0;
   const std::vector<Moment>& moments = found->second;
-  // The last of those from before is what was there then.
+  // The last entry before that time was valid then.
   auto moment = first_after(moments, since);
   if (moment == moments.begin()) return 0;
   Count least = sum_without((moment - 1)->components, excluded);

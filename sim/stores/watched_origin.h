@@ -1,9 +1,10 @@
-// The in-process origin with a witness: remembers what every cell held and when, and
-// shows each write to whoever asked to see them. It can be told to write as Redis does,
-// to forget, and to go back to what it was.
+// The in-process origin, with a history: records the counts of every cell with their times and
+// reports each write to an observer. It can write as Redis does, lose data, and go back to an
+// earlier state.
 //
-// What a process that left had written stands under its name all the same, for as long as the
-// component of those who left should hold it: by what was asked of the store, not by what it did.
+// Counts of a process that shut down stay under its name in the history as long as the shared
+// component of departed processes should hold them: by the calls that the origin received, not by
+// what it did.
 
 #pragma once
 
@@ -23,14 +24,14 @@
 namespace weir::sim {
 
 enum class Writing : uint8_t {
-  kRaise,  // the greater of old and new, as the in-process origin does
-  kSet,    // the new, as Redis' HSET does: an older total that arrives later lowers it
+  kRaise,  // the larger of old and new, as the in-process origin does
+  kSet,    // the new one, as HSET of Redis does: an older total that arrives later lowers it
 };
 
-// Ways in which an origin comes to have less than it acknowledged.
+// How an origin comes to have less than it acknowledged.
 enum class Loss : uint8_t { kLateWrite, kForgot, kOldSnapshot, kLaggingReplica, kCount };
 
-// Lives on the timeline.
+// Belongs to the timeline.
 class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
  public:
   using Observer = std::function<void(const OriginWrite&)>;
@@ -52,10 +53,10 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   void forget_all() override;
   void save(size_t number) override { saved_[number] = clock_.now().mono; }
   void restore_saved(size_t number) override { restore(saved_[number], Loss::kLaggingReplica); }
-  // Everything is as it was then.
+  // Goes back to the state of that time.
   void restore(MonoTime as_of, Loss loss);
 
-  // Components that were lost this way and that their writer has brought back.
+  // Components that were lost this way and that their writer has restored.
   [[nodiscard]] uint64_t repaired(Loss loss) const { return repaired_[static_cast<size_t>(loss)]; }
 
   [[nodiscard]] Count least_others_since(const CellId& cell, const Component& excluded,
@@ -71,7 +72,7 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   struct Cell {
     WallTime expires_at{};
     Components components;
-    Components folded{};  // of what those who left should hold, whose it was
+    Components folded{};  // writers of the counts in the shared component of departed processes
     Count published = 0;
   };
   struct Moment {
@@ -80,7 +81,7 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
     Components folded{};
     Count published = 0;
   };
-  struct Fallen {
+  struct Lost {
     Count had = 0;
     Loss loss = Loss::kForgot;
   };
@@ -88,11 +89,11 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
 
   [[nodiscard]] CellTotals read(const CellRead& read);
   [[nodiscard]] CellTotals write(int process, const CellReplay& replay);
-  void keep(const CellPublished& word);
-  void retire(const CellRetirement& leaver);
+  void keep_published(const CellPublished& noted);
+  void retire(const CellRetirement& retired);
   [[nodiscard]] CellTotals totals(const CellRead& read);
   void store(const CellReplay& replay, Count before);
-  void put_back(std::map<CellId, Cell> cells, Loss loss);
+  void replace_all(std::map<CellId, Cell> cells, Loss loss);
   void note(const CellId& cell);
   [[nodiscard]] static std::vector<Moment>::const_iterator first_after(
       const std::vector<Moment>& moments, MonoTime when);
@@ -108,15 +109,15 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   Observer observer_;
   origins::InProcessOrigin origin_;
   Random random_;
-  // What origin_ holds, to be able to put it back; and what it does not, since there the largest
-  // word stands: what was published.
+  // The content of origin_, to be able to write it again; and the published counts, of which
+  // origin_ keeps only the largest.
   std::map<CellId, Cell> cells_;
   std::map<CellId, std::vector<Moment>> history_;
   std::map<size_t, MonoTime> saved_;
   std::map<CellComponent, std::vector<ComponentValue>> component_values_;
-  std::map<CellComponent, Fallen> fallen_;
+  std::map<CellComponent, Lost> lost_;
   std::array<uint64_t, static_cast<size_t>(Loss::kCount)> repaired_{};
-  std::map<CellComponent, Count> claimed_;  // for plants that hide something
+  std::map<CellComponent, Count> claimed_;  // for planted bugs that hide something
 };
 
 }  // namespace weir::sim

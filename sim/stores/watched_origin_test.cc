@@ -1,4 +1,4 @@
-// The ways in which a simulated origin comes to have less than it acknowledged.
+// How a simulated origin comes to have less than it acknowledged.
 
 #include "sim/stores/watched_origin.h"
 
@@ -14,11 +14,11 @@ class WatchedOriginTest : public ::testing::Test {
   static constexpr Component kOne{.incarnation = 1, .generation = 1};
   static constexpr Component kTwo{.incarnation = 2, .generation = 1};
 
-  std::unique_ptr<WatchedOrigin> origin_that(Writing writing) {
+  std::unique_ptr<WatchedOrigin> origin_with(Writing writing) {
     return std::make_unique<WatchedOrigin>(clock_, writing, PlantedBug::kNone,
                                            [this](const OriginWrite&) { ++written_; });
   }
-  CellTotals flush(WatchedOrigin& origin, const Component& writer, Count total) {
+  CellTotals replay(WatchedOrigin& origin, const Component& writer, Count total) {
     CellTotals received;
     origin.endpoint_of(0)->replay({{.cell = cell_,
                                     .writer = writer,
@@ -28,7 +28,7 @@ class WatchedOriginTest : public ::testing::Test {
     return received;
   }
 
-  void leave_word(WatchedOrigin& origin, Count total) {
+  void note_published(WatchedOrigin& origin, Count total) {
     origin.endpoint_of(0)->note_published(
         {{.cell = cell_, .total = total, .expires_at = clock_.now().wall + Millis(60'000)}});
   }
@@ -44,42 +44,42 @@ class WatchedOriginTest : public ::testing::Test {
   int written_ = 0;
 };
 
-TEST_F(WatchedOriginTest, IsLoweredByALateWriteOnlyWhereItWritesAsRedisDoes) {
-  const auto raises = origin_that(Writing::kRaise);
-  flush(*raises, kOne, 5);
-  EXPECT_EQ(flush(*raises, kOne, 3).mine, 5u);
-  const auto sets = origin_that(Writing::kSet);
-  flush(*sets, kOne, 5);
-  flush(*sets, kTwo, 2);
-  EXPECT_EQ(flush(*sets, kOne, 3).mine, 3u);
-  EXPECT_EQ(flush(*sets, kTwo, 2).siblings, 3u);
+TEST_F(WatchedOriginTest, LateWriteLowersACountOnlyIfItWritesAsRedisDoes) {
+  const auto raises = origin_with(Writing::kRaise);
+  replay(*raises, kOne, 5);
+  EXPECT_EQ(replay(*raises, kOne, 3).mine, 5u);
+  const auto sets = origin_with(Writing::kSet);
+  replay(*sets, kOne, 5);
+  replay(*sets, kTwo, 2);
+  EXPECT_EQ(replay(*sets, kOne, 3).mine, 3u);
+  EXPECT_EQ(replay(*sets, kTwo, 2).siblings, 3u);
   EXPECT_EQ(sets->repaired(Loss::kLateWrite), 0u);
-  flush(*sets, kOne, 6);
+  replay(*sets, kOne, 6);
   EXPECT_EQ(sets->repaired(Loss::kLateWrite), 1u);
   EXPECT_EQ(written_, 7);
 }
 
-TEST_F(WatchedOriginTest, GoesBackToWhatItWasThen) {
-  const auto origin = origin_that(Writing::kSet);
-  flush(*origin, kOne, 5);
+TEST_F(WatchedOriginTest, GoesBackToAnEarlierState) {
+  const auto origin = origin_with(Writing::kSet);
+  replay(*origin, kOne, 5);
   const MonoTime then = clock_.now().mono;
   clock_.advance(Millis(1));
-  flush(*origin, kOne, 7);
-  flush(*origin, kTwo, 1);
+  replay(*origin, kOne, 7);
+  replay(*origin, kTwo, 1);
   origin->restore(then, Loss::kOldSnapshot);
   EXPECT_EQ(origin->components(cell_), (Components{{kOne, 5}}));
-  EXPECT_EQ(flush(*origin, kOne, 7).siblings, 0u);
+  EXPECT_EQ(replay(*origin, kOne, 7).siblings, 0u);
   EXPECT_EQ(origin->repaired(Loss::kOldSnapshot), 1u);
   origin->restore(then - Millis(1), Loss::kOldSnapshot);
   EXPECT_TRUE(origin->components(cell_).empty());
 }
 
-TEST_F(WatchedOriginTest, RemembersHowAComponentStood) {
-  const auto origin = origin_that(Writing::kRaise);
-  flush(*origin, kOne, 5);
-  flush(*origin, kOne, 5);  // no news
+TEST_F(WatchedOriginTest, RecordsTheHistoryOfAComponent) {
+  const auto origin = origin_with(Writing::kRaise);
+  replay(*origin, kOne, 5);
+  replay(*origin, kOne, 5);  // no change
   origin->forget_all();
-  flush(*origin, kOne, 6);
+  replay(*origin, kOne, 6);
   const std::vector<ComponentValue>& entry = origin->component_history(cell_, kOne);
   ASSERT_EQ(entry.size(), 3u);
   EXPECT_EQ(entry[1].count, 0u);
@@ -88,25 +88,25 @@ TEST_F(WatchedOriginTest, RemembersHowAComponentStood) {
 }
 
 TEST_F(WatchedOriginTest, KnowsTheLeastThatAReadHasSeenSince) {
-  const auto origin = origin_that(Writing::kSet);
-  flush(*origin, kOne, 5);
+  const auto origin = origin_with(Writing::kSet);
+  replay(*origin, kOne, 5);
   clock_.advance(Millis(1));
   const MonoTime since = clock_.now().mono;
   EXPECT_EQ(origin->least_others_since(cell_, kTwo, since), 5u);
   clock_.advance(Millis(1));
-  flush(*origin, kOne, 8);
+  replay(*origin, kOne, 8);
   EXPECT_EQ(origin->least_others_since(cell_, kTwo, since), 5u);
   EXPECT_EQ(origin->least_others_since(cell_, kTwo, clock_.now().mono), 8u);
   clock_.advance(Millis(1));
-  flush(*origin, kOne, 2);
+  replay(*origin, kOne, 2);
   EXPECT_EQ(origin->least_others_since(cell_, kTwo, since), 2u);
   EXPECT_EQ(origin->least_others_since(cell_, kOne, since), 0u);
 }
 
-TEST_F(WatchedOriginTest, TakesWordOfWhatWasPublishedForNobodysComponent) {
-  const auto origin = origin_that(Writing::kSet);
-  leave_word(*origin, 4);
-  EXPECT_EQ(flush(*origin, kOne, 5).published, 4u);
+TEST_F(WatchedOriginTest, PublishedCountBelongsToNoComponent) {
+  const auto origin = origin_with(Writing::kSet);
+  note_published(*origin, 4);
+  EXPECT_EQ(replay(*origin, kOne, 5).published, 4u);
   EXPECT_EQ(read(*origin, kTwo).published, 4u);
   EXPECT_EQ(read(*origin, kTwo).siblings, 5u);
   EXPECT_EQ(origin->components(cell_), (Components{{kOne, 5}}));
@@ -114,32 +114,32 @@ TEST_F(WatchedOriginTest, TakesWordOfWhatWasPublishedForNobodysComponent) {
   EXPECT_EQ(origin->component_history(cell_, kOne).size(), 1u);
 }
 
-TEST_F(WatchedOriginTest, LetsTheLastWordStandOnlyWhereItWritesAsRedisDoes) {
-  const auto raises = origin_that(Writing::kRaise);
-  leave_word(*raises, 8);
-  leave_word(*raises, 3);
+TEST_F(WatchedOriginTest, KeepsTheLastPublishedCountOnlyIfItWritesAsRedisDoes) {
+  const auto raises = origin_with(Writing::kRaise);
+  note_published(*raises, 8);
+  note_published(*raises, 3);
   EXPECT_EQ(read(*raises, kOne).published, 8u);
-  const auto sets = origin_that(Writing::kSet);
-  leave_word(*sets, 8);
-  leave_word(*sets, 3);
+  const auto sets = origin_with(Writing::kSet);
+  note_published(*sets, 8);
+  note_published(*sets, 3);
   EXPECT_EQ(read(*sets, kOne).published, 3u);
 }
 
-TEST_F(WatchedOriginTest, ForgetsWordAndGoesBackToOldWordWithTheRest) {
-  const auto origin = origin_that(Writing::kSet);
-  flush(*origin, kOne, 5);
-  leave_word(*origin, 5);
+TEST_F(WatchedOriginTest, LosesAndRestoresThePublishedCountWithTheRest) {
+  const auto origin = origin_with(Writing::kSet);
+  replay(*origin, kOne, 5);
+  note_published(*origin, 5);
   const MonoTime then = clock_.now().mono;
   clock_.advance(Millis(1));
-  flush(*origin, kOne, 7);
-  leave_word(*origin, 7);
-  flush(*origin, kOne, 6);  // late: what others wrote stays
+  replay(*origin, kOne, 7);
+  note_published(*origin, 7);
+  replay(*origin, kOne, 6);  // late: what others wrote stays
   EXPECT_EQ(read(*origin, kOne).published, 7u);
   origin->restore(then, Loss::kOldSnapshot);
   EXPECT_EQ(read(*origin, kOne).published, 5u);
   origin->forget_all();
   EXPECT_EQ(read(*origin, kOne).published, 0u);
-  leave_word(*origin, 7);
+  note_published(*origin, 7);
   clock_.advance(Millis(65'000));
   EXPECT_EQ(read(*origin, kOne).published, 0u);
 }

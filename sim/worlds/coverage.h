@@ -1,4 +1,4 @@
-// Interesting states that a run has been in: a suite that never reaches one proves little.
+// States that a test suite must reach: a suite that never reaches one proves little about it.
 
 #pragma once
 
@@ -39,7 +39,7 @@ enum class Coverage : uint8_t {
   kRowsWaited,
   kStaleImport,
   kRowRejected,
-  // From here on only under pressure: see swarm.h.
+  // The following need the options that swarm.h draws.
   kKilledAfterAck,
   kEvictedWithRegions,
   kRemoteRowsDropped,
@@ -49,7 +49,7 @@ enum class Coverage : uint8_t {
   kCount,
 };
 
-// As a person is told.
+// A sentence for reports.
 [[nodiscard]] std::string_view to_string(Coverage state);
 
 }  // namespace weir::sim

@@ -1,4 +1,4 @@
-// What goes wrong in the world while it is stormy.
+// The random faults of a world.
 
 #include <algorithm>
 
@@ -28,8 +28,8 @@ void World::schedule_fault() {
   });
 }
 
-// Connections that die a second before it is calm leave writes that land when nobody accepts
-// anything any more: only reading finds out what they lowered.
+// Connections that break a second before the faults end leave writes that arrive when no request is
+// accepted any more: only a read finds the counts that these writes lowered.
 void World::schedule_final_disconnects() {
   timeline_.post_in(options_.fault_time - Millis(1000), [this] {
     for_each_node([this](Node& node) {
@@ -154,7 +154,7 @@ void World::start_region_outage(Region& region, Connectivity connectivity, Milli
   });
 }
 
-// Rows of one tuple are refused for what they are, for a while.
+// For a while, the ledger rejects the rows of one tuple as invalid.
 void World::reject_rows_of_a_tuple() {
   Node* const node = any_serving_node();
   if (node == nullptr) return;
@@ -165,11 +165,11 @@ void World::reject_rows_of_a_tuple() {
 }
 
 void World::drop_connection(Node& node, Millis late) {
-  node.link->drop_holding_for(late);
+  node.link->break_holding_for(late);
   note("the connection of node " + std::to_string(node.index) + " dies");
 }
 
-// Cut off, but alive and asked.
+// The node reaches no store, but serves requests.
 void World::isolate(Node& node) {
   note("node " + std::to_string(node.index) + " is isolated");
   node.isolated = true;
@@ -183,7 +183,7 @@ void World::isolate(Node& node) {
   });
 }
 
-// Now and then just after a whole second, when windows begin, and back over it.
+// Sometimes just after a whole second, when windows begin, and back over it.
 void World::schedule_clock() {
   const bool over_a_start = random_.one_in(3);
   const Millis second(1000);
@@ -205,8 +205,8 @@ void World::set_clock(Millis skew) {
   stepping_node_->clock.set_skew(skew);
 }
 
-// The clock of any one is set hours ahead or back, and right again some seconds later. Others have
-// to do with it: what it accepted and had not told is lost.
+// Sets the clock of one node hours ahead or back, and corrects it some seconds later. Counts that
+// it accepted and did not replay are lost.
 void World::schedule_wrong_clock() {
   timeline_.post_in(Millis(random_.between(500, 8000)), [this] {
     if (!active_) return;
@@ -241,12 +241,12 @@ void World::correct_clock(Node& node) {
   if (node.process != nullptr) node.process->wrong_clock_until = node.clock.now().wall;
 }
 
-// All together: windows begin as if all that time had passed, and everything before is over.
+// Sets all clocks ahead together: new windows begin and all earlier ones are over.
 void World::schedule_clock_jump() {
   timeline_.post_in(Millis(random_.between(1000, 8000)), [this] {
     if (!active_) return;
     schedule_clock_jump();
-    // Clocks count nanoseconds in 63 bits, which are over in 2262.
+    // Clocks count nanoseconds in 63 bits, which end in the year 2262.
     constexpr WallTime kEndOfTime{Millis(9'000'000'000'000)};
     const int64_t windows = int64_t{1} << random_.between(16, 32);
     const Millis ahead = windows * tuples_.back().duration + Millis(random_.between(-2000, 2000));
@@ -259,7 +259,7 @@ void World::schedule_clock_jump() {
   });
 }
 
-// `survived` if answers were given all the same.
+// Calls `survived` if requests were answered during the outage.
 void World::start_origin_outage(Region& region, Connectivity connectivity, Millis lasts,
                                 const std::function<void()>& survived) {
   region.origin_connectivity = connectivity;
@@ -287,7 +287,7 @@ void World::update_connectivity() {
   });
 }
 
-// Each when it notices.
+// Each node reconnects when it detects the outage.
 void World::reconnect_all(Region& region) {
   for (const auto& node : region.nodes) {
     if (!node->is_running()) continue;
@@ -306,8 +306,7 @@ void World::slow_down(Region& region) {
   }
 }
 
-// Faults stop, and everything that was begun comes to its end. Then everyone asks for
-// everything again and again, without consuming, and goes on telling.
+// Ends all faults. Work in flight completes. From then on every node is probed for every tuple.
 void World::stop_faults() {
   note("it is calm");
   active_ = false;
@@ -319,7 +318,7 @@ void World::stop_faults() {
   for_each_node([this](Node& node) {
     node.isolated = false;
     if (node.wrong_clock) correct_clock(node);
-    // A reply must be able to come in time.
+    // Replies must be able to arrive before the deadline.
     node.normal = {.most_delay =
                        std::min(node.normal.most_delay, monitor_.guarantees.read_deadline / 4)};
     node.normal_ledger = {.most_delay = node.normal_ledger.most_delay};
@@ -338,7 +337,7 @@ void World::stop_faults() {
   });
   std::optional<MonoTime>& calm_since = monitor_.conditions.calm_since;
   calm_since = timeline_.now().mono + kMostLate + monitor_.guarantees.read_deadline;
-  // What was asked of the ledger in vain is asked again.
+  // Failed ledger calls are retried.
   if (ledger_ && options_.faults != FaultMode::kNone) *calm_since += Monitor::kRecovery;
 }
 

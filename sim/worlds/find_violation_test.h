@@ -1,4 +1,4 @@
-// For tests that live worlds: what led to a fault, and whether a planted bug was found.
+// Test functions: describe a violation, and expect that checkers find a planted bug.
 
 #pragma once
 
@@ -15,12 +15,14 @@
 namespace weir::sim {
 
 inline std::string describe(uint64_t seed, const RunReport& report) {
-  std::string text = "seed " + std::to_string(seed) + ": " + report.broken.value_or("fine") + "\n";
+  std::string text =
+      "seed " + std::to_string(seed) + ": " + report.broken.value_or("no violation") + "\n";
   for (const std::string& event : report.last_events) text += "  " + event + "\n";
   return text;
 }
 
-// One of these checkers is the first to complain in a world of the first `most` seeds.
+// Expects that one of these checkers is the first to report a violation, in a world of the first
+// `most` seeds.
 inline void expect_found(WorldOptions options, uint64_t most,
                          const std::vector<std::string_view>& by) {
   for (options.seed = 1; options.seed <= most; ++options.seed) {
@@ -32,7 +34,7 @@ inline void expect_found(WorldOptions options, uint64_t most,
     ::testing::Test::RecordProperty("seeds", std::to_string(options.seed));
     return;
   }
-  FAIL() << "nobody noticed";
+  FAIL() << "no checker reported a violation";
 }
 
 }  // namespace weir::sim

@@ -1,5 +1,5 @@
-// Bugs planted in the engine itself, one at a time: the checkers of the simulated world must find
-// each, and find nothing where none is planted.
+// Bugs planted in the engine itself, one at a time. The checkers must find each of them, and must
+// find nothing without one.
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ struct Planted {
   ~Planted() { base::planted = Mutation::kNone; }
 };
 
-// Where a bug shows, and who is there to find it.
+// A bug, the worlds that show it and the checkers that must find it.
 struct Mutant {
   Mutation mutation = Mutation::kNone;
   std::string_view name = {};
@@ -45,7 +45,7 @@ struct Mutant {
   int regions = 1;
   FaultMode faults = FaultMode::kRandom;
   TableSize table = TableSize::kLarge;
-  std::string only = {};  // the one checker that looks
+  std::string only = {};  // the only checker that runs
   bool limits_differ = false;
   Millis max_region_skew{0};
   int visitors = 0;
@@ -54,10 +54,10 @@ void PrintTo(const Mutant& mutant, std::ostream* out) {
   *out << mutant.name;
 }
 
-Mutant abroad(Mutation mutation, std::string_view name, std::string_view found_by) {
+Mutant across_regions(Mutation mutation, std::string_view name, std::string_view found_by) {
   return {mutation, name, {found_by}, 3, FaultMode::kNone};
 }
-// The same bug, if one checker alone looks.
+// The same bug, with only one checker running.
 Mutant alone(std::string_view checker, Mutant mutant, std::string_view name) {
   mutant.name = name;
   mutant.found_by = {checker};
@@ -67,36 +67,36 @@ Mutant alone(std::string_view checker, Mutant mutant, std::string_view name) {
 
 const std::vector<Mutant>& mutants() {
   static const std::vector<Mutant> kMutants = {
-      {Mutation::kAddInsteadOfMax, "AddInsteadOfMax", {"nobody invents consumption"}},
+      {Mutation::kAddInsteadOfMax, "AddInsteadOfMax", {"no invented counts"}},
       {Mutation::kImportTakenForAll,
        "ImportTakenForAll",
-       {"heard is used", "agreement abroad"},
+       {"imports are used", "agreement across regions"},
        3,
        FaultMode::kNone},
-      {Mutation::kLateIntoNext, "LateIntoNext", {"nobody invents consumption"}},
-      abroad(Mutation::kForeignPublished, "ForeignPublished", "nobody invents abroad"),
-      abroad(Mutation::kOwnRowAsForeign, "OwnRowAsForeign", "nobody invents abroad"),
-      abroad(Mutation::kVerdictPublished, "VerdictPublished", "nobody invents abroad"),
-      abroad(Mutation::kPublishedBeforeCommit, "PublishedBeforeCommit", "durability order"),
-      {Mutation::kLossNotRepaired, "LossNotRepaired", {"told in time"}},
+      {Mutation::kLateIntoNext, "LateIntoNext", {"no invented counts"}},
+      across_regions(Mutation::kForeignPublished, "ForeignPublished", "no invented foreign counts"),
+      across_regions(Mutation::kOwnRowAsForeign, "OwnRowAsForeign", "no invented foreign counts"),
+      across_regions(Mutation::kVerdictPublished, "VerdictPublished", "no invented foreign counts"),
+      across_regions(Mutation::kPublishedBeforeCommit, "PublishedBeforeCommit", "durability order"),
+      {Mutation::kLossNotRepaired, "LossNotRepaired", {"acked in time"}},
       {.mutation = Mutation::kGenerationKept,
        .name = "GenerationKept",
-       .found_by = {"parts never fall", "honest verdicts", "nobody invents consumption"},
+       .found_by = {"counts never decrease", "consistent verdicts", "no invented counts"},
        .table = TableSize::kSmall},
       {Mutation::kFreshByFailedRead, "FreshByFailedRead", {"fresh enough", "the regional bound"}},
       {Mutation::kFreshByAcknowledgement,
        "FreshByAcknowledgement",
        {"fresh enough", "the regional bound"}},
-      abroad(Mutation::kRuleOnRequestsOnly, "RuleOnRequestsOnly", "publish discipline"),
-      abroad(Mutation::kLeaseEndNotWatched, "LeaseEndNotWatched", "publish discipline"),
-      abroad(Mutation::kRegionsUnderestimated, "RegionsUnderestimated", "publish discipline"),
-      abroad(Mutation::kLargerLimitInRule, "LargerLimitInRule", "publish discipline"),
-      abroad(Mutation::kLastLimitIgnored, "LastLimitIgnored", "publish discipline"),
-      abroad(Mutation::kRollOverRemoved, "RollOverRemoved", "publish discipline"),
-      abroad(Mutation::kOwnRowReplaces, "OwnRowReplaces", "published never falls"),
+      across_regions(Mutation::kRuleOnRequestsOnly, "RuleOnRequestsOnly", "publish rule"),
+      across_regions(Mutation::kLeaseEndNotWatched, "LeaseEndNotWatched", "publish rule"),
+      across_regions(Mutation::kRegionsUnderestimated, "RegionsUnderestimated", "publish rule"),
+      across_regions(Mutation::kLargerLimitInRule, "LargerLimitInRule", "publish rule"),
+      across_regions(Mutation::kLastLimitIgnored, "LastLimitIgnored", "publish rule"),
+      across_regions(Mutation::kRollOverRemoved, "RollOverRemoved", "publish rule"),
+      across_regions(Mutation::kOwnRowReplaces, "OwnRowReplaces", "published never decreases"),
       {.mutation = Mutation::kNextWindowDropped,
        .name = "NextWindowDropped",
-       .found_by = {"heard is used", "agreement abroad"},
+       .found_by = {"imports are used", "agreement across regions"},
        .regions = 3,
        .faults = FaultMode::kNone,
        .max_region_skew = Millis(1500)},
@@ -105,11 +105,13 @@ const std::vector<Mutant>& mutants() {
        .found_by = {"published in time"},
        .regions = 2,
        .visitors = 10},
-      {Mutation::kFoldLost, "FoldLost", {"conservation", "the regional bound", "retrying is free"}},
-      {Mutation::kRejectedConsumes, "RejectedConsumes", {"nobody invents consumption"}},
-      {Mutation::kFailedBatchConsumes, "FailedBatchConsumes", {"nobody invents consumption"}},
-      {Mutation::kOneTooMany, "OneTooMany", {"honest verdicts"}},
-      // What the bugs come to.
+      {Mutation::kFoldLost,
+       "FoldLost",
+       {"conservation", "the regional bound", "idempotent replay"}},
+      {Mutation::kRejectedConsumes, "RejectedConsumes", {"no invented counts"}},
+      {Mutation::kFailedBatchConsumes, "FailedBatchConsumes", {"no invented counts"}},
+      {Mutation::kOneTooMany, "OneTooMany", {"consistent verdicts"}},
+      // The effects of the bugs on the bounds.
       alone("the regional bound", {.mutation = Mutation::kFreshByFailedRead},
             "FreshByFailedReadByTheBoundAlone"),
       alone("the regional bound", {.mutation = Mutation::kFreshByAcknowledgement},
@@ -119,15 +121,15 @@ const std::vector<Mutant>& mutants() {
             "GenerationKeptByTheBoundAlone"),
       alone("the regional bound", {.mutation = Mutation::kOneTooMany}, "OneTooManyByTheBoundAlone"),
       alone("conservation", {.mutation = Mutation::kFoldLost}, "FoldLostByConservationAlone"),
-      alone("heard is used",
+      alone("imports are used",
             {.mutation = Mutation::kNextWindowDropped,
              .regions = 3,
              .faults = FaultMode::kNone,
              .max_region_skew = Millis(1500)},
-            "NextWindowDroppedByWhatWasHeardAlone"),
+            "NextWindowDroppedByImportsAlone"),
       alone("published in time",
             {.mutation = Mutation::kRollOverRemoved, .regions = 3, .faults = FaultMode::kNone},
-            "RollOverRemovedByTheTruthAlone"),
+            "RollOverRemovedByTheOracleAlone"),
       alone("conservation", {.mutation = Mutation::kLossNotRepaired},
             "LossNotRepairedByConservationAlone"),
       alone("the global bound",
@@ -163,10 +165,10 @@ TEST_P(MutantEngine, IsFound) {
 INSTANTIATE_TEST_SUITE_P(World, MutantEngine, ::testing::ValuesIn(mutants()),
                          [](const auto& each) { return std::string(each.param.name); });
 
-// What a world does not show: its processes have one thread each, and a batch in it is over before
-// anything else begins. Each of these says whether something broke.
+// Bugs that a world cannot show, because its processes have one thread each and a batch completes
+// before the next event. Each function returns whether the bug had an effect.
 
-// One burst, asked for by two threads at once: is more of it admitted than there is?
+// Two threads request one burst at once. Returns whether more than the burst is admitted.
 bool two_threads_exceed_a_burst() {
   constexpr int64_t kBurst = 100'000;
   const doubles::HandClock clock;
@@ -179,19 +181,19 @@ bool two_threads_exceed_a_burst() {
                           .algorithm = Algorithm::kGcra};
     std::barrier both(2);
     std::atomic<int64_t> admitted = 0;
-    const auto ask = [&] {
+    const auto request_all = [&] {
       both.arrive_and_wait();
       while (engine->check(clock.now(), request)->admitted()) ++admitted;
     };
-    std::thread other(ask);
-    ask();
+    std::thread other(request_all);
+    request_all();
     other.join();
     if (admitted > kBurst) return true;
   }
   return false;
 }
 
-// A clock that lets something else happen when it is looked at, but not while that happens.
+// A clock that runs a task when it is read, but not within that task.
 class InterruptedClock final : public Clock {
  public:
   explicit InterruptedClock(const Clock& clock) : clock_(clock) {}
@@ -213,9 +215,10 @@ CellId cell_at(Instant now, const Request& request) {
           now.wall.time_since_epoch() / request.duration};
 }
 
-// A replay in the midst of a batch that fails: does the origin hear of its cost? The batch is
-// interrupted where it finds a tuple that is ahead of its time, and looks at the clock.
-bool origin_hears_of_a_batch_that_fails() {
+// Runs a replay in the middle of a batch that fails. Returns whether the origin received the cost
+// of the batch. The interruption happens where the batch finds a tuple ahead of its time and reads
+// the clock.
+bool origin_receives_a_failed_batch() {
   Timeline timeline(1);
   const InterruptedClock clock(timeline);
   const auto origin = std::make_shared<origins::InProcessOrigin>(timeline);
@@ -223,7 +226,7 @@ bool origin_hears_of_a_batch_that_fails() {
   const auto engine =
       limiter::Engine::make(clock, {.origin = origin, .capacity = 16, .seed = kSeed});
   Request first{.ns = "mutation", .identifier = "a", .limit = 5, .duration = Millis(1000)};
-  // Batches take their tuples in the order of their keys.
+  // Batches lock their tuples in the order of their keys.
   Request second = first;
   second.algorithm = Algorithm::kSlidingLog;
   const base::KeyedHash hash(kSeed);
@@ -245,43 +248,43 @@ bool origin_hears_of_a_batch_that_fails() {
   return components.size() != 1 || components.begin()->second != 1;
 }
 
-struct Scene {
+struct Interleaving {
   Mutation mutation = Mutation::kNone;
   std::string_view name = {};
   bool (*breaks)() = nullptr;
 };
-void PrintTo(const Scene& scene, std::ostream* out) {
-  *out << scene.name;
+void PrintTo(const Interleaving& interleaving, std::ostream* out) {
+  *out << interleaving.name;
 }
 
-const std::vector<Scene>& scenes() {
-  static const std::vector<Scene> kScenes = {
+const std::vector<Interleaving>& interleavings() {
+  static const std::vector<Interleaving> kInterleavings = {
       {Mutation::kTatMergedByMax, "TatMergedByMax", two_threads_exceed_a_burst},
-      {Mutation::kTentativeAcked, "TentativeTold", origin_hears_of_a_batch_that_fails}};
-  return kScenes;
+      {Mutation::kTentativeAcked, "TentativeAcked", origin_receives_a_failed_batch}};
+  return kInterleavings;
 }
 
-class MutantScene : public ::testing::TestWithParam<Scene> {};
+class MutantInterleaving : public ::testing::TestWithParam<Interleaving> {};
 
-TEST_P(MutantScene, BreaksOnlyWithTheMutant) {
+TEST_P(MutantInterleaving, BreaksOnlyWithTheMutant) {
   EXPECT_FALSE(GetParam().breaks());
   const Planted planted(GetParam().mutation);
   EXPECT_TRUE(GetParam().breaks());
 }
 
-INSTANTIATE_TEST_SUITE_P(Apart, MutantScene, ::testing::ValuesIn(scenes()),
+INSTANTIATE_TEST_SUITE_P(Engine, MutantInterleaving, ::testing::ValuesIn(interleavings()),
                          [](const auto& each) { return std::string(each.param.name); });
 
-TEST(MutableEngine, HasNoMutationThatIsNotLookedFor) {
-  std::set<Mutation> looked_for;
-  for (const Mutant& mutant : mutants()) looked_for.insert(mutant.mutation);
-  for (const Scene& scene : scenes()) looked_for.insert(scene.mutation);
-  for (const Mutation mutation : schedule::kThreadMutations) looked_for.insert(mutation);
-  EXPECT_EQ(looked_for.count(Mutation::kNone), 0u);
-  EXPECT_EQ(looked_for.size() + 1, static_cast<size_t>(Mutation::kCount));
+TEST(MutableEngine, EveryMutationHasATest) {
+  std::set<Mutation> tested;
+  for (const Mutant& mutant : mutants()) tested.insert(mutant.mutation);
+  for (const Interleaving& interleaving : interleavings()) tested.insert(interleaving.mutation);
+  for (const Mutation mutation : schedule::kThreadMutations) tested.insert(mutation);
+  EXPECT_EQ(tested.count(Mutation::kNone), 0u);
+  EXPECT_EQ(tested.size() + 1, static_cast<size_t>(Mutation::kCount));
 }
 
-TEST(MutableEngine, IsAsGoodAsTheOtherWhereNothingIsPlanted) {
+TEST(MutableEngine, BreaksNothingWithoutAPlantedBug) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     for (const FaultMode faults : {FaultMode::kRandom, FaultMode::kNone}) {
       for (const WorldOptions& options :

@@ -1,4 +1,4 @@
-// Life and death of the world's processes.
+// How the processes of a world start, run and end.
 
 #include <algorithm>
 #include <utility>
@@ -14,11 +14,11 @@ constexpr Millis kReplaySeldom{1000};
 constexpr Millis kSyncSeldom{2000};
 constexpr Millis kSweepEvery{700};
 constexpr size_t kCapacity = 64;
-constexpr size_t kSmallCapacity = 1;  // a table has some slots more
+constexpr size_t kSmallCapacity = 1;  // a table has a few more slots
 constexpr int64_t kAcksPerKill = 40;
 }  // namespace
 
-// Kills processes whose replay was acknowledged, where the world asks for that.
+// Kills processes after an acknowledged replay, if the options say so.
 class World::NodeOriginWatcher final : public CheckedOriginWatcher {
  public:
   NodeOriginWatcher(World& world, Node& node)
@@ -64,7 +64,7 @@ void World::start_process(Node& node) {
   node.process = &monitor_.start_process(node);
   node.watcher = std::make_unique<NodeOriginWatcher>(*this, node);
   node.link->watcher = node.watcher.get();
-  // This one has seen no other time.
+  // The new process has seen no earlier time.
   node.clock.forget_latest();
   if (node.wrong_clock) node.process->wrong_clock_until = WallTime::max();
   node.in_flight = 0;
@@ -100,7 +100,7 @@ void World::end_process(Node& node, ProcessInfo::Exit exit) {
   node.process->ended = Instant{.wall = node.clock.latest(), .mono = timeline_.now().mono};
   node.process->exit = exit;
   stop(node);
-  // Its host stays, and another process is begun on it.
+  // Another process starts on the same host.
   const Millis down = active_ ? Millis(random_.between(0, 2000)) : Millis(0);
   timeline_.post_in(down, [this, &node] {
     if (node.is_running() || over_) return;
@@ -117,7 +117,7 @@ void World::stop(Node& node) {
   stop_process(node);
 }
 
-// Requests under way keep their engine alive until they are answered or their deadline comes.
+// Requests in flight keep their engine alive until they are answered or time out.
 void World::release_all() {
   over_ = true;
   monitor_.stop();
@@ -138,7 +138,7 @@ void World::kill(Node& node) {
   end_process(node, ProcessInfo::Exit::kKilled);
 }
 
-// When the origin has just acknowledged what it told.
+// The origin has just acknowledged a replay.
 void World::maybe_kill_after_ack(Node& node) {
   if (!active_ || !random_.one_in(kAcksPerKill)) return;
   timeline_.post_in(Millis(0), [this, &node, executor = node.executor] {
@@ -148,7 +148,7 @@ void World::maybe_kill_after_ack(Node& node) {
   });
 }
 
-// Takes no more requests; goes when all is told, and leaves its part to those who stay.
+// The node takes no more requests and ends when all counts are acknowledged.
 void World::drain(Node& node) {
   note("node " + std::to_string(node.index) + " drains");
   node.draining = true;
@@ -167,7 +167,7 @@ void World::schedule_replay(Node& node, int process) {
     if (node.last_replay.done > 0) node.touched = true;
     const MonoTime now = timeline_.now().mono;
     if (!idle || node.in_flight > 0) node.idle_since = now;
-    // What was not acknowledged by its deadline would be waiting again.
+    // A replay without an acknowledgement would be waiting again after its deadline.
     if (node.draining && now - node.idle_since > monitor_.guarantees.read_deadline) {
       cover(Coverage::kDrained);
       note("node " + std::to_string(node.index) + " has drained");
@@ -179,7 +179,7 @@ void World::schedule_replay(Node& node, int process) {
   });
 }
 
-// As often as the replay. A process that drains writes all it has.
+// As often as the replay. A draining process flushes all rows.
 void World::schedule_sync(Node& node, int process) {
   const Millis every =
       options_.planted_bug == PlantedBug::kSyncsTooSeldom ? kSyncSeldom : kIteration;
@@ -192,9 +192,9 @@ void World::schedule_sync(Node& node, int process) {
   });
 }
 
-// Tuples whose windows are over are forgotten, and made anew under another generation. Not
-// where the clock may be set back into such a window: what a process forgot of it is a
-// sibling's then, and the truth keeps only one account for each.
+// Sweeps tuples whose windows are over; they return with another generation. Not in worlds that set
+// a clock back into such a window: the counts that the process swept would then be a sibling's, and
+// the oracle keeps one contributor for each.
 void World::schedule_sweep(Node& node) {
   if (stepping_node_ != nullptr) return;
   node.executor->post_at(timeline_.now().mono + kSweepEvery,
@@ -206,7 +206,6 @@ void World::schedule_sweep(Node& node) {
                          });
 }
 
-// Says that it lives, and hears how many do; both only while the origin can be reached.
 void World::schedule_heartbeat(Node& node) {
   const MonoTime now = timeline_.now().mono;
   send_heartbeat(node, region_of(node).nodes, now);

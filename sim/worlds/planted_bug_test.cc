@@ -1,5 +1,5 @@
-// Bugs planted in the world around the engine (its links, stores and settings), one at a time: a
-// checker that is there for it must find each.
+// Bugs planted around the engine, in links, stores and settings, one at a time. A checker must find
+// each of them.
 
 #include <gtest/gtest.h>
 
@@ -26,14 +26,14 @@ struct WorldBug {
   std::string only = {};
   bool limits_differ = false;
 };
-WorldBug shared_bug(std::string_view name, PlantedBug planted_bug, std::string_view found_by,
+WorldBug region_bug(std::string_view name, PlantedBug planted_bug, std::string_view found_by,
                     std::string only = {}) {
   return {name, planted_bug, {found_by}, 3, FaultMode::kNone, std::move(only)};
 }
 
-class PlantedBug : public ::testing::TestWithParam<WorldBug> {};
+class PlantedBugTest : public ::testing::TestWithParam<WorldBug> {};
 
-TEST_P(PlantedBug, IsFound) {
+TEST_P(PlantedBugTest, IsFound) {
   expect_found({.regions = GetParam().regions,
                 .faults = GetParam().faults,
                 .limits_differ = GetParam().limits_differ,
@@ -43,60 +43,62 @@ TEST_P(PlantedBug, IsFound) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    World, PlantedBug,
+    World, PlantedBugTest,
     ::testing::Values(
-        WorldBug{"OriginAdds", PlantedBug::kOriginAdds, {"retrying is free"}},
+        WorldBug{"OriginAdds", PlantedBug::kOriginAdds, {"idempotent replay"}},
+        WorldBug{"OriginHidesDroppedWrites",
+                 PlantedBug::kOriginHidesDroppedWrites,
+                 {"the regional bound"}},
         WorldBug{
-            "OriginDropsAndHides", PlantedBug::kOriginHidesDroppedWrites, {"the regional bound"}},
-        WorldBug{"OriginHidesFalls", PlantedBug::kOriginHidesLosses, {"conservation", "agreement"}},
+            "OriginHidesLosses", PlantedBug::kOriginHidesLosses, {"conservation", "agreement"}},
         WorldBug{"OriginReadsStale",
                  PlantedBug::kOriginReadsStale,
                  {"fresh enough", "the regional bound"}},
-        WorldBug{
-            "LinkPretends", PlantedBug::kFalseReplayAcks, {"fresh enough", "the regional bound"}},
-        WorldBug{"LinkFailsAsEmpty",
+        WorldBug{"FalseReplayAcks",
+                 PlantedBug::kFalseReplayAcks,
+                 {"fresh enough", "the regional bound"}},
+        WorldBug{"ErrorsReadAsEmpty",
                  PlantedBug::kErrorsReadAsEmpty,
                  {"fresh enough", "the regional bound"}},
-        WorldBug{"LinkHidesEpochs", PlantedBug::kReconnectsHidden, {"told in time"}},
+        WorldBug{"ReconnectsHidden", PlantedBug::kReconnectsHidden, {"acked in time"}},
         WorldBug{"SameIncarnation",
                  PlantedBug::kSameIncarnation,
                  {"one writer per component", "the regional bound"}},
         WorldBug{"DrainCutShort", PlantedBug::kDrainCutShort, {"conservation"}},
-        WorldBug{"TellsTooSeldom", PlantedBug::kReplaysTooSeldom, {"told in time"}},
+        WorldBug{"ReplaysTooSeldom", PlantedBug::kReplaysTooSeldom, {"acked in time"}},
         WorldBug{"DoubleCharge",
                  PlantedBug::kDoubleCharge,
-                 {"nobody invents consumption", "honest verdicts"}},
-        shared_bug("ForeignPublished", PlantedBug::kForeignPublished, "nobody invents abroad"),
-        shared_bug("OwnRowAsForeign", PlantedBug::kOwnRowAsForeign, "nobody invents abroad"),
-        shared_bug("NewsSummed", PlantedBug::kChangesSummed, "nobody invents abroad"),
-        shared_bug("LeaseForgotten", PlantedBug::kLeaseEndIgnored, "publish discipline"),
-        shared_bug("RegionsUnderestimated", PlantedBug::kRegionsUnderestimated,
-                   "publish discipline"),
-        WorldBug{"LimitsNotHeard",
+                 {"no invented counts", "consistent verdicts"}},
+        region_bug("ForeignPublished", PlantedBug::kForeignPublished, "no invented foreign counts"),
+        region_bug("OwnRowAsForeign", PlantedBug::kOwnRowAsForeign, "no invented foreign counts"),
+        region_bug("ChangesSummed", PlantedBug::kChangesSummed, "no invented foreign counts"),
+        region_bug("LeaseEndIgnored", PlantedBug::kLeaseEndIgnored, "publish rule"),
+        region_bug("RegionsUnderestimated", PlantedBug::kRegionsUnderestimated, "publish rule"),
+        WorldBug{"LimitsNotReceived",
                  PlantedBug::kLimitsNotReceived,
-                 {"publish discipline"},
+                 {"publish rule"},
                  2,
                  FaultMode::kNone,
                  {},
                  true},
-        WorldBug{"LimitsNotHeardByTheBoundAlone",
+        WorldBug{"LimitsNotReceivedByTheBoundAlone",
                  PlantedBug::kLimitsNotReceived,
                  {"the global bound"},
                  2,
                  FaultMode::kNone,
                  "the global bound",
                  true},
-        shared_bug("RowsPretended", PlantedBug::kFalseRowAcks, "durability order"),
-        shared_bug("NewsDropped", PlantedBug::kChangesDropped, "agreement abroad"),
-        WorldBug{"SharesTooSeldom",
+        region_bug("FalseRowAcks", PlantedBug::kFalseRowAcks, "durability order"),
+        region_bug("ChangesDropped", PlantedBug::kChangesDropped, "agreement across regions"),
+        WorldBug{"SyncsTooSeldom",
                  PlantedBug::kSyncsTooSeldom,
-                 {"published in time", "agreement abroad"},
+                 {"published in time", "agreement across regions"},
                  3,
                  FaultMode::kNone},
-        shared_bug("NewsDroppedByTheBoundAlone", PlantedBug::kChangesDropped, "the global bound",
+        region_bug("ChangesDroppedByTheBoundAlone", PlantedBug::kChangesDropped, "the global bound",
                    "the global bound"),
-        shared_bug("SharesTooSeldomByTheBoundAlone", PlantedBug::kSyncsTooSeldom,
-                   "the global bound", "the global bound")),
+        region_bug("SyncsTooSeldomByTheBoundAlone", PlantedBug::kSyncsTooSeldom, "the global bound",
+                   "the global bound")),
     [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace

@@ -21,7 +21,7 @@ struct Region {
   std::vector<std::unique_ptr<Node>> nodes;
   Connectivity origin_connectivity = Connectivity::kUp;
   Connectivity ledger_connectivity = Connectivity::kUp;
-  uint64_t admitted_isolated = 0, denied_isolated = 0;  // while the ledger could not be reached
+  uint64_t admitted_isolated = 0, denied_isolated = 0;  // while the ledger was unreachable
 };
 
 }  // namespace weir::sim

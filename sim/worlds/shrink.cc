@@ -11,11 +11,11 @@ std::string_view checker_of(const RunReport& broken) {
 
 namespace {
 
-constexpr uint64_t kOtherSeeds = 4;  // tried where the first does not break
+constexpr uint64_t kOtherSeeds = 4;  // tried if the first seed does not break
 constexpr Millis kShortest{500};
 
-// Each with one thing less, the largest steps first. Time comes last: a smaller world may need
-// longer to break.
+// Worlds with one thing less each, the largest steps first. Time comes last, because a smaller
+// world may need longer to break.
 std::vector<WorldOptions> smaller_than(const Shrunk& now) {
   std::vector<WorldOptions> all;
   const auto add = [&](const auto& change) {
@@ -34,7 +34,7 @@ std::vector<WorldOptions> smaller_than(const Shrunk& now) {
     add([&](WorldOptions& each) { each.tuples = tuples; });
   }
   if (options.faults == FaultMode::kRandom) {
-    // In fair weather nothing goes wrong at all.
+    // Without any fault.
     add([](WorldOptions& each) {
       each.faults = FaultMode::kNone;
       each.disabled_faults.clear();
@@ -61,7 +61,7 @@ std::vector<WorldOptions> smaller_than(const Shrunk& now) {
   if (options.max_region_skew > Millis(0)) {
     add([](WorldOptions& each) { each.max_region_skew = Millis(0); });
   }
-  // Until it broke the story is the same.
+  // Up to the violation the run is the same.
   if (now.report.broken_after < options.fault_time) {
     add([&](WorldOptions& each) { each.fault_time = now.report.broken_after + Millis(1); });
   }
@@ -88,7 +88,7 @@ Shrunk shrink(const WorldOptions& options, const RunReport& broken, int most_run
     }
     return false;
   };
-  // After each success from there on, and once more from the start.
+  // Continues after each success, and starts once more from the first step.
   for (bool smaller = true; smaller && now.runs < most_runs && !stops();) {
     smaller = false;
     for (size_t i = 0; i < smaller_than(now).size() && now.runs < most_runs && !stops();) {

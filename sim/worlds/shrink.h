@@ -1,8 +1,8 @@
-// Makes a world that breaks smaller: fewer nodes, regions, tuples and kinds of misfortune, a
-// shorter storm, for as long as the same invariant breaks. What is left is what the fault needs.
+// Makes a world that breaks smaller: fewer nodes, regions, tuples and kinds of faults, and less
+// time, as long as the same invariant breaks. The result has only what the violation needs.
 //
-// Greedy: a smaller world that still breaks takes the place of the one before it. One thing changed
-// draws other numbers, so a few seeds are tried for each.
+// Greedy: a smaller world that still breaks replaces the current one. Each change draws other
+// random numbers, so a few seeds are tried for each.
 
 #pragma once
 
@@ -16,14 +16,14 @@ namespace weir::sim {
 struct Shrunk {
   WorldOptions options;
   RunReport report;  // of that world
-  int runs = 0;      // that it took
+  int runs = 0;      // needed
 };
 
-// The checker that complained.
+// The checker that reported the violation.
 [[nodiscard]] std::string_view checker_of(const RunReport& broken);
 
-// `broken` is what the world with these options came to. Stops after `most_runs` worlds, or when
-// `stops` says so.
+// `broken` is the report of the world with these options. Stops after `most_runs` worlds, or when
+// `stops` returns true.
 [[nodiscard]] Shrunk shrink(
     const WorldOptions& options, const RunReport& broken, int most_runs,
     const std::function<bool()>& stops = [] { return false; });

@@ -1,4 +1,4 @@
-// A world that breaks is made smaller, breaks in the same way, and does so again from its file.
+// A world that breaks becomes smaller, breaks in the same way, and does so again from its file.
 
 #include "sim/worlds/shrink.h"
 
@@ -41,24 +41,24 @@ void expect_shrinks(const WorldOptions& options, std::string_view checker) {
   auto again = read_world(write_world(after.options, *after.report.broken));
   ASSERT_TRUE(again.ok()) << again.error().detail;
   WorldOptions replayed = *again;
-  replayed.planted_bug = options.planted_bug;  // which no file has
+  replayed.planted_bug = options.planted_bug;  // no file contains it
   const RunReport report = World(replayed).run();
   ASSERT_TRUE(report.broken);
   EXPECT_EQ(*report.broken, *after.report.broken);
   EXPECT_EQ(report.fingerprint, after.report.fingerprint);
 }
 
-TEST(Shrink, LeavesWhatABugInTheWorldNeeds) {
-  expect_shrinks({.regions = 1, .planted_bug = PlantedBug::kReplaysTooSeldom}, "told in time");
+TEST(Shrink, KeepsWhatABugAroundTheEngineNeeds) {
+  expect_shrinks({.regions = 1, .planted_bug = PlantedBug::kReplaysTooSeldom}, "acked in time");
 }
 
-TEST(Shrink, LeavesWhatABugInTheEngineNeeds) {
+TEST(Shrink, KeepsWhatABugInTheEngineNeeds) {
   base::planted = base::Mutation::kRollOverRemoved;
-  expect_shrinks({.regions = 3, .faults = FaultMode::kNone}, "publish discipline");
+  expect_shrinks({.regions = 3, .faults = FaultMode::kNone}, "publish rule");
   base::planted = base::Mutation::kNone;
 }
 
-TEST(Shrink, LeavesOutMisfortunesThatTheFaultDoesNotNeed) {
+TEST(Shrink, DisablesFaultsThatTheViolationDoesNotNeed) {
   const Shrunk before = first_broken({.regions = 1, .planted_bug = PlantedBug::kDrainCutShort});
   ASSERT_TRUE(before.report.broken);
   const Shrunk after = shrink(before.options, before.report, kMostRuns);

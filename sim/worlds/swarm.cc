@@ -7,7 +7,7 @@
 namespace weir::sim {
 namespace {
 
-// States that few worlds come to by themselves. Each is drawn for itself, so that any two meet.
+// Draws options that lead to rare states, independently of each other, so that any two can meet.
 void draw_pressure(Random& random, WorldOptions& options) {
   const bool has_faults = options.faults == FaultMode::kRandom;
   if (random.one_in(3)) options.table = TableSize::kSmall;

@@ -1,4 +1,4 @@
-// The worlds of a swarm: small ones, drawn from one seed after another.
+// A swarm: small worlds, drawn from one seed after another.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace weir::sim {
 
-// By the seed alone, so that one world can be seen again without those before it.
+// Depends on the seed alone, so that one world can be run again without the others.
 [[nodiscard]] WorldOptions world_of(uint64_t seed);
 
 }  // namespace weir::sim

@@ -1,4 +1,4 @@
-// Who asks the nodes of the world for what, and what becomes of the answers.
+// The requests of a world and their answers.
 
 #include <algorithm>
 
@@ -17,8 +17,8 @@ Node* World::any_serving_node() {
   return serving[static_cast<size_t>(random_.between(0, static_cast<int64_t>(serving.size()) - 1))];
 }
 
-// Where there are regions, now one is asked, now all, now nobody: what is held back shows only
-// when those who held it back are silent.
+// With several regions, sometimes one region gets requests, sometimes all, sometimes none:
+// unpublished counts show only when their region is idle.
 void World::choose_load() {
   const MonoTime now = timeline_.now().mono;
   if (!ledger_ || now < load_until_) return;
@@ -45,14 +45,14 @@ void World::schedule_traffic() {
   });
 }
 
-// Of two tenants one asks more often.
+// With two tenants, one sends more requests.
 const World::Tuple& World::random_tuple() {
   auto last = static_cast<int64_t>(tuples_.size()) - 1;
   if (options_.tenants && random_.one_in(2)) last = std::min<int64_t>(last, 1);
   return tuples_[static_cast<size_t>(random_.between(0, last))];
 }
 
-// Everyone about everything, without consuming.
+// Probes every node for every tuple, without cost.
 void World::schedule_probes() {
   timeline_.post_in(kProbeEvery, [this] {
     if (!probing_) return;
@@ -95,11 +95,11 @@ void World::send_request(Node& node, const Tuple& tuple, Count cost) {
         if (!executor->alive()) return;
         record.verdict = *verdict;
         record.charged = verdict->admitted() && record.cost > 0;
-        answer(node, {record}, "single");
+        complete(node, {record}, "single");
       });
 }
 
-// Someone who asks once, and whose tuple is fuller than those of the others often are.
+// One request for a tuple that is never requested again. Its tuple is often fuller than others.
 void World::send_one_time_request(Node& node) {
   const Tuple one_time{.identifier = "passer-" + std::to_string(one_time_requests_++),
                        .duration = kOneTimeWindow,
@@ -108,7 +108,7 @@ void World::send_one_time_request(Node& node) {
   send_request(node, one_time, 1);
 }
 
-// One after the other, through the whole storm.
+// One visitor after the other, as long as there are faults.
 void World::schedule_visit() {
   const Millis every = options_.fault_time / options_.visitors;
   timeline_.post_in(Millis(random_.between(1, 2 * every.count())), [this] {
@@ -118,8 +118,8 @@ void World::schedule_visit() {
   });
 }
 
-// Someone who asks for little and, when others know of that, until he is refused; then never again:
-// nothing but what the refusal left behind has it told.
+// A visitor sends one request and, when other regions know of it, requests until it is denied. It
+// never returns, so only the state that the denial left can get its counts published.
 void World::visit(Node& node) {
   const int64_t limit = random_.between(4, 7);
   const Tuple visitor{.identifier = "visitor-" + std::to_string(visitors_.size()),
@@ -157,11 +157,11 @@ void World::send_batch(Node& node) {
                                    records[i].charged = verdict->admitted() && records[i].cost > 0;
                                  }
                                  if (!verdict->admitted()) cover(Coverage::kBatchRefused);
-                                 answer(node, records, "batch");
+                                 complete(node, records, "batch");
                                });
 }
 
-void World::answer(Node& node, std::vector<RequestRecord> records, const std::string& what) {
+void World::complete(Node& node, std::vector<RequestRecord> records, const std::string& what) {
   --node.in_flight;
   monitor_.record(node, records);
   for (const RequestRecord& record : records) {

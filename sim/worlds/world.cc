@@ -107,11 +107,11 @@ void World::make_ledger() {
 }
 
 void World::make_tuples() {
-  // One window is so long that it is still there when all is calm.
+  // One window is so long that it is still live when faults have ended.
   const bool fault_free = options_.faults == FaultMode::kNone;
   const std::array short_ones = {Millis(1000), Millis(2000), Millis(5000)};
   const std::array fair_ones = {Millis(5000), Millis(10'000), Millis(20'000)};
-  // Regions may differ in the limit of one tuple.
+  // Regions may have different limits for one tuple.
   int64_t differs = -1;
   if (ledger_ && random_.one_in(2)) differs = random_.one_in(2) ? 0 : 3;
   if (options_.limits_differ) differs = 0;
@@ -162,7 +162,7 @@ RunReport World::run() {
     report_.nodes = std::max(report_.nodes, static_cast<int>(region->nodes.size()));
   }
   for_each_node([this](Node& node) { start_process(node); });
-  // Where nothing goes wrong processes have heard of each other before they are asked.
+  // Without faults, processes know each other before the first request.
   if (fault_free) monitor_.clear_disruption();
   timeline_.post_in(fault_free ? Millis(2000) : Millis(0), [this] { schedule_traffic(); });
   if (ledger_ && options_.visitors > 0) schedule_visit();
@@ -187,7 +187,7 @@ RunReport World::run() {
             Millis(1000));
   probing_ = false;
   run_until(timeline_.now().mono + 2 * (bounds.read_deadline + bounds.acked_within));
-  // Nobody requests a one-time tuple again, so nobody repairs its loss: its window ends first.
+  // No request for a one-time tuple follows, so no read repairs its loss: its window ends first.
   if (options_.table == TableSize::kSmall) run_until(calm_since + 2 * kOneTimeWindow);
   // A full read finds rows that the ledger lost.
   if (monitor_.conditions.failed_over) {

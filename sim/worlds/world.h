@@ -1,7 +1,8 @@
-// Regions in a box: production limiters on one origin each and one ledger between them, networks
-// that lose things, processes that die, stores that fail, and traffic, all drawn from one seed.
-// Runs until something breaks or the time is up, then calms down and looks whether everyone
-// agrees.
+// A small deployment drawn from one seed: production limiters in regions with one origin each and
+// one ledger between them, lossy networks, processes that are killed, stores that fail, and
+// traffic.
+// Runs until a checker finds a violation or the time is up; then all faults end, and the checkers
+// test whether all nodes agree.
 
 #pragma once
 
@@ -29,71 +30,71 @@
 
 namespace weir::sim {
 
-// In the tables of processes.
+// The size of each process's tuple table.
 enum class TableSize : uint8_t {
   kLarge,
-  kSmall,  // tuples that nobody asks for again crowd out others while their windows last
+  kSmall,  // tuples without a second request evict others while their windows last
 };
 
-// What happens to wall clocks, beside small differences and steps.
+// Faults of wall clocks, besides small differences and steps.
 enum class ClockFault : uint8_t {
   kNone,
-  kHours,  // one is set hours ahead or back, and right again
-  kJumps,  // all are set ahead together, over 2^16 to 2^32 windows of one tuple
+  kHours,  // one clock is set hours ahead or back, and corrected later
+  kJumps,  // all clocks are set ahead together, over 2^16 to 2^32 windows of one tuple
 };
 
 enum class FaultMode : uint8_t {
   kRandom,
-  kNone,  // messages take their time, and nothing else goes wrong
+  kNone,  // messages have delays, but no fault is injected
 };
 
 struct WorldOptions {
   uint64_t seed = 1;
-  int regions = 0;            // 0: one to three; a lone one has no ledger
-  int nodes = 0;              // of a region; 0: two to four, one to three where there are regions
-  Millis fault_time{20'000};  // time with faults
+  int regions = 0;            // 0: one to three; a single one has no ledger
+  int nodes = 0;              // of a region; 0: two to four, or one to three with several regions
+  Millis fault_time{20'000};  // how long faults are injected
   FaultMode faults = FaultMode::kRandom;
-  bool limits_differ = false;  // regions differ in the limit of the first tuple, whatever is drawn
-  Millis max_region_skew{0};   // at most, the clocks of one region from those of another
-  int visitors = 0;  // that come twice and, once they were refused, never again; with regions only
+  bool limits_differ = false;  // regions always have different limits for the first tuple
+  Millis max_region_skew{0};   // at most, between the clocks of two regions
+  int visitors = 0;  // clients that stay away once they were denied; with several regions only
   TableSize table = TableSize::kLarge;
-  int remote_tuples = 0;          // of which a process has room for others' counts; 0: enough
-  bool small_row_budget = false;  // allowed in a second; else drawn
-  bool tenants = false;           // busy tuples of one namespace beside quiet ones of another
-  bool kills_after_ack = false;   // processes die when the origin has acknowledged
+  int remote_tuples = 0;          // capacity of a process for tuples of other regions; 0: enough
+  bool small_row_budget = false;  // few rows per second are allowed; else drawn
+  bool tenants = false;           // busy tuples of one namespace and quiet ones of another
+  bool kills_after_ack = false;   // processes are killed after an acknowledged replay
   ClockFault clock = ClockFault::kNone;
-  bool all_algorithms = false;  // tuples that each process counts by itself, too
+  bool all_algorithms = false;  // also tuples of algorithms that each process counts by itself
   Millis read_deadline{300};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
-  int tuples = 4;                    // that are asked for, 1 to 4
-  WorldFaults disabled_faults = {};  // kinds of misfortune that do not happen
+  int tuples = 4;                    // that get requests, 1 to 4
+  WorldFaults disabled_faults = {};  // kinds of faults that are not injected
   PlantedBug planted_bug = PlantedBug::kNone;
-  std::string only_checker = {};  // the name of the one checker that looks; empty: all do
+  std::string only_checker = {};  // the name of the only checker to run; empty: all
 };
 
 struct RunReport {
-  std::optional<std::string> broken;  // the first invariant broken, and how
-  Millis broken_after{0};             // the beginning
-  Millis lasted{0};                   // the world, in its own time
-  int regions = 0;                    // there were
-  int nodes = 0;                      // in the largest of them
-  uint64_t fingerprint = 0;           // of everything that happened, in order
+  std::optional<std::string> broken;  // "checker: text" of the first violation
+  Millis broken_after{0};             // since the start
+  Millis lasted{0};                   // simulated time
+  int regions = 0;
+  int nodes = 0;             // in the largest region
+  uint64_t fingerprint = 0;  // of all events, in order
   uint64_t events = 0;
   uint64_t admitted = 0;
   uint64_t denied = 0;
-  uint64_t processes = 0;  // of processes
+  uint64_t processes = 0;  // started
   uint64_t rows = 0;       // written to the ledger
-  uint64_t evicted = 0;    // tuples, for want of room
-  uint64_t sketched = 0;   // answers on tuples that there was no room for
-  uint64_t no_room = 0;    // rows of others that there was no room for
-  Nanos delay{0};          // from one region to another where nothing goes wrong
-  // Of cells that still mattered at the end: what was accepted, and of that what nobody can
-  // tell any more.
+  uint64_t evicted = 0;    // tuples, because the table was full
+  uint64_t sketched = 0;   // answers for tuples that did not fit in the table
+  uint64_t no_room = 0;    // remote rows that did not fit
+  Nanos delay{0};          // from one region to another, without faults
+  // Of cells that were live at the end: accepted counts, and those of them that cannot be
+  // recovered.
   Count accepted = 0;
   Count died_unacked = 0;
   Count lost_with_origin = 0;
   std::map<Coverage, uint64_t> coverage;
-  std::vector<std::string> last_events;  // what led to the fault
+  std::vector<std::string> last_events;  // before the violation
 };
 
 class World {
@@ -103,16 +104,16 @@ class World {
   [[nodiscard]] RunReport run();
 
  private:
-  static constexpr Millis kProbeEvery{100};  // in calm
+  static constexpr Millis kProbeEvery{100};  // after faults have ended
   static constexpr Millis kOneTimeWindow{5000};
 
-  // What is asked for, again and again.
+  // A tuple that gets many requests.
   struct Tuple {
     std::string identifier;
     Millis duration{0};
     int64_t limit = 0;
     Algorithm algorithm = Algorithm::kSlidingWindow;
-    int64_t other_limit = 0;  // what other regions than the first ask with
+    int64_t other_limit = 0;  // the limit in all regions but the first
     std::string ns = "sim";
 
     [[nodiscard]] int64_t limit_in(int region) const { return region == 0 ? limit : other_limit; }
@@ -123,7 +124,7 @@ class World {
   void make_tuples();
   void make_ledger();
 
-  // Traffic (asking.cc).
+  // Traffic (traffic.cc).
   void schedule_traffic();
   void schedule_probes();
   void send_request(Node& node, const Tuple& tuple, Count cost);
@@ -132,14 +133,14 @@ class World {
   [[nodiscard]] const Tuple& random_tuple();
   void schedule_visit();
   void visit(Node& node);
-  void answer(Node& node, std::vector<RequestRecord> records, const std::string& what);
+  void complete(Node& node, std::vector<RequestRecord> records, const std::string& what);
   void cover_answer(const Node& node, const RequestRecord& record);
   [[nodiscard]] Request request_of(const Node& node, const Tuple& tuple, Count cost) const;
   [[nodiscard]] RequestRecord make_record(const Node& node, const Tuple& tuple, Count cost) const;
   [[nodiscard]] Node* any_serving_node();
   void choose_load();
 
-  // Life and death (lives.cc).
+  // Processes (node_lifecycle.cc).
   void start_process(Node& node);
   void end_process(Node& node, ProcessInfo::Exit exit);
   void stop(Node& node);
@@ -153,7 +154,7 @@ class World {
   void schedule_heartbeat(Node& node);
   void schedule_sweep(Node& node);
 
-  // What goes wrong (storm.cc).
+  // Faults (fault_schedule.cc).
   void schedule_fault();
   void schedule_final_disconnects();
   void inject_node_fault();
@@ -206,8 +207,8 @@ class World {
   const MonoTime began_ = timeline_.now().mono;
   Monitor monitor_;
   std::vector<std::unique_ptr<Region>> regions_;
-  std::unique_ptr<WatchedLedger> ledger_;  // none: a lone region
-  // Of all lives: what was sent still arrives.
+  std::unique_ptr<WatchedLedger> ledger_;  // none: there is one region
+  // Of all processes: messages that they sent still arrive.
   std::vector<std::shared_ptr<OriginLink>> links_;
   std::vector<std::shared_ptr<LedgerLink>> ledger_links_;
   std::vector<Tuple> tuples_;  // shared ones first
@@ -217,10 +218,10 @@ class World {
   Millis max_fault_gap_{0};
   Node* stepping_node_ = nullptr;  // its clock is set now and then
   Connectivity ledger_connectivity_ = Connectivity::kUp;
-  std::optional<int> busy_region_;  // the only region that is asked now
-  bool idle_ = false;               // nobody is
+  std::optional<int> busy_region_;  // the only region that gets requests now
+  bool idle_ = false;               // no region does
   MonoTime load_until_{};
-  int one_time_requests_ = 0;  // so far
+  int one_time_requests_ = 0;
   std::vector<std::pair<Node*, Tuple>> visitors_;
   bool active_ = true;
   bool probing_ = true;

@@ -11,7 +11,7 @@
 namespace weir::sim {
 namespace {
 
-// One setting: how it is written, and how it is read; false if that cannot be meant.
+// One setting: how to write it and how to read it. `read` returns false for an invalid value.
 struct Setting {
   std::string_view name;
   std::function<std::string(const WorldOptions&)> write;
@@ -66,7 +66,7 @@ Setting yes_or_no(std::string_view name, bool WorldOptions::*field) {
   return choice<bool, 2>(name, field, {"false", "true"});
 }
 
-std::string write_without(const WorldOptions& options) {
+std::string write_disabled_faults(const WorldOptions& options) {
   std::string text;
   for (const WorldFault kind : options.disabled_faults) {
     text += text.empty() ? "[" : ", ";
@@ -75,7 +75,7 @@ std::string write_without(const WorldOptions& options) {
   return text.empty() ? "[]" : text + "]";
 }
 
-bool read_without(std::string text, WorldOptions& options) {
+bool read_disabled_faults(std::string text, WorldOptions& options) {
   if (text.size() < 2 || text.front() != '[' || text.back() != ']') return false;
   text = text.substr(1, text.size() - 2);
   std::replace(text.begin(), text.end(), ',', ' ');
@@ -99,27 +99,47 @@ const std::vector<Setting>& settings() {
       whole("regions", &WorldOptions::regions, 0, 3),
       whole("nodes", &WorldOptions::nodes, 0, 9),
       whole("tuples", &WorldOptions::tuples, 1, 4),
-      millis("stormy_ms", &WorldOptions::fault_time, 1),
-      choice<FaultMode, 2>("weather", &WorldOptions::faults, {"stormy", "fair"}),
+      millis("fault_ms", &WorldOptions::fault_time, 1),
+      choice<FaultMode, 2>("faults", &WorldOptions::faults, {"random", "none"}),
       yes_or_no("limits_differ", &WorldOptions::limits_differ),
-      millis("regions_apart_ms", &WorldOptions::max_region_skew, 0),
+      millis("region_skew_ms", &WorldOptions::max_region_skew, 0),
       whole("visitors", &WorldOptions::visitors, 0, 100),
-      choice<TableSize, 2>("room", &WorldOptions::table, {"enough", "scarce"}),
+      choice<TableSize, 2>("table", &WorldOptions::table, {"large", "small"}),
       whole("remote_tuples", &WorldOptions::remote_tuples, 0, 1000),
-      yes_or_no("few_rows", &WorldOptions::small_row_budget),
+      yes_or_no("small_row_budget", &WorldOptions::small_row_budget),
       yes_or_no("tenants", &WorldOptions::tenants),
-      yes_or_no("kills_after_telling", &WorldOptions::kills_after_ack),
-      choice<ClockFault, 3>("clock", &WorldOptions::clock, {"none", "hours", "leaps"}),
+      yes_or_no("kills_after_ack", &WorldOptions::kills_after_ack),
+      choice<ClockFault, 3>("clock", &WorldOptions::clock, {"none", "hours", "jumps"}),
       yes_or_no("all_algorithms", &WorldOptions::all_algorithms),
       millis("read_deadline_ms", &WorldOptions::read_deadline, 1),
       choice<OnOriginLoss, 3>("on_origin_loss", &WorldOptions::on_origin_loss,
                               {"local", "deny", "share"}),
-      {"without", write_without, read_without},
+      {"disabled_faults", write_disabled_faults, read_disabled_faults},
   };
   static_assert(static_cast<int>(OnOriginLoss::kLocal) == 0 &&
                 static_cast<int>(OnOriginLoss::kDeny) == 1 &&
                 static_cast<int>(OnOriginLoss::kShare) == 2);
   return kSettings;
+}
+
+// Settings of files that older versions wrote.
+struct Renamed {
+  std::string_view old_name;
+  std::string_view name;
+};
+constexpr std::array<Renamed, 7> kRenamed{{{"stormy_ms", "fault_ms"},
+                                           {"weather", "faults"},
+                                           {"regions_apart_ms", "region_skew_ms"},
+                                           {"room", "table"},
+                                           {"few_rows", "small_row_budget"},
+                                           {"kills_after_telling", "kills_after_ack"},
+                                           {"without", "disabled_faults"}}};
+
+std::string unknown_setting(const std::string& name) {
+  for (const Renamed& renamed : kRenamed) {
+    if (renamed.old_name == name) return "'" + name + "' is now " + std::string(renamed.name);
+  }
+  return "'" + name + "' is not a setting of a world";
 }
 
 std::string trimmed(const std::string& text) {
@@ -159,8 +179,8 @@ Result<WorldOptions> read_world(std::string_view text) {
     const std::string value = trimmed(content.substr(colon + 1));
     const auto found = std::find_if(settings().begin(), settings().end(),
                                     [&](const Setting& each) { return each.name == name; });
-    if (found == settings().end()) return wrong("'" + name + "' is no setting of a world");
-    if (!found->read(value, options)) return wrong("'" + value + "' cannot be " + name);
+    if (found == settings().end()) return wrong(unknown_setting(name));
+    if (!found->read(value, options)) return wrong("'" + value + "' is not a valid " + name);
   }
   return options;
 }

@@ -1,5 +1,5 @@
-// A world as a small file, so that a fault can be seen again: `name: value` lines, a part of YAML.
-// What a file leaves out is as WorldOptions has it; tests' plants are not written.
+// A world as a small file, so that a violation can be reproduced: `name: value` lines, a subset of
+// YAML. Settings that a file leaves out have their defaults. Planted bugs are not written.
 
 #pragma once
 
@@ -14,7 +14,7 @@ namespace weir::sim {
 // `comment` may have several lines.
 [[nodiscard]] std::string write_world(const WorldOptions& options, std::string_view comment = {});
 
-// An error is one line: "line 3: 'regoins' is no setting of a world".
+// An error is one line: "line 3: 'regoins' is not a setting of a world".
 [[nodiscard]] Result<WorldOptions> read_world(std::string_view text);
 
 }  // namespace weir::sim

@@ -36,15 +36,17 @@ TEST(WorldFile, ReadsWhatItWrote) {
   EXPECT_EQ(read->on_origin_loss, OnOriginLoss::kShare);
 }
 
-TEST(WorldFile, SaysWhatIsWrongAndWhere) {
+TEST(WorldFile, ErrorsNameTheLineAndTheValue) {
   EXPECT_EQ(read_world("seed: 1\nregoins: 2\n").error().detail,
-            "line 2: 'regoins' is no setting of a world");
-  EXPECT_EQ(read_world("tuples: 5").error().detail, "line 1: '5' cannot be tuples");
-  EXPECT_EQ(read_world("without: [rain]").error().detail, "line 1: '[rain]' cannot be without");
+            "line 2: 'regoins' is not a setting of a world");
+  EXPECT_EQ(read_world("tuples: 5").error().detail, "line 1: '5' is not a valid tuples");
+  EXPECT_EQ(read_world("disabled_faults: [rain]").error().detail,
+            "line 1: '[rain]' is not a valid disabled_faults");
+  EXPECT_EQ(read_world("weather: fair").error().detail, "line 1: 'weather' is now faults");
   EXPECT_EQ(read_world("seed").error().detail, "line 1: 'seed' is not `name: value`");
 }
 
-TEST(WorldFile, LeavesTheRestAsItIs) {
+TEST(WorldFile, KeepsDefaultsOfMissingSettings) {
   const auto read = read_world("# nothing\n\nseed: 5\n");
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(write_world(*read), write_world({.seed = 5}));

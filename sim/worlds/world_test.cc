@@ -1,4 +1,4 @@
-// Random small worlds, checked after every event, each reproducible from its seed.
+// Random small worlds, checked after every event. Each is reproducible from its seed.
 
 #include "sim/worlds/world.h"
 
@@ -23,7 +23,7 @@ uint64_t seeds_to_run() {
   return wanted != nullptr && *wanted != '\0' ? std::strtoull(wanted, nullptr, 10) : kSeeds;
 }
 
-TEST(World, KeepsEveryInvariantAndReachesEveryInterestingState) {
+TEST(World, KeepsEveryInvariantAndReachesEveryCoverageState) {
   std::map<Coverage, uint64_t> coverage;
   RunReport all;
   for (uint64_t seed = 1; seed <= seeds_to_run(); ++seed) {
@@ -46,17 +46,17 @@ TEST(World, KeepsEveryInvariantAndReachesEveryInterestingState) {
     }
     EXPECT_GT(all.admitted, 1000u);
     EXPECT_GT(all.denied, 1000u);
-    // What is missing is known, and little.
+    // Losses are accounted for, and small.
     EXPECT_GT(all.died_unacked, 0u);
     EXPECT_GT(all.lost_with_origin, 0u);
     EXPECT_LT(all.died_unacked, all.accepted / 20);
   }
   RecordProperty("accepted", std::to_string(all.accepted));
-  RecordProperty("died_untold", std::to_string(all.died_unacked));
+  RecordProperty("died_unacked", std::to_string(all.died_unacked));
   RecordProperty("lost_with_origin", std::to_string(all.lost_with_origin));
 }
 
-TEST(World, TellsTheSameStoryTwiceFromTheSameSeedAndAnotherFromAnother) {
+TEST(World, GivesTheSameFingerprintForTheSameSeedAndAnotherForAnother) {
   for (uint64_t seed = 1; seed <= generated_cases(5); ++seed) {
     const RunReport one = World({.seed = seed}).run();
     const RunReport two = World({.seed = seed}).run();
@@ -66,8 +66,8 @@ TEST(World, TellsTheSameStoryTwiceFromTheSameSeedAndAnotherFromAnother) {
   }
 }
 
-// Where nothing goes wrong news is quick, so the bounds that speak of delays are tight.
-TEST(World, KeepsTheGlobalBoundTightlyInFairWeather) {
+// Without faults imports are quick, so the bounds on delays are tight.
+TEST(World, KeepsTheGlobalBoundTightlyWithoutFaults) {
   const uint64_t seeds = std::min<uint64_t>(30, kSanitized ? seeds_to_run() / 4 : seeds_to_run());
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     for (const int regions : {2, 3}) {
@@ -80,8 +80,8 @@ TEST(World, KeepsTheGlobalBoundTightlyInFairWeather) {
   }
 }
 
-// Rows of a window come from where it has begun to where it has not.
-TEST(World, HoldsWhereTheClocksOfRegionsAreFarApart) {
+// Rows of a window arrive in regions where it has not begun yet.
+TEST(World, KeepsInvariantsWithLargeClockSkewBetweenRegions) {
   for (uint64_t seed = 1; seed <= seeds_to_run() / 10; ++seed) {
     const RunReport report = World({.seed = seed,
                                     .regions = 3,
@@ -92,22 +92,22 @@ TEST(World, HoldsWhereTheClocksOfRegionsAreFarApart) {
   }
 }
 
-// What a refusal left to be told is told, though the ledger failed and nobody asks again.
-TEST(World, HoldsForVisitorsWhoStayAwayOnceTheyWereRefused) {
+// A denial gets its counts published, although the ledger failed and no request follows.
+TEST(World, KeepsInvariantsForVisitorsThatStayAwayAfterADenial) {
   for (uint64_t seed = 1; seed <= seeds_to_run() / 10; ++seed) {
     const RunReport report = World({.seed = seed, .regions = 2, .visitors = 10}).run();
     ASSERT_FALSE(report.broken) << describe(seed, report);
   }
 }
 
-TEST(World, HoldsWithMoreNodesToo) {
+TEST(World, KeepsInvariantsWithMoreNodes) {
   for (uint64_t seed = 1000; seed < 1000 + generated_cases(10); ++seed) {
     const RunReport report = World({.seed = seed, .nodes = 5}).run();
     ASSERT_FALSE(report.broken) << describe(seed, report);
   }
 }
 
-TEST(World, HoldsWhateverIsToHoldWithoutTheOriginAndHoweverLongItIsWaitedFor) {
+TEST(World, KeepsInvariantsForEachOriginLossPolicyAndReadDeadline) {
   for (const OnOriginLoss loss : {OnOriginLoss::kDeny, OnOriginLoss::kShare}) {
     for (const Millis deadline : {Millis(50), Millis(300), Millis(1500)}) {
       for (uint64_t seed = 1; seed <= seeds_to_run() / 8; ++seed) {
@@ -119,8 +119,8 @@ TEST(World, HoldsWhateverIsToHoldWithoutTheOriginAndHoweverLongItIsWaitedFor) {
   }
 }
 
-// A tuple that made room for others comes back under another name, and knows what it had accepted.
-TEST(World, HoldsWhereTuplesAreForgottenForWantOfRoom) {
+// An evicted tuple returns with another generation and still knows what it had accepted.
+TEST(World, KeepsInvariantsWhenTablesEvictTuples) {
   uint64_t records = 0;
   uint64_t evicted = 0;
   uint64_t sketched = 0;
@@ -139,8 +139,8 @@ TEST(World, HoldsWhereTuplesAreForgottenForWantOfRoom) {
   EXPECT_LT(sketched, records / 10);
 }
 
-// Everything at once, as swarms draw it.
-TEST(World, HoldsUnderPressureOfAllKinds) {
+// All options at once, as swarms draw them.
+TEST(World, KeepsInvariantsUnderAllSwarmOptions) {
   std::map<Coverage, uint64_t> coverage;
   for (uint64_t seed = 1; seed <= 2 * seeds_to_run(); ++seed) {
     const RunReport report = World(world_of(seed)).run();
@@ -156,22 +156,24 @@ TEST(World, HoldsUnderPressureOfAllKinds) {
   }
 }
 
-// Found by swarms, and mended.
-TEST(World, DoesNotBreakAgainWhereItOnceBroke) {
+// Violations that swarms found, and that are fixed.
+TEST(World, KeepsInvariantsInWorldsThatOnceBroke) {
   const std::vector<WorldOptions> worlds = {
-      // A peek in a batch went by nothing and called that refreshed, when another item had taken
-      // the place of its tuple after it was read.
+      // A peek in a batch used no counts and reported itself refreshed, when another item had
+      // evicted its tuple after the read.
       {.seed = 3156338953, .regions = 1, .table = TableSize::kSmall},
-      // A tuple that was refused after a failed read never noticed that the origin forgot its part.
+      // A tuple that was denied after a failed read never noticed that the origin lost its
+      // component.
       {.seed = 547},
-      // A row slipped between two long looks back, when one of them was lost and a replica lagged.
+      // An import missed a row between two overlapping reads, when one of them was lost and a
+      // replica lagged.
       {.seed = 2519},
-      // A peek that had waited for longer than its windows last said that nothing was used.
+      // A peek that waited longer than its windows last reported that nothing was used.
       {.seed = 93, .read_deadline = Millis(1500), .on_origin_loss = OnOriginLoss::kDeny},
-      // An item of a batch was forgotten for want of room while another was read, and made anew by
-      // one who could not read it; it was called known all the same.
+      // An item of a batch was evicted while another one was read, and created again without a
+      // read; its counts were reported as known all the same.
       {.seed = 537, .regions = 1, .table = TableSize::kSmall, .read_deadline = Millis(1500)},
-      // A batch was taken for decided late because a peek in it was (a false alarm).
+      // A checker took a batch for decided late because of a late peek in it (a false alarm).
       {.seed = 424639, .read_deadline = Millis(1500)},
       {.seed = 7001245, .read_deadline = Millis(1500)},
       {.seed = 31338905, .regions = 1, .table = TableSize::kSmall, .read_deadline = Millis(1500)},
@@ -181,22 +183,22 @@ TEST(World, DoesNotBreakAgainWhereItOnceBroke) {
        .table = TableSize::kSmall,
        .read_deadline = Millis(1500),
        .on_origin_loss = OnOriginLoss::kDeny},
-      // A row that was written when the world ended was to be known at once (a false alarm).
+      // A checker required that a row written at the very end is known at once (a false alarm).
       {.seed = 425056,
        .regions = 2,
        .faults = FaultMode::kNone,
        .on_origin_loss = OnOriginLoss::kShare},
-      // One of a window that had just begun was, too (a false alarm).
+      // The same for a row of a window that had just begun (a false alarm).
       {.seed = 501606,
        .regions = 3,
        .faults = FaultMode::kNone,
        .max_region_skew = Millis(1500),
        .on_origin_loss = OnOriginLoss::kShare},
-      // Rows were forgotten for the cells of a future that was no more.
+      // Rows were evicted in favour of cells that a wrong clock had created in the future.
       world_of(321),
-      // A tuple that was made for a request of an old window did not know the rows of the present.
+      // A tuple created for a request of an old window did not know the rows of the current one.
       world_of(2137),
-      // A batch that could not make its tuple anew was refused until the year 1970.
+      // A batch that could not create its tuple again was denied with a reset in 1970.
       world_of(2057),
   };
   for (const WorldOptions& options : worlds) {
