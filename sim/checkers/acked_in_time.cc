@@ -36,7 +36,7 @@ class AckedInTime final : public RegionChecker {
   Violation after_sent(const RegionView& view, const SentReplay& sent) override {
     if (auto overdue = after_event(view)) return overdue;  // sent, but too late
     for (const CellReplay& cell : sent.cells) {
-      const ProcessCell key = location_of(sent.process, cell.writer, cell.cell);
+      const ProcessCell key = cell_of_process(sent.process, cell.writer, cell.cell);
       last_sent_[key] = view.now.mono;
       const auto pending = pending_.find(key);
       if (pending == pending_.end()) continue;
@@ -54,7 +54,7 @@ class AckedInTime final : public RegionChecker {
     const MonoTime by = view.now.mono + view.guarantees.acked_within;
     for (size_t i = 0; i < received.sent.cells.size(); ++i) {
       const CellReplay& replay = received.sent.cells[i];
-      const ProcessCell key = location_of(process, replay.writer, replay.cell);
+      const ProcessCell key = cell_of_process(process, replay.writer, replay.cell);
       if (!received.totals.ok()) {
         if (in_time && !is_acknowledged(key, replay)) expect_replay(key, replay.total, by);
         continue;
@@ -72,7 +72,7 @@ class AckedInTime final : public RegionChecker {
   Violation after_received(const RegionView& view, const ReceivedRead& received) override {
     for (size_t i = 0; received.totals.ok() && i < received.cells.size(); ++i) {
       const CellRead& read = received.cells[i];
-      expect_replay_if_less(view, location_of(received.process, read.reader, read.cell),
+      expect_replay_if_less(view, cell_of_process(received.process, read.reader, read.cell),
                             received.totals->at(i).mine);
     }
     return {};
@@ -101,7 +101,7 @@ class AckedInTime final : public RegionChecker {
       }
       for (const CellReplay& cell : it->second.cells) {
         // It may have been sent again at the instant of the deadline.
-        const ProcessCell key = location_of(it->first.first, cell.writer, cell.cell);
+        const ProcessCell key = cell_of_process(it->first.first, cell.writer, cell.cell);
         if (last_sent_[key] >= deadline || is_acknowledged(key, cell)) continue;
         expect_replay(key, cell.total, deadline + view.guarantees.acked_within);
       }
@@ -133,7 +133,7 @@ class AckedInTime final : public RegionChecker {
 
  private:
   using ProcessCell = std::pair<Contributor, CellId>;  // a cell of a process
-  static ProcessCell location_of(int process, const Component& name, const CellId& cell) {
+  static ProcessCell cell_of_process(int process, const Component& name, const CellId& cell) {
     return {{process, name.generation}, cell};
   }
   struct PendingReplay {

@@ -26,9 +26,11 @@ class RowCost final : public GlobalChecker {
   [[nodiscard]] std::string_view name() const override { return "row cost"; }
 
   Violation after_answer(const GlobalView&, int /*region*/, const RequestRecord& record) override {
-    const auto known = limits_.emplace(record.tuple, record.limit).first;
+    const bool sliding = record.algorithm == Algorithm::kSlidingWindow;
+    const auto known =
+        tuples_.emplace(record.tuple, Tuple{.limit = record.limit, .sliding = sliding}).first;
     // A region that exceeds the limit of another publishes each slack of it.
-    if (known->second != record.limit) known->second = 0;
+    if (known->second.limit != record.limit) known->second.limit = 0;
     return {};
   }
 
@@ -40,7 +42,7 @@ class RowCost final : public GlobalChecker {
     }
     for (const LedgerRow& row : committed.news.rows) {
       const CellId cell = cell_of(row);
-      if (spec::slack_of(limits_[cell.tuple], view.ledger.rules()) < kSmallestSlack) continue;
+      if (spec::slack_of(tuples_[cell.tuple].limit, view.ledger.rules()) < kSmallestSlack) continue;
       Cost& cost = costs_[cell];
       if (here.count(cell.tuple) > 0) {
         ++cost.presences[row.region];
@@ -53,19 +55,24 @@ class RowCost final : public GlobalChecker {
   }
 
  private:
+  struct Tuple {
+    Count limit = 0;  // 0: regions have different limits
+    bool sliding = false;
+  };
   struct Cost {
     uint64_t rows = 0;
     std::map<std::string, uint64_t> presences;
   };
 
-  static Violation check(const GlobalView& view, const CellId& cell, const Cost& cost) {
+  Violation check(const GlobalView& view, const CellId& cell, const Cost& cost) {
     const SyncRules& rules = view.ledger.rules();
     const double slack = rules.slack_permille / 1000.0;
     double most = static_cast<double>(view.regions.size()) * (2 + std::log((1 + slack) / slack));
     for (const RegionState& region : view.regions) {
       most += static_cast<double>(region.nodes.size() - 1);
     }
-    if (static_cast<double>(cost.rows) > std::ceil(most)) {
+    most += rows_for_released_usage(view, cell);
+    if (static_cast<double>(cost.rows) > most) {
       return std::to_string(cost.rows) + " rows for window " + std::to_string(cell.sequence) +
              " in " + std::to_string(view.regions.size()) + " regions";
     }
@@ -80,8 +87,18 @@ class RowCost final : public GlobalChecker {
     return {};
   }
 
+  // A sliding window releases usage while the previous one decays; regions may use that again, and
+  // each row carries at least slack / k.
+  double rows_for_released_usage(const GlobalView& view, const CellId& cell) {
+    const Tuple& tuple = tuples_[cell.tuple];
+    if (!tuple.sliding) return 0;
+    const Count released = view.accepted({cell.tuple, cell.sequence - 1});
+    const Count slack = spec::slack_of(tuple.limit, view.ledger.rules());
+    return static_cast<double>(view.regions.size() * released) / static_cast<double>(slack);
+  }
+
   std::map<CellId, Cost> costs_;
-  std::map<std::string, Count> limits_;  // 0: regions have different limits
+  std::map<std::string, Tuple> tuples_;
 };
 
 }  // namespace

@@ -28,7 +28,7 @@
 namespace weir::sim {
 
 // Checkers excuse the windows that a clock further off than this showed.
-inline constexpr Millis kWrongClock{1'800'000};
+inline constexpr Millis kWrongClock{2000};
 
 // Runs every checker of a world on the fleet. Each event then costs far more, so this is for small
 // fleets. The decisions stay the same.

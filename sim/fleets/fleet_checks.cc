@@ -56,13 +56,15 @@ void Fleet::make_monitor() {
 
 void Fleet::set_clock(Node& node, Millis skew) {
   const bool wrong = skew > kWrongClock || skew < -kWrongClock;
+  const Millis before = node.clock.skew();
   node.clock.set_skew(skew);
   note_disruption();
   if (!monitor_ || (!wrong && !node.wrong_clock)) return;
   node.wrong_clock = wrong;
   if (!wrong) node.clock.forget_latest();
   if (node.process == nullptr) return;
-  node.process->wrong_clock_until = wrong ? WallTime::max() : node.clock.now().wall;
+  node.process->wrong_clock_until =
+      wrong ? WallTime::max() : node.clock.now().wall + std::max(before, Millis(0));
 }
 
 void Fleet::fail_over_ledger(MonoTime as_of) {

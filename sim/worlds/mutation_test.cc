@@ -45,7 +45,7 @@ struct Mutant {
   int regions = 1;
   FaultMode faults = FaultMode::kRandom;
   TableSize table = TableSize::kLarge;
-  std::string only = {};  // the only checker that runs
+  std::string only_checker = {};  // the only checker that runs
   bool limits_differ = false;
   Millis max_region_skew{0};
   int visitors = 0;

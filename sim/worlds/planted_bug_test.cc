@@ -23,12 +23,12 @@ struct WorldBug {
   std::vector<std::string_view> found_by = {};
   int regions = 1;
   FaultMode faults = FaultMode::kRandom;
-  std::string only = {};
+  std::string only_checker = {};
   bool limits_differ = false;
 };
 WorldBug region_bug(std::string_view name, PlantedBug planted_bug, std::string_view found_by,
-                    std::string only = {}) {
-  return {name, planted_bug, {found_by}, 3, FaultMode::kNone, std::move(only)};
+                    std::string only_checker = {}) {
+  return {name, planted_bug, {found_by}, 3, FaultMode::kNone, std::move(only_checker)};
 }
 
 class PlantedBugTest : public ::testing::TestWithParam<WorldBug> {};
