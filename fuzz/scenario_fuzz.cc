@@ -2,8 +2,8 @@
 
 #include "fuzz/input.h"
 #include "ledgers/rows.h"
-#include "sim/fleet/figures.h"
-#include "sim/fleet/scenario_file.h"
+#include "sim/scenario/figures.h"
+#include "sim/scenario/scenario_file.h"
 
 using weir::Millis;
 using weir::fuzz::must;

@@ -1,4 +1,4 @@
-// Chance that is the same on every machine: one seed, one sequence of numbers.
+// Pseudo-random numbers that are the same on every machine: one seed, one sequence.
 
 #pragma once
 

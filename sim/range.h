@@ -1,4 +1,4 @@
-// From one value to another, both included.
+// A range of values, both ends included.
 
 #pragma once
 

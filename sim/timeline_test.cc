@@ -7,7 +7,7 @@
 namespace weir::sim {
 namespace {
 
-TEST(Timeline, JumpsFromEventToEventInTheOrderOfTheirTimes) {
+TEST(Timeline, RunsEventsInTheOrderOfTheirTimes) {
   Timeline timeline(1);
   const Instant start = timeline.now();
   std::vector<int> order;
@@ -23,7 +23,7 @@ TEST(Timeline, JumpsFromEventToEventInTheOrderOfTheirTimes) {
   EXPECT_EQ(timeline.now().mono - start.mono, Millis(20));
 }
 
-TEST(Timeline, LeavesWhatLiesBeyondTheEnd) {
+TEST(Timeline, KeepsEventsAfterTheEnd) {
   Timeline timeline(1);
   bool ran = false;
   timeline.post_in(Millis(20), [&] { ran = true; });
@@ -43,33 +43,6 @@ TEST(Timeline, BreaksTiesByItsSeed) {
   };
   EXPECT_EQ(order_of(1), order_of(1));
   EXPECT_NE(order_of(1), order_of(2));
-}
-
-TEST(Process, IsSeenToRunItsTasksUntilItDies) {
-  Timeline timeline(1);
-  int seen = 0;
-  int runs = 0;
-  Process process(timeline, [&] { ++seen; });
-  process.post([&] { ++runs; });
-  while (timeline.step(timeline.now().mono)) {
-  }
-  process.post([&] { ++runs; });
-  process.die();
-  EXPECT_FALSE(process.alive());
-  while (timeline.step(timeline.now().mono)) {
-  }
-  EXPECT_EQ(seen, 1);
-  EXPECT_EQ(runs, 2);
-}
-
-TEST(SkewedClock, RemembersTheLatestItHasShownWhenItIsSetBack) {
-  Timeline timeline(1);
-  SkewedClock clock(timeline, Millis(20));
-  const Instant before = clock.now();
-  clock.set_skew(Millis(-100));
-  EXPECT_EQ(before.wall - clock.now().wall, Millis(120));
-  EXPECT_EQ(clock.latest(), before.wall);
-  EXPECT_EQ(clock.now().mono, before.mono);
 }
 
 }  // namespace

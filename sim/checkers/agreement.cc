@@ -1,86 +1,89 @@
-// Once nothing goes wrong any more, every node agrees on every live cell within two
-// schedules and the longest delay, and has nothing left to tell.
+// After faults have ended, every node agrees on every live cell within two schedules and the
+// longest delay, and has nothing left to replay.
 //
-// A schedule is what may pass from one message of a node about a cell to the next: until
-// what it knows is stale and someone asks, then until it is told. The first schedule, after
-// the deadline of what was lost last, has each node hear what the origin has of its own and
-// tell what is missing; with the second each hears what the others told. From then on no
-// verdict is degraded and each knows exactly what was accepted, less what died. Only one
-// that refuses already by what it knows need not hear by how much more.
+// A schedule is the longest time between two messages of a node about a cell: until its counts are
+// stale and a request comes, then until the replay. In the first schedule, after the deadline of
+// the last lost message, each node reads its own component and replays missing counts; in the
+// second each node reads the replays of the others. From then on no verdict is degraded, and each
+// node knows exactly the accepted counts, less those that are lost. A node that denies by the
+// counts it has need not know by how much more the limit is exceeded.
 
 #include "regional/freshness.h"
 #include "sim/checkers/makers.h"
-#include "sim/missing.h"
+#include "sim/checkers/missing_counts.h"
 
 namespace weir::sim {
 namespace {
 
-class Agreement final : public Checker {
+class Agreement final : public RegionChecker {
  public:
   [[nodiscard]] std::string_view name() const override { return "agreement"; }
 
-  Fault after_answer(const WorldView& world, const Answered& answered) override {
-    if (!settled(world, answered)) return {};
-    if (answered.verdict.basis == Basis::kDegraded) return "a degraded verdict after calm";
-    const Evidence& evidence = answered.verdict.evidence;
-    if (auto fault = check(world, answered, answered.cell(), evidence.own + evidence.siblings)) {
-      return fault;
+  Violation after_answer(const RegionView& view, const RequestRecord& record) override {
+    if (!settled(view, record)) return {};
+    if (record.verdict.basis == Basis::kDegraded)
+      return "a degraded verdict after faults have ended";
+    const Evidence& evidence = record.verdict.evidence;
+    if (auto violation = check(view, record, record.cell(), evidence.own + evidence.siblings)) {
+      return violation;
     }
-    for (const decide::CellView& cell : world.nodes.at(static_cast<size_t>(answered.node)).cells) {
-      if (cell.tuple != answered.tuple) continue;
+    for (const decide::CellView& cell : view.nodes.at(static_cast<size_t>(record.node)).cells) {
+      if (cell.tuple != record.tuple) continue;
       const CellId id{cell.tuple, cell.sequence};
-      if (!matters_at(id, world.now.wall)) continue;
-      if (auto fault = check(world, answered, id, cell.own + cell.siblings)) return fault;
+      if (!is_live_at(id, view.now.wall)) continue;
+      if (auto violation = check(view, record, id, cell.own + cell.siblings)) return violation;
     }
     return {};
   }
 
-  Fault at_end(const WorldView& world) override {
-    for (const NodeView& node : world.nodes) {
-      const std::string who = "node " + std::to_string(node.node);
-      if (!node.runs()) return who + " does not run";
+  Violation at_end(const RegionView& view) override {
+    for (const NodeView& node : view.nodes) {
+      const std::string subject = "node " + std::to_string(node.node);
+      if (!node.runs()) return subject + " is not running";
       if (node.last_replay.done + node.last_replay.waiting != 0) {
-        return who + " still has something to tell";
+        return subject + " still has counts to replay";
       }
       for (const decide::CellView& cell : node.cells) {
-        if (!matters_at({cell.tuple, cell.sequence}, world.now.wall)) continue;
-        if (cell.acked != cell.own) return who + " does not know that all was told";
+        if (!is_live_at({cell.tuple, cell.sequence}, view.now.wall)) continue;
+        if (cell.acked != cell.own)
+          return subject + " does not know that all counts are acknowledged";
       }
     }
     return {};
   }
 
  private:
-  static bool settled(const WorldView& world, const Answered& answered) {
-    if (!world.calm_since) return false;
-    const Promises& promises = world.promises;
+  static bool settled(const RegionView& view, const RequestRecord& record) {
+    if (!view.calm_since) return false;
+    const Guarantees& guarantees = view.guarantees;
     Nanos delay{0};
-    for (const Life& life : world.truth.lives()) delay = std::max<Nanos>(delay, life.most_delay);
-    const Nanos schedule = regional::fresh_for(answered.duration, promises.max_freshness) +
-                           promises.acked_within + promises.asked_within;
-    return answered.asked.mono - *world.calm_since >
-           promises.read_deadline + 2 * (schedule + 2 * delay);
+    for (const ProcessInfo& process : view.oracle.processes())
+      delay = std::max<Nanos>(delay, process.most_delay);
+    const Nanos schedule = regional::fresh_for(record.duration, guarantees.max_freshness) +
+                           guarantees.acked_within + guarantees.probed_within;
+    return record.requested_at.mono - *view.calm_since >
+           guarantees.read_deadline + 2 * (schedule + 2 * delay);
   }
 
-  // What the dead had told and the origin lost, some nodes know and others do not.
-  static Fault check(const WorldView& world, const Answered& answered, const CellId& cell,
-                     Count known) {
-    if (went_astray(world.truth.life(answered.account.life), cell)) return {};
-    if (any_went_astray(world.truth, cell)) return {};
-    const Missing missing = missing_of(world, cell);
-    const Count most = world.truth.accepted(cell) - missing.died_unacked;
-    const bool enough = known + missing.lost_with_origin >= most || !answered.verdict.admitted();
-    // What the dead had told the ledger is known through it.
-    const Count can_be = world.has_ledger ? world.truth.accepted(cell) : most;
+  // Some nodes know counts of ended processes that the origin has lost; others do not.
+  static Violation check(const RegionView& view, const RequestRecord& record, const CellId& cell,
+                         Count known) {
+    if (had_wrong_clock(view.oracle.process(record.contributor.process), cell)) return {};
+    if (any_had_wrong_clock(view.oracle, cell)) return {};
+    const MissingCounts missing = missing_counts(view, cell);
+    const Count most = view.oracle.accepted(cell) - missing.died_unacked;
+    const bool enough = known + missing.lost_with_origin >= most || !record.verdict.admitted();
+    // The ledger keeps counts that ended processes published.
+    const Count can_be = view.has_ledger ? view.oracle.accepted(cell) : most;
     if (known <= can_be && enough) return {};
-    return "node " + std::to_string(answered.node) + " knows " + std::to_string(known) + " of " +
+    return "node " + std::to_string(record.node) + " knows " + std::to_string(known) + " of " +
            std::to_string(most) + " in window " + std::to_string(cell.sequence);
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Checker> make_agreement() {
+std::unique_ptr<RegionChecker> make_agreement() {
   return std::make_unique<Agreement>();
 }
 

@@ -2,16 +2,16 @@
 
 namespace weir::sim {
 
-std::vector<std::unique_ptr<Checker>> all_checkers() {
-  std::vector<std::unique_ptr<Checker>> all;
-  all.push_back(make_parts_never_fall());
-  all.push_back(make_nobody_invents());
+std::vector<std::unique_ptr<RegionChecker>> all_region_checkers() {
+  std::vector<std::unique_ptr<RegionChecker>> all;
+  all.push_back(make_counts_never_decrease());
+  all.push_back(make_no_invented_counts());
   all.push_back(make_one_writer());
-  all.push_back(make_honest_verdicts());
+  all.push_back(make_consistent_verdicts());
   all.push_back(make_fresh_enough());
   all.push_back(make_window_identity());
   all.push_back(make_regional_bound());
-  all.push_back(make_retrying_is_free());
+  all.push_back(make_idempotent_replay());
   all.push_back(make_acked_in_time());
   all.push_back(make_conservation());
   all.push_back(make_agreement());
@@ -19,18 +19,18 @@ std::vector<std::unique_ptr<Checker>> all_checkers() {
   return all;
 }
 
-std::vector<std::unique_ptr<FleetChecker>> all_fleet_checkers() {
-  std::vector<std::unique_ptr<FleetChecker>> all;
-  all.push_back(make_nobody_invents_abroad());
+std::vector<std::unique_ptr<GlobalChecker>> all_global_checkers() {
+  std::vector<std::unique_ptr<GlobalChecker>> all;
+  all.push_back(make_no_invented_foreign_counts());
   all.push_back(make_durability_order());
-  all.push_back(make_published_never_falls());
-  all.push_back(make_publish_discipline());
+  all.push_back(make_published_never_decreases());
+  all.push_back(make_publish_rule());
   all.push_back(make_published_in_time());
-  all.push_back(make_received_is_used());
+  all.push_back(make_imports_are_used());
   all.push_back(make_global_bound());
   all.push_back(make_exported_bound());
-  all.push_back(make_agreement_abroad());
-  all.push_back(make_few_rows());
+  all.push_back(make_agreement_across_regions());
+  all.push_back(make_row_cost());
   return all;
 }
 

@@ -1,53 +1,57 @@
-// After calm, the origin has of every cell that still matters exactly what was accepted,
-// less what nobody can tell any more: what killed processes had not told, and what of ended
-// ones the origin lost later. The first is no more than what was excused in the instant of
-// their death; a process that was drained takes nothing with it, and one that forgets a tuple for
-// want of room has told it.
+// After faults have ended, the origin has exactly the accepted counts of every live cell, less
+// those that cannot be recovered: counts that killed processes had not replayed, and counts of
+// ended processes that the origin lost later. The former are no more than what was excused when the
+// process was killed. A drained process loses nothing, and a process evicts only tuples that it has
+// replayed.
 
 #include "sim/checkers/makers.h"
-#include "sim/missing.h"
+#include "sim/checkers/missing_counts.h"
 
 namespace weir::sim {
 namespace {
 
-class Conservation final : public Checker {
+class Conservation final : public RegionChecker {
  public:
   [[nodiscard]] std::string_view name() const override { return "conservation"; }
 
-  Fault at_end(const WorldView& world) override {
-    for (const auto& [cell, accepted] : world.truth.cells()) {
-      if (auto fault = check_deaths(world, cell)) return fault;
-      if (!matters_at(cell, world.now.wall) || any_went_astray(world.truth, cell)) continue;
-      const Missing missing = missing_of(world, cell);
+  Violation at_end(const RegionView& view) override {
+    for (const auto& [cell, accepted] : view.oracle.cells()) {
+      if (auto violation = check_deaths(view, cell)) return violation;
+      if (!is_live_at(cell, view.now.wall) || any_had_wrong_clock(view.oracle, cell)) continue;
+      const MissingCounts missing = missing_counts(view, cell);
       Count total = 0;
-      for (const auto& [component, count] : world.origin.components(cell)) total += count;
+      for (const auto& [component, count] : view.origin.components(cell)) total += count;
       if (total + missing.died_unacked + missing.lost_with_origin == accepted) continue;
       return "the origin has " + std::to_string(total) + " of " + std::to_string(accepted) +
-             " accepted; " + std::to_string(missing.died_unacked) + " died untold, " +
-             std::to_string(missing.lost_with_origin) + " of the dead were lost by the origin";
+             " accepted; " + std::to_string(missing.died_unacked) +
+             " were lost with their process, " + std::to_string(missing.lost_with_origin) +
+             " of ended processes were lost by the origin";
     }
     return {};
   }
 
  private:
-  static Fault check_deaths(const WorldView& world, const CellId& cell) {
-    for (const Accept& accept : world.truth.accepts(cell)) {
-      const Life& life = world.truth.life(accept.account.life);
-      // Of a window that was over before, nothing needs to be told.
-      if (life.ended ? life.ended->wall >= expiry_of(cell) : !matters_at(cell, world.now.wall)) {
+  static Violation check_deaths(const RegionView& view, const CellId& cell) {
+    for (const Accept& accept : view.oracle.accepts(cell)) {
+      const ProcessInfo& process = view.oracle.process(accept.contributor.process);
+      // Counts of a window that was over before need no replay.
+      if (process.ended ? process.ended->wall >= expiry_of(cell)
+                        : !is_live_at(cell, view.now.wall)) {
         continue;
       }
-      if (went_astray(life, cell) || !is_gone(world, accept.account, cell)) continue;
+      if (had_wrong_clock(process, cell) || !is_unrecoverable(view, accept.contributor, cell))
+        continue;
       Count most = 0;
-      for (const Stood& stood : stood_of(world, accept.account, cell)) {
-        most = std::max(most, stood.count);
+      for (const ComponentValue& entry : history_of(view, accept.contributor, cell)) {
+        most = std::max(most, entry.count);
       }
       if (most >= accept.total) continue;
-      const std::string who = "process " + std::to_string(life.number);
-      if (!life.ended) return who + " forgot a tuple that it had not told";
-      if (life.how == Life::End::kDrained) return who + " was drained and had not told everything";
-      if (standing_of(world, cell, accept, life.ended->mono) == Standing::kOverdue) {
-        return who + " took more with it than it may";
+      const std::string subject = "process " + std::to_string(process.number);
+      if (!process.ended) return subject + " evicted a tuple that it had not replayed";
+      if (process.exit == ProcessInfo::Exit::kDrained)
+        return subject + " was drained before all counts were acknowledged";
+      if (replay_status(view, cell, accept, process.ended->mono) == ReplayStatus::kOverdue) {
+        return subject + " lost more counts at its end than is excused";
       }
     }
     return {};
@@ -56,7 +60,7 @@ class Conservation final : public Checker {
 
 }  // namespace
 
-std::unique_ptr<Checker> make_conservation() {
+std::unique_ptr<RegionChecker> make_conservation() {
   return std::make_unique<Conservation>();
 }
 

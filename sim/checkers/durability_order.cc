@@ -1,26 +1,28 @@
-// What a process takes to be published the ledger has committed, be it lost since. Only a row that
-// the ledger refuses for what it is counts as written all the same, lest it be sent for ever.
+// The ledger has committed every count that a process takes for published, even if it lost the row
+// since. Only a row that the ledger rejects as invalid counts as published, too, so that it is not
+// sent for ever.
 
 #include "sim/checkers/makers.h"
 
 namespace weir::sim {
 namespace {
 
-class DurabilityOrder final : public FleetChecker {
+class DurabilityOrder final : public GlobalChecker {
  public:
   [[nodiscard]] std::string_view name() const override { return "durability order"; }
 
-  Fault at_audit(const FleetView& all) override {
-    for (const RegionView& region : all.regions) {
+  Violation at_audit(const GlobalView& view) override {
+    for (const RegionState& region : view.regions) {
       for (const NodeView& node : region.nodes) {
         for (const global::SharedCell& cell : node.shared) {
-          if (all.blamed.count(cell.tuple) > 0) continue;
-          const Count ever = all.ledger.ever({{cell.tuple, cell.sequence}, region.name});
-          if (cell.published <= ever) continue;
+          if (view.rejected.count(cell.tuple) > 0) continue;
+          const Count max_committed =
+              view.ledger.max_committed({{cell.tuple, cell.sequence}, region.name});
+          if (cell.published <= max_committed) continue;
           return "node " + std::to_string(node.node) + " of " + region.name + " takes " +
-                 std::to_string(cell.published) + " to be written in window " +
+                 std::to_string(cell.published) + " for published in window " +
                  std::to_string(cell.sequence) + ", but the ledger never had more than " +
-                 std::to_string(ever);
+                 std::to_string(max_committed);
         }
       }
     }
@@ -30,7 +32,7 @@ class DurabilityOrder final : public FleetChecker {
 
 }  // namespace
 
-std::unique_ptr<FleetChecker> make_durability_order() {
+std::unique_ptr<GlobalChecker> make_durability_order() {
   return std::make_unique<DurabilityOrder>();
 }
 

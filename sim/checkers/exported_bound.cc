@@ -1,13 +1,11 @@
-// The bound as exported: at each accept, what all regions together have accepted in the cell is at
-// most
+// The exported bound: at each accept, all regions together have accepted in the cell at most
 //
-//   the bound that the accepting process exports x L
-//     + what was accepted anywhere in the last 2 D and in the time a change of the bound takes to
-//       be heard,
+//   B L + recent
 //
-// whatever went wrong, with D as it is where nothing does. What a region by itself accepted beyond
-// the limit is what was in flight between its nodes, or what they accepted apart; the regional
-// bound sees to that.
+// with B the bound that the accepting process exports, L the largest limit, and `recent` the counts
+// accepted anywhere in the last 2 D and in the time that a change of the bound takes to arrive.
+// This holds under any fault; D is the delay without faults. A region may exceed the limit by
+// counts in flight between its nodes or accepted in isolation; the regional bound covers those.
 
 #include <algorithm>
 #include <map>
@@ -17,30 +15,30 @@
 namespace weir::sim {
 namespace {
 
-// A region is silent for 6 s before the others know, and each of them hears of it within 2 s more,
-// or knows another 2 s later that it hears nothing.
+// Other regions detect after 6 s that a region is silent, and each of them reads that within 2 s
+// more, or detects another 2 s later that it reads nothing.
 constexpr Millis kBoundReceivedWithin{10'000};
 
-class ExportedBound final : public FleetChecker {
+class ExportedBound final : public GlobalChecker {
  public:
   [[nodiscard]] std::string_view name() const override { return "the exported bound"; }
 
-  Fault after_answer(const FleetView& all, int region, const Answered& answered) override {
-    Count& largest = limits_[answered.tuple];
-    largest = std::max(largest, answered.limit);
-    if (!answered.charged) return {};
-    // As of the last audit, a tenth of a second ago at most.
+  Violation after_answer(const GlobalView& view, int region, const RequestRecord& record) override {
+    Count& largest = limits_[record.tuple];
+    largest = std::max(largest, record.limit);
+    if (!record.charged) return {};
+    // As of the last audit, at most 100 ms ago.
     const NodeView& node =
-        all.regions[static_cast<size_t>(region)].nodes[static_cast<size_t>(answered.node)];
+        view.regions[static_cast<size_t>(region)].nodes[static_cast<size_t>(record.node)];
     const double exported = node.sync.bound;
     if (!node.sync.ready || exported <= 0) return {};
 
-    const CellId cell = answered.cell();
-    const MonoTime from = all.now.mono - 2 * all.delays.all() - kBoundReceivedWithin;
+    const CellId cell = record.cell();
+    const MonoTime from = view.now.mono - 2 * view.delays.total() - kBoundReceivedWithin;
     Count accepted = 0, recent = 0, alone = 0;
-    for (const RegionView& other : all.regions) {
+    for (const RegionState& other : view.regions) {
       Count there = 0;
-      for (const auto* accepts : {&other.truth.accepts(cell), &other.truth.sketched(cell)}) {
+      for (const auto* accepts : {&other.oracle.accepts(cell), &other.oracle.sketched(cell)}) {
         for (const Accept& accept : *accepts) {
           there += accept.cost;
           if (accept.when >= from) recent += accept.cost;
@@ -51,22 +49,22 @@ class ExportedBound final : public FleetChecker {
     }
     const double most =
         exported * static_cast<double>(largest) + static_cast<double>(recent + alone);
-    // Each part of the bound is rounded down to whole units by somebody.
-    const auto units = static_cast<double>(all.regions.size());
+    // Each part of the bound may be rounded down to whole units.
+    const auto units = static_cast<double>(view.regions.size());
     if (static_cast<double>(accepted) <= most + units) return {};
     return "all regions have accepted " + std::to_string(accepted) + " of " +
            std::to_string(largest) + " in window " + std::to_string(cell.sequence) + ", " +
-           std::to_string(recent) + " of it recently, and node " + std::to_string(answered.node) +
+           std::to_string(recent) + " of them recently, and node " + std::to_string(record.node) +
            " exports a bound of " + std::to_string(exported);
   }
 
  private:
-  std::map<std::string, Count> limits_;  // the largest asked anywhere
+  std::map<std::string, Count> limits_;  // the largest of all requests
 };
 
 }  // namespace
 
-std::unique_ptr<FleetChecker> make_exported_bound() {
+std::unique_ptr<GlobalChecker> make_exported_bound() {
   return std::make_unique<ExportedBound>();
 }
 

@@ -1,13 +1,13 @@
 // Algorithms that each process counts by itself keep their contracts in each process:
-// - gcra and token_bucket: between any two accepts, both included, at most the burst and what the
-//   rate gives in that time;
+// - gcra and token_bucket: between any two accepts, both included, at most the burst plus the
+//   rate times that time;
 // - sliding_window_strict and sliding_log: in any trailing window at most the limit;
-// - all: who was not accepted for two windows is not refused what fits the limit; the log refuses
-//   nothing else that fits.
+// - all: a client without accepts for two windows is not denied a cost that fits the limit; the
+//   log denies nothing else that fits.
 //
-// A request is decided at some time from when it was asked until it was answered, never before the
-// latest time that its tuple has seen. Each check takes the times that excuse the most. What is
-// counted in the sketch obeys no such contract: tuples are not told apart there.
+// A request is decided at some time between its arrival and its answer, and never before the latest
+// time that its tuple has seen. Each check uses the times that excuse the most. The sketch has no
+// such contract, because tuples share its counters.
 
 #include <map>
 #include <utility>
@@ -19,102 +19,108 @@
 namespace weir::sim {
 namespace {
 
-class LocalAlgorithms final : public Checker {
+class LocalAlgorithms final : public RegionChecker {
  public:
   [[nodiscard]] std::string_view name() const override { return "local algorithms"; }
 
-  Fault after_local_answer(const WorldView& world, const Answered& answered) override {
-    if (answered.cost == 0) return {};
-    const Life& life = world.truth.life(answered.account.life);
-    const NodeView& node = world.nodes.at(static_cast<size_t>(answered.node));
-    Story& story = stories_[{life.number, answered.tuple}];
-    // Where a clock was hours off, the first request since finds a full tuple at most.
-    const bool asked_by_wrong_clock = answered.asked.wall > answered.answered.wall;
-    const bool is_astray = asked_by_wrong_clock || story.astray_until != life.astray_until ||
-                           life.astray_until > answered.asked.wall - 2 * answered.duration;
-    const bool sketched = answered.verdict.basis == Basis::kDegraded;
-    if (is_astray || sketched) {
-      story.from = std::max(answered.answered.wall, is_astray ? life.astray_until : WallTime{});
-      story.accepts.clear();
-      story.astray_until = life.astray_until;
-      // One that was asked by the wrong clock takes the tuple there once more.
-      if (asked_by_wrong_clock) story.astray_until = WallTime::min();
+  Violation after_local_answer(const RegionView& view, const RequestRecord& record) override {
+    if (record.cost == 0) return {};
+    const ProcessInfo& process = view.oracle.process(record.contributor.process);
+    const NodeView& node = view.nodes.at(static_cast<size_t>(record.node));
+    History& history = histories_[{process.number, record.tuple}];
+    // After a clock was hours off, the first request finds at most a full tuple.
+    const bool asked_by_wrong_clock = record.requested_at.wall > record.answered_at.wall;
+    const bool clock_was_wrong =
+        asked_by_wrong_clock || history.wrong_clock_until != process.wrong_clock_until ||
+        process.wrong_clock_until > record.requested_at.wall - 2 * record.duration;
+    const bool sketched = record.verdict.basis == Basis::kDegraded;
+    if (clock_was_wrong || sketched) {
+      history.from = std::max(record.answered_at.wall,
+                              clock_was_wrong ? process.wrong_clock_until : WallTime{});
+      history.accepts.clear();
+      history.wrong_clock_until = process.wrong_clock_until;
+      // A request with a time of the wrong clock moves the tuple there once more.
+      if (asked_by_wrong_clock) history.wrong_clock_until = WallTime::min();
       return {};
     }
-    if (answered.charged) {
-      story.accepts.push_back(
-          {.earliest = answered.asked.wall, .latest = node.latest, .cost = answered.cost});
-      return answered.algorithm == Algorithm::kGcra || answered.algorithm == Algorithm::kTokenBucket
-                 ? check_rate(answered, story, node.latest)
-                 : check_trailing(answered, story, node.latest);
+    if (record.charged) {
+      history.accepts.push_back(
+          {.earliest = record.requested_at.wall, .latest = node.latest, .cost = record.cost});
+      return record.algorithm == Algorithm::kGcra || record.algorithm == Algorithm::kTokenBucket
+                 ? check_rate(record, history, node.latest)
+                 : check_trailing(record, history, node.latest);
     }
-    if (answered.in_batch || answered.verdict.admitted()) return {};
-    return check_refusal(answered, story);
+    if (record.in_batch || record.verdict.admitted()) return {};
+    return check_denial(record, history);
   }
 
  private:
   struct Accepted {
-    WallTime earliest{};  // that it can have been decided at
+    WallTime earliest{};  // possible time of the decision
     WallTime latest{};
     Count cost = 0;
   };
-  struct Story {
-    WallTime from{};  // what was accepted before is not known
+  struct History {
+    WallTime from{};  // earlier accepts are unknown
     std::vector<Accepted> accepts;
-    WallTime astray_until{};
+    WallTime wrong_clock_until{};
   };
 
-  static Fault check_rate(const Answered& answered, const Story& story, WallTime latest) {
+  static Violation check_rate(const RequestRecord& record, const History& history,
+                              WallTime latest) {
+    const Count burst = record.burst > 0 ? record.burst : record.limit;
     Count sum = 0;
-    for (auto it = story.accepts.rbegin(); it != story.accepts.rend(); ++it) {
+    for (auto it = history.accepts.rbegin(); it != history.accepts.rend(); ++it) {
       sum += it->cost;
       const auto span = static_cast<Count>(std::max(latest - it->earliest, Millis(0)).count());
       const base::Wide gives =
-          base::Wide{answered.limit} * span / static_cast<Count>(answered.duration.count());
-      if (base::Wide{sum} <= base::Wide{answered.limit} + gives + 1) continue;
-      return "process " + std::to_string(answered.account.life) + " accepted " +
+          base::Wide{record.limit} * span / static_cast<Count>(record.duration.count());
+      if (base::Wide{sum} <= base::Wide{burst} + gives + 1) continue;
+      return "process " + std::to_string(record.contributor.process) + " accepted " +
              std::to_string(sum) + " in " + std::to_string(span) + " ms at a rate of " +
-             std::to_string(answered.limit) + " in " + std::to_string(answered.duration.count());
+             std::to_string(record.limit) + " in " + std::to_string(record.duration.count());
     }
     return {};
   }
 
-  // Of the window that ends now.
-  static Fault check_trailing(const Answered& answered, const Story& story, WallTime latest) {
+  // The window that ends now.
+  static Violation check_trailing(const RequestRecord& record, const History& history,
+                                  WallTime latest) {
     Count sum = 0;
-    for (auto it = story.accepts.rbegin(); it != story.accepts.rend(); ++it) {
-      if (it->earliest > latest - answered.duration) sum += it->cost;
+    for (auto it = history.accepts.rbegin(); it != history.accepts.rend(); ++it) {
+      if (it->earliest > latest - record.duration) sum += it->cost;
     }
-    if (sum <= answered.limit) return {};
-    return "process " + std::to_string(answered.account.life) + " accepted " + std::to_string(sum) +
-           " of " + std::to_string(answered.limit) + " in a trailing window of " +
-           std::string(weir::to_string(answered.algorithm));
+    if (sum <= record.limit) return {};
+    return "process " + std::to_string(record.contributor.process) + " accepted " +
+           std::to_string(sum) + " of " + std::to_string(record.limit) +
+           " in a trailing window of " + std::string(weir::to_string(record.algorithm));
   }
 
-  static Fault check_refusal(const Answered& answered, const Story& story) {
-    if (answered.cost > answered.limit) return {};
-    const bool exact = answered.algorithm == Algorithm::kSlidingLog;
-    const Millis matters = (exact ? 1 : 2) * answered.duration + kMostStep;
-    const WallTime from = answered.asked.wall - matters;
-    if (story.from > from) return {};
+  static Violation check_denial(const RequestRecord& record, const History& history) {
+    const Count fits = record.burst > 0 ? std::min(record.burst, record.limit) : record.limit;
+    if (record.cost > fits) return {};
+    const bool exact = record.algorithm == Algorithm::kSlidingLog;
+    const Millis matters = (exact ? 1 : 2) * record.duration + kMostStep;
+    const WallTime from = record.requested_at.wall - matters;
+    if (history.from > from) return {};
     Count used = 0;
-    for (const Accepted& each : story.accepts) used += each.latest >= from ? each.cost : 0;
-    if (exact ? used + answered.cost > answered.limit : used > 0) return {};
-    return "process " + std::to_string(answered.account.life) + " refused a cost of " +
-           std::to_string(answered.cost) + " of " + std::to_string(answered.limit) + " to " +
-           std::string(weir::to_string(answered.algorithm)) + ", though only " +
+    for (const Accepted& each : history.accepts) used += each.latest >= from ? each.cost : 0;
+    if (exact ? used + record.cost > record.limit : used > 0) return {};
+    return "process " + std::to_string(record.contributor.process) + " denied a cost of " +
+           std::to_string(record.cost) + " of " + std::to_string(record.limit) + " to " +
+           std::string(weir::to_string(record.algorithm)) + ", although only " +
            std::to_string(used) + " were used";
   }
 
-  // A read that a batch waits for, and a clock that is set by a little.
+  // The wait of a batch for a read, plus a small clock step.
   static constexpr Millis kMostStep{2000};
 
-  std::map<std::pair<int, std::string>, Story> stories_;
+  std::map<std::pair<int, std::string>, History> histories_;
 };
 
 }  // namespace
 
-std::unique_ptr<Checker> make_local_algorithms() {
+std::unique_ptr<RegionChecker> make_local_algorithms() {
   return std::make_unique<LocalAlgorithms>();
 }
 

@@ -1,36 +1,36 @@
-// One maker per checker; all_checkers() calls them all.
+// One factory per checker; all_region_checkers() and all_global_checkers() call them.
 
 #pragma once
 
 #include <memory>
 
-#include "sim/checker.h"
-#include "sim/fleet_checker.h"
+#include "sim/checkers/global_checker.h"
+#include "sim/checkers/region_checker.h"
 
 namespace weir::sim {
 
-std::unique_ptr<Checker> make_parts_never_fall();
-std::unique_ptr<Checker> make_nobody_invents();
-std::unique_ptr<Checker> make_one_writer();
-std::unique_ptr<Checker> make_honest_verdicts();
-std::unique_ptr<Checker> make_fresh_enough();
-std::unique_ptr<Checker> make_window_identity();
-std::unique_ptr<Checker> make_regional_bound();
-std::unique_ptr<Checker> make_retrying_is_free();
-std::unique_ptr<Checker> make_acked_in_time();
-std::unique_ptr<Checker> make_conservation();
-std::unique_ptr<Checker> make_agreement();
-std::unique_ptr<Checker> make_local_algorithms();
+std::unique_ptr<RegionChecker> make_counts_never_decrease();
+std::unique_ptr<RegionChecker> make_no_invented_counts();
+std::unique_ptr<RegionChecker> make_one_writer();
+std::unique_ptr<RegionChecker> make_consistent_verdicts();
+std::unique_ptr<RegionChecker> make_fresh_enough();
+std::unique_ptr<RegionChecker> make_window_identity();
+std::unique_ptr<RegionChecker> make_regional_bound();
+std::unique_ptr<RegionChecker> make_idempotent_replay();
+std::unique_ptr<RegionChecker> make_acked_in_time();
+std::unique_ptr<RegionChecker> make_conservation();
+std::unique_ptr<RegionChecker> make_agreement();
+std::unique_ptr<RegionChecker> make_local_algorithms();
 
-std::unique_ptr<FleetChecker> make_global_bound();
-std::unique_ptr<FleetChecker> make_exported_bound();
-std::unique_ptr<FleetChecker> make_nobody_invents_abroad();
-std::unique_ptr<FleetChecker> make_publish_discipline();
-std::unique_ptr<FleetChecker> make_durability_order();
-std::unique_ptr<FleetChecker> make_agreement_abroad();
-std::unique_ptr<FleetChecker> make_few_rows();
-std::unique_ptr<FleetChecker> make_published_in_time();
-std::unique_ptr<FleetChecker> make_published_never_falls();
-std::unique_ptr<FleetChecker> make_received_is_used();
+std::unique_ptr<GlobalChecker> make_global_bound();
+std::unique_ptr<GlobalChecker> make_exported_bound();
+std::unique_ptr<GlobalChecker> make_no_invented_foreign_counts();
+std::unique_ptr<GlobalChecker> make_publish_rule();
+std::unique_ptr<GlobalChecker> make_durability_order();
+std::unique_ptr<GlobalChecker> make_agreement_across_regions();
+std::unique_ptr<GlobalChecker> make_row_cost();
+std::unique_ptr<GlobalChecker> make_published_in_time();
+std::unique_ptr<GlobalChecker> make_published_never_decreases();
+std::unique_ptr<GlobalChecker> make_imports_are_used();
 
 }  // namespace weir::sim

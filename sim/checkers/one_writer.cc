@@ -1,5 +1,5 @@
-// A component at the origin is written by one process in its one life, and holds what
-// that accepted, nothing heard and nothing tentative.
+// Only one process writes a component of the origin, and only counts that it accepted: no imported
+// and no tentative ones.
 
 #include <map>
 
@@ -8,24 +8,24 @@
 namespace weir::sim {
 namespace {
 
-class OneWriter final : public Checker {
+class OneWriter final : public RegionChecker {
  public:
   [[nodiscard]] std::string_view name() const override { return "one writer per component"; }
 
-  Fault after_write(const WorldView& world, const Written& written) override {
-    const CellReplay& acked = written.acked;
-    const std::string who = "process " + std::to_string(written.life);
-    if (acked.writer.incarnation != world.truth.life(written.life).incarnation) {
-      return who + " wrote another's component";
+  Violation after_write(const RegionView& view, const OriginWrite& write) override {
+    const CellReplay& replay = write.replay;
+    const std::string subject = "process " + std::to_string(write.process);
+    if (replay.writer.incarnation != view.oracle.process(write.process).incarnation) {
+      return subject + " wrote a component of another process";
     }
-    const auto [writer, first] = writers_.emplace(acked.writer.incarnation, written.life);
-    if (!first && writer->second != written.life) {
-      return who + " wrote under the name of process " + std::to_string(writer->second);
+    const auto [writer, first] = writers_.emplace(replay.writer.incarnation, write.process);
+    if (!first && writer->second != write.process) {
+      return subject + " wrote under the name of process " + std::to_string(writer->second);
     }
     const Count accepted =
-        world.truth.accepted_by({written.life, acked.writer.generation}, acked.cell);
-    if (acked.total > accepted) {
-      return who + " told " + std::to_string(acked.total) + ", but accepted " +
+        view.oracle.accepted_by({write.process, replay.writer.generation}, replay.cell);
+    if (replay.total > accepted) {
+      return subject + " replayed " + std::to_string(replay.total) + ", but accepted " +
              std::to_string(accepted);
     }
     return {};
@@ -37,7 +37,7 @@ class OneWriter final : public Checker {
 
 }  // namespace
 
-std::unique_ptr<Checker> make_one_writer() {
+std::unique_ptr<RegionChecker> make_one_writer() {
   return std::make_unique<OneWriter>();
 }
 

@@ -1,20 +1,22 @@
-// When a region must tell the others what it counted: the rule a second time.
+// The publish rule, written a second time.
 //
-// Written from the statement of the bound, not from src/global/publish_rule.h, so that a rule that
-// is missing there is missed here. Names are those of the statement: N regions, L the smallest
-// limit seen on the tuple in this window or the last one, h what all others may hide, eps the
-// slack, both in thousandths; of one cell, x what the region accepted, p what it published, e the
-// usage, R = max(0, L - e), k the regions known to count here, this one included.
+// Derived from the statement of the bound, not from the engine's implementation, so that a rule
+// that is missing there is detected here. Names are those of the statement: N regions; L the
+// smallest limit seen on the tuple in this window or the last one; h the share that all other
+// regions may leave unpublished; eps the slack, both in thousandths; of one cell, x the accepted
+// count of the region, p its published count, e the usage, R = max(0, L - e), k the regions known
+// to count on the tuple, this one included.
 //
-// Checkers put in what they computed from the truth, the ledger's history and what has reached a
-// process: x, e and k at most what they are, p and L at least. So where a rule holds here, it holds
-// for the process.
+// Checkers compute the inputs from the oracle, the ledger's history and the messages that reached a
+// process: x, e and k are at most their true values, p and L at least. So where a rule holds here,
+// it holds for the process.
 //
-// Two differences to the statement, neither of which the proof of the bound rests on:
-// - A first refusal at k = 1 is told only if x is half of L or more. A window that still weighs the
-//   last one refuses from its start, with next to nothing in it; and what one region may hide while
-//   it takes itself to be alone, a presence bounds.
-// - A refusal counts as told once any process of the region has written more than half of x since.
+// Two differences to the statement; the proof of the bound needs neither:
+// - A first denial at k = 1 is published only if x is half of L or more. A window that still
+//   weighs the last one denies from its start, with a small count; and a presence bounds the
+//   unpublished count of a region that believes to be alone.
+// - A denial counts as published once any process of the region has published more than half of x
+//   since.
 //
 // Products of thousandths are exact: counts and limits stay below 2^44.
 
@@ -39,7 +41,7 @@ struct Cell {
 };
 
 // a = max(1, floor(h L / (N - 1))), N at least 2.
-[[nodiscard]] inline Count may_hide(Count L, const SyncRules& rules, uint64_t N) {
+[[nodiscard]] inline Count max_unpublished(Count L, const SyncRules& rules, uint64_t N) {
   return std::max<Count>(1, L * rules.hidden_permille / (1000 * (std::max<uint64_t>(N, 2) - 1)));
 }
 
@@ -57,24 +59,24 @@ struct Cell {
 
 // While the region has no valid lease.
 [[nodiscard]] inline bool presence_due(const Cell& cell, const SyncRules& rules, uint64_t N) {
-  return cell.x >= may_hide(cell.L, rules, N);
+  return cell.x >= max_unpublished(cell.L, rules, N);
 }
 
 [[nodiscard]] inline bool contended(const Cell& cell, const SyncRules& rules) {
   return cell.k >= 2 && outweighs(cell, cell.remaining(), rules);
 }
 
-// Of a window that is over, through the whole next one.
+// Of a window that is over, during the whole next one.
 [[nodiscard]] inline bool rolled_over(const Cell& cell, const SyncRules& rules) {
   return cell.k >= 2 && outweighs(cell, 0, rules);
 }
 
-enum class Refusal : uint8_t { kFirst, kLater };
+enum class Denial : uint8_t { kFirst, kLater };
 
-// After a refusal, the first of a window or a later one.
-[[nodiscard]] inline bool exhausted(const Cell& cell, Refusal refusal, const SyncRules& rules) {
+// After a denial, the first of a window or a later one.
+[[nodiscard]] inline bool exhausted(const Cell& cell, Denial denial, const SyncRules& rules) {
   if (cell.unpublished() == 0) return false;
-  const bool first = refusal == Refusal::kFirst;
+  const bool first = denial == Denial::kFirst;
   if (cell.k >= 2) return first || outweighs(cell, 0, rules);
   return 2 * cell.x >= cell.L && (first || cell.x >= 2 * cell.p);
 }

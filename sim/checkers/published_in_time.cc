@@ -1,252 +1,258 @@
-// What must be told is told in time.
+// Counts that must be published are published in time.
 //
-// By the truth, where nothing goes wrong and those who accepted still live: a rule of
-// publish_spec.h that has held for as long as publishing takes holds no more, since what it wanted
-// told is in the ledger. So a region that has accepted as much as it may hide is known to be there,
-// in every window and for as long as that lasts; others that could use what remains know what is
-// used; and the next window knows the last one.
+// By the oracle, without faults and while the accepting processes run: a rule of publish_spec.h
+// that has held for as long as publishing takes holds no longer, because the row is in the ledger.
+// So other regions know that a region is present once it has accepted as much as it may leave
+// unpublished, in every window and as long as that lasts; regions that could use the remaining part
+// know the usage; and the next window knows the last one.
 //
-// Once something was refused, what the process knew to be used then is written while the window
-// lasts, however often it failed. And nothing waits longer than its turn may take.
+// After a denial, the process publishes the counts that it knew then while the window lasts,
+// however often a write fails. And no row waits longer than one round may take.
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
-#include "sim/checkers/asked.h"
 #include "sim/checkers/makers.h"
+#include "sim/checkers/missing_counts.h"
 #include "sim/checkers/publish_spec.h"
-#include "sim/missing.h"
+#include "sim/checkers/requested_limits.h"
 
 namespace weir::sim {
 namespace {
 
-// A process takes its lease for over so much sooner than others do.
+// A process treats its lease as over this much earlier than others do.
 constexpr Millis kLeaseMargin{5000};
 
-class PublishedInTime final : public FleetChecker {
+class PublishedInTime final : public GlobalChecker {
  public:
   [[nodiscard]] std::string_view name() const override { return "published in time"; }
 
-  Fault after_answer(const FleetView& all, int region, const Answered& answered) override {
-    note_asked(asked_, region, answered);
-    if (answered.verdict.outcome == Outcome::kDenied) note_refusal(all, region, answered);
+  Violation after_answer(const GlobalView& view, int region, const RequestRecord& record) override {
+    record_requested(requested_, region, record);
+    if (record.verdict.outcome == Outcome::kDenied) note_denial(view, region, record);
     return {};
   }
 
-  Fault at_audit(const FleetView& all) override {
-    for (const RegionView& region : all.regions) {
+  Violation at_audit(const GlobalView& view) override {
+    for (const RegionState& region : view.regions) {
       for (const NodeView& node : region.nodes) {
-        if (auto fault = check_lag(all, node)) return fault;
+        if (auto violation = check_lag(view, node)) return violation;
       }
     }
-    if (auto fault = check_refusals(all)) return fault;
-    if (all.troubled_since || all.scarce || all.failed_over || all.no_room) return {};
-    for (const auto& [place, asked] : asked_) {
-      const auto& [region, tuple] = place;
-      if (all.blamed.count(tuple) > 0) continue;
-      if (auto fault = check_tuple(all, region, tuple, asked)) return fault;
+    if (auto violation = check_denials(view)) return violation;
+    if (view.disrupted_since || view.budget_limited || view.failed_over || view.no_room) return {};
+    for (const auto& [key, requested] : requested_) {
+      const auto& [region, tuple] = key;
+      if (view.rejected.count(tuple) > 0) continue;
+      if (auto violation = check_tuple(view, region, tuple, requested)) return violation;
     }
     return {};
   }
 
  private:
-  using Place = std::tuple<int, int, CellId>;  // region, life
-  struct Refused {
+  using ProcessCell = std::tuple<int, int, CellId>;  // region, process
+  struct Denied {
     Count used = 0;
-    Count had = 0;  // the ledger, then
+    Count had = 0;  // the count in the ledger at that time
     uint64_t generation = 0;
-    bool knew = false;  // the process, that the ledger had it
+    bool knew = false;  // the process knew that count
     Nanos within{0};
     MonoTime by{};
   };
 
-  static Fault check_lag(const FleetView& all, const NodeView& node) {
-    if (all.troubled_since || all.scarce || !node.runs()) return {};
-    // A presence that a sibling wrote waits until it is heard of.
-    if (node.sync.publish_lag <= 2 * all.delays.all()) return {};
+  static Violation check_lag(const GlobalView& view, const NodeView& node) {
+    if (view.disrupted_since || view.budget_limited || !node.runs()) return {};
+    // A presence that a sibling wrote waits until this process reads it.
+    if (node.sync.publish_lag <= 2 * view.delays.total()) return {};
     return "a row has been waiting on node " + std::to_string(node.node) + " for " +
            std::to_string(node.sync.publish_lag / Millis(1)) + " ms";
   }
 
-  static Fault check_tuple(const FleetView& all, int region, const std::string& tuple,
-                           const Asked& asked) {
-    const SyncRules& rules = all.ledger.rules();
-    const std::string& name = all.regions[static_cast<size_t>(region)].name;
-    const CellId cell{tuple, all.now.wall.time_since_epoch() / asked.duration};
+  static Violation check_tuple(const GlobalView& view, int region, const std::string& tuple,
+                               const RequestedLimit& requested) {
+    const SyncRules& rules = view.ledger.rules();
+    const std::string& name = view.regions[static_cast<size_t>(region)].name;
+    const CellId cell{tuple, view.now.wall.time_since_epoch() / requested.duration};
     const CellId last{tuple, cell.sequence - 1};
-    // Where a sibling left word of another row, that it said so is waited for.
-    const auto held = facts(all, region, cell, asked, all.now.mono - 2 * all.delays.all());
-    if (held && lasted(all, cell, asked, Nanos(0)) &&
-        spec::presence_due(*held, rules, all.regions.size()) &&
-        all.ledger.present_until(tuple, name) <= all.now.wall) {
-      return acked(name, "and others do not know that it is there", cell, *held);
+    // If a sibling reported another row to the origin, the process waits until it reads the
+    // presence.
+    const auto held = facts(view, region, cell, requested, view.now.mono - 2 * view.delays.total());
+    if (held && lasted(view, cell, requested, Nanos(0)) &&
+        spec::presence_due(*held, rules, view.regions.size()) &&
+        view.ledger.present_until(tuple, name) <= view.now.wall) {
+      return describe(name, "and other regions do not know that it is present", cell, *held);
     }
-    const Nanos within = time_to_publish(all, tuple, name, all.now.wall);
-    const auto known = facts(all, region, cell, asked, all.now.mono - within);
-    if (known && lasted(all, cell, asked, within) && spec::contended(*known, rules)) {
-      return acked(name, "and others could use what remains", cell, *known);
+    const Nanos within = time_to_publish(view, tuple, name, view.now.wall);
+    const auto known = facts(view, region, cell, requested, view.now.mono - within);
+    if (known && lasted(view, cell, requested, within) && spec::contended(*known, rules)) {
+      return describe(name, "and other regions could use the rest", cell, *known);
     }
-    const auto over = facts(all, region, last, asked, all.now.mono - all.delays.publish);
-    if (over && lasted(all, cell, asked, all.delays.publish) && spec::rolled_over(*over, rules)) {
-      return acked(name, "which the next one weighs", last, *over);
+    const auto over = facts(view, region, last, requested, view.now.mono - view.delays.publish);
+    if (over && lasted(view, cell, requested, view.delays.publish) &&
+        spec::rolled_over(*over, rules)) {
+      return describe(name, "which the next window weighs", last, *over);
     }
     return {};
   }
 
-  // A row that is to say that the region is there waits as long as that may: where the lease is
-  // over, or will be before `through`.
-  static Nanos time_to_publish(const FleetView& all, const std::string& tuple,
+  // A row with a presence may wait longer: if the lease is over, or will be before `through`.
+  static Nanos time_to_publish(const GlobalView& view, const std::string& tuple,
                                const std::string& region, WallTime through) {
-    const MonoTime then = all.now.mono - all.delays.publish;
-    const WallTime until = all.history.said_until(tuple, region, then);
-    const bool leased = until > through + kLeaseMargin + all.promises.clocks_apart;
-    return leased ? all.delays.publish : 2 * all.delays.all();
+    const MonoTime then = view.now.mono - view.delays.publish;
+    const WallTime until = view.history.presence_until(tuple, region, then);
+    const bool leased = until > through + kLeaseMargin + view.guarantees.max_clock_skew;
+    return leased ? view.delays.publish : 2 * view.delays.total();
   }
 
-  static Fault acked(const std::string& region, const std::string& why, const CellId& cell,
-                     const spec::Cell& known) {
+  static Violation describe(const std::string& region, const std::string& why, const CellId& cell,
+                            const spec::Cell& known) {
     return region + " accepted " + std::to_string(known.x) + " of " + std::to_string(known.L) +
            " in window " + std::to_string(cell.sequence) + ", " + why + ": the ledger has " +
-           std::to_string(known.p) + ", used are " + std::to_string(known.e) + " in " +
+           std::to_string(known.p) + ", the usage is " + std::to_string(known.e) + " in " +
            std::to_string(known.k) + " regions";
   }
 
-  // Whether the window is the present one by every clock, and has been for this long.
-  static bool lasted(const FleetView& all, const CellId& cell, const Asked& asked, Nanos how_long) {
-    const Millis apart = all.promises.clocks_apart;
-    const WallTime start(cell.sequence * asked.duration);
-    return all.now.wall + apart < start + asked.duration &&
-           Nanos(all.now.wall - start) >= how_long + apart;
+  // Whether the window is current by every clock, and has been for this long.
+  static bool lasted(const GlobalView& view, const CellId& cell, const RequestedLimit& requested,
+                     Nanos how_long) {
+    const Millis apart = view.guarantees.max_clock_skew;
+    const WallTime start(cell.sequence * requested.duration);
+    return view.now.wall + apart < start + requested.duration &&
+           Nanos(view.now.wall - start) >= how_long + apart;
   }
 
-  // A cell as its region knows it from `then` until now; nothing, if someone who accepted died.
-  static std::optional<spec::Cell> facts(const FleetView& all, int index, const CellId& cell,
-                                         const Asked& asked, MonoTime then) {
-    const RegionView& region = all.regions[static_cast<size_t>(index)];
-    const MonoTime received = then - all.delays.import;
-    const WallTime latest = all.now.wall + all.promises.clocks_apart;
+  // A cell as its region knows it from `then` until now; none if an accepting process has ended.
+  static std::optional<spec::Cell> facts(const GlobalView& view, int index, const CellId& cell,
+                                         const RequestedLimit& requested, MonoTime then) {
+    const RegionState& region = view.regions[static_cast<size_t>(index)];
+    const MonoTime received = then - view.delays.import;
+    const WallTime latest = view.now.wall + view.guarantees.max_clock_skew;
     const CellId before{cell.tuple, cell.sequence - 1};
-    const auto mine = known_since(all, region, cell, then);
-    const auto mine_before = known_since(all, region, before, then);
+    const auto mine = known_since(view, region, cell, then);
+    const auto mine_before = known_since(view, region, before, then);
     if (!mine) return {};
-    spec::Cell known{.x = *mine, .p = all.ledger.ever({cell, region.name}), .L = asked.smallest};
+    spec::Cell known{
+        .x = *mine, .p = view.ledger.max_committed({cell, region.name}), .L = requested.smallest};
     Count used = *mine;
     Count used_before = mine_before.value_or(0);
-    const int64_t present = all.now.wall.time_since_epoch() / asked.duration;
-    for (size_t i = 0; i < all.regions.size(); ++i) {
+    const int64_t present = view.now.wall.time_since_epoch() / requested.duration;
+    for (size_t i = 0; i < view.regions.size(); ++i) {
       if (static_cast<int>(i) == index) continue;
-      const std::string& other = all.regions[i].name;
-      const Count count = all.history.had({cell, other}, received);
+      const std::string& other = view.regions[i].name;
+      const Count count = view.history.count_at({cell, other}, received);
       used += count;
-      used_before += all.history.had({before, other}, received);
-      if (count > 0 || all.history.said_until(cell.tuple, other, received) > latest) ++known.k;
+      used_before += view.history.count_at({before, other}, received);
+      if (count > 0 || view.history.presence_until(cell.tuple, other, received) > latest) ++known.k;
       for (const int64_t sequence : {present, present - 1}) {
-        const Count limit = all.history.limit_acked({{cell.tuple, sequence}, other}, received);
+        const Count limit = view.history.limit_at({{cell.tuple, sequence}, other}, received);
         if (limit > 0) known.L = std::min(known.L, limit);
       }
     }
-    known.e = usage_at(latest, asked, cell.sequence, used, used_before);
+    known.e = usage_at(latest, requested, cell.sequence, used, used_before);
     return known;
   }
 
-  // What a region had accepted by then and its processes could learn from each other: a write that
-  // another overtook lowers what the origin has, until its writer reads that. Nothing, if someone
-  // who accepted has died since.
-  static std::optional<Count> known_since(const FleetView& all, const RegionView& region,
+  // The count that a region had accepted by then and that its processes could read from each other.
+  // A write that another one overtook lowers the count at the origin until its writer reads that.
+  // None if an accepting process has ended since.
+  static std::optional<Count> known_since(const GlobalView& view, const RegionState& region,
                                           const CellId& cell, MonoTime then) {
-    constexpr Component kNobody{.incarnation = ~uint64_t{0}, .generation = ~uint64_t{0}};
+    constexpr Component kNoComponent{.incarnation = ~uint64_t{0}, .generation = ~uint64_t{0}};
     Count sum = 0;
     Nanos delay{0};
-    for (const Accept& accept : region.truth.accepts(cell)) {
-      const Life& life = region.truth.life(accept.account.life);
-      if (life.ended || went_astray(life, cell)) return {};
-      if (is_evicted(region, accept.account, cell)) return {};
+    for (const Accept& accept : region.oracle.accepts(cell)) {
+      const ProcessInfo& process = region.oracle.process(accept.contributor.process);
+      if (process.ended || had_wrong_clock(process, cell)) return {};
+      if (is_evicted(region, accept.contributor, cell)) return {};
       if (accept.when < then) sum += accept.cost;
-      delay = std::max<Nanos>(delay, life.most_delay);
+      delay = std::max<Nanos>(delay, process.most_delay);
     }
-    const MonoTime acked = then + all.promises.acked_within + delay;
-    return std::min(sum, region.origin.least_others_since(cell, kNobody, acked));
+    const MonoTime acked_by = then + view.guarantees.acked_within + delay;
+    return std::min(sum, region.origin.least_others_since(cell, kNoComponent, acked_by));
   }
 
-  // Of the items of a batch that is refused, one has refused it and the others were not tried. A
-  // peek may have been the first to be refused, and so may one for want of the origin: that one by
-  // itself need not be told.
-  void note_refusal(const FleetView& all, int region, const Answered& answered) {
-    const CellId cell = answered.cell();
-    const Place place{region, answered.account.life, cell};
-    const bool first = refused_.insert(place).second;
-    if (answered.in_batch || answered.cost == 0 || refusals_.count(place) > 0) return;
-    const Life& life = all.regions[static_cast<size_t>(region)].truth.life(answered.account.life);
-    // One that does not hold the tuple goes by what it read, and has nothing to tell.
-    if (went_astray(life, cell) || answered.account.generation == 0) return;
-    const Evidence& evidence = answered.verdict.evidence;
+  // In a denied batch one item was denied and the others were not tried. A peek may have been the
+  // first denial, or a denial without the origin: those need not be published.
+  void note_denial(const GlobalView& view, int region, const RequestRecord& record) {
+    const CellId cell = record.cell();
+    const ProcessCell key{region, record.contributor.process, cell};
+    const bool first = denied_before_.insert(key).second;
+    if (record.in_batch || record.cost == 0 || denials_.count(key) > 0) return;
+    const ProcessInfo& process =
+        view.regions[static_cast<size_t>(region)].oracle.process(record.contributor.process);
+    // A process that does not hold the tuple uses the counts that it read, and has nothing to
+    // publish.
+    if (had_wrong_clock(process, cell) || record.contributor.generation == 0) return;
+    const Evidence& evidence = record.verdict.evidence;
     const Count used = evidence.own + evidence.siblings + evidence.foreign + evidence.previous;
-    const bool held = answered.verdict.basis == Basis::kDegraded &&
-                      (all.promises.on_origin_loss != OnOriginLoss::kLocal || all.promises.forgets);
-    if (held || used + answered.cost <= answered.limit) return;
-    const RegionView& home = all.regions[static_cast<size_t>(region)];
-    const NodeView& node = home.nodes.at(static_cast<size_t>(answered.node));
-    const WallTime over((cell.sequence + 1) * answered.duration);
-    const WallTime through = all.now.wall + all.delays.publish / Millis(1) * Millis(1);
-    const Nanos within = time_to_publish(all, cell.tuple, home.name, through);
-    if (!node.received || over - all.now.wall < within + all.promises.clocks_apart) return;
+    const bool held =
+        record.verdict.basis == Basis::kDegraded &&
+        (view.guarantees.on_origin_loss != OnOriginLoss::kLocal || view.guarantees.evicts);
+    if (held || used + record.cost <= record.limit) return;
+    const RegionState& home = view.regions[static_cast<size_t>(region)];
+    const NodeView& node = home.nodes.at(static_cast<size_t>(record.node));
+    const WallTime over((cell.sequence + 1) * record.duration);
+    const WallTime through = view.now.wall + view.delays.publish / Millis(1) * Millis(1);
+    const Nanos within = time_to_publish(view, cell.tuple, home.name, through);
+    if (!node.received || over - view.now.wall < within + view.guarantees.max_clock_skew) return;
     spec::Cell known{.x = evidence.own + evidence.siblings,
-                     .p = all.ledger.ever({cell, home.name}),
-                     .L = answered.limit};
-    for (const RegionView& other : all.regions) {
+                     .p = view.ledger.max_committed({cell, home.name}),
+                     .L = record.limit};
+    for (const RegionState& other : view.regions) {
       if (other.name == home.name) continue;
       const bool present = node.received->present_until(cell.tuple, other.name) > over;
       if (present || node.received->row({cell, other.name}).count > 0) ++known.k;
     }
-    const Received::Row written = node.received->row({cell, home.name});
-    const spec::Refusal refusal = first ? spec::Refusal::kFirst : spec::Refusal::kLater;
-    if (!spec::exhausted(known, refusal, all.ledger.rules())) return;
-    refusals_[place] = {
+    const ImportLog::Row written = node.received->row({cell, home.name});
+    const spec::Denial denial = first ? spec::Denial::kFirst : spec::Denial::kLater;
+    if (!spec::exhausted(known, denial, view.ledger.rules())) return;
+    denials_[key] = {
         .used = known.x,
         .had = known.p,
-        .generation = answered.account.generation,
-        .knew = written.count >= known.p && all.now.mono - written.since > Received::kTakesIn,
+        .generation = record.contributor.generation,
+        .knew = written.count >= known.p && view.now.mono - written.since > ImportLog::kMergeDelay,
         .within = within,
-        .by = all.now.mono + within};
+        .by = view.now.mono + within};
   }
 
-  // Whether a process that lives has made room for others there.
-  static bool is_evicted(const RegionView& region, const Account& account, const CellId& cell) {
-    const Life& life = region.truth.life(account.life);
-    if (life.ended) return false;
-    const NodeView& node = region.nodes.at(static_cast<size_t>(life.node));
-    return node.generation_of(cell.tuple) != account.generation;
+  // Whether a running process has evicted the tuple.
+  static bool is_evicted(const RegionState& region, const Contributor& contributor,
+                         const CellId& cell) {
+    const ProcessInfo& process = region.oracle.process(contributor.process);
+    if (process.ended) return false;
+    const NodeView& node = region.nodes.at(static_cast<size_t>(process.node));
+    return node.generation_of(cell.tuple) != contributor.generation;
   }
 
-  // A sibling that wrote just before tells of it, too.
-  static bool is_acked(const Refused& refused, Count has) {
-    return has >= refused.used || (2 * has > refused.used && (has > refused.had || !refused.knew));
+  // A row that a sibling wrote just before counts, too.
+  static bool is_published(const Denied& denied, Count has) {
+    return has >= denied.used || (2 * has > denied.used && (has > denied.had || !denied.knew));
   }
 
-  Fault check_refusals(const FleetView& all) {
-    for (auto it = refusals_.begin(); it != refusals_.end();) {
-      const auto& [index, life, cell] = it->first;
-      const RegionView& region = all.regions[static_cast<size_t>(index)];
-      Refused& refused = it->second;
+  Violation check_denials(const GlobalView& view) {
+    for (auto it = denials_.begin(); it != denials_.end();) {
+      const auto& [index, process, cell] = it->first;
+      const RegionState& region = view.regions[static_cast<size_t>(index)];
+      Denied& denied = it->second;
       const Millis width = duration_of(cell);
       const bool over =
-          all.now.wall + all.promises.clocks_apart >= WallTime((cell.sequence + 1) * width);
-      const bool excused = over || all.scarce || all.failed_over || all.no_room ||
-                           is_evicted(region, {life, refused.generation}, cell) ||
-                           all.blamed.count(cell.tuple) > 0 ||
-                           region.truth.life(life).ended.has_value();
-      const Count has = all.ledger.ever({cell, region.name});
-      if (excused || is_acked(refused, has)) {
-        it = refusals_.erase(it);
+          view.now.wall + view.guarantees.max_clock_skew >= WallTime((cell.sequence + 1) * width);
+      const bool excused = over || view.budget_limited || view.failed_over || view.no_room ||
+                           is_evicted(region, {process, denied.generation}, cell) ||
+                           view.rejected.count(cell.tuple) > 0 ||
+                           region.oracle.process(process).ended.has_value();
+      const Count has = view.ledger.max_committed({cell, region.name});
+      if (excused || is_published(denied, has)) {
+        it = denials_.erase(it);
         continue;
       }
-      if (all.troubled_since) {
-        refused.by = std::max(refused.by, all.now.mono + refused.within);
+      if (view.disrupted_since) {
+        denied.by = std::max(denied.by, view.now.mono + denied.within);
       }
-      if (all.now.mono > refused.by) {
-        return region.name + " refused at " + std::to_string(refused.used) + " in window " +
+      if (view.now.mono > denied.by) {
+        return region.name + " denied at " + std::to_string(denied.used) + " in window " +
                std::to_string(cell.sequence) + ", and the ledger has " + std::to_string(has);
       }
       ++it;
@@ -254,14 +260,14 @@ class PublishedInTime final : public FleetChecker {
     return {};
   }
 
-  AskedTuples asked_;
-  std::set<Place> refused_;
-  std::map<Place, Refused> refusals_;
+  RequestedLimits requested_;
+  std::set<ProcessCell> denied_before_;
+  std::map<ProcessCell, Denied> denials_;
 };
 
 }  // namespace
 
-std::unique_ptr<FleetChecker> make_published_in_time() {
+std::unique_ptr<GlobalChecker> make_published_in_time() {
   return std::make_unique<PublishedInTime>();
 }
 

@@ -90,6 +90,13 @@ void add_scenario_options(CLI::App& command, SimSettings& settings) {
       ->check(CLI::Validator(check_comparison, ""));
 }
 
+void add_check_option(CLI::App& command, SimSettings& settings) {
+  command
+      .add_flag("--check", settings.check,
+                "Run every checker of a world after each event; slow, for small scenarios")
+      ->needs("SCENARIO");
+}
+
 void add_swarm_options(CLI::App& command, SimOptions& options) {
   CLI::Option* swarm = command.add_flag("--swarm", options.swarm_mode,
                                         "Test small random worlds with many faults, one seed "
@@ -122,6 +129,7 @@ void add_options(CLI::App& command, SimOptions& options) {
     options.run();
   });
   add_scenario_options(command, options.settings);
+  add_check_option(command, options.settings);
   add_swarm_options(command, options);
   add_replay_option(command, options);
   command.add_flag("--list", options.list, "List the scenarios in ./scenarios");

@@ -13,11 +13,11 @@
 
 #include "command_line/exit_codes.h"
 #include "sim/command/progress_line.h"
-#include "sim/fleet/run.h"
-#include "sim/fleet/scenario_file.h"
+#include "sim/fleets/run.h"
 #include "sim/report/html.h"
 #include "sim/report/json.h"
 #include "sim/report/summary.h"
+#include "sim/scenario/scenario_file.h"
 #include "weir/clock.h"
 
 namespace weir::sim {
@@ -125,7 +125,7 @@ std::optional<Failure> make_plans(const SimSettings& settings, std::vector<Plan>
   return std::nullopt;
 }
 
-std::vector<Results> run_plans(const std::vector<Plan>& plans) {
+std::vector<Results> run_plans(const std::vector<Plan>& plans, bool check) {
   std::vector<Results> all;
   ProgressLine progress;
   for (size_t i = 0; i < plans.size(); ++i) {
@@ -137,7 +137,8 @@ std::vector<Results> run_plans(const std::vector<Plan>& plans) {
         plans[i].scenario,
         {.progress = [&progress, &which](Millis elapsed,
                                          Millis total) { progress.show(which, elapsed, total); },
-         .stopwatch = [] { return system_clock().now().mono.time_since_epoch(); }}));
+         .stopwatch = [] { return system_clock().now().mono.time_since_epoch(); },
+         .checks = check ? std::optional(CheckOptions{}) : std::nullopt}));
     all.back().variant = plans[i].variant;
     all.back().took_seconds =
         std::chrono::duration<double>(system_clock().now().mono - start).count();
@@ -214,7 +215,7 @@ int run_sim(const SimSettings& settings) {
   std::vector<Plan> plans;
   if (const auto failure = make_plans(settings, plans)) return fail(*failure);
   if (const auto failure = make_directory(settings.out)) return fail(*failure);
-  const std::vector<Results> all = run_plans(plans);
+  const std::vector<Results> all = run_plans(plans, settings.check);
   if (settings.seeds > 1) {
     fmt::print("{}", seeds_summary(all));
   } else if (all.size() > 1) {

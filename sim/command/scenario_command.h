@@ -16,6 +16,7 @@ struct SimSettings {
   std::string out;                    // directory for the JSON and HTML files; empty: none
   std::vector<std::string> changes;   // "settings.policy=floor"
   std::vector<std::string> compared;  // a change, a file, or "floor"
+  bool check = false;                 // run every checker of a world
 };
 
 // Prints the results and returns the exit code: 0 on success; 1 if an expectation was not met, an

@@ -16,9 +16,9 @@
 #include "platform/stop_signals.h"
 #include "plot/text.h"
 #include "sim/command/progress_line.h"
-#include "sim/shrink.h"
-#include "sim/swarm.h"
-#include "sim/world_file.h"
+#include "sim/worlds/shrink.h"
+#include "sim/worlds/swarm.h"
+#include "sim/worlds/world_file.h"
 #include "weir/clock.h"
 
 namespace weir::sim {
@@ -29,7 +29,7 @@ using command_line::kInterrupted;
 using command_line::kUsageError;
 using plot::readable;
 
-constexpr auto kMarkCount = static_cast<size_t>(Mark::kCount);
+constexpr auto kMarkCount = static_cast<size_t>(Coverage::kCount);
 
 struct Tally {
   uint64_t first_seed = 0;
@@ -37,15 +37,15 @@ struct Tally {
   uint64_t events = 0;
   Millis simulated{0};
   uint64_t fingerprint = 0;
-  std::map<Mark, uint64_t> marks;
+  std::map<Coverage, uint64_t> coverage;
 
   void add(const RunReport& report) {
     ++worlds;
     events += report.events;
     simulated += report.lasted;
     fingerprint = (std::rotl(fingerprint, 23) ^ report.fingerprint) * 0x9E3779B97F4A7C15u;
-    for (const auto& [mark, times] : report.marks) {
-      if (times > 0) marks[mark] += times;
+    for (const auto& [mark, times] : report.coverage) {
+      if (times > 0) coverage[mark] += times;
     }
   }
 
@@ -56,17 +56,17 @@ struct Tally {
         readable(static_cast<double>(worlds)), worlds == 1 ? "" : "s", first_seed,
         first_seed + std::max<uint64_t>(worlds, 1) - 1,
         static_cast<double>(simulated.count()) / kHour, readable(static_cast<double>(events)),
-        marks.size(), kMarkCount);
+        coverage.size(), kMarkCount);
   }
 };
 
 void print_tally(const Tally& tally, double seconds) {
   fmt::print("{:>12}  coverage\n", "count");
   for (size_t i = 0; i < kMarkCount; ++i) {
-    const auto mark = static_cast<Mark>(i);
-    const auto found = tally.marks.find(mark);
+    const auto mark = static_cast<Coverage>(i);
+    const auto found = tally.coverage.find(mark);
     const std::string count =
-        found == tally.marks.end() ? "0" : readable(static_cast<double>(found->second));
+        found == tally.coverage.end() ? "0" : readable(static_cast<double>(found->second));
     fmt::print("{:>12}  {}\n", count, to_string(mark));
   }
   fmt::print("\n{}\nin {:.1f} s, fingerprint {:016x}\n", tally.line(), seconds, tally.fingerprint);

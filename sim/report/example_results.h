@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 
-#include "sim/fleet/results.h"
+#include "sim/scenario/results.h"
 #include "sim/random.h"
 
 namespace weir::sim {
@@ -71,7 +71,7 @@ inline Results example_results(ExampleSize size = {}) {
   r.faults = {{"the origin refuses, eu-west", seconds * 0.25, seconds * 0.375},
               {"a node is killed, us-east/2", seconds * 0.55, seconds * 0.55},
               {"the ledger is slow (400 ms)", seconds * 0.6, seconds * 0.75}};
-  r.promises = {{"worst_cell <= 1.35", 1.0 + 0.124 * size.worse, true},
+  r.expectations = {{"worst_cell <= 1.35", 1.0 + 0.124 * size.worse, true},
                 {"unexcused <= 0", 0, true},
                 {"disagreements = 0", 0, true},
                 {"rows <= 100", 84.6 * size.worse, 84.6 * size.worse <= 100}};

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "plot/text.h"
-#include "sim/fleet/figures.h"
+#include "sim/scenario/figures.h"
 
 namespace weir::sim {
 

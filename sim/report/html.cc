@@ -37,9 +37,10 @@ std::string verdict(const Results& run, size_t variants) {
     return fmt::format("<p class=\"verdict bad\">&#10007; {}invariant broken: {}</p>", prefix,
                        escape_html(*run.broken));
   }
-  const size_t total = run.promises.size();
+  const size_t total = run.expectations.size();
   if (total == 0) return {};
-  const auto met = static_cast<size_t>(std::ranges::count_if(run.promises, &Kept::kept));
+  const auto met =
+      static_cast<size_t>(std::ranges::count_if(run.expectations, &ExpectationResult::met));
   if (met == total) {
     return fmt::format("<p class=\"verdict good\">&#10003; {}all expectations met</p>", prefix);
   }

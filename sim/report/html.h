@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/fleet/results.h"
+#include "sim/scenario/results.h"
 
 namespace weir::sim {
 

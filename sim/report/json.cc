@@ -60,9 +60,10 @@ std::string json(const FaultSpan& fault) {
                      json_number(fault.from), json_number(fault.to));
 }
 
-std::string json(const Kept& promise) {
-  return fmt::format(R"({{"expectation":{},"actual":{},"met":{}}})", json_string(promise.promise),
-                     json_number(promise.was), json_bool(promise.kept));
+std::string json(const ExpectationResult& promise) {
+  return fmt::format(R"({{"expectation":{},"actual":{},"met":{}}})",
+                     json_string(promise.expectation), json_number(promise.actual),
+                     json_bool(promise.met));
 }
 
 template <typename Item>
@@ -84,7 +85,7 @@ std::string to_json(const Results& results) {
       json_number(results.took_seconds), json_number(results.sync_seconds),
       strings(results.regions), results.nodes, results.keys);
   text += ",\n\"figures\":" + objects(results.figures);
-  text += ",\n\"expectations\":" + objects(results.promises);
+  text += ",\n\"expectations\":" + objects(results.expectations);
   text += ",\n\"broken\":" + (results.broken ? json_string(*results.broken) : "null");
   text += ",\n\"last_events\":" + strings(results.last_events);
   text += ",\n\"faults\":" + objects(results.faults);

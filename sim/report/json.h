@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/fleet/results.h"
+#include "sim/scenario/results.h"
 
 namespace weir::sim {
 

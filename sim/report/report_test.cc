@@ -206,7 +206,7 @@ TEST(Report, EscapesEveryName) {
   Results results = example_results({.seconds = 20});
   results.scenario = results.about = results.variant = evil;
   results.regions[0] = results.spotlights[0].name = evil;
-  results.faults[0].label = results.promises[0].promise = results.figures[0].label = evil;
+  results.faults[0].label = results.expectations[0].expectation = results.figures[0].label = evil;
   results.series[0].label = results.series[6].label = results.figures[0].unit = evil;
   results.broken = evil;
   results.last_events = {evil};

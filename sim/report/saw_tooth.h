@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "sim/fleet/results.h"
+#include "sim/scenario/results.h"
 
 namespace weir::sim {
 

@@ -123,9 +123,10 @@ std::string figure_columns(const std::vector<Figure>& figures) {
 
 std::string unmet_expectations(const Results& results) {
   std::string text;
-  for (const Kept& each : results.promises) {
-    if (each.kept) continue;
-    text += cut(fmt::format("NOT MET  {}: actual {}", printable(each.promise), readable(each.was)),
+  for (const ExpectationResult& each : results.expectations) {
+    if (each.met) continue;
+    text += cut(fmt::format("NOT MET  {}: actual {}", printable(each.expectation),
+                            readable(each.actual)),
                 kWidth) +
             "\n";
   }
@@ -136,10 +137,11 @@ std::string unmet_expectations(const Results& results) {
 std::string expectations(const Results& results) {
   std::string text = unmet_expectations(results);
   std::string line;
-  for (const Kept& each : results.promises) {
-    if (!each.kept) continue;
+  for (const ExpectationResult& each : results.expectations) {
+    if (!each.met) continue;
     const std::string words =
-        cut(fmt::format("met  {} (actual {})", printable(each.promise), readable(each.was)), kHalf);
+        cut(fmt::format("met  {} (actual {})", printable(each.expectation), readable(each.actual)),
+            kHalf);
     if (line.empty()) {
       line = words;
     } else {
@@ -203,13 +205,13 @@ void add_compared_figures(std::string& text, const Results& base, const Selected
 }
 
 size_t met_count(const Results& results) {
-  return static_cast<size_t>(std::ranges::count_if(results.promises, &Kept::kept));
+  return static_cast<size_t>(std::ranges::count_if(results.expectations, &ExpectationResult::met));
 }
 
 std::string verdict_of(const Results& results) {
   if (results.broken) return "BROKEN";
-  if (results.promises.empty()) return "none";
-  return fmt::format("{} of {}", met_count(results), results.promises.size());
+  if (results.expectations.empty()) return "none";
+  return fmt::format("{} of {}", met_count(results), results.expectations.size());
 }
 
 std::string table_of(const Results& base, const Selected& others) {

@@ -19,7 +19,7 @@ std::string difference_mark(const Figure& from, const Figure& to) {
 }
 
 std::string expectations_table(const std::vector<Results>& variants) {
-  const std::vector<Kept>& all = variants.front().promises;
+  const std::vector<ExpectationResult>& all = variants.front().expectations;
   if (all.empty()) return {};
   std::string text =
       "<h2>Expectations</h2><div class=\"sheet\"><table><thead><tr><th>expectation</th>";
@@ -29,16 +29,16 @@ std::string expectations_table(const std::vector<Results>& variants) {
   }
   text += "</tr></thead><tbody>";
   for (size_t i = 0; i < all.size(); ++i) {
-    text += fmt::format("<tr><th>{}</th>", escape_html(all[i].promise));
+    text += fmt::format("<tr><th>{}</th>", escape_html(all[i].expectation));
     for (const Results& run : variants) {
-      if (i >= run.promises.size()) {
+      if (i >= run.expectations.size()) {
         text += "<td></td>";
         continue;
       }
-      const Kept& each = run.promises[i];
-      text += fmt::format("<td>{}<span class=\"{}\">{}</span></td>", readable(each.was, kThinSpace),
-                          each.kept ? "better" : "worse",
-                          each.kept ? "&#10003; met" : "&#10007; not met");
+      const ExpectationResult& each = run.expectations[i];
+      text += fmt::format("<td>{}<span class=\"{}\">{}</span></td>",
+                          readable(each.actual, kThinSpace), each.met ? "better" : "worse",
+                          each.met ? "&#10003; met" : "&#10007; not met");
     }
     text += "</tr>";
   }

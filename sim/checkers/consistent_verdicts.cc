@@ -1,0 +1,70 @@
+// An admission implies that the counts the node knew plus the cost fit the limit; a denial implies
+// the contrary. The checker computes the counts from the node's cells, not from the verdict. A node
+// that must deny, or use its share of the limit, without the origin may deny more, and not less.
+
+#include "sim/checkers/makers.h"
+#include "sim/checkers/missing_counts.h"
+
+namespace weir::sim {
+namespace {
+
+class ConsistentVerdicts final : public RegionChecker {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "consistent verdicts"; }
+
+  Violation after_answer(const RegionView& view, const RequestRecord& record) override {
+    const Evidence& evidence = record.verdict.evidence;
+    const Count used = evidence.own + evidence.siblings + evidence.foreign + evidence.previous;
+    const bool fits = used + record.cost <= record.limit;
+    // Items of a batch are decided with the costs of earlier items of the same tuple.
+    if (record.in_batch) return {};
+    const bool restricted =
+        record.verdict.basis == Basis::kDegraded &&
+        (view.guarantees.on_origin_loss != OnOriginLoss::kLocal || view.guarantees.evicts);
+    if (record.verdict.admitted() ? !fits : fits && !restricted) {
+      return std::string(record.verdict.admitted() ? "admitted" : "denied") + " a cost of " +
+             std::to_string(record.cost) + " with " + std::to_string(used) + " used of " +
+             std::to_string(record.limit);
+    }
+    const Count left = record.limit > used ? record.limit - used : 0;
+    const Count expected = left - (record.verdict.admitted() ? record.cost : 0);
+    const Count remaining = record.verdict.remaining;
+    if (restricted ? remaining > expected : remaining != expected) {
+      return "remaining does not agree with the evidence";
+    }
+
+    const NodeView& node = view.nodes.at(static_cast<size_t>(record.node));
+    Count own_before = view.oracle.accepted_by(record.contributor, record.cell());
+    if (record.charged) own_before -= record.cost;
+    // The tuple still has the windows of a wrong clock; the origin reported its earlier counts.
+    if (had_wrong_clock(view.oracle.process(record.contributor.process), record.cell())) return {};
+    // A cell that was over before the answer has lost its counts; its clock may have been set back
+    // over a whole window since.
+    if (!is_live_at(record.cell(), std::max(view.now.wall, node.latest))) return {};
+    if (evidence.own != own_before) return "own in the evidence differs from the accepted count";
+    for (const decide::CellView& cell : node.cells) {
+      if (cell.tuple != record.tuple || cell.sequence + 1 != record.cell().sequence) continue;
+      // The weighted part of the previous window, in exact arithmetic.
+      const int64_t width = record.duration.count();
+      const int64_t start = record.cell().sequence * width;
+      const int64_t at = std::max(record.decided_at().time_since_epoch().count(), start);
+      const auto rest = static_cast<Count>(start + width - at);
+      const Count previous =
+          (cell.own + cell.siblings + cell.foreign) * rest / static_cast<Count>(width);
+      const Count weighed = record.algorithm == Algorithm::kSlidingWindow ? previous : 0;
+      if (evidence.previous != weighed) {
+        return "the verdict counts " + std::to_string(evidence.previous) +
+               " of the previous window, the correct count is " + std::to_string(weighed);
+      }
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<RegionChecker> make_consistent_verdicts() {
+  return std::make_unique<ConsistentVerdicts>();
+}
+
+}  // namespace weir::sim

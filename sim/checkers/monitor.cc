@@ -1,0 +1,233 @@
+#include "sim/checkers/monitor.h"
+
+#include <utility>
+
+namespace weir::sim {
+
+Monitor::Monitor(const Timeline& timeline, std::string only_checker)
+    : timeline_(timeline), only_checker_(std::move(only_checker)) {}
+
+void Monitor::add_region(const std::string& name, const OriginHistory& origin) {
+  regions_.push_back(std::make_unique<Region>(Region{.name = name, .origin = origin}));
+  const Region& region = *regions_.back();
+  states_.push_back({.name = region.name,
+                     .oracle = region.oracle,
+                     .origin = region.origin,
+                     .nodes = region.views});
+}
+
+void Monitor::add_node(Node& node) {
+  Region& region = at(node.region);
+  region.nodes.push_back(&node);
+  region.views.emplace_back();
+}
+
+void Monitor::watch_ledger(const WatchedLedger& ledger, std::function<Delays()> delays) {
+  ledger_ = &ledger;
+  delays_ = std::move(delays);
+  global_checkers_ = all_global_checkers();
+}
+
+ProcessInfo& Monitor::start_process(Node& node) {
+  return oracle(node.region)
+      .start_process(node.index, node.engine->incarnation(), node.normal.most_delay);
+}
+
+template <typename Checkers, typename Check>
+void Monitor::run(const Checkers& checkers, const Check& check) {
+  for (const auto& checker : checkers) {
+    if (violation_ || stopped_) return;
+    if (!only_checker_.empty() && checker->name() != only_checker_) continue;
+    if (const auto found = check(*checker)) {
+      violation_ = std::string(checker->name()) + ": " + *found;
+      violated_at_ = timeline_.now().mono;
+    }
+  }
+}
+
+template <typename Check>
+void Monitor::check(int region, const Check& check) {
+  if (violation_ || stopped_) return;
+  const RegionView seen = view(region);
+  run(at(region).checkers, [&](RegionChecker& checker) { return check(checker, seen); });
+}
+
+template <typename Check>
+void Monitor::check_regions(const Check& check_one) {
+  for (size_t i = 0; i < regions_.size(); ++i) check(static_cast<int>(i), check_one);
+}
+
+template <typename Check>
+void Monitor::check_global(const Check& check) {
+  if (ledger_ == nullptr || violation_ || stopped_) return;
+  const GlobalView seen = global_view();
+  run(global_checkers_, [&](GlobalChecker& checker) { return check(checker, seen); });
+}
+
+// Messages between regions are late or lost from now on; bounds on delays allow for that.
+void Monitor::note_disruption() {
+  const MonoTime now = timeline_.now().mono;
+  if (!disruption_began_ || now - last_disruption_ > kRecovery) disruption_began_ = now;
+  last_disruption_ = now;
+}
+
+void Monitor::after_write(int region, const OriginWrite& write) {
+  check(region, [&](RegionChecker& checker, const RegionView& seen) {
+    return checker.after_write(seen, write);
+  });
+}
+
+void Monitor::after_commit(const Committed& committed) {
+  history_.note(timeline_.now().mono, committed.news);
+  check_global([&](GlobalChecker& checker, const GlobalView& seen) {
+    return checker.after_commit(seen, committed);
+  });
+}
+
+void Monitor::after_sent(const Node& node, const SentReplay& sent) {
+  check(node.region, [&](RegionChecker& checker, const RegionView& seen) {
+    return checker.after_sent(seen, sent);
+  });
+}
+
+void Monitor::after_received(const Node& node, const ReceivedReplay& received) {
+  check(node.region, [&](RegionChecker& checker, const RegionView& seen) {
+    return checker.after_received(seen, received);
+  });
+}
+
+void Monitor::after_received(const Node& node, const ReceivedRead& received) {
+  check(node.region, [&](RegionChecker& checker, const RegionView& seen) {
+    return checker.after_received(seen, received);
+  });
+}
+
+void Monitor::after_reconnect(const Node& node, int process) {
+  check(node.region, [&](RegionChecker& checker, const RegionView& seen) {
+    return checker.after_reconnect(seen, process);
+  });
+}
+
+void Monitor::record(const Node& node, std::vector<RequestRecord>& together) {
+  refresh_views();
+  const NodeView& seen = view(node);
+  for (RequestRecord& record : together) {
+    record.answered_at = node.clock.now();
+    record.contributor.generation = seen.generation_of(record.tuple);
+    if (record.is_local()) continue;
+    is_sketched(record) ? oracle(node.region).add_sketched(record)
+                        : oracle(node.region).add(record);
+  }
+  mark_late_decisions(together);
+}
+
+void Monitor::after_answer(const Node& node, const RequestRecord& record,
+                           const std::vector<RequestRecord>& together) {
+  if (record.is_local()) {
+    check(node.region, [&](RegionChecker& checker, const RegionView& seen) {
+      return checker.after_local_answer(seen, record);
+    });
+    return;
+  }
+  if (is_sketched(record) || has_unknown_decision_time(together)) return;
+  check(node.region, [&](RegionChecker& checker, const RegionView& seen) {
+    return checker.after_answer(seen, record);
+  });
+  check_global([&](GlobalChecker& checker, const GlobalView& seen) {
+    return checker.after_answer(seen, node.region, record);
+  });
+}
+
+// Most events change no cell: messages in flight, or background work with nothing to do.
+void Monitor::after_event() {
+  bool touched = false;
+  for_each_node([&](const Node& node, const Region&) { touched = touched || node.touched; });
+  if (!touched) return;
+  refresh_views();
+  check_regions(
+      [](RegionChecker& checker, const RegionView& seen) { return checker.after_event(seen); });
+  check_global(
+      [](GlobalChecker& checker, const GlobalView& seen) { return checker.after_event(seen); });
+  for_each_node([](Node& node, const Region&) { node.touched = false; });
+}
+
+void Monitor::audit() {
+  for_each_node([](Node& node, const Region&) { node.touched = true; });
+  refresh_views();
+  for_each_node([this](const Node& node, Region& region) {
+    NodeView& seen = region.views[static_cast<size_t>(node.index)];
+    seen.shared.clear();
+    seen.sync = {};
+    seen.received = node.received;
+    if (!node.is_running()) return;
+    seen.sync = node.engine->sync_stats();
+    conditions.no_room = conditions.no_room || seen.sync.no_room > 0;
+    node.engine->inspect_sync(node.clock.now(),
+                              [&](const global::SharedCell& cell) { seen.shared.push_back(cell); });
+  });
+  check_global(
+      [](GlobalChecker& checker, const GlobalView& seen) { return checker.at_audit(seen); });
+}
+
+void Monitor::at_end() {
+  check_regions(
+      [](RegionChecker& checker, const RegionView& seen) { return checker.at_end(seen); });
+  check_global([](GlobalChecker& checker, const GlobalView& seen) { return checker.at_end(seen); });
+}
+
+bool Monitor::is_sketched(const RequestRecord& record) const {
+  return guarantees.evicts && record.contributor.generation == 0 &&
+         record.verdict.basis == Basis::kDegraded;
+}
+
+void Monitor::refresh_views() {
+  for_each_node([](const Node& node, Region& region) {
+    NodeView& seen = region.views[static_cast<size_t>(node.index)];
+    seen.node = node.index;
+    seen.now = node.clock.now();
+    seen.latest = node.clock.latest();
+    seen.last_replay = node.last_replay;
+    seen.reachable = node.is_running() && node.link->reach() != Reach::kNone;
+    seen.touched = node.touched;
+    if (!node.touched) return;
+    seen.cells.clear();
+    seen.process = node.is_running() ? node.process->number : -1;
+    if (!node.is_running()) return;
+    seen.incarnation = node.engine->incarnation();
+    node.engine->inspect([&](const decide::CellView& cell) { seen.cells.push_back(cell); });
+  });
+}
+
+RegionView Monitor::view(int index) const {
+  const Region& region = at(index);
+  return {.oracle = region.oracle,
+          .origin = region.origin,
+          .nodes = region.views,
+          .now = timeline_.now(),
+          .guarantees = guarantees,
+          .calm_since = conditions.calm_since,
+          .has_ledger = ledger_ != nullptr};
+}
+
+GlobalView Monitor::global_view() const {
+  const MonoTime now = timeline_.now().mono;
+  const bool disrupted = disruption_began_ && now - last_disruption_ <= kRecovery;
+  const auto& jumped_at = conditions.jumped_at;
+  return {.regions = states_,
+          .ledger = *ledger_,
+          .history = history_,
+          .now = timeline_.now(),
+          .guarantees = guarantees,
+          .delays = delays_(),
+          .disrupted_since = disrupted ? disruption_began_ : std::nullopt,
+          .rejected = conditions.rejected,
+          .fault_free = conditions.fault_free,
+          .budget_limited = conditions.budget_limited,
+          .failed_over = conditions.failed_over,
+          .jumped_lately = jumped_at && now - *jumped_at <= kRecovery,
+          .killed = conditions.killed,
+          .no_room = conditions.no_room,
+          .calm_since = conditions.calm_since};
+}
+
+}  // namespace weir::sim

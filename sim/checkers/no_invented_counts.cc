@@ -1,0 +1,39 @@
+// No counts are invented: own is exactly what the node accepted, and own + siblings is at most what
+// the region accepted. So a denied request or a failed batch changes no count.
+
+#include "sim/checkers/makers.h"
+
+namespace weir::sim {
+namespace {
+
+class NoInventedCounts final : public RegionChecker {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "no invented counts"; }
+
+  Violation after_event(const RegionView& view) override {
+    for (const NodeView& node : view.nodes) {
+      if (!node.touched) continue;
+      for (const decide::CellView& cell : node.cells) {
+        const CellId id{cell.tuple, cell.sequence};
+        const Count accepted = view.oracle.accepted_by({node.process, cell.generation}, id);
+        if (cell.own != accepted) {
+          return "node " + std::to_string(node.node) + " counts " + std::to_string(cell.own) +
+                 " own, but accepted " + std::to_string(accepted);
+        }
+        if (cell.own + cell.siblings > view.oracle.accepted(id)) {
+          return "node " + std::to_string(node.node) + " knows more than the region accepted";
+        }
+        if (cell.tentative != 0) return "a batch left a tentative cost";
+      }
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<RegionChecker> make_no_invented_counts() {
+  return std::make_unique<NoInventedCounts>();
+}
+
+}  // namespace weir::sim

@@ -1,0 +1,66 @@
+// No counts are invented across regions. Only processes of a region write its rows, and a row holds
+// at most what the region accepted, so no imported counts. The foreign count of a node is at most
+// what other regions ever committed.
+
+#include "sim/checkers/makers.h"
+
+namespace weir::sim {
+namespace {
+
+class NoInventedForeignCounts final : public GlobalChecker {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "no invented foreign counts"; }
+
+  Violation after_commit(const GlobalView& view, const Committed& committed) override {
+    const Oracle& oracle = view.regions.at(static_cast<size_t>(committed.by.region)).oracle;
+    for (const LedgerRow& row : committed.news.rows) {
+      if (row.region != committed.by.name)
+        return committed.by.name + " wrote a row of another region";
+      const Count accepted = oracle.accepted(cell_of(row));
+      if (row.count <= accepted) continue;
+      return committed.by.name + " wrote " + std::to_string(row.count) + ", but accepted " +
+             std::to_string(accepted) + " in window " + std::to_string(row.sequence);
+    }
+    for (const LedgerPresence& presence : committed.news.presences) {
+      if (presence.region != committed.by.name)
+        return committed.by.name + " wrote a presence of another region";
+    }
+    return {};
+  }
+
+  Violation after_event(const GlobalView& view) override {
+    for (const RegionState& region : view.regions) {
+      for (const NodeView& node : region.nodes) {
+        if (!node.touched) continue;
+        for (const decide::CellView& cell : node.cells) {
+          if (cell.foreign == 0) continue;
+          const Count written = written_elsewhere(view, region, {cell.tuple, cell.sequence});
+          if (cell.foreign <= written) continue;
+          return "node " + std::to_string(node.node) + " of " + region.name +
+                 " has foreign counts of " + std::to_string(cell.foreign) + " in window " +
+                 std::to_string(cell.sequence) + ", but other regions committed " +
+                 std::to_string(written);
+        }
+      }
+    }
+    return {};
+  }
+
+ private:
+  static Count written_elsewhere(const GlobalView& view, const RegionState& here,
+                                 const CellId& cell) {
+    Count sum = 0;
+    for (const RegionState& region : view.regions) {
+      if (region.name != here.name) sum += view.ledger.max_committed({cell, region.name});
+    }
+    return sum;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<GlobalChecker> make_no_invented_foreign_counts() {
+  return std::make_unique<NoInventedForeignCounts>();
+}
+
+}  // namespace weir::sim

@@ -1,0 +1,171 @@
+// The complete record of a simulation, which no node has: every request with its answer, every
+// accept with its time and process, and the lifetime of each process.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weir/origin.h"
+#include "weir/verdict.h"
+
+namespace weir::sim {
+
+// One process, from its start to its end. A restarted node has a new process.
+struct ProcessInfo {
+  enum class Exit : uint8_t { kKilled, kDrained };
+  int number = 0;
+  int node = 0;
+  uint64_t incarnation = 0;
+  Millis most_delay{0};            // of a message to the origin, one way
+  std::optional<Instant> ended{};  // at the latest time that its clock has shown
+  Exit exit = Exit::kKilled;
+  // The clock was far off until this time of that clock; the process may have lost counts of
+  // earlier windows.
+  WallTime wrong_clock_until{};
+  // When it sent a message to the origin that did not arrive within most_delay, in order.
+  std::vector<MonoTime> disruptions{};
+
+  [[nodiscard]] bool was_disrupted(MonoTime from, MonoTime to) const {
+    const auto first = std::lower_bound(disruptions.begin(), disruptions.end(), from);
+    return first != disruptions.end() && *first <= to;
+  }
+};
+
+// The owner of accepted counts: one process, and one generation of the tuple in it.
+struct Contributor {
+  int process = 0;
+  uint64_t generation = 0;
+  friend auto operator<=>(const Contributor&, const Contributor&) = default;
+};
+
+// One answered request.
+struct RequestRecord {
+  int node = 0;
+  Contributor contributor;  // its generation: 0 if the process does not hold the tuple
+  std::string tuple;
+  Millis duration{0};
+  Algorithm algorithm = Algorithm::kSlidingWindow;
+  Count limit = 0;
+  Count burst = 0;  // of gcra and token_bucket; 0: the limit
+  Count cost = 0;
+  Instant requested_at{};  // by the node's clock
+  Instant answered_at{};   // by the node's clock
+  bool in_batch = false;
+  bool charged = false;  // a batch that fails charges nothing
+  bool late = false;     // decided with the time of the answer
+  Verdict verdict;
+
+  // Whether each process counts by itself.
+  [[nodiscard]] bool is_local() const {
+    return algorithm != Algorithm::kSlidingWindow && algorithm != Algorithm::kFixedWindow;
+  }
+  // Window verdicts reset at the end of their window.
+  [[nodiscard]] CellId cell() const {
+    return {tuple, verdict.reset.time_since_epoch() / duration - 1};
+  }
+  // Whether the request waited until its windows were over.
+  [[nodiscard]] bool outlived_windows() const {
+    return cell().sequence - requested_at.wall.time_since_epoch() / duration >= 2;
+  }
+  [[nodiscard]] WallTime decided_at() const { return late ? answered_at.wall : requested_at.wall; }
+};
+
+// Whether the time of the decision is unknown: a request of an algorithm that each process counts
+// by itself waited longer than its window lasts, which may have repeated all decisions.
+inline bool has_unknown_decision_time(const std::vector<RequestRecord>& together) {
+  return std::any_of(together.begin(), together.end(), [](const RequestRecord& each) {
+    return each.is_local() && each.answered_at.wall - each.requested_at.wall > each.duration;
+  });
+}
+
+// Marks the requests of one call that were decided late. A request that is charged after its
+// windows were over has its whole batch decided again, at the present; a peek only itself, and so
+// does a request counted in the sketch, whose time never goes back.
+inline void mark_late_decisions(std::vector<RequestRecord>& together) {
+  const bool all = std::any_of(together.begin(), together.end(), [](const RequestRecord& each) {
+    return each.charged && each.contributor.generation != 0 && each.outlived_windows();
+  });
+  for (RequestRecord& each : together) each.late = all || each.outlived_windows();
+}
+
+// One accepted cost.
+struct Accept {
+  MonoTime when{};
+  Contributor contributor;
+  Count cost = 0;
+  Count total = 0;  // of that contributor in the cell, this one included
+};
+
+class Oracle {
+ public:
+  ProcessInfo& start_process(int node, uint64_t incarnation, Millis most_delay) {
+    return processes_.emplace_back(ProcessInfo{.number = static_cast<int>(processes_.size()),
+                                               .node = node,
+                                               .incarnation = incarnation,
+                                               .most_delay = most_delay});
+  }
+  [[nodiscard]] const std::deque<ProcessInfo>& processes() const { return processes_; }
+  [[nodiscard]] const ProcessInfo& process(int number) const {
+    return processes_.at(static_cast<size_t>(number));
+  }
+
+  void add(const RequestRecord& record) {
+    if (!record.charged) return;
+    const CellId cell = record.cell();
+    const Count total = contributors_[cell][record.contributor] += record.cost;
+    by_cell_[cell] += record.cost;
+    accepts_[cell].push_back({.when = record.answered_at.mono,
+                              .contributor = record.contributor,
+                              .cost = record.cost,
+                              .total = total});
+  }
+  // Counted in the sketch, where tuples share counters, and not replayed.
+  void add_sketched(const RequestRecord& record) {
+    if (!record.charged) return;
+    sketched_[record.cell()].push_back(
+        {.when = record.answered_at.mono, .contributor = record.contributor, .cost = record.cost});
+  }
+  [[nodiscard]] const std::vector<Accept>& sketched(const CellId& cell) const {
+    return accepts_in(sketched_, cell);
+  }
+  [[nodiscard]] Count accepted(const CellId& cell) const { return find(by_cell_, cell); }
+  [[nodiscard]] Count accepted_by(const Contributor& contributor, const CellId& cell) const {
+    return find(contributors(cell), contributor);
+  }
+  [[nodiscard]] const std::map<Contributor, Count>& contributors(const CellId& cell) const {
+    static const std::map<Contributor, Count> kNone;
+    const auto found = contributors_.find(cell);
+    return found == contributors_.end() ? kNone : found->second;
+  }
+  [[nodiscard]] const std::map<CellId, Count>& cells() const { return by_cell_; }
+  // In the order they happened.
+  [[nodiscard]] const std::vector<Accept>& accepts(const CellId& cell) const {
+    return accepts_in(accepts_, cell);
+  }
+
+ private:
+  using Accepts = std::map<CellId, std::vector<Accept>>;
+  static const std::vector<Accept>& accepts_in(const Accepts& accepts, const CellId& cell) {
+    static const std::vector<Accept> kNone;
+    const auto found = accepts.find(cell);
+    return found == accepts.end() ? kNone : found->second;
+  }
+  template <typename Map>
+  static Count find(const Map& map, const typename Map::key_type& key) {
+    const auto found = map.find(key);
+    return found == map.end() ? 0 : found->second;
+  }
+  std::deque<ProcessInfo> processes_;  // a deque, because references must stay valid
+  std::map<CellId, std::map<Contributor, Count>> contributors_;
+  std::map<CellId, Count> by_cell_;
+  Accepts accepts_;
+  Accepts sketched_;
+};
+
+}  // namespace weir::sim

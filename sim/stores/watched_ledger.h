@@ -1,0 +1,139 @@
+// The ledger in memory, with a log: records every commit with its time and reports it to an
+// observer. It has its own clock. A reader can get the state of an earlier time, and a replica
+// without the last commits can replace it.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ledgers/memory_ledger.h"
+#include "sim/stores/row_id.h"
+#include "sim/timeline.h"
+#include "weir/origin.h"
+
+namespace weir::sim {
+
+// A process, as the ledger identifies it.
+struct LedgerUser {
+  int region = 0;
+  int node = 0;
+  int process = 0;
+  std::string name;  // of the region
+};
+
+// What one process wrote in one transaction.
+struct Committed {
+  const LedgerUser& by;
+  const LedgerNews& news;
+};
+
+// Belongs to the timeline.
+class WatchedLedger {
+ public:
+  using Observer = std::function<void(const Committed&)>;
+  WatchedLedger(const Clock& world, SyncRules rules, Observer observer)
+      : world_(world),
+        rules_(rules),
+        clock_(world),
+        store_(clock_),
+        observer_(std::move(observer)) {
+    store_.set_rules(rules);
+  }
+
+  // The store as another process sees it.
+  [[nodiscard]] std::shared_ptr<GlobalLedger> another_connection() {
+    return store_.another_client();
+  }
+  [[nodiscard]] const SyncRules& rules() const { return rules_; }
+  // The region has used the ledger before.
+  void register_region(const std::string& region);
+
+  // Others see the rows now; their timestamp may be older, as when commits overtake each other.
+  void commit(const LedgerUser& by, const LedgerNews& news, Millis stamped_before,
+              const PublishReply& reply);
+  // The state of an earlier time, by the present clock: a lagging replica. Calls with ascending
+  // times are quick.
+  [[nodiscard]] std::shared_ptr<ledgers::MemoryLedger> replica_at(MonoTime then);
+
+  // A replica without the later commits replaces the store; its clock is off by this much.
+  void fail_over(MonoTime as_of, Millis skew);
+  void set_skew(Millis skew) { clock_.set_skew(skew); }
+
+  // The largest count ever committed, even if it was lost since; and the present count.
+  [[nodiscard]] Count max_committed(const RowId& id) const { return find(max_committed_, id); }
+  [[nodiscard]] Count current(const RowId& id) const { return find(current_, id); }
+  [[nodiscard]] const std::map<RowId, Count>& rows_committed() const { return max_committed_; }
+  [[nodiscard]] const std::map<RowId, Count>& current_rows() const { return current_; }
+  // The end of a region's presence on a tuple.
+  [[nodiscard]] WallTime present_until(const std::string& tuple, const std::string& region) const;
+
+  struct Counters {
+    uint64_t crossed = 0;   // two regions announced their presence in one round
+    uint64_t renewed = 0;   // a lease ended and was renewed
+    uint64_t repeated = 0;  // written again with the same count
+    uint64_t lost = 0;      // rows, by a failover
+    uint64_t repaired = 0;  // of those: written again
+  };
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+
+ private:
+  struct Commit {
+    Instant when{};  // by the store's clock
+    MonoTime at{};
+    LedgerNews news;
+  };
+  struct Present {
+    WallTime until{};
+    MonoTime since{};
+  };
+
+  void apply(const Commit& commit, MonoTime at);
+  void count_events(const LedgerNews& news);
+  template <typename Map>
+  static Count find(const Map& map, const RowId& id) {
+    const auto found = map.find(id);
+    return found == map.end() ? 0 : found->second;
+  }
+
+  // A clock that can be fixed, to write earlier commits again.
+  class StoreClock final : public Clock {
+   public:
+    explicit StoreClock(const Clock& world) : world_(world) {}
+    [[nodiscard]] Instant now() const override {
+      if (fixed_) return *fixed_;
+      Instant now = world_.now();
+      now.wall += skew_;
+      return now;
+    }
+    void set_skew(Millis skew) { skew_ = skew; }
+    void fix(std::optional<Instant> at) { fixed_ = at; }
+
+   private:
+    const Clock& world_;
+    Millis skew_{0};
+    std::optional<Instant> fixed_;
+  };
+
+  const Clock& world_;
+  const SyncRules rules_;
+  StoreClock clock_;
+  ledgers::MemoryLedger store_;
+  Observer observer_;
+  std::vector<std::string> regions_;
+  std::vector<Commit> log_;
+  // The last replica that was returned, and how many entries of the log it has.
+  std::shared_ptr<ledgers::MemoryLedger> replica_;
+  size_t replicated_ = 0;
+  std::map<RowId, Count> max_committed_, current_, lost_;
+  std::map<std::pair<std::string, std::string>, Present> present_;  // tuple, region
+  Counters counters_;
+};
+
+}  // namespace weir::sim

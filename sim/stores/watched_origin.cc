@@ -1,0 +1,256 @@
+#include "sim/stores/watched_origin.h"
+
+#include <algorithm>
+
+#include "base/wide.h"
+
+namespace weir::sim {
+
+namespace {
+
+Count count_of(const Components& components, const Component& component) {
+  const auto found = components.find(component);
+  return found == components.end() ? 0 : found->second;
+}
+
+Count sum_without(const Components& components, const Component& excluded) {
+  Count sum = 0;
+  for (const auto& [component, count] : components) {
+    if (component != excluded) sum = base::saturating_add(sum, count);
+  }
+  return sum;
+}
+
+}  // namespace
+
+class WatchedOrigin::Endpoint final : public RegionalOrigin {
+ public:
+  Endpoint(WatchedOrigin& watched, int process) : watched_(watched), process_(process) {}
+
+  void read(std::vector<CellRead> cells, OriginReply reply) override {
+    std::vector<CellTotals> totals;
+    for (const CellRead& cell : cells) totals.push_back(watched_.read(cell));
+    reply(std::move(totals));
+  }
+  void replay(std::vector<CellReplay> cells, OriginReply reply) override {
+    std::vector<CellTotals> totals;
+    for (const CellReplay& cell : cells) totals.push_back(watched_.write(process_, cell));
+    reply(std::move(totals));
+  }
+  void note_published(std::vector<CellPublished> cells) override {
+    for (const CellPublished& noted : cells) watched_.keep_published(noted);
+  }
+  void retire(std::vector<CellRetirement> cells, RetirementReply reply) override {
+    for (const CellRetirement& retired : cells) watched_.retire(retired);
+    reply(cells.size());
+  }
+
+ private:
+  WatchedOrigin& watched_;
+  int process_;
+};
+
+std::shared_ptr<RegionalOrigin> WatchedOrigin::endpoint_of(int process) {
+  return std::make_shared<Endpoint>(*this, process);
+}
+
+CellTotals WatchedOrigin::read(const CellRead& read) {
+  CellTotals received = totals(read);
+  if (planted_bug_ == PlantedBug::kOriginReadsStale) {
+    const Moment old = moment_at(read.cell, clock_.now().mono - Millis(3000));
+    received.siblings = sum_without(old.components, read.reader);
+  }
+  return with_bug(read.cell, read.reader, received);
+}
+
+CellTotals WatchedOrigin::totals(const CellRead& read) {
+  CellTotals totals;
+  origin_.read({read}, [&](const auto& answer) { totals = answer->at(0); });
+  totals.published = published(read.cell);
+  return totals;
+}
+
+// Belongs to no component, so the observer is not called.
+void WatchedOrigin::keep_published(const CellPublished& noted) {
+  const WallTime expires_at = noted.expires_at + expiry_margin_;
+  if (noted.total == 0 || expires_at <= clock_.now().wall) return;
+  drop_expired();
+  Cell& cell = cells_[noted.cell];
+  cell.expires_at = expires_at;
+  cell.published = writing_ == Writing::kSet ? noted.total : std::max(cell.published, noted.total);
+  note(noted.cell);
+}
+
+void WatchedOrigin::retire(const CellRetirement& retired) {
+  drop_expired();
+  const auto cell = cells_.find(retired.cell);
+  if (cell == cells_.end()) return;
+  const auto part = cell->second.components.extract(retired.writer);
+  if (part.empty()) return;
+  cell->second.components[kDeparted] += part.mapped();
+  cell->second.folded.emplace(retired.writer, part.mapped());
+  origin_.retire({retired}, [](const auto&) {});
+  note(retired.cell);
+}
+
+Count WatchedOrigin::published(const CellId& cell) const {
+  const auto found = cells_.find(cell);
+  if (found == cells_.end() || found->second.expires_at <= clock_.now().wall) return 0;
+  return found->second.published;
+}
+
+CellTotals WatchedOrigin::write(int process, const CellReplay& replay) {
+  const Components before = components(replay.cell);
+  const Count had = count_of(before, replay.writer);
+  const bool expired = replay.expires_at + expiry_margin_ <= clock_.now().wall;
+  const bool drops = planted_bug_ == PlantedBug::kOriginHidesDroppedWrites && replay.total > had &&
+                     random_.one_in(4);
+  if (drops) {
+    claimed_[{replay.cell, replay.writer}] = replay.total;
+  } else if (replay.total > 0 && !expired) {
+    store(replay, had);
+    note(replay.cell);
+  }
+  observer_(
+      {.process = process, .replay = replay, .before = before, .after = components(replay.cell)});
+
+  const auto lost = lost_.find({replay.cell, replay.writer});
+  if (lost != lost_.end() && replay.total >= lost->second.had) {
+    ++repaired_[static_cast<size_t>(lost->second.loss)];
+    lost_.erase(lost);
+  }
+  CellTotals received = totals({.cell = replay.cell, .reader = replay.writer});
+  // An expired cell needs no replay.
+  if (expired) received.mine = replay.total;
+  return with_bug(replay.cell, replay.writer, received);
+}
+
+void WatchedOrigin::store(const CellReplay& replay, Count before) {
+  CellReplay stored = replay;
+  stored.expires_at += expiry_margin_;
+  if (planted_bug_ == PlantedBug::kOriginAdds) stored.total += before;
+  drop_expired();
+  Cell& cell = cells_[replay.cell];
+  cell.expires_at = stored.expires_at;
+  if (writing_ == Writing::kSet && stored.total < before) {
+    auto lowered = cells_;
+    lowered[replay.cell].components[replay.writer] = stored.total;
+    replace_all(std::move(lowered), Loss::kLateWrite);
+    return;
+  }
+  cell.components[replay.writer] = std::max(before, stored.total);
+  origin_.replay({stored}, [](const auto&) {});
+}
+
+// The store keeps the larger count, so a smaller one needs a new store.
+void WatchedOrigin::replace_all(std::map<CellId, Cell> cells, Loss loss) {
+  for (const auto& [id, cell] : cells_) {
+    for (const auto& [component, had] : cell.components) {
+      if (count_of(cells[id].components, component) >= had) continue;
+      Lost& lost = lost_[{id, component}];
+      lost = {.had = std::max(lost.had, had), .loss = loss};
+    }
+  }
+  const std::map<CellId, Cell> old = std::exchange(cells_, std::move(cells));
+  origin_.clear();
+  for (const auto& [id, cell] : cells_) {
+    for (const auto& [component, count] : cell.components) {
+      origin_.replay(
+          {{.cell = id, .writer = component, .total = count, .expires_at = cell.expires_at}},
+          [](const auto&) {});
+    }
+  }
+  for (const auto& [id, cell] : old) note(id);
+}
+
+void WatchedOrigin::forget_all() {
+  replace_all({}, Loss::kForgot);
+}
+
+void WatchedOrigin::restore(MonoTime as_of, Loss loss) {
+  drop_expired();
+  std::map<CellId, Cell> was;
+  for (const auto& [id, cell] : cells_) {
+    const Moment moment = moment_at(id, as_of);
+    was[id] = {.expires_at = cell.expires_at,
+               .components = moment.components,
+               .folded = moment.folded,
+               .published = moment.published};
+  }
+  replace_all(std::move(was), loss);
+}
+
+void WatchedOrigin::drop_expired() {
+  const WallTime now = clock_.now().wall;
+  std::erase_if(cells_, [now](const auto& entry) { return entry.second.expires_at <= now; });
+}
+
+CellTotals WatchedOrigin::with_bug(const CellId& cell, const Component& reader, CellTotals totals) {
+  if (planted_bug_ == PlantedBug::kOriginHidesLosses) {
+    Count& claimed = claimed_[{cell, reader}];
+    claimed = std::max(claimed, totals.mine);
+  }
+  const auto claimed = claimed_.find({cell, reader});
+  if (claimed != claimed_.end()) totals.mine = std::max(totals.mine, claimed->second);
+  return totals;
+}
+
+// Records changes only.
+void WatchedOrigin::note(const CellId& cell) {
+  const MonoTime now = clock_.now().mono;
+  const Components components = origin_.components(cell);
+  std::vector<Moment>& moments = history_[cell];
+  const Moment last = moments.empty() ? Moment{} : moments.back();
+  const Count noted = published(cell);
+  if (components == last.components && noted == last.published) return;
+  const auto held = cells_.find(cell);
+  const Components folded = held == cells_.end() ? Components{} : held->second.folded;
+  moments.push_back({.when = now, .components = components, .folded = folded, .published = noted});
+  const auto stands = [&](const Component& component) {
+    std::vector<ComponentValue>& entry = component_values_[{cell, component}];
+    const Count count = count_of(components, component) + count_of(folded, component);
+    if (!entry.empty() && entry.back().count == count) return;
+    const Count most = entry.empty() ? 0 : std::max(entry.back().max_before, entry.back().count);
+    entry.push_back({.since = now, .count = count, .max_before = most});
+  };
+  for (const Components& each : {last.components, last.folded, components, folded}) {
+    for (const auto& [component, count] : each) stands(component);
+  }
+}
+
+std::vector<WatchedOrigin::Moment>::const_iterator WatchedOrigin::first_after(
+    const std::vector<Moment>& moments, MonoTime when) {
+  return std::upper_bound(moments.begin(), moments.end(), when,
+                          [](MonoTime at, const Moment& moment) { return at < moment.when; });
+}
+
+WatchedOrigin::Moment WatchedOrigin::moment_at(const CellId& cell, MonoTime when) const {
+  const auto found = history_.find(cell);
+  if (found == history_.end()) return {};
+  const auto after = first_after(found->second, when);
+  return after == found->second.begin() ? Moment{} : *(after - 1);
+}
+
+Count WatchedOrigin::least_others_since(const CellId& cell, const Component& excluded,
+                                        MonoTime since) const {
+  const auto found = history_.find(cell);
+  if (found == history_.end()) return 0;
+  const std::vector<Moment>& moments = found->second;
+  // The last entry before that time was valid then.
+  auto moment = first_after(moments, since);
+  if (moment == moments.begin()) return 0;
+  Count least = sum_without((moment - 1)->components, excluded);
+  for (; moment != moments.end(); ++moment) {
+    least = std::min(least, sum_without(moment->components, excluded));
+  }
+  return least;
+}
+
+const std::vector<ComponentValue>& WatchedOrigin::component_history(
+    const CellId& cell, const Component& component) const {
+  static const std::vector<ComponentValue> kNever;
+  const auto found = component_values_.find({cell, component});
+  return found == component_values_.end() ? kNever : found->second;
+}
+
+}  // namespace weir::sim

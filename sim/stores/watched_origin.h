@@ -1,0 +1,123 @@
+// The in-process origin, with a history: records the counts of every cell with their times and
+// reports each write to an observer. It can write as Redis does, lose data, and go back to an
+// earlier state.
+//
+// Counts of a process that shut down stay under its name in the history as long as the shared
+// component of departed processes should hold them: by the calls that the origin received, not by
+// what it did.
+
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "origins/in_process_origin.h"
+#include "sim/checkers/region_checker.h"
+#include "sim/faults/planted_bug.h"
+#include "sim/random.h"
+#include "sim/stores/simulated_origin.h"
+
+namespace weir::sim {
+
+enum class Writing : uint8_t {
+  kRaise,  // the larger of old and new, as the in-process origin does
+  kSet,    // the new one, as HSET of Redis does: an older total that arrives later lowers it
+};
+
+// How an origin comes to have less than it acknowledged.
+enum class Loss : uint8_t { kLateWrite, kForgot, kOldSnapshot, kLaggingReplica, kCount };
+
+// Belongs to the timeline.
+class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
+ public:
+  using Observer = std::function<void(const OriginWrite&)>;
+  // Redis keeps a cell this long after its last use, so that clocks may differ a little.
+  static constexpr Millis kRedisExpiryMargin{5000};
+
+  WatchedOrigin(const Clock& clock, Writing writing, PlantedBug planted_bug, Observer observer,
+                Millis expiry_margin = kRedisExpiryMargin)
+      : clock_(clock),
+        writing_(writing),
+        expiry_margin_(expiry_margin),
+        planted_bug_(planted_bug),
+        observer_(std::move(observer)),
+        origin_(clock),
+        random_(0) {}
+
+  [[nodiscard]] std::shared_ptr<RegionalOrigin> endpoint_of(int process) override;
+
+  void forget_all() override;
+  void save(size_t number) override { saved_[number] = clock_.now().mono; }
+  void restore_saved(size_t number) override { restore(saved_[number], Loss::kLaggingReplica); }
+  // Goes back to the state of that time.
+  void restore(MonoTime as_of, Loss loss);
+
+  // Components that were lost this way and that their writer has restored.
+  [[nodiscard]] uint64_t repaired(Loss loss) const { return repaired_[static_cast<size_t>(loss)]; }
+
+  [[nodiscard]] Count least_others_since(const CellId& cell, const Component& excluded,
+                                         MonoTime since) const override;
+  [[nodiscard]] Components components(const CellId& cell) const override {
+    return origin_.components(cell);
+  }
+  [[nodiscard]] const std::vector<ComponentValue>& component_history(
+      const CellId& cell, const Component& component) const override;
+
+ private:
+  class Endpoint;
+  struct Cell {
+    WallTime expires_at{};
+    Components components;
+    Components folded{};  // writers of the counts in the shared component of departed processes
+    Count published = 0;
+  };
+  struct Moment {
+    MonoTime when{};
+    Components components{};
+    Components folded{};
+    Count published = 0;
+  };
+  struct Lost {
+    Count had = 0;
+    Loss loss = Loss::kForgot;
+  };
+  using CellComponent = std::pair<CellId, Component>;
+
+  [[nodiscard]] CellTotals read(const CellRead& read);
+  [[nodiscard]] CellTotals write(int process, const CellReplay& replay);
+  void keep_published(const CellPublished& noted);
+  void retire(const CellRetirement& retired);
+  [[nodiscard]] CellTotals totals(const CellRead& read);
+  void store(const CellReplay& replay, Count before);
+  void replace_all(std::map<CellId, Cell> cells, Loss loss);
+  void note(const CellId& cell);
+  [[nodiscard]] static std::vector<Moment>::const_iterator first_after(
+      const std::vector<Moment>& moments, MonoTime when);
+  [[nodiscard]] Moment moment_at(const CellId& cell, MonoTime when) const;
+  [[nodiscard]] Count published(const CellId& cell) const;
+  [[nodiscard]] CellTotals with_bug(const CellId& cell, const Component& reader, CellTotals totals);
+  void drop_expired();
+
+  const Clock& clock_;
+  const Writing writing_;
+  const Millis expiry_margin_;
+  const PlantedBug planted_bug_;
+  Observer observer_;
+  origins::InProcessOrigin origin_;
+  Random random_;
+  // The content of origin_, to be able to write it again; and the published counts, of which
+  // origin_ keeps only the largest.
+  std::map<CellId, Cell> cells_;
+  std::map<CellId, std::vector<Moment>> history_;
+  std::map<size_t, MonoTime> saved_;
+  std::map<CellComponent, std::vector<ComponentValue>> component_values_;
+  std::map<CellComponent, Lost> lost_;
+  std::array<uint64_t, static_cast<size_t>(Loss::kCount)> repaired_{};
+  std::map<CellComponent, Count> claimed_;  // for planted bugs that hide something
+};
+
+}  // namespace weir::sim

@@ -1,0 +1,302 @@
+// Bugs planted in the engine itself, one at a time. The checkers must find each of them, and must
+// find nothing without one.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/mutation.h"
+#include "decide/engine.h"
+#include "memory/tuple_key.h"
+#include "origins/in_process_origin.h"
+#include "sim/timeline.h"
+#include "sim/worlds/find_violation_test.h"
+#include "sim/worlds/world.h"
+#include "tests/doubles/manual_clock.h"
+#include "tests/schedule/thread_mutations.h"
+
+namespace weir::sim {
+namespace {
+
+using base::Mutation;
+
+constexpr uint64_t kSeeds = 150;  // at most; most bugs are found in the first few
+
+struct Planted {
+  explicit Planted(Mutation mutation) { base::planted = mutation; }
+  ~Planted() { base::planted = Mutation::kNone; }
+};
+
+// A bug, the worlds that show it and the checkers that must find it.
+struct Mutant {
+  Mutation mutation = Mutation::kNone;
+  std::string_view name = {};
+  std::vector<std::string_view> found_by = {};
+  int regions = 1;
+  FaultMode faults = FaultMode::kRandom;
+  TableSize table = TableSize::kLarge;
+  std::string only_checker = {};  // the only checker that runs
+  bool limits_differ = false;
+  Millis max_region_skew{0};
+  int visitors = 0;
+};
+void PrintTo(const Mutant& mutant, std::ostream* out) {
+  *out << mutant.name;
+}
+
+Mutant across_regions(Mutation mutation, std::string_view name, std::string_view found_by) {
+  return {mutation, name, {found_by}, 3, FaultMode::kNone};
+}
+// The same bug, with only one checker running.
+Mutant alone(std::string_view checker, Mutant mutant, std::string_view name) {
+  mutant.name = name;
+  mutant.found_by = {checker};
+  mutant.only_checker = checker;
+  return mutant;
+}
+
+const std::vector<Mutant>& mutants() {
+  static const std::vector<Mutant> kMutants = {
+      {Mutation::kAddInsteadOfMax, "AddInsteadOfMax", {"no invented counts"}},
+      {Mutation::kImportTakenForAll,
+       "ImportTakenForAll",
+       {"imports are used", "agreement across regions"},
+       3,
+       FaultMode::kNone},
+      {Mutation::kLateIntoNext, "LateIntoNext", {"no invented counts"}},
+      across_regions(Mutation::kForeignPublished, "ForeignPublished", "no invented foreign counts"),
+      across_regions(Mutation::kOwnRowAsForeign, "OwnRowAsForeign", "no invented foreign counts"),
+      across_regions(Mutation::kVerdictPublished, "VerdictPublished", "no invented foreign counts"),
+      across_regions(Mutation::kPublishedBeforeCommit, "PublishedBeforeCommit", "durability order"),
+      {Mutation::kLossNotRepaired, "LossNotRepaired", {"acked in time"}},
+      {.mutation = Mutation::kGenerationKept,
+       .name = "GenerationKept",
+       .found_by = {"counts never decrease", "consistent verdicts", "no invented counts"},
+       .table = TableSize::kSmall},
+      {Mutation::kFreshByFailedRead, "FreshByFailedRead", {"fresh enough", "the regional bound"}},
+      {Mutation::kFreshByAcknowledgement,
+       "FreshByAcknowledgement",
+       {"fresh enough", "the regional bound"}},
+      across_regions(Mutation::kRuleOnRequestsOnly, "RuleOnRequestsOnly", "publish rule"),
+      across_regions(Mutation::kLeaseEndNotWatched, "LeaseEndNotWatched", "publish rule"),
+      across_regions(Mutation::kRegionsUnderestimated, "RegionsUnderestimated", "publish rule"),
+      across_regions(Mutation::kLargerLimitInRule, "LargerLimitInRule", "publish rule"),
+      across_regions(Mutation::kLastLimitIgnored, "LastLimitIgnored", "publish rule"),
+      across_regions(Mutation::kRollOverRemoved, "RollOverRemoved", "publish rule"),
+      across_regions(Mutation::kOwnRowReplaces, "OwnRowReplaces", "published never decreases"),
+      {.mutation = Mutation::kNextWindowDropped,
+       .name = "NextWindowDropped",
+       .found_by = {"imports are used", "agreement across regions"},
+       .regions = 3,
+       .faults = FaultMode::kNone,
+       .max_region_skew = Millis(1500)},
+      {.mutation = Mutation::kFailedRefusalForgotten,
+       .name = "FailedRefusalForgotten",
+       .found_by = {"published in time"},
+       .regions = 2,
+       .visitors = 10},
+      {Mutation::kFoldLost,
+       "FoldLost",
+       {"conservation", "the regional bound", "idempotent replay"}},
+      {Mutation::kRejectedConsumes, "RejectedConsumes", {"no invented counts"}},
+      {Mutation::kFailedBatchConsumes, "FailedBatchConsumes", {"no invented counts"}},
+      {Mutation::kOneTooMany, "OneTooMany", {"consistent verdicts"}},
+      // The effects of the bugs on the bounds.
+      alone("the regional bound", {.mutation = Mutation::kFreshByFailedRead},
+            "FreshByFailedReadByTheBoundAlone"),
+      alone("the regional bound", {.mutation = Mutation::kFreshByAcknowledgement},
+            "FreshByAcknowledgementByTheBoundAlone"),
+      alone("the regional bound",
+            {.mutation = Mutation::kGenerationKept, .table = TableSize::kSmall},
+            "GenerationKeptByTheBoundAlone"),
+      alone("the regional bound", {.mutation = Mutation::kOneTooMany}, "OneTooManyByTheBoundAlone"),
+      alone("conservation", {.mutation = Mutation::kFoldLost}, "FoldLostByConservationAlone"),
+      alone("imports are used",
+            {.mutation = Mutation::kNextWindowDropped,
+             .regions = 3,
+             .faults = FaultMode::kNone,
+             .max_region_skew = Millis(1500)},
+            "NextWindowDroppedByImportsAlone"),
+      alone("published in time",
+            {.mutation = Mutation::kRollOverRemoved, .regions = 3, .faults = FaultMode::kNone},
+            "RollOverRemovedByTheOracleAlone"),
+      alone("conservation", {.mutation = Mutation::kLossNotRepaired},
+            "LossNotRepairedByConservationAlone"),
+      alone("the global bound",
+            {.mutation = Mutation::kImportTakenForAll, .regions = 3, .faults = FaultMode::kNone},
+            "ImportTakenForAllByTheBoundAlone"),
+      alone("the global bound",
+            {.mutation = Mutation::kRuleOnRequestsOnly, .regions = 2, .faults = FaultMode::kNone},
+            "RuleOnRequestsOnlyByTheBoundAlone"),
+      alone("the global bound",
+            {.mutation = Mutation::kLargerLimitInRule,
+             .regions = 2,
+             .faults = FaultMode::kNone,
+             .limits_differ = true},
+            "LargerLimitInRuleByTheBoundAlone"),
+  };
+  return kMutants;
+}
+
+class MutantEngine : public ::testing::TestWithParam<Mutant> {};
+
+TEST_P(MutantEngine, IsFound) {
+  const Planted planted(GetParam().mutation);
+  expect_found({.regions = GetParam().regions,
+                .faults = GetParam().faults,
+                .limits_differ = GetParam().limits_differ,
+                .max_region_skew = GetParam().max_region_skew,
+                .visitors = GetParam().visitors,
+                .table = GetParam().table,
+                .only_checker = GetParam().only_checker},
+               kSeeds, GetParam().found_by);
+}
+
+INSTANTIATE_TEST_SUITE_P(World, MutantEngine, ::testing::ValuesIn(mutants()),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+// Bugs that a world cannot show, because its processes have one thread each and a batch completes
+// before the next event. Each function returns whether the bug had an effect.
+
+// Two threads request one burst at once. Returns whether more than the burst is admitted.
+bool two_threads_exceed_a_burst() {
+  constexpr int64_t kBurst = 100'000;
+  const doubles::ManualClock clock;
+  for (int round = 0; round < 20; ++round) {
+    const auto engine = decide::Engine::make(clock, {.capacity = 16, .seed = 1});
+    const Request request{.ns = "mutation",
+                          .identifier = "both",
+                          .limit = kBurst,
+                          .duration = kMaxDuration,
+                          .algorithm = Algorithm::kGcra};
+    std::barrier both(2);
+    std::atomic<int64_t> admitted = 0;
+    const auto request_all = [&] {
+      both.arrive_and_wait();
+      while (engine->check(clock.now(), request)->admitted()) ++admitted;
+    };
+    std::thread other(request_all);
+    request_all();
+    other.join();
+    if (admitted > kBurst) return true;
+  }
+  return false;
+}
+
+// A clock that runs a task when it is read, but not within that task.
+class InterruptedClock final : public Clock {
+ public:
+  explicit InterruptedClock(const Clock& clock) : clock_(clock) {}
+  [[nodiscard]] Instant now() const override {
+    if (Task task = std::exchange(interrupt, {})) {
+      task();
+      interrupt = std::move(task);
+    }
+    return clock_.now();
+  }
+  mutable Task interrupt;
+
+ private:
+  const Clock& clock_;
+};
+
+CellId cell_at(Instant now, const Request& request) {
+  return {memory::TupleKey(request, base::KeyedHash(0)).encoded(),
+          now.wall.time_since_epoch() / request.duration};
+}
+
+// Runs a replay in the middle of a batch that fails. Returns whether the origin received the cost
+// of the batch. The interruption happens where the batch finds a tuple ahead of its time and reads
+// the clock.
+bool origin_receives_a_failed_batch() {
+  Timeline timeline(1);
+  const InterruptedClock clock(timeline);
+  const auto origin = std::make_shared<origins::InProcessOrigin>(timeline);
+  constexpr uint64_t kSeed = 1;
+  const auto engine =
+      decide::Engine::make(clock, {.origin = origin, .capacity = 16, .seed = kSeed});
+  Request first{.ns = "mutation", .identifier = "a", .limit = 5, .duration = Millis(1000)};
+  // Batches lock their tuples in the order of their keys.
+  Request second = first;
+  second.algorithm = Algorithm::kSlidingLog;
+  const base::KeyedHash hash(kSeed);
+  for (const std::string_view name : {"b", "c", "d", "e", "f", "g", "h", "i"}) {
+    if (memory::TupleKey(first, hash) < memory::TupleKey(second, hash)) break;
+    first.identifier = name;
+  }
+  EXPECT_TRUE(memory::TupleKey(first, hash) < memory::TupleKey(second, hash));
+
+  const Instant now = timeline.now();
+  first.cost = 1;
+  EXPECT_TRUE(engine->check(now, first)->admitted());
+  EXPECT_TRUE(engine->check({now.wall + Millis(10'000), now.mono}, second)->admitted());
+  clock.interrupt = [&] { engine->run_replay(now, timeline, Flush::kAll); };
+  first.cost = 2;
+  second.cost = 6;
+  EXPECT_FALSE(engine->check_all(now, std::vector{first, second})->admitted());
+  const auto components = origin->components(cell_at(now, first));
+  return components.size() != 1 || components.begin()->second != 1;
+}
+
+struct Interleaving {
+  Mutation mutation = Mutation::kNone;
+  std::string_view name = {};
+  bool (*breaks)() = nullptr;
+};
+void PrintTo(const Interleaving& interleaving, std::ostream* out) {
+  *out << interleaving.name;
+}
+
+const std::vector<Interleaving>& interleavings() {
+  static const std::vector<Interleaving> kInterleavings = {
+      {Mutation::kTatMergedByMax, "TatMergedByMax", two_threads_exceed_a_burst},
+      {Mutation::kTentativeAcked, "TentativeAcked", origin_receives_a_failed_batch}};
+  return kInterleavings;
+}
+
+class MutantInterleaving : public ::testing::TestWithParam<Interleaving> {};
+
+TEST_P(MutantInterleaving, BreaksOnlyWithTheMutant) {
+  EXPECT_FALSE(GetParam().breaks());
+  const Planted planted(GetParam().mutation);
+  EXPECT_TRUE(GetParam().breaks());
+}
+
+INSTANTIATE_TEST_SUITE_P(Engine, MutantInterleaving, ::testing::ValuesIn(interleavings()),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+TEST(MutableEngine, EveryMutationHasATest) {
+  std::set<Mutation> tested;
+  for (const Mutant& mutant : mutants()) tested.insert(mutant.mutation);
+  for (const Interleaving& interleaving : interleavings()) tested.insert(interleaving.mutation);
+  for (const Mutation mutation : schedule::kThreadMutations) tested.insert(mutation);
+  EXPECT_EQ(tested.count(Mutation::kNone), 0u);
+  EXPECT_EQ(tested.size() + 1, static_cast<size_t>(Mutation::kCount));
+}
+
+TEST(MutableEngine, BreaksNothingWithoutAPlantedBug) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    for (const FaultMode faults : {FaultMode::kRandom, FaultMode::kNone}) {
+      for (const WorldOptions& options :
+           {WorldOptions{.seed = seed, .regions = 1, .faults = faults},
+            WorldOptions{.seed = seed, .regions = 1, .faults = faults, .table = TableSize::kSmall},
+            WorldOptions{.seed = seed, .regions = 3, .faults = faults}}) {
+        const RunReport report = World(options).run();
+        ASSERT_FALSE(report.broken) << describe(seed, report);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir::sim

@@ -1,0 +1,47 @@
+#include "sim/worlds/swarm.h"
+
+#include <array>
+
+#include "sim/random.h"
+
+namespace weir::sim {
+namespace {
+
+// Draws options that lead to rare states, independently of each other, so that any two can meet.
+void draw_pressure(Random& random, WorldOptions& options) {
+  const bool has_faults = options.faults == FaultMode::kRandom;
+  if (random.one_in(3)) options.table = TableSize::kSmall;
+  if (random.one_in(4)) options.remote_tuples = static_cast<int>(random.between(1, 6));
+  options.all_algorithms = random.one_in(3);
+  options.tenants = random.one_in(3);
+  if (!has_faults) return;
+  options.small_row_budget = random.one_in(4);
+  options.kills_after_ack = random.one_in(4);
+  if (random.one_in(4)) options.clock = ClockFault::kHours;
+  if (random.one_in(8)) options.clock = ClockFault::kJumps;
+}
+
+}  // namespace
+
+WorldOptions world_of(uint64_t seed) {
+  WorldOptions options{.seed = seed};
+  if (seed % 2 == 0) {
+    options.faults = FaultMode::kNone;
+    options.regions = seed % 4 == 0 ? 2 : 3;
+  }
+  if (seed % 16 == 6) options.max_region_skew = Millis(1500);
+  if (seed % 8 == 3) {
+    options.regions = 2;
+    options.visitors = 10;
+  }
+  constexpr std::array kDeadlines{Millis(300), Millis(50), Millis(300), Millis(1500)};
+  constexpr std::array kLosses{OnOriginLoss::kLocal, OnOriginLoss::kLocal, OnOriginLoss::kDeny,
+                               OnOriginLoss::kShare};
+  options.read_deadline = kDeadlines[seed / 8 % kDeadlines.size()];
+  options.on_origin_loss = kLosses[seed / 32 % kLosses.size()];
+  Random random(~seed);
+  draw_pressure(random, options);
+  return options;
+}
+
+}  // namespace weir::sim
