@@ -21,7 +21,7 @@ const std::string& hot_identifier() {
 
 Limiter& limiter() {
   static const HandedClock clock;
-  static Limiter limiter(clock, {.capacity = 1024, .seed = 1});
+  static Limiter limiter = Limiter::create(clock, {.capacity = 1024, .seed = 1}).value();
   static const bool warm = [] {
     Request request = request_for(hot_identifier());
     request.cost = kWeight;
@@ -43,7 +43,7 @@ void check(benchmark::State& state) {
 
 // For a caller that has no time at hand.
 void check_clock(benchmark::State& state) {
-  static Limiter weir(system_clock(), {.capacity = 1024, .seed = 1});
+  static Limiter weir = Limiter::create(system_clock(), {.capacity = 1024, .seed = 1}).value();
   ask_for_one(state, hot_identifier(), [&](std::string_view identifier) {
     return Answer{.admitted = weir.check(request_for(identifier))->admitted()};
   });
@@ -95,7 +95,7 @@ void check_all(benchmark::State& state) {
 void algorithm(benchmark::State& state, Algorithm algorithm) {
   struct Timed {
     HandedClock clock;
-    Limiter limiter{clock, {.capacity = 64, .seed = 1}};
+    Limiter limiter = Limiter::create(clock, {.capacity = 64, .seed = 1}).value();
   };
   static std::array<Timed, kAlgorithmCount> all;
   auto& [clock, weir] = all[static_cast<size_t>(algorithm)];

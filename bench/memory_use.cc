@@ -30,7 +30,7 @@ void ask_all(const Ask& ask) {
 MemoryUse use_of_weir() {
   const uint64_t before = resident_bytes();
   const HandedClock clock;
-  Limiter limiter(clock, {.capacity = kKeys});
+  Limiter limiter = Limiter::create(clock, {.capacity = kKeys}).value();
   ask_all(
       [&](const std::string& identifier) { (void)limiter.check(kNow, request_for(identifier)); });
   const LimiterStats stats = limiter.stats();

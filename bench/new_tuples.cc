@@ -26,7 +26,7 @@ const std::vector<std::string>& identifiers() {
 // Into a table nobody has used: the system hands out the memory meanwhile.
 void fresh(benchmark::State& state) {
   const HandedClock clock;
-  Limiter limiter(clock, {.capacity = kFresh, .seed = 1});
+  Limiter limiter = Limiter::create(clock, {.capacity = kFresh, .seed = 1}).value();
   size_t n = 0;
   for (auto _ : state) (void)limiter.check(kNow, request_for(identifiers()[n++]));
   expect_none(state, n - limiter.stats().tuples, "a tuple found no place");
@@ -36,7 +36,7 @@ void fresh(benchmark::State& state) {
 // moves on by 1 ms with every 64 new keys, and a tuple lives 100 to 200 ms.
 void replacing(benchmark::State& state) {
   static HandedClock clock;
-  static Limiter limiter(clock, {.capacity = 1 << 16, .seed = 1});
+  static Limiter limiter = Limiter::create(clock, {.capacity = 1 << 16, .seed = 1}).value();
   static size_t n = 0;
   const auto ask_chunk = [&] {
     const Instant now = clock.now();

@@ -7,7 +7,7 @@
 #include <vector>
 
 int main() {
-  weir::Limiter limiter(weir::system_clock());
+  weir::Limiter limiter = weir::Limiter::create(weir::system_clock()).value();
 
   const auto upload = [&](std::string_view user, int64_t megabytes) {
     const std::vector<weir::Request> limits = {{.ns = "uploads of a user",

@@ -8,7 +8,7 @@
 
 int main() {
   const weir::Clock& clock = weir::system_clock();
-  weir::Limiter limiter(clock);
+  weir::Limiter limiter = weir::Limiter::create(clock).value();
 
   std::vector<weir::Request> requests;
   for (const char* client : {"alice", "bob", "alice", "alice", "bob", "carol", "alice"}) {

@@ -20,7 +20,7 @@ class HandClock final : public weir::Clock {
 
 int main() {
   HandClock clock;
-  weir::Limiter limiter(clock);
+  weir::Limiter limiter = weir::Limiter::create(clock).value();
 
   const weir::Request request = {.ns = "api",
                                  .identifier = "alice",

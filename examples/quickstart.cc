@@ -5,7 +5,7 @@
 #include <iostream>
 
 int main() {
-  weir::Limiter limiter(weir::system_clock());
+  weir::Limiter limiter = weir::Limiter::create(weir::system_clock()).value();
 
   for (int attempt = 1; attempt <= 4; ++attempt) {
     const auto verdict = limiter.check({.ns = "password_reset",

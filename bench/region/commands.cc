@@ -101,16 +101,13 @@ class Asker {
   void ask_group(Instant now, const Draw& draw) {
     std::array<Request, kGroup> requests;
     for (Request& request : requests) request = request_for(names_[draw()]);
-    Verdicts* const verdicts = spare_ ? spare_.release() : new Verdicts;
-    const bool decided = limiter_.check_each_async(now, requests, *verdicts, home_, [=, this] {
-      delete verdicts;
-      answered_.fetch_add(1, std::memory_order_relaxed);
-    });
-    if (decided) {
-      spare_.reset(verdicts);
-    } else {
-      ++put_off_;
-    }
+    auto verdicts = std::make_unique<Verdicts>();
+    const auto results = std::span(*verdicts);
+    ++put_off_;
+    limiter_.check_each_async(now, requests, results, home_,
+                              [this, verdicts = std::move(verdicts)] {
+                                answered_.fetch_add(1, std::memory_order_relaxed);
+                              });
   }
 
   void replay_if_due(Instant now) {
@@ -131,7 +128,6 @@ class Asker {
   Executor& home_;
   uint64_t random_;
   std::vector<std::string> names_;
-  std::unique_ptr<Verdicts> spare_;
   MonoTime replay_at_{};
   uint64_t put_off_ = 0;               // groups that had to wait for Redis
   std::atomic<uint64_t> answered_{0};  // of those; raised on `home_`
@@ -210,7 +206,7 @@ bool await_origin(const Clock& clock, const origins::RedisOrigin& origin) {
 std::string measure(const CommandsPlan& plan, const Clock& clock,
                     const std::shared_ptr<origins::RedisOrigin>& origin, Executor& home) {
   if (!await_origin(clock, *origin)) return "no answer from redis-server: " + origin->trouble();
-  Limiter limiter(clock, {.origin = origin});
+  Limiter limiter = Limiter::create(clock, {.origin = origin}).value();
   Asker asker(clock, limiter, home, plan.keys);
   const double rate = plan.rate * static_cast<double>(plan.keys);
   const Nanos span = nanos_of(plan.seconds);

@@ -7,7 +7,7 @@ namespace {
 
 // The limiter's clock is never asked here: every check is handed its instant.
 Limiter make_limiter() {
-  return Limiter(system_clock(), {.capacity = 64, .seed = 1});
+  return Limiter::create(system_clock(), {.capacity = 64, .seed = 1}).value();
 }
 
 }  // namespace

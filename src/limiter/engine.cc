@@ -269,8 +269,7 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
 }
 
 bool Engine::check_each_async(Instant now, std::span<const Request> requests,
-                              std::span<Result<Verdict>> verdicts, Executor& home,
-                              std::function<void()> done) {
+                              std::span<Result<Verdict>> verdicts, Executor& home, Task&& done) {
   if (!has_room(requests.size(), verdicts)) return true;
   if (!store_->asks()) {
     check_each(now, requests, verdicts);
@@ -316,11 +315,10 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
   return false;
 }
 
-void Engine::check_async(Instant now, const Request& request, Executor& home,
-                         std::function<void(Result<Verdict>)> done) {
+bool Engine::check_async(Instant now, const Request& request, Executor& home, VerdictHandler done) {
   if (auto error = validate(request)) {
     done(std::move(*error));
-    return;
+    return true;
   }
   auto context = std::make_shared<RequestContext>(now, request, store_->hash);
   const ReadRequirement requirement = read_requirement(*context);
@@ -328,7 +326,7 @@ void Engine::check_async(Instant now, const Request& request, Executor& home,
     Verdict verdict;
     decide_unread(*context, requirement, verdict);
     done(verdict);
-    return;
+    return true;
   }
   refresh_->read(now, {{.context = context.get(), .requirement = requirement}}, home,
                  [self = shared_from_this(), context,
@@ -338,6 +336,7 @@ void Engine::check_async(Instant now, const Request& request, Executor& home,
                    self->decide_and_look_again(*context, basis, verdict);
                    done(verdict);
                  });
+  return false;
 }
 
 Result<std::vector<RequestContext>> Engine::contexts_of(Instant now,
@@ -367,12 +366,12 @@ Result<BatchVerdict> Engine::check_all(Instant now, std::span<const Request> req
   return decide_all(contexts.value(), bases);
 }
 
-void Engine::check_all_async(Instant now, std::span<const Request> requests, Executor& home,
-                             std::function<void(Result<BatchVerdict>)> done) {
+bool Engine::check_all_async(Instant now, std::span<const Request> requests, Executor& home,
+                             BatchHandler done) {
   auto valid = contexts_of(now, requests);
   if (!valid) {
     done(valid.error());
-    return;
+    return true;
   }
   auto contexts = std::make_shared<std::vector<RequestContext>>(std::move(valid.value()));
   auto bases = std::make_shared<std::vector<Basis>>();
@@ -390,7 +389,7 @@ void Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
   // what it has, and for that it must know.
   if (wanted.empty()) {
     done(decide_all(*contexts, *bases));
-    return;
+    return true;
   }
   refresh_->read(now, wanted, home,
                  [self = shared_from_this(), contexts, bases, read,
@@ -401,6 +400,7 @@ void Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
                    }
                    done(self->decide_all(*contexts, *bases));
                  });
+  return false;
 }
 
 // What must be read before the case is decided. A tuple that will be charged is made here, so that

@@ -29,7 +29,7 @@ Stat failed(ReadRequirement requirement) {
 // One request that waits for some flights.
 struct Refresh::Waiter {
   Executor* home = nullptr;
-  std::function<void(const std::vector<Received>&)> done;
+  UniqueFunction<void(const std::vector<Received>&)> done;
   std::vector<Received> received;  // each flight writes its own entry, before it counts itself off
   base::Atomic<size_t> pending{0};
 };
@@ -64,7 +64,7 @@ uint64_t Refresh::generation_of(const memory::TupleKey& key) const {
 }
 
 void Refresh::read(Instant now, const std::vector<Wanted>& wanted, Executor& home,
-                   std::function<void(const std::vector<Received>&)> done) {
+                   UniqueFunction<void(const std::vector<Received>&)> done) {
   auto waiter = std::make_shared<Waiter>();
   waiter->home = &home;
   waiter->done = std::move(done);

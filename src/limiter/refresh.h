@@ -49,7 +49,7 @@ class Refresh : public std::enable_shared_from_this<Refresh> {
 
   // Reads what is wanted, then calls `done` on `home` with one Heard for each, in order.
   void read(Instant now, const std::vector<Wanted>& wanted, Executor& home,
-            std::function<void(const std::vector<Received>&)> done);
+            UniqueFunction<void(const std::vector<Received>&)> done);
 
  private:
   struct Waiter;

@@ -404,7 +404,8 @@ class BusyLedger final : public GlobalLedger {
 TEST_F(RegionSyncTest, ReadsEverythingAgainAfterAReadTimedOutButNotAfterOtherWorkDid) {
   const auto ledger = std::make_shared<BusyLedger>(store_);
   TestRegion& east = add("east");
-  east.limiter = std::make_unique<Limiter>(clock_, Options{.ledger = ledger, .region = "east"});
+  east.limiter = std::make_unique<Limiter>(
+      Limiter::create(clock_, {.ledger = ledger, .region = "east"}).value());
   pass(Millis(1000));
   EXPECT_EQ(east.limiter->sync_stats().full_reads, 1U);
   ledger->swallows_work = true;

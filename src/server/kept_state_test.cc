@@ -29,7 +29,7 @@ class KeptStateFile : public ::testing::Test {
     ASSERT_TRUE(limiter.check(request(who, cost))->admitted());
   }
   Count left_after_restart(const std::string& who) {
-    Limiter limiter(clock_, {.capacity = 1000});
+    Limiter limiter = Limiter::create(clock_, {.capacity = 1000}).value();
     KeptState(clock_, file_).restore(limiter);
     return limiter.check(request(who, 0))->remaining;
   }
@@ -37,7 +37,7 @@ class KeptStateFile : public ::testing::Test {
   const servers::TemporaryFolder folder_{"kept_state"};
   const std::string file_ = folder_.path() / "state.log";
   doubles::HandClock clock_;
-  Limiter limiter_{clock_, {.capacity = 1000}};
+  Limiter limiter_ = Limiter::create(clock_, {.capacity = 1000}).value();
 };
 
 TEST_F(KeptStateFile, HoldsWhatWasSavedLast) {
@@ -118,13 +118,13 @@ TEST_F(KeptStateFile, SaysThatItCannotBeWrittenAndWritesAllOnceItCan) {
       << said;
   EXPECT_EQ(said.find("cannot write"), said.rfind("cannot write"));
   EXPECT_NE(said.find("is written again"), std::string::npos);
-  Limiter limiter(clock_, {.capacity = 1000});
+  Limiter limiter = Limiter::create(clock_, {.capacity = 1000}).value();
   KeptState(clock_, away / "state.log").restore(limiter);
   EXPECT_EQ(limiter.check(request("a", 0))->remaining, 90u);
 }
 
 TEST_F(KeptStateFile, IsForItsOwnerOnlyAndWrittenByAThread) {
-  Limiter limiter(system_clock(), {.capacity = 1000});
+  Limiter limiter = Limiter::create(system_clock(), {.capacity = 1000}).value();
   KeptState kept(system_clock(), file_);
   spend(limiter, "a", 10);
   kept.start(limiter);
@@ -133,7 +133,7 @@ TEST_F(KeptStateFile, IsForItsOwnerOnlyAndWrittenByAThread) {
   struct stat status {};
   ASSERT_EQ(stat(file_.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
-  Limiter again(system_clock(), {.capacity = 1000});
+  Limiter again = Limiter::create(system_clock(), {.capacity = 1000}).value();
   KeptState(system_clock(), file_).restore(again);
   EXPECT_EQ(again.check(request("a", 0))->remaining, 80u);
 }

@@ -257,10 +257,9 @@ void serve(Config config, const ReadAgain& read_again) {
                         .on_origin_loss = config.on_origin_loss,
                         .capacity = plan.capacity,
                         .memory = plan.memory};
-  if (const auto error = error_in(options)) {
-    throw std::runtime_error(error->detail + ": " + error->fix);
-  }
-  Limiter limiter(clock, options);
+  auto created = Limiter::create(clock, options);
+  if (!created) throw std::runtime_error(created.error().detail + ": " + created.error().fix);
+  Limiter& limiter = *created;
   std::optional<KeptState> kept;
   if (folder.held()) {
     kept.emplace(clock, state_file(config.data));

@@ -317,11 +317,12 @@ bool HttpSession::decide_one() {
   const bool decided = service_.decider.check_each_async(now_, desk_.one, held->verdicts, *home_,
                                                          [held, wake = wake_] {
                                                            held->ready = true;
-                                                           (*wake)();
+                                                           if (held->left) (*wake)();
                                                          });
   if (decided) {
     desk_.verdict[0] = std::move(held->verdicts[0]);
   } else {
+    held->left = true;
     held_ = std::move(held);
     waiting_ = true;
   }

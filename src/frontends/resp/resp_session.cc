@@ -221,11 +221,12 @@ bool RespSession::decide(Instant now, Bytes& out) {
   const bool decided = service_.decider.check_each_async(now, requests, held->verdicts, *home_,
                                                          [held, wake = wake_] {
                                                            held->ready = true;
-                                                           (*wake)();
+                                                           if (held->left) (*wake)();
                                                          });
   if (decided) {
     answer(now, held->kinds, held->verdicts, out);
   } else {
+    held->left = true;
     held_ = std::move(held);
   }
   return decided;

@@ -15,7 +15,7 @@ class StoppedClock final : public weir::Clock {
 
 int main() {
   StoppedClock clock;
-  weir::Limiter limiter(clock);
+  weir::Limiter limiter = weir::Limiter::create(clock).value();
   const auto admitted = [&] {
     const auto verdict = limiter.check(
         {.ns = "api", .identifier = "alice", .limit = 3, .duration = std::chrono::minutes(1)});

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 int main() {
-  weir::Limiter limiter(weir::system_clock());
+  weir::Limiter limiter = weir::Limiter::create(weir::system_clock()).value();
   const weir::Request request = {.ns = "password_reset",
                                  .identifier = "alice",
                                  .limit = 3,

@@ -9,7 +9,7 @@
 #endif
 
 int main() {
-  weir::Limiter limiter(weir::system_clock());
+  weir::Limiter limiter = weir::Limiter::create(weir::system_clock()).value();
   weir::Request request = {.ns = "api",
                            .identifier = "alice",
                            .limit = 3,
