@@ -169,6 +169,8 @@ class WEIR_EXPORT Limiter {
 
   // True if a decision may require a read of the origin: the options have one.
   [[nodiscard]] bool may_wait() const { return waits_; }
+  // True if counts are exchanged with other regions: the options have a ledger.
+  [[nodiscard]] bool has_ledger() const { return has_ledger_; }
 
   // Clears the count of a tuple in this process. Only the names, the duration and the algorithm
   // of the request matter. True: there was a count. An Error for fixed_window and sliding_window
@@ -221,6 +223,7 @@ class WEIR_EXPORT Limiter {
   size_t capacity_;
   Millis read_deadline_;
   bool waits_;
+  bool has_ledger_;
 };
 
 }  // namespace weir

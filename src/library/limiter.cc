@@ -39,7 +39,8 @@ Limiter::Limiter(const Clock& clock, const Options& options)
       engine_(limiter::Engine::make(clock, options)),
       capacity_(limiter::memory_plan(options).capacity),
       read_deadline_(options.read_deadline),
-      waits_(engine_->may_wait()) {}
+      waits_(engine_->may_wait()),
+      has_ledger_(options.ledger != nullptr) {}
 Limiter::~Limiter() = default;
 Limiter::Limiter(Limiter&&) noexcept = default;
 Limiter& Limiter::operator=(Limiter&&) noexcept = default;
