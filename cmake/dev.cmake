@@ -3,7 +3,7 @@
 # CMakeLists.txt.
 
 # The engine as the simulator, tests and server see it: the library and its inside.
-add_library(weir_inside STATIC src/ledgers/memory_ledger.cc src/ledgers/rows.cc)
+add_library(weir_inside STATIC src/ledgers/memory_ledger.cc)
 target_include_directories(weir_inside PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
 target_link_libraries(weir_inside PUBLIC weir PRIVATE weir_flags)
 

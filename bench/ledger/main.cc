@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "ledgers/sql/ledger_store.h"
+#include "ledgers/sql/make_ledger.h"
 #include "weir/clock.h"
 
 namespace weir::bench {

@@ -227,15 +227,12 @@ std::string measure(const CommandsPlan& plan, const Clock& clock,
 
 int measure_commands(const CommandsPlan& plan) {
   const Clock& clock = system_clock();
-  const auto origin = std::make_shared<origins::RedisOrigin>(
-      clock, origins::RedisAddress{.port = plan.port}, platform::entropy());
+  const auto origin = origins::make_redis_origin(clock, {.address = {.port = plan.port}});
   platform::ThreadExecutor home;
   home.start();
-  ThreadGroup carrier;
-  carrier.start([&] { origin->run(); });
+  origin->start();
   const std::string wrong = measure(plan, clock, origin, home);
   origin->stop();
-  carrier.join();
   home.stop();
   if (!wrong.empty()) fmt::print(stderr, "weir_region_bench: {}\n", wrong);
   return wrong.empty() ? 0 : 1;

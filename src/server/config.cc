@@ -10,7 +10,6 @@
 #include <set>
 #include <sstream>
 
-#include "base/percent.h"
 
 namespace weir::server {
 namespace {
@@ -71,7 +70,7 @@ std::string read_name(const std::string& text, std::string& value) {
   return {};
 }
 
-// redis://[user:password@]host[:port][/database], or memory.
+// memory, or the address of a Redis server.
 std::string read_origin(std::string_view text, std::optional<origins::RedisAddress>& value) {
   const std::string wanted =
       "must be memory or redis://[user:password@]host[:port][/database], like "
@@ -80,41 +79,12 @@ std::string read_origin(std::string_view text, std::optional<origins::RedisAddre
     value.reset();
     return {};
   }
-  constexpr std::string_view kScheme = "redis://";
-  if (!text.starts_with(kScheme)) return wanted;
-  text.remove_prefix(kScheme.size());
-  origins::RedisAddress address;
-  if (const size_t at = text.rfind('@'); at != std::string_view::npos) {
-    const std::string_view who = text.substr(0, at);
-    const size_t colon = who.find(':');
-    if (colon == std::string_view::npos) return wanted;
-    const auto user = base::percent_decoded(who.substr(0, colon));
-    const auto password = base::percent_decoded(who.substr(colon + 1));
-    if (!user || !password) {
-      return "has a '%' without two hexadecimal digits behind it: write %25 for a '%' itself";
-    }
-    address.user = *user;
-    address.password = *password;
-    text.remove_prefix(at + 1);
+  const auto address = origins::parse_redis_address(text);
+  if (!address) {
+    const Error& error = address.error();
+    return error.field.empty() ? wanted : error.detail + ": " + error.fix;
   }
-  uint64_t number = 0;
-  if (const size_t slash = text.find('/'); slash != std::string_view::npos) {
-    const std::string database(text.substr(slash + 1));
-    if (!database.empty() && !read_number(database, {0, 1'000'000}, number).empty()) return wanted;
-    address.database = static_cast<int>(number);
-    text = text.substr(0, slash);
-  }
-  if (const size_t colon = text.rfind(':');
-      colon != std::string_view::npos && !text.ends_with(']')) {
-    if (!read_number(std::string(text.substr(colon + 1)), {1, 65535}, number).empty())
-      return wanted;
-    address.port = static_cast<uint16_t>(number);
-    text = text.substr(0, colon);
-  }
-  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
-  if (text.empty() || text.find_first_of(" /@") != std::string_view::npos) return wanted;
-  address.host = text;
-  value = std::move(address);
+  value = *address;
   return {};
 }
 

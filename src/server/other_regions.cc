@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "ledgers/sql/ledger_store.h"
+#include "ledgers/sql/make_ledger.h"
 #include "ledgers/sql/schema.h"
 #include "platform/entropy.h"
 #include "platform/thread_group.h"
@@ -62,7 +62,7 @@ void migrate(const Config& config) {
 void print_schema(const Config& config) {
   const bool file = needed_ledger(config).kind == ledgers::LedgerKind::kSqlite;
   fmt::print("{}",
-             ledgers::schema_sql(file ? ledgers::Dialect::kSqlite : ledgers::Dialect::kMariaDb));
+             ledgers::schema_sql(file ? ledgers::Dialect::kSqlite : ledgers::Dialect::kMySql));
 }
 
 LedgerCheck check_ledger(const Config& config) {
@@ -101,7 +101,7 @@ OtherRegions::OtherRegions(const Clock& clock, const Config& config, const std::
     return;
   }
   name_ = to_string(*address);
-  ledger_ = ledgers::make_threaded_ledger(clock, *address, platform::entropy());
+  ledger_ = ledgers::make_ledger(clock, *address);
   if (usual) return;
   const uint64_t seed = platform::entropy();
   claim_ = std::make_unique<RegionClaim>(

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <future>
 
-#include "platform/entropy.h"
 #include "server/password.h"
 
 namespace weir::server {
@@ -29,24 +28,18 @@ origins::RedisAddress origin_of(const Config& config) {
   return address;
 }
 
-std::string to_string(const origins::RedisAddress& address) {
-  const bool brackets = address.host.find(':') != std::string::npos;
-  return fmt::format("redis://{}{}{}:{}/{}", brackets ? "[" : "", address.host, brackets ? "]" : "",
-                     address.port, address.database);
-}
-
 Region::Region(const Clock& clock, const Config& config) : clock_(clock) {
   if (!config.origin) return;
   const origins::RedisAddress address = origin_of(config);
   name_ = to_string(address);
-  origin_ = std::make_shared<origins::RedisOrigin>(clock, address, platform::entropy());
+  origin_ = origins::make_redis_origin(clock, {.address = address});
 }
 
 void Region::start(Limiter& limiter) {
   if (!origin_) return;
   const MonoTime now = clock_.now().mono;
   changed_ = now;
-  carrier_.start([this] { origin_->run(); });
+  origin_->start();
   teller_.start();
   teller_.post([this, &limiter, now] { flush(limiter, now); });
 }
@@ -54,7 +47,6 @@ void Region::start(Limiter& limiter) {
 void Region::stop() {
   teller_.stop();
   if (origin_) origin_->stop();
-  carrier_.join();
 }
 
 // Tells what is due, again and again.

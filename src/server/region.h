@@ -21,9 +21,6 @@ namespace weir::server {
 // WEIR_ORIGIN_PASSWORD, in this order. Throws if a file cannot be used.
 [[nodiscard]] origins::RedisAddress origin_of(const Config& config);
 
-// Where it is, without what is secret.
-[[nodiscard]] std::string to_string(const origins::RedisAddress& address);
-
 class Region {
  public:
   Region(const Clock& clock, const Config& config);
@@ -50,7 +47,6 @@ class Region {
   const Clock& clock_;
   std::string name_ = "memory";
   std::shared_ptr<origins::RedisOrigin> origin_;
-  platform::ThreadGroup carrier_;
   platform::ThreadExecutor teller_;
   std::atomic<bool> leaving_{false};
   // On the teller's thread.

@@ -96,7 +96,7 @@ std::optional<Error> read_host(std::string_view text, LedgerAddress& address) {
 }
 
 Result<LedgerAddress> parse_server(std::string_view text) {
-  LedgerAddress address{.kind = LedgerKind::kMariaDb};
+  LedgerAddress address{.kind = LedgerKind::kMySql};
   // A password may have a '/' or '?' in it, so the last '@' comes first; a '@' of a parameter
   // is written %40.
   std::string_view place = text;

@@ -10,7 +10,7 @@
 
 namespace weir::ledgers {
 
-enum class LedgerKind : uint8_t { kSqlite, kMariaDb };
+enum class LedgerKind : uint8_t { kSqlite, kMySql };
 
 enum class LedgerTls : uint8_t {
   kOff,

@@ -22,11 +22,11 @@ TEST(LedgerAddress, MayBeAFile) {
 
 TEST(LedgerAddress, MayBeAServer) {
   const LedgerAddress plain = valid("mysql://db/weir");
-  EXPECT_EQ(plain, (LedgerAddress{.kind = LedgerKind::kMariaDb, .host = "db", .database = "weir"}));
+  EXPECT_EQ(plain, (LedgerAddress{.kind = LedgerKind::kMySql, .host = "db", .database = "weir"}));
   EXPECT_EQ(plain.port, 3306);
   const LedgerAddress full =
       valid("mariadb://me:secret@10.0.0.1:3307/weir?tls=verify&tls-ca=/etc/ca%20.pem");
-  EXPECT_EQ(full, (LedgerAddress{.kind = LedgerKind::kMariaDb,
+  EXPECT_EQ(full, (LedgerAddress{.kind = LedgerKind::kMySql,
                                  .host = "10.0.0.1",
                                  .port = 3307,
                                  .user = "me",

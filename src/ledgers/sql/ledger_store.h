@@ -71,10 +71,4 @@ struct StoreOptions {
   Millis answer_timeout{3000};
 };
 
-// Nothing is connected before the first call. `clock` is the store's own for a file; for a
-// server it measures only how long things take.
-[[nodiscard]] std::unique_ptr<LedgerStore> make_store(const Clock& clock,
-                                                      const LedgerAddress& address,
-                                                      StoreOptions options);
-
 }  // namespace weir::ledgers

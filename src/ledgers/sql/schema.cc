@@ -9,7 +9,7 @@ namespace {
 // Also what SQLite's link makes known under this name.
 constexpr std::string_view kSqliteNow = "weir_now()";
 // In a session whose time zone is UTC.
-constexpr std::string_view kMariaDbNow = "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
+constexpr std::string_view kMySqlNow = "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
 
 struct Types {
   explicit Types(Dialect the_dialect) : dialect(the_dialect) {}
@@ -98,7 +98,7 @@ std::string schema_sql(Dialect dialect) {
 
 Statements statements_of(Dialect dialect) {
   const bool sqlite = dialect == Dialect::kSqlite;
-  const std::string now(sqlite ? kSqliteNow : kMariaDbNow);
+  const std::string now(sqlite ? kSqliteNow : kMySqlNow);
   const std::string ignore = sqlite ? "INSERT OR IGNORE INTO " : "INSERT IGNORE INTO ";
   const std::string names = "workspace, namespace, identifier, duration_ms";
   const std::string cell = names + ", region, sequence, count, limit_seen, expires_at_ms";

@@ -6,9 +6,7 @@
 
 #include "base/split_mix.h"
 #include "ledgers/rows.h"
-#include "ledgers/sql/mariadb_link.h"
 #include "ledgers/sql/settings.h"
-#include "ledgers/sql/sqlite_link.h"
 #include "platform/thread_group.h"
 
 namespace weir::ledgers {
@@ -683,17 +681,6 @@ Result<WallTime> SqlStore::time() {
   });
   if (failure) return error_of(*failure);
   return now;
-}
-
-std::unique_ptr<LedgerStore> make_store(const Clock& clock, const LedgerAddress& address,
-                                        StoreOptions options) {
-  const bool sqlite = address.kind == LedgerKind::kSqlite;
-  auto link = sqlite ? make_sqlite_link(clock, address.path)
-                     : make_mariadb_link(clock, address,
-                                         {.connect_timeout = options.connect_timeout,
-                                          .answer_timeout = options.answer_timeout});
-  return std::make_unique<SqlStore>(clock, address.kind, std::move(link), to_string(address),
-                                    std::move(options));
 }
 
 }  // namespace weir::ledgers

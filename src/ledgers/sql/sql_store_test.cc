@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "ledgers/sql/make_ledger.h"
 #include "ledgers/sql/schema.h"
 #include "ledgers/sql/sqlite_link.h"
 #include "tests/contracts/ledger_contract.h"
@@ -371,10 +372,10 @@ Described describe(ledgers::Dialect dialect) {
 
 TEST(Schema, IsTheSameInBothDialectsButForWords) {
   const Described sqlite = describe(ledgers::Dialect::kSqlite);
-  const Described maria_db = describe(ledgers::Dialect::kMariaDb);
-  EXPECT_EQ(sqlite.tables, maria_db.tables);
-  EXPECT_EQ(sqlite.indexes, maria_db.indexes);
-  EXPECT_EQ(sqlite.version, maria_db.version);
+  const Described mysql = describe(ledgers::Dialect::kMySql);
+  EXPECT_EQ(sqlite.tables, mysql.tables);
+  EXPECT_EQ(sqlite.indexes, mysql.indexes);
+  EXPECT_EQ(sqlite.version, mysql.version);
   // And the description has something in it.
   EXPECT_EQ(sqlite.version, std::to_string(ledgers::kSchemaVersion));
   EXPECT_EQ(sqlite.tables.size(), 5U);
@@ -386,7 +387,7 @@ TEST(Schema, IsTheSameInBothDialectsButForWords) {
                                    "weir_cells_updated_at on weir_cells of updated_at",
                                    "weir_presence_until_ms on weir_presence of until_ms",
                                    "weir_presence_updated_at on weir_presence of updated_at"}));
-  for (const auto dialect : {ledgers::Dialect::kSqlite, ledgers::Dialect::kMariaDb}) {
+  for (const auto dialect : {ledgers::Dialect::kSqlite, ledgers::Dialect::kMySql}) {
     EXPECT_EQ(ledgers::schema_sql(dialect).find('?'), std::string::npos);
   }
 }

@@ -4,6 +4,8 @@
 #include <concepts>
 #include <utility>
 
+#include "platform/entropy.h"
+
 namespace weir::ledgers {
 
 using telemetry::LedgerCall;
@@ -219,12 +221,13 @@ std::string ThreadedLedger::write_trouble() const {
 }
 
 std::shared_ptr<ThreadedLedger> make_threaded_ledger(const Clock& clock,
-                                                     const LedgerAddress& address, uint64_t seed) {
-  // Other pauses for each; the name under which a process cleans is that of the one that keeps.
-  return std::make_shared<ThreadedLedger>(
-      clock, ThreadedLedger::Stores{.telling = make_store(clock, address, {.seed = ~seed}),
-                                    .hearing = make_store(clock, address, {.seed = ~seed + 1}),
-                                    .keeping = make_store(clock, address, {.seed = seed})});
+                                                     const MakeStore& make_store, uint64_t seed) {
+  if (seed == 0) seed = platform::entropy();
+  // Different pauses for each; the process cleans under the name of the third.
+  return std::make_shared<ThreadedLedger>(clock,
+                                          ThreadedLedger::Stores{.telling = make_store(~seed),
+                                                                 .hearing = make_store(~seed + 1),
+                                                                 .keeping = make_store(seed)});
 }
 
 }  // namespace weir::ledgers

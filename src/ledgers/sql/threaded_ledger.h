@@ -11,12 +11,12 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 
 #include "base/breaker.h"
-#include "ledgers/sql/ledger_address.h"
 #include "ledgers/sql/ledger_store.h"
 #include "platform/thread_executor.h"
 #include "telemetry/ledger_metrics.h"
@@ -107,9 +107,12 @@ class ThreadedLedger final : public GlobalLedger {
   Lane telling_, hearing_, keeping_;
 };
 
-// Not started. `seed` names this process among those that share the ledger.
+// Makes one connection to the store; `seed` is that of StoreOptions.
+using MakeStore = std::function<std::unique_ptr<LedgerStore>(uint64_t seed)>;
+
+// Not started. `seed` names this process among those that share the ledger; 0: random.
 [[nodiscard]] std::shared_ptr<ThreadedLedger> make_threaded_ledger(const Clock& clock,
-                                                                   const LedgerAddress& address,
+                                                                   const MakeStore& make_store,
                                                                    uint64_t seed);
 
 }  // namespace weir::ledgers

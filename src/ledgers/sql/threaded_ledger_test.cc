@@ -5,6 +5,7 @@
 
 #include <latch>
 
+#include "ledgers/sql/make_ledger.h"
 #include "ledgers/sql/waited_test.h"
 #include "platform/thread_group.h"
 #include "tests/contracts/ledger_contract.h"
@@ -203,7 +204,7 @@ struct ThreadsOnAFile {
   ThreadsOnAFile& operator=(const ThreadsOnAFile&) = delete;
 
   [[nodiscard]] std::shared_ptr<ThreadedLedger> open(uint64_t seed) const {
-    auto ledger = ledgers::make_threaded_ledger(clock, {.path = folder.path() / "ledger.db"}, seed);
+    auto ledger = ledgers::make_ledger(clock, {.path = folder.path() / "ledger.db"}, seed);
     ledger->start();
     return ledger;
   }

@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 
+#include "origins/redis/redis_address.h"
 #include "origins/redis/redis_reply.h"
 #include "telemetry/origin_metrics.h"
 #include "weir/clock.h"
@@ -26,14 +27,6 @@ class io_context;
 }
 
 namespace weir::origins {
-
-struct RedisAddress {
-  std::string host = "127.0.0.1";
-  uint16_t port = 6379;
-  std::string user = {};
-  std::string password = {};
-  int database = 0;
-};
 
 using telemetry::OriginError;
 

@@ -12,6 +12,8 @@
 #include "base/breaker.h"
 #include "origins/redis/redis_cells.h"
 #include "origins/redis/redis_upkeep.h"
+#include "platform/entropy.h"
+#include "platform/thread_group.h"
 
 namespace weir::origins {
 
@@ -221,19 +223,23 @@ struct RedisOrigin::Inside {
   mutable std::mutex mutex;
   std::string trouble = "not connected yet";  // guarded by mutex
   std::string shown_refusal;                  // guarded by mutex
+
+  platform::ThreadGroup thread;  // last, so that it ends before the members that it uses
 };
 
 RedisOrigin::RedisOrigin(const Clock& clock, RedisAddress address, uint64_t seed)
     : inside_(std::make_unique<Inside>(clock, std::move(address), seed)) {}
 
-RedisOrigin::~RedisOrigin() = default;
+RedisOrigin::~RedisOrigin() {
+  stop();
+}
 
-void RedisOrigin::run() {
+void RedisOrigin::start() {
   asio::post(inside_->io, [inside = inside_.get()] {
     inside->link.start();
     inside->look_after();
   });
-  inside_->io.run();
+  inside_->thread.start([inside = inside_.get()] { inside->io.run(); });
 }
 
 void RedisOrigin::stop() {
@@ -247,6 +253,7 @@ void RedisOrigin::stop() {
       asio::post(inside->io, [inside] { inside->end(); });
     });
   });
+  inside_->thread.join();
 }
 
 void RedisOrigin::Inside::end() {
@@ -711,6 +718,11 @@ std::string RedisOrigin::trouble() const {
 std::string RedisOrigin::refusal() const {
   const std::lock_guard lock(inside_->mutex);
   return inside_->shown_refusal;
+}
+
+std::shared_ptr<RedisOrigin> make_redis_origin(const Clock& clock, RedisOriginOptions options) {
+  const uint64_t seed = options.seed == 0 ? platform::entropy() : options.seed;
+  return std::make_shared<RedisOrigin>(clock, std::move(options.address), seed);
 }
 
 }  // namespace weir::origins

@@ -4,7 +4,7 @@
 // through one connection in order, so that a component never falls because an older total
 // overtook a newer one.
 //
-// Safe from any thread but where noted; replies come on the thread of run().
+// Safe from any thread but where noted; replies come on the origin's own thread.
 
 #pragma once
 
@@ -19,13 +19,15 @@ namespace weir::origins {
 
 class RedisOrigin final : public RegionalOrigin {
  public:
-  // `seed` names this process among those that share it, and keeps their pauses apart.
+  // `clock` must outlive the origin. `seed` names this node among those that share the server, and
+  // makes its pauses differ from theirs.
   RedisOrigin(const Clock& clock, RedisAddress address, uint64_t seed);
   ~RedisOrigin() override;
 
-  // Carries messages until stop(), which may come from any thread; to be called once, and to
-  // have returned before the end. Says goodbye to the other nodes if it can.
-  void run();
+  // Once each, in this order, from one thread. start() starts the thread that connects and
+  // exchanges messages. stop() removes this node from the list of live nodes if the server answers
+  // soon, and joins the thread; the destructor calls it, too.
+  void start();
   void stop();
 
   void read(std::vector<CellRead> cells, OriginReply reply) override;
@@ -47,5 +49,14 @@ class RedisOrigin final : public RegionalOrigin {
   struct Inside;
   const std::unique_ptr<Inside> inside_;
 };
+
+struct RedisOriginOptions {
+  RedisAddress address = {};
+  uint64_t seed = 0;  // 0: random
+};
+
+// Not started: start() connects. `clock` must outlive the origin.
+[[nodiscard]] std::shared_ptr<RedisOrigin> make_redis_origin(const Clock& clock,
+                                                             RedisOriginOptions options);
 
 }  // namespace weir::origins

@@ -40,12 +40,10 @@ struct RealClock final : Clock {
 class Running {
  public:
   Running(const Clock& clock, uint16_t port, RedisAddress address = {}, uint64_t seed = 1)
-      : origin_(std::make_shared<RedisOrigin>(clock, with_port(std::move(address), port), seed)),
-        thread_([this] { origin_->run(); }) {}
-  ~Running() {
-    origin_->stop();
-    thread_.join();
+      : origin_(std::make_shared<RedisOrigin>(clock, with_port(std::move(address), port), seed)) {
+    origin_->start();
   }
+  ~Running() { origin_->stop(); }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
@@ -90,7 +88,6 @@ class Running {
   }
 
   std::shared_ptr<RedisOrigin> origin_;
-  std::thread thread_;
 };
 
 inline constexpr Component kNode{.incarnation = 0xabc, .generation = 1};

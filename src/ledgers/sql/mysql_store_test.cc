@@ -8,7 +8,8 @@
 #include <thread>
 
 #include "base/split_mix.h"
-#include "ledgers/sql/mariadb_link.h"
+#include "ledgers/sql/make_ledger.h"
+#include "ledgers/sql/mysql_link.h"
 #include "ledgers/sql/schema.h"
 #include "ledgers/sql/threaded_ledger.h"
 #include "ledgers/sql/waited_test.h"
@@ -31,7 +32,7 @@ using servers::MariaDbServer;
 using telemetry::LedgerError;
 
 LedgerAddress address_of(const MariaDbServer& server, std::string database) {
-  return {.kind = LedgerKind::kMariaDb,
+  return {.kind = LedgerKind::kMySql,
           .host = "127.0.0.1",
           .port = server.port(),
           .user = "weir",
@@ -62,7 +63,7 @@ struct Database {
 // A ledger with its threads.
 struct Running {
   explicit Running(const LedgerAddress& address)
-      : Running(ledgers::make_threaded_ledger(system_clock(), address, 1)) {}
+      : Running(ledgers::make_ledger(system_clock(), address, 1)) {}
   explicit Running(std::shared_ptr<ThreadedLedger> made) : ledger(std::move(made)) {
     ledger->start();
   }
@@ -107,7 +108,7 @@ struct InAServer {
 }  // namespace
 
 namespace contracts {
-INSTANTIATE_TYPED_TEST_SUITE_P(MariaDb, LedgerContract, InAServer);
+INSTANTIATE_TYPED_TEST_SUITE_P(MySql, LedgerContract, InAServer);
 }
 
 namespace {
@@ -134,7 +135,7 @@ class Session {
   MYSQL* const server_ = mysql_init(nullptr);
 };
 
-TEST(MariaDbStore, SaysWhatToDoAboutMissingTables) {
+TEST(MySqlStore, SaysWhatToDoAboutMissingTables) {
   MariaDbServer& server = MariaDbServer::shared();
   const LedgerAddress address = address_of(server, server.new_database());
   const auto store = store_at(address);
@@ -153,7 +154,7 @@ TEST(MariaDbStore, SaysWhatToDoAboutMissingTables) {
   EXPECT_TRUE(store->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
 }
 
-TEST(MariaDbStore, IsMigratedByManyAtOnce) {
+TEST(MySqlStore, IsMigratedByManyAtOnce) {
   MariaDbServer& server = MariaDbServer::shared();
   const LedgerAddress address = address_of(server, server.new_database());
   platform::ThreadGroup threads;
@@ -167,10 +168,10 @@ TEST(MariaDbStore, IsMigratedByManyAtOnce) {
   EXPECT_TRUE(store_at(address)->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
 }
 
-TEST(MariaDbStore, TakesTheTextThatPeopleMayRunThemselves) {
+TEST(MySqlStore, TakesTheTextThatPeopleMayRunThemselves) {
   MariaDbServer& server = MariaDbServer::shared();
   const std::string database = server.new_database();
-  const std::string text = ledgers::schema_sql(ledgers::Dialect::kMariaDb);
+  const std::string text = ledgers::schema_sql(ledgers::Dialect::kMySql);
   for (size_t from = 0; from < text.size();) {
     const size_t end = text.find(";\n", from);
     server.say(text.substr(from, end - from), database);
@@ -181,7 +182,7 @@ TEST(MariaDbStore, TakesTheTextThatPeopleMayRunThemselves) {
   EXPECT_EQ(store->migrate().value(), ledgers::kSchemaVersion);
 }
 
-TEST(MariaDbStore, CommitsAllOrNothing) {
+TEST(MySqlStore, CommitsAllOrNothing) {
   const Database database;
   const auto store = store_at(database.address);
   database.say("RENAME TABLE weir_presence TO away");
@@ -195,7 +196,7 @@ TEST(MariaDbStore, CommitsAllOrNothing) {
   EXPECT_TRUE(store->publish(news));
 }
 
-TEST(MariaDbStore, BlamesTheRowsThatTheColumnsRefuse) {
+TEST(MySqlStore, BlamesTheRowsThatTheColumnsRefuse) {
   const Database database;
   const auto store = store_at(database.address);
   database.say("ALTER TABLE weir_cells MODIFY identifier VARBINARY(5) NOT NULL");
@@ -207,7 +208,7 @@ TEST(MariaDbStore, BlamesTheRowsThatTheColumnsRefuse) {
   EXPECT_TRUE(store->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
 }
 
-TEST(MariaDbStore, FindsWhatCommitsLaterThanItWasWritten) {
+TEST(MySqlStore, FindsWhatCommitsLaterThanItWasWritten) {
   const Database database;
   const auto store = store_at(database.address);
   ASSERT_TRUE(store->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
@@ -227,7 +228,7 @@ TEST(MariaDbStore, FindsWhatCommitsLaterThanItWasWritten) {
   EXPECT_EQ(after->news.rows[0].count, 5u);
 }
 
-TEST(MariaDbStore, WaitsOnceForARowThatSomebodyHoldsAndBlamesTheRows) {
+TEST(MySqlStore, WaitsOnceForARowThatSomebodyHoldsAndBlamesTheRows) {
   const WallTime when = now();
   const Database database;
   const auto store = store_at(database.address);
@@ -250,7 +251,7 @@ TEST(MariaDbStore, WaitsOnceForARowThatSomebodyHoldsAndBlamesTheRows) {
   EXPECT_TRUE(store->publish({.rows = {row_of(when, 2)}, .presences = {}}));
 }
 
-TEST(MariaDbStore, CleansAroundARowThatSomebodyHolds) {
+TEST(MySqlStore, CleansAroundARowThatSomebodyHolds) {
   const Database database;
   const auto store = store_at(database.address);
   const WallTime old = now() - Millis(600'000);
@@ -272,7 +273,7 @@ TEST(MariaDbStore, CleansAroundARowThatSomebodyHolds) {
   EXPECT_EQ(database.say("SELECT COUNT(*) FROM weir_cells"), std::vector<std::string>{"0"});
 }
 
-TEST(MariaDbStore, RehearsesAllThatServingDoesAndLeavesNothingBehind) {
+TEST(MySqlStore, RehearsesAllThatServingDoesAndLeavesNothingBehind) {
   MariaDbServer& server = MariaDbServer::shared();
   const LedgerAddress empty = address_of(server, server.new_database());
   const auto store = store_at(empty);
@@ -300,7 +301,7 @@ TEST(MariaDbStore, RehearsesAllThatServingDoesAndLeavesNothingBehind) {
   }
 }
 
-TEST(MariaDbStore, SaysWhatAServerHasAgainstAUserAsOftenAsItIsAsked) {
+TEST(MySqlStore, SaysWhatAServerHasAgainstAUserAsOftenAsItIsAsked) {
   const Database database;
   const std::string user = "locked_" + database.name;
   LedgerAddress address = database.address;
@@ -328,7 +329,7 @@ TEST(MariaDbStore, SaysWhatAServerHasAgainstAUserAsOftenAsItIsAsked) {
   EXPECT_TRUE(store->time());
 }
 
-TEST(MariaDbStore, LetsManyPublishTheSameKeysInAnyOrder) {
+TEST(MySqlStore, LetsManyPublishTheSameKeysInAnyOrder) {
   const Database database;
   constexpr uint64_t kRounds = 50;
   constexpr size_t kKeys = 250;
@@ -382,7 +383,7 @@ TEST(MariaDbStore, LetsManyPublishTheSameKeysInAnyOrder) {
   std::printf("deadlocks worked off: %llu\n", static_cast<unsigned long long>(retries.load()));
 }
 
-TEST(MariaDbStore, CanBeReachedBySocket) {
+TEST(MySqlStore, CanBeReachedBySocket) {
   const Database database;
   LedgerAddress address = database.address;
   address.host.clear();
@@ -390,7 +391,7 @@ TEST(MariaDbStore, CanBeReachedBySocket) {
   EXPECT_TRUE(store_at(address)->time());
 }
 
-TEST(MariaDbStore, KeepsAPasswordToItself) {
+TEST(MySqlStore, KeepsAPasswordToItself) {
   const Database database;
   LedgerAddress address = database.address;
   address.password = "hunter2";
@@ -404,7 +405,7 @@ TEST(MariaDbStore, KeepsAPasswordToItself) {
   EXPECT_FALSE(store_at(address)->time());
 }
 
-TEST(MariaDbStore, RefusesAServerWithoutTlsWhereItIsRequired) {
+TEST(MySqlStore, RefusesAServerWithoutTlsWhereItIsRequired) {
   const Database database;
   LedgerAddress address = database.address;
   address.tls = LedgerTls::kPreferred;
@@ -417,7 +418,7 @@ TEST(MariaDbStore, RefusesAServerWithoutTlsWhereItIsRequired) {
   }
 }
 
-TEST(MariaDbStore, SpeaksTls) {
+TEST(MySqlStore, SpeaksTls) {
   const std::filesystem::path folder = MariaDbServer::shared().folder();
   const std::string key = folder / "key.pem";
   const std::string certificate = folder / "cert.pem";
@@ -446,7 +447,7 @@ LedgerNews news_of(WallTime when, Count count) {
   return {.rows = {row_of(when, count)}, .presences = {}};
 }
 
-TEST(ThreadedMariaDb, MayStartBeforeTheServerAndOutliveIt) {
+TEST(ThreadedMySql, MayStartBeforeTheServerAndOutliveIt) {
   const WallTime when = now();  // once: the test takes seconds, and the minute may end meanwhile
   MariaDbServer server;
   const LedgerAddress address = address_of(server, server.new_database());
@@ -493,7 +494,7 @@ TEST(ThreadedMariaDb, MayStartBeforeTheServerAndOutliveIt) {
   await([&] { return ledger->reachable(); });
 }
 
-TEST(ThreadedMariaDb, GoesOnReadingFromAServerThatIsReadOnly) {
+TEST(ThreadedMySql, GoesOnReadingFromAServerThatIsReadOnly) {
   const WallTime when = now();
   const Database database;
   const Running ledger(database.address);
@@ -514,7 +515,7 @@ TEST(ThreadedMariaDb, GoesOnReadingFromAServerThatIsReadOnly) {
   EXPECT_TRUE(ledger->trouble().empty());
 }
 
-TEST(ThreadedMariaDb, ImportsWhileAPublishWaits) {
+TEST(ThreadedMySql, ImportsWhileAPublishWaits) {
   const WallTime when = now();
   const Database database;
   const Running ledger(database.address);
@@ -533,7 +534,7 @@ TEST(ThreadedMariaDb, ImportsWhileAPublishWaits) {
   await([&] { return published.load(); });
 }
 
-TEST(ThreadedMariaDb, HearsWhileSomebodyHoldsTheRowsOfItsRegionAndItsLease) {
+TEST(ThreadedMySql, HearsWhileSomebodyHoldsTheRowsOfItsRegionAndItsLease) {
   const Database database;
   const Running running(database.address);
   await([&] { return running->reachable(); });
@@ -556,15 +557,15 @@ TEST(ThreadedMariaDb, HearsWhileSomebodyHoldsTheRowsOfItsRegionAndItsLease) {
   await([&] { return ended == 2; });
 }
 
-TEST(ThreadedMariaDb, KnowsTheStoresClock) {
+TEST(ThreadedMySql, KnowsTheStoresClock) {
   const Database database;
   const Running ledger(database.address);
   ASSERT_TRUE(changes_since(*ledger, {}));
   EXPECT_LT(std::abs(ledger->metrics().clock_ahead.load()), 1000);
 }
 
-TEST(MariaDbErrors, AreOfThatKind) {
-  using ledgers::meaning_of_mariadb_error;
+TEST(MySqlErrors, AreOfThatKind) {
+  using ledgers::classify_mysql_error;
   const std::pair<LedgerError, std::vector<unsigned>> kinds[] = {
       {LedgerError::kDeadlock, {1213}},
       {LedgerError::kLocked, {1205}},
@@ -577,18 +578,18 @@ TEST(MariaDbErrors, AreOfThatKind) {
       {LedgerError::kUnreachable, {1040, 1053, 2002, 2003, 2006, 2013}},
       {LedgerError::kOther, {1064, 1317}}};
   for (const auto& [kind, codes] : kinds) {
-    for (const unsigned code : codes) EXPECT_EQ(meaning_of_mariadb_error(code), kind) << code;
+    for (const unsigned code : codes) EXPECT_EQ(classify_mysql_error(code), kind) << code;
   }
 }
 
-TEST(MariaDbValues, AreWrittenSoThatNothingHidesInThem) {
+TEST(MySqlValues, AreWrittenSoThatNothingHidesInThem) {
   EXPECT_EQ(
       ledgers::with_values({.sql = "SELECT ?,?,?",
                             .values = {int64_t{-7}, std::string_view("'?\\"), std::string_view()}}),
       "SELECT -7,x'273f5c',x''");
 }
 
-TEST(MariaDbStore, HasARegionHeldByOneWhoGoesOnHoldingIt) {
+TEST(MySqlStore, HasARegionHeldByOneWhoGoesOnHoldingIt) {
   const Database database;
   const auto one = store_at(database.address, {.seed = 1});
   const auto two = store_at(database.address, {.seed = 2});

@@ -14,17 +14,17 @@
 
 namespace weir::ledgers {
 
-struct MariaDbTimeouts {
+struct MySqlTimeouts {
   Millis connect_timeout{2000};
   Millis answer_timeout{3000};
 };
 
 // `clock` tells how long things took.
-[[nodiscard]] std::unique_ptr<SqlLink> make_mariadb_link(const Clock& clock, LedgerAddress address,
-                                                         MariaDbTimeouts timeouts);
+[[nodiscard]] std::unique_ptr<SqlLink> make_mysql_link(const Clock& clock, LedgerAddress address,
+                                                         MySqlTimeouts timeouts);
 
 // What an error of the server or of its client library means.
-[[nodiscard]] LedgerError meaning_of_mariadb_error(unsigned code);
+[[nodiscard]] LedgerError classify_mysql_error(unsigned code);
 
 // The statement with its values in it.
 [[nodiscard]] std::string with_values(const SqlStatement& statement);

@@ -1,4 +1,4 @@
-#include "ledgers/sql/mariadb_link.h"
+#include "ledgers/sql/mysql_link.h"
 
 #include <errmsg.h>
 #include <mysql.h>
@@ -63,9 +63,9 @@ std::string fix_of(unsigned code) {
   }
 }
 
-class MariaDbRow final : public SqlRow {
+class MySqlRow final : public SqlRow {
  public:
-  MariaDbRow(MYSQL_ROW values, const unsigned long* sizes) : values_(values), sizes_(sizes) {}
+  MySqlRow(MYSQL_ROW values, const unsigned long* sizes) : values_(values), sizes_(sizes) {}
   [[nodiscard]] std::optional<int64_t> number(size_t column) const override {
     const std::string_view text = bytes(column);
     const char* const end = text.data() + text.size();
@@ -84,17 +84,17 @@ class MariaDbRow final : public SqlRow {
   const unsigned long* const sizes_;
 };
 
-class MariaDbLink final : public SqlLink {
+class MySqlLink final : public SqlLink {
  public:
-  MariaDbLink(const Clock& clock, LedgerAddress address, MariaDbTimeouts timeouts)
+  MySqlLink(const Clock& clock, LedgerAddress address, MySqlTimeouts timeouts)
       : clock_(clock), address_(std::move(address)), timeouts_(timeouts) {
     // Not safe when two threads do it at once, which they would at their first connection.
     static const int ready = mysql_library_init(0, nullptr, nullptr);
     WEIR_CHECK(ready == 0);
   }
-  ~MariaDbLink() override { close(); }
-  MariaDbLink(const MariaDbLink&) = delete;
-  MariaDbLink& operator=(const MariaDbLink&) = delete;
+  ~MySqlLink() override { close(); }
+  MySqlLink(const MySqlLink&) = delete;
+  MySqlLink& operator=(const MySqlLink&) = delete;
 
   std::optional<SqlFailure> run(std::span<const SqlStatement> statements, const EachRow& each,
                                 Connection connection) override {
@@ -202,7 +202,7 @@ class MariaDbLink final : public SqlLink {
     for (size_t statement = 0;; ++statement) {
       if (MYSQL_RES* const result = mysql_store_result(server_)) {
         while (MYSQL_ROW row = mysql_fetch_row(result)) {
-          if (each) each(statement, MariaDbRow(row, mysql_fetch_lengths(result)));
+          if (each) each(statement, MySqlRow(row, mysql_fetch_lengths(result)));
         }
         mysql_free_result(result);
       } else if (mysql_field_count(server_) != 0) {
@@ -220,7 +220,7 @@ class MariaDbLink final : public SqlLink {
   SqlFailure failure() {
     const unsigned code = mysql_errno(server_);
     SqlFailure failure{
-        .why = meaning_of_mariadb_error(code),
+        .why = classify_mysql_error(code),
         .detail = std::string(mysql_error(server_)) + " (" + std::to_string(code) + ")",
         .fix = fix_of(code)};
     const bool lost = code >= kFirstClientError && code <= kLastClientError;
@@ -245,7 +245,7 @@ class MariaDbLink final : public SqlLink {
 
   const Clock& clock_;
   const LedgerAddress address_;
-  const MariaDbTimeouts timeouts_;
+  const MySqlTimeouts timeouts_;
   MYSQL* server_ = nullptr;
   MonoTime began_{};  // the last call
   MonoTime used_{};
@@ -294,7 +294,7 @@ std::string with_values(const SqlStatement& statement) {
   return text;
 }
 
-LedgerError meaning_of_mariadb_error(unsigned code) {
+LedgerError classify_mysql_error(unsigned code) {
   switch (code) {
     case ER_LOCK_DEADLOCK: return LedgerError::kDeadlock;
     case ER_LOCK_WAIT_TIMEOUT: return LedgerError::kLocked;
@@ -343,9 +343,9 @@ LedgerError meaning_of_mariadb_error(unsigned code) {
   return client ? LedgerError::kUnreachable : LedgerError::kOther;
 }
 
-std::unique_ptr<SqlLink> make_mariadb_link(const Clock& clock, LedgerAddress address,
-                                           MariaDbTimeouts timeouts) {
-  return std::make_unique<MariaDbLink>(clock, std::move(address), timeouts);
+std::unique_ptr<SqlLink> make_mysql_link(const Clock& clock, LedgerAddress address,
+                                           MySqlTimeouts timeouts) {
+  return std::make_unique<MySqlLink>(clock, std::move(address), timeouts);
 }
 
 }  // namespace weir::ledgers

@@ -1,0 +1,29 @@
+// The address of a Redis server and its URL form.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "weir/error.h"
+
+namespace weir::origins {
+
+struct RedisAddress {
+  std::string host = "127.0.0.1";
+  uint16_t port = 6379;
+  std::string user = {};
+  std::string password = {};
+  int database = 0;
+};
+
+// Parses redis://[user:password@]host[:port][/database]. User and password may be percent-encoded;
+// an IPv6 host stands in brackets. If the encoding of user or password is wrong, `field` of the
+// error names it. No error repeats the text, since the text may contain a password.
+[[nodiscard]] Result<RedisAddress> parse_redis_address(std::string_view text);
+
+// The URL without user and password, for logs.
+[[nodiscard]] std::string to_string(const RedisAddress& address);
+
+}  // namespace weir::origins
