@@ -21,7 +21,7 @@ class UniqueFunction;
 template <typename R, typename... Args>
 class UniqueFunction<R(Args...)> {
  public:
-  UniqueFunction() = default;
+  UniqueFunction() {}
   UniqueFunction(std::nullptr_t) {}
 
   template <typename F>

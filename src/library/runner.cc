@@ -54,9 +54,9 @@ class Loop {
   const Clock& clock_;
   const Millis every_;
   const Body body_;
-  bool started_ = false;              // of the owner's thread
-  std::atomic<bool> paused_{false};   // a flag alone: relaxed
-  ThreadExecutor thread_;             // last: its thread uses the members above
+  bool started_ = false;             // of the owner's thread
+  std::atomic<bool> paused_{false};  // a flag alone: relaxed
+  ThreadExecutor thread_;            // last: its thread uses the members above
 };
 
 // Calls `step` until it returns 0 or the time is over; returns its last result.

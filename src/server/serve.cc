@@ -28,6 +28,7 @@
 #include "server/stranger_log.h"
 #include "server/supervision.h"
 #include "weir/limiter.h"
+#include "weir/runner.h"
 #include "weir/version.h"
 
 namespace weir::server {
@@ -38,9 +39,7 @@ using frontends::Keys;
 using frontends::Loop;
 
 constexpr Millis kBeatEvery{250};
-constexpr Millis kSweepEvery{250};
 constexpr Millis kLookForStrangers{1000};
-constexpr size_t kSweepsPerRound = 240;  // the whole table once a minute
 
 std::string generated_node() {
   char host[65] = "";
@@ -317,9 +316,6 @@ void serve(Config config, const ReadAgain& read_again) {
       listen_at_socket(counters, config.http_socket, service.http, http_refusal, open_http);
   const auto resp_socket =
       listen_at_socket(counters, config.resp_socket, service.resp, resp_refusal, open_resp);
-  counters[0]->loop.every(
-      kSweepEvery, [&] { limiter.run_sweep(clock.now(), plan.capacity / kSweepsPerRound + 1); });
-
   StrangerLog strangers(service.http, service.resp);
   counters[0]->loop.every(kLookForStrangers, [&] {
     for (const std::string& line : strangers.run_once(clock.now().mono)) {
@@ -332,8 +328,12 @@ void serve(Config config, const ReadAgain& read_again) {
   keys.add(opening.key);
   platform::ThreadGroup group;
   for (const auto& counter : counters) group.start([&counter] { counter->loop.run(); });
-  region.start(limiter);
-  others.start(limiter);
+  region.start();
+  others.start();
+  Runner runner(clock, limiter,
+                {.after_replay = [&](Instant now) { region.report(now.mono); },
+                 .after_sync = [&](Instant) { others.report(limiter.sync_stats()); }});
+  runner.start();
   if (kept) kept->start(limiter);
   print_welcome(config, opening, node, {.origin = region.name(), .ledger = others.name()});
   manager.ready();
@@ -356,9 +356,11 @@ void serve(Config config, const ReadAgain& read_again) {
     });
     group.join();
     if (kept) kept->stop();
-    region.leave(limiter);
-    others.leave(limiter);
+    const DrainReport drained = runner.drain();
+    region.report(drained);
+    others.report(drained);
   }
+  runner.stop();
   others.stop();
   region.stop();  // while the loops are still there to be told of what it answers last
   if (!end.reason.empty()) throw std::runtime_error(end.reason);

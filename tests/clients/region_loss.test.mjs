@@ -57,7 +57,7 @@ for (const [policy, most] of [
     const verdict = await nodes[0].limit(`lost-${policy}`, kLimit);
     assert.equal(verdict.success, 0);
     for (const { server } of nodes) {
-      const said = /the origin redis:\/\/\S+ does not answer: .*; deciding on what is known/;
+      const said = /the origin redis:\/\/\S+ does not answer: .*; decisions use the counts in memory/;
       await until('it to be said', () => said.test(server.stderr));
     }
     await origin.start();
