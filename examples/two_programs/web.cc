@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
   const weir::Clock& clock = weir::system_clock();
   const auto options = weir::parse_redis_url(argc > 1 ? argv[1] : "redis://127.0.0.1:6379");
   if (!options) return std::cerr << options.error().detail << '\n', 2;
-  const auto origin = weir::redis_origin(clock, *options);
+  const auto origin = weir::redis_origin(*options);
   if (!origin) return std::cerr << origin.error().detail << '\n', 2;
   auto limiter = weir::Limiter::create(clock, {.origin = *origin});
   if (!limiter) return std::cerr << limiter.error().detail << '\n', 2;

@@ -2,8 +2,8 @@
 // counts. Component `mysql`, target weir::mysql.
 //
 //   const weir::MysqlOptions options = {.host = "db", .user = "weir", .database = "limits"};
-//   if (auto version = weir::create_mysql_tables(weir::system_clock(), options); !version) ...
-//   auto ledger = weir::mysql_ledger(weir::system_clock(), options);
+//   if (auto version = weir::create_mysql_tables(options); !version) ...
+//   auto ledger = weir::mysql_ledger(options);
 //   auto limiter = weir::Limiter::create(weir::system_clock(),
 //                                        {.ledger = *ledger, .region = "east"});
 
@@ -14,7 +14,6 @@
 #include <string>
 #include <string_view>
 
-#include "weir/clock.h"
 #include "weir/error.h"
 #include "weir/export.h"
 #include "weir/ledger.h"
@@ -45,15 +44,13 @@ struct MysqlOptions {
 
 // Creates the missing tables and returns the version of the schema. Blocks for seconds if the
 // server does not answer.
-[[nodiscard]] WEIR_EXPORT Result<int64_t> create_mysql_tables(const Clock& clock,
-                                                              const MysqlOptions& options);
+[[nodiscard]] WEIR_EXPORT Result<int64_t> create_mysql_tables(const MysqlOptions& options);
 
 // A ledger with threads of its own. Use one ledger per limiter. The tables must exist. The last
 // owner that releases it ends the threads. An unreachable server is not an error here: the ledger
-// tries again, and SyncStats::import_lag grows. `clock` must outlive the ledger. The error names
+// tries again, and SyncStats::import_lag grows. It follows weir::system_clock(). The error names
 // the option, its value and its range, but never the password.
 [[nodiscard]] WEIR_EXPORT Result<std::shared_ptr<GlobalLedger>> mysql_ledger(
-    const Clock& clock, const MysqlOptions& options);
-Result<std::shared_ptr<GlobalLedger>> mysql_ledger(const Clock&&, const MysqlOptions&) = delete;
+    const MysqlOptions& options);
 
 }  // namespace weir

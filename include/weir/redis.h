@@ -1,7 +1,7 @@
 // The regional origin in Redis: processes that use the same server share their counts. Component
 // `redis`, target weir::redis.
 //
-//   auto origin = weir::redis_origin(weir::system_clock(), {.host = "10.0.0.7"});
+//   auto origin = weir::redis_origin({.host = "10.0.0.7"});
 //   if (!origin) return fail(origin.error().detail);
 //   auto limiter = weir::Limiter::create(weir::system_clock(), {.origin = *origin});
 
@@ -12,7 +12,6 @@
 #include <string>
 #include <string_view>
 
-#include "weir/clock.h"
 #include "weir/error.h"
 #include "weir/export.h"
 #include "weir/origin.h"
@@ -37,11 +36,10 @@ struct RedisOptions {
 
 // An origin that connects, and reconnects, on a thread of its own. Use one origin per limiter. The
 // last owner that releases it ends the thread, after the node's name was removed from the server.
-// An unreachable server is not an error here: Options::on_origin_loss applies until it answers.
-// `clock` must outlive the origin. The error names the option, its value and its range, but never
-// the password.
+// An unreachable server is not an error here: Options::on_origin_loss applies until it answers. It
+// follows weir::system_clock(). The error names the option, its value and its range, but never the
+// password.
 [[nodiscard]] WEIR_EXPORT Result<std::shared_ptr<RegionalOrigin>> redis_origin(
-    const Clock& clock, const RedisOptions& options);
-Result<std::shared_ptr<RegionalOrigin>> redis_origin(const Clock&&, const RedisOptions&) = delete;
+    const RedisOptions& options);
 
 }  // namespace weir

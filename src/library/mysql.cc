@@ -5,6 +5,7 @@
 #include "ledgers/sql/mysql_ledger.h"
 #include "library/store_options.h"
 #include "platform/own_thread.h"
+#include "weir/clock.h"
 
 namespace weir {
 namespace {
@@ -73,15 +74,14 @@ Result<MysqlOptions> parse_mysql_url(std::string_view url) {
                       .tls_ca = std::move(address->tls_ca)};
 }
 
-Result<int64_t> create_mysql_tables(const Clock& clock, const MysqlOptions& options) {
+Result<int64_t> create_mysql_tables(const MysqlOptions& options) {
   if (auto error = error_in(options)) return std::move(*error);
-  return ledgers::make_mysql_store(clock, address_of(options), {})->migrate();
+  return ledgers::make_mysql_store(system_clock(), address_of(options), {})->migrate();
 }
 
-Result<std::shared_ptr<GlobalLedger>> mysql_ledger(const Clock& clock,
-                                                   const MysqlOptions& options) {
+Result<std::shared_ptr<GlobalLedger>> mysql_ledger(const MysqlOptions& options) {
   if (auto error = error_in(options)) return std::move(*error);
-  auto ledger = ledgers::make_mysql_ledger(clock, {.address = address_of(options)});
+  auto ledger = ledgers::make_mysql_ledger(system_clock(), {.address = address_of(options)});
   ledger->start();
   return platform::destroyed_by_others<GlobalLedger>(std::move(ledger));
 }

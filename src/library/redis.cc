@@ -7,6 +7,7 @@
 #include "origins/redis/redis_origin.h"
 #include "platform/own_thread.h"
 #include "platform/thread_group.h"
+#include "weir/clock.h"
 
 namespace weir {
 namespace {
@@ -45,17 +46,17 @@ Result<RedisOptions> parse_redis_url(std::string_view url) {
                       .database = address->database};
 }
 
-Result<std::shared_ptr<RegionalOrigin>> redis_origin(const Clock& clock,
-                                                     const RedisOptions& options) {
+Result<std::shared_ptr<RegionalOrigin>> redis_origin(const RedisOptions& options) {
   if (auto error = error_in(options)) return std::move(*error);
-  auto origin = origins::make_redis_origin(clock, {.address = {.host = options.host,
-                                                               .port = options.port,
-                                                               .user = options.user,
-                                                               .password = options.password,
-                                                               .database = options.database}});
+  auto origin =
+      origins::make_redis_origin(system_clock(), {.address = {.host = options.host,
+                                                              .port = options.port,
+                                                              .user = options.user,
+                                                              .password = options.password,
+                                                              .database = options.database}});
   origin->start();
-  const MonoTime deadline = clock.now().mono + options.connect_wait;
-  while (!accepts_writes(origin->reach()) && clock.now().mono < deadline) {
+  const MonoTime deadline = system_clock().now().mono + options.connect_wait;
+  while (!accepts_writes(origin->reach()) && system_clock().now().mono < deadline) {
     platform::ThreadGroup::rest(Millis(1));
   }
   return platform::destroyed_by_others<RegionalOrigin>(std::move(origin));

@@ -24,9 +24,7 @@ std::string text_of(const Result<T>& result) {
 }
 
 TEST(RedisOrigin, NamesTheOptionItsValueAndItsRange) {
-  const auto error = [](const RedisOptions& options) {
-    return text_of(redis_origin(system_clock(), options));
-  };
+  const auto error = [](const RedisOptions& options) { return text_of(redis_origin(options)); };
   EXPECT_EQ(error({.host = ""}), "host|host has 0 bytes|choose a host of 1 to 253 bytes");
   EXPECT_EQ(error({.port = 0}), "port|port is 0|choose a port from 1 to 65535");
   EXPECT_EQ(error({.database = -1}), "database|database is -1|choose a database from 0 to 1000000");
@@ -38,7 +36,7 @@ TEST(RedisOrigin, NamesTheOptionItsValueAndItsRange) {
 }
 
 TEST(RedisOrigin, KeepsThePasswordOutOfErrors) {
-  const auto error = text_of(redis_origin(system_clock(), {.password = std::string(513, 's')}));
+  const auto error = text_of(redis_origin({.password = std::string(513, 's')}));
   EXPECT_EQ(error, "password|password has 513 bytes|choose a password of 0 to 512 bytes");
   EXPECT_EQ(text_of(parse_redis_url("redis://user:secret@host:no-port")).find("secret"),
             std::string::npos);
@@ -55,7 +53,7 @@ TEST(RedisOrigin, ReadsItsOptionsFromAUrl) {
 }
 
 TEST(RedisOrigin, DoesNotStopALimiterIfTheServerIsUnreachable) {
-  const auto origin = redis_origin(system_clock(), {.port = 1, .connect_wait = Millis(0)});
+  const auto origin = redis_origin({.port = 1, .connect_wait = Millis(0)});
   ASSERT_TRUE(origin.ok());
   Limiter limiter = Limiter::create(system_clock(), {.origin = *origin, .capacity = 64}).value();
   const auto verdict = limiter.check(
@@ -65,9 +63,7 @@ TEST(RedisOrigin, DoesNotStopALimiterIfTheServerIsUnreachable) {
 }
 
 TEST(MysqlLedger, NamesTheOptionItsValueAndItsRange) {
-  const auto error = [](const MysqlOptions& options) {
-    return text_of(mysql_ledger(system_clock(), options));
-  };
+  const auto error = [](const MysqlOptions& options) { return text_of(mysql_ledger(options)); };
   EXPECT_EQ(error({.database = "d"}), "host|host has 0 bytes|choose a host of 1 to 253 bytes");
   EXPECT_EQ(error({.host = "h"}),
             "database|database has 0 bytes|choose a database of 1 to 64 bytes");
@@ -80,7 +76,7 @@ TEST(MysqlLedger, NamesTheOptionItsValueAndItsRange) {
             "password|password has 513 bytes|choose a password of 0 to 512 bytes");
   EXPECT_EQ(error({.host = "h", .database = "d", .tls = static_cast<MysqlTls>(4)}),
             "tls|tls is 4|choose a tls from 0 to 3");
-  EXPECT_NE(text_of(create_mysql_tables(system_clock(), {})), "");
+  EXPECT_NE(text_of(create_mysql_tables({})), "");
 }
 
 TEST(MysqlLedger, ReadsItsOptionsFromAUrl) {
@@ -96,8 +92,7 @@ TEST(MysqlLedger, ReadsItsOptionsFromAUrl) {
 }
 
 TEST(SqliteLedger, NamesTheOptionItsValueAndItsRange) {
-  EXPECT_EQ(text_of(sqlite_ledger(system_clock(), {})),
-            "path|path has 0 bytes|choose a path of 1 to 4096 bytes");
+  EXPECT_EQ(text_of(sqlite_ledger({})), "path|path has 0 bytes|choose a path of 1 to 4096 bytes");
 }
 
 TEST(SqliteLedger, SharesCountsBetweenRegions) {
@@ -107,7 +102,7 @@ TEST(SqliteLedger, SharesCountsBetweenRegions) {
   std::filesystem::create_directories(folder);
   {
     const auto limiter = [&](const std::string& region) {
-      auto ledger = sqlite_ledger(clock, {.path = folder / "ledger.db"});
+      auto ledger = sqlite_ledger({.path = folder / "ledger.db"});
       return Limiter::create(clock, {.ledger = *ledger, .region = region, .capacity = 1024})
           .value();
     };
