@@ -1,4 +1,4 @@
-// Three resets an hour: three pass, the fourth is told when to come back.
+// Three resets an hour: the fourth is denied, with a time to retry.
 
 #include <weir/weir.h>
 

@@ -1,4 +1,4 @@
-// Without exceptions a mistake arrives as a value, like everything else.
+// Errors are values, so the library works without exceptions.
 
 #include <weir/weir.h>
 
