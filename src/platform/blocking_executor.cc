@@ -6,7 +6,7 @@
 namespace weir::platform {
 namespace {
 
-MonoTime steady_now() {
+MonoTime steady_mono() {
   return MonoTime(std::chrono::steady_clock::now().time_since_epoch());
 }
 
@@ -18,7 +18,7 @@ std::chrono::steady_clock::time_point to_steady_point(MonoTime time) {
 }  // namespace
 
 MonoTime BlockingExecutor::steady_time_of(MonoTime when) const {
-  return steady_now() + (when - clock_.now().mono);
+  return steady_mono() + (when - clock_.now().mono);
 }
 
 void BlockingExecutor::post(Task task) {
@@ -42,7 +42,7 @@ bool BlockingExecutor::wait(MonoTime deadline) {
   std::vector<Task> running;
   std::unique_lock lock(mutex_);
   while (!finished_) {
-    const MonoTime now = steady_now();
+    const MonoTime now = steady_mono();
     while (!later_.empty() && later_.begin()->first <= now) {
       ready_.push_back(std::move(later_.begin()->second));
       later_.erase(later_.begin());
