@@ -6,7 +6,7 @@
 namespace weir::bench {
 namespace {
 
-// bin/weir_bench and bench/results stand side by side in the build directory.
+// The build directory contains bin/weir_bench and bench/results.
 std::filesystem::path default_out() {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -26,28 +26,27 @@ bool is_regex(const std::string& text) {
 }  // namespace
 
 std::string usage() {
-  return R"(weir_bench: what a decision costs, beside peers and beside touching memory
+  return R"(weir_bench: measure the cost of a decision, beside peers and plain memory access
 
   weir_bench [--quick] [--filter REGEX] [--repetitions N] [--seconds S] [--out DIR]
   weir_bench --list | --help
 
-Prints the machine, runs every benchmark in random order several times, prints a table of
-medians with the bar each figure is held against, and keeps the raw results as JSON and a
-chart as SVG. A bar that is not met is no failure: the exit status says only whether the
-measurement worked.
+Prints the machine, runs all benchmarks several times in random order, prints a table of
+medians with their targets, and writes the raw results as JSON and a chart as SVG. A missed
+target is not a failure: the exit status only says whether the measurement worked.
 
-  --quick           3 repetitions of 0.05 s: to see whether it works, not to quote
-  --repetitions N   how often each benchmark is measured (default 9)
-  --seconds S       how long each measurement takes at least (default 0.2)
-  --filter REGEX    only benchmarks whose name matches; rows that miss one are left out.
+  --quick           3 repetitions of 0.05 s: a smoke test, not a measurement
+  --repetitions N   repetitions of each benchmark (default: 9)
+  --seconds S       minimum duration of a repetition (default: 0.2)
+  --filter REGEX    run only benchmarks whose names match; leaves out incomplete rows.
                     "memory" is the name of the memory measurement
-  --out DIR         where <date>-<arch>.json and .svg go
+  --out DIR         directory for <date>-<arch>.json and .svg
                     (default: bench/results in the build directory)
-  --list            names of the benchmarks
-  --help            this text
+  --list            print the names of the benchmarks
+  --help            print this help
 
---benchmark_... flags are handed to Google Benchmark.
-The table is explained in docs/performance.md.
+--benchmark_... flags are passed to Google Benchmark.
+docs/performance.md explains the table.
 )";
 }
 
@@ -82,24 +81,24 @@ Arguments parse(int argc, char** argv) {
     }
     if (!joined && i + 1 < argc) value = argv[++i];
     char* end = nullptr;
-    bool right = !value.empty();
+    bool valid = !value.empty();
     if (name == "--filter") {
       arguments.filter = value;
     } else if (name == "--out") {
       arguments.out = value;
     } else if (name == "--repetitions") {
       arguments.repetitions = static_cast<int>(std::strtol(value.c_str(), &end, 10));
-      right = right && *end == '\0' && arguments.repetitions > 0;
+      valid = valid && *end == '\0' && arguments.repetitions > 0;
     } else if (name == "--seconds") {
       arguments.seconds = std::strtod(value.c_str(), &end);
-      right = right && *end == '\0' && arguments.seconds > 0;
+      valid = valid && *end == '\0' && arguments.seconds > 0;
     } else {
-      arguments.mistake = "unknown flag " + name;
+      arguments.error = "unknown flag " + name;
       break;
     }
-    right = right && (name != "--filter" || is_regex(value));
-    if (!right) {
-      arguments.mistake = name + " cannot be \"" + value + "\"";
+    valid = valid && (name != "--filter" || is_regex(value));
+    if (!valid) {
+      arguments.error = "invalid value \"" + value + "\" for " + name;
       break;
     }
   }

@@ -1,4 +1,4 @@
-// The command line.
+// The command line of weir_bench.
 
 #pragma once
 
@@ -10,13 +10,13 @@ namespace weir::bench {
 
 struct Arguments {
   int repetitions = 9;
-  double seconds = 0.2;  // the least that one repetition of one benchmark takes
+  double seconds = 0.2;  // minimum duration of one repetition
   std::string filter = ".";
-  std::filesystem::path out;        // where results are kept
-  std::vector<std::string> others;  // for Google Benchmark, as given
+  std::filesystem::path out;        // directory for the results
+  std::vector<std::string> others;  // flags for Google Benchmark
   bool list = false;
   bool help = false;
-  std::string mistake;  // what is wrong with the command line; empty if nothing
+  std::string error;  // in the command line; empty: none
 };
 
 [[nodiscard]] Arguments parse(int argc, char** argv);

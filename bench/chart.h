@@ -1,4 +1,4 @@
-// The picture: decisions per second, Weir beside its peers.
+// The chart of the results: decisions per second of Weir and its peers.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace weir::bench {
 
-// A self-contained SVG; empty if the filter left nothing to draw.
+// An SVG file; empty if none of its benchmarks ran.
 [[nodiscard]] std::string chart(const Results& results, const Machine& machine);
 
 }  // namespace weir::bench

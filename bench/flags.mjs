@@ -1,12 +1,12 @@
-// The flags of a benchmark.
+// The command-line flags of a benchmark.
 
 import { parseArgs } from 'node:util';
 
-// `defaults` has a value for each flag: true or false for a switch, else what stands if no word is
-// given. `complain` says what is wrong with one, and ends.
+// `defaults` has a value for each flag: a boolean for a switch, otherwise the default value. `fail`
+// prints an error and the usage, and exits.
 export function readFlags(usage, defaults) {
-  const complain = (what) => {
-    process.stderr.write(`${usage.split(':')[0]}: ${what}\n${usage}`);
+  const fail = (message) => {
+    process.stderr.write(`${usage.split(':')[0]}: ${message}\n${usage}`);
     process.exit(2);
   };
   const options = { help: { type: 'boolean', short: 'h' } };
@@ -17,11 +17,11 @@ export function readFlags(usage, defaults) {
   try {
     given = parseArgs({ options }).values;
   } catch (error) {
-    complain(error.message);
+    fail(error.message);
   }
   if (given.help) {
     process.stdout.write(usage);
     process.exit(0);
   }
-  return { options: { ...defaults, ...given }, complain };
+  return { options: { ...defaults, ...given }, fail };
 }

@@ -11,7 +11,7 @@ benchmark::internal::Benchmark* add(const std::string& name,
                                     std::function<void(benchmark::State&)> body) {
   const auto run = [body = std::move(body)](benchmark::State& state) {
     body(state);
-    // All results come at the very end, so show that something happens.
+    // Progress: the results are printed at the end.
     if (state.thread_index() == 0 && isatty(STDERR_FILENO)) std::cerr << '.' << std::flush;
   };
   return benchmark::RegisterBenchmark(name.c_str(), run)->UseRealTime();

@@ -1,13 +1,12 @@
-// How every contestant is asked: the same loops, over the same requests.
+// The loops of all benchmarks, over the same requests.
 //
-// A benchmark's iteration is one decision, so that times can be compared as they are.
-// Two ways of asking are told apart, because memory makes them differ by a factor:
+// One iteration is one decision, so that the times of benchmarks are comparable. There are two
+// orders of execution, because memory latency makes them differ by a factor:
 //
-//   one at a time   the place of the next request is computed from the answer to the one
-//                   before, so the processor cannot begin it earlier. This is how long a
-//                   caller waits.
-//   overlapping     requests do not depend on each other, so the processor works on the
-//                   next while it waits for memory. This is how many get done.
+//   one at a time   The index of a request depends on the answer to the previous one, so the
+//                   processor cannot start it earlier. Measures latency.
+//   overlapping     Requests are independent, so the processor works on the next while it waits
+//                   for memory. Measures throughput.
 
 #pragma once
 
@@ -23,7 +22,7 @@
 
 namespace weir::bench {
 
-// Decisions between two looks at whether time is up.
+// Decisions between two checks of the remaining time.
 inline constexpr size_t kChunk = 64;
 
 struct Answer {
@@ -31,19 +30,19 @@ struct Answer {
   Count remaining = 0;
 };
 
-// Adds a benchmark; its time is what a clock on the wall shows.
+// Registers a benchmark that measures wall time.
 benchmark::internal::Benchmark* add(const std::string& name,
                                     std::function<void(benchmark::State&)> body);
 
-// A wrong answer would make its speed worthless.
-inline void expect_none(benchmark::State& state, uint64_t wrong, const char* what) {
-  if (wrong != 0) state.SkipWithError(what);
+// Fails the benchmark if any decision was wrong.
+inline void expect_zero(benchmark::State& state, uint64_t errors, const char* message) {
+  if (errors != 0) state.SkipWithError(message);
 }
 
-// Goes through the shared requests, `length` at a time: run(at) takes those from `at` on and
-// returns where it ended.
+// Iterates over the shared requests in chunks of `length`: run(at) processes the chunk that starts
+// at `at` and returns the index after it.
 template <typename Run>
-void walk(benchmark::State& state, size_t length, const Run& run) {
+void for_each_chunk(benchmark::State& state, size_t length, const Run& run) {
   Requests& requests = Requests::shared();
   size_t at = requests.resume(state.thread_index());
   while (state.KeepRunningBatch(static_cast<benchmark::IterationCount>(length))) {
@@ -52,45 +51,45 @@ void walk(benchmark::State& state, size_t length, const Run& run) {
   requests.pause(state.thread_index(), at);
 }
 
-// `ask(identifier)` decides on one request. All must be admitted.
-template <typename Ask>
-void ask_one_at_a_time(benchmark::State& state, const Ask& ask) {
+// `check(identifier)` decides one request. All must be admitted.
+template <typename Check>
+void check_one_at_a_time(benchmark::State& state, const Check& check) {
   const Requests& requests = Requests::shared();
   uint64_t denied = 0;
-  walk(state, kChunk, [&](size_t at) {
+  for_each_chunk(state, kChunk, [&](size_t at) {
     for (size_t i = 0; i < kChunk; ++i) {
-      const Answer answer = ask(requests.identifier(at));
+      const Answer answer = check(requests.identifier(at));
       denied += !answer.admitted;
-      // The top bit is never set, but only the counts read from memory say so.
+      // The top bit is never set, but the processor must load the counts to know that.
       at += 1 + (answer.remaining >> 63);
     }
     return at;
   });
-  expect_none(state, denied, "a request was denied");
+  expect_zero(state, denied, "a request was denied");
 }
 
-template <typename Ask>
-void ask_overlapping(benchmark::State& state, const Ask& ask) {
+template <typename Check>
+void check_overlapping(benchmark::State& state, const Check& check) {
   const Requests& requests = Requests::shared();
   uint64_t denied = 0;
-  walk(state, kChunk, [&](size_t at) {
-    for (size_t i = 0; i < kChunk; ++i) denied += !ask(requests.identifier(at + i)).admitted;
+  for_each_chunk(state, kChunk, [&](size_t at) {
+    for (size_t i = 0; i < kChunk; ++i) denied += !check(requests.identifier(at + i)).admitted;
     return at + kChunk;
   });
-  expect_none(state, denied, "a request was denied");
+  expect_zero(state, denied, "a request was denied");
 }
 
-// The same identifier again and again.
-template <typename Ask>
-void ask_for_one(benchmark::State& state, std::string_view identifier, const Ask& ask) {
+// The same identifier in every request.
+template <typename Check>
+void check_repeatedly(benchmark::State& state, std::string_view identifier, const Check& check) {
   uint64_t denied = 0;
   while (state.KeepRunningBatch(kChunk)) {
     for (size_t i = 0; i < kChunk; ++i) {
       benchmark::DoNotOptimize(identifier);
-      denied += !ask(identifier).admitted;
+      denied += !check(identifier).admitted;
     }
   }
-  expect_none(state, denied, "a request was denied");
+  expect_zero(state, denied, "a request was denied");
 }
 
 }  // namespace weir::bench

@@ -1,5 +1,4 @@
-// One key that everybody asks for: no miss in the cache, only instructions, and, with two
-// threads, the fight for one cache line.
+// One hot key: no cache misses, only instructions; with two threads, contention for one cache line.
 
 #include <array>
 
@@ -11,8 +10,8 @@
 namespace weir::bench {
 namespace {
 
-// Counted in the window before, so that every decision has to weigh it.
-constexpr int64_t kWeight = 1000;
+// Charged to the previous window, so that every decision weighs it.
+constexpr int64_t kPreviousCount = 1000;
 
 const std::string& hot_identifier() {
   static const std::string identifier = identifier_number(1, kIdentifierBytes);
@@ -20,14 +19,14 @@ const std::string& hot_identifier() {
 }
 
 Limiter& limiter() {
-  static const HandedClock clock;
+  static const ManualClock clock;
   static Limiter limiter = Limiter::create(clock, {.capacity = 1024, .seed = 1}).value();
-  static const bool warm = [] {
+  static const bool charged = [] {
     Request request = request_for(hot_identifier());
-    request.cost = kWeight;
+    request.cost = kPreviousCount;
     return limiter.check(kBefore, request)->admitted();
   }();
-  benchmark::DoNotOptimize(warm);
+  benchmark::DoNotOptimize(charged);
   return limiter;
 }
 
@@ -35,16 +34,16 @@ void check(benchmark::State& state) {
   Limiter& weir = limiter();
   Instant now = kNow;
   benchmark::DoNotOptimize(now);
-  ask_for_one(state, hot_identifier(), [&](std::string_view identifier) {
+  check_repeatedly(state, hot_identifier(), [&](std::string_view identifier) {
     const auto verdict = weir.check(now, request_for(identifier));
     return Answer{.admitted = verdict->admitted()};
   });
 }
 
-// For a caller that has no time at hand.
+// For a caller that does not pass the time.
 void check_clock(benchmark::State& state) {
   static Limiter weir = Limiter::create(system_clock(), {.capacity = 1024, .seed = 1}).value();
-  ask_for_one(state, hot_identifier(), [&](std::string_view identifier) {
+  check_repeatedly(state, hot_identifier(), [&](std::string_view identifier) {
     return Answer{.admitted = weir.check(request_for(identifier))->admitted()};
   });
 }
@@ -61,10 +60,10 @@ void check_each(benchmark::State& state) {
     weir.check_each(kNow, requests, verdicts);
     for (const auto& verdict : verdicts) denied += !verdict->admitted();
   }
-  expect_none(state, denied, "a request was denied");
+  expect_zero(state, denied, "a request was denied");
 }
 
-// The same key with another duration, always full.
+// The same key with another duration; its window is always full.
 void denied(benchmark::State& state) {
   Limiter& weir = limiter();
   const std::string& identifier = hot_identifier();
@@ -72,13 +71,12 @@ void denied(benchmark::State& state) {
     return Request{.ns = kNamespace, .identifier = name, .limit = 100, .duration = kDuration / 2};
   };
   for (int i = 0; i < 100; ++i) (void)weir.check(kNow, full(identifier));
-  ask_for_one(state, identifier, [&](std::string_view name) {
+  check_repeatedly(state, identifier, [&](std::string_view name) {
     return Answer{.admitted = !weir.check(kNow, full(name))->admitted()};
   });
 }
 
-// A request that counts against three limits, all or nothing. One iteration is three
-// tuples.
+// One request against three limits, all or nothing. One iteration is three tuples.
 void check_all(benchmark::State& state) {
   Limiter& weir = limiter();
   uint64_t denied = 0;
@@ -87,17 +85,16 @@ void check_all(benchmark::State& state) {
         request_for("user:8c1f0a"), request_for("address:10.20.30.40"), request_for("tenant:17")};
     denied += !weir.check_all(kNow, requests)->admitted();
   }
-  expect_none(state, denied, "a batch was denied");
+  expect_zero(state, denied, "a batch was denied");
 }
 
-// Time moves on by 1 ms with every 64 decisions, as sliding_log could not admit 10,001
-// at one instant.
+// Time advances by 1 ms every 64 decisions: sliding_log admits at most 10,000 at one instant.
 void algorithm(benchmark::State& state, Algorithm algorithm) {
-  struct Timed {
-    HandedClock clock;
+  struct Instance {
+    ManualClock clock;
     Limiter limiter = Limiter::create(clock, {.capacity = 64, .seed = 1}).value();
   };
-  static std::array<Timed, kAlgorithmCount> all;
+  static std::array<Instance, kAlgorithmCount> all;
   auto& [clock, weir] = all[static_cast<size_t>(algorithm)];
   const bool log = algorithm == Algorithm::kSlidingLog;
   const int64_t limit = log ? kMaxLogLimit : 500'000'000;
@@ -115,19 +112,19 @@ void algorithm(benchmark::State& state, Algorithm algorithm) {
     }
     clock.tick();
   }
-  expect_none(state, denied, "a request was denied");
+  expect_zero(state, denied, "a request was denied");
 }
 
 template <typename Peer>
-void ask_peer(benchmark::State& state) {
+void check_peer(benchmark::State& state) {
   static Peer peer({.keys = 1024, .limit = kLimit, .duration = kDuration});
-  static const bool warm = [] {
-    for (int64_t i = 0; i < kWeight; ++i) (void)peer.check(kBefore, hot_identifier());
+  static const bool charged = [] {
+    for (int64_t i = 0; i < kPreviousCount; ++i) (void)peer.check(kBefore, hot_identifier());
     return true;
   }();
-  benchmark::DoNotOptimize(warm);
-  ask_for_one(state, hot_identifier(),
-              [](std::string_view identifier) { return peer.check(kNow, identifier); });
+  benchmark::DoNotOptimize(charged);
+  check_repeatedly(state, hot_identifier(),
+                   [](std::string_view identifier) { return peer.check(kNow, identifier); });
 }
 
 }  // namespace
@@ -143,8 +140,8 @@ void add_hot_key() {
     add("hot_key/" + std::string(to_string(which)),
         [which](benchmark::State& state) { algorithm(state, which); });
   }
-  add("hot_key/map", ask_peer<MapPeer>)->Threads(1)->Threads(2);
-  add("hot_key/rate", ask_peer<RatePeer>)->Threads(1)->Threads(2);
+  add("hot_key/map", check_peer<MapPeer>)->Threads(1)->Threads(2);
+  add("hot_key/rate", check_peer<RatePeer>)->Threads(1)->Threads(2);
 }
 
 }  // namespace weir::bench

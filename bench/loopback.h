@@ -1,4 +1,4 @@
-// Connections to a server on this machine.
+// Connections to a server on loopback.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace weir::bench {
 
-// A socket that sends at once.
+// A connected socket with TCP_NODELAY.
 [[nodiscard]] inline int connect_to(uint16_t port) {
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in to{};

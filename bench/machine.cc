@@ -13,7 +13,7 @@
 namespace weir::bench {
 namespace {
 
-constexpr auto kUnknown = "not readable";
+constexpr auto kUnknown = "unknown";
 
 std::string first_line(const std::string& path) {
   std::string line;
@@ -44,7 +44,7 @@ std::string from_file(const std::string& path, const std::string& name) {
   return value_of(name, [&](std::string& line) { return bool(std::getline(file, line)); });
 }
 
-// ARM kernels give numbers where others give a name; lscpu knows the names.
+// /proc/cpuinfo of ARM kernels has numbers instead of a name; lscpu maps them.
 std::string cpu_model() {
   const std::string named = from_file("/proc/cpuinfo", "model name");
   if (!named.empty()) return named;
@@ -55,8 +55,8 @@ std::string cpu_model() {
     line = buffer;
     return true;
   };
-  const std::string looked_up = value_of("Model name", next_line);
-  return looked_up.empty() ? kUnknown : looked_up;
+  const std::string from_lscpu = value_of("Model name", next_line);
+  return from_lscpu.empty() ? kUnknown : from_lscpu;
 }
 
 std::string caches() {
@@ -80,7 +80,7 @@ std::string memory() {
 
 std::string frequency_scaling() {
   const std::string governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
-  return governor.empty() ? "not visible" : governor;
+  return governor.empty() ? "unknown" : governor;
 }
 
 std::string huge_pages() {

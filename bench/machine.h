@@ -1,4 +1,4 @@
-// On what the figures were measured: a figure without its machine is worth little.
+// The machine that ran the benchmark: results are only comparable on the same machine.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace weir::bench {
 
-// Lines of "what" and "value", in the order to print them.
+// Pairs of name and value, in the order to print them.
 using Machine = std::vector<std::pair<std::string, std::string>>;
 
 [[nodiscard]] Machine describe_machine();

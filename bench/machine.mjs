@@ -1,5 +1,5 @@
-// On what figures were measured, and where they are kept: a figure without its machine is
-// worth little.
+// The machine that ran a benchmark, the result files, and medians. Results are only comparable on
+// the same machine.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -10,11 +10,11 @@ function firstLine(path) {
   try {
     return readFileSync(path, 'latin1').split('\n')[0];
   } catch {
-    return 'not readable';
+    return 'unknown';
   }
 }
 
-// `programs` are those whose versions matter: a name, and the command line that tells.
+// `programs`: [name, command, ...arguments] of programs whose version is recorded.
 export function describeMachine(programs) {
   const version = ([command, ...args]) => {
     const run = spawnSync(command, args, { encoding: 'utf8' });
@@ -34,18 +34,18 @@ export function describeMachine(programs) {
 
 export function printMachine(machine) {
   for (const [name, value] of Object.entries(machine)) console.log(`${name.padEnd(14)} ${value}`);
-  if (loadavg()[0] > 0.5) console.log('\nOther work is running: rates may be low.');
+  if (loadavg()[0] > 0.5) console.log('\nThe machine is busy: rates may be too low.');
 }
 
-// Writes <date>-<arch>-<name> with each extension of `contents` into a folder.
-export function keep(folder, name, contents) {
-  mkdirSync(folder, { recursive: true });
+// Writes <date>-<arch>-<name>.<extension> into a directory, for each extension of `contents`.
+export function writeResults(directory, name, contents) {
+  mkdirSync(directory, { recursive: true });
   const stamp = new Date().toISOString().slice(0, 16).replace('T', '-').replace(':', '');
   const machine = arch() === 'arm64' ? 'aarch64' : arch();
   for (const [extension, text] of Object.entries(contents)) {
-    const file = join(folder, `${stamp}-${machine}-${name}.${extension}`);
+    const file = join(directory, `${stamp}-${machine}-${name}.${extension}`);
     writeFileSync(file, text);
-    console.log(`kept ${file}`);
+    console.log(`wrote ${file}`);
   }
 }
 
@@ -55,10 +55,10 @@ export const median = (values) => {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 };
 
-// Of medians, and in brackets the least and the greatest within repetitions.
-export function ratioOf(mine, theirs) {
-  const each = mine.map((value, i) => value / theirs[i]);
-  const middle = median(mine) / median(theirs);
+// The ratio of medians, with the range of the ratios within repetitions in brackets.
+export function ratioOf(numerators, denominators) {
+  const each = numerators.map((value, i) => value / denominators[i]);
+  const ofMedians = median(numerators) / median(denominators);
   const range = `${Math.min(...each).toFixed(2)}-${Math.max(...each).toFixed(2)}`;
-  return { middle, text: `${middle.toFixed(2)}x (${range})` };
+  return { ofMedians, text: `${ofMedians.toFixed(2)}x (${range})` };
 }

@@ -1,4 +1,4 @@
-// Measures what a decision costs, and says what it is measured against.
+// Measures the cost of a decision and prints it beside peers and targets.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -40,49 +40,49 @@ void run_benchmarks(const Arguments& arguments, Results& results) {
 
   add_hot_key();
   add_many_keys();
-  add_touch();
+  add_memory_access();
   add_new_tuples();
   benchmark::RunSpecifiedBenchmarks(&results);
   benchmark::Shutdown();
 }
 
-void keep(const std::filesystem::path& path, const std::string& content) {
+void write_file(const std::filesystem::path& path, const std::string& content) {
   std::ofstream file(path);
   file << content;
-  std::cout << (file ? "kept " : "could not write ") << path.string() << '\n';
+  std::cout << (file ? "wrote " : "cannot write ") << path.string() << '\n';
 }
 
-void keep_results(const Arguments& arguments, const Results& results, const Machine& machine) {
+void write_results(const Arguments& arguments, const Results& results, const Machine& machine) {
   std::error_code error;
   std::filesystem::create_directories(arguments.out, error);
   const std::time_t now = std::time(nullptr);
   char date[32];
   std::strftime(date, sizeof date, "%Y-%m-%d-%H%M", std::gmtime(&now));
   const std::string stem = fmt::format("{}-{}", date, architecture());
-  keep(arguments.out / (stem + ".json"), to_json(results, machine, arguments));
-  const std::string picture = chart(results, machine);
-  if (!picture.empty()) keep(arguments.out / (stem + ".svg"), picture);
+  write_file(arguments.out / (stem + ".json"), to_json(results, machine, arguments));
+  const std::string svg = chart(results, machine);
+  if (!svg.empty()) write_file(arguments.out / (stem + ".svg"), svg);
 }
 
 int run(const Arguments& arguments) {
   const Machine machine = describe_machine();
   Results results;
   if (!arguments.list) {
-    for (const auto& [what, value] : machine) std::cout << fmt::format("{:<18} {}\n", what, value);
+    for (const auto& [name, value] : machine) std::cout << fmt::format("{:<18} {}\n", name, value);
     std::cout << fmt::format("\n{} repetitions of at least {} s each, in random order.\n\n",
                              arguments.repetitions, arguments.seconds);
     if (load_average() > 0.5)
-      std::cout << "Other work is running: times may be high, two threads slow.\n\n";
+      std::cout << "The machine is busy: times may be too high, above all with two threads.\n\n";
     std::cout << std::flush;
-    // First, while there is one thread and little memory in use.
-    if (matches("memory", arguments.filter)) results.take(measure_memory());
+    // First, while this process has one thread and little memory.
+    if (matches("memory", arguments.filter)) results.set_memory(measure_memory());
   }
   run_benchmarks(arguments, results);
   if (arguments.list) return 0;
   if (results.all().empty() && !results.memory() && results.errors().empty()) return 2;
   if (isatty(STDERR_FILENO)) std::cerr << '\n';
   std::cout << report(results) << '\n';
-  keep_results(arguments, results, machine);
+  write_results(arguments, results, machine);
   for (const std::string& error : results.errors()) std::cerr << "failed: " << error << '\n';
   return results.errors().empty() ? 0 : 1;
 }
@@ -96,8 +96,8 @@ int main(int argc, char** argv) {
     std::cout << weir::bench::usage();
     return 0;
   }
-  if (!arguments.mistake.empty()) {
-    std::cerr << arguments.mistake << "; see --help\n";
+  if (!arguments.error.empty()) {
+    std::cerr << arguments.error << "; see --help\n";
     return 2;
   }
   return weir::bench::run(arguments);

@@ -22,16 +22,16 @@ uint64_t resident_bytes() {
   return resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-template <typename Ask>
-void ask_all(const Ask& ask) {
-  for (uint64_t n = 0; n < kKeys; ++n) ask(identifier_number(n, kLongIdentifierBytes));
+template <typename Check>
+void check_all_keys(const Check& check) {
+  for (uint64_t n = 0; n < kKeys; ++n) check(identifier_number(n, kLongIdentifierBytes));
 }
 
 MemoryUse use_of_weir() {
   const uint64_t before = resident_bytes();
-  const HandedClock clock;
+  const ManualClock clock;
   Limiter limiter = Limiter::create(clock, {.capacity = kKeys}).value();
-  ask_all(
+  check_all_keys(
       [&](const std::string& identifier) { (void)limiter.check(kNow, request_for(identifier)); });
   const LimiterStats stats = limiter.stats();
   return {.tuples = stats.tuples,
@@ -44,11 +44,11 @@ template <typename Peer>
 MemoryUse use_of_peer() {
   const uint64_t before = resident_bytes();
   Peer peer({.keys = kKeys, .limit = kLimit, .duration = kDuration});
-  ask_all([&](const std::string& identifier) { (void)peer.check(kNow, identifier); });
+  check_all_keys([&](const std::string& identifier) { (void)peer.check(kNow, identifier); });
   return {.tuples = kKeys, .resident_bytes = resident_bytes() - before};
 }
 
-// Runs `measure` in a child, so that nothing else is counted and nothing is left behind.
+// Runs `measure` in a child process, so that no other allocation affects the result.
 std::optional<MemoryUse> in_child(MemoryUse (*measure)()) {
   static_assert(std::is_trivially_copyable_v<MemoryUse>);
   int ends[2];

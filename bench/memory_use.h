@@ -1,4 +1,4 @@
-// What one tuple costs in memory, all in.
+// Memory per tuple, including all overhead.
 
 #pragma once
 
@@ -8,10 +8,10 @@
 namespace weir::bench {
 
 struct MemoryUse {
-  uint64_t tuples = 0;          // held in the end
-  uint64_t sketched = 0;        // decisions that found no place in the table
-  uint64_t resident_bytes = 0;  // what the process grew by
-  uint64_t reserved_bytes = 0;  // what the table reserved; 0 for a peer
+  uint64_t tuples = 0;          // in the table at the end
+  uint64_t sketched = 0;        // decisions that the sketch made
+  uint64_t resident_bytes = 0;  // growth of the process
+  uint64_t reserved_bytes = 0;  // by the table; 0 for a peer
   [[nodiscard]] double bytes_per_tuple() const {
     return tuples == 0 ? 0 : static_cast<double>(resident_bytes) / static_cast<double>(tuples);
   }
@@ -21,8 +21,8 @@ struct MemoryUses {
   MemoryUse weir, map, rate;
 };
 
-// Fills each contestant with one million identifiers of 40 bytes, in a process of its
-// own. To be called while this process has one thread. Nothing, if a child failed.
+// Fills Weir and each peer with one million identifiers of 40 bytes, each in a child process. Call
+// it while this process has one thread. Empty if a child failed.
 [[nodiscard]] std::optional<MemoryUses> measure_memory();
 
 }  // namespace weir::bench

@@ -1,4 +1,4 @@
-// Keys never seen before: what the first request of each caller costs.
+// New keys: the cost of the first request for each.
 
 #include <memory>
 #include <vector>
@@ -14,31 +14,31 @@ constexpr size_t kFresh = 1 << 18;
 
 const std::vector<std::string>& identifiers() {
   static const std::vector<std::string> all = [] {
-    std::vector<std::string> made;
+    std::vector<std::string> created;
     for (size_t n = 0; n < 4 * kFresh; ++n) {
-      made.push_back(identifier_number(kKeys + n, kIdentifierBytes));
+      created.push_back(identifier_number(kKeys + n, kIdentifierBytes));
     }
-    return made;
+    return created;
   }();
   return all;
 }
 
-// Into a table nobody has used: the system hands out the memory meanwhile.
+// Into an unused table: includes the page faults.
 void fresh(benchmark::State& state) {
-  const HandedClock clock;
+  const ManualClock clock;
   Limiter limiter = Limiter::create(clock, {.capacity = kFresh, .seed = 1}).value();
   size_t n = 0;
   for (auto _ : state) (void)limiter.check(kNow, request_for(identifiers()[n++]));
-  expect_none(state, n - limiter.stats().tuples, "a tuple found no place");
+  expect_zero(state, n - limiter.stats().tuples, "a tuple was not stored in the table");
 }
 
-// Into a table full of expired tuples, with 6,400 to 12,800 live ones among them: time
-// moves on by 1 ms with every 64 new keys, and a tuple lives 100 to 200 ms.
+// Into a table full of expired tuples and 6,400 to 12,800 live ones: time advances by 1 ms every 64
+// new keys, and a tuple expires after 100 to 200 ms.
 void replacing(benchmark::State& state) {
-  static HandedClock clock;
+  static ManualClock clock;
   static Limiter limiter = Limiter::create(clock, {.capacity = 1 << 16, .seed = 1}).value();
   static size_t n = 0;
-  const auto ask_chunk = [&] {
+  const auto check_chunk = [&] {
     const Instant now = clock.now();
     for (size_t i = 0; i < kChunk; ++i) {
       (void)limiter.check(now, {.ns = kNamespace,
@@ -48,9 +48,9 @@ void replacing(benchmark::State& state) {
     }
     clock.tick();
   };
-  while (n < identifiers().size()) ask_chunk();
-  while (state.KeepRunningBatch(kChunk)) ask_chunk();
-  expect_none(state, limiter.stats().sketched, "a tuple found no place");
+  while (n < identifiers().size()) check_chunk();
+  while (state.KeepRunningBatch(kChunk)) check_chunk();
+  expect_zero(state, limiter.stats().sketched, "a tuple was not stored in the table");
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-// What one would write instead: two limiters as found in many programs, in C++, so that
-// the idea is compared and not the language.
+// Two common designs of a rate limiter, written in C++ so that the design is compared and not the
+// language.
 //
-// Both are keyed by the identifier alone and have one limit for all keys, which is less
-// than Weir does. A look-up copies nothing. They never forget a key.
+// Both use the identifier alone as the key and one limit for all keys, which is less than Weir
+// does. A lookup copies nothing. Keys never expire.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace weir::bench {
 
-// Finds std::string keys by a view, without making a string.
+// Looks up std::string keys by a view, without a temporary string.
 struct StringHash {
   using is_transparent = void;
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
@@ -26,13 +26,13 @@ template <typename Value>
 using StringMap = std::unordered_map<std::string, Value, StringHash, std::equal_to<>>;
 
 struct PeerOptions {
-  size_t keys = 0;  // room is made for so many at the start
+  size_t keys = 0;  // capacity reserved at the start
   int64_t limit = 0;
   Millis duration{0};
 };
 
-// A map under one mutex, to the counts of two neighbouring windows: the same sliding
-// window as Weir's. Safe from any thread.
+// A map under one mutex with the counts of two adjacent windows per key: the same sliding window as
+// Weir. Safe from any thread.
 class MapPeer {
  public:
   explicit MapPeer(const PeerOptions& options);
@@ -50,9 +50,8 @@ class MapPeer {
   StringMap<Cells> cells_;
 };
 
-// The idea of Go's golang.org/x/time/rate, as used per key: a map under a mutex to
-// limiters, each a bucket of tokens in floating point under its own mutex. Safe from any
-// thread.
+// The design of Go's golang.org/x/time/rate with one limiter per key: a map under a mutex; each
+// limiter is a token bucket in floating point under its own mutex. Safe from any thread.
 class RatePeer {
  public:
   explicit RatePeer(const PeerOptions& options);

@@ -1,5 +1,4 @@
-// The table that a person reads: what, how long, against what, and whether the bar for
-// it is met.
+// The results as a table: time, rate, ratio to a baseline, and whether the target is met.
 
 #pragma once
 
@@ -9,7 +8,7 @@
 
 namespace weir::bench {
 
-// Rows whose benchmarks did not run are left out.
+// Leaves out rows whose benchmarks did not run.
 [[nodiscard]] std::string report(const Results& results);
 
 }  // namespace weir::bench

@@ -8,7 +8,7 @@
 namespace weir::bench {
 
 std::string identifier_number(uint64_t n, size_t bytes) {
-  // An odd factor: different numbers stay different.
+  // Multiplication by an odd factor is injective.
   std::string text = fmt::format("{:016x}", n * 0x9e3779b97f4a7c15ULL);
   while (text.size() < bytes) text += static_cast<char>('a' + (n + text.size()) % 26);
   return text;

@@ -1,9 +1,9 @@
-// What is asked, in which order, and at what time: one million identifiers of 28 bytes,
-// four million requests drawn from them uniformly.
+// The requests of all benchmarks: one million identifiers of 28 bytes, and four million requests
+// drawn from them with a uniform distribution.
 //
-// The identifiers lie in memory one behind the other in the order asked, as they would in
-// a connection's buffer: reading the request itself is a stream, and what is measured is
-// the limiter. Every contestant walks the same array.
+// The identifiers are contiguous in memory in the order of the requests, as in the buffer of a
+// connection: reading a request is sequential, so that the limiter dominates the time. All
+// benchmarks use the same array.
 
 #pragma once
 
@@ -25,20 +25,20 @@ inline constexpr size_t kRequests = 4'000'000;
 inline constexpr size_t kIdentifierBytes = 28;
 inline constexpr int kMaxThreads = 2;
 
-// So high that everything is admitted.
+// High enough to admit everything.
 inline constexpr int64_t kLimit = kMaxLimit;
 inline constexpr Millis kDuration{60'000};
 inline constexpr std::string_view kNamespace = "api";
 
-// The middle of a window. Time stands still there: time handed in is what is measured,
-// and two threads need no common clock. Half of what kBefore charged still weighs.
+// The middle of a window. Time is constant: callers pass it, and two threads need no common clock.
+// Half of the counts charged at kBefore still weigh.
 inline constexpr WallTime kWindowStart{Millis(28'000'000 * kDuration.count())};
 inline constexpr Instant kNow{.wall = kWindowStart + kDuration / 2,
                               .mono = MonoTime(std::chrono::hours(1))};
 inline constexpr Instant kBefore{.wall = kNow.wall - kDuration, .mono = kNow.mono - kDuration};
 
-// The clock of the limiters that are handed a time: what they are handed is what it shows.
-class HandedClock final : public Clock {
+// A clock that only tick() advances.
+class ManualClock final : public Clock {
  public:
   [[nodiscard]] Instant now() const override { return now_; }
   void tick() {
@@ -54,27 +54,26 @@ class HandedClock final : public Clock {
   return {.ns = kNamespace, .identifier = identifier, .limit = kLimit, .duration = kDuration};
 }
 
-// The n-th identifier: `bytes` long (16 at least), as different from the others as a
-// random one would be.
+// The n-th identifier with a length of `bytes` (at least 16); it looks random.
 [[nodiscard]] std::string identifier_number(uint64_t n, size_t bytes);
 
-// One thread at a time, but for threads that use different numbers in resume and pause.
+// One thread at a time, except that threads with different numbers may call resume and pause.
 class Requests {
  public:
-  [[nodiscard]] static Requests& shared();  // made when first asked for
+  [[nodiscard]] static Requests& shared();  // created on first use
 
   [[nodiscard]] std::string_view identifier(size_t at) const {
     return {&bytes_[at * kIdentifierBytes], kIdentifierBytes};
   }
-  // Which of the keys, 0 to kKeys - 1.
+  // The index of the key, 0 to kKeys - 1.
   [[nodiscard]] uint32_t key(size_t at) const { return keys_[at]; }
 
-  // Each run goes on where the thread's last one ended, so that no run finds in the cache
-  // what it left there.
+  // A run continues where the previous run of the thread ended, so that its first requests are not
+  // in the cache.
   [[nodiscard]] size_t resume(int thread) const { return position_[static_cast<size_t>(thread)]; }
   void pause(int thread, size_t at) { position_[static_cast<size_t>(thread)] = at; }
 
-  // `at`, or the start if fewer than `more` requests follow it.
+  // `at`, or 0 if fewer than `more` requests follow.
   [[nodiscard]] size_t wrapped(size_t at, size_t more) const {
     return at + more > kRequests ? 0 : at;
   }

@@ -4,22 +4,17 @@
 
 #include <algorithm>
 
+#include "plot/text.h"
+
 namespace weir::bench {
 namespace {
+
+using plot::json_string;
 
 double median_of(Series series) {
   std::sort(series.begin(), series.end());
   const size_t middle = series.size() / 2;
   return series.size() % 2 == 1 ? series[middle] : (series[middle - 1] + series[middle]) / 2;
-}
-
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) >= 0x20) out += c;
-  }
-  return out + '"';
 }
 
 std::string memory_json(const MemoryUse& use) {
@@ -43,9 +38,9 @@ void Results::ReportRuns(const std::vector<Run>& runs) {
   }
 }
 
-void Results::take(const std::optional<MemoryUses>& measured) {
+void Results::set_memory(const std::optional<MemoryUses>& measured) {
   memory_ = measured;
-  if (!measured) errors_.push_back("memory: could not be measured");
+  if (!measured) errors_.push_back("memory: the measurement failed");
 }
 
 std::optional<double> Results::median(const std::string& name) const {
@@ -62,16 +57,15 @@ std::optional<Ratio> Results::ratio(const std::string& over, const std::string& 
   for (size_t i = 0; i < std::min(a->second.size(), b->second.size()); ++i) {
     ratios.push_back(a->second[i] / b->second[i]);
   }
-  const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
-  return Ratio{
-      .of_medians = median_of(a->second) / median_of(b->second), .least = *least, .most = *most};
+  const auto [min, max] = std::minmax_element(ratios.begin(), ratios.end());
+  return Ratio{.of_medians = median_of(a->second) / median_of(b->second), .min = *min, .max = *max};
 }
 
 std::string to_json(const Results& results, const Machine& machine, const Arguments& arguments) {
   std::string out = "{\n  \"machine\": {\n";
   for (size_t i = 0; i < machine.size(); ++i) {
-    out += fmt::format("    {}: {}{}\n", quoted(machine[i].first), quoted(machine[i].second),
-                       i + 1 < machine.size() ? "," : "");
+    out += fmt::format("    {}: {}{}\n", json_string(machine[i].first),
+                       json_string(machine[i].second), i + 1 < machine.size() ? "," : "");
   }
   out += fmt::format("  }},\n  \"repetitions\": {},\n  \"seconds_per_repetition\": {},\n",
                      arguments.repetitions, arguments.seconds);
@@ -84,7 +78,7 @@ std::string to_json(const Results& results, const Machine& machine, const Argume
   out += "  \"nanoseconds_per_decision\": {\n";
   size_t left = results.all().size();
   for (const auto& [name, series] : results.all()) {
-    out += fmt::format("    {}: [{:.3f}]{}\n", quoted(name), fmt::join(series, ", "),
+    out += fmt::format("    {}: [{:.3f}]{}\n", json_string(name), fmt::join(series, ", "),
                        --left > 0 ? "," : "");
   }
   return out + "  }\n}\n";

@@ -1,5 +1,5 @@
-// Every time that was measured, and what can be said of them: medians, and ratios of
-// medians with the spread of the ratios within repetitions.
+// All measured times, their medians, and ratios of medians with the range of the ratios within
+// repetitions.
 
 #pragma once
 
@@ -16,24 +16,24 @@
 
 namespace weir::bench {
 
-// The time of one decision in each repetition. With several threads: the time that
-// passes per decision of all threads together.
+// The time of one decision in each repetition. With several threads, wall time divided by the
+// decisions of all threads.
 using Series = std::vector<double>;  // nanoseconds
 
 struct Ratio {
   double of_medians = 0;
-  double least = 0;
-  double most = 0;
+  double min = 0;
+  double max = 0;
 };
 
-// Collects what Google Benchmark reports. A benchmark is named as it was added, with
-// " x2" after it where two threads ran it.
+// Collects the reports of Google Benchmark. The key is the name of the benchmark, with " x2"
+// appended if two threads ran it.
 class Results : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>& runs) override;
 
-  void take(const std::optional<MemoryUses>& measured);
+  void set_memory(const std::optional<MemoryUses>& measured);
 
   [[nodiscard]] std::optional<double> median(const std::string& name) const;
   [[nodiscard]] std::optional<Ratio> ratio(const std::string& over, const std::string& under) const;

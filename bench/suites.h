@@ -1,5 +1,4 @@
-// What is measured, one function per file. Each adds its benchmarks under the names in
-// docs/performance.md.
+// One function per file. Each registers its benchmarks with the names in docs/performance.md.
 
 #pragma once
 
@@ -7,7 +6,7 @@ namespace weir::bench {
 
 void add_hot_key();
 void add_many_keys();
-void add_touch();
+void add_memory_access();
 void add_new_tuples();
 
 }  // namespace weir::bench

@@ -38,6 +38,7 @@ if(NOT WEIR_TESTS)
 endif()
 # A simulated world has one thread: the thread sanitizer would watch it for nothing.
 if(NOT WEIR_SANITIZE STREQUAL "thread" OR whole)
+  add_subdirectory(src/plot)
   add_subdirectory(sim)
 endif()
 if(whole)

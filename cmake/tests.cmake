@@ -11,19 +11,19 @@ include(GoogleTest)
 find_package(GTest REQUIRED)
 find_package(rapidcheck REQUIRED)
 
-# Generated cases compile slowly and run quickly: they are compiled with little effort, where UBSan
-# watches with none.
+# Generated cases compile slowly and run quickly, so tests are compiled with little optimisation, and
+# under UBSan with none.
 set(test_effort -Og)
 if(WEIR_SANITIZE MATCHES "undefined")
   set(test_effort -O0)
 endif()
-# The code under test has the fuzzer's instrumentation, and needs no more of it.
+# The code under test has the fuzzer's instrumentation; the tests need none.
 set(test_options)
 if(WEIR_FUZZ)
   set(test_options -fno-sanitize=fuzzer-no-link)
 endif()
 
-# What every test includes takes two seconds to read: read once, kept for all.
+# The headers that every test includes take two seconds to parse, so they are precompiled.
 add_library(weir_test_headers STATIC ${PROJECT_BINARY_DIR}/test_headers.cc)
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cc CONTENT "// Carries the precompiled headers.\n")
 target_compile_options(weir_test_headers PRIVATE ${test_effort} ${test_options})
@@ -31,9 +31,9 @@ target_link_libraries(weir_test_headers PRIVATE weir weir_flags GTest::gmock rap
 target_precompile_headers(weir_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <rapidcheck/gtest.h>
   <algorithm> <chrono> <functional> <map> <optional> <string> <thread> <vector>)
 
-# Under the thread sanitizer: keeps of a list of files those that name threads or a server. A race
-# needs two threads.
-function(keep_what_has_threads files)
+# Under the thread sanitizer: removes the files without threads or a server from a list, because a
+# race needs two threads.
+function(keep_files_with_threads files)
   if(NOT WEIR_SANITIZE STREQUAL "thread" OR WEIR_SANITIZE_ALL)
     return()
   endif()
@@ -52,18 +52,18 @@ function(keep_what_has_threads files)
   set(${files} ${kept} PARENT_SCOPE)
 endfunction()
 
-# weir_test(name MODULE modules... FILES files... [LIBS libs...] [ENGINE lib] [WHOLE] [LONG]): one binary,
-# each of its tests known to ctest with the label MODULE/name. ./dev test --only names the module.
-# WHOLE: its tests run in one process, since they share what takes long to start.
-# LONG: it takes long in one process. It is begun first, or all others would wait for it at the end,
-# and compiled with effort everywhere: the linker may take any inline function from a test.
-# ENGINE takes the place of weir_inside.
+# weir_test(name MODULE modules... FILES files... [LIBS libs...] [ENGINE lib] [WHOLE] [LONG]): adds one
+# test binary. ctest knows each of its tests by the label MODULE/name, which ./dev test --only uses.
+# WHOLE: all tests run in one process, because they share servers that start slowly.
+# LONG: runs for long in one process. It starts first, and is compiled with optimisation, because the
+# linker may take any inline function from a test.
+# ENGINE replaces weir_inside.
 function(weir_test name)
   cmake_parse_arguments(ARG "WHOLE;LONG" "ENGINE" "MODULE;FILES;LIBS" ${ARGN})
   if(NOT ARG_ENGINE)
     set(ARG_ENGINE weir_inside)
   endif()
-  keep_what_has_threads(ARG_FILES)
+  keep_files_with_threads(ARG_FILES)
   if(NOT ARG_FILES)
     return()
   endif()
@@ -86,7 +86,7 @@ function(weir_test name)
     list(APPEND labels ${module}/${name})
   endforeach()
   if(WEIR_SANITIZE OR ARG_WHOLE)
-    # Looking for leaks takes seconds at the end of a process: one process per binary.
+    # The leak check takes seconds at the end of a process: one process per binary.
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES TIMEOUT 2400 LABELS "${labels}")
     if(ARG_LONG)
@@ -97,11 +97,11 @@ function(weir_test name)
   endif()
 endfunction()
 
-# Unit tests stand beside the code; one binary per module. Sanitized, the quick ones share one: looking
-# for leaks takes three seconds at the end of each process.
+# Unit tests are in the folder of their module; one binary per module. In sanitized builds the quick
+# modules share one binary: the leak check takes three seconds at the end of each process.
 set(quick_modules base platform epoch telemetry algorithms memory origins)
 set(quick_files)
-foreach(module ${quick_modules} limiter ledgers)
+foreach(module ${quick_modules} regional global decide ledgers)
   file(GLOB files CONFIGURE_DEPENDS src/${module}/*_test.cc)
   if(WEIR_SANITIZE AND module IN_LIST quick_modules)
     list(APPEND quick_files ${files})

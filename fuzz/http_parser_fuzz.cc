@@ -9,14 +9,14 @@
 using weir::frontends::ChunkedBody;
 using weir::frontends::HttpFault;
 using weir::frontends::HttpHead;
-using weir::frontends::HttpStatus;
+using weir::frontends::HttpParseStatus;
 using weir::fuzz::Exact;
 using weir::fuzz::must;
 
 namespace {
 
 struct Head {
-  HttpStatus status = HttpStatus::kIncomplete;
+  HttpParseStatus status = HttpParseStatus::kIncomplete;
   size_t bytes = 0;
   std::string story;
 };
@@ -26,10 +26,10 @@ Head read_head(std::string_view text) {
   HttpHead head;
   HttpFault fault;
   Head read{.status = parse_http_head(bytes.view(), head, fault)};
-  if (read.status == HttpStatus::kFaulty) {
-    must(fault.status >= 400 && !fault.detail.empty(), "a fault says why");
-    read.story = std::to_string(fault.status) + " " + std::string(fault.detail);
-  } else if (read.status == HttpStatus::kComplete) {
+  if (read.status == HttpParseStatus::kInvalid) {
+    must(fault.status() >= 400 && !fault.detail.empty(), "a fault says why");
+    read.story = std::to_string(fault.status()) + " " + std::string(fault.detail);
+  } else if (read.status == HttpParseStatus::kComplete) {
     must(head.bytes > 0 && head.bytes <= bytes.size(), "a head has bytes");
     must(bytes.holds(head.method), "the method is a view of the bytes");
     must(head.path == "/" || bytes.holds(head.path), "the path is a view of the bytes");
@@ -48,17 +48,17 @@ std::string read_chunks(std::string_view first, std::string_view second) {
   ChunkedBody body;
   HttpFault fault;
   Exact bytes(first);
-  HttpStatus status = body.take(bytes.data(), bytes.size(), fault);
-  if (status == HttpStatus::kIncomplete) {
+  HttpParseStatus status = body.decode(bytes.data(), bytes.size(), fault);
+  if (status == HttpParseStatus::kIncomplete) {
     bytes = Exact(std::string(bytes.view()) + std::string(second));
-    status = body.take(bytes.data(), bytes.size(), fault);
+    status = body.decode(bytes.data(), bytes.size(), fault);
   }
   must(body.decoded() <= body.raw() && body.raw() <= first.size() + second.size(),
        "a body is no longer than what was sent");
-  if (status == HttpStatus::kFaulty) {
-    return std::to_string(fault.status) + " " + std::string(fault.detail);
+  if (status == HttpParseStatus::kInvalid) {
+    return std::to_string(fault.status()) + " " + std::string(fault.detail);
   }
-  return (status == HttpStatus::kComplete ? "whole: " : "not yet: ") +
+  return (status == HttpParseStatus::kComplete ? "whole: " : "not yet: ") +
          std::string(bytes.view().substr(0, body.decoded()));
 }
 
@@ -69,11 +69,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t cut = input.cut();
   std::string_view text = input.text();
   const Head whole = read_head(text);
-  const Head front = read_head(text.substr(0, cut));
-  if (front.status != HttpStatus::kIncomplete) {
-    weir::fuzz::must_equal(whole.story, front.story, "what stands behind a head changes nothing");
+  const Head fixture = read_head(text.substr(0, cut));
+  if (fixture.status != HttpParseStatus::kIncomplete) {
+    weir::fuzz::must_equal(whole.story, fixture.story, "what stands behind a head changes nothing");
   }
-  if (whole.status == HttpStatus::kComplete) text.remove_prefix(whole.bytes);
+  if (whole.status == HttpParseStatus::kComplete) text.remove_prefix(whole.bytes);
   const size_t split = std::min(cut, text.size());
   weir::fuzz::must_equal(read_chunks(text, ""),
                          read_chunks(text.substr(0, split), text.substr(split)),

@@ -1,7 +1,7 @@
 // A connection of HTTP answers the same wherever what it hears is split, but for two things:
 // who is told to continue, and what the metrics have counted by then.
 
-#include "frontends/front_test.h"
+#include "frontends/fixture_test.h"
 #include "frontends/http/http_session.h"
 #include "fuzz/input.h"
 
@@ -10,12 +10,12 @@ using namespace weir::frontends;
 namespace {
 
 std::string answers(std::string_view first, std::string_view second) {
-  Front front;
-  HttpDesk desk(1);
-  HttpSession session(front.service, desk);
-  Line line{front, session};
-  std::string received = line.say(first);
-  if (line.next != Next::kClose) received += line.say(second);
+  Fixture fixture;
+  HttpScratch scratch(1);
+  HttpSession session(fixture.service, scratch);
+  TestConnection line{fixture, session};
+  std::string received = line.send(first);
+  if (line.next != Next::kClose) received += line.send(second);
   constexpr std::string_view kInterim = "HTTP/1.1 100 Continue\r\n\r\n";
   for (size_t at = received.find(kInterim); at != received.npos; at = received.find(kInterim, at)) {
     received.erase(at, kInterim.size());

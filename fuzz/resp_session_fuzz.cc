@@ -1,6 +1,6 @@
 // A connection of the Redis protocol answers the same wherever what it hears is split.
 
-#include "frontends/front_test.h"
+#include "frontends/fixture_test.h"
 #include "frontends/resp/resp_session.h"
 #include "fuzz/input.h"
 
@@ -8,14 +8,14 @@ using namespace weir::frontends;
 
 namespace {
 
-std::string answers(Keys keys, std::string_view first, std::string_view second) {
-  Front front;
-  front.service.resp_keys = keys;
-  static RespDesk desk;
-  RespSession session(front.service, desk, 1);
-  Line line{front, session};
-  std::string received = line.say(first);
-  if (line.next != Next::kClose) received += line.say(second);
+std::string answers(KeyPolicy keys, std::string_view first, std::string_view second) {
+  Fixture fixture;
+  fixture.service.resp_key_policy = keys;
+  static RespScratch scratch;
+  RespSession session(fixture.service, scratch, 1);
+  TestConnection line{fixture, session};
+  std::string received = line.send(first);
+  if (line.next != Next::kClose) received += line.send(second);
   return received;
 }
 
@@ -23,7 +23,7 @@ std::string answers(Keys keys, std::string_view first, std::string_view second) 
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   weir::fuzz::Input input(data, size);
-  const Keys keys = input.number(1) == 0 ? Keys::kNotWanted : Keys::kWanted;
+  const KeyPolicy keys = input.number(1) == 0 ? KeyPolicy::kNotRequired : KeyPolicy::kRequired;
   const size_t cut = input.cut();
   weir::fuzz::must_equal(answers(keys, input.text(), ""),
                          answers(keys, input.text().substr(0, cut), input.text().substr(cut)),

@@ -1,6 +1,6 @@
 // What a client hears of a transaction is what it would hear of the same commands in a pipeline.
 
-#include "frontends/front_test.h"
+#include "frontends/fixture_test.h"
 #include "frontends/resp/resp_session.h"
 #include "fuzz/input.h"
 
@@ -11,13 +11,13 @@ using weir::fuzz::must_equal;
 namespace {
 
 struct Client {
-  Front front{};
-  RespDesk& desk;
-  RespSession session{front.service, desk, 1};
-  Line line{front, session};
+  Fixture fixture{};
+  RespScratch& scratch;
+  RespSession session{fixture.service, scratch, 1};
+  TestConnection line{fixture, session};
 
-  Client(RespDesk& used) : desk(used) {
-    session.reached_at([] { return Address{.host = "127.0.0.1", .port = 7071}; });
+  Client(RespScratch& used) : scratch(used) {
+    session.set_local_address([] { return Address{.host = "127.0.0.1", .port = 7071}; });
   }
 };
 
@@ -28,7 +28,7 @@ std::vector<std::string> requests_of(std::string_view text) {
   while (parser.parse(text) == RespParser::Status::kComplete) {
     const auto arguments = parser.arguments();
     const KnownCommand* const known = arguments.empty() ? nullptr : find_command(arguments[0]);
-    if (known != nullptr && known->takes(arguments.size()) && Transaction::waits(arguments[0])) {
+    if (known != nullptr && known->takes(arguments.size()) && Transaction::is_queued(arguments[0])) {
       requests.emplace_back(text.substr(0, parser.bytes()));
     }
     text.remove_prefix(parser.bytes());
@@ -39,7 +39,7 @@ std::vector<std::string> requests_of(std::string_view text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static RespDesk desk;
+  static RespScratch scratch;
   const std::vector<std::string> requests =
       requests_of({reinterpret_cast<const char*>(data), size});
   std::string pipeline;
@@ -48,18 +48,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     pipeline += request;
     queued += "+QUEUED\r\n";
   }
-  Client plain(desk);
-  const std::string answers = plain.line.say(pipeline);
+  Client plain(scratch);
+  const std::string answers = plain.line.send(pipeline);
   must(plain.line.next == Next::kRead, "nothing that waits for EXEC ends a connection");
-  Client wrapped(desk);
+  Client wrapped(scratch);
   must_equal(queued + "*" + std::to_string(requests.size()) + "\r\n" + answers + "+PONG\r\n",
-             wrapped.line.say("MULTI\r\n" + pipeline + "EXEC\r\nPING\r\n"),
+             wrapped.line.send("MULTI\r\n" + pipeline + "EXEC\r\nPING\r\n"),
              "a transaction is answered as a pipeline");
   // And where it is given up, nothing was done.
-  Client discarded(desk);
-  must_equal(queued + "+OK\r\n", discarded.line.say("MULTI\r\n" + pipeline + "DISCARD\r\n"),
+  Client discarded(scratch);
+  must_equal(queued + "+OK\r\n", discarded.line.send("MULTI\r\n" + pipeline + "DISCARD\r\n"),
              "what waits is queued");
-  const auto stats = discarded.front.limiter.stats();
+  const auto stats = discarded.fixture.limiter.stats();
   must(stats.admitted + stats.denied + stats.tuples == 0, "nothing is decided before EXEC");
   return 0;
 }

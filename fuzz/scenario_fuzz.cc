@@ -16,7 +16,7 @@ void check(const Scenario& scenario) {
   must(scenario.measured > Millis(0) && scenario.calm >= Millis(0), "time passes");
   must(!scenario.regions.empty() && !scenario.limits.empty() && !scenario.traffic.empty(),
        "somebody asks for something somewhere");
-  must(weir::ledgers::plausible(scenario.settings.sync), "regions can agree on the rules");
+  must(weir::ledgers::is_valid(scenario.settings.sync), "regions can agree on the rules");
   for (const auto& region : scenario.regions) {
     must(!region.name.empty() && region.nodes > 0, "regions have names and nodes");
     must(region.to_origin.from <= region.to_origin.to && region.to_origin.from >= Millis(0) &&

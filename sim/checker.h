@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "limiter/engine.h"
+#include "decide/engine.h"
 #include "sim/row_place.h"
 #include "sim/truth.h"
 
@@ -46,19 +46,19 @@ struct NodeView {
   uint64_t incarnation = 0;
   Instant now{};      // by its own clock
   WallTime latest{};  // its clock has ever shown
-  std::vector<limiter::CellView> cells;
+  std::vector<decide::CellView> cells;
   WorkReport last_replay{};
   bool reachable = true;  // if not, it knows that it would ask the origin in vain
   bool touched = true;    // by the last event; if not, its cells are as they were
   // As other regions are told of them; as of the last audit.
-  std::vector<limiter::SharedCell> shared;
+  std::vector<global::SharedCell> shared;
   SyncStats sync{};
   std::shared_ptr<const Received> received;  // none: there is no ledger, or nothing runs
 
   [[nodiscard]] bool runs() const { return life >= 0; }
   // The generation of a tuple that it holds; 0 if it does not.
   [[nodiscard]] uint64_t generation_of(const std::string& tuple) const {
-    for (const limiter::CellView& cell : cells) {
+    for (const decide::CellView& cell : cells) {
       if (cell.tuple == tuple) return cell.generation;
     }
     return 0;

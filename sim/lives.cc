@@ -121,7 +121,7 @@ void World::begin_life(Node& node) {
   if (options_.plant == Plant::kLinkHidesEpochs) node.link->lies = Lies::kHidesEpochs;
   links_.push_back(node.link);
   if (ledger_) connect_ledger(node, number);
-  node.engine = limiter::Engine::make(
+  node.engine = decide::Engine::make(
       node.clock, {.origin = node.link,
                    .ledger = node.ledger,
                    .region = region.name,
@@ -212,7 +212,7 @@ void World::let_go() {
 
 void World::kill(Node& node) {
   Count unacked = 0;
-  node.engine->inspect([&](const limiter::CellView& cell) {
+  node.engine->inspect([&](const decide::CellView& cell) {
     const Components components = region_of(node).origin->components({cell.tuple, cell.sequence});
     const auto mine = components.find({node.life->incarnation, cell.generation});
     const Count acked = mine == components.end() ? 0 : mine->second;

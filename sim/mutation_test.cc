@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/mutation.h"
-#include "limiter/engine.h"
+#include "decide/engine.h"
 #include "memory/tuple_key.h"
 #include "origins/in_process_origin.h"
 #include "sim/found_test.h"
@@ -170,7 +170,7 @@ bool two_threads_exceed_a_burst() {
   constexpr int64_t kBurst = 100'000;
   const doubles::HandClock clock;
   for (int round = 0; round < 20; ++round) {
-    const auto engine = limiter::Engine::make(clock, {.capacity = 16, .seed = 1});
+    const auto engine = decide::Engine::make(clock, {.capacity = 16, .seed = 1});
     const Request request{.ns = "mutation",
                           .identifier = "both",
                           .limit = kBurst,
@@ -220,7 +220,7 @@ bool origin_hears_of_a_batch_that_fails() {
   const auto origin = std::make_shared<origins::InProcessOrigin>(timeline);
   constexpr uint64_t kSeed = 1;
   const auto engine =
-      limiter::Engine::make(clock, {.origin = origin, .capacity = 16, .seed = kSeed});
+      decide::Engine::make(clock, {.origin = origin, .capacity = 16, .seed = kSeed});
   Request first{.ns = "mutation", .identifier = "a", .limit = 5, .duration = Millis(1000)};
   // Batches take their tuples in the order of their keys.
   Request second = first;

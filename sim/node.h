@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "limiter/engine.h"
+#include "decide/engine.h"
 #include "sim/checker.h"
 #include "sim/ledger_link.h"
 #include "sim/lossy_link.h"
@@ -40,7 +40,7 @@ struct Node {
   std::unique_ptr<LedgerWatcher> ledger_watcher;
   std::shared_ptr<LedgerLink> ledger;  // none: there are no other regions
   std::shared_ptr<const Received> received;
-  std::shared_ptr<limiter::Engine> engine;
+  std::shared_ptr<decide::Engine> engine;
   int under_way = 0;  // requests
   bool draining = false;
   bool touched = false;  // by this event: its cells may have changed

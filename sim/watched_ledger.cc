@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "limiter/book.h"
+#include "global/ledger_key.h"
 #include "memory/tuple_key.h"
 
 namespace weir::sim {
 
 std::string tuple_of(const LedgerKey& key) {
-  return memory::TupleKey(limiter::request_of(key), base::KeyedHash(0)).encoded();
+  return memory::TupleKey(global::request_of(key), base::KeyedHash(0)).encoded();
 }
 
 CellId cell_of(const LedgerRow& row) {
@@ -80,7 +80,7 @@ std::shared_ptr<ledgers::MemoryLedger> WatchedLedger::as_it_was(MonoTime then) {
   if (!replica_ || (replicated_ > 0 && log_[replicated_ - 1].at > then)) {
     replica_ = std::make_shared<ledgers::MemoryLedger>(clock_);
     replicated_ = 0;
-    replica_->decree(rules_);
+    replica_->set_rules(rules_);
     for (const std::string& region : known_) {
       replica_->heartbeat({.region = region}, rules_, [](const auto&) {});
     }
@@ -98,8 +98,8 @@ void WatchedLedger::fail_over(MonoTime as_of, Millis skew) {
   present_.clear();
   replica_.reset();
   std::erase_if(log_, [as_of](const Commit& commit) { return commit.at > as_of; });
-  store_.forget_all();
-  store_.decree(rules_);
+  store_.clear();
+  store_.set_rules(rules_);
   for (const std::string& region : known_) {
     store_.heartbeat({.region = region}, rules_, [](const auto&) {});
   }

@@ -40,12 +40,12 @@ class WatchedLedger {
   using Witness = std::function<void(const Committed&)>;
   WatchedLedger(const Clock& world, SyncRules rules, Witness witness)
       : world_(world), rules_(rules), clock_(world), store_(clock_), witness_(std::move(witness)) {
-    store_.decree(rules);
+    store_.set_rules(rules);
   }
 
   // The store as another process sees it.
   [[nodiscard]] std::shared_ptr<GlobalLedger> seen_by_another() {
-    return store_.as_seen_by_another();
+    return store_.another_client();
   }
   [[nodiscard]] const SyncRules& rules() const { return rules_; }
   // A region has been here before.

@@ -154,7 +154,7 @@ void WatchedOrigin::put_back(std::map<CellId, Cell> cells, Loss loss) {
     }
   }
   const std::map<CellId, Cell> old = std::exchange(cells_, std::move(cells));
-  origin_.forget_all();
+  origin_.clear();
   for (const auto& [id, cell] : cells_) {
     for (const auto& [component, count] : cell.components) {
       origin_.replay(

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "limiter/freshness.h"
 #include "memory/tuple_key.h"
+#include "regional/freshness.h"
 #include "sim/missing.h"
 
 namespace weir::sim {
@@ -245,8 +245,8 @@ void World::audit() {
     if (scarce_ && seen.sync.waiting > 0 && seen.sync.budget_used > 0.99) {
       mark(Mark::kRowsWaited);
     }
-    node.engine->inspect_sync(
-        node.clock.now(), [&](const limiter::SharedCell& cell) { seen.shared.push_back(cell); });
+    node.engine->inspect_sync(node.clock.now(),
+                              [&](const global::SharedCell& cell) { seen.shared.push_back(cell); });
   });
   check_fleet([](FleetChecker& checker, const FleetView& all) { return checker.at_audit(all); });
 }
@@ -337,7 +337,7 @@ void World::look() {
     seen.life = node.runs() ? node.life->number : -1;
     if (!node.runs()) return;
     seen.incarnation = node.engine->incarnation();
-    node.engine->inspect([&](const limiter::CellView& cell) { seen.cells.push_back(cell); });
+    node.engine->inspect([&](const decide::CellView& cell) { seen.cells.push_back(cell); });
   });
 }
 

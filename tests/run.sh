@@ -16,7 +16,9 @@ platform    clocks and threads
 epoch       safe memory reclamation
 algorithms  the arithmetic of all six algorithms
 memory      the table of tuples, its cells and its sketch
-limiter     decisions, batches, refresh, replay and sharing; stress tests with threads
+regional    refresh from the origin, replay to it, and the policies for its loss
+global      the publish rule, publishing to the ledger and importing from it
+decide      validation, decisions and batches; stress tests with threads
 origins     the regional origin: in process, and a real redis-server
 ledgers     the global ledger: in memory, SQLite, and a real mariadbd
 rules       keys
@@ -28,7 +30,7 @@ sim         simulated worlds and fleets, scenario files, reports
 mutation    planted bugs: a checker must find each
 threads     the engine under many schedules of its threads, each decided by a seed
 scenarios   every small scenario, run to its end; all but the longest twice
-house       which module may include which; the machine code of the fast path
+architecture which module may include which; the machine code of the fast path
 examples    the programs in examples/
 embed       the library as an embedder installs and links it
 clients     the server, used by published clients; real Redis, MariaDB, faults
@@ -36,8 +38,8 @@ fuzz        made-up input for every parser
 '
 
 # Those whose tests are built for the sanitizers, too; TSan leaves out what has one thread.
-asan_modules='base platform epoch algorithms memory limiter origins ledgers rules frontends sim'
-tsan_modules='platform epoch memory limiter origins ledgers frontends'
+asan_modules='base platform epoch algorithms memory regional global decide origins ledgers rules frontends sim'
+tsan_modules='platform epoch memory regional global decide origins ledgers frontends'
 
 list_modules() {
   echo 'Modules, for ./dev test --only MODULE:'
@@ -102,8 +104,8 @@ run_ctest() {
 }
 
 # What test binaries read besides themselves, but for those that read everything.
-inputs=(docs/scenarios.md scenarios)
-reads_everything='house_test|command_line_test|demo_test'
+inputs=(docs/metrics.md docs/scenarios.md scenarios)
+reads_everything='architecture_test|command_line_test|demo_test'
 
 # key_of FILES...: the same if the files are, and the servers, and what sets the number of cases.
 key_of() {
@@ -131,7 +133,7 @@ unless_passed() {
 }
 
 # test_binaries PART DIR [LABELS]: all tests of a tree but those with these labels, a|b, and those of
-# binaries that passed as they are. house_test never does, so there is always something in build/.
+# binaries that passed as they are. architecture_test never does, so there is always something in build/.
 test_binaries() {
   local part=$1 dir=$2 binary name key passed_now=() left_out=none
   shift 2

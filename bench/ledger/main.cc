@@ -1,5 +1,5 @@
-// How fast the production store writes to a ledger, and reads all of it: one connection, one
-// thread.
+// Measures how fast the production store writes rows to a ledger and reads all of them, with one
+// connection and one thread.
 
 #include <fmt/format.h>
 
@@ -14,26 +14,25 @@
 namespace weir::bench {
 namespace {
 
-constexpr size_t kChunk = 500;  // rows of a transaction, as a publisher writes them
+constexpr size_t kChunk = 500;  // rows per transaction, as the publisher writes them
 
-// Each in seconds.
-struct Taken {
+struct Seconds {
   double inserted = 0;
-  double raised = 0;
+  double updated = 0;
   double read = 0;
 };
 
 template <typename Work>
-bool time_of(double& seconds, const Work& work) {
-  const MonoTime began = system_clock().now().mono;
+bool measure_time(double& seconds, const Work& work) {
+  const MonoTime start = system_clock().now().mono;
   const std::optional<Error> error = work();
-  seconds = static_cast<double>((system_clock().now().mono - began).count()) / 1e9;
+  seconds = static_cast<double>((system_clock().now().mono - start).count()) / 1e9;
   if (error) fmt::print(stderr, "weir_ledger_bench: {}: {}\n", error->detail, error->fix);
   return !error;
 }
 
-// Rows of a window that does not end meanwhile.
-LedgerRow row_of(WallTime now, size_t user, Count count) {
+// A row of a window that does not end during the measurement.
+LedgerRow make_row(WallTime now, size_t user, Count count) {
   return {.key = {.workspace = "acme",
                   .ns = "login",
                   .identifier = "user-" + std::to_string(user),
@@ -49,7 +48,7 @@ std::optional<Error> write(ledgers::LedgerStore& store, size_t rows, Count count
   for (size_t first = 0; first < rows; first += kChunk) {
     LedgerNews news;
     for (size_t i = first; i < std::min(rows, first + kChunk); ++i) {
-      news.rows.push_back(row_of(now, i, count));
+      news.rows.push_back(make_row(now, i, count));
     }
     if (const auto written = store.publish(news); !written) return written.error();
   }
@@ -57,36 +56,36 @@ std::optional<Error> write(ledgers::LedgerStore& store, size_t rows, Count count
 }
 
 std::optional<Error> read_all(ledgers::LedgerStore& store, size_t rows) {
-  LedgerPosition place;
+  LedgerPosition position;
   size_t found = 0;
   for (bool last = false; !last;) {
-    const auto page = store.read_page(place);
+    const auto page = store.read_page(position);
     if (!page) return page.error();
     found += page->news.rows.size();
-    place = page->next;
+    position = page->next;
     last = page->last;
   }
   if (found >= rows) return std::nullopt;
   return Error{.detail = fmt::format("read {} of {} rows", found, rows),
-               .fix = "use a ledger that nobody else writes to"};
+               .fix = "use a ledger without other writers"};
 }
 
-int measure(const std::string& url, size_t rows) {
+int run(const std::string& url, size_t rows) {
   const auto address = ledgers::parse_ledger_address(url);
   if (!address) {
     fmt::print(stderr, "weir_ledger_bench: {}: {}\n", address.error().detail, address.error().fix);
     return 1;
   }
   const auto store = ledgers::make_store(system_clock(), *address, {.seed = 1});
-  Taken taken;
-  const bool done = time_of(taken.inserted, [&] { return write(*store, rows, 1); }) &&
-                    time_of(taken.raised, [&] { return write(*store, rows, 2); }) &&
-                    time_of(taken.read, [&] { return read_all(*store, rows); });
+  Seconds seconds;
+  const bool done = measure_time(seconds.inserted, [&] { return write(*store, rows, 1); }) &&
+                    measure_time(seconds.updated, [&] { return write(*store, rows, 2); }) &&
+                    measure_time(seconds.read, [&] { return read_all(*store, rows); });
   if (!done) return 1;
   const auto count = static_cast<double>(rows);
-  fmt::print(R"({{"rows":{},"inserted":{:.0f},"raised":{:.0f},"read":{:.3f}}})"
+  fmt::print(R"({{"rows":{},"inserted":{:.0f},"updated":{:.0f},"read":{:.3f}}})"
              "\n",
-             rows, count / taken.inserted, count / taken.raised, taken.read);
+             rows, count / seconds.inserted, count / seconds.updated, seconds.read);
   return 0;
 }
 
@@ -97,8 +96,8 @@ int main(int argc, char** argv) {
   CLI::App app("weir_ledger_bench: measurements for ./dev bench ledger");
   std::string url;
   size_t rows = 100'000;
-  app.add_option("--ledger", url, "its URL, after weir migrate")->required();
+  app.add_option("--ledger", url, "URL of the ledger, after weir migrate")->required();
   app.add_option("--rows", rows)->check(CLI::Range(1, 10'000'000));
   CLI11_PARSE(app, argc, argv);
-  return weir::bench::measure(url, rows);
+  return weir::bench::run(url, rows);
 }

@@ -1,9 +1,9 @@
-// How long a client waits for WEIR.LIMIT, asked at a steady rate.
+// Measures the latency of WEIR.LIMIT at a steady request rate.
 //
-// Requests go out at random distances whether or not earlier ones are answered, so that a
-// server that stalls is seen by all who would have come meanwhile. Time runs from writing a
-// request to having read its whole answer. One thread that sleeps in between: what waking up
-// costs is in every figure.
+// Requests are sent at random intervals without waiting for earlier replies (open loop), so that a
+// stalled server delays all requests of that time. The latency is the time from writing a request
+// to having read its whole reply. One thread sleeps between requests, so every value includes a
+// wake-up.
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -34,33 +34,33 @@ using Steady = std::chrono::steady_clock;
 using origins::RedisReply;
 using origins::ReplyStatus;
 
-constexpr auto kPatience = std::chrono::seconds(5);  // for the last answer
+constexpr auto kReplyTimeout = std::chrono::seconds(5);
 
-// One connection to a server, with what was asked and is not answered.
-class Line {
+// A connection to a server, with the send times of its pending requests.
+class Connection {
  public:
-  explicit Line(uint16_t port) : socket_(connect_to(port)) {}
-  ~Line() { close(socket_); }
-  Line(const Line&) = delete;
-  Line& operator=(const Line&) = delete;
+  explicit Connection(uint16_t port) : socket_(connect_to(port)) {}
+  ~Connection() { close(socket_); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
 
   [[nodiscard]] int socket() const { return socket_; }
 
-  void ask(const std::string& request) {
-    sent_.push_back(Steady::now());
+  void send(const std::string& request) {
+    send_times_.push_back(Steady::now());
     if (write(socket_, request.data(), request.size()) != static_cast<ssize_t>(request.size())) {
-      throw std::runtime_error("the server takes no more");
+      throw std::runtime_error("the server accepts no more data");
     }
   }
 
-  // Hands on how long each answer that is there took, and whether it was given from memory.
+  // Calls `take` with the latency of each reply, and whether the decision came from memory alone.
   template <typename Take>
-  void hear(const Take& take) {
-    char some[4096];
-    const ssize_t count = read(socket_, some, sizeof some);
-    if (count <= 0) throw std::runtime_error("the server hung up");
+  void receive(const Take& take) {
+    char buffer[4096];
+    const ssize_t count = read(socket_, buffer, sizeof buffer);
+    if (count <= 0) throw std::runtime_error("the server closed the connection");
     const Steady::time_point now = Steady::now();
-    in_.append(some, static_cast<size_t>(count));
+    in_.append(buffer, static_cast<size_t>(count));
     size_t at = 0;
     for (;;) {
       RedisReply reply;
@@ -72,8 +72,8 @@ class Line {
         throw std::runtime_error("a request was not admitted");
       }
       at += bytes;
-      take(now - sent_.front(), reply.items.back().text == to_string(Basis::kLocal));
-      sent_.pop_front();
+      take(now - send_times_.front(), reply.items.back().text == to_string(Basis::kLocal));
+      send_times_.pop_front();
     }
     in_.erase(0, at);
   }
@@ -81,10 +81,10 @@ class Line {
  private:
   int socket_;
   std::string in_;
-  std::deque<Steady::time_point> sent_;
+  std::deque<Steady::time_point> send_times_;
 };
 
-std::vector<std::string> questions(size_t keys) {
+std::vector<std::string> make_requests(size_t keys) {
   std::vector<std::string> all;
   for (size_t i = 0; i < keys; ++i) {
     std::string& text = all.emplace_back();
@@ -94,68 +94,68 @@ std::vector<std::string> questions(size_t keys) {
   return all;
 }
 
-struct Answers {
-  std::vector<Nanos> times;
-  size_t from_elsewhere = 0;  // answers that had to wait for Redis, or should have
+struct Replies {
+  std::vector<Nanos> latencies;
+  size_t waited = 0;  // replies that needed Redis, or should have
 };
 
 class Client {
  public:
-  explicit Client(const LatencyPlan& plan) : plan_(plan), questions_(questions(plan.keys)) {
+  explicit Client(const LatencyPlan& plan) : plan_(plan), requests_(make_requests(plan.keys)) {
     for (size_t i = 0; i < plan.connections; ++i) {
-      lines_.push_back(std::make_unique<Line>(plan.port));
-      polled_.push_back({.fd = lines_.back()->socket(), .events = POLLIN, .revents = 0});
+      connections_.push_back(std::make_unique<Connection>(plan.port));
+      polled_.push_back({.fd = connections_.back()->socket(), .events = POLLIN, .revents = 0});
     }
   }
 
-  // `draw(n)` says which key the n-th request is for.
+  // `draw(n)` returns the key of the n-th request.
   template <typename Draw>
-  Answers ask(double seconds, const Draw& draw) {
+  Replies run(double seconds, const Draw& draw) {
     const auto count = static_cast<size_t>(seconds * plan_.rate);
-    Answers answers;
+    Replies replies;
     Steady::time_point due = Steady::now();
-    size_t asked = 0;
-    while (answers.times.size() < count) {
+    size_t sent = 0;
+    while (replies.latencies.size() < count) {
       const Steady::time_point now = Steady::now();
-      if (asked < count && now >= due) {
-        lines_[asked % lines_.size()]->ask(questions_[draw(asked)]);
-        ++asked;
-        due += distance();
+      if (sent < count && now >= due) {
+        connections_[sent % connections_.size()]->send(requests_[draw(sent)]);
+        ++sent;
+        due += interval();
         continue;
       }
-      if (now > due + kPatience) throw std::runtime_error("an answer did not come");
-      const Steady::time_point until = asked < count ? due : due + kPatience;
-      hear_until(until - now, answers);
+      if (now > due + kReplyTimeout) throw std::runtime_error("a reply is missing");
+      const Steady::time_point until = sent < count ? due : due + kReplyTimeout;
+      receive_until(until - now, replies);
     }
-    return answers;
+    return replies;
   }
 
-  size_t any_key() { return base::split_mix(random_) % questions_.size(); }
+  size_t random_key() { return base::split_mix(random_) % requests_.size(); }
 
  private:
-  // Exponential: whoever comes knows nothing of who came before.
-  Nanos distance() {
+  // Exponentially distributed: requests are independent.
+  Nanos interval() {
     const double uniform = static_cast<double>((base::split_mix(random_) >> 11) + 1) * 0x1p-53;
     return Nanos(static_cast<int64_t>(-std::log(uniform) * 1e9 / plan_.rate));
   }
 
-  void hear_until(Nanos span, Answers& answers) {
-    const timespec patience{.tv_sec = static_cast<time_t>(span.count() / 1'000'000'000),
-                            .tv_nsec = static_cast<long>(span.count() % 1'000'000'000)};
-    if (ppoll(polled_.data(), polled_.size(), &patience, nullptr) <= 0) return;
+  void receive_until(Nanos span, Replies& replies) {
+    const timespec timeout{.tv_sec = static_cast<time_t>(span.count() / 1'000'000'000),
+                           .tv_nsec = static_cast<long>(span.count() % 1'000'000'000)};
+    if (ppoll(polled_.data(), polled_.size(), &timeout, nullptr) <= 0) return;
     for (size_t i = 0; i < polled_.size(); ++i) {
       if (polled_[i].revents == 0) continue;
-      lines_[i]->hear([&](Nanos took, bool from_memory) {
-        answers.times.push_back(took);
-        answers.from_elsewhere += from_memory ? 0 : 1;
+      connections_[i]->receive([&](Nanos latency, bool is_local) {
+        replies.latencies.push_back(latency);
+        replies.waited += is_local ? 0 : 1;
       });
     }
   }
 
   const LatencyPlan plan_;
-  const std::vector<std::string> questions_;
+  const std::vector<std::string> requests_;
   uint64_t random_ = platform::entropy();
-  std::vector<std::unique_ptr<Line>> lines_;
+  std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<pollfd> polled_;
 };
 
@@ -163,17 +163,17 @@ class Client {
 
 int measure_latency(const LatencyPlan& plan) try {
   Client client(plan);
-  (void)client.ask(plan.warm_seconds, [&](size_t n) { return n % plan.keys; });
-  Answers answers = client.ask(plan.seconds, [&](size_t) { return client.any_key(); });
-  std::vector<Nanos>& times = answers.times;
-  std::sort(times.begin(), times.end());
+  (void)client.run(plan.warm_seconds, [&](size_t n) { return n % plan.keys; });
+  Replies replies = client.run(plan.seconds, [&](size_t) { return client.random_key(); });
+  std::vector<Nanos>& latencies = replies.latencies;
+  std::sort(latencies.begin(), latencies.end());
   const auto quantile = [&](double share) {
-    const auto at = static_cast<size_t>(share * static_cast<double>(times.size()));
-    return static_cast<double>(times[std::min(at, times.size() - 1)].count()) / 1e6;
+    const auto at = static_cast<size_t>(share * static_cast<double>(latencies.size()));
+    return static_cast<double>(latencies[std::min(at, latencies.size() - 1)].count()) / 1e6;
   };
   fmt::print(R"({{"answers":{},"waited":{},"p50":{:.4f},"p99":{:.4f},"p999":{:.4f},"max":{:.4f}}})"
              "\n",
-             times.size(), answers.from_elsewhere, quantile(0.5), quantile(0.99), quantile(0.999),
+             latencies.size(), replies.waited, quantile(0.5), quantile(0.99), quantile(0.999),
              quantile(1));
   return 0;
 } catch (const std::exception& error) {

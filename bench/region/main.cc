@@ -6,24 +6,27 @@ int main(int argc, char** argv) {
   CLI::App app("weir_region_bench: measurements for ./dev bench region");
   app.require_subcommand(1);
 
-  weir::bench::CommandsPlan acked;
-  CLI::App& commands = *app.add_subcommand("commands", "what an embedded limiter says to Redis");
-  commands.add_option("--port", acked.port, "of redis-server")->required();
-  commands.add_option("--process", acked.process, "of redis-server")->required();
-  commands.add_option("--keys", acked.keys)->check(CLI::Range(1, 100'000));
-  commands.add_option("--rate", acked.rate, "accepts per key and second; 0: as many as can be")
+  weir::bench::CommandsPlan commands_plan;
+  CLI::App& commands =
+      *app.add_subcommand("commands", "commands that an embedded limiter sends to Redis");
+  commands.add_option("--port", commands_plan.port, "port of redis-server")->required();
+  commands.add_option("--process", commands_plan.process, "pid of redis-server")->required();
+  commands.add_option("--keys", commands_plan.keys)->check(CLI::Range(1, 100'000));
+  commands.add_option("--rate", commands_plan.rate, "admissions per key and second; 0: maximum")
       ->check(CLI::NonNegativeNumber);
-  commands.add_option("--seconds", acked.seconds)->check(CLI::Range(0.1, 30.0));
+  commands.add_option("--seconds", commands_plan.seconds)->check(CLI::Range(0.1, 30.0));
 
-  weir::bench::LatencyPlan asked;
-  CLI::App& latency = *app.add_subcommand("latency", "how long a client of a server waits");
-  latency.add_option("--port", asked.port, "the RESP door")->required();
-  latency.add_option("--keys", asked.keys)->check(CLI::Range(1, 100'000));
-  latency.add_option("--connections", asked.connections)->check(CLI::Range(1, 100));
-  latency.add_option("--rate", asked.rate, "requests per second")->check(CLI::Range(1, 100'000));
-  latency.add_option("--seconds", asked.seconds)->check(CLI::Range(0.1, 30.0));
-  latency.add_option("--warm-seconds", asked.warm_seconds)->check(CLI::Range(0.0, 30.0));
+  weir::bench::LatencyPlan latency_plan;
+  CLI::App& latency = *app.add_subcommand("latency", "latency that a client of a server sees");
+  latency.add_option("--port", latency_plan.port, "port of the RESP listener")->required();
+  latency.add_option("--keys", latency_plan.keys)->check(CLI::Range(1, 100'000));
+  latency.add_option("--connections", latency_plan.connections)->check(CLI::Range(1, 100));
+  latency.add_option("--rate", latency_plan.rate, "requests per second")
+      ->check(CLI::Range(1, 100'000));
+  latency.add_option("--seconds", latency_plan.seconds)->check(CLI::Range(0.1, 30.0));
+  latency.add_option("--warm-seconds", latency_plan.warm_seconds)->check(CLI::Range(0.0, 30.0));
 
   CLI11_PARSE(app, argc, argv);
-  return commands ? weir::bench::measure_commands(acked) : weir::bench::measure_latency(asked);
+  return commands ? weir::bench::measure_commands(commands_plan)
+                  : weir::bench::measure_latency(latency_plan);
 }

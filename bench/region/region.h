@@ -1,7 +1,7 @@
-// The two measurements of ./dev bench region that need a program of their own: what an
-// embedded limiter says to Redis, and how long a client of a server waits.
+// The measurements of ./dev bench region that use the library: the commands that an embedded
+// limiter sends to Redis, and the latency that a client of a server sees.
 //
-// Each prints its result as one line of JSON; bench/region/region.mjs makes the figures.
+// Each prints its result as one line of JSON for bench/region/region.mjs.
 
 #pragma once
 
@@ -12,22 +12,22 @@ namespace weir::bench {
 
 struct CommandsPlan {
   uint16_t port = 0;     // of redis-server
-  int process = 0;       // of redis-server
-  size_t keys = 10'000;  // drawn uniformly
-  double rate = 1;       // accepts per key and second; 0: as many as the machine can do
-  double seconds = 5;    // measured, after the keys are warm
+  int process = 0;       // pid of redis-server
+  size_t keys = 10'000;  // uniformly distributed
+  double rate = 1;       // admissions per key and second; 0: maximum
+  double seconds = 5;    // of the measurement, after warm-up
 };
 
 struct LatencyPlan {
-  uint16_t port = 0;        // the RESP door
-  size_t keys = 200;        // drawn uniformly
-  size_t connections = 4;   // asked in turn
-  double rate = 2'000;      // requests per second, at random distances
-  double seconds = 3;       // measured
-  double warm_seconds = 1;  // before it, all keys in turn
+  uint16_t port = 0;        // of the RESP listener
+  size_t keys = 200;        // uniformly distributed
+  size_t connections = 4;   // used in turn
+  double rate = 2'000;      // requests per second, with random intervals
+  double seconds = 3;       // of the measurement
+  double warm_seconds = 1;  // of warm-up, all keys in turn
 };
 
-// The exit status: 0, or 1 if what was measured is worth nothing, and why on stderr.
+// Return the exit status: 0, or 1 with a message on standard error if the measurement failed.
 [[nodiscard]] int measure_commands(const CommandsPlan& plan);
 [[nodiscard]] int measure_latency(const LatencyPlan& plan);
 

@@ -1,133 +1,133 @@
-// What it costs to share a limit through Redis, in three figures.
+// Measures the cost of sharing a limit through Redis.
 //
-//   commands    How many commands an embedded limiter sends to Redis per request it accepts,
-//               from one accept per key and second to as many as the machine can do.
-//   latency     How long a client waits for WEIR.LIMIT on warm keys when Redis is 50 ms away
-//               (25 ms each way), beside a server that is alone.
-//   throughput  What WEIR.LIMIT costs a server whose Redis is near, beside a server that is alone.
+//   commands    The commands that an embedded limiter sends to Redis per admission, from one admission
+//               per key and second up to the maximum rate of the machine.
+//   latency     The latency of WEIR.LIMIT on warm keys with a round trip of 50 ms to Redis, compared with
+//               a server without Redis.
+//   throughput  The CPU time and rate of WEIR.LIMIT with a local Redis, compared with a server without
+//               Redis.
 //
-// Limits are so high that all is accepted. Servers have one thread for requests; what talks to
-// Redis is another, and counts. Servers that are compared take turns, several times, so that a
-// slow minute of the machine hits both; a ratio is one of medians, with the least and greatest
-// of the ratios within rounds beside it. Everything is on loopback. For the latency, Redis and the
-// way to it are kept on one core, as they would be on another machine; servers and clients run
-// on any.
+// Limits are high enough that everything is admitted. A server has one thread for requests; the CPU time
+// includes its thread for Redis. Compared servers alternate for several rounds, so that a slow minute of
+// the machine affects both. A ratio is a ratio of medians, with the range of the ratios within rounds.
+// Everything is on loopback. For the latency, Redis and its proxy share one core, as if they were on
+// another machine; servers and clients run on all cores.
 
 import { spawnSync } from 'node:child_process';
 import { cpus } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { chart, linePanel } from '../chart.mjs';
 import { readFlags } from '../flags.mjs';
-import { describeMachine, keep, median, printMachine, ratioOf } from '../machine.mjs';
+import { describeMachine, median, printMachine, ratioOf, writeResults } from '../machine.mjs';
 import { redisBenchmark } from '../redis_benchmark.mjs';
-import { Servers, rest } from '../servers.mjs';
-import { drawCurve } from './curve.mjs';
+import { Servers, sleep } from '../servers.mjs';
 
-const usage = `region: what it costs to share a limit through Redis
+const usage = `region: measure the cost of sharing a limit through Redis
 
   ./dev bench region [--quick] [--only FIGURE] [--out DIR]
 
-  --quick         few rates, one short round: to see whether it works
-  --only FIGURE   commands, latency or throughput
-  --out DIR       where <date>-<arch>-region.json and .svg go (default: build/bench/results)
+  --quick         few rates and one short round: a smoke test
+  --only FIGURE   run one measurement: commands, latency or throughput
+  --out DIR       directory for <date>-<arch>-region.json and .svg (default: build/bench/results)
 `;
 
 const flags = { quick: false, only: undefined, out: 'build/bench/results', bin: 'build/bin' };
-const { options, complain } = readFlags(usage, flags);
+const { options, fail } = readFlags(usage, flags);
 const kFigures = ['commands', 'latency', 'throughput'];
-if (options.only && !kFigures.includes(options.only)) complain(`--only cannot be ${options.only}`);
+if (options.only && !kFigures.includes(options.only)) fail(`--only cannot be ${options.only}`);
 const wants = (figure) => !options.only || options.only === figure;
 const binary = (name) => join(resolve(options.bin), name);
 const rounds = options.quick ? 1 : 7;
 
 const kKeys = 10_000;
-const kAway = 25; // ms, each way
-const kBars = { commands: { bar: 0.05, from: 200 }, p99: 1.2, cpu: 0.9 };
+const kDelay = 25; // ms, each way
+const kTargets = { commands: { target: 0.05, from: 200 }, p99: 1.2, cpu: 0.9 };
 
 function progress(text) {
   process.stderr.write(`\r${text.padEnd(60)}${text ? '' : '\r'}`);
 }
 
-// Runs the program that measures; its one line.
-function measured(args) {
-  const words = [60, binary('weir_region_bench'), ...args];
-  const run = spawnSync('timeout', words.map(String), { encoding: 'utf8' });
+// Runs weir_region_bench and parses its line of JSON.
+function measure(args) {
+  const command = [60, binary('weir_region_bench'), ...args];
+  const run = spawnSync('timeout', command.map(String), { encoding: 'utf8' });
   if (run.status !== 0) throw new Error(`weir_region_bench ${args.join(' ')} failed: ${run.stderr}`);
   return JSON.parse(run.stdout);
 }
 
-const kFarCore = 1;
+const kRemoteCore = 1;
 
 class Region extends Servers {
-  // Where there are two cores, those of a far place share one.
+  // With at least two cores, remote processes share one core.
   spawn(command, args, options) {
-    if (!this.isFar || cpus().length < 2) return super.spawn(command, args, options);
-    return super.spawn('taskset', ['-c', kFarCore, command, ...args], options);
+    if (!this.isRemote || cpus().length < 2) return super.spawn(command, args, options);
+    return super.spawn('taskset', ['-c', kRemoteCore, command, ...args], options);
   }
 
-  // The port of a Redis so many ms away, each way.
-  async redisAway(ms) {
-    this.isFar = true;
+  // The port of a Redis with a delay of `ms` each way.
+  async remoteRedis(ms) {
+    this.isRemote = true;
     try {
-      return await this.far(await this.redis(), ms);
+      return await this.delayed(await this.redis(), ms);
     } finally {
-      this.isFar = false;
+      this.isRemote = false;
     }
   }
-  async far(redis, ms) {
-    const script = join(dirname(fileURLToPath(import.meta.url)), 'far.mjs');
+  async delayed(redis, ms) {
+    const script = join(dirname(fileURLToPath(import.meta.url)), 'delay_proxy.mjs');
     const child = this.spawn(process.execPath, [script, redis.port, ms], { stdio: ['pipe', 'pipe', 'ignore'] });
     return new Promise((done) => child.stdout.once('data', (text) => done(Number(text))));
   }
 
-  // A server that shares its counts through the Redis on this port, once it does.
-  async sharing(port) {
+  // A server that shares its counts through the Redis on this port; waits until it is connected.
+  async sharedServer(port) {
     const server = await this.weir(binary('weir'), '--origin', `redis://127.0.0.1:${port}`);
     for (let i = 0; i < 100; ++i) {
       const metrics = await (await fetch(`http://127.0.0.1:${server.http}/metrics`)).text();
       if (/^weir_origin_ready 1$/m.test(metrics)) return server;
-      await rest(50);
+      await sleep(50);
     }
-    throw new Error('the server does not find its origin');
+    throw new Error('the server does not connect to its origin');
   }
 }
 
 // --- commands ---
 
-const reached = (run) => run.accepted / run.seconds;
+const admissionRate = (run) => run.admitted / run.seconds;
 
-// As wanted, or with as many keys as the machine can hold at this rate.
+// With fewer keys if the machine cannot sustain the rate for all of them.
 function commandsAt(redis, rate, seconds) {
-  const measure = (keys) => {
+  const measureKeys = (keys) => {
     spawnSync('redis-cli', ['-p', String(redis.port), 'FLUSHALL']);
-    return measured(['commands', '--port', redis.port, '--process', redis.pids[0], '--keys', keys,
+    return measure(['commands', '--port', redis.port, '--process', redis.pids[0], '--keys', keys,
       '--rate', rate, '--seconds', seconds]);
   };
-  const run = measure(kKeys);
-  const share = rate === 0 ? 1 : reached(run) / (rate * kKeys);
-  return share > 0.97 ? run : measure(Math.max(1, Math.floor(share * kKeys / 125)) * 100);
+  const run = measureKeys(kKeys);
+  const share = rate === 0 ? 1 : admissionRate(run) / (rate * kKeys);
+  return share > 0.97 ? run : measureKeys(Math.max(1, Math.floor(share * kKeys / 125)) * 100);
 }
 
 async function measureCommands(servers) {
   const redis = await servers.redis();
   const rates = options.quick ? [1, 20, 200] : [1, 2, 5, 10, 20, 50, 100, 200, 0];
   const seconds = options.quick ? 1 : 5;
-  const points = rates.map((wanted, i) => {
-    progress(`commands ${i + 1}/${rates.length}: ${wanted || 'all'} accepts per key and second`);
-    const run = commandsAt(redis, wanted, seconds);
+  const points = rates.map((requested, i) => {
+    progress(`commands ${i + 1}/${rates.length}: ${requested || 'max'} admissions per key and second`);
+    const run = commandsAt(redis, requested, seconds);
     const each = (count) => count / run.seconds;
     return {
-      wanted,
+      requested,
       keys: run.keys,
-      accepts: reached(run) / run.keys,
-      rate: reached(run),
-      told: each(run.kinds.tell),
-      read: each(run.kinds.read),
-      other: each(run.commands - run.kinds.tell - run.kinds.read),
-      commands: run.commands / run.accepted,
+      admissions: admissionRate(run) / run.keys,
+      rate: admissionRate(run),
+      hset: each(run.hset),
+      hgetall: each(run.hgetall),
+      other: each(run.commands - run.hset - run.hgetall),
+      commands: run.commands / run.admitted,
       busy: each(run.redis_seconds),
-      degraded: run.degraded / run.accepted,
+      degraded: run.degraded / run.admitted,
       run,
     };
   });
@@ -136,37 +136,47 @@ async function measureCommands(servers) {
 }
 
 function printCommands(points) {
-  const { bar, from } = kBars.commands;
-  console.log('\nCommands to Redis per accepted request (one embedded limiter, windows of 60 s)\n');
-  console.log('  accepts per     keys   accepts     HSET  HGETALL   other  commands    Redis  bar       met');
-  console.log('  key and second         per s      per s    per s   per s  per accept   busy');
+  const { target, from } = kTargets.commands;
+  console.log('\nCommands to Redis per admission (one embedded limiter, windows of 60 s)\n');
+  console.log('  admissions        keys  admitted     HSET  HGETALL   other    commands   Redis  target   met');
+  console.log('  per key & s                per s    per s    per s   per s / admission    busy');
   for (const point of points) {
-    // A rate that was held counts as held.
-    const judged = point.accepts >= 0.97 * from;
-    const met = judged ? (point.commands <= bar ? 'yes' : 'NO') : '';
+    // Within 3 % of the requested rate counts as reached.
+    const hasTarget = point.admissions >= 0.97 * from;
+    const met = hasTarget ? (point.commands <= target ? 'yes' : 'NO') : '';
     console.log([
-      `  ${point.accepts.toFixed(point.accepts < 9.95 ? 1 : 0).padStart(8)} ${point.wanted ? '    ' : 'most'}`,
+      `  ${point.admissions.toFixed(point.admissions < 9.95 ? 1 : 0).padStart(8)} ${point.requested ? '    ' : 'max '}`,
       `${point.keys}`.padStart(8), `${Math.round(point.rate)}`.padStart(9),
-      `${Math.round(point.told)}`.padStart(8), `${Math.round(point.read)}`.padStart(8),
+      `${Math.round(point.hset)}`.padStart(8), `${Math.round(point.hgetall)}`.padStart(8),
       `${Math.round(point.other)}`.padStart(7), point.commands.toFixed(3).padStart(11),
-      `${(100 * point.busy).toFixed(0)} %`.padStart(7), ` ${judged ? `≤ ${bar}` : ''}`.padEnd(9), met,
+      `${(100 * point.busy).toFixed(0)} %`.padStart(7), ` ${hasTarget ? `≤ ${target}` : ''}`.padEnd(9), met,
     ].join(' ').trimEnd());
     if (point.degraded > 0) {
-      console.log(`      of them decided without Redis: ${(100 * point.degraded).toFixed(2)} %`);
+      console.log(`      of these decided without Redis: ${(100 * point.degraded).toFixed(2)} %`);
     }
   }
 }
 
-// --- two servers that take turns ---
+function commandsChart(points, { processor, cores, date }) {
+  const { target, from } = kTargets.commands;
+  return chart({
+    width: 860, height: 500, title: 'Commands to Redis per admission (lower is better)', series: ['weir'],
+    note: `${processor}, ${cores} cores, ${date}. Both axes are logarithmic.`,
+    panels: [linePanel({ x: 60, y: 95, width: 770, height: 325, title: '', below: 'admissions per key and second', labels: true,
+      lines: [points.map(({ admissions, commands }) => [admissions, commands])],
+      bound: { value: target, name: `target: ≤ ${target}`, from } })] });
+}
 
-function takeTurns(name, contestants) {
-  const results = Object.fromEntries(Object.keys(contestants).map((who) => [who, []]));
+// --- two servers that alternate ---
+
+function alternate(name, measurements) {
+  const results = Object.fromEntries(Object.keys(measurements).map((server) => [server, []]));
   for (let round = 0; round < rounds; ++round) {
-    const order = Object.keys(contestants);
+    const order = Object.keys(measurements);
     if (round % 2) order.reverse();
-    for (const who of order) {
-      progress(`${name} ${round + 1}/${rounds}: ${who}`);
-      results[who].push(contestants[who]());
+    for (const server of order) {
+      progress(`${name} ${round + 1}/${rounds}: ${server}`);
+      results[server].push(measurements[server]());
     }
   }
   progress('');
@@ -175,11 +185,11 @@ function takeTurns(name, contestants) {
 
 async function measureLatency(servers) {
   const seconds = options.quick ? 1 : 3;
-  const port = await servers.redisAway(kAway);
-  const ask = (server) => () => measured(['latency', '--port', server.port, '--seconds', seconds]);
-  return takeTurns('latency', {
-    shared: ask(await servers.sharing(port)),
-    alone: ask(await servers.weir(binary('weir'), '--origin', 'memory')),
+  const port = await servers.remoteRedis(kDelay);
+  const latencyOf = (server) => () => measure(['latency', '--port', server.port, '--seconds', seconds]);
+  return alternate('latency', {
+    shared: latencyOf(await servers.sharedServer(port)),
+    alone: latencyOf(await servers.weir(binary('weir'), '--origin', 'memory')),
   });
 }
 
@@ -188,60 +198,60 @@ async function measureThroughput(servers) {
   const command = ['WEIR.LIMIT', 'api', 'key:__rand_int__', '1000000000', '60000'];
   const requests = options.quick ? 100_000 : 1_500_000;
   const load = (server) => () => redisBenchmark(server, { pipeline: 16, requests, keys: 1000, command });
-  const contestants = {
-    shared: load(await servers.sharing(redis.port)),
+  const measurements = {
+    shared: load(await servers.sharedServer(redis.port)),
     alone: load(await servers.weir(binary('weir'), '--origin', 'memory')),
   };
-  for (const [who, run] of Object.entries(contestants)) { // every key is there before it counts
-    progress(`throughput: ${who}, warming`);
+  for (const [server, run] of Object.entries(measurements)) { // creates all keys
+    progress(`throughput: ${server}, warm-up`);
     run();
   }
-  return takeTurns('throughput', contestants);
+  return alternate('throughput', measurements);
 }
 
-// `wanted` is a bar and its direction, if there is one; `ratio` says which over which.
-function printRow(label, { mine, theirs, unit, digits, ratio, wanted }) {
+// `target`: [direction, ratio], if there is one.
+function printRow(label, { shared, alone, unit, digits, ratio, target }) {
   const shown = (values) => `${median(values).toFixed(digits)} ${unit}`.padStart(12);
-  const [direction, bar] = wanted ?? [];
-  const holds = direction === '≥' ? ratio.middle >= bar : ratio.middle <= bar;
-  const verdict = wanted ? `${direction} ${bar}x`.padEnd(9) + (holds ? 'yes' : 'NO') : '';
-  const figures = `${shown(mine)} ${shown(theirs)}   ${ratio.text.padEnd(22)} ${verdict}`;
+  const [direction, limit] = target ?? [];
+  const holds = direction === '≥' ? ratio.ofMedians >= limit : ratio.ofMedians <= limit;
+  const verdict = target ? `${direction} ${limit}x`.padEnd(9) + (holds ? 'yes' : 'NO') : '';
+  const figures = `${shown(shared)} ${shown(alone)}   ${ratio.text.padEnd(22)} ${verdict}`;
   console.log(`  ${label.padEnd(48)} ${figures}`.trimEnd());
 }
 
-function printPair(title, what) {
+function printHead(title, ratio) {
   console.log(`\n${title}\n`);
-  console.log(`  ${''.padEnd(48)} ${'shared'.padStart(12)} ${'alone'.padStart(12)}   ${what.padEnd(22)} bar      met`);
+  console.log(`  ${''.padEnd(48)} ${'shared'.padStart(12)} ${'alone'.padStart(12)}   ${ratio.padEnd(22)} target   met`);
 }
 
 function printLatency(results) {
-  printPair('Latency of WEIR.LIMIT, Redis 50 ms away (25 ms each way); 200 warm keys, 2,000/s on 4 connections',
-    'shared over alone');
-  const of = (who, name) => results[who].map((run) => run[name]);
+  printHead('Latency of WEIR.LIMIT, round trip to Redis 50 ms; 200 warm keys, 2,000/s on 4 connections',
+    'shared ÷ alone');
+  const valuesOf = (server, name) => results[server].map((run) => run[name]);
   for (const name of ['p50', 'p99', 'p999']) {
-    const [mine, theirs] = [of('shared', name), of('alone', name)];
+    const [shared, alone] = [valuesOf('shared', name), valuesOf('alone', name)];
     printRow(name === 'p999' ? 'p99.9' : name, {
-      mine, theirs, unit: 'ms', digits: 3, ratio: ratioOf(mine, theirs),
-      wanted: name === 'p99' ? ['≤', kBars.p99] : undefined,
+      shared, alone, unit: 'ms', digits: 3, ratio: ratioOf(shared, alone),
+      target: name === 'p99' ? ['≤', kTargets.p99] : undefined,
     });
   }
-  const sum = (name) => of('shared', name).reduce((a, b) => a + b, 0);
-  console.log(`  answers that waited for Redis: ${sum('waited')} of ${sum('answers')}`);
+  const sum = (name) => valuesOf('shared', name).reduce((a, b) => a + b, 0);
+  console.log(`  replies that waited for Redis: ${sum('waited')} of ${sum('answers')}`);
 }
 
 function printThroughput(results) {
-  printPair('Throughput of WEIR.LIMIT, Redis near; redis-benchmark, 50 connections, pipeline 16, 1,000 keys',
+  printHead('Throughput of WEIR.LIMIT, local Redis; redis-benchmark, 50 connections, pipeline 16, 1,000 keys',
     'ratio');
-  const of = (who, name) => results[who].map((run) => run[name]);
-  const row = (label, name, unit, digits, scale, ratio, wanted) =>
+  const valuesOf = (server, name) => results[server].map((run) => run[name]);
+  const row = (label, name, unit, digits, scale, ratio, target) =>
     printRow(label, {
-      mine: of('shared', name).map((value) => value * scale),
-      theirs: of('alone', name).map((value) => value * scale),
-      unit, digits, ratio, wanted,
+      shared: valuesOf('shared', name).map((value) => value * scale),
+      alone: valuesOf('alone', name).map((value) => value * scale),
+      unit, digits, ratio, target,
     });
-  row('processor time per request (alone over shared)', 'cpu', 'ns', 0, 1,
-    ratioOf(of('alone', 'cpu'), of('shared', 'cpu')), ['≥', kBars.cpu]);
-  row('rate (shared over alone)', 'rate', 'k/s', 1, 1e-3, ratioOf(of('shared', 'rate'), of('alone', 'rate')));
+  row('CPU time per request (alone ÷ shared)', 'cpu', 'ns', 0, 1,
+    ratioOf(valuesOf('alone', 'cpu'), valuesOf('shared', 'cpu')), ['≥', kTargets.cpu]);
+  row('rate (shared ÷ alone)', 'rate', 'k/s', 1, 1e-3, ratioOf(valuesOf('shared', 'rate'), valuesOf('alone', 'rate')));
 }
 
 const servers = new Region('region');
@@ -249,17 +259,17 @@ try {
   const machine = describeMachine([['redis', 'redis-server', '--version']]);
   printMachine(machine);
   if (!options.quick) console.log(`\n${rounds} rounds, interleaved.`);
-  const kept = { machine, rounds, quick: options.quick };
-  const pictures = {};
+  const results = { machine, rounds, quick: options.quick };
+  const files = {};
   if (wants('commands')) {
-    kept.commands = await measureCommands(servers);
-    printCommands(kept.commands);
-    pictures.svg = drawCurve(kept.commands, { ...kBars.commands, machine });
+    results.commands = await measureCommands(servers);
+    printCommands(results.commands);
+    files.svg = commandsChart(results.commands, machine);
   }
-  if (wants('latency')) printLatency(kept.latency = await measureLatency(servers));
-  if (wants('throughput')) printThroughput(kept.throughput = await measureThroughput(servers));
+  if (wants('latency')) printLatency(results.latency = await measureLatency(servers));
+  if (wants('throughput')) printThroughput(results.throughput = await measureThroughput(servers));
   console.log();
-  keep(options.out, 'region', { json: `${JSON.stringify(kept, null, 1)}\n`, ...pictures });
+  writeResults(options.out, 'region', { json: `${JSON.stringify(results, null, 1)}\n`, ...files });
 } finally {
   servers.stop();
 }

@@ -1,12 +1,12 @@
-// What the simulator says of sharing limits, as tables and plots: each figure of docs/simulation.md.
+// Runs the simulator and makes the tables and charts of docs/simulation.md.
 //
-//   fleet     The traffic that an RFC tells of its own fleet, under our rule and under the RFC's.
-//   attacks   What those get who know how regions share, for 2 to 30 regions.
-//   shapes    What each algorithm admits of each kind of traffic.
-//   growth    What more nodes, regions and keys cost.
+//   fleet     The traffic of the fleet in an RFC, with Weir's policy and with the policy of the RFC.
+//   attacks   Admissions of an attacker who knows how regions share counts, for 2 to 30 regions.
+//   shapes    Admissions of each algorithm for each shape of traffic.
+//   growth    The cost of more nodes, regions and keys.
 //
-// Runs are one after the other. All but seconds and memory are the same on every machine: the same file
-// and seed come to the same figures.
+// Runs are sequential. All results but time and memory are the same on every machine: equal files and
+// seeds give equal figures.
 
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,38 +14,38 @@ import { loadavg, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
 import { readFlags } from '../flags.mjs';
-import { describeMachine, keep, printMachine } from '../machine.mjs';
-import { bars, brief, lines, picture } from './chart.mjs';
+import { describeMachine, printMachine, writeResults } from '../machine.mjs';
+import { barPanel, chart, linePanel } from '../chart.mjs';
 
 const kParts = ['fleet', 'attacks', 'shapes', 'growth'];
-const usage = `simulation: what sharing costs and how exact it is, in simulated fleets
+const usage = `simulation: measure the cost and accuracy of sharing limits in simulated fleets
 
-  ./dev bench simulation [--quick] [--only PART] [--out DIR] [--pictures DIR] [--done DIR]
+  ./dev bench simulation [--quick] [--only PART] [--out DIR] [--charts DIR] [--cache DIR]
 
-  --quick         smaller and shorter: to see whether it works
-  --only PART     one of ${kParts.join(', ')}
-  --out DIR       where <date>-<arch>-simulation.json goes, and the plots
+  --quick         smaller and shorter: a smoke test
+  --only PART     run one part: ${kParts.join(', ')}
+  --out DIR       directory for <date>-<arch>-simulation.json and the charts
                   (default: build/bench/results)
-  --pictures DIR  where the plots go, as simulation-PART.svg, instead
-  --done DIR      results of single runs are kept there, and those that are there are not run again
+  --charts DIR    directory for the charts, as simulation-PART.svg (default: as --out)
+  --cache DIR     directory for the results of single runs; runs with a result there are skipped
 `;
 
-const flags = { quick: false, only: undefined, out: 'build/bench/results', bin: 'build/bin', pictures: undefined, done: undefined };
-const { options, complain } = readFlags(usage, flags);
+const flags = { quick: false, only: undefined, out: 'build/bench/results', bin: 'build/bin', charts: undefined, cache: undefined };
+const { options, fail } = readFlags(usage, flags);
 if (options.only && !kParts.includes(options.only)) {
-  complain(`no part '${options.only}'; there are ${kParts.join(', ')}`);
+  fail(`--only cannot be '${options.only}'; use ${kParts.join(', ')}`);
 }
 const binary = join(resolve(options.bin), 'weir');
 const kPolicies = ['bounded', 'floor'];
 const kPolicyNames = ['weir', 'floor'];
-const runs = []; // all that was run, for the JSON
+const runs = []; // for the JSON file
 
-function progress(words) {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${words}`);
+function progress(text) {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }
 
-// The most memory that a process ever had, in MiB: asked while it lives, as nobody tells afterwards.
-function peakOf(pid) {
+// The peak memory of a running process in MiB.
+function peakMemory(pid) {
   try {
     return Number(/VmHWM:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? 0) / 1024;
   } catch {
@@ -53,29 +53,29 @@ function peakOf(pid) {
   }
 }
 
-async function live(scenario, sets) {
-  const folder = mkdtempSync(join(tmpdir(), 'weir-simulation-'));
-  const words = ['sim', join('scenarios', `${scenario}.yaml`), '--out', folder];
-  for (const [path, value] of Object.entries(sets)) words.push('--set', `${path}=${value}`);
-  const began = performance.now();
-  const child = spawn(binary, words, { stdio: ['ignore', 'ignore', 'pipe'] });
-  let complaint = '';
-  child.stderr.on('data', (data) => (complaint += data));
+async function simulate(scenario, sets) {
+  const directory = mkdtempSync(join(tmpdir(), 'weir-simulation-'));
+  const args = ['sim', join('scenarios', `${scenario}.yaml`), '--out', directory];
+  for (const [path, value] of Object.entries(sets)) args.push('--set', `${path}=${value}`);
+  const start = performance.now();
+  const child = spawn(binary, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  let errors = '';
+  child.stderr.on('data', (data) => (errors += data));
   let peak = 0;
-  const poll = setInterval(() => (peak = Math.max(peak, peakOf(child.pid))), 50);
+  const poll = setInterval(() => (peak = Math.max(peak, peakMemory(child.pid))), 50);
   await new Promise((done, failed) => child.on('close', done).on('error', failed));
   clearInterval(poll);
-  const wall = (performance.now() - began) / 1000;
-  const file = join(folder, `${scenario}.json`);
-  if (!existsSync(file)) throw new Error(`weir ${words.join(' ')}: ${complaint.trim() || 'wrote no report'}`);
+  const wall = (performance.now() - start) / 1000;
+  const file = join(directory, `${scenario}.json`);
+  if (!existsSync(file)) throw new Error(`weir ${args.join(' ')}: ${errors.trim() || 'wrote no report'}`);
   const [run] = JSON.parse(readFileSync(file, 'utf8')).runs;
-  rmSync(folder, { recursive: true });
-  const command = ['weir sim', words[1], ...Object.entries(sets).map(([path, value]) => `--set '${path}=${value}'`)];
+  rmSync(directory, { recursive: true });
+  const command = ['weir sim', args[1], ...Object.entries(sets).map(([path, value]) => `--set '${path}=${value}'`)];
   return {
     command: command.join(' '),
     fingerprint: run.fingerprint,
     figures: Object.fromEntries(run.figures.map(({ key, value }) => [key, value])),
-    not_kept: run.promises.filter(({ kept }) => !kept).map(({ promise, was }) => `${promise} (was ${was})`),
+    not_met: run.expectations.filter(({ met }) => !met).map(({ expectation, actual }) => `${expectation} (actual ${actual})`),
     broken: run.broken,
     simulated_seconds: run.simulated_seconds,
     measured_seconds: run.measured_seconds,
@@ -88,12 +88,12 @@ async function live(scenario, sets) {
 
 async function run(name, scenario, sets = {}) {
   progress(name);
-  const file = options.done && join(options.done, `${name.replace(/[^a-z0-9]+/gi, '-')}.json`);
+  const file = options.cache && join(options.cache, `${name.replace(/[^a-z0-9]+/gi, '-')}.json`);
   let result = file && existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : null;
   if (!result) {
-    result = await live(scenario, sets);
+    result = await simulate(scenario, sets);
     if (file) {
-      mkdirSync(options.done, { recursive: true });
+      mkdirSync(options.cache, { recursive: true });
       writeFileSync(file, JSON.stringify(result));
     }
   }
@@ -102,7 +102,7 @@ async function run(name, scenario, sets = {}) {
   return result;
 }
 
-// A table as Markdown has it, so that it can be pasted.
+// Prints a Markdown table.
 function table(title, head, rows) {
   const all = [head, ...rows].map((row) => row.map(String));
   const widths = head.map((_, column) => Math.max(...all.map((row) => row[column].length), 3));
@@ -121,11 +121,11 @@ const kFleetRows = [
   ['requests/s', 'offered_per_second', 0], ['denied, %', 'denied', 2], ['rows written/s', 'rows', 1],
   ['presences written/s', 'presences', 1], ['rows read/s', 'rows_read', 0],
   ['origin commands/s', 'origin_commands', 0],
-  ['mean of full windows, limits', 'mean_cell', 3], ['worst window of the clock, limits', 'worst_cell', 2],
-  ['worst span, limits', 'worst_window', 2], ['worst but for what is recent, limits', 'unexcused', 2],
-  ['denied although not full, %', 'false_denials', 2],
-  ['row sent to used, p50, ms', 'travel_p50', 0], ['row sent to used, p99, ms', 'travel_p99', 0],
-  ['admitted to used, p50, ms', 'propagation_p50', 0], ['admitted to used, p99, ms', 'propagation_p99', 0],
+  ['mean of full windows, limits', 'mean_cell', 3], ['worst fixed window, limits', 'worst_cell', 2],
+  ['worst interval of a window length, limits', 'worst_window', 2], ['worst without recent admissions, limits', 'unexcused', 2],
+  ['denied below the limit, %', 'false_denials', 2],
+  ['row sent to row used, p50, ms', 'travel_p50', 0], ['row sent to row used, p99, ms', 'travel_p99', 0],
+  ['admission to use elsewhere, p50, ms', 'propagation_p50', 0], ['admission to use elsewhere, p99, ms', 'propagation_p99', 0],
 ];
 
 async function fleet() {
@@ -140,30 +140,30 @@ async function fleet() {
   }
   const head = ['', ...results.map(({ name, policy }) => `${name}, ${policy === 'floor' ? 'floor' : 'weir'}`)];
   const rows = kFleetRows.map(([label, key, digits]) => [label, ...results.map(({ figures }) => fixed(figures[key], digits))]);
-  rows.push(['seconds simulated', ...results.map((result) => fixed(result.simulated_seconds, 0))]);
-  rows.push(['seconds taken', ...results.map((result) => fixed(result.took_seconds, 0))]);
-  rows.push(['simulated ÷ taken', ...results.map((result) => fixed(result.simulated_seconds / result.took_seconds, 1))]);
-  rows.push(['most memory, MiB', ...results.map((result) => fixed(result.peak_mib, 0))]);
-  table('The fleet of an RFC', head, rows);
-  const groups = (of) => fleets.map(([name]) => ({
-    name, values: kPolicies.map((policy) => of(results.find((r) => r.name === name && r.policy === policy).figures)) }));
-  await size(results);
-  const panel = (i, title, of, more) => bars({
-    x: 60 + (i % 2) * 410, y: 105 + (i >> 1) * 220, width: 340, height: 150, title, groups: groups(of), ...more });
-  return picture({
-    width: 860, height: 545, title: 'The fleet of an RFC: what sharing costs, and how exact it is', series: kPolicyNames,
-    note: '33 nodes, 10 regions, 24,000 keys; ×10: 330, 30 and 240,000. Windows of 60 s. Less is better.',
-    parts: [
-      panel(0, 'rows and presences written a second', (f) => f.rows + f.presences),
+  rows.push(['simulated time, s', ...results.map((result) => fixed(result.simulated_seconds, 0))]);
+  rows.push(['wall time, s', ...results.map((result) => fixed(result.took_seconds, 0))]);
+  rows.push(['simulated ÷ wall time', ...results.map((result) => fixed(result.simulated_seconds / result.took_seconds, 1))]);
+  rows.push(['peak memory, MiB', ...results.map((result) => fixed(result.peak_mib, 0))]);
+  table('The RFC fleet', head, rows);
+  const groups = (valueOf) => fleets.map(([name]) => ({
+    name, values: kPolicies.map((policy) => valueOf(results.find((r) => r.name === name && r.policy === policy).figures)) }));
+  await fleetSizes(results);
+  const panel = (i, title, valueOf, more) => barPanel({
+    x: 60 + (i % 2) * 410, y: 105 + (i >> 1) * 220, width: 340, height: 150, title, groups: groups(valueOf), ...more });
+  return chart({
+    width: 860, height: 545, title: 'The RFC fleet: cost and accuracy of sharing', series: kPolicyNames,
+    note: '33 nodes, 10 regions, 24,000 keys; ×10: 330, 30 and 240,000. Windows of 60 s. Lower is better.',
+    panels: [
+      panel(0, 'rows and presences written per second', (f) => f.rows + f.presences),
       panel(1, 'admitted in the worst window, in limits', (f) => f.worst_cell),
-      panel(2, 'rows read a second, by all nodes', (f) => f.rows_read),
-      panel(3, 'from sending a row to its use elsewhere, p99, s', (f) => f.travel_p99 / 1000),
+      panel(2, 'rows read per second, by all nodes', (f) => f.rows_read),
+      panel(3, 'from sending a row to its use, p99, s', (f) => f.travel_p99 / 1000),
     ],
   });
 }
 
-// How long large fleets take, and what memory.
-async function size(results) {
+// Wall time and memory of large fleets.
+async function fleetSizes(results) {
   if (options.quick) return;
   const ours = (fleet) => results.find(({ name, policy }) => name === fleet && policy !== 'floor');
   const worlds = [
@@ -175,22 +175,22 @@ async function size(results) {
     fixed(result.figures.offered_per_second, 0), fixed(result.figures.rows + result.figures.presences, 0),
     fixed(result.figures.rows_read, 0), fixed(result.figures.worst_cell, 2), fixed(result.wall_seconds, 0),
     fixed(result.peak_mib, 0)]);
-  table('How long it takes', ['fleet', 'seconds simulated', 'requests/s', 'rows and presences/s', 'rows read/s',
-    'worst window, limits', 'seconds of real time', 'most memory, MiB'], rows);
+  table('Simulation time', ['fleet', 'simulated time, s', 'requests/s', 'rows and presences/s', 'rows read/s',
+    'worst window, limits', 'wall time, s', 'peak memory, MiB'], rows);
 }
 
 // ---------------------------------------------------------------- attacks
 
 const kAttacks = [
   ['hide, then run', 'attack-hide-then-run'], ['hold back, then run', 'attack-hold-back-then-run'],
-  // Of each region as much as of one of the ten.
+  // The demand per region is constant.
   ['saturated', 'attack-saturated', (regions) => ({ 'traffic.0.demand': 10 * regions })], ['three limits, evenly', 'attack-three-limits-evenly'],
 ];
 
 async function attacks() {
   const counts = options.quick ? [2, 10] : [2, 3, 5, 10, 20, 30];
   const rows = [];
-  const parts = [];
+  const panels = [];
   for (const [i, [name, scenario, demand]] of kAttacks.entries()) {
     const drawn = [[], []];
     for (const regions of counts) {
@@ -199,21 +199,21 @@ async function attacks() {
         const sets = { 'world.regions': regions, ...demand?.(regions), ...(policy === 'floor' && { 'settings.policy': 'floor' }) };
         const { figures } = await run(`attack ${scenario} ${regions} ${policy}`, scenario, sets);
         row.push(fixed(figures.mean_cell, 2), fixed(figures.worst_cell, 2));
-        // The floor's delay is so long that it excuses nearly everything.
+        // With the delay of the floor policy, nearly everything is recent.
         if (policy !== 'floor') row.push(fixed(figures.unexcused, 2));
         row.push(fixed(60 * (figures.rows + figures.presences), 0));
         drawn[p].push([regions, figures.worst_cell]);
       }
       rows.push(row);
     }
-    parts.push(lines({ x: 60 + (i % 2) * 410, y: 105 + (i >> 1) * 240, width: 340, height: 150, title: name,
+    panels.push(linePanel({ x: 60 + (i % 2) * 410, y: 105 + (i >> 1) * 240, width: 340, height: 150, title: name,
       lines: drawn, below: 'regions', range: [0.8, 36], bound: { value: 1.35, name: '1.35' } }));
   }
-  table('Attacks on one key of 1,000 a minute: admitted in a window, in limits',
-    ['attack', 'regions', 'weir: mean', 'worst', 'not recent', 'rows a window', 'floor: mean', 'worst', 'rows a window'], rows);
-  return picture({
+  table('Attacks on one key of 1,000 per minute: admitted in a window, in limits',
+    ['attack', 'regions', 'weir: mean', 'worst', 'without recent', 'rows per window', 'floor: mean', 'worst', 'rows per window'], rows);
+  return chart({
     width: 860, height: 575, title: 'Attacks on one key: admitted in the worst window, in limits', series: kPolicyNames,
-    note: 'One node a region; windows of 60 s. Both axes logarithmic. 1.35 bounds what is not recent.', parts });
+    note: 'One node a region; windows of 60 s. Both axes logarithmic. 1.35 bounds all but recent admissions.', panels });
 }
 
 // ---------------------------------------------------------------- shapes
@@ -228,35 +228,35 @@ async function shapes() {
       results.set(`${shape} ${algorithm}`, await run(`shape ${shape} ${algorithm}`, `shape-${shape}`, { 'limits.0.algorithm': algorithm }));
     }
   }
-  const rows = (of) => kShapes.map((shape) => [shape, ...kAlgorithms.map((algorithm) => of(results.get(`${shape} ${algorithm}`)))]);
+  const rows = (valueOf) => kShapes.map((shape) => [shape, ...kAlgorithms.map((algorithm) => valueOf(results.get(`${shape} ${algorithm}`)))]);
   const head = ['traffic', ...kAlgorithms];
-  table('Most admitted in any span as long as a window, in limits', head, rows(({ figures }) => fixed(figures.worst_window, 2)));
-  table('Most admitted in a window of the clock, in limits', head, rows(({ figures }) => fixed(figures.worst_cell, 2)));
+  table('Most admitted in any interval of one window length, in limits', head, rows(({ figures }) => fixed(figures.worst_window, 2)));
+  table('Most admitted in any fixed window, in limits', head, rows(({ figures }) => fixed(figures.worst_cell, 2)));
   table('Denied, %', head, rows(({ figures }) => fixed(figures.denied, 1)));
   const admitted = ({ figures, measured_seconds: seconds }) => Math.round(figures.offered_per_second * seconds * (1 - figures.denied / 100));
-  table('Lock-step: admitted in three seconds, a limit of ten a second', head,
+  table('Lock-step: admitted in three seconds, with a limit of ten per second', head,
     [['admitted', ...kAlgorithms.map((algorithm) => admitted(results.get(`lock-step ${algorithm}`)))]]);
   const groups = kShapes.map((shape) => ({
     name: shape, values: kAlgorithms.map((algorithm) => results.get(`${shape} ${algorithm}`).figures.worst_window) }));
-  return picture({
-    width: 860, height: 330, title: 'Most admitted in any span as long as a window, in limits', series: kAlgorithms,
-    note: 'gcra and token_bucket allow a burst of one limit beside the rate: two limits are their contract. hopping: two regions.',
-    parts: [bars({ x: 50, y: 95, width: 790, height: 175, title: '', groups, labels: false, bound: { value: 1, name: '' } })] });
+  return chart({
+    width: 860, height: 330, title: 'Most admitted in any interval of one window length, in limits', series: kAlgorithms,
+    note: 'gcra and token_bucket allow a burst of one limit in addition to the rate: two limits in total. hopping: two regions.',
+    panels: [barPanel({ x: 50, y: 95, width: 790, height: 175, title: '', groups, labels: false, bound: { value: 1, name: '' } })] });
 }
 
 // ---------------------------------------------------------------- growth
 
-const kGrowth = { // one of each is scenarios/growth.yaml as it is
+const kGrowth = { // includes the values of scenarios/growth.yaml
   nodes: [10, 30, 100],
   regions: [2, 5, 10, 20, 30],
   keys: [300, 1_000, 3_000, 10_000],
 };
 
-const kMiddle = { nodes: 30, regions: 10, keys: 3_000 };
-const isMiddle = (what, value) => value === kMiddle[what];
+const kBase = { nodes: 30, regions: 10, keys: 3_000 };
+const isBase = (parameter, value) => value === kBase[parameter];
 
-function growthSets(what, value) {
-  if (what !== 'keys') return { [`world.${what}`]: value };
+function growthSets(parameter, value) {
+  if (parameter !== 'keys') return { [`world.${parameter}`]: value };
   return { 'traffic.0.keys': value * 0.9, 'traffic.1.keys': value * 0.05, 'traffic.2.keys': value * 0.05 };
 }
 
@@ -264,56 +264,57 @@ async function growth() {
   const kMeasures = [
     ['rows and presences/s', (r) => r.figures.rows + r.figures.presences],
     ['origin commands/s', (r) => r.figures.origin_commands],
-    // Keys come in one by one while it warms up, ten times as long as what is measured: half of that traffic.
-    ['µs of real time a request', (r) => (1e6 * r.took_seconds) / (6 * r.measured_seconds * r.figures.offered_per_second)],
+    // Keys start one by one during the warm-up, which is ten times as long as the measured time: it has
+    // half of that traffic.
+    ['µs of wall time per request', (r) => (1e6 * r.took_seconds) / (6 * r.measured_seconds * r.figures.offered_per_second)],
   ];
   const rows = [];
-  const parts = [];
-  let middle;
-  for (const [column, [what, values]] of Object.entries(kGrowth).entries()) {
+  const panels = [];
+  let base;
+  for (const [column, [parameter, values]] of Object.entries(kGrowth).entries()) {
     const results = [];
     for (const value of options.quick ? values.slice(0, 3) : values) {
-      const result = isMiddle(what, value)
-        ? (middle ??= await run('growth middle', 'growth'))
-        : await run(`growth ${what} ${value}`, 'growth', growthSets(what, value));
+      const result = isBase(parameter, value)
+        ? (base ??= await run('growth base', 'growth'))
+        : await run(`growth ${parameter} ${value}`, 'growth', growthSets(parameter, value));
       results.push([value, result]);
     }
     for (const [value, result] of results) {
-      rows.push([what, value.toLocaleString('en-US'), fixed(result.figures.offered_per_second, 0), ...kMeasures.map(([, of]) => fixed(of(result), 1)),
+      rows.push([parameter, value.toLocaleString('en-US'), fixed(result.figures.offered_per_second, 0), ...kMeasures.map(([, valueOf]) => fixed(valueOf(result), 1)),
         fixed(result.figures.rows_read, 0), fixed(result.figures.worst_cell, 2), fixed(result.took_seconds, 1), fixed(result.peak_mib, 0)]);
     }
-    for (const [i, [title, of]] of kMeasures.entries()) {
-      parts.push(lines({ x: 60 + column * 275, y: 105 + i * 205, width: 215, height: 120, title, below: what,
-        lines: [results.map(([value, result]) => [value, of(result)])] }));
+    for (const [i, [title, valueOf]] of kMeasures.entries()) {
+      panels.push(linePanel({ x: 60 + column * 275, y: 105 + i * 205, width: 215, height: 120, title, below: parameter,
+        lines: [results.map(([value, result]) => [value, valueOf(result)])] }));
     }
   }
-  table('How cost grows around 30 nodes, 10 regions and 3,000 keys',
-    ['what', 'so many', 'requests/s', ...kMeasures.map(([title]) => title), 'rows read/s', 'worst window', 'seconds taken', 'MiB'], rows);
-  return picture({
-    width: 860, height: 720, title: 'How cost grows around 30 nodes, 10 regions and 3,000 keys', series: ['weir'],
-    note: 'One thing is changed at a time; more keys bring more requests. Both axes logarithmic.', parts });
+  table('Cost of sharing around 30 nodes, 10 regions and 3,000 keys',
+    ['parameter', 'value', 'requests/s', ...kMeasures.map(([title]) => title), 'rows read/s', 'worst window', 'wall time, s', 'MiB'], rows);
+  return chart({
+    width: 860, height: 720, title: 'Cost of sharing around 30 nodes, 10 regions and 3,000 keys', series: ['weir'],
+    note: 'One parameter varies at a time; more keys bring more requests. Both axes logarithmic.', panels });
 }
 
 // ---------------------------------------------------------------- all
 
 const machine = describeMachine([['weir', binary, '--version']]);
 printMachine(machine);
-const pictures = {};
+const charts = {};
 for (const [name, part] of Object.entries({ fleet, attacks, shapes, growth })) {
-  if (!options.only || options.only === name) pictures[name] = await part();
+  if (!options.only || options.only === name) charts[name] = await part();
 }
-const failed = runs.filter(({ not_kept: notKept, command }) => notKept.length && !command.includes('--set'));
-for (const { name, not_kept: notKept } of failed) console.log(`\nNOT KEPT in ${name}: ${notKept.join('; ')}`);
+const failed = runs.filter(({ not_met: notMet, command }) => notMet.length && !command.includes('--set'));
+for (const { name, not_met: notMet } of failed) console.log(`\nNOT MET in ${name}: ${notMet.join('; ')}`);
 const broken = runs.filter((each) => each.broken);
 for (const each of broken) console.log(`\nBROKEN in ${each.name}: ${each.broken}\n  ${each.command}`);
 console.log();
-keep(options.out, 'simulation', { json: `${JSON.stringify({ machine, quick: options.quick, runs }, null, 1)}\n` });
-for (const [name, svg] of Object.entries(pictures)) {
-  if (!options.pictures) {
-    keep(options.out, `simulation-${name}`, { svg });
+writeResults(options.out, 'simulation', { json: `${JSON.stringify({ machine, quick: options.quick, runs }, null, 1)}\n` });
+for (const [name, svg] of Object.entries(charts)) {
+  if (!options.charts) {
+    writeResults(options.out, `simulation-${name}`, { svg });
     continue;
   }
-  mkdirSync(options.pictures, { recursive: true });
-  writeFileSync(join(options.pictures, `simulation-${name}.svg`), svg);
+  mkdirSync(options.charts, { recursive: true });
+  writeFileSync(join(options.charts, `simulation-${name}.svg`), svg);
 }
 process.exit(broken.length + failed.length > 0 ? 1 : 0);

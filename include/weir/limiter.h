@@ -39,7 +39,7 @@
 
 namespace weir {
 
-namespace limiter {
+namespace decide {
 class Engine;
 }
 
@@ -219,7 +219,7 @@ class WEIR_EXPORT Limiter {
 
   // Fixed after construction.
   const Clock* clock_;
-  std::shared_ptr<limiter::Engine> engine_;
+  std::shared_ptr<decide::Engine> engine_;
   size_t capacity_;
   Millis read_deadline_;
   bool waits_;

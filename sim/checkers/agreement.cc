@@ -8,7 +8,7 @@
 // verdict is degraded and each knows exactly what was accepted, less what died. Only one
 // that refuses already by what it knows need not hear by how much more.
 
-#include "limiter/freshness.h"
+#include "regional/freshness.h"
 #include "sim/checkers/makers.h"
 #include "sim/missing.h"
 
@@ -26,7 +26,7 @@ class Agreement final : public Checker {
     if (auto fault = check(world, answered, answered.cell(), evidence.own + evidence.siblings)) {
       return fault;
     }
-    for (const limiter::CellView& cell : world.nodes.at(static_cast<size_t>(answered.node)).cells) {
+    for (const decide::CellView& cell : world.nodes.at(static_cast<size_t>(answered.node)).cells) {
       if (cell.tuple != answered.tuple) continue;
       const CellId id{cell.tuple, cell.sequence};
       if (!matters_at(id, world.now.wall)) continue;
@@ -42,7 +42,7 @@ class Agreement final : public Checker {
       if (node.last_replay.done + node.last_replay.waiting != 0) {
         return who + " still has something to tell";
       }
-      for (const limiter::CellView& cell : node.cells) {
+      for (const decide::CellView& cell : node.cells) {
         if (!matters_at({cell.tuple, cell.sequence}, world.now.wall)) continue;
         if (cell.acked != cell.own) return who + " does not know that all was told";
       }
@@ -56,7 +56,7 @@ class Agreement final : public Checker {
     const Promises& promises = world.promises;
     Nanos delay{0};
     for (const Life& life : world.truth.lives()) delay = std::max<Nanos>(delay, life.most_delay);
-    const Nanos schedule = limiter::fresh_for(answered.duration, promises.max_freshness) +
+    const Nanos schedule = regional::fresh_for(answered.duration, promises.max_freshness) +
                            promises.acked_within + promises.asked_within;
     return answered.asked.mono - *world.calm_since >
            promises.read_deadline + 2 * (schedule + 2 * delay);

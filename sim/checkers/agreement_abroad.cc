@@ -30,7 +30,7 @@ class AgreementAbroad final : public FleetChecker {
     if (fault) return fault;
     for (const RegionView& region : all.regions) {
       for (const NodeView& node : region.nodes) {
-        for (const limiter::SharedCell& cell : node.shared) {
+        for (const global::SharedCell& cell : node.shared) {
           const CellId id{cell.tuple, cell.sequence};
           if (!matters_at(id, all.now.wall) || all.blamed.count(cell.tuple) > 0) continue;
           const Count has = all.ledger.now_has({id, region.name});
@@ -55,7 +55,7 @@ class AgreementAbroad final : public FleetChecker {
     for (const RegionView& region : all.regions) {
       for (const NodeView& node : region.nodes) {
         if (!node.runs() || node.sync.no_room > 0) continue;
-        for (const limiter::CellView& cell : node.cells) {
+        for (const decide::CellView& cell : node.cells) {
           const CellId id{cell.tuple, cell.sequence};
           // By its own clock, too, which may be ahead.
           if (!matters_at(id, std::max(all.now.wall, node.latest))) continue;

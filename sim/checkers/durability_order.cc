@@ -13,7 +13,7 @@ class DurabilityOrder final : public FleetChecker {
   Fault at_audit(const FleetView& all) override {
     for (const RegionView& region : all.regions) {
       for (const NodeView& node : region.nodes) {
-        for (const limiter::SharedCell& cell : node.shared) {
+        for (const global::SharedCell& cell : node.shared) {
           if (all.blamed.count(cell.tuple) > 0) continue;
           const Count ever = all.ledger.ever({{cell.tuple, cell.sequence}, region.name});
           if (cell.published <= ever) continue;

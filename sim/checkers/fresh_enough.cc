@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "limiter/freshness.h"
+#include "regional/freshness.h"
 #include "sim/checkers/makers.h"
 #include "sim/missing.h"
 
@@ -27,7 +27,7 @@ class FreshEnough final : public Checker {
     // A read that it joined may have begun up to a deadline before it was asked.
     const Nanos age = answered.verdict.basis == Basis::kRefreshed
                           ? Nanos(world.promises.read_deadline)
-                          : limiter::fresh_for(answered.duration, world.promises.max_freshness);
+                          : regional::fresh_for(answered.duration, world.promises.max_freshness);
     const MonoTime then = answered.asked.mono - age;
     // A warm tuple is fresh from the start of a window, so what siblings whose clocks are
     // ahead did before that start is in flight, too. Since the read its own clock may have

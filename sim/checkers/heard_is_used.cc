@@ -30,7 +30,7 @@ class ReceivedIsUsed final : public FleetChecker {
   Fault check(const FleetView& all, int region, const NodeView& node) {
     // What it had no room for it may use all the same, once there is.
     if (!node.runs() || !node.received || node.sync.no_room > 0) return {};
-    for (const limiter::CellView& cell : node.cells) {
+    for (const decide::CellView& cell : node.cells) {
       const CellId id{cell.tuple, cell.sequence};
       // A clock that was set back had taken it to be over.
       if (!matters_at(id, node.latest)) continue;

@@ -42,7 +42,7 @@ class HonestVerdicts final : public Checker {
     // was set back over a whole window since.
     if (!matters_at(answered.cell(), std::max(world.now.wall, node.latest))) return {};
     if (evidence.own != own_before) return "own in the evidence is not what was accepted";
-    for (const limiter::CellView& cell : node.cells) {
+    for (const decide::CellView& cell : node.cells) {
       if (cell.tuple != answered.tuple || cell.sequence + 1 != answered.cell().sequence) continue;
       // The part of the previous window still in view, in exact arithmetic.
       const int64_t width = answered.duration.count();

@@ -14,7 +14,7 @@ class NobodyInvents final : public Checker {
   Fault after_event(const WorldView& world) override {
     for (const NodeView& node : world.nodes) {
       if (!node.touched) continue;
-      for (const limiter::CellView& cell : node.cells) {
+      for (const decide::CellView& cell : node.cells) {
         const CellId id{cell.tuple, cell.sequence};
         const Count accepted = world.truth.accepted_by({node.life, cell.generation}, id);
         if (cell.own != accepted) {

@@ -30,7 +30,7 @@ class NobodyInventsAbroad final : public FleetChecker {
     for (const RegionView& region : all.regions) {
       for (const NodeView& node : region.nodes) {
         if (!node.touched) continue;
-        for (const limiter::CellView& cell : node.cells) {
+        for (const decide::CellView& cell : node.cells) {
           if (cell.foreign == 0) continue;
           const Count written = written_elsewhere(all, region, {cell.tuple, cell.sequence});
           if (cell.foreign <= written) continue;

@@ -15,7 +15,7 @@ class PartsNeverFall final : public Checker {
   Fault after_event(const WorldView& world) override {
     for (const NodeView& node : world.nodes) {
       if (!node.touched) continue;
-      for (const limiter::CellView& cell : node.cells) {
+      for (const decide::CellView& cell : node.cells) {
         Parts& last = seen_[{node.life, cell.generation, cell.sequence}];
         const Parts now{cell.own, cell.siblings, cell.foreign};
         if (now.own < last.own || now.siblings < last.siblings || now.foreign < last.foreign) {

@@ -57,7 +57,7 @@ class PublishDiscipline final : public FleetChecker {
 
   Fault check(const FleetView& all, int region, const NodeView& node) {
     std::map<std::string, Windows> tuples;
-    for (const limiter::CellView& cell : node.cells) {
+    for (const decide::CellView& cell : node.cells) {
       tuples[cell.tuple][cell.sequence] = {.region = cell.own + cell.siblings,
                                            .foreign = cell.foreign};
     }
@@ -141,7 +141,7 @@ class PublishDiscipline final : public FleetChecker {
     const Nanos patience = 2 * (all.ledger.rules().publish_every * 6 / 5 + Millis(10));
     const Place place{region, node.life, cell};
     const bool waits =
-        std::any_of(node.shared.begin(), node.shared.end(), [&](const limiter::SharedCell& each) {
+        std::any_of(node.shared.begin(), node.shared.end(), [&](const global::SharedCell& each) {
           return each.waits && each.sequence == cell.sequence && each.tuple == cell.tuple;
         });
     if (rule.empty() || waits) {

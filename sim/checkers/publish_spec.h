@@ -1,6 +1,6 @@
 // When a region must tell the others what it counted: the rule a second time.
 //
-// Written from the statement of the bound, not from src/limiter/publish_rule.h, so that a rule that
+// Written from the statement of the bound, not from src/global/publish_rule.h, so that a rule that
 // is missing there is missed here. Names are those of the statement: N regions, L the smallest
 // limit seen on the tuple in this window or the last one, h what all others may hide, eps the
 // slack, both in thousandths; of one cell, x what the region accepted, p what it published, e the

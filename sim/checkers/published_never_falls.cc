@@ -18,7 +18,7 @@ class PublishedNeverFalls final : public FleetChecker {
     for (size_t i = 0; i < all.regions.size(); ++i) {
       for (const NodeView& node : all.regions[i].nodes) {
         const uint64_t full_reads = node.sync.full_reads;
-        for (const limiter::SharedCell& cell : node.shared) {
+        for (const global::SharedCell& cell : node.shared) {
           if (went_astray(all.regions[i].truth.life(node.life), {cell.tuple, cell.sequence})) {
             continue;
           }

@@ -20,7 +20,7 @@
 
 #include <algorithm>
 
-#include "limiter/freshness.h"
+#include "regional/freshness.h"
 #include "sim/checkers/makers.h"
 #include "sim/missing.h"
 
@@ -41,7 +41,7 @@ class RegionalBound final : public Checker {
     // What is over the origin may have forgotten.
     if (answered.verdict.basis == Basis::kDegraded || !matters_at(last, world.now.wall)) return {};
 
-    const Nanos fresh = limiter::fresh_for(answered.duration, world.promises.max_freshness);
+    const Nanos fresh = regional::fresh_for(answered.duration, world.promises.max_freshness);
     const Nanos deadline = world.promises.read_deadline;
     const bool refreshed = answered.verdict.basis == Basis::kRefreshed;
     if (auto fault = check_unknown(world, answered, current, refreshed ? deadline : fresh)) {
@@ -84,7 +84,7 @@ class RegionalBound final : public Checker {
   // What others accepted in the cell and this node did not know.
   static Count unknown_of(const WorldView& world, const Answered& answered, const CellId& cell) {
     Count known = 0;
-    for (const limiter::CellView& view : world.nodes.at(static_cast<size_t>(answered.node)).cells) {
+    for (const decide::CellView& view : world.nodes.at(static_cast<size_t>(answered.node)).cells) {
       if (view.tuple == cell.tuple && view.sequence == cell.sequence) known = view.siblings;
     }
     const Count others =

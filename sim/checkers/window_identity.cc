@@ -27,7 +27,7 @@ class WindowIdentity final : public Checker {
   Fault after_event(const WorldView& world) override {
     for (const NodeView& node : world.nodes) {
       if (!node.touched) continue;
-      for (const limiter::CellView& cell : node.cells) {
+      for (const decide::CellView& cell : node.cells) {
         const Account account{node.life, cell.generation};
         if (cell.own > 0 && world.truth.accepted_by(account, {cell.tuple, cell.sequence}) == 0) {
           return "a count moved into a window in which nothing was accepted";

@@ -1,4 +1,4 @@
-// The command line of `weir sim`. Exit codes: 0 done, 1 failed, 2 asked wrongly, 130 stopped.
+// The command line of `weir sim`. Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.
 
 #include <fmt/format.h>
 
@@ -15,96 +15,104 @@ namespace {
 struct SimOptions {
   SimSettings settings;
   SwarmSettings swarm;
-  std::string world;  // a file
-  bool swarming = false;
-  bool listing = false;
+  std::string world_file;
+  bool swarm_mode = false;
+  bool list = false;
 
   void run() const {
-    if (!settings.file.empty() + !world.empty() + swarming + listing != 1) {
-      throw CLI::ValidationError("asks for a SCENARIO, --swarm, --replay or --list: one of them");
+    if (!settings.file.empty() + !world_file.empty() + swarm_mode + list != 1) {
+      throw CLI::ValidationError("give exactly one of SCENARIO, --swarm, --replay and --list");
     }
-    const int code = listing          ? list_scenarios()
-                     : swarming       ? run_swarm(swarm)
-                     : !world.empty() ? replay_world(world)
-                                      : run_sim(settings);
+    const int code = list                  ? list_scenarios()
+                     : swarm_mode          ? run_swarm(swarm)
+                     : !world_file.empty() ? replay_world(world_file)
+                                           : run_sim(settings);
     if (code != 0) throw CLI::RuntimeError(code);
   }
 };
 
-std::string wrong_change(const std::string& text) {
+// Validators return an error text, or nothing.
+
+std::string check_change(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals != text.npos && equals > 0) return {};
-  return fmt::format("is '{}': it must be PATH=VALUE, as in settings.policy=floor", text);
+  return fmt::format("'{}' is not PATH=VALUE, such as settings.policy=floor", text);
 }
 
-std::string wrong_comparison(const std::string& text) {
+std::string check_comparison(const std::string& text) {
   if (text == "floor" || text.ends_with(".yaml") || text.ends_with(".yml")) return {};
-  if (wrong_change(text).empty()) return {};
-  return fmt::format("is '{}': it must be PATH=VALUE, another file that ends in .yaml, or floor",
-                     text);
+  if (check_change(text).empty()) return {};
+  return fmt::format("'{}' is not PATH=VALUE, a file name ending in .yaml, or floor", text);
 }
 
-// Where "-1" would be read as the largest of all.
-std::string wrong_count(const std::string& text) {
+// CLI11 would convert "-1" to the largest unsigned number.
+std::string check_count(const std::string& text) {
   const bool digits = text.find_first_not_of("0123456789") == text.npos;
-  return digits && text.size() <= 19 ? "" : fmt::format("is '{}': it must be a whole number", text);
+  return digits && text.size() <= 19 ? "" : fmt::format("'{}' is not a whole number", text);
 }
 
 void add_scenario_options(CLI::App& command, SimSettings& settings) {
-  CLI::Option* file = command.add_option("SCENARIO", settings.file, "The scenario, a YAML file");
+  CLI::Option* file = command.add_option("SCENARIO", settings.file, "Scenario to run, a YAML file");
   file->option_text(" ");
   command
-      .add_option("--seed", settings.seed, "What chance is drawn from: the same seed, the same run")
-      ->option_text("N (default the scenario's)")
+      .add_option(
+          "--seed", settings.seed,
+          "Seed of the random numbers (default: the scenario's). Equal seeds give equal runs")
+      ->option_text("N")
       ->type_name("number")
-      ->check(CLI::Validator(wrong_count, ""));
-  CLI::Option* seeds = command.add_option("--seeds", settings.seeds,
-                                          "Run so many seeds, 1 to 1000, and show the least, the "
-                                          "median and the most of each figure");
-  seeds->option_text("N (default 1)")->type_name("number")->needs(file);
+      ->check(CLI::Validator(check_count, ""));
+  CLI::Option* seeds = command.add_option(
+      "--seeds", settings.seeds,
+      "Number of seeds to run (default: 1; range: 1 to 1000). Prints minimum, median "
+      "and maximum of each figure");
+  seeds->option_text("N")->type_name("number")->needs(file);
   seeds->check(CLI::Range(1, 1000).description(""));
-  command.add_option("--out", settings.out, "Write all of it there: NAME.json, NAME.html")
+  command.add_option("--out", settings.out, "Directory for the results: NAME.json and NAME.html")
       ->option_text("DIR")
       ->needs(file);
   command
       .add_option("--set", settings.changes,
-                  "Change the scenario, as in settings.policy=floor; may be repeated")
+                  "Override a key of the scenario, such as settings.policy=floor; repeatable")
       ->option_text("PATH=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->needs(file)
-      ->check(CLI::Validator(wrong_change, ""));
+      ->check(CLI::Validator(check_change, ""));
   command
       .add_option("--compare", settings.compared,
-                  "Run it once more so changed, or another file, and show both side by side; may "
-                  "be repeated. floor is short for settings.policy=floor")
+                  "Run a variant as well and print both side by side: one changed key, another "
+                  "scenario file, or floor, short for settings.policy=floor; repeatable")
       ->option_text("PATH=VALUE|FILE|floor")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->needs(file)
       ->excludes(seeds)
-      ->check(CLI::Validator(wrong_comparison, ""));
+      ->check(CLI::Validator(check_comparison, ""));
 }
 
 void add_swarm_options(CLI::App& command, SimOptions& options) {
-  CLI::Option* swarm = command.add_flag("--swarm", options.swarming,
-                                        "Run small stormy worlds, one seed after another, until "
-                                        "the time is up or an invariant is broken; then look for a "
-                                        "smaller one and write it to world-SEED.yaml");
-  command.add_option("--minutes", options.swarm.minutes, "With --swarm: for so long, 0 to 10000")
-      ->option_text("M (default 1)")
+  CLI::Option* swarm = command.add_flag("--swarm", options.swarm_mode,
+                                        "Test small random worlds with many faults, one seed "
+                                        "after another, until the time is over or an invariant "
+                                        "breaks; shrinks a failing world to world-SEED.yaml");
+  command
+      .add_option("--minutes", options.swarm.minutes,
+                  "Stop --swarm after this many minutes (default: 1; range: 0 to 10000)")
+      ->option_text("M")
       ->type_name("number")
       ->needs(swarm)
       ->check(CLI::Range(0.0, 10'000.0).description(""));
-  command.add_option("--worlds", options.swarm.worlds, "With --swarm: at most so many")
-      ->option_text("N (default any)")
+  command
+      .add_option("--worlds", options.swarm.worlds,
+                  "Stop --swarm after this many worlds (default: no limit)")
+      ->option_text("N")
       ->type_name("number")
       ->needs(swarm)
-      ->check(CLI::Validator(wrong_count, ""));
+      ->check(CLI::Validator(check_count, ""));
 }
 
 void add_replay_option(CLI::App& command, SimOptions& options) {
-  command.add_option("--replay", options.world, "Run the world that --swarm wrote there")
+  command.add_option("--replay", options.world_file, "Run a world file that --swarm wrote")
       ->option_text("FILE");
 }
 
@@ -116,7 +124,7 @@ void add_options(CLI::App& command, SimOptions& options) {
   add_scenario_options(command, options.settings);
   add_swarm_options(command, options);
   add_replay_option(command, options);
-  command.add_flag("--list", options.listing, "List the scenarios in ./scenarios");
+  command.add_flag("--list", options.list, "List the scenarios in ./scenarios");
 }
 
 }  // namespace
@@ -125,8 +133,8 @@ void add_options(CLI::App& command, SimOptions& options) {
 int main(int argc, char** argv) {
   weir::command_line::Program program(
       "weir sim",
-      "Simulate a fleet and plot the results: how exact limits were, what that cost,\n"
-      "and whether the scenario kept what it promises\n");
+      "Simulate a fleet and plot the results: how exactly limits were enforced, the\n"
+      "cost, and whether the expectations of the scenario were met\n");
   weir::sim::SimOptions options;
   weir::sim::add_options(program.app(), options);
   return program.run(argc, argv);

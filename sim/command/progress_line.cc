@@ -11,9 +11,9 @@
 namespace weir::sim {
 namespace {
 
-constexpr Millis kBetween{100};
+constexpr Millis kUpdateInterval{100};
 constexpr size_t kColumns = 79;
-constexpr int kBar = 20;
+constexpr int kBarWidth = 20;
 
 double seconds(Nanos duration) {
   return std::chrono::duration<double>(duration).count();
@@ -22,38 +22,41 @@ double seconds(Nanos duration) {
 }  // namespace
 
 ProgressLine::ProgressLine()
-    : shown_(platform::errors_go_to_a_terminal()), began_(system_clock().now().mono), last_() {}
+    : enabled_(platform::errors_go_to_a_terminal()),
+      run_start_(system_clock().now().mono),
+      last_update_() {}
 
 ProgressLine::~ProgressLine() {
-  if (!shown_) return;
+  if (!enabled_) return;
   fmt::print(stderr, "\r\x1b[K");
   std::fflush(stderr);
 }
 
 bool ProgressLine::due() const {
-  return shown_ && system_clock().now().mono - last_ >= kBetween;
+  return enabled_ && system_clock().now().mono - last_update_ >= kUpdateInterval;
 }
 
-void ProgressLine::show(std::string_view what, Millis passed, Millis all) {
+void ProgressLine::show(std::string_view run, Millis elapsed, Millis total) {
   if (!due()) return;
-  const double took = seconds(system_clock().now().mono - began_);
-  const double share =
-      all > Millis(0) ? std::clamp(double(passed.count()) / double(all.count()), 0.0, 1.0) : 0.0;
-  const double speed = took > 0 ? seconds(passed) / took : 0;
-  const int full = static_cast<int>(share * kBar);
-  std::string line = fmt::format("[{:#<{}}{:.<{}}] {:3.0f}%  {:.0f} of {:.0f} s", "", full, "",
-                                 kBar - full, 100 * share, seconds(passed), seconds(all));
-  if (speed > 0 && took > 0.5) {
+  const double seconds_taken = seconds(system_clock().now().mono - run_start_);
+  const double share = total > Millis(0)
+                           ? std::clamp(double(elapsed.count()) / double(total.count()), 0.0, 1.0)
+                           : 0.0;
+  const double speed = seconds_taken > 0 ? seconds(elapsed) / seconds_taken : 0;
+  const int filled = static_cast<int>(share * kBarWidth);
+  std::string line = fmt::format("[{:#<{}}{:.<{}}] {:3.0f}%  {:.0f} of {:.0f} s", "", filled, "",
+                                 kBarWidth - filled, 100 * share, seconds(elapsed), seconds(total));
+  if (speed > 0 && seconds_taken > 0.5) {
     line +=
-        fmt::format("  {:.0f}x  {:.0f} s left", speed, std::ceil(seconds(all - passed) / speed));
+        fmt::format("  {:.0f}x  {:.0f} s left", speed, std::ceil(seconds(total - elapsed) / speed));
   }
-  if (!what.empty()) line += fmt::format("  {}", what);
+  if (!run.empty()) line += fmt::format("  {}", run);
   show(line);
 }
 
 void ProgressLine::show(std::string_view text) {
   if (!due()) return;
-  last_ = system_clock().now().mono;
+  last_update_ = system_clock().now().mono;
   fmt::print(stderr, "\r{}\x1b[K", text.substr(0, kColumns));
   std::fflush(stderr);
 }

@@ -1,5 +1,5 @@
-// One line on standard error that says how far a simulation is, replaced ten times a second; none
-// where standard error is no terminal.
+// Progress of a simulation, one line on standard error that is rewritten ten times a second. Prints
+// nothing if standard error is not a terminal.
 
 #pragma once
 
@@ -15,26 +15,26 @@ namespace weir::sim {
 class ProgressLine {
  public:
   ProgressLine();
-  ~ProgressLine();  // leaves an empty line
+  ~ProgressLine();  // clears the line
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Of one run among others, which `what` names.
-  void show(std::string_view what, Millis passed, Millis all);
+  // `run` names one of several runs; it may be empty.
+  void show(std::string_view run, Millis elapsed, Millis total);
 
-  // Any text, cut to a line.
+  // Any text, cut to one line.
   void show(std::string_view text);
 
-  // Whether a line would be shown now: what it costs to make one can be spared otherwise.
+  // True if the next call of show() would print; else the caller need not prepare the text.
   [[nodiscard]] bool due() const;
 
-  // The next run begins: its speed is its own.
-  void begin_run() { began_ = system_clock().now().mono; }
+  // Restarts the measurement of the speed.
+  void begin_run() { run_start_ = system_clock().now().mono; }
 
  private:
-  bool shown_;
-  MonoTime began_;
-  MonoTime last_;
+  bool enabled_;
+  MonoTime run_start_;
+  MonoTime last_update_;
 };
 
 }  // namespace weir::sim

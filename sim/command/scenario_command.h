@@ -1,4 +1,4 @@
-// weir sim SCENARIO: lives a scenario, and tells what it came to.
+// weir sim SCENARIO: runs a scenario and reports the results.
 
 #pragma once
 
@@ -11,20 +11,19 @@ namespace weir::sim {
 
 struct SimSettings {
   std::string file;
-  std::optional<uint64_t> seed;       // none: the scenario's own
-  uint64_t seeds = 1;                 // this one and those after it
-  std::string out;                    // a folder for JSON and a page; empty: none
+  std::optional<uint64_t> seed;       // default: the seed of the scenario
+  uint64_t seeds = 1;                 // number of consecutive seeds to run
+  std::string out;                    // directory for the JSON and HTML files; empty: none
   std::vector<std::string> changes;   // "settings.policy=floor"
-  std::vector<std::string> compared;  // a change, another file, or "floor"
+  std::vector<std::string> compared;  // a change, a file, or "floor"
 };
 
-// Tells what happened and returns the exit code: 0; 1 if the scenario did not keep a promise, if an
-// invariant was broken in any run, or if a file could not be read or written; 2 if a scenario is
-// wrong. A promise that only something compared did not keep is shown and no failure: to show that
-// is what one compares for.
+// Prints the results and returns the exit code: 0 on success; 1 if an expectation was not met, an
+// invariant was broken in any run, or a file could not be read or written; 2 if a scenario is
+// invalid. An unmet expectation of a compared variant is printed but is not a failure.
 [[nodiscard]] int run_sim(const SimSettings& settings);
 
-// The scenarios in ./scenarios and what each is about.
+// Prints the scenarios in ./scenarios with their descriptions.
 [[nodiscard]] int list_scenarios();
 
 }  // namespace weir::sim

@@ -14,8 +14,8 @@
 #include "command_line/exit_codes.h"
 #include "platform/entropy.h"
 #include "platform/stop_signals.h"
+#include "plot/text.h"
 #include "sim/command/progress_line.h"
-#include "sim/report/figures.h"
 #include "sim/shrink.h"
 #include "sim/swarm.h"
 #include "sim/world_file.h"
@@ -24,24 +24,25 @@
 namespace weir::sim {
 namespace {
 
-using command_line::kAskedWrongly;
 using command_line::kFailed;
-using command_line::kStopped;
+using command_line::kInterrupted;
+using command_line::kUsageError;
+using plot::readable;
 
-constexpr auto kMarks = static_cast<size_t>(Mark::kCount);
+constexpr auto kMarkCount = static_cast<size_t>(Mark::kCount);
 
 struct Tally {
   uint64_t first_seed = 0;
   uint64_t worlds = 0;
   uint64_t events = 0;
-  Millis lasted{0};
+  Millis simulated{0};
   uint64_t fingerprint = 0;
   std::map<Mark, uint64_t> marks;
 
   void add(const RunReport& report) {
     ++worlds;
     events += report.events;
-    lasted += report.lasted;
+    simulated += report.lasted;
     fingerprint = (std::rotl(fingerprint, 23) ^ report.fingerprint) * 0x9E3779B97F4A7C15u;
     for (const auto& [mark, times] : report.marks) {
       if (times > 0) marks[mark] += times;
@@ -51,58 +52,58 @@ struct Tally {
   [[nodiscard]] std::string line() const {
     constexpr double kHour = 3'600'000;
     return fmt::format(
-        "{} world{}, seeds {} to {}, {:.1f} simulated hours, {} events, {} of {} marks reached",
+        "{} world{}, seeds {} to {}, {:.1f} simulated hours, {} events, coverage {} of {}",
         readable(static_cast<double>(worlds)), worlds == 1 ? "" : "s", first_seed,
-        first_seed + std::max<uint64_t>(worlds, 1) - 1, static_cast<double>(lasted.count()) / kHour,
-        readable(static_cast<double>(events)), marks.size(), kMarks);
+        first_seed + std::max<uint64_t>(worlds, 1) - 1,
+        static_cast<double>(simulated.count()) / kHour, readable(static_cast<double>(events)),
+        marks.size(), kMarkCount);
   }
 };
 
-void print_tally(const Tally& tally, double took_seconds) {
-  fmt::print("{:>12}  what a world has been through\n", "how often");
-  for (size_t i = 0; i < kMarks; ++i) {
+void print_tally(const Tally& tally, double seconds) {
+  fmt::print("{:>12}  coverage\n", "count");
+  for (size_t i = 0; i < kMarkCount; ++i) {
     const auto mark = static_cast<Mark>(i);
     const auto found = tally.marks.find(mark);
-    const std::string times =
-        found == tally.marks.end() ? "never" : readable(static_cast<double>(found->second));
-    fmt::print("{:>12}  {}\n", times, to_string(mark));
+    const std::string count =
+        found == tally.marks.end() ? "0" : readable(static_cast<double>(found->second));
+    fmt::print("{:>12}  {}\n", count, to_string(mark));
   }
-  fmt::print("\n{}\nin {:.1f} s, fingerprint {:016x}\n", tally.line(), took_seconds,
-             tally.fingerprint);
+  fmt::print("\n{}\nin {:.1f} s, fingerprint {:016x}\n", tally.line(), seconds, tally.fingerprint);
 }
 
-void print_story(uint64_t seed, const RunReport& report) {
-  fmt::print("\nBROKEN with seed {}: {}\nwhat led to it:\n", seed, *report.broken);
+void print_violation(uint64_t seed, const RunReport& report) {
+  fmt::print("\nBROKEN with seed {}: {}\nlast events:\n", seed, *report.broken);
   for (const std::string& event : report.last_events) fmt::print("  {}\n", event);
 }
 
-// Makes the world smaller, for half a minute at most, and writes it down.
-void keep_smaller(const WorldOptions& options, const RunReport& broken,
+// Shrinks the world, for at most half a minute, and writes it to a file.
+void write_shrunk(const WorldOptions& options, const RunReport& broken,
                   const platform::StopSignals& signals) {
-  constexpr int kMostRuns = 300;
-  constexpr Nanos kLongest = std::chrono::seconds(30);
+  constexpr int kMaxRuns = 300;
+  constexpr Nanos kMaxTime = std::chrono::seconds(30);
   const Clock& clock = system_clock();
   const MonoTime start = clock.now().mono;
-  fmt::print("looking for a smaller world that breaks in the same way\n");
+  fmt::print("shrinking the world\n");
   std::fflush(stdout);
-  const Shrunk shrunk = shrink(options, broken, kMostRuns, [&] {
-    return signals.asked() || clock.now().mono - start > kLongest;
+  const Shrunk shrunk = shrink(options, broken, kMaxRuns, [&] {
+    return signals.asked() || clock.now().mono - start > kMaxTime;
   });
   const std::string file = fmt::format("world-{}.yaml", options.seed);
   const std::string comment =
-      fmt::format("{}\nFrom seed {} of a swarm, in {} runs. To see it again:\nweir sim --replay {}",
+      fmt::format("{}\nShrunk from seed {} in {} runs. Reproduce with:\nweir sim --replay {}",
                   *shrunk.report.broken, options.seed, shrunk.runs, file);
   std::ofstream out(file);
   out << write_world(shrunk.options, comment);
   out.close();
-  fmt::print("\n{}\n{} region{}, at most {} node{} in each, {} tuple{}, broken after {} ms\n",
+  fmt::print("\n{}\n{} region{}, at most {} node{} per region, {} tuple{}, broken after {} ms\n",
              *shrunk.report.broken, shrunk.report.regions, shrunk.report.regions == 1 ? "" : "s",
              shrunk.report.nodes, shrunk.report.nodes == 1 ? "" : "s", shrunk.options.tuples,
              shrunk.options.tuples == 1 ? "" : "s", shrunk.report.broken_after.count());
   if (out) {
-    fmt::print("To see it again: weir sim --replay {}\n", file);
+    fmt::print("Reproduce with: weir sim --replay {}\n", file);
   } else {
-    fmt::print("{} cannot be written\n", file);
+    fmt::print("{}: cannot be written\n", file);
   }
 }
 
@@ -112,16 +113,16 @@ int run_swarm(const SwarmSettings& settings) {
   const platform::StopSignals signals;
   const Clock& clock = system_clock();
   const MonoTime start = clock.now().mono;
-  const auto passed = [&] {
+  const auto elapsed = [&] {
     return std::chrono::duration<double>(clock.now().mono - start).count();
   };
   std::optional<double> minutes = settings.minutes;
   if (!minutes && !settings.worlds) minutes = 1;
 
   Tally tally;
-  // Half of the bits: long enough never to meet again, short enough to be typed.
+  // 32 bits: repetitions are unlikely, and the number is short enough to type.
   tally.first_seed = settings.seed.value_or(platform::entropy() >> 32);
-  fmt::print("worlds from seed {} on\n", tally.first_seed);
+  fmt::print("first seed {}\n", tally.first_seed);
   std::fflush(stdout);
   std::optional<RunReport> broken;
   uint64_t seed = tally.first_seed;
@@ -129,7 +130,7 @@ int run_swarm(const SwarmSettings& settings) {
     ProgressLine progress;
     for (;; ++seed) {
       if (settings.worlds && tally.worlds >= *settings.worlds) break;
-      if (minutes && passed() >= *minutes * 60) break;
+      if (minutes && elapsed() >= *minutes * 60) break;
       if (signals.asked()) break;
       RunReport report = World(world_of(seed)).run();
       tally.add(report);
@@ -140,14 +141,14 @@ int run_swarm(const SwarmSettings& settings) {
       }
     }
   }
-  print_tally(tally, passed());
+  print_tally(tally, elapsed());
   if (broken) {
-    print_story(seed, *broken);
-    fmt::print("To see it again: weir sim --swarm --worlds 1 --seed {}\n", seed);
-    keep_smaller(world_of(seed), *broken, signals);
+    print_violation(seed, *broken);
+    fmt::print("Reproduce with: weir sim --swarm --worlds 1 --seed {}\n", seed);
+    write_shrunk(world_of(seed), *broken, signals);
     return kFailed;
   }
-  if (signals.asked()) return kStopped;
+  if (signals.asked()) return kInterrupted;
   fmt::print("no invariant was broken\n");
   return 0;
 }
@@ -163,10 +164,10 @@ int replay_world(const std::string& file) {
   const auto options = read_world(text.str());
   if (!options) {
     fmt::print(stderr, "{}: {}\n", file, options.error().detail);
-    return kAskedWrongly;
+    return kUsageError;
   }
   const RunReport report = World(*options).run();
-  if (report.broken) print_story(options->seed, report);
+  if (report.broken) print_violation(options->seed, report);
   fmt::print("{} events, fingerprint {:016x}\n", readable(static_cast<double>(report.events)),
              report.fingerprint);
   if (!report.broken) fmt::print("no invariant was broken\n");

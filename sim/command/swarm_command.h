@@ -1,6 +1,6 @@
-// weir sim --swarm: small worlds drawn from one seed after another, as stormy as the tests make
-// them, until the time is up or an invariant is broken. A world that breaks is made smaller and
-// written to a file, which weir sim --replay runs again.
+// weir sim --swarm: runs small random worlds with many faults, one seed after another, until the
+// time is over or an invariant breaks. A failing world is shrunk and written to a file that
+// weir sim --replay runs.
 
 #pragma once
 
@@ -11,16 +11,17 @@
 namespace weir::sim {
 
 struct SwarmSettings {
-  std::optional<uint64_t> seed;    // of the first world; none: any, and it is told
-  std::optional<double> minutes;   // if neither is given: one
-  std::optional<uint64_t> worlds;  // at most so many
+  std::optional<uint64_t> seed;    // of the first world; default: random, and printed
+  std::optional<double> minutes;   // default: 1, unless `worlds` is given
+  std::optional<uint64_t> worlds;  // the maximum
 };
 
-// Tells what happened and returns the exit code: 0, 1 if something broke, 130 if stopped. The same
-// seeds always come to the same fingerprint.
+// Prints the coverage and returns the exit code: 0; 1 if an invariant broke; 130 if interrupted.
+// Equal seeds give equal fingerprints.
 [[nodiscard]] int run_swarm(const SwarmSettings& settings);
 
-// Runs the world of a file: 0 if it holds, 1 if it breaks or cannot be read, 2 if it is none.
+// Runs the world of a file. Returns 0 if all invariants hold, 1 if one breaks or the file cannot be
+// read, 2 if the file is not a world.
 [[nodiscard]] int replay_world(const std::string& file);
 
 }  // namespace weir::sim

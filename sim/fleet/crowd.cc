@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "base/wide.h"
-#include "limiter/publish_rule.h"
+#include "global/publish_rule.h"
 
 namespace weir::sim {
 namespace {
@@ -26,7 +26,7 @@ const LimitPlan& limit_named(const Scenario& scenario, const std::string& name) 
 // What a region may count and not say, while all are known to be here with `told` each: what its
 // own admissions leave is divided among all.
 Count held_back(Count limit, const SyncRules& rules, Count acked, uint64_t regions) {
-  const Count slack = limiter::part_of(limit, rules.slack_permille);
+  const Count slack = global::permille_of(limit, rules.slack_permille);
   const Count left = base::saturating_sub(limit + slack, regions * acked);
   return base::saturating_sub(base::ceil_div(left, regions + 1), 1);
 }
@@ -113,8 +113,8 @@ void Crowd::write_script(Asker& asker) const {
   const SyncRules& rules = fleet_.settings().sync;
   const auto regions = static_cast<uint32_t>(key.regions.size());
   const bool floor = rules.policy == PublishPolicy::kFloor;
-  const Count presence = limiter::hidden_of(key.limit, rules, fleet_.regions());
-  const Count unseen = floor ? limiter::part_of(key.limit, rules.floor_permille) : presence;
+  const Count presence = global::unpublished_allowance(key.limit, rules, fleet_.regions());
+  const Count unseen = floor ? global::permille_of(key.limit, rules.floor_permille) : presence;
   const double window = millis(key.duration);
   const double span = std::min(kHidingTakes, window / 8 / regions);
   double when = window / 60;

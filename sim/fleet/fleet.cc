@@ -114,7 +114,7 @@ Fleet::Fleet(const FleetOptions& options)
           NodeClock(timeline_, shapes_of(options_, plans_[region].name, index), random_.next())));
     }
   }
-  exact_ = limiter::Engine::make(timeline_, {.capacity = size_t{1} << 21, .seed = random_.next()});
+  exact_ = decide::Engine::make(timeline_, {.capacity = size_t{1} << 21, .seed = random_.next()});
   for (const auto& node : nodes_) begin(*node);
   for (const auto& node : nodes_) beat(*node);
 }
@@ -153,16 +153,16 @@ void Fleet::begin(FleetNode& node) {
     node.ledger->watcher = node.ledger_watcher.get();
     ledger_links_.push_back(node.ledger);
   }
-  node.engine = limiter::Engine::make(node.clock, {.origin = node.origin,
-                                                   .ledger = node.ledger,
-                                                   .region = plan.name,
-                                                   .sync = settings.sync,
-                                                   .on_origin_loss = settings.on_origin_loss,
-                                                   .read_deadline = settings.read_deadline,
-                                                   .max_freshness = settings.max_freshness,
-                                                   .replay_within = settings.replay_within,
-                                                   .capacity = settings.capacity,
-                                                   .seed = random_.next()});
+  node.engine = decide::Engine::make(node.clock, {.origin = node.origin,
+                                                  .ledger = node.ledger,
+                                                  .region = plan.name,
+                                                  .sync = settings.sync,
+                                                  .on_origin_loss = settings.on_origin_loss,
+                                                  .read_deadline = settings.read_deadline,
+                                                  .max_freshness = settings.max_freshness,
+                                                  .replay_within = settings.replay_within,
+                                                  .capacity = settings.capacity,
+                                                  .seed = random_.next()});
   node.last_beat = timeline_.now().mono;
 }
 
@@ -176,7 +176,7 @@ void Fleet::end(FleetNode& node) {
 void Fleet::kill(FleetNode& node) {
   if (!node.runs()) return;
   const uint64_t incarnation = node.engine->incarnation();
-  node.engine->inspect([&](const limiter::CellView& cell) {
+  node.engine->inspect([&](const decide::CellView& cell) {
     const auto components = origins_[node.region]->components({cell.tuple, cell.sequence});
     const auto mine = components.find({incarnation, cell.generation});
     const Count acked = mine == components.end() ? 0 : mine->second;

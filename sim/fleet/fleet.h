@@ -152,7 +152,7 @@ class Fleet {
   std::vector<std::shared_ptr<LossyLink>> links_;
   std::vector<std::shared_ptr<LedgerLink>> ledger_links_;
   // Knows every admission at once.
-  std::shared_ptr<limiter::Engine> exact_;
+  std::shared_ptr<decide::Engine> exact_;
   Account account_;
   std::vector<RegionLoad> loads_;
   std::vector<LedgerLoad> ledger_loads_;

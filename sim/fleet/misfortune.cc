@@ -113,7 +113,7 @@ void Misfortune::strike(const FaultPlan& fault) {
   const MonoTime now = fleet_.now().mono;
   switch (fault.what) {
     case FaultKind::kOriginEmptied:
-      for_each_region_hit(fault, [&](uint32_t region) { fleet_.origin(region).forget_all(); });
+      for_each_region_hit(fault, [&](uint32_t region) { fleet_.origin(region).clear(); });
       break;
     case FaultKind::kLedgerFailsOver:
       fleet_.ledger().fail_over(now - ms_of(fault.amount), Millis(0));

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "limiter/engine.h"
+#include "decide/engine.h"
 #include "sim/fleet/node_clock.h"
 #include "sim/ledger_link.h"
 #include "sim/lossy_link.h"
@@ -34,7 +34,7 @@ struct FleetNode {
   std::unique_ptr<LedgerWatcher> ledger_watcher;
   std::shared_ptr<LossyLink> origin;
   std::shared_ptr<LedgerLink> ledger;  // none: there is no ledger
-  std::shared_ptr<limiter::Engine> engine;
+  std::shared_ptr<decide::Engine> engine;
 };
 
 }  // namespace weir::sim

@@ -1,4 +1,4 @@
-// Results as a run would leave them, made up, for the tests of this folder.
+// Synthetic results for the tests in this directory.
 
 #pragma once
 
@@ -14,7 +14,7 @@ namespace weir::sim {
 struct ExampleSize {
   size_t regions = 3;
   size_t seconds = 240;
-  double worse = 1;  // times what the scenario as written costs
+  double worse = 1;  // cost, relative to the baseline
 };
 
 inline double chance(Random& random) {
@@ -27,9 +27,11 @@ inline Results example_results(ExampleSize size = {}) {
   Results r;
   r.scenario = "origin_outage";
   r.about =
-      "A thousand keys are asked for a little more than they may have, everywhere at once. The "
-      "origin of one region refuses for half a minute, and later the ledger is slow: no window may "
-      "be exceeded by more than what was on its way.";
+      "A thousand keys have a demand slightly above their limits in every region. The origin of "
+      "one "
+      "region refuses commands for half a minute, and later the ledger is slow. No window may "
+      "exceed "
+      "its limit by more than the requests in flight.";
   r.seed = 42;
   r.fingerprint = 0x0123456789abcdef;
   r.events = 1'234'567;
@@ -45,23 +47,26 @@ inline Results example_results(ExampleSize size = {}) {
   r.figures = {
       {"offered_per_second", "requests per second", "/s", 12'345.6, false},
       {"denied", "denied, of all requests", "%", 18.42, true},
-      {"degraded", "decided on less than was to be known", "%", 2.31 * size.worse, true},
-      {"mean_cell", "mean of the windows asked for a limit or more, in limits", "", 1.0042, true},
+      {"degraded", "decided on incomplete information", "%", 2.31 * size.worse, true},
+      {"mean_cell", "mean of windows with a demand of at least the limit, in limits", "", 1.0042,
+       true},
       {"worst_cell", "most admitted in one window, in limits", "", 1.0 + 0.124 * size.worse, true},
-      {"worst_window", "most admitted in any span as long as a window, in limits", "",
+      {"worst_window", "most admitted in any interval of one window length, in limits", "",
        1.0 + 0.18 * size.worse, true},
-      {"unexcused", "worst window without what was too recent to be known, in limits", "", 0, true},
-      {"bound", "what the processes say it can be at most, in limits", "", 1.35, true},
-      {"false_denials", "denied although there was room", "%", 0.013, true},
+      {"unexcused", "worst window without admissions too recent to be known, in limits", "", 0,
+       true},
+      {"bound", "bound that the nodes guarantee, in limits", "", 1.35, true},
+      {"false_denials", "denied below the limit", "%", 0.013, true},
       {"origin_commands", "commands to the origins per second", "/s", 2'204, true},
       {"rows", "ledger rows written per second", "/s", 84.6 * size.worse, true},
       {"presences", "presences written per second", "/s", 3.25, true},
       {"rows_read", "ledger rows read per second", "/s", 412 * size.worse, true},
-      {"propagation_p50", "from an admission to its use elsewhere, median", "ms", 182, true},
-      {"propagation_p99", "from an admission to its use elsewhere, 99 %", "ms", 1'240 / size.worse,
+      {"propagation_p50", "from an admission to its use in another region, median", "ms", 182,
        true},
-      {"lost_with_nodes", "cost that died untold with its process", "", 17, true},
-      {"disagreements", "windows on which processes disagree after the calm", "", 0, true},
+      {"propagation_p99", "from an admission to its use in another region, 99 %", "ms",
+       1'240 / size.worse, true},
+      {"lost_with_nodes", "unacknowledged cost lost with a process", "", 17, true},
+      {"disagreements", "windows on which nodes disagree at the end", "", 0, true},
   };
   r.faults = {{"the origin refuses, eu-west", seconds * 0.25, seconds * 0.375},
               {"a node is killed, us-east/2", seconds * 0.55, seconds * 0.55},
@@ -116,15 +121,16 @@ inline Results example_results(ExampleSize size = {}) {
     double in_window = 0;
     for (size_t i = 0; i < points; ++i) {
       if (i % static_cast<size_t>(spot.duration.count() / 1000) == 0) in_window = 0;
-      const bool asked = i < size.seconds;
-      const double wants = asked ? rate * 1.6 * (0.6 + 0.8 * chance(random)) : 0;
-      spot.offered.push_back(static_cast<uint32_t>(wants));
+      const bool measured = i < size.seconds;
+      const double demand = measured ? rate * 1.6 * (0.6 + 0.8 * chance(random)) : 0;
+      spot.offered.push_back(static_cast<uint32_t>(demand));
       for (size_t region = 0; region < size.regions; ++region) {
-        const double share = wants / double(size.regions);
-        const double room = std::max(0.0, double(spot.limit) * 1.06 - in_window);
-        const double got = std::floor(std::min(share * (0.7 + 0.6 * chance(random)), room));
-        spot.admitted[region].push_back(static_cast<uint32_t>(got));
-        in_window += got;
+        const double share = demand / double(size.regions);
+        const double left = std::max(0.0, double(spot.limit) * 1.06 - in_window);
+        const double admitted_now =
+            std::floor(std::min(share * (0.7 + 0.6 * chance(random)), left));
+        spot.admitted[region].push_back(static_cast<uint32_t>(admitted_now));
+        in_window += admitted_now;
       }
     }
     r.spotlights.push_back(std::move(spot));

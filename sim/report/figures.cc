@@ -5,48 +5,34 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plot/text.h"
 #include "sim/fleet/figures.h"
 
 namespace weir::sim {
+
+using plot::readable;
+
 namespace {
 
-constexpr std::string_view kRest = "other";
+constexpr std::string_view kUnknownGroup = "other";
 
 std::string_view group_of(const Figure& figure) {
   const FigureName* known = find_figure(figure.key);
-  return known == nullptr ? kRest : known->group;
+  return known == nullptr ? kUnknownGroup : known->group;
 }
 
-// Neither good nor bad by themselves.
-bool is_given(std::string_view key) {
+// Properties of the scenario: a change is neither better nor worse.
+bool is_input(std::string_view key) {
   return key == "offered_per_second" || key == "bound";
-}
-
-int digits_after_point(double magnitude) {
-  if (magnitude >= 100) return 0;
-  return magnitude >= 10 ? 1 : 3;  // cells are told apart by a thousandth of their limit
 }
 
 }  // namespace
 
-std::string readable(double value, std::string_view thousands) {
-  if (!std::isfinite(value)) return "?";
-  const double magnitude = std::abs(value);
-  if (magnitude >= 1e15) return fmt::format("{:.3g}", value);
-  if (magnitude > 0 && magnitude < 0.001) return fmt::format("{:.1g}", value);
-  const bool whole = magnitude == std::floor(magnitude);
-  std::string text = fmt::format("{:.{}f}", magnitude, whole ? 0 : digits_after_point(magnitude));
-  const size_t point = std::min(text.find('.'), text.size());
-  if (text.size() == point + 4 && text.back() == '0') text.pop_back();
-  for (size_t at = point; at > 3; at -= 3) text.insert(at - 3, thousands);
-  return value < 0 ? fmt::format("-{}", text) : text;
-}
-
 std::string with_unit(const Figure& figure, std::string_view thousands) {
   const std::string number = readable(figure.value, thousands);
   if (figure.unit.empty() || !std::isfinite(figure.value)) return number;
-  const bool close = figure.unit == "%" || figure.unit.starts_with('/');
-  return close ? number + figure.unit : number + " " + figure.unit;
+  const bool joined = figure.unit == "%" || figure.unit.starts_with('/');
+  return joined ? number + figure.unit : number + " " + figure.unit;
 }
 
 std::string short_label(const Figure& figure) {
@@ -70,7 +56,7 @@ std::vector<FigureGroup> grouped(const std::vector<Figure>& figures) {
 
 Difference difference(const Figure& from, const Figure& to) {
   if (readable(from.value) == readable(to.value)) return Difference::kNone;
-  if (is_given(from.key) || !std::isfinite(from.value) || !std::isfinite(to.value)) {
+  if (is_input(from.key) || !std::isfinite(from.value) || !std::isfinite(to.value)) {
     return Difference::kNeither;
   }
   const bool less = to.value < from.value;

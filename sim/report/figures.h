@@ -1,4 +1,4 @@
-// How figures are shown: written how, in which groups, and which of two is the better one.
+// The presentation of figures: text, groups, and which of two values is better.
 
 #pragma once
 
@@ -11,12 +11,9 @@
 
 namespace weir::sim {
 
-// The digits that matter, no fraction where there is none; "?" for what is no number.
-[[nodiscard]] std::string readable(double value, std::string_view thousands = ",");
-
 [[nodiscard]] std::string with_unit(const Figure& figure, std::string_view thousands = ",");
 
-// At most 30 letters for what is known here, where the label would take a line.
+// At most 30 characters for a known figure, whose label may be longer.
 [[nodiscard]] std::string short_label(const Figure& figure);
 
 struct FigureGroup {
@@ -24,15 +21,14 @@ struct FigureGroup {
   std::vector<Figure> figures = {};
 };
 
-// All figures, each in one group; what nobody knew of when this was written comes last. No group
-// is empty.
+// Every figure in exactly one group; unknown figures come last. No group is empty.
 [[nodiscard]] std::vector<FigureGroup> grouped(const std::vector<Figure>& figures);
 
 enum class Difference : uint8_t {
-  kNone,  // or none that shows
+  kNone,  // the texts are equal
   kBetter,
   kWorse,
-  kNeither,  // unlike, but it says nothing: what was offered, what is allowed
+  kNeither,  // inputs such as the offered load, or a value that is not finite
 };
 [[nodiscard]] Difference difference(const Figure& from, const Figure& to);
 [[nodiscard]] std::string_view to_string(Difference difference);
@@ -40,7 +36,7 @@ enum class Difference : uint8_t {
 [[nodiscard]] const Figure* find_figure(const Results& results, std::string_view key);
 [[nodiscard]] const Series* find_series(const Results& results, std::string_view key);
 
-// What to call this run beside others of its scenario.
+// The name of this run among other variants of its scenario.
 [[nodiscard]] std::string variant_name(const Results& results);
 
 // "240 s simulated in 1.9 s (126x)"

@@ -1,5 +1,4 @@
-// A page that shows a run, or several of one scenario side by side. One file: it needs no network
-// and no other file, follows the reader's light or dark, and can be printed.
+// The HTML report of one run, or of several variants of a scenario side by side (plot/page.h).
 
 #pragma once
 
@@ -11,8 +10,7 @@
 
 namespace weir::sim {
 
-// The first is the scenario as written, what the others are compared to. `command` is what makes
-// the page again.
+// The first variant is the one that the others are compared with. `command` reproduces the report.
 [[nodiscard]] std::string to_html(const std::vector<Results>& variants, std::string_view command);
 
 }  // namespace weir::sim

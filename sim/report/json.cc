@@ -2,29 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <cstdint>
+
+#include "plot/text.h"
 
 namespace weir::sim {
 namespace {
 
-// How many bytes at the beginning are one code point; 0: they are not UTF-8.
-size_t code_point(std::string_view text) {
-  const auto byte = [&text](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  size_t length = 0;
-  if (first >= 0xC2 && first <= 0xDF) length = 2;
-  if (first >= 0xE0 && first <= 0xEF) length = 3;
-  if (first >= 0xF0 && first <= 0xF4) length = 4;
-  if (length == 0 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  const bool too_long = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
-  const bool too_large = (first == 0xED && byte(1) > 0x9F) || (first == 0xF4 && byte(1) > 0x8F);
-  return too_long || too_large ? 0 : length;
-}
+using plot::json_number;
+using plot::json_string;
 
 template <typename Items, typename Write>
 std::string array(const Items& items, const Write& write) {
@@ -48,14 +34,14 @@ std::string strings(const std::vector<std::string>& values) {
   return array(values, json_string);
 }
 
-const char* yes_or_no(bool value) {
+const char* json_bool(bool value) {
   return value ? "true" : "false";
 }
 
 std::string json(const Figure& figure) {
   return fmt::format(R"({{"key":{},"label":{},"unit":{},"value":{},"less_is_better":{}}})",
                      json_string(figure.key), json_string(figure.label), json_string(figure.unit),
-                     json_number(figure.value), yes_or_no(figure.less_is_better));
+                     json_number(figure.value), json_bool(figure.less_is_better));
 }
 
 std::string json(const Series& series) {
@@ -75,8 +61,8 @@ std::string json(const FaultSpan& fault) {
 }
 
 std::string json(const Kept& promise) {
-  return fmt::format(R"({{"promise":{},"was":{},"kept":{}}})", json_string(promise.promise),
-                     json_number(promise.was), yes_or_no(promise.kept));
+  return fmt::format(R"({{"expectation":{},"actual":{},"met":{}}})", json_string(promise.promise),
+                     json_number(promise.was), json_bool(promise.kept));
 }
 
 template <typename Item>
@@ -86,43 +72,19 @@ std::string objects(const std::vector<Item>& items) {
 
 }  // namespace
 
-std::string json_string(std::string_view text) {
-  std::string out = "\"";
-  while (!text.empty()) {
-    const size_t length = code_point(text);
-    if (length == 0) {
-      out += "\\ufffd";
-    } else if (length > 1) {
-      out += text.substr(0, length);
-    } else if (const char c = text[0]; c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (static_cast<unsigned char>(c) < ' ' || c == '<' || c == '\x7f') {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      out += c;
-    }
-    text.remove_prefix(length == 0 ? 1 : length);
-  }
-  return out + '"';
-}
-
-std::string json_number(double value) {
-  return std::isfinite(value) ? fmt::format("{}", value) : "null";
-}
-
-// Seeds and fingerprints as text: most readers of JSON keep 53 bits of a number.
+// Seeds and fingerprints are strings: most JSON parsers keep 53 bits of a number.
 std::string to_json(const Results& results) {
   std::string text = fmt::format(
-      R"({{"scenario":{},"about":{},"variant":{},"seed":"{}","fingerprint":"{:016x}","fine":{},)"
-      R"("events":{},"simulated_seconds":{},"measured_seconds":{},"took_seconds":{},"sharing_seconds":{},)"
+      R"({{"scenario":{},"about":{},"variant":{},"seed":"{}","fingerprint":"{:016x}","passed":{},)"
+      R"("events":{},"simulated_seconds":{},"measured_seconds":{},"took_seconds":{},"sync_seconds":{},)"
       R"("regions":{},"nodes":{},"keys":{})",
       json_string(results.scenario), json_string(results.about), json_string(results.variant),
-      results.seed, results.fingerprint, yes_or_no(results.fine()), results.events,
+      results.seed, results.fingerprint, json_bool(results.fine()), results.events,
       json_number(results.simulated_seconds), json_number(results.measured_seconds),
       json_number(results.took_seconds), json_number(results.sync_seconds),
       strings(results.regions), results.nodes, results.keys);
   text += ",\n\"figures\":" + objects(results.figures);
-  text += ",\n\"promises\":" + objects(results.promises);
+  text += ",\n\"expectations\":" + objects(results.promises);
   text += ",\n\"broken\":" + (results.broken ? json_string(*results.broken) : "null");
   text += ",\n\"last_events\":" + strings(results.last_events);
   text += ",\n\"faults\":" + objects(results.faults);

@@ -1,25 +1,17 @@
-// Results as JSON: all of them, always in the same order; what is no number is null.
+// Results as JSON, with a fixed order of keys. NaN and infinity are null.
 
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim/fleet/results.h"
 
 namespace weir::sim {
 
-// {"runs": [...]}, as many as there are.
+// {"runs": [...]}
 [[nodiscard]] std::string to_json(const std::vector<Results>& runs);
 
 [[nodiscard]] std::string to_json(const Results& results);
-
-// In quotes. Bytes that are not UTF-8 become U+FFFD; a '<' is escaped as well, so that the text
-// can stand in a page.
-[[nodiscard]] std::string json_string(std::string_view text);
-
-// As many digits as it takes to read the same number.
-[[nodiscard]] std::string json_number(double value);
 
 }  // namespace weir::sim

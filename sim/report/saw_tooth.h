@@ -1,4 +1,4 @@
-// Counts that begin anew with each window, as points to draw.
+// Cumulative counts that restart with each window, as points of a plot.
 
 #pragma once
 
@@ -11,18 +11,18 @@
 
 namespace weir::sim {
 
-// What was admitted and asked for since the window began, at the end of each second, and nothing
-// at its beginning. Where the windows are too many to be seen, what each came to. A window shorter
-// than a second is taken for one: there is one value for each.
+// The count since the start of the window, at the end of each second; 0 at the start. With too many
+// windows for one plot, the total of each window. A window shorter than a second counts as one
+// second, because there is one value per second.
 class SawTooth {
  public:
   SawTooth(const Spotlight& spotlight, size_t count)
       : window_(std::max(1.0, static_cast<double>(spotlight.duration.count()) / 1000)),
         count_(count),
-        whole_windows_(static_cast<double>(count) / window_ > kMostTeeth) {}
+        whole_windows_(static_cast<double>(count) / window_ > kMaxWindows) {}
 
   template <typename Values>
-  [[nodiscard]] std::vector<double> rising(const Values& per_second) const {
+  [[nodiscard]] std::vector<double> cumulative(const Values& per_second) const {
     std::vector<double> out;
     walk(per_second, [&out](double, double value) { out.push_back(value); });
     return out;
@@ -37,7 +37,7 @@ class SawTooth {
   [[nodiscard]] bool whole_windows() const { return whole_windows_; }
 
  private:
-  static constexpr double kMostTeeth = 120;
+  static constexpr double kMaxWindows = 120;
 
   [[nodiscard]] double begin_of(size_t second) const {
     return std::floor(static_cast<double>(second) / window_ + 1e-9) * window_;

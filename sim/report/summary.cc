@@ -6,25 +6,28 @@
 #include <cmath>
 #include <utility>
 
+#include "plot/text.h"
 #include "sim/report/figures.h"
 
 namespace weir::sim {
 namespace {
 
+using plot::readable;
+
 constexpr size_t kWidth = 80;
 constexpr size_t kGap = 2;
 constexpr size_t kHalf = (kWidth - kGap) / 2;
-constexpr size_t kStoryLines = 12;
+constexpr size_t kMaxEvents = 12;
 
-// Control characters of a name must not reach the terminal.
-std::string plain(std::string_view text) {
+// Replaces control characters: names from a scenario must not control the terminal.
+std::string printable(std::string_view text) {
   std::string out(text);
   std::ranges::replace_if(
       out, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, ' ');
   return out;
 }
 
-// Columns, if every code point takes one.
+// Columns on the terminal, assuming one per code point.
 size_t columns(std::string_view text) {
   return static_cast<size_t>(
       std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
@@ -43,39 +46,39 @@ std::string padded(const std::string& text, size_t width) {
   return text + std::string(width - std::min(width, columns(text)), ' ');
 }
 
-std::string right(const std::string& text, size_t width) {
+std::string right_aligned(const std::string& text, size_t width) {
   return std::string(width - std::min(width, columns(text)), ' ') + text;
 }
 
-std::string one_or_many(uint64_t count, std::string_view one) {
+std::string counted(uint64_t count, std::string_view one) {
   return fmt::format("{} {}{}", readable(static_cast<double>(count)), one, count == 1 ? "" : "s");
 }
 
-std::string header(const Results& results, size_t most_lines = 3) {
-  std::string text = cut(plain(results.scenario), kWidth) + "\n";
+std::string header(const Results& results, size_t max_lines = 3) {
+  std::string text = cut(printable(results.scenario), kWidth) + "\n";
   std::vector<std::string> about = wrapped(results.about, kWidth - kGap);
-  if (about.size() > most_lines) {
-    about.resize(most_lines);
+  if (about.size() > max_lines) {
+    about.resize(max_lines);
     about.back() = cut(about.back() + " ...", kWidth - kGap);
   }
   for (const std::string& line : about) text += fmt::format("  {}\n", line);
   return text;
 }
 
-std::string world_of(const Results& results) {
+std::string fleet_size(const Results& results) {
   const std::string size =
-      fmt::format("{}, {}, {}", one_or_many(results.regions.size(), "region"),
-                  one_or_many(results.nodes, "node"), one_or_many(results.keys, "key"));
+      fmt::format("{}, {}, {}", counted(results.regions.size(), "region"),
+                  counted(results.nodes, "node"), counted(results.keys, "key"));
   return cut(size, kWidth);
 }
 
-std::string run_of(const Results& results) {
+std::string run_summary(const Results& results) {
   std::string text = fmt::format("{}, {}, fingerprint {:016x}\n", speed_of(results),
-                                 one_or_many(results.events, "event"), results.fingerprint);
-  const double in_all = results.measured_seconds * results.nodes;
-  if (results.sync_seconds > 0 && in_all > 0) {
-    text += fmt::format("sharing took {:.2f} % of a core in each node\n",
-                        100 * results.sync_seconds / in_all);
+                                 counted(results.events, "event"), results.fingerprint);
+  const double node_seconds = results.measured_seconds * results.nodes;
+  if (results.sync_seconds > 0 && node_seconds > 0) {
+    text += fmt::format("region sync used {:.2f} % of a core per node\n",
+                        100 * results.sync_seconds / node_seconds);
   }
   return text;
 }
@@ -86,15 +89,15 @@ std::vector<std::string> figure_lines(const std::vector<FigureGroup>& groups) {
     lines.push_back(group.title);
     for (const Figure& figure : group.figures) {
       const std::string value = with_unit(figure);
-      const size_t room = kHalf - kGap - 1 - std::min(columns(value), kHalf / 2);
+      const size_t width = kHalf - kGap - 1 - std::min(columns(value), kHalf / 2);
       lines.push_back(
-          fmt::format("  {} {}", padded(cut(plain(short_label(figure)), room), room), value));
+          fmt::format("  {} {}", padded(cut(printable(short_label(figure)), width), width), value));
     }
   }
   return lines;
 }
 
-// Two columns of whole groups, about as long as each other.
+// Two columns of whole groups with about equal length.
 std::string figure_columns(const std::vector<Figure>& figures) {
   const std::vector<FigureGroup> groups = grouped(figures);
   size_t all = 0;
@@ -118,25 +121,25 @@ std::string figure_columns(const std::vector<Figure>& figures) {
   return text;
 }
 
-std::string broken_promises(const Results& results) {
+std::string unmet_expectations(const Results& results) {
   std::string text;
   for (const Kept& each : results.promises) {
     if (each.kept) continue;
-    text += cut(fmt::format("NOT KEPT  {}: it was {}", plain(each.promise), readable(each.was)),
+    text += cut(fmt::format("NOT MET  {}: actual {}", printable(each.promise), readable(each.was)),
                 kWidth) +
             "\n";
   }
   return text;
 }
 
-// Those that were not kept one by one and first, the others in two columns.
-std::string promises(const Results& results) {
-  std::string text = broken_promises(results);
+// Unmet expectations first, one per line; then the others in two columns.
+std::string expectations(const Results& results) {
+  std::string text = unmet_expectations(results);
   std::string line;
   for (const Kept& each : results.promises) {
     if (!each.kept) continue;
     const std::string words =
-        cut(fmt::format("kept  {} (was {})", plain(each.promise), readable(each.was)), kHalf);
+        cut(fmt::format("met  {} (actual {})", printable(each.promise), readable(each.was)), kHalf);
     if (line.empty()) {
       line = words;
     } else {
@@ -151,47 +154,47 @@ std::string broken(const Results& results) {
   if (!results.broken) return {};
   std::string text;
   for (const std::string& line : wrapped("BROKEN  " + *results.broken, kWidth)) text += line + "\n";
-  const size_t count = std::min(results.last_events.size(), kStoryLines);
-  if (count > 0) text += "what led to it:\n";
+  const size_t count = std::min(results.last_events.size(), kMaxEvents);
+  if (count > 0) text += "last events:\n";
   for (auto event = results.last_events.end() - static_cast<std::ptrdiff_t>(count);
        event != results.last_events.end(); ++event) {
-    text += fmt::format("  {}\n", cut(plain(*event), kWidth - kGap));
+    text += fmt::format("  {}\n", cut(printable(*event), kWidth - kGap));
   }
   return text;
 }
 
 constexpr size_t kLabel = 30;
 constexpr size_t kValue = 12;
-constexpr size_t kMark = 7;
-constexpr size_t kVariantsInARow = (kWidth - kLabel - kValue + 1) / (kValue + kMark);
+constexpr size_t kChange = 7;
+constexpr size_t kVariantsInARow = (kWidth - kLabel - kValue + 1) / (kValue + kChange);
 static_assert(kVariantsInARow == 2);
 
-using Shown = std::vector<const Results*>;
+using Selected = std::vector<const Results*>;
 
 size_t label_width(size_t others) {
-  return std::min(kWidth - kValue - others * (kValue + kMark), kHalf);
+  return std::min(kWidth - kValue - others * (kValue + kChange), kHalf);
 }
 
-// Of "settings.sharing.policy=floor" the last word and the value, if there is no room for all.
+// The last word and the value of "settings.sharing.policy=floor" if the whole does not fit.
 std::string short_name(const Results& results, size_t width) {
-  std::string name = plain(variant_name(results));
+  std::string name = printable(variant_name(results));
   const size_t dot = name.substr(0, name.find('=')).rfind('.');
   if (columns(name) > width && dot != name.npos) name.erase(0, dot + 1);
   return cut(name, width);
 }
 
-void add_compared_figures(std::string& text, const Results& base, const Shown& others) {
+void add_compared_figures(std::string& text, const Results& base, const Selected& others) {
   const size_t label = label_width(others.size());
   for (const FigureGroup& group : grouped(base.figures)) {
     for (const Figure& figure : group.figures) {
-      std::string line = padded(cut(plain(short_label(figure)), label - 1), label) +
-                         right(with_unit(figure), kValue);
+      std::string line = padded(cut(printable(short_label(figure)), label - 1), label) +
+                         right_aligned(with_unit(figure), kValue);
       for (const Results* other : others) {
-        const Figure* theirs = find_figure(*other, figure.key);
-        const Difference unlike = theirs ? difference(figure, *theirs) : Difference::kNone;
-        line +=
-            right(theirs ? with_unit(*theirs) : "-", kValue) +
-            padded(unlike == Difference::kNone ? "" : fmt::format(" {}", to_string(unlike)), kMark);
+        const Figure* compared = find_figure(*other, figure.key);
+        const Difference change = compared ? difference(figure, *compared) : Difference::kNone;
+        line += right_aligned(compared ? with_unit(*compared) : "-", kValue) +
+                padded(change == Difference::kNone ? "" : fmt::format(" {}", to_string(change)),
+                       kChange);
       }
       line.erase(line.find_last_not_of(' ') + 1);
       text += line + "\n";
@@ -199,30 +202,30 @@ void add_compared_figures(std::string& text, const Results& base, const Shown& o
   }
 }
 
-size_t kept_count(const Results& results) {
+size_t met_count(const Results& results) {
   return static_cast<size_t>(std::ranges::count_if(results.promises, &Kept::kept));
 }
 
 std::string verdict_of(const Results& results) {
   if (results.broken) return "BROKEN";
   if (results.promises.empty()) return "none";
-  return fmt::format("{} of {}", kept_count(results), results.promises.size());
+  return fmt::format("{} of {}", met_count(results), results.promises.size());
 }
 
-std::string table_of(const Results& base, const Shown& others) {
+std::string table_of(const Results& base, const Selected& others) {
   const size_t label = label_width(others.size());
-  std::string text = padded("", label) + right(short_name(base, kValue - 1), kValue);
+  std::string text = padded("", label) + right_aligned(short_name(base, kValue - 1), kValue);
   for (const Results* other : others) {
-    constexpr size_t room = kValue + kMark - kGap;
-    const std::string name = short_name(*other, room);
-    text += fmt::format("  {}", padded(right(name, kValue - kGap), room));
+    constexpr size_t width = kValue + kChange - kGap;
+    const std::string name = short_name(*other, width);
+    text += fmt::format("  {}", padded(right_aligned(name, kValue - kGap), width));
   }
   text.erase(text.find_last_not_of(' ') + 1);
   text += "\n";
   add_compared_figures(text, base, others);
-  text += padded("promises kept", label) + right(verdict_of(base), kValue);
+  text += padded("expectations met", label) + right_aligned(verdict_of(base), kValue);
   for (const Results* other : others) {
-    text += right(verdict_of(*other), kValue) + std::string(kMark, ' ');
+    text += right_aligned(verdict_of(*other), kValue) + std::string(kChange, ' ');
   }
   text.erase(text.find_last_not_of(' ') + 1);
   return text + "\n";
@@ -231,42 +234,43 @@ std::string table_of(const Results& base, const Shown& others) {
 constexpr size_t kSeedLabel = kWidth - 4 * kValue;
 
 struct Spread {
-  double least = 0;
+  double min = 0;
   double median = 0;
-  double most = 0;
+  double max = 0;
   uint64_t worst_seed = 0;
 };
 
 Spread spread_of(const std::vector<Results>& seeds, const Figure& figure) {
-  struct Drawn {
+  struct Sample {
     double value;
     uint64_t seed;
   };
-  std::vector<Drawn> drawn;
+  std::vector<Sample> samples;
   for (const Results& each : seeds) {
     const Figure* found = find_figure(each, figure.key);
-    if (found && std::isfinite(found->value)) drawn.push_back({found->value, each.seed});
+    if (found && std::isfinite(found->value)) samples.push_back({found->value, each.seed});
   }
-  if (drawn.empty()) return {NAN, NAN, NAN, seeds.front().seed};
-  std::ranges::stable_sort(drawn, {}, &Drawn::value);
-  const size_t middle = drawn.size() / 2;
-  const double median = drawn.size() % 2 == 1 ? drawn[middle].value
-                                              : (drawn[middle - 1].value + drawn[middle].value) / 2;
-  return {.least = drawn.front().value,
+  if (samples.empty()) return {NAN, NAN, NAN, seeds.front().seed};
+  std::ranges::stable_sort(samples, {}, &Sample::value);
+  const size_t middle = samples.size() / 2;
+  const double median = samples.size() % 2 == 1
+                            ? samples[middle].value
+                            : (samples[middle - 1].value + samples[middle].value) / 2;
+  return {.min = samples.front().value,
           .median = median,
-          .most = drawn.back().value,
-          .worst_seed = figure.less_is_better ? drawn.back().seed : drawn.front().seed};
+          .max = samples.back().value,
+          .worst_seed = figure.less_is_better ? samples.back().seed : samples.front().seed};
 }
 
 std::string spread_row(const Figure& figure, const Spread& spread) {
   const auto shown = [&figure](double value) {
     Figure each = figure;
     each.value = value;
-    return right(with_unit(each), kValue);
+    return right_aligned(with_unit(each), kValue);
   };
-  std::string line = padded(cut(plain(short_label(figure)), kSeedLabel - 1), kSeedLabel) +
-                     shown(spread.least) + shown(spread.median) + shown(spread.most);
-  if (spread.least != spread.most) line += right(fmt::to_string(spread.worst_seed), kValue);
+  std::string line = padded(cut(printable(short_label(figure)), kSeedLabel - 1), kSeedLabel) +
+                     shown(spread.min) + shown(spread.median) + shown(spread.max);
+  if (spread.min != spread.max) line += right_aligned(fmt::to_string(spread.worst_seed), kValue);
   return line + "\n";
 }
 
@@ -274,28 +278,28 @@ std::string spread_row(const Figure& figure, const Spread& spread) {
 
 std::string summary(const Results& results) {
   std::string text = header(results);
-  text += world_of(results) + fmt::format(", seed {}", results.seed);
-  if (!results.variant.empty()) text += fmt::format("; {}", plain(results.variant));
+  text += fleet_size(results) + fmt::format(", seed {}", results.seed);
+  if (!results.variant.empty()) text += fmt::format("; {}", printable(results.variant));
   text += fmt::format("\n\n{}\n", figure_columns(results.figures));
-  text += promises(results) + broken(results);
-  return text + run_of(results);
+  text += expectations(results) + broken(results);
+  return text + run_summary(results);
 }
 
 std::string comparison(const std::vector<Results>& variants) {
   if (variants.empty()) return {};
   const Results& base = variants.front();
-  std::string text = header(base, 2) + world_of(base) + fmt::format(", seed {}\n", base.seed);
+  std::string text = header(base, 2) + fleet_size(base) + fmt::format(", seed {}\n", base.seed);
   for (size_t from = 1; from < variants.size(); from += kVariantsInARow) {
-    Shown row;
+    Selected row;
     for (size_t i = from; i < std::min(from + kVariantsInARow, variants.size()); ++i) {
       row.push_back(&variants[i]);
     }
     text += fmt::format("\n{}", table_of(base, row));
   }
   for (const Results& each : variants) {
-    const std::string story = broken_promises(each) + broken(each);
-    if (!story.empty())
-      text += fmt::format("\n{}:\n{}", cut(plain(variant_name(each)), kWidth - 1), story);
+    const std::string problems = unmet_expectations(each) + broken(each);
+    if (!problems.empty())
+      text += fmt::format("\n{}:\n{}", cut(printable(variant_name(each)), kWidth - 1), problems);
   }
   return text;
 }
@@ -303,20 +307,20 @@ std::string comparison(const std::vector<Results>& variants) {
 std::string seeds_summary(const std::vector<Results>& seeds) {
   if (seeds.empty()) return {};
   const Results& first = seeds.front();
-  std::string text = header(first, 2) + world_of(first) +
+  std::string text = header(first, 2) + fleet_size(first) +
                      fmt::format("; seeds {} to {}\n\n", first.seed, seeds.back().seed);
-  text += padded("", kSeedLabel) + right("least", kValue) + right("median", kValue) +
-          right("most", kValue) + right("worst seed", kValue) + "\n";
+  text += padded("", kSeedLabel) + right_aligned("min", kValue) + right_aligned("median", kValue) +
+          right_aligned("max", kValue) + right_aligned("worst seed", kValue) + "\n";
   for (const FigureGroup& group : grouped(first.figures)) {
     for (const Figure& figure : group.figures) {
       text += spread_row(figure, spread_of(seeds, figure));
     }
   }
-  const auto fine = std::ranges::count_if(seeds, &Results::fine);
-  text += fmt::format("{} of {} runs kept every promise\n", fine, seeds.size());
+  const auto passed = std::ranges::count_if(seeds, &Results::fine);
+  text += fmt::format("{} of {} runs met every expectation\n", passed, seeds.size());
   const auto bad = std::ranges::find_if(seeds, [](const Results& each) { return !each.fine(); });
   if (bad != seeds.end()) {
-    text += fmt::format("\nseed {}:\n", bad->seed) + broken_promises(*bad) + broken(*bad);
+    text += fmt::format("\nseed {}:\n", bad->seed) + unmet_expectations(*bad) + broken(*bad);
   }
   return text;
 }
@@ -324,7 +328,7 @@ std::string seeds_summary(const std::vector<Results>& seeds) {
 std::vector<std::string> wrapped(std::string_view text, size_t width) {
   std::vector<std::string> lines;
   std::string line;
-  const std::string clean = plain(text);
+  const std::string clean = printable(text);
   for (size_t at = 0; at < clean.size();) {
     const size_t end = std::min(clean.find(' ', at), clean.size());
     const std::string word = cut(clean.substr(at, end - at), width);

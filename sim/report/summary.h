@@ -1,5 +1,5 @@
-// What a person at a terminal wants to know of a run: one screen of 80 columns, ASCII but for what
-// the scenario itself says.
+// Results for a terminal: one screen of 80 columns. The text is ASCII except for names from the
+// scenario.
 
 #pragma once
 
@@ -14,13 +14,14 @@ namespace weir::sim {
 
 [[nodiscard]] std::string summary(const Results& results);
 
-// Side by side; the first is what the others are better or worse than.
+// Side by side: each variant is better or worse than the first.
 [[nodiscard]] std::string comparison(const std::vector<Results>& variants);
 
-// The same scenario with many seeds: the least, the median and the most of each figure.
+// One scenario with many seeds: minimum, median and maximum of each figure.
 [[nodiscard]] std::string seeds_summary(const std::vector<Results>& seeds);
 
-// Broken between words, without what a terminal would obey; a word wider than a line is cut.
+// Lines of at most `width` columns, broken between words and without control characters. A word
+// wider than a line is cut.
 [[nodiscard]] std::vector<std::string> wrapped(std::string_view text, size_t width);
 
 }  // namespace weir::sim

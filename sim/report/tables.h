@@ -9,12 +9,11 @@
 
 namespace weir::sim {
 
-// Which way a figure went and whether that is good, as a piece of a page; empty where it says
-// nothing.
+// The direction of a change and whether it is better or worse, as HTML; empty if it is neither.
 [[nodiscard]] std::string difference_mark(const Figure& from, const Figure& to);
 
-// Each with its heading; empty where there is nothing to show.
-[[nodiscard]] std::string promises_table(const std::vector<Results>& variants);
+// Each with its heading; empty if there is nothing to show.
+[[nodiscard]] std::string expectations_table(const std::vector<Results>& variants);
 [[nodiscard]] std::string faults_table(const Results& results);
 [[nodiscard]] std::string figures_table(const std::vector<Results>& variants);
 

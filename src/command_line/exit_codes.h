@@ -1,11 +1,11 @@
-// What the command line ends with.
+// Exit codes of all programs.
 
 #pragma once
 
 namespace weir::command_line {
 
 inline constexpr int kFailed = 1;
-inline constexpr int kAskedWrongly = 2;
-inline constexpr int kStopped = 130;  // as a shell says of what Ctrl-C ended
+inline constexpr int kUsageError = 2;
+inline constexpr int kInterrupted = 130;  // as shells report a program that Ctrl-C ended
 
 }  // namespace weir::command_line

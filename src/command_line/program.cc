@@ -6,7 +6,7 @@
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <string_view>
+#include <string>
 
 #include "command_line/exit_codes.h"
 #include "weir/version.h"
@@ -14,55 +14,66 @@
 namespace weir::command_line {
 namespace {
 
-// Help that shows the options of every command under it.
-class WholeHelp : public CLI::Formatter {
+// The first sentence of a description on one line, without the full stop.
+std::string first_sentence(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  text.erase(std::min(text.find(". "), text.size()));
+  text.erase(text.find_last_not_of(" .") + 1);
+  return text;
+}
+
+// Two columns: names and meanings. Meanings are broken between words at the end of the line.
+std::string columns(std::string line, const std::string& meaning, size_t column) {
+  constexpr size_t kWidth = 79;
+  std::string text;
+  for (const std::string& word : CLI::detail::split(meaning, ' ')) {
+    if (line.size() >= column && line.size() + 1 + word.size() > kWidth) {
+      text += line + "\n";
+      line.clear();
+    }
+    line.resize(std::max(line.size() + 1, column), ' ');
+    line += word;
+  }
+  return text + line + "\n";
+}
+
+class HelpFormatter : public CLI::Formatter {
  public:
-  WholeHelp() {
+  HelpFormatter() {
     column_width(38);
     label("SUBCOMMAND", "COMMAND");
   }
 
-  std::string make_expanded(const CLI::App* command) const override {
-    std::string text = fmt::format("  {}\n", command->get_name());
-    for (const std::string& line : CLI::detail::split(command->get_description(), '\n')) {
-      text += fmt::format("      {}\n", line);
-    }
-    for (const CLI::Option* option : command->get_options()) {
-      if (option == command->get_help_ptr()) continue;
-      for (const std::string& line : CLI::detail::split(make_option(option, false), '\n')) {
-        if (!line.empty()) text += fmt::format("{}{}\n", kIndent, line);
-      }
-    }
-    return text;
+  std::string make_description(const CLI::App* app) const override {
+    std::string text = Formatter::make_description(app);
+    text.erase(text.find_last_not_of('\n') + 1);
+    return text.empty() ? text : text + "\n\n";
   }
 
-  // The meaning in a column of its own, broken between words where the line would be too long.
-  std::string make_option(const CLI::Option* option, bool positional) const override {
-    const size_t column = get_column_width();
-    std::string line = "  " + make_option_name(option, positional) + make_option_opts(option);
-    std::string text;
-    for (const std::string& word : CLI::detail::split(make_option_desc(option), ' ')) {
-      if (line.size() >= column && line.size() + 1 + word.size() > kWidth) {
-        text += line + "\n";
-        line.clear();
-      }
-      line.resize(std::max(line.size() + 1, column), ' ');
-      line += word;
-    }
-    return text + line + "\n";
+  std::string make_subcommand(const CLI::App* command) const override {
+    constexpr size_t kCommandColumn = 17;
+    return columns("  " + command->get_name(), first_sentence(command->get_description()),
+                   kCommandColumn);
   }
 
- private:
-  static constexpr std::string_view kIndent = "    ";
-  static constexpr size_t kWidth = 80 - kIndent.size();
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    return columns("  " + make_option_name(option, is_positional) + make_option_opts(option),
+                   make_option_desc(option), get_column_width());
+  }
+
+  std::string make_footer(const CLI::App* app) const override {
+    const bool has_commands = !app->get_subcommands([](const CLI::App*) { return true; }).empty();
+    if (!has_commands || !app->get_footer().empty()) return Formatter::make_footer(app);
+    return fmt::format("Options: {} COMMAND --help\n", app->get_name());
+  }
 };
 
 }  // namespace
 
 Program::Program(const std::string& name, const std::string& description)
     : name_(name), app_(description, name) {
-  app_.formatter(std::make_shared<WholeHelp>());
-  app_.set_help_flag("-h,--help", "Print all commands and options");
+  app_.formatter(std::make_shared<HelpFormatter>());
+  app_.set_help_flag("-h,--help", "Print this help");
   app_.set_version_flag("--version", "weir " WEIR_VERSION, "Print the version");
 }
 
@@ -70,7 +81,7 @@ int Program::parse(int argc, char** argv) {
   try {
     app_.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    std::string help = app_.help("", CLI::AppFormatMode::All);
+    std::string help = app_.help();
     help.erase(help.find_last_not_of('\n') + 1);
     fmt::print("{}\n", help);
   } catch (const CLI::CallForVersion& version) {
@@ -78,10 +89,17 @@ int Program::parse(int argc, char** argv) {
   } catch (const CLI::RuntimeError& error) {
     return error.get_exit_code();
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "{}: {}\nRun '{} --help' for all options.\n", name_, error.what(), name_);
-    return kAskedWrongly;
+    fmt::print(stderr, "{}: {}\nRun '{} --help' for all options.\n", name_, error.what(),
+               selected_command());
+    return kUsageError;
   }
   return 0;
+}
+
+std::string Program::selected_command() const {
+  std::string command = name_;
+  for (const CLI::App* each : app_.get_subcommands()) command += " " + each->get_name();
+  return command;
 }
 
 int Program::run(int argc, char** argv) try {

@@ -5,7 +5,7 @@
 namespace weir::demo {
 namespace {
 
-// The limiter's clock is never asked here: every check is handed its instant.
+// The limiter does not read its clock: every check passes the time.
 Limiter make_limiter() {
   return Limiter::create(system_clock(), {.capacity = 64, .seed = 1}).value();
 }
@@ -19,21 +19,21 @@ DemoBoard::DemoBoard(Instant now, const DemoSettings& settings)
 
 void DemoBoard::step(Instant now) {
   if (settings_.requests_per_second > 0) {
-    next_due_ = std::max(next_due_, now.mono - kLongestGap);
+    next_due_ = std::max(next_due_, now.mono - kMaxGap);
     for (; next_due_ <= now.mono; next_due_ += interval()) offer(now);
   }
-  look(now);
+  update_remaining(now);
 }
 
 void DemoBoard::press(Instant now, char key) {
-  // A tenth, so that large limits move as well as small ones.
-  const int64_t notch = std::max<int64_t>(settings_.limit / 10, 1);
+  // Relative to the limit, so that a step is visible for large limits as well.
+  const int64_t step = std::max<int64_t>(settings_.limit / 10, 1);
   if (key >= '0' && key <= '9') return set_rate(now, key - '0');
   switch (key) {
     case ' ': return burst(now);
     case '+':
-    case '=': return set_limit(settings_.limit + notch);  // the same key without shift
-    case '-': return set_limit(settings_.limit - notch);
+    case '=': return set_limit(settings_.limit + step);  // + without shift on many keyboards
+    case '-': return set_limit(settings_.limit - step);
     case 'w': return set_next_window();
     case 'r': return reset(now);
     default: return;
@@ -56,7 +56,7 @@ void DemoBoard::offer(Instant now) {
   }
 }
 
-void DemoBoard::look(Instant now) {
+void DemoBoard::update_remaining(Instant now) {
   for (DemoRow& row : rows_) {
     row.remaining = limiter_.check(now, request_for(row, 0)).value().remaining;
   }
@@ -68,30 +68,30 @@ void DemoBoard::reset(Instant now) {
   for (int i = 0; i < kAlgorithmCount; ++i) {
     rows_[static_cast<size_t>(i)] = {.algorithm = static_cast<Algorithm>(i)};
   }
-  look(now);
+  update_remaining(now);
 }
 
 void DemoBoard::set_rate(Instant now, int64_t requests_per_second) {
   settings_.requests_per_second = requests_per_second;
   if (requests_per_second == 0) return;
-  // Neither may pressing a key offer a request early, nor an old slow rate delay it.
+  // A key must not offer a request early, and the old rate must not delay the next one.
   next_due_ = std::clamp(next_due_, now.mono, now.mono + interval());
 }
 
 void DemoBoard::set_limit(int64_t limit) {
   settings_.limit = std::clamp<int64_t>(limit, 1, DemoSettings::kMaxLimit);
-  forget_retries();
+  clear_retries();
 }
 
 void DemoBoard::set_next_window() {
   constexpr std::array kWindows = {Millis(1000), Millis(5000), Millis(10000)};
   const auto longer = std::ranges::upper_bound(kWindows, settings_.window);
   settings_.window = longer != kWindows.end() ? *longer : kWindows.front();
-  forget_retries();
+  clear_retries();
 }
 
-// They were promised for another limit or window.
-void DemoBoard::forget_retries() {
+// Retry times depend on the limit and the window.
+void DemoBoard::clear_retries() {
   for (DemoRow& row : rows_) row.retry_at.reset();
 }
 
@@ -99,7 +99,7 @@ Nanos DemoBoard::interval() const {
   return Nanos(std::chrono::seconds(1)) / settings_.requests_per_second;
 }
 
-// Each row is limited under its own name: algorithms of one class would share a count.
+// Each row has its own identifier: algorithms of one family would share counts.
 Request DemoBoard::request_for(const DemoRow& row, int64_t cost) const {
   return {.ns = "demo",
           .identifier = to_string(row.algorithm),

@@ -1,7 +1,7 @@
-// The demo's model: one stream of requests, offered alike to every algorithm.
+// The model of the demo: one stream of requests, offered to every algorithm.
 //
-// Time only comes in as an argument, so the same board runs live on the system clock,
-// at once in virtual time, and in tests. It draws nothing.
+// Callers pass the time, so the same board runs live on the system clock, in virtual time and in
+// tests. It draws nothing.
 
 #pragma once
 
@@ -17,38 +17,38 @@ namespace weir::demo {
 struct DemoSettings {
   int64_t limit = 10;
   Millis window{5000};
-  int64_t requests_per_second = 4;  // 0 is a pause
+  int64_t requests_per_second = 4;  // 0: paused
 
-  static constexpr int64_t kMaxLimit = kMaxLogLimit;  // what every algorithm can take
-  static constexpr Millis kMaxWindow{3'600'000};      // nobody waits longer for a demo
+  static constexpr int64_t kMaxLimit = kMaxLogLimit;  // supported by every algorithm
+  static constexpr Millis kMaxWindow{3'600'000};      // enough for a demo
   static constexpr int64_t kMaxRequestsPerSecond = 1000;
 };
 
-// What one algorithm made of the stream so far.
+// The results of one algorithm.
 struct DemoRow {
   Algorithm algorithm = Algorithm::kSlidingWindow;
   uint64_t admitted = 0;
   uint64_t denied = 0;
   Count remaining = 0;
   std::deque<Outcome> recent = {};                  // newest last
-  std::optional<MonoTime> retry_at = std::nullopt;  // as told by the latest request, if denied
+  std::optional<MonoTime> retry_at = std::nullopt;  // if the latest request was denied
 };
 
 // One thread at a time.
 class DemoBoard {
  public:
-  static constexpr size_t kRecent = 200;  // outcomes remembered for each row
+  static constexpr size_t kRecent = 200;  // outcomes stored for each row
   static constexpr int kBurst = 10;       // requests that arrive at the same instant
-  // A gap longer than this in the live demo is a suspended machine; what would have
-  // come due in it is dropped.
-  static constexpr Nanos kLongestGap = std::chrono::seconds(1);
+  // After a longer gap in the live demo the machine was suspended: the board drops the requests
+  // that were due in it.
+  static constexpr Nanos kMaxGap = std::chrono::seconds(1);
 
   DemoBoard(Instant now, const DemoSettings& settings);
 
-  // Offers the steady requests that have come due, then looks at what remains.
+  // Offers the steady requests that are due, then updates the remaining counts.
   void step(Instant now);
 
-  // What a key means: space, 0 to 9, +, -, w, r. Others mean nothing.
+  // Handles a key: space, 0 to 9, +, -, w or r. Ignores other keys.
   void press(Instant now, char key);
 
   void burst(Instant now);
@@ -59,12 +59,12 @@ class DemoBoard {
 
  private:
   void offer(Instant now);
-  void look(Instant now);
+  void update_remaining(Instant now);
   void reset(Instant now);
   void set_rate(Instant now, int64_t requests_per_second);
   void set_limit(int64_t limit);
   void set_next_window();
-  void forget_retries();
+  void clear_retries();
   [[nodiscard]] Nanos interval() const;
   [[nodiscard]] Request request_for(const DemoRow& row, int64_t cost) const;
 

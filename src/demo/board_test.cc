@@ -11,7 +11,7 @@ namespace {
 using testing::Each;
 using testing::Field;
 
-// The start is the start of a fixed window, whichever length the demo offers.
+// The start is the start of a fixed window for all lengths of the demo.
 Instant at(Nanos since_start) {
   return {.wall = WallTime(Millis(1'000'000'000'000) + std::chrono::floor<Millis>(since_start)),
           .mono = MonoTime(std::chrono::seconds(1) + since_start)};
@@ -29,7 +29,7 @@ TEST(DemoBoard, HasARowForEveryAlgorithm) {
   EXPECT_EQ(algorithms.size(), kAlgorithmCount);
 }
 
-TEST(DemoBoard, AdmitsTheLimitOfABurstAndDeniesTheRestInEveryRow) {
+TEST(DemoBoard, AdmitsABurstUpToTheLimitInEveryRow) {
   DemoBoard board = quiet_board(7);
   board.press(at(0 * kMs), ' ');
   board.step(at(0 * kMs));
@@ -39,7 +39,7 @@ TEST(DemoBoard, AdmitsTheLimitOfABurstAndDeniesTheRestInEveryRow) {
   EXPECT_THAT(board.rows(), Each(Field(&DemoRow::remaining, 0u)));
 }
 
-TEST(DemoBoard, RemembersOutcomesInOrderAndOnlyTheNewest) {
+TEST(DemoBoard, KeepsTheNewestOutcomesInOrder) {
   DemoBoard board = quiet_board(7);
   board.burst(at(0 * kMs));
   for (const DemoRow& row : board.rows()) {
@@ -54,7 +54,7 @@ TEST(DemoBoard, RemembersOutcomesInOrderAndOnlyTheNewest) {
   }
 }
 
-TEST(DemoBoard, TellsWhenToRetryUntilARequestIsAdmitted) {
+TEST(DemoBoard, ShowsTheRetryTimeUntilARequestIsAdmitted) {
   DemoBoard board = quiet_board(9);
   board.burst(at(0 * kMs));
   MonoTime last = at(0 * kMs).mono;
@@ -69,7 +69,7 @@ TEST(DemoBoard, TellsWhenToRetryUntilARequestIsAdmitted) {
   EXPECT_THAT(board.rows(), Each(Field(&DemoRow::retry_at, std::nullopt)));
 }
 
-TEST(DemoBoard, OffersSteadyRequestsAtTheirInstants) {
+TEST(DemoBoard, OffersSteadyRequestsWhenTheyAreDue) {
   DemoBoard board(at(0 * kMs), {.limit = 100, .window = 5000 * kMs, .requests_per_second = 4});
   board.step(at(0 * kMs));
   EXPECT_EQ(board.offered(), 1u);
@@ -88,14 +88,14 @@ TEST(DemoBoard, OffersNothingWhilePaused) {
   EXPECT_EQ(board.offered(), 0u);
 }
 
-TEST(DemoBoard, DoesNotMakeUpForAPauseWhenItEnds) {
+TEST(DemoBoard, DoesNotCatchUpAfterAPause) {
   DemoBoard board = quiet_board();
   board.press(at(60'000 * kMs), '5');
   board.step(at(60'000 * kMs));
   EXPECT_EQ(board.offered(), 1u);
 }
 
-TEST(DemoBoard, PressingARateAgainOffersNoRequestEarly) {
+TEST(DemoBoard, RepeatingARateKeyOffersNoRequestEarly) {
   DemoBoard board = quiet_board();
   for (int i = 0; i < 100; ++i) {
     board.press(at(i * kMs), '1');
@@ -104,7 +104,7 @@ TEST(DemoBoard, PressingARateAgainOffersNoRequestEarly) {
   EXPECT_EQ(board.offered(), 1u);
 }
 
-TEST(DemoBoard, AFasterRateDoesNotWaitForTheSlowOne) {
+TEST(DemoBoard, AFasterRateTakesEffectAtOnce) {
   DemoBoard board = quiet_board();
   board.press(at(0 * kMs), '1');
   board.step(at(0 * kMs));
@@ -115,13 +115,13 @@ TEST(DemoBoard, AFasterRateDoesNotWaitForTheSlowOne) {
   EXPECT_EQ(board.offered(), 2u);
 }
 
-TEST(DemoBoard, DropsWhatCameDueWhileTheMachineWasSuspended) {
+TEST(DemoBoard, DropsRequestsThatWereDueDuringASuspension) {
   DemoBoard board(at(0 * kMs), {.requests_per_second = 10});
   board.step(at(std::chrono::hours(1)));
-  EXPECT_EQ(board.offered(), 11u);  // of the last second, both ends counted
+  EXPECT_EQ(board.offered(), 11u);  // of the last second, including both ends
 }
 
-TEST(DemoBoard, MovesTheLimitByATenthButNeverOutOfRange) {
+TEST(DemoBoard, ChangesTheLimitByATenthWithinItsRange) {
   DemoBoard board = quiet_board(10);
   board.press(at(0 * kMs), '+');
   EXPECT_EQ(board.settings().limit, 11);
@@ -133,14 +133,14 @@ TEST(DemoBoard, MovesTheLimitByATenthButNeverOutOfRange) {
   EXPECT_THAT(board.rows(), Each(Field(&DemoRow::admitted, 10u)));
 }
 
-TEST(DemoBoard, ForgetsRetriesPromisedForAnotherLimit) {
+TEST(DemoBoard, ClearsRetryTimesWhenTheLimitChanges) {
   DemoBoard board = quiet_board(1);
   board.burst(at(0 * kMs));
   board.press(at(0 * kMs), '+');
   EXPECT_THAT(board.rows(), Each(Field(&DemoRow::retry_at, std::nullopt)));
 }
 
-TEST(DemoBoard, GoesRoundThreeWindows) {
+TEST(DemoBoard, CyclesThroughThreeWindows) {
   DemoBoard board = quiet_board();
   std::vector<int64_t> windows;
   for (int i = 0; i < 4; ++i) {
@@ -150,7 +150,7 @@ TEST(DemoBoard, GoesRoundThreeWindows) {
   EXPECT_THAT(windows, testing::ElementsAre(10000, 1000, 5000, 10000));
 }
 
-TEST(DemoBoard, ResetForgetsTotalsAndUsageButKeepsSettings) {
+TEST(DemoBoard, ResetClearsTotalsAndCountsButKeepsSettings) {
   DemoBoard board = quiet_board(10);
   board.burst(at(0 * kMs));
   board.press(at(0 * kMs), '+');
@@ -161,7 +161,7 @@ TEST(DemoBoard, ResetForgetsTotalsAndUsageButKeepsSettings) {
   EXPECT_THAT(board.rows(), Each(Field(&DemoRow::remaining, 11u)));
 }
 
-TEST(DemoBoard, OtherKeysMeanNothing) {
+TEST(DemoBoard, IgnoresOtherKeys) {
   DemoBoard board = quiet_board();
   for (const char key : std::string_view("xyz\t\r\n[~")) board.press(at(0 * kMs), key);
   EXPECT_EQ(board.offered(), 0u);

@@ -20,28 +20,28 @@ std::string_view environment(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// ASCII only where the locale names another character set: none at all is common on
-// machines whose terminal is modern all the same.
-Glyphs glyphs_of_locale() {
+// ASCII only if the locale names another character set. Many machines with a modern terminal set no
+// locale.
+Glyphs glyphs_from_locale() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const std::string_view locale = environment(name);
     if (locale.empty()) continue;
-    for (const std::string_view utf8 : {"UTF-8", "utf-8", "UTF8", "utf8"}) {
-      if (locale.find(utf8) != locale.npos) return Glyphs::kUnicode;
+    for (const std::string_view charset : {"UTF-8", "utf-8", "UTF8", "utf8"}) {
+      if (locale.find(charset) != locale.npos) return Glyphs::kUnicode;
     }
     return Glyphs::kAscii;
   }
   return Glyphs::kUnicode;
 }
 
-Look look_of_environment() {
+Look look_from_environment() {
   return {.colour = environment("NO_COLOR").empty() ? Colour::kAnsi : Colour::kNone,
-          .glyphs = glyphs_of_locale()};
+          .glyphs = glyphs_from_locale()};
 }
 
 DemoBoard run_live(const DemoSettings& settings, std::optional<std::chrono::seconds> run_for) {
   const Clock& clock = system_clock();
-  const Look look = look_of_environment();
+  const Look look = look_from_environment();
   platform::RawTerminal terminal;
   const Instant start = clock.now();
   DemoBoard board(start, settings);
@@ -63,7 +63,7 @@ DemoBoard run_live(const DemoSettings& settings, std::optional<std::chrono::seco
 
 void run_demo(const DemoSettings& settings, std::optional<std::chrono::seconds> run_for) {
   if (!platform::terminal_is_interactive()) {
-    fmt::print("{}", play_script(settings));
+    fmt::print("{}", run_script(settings));
     return;
   }
   fmt::print("{}", totals(run_live(settings, run_for)));

@@ -1,4 +1,4 @@
-// `weir demo`: the library at work, for a person to play with.
+// `weir demo`: an interactive comparison of the algorithms.
 
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace weir::demo {
 
-// On a terminal: live, until q, Ctrl-C, a signal or the end of `run_for`. Elsewhere:
-// prints the scripted three seconds and returns.
+// On a terminal, runs live until q, Ctrl-C, a signal or the end of `run_for`. Otherwise prints the
+// scripted three seconds.
 void run_demo(const DemoSettings& settings, std::optional<std::chrono::seconds> run_for);
 
 }  // namespace weir::demo

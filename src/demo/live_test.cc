@@ -1,5 +1,4 @@
-// The live demo on a terminal of the test's own: however it ends, the terminal must be
-// as it was.
+// The live demo on a pseudo-terminal. The demo must restore the terminal however it ends.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -30,11 +29,11 @@ class LiveDemo {
  public:
   explicit LiveDemo(std::vector<std::string> options = {}) {
     winsize size = {.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
-    EXPECT_EQ(::openpty(&person_, &program_, nullptr, nullptr, &size), 0);
-    ::tcgetattr(program_, &before_);
+    EXPECT_EQ(::openpty(&master_, &slave_, nullptr, nullptr, &size), 0);
+    ::tcgetattr(slave_, &before_);
     options.insert(options.begin(), {WEIR_DEMO_BINARY});
     pid_ = ::fork();
-    if (pid_ == 0) become(options);
+    if (pid_ == 0) exec_demo(options);
   }
 
   ~LiveDemo() {
@@ -42,30 +41,30 @@ class LiveDemo {
       ::kill(pid_, SIGKILL);
       ::waitpid(pid_, nullptr, 0);
     }
-    ::close(person_);
-    ::close(program_);
+    ::close(master_);
+    ::close(slave_);
   }
 
   void type(std::string_view keys) {
-    EXPECT_EQ(::write(person_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
+    EXPECT_EQ(::write(master_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
   }
   void send(int signal) { ::kill(pid_, signal); }
 
-  // Reads on until the words have been shown since the last call.
-  [[nodiscard]] bool shows(std::string_view words) {
-    const MonoTime give_up = system_clock().now().mono + kPatience;
-    while (shown_.find(words, seen_) == shown_.npos) {
-      const bool more = read_more(kPatience);
-      if (!more || system_clock().now().mono > give_up) return false;
+  // Reads until the text appears after the text of the last call; false after a timeout.
+  [[nodiscard]] bool shows(std::string_view text) {
+    const MonoTime deadline = system_clock().now().mono + kTimeout;
+    while (shown_.find(text, seen_) == shown_.npos) {
+      const bool more = read_more(kTimeout);
+      if (!more || system_clock().now().mono > deadline) return false;
     }
-    seen_ = shown_.find(words, seen_) + words.size();
+    seen_ = shown_.find(text, seen_) + text.size();
     return true;
   }
 
-  // The wait status of the ended demo, all it showed read.
+  // Reads all output and returns the wait status.
   int wait() {
     int status = -1;
-    // The terminal's buffer is small: a demo nobody reads would never end.
+    // The buffer of the terminal is small: without a reader the demo would block.
     while (::waitpid(pid_, &status, WNOHANG) == 0) (void)read_more(Millis{10});
     ended_ = true;
     while (read_more(Millis{0})) {
@@ -76,7 +75,7 @@ class LiveDemo {
   [[nodiscard]] const std::string& shown() const { return shown_; }
 
   [[nodiscard]] bool is_raw() const { return (settings().c_lflag & (ECHO | ICANON | ISIG)) == 0; }
-  [[nodiscard]] bool is_as_before() const {
+  [[nodiscard]] bool is_restored() const {
     const termios now = settings();
     return now.c_lflag == before_.c_lflag && now.c_iflag == before_.c_iflag &&
            now.c_oflag == before_.c_oflag &&
@@ -84,27 +83,28 @@ class LiveDemo {
   }
 
  private:
-  // Only a broken demo is waited for this long.
-  static constexpr Millis kPatience{20'000};
+  // Only reached if the demo is broken.
+  static constexpr Millis kTimeout{20'000};
 
-  [[noreturn]] void become(const std::vector<std::string>& words) const {
+  [[noreturn]] void exec_demo(const std::vector<std::string>& options) const {
     ::setenv("TERM", "xterm", 1);
     ::setenv("LC_ALL", "C.UTF-8", 1);
     ::unsetenv("NO_COLOR");
-    ::close(person_);
-    ::login_tty(program_);
+    ::close(master_);
+    ::login_tty(slave_);
     std::vector<char*> arguments;
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    for (const std::string& option : options)
+      arguments.push_back(const_cast<char*>(option.c_str()));
     arguments.push_back(nullptr);
     ::execv(arguments.front(), arguments.data());
     ::_exit(127);
   }
 
   bool read_more(Millis at_most) {
-    pollfd screen = {.fd = person_, .events = POLLIN, .revents = 0};
+    pollfd screen = {.fd = master_, .events = POLLIN, .revents = 0};
     if (::poll(&screen, 1, static_cast<int>(at_most.count())) <= 0) return false;
     char chunk[4096];
-    const ssize_t count = ::read(person_, chunk, sizeof(chunk));
+    const ssize_t count = ::read(master_, chunk, sizeof(chunk));
     if (count <= 0) return false;
     shown_.append(chunk, static_cast<size_t>(count));
     return true;
@@ -112,12 +112,12 @@ class LiveDemo {
 
   [[nodiscard]] termios settings() const {
     termios now = {};
-    ::tcgetattr(program_, &now);
+    ::tcgetattr(slave_, &now);
     return now;
   }
 
-  int person_ = -1;
-  int program_ = -1;
+  int master_ = -1;
+  int slave_ = -1;
   termios before_ = {};
   pid_t pid_ = -1;
   bool ended_ = false;
@@ -131,11 +131,11 @@ void expect_clean_end(LiveDemo& demo) {
   const int status = demo.wait();
   EXPECT_TRUE(WIFEXITED(status)) << status;
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  EXPECT_TRUE(demo.is_as_before());
-  EXPECT_THAT(demo.shown(), HasSubstr("\x1b[?25h\x1b[?1049l"));  // cursor and screen are back
+  EXPECT_TRUE(demo.is_restored());
+  EXPECT_THAT(demo.shown(), HasSubstr("\x1b[?25h\x1b[?1049l"));  // restores cursor and screen
 }
 
-TEST(LiveDemo, TakesTheTerminalOverAndShowsEveryAlgorithm) {
+TEST(LiveDemo, SetsRawModeAndShowsEveryAlgorithm) {
   LiveDemo demo;
   ASSERT_TRUE(demo.shows(kLastLine));
   EXPECT_TRUE(demo.is_raw());
@@ -145,7 +145,7 @@ TEST(LiveDemo, TakesTheTerminalOverAndShowsEveryAlgorithm) {
   }
 }
 
-TEST(LiveDemo, GivesTheTerminalBackOnQAndLeavesTheTotals) {
+TEST(LiveDemo, RestoresTheTerminalOnQAndPrintsTheTotals) {
   LiveDemo demo({"--rate", "0"});
   ASSERT_TRUE(demo.shows(kLastLine));
   demo.type("  ");
@@ -155,14 +155,14 @@ TEST(LiveDemo, GivesTheTerminalBackOnQAndLeavesTheTotals) {
   EXPECT_TRUE(demo.shows("20 requests offered"));
 }
 
-TEST(LiveDemo, GivesTheTerminalBackOnCtrlC) {
+TEST(LiveDemo, RestoresTheTerminalOnCtrlC) {
   LiveDemo demo;
   ASSERT_TRUE(demo.shows(kLastLine));
   demo.type("\x03");
   expect_clean_end(demo);
 }
 
-TEST(LiveDemo, GivesTheTerminalBackOnPoliteSignals) {
+TEST(LiveDemo, RestoresTheTerminalOnTerminationSignals) {
   for (const int signal : {SIGTERM, SIGHUP, SIGINT, SIGQUIT}) {
     LiveDemo demo;
     ASSERT_TRUE(demo.shows(kLastLine));
@@ -171,7 +171,7 @@ TEST(LiveDemo, GivesTheTerminalBackOnPoliteSignals) {
   }
 }
 
-TEST(LiveDemo, GivesTheTerminalBackWhenItCrashes) {
+TEST(LiveDemo, RestoresTheTerminalAfterACrash) {
   for (const int signal : {SIGABRT, SIGSEGV}) {
     LiveDemo demo;
     ASSERT_TRUE(demo.shows(kLastLine));
@@ -179,16 +179,16 @@ TEST(LiveDemo, GivesTheTerminalBackWhenItCrashes) {
     const int status = demo.wait();
     EXPECT_TRUE(WIFSIGNALED(status));
     EXPECT_EQ(WTERMSIG(status), signal);
-    EXPECT_TRUE(demo.is_as_before());
+    EXPECT_TRUE(demo.is_restored());
   }
 }
 
-TEST(LiveDemo, EndsByItselfAfterTheGivenSeconds) {
+TEST(LiveDemo, EndsAfterTheGivenSeconds) {
   LiveDemo demo({"--seconds", "1"});
   expect_clean_end(demo);
 }
 
-TEST(LiveDemo, ChangesLimitWindowAndRateOnKeys) {
+TEST(LiveDemo, ChangesLimitWindowAndRateWithKeys) {
   LiveDemo demo({"--limit", "10", "--rate", "0"});
   ASSERT_TRUE(demo.shows("limit 10 per 5 s"));
   demo.type("+");
@@ -196,16 +196,16 @@ TEST(LiveDemo, ChangesLimitWindowAndRateOnKeys) {
   demo.type("w");
   EXPECT_TRUE(demo.shows("limit 11 per 10 s"));
   demo.type("7");
-  EXPECT_TRUE(demo.shows("7 requests a second"));
+  EXPECT_TRUE(demo.shows("7 requests per second"));
 }
 
-TEST(LiveDemo, TakesNoPartOfAFunctionKeyForADigit) {
+TEST(LiveDemo, IgnoresTheDigitsOfFunctionKeys) {
   LiveDemo demo({"--rate", "0"});
   ASSERT_TRUE(demo.shows(kLastLine));
   demo.type("\x1b[15~");  // F5
   demo.type("+");
   ASSERT_TRUE(demo.shows("limit 11"));
-  EXPECT_THAT(demo.shown(), Not(HasSubstr("a second")));
+  EXPECT_THAT(demo.shown(), Not(HasSubstr("per second")));
 }
 
 }  // namespace

@@ -30,18 +30,18 @@ void add_options(CLI::App& command, DemoOptions& demo) {
   command.callback([&demo] { demo.run(); });
   DemoSettings& settings = demo.settings;
   command_line::add_number(
-      command, "--limit", settings.limit, fmt::format("default {}", settings.limit),
-      {.least = 1, .most = DemoSettings::kMaxLimit}, "Requests admitted per window");
-  command_line::add_number(
-      command, "--window-ms", demo.window_ms, fmt::format("default {}", demo.window_ms),
-      {.least = kMinDuration.count(), .most = DemoSettings::kMaxWindow.count()},
-      "Length of the window in ms");
+      command, "--limit", settings.limit, fmt::format("default: {}", settings.limit),
+      {.min = 1, .max = DemoSettings::kMaxLimit}, "Requests admitted per window");
+  command_line::add_number(command, "--window-ms", demo.window_ms,
+                           fmt::format("default: {}", demo.window_ms),
+                           {.min = kMinDuration.count(), .max = DemoSettings::kMaxWindow.count()},
+                           "Length of the window in milliseconds");
   command_line::add_number(command, "--rate", settings.requests_per_second,
-                           fmt::format("default {}", settings.requests_per_second),
-                           {.least = 0, .most = DemoSettings::kMaxRequestsPerSecond},
+                           fmt::format("default: {}", settings.requests_per_second),
+                           {.min = 0, .max = DemoSettings::kMaxRequestsPerSecond},
                            "Requests offered per second");
-  command_line::add_number(command, "--seconds", demo.seconds, "default none",
-                           {.least = 1, .most = 86400}, "Seconds until the demo ends");
+  command_line::add_number(command, "--seconds", demo.seconds, "default: no limit",
+                           {.min = 1, .max = 86400}, "End the demo after this many seconds");
 }
 
 }  // namespace
@@ -50,8 +50,8 @@ void add_options(CLI::App& command, DemoOptions& demo) {
 int main(int argc, char** argv) {
   weir::command_line::Program program(
       "weir demo",
-      "Show six algorithms admitting and denying the same requests: on a terminal\n"
-      "live and with keys to play, elsewhere as a table of three scripted seconds\n");
+      "Compare six algorithms on the same requests. On a terminal the demo is live and\n"
+      "interactive; otherwise it prints a table of a scripted run of three seconds\n");
   weir::demo::DemoOptions options;
   weir::demo::add_options(program.app(), options);
   return program.run(argc, argv);

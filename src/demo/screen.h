@@ -1,7 +1,7 @@
-// The demo board as text, sized to the terminal.
+// Renders the board as text in the size of the terminal.
 //
-// Pure: the same board, moment and look give the same lines. Lines carry colour codes
-// and no other control characters, and are never longer than the width.
+// Pure: equal boards, times and looks give equal lines. Lines contain colour codes and no other
+// control characters, and are never longer than the width.
 
 #pragma once
 
@@ -24,14 +24,14 @@ struct ScreenSize {
   int rows = 24;
 };
 
-// At most size.rows lines, joined by newlines. Where the screen is small, the blank
-// lines go first, then all but names, outcomes and totals.
+// At most size.rows lines, joined by newlines. A small screen loses the blank lines first, then
+// everything but names, outcomes and totals.
 [[nodiscard]] std::string render(const DemoBoard& board, MonoTime now, Look look, ScreenSize size);
 
-// The totals as plain lines, for when the screen is gone.
+// The totals as plain lines, for the end of the demo.
 [[nodiscard]] std::string totals(const DemoBoard& board);
 
 // "5 s", "1500 ms".
-[[nodiscard]] std::string spell(Millis span);
+[[nodiscard]] std::string duration_text(Millis duration);
 
 }  // namespace weir::demo

@@ -33,14 +33,14 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Colour codes take no column; a character of several bytes takes one.
+// Colour codes take no column; a multi-byte character takes one.
 int columns_of(const std::string& line) {
   static const std::regex kCodes("\x1b\\[[0-9]*m");
   const std::string shown = std::regex_replace(line, kCodes, "");
   return static_cast<int>(std::ranges::count_if(shown, [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-TEST(DemoScreen, FillsTheUsualTerminalAndNoMore) {
+TEST(DemoScreen, FillsADefaultTerminalExactly) {
   const auto lines = lines_of(render(board_after_burst(), kStart.mono, kRich, {}));
   EXPECT_EQ(lines.size(), 24u);
   EXPECT_THAT(lines.back(), HasSubstr("q quit"));
@@ -49,7 +49,7 @@ TEST(DemoScreen, FillsTheUsualTerminalAndNoMore) {
 TEST(DemoScreen, ShowsNameTotalsRemainingAndRetryOfEachAlgorithm) {
   const DemoBoard board = board_after_burst();
   const std::string screen = render(board, kStart.mono, kPlain, {});
-  EXPECT_THAT(screen, HasSubstr("limit 7 per 5 s   paused   10 offered so far"));
+  EXPECT_THAT(screen, HasSubstr("limit 7 per 5 s   paused   10 offered"));
   EXPECT_THAT(screen, HasSubstr(" fixed_window                 7        3   "
                                 "-----------------     0        5.0 s\n"));
   for (const DemoRow& row : board.rows()) {
@@ -62,17 +62,17 @@ TEST(DemoScreen, ShowsTheNewestOutcomeAtTheRightEdge) {
   EXPECT_EQ(lines.at(5), std::string(69, ' ') + "ooooooo...");
 }
 
-TEST(DemoScreen, CountsDownToTheRetryAndNeverSaysZero) {
+TEST(DemoScreen, CountsDownToTheRetryAndNeverShowsZero) {
   const DemoBoard board = board_after_burst();
   const auto after = [&](Millis passed) { return render(board, kStart.mono + passed, kPlain, {}); };
   EXPECT_THAT(after(Millis(4900)), HasSubstr("  0.1 s\n"));
   EXPECT_THAT(after(Millis(4999)), HasSubstr("  0.1 s\n"));
   EXPECT_THAT(after(Millis(4999)), Not(HasSubstr("  0.0 s\n")));
-  // The strict window keeps its oldest part in full, so it is the last to let go.
+  // The strict window counts its oldest part in full, so its retry time is the latest.
   EXPECT_THAT(after(Millis(10000)), Not(HasSubstr(" s\n ")));
 }
 
-TEST(DemoScreen, DrawsOneRequestLeftOfManyAsSomething) {
+TEST(DemoScreen, ShowsOneRemainingRequestOfMany) {
   DemoBoard board(kStart, {.limit = 11, .window = Millis(5000), .requests_per_second = 0});
   board.press(kStart, ' ');
   board.step(kStart);
@@ -84,13 +84,13 @@ TEST(DemoScreen, WithoutColourHasNoEscapes) {
   EXPECT_EQ(screen.find('\x1b'), screen.npos);
 }
 
-TEST(DemoScreen, InAsciiHasNoOtherBytes) {
+TEST(DemoScreen, InAsciiHasOnlyPrintableBytes) {
   const std::string screen = render(board_after_burst(), kStart.mono, kPlain, {});
   EXPECT_TRUE(
       std::ranges::all_of(screen, [](char c) { return c == '\n' || (c >= ' ' && c <= '~'); }));
 }
 
-TEST(DemoScreen, EndsEveryLineInPlainColour) {
+TEST(DemoScreen, ResetsTheColourAtTheEndOfEachLine) {
   for (const std::string& line : lines_of(render(board_after_burst(), kStart.mono, kRich, {}))) {
     const size_t last = line.rfind('\x1b');
     if (last == line.npos) continue;
@@ -98,15 +98,15 @@ TEST(DemoScreen, EndsEveryLineInPlainColour) {
   }
 }
 
-TEST(DemoScreen, OnASmallTerminalKeepsNamesOutcomesAndTotals) {
+TEST(DemoScreen, OnASmallTerminalShowsNamesOutcomesAndTotals) {
   const auto lines =
       lines_of(render(board_after_burst(), kStart.mono, kPlain, {.columns = 40, .rows = 10}));
   ASSERT_EQ(lines.size(), 8u);
   EXPECT_EQ(lines.at(2), " sliding_window_strict ooo...    7/3   ");
-  EXPECT_THAT(lines.back(), HasSubstr("q quits"));
+  EXPECT_THAT(lines.back(), HasSubstr("q quit"));
 }
 
-RC_GTEST_PROP(DemoScreen, NeverLeavesTheScreen, ()) {
+RC_GTEST_PROP(DemoScreen, NeverExceedsTheScreen, ()) {
   const ScreenSize size = {.columns = *rc::gen::inRange(0, 300), .rows = *rc::gen::inRange(0, 60)};
   DemoBoard board(kStart, {.limit = *rc::gen::inRange(1, 10001),
                            .window = Millis(*rc::gen::inRange(100, 3'600'001)),
@@ -117,10 +117,10 @@ RC_GTEST_PROP(DemoScreen, NeverLeavesTheScreen, ()) {
   for (const std::string& line : lines) RC_ASSERT(columns_of(line) < std::max(size.columns, 1));
 }
 
-TEST(DemoScreen, SpellsWholeSecondsShort) {
-  EXPECT_EQ(spell(Millis(5000)), "5 s");
-  EXPECT_EQ(spell(Millis(1500)), "1500 ms");
-  EXPECT_EQ(spell(Millis(999)), "999 ms");
+TEST(DemoScreen, ShowsWholeSecondsWithoutMilliseconds) {
+  EXPECT_EQ(duration_text(Millis(5000)), "5 s");
+  EXPECT_EQ(duration_text(Millis(1500)), "1500 ms");
+  EXPECT_EQ(duration_text(Millis(999)), "999 ms");
 }
 
 }  // namespace

@@ -22,17 +22,16 @@ struct Tally {
 };
 using Tallies = std::array<std::array<Tally, kColumns>, kAlgorithmCount>;
 
-// Chosen so that a fixed window ends just as the second burst arrives: there the
-// algorithms differ most.
+// A fixed window ends when the second burst arrives: this shows the largest differences.
 Instant start_for(Millis window) {
-  constexpr Millis kAnyTime{1'000'000'000'000};
-  const Millis boundary = kAnyTime - kAnyTime % window;
+  constexpr Millis kEpochOffset{1'000'000'000'000};
+  const Millis boundary = kEpochOffset - kEpochOffset % window;
   return {.wall = WallTime(boundary - kBursts.back()), .mono = MonoTime(std::chrono::seconds(1))};
 }
 
-Tallies play(DemoBoard& board, Instant start) {
+Tallies run(DemoBoard& board, Instant start) {
   Tallies tallies{};
-  std::array<Tally, kAlgorithmCount> so_far{};
+  std::array<Tally, kAlgorithmCount> previous{};
   for (Millis at{0}; at < kEnd; at += kTick) {
     const Instant now = {.wall = start.wall + at, .mono = start.mono + at};
     board.step(now);
@@ -42,42 +41,42 @@ Tallies play(DemoBoard& board, Instant start) {
       const Tally sums = {.admitted = board.rows()[row].admitted,
                           .denied = board.rows()[row].denied};
       tallies[row][static_cast<size_t>(at / kColumn)] = {
-          .admitted = sums.admitted - so_far[row].admitted,
-          .denied = sums.denied - so_far[row].denied};
-      so_far[row] = sums;
+          .admitted = sums.admitted - previous[row].admitted,
+          .denied = sums.denied - previous[row].denied};
+      previous[row] = sums;
     }
   }
   return tallies;
 }
 
-std::string spell_start(Millis at) {
+std::string start_text(Millis at) {
   return fmt::format("{:>6}.{}", at / std::chrono::seconds(1), at.count() % 1000 / 100);
 }
 
-std::string spell_pair(const Tally& tally) {
+std::string pair_text(const Tally& tally) {
   return fmt::format("{:>8}", fmt::format("{}/{}", tally.admitted, tally.denied));
 }
 
 }  // namespace
 
-std::string play_script(const DemoSettings& settings) {
+std::string run_script(const DemoSettings& settings) {
   const Instant start = start_for(settings.window);
   DemoBoard board(start, settings);
-  const Tallies tallies = play(board, start);
+  const Tallies tallies = run(board, start);
 
   std::string table = fmt::format(
-      "The same requests to six algorithms: limit {} per {}, {} requests a second,\n"
-      "and {} more at once after 1 s and after 2 s, where a fixed window ends.\n"
-      "Admitted/denied in each half second, from:\n\n{:<21}",
-      settings.limit, spell(settings.window), settings.requests_per_second, DemoBoard::kBurst,
-      "second");
-  for (Millis at{0}; at < kEnd; at += kColumn) table += spell_start(at);
+      "Six algorithms, same requests: limit {} per {}, {} requests per second,\n"
+      "and bursts of {} after 1 s and after 2 s, at the end of a fixed window.\n"
+      "Admitted/denied per half second, from second:\n\n{:<21}",
+      settings.limit, duration_text(settings.window), settings.requests_per_second,
+      DemoBoard::kBurst, "algorithm");
+  for (Millis at{0}; at < kEnd; at += kColumn) table += start_text(at);
   table += "   total\n";
   for (size_t row = 0; row < tallies.size(); ++row) {
     const DemoRow& sums = board.rows()[row];
     table += fmt::format("{:<21}", to_string(sums.algorithm));
-    for (const Tally& tally : tallies[row]) table += spell_pair(tally);
-    table += spell_pair({.admitted = sums.admitted, .denied = sums.denied}) + "\n";
+    for (const Tally& tally : tallies[row]) table += pair_text(tally);
+    table += pair_text({.admitted = sums.admitted, .denied = sums.denied}) + "\n";
   }
   return table;
 }

@@ -1,4 +1,4 @@
-// The demo where nobody watches: three scripted seconds, played at once.
+// The demo without a terminal: three scripted seconds in virtual time.
 
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace weir::demo {
 
-// A table of what each algorithm admitted and denied in each half second of virtual
-// time. The same settings give the same text.
-[[nodiscard]] std::string play_script(const DemoSettings& settings);
+// A table of admissions and denials of each algorithm per half second. Equal settings give equal
+// text.
+[[nodiscard]] std::string run_script(const DemoSettings& settings);
 
 }  // namespace weir::demo

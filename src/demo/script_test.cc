@@ -6,13 +6,13 @@
 namespace weir::demo {
 namespace {
 
-TEST(DemoScript, TellsTheAlgorithmsApart) {
-  EXPECT_EQ(play_script({}),
-            R"(The same requests to six algorithms: limit 10 per 5 s, 4 requests a second,
-and 10 more at once after 1 s and after 2 s, where a fixed window ends.
-Admitted/denied in each half second, from:
+TEST(DemoScript, ShowsTheDifferencesBetweenAlgorithms) {
+  EXPECT_EQ(run_script({}),
+            R"(Six algorithms, same requests: limit 10 per 5 s, 4 requests per second,
+and bursts of 10 after 1 s and after 2 s, at the end of a fixed window.
+Admitted/denied per half second, from second:
 
-second                    0.0     0.5     1.0     1.5     2.0     2.5   total
+algorithm                 0.0     0.5     1.0     1.5     2.0     2.5   total
 sliding_window            2/0     2/0     6/6     0/2    1/11     1/1   12/20
 sliding_window_strict     2/0     2/0     6/6     0/2    0/12     0/2   10/22
 fixed_window              2/0     2/0     6/6     0/2    10/2     0/2   20/12
@@ -22,18 +22,18 @@ token_bucket              2/0     2/0     8/4     1/1    1/11     1/1   15/17
 )");
 }
 
-TEST(DemoScript, AdmitsEverythingUnderALimitThatIsNeverReached) {
-  const std::string table = play_script({.limit = 32});
+TEST(DemoScript, AdmitsEverythingBelowTheLimit) {
+  const std::string table = run_script({.limit = 32});
   EXPECT_THAT(table, testing::HasSubstr("limit 32"));
   EXPECT_THAT(table, testing::Not(testing::ContainsRegex("/[1-9][0-9]* *\n")));
 }
 
-TEST(DemoScript, TakesEverySettingTheCommandLineTakes) {
+TEST(DemoScript, AcceptsTheLimitsOfEverySetting) {
   for (const int64_t limit : {int64_t{1}, DemoSettings::kMaxLimit}) {
     for (const Millis window : {kMinDuration, DemoSettings::kMaxWindow}) {
       for (const int64_t rate : {int64_t{0}, DemoSettings::kMaxRequestsPerSecond}) {
         const std::string table =
-            play_script({.limit = limit, .window = window, .requests_per_second = rate});
+            run_script({.limit = limit, .window = window, .requests_per_second = rate});
         EXPECT_THAT(table, testing::HasSubstr("token_bucket"));
       }
     }

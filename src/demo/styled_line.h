@@ -1,4 +1,4 @@
-// A line of text in colours, never wider than it may be.
+// A line of text with colours and a maximum width.
 
 #pragma once
 
@@ -26,15 +26,15 @@ inline std::string_view code_of(Style style) {
   return "\x1b[0m";
 }
 
-// Built from left to right; what does not fit is left out.
+// Built from left to right; text beyond the width is dropped.
 class StyledLine {
  public:
   StyledLine(Colour colour, int width) : colour_(colour), left_(width) {}
 
-  // ASCII only, so that bytes are columns.
-  StyledLine& text(Style style, std::string_view words) {
-    const auto fitting = std::min(words.size(), static_cast<size_t>(std::max(left_, 0)));
-    return put(style, words.substr(0, fitting), static_cast<int>(fitting));
+  // ASCII only: one byte is one column.
+  StyledLine& text(Style style, std::string_view content) {
+    const auto fitting = std::min(content.size(), static_cast<size_t>(std::max(left_, 0)));
+    return put(style, content.substr(0, fitting), static_cast<int>(fitting));
   }
 
   StyledLine& glyphs(Style style, std::string_view glyph, int count) {
@@ -42,16 +42,16 @@ class StyledLine {
     return *this;
   }
 
-  [[nodiscard]] std::string done() {
+  [[nodiscard]] std::string finish() {
     switch_to(Style::kPlain);
     return std::move(line_);
   }
 
  private:
-  StyledLine& put(Style style, std::string_view words, int columns) {
+  StyledLine& put(Style style, std::string_view content, int columns) {
     if (columns == 0) return *this;
     switch_to(style);
-    line_ += words;
+    line_ += content;
     left_ -= columns;
     return *this;
   }

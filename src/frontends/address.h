@@ -7,7 +7,7 @@
 
 namespace weir::frontends {
 
-// To listen at: port 0 lets the system choose.
+// Port 0 lets the system choose when listening.
 struct Address {
   std::string host = "127.0.0.1";
   uint16_t port = 0;

@@ -3,7 +3,7 @@
 namespace weir::frontends {
 
 std::optional<Refusal> Admission::refusal(uint64_t peer) const {
-  if (guests_ >= limits_.connections || strangers_ >= limits_.strangers) {
+  if (connections_ >= limits_.connections || unauthenticated_ >= limits_.unauthenticated) {
     return Refusal::kConnections;
   }
   if (const auto found = peers_.find(peer);
@@ -13,71 +13,72 @@ std::optional<Refusal> Admission::refusal(uint64_t peer) const {
   return std::nullopt;
 }
 
-Guest* Admission::oldest_stranger(Refusal why, uint64_t peer) {
-  if (why != Refusal::kAddress) return oldest_stranger();
-  OldestOfAddress& strangers = peers_.find(peer)->second.strangers;
-  return strangers.empty() ? nullptr : &strangers.front();
+AdmissionEntry* Admission::oldest_unauthenticated(Refusal reason, uint64_t peer) {
+  if (reason != Refusal::kAddress) return oldest_unauthenticated();
+  OldestOfAddress& unauthenticated = peers_.find(peer)->second.unauthenticated;
+  return unauthenticated.empty() ? nullptr : &unauthenticated.front();
 }
 
-Guest* Admission::oldest_stranger() {
+AdmissionEntry* Admission::oldest_unauthenticated() {
   return oldest_.empty() ? nullptr : &oldest_.front();
 }
 
-void Admission::count_by_address(const Guest& guest, int change) {
-  if (guest.peer_ == 0 || guest.standing_ == Standing::kKeyed) return;
-  const auto found = peers_.find(guest.peer_);
+void Admission::count_by_address(const AdmissionEntry& entry, int change) {
+  if (entry.peer_ == 0 || entry.trust_ == Trust::kAuthenticated) return;
+  const auto found = peers_.find(entry.peer_);
   found->second.without_key += change;
   if (found->second.without_key == 0) peers_.erase(found);
 }
 
-void Admission::enter(Guest& guest, uint64_t peer) {
-  ++guests_;
-  ++strangers_;
-  guest.peer_ = peer;
-  oldest_.push_back(guest);
+void Admission::add(AdmissionEntry& entry, uint64_t peer) {
+  ++connections_;
+  ++unauthenticated_;
+  entry.peer_ = peer;
+  oldest_.push_back(entry);
   if (peer == 0) return;
-  peers_[peer].strangers.push_back(guest);
-  count_by_address(guest, 1);
+  peers_[peer].unauthenticated.push_back(entry);
+  count_by_address(entry, 1);
 }
 
-void Admission::forget_stranger(Guest& guest) {
-  if (guest.standing_ != Standing::kStranger) return;
-  --strangers_;
-  guest.among_strangers_.unlink();
-  guest.of_its_address_.unlink();
+void Admission::unlink_unauthenticated(AdmissionEntry& entry) {
+  if (entry.trust_ != Trust::kUnauthenticated) return;
+  --unauthenticated_;
+  entry.unauthenticated_hook_.unlink();
+  entry.address_hook_.unlink();
 }
 
-void Admission::leave(Guest& guest) {
-  --guests_;
-  bytes_ -= guest.bytes_;
-  guest.bytes_ = 0;
-  forget_stranger(guest);
-  count_by_address(guest, -1);
+void Admission::remove(AdmissionEntry& entry) {
+  --connections_;
+  bytes_ -= entry.bytes_;
+  entry.bytes_ = 0;
+  unlink_unauthenticated(entry);
+  count_by_address(entry, -1);
 }
 
-void Admission::promote(Guest& guest, Standing standing) {
-  if (standing <= guest.standing_) return;
-  forget_stranger(guest);
-  if (standing == Standing::kKeyed) count_by_address(guest, -1);
-  guest.standing_ = standing;
+void Admission::promote(AdmissionEntry& entry, Trust trust) {
+  if (trust <= entry.trust_) return;
+  unlink_unauthenticated(entry);
+  if (trust == Trust::kAuthenticated) count_by_address(entry, -1);
+  entry.trust_ = trust;
 }
 
-void Admission::touch(Guest& guest) {
-  if (guest.standing_ != Standing::kStranger) return;
-  oldest_.splice(oldest_.end(), oldest_, oldest_.iterator_to(guest));
-  if (guest.peer_ == 0) return;
-  OldestOfAddress& strangers = peers_.find(guest.peer_)->second.strangers;
-  strangers.splice(strangers.end(), strangers, strangers.iterator_to(guest));
+void Admission::touch(AdmissionEntry& entry) {
+  if (entry.trust_ != Trust::kUnauthenticated) return;
+  oldest_.splice(oldest_.end(), oldest_, oldest_.iterator_to(entry));
+  if (entry.peer_ == 0) return;
+  OldestOfAddress& unauthenticated = peers_.find(entry.peer_)->second.unauthenticated;
+  unauthenticated.splice(unauthenticated.end(), unauthenticated,
+                         unauthenticated.iterator_to(entry));
 }
 
-bool Admission::may_hold(const Guest& guest, size_t bytes) const {
-  const size_t most = guest.standing_ == Standing::kStranger ? limits_.bytes / 2 : limits_.bytes;
-  return bytes <= guest.bytes_ || bytes_ - guest.bytes_ + bytes <= most;
+bool Admission::may_hold(const AdmissionEntry& entry, size_t bytes) const {
+  const size_t limit = entry.trust_ == Trust::kUnauthenticated ? limits_.bytes / 2 : limits_.bytes;
+  return bytes <= entry.bytes_ || bytes_ - entry.bytes_ + bytes <= limit;
 }
 
-void Admission::hold(Guest& guest, size_t bytes) {
-  bytes_ += bytes - guest.bytes_;
-  guest.bytes_ = bytes;
+void Admission::set_bytes(AdmissionEntry& entry, size_t bytes) {
+  bytes_ += bytes - entry.bytes_;
+  entry.bytes_ = bytes;
 }
 
 }  // namespace weir::frontends

@@ -1,10 +1,10 @@
-// Who may be connected to one front end, and how many bytes all of them may hold.
+// Limits the connections of one front end and the bytes of their buffers.
 //
-// A stranger, a client that has shown nothing yet, takes a place that is kept for nobody: part
-// of the places stay free for clients that were served, and where no place is left the stranger
-// that has been idle for longest makes room. So silent connections lock nobody out.
+// Unauthenticated clients may use only a part of the connections; the rest is reserved for clients
+// that were served. When no connection is left, the unauthenticated client that has been idle for
+// longest is evicted. So idle connections cannot lock other clients out.
 //
-// One thread at a time: every loop has one for each of its front ends.
+// One thread at a time: every loop has one instance for each of its front ends.
 
 #pragma once
 
@@ -20,40 +20,40 @@ namespace weir::frontends {
 
 struct AdmissionLimits {
   size_t connections = 10'000;
-  // Of these, clients that were not served yet.
-  size_t strangers = 8'000;
-  // Connections of one address that have shown no key. Too few: clients behind one address
-  // shut each other out. Too many: one address takes the places of all strangers.
+  // Of these, connections of clients that were not served yet.
+  size_t unauthenticated = 8'000;
+  // Connections of one address without a valid key. Too few: clients behind one address lock each
+  // other out. Too many: one address can use all connections for unauthenticated clients.
   size_t per_address = 5'000;
-  // Buffers of all connections. Strangers may use the first half of it.
+  // Buffers of all connections. Unauthenticated clients may use the first half.
   size_t bytes = size_t{256} << 20;
 };
 
-// Why a client is sent away.
+// Why a client is refused.
 enum class Refusal : uint8_t { kConnections, kAddress, kMemory };
 
-// What the admission knows of a connection.
-class Guest {
+// The state of one connection in the admission.
+class AdmissionEntry {
  public:
-  Guest() = default;
-  Guest(const Guest&) = delete;
-  Guest& operator=(const Guest&) = delete;
+  AdmissionEntry() = default;
+  AdmissionEntry(const AdmissionEntry&) = delete;
+  AdmissionEntry& operator=(const AdmissionEntry&) = delete;
 
-  [[nodiscard]] Standing standing() const { return standing_; }
+  [[nodiscard]] Trust trust() const { return trust_; }
   [[nodiscard]] size_t bytes() const { return bytes_; }
 
  protected:
-  ~Guest() = default;
+  ~AdmissionEntry() = default;
 
  private:
   friend class Admission;
   using Hook = boost::intrusive::list_member_hook<
       boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
 
-  Hook among_strangers_;  // linked while it is one
-  Hook of_its_address_;
+  Hook unauthenticated_hook_;  // linked while unauthenticated
+  Hook address_hook_;
   uint64_t peer_ = 0;
-  Standing standing_ = Standing::kStranger;
+  Trust trust_ = Trust::kUnauthenticated;
   size_t bytes_ = 0;
 };
 
@@ -61,49 +61,53 @@ class Admission {
  public:
   explicit Admission(const AdmissionLimits& limits) : limits_(limits) {}
 
-  // Why a newcomer may not enter now, if so.
+  // Why a new connection is refused now; nullopt: it is not.
   [[nodiscard]] std::optional<Refusal> refusal(uint64_t peer) const;
-  // Whose leaving would help; null: nobody's that may be asked to.
-  [[nodiscard]] Guest* oldest_stranger(Refusal why, uint64_t peer);
-  // Of all strangers; null: there is none.
-  [[nodiscard]] Guest* oldest_stranger();
+  // The connection to evict for a new one; null: none may be evicted.
+  [[nodiscard]] AdmissionEntry* oldest_unauthenticated(Refusal reason, uint64_t peer);
+  // The oldest of all unauthenticated connections; null: there is none.
+  [[nodiscard]] AdmissionEntry* oldest_unauthenticated();
 
-  void enter(Guest& guest, uint64_t peer);
-  void leave(Guest& guest);
-  void promote(Guest& guest, Standing standing);
-  // A stranger was answered: it is the last to make room.
-  void touch(Guest& guest);
+  void add(AdmissionEntry& entry, uint64_t peer);
+  void remove(AdmissionEntry& entry);
+  void promote(AdmissionEntry& entry, Trust trust);
+  // A request was answered: the connection becomes the last to be evicted.
+  void touch(AdmissionEntry& entry);
 
-  // Whether the guest may hold so many bytes.
-  [[nodiscard]] bool may_hold(const Guest& guest, size_t bytes) const;
-  void hold(Guest& guest, size_t bytes);
-  // Memory is short: what is not needed now should be given back now.
-  [[nodiscard]] bool is_short() const { return bytes_ > limits_.bytes / 2; }
+  // Whether the connection may hold this many bytes.
+  [[nodiscard]] bool may_hold(const AdmissionEntry& entry, size_t bytes) const;
+  void set_bytes(AdmissionEntry& entry, size_t bytes);
+  // Empty buffers should be freed now.
+  [[nodiscard]] bool is_memory_low() const { return bytes_ > limits_.bytes / 2; }
 
-  [[nodiscard]] size_t guests() const { return guests_; }
-  [[nodiscard]] size_t strangers() const { return strangers_; }
+  [[nodiscard]] size_t connections() const { return connections_; }
+  [[nodiscard]] size_t unauthenticated() const { return unauthenticated_; }
   [[nodiscard]] size_t bytes() const { return bytes_; }
 
  private:
-  using Oldest = boost::intrusive::list<
-      Guest, boost::intrusive::member_hook<Guest, Guest::Hook, &Guest::among_strangers_>,
-      boost::intrusive::constant_time_size<false>>;
-  using OldestOfAddress = boost::intrusive::list<
-      Guest, boost::intrusive::member_hook<Guest, Guest::Hook, &Guest::of_its_address_>,
-      boost::intrusive::constant_time_size<false>>;
+  using Oldest =
+      boost::intrusive::list<AdmissionEntry,
+                             boost::intrusive::member_hook<AdmissionEntry, AdmissionEntry::Hook,
+                                                           &AdmissionEntry::unauthenticated_hook_>,
+                             boost::intrusive::constant_time_size<false>>;
+  using OldestOfAddress =
+      boost::intrusive::list<AdmissionEntry,
+                             boost::intrusive::member_hook<AdmissionEntry, AdmissionEntry::Hook,
+                                                           &AdmissionEntry::address_hook_>,
+                             boost::intrusive::constant_time_size<false>>;
   struct Peer {
     size_t without_key = 0;
-    OldestOfAddress strangers{};
+    OldestOfAddress unauthenticated{};
   };
-  // Those with a key, and those without an address, are not counted by address.
-  void count_by_address(const Guest& guest, int change);
-  void forget_stranger(Guest& guest);
+  // Authenticated clients, and clients without an address, are not counted by address.
+  void count_by_address(const AdmissionEntry& entry, int change);
+  void unlink_unauthenticated(AdmissionEntry& entry);
 
   const AdmissionLimits limits_;
   Oldest oldest_;
   std::unordered_map<uint64_t, Peer> peers_;
-  size_t guests_ = 0;
-  size_t strangers_ = 0;
+  size_t connections_ = 0;
+  size_t unauthenticated_ = 0;
   size_t bytes_ = 0;
 };
 

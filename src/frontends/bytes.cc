@@ -5,7 +5,7 @@
 namespace weir::frontends {
 namespace {
 
-// A sanitizer watches what comes from the heap only.
+// Sanitizers check heap memory only.
 #if defined(WEIR_SANITIZED)
 constexpr bool kMaps = false;
 #else
@@ -24,7 +24,7 @@ Block::Block(size_t size) {
       return;
     }
   }
-  data_ = new char[size];  // also where the system has no more mappings to give
+  data_ = new char[size];  // also if mmap() fails
 }
 
 void Block::release() {

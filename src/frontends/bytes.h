@@ -1,10 +1,8 @@
-// Bytes on their way in or out: written at the end, read from the front.
+// A byte buffer: written at the end, consumed from the start.
 //
-// Grows by doubling as far as its users let it, and gives the memory back when it is
-// empty. A large buffer is mapped by itself, so that the system has its memory back at once
-// when it is freed, whatever the heap looks like. Behind the last byte there is always some
-// room that may be read, whatever stands there: parsers that look at many bytes at a time
-// need it.
+// Grows by doubling; shrink() frees the memory of an empty buffer. A large buffer is its own memory
+// mapping, so that freeing it returns the memory to the system at once. kPadding bytes behind the
+// last byte are always readable, because SIMD parsers read beyond the end.
 //
 // One thread at a time.
 
@@ -19,7 +17,7 @@
 
 namespace weir::frontends {
 
-// Memory for a buffer: from the heap, or, from kMapped on, mapped by itself.
+// Memory for a buffer: from the heap, or a mapping of its own from kMapped bytes on.
 class Block {
  public:
   static constexpr size_t kMapped = 16 << 10;
@@ -39,14 +37,14 @@ class Block {
   }
 
   [[nodiscard]] char* get() const { return data_; }
-  // Whether nothing but zeros is in it when it is new; writing some would take a page.
+  // Whether a new block is zero; then nothing needs to be cleared, which would commit a page.
   [[nodiscard]] bool is_zero() const { return mapped_ > 0; }
 
  private:
   void release();
 
   char* data_ = nullptr;
-  size_t mapped_ = 0;  // bytes; 0: it is from the heap
+  size_t mapped_ = 0;  // bytes; 0: from the heap
 };
 
 class Bytes {
@@ -57,8 +55,8 @@ class Bytes {
   [[nodiscard]] size_t size() const { return end_ - begin_; }
   [[nodiscard]] std::string_view unread() const { return {data_.get() + begin_, size()}; }
   [[nodiscard]] char* unread_data() { return data_.get() + begin_; }
-  [[nodiscard]] size_t capacity() const { return capacity_; }  // bytes of memory, almost
-  // What capacity() will be when there is room for `count` more.
+  [[nodiscard]] size_t capacity() const { return capacity_; }  // without the padding
+  // capacity() after prepare(count).
   [[nodiscard]] size_t capacity_with(size_t count) const {
     if (capacity_ - end_ >= count) return capacity_;
     size_t capacity = capacity_ == 0 ? 4096 : capacity_;
@@ -71,24 +69,24 @@ class Bytes {
     if (begin_ == end_) begin_ = end_ = 0;
   }
 
-  // Room for `count` bytes behind the last; views of what is unread end here.
-  [[nodiscard]] std::span<char> room(size_t count) {
-    if (capacity_ - end_ < count) make_room(count);
+  // Space for at least `count` bytes behind the last. Invalidates views of unread().
+  [[nodiscard]] std::span<char> prepare(size_t count) {
+    if (capacity_ - end_ < count) grow(count);
     return {data_.get() + end_, capacity_ - end_};
   }
-  void wrote(size_t count) { end_ += count; }
+  void commit(size_t count) { end_ += count; }
 
   void append(std::string_view text) {
-    if (text.empty()) return;  // and may be nowhere
-    std::memcpy(room(text.size()).data(), text.data(), text.size());
+    if (text.empty()) return;  // data() may be null
+    std::memcpy(prepare(text.size()).data(), text.data(), text.size());
     end_ += text.size();
   }
   void append(char c) {
-    room(1)[0] = c;
+    prepare(1)[0] = c;
     ++end_;
   }
   void append(std::integral auto number) {
-    const std::span<char> free = room(24);
+    const std::span<char> free = prepare(24);
     end_ = static_cast<size_t>(std::to_chars(free.data(), free.data() + free.size(), number).ptr -
                                data_.get());
   }
@@ -98,13 +96,13 @@ class Bytes {
   }
 
   void clear() { begin_ = end_ = 0; }
-  // Gives memory beyond `most` back, if nothing is unread.
-  void shrink(size_t most) {
-    if (empty() && capacity_ > most) *this = Bytes();
+  // Frees the memory of an empty buffer if it is larger than `most`.
+  void shrink(size_t limit) {
+    if (empty() && capacity_ > limit) *this = Bytes();
   }
 
  private:
-  void make_room(size_t count) {
+  void grow(size_t count) {
     const size_t unread = size();
     const size_t capacity = capacity_with(count);
     if (capacity == capacity_) {

@@ -15,7 +15,7 @@
 namespace weir::frontends {
 namespace {
 
-TEST(Bytes, HasNothingToReadBeforeAnythingIsWritten) {
+TEST(Bytes, IsEmptyBeforeTheFirstWrite) {
   Bytes bytes;
   EXPECT_TRUE(bytes.empty());
   EXPECT_EQ(bytes.size(), 0u);
@@ -25,7 +25,7 @@ TEST(Bytes, HasNothingToReadBeforeAnythingIsWritten) {
   EXPECT_TRUE(bytes.empty());
 }
 
-TEST(Bytes, GivesBackWhatWasAppendedInOrder) {
+TEST(Bytes, ReturnsAppendedBytesInOrder) {
   Bytes bytes;
   bytes.append_all(std::string_view("limit"), ':', 10, ' ', int64_t{-7}, ' ', uint8_t{3});
   EXPECT_EQ(bytes.unread(), "limit:10 -7 3");
@@ -39,70 +39,70 @@ TEST(Bytes, WritesTheWidestNumbers) {
   EXPECT_EQ(bytes.unread(), "-9223372036854775808 18446744073709551615");
 }
 
-TEST(Bytes, WritesANumberWhereOnlyItsOwnLengthIsFree) {
+TEST(Bytes, WritesANumberIntoExactlyEnoughSpace) {
   Bytes bytes;
-  const size_t capacity = bytes.room(1).size();
+  const size_t capacity = bytes.prepare(1).size();
   bytes.append(std::string(capacity - 1, 'x'));
   bytes.append(int64_t{-12345});
   EXPECT_EQ(bytes.unread(), std::string(capacity - 1, 'x') + "-12345");
 }
 
-TEST(Bytes, OffersAtLeastTheRoomAskedForAndKeepsWhatIsUnread) {
+TEST(Bytes, PreparesEnoughSpaceAndKeepsUnreadBytes) {
   Bytes bytes;
   bytes.append("keep");
   for (const size_t count : {1, 4096, 4097, 100'000}) {
-    EXPECT_GE(bytes.room(count).size(), count);
+    EXPECT_GE(bytes.prepare(count).size(), count);
     EXPECT_EQ(bytes.unread(), "keep");
   }
 }
 
-TEST(Bytes, TakesWhatIsWrittenIntoItsRoom) {
+TEST(Bytes, CommitsBytesWrittenIntoPreparedSpace) {
   Bytes bytes;
   bytes.append("ab");
-  const std::span<char> room = bytes.room(3);
-  room[0] = 'c';
-  room[1] = 'd';
-  bytes.wrote(2);
+  const std::span<char> space = bytes.prepare(3);
+  space[0] = 'c';
+  space[1] = 'd';
+  bytes.commit(2);
   EXPECT_EQ(bytes.unread(), "abcd");
   bytes.unread_data()[0] = 'A';
   EXPECT_EQ(bytes.unread(), "Abcd");
 }
 
-TEST(Bytes, UsesTheRoomOfWhatWasReadBeforeItGrows) {
+TEST(Bytes, ReusesConsumedSpaceBeforeItGrows) {
   Bytes bytes;
-  const size_t capacity = bytes.room(1).size();
+  const size_t capacity = bytes.prepare(1).size();
   bytes.append(std::string(capacity, 'a'));
   bytes.consume(capacity - 1);
-  const char* before = bytes.room(0).data() - capacity;
-  EXPECT_EQ(bytes.room(capacity - 1).size(), capacity - 1);
+  const char* before = bytes.prepare(0).data() - capacity;
+  EXPECT_EQ(bytes.prepare(capacity - 1).size(), capacity - 1);
   EXPECT_EQ(bytes.unread_data(), before);
   EXPECT_EQ(bytes.unread(), "a");
 }
 
-TEST(Bytes, LetsPaddingBehindTheLastByteBeRead) {
+TEST(Bytes, HasReadablePaddingBehindTheLastByte) {
   Bytes bytes;
-  bytes.append(std::string(bytes.room(1).size(), 'x'));
+  bytes.append(std::string(bytes.prepare(1).size(), 'x'));
   int sum = 0;
   for (size_t i = 0; i < Bytes::kPadding; ++i) sum += bytes.unread_data()[bytes.size() + i];
   EXPECT_EQ(sum, 0);
 }
 
-TEST(Bytes, GivesMemoryBackOnlyWhenEmptyAndAboveWhatMayStay) {
+TEST(Bytes, FreesMemoryOnlyWhenEmptyAndAboveTheLimit) {
   Bytes bytes;
   bytes.append(std::string(100'000, 'x'));
-  const size_t capacity = bytes.size() + bytes.room(0).size();
+  const size_t capacity = bytes.size() + bytes.prepare(0).size();
   bytes.shrink(0);
   EXPECT_EQ(bytes.size(), 100'000u);
   bytes.consume(bytes.size());
   bytes.shrink(capacity);
-  EXPECT_EQ(bytes.room(0).size(), capacity);
+  EXPECT_EQ(bytes.prepare(0).size(), capacity);
   bytes.shrink(capacity - 1);
-  EXPECT_EQ(bytes.room(0).size(), 0u);
+  EXPECT_EQ(bytes.prepare(0).size(), 0u);
   bytes.append("again");
   EXPECT_EQ(bytes.unread(), "again");
 }
 
-TEST(Bytes, GivesTheMemoryOfManyBuffersBackToTheSystemInAnyOrder) {
+TEST(Bytes, ReturnsMemoryOfManyBuffersToTheSystemInAnyOrder) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer keeps what was freed";
   const auto resident = [] {
     std::ifstream statm("/proc/self/statm");
@@ -128,7 +128,7 @@ TEST(Bytes, GivesTheMemoryOfManyBuffersBackToTheSystemInAnyOrder) {
   EXPECT_LT(resident(), before + kBuffers * kEach / 8);
 }
 
-TEST(Bytes, ForgetsEverythingWhenCleared) {
+TEST(Bytes, IsEmptyAfterClear) {
   Bytes bytes;
   bytes.append("abc");
   bytes.consume(1);
@@ -136,7 +136,7 @@ TEST(Bytes, ForgetsEverythingWhenCleared) {
   EXPECT_TRUE(bytes.empty());
 }
 
-RC_GTEST_PROP(Bytes, IsAQueueOfBytesWhateverTheOrderOfWritingAndReading, ()) {
+RC_GTEST_PROP(Bytes, IsAByteQueueInAnyOrderOfWritesAndReads, ()) {
   Bytes bytes;
   std::string model;
   const auto steps = *rc::gen::container<std::vector<std::pair<bool, uint16_t>>>(

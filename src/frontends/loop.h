@@ -1,12 +1,11 @@
-// One thread's share of the network: listens, reads, hands bytes to sessions, writes.
+// The event loop of one thread: accepts, reads, calls sessions, writes.
 //
-// Every loop has listeners of its own on the same addresses, and the system spreads
-// connections over them, so loops share nothing. A connection holds at most one request
-// that has not arrived whole and the answers of one read: what it says next is read when
-// these are sent. Silence, slowness, numbers and bytes are bounded, for each front end alone
-// (admission.h).
+// Every loop has its own listening sockets on the same addresses, and the kernel spreads
+// connections over them, so loops share no state. A connection buffers at most one incomplete
+// request and the responses of one read; its next bytes are read after those are sent. Idle time,
+// request time, connections and bytes are bounded per front end (admission.h).
 //
-// Lives on the thread that calls run(); drain() and cut() may be called from any.
+// Runs on the thread that calls run(). drain() and abort() are safe from any thread.
 
 #pragma once
 
@@ -20,7 +19,7 @@
 #include "frontends/admission.h"
 #include "frontends/session.h"
 #include "frontends/unix_socket.h"
-#include "telemetry/door_metrics.h"
+#include "telemetry/frontend_metrics.h"
 #include "weir/clock.h"
 #include "weir/error.h"
 #include "weir/executor.h"
@@ -29,71 +28,68 @@ namespace weir::frontends {
 
 struct LoopLimits {
   AdmissionLimits admission{};  // of each front end
-  // From connecting to the first byte. Shorter: clients that connect ahead are cut off. Longer:
-  // connections that never say anything stay for that long.
+  // From connect to the first byte. Shorter: connections that clients open in advance are closed.
+  // Longer: connections that never send a byte stay open longer.
   Millis first_byte{10'000};
-  // From the first byte of a request to its last, and for sending an answer. Shorter: slow
-  // clients are cut off. Longer: each may hold a connection and its buffers for that long.
+  // From the first byte of a request to its last, and for sending a response. Shorter: slow
+  // clients are disconnected. Longer: each slow client holds a connection and its buffers longer.
   Millis request{10'000};
   // Between two requests.
-  Millis silence{300'000};
-  // Until a wrong key is answered, rounded up to a quarter of a second.
-  Millis wrong_key{1'000};
-  // How long connections are still accepted in a patient drain.
+  Millis idle{300'000};
+  // Delay of the response to a wrong key, rounded up to a quarter of a second.
+  Millis wrong_key_delay{1'000};
+  // A graceful drain accepts connections for this long.
   Millis drain_delay{0};
-  // After that, until what is still open is closed.
+  // After that, open connections are closed.
   Millis drain{5'000};
-  // The same in a drain at once, for what has been asked already.
-  Millis drain_at_once{5'000};
+  // The same in an immediate drain, for requests that were already sent.
+  Millis drain_immediate{5'000};
 };
 
-// What a drain does with connections that have asked for nothing since it began.
+// How a drain treats connections that are idle since it began.
 enum class Drain : uint8_t {
-  kPatient,  // they may ask once more, until the time is over
-  kAtOnce,   // they are closed
+  kGraceful,   // they may send one more request until the deadline
+  kImmediate,  // they are closed
 };
 
 class Loop {
  public:
   using OpenSession = std::function<std::unique_ptr<Session>()>;
-  // What a client hears that is sent away, in the words of its protocol.
-  using RefusalText = std::string_view (*)(Refusal why);
+  // The text for a refused client, in its protocol.
+  using RefusalText = std::string_view (*)(Refusal reason);
 
   Loop(const Clock& clock, LoopLimits limits);
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // Before run(). Returns the address with the port that it got.
-  [[nodiscard]] Result<Address> listen(const Address& address, telemetry::DoorMetrics& metrics,
+  // Before run(). Returns the address with the port that the system chose.
+  [[nodiscard]] Result<Address> listen(const Address& address, telemetry::FrontendMetrics& metrics,
                                        OpenSession open, RefusalText refusal_text);
-  // The same at a Unix socket, which outlives the loop.
+  // The same at a Unix socket, which must outlive the loop.
   [[nodiscard]] std::unique_ptr<Error> listen(const UnixSocket& socket,
-                                              telemetry::DoorMetrics& metrics, OpenSession open,
+                                              telemetry::FrontendMetrics& metrics, OpenSession open,
                                               RefusalText refusal_text);
 
-  // Work on this loop, from any thread.
+  // Runs tasks on this loop; safe from any thread.
   [[nodiscard]] Executor& executor();
 
-  // Runs `task` on this loop again and again. Before run().
-  void every(Millis period, Task task);
+  // Runs `task` on this loop once per period. Before run().
+  void run_every(Millis period, Task task);
 
-  // Serves until drained.
+  // Serves until drained or aborted.
   void run();
 
-  // Answers end with the next one; then stops listening, answers what has been asked, closes.
+  // Stops accepting, answers the requests that were sent, closes the connections.
   void drain(Drain how);
 
-  // Closes everything at once; run() returns.
-  void cut();
+  // Closes all connections at once; run() returns.
+  void abort();
 
  private:
-  struct Inside;
+  struct Core;
   class Connection;
-  std::unique_ptr<Inside> inside_;
+  std::unique_ptr<Core> core_;
 };
-
-// An error if someone else listens there: loops share addresses with each other only.
-[[nodiscard]] std::unique_ptr<Error> taken(const Address& address);
 
 }  // namespace weir::frontends

@@ -1,4 +1,4 @@
-// Names at the bound of their length, one on each side of it.
+// The longest valid name, and one that is one byte too long.
 
 #pragma once
 

@@ -8,7 +8,7 @@
 namespace weir::frontends {
 namespace {
 
-// ffff::/16 is for multicast: no client has such an address.
+// ffff::/16 is multicast, so no client has such an address.
 constexpr uint64_t kFour = uint64_t{0xffff} << 48;
 
 uint64_t four(const void* bytes) {
@@ -28,7 +28,7 @@ uint64_t peer_of(const sockaddr_storage& address) {
   if (IN6_IS_ADDR_V4MAPPED(&six)) return four(six.s6_addr + 12);
   uint64_t prefix = 0;
   for (int i = 0; i < 8; ++i) prefix = prefix << 8 | six.s6_addr[i];
-  return prefix == 0 ? 1 : prefix;  // ::1 is an address, too
+  return prefix == 0 ? 1 : prefix;  // ::1; 0 means no address
 }
 
 std::string peer_text(uint64_t peer) {

@@ -1,5 +1,5 @@
-// The address of a client as one number: an IPv4 address, or the first half of an IPv6 address,
-// because whoever has one of those has the other half to choose.
+// The address of a client as one number: an IPv4 address, or the /64 prefix of an IPv6 address,
+// because one client usually controls a whole /64.
 
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace weir::frontends {
 
-// 0: it has none, as a client of a Unix socket.
+// 0: no IP address (a Unix socket).
 [[nodiscard]] uint64_t peer_of(const sockaddr_storage& address);
 
 // "203.0.113.7", "2001:db8:1:2::/64", or "a local socket".

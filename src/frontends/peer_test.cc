@@ -22,7 +22,7 @@ uint64_t peer_of_text(const char* text) {
   return peer_of(address);
 }
 
-TEST(Peer, IsAnIpv4AddressOrTheFirstHalfOfAnIpv6Address) {
+TEST(Peer, IsAnIpv4AddressOrAnIpv6Prefix) {
   EXPECT_EQ(peer_text(peer_of_text("203.0.113.7")), "203.0.113.7");
   EXPECT_EQ(peer_text(peer_of_text("::ffff:203.0.113.7")), "203.0.113.7");
   EXPECT_EQ(peer_text(peer_of_text("255.255.255.255")), "255.255.255.255");
@@ -33,7 +33,7 @@ TEST(Peer, IsAnIpv4AddressOrTheFirstHalfOfAnIpv6Address) {
   EXPECT_EQ(peer_text(peer_of_text("::1")), "::1");
 }
 
-TEST(Peer, IsNobodyWhereThereAreNoAddresses) {
+TEST(Peer, IsZeroWithoutAnIpAddress) {
   EXPECT_EQ(peer_of_text("/run/weir.sock"), 0u);
   EXPECT_EQ(peer_text(0), "a local socket");
 }

@@ -1,4 +1,4 @@
-// The whole numbers that a door takes for an argument or a field.
+// The range of a whole number in an argument or a field.
 
 #pragma once
 
@@ -8,15 +8,13 @@
 namespace weir::frontends {
 
 struct Range {
-  int64_t least = 0;
-  int64_t most = 0;
+  int64_t min = 0;
+  int64_t max = 0;
 
-  [[nodiscard]] constexpr bool holds(int64_t value) const {
-    return least <= value && value <= most;
-  }
-  // As an error says it.
+  [[nodiscard]] constexpr bool holds(int64_t value) const { return min <= value && value <= max; }
+  // For error messages.
   [[nodiscard]] std::string text() const {
-    return "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
+    return "a whole number from " + std::to_string(min) + " to " + std::to_string(max);
   }
 };
 

@@ -1,4 +1,4 @@
-// How doors tell a span to clients that count in seconds.
+// Durations for clients that count in seconds.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace weir::frontends {
 
-// Rounded up, so that nobody comes back too early; a span that is over is 0.
+// Rounded up, so that no client retries too early; 0 if the span is negative.
 [[nodiscard]] constexpr int64_t seconds_up(Millis span) {
   return span.count() <= 0 ? 0 : (span.count() + 999) / 1000;
 }

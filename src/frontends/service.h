@@ -1,39 +1,39 @@
-// What every session needs: whom to ask, who may ask, and what to count.
+// The state that all sessions of a server share: the backend, the keys, the metrics.
 
 #pragma once
 
 #include <atomic>
 #include <string>
 
-#include "frontends/decider.h"
+#include "frontends/backend.h"
 #include "frontends/resp/script_commands.h"
 #include "rules/root_keys.h"
-#include "telemetry/door_metrics.h"
+#include "telemetry/frontend_metrics.h"
 #include "telemetry/ledger_metrics.h"
 #include "telemetry/origin_metrics.h"
 #include "weir/clock.h"
 
 namespace weir::frontends {
 
-// Whether a client must show a key before it may ask.
-enum class Keys : uint8_t { kWanted, kNotWanted };
+// Whether a client must send a valid key first.
+enum class KeyPolicy : uint8_t { kRequired, kNotRequired };
 
 struct Service {
   const Clock& clock;
-  Decider& decider;
-  const Limiter& limiter;  // for its totals
+  Backend& backend;
+  const Limiter& limiter;  // for its statistics
   const rules::RootKeys& keys;
   std::string region;
   std::string node;
-  Keys resp_keys = Keys::kNotWanted;
-  Keys metrics_keys = Keys::kNotWanted;
-  uint64_t seed = 0;  // for the names of requests
+  KeyPolicy resp_key_policy = KeyPolicy::kNotRequired;
+  KeyPolicy metrics_key_policy = KeyPolicy::kNotRequired;
+  uint64_t seed = 0;  // for request ids
   MonoTime started{};
-  const telemetry::OriginMetrics* origin = nullptr;  // none: there is no origin
-  const telemetry::LedgerMetrics* ledger = nullptr;  // none: there is no ledger
+  const telemetry::OriginMetrics* origin = nullptr;  // null: no origin
+  const telemetry::LedgerMetrics* ledger = nullptr;  // null: no ledger
 
-  telemetry::DoorMetrics http{};
-  telemetry::DoorMetrics resp{};
+  telemetry::FrontendMetrics http{};
+  telemetry::FrontendMetrics resp{};
   std::atomic<bool> draining{false};
   ScriptStore scripts{};
 };

@@ -1,5 +1,5 @@
-// One connection's side of a protocol, without the connection: bytes in, bytes out. So it
-// can be tested, fuzzed and priced without a socket.
+// The protocol logic of one connection, without a socket: bytes in, bytes out. So tests, fuzzers
+// and benchmarks run it alone.
 
 #pragma once
 
@@ -18,73 +18,73 @@ namespace weir::frontends {
 
 enum class Next : uint8_t {
   kRead,   // all complete requests are answered
-  kAgain,  // there are more, but enough answers to be sent first
-  kClose,  // send the answers, then close
-  kWait,   // for a store; wakes who carries its bytes, and is asked again then
-  kDelay,  // the last answer refuses a wrong key: send it after a while, then ask again
+  kAgain,  // more requests are complete: send the responses, then call again
+  kClose,  // send the responses, then close
+  kWait,   // waits for a store; calls `wake` when process() can continue
+  kDelay,  // the last response refuses a wrong key: send it after a delay, then call again
 };
 
-// What is known of the client of a connection.
-enum class Standing : uint8_t {
-  kStranger,  // nothing, or it asked for nothing that needs a key
-  kServed,    // it was served where no key is wanted
-  kKeyed,     // it has shown a key
+// How far the client of a connection is trusted with places and memory.
+enum class Trust : uint8_t {
+  kUnauthenticated,  // no valid key yet, and no request served that needs none
+  kServed,           // served where no key is required
+  kAuthenticated,    // has sent a valid key
 };
 
-// Bytes of requests that a connection may hold: above anything a session waits for, a request's
-// head, its body, and chunks around it.
+// Request bytes that a connection may buffer: more than the largest head, body and chunk overhead.
 inline constexpr size_t kMaxUnread = size_t{4} << 20;
-// Answers that may wait to be sent before more requests are taken.
+// Unsent response bytes above which no further request is processed.
 inline constexpr size_t kMaxUnsent = size_t{256} << 10;
-// Both, for a client that has not shown the key it must show. Enough for the head of a request.
-inline constexpr size_t kMaxStrangerBytes = size_t{16} << 10;
+// Both limits for a client that must send a key and has not. Enough for the head of a request.
+inline constexpr size_t kMaxUnauthenticatedBytes = size_t{16} << 10;
 
-// Lives on its loop.
+// Runs on its loop's thread.
 class Session {
  public:
   virtual ~Session() = default;
 
-  // Where it lives, and what to call when it can go on after kWait; before the first take().
-  // A session without a home never waits.
-  void settle(Executor& home, Task wake) {
-    home_ = &home;
+  // Sets the executor of its loop, and the task to call when it can continue after kWait. Before
+  // the first process(). A session without an executor never waits.
+  void bind(Executor& executor, Task wake) {
+    executor_ = &executor;
     wake_ = std::make_shared<const Task>(std::move(wake));
   }
 
-  // Where the other side has reached this one.
-  void reached_at(std::function<Address()> local) { local_ = std::move(local); }
+  // Sets the function that returns the local address of the connection.
+  void set_local_address(std::function<Address()> local) { local_ = std::move(local); }
 
-  // Answers what is complete in `in`, in order, into `out`. Between kWait and the next
-  // take() `in` does not change.
-  [[nodiscard]] virtual Next take(Instant now, Bytes& in, Bytes& out) = 0;
+  // Answers the complete requests in `in`, in order, into `out`. Between kWait and the next call
+  // `in` does not change.
+  [[nodiscard]] virtual Next process(Instant now, Bytes& in, Bytes& out) = 0;
 
-  // Answers end with the one under way, if the protocol can say so.
+  // The next response is the last, if the protocol can announce that.
   virtual void drain() {}
 
-  // The address of the client, for who counts and logs its mistakes; see peer.h.
+  // The client's address for metrics and the log; see peer.h.
   void set_peer(uint64_t peer) { peer_ = peer; }
 
-  // Bytes that it keeps beside `in` and `out`.
-  [[nodiscard]] virtual size_t kept_bytes() const { return 0; }
-  [[nodiscard]] Standing standing() const { return standing_; }
-  // Bytes that may be in `in`. A take() that consumes nothing of as many ends with kClose.
-  [[nodiscard]] size_t most_unread() const { return most_unread_; }
+  // Bytes that it buffers besides `in` and `out`.
+  [[nodiscard]] virtual size_t buffered_bytes() const { return 0; }
+  [[nodiscard]] Trust trust() const { return trust_; }
+  // The limit of bytes in `in`. A process() that consumes nothing of so many returns kClose.
+  [[nodiscard]] size_t max_unread() const { return max_unread_; }
 
  protected:
-  // What it may hold: a little before it has shown the key that it must show.
-  void allow(bool much) {
-    most_unread_ = much ? kMaxUnread : kMaxStrangerBytes;
-    most_unsent_ = much ? kMaxUnsent : kMaxStrangerBytes;
+  enum class Buffers : uint8_t { kUnauthenticated, kFull };
+  void set_buffers(Buffers buffers) {
+    const bool full = buffers == Buffers::kFull;
+    max_unread_ = full ? kMaxUnread : kMaxUnauthenticatedBytes;
+    max_unsent_ = full ? kMaxUnsent : kMaxUnauthenticatedBytes;
   }
-  // Port 0: not by an IP address.
+  // Port 0: not an IP connection.
   [[nodiscard]] Address local() const { return local_ ? local_() : Address{}; }
 
-  Executor* home_ = nullptr;
+  Executor* executor_ = nullptr;
   std::shared_ptr<const Task> wake_;
   uint64_t peer_ = 0;
-  Standing standing_ = Standing::kStranger;
-  size_t most_unread_ = kMaxUnread;
-  size_t most_unsent_ = kMaxUnsent;
+  Trust trust_ = Trust::kUnauthenticated;
+  size_t max_unread_ = kMaxUnread;
+  size_t max_unsent_ = kMaxUnsent;
 
  private:
   std::function<Address()> local_;

@@ -10,26 +10,27 @@
 #include <cstring>
 #include <utility>
 
+#include "frontends/listening.h"
+
 namespace weir::frontends {
 namespace {
 
 constexpr mode_t kOwnerAndGroup = 0660;
-constexpr int kBacklog = 1024;
 
-Error cannot_listen(const std::string& path, const std::string& why, const std::string& fix) {
+Error cannot_listen_at(const std::string& path, const std::string& reason, const std::string& fix) {
   return {.code = ErrorCode::kUnavailable,
           .field = path,
-          .detail = "cannot listen at the Unix socket " + path + ": " + why,
+          .detail = "cannot listen at the Unix socket " + path + ": " + reason,
           .fix = fix};
 }
 
 Error failed_at(const std::string& path, int error) {
   const bool folder = error == ENOENT || error == ENOTDIR;
   const bool files = error == EMFILE || error == ENFILE;
-  return cannot_listen(path, std::strerror(error),
-                       folder  ? "make its folder first"
-                       : files ? "raise the limit of open files (ulimit -n)"
-                               : "choose a path in a folder that this user may write to");
+  return cannot_listen_at(path, std::strerror(error),
+                          folder  ? "create its folder first"
+                          : files ? "raise the limit of open files (ulimit -n)"
+                                  : "choose a path in a folder that this user may write to");
 }
 
 sockaddr_un address_of(const std::string& path) {
@@ -39,8 +40,8 @@ sockaddr_un address_of(const std::string& path) {
   return address;
 }
 
-// Whether someone accepts connections there.
-bool is_served(const sockaddr_un& address) {
+// Whether a process accepts connections there.
+bool has_listener(const sockaddr_un& address) {
   const int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (client < 0) return true;
   const int got = connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address);
@@ -53,25 +54,25 @@ bool is_served(const sockaddr_un& address) {
 
 Result<std::shared_ptr<UnixSocket>> UnixSocket::open(const std::string& path) {
   if (path.empty() || path.size() > kMaxSocketPath) {
-    return cannot_listen(path, "the path has " + std::to_string(path.size()) + " bytes",
-                         "give it 1 to " + std::to_string(kMaxSocketPath));
+    return cannot_listen_at(path, "the path has " + std::to_string(path.size()) + " bytes",
+                            "give it 1 to " + std::to_string(kMaxSocketPath));
   }
   const sockaddr_un address = address_of(path);
-  struct stat there {};
-  if (lstat(path.c_str(), &there) == 0) {
-    if (!S_ISSOCK(there.st_mode)) {
-      return cannot_listen(path, "there is a file that is no socket",
-                           "choose another path, or remove the file");
+  struct stat existing {};
+  if (lstat(path.c_str(), &existing) == 0) {
+    if (!S_ISSOCK(existing.st_mode)) {
+      return cannot_listen_at(path, "the file is not a socket",
+                              "choose another path, or remove the file");
     }
-    if (is_served(address)) {
-      return cannot_listen(path, "another process listens there",
-                           "choose another path, or end the process");
+    if (has_listener(address)) {
+      return cannot_listen_at(path, "another process listens there",
+                              "choose another path, or stop that process");
     }
     if (unlink(path.c_str()) != 0) return failed_at(path, errno);
   }
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (listener < 0) return failed_at(path, errno);
-  // Nobody can connect before listen().
+  // No client can connect before listen().
   const bool bound =
       bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   const int file = bound ? ::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
@@ -85,21 +86,21 @@ Result<std::shared_ptr<UnixSocket>> UnixSocket::open(const std::string& path) {
   return std::shared_ptr<UnixSocket>(new UnixSocket(path, listener, file));
 }
 
-// Whether the file at the path is still the one that was made here.
+// Whether the file at the path is still the one that open() made.
 bool UnixSocket::is_ours() const {
   struct stat made {};
-  struct stat there {};
-  return fstat(file_, &made) == 0 && lstat(path_.c_str(), &there) == 0 &&
-         made.st_dev == there.st_dev && made.st_ino == there.st_ino;
+  struct stat existing {};
+  return fstat(file_, &made) == 0 && lstat(path_.c_str(), &existing) == 0 &&
+         made.st_dev == existing.st_dev && made.st_ino == existing.st_ino;
 }
 
 UnixSocket::~UnixSocket() {
   if (is_ours()) unlink(path_.c_str());
-  leave_to_loops();
+  close_listener();
   close(file_);
 }
 
-void UnixSocket::leave_to_loops() {
+void UnixSocket::close_listener() {
   if (listener_ >= 0) close(std::exchange(listener_, -1));
 }
 

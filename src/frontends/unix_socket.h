@@ -1,9 +1,9 @@
 // A Unix socket that several loops accept from.
 //
-// The file is made with mode 0660, before anyone can connect: its owner and its group may. What a
-// process left behind that ended without removing it is removed; where someone still listens, or
-// where the file is no socket, it stays and opening fails. It is removed with this object, unless
-// another process has taken its place meanwhile.
+// The file gets mode 0660 before a client can connect: its owner and its group may. open() removes
+// the stale file of a process that did not remove it. It fails if another process listens there, or
+// if the file is not a socket. The destructor removes the file, unless another process has replaced
+// it.
 //
 // One thread at a time.
 
@@ -17,7 +17,7 @@
 
 namespace weir::frontends {
 
-// sun_path with the zero behind it.
+// The size of sun_path without the terminating zero.
 inline constexpr size_t kMaxSocketPath = 107;
 
 class UnixSocket {
@@ -28,10 +28,11 @@ class UnixSocket {
   UnixSocket& operator=(const UnixSocket&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  // A descriptor of its own for a loop, which closes it.
+  // A duplicate of the listening descriptor; the caller closes it.
   [[nodiscard]] Result<int> duplicate() const;
-  // All loops have theirs: when they have closed them, connecting fails at once.
-  void leave_to_loops();
+  // Closes the own descriptor once all loops have duplicates. After they close theirs, connecting
+  // fails at once.
+  void close_listener();
 
  private:
   UnixSocket(std::string path, int listener, int file)
@@ -39,7 +40,7 @@ class UnixSocket {
   [[nodiscard]] bool is_ours() const;
 
   const std::string path_;
-  const int file_;  // the file itself: while it is held, no other one has its number
+  const int file_;  // an O_PATH descriptor: no other file can get its inode number
   int listener_;    // -1: closed
 };
 

@@ -22,7 +22,7 @@ class UnixSocketTest : public ::testing::Test {
   std::string path_ = folder_ + "/resp.sock";
 };
 
-TEST_F(UnixSocketTest, IsForItsOwnerAndGroupAndGoesWithItsOwner) {
+TEST_F(UnixSocketTest, IsForOwnerAndGroupAndRemovedWithItsObject) {
   {
     const auto socket = UnixSocket::open(path_);
     ASSERT_TRUE(socket.ok());
@@ -34,18 +34,18 @@ TEST_F(UnixSocketTest, IsForItsOwnerAndGroupAndGoesWithItsOwner) {
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
-TEST_F(UnixSocketTest, StaysWithWhoeverListensThere) {
+TEST_F(UnixSocketTest, IsNotReplacedWhileAnotherProcessListens) {
   const auto first = UnixSocket::open(path_);
   ASSERT_TRUE(first.ok());
   const auto second = UnixSocket::open(path_);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().detail,
             "cannot listen at the Unix socket " + path_ + ": another process listens there");
-  EXPECT_EQ(second.error().fix, "choose another path, or end the process");
+  EXPECT_EQ(second.error().fix, "choose another path, or stop that process");
   EXPECT_TRUE(std::filesystem::exists(path_));
 }
 
-TEST_F(UnixSocketTest, TakesThePlaceOfOneThatWasLeftBehind) {
+TEST_F(UnixSocketTest, ReplacesAStaleSocket) {
   const int left = socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -56,29 +56,29 @@ TEST_F(UnixSocketTest, TakesThePlaceOfOneThatWasLeftBehind) {
   EXPECT_TRUE(UnixSocket::open(path_).ok());
 }
 
-TEST_F(UnixSocketTest, LeavesTheFileOfASuccessorThatCameDuringADrain) {
+TEST_F(UnixSocketTest, DoesNotRemoveTheFileOfASuccessor) {
   auto first = UnixSocket::open(path_);
   ASSERT_TRUE(first.ok());
-  (*first)->leave_to_loops();  // and there are none: connecting fails
+  (*first)->close_listener();  // no loop has a duplicate: connecting fails
   const auto second = UnixSocket::open(path_);
   ASSERT_TRUE(second.ok());
   first.value().reset();
   EXPECT_TRUE(std::filesystem::exists(path_));
 }
 
-TEST_F(UnixSocketTest, RemovesNoFileThatIsNoSocket) {
+TEST_F(UnixSocketTest, DoesNotRemoveAFileThatIsNotASocket) {
   std::ofstream(path_) << "precious";
   const auto opened = UnixSocket::open(path_);
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(opened.error().detail,
-            "cannot listen at the Unix socket " + path_ + ": there is a file that is no socket");
+            "cannot listen at the Unix socket " + path_ + ": the file is not a socket");
   EXPECT_EQ(std::filesystem::file_size(path_), 8u);
 }
 
-TEST_F(UnixSocketTest, NamesTheRemedyForAPathThatCannotBe) {
+TEST_F(UnixSocketTest, NamesTheRemedyForAnInvalidPath) {
   const auto nowhere = UnixSocket::open(folder_ + "/none/resp.sock");
   ASSERT_FALSE(nowhere.ok());
-  EXPECT_EQ(nowhere.error().fix, "make its folder first");
+  EXPECT_EQ(nowhere.error().fix, "create its folder first");
   for (const size_t size : {size_t{0}, kMaxSocketPath + 1}) {
     const auto wrong = UnixSocket::open(std::string(size, 'x'));
     ASSERT_FALSE(wrong.ok());

@@ -26,67 +26,68 @@ struct PresenceId {
   friend auto operator<=>(const PresenceId&, const PresenceId&) = default;
 };
 
-// Rows or presences, by their identity, by when they changed, and by when they end.
+// Rows or presences, indexed by identity, by the time of the last change and by expiry.
 template <typename Id, typename Item>
-class Shelf {
+class ItemIndex {
  public:
-  // What stands under that name, if anything does.
+  // Null if there is none.
   [[nodiscard]] const Item* find(const Id& id) const {
     const auto found = entries_.find(id);
     return found == entries_.end() ? nullptr : &found->second.record().item;
   }
 
-  // Puts it in the place of what stood there.
-  void put(const Id& id, const Item& item, WallTime now, WallTime ends) {
+  // Inserts or replaces an item.
+  void put(const Id& id, const Item& item, WallTime now, WallTime expires_at) {
     const auto [found, is_new] = entries_.try_emplace(id);
-    if (!is_new) leave(*found);
-    Chapter& chapter = by_change_[chapter_at(now)];
-    found->second = {.chapter = &chapter, .place = chapter.size()};
-    chapter.push_back({.item = item, .changed = now, .ends = ends});
-    by_end_.emplace(ends, &*found);
+    if (!is_new) unlink(*found);
+    Bucket& bucket = by_change_[bucket_at(now)];
+    found->second = {.bucket = &bucket, .index = bucket.size()};
+    bucket.push_back({.item = item, .changed = now, .expires_at = expires_at});
+    by_expiry_.emplace(expires_at, &*found);
   }
 
-  // Those changed at `since` or later that have not ended; when the last one given was changed, if
-  // there were more than `most`.
-  template <typename Give>
+  // Visits the live items that changed at `since` or later. If there are more than `most`, returns
+  // the time of change of the last one visited.
+  template <typename Visit>
   [[nodiscard]] std::optional<WallTime> changed_since(WallTime since, WallTime now, size_t most,
-                                                      const Give& give) const {
-    size_t given = 0;
+                                                      const Visit& visit) const {
+    size_t visited = 0;
     WallTime last{};
-    for (auto i = by_change_.lower_bound(chapter_at(since)); i != by_change_.end(); ++i) {
+    for (auto i = by_change_.lower_bound(bucket_at(since)); i != by_change_.end(); ++i) {
       for (const Record& record : i->second) {
-        if (record.changed < since || record.ends <= now) continue;
-        if (given++ == most) return last;
-        give(record.item);
+        if (record.changed < since || record.expires_at <= now) continue;
+        if (visited++ == most) return last;
+        visit(record.item);
         last = record.changed;
       }
     }
     return std::nullopt;
   }
 
-  // Those after `id`, or all, that have not ended; the last one looked at if there are more.
-  template <typename Give>
+  // Visits up to `most` live items after `after`, or from the first. If there are more, returns the
+  // last one visited.
+  template <typename Visit>
   [[nodiscard]] std::optional<Id> page(const std::optional<Id>& after, WallTime now, size_t most,
-                                       const Give& give) const {
-    size_t given = 0;
+                                       const Visit& visit) const {
+    size_t visited = 0;
     const Id* last = nullptr;
     for (auto i = after ? entries_.upper_bound(*after) : entries_.begin(); i != entries_.end();
          ++i) {
       const Record& record = i->second.record();
-      if (record.ends <= now) continue;
-      if (given++ == most) return *last;
-      give(record.item);
+      if (record.expires_at <= now) continue;
+      if (visited++ == most) return *last;
+      visit(record.item);
       last = &i->first;
     }
     return std::nullopt;
   }
 
-  [[nodiscard]] size_t clean(WallTime now, size_t most) {
+  [[nodiscard]] size_t delete_expired(WallTime now, size_t most) {
     size_t deleted = 0;
-    while (deleted < most && !by_end_.empty() && by_end_.begin()->first <= now) {
-      const Named& named = *by_end_.begin()->second;
-      leave(named);
-      entries_.erase(entries_.find(named.first));
+    while (deleted < most && !by_expiry_.empty() && by_expiry_.begin()->first <= now) {
+      const Node& node = *by_expiry_.begin()->second;
+      unlink(node);
+      entries_.erase(entries_.find(node.first));
       ++deleted;
     }
     return deleted;
@@ -101,52 +102,52 @@ class Shelf {
   struct Record {
     Item item;
     WallTime changed{};
-    WallTime ends{};  // long ago, where something newer stands elsewhere
+    WallTime expires_at{};  // kReplaced if a newer record exists
   };
-  // What changed at about the same time lies side by side: readers want all of it.
-  using Chapter = std::vector<Record>;
-  static constexpr Millis kChapter{16};
-  static constexpr WallTime kGone = WallTime::min();
+  // Records that changed at about the same time are contiguous, since readers visit all of them.
+  using Bucket = std::vector<Record>;
+  static constexpr Millis kBucketSpan{16};
+  static constexpr WallTime kReplaced = WallTime::min();
 
   struct Entry {
-    Chapter* chapter = nullptr;
-    size_t place = 0;
-    [[nodiscard]] Record& record() const { return (*chapter)[place]; }
+    Bucket* bucket = nullptr;
+    size_t index = 0;
+    [[nodiscard]] Record& record() const { return (*bucket)[index]; }
   };
-  using Named = typename std::map<Id, Entry>::value_type;  // stays where it is
-  using When = std::pair<WallTime, const Named*>;
-  // By what the names are, not where they lie: the same run gives the same order.
+  using Node = typename std::map<Id, Entry>::value_type;  // has a stable address
+  using Expiry = std::pair<WallTime, const Node*>;
+  // Compares identities, not addresses, so that runs are deterministic.
   struct Earlier {
-    bool operator()(const When& a, const When& b) const {
+    bool operator()(const Expiry& a, const Expiry& b) const {
       if (a.first != b.first) return a.first < b.first;
       return a.second->first < b.second->first;
     }
   };
 
-  [[nodiscard]] static int64_t chapter_at(WallTime time) {
-    return time.time_since_epoch() / kChapter;
+  [[nodiscard]] static int64_t bucket_at(WallTime time) {
+    return time.time_since_epoch() / kBucketSpan;
   }
 
-  void leave(const Named& named) {
-    Record& record = named.second.record();
-    const int64_t at = chapter_at(record.changed);
-    by_end_.erase({record.ends, &named});
-    record.ends = kGone;
-    Chapter& chapter = *named.second.chapter;
-    while (!chapter.empty() && chapter.back().ends == kGone) chapter.pop_back();
-    if (chapter.empty()) by_change_.erase(at);
+  void unlink(const Node& node) {
+    Record& record = node.second.record();
+    const int64_t at = bucket_at(record.changed);
+    by_expiry_.erase({record.expires_at, &node});
+    record.expires_at = kReplaced;
+    Bucket& bucket = *node.second.bucket;
+    while (!bucket.empty() && bucket.back().expires_at == kReplaced) bucket.pop_back();
+    if (bucket.empty()) by_change_.erase(at);
   }
 
   std::map<Id, Entry> entries_;
-  std::map<int64_t, Chapter> by_change_;
-  std::set<When, Earlier> by_end_;
+  std::map<int64_t, Bucket> by_change_;
+  std::set<Expiry, Earlier> by_expiry_;
 };
 
-// Gives what a reader believes to a list, and counts the rest.
+// Returns a visitor that appends valid items to a list and counts the others.
 template <typename Item>
-auto believing(std::vector<Item>& list, uint64_t& invalid) {
+auto append_valid(std::vector<Item>& list, uint64_t& invalid) {
   return [&list, &invalid](const Item& item) {
-    if (plausible(item)) {
+    if (is_valid(item)) {
       list.push_back(item);
     } else {
       ++invalid;
@@ -162,17 +163,17 @@ struct MemoryLedger::Store {
   struct Region {
     uint64_t hidden_ppm = 0;
     WallTime hidden_at{};
-    WallTime received{};
+    WallTime last_heartbeat{};
   };
 
   const Clock& clock;
   mutable std::mutex mutex;
   // All guarded by mutex.
-  Shelf<RowId, LedgerRow> rows;
-  Shelf<PresenceId, LedgerPresence> presences;
+  ItemIndex<RowId, LedgerRow> rows;
+  ItemIndex<PresenceId, LedgerPresence> presences;
   std::map<std::string, Region> regions;
   std::optional<SyncRules> rules;
-  uint64_t holders = 0;
+  uint64_t clients = 0;
   uint64_t cleaner = 0;
   WallTime cleaner_until{};
 };
@@ -180,36 +181,36 @@ struct MemoryLedger::Store {
 MemoryLedger::MemoryLedger(const Clock& clock) : MemoryLedger(std::make_shared<Store>(clock)) {}
 
 MemoryLedger::MemoryLedger(std::shared_ptr<Store> store)
-    : store_(std::move(store)), holder_([this] {
+    : store_(std::move(store)), client_([this] {
         const std::lock_guard lock(store_->mutex);
-        return ++store_->holders;
+        return ++store_->clients;
       }()) {}
 
 MemoryLedger::~MemoryLedger() = default;
 
-std::shared_ptr<MemoryLedger> MemoryLedger::as_seen_by_another() const {
+std::shared_ptr<MemoryLedger> MemoryLedger::another_client() const {
   return std::shared_ptr<MemoryLedger>(new MemoryLedger(store_));
 }
 
-void MemoryLedger::publish(LedgerNews news, PublishReply reply) {
-  if (const auto misfit = find_misfit(news)) return reply(*misfit);
-  const size_t count = news.rows.size();
+void MemoryLedger::publish(LedgerNews batch, PublishReply reply) {
+  if (const auto error = find_unstorable(batch)) return reply(*error);
+  const size_t count = batch.rows.size();
   {
     const std::lock_guard lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
-    for (LedgerRow& row : news.rows) {
+    for (LedgerRow& row : batch.rows) {
       const RowId id{identity_of(row.key), row.sequence, row.region};
-      if (const LedgerRow* const stands = store_->rows.find(id)) {
-        if (row.count <= stands->count && row.limit_seen >= stands->limit_seen) continue;
-        row.count = std::max(stands->count, row.count);
-        row.limit_seen = std::min(stands->limit_seen, row.limit_seen);
+      if (const LedgerRow* const stored = store_->rows.find(id)) {
+        if (row.count <= stored->count && row.limit_seen >= stored->limit_seen) continue;
+        row.count = std::max(stored->count, row.count);
+        row.limit_seen = std::min(stored->limit_seen, row.limit_seen);
       }
       store_->rows.put(id, row, now, row.expires_at());
     }
-    for (const LedgerPresence& presence : news.presences) {
+    for (const LedgerPresence& presence : batch.presences) {
       const PresenceId id{identity_of(presence.key), presence.region};
-      const LedgerPresence* const stands = store_->presences.find(id);
-      if (stands != nullptr && presence.until <= stands->until) continue;
+      const LedgerPresence* const stored = store_->presences.find(id);
+      if (stored != nullptr && presence.until <= stored->until) continue;
       store_->presences.put(id, presence, now, presence.until);
     }
   }
@@ -223,33 +224,33 @@ void MemoryLedger::changes_since(LedgerCursor cursor, ChangesReply reply) {
     const WallTime now = store_->clock.now().wall;
     changes.next.position = now.time_since_epoch().count();
     if (cursor.position != 0) {
-      const WallTime since(first_acked(cursor));
-      const auto rows = believing(changes.news.rows, changes.invalid);
-      const auto presences = believing(changes.news.presences, changes.invalid);
+      const WallTime since(read_start(cursor));
+      const auto rows = append_valid(changes.news.rows, changes.invalid);
+      const auto presences = append_valid(changes.news.presences, changes.invalid);
       for (const auto& last :
-           {store_->rows.changed_since(since, now, kMostChanges, rows),
-            store_->presences.changed_since(since, now, kMostChanges, presences)}) {
-        if (last) leave_rest(since.time_since_epoch(), last->time_since_epoch(), changes);
+           {store_->rows.changed_since(since, now, kMaxChanges, rows),
+            store_->presences.changed_since(since, now, kMaxChanges, presences)}) {
+        if (last) mark_truncated(since.time_since_epoch(), last->time_since_epoch(), changes);
       }
     }
   }
   reply(std::move(changes));
 }
 
-void MemoryLedger::read_page(LedgerPosition place, PageReply reply) {
-  const auto from = decode(place);
-  if (!from) return reply(bad_place());
-  const bool begins = place.after.empty();
+void MemoryLedger::read_page(LedgerPosition position, PageReply reply) {
+  const auto from = decode(position);
+  if (!from) return reply(bad_position());
+  const bool begins = position.after.empty();
   LedgerPage page;
   {
     const std::lock_guard lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
-    bool rows_done = from->part == PagePlace::Part::kPresences;
+    bool rows_done = from->part == PageCursor::Part::kPresences;
     if (!rows_done) {
       std::optional<RowId> after;
       if (!begins) after = {from->key, from->sequence, from->region};
       const auto last =
-          store_->rows.page(after, now, kRowsPerPage, believing(page.news.rows, page.invalid));
+          store_->rows.page(after, now, kRowsPerPage, append_valid(page.news.rows, page.invalid));
       if (last) {
         page.next.after =
             encode({.key = last->key, .sequence = last->sequence, .region = last->region});
@@ -258,12 +259,12 @@ void MemoryLedger::read_page(LedgerPosition place, PageReply reply) {
     }
     if (rows_done) {
       std::optional<PresenceId> after;
-      if (from->part == PagePlace::Part::kPresences) after = {from->key, from->region};
+      if (from->part == PageCursor::Part::kPresences) after = {from->key, from->region};
       const auto last = store_->presences.page(after, now, kRowsPerPage,
-                                               believing(page.news.presences, page.invalid));
+                                               append_valid(page.news.presences, page.invalid));
       if (last) {
-        page.next.after =
-            encode({.part = PagePlace::Part::kPresences, .key = last->key, .region = last->region});
+        page.next.after = encode(
+            {.part = PageCursor::Part::kPresences, .key = last->key, .region = last->region});
       }
     }
     page.last = page.next.after.empty();
@@ -277,7 +278,7 @@ void MemoryLedger::heartbeat(LedgerRegion self, SyncRules rules, FleetReply repl
     const std::lock_guard lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
     Store::Region& own = store_->regions[self.region];
-    own.received = now;
+    own.last_heartbeat = now;
     if (self.hidden_ppm >= own.hidden_ppm || own.hidden_at < now - kHiddenKept) {
       own.hidden_ppm = self.hidden_ppm;
       own.hidden_at = now;
@@ -286,7 +287,7 @@ void MemoryLedger::heartbeat(LedgerRegion self, SyncRules rules, FleetReply repl
     fleet.rules = *store_->rules;
     for (const auto& [name, region] : store_->regions) {
       fleet.regions.push_back(
-          {.region = name, .hidden_ppm = region.hidden_ppm, .silent = now - region.received});
+          {.region = name, .hidden_ppm = region.hidden_ppm, .silent = now - region.last_heartbeat});
     }
   }
   reply(std::move(fleet));
@@ -297,20 +298,21 @@ void MemoryLedger::clean(size_t most, CleaningReply reply) {
   {
     const std::lock_guard lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
-    cleaning.ours = store_->cleaner == holder_ || store_->cleaner_until <= now;
+    cleaning.ours = store_->cleaner == client_ || store_->cleaner_until <= now;
     if (cleaning.ours) {
-      store_->cleaner = holder_;
+      store_->cleaner = client_;
       store_->cleaner_until = now + kCleaningLease;
-      cleaning.deleted = store_->rows.clean(now, most);
-      cleaning.deleted += store_->presences.clean(now, most - cleaning.deleted);
-      std::erase_if(store_->regions,
-                    [&](const auto& each) { return each.second.received < now - kRegionKept; });
+      cleaning.deleted = store_->rows.delete_expired(now, most);
+      cleaning.deleted += store_->presences.delete_expired(now, most - cleaning.deleted);
+      std::erase_if(store_->regions, [&](const auto& each) {
+        return each.second.last_heartbeat < now - kRegionRetention;
+      });
     }
   }
   reply(cleaning);
 }
 
-void MemoryLedger::forget_all() {
+void MemoryLedger::clear() {
   const std::lock_guard lock(store_->mutex);
   store_->rows = {};
   store_->presences = {};
@@ -320,7 +322,7 @@ void MemoryLedger::forget_all() {
   store_->cleaner_until = {};
 }
 
-LedgerNews MemoryLedger::everything() const {
+LedgerNews MemoryLedger::contents() const {
   LedgerNews all;
   const std::lock_guard lock(store_->mutex);
   store_->rows.for_each([&](const LedgerRow& row) { all.rows.push_back(row); });
@@ -328,7 +330,7 @@ LedgerNews MemoryLedger::everything() const {
   return all;
 }
 
-void MemoryLedger::decree(SyncRules rules) {
+void MemoryLedger::set_rules(SyncRules rules) {
   const std::lock_guard lock(store_->mutex);
   store_->rules = rules;
 }

@@ -1,4 +1,4 @@
-// The ledger's contract in memory, and behind bad luck.
+// The ledger contract in memory, with and without injected faults.
 
 #include "ledgers/memory_ledger.h"
 
@@ -17,44 +17,43 @@ struct InMemory {
   explicit InMemory(Clock& at) : clock(at), ledger(std::make_shared<MemoryLedger>(at)) {}
   [[nodiscard]] std::shared_ptr<GlobalLedger> make() const { return ledger; }
   [[nodiscard]] std::shared_ptr<GlobalLedger> make_another() const {
-    return ledger->as_seen_by_another();
+    return ledger->another_client();
   }
   void settle() const {}
-  void pass(Millis by) { clock.advance(by); }
+  void age(Millis by) { clock.advance(by); }
   Clock& clock;
   std::shared_ptr<MemoryLedger> ledger;
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(MemoryLedger, LedgerContract, InMemory);
 
-// What any caller of a ledger does: asks again while there is no answer, and while trying
-// again may help.
-class Insisting final : public GlobalLedger {
+// Retries each call without a reply or with an error that a retry may fix, as callers do.
+class RetryingLedger final : public GlobalLedger {
  public:
-  explicit Insisting(std::shared_ptr<GlobalLedger> inner) : inner_(std::move(inner)) {}
+  explicit RetryingLedger(std::shared_ptr<GlobalLedger> inner) : inner_(std::move(inner)) {}
 
-  void publish(LedgerNews news, PublishReply reply) override {
-    insist<size_t>(reply, [&](PublishReply done) { inner_->publish(news, std::move(done)); });
+  void publish(LedgerNews batch, PublishReply reply) override {
+    retry<size_t>(reply, [&](PublishReply done) { inner_->publish(batch, std::move(done)); });
   }
   void changes_since(LedgerCursor cursor, ChangesReply reply) override {
-    insist<LedgerChanges>(
+    retry<LedgerChanges>(
         reply, [&](ChangesReply done) { inner_->changes_since(cursor, std::move(done)); });
   }
-  void read_page(LedgerPosition place, PageReply reply) override {
-    insist<LedgerPage>(reply, [&](PageReply done) { inner_->read_page(place, std::move(done)); });
+  void read_page(LedgerPosition position, PageReply reply) override {
+    retry<LedgerPage>(reply, [&](PageReply done) { inner_->read_page(position, std::move(done)); });
   }
   void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override {
-    insist<LedgerFleet>(reply,
-                        [&](FleetReply done) { inner_->heartbeat(self, rules, std::move(done)); });
+    retry<LedgerFleet>(reply,
+                       [&](FleetReply done) { inner_->heartbeat(self, rules, std::move(done)); });
   }
   void clean(size_t most, CleaningReply reply) override { inner_->clean(most, std::move(reply)); }
 
  private:
-  template <typename Answer, typename Ask>
-  static void insist(const std::function<void(Result<Answer>)>& reply, const Ask& ask) {
+  template <typename Answer, typename Call>
+  static void retry(const std::function<void(Result<Answer>)>& reply, const Call& call) {
     for (;;) {
       const auto received = std::make_shared<std::optional<Result<Answer>>>();
-      ask([received](Result<Answer> answer) { *received = std::move(answer); });
+      call([received](Result<Answer> answer) { *received = std::move(answer); });
       if (*received && (**received || (*received)->error().retry == Retry::kPointless)) {
         return reply(std::move(**received));
       }
@@ -63,43 +62,43 @@ class Insisting final : public GlobalLedger {
   std::shared_ptr<GlobalLedger> inner_;
 };
 
-// A third of all calls goes wrong. Cleaning is left in peace: what it deleted cannot be asked.
-struct BehindBadLuck : InMemory {
-  explicit BehindBadLuck(Clock& at) : InMemory(at) {}
+// A third of all calls fails. clean() never fails, since its result cannot be read again.
+struct WithFaults : InMemory {
+  explicit WithFaults(Clock& at) : InMemory(at) {}
   class Faulty final : public GlobalLedger {
    public:
-    Faulty(std::shared_ptr<GlobalLedger> sound, uint64_t seed)
-        : sound_(sound),
-          faulty_(sound, seed,
+    Faulty(std::shared_ptr<GlobalLedger> inner, uint64_t seed)
+        : inner_(inner),
+          faulty_(inner, seed,
                   {.fail = 100, .timeout = 100, .no_reply = 50, .swallow = 50, .again = 100}) {}
-    void publish(LedgerNews news, PublishReply reply) override {
-      faulty_.publish(std::move(news), std::move(reply));
+    void publish(LedgerNews batch, PublishReply reply) override {
+      faulty_.publish(std::move(batch), std::move(reply));
     }
     void changes_since(LedgerCursor cursor, ChangesReply reply) override {
       faulty_.changes_since(cursor, std::move(reply));
     }
-    void read_page(LedgerPosition place, PageReply reply) override {
-      faulty_.read_page(std::move(place), std::move(reply));
+    void read_page(LedgerPosition position, PageReply reply) override {
+      faulty_.read_page(std::move(position), std::move(reply));
     }
     void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override {
       faulty_.heartbeat(std::move(self), rules, std::move(reply));
     }
-    void clean(size_t most, CleaningReply reply) override { sound_->clean(most, std::move(reply)); }
+    void clean(size_t most, CleaningReply reply) override { inner_->clean(most, std::move(reply)); }
 
    private:
-    std::shared_ptr<GlobalLedger> sound_;
+    std::shared_ptr<GlobalLedger> inner_;
     FaultyLedger faulty_;
   };
   [[nodiscard]] std::shared_ptr<GlobalLedger> make() const {
-    return std::make_shared<Insisting>(std::make_shared<Faulty>(ledger, 7));
+    return std::make_shared<RetryingLedger>(std::make_shared<Faulty>(ledger, 7));
   }
 };
 
-INSTANTIATE_TYPED_TEST_SUITE_P(FaultyLedger, LedgerContract, BehindBadLuck);
+INSTANTIATE_TYPED_TEST_SUITE_P(FaultyLedger, LedgerContract, WithFaults);
 
 namespace {
 
-TEST(MemoryLedgerClock, SaysThatTheStoreWentBackInTime) {
+TEST(MemoryLedgerClock, ReturnsAnEarlierCursorAfterAStepBack) {
   doubles::HandClock clock;
   MemoryLedger ledger(clock);
   LedgerCursor cursor;
@@ -109,15 +108,15 @@ TEST(MemoryLedgerClock, SaysThatTheStoreWentBackInTime) {
       cursor, [&](const auto& changes) { EXPECT_LT(changes->next.position, cursor.position); });
 }
 
-TEST(MemoryLedgerChanges, ThatAreTooManyAtOneMomentAreCut) {
+TEST(MemoryLedgerChanges, AreCutIfTooManyHaveOneTime) {
   doubles::HandClock clock;
   MemoryLedger ledger(clock);
-  LedgerNews news;
-  for (size_t i = 0; i <= ledgers::kMostChanges; ++i) {
-    news.rows.push_back(row_of(1, clock.now().wall));
-    news.rows.back().key.identifier = std::to_string(i);
+  LedgerNews batch;
+  for (size_t i = 0; i <= ledgers::kMaxChanges; ++i) {
+    batch.rows.push_back(row_of(1, clock.now().wall));
+    batch.rows.back().key.identifier = std::to_string(i);
   }
-  ledger.publish(std::move(news), [](const auto&) {});
+  ledger.publish(std::move(batch), [](const auto&) {});
   const LedgerCursor moment{.position = clock.now().wall.time_since_epoch().count(),
                             .look_back = LookBack::kNone};
   bool answered = false;
@@ -129,7 +128,7 @@ TEST(MemoryLedgerChanges, ThatAreTooManyAtOneMomentAreCut) {
   EXPECT_TRUE(answered);
 }
 
-TEST(MemoryLedgerRegions, AreForgottenAfterAMonth) {
+TEST(MemoryLedgerRegions, AreDeletedAfterAMonth) {
   doubles::HandClock clock;
   MemoryLedger ledger(clock);
   const auto regions = [&] {
@@ -139,21 +138,21 @@ TEST(MemoryLedgerRegions, AreForgottenAfterAMonth) {
                      [&](const auto& fleet) { count = fleet->regions.size(); });
     return count;
   };
-  ledger.heartbeat({.region = "gone"}, {}, [](const auto&) {});
-  clock.advance(ledgers::kRegionKept);
+  ledger.heartbeat({.region = "departed"}, {}, [](const auto&) {});
+  clock.advance(ledgers::kRegionRetention);
   EXPECT_EQ(regions(), 2u);
   clock.advance(Millis(1));
   EXPECT_EQ(regions(), 1u);
 }
 
-TEST(FaultyLedgerScript, DoesWhatItSaysAndThenNothing) {
+TEST(FaultyLedgerScript, InjectsTheScriptedFaultsOnly) {
   doubles::HandClock clock;
-  const auto sound = std::make_shared<MemoryLedger>(clock);
-  FaultyLedger faulty(sound, 1);
+  const auto store = std::make_shared<MemoryLedger>(clock);
+  FaultyLedger faulty(store, 1);
   faulty.script({LedgerFault::kFail, LedgerFault::kSwallow, LedgerFault::kNoReply,
                  LedgerFault::kTimeout, LedgerFault::kAgain});
   std::vector<std::string> received;
-  const auto tell = [&](Count count) {
+  const auto publish = [&](Count count) {
     received.emplace_back("none");
     faulty.publish({.rows = {row_of(count, clock.now().wall)}, .presences = {}},
                    [&](const Result<size_t>& result) {
@@ -161,26 +160,26 @@ TEST(FaultyLedgerScript, DoesWhatItSaysAndThenNothing) {
                                        : result.error().code == ErrorCode::kTimeout ? "timeout"
                                                                                     : "unavailable";
                    });
-    const LedgerNews all = sound->everything();
+    const LedgerNews all = store->contents();
     return all.rows.empty() ? 0 : all.rows[0].count;
   };
-  EXPECT_EQ(tell(1), 0u);
-  EXPECT_EQ(tell(2), 0u);
-  EXPECT_EQ(tell(3), 3u);
-  EXPECT_EQ(tell(4), 4u);
-  EXPECT_EQ(tell(5), 5u);
-  sound->forget_all();
-  EXPECT_EQ(tell(4), 5u);  // what came again is the larger
+  EXPECT_EQ(publish(1), 0u);
+  EXPECT_EQ(publish(2), 0u);
+  EXPECT_EQ(publish(3), 3u);
+  EXPECT_EQ(publish(4), 4u);
+  EXPECT_EQ(publish(5), 5u);
+  store->clear();
+  EXPECT_EQ(publish(4), 5u);  // the repeated publish has the larger count
   EXPECT_EQ(received,
             (std::vector<std::string>{"unavailable", "none", "none", "timeout", "ok", "ok"}));
   faulty.cut();
   EXPECT_FALSE(faulty.reachable());
-  EXPECT_EQ(tell(6), 5u);
+  EXPECT_EQ(publish(6), 5u);
   faulty.mend();
-  EXPECT_EQ(tell(6), 6u);
+  EXPECT_EQ(publish(6), 6u);
 }
 
-TEST(FaultyLedgerScript, GivesAnOldAnswerToARead) {
+TEST(FaultyLedgerScript, ReturnsAStaleAnswer) {
   doubles::HandClock clock;
   FaultyLedger faulty(std::make_shared<MemoryLedger>(clock), 1);
   const auto count = [&] {

@@ -1,4 +1,4 @@
-// The ledger of a lone region.
+// The ledger of a single region: it accepts every row and returns none.
 
 #include "weir/ledger.h"
 
@@ -7,11 +7,11 @@ namespace {
 
 class NullLedger final : public GlobalLedger {
  public:
-  void publish(LedgerNews news, PublishReply reply) override { reply(news.rows.size()); }
+  void publish(LedgerNews batch, PublishReply reply) override { reply(batch.rows.size()); }
   void changes_since(LedgerCursor cursor, ChangesReply reply) override {
     reply(LedgerChanges{.news = {}, .next = cursor});
   }
-  void read_page(LedgerPosition /*place*/, PageReply reply) override { reply(LedgerPage{}); }
+  void read_page(LedgerPosition /*position*/, PageReply reply) override { reply(LedgerPage{}); }
   void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override {
     reply(LedgerFleet{.regions = {std::move(self)}, .rules = rules});
   }

@@ -5,15 +5,16 @@
 namespace weir::ledgers {
 namespace {
 
-// Whether (sequence + 2) * duration is a time.
+// Whether (sequence + 2) * duration fits into a time.
 bool has_end(int64_t sequence, Millis duration) {
   return duration.count() > 0 && sequence >= 0 &&
          sequence <= std::numeric_limits<int64_t>::max() / duration.count() - 2;
 }
 
-std::string misfit_of(const LedgerKey& key, const std::string& region) {
-  const auto too_long = [](const char* what, const std::string& value, size_t most) {
-    return std::string(what) + " has " + std::to_string(value.size()) + " bytes, of at most " +
+// Why a store cannot hold it; empty if it can.
+std::string why_unstorable(const LedgerKey& key, const std::string& region) {
+  const auto too_long = [](const char* name, const std::string& value, size_t most) {
+    return std::string(name) + " has " + std::to_string(value.size()) + " bytes, of at most " +
            std::to_string(most);
   };
   if (key.workspace.size() > kMaxNameBytes) {
@@ -29,23 +30,23 @@ std::string misfit_of(const LedgerKey& key, const std::string& region) {
   return {};
 }
 
-std::string misfit_of(const LedgerRow& row) {
+std::string why_unstorable(const LedgerRow& row) {
   if (!has_end(row.sequence, row.key.duration)) {
     return "window " + std::to_string(row.sequence) + " of " +
            std::to_string(row.key.duration.count()) + " ms never ends";
   }
-  constexpr Count kMost = std::numeric_limits<int64_t>::max();
-  if (row.count > kMost || row.limit_seen > kMost) return "a number has more than 63 bits";
-  return misfit_of(row.key, row.region);
+  constexpr Count kMax = std::numeric_limits<int64_t>::max();
+  if (row.count > kMax || row.limit_seen > kMax) return "a number has more than 63 bits";
+  return why_unstorable(row.key, row.region);
 }
 
-std::unique_ptr<Error> blame(const char* list, size_t index, std::string what) {
+std::unique_ptr<Error> unstorable(const char* list, size_t index, std::string detail) {
   return std::make_unique<Error>(
       Error{.code = ErrorCode::kInvalidArgument,
             .retry = Retry::kPointless,
             .field = std::string(list) + "[" + std::to_string(index) + "]",
-            .detail = std::move(what),
-            .fix = "publish the others without it"});
+            .detail = std::move(detail),
+            .fix = "publish the batch without it"});
 }
 
 void append_number(std::string& text, uint64_t number, int bytes) {
@@ -62,20 +63,20 @@ uint64_t number_at(std::string_view text) {
 
 }  // namespace
 
-std::unique_ptr<Error> find_misfit(const LedgerNews& news) {
-  for (size_t i = 0; i < news.rows.size(); ++i) {
-    std::string what = misfit_of(news.rows[i]);
-    if (!what.empty()) return blame("rows", i, std::move(what));
+std::unique_ptr<Error> find_unstorable(const LedgerNews& batch) {
+  for (size_t i = 0; i < batch.rows.size(); ++i) {
+    std::string detail = why_unstorable(batch.rows[i]);
+    if (!detail.empty()) return unstorable("rows", i, std::move(detail));
   }
-  for (size_t i = 0; i < news.presences.size(); ++i) {
-    const LedgerPresence& presence = news.presences[i];
-    std::string what = misfit_of(presence.key, presence.region);
-    if (!what.empty()) return blame("presences", i, std::move(what));
+  for (size_t i = 0; i < batch.presences.size(); ++i) {
+    const LedgerPresence& presence = batch.presences[i];
+    std::string detail = why_unstorable(presence.key, presence.region);
+    if (!detail.empty()) return unstorable("presences", i, std::move(detail));
   }
   return nullptr;
 }
 
-bool plausible(const LedgerKey& key, const std::string& region) {
+bool is_valid(const LedgerKey& key, const std::string& region) {
   const auto is_name = [](const std::string& name) {
     return !name.empty() && name.size() <= kMaxNameBytes;
   };
@@ -84,17 +85,17 @@ bool plausible(const LedgerKey& key, const std::string& region) {
          region.size() <= kMaxRegionBytes;
 }
 
-bool plausible(const LedgerRow& row) {
-  return plausible(row.key, row.region) && has_end(row.sequence, row.key.duration) &&
+bool is_valid(const LedgerRow& row) {
+  return is_valid(row.key, row.region) && has_end(row.sequence, row.key.duration) &&
          row.count <= kMaxCount && row.limit_seen >= 1 &&
          row.limit_seen <= static_cast<Count>(kMaxLimit);
 }
 
-bool plausible(const LedgerPresence& presence) {
-  return plausible(presence.key, presence.region);
+bool is_valid(const LedgerPresence& presence) {
+  return is_valid(presence.key, presence.region);
 }
 
-bool plausible(const SyncRules& rules) {
+bool is_valid(const SyncRules& rules) {
   constexpr uint32_t kWhole = 1000;
   static constexpr Millis kDay{24 * 3600 * 1000};
   const auto is_pause = [](Millis pause) { return pause.count() >= 1 && pause <= kDay; };
@@ -115,35 +116,35 @@ std::string identity_of(const LedgerKey& key) {
   return text;
 }
 
-std::string encode(const PagePlace& place) {
-  std::string text(1, static_cast<char>(place.part));
-  append_number(text, static_cast<uint64_t>(place.sequence), 8);
-  append_number(text, place.key.size(), 2);
-  return text + place.key + place.region;
+std::string encode(const PageCursor& cursor) {
+  std::string text(1, static_cast<char>(cursor.part));
+  append_number(text, static_cast<uint64_t>(cursor.sequence), 8);
+  append_number(text, cursor.key.size(), 2);
+  return text + cursor.key + cursor.region;
 }
 
-std::optional<PagePlace> decode(const LedgerPosition& place) {
+std::optional<PageCursor> decode(const LedgerPosition& position) {
   constexpr size_t kHead = 1 + 8 + 2;
-  const std::string& text = place.after;
-  if (text.empty()) return PagePlace{};
-  const auto part = static_cast<PagePlace::Part>(text[0]);
-  if (part != PagePlace::Part::kRows && part != PagePlace::Part::kPresences) return std::nullopt;
+  const std::string& text = position.after;
+  if (text.empty()) return PageCursor{};
+  const auto part = static_cast<PageCursor::Part>(text[0]);
+  if (part != PageCursor::Part::kRows && part != PageCursor::Part::kPresences) return std::nullopt;
   if (text.size() < kHead) return std::nullopt;
   const std::string_view view = text;
   const size_t key_size = number_at(view.substr(9, 2));
   if (text.size() < kHead + key_size) return std::nullopt;
-  return PagePlace{.part = part,
-                   .key = text.substr(kHead, key_size),
-                   .sequence = static_cast<int64_t>(number_at(view.substr(1, 8))),
-                   .region = text.substr(kHead + key_size)};
+  return PageCursor{.part = part,
+                    .key = text.substr(kHead, key_size),
+                    .sequence = static_cast<int64_t>(number_at(view.substr(1, 8))),
+                    .region = text.substr(kHead + key_size)};
 }
 
-Error bad_place() {
+Error bad_position() {
   return {.code = ErrorCode::kInvalidArgument,
           .retry = Retry::kPointless,
-          .field = "place",
-          .detail = "the place to go on from was not given by this ledger",
-          .fix = "begin with an empty one"};
+          .field = "position",
+          .detail = "the position is not one that this ledger returned",
+          .fix = "start with an empty position"};
 }
 
 }  // namespace weir::ledgers

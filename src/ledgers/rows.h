@@ -1,8 +1,8 @@
-// What a ledger takes from those who write to it, and what of it a reader believes.
+// Rules for the rows of a ledger.
 //
-// A store refuses what its columns cannot hold, and takes the rest as it is. Who reads is
-// stricter: a store is open to other hands and other versions, and one absurd count would
-// close a limit everywhere.
+// A store rejects rows that its columns cannot hold, and accepts all others. A reader is stricter:
+// other programs and other versions may write to the store, and one invalid count would close a
+// limit in all regions.
 
 #pragma once
 
@@ -16,26 +16,25 @@
 namespace weir::ledgers {
 
 inline constexpr size_t kMaxRegionBytes = 64;
-inline constexpr Count kMaxCount = (Count{1} << 44) - 2;  // what a cell in memory can hold
+inline constexpr Count kMaxCount = (Count{1} << 44) - 2;  // the largest count of a cell in memory
 
-// A change is told again for this long: a transaction that began earlier may commit later, and
-// none lasts longer.
-inline constexpr Millis kOverlap{5000};
-// Nearly all last shorter than this.
-inline constexpr Millis kShortOverlap{500};
-// The first moment that a read from this cursor tells of.
-[[nodiscard]] inline Millis first_acked(const LedgerCursor& cursor) {
+// A transaction may commit later than the time in its rows says. So a read starts before its
+// cursor: by the longest time that any transaction may take, or by the time that nearly all need.
+inline constexpr Millis kLongLookBack{5000};
+inline constexpr Millis kShortLookBack{500};
+// The first moment that a read from this cursor covers.
+[[nodiscard]] inline Millis read_start(const LedgerCursor& cursor) {
   const Millis position(cursor.position);
   switch (cursor.look_back) {
     case LookBack::kNone: return position;
-    case LookBack::kShort: return position - kShortOverlap;
+    case LookBack::kShort: return position - kShortLookBack;
     case LookBack::kLong: break;
   }
-  return position - kOverlap;
+  return position - kLongLookBack;
 }
-inline constexpr size_t kMostChanges = 50'000;
-// There are more changes than those that were told, which are of `since` to `last`.
-inline void leave_rest(Millis since, Millis last, LedgerChanges& changes) {
+inline constexpr size_t kMaxChanges = 50'000;
+// Marks an answer as incomplete. It holds the changes from `since` to `last`.
+inline void mark_truncated(Millis since, Millis last, LedgerChanges& changes) {
   if (last <= since) {
     changes.cut = true;
   } else if (!changes.rest || last.count() < changes.rest->position) {
@@ -43,36 +42,36 @@ inline void leave_rest(Millis since, Millis last, LedgerChanges& changes) {
   }
 }
 inline constexpr size_t kRowsPerPage = 5'000;
-// A region that was not heard of for so long has no cell left that counts.
-inline constexpr Millis kRegionKept{31LL * 24 * 3600 * 1000};
-static_assert(kRegionKept > kMaxDuration);
-// Cleaning is for the one who holds this lease.
+// A region without a heartbeat for so long has no live cell left.
+inline constexpr Millis kRegionRetention{31LL * 24 * 3600 * 1000};
+static_assert(kRegionRetention > kMaxDuration);
+// Only the holder of this lease deletes expired rows.
 inline constexpr Millis kCleaningLease{30'000};
 
-// The first row or presence that no store can hold, as an error that blames it; none if all fit.
-[[nodiscard]] std::unique_ptr<Error> find_misfit(const LedgerNews& news);
+// Returns an error that names the first row or presence that no store can hold; null if all fit.
+[[nodiscard]] std::unique_ptr<Error> find_unstorable(const LedgerNews& batch);
 
-// False for what no region can have meant.
-[[nodiscard]] bool plausible(const LedgerKey& key, const std::string& region);
-[[nodiscard]] bool plausible(const LedgerRow& row);
-[[nodiscard]] bool plausible(const LedgerPresence& presence);
-[[nodiscard]] bool plausible(const SyncRules& rules);
+// False for values that no region can have written.
+[[nodiscard]] bool is_valid(const LedgerKey& key, const std::string& region);
+[[nodiscard]] bool is_valid(const LedgerRow& row);
+[[nodiscard]] bool is_valid(const LedgerPresence& presence);
+[[nodiscard]] bool is_valid(const SyncRules& rules);
 
-// The names and the duration in one string: different for every tuple.
+// The names and the duration in one string, different for every tuple.
 [[nodiscard]] std::string identity_of(const LedgerKey& key);
 
-// What a LedgerPlace says: the row or presence last given.
-struct PagePlace {
+// The contents of a LedgerPosition: the last row or presence of the previous page.
+struct PageCursor {
   enum class Part : char { kRows = 'r', kPresences = 'p' };
   Part part = Part::kRows;
-  std::string key = {};  // of the tuple, in the store's own order
+  std::string key = {};  // of the tuple, in the order of the store
   int64_t sequence = 0;
   std::string region = {};
 };
-[[nodiscard]] std::string encode(const PagePlace& place);
-// The beginning for an empty place; none for what encode() cannot have made.
-[[nodiscard]] std::optional<PagePlace> decode(const LedgerPosition& place);
+[[nodiscard]] std::string encode(const PageCursor& cursor);
+// An empty position is the beginning. Returns none for a position that encode() did not produce.
+[[nodiscard]] std::optional<PageCursor> decode(const LedgerPosition& position);
 
-[[nodiscard]] Error bad_place();
+[[nodiscard]] Error bad_position();
 
 }  // namespace weir::ledgers

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "limiter/engine.h"
-#include "limiter/memory_plan.h"
+#include "decide/engine.h"
+#include "memory/memory_plan.h"
 #include "platform/blocking_executor.h"
 
 namespace weir {
@@ -36,8 +36,8 @@ Result<Limiter> Limiter::create(const Clock& clock, Options options) {
 
 Limiter::Limiter(const Clock& clock, const Options& options)
     : clock_(&clock),
-      engine_(limiter::Engine::make(clock, options)),
-      capacity_(limiter::memory_plan(options).capacity),
+      engine_(decide::Engine::make(clock, options)),
+      capacity_(memory::memory_plan(options).capacity),
       read_deadline_(options.read_deadline),
       waits_(engine_->may_wait()),
       has_ledger_(options.ledger != nullptr) {}

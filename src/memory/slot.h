@@ -67,9 +67,10 @@ enum class DecisionStatus : uint8_t {
   kLate,     // the request is from before the state, but the clock is not: ask again now
 };
 
-// The outcome of holding one ask against one tuple.
+// The decision of one request on one tuple.
 struct CellDecision {
   DecisionStatus status = DecisionStatus::kDecided;
+  bool approximate = false;  // by the sketch, or by a log that could not grow to the limit
   algorithms::Decision decision{};
   Evidence evidence{};
   int64_t sequence = 0;  // window class: the window decided in, and charged if admitted

@@ -20,13 +20,13 @@ CellTotals InProcessOrigin::totals(const CellId& cell, const Component& mine) co
   return totals;
 }
 
-InProcessOrigin::Cell& InProcessOrigin::cell_until(WallTime expires_at, const CellId& id) {
+InProcessOrigin::Cell& InProcessOrigin::find_or_create(const CellId& id, WallTime expires_at) {
   const auto [cell, created] = cells_.try_emplace(id);
   if (created) by_expiry_.emplace(expires_at, id);
   return cell->second;
 }
 
-void InProcessOrigin::forget_expired(WallTime now) {
+void InProcessOrigin::delete_expired(WallTime now) {
   while (!by_expiry_.empty() && by_expiry_.begin()->first <= now) {
     cells_.erase(by_expiry_.begin()->second);
     by_expiry_.erase(by_expiry_.begin());
@@ -37,7 +37,7 @@ void InProcessOrigin::read(std::vector<CellRead> cells, OriginReply reply) {
   std::vector<CellTotals> answer;
   {
     const std::lock_guard lock(mutex_);
-    forget_expired(clock_.now().wall);
+    delete_expired(clock_.now().wall);
     for (const CellRead& read : cells) answer.push_back(totals(read.cell, read.reader));
   }
   reply(std::move(answer));
@@ -48,17 +48,17 @@ void InProcessOrigin::replay(std::vector<CellReplay> cells, OriginReply reply) {
   {
     const std::lock_guard lock(mutex_);
     const WallTime now = clock_.now().wall;
-    forget_expired(now);
-    for (const CellReplay& acked : cells) {
-      // A late replay of a window that is over changes nothing.
-      if (acked.expires_at > now && acked.total > 0) {
-        Count& component = cell_until(acked.expires_at, acked.cell).components[acked.writer];
-        component = std::max(component, acked.total);
+    delete_expired(now);
+    for (const CellReplay& replay : cells) {
+      // A late replay of an expired cell changes nothing.
+      if (replay.expires_at > now && replay.total > 0) {
+        Count& component = find_or_create(replay.cell, replay.expires_at).components[replay.writer];
+        component = std::max(component, replay.total);
       }
-      CellTotals received = totals(acked.cell, acked.writer);
-      // An expired cell needs no telling: as good as told.
-      if (acked.expires_at <= now) received.mine = acked.total;
-      answer.push_back(received);
+      CellTotals current = totals(replay.cell, replay.writer);
+      // An expired cell counts as acknowledged.
+      if (replay.expires_at <= now) current.mine = replay.total;
+      answer.push_back(current);
     }
   }
   reply(std::move(answer));
@@ -68,14 +68,14 @@ void InProcessOrigin::retire(std::vector<CellRetirement> cells, RetirementReply 
   size_t retired = 0;
   {
     const std::lock_guard lock(mutex_);
-    for (const CellRetirement& leaver : cells) {
-      const auto cell = cells_.find(leaver.cell);
+    for (const CellRetirement& retirement : cells) {
+      const auto cell = cells_.find(retirement.cell);
       if (cell == cells_.end()) continue;
-      const auto part = cell->second.components.extract(leaver.writer);
+      const auto part = cell->second.components.extract(retirement.writer);
       if (part.empty()) continue;
-      Count& gone = cell->second.components[kDeparted];
+      Count& departed = cell->second.components[kDeparted];
       const bool lost = base::mutated(base::Mutation::kFoldLost);
-      gone = base::saturating_add(gone, lost ? 0 : part.mapped());
+      departed = base::saturating_add(departed, lost ? 0 : part.mapped());
       ++retired;
     }
   }
@@ -85,15 +85,15 @@ void InProcessOrigin::retire(std::vector<CellRetirement> cells, RetirementReply 
 void InProcessOrigin::note_published(std::vector<CellPublished> cells) {
   const std::lock_guard lock(mutex_);
   const WallTime now = clock_.now().wall;
-  forget_expired(now);
-  for (const CellPublished& word : cells) {
-    if (word.expires_at <= now || word.total == 0) continue;
-    Count& published = cell_until(word.expires_at, word.cell).published;
-    published = std::max(published, word.total);
+  delete_expired(now);
+  for (const CellPublished& cell : cells) {
+    if (cell.expires_at <= now || cell.total == 0) continue;
+    Count& published = find_or_create(cell.cell, cell.expires_at).published;
+    published = std::max(published, cell.total);
   }
 }
 
-void InProcessOrigin::forget_all() {
+void InProcessOrigin::clear() {
   const std::lock_guard lock(mutex_);
   cells_.clear();
   by_expiry_.clear();

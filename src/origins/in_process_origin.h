@@ -1,5 +1,5 @@
-// A regional origin in memory: for limiters of one process that share a limit, for
-// tests, and as the store behind the simulator's network.
+// A regional origin in memory: for limiters of one process that share a limit, for tests, and for
+// the simulator.
 
 #pragma once
 
@@ -19,7 +19,7 @@ class InProcessOrigin final : public RegionalOrigin {
   };
 
  public:
-  // What it held at some time.
+  // The contents at one moment.
   class Snapshot {
     friend class InProcessOrigin;
     std::map<CellId, Cell> cells_;
@@ -33,23 +33,23 @@ class InProcessOrigin final : public RegionalOrigin {
 
   void retire(std::vector<CellRetirement> cells, RetirementReply reply) override;
 
-  // The largest that was left stands.
+  // Keeps the largest published count.
   void note_published(std::vector<CellPublished> cells) override;
 
-  // Loses everything, as a store without persistence does when it restarts.
-  void forget_all();
-  // Goes back to what it was, as a store does that starts from what it had saved.
+  // Deletes everything, like a restart without persistence.
+  void clear();
+  // Goes back to an earlier state, like a restart from a snapshot.
   [[nodiscard]] Snapshot snapshot() const;
   void restore(Snapshot snapshot);
 
-  // All components of a cell.
+  // Returns all components of a cell.
   [[nodiscard]] std::map<Component, Count> components(const CellId& cell) const;
 
  private:
-  // All need mutex_.
+  // The caller holds mutex_.
   [[nodiscard]] CellTotals totals(const CellId& cell, const Component& mine) const;
-  [[nodiscard]] Cell& cell_until(WallTime expires_at, const CellId& id);
-  void forget_expired(WallTime now);
+  [[nodiscard]] Cell& find_or_create(const CellId& id, WallTime expires_at);
+  void delete_expired(WallTime now);
 
   const Clock& clock_;
   mutable std::mutex mutex_;

@@ -22,7 +22,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(InProcessOrigin, OriginContract, InProcess);
 namespace weir::origins {
 namespace {
 
-TEST(InProcessOrigin, LetsTheLargestWordOfWhatWasPublishedStand) {
+TEST(InProcessOrigin, KeepsTheLargestPublishedCount) {
   const doubles::HandClock clock;
   InProcessOrigin origin(clock);
   const CellId cell{"tuple", 5};

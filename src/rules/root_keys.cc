@@ -51,7 +51,7 @@ bool same_secret(std::string_view a, std::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-bool RootKeys::knows(std::string_view key) const {
+bool RootKeys::contains(std::string_view key) const {
   const KeyHash hash = hash_of(key);
   int found = 0;
   for (const KeyHash& known : *current_.load(std::memory_order_acquire)) {

@@ -1,8 +1,8 @@
-// The keys that open every door.
+// The root keys, which authenticate clients of every front end.
 //
-// Only their SHA-256 is kept, so whoever reads the data folder or a core file finds no key.
-// A key is long and random, so that its hash cannot be searched for; compared in constant
-// time. Safe from any thread once filled; replace() too, by one thread at a time.
+// Only the SHA-256 of a key is stored, so neither the data folder nor a core file contains a key.
+// A key is long and random, so that its hash cannot be brute-forced; compared in constant
+// time. contains() is safe from any thread; replace() by one thread at a time.
 
 #pragma once
 
@@ -23,13 +23,13 @@ using KeyHash = std::array<uint8_t, 32>;
 [[nodiscard]] std::string to_hex(const KeyHash& hash);
 [[nodiscard]] std::optional<KeyHash> from_hex(std::string_view text);
 
-// "weir_root_" and 30 letters and digits, made from `bits`.
+// "weir_root_" and 30 letters and digits, derived from `bits`.
 [[nodiscard]] std::string make_key(const std::array<uint64_t, 3>& bits);
 
 inline constexpr size_t kMinKeyBytes = 16;
 inline constexpr size_t kMaxKeyBytes = 256;
 
-// Equal, told in a time that depends on the lengths alone.
+// Equality in constant time for texts of the same length.
 [[nodiscard]] bool same_secret(std::string_view a, std::string_view b);
 
 class RootKeys {
@@ -38,14 +38,14 @@ class RootKeys {
   RootKeys(const RootKeys&) = delete;
   RootKeys& operator=(const RootKeys&) = delete;
 
-  // Before it is used.
+  // Only before the first contains().
   void add(const KeyHash& hash) { sets_.front().push_back(hash); }
-  // From here on this is the only key. Readers never wait: the former keys stay in memory.
+  // Makes this the only key. Readers never wait: the previous keys stay allocated.
   void replace(const KeyHash& hash) {
     sets_.push_back({hash});
     current_.store(&sets_.back(), std::memory_order_release);
   }
-  [[nodiscard]] bool knows(std::string_view key) const;
+  [[nodiscard]] bool contains(std::string_view key) const;
 
  private:
   std::list<std::vector<KeyHash>> sets_{1};

@@ -23,13 +23,13 @@ const Setting& setting(const std::string& name) {
   throw std::runtime_error("no setting " + name);
 }
 
-// What is wrong with a value, or nothing.
-std::string wrong_with(const std::string& name, const std::string& value) {
+// The error of a value; empty: none.
+std::string error_of(const std::string& name, const std::string& value) {
   Config config;
   return setting(name).set(config, value);
 }
 
-TEST(Settings, SayWhatHoldsWhileTheOriginIsLost) {
+TEST(Settings, IncludeAPolicyForALostOrigin) {
   for (const auto& [text, policy] :
        {std::pair{"local", OnOriginLoss::kLocal}, std::pair{"deny", OnOriginLoss::kDeny},
         std::pair{"share", OnOriginLoss::kShare}}) {
@@ -43,7 +43,7 @@ TEST(Settings, SayWhatHoldsWhileTheOriginIsLost) {
   EXPECT_EQ(problems[0].text, "on-origin-loss is 'panic': it must be local, deny or share");
 }
 
-TEST(Settings, TakePasswordsWithAnyCharacters) {
+TEST(Settings, AcceptPasswordsWithAnyCharacters) {
   Config config;
   EXPECT_TRUE(read_config_text("origin: redis://me:a%40b%2Fc%25@host:1/2", config).empty());
   ASSERT_TRUE(config.origin);
@@ -59,7 +59,7 @@ TEST(Settings, TakePasswordsWithAnyCharacters) {
   }
 }
 
-TEST(Settings, TakeLedgers) {
+TEST(Settings, AcceptLedgers) {
   Config config;
   EXPECT_TRUE(read_config_text("ledger: sqlite:/x/y.db", config).empty());
   EXPECT_EQ(config.ledger_choice, LedgerChoice::kGiven);
@@ -72,38 +72,38 @@ TEST(Settings, TakeLedgers) {
   EXPECT_NE(problems[0].text.find("mysql://"), std::string::npos) << problems[0].text;
 }
 
-TEST(Settings, NameARegionForALedgerThatCanBeShared) {
+TEST(Settings, RequireARegionForASharedLedger) {
   for (const char* ledger : {"mysql://me@host/db", "sqlite:/x/y.db"}) {
     Config config;
     EXPECT_TRUE(read_config_text(std::string("ledger: ") + ledger, config).empty());
-    EXPECT_NE(contradiction(config).find("--region, WEIR_REGION"), std::string::npos);
+    EXPECT_NE(find_conflict(config).find("--region, WEIR_REGION"), std::string::npos);
     config.region = "eu";
-    EXPECT_EQ(contradiction(config), "");
+    EXPECT_EQ(find_conflict(config), "");
   }
   Config config;
-  EXPECT_EQ(contradiction(config), "");  // one of its own
+  EXPECT_EQ(find_conflict(config), "");  // the default ledger is not shared
 }
 
-TEST(Settings, MayEachComeFromAVariableOfTheirName) {
+TEST(Settings, CanComeFromEnvironmentVariables) {
   for (const Setting& known : settings()) {
     if (known.initial == "generated") continue;
     Config config;
-    std::vector<std::string> asked;
+    std::vector<std::string> requested;
     const auto problems = read_environment(
         [&](const std::string& name) {
-          asked.push_back(name);
+          requested.push_back(name);
           return name == variable_of(known) ? known.initial.c_str() : nullptr;
         },
         config);
     EXPECT_TRUE(problems.empty()) << known.name;
-    EXPECT_EQ(asked.size(), settings().size());
+    EXPECT_EQ(requested.size(), settings().size());
     EXPECT_EQ(config.given.count(known.name), 1u);
   }
   EXPECT_EQ(variable_of(setting("origin-password-file")), "WEIR_ORIGIN_PASSWORD_FILE");
   const auto of = [](const std::string& name, const char* value) {
     Config config;
     return read_environment(
-        [&](const std::string& asked) { return asked == name ? value : nullptr; }, config);
+        [&](const std::string& requested) { return requested == name ? value : nullptr; }, config);
   };
   EXPECT_TRUE(of("WEIR_THREADS", "").empty());  // not given
   ASSERT_EQ(of("WEIR_THREADS", "x").size(), 1u);
@@ -113,7 +113,7 @@ TEST(Settings, MayEachComeFromAVariableOfTheirName) {
   EXPECT_EQ(of("WEIR_ORIGIN", "secret")[0].text.find("secret"), std::string::npos);
 }
 
-TEST(Settings, SayWhichOfThemChanged) {
+TEST(Settings, ReportChanges) {
   Config before;
   Config after;
   EXPECT_TRUE(read_config_text("threads: 1\nlog: x\n", before).empty());
@@ -123,10 +123,10 @@ TEST(Settings, SayWhichOfThemChanged) {
   EXPECT_TRUE(changed_settings(after, after, false).empty());
 }
 
-TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
+TEST(Settings, HaveTheDocumentedDefaults) {
   for (const Setting& known : settings()) {
     if (known.initial == "generated") continue;
-    // In everything unlike the defaults.
+    // Every value differs from its default.
     Config config{.http = {},
                   .resp = {},
                   .http_socket = "x.sock",
@@ -144,7 +144,7 @@ TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
                   .threads = 9,
                   .capacity = 1,
                   .memory = 1,
-                  .backend = Backend::kNull,
+                  .backend = BackendKind::kNull,
                   .origin = origins::RedisAddress{},
                   .origin_password_file = "password",
                   .on_origin_loss = OnOriginLoss::kDeny,
@@ -173,7 +173,7 @@ TEST(Settings, HaveDefaultsThatAreThoseTheySay) {
   }
 }
 
-TEST(Settings, TakeTimes) {
+TEST(Settings, AcceptTimes) {
   const std::pair<const char*, Millis> good[] = {
       {"0s", Millis(0)},      {"500ms", Millis(500)},   {"5s", Millis(5'000)},
       {"1m", Millis(60'000)}, {"10m", Millis(600'000)}, {"600s", Millis(600'000)}};
@@ -192,7 +192,7 @@ TEST(Settings, TakeTimes) {
   }
 }
 
-TEST(Settings, TakeTheMemoryOfConnectionsFromSixteenMebibytesOn) {
+TEST(Settings, AcceptConnectionMemoryFromSixteenMebibytes) {
   Config config;
   EXPECT_EQ(setting("connection-memory").set(config, "16MiB"), "");
   EXPECT_EQ(config.connection_memory, uint64_t{16} << 20);
@@ -200,25 +200,26 @@ TEST(Settings, TakeTheMemoryOfConnectionsFromSixteenMebibytesOn) {
             "must be a size from 16MiB to 16TiB, like 256MiB");
 }
 
-TEST(Settings, WantAuthWithTheRedisProtocolWhereverOthersAreAllowed) {
+TEST(Settings, RequireRespAuthWithAllowPublic) {
   Config config;
-  EXPECT_FALSE(config.wants_resp_auth());
+  EXPECT_FALSE(config.requires_resp_auth());
   config.allow_public = true;
-  EXPECT_TRUE(config.wants_resp_auth());
+  EXPECT_TRUE(config.requires_resp_auth());
   EXPECT_EQ(setting("resp-auth").set(config, "off"), "");
-  EXPECT_FALSE(config.wants_resp_auth());
-  EXPECT_EQ(contradiction(config), "");
+  EXPECT_FALSE(config.requires_resp_auth());
+  EXPECT_EQ(find_conflict(config), "");
   config.resp = Address{.host = "0.0.0.0", .port = 7071};
-  EXPECT_EQ(contradiction(config),
-            "resp-auth is off, but resp is '0.0.0.0:7071', which others can reach: leave resp-auth "
-            "out, or give resp a loopback address");
+  EXPECT_EQ(find_conflict(config),
+            "resp-auth is off, but resp is '0.0.0.0:7071', which is not a loopback address: remove "
+            "resp-auth, "
+            "or use a loopback address");
   config = {};
   EXPECT_EQ(setting("resp-auth").set(config, "required"), "");
-  EXPECT_TRUE(config.wants_resp_auth());
+  EXPECT_TRUE(config.requires_resp_auth());
   EXPECT_EQ(setting("resp-auth").set(config, "yes"), "must be auto, required or off");
 }
 
-TEST(Settings, TakeAddresses) {
+TEST(Settings, AcceptAddresses) {
   const std::pair<const char*, Address> good[] = {
       {"127.0.0.1:7070", {.host = "127.0.0.1", .port = 7070}},
       {"localhost:1", {.host = "127.0.0.1", .port = 1}},
@@ -237,7 +238,7 @@ TEST(Settings, TakeAddresses) {
   EXPECT_EQ(config.http, std::nullopt);
 }
 
-TEST(Settings, RefuseWhatIsNoAddressAndKeepTheOneBefore) {
+TEST(Settings, RefuseInvalidAddressesAndKeepThePreviousOne) {
   for (const char* text : {"",
                            ":",
                            "7070",
@@ -265,18 +266,18 @@ TEST(Settings, RefuseWhatIsNoAddressAndKeepTheOneBefore) {
   }
 }
 
-TEST(Settings, TakeNumbersWithinBothBounds) {
-  for (const char* good : {"0", "1", "256"}) EXPECT_EQ(wrong_with("threads", good), "");
+TEST(Settings, AcceptNumbersWithinBothBounds) {
+  for (const char* good : {"0", "1", "256"}) EXPECT_EQ(error_of("threads", good), "");
   for (const char* bad : {"", "257", "-1", "+1", "1.0", "x", "1 ", "99999999999999999999"}) {
-    EXPECT_EQ(wrong_with("threads", bad), "must be a whole number from 0 to 256") << bad;
+    EXPECT_EQ(error_of("threads", bad), "must be a whole number from 0 to 256") << bad;
   }
-  for (const char* good : {"64", "268435456"}) EXPECT_EQ(wrong_with("capacity", good), "");
+  for (const char* good : {"64", "268435456"}) EXPECT_EQ(error_of("capacity", good), "");
   for (const char* bad : {"63", "268435457", ""}) {
-    EXPECT_EQ(wrong_with("capacity", bad), "must be a whole number from 64 to 268435456, or auto");
+    EXPECT_EQ(error_of("capacity", bad), "must be a whole number from 64 to 268435456, or auto");
   }
 }
 
-TEST(Settings, TakeSizesAsPeopleWriteThem) {
+TEST(Settings, AcceptSizesWithUnits) {
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   const std::pair<const char*, uint64_t> good[] = {{"auto", 0},
                                                    {"1048576", kMiB},
@@ -304,7 +305,7 @@ TEST(Settings, TakeSizesAsPeopleWriteThem) {
   }
 }
 
-TEST(Settings, ReckonCapacityAndMemoryFromEachOther) {
+TEST(Settings, DeriveCapacityAndMemoryFromEachOther) {
   constexpr uint64_t kGiB = uint64_t{1} << 30;
   const auto none = LedgerChoice::kNone;
   const auto redis = origins::RedisAddress{};
@@ -313,7 +314,7 @@ TEST(Settings, ReckonCapacityAndMemoryFromEachOther) {
     size_t capacity;
     uint64_t memory;
   } cases[] = {
-      // A server that is told nothing has a ledger, and one with an origin has none.
+      // By default a server has a ledger, and a server with an origin has none.
       {{}, size_t{1} << 20, 2 * kGiB},
       {{.origin = redis}, size_t{1} << 20, kGiB},
       {{.ledger_choice = none}, size_t{1} << 20, kGiB},
@@ -330,66 +331,66 @@ TEST(Settings, ReckonCapacityAndMemoryFromEachOther) {
   }
 }
 
-TEST(Settings, SayHowMuchMemoryACapacityNeeds) {
+TEST(Settings, NameTheMemoryThatACapacityNeeds) {
   Config config{.capacity = size_t{1} << 20, .memory = uint64_t{64} << 20};
-  const std::string wrong = contradiction(config);
+  const std::string invalid = find_conflict(config);
   std::smatch numbers;
   ASSERT_TRUE(std::regex_match(
-      wrong, numbers,
+      invalid, numbers,
       std::regex("memory is 67108864 bytes, too little for a capacity of 1048576: give it at least "
                  "(\\d+)MiB, or choose a capacity of at most (\\d+)")))
-      << wrong;
-  // Both remedies help, and less would not.
+      << invalid;
+  // Both remedies are exact.
   Config more{.capacity = config.capacity, .memory = std::stoull(numbers[1]) << 20};
-  EXPECT_EQ(contradiction(more), "");
+  EXPECT_EQ(find_conflict(more), "");
   more.memory -= uint64_t{1} << 20;
-  EXPECT_NE(contradiction(more), "");
+  EXPECT_NE(find_conflict(more), "");
   config.capacity = std::stoull(numbers[2]);
-  EXPECT_EQ(contradiction(config), "");
+  EXPECT_EQ(find_conflict(config), "");
   ++config.capacity;
-  EXPECT_NE(contradiction(config), "");
+  EXPECT_NE(find_conflict(config), "");
 }
 
-TEST(Settings, TakeNamesOfOneToSixtyFourPlainCharacters) {
+TEST(Settings, AcceptNamesOfOneToSixtyFourPlainCharacters) {
   for (const char* name : {"region", "node"}) {
-    EXPECT_EQ(wrong_with(name, "aZ0-_."), "");
-    EXPECT_EQ(wrong_with(name, std::string(64, 'a')), "");
+    EXPECT_EQ(error_of(name, "aZ0-_."), "");
+    EXPECT_EQ(error_of(name, std::string(64, 'a')), "");
     for (const std::string& bad : {std::string(), std::string(65, 'a'), std::string("a b"),
                                    std::string("é"), std::string("a/b"), std::string(1, '\0')}) {
-      EXPECT_EQ(wrong_with(name, bad), "must be 1 to 64 letters, digits, '-', '_' or '.'") << bad;
+      EXPECT_EQ(error_of(name, bad), "must be 1 to 64 letters, digits, '-', '_' or '.'") << bad;
     }
   }
 }
 
-TEST(Settings, TakePathsOfUnixSocketsBesideAddresses) {
+TEST(Settings, AcceptUnixSocketPathsWithAddresses) {
   for (const char* name : {"http-socket", "resp-socket"}) {
-    EXPECT_EQ(wrong_with(name, "/run/weir/x.sock"), "");
-    EXPECT_EQ(wrong_with(name, std::string(107, 'x')), "");
+    EXPECT_EQ(error_of(name, "/run/weir/x.sock"), "");
+    EXPECT_EQ(error_of(name, std::string(107, 'x')), "");
     for (const std::string& bad : {std::string(), std::string(108, 'x')}) {
-      EXPECT_EQ(wrong_with(name, bad),
+      EXPECT_EQ(error_of(name, bad),
                 "must be a path of 1 to 107 bytes, like /run/weir/resp.sock, or off");
     }
   }
   Config config{.http = std::nullopt, .resp = std::nullopt};
   EXPECT_EQ(setting("resp-socket").set(config, "/tmp/x.sock"), "");
   EXPECT_EQ(config.resp_socket, "/tmp/x.sock");
-  EXPECT_EQ(contradiction(config), "");  // something is served
+  EXPECT_EQ(find_conflict(config), "");  // one front end is enough
   EXPECT_EQ(setting("http-socket").set(config, "/tmp/x.sock"), "");
-  EXPECT_EQ(contradiction(config),
-            "http-socket and resp-socket are both '/tmp/x.sock': give them different paths");
+  EXPECT_EQ(find_conflict(config),
+            "http-socket and resp-socket are both '/tmp/x.sock': use different paths");
   EXPECT_EQ(setting("resp-socket").set(config, "off"), "");
   EXPECT_EQ(config.resp_socket, "");
 }
 
-TEST(Settings, TakeTheWordsTheyNameAndNoOthers) {
-  EXPECT_EQ(wrong_with("allow-public", "true"), "");
-  EXPECT_EQ(wrong_with("allow-public", "false"), "");
-  EXPECT_EQ(wrong_with("allow-public", "yes"), "must be true or false");
-  EXPECT_EQ(wrong_with("backend", "limiter"), "");
-  EXPECT_EQ(wrong_with("backend", "null"), "");
-  EXPECT_EQ(wrong_with("backend", "Null"), "must be limiter or null");
-  EXPECT_EQ(wrong_with("data", "a folder"), "");
-  EXPECT_EQ(wrong_with("data", ""), "must name a folder");
+TEST(Settings, AcceptExactlyTheirListedWords) {
+  EXPECT_EQ(error_of("allow-public", "true"), "");
+  EXPECT_EQ(error_of("allow-public", "false"), "");
+  EXPECT_EQ(error_of("allow-public", "yes"), "must be true or false");
+  EXPECT_EQ(error_of("backend", "limiter"), "");
+  EXPECT_EQ(error_of("backend", "null"), "");
+  EXPECT_EQ(error_of("backend", "Null"), "must be limiter or null");
+  EXPECT_EQ(error_of("data", "a folder"), "");
+  EXPECT_EQ(error_of("data", ""), "must name a folder");
 }
 
 // "line:column text" for each problem.
@@ -405,7 +406,7 @@ std::vector<std::string> problems_of(const std::string& yaml) {
 
 using Problems = std::vector<std::string>;
 
-TEST(ConfigFile, SetsWhatItNamesAndLeavesTheRest) {
+TEST(ConfigFile, SetsOnlyTheSettingsInTheFile) {
   Config config;
   ASSERT_TRUE(read_config_text("# a comment\nhttp: 0.0.0.0:80\nresp: off\nallow-public: true\n"
                                "region: \"eu-1\"\nnode: n1\ndata: /x y\nthreads: 4\ncapacity: 64\n"
@@ -420,14 +421,14 @@ TEST(ConfigFile, SetsWhatItNamesAndLeavesTheRest) {
   EXPECT_EQ(config.data, "/x y");
   EXPECT_EQ(config.threads, 4u);
   EXPECT_EQ(config.capacity, 64u);
-  EXPECT_EQ(config.backend, Backend::kNull);
+  EXPECT_EQ(config.backend, BackendKind::kNull);
   Config other;
   ASSERT_TRUE(read_config_text("threads: 2", other).empty());
   EXPECT_EQ(other.threads, 2u);
   EXPECT_EQ(other.http, Config().http);
 }
 
-TEST(Settings, TakeAnOrigin) {
+TEST(Settings, AcceptAnOrigin) {
   const auto read = [](const std::string& url) {
     Config config;
     const Setting& known = setting("origin");
@@ -453,9 +454,9 @@ TEST(Settings, DoNotRepeatAPasswordInAnError) {
   const Setting& known = setting("origin");
   for (const char* url : {"redis://me:secret@", "http://me:secret@host", "redis://me:secret@host:x",
                           "redis://secret@host", "redis://h/secret"}) {
-    const std::string wrong = known.set(config, url);
-    EXPECT_NE(wrong, "") << url;
-    EXPECT_EQ(complaint(known, url, wrong).find("secret"), std::string::npos) << url;
+    const std::string invalid = known.set(config, url);
+    EXPECT_NE(invalid, "") << url;
+    EXPECT_EQ(describe_error(known, url, invalid).find("secret"), std::string::npos) << url;
   }
   EXPECT_EQ(problems_of("origin: http://me:secret@host\n").at(0).find("secret"), std::string::npos);
 }
@@ -466,23 +467,24 @@ TEST(ConfigFile, MayBeEmpty) {
   }
 }
 
-TEST(ConfigFile, TellsAllProblemsWithTheirPlaces) {
+TEST(ConfigFile, ReportsAllProblemsWithLineAndColumn) {
   EXPECT_EQ(
       problems_of("threads: 2\ncolour: red\n  \ncapacity: 1\nthreads: 3\nnode: [a, b]\n"
                   "region:\nhttp:   nowhere\n"),
-      (Problems{"2:1 'colour' is no setting; there are http, resp, http-socket, resp-socket, "
-                "allow-public, resp-auth, public-metrics, max-connections, "
-                "max-connections-per-address, connection-memory, drain-delay, drain-grace, region, "
-                "node, data, origin, origin-password-file, on-origin-loss, ledger, "
-                "ledger-password-file, publish-policy, log, threads, memory, capacity, backend",
-                "4:11 capacity is '1': it must be a whole number from 64 to 268435456, or auto",
-                "5:1 threads is given twice", "6:7 node must be a single value",
-                "7:1 region must be a single value",
-                "8:9 http is 'nowhere': it must be an IP address and a port, like "
-                "127.0.0.1:7070, or off"}));
+      (Problems{
+          "2:1 'colour' is not a setting; the settings are http, resp, http-socket, resp-socket, "
+          "allow-public, resp-auth, public-metrics, max-connections, "
+          "max-connections-per-address, connection-memory, drain-delay, drain-grace, region, "
+          "node, data, origin, origin-password-file, on-origin-loss, ledger, "
+          "ledger-password-file, publish-policy, log, threads, memory, capacity, backend",
+          "4:11 capacity is '1': it must be a whole number from 64 to 268435456, or auto",
+          "5:1 threads is given twice", "6:7 node must be a single value",
+          "7:1 region must be a single value",
+          "8:9 http is 'nowhere': it must be an IP address and a port, like "
+          "127.0.0.1:7070, or off"}));
 }
 
-TEST(ConfigFile, TellsWhereItIsNoYaml) {
+TEST(ConfigFile, ReportsWhereYamlIsInvalid) {
   const Problems open = problems_of("threads: 2\nnode: [a,\n");
   ASSERT_EQ(open.size(), 1u);
   EXPECT_THAT(open[0], HasSubstr("not valid YAML: "));
@@ -491,12 +493,12 @@ TEST(ConfigFile, TellsWhereItIsNoYaml) {
   EXPECT_THAT(problems_of("threads: *nowhere")[0], HasSubstr("not valid YAML: "));
 }
 
-TEST(ConfigFile, MustBeSettings) {
+TEST(ConfigFile, MustBeAMapOfSettings) {
   for (const char* yaml : {"just words", "- a\n- b\n", "[]", "5"}) {
-    EXPECT_EQ(problems_of(yaml), Problems{"1:1 must be settings, one 'name: value' to a line"})
+    EXPECT_EQ(problems_of(yaml), Problems{"1:1 must be settings, one 'name: value' per line"})
         << yaml;
   }
-  EXPECT_THAT(problems_of("[a]: b")[0], StartsWith("1:1 '?' is no setting"));
+  EXPECT_THAT(problems_of("[a]: b")[0], StartsWith("1:1 '?' is not a setting"));
 }
 
 TEST(ConfigFile, SurvivesDeepNesting) {
@@ -527,7 +529,7 @@ TEST_F(ConfigFileOnDisk, IsRead) {
   EXPECT_TRUE(read_config(path, config).empty());
 }
 
-TEST_F(ConfigFileOnDisk, IsAProblemWithoutAPlaceIfItCannotBeRead) {
+TEST_F(ConfigFileOnDisk, IsAProblemWithoutALineIfItCannotBeRead) {
   for (const std::string& path : {(folder_ / "missing").string(), folder_.string()}) {
     Config config;
     const auto problems = read_config(path, config);
@@ -537,7 +539,7 @@ TEST_F(ConfigFileOnDisk, IsAProblemWithoutAPlaceIfItCannotBeRead) {
   }
 }
 
-TEST(Loopback, IsWhatOnlyThisMachineReaches) {
+TEST(Loopback, IsReachableOnlyFromThisMachine) {
   for (const char* host : {"127.0.0.1", "127.255.0.9", "::1"}) {
     EXPECT_TRUE(is_loopback({.host = host})) << host;
   }
@@ -547,33 +549,35 @@ TEST(Loopback, IsWhatOnlyThisMachineReaches) {
   }
 }
 
-TEST(Contradiction, IsNotInTheDefaults) {
-  EXPECT_EQ(contradiction({}), "");
+TEST(ConfigConflict, IsNotInTheDefaults) {
+  EXPECT_EQ(find_conflict({}), "");
 }
 
-TEST(Contradiction, IsToServeNothing) {
+TEST(ConfigConflict, IsServingNothing) {
   Config config{.http = {}, .resp = {}};
-  EXPECT_EQ(contradiction(config), "http and resp are both off: nothing would be served");
+  EXPECT_EQ(find_conflict(config),
+            "http and resp are both off: set an address or a socket for one of them");
   config.http = Config().http;
-  EXPECT_EQ(contradiction(config), "");
+  EXPECT_EQ(find_conflict(config), "");
 }
 
-TEST(Contradiction, IsToBeReachedByOthersUnasked) {
+TEST(ConfigConflict, IsAPublicAddressWithoutAllowPublic) {
   Config config{.http = Address{.host = "0.0.0.0", .port = 80}};
-  EXPECT_THAT(contradiction(config), StartsWith("http is '0.0.0.0:80', which others can reach: "));
-  EXPECT_THAT(contradiction(config), HasSubstr("--allow-public"));
+  EXPECT_THAT(find_conflict(config),
+              StartsWith("http is '0.0.0.0:80', which is not a loopback address: "));
+  EXPECT_THAT(find_conflict(config), HasSubstr("--allow-public"));
   config.allow_public = true;
-  EXPECT_EQ(contradiction(config), "");
+  EXPECT_EQ(find_conflict(config), "");
   const Config six{.resp = Address{.host = "::", .port = 1}};
-  EXPECT_THAT(contradiction(six), StartsWith("resp is '[::]:1', which others can reach: "));
+  EXPECT_THAT(find_conflict(six),
+              StartsWith("resp is '[::]:1', which is not a loopback address: "));
 }
 
-TEST(Contradiction, IsToServeBothAtOneAddress) {
+TEST(ConfigConflict, IsBothFrontendsAtOneAddress) {
   Config config{.http = Config().resp};
-  EXPECT_EQ(contradiction(config),
-            "http and resp are both '127.0.0.1:7071': give them different ports");
-  config.http->port = config.resp->port = 0;  // the system finds two
-  EXPECT_EQ(contradiction(config), "");
+  EXPECT_EQ(find_conflict(config), "http and resp are both '127.0.0.1:7071': use different ports");
+  config.http->port = config.resp->port = 0;  // the system chooses two
+  EXPECT_EQ(find_conflict(config), "");
 }
 
 }  // namespace

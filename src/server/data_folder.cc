@@ -17,39 +17,39 @@
 namespace weir::server {
 namespace {
 
-[[noreturn]] void give_up(const std::string& what, const std::string& path) {
-  throw std::runtime_error(fmt::format("cannot {} {}: {}; choose another folder with --data", what,
-                                       path, std::strerror(errno)));
+[[noreturn]] void fail(const std::string& action, const std::string& path) {
+  throw std::runtime_error(fmt::format("cannot {} {}: {}; choose another folder with --data",
+                                       action, path, std::strerror(errno)));
 }
 
-// For its owner only, if it was not there before.
+// With mode 0700, if the folder is new.
 std::error_code make_private(const std::string& folder) {
   std::error_code error;
   if (std::filesystem::create_directories(folder, error)) chmod(folder.c_str(), 0700);
   return error;
 }
 
-// Readable by its owner only, and never there in part. False: somebody else has made it meanwhile.
+// Creates a file with mode 0600 atomically. False: another process has created it.
 bool write_privately(const std::string& path, const std::string& text) {
   const std::string draft = fmt::format("{}.{:016x}", path, platform::entropy());
   const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (file < 0) give_up("write", draft);
+  if (file < 0) fail("write", draft);
   const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
                        fsync(file) == 0;
   if (close(file) != 0 || !written) {
     unlink(draft.c_str());
-    give_up("write", draft);
+    fail("write", draft);
   }
-  // A link, unlike a new name, does not replace what is there.
-  const bool made = link(draft.c_str(), path.c_str()) == 0;
+  // link(), unlike rename(), does not replace an existing file.
+  const bool created = link(draft.c_str(), path.c_str()) == 0;
   const int error = errno;
   unlink(draft.c_str());
   errno = error;
-  if (!made && errno != EEXIST) give_up("write", path);
-  return made;
+  if (!created && errno != EEXIST) fail("write", path);
+  return created;
 }
 
-// None if there is no file.
+// nullopt: there is no file.
 std::optional<rules::KeyHash> find_root_key(const std::string& path) {
   if (std::ifstream file(path); file) {
     std::string text;
@@ -57,20 +57,20 @@ std::optional<rules::KeyHash> find_root_key(const std::string& path) {
     const auto hash = rules::from_hex(text);
     if (!hash) {
       throw std::runtime_error(fmt::format(
-          "{} does not hold the hash of a key; remove it, and the next start makes a new key",
+          "{} does not contain the hash of a key; remove it, and the next start creates a new key",
           path));
     }
     return hash;
   }
-  // One that cannot be read must not be replaced: its key is in use.
+  // A file that is not readable must not be replaced: its key is in use.
   std::error_code ignored;
   if (std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) {
-    give_up("read", path);
+    fail("read", path);
   }
   return std::nullopt;
 }
 
-// Who holds a lock file, as far as it says so.
+// The process in a lock file.
 std::string holder_of(int file) {
   char text[32] = "";
   const ssize_t got = pread(file, text, sizeof text - 1, 0);
@@ -81,7 +81,7 @@ std::string holder_of(int file) {
 
 }  // namespace
 
-std::string root_key_file(const std::string& folder) {
+std::string root_key_path(const std::string& folder) {
   return (std::filesystem::path(folder) / "root_key.sha256").string();
 }
 
@@ -95,11 +95,11 @@ std::string make_folder(const std::string& folder) {
   return access(folder.c_str(), W_OK) == 0 ? "" : std::strerror(errno);
 }
 
-std::string lock_file(const std::string& folder) {
+std::string lock_path(const std::string& folder) {
   return (std::filesystem::path(folder) / "weir.lock").string();
 }
 
-std::string state_file(const std::string& folder) {
+std::string state_path(const std::string& folder) {
   return (std::filesystem::path(folder) / "state.log").string();
 }
 
@@ -107,25 +107,24 @@ void expect_folder(const std::string& folder) {
   std::error_code ignored;
   const auto status = std::filesystem::status(folder, ignored);
   if (!std::filesystem::exists(status) || std::filesystem::is_directory(status)) return;
-  throw std::runtime_error(fmt::format(
-      "data is '{}': it is a file, and must be a folder; choose another with --data", folder));
+  throw std::runtime_error(
+      fmt::format("data is '{}': it is a file, not a folder; choose another with --data", folder));
 }
 
 FolderLock::FolderLock(const std::string& folder) {
-  const std::string path = lock_file(folder);
+  const std::string path = lock_path(folder);
   file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (file_ < 0) give_up("write", path);
+  if (file_ < 0) fail("write", path);
   if (flock(file_, LOCK_EX | LOCK_NB) != 0) {
     const bool taken = errno == EWOULDBLOCK;
     const std::string holder = holder_of(file_);
     close(file_);
-    if (!taken) give_up("lock", path);
-    throw std::runtime_error(
-        fmt::format("data is '{}': {} counts there already; end it, or choose another folder with "
-                    "--data",
-                    folder, holder));
+    if (!taken) fail("lock", path);
+    throw std::runtime_error(fmt::format(
+        "data is '{}': {} already uses it; stop it, or choose another folder with --data", folder,
+        holder));
   }
-  // For whoever comes next; on a full disk it goes without.
+  // For the error message of the next process; optional, so a full disk is ignored.
   const std::string pid = fmt::format("{}\n", getpid());
   if (ftruncate(file_, 0) != 0 || pwrite(file_, pid.data(), pid.size(), 0) < 0) return;
 }
@@ -135,17 +134,17 @@ FolderLock::~FolderLock() {
 }
 
 rules::KeyHash read_root_key(const std::string& folder) {
-  const auto hash = find_root_key(root_key_file(folder));
-  if (!hash) throw std::runtime_error(fmt::format("{} is not there", root_key_file(folder)));
+  const auto hash = find_root_key(root_key_path(folder));
+  if (!hash) throw std::runtime_error(fmt::format("{} does not exist", root_key_path(folder)));
   return *hash;
 }
 
 RootKey open_root_key(const std::string& folder) {
   if (const std::error_code error = make_private(folder)) {
     errno = error.value();
-    give_up("make the folder", folder);
+    fail("create the folder", folder);
   }
-  const std::string path = root_key_file(folder);
+  const std::string path = root_key_path(folder);
   if (const auto known = find_root_key(path)) return {.hash = *known};
   const std::string key =
       rules::make_key({platform::entropy(), platform::entropy(), platform::entropy()});

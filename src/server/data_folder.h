@@ -1,5 +1,5 @@
-// What a server keeps between two starts: the hash of its root key, the usual ledger, and the state
-// of algorithms that no ledger keeps. One server at a time keeps counts in a folder.
+// The data folder of a server: the hash of its root key, the default ledger, and the state of the
+// algorithms that no ledger stores. One server at a time stores counts in a folder.
 
 #pragma once
 
@@ -12,28 +12,28 @@ namespace weir::server {
 
 struct RootKey {
   rules::KeyHash hash{};
-  std::optional<std::string> fresh{};  // the key itself, if it was made just now
+  std::optional<std::string> fresh{};  // the key itself, if it was just created
 };
 
-// Makes a folder for its owner only, unless it is there, and says what is wrong if it cannot be
-// written to; nothing, if it can.
+// Creates a folder for its owner only, unless it exists. Returns why it is not writable; empty: it
+// is.
 [[nodiscard]] std::string make_folder(const std::string& folder);
 
-// The root key of a folder, which is made with a new key if there is none; of two that make one at
-// once, one key stands and one caller gets it. Throws std::runtime_error if the folder cannot be
-// used.
+// The root key of a folder; creates the folder and the key if there is none. If two processes create
+// a key at once, one key is stored and one caller gets it. Throws std::runtime_error if the folder is
+// not usable.
 [[nodiscard]] RootKey open_root_key(const std::string& folder);
 
-// The hash in a folder that has one. Throws std::runtime_error if there is none.
+// The stored hash. Throws std::runtime_error if there is none.
 [[nodiscard]] rules::KeyHash read_root_key(const std::string& folder);
 
-// Throws std::runtime_error if there is something else than a folder at this path.
+// Throws std::runtime_error if the path is not a folder.
 void expect_folder(const std::string& folder);
 
-// Holds a folder until it is destroyed or the process ends, however it ends.
+// Locks a folder until it is destroyed or the process ends.
 class FolderLock {
  public:
-  // Throws std::runtime_error with the pid of whoever holds the folder.
+  // Throws std::runtime_error with the pid of the process that holds the lock.
   explicit FolderLock(const std::string& folder);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
@@ -43,10 +43,10 @@ class FolderLock {
   int file_ = -1;
 };
 
-// Where they are kept.
-[[nodiscard]] std::string root_key_file(const std::string& folder);
+// The paths of the files in a folder.
+[[nodiscard]] std::string root_key_path(const std::string& folder);
 [[nodiscard]] std::string ledger_file(const std::string& folder);
-[[nodiscard]] std::string lock_file(const std::string& folder);
-[[nodiscard]] std::string state_file(const std::string& folder);
+[[nodiscard]] std::string lock_path(const std::string& folder);
+[[nodiscard]] std::string state_path(const std::string& folder);
 
 }  // namespace weir::server

@@ -1,5 +1,5 @@
-// The command line of `weir`: its commands and their options. Exit codes: 0 done, 1 failed, 2 asked
-// wrongly.
+// The command line of `weir`: its commands and their options. Exit codes: 0 success, 1 failure, 2
+// wrong usage.
 
 #include <fmt/format.h>
 
@@ -18,6 +18,7 @@
 #include "command_line/program.h"
 #include "platform/sibling_program.h"
 #include "server/config.h"
+#include "server/metrics_markdown.h"
 #include "server/origin_check.h"
 #include "server/other_regions.h"
 #include "server/region.h"
@@ -29,8 +30,8 @@ namespace {
 
 constexpr const char* kCommands = "Commands";
 
-// Flags are the settings of config.h; one given on the command line beats its variable in the
-// environment, which beats the file.
+// Flags are the settings of config.h. A flag overrides its environment variable, which overrides
+// the file.
 struct ServeOptions {
   static const char* find_variable(const std::string& name) { return std::getenv(name.c_str()); }
 
@@ -43,20 +44,20 @@ struct ServeOptions {
 
   void run() const {
     const Config config = read();
-    const std::string wrong = contradiction(config);
-    if (!wrong.empty()) throw CLI::ValidationError("serve", wrong);
-    serve(config, [this] { return read_again(); });
+    const std::string conflict = find_conflict(config);
+    if (!conflict.empty()) throw CLI::ValidationError("serve", conflict);
+    serve(config, [this] { return reload_config(); });
   }
 
-  // While a server runs: mistakes are told, and change nothing.
-  [[nodiscard]] std::optional<Config> read_again() const {
+  // For a running server: logs errors and returns nullopt.
+  [[nodiscard]] std::optional<Config> reload_config() const {
     try {
       const Config config = read();
-      const std::string wrong = contradiction(config);
-      if (wrong.empty()) return config;
-      fmt::print(stderr, "weir: {}\n", wrong);
+      const std::string conflict = find_conflict(config);
+      if (conflict.empty()) return config;
+      fmt::print(stderr, "weir: {}\n", conflict);
     } catch (const CLI::RuntimeError&) {
-      // Told already.
+      // Already logged.
     } catch (const std::exception& error) {
       fmt::print(stderr, "weir: {}\n", error.what());
     }
@@ -71,32 +72,32 @@ struct ServeOptions {
       const auto found = flags.find(setting.name);
       if (found == flags.end() || found->second.option->count() == 0) continue;
       const Flag& flag = found->second;
-      const std::string wrong = apply(config, setting, flag.value);
-      if (!wrong.empty()) {
+      const std::string error = apply(config, setting, flag.value);
+      if (!error.empty()) {
         throw CLI::ValidationError(
             "--" + setting.name,
-            setting.secret ? wrong : fmt::format("is '{}': it {}", flag.value, wrong));
+            setting.secret ? error : fmt::format("is '{}': it {}", flag.value, error));
       }
     }
     return config;
   }
 
-  // Tells all problems of a file and gives up, if there are any.
+  // Prints all problems of a file and throws, if there are any.
   static void refuse(const std::string& file, const std::vector<ConfigProblem>& problems) {
     if (problems.empty()) return;
     for (const ConfigProblem& problem : problems) {
-      const std::string place =
+      const std::string position =
           problem.line == 0 ? file : fmt::format("{}:{}:{}", file, problem.line, problem.column);
-      fmt::print(stderr, "{}: {}\n", place, problem.text);
+      fmt::print(stderr, "{}: {}\n", position, problem.text);
     }
     throw CLI::RuntimeError(command_line::kFailed);
   }
 };
 
-// The settings as flags, as far as `fits` says.
+// Adds the settings that `fits` accepts as flags: the effect first, then default and range.
 template <typename Fits>
 void add_settings(CLI::App& command, ServeOptions& options, const Fits& fits) {
-  command.add_option("--config", options.file, "A YAML file with the settings below")
+  command.add_option("--config", options.file, "Read the settings below from this YAML file")
       ->option_text("FILE");
   for (const Setting& setting : settings()) {
     if (!fits(setting)) continue;
@@ -104,19 +105,22 @@ void add_settings(CLI::App& command, ServeOptions& options, const Fits& fits) {
     if (setting.value == "BOOL") {
       option = command.add_flag("--" + setting.name, value, setting.meaning);
     } else {
-      option = command.add_option("--" + setting.name, value, setting.meaning)
-                   ->option_text(fmt::format("{} ({})", setting.value, setting.initial));
+      const std::string range = setting.range.empty() ? "" : "; range: " + setting.range;
+      const std::string text =
+          fmt::format("{} (default: {}{})", setting.meaning, setting.initial, range);
+      option = command.add_option("--" + setting.name, value, text)->option_text(setting.value);
     }
   }
 }
 
 void add_serve(CLI::App& app, ServeOptions& options) {
-  CLI::App& command = *app.add_subcommand(
-      "serve",
-      "Serve HTTP and the Redis protocol until Ctrl-C. The root key comes from\n"
-      "WEIR_ROOT_KEY, or is made at the first start and shown once. Every setting\n"
-      "may come from a variable: WEIR_REGION for --region. SIGHUP reloads\n"
-      "settings, SIGUSR1 reopens the log");
+  CLI::App& command =
+      *app.add_subcommand("serve", "Serve HTTP and the Redis protocol until Ctrl-C");
+  command.footer(
+      "\nThe root key comes from WEIR_ROOT_KEY, or is created at the first start and\n"
+      "shown once. Every setting can also come from an environment variable:\n"
+      "WEIR_REGION for --region. SIGHUP reloads the settings on-origin-loss and log,\n"
+      "SIGUSR1 reopens the log.");
   command.group(kCommands)->callback([&options] { options.run(); });
   add_settings(command, options, [](const Setting&) { return true; });
 }
@@ -127,14 +131,13 @@ struct MigrateOptions {
 };
 
 void add_migrate(CLI::App& app, MigrateOptions& options) {
-  CLI::App& command = *app.add_subcommand(
-      "migrate", "Make the tables of the ledger, or bring them up to date; safe to repeat");
+  CLI::App& command = *app.add_subcommand("migrate", "Create or update the tables of the ledger");
   command.group(kCommands)->callback([&options] {
     const Config config = options.settings.read();
     if (options.print) return print_schema(config);
     migrate(config);
   });
-  command.add_flag("--print", options.print, "Only print the SQL that would do it");
+  command.add_flag("--print", options.print, "Print the SQL instead of running it");
   add_settings(command, options.settings, [](const Setting& setting) {
     return setting.name.starts_with("ledger") || setting.name == "data";
   });
@@ -148,13 +151,13 @@ struct CheckOptions {
     Config config;
     ServeOptions::refuse(file, read_config(file, config));
     ServeOptions::refuse("environment", read_environment(ServeOptions::find_variable, config));
-    const std::string wrong = contradiction(config);
-    if (!wrong.empty()) ServeOptions::refuse(file, {{.text = wrong}});
+    const std::string conflict = find_conflict(config);
+    if (!conflict.empty()) ServeOptions::refuse(file, {{.text = conflict}});
     if (connect) {
       const bool usable = try_origin(config);
       if (!(try_ledger(config) && usable)) throw CLI::RuntimeError(command_line::kFailed);
     }
-    fmt::print("{}: nothing is wrong\n", file);
+    fmt::print("{}: valid\n", file);
   }
 
  private:
@@ -177,15 +180,15 @@ struct CheckOptions {
 
 void add_check_config(CLI::App& app, CheckOptions& options) {
   CLI::App& command =
-      *app.add_subcommand("check-config", "Say what is wrong with a file of settings, and where");
+      *app.add_subcommand("check-config", "Check a settings file; --connect checks the stores too");
   command.group(kCommands)->callback([&options] { options.run(); });
-  command.add_option("FILE", options.file, "The YAML file")->required()->option_text(" ");
+  command.add_option("FILE", options.file, "Check this YAML file")->required()->option_text(" ");
   command.add_flag("--connect", options.connect,
-                   "Also connect to the origin and the ledger, and say what is wrong with them");
+                   "Also connect to the origin and the ledger, and report their problems");
 }
 
-// The commands that are programs of their own, so that a server has nothing of them. They parse and
-// explain their own options.
+// Commands that are separate programs, so that the server does not contain their code. They parse
+// their own options.
 constexpr std::string_view kPrograms[] = {"sim", "demo"};
 
 bool is_program(std::string_view command) {
@@ -195,13 +198,19 @@ bool is_program(std::string_view command) {
 [[noreturn]] void become_program(std::string_view name, const std::vector<std::string>& arguments) {
   const std::string program = fmt::format("weir-{}", name);
   const std::string why = platform::become_sibling_program(program, arguments);
-  fmt::print(stderr, "weir: cannot start {}: {}. './dev build' makes it\n", program, why);
+  fmt::print(stderr, "weir: cannot start {}: {}. run './dev build' to build it\n", program, why);
   std::exit(command_line::kFailed);
 }
 
-// In the help only: who asks for it never comes to the parser.
+// For the help only: run() starts these programs before it parses.
 void add_program(CLI::App& app, const std::string& name, const std::string& description) {
   app.add_subcommand(name, description)->group(kCommands)->set_help_flag();
+}
+
+void add_metrics(CLI::App& app) {
+  app.add_subcommand("metrics", "Print the list of all metrics in Markdown")
+      ->group(kCommands)
+      ->callback([] { fmt::print("{}", metrics_markdown()); });
 }
 
 void add_version(CLI::App& app) {
@@ -227,13 +236,14 @@ int run(int argc, char** argv) {
   add_migrate(app, migrating);
   CheckOptions checking;
   add_check_config(app, checking);
-  add_program(app, "sim",
-              "Simulate a fleet and plot the results: how exact limits were and what\n"
-              "that cost. 'weir sim --help' shows its options");
-  add_program(app, "demo",
-              "Show six algorithms admitting and denying the same requests.\n"
-              "'weir demo --help' shows its options");
+  add_program(app, "sim", "Simulate a fleet and plot the results");
+  add_program(app, "demo", "Show how the six algorithms decide the same requests");
+  add_metrics(app);
   add_version(app);
+  // After the commands, which would inherit it.
+  app.footer(
+      "\nStart a server:  weir serve\n"
+      "Options:         weir COMMAND --help");
   app.callback([&app] {
     if (app.get_subcommands().empty()) throw CLI::RequiredError("A command");
   });

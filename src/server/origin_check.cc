@@ -17,31 +17,31 @@ namespace {
 using origins::OriginError;
 using origins::RedisReply;
 
-constexpr auto kPatience = std::chrono::seconds(3);
+constexpr auto kTimeout = std::chrono::seconds(3);
 
 std::string_view remedy(OriginError error) {
   switch (error) {
     case OriginError::kUnreachable:
-      return "is it running, and are the host and the port right? A firewall may be in between";
+      return "check that it runs, that the host and the port are right, and that no firewall "
+             "blocks it";
     case OriginError::kTimeout:
-      return "it is there, but does not answer: is it overloaded or stopped?";
+      return "it accepts connections but does not reply: check whether it is overloaded or stopped";
     case OriginError::kRefused:
-      return "give the user and the password in the address, in a file, or in "
-             "WEIR_ORIGIN_PASSWORD; docs/origin.md lists what the user must be allowed to do";
-    case OriginError::kReadOnly: return "it is a replica: give the address of the master";
-    case OriginError::kLoading: return "it is still starting: try again in a while";
+      return "set the user and the password in the URL, in a file, or in WEIR_ORIGIN_PASSWORD; "
+             "docs/origin.md lists the permissions that the user needs";
+    case OriginError::kReadOnly: return "it is a replica: use the address of the master";
+    case OriginError::kLoading: return "it is still loading its data: try again later";
     case OriginError::kOutOfMemory:
-      return "it is full: raise maxmemory, or choose a maxmemory-policy that evicts";
+      return "its memory is full: raise maxmemory, or choose a maxmemory-policy that evicts";
     case OriginError::kWritesRefused:
-      return "it refuses writes: see whether its replicas are connected (min-replicas-to-write) "
-             "and "
-             "its disk can be written to (stop-writes-on-bgsave-error)";
-    case OriginError::kMoved: return "it is a part of a cluster, which is not supported yet";
-    default: return "is it a Redis server, version 4 or later?";
+      return "it refuses writes: check its replicas (min-replicas-to-write) and its disk "
+             "(stop-writes-on-bgsave-error)";
+    case OriginError::kMoved: return "it is part of a Redis cluster, which is not supported yet";
+    default: return "check that it is a Redis server, version 4 or later";
   }
 }
 
-// The value behind "redis_version:" in the answer to INFO.
+// The value of redis_version in the reply to INFO.
 std::string_view version_in(std::string_view info) {
   constexpr std::string_view kName = "redis_version:";
   const size_t at = info.find(kName);
@@ -55,14 +55,14 @@ class Check {
   explicit Check(const origins::RedisAddress& address)
       : name_(to_string(address)),
         link_(io_, system_clock(), address, platform::entropy(),
-              [this](OriginError why) { fail(why, link_.trouble()); }),
+              [this](OriginError why) { fail(why, link_.last_error()); }),
         poll_(io_),
         deadline_(io_) {}
 
   OriginCheck run() {
-    deadline_.expires_after(kPatience);
+    deadline_.expires_after(kTimeout);
     deadline_.async_wait([this](const auto& cancelled) {
-      if (!cancelled) fail(OriginError::kTimeout, "no answer in time");
+      if (!cancelled) fail(OriginError::kTimeout, "no reply in time");
     });
     link_.start();
     await_ready();
@@ -79,11 +79,11 @@ class Check {
     });
   }
 
-  // With a cell nobody else has, which is gone a second later.
+  // Uses keys of its own, which expire after a second.
   void try_cells() {
     const std::string key = origins::redis_key({"check-" + origins::hex(platform::entropy()), 0});
     const std::string script_sha = origins::sha_of_script(origins::kRetireScript);
-    const std::string keep_sha = origins::sha_of_script(origins::kKeepScript);
+    const std::string keep_sha = origins::sha_of_script(origins::kRestoreScript);
     const std::string nodes = "weir:check-" + origins::hex(platform::entropy());
     std::string text;
     const std::initializer_list<std::initializer_list<std::string_view>> commands = {
@@ -92,7 +92,7 @@ class Check {
         {"HGETALL", key},
         {"SCRIPT", "LOAD", origins::kRetireScript},
         {"EVALSHA", script_sha, "1", key, "check"},
-        {"SCRIPT", "LOAD", origins::kKeepScript},
+        {"SCRIPT", "LOAD", origins::kRestoreScript},
         {"EVALSHA", keep_sha, "1", key, "2", "1000"},
         {"DEL", key},
         {"TIME"},
@@ -109,7 +109,7 @@ class Check {
     link_.send(
         std::move(text), commands.size(),
         [this, began](std::optional<OriginError> failure, std::span<const RedisReply> replies) {
-          if (failure) return fail(*failure, link_.trouble());
+          if (failure) return fail(*failure, link_.last_error());
           for (const RedisReply& reply : replies) {
             if (reply.type != RedisReply::Type::kError) continue;
             return fail(origins::error_of_reply(reply.text), std::string(reply.text));
@@ -118,16 +118,16 @@ class Check {
           result_.usable = true;
           result_.text = fmt::format(
               "origin {}: connected, reads and writes\n"
-              "  Redis {}, {} nodes, answers after {:.1f} ms\n",
+              "  Redis {}, {} nodes, replies after {:.1f} ms\n",
               name_, version_in(replies.back().text), replies[replies.size() - 2].integer,
               static_cast<double>(took.count()) / 1e6);
           end();
         });
   }
 
-  void fail(OriginError why, const std::string& words) {
+  void fail(OriginError why, const std::string& detail) {
     if (!result_.text.empty()) return;
-    result_.text = fmt::format("origin {}: {}\n  {}\n", name_, words, remedy(why));
+    result_.text = fmt::format("origin {}: {}\n  {}\n", name_, detail, remedy(why));
     end();
   }
 

@@ -1,4 +1,4 @@
-// Whether an origin is one we can work with, and if not, why and what to do.
+// Checks whether an origin is usable, and names the remedy if not.
 
 #pragma once
 
@@ -10,11 +10,11 @@ namespace weir::server {
 
 struct OriginCheck {
   bool usable = false;
-  std::string text;  // what was found, in lines
+  std::string text;  // the result, in lines
 };
 
-// Connects, introduces itself, and does with a key of its own what a server would do with cells.
-// Takes some seconds at most.
+// Connects, authenticates, and runs every command that a server uses on keys of its own. Takes a few
+// seconds at most.
 [[nodiscard]] OriginCheck check_origin(const origins::RedisAddress& address);
 
 }  // namespace weir::server

@@ -69,10 +69,10 @@ LedgerCheck check_ledger(const Config& config) {
   }
   const auto store = ledgers::make_store(system_clock(), *address, {.seed = platform::entropy()});
   const MonoTime began = system_clock().now().mono;
-  const auto rehearsed = store->rehearse();
-  if (!rehearsed) {
+  const auto checked = store->dry_run();
+  if (!checked) {
     return {.text = fmt::format("ledger {}: {}\n  {}\n", to_string(*address),
-                                rehearsed.error().detail, rehearsed.error().fix)};
+                                checked.error().detail, checked.error().fix)};
   }
   const Nanos took = system_clock().now().mono - began;
   return {.usable = true,
@@ -131,7 +131,7 @@ void OtherRegions::report(const SyncStats& stats) {
     if (readable) {
       fmt::print(stderr, "weir: the ledger {} answers\n", name_);
     } else {
-      const std::string why = ledger_->trouble();
+      const std::string why = ledger_->last_error();
       fmt::print(stderr,
                  "weir: the ledger {} does not answer{}{}; counts of other regions are not "
                  "imported\n",
@@ -145,7 +145,7 @@ void OtherRegions::report(const SyncStats& stats) {
     if (writable) {
       fmt::print(stderr, "weir: the ledger {} accepts writes\n", name_);
     } else {
-      const std::string why = ledger_->write_trouble();
+      const std::string why = ledger_->last_write_error();
       fmt::print(stderr,
                  "weir: the ledger {} accepts no writes{}{}; other regions do not see the counts "
                  "of this one, and a restart loses new counts\n",

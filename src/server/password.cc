@@ -14,7 +14,7 @@ std::string first_line_of(const std::string& setting, const std::string& path) {
   std::string line;
   if (!file.is_open() || !std::getline(file, line) || line.empty()) {
     throw std::runtime_error(fmt::format(
-        "{} is '{}': it must be a file that can be read, with the password in its first line",
+        "{} is '{}': it must be a readable file with the password in its first line",
         setting, path));
   }
   if (line.ends_with('\r')) line.pop_back();

@@ -1,4 +1,4 @@
-// Passwords of stores that are not written into their addresses.
+// Passwords of stores that are not part of their URLs.
 
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace weir::server {
 
-// From the first line of a file, or else from a variable of the environment; empty if there is
-// neither. `setting` is what names the file. Throws if the file cannot be used.
+// From the first line of a file, or from an environment variable; empty if there is neither.
+// `setting` is the setting that names the file. Throws if the file is not usable.
 [[nodiscard]] std::string password_from(const std::string& setting, const std::string& file,
                                         const char* variable);
 

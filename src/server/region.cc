@@ -47,8 +47,8 @@ void Region::report(MonoTime now) {
   }
   if (now - unchanged_until_ < kOriginLossLogged) return;
   was_reachable_ = reachable;
-  const std::string why = origin_->trouble();
-  const std::string refusal = origin_->refusal();
+  const std::string why = origin_->last_error();
+  const std::string refusal = origin_->write_refusal();
   if (reachable) {
     fmt::print(stderr, "weir: the origin {} answers\n", name_);
   } else if (!refusal.empty()) {

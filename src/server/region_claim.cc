@@ -10,15 +10,15 @@
 namespace weir::server {
 namespace {
 
-constexpr Millis kLookEvery{200};
+constexpr Millis kCheckEvery{200};
 constexpr Millis kHoldEvery{1000};
-static_assert(3 * kHoldEvery < ledgers::kRegionHeld);
+static_assert(3 * kHoldEvery < ledgers::kRegionLeaseTime);
 
-// All that share an origin hold under one name.
+// All processes that share an origin use one name.
 std::string holder_name(const RegionClaim::Claimant& claimant, uint64_t seed) {
   if (claimant.origin) return "processes with an origin";
-  constexpr size_t kMostNode = 54;
-  return fmt::format("{} {:08x}", claimant.node.substr(0, kMostNode), seed & 0xffffffff);
+  constexpr size_t kMaxNode = 54;
+  return fmt::format("{} {:08x}", claimant.node.substr(0, kMaxNode), seed & 0xffffffff);
 }
 
 }  // namespace
@@ -30,13 +30,13 @@ RegionClaim::RegionClaim(const Clock& clock, std::unique_ptr<ledgers::LedgerStor
       claimant_(std::move(claimant)),
       holder_(holder_name(claimant_, seed)) {}
 
-// One look, and what it says. A rival that has raised its hold since the last look is alive; one
-// that has not, for as long as a hold lasts, is dead.
+// Checks the lease once. Another holder that has renewed it since the last check is alive; one that
+// has not renewed it for its duration is dead.
 RegionClaim::Claim RegionClaim::claim() {
   const MonoTime now = clock_.now().mono;
-  const bool dead = !rival_.holder.empty() && now - rival_since_ >= ledgers::kRegionHeld;
-  const auto hold = store_->hold_region(claimant_.region, holder_,
-                                        dead ? rival_ : ledgers::RegionHold{.holder = holder_});
+  const bool dead = !rival_.holder.empty() && now - rival_since_ >= ledgers::kRegionLeaseTime;
+  const auto hold = store_->acquire_region(claimant_.region, holder_,
+                                        dead ? rival_ : ledgers::RegionLease{.holder = holder_});
   if (!hold) return Claim::kUnknown;
   if (hold->holder == holder_) {
     rival_ = {};
@@ -49,21 +49,22 @@ RegionClaim::Claim RegionClaim::claim() {
   return seen ? Claim::kTaken : Claim::kWaits;
 }
 
-std::string RegionClaim::complaint() const {
+std::string RegionClaim::conflict_text() const {
   return fmt::format(
-      "region is '{}', for which another process counts already ({}) that does not share an origin "
-      "with this one: each would lose the other's counts. Give this one another --region, or all "
-      "processes of the region the same --origin",
+      "region is '{}', but another process without a common origin already counts for it ({}): "
+      "each "
+      "would lose the other's counts. Use another --region, or the same --origin for all processes "
+      "of the region",
       claimant_.region, rival_.holder);
 }
 
 void RegionClaim::take() {
   Claim claimed = claim();
   while (claimed == Claim::kWaits) {
-    platform::ThreadGroup::rest(kLookEvery);
+    platform::ThreadGroup::rest(kCheckEvery);
     claimed = claim();
   }
-  if (claimed == Claim::kTaken) throw std::runtime_error(complaint());
+  if (claimed == Claim::kTaken) throw std::runtime_error(conflict_text());
 }
 
 void RegionClaim::start() {
@@ -75,7 +76,7 @@ void RegionClaim::start() {
 void RegionClaim::run() {
   if (claim() == Claim::kTaken) {
     const std::lock_guard lock(mutex_);
-    conflict_ = complaint();
+    conflict_ = conflict_text();
     return;
   }
   keeper_.post_at(clock_.now().mono + kHoldEvery, [this] { run(); });
@@ -83,7 +84,7 @@ void RegionClaim::run() {
 
 void RegionClaim::stop() {
   if (!std::exchange(running_, false)) return;
-  // Others that share the origin go on holding it.
+  // Other processes that share the origin keep the lease.
   if (!claimant_.origin) {
     keeper_.post([this] { store_->release_region(claimant_.region, holder_); });
   }

@@ -1,9 +1,9 @@
-// The claim of this process to count for its region, in a ledger that others can reach.
+// A lease on the region in a shared ledger.
 //
-// Two processes of one region that do not share an origin would write the same rows and lose each
-// other's counts. So a region is held in the ledger: by one process, or, under one name, by all
-// that share an origin. Whoever finds it held by somebody who goes on holding it must not count. A
-// holder that is silent for as long as a hold lasts is dead, and its region is free.
+// Two processes of one region without a common origin would write the same rows and lose each
+// other's counts. So the ledger stores a lease per region: of one process, or, under one name, of
+// all processes that share an origin. A process must not count while another one renews the lease.
+// A lease that is not renewed for its duration is free.
 
 #pragma once
 
@@ -20,7 +20,7 @@ namespace weir::server {
 
 class RegionClaim {
  public:
-  // `origin`: the process shares its counts with others of its region.
+  // `origin`: the process shares an origin with others of its region.
   struct Claimant {
     std::string region;
     std::string node;
@@ -32,15 +32,15 @@ class RegionClaim {
   RegionClaim(const RegionClaim&) = delete;
   RegionClaim& operator=(const RegionClaim&) = delete;
 
-  // Waits until the region is held, or until it is clear that somebody else holds it: then throws
-  // std::runtime_error. Returns at once if the ledger cannot be used; start() tries again.
+  // Waits until this process has the lease. Throws std::runtime_error if another process renews it.
+  // Returns at once if the ledger is not usable; start() tries again.
   void take();
 
-  // Goes on holding, until stop(), which lets it go.
+  // Renews the lease until stop(), which releases it.
   void start();
   void stop();
 
-  // What is wrong if somebody else has taken the region meanwhile; nothing otherwise. From any
+  // The error if another process has taken the lease since start(); empty: none. Safe from any
   // thread.
   [[nodiscard]] std::string conflict() const;
 
@@ -48,14 +48,14 @@ class RegionClaim {
   enum class Claim : uint8_t { kHeld, kUnknown, kWaits, kTaken };
   [[nodiscard]] Claim claim();
   void run();
-  [[nodiscard]] std::string complaint() const;
+  [[nodiscard]] std::string conflict_text() const;
 
   const Clock& clock_;
   const std::unique_ptr<ledgers::LedgerStore> store_;
   const Claimant claimant_;
   const std::string holder_;
-  ledgers::RegionHold rival_;  // who held it when we last looked
-  MonoTime rival_since_{};     // since when that has not changed
+  ledgers::RegionLease rival_;  // the other holder at the last check
+  MonoTime rival_since_{};     // its last renewal
   bool running_ = false;
 
   mutable std::mutex mutex_;

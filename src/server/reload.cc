@@ -19,14 +19,14 @@ std::string joined(const std::vector<std::string>& names) {
 }
 
 void send_log_to(const std::string& path) {
-  const std::string wrong = platform::send_standard_error_to(path);
-  if (!wrong.empty()) {
-    throw std::runtime_error(fmt::format("log is '{}': it cannot be written: {}", path, wrong));
+  const std::string error = platform::send_standard_error_to(path);
+  if (!error.empty()) {
+    throw std::runtime_error(fmt::format("log is '{}': it is not writable: {}", path, error));
   }
 }
 
-// What was given for a setting from now on.
-void note_given(const std::string& name, const Config& from, Config& to) {
+// Copies the recorded text of a setting.
+void copy_given(const std::string& name, const Config& from, Config& to) {
   const auto given = from.given.find(name);
   if (given == from.given.end()) {
     to.given.erase(name);
@@ -49,30 +49,30 @@ void reopen_log(const std::string& path) {
   }
 }
 
-void reload(Config& config, const ReadAgain& read_again, const Changing& changing) {
-  const std::optional<Config> fresh = read_again();
+void reload(Config& config, const ReloadConfig& reload_config, const ReloadTargets& targets) {
+  const std::optional<Config> fresh = reload_config();
   try {
     if (fresh) {
       if (fresh->log != config.log) send_log_to(fresh->log);
       config.log = fresh->log;
-      if (changing.key_is_in_folder) changing.keys.replace(read_root_key(config.data));
+      if (targets.key_is_in_folder) targets.keys.replace(read_root_key(config.data));
     }
   } catch (const std::runtime_error& error) {
-    fmt::print(stderr, "weir: {}\nweir: the other settings stay as they were\n", error.what());
+    fmt::print(stderr, "weir: {}\nweir: the other settings did not change\n", error.what());
     return;
   }
   if (!fresh) {
-    fmt::print(stderr, "weir: the settings stay as they were\n");
+    fmt::print(stderr, "weir: the settings did not change\n");
     return;
   }
   const std::vector<std::string> changed = changed_settings(config, *fresh, true);
   const std::vector<std::string> restart = changed_settings(config, *fresh, false);
-  changing.limiter.set_on_origin_loss(fresh->on_origin_loss);
+  targets.limiter.set_on_origin_loss(fresh->on_origin_loss);
   config.on_origin_loss = fresh->on_origin_loss;
-  for (const std::string& name : changed) note_given(name, *fresh, config);
-  fmt::print(stderr, "weir: settings were read again; changed: {}{}\n",
+  for (const std::string& name : changed) copy_given(name, *fresh, config);
+  fmt::print(stderr, "weir: settings reloaded; changed: {}{}\n",
              changed.empty() ? "nothing" : joined(changed),
-             restart.empty() ? "" : "; a restart is needed for: " + joined(restart));
+             restart.empty() ? "" : "; restart to apply: " + joined(restart));
 }
 
 }  // namespace weir::server

@@ -1,5 +1,4 @@
-// What an operator changes while a server runs: the settings that can change, the root key, and the
-// file that messages go to.
+// Changes to a running server: live settings, the root key, and the log file.
 
 #pragma once
 
@@ -12,23 +11,22 @@
 
 namespace weir::server {
 
-// Sends messages to a file; nothing to do for an empty path. Throws std::runtime_error if it cannot
-// be written.
+// Redirects the log to a file; an empty path does nothing. Throws std::runtime_error if the file is
+// not writable.
 void open_log(const std::string& path);
 
-// The same for a file that has another name by now; says what is wrong, and goes on with the old
-// one.
+// Reopens a rotated log file. Logs an error and keeps the old file if that fails.
 void reopen_log(const std::string& path);
 
-// What a reload changes.
-struct Changing {
+// The objects that a reload changes.
+struct ReloadTargets {
   Limiter& limiter;
   rules::RootKeys& keys;
   bool key_is_in_folder = false;
 };
 
-// Reads the settings again and takes over what can change; says what changed and what needs a
-// restart. With a mistake nothing changes.
-void reload(Config& config, const ReadAgain& read_again, const Changing& changing);
+// Reads the settings again and applies the live ones; logs what changed and what needs a restart.
+// An error changes nothing.
+void reload(Config& config, const ReloadConfig& reload_config, const ReloadTargets& targets);
 
 }  // namespace weir::server

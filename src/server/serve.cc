@@ -12,7 +12,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include "frontends/http/http_refusal.h"
 #include "frontends/http/http_session.h"
+#include "frontends/listening.h"
 #include "frontends/resp/resp_session.h"
 #include "frontends/service.h"
 #include "platform/entropy.h"
@@ -21,11 +23,11 @@
 #include "platform/service_manager.h"
 #include "platform/thread_group.h"
 #include "server/data_folder.h"
-#include "server/kept_state.h"
 #include "server/other_regions.h"
+#include "server/refusal_log.h"
 #include "server/region.h"
 #include "server/reload.h"
-#include "server/stranger_log.h"
+#include "server/state_file.h"
 #include "server/supervision.h"
 #include "weir/limiter.h"
 #include "weir/runner.h"
@@ -34,12 +36,12 @@
 namespace weir::server {
 namespace {
 
-using frontends::Decider;
-using frontends::Keys;
+using frontends::Backend;
+using frontends::KeyPolicy;
 using frontends::Loop;
 
 constexpr Millis kBeatEvery{250};
-constexpr Millis kLookForStrangers{1000};
+constexpr Millis kLogRefusalsEvery{1000};
 
 std::string generated_node() {
   char host[65] = "";
@@ -47,152 +49,152 @@ std::string generated_node() {
   return fmt::format("{}-{:08x}", host, platform::entropy() & 0xffffffff);
 }
 
-// The key that opens the doors: from the environment, or from the data folder.
-struct Opening {
+// The root key: from the environment, or from the data folder.
+struct RootKeyInfo {
   rules::KeyHash key{};
   bool from_folder = false;
-  std::string shown;  // what to say about it
+  std::string shown;  // text for the welcome message
   std::string in_curl = "$WEIR_ROOT_KEY";
 };
 
-Opening open_doors(const Config& config) {
-  Opening opening;
+RootKeyInfo load_root_key(const Config& config) {
+  RootKeyInfo root_key;
   if (const char* given = std::getenv("WEIR_ROOT_KEY"); given != nullptr && *given != '\0') {
     const std::string_view key = given;
     if (key.size() < rules::kMinKeyBytes || key.size() > rules::kMaxKeyBytes - 8) {
-      throw std::runtime_error(fmt::format("WEIR_ROOT_KEY has {} characters: give it {} to {}",
+      throw std::runtime_error(fmt::format("WEIR_ROOT_KEY has {} characters: it must have {} to {}",
                                            key.size(), rules::kMinKeyBytes,
                                            rules::kMaxKeyBytes - 8));
     }
-    opening.key = rules::hash_of(key);
-    opening.shown = "the one in WEIR_ROOT_KEY";
-    return opening;
+    root_key.key = rules::hash_of(key);
+    root_key.shown = "from WEIR_ROOT_KEY";
+    return root_key;
   }
   expect_folder(config.data);
   const RootKey root = open_root_key(config.data);
-  opening.key = root.hash;
-  opening.from_folder = true;
+  root_key.key = root.hash;
+  root_key.from_folder = true;
   if (root.fresh) {
-    opening.shown = fmt::format("{}   (shown this once; its hash is in {})", *root.fresh,
-                                root_key_file(config.data));
-    opening.in_curl = *root.fresh;
+    root_key.shown = fmt::format("{}   (shown only once; its hash is in {})", *root.fresh,
+                                 root_key_path(config.data));
+    root_key.in_curl = *root.fresh;
   } else {
-    opening.shown =
-        fmt::format("the one shown at the first start (lost? remove {} and start again)",
-                    root_key_file(config.data));
+    root_key.shown =
+        fmt::format("shown at the first start (to replace a lost key, remove {} and restart)",
+                    root_key_path(config.data));
   }
-  return opening;
+  return root_key;
 }
 
-size_t count_of_front_ends(const Config& config) {
+size_t count_frontends(const Config& config) {
   return (config.http ? 1U : 0U) + (config.resp ? 1U : 0U) +
          (config.http_socket.empty() ? 0U : 1U) + (config.resp_socket.empty() ? 0U : 1U);
 }
 
-// Lets the connections of all front ends have the files they need. Throws if not even the start has
-// enough; says so where one front end could not have all its connections.
+// Raises the limit of open files to what all connections need. Throws if it is too low to start;
+// logs if it is too low for max-connections.
 void provide_files(const Config& config, unsigned threads) {
   const uint64_t own = 64 + 8 * uint64_t{threads};
-  const uint64_t most = config.max_connections;
-  const uint64_t allowed = platform::raise_open_files(count_of_front_ends(config) * most + own);
+  const uint64_t connections = config.max_connections;
+  const uint64_t allowed = platform::raise_open_files(count_frontends(config) * connections + own);
   constexpr std::string_view kRemedy = "with ulimit -n, or LimitNOFILE= in its systemd unit";
   if (allowed < own) {
     throw std::runtime_error(
-        fmt::format("this process may open {} files, and needs {} to start: allow {} {}", allowed,
-                    own, most + own, kRemedy));
+        fmt::format("the limit of open files is {}, but {} are needed to start: raise it to {} {}",
+                    allowed, own, connections + own, kRemedy));
   }
-  if (allowed < most + own) {
+  if (allowed < connections + own) {
     fmt::print(stderr,
-               "weir: this process may open {} files, so it serves {} connections instead of {}: "
-               "allow {} {}\n",
-               allowed, allowed - own, most, most + own, kRemedy);
+               "weir: the limit of open files is {}, so only {} of {} connections are possible: "
+               "raise it to {} {}\n",
+               allowed, allowed - own, connections, connections + own, kRemedy);
   }
 }
 
-// The data folder, of a process that keeps counts there: one with a ledger and without an origin.
+// The data folder of a process that stores counts in it: one with a ledger and without an origin.
 class DataFolder {
  public:
   explicit DataFolder(const Config& config) {
-    if (config.origin || !config.has_ledger() || config.backend == Backend::kNull) return;
+    if (config.origin || !config.has_ledger() || config.backend == BackendKind::kNull) return;
     expect_folder(config.data);
-    trouble_ = make_folder(config.data);
-    if (trouble_.empty()) lock_.emplace(config.data);
+    error_ = make_folder(config.data);
+    if (error_.empty()) lock_.emplace(config.data);
   }
   [[nodiscard]] bool held() const { return lock_.has_value(); }
-  // Why it cannot be written to; nothing if it can.
-  [[nodiscard]] const std::string& trouble() const { return trouble_; }
+  // Why it is not writable; empty: it is.
+  [[nodiscard]] const std::string& error() const { return error_; }
 
  private:
   std::optional<FolderLock> lock_;
-  std::string trouble_;
+  std::string error_;
 };
 
-// The floor is what others do, so it comes with their pace.
+// The floor policy models other rate limiters, so it uses their interval.
 SyncRules rules_of(PublishPolicy policy) {
   SyncRules rules{.policy = policy};
   if (policy == PublishPolicy::kFloor) rules.publish_every = rules.import_every = Millis(10'000);
   return rules;
 }
 
-// One thread's loop with the desks of its sessions.
-struct Counter {
-  Counter(const Clock& clock, const frontends::LoopLimits& limits, uint64_t seed)
-      : loop(clock, limits), http_desk(seed) {}
+// One worker thread: its loop and the scratch buffers of its sessions.
+struct Worker {
+  Worker(const Clock& clock, const frontends::LoopLimits& limits, uint64_t seed)
+      : loop(clock, limits), http_scratch(seed) {}
   Loop loop;
-  frontends::HttpDesk http_desk;
-  frontends::RespDesk resp_desk;
+  frontends::HttpScratch http_scratch;
+  frontends::RespScratch resp_scratch;
   uint64_t next_id = 1;
-  std::atomic<int64_t> beat{0};  // when the loop last had a turn, ns; a time by itself: relaxed
+  std::atomic<int64_t> beat{0};  // ns, time of the last iteration; relaxed: nothing depends on it
 };
 
-// What one of `threads` loops may take.
+// The limits of one of `threads` loops.
 frontends::LoopLimits limits_of(const Config& config, unsigned threads) {
   const auto share = [threads](size_t all) { return (all + threads - 1) / threads; };
-  const size_t most = config.max_connections;
+  const size_t connections = config.max_connections;
   const size_t per_address = config.max_connections_per_address;
-  constexpr size_t kLeastBytes = size_t{8} << 20;  // for a few of the largest requests
-  return {.admission = {.connections = share(most),
-                        .strangers = share(most - most / 5),
-                        .per_address = share(per_address == 0 ? most / 2 : per_address),
-                        .bytes = std::max(share(config.connection_memory), kLeastBytes)},
+  constexpr size_t kMinBytes = size_t{8} << 20;  // a few of the largest requests
+  return {.admission = {.connections = share(connections),
+                        .unauthenticated = share(connections - connections / 5),
+                        .per_address = share(per_address == 0 ? connections / 2 : per_address),
+                        .bytes = std::max(share(config.connection_memory), kMinBytes)},
           .drain_delay = config.drain_delay,
           .drain = config.drain_grace};
 }
 
-Address listen(std::vector<std::unique_ptr<Counter>>& counters, Address address,
-               telemetry::DoorMetrics& metrics, Loop::RefusalText refusal_text,
-               const std::function<Loop::OpenSession(Counter&)>& opener) {
-  if (const auto error = frontends::taken(address))
+Address listen(std::vector<std::unique_ptr<Worker>>& workers, Address address,
+               telemetry::FrontendMetrics& metrics, Loop::RefusalText refusal_text,
+               const std::function<Loop::OpenSession(Worker&)>& opener) {
+  if (const auto error = frontends::check_available(address))
     throw std::runtime_error(error->detail + "; " + error->fix);
-  for (const auto& counter : counters) {
-    const auto got = counter->loop.listen(address, metrics, opener(*counter), refusal_text);
+  for (const auto& worker : workers) {
+    const auto got = worker->loop.listen(address, metrics, opener(*worker), refusal_text);
     if (!got) throw std::runtime_error(got.error().detail + "; " + got.error().fix);
     address = *got;
   }
   return address;
 }
 
-// The same at a Unix socket; none: at no socket.
+// The same at a Unix socket; null: no socket is configured.
 std::shared_ptr<frontends::UnixSocket> listen_at_socket(
-    std::vector<std::unique_ptr<Counter>>& counters, const std::string& path,
-    telemetry::DoorMetrics& metrics, Loop::RefusalText refusal_text,
-    const std::function<Loop::OpenSession(Counter&)>& opener) {
+    std::vector<std::unique_ptr<Worker>>& workers, const std::string& path,
+    telemetry::FrontendMetrics& metrics, Loop::RefusalText refusal_text,
+    const std::function<Loop::OpenSession(Worker&)>& opener) {
   if (path.empty()) return nullptr;
   const auto socket = frontends::UnixSocket::open(path);
   if (!socket) throw std::runtime_error(socket.error().detail + "; " + socket.error().fix);
-  for (const auto& counter : counters) {
-    const auto error = counter->loop.listen(**socket, metrics, opener(*counter), refusal_text);
+  for (const auto& worker : workers) {
+    const auto error = worker->loop.listen(**socket, metrics, opener(*worker), refusal_text);
     if (error) throw std::runtime_error(error->detail + "; " + error->fix);
   }
-  (*socket)->leave_to_loops();
+  (*socket)->close_listener();
   return *socket;
 }
 
-// Whether every loop had a turn of late.
-bool are_alive(const std::vector<std::unique_ptr<Counter>>& counters, MonoTime now) {
+// Whether every loop has run recently.
+bool are_alive(const std::vector<std::unique_ptr<Worker>>& workers, MonoTime now) {
   constexpr Nanos kLate = std::chrono::seconds(2);
-  return std::ranges::all_of(counters, [&](const auto& counter) {
-    return now - MonoTime(Nanos(counter->beat.load(std::memory_order_relaxed))) < kLate;
+  return std::ranges::all_of(workers, [&](const auto& worker) {
+    return now - MonoTime(Nanos(worker->beat.load(std::memory_order_relaxed))) < kLate;
   });
 }
 
@@ -201,7 +203,7 @@ struct Stores {
   std::string ledger;
 };
 
-void print_welcome(const Config& config, const Opening& opening, const std::string& node,
+void print_welcome(const Config& config, const RootKeyInfo& root_key, const std::string& node,
                    const Stores& stores) {
   fmt::print("weir {}   region {}   node {}\n\n", WEIR_VERSION, config.region_name(), node);
   if (config.http) fmt::print("  http      http://{}\n", to_string(*config.http));
@@ -210,18 +212,18 @@ void print_welcome(const Config& config, const Opening& opening, const std::stri
   if (!config.resp_socket.empty()) fmt::print("  resp      unix:{}\n", config.resp_socket);
   fmt::print("  origin    {}\n", stores.origin);
   fmt::print("  ledger    {}\n", stores.ledger);
-  fmt::print("  root key  {}\n\n", opening.shown);
+  fmt::print("  root key  {}\n\n", root_key.shown);
   if (config.http) {
     fmt::print(
         "Try it:\n\n"
         "  curl http://{}/v2/ratelimit.limit -H 'Authorization: Bearer '\"{}\" \\\n"
         "    -d "
         "'{{\"namespace\":\"api\",\"identifier\":\"alice\",\"limit\":10,\"duration\":60000}}'\n",
-        to_string(*config.http), opening.in_curl);
+        to_string(*config.http), root_key.in_curl);
   }
   if (config.resp) {
-    const std::string key = config.wants_resp_auth()
-                                ? fmt::format(" --no-auth-warning -a \"{}\"", opening.in_curl)
+    const std::string key = config.requires_resp_auth()
+                                ? fmt::format(" --no-auth-warning -a \"{}\"", root_key.in_curl)
                                 : "";
     fmt::print("  redis-cli -h {} -p {}{} CL.THROTTLE alice 15 30 60\n", config.resp->host,
                config.resp->port, key);
@@ -232,11 +234,11 @@ void print_welcome(const Config& config, const Opening& opening, const std::stri
 
 }  // namespace
 
-void serve(Config config, const ReadAgain& read_again) {
+void serve(Config config, const ReloadConfig& reload_config) {
   platform::ProcessSignals signals;
   const platform::ServiceManager manager;
-  const std::string wrong = contradiction(config);
-  if (!wrong.empty()) throw std::runtime_error(wrong);
+  const std::string conflict = find_conflict(config);
+  if (!conflict.empty()) throw std::runtime_error(conflict);
   open_log(config.log);
   rules::RootKeys keys;
   const std::string node = config.node.empty() ? generated_node() : config.node;
@@ -246,9 +248,9 @@ void serve(Config config, const ReadAgain& read_again) {
   const Clock& clock = system_clock();
   const DataFolder folder(config);
   Region region(clock, config);
-  OtherRegions others(clock, config, node, folder.trouble());
+  OtherRegions others(clock, config, node, folder.error());
   others.claim_region();
-  const limiter::MemoryPlan plan = config.memory_plan();
+  const memory::MemoryPlan plan = config.memory_plan();
   const Options options{.origin = region.origin(),
                         .ledger = others.ledger(),
                         .region = config.region_name(),
@@ -259,110 +261,112 @@ void serve(Config config, const ReadAgain& read_again) {
   auto created = Limiter::create(clock, options);
   if (!created) throw std::runtime_error(created.error().detail + ": " + created.error().fix);
   Limiter& limiter = *created;
-  std::optional<KeptState> kept;
+  std::optional<StateFile> state_file;
   if (folder.held()) {
-    kept.emplace(clock, state_file(config.data));
-    kept->restore(limiter);
+    state_file.emplace(clock, state_path(config.data));
+    state_file->restore(limiter);
   }
-  frontends::LimiterDecider decider(limiter);
-  frontends::NullDecider yes;
-  const bool null = config.backend == Backend::kNull;
+  frontends::LimiterBackend backend(limiter);
+  frontends::NullBackend null_backend;
+  const bool null = config.backend == BackendKind::kNull;
   frontends::Service service{
       .clock = clock,
-      .decider = null ? static_cast<Decider&>(yes) : static_cast<Decider&>(decider),
+      .backend = null ? static_cast<Backend&>(null_backend) : static_cast<Backend&>(backend),
       .limiter = limiter,
       .keys = keys,
       .region = config.region_name(),
       .node = node,
-      .resp_keys = config.wants_resp_auth() ? Keys::kWanted : Keys::kNotWanted,
-      .metrics_keys = config.http && !is_loopback(*config.http) && !config.public_metrics
-                          ? Keys::kWanted
-                          : Keys::kNotWanted,
+      .resp_key_policy =
+          config.requires_resp_auth() ? KeyPolicy::kRequired : KeyPolicy::kNotRequired,
+      .metrics_key_policy = config.http && !is_loopback(*config.http) && !config.public_metrics
+                                ? KeyPolicy::kRequired
+                                : KeyPolicy::kNotRequired,
       .started = clock.now().mono,
       .origin = region.origin() ? &region.origin()->metrics() : nullptr,
       .ledger = others.ledger() ? &others.ledger()->metrics() : nullptr};
 
   const frontends::LoopLimits limits = limits_of(config, threads);
-  std::vector<std::unique_ptr<Counter>> counters;
+  std::vector<std::unique_ptr<Worker>> workers;
   for (unsigned i = 0; i < threads; ++i) {
-    counters.push_back(std::make_unique<Counter>(clock, limits, platform::entropy()));
-    counters.back()->next_id = i + 1;
-    counters.back()->loop.every(kBeatEvery, [&clock, counter = counters.back().get()] {
-      counter->beat.store(clock.now().mono.time_since_epoch().count(), std::memory_order_relaxed);
+    workers.push_back(std::make_unique<Worker>(clock, limits, platform::entropy()));
+    workers.back()->next_id = i + 1;
+    workers.back()->loop.run_every(kBeatEvery, [&clock, worker = workers.back().get()] {
+      worker->beat.store(clock.now().mono.time_since_epoch().count(), std::memory_order_relaxed);
     });
   }
-  const auto open_http = [&](Counter& counter) {
-    return [&service, &counter] {
-      return std::make_unique<frontends::HttpSession>(service, counter.http_desk);
+  const auto open_http = [&](Worker& worker) {
+    return [&service, &worker] {
+      return std::make_unique<frontends::HttpSession>(service, worker.http_scratch);
     };
   };
-  const auto open_resp = [&](Counter& counter) {
-    return [&service, &counter, threads] {
-      const uint64_t id = counter.next_id;
-      counter.next_id += threads;
-      return std::make_unique<frontends::RespSession>(service, counter.resp_desk, id);
+  const auto open_resp = [&](Worker& worker) {
+    return [&service, &worker, threads] {
+      const uint64_t id = worker.next_id;
+      worker.next_id += threads;
+      return std::make_unique<frontends::RespSession>(service, worker.resp_scratch, id);
     };
   };
   using frontends::http_refusal;
   using frontends::resp_refusal;
   if (config.http) {
-    config.http = listen(counters, *config.http, service.http, http_refusal, open_http);
+    config.http = listen(workers, *config.http, service.http, http_refusal, open_http);
   }
   if (config.resp) {
-    config.resp = listen(counters, *config.resp, service.resp, resp_refusal, open_resp);
+    config.resp = listen(workers, *config.resp, service.resp, resp_refusal, open_resp);
   }
-  // Removed when nobody is served any more.
+  // Removed after the last connection is closed.
   const auto http_socket =
-      listen_at_socket(counters, config.http_socket, service.http, http_refusal, open_http);
+      listen_at_socket(workers, config.http_socket, service.http, http_refusal, open_http);
   const auto resp_socket =
-      listen_at_socket(counters, config.resp_socket, service.resp, resp_refusal, open_resp);
-  StrangerLog strangers(service.http, service.resp);
-  counters[0]->loop.every(kLookForStrangers, [&] {
-    for (const std::string& line : strangers.run_once(clock.now().mono)) {
+      listen_at_socket(workers, config.resp_socket, service.resp, resp_refusal, open_resp);
+  RefusalLog refusals(service.http, service.resp);
+  workers[0]->loop.run_every(kLogRefusalsEvery, [&] {
+    for (const std::string& line : refusals.run_once(clock.now().mono)) {
       fmt::print(stderr, "{}\n", line);
     }
   });
 
-  // Not before all is there that a start needs: a key that is made is shown this once.
-  const Opening opening = open_doors(config);
-  keys.add(opening.key);
+  // After everything that can fail at startup: a new key is shown only once.
+  const RootKeyInfo root_key = load_root_key(config);
+  keys.add(root_key.key);
   platform::ThreadGroup group;
-  for (const auto& counter : counters) group.start([&counter] { counter->loop.run(); });
+  for (const auto& worker : workers) group.start([&worker] { worker->loop.run(); });
   region.start();
   others.start();
   Runner runner(clock, limiter,
                 {.after_replay = [&](Instant now) { region.report(now.mono); },
                  .after_sync = [&](Instant) { others.report(limiter.sync_stats()); }});
   runner.start();
-  if (kept) kept->start(limiter);
-  print_welcome(config, opening, node, {.origin = region.name(), .ledger = others.name()});
+  if (state_file) state_file->start(limiter);
+  print_welcome(config, root_key, node, {.origin = region.name(), .ledger = others.name()});
   manager.ready();
-  const Changing changing{
-      .limiter = limiter, .keys = keys, .key_is_in_folder = opening.from_folder};
-  const End end = supervise(signals, manager,
-                            {.reload = [&] { reload(config, read_again, changing); },
-                             .reopen_logs = [&] { reopen_log(config.log); },
-                             .is_alive = [&] { return are_alive(counters, clock.now().mono); },
-                             .reason_to_end = [&] { return others.conflict(); }});
+  const ReloadTargets targets{
+      .limiter = limiter, .keys = keys, .key_is_in_folder = root_key.from_folder};
+  const StopReason end =
+      supervise(signals, manager,
+                {.reload = [&] { reload(config, reload_config, targets); },
+                 .reopen_logs = [&] { reopen_log(config.log); },
+                 .is_alive = [&] { return are_alive(workers, clock.now().mono); },
+                 .reason_to_end = [&] { return others.conflict(); }});
   manager.stopping();
   if (!end.reason.empty()) fmt::print(stderr, "weir: {}\n", end.reason);
-  fmt::print(stderr, "\nweir: answering what is under way, then stopping\n");
+  fmt::print(stderr, "\nweir: draining: answering pending requests, then stopping\n");
   service.draining.store(true, std::memory_order_relaxed);
-  const auto how = end.by_hand ? frontends::Drain::kAtOnce : frontends::Drain::kPatient;
-  for (const auto& counter : counters) counter->loop.drain(how);
+  const auto how = end.interrupted ? frontends::Drain::kImmediate : frontends::Drain::kGraceful;
+  for (const auto& worker : workers) worker->loop.drain(how);
   {
-    const Impatience impatience(signals, [&] {
-      for (const auto& counter : counters) counter->loop.cut();
+    const ShutdownEscalation escalation(signals, [&] {
+      for (const auto& worker : workers) worker->loop.abort();
     });
     group.join();
-    if (kept) kept->stop();
+    if (state_file) state_file->stop();
     const DrainReport drained = runner.drain();
     region.report(drained);
     others.report(drained);
   }
   runner.stop();
   others.stop();
-  region.stop();  // while the loops are still there to be told of what it answers last
+  region.stop();  // before the loops are destroyed, which receive its last replies
   if (!end.reason.empty()) throw std::runtime_error(end.reason);
 }
 

@@ -1,4 +1,4 @@
-// weir serve: everything wired together, until the process is asked to stop.
+// weir serve: builds the server from its parts and runs it until it is stopped.
 
 #pragma once
 
@@ -9,11 +9,11 @@
 
 namespace weir::server {
 
-// The settings as they are now; none if something is wrong with them, which it has said.
-using ReadAgain = std::function<std::optional<Config>()>;
+// Reads the settings again; nullopt after an error, which it has logged.
+using ReloadConfig = std::function<std::optional<Config>()>;
 
-// Serves; returns when it was asked to stop and what was asked is answered. SIGHUP has the settings
-// read again. Throws std::runtime_error if it cannot begin, or must not go on.
-void serve(Config config, const ReadAgain& read_again);
+// Serves until a signal stops it, and answers the pending requests. SIGHUP reloads the settings.
+// Throws std::runtime_error if it cannot start or must not continue.
+void serve(Config config, const ReloadConfig& reload_config);
 
 }  // namespace weir::server

@@ -1,5 +1,4 @@
-// What the main thread of a server does while others serve: it waits for the signals of its
-// operator and tells the service manager that all is well.
+// The main thread of a server: waits for signals and reports to the service manager.
 
 #pragma once
 
@@ -13,32 +12,33 @@
 
 namespace weir::server {
 
-// Each is called on the thread that supervises.
-struct Duties {
+// All are called on the supervising thread.
+struct SupervisorHooks {
   std::function<void()> reload;
   std::function<void()> reopen_logs;
-  std::function<bool()> is_alive;              // whether the threads that serve make progress
-  std::function<std::string()> reason_to_end;  // nothing: there is none
+  std::function<bool()> is_alive;              // whether the workers make progress
+  std::function<std::string()> reason_to_end;  // empty: none
 };
 
-// Why a server ends.
-struct End {
-  std::string reason = {};  // nothing: it was asked to
-  bool by_hand = false;     // with Ctrl-C
+// Why a server stops.
+struct StopReason {
+  std::string reason = {};   // empty: a signal
+  bool interrupted = false;  // by Ctrl-C
 };
 
-// Returns when the process is asked to stop or must end.
-[[nodiscard]] End supervise(platform::ProcessSignals& signals,
-                            const platform::ServiceManager& manager, const Duties& duties);
+// Returns on a signal to stop, or on a reason to end.
+[[nodiscard]] StopReason supervise(platform::ProcessSignals& signals,
+                                   const platform::ServiceManager& manager,
+                                   const SupervisorHooks& hooks);
 
-// While a server drains: who asks a second time wants it to end soon, who asks a third time at
-// once, whatever is lost. Waits on a thread of its own until it is destroyed.
-class Impatience {
+// Handles further signals during a drain, on its own thread until it is destroyed: the second
+// signal aborts all connections, the third ends the process at once.
+class ShutdownEscalation {
  public:
-  Impatience(platform::ProcessSignals& signals, std::function<void()> hurry);
-  ~Impatience();
-  Impatience(const Impatience&) = delete;
-  Impatience& operator=(const Impatience&) = delete;
+  ShutdownEscalation(platform::ProcessSignals& signals, std::function<void()> abort_connections);
+  ~ShutdownEscalation();
+  ShutdownEscalation(const ShutdownEscalation&) = delete;
+  ShutdownEscalation& operator=(const ShutdownEscalation&) = delete;
 
  private:
   std::atomic<bool> over_{false};

@@ -34,7 +34,8 @@ enum class LedgerError : uint8_t {
 };
 
 [[nodiscard]] constexpr std::string_view to_string(LedgerCall call) {
-  constexpr std::string_view kNames[] = {"publish", "changes", "page", "attend", "clean", "probe"};
+  constexpr std::string_view kNames[] = {"publish",   "changes", "page",
+                                         "heartbeat", "clean",   "probe"};
   return kNames[static_cast<size_t>(call)];
 }
 

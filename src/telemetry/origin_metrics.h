@@ -43,7 +43,7 @@ enum class OriginError : uint8_t {
 };
 
 [[nodiscard]] constexpr std::string_view to_string(OriginCommand command) {
-  constexpr std::string_view kNames[] = {"tell",   "expire", "read", "publish",
+  constexpr std::string_view kNames[] = {"write",  "expire", "read", "publish",
                                          "retire", "nodes",  "ping"};
   return kNames[static_cast<size_t>(command)];
 }

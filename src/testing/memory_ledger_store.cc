@@ -12,15 +12,15 @@ MemoryLedgerStore::MemoryLedgerStore(const Clock& clock) : store_(std::make_uniq
 MemoryLedgerStore::~MemoryLedgerStore() = default;
 
 std::shared_ptr<GlobalLedger> MemoryLedgerStore::connect() const {
-  return store_->ledger.as_seen_by_another();
+  return store_->ledger.another_client();
 }
 
 void MemoryLedgerStore::clear() {
-  store_->ledger.forget_all();
+  store_->ledger.clear();
 }
 
 LedgerNews MemoryLedgerStore::rows() const {
-  return store_->ledger.everything();
+  return store_->ledger.contents();
 }
 
 }  // namespace weir::test

@@ -1,5 +1,5 @@
-// A server under attack by clients without a key, and its end under load. Prints the figures:
-// memory per stranger, places held, requests lost in a drain.
+// Attacks by unauthenticated clients, and shutdown under load. Prints memory per unauthenticated
+// client, used connections, and requests lost in a drain.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -9,16 +9,16 @@ import { test } from 'node:test';
 
 import Redis from 'ioredis';
 
-import { kRootKey, patiently, run, startServer } from './server.mjs';
+import { kRootKey, withTimeout, run, startServer } from './server.mjs';
 import { command, Wire } from './wire.mjs';
 
 const kKiB = 1024;
 const kMiB = 1024 * kKiB;
 const kSanitized = process.env.ASAN_OPTIONS !== undefined || process.env.TSAN_OPTIONS !== undefined;
 
-// A server that was asked to stop ends well.
+// A server that gets a signal exits with code 0.
 async function endOf(server) {
-  const end = await patiently('the server to stop', server.ended);
+  const end = await withTimeout('the server to stop', server.ended);
   assert.deepEqual(end, { code: 0, signal: null }, server.stderr);
 }
 
@@ -42,7 +42,7 @@ async function until(what, holds) {
   const wait = async () => {
     while (!(await holds())) await new Promise((done) => setTimeout(done, 10));
   };
-  await patiently(what, wait());
+  await withTimeout(what, wait());
 }
 
 const authorization = { authorization: `Bearer ${kRootKey}` };
@@ -57,10 +57,10 @@ async function metric(server, name, ...labels) {
   return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
 }
 
-// Connections that never read: what they hear is counted, and when they are closed.
-class Crowd {
+// Connections that never read; counts received bytes and closed connections.
+class Flood {
   open = 0;
-  heard = '';
+  received = '';
   sockets = [];
 
   async join(count, port, { bytes, from = '127.0.0.1' } = {}) {
@@ -68,7 +68,7 @@ class Crowd {
       const socket = connect({ port, host: '127.0.0.1', localAddress: from });
       this.sockets.push(socket);
       ++this.open;
-      socket.on('data', (text) => (this.heard += text));
+      socket.on('data', (text) => (this.received += text));
       socket.on('error', () => {});
       socket.on('close', () => --this.open);
       const begun = new Promise((done) => {
@@ -77,17 +77,17 @@ class Crowd {
       });
       return begun;
     });
-    await patiently('a crowd to connect', Promise.all(joining));
+    await withTimeout('a flood to connect', Promise.all(joining));
   }
   get answers() {
-    return this.heard.split('\n').length - 1;
+    return this.received.split('\n').length - 1;
   }
   leave() {
     for (const socket of this.sockets) socket.destroy();
   }
 }
 
-const say = async (port, ...words) => {
+const sendCommand = async (port, ...words) => {
   const wire = await Wire.open(port);
   await wire.send(command(...words));
   const reply = await wire.reply();
@@ -98,7 +98,7 @@ const say = async (port, ...words) => {
 // --- memory before authentication
 
 const kPublic = ['--allow-public', '--threads', '2'];
-const kStrangers = 1500;
+const kClients = 1500;
 const kBody = kMiB - 1;
 for (const [name, port, bytes] of [
   [
@@ -134,48 +134,48 @@ for (const [name, port, bytes] of [
     '*5\r\n' + `$60000\r\n${'x'.repeat(60_000)}\r\n`.repeat(4) + '$60000\r\n',
   ],
 ]) {
-  test(`${name}: a stranger holds 16 KiB, and all of it is returned`, async () => {
+  test(`${name}: an unauthenticated client holds 16 KiB, and all of it is freed`, async () => {
     await served(kPublic, async (server) => {
       await fetch(`${server.url}/healthz`);
       const before = residentBytes(server);
-      const crowd = new Crowd();
+      const flood = new Flood();
       let most = 0;
       const look = setInterval(() => (most = Math.max(most, residentBytes(server))), 5);
-      await crowd.join(kStrangers, server[port], { bytes });
+      await flood.join(kClients, server[port], { bytes });
       most = Math.max(most, residentBytes(server));
       clearInterval(look);
-      crowd.leave();
-      await until('everyone to leave', async () => {
+      flood.leave();
+      await until('all connections to close', async () => {
         return (await metric(server, 'weir_connections')) <= 2;
       });
-      const each = (most - before) / kStrangers;
+      const each = (most - before) / kClients;
       const kept = residentBytes(server) - before;
       report(
-        `${name}: ${(each / kKiB).toFixed(1)} KiB per stranger, ` +
-          `${(kept / kMiB).toFixed(1)} MiB kept after ${kStrangers} left`,
+        `${name}: ${(each / kKiB).toFixed(1)} KiB per unauthenticated client, ` +
+          `${(kept / kMiB).toFixed(1)} MiB kept after ${kClients} left`,
       );
-      if (kSanitized) return; // whose memory says nothing about ours
-      assert.ok(each < 24 * kKiB, `${each} bytes per stranger`);
+      if (kSanitized) return; // sanitizers change the memory use
+      assert.ok(each < 24 * kKiB, `${each} bytes per unauthenticated client`);
       assert.ok(kept < 16 * kMiB, `${kept} bytes kept`);
     });
   });
 }
 
-test('a budget of bytes holds for clients with a key, who hear why', async () => {
+test('connection-memory limits authenticated clients, and the response names the reason', async () => {
   await served(['--connection-memory', '16MiB', '--threads', '1'], async (server) => {
     const before = residentBytes(server);
     const head =
       'POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n' +
       `Authorization: Bearer ${kRootKey}\r\nContent-Length: ${kBody}\r\n\r\n`;
-    const crowd = new Crowd();
-    await crowd.join(100, server.httpPort, { bytes: head + 'x'.repeat(kBody - 1) });
-    await until('refusals', () => crowd.heard.includes('HTTP/1.1 503 '));
-    assert.match(crowd.heard, /no memory for this request: send it again later/);
+    const flood = new Flood();
+    await flood.join(100, server.httpPort, { bytes: head + 'x'.repeat(kBody - 1) });
+    await until('refusals', () => flood.received.includes('HTTP/1.1 503 '));
+    assert.match(flood.received, /no memory for this request: send it again later/);
     const grown = residentBytes(server) - before;
     report(`100 bodies of 1 MiB with a key: ${(grown / kMiB).toFixed(1)} MiB of 16 MiB`);
     if (!kSanitized) assert.ok(grown < 24 * kMiB, `${grown} bytes`);
-    assert.equal(await say(server.respPort, 'PING'), 'PONG', 'the other front end has its own');
-    crowd.leave();
+    assert.equal(await sendCommand(server.respPort, 'PING'), 'PONG', 'the other front end has its own');
+    flood.leave();
     await until('memory for others', async () => {
       return (await fetch(`${server.url}/healthz`)).status === 200;
     });
@@ -183,9 +183,9 @@ test('a budget of bytes holds for clients with a key, who hear why', async () =>
   });
 });
 
-// --- silent connections
+// --- idle connections
 
-test('silent connections take places of strangers only, and newcomers are served', async () => {
+test('idle connections use only unauthenticated places, and new clients are served', async () => {
   const most = 1000;
   const args = ['--max-connections', String(most), '--threads', '2'];
   await served(args, async (server) => {
@@ -193,13 +193,13 @@ test('silent connections take places of strangers only, and newcomers are served
       ['http', server.httpPort],
       ['resp', server.respPort],
     ]) {
-      const crowd = new Crowd();
-      await crowd.join(most, port, { from: '127.0.0.2' });
-      await crowd.join(most, port, { from: '127.0.0.3' });
+      const flood = new Flood();
+      await flood.join(most, port, { from: '127.0.0.2' });
+      await flood.join(most, port, { from: '127.0.0.3' });
       let answered = 0;
       for (let i = 0; i < 50; ++i) {
         if (name === 'resp') {
-          answered += (await say(port, 'PING')) === 'PONG' ? 1 : 0;
+          answered += (await sendCommand(port, 'PING')) === 'PONG' ? 1 : 0;
         } else {
           const wire = await Wire.open(port);
           await wire.send('GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n');
@@ -207,17 +207,17 @@ test('silent connections take places of strangers only, and newcomers are served
           wire.close();
         }
       }
-      const held = await metric(server, 'weir_connections', `door="${name}"`);
+      const held = await metric(server, 'weir_connections', `frontend="${name}"`);
       report(`${name}: ${2 * most} silent connections hold ${held} of ${most} places`);
       assert.equal(answered, 50, 'newcomers are answered');
-      assert.ok(held <= 0.8 * most + 1, `${held} are held`); // and who asks for the metric
-      assert.ok((await metric(server, 'weir_connections_evicted_total', `door="${name}"`)) >= most);
-      crowd.leave();
+      assert.ok(held <= 0.8 * most + 1, `${held} are held`); // plus the request for the metric
+      assert.ok((await metric(server, 'weir_connections_evicted_total', `frontend="${name}"`)) >= most);
+      flood.leave();
     }
   });
 });
 
-test('whoever says nothing is closed after ten seconds', async () => {
+test('a connection without a byte is closed after ten seconds', async () => {
   await served([], async (server) => {
     const wires = [await Wire.open(server.respPort), await Wire.open(server.httpPort)];
     const spoken = await Wire.open(server.respPort);
@@ -225,116 +225,116 @@ test('whoever says nothing is closed after ten seconds', async () => {
     assert.equal(await spoken.reply(), 'PONG');
     for (const wire of wires) assert.equal(await wire.rest(), '');
     await spoken.send(command('PING'));
-    assert.equal(await spoken.reply(), 'PONG', 'who has said something may be silent for longer');
+    assert.equal(await spoken.reply(), 'PONG', 'a connection that sent a request may be idle for longer');
     spoken.close();
-    for (const door of ['http', 'resp']) {
-      const cut = await metric(server, 'weir_connections_timed_out_total', `door="${door}"`);
+    for (const frontend of ['http', 'resp']) {
+      const cut = await metric(server, 'weir_connections_timed_out_total', `frontend="${frontend}"`);
       assert.ok(cut >= 1);
     }
   });
 });
 
-test('one address cannot take the places of others, and hears why it is refused', async () => {
+test('one address cannot use all connections, and the refusal names the reason', async () => {
   const limits = ['--max-connections', '100', '--max-connections-per-address', '10'];
   const args = [...limits, '--threads', '1'];
   await served(args, async (server) => {
-    const crowd = new Crowd();
+    const flood = new Flood();
     for (let i = 0; i < 60; ++i) {
-      await crowd.join(1, server.respPort, { bytes: command('PING'), from: '127.0.0.9' });
-      await until('an answer', () => crowd.answers > i);
+      await flood.join(1, server.respPort, { bytes: command('PING'), from: '127.0.0.9' });
+      await until('an answer', () => flood.answers > i);
     }
-    await until('refusals', () => crowd.open === 10);
-    assert.match(crowd.heard, /-ERR max number of clients reached for this address\r\n/);
-    assert.equal(crowd.heard.match(/\+PONG/g).length, 10);
-    report(`one address without a key holds ${crowd.open} of the 60 places it asked for`);
-    assert.equal(await say(server.respPort, 'PING'), 'PONG', 'another address is served');
-    crowd.leave();
+    await until('refusals', () => flood.open === 10);
+    assert.match(flood.received, /-ERR max number of clients reached for this address\r\n/);
+    assert.equal(flood.received.match(/\+PONG/g).length, 10);
+    report(`one address without a key has ${flood.open} of 60 connections`);
+    assert.equal(await sendCommand(server.respPort, 'PING'), 'PONG', 'another address is served');
+    flood.leave();
     await until('a line in the log', () => server.stderr.includes('max-connections-per-address'));
-    assert.match(server.stderr, /weir: resp: connections refused, .*, the last from 127\.0\.0\.9/);
+    assert.match(server.stderr, /weir: resp: connections refused: .*, the last from 127\.0\.0\.9/);
   });
 });
 
-test('where all places are taken by clients that were served, a newcomer hears why', async () => {
+test('when served clients use all connections, a new client gets the reason of its refusal', async () => {
   const args = ['--max-connections', '10', '--max-connections-per-address', '99', '--threads', '1'];
   await served(args, async (server) => {
-    const crowd = new Crowd();
+    const flood = new Flood();
     for (let i = 0; i < 20; ++i) {
-      await crowd.join(1, server.respPort, { bytes: command('PING') });
-      await until('an answer', () => crowd.answers > i);
+      await flood.join(1, server.respPort, { bytes: command('PING') });
+      await until('an answer', () => flood.answers > i);
     }
-    assert.match(crowd.heard, /-ERR max number of clients reached\r\n/);
-    const agents = new Crowd();
+    assert.match(flood.received, /-ERR max number of clients reached\r\n/);
+    const agents = new Flood();
     const limit = JSON.stringify({ namespace: 'n', identifier: 'i', limit: 9, duration: 1000 });
     const bytes =
       `POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${kRootKey}\r\n` +
       `Content-Length: ${limit.length}\r\n\r\n${limit}`;
     for (let i = 0; i < 20; ++i) {
       await agents.join(1, server.httpPort, { bytes });
-      await until('an answer', () => agents.heard.split('HTTP/1.1 ').length > i + 1);
+      await until('an answer', () => agents.received.split('HTTP/1.1 ').length > i + 1);
     }
-    assert.match(agents.heard, /HTTP\/1\.1 503 Service Unavailable\r\n.*max number of clients/s);
-    crowd.leave();
+    assert.match(agents.received, /HTTP\/1\.1 503 Service Unavailable\r\n.*max number of clients/s);
+    flood.leave();
     agents.leave();
   });
 });
 
-test('silent connections cannot use up the descriptors of the process', async () => {
+test('idle connections cannot exhaust the file descriptors', async () => {
   await served(['--threads', '1'], async (server) => {
     const open = readdirSync(`/proc/${server.pid}/fd`).length;
     const limit = ['--pid', String(server.pid), `--nofile=${open + 50}`];
     const { code, stderr } = await run('prlimit', limit);
     assert.equal(code, 0, stderr);
-    const crowd = new Crowd();
-    await crowd.join(100, server.httpPort);
-    await crowd.join(100, server.respPort);
+    const flood = new Flood();
+    await flood.join(100, server.httpPort);
+    await flood.join(100, server.respPort);
     for (let i = 0; i < 20; ++i) {
-      assert.equal(await say(server.respPort, 'PING'), 'PONG');
+      assert.equal(await sendCommand(server.respPort, 'PING'), 'PONG');
       const wire = await Wire.open(server.httpPort);
       await wire.send('GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n');
       assert.equal((await wire.answer()).status, 200);
       wire.close();
     }
-    crowd.leave();
+    flood.leave();
   });
 });
 
 // --- other protocols and wrong keys
 
-test('a web page cannot have a browser send commands to the Redis port', async () => {
+test('a web page cannot make a browser send commands to the Redis port', async () => {
   await served([], async (server) => {
     const body = 'CL.THROTTLE victim 1 1 60\r\nCL.THROTTLE victim 1 1 60\r\n';
     for (const method of ['POST', 'PUT']) {
       const answer = await new Promise((done) => {
-        const asked = request({ port: server.respPort, method, path: '/' });
-        asked.on('response', () => done('an answer'));
-        asked.on('error', ({ code }) => done(code));
-        asked.end(body);
+        const outgoing = request({ port: server.respPort, method, path: '/' });
+        outgoing.on('response', () => done('an answer'));
+        outgoing.on('error', ({ code }) => done(code));
+        outgoing.end(body);
       });
       assert.notEqual(answer, 'an answer');
     }
-    const throttled = await say(server.respPort, 'CL.THROTTLE', 'victim', 1, 1, 60);
+    const throttled = await sendCommand(server.respPort, 'CL.THROTTLE', 'victim', 1, 1, 60);
     assert.equal(throttled[2], 1, 'untouched');
     assert.equal(await metric(server, 'weir_cross_protocol_total', 'resp'), 2);
-    const told = () => server.stderr.includes('sent HTTP to the Redis protocol');
-    await until('a line in the log', told);
+    const logged = () => server.stderr.includes('HTTP on the Redis protocol port');
+    await until('a line in the log', logged);
   });
 });
 
 test('wrong keys are counted by reason and logged in few lines', async () => {
   await served(['--allow-public'], async (server) => {
     const url = `${server.url}/v2/ratelimit.limit`;
-    const ask = (headers) => fetch(url, { method: 'POST', body: '{}', headers });
+    const post = (headers) => fetch(url, { method: 'POST', body: '{}', headers });
     const keys = Array.from({ length: 20 }, (_, i) => `Bearer a_wrong_root_key_${i}`);
     const statuses = await Promise.all(
-      keys.map(async (key) => (await ask({ authorization: key })).status),
+      keys.map(async (key) => (await post({ authorization: key })).status),
     );
     assert.deepEqual(new Set(statuses), new Set([401]));
-    assert.equal((await ask({})).status, 400);
-    assert.equal((await ask({ authorization: 'Basic eA==' })).status, 400);
-    assert.match((await say(server.respPort, 'AUTH', 'a_wrong_root_key')).message, /^WRONGPASS/);
-    assert.match((await say(server.respPort, 'PING')).message, /^NOAUTH/);
-    const failures = (door, reason) =>
-      metric(server, 'weir_auth_failures_total', `door="${door}"`, `reason="${reason}"`);
+    assert.equal((await post({})).status, 400);
+    assert.equal((await post({ authorization: 'Basic eA==' })).status, 400);
+    assert.match((await sendCommand(server.respPort, 'AUTH', 'a_wrong_root_key')).message, /^WRONGPASS/);
+    assert.match((await sendCommand(server.respPort, 'PING')).message, /^NOAUTH/);
+    const failures = (frontend, reason) =>
+      metric(server, 'weir_auth_failures_total', `frontend="${frontend}"`, `reason="${reason}"`);
     assert.equal(await failures('http', 'wrong'), 20);
     assert.equal(await failures('http', 'missing'), 1);
     assert.equal(await failures('http', 'malformed'), 1);
@@ -348,7 +348,7 @@ test('wrong keys are counted by reason and logged in few lines', async () => {
   });
 });
 
-test('/metrics needs a key where others can reach it, unless asked otherwise', async () => {
+test('/metrics requires a key at a public address, unless public-metrics is set', async () => {
   const args = ['--allow-public', '--http', '0.0.0.0:0'];
   await served(args, async (server) => {
     assert.equal((await fetch(`${server.url}/metrics`)).status, 400);
@@ -366,7 +366,7 @@ const kLimit = JSON.stringify({ namespace: 'n', identifier: 'i', limit: 1e9, dur
 
 function askOver(agent, port) {
   return new Promise((resolve, reject) => {
-    const asked = request(
+    const outgoing = request(
       { agent, port, method: 'POST', path: '/v2/ratelimit.limit', headers: authorization },
       (answer) => {
         answer.resume();
@@ -374,8 +374,8 @@ function askOver(agent, port) {
         answer.on('error', reject);
       },
     );
-    asked.on('error', reject);
-    asked.end(kLimit);
+    outgoing.on('error', reject);
+    outgoing.end(kLimit);
   });
 }
 
@@ -393,8 +393,8 @@ test('SIGTERM loses no request of idle keep-alive and Redis connections', async 
     assert.equal(await wire.reply(), 'PONG');
   }
   server.child.kill('SIGTERM');
-  await until('the drain', () => server.stderr.includes('answering what is under way'));
-  // The listeners are closed: what is answered now is answered on the connections that were idle.
+  await until('the drain', () => server.stderr.includes('draining'));
+  // The listeners are closed: responses now come on connections that were idle.
   await until('closed listeners', async () => {
     const probe = connect({ port: server.respPort, host: '127.0.0.1' });
     const refused = await new Promise((done) => {
@@ -433,17 +433,17 @@ test('SIGTERM loses no request of idle keep-alive and Redis connections', async 
 test('SIGTERM loses no request of busy clients', async (t) => {
   const server = await startServer({ args: ['--drain-grace', '5s'] });
   t.after(() => server.child.kill('SIGKILL'));
-  let asked = 0;
+  let sent = 0;
   let lost = 0;
-  // One request after the other until there is nobody to connect to.
+  // One request after the other until connecting fails.
   const busy = async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     for (;;) {
       try {
-        ++asked;
+        ++sent;
         await askOver(agent, server.httpPort);
       } catch (error) {
-        --asked;
+        --sent;
         if (!isRefused(error)) ++lost;
         return agent.destroy();
       }
@@ -460,18 +460,18 @@ test('SIGTERM loses no request of busy clients', async (t) => {
     let open = true;
     client.on('close', () => (open = false));
     while (open) {
-      ++asked;
+      ++sent;
       await client.call('CL.THROTTLE', 'busy', 1e9, 1e9, 60).catch(() => ++lost);
       for (let i = 0; open && i < 30; ++i) await new Promise((done) => setTimeout(done, 10));
     }
     client.disconnect();
   };
-  // One that never pauses is served on for as long as the drain lasts; this one has enough sooner.
+  // A client that never pauses is served until the drain ends; this one stops sooner.
   let stopping = false;
   const restless = async () => {
     const wire = await Wire.open(server.respPort);
     for (let left = 200; left > 0; left -= stopping ? 1 : 0) {
-      ++asked;
+      ++sent;
       await wire.send(command('CL.THROTTLE', 'busy', 1e9, 1e9, 60));
       const reply = await wire.reply().catch(() => undefined);
       if (reply === undefined) return ++lost;
@@ -480,27 +480,27 @@ test('SIGTERM loses no request of busy clients', async (t) => {
   };
   const kinds = [busy, paused, restless];
   const clients = kinds.flatMap((kind) => Array.from({ length: 8 }, kind));
-  await until('traffic', () => asked > 500);
+  await until('traffic', () => sent > 500);
   server.child.kill('SIGTERM');
-  await until('the drain', () => server.stderr.includes('answering what is under way'));
+  await until('the drain', () => server.stderr.includes('draining'));
   stopping = true;
   await Promise.all(clients);
   await endOf(server);
-  report(`busy clients in a drain: ${lost} of ${asked} requests lost`);
+  report(`busy clients in a drain: ${lost} of ${sent} requests lost`);
   assert.equal(lost, 0);
 });
 
-test('with --drain-delay connections are accepted while /readyz says 503', async (t) => {
+test('with --drain-delay connections are accepted while /readyz returns 503', async (t) => {
   const server = await startServer({ args: ['--drain-delay', '2s', '--drain-grace', '1s'] });
   t.after(() => server.child.kill('SIGKILL'));
   const ready = () => fetch(`${server.url}/readyz`);
   await until('200', async () => (await ready()).status === 200);
   server.child.kill('SIGTERM');
   await until('503', async () => (await ready()).status === 503);
-  const answer = await ready(); // on a connection of its own: the last one said close
+  const answer = await ready(); // on a new connection: the last response had Connection: close
   assert.equal(answer.headers.get('connection'), 'close');
   const agent = new Agent({ keepAlive: false });
   assert.equal((await askOver(agent, server.httpPort)).statusCode, 200);
-  assert.equal(await say(server.respPort, 'PING'), 'PONG');
+  assert.equal(await sendCommand(server.respPort, 'PING'), 'PONG');
   await endOf(server);
 });

@@ -1,4 +1,4 @@
-// weir check-config: what is wrong with a file of settings, and where.
+// weir check-config: problems of a settings file and their positions.
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -33,11 +33,11 @@ origin-password-file: password
 on-origin-loss: share
 `;
 
-test('a file with nothing wrong in it is said to have nothing wrong', async () => {
+test('a valid file is reported as valid', async () => {
   for (const yaml of [kGood, '', '# nothing\n', 'http: off\n']) {
     const { code, stdout, problems } = await check(yaml);
     assert.deepEqual([code, problems], [0, []]);
-    assert.equal(stdout, `${file}: nothing is wrong\n`);
+    assert.equal(stdout, `${file}: valid\n`);
   }
 });
 
@@ -45,9 +45,9 @@ for (const [what, yaml, expected] of [
   [
     'a name that is misspelt',
     'region: a\nthread: 1\n',
-    [/^:2:1: 'thread' is no setting; there are http, resp, /],
+    [/^:2:1: 'thread' is not a setting; the settings are http, resp, /],
   ],
-  ['a name in capitals', 'Region: a\n', [/^:1:1: 'Region' is no setting/]],
+  ['a name in capitals', 'Region: a\n', [/^:1:1: 'Region' is not a setting/]],
   [
     'a number too large',
     'region: a\n\nthreads:   300\n',
@@ -74,7 +74,7 @@ for (const [what, yaml, expected] of [
   [
     'a list for a file',
     '- http\n- resp\n',
-    [/^:1:1: must be settings, one 'name: value' to a line/],
+    [/^:1:1: must be settings, one 'name: value' per line/],
   ],
   ['a word for a file', 'http\n', [/^:1:1: must be settings/]],
   ['YAML that is broken', 'region: a\nnode: {open\n', [/^:\d+:\d+: not valid YAML: /]],
@@ -82,23 +82,23 @@ for (const [what, yaml, expected] of [
   ['a colon too many', 'region: a: b\n', [/^:1:\d+: not valid YAML: /]],
   ['an alias of nothing', 'region: *nowhere\n', [/^:1:\d+: not valid YAML: /]],
   [
-    'several mistakes',
+    'several problems',
     'thread: 1\nthreads: x\nregion: a b\n',
     [/^:1:1: 'thread' /, /^:2:10: threads is 'x'/, /^:3:9: region is 'a b'/],
   ],
-  ['both doors off', 'http: off\nresp: off\n', [/^: http and resp are both off/]],
+  ['both front ends off', 'http: off\nresp: off\n', [/^: http and resp are both off/]],
   [
-    'both doors at one port',
+    'both front ends at one port',
     'http: 127.0.0.1:80\nresp: 127.0.0.1:80\n',
     [/^: http and resp are both '127\.0\.0\.1:80'/],
   ],
   [
     'a public address without allow-public',
     'http: 0.0.0.0:80\n',
-    [/^: http is '0\.0\.0\.0:80', which others can reach/],
+    [/^: http is '0\.0\.0\.0:80', which is not a loopback address/],
   ],
 ]) {
-  test(`${what} is told with its place, and the exit code is 1`, async () => {
+  test(`${what} is reported with its position, and the exit code is 1`, async () => {
     const { code, stdout, problems } = await check(yaml);
     assert.equal(code, 1);
     assert.equal(stdout, '');
@@ -107,11 +107,11 @@ for (const [what, yaml, expected] of [
   });
 }
 
-test('a public address with allow-public is right', async () => {
+test('a public address with allow-public is valid', async () => {
   assert.equal((await check('http: 0.0.0.0:80\nallow-public: true\n')).code, 0);
 });
 
-test('a file that is not there, and a folder, cannot be read', async () => {
+test('a missing file and a folder cannot be read', async () => {
   for (const path of [file + '.not', temporaryFolder()]) {
     const { code, stderr } = await weir(['check-config', path]);
     assert.equal(code, 1);
@@ -119,102 +119,102 @@ test('a file that is not there, and a folder, cannot be read', async () => {
   }
 });
 
-test('no file is a mistake of whoever asks', async () => {
+test('a missing FILE argument is wrong usage', async () => {
   const { code, stderr } = await weir(['check-config']);
   assert.equal(code, 2);
   assert.match(stderr, /FILE/);
 });
 
-// check-config --connect with this origin, and what it says.
+// check-config --connect with this origin, and its output.
 async function connect(yaml) {
   writeFileSync(file, yaml);
   const { code, stdout, stderr } = await weir(['check-config', file, '--connect']);
-  return { code, said: stdout.replace(`${file}: nothing is wrong\n`, '') + stderr };
+  return { code, output: stdout.replace(`${file}: valid\n`, '') + stderr };
 }
 
-test('an origin is connected to if asked, and what is wrong with it explained', async () => {
+test('--connect connects to the origin and explains its problem', async () => {
   assert.deepEqual(await connect('ledger: none'), {
     code: 0,
-    said: 'origin memory: nothing to connect to\nledger none: nothing to connect to\n',
+    output: 'origin memory: nothing to connect to\nledger none: nothing to connect to\n',
   });
   const unmade = join(temporaryFolder(), 'not made yet');
-  assert.match((await connect(`data: ${unmade}`)).said, /will be made by the first start/);
+  assert.match((await connect(`data: ${unmade}`)).output, /will be made by the first start/);
   assert.ok(!existsSync(unmade));
   const origin = new Origin();
   await origin.start();
-  const { code, said } = await connect(`origin: ${origin.url}`);
-  assert.equal(code, 0, said);
-  assert.match(said, /^origin redis:\/\/127.0.0.1:\d+\/0: connected, reads and writes\n  Redis \d/);
+  const { code, output } = await connect(`origin: ${origin.url}`);
+  assert.equal(code, 0, output);
+  assert.match(output, /^origin redis:\/\/127.0.0.1:\d+\/0: connected, reads and writes\n  Redis \d/);
   assert.deepEqual(await origin.client.keys('*'), []); // it leaves nothing behind
 
   for (const [settings, problem, remedy] of [
-    [['replica-read-only', 'yes'], /READONLY/, /it is a replica: give the address of the master/],
+    [['replica-read-only', 'yes'], /READONLY/, /it is a replica: use the address of the master/],
     [['requirepass', 'secret'], /NOAUTH/, /WEIR_ORIGIN_PASSWORD/],
   ]) {
     if (settings[0] === 'replica-read-only') await origin.client.replicaof('127.0.0.1', '1');
     await origin.client.config('SET', ...settings);
     const wrong = await connect(`origin: ${origin.url}`);
     assert.equal(wrong.code, 1);
-    assert.match(wrong.said, problem);
-    assert.match(wrong.said, remedy);
+    assert.match(wrong.output, problem);
+    assert.match(wrong.output, remedy);
     if (settings[0] === 'replica-read-only') await origin.client.replicaof('NO', 'ONE');
   }
-  // The user that docs/origin.md tells to make, and one that may do a little less.
+  // The user that docs/origin.md describes, and one with fewer permissions.
   const page = readFileSync(new URL('../../docs/origin.md', import.meta.url), 'utf8');
   const [, allowed] = page.match(/`(~weir:\* [^`]*)`/);
   await origin.client.auth('secret');
   await origin.client.call('ACL', 'SETUSER', 'weir', 'on', '>pw', ...allowed.split(/\s+/));
   const named = `origin: redis://weir:pw@127.0.0.1:${origin.port}`;
   const enough = await connect(named);
-  assert.equal(enough.code, 0, enough.said);
+  assert.equal(enough.code, 0, enough.output);
   await origin.client.call('ACL', 'SETUSER', 'weir', '-hincrby');
   const little = await connect(named);
   assert.equal(little.code, 1);
-  assert.match(little.said, /docs\/origin.md lists what the user must be allowed to do/);
+  assert.match(little.output, /docs\/origin.md lists the permissions that the user needs/);
   const guess = await connect(`origin: redis://:guess@127.0.0.1:${origin.port}`);
-  assert.match(guess.said, /WRONGPASS/);
-  assert.ok(!guess.said.includes('guess'));
+  assert.match(guess.output, /WRONGPASS/);
+  assert.ok(!guess.output.includes('guess'));
   await origin.kill();
-  const gone = await connect(`origin: ${origin.url}`);
-  assert.equal(gone.code, 1);
-  assert.match(gone.said, /cannot connect: Connection refused\n  is it running/);
+  const down = await connect(`origin: ${origin.url}`);
+  assert.equal(down.code, 1);
+  assert.match(down.output, /cannot connect: Connection refused\n  check that it runs/);
   const nowhere = await connect('origin: redis://no-such-host.invalid');
-  assert.match(nowhere.said, /cannot resolve no-such-host.invalid/);
+  assert.match(nowhere.output, /cannot resolve no-such-host.invalid/);
   const missing = await connect(`origin: ${origin.url}\norigin-password-file: /no/such/file`);
   assert.equal(missing.code, 1);
-  assert.match(missing.said, /origin-password-file is '\/no\/such\/file': it must be a file/);
+  assert.match(missing.output, /origin-password-file is '\/no\/such\/file': it must be a readable file/);
 });
 
-test('nothing is said to be right before all of it is', async () => {
+test('the file is reported as valid only after all checks', async () => {
   const data = temporaryFolder();
   writeFileSync(join(data, 'ledger.db'), 'no database at all'.repeat(500));
   for (const yaml of ['origin: redis://127.0.0.1:1', `data: ${data}`]) {
     writeFileSync(file, yaml);
     const { code, stdout, stderr } = await weir(['check-config', file, '--connect']);
     assert.equal(code, 1, stdout);
-    assert.doesNotMatch(stdout + stderr, /nothing is wrong/);
+    assert.doesNotMatch(stdout + stderr, /: valid/);
   }
   writeFileSync(file, 'ledger: none');
   const { code, stdout } = await weir(['check-config', file, '--connect']);
   assert.equal(code, 0);
-  assert.ok(stdout.endsWith(`${file}: nothing is wrong\n`), stdout);
+  assert.ok(stdout.endsWith(`${file}: valid\n`), stdout);
 });
 
-test('a damaged file of a ledger is called damaged', async () => {
+test('a damaged ledger file is reported as damaged', async () => {
   const data = temporaryFolder();
   writeFileSync(join(data, 'ledger.db'), 'no database at all'.repeat(500));
-  const { code, said } = await connect(`data: ${data}`);
+  const { code, output } = await connect(`data: ${data}`);
   assert.equal(code, 1);
-  assert.match(said, /file is not a database\n  move the file away/);
-  assert.doesNotMatch(said, /password/);
+  assert.match(output, /file is not a database\n  move the file away/);
+  assert.doesNotMatch(output, /password/);
 });
 
-test('a variable of the environment counts as it would for a server', async () => {
+test('environment variables are read as by a server', async () => {
   const url = 'ledger: sqlite:/tmp/some.db\n';
   writeFileSync(file, url);
   const without = await weir(['check-config', file]);
   assert.equal(without.code, 1);
-  assert.match(without.stderr, /region is not given.*--region, WEIR_REGION or region in the file/);
+  assert.match(without.stderr, /region is missing.*--region, WEIR_REGION or region in the file/);
   assert.equal((await weir(['check-config', file], { env: { WEIR_REGION: 'eu' } })).code, 0);
   const wrong = await weir(['check-config', file], { env: { WEIR_THREADS: 'many' } });
   assert.equal(wrong.code, 1);

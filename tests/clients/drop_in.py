@@ -1,4 +1,4 @@
-# Debian's python3-redis, unchanged: what its defaults send. Prints what it heard as JSON, for
+# Debian's python3-redis, unchanged, with its defaults. Prints the replies as JSON for
 # drop_in.test.mjs.
 
 import json
@@ -26,7 +26,7 @@ def error_of(call):
 heard = {"version": redis.__version__}
 client = redis.Redis(port=port)
 
-line = client.pipeline()  # MULTI and EXEC unless asked otherwise
+line = client.pipeline()  # MULTI and EXEC by default
 throttle(line, "py:line")
 throttle(line, "py:line")
 heard["pipeline"] = line.execute()

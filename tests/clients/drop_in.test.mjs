@@ -1,5 +1,5 @@
-// Programs that were written for Redis with redis-cell, unchanged: what their clients send besides
-// CL.THROTTLE by default. docs/protocols/resp.md has the table of what is run here.
+// Programs written for Redis with redis-cell, unchanged: the commands that their clients send besides
+// CL.THROTTLE. docs/protocols/resp.md has the table of the tested versions.
 
 import assert from 'node:assert/strict';
 import { readFileSync, statSync } from 'node:fs';
@@ -71,7 +71,7 @@ for (const [name, Redis] of [
     assert.equal((await client.call('CL.THROTTLE', key('apart'), 9, 10, kMonth, 0))[2], 9);
   });
 
-  with_client('hears that a transaction was refused', async (client) => {
+  with_client('gets an error for a refused transaction', async (client) => {
     const line = client.multi().call('CL.THROTTLE', key('no'), 9, 10, kMonth).call('NOPE');
     await assert.rejects(line.exec(), /EXECABORT/);
     assert.equal((await client.call('CL.THROTTLE', key('no'), 9, 10, kMonth, 0))[2], 10);
@@ -94,14 +94,14 @@ for (const [name, Redis] of [
     assert.equal(await client.unlink(key('del')), 1);
   });
 
-  with_client('asks for COMMAND INFO and hears that redis-cell is there', async (client) => {
+  with_client('finds redis-cell by COMMAND INFO', async (client) => {
     const [known, unknown] = await client.command('INFO', 'CL.THROTTLE', 'GET');
     assert.deepEqual(known.slice(0, 6), ['cl.throttle', -5, ['write', 'fast'], 1, 1, 1]);
     assert.equal(unknown, null);
   });
 
   with_client(
-    'that chooses another database is told so',
+    'that selects another database gets an error',
     async (client) => {
       const failed = new Promise((done) => client.once('error', done));
       assert.match((await failed).message, /DB index is out of range/);
@@ -150,7 +150,7 @@ for (const RESP of [2, 3]) {
     test(`redis ${what}, in version ${RESP}`, async () => {
       const socket = { host, port: server.respPort, reconnectStrategy: false };
       const client = createClient({ RESP, socket, ...more });
-      client.on('error', () => {}); // told by what is awaited
+      client.on('error', () => {}); // the awaited call reports it
       await client.connect();
       try {
         await body(client);
@@ -169,7 +169,7 @@ for (const RESP of [2, 3]) {
     assert.deepEqual(replies, [kThrottled, [0, 10, 8, -1, kMonth / 5], 'PONG']);
   });
 
-  with_client('hears that a transaction was refused', async (client) => {
+  with_client('gets an error for a refused transaction', async (client) => {
     const multi = client.multi().addCommand(throttle('no')).addCommand(['NOPE']);
     await assert.rejects(multi.exec(), /EXECABORT|unknown command/);
     assert.equal((await client.sendCommand(throttle('no', 0)))[2], 10);
@@ -183,7 +183,7 @@ for (const RESP of [2, 3]) {
     assert.deepEqual(await client.scriptExists(sha), [1]);
   });
 
-  with_client('forgets a key, and reads what COMMAND INFO and CLUSTER say', async (client) => {
+  with_client('deletes a key, and reads COMMAND INFO and CLUSTER', async (client) => {
     await client.sendCommand(throttle('del', 5));
     assert.equal(await client.del(key('del')), 1);
     assert.deepEqual(await client.sendCommand(throttle('del')), kThrottled);
@@ -210,22 +210,22 @@ for (const RESP of [2, 3]) {
     // A server has a ledger, where windows only grow.
     await assert.rejects(
       client.sendCommand(['WEIR.RESET', 'ns', name, '60000']),
-      /algorithm is sliding_window, whose counts are told/,
+      /algorithm is sliding_window, whose counts at the origin/,
     );
   });
 
   with_client('counts keys of 64 KiB apart, for ten years', async (client) => {
     const long = (last) => `${key('long')}${'x'.repeat(65_000)}${last}`;
-    const ask = (last, period) =>
+    const throttle = (last, period) =>
       client.sendCommand(['CL.THROTTLE', long(last), '9', '10', String(period)]);
-    assert.deepEqual(await ask('a', kTenYears), [0, 10, 9, -1, kTenYears / 10]);
-    assert.equal((await ask('a', kTenYears))[2], 8);
-    assert.equal((await ask('b', kTenYears))[2], 9);
-    await assert.rejects(ask('c', kTenYears + 1), /period is '315619201': it must be/);
+    assert.deepEqual(await throttle('a', kTenYears), [0, 10, 9, -1, kTenYears / 10]);
+    assert.equal((await throttle('a', kTenYears))[2], 8);
+    assert.equal((await throttle('b', kTenYears))[2], 9);
+    await assert.rejects(throttle('c', kTenYears + 1), /period is '315619201': it must be/);
     assert.equal(await client.del(long('a')), 1);
   });
 
-  test(`redis that chooses another database is told so, in version ${RESP}`, async () => {
+  test(`redis that selects another database gets an error, in version ${RESP}`, async () => {
     const socket = { host, port: server.respPort, reconnectStrategy: false };
     const client = createClient({ RESP, database: 1, socket });
     client.on('error', () => {});
@@ -271,22 +271,22 @@ test('python3-redis: pipelines, scripts, databases, the Unix socket and RedisClu
     sockets.resp,
   ]);
   assert.equal(code, 0, stderr);
-  const heard = JSON.parse(stdout);
-  assert.match(heard.version, /^4\.3\./);
-  assert.deepEqual(heard.pipeline, [kThrottled, [0, 10, 8, -1, kMonth / 5]]);
-  assert.deepEqual(heard.pipeline_without_transaction, [[0, 10, 7, -1, (3 * kMonth) / 10]]);
-  assert.match(heard.refused, /unknown command 'NOPE'/);
-  assert.equal(heard.after_refused, 10);
-  assert.deepEqual(heard.script, kThrottled);
-  assert.match(heard.database, /DB index is out of range/);
-  assert.equal(heard.deleted, 1);
-  assert.deepEqual(heard.unix, kThrottled);
-  assert.deepEqual(heard.cluster, kThrottled);
-  assert.deepEqual(heard.cluster_pipeline, [
+  const result = JSON.parse(stdout);
+  assert.match(result.version, /^4\.3\./);
+  assert.deepEqual(result.pipeline, [kThrottled, [0, 10, 8, -1, kMonth / 5]]);
+  assert.deepEqual(result.pipeline_without_transaction, [[0, 10, 7, -1, (3 * kMonth) / 10]]);
+  assert.match(result.refused, /unknown command 'NOPE'/);
+  assert.equal(result.after_refused, 10);
+  assert.deepEqual(result.script, kThrottled);
+  assert.match(result.database, /DB index is out of range/);
+  assert.equal(result.deleted, 1);
+  assert.deepEqual(result.unix, kThrottled);
+  assert.deepEqual(result.cluster, kThrottled);
+  assert.deepEqual(result.cluster_pipeline, [
     [0, 10, 8, -1, kMonth / 5],
     [0, 10, 7, -1, (3 * kMonth) / 10],
   ]);
-  assert.equal(heard.cluster_deleted, 1);
+  assert.equal(result.cluster_deleted, 1);
 });
 
 // --- others ---
@@ -299,7 +299,7 @@ test('redis-cli works with -c and -s', async () => {
   assert.equal(unix.stdout.split('\n')[2], '8');
 });
 
-test('the slot of a key is that of redis-server', async () => {
+test('the slot of a key equals that of redis-server', async () => {
   const redis = await Wire.open(server.respPort);
   // Computed by redis-server 7.0.
   const slots = { foo: 12182, bar: 5061, hello: 866, '{user}.a': 5474, 'foo{}{bar}': 8363 };
@@ -310,12 +310,12 @@ test('the slot of a key is that of redis-server', async () => {
   redis.close();
 });
 
-test('HTTP is answered at its Unix socket, for the owner and the group', async () => {
+test('HTTP is served at its Unix socket, for the owner and the group', async () => {
   assert.equal(statSync(sockets.http).mode & 0o777, 0o660);
   assert.equal(statSync(sockets.resp).mode & 0o777, 0o660);
   const body = { namespace: 'ns', identifier: 'unix', limit: 5, duration: 60000 };
   const answer = await new Promise((done, failed) => {
-    const asked = request(
+    const outgoing = request(
       {
         socketPath: sockets.http,
         path: '/v2/ratelimit.limit',
@@ -328,14 +328,14 @@ test('HTTP is answered at its Unix socket, for the owner and the group', async (
         response.on('end', () => done({ status: response.statusCode, body: JSON.parse(text) }));
       },
     );
-    asked.on('error', failed);
-    asked.end(JSON.stringify(body));
+    outgoing.on('error', failed);
+    outgoing.end(JSON.stringify(body));
   });
   assert.equal(answer.status, 200);
   assert.equal(answer.body.data.remaining, 4);
 });
 
-test('a Unix socket goes with its server, and what a killed one left is replaced', async () => {
+test('a Unix socket is removed with its server, and a stale one is replaced', async () => {
   const path = join(folder, 'killed.sock');
   const args = ['--resp-socket', path];
   const first = await startServer({ args });
@@ -350,7 +350,7 @@ test('a Unix socket goes with its server, and what a killed one left is replaced
   assert.throws(() => statSync(path), /ENOENT/);
 });
 
-test('the table in resp.md names the versions that are run', () => {
+test('the table in resp.md lists the tested versions', () => {
   const page = readFileSync(new URL('../../docs/protocols/resp.md', import.meta.url), 'utf8');
   const lock = JSON.parse(readFileSync(new URL('package-lock.json', import.meta.url), 'utf8'));
   for (const name of ['ioredis', 'iovalkey', 'redis']) {

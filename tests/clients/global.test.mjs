@@ -1,12 +1,12 @@
 // Three regions of two processes each, a redis-server in every region, and one mariadbd for all:
-// what is told between regions, what is not, and that nothing of it is wrong.
+// which counts regions publish, and that all of them are correct.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
 import { Load } from './load.mjs';
 import { MariaDb } from './mariadb.mjs';
-import { acquainted, kLongWindow, pick, quantile, rest, until, verdictOf } from './region.mjs';
+import { untilConnected, kLongWindow, pick, quantile, rest, until, verdictOf } from './region.mjs';
 import { kRootKey } from './server.mjs';
 import { World } from './world.mjs';
 
@@ -29,24 +29,24 @@ const sumOf = async (nodes, ...sample) => {
   return all.reduce((sum, value) => sum + value, 0);
 };
 
-// What a restarted process would not find at Redis.
+// Counts that a restarted process would not find in Redis.
 async function restartWithoutMemory(region) {
   const count = region.nodes.length;
   await region.stopNodes();
   await region.origin.client.flushall();
   for (let i = 0; i < count; ++i) await region.startNode();
-  await acquainted(region.nodes);
-  await world.knowsItself();
+  await untilConnected(region.nodes);
+  await world.untilReady();
 }
 
-test('what one region admitted is known in all others', async () => {
+test('all regions import the admissions of one region', async () => {
   const [here] = world.regions;
-  assert.equal((await here.nodes[0].limit('told', 4)).success, 1);
-  await world.remains('told', 4, 3);
-  assert.deepEqual(await ledger.counts('told'), { [here.name]: 1 });
+  assert.equal((await here.nodes[0].limit('shared', 4)).success, 1);
+  await world.remains('shared', 4, 3);
+  assert.deepEqual(await ledger.counts('shared'), { [here.name]: 1 });
 });
 
-test('what several regions admitted is added up, everywhere', async () => {
+test('all regions add up the admissions of several regions', async () => {
   const costs = { ap: 200, eu: 300, us: 400 };
   for (const { name, nodes } of world.regions) {
     assert.equal((await pick(nodes).limit('sum', 1000, costs[name])).success, 1);
@@ -55,14 +55,14 @@ test('what several regions admitted is added up, everywhere', async () => {
   assert.deepEqual(await ledger.counts('sum'), costs);
 });
 
-test('a key that is full in one region is refused in another that never saw it', async () => {
+test('a key that is full in one region is denied in another region without traffic', async () => {
   const [here, there] = world.regions;
   assert.equal((await here.nodes[0].limit('full', 10, 10)).success, 1);
   await world.remains('full', 10, 0);
   assert.equal((await there.nodes[1].limit('full', 10)).success, 0);
 });
 
-test('a request larger than its limit tells nobody anything', async () => {
+test('a request larger than its limit publishes nothing', async () => {
   const [here, there] = world.regions;
   const strict = () => sumOf(there.nodes, 'weir_strict_activations_total');
   const before = await strict();
@@ -73,35 +73,35 @@ test('a request larger than its limit tells nobody anything', async () => {
   assert.equal(await strict(), before);
 });
 
-// In the first half of a window the last one weighs so much that a request is refused, though this
-// window has nothing. Others must hear of counts, not of that refusal.
-test('a refusal because of the last window holds nobody up elsewhere', async () => {
+// In the first half of a window the previous one weighs so much that a request is denied, though this
+// window is empty. Other regions must import counts, not that denial.
+test('a denial because of the previous window does not affect other regions', async () => {
   const kWindow = 8000; // ms
   const [here, there] = world.regions;
   const into = () => Date.now() % kWindow;
   const begin = () => until('a window to begin', () => into() < 500);
-  const ask = async (node, command, ...more) =>
+  const send = async (node, command, ...more) =>
     verdictOf(await node.client.call(command, 'api', 'last', 100, kWindow, ...more));
 
   await begin();
-  assert.equal((await ask(here.nodes[0], 'WEIR.LIMIT', 'COST', 100)).success, 1);
+  assert.equal((await send(here.nodes[0], 'WEIR.LIMIT', 'COST', 100)).success, 1);
   await world.remains('last', 100, 0, { duration: kWindow });
   const sequence = Math.floor(Date.now() / kWindow);
   await until('it to end', () => Math.floor(Date.now() / kWindow) > sequence);
-  const refused = await ask(here.nodes[0], 'WEIR.LIMIT', 'COST', 60);
+  const refused = await send(here.nodes[0], 'WEIR.LIMIT', 'COST', 60);
   if (into() < kWindow / 2) assert.equal(refused.success, 0); // but for a machine that stood still
   const fixed = ['ALGORITHM', 'fixed_window'];
   await world.settle();
   const rows = await ledger.rows('last');
   assert.deepEqual(rows.filter((row) => row.sequence > sequence), []);
-  const verdict = await ask(there.nodes[0], 'WEIR.PEEK', ...fixed);
+  const verdict = await send(there.nodes[0], 'WEIR.PEEK', ...fixed);
   if (Math.floor(Date.now() / kWindow) === sequence + 1) assert.equal(verdict.remaining, 100);
-  assert.equal((await ask(there.nodes[0], 'WEIR.LIMIT', 'COST', 100, ...fixed)).success, 1);
+  assert.equal((await send(there.nodes[0], 'WEIR.LIMIT', 'COST', 100, ...fixed)).success, 1);
 });
 
-// A process that lost its Redis and its own memory finds its region's row in the ledger. That is
-// no news of other regions, and no reason not to ask Redis.
-test('what a region wrote itself comes back to it as its own, and makes nothing fresh', async () => {
+// A process that lost its Redis and its own memory finds its region's row in the ledger. That is no
+// change of another region, and the process must still read Redis.
+test('rows that a region wrote itself are imported as its own and refresh nothing', async () => {
   const [here] = world.regions;
   assert.equal((await here.nodes[0].limit('own', 100, 60)).success, 1);
   await world.remains('own', 100, 40);
@@ -111,16 +111,16 @@ test('what a region wrote itself comes back to it as its own, and makes nothing 
   const before = await cold();
   const verdict = await node.limit('own', 100, 5);
   assert.deepEqual([verdict.success, verdict.remaining, verdict.basis], [1, 35, 'refreshed']);
-  assert.ok((await cold()) > before, 'Redis was not asked');
-  await until('Redis to know', async () => (await here.origin.cells()).length > 0);
+  assert.ok((await cold()) > before, 'Redis was not read');
+  await until('Redis to have it', async () => (await here.origin.cells()).length > 0);
   const totals = await Promise.all((await here.origin.cells()).map((cell) => here.origin.total(cell)));
-  assert.ok(totals.includes(5), `${totals}`); // not what was learnt
+  assert.ok(totals.includes(5), `${totals}`); // without imported counts
   assert.equal((await node.limit('own', 100, 36)).success, 0);
-  await until('the ledger to know', async () => (await ledger.counts('own'))[here.name] === 65);
+  await until('the ledger to have it', async () => (await ledger.counts('own'))[here.name] === 65);
   await world.remains('own', 100, 35);
 });
 
-test('a cell that nobody charges is written once', async () => {
+test('a cell without traffic is written once', async () => {
   const [here] = world.regions;
   await here.nodes[0].limit('quiet', 10, 5);
   await world.remains('quiet', 10, 5);
@@ -135,9 +135,9 @@ test('a cell that nobody charges is written once', async () => {
   assert.equal(await sumOf(world.nodes, 'weir_published_rows_total'), written);
 });
 
-// A key that one process is asked for is written by it, once. A key that several are asked for at
-// the same time is written by one of them, and by others only if they believe that it did not.
-test('one process of a region writes for all', async () => {
+// A key with traffic at one process is written by it, once. A key with traffic at several processes is
+// written by one of them, and by others only if they do not know that.
+test('one process of a region publishes for all', async () => {
   const kKeys = 100;
   const [here] = world.regions;
   const writtenBy = () =>
@@ -147,14 +147,14 @@ test('one process of a region writes for all', async () => {
     await until('nothing to wait', async () => (await sumOf(here.nodes, 'weir_publish_waiting')) === 0);
     const before = await writtenBy();
     const keys = Array.from({ length: kKeys }, (_, i) => `${name}-${i}`);
-    for (const [i, who] of keys.entries()) {
-      await Promise.all(askersOf(i).map((node) => node.limit(who, 4)));
+    for (const [i, identifier] of keys.entries()) {
+      await Promise.all(askersOf(i).map((node) => node.limit(identifier, 4)));
     }
-    // A region that is alone on a key need not tell the second unit.
-    const known = async (node, who) => (await node.peek(who, 4)).remaining <= 3;
+    // A region that is alone on a key need not publish the second unit.
+    const known = async (node, identifier) => (await node.peek(identifier, 4)).remaining <= 3;
     const elsewhere = regionsExcept(here).flatMap(({ nodes }) => nodes);
-    for (const who of keys) await world.everywhere(who, (node) => known(node, who), elsewhere);
-    await rest(1000); // for those who write in vain
+    for (const identifier of keys) await world.everywhere(identifier, (node) => known(node, identifier), elsewhere);
+    await rest(1000); // for writes that change nothing
     const [[rows]] = await ledger.query(
       `SELECT COUNT(*) FROM weir_cells WHERE identifier LIKE '${name}-%'`,
     );
@@ -168,14 +168,14 @@ test('one process of a region writes for all', async () => {
   assert.ok((await write('by-both', () => here.nodes)) < 1.8 * kKeys);
 });
 
-test('identifiers come through byte for byte', async () => {
+test('identifiers are preserved byte for byte', async () => {
   const [here, there] = world.regions;
   const names = {
     'of many scripts': 'naïve-用户-🚀-Ω',
     'as long as can be': 'x'.repeat(511) + '!',
     'that look binary': Array.from({ length: 32 }, (_, i) => String.fromCharCode(i)).join('') + '\u007f\\\'"%_;--',
   };
-  const ask = async ({ server }, identifier, cost) => {
+  const send = async ({ server }, identifier, cost) => {
     const answer = await fetch(`${server.url}/v2/ratelimit.limit`, {
       method: 'POST',
       headers: { authorization: `Bearer ${kRootKey}` },
@@ -185,15 +185,15 @@ test('identifiers come through byte for byte', async () => {
     return (await answer.json()).data;
   };
   for (const [kind, name] of Object.entries(names)) {
-    assert.equal((await ask(here.nodes[0], name, 7)).success, true, kind);
-    await until(kind, async () => (await ask(there.nodes[0], name, 0)).remaining === 3);
+    assert.equal((await send(here.nodes[0], name, 7)).success, true, kind);
+    await until(kind, async () => (await send(there.nodes[0], name, 0)).remaining === 3);
   }
   const rows = await ledger.query("SELECT HEX(identifier), count FROM weir_cells WHERE namespace = 'bytes'");
   const wanted = Object.values(names).map((name) => [Buffer.from(name).toString('hex').toUpperCase(), '7']);
   assert.deepEqual(rows.sort(), wanted.sort());
 });
 
-test('a region that is cut off goes on limiting, says so, and catches up', async () => {
+test('a disconnected region continues to limit, reports degraded, and catches up', async () => {
   const [here, there] = world.regions;
   const [node] = here.nodes;
   assert.equal((await there.nodes[0].limit('cut', 100, 30)).success, 1);
@@ -207,35 +207,35 @@ test('a region that is cut off goes on limiting, says so, and catches up', async
       admitted += (await pick(here.nodes).limit('cut', 100)).success;
     }
     assert.ok(admitted >= 70 && admitted <= 1.1 * 70, `${admitted}`); // two processes, one Redis
-    await until('it to be said', degraded);
+    await until('a report', degraded);
     await until('a line', () => /the ledger mysql:\S+ does not answer/.test(node.server.stderr));
     assert.ok((await node.server.metric('weir_ledger_errors_total', 'reason="unreachable"')) > 0);
     assert.notEqual((await there.nodes[0].limit('cut', 100, 0)).basis, 'degraded');
   } finally {
-    here.proxy.mend();
+    here.proxy.restore();
   }
-  await until('it to be well', async () => !(await degraded()));
+  await until('recovery', async () => !(await degraded()));
   await world.remains('cut', 100, 0);
-  // The last few of a full key are not worth a row.
+  // The last units of a full key are not published.
   const row = (await ledger.counts('cut'))[here.name];
   assert.ok(row >= 70 && row <= admitted, `${row} of ${admitted}`);
   await until('a line', () => /the ledger mysql:\S+ answers\n/.test(node.server.stderr));
 });
 
-// Regions that stop write all they counted; then the rows say what the log says, and the one
-// that is left knows it.
-test('nothing is lost when the ledger is killed and comes back under load', async () => {
+// Regions write all counts at shutdown; then the rows equal the log, and the remaining region has
+// imported them.
+test('no count is lost when the ledger is killed and restarted under load', async () => {
   const kMost = 1_400_000;
   const keys = ['p', 'q', 'r', 's'].map((name) => ({
-    who: `killed-${name}`,
+    identifier: `killed-${name}`,
     most: kMost,
     cost: () => 1 + Math.floor(Math.random() * 500),
   }));
   for (const node of world.nodes) node.killed = false;
   const load = new Load({ nodes: [...world.nodes], keys, duration: kLongWindow, perTick: 3 });
-  // What a region may hide it does not write, not even at its end: each begins with more.
+  // A region does not write counts below its publish threshold, not even at shutdown: each starts above.
   for (const key of keys) {
-    for (const { nodes } of world.regions) await load.ask(nodes[0], key, kMost / 7);
+    for (const { nodes } of world.regions) await load.send(nodes[0], key, kMost / 7);
   }
   load.start();
   await rest(2000);
@@ -247,11 +247,11 @@ test('nothing is lost when the ledger is killed and comes back under load', asyn
   await rest(2000);
   await load.stop(); // no question failed
 
-  const accepted = (who, region) =>
-    load.accepted((entry) => entry.who === who && (!region || entry.node.region === region));
+  const accepted = (identifier, region) =>
+    load.accepted((entry) => entry.identifier === identifier && (!region || entry.node.region === region));
   for (const { server } of world.nodes) {
     await until('the ledger', async () => (await server.metric('weir_ledger_ready')) === 1);
-    await until('Redis to be told', async () => (await server.metric('weir_dirty_cells')) === 0);
+    await until('replay to Redis', async () => (await server.metric('weir_dirty_cells')) === 0);
   }
   await rest(500);
   const [last, ...others] = world.regions;
@@ -260,18 +260,18 @@ test('nothing is lost when the ledger is killed and comes back under load', asyn
     await region.stopNodes();
     for (let i = 0; i < count; ++i) await region.startNode();
   }
-  for (const { who } of keys) {
-    const told = await ledger.counts(who);
+  for (const { identifier } of keys) {
+    const published = await ledger.counts(identifier);
     for (const region of others) {
-      assert.equal(told[region.name], accepted(who, region), `${who} in ${region.name}`);
+      assert.equal(published[region.name], accepted(identifier, region), `${identifier} in ${region.name}`);
     }
-    assert.ok((told[last.name] ?? 0) <= accepted(who, last));
-    const left = Math.max(0, kMost - accepted(who));
-    await world.remains(who, kMost, left, { nodes: last.nodes });
+    assert.ok((published[last.name] ?? 0) <= accepted(identifier, last));
+    const left = Math.max(0, kMost - accepted(identifier));
+    await world.remains(identifier, kMost, left, { nodes: last.nodes });
   }
-  const times = load.asked.filter(({ phase }) => phase === 'killed').map(({ took }) => took);
+  const times = load.requests.filter(({ phase }) => phase === 'killed').map(({ took }) => took);
   console.log(
-    `${load.asked.length} asked, ${load.accepted()} accepted; while it was away ` +
+    `${load.requests.length} requests, ${load.accepted()} admitted; while it was down ` +
       `p99 ${quantile(times, 0.99).toFixed(1)}, most ${Math.max(...times).toFixed(1)} ms`,
   );
 });

@@ -1,4 +1,4 @@
-// What HTTP answers, asked by curl: verdicts, batches, and every mistake a body can have.
+// HTTP responses to curl: verdicts, batches, and every invalid body.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -10,7 +10,7 @@ let server;
 before(async () => (server = await startServer()));
 after(() => server.stop());
 
-// One request by curl: status, headers in small letters, and the body, read if it is JSON.
+// One request by curl: status, headers in lower case, and the body, parsed if it is JSON.
 async function curl(path, { body, method, headers = [`Authorization: Bearer ${kRootKey}`] } = {}) {
   const args = ['-sS', '-i', '-H', 'Expect:', `${server.url}${path}`];
   if (method === 'HEAD') args.push('-I');
@@ -35,7 +35,7 @@ async function curl(path, { body, method, headers = [`Authorization: Bearer ${kR
 
 const limit = (body) => curl('/v2/ratelimit.limit', { body });
 const multiLimit = (body) => curl('/v2/ratelimit.multiLimit', { body });
-const ask = (more) => ({
+const requestBody = (more) => ({
   namespace: 'api',
   identifier: 'alice',
   limit: 3,
@@ -43,8 +43,8 @@ const ask = (more) => ({
   ...more,
 });
 
-test('limit admits with 200, what is left, and the headers of the draft', async () => {
-  const { status, fields, body } = await limit(ask({ identifier: 'admitted' }));
+test('limit admits with 200, the remaining units, and the headers of the draft', async () => {
+  const { status, fields, body } = await limit(requestBody({ identifier: 'admitted' }));
   assert.equal(status, 200);
   assert.match(body.meta.requestId, /^req_[0-9a-z]{24}$/);
   const { reset, ...data } = body.data;
@@ -57,8 +57,8 @@ test('limit admits with 200, what is left, and the headers of the draft', async 
   assert.match(fields.date, /^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/);
 });
 
-test('limit denies with 200 and says when to come back', async () => {
-  const body = ask({ identifier: 'denied' });
+test('limit denies with 200 and the time to retry', async () => {
+  const body = requestBody({ identifier: 'denied' });
   for (let left = 2; left >= 0; --left) assert.equal((await limit(body)).body.data.remaining, left);
   const answer = await limit(body);
   assert.equal(answer.status, 200);
@@ -69,25 +69,25 @@ test('limit denies with 200 and says when to come back', async () => {
   assert.equal(seconds, Math.ceil(retryAfter / 1000));
 });
 
-test('every request has a name of its own', async () => {
+test('every request has its own id', async () => {
   const names = new Set();
-  for (let i = 0; i < 5; ++i) names.add((await limit(ask({ cost: 0 }))).body.meta.requestId);
+  for (let i = 0; i < 5; ++i) names.add((await limit(requestBody({ cost: 0 }))).body.meta.requestId);
   assert.equal(names.size, 5);
 });
 
-test('a cost of 0 peeks, before and after something is used', async () => {
-  const peek = () => limit(ask({ identifier: 'peek', cost: 0 }));
+test('a cost of 0 peeks, before and after the first use', async () => {
+  const peek = () => limit(requestBody({ identifier: 'peek', cost: 0 }));
   assert.deepEqual(
     [(await peek()).body.data.remaining, (await peek()).body.data.remaining],
     [3, 3],
   );
-  assert.equal((await limit(ask({ identifier: 'peek', cost: 3 }))).body.data.success, true);
+  assert.equal((await limit(requestBody({ identifier: 'peek', cost: 3 }))).body.data.success, true);
   assert.deepEqual((await peek()).body.data.success, true, 'exactly full');
   assert.equal((await peek()).body.data.remaining, 0);
 });
 
-test('a cost beyond the limit never passes, and no time is promised', async () => {
-  const { body, fields } = await limit(ask({ identifier: 'never', cost: 4 }));
+test('a cost above the limit never passes, and has no retry time', async () => {
+  const { body, fields } = await limit(requestBody({ identifier: 'never', cost: 4 }));
   assert.deepEqual([body.data.success, body.data.retryAfter], [false, undefined]);
   assert.equal(fields['retry-after'], undefined);
 });
@@ -101,17 +101,17 @@ for (const algorithm of [
   'token_bucket',
 ]) {
   test(`${algorithm} admits the limit and no more`, async () => {
-    const body = ask({ identifier: `by ${algorithm}`, algorithm });
+    const body = requestBody({ identifier: `by ${algorithm}`, algorithm });
     const outcomes = [];
     for (let i = 0; i < 4; ++i) outcomes.push((await limit(body)).body.data.success);
     assert.deepEqual(outcomes, [true, true, true, false]);
   });
 }
 
-test('gcra and token_bucket take a burst, which is then the limit of the answer', async () => {
+test('gcra and token_bucket accept a burst, which is the limit in the response', async () => {
   for (const algorithm of ['gcra', 'token_bucket']) {
     const burst = await limit(
-      ask({ identifier: `burst ${algorithm}`, algorithm, burst: 7, cost: 7 }),
+      requestBody({ identifier: `burst ${algorithm}`, algorithm, burst: 7, cost: 7 }),
     );
     const { success, limit: shown, remaining } = burst.body.data;
     assert.deepEqual([success, shown, remaining], [true, 7, 0]);
@@ -119,7 +119,7 @@ test('gcra and token_bucket take a burst, which is then the limit of the answer'
   }
 });
 
-test('identifiers are text of any language, and those with escapes the same as without', async () => {
+test('identifiers are Unicode text, and JSON escapes do not change them', async () => {
   const remaining = async (text) =>
     (await limit(`{"namespace":"x","identifier":${text},"limit":9,"duration":${kMonth}}`)).body.data
       .remaining;
@@ -131,11 +131,11 @@ test('identifiers are text of any language, and those with escapes the same as w
 
 // --- multiLimit
 
-test('multiLimit consumes all if all pass, in the order asked', async () => {
+test('multiLimit consumes all items if all pass, in order', async () => {
   const items = [
-    ask({ namespace: 'm', identifier: 'first', limit: 5, cost: 2 }),
-    ask({ namespace: 'm', identifier: 'second', limit: 9, algorithm: 'gcra' }),
-    ask({ namespace: 'n', identifier: 'first', limit: 1 }),
+    requestBody({ namespace: 'm', identifier: 'first', limit: 5, cost: 2 }),
+    requestBody({ namespace: 'm', identifier: 'second', limit: 9, algorithm: 'gcra' }),
+    requestBody({ namespace: 'n', identifier: 'first', limit: 1 }),
   ];
   const { status, body, fields } = await multiLimit(items);
   assert.equal(status, 200);
@@ -157,9 +157,9 @@ test('multiLimit consumes all if all pass, in the order asked', async () => {
   assert.match(fields['ratelimit-policy'], /;q=1;/, 'the tightest');
 });
 
-test('multiLimit consumes nothing if one is refused; the others say what they still have', async () => {
-  const open = ask({ namespace: 'all', identifier: 'open', limit: 10, cost: 4 });
-  const full = ask({ namespace: 'all', identifier: 'full', limit: 2, cost: 2 });
+test('multiLimit consumes nothing if one item is denied, and reports the remaining units of the others', async () => {
+  const open = requestBody({ namespace: 'all', identifier: 'open', limit: 10, cost: 4 });
+  const full = requestBody({ namespace: 'all', identifier: 'full', limit: 2, cost: 2 });
   assert.equal((await multiLimit([open, full])).body.data.passed, true);
   for (const items of [
     [open, full],
@@ -180,15 +180,15 @@ test('multiLimit consumes nothing if one is refused; the others say what they st
   assert.equal((await limit({ ...open, cost: 0 })).body.data.remaining, 6);
 });
 
-test('multiLimit counts an item that is there twice twice', async () => {
-  const item = ask({ namespace: 'twice', limit: 3, cost: 2 });
+test('multiLimit counts a repeated item twice', async () => {
+  const item = requestBody({ namespace: 'twice', limit: 3, cost: 2 });
   assert.equal((await multiLimit([item, item])).body.data.passed, false);
   assert.equal((await limit({ ...item, cost: 0 })).body.data.remaining, 3);
 });
 
-test('multiLimit takes 1 to 100 items', async () => {
+test('multiLimit accepts 1 to 100 items', async () => {
   const items = (count) =>
-    Array.from({ length: count }, (_, i) => ask({ identifier: `item ${i}`, namespace: 'many' }));
+    Array.from({ length: count }, (_, i) => requestBody({ identifier: `item ${i}`, namespace: 'many' }));
   assert.equal((await multiLimit(items(1))).body.data.limits.length, 1);
   const { body } = await multiLimit(items(100));
   assert.deepEqual(
@@ -203,10 +203,10 @@ test('multiLimit takes 1 to 100 items', async () => {
   }
 });
 
-test('multiLimit says which item is wrong, and consumes nothing of the others', async () => {
+test('multiLimit names the invalid item and consumes nothing', async () => {
   const { status, body } = await multiLimit([
-    ask({ namespace: 'w' }),
-    ask({ namespace: 'w', cost: -1 }),
+    requestBody({ namespace: 'w' }),
+    requestBody({ namespace: 'w', cost: -1 }),
     7,
   ]);
   assert.equal(status, 400);
@@ -214,15 +214,15 @@ test('multiLimit says which item is wrong, and consumes nothing of the others', 
     body.error.errors.map((error) => error.location),
     ['body[1].cost', 'body[2]'],
   );
-  const late = await multiLimit([ask({ namespace: 'w' }), ask({ namespace: 'w', burst: 3 })]);
+  const late = await multiLimit([requestBody({ namespace: 'w' }), requestBody({ namespace: 'w', burst: 3 })]);
   assert.equal(late.body.error.errors[0].location, 'body[1].burst');
-  assert.equal((await limit(ask({ namespace: 'w', cost: 0 }))).body.data.remaining, 3);
+  assert.equal((await limit(requestBody({ namespace: 'w', cost: 0 }))).body.data.remaining, 3);
 });
 
-// --- mistakes
+// --- invalid bodies
 
 const without = (field) => {
-  const { [field]: _, ...rest } = ask();
+  const { [field]: _, ...rest } = requestBody();
   return rest;
 };
 const kMistakes = [
@@ -234,7 +234,7 @@ const kMistakes = [
   ...['namespace', 'identifier', 'algorithm'].flatMap((field) =>
     [1, true, null, [], {}, 1.5].map((value) => [
       `${field} ${JSON.stringify(value)}`,
-      ask({ [field]: value }),
+      requestBody({ [field]: value }),
       field,
     ]),
   ),
@@ -255,27 +255,27 @@ const kMistakes = [
       '99999999999999999999',
     ].map((value) => [
       `${field} ${value}`,
-      JSON.stringify(ask({ [field]: 0, algorithm: 'gcra' })).replace(
+      JSON.stringify(requestBody({ [field]: 0, algorithm: 'gcra' })).replace(
         `"${field}":0`,
         `"${field}":${value}`,
       ),
       field,
     ]),
   ),
-  ['limit 0', ask({ limit: 0 }), 'limit'],
-  ['burst 0', ask({ burst: 0, algorithm: 'gcra' }), 'burst'],
-  ['duration 99', ask({ duration: 99 }), 'duration'],
-  ['duration of more than 30 days', ask({ duration: kMonth + 1 }), 'duration'],
-  ['an empty namespace', ask({ namespace: '' }), 'namespace'],
-  ['an empty identifier', ask({ identifier: '' }), 'identifier'],
-  ['an identifier of 513 bytes', ask({ identifier: 'x'.repeat(513) }), 'identifier'],
-  ['an identifier of 257 letters of two bytes', ask({ identifier: 'é'.repeat(257) }), 'identifier'],
-  ['an algorithm there is not', ask({ algorithm: 'magic' }), 'algorithm'],
-  ['an algorithm in capitals', ask({ algorithm: 'GCRA' }), 'algorithm'],
-  ['a burst for an algorithm that has none', ask({ burst: 5 }), 'burst'],
-  ['a limit too high for a log', ask({ algorithm: 'sliding_log', limit: 10_001 }), 'limit'],
-  ['a field there is not', ask({ colour: 'red' }), 'colour'],
-  ['a field that is there twice', JSON.stringify(ask()).replace('{', '{"limit":3,'), 'limit'],
+  ['limit 0', requestBody({ limit: 0 }), 'limit'],
+  ['burst 0', requestBody({ burst: 0, algorithm: 'gcra' }), 'burst'],
+  ['duration 99', requestBody({ duration: 99 }), 'duration'],
+  ['duration of more than 30 days', requestBody({ duration: kMonth + 1 }), 'duration'],
+  ['an empty namespace', requestBody({ namespace: '' }), 'namespace'],
+  ['an empty identifier', requestBody({ identifier: '' }), 'identifier'],
+  ['an identifier of 513 bytes', requestBody({ identifier: 'x'.repeat(513) }), 'identifier'],
+  ['an identifier of 257 letters of two bytes', requestBody({ identifier: 'é'.repeat(257) }), 'identifier'],
+  ['an unknown algorithm', requestBody({ algorithm: 'magic' }), 'algorithm'],
+  ['an algorithm in capitals', requestBody({ algorithm: 'GCRA' }), 'algorithm'],
+  ['a burst for an algorithm that has none', requestBody({ burst: 5 }), 'burst'],
+  ['a limit too high for a log', requestBody({ algorithm: 'sliding_log', limit: 10_001 }), 'limit'],
+  ['an unknown field', requestBody({ colour: 'red' }), 'colour'],
+  ['a duplicate field', JSON.stringify(requestBody()).replace('{', '{"limit":3,'), 'limit'],
 ];
 for (const [what, body, field] of kMistakes) {
   test(`${what} is a 400 that names ${field} and a fix`, async () => {
@@ -294,7 +294,7 @@ for (const [what, body, field] of kMistakes) {
   });
 }
 
-test('all mistakes of a body are told at once', async () => {
+test('one response lists all problems of a body', async () => {
   const body =
     '{"namespace":7,"limit":1.5,"colour":{"a":[1]},"cost":-1,"duration":"x","algorithm":"no"}';
   const { errors } = (await limit(body)).body.error;
@@ -310,14 +310,14 @@ const kMalformed = {
   'an empty body': '',
   'spaces alone': '   ',
   'half an object': '{"namespace":"a","identifier":',
-  'an object without its end': JSON.stringify(ask()).slice(0, -1),
-  'something behind the object': JSON.stringify(ask()) + '{}',
-  'a bracket behind the object': JSON.stringify(ask()) + ']',
-  'a comma too many': JSON.stringify(ask()).replace('}', ',}'),
-  'a comma too few': JSON.stringify(ask()).replace(',', ' '),
-  'a name without quotes': JSON.stringify(ask()).replace('"limit"', 'limit'),
-  'single quotes': JSON.stringify(ask()).replaceAll('"', "'"),
-  'an array': [ask()],
+  'an object without its end': JSON.stringify(requestBody()).slice(0, -1),
+  'text after the object': JSON.stringify(requestBody()) + '{}',
+  'a bracket after the object': JSON.stringify(requestBody()) + ']',
+  'a comma too many': JSON.stringify(requestBody()).replace('}', ',}'),
+  'a comma too few': JSON.stringify(requestBody()).replace(',', ' '),
+  'a name without quotes': JSON.stringify(requestBody()).replace('"limit"', 'limit'),
+  'single quotes': JSON.stringify(requestBody()).replaceAll('"', "'"),
+  'an array': [requestBody()],
   'a string': '"text"',
   'a number': '7',
   null: 'null',
@@ -326,9 +326,9 @@ const kMalformed = {
     Buffer.from([0xff, 0xfe]),
     Buffer.from('","limit":1,"duration":1000}'),
   ]),
-  'half a surrogate pair': JSON.stringify(ask()).replace('alice', '\\ud800'),
-  'a control character in a string': JSON.stringify(ask()).replace('alice', 'a\nb'),
-  'a value of nonsense in a field there is not': JSON.stringify(ask()).replace('{', '{"x":[1,2}],'),
+  'half a surrogate pair': JSON.stringify(requestBody()).replace('alice', '\\ud800'),
+  'a control character in a string': JSON.stringify(requestBody()).replace('alice', 'a\nb'),
+  'a value of nonsense in an unknown field': JSON.stringify(requestBody()).replace('{', '{"x":[1,2}],'),
   'deep nesting': '['.repeat(5000),
 };
 for (const [what, body] of Object.entries(kMalformed)) {
@@ -341,24 +341,24 @@ for (const [what, body] of Object.entries(kMalformed)) {
   });
 }
 
-test('what is told of a long name or value is text, wherever it was cut', async () => {
+test('truncated names and values in errors are valid text', async () => {
   for (let length = 30; length < 70; ++length) {
     const long = 'x'.repeat(length) + 'é'.repeat(40);
-    const { status, body } = await limit(ask({ [long]: 1, algorithm: long }));
+    const { status, body } = await limit(requestBody({ [long]: 1, algorithm: long }));
     assert.equal(status, 400);
     assert.doesNotMatch(JSON.stringify(body), /\ufffd/);
   }
 });
 
-test('nothing is consumed by a request that was refused', async () => {
-  await limit(ask({ identifier: 'spared', colour: 'red' }));
-  await limit(JSON.stringify(ask({ identifier: 'spared' })) + 'x');
-  assert.equal((await limit(ask({ identifier: 'spared', cost: 0 }))).body.data.remaining, 3);
+test('a refused request consumes nothing', async () => {
+  await limit(requestBody({ identifier: 'spared', colour: 'red' }));
+  await limit(JSON.stringify(requestBody({ identifier: 'spared' })) + 'x');
+  assert.equal((await limit(requestBody({ identifier: 'spared', cost: 0 }))).body.data.remaining, 3);
 });
 
 // --- keys, paths and methods
 
-test('no Authorization, or one that is none, is a 400 that says what to send', async () => {
+test('a missing or malformed Authorization is a 400 with the remedy', async () => {
   for (const headers of [
     [],
     ['Authorization;'],
@@ -367,13 +367,13 @@ test('no Authorization, or one that is none, is a 400 that says what to send', a
     ['Authorization: Basic YTpi'],
     [`Authorization: Bearer ${'x'.repeat(300)}`],
   ]) {
-    const { status, body } = await curl('/v2/ratelimit.limit', { body: ask(), headers });
+    const { status, body } = await curl('/v2/ratelimit.limit', { body: requestBody(), headers });
     assert.equal(status, 400, headers[0]);
     assert.match(body.error.detail, /Authorization: Bearer <root key>/);
   }
 });
 
-test('a key that is not known is a 401, before the body is looked at', async () => {
+test('a wrong key is a 401 before the body is read', async () => {
   for (const key of ['a_wrong_root_key_of_no_use', kRootKey + 'x', kRootKey.slice(0, -1)]) {
     const headers = [`Authorization: Bearer ${key}`];
     const { status, fields, body } = await curl('/v2/ratelimit.limit', {
@@ -386,15 +386,15 @@ test('a key that is not known is a 401, before the body is looked at', async () 
   }
 });
 
-test('a path there is not is a 404', async () => {
+test('an unknown path is a 404', async () => {
   for (const path of ['/', '/v2', '/v2/ratelimit.limit/', '/v2/ratelimit.Limit', '/metrics/x']) {
-    const { status, body } = await curl(path, { body: ask() });
+    const { status, body } = await curl(path, { body: requestBody() });
     assert.equal(status, 404, path);
     assert.equal(body.error.type, 'urn:weir:error:not_found');
   }
 });
 
-test('a method a path does not take is a 405 that says which it takes', async () => {
+test('an unsupported method is a 405 with the Allow header', async () => {
   for (const [method, path, allow] of [
     ['GET', '/v2/ratelimit.limit', 'POST, OPTIONS'],
     ['HEAD', '/v2/ratelimit.limit', 'POST, OPTIONS'],
@@ -407,7 +407,7 @@ test('a method a path does not take is a 405 that says which it takes', async ()
   }
 });
 
-test('OPTIONS says what a path takes, HEAD answers as GET without the body', async () => {
+test('OPTIONS lists the methods of a path; HEAD responds as GET without a body', async () => {
   const options = await curl('/v2/ratelimit.limit', { method: 'OPTIONS', headers: [] });
   assert.deepEqual([options.status, options.fields.allow], [204, 'POST, OPTIONS']);
   const head = await curl('/healthz', { method: 'HEAD' });
@@ -427,18 +427,18 @@ test('/healthz, /readyz and /metrics answer without a key', async () => {
   }
 });
 
-test('/metrics counts decisions and bad requests of this door', async () => {
-  const denied = () => server.metric('weir_decisions_total', 'door="http"', 'outcome="denied"');
-  const bad = () => server.metric('weir_bad_requests_total', 'door="http"');
+test('/metrics counts decisions and bad requests of HTTP', async () => {
+  const denied = () => server.metric('weir_decisions_total', 'frontend="http"', 'outcome="denied"');
+  const bad = () => server.metric('weir_bad_requests_total', 'frontend="http"');
   const before = [await denied(), await bad()];
-  await limit(ask({ identifier: 'counted', cost: 3 }));
-  await limit(ask({ identifier: 'counted' }));
+  await limit(requestBody({ identifier: 'counted', cost: 3 }));
+  await limit(requestBody({ identifier: 'counted' }));
   await limit('nonsense');
   assert.deepEqual([await denied(), await bad()], [before[0] + 1, before[1] + 1]);
 });
 
-test('curl posts up to 1 MiB and is told 413 beyond', async () => {
-  const padded = (size) => JSON.stringify(ask({ cost: 0 })).padEnd(size);
+test('curl posts up to 1 MiB and gets 413 above', async () => {
+  const padded = (size) => JSON.stringify(requestBody({ cost: 0 })).padEnd(size);
   assert.equal((await limit(padded(1 << 20))).status, 200);
   const { status, body } = await limit(padded((1 << 20) + 1));
   assert.equal(status, 413);

@@ -1,4 +1,4 @@
-// HTTP/1.1 byte by byte: lengths, chunks, pipelines, and what smuggles requests.
+// HTTP/1.1 byte by byte: lengths, chunks, pipelines, and request smuggling.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -26,11 +26,11 @@ function request(method, path, { fields = [], body = '', version = 'HTTP/1.1' } 
   return [...lines, ...fields].join('\r\n') + '\r\n\r\n' + body;
 }
 
-const asked = (more) =>
+const requestBody = (more) =>
   JSON.stringify({ namespace: 'wire', identifier: 'x', limit: 100_000, duration: kMonth, ...more });
 
 function post(more, fields = []) {
-  const body = asked(more);
+  const body = requestBody(more);
   return request('POST', '/v2/ratelimit.limit', {
     fields: [`Content-Length: ${body.length}`, ...fields],
     body,
@@ -39,7 +39,7 @@ function post(more, fields = []) {
 
 const health = (fields = [], version) => request('GET', '/healthz', { fields, version });
 
-// One request by other means, to see that others are served.
+// One request on another connection, to check that others are served.
 async function stillServes() {
   const answer = await connected(async (wire) => {
     await wire.send(health());
@@ -77,7 +77,7 @@ test('2100 requests at once are answered in order', async () => {
   });
 });
 
-test('a request split at every byte gets the same answer', async () => {
+test('a request split at every byte gets the same response', async () => {
   const bytes = post({ identifier: 'split', cost: 0 });
   await connected(async (wire) => {
     for (let at = 1; at < bytes.length; ++at) {
@@ -89,8 +89,8 @@ test('a request split at every byte gets the same answer', async () => {
   });
 });
 
-test('a body in chunks is read, whatever their number, extensions and trailers', async () => {
-  const body = asked({ identifier: 'chunks', cost: 0 });
+test('a chunked body is read with any chunks, extensions and trailers', async () => {
+  const body = requestBody({ identifier: 'chunks', cost: 0 });
   for (const bytes of [
     postChunks([chunk(body), '0\r\n\r\n']),
     postChunks([...[...body].map(chunk), '0\r\n\r\n']),
@@ -110,8 +110,8 @@ test('a body in chunks is read, whatever their number, extensions and trailers',
   }
 });
 
-test('a body in chunks split at every byte gets the same answer', async () => {
-  const body = asked({ identifier: 'chunks', cost: 0 });
+test('a chunked body split at every byte gets the same response', async () => {
+  const body = requestBody({ identifier: 'chunks', cost: 0 });
   const bytes = postChunks([chunk(body.slice(0, 10)), chunk(body.slice(10)), '0\r\nA: b\r\n\r\n']);
   await connected(async (wire) => {
     for (let at = 1; at < bytes.length; ++at) {
@@ -129,8 +129,8 @@ test('a body in chunks split at every byte gets the same answer', async () => {
   });
 });
 
-test('Expect: 100-continue is told to go on, once, and then answered', async () => {
-  const body = asked({ identifier: 'expect', cost: 0 });
+test('Expect: 100-continue gets 100 Continue once, then the response', async () => {
+  const body = requestBody({ identifier: 'expect', cost: 0 });
   const length = `Content-Length: ${body.length}`;
   const head = request('POST', '/v2/ratelimit.limit', { fields: [length, 'Expect: 100-continue'] });
   await connected(async (wire) => {
@@ -142,7 +142,7 @@ test('Expect: 100-continue is told to go on, once, and then answered', async () 
       assert.equal((await wire.answer()).status, 200);
     }
     await wire.send(head + body);
-    assert.equal((await wire.answer()).status, 200, 'not told to go on if it did');
+    assert.equal((await wire.answer()).status, 200, 'no 100 Continue if the body was sent');
     await wire.send(
       request('POST', '/v2/ratelimit.limit', { fields: [...kChunked, 'expect: 100-Continue'] }),
     );
@@ -152,7 +152,7 @@ test('Expect: 100-continue is told to go on, once, and then answered', async () 
   });
 });
 
-test('Expect: 100-continue with a body too large is refused before it is sent', async () => {
+test('Expect: 100-continue with a too large body is refused before the body is sent', async () => {
   await connected(async (wire) => {
     const fields = [`Content-Length: ${(1 << 20) + 1}`, 'Expect: 100-continue'];
     await wire.send(request('POST', '/v2/ratelimit.limit', { fields }));
@@ -181,7 +181,7 @@ test('OPTIONS is answered for a path and for the server', async () => {
   });
 });
 
-test('Connection: close is answered and kept', async () => {
+test('Connection: close is confirmed and closes', async () => {
   await connected(async (wire) => {
     await wire.send(health(['Connection: close']) + health());
     const { status, fields } = await wire.answer();
@@ -190,7 +190,7 @@ test('Connection: close is answered and kept', async () => {
   });
 });
 
-test('HTTP/1.0 is answered and the connection closed, unless it is to be kept', async () => {
+test('HTTP/1.0 closes the connection unless it asks for keep-alive', async () => {
   await connected(async (wire) => {
     await wire.send('GET /healthz HTTP/1.0\r\n\r\n');
     assert.equal((await wire.answer()).body, 'ok\n');
@@ -213,7 +213,7 @@ test('empty lines before a request are skipped', async () => {
   });
 });
 
-test('a target with a host or a query is the path in it', async () => {
+test('the path is found in a target with a host or a query', async () => {
   await connected(async (wire) => {
     await wire.send(request('GET', 'http://weir/healthz') + request('GET', '/healthz?a=b'));
     assert.equal((await wire.answer()).status, 200);
@@ -307,14 +307,14 @@ for (const [what, status, bytes] of kBroken) {
       assert.equal(answer.fields.connection, 'close');
       assert.equal(answer.body.error.status, status);
       assert.ok(answer.body.error.detail.length > 0);
-      assert.equal(await wire.rest(), '', 'nothing behind it is taken for a request');
+      assert.equal(await wire.rest(), '', 'nothing after it is parsed as a request');
     });
     await stillServes();
   });
 }
 
 test('1 MiB is read by length and by chunks; one byte more by chunks is a 413', async () => {
-  const padded = (size) => asked({ identifier: 'large', cost: 0 }).padEnd(size);
+  const padded = (size) => requestBody({ identifier: 'large', cost: 0 }).padEnd(size);
   const pieces = (text) => text.match(/[^]{1,65536}/g).map(chunk);
   await connected(async (wire) => {
     const body = padded(1 << 20);
@@ -331,7 +331,7 @@ test('1 MiB is read by length and by chunks; one byte more by chunks is a 413', 
   });
 });
 
-test('a client that keeps sending after a refusal still hears why', async () => {
+test('a client that continues to send after a refusal gets the reason', async () => {
   await connected(async (wire) => {
     const bytes = request('POST', '/v2/ratelimit.limit', { fields: ['Content-Length: 3000000'] });
     await wire.send(bytes + 'x'.repeat(3_000_000));
@@ -339,7 +339,7 @@ test('a client that keeps sending after a refusal still hears why', async () => 
   });
 });
 
-test('a request cut short by the end is not answered', async () => {
+test('a request cut off by the end of input gets no response', async () => {
   const bytes = post({ identifier: 'cut' });
   for (const at of [3, 40, bytes.length - 1]) {
     await connected(async (wire) => {
@@ -355,7 +355,7 @@ test('a request cut short by the end is not answered', async () => {
   });
 });
 
-test('a client that has said all is answered before the end', async () => {
+test('a client that has shut down its write side is answered', async () => {
   await connected(async (wire) => {
     await wire.send(health().repeat(100));
     wire.finish();
@@ -364,17 +364,17 @@ test('a client that has said all is answered before the end', async () => {
   });
 });
 
-test('a key shown once is asked for again at the next request', async () => {
+test('every request on a connection needs the key', async () => {
   await connected(async (wire) => {
     await wire.send(post({ cost: 0 }));
     assert.equal((await wire.answer()).status, 200);
-    const body = asked({ cost: 0 });
+    const body = requestBody({ cost: 0 });
     const start = `POST /v2/ratelimit.limit HTTP/1.1\r\nHost: weir\r\nContent-Length: ${body.length}\r\n`;
     await wire.send(`${start}\r\n${body}`);
     assert.equal((await wire.answer()).status, 400);
     await wire.send(`${start}Authorization: Bearer a_wrong_root_key_of_no_use\r\n\r\n${body}`);
     assert.equal((await wire.answer()).status, 401);
     await wire.send(post({ cost: 0 }));
-    assert.equal((await wire.answer()).status, 200, 'the connection goes on');
+    assert.equal((await wire.answer()).status, 200, 'the connection stays open');
   });
 });

@@ -1,11 +1,11 @@
-// ioredis, unchanged. It speaks version 2 of the protocol.
+// ioredis, unchanged, with version 2 of the protocol.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
 import Redis from 'ioredis';
 
-import { patiently, startServer } from './server.mjs';
+import { withTimeout, startServer } from './server.mjs';
 import { paired } from './wire.mjs';
 
 const kMonth = 2_592_000; // s
@@ -15,7 +15,7 @@ let client;
 before(async () => {
   server = await startServer();
   client = new Redis({ host: '127.0.0.1', port: server.respPort, retryStrategy: null });
-  await patiently('ioredis to be ready', new Promise((done) => client.once('ready', done)));
+  await withTimeout('ioredis to be ready', new Promise((done) => client.once('ready', done)));
 });
 after(async () => {
   await client.quit();
@@ -36,7 +36,7 @@ test('ioredis reads a verdict', async () => {
   assert.deepEqual([verdict.success, verdict.limit, verdict.remaining], [1, 10, 6]);
 });
 
-test('ioredis hears an error as an error', async () => {
+test('ioredis reports an error reply as an error', async () => {
   await assert.rejects(client.call('CL.THROTTLE', 'k', 'x', 10, 60), /ERR max_burst is 'x'/);
 });
 
@@ -68,7 +68,7 @@ test('a pipeline of different commands is answered in order, errors among them',
   }
 });
 
-test('keys are bytes: those that differ behind a zero are two', async () => {
+test('keys are bytes: a zero byte does not end a key', async () => {
   const remaining = async (key) => (await client.call('CL.THROTTLE', key, 9, 10, kMonth))[2];
   assert.equal(await remaining(Buffer.from([0, 1, 0, 255, 13, 10])), 9);
   assert.equal(await remaining(Buffer.from([0, 1, 0, 255, 13, 11])), 9);
@@ -76,7 +76,7 @@ test('keys are bytes: those that differ behind a zero are two', async () => {
   assert.equal(await remaining(Buffer.from([0])), 9);
 });
 
-test('ioredis presents a key that is wanted or not', async () => {
+test('ioredis sends a required or an optional key', async () => {
   const wrong = new Redis({
     host: '127.0.0.1',
     port: server.respPort,

@@ -1,6 +1,5 @@
-// A bad ledger is nobody's business but that of the threads that talk to it: whatever is wrong with
-// it, no request fails or waits for it, the metrics name what is wrong, and once it is mended every
-// region knows what the others counted.
+// Ledger faults do not affect requests: no request fails or waits, the metrics name the fault, and
+// after recovery every region has imported the counts of the others.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -12,7 +11,7 @@ import { World } from './world.mjs';
 
 const kMost = 1_000_000;
 const kShown = 150_000; // more than a region may hide
-const kPatience = 250; // ms, for nearly every answer, on a machine that may be busy
+const kTimeout = 250; // ms, for nearly every answer, on a machine that may be busy
 
 const database = new MariaDb();
 let ledger;
@@ -36,21 +35,21 @@ const errors = async (reason) => {
 
 let trials = 0;
 
-// A load on all regions, `harm` in the middle of it, and what must be true afterwards. `reasons`:
-// one of them is named by the metrics meanwhile.
-async function trial(t, reasons, harm, mend) {
+// Runs a load on all regions with the fault `harm` in the middle, and checks the result. The metrics
+// must name one of `reasons` during the fault.
+async function trial(t, reasons, harm, restore) {
   const keys = ['p', 'q'].map((name) => ({
-    who: `trial-${++trials}-${name}`,
+    identifier: `trial-${++trials}-${name}`,
     most: kMost,
     cost: () => 1 + Math.floor(Math.random() * 100),
   }));
   for (const node of world.nodes) node.killed = false;
   const load = new Load({ nodes: [...world.nodes], keys, duration: kLongWindow, perTick: 2 });
   for (const key of keys) {
-    for (const { nodes } of world.regions) await load.ask(nodes[0], key, kShown);
+    for (const { nodes } of world.regions) await load.send(nodes[0], key, kShown);
   }
-  for (const { who } of keys) {
-    await until('all rows', async () => Object.keys(await ledger.counts(who)).length === 3);
+  for (const { identifier } of keys) {
+    await until('all rows', async () => Object.keys(await ledger.counts(identifier)).length === 3);
   }
   const sum = async () => (await Promise.all(reasons.map(errors))).reduce((a, b) => a + b, 0);
   const before = await sum();
@@ -59,50 +58,50 @@ async function trial(t, reasons, harm, mend) {
     await rest(300);
     load.phase = 'fault';
     await harm({ load, keys });
-    // Each region has more to tell than it may keep to itself.
+    // Each region is above its publish threshold.
     for (const key of keys) {
-      for (const { nodes } of world.regions) await load.ask(nodes[0], key, kShown);
+      for (const { nodes } of world.regions) await load.send(nodes[0], key, kShown);
     }
     if (reasons.length > 0) await until('the reason to be named', async () => (await sum()) > before);
     await rest(1000);
   } finally {
     load.phase = 'after';
-    await mend();
+    await restore();
     await load.stop(); // fails if a question did
   }
   const began = performance.now();
   await converges(load, keys);
-  const times = load.asked.filter(({ phase }) => phase === 'fault').map(({ took }) => took);
+  const times = load.requests.filter(({ phase }) => phase === 'fault').map(({ took }) => took);
   const p99 = quantile(times, 0.99);
   console.log(
-    `${t.name}: ${load.asked.length} asked; meanwhile p50 ${quantile(times, 0.5).toFixed(1)}, ` +
+    `${t.name}: ${load.requests.length} requests; meanwhile p50 ${quantile(times, 0.5).toFixed(1)}, ` +
       `p99 ${p99.toFixed(1)}, most ${Math.max(...times).toFixed(1)} ms of ${times.length}; ` +
       `all knew after ${(performance.now() - began).toFixed(0)} ms`,
   );
-  assert.ok(p99 < kPatience, `p99 was ${p99} ms`);
+  assert.ok(p99 < kTimeout, `p99 was ${p99} ms`);
 }
 
-// Every node knows what its region accepted and what the others wrote, exactly; and each region has
-// written what it must: what it keeps to itself, times the number of regions, does not cover what
-// remains and a tenth of the limit.
+// Every node has the exact counts of its region and of the rows of other regions. Each region has
+// published enough: its unpublished count, times the number of regions, is below the remaining units
+// plus a tenth of the limit.
 async function converges(load, keys) {
   for (const { server } of world.nodes) {
     await until('the ledger', async () => (await server.metric('weir_ledger_ready')) === 1);
   }
-  for (const { who, most } of keys) {
+  for (const { identifier, most } of keys) {
     let found;
     const isRight = async () => {
-      const rows = await ledger.counts(who);
+      const rows = await ledger.counts(identifier);
       found = [];
       for (const { name, nodes } of world.regions) {
-        const mine = load.accepted((entry) => entry.who === who && entry.node.region.name === name);
+        const mine = load.accepted((entry) => entry.identifier === identifier && entry.node.region.name === name);
         const abroad = world.regions.filter((region) => region.name !== name);
         const foreign = abroad.reduce((sum, region) => sum + (rows[region.name] ?? 0), 0);
         const wanted = Math.max(0, most - mine - foreign);
         const row = rows[name] ?? 0;
-        assert.ok(row <= mine, `${who}: ${row} written of ${mine} in ${name}`);
+        assert.ok(row <= mine, `${identifier}: ${row} written of ${mine} in ${name}`);
         for (const node of nodes) {
-          const { remaining, basis } = await node.peek(who, most);
+          const { remaining, basis } = await node.peek(identifier, most);
           const hides = 3 * (mine - row) >= remaining + 0.1 * most;
           found.push({ name, mine, row, foreign, wanted, remaining, basis, hides });
         }
@@ -111,7 +110,7 @@ async function converges(load, keys) {
         ({ wanted, remaining, basis, hides }) => wanted === remaining && basis !== 'degraded' && !hides,
       );
     };
-    await until(`all to know of ${who}`, isRight).catch((error) => {
+    await until(`all to know of ${identifier}`, isRight).catch((error) => {
       throw new Error(`${error.message}: ${JSON.stringify(found)}`);
     });
   }
@@ -132,7 +131,7 @@ test('a slow ledger', (t) =>
     },
   ));
 
-test('a ledger that is slower than anybody waits', (t) =>
+test('a ledger that is slower than the timeout', (t) =>
   trial(
     t,
     ['timeout', 'unreachable'],
@@ -152,7 +151,7 @@ test('a silent ledger', (t) =>
     () => database.resume(),
   ));
 
-test('a ledger that may only be read', (t) =>
+test('a read-only ledger', (t) =>
   trial(
     t,
     ['read_only'],
@@ -160,32 +159,32 @@ test('a ledger that may only be read', (t) =>
     () => database.query('SET GLOBAL read_only = 0'),
   ));
 
-test('rows that somebody else holds', async (t) => {
+test('rows that another transaction locks', async (t) => {
   const holder = database.session(ledger.name);
   await trial(
     t,
     ['locked'],
     async () => {
-      await holder.say('BEGIN');
-      await holder.say('SELECT COUNT(*) FROM weir_cells FOR UPDATE');
+      await holder.query('BEGIN');
+      await holder.query('SELECT COUNT(*) FROM weir_cells FOR UPDATE');
     },
-    () => holder.say('ROLLBACK'),
+    () => holder.query('ROLLBACK'),
   );
   await holder.end();
 });
 
-test('a transaction that takes rows in another order', async (t) => {
+test('a transaction that locks rows in another order', async (t) => {
   let ended = false;
   let rivals;
   await trial(
     t,
     [],
     async () => {
-      // Nobody is kept waiting for long, and who loses does it again.
+      // Locks are short, and a deadlock victim retries.
       const rival = async () => {
         const session = database.session(ledger.name);
         while (!ended) {
-          await session.say('BEGIN; UPDATE weir_cells SET limit_seen = limit_seen ORDER BY key_hash DESC; COMMIT');
+          await session.query('BEGIN; UPDATE weir_cells SET limit_seen = limit_seen ORDER BY key_hash DESC; COMMIT');
           await rest(20);
         }
         await session.end();
@@ -200,7 +199,7 @@ test('a transaction that takes rows in another order', async (t) => {
   );
 });
 
-test('a ledger that ends connections', (t) =>
+test('a ledger that closes connections', (t) =>
   trial(
     t,
     ['unreachable', 'timeout', 'other'],

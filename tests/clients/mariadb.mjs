@@ -1,14 +1,14 @@
-// A real mariadbd for a test: its own folder, its own port on loopback, gone with the test.
+// A real mariadbd for a test: its own folder, its own port on loopback, removed with the test.
 //
-// Nothing is forced to the disk, which only the loss of the whole machine could tell: what was
-// committed outlives the process when it is killed.
+// It does not sync to the disk: commits survive a kill of the process, and only a crash of the machine
+// would lose them.
 
 import { spawn } from 'node:child_process';
 import { appendFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { freePort, freeze, until } from './region.mjs';
-import { patiently, run, temporaryFolder, weir } from './server.mjs';
+import { withTimeout, run, temporaryFolder, weir } from './server.mjs';
 
 const kUser = 'weir';
 const kPassword = 'secret';
@@ -24,7 +24,7 @@ export class MariaDb {
     process.on('exit', () => this.child?.kill('SIGKILL'));
   }
 
-  // Makes its folder and starts it.
+  // Creates its folder and starts it.
   async install() {
     this.folder = temporaryFolder();
     this.port = await freePort();
@@ -36,7 +36,7 @@ export class MariaDb {
     ]);
     if (made.code !== 0) throw new Error(`mariadb-install-db: ${made.stdout}${made.stderr}`);
     await this.start();
-    // Users without a name come with it, and on this host they go before all with one.
+    // The default installation has anonymous users, which take precedence on this host.
     await this.query("DELETE FROM mysql.global_priv WHERE User = ''; FLUSH PRIVILEGES");
     return this;
   }
@@ -44,7 +44,7 @@ export class MariaDb {
   #common() {
     const asRoot = process.getuid() === 0 ? ['--user=root'] : [];
     const data = `--datadir=${join(this.folder, 'data')}`;
-    // A server removes the temporary tables of others, where it shares a folder with them.
+    // Servers with a common folder remove each other's temporary tables.
     const temporary = `--tmpdir=${this.folder}`;
     const place = ['--no-defaults', data, temporary];
     return [...place, '--skip-name-resolve', ...kSize, ...asRoot, ...this.more];
@@ -57,7 +57,7 @@ export class MariaDb {
     return join(this.folder, 'log');
   }
 
-  // On its port, with what it had committed.
+  // Restarts on its port, with its committed data.
   async start() {
     const place = [`--port=${this.port}`, '--bind-address=127.0.0.1', `--socket=${this.#socket}`];
     const few = ['--performance-schema=OFF', '--max-connections=200', '--thread-cache-size=0'];
@@ -75,21 +75,21 @@ export class MariaDb {
     });
   }
   async #answers() {
-    return (await this.#ask('SELECT 1', '')).code === 0;
+    return (await this.#run('SELECT 1', '')).code === 0;
   }
 
-  // As a crash would.
+  // Like a crash.
   async kill() {
     this.child.kill('SIGCONT');
     this.child.kill('SIGKILL');
-    await patiently('mariadbd to end', this.ended);
+    await withTimeout('mariadbd to end', this.ended);
   }
   async stop() {
     this.child.kill('SIGCONT');
     this.child.kill('SIGTERM');
-    await patiently('mariadbd to stop', this.ended);
+    await withTimeout('mariadbd to stop', this.ended);
   }
-  // There, but silent, until resume().
+  // Suspends the process until resume().
   pause() {
     return freeze(this.child);
   }
@@ -104,44 +104,43 @@ export class MariaDb {
     const how = ['--no-defaults', `--socket=${this.#socket}`, '--user=root', '--batch', '--raw'];
     return [...how, '--skip-column-names', ...(database ? [database] : [])];
   }
-  #ask(sql, database) {
+  #run(sql, database) {
     return run('mariadb', this.#client(database), { input: sql });
   }
 
-  // Says something as root: its answer as rows of words. What may be no text is to be asked for
-  // as HEX().
+  // Runs a query as root; returns rows of words. Use HEX() for columns that may not be text.
   async query(sql, database = '') {
-    const { code, stdout, stderr } = await this.#ask(sql, database);
+    const { code, stdout, stderr } = await this.#run(sql, database);
     if (code !== 0) throw new Error(`${sql}: ${stderr}`);
     const lines = stdout.split('\n').slice(0, -1);
     return lines.map((line) => line.split('\t'));
   }
 
-  // A connection that stays, to hold what a transaction holds.
+  // A connection that stays open, to hold the locks of a transaction.
   session(database) {
     const child = spawn('mariadb', [...this.#client(database), '--unbuffered'], {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     process.on('exit', () => child.kill('SIGKILL'));
-    let heard = '';
-    child.stdout.on('data', (text) => (heard += text));
+    let output = '';
+    child.stdout.on('data', (text) => (output += text));
     const ended = new Promise((resolve) => child.once('close', resolve));
-    let said = 0;
+    let statements = 0;
     return {
-      // Done when it was carried out.
-      async say(sql) {
-        const mark = `said-${++said}`;
+      // Resolves when the statement has run.
+      async query(sql) {
+        const mark = `done-${++statements}`;
         child.stdin.write(`${sql};\nSELECT '${mark}';\n`);
-        await until(sql, () => heard.includes(`${mark}\n`));
+        await until(sql, () => output.includes(`${mark}\n`));
       },
       async end() {
         child.stdin.end();
-        await patiently('a session to end', ended);
+        await withTimeout('a session to end', ended);
       },
     };
   }
 
-  // An empty database that the user of ledgers may do everything in, and nothing elsewhere.
+  // An empty database on which the ledger user has all privileges, and none elsewhere.
   async emptyDatabase() {
     const name = `weir${++this.#databases}`;
     await this.query(
@@ -149,7 +148,7 @@ export class MariaDb {
     );
     return new Database(this, name);
   }
-  // One with the tables of a ledger.
+  // A database with the tables of a ledger.
   async ledger() {
     const database = await this.emptyDatabase();
     await database.migrate();
@@ -157,13 +156,13 @@ export class MariaDb {
   }
 }
 
-// A database as a ledger.
+// A database used as a ledger.
 class Database {
   constructor(server, name) {
     Object.assign(this, { server, name });
   }
 
-  // `port`: of something in between.
+  // `port`: of a proxy.
   url(port = this.server.port) {
     return `mysql://${kUser}:${kPassword}@127.0.0.1:${port}/${this.name}`;
   }
@@ -176,17 +175,17 @@ class Database {
     return this.server.query(sql, this.name);
   }
 
-  // What each region has told of a key: {region: count}, of its newest window.
-  async counts(who) {
-    const rows = await this.rows(who);
+  // The published counts of a key: {region: count}, of its newest window.
+  async counts(identifier) {
+    const rows = await this.rows(identifier);
     const newest = Math.max(...rows.map(({ sequence }) => sequence));
-    const told = rows.filter(({ sequence }) => sequence === newest);
-    return Object.fromEntries(told.map(({ region, count }) => [region, count]));
+    const newestRows = rows.filter(({ sequence }) => sequence === newest);
+    return Object.fromEntries(newestRows.map(({ region, count }) => [region, count]));
   }
-  async rows(who) {
+  async rows(identifier) {
     const found = await this.query(
       'SELECT region, sequence, count, limit_seen, updated_at FROM weir_cells ' +
-        `WHERE identifier = X'${Buffer.from(who).toString('hex')}' ORDER BY sequence, region`,
+        `WHERE identifier = X'${Buffer.from(identifier).toString('hex')}' ORDER BY sequence, region`,
     );
     return found.map(([region, ...numbers]) => {
       const [sequence, count, limit, updated] = numbers.map(Number);

@@ -1,4 +1,4 @@
-// The memory of a server: no number of keys makes it grow beyond what it was given.
+// The memory limit of a server holds for any number of keys.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -25,10 +25,10 @@ async function expectBounded(grown) {
   assert.equal(await server.metric('weir_memory_limit_bytes'), kMemory);
   const used = await server.metric('weir_memory_bytes');
   assert.ok(used <= kMemory, `${used} bytes are reserved`);
-  assert.ok((await server.metric('weir_memory_bytes', 'part="annexes"')) > 10 * kMiB);
+  assert.ok((await server.metric('weir_memory_bytes', 'part="rings_and_logs"')) > 10 * kMiB);
 }
 
-test('large logs asked for over the Redis protocol, without a key', async () => {
+test('large logs over the Redis protocol, without a key', async () => {
   const before = residentBytes();
   const wire = await Wire.open(server.respPort);
   const log = (i) =>
@@ -46,7 +46,7 @@ test('large logs asked for over the Redis protocol, without a key', async () => 
   await expectBounded(residentBytes() - before);
 });
 
-test('large logs asked for over HTTP', async () => {
+test('large logs over HTTP', async () => {
   const before = residentBytes();
   const log = (i) => ({
     namespace: 'api',
@@ -68,7 +68,7 @@ test('large logs asked for over HTTP', async () => {
   await expectBounded(residentBytes() - before);
 });
 
-test('what does not fit the capacity is refused with the remedy', async () => {
+test('too little memory for the capacity is refused with the remedy', async () => {
   const args = ['serve', '--memory', '64MiB', '--capacity', '1048576'];
   const { code, stderr } = await weir(args);
   assert.equal(code, 2);

@@ -16,7 +16,7 @@ after(() => server.stop());
 async function connect(RESP, more = {}) {
   const socket = { host: '127.0.0.1', port: server.respPort, reconnectStrategy: false };
   const client = createClient({ RESP, socket, ...more });
-  client.on('error', () => {}); // told by what is awaited
+  client.on('error', () => {}); // the awaited call reports it
   await client.connect();
   return client;
 }
@@ -25,7 +25,7 @@ const send = (client, ...words) =>
   client.sendCommand(words.map((word) => (Buffer.isBuffer(word) ? word : String(word))));
 
 for (const version of [2, 3]) {
-  // Runs the body with a client that is closed behind it.
+  // Runs `body` with a client and closes it.
   const with_client = (name, body) =>
     test(`${name}, in version ${version}`, async () => {
       const client = await connect(version);
@@ -57,12 +57,12 @@ for (const version of [2, 3]) {
     assert.deepEqual([verdict.limit, verdict.remaining, verdict.basis], [10, 9, 'local']);
   });
 
-  with_client('redis hears an error as an error', async (client) => {
+  with_client('redis reports an error reply as an error', async (client) => {
     await assert.rejects(send(client, 'WEIR.LIMIT', 'ns', 'id', 0, 1000), /limit is '0'/);
     await assert.rejects(client.get('a'), /unknown command 'GET'/);
   });
 
-  with_client('1000 commands under way are answered in order', async (client) => {
+  with_client('1000 pipelined commands are answered in order', async (client) => {
     const all = [];
     for (let i = 0; i < 1000; ++i) {
       all.push(send(client, 'CL.THROTTLE', `line${version}`, 999, 1000, kMonth));
@@ -88,13 +88,13 @@ for (const version of [2, 3]) {
     assert.equal(typeof (await client.clientId()), 'number');
   });
 
-  test(`redis presents a right key and is let in, in version ${version}`, async () => {
+  test(`redis authenticates with a valid key, in version ${version}`, async () => {
     const client = await connect(version, { password: kRootKey });
     assert.equal(await client.ping(), 'PONG');
     await client.close();
   });
 
-  test(`redis presents a wrong key and is told so, in version ${version}`, async () => {
+  test(`redis gets an error for a wrong key, in version ${version}`, async () => {
     await assert.rejects(connect(version, { password: 'a_wrong_root_key_of_no_use' }), /WRONGPASS/);
   });
 }

@@ -1,5 +1,5 @@
-// A server as its operator runs it: signals, settings from the environment, a data folder that only
-// one may use, disks that are full or broken, and what survives a restart.
+// Operation of a server: signals, environment variables, the lock of the data folder, full and damaged
+// disks, and restarts.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -12,20 +12,20 @@ import { clientOf, kLongWindow, until, verdictOf } from './region.mjs';
 import { kBinary, kRootKey, run, startServer, temporaryFolder, weir } from './server.mjs';
 import { Wire } from './wire.mjs';
 
-const kDoors = ['serve', '--http', '127.0.0.1:0', '--resp', 'off'];
+const kServe = ['serve', '--http', '127.0.0.1:0', '--resp', 'off'];
 
-// A server with a client; `limit` and `peek` ask in one namespace.
+// A server with a client; `limit` and `peek` use one namespace.
 async function start(options) {
   const server = await startServer(options);
   const client = clientOf(server);
-  const ask = async (command, who, most, ...more) =>
-    verdictOf(await client.call(command, 'api', who, most, kLongWindow, ...more));
+  const send = async (command, identifier, most, ...more) =>
+    verdictOf(await client.call(command, 'api', identifier, most, kLongWindow, ...more));
   return {
     server,
     client,
-    limit: (who, most, ...more) => ask('WEIR.LIMIT', who, most, ...more),
-    peek: (who, most, ...more) => ask('WEIR.PEEK', who, most, ...more),
-    said: (words) => until(`it to say ${words}`, () => words.test(server.stderr)),
+    limit: (identifier, most, ...more) => send('WEIR.LIMIT', identifier, most, ...more),
+    peek: (identifier, most, ...more) => send('WEIR.PEEK', identifier, most, ...more),
+    logged: (words) => until(`a log line ${words}`, () => words.test(server.stderr)),
     signal: (name) => server.child.kill(name),
     async stop() {
       client.disconnect();
@@ -49,36 +49,36 @@ async function statusWith(server, key) {
 
 // --- signals
 
-test('SIGHUP reads the settings again, says what changed and what needs a restart, and serves on', async () => {
+test('SIGHUP reloads the settings, logs changes and settings that need a restart, and continues', async () => {
   const folder = temporaryFolder();
   const file = join(folder, 'weir.yaml');
   const log = join(folder, 'weir.log');
   writeFileSync(file, 'on-origin-loss: local\nthreads: 1\n');
   const node = await start({ args: ['--config', file] });
   node.signal('SIGHUP');
-  await node.said(/settings were read again; changed: nothing\n/);
+  await node.logged(/settings reloaded; changed: nothing\n/);
   writeFileSync(file, `on-origin-loss: deny\nthreads: 2\nlog: ${log}\n`);
   node.signal('SIGHUP');
-  await until('a log', () => existsSync(log) && /read again/.test(readFileSync(log, 'utf8')));
+  await until('a log', () => existsSync(log) && /reloaded/.test(readFileSync(log, 'utf8')));
   assert.match(
     readFileSync(log, 'utf8'),
-    /changed: on-origin-loss, log; a restart is needed for: threads\n/,
+    /changed: on-origin-loss, log; restart to apply: threads\n/,
   );
   writeFileSync(file, 'threads: many\n');
   node.signal('SIGHUP');
-  await until('a complaint', () => /stay as they were/.test(readFileSync(log, 'utf8')));
+  await until('an error', () => /did not change/.test(readFileSync(log, 'utf8')));
   assert.match(readFileSync(log, 'utf8'), /weir\.yaml:1:10: threads is 'many'/);
   writeFileSync(file, `threads: 1\nlog: /no/such/folder/log\n`);
   node.signal('SIGHUP');
-  await until('a complaint', () => /'\/no\/such\/folder\/log': it cannot/.test(readFileSync(log, 'utf8')));
+  await until('an error', () => /'\/no\/such\/folder\/log': it is not writable/.test(readFileSync(log, 'utf8')));
   writeFileSync(file, `threads: 1\n`);
   node.signal('SIGHUP');
-  await node.said(/changed: on-origin-loss, log\n/); // on standard error again
+  await node.logged(/changed: on-origin-loss, log\n/); // on standard error again
   assert.equal((await node.limit('served on', 10)).success, 1);
   await node.stop();
 });
 
-test('SIGHUP takes another root key from the data folder, and keeps the old one if it is damaged', async () => {
+test('SIGHUP loads a new root key from the data folder, and keeps the old one if it is damaged', async () => {
   const data = temporaryFolder();
   const node = await start({ key: null, data });
   const [, old] = node.server.stdout.match(/root key {2}(weir_root_\w{30})/);
@@ -88,16 +88,16 @@ test('SIGHUP takes another root key from the data folder, and keeps the old one 
   writeFileSync(file, createHash('sha256').update(fresh).digest('hex') + '\n');
   assert.equal(await statusWith(node.server, fresh), 401);
   node.signal('SIGHUP');
-  await node.said(/read again/);
+  await node.logged(/reloaded/);
   assert.deepEqual([await statusWith(node.server, fresh), await statusWith(node.server, old)], [200, 401]);
   writeFileSync(file, 'nonsense\n');
   node.signal('SIGHUP');
-  await node.said(/does not hold the hash of a key/);
+  await node.logged(/does not contain the hash of a key/);
   assert.equal(await statusWith(node.server, fresh), 200);
   await node.stop();
 });
 
-test('SIGUSR1 opens the log anew, and does nothing to a server without a file', async () => {
+test('SIGUSR1 reopens the log file, and does nothing without one', async () => {
   const log = join(temporaryFolder(), 'weir.log');
   const node = await start({ args: ['--log', log] });
   const lines = (path) => (existsSync(path) ? readFileSync(path, 'utf8').split('\n').length - 1 : 0);
@@ -114,56 +114,56 @@ test('SIGUSR1 opens the log anew, and does nothing to a server without a file', 
   const plain = await start();
   plain.signal('SIGUSR1');
   plain.signal('SIGHUP');
-  await plain.said(/read again/);
+  await plain.logged(/reloaded/);
   assert.equal((await plain.limit('still here', 10)).success, 1);
   await plain.stop();
 });
 
-test('a log that cannot be written is refused at the start', async () => {
-  const { code, stderr } = await weir([...kDoors, '--log', '/no/such/folder/weir.log'], { key: kRootKey });
+test('a log file that is not writable is refused at startup', async () => {
+  const { code, stderr } = await weir([...kServe, '--log', '/no/such/folder/weir.log'], { key: kRootKey });
   assert.equal(code, 1);
-  assert.match(stderr, /log is '\/no\/such\/folder\/weir\.log': it cannot be written: No such file/);
+  assert.match(stderr, /log is '\/no\/such\/folder\/weir\.log': it is not writable: No such file/);
 });
 
-test('a second SIGTERM within the drain closes connections, but what was not told is told', async () => {
+test('a second SIGTERM during the drain closes connections, but unacknowledged counts are flushed', async () => {
   const url = `sqlite:${join(temporaryFolder(), 'ledger.db')}`;
   const node = await start({ args: ['--region', 'eu', '--ledger', url] });
   const other = await start({ args: ['--region', 'us', '--ledger', url] });
   const left = (count) =>
-    until(`${count} left`, async () => (await other.peek('told', 1000)).remaining === count);
-  assert.equal((await node.limit('told', 1000, 'COST', 300)).success, 1);
+    until(`${count} left`, async () => (await other.peek('flushed', 1000)).remaining === count);
+  assert.equal((await node.limit('flushed', 1000, 'COST', 300)).success, 1);
   await left(700);
-  assert.equal((await node.limit('told', 1000, 'COST', 50)).success, 1); // nobody needs to know yet
+  assert.equal((await node.limit('flushed', 1000, 'COST', 50)).success, 1); // not published yet
   const wire = await Wire.open(node.server.httpPort);
   await wire.send('POST /v2/ratelimit.limit HTTP/1.1\r\nHost: we'); // holds the drain up
   node.client.disconnect();
   node.signal('SIGTERM');
-  await node.said(/answering what is under way/);
+  await node.logged(/draining/);
   node.signal('SIGTERM');
-  await node.said(/asked again: closing all connections/);
+  await node.logged(/second signal: closing all connections/);
   assert.deepEqual(await node.server.ended, { code: 0, signal: null });
   assert.match(node.server.stderr, /other regions were told all/);
   await left(650);
   await other.stop();
 });
 
-// --- one server to a data folder
+// --- one server per data folder
 
 test('a second server on one data folder is refused with the pid of the first', async () => {
   const data = temporaryFolder();
   const first = await start({ data });
-  const second = await weir([...kDoors, '--data', data], { key: kRootKey });
+  const second = await weir([...kServe, '--data', data], { key: kRootKey });
   assert.equal(second.code, 1);
-  assert.ok(second.stderr.includes(`process ${first.server.pid} counts there already`), second.stderr);
+  assert.ok(second.stderr.includes(`process ${first.server.pid} already uses it`), second.stderr);
   assert.match(second.stderr, /choose another folder with --data/);
   await first.kill();
   const third = await start({ data }); // the lock ends with its process
   await third.stop();
 });
 
-test('of several first starts on one folder, one shows a key, and all know it', async () => {
+test('of several first starts on one folder, one shows the key, and all accept it', async () => {
   const data = join(temporaryFolder(), 'new');
-  // None of them counts there.
+  // None of them stores counts there.
   const options = { key: null, data, args: ['--ledger', 'none', '--threads', '1'] };
   const servers = await Promise.all(Array.from({ length: 8 }, () => startServer(options)));
   const keys = servers.map(({ stdout }) => stdout.match(/root key {2}(weir_root_\w{30})/)?.[1]);
@@ -175,7 +175,7 @@ test('of several first starts on one folder, one shows a key, and all know it', 
 
 // --- settings from the environment, and the region
 
-test('every setting may come from the environment; a flag beats it, and it beats the file', async () => {
+test('environment variables override the file, and flags override both', async () => {
   const file = join(temporaryFolder(), 'weir.yaml');
   writeFileSync(file, 'region: from-file\nnode: from-file\n');
   const env = { WEIR_REGION: 'from-environment', WEIR_NODE: 'from-environment', WEIR_RESP: 'off' };
@@ -189,38 +189,38 @@ test('every setting may come from the environment; a flag beats it, and it beats
   ]) {
     const more = name.includes('PASSWORD') ? ['--origin', 'redis://127.0.0.1:1'] : [];
     const data = ['--data', temporaryFolder()];
-    const { code, stderr } = await weir([...kDoors, ...data, ...more], { key: kRootKey, env: { [name]: value } });
+    const { code, stderr } = await weir([...kServe, ...data, ...more], { key: kRootKey, env: { [name]: value } });
     assert.equal(code, 1);
     assert.match(stderr, wanted);
   }
-  const secret = await weir(kDoors, { env: { WEIR_LEDGER: 'mysql://u:hidden@' } });
+  const secret = await weir(kServe, { env: { WEIR_LEDGER: 'mysql://u:hidden@' } });
   assert.notEqual(secret.code, 0);
   assert.match(secret.stderr, /WEIR_LEDGER/);
   assert.doesNotMatch(secret.stderr, /hidden/);
 });
 
-test('a ledger that can be shared wants a region, also a file', async () => {
+test('a shared ledger requires a region, also a file', async () => {
   const url = `sqlite:${join(temporaryFolder(), 'ledger.db')}`;
-  const { code, stderr } = await weir([...kDoors, '--ledger', url], { key: kRootKey });
+  const { code, stderr } = await weir([...kServe, '--ledger', url], { key: kRootKey });
   assert.equal(code, 2);
-  assert.match(stderr, /region is not given, but the ledger sqlite:\S+ can be shared/);
+  assert.match(stderr, /region is missing, but the ledger sqlite:\S+ can be shared/);
   const node = await start({ args: ['--ledger', url], env: { WEIR_REGION: 'eu' } });
   assert.equal((await node.limit('named', 10)).success, 1);
   await node.stop();
 });
 
-test('two processes of one region without an origin are found through the ledger, and the second refused', async () => {
+test('the second of two processes of one region without an origin is refused', async () => {
   const url = `sqlite:${join(temporaryFolder(), 'ledger.db')}`;
   const args = ['--region', 'eu', '--ledger', url];
   const first = await start({ args });
   const where = ['--data', temporaryFolder()];
-  const second = await weir([...kDoors, ...where, ...args], { key: kRootKey });
+  const second = await weir([...kServe, ...where, ...args], { key: kRootKey });
   assert.equal(second.code, 1);
-  assert.match(second.stderr, /region is 'eu', for which another process counts already/);
-  assert.match(second.stderr, /--region, or all processes of the region the same --origin/);
-  const mixed = await weir([...kDoors, ...where, ...args, '--origin', 'redis://127.0.0.1:1'], { key: kRootKey });
+  assert.match(second.stderr, /region is 'eu', but another process without a common origin already counts/);
+  assert.match(second.stderr, /--region, or the same --origin for all processes of the region/);
+  const mixed = await weir([...kServe, ...where, ...args, '--origin', 'redis://127.0.0.1:1'], { key: kRootKey });
   assert.equal(mixed.code, 1);
-  assert.match(mixed.stderr, /another process counts already/);
+  assert.match(mixed.stderr, /another process without a common origin already counts/);
   assert.equal((await first.limit('goes on', 8, 'COST', 8)).success, 1);
   const other = await start({ args: ['--region', 'us', '--ledger', url] });
   await other.stop();
@@ -234,7 +234,7 @@ test('two processes of one region without an origin are found through the ledger
 
 // --- disks
 
-// A small disk of its own, where this machine lets us make one.
+// A small tmpfs, if this machine allows to mount one.
 const disks = new Set();
 after(() => {
   for (const disk of disks) execFileSync('umount', ['-l', disk]);
@@ -247,27 +247,27 @@ async function smallDisk(t, size) {
   return disk;
 }
 
-test('a full disk: a line with its remedy, basis degraded, and all is well once there is room', async (t) => {
+test('a full disk: a log line with the remedy, basis degraded, and recovery when space is free', async (t) => {
   const disk = await smallDisk(t, '1m');
   if (!disk) return;
   const node = await start({ data: join(disk, 'data') });
   await node.limit('before', 10, 'COST', 6);
   const ballast = join(disk, 'ballast');
   assert.throws(() => writeFileSync(ballast, Buffer.alloc(4 << 20)), /ENOSPC/);
-  let asked = 0;
+  let requests = 0;
   await until('basis degraded', async () => {
-    const { success, basis } = await node.limit(`during ${asked++}`, 10, 'COST', 6);
+    const { success, basis } = await node.limit(`during ${requests++}`, 10, 'COST', 6);
     assert.equal(success, 1);
     return basis === 'degraded';
   });
-  await node.said(/the ledger sqlite:\S+ accepts no writes: .*disk is full; free space on its disk;/);
+  await node.logged(/the ledger sqlite:\S+ accepts no writes: .*disk is full; free space on its disk;/);
   rmSync(ballast);
-  await node.said(/the ledger \S+ accepts writes/);
-  await until('it to be well', async () => (await node.limit('after', 1000)).basis === 'local');
+  await node.logged(/the ledger \S+ accepts writes/);
+  await until('recovery', async () => (await node.limit('after', 1000)).basis === 'local');
   await node.stop();
 });
 
-test('a disk that may only be read: a server without a ledger of its own, or one that says so', async (t) => {
+test('a read-only disk: no local ledger, or a log line', async (t) => {
   const disk = await smallDisk(t, '1m');
   if (!disk) return;
   const file = join(disk, 'ledger.db');
@@ -277,7 +277,7 @@ test('a disk that may only be read: a server without a ledger of its own, or one
   await before.stop();
   execFileSync('mount', ['-o', 'remount,ro', disk]);
   const node = await start({ args });
-  await node.said(/the ledger sqlite:\S+ does not answer: .*whether its disk works and is not read-only;/);
+  await node.logged(/the ledger sqlite:\S+ does not answer: .*whether its disk works and is not read-only;/);
   await until('basis degraded', async () => (await node.limit('x', 1000)).basis === 'degraded');
   await node.stop();
   const alone = await start({ data: join(disk, 'data') });
@@ -286,43 +286,43 @@ test('a disk that may only be read: a server without a ledger of its own, or one
   await alone.stop();
 });
 
-test('a damaged ledger: a line that says to move it away, basis degraded, and well once it is moved', async () => {
+test('a damaged ledger: a log line with the remedy, basis degraded, and recovery after the file is moved', async () => {
   const data = temporaryFolder();
   const file = join(data, 'ledger.db');
   writeFileSync(file, 'no database at all'.repeat(500));
   const node = await start({ data });
-  await node.said(/does not answer: .*file is not a database; move the file away: a new one is made/);
+  await node.logged(/does not answer: .*file is not a database; move the file away: a new one is made/);
   await until('basis degraded', async () => (await node.limit('x', 1000)).basis === 'degraded');
   assert.ok((await node.server.metric('weir_ledger_errors_total', 'reason="corrupt"')) > 0);
   assert.doesNotMatch(node.server.stderr, /password/);
   renameSync(file, `${file}.damaged`);
-  await node.said(/the ledger sqlite:\S+ answers/);
-  await until('it to be well', async () => (await node.limit('x', 1000)).basis === 'local');
+  await node.logged(/the ledger sqlite:\S+ answers/);
+  await until('recovery', async () => (await node.limit('x', 1000)).basis === 'local');
   await node.stop();
 });
 
-test('a data folder that is a file is named', async () => {
+test('the error names a data folder that is a file', async () => {
   const data = join(temporaryFolder(), 'a file');
   writeFileSync(data, '');
   for (const key of [kRootKey, undefined]) {
-    const { code, stderr } = await weir([...kDoors, '--data', data], { key });
+    const { code, stderr } = await weir([...kServe, '--data', data], { key });
     assert.equal(code, 1);
-    assert.ok(stderr.includes(`data is '${data}': it is a file, and must be a folder`), stderr);
+    assert.ok(stderr.includes(`data is '${data}': it is a file, not a folder`), stderr);
   }
 });
 
-test('too few files that may be open: how many, and how to raise it', async () => {
+test('a too low limit of open files: the error names the number and the remedy', async () => {
   const data = temporaryFolder();
   const env = { ...process.env, WEIR_ROOT_KEY: kRootKey };
   const limited = (count) =>
-    run('bash', ['-c', `ulimit -n ${count}; exec '${kBinary}' "$@"`, 'weir', ...kDoors, '--data', data], { env });
+    run('bash', ['-c', `ulimit -n ${count}; exec '${kBinary}' "$@"`, 'weir', ...kServe, '--data', data], { env });
   const { code, stderr } = await limited(40);
   assert.equal(code, 1);
-  assert.match(stderr, /may open 40 files, and needs \d+ to start: allow \d+ with ulimit -n, or LimitNOFILE=/);
+  assert.match(stderr, /limit of open files is 40, but \d+ are needed to start: raise it to \d+ with ulimit -n, or LimitNOFILE=/);
   assert.doesNotMatch(stderr, /choose another address/);
 });
 
-test('what a server keeps is for its owner only', async () => {
+test('files of a server are accessible only for its owner', async () => {
   const data = temporaryFolder();
   const node = await start({ data });
   await node.limit('private', 10, 'COST', 9);
@@ -332,13 +332,13 @@ test('what a server keeps is for its owner only', async () => {
   await node.stop();
 });
 
-// --- what survives a restart
+// --- restarts
 
 const lastWrite = (data) => statSync(join(data, 'state.log'), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 const kAlgorithms = ['gcra', 'token_bucket', 'sliding_window_strict', 'sliding_log'];
 
 for (const how of ['stopped', 'killed']) {
-  test(`counts of every algorithm are there after a lone server was ${how}`, async () => {
+  test(`counts of every algorithm survive after a single server was ${how}`, async () => {
     const data = temporaryFolder();
     const node = await start({ data });
     const throttle = (to, quantity) => to.client.call('CL.THROTTLE', 'alice', 99, 100, 2_592_000, quantity);
@@ -348,7 +348,7 @@ for (const how of ['stopped', 'killed']) {
       assert.equal(remaining, 33, algorithm);
     }
     assert.equal((await throttle(node, 42))[2], 58);
-    // A write that was under way may have looked at a tuple before it was charged; the next has not.
+    // A write in progress may have read the tuple before the charge; the next write reads it after.
     for (let i = 0; i < 2; ++i) {
       const before = lastWrite(data);
       await node.limit(`another ${i}`, 100, 'ALGORITHM', 'gcra');
@@ -365,13 +365,13 @@ for (const how of ['stopped', 'killed']) {
     assert.equal((await throttle(again, 59))[0], 1, 'denied');
     assert.equal((await throttle(again, 58))[0], 0, 'what is left is there');
     await again.stop();
-    const third = await start({ data }); // what was read and not asked for since is still there
+    const third = await start({ data }); // tuples without requests since the restart are still there
     assert.equal((await third.peek('gcra', 100, 'ALGORITHM', 'gcra')).remaining, 33);
     await third.stop();
   });
 }
 
-test('a server that is killed under load forgets nothing that was written before', async () => {
+test('a server that is killed under load loses nothing that was written before', async () => {
   const data = temporaryFolder();
   const node = await start({ data });
   const most = 100_000;
@@ -383,19 +383,19 @@ test('a server that is killed under load forgets nothing that was written before
     return new Set(rounds.map(({ at }) => at)).size > 4;
   });
   await node.kill();
-  // What was accepted before a write ended is in the one after the next, if not sooner.
+  // An admission before the end of a write is at the latest in the second write after it.
   const writes = [...new Set([...rounds.map(({ at }) => at), lastWrite(data)])].sort((a, b) => a - b);
   const kept = rounds.filter(({ at }) => at <= writes.at(-3));
   const before = Math.max(...kept.map((round) => round.accepted));
   const again = await start({ data });
   const used = most - (await again.peek('load', most, 'ALGORITHM', 'gcra')).remaining;
-  // A month gives back 100,000 units: one in 26 s.
+  // A month restores 100,000 units: one in 26 s.
   assert.ok(used >= before - 3, `${used} of ${before}`);
   assert.ok(used <= accepted, `${used} of ${accepted}`);
   await again.stop();
 });
 
-test('a file of counts that is damaged is said to be, and what stands before it is used', async () => {
+test('a damaged state file is logged, and the records before the damage are used', async () => {
   const data = temporaryFolder();
   mkdirSync(data, { recursive: true });
   const node = await start({ data });
@@ -404,7 +404,7 @@ test('a file of counts that is damaged is said to be, and what stands before it 
   const file = join(data, 'state.log');
   writeFileSync(file, Buffer.concat([readFileSync(file), Buffer.from('torn')]));
   const again = await start({ data });
-  await again.said(/state\.log is damaged at byte \d+/);
+  await again.logged(/state\.log is damaged at byte \d+/);
   assert.equal((await again.peek('kept', 100, 'ALGORITHM', 'gcra')).remaining, 30);
   await again.stop();
   const third = await start({ data });

@@ -1,8 +1,8 @@
-// A network between a node and its origin that can be made bad: slow, cut, silent, or late
-// with what a connection said that nobody listens to any more.
+// A TCP proxy between a node and its origin that injects faults: delay, disconnection, lost replies, or
+// late delivery of the data of an abandoned connection.
 //
-// Bytes stay in order within a connection and a direction, whatever happens; what is between
-// the two is nobody's business here. It is on loopback and ends with close().
+// Bytes stay in order within a connection and a direction. It listens on loopback and ends with
+// close().
 
 import { connect, createServer } from 'node:net';
 
@@ -21,7 +21,7 @@ class Lane {
     this.#waiting.push({ bytes, due: performance.now() + this.delay() });
     this.move();
   }
-  // Delivers what is due. The first decides, so that nothing overtakes when the delay falls.
+  // Delivers the bytes that are due, in order also when the delay falls.
   move() {
     clearTimeout(this.#timer);
     if (this.held) return;
@@ -36,7 +36,7 @@ class Lane {
       this.to.end();
     }
   }
-  // No more will come; what is under way still arrives.
+  // End of input; bytes in flight are still delivered.
   end() {
     this.#ending = true;
     this.move();
@@ -53,7 +53,7 @@ export class Proxy {
   #server;
   #cut = false;
   #silent = false;
-  delay = { up: 0, down: 0 }; // ms, to the origin and back; of what comes from now on
+  delay = { up: 0, down: 0 }; // ms, to the origin and back, for new bytes
 
   static async to(port) {
     const proxy = new Proxy();
@@ -90,7 +90,7 @@ export class Proxy {
     for (const socket of [node, origin]) socket.on('error', () => {}); // 'close' follows
   }
 
-  // Every connection breaks and none is made until mend().
+  // Closes every connection and refuses new ones until restore().
   cut() {
     this.#cut = true;
     for (const { up, down } of this.#links) {
@@ -99,16 +99,16 @@ export class Proxy {
     }
     this.#links.clear();
   }
-  mend() {
+  restore() {
     this.#cut = false;
   }
 
-  // All that is said reaches the origin, nothing comes back until speak().
-  silence() {
+  // Requests reach the origin, but replies are held until releaseReplies().
+  holdReplies() {
     this.#silent = true;
     for (const { down } of this.#links) down.held = true;
   }
-  speak() {
+  releaseReplies() {
     this.#silent = false;
     for (const { down } of this.#links) {
       down.held = false;
@@ -116,8 +116,8 @@ export class Proxy {
     }
   }
 
-  // What is said on the connections of now waits, also when the node has long left them, and
-  // reaches the origin when the function returned is called. New connections work.
+  // Holds the requests on the current connections, also after the node has closed them, until the
+  // returned function is called. New connections work.
   hold() {
     const links = [...this.#links];
     for (const { up } of links) up.held = true;

@@ -9,14 +9,14 @@ let server;
 before(async () => (server = await startServer()));
 after(() => server.stop());
 
-const decisions = () => server.metric('weir_decisions_total', 'door="resp"');
+const decisions = () => server.metric('weir_decisions_total', 'frontend="resp"');
 
 for (const { pipeline, requests } of [
   { pipeline: 1, requests: 2000 },
   { pipeline: 16, requests: 8000 },
   { pipeline: 64, requests: 16000 },
 ]) {
-  test(`${requests} requests at -P ${pipeline} are all decided, each once`, async () => {
+  test(`${requests} requests at -P ${pipeline} are all decided exactly once`, async () => {
     const before = await decisions();
     const { code, stdout, stderr } = await run(
       'redis-benchmark',
@@ -48,7 +48,7 @@ for (const { pipeline, requests } of [
   });
 }
 
-test('both outcomes are counted, and no request was bad', async () => {
-  assert.ok((await server.metric('weir_decisions_total', 'door="resp"', 'outcome="admitted"')) > 0);
-  assert.equal(await server.metric('weir_bad_requests_total', 'door="resp"'), 0);
+test('both outcomes are counted, and no request is bad', async () => {
+  assert.ok((await server.metric('weir_decisions_total', 'frontend="resp"', 'outcome="admitted"')) > 0);
+  assert.equal(await server.metric('weir_bad_requests_total', 'frontend="resp"'), 0);
 });

@@ -1,4 +1,4 @@
-// The Redis protocol as redis-cli speaks it, in both of its versions.
+// The Redis protocol with redis-cli, in both versions.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -10,7 +10,7 @@ let server;
 before(async () => (server = await startServer()));
 after(() => server.stop());
 
-// What redis-cli prints, line by line.
+// The output of redis-cli in lines.
 async function cli(...words) {
   const version = words[0] === '-3' ? ['-3'] : [];
   const rest = words.slice(version.length).map(String);
@@ -33,11 +33,11 @@ async function throttle(...words) {
   return lines.map(Number);
 }
 
-test('CL.THROTTLE answers five integers, and its burst is max_burst + 1', async () => {
+test('CL.THROTTLE replies with five integers, and its burst is max_burst + 1', async () => {
   assert.deepEqual(await throttle('five', 15, 30, kMonth), [0, 16, 15, -1, kMonth / 30]);
 });
 
-test('CL.THROTTLE denies what is beyond the burst and says when to come back', async () => {
+test('CL.THROTTLE denies above the burst and replies with the time to retry', async () => {
   for (let left = 2; left >= 0; --left) {
     assert.deepEqual((await throttle('burst', 2, 10, kMonth)).slice(0, 4), [0, 3, left, -1]);
   }
@@ -47,7 +47,7 @@ test('CL.THROTTLE denies what is beyond the burst and says when to come back', a
   assert.ok(reset > retry && reset <= (3 * kMonth) / 10, `reset after ${reset}`);
 });
 
-test('CL.THROTTLE takes a quantity, and one of 0 peeks', async () => {
+test('CL.THROTTLE accepts a quantity, and 0 peeks', async () => {
   assert.equal((await throttle('quantity', 9, 10, kMonth, 0))[2], 10);
   assert.equal((await throttle('quantity', 9, 10, kMonth, 4))[2], 6);
   assert.equal((await throttle('quantity', 9, 10, kMonth, 0))[2], 6);
@@ -55,11 +55,11 @@ test('CL.THROTTLE takes a quantity, and one of 0 peeks', async () => {
   assert.equal((await throttle('quantity', 9, 10, kMonth, 0))[2], 6);
 });
 
-test('CL.THROTTLE never admits more than the burst at once, and promises no retry', async () => {
+test('CL.THROTTLE never admits a quantity above the burst, and has no retry time', async () => {
   assert.deepEqual((await throttle('never', 2, 10, kMonth, 4)).slice(0, 4), [1, 3, 3, -1]);
 });
 
-test('CL.THROTTLE keeps one state per key whatever the parameters', async () => {
+test('CL.THROTTLE keeps one state per key for all parameters', async () => {
   assert.equal((await throttle('one', 9, 10, kMonth, 10))[0], 0);
   assert.equal((await throttle('one', 9, 10, kMonth / 2))[0], 1, 'another period');
   assert.equal((await throttle('one', 9, 20, kMonth))[0], 1, 'another count');
@@ -83,7 +83,7 @@ for (const [name, args] of [
   });
 }
 
-test('CL.THROTTLE with too few or too many arguments shows how it is used', async () => {
+test('CL.THROTTLE with a wrong number of arguments shows its usage', async () => {
   for (const args of [['k'], ['k', 1, 2], ['k', 1, 2, 3, 4, 5]]) {
     const [line] = await cli('CL.THROTTLE', ...args);
     assert.match(line, /^ERR wrong number of arguments .* key max_burst count period/);
@@ -92,7 +92,7 @@ test('CL.THROTTLE with too few or too many arguments shows how it is used', asyn
 
 const kVerdict = ['success', 'limit', 'remaining', 'reset', 'retry_after', 'basis'];
 
-test('WEIR.LIMIT answers names and values in version 2', async () => {
+test('WEIR.LIMIT replies with names and values in version 2', async () => {
   const lines = await cli('WEIR.LIMIT', 'ns', 'two', 10, kMonth * 1000);
   assert.deepEqual(
     lines.filter((_, i) => i % 2 === 0),
@@ -103,7 +103,7 @@ test('WEIR.LIMIT answers names and values in version 2', async () => {
   assert.deepEqual([lines[9], lines[11]], ['-1', 'local']);
 });
 
-test('WEIR.LIMIT answers a map with a boolean in version 3', async () => {
+test('WEIR.LIMIT replies with a map and a boolean in version 3', async () => {
   const lines = await cli('-3', 'WEIR.LIMIT', 'ns', 'three', 10, kMonth * 1000, 'COST', 3);
   assert.deepEqual(
     lines.map((line) => line.split(' ')[0]),
@@ -121,7 +121,7 @@ test('WEIR.PEEK consumes nothing in either version', async () => {
   }
 });
 
-test('WEIR.LIMIT takes every algorithm, in words of any case', async () => {
+test('WEIR.LIMIT accepts every algorithm in any case', async () => {
   const windows = ['sliding_window', 'sliding_window_strict', 'fixed_window', 'sliding_log'];
   for (const algorithm of windows) {
     const words = ['weir.limit', 'all', algorithm, 2, kMonth * 1000, 'algorithm', algorithm];
@@ -137,7 +137,7 @@ test('WEIR.LIMIT takes every algorithm, in words of any case', async () => {
   }
 });
 
-test('WEIR.LIMIT names what is wrong with its arguments', async () => {
+test('WEIR.LIMIT names the invalid argument', async () => {
   const good = ['WEIR.LIMIT', 'ns', 'id', 10, 60000];
   const cases = [
     [['WEIR.LIMIT', 'ns', 'id', 10], /^ERR an item needs namespace identifier limit duration_ms/],
@@ -150,7 +150,7 @@ test('WEIR.LIMIT names what is wrong with its arguments', async () => {
     [[...good, 'BURST', 0], /^ERR BURST is '0'/],
     [[...good, 'BURST', 5], /^ERR burst is 5, but sliding_window has none/],
     [[...good, 'ALGORITHM', 'magic'], /^ERR ALGORITHM is 'magic'/],
-    [[...good, 'PRICE', 1], /^ERR 'PRICE' is no option/],
+    [[...good, 'PRICE', 1], /^ERR 'PRICE' is not an option/],
     [['WEIR.PEEK', 'ns', 'id', 10, 60000, 'COST', 2], /^ERR WEIR.PEEK consumes nothing/],
   ];
   for (const [words, expected] of cases) assert.match((await cli(...words))[0], expected);
@@ -170,7 +170,7 @@ test('WEIR.MULTI is all or nothing and keeps the order, in both versions', async
   assert.equal((await cli('WEIR.PEEK', 'm', 'a', 5, kMonth * 1000))[5], '3');
 });
 
-test('WEIR.MULTI takes 100 items, not 101 and not none, and says which one is wrong', async () => {
+test('WEIR.MULTI accepts 1 to 100 items, and names the invalid one', async () => {
   const items = (count) => {
     const all = [];
     for (let i = 0; i < count; ++i) all.push('ITEM', 'many', `id${i}`, 10, kMonth * 1000);
@@ -183,14 +183,14 @@ test('WEIR.MULTI takes 100 items, not 101 and not none, and says which one is wr
   assert.match((await cli('WEIR.MULTI', 'ns', 'id', 1, 1000))[0], /^ERR expected ITEM, got 'ns'/);
 });
 
-test('PING and ECHO answer', async () => {
+test('PING and ECHO reply', async () => {
   assert.deepEqual(await cli('PING'), ['PONG']);
   assert.deepEqual(await cli('PING', 'hello there'), ['hello there']);
   assert.deepEqual(await cli('ECHO', 'again'), ['again']);
   assert.match((await cli('ECHO'))[0], /^ERR wrong number of arguments for 'echo'/);
 });
 
-test('HELLO tells who answers, and refuses versions there are not', async () => {
+test('HELLO replies with the server, and refuses unknown versions', async () => {
   const lines = await cli('HELLO', 2);
   assert.deepEqual(lines.slice(0, 2), ['server', 'weir']);
   assert.equal(lines[lines.indexOf('proto') + 1], '2');
@@ -198,12 +198,12 @@ test('HELLO tells who answers, and refuses versions there are not', async () => 
   assert.match((await cli('HELLO', 4))[0], /^NOPROTO/);
 });
 
-test('SELECT knows database 0 only', async () => {
+test('SELECT accepts only database 0', async () => {
   assert.deepEqual(await cli('SELECT', 0), ['OK']);
   assert.match((await cli('SELECT', 1))[0], /^ERR DB index is out of range/);
 });
 
-test('CLIENT remembers a name and gives every connection its own id', async () => {
+test('CLIENT stores a name, and every connection has its own id', async () => {
   const lines = await session([
     'CLIENT GETNAME',
     'CLIENT SETNAME tester',
@@ -219,7 +219,7 @@ test('CLIENT remembers a name and gives every connection its own id', async () =
   assert.match((await cli('CLIENT', 'KILL', 'x'))[0], /^ERR unknown subcommand of CLIENT/);
 });
 
-test('COMMAND tells what there is, in all its forms', async () => {
+test('COMMAND lists the commands in all its forms', async () => {
   const names = (await cli('COMMAND')).join('\n');
   for (const name of ['cl.throttle', 'weir.limit', 'weir.peek', 'weir.multi', 'ping']) {
     assert.ok(names.includes(name), name);
@@ -230,7 +230,7 @@ test('COMMAND tells what there is, in all its forms', async () => {
   assert.deepEqual(await cli('-3', 'COMMAND', 'DOCS'), ['']);
 });
 
-test('INFO tells the version and counts decisions', async () => {
+test('INFO has the version and counts of decisions', async () => {
   const text = (await cli('INFO')).join('\n');
   assert.match(text, /weir_version:\d+\.\d+\.\d+/);
   assert.match(text, /redis_mode:standalone/);
@@ -238,17 +238,17 @@ test('INFO tells the version and counts decisions', async () => {
   assert.match(text, /region:local/);
 });
 
-test('CONFIG GET answers what redis-benchmark asks, and nothing else', async () => {
+test('CONFIG GET supports only what redis-benchmark reads', async () => {
   assert.deepEqual(await cli('CONFIG', 'GET', 'appendonly'), ['appendonly', 'no']);
   assert.deepEqual(await cli('CONFIG', 'GET', 'save'), ['save']);
   assert.deepEqual(await cli('CONFIG', 'GET', 'maxmemory'), ['']);
   assert.match((await cli('CONFIG', 'SET', 'save', ''))[0], /^ERR Weir is configured by flags/);
 });
 
-test('an unknown command is named, and those that are known are told', async () => {
+test('the error names an unknown command and lists the supported ones', async () => {
   assert.match((await cli('SET', 'a', 'b'))[0], /^ERR unknown command 'SET'.*CL\.THROTTLE/);
 });
 
-test('QUIT is answered', async () => {
+test('QUIT gets a reply', async () => {
   assert.deepEqual(await cli('QUIT'), ['OK']);
 });

@@ -1,5 +1,4 @@
-// A region: a real redis-server, nodes that agree through it, and a load on them of which
-// every answer is kept.
+// A region: a real redis-server and nodes that share counts through it.
 
 import { spawn } from 'node:child_process';
 import { copyFileSync, readdirSync, readFileSync } from 'node:fs';
@@ -8,24 +7,24 @@ import { join } from 'node:path';
 
 import Redis from 'ioredis';
 
-import { patiently, startServer, temporaryFolder } from './server.mjs';
+import { withTimeout, startServer, temporaryFolder } from './server.mjs';
 
 const kDay = 86_400_000;
 
-// A duration whose window does not end while a test runs, whenever it is started.
+// A duration whose current window does not end during a test.
 export const kLongWindow = [30, 29, 28, 27]
   .map((days) => days * kDay)
   .find((duration) => duration - (Date.now() % duration) > kDay);
 
 export const rest = (ms) => new Promise((go) => setTimeout(go, ms));
 
-// Waits for something that is true soon.
+// Waits until the condition is true.
 export async function until(what, condition) {
   let ended = false;
   const loop = async () => {
     while (!ended && !(await condition())) await rest(10);
   };
-  await patiently(what, loop()).finally(() => (ended = true));
+  await withTimeout(what, loop()).finally(() => (ended = true));
 }
 
 export function freePort() {
@@ -37,7 +36,7 @@ export function freePort() {
   });
 }
 
-// Stops a process where it stands: until it is told to go on, no thread of it runs.
+// Suspends a process until SIGCONT, and waits until all its threads are stopped.
 export function freeze(child) {
   const threads = `/proc/${child.pid}/task`;
   const stands = (thread) => {
@@ -51,13 +50,13 @@ export function freeze(child) {
   return until('a process to stand still', () => readdirSync(threads).every(stands));
 }
 
-// A redis-server that can be stopped, killed, and started again on its port.
+// A redis-server that can be suspended, killed, and restarted on its port.
 export class Origin {
   constructor() {
     process.on('exit', () => this.child?.kill('SIGKILL'));
   }
 
-  // Empty, or with what `snapshot` holds.
+  // Empty, or with the data of `snapshot`.
   async start(snapshot) {
     this.port ??= await freePort();
     this.folder = temporaryFolder();
@@ -67,20 +66,20 @@ export class Origin {
       stdio: 'ignore',
     });
     this.client = new Redis(this.port, '127.0.0.1', { retryStrategy: () => 50 });
-    this.client.on('error', () => {}); // while it is not there
-    await patiently('redis-server', this.client.ping());
+    this.client.on('error', () => {}); // while it is down
+    await withTimeout('redis-server', this.client.ping());
   }
   async kill() {
-    const gone = new Promise((resolve) => this.child.once('close', resolve));
+    const ended = new Promise((resolve) => this.child.once('close', resolve));
     this.client.disconnect();
     this.child.kill('SIGCONT');
     this.child.kill('SIGKILL');
-    await gone;
+    await ended;
   }
   get alive() {
     return this.child.exitCode === null && this.child.signalCode === null;
   }
-  // There, but silent, until resume().
+  // Suspends the process until resume().
   pause() {
     return freeze(this.child);
   }
@@ -88,7 +87,7 @@ export class Origin {
     this.child.kill('SIGCONT');
   }
 
-  // A file with all it holds now.
+  // A file with its current data.
   async snapshot() {
     await this.client.save();
     const file = join(temporaryFolder(), 'snapshot.rdb');
@@ -100,13 +99,13 @@ export class Origin {
     return `redis://127.0.0.1:${this.port}`;
   }
 
-  // The keys of all cells it holds.
+  // The keys of all cells.
   cells() {
     return this.client.keys('weir:{*');
   }
-  // What all nodes together told of a cell.
+  // The count of a cell from all nodes.
   async total(cell) {
-    const { published, ...parts } = await this.client.hgetall(cell); // word of it is no part
+    const { published, ...parts } = await this.client.hgetall(cell); // `published` is not a count
     return Object.values(parts).reduce((sum, part) => sum + Number(part), 0);
   }
 }
@@ -115,10 +114,10 @@ export function verdictOf(flat) {
   return Object.fromEntries(flat.flatMap((x, i) => (i % 2 ? [] : [[x, flat[i + 1]]])));
 }
 
-// A client that never asks twice: an answer that does not come is a failure.
+// A client that never retries: a missing reply is an error.
 export function clientOf(server) {
   const client = new Redis(server.respPort, '127.0.0.1', { retryStrategy: null });
-  client.on('error', () => {}); // each command tells it, too
+  client.on('error', () => {}); // each command reports it as well
   return client;
 }
 
@@ -129,10 +128,10 @@ export async function startNode(origin, { args = [], ...options } = {}) {
     ...options,
   });
   const client = clientOf(server);
-  const limit = async (who, most, cost = 1, duration = kLongWindow) =>
-    verdictOf(await client.call('WEIR.LIMIT', 'api', who, most, duration, 'COST', cost));
-  const peek = async (who, most, duration = kLongWindow) =>
-    verdictOf(await client.call('WEIR.PEEK', 'api', who, most, duration));
+  const limit = async (identifier, most, cost = 1, duration = kLongWindow) =>
+    verdictOf(await client.call('WEIR.LIMIT', 'api', identifier, most, duration, 'COST', cost));
+  const peek = async (identifier, most, duration = kLongWindow) =>
+    verdictOf(await client.call('WEIR.PEEK', 'api', identifier, most, duration));
   const ready = () => until('the origin', async () => (await server.metric('weir_origin_ready')) === 1);
   const stop = async (signal) => {
     await server.stop(signal);
@@ -140,13 +139,13 @@ export async function startNode(origin, { args = [], ...options } = {}) {
   };
   const kill = async () => {
     server.child.kill('SIGKILL');
-    await patiently('a killed node to end', server.ended);
+    await withTimeout('a killed node to end', server.ended);
   };
   return { server, client, limit, peek, ready, stop, kill };
 }
 
-// Nodes that know of each other.
-export async function acquainted(nodes) {
+// Waits until the nodes see each other.
+export async function untilConnected(nodes) {
   await Promise.all(nodes.map((node) => node.ready()));
   for (const { server } of nodes) {
     await until('all nodes', async () => (await server.metric('weir_nodes')) >= nodes.length);
@@ -157,7 +156,7 @@ export function pick(some) {
   return some[Math.floor(Math.random() * some.length)];
 }
 
-// The value below which are `share` of them.
+// The quantile of the values.
 export function quantile(values, share) {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];

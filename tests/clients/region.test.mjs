@@ -1,11 +1,11 @@
-// Several processes of one region with a real redis-server between them.
+// Several processes of one region with a real redis-server.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { acquainted, Origin, pick, rest, startNode, until } from './region.mjs';
+import { untilConnected, Origin, pick, rest, startNode, until } from './region.mjs';
 import { temporaryFolder } from './server.mjs';
 
 const origin = new Origin();
@@ -13,7 +13,7 @@ let nodes;
 before(async () => {
   await origin.start();
   nodes = await Promise.all([1, 2, 3].map(() => startNode(origin.url)));
-  await acquainted(nodes);
+  await untilConnected(nodes);
 });
 after(async () => {
   await Promise.all(nodes.map((node) => node.stop()));
@@ -21,7 +21,7 @@ after(async () => {
 });
 
 for (const most of [10, 100, 1000]) {
-  test(`three nodes admit ${most} together, and hardly more`, async () => {
+  test(`three nodes admit ${most} together, with a small excess`, async () => {
     let admitted = 0;
     for (let i = 0; i < 2 * most; ++i) {
       await rest(1000 / most);
@@ -33,9 +33,9 @@ for (const most of [10, 100, 1000]) {
   });
 }
 
-test('what one node admitted is known to another that never saw the key', async () => {
+test('admissions of one node are read by another node without traffic', async () => {
   assert.equal((await nodes[0].limit('moved', 10, 10)).success, 1);
-  await until('the others to know', async () => {
+  await until('the other nodes to read it', async () => {
     const verdict = await nodes[1].limit('moved', 10, 0);
     return verdict.remaining === 0;
   });
@@ -43,40 +43,40 @@ test('what one node admitted is known to another that never saw the key', async 
   assert.equal(verdict.success, 0);
 });
 
-test('counts survive an origin that comes back empty', async () => {
+test('counts survive an origin that restarts empty', async () => {
   assert.equal((await nodes[0].limit('kept', 10, 10)).success, 1);
-  await until('the origin to know', async () => (await nodes[1].limit('kept', 10, 0)).remaining === 0);
+  await until('the origin to have it', async () => (await nodes[1].limit('kept', 10, 0)).remaining === 0);
   await origin.kill();
   assert.equal((await nodes[0].limit('kept', 10)).success, 0);
   await origin.start();
   await Promise.all(nodes.map((node) => node.ready()));
   assert.equal((await nodes[0].limit('kept', 10)).success, 0);
-  await until('the origin to be told again', async () => {
+  await until('replay to the origin', async () => {
     const verdict = await nodes[1].limit('kept', 10, 0);
     return verdict.remaining === 0;
   });
   assert.equal((await nodes[2].limit('kept', 10)).success, 0);
 });
 
-test('a node answers while the origin is stopped, says that it knows less, and recovers', async () => {
+test('a node answers while the origin is stopped, reports degraded, and recovers', async () => {
   await origin.pause();
   const verdict = await nodes[0].limit('alone', 10);
   assert.equal(verdict.success, 1);
   assert.equal(verdict.basis, 'degraded');
   origin.resume();
   await until('a refreshed answer', async () => (await nodes[0].limit(`back-${Math.random()}`, 10)).basis === 'refreshed');
-  await until('the others to know', async () => (await nodes[1].limit('alone', 10, 0)).remaining === 9);
+  await until('the other nodes to read it', async () => (await nodes[1].limit('alone', 10, 0)).remaining === 9);
 });
 
-test('a node that stops tells what it accepted, and one that starts knows it', async () => {
-  const leaver = await startNode(origin.url);
-  await leaver.ready();
-  assert.equal((await leaver.limit('left', 100, 7)).success, 1);
-  await leaver.stop('SIGTERM');
-  assert.match(leaver.server.stderr, /the origin was told everything/);
+test('a node flushes its counts at shutdown, and a new node reads them', async () => {
+  const stopping = await startNode(origin.url);
+  await stopping.ready();
+  assert.equal((await stopping.limit('left', 100, 7)).success, 1);
+  await stopping.stop('SIGTERM');
+  assert.match(stopping.server.stderr, /the origin was told everything/);
   const cells = await Promise.all((await origin.cells()).map((cell) => origin.client.hgetall(cell)));
   const left = cells.filter((fields) => 'gone' in fields);
-  assert.deepEqual(left, [{ gone: '7' }]); // and nobody's name stays behind
+  assert.deepEqual(left, [{ gone: '7' }]); // and no field of the node remains
   const comer = await startNode(origin.url);
   await comer.ready();
   const verdict = await comer.limit('left', 100, 0);
@@ -84,7 +84,7 @@ test('a node that stops tells what it accepted, and one that starts knows it', a
   await comer.stop();
 });
 
-test('a node starts without its origin and finds it later', async () => {
+test('a node starts without its origin and connects later', async () => {
   await origin.kill();
   const early = await startNode(origin.url);
   assert.equal((await early.limit('early', 10)).basis, 'degraded');
@@ -94,33 +94,33 @@ test('a node starts without its origin and finds it later', async () => {
   await early.stop();
 });
 
-test('a node that cannot tell what it accepted says how much', async () => {
-  const leaver = await startNode(origin.url);
-  await leaver.ready();
+test('a node that cannot flush its counts logs how much is lost', async () => {
+  const stopping = await startNode(origin.url);
+  await stopping.ready();
   await origin.kill();
-  await until('the loss', async () => (await leaver.server.metric('weir_origin_ready')) === 0);
-  assert.equal((await leaver.limit('untold', 100)).success, 1);
-  await leaver.stop();
-  assert.match(leaver.server.stderr, /1 cells could not be told to the origin/);
+  await until('the loss', async () => (await stopping.server.metric('weir_origin_ready')) === 0);
+  assert.equal((await stopping.limit('unacknowledged', 100)).success, 1);
+  await stopping.stop();
+  assert.match(stopping.server.stderr, /1 cells could not be told to the origin/);
   await origin.start();
 });
 
-test('metrics tell of the way to the origin', async () => {
+test('metrics cover the connection to the origin', async () => {
   const [{ server }] = nodes;
   await until('an answer', async () => (await server.metric('weir_origin_seconds_count')) > 0);
-  for (const kind of ['tell', 'expire', 'read', 'nodes']) {
+  for (const kind of ['write', 'expire', 'read', 'nodes']) {
     const count = await server.metric('weir_origin_commands_total', `kind="${kind}"`);
     assert.ok(count > 0, `${kind}: ${count}`);
   }
   assert.ok((await server.metric('weir_refreshes_total', 'kind="cold"', 'result="answered"')) > 0);
   assert.ok((await server.metric('weir_strict_activations_total')) > 0);
   assert.ok((await server.metric('weir_origin_errors_total', 'reason="unreachable"')) > 0);
-  await until('all to be told', async () => (await server.metric('weir_dirty_cells')) === 0);
+  await until('all counts to be acknowledged', async () => (await server.metric('weir_dirty_cells')) === 0);
   assert.ok((await server.metric('weir_replay_lag_seconds')) < 5);
   assert.ok(Math.abs(await server.metric('weir_origin_clock_ahead_seconds')) < 1);
 });
 
-test('a password is used, wherever it comes from, and never shown', async () => {
+test('a password is used from every source and never printed', async () => {
   const password = 'very:secret@/%';
   await origin.client.config('SET', 'requirepass', password);
   const file = join(temporaryFolder(), 'password');
@@ -131,10 +131,10 @@ test('a password is used, wherever it comes from, and never shown', async () => 
     [`redis://default:${written}@127.0.0.1:${origin.port}/0`, []],
     [origin.url, ['--origin-password-file', file]],
   ]) {
-    const guest = await startNode(url, { args });
-    await guest.ready();
-    await guest.stop();
-    assert.ok(!guest.server.output.includes(password) && !guest.server.output.includes(written));
+    const node = await startNode(url, { args });
+    await node.ready();
+    await node.stop();
+    assert.ok(!node.server.output.includes(password) && !node.server.output.includes(written));
   }
   await origin.client.auth(password);
   await origin.client.config('SET', 'requirepass', '');

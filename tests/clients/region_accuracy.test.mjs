@@ -1,15 +1,14 @@
-// How near three nodes with one Redis come to what one exact limiter would admit.
+// The accuracy of three nodes with one Redis against one exact limiter.
 //
-// Each limit is loaded with a part of it or a multiple, evenly over time and at random over
-// the nodes, for some windows; all of them at the same time. The exact limiter is asked the
-// same questions in the same order at the same times. Whole runs are compared; the figures
-// are printed.
+// Each limit gets a load below or above it, evenly over time and at random over the nodes, for some
+// windows; all limits at the same time. The exact limiter gets the same requests in the same order at
+// the same times. The test compares whole runs and prints the figures.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { Lines } from './lines.mjs';
-import { acquainted, Origin, rest, startNode } from './region.mjs';
+import { LoadConnections } from './load_connections.mjs';
+import { untilConnected, Origin, rest, startNode } from './region.mjs';
 
 const kWindow = 5000; // ms
 const kTick = 5; // ms
@@ -23,8 +22,8 @@ let lines;
 before(async () => {
   await origin.start();
   nodes = await Promise.all(Array.from({ length: kNodes }, () => startNode(origin.url)));
-  await acquainted(nodes);
-  lines = new Lines(nodes);
+  await untilConnected(nodes);
+  lines = new LoadConnections(nodes);
 });
 after(async () => {
   lines.close();
@@ -32,33 +31,33 @@ after(async () => {
   await origin.kill();
 });
 
-// A key with its limit and its load, and what became of every question.
+// A key with its limit and its load, and the result of every request.
 class Run {
-  asked = []; // {sent, success, reset}, in the order asked
+  requests = []; // {sent, success, reset}, in order
   #due = 0;
 
   constructor(algorithm, most, load) {
-    Object.assign(this, { algorithm, most, load, who: `${algorithm}-${most}-${load}` });
-    this.words = ['api', this.who, most, kWindow, 'ALGORITHM', algorithm];
+    Object.assign(this, { algorithm, most, load, identifier: `${algorithm}-${most}-${load}` });
+    this.words = ['api', this.identifier, most, kWindow, 'ALGORITHM', algorithm];
   }
 
-  // Asks for what is due after so many ms more.
-  ask(ms) {
+  // Sends the requests that are due after `ms` more.
+  send(ms) {
     this.#due += (this.most * this.load * ms) / kWindow;
-    for (; this.#due >= 1; --this.#due) this.asked.push(lines.ask(this.words));
+    for (; this.#due >= 1; --this.#due) this.requests.push(lines.send(this.words));
   }
 
-  admitted(questions = this.asked) {
+  admitted(questions = this.requests) {
     return questions.filter(({ success }) => success).length;
   }
 
-  // What an exact limiter admits of the same questions, as docs/algorithms.md has it. A node
-  // reads the time a little after the question was sent; it says in which window.
+  // The admissions of an exact limiter for the same requests (docs/algorithms.md). A node reads its clock
+  // a little after the request was sent; the verdict names the window.
   exact() {
     let reset = 0;
     let counts = { current: 0, previous: 0 };
     let total = 0;
-    const inOrder = [...this.asked].sort((a, b) => a.reset - b.reset || a.sent - b.sent);
+    const inOrder = [...this.requests].sort((a, b) => a.reset - b.reset || a.sent - b.sent);
     for (const question of inOrder) {
       if (question.reset !== reset) {
         counts = { current: 0, previous: question.reset - reset === kWindow ? counts.current : 0 };
@@ -74,23 +73,23 @@ class Run {
     return total;
   }
 
-  // What was admitted in each window.
+  // Admissions per window.
   perWindow() {
     const windows = new Map();
-    for (const question of this.asked) {
+    for (const question of this.requests) {
       windows.set(question.reset, [...(windows.get(question.reset) ?? []), question]);
     }
     return [...windows.values()].map((questions) => this.admitted(questions));
   }
 }
 
-// What a machine that stood still did not ask is not asked later, all at once: the load is even.
+// Requests that a stalled machine missed are not sent later in a burst: the load stays even.
 async function play(runs, length) {
   const end = performance.now() + length;
   for (let last = performance.now(); last < end; ) {
     await rest(kTick);
     const now = performance.now();
-    for (const run of runs) run.ask(Math.min(now - last, 4 * kTick));
+    for (const run of runs) run.send(Math.min(now - last, 4 * kTick));
     lines.flush();
     last = now;
   }
@@ -99,31 +98,31 @@ async function play(runs, length) {
 
 function table(runs) {
   const rows = runs.map((run) => {
-    const { algorithm, most, load, asked } = run;
+    const { algorithm, most, load, requests } = run;
     const [admitted, exact] = [run.admitted(), run.exact()];
-    return [algorithm, most, load, asked.length, admitted, exact, (admitted / exact).toFixed(4)];
+    return [algorithm, most, load, requests.length, admitted, exact, (admitted / exact).toFixed(4)];
   });
-  const all = [['algorithm', 'limit', 'load', 'asked', 'admitted', 'exact', 'ratio'], ...rows];
+  const all = [['algorithm', 'limit', 'load', 'requests', 'admitted', 'exact', 'ratio'], ...rows];
   return all.map((row) => row.map((cell) => String(cell).padStart(15)).join('')).join('\n');
 }
 
 for (const [algorithm, windows] of [['fixed_window', 4], ['sliding_window', 5]]) {
-  test(`three nodes admit by ${algorithm} what one exact limiter would`, async () => {
+  test(`with ${algorithm}, three nodes admit about as much as one exact limiter`, async () => {
     const runs = kLimits.flatMap((most) => kLoads.map((load) => new Run(algorithm, most, load)));
     await play(runs, windows * kWindow);
     console.log(table(runs));
     for (const run of runs) {
-      const { who, most, load } = run;
+      const { identifier, most, load } = run;
       if (most >= 100) {
         const ratio = run.admitted() / run.exact();
-        assert.ok(ratio >= 0.99 && ratio <= 1.1, `${who}: ${ratio}`);
+        assert.ok(ratio >= 0.99 && ratio <= 1.1, `${identifier}: ${ratio}`);
         continue;
       }
-      // A tenth of so few is nothing. A node may not have heard of what was asked elsewhere while
-      // its last look was fresh, a tenth of the window, and each has one of its own under way.
+      // For small limits a tenth is too little. A node may not have read admissions of other nodes while its
+      // last refresh was fresh, a tenth of the window, and each node has one request in flight.
       const unheard = Math.ceil((most * load) / 10) + kNodes;
       for (const admitted of run.perWindow()) {
-        assert.ok(admitted <= most + unheard, `${who}: ${admitted} in a window`);
+        assert.ok(admitted <= most + unheard, `${identifier}: ${admitted} in a window`);
       }
     }
   });

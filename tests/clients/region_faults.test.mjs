@@ -1,22 +1,22 @@
-// Many nodes and one Redis neither lose nor double what they accepted, whatever happens to
-// Redis, to the network between them, and to a node, while they are under load.
+// Nodes with one Redis neither lose nor double admissions under faults of Redis, of the network, and of
+// a node, under load.
 //
-// Each test breaks one thing under load, mends it, waits for calm, and compares three things
-// for every key: what the nodes accepted by the log of the test, what the fields of the key's
-// cell add up to at Redis, and what every node says remains. They must be equal. Every node
-// reaches Redis through a network of its own. How fast answers come meanwhile is printed only.
+// Each test injects one fault under load, removes it, waits until traffic settles, and compares three
+// values for every key: the admissions in the log of the test, the sum of the fields of the key's cell
+// in Redis, and the remaining units at every node. They must be equal. Every node reaches Redis through
+// its own proxy. Latencies are only printed.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
 import { Load } from './load.mjs';
 import { Proxy } from './proxy.mjs';
-import { acquainted, clientOf, kLongWindow, Origin, quantile } from './region.mjs';
+import { untilConnected, clientOf, kLongWindow, Origin, quantile } from './region.mjs';
 import { rest, startNode, until } from './region.mjs';
 import { temporaryFolder } from './server.mjs';
 
 const kNodes = 3;
-const kCalm = 20_000; // ms, for everyone to know everything
+const kCalm = 20_000; // ms, until all nodes agree
 const kUnreached = 1_000_000_000;
 const kSmall = 20;
 
@@ -35,7 +35,7 @@ before(async () => {
     ['a', 'b', 'c'].map(async (label) => startPlace(label, await Proxy.to(origin.port))),
   );
   assert.equal(nodes.length, kNodes);
-  await acquainted(nodes);
+  await untilConnected(nodes);
 });
 after(async () => {
   await Promise.all(nodes.map((node) => node.stop()));
@@ -47,14 +47,14 @@ after(async () => {
 
 const known = new Map(); // from a cell's key at Redis to whose it is
 
-// Charges each key once, each with another cost, and sees by it which cell is whose: how a
-// cell is named is not the business of a test.
+// Charges each key once with a different cost, which identifies its cell: the test does not depend on
+// the names of cells.
 async function introduce(load, keys) {
   for (const cell of await origin.cells()) if (!known.has(cell)) known.set(cell, 'a test that failed');
   const costs = new Map();
   for (const key of keys) {
-    costs.set(costs.size + 1, key.who);
-    assert.ok((await load.ask(load.nodes[0], key, costs.size)).success);
+    costs.set(costs.size + 1, key.identifier);
+    assert.ok((await load.send(load.nodes[0], key, costs.size)).success);
   }
   await until('the cells of new keys', async () => {
     const cells = (await origin.cells()).filter((cell) => !known.has(cell));
@@ -64,12 +64,12 @@ async function introduce(load, keys) {
   });
 }
 
-// The one key that nobody knew before a fault is that of the one cell nobody knows.
-async function cellOf(who) {
-  for (const [cell, owner] of known) if (owner === who) return cell;
+// The only key that was unused before the fault has the only unknown cell.
+async function cellOf(identifier) {
+  for (const [cell, owner] of known) if (owner === identifier) return cell;
   const cells = (await origin.cells()).filter((cell) => !known.has(cell));
   if (cells.length !== 1) return undefined;
-  known.set(cells[0], who);
+  known.set(cells[0], identifier);
   return cells[0];
 }
 
@@ -77,61 +77,61 @@ async function cellOf(who) {
 
 let trials = 0;
 
-// Large keys of which every unit is followed; a small one that is known when the fault comes,
-// and one that is not.
+// Large keys whose units are all tracked; a small key that is in use when the fault begins, and one
+// that is not.
 function keysOfTrial() {
   const trial = `trial-${++trials}`;
   const large = ['p', 'q', 'r', 's'].map((name) => ({
-    who: `${trial}-${name}`,
+    identifier: `${trial}-${name}`,
     most: kUnreached,
     cost: () => 1 + Math.floor(Math.random() * 3),
     line: 'warm',
   }));
-  const small = { who: `${trial}-small`, most: kSmall };
-  const fresh = { who: `${trial}-fresh`, most: kSmall, line: 'cold' };
+  const small = { identifier: `${trial}-small`, most: kSmall };
+  const fresh = { identifier: `${trial}-fresh`, most: kSmall, line: 'cold' };
   return { large, small, fresh };
 }
 
-// Every node is asked for all there is of a small key.
+// Requests the whole limit of a small key at every node.
 async function exhaust(load, key) {
   for (let i = 0; i < kSmall; ++i) {
-    await Promise.all(load.nodes.map((node) => load.ask(node, key)));
+    await Promise.all(load.nodes.map((node) => load.send(node, key)));
   }
 }
 
-// What all know of the keys, and what they should.
+// The actual and the expected counts of the keys.
 async function knowledge(keys) {
   const all = {};
-  for (const { who, most } of keys) {
-    const cell = await cellOf(who);
-    all[who] = { redis: cell === undefined ? 0 : await origin.total(cell) };
-    for (const node of nodes) all[who][node.label] = (await node.peek(who, most)).remaining;
+  for (const { identifier, most } of keys) {
+    const cell = await cellOf(identifier);
+    all[identifier] = { redis: cell === undefined ? 0 : await origin.total(cell) };
+    for (const node of nodes) all[identifier][node.label] = (await node.peek(identifier, most)).remaining;
   }
   return all;
 }
 
 function truth(load, keys) {
   const all = {};
-  for (const { who, most } of keys) {
-    const accepted = load.accepted((entry) => entry.who === who);
+  for (const { identifier, most } of keys) {
+    const accepted = load.accepted((entry) => entry.identifier === identifier);
     const remaining = Math.max(0, most - accepted);
-    all[who] = { redis: accepted };
-    for (const node of nodes) all[who][node.label] = remaining;
+    all[identifier] = { redis: accepted };
+    for (const node of nodes) all[identifier][node.label] = remaining;
   }
   return all;
 }
 
 async function mendAll() {
   for (const { proxy } of nodes) {
-    proxy.mend();
-    proxy.speak();
+    proxy.restore();
+    proxy.releaseReplies();
     proxy.delay = { up: 0, down: 0 };
   }
   origin.resume();
   if (!origin.alive) await origin.start();
 }
 
-// Nobody ever knows more than was accepted, and soon everybody knows all of it.
+// No node ever counts more than was admitted, and soon all nodes count everything.
 async function calm(load, keys) {
   for (const { server } of nodes) {
     await until('the breaker', async () => (await server.metric('weir_origin_breaker_closed')) === 1);
@@ -141,11 +141,11 @@ async function calm(load, keys) {
   const began = performance.now();
   for (;;) {
     const found = await knowledge(keys);
-    for (const { who } of keys) {
-      const both = JSON.stringify({ found: found[who], wanted: wanted[who] });
-      assert.ok(found[who].redis <= wanted[who].redis, `${who} was counted twice: ${both}`);
+    for (const { identifier } of keys) {
+      const both = JSON.stringify({ found: found[identifier], wanted: wanted[identifier] });
+      assert.ok(found[identifier].redis <= wanted[identifier].redis, `${identifier} was counted twice: ${both}`);
       for (const { label } of nodes) {
-        assert.ok(found[who][label] >= wanted[who][label], `${who} counts twice: ${both}`);
+        assert.ok(found[identifier][label] >= wanted[identifier][label], `${identifier} counts twice: ${both}`);
       }
     }
     if (JSON.stringify(found) === JSON.stringify(wanted)) break;
@@ -153,47 +153,47 @@ async function calm(load, keys) {
     await rest(50);
   }
   for (const cell of await origin.cells()) {
-    assert.ok((await origin.client.pttl(cell)) > 0, `${cell} would stay for ever`);
+    assert.ok((await origin.client.pttl(cell)) > 0, `${cell} never expires`);
   }
   return performance.now() - began;
 }
 
-// While the fault lasted each node admitted the limit at most; now nobody admits more.
+// During the fault each node admitted at most the limit; now no node admits more.
 async function staysAtItsLimit(load, key) {
-  const mine = ({ who }) => who === key.who;
+  const mine = ({ identifier }) => identifier === key.identifier;
   const accepted = load.accepted(mine);
-  assert.ok(accepted >= kSmall, `${key.who}: ${accepted} of ${kSmall}`);
-  assert.ok(accepted <= kNodes * kSmall, `${key.who}: ${accepted} of ${kSmall}`);
+  assert.ok(accepted >= kSmall, `${key.identifier}: ${accepted} of ${kSmall}`);
+  assert.ok(accepted <= kNodes * kSmall, `${key.identifier}: ${accepted} of ${kSmall}`);
   await exhaust(load, key);
   await load.stop();
-  assert.equal(load.accepted(mine), accepted, `${key.who} got more when all was well again`);
+  assert.equal(load.accepted(mine), accepted, `${key.identifier} got more when all was well again`);
 }
 
 function report(t, load, { large, small, fresh }, took) {
-  const warm = new Set(large.map(({ who }) => who));
-  const during = load.asked.filter(
-    ({ phase, who, verdict }) => phase === 'fault' && warm.has(who) && verdict,
+  const warm = new Set(large.map(({ identifier }) => identifier));
+  const during = load.requests.filter(
+    ({ phase, identifier, verdict }) => phase === 'fault' && warm.has(identifier) && verdict,
   );
   const times = during.map((entry) => entry.took);
   const ms = (share) => quantile(times, share)?.toFixed(1);
-  const of = (key) => load.accepted(({ who }) => who === key.who);
-  const slowest = Math.max(...load.asked.filter(({ took }) => took).map(({ took }) => took));
+  const of = (key) => load.accepted(({ identifier }) => identifier === key.identifier);
+  const slowest = Math.max(...load.requests.filter(({ took }) => took).map(({ took }) => took));
   const degraded = during.filter(({ verdict }) => verdict.basis === 'degraded').length;
   console.log(
-    `${t.name}: ${load.asked.length} asked, ${load.accepted()} accepted; ` +
+    `${t.name}: ${load.requests.length} requests, ${load.accepted()} admitted; ` +
       `meanwhile p50 ${ms(0.5)}, p99 ${ms(0.99)}, most ${ms(1)} ms of ${times.length} ` +
       `at warm keys, ${degraded} degraded, ${slowest.toFixed(0)} ms at any; ` +
       `${of(small)} and ${of(fresh)} of ${kSmall} at the small limits; calm after ${took.toFixed(0)} ms`,
   );
 }
 
-// A load, `harm` in the middle of it, and what must be true afterwards. `harm` begins the fault,
-// stays as long as it likes, and ends it.
+// Runs a load with the fault `harm` in the middle, and checks the result. `harm` begins and ends the
+// fault.
 async function trial(t, harm, check = calm) {
   const keys = keysOfTrial();
   const all = [...keys.large, keys.small, keys.fresh];
   const load = new Load({ nodes: [...nodes], keys: keys.large, duration: kLongWindow, perTick: 6 });
-  // While the fault lasts all nodes are asked for all there is of the small limits.
+  // During the fault all nodes get requests for the whole small limits.
   const during = async (ms) => {
     const end = performance.now() + ms;
     await Promise.all([exhaust(load, keys.small), exhaust(load, keys.fresh)]);
@@ -228,14 +228,14 @@ test('nothing is lost or doubled while Redis is stopped for two seconds', (t) =>
     origin.resume();
   }));
 
-test('nothing is lost or doubled when Redis is killed and comes back empty', (t) =>
+test('nothing is lost or doubled when Redis is killed and restarts empty', (t) =>
   trial(t, async ({ during }) => {
     await origin.kill();
     await during(800);
     await origin.start();
   }));
 
-test('nothing is lost or doubled when Redis comes back with an old snapshot', (t) =>
+test('nothing is lost or doubled when Redis restarts with an old snapshot', (t) =>
   trial(t, async ({ during }) => {
     const old = await origin.snapshot();
     await rest(600); // of load that is not in it
@@ -244,9 +244,9 @@ test('nothing is lost or doubled when Redis comes back with an old snapshot', (t
     await origin.start(old);
   }));
 
-test('nothing is lost when Redis forgets everything and no connection breaks', (t) =>
+test('nothing is lost when Redis is flushed and no connection breaks', (t) =>
   trial(t, async ({ during }) => {
-    await during(600); // the small limits are reached, and that is told
+    await during(600); // the small limits are reached and replayed
     await origin.client.flushall();
   }));
 
@@ -256,14 +256,14 @@ test('nothing is lost or doubled when the network is cut for two seconds', (t) =
   trial(t, async ({ during }) => {
     for (const proxy of proxies()) proxy.cut();
     await during(2000);
-    for (const proxy of proxies()) proxy.mend();
+    for (const proxy of proxies()) proxy.restore();
   }));
 
-test('nothing is lost or doubled when one node alone is cut off', (t) =>
+test('nothing is lost or doubled when one node is disconnected', (t) =>
   trial(t, async ({ during }) => {
     nodes[1].proxy.cut();
     await during(2000);
-    nodes[1].proxy.mend();
+    nodes[1].proxy.restore();
   }));
 
 test('nothing is lost or doubled when the network takes 100 ms each way', (t) =>
@@ -280,28 +280,28 @@ test('nothing is lost or doubled when every reply comes after its deadline', (t)
     for (const proxy of proxies()) proxy.delay = { up: 0, down: 0 };
   }));
 
-test('nothing is doubled when what timed out was applied, and the replies come late', (t) =>
+test('nothing is doubled when timed-out commands were applied and the replies are late', (t) =>
   trial(t, async ({ during }) => {
-    for (const proxy of proxies()) proxy.silence();
+    for (const proxy of proxies()) proxy.holdReplies();
     await during(1000);
-    for (const proxy of proxies()) proxy.speak();
+    for (const proxy of proxies()) proxy.releaseReplies();
   }));
 
-test('nothing is doubled when what timed out was applied, and the connection is given up', (t) =>
+test('nothing is doubled when timed-out commands were applied and the connection is closed', (t) =>
   trial(t, async ({ during }) => {
-    for (const proxy of proxies()) proxy.silence();
+    for (const proxy of proxies()) proxy.holdReplies();
     await during(3000);
-    for (const proxy of proxies()) proxy.speak();
+    for (const proxy of proxies()) proxy.releaseReplies();
   }));
 
-// What the dead connection says at last is less than what the living one said since, for keys
-// that are idle by then, and for keys at their limit, which are refused without a look at Redis.
-test('nothing is lost when a dead connection writes after a living one', async (t) => {
+// The abandoned connection writes lower counts than its successor, for keys that are idle by then, and
+// for keys at their limit, which are denied without a read of Redis.
+test('nothing is lost when an abandoned connection writes after its successor', async (t) => {
   let letGo;
   const harm = async ({ during, load, keys }) => {
     letGo = proxies().map((proxy) => proxy.hold());
     for (const key of [keys.small, keys.fresh]) {
-      await Promise.all(nodes.map((node) => load.ask(node, key)));
+      await Promise.all(nodes.map((node) => load.send(node, key)));
     }
     await rest(2500); // until the nodes have left these connections
     for (const node of nodes) await node.ready();
@@ -310,7 +310,7 @@ test('nothing is lost when a dead connection writes after a living one', async (
   const lateWrite = async (load, all) => {
     const sum = async () => {
       let total = 0;
-      for (const { who } of all) total += await origin.total(await cellOf(who));
+      for (const { identifier } of all) total += await origin.total(await cellOf(identifier));
       return total;
     };
     await until('Redis to know all', async () => (await sum()) === load.accepted());
@@ -324,32 +324,32 @@ test('nothing is lost when a dead connection writes after a living one', async (
 
 // --- a node
 
-// Ends a node, and starts another under its label once it is gone.
+// Stops a node and then starts another one with the same name.
 async function replace(load, end) {
-  const leaver = nodes[2];
-  load.nodes = nodes.slice(0, 2); // what it was asked before is still answered
-  await end(leaver);
-  nodes[2] = await startPlace(leaver.label, leaver.proxy, leaver.data);
+  const stopping = nodes[2];
+  load.nodes = nodes.slice(0, 2); // earlier requests are still answered
+  await end(stopping);
+  nodes[2] = await startPlace(stopping.label, stopping.proxy, stopping.data);
   await nodes[2].ready();
   load.nodes = [...nodes];
-  return leaver;
+  return stopping;
 }
 
-test('a node that is stopped tells all it accepted, and its label counts on', (t) =>
+test('a stopped node flushes all counts, and a node of the same name continues', (t) =>
   trial(t, async ({ during, load }) => {
-    for (const proxy of proxies()) proxy.delay = { up: 100, down: 100 }; // much is under way
+    for (const proxy of proxies()) proxy.delay = { up: 100, down: 100 }; // many requests are in flight
     await rest(500);
     await replace(load, (node) => node.stop('SIGTERM'));
     for (const proxy of proxies()) proxy.delay = { up: 0, down: 0 };
     await during(300);
   }));
 
-test('a node that is killed takes with it only what it accepted last', async (t) => {
-  const kLast = 1000; // ms; it tells within 250, but the machine may be busy
+test('a killed node loses only its last admissions', async (t) => {
+  const kLast = 1000; // ms; replay takes 250, but the machine may be busy
   let victim;
   let killed;
   const harm = async ({ during, load }) => {
-    await rest(1000); // of load most of which is told
+    await rest(1000); // of load, most of which is replayed
     victim = await replace(load, async (node) => {
       node.killed = true;
       killed = performance.now();
@@ -357,11 +357,11 @@ test('a node that is killed takes with it only what it accepted last', async (t)
     });
     await during(300);
   };
-  // What remains at the nodes agrees with Redis, though not with the log.
+  // The remaining units at the nodes agree with Redis, though not with the log.
   const agreed = async (all) => {
     const found = await knowledge(all);
-    const agrees = ({ who, most }) =>
-      nodes.every(({ label }) => found[who][label] === Math.max(0, most - found[who].redis));
+    const agrees = ({ identifier, most }) =>
+      nodes.every(({ label }) => found[identifier][label] === Math.max(0, most - found[identifier].redis));
     return all.every(agrees);
   };
   const bounded = async (load, all) => {
@@ -371,8 +371,8 @@ test('a node that is killed takes with it only what it accepted last', async (t)
     const within = (ms) =>
       load.accepted((entry) => ofVictim(entry) && entry.sent + entry.took > killed - ms);
     let missing = load.accepted();
-    for (const { who } of all) missing -= await origin.total(await cellOf(who));
-    const unanswered = load.asked
+    for (const { identifier } of all) missing -= await origin.total(await cellOf(identifier));
+    const unanswered = load.requests
       .filter((entry) => ofVictim(entry) && entry.error)
       .reduce((sum, { cost }) => sum + cost, 0);
     console.log(

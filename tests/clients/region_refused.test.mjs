@@ -1,16 +1,16 @@
-// A Redis that answers reads and refuses writes is lost: what each node accepts is heard by nobody.
-// The policies hold, verdicts say so, and so does the log.
+// A Redis that refuses writes counts as lost: no node reads the admissions of others. The policies
+// apply, and verdicts and log report it.
 
 import assert from 'node:assert/strict';
 import { mkdirSync, rmSync } from 'node:fs';
 import { test } from 'node:test';
 
-import { acquainted, Origin, startNode, until } from './region.mjs';
+import { untilConnected, Origin, startNode, until } from './region.mjs';
 
 const kNodes = 3;
 const kLimit = 600;
 
-// Each fault, how it ends, and what the log says of it.
+// Each fault, its end, and its log line.
 const faults = [
   {
     name: 'OOM',
@@ -47,12 +47,12 @@ const faults = [
   },
 ];
 
-// How much all nodes together admit when each is asked for more than the limit.
-async function admitted(nodes, who, seen) {
+// The admissions of all nodes when each gets requests above the limit.
+async function admitted(nodes, identifier, seen) {
   let sum = 0;
   for (const node of nodes) {
     const verdicts = await Promise.all(
-      Array.from({ length: kLimit + 20 }, () => node.limit(who, kLimit)),
+      Array.from({ length: kLimit + 20 }, () => node.limit(identifier, kLimit)),
     );
     for (const { success, basis } of verdicts) {
       sum += success;
@@ -72,7 +72,7 @@ for (const [policy, most] of [
     const nodes = await Promise.all(
       Array.from({ length: kNodes }, () => startNode(origin.url, { args: ['--on-origin-loss', policy] })),
     );
-    await acquainted(nodes);
+    await untilConnected(nodes);
     const beats = async ({ server }) => server.metric('weir_origin_commands_total', 'nodes');
     for (const node of nodes) await until('their places', async () => (await beats(node)) > 14);
 
@@ -86,7 +86,7 @@ for (const [policy, most] of [
             await until('the refusal', async () => (await writable()) === 0);
             await until('the line', () => remedy.test(node.server.stderr));
           }
-          // For longer than a node that is not heard of counts as alive.
+          // Longer than the heartbeat timeout of a node.
           const since = await beats(nodes[0]);
           await until('more heartbeats', async () => (await beats(nodes[0])) > since + 20);
           for (const { server } of nodes) assert.equal(await server.metric('weir_nodes'), kNodes);
@@ -102,16 +102,16 @@ for (const [policy, most] of [
           await until('writes', async () => (await writable()) === 1);
           await until('the line', () => / answers\n$/.test(node.server.stderr));
         }
-        // What was accepted meanwhile is told, and nothing stays for ever.
+        // The admissions of the meantime are replayed, and every key expires.
         const added = async () => {
           const cells = (await origin.cells()).filter((cell) => !known.has(cell));
           const totals = await Promise.all(cells.map((cell) => origin.total(cell)));
           return totals.reduce((sum, total) => sum + total, 0);
         };
-        await until('all to be told', async () => (await added()) === most);
+        await until('all counts to be acknowledged', async () => (await added()) === most);
         for (const cell of await origin.cells()) {
           known.add(cell);
-          assert.ok((await origin.client.pttl(cell)) > 0, `${cell} would stay for ever`);
+          assert.ok((await origin.client.pttl(cell)) > 0, `${cell} never expires`);
         }
       });
     }
@@ -120,15 +120,15 @@ for (const [policy, most] of [
   });
 }
 
-test('what a node that left had accepted is told again when Redis loses its memory', async () => {
+test('counts of a departed node are replayed when Redis loses its memory', async () => {
   const origin = new Origin();
   await origin.start();
-  const [leaver, stays] = await Promise.all([startNode(origin.url), startNode(origin.url)]);
-  await acquainted([leaver, stays]);
+  const [stopping, remaining] = await Promise.all([startNode(origin.url), startNode(origin.url)]);
+  await untilConnected([stopping, remaining]);
   const most = 100;
-  assert.equal((await leaver.limit('folded', most, 90)).success, 1);
-  await leaver.stop('SIGTERM');
-  assert.equal((await stays.limit('folded', most, 1)).remaining, 9);
+  assert.equal((await stopping.limit('folded', most, 90)).success, 1);
+  await stopping.stop('SIGTERM');
+  assert.equal((await remaining.limit('folded', most, 1)).remaining, 9);
   await origin.client.flushall();
   const [cell] = await (async () => {
     let cells;
@@ -144,6 +144,6 @@ test('what a node that left had accepted is told again when Redis loses its memo
   let sum = 91;
   for (let i = 0; i < most; ++i) sum += (await comes.limit('folded', most)).success;
   assert.equal(sum, most);
-  await Promise.all([stays.stop(), comes.stop()]);
+  await Promise.all([remaining.stop(), comes.stop()]);
   await origin.kill();
 });

@@ -1,4 +1,4 @@
-// The Redis protocol byte by byte: what no client would send, and how much at once.
+// The Redis protocol byte by byte: invalid input and large input.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -14,7 +14,7 @@ after(() => server.stop());
 const throttle = (key, quantity = 1) =>
   command('CL.THROTTLE', key, 19_999, 20_000, kMonth, quantity);
 
-// Opens a connection, and closes it behind the body.
+// Runs `body` with a connection and closes it.
 async function connected(body) {
   const wire = await Wire.open(server.respPort);
   try {
@@ -24,14 +24,14 @@ async function connected(body) {
   }
 }
 
-// One request on a connection of its own.
-const ask = (...words) =>
+// One request on its own connection.
+const sendAlone = (...words) =>
   connected(async (wire) => {
     await wire.send(command(...words));
     return wire.reply();
   });
 
-test('a request split at every byte gets the same answer', async () => {
+test('a request split at every byte gets the same response', async () => {
   const request = throttle('split', 0);
   await connected(async (wire) => {
     await wire.send(request);
@@ -45,7 +45,7 @@ test('a request split at every byte gets the same answer', async () => {
   });
 });
 
-test('a request in single bytes gets the same answer', async () => {
+test('a request in single bytes gets the same reply', async () => {
   await connected(async (wire) => {
     await wire.sendSlowly(Buffer.concat([throttle('bytes'), command('ECHO', 'after')]));
     assert.equal((await wire.reply())[2], 19_999);
@@ -94,13 +94,13 @@ test('requests of every kind are answered in the order sent', async () => {
   });
 });
 
-test('answers to a client that does not read wait for it', async () => {
+test('replies wait for a client that does not read', async () => {
   await connected(async (wire) => {
     const text = 'x'.repeat(16_000);
     wire.socket.pause();
     const count = 1000; // 16 MB: more than the system holds for a connection
     const sent = wire.send(Buffer.concat(Array(count).fill(command('ECHO', text))));
-    assert.equal(await ask('ECHO', 'others are served'), 'others are served');
+    assert.equal(await sendAlone('ECHO', 'others are served'), 'others are served');
     wire.socket.resume();
     for (let i = 0; i < count; ++i) assert.equal((await wire.reply()).length, text.length);
     await sent;
@@ -118,7 +118,7 @@ test('inline commands are words on a line, quoted or not', async () => {
   });
 });
 
-test('an empty array is no request', async () => {
+test('an empty array is skipped', async () => {
   await connected(async (wire) => {
     await wire.send('*0\r\n\r\n*0\r\nPING\r\n');
     assert.equal(await wire.reply(), 'PONG');
@@ -127,19 +127,19 @@ test('an empty array is no request', async () => {
 
 test('keys are bytes: zeros, line ends and more than ASCII', async () => {
   const every = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
-  assert.equal((await ask('CL.THROTTLE', every, 9, 10, kMonth))[2], 9);
-  assert.equal((await ask('CL.THROTTLE', every, 9, 10, kMonth))[2], 8);
+  assert.equal((await sendAlone('CL.THROTTLE', every, 9, 10, kMonth))[2], 9);
+  assert.equal((await sendAlone('CL.THROTTLE', every, 9, 10, kMonth))[2], 8);
   const other = Buffer.from(every);
   other[255] = 0;
-  assert.equal((await ask('CL.THROTTLE', other, 9, 10, kMonth))[2], 9);
-  assert.deepEqual(Buffer.from(await ask('ECHO', every), 'latin1'), every);
+  assert.equal((await sendAlone('CL.THROTTLE', other, 9, 10, kMonth))[2], 9);
+  assert.deepEqual(Buffer.from(await sendAlone('ECHO', every), 'latin1'), every);
 });
 
-test('a key may have 65,536 bytes, and each has a count of its own', async () => {
+test('a key may have 65,536 bytes, and each key has its own count', async () => {
   for (const size of [512, 513, 65_535, 65_536]) {
-    assert.equal((await ask('CL.THROTTLE', 'k'.repeat(size), 9, 10, kMonth))[2], 9, size);
+    assert.equal((await sendAlone('CL.THROTTLE', 'k'.repeat(size), 9, 10, kMonth))[2], 9, size);
   }
-  assert.equal((await ask('CL.THROTTLE', 'k'.repeat(65_536), 9, 10, kMonth))[2], 8);
+  assert.equal((await sendAlone('CL.THROTTLE', 'k'.repeat(65_536), 9, 10, kMonth))[2], 8);
 });
 
 const kBroken = {
@@ -171,11 +171,11 @@ for (const [what, bytes] of Object.entries(kBroken)) {
       await wire.send(Buffer.concat([Buffer.from(bytes), command('PING'), command('PING')]));
       assert.match(await wire.rest(), /^-ERR Protocol error: [^\r\n]+\r\n$/);
     });
-    assert.equal(await ask('PING'), 'PONG', 'others are served');
+    assert.equal(await sendAlone('PING'), 'PONG', 'others are served');
   });
 }
 
-test('what came before a broken request is answered', async () => {
+test('requests before a protocol error are answered', async () => {
   await connected(async (wire) => {
     await wire.send(Buffer.concat([throttle('before', 0), command('PING'), Buffer.from('*x\r\n')]));
     assert.equal((await wire.reply())[0], 0);
@@ -184,7 +184,7 @@ test('what came before a broken request is answered', async () => {
   });
 });
 
-test('a request cut short by the end gets no answer, and consumes nothing', async () => {
+test('a request cut off by the end of input gets no reply and consumes nothing', async () => {
   const request = throttle('cut');
   for (const at of [1, 5, 20, request.length - 1]) {
     await connected(async (wire) => {
@@ -193,10 +193,10 @@ test('a request cut short by the end gets no answer, and consumes nothing', asyn
       assert.equal(await wire.rest(), '+PONG\r\n');
     });
   }
-  assert.equal((await ask('CL.THROTTLE', 'cut', 19_999, 20_000, kMonth, 0))[2], 20_000);
+  assert.equal((await sendAlone('CL.THROTTLE', 'cut', 19_999, 20_000, kMonth, 0))[2], 20_000);
 });
 
-test('a client that has said all is answered before the end', async () => {
+test('a client that has shut down its write side is answered', async () => {
   await connected(async (wire) => {
     await wire.send(Buffer.concat(Array(1000).fill(command('PING'))));
     wire.finish();
@@ -204,14 +204,14 @@ test('a client that has said all is answered before the end', async () => {
   });
 });
 
-test('QUIT is answered, then the connection closes', async () => {
+test('QUIT gets a reply, then the connection closes', async () => {
   await connected(async (wire) => {
     await wire.send(Buffer.concat([command('PING'), command('QUIT'), command('PING')]));
     assert.equal(await wire.rest(), '+PONG\r\n+OK\r\n');
   });
 });
 
-test('AUTH is answered on loopback, where nobody must use it', async () => {
+test('AUTH works on loopback, where it is optional', async () => {
   await connected(async (wire) => {
     await wire.send(command('AUTH', kRootKey));
     assert.equal(await wire.reply(), 'OK');
@@ -226,32 +226,32 @@ test('AUTH is answered on loopback, where nobody must use it', async () => {
   });
 });
 
-test('HELLO changes the version, takes a key and a name, and RESET takes all back', async () => {
+test('HELLO sets the version, the key and the name, and RESET resets them', async () => {
   await connected(async (wire) => {
-    const say = async (...words) => {
+    const sendCommand = async (...words) => {
       await wire.send(command(...words));
       return wire.reply();
     };
-    const hello = await say('HELLO', 3, 'AUTH', 'default', kRootKey, 'SETNAME', 'me');
+    const hello = await sendCommand('HELLO', 3, 'AUTH', 'default', kRootKey, 'SETNAME', 'me');
     assert.deepEqual([hello.server, hello.proto], ['weir', 3]);
-    assert.equal(await say('CLIENT', 'GETNAME'), 'me');
-    assert.equal((await say('WEIR.PEEK', 'n', 'i', 5, 1000)).success, true);
-    assert.match((await say('HELLO', 3, 'AUTH', 'default', 'wrong')).message, /^WRONGPASS/);
-    assert.match((await say('HELLO', 3, 'NONSENSE')).message, /^ERR syntax error/);
-    assert.equal(await say('RESET'), 'RESET');
-    assert.ok(Array.isArray(await say('WEIR.PEEK', 'n', 'i', 5, 1000)));
-    assert.equal(await say('CLIENT', 'GETNAME'), null);
+    assert.equal(await sendCommand('CLIENT', 'GETNAME'), 'me');
+    assert.equal((await sendCommand('WEIR.PEEK', 'n', 'i', 5, 1000)).success, true);
+    assert.match((await sendCommand('HELLO', 3, 'AUTH', 'default', 'wrong')).message, /^WRONGPASS/);
+    assert.match((await sendCommand('HELLO', 3, 'NONSENSE')).message, /^ERR syntax error/);
+    assert.equal(await sendCommand('RESET'), 'RESET');
+    assert.ok(Array.isArray(await sendCommand('WEIR.PEEK', 'n', 'i', 5, 1000)));
+    assert.equal(await sendCommand('CLIENT', 'GETNAME'), null);
   });
 });
 
-test('an error is one line whatever the client sent', async () => {
-  const reply = await ask('NO\r\n+OK\r\n', 'x');
+test('an error is one line for any input', async () => {
+  const reply = await sendAlone('NO\r\n+OK\r\n', 'x');
   assert.ok(reply instanceof RespError);
   assert.match(reply.message, /^ERR unknown command 'NO {2}\+OK {2}'/);
 });
 
 test('100 connections at once are all served', async () => {
-  const replies = await Promise.all(Array.from({ length: 100 }, (_, i) => ask('ECHO', `c${i}`)));
+  const replies = await Promise.all(Array.from({ length: 100 }, (_, i) => sendAlone('ECHO', `c${i}`)));
   assert.deepEqual(
     replies,
     Array.from({ length: 100 }, (_, i) => `c${i}`),

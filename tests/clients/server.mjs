@@ -1,7 +1,7 @@
-// A server of this build, started and stopped as its users do.
+// A server of this build, started and stopped like by a user.
 //
-// Everything is on loopback and on ports the system chooses. Whatever is started here ends
-// with this process at the latest, and this process ends after kDeadline.
+// Everything is on loopback and on ports that the system chooses. All child processes end with this
+// process, and this process ends after kDeadline.
 
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
@@ -12,7 +12,7 @@ import { join } from 'node:path';
 export const kBinary = process.env.WEIR_BINARY ?? 'build/bin/weir';
 export const kRootKey = 'a_root_key_that_only_tests_know';
 const kDeadline = 1000 * Number(process.env.WEIR_TEST_SECONDS ?? 240); // ms, for a file of tests
-const kPatience = 60_000; // ms, for one thing waited for
+const kTimeout = 60_000; // ms, for one thing waited for
 
 setTimeout(() => {
   console.error(`no end after ${kDeadline} ms`);
@@ -26,23 +26,23 @@ process.on('exit', () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-// `promise`, or a failure that says what was waited for.
-export function patiently(what, promise) {
+// `promise`, or an error after a timeout that names `what`.
+export function withTimeout(what, promise) {
   let timer;
   const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`waited in vain for ${what}`)), kPatience);
+    timer = setTimeout(() => reject(new Error(`timeout waiting for ${what}`)), kTimeout);
   });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-// A folder that goes with this process.
+// A folder that is removed with this process.
 export function temporaryFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'weir-clients-'));
   folders.add(folder);
   return folder;
 }
 
-// Runs a program to its end: its exit code and all it said. Fails if it does not end.
+// Runs a program to its end; returns its exit code and output. Fails if it does not end.
 export function run(program, args, { input, env, cwd, timeout = 60_000 } = {}) {
   return new Promise((resolve, reject) => {
     const options = {
@@ -63,7 +63,7 @@ export function run(program, args, { input, env, cwd, timeout = 60_000 } = {}) {
   });
 }
 
-// The environment with this root key, or without any.
+// The environment with this root key, or without one.
 export function environment(key) {
   const { WEIR_ROOT_KEY: _, ...env } = process.env;
   return key === undefined ? env : { ...env, WEIR_ROOT_KEY: key };
@@ -86,13 +86,13 @@ class Server {
     });
   }
 
-  // Until the last line of the welcome is there.
+  // Waits for the last line of the welcome message.
   async welcomed() {
     const welcome = new Promise((resolve) => {
       const look = () => this.stdout.includes('Ctrl-C stops it.') && resolve(true);
       this.child.stdout.on('data', look);
     });
-    const came = await patiently('the welcome', Promise.race([welcome, this.ended]));
+    const came = await withTimeout('the welcome', Promise.race([welcome, this.ended]));
     assert.equal(came, true, `the server ended: ${this.stderr}`);
     this.httpPort = this.port('http');
     this.respPort = this.port('redis');
@@ -114,10 +114,10 @@ class Server {
     return `http://127.0.0.1:${this.httpPort}`;
   }
 
-  // As Ctrl-C does; it must end well.
+  // Like Ctrl-C; the exit code must be 0.
   async stop(signal = 'SIGINT') {
     if (this.child.exitCode === null) this.child.kill(signal);
-    const end = await patiently('the server to stop', this.ended);
+    const end = await withTimeout('the server to stop', this.ended);
     assert.deepEqual(end, { code: 0, signal: null }, this.stderr);
   }
 
@@ -133,8 +133,8 @@ class Server {
   }
 }
 
-// Starts a server; `args` come behind its ports and folder, so they win. It does not wait long for
-// idle connections when it is stopped, or every test would.
+// Starts a server; `args` override its default ports and folder. The drain is short, so that tests do
+// not wait for idle connections.
 export function startServer({ args = [], key = kRootKey, data = temporaryFolder(), cwd, env = {} } = {}) {
   const usual = ['--http', '127.0.0.1:0', '--resp', '127.0.0.1:0', '--drain-grace', '500ms'];
   const given = (name) => args.includes(name);
@@ -147,7 +147,7 @@ export function startServer({ args = [], key = kRootKey, data = temporaryFolder(
   return new Server(child).welcomed();
 }
 
-// The command line, run to its end. Leaks are looked for in servers; it takes seconds.
+// Runs a weir command to its end. Leak detection takes seconds, so only servers run with it.
 export function weir(args, { key, env = {}, ...options } = {}) {
   const sanitizer = `${process.env.ASAN_OPTIONS ?? ''}:detect_leaks=0`;
   const all = { ...environment(key), ASAN_OPTIONS: sanitizer, ...env };

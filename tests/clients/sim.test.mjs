@@ -1,4 +1,4 @@
-// weir sim, asked what README and docs tell a reader to type.
+// weir sim with the commands in README and docs.
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ function sim(args) {
   return weir(['sim', ...args], { cwd: root, timeout: 240_000 });
 }
 
-// What follows `weir sim` in lines of the page that begin with it: no word of theirs has a space.
+// The arguments of `weir sim` in the lines of a page; no argument has a space.
 function commandsIn(page) {
   const text = readFileSync(join(root, page), 'utf8');
   const lines = [...text.matchAll(/^(?:build\/bin\/)?weir sim ([^#\n]*)/gm)];
@@ -23,14 +23,14 @@ function commandsIn(page) {
   return lines.map(([, args]) => args.trim().split(/\s+/));
 }
 
-// The same, but written to this folder, and soon at its end.
+// The same arguments with this output folder and a short duration.
 function adapted(args, folder) {
   const words = args.map((word, i) => (args[i - 1] === '--out' ? folder : word));
   return words.includes('--swarm') ? [...words, '--worlds', '3'] : words;
 }
 
 for (const page of ['README.md', 'docs/simulation.md', 'docs/scenarios.md']) {
-  test(`every command of ${page} names a scenario there is, and the small ones run`, async () => {
+  test(`every command of ${page} names an existing scenario, and the small ones run`, async () => {
     for (const args of commandsIn(page)) {
       const command = `weir sim ${args.join(' ')}`;
       for (const file of args.filter((arg) => arg.endsWith('.yaml'))) {
@@ -48,19 +48,19 @@ for (const page of ['README.md', 'docs/simulation.md', 'docs/scenarios.md']) {
   });
 }
 
-test('a promise that is not kept is told, with the command to see it again', async () => {
+test('a failed expectation is reported with the command that reproduces it', async () => {
   const promise = 'expect.0=denied >= 90%';
   const { code, stdout } = await sim(['scenarios/quickstart.yaml', '--set', promise]);
   assert.equal(code, 1, stdout);
-  assert.match(stdout, /^NOT KEPT  denied >= 90: it was \d/m);
+  assert.match(stdout, /^NOT MET  denied >= 90: actual \d/m);
   assert.ok(
     stdout.includes(`weir sim scenarios/quickstart.yaml --seed 1 --set '${promise}'`),
     stdout,
   );
 });
 
-test('a folder that cannot be made is said before anything is lived', async () => {
+test('a folder that cannot be created is reported before the simulation starts', async () => {
   const { code, stdout, stderr } = await sim(['scenarios/quickstart.yaml', '--out', '/dev/null/x']);
   assert.deepEqual([code, stdout], [1, '']);
-  assert.match(stderr, /^\/dev\/null\/x: cannot be made: /);
+  assert.match(stderr, /^\/dev\/null\/x: cannot be created: /);
 });

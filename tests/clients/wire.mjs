@@ -1,8 +1,8 @@
-// A connection of bytes: what clients hide, and tests of a protocol must not.
+// A raw byte connection, for tests of the protocols.
 
 import { connect } from 'node:net';
 
-import { patiently } from './server.mjs';
+import { withTimeout } from './server.mjs';
 
 const kNone = Buffer.alloc(0);
 
@@ -25,21 +25,21 @@ export class Wire {
     wire.socket.on('end', end);
     wire.socket.on('close', end);
     wire.socket.on('error', end);
-    await patiently('a connection', new Promise((done) => wire.socket.once('connect', done)));
+    await withTimeout('a connection', new Promise((done) => wire.socket.once('connect', done)));
     return wire;
   }
 
-  // Done when the system has taken the bytes.
+  // Resolves when the kernel has accepted the bytes.
   send(bytes) {
-    return patiently('bytes to be sent', new Promise((done) => this.socket.write(bytes, done)));
+    return withTimeout('bytes to be sent', new Promise((done) => this.socket.write(bytes, done)));
   }
 
-  // Each byte in a packet of its own, as far as the system lets it.
+  // Each byte in its own packet, if the system allows it.
   async sendSlowly(bytes) {
     for (const byte of Buffer.from(bytes)) await this.send(Buffer.from([byte]));
   }
 
-  // No more will be said; answers are still heard.
+  // Shuts down the write side; replies can still be read.
   finish() {
     this.socket.end();
   }
@@ -47,7 +47,7 @@ export class Wire {
     this.socket.destroy();
   }
 
-  // What `read` makes of the bytes so far: {value, size}, or undefined for "more, please".
+  // Applies `read` to the received bytes: {value, size}, or undefined if more bytes are needed.
   async take(what, read) {
     for (;;) {
       const found = read(this.#received);
@@ -58,14 +58,14 @@ export class Wire {
       if (this.#ended) {
         throw new Error(`closed before ${what}; unread: ${JSON.stringify(`${this.#received}`)}`);
       }
-      await patiently(what, new Promise((done) => (this.#wake = done)));
+      await withTimeout(what, new Promise((done) => (this.#wake = done)));
     }
   }
 
-  // All that comes until the other side says no more.
+  // All bytes until the peer closes.
   async rest() {
     while (!this.#ended) {
-      await patiently('the end', new Promise((done) => (this.#wake = done)));
+      await withTimeout('the end', new Promise((done) => (this.#wake = done)));
     }
     this.close();
     const all = this.#received;
@@ -81,7 +81,7 @@ export class Wire {
     while (all.length < count) all.push(await this.reply());
     return all;
   }
-  // `method`: of the request, for an answer to HEAD has no body.
+  // `method` of the request: a response to HEAD has no body.
   answer(method = 'GET') {
     return this.take('an answer', (bytes) => readAnswer(bytes, method));
   }
@@ -89,7 +89,7 @@ export class Wire {
 
 export class RespError extends Error {}
 
-// One reply of the Redis protocol: {value, size}, or undefined if it is not whole.
+// One reply of the Redis protocol: {value, size}, or undefined if it is incomplete.
 function readReply(bytes, from) {
   const end = bytes.indexOf('\r\n', from);
   if (end < 0) return undefined;

@@ -1,7 +1,7 @@
-// A world: regions, each with a redis-server and nodes of its own, and one ledger for all. Every
-// region reaches the ledger through a network of its own.
+// A world: regions, each with its own redis-server and nodes, and one ledger. Every region reaches the
+// ledger through its own proxy.
 
-import { acquainted, Origin, startNode, until } from './region.mjs';
+import { untilConnected, Origin, startNode, until } from './region.mjs';
 import { Proxy } from './proxy.mjs';
 
 class Region {
@@ -14,10 +14,10 @@ class Region {
     this.proxy = await Proxy.to(this.ledger.server.port);
     await this.origin.start();
     await Promise.all(Array.from({ length: nodes }, () => this.startNode()));
-    await acquainted(this.nodes);
+    await untilConnected(this.nodes);
   }
 
-  // One more node. Named by the order in which they came, so that a log can be read.
+  // One more node, named by its number in the order of starts.
   async startNode({ args = [], ...options } = {}) {
     const label = `${this.name}-${(this.labels = (this.labels ?? 0) + 1)}`;
     const ledger = this.ledger.url(this.proxy.port);
@@ -27,7 +27,7 @@ class Region {
     this.nodes.push(node);
     return node;
   }
-  // Ends nodes and forgets them; all of the region, if none is named.
+  // Stops and removes nodes; by default all of the region.
   async stopNodes(nodes = this.nodes, signal = 'SIGTERM') {
     this.nodes = this.nodes.filter((node) => !nodes.includes(node));
     for (const node of nodes) await node.stop(signal);
@@ -46,7 +46,7 @@ export class World {
     world.ledger = ledger;
     world.regions = regions.map((name) => new Region(name, ledger));
     await Promise.all(world.regions.map((region) => region.start(nodes)));
-    await world.knowsItself();
+    await world.untilReady();
     return world;
   }
   get nodes() {
@@ -56,26 +56,26 @@ export class World {
     return Promise.all(this.regions.map((region) => region.stop()));
   }
 
-  // All nodes have read everything and know of all regions.
-  async knowsItself() {
+  // Waits until all nodes have read the ledger and see all regions.
+  async untilReady() {
     for (const { server } of this.nodes) {
       await until('a full import', async () => (await fetch(`${server.url}/readyz`)).status === 200);
       await until('all regions', async () => (await server.metric('weir_regions')) >= this.regions.length);
     }
   }
-  // Something is known everywhere.
+  // Waits for a condition at all nodes.
   async everywhere(what, condition, nodes = this.nodes) {
     await Promise.all(nodes.map((node) => until(`${node.label}: ${what}`, () => condition(node))));
   }
-  // All nodes of all regions, or those given, see so much left of a key.
-  remains(who, most, left, { nodes, duration } = {}) {
-    const knows = async (node) => (await node.peek(who, most, duration)).remaining === left;
-    return this.everywhere(`${left} of ${most} left of ${who}`, knows, nodes);
+  // Waits until all nodes, or the given ones, report `left` remaining units of a key.
+  remains(identifier, most, left, { nodes, duration } = {}) {
+    const knows = async (node) => (await node.peek(identifier, most, duration)).remaining === left;
+    return this.everywhere(`${left} of ${most} left of ${identifier}`, knows, nodes);
   }
-  // What happened until now has reached everybody: news that came later has.
+  // Waits until all regions have imported a later change, and so all changes until now.
   async settle() {
-    const who = `settle-${Math.random()}`;
-    for (const region of this.regions) await region.nodes[0].limit(who, 100, 20);
-    await this.remains(who, 100, 100 - 20 * this.regions.length);
+    const identifier = `settle-${Math.random()}`;
+    for (const region of this.regions) await region.nodes[0].limit(identifier, 100, 20);
+    await this.remains(identifier, 100, 100 - 20 * this.regions.length);
   }
 }

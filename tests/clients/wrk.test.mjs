@@ -1,4 +1,4 @@
-// wrk, unchanged: a second of HTTP on connections that are kept.
+// wrk, unchanged: one second of HTTP with keep-alive.
 
 import assert from 'node:assert/strict';
 import { dirname, join } from 'node:path';
@@ -21,6 +21,6 @@ test('every request of wrk gets a verdict', async () => {
   assert.ok(summary, stdout);
   assert.ok(Number(summary[1]) > 0);
   assert.equal(summary[2], 'without_verdict=0 connect=0 read=0 write=0 status=0 timeout=0');
-  const decided = await server.metric('weir_decisions_total', 'door="http"');
+  const decided = await server.metric('weir_decisions_total', 'frontend="http"');
   assert.ok(decided >= Number(summary[1]), `${decided} decided, ${summary[1]} answered`);
 });

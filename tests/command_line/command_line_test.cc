@@ -1,12 +1,13 @@
-// The programs as a person meets them: what they print and how they end.
+// The output and the exit codes of the programs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <sstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "server/config.h"
@@ -20,58 +21,84 @@ using server::settings;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Answer {
+struct Output {
   int exit_code = -1;
   std::string text;  // standard output and error
 };
 
-// A line for the shell, where `weir` is the binary.
-Answer ask(const std::string& line) {
+// Runs a line of shell script in which `weir` is the binary.
+Output run(const std::string& line) {
   const std::string script = "weir() { '" WEIR_BINARY "' \"$@\"; }; " + line;
   FILE* pipe = ::popen(("{ " + script + "; } 2>&1").c_str(), "r");
   if (pipe == nullptr) return {};
-  Answer answer;
+  Output output;
   char chunk[4096];
   while (const size_t count = std::fread(chunk, 1, sizeof(chunk), pipe)) {
-    answer.text.append(chunk, count);
+    output.text.append(chunk, count);
   }
   const int status = ::pclose(pipe);
-  if (WIFEXITED(status)) answer.exit_code = WEXITSTATUS(status);
-  return answer;
+  if (WIFEXITED(status)) output.exit_code = WEXITSTATUS(status);
+  return output;
+}
+
+// With single spaces instead of line breaks and columns.
+std::string on_one_line(const std::string& text) {
+  std::istringstream in(text);
+  std::string line;
+  for (std::string word; in >> word;) line += (line.empty() ? "" : " ") + word;
+  return line;
 }
 
 void expect_help(const std::string& command, const std::vector<std::string>& parts) {
   for (const char* flag : {" --help", " -h"}) {
-    const Answer answer = ask(command + flag);
-    EXPECT_EQ(answer.exit_code, 0);
-    for (const std::string& part : parts) EXPECT_THAT(answer.text, HasSubstr(part));
+    const Output output = run(command + flag);
+    EXPECT_EQ(output.exit_code, 0);
+    for (const std::string& part : parts) {
+      EXPECT_THAT(output.text + on_one_line(output.text), HasSubstr(part));
+    }
   }
 }
 
 TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
-  expect_help("weir", {"serve", "migrate", "check-config", "sim", "'weir sim --help'", "demo",
-                       "'weir demo --help'", "version", "--config FILE", "--allow-public ",
+  expect_help("weir", {"\n  serve ", "\n  migrate ", "\n  check-config ", "\n  sim ", "\n  demo ",
+                       "\n  metrics ", "\n  version ", "weir serve", "weir COMMAND --help",
                        "--help", "--version"});
+  expect_help("weir serve", {"weir serve", "--config FILE", "--allow-public ", "--help"});
+  expect_help("weir migrate", {"weir migrate", "--print", "--ledger ", "--help"});
+  expect_help("weir check-config", {"weir check-config", "FILE", "--connect", "--help"});
   expect_help("weir sim",
-              {"weir sim", "SCENARIO", "--seed N", "--seeds N (default 1)", "--out DIR",
-               "--set PATH=VALUE", "--compare PATH=VALUE|FILE|floor", "--swarm", "--minutes M",
-               "--worlds N", "--replay FILE", "--list", "--help", "--version"});
-  expect_help("weir demo",
-              {"weir demo", "--limit N (default 10)", "--window-ms N (default 5000)",
-               "--rate N (default 4)", "--seconds N (default none)", "--help", "--version"});
-  EXPECT_EQ(ask("weir --help sim").text, ask("weir sim --help").text);
-  EXPECT_EQ(ask("weir -h demo").text, ask("weir demo --help").text);
+              {"weir sim", "SCENARIO", "--seed N", "--seeds N", "(default: 1; range: 1 to 1000)",
+               "--out DIR", "--set PATH=VALUE", "--compare PATH=VALUE|FILE|floor", "--swarm",
+               "--minutes M", "--worlds N", "--replay FILE", "--list", "--help", "--version"});
+  expect_help("weir demo", {"weir demo", "--limit N", "(default: 10; range: 1 to 10000)",
+                            "--window-ms N", "(default: 5000; range: 100 to 3600000)", "--rate N",
+                            "(default: 4; range: 0 to 1000)", "--seconds N",
+                            "(default: no limit; range: 1 to 86400)", "--help", "--version"});
+  EXPECT_EQ(run("weir --help sim").text, run("weir sim --help").text);
+  EXPECT_EQ(run("weir -h demo").text, run("weir demo --help").text);
+  const std::string serve = on_one_line(run("weir serve --help").text);
   for (const Setting& setting : settings()) {
     if (setting.value == "BOOL") continue;
-    expect_help("weir", {"--" + setting.name + " " + setting.value + " (" + setting.initial + ")"});
+    const size_t option = serve.find(" --" + setting.name + " " + setting.value);
+    ASSERT_NE(option, serve.npos) << setting.name;
+    const std::string range = setting.range.empty() ? "" : "; range: " + setting.range;
+    EXPECT_THAT(serve.substr(option),
+                HasSubstr(setting.meaning + " (default: " + setting.initial + range + ")"));
   }
 }
 
+TEST(CommandLine, HelpOfTheProgramFitsOneScreen) {
+  const Output output = run("weir --help");
+  EXPECT_LE(std::count(output.text.begin(), output.text.end(), '\n'), 24);
+  EXPECT_THAT(output.text, Not(HasSubstr("--config")));
+}
+
 TEST(CommandLine, HelpFitsEightyColumns) {
-  for (const char* command : {"weir", "weir serve", "weir sim", "weir demo"}) {
-    const Answer answer = ask(std::string(command) + " --help");
-    EXPECT_EQ(answer.exit_code, 0) << command;
-    const std::string& help = answer.text;
+  for (const char* command :
+       {"weir", "weir serve", "weir migrate", "weir check-config", "weir sim", "weir demo"}) {
+    const Output output = run(std::string(command) + " --help");
+    EXPECT_EQ(output.exit_code, 0) << command;
+    const std::string& help = output.text;
     size_t lines = 0;
     size_t start = 0;
     for (size_t end = help.find('\n'); end != help.npos; end = help.find('\n', start)) {
@@ -83,17 +110,26 @@ TEST(CommandLine, HelpFitsEightyColumns) {
   }
 }
 
-TEST(CommandLine, TellsItsVersionEveryWay) {
+TEST(CommandLine, PrintsTheVersionForEveryProgram) {
   for (const char* line :
        {"weir version", "weir --version", "weir sim --version", "weir demo --version"}) {
-    const Answer answer = ask(line);
-    EXPECT_EQ(answer.exit_code, 0);
-    EXPECT_EQ(answer.text, "weir " WEIR_VERSION "\n");
+    const Output output = run(line);
+    EXPECT_EQ(output.exit_code, 0);
+    EXPECT_EQ(output.text, "weir " WEIR_VERSION "\n");
   }
 }
 
-TEST(CommandLine, RefusesWrongUsageNamingWhatIsWrongAndTheRemedy) {
-  const std::pair<const char*, const char*> wrong[] = {
+// "weir serve" of "weir serve --http nowhere"; "weir" if there is no command with this name.
+std::string command_of(const std::string& line) {
+  for (const char* command : {"serve", "check-config", "sim", "demo"}) {
+    const std::string whole = std::string("weir ") + command;
+    if (line.starts_with(whole)) return whole;
+  }
+  return "weir";
+}
+
+TEST(CommandLine, RejectsUsageErrorsAndNamesTheHelpCommand) {
+  const std::pair<const char*, const char*> errors[] = {
       {"weir", "A command is required"},
       {"weir dmeo", "not expected: dmeo"},
       {"weir demo --colour", "not expected: --colour"},
@@ -111,54 +147,51 @@ TEST(CommandLine, RefusesWrongUsageNamingWhatIsWrongAndTheRemedy) {
       {"weir serve --memory 1MiB --capacity 65536",
        "memory is 1048576 bytes, too little for a capacity of 65536: give it at least"},
       {"weir serve --http ''", "--http"},
-      {"weir serve --http off --resp off", "both off: nothing would be served"},
-      {"weir serve --http 0.0.0.0:0", "give --allow-public if that is meant"},
+      {"weir serve --http off --resp off", "both off: set an address or a socket"},
+      {"weir serve --http 0.0.0.0:0", "add --allow-public"},
       {"weir check-config", "FILE is required"},
-      {"weir sim", "asks for a SCENARIO, --swarm, --replay or --list: one of them"},
-      {"weir sim x.yaml --list", "asks for a SCENARIO, --swarm, --replay or --list: one of them"},
-      {"weir sim x.yaml --seed -1", "--seed: is '-1': it must be a whole number"},
+      {"weir sim", "give exactly one of SCENARIO, --swarm, --replay and --list"},
+      {"weir sim x.yaml --list", "give exactly one of SCENARIO, --swarm, --replay and --list"},
+      {"weir sim x.yaml --seed -1", "--seed: '-1' is not a whole number"},
       {"weir sim x.yaml --seeds 0", "--seeds: Value 0 not in range 1 to 1000"},
-      {"weir sim x.yaml --set policy", "--set: is 'policy': it must be PATH=VALUE"},
-      {"weir sim x.yaml --set =floor", "--set: is '=floor': it must be PATH=VALUE"},
-      {"weir sim x.yaml --compare ceiling", "--compare: is 'ceiling': it must be PATH=VALUE"},
+      {"weir sim x.yaml --set policy", "--set: 'policy' is not PATH=VALUE"},
+      {"weir sim x.yaml --set =floor", "--set: '=floor' is not PATH=VALUE"},
+      {"weir sim x.yaml --compare ceiling", "--compare: 'ceiling' is not PATH=VALUE"},
       {"weir sim x.yaml --seeds 2 --compare floor", "--seeds excludes --compare"},
       {"weir sim --minutes 1", "--minutes requires --swarm"},
   };
-  for (const auto& [line, complaint] : wrong) {
-    const Answer answer = ask(line);
-    EXPECT_EQ(answer.exit_code, 2) << line;
-    EXPECT_THAT(answer.text, HasSubstr(complaint));
-    const bool sim = std::string_view(line).starts_with("weir sim");
-    const bool demo = std::string_view(line).starts_with("weir demo");
-    EXPECT_THAT(answer.text, HasSubstr(sim    ? "'weir sim --help'"
-                                       : demo ? "'weir demo --help'"
-                                              : "'weir --help'"));
+  for (const auto& [line, error] : errors) {
+    const Output output = run(line);
+    EXPECT_EQ(output.exit_code, 2) << line;
+    EXPECT_THAT(output.text, HasSubstr(error));
+    EXPECT_THAT(output.text, HasSubstr("'" + command_of(line) + " --help'"));
   }
 }
 
-TEST(CommandLine, DemoWithoutATerminalPrintsItsScriptInPlainText) {
-  const Answer answer =
-      ask("weir demo --limit 5 --window-ms 1000 --rate 8 --seconds 60 < /dev/null");
-  EXPECT_EQ(answer.exit_code, 0);
-  EXPECT_THAT(answer.text, HasSubstr("limit 5 per 1 s, 8 requests a second"));
-  EXPECT_THAT(answer.text, HasSubstr("\nsliding_window_strict "));
-  EXPECT_THAT(answer.text, Not(HasSubstr("\x1b")));
+TEST(CommandLine, DemoWithoutATerminalPrintsThePlainScript) {
+  const Output output =
+      run("weir demo --limit 5 --window-ms 1000 --rate 8 --seconds 60 < /dev/null");
+  EXPECT_EQ(output.exit_code, 0);
+  EXPECT_THAT(output.text, HasSubstr("limit 5 per 1 s, 8 requests per second"));
+  EXPECT_THAT(output.text, HasSubstr("\nsliding_window_strict "));
+  EXPECT_THAT(output.text, Not(HasSubstr("\x1b")));
 }
 
-TEST(CommandLine, SaysWhatIsWrongWithAFileOfSettingsAndWhere) {
-  const Answer right = ask("echo 'threads: 2' | weir check-config /dev/stdin");
-  EXPECT_EQ(right.exit_code, 0);
-  EXPECT_EQ(right.text, "/dev/stdin: nothing is wrong\n");
-  const Answer wrong =
-      ask("printf 'threads: 2\\nnode: a b\\ncolour: red\\n' | "
+TEST(CommandLine, CheckConfigPrintsEveryErrorWithItsPosition) {
+  const Output valid = run("echo 'threads: 2' | weir check-config /dev/stdin");
+  EXPECT_EQ(valid.exit_code, 0);
+  EXPECT_EQ(valid.text, "/dev/stdin: valid\n");
+  const Output invalid =
+      run("printf 'threads: 2\\nnode: a b\\ncolour: red\\n' | "
           "weir check-config /dev/stdin");
-  EXPECT_EQ(wrong.exit_code, 1);
-  EXPECT_THAT(wrong.text, HasSubstr("/dev/stdin:2:7: node is 'a b': it must be 1 to 64 letters"));
-  EXPECT_THAT(wrong.text, HasSubstr("/dev/stdin:3:1: 'colour' is no setting"));
-  const Answer nothing = ask("printf 'http: off\\nresp: off\\n' | weir check-config /dev/stdin");
-  EXPECT_EQ(nothing.exit_code, 1);
-  EXPECT_THAT(nothing.text, HasSubstr("/dev/stdin: http and resp are both off"));
-  const Answer missing = ask("weir check-config /nowhere");
+  EXPECT_EQ(invalid.exit_code, 1);
+  EXPECT_THAT(invalid.text, HasSubstr("/dev/stdin:2:7: node is 'a b': it must be 1 to 64 letters"));
+  EXPECT_THAT(invalid.text, HasSubstr("/dev/stdin:3:1: 'colour' is not a setting"));
+  const Output no_listener =
+      run("printf 'http: off\\nresp: off\\n' | weir check-config /dev/stdin");
+  EXPECT_EQ(no_listener.exit_code, 1);
+  EXPECT_THAT(no_listener.text, HasSubstr("/dev/stdin: http and resp are both off"));
+  const Output missing = run("weir check-config /nowhere");
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_THAT(missing.text, HasSubstr("/nowhere: cannot be read"));
 }
@@ -171,61 +204,61 @@ const std::string kScenario =
     "limits: [{name: api, limit: 100, duration: 5s}]\\n"
     "traffic: [{limit: api, shape: poisson, keys: 10, demand: 2}]\\n' | ";
 
-TEST(CommandLine, SaysWhichScenarioCannotBeReadAndWhy) {
-  const Answer missing = ask("weir sim -- /nowhere.yaml");
+TEST(CommandLine, SimPrintsWhyAScenarioCannotBeRead) {
+  const Output missing = run("weir sim -- /nowhere.yaml");
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_EQ(missing.text, "/nowhere.yaml: cannot be read\n");
-  const Answer replay = ask("weir sim --replay /nowhere.yaml");
+  const Output replay = run("weir sim --replay /nowhere.yaml");
   EXPECT_EQ(replay.exit_code, missing.exit_code);
   EXPECT_EQ(replay.text, missing.text);
-  EXPECT_EQ(ask("weir sim /").text, "/: cannot be read\n");
-  const Answer misspelt = ask("printf 'about: x\\nregons: 3\\n' | weir sim /dev/stdin");
+  EXPECT_EQ(run("weir sim /").text, "/: cannot be read\n");
+  const Output misspelt = run("printf 'about: x\\nregons: 3\\n' | weir sim /dev/stdin");
   EXPECT_EQ(misspelt.exit_code, 2);
   EXPECT_THAT(misspelt.text, HasSubstr("/dev/stdin:2:1: "));
   EXPECT_THAT(misspelt.text, HasSubstr("regons"));
-  const Answer changed = ask(kScenario + "weir sim /dev/stdin --set settings.polcy=floor");
+  const Output changed = run(kScenario + "weir sim /dev/stdin --set settings.polcy=floor");
   EXPECT_EQ(changed.exit_code, 2);
   EXPECT_THAT(changed.text, HasSubstr("polcy"));
 }
 
-TEST(CommandLine, LivesAScenarioTheSameWayTwice) {
+TEST(CommandLine, SimIsDeterministic) {
   const std::string line = kScenario + "weir sim /dev/stdin --seed 7 | grep -o 'fingerprint.*'";
-  const Answer first = ask(line);
+  const Output first = run(line);
   EXPECT_EQ(first.exit_code, 0);
   EXPECT_THAT(first.text, HasSubstr("fingerprint "));
-  EXPECT_EQ(ask(line).text, first.text);
+  EXPECT_EQ(run(line).text, first.text);
 }
 
-TEST(CommandLine, ASwarmOfTheSameSeedsComesToTheSameFingerprint) {
+TEST(CommandLine, SwarmFingerprintDependsOnTheSeedsOnly) {
   const auto fingerprint = [](const std::string& line) {
-    const Answer answer = ask(line);
-    EXPECT_EQ(answer.exit_code, 0) << answer.text;
-    EXPECT_THAT(answer.text, HasSubstr("2 worlds, seeds "));
-    EXPECT_THAT(answer.text, HasSubstr("no invariant was broken"));
-    EXPECT_THAT(answer.text, Not(HasSubstr("\x1b")));
-    const size_t at = answer.text.find("fingerprint ");
-    return at == answer.text.npos ? std::string() : answer.text.substr(at, 28);
+    const Output output = run(line);
+    EXPECT_EQ(output.exit_code, 0) << output.text;
+    EXPECT_THAT(output.text, HasSubstr("2 worlds, seeds "));
+    EXPECT_THAT(output.text, HasSubstr("no invariant was broken"));
+    EXPECT_THAT(output.text, Not(HasSubstr("\x1b")));
+    const size_t at = output.text.find("fingerprint ");
+    return at == output.text.npos ? std::string() : output.text.substr(at, 28);
   };
   const std::string first = fingerprint("weir sim --swarm --worlds 2 --seed 1");
   EXPECT_EQ(fingerprint("weir sim --swarm --worlds 2 --seed 1"), first);
   EXPECT_NE(fingerprint("weir sim --swarm --worlds 2 --seed 2"), first);
 }
 
-// As in a folder where only the server was built.
-TEST(CommandLine, SaysHowToBuildAProgramThatIsNotThere) {
-  const Answer answer = ask("folder=$(mktemp -d); cp '" WEIR_BINARY
-                            "' \"$folder\"; \"$folder/weir\" sim --list; "
-                            "code=$?; rm -r \"$folder\"; exit $code");
-  EXPECT_EQ(answer.exit_code, 1);
-  EXPECT_THAT(answer.text, HasSubstr("/weir-sim: No such file or directory"));
-  EXPECT_THAT(answer.text, HasSubstr("'./dev build' makes it"));
+// As in a directory where only the server was built.
+TEST(CommandLine, PrintsHowToBuildAMissingProgram) {
+  const Output output = run("dir=$(mktemp -d); cp '" WEIR_BINARY
+                            "' \"$dir\"; \"$dir/weir\" sim --list; "
+                            "code=$?; rm -r \"$dir\"; exit $code");
+  EXPECT_EQ(output.exit_code, 1);
+  EXPECT_THAT(output.text, HasSubstr("/weir-sim: No such file or directory"));
+  EXPECT_THAT(output.text, HasSubstr("run './dev build' to build it"));
 }
 
-TEST(CommandLine, AFullDiskIsAFailure) {
+TEST(CommandLine, FailsIfTheDiskIsFull) {
   for (const char* line : {"weir version > /dev/full", "weir demo > /dev/full"}) {
-    const Answer answer = ask(line);
-    EXPECT_EQ(answer.exit_code, 1);
-    EXPECT_THAT(answer.text, HasSubstr("cannot write to standard output"));
+    const Output output = run(line);
+    EXPECT_EQ(output.exit_code, 1);
+    EXPECT_THAT(output.text, HasSubstr("cannot write to standard output"));
   }
 }
 

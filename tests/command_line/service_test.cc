@@ -1,4 +1,4 @@
-// The server as systemd runs it: what it hears of a service of Type=notify.
+// The notifications of the server to systemd, as a service of Type=notify.
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -18,11 +18,11 @@
 namespace weir {
 namespace {
 
-// The end of the socket that a service manager reads.
-class Manager {
+// The notification socket of a service manager.
+class NotifySocket {
  public:
-  // A name that begins with '@' is one without a file.
-  explicit Manager(const std::string& name) : socket_(socket(AF_UNIX, SOCK_DGRAM, 0)) {
+  // A name that starts with '@' is in the abstract namespace.
+  explicit NotifySocket(const std::string& name) : socket_(socket(AF_UNIX, SOCK_DGRAM, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path, name.data(), name.size());
@@ -30,23 +30,23 @@ class Manager {
     const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
     EXPECT_EQ(bind(socket_, reinterpret_cast<const sockaddr*>(&address), size), 0);
   }
-  ~Manager() { close(socket_); }
-  Manager(const Manager&) = delete;
-  Manager& operator=(const Manager&) = delete;
+  ~NotifySocket() { close(socket_); }
+  NotifySocket(const NotifySocket&) = delete;
+  NotifySocket& operator=(const NotifySocket&) = delete;
 
-  // The next word, or none after a minute.
-  [[nodiscard]] std::string hear() const {
-    pollfd wanted{.fd = socket_, .events = POLLIN, .revents = 0};
-    if (poll(&wanted, 1, 60'000) != 1) return "nothing";
+  // The next message; "nothing" after a minute.
+  [[nodiscard]] std::string receive() const {
+    pollfd readable{.fd = socket_, .events = POLLIN, .revents = 0};
+    if (poll(&readable, 1, 60'000) != 1) return "nothing";
     char text[512];
-    const ssize_t got = recv(socket_, text, sizeof text, 0);
-    return got < 0 ? "nothing" : std::string(text, static_cast<size_t>(got));
+    const ssize_t count = recv(socket_, text, sizeof text, 0);
+    return count < 0 ? "nothing" : std::string(text, static_cast<size_t>(count));
   }
-  // The next that does not only say that it is alive.
-  [[nodiscard]] std::string hear_more() const {
-    std::string word = hear();
-    while (word == "WATCHDOG=1") word = hear();
-    return word;
+  // The next message that is not a watchdog ping.
+  [[nodiscard]] std::string receive_other() const {
+    std::string message = receive();
+    while (message == "WATCHDOG=1") message = receive();
+    return message;
   }
 
  private:
@@ -84,31 +84,31 @@ class Service {
   pid_t pid_ = -1;
 };
 
-TEST(ServiceManager, HearsOfReadinessReloadsAndTheEnd) {
+TEST(ServiceManager, ReceivesReadyReloadingAndStopping) {
   const servers::TemporaryFolder folder("service");
   const std::string socket = folder.path() / "notify";
-  const Manager manager(socket);
+  const NotifySocket manager(socket);
   Service service(folder.path() / "data", socket, nullptr);
-  EXPECT_EQ(manager.hear(), "READY=1");
+  EXPECT_EQ(manager.receive(), "READY=1");
   service.send(SIGHUP);
-  const std::string reloading = manager.hear();
+  const std::string reloading = manager.receive();
   EXPECT_TRUE(reloading.starts_with("RELOADING=1\nMONOTONIC_USEC=")) << reloading;
-  EXPECT_EQ(manager.hear(), "READY=1");
+  EXPECT_EQ(manager.receive(), "READY=1");
   service.send(SIGUSR1);
   service.send(SIGTERM);
-  EXPECT_EQ(manager.hear(), "STOPPING=1");
+  EXPECT_EQ(manager.receive(), "STOPPING=1");
   EXPECT_EQ(service.exit_code(), 0);
 }
 
-TEST(ServiceManager, HearsAgainAndAgainThatTheServerIsAliveIfItWatches) {
+TEST(ServiceManager, ReceivesWatchdogPingsIfEnabled) {
   const servers::TemporaryFolder folder("service");
   const std::string socket = "@weir-test-" + std::to_string(getpid());
-  const Manager manager(socket);
+  const NotifySocket manager(socket);
   Service service(folder.path() / "data", socket, "400000");
-  EXPECT_EQ(manager.hear(), "READY=1");
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(manager.hear(), "WATCHDOG=1");
+  EXPECT_EQ(manager.receive(), "READY=1");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(manager.receive(), "WATCHDOG=1");
   service.send(SIGTERM);
-  EXPECT_EQ(manager.hear_more(), "STOPPING=1");
+  EXPECT_EQ(manager.receive_other(), "STOPPING=1");
   EXPECT_EQ(service.exit_code(), 0);
 }
 

@@ -1,198 +1,25 @@
-// What every GlobalLedger promises, written once; each implementation passes it.
-//
-// A maker has a `Clock` (the store's time, or a kTimeIsReal of true) and is made with it. It
-// provides make(), make_another() (the same store as another process sees it), settle(),
-// which lets pending replies arrive, and pass(), after which all changes are older by a time.
+// The contract of GlobalLedger: each implementation, and its faulty twin, passes this suite.
 
 #pragma once
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <map>
-#include <mutex>
-#include <optional>
-#include <set>
-#include <tuple>
-
-#include "ledgers/rows.h"
-#include "tests/doubles/hand_clock.h"
-#include "weir/ledger.h"
+#include "tests/contracts/ledger_contract_fixture.h"
 
 namespace weir::contracts {
 
-// All there is, by reading every page.
-struct Everything {
-  std::vector<LedgerRow> rows;
-  std::vector<LedgerPresence> presences;
-  uint64_t invalid = 0;
-  size_t pages = 0;
-};
-
-// What alice has used in this minute.
-[[nodiscard]] inline LedgerRow row_of(Count count, WallTime now) {
-  return {
-      .key = {.workspace = {}, .ns = "login", .identifier = "alice", .duration = Millis(60'000)},
-      .sequence = now.time_since_epoch() / Millis(60'000),
-      .region = "east",
-      .count = count,
-      .limit_seen = 10};
-}
-
-template <typename Maker>
-class LedgerContract : public ::testing::Test {
- protected:
-  static constexpr Millis kMinute{60'000};
-  static constexpr Millis kLong{6'000};  // longer than a change is told again
-
-  WallTime now() const { return clock_.now().wall; }
-  int64_t current(Millis duration = kMinute) const { return now().time_since_epoch() / duration; }
-
-  LedgerKey key(std::string identifier = "alice", Millis duration = kMinute) const {
-    return {.workspace = "acme",
-            .ns = "login",
-            .identifier = std::move(identifier),
-            .duration = duration};
-  }
-  LedgerRow row(Count count, std::string identifier = "alice", std::string region = "east") const {
-    return {.key = key(std::move(identifier)),
-            .sequence = sequence_,
-            .region = std::move(region),
-            .count = count,
-            .limit_seen = 100};
-  }
-  LedgerPresence presence(Millis from_now, std::string region = "east") const {
-    return {.key = key(), .region = std::move(region), .until = start_ + from_now};
-  }
-
-  template <typename Answer, typename Ask>
-  Result<Answer> answer(const Ask& ask) {
-    struct Received {
-      std::mutex mutex;
-      std::optional<Result<Answer>> answer;
-    };
-    const auto received = std::make_shared<Received>();
-    ask([received](Result<Answer> given) {
-      const std::lock_guard lock(received->mutex);
-      received->answer = std::move(given);
-    });
-    for (;;) {
-      {
-        const std::lock_guard lock(received->mutex);
-        if (received->answer) return std::move(*received->answer);
-      }
-      maker_.settle();
-    }
-  }
-
-  Result<size_t> try_publish(LedgerNews news) {
-    return answer<size_t>([&](PublishReply reply) { ledger_->publish(news, std::move(reply)); });
-  }
-  size_t publish(std::vector<LedgerRow> rows, std::vector<LedgerPresence> presences = {}) {
-    return valid(try_publish({.rows = std::move(rows), .presences = std::move(presences)}));
-  }
-  LedgerChanges changes(LedgerCursor cursor) {
-    return valid(answer<LedgerChanges>(
-        [&](ChangesReply reply) { ledger_->changes_since(cursor, std::move(reply)); }));
-  }
-  LedgerCursor cursor() { return changes({}).next; }
-  Result<LedgerPage> page(LedgerPosition place) {
-    return answer<LedgerPage>(
-        [&](PageReply reply) { ledger_->read_page(place, std::move(reply)); });
-  }
-  Everything everything() {
-    Everything all;
-    LedgerPosition place;
-    for (bool last = false; !last;) {
-      const LedgerPage read = valid(page(place));
-      all.rows.insert(all.rows.end(), read.news.rows.begin(), read.news.rows.end());
-      all.presences.insert(all.presences.end(), read.news.presences.begin(),
-                           read.news.presences.end());
-      all.invalid += read.invalid;
-      ++all.pages;
-      place = read.next;
-      last = read.last;
-    }
-    return all;
-  }
-  LedgerFleet heartbeat(LedgerRegion self, SyncRules rules = {}) {
-    return valid(answer<LedgerFleet>(
-        [&](FleetReply reply) { ledger_->heartbeat(self, rules, std::move(reply)); }));
-  }
-  LedgerCleaning clean(GlobalLedger& ledger, size_t most = 1000) {
-    return valid(
-        answer<LedgerCleaning>([&](CleaningReply reply) { ledger.clean(most, std::move(reply)); }));
-  }
-
-  // add(news, row) adds what belongs to the key of the row, which is then told in this list.
-  template <typename Add, typename Item>
-  void expect_parts(const Add& add, std::vector<Item> LedgerNews::*list) {
-    constexpr size_t kMore = 2000;
-    const LedgerCursor begin = cursor();
-    const auto publish_some = [&](size_t first, size_t end) {
-      for (size_t at = first; at < end; at += 1000) {
-        LedgerNews news;
-        for (size_t i = at; i < at + 1000; ++i) add(news, row(1, std::to_string(i)));
-        // Once more for a store that had no time, as its users do.
-        auto acked = try_publish(news);
-        if (!acked && acked.error().retry == Retry::kMayHelp) acked = try_publish(news);
-        valid(acked);
-        if constexpr (!Maker::kTimeIsReal) maker_.pass(Millis(1));
-      }
-    };
-    publish_some(0, ledgers::kMostChanges);
-    EXPECT_FALSE(changes(begin).rest);
-    EXPECT_EQ((changes(begin).news.*list).size(), ledgers::kMostChanges);
-
-    publish_some(ledgers::kMostChanges, ledgers::kMostChanges + kMore);
-    const LedgerChanges first = changes(begin);
-    EXPECT_EQ((first.news.*list).size(), ledgers::kMostChanges);
-    EXPECT_FALSE(first.cut);
-    ASSERT_TRUE(first.rest);
-    const LedgerChanges rest = changes(*first.rest);
-    EXPECT_FALSE(rest.rest);
-    EXPECT_LE((rest.news.*list).size(), 2 * kMore);
-    std::set<std::string> acked;
-    for (const LedgerChanges* part : {&first, &rest}) {
-      for (const Item& item : part->news.*list) acked.insert(item.key.identifier);
-    }
-    EXPECT_EQ(acked.size(), ledgers::kMostChanges + kMore);
-  }
-
-  template <typename Answer>
-  static Answer valid(const Result<Answer>& result) {
-    if (!result) {
-      ADD_FAILURE() << result.error().detail << "; " << result.error().fix;
-      return {};
-    }
-    return *result;
-  }
-  static auto identity(const LedgerRow& row) {
-    return std::tuple(row.key, row.sequence, row.region, row.count, row.limit_seen);
-  }
-
-  typename Maker::Clock clock_;
-  Maker maker_{clock_};
-  std::shared_ptr<GlobalLedger> ledger_ = maker_.make();
-  // Fixed, so that a test that lives through a boundary stays with its cell.
-  const WallTime start_ = clock_.now().wall;
-  const int64_t sequence_ = start_.time_since_epoch() / kMinute;
-};
 TYPED_TEST_SUITE_P(LedgerContract);
 
 TYPED_TEST_P(LedgerContract, IsEmptyAtFirst) {
-  EXPECT_TRUE(this->everything().rows.empty());
+  EXPECT_TRUE(this->contents().rows.empty());
   const LedgerChanges changes = this->changes(this->cursor());
   EXPECT_TRUE(changes.news.rows.empty());
   EXPECT_TRUE(changes.news.presences.empty());
   EXPECT_FALSE(changes.cut);
 }
 
-TYPED_TEST_P(LedgerContract, GivesBackARowWhole) {
+TYPED_TEST_P(LedgerContract, ReturnsRowsUnchanged) {
   const LedgerRow row = this->row(7);
   EXPECT_EQ(this->publish({row}), 1u);
-  const Everything all = this->everything();
+  const Contents all = this->contents();
   ASSERT_EQ(all.rows.size(), 1u);
   EXPECT_EQ(this->identity(all.rows[0]), this->identity(row));
   EXPECT_EQ(all.invalid, 0u);
@@ -209,63 +36,63 @@ TYPED_TEST_P(LedgerContract, KeepsTheLargestCountAndTheSmallestLimit) {
   row.limit_seen = 95;
   this->publish({row});
   this->publish({row});
-  const Everything all = this->everything();
+  const Contents all = this->contents();
   ASSERT_EQ(all.rows.size(), 1u);
   EXPECT_EQ(all.rows[0].count, 9u);
   EXPECT_EQ(all.rows[0].limit_seen, 90u);
 }
 
-TYPED_TEST_P(LedgerContract, TakesOneRowTwiceInOneCall) {
+TYPED_TEST_P(LedgerContract, MergesDuplicateRowsInOneBatch) {
   this->publish({this->row(7), this->row(9), this->row(8)});
-  const Everything all = this->everything();
+  const Contents all = this->contents();
   ASSERT_EQ(all.rows.size(), 1u);
   EXPECT_EQ(all.rows[0].count, 9u);
 }
 
-TYPED_TEST_P(LedgerContract, KeepsTuplesWindowsAndRegionsApart) {
+TYPED_TEST_P(LedgerContract, SeparatesTuplesWindowsAndRegions) {
   std::vector<LedgerRow> rows(6, this->row(1));
   rows[1].key.workspace = "other";
   rows[2].key.ns = "other";
   rows[3].key.identifier = "other";
   rows[4].sequence += 1;
   rows[5].region = "west";
-  // Where one name ends and the next begins matters.
+  // The boundary between two names matters.
   rows.push_back(this->row(1));
   rows.back().key.workspace = "acmel";
   rows.back().key.ns = "ogin";
   rows.push_back(this->row(1));
   rows.back().key.duration = Millis(120'000);
   this->publish(rows);
-  EXPECT_EQ(this->everything().rows.size(), rows.size());
+  EXPECT_EQ(this->contents().rows.size(), rows.size());
 }
 
-TYPED_TEST_P(LedgerContract, TellsWhatChangedAfterACursor) {
+TYPED_TEST_P(LedgerContract, ReturnsChangesAfterACursor) {
   this->publish({this->row(7, "before")});
-  this->maker_.pass(this->kLong);
+  this->maker_.age(this->kBeyondLookBack);
   const LedgerCursor cursor = this->cursor();
   this->publish({this->row(1, "new")});
   LedgerChanges changes = this->changes(cursor);
   ASSERT_EQ(changes.news.rows.size(), 1u);
   EXPECT_EQ(changes.news.rows[0].key.identifier, "new");
   EXPECT_GE(changes.next.position, cursor.position);
-  // Rows that grow are changes, too.
-  this->maker_.pass(this->kLong);
+  // A row that grows is a change, too.
+  this->maker_.age(this->kBeyondLookBack);
   this->publish({this->row(8, "before")});
   changes = this->changes(this->cursor());
   ASSERT_EQ(changes.news.rows.size(), 1u);
   EXPECT_EQ(changes.news.rows[0].count, 8u);
 }
 
-TYPED_TEST_P(LedgerContract, TellsNothingWithoutACursor) {
+TYPED_TEST_P(LedgerContract, ReturnsNoChangesWithoutACursor) {
   this->publish({this->row(7)});
   const LedgerChanges changes = this->changes({});
   EXPECT_TRUE(changes.news.rows.empty());
   EXPECT_NE(changes.next.position, 0);
 }
 
-TYPED_TEST_P(LedgerContract, TakesWhatWasKnownForNoChange) {
+TYPED_TEST_P(LedgerContract, DoesNotReportARepeatedPublishAsAChange) {
   this->publish({this->row(7)}, {this->presence(Millis(300'000))});
-  this->maker_.pass(this->kLong);
+  this->maker_.age(this->kBeyondLookBack);
   LedgerRow lower = this->row(6);
   lower.limit_seen = 101;
   this->publish({this->row(7)}, {this->presence(Millis(300'000))});
@@ -275,10 +102,10 @@ TYPED_TEST_P(LedgerContract, TakesWhatWasKnownForNoChange) {
   EXPECT_TRUE(changes.news.presences.empty());
 }
 
-TYPED_TEST_P(LedgerContract, TakesASmallerLimitForAChange) {
+TYPED_TEST_P(LedgerContract, ReportsASmallerLimitAsAChange) {
   LedgerRow row = this->row(7);
   this->publish({row});
-  this->maker_.pass(this->kLong);
+  this->maker_.age(this->kBeyondLookBack);
   row.count = 3;
   row.limit_seen = 99;
   this->publish({row});
@@ -288,40 +115,41 @@ TYPED_TEST_P(LedgerContract, TakesASmallerLimitForAChange) {
   EXPECT_EQ(changes.news.rows[0].limit_seen, 99u);
 }
 
-TYPED_TEST_P(LedgerContract, TellsAgainWhatChangedShortlyBeforeTheCursor) {
+TYPED_TEST_P(LedgerContract, RepeatsChangesFromShortlyBeforeTheCursor) {
   this->publish({this->row(7)}, {this->presence(Millis(300'000))});
-  this->maker_.pass(Millis(3000));
+  this->maker_.age(Millis(3000));
   const LedgerChanges changes = this->changes(this->cursor());
   EXPECT_EQ(changes.news.rows.size(), 1u);
   EXPECT_EQ(changes.news.presences.size(), 1u);
 }
 
-TYPED_TEST_P(LedgerContract, LooksBackAShortWhileOnlyIfThatIsAsked) {
+TYPED_TEST_P(LedgerContract, HonoursAShortLookBack) {
   this->publish({this->row(7)});
   LedgerCursor cursor = this->cursor();
   cursor.look_back = LookBack::kShort;
   EXPECT_EQ(this->changes(cursor).news.rows.size(), 1u);
-  this->maker_.pass(Millis(1000));
+  this->maker_.age(Millis(1000));
   cursor = this->cursor();
   cursor.look_back = LookBack::kShort;
   EXPECT_TRUE(this->changes(cursor).news.rows.empty());
 }
 
-TYPED_TEST_P(LedgerContract, TellsRowsInPartsThatAreTooManyForOneAnswer) {
-  this->expect_parts([](LedgerNews& news, const LedgerRow& row) { news.rows.push_back(row); },
-                     &LedgerNews::rows);
+TYPED_TEST_P(LedgerContract, SplitsRowsThatExceedOneAnswer) {
+  this->expect_split_answers(
+      [](LedgerNews& batch, const LedgerRow& row) { batch.rows.push_back(row); },
+      &LedgerNews::rows);
 }
 
-TYPED_TEST_P(LedgerContract, TellsPresencesInPartsThatAreTooManyForOneAnswer) {
+TYPED_TEST_P(LedgerContract, SplitsPresencesThatExceedOneAnswer) {
   const WallTime until = this->start_ + 10 * this->kMinute;
-  this->expect_parts(
-      [&](LedgerNews& news, const LedgerRow& row) {
-        news.presences.push_back({.key = row.key, .region = row.region, .until = until});
+  this->expect_split_answers(
+      [&](LedgerNews& batch, const LedgerRow& row) {
+        batch.presences.push_back({.key = row.key, .region = row.region, .until = until});
       },
       &LedgerNews::presences);
 }
 
-TYPED_TEST_P(LedgerContract, HoldsEveryNameByteForByte) {
+TYPED_TEST_P(LedgerContract, StoresEveryNameByteForByte) {
   std::vector<LedgerRow> rows;
   const auto add = [&](const std::string& name) {
     rows.push_back(this->row(1, name));
@@ -357,22 +185,22 @@ TYPED_TEST_P(LedgerContract, HoldsEveryNameByteForByte) {
   const LedgerCursor cursor = this->cursor();
   this->publish(rows);
   const auto wanted = set_of(rows);
-  EXPECT_EQ(set_of(this->everything().rows), wanted);
+  EXPECT_EQ(set_of(this->contents().rows), wanted);
   EXPECT_EQ(set_of(this->changes(cursor).news.rows), wanted);
 }
 
-TYPED_TEST_P(LedgerContract, HoldsTheLargestNumbers) {
+TYPED_TEST_P(LedgerContract, StoresTheLargestNumbers) {
   LedgerRow row = this->row(ledgers::kMaxCount);
   row.limit_seen = kMaxLimit;
   row.key.duration = kMaxDuration;
   row.sequence = this->current(kMaxDuration);
   this->publish({row});
-  const Everything all = this->everything();
+  const Contents all = this->contents();
   ASSERT_EQ(all.rows.size(), 1u);
   EXPECT_EQ(this->identity(all.rows[0]), this->identity(row));
 }
 
-TYPED_TEST_P(LedgerContract, GivesEverythingOncePageByPage) {
+TYPED_TEST_P(LedgerContract, ReturnsEachItemOncePageByPage) {
   constexpr size_t kRows = 2 * ledgers::kRowsPerPage + 17;
   std::vector<LedgerRow> rows;
   std::vector<LedgerPresence> presences;
@@ -385,7 +213,7 @@ TYPED_TEST_P(LedgerContract, GivesEverythingOncePageByPage) {
     if (rows.size() == 1000) this->publish(std::exchange(rows, {}), std::exchange(presences, {}));
   }
   this->publish(rows, presences);
-  const Everything all = this->everything();
+  const Contents all = this->contents();
   EXPECT_EQ(all.rows.size(), kRows);
   EXPECT_EQ(all.presences.size(), kRows / 2 + 1);
   EXPECT_GE(all.pages, 3u);
@@ -397,27 +225,27 @@ TYPED_TEST_P(LedgerContract, GivesEverythingOncePageByPage) {
   EXPECT_EQ(keys.size(), kRows / 2 + 1);
 }
 
-TYPED_TEST_P(LedgerContract, GoesOnFromAPageThatEndsWithAPage) {
+TYPED_TEST_P(LedgerContract, EndsAfterAFullLastPage) {
   std::vector<LedgerRow> rows;
   for (size_t i = 0; i < ledgers::kRowsPerPage; ++i) {
     rows.push_back(this->row(1, std::to_string(i)));
     if (rows.size() == 1000) this->publish(std::exchange(rows, {}));
   }
-  EXPECT_EQ(this->everything().rows.size(), ledgers::kRowsPerPage);
+  EXPECT_EQ(this->contents().rows.size(), ledgers::kRowsPerPage);
 }
 
-TYPED_TEST_P(LedgerContract, RefusesAPlaceItNeverGave) {
+TYPED_TEST_P(LedgerContract, RejectsAnUnknownPosition) {
   const Result<LedgerPage> page = this->page({.after = "nowhere"});
   ASSERT_FALSE(page);
   EXPECT_EQ(page.error().retry, Retry::kPointless);
 }
 
-TYPED_TEST_P(LedgerContract, NeitherGivesNorKeepsWhatHasExpired) {
+TYPED_TEST_P(LedgerContract, HidesAndDeletesExpiredItems) {
   LedgerRow old = this->row(5, "old");
   old.sequence -= 3;
   this->publish({old, this->row(7, "live")}, {this->presence(Millis(-1))});
   const LedgerCursor cursor{this->cursor().position - 1000};
-  Everything all = this->everything();
+  Contents all = this->contents();
   ASSERT_EQ(all.rows.size(), 1u);
   EXPECT_EQ(all.rows[0].key.identifier, "live");
   EXPECT_TRUE(all.presences.empty());
@@ -426,26 +254,26 @@ TYPED_TEST_P(LedgerContract, NeitherGivesNorKeepsWhatHasExpired) {
   EXPECT_TRUE(cleaning.ours);
   EXPECT_EQ(cleaning.deleted, 2u);
   EXPECT_EQ(this->clean(*this->ledger_).deleted, 0u);
-  EXPECT_EQ(this->everything().rows.size(), 1u);
+  EXPECT_EQ(this->contents().rows.size(), 1u);
 }
 
-TYPED_TEST_P(LedgerContract, LetsACellExpireTwoWindowsAfterItBegan) {
+TYPED_TEST_P(LedgerContract, ExpiresACellTwoWindowsAfterItsStart) {
   if constexpr (TypeParam::kTimeIsReal) {
-    GTEST_SKIP() << "its time cannot be moved";
+    GTEST_SKIP() << "the clock of the store cannot be moved";
   } else {
     this->publish({this->row(5)}, {this->presence(this->kMinute)});
     const WallTime end = this->row(5).expires_at();
     this->clock_.advance(end - this->now() - Millis(1));
-    EXPECT_EQ(this->everything().rows.size(), 1u);
-    EXPECT_EQ(this->everything().presences.size(), 0u);
+    EXPECT_EQ(this->contents().rows.size(), 1u);
+    EXPECT_EQ(this->contents().presences.size(), 0u);
     EXPECT_EQ(this->clean(*this->ledger_).deleted, 1u);
     this->clock_.advance(Millis(1));
-    EXPECT_EQ(this->everything().rows.size(), 0u);
+    EXPECT_EQ(this->contents().rows.size(), 0u);
     EXPECT_EQ(this->clean(*this->ledger_).deleted, 1u);
   }
 }
 
-TYPED_TEST_P(LedgerContract, CleansNoMoreThanAsked) {
+TYPED_TEST_P(LedgerContract, DeletesAtMostTheRequestedNumber) {
   std::vector<LedgerRow> rows;
   for (int i = 0; i < 1200; ++i) {
     rows.push_back(this->row(5, std::to_string(i)));
@@ -457,7 +285,7 @@ TYPED_TEST_P(LedgerContract, CleansNoMoreThanAsked) {
   EXPECT_EQ(this->clean(*this->ledger_, 1100).deleted, 97u);
 }
 
-TYPED_TEST_P(LedgerContract, LetsOneProcessCleanAtATime) {
+TYPED_TEST_P(LedgerContract, AllowsOneCleaningProcessAtATime) {
   const std::shared_ptr<GlobalLedger> another = this->maker_.make_another();
   EXPECT_TRUE(this->clean(*this->ledger_).ours);
   EXPECT_FALSE(this->clean(*another).ours);
@@ -471,7 +299,7 @@ TYPED_TEST_P(LedgerContract, LetsOneProcessCleanAtATime) {
   }
 }
 
-TYPED_TEST_P(LedgerContract, LeavesOutAndCountsWhatNobodyCanHaveMeant) {
+TYPED_TEST_P(LedgerContract, OmitsAndCountsInvalidItems) {
   const LedgerCursor cursor = this->cursor();
   std::vector<LedgerRow> rows(8, this->row(1));
   rows[0].count = ledgers::kMaxCount + 1;
@@ -488,17 +316,17 @@ TYPED_TEST_P(LedgerContract, LeavesOutAndCountsWhatNobodyCanHaveMeant) {
   LedgerPresence presence = this->presence(Millis(300'000));
   presence.key.identifier = "";
   this->publish(rows, {presence});
-  this->publish({this->row(5, "sound")});
-  const Everything all = this->everything();
+  this->publish({this->row(5, "valid")});
+  const Contents all = this->contents();
   ASSERT_EQ(all.rows.size(), 1u);
-  EXPECT_EQ(all.rows[0].key.identifier, "sound");
+  EXPECT_EQ(all.rows[0].key.identifier, "valid");
   EXPECT_EQ(all.invalid, rows.size() + 1);
   const LedgerChanges changes = this->changes(cursor);
   EXPECT_EQ(changes.news.rows.size(), 1u);
   EXPECT_EQ(changes.invalid, rows.size() + 1);
 }
 
-TYPED_TEST_P(LedgerContract, BlamesTheRowsForARowThatDoesNotFit) {
+TYPED_TEST_P(LedgerContract, RejectsABatchWithAnUnstorableRow) {
   std::vector<LedgerRow> rows(4, this->row(1));
   rows[0].key.identifier = std::string(kMaxNameBytes + 1, 'x');
   rows[1].region = std::string(ledgers::kMaxRegionBytes + 1, 'x');
@@ -509,20 +337,20 @@ TYPED_TEST_P(LedgerContract, BlamesTheRowsForARowThatDoesNotFit) {
         this->try_publish({.rows = {this->row(7, "good"), bad}, .presences = {}});
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().retry, Retry::kPointless);
-    EXPECT_TRUE(this->everything().rows.empty());
+    EXPECT_TRUE(this->contents().rows.empty());
   }
   this->publish({this->row(7, "good")});
-  EXPECT_EQ(this->everything().rows.size(), 1u);
+  EXPECT_EQ(this->contents().rows.size(), 1u);
 }
 
-TYPED_TEST_P(LedgerContract, HoldsAPresenceAsLongAsTheLongestWasAcked) {
+TYPED_TEST_P(LedgerContract, KeepsTheLatestEndOfAPresence) {
   const LedgerCursor cursor = this->cursor();
   const LedgerPresence longest = this->presence(Millis(300'000));
   this->publish({}, {this->presence(Millis(200'000)), this->presence(Millis(100'000), "west")});
   this->publish({}, {longest});
   this->publish({}, {this->presence(Millis(250'000))});
   std::map<std::string, WallTime> until;
-  for (const LedgerPresence& each : this->everything().presences) {
+  for (const LedgerPresence& each : this->contents().presences) {
     EXPECT_EQ(each.key, this->key());
     until[each.region] = each.until;
   }
@@ -531,7 +359,7 @@ TYPED_TEST_P(LedgerContract, HoldsAPresenceAsLongAsTheLongestWasAcked) {
   EXPECT_EQ(this->changes(cursor).news.presences.size(), 2u);
 }
 
-TYPED_TEST_P(LedgerContract, KnowsTheRegionsThatAttended) {
+TYPED_TEST_P(LedgerContract, ListsRegionsThatSentAHeartbeat) {
   this->heartbeat({.region = "east", .hidden_ppm = 5});
   this->heartbeat({.region = "west", .hidden_ppm = 6});
   const LedgerFleet fleet = this->heartbeat({.region = "east", .hidden_ppm = 7});
@@ -540,8 +368,8 @@ TYPED_TEST_P(LedgerContract, KnowsTheRegionsThatAttended) {
   EXPECT_EQ(regions, (std::map<std::string, uint64_t>{{"east", 7}, {"west", 6}}));
 }
 
-// One process of a region is in trouble, and a sibling that is not attends after it.
-TYPED_TEST_P(LedgerContract, KeepsTheMostThatARegionSaidToHideForAWhile) {
+// One process of a region has a backlog; a healthy sibling sends the next heartbeat.
+TYPED_TEST_P(LedgerContract, KeepsTheLargestRecentHiddenShareOfARegion) {
   const auto hidden = [](const LedgerFleet& fleet) {
     for (const LedgerRegion& region : fleet.regions) {
       if (region.region == "east") return region.hidden_ppm;
@@ -560,7 +388,7 @@ TYPED_TEST_P(LedgerContract, KeepsTheMostThatARegionSaidToHideForAWhile) {
   }
 }
 
-TYPED_TEST_P(LedgerContract, KnowsHowLongARegionHasBeenSilent) {
+TYPED_TEST_P(LedgerContract, ReportsTheTimeSinceTheLastHeartbeatOfARegion) {
   const auto silent = [](const LedgerFleet& fleet) {
     std::map<std::string, Millis> all;
     for (const LedgerRegion& region : fleet.regions) all[region.region] = region.silent;
@@ -578,7 +406,7 @@ TYPED_TEST_P(LedgerContract, KnowsHowLongARegionHasBeenSilent) {
   }
 }
 
-TYPED_TEST_P(LedgerContract, KeepsTheRulesOfTheFirstToCome) {
+TYPED_TEST_P(LedgerContract, KeepsTheRulesOfTheFirstHeartbeat) {
   const SyncRules first{.policy = PublishPolicy::kFloor,
                         .hidden_permille = 1,
                         .slack_permille = 2,
@@ -591,22 +419,21 @@ TYPED_TEST_P(LedgerContract, KeepsTheRulesOfTheFirstToCome) {
   EXPECT_EQ(this->heartbeat({.region = "west"}, {}).rules, first);
 }
 
-TYPED_TEST_P(LedgerContract, TakesNothingAtAll) {
+TYPED_TEST_P(LedgerContract, AcceptsAnEmptyBatch) {
   EXPECT_EQ(this->publish({}), 0u);
 }
 
 REGISTER_TYPED_TEST_SUITE_P(
-    LedgerContract, IsEmptyAtFirst, GivesBackARowWhole, KeepsTheLargestCountAndTheSmallestLimit,
-    TakesOneRowTwiceInOneCall, KeepsTuplesWindowsAndRegionsApart, TellsWhatChangedAfterACursor,
-    TellsNothingWithoutACursor, TakesWhatWasKnownForNoChange, TakesASmallerLimitForAChange,
-    TellsAgainWhatChangedShortlyBeforeTheCursor, LooksBackAShortWhileOnlyIfThatIsAsked,
-    TellsRowsInPartsThatAreTooManyForOneAnswer, TellsPresencesInPartsThatAreTooManyForOneAnswer,
-    HoldsEveryNameByteForByte, HoldsTheLargestNumbers, GivesEverythingOncePageByPage,
-    GoesOnFromAPageThatEndsWithAPage, RefusesAPlaceItNeverGave, NeitherGivesNorKeepsWhatHasExpired,
-    LetsACellExpireTwoWindowsAfterItBegan, CleansNoMoreThanAsked, LetsOneProcessCleanAtATime,
-    LeavesOutAndCountsWhatNobodyCanHaveMeant, BlamesTheRowsForARowThatDoesNotFit,
-    HoldsAPresenceAsLongAsTheLongestWasAcked, KnowsTheRegionsThatAttended,
-    KeepsTheMostThatARegionSaidToHideForAWhile, KnowsHowLongARegionHasBeenSilent,
-    KeepsTheRulesOfTheFirstToCome, TakesNothingAtAll);
+    LedgerContract, IsEmptyAtFirst, ReturnsRowsUnchanged, KeepsTheLargestCountAndTheSmallestLimit,
+    MergesDuplicateRowsInOneBatch, SeparatesTuplesWindowsAndRegions, ReturnsChangesAfterACursor,
+    ReturnsNoChangesWithoutACursor, DoesNotReportARepeatedPublishAsAChange,
+    ReportsASmallerLimitAsAChange, RepeatsChangesFromShortlyBeforeTheCursor, HonoursAShortLookBack,
+    SplitsRowsThatExceedOneAnswer, SplitsPresencesThatExceedOneAnswer, StoresEveryNameByteForByte,
+    StoresTheLargestNumbers, ReturnsEachItemOncePageByPage, EndsAfterAFullLastPage,
+    RejectsAnUnknownPosition, HidesAndDeletesExpiredItems, ExpiresACellTwoWindowsAfterItsStart,
+    DeletesAtMostTheRequestedNumber, AllowsOneCleaningProcessAtATime, OmitsAndCountsInvalidItems,
+    RejectsABatchWithAnUnstorableRow, KeepsTheLatestEndOfAPresence, ListsRegionsThatSentAHeartbeat,
+    KeepsTheLargestRecentHiddenShareOfARegion, ReportsTheTimeSinceTheLastHeartbeatOfARegion,
+    KeepsTheRulesOfTheFirstHeartbeat, AcceptsAnEmptyBatch);
 
 }  // namespace weir::contracts

@@ -1,7 +1,7 @@
-// What every RegionalOrigin promises, written once; each implementation passes it.
+// The contract of RegionalOrigin: each implementation, and its faulty twin, passes this suite.
 //
-// A maker has a `Clock` that can advance() (or a kTimeIsReal of true: then it cannot), is
-// made with it, and provides make() and settle(), which lets pending replies arrive.
+// A maker is constructed with its `Clock`, which can advance() unless kTimeIsReal. It provides
+// make() and settle(), which waits for pending replies.
 
 #pragma once
 
@@ -19,17 +19,20 @@ class OriginContract : public ::testing::Test {
  protected:
   static constexpr Component kNode{.incarnation = 1, .generation = 1};
   static constexpr Component kSibling{.incarnation = 2, .generation = 1};
-  static constexpr Component kReborn{.incarnation = 1, .generation = 2};
+  static constexpr Component kNextGeneration{.incarnation = 1, .generation = 2};
 
   CellId cell(std::string tuple = "tuple", int64_t sequence = 5) {
     return {std::move(tuple), sequence};
   }
 
-  CellTotals acked(const CellId& id, Component writer, Count total, Millis lives = Millis(60'000)) {
+  CellTotals replay(const CellId& id, Component writer, Count total,
+                    Millis time_to_live = Millis(60'000)) {
     std::optional<CellTotals> received;
-    origin_->replay(
-        {{.cell = id, .writer = writer, .total = total, .expires_at = clock_.now().wall + lives}},
-        [&](auto totals) { received = totals.value().at(0); });
+    origin_->replay({{.cell = id,
+                      .writer = writer,
+                      .total = total,
+                      .expires_at = clock_.now().wall + time_to_live}},
+                    [&](auto totals) { received = totals.value().at(0); });
     maker_.settle();
     return received.value();
   }
@@ -41,7 +44,7 @@ class OriginContract : public ::testing::Test {
     return received.value();
   }
 
-  size_t retired(const CellId& id, Component writer) {
+  size_t retire(const CellId& id, Component writer) {
     std::optional<size_t> count;
     origin_->retire({{.cell = id, .writer = writer}},
                     [&](Result<size_t> retired) { count = retired.value(); });
@@ -49,9 +52,9 @@ class OriginContract : public ::testing::Test {
     return count.value();
   }
 
-  void note_published(const CellId& id, Count total, Millis lives = Millis(60'000)) {
+  void note_published(const CellId& id, Count total, Millis time_to_live = Millis(60'000)) {
     origin_->note_published(
-        {{.cell = id, .total = total, .expires_at = clock_.now().wall + lives}});
+        {{.cell = id, .total = total, .expires_at = clock_.now().wall + time_to_live}});
     maker_.settle();
   }
 
@@ -61,52 +64,52 @@ class OriginContract : public ::testing::Test {
 };
 TYPED_TEST_SUITE_P(OriginContract);
 
-TYPED_TEST_P(OriginContract, KnowsNothingOfACellNobodyAcked) {
+TYPED_TEST_P(OriginContract, ReturnsZeroForAnUnknownCell) {
   const CellTotals totals = this->read(this->cell(), this->kNode);
   EXPECT_EQ(totals.mine, 0u);
   EXPECT_EQ(totals.siblings, 0u);
   EXPECT_EQ(totals.published, 0u);
 }
 
-TYPED_TEST_P(OriginContract, TellsOwnAndSiblingsApart) {
-  this->acked(this->cell(), this->kSibling, 5);
-  const CellTotals totals = this->acked(this->cell(), this->kNode, 3);
+TYPED_TEST_P(OriginContract, SeparatesOwnCountFromSiblings) {
+  this->replay(this->cell(), this->kSibling, 5);
+  const CellTotals totals = this->replay(this->cell(), this->kNode, 3);
   EXPECT_EQ(totals.mine, 3u);
   EXPECT_EQ(totals.siblings, 5u);
 }
 
-TYPED_TEST_P(OriginContract, TakesAnEarlierGenerationOfTheSameNodeForASibling) {
-  this->acked(this->cell(), this->kNode, 3);
-  const CellTotals totals = this->acked(this->cell(), this->kReborn, 1);
+TYPED_TEST_P(OriginContract, CountsAnEarlierGenerationOfTheNodeAsASibling) {
+  this->replay(this->cell(), this->kNode, 3);
+  const CellTotals totals = this->replay(this->cell(), this->kNextGeneration, 1);
   EXPECT_EQ(totals.mine, 1u);
   EXPECT_EQ(totals.siblings, 3u);
 }
 
-TYPED_TEST_P(OriginContract, IsNotChangedByHearingTheSameAgain) {
-  this->acked(this->cell(), this->kNode, 3);
-  this->acked(this->cell(), this->kNode, 3);
+TYPED_TEST_P(OriginContract, IgnoresARepeatedReplay) {
+  this->replay(this->cell(), this->kNode, 3);
+  this->replay(this->cell(), this->kNode, 3);
   EXPECT_EQ(this->read(this->cell(), this->kNode).mine, 3u);
 }
 
-TYPED_TEST_P(OriginContract, KeepsTuplesAndWindowsApart) {
-  this->acked(this->cell("a", 5), this->kNode, 3);
+TYPED_TEST_P(OriginContract, SeparatesTuplesAndWindows) {
+  this->replay(this->cell("a", 5), this->kNode, 3);
   EXPECT_EQ(this->read(this->cell("a", 6), this->kNode).mine, 0u);
   EXPECT_EQ(this->read(this->cell("b", 5), this->kNode).mine, 0u);
   EXPECT_EQ(this->read(this->cell(std::string("a\0x", 3), 5), this->kNode).mine, 0u);
 }
 
-TYPED_TEST_P(OriginContract, ForgetsACellWhenItExpires) {
-  if (TypeParam::kTimeIsReal) GTEST_SKIP() << "its time cannot be moved";
-  this->acked(this->cell(), this->kNode, 3, Millis(1000));
+TYPED_TEST_P(OriginContract, DropsACellWhenItExpires) {
+  if (TypeParam::kTimeIsReal) GTEST_SKIP() << "the clock of the store cannot be moved";
+  this->replay(this->cell(), this->kNode, 3, Millis(1000));
   this->clock_.advance(Millis(999));
   EXPECT_EQ(this->read(this->cell(), this->kNode).mine, 3u);
   this->clock_.advance(Millis(1));
   EXPECT_EQ(this->read(this->cell(), this->kNode).mine, 0u);
 }
 
-TYPED_TEST_P(OriginContract, AnswersInTheOrderAsked) {
-  this->acked(this->cell("a"), this->kNode, 1);
-  this->acked(this->cell("b"), this->kNode, 2);
+TYPED_TEST_P(OriginContract, AnswersInRequestOrder) {
+  this->replay(this->cell("a"), this->kNode, 1);
+  this->replay(this->cell("b"), this->kNode, 2);
   std::vector<CellTotals> received;
   this->origin_->read({{.cell = this->cell("b"), .reader = this->kNode},
                        {.cell = this->cell("none"), .reader = this->kNode},
@@ -119,53 +122,53 @@ TYPED_TEST_P(OriginContract, AnswersInTheOrderAsked) {
   EXPECT_EQ(received[2].mine, 1u);
 }
 
-TYPED_TEST_P(OriginContract, NeedsNotBeAckedOfACellThatHasExpired) {
-  EXPECT_EQ(this->acked(this->cell(), this->kNode, 3, Millis(-1)).mine, 3u);
+TYPED_TEST_P(OriginContract, AcknowledgesAnExpiredCellWithoutStoringIt) {
+  EXPECT_EQ(this->replay(this->cell(), this->kNode, 3, Millis(-1)).mine, 3u);
   EXPECT_EQ(this->read(this->cell(), this->kNode).mine, 0u);
 }
 
-TYPED_TEST_P(OriginContract, GivesARetiredComponentToThoseWhoStayOnce) {
-  this->acked(this->cell(), this->kNode, 3);
-  this->acked(this->cell(), this->kSibling, 5);
-  EXPECT_EQ(this->retired(this->cell(), this->kNode), 1u);
-  EXPECT_EQ(this->retired(this->cell(), this->kNode), 0u);
-  EXPECT_EQ(this->retired(this->cell("other"), this->kNode), 0u);
+TYPED_TEST_P(OriginContract, FoldsARetiredComponentIntoDepartedOnce) {
+  this->replay(this->cell(), this->kNode, 3);
+  this->replay(this->cell(), this->kSibling, 5);
+  EXPECT_EQ(this->retire(this->cell(), this->kNode), 1u);
+  EXPECT_EQ(this->retire(this->cell(), this->kNode), 0u);
+  EXPECT_EQ(this->retire(this->cell("other"), this->kNode), 0u);
   EXPECT_EQ(this->read(this->cell(), this->kNode).mine, 0u);
   EXPECT_EQ(this->read(this->cell(), this->kNode).siblings, 8u);
   EXPECT_EQ(this->read(this->cell(), this->kSibling).siblings, 3u);
-  EXPECT_EQ(this->retired(this->cell(), this->kSibling), 1u);
-  EXPECT_EQ(this->read(this->cell(), this->kReborn).siblings, 8u);
+  EXPECT_EQ(this->retire(this->cell(), this->kSibling), 1u);
+  EXPECT_EQ(this->read(this->cell(), this->kNextGeneration).siblings, 8u);
 }
 
-TYPED_TEST_P(OriginContract, PassesOnWordOfWhatWasPublishedAndCountsItForNobody) {
-  this->acked(this->cell(), this->kNode, 3);
-  this->acked(this->cell(), this->kSibling, 5);
+TYPED_TEST_P(OriginContract, ReturnsThePublishedCountApartFromComponents) {
+  this->replay(this->cell(), this->kNode, 3);
+  this->replay(this->cell(), this->kSibling, 5);
   this->note_published(this->cell(), 6);
   for (const CellTotals& totals :
-       {this->read(this->cell(), this->kNode), this->acked(this->cell(), this->kNode, 3)}) {
+       {this->read(this->cell(), this->kNode), this->replay(this->cell(), this->kNode, 3)}) {
     EXPECT_EQ(totals.mine, 3u);
     EXPECT_EQ(totals.siblings, 5u);
     EXPECT_EQ(totals.published, 6u);
   }
   this->note_published(this->cell(), 8);
   EXPECT_EQ(this->read(this->cell(), this->kSibling).published, 8u);
-  EXPECT_EQ(this->read(this->cell(), this->kReborn).published, 8u);
-  EXPECT_EQ(this->read(this->cell(), this->kReborn).siblings, 8u);
+  EXPECT_EQ(this->read(this->cell(), this->kNextGeneration).published, 8u);
+  EXPECT_EQ(this->read(this->cell(), this->kNextGeneration).siblings, 8u);
 }
 
-TYPED_TEST_P(OriginContract, KeepsWordOfACellNobodyAcked) {
+TYPED_TEST_P(OriginContract, StoresThePublishedCountOfAnUnknownCell) {
   this->note_published(this->cell(), 7);
   const CellTotals totals = this->read(this->cell(), this->kNode);
   EXPECT_EQ(totals.mine, 0u);
   EXPECT_EQ(totals.siblings, 0u);
   EXPECT_EQ(totals.published, 7u);
-  const CellTotals then = this->acked(this->cell(), this->kNode, 3);
+  const CellTotals then = this->replay(this->cell(), this->kNode, 3);
   EXPECT_EQ(then.mine, 3u);
   EXPECT_EQ(then.siblings, 0u);
   EXPECT_EQ(then.published, 7u);
 }
 
-TYPED_TEST_P(OriginContract, KeepsWordOfEachCellApart) {
+TYPED_TEST_P(OriginContract, SeparatesPublishedCountsOfCells) {
   const WallTime later = this->clock_.now().wall + Millis(60'000);
   this->origin_->note_published({{.cell = this->cell("a", 5), .total = 1, .expires_at = later},
                                  {.cell = this->cell("a", 6), .total = 2, .expires_at = later},
@@ -177,23 +180,23 @@ TYPED_TEST_P(OriginContract, KeepsWordOfEachCellApart) {
   EXPECT_EQ(this->read(this->cell("b", 6), this->kNode).published, 0u);
 }
 
-TYPED_TEST_P(OriginContract, KeepsWordWhenComponentsAreRetired) {
-  this->acked(this->cell(), this->kNode, 3);
+TYPED_TEST_P(OriginContract, KeepsThePublishedCountWhenComponentsRetire) {
+  this->replay(this->cell(), this->kNode, 3);
   this->note_published(this->cell(), 3);
-  EXPECT_EQ(this->retired(this->cell(), this->kNode), 1u);
-  EXPECT_EQ(this->retired(this->cell(), this->kSibling), 0u);
+  EXPECT_EQ(this->retire(this->cell(), this->kNode), 1u);
+  EXPECT_EQ(this->retire(this->cell(), this->kSibling), 0u);
   const CellTotals totals = this->read(this->cell(), this->kSibling);
   EXPECT_EQ(totals.siblings, 3u);
   EXPECT_EQ(totals.published, 3u);
 }
 
-TYPED_TEST_P(OriginContract, TakesNoWordOfACellThatHasExpired) {
+TYPED_TEST_P(OriginContract, IgnoresThePublishedCountOfAnExpiredCell) {
   this->note_published(this->cell(), 3, Millis(-1));
   EXPECT_EQ(this->read(this->cell(), this->kNode).published, 0u);
 }
 
-TYPED_TEST_P(OriginContract, ForgetsWordWhenItsCellExpires) {
-  if (TypeParam::kTimeIsReal) GTEST_SKIP() << "its time cannot be moved";
+TYPED_TEST_P(OriginContract, DropsThePublishedCountWhenItsCellExpires) {
+  if (TypeParam::kTimeIsReal) GTEST_SKIP() << "the clock of the store cannot be moved";
   this->note_published(this->cell(), 3, Millis(1000));
   this->clock_.advance(Millis(999));
   EXPECT_EQ(this->read(this->cell(), this->kNode).published, 3u);
@@ -201,15 +204,13 @@ TYPED_TEST_P(OriginContract, ForgetsWordWhenItsCellExpires) {
   EXPECT_EQ(this->read(this->cell(), this->kNode).published, 0u);
 }
 
-REGISTER_TYPED_TEST_SUITE_P(OriginContract, KnowsNothingOfACellNobodyAcked,
-                            TellsOwnAndSiblingsApart,
-                            TakesAnEarlierGenerationOfTheSameNodeForASibling,
-                            IsNotChangedByHearingTheSameAgain, KeepsTuplesAndWindowsApart,
-                            ForgetsACellWhenItExpires, NeedsNotBeAckedOfACellThatHasExpired,
-                            AnswersInTheOrderAsked, GivesARetiredComponentToThoseWhoStayOnce,
-                            PassesOnWordOfWhatWasPublishedAndCountsItForNobody,
-                            KeepsWordOfACellNobodyAcked, KeepsWordOfEachCellApart,
-                            KeepsWordWhenComponentsAreRetired, TakesNoWordOfACellThatHasExpired,
-                            ForgetsWordWhenItsCellExpires);
+REGISTER_TYPED_TEST_SUITE_P(
+    OriginContract, ReturnsZeroForAnUnknownCell, SeparatesOwnCountFromSiblings,
+    CountsAnEarlierGenerationOfTheNodeAsASibling, IgnoresARepeatedReplay, SeparatesTuplesAndWindows,
+    DropsACellWhenItExpires, AcknowledgesAnExpiredCellWithoutStoringIt, AnswersInRequestOrder,
+    FoldsARetiredComponentIntoDepartedOnce, ReturnsThePublishedCountApartFromComponents,
+    StoresThePublishedCountOfAnUnknownCell, SeparatesPublishedCountsOfCells,
+    KeepsThePublishedCountWhenComponentsRetire, IgnoresThePublishedCountOfAnExpiredCell,
+    DropsThePublishedCountWhenItsCellExpires);
 
 }  // namespace weir::contracts

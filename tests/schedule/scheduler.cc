@@ -20,15 +20,14 @@
 namespace weir::schedule {
 namespace {
 
-// A thread that goes on for so long without waiting lets the others go on, too: what it repeats may
-// depend on them.
+// A thread that runs for so long without waiting yields to the others: its loop may depend on them.
 constexpr uint64_t kPatience = 5000;
 
-// Ends a thread that repeats something for ever.
+// Ends a thread in an endless loop.
 struct Endless {};
 
-// Longer than any schedule takes on a busy machine.
-constexpr time_t kMostSeconds = 120;
+// Longer than any schedule takes on a loaded machine.
+constexpr time_t kMaxSeconds = 120;
 
 class Semaphore {
  public:
@@ -42,7 +41,7 @@ class Semaphore {
     while (sem_wait(&semaphore_) != 0) {
     }
   }
-  // False: nobody posted for that long.
+  // False: no thread posted for that long.
   [[nodiscard]] bool wait_for(time_t seconds) {
     timespec until{};
     clock_gettime(CLOCK_REALTIME, &until);
@@ -59,7 +58,7 @@ class Semaphore {
 
 }  // namespace
 
-Plan one_after_the_other(size_t threads) {
+Plan sequential_plan(size_t threads) {
   Plan plan;
   plan.order.resize(threads);
   std::iota(plan.order.begin(), plan.order.end(), size_t{0});
@@ -67,18 +66,18 @@ Plan one_after_the_other(size_t threads) {
 }
 
 Plan plan_of(uint64_t seed, const std::vector<uint64_t>& lengths) {
-  constexpr int64_t kMostChanges = 5;
+  constexpr int64_t kMaxChanges = 5;
   sim::Random random(seed);
-  Plan plan = one_after_the_other(lengths.size());
+  Plan plan = sequential_plan(lengths.size());
   plan.seed = seed;
   const auto last = static_cast<int64_t>(lengths.size()) - 1;
   for (auto i = static_cast<size_t>(last); i > 0; --i) {
     std::swap(plan.order[i], plan.order[random.next() % (i + 1)]);
   }
-  const int64_t changes = random.between(1, kMostChanges);
+  const int64_t changes = random.between(1, kMaxChanges);
   for (int64_t i = 0; i < changes; ++i) {
     const auto thread = static_cast<size_t>(random.between(0, last));
-    // A few more than it had when nobody disturbed it: it may have to repeat some.
+    // A few more than in the sequential run: an interrupted thread may retry some.
     const uint64_t length = lengths[thread] + lengths[thread] / 8 + 2;
     plan.changes.push_back({.thread = thread, .operation = random.next() % length});
   }
@@ -95,7 +94,7 @@ struct Scheduler::Worker {
   const std::function<void()>* body = nullptr;
   int64_t priority = 0;
   bool ended = true;
-  bool leaves = false;  // by an exception; what it does on its way is not interrupted
+  bool unwinds = false;  // by an exception; not interrupted meanwhile
   uint64_t operations = 0;
   std::vector<uint64_t> changes;  // the next one last
   uint64_t since_switch = 0;
@@ -119,27 +118,27 @@ struct Scheduler::State {
   void operate(Worker& worker);
   void lower(Worker& worker);
   [[nodiscard]] Worker* next() const;
-  void note_turn(Worker& worker);
+  void note_switch(Worker& worker);
   [[noreturn]] void give_up(const char* why) const;
 };
 
 Scheduler::Scheduler() : state_(std::make_unique<State>()) {
-  // Records of threads are listed in the order in which they are made, and whoever looks through
-  // them does an operation for each: they are made in the same order in every process.
+  // Thread records are listed in the order of their creation, and a scan of the list does one
+  // operation per record: so the order must be the same in every process.
   (void)epoch::this_thread_record();
-  for (size_t i = 0; i < kMostThreads; ++i) {
+  for (size_t i = 0; i < kMaxThreads; ++i) {
     Worker& worker = *state_->workers.emplace_back(std::make_unique<Worker>());
     worker.state = state_.get();
     worker.number = i;
     worker.thread = std::thread([this, &worker] { state_->serve(worker); });
     state_->idle.wait();
   }
-  // A grace period that seems to be over because its number is as small as a limit is one that
-  // scenes look for.
+  // The epoch starts at a number that no limit in a workload equals, so that a confusion of the two
+  // shows.
   constexpr uint64_t kMoreThanLimits = 10'000;
-  uint64_t ticket = 0;
-  while (ticket < kMoreThanLimits) ticket = epoch::retire_epoch();
-  WEIR_CHECK(epoch::is_reclaimable(ticket));
+  uint64_t retired = 0;
+  while (retired < kMoreThanLimits) retired = epoch::retire_epoch();
+  WEIR_CHECK(epoch::is_reclaimable(retired));
   base::thread_hooks = {.before_operation = before_operation, .while_waiting = while_waiting};
 }
 
@@ -154,7 +153,7 @@ Scheduler::~Scheduler() {
 
 Run Scheduler::run(const Plan& plan, const std::vector<std::function<void()>>& bodies) {
   State& state = *state_;
-  WEIR_CHECK(bodies.size() == plan.order.size() && bodies.size() <= kMostThreads);
+  WEIR_CHECK(bodies.size() == plan.order.size() && bodies.size() <= kMaxThreads);
   state.seed = plan.seed;
   state.operations = 0;
   state.fingerprint = plan.seed;
@@ -165,7 +164,7 @@ Run Scheduler::run(const Plan& plan, const std::vector<std::function<void()>>& b
     worker.body = &bodies[plan.order[i]];
     worker.priority = -static_cast<int64_t>(i);
     worker.ended = false;
-    worker.leaves = false;
+    worker.unwinds = false;
     worker.operations = 0;
     worker.since_switch = 0;
     worker.changes.clear();
@@ -178,10 +177,10 @@ Run Scheduler::run(const Plan& plan, const std::vector<std::function<void()>>& b
     std::sort(worker->changes.begin(), worker->changes.end(), std::greater<>());
   }
   state.next()->go.post();
-  if (!state.idle.wait_for(kMostSeconds)) {
+  if (!state.idle.wait_for(kMaxSeconds)) {
     state.give_up("a thread waits for something that is no atomic and no mutex of base/atomic.h");
   }
-  Run run{.endless = state.operations > kMostOperations,
+  Run run{.endless = state.operations > kMaxOperations,
           .lengths = {},
           .fingerprint = state.fingerprint,
           .switches = state.switches};
@@ -212,7 +211,7 @@ void Scheduler::State::serve(Worker& worker) {
     } catch (const Endless&) {
     }
     current = nullptr;
-    note_turn(worker);
+    note_switch(worker);
     worker.ended = true;
     Worker* const other = next();
     if (other != nullptr) {
@@ -223,12 +222,12 @@ void Scheduler::State::serve(Worker& worker) {
   }
 }
 
-// Before each operation. Priorities change here and in lower() only, so nothing else has to be
-// compared.
+// Called before each operation. Priorities change only here and in lower(), so no other place has
+// to compare them.
 void Scheduler::State::operate(Worker& worker) {
-  if (worker.leaves) return;
-  if (++operations > kMostOperations) {
-    worker.leaves = true;
+  if (worker.unwinds) return;
+  if (++operations > kMaxOperations) {
+    worker.unwinds = true;
     throw Endless{};
   }
   ++worker.since_switch;
@@ -238,16 +237,16 @@ void Scheduler::State::operate(Worker& worker) {
   if (changes || worker.since_switch > kPatience) lower(worker);
 }
 
-// Makes it the last of all, and has the first one go on.
+// Gives the thread the lowest priority and runs the one with the highest.
 void Scheduler::State::lower(Worker& worker) {
-  if (worker.leaves) return;
+  if (worker.unwinds) return;
   worker.priority = --lowest;
   Worker* const other = next();
   if (other == &worker) {
     worker.since_switch = 0;
     return;
   }
-  note_turn(worker);
+  note_switch(worker);
   other->go.post();
   worker.go.wait();
 }
@@ -261,17 +260,17 @@ Scheduler::Worker* Scheduler::State::next() const {
   return first;
 }
 
-void Scheduler::State::note_turn(Worker& worker) {
+void Scheduler::State::note_switch(Worker& worker) {
   uint64_t state = fingerprint ^ (worker.number << 32 | worker.operations);
   fingerprint = base::split_mix(state);
-  constexpr size_t kMostShown = 400;
-  if (switches.size() < kMostShown) {
+  constexpr size_t kMaxShown = 400;
+  if (switches.size() < kMaxShown) {
     switches += std::to_string(worker.number) + ':' + std::to_string(worker.operations) + ' ';
   }
   worker.since_switch = 0;
 }
 
-// Production code cannot be left half-way but by ending the process.
+// Production code cannot be unwound half-way: the process ends.
 void Scheduler::State::give_up(const char* why) const {
   std::fprintf(stderr,
                "schedule of seed %llu: %s\n  run it alone: WEIR_SCHEDULE=%llu and this test's "

@@ -1,15 +1,16 @@
-// Runs threads one at a time, and decides at each of their operations on an atomic or a mutex which
-// one goes on. Everything that is decided follows from a seed.
+// Runs threads one at a time, and chooses at each operation on an atomic or a mutex which thread
+// runs next. All choices follow from a seed.
 //
-// The decisions are those of PCT (probabilistic concurrency testing, Burckhardt et al. 2010). Each
-// thread has a priority, and of those that can go on the one with the highest does. At a few
-// points, drawn from the seed, the thread that runs becomes the last of all; so does one that
-// waits. A bug that needs d such points shows in about one of n (n k)^d schedules or more often,
-// for n threads of k operations. Unlike PCT, which draws points from all operations alike, this
-// draws a thread first: a short thread beside a long one is interrupted as often.
+// The algorithm is PCT (probabilistic concurrency testing, Burckhardt et al. 2010). Each thread has
+// a priority, and the runnable thread with the highest priority runs. At a few points, drawn from
+// the seed, the running thread gets the lowest priority; so does a thread that waits. A bug that
+// needs d such points shows in about one of n (n k)^d schedules or more often, for n threads of k
+// operations. PCT draws points from all operations uniformly; this draws a thread first, so that a
+// short thread beside a long one is interrupted as often.
 //
-// The threads are real ones, as the engine keeps a record of each. They hand over by semaphores, so
-// whatever one has written, the next one sees: interleavings, but no reordering of memory.
+// The threads are real, because the engine keeps a record per thread. They hand over by semaphores,
+// so each one sees all writes of the one before: this explores interleavings, but no reordering of
+// memory.
 
 #pragma once
 
@@ -22,7 +23,7 @@
 
 namespace weir::schedule {
 
-// At which operations of which threads another one takes over.
+// The operations at which another thread takes over.
 struct Plan {
   struct Change {
     size_t thread = 0;
@@ -33,25 +34,25 @@ struct Plan {
   std::vector<Change> changes;
 };
 
-// Each thread to its end, in the order in which they are given.
-[[nodiscard]] Plan one_after_the_other(size_t threads);
+// Each thread runs to its end, in the given order.
+[[nodiscard]] Plan sequential_plan(size_t threads);
 
-// `lengths` is how many operations each thread has, about.
+// `lengths` is the approximate number of operations of each thread.
 [[nodiscard]] Plan plan_of(uint64_t seed, const std::vector<uint64_t>& lengths);
 
 struct Run {
-  bool endless = false;           // some thread would never have ended
+  bool endless = false;           // a thread did not end
   std::vector<uint64_t> lengths;  // operations of each thread
-  uint64_t fingerprint = 0;       // of which thread did which operation when
+  uint64_t fingerprint = 0;       // of the order of all operations
   std::string switches;           // "0:12 1:3": thread 0 did 12 operations, then thread 1 did 3
 };
 
 // From one thread at a time, and one Scheduler at a time.
 class Scheduler {
  public:
-  static constexpr size_t kMostThreads = 4;
-  // A schedule that is longer does not end: its threads are made to leave what they do.
-  static constexpr uint64_t kMostOperations = 1'000'000;
+  static constexpr size_t kMaxThreads = 4;
+  // A longer schedule counts as endless: its threads are unwound.
+  static constexpr uint64_t kMaxOperations = 1'000'000;
 
   Scheduler();
   ~Scheduler();

@@ -1,5 +1,5 @@
-// The scenes under many schedules: whatever the order of the threads' operations, what must hold
-// holds. docs/testing.md says what is explored, and what is not.
+// The workloads under many schedules: their invariants hold for every order of operations.
+// docs/testing.md says what is explored and what is not.
 
 #include <gtest/gtest.h>
 
@@ -10,38 +10,38 @@
 
 #include "base/atomic.h"
 #include "base/mutation.h"
-#include "tests/schedule/scenes.h"
 #include "tests/schedule/scheduler.h"
 #include "tests/schedule/thread_mutations.h"
+#include "tests/schedule/workloads.h"
 
 namespace weir::schedule {
 namespace {
 
 struct Named {
   std::string_view name;
-  Scene scene;
+  Workload workload;
   uint64_t schedules = 0;
 };
 void PrintTo(const Named& named, std::ostream* out) {
   *out << named.name;
 }
 
-const std::vector<Named>& scenes() {
+const std::vector<Named>& workloads() {
   constexpr uint64_t kMany = 20'000;
   constexpr uint64_t kSome = 5'000;
   using enum Algorithm;
-  static const std::vector<Named> kScenes = {
+  static const std::vector<Named> kWorkloads = {
       {"BothSidesOfABoundaryOnANewTuple", both_sides_of_a_boundary(Before::kNothing), kMany},
       {"BothSidesOfABoundaryAfterAnOlderWindow", both_sides_of_a_boundary(Before::kOlderWindow),
        kMany},
       {"BothSidesOfABoundaryAfterAChargeOfTheOldWindow",
        both_sides_of_a_boundary(Before::kOldWindow), kMany},
       {"LateRequestBesideTheNextWindow", late_request_beside_the_next_window(), kMany},
-      {"OneSlidingWindowAskedByMany", one_tuple_asked_by_many(kSlidingWindow), kMany},
-      {"OneFixedWindowAskedByMany", one_tuple_asked_by_many(kFixedWindow), kSome},
-      {"OneStrictWindowAskedByMany", one_tuple_asked_by_many(kSlidingWindowStrict), kSome},
-      {"OneLogAskedByMany", one_tuple_asked_by_many(kSlidingLog), kSome},
-      {"OneBacklogAskedByMany", one_tuple_asked_by_many(kGcra), kSome},
+      {"OneSlidingWindowChargedByMany", one_tuple_charged_by_many(kSlidingWindow), kMany},
+      {"OneFixedWindowChargedByMany", one_tuple_charged_by_many(kFixedWindow), kSome},
+      {"OneStrictWindowChargedByMany", one_tuple_charged_by_many(kSlidingWindowStrict), kSome},
+      {"OneLogChargedByMany", one_tuple_charged_by_many(kSlidingLog), kSome},
+      {"OneBacklogChargedByMany", one_tuple_charged_by_many(kGcra), kSome},
       {"WindowChargedBesideASweep", charge_beside_a_sweep(kSlidingWindow), kSome},
       {"StrictWindowChargedBesideASweep", charge_beside_a_sweep(kSlidingWindowStrict), kSome},
       {"LogChargedBesideASweep", charge_beside_a_sweep(kSlidingLog), kSome},
@@ -60,7 +60,7 @@ const std::vector<Named>& scenes() {
       {"BatchesOfStrictWindows", batches_beside_each_other(kSlidingWindowStrict), kSome},
       {"BatchesOfLogs", batches_beside_each_other(kSlidingLog), kSome},
       {"BatchesOfBacklogs", batches_beside_each_other(kTokenBucket), kSome},
-      {"NewsOfSiblingsAndOfOtherRegions", news_of_both_kinds(), kMany},
+      {"CountsOfSiblingsAndOfOtherRegions", imports_of_both_kinds(), kMany},
       {"RefusedBatchBesideAReplayInThisWindow",
        refused_batch_beside_a_replay(Accepted::kInThisWindow), kSome},
       {"RefusedBatchBesideAReplayOfTheLastWindow",
@@ -69,39 +69,39 @@ const std::vector<Named>& scenes() {
       {"ChargesBesideReplaysByFastPath", charges_beside_replays(Path::kFast), kSome},
       {"ReplaysOnTwoThreads", replays_on_two_threads(), kSome},
       {"WaitersOfOneRead", waiters_of_one_read(), kSome},
-      {"ChargesBesideSharing", charges_beside_sync(), kSome},
-      {"CreationBesideNewsOfAnotherRegion", creation_beside_news_of_another_region(), kSome},
-      {"CreationOfATupleKnownAbroad", creation_of_a_tuple_known_abroad(), kSome},
+      {"ChargesBesideSync", charges_beside_sync(), kSome},
+      {"CreationBesideAnImport", creation_beside_an_import(), kSome},
+      {"CreationOfATupleWithImportedCounts", creation_of_a_tuple_with_imported_counts(), kSome},
       {"ReplaysThatAreAnsweredLate", replays_that_are_answered_late(), kSome},
-      {"SketchBesideASlotThatComesFree", sketch_beside_a_slot_that_comes_free(), kSome},
+      {"SketchBesideAFreedSlot", sketch_beside_a_freed_slot(), kSome},
       {"ReadsBesideAFlood", reads_beside_a_flood(), kSome},
       {"FloodBesideAReplay", flood_beside_a_replay(), kSome},
       {"FirstChargeOfAWindowBesideAReplay", first_charge_of_a_window_beside_a_replay(), kSome},
       {"FloodBesideAReader", flood_beside_a_reader(), kSome},
       {"CreationOfOneTuple", creation_of_one_tuple(), kMany},
   };
-  return kScenes;
+  return kWorkloads;
 }
 
 class Threads : public ::testing::TestWithParam<Named> {};
 
-TEST_P(Threads, KeepWhatMustHoldUnderEverySchedule) {
-  expect_holds(GetParam().scene, GetParam().schedules);
+TEST_P(Threads, KeepTheirInvariantsUnderEverySchedule) {
+  expect_holds(GetParam().workload, GetParam().schedules);
 }
 
-INSTANTIATE_TEST_SUITE_P(Scene, Threads, ::testing::ValuesIn(scenes()),
+INSTANTIATE_TEST_SUITE_P(Workload, Threads, ::testing::ValuesIn(workloads()),
                          [](const auto& each) { return std::string(each.param.name); });
 
-// Scenes that nobody thought of: each recipe is another one.
-TEST(AnyScene, KeepsTheLimitUnderEverySchedule) {
+// Generated workloads: each recipe gives another one.
+TEST(AnyWorkload, KeepsTheLimitUnderEverySchedule) {
   expect_all_hold(any_counting, {.recipes = 200, .schedules = 300});
 }
 
-TEST(AnyScene, TellsAllThatWasAcceptedUnderEverySchedule) {
-  expect_all_hold(any_telling, {.recipes = 200, .schedules = 300});
+TEST(AnyWorkload, ReplaysAllAcceptedCountsUnderEverySchedule) {
+  expect_all_hold(any_replaying, {.recipes = 200, .schedules = 300});
 }
 
-// --- A scheduler that could find nothing would prove nothing ---
+// --- The scheduler must find planted bugs ---
 
 struct Planted {
   explicit Planted(base::Mutation mutation) { base::planted = mutation; }
@@ -111,7 +111,7 @@ struct Planted {
 struct Bug {
   base::Mutation mutation = base::Mutation::kNone;
   std::string_view name;
-  Scene scene;
+  Workload workload;
 };
 void PrintTo(const Bug& bug, std::ostream* out) {
   *out << bug.name;
@@ -122,8 +122,8 @@ const std::vector<Bug>& bugs() {
   static const std::vector<Bug> kBugs = {
       {Mutation::kCreatedTwice, "CreatedTwice", creation_of_one_tuple()},
       {Mutation::kMarkedCleanLast, "MarkedCleanLast", charges_beside_replays(Path::kFast)},
-      {Mutation::kTatMergedByMax, "TatMergedByMax", one_tuple_asked_by_many(Algorithm::kGcra)},
-      {Mutation::kTentativeAcked, "TentativeTold",
+      {Mutation::kTatMergedByMax, "TatMergedByMax", one_tuple_charged_by_many(Algorithm::kGcra)},
+      {Mutation::kTentativeAcked, "TentativeAcked",
        refused_batch_beside_a_replay(Accepted::kInThisWindow)},
   };
   return kBugs;
@@ -133,49 +133,49 @@ class PlantedInThreads : public ::testing::TestWithParam<Bug> {};
 
 TEST_P(PlantedInThreads, IsFoundWithin10000Schedules) {
   const Planted planted(GetParam().mutation);
-  EXPECT_TRUE(look_for_trouble(GetParam().scene, 1, 10'000));
+  EXPECT_TRUE(find_violation(GetParam().workload, 1, 10'000));
 }
 
 INSTANTIATE_TEST_SUITE_P(Bug, PlantedInThreads, ::testing::ValuesIn(bugs()),
                          [](const auto& each) { return std::string(each.param.name); });
 
-TEST(PlantedInThreads, AreAllThatOnlyThreadsShow) {
+TEST(PlantedInThreads, IncludeAllMutationsThatOnlyThreadsShow) {
   std::set<base::Mutation> looked_for;
   for (const Bug& bug : bugs()) looked_for.insert(bug.mutation);
   for (const base::Mutation mutation : kThreadMutations) EXPECT_TRUE(looked_for.contains(mutation));
 }
 
-// Two threads that each read, then write one more: the second write may be lost.
-Scene lost_update() {
+// Two threads that each read a number and write it plus one: an update may be lost.
+Workload lost_update() {
   return [] {
     const auto number = std::make_shared<base::Atomic<int>>(0);
     const auto add = [=] { number->store(number->load() + 1); };
-    return Play{.threads = {add, add}, .broken = [=]() -> std::string {
-                  return number->load() == 2 ? "" : "an update was lost";
-                }};
+    return Instance{.threads = {add, add}, .violation = [=]() -> std::string {
+                      return number->load() == 2 ? "" : "an update was lost";
+                    }};
   };
 }
 
 TEST(Scheduler, FindsALostUpdate) {
-  EXPECT_TRUE(look_for_trouble(lost_update(), 1, 100));
+  EXPECT_TRUE(find_violation(lost_update(), 1, 100));
 }
 
 TEST(Scheduler, ReportsAThreadThatDoesNotEnd) {
-  const Scene scene = [] {
+  const Workload workload = [] {
     const auto number = std::make_shared<base::Atomic<int>>(0);
-    return Play{.threads = {[=] {
-                              while (number->load() == 0) {
-                              }
-                            },
-                            [=] { (void)number->load(); }},
-                .broken = []() -> std::string { return {}; }};
+    return Instance{.threads = {[=] {
+                                  while (number->load() == 0) {
+                                  }
+                                },
+                                [=] { (void)number->load(); }},
+                    .violation = []() -> std::string { return {}; }};
   };
-  const auto found = look_for_trouble(scene, 1, 1);
+  const auto found = find_violation(workload, 1, 1);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->what, "a thread does not end");
 }
 
-TEST(Scheduler, DoesTheSameForTheSameSeedAndOtherThingsForAnother) {
+TEST(Scheduler, IsDeterministicPerSeed) {
   std::set<uint64_t> seen;
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     const uint64_t once = fingerprint_of(flood_beside_a_replay(), seed);
@@ -191,18 +191,18 @@ TEST(Scheduler, LetsAThreadWaitForAMutexThatAnotherHolds) {
     base::Atomic<int> inside{0};
     bool met = false;
   };
-  const Scene scene = [] {
+  const Workload workload = [] {
     const auto world = std::make_shared<Guarded>();
     const auto enter = [=] {
       const std::lock_guard lock(world->mutex);
       world->met = world->met || world->inside.fetch_add(1) != 0;
       world->inside.fetch_sub(1);
     };
-    return Play{.threads = {enter, enter, enter}, .broken = [=]() -> std::string {
-                  return world->met ? "two threads met inside" : "";
-                }};
+    return Instance{.threads = {enter, enter, enter}, .violation = [=]() -> std::string {
+                      return world->met ? "two threads met inside" : "";
+                    }};
   };
-  EXPECT_FALSE(look_for_trouble(scene, 1, 1000));
+  EXPECT_FALSE(find_violation(workload, 1, 1000));
 }
 
 }  // namespace

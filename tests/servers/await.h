@@ -1,4 +1,4 @@
-// Waiting for what other processes and threads do in their own time.
+// Polling for a condition that another process or thread brings about.
 
 #pragma once
 
@@ -7,14 +7,14 @@
 
 namespace weir::servers {
 
-// Looks every millisecond until it is so; false if it is not after `patience`. Without one,
-// a test that waits in vain ends by its timeout.
+// Polls every millisecond. Returns false if the condition is still false after `timeout`; the
+// default waits until the timeout of the test.
 template <typename Condition>
 bool await(const Condition& condition,
-           std::chrono::milliseconds patience = std::chrono::milliseconds::max()) {
+           std::chrono::milliseconds timeout = std::chrono::milliseconds::max()) {
   constexpr std::chrono::milliseconds kPause{1};
-  for (; !condition(); patience -= kPause) {
-    if (patience < kPause) return false;
+  for (; !condition(); timeout -= kPause) {
+    if (timeout < kPause) return false;
     std::this_thread::sleep_for(kPause);
   }
   return true;

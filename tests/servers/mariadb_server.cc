@@ -35,8 +35,8 @@ using Connection = std::unique_ptr<MYSQL, decltype(&mysql_close)>;
 
 }  // namespace
 
-MariaDbServer::MariaDbServer(std::vector<std::string> more)
-    : port_(free_port()), more_(std::move(more)) {
+MariaDbServer::MariaDbServer(std::vector<std::string> extra_flags)
+    : port_(free_port()), extra_flags_(std::move(extra_flags)) {
   install();
   start();
 }
@@ -50,14 +50,14 @@ MariaDbServer& MariaDbServer::shared() {
   return server;
 }
 
-// A server removes the temporary tables of others, where it shares a folder with them.
-std::vector<std::string> MariaDbServer::place() const {
+// Its own tmpdir, since a server removes temporary tables that it finds there.
+std::vector<std::string> MariaDbServer::folder_flags() const {
   return {"--no-defaults", "--datadir=" + (folder_.path() / "data").string(),
           "--tmpdir=" + folder_.path().string()};
 }
 
 void MariaDbServer::install() const {
-  std::vector<std::string> words = place();
+  std::vector<std::string> words = folder_flags();
   words.insert(words.begin(), "mariadb-install-db");
   words.insert(words.end(),
                {"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve",
@@ -69,7 +69,7 @@ void MariaDbServer::install() const {
 }
 
 void MariaDbServer::start() {
-  std::vector<std::string> words = place();
+  std::vector<std::string> words = folder_flags();
   words.insert(words.begin(), "mariadbd");
   words.insert(
       words.end(),
@@ -77,7 +77,7 @@ void MariaDbServer::start() {
        "--port=" + std::to_string(port_), "--bind-address=127.0.0.1", "--skip-name-resolve",
        "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=64M", "--performance-schema=OFF"});
   if (geteuid() == 0) words.emplace_back("--user=root");
-  words.insert(words.end(), more_.begin(), more_.end());
+  words.insert(words.end(), extra_flags_.begin(), extra_flags_.end());
   process_ = start_process(std::move(words), folder_.path() / "log");
   if (!await([this] { return answers(); }, std::chrono::seconds(60))) {
     throw std::runtime_error("mariadbd does not answer");
@@ -86,13 +86,13 @@ void MariaDbServer::start() {
 
 bool MariaDbServer::answers() {
   try {
-    return say("SELECT 1").size() == 1;
+    return query("SELECT 1").size() == 1;
   } catch (const std::runtime_error&) {
     return false;
   }
 }
 
-std::vector<std::string> MariaDbServer::say(const std::string& sql, const std::string& database) {
+std::vector<std::string> MariaDbServer::query(const std::string& sql, const std::string& database) {
   const Connection connection(mysql_init(nullptr), &mysql_close);
   if (mysql_real_connect(connection.get(), "localhost", "root", "", database.c_str(), 0,
                          socket().c_str(), 0) == nullptr ||
@@ -111,8 +111,8 @@ std::vector<std::string> MariaDbServer::say(const std::string& sql, const std::s
 
 std::string MariaDbServer::new_database() {
   const std::string name = "weir" + std::to_string(++databases_);
-  say("CREATE DATABASE " + name);
-  say("GRANT ALL ON " + name + ".* TO 'weir'@'%' IDENTIFIED BY 'secret'");
+  query("CREATE DATABASE " + name);
+  query("GRANT ALL ON " + name + ".* TO 'weir'@'%' IDENTIFIED BY 'secret'");
   return name;
 }
 
@@ -129,11 +129,11 @@ void MariaDbServer::restart() {
   start();
 }
 
-void MariaDbServer::stop() {
+void MariaDbServer::pause() {
   ::kill(process_, SIGSTOP);
-  waitpid(process_, nullptr, WUNTRACED);  // until the last of its threads has stopped
+  waitpid(process_, nullptr, WUNTRACED);  // until all threads have stopped
 }
-void MariaDbServer::go_on() {
+void MariaDbServer::resume() {
   ::kill(process_, SIGCONT);
 }
 

@@ -35,8 +35,8 @@ uint16_t free_port() {
   return ntohs(address.sin_port);
 }
 
-RedisServer::RedisServer(std::vector<std::string> more)
-    : port_(free_port()), more_(std::move(more)) {
+RedisServer::RedisServer(std::vector<std::string> extra_flags)
+    : port_(free_port()), extra_flags_(std::move(extra_flags)) {
   start();
 }
 
@@ -49,15 +49,15 @@ void RedisServer::start() {
       "redis-server", "--port", std::to_string(port_), "--bind", "127.0.0.1",
       "--save",       "",       "--appendonly",        "no",     "--dir",
       folder_.path()};
-  words.insert(words.end(), more_.begin(), more_.end());
+  words.insert(words.end(), extra_flags_.begin(), extra_flags_.end());
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   process_ = fork();
   if (process_ == 0) {
-    const int nowhere = open("/dev/null", O_WRONLY);
-    dup2(nowhere, 1);
-    dup2(nowhere, 2);
+    const int null_device = open("/dev/null", O_WRONLY);
+    dup2(null_device, 1);
+    dup2(null_device, 2);
     execvp(arguments[0], arguments.data());
     _exit(127);
   }
@@ -73,8 +73,8 @@ bool RedisServer::answers() const {
 
 std::string RedisServer::ask(const std::string& line) const {
   const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const timeval patience{.tv_sec = 5, .tv_usec = 0};
-  setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  const timeval timeout{.tv_sec = 5, .tv_usec = 0};
+  setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
   sockaddr_in address = loopback(port_);
   std::string answer;
   if (connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
@@ -91,7 +91,7 @@ std::string RedisServer::ask(const std::string& line) const {
 
 void RedisServer::kill() {
   if (process_ <= 0) return;
-  ::kill(process_, SIGKILL);  // ends also who is stopped, before it says another word
+  ::kill(process_, SIGKILL);  // also ends a paused process, before it sends another byte
   waitpid(process_, nullptr, 0);
   process_ = -1;
 }
@@ -101,11 +101,11 @@ void RedisServer::restart() {
   start();
 }
 
-void RedisServer::stop() {
+void RedisServer::pause() {
   ::kill(process_, SIGSTOP);
-  waitpid(process_, nullptr, WUNTRACED);  // until the last of its threads has stopped
+  waitpid(process_, nullptr, WUNTRACED);  // until all threads have stopped
 }
-void RedisServer::go_on() {
+void RedisServer::resume() {
   ::kill(process_, SIGCONT);
 }
 

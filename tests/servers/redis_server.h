@@ -1,4 +1,5 @@
-// A real redis-server for a test: its own port on loopback, its own folder, gone with it.
+// A real redis-server for a test, on its own loopback port and in its own folder. The destructor
+// kills it.
 
 #pragma once
 
@@ -12,33 +13,33 @@ namespace weir::servers {
 
 class RedisServer {
  public:
-  // Waits until it answers. `more` are further flags.
-  explicit RedisServer(std::vector<std::string> more = {});
+  // Waits until the server answers.
+  explicit RedisServer(std::vector<std::string> extra_flags = {});
   ~RedisServer();
   RedisServer(const RedisServer&) = delete;
   RedisServer& operator=(const RedisServer&) = delete;
 
   [[nodiscard]] uint16_t port() const { return port_; }
 
-  // Sends it a command by a connection of its own; the raw answer.
+  // Sends a command over a new connection and returns the raw answer.
   [[nodiscard]] std::string ask(const std::string& line) const;
 
-  void kill();     // as a crash would
-  void restart();  // on the same port, with nothing in it
-  void stop();     // SIGSTOP: there, but silent
-  void go_on();    // SIGCONT
+  void kill();     // SIGKILL, like a crash
+  void restart();  // on the same port, without data
+  void pause();    // SIGSTOP: the port stays open, but the server does not answer
+  void resume();   // SIGCONT
 
  private:
   void start();
   [[nodiscard]] bool answers() const;
 
   uint16_t port_;
-  std::vector<std::string> more_;
+  std::vector<std::string> extra_flags_;
   const TemporaryFolder folder_{"redis"};
   int process_ = -1;
 };
 
-// A port of loopback that nobody uses now.
+// An unused loopback port.
 [[nodiscard]] uint16_t free_port();
 
 }  // namespace weir::servers

@@ -1,4 +1,4 @@
-// A folder of its own for a test, gone with it.
+// A temporary folder for a test; the destructor deletes it.
 
 #pragma once
 
@@ -10,10 +10,10 @@ namespace weir::servers {
 
 class TemporaryFolder {
  public:
-  // `what` is a part of its name.
-  explicit TemporaryFolder(const std::string& what) {
+  // `label` is a part of its name.
+  explicit TemporaryFolder(const std::string& label) {
     std::string pattern =
-        (std::filesystem::temp_directory_path() / ("weir-" + what + "-XXXXXX")).string();
+        (std::filesystem::temp_directory_path() / ("weir-" + label + "-XXXXXX")).string();
     if (mkdtemp(pattern.data()) == nullptr) std::abort();
     path_ = pattern;
   }

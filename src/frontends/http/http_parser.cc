@@ -28,7 +28,7 @@ bool is_token(std::string_view text) {
   return true;
 }
 
-// Visible characters, spaces, tabs, and bytes beyond ASCII.
+// Visible characters, spaces, tabs, and non-ASCII bytes.
 bool is_field_value(std::string_view text) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -37,7 +37,7 @@ bool is_field_value(std::string_view text) {
   return true;
 }
 
-// `name` is in small letters.
+// `name` is in lower case.
 bool is_name(std::string_view text, std::string_view name) {
   if (text.size() != name.size()) return false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -84,28 +84,29 @@ HttpFault read_request_line(std::string_view line, HttpHead& head) {
   const size_t first = line.find(' ');
   const size_t last = line.rfind(' ');
   if (first == std::string_view::npos || first == last) {
-    return {400, "the request line is not METHOD TARGET VERSION"};
+    return {HttpError::kMalformedRequest, "the request line is not METHOD TARGET VERSION"};
   }
   head.method = line.substr(0, first);
   std::string_view target = line.substr(first + 1, last - first - 1);
   const std::string_view version = line.substr(last + 1);
-  if (!is_token(head.method)) return {400, "the method is not a token"};
+  if (!is_token(head.method)) return {HttpError::kMalformedRequest, "the method is not a token"};
   if (target.find(' ') != std::string_view::npos || !is_field_value(target)) {
-    return {400, "the target has a space or a control character in it"};
+    return {HttpError::kMalformedRequest, "the target has a space or a control character in it"};
   }
   if (!version.starts_with("HTTP/") || version.size() != 8 || version[6] != '.') {
-    return {400, "the request line does not end in a version"};
+    return {HttpError::kMalformedRequest, "the request line does not end in a version"};
   }
-  if (version[5] != '1') return {505, "only HTTP/1.1 and HTTP/1.0 are spoken here"};
+  if (version[5] != '1') return {HttpError::kVersion, "only HTTP/1.1 and HTTP/1.0 are supported"};
   if (version[7] < '0' || version[7] > '9') {
-    return {400, "the request line does not end in a version"};
+    return {HttpError::kMalformedRequest, "the request line does not end in a version"};
   }
   head.minor_version = version[7] - '0';
   target = target.substr(0, target.find('?'));
   if (!target.starts_with('/') && target != "*") {
     // http://host/path, as to a proxy.
     const size_t scheme = target.find("://");
-    if (scheme == std::string_view::npos) return {400, "the target does not begin with /"};
+    if (scheme == std::string_view::npos)
+      return {HttpError::kMalformedRequest, "the target does not begin with /"};
     const size_t path = target.find('/', scheme + 3);
     head.path = path == std::string_view::npos ? std::string_view("/") : target.substr(path);
   } else {
@@ -123,21 +124,24 @@ struct Seen {
 
 HttpFault read_field(std::string_view line, HttpHead& head, Seen& seen) {
   const size_t colon = line.find(':');
-  if (colon == std::string_view::npos) return {400, "a header line has no colon"};
+  if (colon == std::string_view::npos)
+    return {HttpError::kMalformedRequest, "a header line has no colon"};
   const std::string_view name = line.substr(0, colon);
   const std::string_view value = trimmed(line.substr(colon + 1));
-  if (!is_token(name)) return {400, "a header name is not a token"};
-  if (!is_field_value(value)) return {400, "a header value has a control character in it"};
+  if (!is_token(name)) return {HttpError::kMalformedRequest, "a header name is not a token"};
+  if (!is_field_value(value))
+    return {HttpError::kMalformedRequest, "a header value has a control character in it"};
   switch (name.size()) {
     case 4:
       if (is_name(name, "host")) {
-        if (seen.host) return {400, "two Host headers"};
+        if (seen.host) return {HttpError::kMalformedRequest, "two Host headers"};
         seen.host = true;
       }
       break;
     case 6:
       if (is_name(name, "expect")) {
-        if (!is_name(value, "100-continue")) return {417, "Expect knows only 100-continue"};
+        if (!is_name(value, "100-continue"))
+          return {HttpError::kExpectation, "only Expect: 100-continue is supported"};
         head.expects_continue = true;
       }
       break;
@@ -151,28 +155,31 @@ HttpFault read_field(std::string_view line, HttpHead& head, Seen& seen) {
       break;
     case 13:
       if (is_name(name, "authorization")) {
-        if (head.authorization) return {400, "two Authorization headers"};
+        if (head.authorization) return {HttpError::kMalformedRequest, "two Authorization headers"};
         head.authorization = value;
       }
       break;
     case 14:
       if (is_name(name, "content-length")) {
-        if (seen.length) return {400, "two Content-Length headers"};
+        if (seen.length) return {HttpError::kMalformedRequest, "two Content-Length headers"};
         seen.length = true;
         head.content_length = decimal(value);
-        if (!head.content_length) return {400, "Content-Length is not a number"};
+        if (!head.content_length)
+          return {HttpError::kMalformedRequest, "Content-Length is not a number"};
       }
       break;
     case 16:
       if (is_name(name, "content-encoding") && !is_name(value, "identity")) {
-        return {415, "Content-Encoding knows only identity: send the body as it is"};
+        return {HttpError::kContentEncoding,
+                "only Content-Encoding: identity is supported: send the body unencoded"};
       }
       break;
     case 17:
       if (is_name(name, "transfer-encoding")) {
-        if (seen.encoding) return {400, "two Transfer-Encoding headers"};
+        if (seen.encoding) return {HttpError::kMalformedRequest, "two Transfer-Encoding headers"};
         seen.encoding = true;
-        if (!is_name(value, "chunked")) return {501, "Transfer-Encoding knows only chunked"};
+        if (!is_name(value, "chunked"))
+          return {HttpError::kTransferEncoding, "only Transfer-Encoding: chunked is supported"};
         head.chunked = true;
       }
       break;
@@ -189,49 +196,53 @@ size_t leading_empty_lines(std::string_view in) {
   return at;
 }
 
-HttpStatus parse_http_head(std::string_view in, HttpHead& head, HttpFault& fault) {
+HttpParseStatus parse_http_head(std::string_view in, HttpHead& head, HttpFault& fault) {
   head = {};
   fault = {};
-  const auto faulty = [&](HttpFault why) {
+  const auto invalid = [&](HttpFault why) {
     fault = why;
-    return HttpStatus::kFaulty;
+    return HttpParseStatus::kInvalid;
   };
   Seen seen;
   size_t at = 0;
   for (size_t lines = 0;; ++lines) {
     const size_t newline = in.find('\n', at);
     const size_t end = std::min(newline, in.size());
-    if (end >= kMaxHttpHead) return faulty({431, "the head has more than 16 KiB"});
-    if (newline == std::string_view::npos) return HttpStatus::kIncomplete;
-    if (end == at || in[end - 1] != '\r') return faulty({400, "a line does not end in CRLF"});
+    if (end >= kMaxHttpHead)
+      return invalid({HttpError::kHeadTooLarge, "the head has more than 16 KiB"});
+    if (newline == std::string_view::npos) return HttpParseStatus::kIncomplete;
+    if (end == at || in[end - 1] != '\r')
+      return invalid({HttpError::kMalformedRequest, "a line does not end in CRLF"});
     const std::string_view line = in.substr(at, end - 1 - at);
     at = end + 1;
     if (line.empty() && lines > 0) break;
-    if (lines > kMaxHttpFields) return faulty({431, "more than 100 headers"});
-    const HttpFault wrong =
+    if (lines > kMaxHttpFields) return invalid({HttpError::kHeadTooLarge, "more than 100 headers"});
+    const HttpFault fault_in_line =
         lines == 0 ? read_request_line(line, head) : read_field(line, head, seen);
-    if (wrong.status != 0) return faulty(wrong);
+    if (fault_in_line.error != HttpError::kNone) return invalid(fault_in_line);
     if (lines == 0) head.keep_alive = head.minor_version >= 1;
   }
   head.bytes = at;
   if (seen.close) head.keep_alive = false;
   if (seen.length && seen.encoding) {
-    return faulty({400, "both Content-Length and Transfer-Encoding"});
+    return invalid({HttpError::kMalformedRequest, "both Content-Length and Transfer-Encoding"});
   }
   if (seen.encoding && head.minor_version == 0)
-    return faulty({400, "Transfer-Encoding in HTTP/1.0"});
-  if (!seen.host && head.minor_version >= 1) return faulty({400, "no Host header"});
-  if (head.body_bytes() > kMaxHttpBody) return faulty({413, "the body has more than 1 MiB"});
-  if (head.minor_version == 0) head.expects_continue = false;  // nobody there would understand it
-  return HttpStatus::kComplete;
+    return invalid({HttpError::kMalformedRequest, "Transfer-Encoding in HTTP/1.0"});
+  if (!seen.host && head.minor_version >= 1)
+    return invalid({HttpError::kMalformedRequest, "no Host header"});
+  if (head.body_bytes() > kMaxHttpBody)
+    return invalid({HttpError::kBodyTooLarge, "the body has more than 1 MiB"});
+  if (head.minor_version == 0) head.expects_continue = false;  // HTTP/1.0 has no 100 Continue
+  return HttpParseStatus::kComplete;
 }
 
-HttpStatus ChunkedBody::take(char* body, size_t size, HttpFault& fault) {
-  constexpr size_t kMaxLine = 256;       // of a size with its extensions
+HttpParseStatus ChunkedBody::decode(char* body, size_t size, HttpFault& fault) {
+  constexpr size_t kMaxLine = 256;       // a chunk size with its extensions
   constexpr size_t kMaxTrailers = 4096;  // bytes
-  const auto faulty = [&](HttpFault why) {
+  const auto invalid = [&](HttpFault why) {
     fault = why;
-    return HttpStatus::kFaulty;
+    return HttpParseStatus::kInvalid;
   };
   while (state_ != State::kDone) {
     if (state_ == State::kData) {
@@ -240,56 +251,65 @@ HttpStatus ChunkedBody::take(char* body, size_t size, HttpFault& fault) {
       decoded_ += count;
       at_ += count;
       left_ -= count;
-      if (left_ > 0) return HttpStatus::kIncomplete;
+      if (left_ > 0) return HttpParseStatus::kIncomplete;
       state_ = State::kDataEnd;
     }
     const std::string_view rest(body + at_, size - at_);
     const size_t newline = rest.substr(0, kMaxLine).find('\n');
     if (newline == std::string_view::npos) {
-      if (rest.size() >= kMaxLine) return faulty({400, "a line among the chunks is too long"});
-      return HttpStatus::kIncomplete;
+      if (rest.size() >= kMaxLine)
+        return invalid({HttpError::kMalformedRequest, "a line among the chunks is too long"});
+      return HttpParseStatus::kIncomplete;
     }
     if (newline == 0 || rest[newline - 1] != '\r') {
-      return faulty({400, "a line among the chunks does not end in CRLF"});
+      return invalid(
+          {HttpError::kMalformedRequest, "a line among the chunks does not end in CRLF"});
     }
     const std::string_view line = rest.substr(0, newline - 1);
     if (!is_field_value(line)) {
-      return faulty({400, "a line among the chunks has a control character in it"});
+      return invalid(
+          {HttpError::kMalformedRequest, "a line among the chunks has a control character in it"});
     }
     at_ += newline + 1;
     switch (state_) {
       case State::kDataEnd:
-        if (!line.empty()) return faulty({400, "a chunk is longer than its size says"});
+        if (!line.empty())
+          return invalid({HttpError::kMalformedRequest, "a chunk is longer than its size says"});
         state_ = State::kSize;
         break;
       case State::kSize: {
         const std::string_view digits = before_blanks(line.substr(0, line.find(';')));
-        if (digits.empty() || digits.size() > 8) return faulty({400, "a chunk has no valid size"});
+        if (digits.empty() || digits.size() > 8)
+          return invalid({HttpError::kMalformedRequest, "a chunk has no valid size"});
         size_t chunk = 0;
         for (const char c : digits) {
           const int digit = c >= '0' && c <= '9'   ? c - '0'
                             : c >= 'a' && c <= 'f' ? c - 'a' + 10
                             : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                                    : -1;
-          if (digit < 0) return faulty({400, "a chunk has no valid size"});
+          if (digit < 0)
+            return invalid({HttpError::kMalformedRequest, "a chunk has no valid size"});
           chunk = chunk * 16 + static_cast<size_t>(digit);
         }
-        if (decoded_ + chunk > kMaxHttpBody) return faulty({413, "the body has more than 1 MiB"});
-        if (at_ > 2 * kMaxHttpBody) return faulty({413, "the chunks are mostly overhead"});
+        if (decoded_ + chunk > kMaxHttpBody)
+          return invalid({HttpError::kBodyTooLarge, "the body has more than 1 MiB"});
+        if (at_ > 2 * kMaxHttpBody)
+          return invalid({HttpError::kBodyTooLarge, "the chunks are mostly overhead"});
         left_ = chunk;
         state_ = chunk == 0 ? State::kTrailer : State::kData;
         break;
       }
       case State::kTrailer:
         trailers_ += line.size();
-        if (trailers_ > kMaxTrailers) return faulty({431, "too many trailers"});
+        if (trailers_ > kMaxTrailers)
+          return invalid({HttpError::kHeadTooLarge, "too many trailers"});
         if (line.empty()) state_ = State::kDone;
         break;
       case State::kData:
       case State::kDone: break;
     }
   }
-  return HttpStatus::kComplete;
+  return HttpParseStatus::kComplete;
 }
 
 }  // namespace weir::frontends

@@ -1,8 +1,8 @@
-// Requests of HTTP/1.1: the head, and bodies in chunks.
+// Parses HTTP/1.1 requests: the head, and chunked bodies.
 //
-// Strict where leniency has let requests be smuggled: lines end in CRLF, names are tokens
-// with no space before the colon, no folded lines, one length at most, and never a length
-// and chunks together. Allocates nothing; what it returns are views of the bytes handed in.
+// Strict against request smuggling: lines end in CRLF, names are tokens without a space before the
+// colon, no folded lines, at most one Content-Length, and never both a length and chunks. Allocates
+// nothing; the results are views of the input.
 
 #pragma once
 
@@ -11,16 +11,20 @@
 #include <optional>
 #include <string_view>
 
+#include "frontends/http/http_errors.h"
+
 namespace weir::frontends {
 
 inline constexpr size_t kMaxHttpHead = 16 << 10;  // bytes
 inline constexpr size_t kMaxHttpFields = 100;
 inline constexpr size_t kMaxHttpBody = size_t{1} << 20;  // bytes
 
-// Why a request cannot be taken. The connection cannot go on after it.
+// Why a request is invalid. The connection is closed after it.
 struct HttpFault {
-  int status = 0;  // 0: none
+  HttpError error = HttpError::kNone;
   std::string_view detail = {};
+
+  [[nodiscard]] int status() const { return info_of(error).status; }
 };
 
 struct HttpHead {
@@ -37,30 +41,31 @@ struct HttpHead {
   [[nodiscard]] size_t body_bytes() const { return content_length.value_or(0); }
 };
 
-enum class HttpStatus : uint8_t { kComplete, kIncomplete, kFaulty };
+enum class HttpParseStatus : uint8_t { kComplete, kIncomplete, kInvalid };
 
-// Reads the head at the front of `in`. Empty lines before it are to be skipped before.
-[[nodiscard]] HttpStatus parse_http_head(std::string_view in, HttpHead& head, HttpFault& fault);
+// Parses the head at the start of `in`. The caller skips leading_empty_lines() first.
+[[nodiscard]] HttpParseStatus parse_http_head(std::string_view in, HttpHead& head,
+                                              HttpFault& fault);
 
-// The number of bytes of empty lines at the front, which a client may send between requests.
+// The bytes of empty lines at the start, which a client may send between requests.
 [[nodiscard]] size_t leading_empty_lines(std::string_view in);
 
-// Takes the chunks of a body apart in place: its bytes move to the front of the buffer. Goes
-// on where it stood when more has arrived, so that no byte is looked at twice.
+// Decodes a chunked body in place: its bytes move to the start of the buffer. Continues where it
+// stopped when more bytes have arrived, so that no byte is read twice.
 class ChunkedBody {
  public:
-  // `body` and `size`: all that has arrived behind the head, at the same offsets as before.
-  [[nodiscard]] HttpStatus take(char* body, size_t size, HttpFault& fault);
+  // `body` and `size`: all bytes received behind the head, at the same offsets as before.
+  [[nodiscard]] HttpParseStatus decode(char* body, size_t size, HttpFault& fault);
 
-  [[nodiscard]] size_t decoded() const { return decoded_; }  // bytes at the front
-  [[nodiscard]] size_t raw() const { return at_; }           // bytes of the body as it was sent
+  [[nodiscard]] size_t decoded() const { return decoded_; }  // bytes at the start
+  [[nodiscard]] size_t raw() const { return at_; }           // encoded bytes
 
  private:
   enum class State : uint8_t { kSize, kData, kDataEnd, kTrailer, kDone };
   State state_ = State::kSize;
   size_t at_ = 0;
   size_t decoded_ = 0;
-  size_t left_ = 0;  // of the chunk under way
+  size_t left_ = 0;  // bytes of the current chunk
   size_t trailers_ = 0;
 };
 

@@ -4,124 +4,37 @@
 #include <chrono>
 #include <utility>
 
-#include "base/split_mix.h"
+#include "frontends/http/http_date.h"
 #include "frontends/http/json_text.h"
 #include "frontends/http/metrics_page.h"
-#include "frontends/seconds.h"
+#include "frontends/http/request_id.h"
+#include "frontends/http/verdict_json.h"
 
 namespace weir::frontends {
 namespace {
 
-using telemetry::DoorStat;
+using telemetry::FrontendStat;
 
 constexpr std::string_view kJson = "application/json";
-constexpr std::string_view kProblemNames = "urn:weir:error:";
 
-// All statuses this door answers with: the one table from faults to the wire.
-struct StatusText {
-  int status;
-  std::string_view reason;  // on the wire, and the title of an error
-  std::string_view type;
-};
-constexpr StatusText kStatuses[] = {
-    {200, "OK", ""},
-    {204, "No Content", ""},
-    {400, "Bad Request", "bad_request"},
-    {401, "Unauthorized", "unauthorized"},
-    {404, "Not Found", "not_found"},
-    {405, "Method Not Allowed", "method_not_allowed"},
-    {413, "Content Too Large", "content_too_large"},
-    {415, "Unsupported Media Type", "unsupported_media_type"},
-    {417, "Expectation Failed", "expectation_failed"},
-    {431, "Request Header Fields Too Large", "header_too_large"},
-    {500, "Internal Server Error", "internal"},
-    {501, "Not Implemented", "not_implemented"},
-    {503, "Service Unavailable", "unavailable"},
-    {505, "HTTP Version Not Supported", "version_not_supported"},
-};
-
-const StatusText& text_of(int status) {
-  for (const StatusText& text : kStatuses) {
-    if (text.status == status) return text;
-  }
-  return text_of(500);
-}
-
-// Sun, 06 Nov 1994 08:49:37 GMT
-std::string http_date(int64_t second) {
-  using namespace std::chrono;
-  const sys_seconds time{seconds(second)};
-  const auto day = floor<days>(time);
-  const year_month_day date(day);
-  const hh_mm_ss clock(time - day);
-  constexpr std::string_view kDays = "SunMonTueWedThuFriSat";
-  constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
-  char text[40];
-  std::snprintf(text, sizeof text, "%.3s, %02u %.3s %04d %02d:%02d:%02d GMT",
-                kDays.data() + 3 * weekday(day).c_encoding(), unsigned{date.day()},
-                kMonths.data() + 3 * (unsigned{date.month()} - 1), int{date.year()},
-                static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
-                static_cast<int>(clock.seconds().count()));
-  return text;
-}
-
-void append_request_id(Bytes& out, uint64_t& state) {
-  constexpr std::string_view kLetters = "0123456789abcdefghjkmnpqrstvwxyz";
-  char text[24];
-  for (int half = 0; half < 2; ++half) {
-    uint64_t bits = base::split_mix(state);
-    for (int i = 0; i < 12; ++i, bits >>= 5) text[12 * half + i] = kLetters[bits & 31];
-  }
-  out.append_all(std::string_view("req_"), std::string_view(text, sizeof text));
-}
-
-// Schemes are written in any case; `word` is in small letters.
-bool begins_with_word(std::string_view text, std::string_view word) {
-  const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return std::equal(word.begin(), word.end(), text.begin(),
-                    [&](char a, char b) { return a == small(b); });
-}
-
-std::string_view as_json(bool value) {
-  return value ? "true" : "false";
+// Compares without case; `word` is in lower case.
+bool starts_with_ignoring_case(std::string_view text, std::string_view prefix) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(prefix.begin(), prefix.end(), text.begin(),
+                    [&](char a, char b) { return a == lower(b); });
 }
 
 }  // namespace
 
-std::string_view http_refusal(Refusal why) {
-  static const auto text = [](std::string_view detail) {
-    const std::string body =
-        std::string(R"({"meta":{"requestId":""},"error":{"title":"Service Unavailable","detail":")")
-            .append(detail)
-            .append(R"(","status":503,"type":"urn:weir:error:unavailable","errors":[]}})");
-    return "HTTP/1.1 503 Service Unavailable\r\nContent-Type: "
-           "application/json\r\nContent-Length: " +
-           std::to_string(body.size()) + "\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" + body;
-  };
-  static const std::string kConnections =
-      text("max number of clients reached: close connections, or raise max-connections");
-  static const std::string kAddress = text(
-      "max number of clients reached for this address: close connections, or raise "
-      "max-connections-per-address");
-  static const std::string kMemory =
-      text("no memory for this request: send it again later, or raise connection-memory");
-  switch (why) {
-    case Refusal::kConnections: return kConnections;
-    case Refusal::kAddress: return kAddress;
-    case Refusal::kMemory: break;
-  }
-  return kMemory;
-}
-
 enum class HttpSession::Needs : uint8_t {
-  kBody,       // and a key
+  kBody,       // a body and a key
   kNothing,    // neither
-  kMetricsKey  // a key, where others can reach it
+  kMetricsKey  // a key, unless /metrics is public
 };
 
 struct HttpSession::Route {
   std::string_view path;
-  std::string_view allow;  // methods, the one that is served first
+  std::string_view allow;  // methods; the first is the one that is served
   Needs needs;
   void (HttpSession::*serve)(std::string_view body);
 };
@@ -134,28 +47,28 @@ const std::array<HttpSession::Route, 5> HttpSession::kRoutes{
     Route{"/metrics", "GET, HEAD, OPTIONS", Needs::kMetricsKey, &HttpSession::metrics},
 };
 
-Next HttpSession::take(Instant now, Bytes& in, Bytes& out) {
-  if (waiting_ && !held_->ready) return Next::kWait;
-  // Its last answer was kept back because of a wrong key.
+Next HttpSession::process(Instant now, Bytes& in, Bytes& out) {
+  if (waiting_ && !pending_->ready) return Next::kWait;
+  // The last response was delayed because of a wrong key.
   if (std::exchange(wrong_key_, false) && close_) return Next::kClose;
   waiting_ = false;
   now_ = now;
   uint64_t answered = 0;
   Next next = Next::kRead;
   while (next == Next::kRead) {
-    if (skipped_ > 0) [[unlikely]] {
-      const size_t skipped = std::min(skipped_, in.size());
+    if (to_skip_ > 0) [[unlikely]] {
+      const size_t skipped = std::min(to_skip_, in.size());
       in.consume(skipped);
-      skipped_ -= skipped;
+      to_skip_ -= skipped;
     }
     in.consume(leading_empty_lines(in.unread()));
-    if (in.empty() || !take_one(in, out)) break;
+    if (in.empty() || !process_one(in, out)) break;
     ++answered;
     if (wrong_key_) {
       next = Next::kDelay;
     } else if (close_) {
       next = Next::kClose;
-    } else if (out.size() > most_unsent_) {
+    } else if (out.size() > max_unsent_) {
       next = Next::kAgain;
     }
   }
@@ -164,13 +77,13 @@ Next HttpSession::take(Instant now, Bytes& in, Bytes& out) {
   return next;
 }
 
-bool HttpSession::take_one(Bytes& in, Bytes& out) {
+bool HttpSession::process_one(Bytes& in, Bytes& out) {
   HttpHead head;
   HttpFault fault;
-  HttpStatus status = parse_http_head(in.unread(), head, fault);
-  if (status == HttpStatus::kIncomplete) return false;
-  if (status == HttpStatus::kFaulty) {
-    give_up(fault, in, out);
+  HttpParseStatus status = parse_http_head(in.unread(), head, fault);
+  if (status == HttpParseStatus::kIncomplete) return false;
+  if (status == HttpParseStatus::kInvalid) {
+    reject(fault, in, out);
     return true;
   }
   const Route* const route = serve_head(head);
@@ -182,20 +95,20 @@ bool HttpSession::take_one(Bytes& in, Bytes& out) {
   size_t raw = 0;
   size_t decoded = 0;
   if (head.chunked) {
-    status = chunks_.take(in.unread_data() + head.bytes, arrived, fault);
+    status = chunks_.decode(in.unread_data() + head.bytes, arrived, fault);
     raw = chunks_.raw();
     decoded = chunks_.decoded();
   } else {
     raw = decoded = head.body_bytes();
-    if (arrived < raw) status = HttpStatus::kIncomplete;
+    if (arrived < raw) status = HttpParseStatus::kIncomplete;
   }
-  if (status == HttpStatus::kIncomplete) {
-    if (head.expects_continue && !acked_to_continue_) out.append("HTTP/1.1 100 Continue\r\n\r\n");
-    acked_to_continue_ = head.expects_continue;
+  if (status == HttpParseStatus::kIncomplete) {
+    if (head.expects_continue && !continue_sent_) out.append("HTTP/1.1 100 Continue\r\n\r\n");
+    continue_sent_ = head.expects_continue;
     return false;
   }
-  if (status == HttpStatus::kFaulty) {
-    give_up(fault, in, out);
+  if (status == HttpParseStatus::kInvalid) {
+    reject(fault, in, out);
     return true;
   }
   close_ = !head.keep_alive || is_last(arrived - raw);
@@ -203,276 +116,248 @@ bool HttpSession::take_one(Bytes& in, Bytes& out) {
   if (waiting_) return false;
   send(&head, out);
   in.consume(head.bytes + raw);
-  acked_to_continue_ = false;
+  continue_sent_ = false;
   chunks_ = ChunkedBody();
   return true;
 }
 
-void HttpSession::give_up(const HttpFault& fault, Bytes& in, Bytes& out) {
-  fail(fault.status, fault.detail);
-  if (fault.status == 415) desk_.fields.append("Accept-Encoding: identity\r\n");
+void HttpSession::reject(const HttpFault& fault, Bytes& in, Bytes& out) {
+  fail(fault.error, fault.detail);
+  if (fault.error == HttpError::kContentEncoding)
+    scratch_.fields.append("Accept-Encoding: identity\r\n");
   close_ = true;
   send(nullptr, out);
   in.consume(in.size());
 }
 
-// Closes where the next request is not easily found: the end of chunks is found by reading them,
-// and whoever waits to be told to continue sends the body or does not.
+// Closes where the start of the next request is unknown: chunks end where the decoder finds their
+// end, and a client that waits for 100 Continue may or may not send the body.
 void HttpSession::send_without_body(const HttpHead& head, Bytes& in, Bytes& out) {
   const size_t body = head.body_bytes();
-  const bool lost = head.chunked || body > kMaxStrangerBytes || (head.expects_continue && body > 0);
+  const bool lost =
+      head.chunked || body > kMaxUnauthenticatedBytes || (head.expects_continue && body > 0);
   const size_t whole = head.bytes + body;
   close_ = !head.keep_alive || lost || is_last(in.size() - std::min(in.size(), whole));
   send(&head, out);
   if (lost) return in.consume(in.size());
   in.consume(head.bytes);
-  skipped_ = body;
+  to_skip_ = body;
 }
 
-// What was sent behind it in a drain is answered, too, but not for ever.
+// In a drain, pipelined requests are answered too, for a limited time.
 bool HttpSession::is_last(size_t behind) {
-  constexpr Nanos kPatience = std::chrono::seconds(1);
+  constexpr Nanos kMaxDrainTime = std::chrono::seconds(1);
   if (!draining_) return false;
   if (!drain_began_) drain_began_ = now_.mono;
-  return behind == 0 || now_.mono - *drain_began_ > kPatience;
+  return behind == 0 || now_.mono - *drain_began_ > kMaxDrainTime;
 }
 
 const HttpSession::Route* HttpSession::serve_head(const HttpHead& head) {
-  begin_answer();
+  begin_response();
   const auto route = std::find_if(kRoutes.begin(), kRoutes.end(),
                                   [&](const Route& known) { return known.path == head.path; });
   const bool options = head.method == "OPTIONS";
   if (route == kRoutes.end() && !(options && head.path == "*")) {
-    fail(404, "there is nothing at this path");
+    fail(HttpError::kUnknownPath, "there is nothing at this path");
     return nullptr;
   }
   const std::string_view allow = route == kRoutes.end() ? "GET, HEAD, POST, OPTIONS" : route->allow;
   const std::string_view served = allow.substr(0, allow.find(','));
   if (options) {
     status_ = 204;
-    desk_.fields.append_all(std::string_view("Allow: "), allow, std::string_view("\r\n"));
+    reason_ = "No Content";
+    scratch_.fields.append_all(std::string_view("Allow: "), allow, std::string_view("\r\n"));
     return nullptr;
   }
   if (head.method != served && !(head.method == "HEAD" && served == "GET")) {
-    fail(405, "this path does not take that method");
-    desk_.fields.append_all(std::string_view("Allow: "), allow, std::string_view("\r\n"));
+    fail(HttpError::kMethodNotAllowed, "this path does not support this method");
+    scratch_.fields.append_all(std::string_view("Allow: "), allow, std::string_view("\r\n"));
     return nullptr;
   }
-  if (wants_key(*route) && !admitted_by_key(head)) return nullptr;
+  if (requires_key(*route) && !authenticate(head)) return nullptr;
   if (route->needs == Needs::kBody) return &*route;
   (this->*route->serve)({});
   return nullptr;
 }
 
-bool HttpSession::wants_key(const Route& route) const {
+bool HttpSession::requires_key(const Route& route) const {
   return route.needs == Needs::kBody ||
-         (route.needs == Needs::kMetricsKey && service_.metrics_keys == Keys::kWanted);
+         (route.needs == Needs::kMetricsKey && service_.metrics_key_policy == KeyPolicy::kRequired);
 }
 
-// The key of a connection that showed the right one before is compared, not hashed.
-bool HttpSession::admitted_by_key(const HttpHead& head) {
+// A connection that has sent a valid key compares the next one instead of hashing it.
+bool HttpSession::authenticate(const HttpHead& head) {
   constexpr std::string_view kScheme = "bearer ";
   if (!head.authorization) {
-    refuse_key(DoorStat::kMissingKey, 400,
+    refuse_key(FrontendStat::kMissingKey, HttpError::kMissingKey,
                "the Authorization header is missing: send Authorization: Bearer <root key>");
     return false;
   }
   const std::string_view given = *head.authorization;
   if (!accepted_.empty() && rules::same_secret(given, accepted_)) return true;
   const bool bearer = given.size() > kScheme.size() && given.size() <= rules::kMaxKeyBytes &&
-                      begins_with_word(given, kScheme);
+                      starts_with_ignoring_case(given, kScheme);
   if (!bearer) {
-    refuse_key(DoorStat::kMalformedKey, 400,
+    refuse_key(FrontendStat::kMalformedKey, HttpError::kMalformedKey,
                "the Authorization header is malformed: send Authorization: Bearer <root key>");
     return false;
   }
-  if (!service_.keys.knows(given.substr(kScheme.size()))) {
-    refuse_key(DoorStat::kWrongKey, 401, "this root key is not known here");
-    desk_.fields.append("WWW-Authenticate: Bearer\r\n");
+  if (!service_.keys.contains(given.substr(kScheme.size()))) {
+    refuse_key(FrontendStat::kWrongKey, HttpError::kWrongKey, "this root key is not valid");
+    scratch_.fields.append("WWW-Authenticate: Bearer\r\n");
     wrong_key_ = true;
     return false;
   }
   accepted_ = given;
-  standing_ = Standing::kKeyed;
-  allow(true);
+  trust_ = Trust::kAuthenticated;
+  set_buffers(Buffers::kFull);
   return true;
 }
 
-void HttpSession::refuse_key(DoorStat why, int status, std::string_view detail) {
-  fail(status, detail);
-  service_.http.add_from(why, peer_);
+void HttpSession::refuse_key(FrontendStat stat, HttpError error, std::string_view detail) {
+  fail(error, detail);
+  service_.http.add_from(stat, peer_);
 }
 
 bool HttpSession::decide_one() {
-  if (held_ != nullptr) {
-    desk_.verdict[0] = std::move(std::exchange(held_, nullptr)->verdicts[0]);
+  if (pending_ != nullptr) {
+    scratch_.verdict[0] = std::move(std::exchange(pending_, nullptr)->verdicts[0]);
     return true;
   }
-  if (!waits()) {
-    service_.decider.check_each(now_, desk_.one, desk_.verdict);
+  if (!may_wait()) {
+    service_.backend.check_each(now_, scratch_.one, scratch_.verdict);
     return true;
   }
-  auto held = std::make_shared<Held>();
-  held->verdicts.resize(1);
-  const bool decided = service_.decider.check_each_async(now_, desk_.one, held->verdicts, *home_,
-                                                         [held, wake = wake_] {
-                                                           held->ready = true;
-                                                           if (held->left) (*wake)();
+  auto pending = std::make_shared<Pending>();
+  pending->verdicts.resize(1);
+  const bool decided = service_.backend.check_each_async(now_, scratch_.one, pending->verdicts,
+                                                         *executor_, [pending, wake = wake_] {
+                                                           pending->ready = true;
+                                                           if (pending->detached) (*wake)();
                                                          });
   if (decided) {
-    desk_.verdict[0] = std::move(held->verdicts[0]);
+    scratch_.verdict[0] = std::move(pending->verdicts[0]);
   } else {
-    held->left = true;
-    held_ = std::move(held);
+    pending->detached = true;
+    pending_ = std::move(pending);
     waiting_ = true;
   }
   return decided;
 }
 
 bool HttpSession::decide_many() {
-  if (held_ == nullptr) {
-    if (!waits()) {
-      desk_.batch = service_.decider.check_all(now_, desk_.many);
+  if (pending_ == nullptr) {
+    if (!may_wait()) {
+      scratch_.batch = service_.backend.check_all(now_, scratch_.many);
       return true;
     }
-    held_ = std::make_shared<Held>();
-    service_.decider.check_all_async(now_, desk_.many, *home_,
-                                     [held = held_, wake = wake_](Result<BatchVerdict> verdict) {
-                                       held->batch = std::move(verdict);
-                                       held->ready = true;
-                                       if (held->left) (*wake)();
-                                     });
+    pending_ = std::make_shared<Pending>();
+    service_.backend.check_all_async(
+        now_, scratch_.many, *executor_,
+        [pending = pending_, wake = wake_](Result<BatchVerdict> verdict) {
+          pending->batch = std::move(verdict);
+          pending->ready = true;
+          if (pending->detached) (*wake)();
+        });
   }
-  if (!held_->ready) {
-    held_->left = true;
+  if (!pending_->ready) {
+    pending_->detached = true;
     waiting_ = true;
     return false;
   }
-  desk_.batch = std::move(std::exchange(held_, nullptr)->batch);
+  scratch_.batch = std::move(std::exchange(pending_, nullptr)->batch);
   return true;
 }
 
 void HttpSession::limit(std::string_view body) {
-  Request& request = desk_.one[0];
-  desk_.reader.read_one(body, request, desk_.problems);
-  if (!desk_.problems.empty()) return refuse_body();
+  Request& request = scratch_.one[0];
+  scratch_.reader.read_one(body, request, scratch_.problems);
+  if (!scratch_.problems.empty()) return refuse_body();
   if (!decide_one()) return;
-  if (!desk_.verdict[0]) {
-    desk_.problems.assign(1, problem_of(desk_.verdict[0].error()));
+  if (!scratch_.verdict[0]) {
+    scratch_.problems.assign(1, problem_of(scratch_.verdict[0].error()));
     return refuse_body();
   }
-  const Verdict& verdict = *desk_.verdict[0];
+  const Verdict& verdict = *scratch_.verdict[0];
   service_.http.add_decision(verdict.outcome, verdict.basis);
-  Bytes& out = desk_.body;
-  out.append_all(std::string_view(R"({"meta":{"requestId":")"));
-  append_request_id(out, desk_.names);
-  out.append_all(std::string_view(R"("},"data":{"limit":)"), verdict.limit,
-                 std::string_view(R"(,"remaining":)"), verdict.remaining,
-                 std::string_view(R"(,"reset":)"), verdict.reset.time_since_epoch().count(),
-                 std::string_view(R"(,"success":)"), as_json(verdict.admitted()));
-  if (verdict.retry_after) {
-    out.append_all(std::string_view(R"(,"retryAfter":)"), verdict.retry_after->count());
-  }
-  out.append_all(std::string_view(R"(,"basis":")"), to_string(verdict.basis),
-                 std::string_view("\"}}"));
-  rate_limit_fields(request, verdict);
+  append_limit_response(scratch_.body, scratch_.id_state, verdict);
+  append_rate_limit_fields(scratch_.fields, now_, request, verdict);
 }
 
 void HttpSession::multi_limit(std::string_view body) {
-  desk_.reader.read_many(body, desk_.many, desk_.problems);
-  if (!desk_.problems.empty()) return refuse_body();
+  scratch_.reader.read_many(body, scratch_.many, scratch_.problems);
+  if (!scratch_.problems.empty()) return refuse_body();
   if (!decide_many()) return;
-  const Result<BatchVerdict>& batch = *desk_.batch;
+  const Result<BatchVerdict>& batch = *scratch_.batch;
   if (!batch) {
-    desk_.problems.assign(1, problem_of(batch.error()));
+    scratch_.problems.assign(1, problem_of(batch.error()));
     return refuse_body();
   }
   service_.http.add_batch(batch->outcome, batch->items);
-  Bytes& out = desk_.body;
-  out.append_all(std::string_view(R"({"meta":{"requestId":")"));
-  append_request_id(out, desk_.names);
-  out.append_all(std::string_view(R"("},"data":{"passed":)"), as_json(batch->admitted()),
-                 std::string_view(R"(,"limits":[)"));
-  size_t tightest = 0;
-  for (size_t i = 0; i < batch->items.size(); ++i) {
-    const Verdict& item = batch->items[i];
-    if (i > 0) out.append(',');
-    out.append(R"({"namespace":)");
-    append_json(out, desk_.many[i].ns);
-    out.append(R"(,"identifier":)");
-    append_json(out, desk_.many[i].identifier);
-    out.append_all(std::string_view(R"(,"limit":)"), item.limit,
-                   std::string_view(R"(,"remaining":)"), item.remaining,
-                   std::string_view(R"(,"reset":)"), item.reset.time_since_epoch().count(),
-                   std::string_view(R"(,"passed":)"), as_json(item.admitted()));
-    if (item.retry_after) {
-      out.append_all(std::string_view(R"(,"retryAfter":)"), item.retry_after->count());
-    }
-    out.append_all(std::string_view(R"(,"basis":")"), to_string(item.basis),
-                   std::string_view("\"}"));
-    const auto rank = [](const Verdict& verdict) {
-      return std::pair(verdict.admitted(), verdict.remaining);
-    };
-    if (rank(item) < rank(batch->items[tightest])) tightest = i;
-  }
-  out.append("]}}");
-  rate_limit_fields(desk_.many[tightest], batch->items[tightest]);
+  const size_t tightest =
+      append_multi_limit_response(scratch_.body, scratch_.id_state, scratch_.many, *batch);
+  append_rate_limit_fields(scratch_.fields, now_, scratch_.many[tightest], batch->items[tightest]);
 }
 
 void HttpSession::healthz(std::string_view) {
   content_type_ = "text/plain; charset=utf-8";
-  desk_.body.append("ok\n");
+  scratch_.body.append("ok\n");
 }
 
-// A process that was just started first hears what other regions counted, but does not wait for
-// a ledger that is away.
+// A new process is ready after it has read the counts of other regions. It does not wait longer
+// for a ledger that does not answer.
 void HttpSession::readyz(std::string_view) {
-  constexpr Millis kLongestWait{10'000};
+  constexpr Millis kMaxWait{10'000};
   content_type_ = "text/plain; charset=utf-8";
-  std::string_view why_not;
+  std::string_view not_ready;
   if (service_.draining.load(std::memory_order_relaxed)) {
-    why_not = "draining\n";
-  } else if (service_.ledger != nullptr && now_.mono - service_.started < kLongestWait &&
+    not_ready = "draining\n";
+  } else if (service_.ledger != nullptr && now_.mono - service_.started < kMaxWait &&
              !service_.limiter.sync_stats().ready) {
-    why_not = "reading the ledger\n";
+    not_ready = "reading the ledger\n";
   }
-  status_ = why_not.empty() ? 200 : 503;
-  desk_.body.append(why_not.empty() ? std::string_view("ready\n") : why_not);
+  if (!not_ready.empty()) set_status(HttpError::kUnavailable);
+  scratch_.body.append(not_ready.empty() ? std::string_view("ready\n") : not_ready);
 }
 
 void HttpSession::metrics(std::string_view) {
   content_type_ = "text/plain; version=0.0.4; charset=utf-8";
-  write_metrics(service_, desk_.body);
+  write_metrics(service_, scratch_.body);
 }
 
-void HttpSession::begin_answer() {
-  status_ = 200;
+void HttpSession::begin_response() {
+  set_status(HttpError::kNone);
   content_type_ = kJson;
-  desk_.body.clear();
-  desk_.fields.clear();
+  scratch_.body.clear();
+  scratch_.fields.clear();
+}
+
+void HttpSession::set_status(HttpError error) {
+  status_ = info_of(error).status;
+  reason_ = info_of(error).title;
 }
 
 void HttpSession::refuse_body() {
-  fail(400, desk_.problems.size() == 1 ? desk_.problems[0].message
-                                       : "the body has several mistakes; see errors");
+  fail(HttpError::kInvalidBody, scratch_.problems.size() == 1
+                                    ? scratch_.problems[0].message
+                                    : "the body has several problems; see errors");
 }
 
-// Problems of the body, if there are any, are told one by one.
-void HttpSession::fail(int status, std::string_view detail) {
-  begin_answer();
-  service_.http.stats.add(DoorStat::kBad);
-  status_ = status;
-  const StatusText& text = text_of(status);
-  Bytes& out = desk_.body;
+// The response lists each problem of the body, if there are any.
+void HttpSession::fail(HttpError error, std::string_view detail) {
+  begin_response();
+  service_.http.stats.add(FrontendStat::kBad);
+  set_status(error);
+  Bytes& out = scratch_.body;
   out.append(R"({"meta":{"requestId":")");
-  append_request_id(out, desk_.names);
-  out.append_all(std::string_view(R"("},"error":{"title":")"), text.reason,
+  append_request_id(out, scratch_.id_state);
+  out.append_all(std::string_view(R"("},"error":{"title":")"), reason_,
                  std::string_view(R"(","detail":)"));
   append_json(out, detail);
-  out.append_all(std::string_view(R"(,"status":)"), status, std::string_view(R"(,"type":")"),
-                 kProblemNames, text.type, std::string_view(R"(","errors":[)"));
-  for (size_t i = 0; i < desk_.problems.size(); ++i) {
-    const BodyProblem& problem = desk_.problems[i];
+  out.append_all(std::string_view(R"(,"status":)"), status_, std::string_view(R"(,"type":")"),
+                 kErrorUrn, info_of(error).type, std::string_view(R"(","errors":[)"));
+  for (size_t i = 0; i < scratch_.problems.size(); ++i) {
+    const BodyProblem& problem = scratch_.problems[i];
     out.append(i == 0 ? std::string_view(R"({"location":)") : R"(,{"location":)");
     append_json(out, problem.location);
     out.append(R"(,"message":)");
@@ -482,38 +367,25 @@ void HttpSession::fail(int status, std::string_view detail) {
     out.append('}');
   }
   out.append("]}}");
-  desk_.problems.clear();
-}
-
-// draft-ietf-httpapi-ratelimit-headers-11, with one policy.
-void HttpSession::rate_limit_fields(const Request& request, const Verdict& verdict) {
-  desk_.fields.append_all(std::string_view("RateLimit-Policy: \"default\";q="), verdict.limit,
-                          std::string_view(";w="), seconds_up(request.duration),
-                          std::string_view("\r\nRateLimit: \"default\";r="), verdict.remaining,
-                          std::string_view(";t="), seconds_up(verdict.reset - now_.wall),
-                          std::string_view("\r\n"));
-  if (verdict.retry_after) {
-    desk_.fields.append_all(std::string_view("Retry-After: "), seconds_up(*verdict.retry_after),
-                            std::string_view("\r\n"));
-  }
+  scratch_.problems.clear();
 }
 
 void HttpSession::send(const HttpHead* head, Bytes& out) {
   const int64_t second =
       std::chrono::floor<std::chrono::seconds>(now_.wall.time_since_epoch()).count();
-  if (desk_.date_of != second) {
-    desk_.date_of = second;
-    desk_.date = http_date(second);
+  if (scratch_.date_second != second) {
+    scratch_.date_second = second;
+    scratch_.date = http_date(second);
   }
-  out.append_all(std::string_view("HTTP/1.1 "), status_, ' ', text_of(status_).reason,
-                 std::string_view("\r\nDate: "), std::string_view(desk_.date),
+  out.append_all(std::string_view("HTTP/1.1 "), status_, ' ', reason_,
+                 std::string_view("\r\nDate: "), std::string_view(scratch_.date),
                  std::string_view("\r\n"));
   if (status_ != 204) {
     out.append_all(std::string_view("Content-Type: "), content_type_,
-                   std::string_view("\r\nContent-Length: "), desk_.body.size(),
+                   std::string_view("\r\nContent-Length: "), scratch_.body.size(),
                    std::string_view("\r\n"));
   }
-  out.append(desk_.fields.unread());
+  out.append(scratch_.fields.unread());
   if (close_) {
     out.append("Connection: close\r\n");
   } else if (head != nullptr && head->minor_version == 0) {
@@ -521,7 +393,7 @@ void HttpSession::send(const HttpHead* head, Bytes& out) {
   }
   out.append("\r\n");
   const bool bodyless = status_ == 204 || (head != nullptr && head->method == "HEAD");
-  if (!bodyless) out.append(desk_.body.unread());
+  if (!bodyless) out.append(scratch_.body.unread());
 }
 
 }  // namespace weir::frontends

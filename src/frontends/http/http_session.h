@@ -1,4 +1,4 @@
-// A connection that speaks HTTP/1.1: which requests there are, and how they are answered.
+// The session of an HTTP/1.1 connection: its routes and their responses.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "frontends/admission.h"
+#include "frontends/http/http_errors.h"
 #include "frontends/http/http_parser.h"
 #include "frontends/http/limit_body.h"
 #include "frontends/service.h"
@@ -17,10 +17,10 @@
 
 namespace weir::frontends {
 
-// What the sessions of a loop use in turn: nothing in it but the date and the names of
-// requests outlives a take().
-struct HttpDesk {
-  explicit HttpDesk(uint64_t seed) : names(seed) {}
+// Buffers that all HTTP sessions of a loop share. Only the date and the state of the request ids
+// outlive a call of process().
+struct HttpScratch {
+  explicit HttpScratch(uint64_t seed) : id_state(seed) {}
 
   LimitBodyReader reader;
   BodyProblems problems;
@@ -28,23 +28,22 @@ struct HttpDesk {
   std::array<Result<Verdict>, 1> verdict{};
   std::vector<Request> many;
   std::optional<Result<BatchVerdict>> batch{};
-  Bytes body;            // of the answer
-  Bytes fields;          // of the answer, beyond those every answer has
-  uint64_t names;        // state of the generator of request ids
-  int64_t date_of = -1;  // the second that `date` is of
+  Bytes body;                // of the response
+  Bytes fields;              // headers beyond those of every response
+  uint64_t id_state;         // of the generator of request ids
+  int64_t date_second = -1;  // the Unix second of `date`
   std::string date;
 };
 
-// What a client hears that is sent away.
-[[nodiscard]] std::string_view http_refusal(Refusal why);
-
-// The key is looked at when the head has arrived. Where the answer does not depend on the body,
-// because there is no key, or none is wanted, no byte of the body is kept.
+// The key is checked when the head has arrived. If the response does not depend on the body, the
+// body is skipped and not buffered.
 class HttpSession final : public Session {
  public:
-  HttpSession(Service& service, HttpDesk& desk) : service_(service), desk_(desk) { allow(false); }
+  HttpSession(Service& service, HttpScratch& scratch) : service_(service), scratch_(scratch) {
+    set_buffers(Buffers::kUnauthenticated);
+  }
 
-  [[nodiscard]] Next take(Instant now, Bytes& in, Bytes& out) override;
+  [[nodiscard]] Next process(Instant now, Bytes& in, Bytes& out) override;
   void drain() override { draining_ = true; }
 
  private:
@@ -52,58 +51,60 @@ class HttpSession final : public Session {
   struct Route;
   static const std::array<Route, 5> kRoutes;
 
-  // A decision that waits for a store. The request stays in the buffer meanwhile and is read
-  // again when it is there.
-  struct Held {
+  // A decision that waits for a store. The request stays in the buffer and is parsed again when
+  // the decision is ready.
+  struct Pending {
     std::vector<Result<Verdict>> verdicts{};
     std::optional<Result<BatchVerdict>> batch{};
     bool ready = false;
-    bool left = false;  // nobody waits on the spot: wake
+    bool detached = false;  // process() has returned: wake
   };
-  [[nodiscard]] bool waits() const { return home_ != nullptr && service_.decider.may_wait(); }
-  // False: not decided yet.
+  [[nodiscard]] bool may_wait() const {
+    return executor_ != nullptr && service_.backend.may_wait();
+  }
+  // False: the decision is pending.
   [[nodiscard]] bool decide_one();
   [[nodiscard]] bool decide_many();
 
-  // Whether the request at the front was answered; if not, more of it must arrive, or a
-  // decision on it.
-  [[nodiscard]] bool take_one(Bytes& in, Bytes& out);
-  // The answer to what cannot be read: nothing behind it can be, either.
-  void give_up(const HttpFault& fault, Bytes& in, Bytes& out);
-  // Answers what the head alone decides; else the route that wants the body.
+  // Processes the first request. False: the request is incomplete, or its decision is pending.
+  [[nodiscard]] bool process_one(Bytes& in, Bytes& out);
+  // Responds to an invalid request and discards the rest of the input.
+  void reject(const HttpFault& fault, Bytes& in, Bytes& out);
+  // Responds if the head alone decides; otherwise returns the route that needs the body.
   [[nodiscard]] const Route* serve_head(const HttpHead& head);
-  // Whether its answer is the last: it drains, and so many bytes stand behind the request.
+  // Whether the response is the last of a drain; `behind`: bytes received behind the request.
   [[nodiscard]] bool is_last(size_t behind);
-  // Sends the answer to a request whose body nobody wants, and leaves that out.
+  // Sends a response that does not depend on the body, and skips the body.
   void send_without_body(const HttpHead& head, Bytes& in, Bytes& out);
   void limit(std::string_view body);
   void multi_limit(std::string_view body);
   void healthz(std::string_view body);
   void readyz(std::string_view body);
   void metrics(std::string_view body);
-  [[nodiscard]] bool wants_key(const Route& route) const;
-  [[nodiscard]] bool admitted_by_key(const HttpHead& head);
-  void refuse_key(telemetry::DoorStat why, int status, std::string_view detail);
+  [[nodiscard]] bool requires_key(const Route& route) const;
+  [[nodiscard]] bool authenticate(const HttpHead& head);
+  void refuse_key(telemetry::FrontendStat stat, HttpError error, std::string_view detail);
   void refuse_body();
-  void fail(int status, std::string_view detail);
-  void begin_answer();
-  void rate_limit_fields(const Request& request, const Verdict& verdict);
+  void fail(HttpError error, std::string_view detail);
+  void set_status(HttpError error);
+  void begin_response();
   void send(const HttpHead* head, Bytes& out);
 
   Service& service_;
-  HttpDesk& desk_;
+  HttpScratch& scratch_;
   Instant now_{};
   bool draining_ = false;
-  std::optional<MonoTime> drain_began_{};  // the first answer in it
-  bool acked_to_continue_ = false;
+  std::optional<MonoTime> drain_began_{};  // first response of the drain
+  bool continue_sent_ = false;
   ChunkedBody chunks_;
-  std::shared_ptr<Held> held_;
-  bool waiting_ = false;  // for what is held
-  std::string accepted_;  // the Authorization that was right, so that it is hashed once
-  size_t skipped_ = 0;    // bytes of a body that nobody wants, still to come
+  std::shared_ptr<Pending> pending_;
+  bool waiting_ = false;  // for pending_
+  std::string accepted_;  // the last valid Authorization, which is not hashed again
+  size_t to_skip_ = 0;    // bytes of a body that is ignored
 
-  // The answer under way.
+  // The current response.
   int status_ = 200;
+  std::string_view reason_;
   std::string_view content_type_;
   bool close_ = false;
   bool wrong_key_ = false;

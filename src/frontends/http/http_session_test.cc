@@ -7,24 +7,24 @@
 #include <string>
 #include <vector>
 
-#include "frontends/front_test.h"
+#include "frontends/fixture_test.h"
 
 namespace weir::frontends {
 namespace {
 
-using telemetry::DoorStat;
+using telemetry::FrontendStat;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
 struct HttpClient {
-  Front front;
-  HttpDesk desk{1};
-  HttpSession session{front.service, desk};
-  Line line{front, session};
+  Fixture fixture;
+  HttpScratch scratch{1};
+  HttpSession session{fixture.service, scratch};
+  TestConnection line{fixture, session};
 
-  std::string say(std::string_view text) { return line.say(text); }
+  std::string send(std::string_view text) { return line.send(text); }
 };
 
 const std::string kBody =
@@ -43,12 +43,12 @@ std::string get(const std::string& path, const std::string& fields = "") {
   return "GET " + path + " HTTP/1.1\r\nHost: h\r\n" + fields + "\r\n";
 }
 
-// The names of requests are random; here they are all "*".
+// Request ids are random; they are replaced by "*".
 std::string anonymous(const std::string& text) {
   return std::regex_replace(text, std::regex("req_[0-9a-z]{24}"), "*");
 }
 
-// Every answer has the first three fields. Names count as they are on the wire: 28 bytes.
+// Every response has the first three headers. A request id has 28 bytes on the wire.
 std::string http_answer(const std::string& status, const std::string& fields,
                         const std::string& body) {
   const size_t names = body.find("\"*\"") == std::string::npos ? 0 : 27;
@@ -67,41 +67,41 @@ std::string error(const std::string& status, const std::string& title, const std
                          R"(","errors":[)" + errors + "]}}");
 }
 
-TEST(HttpSession, AnswersALimitWithItsVerdictAndHeaders) {
+TEST(HttpSession, RespondsToALimitWithVerdictAndHeaders) {
   HttpClient client;
   EXPECT_EQ(
-      anonymous(client.say(limit())),
+      anonymous(client.send(limit())),
       http_answer("200 OK",
                   "RateLimit-Policy: \"default\";q=2;w=60\r\nRateLimit: \"default\";r=1;t=60\r\n",
                   R"({"meta":{"requestId":"*"},"data":{"limit":2,"remaining":1,)"
                   R"("reset":1699999260000,"success":true,"basis":"local"}})"));
   EXPECT_EQ(client.line.next, Next::kRead);
-  client.say(limit());
+  client.send(limit());
   EXPECT_EQ(
-      anonymous(client.say(limit())),
+      anonymous(client.send(limit())),
       http_answer("200 OK",
                   "RateLimit-Policy: \"default\";q=2;w=60\r\nRateLimit: \"default\";r=0;t=60\r\n"
                   "Retry-After: 60\r\n",
                   R"({"meta":{"requestId":"*"},"data":{"limit":2,"remaining":0,)"
                   R"("reset":1699999260000,"success":false,"retryAfter":60000,"basis":"local"}})"));
-  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kRequests), 3u);
-  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kBad), 0u);
-  EXPECT_EQ(client.front.service.http.decisions.total(
+  EXPECT_EQ(client.fixture.service.http.stats.total(FrontendStat::kRequests), 3u);
+  EXPECT_EQ(client.fixture.service.http.stats.total(FrontendStat::kBad), 0u);
+  EXPECT_EQ(client.fixture.service.http.decisions.total(
                 telemetry::decided(Outcome::kDenied, Basis::kLocal)),
             1u);
 }
 
-TEST(HttpSession, RoundsSecondsUpSoThatNobodyComesTooEarly) {
+TEST(HttpSession, RoundsSecondsUpSoThatNoClientRetriesTooEarly) {
   HttpClient client;
-  client.say(limit());
-  client.say(limit());
+  client.send(limit());
+  client.send(limit());
   const auto retry_after = [&](Millis later) {
-    client.front.clock.advance(later);
-    const std::string received = client.say(limit());
+    client.fixture.clock.advance(later);
+    const std::string received = client.send(limit());
     std::smatch found;
-    const std::regex wanted("t=([0-9]+)\r\nRetry-After: ([0-9]+)\r\n");
-    return std::regex_search(received, found, wanted) ? found.str(1) + " " + found.str(2)
-                                                      : received;
+    const std::regex expected("t=([0-9]+)\r\nRetry-After: ([0-9]+)\r\n");
+    return std::regex_search(received, found, expected) ? found.str(1) + " " + found.str(2)
+                                                        : received;
   };
   EXPECT_EQ(retry_after(Millis(1)), "60 60");
   EXPECT_EQ(retry_after(Millis(998)), "60 60");
@@ -109,28 +109,28 @@ TEST(HttpSession, RoundsSecondsUpSoThatNobodyComesTooEarly) {
   EXPECT_EQ(retry_after(Millis(58'999)), "1 1");
 }
 
-TEST(HttpSession, RoundsAWindowThatIsNoWholeSecondUp) {
+TEST(HttpSession, RoundsAWindowUpToWholeSeconds) {
   HttpClient client;
-  EXPECT_THAT(client.say(limit(R"({"namespace":"a","identifier":"b","limit":5,"duration":1001})")),
+  EXPECT_THAT(client.send(limit(R"({"namespace":"a","identifier":"b","limit":5,"duration":1001})")),
               HasSubstr("RateLimit-Policy: \"default\";q=5;w=2\r\n"));
 }
 
-TEST(HttpSession, HasNothingToRetryWhereACostCanNeverPass) {
+TEST(HttpSession, OmitsRetryAfterIfTheCostCanNeverPass) {
   HttpClient client;
-  const std::string received =
-      client.say(limit(R"({"namespace":"a","identifier":"b","limit":5,"duration":1000,"cost":6})"));
+  const std::string received = client.send(
+      limit(R"({"namespace":"a","identifier":"b","limit":5,"duration":1000,"cost":6})"));
   EXPECT_THAT(received, HasSubstr(R"("success":false,"basis")"));
   EXPECT_THAT(received, Not(HasSubstr("Retry-After")));
 }
 
-TEST(HttpSession, AdmitsABatchWholeOrNotAtAllAndShowsTheTightest) {
+TEST(HttpSession, AdmitsABatchAtomicallyAndReportsTheTightestLimit) {
   HttpClient client;
   const std::string batch =
       R"([{"namespace":"a","identifier":"x\"y","limit":9,"duration":60000},)"
       R"({"namespace":"a","identifier":"b","limit":3,"duration":60000,"cost":2,)"
       R"("algorithm":"fixed_window"}])";
   EXPECT_EQ(
-      anonymous(client.say(post("/v2/ratelimit.multiLimit", batch))),
+      anonymous(client.send(post("/v2/ratelimit.multiLimit", batch))),
       http_answer("200 OK",
                   "RateLimit-Policy: \"default\";q=3;w=60\r\nRateLimit: \"default\";r=1;t=60\r\n",
                   R"({"meta":{"requestId":"*"},"data":{"passed":true,"limits":[)"
@@ -138,7 +138,7 @@ TEST(HttpSession, AdmitsABatchWholeOrNotAtAllAndShowsTheTightest) {
                   R"("reset":1699999260000,"passed":true,"basis":"local"},)"
                   R"({"namespace":"a","identifier":"b","limit":3,"remaining":1,)"
                   R"("reset":1699999260000,"passed":true,"basis":"local"}]}})"));
-  EXPECT_EQ(anonymous(client.say(post("/v2/ratelimit.multiLimit", batch))),
+  EXPECT_EQ(anonymous(client.send(post("/v2/ratelimit.multiLimit", batch))),
             http_answer(
                 "200 OK",
                 "RateLimit-Policy: \"default\";q=3;w=60\r\nRateLimit: \"default\";r=1;t=60\r\n"
@@ -148,103 +148,104 @@ TEST(HttpSession, AdmitsABatchWholeOrNotAtAllAndShowsTheTightest) {
                 R"("reset":1699999260000,"passed":true,"basis":"local"},)"
                 R"({"namespace":"a","identifier":"b","limit":3,"remaining":1,)"
                 R"("reset":1699999260000,"passed":false,"retryAfter":60000,"basis":"local"}]}})"));
-  // Of the refused one, what would have passed alone was not admitted.
+  // Items of the refused batch that would pass alone are not counted as admitted.
   EXPECT_THAT(
-      client.say(get("/metrics")),
-      AllOf(HasSubstr(
-                "\nweir_decisions_total{door=\"http\",outcome=\"admitted\",basis=\"local\"} 2\n"),
-            HasSubstr(
-                "\nweir_decisions_total{door=\"http\",outcome=\"denied\",basis=\"local\"} 2\n")));
+      client.send(get("/metrics")),
+      AllOf(
+          HasSubstr(
+              "\nweir_decisions_total{frontend=\"http\",outcome=\"admitted\",basis=\"local\"} 2\n"),
+          HasSubstr(
+              "\nweir_decisions_total{frontend=\"http\",outcome=\"denied\",basis=\"local\"} 2\n")));
 }
 
-TEST(HttpSession, CountsNothingOfABatchAsAdmittedThatCanNeverPass) {
+TEST(HttpSession, CountsNoAdmissionForABatchThatCanNeverPass) {
   HttpClient client;
-  EXPECT_THAT(client.say(post("/v2/ratelimit.multiLimit",
-                              R"([{"namespace":"a","identifier":"x","limit":9,"duration":60000},)"
-                              R"({"namespace":"a","identifier":"b","limit":3,"duration":60000,)"
-                              R"("cost":4}])")),
+  EXPECT_THAT(client.send(post("/v2/ratelimit.multiLimit",
+                               R"([{"namespace":"a","identifier":"x","limit":9,"duration":60000},)"
+                               R"({"namespace":"a","identifier":"b","limit":3,"duration":60000,)"
+                               R"("cost":4}])")),
               HasSubstr(R"("passed":false,"limits")"));
-  const auto& decisions = client.front.service.http.decisions;
+  const auto& decisions = client.fixture.service.http.decisions;
   EXPECT_EQ(decisions.total(telemetry::decided(Outcome::kAdmitted, Basis::kLocal)), 0u);
   EXPECT_EQ(decisions.total(telemetry::decided(Outcome::kDenied, Basis::kLocal)), 1u);
   EXPECT_EQ(decisions.total(telemetry::decided(Outcome::kNever, Basis::kLocal)), 1u);
 }
 
-TEST(HttpSession, TellsOneProblemOfABodyAndAllOfSeveral) {
+TEST(HttpSession, ReportsAllProblemsOfABody) {
   HttpClient client;
   const std::string cost = R"({"location":"body.cost","message":"cost is -1",)"
                            R"("fix":"choose a whole number from 0 to 1000000000000"})";
   const std::string body =
       R"({"namespace":"a","identifier":"b","limit":5,"duration":1000,"cost":-1)";
-  EXPECT_EQ(anonymous(client.say(limit(body + "}"))),
+  EXPECT_EQ(anonymous(client.send(limit(body + "}"))),
             error("400", "Bad Request", "cost is -1", "bad_request", "", cost));
   EXPECT_EQ(
-      anonymous(client.say(limit(body + R"(,"burst":0})"))),
-      error("400", "Bad Request", "the body has several mistakes; see errors", "bad_request", "",
+      anonymous(client.send(limit(body + R"(,"burst":0})"))),
+      error("400", "Bad Request", "the body has several problems; see errors", "bad_request", "",
             cost + R"(,{"location":"body.burst","message":"burst is 0",)"
                    R"("fix":"choose a whole number from 1 to 1000000000000"})"));
-  // What the limiter alone can know.
+  // Found by the limiter only.
   const std::string burst =
       R"({"namespace":"a","identifier":"b","limit":5,"duration":1000,"burst":1})";
-  EXPECT_THAT(client.say(limit(burst)), HasSubstr(R"("location":"body.burst")"));
-  EXPECT_THAT(client.say(post("/v2/ratelimit.multiLimit", "[" + burst + "]")),
+  EXPECT_THAT(client.send(limit(burst)), HasSubstr(R"("location":"body.burst")"));
+  EXPECT_THAT(client.send(post("/v2/ratelimit.multiLimit", "[" + burst + "]")),
               HasSubstr(R"("location":"body[0].burst")"));
-  // Nothing of it is left for an error that has none.
-  EXPECT_THAT(client.say(get("/nowhere")), HasSubstr(R"("errors":[])"));
+  // The next error does not repeat the problems.
+  EXPECT_THAT(client.send(get("/nowhere")), HasSubstr(R"("errors":[])"));
   EXPECT_EQ(client.line.next, Next::kRead);
-  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kBad), 5u);
+  EXPECT_EQ(client.fixture.service.http.stats.total(FrontendStat::kBad), 5u);
 }
 
-TEST(HttpSession, WantsTheKeyAsABearerToken) {
-  const auto asked = [](const std::string& authorization) {
+TEST(HttpSession, RequiresTheKeyAsABearerToken) {
+  const auto request = [](const std::string& authorization) {
     HttpClient client;
-    return anonymous(client.say("POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n" + authorization +
-                                "Content-Length: " + std::to_string(kBody.size()) + "\r\n\r\n" +
-                                kBody));
+    return anonymous(client.send("POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n" +
+                                 authorization + "Content-Length: " + std::to_string(kBody.size()) +
+                                 "\r\n\r\n" + kBody));
   };
   const std::string key(kKey);
-  EXPECT_THAT(asked("Authorization: Bearer " + key + "\r\n"), StartsWith("HTTP/1.1 200 OK\r\n"));
-  EXPECT_THAT(asked("Authorization: bearer " + key + "\r\n"), StartsWith("HTTP/1.1 200 OK\r\n"));
-  EXPECT_EQ(asked(""), error("400", "Bad Request",
-                             "the Authorization header is missing: send Authorization: Bearer "
-                             "<root key>",
-                             "bad_request"));
+  EXPECT_THAT(request("Authorization: Bearer " + key + "\r\n"), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(request("Authorization: bearer " + key + "\r\n"), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_EQ(request(""), error("400", "Bad Request",
+                               "the Authorization header is missing: send Authorization: Bearer "
+                               "<root key>",
+                               "bad_request"));
   for (const std::string& malformed : {"Basic " + key, key, std::string("Bearer"),
                                        "Bearer " + std::string(300, 'x'), std::string()}) {
-    EXPECT_EQ(asked("Authorization: " + malformed + "\r\n"),
+    EXPECT_EQ(request("Authorization: " + malformed + "\r\n"),
               error("400", "Bad Request",
                     "the Authorization header is malformed: send Authorization: Bearer <root key>",
                     "bad_request"));
   }
   for (const std::string& unknown : {key + "x", key.substr(1), std::string("x")}) {
-    EXPECT_EQ(asked("Authorization: Bearer " + unknown + "\r\n"),
-              error("401", "Unauthorized", "this root key is not known here", "unauthorized",
+    EXPECT_EQ(request("Authorization: Bearer " + unknown + "\r\n"),
+              error("401", "Unauthorized", "this root key is not valid", "unauthorized",
                     "WWW-Authenticate: Bearer\r\n"));
   }
 }
 
-// The head of a request with a body, and with this key.
+// The head of a request with a body and this key.
 std::string post_head(const std::string& authorization, const std::string& framing) {
   return "POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n" + authorization + framing + "\r\n";
 }
 
-TEST(HttpSession, RefusesAWrongKeyBeforeTheBodyHasArrivedAndKeepsNothingOfIt) {
-  const std::string wrong = "Authorization: Bearer weir_root_of_another_server\r\n";
+TEST(HttpSession, RefusesAWrongKeyBeforeTheBodyArrivesAndDoesNotBufferIt) {
+  const std::string invalid = "Authorization: Bearer weir_root_of_another_server\r\n";
   for (const auto& [authorization, status] :
-       {std::pair<std::string, std::string>{"", "400"}, {wrong, "401"}}) {
-    HttpClient small;
-    EXPECT_THAT(small.say(post_head(authorization, "Content-Length: 9000\r\n")),
+       {std::pair<std::string, std::string>{"", "400"}, {invalid, "401"}}) {
+    HttpClient other;
+    EXPECT_THAT(other.send(post_head(authorization, "Content-Length: 9000\r\n")),
                 StartsWith("HTTP/1.1 " + status));
     for (int i = 0; i < 9; ++i) {
-      EXPECT_EQ(small.say(std::string(1000, 'x')), "");
-      EXPECT_TRUE(small.line.in.empty());
+      EXPECT_EQ(other.send(std::string(1000, 'x')), "");
+      EXPECT_TRUE(other.line.in.empty());
     }
-    EXPECT_THAT(small.say(get("/healthz")), EndsWith("\r\n\r\nok\n"));  // behind the body
+    EXPECT_THAT(other.send(get("/healthz")), EndsWith("\r\n\r\nok\n"));  // after the body
     for (const std::string framing :
          {"Content-Length: 1048576\r\n", "Transfer-Encoding: chunked\r\n",
           "Content-Length: 1\r\nExpect: 100-continue\r\n"}) {
       HttpClient large;
-      EXPECT_THAT(large.say(post_head(authorization, framing)),
+      EXPECT_THAT(large.send(post_head(authorization, framing)),
                   AllOf(StartsWith("HTTP/1.1 " + status), HasSubstr("\r\nConnection: close\r\n")));
       EXPECT_EQ(large.line.next, Next::kClose);
       EXPECT_TRUE(large.line.in.empty());
@@ -252,40 +253,41 @@ TEST(HttpSession, RefusesAWrongKeyBeforeTheBodyHasArrivedAndKeepsNothingOfIt) {
   }
 }
 
-TEST(HttpSession, KeepsNothingOfABodyWhereNoKeyIsWanted) {
+TEST(HttpSession, DoesNotBufferABodyOnRoutesWithoutAKey) {
   HttpClient client;
-  EXPECT_THAT(client.say(get("/healthz", "Content-Length: 5\r\n") + "he"), EndsWith("ok\n"));
-  EXPECT_EQ(client.say("llo"), "");
-  EXPECT_THAT(client.say(get("/nowhere", "Content-Length: 20000\r\n")),
+  EXPECT_THAT(client.send(get("/healthz", "Content-Length: 5\r\n") + "he"), EndsWith("ok\n"));
+  EXPECT_EQ(client.send("llo"), "");
+  EXPECT_THAT(client.send(get("/nowhere", "Content-Length: 20000\r\n")),
               HasSubstr("\r\nConnection: close\r\n"));
 }
 
-TEST(HttpSession, MayHoldMuchOnceItHasShownAKey) {
+TEST(HttpSession, RaisesItsBufferLimitAfterAValidKey) {
   HttpClient client;
-  EXPECT_EQ(client.session.most_unread(), kMaxStrangerBytes);
-  EXPECT_EQ(client.session.standing(), Standing::kStranger);
-  client.say(get("/healthz"));
-  EXPECT_EQ(client.session.standing(), Standing::kStranger);
-  const std::string asked = limit();
-  client.say(asked.substr(0, asked.size() - 1));  // the head is there
-  EXPECT_EQ(client.session.most_unread(), kMaxUnread);
-  EXPECT_EQ(client.session.standing(), Standing::kKeyed);
+  EXPECT_EQ(client.session.max_unread(), kMaxUnauthenticatedBytes);
+  EXPECT_EQ(client.session.trust(), Trust::kUnauthenticated);
+  client.send(get("/healthz"));
+  EXPECT_EQ(client.session.trust(), Trust::kUnauthenticated);
+  const std::string request = limit();
+  client.send(request.substr(0, request.size() - 1));  // the head has arrived
+  EXPECT_EQ(client.session.max_unread(), kMaxUnread);
+  EXPECT_EQ(client.session.trust(), Trust::kAuthenticated);
 }
 
-TEST(HttpSession, ReadsNoHeadThatAStrangerMayNotHold) {
+TEST(HttpSession, RefusesAHeadAboveTheUnauthenticatedLimit) {
   HttpClient client;
   const std::string head = get("/", "X: " + std::string(kMaxHttpHead, 'x') + "\r\n");
-  EXPECT_EQ(client.say(head.substr(0, kMaxStrangerBytes - 1)), "");
-  EXPECT_THAT(client.say(head.substr(kMaxStrangerBytes - 1, 1)), StartsWith("HTTP/1.1 431 "));
+  EXPECT_EQ(client.send(head.substr(0, kMaxUnauthenticatedBytes - 1)), "");
+  EXPECT_THAT(client.send(head.substr(kMaxUnauthenticatedBytes - 1, 1)),
+              StartsWith("HTTP/1.1 431 "));
 }
 
-TEST(HttpSession, KeepsTheAnswerToAWrongKeyBackAndCountsWhy) {
+TEST(HttpSession, DelaysTheResponseToAWrongKeyAndCountsTheReason) {
   HttpClient client;
   Bytes& in = client.line.in;
   Bytes& out = client.line.out;
-  const auto take = [&] { return client.session.take(client.front.clock.now(), in, out); };
-  const std::string wrong = post_head("Authorization: Bearer weir_root_of_nobody\r\n", "");
-  in.append(wrong + get("/healthz"));
+  const auto take = [&] { return client.session.process(client.fixture.clock.now(), in, out); };
+  const std::string invalid = post_head("Authorization: Bearer weir_root_of_nobody\r\n", "");
+  in.append(invalid + get("/healthz"));
   EXPECT_EQ(take(), Next::kDelay);
   EXPECT_THAT(client.line.received(), AllOf(StartsWith("HTTP/1.1 401 "), Not(HasSubstr("200 OK"))));
   EXPECT_EQ(take(), Next::kRead);
@@ -293,44 +295,44 @@ TEST(HttpSession, KeepsTheAnswerToAWrongKeyBackAndCountsWhy) {
   in.append(post_head("Authorization: Bearer weir_root_of_nobody\r\n", "Connection: close\r\n"));
   EXPECT_EQ(take(), Next::kDelay);
   EXPECT_EQ(take(), Next::kClose);
-  client.say(post_head("", ""));
-  client.say(post_head("Authorization: Basic eA==\r\n", ""));
-  client.say(post_head("Authorization: Basic eA==\r\n", ""));
-  const auto& stats = client.front.service.http.stats;
-  EXPECT_EQ(stats.total(DoorStat::kWrongKey), 2u);
-  EXPECT_EQ(stats.total(DoorStat::kMissingKey), 1u);
-  EXPECT_EQ(stats.total(DoorStat::kMalformedKey), 2u);
+  client.send(post_head("", ""));
+  client.send(post_head("Authorization: Basic eA==\r\n", ""));
+  client.send(post_head("Authorization: Basic eA==\r\n", ""));
+  const auto& stats = client.fixture.service.http.stats;
+  EXPECT_EQ(stats.total(FrontendStat::kWrongKey), 2u);
+  EXPECT_EQ(stats.total(FrontendStat::kMissingKey), 1u);
+  EXPECT_EQ(stats.total(FrontendStat::kMalformedKey), 2u);
 }
 
-TEST(HttpSession, WantsAKeyForItsMetricsWhereOthersCanReachThem) {
+TEST(HttpSession, RequiresAKeyForMetricsOnPublicAddresses) {
   HttpClient client;
-  client.front.service.metrics_keys = Keys::kWanted;
-  EXPECT_THAT(client.say(get("/metrics")), StartsWith("HTTP/1.1 400 "));
-  EXPECT_THAT(client.say(get("/metrics", "Authorization: Bearer weir_root_of_nobody\r\n")),
+  client.fixture.service.metrics_key_policy = KeyPolicy::kRequired;
+  EXPECT_THAT(client.send(get("/metrics")), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(client.send(get("/metrics", "Authorization: Bearer weir_root_of_nobody\r\n")),
               StartsWith("HTTP/1.1 401 "));
-  EXPECT_THAT(client.say(get("/metrics", "Authorization: Bearer " + std::string(kKey) + "\r\n")),
+  EXPECT_THAT(client.send(get("/metrics", "Authorization: Bearer " + std::string(kKey) + "\r\n")),
               HasSubstr("\nweir_cells 0\n"));
-  EXPECT_THAT(client.say(get("/healthz")), EndsWith("\r\n\r\nok\n"));
+  EXPECT_THAT(client.send(get("/healthz")), EndsWith("\r\n\r\nok\n"));
 }
 
-TEST(HttpSession, TakesABodyThatIsNotEncoded) {
+TEST(HttpSession, AcceptsContentEncodingIdentity) {
   HttpClient client;
-  EXPECT_THAT(client.say(limit(kBody, "Content-Encoding: Identity\r\n")),
+  EXPECT_THAT(client.send(limit(kBody, "Content-Encoding: Identity\r\n")),
               StartsWith("HTTP/1.1 200 "));
 }
 
-TEST(HttpSession, WantsTheKeyAgainWithEveryRequest) {
+TEST(HttpSession, ChecksTheKeyOfEveryRequest) {
   HttpClient client;
-  EXPECT_THAT(client.say(limit()), StartsWith("HTTP/1.1 200"));
-  EXPECT_THAT(client.say("POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n"
-                         "Authorization: Bearer weir_root_for_these_tests_onlY\r\n\r\n"),
+  EXPECT_THAT(client.send(limit()), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(client.send("POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n"
+                          "Authorization: Bearer weir_root_for_these_tests_onlY\r\n\r\n"),
               StartsWith("HTTP/1.1 401"));
-  EXPECT_THAT(client.say("POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n\r\n"),
+  EXPECT_THAT(client.send("POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n\r\n"),
               StartsWith("HTTP/1.1 400"));
-  EXPECT_THAT(client.say(limit()), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(client.send(limit()), StartsWith("HTTP/1.1 200"));
 }
 
-TEST(HttpSession, SaysWhetherItIsAliveAndReady) {
+TEST(HttpSession, ReportsHealthAndReadiness) {
   HttpClient client;
   const auto plain = [](const std::string& status, const std::string& body) {
     return "HTTP/1.1 " + status +
@@ -338,31 +340,31 @@ TEST(HttpSession, SaysWhetherItIsAliveAndReady) {
            "Content-Length: " +
            std::to_string(body.size()) + "\r\n\r\n" + body;
   };
-  EXPECT_EQ(client.say(get("/healthz?verbose")), plain("200 OK", "ok\n"));
-  EXPECT_EQ(client.say(get("/readyz")), plain("200 OK", "ready\n"));
-  client.front.service.draining = true;
-  EXPECT_EQ(client.say(get("/readyz")), plain("503 Service Unavailable", "draining\n"));
-  EXPECT_EQ(client.say(get("/healthz")), plain("200 OK", "ok\n"));
+  EXPECT_EQ(client.send(get("/healthz?verbose")), plain("200 OK", "ok\n"));
+  EXPECT_EQ(client.send(get("/readyz")), plain("200 OK", "ready\n"));
+  client.fixture.service.draining = true;
+  EXPECT_EQ(client.send(get("/readyz")), plain("503 Service Unavailable", "draining\n"));
+  EXPECT_EQ(client.send(get("/healthz")), plain("200 OK", "ok\n"));
 }
 
-TEST(HttpSession, AnswersAHeadAsAGetWithoutItsBody) {
+TEST(HttpSession, RespondsToHeadAsToGetWithoutABody) {
   HttpClient client;
-  const std::string whole = client.say(get("/healthz"));
-  EXPECT_EQ(client.say("HEAD /healthz HTTP/1.1\r\nHost: h\r\n\r\n"),
+  const std::string whole = client.send(get("/healthz"));
+  EXPECT_EQ(client.send("HEAD /healthz HTTP/1.1\r\nHost: h\r\n\r\n"),
             whole.substr(0, whole.size() - 3));
-  const std::string missing = client.say("HEAD /nowhere HTTP/1.1\r\nHost: h\r\n\r\n");
+  const std::string missing = client.send("HEAD /nowhere HTTP/1.1\r\nHost: h\r\n\r\n");
   EXPECT_THAT(missing, StartsWith("HTTP/1.1 404 Not Found\r\n"));
   EXPECT_THAT(missing, EndsWith("\r\n\r\n"));
 }
 
 TEST(HttpSession, ServesItsMetrics) {
   HttpClient client;
-  const std::string received = client.say(get("/metrics"));
+  const std::string received = client.send(get("/metrics"));
   EXPECT_THAT(received, HasSubstr("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
   EXPECT_THAT(received, HasSubstr("\nweir_cells 0\n"));
 }
 
-TEST(HttpSession, TellsWhichMethodsAPathTakes) {
+TEST(HttpSession, ListsTheMethodsOfAPath) {
   HttpClient client;
   const auto allowed = [](const std::string& methods) {
     return "HTTP/1.1 204 No Content\r\nDate: Tue, 14 Nov 2023 22:00:00 GMT\r\nAllow: " + methods +
@@ -371,45 +373,45 @@ TEST(HttpSession, TellsWhichMethodsAPathTakes) {
   const auto options = [](const std::string& path) {
     return "OPTIONS " + path + " HTTP/1.1\r\nHost: h\r\n\r\n";
   };
-  EXPECT_EQ(client.say(options("/v2/ratelimit.limit")), allowed("POST, OPTIONS"));
-  EXPECT_EQ(client.say(options("/v2/ratelimit.multiLimit")), allowed("POST, OPTIONS"));
-  EXPECT_EQ(client.say(options("/metrics")), allowed("GET, HEAD, OPTIONS"));
-  EXPECT_EQ(client.say(options("*")), allowed("GET, HEAD, POST, OPTIONS"));
-  EXPECT_THAT(client.say(options("/nowhere")), StartsWith("HTTP/1.1 404 "));
+  EXPECT_EQ(client.send(options("/v2/ratelimit.limit")), allowed("POST, OPTIONS"));
+  EXPECT_EQ(client.send(options("/v2/ratelimit.multiLimit")), allowed("POST, OPTIONS"));
+  EXPECT_EQ(client.send(options("/metrics")), allowed("GET, HEAD, OPTIONS"));
+  EXPECT_EQ(client.send(options("*")), allowed("GET, HEAD, POST, OPTIONS"));
+  EXPECT_THAT(client.send(options("/nowhere")), StartsWith("HTTP/1.1 404 "));
 }
 
-TEST(HttpSession, RefusesPathsAndMethodsItDoesNotKnow) {
+TEST(HttpSession, RefusesUnknownPathsAndMethods) {
   HttpClient client;
   for (const char* path : {"/", "/nowhere", "/v2/ratelimit.limit/", "/V2/ratelimit.limit", "*"}) {
-    EXPECT_EQ(anonymous(client.say(get(path))),
+    EXPECT_EQ(anonymous(client.send(get(path))),
               error("404", "Not Found", "there is nothing at this path", "not_found"));
   }
-  EXPECT_EQ(anonymous(client.say(get("/v2/ratelimit.limit"))),
-            error("405", "Method Not Allowed", "this path does not take that method",
+  EXPECT_EQ(anonymous(client.send(get("/v2/ratelimit.limit"))),
+            error("405", "Method Not Allowed", "this path does not support this method",
                   "method_not_allowed", "Allow: POST, OPTIONS\r\n"));
   for (const char* method : {"POST", "PUT", "DELETE", "get"}) {
-    EXPECT_EQ(anonymous(client.say(std::string(method) + " /healthz HTTP/1.1\r\nHost: h\r\n\r\n")),
-              error("405", "Method Not Allowed", "this path does not take that method",
+    EXPECT_EQ(anonymous(client.send(std::string(method) + " /healthz HTTP/1.1\r\nHost: h\r\n\r\n")),
+              error("405", "Method Not Allowed", "this path does not support this method",
                     "method_not_allowed", "Allow: GET, HEAD, OPTIONS\r\n"));
   }
-  EXPECT_THAT(client.say("HEAD /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n\r\n"),
+  EXPECT_THAT(client.send("HEAD /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\n\r\n"),
               StartsWith("HTTP/1.1 405 "));
   EXPECT_EQ(client.line.next, Next::kRead);
 }
 
-TEST(HttpSession, ClosesAfterARequestThatCannotBeTaken) {
+TEST(HttpSession, ClosesAfterAnInvalidRequest) {
   const std::pair<std::string, std::string> faults[] = {
       {"GET / HTTP/1.1\r\n\r\n",
        error("400", "Bad Request", "no Host header", "bad_request", "Connection: close\r\n")},
       {"GET / HTTP/3.0\r\n\r\n",
-       error("505", "HTTP Version Not Supported", "only HTTP/1.1 and HTTP/1.0 are spoken here",
+       error("505", "HTTP Version Not Supported", "only HTTP/1.1 and HTTP/1.0 are supported",
              "version_not_supported", "Connection: close\r\n")},
       {get("/", "Expect: more\r\n"),
-       error("417", "Expectation Failed", "Expect knows only 100-continue", "expectation_failed",
-             "Connection: close\r\n")},
+       error("417", "Expectation Failed", "only Expect: 100-continue is supported",
+             "expectation_failed", "Connection: close\r\n")},
       {get("/", "Transfer-Encoding: gzip\r\n"),
-       error("501", "Not Implemented", "Transfer-Encoding knows only chunked", "not_implemented",
-             "Connection: close\r\n")},
+       error("501", "Not Implemented", "only Transfer-Encoding: chunked is supported",
+             "not_implemented", "Connection: close\r\n")},
       {get("/", "Content-Length: 1048577\r\n"),
        error("413", "Content Too Large", "the body has more than 1 MiB", "content_too_large",
              "Connection: close\r\n")},
@@ -422,82 +424,82 @@ TEST(HttpSession, ClosesAfterARequestThatCannotBeTaken) {
              "Connection: close\r\n")},
       {get("/", "Content-Encoding: gzip\r\n"),
        error("415", "Unsupported Media Type",
-             "Content-Encoding knows only identity: send the body as it is",
+             "only Content-Encoding: identity is supported: send the body unencoded",
              "unsupported_media_type", "Accept-Encoding: identity\r\nConnection: close\r\n")},
   };
-  for (const auto& [asked, expected] : faults) {
+  for (const auto& [request, expected] : faults) {
     HttpClient client;
-    EXPECT_EQ(anonymous(client.say(asked + get("/healthz"))), expected);
+    EXPECT_EQ(anonymous(client.send(request + get("/healthz"))), expected);
     EXPECT_EQ(client.line.next, Next::kClose);
     EXPECT_TRUE(client.line.in.empty());
-    EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kBad), 1u);
+    EXPECT_EQ(client.fixture.service.http.stats.total(FrontendStat::kBad), 1u);
   }
 }
 
-TEST(HttpSession, KeepsOrClosesTheConnectionAsTheClientWishes) {
+TEST(HttpSession, HonoursTheConnectionHeader) {
   HttpClient client;
-  const std::string kept = client.say(get("/healthz"));
-  EXPECT_THAT(kept, Not(HasSubstr("Connection:")));
+  const std::string response = client.send(get("/healthz"));
+  EXPECT_THAT(response, Not(HasSubstr("Connection:")));
   EXPECT_EQ(client.line.next, Next::kRead);
-  EXPECT_THAT(client.say("GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"),
+  EXPECT_THAT(client.send("GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"),
               HasSubstr("\r\nConnection: keep-alive\r\n"));
   EXPECT_EQ(client.line.next, Next::kRead);
-  EXPECT_THAT(client.say(get("/healthz", "Connection: close\r\n") + get("/healthz")),
+  EXPECT_THAT(client.send(get("/healthz", "Connection: close\r\n") + get("/healthz")),
               HasSubstr("\r\nConnection: close\r\n"));
   EXPECT_EQ(client.line.next, Next::kClose);
   HttpClient old;
-  EXPECT_THAT(old.say("GET /healthz HTTP/1.0\r\n\r\n"), HasSubstr("\r\nConnection: close\r\n"));
+  EXPECT_THAT(old.send("GET /healthz HTTP/1.0\r\n\r\n"), HasSubstr("\r\nConnection: close\r\n"));
   EXPECT_EQ(old.line.next, Next::kClose);
 }
 
-TEST(HttpSession, ClosesWithTheNextAnswerWhenItIsDrained) {
+TEST(HttpSession, ClosesAfterTheNextResponseInADrain) {
   HttpClient client;
-  client.say(get("/healthz"));
+  client.send(get("/healthz"));
   client.session.drain();
-  EXPECT_THAT(client.say(get("/healthz")), HasSubstr("\r\nConnection: close\r\n"));
+  EXPECT_THAT(client.send(get("/healthz")), HasSubstr("\r\nConnection: close\r\n"));
   EXPECT_EQ(client.line.next, Next::kClose);
 }
 
-TEST(HttpSession, AnswersAllThatArrivedBeforeItClosesInADrain) {
+TEST(HttpSession, AnswersPipelinedRequestsBeforeItClosesInADrain) {
   HttpClient client;
   client.session.drain();
-  const std::string received = client.say(get("/healthz") + limit() + get("/readyz"));
+  const std::string received = client.send(get("/healthz") + limit() + get("/readyz"));
   EXPECT_EQ(received.find("Connection: close\r\n"), received.rfind("Connection: close\r\n"));
   EXPECT_THAT(received, EndsWith("\r\n\r\nready\n"));
   EXPECT_EQ(client.line.next, Next::kClose);
-  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kRequests), 3u);
+  EXPECT_EQ(client.fixture.service.http.stats.total(FrontendStat::kRequests), 3u);
 }
 
-TEST(HttpSession, DoesNotAnswerForEverInADrain) {
+TEST(HttpSession, StopsAnsweringAPipelineAfterATimeInADrain) {
   HttpClient client;
   client.session.drain();
   const std::string more = get("/healthz") + "GET /heal";
-  EXPECT_THAT(client.say(more), Not(HasSubstr("Connection: close\r\n")));
-  client.front.clock.advance(Millis(1001));
-  EXPECT_THAT(client.say("thz HTTP/1.1\r\nHost: h\r\n\r\n" + more),
+  EXPECT_THAT(client.send(more), Not(HasSubstr("Connection: close\r\n")));
+  client.fixture.clock.advance(Millis(1001));
+  EXPECT_THAT(client.send("thz HTTP/1.1\r\nHost: h\r\n\r\n" + more),
               HasSubstr("Connection: close\r\n"));
   EXPECT_EQ(client.line.next, Next::kClose);
 }
 
-TEST(HttpSession, TellsAClientThatWaitsToContinueOnceAndOnlyIfItMust) {
+TEST(HttpSession, SendsContinueOnceAndOnlyIfNeeded) {
   HttpClient client;
-  const std::string asked = limit(kBody, "Expect: 100-continue\r\n");
-  const size_t head = asked.size() - kBody.size();
+  const std::string request = limit(kBody, "Expect: 100-continue\r\n");
+  const size_t head = request.size() - kBody.size();
   for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(client.say(asked.substr(0, head - 1)), "");
-    EXPECT_EQ(client.say(asked.substr(head - 1, 1)), "HTTP/1.1 100 Continue\r\n\r\n");
-    EXPECT_EQ(client.say(asked.substr(head, 5)), "");
-    EXPECT_THAT(client.say(asked.substr(head + 5)), StartsWith("HTTP/1.1 200 OK\r\n"));
+    EXPECT_EQ(client.send(request.substr(0, head - 1)), "");
+    EXPECT_EQ(client.send(request.substr(head - 1, 1)), "HTTP/1.1 100 Continue\r\n\r\n");
+    EXPECT_EQ(client.send(request.substr(head, 5)), "");
+    EXPECT_THAT(client.send(request.substr(head + 5)), StartsWith("HTTP/1.1 200 OK\r\n"));
   }
-  EXPECT_THAT(client.say(asked), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(client.send(request), StartsWith("HTTP/1.1 200 OK\r\n"));
   const std::string chunked =
       "POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + std::string(kKey) +
       "\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n";
-  EXPECT_EQ(client.say(chunked), "HTTP/1.1 100 Continue\r\n\r\n");
-  EXPECT_THAT(client.say("0\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
+  EXPECT_EQ(client.send(chunked), "HTTP/1.1 100 Continue\r\n\r\n");
+  EXPECT_THAT(client.send("0\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
 }
 
-TEST(HttpSession, ReadsABodyInChunks) {
+TEST(HttpSession, AcceptsAChunkedBody) {
   HttpClient client;
   const std::string head =
       "POST /v2/ratelimit.limit HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n"
@@ -508,13 +510,13 @@ TEST(HttpSession, ReadsABodyInChunks) {
   ASSERT_EQ(kBody.size(), 17u + 0x4d);
   for (const size_t size : {size_t{1}, size_t{7}, head.size() + body.size()}) {
     HttpClient other;
-    EXPECT_EQ(anonymous(other.line.say_slowly(head + body, size)),
-              anonymous(HttpClient().say(limit())));
+    EXPECT_EQ(anonymous(other.line.send_in_pieces(head + body, size)),
+              anonymous(HttpClient().send(limit())));
   }
-  EXPECT_THAT(client.say(head + body + get("/healthz")), EndsWith("\r\n\r\nok\n"));
+  EXPECT_THAT(client.send(head + body + get("/healthz")), EndsWith("\r\n\r\nok\n"));
 }
 
-TEST(HttpSession, AnswersPipelinedRequestsInTheOrderAsked) {
+TEST(HttpSession, AnswersPipelinedRequestsInOrder) {
   HttpClient client;
   HttpClient one_by_one;
   const std::vector<std::string> requests{get("/healthz"), limit(), "\r\n\r\n" + limit(),
@@ -523,44 +525,44 @@ TEST(HttpSession, AnswersPipelinedRequestsInTheOrderAsked) {
   std::string expected;
   for (const std::string& request : requests) {
     all += request;
-    expected += anonymous(one_by_one.say(request));
+    expected += anonymous(one_by_one.send(request));
   }
-  EXPECT_EQ(anonymous(client.say(all)), expected);
-  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kRequests), 6u);
+  EXPECT_EQ(anonymous(client.send(all)), expected);
+  EXPECT_EQ(client.fixture.service.http.stats.total(FrontendStat::kRequests), 6u);
 }
 
-TEST(HttpSession, PausesWhenEnoughAnswersWaitToBeSentAndLosesNone) {
+TEST(HttpSession, PausesAtTheLimitOfUnsentBytesAndLosesNoResponse) {
   HttpClient client;
-  client.say(limit());
-  const size_t each = client.say(get("/metrics")).size();
+  client.send(limit());
+  const size_t each = client.send(get("/metrics")).size();
   const size_t count = 2 * kMaxUnsent / each;
   std::string all;
   for (size_t i = 0; i < count; ++i) all += get("/metrics");
   client.line.in.append(all);
-  EXPECT_EQ(client.session.take(client.front.clock.now(), client.line.in, client.line.out),
+  EXPECT_EQ(client.session.process(client.fixture.clock.now(), client.line.in, client.line.out),
             Next::kAgain);
   EXPECT_GT(client.line.out.size(), kMaxUnsent);
   EXPECT_LT(client.line.out.size(), kMaxUnsent + 2 * each);
-  client.say("");
-  EXPECT_EQ(client.front.service.http.stats.total(DoorStat::kRequests), count + 2);
+  client.send("");
+  EXPECT_EQ(client.fixture.service.http.stats.total(FrontendStat::kRequests), count + 2);
 }
 
-TEST(HttpSession, DatesItsAnswers) {
+TEST(HttpSession, SendsADateHeader) {
   HttpClient client;
-  client.front.clock.advance(Millis(999));
-  EXPECT_THAT(client.say(get("/healthz")),
+  client.fixture.clock.advance(Millis(999));
+  EXPECT_THAT(client.send(get("/healthz")),
               HasSubstr("\r\nDate: Tue, 14 Nov 2023 22:00:00 GMT\r\n"));
-  client.front.clock.advance(Millis(1));
-  EXPECT_THAT(client.say(get("/healthz")),
+  client.fixture.clock.advance(Millis(1));
+  EXPECT_THAT(client.send(get("/healthz")),
               HasSubstr("\r\nDate: Tue, 14 Nov 2023 22:00:01 GMT\r\n"));
-  client.front.clock.step_wall(Millis(int64_t{107} * 86'400'000 - 1000));
-  EXPECT_THAT(client.say(get("/healthz")),
+  client.fixture.clock.step_wall(Millis(int64_t{107} * 86'400'000 - 1000));
+  EXPECT_THAT(client.send(get("/healthz")),
               HasSubstr("\r\nDate: Thu, 29 Feb 2024 22:00:00 GMT\r\n"));
 }
 
-TEST(HttpSession, NamesEveryRequestOtherwise) {
+TEST(HttpSession, GivesEachRequestAnotherId) {
   HttpClient client;
-  const std::string received = client.say(limit() + limit() + get("/nowhere"));
+  const std::string received = client.send(limit() + limit() + get("/nowhere"));
   const std::regex name("req_[0-9a-z]{24}");
   std::vector<std::string> names;
   for (auto i = std::sregex_iterator(received.begin(), received.end(), name);
@@ -572,37 +574,37 @@ TEST(HttpSession, NamesEveryRequestOtherwise) {
   EXPECT_NE(names[1], names[2]);
 }
 
-TEST(HttpSession, AnswersTheSameWhereverWhatItHearsIsSplit) {
-  const std::string asked = get("/healthz") + "\r\n" + limit() + get("/nowhere") +
-                            get("/healthz", "Transfer-Encoding: chunked\r\n") +
-                            "3;x\r\nabc\r\n0\r\n\r\n" + get("/readyz", "Connection: close\r\n") +
-                            get("/healthz");
+TEST(HttpSession, AnswersTheSameForAnySplitOfTheInput) {
+  const std::string request = get("/healthz") + "\r\n" + limit() + get("/nowhere") +
+                              get("/healthz", "Transfer-Encoding: chunked\r\n") +
+                              "3;x\r\nabc\r\n0\r\n\r\n" + get("/readyz", "Connection: close\r\n") +
+                              get("/healthz");
   HttpClient whole;
-  const std::string expected = whole.say(asked);
+  const std::string expected = whole.send(request);
   ASSERT_EQ(whole.line.next, Next::kClose);
-  for (size_t cut = 1; cut < asked.size(); ++cut) {
+  for (size_t cut = 1; cut < request.size(); ++cut) {
     HttpClient split;
-    std::string received = split.say(asked.substr(0, cut));
-    if (split.line.next != Next::kClose) received += split.say(asked.substr(cut));
+    std::string received = split.send(request.substr(0, cut));
+    if (split.line.next != Next::kClose) received += split.send(request.substr(cut));
     EXPECT_EQ(received, expected) << cut;
   }
   for (const size_t size : {1, 3, 64}) {
     HttpClient slow;
-    EXPECT_EQ(slow.line.say_slowly(asked, size), expected) << size;
+    EXPECT_EQ(slow.line.send_in_pieces(request, size), expected) << size;
   }
 }
 
-TEST(HttpSession, SharesADeskWithOthersThatAreMidwayThroughARequest) {
-  Front front;
-  HttpDesk desk(1);
-  HttpSession first(front.service, desk);
-  HttpSession second(front.service, desk);
-  Line one{front, first};
-  Line two{front, second};
-  const std::string asked = limit();
-  EXPECT_EQ(one.say(asked.substr(0, asked.size() - 3)), "");
-  EXPECT_THAT(two.say(get("/nowhere") + limit("{}")), HasSubstr("several mistakes"));
-  EXPECT_THAT(one.say(asked.substr(asked.size() - 3)), HasSubstr(R"("remaining":1)"));
+TEST(HttpSession, SharesItsScratchWithSessionsOfIncompleteRequests) {
+  Fixture fixture;
+  HttpScratch scratch(1);
+  HttpSession first(fixture.service, scratch);
+  HttpSession second(fixture.service, scratch);
+  TestConnection one{fixture, first};
+  TestConnection two{fixture, second};
+  const std::string request = limit();
+  EXPECT_EQ(one.send(request.substr(0, request.size() - 3)), "");
+  EXPECT_THAT(two.send(get("/nowhere") + limit("{}")), HasSubstr("several problems"));
+  EXPECT_THAT(one.send(request.substr(request.size() - 3)), HasSubstr(R"("remaining":1)"));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ std::string as_json(std::string_view text) {
   return std::string(out.unread());
 }
 
-TEST(JsonText, PutsPlainTextInQuotes) {
+TEST(JsonText, QuotesPlainText) {
   EXPECT_EQ(as_json(""), R"("")");
   EXPECT_EQ(as_json("two words"), R"("two words")");
   EXPECT_EQ(as_json("/"), R"("/")");
@@ -25,7 +25,7 @@ TEST(JsonText, EscapesQuotesBackslashesAndControlCharacters) {
   EXPECT_EQ(as_json(std::string_view("\0", 1)), R"("\u0000")");
 }
 
-TEST(JsonText, LeavesEverythingElseAsItIs) {
+TEST(JsonText, CopiesEverythingElse) {
   EXPECT_EQ(as_json("é\xf0\x9f\x8c\x8a\x7f"), "\"é\xf0\x9f\x8c\x8a\x7f\"");
 }
 

@@ -34,27 +34,27 @@ constexpr std::string_view kNames[kFields] = {"namespace", "identifier", "limit"
 constexpr unsigned kRequired =
     1u << kNamespace | 1u << kIdentifier | 1u << kLimit | 1u << kDuration;
 
-// The front of a text in UTF-8, at most so many bytes and never a part of a character.
-std::string_view front(std::string_view text, size_t most) {
-  if (text.size() <= most) return text;
-  while (most > 0 && (text[most] & 0xC0) == 0x80) --most;
-  return text.substr(0, most);
+// The start of a UTF-8 text: at most `most` bytes, and no partial character.
+std::string_view prefix(std::string_view text, size_t limit) {
+  if (text.size() <= limit) return text;
+  while (limit > 0 && (text[limit] & 0xC0) == 0x80) --limit;
+  return text.substr(0, limit);
 }
 
-// A value as it was written, from its first character on; of one that is long, the beginning.
+// A value as it was written, cut after 40 bytes.
 std::string_view as_written(std::string_view token) {
-  constexpr size_t kMost = 40;
+  constexpr size_t kMax = 40;
   const size_t end = token.find_last_not_of(" \t\r\n");
-  return front(token.substr(0, end + 1), kMost);
+  return prefix(token.substr(0, end + 1), kMax);
 }
 
-// One object on its way to a request.
+// Parses one object into a request.
 class ItemReader {
  public:
-  ItemReader(std::string place, Request& request, BodyProblems& problems)
-      : place_(std::move(place)), request_(request), problems_(problems) {}
+  ItemReader(std::string location, Request& request, BodyProblems& problems)
+      : location_(std::move(location)), request_(request), problems_(problems) {}
 
-  // An error: what follows cannot be read either.
+  // Returns an error if the JSON is invalid; then the rest cannot be parsed.
   simdjson::error_code read(ondemand::object object) {
     for (auto member : object) {
       std::string_view name;
@@ -65,16 +65,16 @@ class ItemReader {
     }
     for (unsigned field = 0; field < kFields; ++field) {
       if ((kRequired & ~seen_) >> field & 1) {
-        complain(kNames[field], "is missing", "give it a value");
+        add_problem(kNames[field], "is missing", "give it a value");
       }
     }
     return simdjson::SUCCESS;
   }
 
  private:
-  void complain(std::string_view field, std::string_view message, std::string fix) {
+  void add_problem(std::string_view field, std::string_view message, std::string fix) {
     if (problems_.size() >= kMaxProblems) return;
-    problems_.push_back({.location = place_ + "." + std::string(field),
+    problems_.push_back({.location = location_ + "." + std::string(field),
                          .message = std::string(field) + " " + std::string(message),
                          .fix = std::move(fix)});
   }
@@ -83,13 +83,14 @@ class ItemReader {
     unsigned field = 0;
     while (field < kFields && kNames[field] != name) ++field;
     if (field == kFields) {
-      complain(front(name, 64), "is no field of this request",
-               "leave it out; known are namespace, identifier, limit, duration, cost, algorithm "
-               "and burst");
+      add_problem(
+          prefix(name, 64), "is not a field of this request",
+          "remove it; the fields are namespace, identifier, limit, duration, cost, algorithm "
+          "and burst");
       return simdjson::SUCCESS;
     }
     if (seen_ >> field & 1) {
-      complain(name, "is given twice", "give it once");
+      add_problem(name, "is given twice", "give it once");
       return simdjson::SUCCESS;
     }
     seen_ |= 1u << field;
@@ -117,7 +118,7 @@ class ItemReader {
     return simdjson::SUCCESS;
   }
 
-  // Whether the value is of another type than wanted, as opposed to no value at all.
+  // Whether the value has the wrong type, as opposed to invalid JSON.
   static bool other_type(simdjson::error_code error) {
     return error == simdjson::INCORRECT_TYPE || error == simdjson::NUMBER_ERROR ||
            error == simdjson::NUMBER_OUT_OF_RANGE;
@@ -128,10 +129,10 @@ class ItemReader {
     const auto error = value.get_string().get(out);
     if (error != simdjson::SUCCESS && !other_type(error)) return error;
     if (error == simdjson::SUCCESS && !out.empty() && out.size() <= kMaxNameBytes) return error;
-    complain(name,
-             error == simdjson::SUCCESS ? "has " + std::to_string(out.size()) + " bytes"
-                                        : "is not a string",
-             "give it a string of 1 to " + std::to_string(kMaxNameBytes) + " bytes in UTF-8");
+    add_problem(name,
+                error == simdjson::SUCCESS ? "has " + std::to_string(out.size()) + " bytes"
+                                           : "is not a string",
+                "give it a string of 1 to " + std::to_string(kMaxNameBytes) + " bytes in UTF-8");
     return simdjson::SUCCESS;
   }
 
@@ -140,10 +141,11 @@ class ItemReader {
     const auto error = value.get_int64().get(out);
     if (error != simdjson::SUCCESS && !other_type(error)) return error;
     if (error == simdjson::SUCCESS && range.holds(out)) return error;
-    complain(name,
-             "is " + (error == simdjson::SUCCESS ? std::to_string(out)
-                                                 : std::string(as_written(value.raw_json_token()))),
-             "choose " + range.text());
+    add_problem(
+        name,
+        "is " + (error == simdjson::SUCCESS ? std::to_string(out)
+                                            : std::string(as_written(value.raw_json_token()))),
+        "choose " + range.text());
     return simdjson::SUCCESS;
   }
 
@@ -155,16 +157,17 @@ class ItemReader {
     if (algorithm) {
       request_.algorithm = *algorithm;
     } else {
-      complain("algorithm",
-               error == simdjson::SUCCESS ? "is \"" + std::string(front(name, 40)) + "\""
-                                          : "is not a string",
-               "choose sliding_window, sliding_window_strict, fixed_window, sliding_log, gcra or "
-               "token_bucket");
+      add_problem(
+          "algorithm",
+          error == simdjson::SUCCESS ? "is \"" + std::string(prefix(name, 40)) + "\""
+                                     : "is not a string",
+          "choose sliding_window, sliding_window_strict, fixed_window, sliding_log, gcra or "
+          "token_bucket");
     }
     return simdjson::SUCCESS;
   }
 
-  std::string place_;
+  std::string location_;
   Request& request_;
   BodyProblems& problems_;
   unsigned seen_ = 0;
@@ -180,10 +183,10 @@ void malformed(simdjson::error_code error, BodyProblems& problems) {
                       .fix = "send one JSON document in UTF-8"});
 }
 
-void wrong_shape(const char* wanted, BodyProblems& problems) {
+void wrong_type(const char* expected, BodyProblems& problems) {
   problems.assign(1, {.location = "body",
-                      .message = std::string("the body is not ") + wanted,
-                      .fix = std::string("send ") + wanted});
+                      .message = std::string("the body is not ") + expected,
+                      .fix = std::string("send ") + expected});
 }
 
 }  // namespace
@@ -199,7 +202,7 @@ void LimitBodyReader::read_one(std::string_view json, Request& request, BodyProb
       json_->parser.iterate(json.data(), json.size(), json.size() + Bytes::kPadding).get(document);
   ondemand::object object;
   if (error == simdjson::SUCCESS) error = document.get_object().get(object);
-  if (error == simdjson::INCORRECT_TYPE) return wrong_shape("a JSON object", problems);
+  if (error == simdjson::INCORRECT_TYPE) return wrong_type("a JSON object", problems);
   if (error == simdjson::SUCCESS) error = ItemReader("body", request, problems).read(object);
   if (error == simdjson::SUCCESS && !at_end(document)) error = simdjson::TRAILING_CONTENT;
   if (error != simdjson::SUCCESS) malformed(error, problems);
@@ -214,18 +217,18 @@ void LimitBodyReader::read_many(std::string_view json, std::vector<Request>& req
       json_->parser.iterate(json.data(), json.size(), json.size() + Bytes::kPadding).get(document);
   ondemand::array array;
   if (error == simdjson::SUCCESS) error = document.get_array().get(array);
-  if (error == simdjson::INCORRECT_TYPE) return wrong_shape("a JSON array", problems);
+  if (error == simdjson::INCORRECT_TYPE) return wrong_type("a JSON array", problems);
   if (error != simdjson::SUCCESS) return malformed(error, problems);
   size_t count = 0;
   for (auto element : array) {
     if (++count > kMaxBatch) break;
     ondemand::object object;
     error = element.get_object().get(object);
-    const std::string place = "body[" + std::to_string(count - 1) + "]";
+    const std::string location = "body[" + std::to_string(count - 1) + "]";
     if (error == simdjson::INCORRECT_TYPE) {
       if (problems.size() < kMaxProblems) {
         problems.push_back(
-            {.location = place,
+            {.location = location,
              .message = "the item is not a JSON object",
              .fix = "send an object with namespace, identifier, limit and duration"});
       }
@@ -233,7 +236,7 @@ void LimitBodyReader::read_many(std::string_view json, std::vector<Request>& req
       continue;
     }
     if (error != simdjson::SUCCESS) return malformed(error, problems);
-    error = ItemReader(place, requests.emplace_back(), problems).read(object);
+    error = ItemReader(location, requests.emplace_back(), problems).read(object);
     if (error != simdjson::SUCCESS) return malformed(error, problems);
   }
   if (count == 0 || count > kMaxBatch) {
@@ -248,7 +251,7 @@ void LimitBodyReader::read_many(std::string_view json, std::vector<Request>& req
 }
 
 BodyProblem problem_of(const Error& error) {
-  // "requests[3].burst" in a batch, "burst" alone.
+  // "requests[3].burst" in a batch, otherwise "burst".
   constexpr std::string_view kBatch = "requests";
   const std::string location = error.field.starts_with(kBatch)
                                    ? "body" + error.field.substr(kBatch.size())

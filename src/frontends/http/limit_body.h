@@ -1,7 +1,7 @@
-// The JSON bodies of ratelimit.limit and ratelimit.multiLimit.
+// Parses the JSON bodies of ratelimit.limit and ratelimit.multiLimit.
 //
-// Every field is looked at: all that is wrong is told at once, with its place and what
-// would be right. Strings in the requests are views that last until the next body is read.
+// All fields are checked: one response lists every problem with its location and its fix. Strings
+// in the requests are views that are valid until the next body is read.
 //
 // One thread at a time.
 
@@ -32,7 +32,8 @@ class LimitBodyReader {
   LimitBodyReader(const LimitBodyReader&) = delete;
   LimitBodyReader& operator=(const LimitBodyReader&) = delete;
 
-  // Bytes::kPadding bytes behind `json` must be readable. No problems: `request` is whole.
+  // Bytes::kPadding bytes behind `json` must be readable. `request` is valid if there are no
+  // problems.
   void read_one(std::string_view json, Request& request, BodyProblems& problems);
   void read_many(std::string_view json, std::vector<Request>& requests, BodyProblems& problems);
 
@@ -41,7 +42,7 @@ class LimitBodyReader {
   std::unique_ptr<Json> json_;
 };
 
-// What the limiter found wrong, in the words of a body.
+// An error of the limiter as a problem of the body.
 [[nodiscard]] BodyProblem problem_of(const Error& error);
 
 }  // namespace weir::frontends

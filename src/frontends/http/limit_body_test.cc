@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// Bodies as they lie in a connection's buffer: with room behind them that may be read.
+// Bodies in a connection's buffer, with readable padding behind them.
 struct Reader {
   LimitBodyReader reader;
   Bytes body;
@@ -51,7 +51,7 @@ std::vector<std::string> locations(const BodyProblems& problems) {
   return all;
 }
 
-// A body that is right but for one member.
+// A valid body except for one member.
 std::string body_with(const std::string& member) {
   std::string json;
   const std::pair<const char*, const char*> members[] = {{"\"namespace\"", "\"api\""},
@@ -65,7 +65,7 @@ std::string body_with(const std::string& member) {
   return json + (member.empty() ? "" : "," + member) + "}";
 }
 
-TEST(LimitBody, ReadsTheFieldsThatMustBeThere) {
+TEST(LimitBody, ReadsTheRequiredFields) {
   Reader reader;
   ASSERT_TRUE(reader.one(body_with("")).empty());
   EXPECT_EQ(reader.request.ns, "api");
@@ -79,7 +79,7 @@ TEST(LimitBody, ReadsTheFieldsThatMustBeThere) {
   EXPECT_FALSE(reader.request.across_durations);
 }
 
-TEST(LimitBody, ReadsEveryFieldInAnyOrderAndWithAnySpace) {
+TEST(LimitBody, ReadsFieldsInAnyOrderAndWithAnySpace) {
   Reader reader;
   ASSERT_TRUE(
       reader
@@ -94,7 +94,7 @@ TEST(LimitBody, ReadsEveryFieldInAnyOrderAndWithAnySpace) {
   EXPECT_EQ(reader.request.duration, Millis(1000));
 }
 
-TEST(LimitBody, LeavesNothingOfTheRequestBefore) {
+TEST(LimitBody, ResetsTheRequestFirst) {
   Reader reader;
   ASSERT_TRUE(reader.one(body_with(R"("algorithm":"gcra","burst":5,"cost":3)")).empty());
   ASSERT_TRUE(reader.one(body_with("")).empty());
@@ -113,7 +113,7 @@ TEST(LimitBody, UnescapesNamesAndFieldNames) {
   EXPECT_EQ(reader.request.identifier, "\xf0\x9f\x8c\x8a");
 }
 
-TEST(LimitBody, AcceptsBothEndsOfEveryFieldAndRefusesWhatLiesBeyondByName) {
+TEST(LimitBody, AcceptsBothEndsOfEachRangeAndNamesTheFieldOutsideOfIt) {
   struct Bounds {
     std::string field;
     std::vector<std::string> good;
@@ -142,7 +142,7 @@ TEST(LimitBody, AcceptsBothEndsOfEveryFieldAndRefusesWhatLiesBeyondByName) {
   }
 }
 
-TEST(LimitBody, RefusesAnotherTypeByName) {
+TEST(LimitBody, NamesTheFieldOfAWrongType) {
   Reader reader;
   for (const char* field : {"namespace", "identifier", "algorithm"}) {
     for (const char* value : {"1", "1.5", "true", "null", "[\"x\"]", "{\"a\":\"b\"}"}) {
@@ -161,7 +161,7 @@ TEST(LimitBody, RefusesAnotherTypeByName) {
           body_with("\"" + std::string(field) + "\":" + value + ",\"algorithm\":\"gcra\""));
       ASSERT_EQ(problems.size(), 1u) << field << value << problems.size();
       EXPECT_EQ(problems[0].location, "body." + std::string(field)) << value;
-      // As it was written; of what is long or has parts, the beginning.
+      // As it was written, or the start of a long value.
       const std::string_view written = value;
       const bool has_parts = written[0] == '[' || written[0] == '{';
       EXPECT_EQ(problems[0].message,
@@ -171,7 +171,7 @@ TEST(LimitBody, RefusesAnotherTypeByName) {
   }
 }
 
-TEST(LimitBody, KnowsEveryAlgorithmByItsWordAndNoOther) {
+TEST(LimitBody, AcceptsExactlyTheKnownAlgorithms) {
   Reader reader;
   for (int i = 0; i < kAlgorithmCount; ++i) {
     const auto algorithm = static_cast<Algorithm>(i);
@@ -188,7 +188,7 @@ TEST(LimitBody, KnowsEveryAlgorithmByItsWordAndNoOther) {
   }
 }
 
-TEST(LimitBody, TellsAllProblemsAtOnce) {
+TEST(LimitBody, ReportsAllProblemsAtOnce) {
   Reader reader;
   EXPECT_EQ(locations(reader.one("{}")),
             (std::vector<std::string>{"body.namespace", "body.identifier", "body.limit",
@@ -200,7 +200,7 @@ TEST(LimitBody, TellsAllProblemsAtOnce) {
                                       "body.identifier"}));
 }
 
-TEST(LimitBody, TellsOfAFieldGivenTwice) {
+TEST(LimitBody, ReportsADuplicateField) {
   Reader reader;
   const BodyProblems& problems = reader.one(body_with(R"("cost":1,"cost":2)"));
   ASSERT_EQ(problems.size(), 1u);
@@ -208,18 +208,18 @@ TEST(LimitBody, TellsOfAFieldGivenTwice) {
   EXPECT_EQ(reader.request.cost, 1);
 }
 
-TEST(LimitBody, TellsOfAFieldItDoesNotKnowWhateverItsValue) {
+TEST(LimitBody, ReportsAnUnknownFieldWithAnyValue) {
   Reader reader;
   for (const char* value : {"1", "\"x\"", "null", "true", "[]", "{}", "[[[{\"a\":[1,2]}]]]",
                             "{\"limit\":1,\"namespace\":{\"x\":[]}}"}) {
     const BodyProblems& problems = reader.one(body_with("\"Limit\":" + std::string(value)));
     ASSERT_EQ(problems.size(), 1u) << value;
     EXPECT_EQ(problems[0].location, "body.Limit");
-    EXPECT_EQ(problems[0].message, "Limit is no field of this request");
+    EXPECT_EQ(problems[0].message, "Limit is not a field of this request");
   }
 }
 
-TEST(LimitBody, ShowsALongNameOnlyInPartAndNeverHalfACharacter) {
+TEST(LimitBody, TruncatesALongNameBetweenCharacters) {
   Reader reader;
   const std::string name = std::string(63, 'a') + "é" + std::string(100, 'b');
   EXPECT_EQ(reader.one(body_with("\"" + name + "\":1"))[0].location,
@@ -231,7 +231,7 @@ TEST(LimitBody, ShowsALongNameOnlyInPartAndNeverHalfACharacter) {
             "algorithm is \"" + std::string(38, 'a') + "\"");
 }
 
-TEST(LimitBody, TellsAtMostTwentyProblems) {
+TEST(LimitBody, ReportsAtMostTwentyProblems) {
   Reader reader;
   std::string members;
   for (int i = 0; i < 30; ++i) members += (i > 0 ? ",\"x" : "\"x") + std::to_string(i) + "\":0";
@@ -241,38 +241,38 @@ TEST(LimitBody, TellsAtMostTwentyProblems) {
   EXPECT_EQ(reader.many(items + "]").size(), 20u);
 }
 
-TEST(LimitBody, RefusesWhatIsNoJson) {
+TEST(LimitBody, RefusesInvalidJson) {
   Reader reader;
   const std::string valid = body_with("");
-  std::vector<std::string> wrong{"",
-                                 " ",
-                                 "{",
-                                 "{]",
-                                 "{\"a\"}",
-                                 "{a:1}",
-                                 "{\"a\":1,}",
-                                 "\"",
-                                 valid + "x",
-                                 valid + valid,
-                                 valid + ",",
-                                 "{\"limit\":}",
-                                 "{\"limit\":1 \"cost\":2}",
-                                 body_with("\"cost\":\"\xff\""),
-                                 body_with("\"x\xc3\":1"),
-                                 body_with("\"cost\":\"\x01\""),
-                                 body_with(R"("algorithm":"\x")"),
-                                 body_with(R"("algorithm":"\ud800")")};
-  for (size_t size = 1; size < valid.size(); ++size) wrong.push_back(valid.substr(0, size));
-  for (const std::string& json : wrong) {
+  std::vector<std::string> invalid{"",
+                                   " ",
+                                   "{",
+                                   "{]",
+                                   "{\"a\"}",
+                                   "{a:1}",
+                                   "{\"a\":1,}",
+                                   "\"",
+                                   valid + "x",
+                                   valid + valid,
+                                   valid + ",",
+                                   "{\"limit\":}",
+                                   "{\"limit\":1 \"cost\":2}",
+                                   body_with("\"cost\":\"\xff\""),
+                                   body_with("\"x\xc3\":1"),
+                                   body_with("\"cost\":\"\x01\""),
+                                   body_with(R"("algorithm":"\x")"),
+                                   body_with(R"("algorithm":"\ud800")")};
+  for (size_t size = 1; size < valid.size(); ++size) invalid.push_back(valid.substr(0, size));
+  for (const std::string& json : invalid) {
     const BodyProblems& problems = reader.one(json);
     ASSERT_EQ(problems.size(), 1u) << json;
     EXPECT_EQ(problems[0].location, "body") << json;
     EXPECT_THAT(problems[0].message, StartsWith("not valid JSON: ")) << json;
   }
-  ASSERT_TRUE(reader.one(valid).empty());  // and goes on reading
+  ASSERT_TRUE(reader.one(valid).empty());  // and continues to read
 }
 
-TEST(LimitBody, RefusesAnotherShape) {
+TEST(LimitBody, RefusesAnotherJsonType) {
   Reader reader;
   for (const char* json : {"[]", "1", "\"x\"", "null", "true", "nonsense", "}", "\xef\xbb\xbf"}) {
     const BodyProblems& problems = reader.one(json);
@@ -327,14 +327,14 @@ TEST(LimitBody, RefusesAnEmptyArrayAndMoreThanAHundredItems) {
   EXPECT_EQ(problems[0].fix, "send 1 to 100 items");
 }
 
-TEST(LimitBody, NamesTheItemOfABatchThatIsWrong) {
+TEST(LimitBody, NamesTheInvalidItemOfABatch) {
   Reader reader;
   EXPECT_EQ(locations(reader.many("[" + body_with("") + ",1," + body_with("\"cost\":-1") + ",{}]")),
             (std::vector<std::string>{"body[1]", "body[2].cost", "body[3].namespace",
                                       "body[3].identifier", "body[3].limit", "body[3].duration"}));
 }
 
-TEST(LimitBody, RefusesABatchThatIsNoJson) {
+TEST(LimitBody, RefusesABatchOfInvalidJson) {
   Reader reader;
   const std::string item = body_with("");
   for (const std::string& json :
@@ -346,7 +346,7 @@ TEST(LimitBody, RefusesABatchThatIsNoJson) {
   }
 }
 
-RC_GTEST_PROP(LimitBody, NeverTakesWhatItsOwnRangesForbid, ()) {
+RC_GTEST_PROP(LimitBody, NeverAcceptsValuesOutsideItsRanges, ()) {
   Reader reader;
   const auto limit = *rc::gen::arbitrary<int64_t>();
   const auto cost = *rc::gen::arbitrary<int64_t>();
@@ -358,7 +358,7 @@ RC_GTEST_PROP(LimitBody, NeverTakesWhatItsOwnRangesForbid, ()) {
   RC_ASSERT(taken == right);
 }
 
-TEST(ProblemOf, TellsTheLimitersErrorInTheWordsOfABody) {
+TEST(ProblemOf, ReportsAnErrorOfTheLimiterAsAProblemOfTheBody) {
   const BodyProblem one = problem_of({.field = "burst", .detail = "wrong", .fix = "right"});
   EXPECT_EQ(one.location, "body.burst");
   EXPECT_EQ(one.message, "wrong");

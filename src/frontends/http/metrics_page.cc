@@ -5,19 +5,20 @@
 #include <cstdio>
 #include <utility>
 
+#include "telemetry/metric_table.h"
+
 namespace weir::frontends {
 namespace {
 
-using telemetry::DoorStat;
-
-enum class Type : uint8_t { kCounter, kGauge, kHistogram };
+using telemetry::FrontendStat;
+using telemetry::Metric;
 
 std::string label(std::string_view name, std::string_view value) {
   std::string text(name);
   return text.append("=\"").append(value).append("\"");
 }
 
-// Those that are not empty, between braces; nothing, if all are.
+// The labels that are not empty, in braces; empty if there are none.
 std::string braced(std::initializer_list<std::string_view> labels) {
   std::string text;
   for (const std::string_view each : labels) {
@@ -30,13 +31,13 @@ class Page {
  public:
   explicit Page(Bytes& out) : out_(out) {}
 
-  void begin(std::string_view name, Type type, std::string_view help) {
-    constexpr std::string_view kTypes[] = {"counter", "gauge", "histogram"};
-    name_ = name;
-    out_.append_all(std::string_view("# HELP "), name, ' ', help, std::string_view("\n# TYPE "),
-                    name, ' ', kTypes[static_cast<int>(type)], '\n');
+  void begin(Metric metric) {
+    const telemetry::MetricInfo& info = telemetry::info_of(metric);
+    name_ = info.name;
+    out_.append_all(std::string_view("# HELP "), name_, ' ', info.help,
+                    std::string_view("\n# TYPE "), name_, ' ', to_string(info.type), '\n');
   }
-  // `labels` with its braces, or nothing.
+  // `labels` includes the braces, or is empty.
   void sample(std::string_view labels, uint64_t value, std::string_view suffix = "") {
     out_.append_all(name_, suffix, labels, ' ', value, '\n');
   }
@@ -50,19 +51,19 @@ class Page {
     std::snprintf(text, sizeof text, std::isinf(value) ? "+Inf" : "%.6f", value);
     out_.append_all(name_, ' ', std::string_view(text), '\n');
   }
-  void seconds(std::string_view name, std::string_view help, Nanos time) {
-    begin(name, Type::kGauge, help);
+  void seconds(Metric metric, Nanos time) {
+    begin(metric);
     sample_seconds("", time);
   }
-  // A sample for each name of an enum whose last is kCount.
+  // A sample for each enumerator; the last of the enum is kCount.
   template <typename Name>
-  void samples(std::string_view what, const telemetry::Counters<Name>& counters) {
+  void samples(std::string_view label_name, const telemetry::Counters<Name>& counters) {
     for (int i = 0; i < static_cast<int>(Name::kCount); ++i) {
       const auto name = static_cast<Name>(i);
-      sample(braced({label(what, to_string(name))}), counters.total(name));
+      sample(braced({label(label_name, to_string(name))}), counters.total(name));
     }
   }
-  // `labels` of each of its samples, without braces, or nothing.
+  // `labels` without braces, or empty.
   void histogram(std::string_view labels, const telemetry::Latency& latency) {
     uint64_t sum = 0;
     for (size_t i = 0; i <= telemetry::kLatencyEnds.size(); ++i) {
@@ -76,8 +77,8 @@ class Page {
     sample_seconds(braced({labels}), latency.sum(), "_sum");
     sample(braced({labels}), sum, "_count");
   }
-  void single(std::string_view name, Type type, std::string_view help, uint64_t value) {
-    begin(name, type, help);
+  void single(Metric metric, uint64_t value) {
+    begin(metric);
     sample("", value);
   }
 
@@ -86,67 +87,49 @@ class Page {
   std::string_view name_;
 };
 
-struct Door {
+struct Frontend {
   std::string_view name;
-  const telemetry::DoorMetrics& metrics;
-  [[nodiscard]] std::string label() const { return frontends::label("door", name); }
+  const telemetry::FrontendMetrics& metrics;
+  [[nodiscard]] std::string label() const { return frontends::label("frontend", name); }
 };
 
 template <typename Value>
-Value now(const std::atomic<Value>& value) {
+Value value_of(const std::atomic<Value>& value) {
   return value.load(std::memory_order_relaxed);
 }
 
 void write_origin(Page& page, const telemetry::OriginMetrics& origin) {
-  page.single("weir_origin_ready", Type::kGauge, "1 while the origin is connected.",
-              now(origin.ready) ? 1 : 0);
-  page.single("weir_origin_breaker_closed", Type::kGauge,
-              "1 while the origin is asked, 0 after most calls failed.",
-              now(origin.closed) ? 1 : 0);
-  page.single("weir_origin_writable", Type::kGauge, "0 while the origin refuses writes.",
-              now(origin.writable) ? 1 : 0);
-  page.single("weir_origin_connections_total", Type::kCounter, "Connections made to the origin.",
-              now(origin.connections));
-  page.single("weir_nodes", Type::kGauge, "Processes that share the origin.", now(origin.nodes));
-  page.seconds("weir_origin_clock_ahead_seconds",
-               "By how much the origin's clock is ahead of this one's.",
-               Millis(now(origin.clock_ahead)));
-  page.begin("weir_origin_commands_total", Type::kCounter, "Commands sent to the origin, by kind.");
+  page.single(Metric::kOriginReady, value_of(origin.ready) ? 1 : 0);
+  page.single(Metric::kOriginBreakerClosed, value_of(origin.closed) ? 1 : 0);
+  page.single(Metric::kOriginWritable, value_of(origin.writable) ? 1 : 0);
+  page.single(Metric::kOriginConnections, value_of(origin.connections));
+  page.single(Metric::kNodes, value_of(origin.nodes));
+  page.seconds(Metric::kOriginClockAhead, Millis(value_of(origin.clock_ahead)));
+  page.begin(Metric::kOriginCommands);
   page.samples("kind", origin.commands);
-  page.begin("weir_origin_errors_total", Type::kCounter, "Calls that failed, by reason.");
+  page.begin(Metric::kOriginErrors);
   page.samples("reason", origin.errors);
-  page.begin("weir_origin_seconds", Type::kHistogram,
-             "Time from sending a call to the origin to having its answer.");
+  page.begin(Metric::kOriginSeconds);
   page.histogram("", origin.latency);
-  page.single("weir_origin_absurd_total", Type::kCounter,
-              "Values at the origin that were no count.", now(origin.invalid));
+  page.single(Metric::kOriginInvalid, value_of(origin.invalid));
 }
 
 void write_ledger(Page& page, const telemetry::LedgerMetrics& ledger) {
-  page.single("weir_ledger_ready", Type::kGauge, "1 while the ledger answers.",
-              now(ledger.ready) ? 1 : 0);
-  page.single("weir_ledger_breaker_closed", Type::kGauge,
-              "1 while the ledger is asked, 0 after most calls failed.",
-              now(ledger.closed) ? 1 : 0);
-  page.single("weir_ledger_connections_total", Type::kCounter, "Connections made to the ledger.",
-              now(ledger.connections));
-  page.seconds("weir_ledger_clock_ahead_seconds",
-               "By how much the ledger's clock is ahead of this one's.",
-               Millis(now(ledger.clock_ahead)));
-  page.begin("weir_ledger_calls_total", Type::kCounter, "Calls to the ledger, by kind.");
+  page.single(Metric::kLedgerReady, value_of(ledger.ready) ? 1 : 0);
+  page.single(Metric::kLedgerBreakerClosed, value_of(ledger.closed) ? 1 : 0);
+  page.single(Metric::kLedgerConnections, value_of(ledger.connections));
+  page.seconds(Metric::kLedgerClockAhead, Millis(value_of(ledger.clock_ahead)));
+  page.begin(Metric::kLedgerCalls);
   page.samples("kind", ledger.calls);
-  page.begin("weir_ledger_errors_total", Type::kCounter, "Calls that failed, by reason.");
+  page.begin(Metric::kLedgerErrors);
   page.samples("reason", ledger.errors);
-  page.single("weir_ledger_retries_total", Type::kCounter,
-              "Transactions done again because of a deadlock.", now(ledger.retries));
-  page.begin("weir_ledger_seconds", Type::kHistogram,
-             "Time from a call to the ledger to having its answer.");
+  page.single(Metric::kLedgerRetries, value_of(ledger.retries));
+  page.begin(Metric::kLedgerSeconds);
   page.histogram("", ledger.latency);
 }
 
 void write_sync(Page& page, const SyncStats& stats) {
-  page.begin("weir_published_rows_total", Type::kCounter,
-             "Rows told to other regions, by the rule that wanted them told.");
+  page.begin(Metric::kPublishedRows);
   const auto published = [&](std::string_view rule, uint64_t rows) {
     page.sample(braced({label("rule", rule)}), rows);
   };
@@ -154,154 +137,114 @@ void write_sync(Page& page, const SyncStats& stats) {
   published("contended", stats.contended);
   published("exhaustion", stats.exhaustion);
   published("roll_over", stats.roll_over);
-  page.single("weir_publish_errors_total", Type::kCounter,
-              "Messages that failed; what they told is told again.", stats.publish_errors);
-  page.single("weir_publish_dropped_total", Type::kCounter, "Rows that the ledger will not take.",
-              stats.dropped);
-  page.single("weir_publish_left_out_total", Type::kCounter,
-              "Rows that found no place to wait and are tried again later.", stats.left_out);
-  page.single("weir_publish_waiting", Type::kGauge, "Rows to be told now.", stats.waiting);
-  page.seconds("weir_publish_lag_seconds", "How long the first of them has been waiting.",
-               stats.publish_lag);
-  page.begin("weir_row_budget_used_ratio", Type::kGauge,
-             "Of the rows that may be told, how many are.");
+  page.single(Metric::kPublishErrors, stats.publish_errors);
+  page.single(Metric::kPublishDropped, stats.dropped);
+  page.single(Metric::kPublishQueueFull, stats.left_out);
+  page.single(Metric::kPublishWaiting, stats.waiting);
+  page.seconds(Metric::kPublishLag, stats.publish_lag);
+  page.begin(Metric::kRowBudgetUsed);
   page.sample_ratio(stats.budget_used);
-  page.single("weir_imported_rows_total", Type::kCounter, "Rows heard from the ledger.",
-              stats.imported);
-  page.single("weir_import_errors_total", Type::kCounter, "Reads of the ledger that failed.",
-              stats.import_errors);
-  page.single("weir_import_rows", Type::kGauge, "Rows in the last answer.", stats.last_import);
-  page.single("weir_import_absurd_total", Type::kCounter,
-              "Rows that no region can have meant, ignored.", stats.invalid);
-  page.single("weir_ledger_writable", Type::kGauge, "0 while the ledger accepts no writes.",
-              stats.write_lag == Nanos(0) ? 1 : 0);
-  page.seconds("weir_import_lag_seconds", "Time since the last answer was asked for.",
-               stats.import_lag);
-  page.single("weir_shared_keys", Type::kGauge, "Tuples known to the ledger, or waiting to be.",
-              stats.keys);
-  page.single("weir_imported_keys", Type::kGauge, "Of those, tuples without traffic here.",
-              stats.keys_received);
-  page.single("weir_imported_keys_total", Type::kCounter, "Such tuples ever.",
-              stats.received_total);
-  page.single("weir_import_no_room_total", Type::kCounter,
-              "News of such tuples for which there was no room.", stats.no_room);
-  page.single("weir_full_reads_total", Type::kCounter, "Times that everything was read.",
-              stats.full_reads);
-  page.seconds("weir_full_read_age_seconds", "Time since everything was last read.",
-               stats.full_read_age);
-  page.seconds("weir_full_read_seconds", "How long that took.", stats.full_read_took);
-  page.single("weir_ledger_lost_rows_total", Type::kCounter,
-              "Tuples of which the ledger lost something, told again.", stats.lost);
-  page.single("weir_ledger_deleted_rows_total", Type::kCounter,
-              "Expired rows deleted by this process.", stats.deleted);
-  page.single("weir_ledger_rules_differ", Type::kGauge,
-              "1 if the ledger has other rules than this process was given.",
-              stats.rules_differ ? 1 : 0);
-  page.single("weir_regions", Type::kGauge, "Regions that share the ledger.", stats.regions);
-  page.begin("weir_bound_ratio", Type::kGauge,
-             "Of a limit, how much may be admitted in all regions, beside what is under way.");
+  page.single(Metric::kImportedRows, stats.imported);
+  page.single(Metric::kImportErrors, stats.import_errors);
+  page.single(Metric::kImportRows, stats.last_import);
+  page.single(Metric::kImportInvalid, stats.invalid);
+  page.single(Metric::kLedgerWritable, stats.write_lag == Nanos(0) ? 1 : 0);
+  page.seconds(Metric::kImportLag, stats.import_lag);
+  page.single(Metric::kSharedKeys, stats.keys);
+  page.single(Metric::kImportedKeys, stats.keys_received);
+  page.single(Metric::kImportedKeysTotal, stats.received_total);
+  page.single(Metric::kImportNoMemory, stats.no_room);
+  page.single(Metric::kFullReads, stats.full_reads);
+  page.seconds(Metric::kFullReadAge, stats.full_read_age);
+  page.seconds(Metric::kFullReadSeconds, stats.full_read_took);
+  page.single(Metric::kLedgerLostRows, stats.lost);
+  page.single(Metric::kLedgerDeletedRows, stats.deleted);
+  page.single(Metric::kLedgerRulesDiffer, stats.rules_differ ? 1 : 0);
+  page.single(Metric::kRegions, stats.regions);
+  page.begin(Metric::kBoundRatio);
   page.sample_ratio(stats.bound);
 }
 
 void write_memory(Page& page, const LimiterStats& stats) {
   const MemoryStats& memory = stats.memory;
-  page.begin("weir_memory_bytes", Type::kGauge, "Memory reserved for counts, by what for.");
+  page.begin(Metric::kMemoryBytes);
   const std::pair<std::string_view, uint64_t> parts[] = {{"table", memory.table},
-                                                         {"annexes", memory.annexes},
+                                                         {"rings_and_logs", memory.annexes},
                                                          {"keys", memory.keys},
                                                          {"sketch", memory.sketch},
                                                          {"regions", memory.regions}};
   for (const auto& [part, bytes] : parts) page.sample(braced({label("part", part)}), bytes);
-  page.single("weir_memory_limit_bytes", Type::kGauge, "The most that all of it may take.",
-              memory.limit);
-  page.single("weir_table_bytes", Type::kGauge, "Memory reserved by the table alone.",
-              stats.memory_bytes);
+  page.single(Metric::kMemoryLimitBytes, memory.limit);
+  page.single(Metric::kTableBytes, stats.memory_bytes);
 }
 
 }  // namespace
 
 void write_metrics(const Service& service, Bytes& out) {
   Page page(out);
-  const Door doors[] = {{"http", service.http}, {"resp", service.resp}};
+  const Frontend frontends[] = {{"http", service.http}, {"resp", service.resp}};
 
-  page.begin("weir_decisions_total", Type::kCounter, "Decisions by door, outcome and basis.");
-  for (const Door& door : doors) {
+  page.begin(Metric::kDecisions);
+  for (const Frontend& frontend : frontends) {
     for (const Outcome outcome : {Outcome::kAdmitted, Outcome::kDenied, Outcome::kNever}) {
       for (const Basis basis : {Basis::kLocal, Basis::kRefreshed, Basis::kDegraded}) {
-        page.sample(braced({door.label(), label("outcome", to_string(outcome)),
+        page.sample(braced({frontend.label(), label("outcome", to_string(outcome)),
                             label("basis", to_string(basis))}),
-                    door.metrics.decisions.total(telemetry::decided(outcome, basis)));
+                    frontend.metrics.decisions.total(telemetry::decided(outcome, basis)));
       }
     }
   }
 
-  const auto door_counter = [&](std::string_view name, DoorStat stat, std::string_view help) {
-    page.begin(name, Type::kCounter, help);
-    for (const Door& door : doors)
-      page.sample(braced({door.label()}), door.metrics.stats.total(stat));
+  const auto frontend_counter = [&](Metric metric, FrontendStat stat) {
+    page.begin(metric);
+    for (const Frontend& frontend : frontends)
+      page.sample(braced({frontend.label()}), frontend.metrics.stats.total(stat));
   };
-  door_counter("weir_requests_total", DoorStat::kRequests, "Requests answered.");
-  door_counter("weir_bad_requests_total", DoorStat::kBad,
-               "Requests that were not understood or not allowed.");
-  door_counter("weir_connections_total", DoorStat::kOpened, "Connections accepted.");
-  const auto door_reasons = [&](std::string_view name, std::string_view help,
-                                std::initializer_list<std::pair<std::string_view, DoorStat>> all) {
-    page.begin(name, Type::kCounter, help);
-    for (const Door& door : doors) {
-      for (const auto& [reason, stat] : all) {
-        page.sample(braced({door.label(), label("reason", reason)}),
-                    door.metrics.stats.total(stat));
-      }
-    }
-  };
-  door_reasons("weir_connections_refused_total",
-               "Connections refused because there were too many, too many of one address, or too "
-               "many bytes in the buffers of all.",
-               {{"connections", DoorStat::kRefused},
-                {"address", DoorStat::kRefusedAddress},
-                {"memory", DoorStat::kRefusedMemory}});
-  door_counter("weir_connections_evicted_total", DoorStat::kEvicted,
-               "Connections without a key closed to make room for others.");
-  door_reasons("weir_auth_failures_total", "Requests refused for their key, by what was wrong.",
-               {{"missing", DoorStat::kMissingKey},
-                {"malformed", DoorStat::kMalformedKey},
-                {"wrong", DoorStat::kWrongKey}});
-  door_counter("weir_cross_protocol_total", DoorStat::kCrossProtocol,
-               "Connections closed because they sent HTTP to the port of the Redis protocol.");
-  door_counter("weir_connections_timed_out_total", DoorStat::kTimedOut,
-               "Connections closed for silence or slowness.");
-  page.begin("weir_connections", Type::kGauge, "Connections open now.");
-  for (const Door& door : doors) {
-    const auto& stats = door.metrics.stats;
-    const uint64_t closed = stats.total(DoorStat::kClosed);
-    const uint64_t opened = stats.total(DoorStat::kOpened);
-    page.sample(braced({door.label()}), opened > closed ? opened - closed : 0);
+  frontend_counter(Metric::kRequests, FrontendStat::kRequests);
+  frontend_counter(Metric::kBadRequests, FrontendStat::kBad);
+  frontend_counter(Metric::kConnectionsTotal, FrontendStat::kOpened);
+  const auto frontend_reasons =
+      [&](Metric metric, std::initializer_list<std::pair<std::string_view, FrontendStat>> all) {
+        page.begin(metric);
+        for (const Frontend& frontend : frontends) {
+          for (const auto& [reason, stat] : all) {
+            page.sample(braced({frontend.label(), label("reason", reason)}),
+                        frontend.metrics.stats.total(stat));
+          }
+        }
+      };
+  frontend_reasons(Metric::kConnectionsRefused, {{"connections", FrontendStat::kRefused},
+                                                 {"address", FrontendStat::kRefusedAddress},
+                                                 {"memory", FrontendStat::kRefusedMemory}});
+  frontend_counter(Metric::kConnectionsEvicted, FrontendStat::kEvicted);
+  frontend_reasons(Metric::kAuthFailures, {{"missing", FrontendStat::kMissingKey},
+                                           {"malformed", FrontendStat::kMalformedKey},
+                                           {"wrong", FrontendStat::kWrongKey}});
+  frontend_counter(Metric::kCrossProtocol, FrontendStat::kCrossProtocol);
+  frontend_counter(Metric::kConnectionsTimedOut, FrontendStat::kTimedOut);
+  page.begin(Metric::kConnections);
+  for (const Frontend& frontend : frontends) {
+    const auto& stats = frontend.metrics.stats;
+    const uint64_t closed = stats.total(FrontendStat::kClosed);
+    const uint64_t opened = stats.total(FrontendStat::kOpened);
+    page.sample(braced({frontend.label()}), opened > closed ? opened - closed : 0);
   }
 
-  page.begin("weir_request_seconds", Type::kHistogram,
-             "Time from reading a request to having its answer.");
-  for (const Door& door : doors) {
-    page.histogram(door.label(), door.metrics.latency);
+  page.begin(Metric::kRequestSeconds);
+  for (const Frontend& frontend : frontends) {
+    page.histogram(frontend.label(), frontend.metrics.latency);
   }
 
   const LimiterStats stats = service.limiter.stats();
-  page.single("weir_cells", Type::kGauge, "Tuples held in memory.", stats.tuples);
-  page.single("weir_evictions_total", Type::kCounter,
-              "Tuples forgotten to make room, their counts safe elsewhere.", stats.evicted);
-  page.single("weir_expirations_total", Type::kCounter,
-              "Tuples forgotten because they could matter no more.", stats.expired);
-  page.single("weir_sketched_total", Type::kCounter,
-              "Decisions taken in the sketch because there was no room.", stats.sketched);
-  page.single("weir_no_memory_total", Type::kCounter,
-              "Decisions taken in the sketch, or by a log that could not grow, because the memory "
-              "was used up.",
-              stats.no_memory);
-  page.single("weir_rebuilt_total", Type::kCounter,
-              "Tuples given a new state: another rate, or a clock set back.", stats.rebuilt);
+  page.single(Metric::kCells, stats.tuples);
+  page.single(Metric::kEvictions, stats.evicted);
+  page.single(Metric::kExpirations, stats.expired);
+  page.single(Metric::kSketched, stats.sketched);
+  page.single(Metric::kNoMemory, stats.no_memory);
+  page.single(Metric::kRebuilt, stats.rebuilt);
   if (service.origin != nullptr) {
     write_origin(page, *service.origin);
-    page.begin("weir_refreshes_total", Type::kCounter,
-               "Reads of the origin before a decision, by why and how they ended.");
+    page.begin(Metric::kRefreshes);
     const auto reads = [&](std::string_view kind, const ReadStats& read) {
       page.sample(braced({label("kind", kind), label("result", "answered")}),
                   read.asked - read.failed);
@@ -310,22 +253,14 @@ void write_metrics(const Service& service, Bytes& out) {
     reads("cold", stats.cold);
     reads("stale", stats.stale);
     reads("strict", stats.strict);
-    page.single("weir_unread_total", Type::kCounter,
-                "Decisions taken without the read of the origin that they needed.", stats.unread);
-    page.single("weir_strict_activations_total", Type::kCounter,
-                "Tuples that, once denied, are read before each admission for a while.",
-                stats.made_strict);
-    page.single("weir_replayed_total", Type::kCounter, "Cells told to the origin.", stats.replayed);
-    page.single("weir_replay_errors_total", Type::kCounter, "Messages to it that failed.",
-                stats.replay_errors);
-    page.single("weir_late_replays_total", Type::kCounter,
-                "Cells that expired before they could be told.", stats.late_replays);
-    page.single("weir_healed_cells_total", Type::kCounter,
-                "Cells of which the origin had forgotten a part, told again.", stats.healed);
-    page.single("weir_dirty_cells", Type::kGauge, "Cells with something to tell the origin.",
-                stats.unacked);
-    page.seconds("weir_replay_lag_seconds",
-                 "How long the first of them has been waiting to be heard.", stats.replay_lag);
+    page.single(Metric::kUnread, stats.unread);
+    page.single(Metric::kStrictActivations, stats.made_strict);
+    page.single(Metric::kReplayed, stats.replayed);
+    page.single(Metric::kReplayErrors, stats.replay_errors);
+    page.single(Metric::kLateReplays, stats.late_replays);
+    page.single(Metric::kHealedCells, stats.healed);
+    page.single(Metric::kDirtyCells, stats.unacked);
+    page.seconds(Metric::kReplayLag, stats.replay_lag);
   }
   if (service.ledger != nullptr) {
     write_ledger(page, *service.ledger);

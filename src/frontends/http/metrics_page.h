@@ -1,4 +1,4 @@
-// What a server tells about itself, as Prometheus reads it.
+// The page /metrics in the text format of Prometheus.
 
 #pragma once
 

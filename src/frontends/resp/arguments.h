@@ -1,5 +1,4 @@
-// What the arguments of all commands have in common: names and whole numbers, and the complaints
-// about them.
+// Parsing of command arguments: names, whole numbers, algorithms, and the errors about them.
 
 #pragma once
 
@@ -12,14 +11,14 @@
 
 namespace weir::frontends {
 
-inline std::string shown(std::string_view value) {
-  constexpr size_t kMost = 40;
+inline std::string quoted(std::string_view value) {
+  constexpr size_t kMax = 40;
   std::string text = "'";
-  for (const char c : value.substr(0, kMost)) text += c >= ' ' && c < 127 ? c : '?';
-  return text + (value.size() > kMost ? "...'" : "'");
+  for (const char c : value.substr(0, kMax)) text += c >= ' ' && c < 127 ? c : '?';
+  return text + (value.size() > kMax ? "...'" : "'");
 }
 
-// Whether the text is a whole number in a range, and nothing else.
+// Whether the whole text is a number in the range.
 inline bool is_number(std::string_view text, Range range, int64_t& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() && range.holds(value);
@@ -29,23 +28,23 @@ inline bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= kMaxNameBytes;
 }
 
-// Reads a whole number in a range, or says what is wrong with it.
-inline Complaint read_number(std::string_view name, std::string_view text, Range range,
+// Parses a number in the range; the error names the argument, its value and the range.
+inline RespError read_number(std::string_view name, std::string_view text, Range range,
                              int64_t& value) {
   if (is_number(text, range, value)) return {};
-  return "ERR " + std::string(name) + " is " + shown(text) + ": it must be " + range.text();
+  return "ERR " + std::string(name) + " is " + quoted(text) + ": it must be " + range.text();
 }
 
-inline Complaint read_name(std::string_view name, std::string_view text) {
+inline RespError read_name(std::string_view name, std::string_view text) {
   if (is_name(text)) return {};
   return "ERR " + std::string(name) + " has " + std::to_string(text.size()) +
          " bytes: it must have 1 to " + std::to_string(kMaxNameBytes);
 }
 
-inline Complaint read_algorithm(std::string_view text, Request& request) {
+inline RespError read_algorithm(std::string_view text, Request& request) {
   const auto algorithm = algorithm_from(text);
   if (!algorithm) {
-    return "ERR ALGORITHM is " + shown(text) +
+    return "ERR ALGORITHM is " + quoted(text) +
            ": it must be sliding_window, sliding_window_strict, fixed_window, sliding_log, "
            "gcra or token_bucket";
   }

@@ -20,19 +20,19 @@ uint16_t crc16(std::string_view bytes) {
   return crc;
 }
 
-void write_slots(const Address& here, const std::string& id, RespWriter& writer) {
+void write_slots(const Address& local, const std::string& id, RespWriter& writer) {
   writer.array(1);
   writer.array(3);
   writer.integer(0);
   writer.integer(kSlots - 1);
   writer.array(4);
-  writer.bulk(here.host);
-  writer.integer(here.port);
+  writer.bulk(local.host);
+  writer.integer(local.port);
   writer.bulk(id);
   writer.array(0);
 }
 
-void write_shards(const Address& here, const std::string& id, RespWriter& writer) {
+void write_shards(const Address& local, const std::string& id, RespWriter& writer) {
   writer.array(1);
   writer.map(2);
   writer.bulk("slots");
@@ -48,9 +48,9 @@ void write_shards(const Address& here, const std::string& id, RespWriter& writer
   };
   field("id", id);
   writer.bulk("port");
-  writer.integer(here.port);
-  field("ip", here.host);
-  field("endpoint", here.host);
+  writer.integer(local.port);
+  field("ip", local.host);
+  field("endpoint", local.host);
   field("role", "master");
   writer.bulk("replication-offset");
   writer.integer(0);
@@ -81,20 +81,20 @@ std::string cluster_id(std::string_view node) {
   return rules::to_hex(rules::hash_of(node)).substr(0, 40);
 }
 
-Complaint answer_cluster(Arguments arguments, const Address& here, std::string_view node,
+RespError answer_cluster(Arguments arguments, const Address& local, std::string_view node,
                          RespWriter& writer) {
-  if (here.port == 0) return "ERR This instance has cluster support disabled";
+  if (local.port == 0) return "ERR This instance has cluster support disabled";
   if (arguments.size() < 2) return wrong_number_of_arguments("cluster");
   const auto is = [&](std::string_view name, size_t count) {
     return arguments.size() == count && is_word(arguments[1], name);
   };
   const std::string id = cluster_id(node);
   if (is("SLOTS", 2)) {
-    write_slots(here, id, writer);
+    write_slots(local, id, writer);
   } else if (is("SHARDS", 2)) {
-    write_shards(here, id, writer);
+    write_shards(local, id, writer);
   } else if (is("NODES", 2)) {
-    writer.bulk(id + " " + here.host + ":" + std::to_string(here.port) +
+    writer.bulk(id + " " + local.host + ":" + std::to_string(local.port) +
                 "@0 myself,master - 0 0 1 connected 0-" + std::to_string(kSlots - 1) + "\n");
   } else if (is("KEYSLOT", 3)) {
     writer.integer(slot_of(arguments[2]));
@@ -103,7 +103,8 @@ Complaint answer_cluster(Arguments arguments, const Address& here, std::string_v
   } else if (is("MYID", 2)) {
     writer.bulk(id);
   } else {
-    return "ERR unknown subcommand of CLUSTER: Weir knows SLOTS, SHARDS, NODES, KEYSLOT key, INFO "
+    return "ERR unknown subcommand of CLUSTER: Weir supports SLOTS, SHARDS, NODES, KEYSLOT key, "
+           "INFO "
            "and MYID";
   }
   return {};

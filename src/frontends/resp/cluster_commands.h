@@ -1,4 +1,4 @@
-// CLUSTER: a cluster of one node that owns all slots, so that clients for clusters connect.
+// CLUSTER: presents this process as a cluster of one node that owns all slots, for cluster clients.
 
 #pragma once
 
@@ -12,16 +12,16 @@
 
 namespace weir::frontends {
 
-// The slot of a key among 16,384: CRC-16 (XMODEM) of what stands in its first {...}, if that is
-// something, else of all of it.
+// The slot of a key among 16,384: CRC-16 (XMODEM) of its first non-empty {...}, or else of the
+// whole key.
 [[nodiscard]] uint16_t slot_of(std::string_view key);
 
-// The node as a cluster knows it: 40 hexadecimal digits that follow from its name.
+// The cluster id of the node: 40 hexadecimal digits, derived from its name.
 [[nodiscard]] std::string cluster_id(std::string_view node);
 
-// CLUSTER SLOTS | SHARDS | NODES | KEYSLOT key | INFO | MYID. `here` is where the client reached
-// this process.
-[[nodiscard]] Complaint answer_cluster(Arguments arguments, const Address& here,
+// CLUSTER SLOTS | SHARDS | NODES | KEYSLOT key | INFO | MYID. `here` is the local address of the
+// connection.
+[[nodiscard]] RespError answer_cluster(Arguments arguments, const Address& local,
                                        std::string_view node, RespWriter& writer);
 
 }  // namespace weir::frontends

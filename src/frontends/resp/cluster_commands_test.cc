@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "frontends/front_test.h"
+#include "frontends/fixture_test.h"
 #include "frontends/resp/encoded_test.h"
 #include "frontends/resp/resp_session.h"
 
@@ -12,23 +12,23 @@ namespace weir::frontends {
 namespace {
 
 struct ClusterClient {
-  Front front;
-  RespDesk desk;
-  RespSession session{front.service, desk, 7};
-  Line line{front, session};
+  Fixture fixture;
+  RespScratch scratch;
+  RespSession session{fixture.service, scratch, 7};
+  TestConnection line{fixture, session};
   std::string id = cluster_id("node-1");
 
   ClusterClient() {
-    session.reached_at([] { return Address{.host = "10.0.0.7", .port = 7071}; });
+    session.set_local_address([] { return Address{.host = "10.0.0.7", .port = 7071}; });
   }
-  std::string say(const Words& words) { return line.say(encoded(words)); }
+  std::string send(const Words& words) { return line.send(encoded(words)); }
 };
 
 std::string cluster_bulk(const std::string& text) {
   return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
 }
 
-TEST(SlotOf, IsTheChecksumOfTheKeyOrOfWhatStandsInBraces) {
+TEST(SlotOf, IsTheChecksumOfTheKeyOrOfItsHashTag) {
   // The published check value of CRC-16/XMODEM is 0x31C3.
   EXPECT_EQ(slot_of("123456789"), 0x31C3 % 16384);
   EXPECT_EQ(slot_of(""), 0);
@@ -39,26 +39,26 @@ TEST(SlotOf, IsTheChecksumOfTheKeyOrOfWhatStandsInBraces) {
   EXPECT_EQ(slot_of("{user1000}.followers"), slot_of("user1000"));
   EXPECT_EQ(slot_of("foo{{bar}}zap"), slot_of("{bar"));
   EXPECT_EQ(slot_of("foo{bar}{zap}"), slot_of("bar"));
-  EXPECT_NE(slot_of("foo{}{bar}"), slot_of("bar"));  // nothing in the first: all of it
+  EXPECT_NE(slot_of("foo{}{bar}"), slot_of("bar"));  // the first {} is empty: the whole key
   EXPECT_NE(slot_of("foo{bar"), slot_of("bar"));
 }
 
-TEST(Cluster, IsOneNodeThatOwnsAllSlotsWhereTheClientReachedIt) {
+TEST(Cluster, IsOneNodeWithAllSlotsAtTheLocalAddress) {
   ClusterClient client;
-  EXPECT_EQ(client.say({"CLUSTER", "SLOTS"}), "*1\r\n*3\r\n:0\r\n:16383\r\n*4\r\n" +
-                                                  cluster_bulk("10.0.0.7") + ":7071\r\n" +
-                                                  cluster_bulk(client.id) + "*0\r\n");
-  EXPECT_EQ(client.say({"cluster", "nodes"}),
+  EXPECT_EQ(client.send({"CLUSTER", "SLOTS"}), "*1\r\n*3\r\n:0\r\n:16383\r\n*4\r\n" +
+                                                   cluster_bulk("10.0.0.7") + ":7071\r\n" +
+                                                   cluster_bulk(client.id) + "*0\r\n");
+  EXPECT_EQ(client.send({"cluster", "nodes"}),
             cluster_bulk(client.id + " 10.0.0.7:7071@0 myself,master - 0 0 1 connected 0-16383\n"));
-  EXPECT_EQ(client.say({"CLUSTER", "MYID"}), cluster_bulk(client.id));
+  EXPECT_EQ(client.send({"CLUSTER", "MYID"}), cluster_bulk(client.id));
   EXPECT_EQ(client.id.size(), 40u);
-  EXPECT_EQ(client.say({"CLUSTER", "KEYSLOT", "foo"}), ":12182\r\n");
-  EXPECT_EQ(client.say({"CLUSTER", "INFO"}).substr(6, 18), "cluster_state:ok\r\n");
-  EXPECT_NE(client.say({"INFO"}).find("cluster_enabled:1\r\n"), std::string::npos);
-  EXPECT_EQ(client.say({"READONLY"}) + client.say({"READWRITE"}), "+OK\r\n+OK\r\n");
+  EXPECT_EQ(client.send({"CLUSTER", "KEYSLOT", "foo"}), ":12182\r\n");
+  EXPECT_EQ(client.send({"CLUSTER", "INFO"}).substr(6, 18), "cluster_state:ok\r\n");
+  EXPECT_NE(client.send({"INFO"}).find("cluster_enabled:1\r\n"), std::string::npos);
+  EXPECT_EQ(client.send({"READONLY"}) + client.send({"READWRITE"}), "+OK\r\n+OK\r\n");
 }
 
-TEST(Cluster, TellsItsShardAsAMapInTheThirdVersionAndFlatInTheSecond) {
+TEST(Cluster, ReportsItsShardAsAMapInResp3AndAsAnArrayInResp2) {
   ClusterClient client;
   const auto shards = [&](bool third) {
     const auto map = [&](int pairs) {
@@ -72,28 +72,29 @@ TEST(Cluster, TellsItsShardAsAMapInTheThirdVersionAndFlatInTheSecond) {
            cluster_bulk("role") + cluster_bulk("master") + cluster_bulk("replication-offset") +
            ":0\r\n" + cluster_bulk("health") + cluster_bulk("online");
   };
-  EXPECT_EQ(client.say({"CLUSTER", "SHARDS"}), shards(false));
-  client.say({"HELLO", "3"});
-  EXPECT_EQ(client.say({"CLUSTER", "SHARDS"}), shards(true));
+  EXPECT_EQ(client.send({"CLUSTER", "SHARDS"}), shards(false));
+  client.send({"HELLO", "3"});
+  EXPECT_EQ(client.send({"CLUSTER", "SHARDS"}), shards(true));
 }
 
-TEST(Cluster, RefusesWhatWouldChangeOneAndSaysWhatThereIs) {
+TEST(Cluster, RefusesOtherSubcommandsAndListsItsOwn) {
   ClusterClient client;
   for (const Words& words : {Words{"CLUSTER", "MEET", "127.0.0.1", "1"}, Words{"CLUSTER", "RESET"},
                              Words{"CLUSTER", "KEYSLOT"}, Words{"CLUSTER", "SLOTS", "x"}}) {
-    EXPECT_EQ(client.say(words),
-              "-ERR unknown subcommand of CLUSTER: Weir knows SLOTS, SHARDS, NODES, KEYSLOT key, "
-              "INFO and MYID\r\n");
+    EXPECT_EQ(
+        client.send(words),
+        "-ERR unknown subcommand of CLUSTER: Weir supports SLOTS, SHARDS, NODES, KEYSLOT key, "
+        "INFO and MYID\r\n");
   }
-  EXPECT_EQ(client.say({"CLUSTER"}), "-ERR wrong number of arguments for 'cluster' command\r\n");
+  EXPECT_EQ(client.send({"CLUSTER"}), "-ERR wrong number of arguments for 'cluster' command\r\n");
 }
 
-TEST(Cluster, IsDisabledWhereNoAddressLeadsBack) {
+TEST(Cluster, IsDisabledWithoutAnIpAddress) {
   ClusterClient client;
-  client.session.reached_at({});
-  EXPECT_EQ(client.say({"CLUSTER", "SLOTS"}),
+  client.session.set_local_address({});
+  EXPECT_EQ(client.send({"CLUSTER", "SLOTS"}),
             "-ERR This instance has cluster support disabled\r\n");
-  EXPECT_NE(client.say({"INFO"}).find("cluster_enabled:0\r\n"), std::string::npos);
+  EXPECT_NE(client.send({"INFO"}).find("cluster_enabled:0\r\n"), std::string::npos);
 }
 
 }  // namespace

@@ -34,11 +34,11 @@ constexpr KnownCommand kCommands[] = {
     {.name = "reset", .arity = 1},
     {.name = "quit", .arity = 1}};
 
-char small(char c) {
+char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
 }
 
-// As Redis 7 has it; what Weir does not have is empty.
+// In the format of Redis 7; fields that Weir does not have are empty.
 void write_info(const KnownCommand& command, RespWriter& writer) {
   writer.array(10);
   writer.bulk(command.name);
@@ -58,18 +58,18 @@ const KnownCommand* find_command(std::string_view name) {
   for (const KnownCommand& command : kCommands) {
     if (command.name.size() != name.size()) continue;
     size_t i = 0;
-    while (i < name.size() && small(name[i]) == command.name[i]) ++i;
+    while (i < name.size() && lower(name[i]) == command.name[i]) ++i;
     if (i == name.size()) return &command;
   }
   return nullptr;
 }
 
-Complaint unknown_command(std::string_view name) {
+RespError unknown_command(std::string_view name) {
   return "ERR unknown command '" + std::string(name.substr(0, 64)) +
-         "': Weir knows CL.THROTTLE, WEIR.LIMIT, WEIR.PEEK, WEIR.MULTI and WEIR.RESET";
+         "': Weir supports CL.THROTTLE, WEIR.LIMIT, WEIR.PEEK, WEIR.MULTI and WEIR.RESET";
 }
 
-Complaint answer_command(Arguments arguments, RespWriter& writer) {
+RespError answer_command(Arguments arguments, RespWriter& writer) {
   const auto is = [&](std::string_view name) { return is_word(arguments[1], name); };
   if (arguments.size() == 1) {
     writer.array(std::size(kCommands));
@@ -88,7 +88,7 @@ Complaint answer_command(Arguments arguments, RespWriter& writer) {
       command == nullptr ? writer.null_array() : write_info(*command, writer);
     }
   } else {
-    return "ERR unknown subcommand of COMMAND: Weir knows COUNT, DOCS, INFO and LIST";
+    return "ERR unknown subcommand of COMMAND: Weir supports COUNT, DOCS, INFO and LIST";
   }
   return {};
 }

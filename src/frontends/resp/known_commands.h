@@ -1,4 +1,4 @@
-// The commands there are, as COMMAND tells them and as MULTI checks them.
+// The table of commands, for COMMAND and for the checks of MULTI.
 
 #pragma once
 
@@ -10,12 +10,12 @@
 namespace weir::frontends {
 
 struct KnownCommand {
-  std::string_view name;  // in small letters
-  int arity = 1;          // negative: at least
-  // Which argument is a key: clients of a cluster choose the node by it. 0: none.
+  std::string_view name;  // in lower case
+  int arity = 1;          // negative: the minimum
+  // The position of the first key, by which cluster clients choose the node. 0: none.
   int key = 0;
   int last_key = 0;      // negative: counted from the end
-  bool decides = false;  // and so changes counts
+  bool decides = false;  // changes counts
 
   [[nodiscard]] bool takes(size_t arguments) const {
     const auto count = static_cast<int>(arguments);
@@ -23,12 +23,12 @@ struct KnownCommand {
   }
 };
 
-// None: there is no such command.
+// nullptr: there is no such command.
 [[nodiscard]] const KnownCommand* find_command(std::string_view name);
 
-[[nodiscard]] Complaint unknown_command(std::string_view name);
+[[nodiscard]] RespError unknown_command(std::string_view name);
 
 // COMMAND [COUNT | LIST | DOCS | INFO name ...]
-[[nodiscard]] Complaint answer_command(Arguments arguments, RespWriter& writer);
+[[nodiscard]] RespError answer_command(Arguments arguments, RespWriter& writer);
 
 }  // namespace weir::frontends

@@ -7,7 +7,7 @@ namespace weir::frontends {
 namespace {
 
 constexpr std::string_view kThrottleNamespace = "cl";
-// Where keys are counted that are longer than a name may be, under their SHA-256.
+// The namespace of keys longer than kMaxNameBytes, which are counted by their SHA-256.
 constexpr std::string_view kHashedNamespace = "cl:sha256";
 constexpr int64_t kMaxPeriodSeconds = kMaxAnyDuration.count() / 1000;
 
@@ -25,26 +25,26 @@ void set_key(std::string_view key, Request& request, HashedKey& hashed) {
   request.identifier = {reinterpret_cast<const char*>(hashed.data()), hashed.size()};
 }
 
-Complaint given_twice(std::string_view option) {
+RespError given_twice(std::string_view option) {
   return "ERR " + std::string(option) + " is given twice: give it once";
 }
 
-// One item: four arguments and the options behind them. `used` says how many that were.
-Complaint read_item(Arguments arguments, Request& request, size_t& used) {
-  constexpr size_t kPlaces = 4;
-  if (arguments.size() < kPlaces) {
+// One item: four arguments, then options. Sets `used` to the number of arguments read.
+RespError read_item(Arguments arguments, Request& request, size_t& used) {
+  constexpr size_t kPositional = 4;
+  if (arguments.size() < kPositional) {
     return "ERR an item needs namespace identifier limit duration_ms";
   }
   request = {.ns = arguments[0], .identifier = arguments[1]};
   int64_t duration = 0;
-  Complaint complaint = read_name("namespace", request.ns);
-  if (complaint.empty()) complaint = read_name("identifier", request.identifier);
-  if (complaint.empty()) {
-    complaint = read_number("limit", arguments[2], {1, kMaxLimit}, request.limit);
+  RespError error = read_name("namespace", request.ns);
+  if (error.empty()) error = read_name("identifier", request.identifier);
+  if (error.empty()) {
+    error = read_number("limit", arguments[2], {1, kMaxLimit}, request.limit);
   }
-  if (complaint.empty()) {
-    complaint = read_number("duration_ms", arguments[3],
-                            {kMinDuration.count(), kMaxDuration.count()}, duration);
+  if (error.empty()) {
+    error = read_number("duration_ms", arguments[3], {kMinDuration.count(), kMaxDuration.count()},
+                        duration);
   }
   request.duration = Millis(duration);
   enum Option : unsigned { kCost = 1, kBurst = 2, kAlgorithm = 4 };
@@ -54,29 +54,29 @@ Complaint read_item(Arguments arguments, Request& request, size_t& used) {
     seen |= option;
     return before;
   };
-  size_t at = kPlaces;
-  for (; complaint.empty() && at < arguments.size(); at += 2) {
+  size_t at = kPositional;
+  for (; error.empty() && at < arguments.size(); at += 2) {
     const std::string_view option = arguments[at];
     if (is_word(option, "ITEM")) break;
-    if (at + 1 == arguments.size()) return "ERR " + shown(option) + " needs a value behind it";
+    if (at + 1 == arguments.size()) return "ERR " + quoted(option) + " needs a value";
     const std::string_view value = arguments[at + 1];
     if (is_word(option, "COST")) {
       if (again(kCost)) return given_twice("COST");
-      complaint = read_number("COST", value, {0, kMaxLimit}, request.cost);
+      error = read_number("COST", value, {0, kMaxLimit}, request.cost);
     } else if (is_word(option, "BURST")) {
       if (again(kBurst)) return given_twice("BURST");
       int64_t burst = 0;
-      complaint = read_number("BURST", value, {1, kMaxLimit}, burst);
+      error = read_number("BURST", value, {1, kMaxLimit}, burst);
       request.burst = burst;
     } else if (is_word(option, "ALGORITHM")) {
       if (again(kAlgorithm)) return given_twice("ALGORITHM");
-      complaint = read_algorithm(value, request);
+      error = read_algorithm(value, request);
     } else {
-      return "ERR " + shown(option) + " is no option: use COST, ALGORITHM or BURST";
+      return "ERR " + quoted(option) + " is not an option: use COST, ALGORITHM or BURST";
     }
   }
   used = at;
-  return complaint;
+  return error;
 }
 
 void write_verdict(const Verdict& verdict, RespWriter& writer) {
@@ -107,17 +107,13 @@ bool is_word(std::string_view word, std::string_view name) {
   return true;
 }
 
-Complaint wrong_number_of_arguments(std::string_view command) {
-  return "ERR wrong number of arguments for '" + std::string(command) + "' command";
-}
-
-Complaint read_key(std::string_view text) {
+RespError read_key(std::string_view text) {
   if (is_key(text)) return {};
   return "ERR key has " + std::to_string(text.size()) + " bytes: it must have 1 to " +
          std::to_string(kMaxRespArgument);
 }
 
-Complaint read_throttle(Arguments arguments, Request& request, HashedKey& hashed) {
+RespError read_throttle(Arguments arguments, Request& request, HashedKey& hashed) {
   if (arguments.size() != 5 && arguments.size() != 6) {
     return wrong_number_of_arguments("cl.throttle") +
            ": CL.THROTTLE key max_burst count period [quantity]";
@@ -134,16 +130,16 @@ Complaint read_throttle(Arguments arguments, Request& request, HashedKey& hashed
   if (!is_key(arguments[1]) || !is_number(arguments[2], kMaxBurst, max_burst) ||
       !is_number(arguments[3], kCount, count) || !is_number(arguments[4], kPeriod, period) ||
       (given && !is_number(arguments[5], kQuantity, quantity))) [[unlikely]] {
-    // The first that is wrong.
-    Complaint complaint = read_key(arguments[1]);
+    // Report the first invalid argument.
+    RespError error = read_key(arguments[1]);
     const auto read = [&](std::string_view name, size_t at, Range range) {
-      if (complaint.empty()) complaint = read_number(name, arguments[at], range, quantity);
+      if (error.empty()) error = read_number(name, arguments[at], range, quantity);
     };
     read("max_burst", 2, kMaxBurst);
     read("count", 3, kCount);
     read("period", 4, kPeriod);
     if (given) read("quantity", 5, kQuantity);
-    return complaint;
+    return error;
   }
   request = {.limit = count,
              .duration = Millis(period * 1000),
@@ -155,7 +151,7 @@ Complaint read_throttle(Arguments arguments, Request& request, HashedKey& hashed
   return {};
 }
 
-Complaint read_throttle_key(std::string_view key, Request& request, HashedKey& hashed) {
+RespError read_throttle_key(std::string_view key, Request& request, HashedKey& hashed) {
   request = {.limit = 1,
              .duration = kMinDuration,
              .cost = 0,
@@ -172,44 +168,43 @@ void answer_throttle(Instant now, const Verdict& verdict, RespWriter& writer) {
                       seconds_up(verdict.reset - now.wall)});
 }
 
-Complaint read_limit(Arguments arguments, Request& request) {
+RespError read_limit(Arguments arguments, Request& request) {
   size_t used = 0;
   const Arguments item = arguments.subspan(1);
-  Complaint complaint = read_item(item, request, used);
-  if (complaint.empty() && used != item.size()) {
-    complaint = "ERR " + shown(item[used]) + " belongs to WEIR.MULTI";
+  RespError error = read_item(item, request, used);
+  if (error.empty() && used != item.size()) {
+    error = "ERR " + quoted(item[used]) + " belongs to WEIR.MULTI";
   }
-  return complaint;
+  return error;
 }
 
-Complaint read_peek(Arguments arguments, Request& request) {
-  Complaint complaint = read_limit(arguments, request);
-  for (size_t at = 5; complaint.empty() && at < arguments.size(); at += 2) {
-    if (is_word(arguments[at], "COST"))
-      complaint = "ERR WEIR.PEEK consumes nothing: leave COST out";
+RespError read_peek(Arguments arguments, Request& request) {
+  RespError error = read_limit(arguments, request);
+  for (size_t at = 5; error.empty() && at < arguments.size(); at += 2) {
+    if (is_word(arguments[at], "COST")) error = "ERR WEIR.PEEK consumes nothing: leave COST out";
   }
   request.cost = 0;
-  return complaint;
+  return error;
 }
 
 void answer_limit(const Verdict& verdict, RespWriter& writer) {
   write_verdict(verdict, writer);
 }
 
-Complaint read_multi(Arguments arguments, std::vector<Request>& requests) {
+RespError read_multi(Arguments arguments, std::vector<Request>& requests) {
   requests.clear();
   Arguments rest = arguments.subspan(1);
   if (rest.empty()) return wrong_number_of_arguments("weir.multi");
   while (!rest.empty()) {
-    if (!is_word(rest[0], "ITEM")) return "ERR expected ITEM, got " + shown(rest[0]);
+    if (!is_word(rest[0], "ITEM")) return "ERR expected ITEM, got " + quoted(rest[0]);
     if (requests.size() == kMaxBatch) {
       return "ERR more than " + std::to_string(kMaxBatch) + " items";
     }
     rest = rest.subspan(1);
     size_t used = 0;
-    Complaint complaint = read_item(rest, requests.emplace_back(), used);
-    if (!complaint.empty()) {
-      return complaint + " (item " + std::to_string(requests.size()) + ")";
+    RespError error = read_item(rest, requests.emplace_back(), used);
+    if (!error.empty()) {
+      return error + " (item " + std::to_string(requests.size()) + ")";
     }
     rest = rest.subspan(used);
   }
@@ -223,10 +218,6 @@ void answer_multi(const BatchVerdict& verdict, RespWriter& writer) {
   writer.bulk("limits");
   writer.array(verdict.items.size());
   for (const Verdict& item : verdict.items) write_verdict(item, writer);
-}
-
-Complaint complaint_of(const Error& error) {
-  return "ERR " + error.detail + ": " + error.fix;
 }
 
 }  // namespace weir::frontends

@@ -15,7 +15,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// The words and the views of them that a command is.
+// The words of a command and views of them.
 class Command {
  public:
   Command(Words words) : words_(std::move(words)), views_(words_.begin(), words_.end()) {}
@@ -71,30 +71,30 @@ std::string multi_complaint(const Words& words) {
 
 using ComplaintAbout = std::string(const Words& words);
 
-// The number at one place of a valid command: both ends, and what lies beyond or is none.
-void expect_bounds(ComplaintAbout complaint, const Words& valid, const ArgumentBounds& argument) {
+// One number of a valid command: both ends of its range, values outside of it, and non-numbers.
+void expect_bounds(ComplaintAbout error, const Words& valid, const ArgumentBounds& argument) {
   for (const std::string& value : argument.good) {
-    EXPECT_EQ(complaint(words_with(valid, argument.at, value)), "") << argument.name;
+    EXPECT_EQ(error(words_with(valid, argument.at, value)), "") << argument.name;
   }
   auto bad = kNoNumbers;
   bad.insert(bad.end(), argument.bad.begin(), argument.bad.end());
   for (const std::string& value : bad) {
-    EXPECT_THAT(complaint(words_with(valid, argument.at, value)),
+    EXPECT_THAT(error(words_with(valid, argument.at, value)),
                 StartsWith("ERR " + argument.name + " is '" + value +
                            "': it must be a whole number from "));
   }
 }
 
 // The same for a name.
-void expect_name(ComplaintAbout complaint, const Words& valid, size_t at, const std::string& name) {
-  EXPECT_EQ(complaint(words_with(valid, at, kLongestName)), "") << name;
-  EXPECT_EQ(complaint(words_with(valid, at, "")),
+void expect_name(ComplaintAbout error, const Words& valid, size_t at, const std::string& name) {
+  EXPECT_EQ(error(words_with(valid, at, kLongestName)), "") << name;
+  EXPECT_EQ(error(words_with(valid, at, "")),
             "ERR " + name + " has 0 bytes: it must have 1 to 512");
-  EXPECT_EQ(complaint(words_with(valid, at, kTooLongName)),
+  EXPECT_EQ(error(words_with(valid, at, kTooLongName)),
             "ERR " + name + " has 513 bytes: it must have 1 to 512");
 }
 
-TEST(IsWord, LooksPastCaseAndNothingElse) {
+TEST(IsWord, IgnoresOnlyCase) {
   EXPECT_TRUE(is_word("PING", "PING"));
   EXPECT_TRUE(is_word("pInG", "PING"));
   EXPECT_TRUE(is_word("cl.throttle", "CL.THROTTLE"));
@@ -104,7 +104,7 @@ TEST(IsWord, LooksPastCaseAndNothingElse) {
   EXPECT_FALSE(is_word("", "PING"));
 }
 
-TEST(Throttle, MeansABurstOneAboveMaxBurstAtCountPerPeriod) {
+TEST(Throttle, HasABurstOfMaxBurstPlusOneAtCountPerPeriod) {
   Request request;
   HashedKey hashed;
   const Command command({"cl.throttle", "alice", "15", "30", "60"});
@@ -122,7 +122,7 @@ TEST(Throttle, MeansABurstOneAboveMaxBurstAtCountPerPeriod) {
   EXPECT_EQ(request.cost, 5);
 }
 
-TEST(Throttle, AcceptsBothEndsOfEveryArgumentAndRefusesWhatLiesBeyondByName) {
+TEST(Throttle, AcceptsBothEndsOfEachRangeAndNamesTheArgumentOutsideOfIt) {
   const Words valid{"cl.throttle", "alice", "15", "30", "60", "1"};
   const ArgumentBounds arguments[] = {
       {"max_burst", 2, {"0", "999999999999"}, {"1000000000000"}},
@@ -140,7 +140,7 @@ TEST(Throttle, AcceptsBothEndsOfEveryArgumentAndRefusesWhatLiesBeyondByName) {
             "ERR key has 65537 bytes: it must have 1 to 65536");
 }
 
-TEST(Throttle, CountsAKeyLongerThanANameUnderItsHash) {
+TEST(Throttle, CountsALongKeyByItsHash) {
   for (const size_t size : {size_t{512}, size_t{513}, size_t{65'536}}) {
     const std::string key(size, 'k');
     Request request;
@@ -153,13 +153,13 @@ TEST(Throttle, CountsAKeyLongerThanANameUnderItsHash) {
   }
 }
 
-TEST(Throttle, TellsTheFirstOfSeveralMistakes) {
+TEST(Throttle, ReportsTheFirstInvalidArgument) {
   EXPECT_THAT(throttle_complaint({"cl.throttle", "", "x", "x", "x", "x"}), StartsWith("ERR key "));
   EXPECT_THAT(throttle_complaint({"cl.throttle", "a", "1", "x", "x", "x"}),
               StartsWith("ERR count "));
 }
 
-TEST(Throttle, RefusesTooFewAndTooManyArgumentsNamingThemAll) {
+TEST(Throttle, RefusesAWrongNumberOfArgumentsAndShowsTheUsage) {
   for (const Words& words : {Words{"cl.throttle"}, Words{"cl.throttle", "a", "1", "1"},
                              Words{"cl.throttle", "a", "1", "1", "1", "1", "1"}}) {
     EXPECT_EQ(throttle_complaint(words),
@@ -168,7 +168,7 @@ TEST(Throttle, RefusesTooFewAndTooManyArgumentsNamingThemAll) {
   }
 }
 
-TEST(Throttle, ShowsWhatIsNotPrintableAndLongOnlyInPart) {
+TEST(Throttle, TruncatesLongValuesAndMasksUnprintableCharacters) {
   EXPECT_THAT(throttle_complaint({"cl.throttle", "a", "1\r\n2", "1", "1"}), HasSubstr("'1??2'"));
   EXPECT_THAT(throttle_complaint({"cl.throttle", "a", std::string(41, '9'), "1", "1"}),
               HasSubstr("'" + std::string(40, '9') + "...'"));
@@ -176,7 +176,7 @@ TEST(Throttle, ShowsWhatIsNotPrintableAndLongOnlyInPart) {
               HasSubstr("'" + std::string(40, '9') + "'"));
 }
 
-TEST(Throttle, AnswersWithSecondsRoundedUp) {
+TEST(Throttle, RepliesWithSecondsRoundedUp) {
   const Instant now{.wall = WallTime(Millis(5000)), .mono = MonoTime(Nanos(0))};
   const auto answer = [&](const Verdict& verdict) {
     Bytes out;
@@ -203,7 +203,7 @@ TEST(Throttle, AnswersWithSecondsRoundedUp) {
             "*5\r\n:1\r\n:1000000000000\r\n:1000000000000\r\n:5184000\r\n:5184000\r\n");
 }
 
-TEST(Limit, ReadsFourPlacesAndOptionsInAnyOrderAndCase) {
+TEST(Limit, ReadsFourArgumentsAndOptionsInAnyOrderAndCase) {
   Request request;
   const Command plain({"weir.limit", "api", "alice", "10", "60000"});
   ASSERT_EQ(read_limit(plain, request), "");
@@ -223,7 +223,7 @@ TEST(Limit, ReadsFourPlacesAndOptionsInAnyOrderAndCase) {
   EXPECT_EQ(request.burst, 20);
 }
 
-TEST(Limit, LeavesNothingOfTheRequestBefore) {
+TEST(Limit, ResetsTheRequestFirst) {
   Request request;
   const Command gcra({"weir.limit", "a", "b", "1", "100", "ALGORITHM", "gcra", "BURST", "5"});
   ASSERT_EQ(read_limit(gcra, request), "");
@@ -233,7 +233,7 @@ TEST(Limit, LeavesNothingOfTheRequestBefore) {
   EXPECT_EQ(request.burst, std::nullopt);
 }
 
-TEST(Limit, AcceptsBothEndsOfEveryArgumentAndRefusesWhatLiesBeyondByName) {
+TEST(Limit, AcceptsBothEndsOfEachRangeAndNamesTheArgumentOutsideOfIt) {
   const Words valid{"weir.limit", "api", "alice", "10", "60000", "COST", "1", "BURST", "1"};
   const ArgumentBounds arguments[] = {
       {"limit", 3, {"1", "1000000000000"}, {"0", "1000000000001"}},
@@ -246,7 +246,7 @@ TEST(Limit, AcceptsBothEndsOfEveryArgumentAndRefusesWhatLiesBeyondByName) {
   expect_name(limit_complaint, valid, 2, "identifier");
 }
 
-TEST(Limit, KnowsEveryAlgorithmByItsWordAndNoOther) {
+TEST(Limit, AcceptsExactlyTheKnownAlgorithms) {
   for (int i = 0; i < kAlgorithmCount; ++i) {
     const auto algorithm = static_cast<Algorithm>(i);
     Request request;
@@ -262,19 +262,19 @@ TEST(Limit, KnowsEveryAlgorithmByItsWordAndNoOther) {
   }
 }
 
-TEST(Limit, RefusesWhatIsMissingUnknownOrOutOfPlace) {
+TEST(Limit, RefusesMissingUnknownAndMisplacedArguments) {
   const std::string places = "ERR an item needs namespace identifier limit duration_ms";
   EXPECT_EQ(limit_complaint({"weir.limit"}), places);
   EXPECT_EQ(limit_complaint({"weir.limit", "a", "b", "1"}), places);
   EXPECT_EQ(limit_complaint({"weir.limit", "a", "b", "1", "100", "COST"}),
-            "ERR 'COST' needs a value behind it");
+            "ERR 'COST' needs a value");
   EXPECT_EQ(limit_complaint({"weir.limit", "a", "b", "1", "100", "PRICE", "1"}),
-            "ERR 'PRICE' is no option: use COST, ALGORITHM or BURST");
+            "ERR 'PRICE' is not an option: use COST, ALGORITHM or BURST");
   EXPECT_EQ(limit_complaint({"weir.limit", "a", "b", "1", "100", "ITEM", "a"}),
             "ERR 'ITEM' belongs to WEIR.MULTI");
 }
 
-TEST(Limit, RefusesAnOptionThatIsGivenTwice) {
+TEST(Limit, RefusesADuplicateOption) {
   const std::pair<std::string, std::string> options[] = {
       {"COST", "1"}, {"BURST", "5"}, {"ALGORITHM", "gcra"}};
   for (const auto& [option, value] : options) {
@@ -291,7 +291,7 @@ TEST(Limit, RefusesAnOptionThatIsGivenTwice) {
             "ERR COST is given twice: give it once (item 1)");
 }
 
-TEST(Peek, ConsumesNothingAndTakesNoCost) {
+TEST(Peek, ConsumesNothingAndAcceptsNoCost) {
   Request request;
   const Command command({"weir.peek", "api", "alice", "10", "60000", "ALGORITHM", "gcra"});
   ASSERT_EQ(read_peek(command, request), "");
@@ -301,8 +301,8 @@ TEST(Peek, ConsumesNothingAndTakesNoCost) {
     const Command costly({"weir.peek", "api", "alice", "10", "60000", "COST", cost});
     EXPECT_EQ(read_peek(costly, request), "ERR WEIR.PEEK consumes nothing: leave COST out");
   }
-  const Command wrong({"weir.peek", "api", "alice", "0", "60000"});
-  EXPECT_THAT(read_peek(wrong, request), StartsWith("ERR limit is '0'"));
+  const Command invalid({"weir.peek", "api", "alice", "0", "60000"});
+  EXPECT_THAT(read_peek(invalid, request), StartsWith("ERR limit is '0'"));
 }
 
 TEST(Multi, ReadsItemsWithTheirOptions) {
@@ -314,14 +314,14 @@ TEST(Multi, ReadsItemsWithTheirOptions) {
   ASSERT_EQ(requests.size(), 3u);
   EXPECT_EQ(requests[0].ns, "a");
   EXPECT_EQ(requests[0].cost, 0);
-  EXPECT_EQ(requests[1].ns, "ITEM");  // in its place it is a name like any other
+  EXPECT_EQ(requests[1].ns, "ITEM");  // at this position it is a name
   EXPECT_EQ(requests[1].identifier, "it");
   EXPECT_EQ(requests[1].duration, Millis(200));
   EXPECT_EQ(requests[1].cost, 1);
   EXPECT_EQ(requests[2].burst, 9);
 }
 
-TEST(Multi, TakesAHundredItemsAndNotOneMore) {
+TEST(Multi, AcceptsAtMostAHundredItems) {
   Words words{"weir.multi"};
   for (size_t i = 0; i < kMaxBatch; ++i) {
     for (const char* word : {"ITEM", "a", "b", "1", "100"}) words.push_back(word);
@@ -331,7 +331,7 @@ TEST(Multi, TakesAHundredItemsAndNotOneMore) {
   EXPECT_EQ(multi_complaint(words), "ERR more than 100 items");
 }
 
-TEST(Multi, NamesTheItemThatIsWrong) {
+TEST(Multi, NamesTheInvalidItem) {
   EXPECT_EQ(multi_complaint({"weir.multi"}),
             "ERR wrong number of arguments for 'weir.multi' command");
   EXPECT_EQ(multi_complaint({"weir.multi", "api", "a", "1", "100"}),
@@ -344,11 +344,11 @@ TEST(Multi, NamesTheItemThatIsWrong) {
       multi_complaint({"weir.multi", "ITEM", "a", "b", "1", "100", "ITEM", "a", "b", "0", "100"}),
       "ERR limit is '0': it must be a whole number from 1 to 1000000000000 (item 2)");
   EXPECT_EQ(multi_complaint({"weir.multi", "ITEM", "a", "b", "1", "100", "COST"}),
-            "ERR 'COST' needs a value behind it (item 1)");
+            "ERR 'COST' needs a value (item 1)");
 }
 
-TEST(ComplaintOf, TellsWhatIsWrongAndWhatWouldBeRight) {
-  EXPECT_EQ(complaint_of({.field = "burst", .detail = "burst is 5", .fix = "leave it out"}),
+TEST(ToRespError, HasTheDetailAndTheFix) {
+  EXPECT_EQ(to_resp_error({.field = "burst", .detail = "burst is 5", .fix = "leave it out"}),
             "ERR burst is 5: leave it out");
 }
 

@@ -13,7 +13,7 @@
 #include <map>
 #include <string>
 
-#include "frontends/front_test.h"
+#include "frontends/fixture_test.h"
 #include "frontends/resp/encoded_test.h"
 #include "frontends/resp/resp_session.h"
 
@@ -29,18 +29,18 @@ struct Throttle {
 
 class RedisCell {
  public:
-  std::array<int64_t, 5> ask(int64_t now, const std::string& key, const Throttle& asked) {
-    const int64_t interval = asked.period * 1000 / asked.count;
-    const int64_t tolerance = interval * (asked.max_burst + 1);
-    const int64_t increment = interval * asked.quantity;
-    int64_t& kept = tats_[key];
-    const int64_t tat = std::max(kept, now);  // a key that has drained has expired
+  std::array<int64_t, 5> send(int64_t now, const std::string& key, const Throttle& request) {
+    const int64_t interval = request.period * 1000 / request.count;
+    const int64_t tolerance = interval * (request.max_burst + 1);
+    const int64_t increment = interval * request.quantity;
+    int64_t& stored = tats_[key];
+    const int64_t tat = std::max(stored, now);  // a key that has drained has expired
     const int64_t early = tat + increment - tolerance - now;
     const bool limited = early > 0;
-    if (!limited) kept = tat + increment;
-    const int64_t queued = (limited ? tat : kept) - now;
+    if (!limited) stored = tat + increment;
+    const int64_t queued = (limited ? tat : stored) - now;
     const int64_t retry = limited && increment <= tolerance ? (early + 999) / 1000 : -1;
-    return {limited ? 1 : 0, asked.max_burst + 1,
+    return {limited ? 1 : 0, request.max_burst + 1,
             std::max<int64_t>(0, tolerance - queued) / interval, retry, (queued + 999) / 1000};
   }
 
@@ -48,33 +48,33 @@ class RedisCell {
   std::map<std::string, int64_t> tats_;
 };
 
-RC_GTEST_PROP(RedisCell, IsAnsweredAlikeAlsoWhenARateChanges, ()) {
+RC_GTEST_PROP(RedisCell, GetsTheSameRepliesAlsoWhenARateChanges, ()) {
   constexpr std::array<std::array<int64_t, 2>, 8> kRates{
       {{30, 60}, {10, 60}, {100, 60}, {1, 1}, {5, 1}, {7, 7}, {1, 86'400}, {4, 315'619'200}}};
-  Front front;
-  RespDesk desk;
-  RespSession session(front.service, desk, 7);
-  Line line{front, session};
+  Fixture fixture;
+  RespScratch scratch;
+  RespSession session(fixture.service, scratch, 7);
+  TestConnection line{fixture, session};
   RedisCell model;
-  const int64_t began = front.clock.now().wall.time_since_epoch().count();
+  const int64_t began = fixture.clock.now().wall.time_since_epoch().count();
   int64_t now = began;
   for (int i = 0; i < 60; ++i) {
     const auto pause = *rc::gen::element<int64_t>(0, 0, 0, 1, 250, 1000, 1999, 20'000, 700'000);
     now += pause;
-    front.clock.advance(Millis(pause));
+    fixture.clock.advance(Millis(pause));
     const auto rate = *rc::gen::elementOf(kRates);
-    const Throttle asked{.max_burst = *rc::gen::inRange<int64_t>(0, 12),
-                         .count = rate[0],
-                         .period = rate[1],
-                         .quantity = *rc::gen::element<int64_t>(0, 1, 1, 1, 2, 3, 13)};
+    const Throttle request{.max_burst = *rc::gen::inRange<int64_t>(0, 12),
+                           .count = rate[0],
+                           .period = rate[1],
+                           .quantity = *rc::gen::element<int64_t>(0, 1, 1, 1, 2, 3, 13)};
     const std::string key = *rc::gen::element<std::string>("a", "b");
     std::string expected = "*5\r\n";
-    for (const int64_t number : model.ask(now, key, asked)) {
+    for (const int64_t number : model.send(now, key, request)) {
       expected += ":" + std::to_string(number) + "\r\n";
     }
-    RC_ASSERT(line.say(encoded({"CL.THROTTLE", key, std::to_string(asked.max_burst),
-                                std::to_string(asked.count), std::to_string(asked.period),
-                                std::to_string(asked.quantity)})) == expected);
+    RC_ASSERT(line.send(encoded({"CL.THROTTLE", key, std::to_string(request.max_burst),
+                                 std::to_string(request.count), std::to_string(request.period),
+                                 std::to_string(request.quantity)})) == expected);
   }
 }
 

@@ -4,53 +4,53 @@
 
 namespace weir::frontends {
 
-Complaint read_reset(Arguments arguments, Request& request) {
+RespError read_reset(Arguments arguments, Request& request) {
   if (arguments.size() != 4 && arguments.size() != 6) {
     return wrong_number_of_arguments("weir.reset") +
            ": WEIR.RESET namespace identifier duration_ms [ALGORITHM name]";
   }
   request = {.ns = arguments[1], .identifier = arguments[2], .limit = 1, .cost = 0};
-  Complaint complaint = read_name("namespace", request.ns);
-  if (complaint.empty()) complaint = read_name("identifier", request.identifier);
+  RespError error = read_name("namespace", request.ns);
+  if (error.empty()) error = read_name("identifier", request.identifier);
   int64_t duration = 0;
-  if (complaint.empty()) {
-    complaint = read_number("duration_ms", arguments[3],
-                            {kMinDuration.count(), kMaxDuration.count()}, duration);
+  if (error.empty()) {
+    error = read_number("duration_ms", arguments[3], {kMinDuration.count(), kMaxDuration.count()},
+                        duration);
   }
   request.duration = Millis(duration);
-  if (!complaint.empty() || arguments.size() == 4) return complaint;
+  if (!error.empty() || arguments.size() == 4) return error;
   if (!is_word(arguments[4], "ALGORITHM")) {
-    return "ERR " + shown(arguments[4]) + " is no option: use ALGORITHM";
+    return "ERR " + quoted(arguments[4]) + " is not an option: use ALGORITHM";
   }
   return read_algorithm(arguments[5], request);
 }
 
-Complaint answer_reset(Arguments arguments, Instant now, Decider& decider, RespWriter& writer) {
+RespError answer_reset(Arguments arguments, Instant now, Backend& backend, RespWriter& writer) {
   Request request;
-  Complaint complaint = read_reset(arguments, request);
-  if (!complaint.empty()) return complaint;
-  const Result<bool> reset = decider.reset(now, request);
-  if (!reset) return complaint_of(reset.error());
+  RespError error = read_reset(arguments, request);
+  if (!error.empty()) return error;
+  const Result<bool> reset = backend.reset(now, request);
+  if (!reset) return to_resp_error(reset.error());
   writer.integer(*reset ? 1 : 0);
   return {};
 }
 
-Complaint answer_del(Arguments arguments, Instant now, Decider& decider, RespWriter& writer) {
+RespError answer_del(Arguments arguments, Instant now, Backend& backend, RespWriter& writer) {
   if (arguments.size() < 2) {
     return wrong_number_of_arguments(is_word(arguments[0], "DEL") ? "del" : "unlink");
   }
-  // All are looked at before one is forgotten.
+  // All keys are validated before the first is reset.
   Request request;
   HashedKey hashed;
   for (const std::string_view key : arguments.subspan(1)) {
-    Complaint complaint = read_throttle_key(key, request, hashed);
-    if (!complaint.empty()) return complaint;
+    RespError error = read_throttle_key(key, request, hashed);
+    if (!error.empty()) return error;
   }
   int64_t count = 0;
   for (const std::string_view key : arguments.subspan(1)) {
     (void)read_throttle_key(key, request, hashed);
-    const Result<bool> reset = decider.reset(now, request);
-    if (!reset) return complaint_of(reset.error());
+    const Result<bool> reset = backend.reset(now, request);
+    if (!reset) return to_resp_error(reset.error());
     count += *reset ? 1 : 0;
   }
   writer.integer(count);

@@ -1,20 +1,20 @@
-// WEIR.RESET makes a count begin anew; DEL does so for a key of CL.THROTTLE.
+// WEIR.RESET resets the count of a tuple; DEL and UNLINK reset keys of CL.THROTTLE.
 
 #pragma once
 
-#include "frontends/decider.h"
+#include "frontends/backend.h"
 #include "frontends/resp/limit_commands.h"
 
 namespace weir::frontends {
 
 // WEIR.RESET namespace identifier duration_ms [ALGORITHM name]
-[[nodiscard]] Complaint read_reset(Arguments arguments, Request& request);
-// Answers 1 if there was something to forget, else 0.
-[[nodiscard]] Complaint answer_reset(Arguments arguments, Instant now, Decider& decider,
+[[nodiscard]] RespError read_reset(Arguments arguments, Request& request);
+// Replies 1 if there was a count, else 0.
+[[nodiscard]] RespError answer_reset(Arguments arguments, Instant now, Backend& backend,
                                      RespWriter& writer);
 
-// DEL key ..., UNLINK key ...: answers how many of the keys had something to forget.
-[[nodiscard]] Complaint answer_del(Arguments arguments, Instant now, Decider& decider,
+// DEL key ..., UNLINK key ...: replies with the number of keys that had a count.
+[[nodiscard]] RespError answer_del(Arguments arguments, Instant now, Backend& backend,
                                    RespWriter& writer);
 
 }  // namespace weir::frontends

@@ -3,10 +3,10 @@
 namespace weir::frontends {
 namespace {
 
-constexpr size_t kNotYet = SIZE_MAX;  // the line has not arrived whole
+constexpr size_t kIncomplete = SIZE_MAX;  // the line is incomplete
 constexpr size_t kNoNumber = SIZE_MAX - 1;
 
-// The number in "<number>\r\n" at `at`, which is moved behind it.
+// The number in "<number>\r\n" at `at`; moves `at` behind it.
 size_t number_line(std::string_view in, size_t& at) {
   constexpr size_t kMaxDigits = 9;
   size_t number = 0;
@@ -15,9 +15,9 @@ size_t number_line(std::string_view in, size_t& at) {
     if (i - at == kMaxDigits) return kNoNumber;
     number = number * 10 + static_cast<size_t>(in[i] - '0');
   }
-  if (i == in.size()) return kNotYet;
+  if (i == in.size()) return kIncomplete;
   if (i == at || in[i] != '\r') return kNoNumber;
-  if (i + 1 == in.size()) return kNotYet;
+  if (i + 1 == in.size()) return kIncomplete;
   if (in[i + 1] != '\n') return kNoNumber;
   at = i + 2;
   return number;
@@ -35,14 +35,14 @@ RespParser::Status RespParser::parse(std::string_view in) {
 RespParser::Status RespParser::parse_array(std::string_view in) {
   size_t at = 1;
   const size_t count = number_line(in, at);
-  if (count == kNotYet) return Status::kIncomplete;
+  if (count == kIncomplete) return Status::kIncomplete;
   if (count == kNoNumber || count > kMaxRespArguments) return broken("invalid multibulk length");
   for (size_t i = 0; i < count; ++i) {
     if (at == in.size()) return Status::kIncomplete;
     if (in[at] != '$') return broken("expected '$' before an argument");
     ++at;
     const size_t size = number_line(in, at);
-    if (size == kNotYet) return Status::kIncomplete;
+    if (size == kIncomplete) return Status::kIncomplete;
     if (size == kNoNumber || size > kMaxRespArgument) return broken("invalid bulk length");
     if (at + size + 2 > kMaxRespRequest) return broken("request too large");
     if (in.size() - at < size + 2) return Status::kIncomplete;

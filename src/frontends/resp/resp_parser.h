@@ -1,9 +1,8 @@
-// Requests of the Redis protocol: arrays of bulk strings, or a line of words.
+// Parses requests of the Redis protocol: arrays of bulk strings, or inline commands.
 //
-// Allocates nothing and keeps nothing: the arguments are views of the bytes handed in, and
-// a request that has not arrived whole is looked at again from its first byte. What it
-// accepts is bounded, so that looking again is cheap and a client cannot make anyone wait
-// for a request that would never be taken.
+// Allocates nothing and keeps no state: the arguments are views of the input, and an incomplete
+// request is parsed again from its first byte. The size of a request is bounded, which keeps
+// parsing again cheap and rejects a request early that would never be accepted.
 
 #pragma once
 
@@ -17,15 +16,15 @@ namespace weir::frontends {
 
 inline constexpr size_t kMaxRespArguments = 1200;     // WEIR.MULTI of 100 items with all options
 inline constexpr size_t kMaxRespArgument = 64 << 10;  // bytes
-inline constexpr size_t kMaxRespRequest = 256 << 10;  // bytes, all in
+inline constexpr size_t kMaxRespRequest = 256 << 10;  // bytes in total
 inline constexpr size_t kMaxRespLine = 64 << 10;      // bytes
 
 class RespParser {
  public:
   enum class Status : uint8_t {
-    kComplete,    // arguments() and bytes() are of the first request; no arguments: skip it
+    kComplete,    // arguments() and bytes() of the first request; no arguments: skip it
     kIncomplete,  // more bytes are needed
-    kBroken,      // never a request: error() says why; the connection cannot go on
+    kBroken,      // protocol error, see error(); the connection must be closed
   };
 
   [[nodiscard]] Status parse(std::string_view in);

@@ -22,7 +22,7 @@ struct ParsedCommand {
   std::string error;
 };
 
-// From a copy of exactly the bytes given, so that a sanitizer sees every look beyond them.
+// Parses a copy of exactly these bytes, so that a sanitizer detects reads beyond them.
 ParsedCommand parse_command(std::string_view text) {
   const std::vector<char> bytes(text.begin(), text.end());
   static RespParser parser;
@@ -36,14 +36,14 @@ ParsedCommand parse_command(std::string_view text) {
   return parsed;
 }
 
-// What a connection would make of the pieces, and whether it came to a broken end.
+// The commands in the pieces, and whether they end in a protocol error.
 struct Received {
   std::vector<Words> commands;
   std::string error;
   std::string rest;
 };
 
-Received hear(const std::vector<std::string>& pieces) {
+Received read_some(const std::vector<std::string>& pieces) {
   Received received;
   for (const std::string& piece : pieces) {
     received.rest += piece;
@@ -82,7 +82,7 @@ TEST(RespParser, SkipsAnEmptyArrayAndAnEmptyLine) {
   }
 }
 
-RC_GTEST_PROP(RespParser, FindsTheSameCommandsWhereverTheStreamIsSplit, ()) {
+RC_GTEST_PROP(RespParser, FindsTheSameCommandsForAnySplitOfTheStream, ()) {
   const auto sent = *commands();
   std::string stream;
   for (const Words& words : sent) stream += encoded(words);
@@ -96,7 +96,7 @@ RC_GTEST_PROP(RespParser, FindsTheSameCommandsWhereverTheStreamIsSplit, ()) {
     at = cut;
   }
   pieces.push_back(stream.substr(at));
-  const Received received = hear(pieces);
+  const Received received = read_some(pieces);
   RC_ASSERT(received.error.empty());
   RC_ASSERT(received.rest.empty());
   RC_ASSERT(received.commands == sent);
@@ -112,19 +112,19 @@ RC_GTEST_PROP(RespParser, IsIncompleteAtEveryProperPrefixOfACommand, ()) {
   RC_ASSERT(parse_command(text).bytes == text.size());
 }
 
-RC_GTEST_PROP(RespParser, EndsTheSameWayWhereverAnyBytesAreSplit, ()) {
+RC_GTEST_PROP(RespParser, EndsTheSameForAnySplitOfAnyBytes, ()) {
   const auto text =
       *rc::gen::container<std::string>(rc::gen::elementOf(std::string("*$\r\n0123 a\"'\\")));
-  const Received whole = hear({text});
+  const Received whole = read_some({text});
   for (size_t cut = 0; cut <= text.size(); ++cut) {
-    const Received split = hear({text.substr(0, cut), text.substr(cut)});
+    const Received split = read_some({text.substr(0, cut), text.substr(cut)});
     RC_ASSERT(split.commands == whole.commands);
     RC_ASSERT(split.error == whole.error);
   }
 }
 
-TEST(RespParser, BreaksAtWhatCanNeverBecomeARequest) {
-  const std::pair<const char*, const char*> wrong[] = {
+TEST(RespParser, ReportsBytesThatCanNeverBecomeARequest) {
+  const std::pair<const char*, const char*> invalid[] = {
       {"*x\r\n", "invalid multibulk length"},
       {"*\r\n", "invalid multibulk length"},
       {"*-1\r\n", "invalid multibulk length"},
@@ -150,28 +150,28 @@ TEST(RespParser, BreaksAtWhatCanNeverBecomeARequest) {
       {"ECHO \"a\"b\r\n", "unbalanced quotes in request"},
       {"ECHO \"a\\n\"\r\n", "escapes in quotes are not supported: send an array of bulk strings"},
   };
-  for (const auto& [text, error] : wrong) {
+  for (const auto& [text, error] : invalid) {
     const ParsedCommand parsed = parse_command(text);
     EXPECT_EQ(parsed.status, Status::kBroken) << text;
     EXPECT_EQ(parsed.error, error) << text;
   }
 }
 
-TEST(RespParser, TakesAsManyArgumentsAsItSaysAndNotOneMore) {
+TEST(RespParser, AcceptsArgumentsUpToTheMaximumNumber) {
   const Words most(kMaxRespArguments, "a");
   EXPECT_EQ(parse_command(encoded(most)).words, most);
   const Words more(kMaxRespArguments + 1, "a");
   EXPECT_EQ(parse_command(encoded(more)).status, Status::kBroken);
 }
 
-TEST(RespParser, TakesAnArgumentAsLongAsItSaysAndNotOneByteLonger) {
+TEST(RespParser, AcceptsAnArgumentUpToTheMaximumSize) {
   const Words longest{std::string(kMaxRespArgument, 'a')};
   EXPECT_EQ(parse_command(encoded(longest)).words, longest);
   const Words longer{std::string(kMaxRespArgument + 1, 'a')};
   EXPECT_EQ(parse_command(encoded(longer)).status, Status::kBroken);
 }
 
-TEST(RespParser, TakesARequestAsLargeAsItSaysAndNotOneByteLarger) {
+TEST(RespParser, AcceptsARequestUpToTheMaximumSize) {
   // Five arguments whose sizes have five digits: "*5\r\n", and ten bytes around each.
   const auto of_size = [](size_t last) {
     const std::string part(60'000, 'a');
@@ -200,7 +200,7 @@ TEST(RespParser, ReadsQuotedWordsInALine) {
   EXPECT_EQ(parse_command("a\\b\r\n").words, Words{"a\\b"});
 }
 
-TEST(RespParser, TakesALineAsLongAsItSaysAndNotOneByteLonger) {
+TEST(RespParser, AcceptsALineUpToTheMaximumSize) {
   const std::string most(kMaxRespLine - 1, 'a');
   EXPECT_EQ(parse_command(most).status, Status::kIncomplete);
   EXPECT_EQ(parse_command(most + "\n").words, Words{most});
@@ -208,14 +208,14 @@ TEST(RespParser, TakesALineAsLongAsItSaysAndNotOneByteLonger) {
   EXPECT_EQ(parse_command(most + "a\n").error, "too big inline request");
 }
 
-TEST(RespParser, TakesAsManyWordsInALineAsArgumentsInAnArray) {
+TEST(RespParser, AcceptsAsManyWordsInALineAsArgumentsInAnArray) {
   std::string line;
   for (size_t i = 0; i < kMaxRespArguments; ++i) line += "a ";
   EXPECT_EQ(parse_command(line + "\r\n").words.size(), kMaxRespArguments);
   EXPECT_EQ(parse_command(line + "a\r\n").error, "too many words");
 }
 
-TEST(RespParser, ForgetsTheArgumentsOfARequestBeforeAnIncompleteOne) {
+TEST(RespParser, HasNoArgumentsAfterAnIncompleteRequest) {
   RespParser parser;
   ASSERT_EQ(parser.parse("PING\r\n"), Status::kComplete);
   ASSERT_EQ(parser.parse("*1\r\n$4\r\nPI"), Status::kIncomplete);

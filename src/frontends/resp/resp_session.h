@@ -1,7 +1,7 @@
-// A connection that speaks the Redis protocol.
+// The session of a Redis protocol connection.
 //
-// Requests that arrived together are decided together: decisions are gathered until a
-// request of another kind, or the end of what arrived, needs their answers written.
+// Requests that arrive together are decided together: decisions are gathered until another command,
+// or the end of the input, needs their replies.
 
 #pragma once
 
@@ -21,8 +21,8 @@
 
 namespace weir::frontends {
 
-// What the sessions of a loop use in turn: nothing in it outlives a take().
-struct RespDesk {
+// Buffers that all Redis protocol sessions of a loop share. Nothing outlives a call of process().
+struct RespScratch {
   enum class Kind : uint8_t { kThrottle, kLimit };
   static constexpr size_t kGroup = 64;
 
@@ -36,50 +36,52 @@ struct RespDesk {
   ScriptStore::View scripts{};
 };
 
-// What a client hears that is sent away.
-[[nodiscard]] std::string_view resp_refusal(Refusal why);
+// The reply to a refused client.
+[[nodiscard]] std::string_view resp_refusal(Refusal reason);
 
 class RespSession final : public Session {
  public:
-  RespSession(Service& service, RespDesk& desk, uint64_t id)
-      : service_(service), desk_(desk), id_(id) {
-    know(false);
+  RespSession(Service& service, RespScratch& scratch, uint64_t id)
+      : service_(service), scratch_(scratch), id_(id) {
+    set_authenticated(false);
   }
 
-  [[nodiscard]] size_t kept_bytes() const override { return transaction_.kept_bytes(); }
-  [[nodiscard]] Next take(Instant now, Bytes& in, Bytes& out) override;
+  [[nodiscard]] size_t buffered_bytes() const override { return transaction_.buffered_bytes(); }
+  [[nodiscard]] Next process(Instant now, Bytes& in, Bytes& out) override;
 
  private:
-  using Kind = RespDesk::Kind;
-  enum class Gathered : uint8_t { kYes, kNo, kWrong };
+  using Kind = RespScratch::Kind;
+  enum class Gathered : uint8_t { kYes, kNo, kInvalid };
   // Decisions that wait for a store.
-  struct Held {
-    Instant asked{};
+  struct Pending {
+    Instant received{};
     std::vector<Kind> kinds{};
     std::vector<Result<Verdict>> verdicts{};
     std::optional<Result<BatchVerdict>> batch{};
     bool ready = false;
-    bool left = false;  // nobody waits on the spot: wake
+    bool detached = false;  // process() has returned: wake
   };
 
-  // Answers what is complete in `in`, until EXEC.
-  [[nodiscard]] Next answer_all(Instant now, Bytes& in, Bytes& out);
+  // Processes the complete requests in `in`, up to EXEC.
+  [[nodiscard]] Next process_all(Instant now, Bytes& in, Bytes& out);
   [[nodiscard]] Next serve(Arguments arguments, Instant now, Bytes& out);
   [[nodiscard]] Gathered gather(Arguments arguments);
   [[nodiscard]] Gathered gather_script(Arguments arguments);
-  [[nodiscard]] bool waits() const { return home_ != nullptr && service_.decider.may_wait(); }
-  // False: the answers come later.
+  [[nodiscard]] bool may_wait() const {
+    return executor_ != nullptr && service_.backend.may_wait();
+  }
+  // False: the decisions are pending.
   [[nodiscard]] bool decide(Instant now, Bytes& out);
-  [[nodiscard]] bool answer_held(Bytes& out);
-  void answer(Instant asked, std::span<const Kind> kinds, std::span<const Result<Verdict>> verdicts,
-              Bytes& out);
-  void answer(Instant asked, const Result<BatchVerdict>& verdict, Bytes& out);
-  void complain(const Complaint& complaint, Bytes& out);
-  // Nothing to complain of: it is answered.
-  void answered(const Complaint& complaint, Bytes& out);
+  [[nodiscard]] bool reply_pending(Bytes& out);
+  void reply(Instant received, std::span<const Kind> kinds,
+             std::span<const Result<Verdict>> verdicts, Bytes& out);
+  void reply(Instant received, const Result<BatchVerdict>& verdict, Bytes& out);
+  void reply_error(std::string_view error, Bytes& out);
+  // Replies with the error unless it is empty; then the reply is already written.
+  void reply_if_error(const RespError& error, Bytes& out);
   [[nodiscard]] Next multi(Arguments arguments, Instant now, Bytes& out);
-  // Whether it has shown a key; what it may hold follows from that.
-  void know(bool known);
+  // Sets also the limits of the buffers.
+  void set_authenticated(bool authenticated);
   [[nodiscard]] Next refuse_key(Bytes& out);
   [[nodiscard]] Next auth(Arguments arguments, Bytes& out);
   [[nodiscard]] Next hello(Arguments arguments, Bytes& out);
@@ -92,13 +94,13 @@ class RespSession final : public Session {
   [[nodiscard]] RespWriter writer(Bytes& out) const { return RespWriter(out, protocol_); }
 
   Service& service_;
-  RespDesk& desk_;
+  RespScratch& scratch_;
   const uint64_t id_;
   int protocol_ = 2;
-  bool known_ = false;   // has shown a key
-  std::string name_;     // as the client calls itself
-  Complaint complaint_;  // about the request that was gathered wrongly
-  std::shared_ptr<Held> held_;
+  bool authenticated_ = false;  // has sent a valid key
+  std::string name_;            // from CLIENT SETNAME
+  RespError error_;             // of the last gathered request
+  std::shared_ptr<Pending> pending_;
   Transaction transaction_;
 };
 

@@ -6,24 +6,24 @@
 #include <string>
 #include <vector>
 
-#include "frontends/front_test.h"
+#include "frontends/fixture_test.h"
 #include "frontends/resp/encoded_test.h"
 #include "weir/version.h"
 
 namespace weir::frontends {
 namespace {
 
-using telemetry::DoorStat;
+using telemetry::FrontendStat;
 using testing::HasSubstr;
 using testing::StartsWith;
 
 struct RespClient {
-  Front front;
-  RespDesk desk;
-  RespSession session{front.service, desk, 7};
-  Line line{front, session};
+  Fixture fixture;
+  RespScratch scratch;
+  RespSession session{fixture.service, scratch, 7};
+  TestConnection line{fixture, session};
 
-  std::string say(const Words& words) { return line.say(encoded(words)); }
+  std::string send(const Words& words) { return line.send(encoded(words)); }
 };
 
 std::string bulk(const std::string& text) {
@@ -59,35 +59,35 @@ constexpr int64_t kMinuteEnd = 1'699'999'260'000;  // of the minute in which the
 
 TEST(RespSession, ThrottlesAsRedisCellDoes) {
   RespClient client;
-  EXPECT_EQ(client.say({"CL.THROTTLE", "alice", "1", "30", "60"}),
+  EXPECT_EQ(client.send({"CL.THROTTLE", "alice", "1", "30", "60"}),
             "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:2\r\n");
-  EXPECT_EQ(client.say({"cl.throttle", "alice", "1", "30", "60"}),
+  EXPECT_EQ(client.send({"cl.throttle", "alice", "1", "30", "60"}),
             "*5\r\n:0\r\n:2\r\n:0\r\n:-1\r\n:4\r\n");
-  EXPECT_EQ(client.say({"CL.THROTTLE", "alice", "1", "30", "60"}),
+  EXPECT_EQ(client.send({"CL.THROTTLE", "alice", "1", "30", "60"}),
             "*5\r\n:1\r\n:2\r\n:0\r\n:2\r\n:4\r\n");
-  client.front.clock.advance(Millis(1999));
-  EXPECT_EQ(client.say({"CL.THROTTLE", "alice", "1", "30", "60"}),
+  client.fixture.clock.advance(Millis(1999));
+  EXPECT_EQ(client.send({"CL.THROTTLE", "alice", "1", "30", "60"}),
             "*5\r\n:1\r\n:2\r\n:0\r\n:1\r\n:3\r\n");
-  client.front.clock.advance(Millis(1));
-  EXPECT_EQ(client.say({"CL.THROTTLE", "alice", "1", "30", "60"}),
+  client.fixture.clock.advance(Millis(1));
+  EXPECT_EQ(client.send({"CL.THROTTLE", "alice", "1", "30", "60"}),
             "*5\r\n:0\r\n:2\r\n:0\r\n:-1\r\n:4\r\n");
-  EXPECT_EQ(client.say({"CL.THROTTLE", "bob", "1", "30", "60", "3"}),
+  EXPECT_EQ(client.send({"CL.THROTTLE", "bob", "1", "30", "60", "3"}),
             "*5\r\n:1\r\n:2\r\n:2\r\n:-1\r\n:0\r\n");
 }
 
-TEST(RespSession, AnswersALimitInBothVersionsOfTheProtocol) {
+TEST(RespSession, RepliesToALimitInBothVersionsOfTheProtocol) {
   RespClient client;
-  EXPECT_EQ(client.say({"WEIR.LIMIT", "api", "alice", "2", "60000"}),
+  EXPECT_EQ(client.send({"WEIR.LIMIT", "api", "alice", "2", "60000"}),
             "*12\r\n$7\r\nsuccess\r\n:1\r\n$5\r\nlimit\r\n:2\r\n$9\r\nremaining\r\n:1\r\n"
             "$5\r\nreset\r\n:1699999260000\r\n$11\r\nretry_after\r\n:-1\r\n$5\r\nbasis\r\n"
             "$5\r\nlocal\r\n");
-  EXPECT_EQ(client.say({"HELLO", "3"}), hello(3));
-  EXPECT_EQ(client.say({"WEIR.LIMIT", "api", "alice", "2", "60000", "ALGORITHM", "fixed_window"}),
+  EXPECT_EQ(client.send({"HELLO", "3"}), hello(3));
+  EXPECT_EQ(client.send({"WEIR.LIMIT", "api", "alice", "2", "60000", "ALGORITHM", "fixed_window"}),
             "%6\r\n$7\r\nsuccess\r\n#t\r\n$5\r\nlimit\r\n:2\r\n$9\r\nremaining\r\n:0\r\n"
             "$5\r\nreset\r\n:1699999260000\r\n$11\r\nretry_after\r\n:-1\r\n$5\r\nbasis\r\n"
             "$5\r\nlocal\r\n");
   EXPECT_EQ(
-      client.say({"WEIR.LIMIT", "api", "alice", "2", "60000", "ALGORITHM", "fixed_window"}),
+      client.send({"WEIR.LIMIT", "api", "alice", "2", "60000", "ALGORITHM", "fixed_window"}),
       resp_answer(3, {.success = false, .limit = 2, .reset = kMinuteEnd, .retry_after = 60'000}));
 }
 
@@ -95,60 +95,60 @@ TEST(RespSession, PeeksWithoutConsuming) {
   RespClient client;
   const Expected untouched{.limit = 5, .remaining = 5, .reset = kMinuteEnd};
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(client.say({"WEIR.PEEK", "api", "alice", "5", "60000"}), resp_answer(2, untouched));
+    EXPECT_EQ(client.send({"WEIR.PEEK", "api", "alice", "5", "60000"}), resp_answer(2, untouched));
   }
 }
 
-TEST(RespSession, AdmitsABatchWholeOrNotAtAll) {
+TEST(RespSession, AdmitsABatchAtomically) {
   RespClient client;
   const Words batch{"WEIR.MULTI", "ITEM", "api", "alice", "5", "60000", "COST",
                     "3",          "ITEM", "api", "all",   "9", "60000"};
   for (const int protocol : {2, 3}) {
-    ASSERT_EQ(client.say({"HELLO", std::to_string(protocol)}), hello(protocol));
+    ASSERT_EQ(client.send({"HELLO", std::to_string(protocol)}), hello(protocol));
     const bool first = protocol == 2;
     const std::string head = (first ? "*4\r\n" : "%2\r\n") + bulk("success") +
                              (first ? ":1\r\n" : "#f\r\n") + bulk("limits") + "*2\r\n";
-    const std::string all = client.say(batch);
+    const std::string all = client.send(batch);
     EXPECT_THAT(all, StartsWith(head));
     if (first) {
       EXPECT_EQ(all, head + resp_answer(2, {.limit = 5, .remaining = 2, .reset = kMinuteEnd}) +
                          resp_answer(2, {.limit = 9, .remaining = 8, .reset = kMinuteEnd}));
     }
   }
-  // Of the second, which was refused, what would have passed alone was not admitted.
-  const auto& decisions = client.front.service.resp.decisions;
+  // Items of the refused second batch that would pass alone are not counted as admitted.
+  const auto& decisions = client.fixture.service.resp.decisions;
   EXPECT_EQ(decisions.total(telemetry::decided(Outcome::kAdmitted, Basis::kLocal)), 2u);
   EXPECT_EQ(decisions.total(telemetry::decided(Outcome::kDenied, Basis::kLocal)), 2u);
-  EXPECT_EQ(client.say({"WEIR.PEEK", "api", "all", "9", "60000"}),
+  EXPECT_EQ(client.send({"WEIR.PEEK", "api", "all", "9", "60000"}),
             resp_answer(3, {.limit = 9, .remaining = 8, .reset = kMinuteEnd}));
 }
 
-TEST(RespSession, TellsAComplaintOfTheLimiterAsAnError) {
+TEST(RespSession, RepliesWithAnErrorOfTheLimiter) {
   RespClient client;
-  EXPECT_EQ(client.say({"WEIR.LIMIT", "api", "alice", "5", "60000", "BURST", "9"}),
+  EXPECT_EQ(client.send({"WEIR.LIMIT", "api", "alice", "5", "60000", "BURST", "9"}),
             "-ERR burst is 9, but sliding_window has none: leave burst out, or choose gcra or "
             "token_bucket\r\n");
-  EXPECT_THAT(client.say({"WEIR.MULTI", "ITEM", "a", "b", "5", "60000", "BURST", "9"}),
+  EXPECT_THAT(client.send({"WEIR.MULTI", "ITEM", "a", "b", "5", "60000", "BURST", "9"}),
               StartsWith("-ERR "));
   EXPECT_EQ(client.line.next, Next::kRead);
-  EXPECT_EQ(client.front.service.resp.stats.total(DoorStat::kBad), 2u);
+  EXPECT_EQ(client.fixture.service.resp.stats.total(FrontendStat::kBad), 2u);
 }
 
-TEST(RespSession, SaysGoodMorning) {
+TEST(RespSession, RepliesToHello) {
   RespClient client;
-  EXPECT_EQ(client.say({"HELLO"}), hello(2));
-  EXPECT_EQ(client.say({"hello", "3", "setname", "me"}), hello(3));
-  EXPECT_EQ(client.say({"CLIENT", "GETNAME"}), bulk("me"));
-  EXPECT_EQ(client.say({"HELLO", "4"}), "-NOPROTO unsupported protocol version\r\n");
-  EXPECT_EQ(client.say({"HELLO", "33"}), "-NOPROTO unsupported protocol version\r\n");
+  EXPECT_EQ(client.send({"HELLO"}), hello(2));
+  EXPECT_EQ(client.send({"hello", "3", "setname", "me"}), hello(3));
+  EXPECT_EQ(client.send({"CLIENT", "GETNAME"}), bulk("me"));
+  EXPECT_EQ(client.send({"HELLO", "4"}), "-NOPROTO unsupported protocol version\r\n");
+  EXPECT_EQ(client.send({"HELLO", "33"}), "-NOPROTO unsupported protocol version\r\n");
   for (const Words& words : {Words{"HELLO", "2", "SETNAME"}, Words{"HELLO", "2", "AUTH", "x"},
                              Words{"HELLO", "2", "WHAT"}}) {
-    EXPECT_EQ(client.say(words), "-ERR syntax error in HELLO\r\n");
+    EXPECT_EQ(client.send(words), "-ERR syntax error in HELLO\r\n");
   }
-  EXPECT_EQ(client.say({"HELLO"}), hello(3));  // what failed changed nothing
+  EXPECT_EQ(client.send({"HELLO"}), hello(3));  // a failed HELLO changes nothing
 }
 
-TEST(RespSession, AnswersTheCommandsThatClientsBeginWith) {
+TEST(RespSession, SupportsTheCommandsThatClientsSendFirst) {
   RespClient client;
   const std::pair<Words, std::string> answers[] = {
       {{"PING"}, "+PONG\r\n"},
@@ -158,7 +158,7 @@ TEST(RespSession, AnswersTheCommandsThatClientsBeginWith) {
       {{"ECHO"}, "-ERR wrong number of arguments for 'echo' command\r\n"},
       {{"SELECT", "0"}, "+OK\r\n"},
       {{"SELECT", "1"},
-       "-ERR DB index is out of range: DB is '1', and Weir has only 0; give keys a prefix "
+       "-ERR DB index is out of range: it is '1', and Weir has only database 0: use a key prefix "
        "instead\r\n"},
       {{"SELECT"}, "-ERR wrong number of arguments for 'select' command\r\n"},
       {{"CLIENT", "GETNAME"}, "$-1\r\n"},
@@ -175,55 +175,56 @@ TEST(RespSession, AnswersTheCommandsThatClientsBeginWith) {
        "*2\r\n*10\r\n" + bulk("cl.throttle") +
            ":-5\r\n*2\r\n+write\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n*0\r\n*-1\r\n"},
       {{"COMMAND", "GETKEYS", "ping"},
-       "-ERR unknown subcommand of COMMAND: Weir knows COUNT, DOCS, INFO and LIST\r\n"},
+       "-ERR unknown subcommand of COMMAND: Weir supports COUNT, DOCS, INFO and LIST\r\n"},
       {{"CONFIG", "GET", "save"}, "*2\r\n" + bulk("save") + bulk("")},
       {{"CONFIG", "GET", "appendonly"}, "*2\r\n" + bulk("appendonly") + bulk("no")},
       {{"CONFIG", "GET", "maxmemory"}, "*0\r\n"},
       {{"CONFIG", "SET", "save"},
-       "-ERR Weir is configured by flags and a file: see weir serve --help\r\n"},
+       "-ERR Weir is configured by flags and a file: run weir serve --help\r\n"},
       {{"RESET"}, "+RESET\r\n"},
       {{"CLIENT", "GETNAME"}, "$-1\r\n"},
       {{"GET", "x"},
-       "-ERR unknown command 'GET': Weir knows CL.THROTTLE, WEIR.LIMIT, WEIR.PEEK, "
+       "-ERR unknown command 'GET': Weir supports CL.THROTTLE, WEIR.LIMIT, WEIR.PEEK, "
        "WEIR.MULTI and WEIR.RESET\r\n"},
       {{"a\r\nb"},
-       "-ERR unknown command 'a  b': Weir knows CL.THROTTLE, WEIR.LIMIT, WEIR.PEEK, "
+       "-ERR unknown command 'a  b': Weir supports CL.THROTTLE, WEIR.LIMIT, WEIR.PEEK, "
        "WEIR.MULTI and WEIR.RESET\r\n"},
   };
-  for (const auto& [words, expected] : answers) EXPECT_EQ(client.say(words), expected) << words[0];
+  for (const auto& [words, expected] : answers) EXPECT_EQ(client.send(words), expected) << words[0];
   for (const Words& words :
        {Words{"CLIENT"}, Words{"CLIENT", "KILL"}, Words{"CLIENT", "SETNAME"}}) {
-    EXPECT_EQ(client.say(words),
-              "-ERR unknown subcommand of CLIENT: Weir knows SETNAME, GETNAME, SETINFO and ID\r\n");
+    EXPECT_EQ(
+        client.send(words),
+        "-ERR unknown subcommand of CLIENT: Weir supports SETNAME, GETNAME, SETINFO and ID\r\n");
   }
 }
 
-TEST(RespSession, SaysNothingAndMapsInTheThirdVersionsOwnWords) {
+TEST(RespSession, RepliesWithNullAndMapsInResp3) {
   RespClient client;
-  ASSERT_EQ(client.say({"HELLO", "3"}), hello(3));
-  EXPECT_EQ(client.say({"CLIENT", "GETNAME"}), "_\r\n");
-  EXPECT_EQ(client.say({"COMMAND", "DOCS"}), "%0\r\n");
-  EXPECT_EQ(client.say({"CONFIG", "GET", "save"}), "%1\r\n" + bulk("save") + bulk(""));
-  EXPECT_EQ(client.say({"RESET"}), "+RESET\r\n");
-  EXPECT_EQ(client.say({"CLIENT", "GETNAME"}), "$-1\r\n");
+  ASSERT_EQ(client.send({"HELLO", "3"}), hello(3));
+  EXPECT_EQ(client.send({"CLIENT", "GETNAME"}), "_\r\n");
+  EXPECT_EQ(client.send({"COMMAND", "DOCS"}), "%0\r\n");
+  EXPECT_EQ(client.send({"CONFIG", "GET", "save"}), "%1\r\n" + bulk("save") + bulk(""));
+  EXPECT_EQ(client.send({"RESET"}), "+RESET\r\n");
+  EXPECT_EQ(client.send({"CLIENT", "GETNAME"}), "$-1\r\n");
 }
 
 TEST(RespSession, ListsItsCommandsWithTheirArity) {
   RespClient client;
-  const std::string all = client.say({"COMMAND"});
+  const std::string all = client.send({"COMMAND"});
   EXPECT_THAT(all, StartsWith("*27\r\n*10\r\n" + bulk("cl.throttle") +
                               ":-5\r\n*2\r\n+write\r\n+fast\r\n:1\r\n:1\r\n:1\r\n"));
   EXPECT_THAT(all, HasSubstr(bulk("quit") + ":1\r\n*1\r\n+fast\r\n:0\r\n:0\r\n:0\r\n"));
   EXPECT_THAT(all, HasSubstr(bulk("del") + ":-2\r\n*2\r\n+write\r\n+fast\r\n:1\r\n:-1\r\n:1\r\n"));
-  EXPECT_THAT(client.say({"COMMAND", "LIST"}), StartsWith("*27\r\n" + bulk("cl.throttle")));
+  EXPECT_THAT(client.send({"COMMAND", "LIST"}), StartsWith("*27\r\n" + bulk("cl.throttle")));
 }
 
-TEST(RespSession, TellsAboutItselfInInfo) {
+TEST(RespSession, RepliesToInfo) {
   RespClient client;
-  client.front.clock.advance(Millis(61'999));
-  client.say({"CL.THROTTLE", "alice", "0", "1", "60"});
-  client.say({"CL.THROTTLE", "alice", "0", "1", "60"});
-  EXPECT_EQ(client.say({"INFO"}),
+  client.fixture.clock.advance(Millis(61'999));
+  client.send({"CL.THROTTLE", "alice", "0", "1", "60"});
+  client.send({"CL.THROTTLE", "alice", "0", "1", "60"});
+  EXPECT_EQ(client.send({"INFO"}),
             bulk("# Server\r\nweir_version:" WEIR_VERSION
                  "\r\nredis_mode:standalone\r\nregion:here\r\nnode:node-1\r\n"
                  "uptime_in_seconds:61\r\n\r\n# Replication\r\nrole:master\r\n\r\n"
@@ -231,144 +232,144 @@ TEST(RespSession, TellsAboutItselfInInfo) {
                  "# Decisions\r\nadmitted:1\r\ndenied:1\r\ndegraded:0\r\ncells:1\r\n"));
 }
 
-TEST(RespSession, QuitsAndAnswersNothingBehindIt) {
+TEST(RespSession, IgnoresRequestsAfterQuit) {
   RespClient client;
-  EXPECT_EQ(client.line.say("PING\r\nQUIT\r\nPING\r\n"), "+PONG\r\n+OK\r\n");
+  EXPECT_EQ(client.line.send("PING\r\nQUIT\r\nPING\r\n"), "+PONG\r\n+OK\r\n");
   EXPECT_EQ(client.line.next, Next::kClose);
 }
 
-TEST(RespSession, AnswersWhatCameBeforeABrokenRequestAndCloses) {
+TEST(RespSession, AnswersRequestsBeforeAProtocolErrorAndCloses) {
   RespClient client;
-  EXPECT_EQ(client.line.say("CL.THROTTLE alice 1 30 60\r\n*x\r\nPING\r\n"),
+  EXPECT_EQ(client.line.send("CL.THROTTLE alice 1 30 60\r\n*x\r\nPING\r\n"),
             "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:2\r\n"
             "-ERR Protocol error: invalid multibulk length\r\n");
   EXPECT_EQ(client.line.next, Next::kClose);
 }
 
-TEST(RespSession, AnswersInTheOrderAskedWhenDecisionsAndOthersMix) {
+TEST(RespSession, KeepsTheOrderOfDecisionsAndOtherCommands) {
   RespClient client;
   const Words limit{"WEIR.LIMIT", "api", "alice", "9", "60000"};
-  const auto left = [](int remaining) {
-    return resp_answer(2, {.limit = 9, .remaining = remaining, .reset = kMinuteEnd});
+  const auto remaining = [](int count) {
+    return resp_answer(2, {.limit = 9, .remaining = count, .reset = kMinuteEnd});
   };
-  EXPECT_EQ(client.line.say(encoded(limit) + encoded(limit) + encoded({"PING"}) + encoded(limit) +
-                            encoded({"WEIR.LIMIT"}) + encoded(limit) +
-                            encoded({"WEIR.MULTI", "ITEM", "api", "alice", "9", "60000"}) +
-                            encoded(limit) + encoded({"CL.THROTTLE", "bob", "1", "30", "60"})),
-            left(8) + left(7) + "+PONG\r\n" + left(6) +
-                "-ERR an item needs namespace identifier limit duration_ms\r\n" + left(5) +
-                "*4\r\n" + bulk("success") + ":1\r\n" + bulk("limits") + "*1\r\n" + left(4) +
-                left(3) + "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:2\r\n");
+  EXPECT_EQ(client.line.send(encoded(limit) + encoded(limit) + encoded({"PING"}) + encoded(limit) +
+                             encoded({"WEIR.LIMIT"}) + encoded(limit) +
+                             encoded({"WEIR.MULTI", "ITEM", "api", "alice", "9", "60000"}) +
+                             encoded(limit) + encoded({"CL.THROTTLE", "bob", "1", "30", "60"})),
+            remaining(8) + remaining(7) + "+PONG\r\n" + remaining(6) +
+                "-ERR an item needs namespace identifier limit duration_ms\r\n" + remaining(5) +
+                "*4\r\n" + bulk("success") + ":1\r\n" + bulk("limits") + "*1\r\n" + remaining(4) +
+                remaining(3) + "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:2\r\n");
 }
 
-TEST(RespSession, SpeaksTheVersionThatHeldWhenEachWasAsked) {
+TEST(RespSession, RepliesInTheProtocolVersionOfEachRequest) {
   RespClient client;
   const std::string limit = encoded({"WEIR.PEEK", "api", "alice", "9", "60000"});
   const Expected is{.limit = 9, .remaining = 9, .reset = kMinuteEnd};
-  EXPECT_EQ(client.line.say(limit + encoded({"HELLO", "3"}) + limit),
+  EXPECT_EQ(client.line.send(limit + encoded({"HELLO", "3"}) + limit),
             resp_answer(2, is) + hello(3) + resp_answer(3, is));
 }
 
-TEST(RespSession, DecidesMoreThanItGathersAtATime) {
-  for (const size_t count :
-       {RespDesk::kGroup - 1, RespDesk::kGroup, RespDesk::kGroup + 1, 3 * RespDesk::kGroup + 5}) {
+TEST(RespSession, DecidesMoreRequestsThanOneGroup) {
+  for (const size_t count : {RespScratch::kGroup - 1, RespScratch::kGroup, RespScratch::kGroup + 1,
+                             3 * RespScratch::kGroup + 5}) {
     RespClient client;
-    std::string asked;
+    std::string request;
     std::string expected;
     for (size_t i = 0; i < count; ++i) {
-      asked += encoded({"WEIR.LIMIT", "api", "alice", "1000", "60000"});
+      request += encoded({"WEIR.LIMIT", "api", "alice", "1000", "60000"});
       expected += resp_answer(
           2, {.limit = 1000, .remaining = static_cast<int>(999 - i), .reset = kMinuteEnd});
     }
-    EXPECT_EQ(client.line.say(asked), expected);
-    EXPECT_EQ(client.front.service.resp.stats.total(DoorStat::kRequests), count);
-    EXPECT_EQ(client.front.service.resp.decisions.total(
+    EXPECT_EQ(client.line.send(request), expected);
+    EXPECT_EQ(client.fixture.service.resp.stats.total(FrontendStat::kRequests), count);
+    EXPECT_EQ(client.fixture.service.resp.decisions.total(
                   telemetry::decided(Outcome::kAdmitted, Basis::kLocal)),
               count);
   }
 }
 
-TEST(RespSession, PausesWhenEnoughAnswersWaitToBeSentAndLosesNone) {
+TEST(RespSession, PausesAtTheLimitOfUnsentBytesAndLosesNoResponse) {
   RespClient client;
   const std::string word(60'000, 'x');
-  std::string asked;
+  std::string request;
   std::string expected;
   for (int i = 0; i < 10; ++i) {
-    asked += encoded({"ECHO", word});
+    request += encoded({"ECHO", word});
     expected += bulk(word);
   }
-  client.line.in.append(asked);
-  EXPECT_EQ(client.session.take(client.front.clock.now(), client.line.in, client.line.out),
+  client.line.in.append(request);
+  EXPECT_EQ(client.session.process(client.fixture.clock.now(), client.line.in, client.line.out),
             Next::kAgain);
   EXPECT_GT(client.line.out.size(), kMaxUnsent);
   EXPECT_LT(client.line.out.size(), kMaxUnsent + word.size() + 100);
-  EXPECT_EQ(client.line.say(""), expected);
+  EXPECT_EQ(client.line.send(""), expected);
 }
 
-TEST(RespSession, WantsAKeyBeforeItAnswersWhereKeysAreWanted) {
+TEST(RespSession, RequiresAKeyIfThePolicySaysSo) {
   RespClient client;
-  client.front.service.resp_keys = Keys::kWanted;
+  client.fixture.service.resp_key_policy = KeyPolicy::kRequired;
   for (const Words& words :
        {Words{"PING"}, Words{"CL.THROTTLE", "alice", "1", "30", "60"},
         Words{"WEIR.LIMIT", "a", "b", "1", "100"}, Words{"WEIR.PEEK", "a", "b", "1", "100"},
         Words{"WEIR.MULTI", "ITEM", "a", "b", "1", "100"}, Words{"INFO"}, Words{"COMMAND"},
         Words{"GET", "x"}, Words{"RESET"}}) {
-    EXPECT_EQ(client.say(words), "-NOAUTH Authentication required.\r\n") << words[0];
+    EXPECT_EQ(client.send(words), "-NOAUTH Authentication required.\r\n") << words[0];
   }
-  EXPECT_EQ(client.front.limiter.stats().admitted, 0u);
-  EXPECT_EQ(client.say({"HELLO", "3"}),
+  EXPECT_EQ(client.fixture.limiter.stats().admitted, 0u);
+  EXPECT_EQ(client.send({"HELLO", "3"}),
             "-NOAUTH HELLO must be called with AUTH: HELLO 3 AUTH default <root key>\r\n");
-  EXPECT_EQ(client.say({"AUTH", "wrong"}), "-WRONGPASS invalid root key\r\n");
-  EXPECT_EQ(client.say({"HELLO", "3", "AUTH", "default", "wrong"}),
+  EXPECT_EQ(client.send({"AUTH", "wrong"}), "-WRONGPASS invalid root key\r\n");
+  EXPECT_EQ(client.send({"HELLO", "3", "AUTH", "default", "wrong"}),
             "-WRONGPASS invalid root key\r\n");
-  EXPECT_EQ(client.say({"AUTH"}), "-ERR wrong number of arguments for 'auth' command\r\n");
-  EXPECT_EQ(client.say({"PING"}), "-NOAUTH Authentication required.\r\n");
-  EXPECT_EQ(client.say({"AUTH", std::string(kKey)}), "+OK\r\n");
-  EXPECT_EQ(client.say({"PING"}), "+PONG\r\n");
-  EXPECT_EQ(client.say({"RESET"}), "+RESET\r\n");
-  EXPECT_EQ(client.say({"PING"}), "-NOAUTH Authentication required.\r\n");
-  EXPECT_EQ(client.say({"AUTH", "default", std::string(kKey)}), "+OK\r\n");
-  EXPECT_EQ(client.say({"PING"}), "+PONG\r\n");
+  EXPECT_EQ(client.send({"AUTH"}), "-ERR wrong number of arguments for 'auth' command\r\n");
+  EXPECT_EQ(client.send({"PING"}), "-NOAUTH Authentication required.\r\n");
+  EXPECT_EQ(client.send({"AUTH", std::string(kKey)}), "+OK\r\n");
+  EXPECT_EQ(client.send({"PING"}), "+PONG\r\n");
+  EXPECT_EQ(client.send({"RESET"}), "+RESET\r\n");
+  EXPECT_EQ(client.send({"PING"}), "-NOAUTH Authentication required.\r\n");
+  EXPECT_EQ(client.send({"AUTH", "default", std::string(kKey)}), "+OK\r\n");
+  EXPECT_EQ(client.send({"PING"}), "+PONG\r\n");
 }
 
-TEST(RespSession, HoldsLittleOfWhatAStrangerSends) {
-  Front front;
-  front.service.resp_keys = Keys::kWanted;
-  RespDesk desk;
-  RespSession session(front.service, desk, 7);
-  Line line{front, session};
-  EXPECT_EQ(session.most_unread(), kMaxStrangerBytes);
-  EXPECT_EQ(line.say("*2\r\n$4\r\nECHO\r\n$60000\r\n"), "");
-  EXPECT_EQ(line.say(std::string(kMaxStrangerBytes, 'x')),
+TEST(RespSession, LimitsTheBuffersOfAnUnauthenticatedClient) {
+  Fixture fixture;
+  fixture.service.resp_key_policy = KeyPolicy::kRequired;
+  RespScratch scratch;
+  RespSession session(fixture.service, scratch, 7);
+  TestConnection line{fixture, session};
+  EXPECT_EQ(session.max_unread(), kMaxUnauthenticatedBytes);
+  EXPECT_EQ(line.send("*2\r\n$4\r\nECHO\r\n$60000\r\n"), "");
+  EXPECT_EQ(line.send(std::string(kMaxUnauthenticatedBytes, 'x')),
             "-ERR Protocol error: more than 16384 bytes before authentication\r\n");
   EXPECT_EQ(line.next, Next::kClose);
 
-  RespSession other(front.service, desk, 8);
-  Line key{front, other};
+  RespSession other(fixture.service, scratch, 8);
+  TestConnection key{fixture, other};
   const std::string word(60'000, 'x');
-  EXPECT_EQ(key.say(encoded({"AUTH", std::string(kKey)}) + encoded({"ECHO", word})),
+  EXPECT_EQ(key.send(encoded({"AUTH", std::string(kKey)}) + encoded({"ECHO", word})),
             "+OK\r\n$60000\r\n" + word + "\r\n");
-  EXPECT_EQ(other.most_unread(), kMaxUnread);
-  EXPECT_EQ(other.standing(), Standing::kKeyed);
-  key.say(encoded({"RESET"}));
-  EXPECT_EQ(other.most_unread(), kMaxStrangerBytes);
+  EXPECT_EQ(other.max_unread(), kMaxUnread);
+  EXPECT_EQ(other.trust(), Trust::kAuthenticated);
+  key.send(encoded({"RESET"}));
+  EXPECT_EQ(other.max_unread(), kMaxUnauthenticatedBytes);
 }
 
-TEST(RespSession, IsNoStrangerOnceItWasServedWithoutAKey) {
+TEST(RespSession, IsServedAfterARequestWithoutARequiredKey) {
   RespClient client;
-  EXPECT_EQ(client.session.most_unread(), kMaxUnread);
-  EXPECT_EQ(client.line.say("\r\n*0\r\n*1\r\n$4\r\nPI"), "");
-  EXPECT_EQ(client.session.standing(), Standing::kStranger);
-  EXPECT_EQ(client.line.say("NG\r\n"), "+PONG\r\n");
-  EXPECT_EQ(client.session.standing(), Standing::kServed);
+  EXPECT_EQ(client.session.max_unread(), kMaxUnread);
+  EXPECT_EQ(client.line.send("\r\n*0\r\n*1\r\n$4\r\nPI"), "");
+  EXPECT_EQ(client.session.trust(), Trust::kUnauthenticated);
+  EXPECT_EQ(client.line.send("NG\r\n"), "+PONG\r\n");
+  EXPECT_EQ(client.session.trust(), Trust::kServed);
 }
 
-TEST(RespSession, KeepsTheAnswerToAWrongKeyBackAndCountsWhy) {
+TEST(RespSession, DelaysTheResponseToAWrongKeyAndCountsTheReason) {
   RespClient client;
-  client.front.service.resp_keys = Keys::kWanted;
+  client.fixture.service.resp_key_policy = KeyPolicy::kRequired;
   Bytes& in = client.line.in;
   Bytes& out = client.line.out;
-  const auto take = [&] { return client.session.take(client.front.clock.now(), in, out); };
+  const auto take = [&] { return client.session.process(client.fixture.clock.now(), in, out); };
   in.append(encoded({"AUTH", "wrong"}) + encoded({"HELLO", "3", "AUTH", "x", "wrong"}) +
             encoded({"PING"}));
   EXPECT_EQ(take(), Next::kDelay);
@@ -377,62 +378,63 @@ TEST(RespSession, KeepsTheAnswerToAWrongKeyBackAndCountsWhy) {
   EXPECT_EQ(client.line.received(), "-WRONGPASS invalid root key\r\n");
   EXPECT_EQ(take(), Next::kRead);
   EXPECT_EQ(client.line.received(), "-NOAUTH Authentication required.\r\n");
-  const auto& stats = client.front.service.resp.stats;
-  EXPECT_EQ(stats.total(telemetry::DoorStat::kWrongKey), 2u);
-  EXPECT_EQ(stats.total(telemetry::DoorStat::kMissingKey), 1u);
+  const auto& stats = client.fixture.service.resp.stats;
+  EXPECT_EQ(stats.total(telemetry::FrontendStat::kWrongKey), 2u);
+  EXPECT_EQ(stats.total(telemetry::FrontendStat::kMissingKey), 1u);
 }
 
-TEST(RespSession, ClosesWithoutAnAnswerOnWhatIsHttp) {
+TEST(RespSession, ClosesWithoutAReplyOnHttp) {
   const std::string command = "CL.THROTTLE victim 1 1 60\r\n";
   for (const std::string first :
        {"POST / HTTP/1.1\r\n", "post /x HTTP/1.1\r\n", "GET / HTTP/1.1\r\n", "Host: weir\r\n",
         "OPTIONS * HTTP/1.1\r\n", "PUT / HTTP/1.0\r\n", "*1\r\n$4\r\nPOST\r\n"}) {
-    for (const Keys keys : {Keys::kNotWanted, Keys::kWanted}) {
+    for (const KeyPolicy keys : {KeyPolicy::kNotRequired, KeyPolicy::kRequired}) {
       RespClient client;
-      client.front.service.resp_keys = keys;
-      EXPECT_EQ(client.line.say(first + "Host: weir\r\n\r\n" + command), "") << first;
+      client.fixture.service.resp_key_policy = keys;
+      EXPECT_EQ(client.line.send(first + "Host: weir\r\n\r\n" + command), "") << first;
       EXPECT_EQ(client.line.next, Next::kClose);
-      EXPECT_EQ(client.front.limiter.stats().admitted, 0u);
-      EXPECT_EQ(client.front.service.resp.stats.total(telemetry::DoorStat::kCrossProtocol), 1u);
+      EXPECT_EQ(client.fixture.limiter.stats().admitted, 0u);
+      EXPECT_EQ(client.fixture.service.resp.stats.total(telemetry::FrontendStat::kCrossProtocol),
+                1u);
     }
   }
   RespClient client;
-  EXPECT_EQ(client.say({"ECHO", "HTTP/1.1"}), "$8\r\nHTTP/1.1\r\n");
+  EXPECT_EQ(client.send({"ECHO", "HTTP/1.1"}), "$8\r\nHTTP/1.1\r\n");
 }
 
-TEST(RespSession, TakesTheKeyWithTheGreeting) {
+TEST(RespSession, AcceptsTheKeyInHello) {
   RespClient client;
-  client.front.service.resp_keys = Keys::kWanted;
-  EXPECT_EQ(client.say({"HELLO", "3", "AUTH", "default", std::string(kKey)}), hello(3));
-  EXPECT_EQ(client.say({"PING"}), "+PONG\r\n");
+  client.fixture.service.resp_key_policy = KeyPolicy::kRequired;
+  EXPECT_EQ(client.send({"HELLO", "3", "AUTH", "default", std::string(kKey)}), hello(3));
+  EXPECT_EQ(client.send({"PING"}), "+PONG\r\n");
 }
 
-TEST(RespSession, QuitsForThoseWithoutAKey) {
+TEST(RespSession, AcceptsQuitWithoutAKey) {
   RespClient client;
-  client.front.service.resp_keys = Keys::kWanted;
-  EXPECT_EQ(client.say({"QUIT"}), "+OK\r\n");
+  client.fixture.service.resp_key_policy = KeyPolicy::kRequired;
+  EXPECT_EQ(client.send({"QUIT"}), "+OK\r\n");
   EXPECT_EQ(client.line.next, Next::kClose);
 }
 
-TEST(RespSession, AnswersTheSameWhereverWhatItHearsIsSplit) {
-  const std::string asked =
+TEST(RespSession, AnswersTheSameForAnySplitOfTheInput) {
+  const std::string request =
       "PING\r\n\r\n" + encoded({"WEIR.LIMIT", "api", "alice", "3", "60000"}) +
       "CL.THROTTLE bob 1 30 60\r\n" + encoded({"HELLO", "3"}) + encoded({}) +
       encoded({"WEIR.LIMIT", "api", "alice", "3", "60000"}) + "WEIR.LIMIT api\r\n" +
       encoded({"WEIR.MULTI", "ITEM", "a", "b", "1", "100", "ITEM", "a", "b", "1", "100"}) +
       "*1\r\n$4\r\nQUIT\r\nPING\r\n";
   RespClient whole;
-  const std::string expected = whole.line.say(asked);
+  const std::string expected = whole.line.send(request);
   ASSERT_EQ(whole.line.next, Next::kClose);
-  for (size_t cut = 1; cut < asked.size(); ++cut) {
+  for (size_t cut = 1; cut < request.size(); ++cut) {
     RespClient split;
-    std::string received = split.line.say(asked.substr(0, cut));
-    if (split.line.next != Next::kClose) received += split.line.say(asked.substr(cut));
+    std::string received = split.line.send(request.substr(0, cut));
+    if (split.line.next != Next::kClose) received += split.line.send(request.substr(cut));
     EXPECT_EQ(received, expected) << cut;
   }
   for (const size_t size : {1, 2, 3, 7, 64}) {
     RespClient slow;
-    EXPECT_EQ(slow.line.say_slowly(asked, size), expected) << size;
+    EXPECT_EQ(slow.line.send_in_pieces(request, size), expected) << size;
   }
 }
 

@@ -11,8 +11,8 @@ constexpr const char* kOtherScript =
     "ERR Weir runs one kind of script: return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], "
     "ARGV[3])";
 
-// Reads a script from left to right. A function that returns false may have moved on: there is no
-// other way to read the script then.
+// Parses a script from left to right. A function that returns false may have consumed input: there
+// is no alternative parse.
 class ScriptReader {
  public:
   explicit ScriptReader(std::string_view text) : rest_(text) {}
@@ -27,7 +27,7 @@ class ScriptReader {
     rest_.remove_prefix(token.size());
     return true;
   }
-  // A name, which ends where no letter, digit or underscore follows.
+  // A whole identifier.
   bool take_word(std::string_view word) {
     skip_space();
     if (!rest_.starts_with(word)) return false;
@@ -64,7 +64,7 @@ class ScriptReader {
   static bool is_name(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   }
-  // And comments to the end of a line.
+  // Skips white space and comments to the end of the line.
   void skip_space() {
     for (;;) {
       const size_t at = rest_.find_first_not_of(" \t\r\n");
@@ -113,11 +113,11 @@ std::optional<ThrottleScript> read_script(std::string_view text) {
     if (script.count == ThrottleScript::kMaxParts) return std::nullopt;
     ThrottleScript::Part& part = script.parts[script.count++];
     if (!read_part(reader, part)) return std::nullopt;
-    // A key comes from the client: it outlives the script.
+    // The key must come from the client, whose bytes outlive the script.
     if (script.count == 1 && part.kind != Kind::kKey && part.kind != Kind::kArgument) {
       return std::nullopt;
     }
-    // In Lua, all but the first of several values are cut unless they stand last.
+    // Lua keeps all values of unpack() only at the end of the list.
     if (part.kind == Kind::kAllArguments) break;
   }
   if (!reader.take(")")) return std::nullopt;
@@ -130,7 +130,7 @@ void ThrottleCall::add(std::string_view word) {
   if (count_ < words_.size()) words_[count_++] = word;
 }
 
-Complaint ThrottleCall::fill(const ThrottleScript& script, Arguments arguments) {
+RespError ThrottleCall::fill(const ThrottleScript& script, Arguments arguments) {
   using Kind = ThrottleScript::Part::Kind;
   constexpr size_t kBefore = 3;  // EVAL script numkeys
   if (arguments.size() < kBefore) return wrong_number_of_arguments("eval");
@@ -157,7 +157,7 @@ Complaint ThrottleCall::fill(const ThrottleScript& script, Arguments arguments) 
       const bool is_key = part.kind == Kind::kKey;
       const Arguments from = is_key ? keys : values;
       if (part.index == 0 || part.index > from.size()) {
-        return std::string("ERR the script asks for ") + (is_key ? "KEYS[" : "ARGV[") +
+        return std::string("ERR the script uses ") + (is_key ? "KEYS[" : "ARGV[") +
                std::to_string(part.index) + "], but there are " + std::to_string(from.size());
       }
       add(from[part.index - 1]);
@@ -180,18 +180,18 @@ ScriptName name_of_script(std::string_view text) {
 
 const ScriptStore::Stored* ScriptStore::View::find(const ScriptStore& store,
                                                    std::string_view name) {
-  ScriptName small;
-  if (name.size() != small.size()) return nullptr;
+  ScriptName lower;
+  if (name.size() != lower.size()) return nullptr;
   for (size_t i = 0; i < name.size(); ++i) {
-    small[i] = name[i] >= 'A' && name[i] <= 'F' ? static_cast<char>(name[i] + 32) : name[i];
+    lower[i] = name[i] >= 'A' && name[i] <= 'F' ? static_cast<char>(name[i] + 32) : name[i];
   }
-  // Acquires nothing: what it points at is taken under the lock.
+  // Relaxed: the scripts are read under the lock.
   if (store.version_.load(std::memory_order_relaxed) != version_) {
     const std::lock_guard lock(store.mutex_);
     scripts_ = store.scripts_;
     version_ = store.version_.load(std::memory_order_relaxed);
   }
-  const auto found = scripts_->find(std::string_view(small.data(), small.size()));
+  const auto found = scripts_->find(std::string_view(lower.data(), lower.size()));
   return found == scripts_->end() ? nullptr : found->second.get();
 }
 
@@ -219,25 +219,25 @@ void ScriptStore::clear() {
   version_.store(next_version(), std::memory_order_relaxed);
 }
 
-Complaint read_eval(Arguments arguments, ScriptStore& store, ScriptStore::View& view,
+RespError read_eval(Arguments arguments, ScriptStore& store, ScriptStore::View& view,
                     ThrottleCall& call) {
   const bool by_name = is_word(arguments[0], "EVALSHA");
   if (arguments.size() < 3) return wrong_number_of_arguments(by_name ? "evalsha" : "eval");
   if (by_name) {
     const ScriptStore::Stored* const stored = view.find(store, arguments[1]);
-    if (stored == nullptr) return "NOSCRIPT No matching script. Please use EVAL.";
+    if (stored == nullptr) return RespError(kUnknownScript);
     return call.fill(stored->script, arguments);
   }
   const auto script = read_script(arguments[1]);
   if (!script) return kOtherScript;
-  // As in Redis, what EVAL has run EVALSHA knows. If there is no room, EVAL goes on without.
+  // As in Redis, EVAL stores the script for EVALSHA. A full store does not fail EVAL.
   const ScriptName name = name_of_script(arguments[1]);
-  const std::string_view shown(name.data(), name.size());
-  if (view.find(store, shown) == nullptr) (void)store.add(shown, arguments[1]);
+  const std::string_view sha(name.data(), name.size());
+  if (view.find(store, sha) == nullptr) (void)store.add(sha, arguments[1]);
   return call.fill(*script, arguments);
 }
 
-Complaint answer_script(Arguments arguments, ScriptStore& store, ScriptStore::View& view,
+RespError answer_script(Arguments arguments, ScriptStore& store, ScriptStore::View& view,
                         RespWriter& writer) {
   const auto is = [&](std::string_view name) {
     return arguments.size() > 1 && is_word(arguments[1], name);
@@ -245,11 +245,12 @@ Complaint answer_script(Arguments arguments, ScriptStore& store, ScriptStore::Vi
   if (is("LOAD") && arguments.size() == 3) {
     if (!read_script(arguments[2])) return kOtherScript;
     const ScriptName name = name_of_script(arguments[2]);
-    const std::string_view shown(name.data(), name.size());
-    if (!store.add(shown, arguments[2])) {
-      return "ERR there are " + std::to_string(kMaxScripts) + " scripts: SCRIPT FLUSH forgets them";
+    const std::string_view sha(name.data(), name.size());
+    if (!store.add(sha, arguments[2])) {
+      return "ERR there are " + std::to_string(kMaxScripts) +
+             " scripts, the maximum: remove them with SCRIPT FLUSH";
     }
-    writer.bulk(shown);
+    writer.bulk(sha);
   } else if (is("EXISTS") && arguments.size() > 2) {
     writer.array(arguments.size() - 2);
     for (const std::string_view name : arguments.subspan(2)) {
@@ -261,7 +262,7 @@ Complaint answer_script(Arguments arguments, ScriptStore& store, ScriptStore::Vi
     store.clear();
     writer.simple("OK");
   } else {
-    return "ERR unknown subcommand of SCRIPT: Weir knows LOAD script, EXISTS name ... and FLUSH";
+    return "ERR unknown subcommand of SCRIPT: Weir supports LOAD script, EXISTS name ... and FLUSH";
   }
   return {};
 }

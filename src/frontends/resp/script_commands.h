@@ -1,9 +1,9 @@
-// EVAL, EVALSHA and SCRIPT for one kind of script: a single call of CL.THROTTLE, as clients send it
-// whose libraries know no other way to a command of their own.
+// EVAL, EVALSHA and SCRIPT for one kind of script: a single call of CL.THROTTLE. Client libraries
+// without support for custom commands send such scripts.
 //
 //   return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])
 //
-// Any other script is refused. A script is read into the places of its arguments; nothing of Lua
+// Any other script is refused. A script is parsed into the positions of its arguments; no Lua code
 // is run.
 
 #pragma once
@@ -25,7 +25,7 @@ namespace weir::frontends {
 inline constexpr size_t kMaxScriptBytes = 4096;
 inline constexpr size_t kMaxScripts = 256;
 
-// What a script hands to CL.THROTTLE. The views are of the script's text.
+// The arguments that a script passes to CL.THROTTLE. The views are of the script's text.
 struct ThrottleScript {
   struct Part {
     enum class Kind : uint8_t { kText, kKey, kArgument, kAllArguments };
@@ -39,20 +39,20 @@ struct ThrottleScript {
   size_t count = 0;
 };
 
-// Nothing: the script is of another kind.
+// nullopt: any other script.
 [[nodiscard]] std::optional<ThrottleScript> read_script(std::string_view text);
 
-// The command that a script comes to: CL.THROTTLE and what is handed to it.
+// The command that a script runs: CL.THROTTLE and its arguments.
 class ThrottleCall {
  public:
   [[nodiscard]] Arguments arguments() const { return {words_.data(), count_}; }
-  // `arguments` are those of EVAL: numkeys, keys and arguments stand behind the script.
-  [[nodiscard]] Complaint fill(const ThrottleScript& script, Arguments arguments);
+  // `arguments` are those of EVAL: EVAL script numkeys key ... arg ...
+  [[nodiscard]] RespError fill(const ThrottleScript& script, Arguments arguments);
 
  private:
   void add(std::string_view word);
 
-  // One more than CL.THROTTLE takes, so that it complains of too many itself.
+  // One more than CL.THROTTLE accepts, so that its own parser reports the error.
   std::array<std::string_view, 2 + ThrottleScript::kMaxParts> words_{};
   size_t count_ = 0;
 };
@@ -61,7 +61,7 @@ class ThrottleCall {
 using ScriptName = std::array<char, 40>;
 [[nodiscard]] ScriptName name_of_script(std::string_view text);
 
-// The scripts that were loaded, for all sessions. Safe from any thread.
+// The loaded scripts of all sessions. Safe from any thread.
 class ScriptStore {
  public:
   struct Stored {
@@ -70,7 +70,7 @@ class ScriptStore {
   };
   using Scripts = std::map<std::string, std::shared_ptr<const Stored>, std::less<>>;
 
-  // What one thread sees of a store: takes a lock only after a change.
+  // A thread's cached view of a store: locks only after a change.
   class View {
    public:
     [[nodiscard]] const Stored* find(const ScriptStore& store, std::string_view name);
@@ -87,17 +87,17 @@ class ScriptStore {
  private:
   mutable std::mutex mutex_;
   std::shared_ptr<const Scripts> scripts_ = std::make_shared<const Scripts>();  // under mutex_
-  // Another one, of all stores, whenever scripts_ has changed; written under mutex_.
+  // Changes with scripts_ and is unique among all stores; written under mutex_.
   [[nodiscard]] static uint64_t next_version();
   std::atomic<uint64_t> version_{next_version()};
 };
 
 // EVAL script numkeys key ... arg ..., or EVALSHA name numkeys key ... arg ...
-[[nodiscard]] Complaint read_eval(Arguments arguments, ScriptStore& store, ScriptStore::View& view,
+[[nodiscard]] RespError read_eval(Arguments arguments, ScriptStore& store, ScriptStore::View& view,
                                   ThrottleCall& call);
 
 // SCRIPT LOAD script | EXISTS name ... | FLUSH [ASYNC | SYNC]
-[[nodiscard]] Complaint answer_script(Arguments arguments, ScriptStore& store,
+[[nodiscard]] RespError answer_script(Arguments arguments, ScriptStore& store,
                                       ScriptStore::View& view, RespWriter& writer);
 
 }  // namespace weir::frontends

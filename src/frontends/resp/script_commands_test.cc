@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "frontends/front_test.h"
+#include "frontends/fixture_test.h"
 #include "frontends/resp/encoded_test.h"
 #include "frontends/resp/resp_session.h"
 
@@ -21,15 +21,15 @@ constexpr const char* kScript =
 constexpr const char* kAdmitted = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n";
 
 struct ScriptClient {
-  Front& front;
-  RespDesk desk{};
-  RespSession session{front.service, desk, 7};
-  Line line{front, session};
+  Fixture& fixture;
+  RespScratch scratch{};
+  RespSession session{fixture.service, scratch, 7};
+  TestConnection line{fixture, session};
 
-  std::string say(const Words& words) { return line.say(encoded(words)); }
+  std::string send(const Words& words) { return line.send(encoded(words)); }
 };
 
-TEST(ReadScript, TakesASingleCallHoweverItIsWritten) {
+TEST(ReadScript, AcceptsASingleCallInAnyNotation) {
   for (const char* text :
        {kScript, "return redis.call(\"cl.throttle\",KEYS[1],ARGV[1],ARGV[2],ARGV[3]);",
         "\n  return\tredis.pcall ( 'CL.THROTTLE' , KEYS[ 1 ] , ARGV[1] , 30 , '60' ) ; \n",
@@ -40,7 +40,7 @@ TEST(ReadScript, TakesASingleCallHoweverItIsWritten) {
   }
 }
 
-TEST(ReadScript, TakesNothingElse) {
+TEST(ReadScript, RefusesEverythingElse) {
   const std::string script = kScript;
   for (const std::string& text : std::vector<std::string>{
            "", "return 1", "return redis.call('GET', KEYS[1])",
@@ -49,7 +49,8 @@ TEST(ReadScript, TakesNothingElse) {
            "return redis.call('CL.THROTTLE', KEYS[1], ARGV[x])",
            "return redis.call('CL.THROTTLE', KEYS[1], ARGV[1234567])",
            "return redis.call('CL.THROTTLE', KEYS[1], unpack(ARGV), 1)",
-           "return redis.call('CL.THROTTLE', 'alice', ARGV[1])",  // a key comes from the client
+           "return redis.call('CL.THROTTLE', 'alice', ARGV[1])",  // the key must come from the
+                                                                  // client
            "return redis.call('CL.THROTTLE', KEYS[1], '\\49', 1, 1)",
            "return redis.call('CL.THROTTLE', KEYS[1], 1.5, 1, 1)",
            "return redis.call('CL.THROTTLE', KEYS[1], 1, 1, 1, 1, 1)",
@@ -59,45 +60,45 @@ TEST(ReadScript, TakesNothingElse) {
   }
 }
 
-TEST(Script, ThrottlesAsTheCommandItself) {
-  Front front;
-  ScriptClient client{front};
-  EXPECT_EQ(client.say({"EVAL", kScript, "1", "alice", "15", "30", "60"}), kAdmitted);
-  EXPECT_EQ(client.say({"CL.THROTTLE", "alice", "15", "30", "60"}),
+TEST(Script, ThrottlesLikeTheCommand) {
+  Fixture fixture;
+  ScriptClient client{fixture};
+  EXPECT_EQ(client.send({"EVAL", kScript, "1", "alice", "15", "30", "60"}), kAdmitted);
+  EXPECT_EQ(client.send({"CL.THROTTLE", "alice", "15", "30", "60"}),
             "*5\r\n:0\r\n:16\r\n:14\r\n:-1\r\n:4\r\n");
-  EXPECT_EQ(client.say({"EVAL", "return redis.call('CL.THROTTLE', KEYS[2], unpack(ARGV))", "2", "x",
-                        "bob", "15", "30", "60", "4"}),
+  EXPECT_EQ(client.send({"EVAL", "return redis.call('CL.THROTTLE', KEYS[2], unpack(ARGV))", "2",
+                         "x", "bob", "15", "30", "60", "4"}),
             "*5\r\n:0\r\n:16\r\n:12\r\n:-1\r\n:8\r\n");
 }
 
-TEST(Script, IsKnownByItsNameToAllOnceLoadedOrRun) {
-  Front front;
-  ScriptClient first{front};
-  ScriptClient second{front};
+TEST(Script, IsAvailableByShaAfterLoadOrEval) {
+  Fixture fixture;
+  ScriptClient first{fixture};
+  ScriptClient second{fixture};
   const std::string name = "20a3e96ef5efc4dcd8aa7d7e4b4b25cfdc37aa27";
   const ScriptName computed = name_of_script("abc");
   EXPECT_EQ(std::string(computed.data(), computed.size()),
             "a9993e364706816aba3e25717850c26c9cd0d89d");  // the standard's own example
   const ScriptName of_script = name_of_script(kScript);
   const std::string known(of_script.data(), of_script.size());
-  EXPECT_EQ(second.say({"EVALSHA", known, "1", "alice", "15", "30", "60"}),
+  EXPECT_EQ(second.send({"EVALSHA", known, "1", "alice", "15", "30", "60"}),
             "-NOSCRIPT No matching script. Please use EVAL.\r\n");
-  EXPECT_EQ(first.say({"SCRIPT", "LOAD", kScript}), "$40\r\n" + known + "\r\n");
-  EXPECT_EQ(second.say({"EVALSHA", known, "1", "alice", "15", "30", "60"}), kAdmitted);
-  EXPECT_EQ(second.say({"SCRIPT", "EXISTS", known, name, "x"}), "*3\r\n:1\r\n:0\r\n:0\r\n");
+  EXPECT_EQ(first.send({"SCRIPT", "LOAD", kScript}), "$40\r\n" + known + "\r\n");
+  EXPECT_EQ(second.send({"EVALSHA", known, "1", "alice", "15", "30", "60"}), kAdmitted);
+  EXPECT_EQ(second.send({"SCRIPT", "EXISTS", known, name, "x"}), "*3\r\n:1\r\n:0\r\n:0\r\n");
   std::string capitals = known;
   for (char& c : capitals) c = static_cast<char>(std::toupper(c));
-  EXPECT_EQ(second.say({"EVALSHA", capitals, "1", "bob", "15", "30", "60"}), kAdmitted);
-  EXPECT_EQ(first.say({"SCRIPT", "FLUSH"}), "+OK\r\n");
-  EXPECT_THAT(second.say({"EVALSHA", known, "1", "alice", "15", "30", "60"}),
+  EXPECT_EQ(second.send({"EVALSHA", capitals, "1", "bob", "15", "30", "60"}), kAdmitted);
+  EXPECT_EQ(first.send({"SCRIPT", "FLUSH"}), "+OK\r\n");
+  EXPECT_THAT(second.send({"EVALSHA", known, "1", "alice", "15", "30", "60"}),
               StartsWith("-NOSCRIPT"));
-  EXPECT_EQ(second.say({"EVAL", kScript, "1", "carol", "15", "30", "60"}), kAdmitted);
-  EXPECT_EQ(first.say({"EVALSHA", known, "1", "dave", "15", "30", "60"}), kAdmitted);
+  EXPECT_EQ(second.send({"EVAL", kScript, "1", "carol", "15", "30", "60"}), kAdmitted);
+  EXPECT_EQ(first.send({"EVALSHA", known, "1", "dave", "15", "30", "60"}), kAdmitted);
 }
 
-TEST(Script, NamesWhatIsWrongWithACall) {
-  Front front;
-  ScriptClient client{front};
+TEST(Script, NamesTheErrorInACall) {
+  Fixture fixture;
+  ScriptClient client{fixture};
   const std::pair<Words, std::string> mistakes[] = {
       {{"EVAL", "return 1", "0"},
        "-ERR Weir runs one kind of script: return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], "
@@ -107,9 +108,8 @@ TEST(Script, NamesWhatIsWrongWithACall) {
       {{"EVAL", kScript, "-1", "a"},
        "-ERR value is not an integer or out of range: numkeys says how many keys follow\r\n"},
       {{"EVAL", kScript, "2", "a"}, "-ERR Number of keys can't be greater than number of args\r\n"},
-      {{"EVAL", kScript, "1", "a", "1"}, "-ERR the script asks for ARGV[2], but there are 1\r\n"},
-      {{"EVAL", kScript, "0", "1", "1", "1"},
-       "-ERR the script asks for KEYS[1], but there are 0\r\n"},
+      {{"EVAL", kScript, "1", "a", "1"}, "-ERR the script uses ARGV[2], but there are 1\r\n"},
+      {{"EVAL", kScript, "0", "1", "1", "1"}, "-ERR the script uses KEYS[1], but there are 0\r\n"},
       {{"EVAL", kScript}, "-ERR wrong number of arguments for 'eval' command\r\n"},
       {{"EVALSHA", "x"}, "-ERR wrong number of arguments for 'evalsha' command\r\n"},
       {{"EVAL", kScript, "1", "a", "15", "x", "60"},
@@ -122,37 +122,39 @@ TEST(Script, NamesWhatIsWrongWithACall) {
        "-ERR Weir runs one kind of script: return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], "
        "ARGV[2], ARGV[3])\r\n"},
       {{"SCRIPT", "KILL"},
-       "-ERR unknown subcommand of SCRIPT: Weir knows LOAD script, EXISTS name ... and FLUSH\r\n"},
+       "-ERR unknown subcommand of SCRIPT: Weir supports LOAD script, EXISTS name ... and "
+       "FLUSH\r\n"},
       {{"SCRIPT"},
-       "-ERR unknown subcommand of SCRIPT: Weir knows LOAD script, EXISTS name ... and FLUSH\r\n"},
+       "-ERR unknown subcommand of SCRIPT: Weir supports LOAD script, EXISTS name ... and "
+       "FLUSH\r\n"},
   };
-  for (const auto& [words, expected] : mistakes) EXPECT_EQ(client.say(words), expected);
-  EXPECT_EQ(front.limiter.stats().admitted, 0u);
+  for (const auto& [words, expected] : mistakes) EXPECT_EQ(client.send(words), expected);
+  EXPECT_EQ(fixture.limiter.stats().admitted, 0u);
 }
 
-TEST(Script, WantsAKeyFirstWhereKeysAreWanted) {
-  Front front;
-  front.service.resp_keys = Keys::kWanted;
-  ScriptClient client{front};
-  EXPECT_EQ(client.say({"EVAL", kScript, "1", "alice", "15", "30", "60"}),
+TEST(Script, RequiresAKeyIfThePolicySaysSo) {
+  Fixture fixture;
+  fixture.service.resp_key_policy = KeyPolicy::kRequired;
+  ScriptClient client{fixture};
+  EXPECT_EQ(client.send({"EVAL", kScript, "1", "alice", "15", "30", "60"}),
             "-NOAUTH Authentication required.\r\n");
-  EXPECT_EQ(client.say({"SCRIPT", "LOAD", kScript}), "-NOAUTH Authentication required.\r\n");
+  EXPECT_EQ(client.send({"SCRIPT", "LOAD", kScript}), "-NOAUTH Authentication required.\r\n");
 }
 
-TEST(ScriptStore, KeepsNoMoreThanItsBoundAndEvalGoesOnWithout) {
-  Front front;
-  ScriptClient client{front};
+TEST(ScriptStore, IsBoundedAndEvalWorksWithoutSpace) {
+  Fixture fixture;
+  ScriptClient client{fixture};
   std::string script = kScript;
   for (size_t i = 0; i < kMaxScripts; ++i, script += ' ') {
-    ASSERT_THAT(client.say({"SCRIPT", "LOAD", script}), StartsWith("$40"));
+    ASSERT_THAT(client.send({"SCRIPT", "LOAD", script}), StartsWith("$40"));
   }
-  EXPECT_EQ(client.say({"SCRIPT", "LOAD", script}),
-            "-ERR there are 256 scripts: SCRIPT FLUSH forgets them\r\n");
-  EXPECT_THAT(client.say({"SCRIPT", "LOAD", kScript}), StartsWith("$40"));  // it is one of them
-  EXPECT_EQ(client.say({"EVAL", script, "1", "alice", "15", "30", "60"}), kAdmitted);
+  EXPECT_EQ(client.send({"SCRIPT", "LOAD", script}),
+            "-ERR there are 256 scripts, the maximum: remove them with SCRIPT FLUSH\r\n");
+  EXPECT_THAT(client.send({"SCRIPT", "LOAD", kScript}), StartsWith("$40"));  // it is already stored
+  EXPECT_EQ(client.send({"EVAL", script, "1", "alice", "15", "30", "60"}), kAdmitted);
 }
 
-TEST(ScriptStore, IsSafeWhileThreadsLoadAndForget) {
+TEST(ScriptStore, IsSafeWhileThreadsLoadAndFlush) {
   ScriptStore store;
   const ScriptName name = name_of_script(kScript);
   const std::string_view known(name.data(), name.size());
@@ -160,7 +162,7 @@ TEST(ScriptStore, IsSafeWhileThreadsLoadAndForget) {
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&, i] {
       ScriptStore::View view;
-      for (int turn = 0; turn < 1000; ++turn) {
+      for (int round = 0; round < 1000; ++round) {
         if (i == 0) store.clear();
         if (i == 1) (void)store.add(known, kScript);
         const auto* found = view.find(store, known);

@@ -1,9 +1,9 @@
-// What a client says between MULTI and EXEC: kept as it was sent, and answered at EXEC with one
-// array, as a pipeline would be. Nothing is undone: all or nothing is WEIR.MULTI.
+// The commands between MULTI and EXEC: queued as raw bytes and run at EXEC like a pipeline, with
+// one array as the reply. There is no rollback; WEIR.MULTI is all or nothing.
 //
-// What may be kept is bounded. A command that is unknown, or too much, makes EXEC refuse the whole.
+// The queue is bounded. An unknown command or a full queue makes EXEC fail.
 //
-// Lives with its session.
+// Belongs to one session and its thread.
 
 #pragma once
 
@@ -22,60 +22,60 @@ class Transaction {
  public:
   // Between MULTI and EXEC.
   [[nodiscard]] bool open() const { return state_ == State::kOpen || state_ == State::kRefused; }
-  // EXEC has begun: commands() are to be answered before anything else.
+  // EXEC has begun: commands() run before any other input.
   [[nodiscard]] bool running() const { return state_ == State::kRunning; }
   [[nodiscard]] Bytes& commands() { return commands_; }
 
-  // Whether a command waits for EXEC while the transaction is open.
-  [[nodiscard]] static bool waits(std::string_view command) {
+  // Whether a command is queued while the transaction is open.
+  [[nodiscard]] static bool is_queued(std::string_view command) {
     for (const std::string_view at_once : {"MULTI", "EXEC", "DISCARD", "RESET", "QUIT"}) {
       if (is_word(command, at_once)) return false;
     }
     return true;
   }
 
-  [[nodiscard]] Complaint begin() {
+  [[nodiscard]] RespError begin() {
     if (open()) return "ERR MULTI calls can not be nested";
     state_ = State::kOpen;
     return {};
   }
 
-  [[nodiscard]] size_t kept_bytes() const { return commands_.capacity(); }
-  // Keeps a command for EXEC. `bytes` are as they were sent.
-  [[nodiscard]] Complaint queue(Arguments arguments, std::string_view bytes) {
-    Complaint complaint;
+  [[nodiscard]] size_t buffered_bytes() const { return commands_.capacity(); }
+  // Queues a command for EXEC. `bytes` is the raw request.
+  [[nodiscard]] RespError queue(Arguments arguments, std::string_view bytes) {
+    RespError error;
     const KnownCommand* const command = find_command(arguments[0]);
     if (command == nullptr) {
-      complaint = unknown_command(arguments[0]);
+      error = unknown_command(arguments[0]);
     } else if (!command->takes(arguments.size())) {
-      complaint = wrong_number_of_arguments(command->name);
+      error = wrong_number_of_arguments(command->name);
     } else if (commands_.size() + bytes.size() > kMaxQueuedBytes) {
-      complaint = "ERR more than " + std::to_string(kMaxQueuedBytes) +
-                  " bytes between MULTI and EXEC: send less at a time, or a pipeline without MULTI";
+      error = "ERR more than " + std::to_string(kMaxQueuedBytes) +
+              " bytes between MULTI and EXEC: send less at a time, or a pipeline without MULTI";
     }
-    if (!complaint.empty()) {
+    if (!error.empty()) {
       state_ = State::kRefused;
     } else if (state_ == State::kOpen) {
       commands_.append(bytes);
       ++count_;
     }
-    return complaint;
+    return error;
   }
 
-  // EXEC. `count` is how many commands are to be answered, each with one answer.
-  [[nodiscard]] Complaint run(size_t& count) {
+  // EXEC. Sets `count` to the number of queued commands, each of which has one reply.
+  [[nodiscard]] RespError run(size_t& count) {
     if (!open()) return "ERR EXEC without MULTI";
     const State was = state_;
     count = count_;
     if (was == State::kRefused) {
       end();
-      return "EXECABORT Transaction discarded because of previous errors.";
+      return RespError(kTransactionAborted);
     }
     state_ = State::kRunning;
     return {};
   }
 
-  [[nodiscard]] Complaint discard() {
+  [[nodiscard]] RespError discard() {
     if (!open()) return "ERR DISCARD without MULTI";
     end();
     return {};

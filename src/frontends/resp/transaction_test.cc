@@ -1,4 +1,4 @@
-// MULTI, EXEC and DISCARD, as a session answers them.
+// MULTI, EXEC and DISCARD in a session.
 
 #include "frontends/resp/transaction.h"
 
@@ -9,7 +9,7 @@
 #include <deque>
 #include <string>
 
-#include "frontends/front_test.h"
+#include "frontends/fixture_test.h"
 #include "frontends/resp/encoded_test.h"
 #include "frontends/resp/resp_session.h"
 
@@ -20,122 +20,122 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 struct TransactionClient {
-  Front front;
-  RespDesk desk;
-  RespSession session{front.service, desk, 7};
-  Line line{front, session};
+  Fixture fixture;
+  RespScratch scratch;
+  RespSession session{fixture.service, scratch, 7};
+  TestConnection line{fixture, session};
 
-  std::string say(const Words& words) { return line.say(encoded(words)); }
-  uint64_t admitted() { return front.limiter.stats().admitted; }
+  std::string send(const Words& words) { return line.send(encoded(words)); }
+  uint64_t admitted() { return fixture.limiter.stats().admitted; }
 };
 
 const Words kThrottleAlice{"CL.THROTTLE", "alice", "1", "30", "60"};
 
-TEST(Transaction, AnswersWhatWasQueuedWithOneArray) {
+TEST(Transaction, RepliesToQueuedCommandsWithOneArray) {
   TransactionClient client;
-  EXPECT_EQ(client.say({"MULTI"}), "+OK\r\n");
-  EXPECT_EQ(client.say(kThrottleAlice), "+QUEUED\r\n");
-  EXPECT_EQ(client.say({"PING"}), "+QUEUED\r\n");
-  EXPECT_EQ(client.say(kThrottleAlice), "+QUEUED\r\n");
+  EXPECT_EQ(client.send({"MULTI"}), "+OK\r\n");
+  EXPECT_EQ(client.send(kThrottleAlice), "+QUEUED\r\n");
+  EXPECT_EQ(client.send({"PING"}), "+QUEUED\r\n");
+  EXPECT_EQ(client.send(kThrottleAlice), "+QUEUED\r\n");
   EXPECT_EQ(client.admitted(), 0u);  // nothing runs before EXEC
-  EXPECT_EQ(client.say({"EXEC"}),
+  EXPECT_EQ(client.send({"EXEC"}),
             "*3\r\n*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:2\r\n+PONG\r\n*5\r\n:0\r\n:2\r\n:0\r\n:-1\r\n"
             ":4\r\n");
   EXPECT_EQ(client.admitted(), 2u);
-  EXPECT_EQ(client.say({"PING"}), "+PONG\r\n");  // it is over
+  EXPECT_EQ(client.send({"PING"}), "+PONG\r\n");  // the transaction has ended
 }
 
-TEST(Transaction, AnswersAnEmptyOneWithAnEmptyArray) {
+TEST(Transaction, RepliesToAnEmptyTransactionWithAnEmptyArray) {
   TransactionClient client;
-  EXPECT_EQ(client.line.say("MULTI\r\nEXEC\r\nPING\r\n"), "+OK\r\n*0\r\n+PONG\r\n");
+  EXPECT_EQ(client.line.send("MULTI\r\nEXEC\r\nPING\r\n"), "+OK\r\n*0\r\n+PONG\r\n");
 }
 
-TEST(Transaction, RunsNothingThatWasDiscarded) {
+TEST(Transaction, RunsNoDiscardedCommand) {
   TransactionClient client;
-  EXPECT_EQ(client.line.say("MULTI\r\nCL.THROTTLE a 1 30 60\r\nDISCARD\r\n"),
+  EXPECT_EQ(client.line.send("MULTI\r\nCL.THROTTLE a 1 30 60\r\nDISCARD\r\n"),
             "+OK\r\n+QUEUED\r\n+OK\r\n");
-  EXPECT_EQ(client.say({"EXEC"}), "-ERR EXEC without MULTI\r\n");
+  EXPECT_EQ(client.send({"EXEC"}), "-ERR EXEC without MULTI\r\n");
   EXPECT_EQ(client.admitted(), 0u);
 }
 
-TEST(Transaction, RefusesTheWholeAfterACommandThatIsNone) {
+TEST(Transaction, IsAbortedAfterAnUnknownCommand) {
   for (const Words& wrong : {Words{"GET", "x"}, Words{"CL.THROTTLE", "a"}, Words{"ECHO"}}) {
     TransactionClient client;
-    EXPECT_EQ(client.say({"MULTI"}), "+OK\r\n");
-    EXPECT_EQ(client.say(kThrottleAlice), "+QUEUED\r\n");
-    EXPECT_THAT(client.say(wrong), StartsWith("-ERR "));
-    EXPECT_EQ(client.say(kThrottleAlice), "+QUEUED\r\n");
-    EXPECT_EQ(client.say({"EXEC"}),
+    EXPECT_EQ(client.send({"MULTI"}), "+OK\r\n");
+    EXPECT_EQ(client.send(kThrottleAlice), "+QUEUED\r\n");
+    EXPECT_THAT(client.send(wrong), StartsWith("-ERR "));
+    EXPECT_EQ(client.send(kThrottleAlice), "+QUEUED\r\n");
+    EXPECT_EQ(client.send({"EXEC"}),
               "-EXECABORT Transaction discarded because of previous errors.\r\n");
     EXPECT_EQ(client.admitted(), 0u);
-    EXPECT_EQ(client.say({"EXEC"}), "-ERR EXEC without MULTI\r\n");
+    EXPECT_EQ(client.send({"EXEC"}), "-ERR EXEC without MULTI\r\n");
   }
 }
 
-TEST(Transaction, TellsAMistakeInAnArgumentInItsPlaceInTheArray) {
+TEST(Transaction, ReportsAnInvalidArgumentAtItsPositionInTheArray) {
   TransactionClient client;
   const std::string received =
-      client.line.say("MULTI\r\nCL.THROTTLE a x 30 60\r\nCL.THROTTLE a 1 30 60\r\nEXEC\r\n");
+      client.line.send("MULTI\r\nCL.THROTTLE a x 30 60\r\nCL.THROTTLE a 1 30 60\r\nEXEC\r\n");
   EXPECT_THAT(received, StartsWith("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n-ERR max_burst is 'x'"));
   EXPECT_THAT(received, HasSubstr("\r\n*5\r\n:0\r\n"));
   EXPECT_EQ(client.admitted(), 1u);
 }
 
-TEST(Transaction, RefusesToBeNestedAndGoesOn) {
+TEST(Transaction, RefusesNestingAndContinues) {
   TransactionClient client;
-  EXPECT_EQ(client.line.say("MULTI\r\nMULTI\r\nPING\r\nEXEC\r\n"),
+  EXPECT_EQ(client.line.send("MULTI\r\nMULTI\r\nPING\r\nEXEC\r\n"),
             "+OK\r\n-ERR MULTI calls can not be nested\r\n+QUEUED\r\n*1\r\n+PONG\r\n");
-  EXPECT_EQ(client.say({"DISCARD"}), "-ERR DISCARD without MULTI\r\n");
-  EXPECT_EQ(client.say({"MULTI", "x"}), "-ERR wrong number of arguments for 'multi' command\r\n");
+  EXPECT_EQ(client.send({"DISCARD"}), "-ERR DISCARD without MULTI\r\n");
+  EXPECT_EQ(client.send({"MULTI", "x"}), "-ERR wrong number of arguments for 'multi' command\r\n");
 }
 
-TEST(Transaction, IsForgottenByResetAndNotWaitedForByQuit) {
+TEST(Transaction, IsDiscardedByResetAndQuit) {
   TransactionClient client;
-  EXPECT_EQ(client.line.say("MULTI\r\nCL.THROTTLE a 1 30 60\r\nRESET\r\nPING\r\n"),
+  EXPECT_EQ(client.line.send("MULTI\r\nCL.THROTTLE a 1 30 60\r\nRESET\r\nPING\r\n"),
             "+OK\r\n+QUEUED\r\n+RESET\r\n+PONG\r\n");
-  EXPECT_EQ(client.line.say("MULTI\r\nCL.THROTTLE a 1 30 60\r\nQUIT\r\n"),
+  EXPECT_EQ(client.line.send("MULTI\r\nCL.THROTTLE a 1 30 60\r\nQUIT\r\n"),
             "+OK\r\n+QUEUED\r\n+OK\r\n");
   EXPECT_EQ(client.line.next, Next::kClose);
   EXPECT_EQ(client.admitted(), 0u);
 }
 
-TEST(Transaction, WantsAKeyFirstWhereKeysAreWanted) {
+TEST(Transaction, RequiresAKeyIfThePolicySaysSo) {
   TransactionClient client;
-  client.front.service.resp_keys = Keys::kWanted;
-  EXPECT_EQ(client.say({"MULTI"}), "-NOAUTH Authentication required.\r\n");
-  EXPECT_EQ(client.say({"EXEC"}), "-NOAUTH Authentication required.\r\n");
+  client.fixture.service.resp_key_policy = KeyPolicy::kRequired;
+  EXPECT_EQ(client.send({"MULTI"}), "-NOAUTH Authentication required.\r\n");
+  EXPECT_EQ(client.send({"EXEC"}), "-NOAUTH Authentication required.\r\n");
 }
 
-TEST(Transaction, KeepsNoMoreThanItsBound) {
+TEST(Transaction, HasABoundedQueue) {
   TransactionClient client;
-  EXPECT_EQ(client.say({"MULTI"}), "+OK\r\n");
+  EXPECT_EQ(client.send({"MULTI"}), "+OK\r\n");
   const Words echo{"ECHO", std::string(60'000, 'x')};
   const size_t fit = kMaxQueuedBytes / encoded(echo).size();
-  for (size_t i = 0; i < fit; ++i) ASSERT_EQ(client.say(echo), "+QUEUED\r\n");
-  EXPECT_EQ(client.say(echo),
+  for (size_t i = 0; i < fit; ++i) ASSERT_EQ(client.send(echo), "+QUEUED\r\n");
+  EXPECT_EQ(client.send(echo),
             "-ERR more than 1048576 bytes between MULTI and EXEC: send less at a time, or a "
             "pipeline without MULTI\r\n");
-  EXPECT_THAT(client.say({"EXEC"}), StartsWith("-EXECABORT"));
+  EXPECT_THAT(client.send({"EXEC"}), StartsWith("-EXECABORT"));
 }
 
-TEST(Transaction, PausesWhenEnoughAnswersWaitToBeSentAndLosesNone) {
+TEST(Transaction, PausesAtTheLimitOfUnsentBytesAndLosesNoResponse) {
   TransactionClient client;
   const std::string word(60'000, 'x');
-  ASSERT_EQ(client.say({"MULTI"}), "+OK\r\n");
+  ASSERT_EQ(client.send({"MULTI"}), "+OK\r\n");
   std::string expected = "*10\r\n";
   for (int i = 0; i < 10; ++i) {
-    ASSERT_EQ(client.say({"ECHO", word}), "+QUEUED\r\n");
+    ASSERT_EQ(client.send({"ECHO", word}), "+QUEUED\r\n");
     expected += "$60000\r\n" + word + "\r\n";
   }
   client.line.in.append(encoded({"EXEC"}) + encoded({"PING"}));
-  EXPECT_EQ(client.session.take(client.front.clock.now(), client.line.in, client.line.out),
+  EXPECT_EQ(client.session.process(client.fixture.clock.now(), client.line.in, client.line.out),
             Next::kAgain);
   EXPECT_LT(client.line.out.size(), kMaxUnsent + word.size() + 100);
-  EXPECT_EQ(client.line.say(""), expected + "+PONG\r\n");
+  EXPECT_EQ(client.line.send(""), expected + "+PONG\r\n");
 }
 
-// A decider that answers later, and an executor for it.
-class LateDecider final : public Decider {
+// A backend that decides later, and an executor for it.
+class LateDecider final : public Backend {
  public:
   explicit LateDecider(Limiter& limiter) : limiter_(limiter) {}
   void check_each(Instant now, std::span<const Request> requests,
@@ -170,21 +170,21 @@ class NoExecutor final : public Executor {
   void post_at(MonoTime, Task) override {}
 };
 
-TEST(Transaction, GoesOnWhereItStoodWhenAnAnswerHadToWait) {
-  Front front;
-  LateDecider late(front.limiter);
-  Service service{.clock = front.clock,
-                  .decider = late,
-                  .limiter = front.limiter,
-                  .keys = front.keys,
+TEST(Transaction, ContinuesAfterAPendingDecision) {
+  Fixture fixture;
+  LateDecider late(fixture.limiter);
+  Service service{.clock = fixture.clock,
+                  .backend = late,
+                  .limiter = fixture.limiter,
+                  .keys = fixture.keys,
                   .region = "here",
                   .node = "node-1"};
-  RespDesk desk;
-  RespSession session(service, desk, 7);
-  NoExecutor home;
-  session.settle(home, [] {});
-  Line line{front, session};
-  std::string received = line.say(
+  RespScratch scratch;
+  RespSession session(service, scratch, 7);
+  NoExecutor executor;
+  session.bind(executor, [] {});
+  TestConnection line{fixture, session};
+  std::string received = line.send(
       "MULTI\r\nCL.THROTTLE a 9 10 60\r\nPING\r\nCL.THROTTLE a 9 10 60\r\nEXEC\r\nECHO x\r\n");
   EXPECT_EQ(line.next, Next::kWait);
   int turns = 0;
@@ -192,7 +192,7 @@ TEST(Transaction, GoesOnWhereItStoodWhenAnAnswerHadToWait) {
     ASSERT_EQ(late.waiting.size(), 1u);
     late.waiting.front()();
     late.waiting.pop_front();
-    received += line.say("");
+    received += line.send("");
   }
   EXPECT_EQ(turns, 2);
   EXPECT_EQ(received,
@@ -200,8 +200,8 @@ TEST(Transaction, GoesOnWhereItStoodWhenAnAnswerHadToWait) {
             "+PONG\r\n*5\r\n:0\r\n:10\r\n:8\r\n:-1\r\n:12\r\n$1\r\nx\r\n");
 }
 
-// What a transaction answers is what a pipeline of the same commands would.
-RC_GTEST_PROP(Transaction, AnswersAsAPipelineWould, ()) {
+// A transaction has the same replies as a pipeline of its commands.
+RC_GTEST_PROP(Transaction, RepliesLikeAPipeline, ()) {
   static const std::vector<Words> kCommands{
       {"CL.THROTTLE", "a", "1", "30", "60"},
       {"CL.THROTTLE", "b", "5", "30", "60", "2"},
@@ -231,10 +231,10 @@ RC_GTEST_PROP(Transaction, AnswersAsAPipelineWould, ()) {
     queued += "+QUEUED\r\n";
   }
   TransactionClient plain;
-  const std::string answers = plain.line.say(pipeline);
+  const std::string answers = plain.line.send(pipeline);
   TransactionClient wrapped;
   const std::string received =
-      wrapped.line.say(encoded({"MULTI"}) + pipeline + encoded({"EXEC"}) + encoded({"PING"}));
+      wrapped.line.send(encoded({"MULTI"}) + pipeline + encoded({"EXEC"}) + encoded({"PING"}));
   RC_ASSERT(received ==
             queued + "*" + std::to_string(commands.size()) + "\r\n" + answers + "+PONG\r\n");
 }

@@ -1,4 +1,4 @@
-// The key of a tuple in a store: SHA-256 of what identifies it.
+// The key of a tuple in a store: the SHA-256 of its identity.
 
 #pragma once
 
@@ -11,7 +11,7 @@ using EVP_MD = struct evp_md_st;
 
 namespace weir::ledgers {
 
-// One thread at a time. Asks the library for the algorithm once: that takes longer than a hash.
+// Fetches the algorithm once, since that takes longer than a hash. One thread at a time.
 class KeyHasher {
  public:
   KeyHasher();

@@ -22,7 +22,7 @@ Error bad_percent() {
                "write %25 for a '%' itself");
 }
 
-// Cuts `text` there, and gives what stood behind the mark; none if there is no mark.
+// Truncates `text` at the separator and returns the part behind it; none without a separator.
 std::optional<std::string_view> cut_at(std::string_view& text, size_t at) {
   if (at == std::string_view::npos) return std::nullopt;
   const std::string_view rest = text.substr(at + 1);
@@ -30,7 +30,7 @@ std::optional<std::string_view> cut_at(std::string_view& text, size_t at) {
   return rest;
 }
 
-// None if it was taken.
+// None if the parameter is valid.
 std::optional<Error> read_parameter(std::string_view name, const std::string& value,
                                     LedgerAddress& address) {
   if (name == "tls") {
@@ -39,7 +39,7 @@ std::optional<Error> read_parameter(std::string_view name, const std::string& va
       address.tls = static_cast<LedgerTls>(i);
       return std::nullopt;
     }
-    return wrong("the address has a tls that is none",
+    return wrong("the address has an unknown value of tls",
                  "use tls=off, preferred, required or verify");
   }
   if (name == "tls-ca" || name == "socket") {
@@ -49,7 +49,7 @@ std::optional<Error> read_parameter(std::string_view name, const std::string& va
     (name == "socket" ? address.socket : address.tls_ca) = value;
     return std::nullopt;
   }
-  return wrong("the address has a parameter that is none",
+  return wrong("the address has an unknown parameter",
                "use tls, tls-ca and socket only, like ?tls=verify&tls-ca=/etc/ssl/ca.pem");
 }
 
@@ -76,7 +76,7 @@ std::optional<Error> read_host(std::string_view text, LedgerAddress& address) {
       const char* const end = port->data() + port->size();
       const auto [stop, error] = std::from_chars(port->data(), end, address.port);
       if (error != std::errc() || stop != end || address.port == 0) {
-        return wrong("the address has a port that is none",
+        return wrong("the address has an invalid port",
                      "use a number from 1 to 65535, and brackets around an IPv6 address");
       }
     }
@@ -88,7 +88,7 @@ std::optional<Error> read_host(std::string_view text, LedgerAddress& address) {
                  "put brackets around an IPv6 address, like [::1]:3306");
   }
   if (text.find_first_of(" @[]") != std::string_view::npos) {
-    return wrong("the address has a host that is none",
+    return wrong("the address has an invalid host",
                  "use a name or an IP address; write %40 for a '@' in user or password");
   }
   address.host = text;
@@ -97,32 +97,32 @@ std::optional<Error> read_host(std::string_view text, LedgerAddress& address) {
 
 Result<LedgerAddress> parse_server(std::string_view text) {
   LedgerAddress address{.kind = LedgerKind::kMySql};
-  // A password may have a '/' or '?' in it, so the last '@' comes first; a '@' of a parameter
-  // is written %40.
-  std::string_view place = text;
+  // A password may contain '/' or '?', so split at the last '@' first; a '@' in a parameter is
+  // written %40.
+  std::string_view rest = text;
   if (const size_t at = text.rfind('@'); at != std::string_view::npos) {
-    std::string_view who = text.substr(0, at);
-    place = text.substr(at + 1);
-    const auto password = cut_at(who, who.find(':'));
-    const auto user = base::percent_decoded(who);
+    std::string_view credentials = text.substr(0, at);
+    rest = text.substr(at + 1);
+    const auto password = cut_at(credentials, credentials.find(':'));
+    const auto user = base::percent_decoded(credentials);
     const auto secret = base::percent_decoded(password.value_or(""));
     if (!user || !secret) return bad_percent();
     address.user = *user;
     address.password = *secret;
   }
-  if (const auto parameters = cut_at(place, place.find('?'))) {
+  if (const auto parameters = cut_at(rest, rest.find('?'))) {
     if (auto error = read_parameters(*parameters, address)) return *error;
   }
-  const auto database = cut_at(place, place.find('/'));
-  if (auto error = read_host(place, address)) return *error;
+  const auto database = cut_at(rest, rest.find('/'));
+  if (auto error = read_host(rest, address)) return *error;
   if (address.host.empty() && address.socket.empty()) {
     return wrong("the address has no host", "name one, like mysql://user:password@host/weir");
   }
   const auto name = base::percent_decoded(database.value_or(""));
   if (!name) return bad_percent();
   if (name->empty() || name->find('/') != std::string::npos) {
-    return wrong("the address has no name of a database",
-                 "name one behind the host, like mysql://user:password@host/weir");
+    return wrong("the address has no database name",
+                 "add one after the host, like mysql://user:password@host/weir");
   }
   address.database = *name;
   return address;

@@ -1,4 +1,4 @@
-// Where a ledger is: a file, or a server that speaks the protocol of MySQL.
+// The address of a ledger: an SQLite file or a MySQL server.
 
 #pragma once
 
@@ -14,22 +14,22 @@ enum class LedgerKind : uint8_t { kSqlite, kMySql };
 
 enum class LedgerTls : uint8_t {
   kOff,
-  kPreferred,  // where the server can
-  kRequired,   // or no connection; whoever answers is taken for the server
-  kVerify,     // and the certificate must be the host's, of a known authority
+  kPreferred,  // if the server supports it
+  kRequired,   // without a check of the certificate
+  kVerify,     // with a check of the certificate and the host name
 };
 
 struct LedgerAddress {
   LedgerKind kind = LedgerKind::kSqlite;
-  std::string path = {};  // of the file; a server has the rest
+  std::string path = {};  // kSqlite only; the other members are for kMySql
   std::string host = {};
   uint16_t port = 3306;
-  std::string socket = {};  // of a server on this machine: instead of host and port
+  std::string socket = {};  // a Unix socket instead of host and port
   std::string user = {};
   std::string password = {};
   std::string database = {};
   LedgerTls tls = LedgerTls::kPreferred;
-  std::string tls_ca = {};  // file with the authorities to believe; empty: the system's
+  std::string tls_ca = {};  // file with trusted authorities; empty: those of the system
   friend bool operator==(const LedgerAddress&, const LedgerAddress&) = default;
 };
 
@@ -37,11 +37,11 @@ struct LedgerAddress {
 //   mysql://[user[:password]@]host[:port]/database[?tls=...&tls-ca=FILE&socket=PATH]
 //   mariadb://...   the same
 //
-// Every part may have %40 for '@' and so on. An error never repeats what was written, since a
-// password may be anywhere in it.
+// Every part may be percent-encoded. No error repeats the text, since the text may contain a
+// password.
 [[nodiscard]] Result<LedgerAddress> parse_ledger_address(std::string_view text);
 
-// For people to read: without user and password.
+// The URL without user and password, for logs.
 [[nodiscard]] std::string to_string(const LedgerAddress& address);
 
 }  // namespace weir::ledgers

@@ -14,13 +14,13 @@ LedgerAddress valid(std::string_view text) {
   return *parsed;
 }
 
-TEST(LedgerAddress, MayBeAFile) {
+TEST(LedgerAddress, ParsesAFile) {
   EXPECT_EQ(valid("sqlite:/var/lib/weir.db").path, "/var/lib/weir.db");
   EXPECT_EQ(valid("sqlite:a b%.db").path, "a b%.db");
   EXPECT_EQ(to_string(valid("sqlite:x.db")), "sqlite:x.db");
 }
 
-TEST(LedgerAddress, MayBeAServer) {
+TEST(LedgerAddress, ParsesAServer) {
   const LedgerAddress plain = valid("mysql://db/weir");
   EXPECT_EQ(plain, (LedgerAddress{.kind = LedgerKind::kMySql, .host = "db", .database = "weir"}));
   EXPECT_EQ(plain.port, 3306);
@@ -37,7 +37,7 @@ TEST(LedgerAddress, MayBeAServer) {
   EXPECT_EQ(to_string(full), "mysql://10.0.0.1:3307/weir?tls=verify&tls-ca=/etc/ca .pem");
 }
 
-TEST(LedgerAddress, TakesEscapesAndBrackets) {
+TEST(LedgerAddress, ParsesPercentEncodingAndBrackets) {
   const LedgerAddress address = valid("mysql://m%40e:p%2F%3A@x?y/z%25@[::1]:7/weir?tls=off");
   EXPECT_EQ(address.user, "m@e");
   EXPECT_EQ(address.password, "p/:@x?y/z%");
@@ -48,13 +48,13 @@ TEST(LedgerAddress, TakesEscapesAndBrackets) {
   EXPECT_EQ(to_string(address), "mysql://[::1]:7/weir?tls=off");
 }
 
-TEST(LedgerAddress, MayBeASocket) {
+TEST(LedgerAddress, ParsesASocket) {
   const LedgerAddress address = valid("mysql://me@/weir?socket=/run/db.sock");
   EXPECT_EQ(address.socket, "/run/db.sock");
   EXPECT_EQ(to_string(address), "mysql:///weir?tls=preferred&socket=/run/db.sock");
 }
 
-TEST(LedgerAddress, SaysWhatIsWrongWithoutRepeatingAPassword) {
+TEST(LedgerAddress, RejectsMalformedUrlsWithoutRepeatingThePassword) {
   for (const char* text : {"",
                            "sqlite:",
                            "http://me:secret@host/db",

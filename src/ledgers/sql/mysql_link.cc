@@ -12,11 +12,11 @@
 namespace weir::ledgers {
 namespace {
 
-// Errors of the client library: the connection is not to be used again.
+// Errors of the client library: the connection cannot be used any more.
 constexpr unsigned kFirstClientError = 2000;
 constexpr unsigned kLastClientError = 2999;
 
-// Codes that not every header knows.
+// Codes that some versions of the headers lack.
 constexpr unsigned kStatementTimeout = 1969;
 constexpr unsigned kConnectionKilled = 1927;
 constexpr unsigned kMySqlStatementTimeout = 3024;
@@ -31,19 +31,19 @@ constexpr unsigned kAccountLocked = 4151;
 constexpr unsigned kMySqlAccountLocked = 3118;
 constexpr unsigned kPasswordExpired = 1820;
 constexpr unsigned kPasswordExpiredAtLogin = 1862;
-constexpr unsigned long kFirstWithNoWait = 100'300;  // MariaDB 10.3
+constexpr unsigned long kFirstNoWaitVersion = 100'300;  // MariaDB 10.3
 
-// A statement ends well before we stop waiting for it, and a wait for a lock before that.
-constexpr int kSecondsForALock = 1;
+// A lock times out before the statement does, and the statement before the client gives up.
+constexpr int kLockTimeoutSeconds = 1;
 constexpr const char* kSession =
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; "
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES', time_zone = '+00:00', autocommit = 1, "
     "innodb_lock_wait_timeout = ";
 
-// A connection that was idle for longer may have been closed by what is in between.
-constexpr Nanos kIdle = std::chrono::seconds(5);
+// A firewall or proxy may have closed a connection that was idle for longer.
+constexpr Nanos kMaxIdle = std::chrono::seconds(5);
 
-// What helps, where the meaning of the error alone does not say it.
+// The remedy, if it is more specific than the one for the kind of error.
 std::string fix_of(unsigned code) {
   switch (code) {
     case kAccountLocked:
@@ -56,7 +56,7 @@ std::string fix_of(unsigned code) {
     case ER_SPECIFIC_ACCESS_DENIED_ERROR:
       return "grant the user SELECT, INSERT, UPDATE and DELETE on the tables, and CREATE for weir "
              "migrate";
-    case ER_CON_COUNT_ERROR: return "raise max_connections, or end connections that are not used";
+    case ER_CON_COUNT_ERROR: return "raise max_connections, or close unused connections";
     case ER_TOO_MANY_USER_CONNECTIONS:
       return "raise max_user_connections: each process has three connections";
     default: return "";
@@ -88,7 +88,7 @@ class MySqlLink final : public SqlLink {
  public:
   MySqlLink(const Clock& clock, LedgerAddress address, MySqlTimeouts timeouts)
       : clock_(clock), address_(std::move(address)), timeouts_(timeouts) {
-    // Not safe when two threads do it at once, which they would at their first connection.
+    // Not thread-safe, and several threads may connect for the first time at once.
     static const int ready = mysql_library_init(0, nullptr, nullptr);
     WEIR_CHECK(ready == 0);
   }
@@ -101,7 +101,7 @@ class MySqlLink final : public SqlLink {
     if (connection == Connection::kAny) {
       if (auto failure = connect()) return failure;
     } else if (server_ == nullptr) {
-      return SqlFailure{.why = LedgerError::kUnreachable, .detail = "the connection was lost"};
+      return SqlFailure{.kind = LedgerError::kUnreachable, .detail = "the connection was lost"};
     }
     std::string text;
     for (const SqlStatement& statement : statements) {
@@ -114,9 +114,9 @@ class MySqlLink final : public SqlLink {
   }
 
   [[nodiscard]] uint64_t affected() const override { return affected_; }
-  // MySQL does so for reading only.
+  // MySQL aborts only SELECT statements.
   [[nodiscard]] bool ends_long_statements() const override {
-    return server_ != nullptr && ends_statements_;
+    return server_ != nullptr && aborts_long_statements_;
   }
   [[nodiscard]] bool supports_no_wait() const override {
     return server_ != nullptr && supports_no_wait_;
@@ -125,7 +125,7 @@ class MySqlLink final : public SqlLink {
 
  private:
   std::optional<SqlFailure> connect() {
-    if (server_ != nullptr && clock_.now().mono - used_ > kIdle && mysql_ping(server_) != 0)
+    if (server_ != nullptr && clock_.now().mono - used_ > kMaxIdle && mysql_ping(server_) != 0)
       close();
     if (server_ != nullptr) return std::nullopt;
     began_ = clock_.now().mono;
@@ -135,41 +135,43 @@ class MySqlLink final : public SqlLink {
       return static_cast<unsigned>(
           std::max<int64_t>(1, std::chrono::ceil<std::chrono::seconds>(span).count()));
     };
-    const unsigned patience = seconds(timeouts_.connect_timeout);
-    const unsigned wait = seconds(timeouts_.answer_timeout);
+    const unsigned connect_seconds = seconds(timeouts_.connect_timeout);
+    const unsigned answer_seconds = seconds(timeouts_.answer_timeout);
     const unsigned no = 0;
-    mysql_options(server_, MYSQL_OPT_CONNECT_TIMEOUT, &patience);
-    mysql_options(server_, MYSQL_OPT_READ_TIMEOUT, &wait);
-    mysql_options(server_, MYSQL_OPT_WRITE_TIMEOUT, &wait);
+    mysql_options(server_, MYSQL_OPT_CONNECT_TIMEOUT, &connect_seconds);
+    mysql_options(server_, MYSQL_OPT_READ_TIMEOUT, &answer_seconds);
+    mysql_options(server_, MYSQL_OPT_WRITE_TIMEOUT, &answer_seconds);
     mysql_options(server_, MYSQL_SET_CHARSET_NAME, "binary");
-    // No server is to ask us for our files.
+    // The server must not request local files.
     mysql_options(server_, MYSQL_OPT_LOCAL_INFILE, &no);
     set_tls();
     const bool local = !address_.socket.empty();
-    const std::string host = local ? "localhost" : host_to_ask();
+    const std::string host = local ? "localhost" : tcp_host();
     if (mysql_real_connect(server_, host.c_str(), address_.user.c_str(), address_.password.c_str(),
                            address_.database.c_str(), local ? 0 : address_.port,
                            local ? address_.socket.c_str() : nullptr,
                            CLIENT_MULTI_STATEMENTS) == nullptr) {
       SqlFailure failed = failure();
-      // Whatever a server has against a connection, another of the same user fares no better.
-      if (failed.why == LedgerError::kOther) failed.why = LedgerError::kRefused;
+      // The server rejected the connection; it would reject the next one, too.
+      if (failed.kind == LedgerError::kOther) failed.kind = LedgerError::kRefused;
       close();
       return failed;
     }
-    // The library goes on without TLS where the server has none, whatever it was told.
+    // The library connects without TLS if the server has none, even if TLS is enforced.
     const bool wants_tls =
         address_.tls == LedgerTls::kRequired || address_.tls == LedgerTls::kVerify;
     if (wants_tls && mysql_get_ssl_cipher(server_) == nullptr) {
       close();
-      return SqlFailure{.why = LedgerError::kRefused, .detail = "the server offers no TLS"};
+      return SqlFailure{.kind = LedgerError::kRefused, .detail = "the server offers no TLS"};
     }
-    std::string session = kSession + std::to_string(kSecondsForALock);
+    std::string session = kSession + std::to_string(kLockTimeoutSeconds);
     const std::string_view server = mysql_get_server_info(server_);
-    ends_statements_ = server.find("MariaDB") != std::string_view::npos;
-    supports_no_wait_ = ends_statements_ && mysql_get_server_version(server_) >= kFirstWithNoWait;
-    if (ends_statements_) {
-      session += ", max_statement_time = " + std::to_string(wait > 1 ? wait - 1 : 1);
+    aborts_long_statements_ = server.find("MariaDB") != std::string_view::npos;
+    supports_no_wait_ =
+        aborts_long_statements_ && mysql_get_server_version(server_) >= kFirstNoWaitVersion;
+    if (aborts_long_statements_) {
+      session +=
+          ", max_statement_time = " + std::to_string(answer_seconds > 1 ? answer_seconds - 1 : 1);
     }
     if (auto failed = send(session, {})) {
       close();
@@ -180,8 +182,8 @@ class MySqlLink final : public SqlLink {
     return std::nullopt;
   }
 
-  // "localhost" would mean a socket somewhere.
-  [[nodiscard]] std::string host_to_ask() const {
+  // The library would use a Unix socket for "localhost".
+  [[nodiscard]] std::string tcp_host() const {
     return address_.host == "localhost" ? "127.0.0.1" : address_.host;
   }
 
@@ -216,21 +218,21 @@ class MySqlLink final : public SqlLink {
     }
   }
 
-  // Of the last call; drops the connection where another may fare better.
+  // Describes the failure of the last call. Closes the connection if another one may work.
   SqlFailure failure() {
     const unsigned code = mysql_errno(server_);
     SqlFailure failure{
-        .why = classify_mysql_error(code),
+        .kind = classify_mysql_error(code),
         .detail = std::string(mysql_error(server_)) + " (" + std::to_string(code) + ")",
         .fix = fix_of(code)};
     const bool lost = code >= kFirstClientError && code <= kLastClientError;
-    // The library does not say that it was the waiting that ended.
-    const Millis patience = connecting() ? timeouts_.connect_timeout : timeouts_.answer_timeout;
-    if (failure.why == LedgerError::kUnreachable && clock_.now().mono - began_ >= patience) {
-      failure.why = LedgerError::kTimeout;
+    // The library reports a timeout as a lost connection.
+    const Millis timeout = connecting() ? timeouts_.connect_timeout : timeouts_.answer_timeout;
+    if (failure.kind == LedgerError::kUnreachable && clock_.now().mono - began_ >= timeout) {
+      failure.kind = LedgerError::kTimeout;
     }
-    if (lost || failure.why == LedgerError::kReadOnly || failure.why == LedgerError::kRefused ||
-        failure.why == LedgerError::kUnreachable || failure.why == LedgerError::kTimeout) {
+    if (lost || failure.kind == LedgerError::kReadOnly || failure.kind == LedgerError::kRefused ||
+        failure.kind == LedgerError::kUnreachable || failure.kind == LedgerError::kTimeout) {
       close();
     }
     return failure;
@@ -247,9 +249,9 @@ class MySqlLink final : public SqlLink {
   const LedgerAddress address_;
   const MySqlTimeouts timeouts_;
   MYSQL* server_ = nullptr;
-  MonoTime began_{};  // the last call
-  MonoTime used_{};
-  bool ends_statements_ = false;
+  MonoTime began_{};  // start of the last call
+  MonoTime used_{};   // end of the last call
+  bool aborts_long_statements_ = false;
   bool supports_no_wait_ = false;
   uint64_t affected_ = 0;
   uint64_t connections_ = 0;
@@ -344,7 +346,7 @@ LedgerError classify_mysql_error(unsigned code) {
 }
 
 std::unique_ptr<SqlLink> make_mysql_link(const Clock& clock, LedgerAddress address,
-                                           MySqlTimeouts timeouts) {
+                                         MySqlTimeouts timeouts) {
   return std::make_unique<MySqlLink>(clock, std::move(address), timeouts);
 }
 

@@ -1,8 +1,7 @@
-// A server of MariaDB or MySQL.
+// A connection to a MySQL or MariaDB server.
 //
-// Several statements go to it in one message, so that a call costs one way there and back
-// however far it is. Values are written into them as numbers and hexadecimal literals, in
-// which nothing can be hidden.
+// Several statements go to the server in one message, so that a call needs one round trip. Values
+// are encoded as numbers and hexadecimal literals, which rules out SQL injection.
 
 #pragma once
 
@@ -19,14 +18,14 @@ struct MySqlTimeouts {
   Millis answer_timeout{3000};
 };
 
-// `clock` tells how long things took.
+// `clock` measures durations.
 [[nodiscard]] std::unique_ptr<SqlLink> make_mysql_link(const Clock& clock, LedgerAddress address,
-                                                         MySqlTimeouts timeouts);
+                                                       MySqlTimeouts timeouts);
 
-// What an error of the server or of its client library means.
+// Classifies an error code of the server or of the client library.
 [[nodiscard]] LedgerError classify_mysql_error(unsigned code);
 
-// The statement with its values in it.
+// Returns the text of the statement with its values filled in.
 [[nodiscard]] std::string with_values(const SqlStatement& statement);
 
 }  // namespace weir::ledgers

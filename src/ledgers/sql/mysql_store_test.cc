@@ -1,141 +1,62 @@
-// The ledger's contract against a real mariadbd, and what only a real one can do.
-
-#include <mysql.h>
+// The ledger contract on a real mariadbd, and the behaviour that needs a real one.
 
 #include <cstdio>
 #include <cstdlib>
-#include <set>
-#include <thread>
+#include <filesystem>
 
 #include "base/split_mix.h"
-#include "ledgers/sql/make_ledger.h"
+#include "ledgers/sql/blocking_calls_test.h"
+#include "ledgers/sql/mysql_fixture_test.h"
 #include "ledgers/sql/mysql_link.h"
 #include "ledgers/sql/schema.h"
-#include "ledgers/sql/threaded_ledger.h"
-#include "ledgers/sql/waited_test.h"
 #include "platform/thread_group.h"
 #include "tests/contracts/ledger_contract.h"
-#include "tests/servers/await.h"
-#include "tests/servers/mariadb_server.h"
 
-namespace weir {
+namespace weir::ledgers {
 namespace {
-
-using ledgers::LedgerAddress;
-using ledgers::LedgerKind;
-using ledgers::LedgerStore;
-using ledgers::LedgerTls;
-using ledgers::row_of;
-using ledgers::ThreadedLedger;
-using servers::await;
-using servers::MariaDbServer;
-using telemetry::LedgerError;
-
-LedgerAddress address_of(const MariaDbServer& server, std::string database) {
-  return {.kind = LedgerKind::kMySql,
-          .host = "127.0.0.1",
-          .port = server.port(),
-          .user = "weir",
-          .password = "secret",
-          .database = std::move(database),
-          .tls = LedgerTls::kOff};
-}
-
-std::unique_ptr<LedgerStore> store_at(const LedgerAddress& address,
-                                      const ledgers::StoreOptions& options = {.seed = 1}) {
-  return ledgers::make_store(system_clock(), address, options);
-}
-
-WallTime now() {
-  return system_clock().now().wall;
-}
-
-// A database of its own on the shared server, with its tables.
-struct Database {
-  Database() { EXPECT_TRUE(store_at(address)->migrate()); }
-  MariaDbServer& server = MariaDbServer::shared();
-  const std::string name = server.new_database();
-  const LedgerAddress address = address_of(server, name);
-
-  std::vector<std::string> say(const std::string& sql) const { return server.say(sql, name); }
-};
-
-// A ledger with its threads.
-struct Running {
-  explicit Running(const LedgerAddress& address)
-      : Running(ledgers::make_ledger(system_clock(), address, 1)) {}
-  explicit Running(std::shared_ptr<ThreadedLedger> made) : ledger(std::move(made)) {
-    ledger->start();
-  }
-  ~Running() { ledger->stop(); }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-  ThreadedLedger* operator->() const { return ledger.get(); }
-  ThreadedLedger& operator*() const { return *ledger; }
-  const std::shared_ptr<ThreadedLedger> ledger;
-};
 
 struct RealClock final : Clock {
   [[nodiscard]] Instant now() const override { return system_clock().now(); }
 };
 
-struct InAServer {
+struct MySqlMaker {
   using Clock = RealClock;
   static constexpr bool kTimeIsReal = true;
-  explicit InAServer(const Clock&) {}
+  explicit MySqlMaker(const Clock&) {}
   [[nodiscard]] std::shared_ptr<GlobalLedger> make() const { return first.ledger; }
   [[nodiscard]] std::shared_ptr<GlobalLedger> make_another() const { return second.ledger; }
   void settle() const { platform::ThreadGroup::rest(Millis(1)); }
-  void pass(Millis by) const {
+  void age(Millis by) const {
     for (const char* table : {"weir_cells", "weir_presence"}) {
-      database.say(std::string("UPDATE ") + table + " SET updated_at = updated_at - " +
-                   std::to_string(by.count()));
+      database.query(std::string("UPDATE ") + table + " SET updated_at = updated_at - " +
+                     std::to_string(by.count()));
     }
   }
-  // Patient with a server that is slow to read: how long it takes is not of the contract.
+  // A long timeout: the contract does not limit the time of a read.
   [[nodiscard]] std::shared_ptr<ThreadedLedger> patient(uint64_t seed) const {
     return std::make_shared<ThreadedLedger>(
-        system_clock(), ThreadedLedger::Stores{
-                            .telling = store_at(database.address, {.seed = ~seed}),
-                            .hearing = store_at(database.address,
-                                                {.seed = seed, .answer_timeout = Millis(60'000)})});
+        system_clock(),
+        ThreadedLedger::Stores{
+            .publishing = store_at(database.address, {.seed = ~seed}),
+            .importing =
+                store_at(database.address, {.seed = seed, .answer_timeout = Millis(60'000)})});
   }
   Database database;
-  Running first{patient(1)};
-  Running second{patient(2)};
+  RunningLedger first{patient(1)};
+  RunningLedger second{patient(2)};
 };
 
 }  // namespace
+}  // namespace weir::ledgers
 
-namespace contracts {
-INSTANTIATE_TYPED_TEST_SUITE_P(MySql, LedgerContract, InAServer);
+namespace weir::contracts {
+INSTANTIATE_TYPED_TEST_SUITE_P(MySql, LedgerContract, ledgers::MySqlMaker);
 }
 
+namespace weir::ledgers {
 namespace {
 
-// A connection by which a test holds locks and transactions open.
-class Session {
- public:
-  explicit Session(const LedgerAddress& address) {
-    if (mysql_real_connect(server_, address.host.c_str(), address.user.c_str(),
-                           address.password.c_str(), address.database.c_str(), address.port,
-                           nullptr, 0) == nullptr) {
-      ADD_FAILURE() << mysql_error(server_);
-    }
-  }
-  ~Session() { mysql_close(server_); }
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
-  void say(const std::string& sql) {
-    EXPECT_EQ(mysql_real_query(server_, sql.data(), sql.size()), 0) << mysql_error(server_);
-    mysql_free_result(mysql_store_result(server_));
-  }
-
- private:
-  MYSQL* const server_ = mysql_init(nullptr);
-};
-
-TEST(MySqlStore, SaysWhatToDoAboutMissingTables) {
+TEST(MySqlStore, SuggestsAMigrationIfTablesAreMissing) {
   MariaDbServer& server = MariaDbServer::shared();
   const LedgerAddress address = address_of(server, server.new_database());
   const auto store = store_at(address);
@@ -143,8 +64,8 @@ TEST(MySqlStore, SaysWhatToDoAboutMissingTables) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(refused.error().retry, Retry::kMayHelp);
-  EXPECT_EQ(refused.error().fix, "run: weir migrate --ledger " + ledgers::to_string(address));
-  EXPECT_EQ(store->why(), LedgerError::kMissingTables);
+  EXPECT_EQ(refused.error().fix, "run: weir migrate --ledger " + to_string(address));
+  EXPECT_EQ(store->last_error_kind(), LedgerError::kMissingTables);
   EXPECT_FALSE(store->read_page({}));
   EXPECT_FALSE(store->changes_since({.position = 1}));
   EXPECT_FALSE(store->heartbeat({.region = "east"}, {}));
@@ -154,7 +75,7 @@ TEST(MySqlStore, SaysWhatToDoAboutMissingTables) {
   EXPECT_TRUE(store->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
 }
 
-TEST(MySqlStore, IsMigratedByManyAtOnce) {
+TEST(MySqlStore, MigratesConcurrently) {
   MariaDbServer& server = MariaDbServer::shared();
   const LedgerAddress address = address_of(server, server.new_database());
   platform::ThreadGroup threads;
@@ -168,168 +89,169 @@ TEST(MySqlStore, IsMigratedByManyAtOnce) {
   EXPECT_TRUE(store_at(address)->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
 }
 
-TEST(MySqlStore, TakesTheTextThatPeopleMayRunThemselves) {
+TEST(MySqlStore, WorksWithTablesCreatedByHand) {
   MariaDbServer& server = MariaDbServer::shared();
   const std::string database = server.new_database();
-  const std::string text = ledgers::schema_sql(ledgers::Dialect::kMySql);
+  const std::string text = schema_sql(Dialect::kMySql);
   for (size_t from = 0; from < text.size();) {
     const size_t end = text.find(";\n", from);
-    server.say(text.substr(from, end - from), database);
+    server.query(text.substr(from, end - from), database);
     from = text.find_first_not_of('\n', end + 1);
   }
   const auto store = store_at(address_of(server, database));
   EXPECT_TRUE(store->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
-  EXPECT_EQ(store->migrate().value(), ledgers::kSchemaVersion);
+  EXPECT_EQ(store->migrate().value(), kSchemaVersion);
 }
 
 TEST(MySqlStore, CommitsAllOrNothing) {
   const Database database;
   const auto store = store_at(database.address);
-  database.say("RENAME TABLE weir_presence TO away");
-  const LedgerNews news{
+  database.query("RENAME TABLE weir_presence TO away");
+  const LedgerNews batch{
       .rows = {row_of(now(), 1)},
       .presences = {
           {.key = row_of(now(), 1).key, .region = "east", .until = now() + Millis(9999)}}};
-  EXPECT_FALSE(store->publish(news));
-  EXPECT_EQ(database.say("SELECT COUNT(*) FROM weir_cells"), std::vector<std::string>{"0"});
-  database.say("RENAME TABLE away TO weir_presence");
-  EXPECT_TRUE(store->publish(news));
+  EXPECT_FALSE(store->publish(batch));
+  EXPECT_EQ(database.query("SELECT COUNT(*) FROM weir_cells"), std::vector<std::string>{"0"});
+  database.query("RENAME TABLE away TO weir_presence");
+  EXPECT_TRUE(store->publish(batch));
 }
 
-TEST(MySqlStore, BlamesTheRowsThatTheColumnsRefuse) {
+TEST(MySqlStore, ReportsRowsThatTheColumnsRefuse) {
   const Database database;
   const auto store = store_at(database.address);
-  database.say("ALTER TABLE weir_cells MODIFY identifier VARBINARY(5) NOT NULL");
+  database.query("ALTER TABLE weir_cells MODIFY identifier VARBINARY(5) NOT NULL");
   const auto refused =
       store->publish({.rows = {row_of(now(), 1), row_of(now(), 1, "longer")}, .presences = {}});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().retry, Retry::kPointless);
-  EXPECT_EQ(store->why(), LedgerError::kBadRows);
+  EXPECT_EQ(store->last_error_kind(), LedgerError::kBadRows);
   EXPECT_TRUE(store->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
 }
 
-TEST(MySqlStore, FindsWhatCommitsLaterThanItWasWritten) {
+TEST(MySqlStore, FindsRowsThatCommitLate) {
   const Database database;
   const auto store = store_at(database.address);
   ASSERT_TRUE(store->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
   Session session(database.address);
-  session.say("SET time_zone = '+00:00'");
-  session.say("BEGIN");
-  session.say(
+  session.query("SET time_zone = '+00:00'");
+  session.query("BEGIN");
+  session.query(
       "UPDATE weir_cells SET count = 5, updated_at = CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)");
   const auto before = store->changes_since({.position = now().time_since_epoch().count()});
   ASSERT_TRUE(before);
   ASSERT_EQ(before->news.rows.size(), 1u);
   EXPECT_EQ(before->news.rows[0].count, 1u);
-  session.say("COMMIT");
+  session.query("COMMIT");
   const auto after = store->changes_since(before->next);
   ASSERT_TRUE(after);
   ASSERT_EQ(after->news.rows.size(), 1u);
   EXPECT_EQ(after->news.rows[0].count, 5u);
 }
 
-TEST(MySqlStore, WaitsOnceForARowThatSomebodyHoldsAndBlamesTheRows) {
+TEST(MySqlStore, WaitsOnceForALockedRowAndReportsTheRows) {
   const WallTime when = now();
   const Database database;
   const auto store = store_at(database.address);
   ASSERT_TRUE(store->publish({.rows = {row_of(when, 1)}, .presences = {}}));
   Session session(database.address);
-  session.say("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
-  session.say("BEGIN");
-  session.say("SELECT * FROM weir_cells WHERE identifier = 'alice' FOR UPDATE");
+  session.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+  session.query("BEGIN");
+  session.query("SELECT * FROM weir_cells WHERE identifier = 'alice' FOR UPDATE");
   const auto held =
       store->publish({.rows = {row_of(when, 2), row_of(when, 1, "bob")}, .presences = {}});
   ASSERT_FALSE(held);
-  EXPECT_EQ(store->why(), LedgerError::kLocked);
+  EXPECT_EQ(store->last_error_kind(), LedgerError::kLocked);
   EXPECT_EQ(held.error().field, "rows");
   EXPECT_EQ(held.error().retry, Retry::kMayHelp);
   EXPECT_EQ(store->retries(), 0u);
-  // Others are written meanwhile.
+  // Other rows can be written meanwhile.
   EXPECT_TRUE(store->publish({.rows = {row_of(when, 1, "bob")}, .presences = {}}));
   EXPECT_FALSE(store->publish({.rows = {row_of(when, 2)}, .presences = {}}));
-  session.say("ROLLBACK");
+  session.query("ROLLBACK");
   EXPECT_TRUE(store->publish({.rows = {row_of(when, 2)}, .presences = {}}));
 }
 
-TEST(MySqlStore, CleansAroundARowThatSomebodyHolds) {
+TEST(MySqlStore, DeletesAllRowsButALockedOne) {
   const Database database;
   const auto store = store_at(database.address);
   const WallTime old = now() - Millis(600'000);
-  LedgerNews news;
+  LedgerNews batch;
   for (int i = 0; i < 1200; ++i) {
-    // Each expires a minute after the one before, the first long ago.
-    news.rows.push_back(row_of(old - Millis(60'000 * (i % 20)), 1, "user-" + std::to_string(i)));
+    // 20 different expiry times, a minute apart.
+    batch.rows.push_back(row_of(old - Millis(60'000 * (i % 20)), 1, "user-" + std::to_string(i)));
   }
-  ASSERT_TRUE(store->publish(news));
+  ASSERT_TRUE(store->publish(batch));
   Session session(database.address);
-  session.say("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
-  session.say("BEGIN");
-  session.say("SELECT * FROM weir_cells WHERE identifier = 'user-19' FOR UPDATE");  // the first
+  session.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+  session.query("BEGIN");
+  session.query(
+      "SELECT * FROM weir_cells WHERE identifier = 'user-19' FOR UPDATE");  // the first to expire
   const auto cleaned = store->clean(5000);
   ASSERT_TRUE(cleaned) << cleaned.error().detail;
   EXPECT_EQ(cleaned->deleted, 1199u);
-  session.say("ROLLBACK");
+  session.query("ROLLBACK");
   ASSERT_TRUE(store->clean(5000));
-  EXPECT_EQ(database.say("SELECT COUNT(*) FROM weir_cells"), std::vector<std::string>{"0"});
+  EXPECT_EQ(database.query("SELECT COUNT(*) FROM weir_cells"), std::vector<std::string>{"0"});
 }
 
-TEST(MySqlStore, RehearsesAllThatServingDoesAndLeavesNothingBehind) {
+TEST(MySqlStore, DryRunChecksTablesAndPermissionsWithoutATrace) {
   MariaDbServer& server = MariaDbServer::shared();
   const LedgerAddress empty = address_of(server, server.new_database());
   const auto store = store_at(empty);
-  const auto missing = store->rehearse();
+  const auto missing = store->dry_run();
   ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().fix, "run: weir migrate --ledger " + ledgers::to_string(empty));
+  EXPECT_EQ(missing.error().fix, "run: weir migrate --ledger " + to_string(empty));
   ASSERT_TRUE(store->migrate());
-  const auto rehearsed = store->rehearse();
-  EXPECT_TRUE(rehearsed) << rehearsed.error().detail;
+  const auto checked = store->dry_run();
+  EXPECT_TRUE(checked) << checked.error().detail;
   for (const char* table : {"weir_cells", "weir_presence", "weir_regions", "weir_leases"}) {
-    EXPECT_EQ(server.say(std::string("SELECT COUNT(*) FROM ") + table, empty.database),
+    EXPECT_EQ(server.query(std::string("SELECT COUNT(*) FROM ") + table, empty.database),
               std::vector<std::string>{"0"})
         << table;
   }
-  for (const char* right : {"SELECT", "SELECT, INSERT", "SELECT, INSERT, UPDATE"}) {
-    server.say("CREATE OR REPLACE USER reader@'%' IDENTIFIED BY 'secret'");
-    server.say(std::string("GRANT ") + right + " ON " + empty.database + ".* TO reader@'%'");
+  for (const char* grants : {"SELECT", "SELECT, INSERT", "SELECT, INSERT, UPDATE"}) {
+    server.query("CREATE OR REPLACE USER reader@'%' IDENTIFIED BY 'secret'");
+    server.query(std::string("GRANT ") + grants + " ON " + empty.database + ".* TO reader@'%'");
     LedgerAddress address = empty;
     address.user = "reader";
-    const auto little = store_at(address)->rehearse();
-    ASSERT_FALSE(little) << right;
-    EXPECT_NE(little.error().fix.find("grant the user SELECT, INSERT, UPDATE and DELETE"),
+    const auto denied = store_at(address)->dry_run();
+    ASSERT_FALSE(denied) << grants;
+    EXPECT_NE(denied.error().fix.find("grant the user SELECT, INSERT, UPDATE and DELETE"),
               std::string::npos)
-        << little.error().fix;
+        << denied.error().fix;
   }
 }
 
-TEST(MySqlStore, SaysWhatAServerHasAgainstAUserAsOftenAsItIsAsked) {
+TEST(MySqlStore, ReportsLockedAndExpiredAccountsAtEachCall) {
   const Database database;
   const std::string user = "locked_" + database.name;
   LedgerAddress address = database.address;
   address.user = user;
   const auto store = store_at(address);
   const std::string name = user + "@'%'";
-  database.server.say("CREATE USER " + name + " IDENTIFIED BY 'secret' ACCOUNT LOCK");
-  database.server.say("GRANT ALL ON " + database.name + ".* TO " + name);
+  database.server.query("CREATE USER " + name + " IDENTIFIED BY 'secret' ACCOUNT LOCK");
+  database.server.query("GRANT ALL ON " + database.name + ".* TO " + name);
   for (int i = 0; i < 3; ++i) {
     const auto locked = store->time();
     ASSERT_FALSE(locked);
     EXPECT_NE(locked.error().detail.find("4151"), std::string::npos) << locked.error().detail;
     EXPECT_NE(locked.error().fix.find("ACCOUNT UNLOCK"), std::string::npos) << locked.error().fix;
-    EXPECT_EQ(store->why(), LedgerError::kRefused);
+    EXPECT_EQ(store->last_error_kind(), LedgerError::kRefused);
   }
-  database.server.say("ALTER USER " + name + " ACCOUNT UNLOCK PASSWORD EXPIRE");
+  database.server.query("ALTER USER " + name + " ACCOUNT UNLOCK PASSWORD EXPIRE");
   for (int i = 0; i < 3; ++i) {
     const auto expired = store->time();
     ASSERT_FALSE(expired);
     EXPECT_NE(expired.error().detail.find("18"), std::string::npos) << expired.error().detail;
     EXPECT_NE(expired.error().fix.find("expired"), std::string::npos) << expired.error().fix;
-    EXPECT_EQ(store->why(), LedgerError::kRefused);
+    EXPECT_EQ(store->last_error_kind(), LedgerError::kRefused);
   }
-  database.server.say("ALTER USER " + name + " IDENTIFIED BY 'secret' PASSWORD EXPIRE NEVER");
+  database.server.query("ALTER USER " + name + " IDENTIFIED BY 'secret' PASSWORD EXPIRE NEVER");
   EXPECT_TRUE(store->time());
 }
 
-TEST(MySqlStore, LetsManyPublishTheSameKeysInAnyOrder) {
+TEST(MySqlStore, PublishesTheSameKeysConcurrently) {
   const Database database;
   constexpr uint64_t kRounds = 50;
   constexpr size_t kKeys = 250;
@@ -343,22 +265,22 @@ TEST(MySqlStore, LetsManyPublishTheSameKeysInAnyOrder) {
       uint64_t random = writer;
       const std::string region = writer % 2 == 0 ? "east" : "west";
       for (uint64_t round = 1; round <= kRounds; ++round) {
-        LedgerNews news;
+        LedgerNews batch;
         for (size_t i = 0; i < kKeys; ++i) {
           const size_t key = base::split_mix(random) % kKeys;
-          news.rows.push_back(row_of(start, round, std::to_string(key), region));
-          news.presences.push_back({.key = news.rows.back().key,
-                                    .region = region,
-                                    .until = start + Millis(60'000 + round)});
+          batch.rows.push_back(row_of(start, round, std::to_string(key), region));
+          batch.presences.push_back({.key = batch.rows.back().key,
+                                     .region = region,
+                                     .until = start + Millis(60'000 + round)});
         }
-        // Some are over, and cleaned away while others write them.
-        for (size_t i = 0; i < kKeys / 10; ++i) news.rows[i].sequence -= 3;
+        // Some have expired, and are deleted while others write them.
+        for (size_t i = 0; i < kKeys / 10; ++i) batch.rows[i].sequence -= 3;
         if (round == kRounds) {
           for (size_t i = 0; i < kKeys; ++i) {
-            news.rows.push_back(row_of(start, round, std::to_string(i), region));
+            batch.rows.push_back(row_of(start, round, std::to_string(i), region));
           }
         }
-        const auto published = store->publish(news);
+        const auto published = store->publish(batch);
         EXPECT_TRUE(published) << published.error().detail;
       }
       retries += store->retries();
@@ -380,10 +302,10 @@ TEST(MySqlStore, LetsManyPublishTheSameKeysInAnyOrder) {
   ASSERT_TRUE(page);
   ASSERT_EQ(page->news.rows.size(), 2 * kKeys);
   for (const LedgerRow& row : page->news.rows) EXPECT_EQ(row.count, kRounds);
-  std::printf("deadlocks worked off: %llu\n", static_cast<unsigned long long>(retries.load()));
+  std::printf("deadlocks retried: %llu\n", static_cast<unsigned long long>(retries.load()));
 }
 
-TEST(MySqlStore, CanBeReachedBySocket) {
+TEST(MySqlStore, ConnectsThroughAUnixSocket) {
   const Database database;
   LedgerAddress address = database.address;
   address.host.clear();
@@ -391,21 +313,21 @@ TEST(MySqlStore, CanBeReachedBySocket) {
   EXPECT_TRUE(store_at(address)->time());
 }
 
-TEST(MySqlStore, KeepsAPasswordToItself) {
+TEST(MySqlStore, ReportsAWrongPasswordWithoutRepeatingIt) {
   const Database database;
   LedgerAddress address = database.address;
   address.password = "hunter2";
   const auto store = store_at(address);
   const auto time = store->time();
   ASSERT_FALSE(time);
-  EXPECT_EQ(store->why(), LedgerError::kRefused);
+  EXPECT_EQ(store->last_error_kind(), LedgerError::kRefused);
   EXPECT_EQ((time.error().detail + time.error().fix).find("hunter2"), std::string::npos);
   address = database.address;
   address.database = "weir_of_another";
   EXPECT_FALSE(store_at(address)->time());
 }
 
-TEST(MySqlStore, RefusesAServerWithoutTlsWhereItIsRequired) {
+TEST(MySqlStore, RejectsAServerWithoutRequiredTls) {
   const Database database;
   LedgerAddress address = database.address;
   address.tls = LedgerTls::kPreferred;
@@ -414,11 +336,11 @@ TEST(MySqlStore, RefusesAServerWithoutTlsWhereItIsRequired) {
     address.tls = tls;
     const auto store = store_at(address);
     EXPECT_FALSE(store->time());
-    EXPECT_EQ(store->why(), LedgerError::kRefused);
+    EXPECT_EQ(store->last_error_kind(), LedgerError::kRefused);
   }
 }
 
-TEST(MySqlStore, SpeaksTls) {
+TEST(MySqlStore, ConnectsWithTls) {
   const std::filesystem::path folder = MariaDbServer::shared().folder();
   const std::string key = folder / "key.pem";
   const std::string certificate = folder / "cert.pem";
@@ -429,7 +351,7 @@ TEST(MySqlStore, SpeaksTls) {
   ASSERT_EQ(std::system(make.c_str()), 0);
   MariaDbServer server({"--ssl-cert=" + certificate, "--ssl-key=" + key});
   LedgerAddress address = address_of(server, server.new_database());
-  server.say("ALTER USER 'weir'@'%' REQUIRE SSL");
+  server.query("ALTER USER 'weir'@'%' REQUIRE SSL");
   EXPECT_FALSE(store_at(address)->time());
   for (const LedgerTls tls : {LedgerTls::kPreferred, LedgerTls::kRequired}) {
     address.tls = tls;
@@ -437,135 +359,13 @@ TEST(MySqlStore, SpeaksTls) {
     EXPECT_TRUE(time) << time.error().detail;
   }
   address.tls = LedgerTls::kVerify;
-  EXPECT_FALSE(store_at(address)->time());  // nobody known has signed it
+  EXPECT_FALSE(store_at(address)->time());  // not signed by a trusted authority
   address.tls_ca = certificate;
   const auto time = store_at(address)->time();
   EXPECT_TRUE(time) << time.error().detail;
 }
 
-LedgerNews news_of(WallTime when, Count count) {
-  return {.rows = {row_of(when, count)}, .presences = {}};
-}
-
-TEST(ThreadedMySql, MayStartBeforeTheServerAndOutliveIt) {
-  const WallTime when = now();  // once: the test takes seconds, and the minute may end meanwhile
-  MariaDbServer server;
-  const LedgerAddress address = address_of(server, server.new_database());
-  ASSERT_TRUE(store_at(address)->migrate());
-  server.kill();
-
-  const Running ledger(address);
-  const auto down = publish(*ledger, news_of(when, 1));
-  ASSERT_FALSE(down);
-  EXPECT_EQ(down.error().code, ErrorCode::kUnavailable);
-  EXPECT_EQ(down.error().retry, Retry::kMayHelp);
-  EXPECT_FALSE(ledger->reachable());
-  await([&] { return !ledger->trouble().empty(); });
-
-  server.restart();
-  await([&] { return ledger->reachable(); });
-  EXPECT_TRUE(publish(*ledger, news_of(when, 1)));
-  EXPECT_EQ(read_page(*ledger)->news.rows.size(), 1u);
-  EXPECT_TRUE(ledger->trouble().empty());
-
-  server.kill();
-  await([&] {
-    EXPECT_FALSE(publish(*ledger, news_of(when, 2)));
-    EXPECT_FALSE(changes_since(*ledger, {.position = 1}));
-    return !ledger->reachable();
-  });
-  EXPECT_GT(ledger->metrics().errors.total(LedgerError::kUnreachable), 0u);
-  EXPECT_FALSE(publish(*ledger, news_of(when, 2)));
-  EXPECT_GT(ledger->metrics().errors.total(LedgerError::kCircuitOpen), 0u);
-
-  server.restart();
-  await([&] { return ledger->reachable(); });
-  EXPECT_TRUE(publish(*ledger, news_of(when, 3)));
-  EXPECT_EQ(read_page(*ledger)->news.rows.at(0).count, 3u);
-  EXPECT_GE(ledger->metrics().connections.load(), 3u);
-
-  // There, but silent: the caller does not wait, and hears of it.
-  server.stop();
-  const auto silent = publish(*ledger, news_of(when, 4));
-  ASSERT_FALSE(silent);
-  EXPECT_EQ(silent.error().code, ErrorCode::kTimeout);
-  server.go_on();
-  await([&] { return publish(*ledger, news_of(when, 5)).ok(); });
-  await([&] { return ledger->reachable(); });
-}
-
-TEST(ThreadedMySql, GoesOnReadingFromAServerThatIsReadOnly) {
-  const WallTime when = now();
-  const Database database;
-  const Running ledger(database.address);
-  ASSERT_TRUE(publish(*ledger, news_of(when, 1)));
-  database.server.say("SET GLOBAL read_only = 1");
-  for (int i = 0; i < 10; ++i) {
-    const auto refused = publish(*ledger, news_of(when, 2));
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
-    EXPECT_EQ(refused.error().retry, Retry::kMayHelp);
-    EXPECT_TRUE(read_page(*ledger));
-  }
-  EXPECT_TRUE(ledger->reachable());
-  EXPECT_EQ(ledger->metrics().errors.total(LedgerError::kReadOnly), 10u);
-  EXPECT_FALSE(ledger->trouble().empty());
-  database.server.say("SET GLOBAL read_only = 0");
-  EXPECT_TRUE(publish(*ledger, news_of(when, 2)));
-  EXPECT_TRUE(ledger->trouble().empty());
-}
-
-TEST(ThreadedMySql, ImportsWhileAPublishWaits) {
-  const WallTime when = now();
-  const Database database;
-  const Running ledger(database.address);
-  ASSERT_TRUE(publish(*ledger, news_of(when, 1)));
-  Session session(database.address);
-  session.say("BEGIN");
-  session.say("SELECT * FROM weir_cells FOR UPDATE");
-  std::atomic<bool> published{false};
-  ledger->publish(news_of(when, 2), [&](const Result<size_t>& result) {
-    EXPECT_TRUE(result);
-    published = true;
-  });
-  for (int i = 0; i < 20; ++i) EXPECT_TRUE(changes_since(*ledger, {.position = 1}));
-  EXPECT_FALSE(published);
-  session.say("ROLLBACK");
-  await([&] { return published.load(); });
-}
-
-TEST(ThreadedMySql, HearsWhileSomebodyHoldsTheRowsOfItsRegionAndItsLease) {
-  const Database database;
-  const Running running(database.address);
-  await([&] { return running->reachable(); });
-  const auto heartbeat = [&](FleetReply reply) {
-    running->heartbeat({.region = "east"}, {}, std::move(reply));
-  };
-  ASSERT_TRUE(ledgers::waited<LedgerFleet>(heartbeat));
-  const auto clean = [&](CleaningReply reply) { running->clean(100, std::move(reply)); };
-  ASSERT_TRUE(ledgers::waited<LedgerCleaning>(clean));
-  Session session(database.address);
-  session.say("BEGIN");
-  session.say("SELECT * FROM weir_regions FOR UPDATE");
-  session.say("SELECT * FROM weir_leases FOR UPDATE");
-  std::atomic<int> ended{0};
-  running->heartbeat({.region = "east"}, {}, [&](const auto&) { ++ended; });
-  running->clean(100, [&](const auto&) { ++ended; });
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(changes_since(*running, {.position = 1}));
-  EXPECT_EQ(ended, 0);  // they are still waiting
-  session.say("ROLLBACK");
-  await([&] { return ended == 2; });
-}
-
-TEST(ThreadedMySql, KnowsTheStoresClock) {
-  const Database database;
-  const Running ledger(database.address);
-  ASSERT_TRUE(changes_since(*ledger, {}));
-  EXPECT_LT(std::abs(ledger->metrics().clock_ahead.load()), 1000);
-}
-
-TEST(MySqlErrors, AreOfThatKind) {
-  using ledgers::classify_mysql_error;
+TEST(MySqlErrors, AreClassified) {
   const std::pair<LedgerError, std::vector<unsigned>> kinds[] = {
       {LedgerError::kDeadlock, {1213}},
       {LedgerError::kLocked, {1205}},
@@ -582,27 +382,26 @@ TEST(MySqlErrors, AreOfThatKind) {
   }
 }
 
-TEST(MySqlValues, AreWrittenSoThatNothingHidesInThem) {
-  EXPECT_EQ(
-      ledgers::with_values({.sql = "SELECT ?,?,?",
-                            .values = {int64_t{-7}, std::string_view("'?\\"), std::string_view()}}),
-      "SELECT -7,x'273f5c',x''");
+TEST(MySqlValues, AreEncodedWithoutInjection) {
+  EXPECT_EQ(with_values({.sql = "SELECT ?,?,?",
+                         .values = {int64_t{-7}, std::string_view("'?\\"), std::string_view()}}),
+            "SELECT -7,x'273f5c',x''");
 }
 
-TEST(MySqlStore, HasARegionHeldByOneWhoGoesOnHoldingIt) {
+TEST(MySqlStore, LeasesARegionToOneHolder) {
   const Database database;
   const auto one = store_at(database.address, {.seed = 1});
   const auto two = store_at(database.address, {.seed = 2});
   for (const std::string& region : {std::string("eu"), std::string(64, 'r')}) {
-    EXPECT_EQ(one->hold_region(region, "one", {})->holder, "one");
-    const auto seen = two->hold_region(region, "two", {});
+    EXPECT_EQ(one->acquire_region(region, "one", {})->holder, "one");
+    const auto seen = two->acquire_region(region, "two", {});
     EXPECT_EQ(seen->holder, "one");
-    EXPECT_EQ(two->hold_region(region, "two", *seen)->holder, "two");
-    EXPECT_EQ(one->hold_region(region, "one", {})->holder, "two");
+    EXPECT_EQ(two->acquire_region(region, "two", *seen)->holder, "two");
+    EXPECT_EQ(one->acquire_region(region, "one", {})->holder, "two");
     two->release_region(region, "two");
-    EXPECT_EQ(one->hold_region(region, "one", {})->holder, "one");
+    EXPECT_EQ(one->acquire_region(region, "one", {})->holder, "one");
   }
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::ledgers

@@ -6,13 +6,13 @@
 namespace weir::ledgers {
 namespace {
 
-// Also what SQLite's link makes known under this name.
+// sqlite_link.cc defines this function.
 constexpr std::string_view kSqliteNow = "weir_now()";
-// In a session whose time zone is UTC.
+// The session has the time zone UTC.
 constexpr std::string_view kMySqlNow = "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
 
-struct Types {
-  explicit Types(Dialect the_dialect) : dialect(the_dialect) {}
+struct ColumnTypes {
+  explicit ColumnTypes(Dialect the_dialect) : dialect(the_dialect) {}
   [[nodiscard]] std::string bytes(size_t most) const {
     return dialect == Dialect::kSqlite ? "BLOB" : "VARBINARY(" + std::to_string(most) + ")";
   }
@@ -25,8 +25,8 @@ struct Types {
   [[nodiscard]] std::string amount() const {
     return dialect == Dialect::kSqlite ? "INTEGER" : "BIGINT UNSIGNED";
   }
-  // Which tuple it is, for people and for those who import.
-  [[nodiscard]] std::string readable() const {
+  // The tuple in readable columns.
+  [[nodiscard]] std::string tuple_columns() const {
     const std::string name = bytes(kMaxNameBytes) + " NOT NULL,\n";
     return "  workspace " + name + "  namespace " + name + "  identifier " + name +
            "  duration_ms " + number() + " NOT NULL,\n";
@@ -37,17 +37,17 @@ struct Types {
 }  // namespace
 
 std::vector<std::string> schema_statements(Dialect dialect) {
-  const Types types(dialect);
+  const ColumnTypes types(dialect);
   const bool sqlite = dialect == Dialect::kSqlite;
   std::vector<std::string> statements;
-  std::vector<std::string> later;
+  std::vector<std::string> indexes;
   const auto table = [&](const std::string& name, std::string columns,
                          const std::vector<std::string>& indexed) {
     for (const std::string& column : indexed) {
       const std::string index = name + "_" + column;
       if (sqlite) {
-        later.push_back("CREATE INDEX IF NOT EXISTS " + index + " ON " + name + " (" + column +
-                        ")");
+        indexes.push_back("CREATE INDEX IF NOT EXISTS " + index + " ON " + name + " (" + column +
+                          ")");
       } else {
         columns += ",\n  KEY " + index + " (" + column + ")";
       }
@@ -63,11 +63,11 @@ std::vector<std::string> schema_statements(Dialect dialect) {
         hash + "  sequence" + number + ",\n" + region + "  count " + types.amount() +
             " NOT NULL,\n  limit_seen " + types.amount() + " NOT NULL,\n  detail " +
             types.bytes(1024) + " NULL,\n  expires_at_ms" + number + ",\n  updated_at" + number +
-            ",\n" + types.readable() + "  PRIMARY KEY (key_hash, sequence, region)",
+            ",\n" + types.tuple_columns() + "  PRIMARY KEY (key_hash, sequence, region)",
         {"updated_at", "expires_at_ms"});
   table("weir_presence",
         hash + region + "  until_ms" + number + ",\n  updated_at" + number + ",\n" +
-            types.readable() + "  PRIMARY KEY (key_hash, region)",
+            types.tuple_columns() + "  PRIMARY KEY (key_hash, region)",
         {"updated_at", "until_ms"});
   table("weir_regions",
         region + "  hidden_ppm " + types.amount() + " NOT NULL,\n  hidden_at" + number +
@@ -81,7 +81,7 @@ std::vector<std::string> schema_statements(Dialect dialect) {
         "  name " + types.bytes(64) + " NOT NULL,\n  holder " + types.bytes(64) +
             " NOT NULL,\n  until_ms" + number + ",\n  PRIMARY KEY (name)",
         {});
-  statements.insert(statements.end(), later.begin(), later.end());
+  statements.insert(statements.end(), indexes.begin(), indexes.end());
   statements.push_back(std::string(sqlite ? "INSERT OR IGNORE" : "INSERT IGNORE") +
                        " INTO weir_settings (name, value) VALUES (" +
                        (sqlite ? "CAST('schema_version' AS BLOB), CAST('" : "'schema_version', '") +
@@ -96,7 +96,7 @@ std::string schema_sql(Dialect dialect) {
   return text;
 }
 
-Statements statements_of(Dialect dialect) {
+SqlTexts sql_texts(Dialect dialect) {
   const bool sqlite = dialect == Dialect::kSqlite;
   const std::string now(sqlite ? kSqliteNow : kMySqlNow);
   const std::string ignore = sqlite ? "INSERT OR IGNORE INTO " : "INSERT IGNORE INTO ";
@@ -105,22 +105,22 @@ Statements statements_of(Dialect dialect) {
   const std::string presence = names + ", region, until_ms";
   const std::string page = std::to_string(kRowsPerPage);
 
-  Statements s;
+  SqlTexts s;
   s.now = "SELECT " + now;
-  // In SQLite a transaction that would first read and then write may fail without waiting.
+  // In SQLite a transaction that upgrades from reading to writing may fail without waiting.
   s.begin = sqlite ? "BEGIN IMMEDIATE" : "BEGIN";
-  // Worked out once, not for each of many rows.
-  s.note_now = sqlite ? "" : "SET @weir_now = " + now;
-  const std::string noted = sqlite ? now : "@weir_now";
+  // Computed once per batch, not once per row.
+  s.set_now = sqlite ? "" : "SET @weir_now = " + now;
+  const std::string batch_now = sqlite ? now : "@weir_now";
 
   s.cells_head =
       "INSERT INTO weir_cells (key_hash, sequence, region, count, limit_seen, expires_at_ms, " +
       names + ", updated_at) VALUES ";
-  s.cells_group = "(?,?,?,?,?,?,?,?,?,?," + noted + ")";
+  s.cells_group = "(?,?,?,?,?,?,?,?,?,?," + batch_now + ")";
   s.presence_head =
       "INSERT INTO weir_presence (key_hash, region, until_ms, " + names + ", updated_at) VALUES ";
-  s.presence_group = "(?,?,?,?,?,?,?," + noted + ")";
-  // What changed is decided before it changes: MariaDB assigns from left to right.
+  s.presence_group = "(?,?,?,?,?,?,?," + batch_now + ")";
+  // updated_at comes first, since MySQL assigns from left to right.
   if (sqlite) {
     s.cells_tail =
         " ON CONFLICT (key_hash, sequence, region) DO UPDATE SET updated_at = CASE WHEN "
@@ -149,7 +149,7 @@ Statements statements_of(Dialect dialect) {
   s.changed_presences = "SELECT " + presence +
                         ", updated_at FROM weir_presence WHERE updated_at >= ? AND until_ms > " +
                         now + " ORDER BY updated_at LIMIT ?";
-  // Not as a comparison of tuples: MariaDB would begin at the beginning of the table each time.
+  // Not as a row comparison: MariaDB would scan from the beginning of the table.
   s.page_of_cells = "SELECT " + cell +
                     ", key_hash FROM weir_cells WHERE key_hash >= ? AND (key_hash > ? OR "
                     "sequence > ? OR (sequence = ? AND region > ?)) AND expires_at_ms > " +
@@ -159,16 +159,16 @@ Statements statements_of(Dialect dialect) {
                         "(key_hash > ? OR region > ?) AND until_ms > " +
                         now + " ORDER BY key_hash, region LIMIT " + page;
 
-  // The most that was said of late stays. MariaDB assigns from left to right: there the time is
-  // that of whoever said what stands.
-  const std::string kept = std::to_string(kHiddenKept.count());
+  // Keeps the largest recent value of hidden_ppm, and the time at which it was written. MySQL
+  // assigns from left to right.
+  const std::string retention = std::to_string(kHiddenKept.count());
   s.heartbeat = "INSERT INTO weir_regions (region, hidden_ppm, hidden_at, heartbeat) VALUES (?,?," +
                 now + "," + now + ")";
   if (sqlite) {
     const std::string counts =
         "CASE WHEN excluded.hidden_ppm >= hidden_ppm OR hidden_at < "
         "excluded.hidden_at - " +
-        kept + " THEN excluded.";
+        retention + " THEN excluded.";
     s.heartbeat += " ON CONFLICT (region) DO UPDATE SET hidden_ppm = " + counts +
                    "hidden_ppm ELSE hidden_ppm END, hidden_at = " + counts +
                    "hidden_at ELSE hidden_at END, heartbeat = excluded.heartbeat";
@@ -176,7 +176,7 @@ Statements statements_of(Dialect dialect) {
     s.heartbeat +=
         " ON DUPLICATE KEY UPDATE hidden_ppm = IF(VALUES(hidden_ppm) >= hidden_ppm OR "
         "hidden_at < VALUES(hidden_at) - " +
-        kept +
+        retention +
         ", VALUES(hidden_ppm), hidden_ppm), "
         "hidden_at = IF(hidden_ppm = VALUES(hidden_ppm), VALUES(hidden_at), hidden_at), "
         "heartbeat = VALUES(heartbeat)";
@@ -186,18 +186,19 @@ Statements statements_of(Dialect dialect) {
   s.settings_head = ignore + "weir_settings (name, value) VALUES ";
   s.settings = "SELECT name, value FROM weir_settings";
 
-  s.make_lease = ignore + "weir_leases (name, holder, until_ms) VALUES ('cleaning', '', 0)";
-  s.take_lease = "UPDATE weir_leases SET holder = ?, until_ms = " + now + " + " +
-                 std::to_string(kCleaningLease.count()) +
-                 " WHERE name = 'cleaning' AND (holder = ? OR until_ms <= " + now + ")";
-  s.lease = "SELECT holder FROM weir_leases WHERE name = 'cleaning'";
-  s.make_hold = ignore + "weir_leases (name, holder, until_ms) VALUES (?, '', 0)";
-  s.take_hold = "UPDATE weir_leases SET holder = ?, until_ms = " + now + " + " +
-                std::to_string(kRegionHeld.count()) +
-                " WHERE name = ? AND (holder = ? OR until_ms <= " + now +
-                " OR (holder = ? AND until_ms = ?))";
-  s.hold = "SELECT holder, until_ms FROM weir_leases WHERE name = ?";
-  s.release_hold = "UPDATE weir_leases SET until_ms = 0 WHERE name = ? AND holder = ?";
+  s.insert_cleaning_lease =
+      ignore + "weir_leases (name, holder, until_ms) VALUES ('cleaning', '', 0)";
+  s.take_cleaning_lease = "UPDATE weir_leases SET holder = ?, until_ms = " + now + " + " +
+                          std::to_string(kCleaningLease.count()) +
+                          " WHERE name = 'cleaning' AND (holder = ? OR until_ms <= " + now + ")";
+  s.cleaning_lease = "SELECT holder FROM weir_leases WHERE name = 'cleaning'";
+  s.insert_region_lease = ignore + "weir_leases (name, holder, until_ms) VALUES (?, '', 0)";
+  s.take_region_lease = "UPDATE weir_leases SET holder = ?, until_ms = " + now + " + " +
+                        std::to_string(kRegionLeaseTime.count()) +
+                        " WHERE name = ? AND (holder = ? OR until_ms <= " + now +
+                        " OR (holder = ? AND until_ms = ?))";
+  s.region_lease = "SELECT holder, until_ms FROM weir_leases WHERE name = ?";
+  s.release_region_lease = "UPDATE weir_leases SET until_ms = 0 WHERE name = ? AND holder = ?";
   const auto clean = [&](const std::string& table, const std::string& end) {
     const std::string expired =
         " FROM " + table + " WHERE " + end + " <= " + now + " ORDER BY " + end + " LIMIT ?";
@@ -218,7 +219,7 @@ Statements statements_of(Dialect dialect) {
   s.delete_presences_head = "DELETE FROM weir_presence WHERE until_ms <= " + now + " AND (";
   s.delete_presences_group = "(key_hash = ? AND region = ? AND 0 = ?)";
   s.clean_regions = "DELETE FROM weir_regions WHERE heartbeat < " + now + " - " +
-                    std::to_string(kRegionKept.count());
+                    std::to_string(kRegionRetention.count());
   return s;
 }
 

@@ -70,7 +70,7 @@ void read_setting(std::string_view name, std::string_view value, SyncRules& rule
   for (const Rule& rule : kRules) {
     if (rule.name != name) continue;
     SyncRules changed = rules;
-    if (rule.read(value, changed) && plausible(changed)) rules = changed;
+    if (rule.read(value, changed) && is_valid(changed)) rules = changed;
   }
 }
 

@@ -1,4 +1,4 @@
-// The sharing rules as rows of a store: names and texts that a person can read and change.
+// The sync rules as rows of a store: names and values that an operator can read and change.
 
 #pragma once
 
@@ -13,16 +13,16 @@
 namespace weir::ledgers {
 
 struct Setting {
-  std::string_view name;  // lives for ever
+  std::string_view name;  // static
   std::string value;
 };
 [[nodiscard]] std::vector<Setting> settings_of(const SyncRules& rules);
 
-// Changes the rule of that name. What is no rule, cannot be read, or leads to rules that cannot
-// be meant, is as if it were not there.
+// Sets the rule of that name. Ignores unknown names, unreadable values, and values that make the
+// rules invalid.
 void read_setting(std::string_view name, std::string_view value, SyncRules& rules);
 
-// None if it is no whole number, or below 0.
+// None unless the text is an integer of at least 0.
 [[nodiscard]] std::optional<int64_t> number_in(std::string_view text);
 
 }  // namespace weir::ledgers

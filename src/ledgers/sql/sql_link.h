@@ -1,4 +1,4 @@
-// One connection to a store that speaks SQL: what the two kinds of store have in common.
+// One connection to an SQL store; the common interface of SQLite and MySQL.
 
 #pragma once
 
@@ -18,55 +18,55 @@ namespace weir::ledgers {
 
 using telemetry::LedgerError;
 
-// Bytes must outlive the call.
+// The caller keeps the bytes alive during the call.
 using SqlValue = std::variant<int64_t, std::string_view>;
 
-// A '?' stands for a value, and for nothing else.
+// Each '?' is a placeholder for one value.
 struct SqlStatement {
   std::string_view sql;
   std::vector<SqlValue> values = {};
 };
 
 struct SqlFailure {
-  LedgerError why = LedgerError::kOther;
+  LedgerError kind = LedgerError::kOther;
   std::string detail;
-  std::string fix = {};  // empty: what helps follows from `why`
+  std::string fix = {};  // empty: the usual remedy for `kind`
 };
 
-// A row of an answer, valid while it is given.
+// A row of a result, valid during the callback.
 class SqlRow {
  public:
   virtual ~SqlRow() = default;
-  // None if it is no whole number of 64 bits.
+  // None if the column does not hold a 64-bit integer.
   [[nodiscard]] virtual std::optional<int64_t> number(size_t column) const = 0;
   [[nodiscard]] virtual std::string_view bytes(size_t column) const = 0;
 };
 
 inline constexpr std::string_view kNoWait = "SET STATEMENT innodb_lock_wait_timeout=0 FOR ";
 
-// Connects by itself when it is used, and again after it was lost. One thread at a time.
+// Connects at the first use, and reconnects after the connection was lost. One thread at a time.
 class SqlLink {
  public:
-  enum class Connection : uint8_t { kAny, kTheSame };
-  // `statement` is the place of the one it answers.
+  enum class Connection : uint8_t { kAny, kSame };
+  // `statement` is the index of the statement that returned the row.
   using EachRow = std::function<void(size_t statement, const SqlRow& row)>;
 
   virtual ~SqlLink() = default;
 
-  // Runs all of them in order, up to the first that fails. With kTheSame, fails if the
-  // connection of the last run is gone: what ends a transaction must be where it began.
+  // Runs the statements in order and stops at the first failure. With kSame it fails if the
+  // connection of the last run was lost: a transaction must end on the connection where it began.
   virtual std::optional<SqlFailure> run(std::span<const SqlStatement> statements,
                                         const EachRow& each,
                                         Connection connection = Connection::kAny) = 0;
 
-  // Rows that the last statement of the last run changed or deleted.
+  // Number of rows that the last statement of the last run changed or deleted.
   [[nodiscard]] virtual uint64_t affected() const = 0;
-  // Whether a statement that takes as long as a transaction may last is ended by the store, and
-  // not committed later when nobody waits for it any more.
+  // Whether the store aborts a statement that takes too long. If not, it could commit after the
+  // caller gave up.
   [[nodiscard]] virtual bool ends_long_statements() const = 0;
-  // Whether a statement behind kNoWait fails at once where it would wait for a lock.
+  // Whether a statement with the prefix kNoWait fails at once instead of waiting for a lock.
   [[nodiscard]] virtual bool supports_no_wait() const { return false; }
-  // How often a connection was made.
+  // Number of connections made.
   [[nodiscard]] virtual uint64_t connections() const = 0;
 };
 

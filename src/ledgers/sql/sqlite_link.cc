@@ -9,9 +9,9 @@
 namespace weir::ledgers {
 namespace {
 
-constexpr int kMillisToWaitForALock = 2000;
+constexpr int kLockTimeoutMs = 2000;
 
-LedgerError meaning_of(int code, std::string_view message) {
+LedgerError classify(int code, std::string_view message) {
   switch (code & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED: return LedgerError::kTimeout;
@@ -61,8 +61,8 @@ class SqliteLink final : public SqlLink {
   std::optional<SqlFailure> run(std::span<const SqlStatement> statements, const EachRow& each,
                                 Connection connection) override {
     if (file_ == nullptr) {
-      if (connection == Connection::kTheSame) {
-        return SqlFailure{.why = LedgerError::kUnreachable, .detail = "the file is closed"};
+      if (connection == Connection::kSame) {
+        return SqlFailure{.kind = LedgerError::kUnreachable, .detail = "the file is closed"};
       }
       if (auto failure = open()) return failure;
     }
@@ -73,24 +73,24 @@ class SqliteLink final : public SqlLink {
   }
 
   [[nodiscard]] uint64_t affected() const override { return affected_; }
-  // They end with us.
+  // A statement runs inside this process, so it cannot outlive the caller.
   [[nodiscard]] bool ends_long_statements() const override { return true; }
   [[nodiscard]] uint64_t connections() const override { return connections_; }
 
  private:
-  // Counts are nobody else's business. SQLite gives the files beside it the same rights.
-  void make_privately() const {
-    const int made = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (made >= 0) ::close(made);
+  // Only the owner may read the counts. SQLite gives its other files the same permissions.
+  void create_private_file() const {
+    const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file >= 0) ::close(file);
   }
 
   std::optional<SqlFailure> open() {
-    make_privately();
-    // One thread at a time: no mutex is needed.
+    create_private_file();
+    // One thread at a time: SQLite needs no mutex.
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     int code = sqlite3_open_v2(path_.c_str(), &file_, flags, nullptr);
     if (code == SQLITE_OK) {
-      sqlite3_busy_timeout(file_, kMillisToWaitForALock);
+      sqlite3_busy_timeout(file_, kLockTimeoutMs);
       code = sqlite3_create_function(
           file_, "weir_now", 0, SQLITE_UTF8, const_cast<Clock*>(&clock_),
           [](sqlite3_context* context, int, sqlite3_value**) {
@@ -100,10 +100,10 @@ class SqliteLink final : public SqlLink {
           nullptr, nullptr);
     }
     if (code == SQLITE_OK) {
-      // A commit survives the end of the process; counts need no more.
+      // Commits survive a crash of the process, but not always of the machine: enough for counts.
       code = sqlite3_exec(file_, "PRAGMA synchronous=NORMAL; PRAGMA journal_mode=WAL", nullptr,
                           nullptr, nullptr);
-      // Then another is just changing it, and it is the file's from then on.
+      // Another process is switching the file to WAL, which is persistent.
       if (code == SQLITE_BUSY) code = SQLITE_OK;
     }
     if (code == SQLITE_OK) {
@@ -125,10 +125,10 @@ class SqliteLink final : public SqlLink {
   [[nodiscard]] SqlFailure failure_of(int code) const {
     const std::string message =
         file_ == nullptr ? sqlite3_errstr(code) : std::string(sqlite3_errmsg(file_));
-    return {.why = meaning_of(code, message), .detail = message};
+    return {.kind = classify(code, message), .detail = message};
   }
 
-  // Statements are few, and known by their text.
+  // Caches prepared statements by their text; there are few.
   sqlite3_stmt* prepare(std::string_view sql) {
     const auto found = prepared_.find(std::string(sql));
     if (found != prepared_.end()) return found->second;
@@ -141,16 +141,16 @@ class SqliteLink final : public SqlLink {
     return statement;
   }
 
-  std::optional<SqlFailure> run_one(size_t index, const SqlStatement& what, const EachRow& each) {
-    sqlite3_stmt* const statement = prepare(what.sql);
+  std::optional<SqlFailure> run_one(size_t index, const SqlStatement& source, const EachRow& each) {
+    sqlite3_stmt* const statement = prepare(source.sql);
     if (statement == nullptr) return failure_of(sqlite3_errcode(file_));
-    for (size_t i = 0; i < what.values.size(); ++i) {
+    for (size_t i = 0; i < source.values.size(); ++i) {
       const int at = static_cast<int>(i) + 1;
-      if (const auto* number = std::get_if<int64_t>(&what.values[i])) {
+      if (const auto* number = std::get_if<int64_t>(&source.values[i])) {
         sqlite3_bind_int64(statement, at, *number);
       } else {
-        const auto bytes = std::get<std::string_view>(what.values[i]);
-        // A null pointer would be NULL, not empty.
+        const auto bytes = std::get<std::string_view>(source.values[i]);
+        // A null pointer would bind NULL instead of an empty value.
         sqlite3_bind_blob(statement, at, bytes.empty() ? "" : bytes.data(),
                           static_cast<int>(bytes.size()), SQLITE_STATIC);
       }
@@ -164,9 +164,9 @@ class SqliteLink final : public SqlLink {
     sqlite3_reset(statement);
     sqlite3_clear_bindings(statement);
     affected_ = static_cast<uint64_t>(sqlite3_changes64(file_));
-    // Another file may be in its place the next time.
-    const bool broken = failure && (failure->why == LedgerError::kUnreachable ||
-                                    failure->why == LedgerError::kCorrupt);
+    // Opened again next time: another file may have replaced it.
+    const bool broken = failure && (failure->kind == LedgerError::kUnreachable ||
+                                    failure->kind == LedgerError::kCorrupt);
     if (broken) close();
     return failure;
   }

@@ -1,4 +1,4 @@
-// A file of SQLite: for regions on one machine, and for trying things out.
+// A connection to an SQLite file: for regions on one machine, and for trials.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace weir::ledgers {
 
-// The store's clock is `clock`. The file is made where there is none.
+// The clock of the store is `clock`. The file is created if it does not exist.
 [[nodiscard]] std::unique_ptr<SqlLink> make_sqlite_link(const Clock& clock, std::string path);
 
 }  // namespace weir::ledgers

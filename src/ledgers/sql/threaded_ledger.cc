@@ -15,13 +15,13 @@ namespace {
 
 constexpr Nanos kTick = std::chrono::milliseconds(100);
 
-// Whether asking less would help. A server that is full or a replica answers at once.
+// Whether fewer calls would help. A full server or a replica answers at once.
 bool trips_breaker(LedgerError why) {
   return why == LedgerError::kUnreachable || why == LedgerError::kTimeout ||
          why == LedgerError::kRefused || why == LedgerError::kCorrupt || why == LedgerError::kOther;
 }
 
-// What an answer adds to the counts.
+// Adds an answer to the metrics.
 template <typename Answer>
 void count(const Answer&, telemetry::LedgerMetrics&) {}
 
@@ -43,10 +43,10 @@ ThreadedLedger::ThreadedLedger(const Clock& clock, Stores stores, ThreadedLedger
       options_(options),
       breaker_(options.breaker),
       first_probe_pause_(options.breaker.pause) {
-  telling_.store = std::move(stores.telling);
-  hearing_.store = std::move(stores.hearing);
-  keeping_.store = std::move(stores.keeping);
-  hearing_.trouble = "not connected yet";
+  publish_.store = std::move(stores.publishing);
+  import_.store = std::move(stores.importing);
+  maintenance_.store = std::move(stores.maintenance);
+  import_.last_error = "not connected yet";
 }
 
 ThreadedLedger::~ThreadedLedger() {
@@ -54,36 +54,38 @@ ThreadedLedger::~ThreadedLedger() {
 }
 
 void ThreadedLedger::start() {
-  telling_.executor.start();
-  hearing_.executor.start();
-  if (keeping_.store) keeping_.executor.start();
-  hearing_.executor.post([this] { look_after(); });
+  publish_.executor.start();
+  import_.executor.start();
+  if (maintenance_.store) maintenance_.executor.start();
+  import_.executor.post([this] { tick(); });
 }
 
 void ThreadedLedger::stop() {
   stopping_.store(true, std::memory_order_relaxed);
-  telling_.executor.stop();
-  hearing_.executor.stop();
-  keeping_.executor.stop();
+  publish_.executor.stop();
+  import_.executor.stop();
+  maintenance_.executor.stop();
 }
 
-template <typename Answer, typename Ask>
-void ThreadedLedger::ask(Lane& lane, LedgerCall call, std::function<void(Result<Answer>)> reply,
-                         Ask ask) {
+template <typename Answer, typename Run>
+void ThreadedLedger::submit(Lane& lane, LedgerCall call, std::function<void(Result<Answer>)> reply,
+                            Run run) {
   metrics_.calls.add(call);
-  if (stopping_.load(std::memory_order_relaxed)) return reply(refusal(LedgerError::kUnreachable));
-  if (!closed_.load(std::memory_order_relaxed)) return reply(refusal(LedgerError::kCircuitOpen));
-  if (lane.waiting.fetch_add(1, std::memory_order_relaxed) >= options_.most_waiting) {
-    lane.waiting.fetch_sub(1, std::memory_order_relaxed);
-    return reply(refusal(LedgerError::kOverload));
+  if (stopping_.load(std::memory_order_relaxed)) return reply(rejection(LedgerError::kUnreachable));
+  if (!closed_.load(std::memory_order_relaxed)) return reply(rejection(LedgerError::kCircuitOpen));
+  if (lane.queued.fetch_add(1, std::memory_order_relaxed) >= options_.max_queued) {
+    lane.queued.fetch_sub(1, std::memory_order_relaxed);
+    return reply(rejection(LedgerError::kOverload));
   }
-  lane.executor.post([this, &lane, call, reply = std::move(reply), ask = std::move(ask)]() mutable {
-    lane.waiting.fetch_sub(1, std::memory_order_relaxed);
-    // Things may have changed while it waited.
-    if (stopping_.load(std::memory_order_relaxed)) return reply(refusal(LedgerError::kUnreachable));
-    if (!closed_.load(std::memory_order_relaxed)) return reply(refusal(LedgerError::kCircuitOpen));
+  lane.executor.post([this, &lane, call, reply = std::move(reply), run = std::move(run)]() mutable {
+    lane.queued.fetch_sub(1, std::memory_order_relaxed);
+    // Checked again: the state may have changed while the call was queued.
+    if (stopping_.load(std::memory_order_relaxed))
+      return reply(rejection(LedgerError::kUnreachable));
+    if (!closed_.load(std::memory_order_relaxed))
+      return reply(rejection(LedgerError::kCircuitOpen));
     const Instant began = clock_.now();
-    Result<Answer> answer = ask(*lane.store);
+    Result<Answer> answer = run(*lane.store);
     note(lane, began.mono, answer ? nullptr : &answer.error());
     if (call == LedgerCall::kPublish || call == LedgerCall::kHeartbeat) {
       note_write(lane, answer ? nullptr : &answer.error());
@@ -96,45 +98,45 @@ void ThreadedLedger::ask(Lane& lane, LedgerCall call, std::function<void(Result<
   });
 }
 
-void ThreadedLedger::publish(LedgerNews news, PublishReply reply) {
-  ask<size_t>(telling_, LedgerCall::kPublish, std::move(reply),
-              [news = std::move(news)](LedgerStore& store) { return store.publish(news); });
+void ThreadedLedger::publish(LedgerNews batch, PublishReply reply) {
+  submit<size_t>(publish_, LedgerCall::kPublish, std::move(reply),
+                 [batch = std::move(batch)](LedgerStore& store) { return store.publish(batch); });
 }
 
 void ThreadedLedger::changes_since(LedgerCursor cursor, ChangesReply reply) {
-  ask<LedgerChanges>(hearing_, LedgerCall::kChanges, std::move(reply),
-                     [cursor](LedgerStore& store) { return store.changes_since(cursor); });
+  submit<LedgerChanges>(import_, LedgerCall::kChanges, std::move(reply),
+                        [cursor](LedgerStore& store) { return store.changes_since(cursor); });
 }
 
-void ThreadedLedger::read_page(LedgerPosition place, PageReply reply) {
-  ask<LedgerPage>(
-      hearing_, LedgerCall::kPage, std::move(reply),
-      [place = std::move(place)](LedgerStore& store) { return store.read_page(place); });
+void ThreadedLedger::read_page(LedgerPosition position, PageReply reply) {
+  submit<LedgerPage>(
+      import_, LedgerCall::kPage, std::move(reply),
+      [position = std::move(position)](LedgerStore& store) { return store.read_page(position); });
 }
 
 void ThreadedLedger::heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) {
-  ask<LedgerFleet>(
-      keeping(), LedgerCall::kHeartbeat, std::move(reply),
+  submit<LedgerFleet>(
+      maintenance(), LedgerCall::kHeartbeat, std::move(reply),
       [self = std::move(self), rules](LedgerStore& store) { return store.heartbeat(self, rules); });
 }
 
 void ThreadedLedger::clean(size_t most, CleaningReply reply) {
-  ask<LedgerCleaning>(keeping(), LedgerCall::kClean, std::move(reply),
-                      [most](LedgerStore& store) { return store.clean(most); });
+  submit<LedgerCleaning>(maintenance(), LedgerCall::kClean, std::move(reply),
+                         [most](LedgerStore& store) { return store.clean(most); });
 }
 
-Error ThreadedLedger::refusal(LedgerError why) {
+Error ThreadedLedger::rejection(LedgerError why) {
   metrics_.errors.add(why);
   return {.code = ErrorCode::kUnavailable,
           .retry = Retry::kMayHelp,
-          .detail = "the ledger was not asked: " + std::string(to_string(why)),
-          .fix = why == LedgerError::kOverload ? "ask less often"
-                                               : "see whether it is up and can be reached"};
+          .detail = "the ledger was not called: " + std::string(to_string(why)),
+          .fix = why == LedgerError::kOverload ? "call it less often"
+                                               : "check that it is up and reachable"};
 }
 
 void ThreadedLedger::note(Lane& lane, MonoTime began, const Error* error) {
   const MonoTime now = clock_.now().mono;
-  const LedgerError why = lane.store->why();
+  const LedgerError why = lane.store->last_error_kind();
   const bool answered = error == nullptr || !trips_breaker(why);
   if (error != nullptr) {
     metrics_.errors.add(why);
@@ -154,31 +156,31 @@ void ThreadedLedger::note(Lane& lane, MonoTime began, const Error* error) {
   breaker_.note(now, answered);
   closed_.store(breaker_.closed(), std::memory_order_relaxed);
   metrics_.closed.store(breaker_.closed(), std::memory_order_relaxed);
-  // Rows that do not fit say nothing about the store.
+  // Bad rows are not a fault of the store.
   if (error == nullptr) {
-    lane.trouble.clear();
+    lane.last_error.clear();
   } else if (why != LedgerError::kBadRows) {
-    lane.trouble = error->detail + "; " + error->fix;
+    lane.last_error = error->detail + "; " + error->fix;
   }
 }
 
 void ThreadedLedger::note_write(const Lane& lane, const Error* error) {
   const std::lock_guard lock(mutex_);
   if (error == nullptr) {
-    write_trouble_.clear();
-  } else if (lane.store->why() != LedgerError::kBadRows) {
-    write_trouble_ = error->detail + "; " + error->fix;
+    last_write_error_.clear();
+  } else if (lane.store->last_error_kind() != LedgerError::kBadRows) {
+    last_write_error_ = error->detail + "; " + error->fix;
   }
 }
 
-void ThreadedLedger::note_time(WallTime theirs, Instant sent) {
+void ThreadedLedger::note_time(WallTime store_time, Instant sent) {
   const Instant now = clock_.now();
   const WallTime middle = sent.wall + (now.wall - sent.wall) / 2;
-  metrics_.clock_ahead.store((theirs - middle).count(), std::memory_order_relaxed);
+  metrics_.clock_ahead.store((store_time - middle).count(), std::memory_order_relaxed);
 }
 
-// Probes while the breaker is open, and until there was an answer at all.
-void ThreadedLedger::look_after() {
+// Probes the store before the first answer and while the breaker is open.
+void ThreadedLedger::tick() {
   const Instant began = clock_.now();
   bool due = false;
   if (!answered_.load(std::memory_order_relaxed) && began.mono >= first_probe_at_) {
@@ -191,43 +193,43 @@ void ThreadedLedger::look_after() {
   }
   if (due && !stopping_.load(std::memory_order_relaxed)) {
     metrics_.calls.add(LedgerCall::kProbe);
-    const Result<WallTime> time = hearing_.store->time();
+    const Result<WallTime> time = import_.store->time();
     if (time) {
       note_time(*time, began);
       const std::lock_guard lock(mutex_);
       breaker_.close();
     }
-    note(hearing_, began.mono, time ? nullptr : &time.error());
+    note(import_, began.mono, time ? nullptr : &time.error());
     first_probe_at_ = clock_.now().mono + first_probe_pause_;
   }
-  hearing_.executor.post_at(clock_.now().mono + kTick, [this] { look_after(); });
+  import_.executor.post_at(clock_.now().mono + kTick, [this] { tick(); });
 }
 
 bool ThreadedLedger::reachable() const {
   return closed_.load(std::memory_order_relaxed) && answered_.load(std::memory_order_relaxed);
 }
 
-std::string ThreadedLedger::trouble() const {
+std::string ThreadedLedger::last_error() const {
   const std::lock_guard lock(mutex_);
-  for (const Lane* lane : {&telling_, &keeping_}) {
-    if (!lane->trouble.empty()) return lane->trouble;
+  for (const Lane* lane : {&publish_, &maintenance_}) {
+    if (!lane->last_error.empty()) return lane->last_error;
   }
-  return hearing_.trouble;
+  return import_.last_error;
 }
 
-std::string ThreadedLedger::write_trouble() const {
+std::string ThreadedLedger::last_write_error() const {
   const std::lock_guard lock(mutex_);
-  return write_trouble_;
+  return last_write_error_;
 }
 
 std::shared_ptr<ThreadedLedger> make_threaded_ledger(const Clock& clock,
                                                      const MakeStore& make_store, uint64_t seed) {
   if (seed == 0) seed = platform::entropy();
-  // Different pauses for each; the process cleans under the name of the third.
+  // Different seeds, so that pauses differ. The seed of `maintenance` names the process in leases.
   return std::make_shared<ThreadedLedger>(clock,
-                                          ThreadedLedger::Stores{.telling = make_store(~seed),
-                                                                 .hearing = make_store(~seed + 1),
-                                                                 .keeping = make_store(seed)});
+                                          ThreadedLedger::Stores{.publishing = make_store(~seed),
+                                                                 .importing = make_store(~seed + 1),
+                                                                 .maintenance = make_store(seed)});
 }
 
 }  // namespace weir::ledgers

@@ -1,12 +1,12 @@
-// The port to a store that makes its callers wait: it is this class's threads that wait.
+// A GlobalLedger on top of blocking stores.
 //
-// Three of them, each with a connection: one tells, one hears, one says that this process lives and
-// deletes what has expired, so that none keeps another from its work. Calls wait in short queues;
-// where these are full, or most calls fail, the answer is an error at once. Whether the store is
-// back is found out in the background.
+// It has three threads, each with its own connection: one publishes, one imports, and one sends
+// heartbeats and deletes expired rows. So a slow call of one kind does not delay the others. Calls
+// wait in short queues. If a queue is full, or most calls fail, a call fails at once; a probe in
+// the background finds out when the store is back.
 //
-// Safe from any thread but where noted; replies come on its threads, or before the call
-// returns if it is refused.
+// Safe from any thread unless noted. Replies come on the threads of the ledger, or before the call
+// returns if it is rejected.
 
 #pragma once
 
@@ -26,10 +26,9 @@
 namespace weir::ledgers {
 
 struct ThreadedLedgerOptions {
-  // Calls that wait on each thread. Few: who waits for long has given
-  // up when it is his turn.
-  size_t most_waiting = 32;
-  // Opens soon, since a call that fails may take seconds to do so.
+  // Queued calls per thread. Few: after a long wait the caller has given up.
+  size_t max_queued = 32;
+  // Opens after few failures, since a call may take seconds to fail.
   base::BreakerOptions breaker = {.window = std::chrono::seconds(10),
                                   .least = 3,
                                   .percent = 50,
@@ -39,56 +38,55 @@ struct ThreadedLedgerOptions {
 
 class ThreadedLedger final : public GlobalLedger {
  public:
-  // The same store, with a connection for each: to tell it, to hear it, to attend and to clean.
+  // Three connections to the same store.
   struct Stores {
-    std::unique_ptr<LedgerStore> telling;
-    std::unique_ptr<LedgerStore> hearing;
-    std::unique_ptr<LedgerStore> keeping = nullptr;  // none: the one that hears does it
+    std::unique_ptr<LedgerStore> publishing;
+    std::unique_ptr<LedgerStore> importing;
+    std::unique_ptr<LedgerStore> maintenance = nullptr;  // null: `importing` does its work, too
   };
   ThreadedLedger(const Clock& clock, Stores stores, ThreadedLedgerOptions options = {});
   ~ThreadedLedger() override;
 
-  // Once each, in this order. stop() answers those who wait with an error, and waits for the
-  // call that is under way.
+  // Once each, in this order. stop() fails the queued calls and waits for the calls in flight.
   void start();
   void stop();
 
-  void publish(LedgerNews news, PublishReply reply) override;
+  void publish(LedgerNews batch, PublishReply reply) override;
   void changes_since(LedgerCursor cursor, ChangesReply reply) override;
-  void read_page(LedgerPosition place, PageReply reply) override;
+  void read_page(LedgerPosition position, PageReply reply) override;
   void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override;
   void clean(size_t most, CleaningReply reply) override;
 
-  // From the first answer on, but not while most calls fail.
+  // False before the first answer, and while most calls fail.
   [[nodiscard]] bool reachable() const override;
 
   [[nodiscard]] const telemetry::LedgerMetrics& metrics() const { return metrics_; }
-  // Why the last call failed, in words; empty if it did not.
-  [[nodiscard]] std::string trouble() const;
-  // Why the last write failed; empty if it did not.
-  [[nodiscard]] std::string write_trouble() const;
+  // Why the last call failed; empty if it succeeded.
+  [[nodiscard]] std::string last_error() const;
+  // Why the last write failed; empty if it succeeded.
+  [[nodiscard]] std::string last_write_error() const;
 
  private:
   struct Lane {
     // On its thread.
     std::unique_ptr<LedgerStore> store;
-    uint64_t retries = 0;  // that the metrics know of
+    uint64_t retries = 0;  // already in the metrics, as are these
     uint64_t connections = 0;
 
-    std::atomic<size_t> waiting{0};  // a number alone: relaxed
-    std::string trouble;             // guarded by mutex_
+    std::atomic<size_t> queued{0};  // independent value: relaxed
+    std::string last_error;         // guarded by mutex_
     platform::ThreadExecutor executor;
   };
 
-  template <typename Answer, typename Ask>
-  void ask(Lane& lane, telemetry::LedgerCall call, std::function<void(Result<Answer>)> reply,
-           Ask ask);
-  [[nodiscard]] Error refusal(telemetry::LedgerError why);
+  template <typename Answer, typename Run>
+  void submit(Lane& lane, telemetry::LedgerCall call, std::function<void(Result<Answer>)> reply,
+              Run run);
+  [[nodiscard]] Error rejection(telemetry::LedgerError why);
   void note(Lane& lane, MonoTime began, const Error* error);
   void note_write(const Lane& lane, const Error* error);
-  void note_time(WallTime theirs, Instant sent);
-  void look_after();
-  [[nodiscard]] Lane& keeping() { return keeping_.store ? keeping_ : hearing_; }
+  void note_time(WallTime store_time, Instant sent);
+  void tick();
+  [[nodiscard]] Lane& maintenance() { return maintenance_.store ? maintenance_ : import_; }
 
   const Clock& clock_;
   const ThreadedLedgerOptions options_;
@@ -96,15 +94,15 @@ class ThreadedLedger final : public GlobalLedger {
 
   mutable std::mutex mutex_;
   base::Breaker breaker_;              // guarded by mutex_
-  std::string write_trouble_;          // guarded by mutex_
-  MonoTime first_probe_at_{};          // on the thread that hears
-  Nanos first_probe_pause_;            // on the thread that hears
-  std::atomic<bool> closed_{true};     // as the breaker is; a hint: relaxed
-  std::atomic<bool> answered_{false};  // ever; relaxed
-  std::atomic<bool> stopping_{false};  // relaxed: a call that misses it is carried out
+  std::string last_write_error_;       // guarded by mutex_
+  MonoTime first_probe_at_{};          // on the import thread
+  Nanos first_probe_pause_;            // on the import thread
+  std::atomic<bool> closed_{true};     // copy of the breaker's state, a hint: relaxed
+  std::atomic<bool> answered_{false};  // at least once; relaxed
+  std::atomic<bool> stopping_{false};  // relaxed: a call that misses it runs
 
-  // Last, so that their threads end before what they use.
-  Lane telling_, hearing_, keeping_;
+  // Last, so that the threads end before the members that they use.
+  Lane publish_, import_, maintenance_;
 };
 
 // Makes one connection to the store; `seed` is that of StoreOptions.

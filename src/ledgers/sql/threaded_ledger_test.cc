@@ -1,12 +1,11 @@
-// The port with threads: what it does with a store that is slow, or down, or away. And the
-// contract once more, through its threads.
+// The threaded ledger on a store that is slow or down, and the contract through its threads.
 
 #include "ledgers/sql/threaded_ledger.h"
 
 #include <latch>
 
+#include "ledgers/sql/blocking_calls_test.h"
 #include "ledgers/sql/make_ledger.h"
-#include "ledgers/sql/waited_test.h"
 #include "platform/thread_group.h"
 #include "tests/contracts/ledger_contract.h"
 #include "tests/servers/await.h"
@@ -16,67 +15,67 @@ namespace weir {
 namespace {
 
 using ledgers::LedgerStore;
-using ledgers::RegionHold;
+using ledgers::RegionLease;
 using ledgers::row_of;
 using ledgers::ThreadedLedger;
 using servers::await;
 using telemetry::LedgerCall;
 using telemetry::LedgerError;
 
-// What both stores of a test do.
-struct Fate {
+// Controls the stores of a test.
+struct Script {
   std::atomic<bool> down{false};
-  std::atomic<LedgerError> why{LedgerError::kUnreachable};
-  std::atomic<int> asked{0};
-  std::latch gate{1};  // where publishes wait, if they do
+  std::atomic<LedgerError> error_kind{LedgerError::kUnreachable};
+  std::atomic<int> calls{0};
+  std::latch gate{1};  // publishes wait here if `slow`
   std::atomic<bool> slow{false};
 };
 
-class FatedStore final : public LedgerStore {
+class ScriptedStore final : public LedgerStore {
  public:
-  explicit FatedStore(Fate& fate) : fate_(fate) {}
-  Result<size_t> publish(const LedgerNews& news) override {
-    if (fate_.slow) fate_.gate.wait();
-    return by_fate<size_t>(news.rows.size());
+  explicit ScriptedStore(Script& script) : script_(script) {}
+  Result<size_t> publish(const LedgerNews& batch) override {
+    if (script_.slow) script_.gate.wait();
+    return respond<size_t>(batch.rows.size());
   }
   Result<LedgerChanges> changes_since(LedgerCursor) override {
-    return by_fate(LedgerChanges{.news = {}, .next = {1}, .invalid = 3});
+    return respond(LedgerChanges{.news = {}, .next = {1}, .invalid = 3});
   }
-  Result<LedgerPage> read_page(const LedgerPosition&) override { return by_fate(LedgerPage{}); }
+  Result<LedgerPage> read_page(const LedgerPosition&) override { return respond(LedgerPage{}); }
   Result<LedgerFleet> heartbeat(const LedgerRegion&, const SyncRules&) override {
-    return by_fate(LedgerFleet{});
+    return respond(LedgerFleet{});
   }
-  Result<LedgerCleaning> clean(size_t) override { return by_fate(LedgerCleaning{}); }
-  Result<WallTime> rehearse() override { return by_fate(system_clock().now().wall); }
-  Result<RegionHold> hold_region(const std::string&, const std::string& holder,
-                                 const RegionHold&) override {
-    return by_fate(RegionHold{.holder = holder});
+  Result<LedgerCleaning> clean(size_t) override { return respond(LedgerCleaning{}); }
+  Result<WallTime> dry_run() override { return respond(system_clock().now().wall); }
+  Result<RegionLease> acquire_region(const std::string&, const std::string& holder,
+                                     const RegionLease&) override {
+    return respond(RegionLease{.holder = holder});
   }
   void release_region(const std::string&, const std::string&) override {}
-  Result<int64_t> migrate() override { return by_fate<int64_t>(1); }
-  Result<WallTime> time() override { return by_fate(system_clock().now().wall + Millis(5000)); }
-  [[nodiscard]] LedgerError why() const override { return fate_.why; }
+  Result<int64_t> migrate() override { return respond<int64_t>(1); }
+  Result<WallTime> time() override { return respond(system_clock().now().wall + Millis(5000)); }
+  [[nodiscard]] LedgerError last_error_kind() const override { return script_.error_kind; }
   [[nodiscard]] uint64_t connections() const override { return 1; }
   [[nodiscard]] uint64_t retries() const override { return 0; }
 
  private:
   template <typename Answer>
-  Result<Answer> by_fate(Answer answer) {
-    ++fate_.asked;
-    if (!fate_.down) return answer;
+  Result<Answer> respond(Answer answer) {
+    ++script_.calls;
+    if (!script_.down) return answer;
     return Error{
         .code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp, .detail = "down", .fix = "up"};
   }
-  Fate& fate_;
+  Script& script_;
 };
 
-class Fated {
+class ScriptedLedger {
  public:
-  explicit Fated(Fate& fate)
+  explicit ScriptedLedger(Script& script)
       : ledger_(system_clock(),
-                {.telling = std::make_unique<FatedStore>(fate),
-                 .hearing = std::make_unique<FatedStore>(fate)},
-                {.most_waiting = 4,
+                {.publishing = std::make_unique<ScriptedStore>(script),
+                 .importing = std::make_unique<ScriptedStore>(script)},
+                {.max_queued = 4,
                  .breaker = {.window = std::chrono::seconds(10),
                              .least = 3,
                              .percent = 50,
@@ -91,24 +90,24 @@ class Fated {
   ThreadedLedger ledger_;
 };
 
-TEST(ThreadedLedger, IsReachableFromTheFirstAnswerOn) {
-  Fate fate;
-  fate.down = true;
-  Fated ledger(fate);
-  await([&] { return fate.asked > 0; });
+TEST(ThreadedLedger, IsReachableAfterTheFirstAnswer) {
+  Script script;
+  script.down = true;
+  ScriptedLedger ledger(script);
+  await([&] { return script.calls > 0; });
   EXPECT_FALSE(ledger->reachable());
-  await([&] { return ledger->trouble() == "down; up"; });
-  fate.down = false;
+  await([&] { return ledger->last_error() == "down; up"; });
+  script.down = false;
   await([&] { return ledger->reachable(); });
-  await([&] { return ledger->trouble().empty(); });
+  await([&] { return ledger->last_error().empty(); });
   EXPECT_NEAR(static_cast<double>(ledger->metrics().clock_ahead.load()), 5000, 1000);
 }
 
-TEST(ThreadedLedger, StopsAskingAStoreThatFailsAndFindsOutThatItIsBack) {
-  Fate fate;
-  Fated ledger(fate);
+TEST(ThreadedLedger, OpensTheBreakerAndClosesItAfterAProbe) {
+  Script script;
+  ScriptedLedger ledger(script);
   await([&] { return ledger->reachable(); });
-  fate.down = true;
+  script.down = true;
   await([&] {
     EXPECT_FALSE(publish(*ledger, {}));
     return ledger->metrics().errors.total(LedgerError::kCircuitOpen) > 0;
@@ -119,39 +118,39 @@ TEST(ThreadedLedger, StopsAskingAStoreThatFailsAndFindsOutThatItIsBack) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(refused.error().retry, Retry::kMayHelp);
-  fate.down = false;
+  script.down = false;
   await([&] { return ledger->reachable(); });
   EXPECT_TRUE(publish(*ledger, {}));
   EXPECT_GT(ledger->metrics().calls.total(LedgerCall::kProbe), 0u);
 }
 
-TEST(ThreadedLedger, GoesOnAskingAStoreThatAnswersWhatItCannotDo) {
-  for (const LedgerError why :
+TEST(ThreadedLedger, KeepsTheBreakerClosedIfTheStoreAnswersWithAnError) {
+  for (const LedgerError kind :
        {LedgerError::kReadOnly, LedgerError::kFull, LedgerError::kMissingTables,
         LedgerError::kBadRows, LedgerError::kDeadlock}) {
-    Fate fate;
-    Fated ledger(fate);
+    Script script;
+    ScriptedLedger ledger(script);
     await([&] { return ledger->reachable(); });
-    fate.why = why;
-    fate.down = true;
+    script.error_kind = kind;
+    script.down = true;
     for (int i = 0; i < 30; ++i) EXPECT_FALSE(publish(*ledger, {}));
-    EXPECT_TRUE(ledger->reachable()) << to_string(why);
-    EXPECT_EQ(ledger->metrics().errors.total(why), 30u);
-    EXPECT_EQ(ledger->trouble().empty(), why == LedgerError::kBadRows);
+    EXPECT_TRUE(ledger->reachable()) << to_string(kind);
+    EXPECT_EQ(ledger->metrics().errors.total(kind), 30u);
+    EXPECT_EQ(ledger->last_error().empty(), kind == LedgerError::kBadRows);
   }
 }
 
-TEST(ThreadedLedger, RefusesAtOnceWhatWouldWaitTooLongAndHearsMeanwhile) {
-  Fate fate;
-  fate.slow = true;
-  Fated ledger(fate);
+TEST(ThreadedLedger, RejectsCallsBeyondTheQueueLimitAndStillImports) {
+  Script script;
+  script.slow = true;
+  ScriptedLedger ledger(script);
   await([&] { return ledger->reachable(); });
   std::atomic<int> answered{0};
   std::atomic<int> refused{0};
-  // One is under way, four wait; the others hear at once that there is no room.
+  // One call is in flight and four are queued; the others are rejected at once.
   for (int i = 0; i < 20; ++i) {
     ledger->publish({}, [&](const Result<size_t>& result) { ++(result ? answered : refused); });
-    if (i == 0) await([&] { return fate.asked >= 1; });
+    if (i == 0) await([&] { return script.calls >= 1; });
   }
   EXPECT_GE(refused, 15);
   EXPECT_EQ(answered, 0);
@@ -159,26 +158,26 @@ TEST(ThreadedLedger, RefusesAtOnceWhatWouldWaitTooLongAndHearsMeanwhile) {
             static_cast<uint64_t>(refused.load()));
   EXPECT_TRUE(changes_since(*ledger, {}));
   EXPECT_EQ(ledger->metrics().invalid.load(), 3u);
-  fate.gate.count_down();
+  script.gate.count_down();
   await([&] { return answered + refused == 20; });
 }
 
-TEST(ThreadedLedger, AnswersThoseWhoWaitWhenItStops) {
-  Fate fate;
-  fate.slow = true;
-  Fated ledger(fate);
+TEST(ThreadedLedger, FailsQueuedCallsWhenItStops) {
+  Script script;
+  script.slow = true;
+  ScriptedLedger ledger(script);
   await([&] { return ledger->reachable(); });
   std::atomic<int> answers{0};
   for (int i = 0; i < 4; ++i) ledger->publish({}, [&](const auto&) { ++answers; });
   platform::ThreadGroup stopper;
   stopper.start([&] { ledger->stop(); });
-  fate.gate.count_down();
+  script.gate.count_down();
   stopper.join();
   EXPECT_EQ(answers, 4);
   EXPECT_FALSE(publish(*ledger, {}));
 }
 
-// The contract, with a file and real time.
+// The contract with an SQLite file and real time.
 struct RealClock final : Clock {
   [[nodiscard]] Instant now() const override {
     Instant at = system_clock().now();
@@ -189,19 +188,19 @@ struct RealClock final : Clock {
   std::atomic<int64_t> ahead{0};
 };
 
-struct ThreadsOnAFile {
+struct ThreadedSqliteMaker {
   using Clock = RealClock;
   static constexpr bool kTimeIsReal = true;
-  explicit ThreadsOnAFile(Clock& at) : clock(at) {
+  explicit ThreadedSqliteMaker(Clock& at) : clock(at) {
     first = open(1);
     second = open(2);
   }
-  ~ThreadsOnAFile() {
+  ~ThreadedSqliteMaker() {
     first->stop();
     second->stop();
   }
-  ThreadsOnAFile(const ThreadsOnAFile&) = delete;
-  ThreadsOnAFile& operator=(const ThreadsOnAFile&) = delete;
+  ThreadedSqliteMaker(const ThreadedSqliteMaker&) = delete;
+  ThreadedSqliteMaker& operator=(const ThreadedSqliteMaker&) = delete;
 
   [[nodiscard]] std::shared_ptr<ThreadedLedger> open(uint64_t seed) const {
     auto ledger = ledgers::make_ledger(clock, {.path = folder.path() / "ledger.db"}, seed);
@@ -211,7 +210,7 @@ struct ThreadsOnAFile {
   [[nodiscard]] std::shared_ptr<GlobalLedger> make() const { return first; }
   [[nodiscard]] std::shared_ptr<GlobalLedger> make_another() const { return second; }
   void settle() const { platform::ThreadGroup::rest(Millis(1)); }
-  void pass(Millis by) const { clock.advance(by); }
+  void age(Millis by) const { clock.advance(by); }
 
   Clock& clock;
   const servers::TemporaryFolder folder{"ledger"};
@@ -221,6 +220,6 @@ struct ThreadsOnAFile {
 }  // namespace
 
 namespace contracts {
-INSTANTIATE_TYPED_TEST_SUITE_P(ThreadedSqlite, LedgerContract, ThreadsOnAFile);
+INSTANTIATE_TYPED_TEST_SUITE_P(ThreadedSqlite, LedgerContract, ThreadedSqliteMaker);
 }
 }  // namespace weir

@@ -11,10 +11,10 @@
 namespace weir::origins {
 namespace {
 
-// No component can have counted more: a limit and what batches held of it.
-constexpr Count kMostPlausible = Count{1} << 44;
+// No component can count more than a limit plus the requests of one batch.
+constexpr Count kMaxPlausible = Count{1} << 44;
 
-constexpr std::string_view kGoneField = "gone";
+constexpr std::string_view kDepartedField = "departed";
 
 std::string hex_of(std::span<const unsigned char> bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -32,16 +32,16 @@ const unsigned char* bytes_of(std::string_view text) {
 
 }  // namespace
 
-// The count goes over before its field goes away: should the sum fail, nothing is lost.
+// HINCRBY comes before HDEL: if the sum fails, the count is still there.
 const std::string_view kRetireScript =
     "local count = redis.call('HGET', KEYS[1], ARGV[1]) "
     "if not count or not string.match(count, '^%d+$') then return 0 end "
-    "redis.call('HINCRBY', KEYS[1], 'gone', count) "
+    "redis.call('HINCRBY', KEYS[1], 'departed', count) "
     "return redis.call('HDEL', KEYS[1], ARGV[1])";
 
-const std::string_view kKeepScript =
-    "local count = tonumber(redis.call('HGET', KEYS[1], 'gone')) or 0 "
-    "if count < tonumber(ARGV[1]) then redis.call('HSET', KEYS[1], 'gone', ARGV[1]) end "
+const std::string_view kRestoreScript =
+    "local count = tonumber(redis.call('HGET', KEYS[1], 'departed')) or 0 "
+    "if count < tonumber(ARGV[1]) then redis.call('HSET', KEYS[1], 'departed', ARGV[1]) end "
     "return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
 
 std::string hex(uint64_t value) {
@@ -52,14 +52,14 @@ std::string hex(uint64_t value) {
 std::string redis_key(const CellId& cell) {
   constexpr size_t kHashBytes = 16;
   unsigned char hash[SHA256_DIGEST_LENGTH];
-  // Looked up once: by itself SHA256() looks the algorithm up each time.
+  // Fetched once: SHA256() would fetch the algorithm at each call.
   static const EVP_MD* const kSha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
   EVP_Digest(cell.tuple.data(), cell.tuple.size(), hash, nullptr, kSha256, nullptr);
   return "weir:{" + hex_of(std::span(hash, kHashBytes)) + "}:" + std::to_string(cell.sequence);
 }
 
 std::string redis_field(const Component& component) {
-  if (component == kDeparted) return std::string(kGoneField);
+  if (component == kDeparted) return std::string(kDepartedField);
   return hex(component.incarnation) + "." + hex(component.generation);
 }
 
@@ -70,7 +70,7 @@ CellHash read_hash(const RedisReply& hash, std::string_view field) {
     Count count = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
     if (error != std::errc() || end != text.data() + text.size() || text.empty() ||
-        count > kMostPlausible) {
+        count > kMaxPlausible) {
       ++read.invalid;
       continue;
     }
@@ -79,7 +79,7 @@ CellHash read_hash(const RedisReply& hash, std::string_view field) {
                   : name == field         ? read.totals.mine
                                           : read.totals.siblings;
     part = base::saturating_add(part, count);
-    if (name == kGoneField) read.departed = count;
+    if (name == kDepartedField) read.departed = count;
   }
   return read;
 }

@@ -1,10 +1,10 @@
-// How a cell looks in Redis.
+// The representation of a cell in Redis.
 //
-// A small hash: a field for each component, its total as the value, under a key made of a hash
-// of the tuple and the window's sequence; the hash is in braces, so that all cells of a tuple
-// share a slot of a cluster. One field more, `published`, is no component: what the region has
-// told the ledger. What stands there is not trusted: values that are no count are ignored, sums
-// saturate.
+// A cell is a small hash. Each component is a field, and its total is the value. The key is a hash
+// of the tuple and the sequence of the window; the hash of the tuple stands in braces, so that all
+// cells of a tuple share one slot of a cluster. The field `departed` is the component of all nodes
+// that shut down. The field `published` is not a component: it is the count that the ledger has
+// from this region. Values that are not a count are ignored, and sums saturate.
 //
 // Pure.
 
@@ -23,26 +23,26 @@ namespace weir::origins {
 [[nodiscard]] std::string redis_key(const CellId& cell);
 [[nodiscard]] std::string redis_field(const Component& component);
 
-// Where the processes of a region leave word of what they published; the name of no component.
+// The field with the published count. No component has this name.
 inline constexpr std::string_view kPublishedField = "published";
 
 [[nodiscard]] std::string hex(uint64_t value);
 
 struct CellHash {
   CellTotals totals{};
-  Count departed = 0;    // of the siblings: the component of those who left
-  uint64_t invalid = 0;  // values that were no count
+  Count departed = 0;    // the part of `siblings` that departed nodes counted
+  uint64_t invalid = 0;  // values that are not a count
 };
 
-// Of a hash as HGETALL answers it, for the reader with this field.
+// Reads the reply to HGETALL for the node that writes `field`.
 [[nodiscard]] CellHash read_hash(const RedisReply& hash, std::string_view field);
 
-// Adds a field, KEYS[1] ARGV[1], to the one of those who left and removes it; 1 if it was there.
-// In one step, so that nobody counts it twice or not at all, and safe to repeat.
+// Adds the field ARGV[1] of KEYS[1] to the departed component and removes it. Returns 1 if the
+// field existed. Atomic, so that no reader counts the field twice or misses it; safe to repeat.
 extern const std::string_view kRetireScript;
-// Raises the component of those who left, KEYS[1], to at least ARGV[1], and lets the cell expire
-// after ARGV[2] ms. Safe to repeat.
-extern const std::string_view kKeepScript;
+// Raises the departed component of KEYS[1] to at least ARGV[1] and sets the expiry of the cell to
+// ARGV[2] ms. Safe to repeat.
+extern const std::string_view kRestoreScript;
 [[nodiscard]] std::string sha_of_script(std::string_view script);
 
 }  // namespace weir::origins

@@ -1,8 +1,9 @@
-// A real redis-server that half works: it answers reads and refuses writes, its memory is lost, or
-// its clock is not ours.
+// A real redis-server with partial faults: it refuses writes, loses its data, or its clock differs
+// from ours.
 
 #include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "origins/redis/running_redis_test.h"
 
@@ -19,14 +20,14 @@ int64_t milliseconds_left(const RedisServer& server, const CellId& cell) {
   return number_in(server.ask("PTTL " + redis_key(cell)));
 }
 
-uint64_t beats(const Running& origin) {
+uint64_t heartbeat_commands(const RunningOrigin& origin) {
   return origin->metrics().commands.total(OriginCommand::kNodes);
 }
 
-// Waits for so many more commands of heartbeats, each of which sends four or five.
-void await_beats(const Running& origin, uint64_t commands) {
-  const uint64_t before = beats(origin);
-  await([&] { return beats(origin) >= before + commands; });
+// Waits for so many more heartbeat commands; a heartbeat sends four or five.
+void await_heartbeats(const RunningOrigin& origin, uint64_t commands) {
+  const uint64_t before = heartbeat_commands(origin);
+  await([&] { return heartbeat_commands(origin) >= before + commands; });
 }
 
 struct Refusal {
@@ -34,7 +35,7 @@ struct Refusal {
   const char* begin;
   const char* end;
   OriginError error;
-  const char* words;
+  const char* remedy;
 };
 
 constexpr Refusal kRefusals[] = {
@@ -46,34 +47,36 @@ constexpr Refusal kRefusals[] = {
      OriginError::kWritesRefused, "min-replicas-to-write"},
 };
 
-TEST(RedisFaults, SaysThatAServerRefusesWritesAndWhyUntilItAcceptsThem) {
+TEST(RedisFaults, ReportsRefusedWritesUntilTheyAreAccepted) {
   for (const Refusal& refusal : kRefusals) {
     SCOPED_TRACE(refusal.name);
     const RealClock clock;
     const RedisServer server;
-    const Running origin(clock, server.port());
+    const RunningOrigin origin(clock, server.port());
     await([&] { return origin->reach() == Reach::kPrompt; });
     (void)server.ask(refusal.begin);
-    // Nobody tells it anything: the heartbeat finds out.
+    // Without any replay: the heartbeat detects it.
     await([&] { return origin->reach() == Reach::kReadOnly; });
     EXPECT_FALSE(origin->metrics().writable);
-    EXPECT_NE(origin->refusal().find(refusal.name), std::string::npos) << origin->refusal();
-    EXPECT_NE(origin->refusal().find(refusal.words), std::string::npos) << origin->refusal();
+    EXPECT_NE(origin->write_refusal().find(refusal.name), std::string::npos)
+        << origin->write_refusal();
+    EXPECT_NE(origin->write_refusal().find(refusal.remedy), std::string::npos)
+        << origin->write_refusal();
     EXPECT_GE(origin->metrics().errors.total(refusal.error), 1u);
-    EXPECT_TRUE(origin->metrics().closed);  // it answers: the breaker is no use
+    EXPECT_TRUE(origin->metrics().closed);  // the server answers, so the breaker stays closed
     (void)server.ask(refusal.end);
     await([&] { return origin->reach() == Reach::kPrompt; });
     EXPECT_TRUE(origin->metrics().writable);
-    EXPECT_EQ(origin->refusal(), "");
-    EXPECT_TRUE(origin.replay({acked("a", 1)}).ok());
+    EXPECT_EQ(origin->write_refusal(), "");
+    EXPECT_TRUE(origin.replay({replay_of("a", 1)}).ok());
   }
 }
 
-// A disk that fails: Redis refuses writes after it could not save.
-TEST(RedisFaults, SaysThatAServerRefusesWritesBecauseItCannotSave) {
+// Redis refuses writes after a failed save to disk.
+TEST(RedisFaults, ReportsRefusedWritesAfterAFailedSave) {
   const RealClock clock;
   const RedisServer server;
-  const Running origin(clock, server.port());
+  const RunningOrigin origin(clock, server.port());
   await([&] { return origin->reach() == Reach::kPrompt; });
   (void)server.ask("CONFIG SET save \"3600 1\"");
   const std::string answer = server.ask("CONFIG GET dir");
@@ -83,46 +86,46 @@ TEST(RedisFaults, SaysThatAServerRefusesWritesBecauseItCannotSave) {
   await([&] {
     return server.ask("INFO persistence").find("rdb_last_bgsave_status:err") != std::string::npos;
   });
-  EXPECT_FALSE(origin.replay({acked("a", 1)}).ok());
+  EXPECT_FALSE(origin.replay({replay_of("a", 1)}).ok());
   EXPECT_EQ(origin->reach(), Reach::kReadOnly);
-  EXPECT_NE(origin->refusal().find("MISCONF"), std::string::npos) << origin->refusal();
+  EXPECT_NE(origin->write_refusal().find("MISCONF"), std::string::npos) << origin->write_refusal();
 }
 
-TEST(RedisFaults, NoticesARefusalAtTheFirstWrite) {
+TEST(RedisFaults, DetectsARefusalAtTheFirstWrite) {
   const RealClock clock;
   const RedisServer server;
-  const Running origin(clock, server.port());
+  const RunningOrigin origin(clock, server.port());
   await([&] { return origin->reach() == Reach::kPrompt; });
   (void)server.ask("CONFIG SET maxmemory 1");
-  EXPECT_FALSE(origin.replay({acked("a", 1)}).ok());
+  EXPECT_FALSE(origin.replay({replay_of("a", 1)}).ok());
   EXPECT_EQ(origin->reach(), Reach::kReadOnly);
 }
 
-TEST(RedisFaults, GoesOnByTheNodesItLastKnewWhileHeartbeatsAreRefused) {
+TEST(RedisFaults, KeepsTheLastNodeListWhileHeartbeatsAreRefused) {
   const RealClock clock;
   const RedisServer server;
-  const Running one(clock, server.port(), {}, 1);
-  const Running two(clock, server.port(), {}, 2);
-  const Running three(clock, server.port(), {}, 3);
+  const RunningOrigin one(clock, server.port(), {}, 1);
+  const RunningOrigin two(clock, server.port(), {}, 2);
+  const RunningOrigin three(clock, server.port(), {}, 3);
   const auto all_know = [&] {
     return one->live_nodes() == 3 && two->live_nodes() == 3 && three->live_nodes() == 3 &&
            one->rank() + two->rank() + three->rank() == 3;
   };
   await(all_know);
   (void)server.ask("CONFIG SET maxmemory 1");
-  await_beats(one, 25);  // longer than an unheard node counts as alive
-  await_beats(three, 5);
+  await_heartbeats(one, 25);  // longer than the node timeout
+  await_heartbeats(three, 5);
   EXPECT_TRUE(all_know());
   (void)server.ask("CONFIG SET maxmemory 0");
-  await_beats(one, 5);
+  await_heartbeats(one, 5);
   await(all_know);
 }
 
-TEST(RedisFaults, DoesNotBelieveThatItIsAloneWhenRedisForgotTheOthers) {
+TEST(RedisFaults, KeepsTheNodeCountWhenRedisLosesTheNodeList) {
   const RealClock clock;
   const RedisServer server;
-  const Running one(clock, server.port(), {}, 1);
-  const Running two(clock, server.port(), {}, 2);
+  const RunningOrigin one(clock, server.port(), {}, 1);
+  const RunningOrigin two(clock, server.port(), {}, 2);
   await([&] { return one->live_nodes() == 2 && two->live_nodes() == 2; });
   std::atomic<bool> ended{false};
   std::atomic<uint32_t> fewest{2};
@@ -131,24 +134,24 @@ TEST(RedisFaults, DoesNotBelieveThatItIsAloneWhenRedisForgotTheOthers) {
   });
   for (int i = 0; i < 3; ++i) {
     (void)server.ask("DEL weir:nodes");
-    await_beats(one, 10);
+    await_heartbeats(one, 10);
   }
   ended = true;
   watcher.join();
   EXPECT_EQ(fewest, 2u);
 }
 
-TEST(RedisFaults, LeavesNoCellWithoutExpiryWhenOneWriteOfManyIsRefused) {
+TEST(RedisFaults, SetsAllExpiriesIfOneWriteOfManyIsRefused) {
   const RealClock clock;
   const RedisServer server;
-  const Running origin(clock, server.port());
+  const RunningOrigin origin(clock, server.port());
   origin.await_ready();
-  const std::vector<CellReplay> cells = {acked("a", 1), acked("b", 1), acked("c", 1)};
-  // All are refused, and their expiries with them.
+  const std::vector<CellReplay> cells = {replay_of("a", 1), replay_of("b", 1), replay_of("c", 1)};
+  // The server refuses all writes, and with them the expiries.
   (void)server.ask("CONFIG SET maxmemory 1");
   EXPECT_FALSE(origin.replay(cells).ok());
   (void)server.ask("CONFIG SET maxmemory 0");
-  // Now only the first is.
+  // Now it refuses only the first one.
   (void)server.ask("ACL SETUSER default resetkeys ~weir:nodes ~" + redis_key({"b", 5}) + " ~" +
                    redis_key({"c", 5}));
   EXPECT_FALSE(origin.replay(cells).ok());
@@ -159,13 +162,13 @@ TEST(RedisFaults, LeavesNoCellWithoutExpiryWhenOneWriteOfManyIsRefused) {
   }
 }
 
-TEST(RedisFaults, SetsAnExpiryThatWasRefusedWhenWritesAreAcceptedAgain) {
+TEST(RedisFaults, RetriesARefusedExpiry) {
   const RealClock clock;
   const RedisServer server;
-  const Running origin(clock, server.port());
+  const RunningOrigin origin(clock, server.port());
   await([&] { return origin->reach() == Reach::kPrompt; });
   (void)server.ask("ACL SETUSER default -pexpire");
-  const CellReplay cell = acked("a", 1);
+  const CellReplay cell = replay_of("a", 1);
   (void)origin.replay({cell});
   ASSERT_EQ(milliseconds_left(server, cell.cell), -1);
   (void)server.ask("ACL SETUSER default +pexpire");
@@ -173,73 +176,73 @@ TEST(RedisFaults, SetsAnExpiryThatWasRefusedWhenWritesAreAcceptedAgain) {
       await([&] { return milliseconds_left(server, cell.cell) > 0; }, std::chrono::seconds(30)));
 }
 
-TEST(RedisFaults, TellsWhatThoseWhoLeftHadCountedToAServerThatForgotIt) {
+TEST(RedisFaults, RestoresDepartedCountsAfterDataLoss) {
   const RealClock clock;
   RedisServer server;
-  const Running stays(clock, server.port(), {}, 1);
-  const Running leaves(clock, server.port(), {}, 2);
-  stays.await_ready();
-  leaves.await_ready();
-  ASSERT_TRUE(leaves.replay({acked("a", 90, kSibling)}).ok());
-  EXPECT_EQ(*leaves.retire({{.cell = {"a", 5}, .writer = kSibling}}), 1u);
-  // Whoever stays reads it along with what it tells.
-  EXPECT_EQ(stays.replay({acked("a", 10)})->at(0).siblings, 90u);
+  const RunningOrigin remaining(clock, server.port(), {}, 1);
+  const RunningOrigin departing(clock, server.port(), {}, 2);
+  remaining.await_ready();
+  departing.await_ready();
+  ASSERT_TRUE(departing.replay({replay_of("a", 90, kSibling)}).ok());
+  EXPECT_EQ(*departing.retire({{.cell = {"a", 5}, .writer = kSibling}}), 1u);
+  // The remaining node reads the departed count with its replay.
+  EXPECT_EQ(remaining.replay({replay_of("a", 10)})->at(0).siblings, 90u);
   for (const bool restart : {false, true}) {
     if (restart) {
       server.restart();
     } else {
       (void)server.ask("FLUSHALL");
     }
-    await([&] { return stays.replay({acked("a", 10)}).ok(); });
-    const Running newcomer(clock, server.port(), {}, 3);
+    await([&] { return remaining.replay({replay_of("a", 10)}).ok(); });
+    const RunningOrigin newcomer(clock, server.port(), {}, 3);
     newcomer.await_ready();
     constexpr Component kNewcomer{.incarnation = 0x123, .generation = 1};
     EXPECT_TRUE(await(
         [&] {
-          const auto received = newcomer.read({asked("a", kNewcomer)});
+          const auto received = newcomer.read({read_of("a", kNewcomer)});
           return received.ok() && received->at(0).siblings == 100;
         },
         std::chrono::seconds(10)));
     EXPECT_GT(milliseconds_left(server, {"a", 5}), 0);
   }
-  // Two who remember tell the same: it is counted once.
-  const Running second(clock, server.port(), {}, 4);
+  // Two nodes restore the same count: it counts once.
+  const RunningOrigin second(clock, server.port(), {}, 4);
   second.await_ready();
-  EXPECT_EQ(second.replay({acked("a", 1, kSibling)})->at(0).siblings, 100u);
+  EXPECT_EQ(second.replay({replay_of("a", 1, kSibling)})->at(0).siblings, 100u);
   (void)server.ask("FLUSHALL");
-  ASSERT_TRUE(second.replay({acked("a", 1, kSibling)}).ok());
-  ASSERT_TRUE(stays.replay({acked("a", 10)}).ok());
-  ASSERT_TRUE(second.read({asked("a")}).ok());
-  EXPECT_TRUE(await([&] { return stays.read({asked("a")})->at(0).siblings == 91; },
+  ASSERT_TRUE(second.replay({replay_of("a", 1, kSibling)}).ok());
+  ASSERT_TRUE(remaining.replay({replay_of("a", 10)}).ok());
+  ASSERT_TRUE(second.read({read_of("a")}).ok());
+  EXPECT_TRUE(await([&] { return remaining.read({read_of("a")})->at(0).siblings == 91; },
                     std::chrono::seconds(10)));
 }
 
-TEST(RedisFaults, KeepsACellForItsTimeThoughItsClockIsAnHourSlow) {
+TEST(RedisFaults, SetsTheRightExpiryWithASlowClock) {
   const RealClock slow(-kHour);
   const RedisServer server;
-  const Running origin(slow, server.port());
+  const RunningOrigin origin(slow, server.port());
   origin.await_ready();
-  CellReplay cell = acked("a", 3);
-  cell.expires_at -= kHour;  // by its own clock a minute from now
+  CellReplay cell = replay_of("a", 3);
+  cell.expires_at -= kHour;  // in a minute by its own clock
   ASSERT_TRUE(origin.replay({cell}).ok());
   EXPECT_GT(milliseconds_left(server, cell.cell), 60'000);
   EXPECT_EQ(origin.replay({cell})->at(0).mine, 3u);
 }
 
-TEST(RedisFaults, RemovesNoSiblingThoughItsClockIsAnHourFastOrSlow) {
-  for (const Millis wrong_by : {kHour, -kHour}) {
+TEST(RedisFaults, KeepsSiblingsInTheNodeListWithAWrongClock) {
+  for (const Millis offset : {kHour, -kHour}) {
     const RealClock right;
-    const RealClock wrong(wrong_by);
+    const RealClock wrong(offset);
     const RedisServer server;
-    const Running sibling(right, server.port(), {}, 1);
+    const RunningOrigin sibling(right, server.port(), {}, 1);
     await([&] { return number_in(server.ask("ZCARD weir:nodes")) == 1; });
     const uint64_t epoch = sibling->epoch();
-    const Running origin(wrong, server.port(), {}, 2);
+    const RunningOrigin origin(wrong, server.port(), {}, 2);
     await([&] { return origin->live_nodes() == 2 && sibling->live_nodes() == 2; });
-    await_beats(sibling, 10);
+    await_heartbeats(sibling, 10);
     EXPECT_EQ(origin->live_nodes(), 2u);
     EXPECT_EQ(sibling->live_nodes(), 2u);
-    EXPECT_EQ(sibling->epoch(), epoch);  // it was not forgotten meanwhile
+    EXPECT_EQ(sibling->epoch(), epoch);  // the sibling stayed in the list
   }
 }
 

@@ -19,13 +19,13 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr auto kConnectPatience = std::chrono::milliseconds(1000);
-constexpr auto kAnswerPatience = std::chrono::milliseconds(2000);  // then the connection is stuck
-constexpr auto kWatchEvery = std::chrono::milliseconds(100);
-constexpr Millis kFirstPause{50};
-constexpr Millis kLongestPause{2000};
+constexpr auto kConnectTimeout = std::chrono::milliseconds(1000);
+constexpr auto kReplyTimeout = std::chrono::milliseconds(2000);
+constexpr auto kWatchdogInterval = std::chrono::milliseconds(100);
+constexpr Millis kMinBackoff{50};
+constexpr Millis kMaxBackoff{2000};
 constexpr size_t kReadChunk = 64 << 10;
-constexpr size_t kMostUnread = 64 << 20;
+constexpr size_t kMaxUnread = 64 << 20;
 
 }  // namespace
 
@@ -45,7 +45,7 @@ OriginError error_of_reply(std::string_view error) {
   for (const auto& [name, meaning] : kCodes) {
     if (code == name) return meaning;
   }
-  // Of a script that may not do all it does.
+  // The reply for a script that calls a forbidden command has no code of its own.
   if (error.find("can't run this command") != std::string_view::npos) return OriginError::kRefused;
   return OriginError::kOther;
 }
@@ -63,36 +63,36 @@ void append_command(std::string& out, std::span<const std::string_view> words) {
   }
 }
 
-class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
+class RedisLink::Session : public std::enable_shared_from_this<Session> {
  public:
-  Wire(asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed, Lost lost)
+  Session(asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed,
+          OnLost on_lost)
       : clock_(clock),
         address_(std::move(address)),
-        lost_(std::move(lost)),
+        on_lost_(std::move(on_lost)),
         random_(seed | 1),
         resolver_(io),
         socket_(io),
-        timer_(io),
-        watch_(io) {}
+        backoff_timer_(io),
+        watchdog_(io) {}
 
   void start() {
-    watch();
+    start_watchdog();
     connect();
   }
 
   void stop() {
     stopped_ = true;
-    error_code ignored;
-    timer_.cancel();
-    watch_.cancel();
+    backoff_timer_.cancel();
+    watchdog_.cancel();
     resolver_.cancel();
-    drop(OriginError::kUnreachable);
+    close(OriginError::kUnreachable);
   }
 
   [[nodiscard]] bool ready() const { return state_ == State::kReady; }
-  [[nodiscard]] uint64_t connection() const { return attempt_; }
-  [[nodiscard]] const std::string& trouble() const { return trouble_; }
-  [[nodiscard]] Nanos waiting(MonoTime now) const {
+  [[nodiscard]] uint64_t connection_id() const { return attempt_; }
+  [[nodiscard]] const std::string& last_error() const { return last_error_; }
+  [[nodiscard]] Nanos oldest_wait(MonoTime now) const {
     return calls_.empty() ? Nanos(0) : now - calls_.front().sent;
   }
 
@@ -103,7 +103,7 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
 
   void reconnect(OriginError why) {
     if (state_ != State::kReady) return;
-    lose(why, "the server answers " + std::string(to_string(why)));
+    fail(why, "the server answers " + std::string(to_string(why)));
   }
 
  private:
@@ -125,27 +125,27 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
                                              const tcp::resolver::results_type& found) {
           if (self->attempt_ != attempt) return;
           if (error) {
-            return self->lose(OriginError::kUnreachable,
+            return self->fail(OriginError::kUnreachable,
                               "cannot resolve " + self->address_.host + ": " + error.message());
           }
           asio::async_connect(self->socket_, found,
                               [self, attempt](const error_code& failed, const tcp::endpoint&) {
                                 if (self->attempt_ != attempt) return;
                                 if (failed) {
-                                  return self->lose(OriginError::kUnreachable,
+                                  return self->fail(OriginError::kUnreachable,
                                                     "cannot connect: " + failed.message());
                                 }
-                                self->introduce();
+                                self->handshake();
                               });
         });
   }
 
-  // How the server names a connection, so that a later one can end it: by both, since numbers
-  // begin anew with a server, and the same one may be another's then.
+  // Identifies a connection at the server, so that a later connection can kill it. Both parts are
+  // needed: a restarted server starts its ids again, and may give the same id to another client.
   struct Identity {
     std::string id, address;
   };
-  // Of the reply to CLIENT INFO; empty if the server does not tell.
+  // From the reply to CLIENT INFO; empty if the server does not support it.
   static Identity identity_of(const RedisReply& info) {
     const auto field = [&info](std::string_view name) -> std::string {
       const size_t at = info.text.find(name);
@@ -157,10 +157,10 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
     return {.id = field("id="), .address = field(" addr=")};
   }
 
-  // Says who we are; ready when all of it is accepted. What the connection before this one
-  // still has under way must not arrive after what this one writes, so it is ended first;
-  // where that is not allowed or not known we do without.
-  void introduce() {
+  // Authenticates and selects the database. Then kills the previous connection of this link, so
+  // that its writes in flight cannot arrive after newer writes; skipped if the server does not
+  // support or allow it.
+  void handshake() {
     error_code ignored;
     socket_.set_option(tcp::no_delay(true), ignored);
     read();
@@ -182,8 +182,8 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
     const size_t needed = count;
     append_command(hello, {"CLIENT", "INFO"});
     ++count;
-    if (!last_.address.empty()) {
-      append_command(hello, {"CLIENT", "KILL", "ID", last_.id, "ADDR", last_.address});
+    if (!previous_.address.empty()) {
+      append_command(hello, {"CLIENT", "KILL", "ID", previous_.id, "ADDR", previous_.address});
       ++count;
     }
     const uint64_t attempt = attempt_;
@@ -193,12 +193,12 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
            if (attempt_ != attempt || failure) return;
            for (const RedisReply& reply : replies.first(needed)) {
              if (reply.type != RedisReply::Type::kError) continue;
-             return lose(error_of_reply(reply.text), std::string(reply.text));
+             return fail(error_of_reply(reply.text), std::string(reply.text));
            }
-           last_ = identity_of(replies[needed]);
+           previous_ = identity_of(replies[needed]);
            state_ = State::kReady;
-           trouble_.clear();
-           pause_ = kFirstPause;
+           last_error_.clear();
+           backoff_ = kMinBackoff;
          });
   }
 
@@ -217,7 +217,7 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
         [self = shared_from_this(), attempt = attempt_](const error_code& error, size_t) {
           if (self->attempt_ != attempt) return;
           self->writing_ = false;
-          if (error) return self->lose(OriginError::kUnreachable, error.message());
+          if (error) return self->fail(OriginError::kUnreachable, error.message());
           self->write();
         });
   }
@@ -228,18 +228,18 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
         asio::buffer(in_.data() + filled_, in_.size() - filled_),
         [self = shared_from_this(), attempt = attempt_](const error_code& error, size_t count) {
           if (self->attempt_ != attempt) return;
-          if (error) return self->lose(OriginError::kUnreachable, error.message());
+          if (error) return self->fail(OriginError::kUnreachable, error.message());
           self->filled_ += count;
           if (!self->take_replies(attempt)) return;
           self->read();
         });
   }
 
-  // False: the connection is gone.
+  // False if the connection was closed.
   bool take_replies(uint64_t attempt) {
     size_t at = 0;
     while (!calls_.empty()) {
-      // All replies of a call at once: their views last as long as the bytes stay.
+      // All replies of a call at once: the views are valid while the bytes stay in place.
       std::vector<RedisReply> replies(calls_.front().count);
       size_t end = at;
       size_t got = 0;
@@ -248,7 +248,7 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
         const ReplyStatus status =
             parse_reply(std::string_view(in_.data() + end, filled_ - end), replies[got], bytes);
         if (status == ReplyStatus::kBroken) {
-          lose(OriginError::kOther, "the server sent something that is no reply");
+          fail(OriginError::kOther, "the server sent an invalid reply");
           return false;
         }
         if (status == ReplyStatus::kIncomplete) break;
@@ -264,72 +264,73 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
     std::copy(in_.begin() + static_cast<ptrdiff_t>(at),
               in_.begin() + static_cast<ptrdiff_t>(filled_), in_.begin());
     filled_ -= at;
-    if (filled_ > kMostUnread || (calls_.empty() && filled_ > 0)) {
-      lose(OriginError::kOther, "the server sent more than it was asked for");
+    if (filled_ > kMaxUnread || (calls_.empty() && filled_ > 0)) {
+      fail(OriginError::kOther, "the server sent an unexpected reply");
       return false;
     }
     return true;
   }
 
-  // Fails what is under way, and tries again later.
-  void lose(OriginError why, std::string words) {
-    trouble_ = std::move(words);
-    drop(why);
+  // Fails the calls in flight and schedules the next attempt to connect.
+  void fail(OriginError why, std::string detail) {
+    last_error_ = std::move(detail);
+    close(why);
     if (stopped_) return;
-    lost_(why);
+    on_lost_(why);
     random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
-    const int64_t pause = pause_.count() / 2 + static_cast<int64_t>(random_ >> 33) % pause_.count();
-    pause_ = std::min(2 * pause_, kLongestPause);
-    timer_.expires_after(Millis(pause));
-    timer_.async_wait([self = shared_from_this()](const error_code& cancelled) {
+    const int64_t pause =
+        backoff_.count() / 2 + static_cast<int64_t>(random_ >> 33) % backoff_.count();
+    backoff_ = std::min(2 * backoff_, kMaxBackoff);
+    backoff_timer_.expires_after(Millis(pause));
+    backoff_timer_.async_wait([self = shared_from_this()](const error_code& cancelled) {
       if (!cancelled) self->connect();
     });
   }
 
-  void drop(OriginError why) {
-    ++attempt_;  // what the old connection still has to say is not heard
+  void close(OriginError why) {
+    ++attempt_;  // handlers of the old connection do nothing from now on
     state_ = State::kDown;
     error_code ignored;
     socket_.close(ignored);
     writing_ = false;
     unsent_.clear();
     filled_ = 0;
-    const std::deque<Call> lost = std::exchange(calls_, {});
-    for (const Call& call : lost) call.done(why, {});
+    const std::deque<Call> failed = std::exchange(calls_, {});
+    for (const Call& call : failed) call.done(why, {});
   }
 
-  // A connection that is up but does not answer is stuck: a server stopped, a network cut.
-  void watch() {
-    watch_.expires_after(kWatchEvery);
-    watch_.async_wait([self = shared_from_this()](const error_code& cancelled) {
+  // Fails a connection that does not answer in time.
+  void start_watchdog() {
+    watchdog_.expires_after(kWatchdogInterval);
+    watchdog_.async_wait([self = shared_from_this()](const error_code& cancelled) {
       if (cancelled || self->stopped_) return;
       const MonoTime now = self->clock_.now().mono;
-      if (self->state_ == State::kConnecting && now - self->connecting_since_ > kConnectPatience) {
-        self->lose(OriginError::kTimeout, "no connection in time");
-      } else if (!self->calls_.empty() && now - self->calls_.front().sent > kAnswerPatience) {
-        self->lose(OriginError::kTimeout, "no answer in time");
+      if (self->state_ == State::kConnecting && now - self->connecting_since_ > kConnectTimeout) {
+        self->fail(OriginError::kTimeout, "connecting timed out");
+      } else if (!self->calls_.empty() && now - self->calls_.front().sent > kReplyTimeout) {
+        self->fail(OriginError::kTimeout, "the server did not answer in time");
       }
-      self->watch();
+      self->start_watchdog();
     });
   }
 
   const Clock& clock_;
   const RedisAddress address_;
-  const Lost lost_;
+  const OnLost on_lost_;
   uint64_t random_;
   tcp::resolver resolver_;
   tcp::socket socket_;
-  asio::steady_timer timer_, watch_;
+  asio::steady_timer backoff_timer_, watchdog_;
 
   State state_ = State::kDown;
   bool stopped_ = false;
   uint64_t attempt_ = 0;  // counts connections: a handler of an older one does nothing
   MonoTime connecting_since_{};
-  Identity last_;  // of the last connection that was ready
-  Millis pause_ = kFirstPause;
-  std::string trouble_ = "not connected yet";
+  Identity previous_;  // of the last connection that was ready
+  Millis backoff_ = kMinBackoff;
+  std::string last_error_ = "not connected yet";
 
-  std::deque<Call> calls_;  // sent, in the order their replies will come
+  std::deque<Call> calls_;  // in flight, in the order of their replies
   std::string unsent_, sending_;
   bool writing_ = false;
   std::vector<char> in_;
@@ -337,33 +338,34 @@ class RedisLink::Wire : public std::enable_shared_from_this<Wire> {
 };
 
 RedisLink::RedisLink(asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed,
-                     Lost lost)
-    : wire_(std::make_shared<Wire>(io, clock, std::move(address), seed, std::move(lost))) {}
+                     OnLost on_lost)
+    : session_(std::make_shared<Session>(io, clock, std::move(address), seed, std::move(on_lost))) {
+}
 RedisLink::~RedisLink() = default;
 
 void RedisLink::start() {
-  wire_->start();
+  session_->start();
 }
 void RedisLink::stop() {
-  wire_->stop();
+  session_->stop();
 }
 bool RedisLink::ready() const {
-  return wire_->ready();
+  return session_->ready();
 }
-uint64_t RedisLink::connection() const {
-  return wire_->connection();
+uint64_t RedisLink::connection_id() const {
+  return session_->connection_id();
 }
-const std::string& RedisLink::trouble() const {
-  return wire_->trouble();
+const std::string& RedisLink::last_error() const {
+  return session_->last_error();
 }
-Nanos RedisLink::waiting(MonoTime now) const {
-  return wire_->waiting(now);
+Nanos RedisLink::oldest_wait(MonoTime now) const {
+  return session_->oldest_wait(now);
 }
 void RedisLink::send(std::string commands, size_t count, Done done) {
-  wire_->send(std::move(commands), count, std::move(done));
+  session_->send(std::move(commands), count, std::move(done));
 }
 void RedisLink::reconnect(OriginError why) {
-  wire_->reconnect(why);
+  session_->reconnect(why);
 }
 
 }  // namespace weir::origins

@@ -1,11 +1,11 @@
-// One connection to a Redis server, kept up for ever.
+// One connection to a Redis server that reconnects by itself.
 //
-// Connects, says who it is, sends pipelines in order, and when the connection is lost or
-// stuck fails what was under way and connects again, with pauses that grow and are never
-// the same for two nodes; names are resolved anew each time. While it is not ready, sending
-// fails at once: nothing waits in a queue for a server that may not come back.
+// The link connects, authenticates and sends pipelines in order. If the connection is lost or does
+// not answer, all calls in flight fail, and the link reconnects with exponential backoff and
+// jitter. It resolves the host name again each time. While it is not ready, calls fail at once:
+// nothing is queued for a server that may not come back.
 //
-// Lives on its io_context.
+// All methods run on the thread of the io_context.
 
 #pragma once
 
@@ -30,20 +30,20 @@ namespace weir::origins {
 
 using telemetry::OriginError;
 
-// What an error that a server answered with means.
+// Classifies an error reply of the server.
 [[nodiscard]] OriginError error_of_reply(std::string_view error);
 
 class RedisLink {
  public:
-  // One reply for each command, valid while the call lasts; or why there is none.
+  // Receives one reply per command, valid during the call, or the reason for the failure.
   using Done =
       std::function<void(std::optional<OriginError> failure, std::span<const RedisReply> replies)>;
 
-  // Told why each time a connection is lost or not made.
-  using Lost = std::function<void(OriginError why)>;
+  // Called each time a connection is lost or an attempt to connect fails.
+  using OnLost = std::function<void(OriginError why)>;
 
   RedisLink(boost::asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed,
-            Lost lost);
+            OnLost on_lost);
   ~RedisLink();
   RedisLink(const RedisLink&) = delete;
   RedisLink& operator=(const RedisLink&) = delete;
@@ -52,23 +52,23 @@ class RedisLink {
   void stop();
 
   [[nodiscard]] bool ready() const;
-  // Another number for each connection that was made.
-  [[nodiscard]] uint64_t connection() const;
-  // What it last failed with, in words; empty while ready.
-  [[nodiscard]] const std::string& trouble() const;
+  // Different for each connection.
+  [[nodiscard]] uint64_t connection_id() const;
+  // The text of the last failure; empty while ready.
+  [[nodiscard]] const std::string& last_error() const;
 
-  // How long the call that has waited longest has been waiting.
-  [[nodiscard]] Nanos waiting(MonoTime now) const;
+  // The time since the oldest call in flight was sent.
+  [[nodiscard]] Nanos oldest_wait(MonoTime now) const;
 
-  // `commands` in RESP, one behind the other.
+  // Sends `count` commands, encoded in RESP.
   void send(std::string commands, size_t count, Done done);
 
-  // Drops the connection and makes another: the server is not one to write to.
+  // Closes the connection and opens another, because this server cannot be used.
   void reconnect(OriginError why);
 
  private:
-  class Wire;
-  std::shared_ptr<Wire> wire_;
+  class Session;
+  std::shared_ptr<Session> session_;
 };
 
 // Appends a command in RESP.

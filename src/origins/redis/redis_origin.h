@@ -1,17 +1,17 @@
-// The regional origin in Redis; redis_cells.h says how a cell looks there.
+// The regional origin in Redis; redis_cells.h describes the representation of a cell.
 //
-// Telling is HSET and hearing is HGETALL of the same cell, in one pipeline. All traffic goes
-// through one connection in order, so that a component never falls because an older total
-// overtook a newer one.
+// A replay sends HSET and HGETALL for each cell in one pipeline. All traffic uses one connection,
+// in order, so that an older total never overwrites a newer one.
 //
-// Safe from any thread but where noted; replies come on the origin's own thread.
+// Safe from any thread unless noted. Replies come on the thread of the origin.
 
 #pragma once
 
 #include <memory>
 #include <string>
 
-#include "origins/redis/redis_link.h"
+#include "origins/redis/redis_address.h"
+#include "telemetry/origin_metrics.h"
 #include "weir/clock.h"
 #include "weir/origin.h"
 
@@ -40,14 +40,14 @@ class RedisOrigin final : public RegionalOrigin {
   [[nodiscard]] uint64_t epoch() const override;
 
   [[nodiscard]] const telemetry::OriginMetrics& metrics() const;
-  // Why it is not ready, in words; empty if it is.
-  [[nodiscard]] std::string trouble() const;
-  // Why it refuses writes, and what to do, in words; empty while it accepts them.
-  [[nodiscard]] std::string refusal() const;
+  // Why the origin is not ready; empty if it is.
+  [[nodiscard]] std::string last_error() const;
+  // Why the server refuses writes, and the remedy; empty while it accepts them.
+  [[nodiscard]] std::string write_refusal() const;
 
  private:
-  struct Inside;
-  const std::unique_ptr<Inside> inside_;
+  struct Worker;
+  const std::unique_ptr<Worker> worker_;
 };
 
 struct RedisOriginOptions {

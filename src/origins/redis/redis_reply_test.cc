@@ -23,7 +23,7 @@ ReplyStatus status_of(std::string_view text) {
   return parse_reply(text, reply, bytes);
 }
 
-TEST(RedisReply, UnderstandsBothVersionsOfTheProtocol) {
+TEST(RedisReply, ParsesBothProtocolVersions) {
   EXPECT_EQ(parsed("+OK\r\n").text, "OK");
   EXPECT_EQ(parsed("-ERR no\r\n").type, Type::kError);
   EXPECT_EQ(parsed("!6\r\nERR no\r\n").type, Type::kError);
@@ -40,7 +40,7 @@ TEST(RedisReply, UnderstandsBothVersionsOfTheProtocol) {
   EXPECT_EQ(map.items[1].integer, 2);
 }
 
-TEST(RedisReply, WaitsForTheRestOfEveryBeginning) {
+TEST(RedisReply, ReportsEveryPrefixAsIncomplete) {
   const std::string whole = "*3\r\n$3\r\nabc\r\n:12\r\n%1\r\n+x\r\n-ERR y\r\n";
   (void)parsed(whole);
   for (size_t size = 0; size < whole.size(); ++size) {
@@ -48,7 +48,7 @@ TEST(RedisReply, WaitsForTheRestOfEveryBeginning) {
   }
 }
 
-TEST(RedisReply, RefusesWhatIsNoReplyOrTooLarge) {
+TEST(RedisReply, RejectsMalformedAndOversizedReplies) {
   for (const char* text : {"x\r\n", "\r\n", ":1\n", ":one\r\n", ":\r\n", "$-2\r\n", "$1x\r\n",
                            "$1\r\nabc", "$1048577\r\n", "*65537\r\n", "%32769\r\n", "*-2\r\n",
                            "%9223372036854775807\r\n", "*9223372036854775807\r\n"}) {

@@ -1,4 +1,4 @@
-// An origin in a real redis-server, with its thread, and what tests tell it.
+// A started origin on a real redis-server, and builders for its requests.
 
 #pragma once
 
@@ -7,7 +7,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -23,29 +22,29 @@ using servers::RedisServer;
 using telemetry::OriginCommand;
 using telemetry::OriginError;
 
-// The system's, with a wall clock that may be wrong.
+// The system clock with an offset of its wall time.
 struct RealClock final : Clock {
   RealClock() = default;
-  explicit RealClock(Millis by) : wrong_by(by) {}
+  explicit RealClock(Millis by) : offset(by) {}
   [[nodiscard]] Instant now() const override {
     Instant now = system_clock().now();
-    now.wall += wrong_by;
+    now.wall += offset;
     return now;
   }
   void advance(Millis) {}
-  Millis wrong_by{0};
+  Millis offset{0};
 };
 
-// An origin with its thread.
-class Running {
+// Starts the origin, and stops it at the end.
+class RunningOrigin {
  public:
-  Running(const Clock& clock, uint16_t port, RedisAddress address = {}, uint64_t seed = 1)
+  RunningOrigin(const Clock& clock, uint16_t port, RedisAddress address = {}, uint64_t seed = 1)
       : origin_(std::make_shared<RedisOrigin>(clock, with_port(std::move(address), port), seed)) {
     origin_->start();
   }
-  ~Running() { origin_->stop(); }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
+  ~RunningOrigin() { origin_->stop(); }
+  RunningOrigin(const RunningOrigin&) = delete;
+  RunningOrigin& operator=(const RunningOrigin&) = delete;
 
   [[nodiscard]] const std::shared_ptr<RedisOrigin>& origin() const { return origin_; }
   RedisOrigin* operator->() const { return origin_.get(); }
@@ -54,7 +53,7 @@ class Running {
     await([this] { return origin_->metrics().ready.load(); });
   }
 
-  // Waits for the reply.
+  // Blocking calls.
   [[nodiscard]] Result<std::vector<CellTotals>> read(const std::vector<CellRead>& cells) const {
     return wait<std::vector<CellTotals>>(
         [&](OriginReply reply) { origin_->read(cells, std::move(reply)); });
@@ -72,18 +71,18 @@ class Running {
     address.port = port;
     return address;
   }
-  template <typename Answer, typename Ask>
-  static Result<Answer> wait(const Ask& ask) {
+  template <typename Answer, typename Call>
+  static Result<Answer> wait(const Call& call) {
     std::mutex mutex;
-    std::condition_variable came;
+    std::condition_variable replied;
     std::optional<Result<Answer>> received;
-    ask([&](Result<Answer> answer) {
+    call([&](Result<Answer> answer) {
       const std::lock_guard lock(mutex);
       received = std::move(answer);
-      came.notify_one();
+      replied.notify_one();
     });
     std::unique_lock lock(mutex);
-    came.wait(lock, [&] { return received.has_value(); });
+    replied.wait(lock, [&] { return received.has_value(); });
     return std::move(*received);
   }
 
@@ -93,17 +92,17 @@ class Running {
 inline constexpr Component kNode{.incarnation = 0xabc, .generation = 1};
 inline constexpr Component kSibling{.incarnation = 0xdef, .generation = 1};
 
-inline CellReplay acked(const std::string& tuple, Count total, Component writer = kNode) {
+inline CellReplay replay_of(const std::string& tuple, Count total, Component writer = kNode) {
   return {.cell = {tuple, 5},
           .writer = writer,
           .total = total,
           .expires_at = system_clock().now().wall + Millis(60'000)};
 }
-inline CellPublished word_of(const std::string& tuple, Count total) {
+inline CellPublished published_of(const std::string& tuple, Count total) {
   return {
       .cell = {tuple, 5}, .total = total, .expires_at = system_clock().now().wall + Millis(60'000)};
 }
-inline CellRead asked(const std::string& tuple, Component reader = kNode) {
+inline CellRead read_of(const std::string& tuple, Component reader = kNode) {
   return {.cell = {tuple, 5}, .reader = reader};
 }
 

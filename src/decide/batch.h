@@ -1,0 +1,75 @@
+// All-or-nothing decision over several requests.
+//
+// All threads charge tuples in the same order. Each cost is charged tentatively; the first denial
+// takes all costs back, in reverse order, so that a denied batch changes nothing. Nothing in
+// between suspends. Never admits too much: while a batch is in progress, its costs count for all
+// others.
+//
+// One batch on one thread, for the length of a call.
+
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "decide/decider.h"
+#include "weir/limiter.h"
+
+namespace weir::decide {
+
+struct BatchDecision {
+  bool admitted = false;
+  bool late = false;                          // nothing was decided: retry with a newer time
+  std::vector<memory::CellDecision> items{};  // in the order of the requests
+};
+
+class Batch {
+ public:
+  Batch(Decider& decider, const LimiterState& state, const std::vector<RequestContext>& contexts)
+      : decider_(decider), state_(state), contexts_(contexts), results_(contexts.size()) {}
+
+  [[nodiscard]] BatchDecision run();
+
+ private:
+  // The requests on one tuple, as a range of order_.
+  struct Group {
+    size_t begin = 0;
+    size_t end = 0;
+  };
+  // A charge, and how to settle or undo it.
+  struct Charge {
+    enum class Kind : uint8_t { kTentative, kHeld, kSketched } kind = Kind::kTentative;
+    memory::Tuple tuple{};
+    size_t item = 0;  // held: the last of its group, whose cost is the group's
+    int64_t sequence = 0;
+    Count cost = 0;
+  };
+
+  void sort_into_groups();
+  [[nodiscard]] bool charge(const Group& group);
+  [[nodiscard]] bool peek(const Group& group);
+  [[nodiscard]] memory::CellDecision charge_tentatively(const memory::Tuple& tuple,
+                                                        const Group& group);
+  [[nodiscard]] memory::CellDecision charge_held(const memory::Tuple& tuple, const Group& group);
+  [[nodiscard]] memory::CellDecision deny_held(const memory::Tuple& tuple, const Group& group);
+  [[nodiscard]] memory::CellDecision charge_in_sketch(const Group& group);
+  [[nodiscard]] memory::Query query_up_to(const Group& group, size_t i) const;
+  void settle();
+  void withdraw(const memory::Tuple& tuple, Count cost) const;
+  void undo(size_t down_to);
+  void undo_one(const Charge& charge);
+  void report_denial();
+
+  Decider& decider_;
+  const LimiterState& state_;
+  const std::vector<RequestContext>& contexts_;
+  std::vector<size_t> order_;
+  std::vector<Group> groups_;
+  std::vector<Charge> charges_;
+  std::vector<memory::CellDecision> results_;
+  size_t denied_item_ = 0;
+  int spins_ = memory::kHoldTurns;  // left to wait for other batches, on all tuples together
+  bool late_ = false;
+};
+
+}  // namespace weir::decide

@@ -1,0 +1,249 @@
+#include "decide/decider.h"
+
+#include <algorithm>
+
+#include "memory/backlog_cell.h"
+#include "memory/log_cell.h"
+#include "memory/ring_cell.h"
+#include "memory/window_cells.h"
+#include "regional/freshness.h"
+
+namespace weir::decide {
+
+using memory::CellClass;
+using memory::CellDecision;
+using memory::DecisionStatus;
+using memory::Effect;
+using memory::Tuple;
+using memory::WindowCells;
+using telemetry::Stat;
+
+CellDecision Decider::decide_cells(const Tuple& tuple, const memory::Query& query, Effect effect) {
+  switch (tuple.slot->header.cell_class()) {
+    [[likely]] case CellClass::kWindow : return WindowCells(tuple).decide(query, effect);
+    case CellClass::kBacklog: return memory::BacklogCell(tuple).decide(query, effect);
+    case CellClass::kRing: return memory::RingCell(tuple).decide(query, effect);
+    case CellClass::kLog: break;
+  }
+  return memory::LogCell(tuple).decide(query, effect);
+}
+
+CellDecision Decider::decide_counts(const memory::Query& query,
+                                    const algorithms::WindowCounts& counts) {
+  const auto at = algorithms::position_of(query.now, query.duration);
+  CellDecision result;
+  result.sequence = at.sequence;
+  result.decision = query.algorithm == Algorithm::kSlidingWindow
+                        ? algorithms::decide_sliding(at, counts, query.ask)
+                        : algorithms::decide_fixed(at, counts, query.ask);
+  if (memory::class_of(query.algorithm) != CellClass::kWindow) result.decision.reset = query.now;
+  return result;
+}
+
+CellDecision Decider::decide_without_tuple(const RequestContext& context) const {
+  const auto at = algorithms::position_of(context.query.now, context.query.duration);
+  algorithms::WindowCounts region = context.region_counts.value_or(algorithms::WindowCounts{});
+  algorithms::WindowCounts foreign;
+  if (state_.global && context.cell_class() == CellClass::kWindow) {
+    const global::LedgerTotals totals = state_.global->remote.totals(context.key, at.sequence);
+    foreign = {.current = totals.current.foreign, .previous = totals.last.foreign};
+    // Our own row is a lower bound of the region's count; the origin may have lost counts.
+    region = {.current = std::max(region.current, totals.current.own_region),
+              .previous = std::max(region.previous, totals.last.own_region)};
+  }
+  const algorithms::WindowCounts counts{.current = region.current + foreign.current,
+                                        .previous = region.previous + foreign.previous};
+  CellDecision result = decide_counts(context.query, counts);
+  result.evidence.siblings = region.current;
+  result.evidence.foreign = foreign.current;
+  if (context.query.algorithm == Algorithm::kSlidingWindow) {
+    result.evidence.previous = algorithms::carried_over(at, counts.previous);
+  }
+  return result;
+}
+
+bool Decider::is_late(const Tuple& tuple, WallTime requested) const {
+  return memory::is_ahead_of(tuple, requested) &&
+         !memory::is_ahead_of(tuple, state_.tuples->clock.now().wall);
+}
+
+// Calls attempt(context); while the request is late, again at the present time. Empty: every
+// attempt was late.
+template <typename Attempt>
+static auto retry_late(const RequestContext& context, const Clock& clock, const Attempt& attempt) {
+  auto answer = attempt(context);
+  for (int retry = 0; !answer && retry < kMaxLateRetries; ++retry) {
+    RequestContext again = context;
+    again.set_time(clock.now());
+    answer = attempt(again);
+  }
+  return answer;
+}
+
+CellDecision Decider::deny_for_one_tick(const RequestContext& context) {
+  CellDecision denial = decide_counts(context.query, {});
+  memory::refuse_for_one_tick(context.query, denial.decision);
+  denial.decision.remaining = 0;
+  return denial;
+}
+
+CellDecision Decider::decide(const RequestContext& context) {
+  if (context.query.ask.cost == 0) {
+    if (const auto known = peek(context)) return *known;
+    return decide_without_tuple(context);
+  }
+  const auto result =
+      retry_late(context, state_.tuples->clock,
+                 [this](const RequestContext& attempt) { return try_decide(attempt); });
+  return result ? *result : deny_for_one_tick(context);
+}
+
+std::optional<CellDecision> Decider::peek(const RequestContext& context) {
+  const auto known =
+      retry_late(context, state_.tuples->clock,
+                 [this](const RequestContext& attempt) { return try_peek(attempt); });
+  return known ? *known : deny_for_one_tick(context);
+}
+
+std::optional<CellDecision> Decider::try_decide(const RequestContext& context) {
+  const memory::Query& query = context.query;
+  const auto decided = with_tuple(context, [&](const Tuple& tuple) {
+    CellDecision result = decide_cells(tuple, query, Effect::kConsume);
+    // The denial may be due to a batch that will take its cost back. Batches are short: retry a few
+    // times, then the denial stands.
+    constexpr int kMaxRetries = 100;
+    for (int retry = 0; retry < kMaxRetries && result.status == DecisionStatus::kDecided &&
+                        result.decision.outcome == Outcome::kDenied &&
+                        memory::tentative_amount(tuple.cold->tentative) != 0;
+         ++retry) {
+      memory::relax();
+      result = decide_cells(tuple, query, Effect::kConsume);
+    }
+    if (result.status != DecisionStatus::kDecided) return result;
+    if (result.decision.admitted()) {
+      mark_charged(tuple, query, result);
+    } else if (result.decision.outcome == Outcome::kDenied) {
+      mark_denied(tuple, context.now.mono, query);
+    }
+    return with_accuracy(tuple, query, result);
+  });
+  if (decided && decided->status == DecisionStatus::kLate) return std::nullopt;
+  if (decided) return decided;
+  CellDecision result;
+  if (while_absent(context, [&] { result = decide_in_sketch(context, Effect::kConsume); })) {
+    return result;
+  }
+  // Another thread has just created the tuple.
+  return deny_for_one_tick(context);
+}
+
+CellDecision Decider::decide_in_sketch(const RequestContext& context, Effect effect) const {
+  memory::TupleStore& tuples = *state_.tuples;
+  if (!tuples.table.has_memory_for(context.key, context.query)) {
+    state_.counters->add(Stat::kNoMemory);
+  }
+  CellDecision result =
+      tuples.sketch.decide(tuples.sketch_subject(context.key), context.query, effect,
+                           tuples.evicted_count(context.key, context.query));
+  result.approximate = true;
+  return result;
+}
+
+CellDecision Decider::with_accuracy(const Tuple& tuple, const memory::Query& query,
+                                    CellDecision result) const {
+  if (tuple.slot->header.cell_class() == CellClass::kLog &&
+      memory::LogCell(tuple).falls_short_of(query)) {
+    state_.counters->add(Stat::kNoMemory);
+    result.approximate = true;
+  }
+  return result;
+}
+
+// Expired tuples may own the memory that is missing, and an embedding program need not sweep.
+void Decider::sweep_some(WallTime now) const {
+  constexpr size_t kSlotsAtATime = 64;
+  state_.tuples->sweep(now, kSlotsAtATime);
+}
+
+std::optional<std::optional<CellDecision>> Decider::try_peek(const RequestContext& context) const {
+  // An attempt fails only while another thread moves the tuple.
+  constexpr int kMaxAttempts = 1000;
+  memory::TupleStore& tuples = *state_.tuples;
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    const epoch::Guard guard;
+    const Tuple tuple = tuples.table.find(context.key);
+    if (!tuple) break;
+    if (is_late(tuple, context.now.wall)) return std::nullopt;
+    // The tuple was idle for too long or is of a future time, so it has no counts of this window.
+    // Nor has the sketch, which counts no tuple of the table.
+    if (context.cell_class() == CellClass::kWindow && !WindowCells(tuple).fits(context.query)) {
+      return std::optional<CellDecision>{};
+    }
+    const CellDecision result = decide_cells(tuple, context.query, Effect::kOnlyLook);
+    if (result.status == DecisionStatus::kDecided) {
+      return with_accuracy(tuple, context.query, result);
+    }
+    memory::relax();
+  }
+  if (!tuples.sketch.holds(tuples.sketch_subject(context.key), context.query)) {
+    return std::optional<CellDecision>{};
+  }
+  return decide_in_sketch(context, Effect::kOnlyLook);
+}
+
+void Decider::enqueue_replay(const Tuple& tuple, Count limit, Algorithm algorithm) const {
+  memory::note_ask(tuple.cold->meta, limit, algorithm);
+  state_.region->pending_replay.push(tuple.index);
+}
+
+void Decider::make_strict(const Tuple& tuple, MonoTime now, const memory::Query& query) const {
+  memory::Word& until = WindowCells(tuple).strict_until();
+  if (until.load(std::memory_order_relaxed) <= regional::ticks(now)) {
+    state_.counters->add(Stat::kMadeStrict);
+  }
+  memory::raise_number(until, regional::ticks(now + query.duration));
+  memory::note_ask(tuple.cold->meta, query.limit, query.algorithm);
+}
+
+// Creates the tuple, or rebuilds it so that it can express the request. A tuple that the sketch
+// counts is not created. A new tuple has the known counts of other regions before any thread finds
+// it.
+memory::Created Decider::create_or_rebuild(const RequestContext& context,
+                                           DecisionStatus status) const {
+  memory::TupleStore& tuples = *state_.tuples;
+  const auto in_sketch = [&] {
+    return tuples.sketch.holds(tuples.sketch_subject(context.key), context.query);
+  };
+  memory::Table::Making making{.forbidden = in_sketch, .prepare = {}};
+  const bool has_remote = state_.global && context.cell_class() == CellClass::kWindow;
+  const int64_t sequence =
+      algorithms::position_of(context.query.now, context.query.duration).sequence;
+  if (has_remote) {
+    making.prepare = [&, totals = state_.global->remote.totals(context.key, sequence)](
+                         const Tuple& tuple) { merge_remote(context, totals, tuple); };
+  }
+  const memory::Created created = status == DecisionStatus::kRebuild
+                                      ? tuples.table.rebuild(context.key, context.query, making)
+                                      : tuples.table.create(context.key, context.query, making);
+  if (created != memory::Created::kYes || !has_remote) return created;
+  // Counts may have been imported meanwhile.
+  const global::LedgerTotals totals = state_.global->remote.totals(context.key, sequence);
+  const epoch::Guard guard;
+  if (const Tuple tuple = tuples.table.find(context.key)) {
+    merge_remote(context, totals, tuple);
+    // A request that waited for long is decided in a past window; the evaluation merges the counts
+    // of the present one.
+    state_.publish_watch->push(tuple.index);
+  }
+  return created;
+}
+
+void Decider::merge_remote(const RequestContext& context, const global::LedgerTotals& totals,
+                           const Tuple& tuple) {
+  const int64_t sequence =
+      algorithms::position_of(context.query.now, context.query.duration).sequence;
+  global::merge_into(tuple, sequence - 1, totals.last);
+  global::merge_into(tuple, sequence, totals.current);
+}
+
+}  // namespace weir::decide

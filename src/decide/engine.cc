@@ -1,0 +1,267 @@
+// Construction, and the entry points that begin with the fast path: check(), check_each() and
+// check_each_async().
+
+#include "decide/engine.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "base/inline.h"
+#include "decide/fast_path.h"
+#include "decide/validate.h"
+#include "memory/window_cells.h"
+#include "platform/entropy.h"
+
+namespace weir::decide {
+
+using memory::CellClass;
+using memory::Scope;
+using memory::WindowCells;
+using regional::ReadRequirement;
+using telemetry::Stat;
+
+namespace {
+
+// Requests that are interleaved: few enough to stay in the cache between two passes.
+constexpr size_t kGroup = 16;
+
+WEIR_HOT_INLINE Path path_of(const Request& request, const base::KeyedHash& secret,
+                             FastKey& fast_key) {
+  const Path path = classify(request, secret, fast_key);
+  if (path != Path::kSlow) return path;
+  return fast_key.header != 0 && validate(request) == nullptr ? Path::kFound : Path::kSlow;
+}
+
+template <std::memory_order kFirstLook>
+WEIR_HOT_INLINE void guess_slots(const memory::Table& table,
+                                 const std::array<FastKey, kGroup>& fast_key, size_t begin,
+                                 size_t end, std::array<memory::Slot*, kGroup>& guesses) {
+  for (size_t i = begin; i < end; ++i) {
+    guesses[i] = table.prefetch_slot<kFirstLook>(fast_key[i].hash);
+  }
+}
+
+// Whether there is one verdict per request; if not, writes the error into each verdict.
+bool sizes_match(size_t requests, std::span<Result<Verdict>> verdicts) {
+  if (requests == verdicts.size()) [[likely]]
+    return true;
+  const auto error = validate_sizes(requests, verdicts.size());
+  for (Result<Verdict>& verdict : verdicts) verdict = *error;
+  return false;
+}
+
+}  // namespace
+
+Engine::Engine(const Clock& clock, const Options& options)
+    : state_(clock, options, options.seed ? *options.seed : platform::entropy()),
+      decider_(state_),
+      refresh_(options.origin
+                   ? std::make_shared<regional::Refresh>(state_.tuples, state_.region,
+                                                         state_.publish_watch, state_.counters)
+                   : nullptr),
+      replay_(options.origin
+                  ? std::make_shared<regional::Replay>(state_.tuples, state_.region,
+                                                       state_.publish_watch, state_.counters)
+                  : nullptr),
+      sync_(options.ledger
+                ? std::make_shared<global::RegionSync>(state_.tuples, state_.region, state_.global,
+                                                       state_.publish_watch, options.sync)
+                : nullptr) {}
+
+Result<Verdict> Engine::check(Instant now, const Request& request) {
+  Result<Verdict> result;  // the only object returned, so that it is built in place
+  if (!check_fast(now, request, result.value())) [[unlikely]]
+    check_slow(now, request, result);
+  return result;
+}
+
+// Calls nothing unless it has to, so that everything stays in registers: see fast_path.h.
+WEIR_HOT_INLINE bool Engine::check_fast(Instant now, const Request& request, Verdict& verdict) {
+  FastKey fast_key;
+  epoch::ThreadRecord* const thread = epoch::FastGuard::available();
+  memory::TupleStore& tuples = *state_.tuples;
+  const Path path = classify(request, tuples.hash, fast_key);
+  if (path == Path::kSlow || (path == Path::kWindow && tuples.is_shared()) || thread == nullptr)
+      [[unlikely]] {
+    return false;
+  }
+  const epoch::FastGuard guard(*thread);
+  memory::Slot* const slot = tuples.table.find(
+      fast_key.hash, [&](const memory::Slot& found) { return is_of(found, fast_key, request); });
+  if (slot == nullptr) [[unlikely]]
+    return false;
+  if (!admit_fast<Scope::kProcess>(path, tuples.table.tuple_of(*slot), now, request, verdict))
+      [[unlikely]] {
+    return check_found(*slot, now, request, verdict);
+  }
+  state_.counters->add_for(*thread, Stat::kAdmitted);
+  return true;
+}
+
+[[gnu::noinline, gnu::cold]] bool Engine::check_found(memory::Slot& slot, Instant now,
+                                                      const Request& request, Verdict& verdict) {
+  const memory::Query query = memory::query_of(now.wall, request);
+  memory::CellDecision result;
+  const memory::Tuple tuple = state_.tuples->table.tuple_of(slot);
+  if (!decider_.decide_found(tuple, now.mono, query, result)) return false;
+  fill(query, result, Basis::kLocal, verdict);
+  count(verdict);
+  return true;
+}
+
+void Engine::check_each(Instant now, std::span<const Request> requests,
+                        std::span<Result<Verdict>> verdicts) {
+  if (!sizes_match(requests.size(), verdicts)) return;
+  for (size_t begin = 0; begin < requests.size(); begin += kGroup) {
+    const size_t count = std::min(kGroup, requests.size() - begin);
+    const auto group = requests.subspan(begin, count);
+    const auto results = verdicts.subspan(begin, count);
+    const auto slow = [&](size_t i) { check_slow(now, group[i], results[i]); };
+    if (state_.tuples->is_shared()) {
+      check_group<Scope::kRegion>(now, group, results, slow);
+    } else {
+      check_group<Scope::kProcess>(now, group, results, slow);
+    }
+  }
+}
+
+// Marks a tuple after an admission on the fast path; see Decider::mark_charged().
+WEIR_HOT_INLINE void Engine::mark_fast(const memory::Tuple& tuple, const Request& request,
+                                       Verdict& verdict) {
+  const WindowCells cells(tuple);
+  const auto limit = static_cast<Count>(request.limit);
+  const memory::TupleWatch watch = cells.watch_in_order();
+  if (!watch.dirty() && cells.mark_dirty()) [[unlikely]] {
+    decider_.enqueue_replay(tuple, limit, request.algorithm);
+  }
+  const global::GlobalState* const global = state_.global.get();
+  if (global == nullptr) return;
+  if (memory::PublishWatch::may_change_rule(watch, verdict.evidence,
+                                            static_cast<Count>(request.cost), limit)) [[unlikely]] {
+    state_.publish_watch->after_charge(tuple, watch, verdict.evidence, limit, request.algorithm);
+  }
+  if (global->behind.load(std::memory_order_relaxed)) [[unlikely]] {
+    verdict.basis = Basis::kDegraded;
+    state_.counters->add(Stat::kDegraded);
+  }
+}
+
+// Three passes, each of which prefetches the memory of the next. The last pass keeps the order of
+// the requests, since two may be on one tuple. A request that cannot be decided here goes to
+// slow(i), in its place in the order, with no epoch guard held.
+template <memory::Scope kScope, typename Slow>
+WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> requests,
+                                         std::span<Result<Verdict>> verdicts, const Slow& slow) {
+  constexpr bool kShared = kScope == Scope::kRegion;
+  const memory::TupleStore& tuples = *state_.tuples;
+  const memory::Table& table = tuples.table;
+  const size_t count = requests.size();
+  epoch::ThreadRecord* const thread = epoch::FastGuard::available();
+  std::array<FastKey, kGroup> fast_key{};
+  std::array<Path, kGroup> paths;
+  for (size_t i = 0; i < count; ++i) {
+    paths[i] = path_of(requests[i], tuples.hash, fast_key[i]);
+    if (thread == nullptr) paths[i] = Path::kSlow;
+    table.prefetch_control(fast_key[i].hash);
+  }
+  for (size_t i = 0; i < count;) {
+    {
+      std::optional<epoch::FastGuard> guard;
+      if (thread != nullptr) guard.emplace(*thread);
+      std::array<memory::Slot*, kGroup> guesses;
+      if (epoch::first_load_may_be_relaxed()) [[likely]] {
+        guess_slots<std::memory_order_relaxed>(table, fast_key, i, count, guesses);
+        // Acquires the keys and states of all guessed slots.
+        std::atomic_thread_fence(std::memory_order_acquire);
+      } else {
+        guess_slots<std::memory_order_seq_cst>(table, fast_key, i, count, guesses);
+      }
+      uint64_t admitted = 0;
+      for (; i < count && paths[i] != Path::kSlow; ++i) {
+        const auto same = [&](const memory::Slot& found) {
+          return is_of(found, fast_key[i], requests[i]);
+        };
+        memory::Slot* const slot = table.find(fast_key[i].hash, guesses[i], same);
+        if (!verdicts[i].ok()) [[unlikely]]
+          verdicts[i] = Verdict{};
+        Verdict& verdict = verdicts[i].value();
+        if (slot != nullptr && admit_fast<kScope>(paths[i], table.tuple_of(*slot), now, requests[i],
+                                                  verdict)) [[likely]] {
+          if constexpr (kShared) {
+            if (paths[i] == Path::kWindow) mark_fast(table.tuple_of(*slot), requests[i], verdict);
+          }
+          ++admitted;
+          continue;
+        }
+        // With an origin, the slow path first checks whether to read it.
+        const bool may_read = kShared && tuples.has_origin() &&
+                              memory::class_of(requests[i].algorithm) == CellClass::kWindow;
+        if (slot == nullptr || may_read || !check_found(*slot, now, requests[i], verdict)) {
+          paths[i] = Path::kSlow;
+          break;
+        }
+      }
+      if (thread != nullptr) state_.counters->add_for(*thread, Stat::kAdmitted, admitted);
+    }
+    for (; i < count && paths[i] == Path::kSlow; ++i) {
+      verdicts[i] = Verdict{};
+      slow(i);
+    }
+  }
+}
+
+bool Engine::check_each_async(Instant now, std::span<const Request> requests,
+                              std::span<Result<Verdict>> verdicts, Executor& home, Task&& done) {
+  if (!sizes_match(requests.size(), verdicts)) return true;
+  if (refresh_ == nullptr) {
+    check_each(now, requests, verdicts);
+    return true;
+  }
+  struct Waiting {
+    size_t item = 0;
+    RequestContext context;
+    ReadRequirement requirement = ReadRequirement::kCold;
+  };
+  std::shared_ptr<std::deque<Waiting>> waiting;  // a deque, so that addresses stay valid
+  const auto slow = [&](size_t i) {
+    if (auto error = validate(requests[i])) {
+      verdicts[i] = std::move(*error);
+      return;
+    }
+    RequestContext context(now, requests[i], state_.tuples->hash);
+    const ReadRequirement requirement = read_requirement(context);
+    if (!regional::is_read(requirement)) {
+      return decide_unread(context, requirement, verdicts[i].value());
+    }
+    if (waiting == nullptr) waiting = std::make_shared<std::deque<Waiting>>();
+    waiting->push_back({.item = i, .context = context, .requirement = requirement});
+  };
+  for (size_t begin = 0; begin < requests.size(); begin += kGroup) {
+    const size_t count = std::min(kGroup, requests.size() - begin);
+    check_group<Scope::kRegion>(now, requests.subspan(begin, count), verdicts.subspan(begin, count),
+                                [&](size_t i) { slow(begin + i); });
+  }
+  if (waiting == nullptr) return true;
+  std::vector<regional::ReadRequest> reads;
+  for (const Waiting& each : *waiting) {
+    reads.push_back({.key = &each.context.key,
+                     .duration = each.context.query.duration,
+                     .requirement = each.requirement});
+  }
+  refresh_->read(now, reads, home,
+                 [self = shared_from_this(), waiting, verdicts,
+                  done = std::move(done)](const std::vector<regional::ReadResult>& results) {
+                   for (size_t i = 0; i < waiting->size(); ++i) {
+                     Waiting& each = (*waiting)[i];
+                     const Basis basis = self->basis_after_read(results[i], each.context);
+                     self->decide_and_recheck(each.context, basis, verdicts[each.item].value());
+                   }
+                   done();
+                 });
+  return false;
+}
+
+}  // namespace weir::decide

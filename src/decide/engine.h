@@ -1,0 +1,166 @@
+// The production engine: validates a request, reads the origin if needed, decides, and marks the
+// tuple for replay and publishing.
+//
+// Servers, embedders (through weir::Limiter) and the simulator all run this class. It knows only
+// ports. Its members are defined by path: engine.cc has the fast path, slow_path.cc the rest of a
+// single request, batch_path.cc batches, maintenance.cc the background work and the inspection.
+//
+// Safe from any thread.
+
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/atomic.h"
+#include "base/inline.h"
+#include "decide/batch.h"
+#include "decide/decider.h"
+#include "decide/limiter_state.h"
+#include "decide/request_context.h"
+#include "global/region_sync.h"
+#include "regional/refresh.h"
+#include "regional/replay.h"
+#include "weir/limiter.h"
+
+namespace weir::decide {
+
+// The state of one cell, for checkers and for inspection.
+struct CellView {
+  std::string tuple;
+  int64_t sequence = 0;
+  Count own = 0;
+  Count siblings = 0;
+  Count foreign = 0;
+  Count tentative = 0;
+  Count acked = 0;
+  uint64_t generation = 0;
+};
+
+class Engine : public std::enable_shared_from_this<Engine> {
+ public:
+  // Always shared: requests in flight keep it alive. All times passed in later are readings of this
+  // clock.
+  [[nodiscard]] static std::shared_ptr<Engine> make(const Clock& clock, const Options& options) {
+    return std::shared_ptr<Engine>(new Engine(clock, options));
+  }
+
+  // See weir::Limiter for the contracts.
+  Result<Verdict> check(Instant now, const Request& request);
+  void check_each(Instant now, std::span<const Request> requests,
+                  std::span<Result<Verdict>> verdicts);
+  // True: all are decided, and `done` was neither called nor moved from.
+  [[nodiscard]] bool check_each_async(Instant now, std::span<const Request> requests,
+                                      std::span<Result<Verdict>> verdicts, Executor& home,
+                                      Task&& done);
+  Result<BatchVerdict> check_all(Instant now, std::span<const Request> requests);
+  // True: `done` was called before the return.
+  bool check_async(Instant now, const Request& request, Executor& home, VerdictHandler done);
+  bool check_all_async(Instant now, std::span<const Request> requests, Executor& home,
+                       BatchHandler done);
+
+  Result<bool> reset(Instant now, const Request& request);
+  [[nodiscard]] bool may_wait() const { return state_.tuples->has_origin(); }
+  WorkReport run_replay(Instant now, Executor& timers, Flush flush = Flush::kDue);
+  WorkReport run_shutdown(Instant now);
+  WorkReport run_sync(Instant now, Flush flush = Flush::kDue);
+  [[nodiscard]] SyncStats sync_stats() const;
+  WorkReport run_sweep(Instant now, size_t slots);
+  [[nodiscard]] LimiterStats stats() const;
+  SaveReport save(Instant now, Saving saving, const std::function<void(std::string_view)>& write);
+  bool restore(Instant now, std::string_view record);
+  void set_on_origin_loss(OnOriginLoss policy) {
+    state_.region->on_origin_loss.store(policy, std::memory_order_relaxed);
+  }
+
+  // Visits the live cells of window tuples.
+  void inspect(const std::function<void(const CellView&)>& visit) const;
+  // The same as the publish rule sees them.
+  void inspect_sync(Instant now,
+                    const std::function<void(const global::SharedCell&)>& visit) const {
+    if (sync_ != nullptr) sync_->inspect(now, visit);
+  }
+  [[nodiscard]] uint64_t incarnation() const { return state_.region->incarnation; }
+
+ private:
+  Engine(const Clock& clock, const Options& options);
+
+  // The parts of check() and check_each(), from the most frequent to the rest. The first two return
+  // false if they did nothing.
+  [[nodiscard]] bool check_fast(Instant now, const Request& request, Verdict& verdict);
+  [[nodiscard]] bool check_found(memory::Slot& slot, Instant now, const Request& request,
+                                 Verdict& verdict);
+  void check_slow(Instant now, const Request& request, Result<Verdict>& result);
+  template <memory::Scope kScope, typename Slow>
+  void check_group(Instant now, std::span<const Request> requests,
+                   std::span<Result<Verdict>> verdicts, const Slow& slow);
+  void mark_fast(const memory::Tuple& tuple, const Request& request, Verdict& verdict);
+
+  [[nodiscard]] regional::ReadRequirement read_requirement(const RequestContext& context);
+  void replay_refused(const memory::Tuple& tuple, MonoTime now);
+  void degrade(RequestContext& context);
+  void decide_unread(RequestContext& context, regional::ReadRequirement requirement,
+                     Verdict& verdict);
+  void decide(const RequestContext& context, Basis basis, Verdict& verdict);
+  // For a tuple that is not in the table, or that another thread moves.
+  void decide_uncommon(const RequestContext& context, Basis basis, Verdict& verdict);
+  [[nodiscard]] Basis basis_after_read(const regional::ReadResult& read, RequestContext& context);
+  void decide_and_recheck(const RequestContext& context, Basis basis, Verdict& verdict);
+  [[nodiscard]] bool is_unread(const RequestContext& context) const;
+
+  [[nodiscard]] Result<std::vector<RequestContext>> contexts_of(
+      Instant now, std::span<const Request> requests) const;
+  [[nodiscard]] BatchVerdict decide_all(std::vector<RequestContext>& contexts,
+                                        const std::vector<Basis>& bases);
+
+  void fill(const memory::Query& query, const memory::CellDecision& result, Basis basis,
+            Verdict& verdict) const;
+  // Whether the counts of other regions are too old.
+  [[nodiscard]] bool is_behind(Algorithm algorithm) const;
+  void count(const Verdict& verdict);
+  void charge_difference(const memory::TupleKey& key, memory::Query query, Count units);
+
+  const LimiterState state_;
+  Decider decider_;
+  // Null without an origin.
+  const std::shared_ptr<regional::Refresh> refresh_;
+  const std::shared_ptr<regional::Replay> replay_;
+  // Null without a ledger.
+  const std::shared_ptr<global::RegionSync> sync_;
+  std::atomic<uint64_t> resets_{0};  // a saved state may be of a tuple that was reset since
+  base::Mutex save_mutex_;
+  uint64_t saved_resets_ = 0;  // guarded by save_mutex_
+};
+
+inline bool Engine::is_behind(Algorithm algorithm) const {
+  return state_.global != nullptr && state_.global->behind.load(std::memory_order_relaxed) &&
+         memory::class_of(algorithm) == memory::CellClass::kWindow;
+}
+
+WEIR_HOT_INLINE void Engine::fill(const memory::Query& query, const memory::CellDecision& result,
+                                  Basis basis, Verdict& verdict) const {
+  const algorithms::Decision& decision = result.decision;
+  verdict.outcome = decision.outcome;
+  verdict.basis = result.approximate || is_behind(query.algorithm) ? Basis::kDegraded : basis;
+  verdict.limit = query.ask.capacity;
+  verdict.remaining = decision.remaining;
+  verdict.reset = decision.reset;
+  verdict.retry_after.reset();
+  if (decision.retry_at) {
+    verdict.retry_after = std::max(*decision.retry_at - query.now, Millis(1));
+  }
+  verdict.evidence = result.evidence;
+}
+
+WEIR_HOT_INLINE void Engine::count(const Verdict& verdict) {
+  using telemetry::Stat;
+  state_.counters->add(verdict.admitted() ? Stat::kAdmitted : Stat::kDenied);
+  if (verdict.basis == Basis::kDegraded) [[unlikely]]
+    state_.counters->add(Stat::kDegraded);
+}
+
+}  // namespace weir::decide

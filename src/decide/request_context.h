@@ -1,0 +1,40 @@
+// A valid request on the slow path: its names are read once and hashed once.
+
+#pragma once
+
+#include <optional>
+
+#include "algorithms/windows.h"
+#include "base/inline.h"
+#include "base/keyed_hash.h"
+#include "memory/slot.h"
+#include "memory/tuple_key.h"
+#include "weir/request.h"
+#include "weir/time.h"
+
+namespace weir::decide {
+
+struct RequestContext {
+  RequestContext() = default;
+  WEIR_HOT_INLINE RequestContext(Instant at, const Request& request, const base::KeyedHash& hash)
+      : now(at),
+        key(request, hash),
+        query(memory::query_of(at.wall, request)),
+        on_origin_loss(request.on_origin_loss) {}
+
+  Instant now{};
+  memory::TupleKey key;
+  memory::Query query;
+  std::optional<OnOriginLoss> on_origin_loss{};
+  // The region's counts as read from the origin, for a peek at a tuple that is not in the table.
+  std::optional<algorithms::WindowCounts> region_counts{};
+
+  [[nodiscard]] memory::CellClass cell_class() const { return key.header().cell_class(); }
+  // Moves the request to another time.
+  void set_time(Instant then) {
+    now = then;
+    query.now = then.wall;
+  }
+};
+
+}  // namespace weir::decide

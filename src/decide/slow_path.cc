@@ -1,0 +1,179 @@
+// The slow path of one request: validate, read the origin if needed, decide in the table or the
+// sketch.
+
+#include <optional>
+#include <utility>
+
+#include "decide/engine.h"
+#include "decide/validate.h"
+#include "memory/window_cells.h"
+#include "regional/freshness.h"
+#include "regional/loss_bound.h"
+
+namespace weir::decide {
+
+using memory::CellClass;
+using memory::CellDecision;
+using memory::DecisionStatus;
+using memory::WindowCells;
+using regional::Freshness;
+using regional::ReadRequirement;
+using telemetry::Stat;
+
+[[gnu::noinline, gnu::cold]] void Engine::check_slow(Instant now, const Request& request,
+                                                     Result<Verdict>& result) {
+  if (auto error = validate(request)) {
+    result = std::move(*error);
+  } else {
+    RequestContext context(now, request, state_.tuples->hash);
+    decide_unread(context, read_requirement(context), result.value());
+  }
+}
+
+bool Engine::check_async(Instant now, const Request& request, Executor& home, VerdictHandler done) {
+  if (auto error = validate(request)) {
+    done(std::move(*error));
+    return true;
+  }
+  auto context = std::make_shared<RequestContext>(now, request, state_.tuples->hash);
+  const ReadRequirement requirement = read_requirement(*context);
+  if (!regional::is_read(requirement)) {
+    Verdict verdict;
+    decide_unread(*context, requirement, verdict);
+    done(verdict);
+    return true;
+  }
+  refresh_->read(
+      now,
+      {{.key = &context->key, .duration = context->query.duration, .requirement = requirement}},
+      home,
+      [self = shared_from_this(), context,
+       done = std::move(done)](const std::vector<regional::ReadResult>& results) {
+        Verdict verdict;
+        const Basis basis = self->basis_after_read(results[0], *context);
+        self->decide_and_recheck(*context, basis, verdict);
+        done(verdict);
+      });
+  return false;
+}
+
+WEIR_HOT_INLINE void Engine::decide(const RequestContext& context, Basis basis, Verdict& verdict) {
+  CellDecision result;  // never leaves the registers
+  if (!decider_.decide_in_table(context, result)) [[unlikely]] {
+    decide_uncommon(context, basis, verdict);
+    return;
+  }
+  fill(context.query, result, basis, verdict);
+  count(verdict);
+}
+
+void Engine::decide_uncommon(const RequestContext& context, Basis basis, Verdict& verdict) {
+  fill(context.query, decider_.decide(context), basis, verdict);
+  count(verdict);
+}
+
+// Decides without a read, whether or not one is required.
+void Engine::decide_unread(RequestContext& context, ReadRequirement requirement, Verdict& verdict) {
+  if (requirement == ReadRequirement::kDegrade) degrade(context);
+  decide_and_recheck(context, regional::basis_without_reading(requirement), verdict);
+}
+
+// The tuple may have been evicted since its read was checked.
+void Engine::decide_and_recheck(const RequestContext& context, Basis basis, Verdict& verdict) {
+  decide(context, basis, verdict);
+  if (verdict.basis == Basis::kDegraded || !verdict.admitted()) return;
+  if (!is_unread(context)) return;
+  verdict.basis = Basis::kDegraded;
+  state_.counters->add(Stat::kDegraded);
+}
+
+// The read that the request requires before its decision. Creates a tuple that will be charged, so
+// that the counts read have a place.
+ReadRequirement Engine::read_requirement(const RequestContext& context) {
+  const regional::RegionState& region = *state_.region;
+  if (!region.origin || context.cell_class() != CellClass::kWindow) {
+    return ReadRequirement::kNothing;
+  }
+  const Millis longest =
+      regional::longest_while_failing(region.replay_failing_since(), context.now.mono,
+                                      context.query.duration, region.max_freshness);
+  const regional::ReadRules rules{
+      .longest = region.max_freshness,
+      .available = region.origin->reach() == Reach::kPrompt && longest > Millis(0)};
+  ReadRequirement requirement =
+      rules.available ? ReadRequirement::kCold : ReadRequirement::kDegrade;
+  const auto evaluate = [&](const memory::Tuple& tuple) {
+    const WindowCells cells(tuple);
+    // The tuple could not store the counts read, and would still be called fresh.
+    if (!cells.fits(context.query)) return CellDecision{.status = DecisionStatus::kRebuild};
+    const CellDecision result = cells.decide(context.query, memory::Effect::kOnlyLook);
+    const bool refused = result.status == DecisionStatus::kDecided && !result.decision.admitted();
+    if (refused) replay_refused(tuple, context.now.mono);
+    requirement = refused
+                      ? ReadRequirement::kRefused
+                      : regional::read_requirement(cells, context.query, context.now.mono, rules);
+    // The window must still be the newest when the reply arrives.
+    if (context.query.ask.cost > 0 && result.status == DecisionStatus::kDecided) {
+      cells.expect(result.sequence);
+    }
+    return result;
+  };
+  if (context.query.ask.cost > 0) {
+    // The table is full: the sketch decides, and a read would not change that.
+    if (!decider_.with_tuple(context, evaluate)) return ReadRequirement::kNothing;
+  } else {
+    const epoch::Guard guard;
+    if (const memory::Tuple tuple = state_.tuples->table.find(context.key)) evaluate(tuple);
+  }
+  return requirement;
+}
+
+// A refused tuple is not read, and so would not notice that the origin lost its counts. It is
+// replayed now and then instead, which reads it back.
+void Engine::replay_refused(const memory::Tuple& tuple, MonoTime now) {
+  const Freshness freshness = regional::freshness_of(WindowCells(tuple));
+  const Nanos fresh =
+      regional::fresh_for(tuple.slot->header.duration(), state_.region->max_freshness);
+  // After a failed read, too, once the pause has ended: no request will read the tuple.
+  const bool rests =
+      freshness.has_failed() ? freshness.lasts(now) : now - freshness.began() < fresh;
+  if (!rests) state_.region->mark_dirty(tuple);
+}
+
+// The origin cannot be read: the loss policy bounds what this process may accept.
+void Engine::degrade(RequestContext& context) {
+  state_.counters->add(Stat::kUnread);
+  if (context.cell_class() != CellClass::kWindow) return;
+  const OnOriginLoss policy = context.on_origin_loss.value_or(
+      state_.region->on_origin_loss.load(std::memory_order_relaxed));
+  context.query.bound = regional::bound_while_lost(*state_.region, *state_.tuples, context.key,
+                                                   context.query, policy);
+}
+
+// A peek at a tuple that is not in the table uses the counts read and creates nothing. A tuple that
+// was created during the read, or will be created again after an eviction, did not get them.
+Basis Engine::basis_after_read(const regional::ReadResult& read, RequestContext& context) {
+  if (!read.answered) {
+    degrade(context);
+    return Basis::kDegraded;
+  }
+  if (read.merged) return Basis::kRefreshed;
+  context.region_counts = read.counts;
+  const bool is_peek = context.query.ask.cost == 0;
+  return is_peek && !decider_.peek(context) ? Basis::kRefreshed : Basis::kDegraded;
+}
+
+// Whether a tuple that was fresh enough has been evicted since, and perhaps created again: then it
+// was not read, or its read failed. A peek that used the counts read needs no tuple.
+bool Engine::is_unread(const RequestContext& context) const {
+  if (!state_.tuples->has_origin() || context.cell_class() != CellClass::kWindow) return false;
+  const epoch::Guard guard;
+  const memory::Tuple tuple = state_.tuples->table.find(context.key);
+  if (!tuple || !state_.tuples->is_current(tuple, context.query)) {
+    return context.query.ask.cost > 0 || !context.region_counts;
+  }
+  const Freshness freshness = regional::freshness_of(WindowCells(tuple));
+  return freshness.never() || freshness.has_failed();
+}
+
+}  // namespace weir::decide

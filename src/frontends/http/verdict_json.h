@@ -1,0 +1,85 @@
+// Verdicts as JSON bodies and as rate limit headers.
+
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "frontends/bytes.h"
+#include "frontends/http/json_text.h"
+#include "frontends/http/request_id.h"
+#include "frontends/seconds.h"
+#include "weir/request.h"
+#include "weir/time.h"
+#include "weir/verdict.h"
+
+namespace weir::frontends {
+
+inline std::string_view as_json(bool value) {
+  return value ? "true" : "false";
+}
+
+inline void append_limit_response(Bytes& out, uint64_t& id_state, const Verdict& verdict) {
+  out.append_all(std::string_view(R"({"meta":{"requestId":")"));
+  append_request_id(out, id_state);
+  out.append_all(std::string_view(R"("},"data":{"limit":)"), verdict.limit,
+                 std::string_view(R"(,"remaining":)"), verdict.remaining,
+                 std::string_view(R"(,"reset":)"), verdict.reset.time_since_epoch().count(),
+                 std::string_view(R"(,"success":)"), as_json(verdict.admitted()));
+  if (verdict.retry_after) {
+    out.append_all(std::string_view(R"(,"retryAfter":)"), verdict.retry_after->count());
+  }
+  out.append_all(std::string_view(R"(,"basis":")"), to_string(verdict.basis),
+                 std::string_view("\"}}"));
+}
+
+// Returns the index of the tightest item: a denied one, or the one with the fewest remaining units.
+inline size_t append_multi_limit_response(Bytes& out, uint64_t& id_state,
+                                          std::span<const Request> requests,
+                                          const BatchVerdict& batch) {
+  out.append_all(std::string_view(R"({"meta":{"requestId":")"));
+  append_request_id(out, id_state);
+  out.append_all(std::string_view(R"("},"data":{"passed":)"), as_json(batch.admitted()),
+                 std::string_view(R"(,"limits":[)"));
+  size_t tightest = 0;
+  for (size_t i = 0; i < batch.items.size(); ++i) {
+    const Verdict& item = batch.items[i];
+    if (i > 0) out.append(',');
+    out.append(R"({"namespace":)");
+    append_json(out, requests[i].ns);
+    out.append(R"(,"identifier":)");
+    append_json(out, requests[i].identifier);
+    out.append_all(std::string_view(R"(,"limit":)"), item.limit,
+                   std::string_view(R"(,"remaining":)"), item.remaining,
+                   std::string_view(R"(,"reset":)"), item.reset.time_since_epoch().count(),
+                   std::string_view(R"(,"passed":)"), as_json(item.admitted()));
+    if (item.retry_after) {
+      out.append_all(std::string_view(R"(,"retryAfter":)"), item.retry_after->count());
+    }
+    out.append_all(std::string_view(R"(,"basis":")"), to_string(item.basis),
+                   std::string_view("\"}"));
+    const auto rank = [](const Verdict& verdict) {
+      return std::pair(verdict.admitted(), verdict.remaining);
+    };
+    if (rank(item) < rank(batch.items[tightest])) tightest = i;
+  }
+  out.append("]}}");
+  return tightest;
+}
+
+// draft-ietf-httpapi-ratelimit-headers-11, with one policy.
+inline void append_rate_limit_fields(Bytes& fields, Instant now, const Request& request,
+                                     const Verdict& verdict) {
+  fields.append_all(std::string_view("RateLimit-Policy: \"default\";q="), verdict.limit,
+                    std::string_view(";w="), seconds_up(request.duration),
+                    std::string_view("\r\nRateLimit: \"default\";r="), verdict.remaining,
+                    std::string_view(";t="), seconds_up(verdict.reset - now.wall),
+                    std::string_view("\r\n"));
+  if (verdict.retry_after) {
+    fields.append_all(std::string_view("Retry-After: "), seconds_up(*verdict.retry_after),
+                      std::string_view("\r\n"));
+  }
+}
+
+}  // namespace weir::frontends

@@ -1,0 +1,38 @@
+// The errors of the Redis protocol front end. A reply that begins with another code than ERR is
+// made here; clients match these codes.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "weir/error.h"
+
+namespace weir::frontends {
+
+// The text of an error reply: a code in capitals, then a sentence. Empty: no error.
+using RespError = std::string;
+
+inline constexpr std::string_view kAuthRequired = "NOAUTH Authentication required.";
+inline constexpr std::string_view kHelloAuthRequired =
+    "NOAUTH HELLO must be called with AUTH: HELLO 3 AUTH default <root key>";
+inline constexpr std::string_view kInvalidRootKey = "WRONGPASS invalid root key";
+inline constexpr std::string_view kUnknownProtocol = "NOPROTO unsupported protocol version";
+inline constexpr std::string_view kUnknownScript = "NOSCRIPT No matching script. Please use EVAL.";
+inline constexpr std::string_view kTransactionAborted =
+    "EXECABORT Transaction discarded because of previous errors.";
+
+[[nodiscard]] inline RespError wrong_number_of_arguments(std::string_view command) {
+  return "ERR wrong number of arguments for '" + std::string(command) + "' command";
+}
+
+[[nodiscard]] inline RespError protocol_error(std::string_view detail) {
+  return "ERR Protocol error: " + std::string(detail);
+}
+
+// An error of the limiter: the field, its value and the remedy.
+[[nodiscard]] inline RespError to_resp_error(const Error& error) {
+  return "ERR " + error.detail + ": " + error.fix;
+}
+
+}  // namespace weir::frontends

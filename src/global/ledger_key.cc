@@ -1,0 +1,40 @@
+#include "global/ledger_key.h"
+
+#include "base/word_packer.h"
+#include "memory/tuple_key.h"
+
+namespace weir::global {
+
+LedgerKey ledger_key_of(const std::string& tuple) {
+  const memory::KeyHeader header = memory::header_of(tuple);
+  const char* words = tuple.data() + sizeof header.word;
+  const auto next = [&](size_t bytes) {
+    std::string name = base::unpack(words, bytes);
+    words += 8 * base::words_for(bytes);
+    return name;
+  };
+  LedgerKey key;
+  key.workspace = next(header.workspace_bytes());
+  key.ns = next(header.namespace_bytes());
+  key.identifier = next(header.identifier_bytes());
+  key.duration = header.duration();
+  return key;
+}
+
+Request request_of(const LedgerKey& key) {
+  return {.workspace = key.workspace,
+          .ns = key.ns,
+          .identifier = key.identifier,
+          .limit = 1,
+          .duration = key.duration};
+}
+
+bool is_valid(const LedgerKey& key) {
+  const auto is_name = [](const std::string& name) {
+    return !name.empty() && name.size() <= kMaxNameBytes;
+  };
+  return key.workspace.size() <= kMaxNameBytes && is_name(key.ns) && is_name(key.identifier) &&
+         key.duration >= kMinDuration && key.duration <= kMaxDuration;
+}
+
+}  // namespace weir::global

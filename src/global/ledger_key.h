@@ -1,0 +1,19 @@
+// Conversions between an encoded tuple and its key in the ledger.
+
+#pragma once
+
+#include <string>
+
+#include "weir/ledger.h"
+#include "weir/request.h"
+
+namespace weir::global {
+
+[[nodiscard]] LedgerKey ledger_key_of(const std::string& tuple);
+// A request on the tuple, with a limit of 1.
+[[nodiscard]] Request request_of(const LedgerKey& key);
+
+// Whether some valid request has this key. Another region may write anything into the ledger.
+[[nodiscard]] bool is_valid(const LedgerKey& key);
+
+}  // namespace weir::global

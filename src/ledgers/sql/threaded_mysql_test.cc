@@ -1,0 +1,137 @@
+// The threaded ledger on a real mariadbd that restarts, pauses and locks rows.
+
+#include <atomic>
+#include <cstdlib>
+
+#include "ledgers/sql/blocking_calls_test.h"
+#include "ledgers/sql/mysql_fixture_test.h"
+#include "tests/servers/await.h"
+
+namespace weir::ledgers {
+namespace {
+
+using servers::await;
+
+LedgerNews batch_of(WallTime when, Count count) {
+  return {.rows = {row_of(when, count)}, .presences = {}};
+}
+
+TEST(ThreadedMySql, ReconnectsAfterTheServerRestarts) {
+  const WallTime when = now();  // once: the test takes seconds, and the minute may end meanwhile
+  MariaDbServer server;
+  const LedgerAddress address = address_of(server, server.new_database());
+  ASSERT_TRUE(store_at(address)->migrate());
+  server.kill();
+
+  const RunningLedger ledger(address);
+  const auto down = publish(*ledger, batch_of(when, 1));
+  ASSERT_FALSE(down);
+  EXPECT_EQ(down.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(down.error().retry, Retry::kMayHelp);
+  EXPECT_FALSE(ledger->reachable());
+  await([&] { return !ledger->last_error().empty(); });
+
+  server.restart();
+  await([&] { return ledger->reachable(); });
+  EXPECT_TRUE(publish(*ledger, batch_of(when, 1)));
+  EXPECT_EQ(read_page(*ledger)->news.rows.size(), 1u);
+  EXPECT_TRUE(ledger->last_error().empty());
+
+  server.kill();
+  await([&] {
+    EXPECT_FALSE(publish(*ledger, batch_of(when, 2)));
+    EXPECT_FALSE(changes_since(*ledger, {.position = 1}));
+    return !ledger->reachable();
+  });
+  EXPECT_GT(ledger->metrics().errors.total(LedgerError::kUnreachable), 0u);
+  EXPECT_FALSE(publish(*ledger, batch_of(when, 2)));
+  EXPECT_GT(ledger->metrics().errors.total(LedgerError::kCircuitOpen), 0u);
+
+  server.restart();
+  await([&] { return ledger->reachable(); });
+  EXPECT_TRUE(publish(*ledger, batch_of(when, 3)));
+  EXPECT_EQ(read_page(*ledger)->news.rows.at(0).count, 3u);
+  EXPECT_GE(ledger->metrics().connections.load(), 3u);
+
+  // The server does not answer: the call times out.
+  server.pause();
+  const auto silent = publish(*ledger, batch_of(when, 4));
+  ASSERT_FALSE(silent);
+  EXPECT_EQ(silent.error().code, ErrorCode::kTimeout);
+  server.resume();
+  await([&] { return publish(*ledger, batch_of(when, 5)).ok(); });
+  await([&] { return ledger->reachable(); });
+}
+
+TEST(ThreadedMySql, ReadsFromAReadOnlyServer) {
+  const WallTime when = now();
+  const Database database;
+  const RunningLedger ledger(database.address);
+  ASSERT_TRUE(publish(*ledger, batch_of(when, 1)));
+  database.server.query("SET GLOBAL read_only = 1");
+  for (int i = 0; i < 10; ++i) {
+    const auto refused = publish(*ledger, batch_of(when, 2));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+    EXPECT_EQ(refused.error().retry, Retry::kMayHelp);
+    EXPECT_TRUE(read_page(*ledger));
+  }
+  EXPECT_TRUE(ledger->reachable());
+  EXPECT_EQ(ledger->metrics().errors.total(LedgerError::kReadOnly), 10u);
+  EXPECT_FALSE(ledger->last_error().empty());
+  database.server.query("SET GLOBAL read_only = 0");
+  EXPECT_TRUE(publish(*ledger, batch_of(when, 2)));
+  EXPECT_TRUE(ledger->last_error().empty());
+}
+
+TEST(ThreadedMySql, ImportsWhileAPublishWaits) {
+  const WallTime when = now();
+  const Database database;
+  const RunningLedger ledger(database.address);
+  ASSERT_TRUE(publish(*ledger, batch_of(when, 1)));
+  Session session(database.address);
+  session.query("BEGIN");
+  session.query("SELECT * FROM weir_cells FOR UPDATE");
+  std::atomic<bool> published{false};
+  ledger->publish(batch_of(when, 2), [&](const Result<size_t>& result) {
+    EXPECT_TRUE(result);
+    published = true;
+  });
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(changes_since(*ledger, {.position = 1}));
+  EXPECT_FALSE(published);
+  session.query("ROLLBACK");
+  await([&] { return published.load(); });
+}
+
+TEST(ThreadedMySql, ImportsWhileHeartbeatAndCleaningWaitForLocks) {
+  const Database database;
+  const RunningLedger running(database.address);
+  await([&] { return running->reachable(); });
+  const auto heartbeat = [&](FleetReply reply) {
+    running->heartbeat({.region = "east"}, {}, std::move(reply));
+  };
+  ASSERT_TRUE(wait_for<LedgerFleet>(heartbeat));
+  const auto clean = [&](CleaningReply reply) { running->clean(100, std::move(reply)); };
+  ASSERT_TRUE(wait_for<LedgerCleaning>(clean));
+  Session session(database.address);
+  session.query("BEGIN");
+  session.query("SELECT * FROM weir_regions FOR UPDATE");
+  session.query("SELECT * FROM weir_leases FOR UPDATE");
+  std::atomic<int> answered{0};
+  running->heartbeat({.region = "east"}, {}, [&](const auto&) { ++answered; });
+  running->clean(100, [&](const auto&) { ++answered; });
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(changes_since(*running, {.position = 1}));
+  EXPECT_EQ(answered, 0);  // both still wait
+  session.query("ROLLBACK");
+  await([&] { return answered == 2; });
+}
+
+TEST(ThreadedMySql, MeasuresTheClockOfTheStore) {
+  const Database database;
+  const RunningLedger ledger(database.address);
+  ASSERT_TRUE(changes_since(*ledger, {}));
+  EXPECT_LT(std::abs(ledger->metrics().clock_ahead.load()), 1000);
+}
+
+}  // namespace
+}  // namespace weir::ledgers

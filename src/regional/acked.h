@@ -1,0 +1,31 @@
+// The part of our own count that the origin acknowledged, per cell.
+
+#pragma once
+
+#include "memory/window_cells.h"
+
+namespace weir::regional {
+
+// The origin has at least this much of our count.
+inline void note_acked(const memory::WindowCells& cells, int64_t sequence, Count total) {
+  memory::raise_tagged(cells.acked(sequence), sequence, total);
+}
+
+// The origin has `mine` of our component. If it acknowledged more before, it lost counts: an empty
+// restart, an old snapshot, a lagging replica, a late write of a dead connection. Then this lowers
+// the acknowledged count and returns true: the caller queues the cell for another replay.
+[[nodiscard]] inline bool heal_acked(const memory::WindowCells& cells, int64_t sequence,
+                                     Count mine) {
+  if (memory::mutated(memory::Mutation::kLossNotRepaired)) return false;
+  uint64_t seen = cells.acked(sequence).load(std::memory_order_acquire);
+  while (memory::Tagged{seen}.count_of(sequence) > mine) {
+    if (cells.acked(sequence).compare_exchange_weak(seen, memory::Tagged::make(sequence, mine).word,
+                                                    std::memory_order_acq_rel,
+                                                    std::memory_order_acquire)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace weir::regional

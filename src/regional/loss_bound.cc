@@ -1,0 +1,52 @@
+#include "regional/loss_bound.h"
+
+#include "base/wide.h"
+#include "epoch/epoch.h"
+#include "memory/window_cells.h"
+#include "regional/freshness.h"
+#include "regional/loss_share.h"
+
+namespace weir::regional {
+
+using memory::WindowCells;
+
+namespace {
+
+Acknowledged acknowledged_in(const WindowCells& cells, int64_t sequence) {
+  if (!cells.can_know(sequence)) return {};
+  return {.own = memory::count_in(cells.own(sequence), sequence),
+          .acked = memory::count_in(cells.acked(sequence), sequence),
+          .others = memory::count_in(cells.others(sequence), sequence)};
+}
+
+}  // namespace
+
+memory::OwnBound bound_while_lost(const RegionState& region, memory::TupleStore& tuples,
+                                  const memory::TupleKey& key, const memory::Query& query,
+                                  OnOriginLoss policy) {
+  const Count evicted = tuples.evicted_count(key, query);
+  if (policy == OnOriginLoss::kLocal && evicted == 0) return {};
+  algorithms::Position at = algorithms::position_of(query.now, query.duration);
+  memory::OwnBound bound{.most = 0, .sequence = at.sequence, .again = kReadPause};
+  if (policy == OnOriginLoss::kDeny) return bound;
+  const Fleet fleet{.nodes = region.origin->live_nodes(), .rank = region.origin->rank()};
+  Acknowledged current, last;
+  const epoch::Guard guard;
+  if (const memory::Tuple tuple = tuples.table.find(key)) {
+    const WindowCells cells(tuple);
+    if (cells.newest() > at.sequence) {
+      at = {.sequence = cells.newest(), .offset = Millis(0), .width = query.duration};
+    }
+    current = acknowledged_in(cells, at.sequence);
+    last = acknowledged_in(cells, at.sequence - 1);
+  }
+  bound.sequence = at.sequence;
+  const Count most =
+      policy == OnOriginLoss::kLocal
+          ? query.ask.capacity
+          : max_own_count(at, query.algorithm, query.ask.capacity, current, last, fleet);
+  bound.most = base::saturating_sub(most, evicted);
+  return bound;
+}
+
+}  // namespace weir::regional

@@ -1,0 +1,215 @@
+#include "regional/refresh.h"
+
+#include <utility>
+
+#include "base/wide.h"
+#include "regional/acked.h"
+
+namespace weir::regional {
+
+using memory::mutated;
+using memory::Mutation;
+using memory::WindowCells;
+using telemetry::Stat;
+
+namespace {
+
+Stat read_stat(ReadRequirement requirement) {
+  return requirement == ReadRequirement::kCold    ? Stat::kColdReads
+         : requirement == ReadRequirement::kStale ? Stat::kStaleReads
+                                                  : Stat::kStrictReads;
+}
+Stat error_stat(ReadRequirement requirement) {
+  return requirement == ReadRequirement::kCold    ? Stat::kColdReadErrors
+         : requirement == ReadRequirement::kStale ? Stat::kStaleReadErrors
+                                                  : Stat::kStrictReadErrors;
+}
+
+}  // namespace
+
+// One caller of read(), which waits for some flights.
+struct Refresh::Waiter {
+  Executor* home = nullptr;
+  UniqueFunction<void(const std::vector<ReadResult>&)> done;
+  std::vector<ReadResult> results;  // each flight writes its entry before it decrements `pending`
+  base::Atomic<size_t> pending{0};
+};
+
+// One read of one tuple.
+struct Refresh::Flight {
+  std::string tuple;
+  memory::TupleKey key;
+  ReadRequirement requirement = ReadRequirement::kCold;
+  int64_t sequence = 0;  // the current window when the read began
+  uint64_t generation = 0;
+  Instant began{};
+  // Guarded by the shard's mutex.
+  bool ended = false;
+  struct Subscription {
+    std::shared_ptr<Waiter> waiter;
+    size_t entry = 0;
+  };
+  std::vector<Subscription> subscriptions;
+
+  [[nodiscard]] size_t cells() const { return requirement == ReadRequirement::kStrict ? 1 : 2; }
+};
+
+Refresh::Shard& Refresh::shard_of(const Flight& flight) {
+  return shards_[flight.key.hash() % kShards];
+}
+
+uint64_t Refresh::generation_of(const memory::TupleKey& key) const {
+  const epoch::Guard guard;
+  const memory::Tuple tuple = tuples_->table.find(key);
+  return tuple ? WindowCells(tuple).generation() : 0;
+}
+
+void Refresh::read(Instant now, const std::vector<ReadRequest>& requests, Executor& home,
+                   UniqueFunction<void(const std::vector<ReadResult>&)> done) {
+  auto waiter = std::make_shared<Waiter>();
+  waiter->home = &home;
+  waiter->done = std::move(done);
+  waiter->results.resize(requests.size());
+  waiter->pending.store(requests.size(), std::memory_order_relaxed);
+
+  std::vector<FlightPtr> started;
+  std::vector<CellRead> cells;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const ReadRequest& request = requests[i];
+    auto flight = std::make_shared<Flight>();
+    flight->tuple = request.key->encoded();
+    flight->key = *request.key;
+    flight->requirement = request.requirement;
+    flight->sequence = algorithms::position_of(now.wall, request.duration).sequence;
+    flight->generation = generation_of(*request.key);
+    flight->began = now;
+
+    Shard& shard = shard_of(*flight);
+    const std::lock_guard lock(shard.mutex);
+    FlightPtr& current = shard.flights[flight->tuple];
+    // A read of an older window or of fewer cells does not serve this request.
+    const bool joins = current != nullptr && current->sequence == flight->sequence &&
+                       current->generation == flight->generation &&
+                       current->cells() >= flight->cells();
+    if (!joins) {
+      current = flight;
+      started.push_back(flight);
+      counters_->add(read_stat(flight->requirement));
+      const Component reader = region_->component(flight->generation);
+      for (size_t back = 0; back < flight->cells(); ++back) {
+        const int64_t sequence = flight->sequence - static_cast<int64_t>(back);
+        cells.push_back({.cell = {flight->tuple, sequence},
+                         .reader = reader,
+                         .expires_at = WallTime((sequence + 2) * request.duration)});
+      }
+    }
+    current->subscriptions.push_back({.waiter = waiter, .entry = i});
+  }
+  if (started.empty()) return;
+
+  const MonoTime deadline = now.mono + region_->read_deadline;
+  home.post_at(deadline,
+               [self = shared_from_this(), started, deadline] { self->fail(started, deadline); });
+  // Weak: an origin that never answers must not keep this object alive.
+  region_->origin->read(std::move(cells), [self = weak_from_this(), started](auto totals) {
+    if (const auto refresh = self.lock()) refresh->on_reply(started, std::move(totals));
+  });
+}
+
+void Refresh::on_reply(const std::vector<FlightPtr>& flights,
+                       Result<std::vector<CellTotals>> totals) {
+  if (!totals) {
+    fail(flights, tuples_->clock.now().mono);
+    return;
+  }
+  const CellTotals* next = totals->data();
+  const CellTotals* const last = next + totals->size();
+  for (const FlightPtr& flight : flights) {
+    // A reply with too few cells is no answer for the rest.
+    if (static_cast<size_t>(last - next) < flight->cells()) {
+      fail({flight}, tuples_->clock.now().mono);
+      continue;
+    }
+    const auto total = [next](size_t back) {
+      return std::min(base::saturating_add(next[back].mine, next[back].siblings),
+                      memory::kMaxCount);
+    };
+    ReadResult result{.answered = true, .merged = merge(*flight, next)};
+    result.counts.current = total(0);
+    if (flight->cells() == 2) result.counts.previous = total(1);
+    next += flight->cells();
+    end(flight, result);
+  }
+}
+
+void Refresh::fail(const std::vector<FlightPtr>& flights, MonoTime now) {
+  for (const FlightPtr& flight : flights) {
+    {
+      const std::lock_guard lock(shard_of(*flight).mutex);
+      if (flight->ended) continue;
+    }
+    counters_->add(error_stat(flight->requirement));
+    {
+      const epoch::Guard guard;
+      if (const memory::Tuple tuple = tuples_->table.find(flight->key)) {
+        if (mutated(Mutation::kFreshByFailedRead)) {
+          note_read(tuple, flight->sequence, flight->began, Extent::kBoth, 0,
+                    region_->max_freshness);
+        }
+        note_failed_read(WindowCells(tuple), now);
+      }
+    }
+    end(flight, {});
+  }
+}
+
+bool Refresh::merge(const Flight& flight, const CellTotals* totals) const {
+  const epoch::Guard guard;
+  const memory::Tuple tuple = tuples_->table.find(flight.key);
+  // Evicted and created again since: the tuple has another component now, and the reply counts our
+  // former one as a sibling. A later read gets it right.
+  if (!tuple || WindowCells(tuple).generation() != flight.generation) return false;
+  const WindowCells cells(tuple);
+  // The next charge must rebuild the tuple first.
+  if (!tuples_->is_current(tuple, flight.sequence)) return false;
+  const Count known = memory::count_in(cells.siblings(flight.sequence), flight.sequence);
+  for (size_t back = 0; back < flight.cells(); ++back) {
+    const int64_t newest = mutated(Mutation::kLateIntoNext) ? cells.newest() : flight.sequence;
+    const int64_t sequence = newest - static_cast<int64_t>(back);
+    if (cells.raise_siblings(sequence, totals[back].siblings) && publish_watch_ != nullptr) {
+      publish_watch_->after_sibling_change(tuple, sequence);
+    }
+    if (!heal_acked(cells, sequence, totals[back].mine)) continue;
+    counters_->add(Stat::kHealed);
+    region_->mark_dirty(tuple);
+  }
+  if (flight.requirement != ReadRequirement::kStrict) {
+    const Millis longest =
+        longest_while_failing(region_->replay_failing_since(), flight.began.mono,
+                              tuple.slot->header.duration(), region_->max_freshness);
+    note_read(tuple, flight.sequence, flight.began, Extent::kBoth, known, longest);
+  }
+  return true;
+}
+
+void Refresh::end(const FlightPtr& flight, const ReadResult& result) {
+  std::vector<Flight::Subscription> subscriptions;
+  {
+    Shard& shard = shard_of(*flight);
+    const std::lock_guard lock(shard.mutex);
+    if (flight->ended) return;
+    flight->ended = true;
+    subscriptions.swap(flight->subscriptions);
+    const auto found = shard.flights.find(flight->tuple);
+    if (found != shard.flights.end() && found->second == flight) shard.flights.erase(found);
+  }
+  for (const Flight::Subscription& subscription : subscriptions) {
+    const std::shared_ptr<Waiter>& waiter = subscription.waiter;
+    waiter->results[subscription.entry] = result;
+    // Acquire and release: the last flight to end sees the results of the others.
+    if (waiter->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+    waiter->home->post([waiter] { waiter->done(waiter->results); });
+  }
+}
+
+}  // namespace weir::regional

@@ -1,0 +1,87 @@
+// Reads the origin before a decision: at most one read per tuple is in flight, and requests that
+// need the same counts meanwhile wait for it, each on its own executor.
+//
+// A read ends once: with the reply, an error or its deadline. The first of them removes it from the
+// map, under the lock under which waiters join. So a waiter either joins a read that has not ended
+// or starts another; no waiter is lost. A reply after the deadline is merged all the same.
+//
+// Safe from any thread. Holds no lock while it calls the origin.
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "algorithms/windows.h"
+#include "base/atomic.h"
+#include "memory/publish_watch.h"
+#include "memory/tuple_key.h"
+#include "memory/tuple_store.h"
+#include "regional/freshness.h"
+#include "regional/region_state.h"
+#include "telemetry/limiter_counters.h"
+#include "weir/executor.h"
+#include "weir/origin.h"
+
+namespace weir::regional {
+
+// One tuple to read. A tuple that is not in the table is read, too, but not created.
+struct ReadRequest {
+  const memory::TupleKey* key = nullptr;
+  Millis duration{0};
+  ReadRequirement requirement = ReadRequirement::kCold;
+};
+
+struct ReadResult {
+  bool answered = false;              // by the origin, before the deadline
+  bool merged = false;                // into the tuple in the table
+  algorithms::WindowCounts counts{};  // of the whole region
+};
+
+class Refresh : public std::enable_shared_from_this<Refresh> {
+ public:
+  // `publish_watch` is null without a ledger.
+  Refresh(std::shared_ptr<memory::TupleStore> tuples, std::shared_ptr<RegionState> region,
+          std::shared_ptr<memory::PublishWatch> publish_watch,
+          std::shared_ptr<telemetry::LimiterCounters> counters)
+      : tuples_(std::move(tuples)),
+        region_(std::move(region)),
+        publish_watch_(std::move(publish_watch)),
+        counters_(std::move(counters)) {}
+
+  // Reads all requested tuples, then calls `done` on `home` with one result for each, in order.
+  void read(Instant now, const std::vector<ReadRequest>& requests, Executor& home,
+            UniqueFunction<void(const std::vector<ReadResult>&)> done);
+
+ private:
+  struct Waiter;
+  struct Flight;
+  using FlightPtr = std::shared_ptr<Flight>;
+  static constexpr size_t kShards = 16;
+  struct Shard {
+    base::Mutex mutex;
+    std::unordered_map<std::string, FlightPtr> flights;  // guarded by mutex
+  };
+
+  [[nodiscard]] Shard& shard_of(const Flight& flight);
+  [[nodiscard]] uint64_t generation_of(const memory::TupleKey& key) const;
+  void on_reply(const std::vector<FlightPtr>& flights, Result<std::vector<CellTotals>> totals);
+  void fail(const std::vector<FlightPtr>& flights, MonoTime now);
+  [[nodiscard]] bool merge(const Flight& flight, const CellTotals* totals) const;
+  void end(const FlightPtr& flight, const ReadResult& result);
+
+  const std::shared_ptr<memory::TupleStore> tuples_;
+  const std::shared_ptr<RegionState> region_;
+  const std::shared_ptr<memory::PublishWatch> publish_watch_;
+  const std::shared_ptr<telemetry::LimiterCounters> counters_;
+  std::array<Shard, kShards> shards_;
+};
+
+}  // namespace weir::regional

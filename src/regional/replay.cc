@@ -1,0 +1,373 @@
+#include "regional/replay.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "base/wide.h"
+#include "regional/acked.h"
+
+namespace weir::regional {
+
+using memory::mutated;
+using memory::Mutation;
+using memory::Tagged;
+using memory::Tuple;
+using memory::WindowCells;
+using telemetry::Stat;
+
+namespace {
+
+// A tuple that was far from due may become due in a burst.
+constexpr Nanos kMaxCheckPause = Millis(50);
+
+bool is_window(const Tuple& tuple) {
+  return tuple && tuple.slot->header.cell_class() == memory::CellClass::kWindow;
+}
+
+}  // namespace
+
+// One cell in flight. The generation tells whether the slot still holds the same tuple.
+struct Replay::Sent {
+  uint32_t index = 0;
+  uint64_t generation = 0;
+  int64_t sequence = 0;
+  Count total = 0;
+  bool current = false;  // the current window when sent: only its read-back makes a tuple fresh
+  Extent extent = Extent::kBoth;
+};
+
+struct Replay::Batch {
+  Instant began{};
+  uint64_t epoch = 0;
+  std::vector<Sent> sent;
+  std::vector<CellReplay> cells;  // moved out when sent
+  bool writes = false;            // some total is above 0; else the message only reads
+  base::Atomic<bool> answered{false};
+};
+
+WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
+  const std::lock_guard lock(mutex_);
+  now = latest_ = std::max(now, latest_, [](Instant a, Instant b) { return a.mono < b.mono; });
+  WorkReport report;
+  if (!accepts_writes(region_->origin->reach())) return wait(now);
+  requeue_all_after_loss(now.wall);
+  choose_due_after(now.mono);
+  auto batch = std::make_shared<Batch>();
+  size_t tuples = 0;
+  take_dirty(now);
+  for (Pending& pending : std::exchange(pending_, {})) {
+    const bool has_capacity =
+        in_flight_.load(std::memory_order_relaxed) + batch->sent.size() < kMaxInFlight;
+    if (!has_capacity || (flush == Flush::kDue && !is_due(now, pending))) {
+      pending_.push_back(pending);
+      ++report.waiting;
+      continue;
+    }
+    if (!collect(now, pending.index, *batch)) {
+      ++report.waiting;
+      continue;
+    }
+    if (++tuples % kBatchTuples == 0) {
+      report.done += batch->sent.size();
+      send(now, batch, timers);
+      batch = std::make_shared<Batch>();
+    }
+  }
+  report.done += batch->sent.size();
+  send(now, batch, timers);
+  update_lag(now);
+  if (requeue_at_ < tuples_->table.slots()) ++report.waiting;
+  return report;
+}
+
+// The origin accepts no writes: the counts stay in their cells until it does.
+WorkReport Replay::wait(Instant now) {
+  take_dirty(now);
+  update_lag(now);
+  return {.waiting = pending_.size()};
+}
+
+void Replay::take_dirty(Instant now) {
+  // Acquire: a failed batch marks its tuples dirty before it leaves in_flight_.
+  const bool idle = in_flight_.load(std::memory_order_acquire) == 0;
+  for (const uint32_t index : region_->pending_replay.take_all()) {
+    pending_.push_back({.index = index, .since = now.mono});
+  }
+  // Nothing is left to replay: the failed counts expired or were evicted.
+  if (idle && pending_.empty()) region_->failing_since.store(0, std::memory_order_relaxed);
+}
+
+// pending_ is in the order of arrival.
+void Replay::update_lag(Instant now) {
+  waiting_.store(pending_.size(), std::memory_order_relaxed);
+  const Nanos lag = pending_.empty() ? Nanos(0) : now.mono - pending_.front().since;
+  const auto failing_since = region_->replay_failing_since();
+  const Nanos failing = failing_since ? now.mono - *failing_since : Nanos(0);
+  region_->replay_lag.store(std::max(lag, failing).count(), std::memory_order_relaxed);
+}
+
+// An origin that lost its data has a new epoch, and its former acknowledgements mean nothing. The
+// cells still hold all that this process accepted, so all of them are replayed, a few per run: new
+// counts must not wait behind them, and the origin must not be overloaded.
+void Replay::requeue_all_after_loss(WallTime now) {
+  constexpr size_t kSlotsAtATime = 16'384;
+  constexpr size_t kTuplesAtATime = 256;
+  if (const uint64_t epoch = region_->origin->epoch(); epoch != epoch_) {
+    epoch_ = epoch;
+    requeue_at_ = 0;
+  }
+  size_t queued = 0;
+  for (size_t i = 0;
+       i < kSlotsAtATime && queued < kTuplesAtATime && requeue_at_ < tuples_->table.slots() &&
+       in_flight_.load(std::memory_order_relaxed) < kMaxInFlight / 2;
+       ++i, ++requeue_at_) {
+    const auto index = static_cast<uint32_t>(requeue_at_);
+    const epoch::Guard guard;
+    const Tuple tuple = tuples_->table.at(index);
+    if (!is_window(tuple)) continue;
+    const WindowCells cells(tuple);
+    const int64_t newest = cells.newest();
+    const auto matters = [&](int64_t sequence) {
+      return WallTime((sequence + 2) * tuple.slot->header.duration()) > now;
+    };
+    // An expired window was replayed while it mattered.
+    if (!matters(newest)) continue;
+    (void)heal_acked(cells, newest, 0);
+    if (matters(newest - 1)) (void)heal_acked(cells, newest - 1, 0);
+    region_->mark_dirty(tuple);
+    ++queued;
+  }
+}
+
+// A tuple that is not due at once is sent together with those that are due a little later: a few
+// long messages cost less than many short ones.
+void Replay::choose_due_after(MonoTime now) {
+  const Nanos group_within = Nanos(region_->replay_within) / 4;
+  due_after_ = region_->replay_within;
+  if (now - grouped_at_ < group_within) return;
+  grouped_at_ = now;
+  due_after_ -= group_within;
+}
+
+// A tuple is due at once if its unacknowledged count is a large part of the remaining limit, so
+// that the nodes cannot use the remainder twice before they know of each other. Otherwise it is due
+// after a while, together with later charges.
+bool Replay::is_due(Instant now, Pending& pending) const {
+  if (now.mono - pending.since >= due_after_) return true;
+  if (now.mono < pending.next_check) return false;
+  const WindowCells cells(tuples_->table.place(pending.index));
+  const auto is_unchanged = [&] {
+    return pending.generation != 0 && cells.generation() == pending.generation &&
+           cells.newest() == pending.sequence &&
+           cells.others(pending.sequence).load(std::memory_order_relaxed) == pending.others;
+  };
+  if (!is_unchanged()) {
+    const epoch::Guard guard;
+    const Tuple found = tuples_->table.at(pending.index);
+    if (!is_window(found)) return true;
+    check(now, found, pending);
+  }
+  const Count own = memory::count_in(cells.own(pending.sequence), pending.sequence);
+  if (own >= pending.due_at) return true;
+  const auto passed = static_cast<uint64_t>((now.mono - pending.last_check).count());
+  const Count grown = std::max<Count>(1, base::saturating_sub(own, pending.own));
+  const uint64_t until_due = base::mul_div(pending.due_at - own, passed, 4 * grown);
+  pending.own = own;
+  pending.last_check = now.mono;
+  pending.next_check =
+      now.mono + Nanos(static_cast<int64_t>(std::min<uint64_t>(until_due, kMaxCheckPause.count())));
+  return false;
+}
+
+// The tuple is due when own - acked >= remaining / 2n, where remaining is the present remainder
+// less the growth of own: so when own >= (2n acked + own now + remaining now) / (2n + 1).
+void Replay::check(Instant now, const Tuple& tuple, Pending& pending) const {
+  const WindowCells cells(tuple);
+  if (pending.generation == 0) pending.last_check = now.mono;
+  pending.generation = cells.generation();
+  pending.sequence = cells.newest();
+  pending.others = cells.others(pending.sequence).load(std::memory_order_relaxed);
+  const Count own = memory::count_in(cells.own(pending.sequence), pending.sequence);
+  const Count acked =
+      std::min(own, memory::count_in(cells.acked(pending.sequence), pending.sequence));
+  const uint64_t parts = uint64_t{2} * region_->origin->live_nodes();
+  const Count sum = parts * acked + own + memory::remaining_of(tuple, now.wall);
+  pending.due_at = std::max(acked + 1, base::ceil_div(sum, parts + 1));
+}
+
+// False: batches kept changing the count; the tuple stays dirty for the next run.
+bool Replay::collect(Instant now, uint32_t index, Batch& batch) const {
+  const epoch::Guard guard;
+  const Tuple tuple = tuples_->table.at(index);
+  if (!is_window(tuple)) return true;
+  const WindowCells cells(tuple);
+  // Mark clean before reading the counts: a later admission marks the tuple dirty again.
+  if (!mutated(Mutation::kMarkedCleanLast)) cells.mark_clean();
+  const int64_t newest = cells.newest();
+  for (const int64_t sequence : {newest, newest - 1}) {
+    const auto own = memory::settled(cells.own(sequence), cells.tentative());
+    if (!own) {
+      region_->mark_dirty(tuple);
+      return false;
+    }
+  }
+  // The message also reads the last window now and then, to see counts that siblings replayed late.
+  const bool with_last = !knows_last_window(tuple, newest, now, region_->max_freshness) ||
+                         cells.has_unacked(newest - 1);
+  collect_cell(now.wall, tuple, newest, with_last ? Extent::kBoth : Extent::kCurrent, batch);
+  if (with_last) collect_cell(now.wall, tuple, newest - 1, Extent::kBoth, batch);
+  if (mutated(Mutation::kMarkedCleanLast)) cells.mark_clean();
+  return true;
+}
+
+void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Extent extent,
+                          Batch& batch) const {
+  const WindowCells cells(tuple);
+  const auto own = memory::settled(cells.own(sequence), cells.tentative());
+  if (!own) return;
+  if (own->word != 0 && own->ahead_of(sequence) > 0) return;
+  const Tagged acked{cells.acked(sequence).load(std::memory_order_acquire)};
+  const memory::KeyHeader header = tuple.slot->header;
+  const WallTime expires_at((sequence + 2) * header.duration());
+  if (!own->is_of(sequence) || expires_at <= now) {
+    // The window expired. Its unacknowledged count is reported once as a late replay and dropped.
+    const Count known = acked.tag() == own->tag() ? acked.count() : 0;
+    if (own->count() > known) {
+      counters_->add(Stat::kLateReplays);
+      cells.acked(sequence).store(own->word & ~memory::kClosedBit, std::memory_order_release);
+    }
+    if (expires_at <= now) return;
+  }
+  const Count total = own->count_of(sequence);
+  batch.writes = batch.writes || total > 0;
+  batch.sent.push_back(
+      {.index = tuple.index,
+       .generation = cells.generation(),
+       .sequence = sequence,
+       .total = total,
+       .current = algorithms::position_of(now, header.duration()).sequence == sequence,
+       .extent = extent});
+  batch.cells.push_back({.cell = {memory::encode_key(header, tuple.slot->key_words()), sequence},
+                         .writer = region_->component(cells.generation()),
+                         .total = total,
+                         .expires_at = expires_at});
+}
+
+void Replay::send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers) {
+  if (batch->sent.empty()) return;
+  batch->began = now;
+  batch->epoch = epoch_;
+  in_flight_.fetch_add(batch->sent.size(), std::memory_order_relaxed);
+  timers.post_at(now.mono + region_->read_deadline, [self = shared_from_this(), batch] {
+    if (!batch->answered.exchange(true)) self->fail(*batch);
+  });
+  // Weak: an origin that never answers must not keep this object alive.
+  region_->origin->replay(std::move(batch->cells), [weak = weak_from_this(), batch](auto totals) {
+    const auto self = weak.lock();
+    if (!self) return;
+    const bool late = batch->answered.exchange(true);
+    if (totals && totals->size() == batch->sent.size()) {
+      self->on_reply(*batch, totals);
+      if (!late) self->in_flight_.fetch_sub(batch->sent.size(), std::memory_order_relaxed);
+    } else if (!late) {
+      self->fail(*batch);
+    }
+  });
+}
+
+void Replay::fail(const Batch& batch) {
+  counters_->add(Stat::kReplayErrors);
+  if (batch.writes) note_failing(batch);
+  mark_dirty_again(batch);
+  in_flight_.fetch_sub(batch.sent.size(), std::memory_order_release);
+}
+
+void Replay::note_failing(const Batch& batch) {
+  int64_t none = 0;
+  region_->failing_since.compare_exchange_strong(none, batch.began.mono.time_since_epoch().count(),
+                                                 std::memory_order_relaxed);
+}
+
+void Replay::on_reply(const Batch& batch, const Result<std::vector<CellTotals>>& totals) {
+  counters_->add(Stat::kReplayed, batch.sent.size());
+  // An origin that refuses writes still answers reads.
+  if (batch.writes) region_->failing_since.store(0, std::memory_order_relaxed);
+  // Backwards: the last window of a tuple is merged before the current one makes the tuple fresh.
+  for (size_t i = batch.sent.size(); i-- > 0;) {
+    const Sent& sent = batch.sent[i];
+    const CellTotals& received = (*totals)[i];
+    const epoch::Guard guard;
+    const Tuple tuple = tuples_->table.at(sent.index);
+    if (!is_window(tuple)) continue;
+    const WindowCells cells(tuple);
+    if (cells.generation() != sent.generation) continue;
+    const Count known = memory::count_in(cells.siblings(sent.sequence), sent.sequence);
+    // An origin of another epoch may have lost the count since.
+    if (batch.epoch == region_->origin->epoch()) {
+      note_acked(cells, sent.sequence, std::min(sent.total, received.mine));
+    }
+    if (!mutated(Mutation::kFreshByAcknowledgement) &&
+        cells.raise_siblings(sent.sequence, received.siblings) && publish_watch_ != nullptr) {
+      publish_watch_->after_sibling_change(tuple, sent.sequence);
+    }
+    if (heal_acked(cells, sent.sequence, received.mine) || received.mine < sent.total) {
+      counters_->add(Stat::kHealed);
+      region_->mark_dirty(tuple);
+    }
+    if (sent.current) {
+      const Millis longest =
+          longest_while_failing(region_->replay_failing_since(), batch.began.mono,
+                                tuple.slot->header.duration(), region_->max_freshness);
+      note_read(tuple, sent.sequence, batch.began, sent.extent, known, longest);
+    }
+  }
+}
+
+void Replay::mark_dirty_again(const Batch& batch) {
+  for (const Sent& sent : batch.sent) {
+    const epoch::Guard guard;
+    const Tuple tuple = tuples_->table.at(sent.index);
+    if (!is_window(tuple)) continue;
+    if (WindowCells(tuple).generation() == sent.generation) region_->mark_dirty(tuple);
+  }
+}
+
+WorkReport Replay::shut_down(Instant now) {
+  const std::lock_guard lock(mutex_);
+  WorkReport report;
+  std::vector<CellRetirement> cells;
+  if (std::exchange(retired_, true)) return {.waiting = retiring_.load(std::memory_order_relaxed)};
+  tuples_->table.for_each([&](const Tuple& tuple) {
+    if (!is_window(tuple)) return;
+    const WindowCells window(tuple);
+    const int64_t newest = window.newest();
+    for (const int64_t sequence : {newest, newest - 1}) {
+      const Tagged acked{window.acked(sequence).load(std::memory_order_acquire)};
+      const WallTime expires_at((sequence + 2) * tuple.slot->header.duration());
+      if (acked.count_of(sequence) == 0 || expires_at <= now.wall) continue;
+      cells.push_back(
+          {.cell = {memory::encode_key(tuple.slot->header, tuple.slot->key_words()), sequence},
+           .writer = region_->component(window.generation())});
+    }
+    if (cells.size() < 2 * kBatchTuples) return;
+    report.done += cells.size();
+    retire(std::exchange(cells, {}));
+  });
+  report.done += cells.size();
+  retire(std::move(cells));
+  report.waiting = retiring_.load(std::memory_order_relaxed);
+  return report;
+}
+
+void Replay::retire(std::vector<CellRetirement> cells) {
+  const size_t count = cells.size();
+  if (count == 0) return;
+  retiring_.fetch_add(count, std::memory_order_relaxed);
+  region_->origin->retire(std::move(cells), [weak = weak_from_this(), count](auto retired) {
+    const auto self = weak.lock();
+    if (self && retired) self->retiring_.fetch_sub(count, std::memory_order_relaxed);
+  });
+}
+
+}  // namespace weir::regional

@@ -1,0 +1,143 @@
+#include "server/config_values.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+
+namespace weir::server {
+
+std::string read_number(const std::string& text, NumberRange range, uint64_t& value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc() && stop == end && value >= range.min && value <= range.max) return {};
+  return fmt::format("must be a whole number from {} to {}", range.min, range.max);
+}
+
+std::string read_address(const std::string& text, std::optional<Address>& value) {
+  const std::string expected = "must be an IP address and a port, like 127.0.0.1:7070, or off";
+  if (text == "off") {
+    value.reset();
+    return {};
+  }
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return expected;
+  std::string host = text.substr(0, colon);
+  if (host == "localhost") host = "127.0.0.1";
+  const bool brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (brackets) host = host.substr(1, host.size() - 2);
+  in_addr four{};
+  in6_addr six{};
+  const bool valid = brackets ? inet_pton(AF_INET6, host.c_str(), &six) == 1
+                              : inet_pton(AF_INET, host.c_str(), &four) == 1;
+  uint64_t port = 0;
+  if (!valid || !read_number(text.substr(colon + 1), {0, 65535}, port).empty()) return expected;
+  value = Address{.host = host, .port = static_cast<uint16_t>(port)};
+  return {};
+}
+
+std::string read_socket_path(const std::string& text, std::string& value) {
+  if (text.empty() || text.size() > frontends::kMaxSocketPath) {
+    return fmt::format("must be a path of 1 to {} bytes, like /run/weir/resp.sock, or off",
+                       frontends::kMaxSocketPath);
+  }
+  value = text == "off" ? "" : text;
+  return {};
+}
+
+std::string read_name(const std::string& text, std::string& value) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  if (text.empty() || text.size() > 64 || !std::all_of(text.begin(), text.end(), fits)) {
+    return "must be 1 to 64 letters, digits, '-', '_' or '.'";
+  }
+  value = text;
+  return {};
+}
+
+std::string read_origin(std::string_view text, std::optional<origins::RedisAddress>& value) {
+  const std::string expected =
+      "must be memory or redis://[user:password@]host[:port][/database], like "
+      "redis://127.0.0.1:6379";
+  if (text == "memory") {
+    value.reset();
+    return {};
+  }
+  const auto address = origins::parse_redis_address(text);
+  if (!address) {
+    const Error& error = address.error();
+    return error.field.empty() ? expected : error.detail + ": " + error.fix;
+  }
+  value = *address;
+  return {};
+}
+
+std::string read_ledger(const std::string& text, Config& config) {
+  if (text == "none" || text == "auto") {
+    config.ledger_choice = text == "none" ? LedgerChoice::kNone : LedgerChoice::kUsual;
+    return {};
+  }
+  const auto address = ledgers::parse_ledger_address(text);
+  if (!address) {
+    const Error& error = address.error();
+    return error.detail + (error.fix.empty() ? "" : ": " + error.fix);
+  }
+  config.ledger_choice = LedgerChoice::kGiven;
+  config.ledger = *address;
+  return {};
+}
+
+std::string read_password_file(const std::string& text, std::string& file) {
+  if (text.empty()) return "must name a file, or be none";
+  file = text == "none" ? "" : text;
+  return {};
+}
+
+std::string read_bool(const std::string& text, bool& value) {
+  if (text != "true" && text != "false") return "must be true or false";
+  value = text == "true";
+  return {};
+}
+
+std::string read_time(const std::string& text, Millis& value) {
+  constexpr uint64_t kMax = 600'000;
+  const std::string expected = "must be a time from 0s to 10m, like 500ms, 5s or 1m";
+  const std::pair<std::string_view, uint64_t> units[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}};
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string unit = text.substr(digits);
+  for (const auto& [name, factor] : units) {
+    uint64_t number = 0;
+    if (name != unit || !read_number(text.substr(0, digits), {0, kMax / factor}, number).empty()) {
+      continue;
+    }
+    value = Millis(static_cast<int64_t>(number * factor));
+    return {};
+  }
+  return expected;
+}
+
+std::string read_size(const std::string& text, uint64_t& value, const SizeRange& sizes) {
+  constexpr int kMaxShift = 44;
+  const std::string expected = "must be " + sizes.text;
+  const std::pair<std::string_view, int> units[] = {{"", 0},     {"B", 0},    {"KiB", 10},
+                                                    {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string unit = text.substr(digits);
+  const auto known = std::find_if(std::begin(units), std::end(units),
+                                  [&](const auto& each) { return each.first == unit; });
+  if (known == std::end(units)) return expected;
+  const NumberRange range{.min = 1, .max = uint64_t{1} << (kMaxShift - known->second)};
+  uint64_t number = 0;
+  if (!read_number(text.substr(0, digits), range, number).empty()) return expected;
+  const uint64_t bytes = number << known->second;
+  if (bytes >> sizes.min_shift == 0) return expected;
+  value = bytes;
+  return {};
+}
+
+}  // namespace weir::server

@@ -1,0 +1,33 @@
+// The events that one limiter counts about itself. LimiterStats reports their totals.
+
+#pragma once
+
+#include <cstdint>
+
+#include "telemetry/counters.h"
+
+namespace weir::telemetry {
+
+enum class Stat : uint8_t {
+  kAdmitted,
+  kDenied,
+  kDegraded,
+  kColdReads,
+  kStaleReads,
+  kStrictReads,
+  kColdReadErrors,
+  kStaleReadErrors,
+  kStrictReadErrors,
+  kUnread,
+  kMadeStrict,
+  kReplayed,
+  kReplayErrors,
+  kLateReplays,
+  kHealed,
+  kNoMemory,
+  kCount,
+};
+
+using LimiterCounters = Counters<Stat>;
+
+}  // namespace weir::telemetry
