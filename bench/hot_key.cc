@@ -20,7 +20,7 @@ const std::string& hot_identifier() {
 
 Limiter& limiter() {
   static const ManualClock clock;
-  static Limiter limiter(clock, {.capacity = 1024, .seed = 1});
+  static Limiter limiter = Limiter::create(clock, {.capacity = 1024, .seed = 1}).value();
   static const bool charged = [] {
     Request request = request_for(hot_identifier());
     request.cost = kPreviousCount;
@@ -42,7 +42,7 @@ void check(benchmark::State& state) {
 
 // For a caller that does not pass the time.
 void check_clock(benchmark::State& state) {
-  static Limiter weir(system_clock(), {.capacity = 1024, .seed = 1});
+  static Limiter weir = Limiter::create(system_clock(), {.capacity = 1024, .seed = 1}).value();
   check_repeatedly(state, hot_identifier(), [&](std::string_view identifier) {
     return Answer{.admitted = weir.check(request_for(identifier))->admitted()};
   });
@@ -92,7 +92,7 @@ void check_all(benchmark::State& state) {
 void algorithm(benchmark::State& state, Algorithm algorithm) {
   struct Instance {
     ManualClock clock;
-    Limiter limiter{clock, {.capacity = 64, .seed = 1}};
+    Limiter limiter = Limiter::create(clock, {.capacity = 64, .seed = 1}).value();
   };
   static std::array<Instance, kAlgorithmCount> all;
   auto& [clock, weir] = all[static_cast<size_t>(algorithm)];

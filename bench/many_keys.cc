@@ -17,7 +17,7 @@ constexpr size_t kGroup = 16;
 class WeirPeer {
  public:
   explicit WeirPeer(const PeerOptions& options)
-      : limiter_(clock_, {.capacity = options.keys, .seed = 1}) {}
+      : limiter_(Limiter::create(clock_, {.capacity = options.keys, .seed = 1}).value()) {}
 
   Answer check(Instant now, std::string_view identifier) {
     const auto verdict = limiter_.check(now, request_for(identifier));

@@ -30,7 +30,7 @@ void check_all_keys(const Check& check) {
 MemoryUse use_of_weir() {
   const uint64_t before = resident_bytes();
   const ManualClock clock;
-  Limiter limiter(clock, {.capacity = kKeys});
+  Limiter limiter = Limiter::create(clock, {.capacity = kKeys}).value();
   check_all_keys(
       [&](const std::string& identifier) { (void)limiter.check(kNow, request_for(identifier)); });
   const LimiterStats stats = limiter.stats();

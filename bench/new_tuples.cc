@@ -26,7 +26,7 @@ const std::vector<std::string>& identifiers() {
 // Into an unused table: includes the page faults.
 void fresh(benchmark::State& state) {
   const ManualClock clock;
-  Limiter limiter(clock, {.capacity = kFresh, .seed = 1});
+  Limiter limiter = Limiter::create(clock, {.capacity = kFresh, .seed = 1}).value();
   size_t n = 0;
   for (auto _ : state) (void)limiter.check(kNow, request_for(identifiers()[n++]));
   expect_zero(state, n - limiter.stats().tuples, "a tuple was not stored in the table");
@@ -36,7 +36,7 @@ void fresh(benchmark::State& state) {
 // new keys, and a tuple expires after 100 to 200 ms.
 void replacing(benchmark::State& state) {
   static ManualClock clock;
-  static Limiter limiter(clock, {.capacity = 1 << 16, .seed = 1});
+  static Limiter limiter = Limiter::create(clock, {.capacity = 1 << 16, .seed = 1}).value();
   static size_t n = 0;
   const auto check_chunk = [&] {
     const Instant now = clock.now();

@@ -1,9 +1,12 @@
-# cmake --install, and find_package(weir) afterwards.
+# cmake --install, and find_package(weir COMPONENTS redis mysql sqlite testing) afterwards.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS weir EXPORT weir-targets)
+# The headers of the optional parts are installed with them: cmake/components.cmake.
 install(DIRECTORY include/weir DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        FILES_MATCHING PATTERN "*.h")
+        FILES_MATCHING PATTERN "*.h"
+        PATTERN "redis.h" EXCLUDE PATTERN "mysql.h" EXCLUDE PATTERN "sqlite.h" EXCLUDE
+        PATTERN "testing.h" EXCLUDE)
 install(FILES ${PROJECT_BINARY_DIR}/include/weir/version.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir)
 install(EXPORT weir-targets NAMESPACE weir::

@@ -1,5 +1,5 @@
-// Several limits at once: an upload counts against the user and against the team, and a
-// refusal by either leaves both as they were.
+// Several limits at once: an upload counts against the user and against the team. If one denies
+// it, neither is charged.
 
 #include <weir/weir.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 int main() {
-  weir::Limiter limiter(weir::system_clock());
+  weir::Limiter limiter = weir::Limiter::create(weir::system_clock()).value();
 
   const auto upload = [&](std::string_view user, int64_t megabytes) {
     const std::vector<weir::Request> limits = {{.ns = "uploads of a user",
@@ -27,6 +27,6 @@ int main() {
   };
 
   upload("alice", 90);
-  upload("bob", 80);  // bob may, his team may not: nothing is taken from either
-  upload("bob", 60);  // so this still fits both
+  upload("bob", 80);  // denied by the team's limit: neither is charged
+  upload("bob", 60);  // so this fits both
 }

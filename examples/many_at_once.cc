@@ -1,5 +1,5 @@
-// Many requests in one call: a server that reads a full buffer decides it in one go,
-// faster than one by one. Each stands alone; for all or nothing there is check_all().
+// Many requests in one call: a server that reads a full buffer decides all its requests at once,
+// which is faster than one by one. They are independent; check_all() decides all or nothing.
 
 #include <weir/weir.h>
 
@@ -8,7 +8,7 @@
 
 int main() {
   const weir::Clock& clock = weir::system_clock();
-  weir::Limiter limiter(clock);
+  weir::Limiter limiter = weir::Limiter::create(clock).value();
 
   std::vector<weir::Request> requests;
   for (const char* client : {"alice", "bob", "alice", "alice", "bob", "carol", "alice"}) {

@@ -1,11 +1,11 @@
-// A clock of your own: the limiter asks it for the time and nothing else, so tests and
-// simulations move time by hand.
+// A clock of your own: it is the limiter's only source of time, so tests and simulations can move
+// time themselves. weir/testing.h has such a clock ready.
 
 #include <weir/weir.h>
 
 #include <iostream>
 
-// One thread at a time; a limiter shared by threads needs a clock that is safe from any thread.
+// One thread at a time; a limiter that threads share needs a clock that is safe from any thread.
 class ManualClock final : public weir::Clock {
  public:
   [[nodiscard]] weir::Instant now() const override { return now_; }
@@ -20,7 +20,7 @@ class ManualClock final : public weir::Clock {
 
 int main() {
   ManualClock clock;
-  weir::Limiter limiter(clock);
+  weir::Limiter limiter = weir::Limiter::create(clock).value();
 
   const weir::Request request = {.ns = "api",
                                  .identifier = "alice",

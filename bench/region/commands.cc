@@ -101,16 +101,13 @@ class Client {
   void check_group(Instant now, const Draw& draw) {
     std::array<Request, kGroup> requests;
     for (Request& request : requests) request = request_for(names_[draw()]);
-    Verdicts* const verdicts = spare_ ? spare_.release() : new Verdicts;
-    const bool decided = limiter_.check_each_async(now, requests, *verdicts, executor_, [=, this] {
-      delete verdicts;
-      completed_.fetch_add(1, std::memory_order_relaxed);
-    });
-    if (decided) {
-      spare_.reset(verdicts);
-    } else {
-      ++deferred_;
-    }
+    auto verdicts = std::make_unique<Verdicts>();
+    const auto results = std::span(*verdicts);
+    ++deferred_;
+    limiter_.check_each_async(now, requests, results, executor_,
+                              [this, verdicts = std::move(verdicts)] {
+                                completed_.fetch_add(1, std::memory_order_relaxed);
+                              });
   }
 
   void replay_if_due(Instant now) {
@@ -131,9 +128,8 @@ class Client {
   Executor& executor_;
   uint64_t random_;
   std::vector<std::string> names_;
-  std::unique_ptr<Verdicts> spare_;
   MonoTime replay_at_{};
-  uint64_t deferred_ = 0;               // groups that had to wait for Redis
+  uint64_t deferred_ = 0;               // groups that were started
   std::atomic<uint64_t> completed_{0};  // of those; incremented on `executor_`
 };
 
@@ -213,7 +209,7 @@ bool await_origin(const Clock& clock, const origins::RedisOrigin& origin) {
 std::string measure(const CommandsPlan& plan, const Clock& clock,
                     const std::shared_ptr<origins::RedisOrigin>& origin, Executor& executor) {
   if (!await_origin(clock, *origin)) return "no reply from redis-server: " + origin->last_error();
-  Limiter limiter(clock, {.origin = origin});
+  Limiter limiter = Limiter::create(clock, {.origin = origin}).value();
   Client client(clock, limiter, executor, plan.keys);
   const double rate = plan.rate * static_cast<double>(plan.keys);
   const Nanos span = nanos_of(plan.seconds);

@@ -1,22 +1,22 @@
-// The port through which time enters. Nothing else in Weir asks what time it is.
+// The port that provides the time. No other part of Weir reads a clock.
 
 #pragma once
 
+#include "weir/export.h"
 #include "weir/time.h"
 
 namespace weir {
 
-// Safe from any thread. `mono` never decreases; `wall` may step, and whatever
-// remembers a wall time says what happens then.
-class Clock {
+// Safe from any thread. `mono` never decreases. `wall` may step in both directions.
+class WEIR_EXPORT Clock {
  public:
   virtual ~Clock() = default;
   [[nodiscard]] virtual Instant now() const = 0;
 };
 
-// The machine's clock: steady time plus its offset to wall time. A step of the
-// machine's wall clock of up to one second is worked off gradually, a larger one
-// is adopted at once. Lives as long as the process.
-[[nodiscard]] const Clock& system_clock();
+// The clock of the operating system: steady time plus its offset to wall time. A step of the
+// system's wall clock of up to one second is smoothed; a larger step is adopted at once. The
+// reference stays valid until the process ends.
+[[nodiscard]] WEIR_EXPORT const Clock& system_clock();
 
 }  // namespace weir

@@ -1,25 +1,40 @@
-// The limiter: ask it, and it answers from memory.
+// The limiter: decides requests in memory, and reads the regional origin where it must.
 //
-//   weir::Limiter limiter(weir::system_clock());
-//   auto verdict = limiter.check({.name_space = "api", .identifier = "alice",
-//                                 .limit = 100, .duration = std::chrono::seconds(60)});
+//   auto limiter = weir::Limiter::create(weir::system_clock());
+//   if (!limiter) return fail(limiter.error().detail);
+//   auto verdict = limiter->check({.ns = "api", .identifier = "alice",
+//                                  .limit = 100, .duration = std::chrono::seconds(60)});
 //   if (verdict && verdict->admitted()) serve();
+//
+// Four ways to ask, and three things to ask for. All give the same verdicts:
+//
+//                                  one request      many, independent   all or nothing
+//   wait for the origin            check            check_each          check_all
+//   never wait: memory only        check_local      check_each_local    check_all_local
+//   call a handler                 check_async      check_each_async    check_all_async
+//   co_await                       co_check         co_check_each       co_check_all
+//
+// Without an origin in the options nothing ever waits, and the first two rows are the same.
 
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "weir/awaitable.h"
 #include "weir/clock.h"
 #include "weir/error.h"
 #include "weir/executor.h"
+#include "weir/export.h"
 #include "weir/options.h"
 #include "weir/request.h"
+#include "weir/stats.h"
+#include "weir/unique_function.h"
 #include "weir/verdict.h"
 
 namespace weir {
@@ -28,198 +43,187 @@ namespace decide {
 class Engine;
 }
 
-// The answer to a batch: admitted whole or not at all. `items` are in the order
-// asked; when the batch was refused, an item that would have passed alone says so and
-// reports what it still has.
+// The result of a batch: admitted as a whole or not at all. `items` are in the order of the
+// requests. In a denied batch, an item that would pass alone is kAdmitted and reports its
+// remaining capacity.
 struct BatchVerdict {
   Outcome outcome = Outcome::kDenied;
   std::vector<Verdict> items{};
   [[nodiscard]] bool admitted() const { return outcome == Outcome::kAdmitted; }
 };
 
-// What run_replay() tells: what is due, or everything there is, at the end of a process.
-enum class Flush : uint8_t { kDue, kAll };
+using VerdictHandler = UniqueFunction<void(Result<Verdict>)>;
+using BatchHandler = UniqueFunction<void(Result<BatchVerdict>)>;
 
-// What one pass of background work did.
-struct WorkReport {
-  size_t done = 0;     // cells told to the origin, or tuples swept
-  size_t waiting = 0;  // cells whose turn has not come, or that were told in vain
+// When an asynchronous call completed, or will complete.
+enum class Completion : uint8_t {
+  kImmediate,  // the handler was called before the call returned
+  kPending,    // the handler will be called on the executor
 };
 
-// What save() writes: tuples that changed since they were last saved, or all.
+// Which counts run_replay() and run_sync() write: those that are due, or all, at shutdown.
+enum class Flush : uint8_t { kDue, kAll };
+
+// Result of one pass of background work.
+struct WorkReport {
+  size_t done = 0;     // cells sent to the origin, or tuples swept
+  size_t waiting = 0;  // cells that are not due yet, or that could not be sent
+};
+
+// Which tuples save() writes: those that changed since the last save, or all.
 enum class Saving : uint8_t { kChanged, kAll };
 
 struct SaveReport {
   size_t saved = 0;    // records written
-  bool stale = false;  // nothing was: a tuple was reset, and what was saved must be replaced by all
+  bool stale = false;  // nothing was written: a tuple was reset, so a save with kAll is required
 };
 
-// Reads of the origin before a decision, of one kind.
-struct ReadStats {
-  uint64_t asked = 0;
-  uint64_t failed = 0;  // of those, or too late
-};
-
-// Bytes held now, by what for, and how many may be held.
-struct MemoryStats {
-  uint64_t limit = 0;
-  uint64_t table = 0;    // slots, and lists of them
-  uint64_t annexes = 0;  // rings and logs
-  uint64_t keys = 0;     // names of more than 56 bytes
-  uint64_t sketch = 0;
-  uint64_t regions = 0;  // what other regions count
-
-  [[nodiscard]] uint64_t used() const { return table + annexes + keys + sketch + regions; }
-};
-
-// A few totals since the start; for metrics.
-struct LimiterStats {
-  uint64_t admitted = 0;
-  uint64_t denied = 0;
-  uint64_t degraded = 0;     // of those, decided on less than should be known
-  uint64_t tuples = 0;       // held in memory now
-  uint64_t evicted = 0;      // forgotten to make room, their counts safe elsewhere
-  uint64_t expired = 0;      // forgotten because they could matter no more
-  uint64_t sketched = 0;     // decisions taken in the sketch because there was no room
-  uint64_t no_memory = 0;    // of those, because `memory` was used up, not the table; beside them,
-                             // decisions of logs that could not grow to the limit asked
-  ReadStats cold{};          // tuples read because nothing was known of them
-  ReadStats stale{};         // because what was known was too old
-  ReadStats strict{};        // because they were denied a short while ago
-  uint64_t unread = 0;       // decisions taken without the read they needed
-  uint64_t made_strict = 0;  // tuples that began to be read before each admission
-  uint64_t replayed = 0;     // cells told to the origin and acknowledged
-  uint64_t replay_errors = 0;  // messages that failed; what they told is told again
-  uint64_t late_replays = 0;   // cells that expired before they could be told
-  uint64_t healed = 0;         // cells of which the origin had forgotten a part
-  uint64_t unacked = 0;        // tuples with something to tell now
-  Nanos replay_lag{0};         // how long the first of them has been waiting
-  uint64_t rebuilt = 0;        // tuples given a new state: another rate, a clock set back
-  uint64_t memory_bytes = 0;   // reserved by the table alone
-  MemoryStats memory{};
-};
-
-// What passes between this region and the others; for metrics.
-struct SyncStats {
-  // Rows written, by what they were written for.
-  uint64_t presence = 0;
-  uint64_t contended = 0;
-  uint64_t exhaustion = 0;
-  uint64_t roll_over = 0;
-  uint64_t publish_errors = 0;  // messages that failed; what they told is told again
-  uint64_t dropped = 0;         // rows that the ledger will not take
-  uint64_t left_out = 0;        // rows that could not even wait: the queue or the memory was full
-  uint64_t waiting = 0;         // rows to be written now
-  Nanos publish_lag{0};         // how long the first of them has been waiting
-  uint64_t imported = 0;        // rows and presences read
-  uint64_t import_errors = 0;
-  uint64_t last_import = 0;     // rows in the last answer
-  uint64_t invalid = 0;         // rows that made no sense, and were ignored
-  uint64_t keys = 0;            // tuples known to the ledger now
-  uint64_t keys_received = 0;   // of those, without traffic here
-  uint64_t received_total = 0;  // such ever
-  uint64_t no_room = 0;         // news of tuples for which there was no room
-  uint64_t lost = 0;            // rows that the ledger had and lost; written again
-  Nanos import_lag{0};          // since the last answer was asked for
-  Nanos write_lag{0};      // since the ledger last accepted what this process wrote; 0: it does
-  Nanos full_read_age{0};  // since everything was last read
-  Nanos full_read_took{0};
-  uint64_t full_reads = 0;
-  uint64_t deleted = 0;    // expired rows, by this process
-  uint32_t regions = 0;    // in the ledger; 0: not known yet
-  double budget_used = 0;  // 0 to 1
-  double bound = 0;        // of a limit, how much of it may be admitted, beside what is under way
-  bool rules_differ = false;  // the ledger's rules are not those of this process
-  bool ready = false;         // everything was read once
-};
-
-// Safe from any thread. The clock must outlive the limiter, and so must every
-// executor handed to it while a request is under way. The constructor starts nothing:
-// with a shared origin, call run_replay() every 10 ms or so from any thread.
-class Limiter {
+// Thread safety: all calls are safe from any thread at the same time, except the move operations
+// and the destructor, which must be the only call. Where a comment says "calls are serialised",
+// concurrent calls wait for each other; requests never wait for them.
+//
+// The clock must outlive the limiter. An executor must outlive the calls it was passed to: until
+// the handler was called. A moved-from limiter can only be destroyed or assigned to.
+//
+// create() starts no thread. Runner (weir/runner.h) calls run_replay(), run_sync() and run_sweep()
+// from threads of its own; without a Runner, call them every 10 ms.
+class WEIR_EXPORT Limiter {
  public:
-  explicit Limiter(const Clock& clock, Options options = {});
+  // An error if an option is outside of its range; see error_in().
+  static Result<Limiter> create(const Clock& clock, Options options = {});
+  static Result<Limiter> create(const Clock&& clock, Options options = {}) = delete;
   ~Limiter();
   Limiter(Limiter&&) noexcept;
   Limiter& operator=(Limiter&&) noexcept;
 
-  // Decides at once on what this process knows. Takes no lock and allocates nothing
-  // for a tuple it has seen. A time handed in is a reading of the limiter's clock, so
-  // that a thread that read it long ago can be told from a clock set back. Where the origin should
-  // have been asked first, the verdict's basis is kDegraded.
+  // --- wait for the origin ---
+  //
+  // If the counts in memory are not fresh enough, these block the calling thread until the origin
+  // answers, at most for Options::read_deadline. After the deadline they decide on the counts in
+  // memory, and the verdict's basis is kDegraded. Do not call them on the thread of an event loop,
+  // nor on a thread that delivers replies of the origin.
+  //
+  // `now` is a reading of the limiter's clock, for callers that have one already.
   Result<Verdict> check(const Request& request);
   Result<Verdict> check(Instant now, const Request& request);
 
-  // The same for many requests that have nothing to do with each other, faster than
-  // one by one. `verdicts` must be as long as `requests`: if it is shorter or longer, nothing is
-  // decided, and every verdict in it is an Error that names both sizes.
+  // Decides independent requests, faster than one by one. `verdicts` must be as long as
+  // `requests`. Otherwise nothing is decided, and each verdict is an Error with both sizes.
   void check_each(Instant now, std::span<const Request> requests,
                   std::span<Result<Verdict>> verdicts);
 
-  // As check_each(), but what needs it waits for the origin. True: all are decided, or none since
-  // the sizes differ; `done` is not called. False: `done` is called on `home` when they are; until
-  // then the verdicts must stay, the requests need not.
-  [[nodiscard]] bool check_each_async(Instant now, std::span<const Request> requests,
-                                      std::span<Result<Verdict>> verdicts, Executor& home,
-                                      std::function<void()> done);
-
-  // All or nothing over 1 to kMaxBatch requests: if one is refused, nothing is
-  // consumed. An error names the item.
+  // All or nothing over 1 to kMaxBatch requests: if one is denied, nothing is consumed. An error
+  // names the item.
   Result<BatchVerdict> check_all(std::span<const Request> requests);
   Result<BatchVerdict> check_all(Instant now, std::span<const Request> requests);
 
-  // As check() and check_all(), but where the origin must be read first the answer
-  // comes later, on `home`. Where nothing must be read, `done` is called before this
-  // returns. The request's views need not outlive the call.
-  void check_async(Instant now, const Request& request, Executor& home,
-                   std::function<void(Result<Verdict>)> done);
-  void check_all_async(Instant now, std::span<const Request> requests, Executor& home,
-                       std::function<void(Result<BatchVerdict>)> done);
+  // --- never wait ---
+  //
+  // Decide at once on the counts in memory. A request for a tuple in memory takes no lock and
+  // allocates nothing. Where the origin should have been read first, the verdict's basis is
+  // kDegraded, and Options::on_origin_loss applies.
+  Result<Verdict> check_local(const Request& request);
+  Result<Verdict> check_local(Instant now, const Request& request);
+  void check_each_local(Instant now, std::span<const Request> requests,
+                        std::span<Result<Verdict>> verdicts);
+  Result<BatchVerdict> check_all_local(std::span<const Request> requests);
+  Result<BatchVerdict> check_all_local(Instant now, std::span<const Request> requests);
 
-  // Forgets what a tuple has counted, in this process: its next request finds it empty. Of the
-  // request only the names, the duration and the algorithm matter. True: there was something to
-  // forget. For algorithms that each process counts by itself. fixed_window and sliding_window are
-  // told to the origin and the ledger, where counts only grow: an Error if there is one of them. An
-  // Error also where the table is full and the tuple is counted together with others.
+  // --- call a handler ---
+  //
+  // The handler is called exactly once: before the call returns if nothing must be read, otherwise
+  // on `home`. The return value says which. The requests need not outlive the call;
+  // check_each_async() writes to `verdicts` until its handler is called.
+  Completion check_async(Instant now, const Request& request, Executor& home,
+                         VerdictHandler handler);
+  Completion check_each_async(Instant now, std::span<const Request> requests,
+                              std::span<Result<Verdict>> verdicts, Executor& home, Task handler);
+  Completion check_all_async(Instant now, std::span<const Request> requests, Executor& home,
+                             BatchHandler handler);
+
+  // --- co_await ---
+  //
+  //   const auto verdict = co_await limiter.co_check(clock.now(), request, home);
+  //
+  // The coroutine continues at once if nothing must be read, otherwise it resumes on `home`.
+  // co_check_each() gives no value: the results are in `verdicts`.
+  [[nodiscard]] auto co_check(Instant now, const Request& request, Executor& home) {
+    return make_awaitable<Result<Verdict>>([this, now, request, &home](VerdictHandler handler) {
+      check_async(now, request, home, std::move(handler));
+    });
+  }
+  [[nodiscard]] auto co_check_each(Instant now, std::span<const Request> requests,
+                                   std::span<Result<Verdict>> verdicts, Executor& home) {
+    return make_awaitable<std::span<Result<Verdict>>>(
+        [this, now, requests, verdicts,
+         &home](UniqueFunction<void(std::span<Result<Verdict>>)> handler) {
+          check_each_async(now, requests, verdicts, home,
+                           [verdicts, handler = std::move(handler)] { handler(verdicts); });
+        });
+  }
+  [[nodiscard]] auto co_check_all(Instant now, std::span<const Request> requests, Executor& home) {
+    return make_awaitable<Result<BatchVerdict>>([this, now, requests, &home](BatchHandler handler) {
+      check_all_async(now, requests, home, std::move(handler));
+    });
+  }
+
+  // True if a decision may require a read of the origin: the options have one.
+  [[nodiscard]] bool may_wait() const { return waits_; }
+  // True if counts are exchanged with other regions: the options have a ledger.
+  [[nodiscard]] bool has_ledger() const { return has_ledger_; }
+
+  // Clears the count of a tuple in this process. Only the names, the duration and the algorithm
+  // of the request matter. True: there was a count. An Error for fixed_window and sliding_window
+  // with an origin or a ledger, whose counters only grow; also if the table is full and the tuple
+  // is counted together with others.
   Result<bool> reset(Instant now, const Request& request);
 
-  // Whether an origin may have to be read before a decision, which only the *_async calls do.
-  [[nodiscard]] bool may_wait() const;
-
-  // Tells the origin what is due. `timers` is used for the reply's deadline. From any thread; calls
-  // of several threads take turns.
-  WorkReport run_replay(Instant now, Executor& timers, Flush flush = Flush::kDue);
-
-  // Once no request comes any more and all is told: gives this process's part of the counts at
-  // the origin to those who stay. Called again, it says how much of that was not confirmed yet.
-  WorkReport run_shutdown(Instant now);
-
-  // With a ledger: tells other regions what is due, and hears of them. From any thread; calls of
-  // several threads take turns.
-  // Tell::kAll, at the end of a process, writes all that is not written yet.
-  WorkReport run_sync(Instant now, Flush flush = Flush::kDue);
-  [[nodiscard]] SyncStats sync_stats() const;
-
-  // Forgets expired tuples among the next `slots` of the table.
-  WorkReport run_sweep(Instant now, size_t slots);
-
-  [[nodiscard]] LimiterStats stats() const;
-
-  // For a process that wants its counts to survive it: writes a record for each tuple of gcra,
-  // token_bucket, sliding_window_strict and sliding_log, which no origin and no ledger knows. A
-  // later record of a tuple replaces the earlier ones. Calls of several threads take turns;
-  // requests do not wait for it. What is counted in the sketch is not saved.
-  SaveReport save(Instant now, Saving saving, const std::function<void(std::string_view)>& write);
-  // Takes in a record, before the first request; a tuple that is there already then has no less
-  // than the record says. False: it is no record.
-  bool restore(Instant now, std::string_view record);
-
-  // What holds from here on while the origin is lost, where a request does not say.
+  // The policy for requests that do not set one, while the origin is lost.
   void set_on_origin_loss(OnOriginLoss policy);
 
+  // --- background work ---
+
+  // Sends counts to the origin. `timers` runs the deadline of each reply. Calls are serialised.
+  WorkReport run_replay(Instant now, Executor& timers, Flush flush = Flush::kDue);
+
+  // At shutdown, after the last request and after all counts were sent: folds this process's
+  // counts at the origin into the shared `departed` component. A further call reports the number
+  // of cells that are not confirmed yet. Calls are serialised.
+  WorkReport run_shutdown(Instant now);
+
+  // With a ledger: publishes counts to other regions, imports theirs, and sends the heartbeat of
+  // this region. Calls are serialised.
+  WorkReport run_sync(Instant now, Flush flush = Flush::kDue);
+
+  // Removes expired tuples among the next `slots` slots of the table.
+  WorkReport run_sweep(Instant now, size_t slots);
+
+  // --- state ---
+
+  [[nodiscard]] LimiterStats stats() const;
+  [[nodiscard]] SyncStats sync_stats() const;
+  [[nodiscard]] size_t capacity() const { return capacity_; }  // tuples; see Options::capacity
+
+  // Persists counts across a restart: passes one record per tuple of gcra, token_bucket,
+  // sliding_window_strict and sliding_log to `write`. The origin and the ledger do not store
+  // these. A later record of a tuple replaces the earlier ones. Counts in the sketch are not
+  // saved. Calls are serialised.
+  SaveReport save(Instant now, Saving saving, const std::function<void(std::string_view)>& write);
+  // Imports a record, before the first request. A tuple in memory then counts at least as much as
+  // the record. False: this is not a valid record.
+  bool restore(Instant now, std::string_view record);
+
  private:
+  Limiter(const Clock& clock, const Options& options);
+  Result<Verdict> check_and_wait(Instant now, const Request& request);
+
+  // Fixed after construction.
   const Clock* clock_;
   std::shared_ptr<decide::Engine> engine_;
+  size_t capacity_;
+  Millis read_deadline_;
+  bool waits_;
+  bool has_ledger_;
 };
 
 }  // namespace weir

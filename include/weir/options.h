@@ -1,5 +1,5 @@
-// What can be chosen when a Limiter is built. Each option says its meaning, unit,
-// default and range, and what too little and too much cost.
+// The options of a Limiter. Each comment has the meaning, unit, default and range, and the cost of
+// too small and too large values.
 
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <string>
 
 #include "weir/error.h"
+#include "weir/export.h"
 #include "weir/ledger.h"
 #include "weir/origin.h"
 #include "weir/request.h"
@@ -18,72 +19,70 @@
 namespace weir {
 
 struct Options {
-  // --- changes behaviour ---
+  // --- behaviour ---
 
-  // The store shared with the other processes of the region. None: this process is
-  // alone, its memory is the truth, and nothing is ever read before a decision.
+  // The store shared with the other processes of the region. None: the counts in memory are
+  // complete, and no decision waits. An origin needs run_replay(): see Runner.
   std::shared_ptr<RegionalOrigin> origin = nullptr;
 
-  // The store shared with other regions, and the name of this one. None: there are no others.
-  // With one, call run_sharing() every 10 ms or so from any thread.
+  // The store shared with other regions, and the name of this region, 1 to 64 bytes. None: there
+  // are no other regions. A ledger needs run_sync(): see Runner.
   std::shared_ptr<GlobalLedger> ledger = nullptr;
   std::string region = "local";
 
-  // What regions agree on, if this process is the first that the ledger ever sees; else what the
-  // ledger has counts. A lease is at least shortest_lease(), or it is taken to be that: it would be
-  // over before it is known.
+  // The settings that all regions share, if this process is the first that uses the ledger;
+  // otherwise those in the ledger apply. The lease is shortest_lease() to 1 day, the three permille
+  // values 0 to 1000, both intervals 1 ms to 1 day, and rows_per_second at least 1.
   SyncRules sync{};
 
-  // What holds while the origin is lost, unless a request says otherwise. Default: go on alone.
+  // The policy while the origin is lost, unless a request sets one. Default: kLocal.
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
 
-  // How long a request waits for the origin before it is decided on what is known.
-  // Default 300 ms, 1 ms to 10 s. Shorter: more degraded verdicts while the origin is
-  // slow. Longer: callers wait longer when it is down.
+  // How long a request waits for the origin before it is decided on the counts in memory.
+  // Default 300 ms, 1 ms to 10 s. Shorter: more degraded verdicts while the origin is slow.
+  // Longer: callers wait longer while it is down.
   Millis read_deadline{300};
 
-  // The longest time a count read from the origin is trusted; the tenth part of the
-  // window if that is less, and less again where the others could have used what remains.
-  // Default 5 s, 10 ms to 60 s. Shorter: more reads. Longer: siblings are seen later.
+  // How long a count that was read from the origin is fresh, at most. It is also at most a tenth of
+  // the window, and less if other processes could use the remaining capacity sooner.
+  // Default 5 s, 10 ms to 60 s. Shorter: more reads. Longer: counts of siblings arrive later.
   Millis max_freshness{5000};
 
-  // How long what was accepted may wait to be told to the origin, unless it is so much of
-  // what remains that the others should know at once. Default 250 ms, 0 to 10 s; with 0
-  // every run_replay() tells everything. Shorter: more messages. Longer: siblings know later,
-  // and a process that dies takes more with it.
+  // How long an admission may wait until it is sent to the origin; a large part of the remaining
+  // capacity is sent at once. Default 250 ms, 0 to 10 s; with 0 each run_replay() sends all.
+  // Shorter: more messages. Longer: siblings see it later, and a crash loses more.
   Millis replay_within{250};
 
-  // --- changes performance ---
+  // --- performance ---
 
-  // Tuples held in memory; a hard bound. Each takes some 480 bytes of `memory` at the start,
-  // occupied as it fills. Default 0: memory / 1 KiB, with a ledger memory / 2 KiB, or 2^17 if
-  // memory is not given either; 64 to 2^28. Too small: live tuples are counted together in a sketch
-  // that errs on the strict side. Too large: less of `memory` is left for what tuples own besides.
+  // Tuples in memory; a hard limit. Each takes about 480 bytes of `memory` at the start, which
+  // become resident as the table fills. Default 0: memory / 1 KiB, with a ledger memory / 2 KiB, or
+  // 2^17 if `memory` is 0, too; 64 to 2^28. Too small: live tuples are counted together in a sketch
+  // that denies too early rather than too late. Too large: less of `memory` is left for the other
+  // uses below.
   size_t capacity = 0;
 
-  // Bytes that all counts together may take; a hard bound. What `capacity` does not take at the
-  // start is for rings (272 bytes a tuple), logs (8 to 16 bytes for each unit of the limit), names
-  // of more than 56 bytes, and counts of other regions. Default 0: 1 KiB for each tuple of
-  // `capacity`, with a ledger 2 KiB, at least 1 MiB. Too small for what is asked: such tuples are
-  // counted in the sketch, too, and their verdicts say degraded. Too small for `capacity`: see
-  // error_in().
+  // Bytes for all counts together; a hard limit. The part that `capacity` does not take is for
+  // rings (272 bytes a tuple), logs (8 to 16 bytes for each unit of the limit), names of more than
+  // 56 bytes, and counts of other regions. Default 0: 1 KiB for each tuple of `capacity`, with a
+  // ledger 2 KiB, at least 1 MiB. Too small for a request: it is counted in the sketch, and its
+  // verdict is degraded. Too small for `capacity`: an error.
   uint64_t memory = 0;
 
-  // Tuples that only other regions use of which their counts are held; a hard bound. Default 0: a
-  // quarter of the capacity, at least 1024. Too small: what has no room is read again later, and
-  // the exported bound is wider until then.
+  // Tuples that only other regions use, and whose counts are kept here; a hard limit. Default 0: a
+  // quarter of the capacity, at least 1024; 1 to 2^28. Too small: tuples beyond it are read again
+  // later, and the bound on over-admission is wider until then.
   size_t remote_tuples = 0;
 
-  // --- for tests and simulation ---
+  // --- tests and simulation ---
 
-  // Seeds the hash of keys and the name of this incarnation. Absent: both from the system's
-  // entropy, each from its own, so that no outsider can aim keys at one bucket.
+  // Seeds the hash of keys and the incarnation of this process. Absent: both are random, so that
+  // no client can choose keys of one bucket.
   std::optional<uint64_t> seed = std::nullopt;
 };
 
-// The first option that is outside of its range, with its value and what would be right; none if
-// all is well. A Limiter does not ask, and ends the process where memory is too small for the
-// capacity: who takes options from others asks before it builds one.
-[[nodiscard]] std::optional<Error> error_in(const Options& options);
+// The first option outside of its range, with its value and the range; none if all are valid.
+// Limiter::create() returns the same error.
+[[nodiscard]] WEIR_EXPORT std::optional<Error> error_in(const Options& options);
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// One question: may this caller go on?
+// One request to the limiter, and the choices it can make.
 
 #pragma once
 
@@ -6,58 +6,59 @@
 #include <optional>
 #include <string_view>
 
+#include "weir/export.h"
 #include "weir/time.h"
 
 namespace weir {
 
-// Amounts of cost: what is counted, limited and left.
+// An amount of cost.
 using Count = uint64_t;
 
-// How usage is held against the limit; docs/algorithms.md has the contract of each.
+// How usage is compared with the limit; docs/algorithms.md has the contract of each.
 enum class Algorithm : uint8_t {
-  kSlidingWindow,        // this window plus the part of the last one still in view
+  kSlidingWindow,        // this window plus the weighted part of the previous one
   kSlidingWindowStrict,  // 16 sub-windows: never above the limit in any trailing window
   kFixedWindow,          // restarts at each multiple of the duration
   kSlidingLog,           // exact, one stamp per unit of cost; limit <= 10,000
   kGcra,                 // a steady rate with a burst
-  kTokenBucket,          // the same decisions as kGcra, in the words of tokens
+  kTokenBucket,          // the same decisions as kGcra, described as tokens
 };
 
 inline constexpr int kAlgorithmCount = 6;
 
-// "sliding_window", "gcra", ...: the same word in code, configuration and metrics.
-[[nodiscard]] std::string_view to_string(Algorithm algorithm);
-[[nodiscard]] std::optional<Algorithm> algorithm_from(std::string_view name);
+// "sliding_window", "gcra", ...: the same name in code, configuration and metrics.
+[[nodiscard]] WEIR_EXPORT std::string_view to_string(Algorithm algorithm);
+[[nodiscard]] WEIR_EXPORT std::optional<Algorithm> algorithm_from(std::string_view name);
 
-// What holds while the origin cannot be asked and what is known is no longer fresh.
+// The policy while the origin is unreachable and the counts in memory are stale.
 enum class OnOriginLoss : uint8_t {
-  kLocal,  // decide on what is known: together the processes may reach a multiple of the limit
-  kDeny,   // refuse: nothing passes that the others might have used
-  kShare,  // each process may use its share of what the origin last had left
+  kLocal,  // decide on the counts in memory: all processes together may exceed the limit
+  kDeny,   // deny: the other processes may have used the remaining capacity
+  kShare,  // each process may use its share of the capacity that the origin last reported
 };
-[[nodiscard]] std::string_view to_string(OnOriginLoss policy);
-[[nodiscard]] std::optional<OnOriginLoss> on_origin_loss_from(std::string_view name);
+[[nodiscard]] WEIR_EXPORT std::string_view to_string(OnOriginLoss policy);
+[[nodiscard]] WEIR_EXPORT std::optional<OnOriginLoss> on_origin_loss_from(std::string_view name);
 
-// The views must outlive the call they are passed to; nothing is kept of them.
+// The views must outlive the call they are passed to; the limiter copies what it keeps.
 //
 // Requests with the same workspace, namespace, identifier, duration and class of
-// algorithm share one count. The limit is not part of that identity: it may differ
-// from one request to the next.
+// algorithm share one count. The limit is not part of that key: it may differ from one request
+// to the next.
 struct Request {
-  std::string_view workspace = {};   // 0-512 bytes: who owns the namespace
-  std::string_view ns = {};          // 1-512 bytes: what is limited ("login", "api")
-  std::string_view identifier = {};  // 1-512 bytes: who is limited
+  std::string_view workspace = {};   // 0-512 bytes: the owner of the namespace
+  std::string_view ns = {};          // 1-512 bytes: the limited action ("login", "api")
+  std::string_view identifier = {};  // 1-512 bytes: the limited caller
   int64_t limit = 0;                 // 1 to kMaxLimit per `duration`
   Millis duration{0};                // kMinDuration to kMaxDuration, or see across_durations
-  int64_t cost = 1;                  // 0 asks without consuming
+  int64_t cost = 1;                  // 0 reads the state and consumes nothing
   Algorithm algorithm = Algorithm::kSlidingWindow;
-  // fixed_window and sliding_window only; the limiter's choice if absent.
+  // fixed_window and sliding_window only; absent: Options::on_origin_loss.
   std::optional<OnOriginLoss> on_origin_loss = {};
-  // gcra and token_bucket only: one count under this name whatever the duration, which then
-  // may change like the limit and may be up to kMaxAnyDuration. What is waiting when the rate
-  // changes keeps its time to drain; without this, its units.
+  // gcra and token_bucket only: the duration is not part of the key either, so it may differ from
+  // one request to the next, and may be up to kMaxAnyDuration. When the rate changes, the backlog
+  // keeps its time to drain; without this option it keeps its units.
   bool across_durations = false;
-  std::optional<int64_t> burst = {};  // gcra and token_bucket only; the limit if absent
+  std::optional<int64_t> burst = {};  // gcra and token_bucket only; absent: the limit
 };
 
 inline constexpr size_t kMaxNameBytes = 512;

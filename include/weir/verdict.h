@@ -1,4 +1,4 @@
-// The answer, with its evidence.
+// The decision on a request, with the counts behind it.
 
 #pragma once
 
@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "weir/export.h"
 #include "weir/request.h"
 #include "weir/time.h"
 
@@ -13,23 +14,23 @@ namespace weir {
 
 enum class Outcome : uint8_t {
   kAdmitted,
-  kDenied,  // not now; `retry_after` says when
-  kNever,   // the cost exceeds what the limit could ever hold
+  kDenied,  // until `retry_after`
+  kNever,   // the cost is greater than the limit allows at any time
 };
 
-// How well informed the verdict was.
+// How complete the information behind the verdict was.
 enum class Basis : uint8_t {
-  kLocal,      // decided on what this process knows, and that was fresh enough
+  kLocal,      // the counts in memory, which were fresh enough
   kRefreshed,  // the regional origin was read for this request
-  kDegraded,   // a read was due and failed, or table or memory is full: decided on less
+  kDegraded,   // incomplete: a required read failed, or the table or memory is full
 };
 
-[[nodiscard]] std::string_view to_string(Outcome outcome);
-[[nodiscard]] std::string_view to_string(Basis basis);
+[[nodiscard]] WEIR_EXPORT std::string_view to_string(Outcome outcome);
+[[nodiscard]] WEIR_EXPORT std::string_view to_string(Basis basis);
 
-// Where the usage that was held against the request came from, before this
-// request's own cost. For the sliding window these are the parts of the current
-// window; `previous` is what the last one still weighs.
+// The usage that was compared with the limit, by origin, without this request's own cost. For the
+// sliding window the first three are of the current window, and `previous` is the weighted count of
+// the previous one.
 struct Evidence {
   Count own = 0;       // accepted by this process
   Count siblings = 0;  // accepted by the other processes of this region
@@ -41,10 +42,10 @@ struct Verdict {
   Outcome outcome = Outcome::kDenied;
   Basis basis = Basis::kLocal;
   Count limit = 0;      // the request's limit; for gcra and token_bucket its burst
-  Count remaining = 0;  // what would still be admitted at this instant
+  Count remaining = 0;  // cost that would still be admitted at this instant
   WallTime reset{};     // end of the current window, or the instant of full recovery
-  // The earliest 1 ms tick from now at which the same request would pass if nothing
-  // else arrived. Absent when admitted, and when it never will.
+  // The time from now until the same request would be admitted, if no other request arrives.
+  // Absent when admitted, and for kNever.
   std::optional<Millis> retry_after{};
   Evidence evidence{};
 

@@ -39,12 +39,12 @@ Result<BatchVerdict> Engine::check_all(Instant now, std::span<const Request> req
   return decide_all(contexts.value(), bases);
 }
 
-void Engine::check_all_async(Instant now, std::span<const Request> requests, Executor& home,
-                             std::function<void(Result<BatchVerdict>)> done) {
+bool Engine::check_all_async(Instant now, std::span<const Request> requests, Executor& home,
+                             BatchHandler done) {
   auto valid = contexts_of(now, requests);
   if (!valid) {
     done(valid.error());
-    return;
+    return true;
   }
   auto contexts = std::make_shared<std::vector<RequestContext>>(std::move(valid.value()));
   auto bases = std::make_shared<std::vector<Basis>>();
@@ -63,7 +63,7 @@ void Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
   // remaining limit and so needs its read.
   if (reads.empty()) {
     done(decide_all(*contexts, *bases));
-    return;
+    return true;
   }
   refresh_->read(now, reads, home,
                  [self = shared_from_this(), contexts, bases, read_items,
@@ -74,6 +74,7 @@ void Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
                    }
                    done(self->decide_all(*contexts, *bases));
                  });
+  return false;
 }
 
 BatchVerdict Engine::decide_all(std::vector<RequestContext>& contexts,

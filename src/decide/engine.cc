@@ -214,8 +214,7 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
 }
 
 bool Engine::check_each_async(Instant now, std::span<const Request> requests,
-                              std::span<Result<Verdict>> verdicts, Executor& home,
-                              std::function<void()> done) {
+                              std::span<Result<Verdict>> verdicts, Executor& home, Task&& done) {
   if (!sizes_match(requests.size(), verdicts)) return true;
   if (refresh_ == nullptr) {
     check_each(now, requests, verdicts);

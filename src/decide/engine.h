@@ -54,14 +54,15 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Result<Verdict> check(Instant now, const Request& request);
   void check_each(Instant now, std::span<const Request> requests,
                   std::span<Result<Verdict>> verdicts);
+  // True: all are decided, and `done` was neither called nor moved from.
   [[nodiscard]] bool check_each_async(Instant now, std::span<const Request> requests,
                                       std::span<Result<Verdict>> verdicts, Executor& home,
-                                      std::function<void()> done);
+                                      Task&& done);
   Result<BatchVerdict> check_all(Instant now, std::span<const Request> requests);
-  void check_async(Instant now, const Request& request, Executor& home,
-                   std::function<void(Result<Verdict>)> done);
-  void check_all_async(Instant now, std::span<const Request> requests, Executor& home,
-                       std::function<void(Result<BatchVerdict>)> done);
+  // True: `done` was called before the return.
+  bool check_async(Instant now, const Request& request, Executor& home, VerdictHandler done);
+  bool check_all_async(Instant now, std::span<const Request> requests, Executor& home,
+                       BatchHandler done);
 
   Result<bool> reset(Instant now, const Request& request);
   [[nodiscard]] bool may_wait() const { return state_.tuples->has_origin(); }
@@ -133,7 +134,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const std::shared_ptr<global::RegionSync> sync_;
   std::atomic<uint64_t> resets_{0};  // a saved state may be of a tuple that was reset since
   base::Mutex save_mutex_;
-  uint64_t saved_resets_ = 0;  // guarded by save_mutex_
+  uint64_t saved_resets_ WEIR_GUARDED_BY(save_mutex_) = 0;
 };
 
 inline bool Engine::is_behind(Algorithm algorithm) const {

@@ -49,7 +49,7 @@ bool same(const Verdict& a, const Verdict& b) {
 
 RC_GTEST_PROP(SavedState, RestoresALimiterThatDecidesAsTheFirstWouldHave, ()) {
   ManualClock clock;
-  Limiter first(clock, saved_options(1));
+  Limiter first = Limiter::create(clock, saved_options(1)).value();
   const auto draw = [&] {
     const Algorithm algorithm = *rc::gen::elementOf(
         std::vector<Algorithm>(std::begin(kSavedAlgorithms), std::end(kSavedAlgorithms)));
@@ -64,7 +64,7 @@ RC_GTEST_PROP(SavedState, RestoresALimiterThatDecidesAsTheFirstWouldHave, ()) {
     clock.advance(Millis(*rc::gen::inRange(0, 900)));
     (void)first.check(draw());
   }
-  Limiter second(clock, saved_options(2));
+  Limiter second = Limiter::create(clock, saved_options(2)).value();
   for (const std::string& record : records_of(first, clock.now())) {
     RC_ASSERT(second.restore(clock.now(), record));
   }
@@ -77,7 +77,7 @@ RC_GTEST_PROP(SavedState, RestoresALimiterThatDecidesAsTheFirstWouldHave, ()) {
 
 TEST(SavedState, IsWrittenAgainOnlyIfItChanged) {
   ManualClock clock;
-  Limiter limiter(clock, saved_options(1));
+  Limiter limiter = Limiter::create(clock, saved_options(1)).value();
   for (const Algorithm algorithm : kSavedAlgorithms) {
     ASSERT_TRUE(limiter.check(saved_request(algorithm, to_string(algorithm)))->admitted());
   }
@@ -95,7 +95,7 @@ TEST(SavedState, IsWrittenAgainOnlyIfItChanged) {
 
 TEST(SavedState, OmitsWindowsThatTheLedgerHas) {
   ManualClock clock;
-  Limiter limiter(clock, saved_options(1));
+  Limiter limiter = Limiter::create(clock, saved_options(1)).value();
   ASSERT_TRUE(limiter.check(saved_request(Algorithm::kSlidingWindow, "a"))->admitted());
   ASSERT_TRUE(limiter.check(saved_request(Algorithm::kFixedWindow, "b"))->admitted());
   EXPECT_TRUE(records_of(limiter, clock.now()).empty());
@@ -107,9 +107,9 @@ TEST(SavedState, MergesWithAnExistingTupleByTheStricterState) {
     for (const auto& [saved, there] : {std::pair{70, 20}, std::pair{20, 70}}) {
       for (const int64_t limit : {100, 90}) {  // the limit may have changed since
         ManualClock clock;
-        Limiter first(clock, saved_options(1));
+        Limiter first = Limiter::create(clock, saved_options(1)).value();
         ASSERT_TRUE(first.check(saved_request(algorithm, "a", 100, saved))->admitted());
-        Limiter second(clock, saved_options(2));
+        Limiter second = Limiter::create(clock, saved_options(2)).value();
         ASSERT_TRUE(second.check(saved_request(algorithm, "a", limit, there))->admitted());
         for (const std::string& record : records_of(first, clock.now())) {
           EXPECT_TRUE(second.restore(clock.now(), record));
@@ -124,12 +124,12 @@ TEST(SavedState, MergesWithAnExistingTupleByTheStricterState) {
 
 TEST(SavedState, IsCountedInTheSketchIfTheTableIsFull) {
   ManualClock clock;
-  Limiter first(clock, saved_options(1, 1000));
+  Limiter first = Limiter::create(clock, saved_options(1, 1000)).value();
   for (int i = 0; i < 800; ++i) {
     const Algorithm algorithm = kSavedAlgorithms[i % 4];
     ASSERT_TRUE(first.check(saved_request(algorithm, std::to_string(i), 100, 60))->admitted());
   }
-  Limiter second(clock, saved_options(2, 64));
+  Limiter second = Limiter::create(clock, saved_options(2, 64)).value();
   for (const std::string& record : records_of(first, clock.now())) {
     EXPECT_TRUE(second.restore(clock.now(), record));
   }
@@ -142,11 +142,11 @@ TEST(SavedState, IsCountedInTheSketchIfTheTableIsFull) {
 TEST(SavedState, DrainsWhileNoProcessRuns) {
   for (const Algorithm algorithm : kSavedAlgorithms) {
     ManualClock clock;
-    Limiter first(clock, saved_options(1));
+    Limiter first = Limiter::create(clock, saved_options(1)).value();
     ASSERT_TRUE(first.check(saved_request(algorithm, "a", 100, 100))->admitted());
     const auto records = records_of(first, clock.now());
     clock.advance(Millis(30'000));
-    Limiter second(clock, saved_options(2));
+    Limiter second = Limiter::create(clock, saved_options(2)).value();
     for (const std::string& record : records) EXPECT_TRUE(second.restore(clock.now(), record));
     EXPECT_EQ(second.check(saved_request(algorithm, "a", 100, 0))->remaining, 100u);
   }
@@ -155,11 +155,11 @@ TEST(SavedState, DrainsWhileNoProcessRuns) {
 // Records come from our own disk, but disks fail.
 RC_GTEST_PROP(SavedState, OfRandomBytesIsRefusedOrHarmless, ()) {
   ManualClock clock;
-  Limiter first(clock, saved_options(1));
+  Limiter first = Limiter::create(clock, saved_options(1)).value();
   for (const Algorithm algorithm : kSavedAlgorithms) {
     (void)first.check(saved_request(algorithm, to_string(algorithm), 100, 30));
   }
-  Limiter second(clock, saved_options(2));
+  Limiter second = Limiter::create(clock, saved_options(2)).value();
   for (std::string record : records_of(first, clock.now())) {
     for (int i = 0; i < 3; ++i) {
       const size_t at = *rc::gen::inRange<size_t>(0, record.size());
@@ -177,7 +177,7 @@ RC_GTEST_PROP(SavedState, OfRandomBytesIsRefusedOrHarmless, ()) {
 // A thread that saves does not disturb threads that charge, and in the end misses nothing.
 TEST(SavedState, IsSavedWhileThreadsCharge) {
   ManualClock clock;
-  Limiter limiter(clock, saved_options(1));
+  Limiter limiter = Limiter::create(clock, saved_options(1)).value();
   std::map<std::string, std::string> last;
   const auto note = [&](std::string_view record) {
     last[std::string(record.substr(0, 28))] = record;  // length, header and two names
@@ -197,7 +197,7 @@ TEST(SavedState, IsSavedWhileThreadsCharge) {
   while (running > 0) (void)limiter.save(clock.now(), Saving::kChanged, note);
   for (std::thread& thread : threads) thread.join();
   (void)limiter.save(clock.now(), Saving::kChanged, note);
-  Limiter second(clock, saved_options(2));
+  Limiter second = Limiter::create(clock, saved_options(2)).value();
   for (const auto& [name, record] : last) EXPECT_TRUE(second.restore(clock.now(), record));
   for (const Algorithm algorithm : kSavedAlgorithms) {
     const Request peek = saved_request(algorithm, "a", 9000, 0);

@@ -30,11 +30,10 @@ using telemetry::Stat;
   }
 }
 
-void Engine::check_async(Instant now, const Request& request, Executor& home,
-                         std::function<void(Result<Verdict>)> done) {
+bool Engine::check_async(Instant now, const Request& request, Executor& home, VerdictHandler done) {
   if (auto error = validate(request)) {
     done(std::move(*error));
-    return;
+    return true;
   }
   auto context = std::make_shared<RequestContext>(now, request, state_.tuples->hash);
   const ReadRequirement requirement = read_requirement(*context);
@@ -42,7 +41,7 @@ void Engine::check_async(Instant now, const Request& request, Executor& home,
     Verdict verdict;
     decide_unread(*context, requirement, verdict);
     done(verdict);
-    return;
+    return true;
   }
   refresh_->read(
       now,
@@ -55,6 +54,7 @@ void Engine::check_async(Instant now, const Request& request, Executor& home,
         self->decide_and_recheck(*context, basis, verdict);
         done(verdict);
       });
+  return false;
 }
 
 WEIR_HOT_INLINE void Engine::decide(const RequestContext& context, Basis basis, Verdict& verdict) {

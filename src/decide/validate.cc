@@ -156,26 +156,29 @@ namespace {
 
 std::unique_ptr<Error> find_rule_error(const SyncRules& rules) {
   constexpr int64_t kDay = 24LL * 3600 * 1000;
+  constexpr Range kPolicy{.low = 0, .high = static_cast<int64_t>(PublishPolicy::kFloor)};
+  const auto policy = static_cast<int64_t>(rules.policy);
+  if (outside(policy, kPolicy)) return refuse_number("sync.policy", policy, kPolicy);
   const std::pair<std::string_view, uint32_t> parts[] = {
-      {"sharing.hidden_permille", rules.hidden_permille},
-      {"sharing.slack_permille", rules.slack_permille},
-      {"sharing.floor_permille", rules.floor_permille}};
+      {"sync.hidden_permille", rules.hidden_permille},
+      {"sync.slack_permille", rules.slack_permille},
+      {"sync.floor_permille", rules.floor_permille}};
   for (const auto& [field, part] : parts) {
     constexpr Range kPart{.low = 0, .high = 1000};
     if (outside(part, kPart)) return refuse_number(field, part, kPart);
   }
   constexpr Range kPause{.low = 1, .high = kDay, .unit = " ms"};
   const int64_t publish = rules.publish_every.count();
-  if (outside(publish, kPause)) return refuse_number("sharing.publish_every", publish, kPause);
+  if (outside(publish, kPause)) return refuse_number("sync.publish_every", publish, kPause);
   const int64_t import = rules.import_every.count();
-  if (outside(import, kPause)) return refuse_number("sharing.import_every", import, kPause);
+  if (outside(import, kPause)) return refuse_number("sync.import_every", import, kPause);
   const Range lease{.low = shortest_lease(rules).count(), .high = kDay, .unit = " ms"};
   if (outside(rules.lease.count(), lease)) {
-    return refuse_number("sharing.lease", rules.lease.count(), lease);
+    return refuse_number("sync.lease", rules.lease.count(), lease);
   }
   constexpr Range kRows{.low = 1, .high = UINT32_MAX};
   if (outside(rules.rows_per_second, kRows)) {
-    return refuse_number("sharing.rows_per_second", rules.rows_per_second, kRows);
+    return refuse_number("sync.rows_per_second", rules.rows_per_second, kRows);
   }
   return nullptr;
 }
@@ -193,6 +196,12 @@ std::unique_ptr<Error> find_option_error(const Options& options) {
   if (outside(freshness, kFreshness)) return refuse_number("max_freshness", freshness, kFreshness);
   const int64_t within = options.replay_within.count();
   if (outside(within, kReplayWithin)) return refuse_number("replay_within", within, kReplayWithin);
+  constexpr Range kPolicy{.low = 0, .high = static_cast<int64_t>(OnOriginLoss::kShare)};
+  const auto policy = static_cast<int64_t>(options.on_origin_loss);
+  if (outside(policy, kPolicy)) return refuse_number("on_origin_loss", policy, kPolicy);
+  constexpr Range kRemoteTuples{.low = 0, .high = int64_t{1} << 28};
+  const auto remote = static_cast<int64_t>(options.remote_tuples);
+  if (outside(remote, kRemoteTuples)) return refuse_number("remote_tuples", remote, kRemoteTuples);
   const auto capacity = static_cast<int64_t>(memory::memory_plan(options).capacity);
   if (outside(capacity, kCapacity)) return refuse_number("capacity", capacity, kCapacity);
   if (options.ledger == nullptr) return nullptr;

@@ -187,11 +187,11 @@ TEST(ErrorIn, RefusesALeaseThatIsTooShort) {
   EXPECT_EQ(message_of({}), "");
   EXPECT_EQ(message_of({.lease = Millis(7000)}), "");
   EXPECT_EQ(message_of({.lease = Millis(6999)}),
-            "sharing.lease: sharing.lease is 6999 ms; "
-            "choose a sharing.lease from 7000 to 86400000 ms");
+            "sync.lease: sync.lease is 6999 ms; "
+            "choose a sync.lease from 7000 to 86400000 ms");
   EXPECT_EQ(message_of({.lease = Millis(24'499), .import_every = Millis(10'150)}),
-            "sharing.lease: sharing.lease is 24499 ms; "
-            "choose a sharing.lease from 24500 to 86400000 ms");
+            "sync.lease: sync.lease is 24499 ms; "
+            "choose a sync.lease from 24500 to 86400000 ms");
   EXPECT_EQ(message_of({.lease = Millis(24'500), .import_every = Millis(10'150)}), "");
   // Without a ledger there are no leases.
   EXPECT_EQ(error_in(Options{.sync = {.lease = Millis(1)}}), std::nullopt);

@@ -7,7 +7,7 @@ namespace {
 
 // The limiter does not read its clock: every check passes the time.
 Limiter make_limiter() {
-  return Limiter(system_clock(), {.capacity = 64, .seed = 1});
+  return Limiter::create(system_clock(), {.capacity = 64, .seed = 1}).value();
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #pragma once
 
-#include <functional>
 #include <span>
 #include <utility>
 
@@ -25,15 +24,16 @@ class Backend {
 
   // Whether a decision may have to read a store first. If not, the async calls are not used.
   [[nodiscard]] virtual bool may_wait() const { return false; }
-  // As in Limiter.
+  // As in Limiter. True: `done` was called before the return.
   [[nodiscard]] virtual bool check_each_async(Instant now, std::span<const Request> requests,
                                               std::span<Result<Verdict>> verdicts, Executor&,
-                                              std::function<void()>) {
+                                              Task done) {
     check_each(now, requests, verdicts);
+    done();
     return true;
   }
   virtual void check_all_async(Instant now, std::span<const Request> requests, Executor&,
-                               std::function<void(Result<BatchVerdict>)> done) {
+                               BatchHandler done) {
     done(check_all(now, requests));
   }
 };
@@ -43,11 +43,11 @@ class LimiterBackend final : public Backend {
   explicit LimiterBackend(Limiter& limiter) : limiter_(limiter) {}
   void check_each(Instant now, std::span<const Request> requests,
                   std::span<Result<Verdict>> verdicts) override {
-    limiter_.check_each(now, requests, verdicts);
+    limiter_.check_each_local(now, requests, verdicts);
   }
   [[nodiscard]] Result<BatchVerdict> check_all(Instant now,
                                                std::span<const Request> requests) override {
-    return limiter_.check_all(now, requests);
+    return limiter_.check_all_local(now, requests);
   }
   [[nodiscard]] Result<bool> reset(Instant now, const Request& request) override {
     return limiter_.reset(now, request);
@@ -55,11 +55,12 @@ class LimiterBackend final : public Backend {
   [[nodiscard]] bool may_wait() const override { return limiter_.may_wait(); }
   [[nodiscard]] bool check_each_async(Instant now, std::span<const Request> requests,
                                       std::span<Result<Verdict>> verdicts, Executor& executor,
-                                      std::function<void()> done) override {
-    return limiter_.check_each_async(now, requests, verdicts, executor, std::move(done));
+                                      Task done) override {
+    return limiter_.check_each_async(now, requests, verdicts, executor, std::move(done)) ==
+           Completion::kImmediate;
   }
   void check_all_async(Instant now, std::span<const Request> requests, Executor& executor,
-                       std::function<void(Result<BatchVerdict>)> done) override {
+                       BatchHandler done) override {
     limiter_.check_all_async(now, requests, executor, std::move(done));
   }
 

@@ -17,7 +17,7 @@ inline constexpr std::string_view kKey = "weir_root_for_these_tests_only";
 template <typename Time>
 struct FixtureAt {
   Time clock;
-  Limiter limiter{clock, Options{.capacity = 1024, .seed = 1}};
+  Limiter limiter = Limiter::create(clock, Options{.capacity = 1024, .seed = 1}).value();
   LimiterBackend backend{limiter};
   rules::RootKeys keys;
   Service service{.clock = clock,

@@ -44,7 +44,9 @@ class HalfWorkingLedger : public testing::Test {
   std::shared_ptr<ledgers::MemoryLedger> store_ = std::make_shared<ledgers::MemoryLedger>(clock_);
   std::shared_ptr<doubles::FaultyLedger> ledger_ =
       std::make_shared<doubles::FaultyLedger>(store_->another_client(), 1);
-  Limiter limiter_{clock_, {.ledger = ledger_, .region = "east", .capacity = 1024, .seed = 7}};
+  Limiter limiter_ =
+      Limiter::create(clock_, {.ledger = ledger_, .region = "east", .capacity = 1024, .seed = 7})
+          .value();
 };
 
 TEST_F(HalfWorkingLedger, DegradesVerdictsWhenItAcceptsNoWrites) {

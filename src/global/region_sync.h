@@ -109,7 +109,7 @@ class RegionSync {
   WallTime died_counts_until_{};
 
   mutable base::Mutex stats_mutex_;
-  SyncStats stats_;  // guarded by stats_mutex_; as of the last run
+  SyncStats stats_ WEIR_GUARDED_BY(stats_mutex_);  // as of the last run
 };
 
 }  // namespace weir::global

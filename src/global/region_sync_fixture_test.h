@@ -36,12 +36,14 @@ class RegionSyncTest : public testing::Test {
     region->region = name;
     region->origin = std::move(origin);
     region->ledger = std::make_shared<FaultyLedger>(store_->another_client(), 1);
-    region->limiter = std::make_unique<Limiter>(clock_, Options{.origin = region->origin,
-                                                                .ledger = region->ledger,
-                                                                .region = name,
-                                                                .sync = rules,
-                                                                .capacity = 1024,
-                                                                .seed = 7 + regions_.size()});
+    region->limiter =
+        std::make_unique<Limiter>(Limiter::create(clock_, {.origin = region->origin,
+                                                           .ledger = region->ledger,
+                                                           .region = name,
+                                                           .sync = rules,
+                                                           .capacity = 1024,
+                                                           .seed = 7 + regions_.size()})
+                                      .value());
     regions_.push_back(std::move(region));
     return *regions_.back();
   }

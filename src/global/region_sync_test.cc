@@ -103,7 +103,8 @@ TEST_F(RegionSyncTest, AKeyInUseCostsThirtyRowsAMinuteAtTheShortestLeaseAndBelow
   const auto rows_per_minute = [this](const SyncRules& rules) {
     regions_.clear();
     store_ = std::make_shared<MemoryLedger>(clock_);
-    TestRegion& east = add("east", nullptr, rules);
+    store_->set_rules(rules);  // a limiter refuses such options, but a ledger may have them
+    TestRegion& east = add("east");
     add("west");
     limit_ = 100'000;
     pass(Millis(1000));
@@ -409,7 +410,8 @@ class BusyLedger final : public GlobalLedger {
 TEST_F(RegionSyncTest, DoesAFullReadAfterAnImportTimedOutButNotAfterOtherCallsDid) {
   const auto ledger = std::make_shared<BusyLedger>(store_);
   TestRegion& east = add("east");
-  east.limiter = std::make_unique<Limiter>(clock_, Options{.ledger = ledger, .region = "east"});
+  east.limiter = std::make_unique<Limiter>(
+      Limiter::create(clock_, {.ledger = ledger, .region = "east"}).value());
   pass(Millis(1000));
   EXPECT_EQ(east.limiter->sync_stats().full_reads, 1U);
   ledger->swallows_work = true;

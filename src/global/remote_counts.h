@@ -176,25 +176,25 @@ class RemoteCounts {
       : region_(std::move(region)), max_imported_(max_imported), budget_(budget) {}
 
   [[nodiscard]] const std::string& region() const { return region_; }
-  [[nodiscard]] base::Mutex& mutex() const { return mutex_; }
+  [[nodiscard]] base::Mutex& mutex() const WEIR_RETURN_CAPABILITY(mutex_) { return mutex_; }
 
   // Under the mutex. Null if there is no memory for a new entry.
-  [[nodiscard]] RemoteEntry* find(const memory::TupleKey& tuple) const;
-  [[nodiscard]] RemoteEntry* obtain(const memory::TupleKey& tuple);
+  [[nodiscard]] RemoteEntry* find(const memory::TupleKey& tuple) const WEIR_REQUIRES(mutex_);
+  [[nodiscard]] RemoteEntry* obtain(const memory::TupleKey& tuple) WEIR_REQUIRES(mutex_);
   // The same for a tuple without traffic here; null also if the bound is reached.
-  [[nodiscard]] RemoteEntry* obtain_imported(const memory::TupleKey& tuple, EntrySource source);
+  [[nodiscard]] RemoteEntry* obtain_imported(const memory::TupleKey& tuple, EntrySource source) WEIR_REQUIRES(mutex_);
   // The cell of a window, and the value of a region in a list of the entry.
-  [[nodiscard]] RemoteCell* cell(RemoteEntry& entry, int64_t sequence, int64_t current);
+  [[nodiscard]] RemoteCell* cell(RemoteEntry& entry, int64_t sequence, int64_t current) WEIR_REQUIRES(mutex_);
   template <typename Number, typename Value>
   [[nodiscard]] Value* of_region(RemoteEntry& entry, std::vector<std::pair<Number, Value>>& values,
-                                 Number region);
-  void erase(RemoteEntry& entry);
-  [[nodiscard]] RegionNumber number_of(const std::string& region);
-  [[nodiscard]] size_t size() const { return entries_.size(); }
-  [[nodiscard]] size_t imported_only() const { return own_imported_ + others_imported_; }
+                                 Number region) WEIR_REQUIRES(mutex_);
+  void erase(RemoteEntry& entry) WEIR_REQUIRES(mutex_);
+  [[nodiscard]] RegionNumber number_of(const std::string& region) WEIR_REQUIRES(mutex_);
+  [[nodiscard]] size_t size() const WEIR_NO_THREAD_SAFETY_ANALYSIS { return entries_.size(); }
+  [[nodiscard]] size_t imported_only() const WEIR_NO_THREAD_SAFETY_ANALYSIS { return own_imported_ + others_imported_; }
   // Under the mutex, or from the thread that runs the sync.
   template <typename Visit>
-  void for_each(const Visit& visit) {
+  void for_each(const Visit& visit) WEIR_NO_THREAD_SAFETY_ANALYSIS {
     entries_.for_each(visit);
   }
 
@@ -202,25 +202,26 @@ class RemoteCounts {
   [[nodiscard]] LedgerTotals totals(const memory::TupleKey& tuple, int64_t sequence) const;
 
  private:
-  [[nodiscard]] size_t& imported_by(EntrySource source) {
+  [[nodiscard]] size_t& imported_by(EntrySource source) WEIR_REQUIRES(mutex_) {
     return source == EntrySource::kOwnRegion ? own_imported_ : others_imported_;
   }
-  void set_traffic(RemoteEntry& entry) {
+  void set_traffic(RemoteEntry& entry) WEIR_REQUIRES(mutex_) {
     if (entry.source != EntrySource::kTraffic) --imported_by(entry.source);
     entry.source = EntrySource::kTraffic;
   }
 
-  [[nodiscard]] bool reserve(RemoteEntry& entry, uint64_t bytes);
+  [[nodiscard]] bool reserve(RemoteEntry& entry, uint64_t bytes) WEIR_REQUIRES(mutex_);
 
   const std::string region_;
   const size_t max_imported_;
   memory::ByteBudget* const budget_;
   mutable base::Mutex mutex_;
-  base::HashIndex<RemoteEntry> entries_;
-  std::map<std::string, RegionNumber> numbers_;
-  std::pair<std::string, RegionNumber> last_number_;  // rows of one region come together
-  size_t own_imported_ = 0;
-  size_t others_imported_ = 0;
+  base::HashIndex<RemoteEntry> entries_ WEIR_GUARDED_BY(mutex_);
+  std::map<std::string, RegionNumber> numbers_ WEIR_GUARDED_BY(mutex_);
+  // Rows of one region come together.
+  std::pair<std::string, RegionNumber> last_number_ WEIR_GUARDED_BY(mutex_);
+  size_t own_imported_ WEIR_GUARDED_BY(mutex_) = 0;
+  size_t others_imported_ WEIR_GUARDED_BY(mutex_) = 0;
 };
 
 template <typename Number, typename Value>

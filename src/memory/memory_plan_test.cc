@@ -76,7 +76,8 @@ TEST(MemoryPlan, RefusesTooLittleMemoryAndReportsTheMinimum) {
 
 TEST(MemoryPlan, ALimiterWithTheMinimumCountsInItsTable) {
   const doubles::ManualClock clock;
-  Limiter limiter(clock, {.capacity = 1000, .memory = min_memory(1000), .seed = 1});
+  Limiter limiter =
+      Limiter::create(clock, {.capacity = 1000, .memory = min_memory(1000), .seed = 1}).value();
   const Request window{.ns = "a", .identifier = "b", .limit = 1, .duration = Millis(1000)};
   EXPECT_EQ(limiter.check(window)->basis, Basis::kLocal);
   Request ring = window;

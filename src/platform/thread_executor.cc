@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "platform/own_thread.h"
+
 namespace weir::platform {
 namespace {
 
@@ -13,7 +15,10 @@ MonoTime mono_now() {
 }  // namespace
 
 void ThreadExecutor::start() {
-  thread_ = std::thread([this] { run(); });
+  thread_ = std::thread([this] {
+    on_own_thread() = true;
+    run();
+  });
 }
 
 void ThreadExecutor::stop() {

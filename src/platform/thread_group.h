@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "platform/own_thread.h"
+
 namespace weir::platform {
 
 // One thread at a time.
@@ -17,7 +19,12 @@ class ThreadGroup {
   ThreadGroup(const ThreadGroup&) = delete;
   ThreadGroup& operator=(const ThreadGroup&) = delete;
 
-  void start(std::function<void()> body) { threads_.emplace_back(std::move(body)); }
+  void start(std::function<void()> body) {
+    threads_.emplace_back([body = std::move(body)] {
+      on_own_thread() = true;
+      body();
+    });
+  }
   void join() {
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();

@@ -31,7 +31,7 @@ Stat error_stat(ReadRequirement requirement) {
 // One caller of read(), which waits for some flights.
 struct Refresh::Waiter {
   Executor* home = nullptr;
-  std::function<void(const std::vector<ReadResult>&)> done;
+  UniqueFunction<void(const std::vector<ReadResult>&)> done;
   std::vector<ReadResult> results;  // each flight writes its entry before it decrements `pending`
   base::Atomic<size_t> pending{0};
 };
@@ -66,7 +66,7 @@ uint64_t Refresh::generation_of(const memory::TupleKey& key) const {
 }
 
 void Refresh::read(Instant now, const std::vector<ReadRequest>& requests, Executor& home,
-                   std::function<void(const std::vector<ReadResult>&)> done) {
+                   UniqueFunction<void(const std::vector<ReadResult>&)> done) {
   auto waiter = std::make_shared<Waiter>();
   waiter->home = &home;
   waiter->done = std::move(done);

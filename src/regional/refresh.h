@@ -58,7 +58,7 @@ class Refresh : public std::enable_shared_from_this<Refresh> {
 
   // Reads all requested tuples, then calls `done` on `home` with one result for each, in order.
   void read(Instant now, const std::vector<ReadRequest>& requests, Executor& home,
-            std::function<void(const std::vector<ReadResult>&)> done);
+            UniqueFunction<void(const std::vector<ReadResult>&)> done);
 
  private:
   struct Waiter;
@@ -67,7 +67,7 @@ class Refresh : public std::enable_shared_from_this<Refresh> {
   static constexpr size_t kShards = 16;
   struct Shard {
     base::Mutex mutex;
-    std::unordered_map<std::string, FlightPtr> flights;  // guarded by mutex
+    std::unordered_map<std::string, FlightPtr> flights WEIR_GUARDED_BY(mutex);
   };
 
   [[nodiscard]] Shard& shard_of(const Flight& flight);

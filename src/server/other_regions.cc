@@ -2,29 +2,23 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <future>
 #include <stdexcept>
 #include <utility>
 
 #include "ledgers/sql/make_ledger.h"
 #include "ledgers/sql/schema.h"
 #include "platform/entropy.h"
-#include "platform/thread_group.h"
 #include "server/data_folder.h"
 #include "server/password.h"
 
 namespace weir::server {
 namespace {
 
-constexpr Millis kShareEvery{10};
-constexpr Millis kToLeave{2000};
-constexpr Millis kStep{20};
-constexpr Millis kToClaim{1000};
-// Silences shorter than this are not worth a line.
-constexpr Nanos kNoticed = Millis(2000);
+constexpr Millis kClaimTimeout{1000};
+// A shorter loss of the ledger is not logged.
+constexpr Nanos kLedgerLossLogged = Millis(2000);
 
 ledgers::LedgerAddress needed_ledger(const Config& config) {
   const auto address = ledger_of(config);
@@ -75,10 +69,10 @@ LedgerCheck check_ledger(const Config& config) {
   }
   const auto store = ledgers::make_store(system_clock(), *address, {.seed = platform::entropy()});
   const MonoTime began = system_clock().now().mono;
-  const auto rehearsed = store->dry_run();
-  if (!rehearsed) {
+  const auto checked = store->dry_run();
+  if (!checked) {
     return {.text = fmt::format("ledger {}: {}\n  {}\n", to_string(*address),
-                                rehearsed.error().detail, rehearsed.error().fix)};
+                                checked.error().detail, checked.error().fix)};
   }
   const Nanos took = system_clock().now().mono - began;
   return {.usable = true,
@@ -93,11 +87,10 @@ OtherRegions::OtherRegions(const Clock& clock, const Config& config, const std::
   const auto address = ledger_of(config);
   if (!address) return;
   const bool usual = config.ledger_choice == LedgerChoice::kUsual;
-  // It is a convenience: a server that may not write anywhere does without.
+  // The default ledger is optional: a server without a writable folder runs without it.
   if (usual && !folder_trouble.empty()) {
-    name_ =
-        fmt::format("none: {} cannot be written to ({}), so nothing is remembered over a restart",
-                    config.data, folder_trouble);
+    name_ = fmt::format("none: {} cannot be written to ({}), so a restart loses all counts",
+                        config.data, folder_trouble);
     return;
   }
   name_ = to_string(*address);
@@ -106,8 +99,9 @@ OtherRegions::OtherRegions(const Clock& clock, const Config& config, const std::
   const uint64_t seed = platform::entropy();
   claim_ = std::make_unique<RegionClaim>(
       clock,
-      ledgers::make_store(clock, *address,
-                          {.seed = seed, .connect_timeout = kToClaim, .answer_timeout = kToClaim}),
+      ledgers::make_store(
+          clock, *address,
+          {.seed = seed, .connect_timeout = kClaimTimeout, .answer_timeout = kClaimTimeout}),
       RegionClaim::Claimant{
           .region = config.region_name(), .node = node, .origin = config.origin.has_value()},
       seed);
@@ -117,84 +111,61 @@ void OtherRegions::claim_region() {
   if (claim_) claim_->take();
 }
 
-void OtherRegions::start(Limiter& limiter) {
+void OtherRegions::start() {
   if (!ledger_) return;
   running_ = true;
   ledger_->start();
   if (claim_) claim_->start();
-  sharer_.start();
-  sharer_.post([this, &limiter, now = clock_.now().mono] { share(limiter, now); });
 }
 
 void OtherRegions::stop() {
   if (!std::exchange(running_, false)) return;
   if (claim_) claim_->stop();
-  sharer_.stop();
   ledger_->stop();
 }
 
-void OtherRegions::share(Limiter& limiter, MonoTime planned) {
-  if (leaving_.load(std::memory_order_relaxed)) return;
-  const Instant now = clock_.now();
-  limiter.run_sync(now);
-  report(limiter.sync_stats(), now.mono);
-  const MonoTime next = std::max(planned + kShareEvery, now.mono);
-  sharer_.post_at(next, [this, &limiter, next] { share(limiter, next); });
-}
-
-// Says once when nothing is heard of other regions or told to them, and once when that is over.
-void OtherRegions::report(const SyncStats& stats, MonoTime /*now*/) {
-  const bool received = stats.import_lag < kNoticed;
-  if (received != was_received_) {
-    was_received_ = received;
-    if (received) {
+void OtherRegions::report(const SyncStats& stats) {
+  const bool readable = stats.import_lag < kLedgerLossLogged;
+  if (readable != was_readable_) {
+    was_readable_ = readable;
+    if (readable) {
       fmt::print(stderr, "weir: the ledger {} answers\n", name_);
     } else {
       const std::string why = ledger_->last_error();
-      fmt::print(stderr, "weir: the ledger {} does not answer{}{}; other regions are not heard\n",
+      fmt::print(stderr,
+                 "weir: the ledger {} does not answer{}{}; counts of other regions are not "
+                 "imported\n",
                  name_, why.empty() ? "" : ": ", why);
     }
   }
-  // Where it does not answer at all, that was said.
-  const bool written = stats.write_lag == Nanos(0);
-  if (written != was_written_ && (written || received)) {
-    was_written_ = written;
-    if (written) {
+  // A ledger that does not answer at all was logged above.
+  const bool writable = stats.write_lag == Nanos(0);
+  if (writable != was_writable_ && (writable || readable)) {
+    was_writable_ = writable;
+    if (writable) {
       fmt::print(stderr, "weir: the ledger {} accepts writes\n", name_);
     } else {
       const std::string why = ledger_->last_write_error();
       fmt::print(stderr,
-                 "weir: the ledger {} accepts no writes{}{}; other regions do not hear of this "
-                 "one, and a restart forgets what is counted now\n",
+                 "weir: the ledger {} accepts no writes{}{}; other regions do not see the counts "
+                 "of this one, and a restart loses new counts\n",
                  name_, why.empty() ? "" : ": ", why);
     }
   }
-  if (stats.rules_differ && !std::exchange(acked_of_rules_, true)) {
+  if (stats.rules_differ && !std::exchange(logged_rules_, true)) {
     fmt::print(stderr,
-               "weir: the ledger {} has other rules of sharing than this process was given; "
-               "those of the ledger count (table weir_settings)\n",
+               "weir: the ledger {} has other sync rules than this process; the rules of the "
+               "ledger apply (table weir_settings)\n",
                name_);
   }
 }
 
-void OtherRegions::leave(Limiter& limiter) {
+void OtherRegions::report(const DrainReport& drained) const {
   if (!ledger_) return;
-  leaving_.store(true, std::memory_order_relaxed);
-  const auto write_all = [&] {
-    std::promise<WorkReport> done;
-    sharer_.post([&] { done.set_value(limiter.run_sync(clock_.now(), Flush::kAll)); });
-    return done.get_future().get();
-  };
-  const MonoTime until = clock_.now().mono + kToLeave;
-  size_t waiting = write_all().waiting;
-  while (waiting > 0 && clock_.now().mono < until) {
-    platform::ThreadGroup::sleep(kStep);
-    waiting = write_all().waiting;
-  }
-  if (waiting == 0) {
-    fmt::print(stderr, "weir: other regions were told all that they need to know\n");
+  if (drained.not_published == 0) {
+    fmt::print(stderr, "weir: all counts were written to the ledger\n");
   } else {
-    fmt::print(stderr, "weir: {} cells could not be told to other regions\n", waiting);
+    fmt::print(stderr, "weir: {} rows were not written to the ledger\n", drained.not_published);
   }
 }
 

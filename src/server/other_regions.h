@@ -1,40 +1,39 @@
-// The other regions: the ledger through which they share counts with this one, the thread that
-// tells and hears, and what people are told about it. Nothing, where there is no ledger.
+// The ledger that this region shares with other regions: its connections, the claim of the
+// region's name, and the log lines about its state. Empty for a process without a ledger.
 
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "ledgers/sql/threaded_ledger.h"
-#include "platform/thread_executor.h"
 #include "server/config.h"
 #include "server/region_claim.h"
-#include "weir/limiter.h"
+#include "weir/runner.h"
 
 namespace weir::server {
 
-// The ledger with its password, from the address, the file of --ledger-password-file, or
-// WEIR_LEDGER_PASSWORD, in this order; none if there is to be none. Throws if a file cannot be
-// used.
+// The address with its password, from the URL, the file of --ledger-password-file, or
+// WEIR_LEDGER_PASSWORD, in this order; none without a ledger. Throws if the file cannot be read.
 [[nodiscard]] std::optional<ledgers::LedgerAddress> ledger_of(const Config& config);
 
-// Makes the tables of the ledger, or prints what would. Throws if that fails.
+// migrate() creates the tables of the ledger, print_schema() prints the SQL for that. Both throw
+// std::runtime_error if they fail.
 void migrate(const Config& config);
 void print_schema(const Config& config);
 
-// Whether the ledger can be used, and what to tell people.
+// Result of `weir check`: whether the ledger is usable, and the text to print.
 struct LedgerCheck {
   bool usable = false;
   std::string text;
 };
 [[nodiscard]] LedgerCheck check_ledger(const Config& config);
 
+// One thread at a time, except report(const SyncStats&).
 class OtherRegions {
  public:
-  // `folder_trouble`: why the data folder cannot be written to, or nothing.
+  // `folder_trouble`: why the data folder is not writable; empty if it is.
   OtherRegions(const Clock& clock, const Config& config, const std::string& node,
                const std::string& folder_trouble);
   ~OtherRegions() { stop(); }
@@ -44,35 +43,31 @@ class OtherRegions {
   [[nodiscard]] const std::shared_ptr<ledgers::ThreadedLedger>& ledger() const { return ledger_; }
   [[nodiscard]] const std::string& name() const { return name_; }
 
-  // Claims the region in a ledger that others can reach, and waits for it. Throws
-  // std::runtime_error if it is taken.
+  // Claims the region's name in a ledger that other processes can reach, and waits for the reply.
+  // Throws std::runtime_error if another process has claimed it.
   void claim_region();
-  // What is wrong if another process has claimed the region meanwhile; nothing otherwise.
+  // The error if another process has claimed the region since; empty otherwise.
   [[nodiscard]] std::string conflict() const { return claim_ ? claim_->conflict() : ""; }
 
-  // From here on counts are shared, until leave() or stop().
-  void start(Limiter& limiter);
+  // Connects to the ledger and renews the claim, until stop().
+  void start();
   void stop();
 
-  // Writes what was not written, for a short while; says what is left. Once no request comes any
-  // more.
-  void leave(Limiter& limiter);
+  // Logs each change between reachable and lost, and between writable and read-only. Called by the
+  // thread that syncs.
+  void report(const SyncStats& stats);
+  void report(const DrainReport& drained) const;
 
  private:
-  void share(Limiter& limiter, MonoTime planned);
-  void report(const SyncStats& stats, MonoTime now);
-
   const Clock& clock_;
   std::string name_ = "none";
   std::shared_ptr<ledgers::ThreadedLedger> ledger_;
-  std::unique_ptr<RegionClaim> claim_;  // none: nobody else can reach the ledger
-  platform::ThreadExecutor sharer_;
-  std::atomic<bool> leaving_{false};
+  std::unique_ptr<RegionClaim> claim_;  // none: no other process can reach the ledger
   bool running_ = false;
-  // On the sharer's thread.
-  bool was_received_ = true;
-  bool was_written_ = true;
-  bool acked_of_rules_ = false;
+  // Of the thread that syncs.
+  bool was_readable_ = true;
+  bool was_writable_ = true;
+  bool logged_rules_ = false;
 };
 
 }  // namespace weir::server

@@ -1,26 +1,22 @@
-// The region this process counts in: its origin, the threads that carry its messages and tell it
-// what was accepted, and what people are told about it. Nothing, for a process alone.
-//
-// Telling has a thread of its own: a pass over thousands of tuples would keep requests waiting.
+// The regional origin of this process: its connection, and the log lines about its state. Empty
+// for a process without an origin.
 
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 
 #include "origins/redis/redis_origin.h"
-#include "platform/thread_executor.h"
-#include "platform/thread_group.h"
 #include "server/config.h"
-#include "weir/limiter.h"
+#include "weir/runner.h"
 
 namespace weir::server {
 
-// The origin with its password, from the address, the file of --origin-password-file, or
-// WEIR_ORIGIN_PASSWORD, in this order. Throws if a file cannot be used.
+// The address with its password, from the URL, the file of --origin-password-file, or
+// WEIR_ORIGIN_PASSWORD, in this order. Throws if the file cannot be read.
 [[nodiscard]] origins::RedisAddress origin_of(const Config& config);
 
+// One thread at a time, except report().
 class Region {
  public:
   Region(const Clock& clock, const Config& config);
@@ -31,27 +27,21 @@ class Region {
   [[nodiscard]] const std::shared_ptr<origins::RedisOrigin>& origin() const { return origin_; }
   [[nodiscard]] const std::string& name() const { return name_; }
 
-  // From here on the origin is told what the limiter accepts, until leave() or stop().
-  void start(Limiter& limiter);
+  // Connects to the origin, until stop().
+  void start();
   void stop();
 
-  // Tells the origin what it was not told and leaves it to the others, for a few seconds at
-  // most; says what is left. Once no request comes any more.
-  void leave(Limiter& limiter);
+  // Logs each change between reachable and lost. Called by the thread that replays.
+  void report(MonoTime now);
+  void report(const DrainReport& drained) const;
 
  private:
-  void flush(Limiter& limiter, MonoTime planned);
-  [[nodiscard]] WorkReport tell_all(Limiter& limiter);
-  void report(MonoTime now);
-
   const Clock& clock_;
   std::string name_ = "memory";
   std::shared_ptr<origins::RedisOrigin> origin_;
-  platform::ThreadExecutor teller_;
-  std::atomic<bool> leaving_{false};
-  // On the teller's thread.
-  bool was_there_ = true;
-  MonoTime changed_{};
+  // Of the thread that replays.
+  bool was_reachable_ = true;
+  MonoTime unchanged_until_{};
 };
 
 }  // namespace weir::server

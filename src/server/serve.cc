@@ -30,6 +30,7 @@
 #include "server/state_file.h"
 #include "server/supervision.h"
 #include "weir/limiter.h"
+#include "weir/runner.h"
 #include "weir/version.h"
 
 namespace weir::server {
@@ -40,9 +41,7 @@ using frontends::KeyPolicy;
 using frontends::Loop;
 
 constexpr Millis kBeatEvery{250};
-constexpr Millis kSweepEvery{250};
 constexpr Millis kLogRefusalsEvery{1000};
-constexpr size_t kSweepsPerRound = 240;  // the whole table once a minute
 
 std::string generated_node() {
   char host[65] = "";
@@ -259,10 +258,9 @@ void serve(Config config, const ReloadConfig& reload_config) {
                         .on_origin_loss = config.on_origin_loss,
                         .capacity = plan.capacity,
                         .memory = plan.memory};
-  if (const auto error = error_in(options)) {
-    throw std::runtime_error(error->detail + ": " + error->fix);
-  }
-  Limiter limiter(clock, options);
+  auto created = Limiter::create(clock, options);
+  if (!created) throw std::runtime_error(created.error().detail + ": " + created.error().fix);
+  Limiter& limiter = *created;
   std::optional<StateFile> state_file;
   if (folder.held()) {
     state_file.emplace(clock, state_path(config.data));
@@ -321,9 +319,6 @@ void serve(Config config, const ReloadConfig& reload_config) {
       listen_at_socket(workers, config.http_socket, service.http, http_refusal, open_http);
   const auto resp_socket =
       listen_at_socket(workers, config.resp_socket, service.resp, resp_refusal, open_resp);
-  workers[0]->loop.run_every(
-      kSweepEvery, [&] { limiter.run_sweep(clock.now(), plan.capacity / kSweepsPerRound + 1); });
-
   RefusalLog refusals(service.http, service.resp);
   workers[0]->loop.run_every(kLogRefusalsEvery, [&] {
     for (const std::string& line : refusals.run_once(clock.now().mono)) {
@@ -336,8 +331,12 @@ void serve(Config config, const ReloadConfig& reload_config) {
   keys.add(root_key.key);
   platform::ThreadGroup group;
   for (const auto& worker : workers) group.start([&worker] { worker->loop.run(); });
-  region.start(limiter);
-  others.start(limiter);
+  region.start();
+  others.start();
+  Runner runner(clock, limiter,
+                {.after_replay = [&](Instant now) { region.report(now.mono); },
+                 .after_sync = [&](Instant) { others.report(limiter.sync_stats()); }});
+  runner.start();
   if (state_file) state_file->start(limiter);
   print_welcome(config, root_key, node, {.origin = region.name(), .ledger = others.name()});
   manager.ready();
@@ -361,9 +360,11 @@ void serve(Config config, const ReloadConfig& reload_config) {
     });
     group.join();
     if (state_file) state_file->stop();
-    region.leave(limiter);
-    others.leave(limiter);
+    const DrainReport drained = runner.drain();
+    region.report(drained);
+    others.report(drained);
   }
+  runner.stop();
   others.stop();
   region.stop();  // before the loops are destroyed, which receive its last replies
   if (!end.reason.empty()) throw std::runtime_error(end.reason);

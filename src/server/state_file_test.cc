@@ -29,7 +29,7 @@ class StateFileTest : public ::testing::Test {
     ASSERT_TRUE(limiter.check(request(identifier, cost))->admitted());
   }
   Count remaining_after_restart(const std::string& identifier) {
-    Limiter limiter(clock_, {.capacity = 1000});
+    Limiter limiter = Limiter::create(clock_, {.capacity = 1000}).value();
     StateFile(clock_, file_).restore(limiter);
     return limiter.check(request(identifier, 0))->remaining;
   }
@@ -37,7 +37,7 @@ class StateFileTest : public ::testing::Test {
   const servers::TemporaryFolder folder_{"state_file"};
   const std::string file_ = folder_.path() / "state.log";
   doubles::ManualClock clock_;
-  Limiter limiter_{clock_, {.capacity = 1000}};
+  Limiter limiter_ = Limiter::create(clock_, {.capacity = 1000}).value();
 };
 
 TEST_F(StateFileTest, HasTheLastSavedState) {
@@ -118,13 +118,13 @@ TEST_F(StateFileTest, ReportsWriteErrorsAndRewritesAfterwards) {
       << logged;
   EXPECT_EQ(logged.find("cannot write"), logged.rfind("cannot write"));
   EXPECT_NE(logged.find("works again"), std::string::npos);
-  Limiter limiter(clock_, {.capacity = 1000});
+  Limiter limiter = Limiter::create(clock_, {.capacity = 1000}).value();
   StateFile(clock_, away / "state.log").restore(limiter);
   EXPECT_EQ(limiter.check(request("a", 0))->remaining, 90u);
 }
 
 TEST_F(StateFileTest, IsAccessibleOnlyForItsOwnerAndWrittenByAThread) {
-  Limiter limiter(system_clock(), {.capacity = 1000});
+  Limiter limiter = Limiter::create(system_clock(), {.capacity = 1000}).value();
   StateFile state(system_clock(), file_);
   spend(limiter, "a", 10);
   state.start(limiter);
@@ -133,7 +133,7 @@ TEST_F(StateFileTest, IsAccessibleOnlyForItsOwnerAndWrittenByAThread) {
   struct stat status {};
   ASSERT_EQ(stat(file_.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
-  Limiter again(system_clock(), {.capacity = 1000});
+  Limiter again = Limiter::create(system_clock(), {.capacity = 1000}).value();
   StateFile(system_clock(), file_).restore(again);
   EXPECT_EQ(again.check(request("a", 0))->remaining, 80u);
 }

@@ -50,7 +50,7 @@ test('a process starts without its ledger and connects later', async () => {
   const [early, other] = [await start('eu', ledger.url(proxy.port)), await start('us', ledger.url())];
   assert.equal((await early.limit('early', 100, 40)).success, 1);
   await until('a report', async () => (await early.limit('early', 100, 0)).basis === 'degraded');
-  await until('a line', () => /does not answer: .*; other regions are not heard/.test(early.server.stderr));
+  await until('a line', () => /does not answer: .*; counts of other regions are not imported/.test(early.server.stderr));
   assert.equal((await other.limit('early', 100, 0)).remaining, 100);
   proxy.restore();
   await left(other, 'early', 100, 60);

@@ -57,7 +57,7 @@ for (const [policy, most] of [
     const verdict = await nodes[0].limit(`lost-${policy}`, kLimit);
     assert.equal(verdict.success, 0);
     for (const { server } of nodes) {
-      const logLine = /the origin redis:\/\/\S+ does not answer: .*; deciding on what is known/;
+      const logLine = /the origin redis:\/\/\S+ does not answer: .*; decisions use the counts in memory/;
       await until('it to be logLine', () => logLine.test(server.stderr));
     }
     await origin.start();

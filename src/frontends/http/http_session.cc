@@ -233,11 +233,12 @@ bool HttpSession::decide_one() {
   const bool decided = service_.backend.check_each_async(now_, scratch_.one, pending->verdicts,
                                                          *executor_, [pending, wake = wake_] {
                                                            pending->ready = true;
-                                                           (*wake)();
+                                                           if (pending->detached) (*wake)();
                                                          });
   if (decided) {
     scratch_.verdict[0] = std::move(pending->verdicts[0]);
   } else {
+    pending->detached = true;
     pending_ = std::move(pending);
     waiting_ = true;
   }

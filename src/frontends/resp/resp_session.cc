@@ -222,11 +222,12 @@ bool RespSession::decide(Instant now, Bytes& out) {
   const bool decided = service_.backend.check_each_async(now, requests, pending->verdicts,
                                                          *executor_, [pending, wake = wake_] {
                                                            pending->ready = true;
-                                                           (*wake)();
+                                                           if (pending->detached) (*wake)();
                                                          });
   if (decided) {
     reply(now, pending->kinds, pending->verdicts, out);
   } else {
+    pending->detached = true;
     pending_ = std::move(pending);
   }
   return decided;

@@ -140,11 +140,11 @@ class LateDecider final : public Backend {
   explicit LateDecider(Limiter& limiter) : limiter_(limiter) {}
   void check_each(Instant now, std::span<const Request> requests,
                   std::span<Result<Verdict>> verdicts) override {
-    limiter_.check_each(now, requests, verdicts);
+    limiter_.check_each_local(now, requests, verdicts);
   }
   [[nodiscard]] Result<BatchVerdict> check_all(Instant now,
                                                std::span<const Request> requests) override {
-    return limiter_.check_all(now, requests);
+    return limiter_.check_all_local(now, requests);
   }
   [[nodiscard]] Result<bool> reset(Instant now, const Request& request) override {
     return limiter_.reset(now, request);
@@ -152,13 +152,13 @@ class LateDecider final : public Backend {
   [[nodiscard]] bool may_wait() const override { return true; }
   [[nodiscard]] bool check_each_async(Instant now, std::span<const Request> requests,
                                       std::span<Result<Verdict>> verdicts, Executor&,
-                                      std::function<void()> done) override {
+                                      Task done) override {
     check_each(now, requests, verdicts);
     waiting.push_back(std::move(done));
     return false;
   }
 
-  std::deque<std::function<void()>> waiting;
+  std::deque<Task> waiting;
 
  private:
   Limiter& limiter_;

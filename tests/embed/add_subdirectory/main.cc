@@ -1,4 +1,4 @@
-// The customer's own clock: time is his, down to the millisecond of the promise.
+// An embedder's own clock: the limiter admits exactly at the time of retry_after.
 
 #include <weir/weir.h>
 
@@ -15,7 +15,7 @@ class StoppedClock final : public weir::Clock {
 
 int main() {
   StoppedClock clock;
-  weir::Limiter limiter(clock);
+  weir::Limiter limiter = weir::Limiter::create(clock).value();
   const auto admitted = [&] {
     const auto verdict = limiter.check(
         {.ns = "api", .identifier = "alice", .limit = 3, .duration = std::chrono::minutes(1)});
@@ -26,6 +26,6 @@ int main() {
     if (!admitted()) return std::puts("denied too early"), 1;
   }
   if (admitted()) return std::puts("admitted too much"), 1;
-  if (!admitted()) return std::puts("denied when it was told to retry"), 1;
+  if (!admitted()) return std::puts("denied at retry_after"), 1;
   std::puts("3 admitted, the 4th denied, and admitted when it came back");
 }

@@ -1,11 +1,11 @@
-// Three resets an hour: three pass, the fourth is told when to come back.
+// Three resets an hour: the fourth is denied, with a time to retry.
 
 #include <weir/weir.h>
 
 #include <cstdio>
 
 int main() {
-  weir::Limiter limiter(weir::system_clock());
+  weir::Limiter limiter = weir::Limiter::create(weir::system_clock()).value();
   const weir::Request request = {.ns = "password_reset",
                                  .identifier = "alice",
                                  .limit = 3,

@@ -1,4 +1,4 @@
-// Without exceptions a mistake arrives as a value, like everything else.
+// Errors are values, so the library works without exceptions.
 
 #include <weir/weir.h>
 
@@ -9,7 +9,7 @@
 #endif
 
 int main() {
-  weir::Limiter limiter(weir::system_clock());
+  weir::Limiter limiter = weir::Limiter::create(weir::system_clock()).value();
   weir::Request request = {.ns = "api",
                            .identifier = "alice",
                            .limit = 3,
