@@ -51,7 +51,8 @@ class Importer {
   [[nodiscard]] bool has_lost(Instant now, const RemoteEntry& entry) const;
   [[nodiscard]] bool is_lost(Instant now, const RemoteEntry& entry, const RemoteCell& cell) const;
   [[nodiscard]] bool is_presence_lost(Instant now, const RemoteEntry& entry) const;
-  [[nodiscard]] RemoteEntry* entry_of(const LedgerKey& key, const std::string& region);
+  [[nodiscard]] RemoteEntry* entry_of(const LedgerKey& key, const std::string& region)
+      WEIR_REQUIRES(remote_.mutex());
 
   const memory::TupleStore& tuples_;
   RemoteCounts& remote_;

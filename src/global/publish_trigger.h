@@ -79,7 +79,8 @@ class PublishTrigger {
   void cancel_timer(RemoteEntry& entry);
   // False: there is no memory for it.
   [[nodiscard]] bool update_cell(Instant now, RemoteEntry& entry, int64_t sequence, Count limit,
-                                 const CellUsage& usage, PublishReason reason);
+                                 const CellUsage& usage, PublishReason reason)
+      WEIR_REQUIRES(remote_.mutex());
   void skip(Instant now, const memory::Tuple& tuple, bool refused);
   void expire(Instant now, RemoteEntry& entry);
 

@@ -182,16 +182,20 @@ class RemoteCounts {
   [[nodiscard]] RemoteEntry* find(const memory::TupleKey& tuple) const WEIR_REQUIRES(mutex_);
   [[nodiscard]] RemoteEntry* obtain(const memory::TupleKey& tuple) WEIR_REQUIRES(mutex_);
   // The same for a tuple without traffic here; null also if the bound is reached.
-  [[nodiscard]] RemoteEntry* obtain_imported(const memory::TupleKey& tuple, EntrySource source) WEIR_REQUIRES(mutex_);
+  [[nodiscard]] RemoteEntry* obtain_imported(const memory::TupleKey& tuple, EntrySource source)
+      WEIR_REQUIRES(mutex_);
   // The cell of a window, and the value of a region in a list of the entry.
-  [[nodiscard]] RemoteCell* cell(RemoteEntry& entry, int64_t sequence, int64_t current) WEIR_REQUIRES(mutex_);
+  [[nodiscard]] RemoteCell* cell(RemoteEntry& entry, int64_t sequence, int64_t current)
+      WEIR_REQUIRES(mutex_);
   template <typename Number, typename Value>
   [[nodiscard]] Value* of_region(RemoteEntry& entry, std::vector<std::pair<Number, Value>>& values,
                                  Number region) WEIR_REQUIRES(mutex_);
   void erase(RemoteEntry& entry) WEIR_REQUIRES(mutex_);
   [[nodiscard]] RegionNumber number_of(const std::string& region) WEIR_REQUIRES(mutex_);
   [[nodiscard]] size_t size() const WEIR_NO_THREAD_SAFETY_ANALYSIS { return entries_.size(); }
-  [[nodiscard]] size_t imported_only() const WEIR_NO_THREAD_SAFETY_ANALYSIS { return own_imported_ + others_imported_; }
+  [[nodiscard]] size_t imported_only() const WEIR_NO_THREAD_SAFETY_ANALYSIS {
+    return own_imported_ + others_imported_;
+  }
   // Under the mutex, or from the thread that runs the sync.
   template <typename Visit>
   void for_each(const Visit& visit) WEIR_NO_THREAD_SAFETY_ANALYSIS {

@@ -46,10 +46,10 @@ class InProcessOrigin final : public RegionalOrigin {
   [[nodiscard]] std::map<Component, Count> components(const CellId& cell) const;
 
  private:
-  // The caller holds mutex_.
-  [[nodiscard]] CellTotals totals(const CellId& cell, const Component& mine) const;
-  [[nodiscard]] Cell& find_or_create(const CellId& id, WallTime expires_at);
-  void delete_expired(WallTime now);
+  [[nodiscard]] CellTotals totals(const CellId& cell, const Component& mine) const
+      WEIR_REQUIRES(mutex_);
+  [[nodiscard]] Cell& find_or_create(const CellId& id, WallTime expires_at) WEIR_REQUIRES(mutex_);
+  void delete_expired(WallTime now) WEIR_REQUIRES(mutex_);
 
   const Clock& clock_;
   mutable base::StdMutex mutex_;

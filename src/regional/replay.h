@@ -74,21 +74,22 @@ class Replay : public std::enable_shared_from_this<Replay> {
     MonoTime last_check{}, next_check{};
   };
 
-  [[nodiscard]] bool is_due(Instant now, Pending& pending) const;
-  void check(Instant now, const memory::Tuple& tuple, Pending& pending) const;
+  [[nodiscard]] bool is_due(Instant now, Pending& pending) const WEIR_REQUIRES(mutex_);
+  void check(Instant now, const memory::Tuple& tuple, Pending& pending) const WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool collect(Instant now, uint32_t index, Batch& batch) const;
-  void requeue_all_after_loss(WallTime now);
-  void choose_due_after(MonoTime now);
+  void requeue_all_after_loss(WallTime now) WEIR_REQUIRES(mutex_);
+  void choose_due_after(MonoTime now) WEIR_REQUIRES(mutex_);
   void collect_cell(WallTime now, const memory::Tuple& tuple, int64_t sequence, Extent extent,
                     Batch& batch) const;
-  void send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers);
+  void send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers)
+      WEIR_REQUIRES(mutex_);
   void on_reply(const Batch& batch, const Result<std::vector<CellTotals>>& totals);
   void fail(const Batch& batch);
   void note_failing(const Batch& batch);
   void mark_dirty_again(const Batch& batch);
-  WorkReport wait(Instant now);
-  void take_dirty(Instant now);
-  void update_lag(Instant now);
+  WorkReport wait(Instant now) WEIR_REQUIRES(mutex_);
+  void take_dirty(Instant now) WEIR_REQUIRES(mutex_);
+  void update_lag(Instant now) WEIR_REQUIRES(mutex_);
   void retire(std::vector<CellRetirement> cells);
 
   const std::shared_ptr<memory::TupleStore> tuples_;
@@ -98,14 +99,16 @@ class Replay : public std::enable_shared_from_this<Replay> {
   // Serialises runs. Held while a message is handed to the origin, so that no total of a cell
   // overtakes a later one. Handing over does not wait for the reply, and a reply takes no lock.
   base::Mutex mutex_;
-  // Guarded by mutex_.
-  Instant latest_{};  // a run that waited for the mutex brings an older time
-  std::vector<Pending> pending_;
-  uint64_t epoch_ = 0;              // of the origin
-  size_t requeue_at_ = ~size_t{0};  // the next slot to queue again; beyond the end: none
-  Nanos due_after_{0};              // in this run, for tuples that are not due at once
-  MonoTime grouped_at_{};           // the last run that sent tuples before their time
-  bool retired_ = false;
+  Instant latest_
+      WEIR_GUARDED_BY(mutex_){};  // a run that waited for the mutex brings an older time
+  std::vector<Pending> pending_ WEIR_GUARDED_BY(mutex_);
+  uint64_t epoch_ WEIR_GUARDED_BY(mutex_) = 0;  // of the origin
+  // The next slot to queue again; beyond the end: none.
+  size_t requeue_at_ WEIR_GUARDED_BY(mutex_) = ~size_t{0};
+  Nanos due_after_ WEIR_GUARDED_BY(mutex_){0};  // in this run, for tuples that are not due at once
+  MonoTime grouped_at_
+      WEIR_GUARDED_BY(mutex_){};  // the last run that sent tuples before their time
+  bool retired_ WEIR_GUARDED_BY(mutex_) = false;
 
   // Independent numbers: relaxed.
   base::Atomic<size_t> waiting_{0}, in_flight_{0}, retiring_{0};
