@@ -241,21 +241,21 @@ clock() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
 
 # One line for each part that begins or ends; on a terminal also one that says what runs now.
 watch_parts() {
-  local began=$1 left name now line terminal= told=
+  local began=$1 left name now line terminal= printed=
   [ -t 2 ] && terminal=1
   while :; do
     now=$(date +%s) left=0 line=
     for name in "${part_names[@]}"; do
       if [ -e "$parts_folder/$name.status" ]; then
-        [[ $told == *" $name-ended "* ]] && continue
-        told+=" $name-ended "
+        [[ $printed == *" $name-ended "* ]] && continue
+        printed+=" $name-ended "
         end_part "$name" $((now - began)) || left=-1000
         continue
       fi
       left=$((left + 1))
       [ -e "$parts_folder/$name.began" ] || continue
-      if [[ $told != *" $name-began "* ]]; then
-        told+=" $name-began "
+      if [[ $printed != *" $name-began "* ]]; then
+        printed+=" $name-began "
         say "[$(clock $((now - began)))] $name begins, about $(clock "${expected[$name]}")"
       fi
       line+=" $name $(clock $((now - $(<"$parts_folder/$name.began"))))/$(clock "${expected[$name]}")"

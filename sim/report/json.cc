@@ -60,10 +60,10 @@ std::string json(const FaultSpan& fault) {
                      json_number(fault.from), json_number(fault.to));
 }
 
-std::string json(const ExpectationResult& promise) {
+std::string json(const ExpectationResult& result) {
   return fmt::format(R"({{"expectation":{},"actual":{},"met":{}}})",
-                     json_string(promise.expectation), json_number(promise.actual),
-                     json_bool(promise.met));
+                     json_string(result.expectation), json_number(result.actual),
+                     json_bool(result.met));
 }
 
 template <typename Item>

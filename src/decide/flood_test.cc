@@ -153,7 +153,7 @@ TEST_F(Flood, OfManyDurationsEndsWithTheirWindows) {
 
 // The tuple was replayed and evicted, and then the origin is lost.
 TEST_F(Flood, NeverLetsAProcessAcceptMoreThanTheLimitWhileTheOriginIsLost) {
-  for (const bool room_again : {true, false}) {
+  for (const bool space_again : {true, false}) {
     const auto origin = std::make_shared<doubles::ScriptedOrigin>();
     const auto engine = Engine::make(
         clock_, {.origin = origin, .replay_within = Millis(0), .capacity = 1, .seed = 1});
@@ -174,11 +174,11 @@ TEST_F(Flood, NeverLetsAProcessAcceptMoreThanTheLimitWhileTheOriginIsLost) {
     }
     ASSERT_GT(engine->stats().evicted, 0u);
     origin->reachability = Reach::kNone;
-    if (!room_again) flood("untold-");
+    if (!space_again) flood("unacked-");
     int admitted = 90;
     request.cost = 1;
     for (int i = 0; i < 200; ++i) admitted += engine->check(clock_.now(), request)->admitted();
-    EXPECT_LE(admitted, 100) << room_again;
+    EXPECT_LE(admitted, 100) << space_again;
   }
 }
 

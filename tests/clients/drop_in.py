@@ -23,39 +23,39 @@ def error_of(call):
         return str(error)
 
 
-heard = {"version": redis.__version__}
+replies = {"version": redis.__version__}
 client = redis.Redis(port=port)
 
 line = client.pipeline()  # MULTI and EXEC by default
 throttle(line, "py:line")
 throttle(line, "py:line")
-heard["pipeline"] = line.execute()
+replies["pipeline"] = line.execute()
 
 line = client.pipeline(transaction=False)
 throttle(line, "py:line")
-heard["pipeline_without_transaction"] = line.execute()
+replies["pipeline_without_transaction"] = line.execute()
 
 line = client.pipeline()
 throttle(line, "py:refused")
 line.execute_command("NOPE")
-heard["refused"] = error_of(line.execute)
-heard["after_refused"] = throttle(client, "py:refused", 0)[2]
+replies["refused"] = error_of(line.execute)
+replies["after_refused"] = throttle(client, "py:refused", 0)[2]
 
 script = client.register_script(
     "return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"
 )
-heard["script"] = script(keys=["py:script"], args=[9, 10, MONTH])
+replies["script"] = script(keys=["py:script"], args=[9, 10, MONTH])
 
-heard["database"] = error_of(redis.Redis(port=port, db=1).ping)
-heard["deleted"] = client.delete("py:line", "py:none")
-heard["unix"] = throttle(redis.Redis(unix_socket_path=socket), "py:unix")
+replies["database"] = error_of(redis.Redis(port=port, db=1).ping)
+replies["deleted"] = client.delete("py:line", "py:none")
+replies["unix"] = throttle(redis.Redis(unix_socket_path=socket), "py:unix")
 
 cluster = RedisCluster(host="127.0.0.1", port=port)
-heard["cluster"] = throttle(cluster, "py:cluster")
+replies["cluster"] = throttle(cluster, "py:cluster")
 line = cluster.pipeline()
 throttle(line, "py:cluster")
 throttle(line, "py:cluster")
-heard["cluster_pipeline"] = line.execute()
-heard["cluster_deleted"] = cluster.delete("py:cluster")
+replies["cluster_pipeline"] = line.execute()
+replies["cluster_deleted"] = cluster.delete("py:cluster")
 
-print(json.dumps(heard))
+print(json.dumps(replies))

@@ -63,12 +63,12 @@ for (const [name, Redis] of [
 
   with_client('runs multi() without a pipeline, and discards it', async (client) => {
     await client.multi({ pipeline: false });
-    assert.equal(await client.call('CL.THROTTLE', key('apart'), 9, 10, kMonth), 'QUEUED');
+    assert.equal(await client.call('CL.THROTTLE', key('separate'), 9, 10, kMonth), 'QUEUED');
     assert.deepEqual((await client.exec()).length, 1);
     await client.multi({ pipeline: false });
-    assert.equal(await client.call('CL.THROTTLE', key('apart'), 9, 10, kMonth), 'QUEUED');
+    assert.equal(await client.call('CL.THROTTLE', key('separate'), 9, 10, kMonth), 'QUEUED');
     assert.equal(await client.discard(), 'OK');
-    assert.equal((await client.call('CL.THROTTLE', key('apart'), 9, 10, kMonth, 0))[2], 9);
+    assert.equal((await client.call('CL.THROTTLE', key('separate'), 9, 10, kMonth, 0))[2], 9);
   });
 
   with_client('gets an error for a refused transaction', async (client) => {
@@ -214,7 +214,7 @@ for (const RESP of [2, 3]) {
     );
   });
 
-  with_client('counts keys of 64 KiB apart, for ten years', async (client) => {
+  with_client('counts keys of 64 KiB separately, for ten years', async (client) => {
     const long = (last) => `${key('long')}${'x'.repeat(65_000)}${last}`;
     const throttle = (last, period) =>
       client.sendCommand(['CL.THROTTLE', long(last), '9', '10', String(period)]);

@@ -9,7 +9,7 @@ import { command, Wire } from './wire.mjs';
 
 const kMiB = 1 << 20;
 const kMemory = 64 * kMiB;
-const kKeys = 3000; // logs of 10,000 units, 131 KB each if they had room
+const kKeys = 3000; // logs of 10,000 units, 131 KB each if there were memory for them
 const kBesides = 64 * kMiB; // code, stacks, buffers of connections
 let server;
 before(async () => (server = await startServer({ args: ['--memory', '64MiB'] })));

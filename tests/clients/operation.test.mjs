@@ -142,7 +142,7 @@ test('a second SIGTERM during the drain closes connections, but unacknowledged c
   node.signal('SIGTERM');
   await node.logged(/second signal: closing all connections/);
   assert.deepEqual(await node.server.ended, { code: 0, signal: null });
-  assert.match(node.server.stderr, /other regions were told all/);
+  assert.match(node.server.stderr, /all counts were written to the ledger/);
   await left(650);
   await other.stop();
 });

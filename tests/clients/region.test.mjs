@@ -73,10 +73,10 @@ test('a node flushes its counts at shutdown, and a new node reads them', async (
   await stopping.ready();
   assert.equal((await stopping.limit('left', 100, 7)).success, 1);
   await stopping.stop('SIGTERM');
-  assert.match(stopping.server.stderr, /the origin was told everything/);
+  assert.match(stopping.server.stderr, /all counts were written to the origin/);
   const cells = await Promise.all((await origin.cells()).map((cell) => origin.client.hgetall(cell)));
-  const left = cells.filter((fields) => 'gone' in fields);
-  assert.deepEqual(left, [{ gone: '7' }]); // and no field of the node remains
+  const left = cells.filter((fields) => 'departed' in fields);
+  assert.deepEqual(left, [{ departed: '7' }]); // and no field of the node remains
   const comer = await startNode(origin.url);
   await comer.ready();
   const verdict = await comer.limit('left', 100, 0);
@@ -101,7 +101,7 @@ test('a node that cannot flush its counts logs how much is lost', async () => {
   await until('the loss', async () => (await stopping.server.metric('weir_origin_ready')) === 0);
   assert.equal((await stopping.limit('unacknowledged', 100)).success, 1);
   await stopping.stop();
-  assert.match(stopping.server.stderr, /1 cells could not be told to the origin/);
+  assert.match(stopping.server.stderr, /the counts of 1 tuples were not written to the origin/);
   await origin.start();
 });
 

@@ -49,12 +49,12 @@ for (const page of ['README.md', 'docs/simulation.md', 'docs/scenarios.md']) {
 }
 
 test('a failed expectation is reported with the command that reproduces it', async () => {
-  const promise = 'expect.0=denied >= 90%';
-  const { code, stdout } = await sim(['scenarios/quickstart.yaml', '--set', promise]);
+  const expectation = 'expect.0=denied >= 90%';
+  const { code, stdout } = await sim(['scenarios/quickstart.yaml', '--set', expectation]);
   assert.equal(code, 1, stdout);
   assert.match(stdout, /^NOT MET  denied >= 90: actual \d/m);
   assert.ok(
-    stdout.includes(`weir sim scenarios/quickstart.yaml --seed 1 --set '${promise}'`),
+    stdout.includes(`weir sim scenarios/quickstart.yaml --seed 1 --set '${expectation}'`),
     stdout,
   );
 });
