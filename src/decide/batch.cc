@@ -23,7 +23,7 @@ bool is_denied(const CellDecision& result) {
   return !result.decision.admitted();
 }
 
-// A tuple whose state is several words is held, not charged tentatively; see hold.h.
+// A tuple whose state is several words is held, not charged tentatively; see memory/head_lock.h.
 template <typename Use>
 auto with_held_cell(const Tuple& tuple, const Use& use) {
   return tuple.slot->header.cell_class() == CellClass::kRing ? use(memory::RingCell(tuple))

@@ -148,7 +148,7 @@ WEIR_HOT_INLINE bool admit_window(const memory::Tuple& tuple, Instant now, const
                             : 0;
   const Count used = own + others + carried;
   if (used + cost > capacity) return false;
-  // Shared: see WindowCells::watch_in_order().
+  // Shared: see WindowCells::watch_seq_cst().
   constexpr auto kOrder =
       kScope == memory::Scope::kRegion ? std::memory_order_seq_cst : std::memory_order_relaxed;
   if (!own_cell.compare_exchange_strong(own_word, own_word + cost, kOrder,

@@ -16,6 +16,7 @@ memory::TupleKey key_of(const std::string& name) {
 TEST(RemoteCounts, UseNoMoreThanTheBudgetHoweverMuchIsImported) {
   memory::ByteBudget budget(100'000);
   RemoteCounts remote("here", 1'000'000, &budget);
+  const base::MutexLock lock(remote.mutex());
   std::vector<RemoteEntry*> entries;
   for (int i = 0; i < 10'000; ++i) {
     RemoteEntry* const entry =
@@ -41,6 +42,7 @@ TEST(RemoteCounts, UseNoMoreThanTheBudgetHoweverMuchIsImported) {
 TEST(RemoteCounts, ReserveCellsAndRegionsOfAnEntryAcrossItsWindows) {
   memory::ByteBudget budget(20'000);
   RemoteCounts remote("here", 100, &budget);
+  const base::MutexLock lock(remote.mutex());
   RemoteEntry* const entry = remote.obtain(key_of("alice"));
   ASSERT_NE(entry, nullptr);
   // The same regions in every window: after the first three windows no more memory is reserved.
@@ -75,6 +77,7 @@ TEST(RemoteCounts, ReserveCellsAndRegionsOfAnEntryAcrossItsWindows) {
 TEST(RemoteCounts, NeverGiveTwoRegionsOneNumber) {
   memory::ByteBudget budget(100'000'000);
   RemoteCounts remote("east", 16, &budget);
+  const base::MutexLock lock(remote.mutex());
   constexpr uint32_t kNames = 70'000;
   for (uint32_t i = 0; i < kNames; ++i) {
     ASSERT_EQ(remote.number_of("region-" + std::to_string(i)), i);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/mutex.h"
 #include "global/remote_counts.h"
 #include "memory/owned_bytes.h"
 #include "memory/ring_cell.h"
@@ -45,6 +46,7 @@ TEST(MemoryPlan, HasSpaceForAllImportedTuplesByDefault) {
   ByteBudget budget(plan.memory);
   budget.reserve_fixed(MemoryPart::kTable, min_memory(kTuples));
   global::RemoteCounts remote("here", kTuples, &budget);
+  const base::MutexLock lock(remote.mutex());
   const base::KeyedHash hash(7);
   // An entry per tuple of the table, and three per four imported tuples, in two windows.
   for (size_t i = 0; i < kTuples + kTuples * 3 / 4; ++i) {

@@ -7,7 +7,7 @@
 //   hot[0]     newest: the sequence of the newest window seen, in full
 //   hot[1,2]   own, by parity of the sequence
 //   hot[3,4]   others = siblings + foreign, by parity; the two parts are in the cold line
-//   hot[5]     freshness: until when no read is needed; see limiter/freshness.h
+//   hot[5]     freshness: until when no read is needed; see regional/freshness.h
 //   hot[6]     strict until (monotonic ns): before that a read is needed, whatever hot[5] contains
 //   hot[7]     watch: the generation, and the triggers of background work; see tuple_watch.h
 //

@@ -55,7 +55,7 @@ test('a process starts without its ledger and connects later', async () => {
   proxy.restore();
   await left(other, 'early', 100, 60);
   await until('recovery', async () => (await early.limit('early', 100, 0)).basis !== 'degraded');
-  assert.match(early.server.stderr, /the ledger mysql:\S+ answers\n/);
+  await until('a line', () => /the ledger mysql:\S+ answers\n/.test(early.server.stderr));
   assert.ok(!early.server.output.includes('secret'), 'a password was shown');
   await early.stop();
   await other.stop();

@@ -277,7 +277,7 @@ test('a read-only disk: no local ledger, or a log line', async (t) => {
   await before.stop();
   execFileSync('mount', ['-o', 'remount,ro', disk]);
   const node = await start({ args });
-  await node.logged(/the ledger sqlite:\S+ does not answer: .*whether its disk works and is not read-only;/);
+  await node.logged(/the ledger sqlite:\S+ does not answer: .*that its disk works and is not read-only;/);
   await until('basis degraded', async () => (await node.limit('x', 1000)).basis === 'degraded');
   await node.stop();
   const alone = await start({ data: join(disk, 'data') });

@@ -1,4 +1,4 @@
-// The planted bugs that only threads can show: schedules must find them. sim/mutation_test.cc tests
+// The planted bugs that only threads can show: schedules must find them. sim/worlds/mutation_test.cc tests
 // for the others.
 
 #pragma once

@@ -21,8 +21,8 @@ std::string_view file_remedy(LedgerError kind) {
   switch (kind) {
     case LedgerError::kUnreachable:
       return "check that its folder exists, that this user may write to it, and that its disk "
-             "works and "
-             "is not read-only";
+             "works "
+             "and is not read-only";
     case LedgerError::kTimeout:
       return "another process has locked it: find the process that has the file open";
     case LedgerError::kReadOnly:
