@@ -66,8 +66,8 @@ enum class Flush : uint8_t { kDue, kAll };
 
 // Result of one pass of background work.
 struct WorkReport {
-  size_t done = 0;     // cells sent to the origin, or tuples swept
-  size_t waiting = 0;  // cells that are not due yet, or that could not be sent
+  size_t done = 0;     // cells sent to the origin, or tuples swept; 0 for run_sync()
+  size_t waiting = 0;  // cells that are not due yet or could not be sent; rows for run_sync()
 };
 
 // Which tuples save() writes: those that changed since the last save, or all.
@@ -82,11 +82,12 @@ struct SaveReport {
 // and the destructor, which must be the only call. Where a comment says "calls are serialised",
 // concurrent calls wait for each other; requests never wait for them.
 //
-// The clock must outlive the limiter. An executor must outlive the calls it was passed to: until
-// the handler was called. A moved-from limiter can only be destroyed or assigned to.
+// The clock must outlive the limiter. An executor must live until the handlers of its calls were
+// called. A moved-from limiter can only be destroyed or assigned to.
 //
 // create() starts no thread. Runner (weir/runner.h) calls run_replay(), run_sync() and run_sweep()
-// from threads of its own; without a Runner, call them every 10 ms.
+// from threads of its own. Without a Runner, call run_replay() and run_sync() every 10 ms, and
+// run_sweep(now, capacity() / 240 + 1) every 250 ms.
 class WEIR_EXPORT Limiter {
  public:
   // An error if an option is outside of its range; see error_in().
@@ -121,7 +122,7 @@ class WEIR_EXPORT Limiter {
   //
   // Decide at once on the counts in memory. A request for a tuple in memory takes no lock and
   // allocates nothing. Where the origin should have been read first, the verdict's basis is
-  // kDegraded, and Options::on_origin_loss applies.
+  // kDegraded. While the origin is lost, Options::on_origin_loss applies.
   Result<Verdict> check_local(const Request& request);
   Result<Verdict> check_local(Instant now, const Request& request);
   void check_each_local(Instant now, std::span<const Request> requests,
@@ -146,7 +147,7 @@ class WEIR_EXPORT Limiter {
   //   const auto verdict = co_await limiter.co_check(clock.now(), request, home);
   //
   // The coroutine continues at once if nothing must be read, otherwise it resumes on `home`.
-  // co_check_each() gives no value: the results are in `verdicts`.
+  // The requests must live until co_await begins. co_check_each() gives `verdicts`.
   [[nodiscard]] auto co_check(Instant now, const Request& request, Executor& home) {
     return make_awaitable<Result<Verdict>>([this, now, request, &home](VerdictHandler handler) {
       check_async(now, request, home, std::move(handler));

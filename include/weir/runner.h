@@ -46,7 +46,7 @@ struct DrainDeadlines {
 
 // The work that drain() could not finish.
 struct DrainReport {
-  size_t not_replayed = 0;   // tuples with counts that the origin did not acknowledge
+  size_t not_replayed = 0;   // at least so many cells that the origin did not acknowledge
   size_t not_retired = 0;    // cells whose retirement the origin did not confirm
   size_t not_published = 0;  // rows that the ledger did not accept
   [[nodiscard]] bool complete() const {
@@ -57,8 +57,8 @@ struct DrainReport {
 // Starts one thread each for the replay (if the limiter has an origin), the exchange with other
 // regions and its heartbeat (if it has a ledger), and the sweep of expired tuples.
 //
-// One thread at a time. The clock and the limiter must outlive the runner, and the limiter must
-// not be moved meanwhile.
+// One thread at a time. The clock is the clock of the limiter. Both must outlive the runner, and
+// the limiter must not be moved meanwhile.
 class WEIR_EXPORT Runner {
  public:
   Runner(const Clock& clock, Limiter& limiter, RunnerOptions options = {});
@@ -70,7 +70,8 @@ class WEIR_EXPORT Runner {
   void start();
 
   // Flushes all counts. Call it after the last request; it ends the replay and the exchange. A
-  // further call tries again.
+  // further call tries again. Before start() it starts the threads first. After stop() it flushes
+  // nothing and returns the last report.
   DrainReport drain(DrainDeadlines deadlines = {});
 
   // Ends all threads. Counts that drain() did not flush stay in memory only.

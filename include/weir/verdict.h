@@ -22,7 +22,7 @@ enum class Outcome : uint8_t {
 enum class Basis : uint8_t {
   kLocal,      // the counts in memory, which were fresh enough
   kRefreshed,  // the regional origin was read for this request
-  kDegraded,   // incomplete: a required read failed, or the table or memory is full
+  kDegraded,   // a required read failed or was not made, or the table or memory is full
 };
 
 [[nodiscard]] WEIR_EXPORT std::string_view to_string(Outcome outcome);

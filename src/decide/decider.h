@@ -155,7 +155,8 @@ template <typename Work>
 std::optional<memory::CellDecision> Decider::with_tuple(const RequestContext& context,
                                                         const Work& work) {
   // An attempt fails if another thread moved or removed the tuple, or if this one had to create it;
-  // neither repeats for long. No attempt waits for a batch that holds the tuple: see memory/head_lock.h.
+  // neither repeats for long. No attempt waits for a batch that holds the tuple: see
+  // memory/head_lock.h.
   constexpr int kMaxAttempts = 16;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     memory::DecisionStatus status = memory::DecisionStatus::kRetry;

@@ -111,6 +111,9 @@ struct Runner::Threads {
 
   const Clock& clock;
   Limiter& limiter;
+  bool started = false;
+  bool stopped = false;
+  DrainReport drained;  // the last report
   Loop replay;
   Loop sync;
   Loop sweep;
@@ -124,6 +127,7 @@ Runner::~Runner() {
 }
 
 void Runner::start() {
+  threads_->started = true;
   if (threads_->limiter.may_wait()) threads_->replay.start();
   if (threads_->limiter.has_ledger()) threads_->sync.start();
   threads_->sweep.start();
@@ -131,6 +135,8 @@ void Runner::start() {
 
 DrainReport Runner::drain(DrainDeadlines deadlines) {
   Threads& threads = *threads_;
+  if (threads.stopped) return threads.drained;
+  if (!threads.started) start();
   DrainReport report;
   if (threads.replay.started()) {
     threads.replay.pause();
@@ -148,10 +154,12 @@ DrainReport Runner::drain(DrainDeadlines deadlines) {
     report.not_published =
         repeat(threads.clock, deadlines.publish, [&] { return threads.flush_ledger(); });
   }
+  threads.drained = report;
   return report;
 }
 
 void Runner::stop() {
+  threads_->stopped = true;
   threads_->sweep.stop();
   threads_->sync.stop();
   threads_->replay.stop();

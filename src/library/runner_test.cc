@@ -122,6 +122,28 @@ TEST(Drain, ReportsTheCountsThatItCouldNotFlush) {
   EXPECT_EQ(report.not_retired, 0u);
 }
 
+TEST(Drain, BeforeStartFlushesAsAfterIt) {
+  const Clock& clock = system_clock();
+  const auto origin = make_in_process_origin(clock);
+  Limiter first = Limiter::create(clock, {.origin = origin, .capacity = 1024}).value();
+  Limiter second = Limiter::create(clock, {.origin = origin, .capacity = 1024}).value();
+  EXPECT_TRUE(first.check(request(30))->admitted());
+  Runner runner(clock, first);
+  EXPECT_TRUE(runner.drain().complete());
+  EXPECT_EQ(second.check(request(0))->evidence.siblings, 30u);
+}
+
+TEST(Drain, AfterStopReturnsTheLastReport) {
+  const Clock& clock = system_clock();
+  Limiter limiter =
+      Limiter::create(clock, {.origin = make_in_process_origin(clock), .capacity = 1024}).value();
+  Runner runner(clock, limiter);
+  runner.start();
+  EXPECT_TRUE(runner.drain().complete());
+  runner.stop();
+  EXPECT_TRUE(runner.drain().complete());
+}
+
 TEST(Drain, IsCompleteWithoutStores) {
   const test::ManualClock clock;
   Limiter limiter = Limiter::create(clock, {.capacity = 64}).value();
