@@ -66,7 +66,7 @@ class WEIR_EXPORT Runner {
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  // Once. The constructor starts nothing.
+  // The constructor starts nothing. A second call has no effect.
   void start();
 
   // Flushes all counts. Call it after the last request; it ends the replay and the exchange. A

@@ -127,7 +127,7 @@ Runner::~Runner() {
 }
 
 void Runner::start() {
-  threads_->started = true;
+  if (std::exchange(threads_->started, true)) return;
   if (threads_->limiter.may_wait()) threads_->replay.start();
   if (threads_->limiter.has_ledger()) threads_->sync.start();
   threads_->sweep.start();
