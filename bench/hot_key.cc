@@ -11,7 +11,7 @@ namespace weir::bench {
 namespace {
 
 // Charged to the previous window, so that every decision weighs it.
-constexpr int64_t kPreviousCount = 1000;
+constexpr Count kPreviousCount = 1000;
 
 const std::string& hot_identifier() {
   static const std::string identifier = identifier_number(1, kIdentifierBytes);
@@ -97,7 +97,7 @@ void algorithm(benchmark::State& state, Algorithm algorithm) {
   static std::array<Instance, kAlgorithmCount> all;
   auto& [clock, weir] = all[static_cast<size_t>(algorithm)];
   const bool log = algorithm == Algorithm::kSlidingLog;
-  const int64_t limit = log ? kMaxLogLimit : 500'000'000;
+  const Count limit = log ? kMaxLogLimit : 500'000'000;
   const Millis duration = log ? kMinDuration : kDuration;
   uint64_t denied = 0;
   while (state.KeepRunningBatch(kChunk)) {
@@ -119,7 +119,7 @@ template <typename Peer>
 void check_peer(benchmark::State& state) {
   static Peer peer({.keys = 1024, .limit = kLimit, .duration = kDuration});
   static const bool charged = [] {
-    for (int64_t i = 0; i < kPreviousCount; ++i) (void)peer.check(kBefore, hot_identifier());
+    for (Count i = 0; i < kPreviousCount; ++i) (void)peer.check(kBefore, hot_identifier());
     return true;
   }();
   benchmark::DoNotOptimize(charged);

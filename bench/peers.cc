@@ -5,8 +5,7 @@
 
 namespace weir::bench {
 
-MapPeer::MapPeer(const PeerOptions& options)
-    : limit_(static_cast<Count>(options.limit)), duration_(options.duration) {
+MapPeer::MapPeer(const PeerOptions& options) : limit_(options.limit), duration_(options.duration) {
   cells_.reserve(options.keys);
 }
 

@@ -27,7 +27,7 @@ using StringMap = std::unordered_map<std::string, Value, StringHash, std::equal_
 
 struct PeerOptions {
   size_t keys = 0;  // capacity reserved at the start
-  int64_t limit = 0;
+  Count limit = 0;
   Millis duration{0};
 };
 

@@ -26,7 +26,7 @@ inline constexpr size_t kIdentifierBytes = 28;
 inline constexpr int kMaxThreads = 2;
 
 // High enough to admit everything.
-inline constexpr int64_t kLimit = kMaxLimit;
+inline constexpr Count kLimit = kMaxLimit;
 inline constexpr Millis kDuration{60'000};
 inline constexpr std::string_view kNamespace = "api";
 

@@ -9,7 +9,7 @@
 int main() {
   weir::Limiter limiter = weir::Limiter::create(weir::system_clock()).value();
 
-  const auto upload = [&](std::string_view user, int64_t megabytes) {
+  const auto upload = [&](std::string_view user, weir::Count megabytes) {
     const std::vector<weir::Request> limits = {{.ns = "uploads of a user",
                                                 .identifier = user,
                                                 .limit = 100,

@@ -44,7 +44,7 @@ std::string summary_of(const Request& request) {
   };
   must(is_name(request.ns) && is_name(request.identifier), "names are names");
   must(request.limit >= 1 && request.limit <= weir::kMaxLimit, "the limit is in range");
-  must(request.cost >= 0 && request.cost <= weir::kMaxLimit, "the cost is in range");
+  must(request.cost <= weir::kMaxLimit, "the cost is in range");
   must(request.duration >= weir::kMinDuration && request.duration <= weir::kMaxDuration,
        "the duration is in range");
   must(request.burst.value_or(1) >= 1 && request.burst.value_or(1) <= weir::kMaxLimit,

@@ -25,7 +25,7 @@ void check(const Scenario& scenario) {
   }
   for (const auto& limit : scenario.limits) {
     must(limit.limit.from >= 1 && limit.limit.from <= limit.limit.to &&
-             limit.limit.to <= static_cast<weir::Count>(weir::kMaxLimit),
+             limit.limit.to <= weir::kMaxLimit,
          "limits can be drawn");
   }
   for (const auto& stream : scenario.traffic) {

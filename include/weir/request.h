@@ -48,9 +48,9 @@ struct Request {
   std::string_view workspace = {};   // 0-512 bytes: the owner of the namespace
   std::string_view ns = {};          // 1-512 bytes: the limited action ("login", "api")
   std::string_view identifier = {};  // 1-512 bytes: the limited caller
-  int64_t limit = 0;                 // 1 to kMaxLimit per `duration`
+  Count limit = 0;                   // 1 to kMaxLimit per `duration`
   Millis duration{0};                // kMinDuration to kMaxDuration, or see across_durations
-  int64_t cost = 1;                  // 0 reads the state and consumes nothing
+  Count cost = 1;                    // 0 reads the state and consumes nothing
   Algorithm algorithm = Algorithm::kSlidingWindow;
   // fixed_window and sliding_window only; absent: Options::on_origin_loss.
   std::optional<OnOriginLoss> on_origin_loss = {};
@@ -58,12 +58,12 @@ struct Request {
   // one request to the next, and may be up to kMaxAnyDuration. When the rate changes, the backlog
   // keeps its time to drain; without this option it keeps its units.
   bool across_durations = false;
-  std::optional<int64_t> burst = {};  // gcra and token_bucket only; absent: the limit
+  std::optional<Count> burst = {};  // gcra and token_bucket only; absent: the limit
 };
 
 inline constexpr size_t kMaxNameBytes = 512;
-inline constexpr int64_t kMaxLimit = 1'000'000'000'000;
-inline constexpr int64_t kMaxLogLimit = 10'000;
+inline constexpr Count kMaxLimit = 1'000'000'000'000;
+inline constexpr Count kMaxLogLimit = 10'000;
 inline constexpr Millis kMinDuration{100};
 inline constexpr Millis kMaxDuration{2'592'000'000};  // 30 days
 // With across_durations: ten years with three leap days.

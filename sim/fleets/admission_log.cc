@@ -14,14 +14,13 @@ constexpr Millis kBoundReceivedWithin{10'000};
 }  // namespace
 
 Request request_for(const FleetKey& key, Count cost) {
-  Request request{.ns = key.ns,
-                  .identifier = key.identifier,
-                  .limit = static_cast<int64_t>(key.limit),
-                  .duration = key.duration,
-                  .cost = static_cast<int64_t>(cost),
-                  .algorithm = key.algorithm};
-  if (key.burst) request.burst = static_cast<int64_t>(*key.burst);
-  return request;
+  return {.ns = key.ns,
+          .identifier = key.identifier,
+          .limit = key.limit,
+          .duration = key.duration,
+          .cost = cost,
+          .algorithm = key.algorithm,
+          .burst = key.burst};
 }
 
 size_t AdmissionLog::add(FleetKey key) {

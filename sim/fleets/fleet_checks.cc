@@ -78,9 +78,9 @@ RequestRecord Fleet::record_of(const Node& node, const Request& request) const {
           .tuple = memory::TupleKey(request, base::KeyedHash(0)).encoded(),
           .duration = request.duration,
           .algorithm = request.algorithm,
-          .limit = static_cast<Count>(request.limit),
-          .burst = static_cast<Count>(request.burst.value_or(request.limit)),
-          .cost = static_cast<Count>(request.cost),
+          .limit = request.limit,
+          .burst = request.burst.value_or(request.limit),
+          .cost = request.cost,
           .requested_at = node.clock.now(),
           .verdict = {}};
 }

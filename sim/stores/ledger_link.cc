@@ -155,7 +155,7 @@ void LedgerLink::deliver(LedgerNews& news) {
   for (LedgerRow& row : news.rows) {
     const bool ours = row.region == user_.name;
     if (bug == LedgerBug::kOwnAsForeign && ours) row.region = "elsewhere";
-    if (bug == LedgerBug::kHidesLimits) row.limit_seen = static_cast<Count>(kMaxLimit);
+    if (bug == LedgerBug::kHidesLimits) row.limit_seen = kMaxLimit;
     if (ours) continue;
     Count& received = received_[{cell_of(row), row.region}];
     if (bug == LedgerBug::kSumsChanges) {

@@ -170,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(World, MutantEngine, ::testing::ValuesIn(mutants()),
 
 // Two threads request one burst at once. Returns whether more than the burst is admitted.
 bool two_threads_exceed_a_burst() {
-  constexpr int64_t kBurst = 100'000;
+  constexpr Count kBurst = 100'000;
   const doubles::ManualClock clock;
   for (int round = 0; round < 20; ++round) {
     const auto engine = decide::Engine::make(clock, {.capacity = 16, .seed = 1});
@@ -180,7 +180,7 @@ bool two_threads_exceed_a_burst() {
                           .duration = kMaxDuration,
                           .algorithm = Algorithm::kGcra};
     std::barrier both(2);
-    std::atomic<int64_t> admitted = 0;
+    std::atomic<Count> admitted = 0;
     const auto request_all = [&] {
       both.arrive_and_wait();
       while (engine->check(clock.now(), request)->admitted()) ++admitted;

@@ -40,8 +40,8 @@ void World::schedule_traffic() {
       return send_one_time_request(*node);
     if (random_.one_in(5)) return send_batch(*node);
     const Tuple& tuple = random_tuple();
-    const int64_t most = random_.one_in(20) ? tuple.limit_in(node->region) + 1 : 3;
-    send_request(*node, tuple, static_cast<Count>(random_.between(0, most)));
+    const Count most = random_.one_in(20) ? tuple.limit_in(node->region) + 1 : 3;
+    send_request(*node, tuple, static_cast<Count>(random_.between(0, static_cast<int64_t>(most))));
   });
 }
 
@@ -74,7 +74,7 @@ RequestRecord World::make_record(const Node& node, const Tuple& tuple, Count cos
           .tuple = memory::TupleKey(request_of(node, tuple, cost), base::KeyedHash(0)).encoded(),
           .duration = tuple.duration,
           .algorithm = tuple.algorithm,
-          .limit = static_cast<Count>(tuple.limit_in(node.region)),
+          .limit = tuple.limit_in(node.region),
           .cost = cost,
           .requested_at = node.clock.now(),
           .verdict = {}};
@@ -121,7 +121,7 @@ void World::schedule_visit() {
 // A visitor sends one request and, when other regions know of it, requests until it is denied. It
 // never returns, so only the state that the denial left can get its counts published.
 void World::visit(Node& node) {
-  const int64_t limit = random_.between(4, 7);
+  const auto limit = static_cast<Count>(random_.between(4, 7));
   const Tuple visitor{.identifier = "visitor-" + std::to_string(visitors_.size()),
                       .duration = Millis(60'000),
                       .limit = limit,
@@ -129,7 +129,7 @@ void World::visit(Node& node) {
   visitors_.emplace_back(&node, visitor);
   send_request(node, visitor, 1);
   timeline_.post_in(Millis(random_.between(1500, 4000)), [this, &node, visitor] {
-    for (int64_t i = 0; i < visitor.limit && active_ && node.serves(); ++i) {
+    for (Count i = 0; i < visitor.limit && active_ && node.serves(); ++i) {
       send_request(node, visitor, 1);
     }
   });
@@ -220,7 +220,7 @@ Request World::request_of(const Node& node, const Tuple& tuple, Count cost) cons
           .identifier = tuple.identifier,
           .limit = tuple.limit_in(node.region),
           .duration = tuple.duration,
-          .cost = static_cast<int64_t>(cost),
+          .cost = cost,
           .algorithm = tuple.algorithm};
 }
 

@@ -120,8 +120,9 @@ void World::make_tuples() {
     Tuple tuple{
         .identifier = "user-" + std::to_string(i),
         .duration = is_long ? Millis(60'000) : one_of(random_, fault_free ? fair_ones : short_ones),
-        .limit = is_long ? fault_free ? random_.between(40, 160) : random_.between(100, 2000)
-                         : random_.between(1, 40),
+        .limit = static_cast<Count>(is_long ? fault_free ? random_.between(40, 160)
+                                                         : random_.between(100, 2000)
+                                            : random_.between(1, 40)),
         .algorithm = random_.one_in(3) ? Algorithm::kFixedWindow : Algorithm::kSlidingWindow};
     tuple.other_limit = i == differs ? 4 * tuple.limit : tuple.limit;
     if (options_.tenants && i >= 2) tuple.ns = "quiet";
@@ -130,7 +131,7 @@ void World::make_tuples() {
   if (!options_.all_algorithms) return;
   for (const Algorithm algorithm : {Algorithm::kGcra, Algorithm::kTokenBucket,
                                     Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog}) {
-    const int64_t limit = random_.between(1, 40);
+    const auto limit = static_cast<Count>(random_.between(1, 40));
     tuples_.push_back({.identifier = std::string(weir::to_string(algorithm)),
                        .duration = one_of(random_, short_ones),
                        .limit = limit,

@@ -111,12 +111,12 @@ class World {
   struct Tuple {
     std::string identifier;
     Millis duration{0};
-    int64_t limit = 0;
+    Count limit = 0;
     Algorithm algorithm = Algorithm::kSlidingWindow;
-    int64_t other_limit = 0;  // the limit in all regions but the first
+    Count other_limit = 0;  // the limit in all regions but the first
     std::string ns = "sim";
 
-    [[nodiscard]] int64_t limit_in(int region) const { return region == 0 ? limit : other_limit; }
+    [[nodiscard]] Count limit_in(int region) const { return region == 0 ? limit : other_limit; }
   };
   class NodeOriginWatcher;
 

@@ -32,7 +32,7 @@ inline void showValue(WallTime time, std::ostream& out) {
 namespace weir::algorithms {
 
 inline constexpr Count kLargestCount = (Count{1} << 46) - 1;
-inline constexpr Count kLargestLimit = static_cast<Count>(kMaxLimit);
+inline constexpr Count kLargestLimit = kMaxLimit;
 inline constexpr Millis kSecond{1000};
 
 [[nodiscard]] inline WallTime tick(int64_t unix_ms) {

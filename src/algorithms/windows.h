@@ -14,7 +14,7 @@
 
 namespace weir::algorithms {
 
-static_assert(kMaxLimit < (int64_t{1} << 40));
+static_assert(kMaxLimit < (Count{1} << 40));
 static_assert(kMaxDuration.count() < (int64_t{1} << 32));
 
 struct WindowCounts {

@@ -15,8 +15,8 @@ namespace {
 // Algorithms of one class share counts; here each has its own workspace.
 struct Ask {
   std::string_view name = "alice";
-  int64_t limit = 10;
-  int64_t cost = 1;
+  Count limit = 10;
+  Count cost = 1;
   Algorithm algorithm = Algorithm::kSlidingWindow;
 };
 
@@ -109,7 +109,7 @@ RC_GTEST_PROP(Batch, EqualsSingleRequestsOnACopyThatIsDiscardedOnDenial, ()) {
   const std::string names[] = {"a", "b", "c"};
   // A reference that sums the admitted costs per (name, class), for fixed windows and backlogs
   // while time stands still: both admit up to the limit.
-  std::map<std::pair<std::string, bool>, int64_t> used;
+  std::map<std::pair<std::string, bool>, Count> used;
   for (int round = 0; round < 30; ++round) {
     std::vector<Ask> asks;
     const int size = *rc::gen::inRange(1, 6);
@@ -117,7 +117,7 @@ RC_GTEST_PROP(Batch, EqualsSingleRequestsOnACopyThatIsDiscardedOnDenial, ()) {
       asks.push_back(
           {.name = names[*rc::gen::inRange(0, 3)],
            .limit = 12,
-           .cost = *rc::gen::inRange<int64_t>(0, 4),
+           .cost = *rc::gen::inRange<Count>(0, 4),
            .algorithm = *rc::gen::inRange(0, 2) ? Algorithm::kGcra : Algorithm::kFixedWindow});
     }
     auto trial = used;
@@ -125,7 +125,7 @@ RC_GTEST_PROP(Batch, EqualsSingleRequestsOnACopyThatIsDiscardedOnDenial, ()) {
     std::vector<Request> requests;
     for (const Ask& ask : asks) {
       requests.push_back(batch_request(ask));
-      int64_t& count = trial[{std::string(ask.name), ask.algorithm == Algorithm::kGcra}];
+      Count& count = trial[{std::string(ask.name), ask.algorithm == Algorithm::kGcra}];
       count += ask.cost;
       if (count > ask.limit) passes = false;
     }
@@ -186,9 +186,9 @@ TEST(Batch, IsDeniedForOneTickByATupleThatIsHeldForLong) {
 
 TEST_F(BatchTest, NeverAdmitsTooMuchWhileThreadsMixBatchesAndSingleRequests) {
   for (const Algorithm algorithm : kAllAlgorithms) {
-    constexpr int64_t kLimit = 900;
-    std::atomic<int64_t> spent_a{0};
-    std::atomic<int64_t> spent_b{0};
+    constexpr Count kLimit = 900;
+    std::atomic<Count> spent_a{0};
+    std::atomic<Count> spent_b{0};
     std::vector<std::thread> threads;
     const Ask a{.name = "shared-a", .limit = kLimit, .algorithm = algorithm};
     const Ask b{.name = "shared-b", .limit = kLimit / 2, .algorithm = algorithm};
@@ -209,8 +209,8 @@ TEST_F(BatchTest, NeverAdmitsTooMuchWhileThreadsMixBatchesAndSingleRequests) {
     EXPECT_LE(spent_a.load(), kLimit) << to_string(algorithm);
     EXPECT_LE(spent_b.load(), kLimit / 2) << to_string(algorithm);
     // Denied batches changed nothing: exactly the unspent limit is left.
-    EXPECT_EQ(free(a), static_cast<Count>(kLimit - spent_a.load())) << to_string(algorithm);
-    EXPECT_EQ(free(b), static_cast<Count>(kLimit / 2 - spent_b.load())) << to_string(algorithm);
+    EXPECT_EQ(free(a), kLimit - spent_a.load()) << to_string(algorithm);
+    EXPECT_EQ(free(b), kLimit / 2 - spent_b.load()) << to_string(algorithm);
   }
 }
 

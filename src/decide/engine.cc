@@ -132,15 +132,15 @@ void Engine::check_each(Instant now, std::span<const Request> requests,
 WEIR_HOT_INLINE void Engine::mark_fast(const memory::Tuple& tuple, const Request& request,
                                        Verdict& verdict) {
   const WindowCells cells(tuple);
-  const auto limit = static_cast<Count>(request.limit);
+  const Count limit = request.limit;
   const memory::TupleWatch watch = cells.watch_seq_cst();
   if (!watch.dirty() && cells.mark_dirty()) [[unlikely]] {
     decider_.enqueue_replay(tuple, limit, request.algorithm);
   }
   const global::GlobalState* const global = state_.global.get();
   if (global == nullptr) return;
-  if (memory::PublishWatch::may_change_rule(watch, verdict.evidence,
-                                            static_cast<Count>(request.cost), limit)) [[unlikely]] {
+  if (memory::PublishWatch::may_change_rule(watch, verdict.evidence, request.cost, limit))
+      [[unlikely]] {
     state_.publish_watch->after_charge(tuple, watch, verdict.evidence, limit, request.algorithm);
   }
   if (global->behind.load(std::memory_order_relaxed)) [[unlikely]] {

@@ -33,7 +33,7 @@ struct TestEngine {
   Verdict ask(const Request& request) { return *engine->check(clock.now(), request); }
 };
 
-Request engine_request(Algorithm algorithm, int64_t limit = 10, int64_t cost = 1) {
+Request engine_request(Algorithm algorithm, Count limit = 10, Count cost = 1) {
   return {.ns = "api",
           .identifier = "alice",
           .limit = limit,
@@ -126,7 +126,7 @@ TEST_P(EveryAlgorithm, GivesARetryTimeThatHoldsWhenTheClockStepsBack) {
   // retry time no longer applies.
   for (const Millis step : {Millis(0), Millis(-11), Millis(-2'000), Millis(-9'999), Millis(-11'000),
                             Millis(-3'600'000)}) {
-    for (const int64_t cost : {1, 3, 10}) {
+    for (const Count cost : {1, 3, 10}) {
       TestEngine under_test;
       under_test.clock.advance(Millis(12'345));
       ASSERT_TRUE(under_test.ask(engine_request(GetParam(), 10, 10)).admitted());
@@ -171,16 +171,16 @@ TEST_P(EveryAlgorithm, DoesNotDenyUntilTheClockCatchesUp) {
 // earlier.
 void check_retry_and_remaining(Algorithm algorithm) {
   TestEngine under_test;
-  const auto limit = *rc::gen::inRange<int64_t>(1, 30);
+  const auto limit = *rc::gen::inRange<Count>(1, 30);
   for (int i = 0; i < 60; ++i) {
     under_test.clock.advance(Millis(*rc::gen::inRange<int64_t>(0, 1500)));
-    const auto cost = *rc::gen::inRange<int64_t>(1, limit + 1);
+    const auto cost = *rc::gen::inRange<Count>(1, limit + 1);
     const Request request = engine_request(algorithm, limit, cost);
     const Count free = under_test.ask(engine_request(algorithm, limit, 0)).remaining;
     const Verdict verdict = under_test.ask(request);
-    RC_ASSERT(verdict.admitted() == (static_cast<Count>(cost) <= free));
+    RC_ASSERT(verdict.admitted() == (cost <= free));
     if (verdict.admitted()) {
-      RC_ASSERT(verdict.remaining == free - static_cast<Count>(cost));
+      RC_ASSERT(verdict.remaining == free - cost);
       continue;
     }
     RC_ASSERT(verdict.remaining == free);
@@ -213,19 +213,19 @@ RC_GTEST_PROP(Engine, KeepsItsContractForTokenBucket, ()) {
 // Never more than the limit in any trailing window, through the production cells.
 void check_trailing_windows(Algorithm algorithm) {
   TestEngine under_test;
-  const auto limit = *rc::gen::inRange<int64_t>(1, 20);
+  const auto limit = *rc::gen::inRange<Count>(1, 20);
   std::vector<std::pair<WallTime, Count>> accepted;
   for (int i = 0; i < 150; ++i) {
     under_test.clock.advance(Millis(*rc::gen::inRange<int64_t>(0, 2000)));
-    const auto cost = *rc::gen::inRange<int64_t>(1, 4);
+    const auto cost = *rc::gen::inRange<Count>(1, 4);
     if (!under_test.ask(engine_request(algorithm, limit, cost)).admitted()) continue;
     const WallTime now = under_test.clock.now().wall;
-    accepted.emplace_back(now, static_cast<Count>(cost));
+    accepted.emplace_back(now, cost);
     Count in_view = 0;
     for (const auto& [when, amount] : accepted) {
       if (when > now - Millis(10'000)) in_view += amount;
     }
-    RC_ASSERT(in_view <= static_cast<Count>(limit));
+    RC_ASSERT(in_view <= limit);
   }
 }
 
@@ -239,9 +239,9 @@ RC_GTEST_PROP(Engine, HoldsEveryTrailingWindowWithTheLog, ()) {
 TEST_P(EveryAlgorithm, AdmitsExactlyTheLimitFromManyThreads) {
   constexpr int kThreads = 4;
   constexpr int kRequests = 5000;
-  constexpr int64_t kLimit = 7000;
+  constexpr Count kLimit = 7000;
   TestEngine under_test;
-  std::atomic<int> admitted{0};
+  std::atomic<Count> admitted{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
@@ -253,19 +253,19 @@ TEST_P(EveryAlgorithm, AdmitsExactlyTheLimitFromManyThreads) {
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(admitted.load(), kLimit);
   const LimiterStats stats = under_test.engine->stats();
-  EXPECT_EQ(stats.admitted, static_cast<uint64_t>(kLimit));
-  EXPECT_EQ(stats.denied, static_cast<uint64_t>(kThreads * kRequests - kLimit));
+  EXPECT_EQ(stats.admitted, kLimit);
+  EXPECT_EQ(stats.denied, kThreads * kRequests - kLimit);
 }
 
 TEST_P(EveryAlgorithm, HoldsTheLimitWhileThreadsAreOnBothSidesOfABoundary) {
   // The threads share one clock that moves with every reading, so that at each boundary
   // some still hold a time from before it, or even from windows ago.
   constexpr int kThreads = 4;
-  constexpr int64_t kLimit = 50;
+  constexpr Count kLimit = 50;
   constexpr int64_t kTicks = 42'000;  // a little more than four windows
   const TickingClock clock;
   const auto engine = Engine::make(clock, Options{.capacity = 1000, .seed = 1});
-  std::atomic<int64_t> admitted{0};
+  std::atomic<Count> admitted{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
@@ -278,10 +278,10 @@ TEST_P(EveryAlgorithm, HoldsTheLimitWhileThreadsAreOnBothSidesOfABoundary) {
   for (auto& thread : threads) thread.join();
   // Five windows begin; a bucket starts full and refills for 42 s; the ring's oldest part
   // leaves after seventeen sixteenths of a window, so that it fills four times.
-  const int64_t most = GetParam() == Algorithm::kGcra || GetParam() == Algorithm::kTokenBucket
-                           ? kLimit + kTicks * kLimit / 10'000
-                       : GetParam() == Algorithm::kSlidingWindowStrict ? 4 * kLimit
-                                                                       : 5 * kLimit;
+  const Count most = GetParam() == Algorithm::kGcra || GetParam() == Algorithm::kTokenBucket
+                         ? kLimit + kTicks * kLimit / 10'000
+                     : GetParam() == Algorithm::kSlidingWindowStrict ? 4 * kLimit
+                                                                     : 5 * kLimit;
   EXPECT_LE(admitted.load(), most);
   EXPECT_GE(admitted.load(), 4 * kLimit * 16 / 17);
   EXPECT_EQ(engine->stats().rebuilt, 0u);
@@ -437,7 +437,7 @@ TEST(Engine, DecidesNothingAndReportsBothSizesIfTheyDiffer) {
 
 TEST(Engine, KeepsOneCountAcrossDurationsOnRequest) {
   TestEngine under_test;
-  const auto request_at = [](int64_t limit, Millis duration, int64_t cost) {
+  const auto request_at = [](Count limit, Millis duration, Count cost) {
     Request request = engine_request(Algorithm::kGcra, limit, cost);
     request.duration = duration;
     request.burst = 10;

@@ -72,9 +72,8 @@ WEIR_HOT_INLINE Path classify(const Request& request, const base::KeyedHash& sec
   const auto within = [](uint64_t value, uint64_t low, uint64_t high) {
     return value - low <= high - low;
   };
-  const auto limit = static_cast<uint64_t>(request.limit);
-  const bool numbers = within(static_cast<uint64_t>(request.cost), 1, kMaxLimit) &&
-                       within(limit, 1, kMaxLimit) &&
+  const Count limit = request.limit;
+  const bool numbers = within(request.cost, 1, kMaxLimit) && within(limit, 1, kMaxLimit) &&
                        within(duration, kMinDuration.count(), kMaxDuration.count());
   if (windows) [[likely]] {
     return !request.burst.has_value() && !request.across_durations && numbers &&
@@ -82,7 +81,7 @@ WEIR_HOT_INLINE Path classify(const Request& request, const base::KeyedHash& sec
                ? Path::kWindow
                : Path::kSlow;
   }
-  const auto burst = static_cast<uint64_t>(request.burst.value_or(request.limit));
+  const Count burst = request.burst.value_or(limit);
   return numbers && memory::class_of(request.algorithm) == memory::CellClass::kBacklog &&
                  limit <= algorithms::kAlwaysRepresentable &&
                  within(burst, 1, algorithms::kAlwaysRepresentable) &&
@@ -109,8 +108,8 @@ WEIR_HOT_INLINE bool admit_window(const memory::Tuple& tuple, Instant now, const
                                   Verdict& verdict) {
   memory::Slot& slot = *tuple.slot;
   __builtin_prefetch(&slot.hot, 1);  // for writing, or the line would be fetched twice
-  const auto capacity = static_cast<Count>(request.limit);
-  const auto cost = static_cast<Count>(request.cost);
+  const Count capacity = request.limit;
+  const Count cost = request.cost;
   const auto width = static_cast<uint64_t>(request.duration.count());
   const uint64_t newest = slot.hot[0].load(std::memory_order_relaxed);
   const uint64_t offset =

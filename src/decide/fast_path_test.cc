@@ -45,15 +45,15 @@ struct Names {
     return {.workspace = workspace,
             .ns = ns,
             .identifier = identifier,
-            .limit = seldom<int64_t>(10, {0, 1, kMaxLimit, kMaxLimit + 1}),
+            .limit = seldom<Count>(10, {0, 1, kMaxLimit, kMaxLimit + 1}),
             .duration = Millis(seldom<int64_t>(60'000, kDurations)),
-            .cost = seldom<int64_t>(1, {-1, 0, 2, 10, kMaxLimit, kMaxLimit + 1}),
+            .cost = seldom<Count>(1, {~Count{0}, 0, 2, 10, kMaxLimit, kMaxLimit + 1}),
             .algorithm = static_cast<Algorithm>(*rc::gen::inRange(0, kAlgorithmCount + 1)),
             .on_origin_loss = seldom<std::optional<OnOriginLoss>>(
                 std::nullopt, {OnOriginLoss::kDeny, static_cast<OnOriginLoss>(9)}),
             .across_durations = *rc::gen::inRange(0, 6) == 0,
-            .burst = seldom<std::optional<int64_t>>(std::nullopt,
-                                                    {-1, 0, 1, 1 << 29, (1 << 29) + 1, kMaxLimit})};
+            .burst = seldom<std::optional<Count>>(
+                std::nullopt, {~Count{0}, 0, 1, 1 << 29, (1 << 29) + 1, kMaxLimit})};
   }
 };
 
@@ -176,9 +176,9 @@ void compare_paths(const std::vector<int64_t>& steps, memory::Scope scope,
 RC_GTEST_PROP(FastPath, DecidesAWindowAsABatchOfOneDoes, ()) {
   compare_paths({0, 0, 1, 40, 99, 100, 250}, memory::Scope::kProcess, [] {
     return Request{
-        .limit = *rc::gen::inRange<int64_t>(1, 12),
+        .limit = *rc::gen::inRange<Count>(1, 12),
         .duration = Millis(100),
-        .cost = *rc::gen::inRange<int64_t>(1, 4),
+        .cost = *rc::gen::inRange<Count>(1, 4),
         .algorithm = *rc::gen::element(Algorithm::kSlidingWindow, Algorithm::kFixedWindow)};
   });
 }
@@ -188,23 +188,23 @@ RC_GTEST_PROP(FastPath, DecidesAWindowAsABatchOfOneDoes, ()) {
 RC_GTEST_PROP(FastPath, DecidesABacklogAsABatchOfOneDoes, ()) {
   const auto scope = *rc::gen::element(memory::Scope::kProcess, memory::Scope::kRegion);
   compare_paths({0, 0, 0, 1, 7, 40, 100, 250, -1, -90, -500}, scope, [] {
-    return Request{.limit = *rc::gen::element<int64_t>(3, 3, 3, 3, 7),
+    return Request{.limit = *rc::gen::element<Count>(3, 3, 3, 3, 7),
                    .duration = Millis(*rc::gen::element(100, 100, 100, 300)),
-                   .cost = *rc::gen::inRange<int64_t>(1, 4),
+                   .cost = *rc::gen::inRange<Count>(1, 4),
                    .algorithm = *rc::gen::element(Algorithm::kGcra, Algorithm::kTokenBucket),
                    .across_durations = *rc::gen::arbitrary<bool>(),
-                   .burst = *rc::gen::element<std::optional<int64_t>>(std::nullopt, 1, 5, 5, 5)};
+                   .burst = *rc::gen::element<std::optional<Count>>(std::nullopt, 1, 5, 5, 5)};
   });
 }
 
 // A rate so fine that pulses reach no further than a hundred days.
 RC_GTEST_PROP(FastPath, DecidesABacklogAsABatchOfOneDoesAlsoLongAfterItsStart, ()) {
   constexpr int64_t kDay = 24 * 60 * 60 * 1000;
-  constexpr int64_t kFine = (1 << 29) - 1;
+  constexpr Count kFine = (1 << 29) - 1;
   compare_paths({0, 0, 1, 1000, 40 * kDay, 120 * kDay}, memory::Scope::kProcess, [&] {
     return Request{.limit = kFine,
                    .duration = Millis(1000),
-                   .cost = *rc::gen::element<int64_t>(1, kFine / 2, kFine),
+                   .cost = *rc::gen::element<Count>(1, kFine / 2, kFine),
                    .algorithm = Algorithm::kGcra};
   });
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kCapacity = 2000;
 
-Request flood_request(std::string_view identifier, int64_t limit = 20) {
+Request flood_request(std::string_view identifier, Count limit = 20) {
   return {.ns = "api", .identifier = identifier, .limit = limit, .duration = Millis(60'000)};
 }
 
@@ -93,7 +93,7 @@ TEST_F(Flood, EvictsOnlyAcknowledgedCountsAndReadsThemAgain) {
                             .seed = 1});
   Engine& engine = *owner;
   // Partly used, acknowledged by the origin, and evicted by the flood.
-  const auto ask = [&](std::string_view identifier, int64_t cost) {
+  const auto ask = [&](std::string_view identifier, Count cost) {
     std::optional<Verdict> answer;
     Request request = flood_request(identifier);
     request.cost = cost;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 
-Request large_log(std::string_view identifier, int64_t cost = 1) {
+Request large_log(std::string_view identifier, Count cost = 1) {
   return {.ns = "api",
           .identifier = identifier,
           .limit = kMaxLogLimit,
@@ -84,15 +84,15 @@ TEST_F(MemoryBudget, LeavesOtherTuplesTheirSlots) {
   // The first logs are in the table, and exact.
   const auto verdict = engine->check(clock_.now(), large_log("user-0"));
   EXPECT_EQ(verdict->basis, Basis::kLocal);
-  EXPECT_EQ(verdict->remaining, static_cast<Count>(kMaxLogLimit) - 2);
+  EXPECT_EQ(verdict->remaining, kMaxLogLimit - 2);
 }
 
 // The admissions of one log, checked against its contract.
 struct Admissions {
-  std::deque<std::pair<WallTime, int64_t>> recent{};
-  int64_t sum = 0;
+  std::deque<std::pair<WallTime, Count>> recent{};
+  Count sum = 0;
 
-  void add(WallTime now, int64_t cost) {
+  void add(WallTime now, Count cost) {
     recent.emplace_back(now, cost);
     sum += cost;
     while (recent.front().first <= now - Millis(60'000)) {
@@ -114,7 +114,7 @@ TEST_F(MemoryBudget, AdmitsNoMoreThanTheLimitInAnyWindowInTableOrSketch) {
     clock_.advance(Millis(draw(40)));
     if (draw(4000) == 0) clock_.advance(Millis(100'000));
     const size_t user = draw(users.size());
-    const auto cost = static_cast<int64_t>(draw(1500) + 1);
+    const Count cost = draw(1500) + 1;
     const auto verdict =
         engine->check(clock_.now(), large_log("user-" + std::to_string(user), cost));
     if (i % 100 == 0) engine->run_sweep(clock_.now(), 1000);

@@ -24,8 +24,8 @@ Options saved_options(uint64_t seed, size_t capacity = 1000) {
   return {.capacity = capacity, .seed = seed};
 }
 
-Request saved_request(Algorithm algorithm, std::string_view identifier, int64_t limit = 100,
-                      int64_t cost = 1) {
+Request saved_request(Algorithm algorithm, std::string_view identifier, Count limit = 100,
+                      Count cost = 1) {
   return {.ns = "api",
           .identifier = identifier,
           .limit = limit,
@@ -105,7 +105,7 @@ TEST(SavedState, OmitsWindowsThatTheLedgerHas) {
 TEST(SavedState, MergesWithAnExistingTupleByTheStricterState) {
   for (const Algorithm algorithm : kSavedAlgorithms) {
     for (const auto& [saved, there] : {std::pair{70, 20}, std::pair{20, 70}}) {
-      for (const int64_t limit : {100, 90}) {  // the limit may have changed since
+      for (const Count limit : {100, 90}) {  // the limit may have changed since
         ManualClock clock;
         Limiter first = Limiter::create(clock, saved_options(1)).value();
         ASSERT_TRUE(first.check(saved_request(algorithm, "a", 100, saved))->admitted());
@@ -114,8 +114,7 @@ TEST(SavedState, MergesWithAnExistingTupleByTheStricterState) {
         for (const std::string& record : records_of(first, clock.now())) {
           EXPECT_TRUE(second.restore(clock.now(), record));
         }
-        EXPECT_EQ(second.check(saved_request(algorithm, "a", limit, 0))->remaining,
-                  static_cast<Count>(limit - 70))
+        EXPECT_EQ(second.check(saved_request(algorithm, "a", limit, 0))->remaining, limit - 70)
             << to_string(algorithm) << " " << saved << " " << there << " " << limit;
       }
     }

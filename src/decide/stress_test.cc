@@ -96,17 +96,18 @@ TEST(Stress, HoldsLimitsWhileTuplesAreCreatedExpiredAndRebuilt) {
       }
       // Other tuples with short windows and changing limits: created, expired, rebuilt.
       const std::string name = "other-" + std::to_string(random.between(0, 500));
-      const std::array<Request, 2> batch = {Request{.ns = "cold",
-                                                    .identifier = name,
-                                                    .limit = random.between(1, 40),
-                                                    .duration = Millis(100),
-                                                    .cost = random.between(0, 2),
-                                                    .algorithm = kAllAlgorithms[i]},
-                                            Request{.ns = "cold",
-                                                    .identifier = "shared",
-                                                    .limit = 1000,
-                                                    .duration = Millis(200),
-                                                    .algorithm = kAllAlgorithms[5 - i]}};
+      const std::array<Request, 2> batch = {
+          Request{.ns = "cold",
+                  .identifier = name,
+                  .limit = static_cast<Count>(random.between(1, 40)),
+                  .duration = Millis(100),
+                  .cost = static_cast<Count>(random.between(0, 2)),
+                  .algorithm = kAllAlgorithms[i]},
+          Request{.ns = "cold",
+                  .identifier = "shared",
+                  .limit = 1000,
+                  .duration = Millis(200),
+                  .algorithm = kAllAlgorithms[5 - i]}};
       if (random.one_in(3)) {
         ASSERT_TRUE(engine->check_all(clock.now(), batch).ok());
       } else {

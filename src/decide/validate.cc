@@ -1,5 +1,6 @@
 #include "decide/validate.h"
 
+#include <concepts>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,15 +28,17 @@ std::unique_ptr<Error> refuse(std::string_view field, std::string detail, std::s
                                        .fix = std::move(fix)});
 }
 
-std::unique_ptr<Error> refuse_number(std::string_view field, int64_t value, const Range& range) {
+template <std::integral Number>
+std::unique_ptr<Error> refuse_number(std::string_view field, Number value, const Range& range) {
   const std::string unit(range.unit);
   return refuse(field, std::string(field) + " is " + std::to_string(value) + unit,
                 "choose a " + std::string(field) + " from " + std::to_string(range.low) + " to " +
                     std::to_string(range.high) + unit);
 }
 
-bool outside(int64_t value, const Range& range) {
-  return value < range.low || value > range.high;
+template <std::integral Number>
+bool outside(Number value, const Range& range) {
+  return std::cmp_less(value, range.low) || std::cmp_greater(value, range.high);
 }
 
 std::unique_ptr<Error> refuse_name(std::string_view field, std::string_view value, int64_t least) {
@@ -62,12 +65,12 @@ std::unique_ptr<Error> validate_burst(const Request& request) {
 }
 
 std::unique_ptr<Error> validate_pace(const Request& request) {
-  const auto limit = static_cast<Count>(request.limit);
-  const auto burst = static_cast<Count>(request.burst.value_or(request.limit));
+  const Count limit = request.limit;
+  const Count burst = request.burst.value_or(limit);
   const algorithms::Pace pace = algorithms::pace_of(limit, request.duration);
   if (algorithms::representable(pace, limit, burst)) return nullptr;
   return refuse("limit",
-                std::to_string(request.limit) + " per " + std::to_string(request.duration.count()) +
+                std::to_string(limit) + " per " + std::to_string(request.duration.count()) +
                     " ms with a burst of " + std::to_string(burst) +
                     " is a rate that cannot be represented exactly",
                 "choose a limit that shares factors with the duration (a round number), or "
@@ -129,7 +132,7 @@ std::unique_ptr<Error> find_error(const Request& request) {
   }
   if (takes_burst(request.algorithm)) {
     // Above kExact only some paces are representable; which ones needs their common divisor.
-    constexpr auto kExact = static_cast<int64_t>(algorithms::kAlwaysRepresentable);
+    constexpr Count kExact = algorithms::kAlwaysRepresentable;
     if (request.limit > kExact || request.burst.value_or(0) > kExact ||
         request.duration > kMaxDuration) {
       return validate_pace(request);

@@ -19,11 +19,10 @@ namespace weir::decide {
   const bool names = ((request.ns.size() - 1) | (request.identifier.size() - 1)) < kMaxNameBytes &&
                      request.workspace.size() <= kMaxNameBytes;
   // Without branches: nearly always all conditions hold.
-  return static_cast<int>(names) &
-         static_cast<int>(within(static_cast<uint64_t>(request.limit), 1, kMaxLimit)) &
+  return static_cast<int>(names) & static_cast<int>(within(request.limit, 1, kMaxLimit)) &
          static_cast<int>(within(static_cast<uint64_t>(request.duration.count()),
                                  kMinDuration.count(), kMaxDuration.count())) &
-         static_cast<int>(static_cast<uint64_t>(request.cost) <= kMaxLimit) &
+         static_cast<int>(request.cost <= kMaxLimit) &
          static_cast<int>(request.algorithm <= Algorithm::kFixedWindow) &
          static_cast<int>(!request.burst.has_value()) &
          static_cast<int>(!request.across_durations) &

@@ -21,6 +21,8 @@ struct Bad {
   std::function<void(Request&)> spoil;
 };
 
+constexpr Count kLargest = ~Count{0};
+const std::string kLargestText = "18446744073709551615";
 const std::string kTooLong(513, 'x');
 const std::string kLongest(512, 'x');
 
@@ -32,19 +34,20 @@ std::vector<Bad> all_bad() {
       {"identifier", "0 bytes", [](Request& r) { r.identifier = ""; }},
       {"identifier", "513", [](Request& r) { r.identifier = kTooLong; }},
       {"limit", "0", [](Request& r) { r.limit = 0; }},
-      {"limit", "-5", [](Request& r) { r.limit = -5; }},
+      {"limit", kLargestText, [](Request& r) { r.limit = kLargest; }},
       {"limit", "1000000000001", [](Request& r) { r.limit = kMaxLimit + 1; }},
       {"limit", "10001",
        [](Request& r) { r.limit = 10'001, r.algorithm = Algorithm::kSlidingLog; }},
       {"duration", "99 ms", [](Request& r) { r.duration = Millis(99); }},
       {"duration", "2592000001 ms", [](Request& r) { r.duration = kMaxDuration + Millis(1); }},
       {"duration", "-1 ms", [](Request& r) { r.duration = Millis(-1); }},
-      {"cost", "-1", [](Request& r) { r.cost = -1; }},
+      {"cost", kLargestText, [](Request& r) { r.cost = kLargest; }},
       {"cost", "1000000000001", [](Request& r) { r.cost = kMaxLimit + 1; }},
       {"burst", "sliding_window has none", [](Request& r) { r.burst = 5; }},
       {"burst", "0", [](Request& r) { r.burst = 0, r.algorithm = Algorithm::kGcra; }},
       {"burst", "0", [](Request& r) { r.burst = 0, r.algorithm = Algorithm::kTokenBucket; }},
-      {"burst", "-3", [](Request& r) { r.burst = -3, r.algorithm = Algorithm::kGcra; }},
+      {"burst", kLargestText,
+       [](Request& r) { r.burst = kLargest, r.algorithm = Algorithm::kGcra; }},
       {"burst", "1000000000001",
        [](Request& r) { r.burst = kMaxLimit + 1, r.algorithm = Algorithm::kGcra; }},
       {"algorithm", "99", [](Request& r) { r.algorithm = static_cast<Algorithm>(99); }},
@@ -141,7 +144,7 @@ TEST(Validate, ReportsTheItemOfABatch) {
   doubles::ManualClock clock;
   const auto engine = Engine::make(clock, Options{.capacity = 100, .seed = 1});
   std::vector<Request> requests(3, valid());
-  requests[2].cost = -1;
+  requests[2].cost = kLargest;
   const auto result = engine->check_all(clock.now(), requests);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().field, "requests[2].cost");

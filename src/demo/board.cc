@@ -27,7 +27,7 @@ void DemoBoard::step(Instant now) {
 
 void DemoBoard::press(Instant now, char key) {
   // Relative to the limit, so that a step is visible for large limits as well.
-  const int64_t step = std::max<int64_t>(settings_.limit / 10, 1);
+  const Count step = std::max<Count>(settings_.limit / 10, 1);
   if (key >= '0' && key <= '9') return set_rate(now, key - '0');
   switch (key) {
     case ' ': return burst(now);
@@ -78,8 +78,8 @@ void DemoBoard::set_rate(Instant now, int64_t requests_per_second) {
   next_due_ = std::clamp(next_due_, now.mono, now.mono + interval());
 }
 
-void DemoBoard::set_limit(int64_t limit) {
-  settings_.limit = std::clamp<int64_t>(limit, 1, DemoSettings::kMaxLimit);
+void DemoBoard::set_limit(Count limit) {
+  settings_.limit = std::clamp<Count>(limit, 1, DemoSettings::kMaxLimit);
   clear_retries();
 }
 
@@ -100,7 +100,7 @@ Nanos DemoBoard::interval() const {
 }
 
 // Each row has its own identifier: algorithms of one family would share counts.
-Request DemoBoard::request_for(const DemoRow& row, int64_t cost) const {
+Request DemoBoard::request_for(const DemoRow& row, Count cost) const {
   return {.ns = "demo",
           .identifier = to_string(row.algorithm),
           .limit = settings_.limit,

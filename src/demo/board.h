@@ -15,12 +15,12 @@
 namespace weir::demo {
 
 struct DemoSettings {
-  int64_t limit = 10;
+  Count limit = 10;
   Millis window{5000};
   int64_t requests_per_second = 4;  // 0: paused
 
-  static constexpr int64_t kMaxLimit = kMaxLogLimit;  // supported by every algorithm
-  static constexpr Millis kMaxWindow{3'600'000};      // enough for a demo
+  static constexpr Count kMaxLimit = kMaxLogLimit;  // supported by every algorithm
+  static constexpr Millis kMaxWindow{3'600'000};    // enough for a demo
   static constexpr int64_t kMaxRequestsPerSecond = 1000;
 };
 
@@ -62,11 +62,11 @@ class DemoBoard {
   void update_remaining(Instant now);
   void reset(Instant now);
   void set_rate(Instant now, int64_t requests_per_second);
-  void set_limit(int64_t limit);
+  void set_limit(Count limit);
   void set_next_window();
   void clear_retries();
   [[nodiscard]] Nanos interval() const;
-  [[nodiscard]] Request request_for(const DemoRow& row, int64_t cost) const;
+  [[nodiscard]] Request request_for(const DemoRow& row, Count cost) const;
 
   DemoSettings settings_;
   Limiter limiter_;

@@ -18,7 +18,7 @@ Instant at(Nanos since_start) {
 }
 constexpr Millis kMs{1};
 
-DemoBoard quiet_board(int64_t limit = 10) {
+DemoBoard quiet_board(Count limit = 10) {
   return {at(0 * kMs), {.limit = limit, .window = 5000 * kMs, .requests_per_second = 0}};
 }
 

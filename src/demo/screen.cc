@@ -125,7 +125,7 @@ class Screen {
   }
 
   void add_counts(const DemoRow& row) {
-    const auto limit = static_cast<Count>(board_.settings().limit);
+    const Count limit = board_.settings().limit;
     const int columns = bar_columns();
     // Rounded up, so that one remaining request is visible.
     const Count scaled = std::min(row.remaining, limit) * static_cast<Count>(columns);

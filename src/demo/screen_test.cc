@@ -108,7 +108,7 @@ TEST(DemoScreen, OnASmallTerminalShowsNamesOutcomesAndTotals) {
 
 RC_GTEST_PROP(DemoScreen, NeverExceedsTheScreen, ()) {
   const ScreenSize size = {.columns = *rc::gen::inRange(0, 300), .rows = *rc::gen::inRange(0, 60)};
-  DemoBoard board(kStart, {.limit = *rc::gen::inRange(1, 10001),
+  DemoBoard board(kStart, {.limit = *rc::gen::inRange<Count>(1, 10001),
                            .window = Millis(*rc::gen::inRange(100, 3'600'001)),
                            .requests_per_second = *rc::gen::inRange(0, 1001)});
   for (int i = 0; i < *rc::gen::inRange(0, 40); ++i) board.burst(kStart);

@@ -29,7 +29,7 @@ TEST(DemoScript, AdmitsEverythingBelowTheLimit) {
 }
 
 TEST(DemoScript, AcceptsTheLimitsOfEverySetting) {
-  for (const int64_t limit : {int64_t{1}, DemoSettings::kMaxLimit}) {
+  for (const Count limit : {Count{1}, DemoSettings::kMaxLimit}) {
     for (const Millis window : {kMinDuration, DemoSettings::kMaxWindow}) {
       for (const int64_t rate : {int64_t{0}, DemoSettings::kMaxRequestsPerSecond}) {
         const std::string table =

@@ -84,7 +84,7 @@ class NullBackend final : public Backend {
 
  private:
   static Verdict admit(Instant now, const Request& request) {
-    const auto limit = static_cast<Count>(request.burst.value_or(request.limit));
+    const Count limit = request.burst.value_or(request.limit);
     return {.outcome = Outcome::kAdmitted,
             .limit = limit,
             .remaining = limit,

@@ -26,7 +26,7 @@ class HalfWorkingLedger : public testing::Test {
       limiter_.run_sync(clock_.now());
     }
   }
-  Verdict ask(std::string_view identifier, int64_t cost = 1) {
+  Verdict ask(std::string_view identifier, Count cost = 1) {
     return *limiter_.check(clock_.now(), {.ns = "api",
                                           .identifier = identifier,
                                           .limit = 100,

@@ -77,7 +77,7 @@ void Publisher::add_row(const PublishQueue::Candidate& candidate, Chunk& chunk) 
   chunk.rows.push_back({.entry = candidate.entry,
                         .sequence = cell.sequence,
                         .count = cell.counted,
-                        .limit = cell.limit == 0 ? static_cast<Count>(kMaxLimit) : cell.limit,
+                        .limit = cell.limit == 0 ? kMaxLimit : cell.limit,
                         .reason = cell.pending.reason,
                         .since = cell.pending.since,
                         .refused = std::exchange(cell.refused, false)});

@@ -60,7 +60,7 @@ class RegionSyncTest : public testing::Test {
     }
   }
 
-  Request request(int64_t cost = 1) const {
+  Request request(Count cost = 1) const {
     return {.ns = "api",
             .identifier = identifier_,
             .limit = limit_,
@@ -69,7 +69,7 @@ class RegionSyncTest : public testing::Test {
             .algorithm = algorithm_};
   }
 
-  Verdict ask(TestRegion& region, int64_t cost = 1) {
+  Verdict ask(TestRegion& region, Count cost = 1) {
     Result<Verdict> verdict;
     bool done = false;
     region.limiter->check_async(clock_.now(), request(cost), executor_,
@@ -117,7 +117,7 @@ class RegionSyncTest : public testing::Test {
            .sequence = clock_.now().wall.time_since_epoch() / duration_,
            .region = "north",
            .count = count,
-           .limit_seen = static_cast<Count>(limit_)});
+           .limit_seen = limit_});
     }
     store_->publish(std::move(rows), [](const auto&) {});
   }
@@ -127,7 +127,7 @@ class RegionSyncTest : public testing::Test {
   std::shared_ptr<MemoryLedger> store_ = std::make_shared<MemoryLedger>(clock_);
   std::vector<std::unique_ptr<TestRegion>> regions_;
   std::string identifier_ = "alice";
-  int64_t limit_ = 100;
+  Count limit_ = 100;
   Millis duration_{60'000};
   Algorithm algorithm_ = Algorithm::kFixedWindow;
 };

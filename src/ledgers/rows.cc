@@ -87,8 +87,7 @@ bool is_valid(const LedgerKey& key, const std::string& region) {
 
 bool is_valid(const LedgerRow& row) {
   return is_valid(row.key, row.region) && has_end(row.sequence, row.key.duration) &&
-         row.count <= kMaxCount && row.limit_seen >= 1 &&
-         row.limit_seen <= static_cast<Count>(kMaxLimit);
+         row.count <= kMaxCount && row.limit_seen >= 1 && row.limit_seen <= kMaxLimit;
 }
 
 bool is_valid(const LedgerPresence& presence) {

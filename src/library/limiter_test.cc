@@ -21,7 +21,7 @@ using test::ManualExecutor;
 
 static_assert(sizeof(Request) == 96);
 
-Request window_request(std::string_view identifier, int64_t limit = 10, int64_t cost = 1) {
+Request window_request(std::string_view identifier, Count limit = 10, Count cost = 1) {
   return {.ns = "api",
           .identifier = identifier,
           .limit = limit,

@@ -10,7 +10,7 @@
 namespace weir {
 namespace {
 
-Request request(int64_t cost) {
+Request request(Count cost) {
   return {.ns = "api",
           .identifier = "alice",
           .limit = 100,

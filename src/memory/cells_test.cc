@@ -18,7 +18,7 @@ namespace {
 class Cells : public ::testing::Test {
  protected:
   // Charges `cost` at a time on a tuple of this algorithm.
-  CellDecision ask(WallTime now, int64_t cost, int64_t limit = 10,
+  CellDecision ask(WallTime now, Count cost, Count limit = 10,
                    Algorithm algorithm = Algorithm::kSlidingWindow) {
     Request request = request_for("alice", limit, algorithm);
     request.cost = cost;
@@ -182,12 +182,12 @@ RC_GTEST_PROP(CellsOverTime, CountAsIfTagsWereFullSequences, ()) {
       foreign[window] = std::max(foreign[window], cost);
     }
     const WallTime now(window * request.duration);
-    request.cost = static_cast<int64_t>(*rc::gen::elementOf(std::vector<Count>{cost, 2000}));
+    request.cost = *rc::gen::elementOf(std::vector<Count>{cost, 2000});
     const CellDecision result = cells.decide(query_of(now, request), Effect::kConsume);
     RC_ASSERT(result.status == DecisionStatus::kDecided);
     RC_ASSERT(result.evidence.own == own[window]);
     RC_ASSERT(result.evidence.foreign == foreign[window]);
-    if (result.decision.admitted()) own[window] += static_cast<Count>(request.cost);
+    if (result.decision.admitted()) own[window] += request.cost;
   }
 }
 

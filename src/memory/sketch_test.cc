@@ -18,7 +18,7 @@ uint64_t hash_of(uint64_t number) {
   return base::KeyedHash(3)(&number, 1, 0);
 }
 
-Request lasting(Millis duration, int64_t limit, Algorithm algorithm = Algorithm::kSlidingWindow) {
+Request lasting(Millis duration, Count limit, Algorithm algorithm = Algorithm::kSlidingWindow) {
   Request request = request_for("alice", limit, algorithm);
   request.duration = duration;
   return request;
@@ -26,9 +26,9 @@ Request lasting(Millis duration, int64_t limit, Algorithm algorithm = Algorithm:
 
 RC_GTEST_PROP(Sketch, NeverAdmitsMoreThanTheLimitOfATuple, ()) {
   Sketch sketch(1024);
-  const auto limit = *rc::gen::inRange<int64_t>(1, 20);
+  const auto limit = *rc::gen::inRange<Count>(1, 20);
   const auto algorithm = static_cast<Algorithm>(*rc::gen::inRange(0, kAlgorithmCount));
-  std::map<uint64_t, int64_t> admitted;
+  std::map<uint64_t, Count> admitted;
   const base::KeyedHash hash(3);
   for (int i = 0; i < 2000; ++i) {
     const uint64_t user = *rc::gen::inRange<uint64_t>(0, 30);

@@ -97,13 +97,11 @@ struct Query {
 };
 
 [[nodiscard]] inline Query query_of(WallTime now, const Request& request) {
-  const auto limit = static_cast<Count>(request.limit);
   return {.now = now,
           .algorithm = request.algorithm,
           .duration = request.duration,
-          .limit = limit,
-          .ask = {.capacity = request.burst ? static_cast<Count>(*request.burst) : limit,
-                  .cost = static_cast<Count>(request.cost)}};
+          .limit = request.limit,
+          .ask = {.capacity = request.burst.value_or(request.limit), .cost = request.cost}};
 }
 
 }  // namespace weir::memory

@@ -16,7 +16,7 @@ namespace weir::memory {
 inline constexpr WallTime kNoon{Millis(1'699'999'200'000)};
 
 // The request refers to the caller's string.
-inline Request request_for(std::string_view identifier, int64_t limit = 10,
+inline Request request_for(std::string_view identifier, Count limit = 10,
                            Algorithm algorithm = Algorithm::kSlidingWindow) {
   return {.ns = "test",
           .identifier = identifier,

@@ -19,7 +19,7 @@ constexpr size_t kTightCapacity = 4096;
 constexpr int64_t kLargestLog = 10'000;
 constexpr Millis kOneWindow{60'000};  // the duration of request_for()
 
-Request log_request(std::string_view name, int64_t limit = kLargestLog) {
+Request log_request(std::string_view name, Count limit = kLargestLog) {
   return request_for(name, limit, Algorithm::kSlidingLog);
 }
 

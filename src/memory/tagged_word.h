@@ -40,7 +40,7 @@ inline constexpr int64_t kTagReach = int64_t{1} << (kTagBits - 2);
 inline constexpr int kTagBlockBits = kTagBits - 3;
 static_assert(kTagReach + (int64_t{1} << kTagBlockBits) + 2 < int64_t{1} << (kTagBits - 1));
 
-static_assert(2 * kMaxLimit < (int64_t{1} << kCountBits));
+static_assert(2 * kMaxLimit < (Count{1} << kCountBits));
 
 // The value of a word whose slot was frozen. No count equals it, because counts are capped at
 // kMaxCount, so every compare-and-swap on it fails.

@@ -20,7 +20,7 @@ struct TupleMeta {
   static constexpr uint64_t kLimitMask = (uint64_t{1} << kLimitBits) - 1;
   static constexpr uint64_t kFixedBit = uint64_t{1} << kLimitBits;
   static constexpr uint64_t kAskMask = kLimitMask | kFixedBit;
-  static_assert(kMaxLimit < (int64_t{1} << kLimitBits));
+  static_assert(kMaxLimit < (Count{1} << kLimitBits));
 
   uint64_t word = 0;
 

@@ -65,6 +65,6 @@ struct TupleWatch {
 };
 
 // No count reaches kNever.
-static_assert(Rounded::number_of(Rounded::kNever) > 2 * static_cast<uint64_t>(kMaxLimit));
+static_assert(Rounded::number_of(Rounded::kNever) > 2 * kMaxLimit);
 
 }  // namespace weir::memory

@@ -90,7 +90,7 @@ class LossTest : public ::testing::Test {
     return Engine::make(clock_,
                         {.origin = origin_, .on_origin_loss = policy, .capacity = 1000, .seed = 1});
   }
-  static Request request_of(int64_t cost = 1) {
+  static Request request_of(Count cost = 1) {
     return {
         .ns = "api", .identifier = "alice", .limit = 100, .duration = Millis(60'000), .cost = cost};
   }

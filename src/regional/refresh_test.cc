@@ -21,7 +21,7 @@ namespace {
 
 using decide::Engine;
 
-Request refresh_request(std::string_view identifier, int64_t cost = 1, int64_t limit = 10) {
+Request refresh_request(std::string_view identifier, Count cost = 1, Count limit = 10) {
   return {.ns = "api",
           .identifier = identifier,
           .limit = limit,
@@ -139,7 +139,7 @@ TEST_F(RefreshTest, TrustsAFixedWindowFromItsStartIfTheLastOneWasRead) {
 
 // Its words are too old to store the counts read, which would be lost and called fresh.
 TEST_F(RefreshTest, KeepsTheCountsReadForATupleThatWasIdleForLong) {
-  for (const int64_t cost : {0, 1}) {
+  for (const Count cost : {0, 1}) {
     const std::string identifier = "alice-" + std::to_string(cost);
     ask_and_answer(refresh_request(identifier), {});
     clock_.advance(Millis(60'000) * (int64_t{1} << 18));
@@ -151,7 +151,7 @@ TEST_F(RefreshTest, KeepsTheCountsReadForATupleThatWasIdleForLong) {
 
 // The same for a tuple of a future time, after the clock was set back.
 TEST_F(RefreshTest, KeepsTheCountsReadForATupleUsedWhileTheClockWasAhead) {
-  for (const int64_t cost : {0, 1}) {
+  for (const Count cost : {0, 1}) {
     const std::string identifier = "bob-" + std::to_string(cost);
     clock_.step_wall(Millis(3'600'000));
     ask_and_answer(refresh_request(identifier), {});

@@ -26,7 +26,7 @@ class RefusedWritesTest : public ::testing::Test {
                                     .seed = 1});
   }
   // Reads are answered at once.
-  Verdict ask(int64_t cost = 1) {
+  Verdict ask(Count cost = 1) {
     const Request request{.ns = "api",
                           .identifier = "alice",
                           .limit = 600,

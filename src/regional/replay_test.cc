@@ -14,7 +14,7 @@ namespace {
 
 using decide::Engine;
 
-Request replay_request(std::string_view identifier, int64_t cost = 1) {
+Request replay_request(std::string_view identifier, Count cost = 1) {
   return {.ns = "api",
           .identifier = identifier,
           .limit = 100,

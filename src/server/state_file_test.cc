@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 class StateFileTest : public ::testing::Test {
  protected:
-  static Request request(const std::string& identifier, int64_t cost) {
+  static Request request(const std::string& identifier, Count cost) {
     return {.ns = "api",
             .identifier = identifier,
             .limit = 100,
@@ -25,7 +25,7 @@ class StateFileTest : public ::testing::Test {
             .cost = cost,
             .algorithm = Algorithm::kGcra};
   }
-  static void spend(Limiter& limiter, const std::string& identifier, int64_t cost) {
+  static void spend(Limiter& limiter, const std::string& identifier, Count cost) {
     ASSERT_TRUE(limiter.check(request(identifier, cost))->admitted());
   }
   Count remaining_after_restart(const std::string& identifier) {

@@ -35,7 +35,7 @@ struct LocalEngine {
   }
 };
 
-Request request_of(Algorithm algorithm, int64_t limit, int64_t cost = 1) {
+Request request_of(Algorithm algorithm, Count limit, Count cost = 1) {
   return {.ns = "schedule",
           .identifier = "one",
           .limit = limit,

@@ -49,7 +49,7 @@ struct Replaying {
   }
 };
 
-Request request_for(std::string_view identifier, int64_t limit, int64_t cost) {
+Request request_for(std::string_view identifier, Count limit, Count cost) {
   return {
       .ns = "schedule", .identifier = identifier, .limit = limit, .duration = kHour, .cost = cost};
 }
@@ -202,7 +202,7 @@ Workload charges_beside_sync() {
   return [] {
     const auto world = std::make_shared<Regions>();
     // A quarter of the limit must be published.
-    const auto charge = [=](int64_t cost) {
+    const auto charge = [=](Count cost) {
       for (int i = 0; i < 2; ++i) {
         (void)world->east->check(world->clock.now(), request_for("a", 100, cost));
       }

@@ -46,16 +46,15 @@ struct FullTable {
     replay();
   }
 
-  [[nodiscard]] RequestContext context_of(std::string_view name, int64_t limit,
-                                          int64_t cost) const {
+  [[nodiscard]] RequestContext context_of(std::string_view name, Count limit, Count cost) const {
     const Request request{
         .ns = "schedule", .identifier = name, .limit = limit, .duration = kWindow, .cost = cost};
     return {clock.now(), request, state.tuples->hash};
   }
-  CellDecision ask(std::string_view name, int64_t limit, int64_t cost) {
+  CellDecision ask(std::string_view name, Count limit, Count cost) {
     return decider.decide(context_of(name, limit, cost));
   }
-  CellDecision ask_at(Instant now, std::string_view name, int64_t limit, int64_t cost) {
+  CellDecision ask_at(Instant now, std::string_view name, Count limit, Count cost) {
     RequestContext context = context_of(name, limit, cost);
     context.set_time(now);
     return decider.decide(context);
@@ -194,8 +193,8 @@ Workload sketch_beside_a_freed_slot() {
     doubles::ManualClock clock;
     decide::LimiterState state{clock, Options{.capacity = 1}, 1};
     Decider decider{state};
-    int64_t admitted = 0;
-    void ask(std::string_view name, Millis duration, Millis when, int64_t cost) {
+    Count admitted = 0;
+    void ask(std::string_view name, Millis duration, Millis when, Count cost) {
       const Request request{
           .ns = "schedule", .identifier = name, .limit = 10, .duration = duration, .cost = cost};
       const Instant now{.wall = clock.now().wall + when, .mono = clock.now().mono + when};
@@ -226,10 +225,10 @@ Workload sketch_beside_a_freed_slot() {
 Workload any_replaying(uint64_t recipe) {
   struct Acked : FullTable {
     Acked() : FullTable(3) {}
-    void charge(Instant now, std::string_view name, int64_t cost) {
-      count(ask_at(now, name, 1000, cost), static_cast<Count>(cost));
+    void charge(Instant now, std::string_view name, Count cost) {
+      count(ask_at(now, name, 1000, cost), cost);
     }
-    void ask_both(Instant now, int64_t cost, int64_t limit_of_second) {
+    void ask_both(Instant now, Count cost, Count limit_of_second) {
       std::vector<RequestContext> contexts = {context_of("a", 1000, cost),
                                               context_of("b", limit_of_second, cost)};
       for (RequestContext& context : contexts) context.set_time(now);
@@ -251,9 +250,9 @@ Workload any_replaying(uint64_t recipe) {
     };
     const auto any_step = [&]() -> std::function<void()> {
       const Instant when = random.one_in(2) ? now : before;
-      const int64_t cost = random.between(1, 5);
+      const auto cost = static_cast<Count>(random.between(1, 5));
       if (random.one_in(3)) {
-        const int64_t limit = random.one_in(2) ? 1000 : 1;
+        const Count limit = random.one_in(2) ? 1000 : 1;
         return [=] { world->ask_both(when, cost, limit); };
       }
       return [=, name = any_name()] { world->charge(when, name, cost); };
@@ -290,7 +289,7 @@ Workload reads_beside_a_flood() {
   return [] {
     const auto world = std::make_shared<Read>();
     const Instant now = world->clock.now();
-    const auto request_of = [](std::string_view name, int64_t limit, int64_t cost) {
+    const auto request_of = [](std::string_view name, Count limit, Count cost) {
       return Request{
           .ns = "schedule", .identifier = name, .limit = limit, .duration = kWindow, .cost = cost};
     };

@@ -97,8 +97,8 @@ class ItemReader {
     switch (static_cast<Field>(field)) {
       case kNamespace: return read_name(name, value, request_.ns);
       case kIdentifier: return read_name(name, value, request_.identifier);
-      case kLimit: return read_number(name, value, {1, kMaxLimit}, request_.limit);
-      case kCost: return read_number(name, value, {0, kMaxLimit}, request_.cost);
+      case kLimit: return read_count(name, value, {1, kMaxLimit}, request_.limit);
+      case kCost: return read_count(name, value, {0, kMaxLimit}, request_.cost);
       case kAlgorithm: return read_algorithm(value);
       case kDuration: {
         int64_t duration = 0;
@@ -107,12 +107,7 @@ class ItemReader {
         request_.duration = Millis(duration);
         return error;
       }
-      case kBurst: {
-        int64_t burst = 0;
-        const auto error = read_number(name, value, {1, kMaxLimit}, burst);
-        request_.burst = burst;
-        return error;
-      }
+      case kBurst: return read_count(name, value, {1, kMaxLimit}, request_.burst.emplace());
       case kFields: break;
     }
     return simdjson::SUCCESS;
@@ -147,6 +142,15 @@ class ItemReader {
                                             : std::string(as_written(value.raw_json_token()))),
         "choose " + range.text());
     return simdjson::SUCCESS;
+  }
+
+  // Parsed with its sign, so that the problem shows a negative number as it was sent.
+  simdjson::error_code read_count(std::string_view name, ondemand::value value, Range range,
+                                  Count& out) {
+    int64_t number = 0;
+    const auto error = read_number(name, value, range, number);
+    if (range.holds(number)) out = static_cast<Count>(number);
+    return error;
   }
 
   simdjson::error_code read_algorithm(ondemand::value value) {

@@ -350,7 +350,8 @@ RC_GTEST_PROP(LimitBody, NeverAcceptsValuesOutsideItsRanges, ()) {
   Reader reader;
   const auto limit = *rc::gen::arbitrary<int64_t>();
   const auto cost = *rc::gen::arbitrary<int64_t>();
-  const bool right = limit >= 1 && limit <= kMaxLimit && cost >= 0 && cost <= kMaxLimit;
+  const bool right = limit >= 1 && std::cmp_less_equal(limit, kMaxLimit) && cost >= 0 &&
+                     std::cmp_less_equal(cost, kMaxLimit);
   const bool taken = reader
                          .one(R"({"namespace":"a","identifier":"b","duration":1000,"limit":)" +
                               std::to_string(limit) + R"(,"cost":)" + std::to_string(cost) + "}")

@@ -35,6 +35,15 @@ inline RespError read_number(std::string_view name, std::string_view text, Range
   return "ERR " + std::string(name) + " is " + quoted(text) + ": it must be " + range.text();
 }
 
+// The same for an amount of cost; the range has no negative numbers.
+inline RespError read_count(std::string_view name, std::string_view text, Range range,
+                            Count& count) {
+  int64_t value = 0;
+  RespError error = read_number(name, text, range, value);
+  if (error.empty()) count = static_cast<Count>(value);
+  return error;
+}
+
 inline RespError read_name(std::string_view name, std::string_view text) {
   if (is_name(text)) return {};
   return "ERR " + std::string(name) + " has " + std::to_string(text.size()) +

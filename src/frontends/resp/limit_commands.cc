@@ -40,7 +40,7 @@ RespError read_item(Arguments arguments, Request& request, size_t& used) {
   RespError error = read_name("namespace", request.ns);
   if (error.empty()) error = read_name("identifier", request.identifier);
   if (error.empty()) {
-    error = read_number("limit", arguments[2], {1, kMaxLimit}, request.limit);
+    error = read_count("limit", arguments[2], {1, kMaxLimit}, request.limit);
   }
   if (error.empty()) {
     error = read_number("duration_ms", arguments[3], {kMinDuration.count(), kMaxDuration.count()},
@@ -62,12 +62,10 @@ RespError read_item(Arguments arguments, Request& request, size_t& used) {
     const std::string_view value = arguments[at + 1];
     if (is_word(option, "COST")) {
       if (again(kCost)) return given_twice("COST");
-      error = read_number("COST", value, {0, kMaxLimit}, request.cost);
+      error = read_count("COST", value, {0, kMaxLimit}, request.cost);
     } else if (is_word(option, "BURST")) {
       if (again(kBurst)) return given_twice("BURST");
-      int64_t burst = 0;
-      error = read_number("BURST", value, {1, kMaxLimit}, burst);
-      request.burst = burst;
+      error = read_count("BURST", value, {1, kMaxLimit}, request.burst.emplace());
     } else if (is_word(option, "ALGORITHM")) {
       if (again(kAlgorithm)) return given_twice("ALGORITHM");
       error = read_algorithm(value, request);
@@ -141,12 +139,12 @@ RespError read_throttle(Arguments arguments, Request& request, HashedKey& hashed
     if (given) read("quantity", 5, kQuantity);
     return error;
   }
-  request = {.limit = count,
+  request = {.limit = static_cast<Count>(count),
              .duration = Millis(period * 1000),
-             .cost = quantity,
+             .cost = static_cast<Count>(quantity),
              .algorithm = Algorithm::kGcra,
              .across_durations = true,
-             .burst = max_burst + 1};
+             .burst = static_cast<Count>(max_burst) + 1};
   set_key(arguments[1], request, hashed);
   return {};
 }
