@@ -16,7 +16,7 @@ void check(const Scenario& scenario) {
   must(scenario.measured > Millis(0) && scenario.calm >= Millis(0), "the run has a duration");
   must(!scenario.regions.empty() && !scenario.limits.empty() && !scenario.traffic.empty(),
        "regions, limits and traffic are not empty");
-  must(weir::ledgers::plausible(scenario.settings.sync), "the sync rules are plausible");
+  must(weir::ledgers::is_valid(scenario.settings.sync), "the sync rules are plausible");
   for (const auto& region : scenario.regions) {
     must(!region.name.empty() && region.nodes > 0, "regions have names and nodes");
     must(region.to_origin.from <= region.to_origin.to && region.to_origin.from >= Millis(0) &&
