@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   must(config.node.size() <= 64 && !config.data.empty(), "names are names");
   const bool is_public =
       (config.http && !is_loopback(*config.http)) || (config.resp && !is_loopback(*config.resp));
-  must(!contradiction(config).empty() || config.allow_public || !is_public,
+  must(!find_conflict(config).empty() || config.allow_public || !is_public,
        "it listens on public addresses only if that is allowed");
   return 0;
 }

@@ -26,10 +26,10 @@ Head read_head(std::string_view text) {
   HttpHead head;
   HttpFault fault;
   Head read{.status = parse_http_head(bytes.view(), head, fault)};
-  if (read.status == HttpStatus::kFaulty) {
-    must(fault.status >= 400 && !fault.detail.empty(), "a fault has a reason");
-    read.summary = std::to_string(fault.status) + " " + std::string(fault.detail);
-  } else if (read.status == HttpStatus::kComplete) {
+  if (read.status == HttpParseStatus::kInvalid) {
+    must(fault.status() >= 400 && !fault.detail.empty(), "a fault has a reason");
+    read.summary = std::to_string(fault.status()) + " " + std::string(fault.detail);
+  } else if (read.status == HttpParseStatus::kComplete) {
     must(head.bytes > 0 && head.bytes <= bytes.size(), "a head has bytes");
     must(bytes.holds(head.method), "the method is a view of the bytes");
     must(head.path == "/" || bytes.holds(head.path), "the path is a view of the bytes");
@@ -70,7 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text = input.text();
   const Head whole = read_head(text);
   const Head front = read_head(text.substr(0, cut));
-  if (front.status != HttpStatus::kIncomplete) {
+  if (front.status != HttpParseStatus::kIncomplete) {
     weir::fuzz::must_equal(whole.summary, front.summary, "bytes after a head do not change it");
   }
   if (whole.status == HttpParseStatus::kComplete) text.remove_prefix(whole.bytes);

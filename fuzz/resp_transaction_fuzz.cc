@@ -28,7 +28,8 @@ std::vector<std::string> requests_of(std::string_view text) {
   while (parser.parse(text) == RespParser::Status::kComplete) {
     const auto arguments = parser.arguments();
     const KnownCommand* const known = arguments.empty() ? nullptr : find_command(arguments[0]);
-    if (known != nullptr && known->takes(arguments.size()) && Transaction::is_queued(arguments[0])) {
+    if (known != nullptr && known->takes(arguments.size()) &&
+        Transaction::is_queued(arguments[0])) {
       requests.emplace_back(text.substr(0, parser.bytes()));
     }
     text.remove_prefix(parser.bytes());
@@ -48,18 +49,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     pipeline += request;
     queued += "+QUEUED\r\n";
   }
-  Client plain(desk);
-  const std::string answers = plain.line.say(pipeline);
+  Client plain(scratch);
+  const std::string answers = plain.line.send(pipeline);
   must(plain.line.next == Next::kRead, "no queued command closes the connection");
-  Client wrapped(desk);
+  Client wrapped(scratch);
   must_equal(queued + "*" + std::to_string(requests.size()) + "\r\n" + answers + "+PONG\r\n",
              wrapped.line.send("MULTI\r\n" + pipeline + "EXEC\r\nPING\r\n"),
              "a transaction is answered as a pipeline");
   // A discarded transaction has no effect.
-  Client discarded(desk);
-  must_equal(queued + "+OK\r\n", discarded.line.say("MULTI\r\n" + pipeline + "DISCARD\r\n"),
+  Client discarded(scratch);
+  must_equal(queued + "+OK\r\n", discarded.line.send("MULTI\r\n" + pipeline + "DISCARD\r\n"),
              "commands are queued");
-  const auto stats = discarded.front.limiter.stats();
+  const auto stats = discarded.fixture.limiter.stats();
   must(stats.admitted + stats.denied + stats.tuples == 0, "nothing is decided before EXEC");
   return 0;
 }

@@ -245,7 +245,7 @@ void MemoryLedger::read_page(LedgerPosition position, PageReply reply) {
   {
     const base::MutexLock lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
-    bool rows_done = from->part == PageCursor::MemoryPart::kPresences;
+    bool rows_done = from->part == PageCursor::Part::kPresences;
     if (!rows_done) {
       std::optional<RowId> after;
       if (!begins) after = {from->key, from->sequence, from->region};
@@ -259,12 +259,12 @@ void MemoryLedger::read_page(LedgerPosition position, PageReply reply) {
     }
     if (rows_done) {
       std::optional<PresenceId> after;
-      if (from->part == PageCursor::MemoryPart::kPresences) after = {from->key, from->region};
+      if (from->part == PageCursor::Part::kPresences) after = {from->key, from->region};
       const auto last = store_->presences.page(after, now, kRowsPerPage,
                                                append_valid(page.news.presences, page.invalid));
       if (last) {
         page.next.after = encode(
-            {.part = PageCursor::MemoryPart::kPresences, .key = last->key, .region = last->region});
+            {.part = PageCursor::Part::kPresences, .key = last->key, .region = last->region});
       }
     }
     page.last = page.next.after.empty();

@@ -126,9 +126,8 @@ std::optional<PageCursor> decode(const LedgerPosition& position) {
   constexpr size_t kHead = 1 + 8 + 2;
   const std::string& text = position.after;
   if (text.empty()) return PageCursor{};
-  const auto part = static_cast<PageCursor::MemoryPart>(text[0]);
-  if (part != PageCursor::MemoryPart::kRows && part != PageCursor::MemoryPart::kPresences)
-    return std::nullopt;
+  const auto part = static_cast<PageCursor::Part>(text[0]);
+  if (part != PageCursor::Part::kRows && part != PageCursor::Part::kPresences) return std::nullopt;
   if (text.size() < kHead) return std::nullopt;
   const std::string_view view = text;
   const size_t key_size = number_at(view.substr(9, 2));

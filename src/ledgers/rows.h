@@ -62,8 +62,8 @@ inline constexpr Millis kCleaningLease{30'000};
 
 // The contents of a LedgerPosition: the last row or presence of the previous page.
 struct PageCursor {
-  enum class MemoryPart : char { kRows = 'r', kPresences = 'p' };
-  MemoryPart part = MemoryPart::kRows;
+  enum class Part : char { kRows = 'r', kPresences = 'p' };
+  Part part = Part::kRows;
   std::string key = {};  // of the tuple, in the order of the store
   int64_t sequence = 0;
   std::string region = {};

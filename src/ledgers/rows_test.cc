@@ -6,7 +6,7 @@ namespace weir::ledgers {
 namespace {
 
 TEST(PageCursor, SurvivesARoundTrip) {
-  const PageCursor cursor{.part = PageCursor::MemoryPart::kPresences,
+  const PageCursor cursor{.part = PageCursor::Part::kPresences,
                           .key = std::string("\0k\xff", 3),
                           .sequence = -7,
                           .region = "east"};

@@ -78,8 +78,8 @@ class ScriptReader {
   std::string_view rest_;
 };
 
-bool read_part(ScriptReader& reader, ThrottleScript::MemoryPart& part) {
-  using Kind = ThrottleScript::MemoryPart::Kind;
+bool read_part(ScriptReader& reader, ThrottleScript::Part& part) {
+  using Kind = ThrottleScript::Part::Kind;
   if (reader.take_word("KEYS")) {
     part.kind = Kind::kKey;
     return reader.take_index(part.index);
@@ -99,7 +99,7 @@ bool read_part(ScriptReader& reader, ThrottleScript::MemoryPart& part) {
 }  // namespace
 
 std::optional<ThrottleScript> read_script(std::string_view text) {
-  using Kind = ThrottleScript::MemoryPart::Kind;
+  using Kind = ThrottleScript::Part::Kind;
   if (text.size() > kMaxScriptBytes) return std::nullopt;
   ScriptReader reader(text);
   std::string_view command;
@@ -111,7 +111,7 @@ std::optional<ThrottleScript> read_script(std::string_view text) {
   ThrottleScript script;
   while (reader.take(",")) {
     if (script.count == ThrottleScript::kMaxParts) return std::nullopt;
-    ThrottleScript::MemoryPart& part = script.parts[script.count++];
+    ThrottleScript::Part& part = script.parts[script.count++];
     if (!read_part(reader, part)) return std::nullopt;
     // The key must come from the client, whose bytes outlive the script.
     if (script.count == 1 && part.kind != Kind::kKey && part.kind != Kind::kArgument) {
@@ -131,7 +131,7 @@ void ThrottleCall::add(std::string_view word) {
 }
 
 RespError ThrottleCall::fill(const ThrottleScript& script, Arguments arguments) {
-  using Kind = ThrottleScript::MemoryPart::Kind;
+  using Kind = ThrottleScript::Part::Kind;
   constexpr size_t kBefore = 3;  // EVAL script numkeys
   if (arguments.size() < kBefore) return wrong_number_of_arguments("eval");
   const std::string_view number = arguments[2];
@@ -148,7 +148,7 @@ RespError ThrottleCall::fill(const ThrottleScript& script, Arguments arguments) 
   count_ = 0;
   add("CL.THROTTLE");
   for (size_t i = 0; i < script.count; ++i) {
-    const ThrottleScript::MemoryPart& part = script.parts[i];
+    const ThrottleScript::Part& part = script.parts[i];
     if (part.kind == Kind::kText) {
       add(part.text);
     } else if (part.kind == Kind::kAllArguments) {

@@ -27,7 +27,7 @@ inline constexpr size_t kMaxScripts = 256;
 
 // The arguments that a script passes to CL.THROTTLE. The views are of the script's text.
 struct ThrottleScript {
-  struct MemoryPart {
+  struct Part {
     enum class Kind : uint8_t { kText, kKey, kArgument, kAllArguments };
     Kind kind = Kind::kText;
     std::string_view text{};
@@ -35,7 +35,7 @@ struct ThrottleScript {
   };
   static constexpr size_t kMaxParts = 5;  // key max_burst count period quantity
 
-  std::array<MemoryPart, kMaxParts> parts{};
+  std::array<Part, kMaxParts> parts{};
   size_t count = 0;
 };
 

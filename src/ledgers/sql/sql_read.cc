@@ -103,7 +103,7 @@ Result<LedgerPage> SqlStore::read_page(const LedgerPosition& position) {
     return bad_position();
   }
   LedgerPage page;
-  const bool cells = from->part == PageCursor::MemoryPart::kRows;
+  const bool cells = from->part == PageCursor::Part::kRows;
   // -1 is before the first sequence.
   const int64_t sequence = position.after.empty() ? -1 : from->sequence;
   const std::string_view key = from->key;
@@ -130,7 +130,7 @@ Result<LedgerPage> SqlStore::read_page(const LedgerPosition& position) {
   if (read == kRowsPerPage) {
     page.next.after = encode(last);
   } else if (cells) {
-    page.next.after = encode({.part = PageCursor::MemoryPart::kPresences});
+    page.next.after = encode({.part = PageCursor::Part::kPresences});
   }
   page.last = page.next.after.empty();
   return page;
