@@ -308,7 +308,7 @@ void World::slow_down(Region& region) {
 
 // Ends all faults. Work in flight completes. From then on every node is probed for every tuple.
 void World::stop_faults() {
-  note("it is calm");
+  note("faults end");
   active_ = false;
   ledger_connectivity_ = Connectivity::kUp;
   for (const auto& region : regions_) {

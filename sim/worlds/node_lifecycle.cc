@@ -134,7 +134,7 @@ void World::release_all() {
 void World::kill(Node& node) {
   const Count unacked = unacked_counts(node, *region_of(node).origin);
   if (unacked > 0) cover(Coverage::kKilledWithUnackedCounts);
-  note("node " + std::to_string(node.index) + " is killed, untold", unacked);
+  note("node " + std::to_string(node.index) + " is killed, unacknowledged", unacked);
   end_process(node, ProcessInfo::Exit::kKilled);
 }
 

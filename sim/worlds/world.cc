@@ -247,7 +247,7 @@ void World::on_commit(const Committed& committed) {
          row.limit_seen);
   }
   for (const LedgerPresence& presence : committed.news.presences) {
-    note(presence.region + " says that it counts on " + presence.key.identifier);
+    note(presence.region + " writes a presence for " + presence.key.identifier);
   }
   monitor_.after_commit(committed);
 }
