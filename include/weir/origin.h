@@ -39,18 +39,37 @@ struct CellId {
   friend auto operator<=>(const CellId&, const CellId&) = default;
 };
 
+// The count of one region in one window of a tuple, as the ledger has it. Counts and leases only
+// grow, limits only fall.
+struct RegionCount {
+  std::string region;
+  int64_t sequence = 0;
+  Count count = 0;
+  Count limit_seen = 0;  // 0: unknown
+  WallTime leased_until{};
+  friend bool operator==(const RegionCount&, const RegionCount&) = default;
+};
+
 // The counts of one cell, as one reader needs them.
 struct CellTotals {
   Count mine = 0;      // the reader's own component, as stored at the origin
   Count siblings = 0;  // the sum of all other components, saturating
-  // The count of this cell that the region has published to the ledger, as far as it is noted.
-  Count published = 0;
+  // If requested: what the ledger has of the tuple, in all windows. Null: not requested.
+  std::shared_ptr<const std::vector<RegionCount>> regions = nullptr;
 };
 
 struct CellRead {
   CellId cell;
   Component reader;
   WallTime expires_at = {};  // as in CellReplay; unset: the cell may have expired
+  bool with_regions = false;
+};
+
+// When the counts of a tuple are due to be published to the other regions; see BridgeStore.
+enum class Due : uint8_t {
+  kNever,
+  kNow,
+  kWindowEnd,  // the publish rule is evaluated when the window of the cell has ended
 };
 
 struct CellReplay {
@@ -58,19 +77,15 @@ struct CellReplay {
   Component writer;
   Count total = 0;           // all cost that the writer has admitted in this cell
   WallTime expires_at = {};  // from then on the cell can influence no decision
+  // With a ledger: the smallest limit that the writer saw on the tuple, and when to publish.
+  Count limit_seen = 0;  // 0: unknown
+  Due due = Due::kNever;
 };
 
 // A component whose writer does not write any more.
 struct CellRetirement {
   CellId cell;
   Component writer;
-};
-
-// A note for the other processes of the region: the ledger has this count of the region.
-struct CellPublished {
-  CellId cell;
-  Count total = 0;
-  WallTime expires_at = {};
 };
 
 // Totals in the order of the request, or the error.
@@ -89,6 +104,94 @@ enum class Reach : uint8_t {
 [[nodiscard]] constexpr bool accepts_writes(Reach reach) {
   return reach == Reach::kSlow || reach == Reach::kPrompt;
 }
+
+// One tuple at the origin, as the bridge and the nodes of its region see it.
+struct TupleCounts {
+  struct Window {
+    int64_t sequence = 0;
+    Count total = 0;       // of all components, saturating
+    Count limit_seen = 0;  // the smallest of all writers; 0: unknown
+  };
+  std::vector<Window> windows;       // as requested
+  std::vector<RegionCount> regions;  // from the ledger; also of this region: what it published
+};
+
+struct TupleRead {
+  std::string tuple;
+  std::vector<int64_t> sequences;  // of the windows to read
+};
+
+// Counts of the ledger that a tuple must have; none is ever lowered. The origin keeps the newest
+// three windows of each region.
+struct TupleUpdate {
+  std::string tuple;
+  std::vector<RegionCount> counts;
+  WallTime kept_until{};           // all counts and leases have ended by then
+  std::vector<int64_t> sequences;  // of the windows to read after the update
+};
+
+// A tuple that waits to be published. Each tuple has at most one entry of each kind.
+struct DueTuple {
+  std::string tuple;
+  Due kind = Due::kNow;  // or kWindowEnd
+  WallTime at{};         // kNow: when it was added; kWindowEnd: the end of the window
+  friend bool operator==(const DueTuple&, const DueTuple&) = default;
+};
+
+// The lease of the bridge, and what the last bridge saved.
+struct BridgeGrant {
+  bool ours = false;
+  std::string state;     // empty: nothing was saved, or it was lost
+  uint64_t evicted = 0;  // how many keys the store has evicted since it started
+};
+
+// A message of the bridge to all nodes of the region. Numbers are consecutive: after a gap, or a
+// smaller number, a node has missed something.
+struct BridgeMessage {
+  uint64_t number = 0;
+  std::string body;
+};
+
+using GrantReply = std::function<void(Result<BridgeGrant>)>;
+using DueReply = std::function<void(Result<std::vector<DueTuple>>)>;
+using TupleReply = std::function<void(Result<std::vector<TupleCounts>>)>;
+using SavedReply = std::function<void(Result<bool>)>;  // false: another process is the bridge
+using BridgeMessageHandler = std::function<void(BridgeMessage)>;
+
+// The part of an origin through which a region shares its counts with other regions.
+//
+// What the region knows lives here: the counts of the other regions, what this region has
+// published, and which tuples are due. One process, the bridge, moves it to and from the ledger.
+// Two bridges at once do no harm, since everything merges.
+//
+// The same contract as RegionalOrigin: safe from any thread, replies at most once.
+class WEIR_EXPORT BridgeStore {
+ public:
+  virtual ~BridgeStore() = default;
+
+  // Takes or renews the lease of the bridge if it is free or already `holder`'s.
+  virtual void acquire(std::string holder, Millis lease, GrantReply reply) = 0;
+  // Ends the lease if `holder` has it.
+  virtual void release(std::string holder) = 0;
+  // Saves the state of the bridge, unless `holder` has no lease.
+  virtual void save(std::string holder, std::string state, SavedReply reply) = 0;
+
+  // The entries that are due by then, the earliest first.
+  virtual void read_due(WallTime by, size_t most, DueReply reply) = 0;
+  // Adds entries; an entry that exists keeps the earlier time.
+  virtual void add_due(std::vector<DueTuple> entries) = 0;
+  // Removes entries whose time is still the same.
+  virtual void remove_due(std::vector<DueTuple> entries) = 0;
+
+  virtual void read_tuples(std::vector<TupleRead> tuples, TupleReply reply) = 0;
+  // Raises the counts of each tuple, and returns each tuple after that.
+  virtual void update_tuples(std::vector<TupleUpdate> updates, TupleReply reply) = 0;
+
+  // Sends a message to all subscribers, the sender included.
+  virtual void notify(std::string body) = 0;
+  // Replaces the handler; none: no messages. After the return the former handler is not called.
+  virtual void subscribe(BridgeMessageHandler handler) = 0;
+};
 
 // Safe from any thread. A reply is delivered at most once, on any thread, possibly before the call
 // returns. An implementation that loses a message never replies, so every caller has its own
@@ -111,17 +214,18 @@ class WEIR_EXPORT RegionalOrigin {
     reply(size_t{0});
   }
 
-  // Notes what was published. The note may be lost: then another process publishes it again.
-  virtual void note_published(std::vector<CellPublished> cells) { (void)cells; }
-
   // How well it can be reached now.
   [[nodiscard]] virtual Reach reach() const { return Reach::kPrompt; }
 
   // Number of processes that share it now, this one included. The more there are, the sooner
   // counts must be exchanged.
   [[nodiscard]] virtual uint32_t live_nodes() const { return 1; }
+
   // The index of this process among them, from 0; each has another.
   [[nodiscard]] virtual uint32_t rank() const { return 0; }
+
+  // Null: this origin cannot share counts with other regions. Lives as long as the origin.
+  [[nodiscard]] virtual BridgeStore* bridge_store() { return nullptr; }
 
   // Changes whenever the store may have lost data: after a restart or a failover. Then all counts
   // that can influence a decision are sent again.
