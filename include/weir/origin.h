@@ -114,6 +114,7 @@ struct TupleCounts {
   };
   std::vector<Window> windows;       // as requested
   std::vector<RegionCount> regions;  // from the ledger; also of this region: what it published
+  bool dropped = false;              // there was no space for an update
 };
 
 struct TupleRead {
@@ -181,7 +182,8 @@ class WEIR_EXPORT BridgeStore {
 
   // The entries that are due from then to then, the earliest first.
   virtual void read_due(WallTime from, WallTime by, size_t most, DueReply reply) = 0;
-  // Adds entries; an entry that exists keeps the earlier time.
+  // Adds entries. An entry of kNow that exists gets the new time, so that remove_due() keeps it; one
+  // of kWindowEnd keeps the earlier time.
   virtual void add_due(std::vector<DueTuple> entries) = 0;
   // Removes entries whose time is still the same.
   virtual void remove_due(std::vector<DueTuple> entries) = 0;

@@ -267,6 +267,7 @@ void BridgeImporter::apply(Instant now, PeriodicTask& task, std::vector<TupleCha
                     now.mono, [this, &task, rest, updates, done = std::move(done)](
                                   Instant when, const Result<std::vector<TupleCounts>>& tuples) {
                       if (!tuples || tuples->size() != updates->size()) return done(when, false);
+                      for (const TupleCounts& each : *tuples) stats_.dropped += each.dropped ? 1 : 0;
                       evaluate(when, *updates, *tuples);
                       apply(when, task, std::move(*rest), done);
                     }));

@@ -70,6 +70,7 @@ class BridgeImporter {
     uint64_t last_read = 0;  // in the last reply
     uint64_t invalid = 0;
     uint64_t errors = 0;
+    uint64_t dropped = 0;     // tuples for which the store had no space
     uint64_t full_reads = 0;  // of one region
     uint64_t lost = 0;        // times that the ledger lost a part of our own feed
     Nanos full_read_took{0};

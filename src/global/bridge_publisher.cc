@@ -92,7 +92,9 @@ Nanos BridgePublisher::lag(MonoTime now) const {
 void BridgePublisher::read_due(Instant now) {
   task_.next = now.mono + Nanos(regions_.rules.publish_every);
   const WallTime by = flush_ == Flush::kAll ? kAnyTime : now.wall;
-  store_->read_due(read_until_ - kClocksDiffer, by, kDuePerRead,
+  // A long backlog is not read again and again.
+  const bool is_long = backlog_.size() > kDuePerRead / 2;
+  store_->read_due(is_long ? read_until_ - kClocksDiffer : WallTime{}, by, kDuePerRead,
                    task_.call<std::vector<DueTuple>>(
                        now.mono, [this](Instant when, const Result<std::vector<DueTuple>>& due) {
                          if (!due) {
@@ -308,9 +310,6 @@ void BridgePublisher::finish(Instant now, const Chunk& chunk,
     added.push_back({.tuple = chunk[i].tuple,
                      .kind = Due::kWindowEnd,
                      .at = end_of_window(tuple.current(), tuple.duration())});
-  }
-  if (mutated(Mutation::kDueRemovedAlways)) {
-    for (DueTuple& due : removed) due.at = kAnyTime;
   }
   store_->remove_due(std::move(removed));
   if (!added.empty()) store_->add_due(std::move(added));
