@@ -289,7 +289,9 @@ void BridgePublisher::note_published(Instant now, const Chunk& chunk,
               return;
             }
             finish(when, chunk, *tuples);
-            store_->keep_record(encode(BridgeNotice{.regions = {}, .changes = changes}), when.wall);
+            BridgeNotice record;
+            record.changes = changes;
+            store_->keep_record(encode(record), when.wall);
             notify_(when, changes);
             done(when);
           }));
