@@ -280,16 +280,12 @@ void BridgeImporter::evaluate(Instant now, const std::vector<TupleUpdate>& updat
   std::vector<DueTuple> due;
   for (size_t i = 0; i < updates.size(); ++i) {
     const OriginTuple tuple(updates[i].tuple, tuples[i], identity_.region, now.wall, regions_);
-    const int64_t current = tuple.current();
-    if (tuple.reason(current) != PublishReason::kNone ||
-        tuple.reason(current + 1) != PublishReason::kNone) {
-      due.push_back({.tuple = updates[i].tuple, .kind = Due::kNow, .at = now.wall});
-    } else if (tuple.reason(current - 1) != PublishReason::kNone) {
-      due.push_back({.tuple = updates[i].tuple, .kind = Due::kWindowEnd, .at = now.wall});
+    if (tuple.has_reason()) {
+      due.push_back({.tuple = updates[i].tuple, .kind = Due::kRule, .at = now.wall});
     } else if (tuple.is_contended()) {
       due.push_back({.tuple = updates[i].tuple,
                      .kind = Due::kWindowEnd,
-                     .at = end_of_window(current, tuple.duration())});
+                     .at = end_of_window(tuple.current(), tuple.duration())});
     }
   }
   if (!due.empty()) store_->add_due(std::move(due));

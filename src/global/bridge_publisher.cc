@@ -308,10 +308,13 @@ void BridgePublisher::finish(Instant now, const Chunk& chunk,
       backlog_.remove(due);
     }
     const OriginTuple tuple(chunk[i].tuple, tuples[i], identity_.region, now.wall, regions_);
-    if (!tuple.is_contended()) continue;
-    added.push_back({.tuple = chunk[i].tuple,
-                     .kind = Due::kWindowEnd,
-                     .at = end_of_window(tuple.current(), tuple.duration())});
+    if (tuple.has_reason()) {
+      added.push_back({.tuple = chunk[i].tuple, .kind = Due::kRule, .at = now.wall});
+    } else if (tuple.is_contended()) {
+      added.push_back({.tuple = chunk[i].tuple,
+                       .kind = Due::kWindowEnd,
+                       .at = end_of_window(tuple.current(), tuple.duration())});
+    }
   }
   store_->remove_due(std::move(removed));
   if (!added.empty()) store_->add_due(std::move(added));

@@ -24,7 +24,7 @@ namespace weir::origins {
 
 class DueSet {
  public:
-  // An entry of kNow that exists gets the new time, one of kWindowEnd keeps the earlier time.
+  // An entry that exists gets the new time, except that one of kWindowEnd keeps the earlier time.
   void add(const DueTuple& entry) {
     const auto [found, added] = times_.try_emplace(Name(entry.kind, entry.tuple), entry.at);
     if (!added) {

@@ -50,7 +50,8 @@ void InProcessState::replay(const CellReplay& replay, WallTime now) {
   due.add(
       {.tuple = replay.cell.tuple,
        .kind = replay.due,
-       .at = replay.due == Due::kNow ? now : window_end(replay.cell.sequence, replay.expires_at)});
+       .at = replay.due == Due::kWindowEnd ? window_end(replay.cell.sequence, replay.expires_at)
+                                           : now});
 }
 
 bool InProcessState::retire(const CellRetirement& retirement) {
