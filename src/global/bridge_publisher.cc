@@ -117,12 +117,11 @@ void BridgePublisher::on_due(Instant now, const std::vector<DueTuple>& due) {
 void BridgePublisher::choose(Instant now) {
   std::map<std::string, TupleRows> chosen;
   while (chosen.size() < kTuplesPerChunk) {
-    if (flush_ == Flush::kDue && !budget_.has_rows()) break;
+    // Most tuples have one row.
+    if (flush_ == Flush::kDue && !budget_.has_rows(chosen.size() + 1)) break;
     DueBacklog::Entry* const entry = backlog_.take(now.mono);
     if (entry == nullptr) break;
     TupleRows& rows = chosen[entry->due.tuple];
-    // Rows are paid for when they are known; a tuple has one in most cases.
-    if (rows.due.empty()) budget_.take(1);
     rows.tuple = entry->due.tuple;
     rows.due.push_back(entry->due);
   }
@@ -184,7 +183,7 @@ void BridgePublisher::on_tuples(Instant now, const Chunk& chosen,
   for (size_t i = 0; i < chosen.size(); ++i) {
     TupleRows rows = chosen[i];
     rows.rows = rows_of(now, chosen[i], tuples[i]);
-    if (rows.rows.size() > 1) budget_.take(rows.rows.size() - 1);
+    budget_.take(rows.rows.size());
     (rows.rows.empty() ? done : chunk).push_back(std::move(rows));
   }
   if (!done.empty()) {
@@ -226,7 +225,7 @@ std::vector<LedgerRow> BridgePublisher::ledger_rows(const Chunk& chunk) const {
 void BridgePublisher::send_next(Instant now) {
   if (chunks_.empty()) {
     // More may be due than one round can take.
-    if (backlog_.size() > 0 && budget_.has_rows()) task_.next = now.mono;
+    if (backlog_.size() > 0 && budget_.has_rows(1)) task_.next = now.mono;
     return;
   }
   const FeedPosition known = importer_.own_position();
