@@ -76,9 +76,12 @@ void BridgePublisher::run(Instant now, Flush flush) {
 }
 
 void BridgePublisher::note_waits(MonoTime now) {
-  backlog_.each_tenant([&](const Tenant& tenant, MonoTime since) {
-    budget_.note_wait(now, tenant, now - since);
-  });
+  // Rows may also wait for a ledger that fails; a larger allowance would not help.
+  if (needs_rows_) {
+    backlog_.each_tenant([&](const Tenant& tenant, MonoTime since) {
+      budget_.note_wait(now, tenant, now - since);
+    });
+  }
   (void)budget_.halve_idle(now);
   regions_.doublings = budget_.doublings();
 }
@@ -116,9 +119,11 @@ void BridgePublisher::on_due(Instant now, const std::vector<DueTuple>& due) {
 
 void BridgePublisher::choose(Instant now) {
   std::map<std::string, TupleRows> chosen;
+  needs_rows_ = false;
   while (chosen.size() < kTuplesPerChunk) {
     // Most tuples have one row.
-    if (flush_ == Flush::kDue && !budget_.has_rows(chosen.size() + 1)) break;
+    needs_rows_ = flush_ == Flush::kDue && !budget_.has_rows(chosen.size() + 1);
+    if (needs_rows_) break;
     DueBacklog::Entry* const entry = backlog_.take(now.mono);
     if (entry == nullptr) break;
     TupleRows& rows = chosen[entry->due.tuple];
