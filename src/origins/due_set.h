@@ -21,6 +21,14 @@ namespace weir::origins {
   return expires_at - expires_at.time_since_epoch() / (sequence + 2);
 }
 
+// The entry of an accepted replay that is due.
+[[nodiscard]] inline DueTuple due_entry(const CellReplay& replay, WallTime now) {
+  return {
+      .tuple = replay.cell.tuple,
+      .kind = replay.due,
+      .at = replay.due == Due::kNow ? now : window_end(replay.cell.sequence, replay.expires_at)};
+}
+
 class DueSet {
  public:
   // An entry that exists keeps the earlier time.
