@@ -140,7 +140,12 @@ void RedisOrigin::Worker::remove_due(const std::vector<DueTuple>& entries) {
     const std::vector<std::string_view> values(parts.begin(), parts.end());
     add_script(commands, OriginCommand::kDue, Script::kRemoveDue, std::span(&kDueKey, 1), values);
   }
-  call_scripts({.commands = std::move(commands), .scripts = {Script::kRemoveDue}, .done = ignore});
+  // Never sent again: it would run after a later read of the caller, and could remove an entry
+  // whose counts that read did not return.
+  call_scripts(
+      std::make_shared<const ScriptCall>(ScriptCall{
+          .commands = std::move(commands), .scripts = {Script::kRemoveDue}, .done = ignore}),
+      OnMissingScript::kFail);
 }
 
 }  // namespace weir::origins

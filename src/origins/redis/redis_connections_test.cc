@@ -209,7 +209,7 @@ TEST(RedisPermissions, NeedsTheDocumentedOnes) {
   const RedisServer server;
   const std::string permissions = documented_permissions();
   ASSERT_FALSE(permissions.empty());
-  ASSERT_EQ(server.ask("ACL SETUSER weir on >pw " + permissions), "");
+  ASSERT_EQ(server.ask("ACL SETUSER weir on >pw " + permissions), "+OK\r\n");
   {
     const RunningOrigin origin(clock, server.port(), {.user = "weir", .password = "pw"});
     origin.await_ready();
