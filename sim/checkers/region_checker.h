@@ -12,6 +12,7 @@
 
 #include "decide/engine.h"
 #include "sim/checkers/oracle.h"
+#include "sim/stores/bridge_data.h"
 #include "sim/stores/row_id.h"
 #include "sim/stores/simulated_origin.h"
 
@@ -90,6 +91,10 @@ class OriginHistory {
   [[nodiscard]] virtual Count least_others_since(const CellId& cell, const Component& excluded,
                                                  MonoTime since) const = 0;
   [[nodiscard]] virtual Components components(const CellId& cell) const = 0;
+  // The sum of all components.
+  [[nodiscard]] virtual Count total(const CellId& cell) const = 0;
+  // What the region keeps at the origin to share its counts with other regions.
+  [[nodiscard]] virtual const BridgeData& bridge() const = 0;
   // In order; before the first entry it was 0.
   [[nodiscard]] virtual const std::vector<ComponentValue>& component_history(
       const CellId& cell, const Component& component) const = 0;
