@@ -57,6 +57,14 @@ bool has_possible_lease(const LedgerRow& row) {
 
 std::unique_ptr<Error> find_unstorable(const std::string& region,
                                        const std::vector<LedgerRow>& rows) {
+  if (rows.size() > kMaxFeedRows) {
+    return std::make_unique<Error>(
+        Error{.code = ErrorCode::kInvalidArgument,
+              .retry = Retry::kPointless,
+              .field = "rows",
+              .detail = "the batch has more than " + std::to_string(kMaxFeedRows) + " rows",
+              .fix = "publish fewer rows at once"});
+  }
   for (size_t i = 0; i < rows.size(); ++i) {
     std::string detail = why_unstorable(region, rows[i]);
     if (detail.empty()) continue;

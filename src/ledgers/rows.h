@@ -19,7 +19,8 @@ namespace weir::ledgers {
 inline constexpr size_t kMaxRegionBytes = 64;
 inline constexpr Count kMaxCount = (Count{1} << 44) - 2;  // the largest count of a cell in memory
 
-// A reply of read_feeds() ends with the batch that reaches this number of rows.
+// A batch has at most this number of rows. A reply of read_feeds() ends with the batch that reaches
+// it.
 inline constexpr size_t kMaxFeedRows = 50'000;
 inline constexpr size_t kRowsPerPage = 5'000;
 // A region without a heartbeat for so long has no live cell left.
@@ -28,8 +29,8 @@ static_assert(kRegionRetention > kMaxDuration);
 // Only the holder of this lease deletes expired rows.
 inline constexpr Millis kCleaningLease{30'000};
 
-// Returns an error that names the first row that no store can hold in the feed of `region`; null if
-// all fit.
+// Returns an error if the batch is too large, or one that names the first row that no store can hold
+// in the feed of `region`; null if all fit.
 [[nodiscard]] std::unique_ptr<Error> find_unstorable(const std::string& region,
                                                      const std::vector<LedgerRow>& rows);
 

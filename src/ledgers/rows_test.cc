@@ -57,6 +57,21 @@ TEST(FindUnstorable, NamesTheRow) {
   EXPECT_EQ(of_another->detail, "it is of another region than the batch");
 }
 
+TEST(FindUnstorable, RejectsABatchThatIsTooLarge) {
+  const LedgerRow row{
+      .key = {.workspace = {}, .ns = "n", .identifier = "i", .duration = Millis(1000)},
+      .sequence = 1,
+      .region = "east",
+      .count = 1,
+      .limit_seen = 1};
+  std::vector<LedgerRow> rows(kMaxFeedRows, row);
+  EXPECT_EQ(find_unstorable("east", rows), nullptr);
+  rows.push_back(row);
+  const auto error = find_unstorable("east", rows);
+  ASSERT_NE(error, nullptr);
+  EXPECT_EQ(error->field, "rows");
+}
+
 TEST(LedgerRow, IsInvalidIfItsLeaseIsImpossible) {
   LedgerRow row{.key = {.workspace = {}, .ns = "n", .identifier = "i", .duration = Millis(1000)},
                 .sequence = 1000,
