@@ -22,11 +22,11 @@ enum class WorldFault : uint8_t {
   kLedgerFailovers,  // recent rows are lost, or the clock of the ledger is set
   kFeedGaps,         // batches are missing from a feed
   kRejectedRows,
-  kRowBudget,      // few rows per second are allowed
-  kClockSteps,     // the clock of one node is set now and then
-  kBridgeKills,    // the bridge of a region is killed at any step
-  kBridgePauses,   // the bridge of a region does not run for longer than its lease
-  kOriginEvicts,   // the origin evicts the counts of other regions on a tuple
+  kRowBudget,     // few rows per second are allowed
+  kClockSteps,    // the clock of one node is set now and then
+  kBridgeKills,   // the bridge of a region is killed at any step
+  kBridgePauses,  // the bridge of a region does not run for longer than its lease
+  kOriginEvicts,  // the origin evicts the counts of other regions on a tuple
   kCount,
 };
 

@@ -22,6 +22,8 @@ LedgerBug ledger_bug_of(PlantedBug bug) {
     case PlantedBug::kLimitsNotReceived: return LedgerBug::kHidesLimits;
     case PlantedBug::kFalseRowAcks: return LedgerBug::kFalseAcks;
     case PlantedBug::kChangesDropped: return LedgerBug::kDropsChanges;
+    case PlantedBug::kLeasesShortened: return LedgerBug::kShortensLeases;
+    case PlantedBug::kFeedGapsHidden: return LedgerBug::kHidesGaps;
     default: return LedgerBug::kNone;
   }
 }

@@ -167,6 +167,7 @@ void BridgeData::note_replay(const CellReplay& replay) {
 void BridgeData::raise(const TupleUpdate& update) {
   const RegionCounts* const before = regions_.find(update.tuple);
   const WallTime wall = clock_.now().wall;
+  if (update.kept_until <= wall) return;
   RegionCounts raised;
   if (before != nullptr && before->kept_until + expiry_margin_ > wall) raised = *before;
   for (const RegionCount& count : update.counts) {
@@ -214,7 +215,8 @@ void BridgeData::go_back(MonoTime then) {
 
 bool BridgeData::evict_one(Random& random) {
   std::vector<std::string> tuples;
-  regions_.for_each([&](const std::string& tuple, const RegionCounts&) { tuples.push_back(tuple); });
+  regions_.for_each(
+      [&](const std::string& tuple, const RegionCounts&) { tuples.push_back(tuple); });
   if (tuples.empty()) return false;
   const auto last = static_cast<int64_t>(tuples.size()) - 1;
   regions_.erase(now(), tuples[static_cast<size_t>(random.between(0, last))]);

@@ -49,8 +49,8 @@ class TimedMap {
       const Value* const value = value_at(entries, then);
       const std::optional<Value>& present = entries.back().value;
       if (value == nullptr ? !present : present && *present == *value) continue;
-      entries.push_back({.since = now, .value = value == nullptr ? std::nullopt
-                                                                 : std::optional<Value>(*value)});
+      entries.push_back(
+          {.since = now, .value = value == nullptr ? std::nullopt : std::optional<Value>(*value)});
     }
   }
 

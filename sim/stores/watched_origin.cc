@@ -103,9 +103,9 @@ CellTotals WatchedOrigin::write(int process, const CellReplay& replay) {
     claimed_[{replay.cell, replay.writer}] = replay.total;
   } else if (replay.total > 0 && !expired) {
     store(replay, had);
-    bridge_.data.note_replay(replay);
     note(replay.cell);
   }
+  if (!drops && !expired) bridge_.data.note_replay(replay);
   observer_(
       {.process = process, .replay = replay, .before = before, .after = components(replay.cell)});
 
@@ -169,9 +169,8 @@ void WatchedOrigin::restore(MonoTime as_of, Loss loss) {
   std::map<CellId, Cell> was;
   for (const auto& [id, cell] : cells_) {
     const Moment moment = moment_at(id, as_of);
-    was[id] = {.expires_at = cell.expires_at,
-               .components = moment.components,
-               .folded = moment.folded};
+    was[id] = {
+        .expires_at = cell.expires_at, .components = moment.components, .folded = moment.folded};
   }
   replace_all(std::move(was), loss);
   bridge_.data.go_back(as_of);

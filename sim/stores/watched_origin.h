@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "origins/in_process_origin.h"
-#include "sim/checkers/region_checker.h"
 #include "sim/faults/planted_bug.h"
 #include "sim/random.h"
 #include "sim/stores/bridge_endpoint.h"
+#include "sim/stores/origin_history.h"
 #include "sim/stores/simulated_origin.h"
 
 namespace weir::sim {
