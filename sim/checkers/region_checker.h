@@ -28,7 +28,9 @@ struct NodeView {
   WorkReport last_replay{};
   bool reachable = true;  // if not, it knows that the origin refuses calls, or it is paused
   bool touched = true;    // by the last event; if not, its cells are unchanged
-  SyncStats sync{};  // as of the last audit
+  // As the publish rule sees them; as of the last audit.
+  std::vector<global::SharedCell> shared;
+  SyncStats sync{};
 
   [[nodiscard]] bool runs() const { return process >= 0; }
   // The generation of a tuple in its table; 0 if the tuple is not there.
@@ -97,5 +99,7 @@ class RegionChecker {
 };
 
 [[nodiscard]] std::vector<std::unique_ptr<RegionChecker>> all_region_checkers();
+// Those that hold for a region whose only process has no origin.
+[[nodiscard]] std::vector<std::unique_ptr<RegionChecker>> region_checkers_without_origin();
 
 }  // namespace weir::sim
