@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutation.h"
 #include "weir/origin.h"
 
 namespace weir::origins {
@@ -23,11 +24,11 @@ namespace weir::origins {
 
 class DueSet {
  public:
-  // An entry that exists keeps the earlier time.
+  // An entry of kNow that exists gets the new time, one of kWindowEnd keeps the earlier time.
   void add(const DueTuple& entry) {
     const auto [found, added] = times_.try_emplace(Name(entry.kind, entry.tuple), entry.at);
     if (!added) {
-      if (found->second <= entry.at) return;
+      if (entry.kind == Due::kWindowEnd && found->second <= entry.at) return;
       by_time_.erase({found->second, entry.kind, entry.tuple});
       found->second = entry.at;
     }
@@ -36,14 +37,17 @@ class DueSet {
   // Removes the entry if its time is still the same.
   void remove(const DueTuple& entry) {
     const auto found = times_.find(Name(entry.kind, entry.tuple));
-    if (found == times_.end() || found->second != entry.at) return;
+    if (found == times_.end()) return;
+    if (found->second != entry.at && !base::mutated(base::Mutation::kDueRemovedAlways)) return;
+    by_time_.erase({found->second, entry.kind, entry.tuple});
     times_.erase(found);
-    by_time_.erase({entry.at, entry.kind, entry.tuple});
   }
-  // At most so many entries that are due by then, the earliest first.
-  [[nodiscard]] std::vector<DueTuple> read(WallTime by, size_t most) const {
+  // At most so many entries that are due from then to then, the earliest first.
+  [[nodiscard]] std::vector<DueTuple> read(WallTime from, WallTime by, size_t most) const {
     std::vector<DueTuple> entries;
-    for (const auto& [at, kind, tuple] : by_time_) {
+    for (auto it = by_time_.lower_bound({from, Due::kNever, std::string()}); it != by_time_.end();
+         ++it) {
+      const auto& [at, kind, tuple] = *it;
       if (at > by || entries.size() == most) break;
       entries.push_back({.tuple = tuple, .kind = kind, .at = at});
     }

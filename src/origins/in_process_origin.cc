@@ -101,11 +101,11 @@ void InProcessOrigin::save(std::string holder, std::string state, SavedReply rep
   reply(saved);
 }
 
-void InProcessOrigin::read_due(WallTime by, size_t most, DueReply reply) {
+void InProcessOrigin::read_due(WallTime from, WallTime by, size_t most, DueReply reply) {
   std::vector<DueTuple> entries;
   {
     const base::MutexLock lock(store_->mutex);
-    entries = store_->state.due.read(by, most);
+    entries = store_->state.due.read(from, by, most);
   }
   reply(std::move(entries));
 }
@@ -139,11 +139,28 @@ void InProcessOrigin::update_tuples(std::vector<TupleUpdate> updates, TupleReply
     const WallTime now = store_->clock.now().wall;
     store_->state.delete_expired(now);
     for (const TupleUpdate& update : updates) {
-      if (!store_->state.update(update, now, store_->options.max_tuples)) ++store_->dropped;
+      const bool updated = store_->state.update(update, now, store_->options.max_tuples);
       answer.push_back(store_->state.tuple(update.tuple, update.sequences));
+      if (updated) continue;
+      answer.back().dropped = true;
+      ++store_->dropped;
     }
   }
   reply(std::move(answer));
+}
+
+void InProcessOrigin::keep_record(std::string record, WallTime at) {
+  const base::MutexLock lock(store_->mutex);
+  store_->state.keep_record(std::move(record), at);
+}
+
+void InProcessOrigin::read_records(RecordsReply reply) {
+  std::vector<std::string> records;
+  {
+    const base::MutexLock lock(store_->mutex);
+    records = store_->state.records();
+  }
+  reply(std::move(records));
 }
 
 void InProcessOrigin::notify(std::string body) {
@@ -199,8 +216,9 @@ uint64_t InProcessOrigin::dropped() const {
 
 namespace weir {
 
-std::shared_ptr<RegionalOrigin> make_in_process_origin(const Clock& clock) {
-  return std::make_shared<origins::InProcessOrigin>(clock);
+std::shared_ptr<RegionalOrigin> make_in_process_origin(const Clock& clock, size_t max_tuples) {
+  return std::make_shared<origins::InProcessOrigin>(
+      clock, origins::InProcessOptions{.max_tuples = max_tuples});
 }
 
 }  // namespace weir

@@ -117,6 +117,17 @@ void InProcessState::evict(const std::string& tuple) {
   }
 }
 
+void InProcessState::keep_record(std::string record, WallTime at) {
+  records_.emplace(at, std::move(record));
+  records_.erase(records_.begin(), records_.lower_bound(at - kRecordsKept));
+}
+
+std::vector<std::string> InProcessState::records() const {
+  std::vector<std::string> records;
+  for (const auto& [at, record] : records_) records.push_back(record);
+  return records;
+}
+
 BridgeGrant InProcessState::acquire(const std::string& holder, Millis lease, MonoTime now) {
   const bool ours = holder_.empty() || leased_until_ <= now || holder_ == holder;
   if (ours) {

@@ -38,6 +38,10 @@ class InProcessState {
   void release(const std::string& holder);
   [[nodiscard]] bool save(const std::string& holder, std::string state, MonoTime now);
 
+  // Drops records that are older than kRecordsKept.
+  void keep_record(std::string record, WallTime at);
+  [[nodiscard]] std::vector<std::string> records() const;
+
   DueSet due;
   uint64_t last_message = 0;
 
@@ -60,6 +64,7 @@ class InProcessState {
   MonoTime leased_until_{};
   std::string bridge_state_;
   uint64_t evicted_ = 0;
+  std::multimap<WallTime, std::string> records_;
 };
 
 }  // namespace weir::origins
