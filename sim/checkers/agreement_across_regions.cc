@@ -71,7 +71,7 @@ class AgreementAcrossRegions final : public GlobalChecker {
   Violation check_nodes(const GlobalView& view, Nanos patience, const Written& written) {
     for (const RegionState& region : view.regions) {
       for (const NodeView& node : region.nodes) {
-        if (!node.runs() || node.sync.no_room > 0) continue;
+        if (!node.runs() || node.sync.left_out > 0) continue;
         for (const decide::CellView& cell : node.cells) {
           const CellId id{cell.tuple, cell.sequence};
           // Also by the node's own clock, which may be ahead.

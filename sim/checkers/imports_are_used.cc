@@ -36,7 +36,7 @@ class ImportsAreUsed final : public GlobalChecker {
   Violation check(const GlobalView& view, int index, const NodeView& node) {
     const RegionState& region = view.regions[static_cast<size_t>(index)];
     // It may use counts that it dropped once it has the capacity.
-    if (!node.runs() || node.sync.no_room > 0) return {};
+    if (!node.runs() || node.sync.left_out > 0) return {};
     for (const decide::CellView& cell : node.cells) {
       const CellId id{cell.tuple, cell.sequence};
       const ProcessCell key{index, node.process, id};

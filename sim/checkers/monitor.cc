@@ -163,7 +163,7 @@ void Monitor::audit() {
     seen.sync = {};
     if (!node.is_running()) return;
     seen.sync = node.engine->sync_stats();
-    conditions.no_room = conditions.no_room || seen.sync.no_room > 0;
+    conditions.no_room = conditions.no_room || seen.sync.left_out > 0;
     node.engine->inspect_sync(node.clock.now(),
                               [&](const global::SharedCell& cell) { seen.shared.push_back(cell); });
   });

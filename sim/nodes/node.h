@@ -60,7 +60,7 @@ struct Node {
   MonoTime last_heartbeat{};
   MonoTime paused_until{};
   bool is_bridge = false;  // of its region, as it last read; only with checkers
-  uint64_t imported = 0;   // rows
+  uint64_t applied = 0;    // rows of other regions
 };
 
 // Ends the current process. Messages that it sent still arrive.

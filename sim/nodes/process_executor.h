@@ -41,15 +41,16 @@ class ProcessExecutor final : public Executor {
   };
 
   [[nodiscard]] Task wrapped(Task task) const {
-    return [&timeline = timeline_, state = state_, task = std::move(task)] {
-      const auto run = [state, task] {
-        if (state->alive) state->before_each();
-        task();
-      };
-      if (!state->alive || timeline.now().mono >= state->paused_until) return run();
+    return [&timeline = timeline_, state = state_, task = std::move(task)]() mutable {
+      const bool runs = !state->alive || timeline.now().mono >= state->paused_until;
+      if (runs) return run(*state, task);
       state->woken = std::max(state->woken + Nanos(1), state->paused_until);
-      timeline.post_at(state->woken, run);
+      timeline.post_at(state->woken, [state, task = std::move(task)] { run(*state, task); });
     };
+  }
+  static void run(const State& state, const Task& task) {
+    if (state.alive) state.before_each();
+    task();
   }
 
   Timeline& timeline_;

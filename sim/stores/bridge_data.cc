@@ -116,10 +116,10 @@ bool BridgeData::save(const std::string& holder, const std::string& state) {
   return true;
 }
 
-std::vector<DueTuple> BridgeData::read_due(WallTime by, size_t most) const {
+std::vector<DueTuple> BridgeData::read_due(WallTime from, WallTime by, size_t most) const {
   std::vector<DueTuple> due;
   due_.for_each([&](const DueKey& key, WallTime at) {
-    if (at <= by) due.push_back({.tuple = key.first, .kind = key.second, .at = at});
+    if (at >= from && at <= by) due.push_back({.tuple = key.first, .kind = key.second, .at = at});
   });
   std::stable_sort(due.begin(), due.end(),
                    [](const DueTuple& a, const DueTuple& b) { return a.at < b.at; });
@@ -130,7 +130,9 @@ std::vector<DueTuple> BridgeData::read_due(WallTime by, size_t most) const {
 void BridgeData::add_due(const DueTuple& entry) {
   const DueKey key{entry.tuple, entry.kind};
   const WallTime* const before = due_.find(key);
-  if (before == nullptr || *before > entry.at) due_.set(now(), key, entry.at);
+  // An entry that exists gets the new time, so that a bridge that has read it does not remove it.
+  if (before != nullptr && entry.kind == Due::kWindowEnd && *before <= entry.at) return;
+  due_.set(now(), key, entry.at);
 }
 
 void BridgeData::remove_due(const DueTuple& entry) {
@@ -138,6 +140,21 @@ void BridgeData::remove_due(const DueTuple& entry) {
   const WallTime* const at = due_.find(key);
   if (at == nullptr) return;
   if (*at == entry.at || planted_bug_ == PlantedBug::kDueRemovedAlways) due_.erase(now(), key);
+}
+
+void BridgeData::keep_record(const std::string& record, WallTime at) {
+  std::vector<uint64_t> old;
+  records_.for_each([&](uint64_t number, const auto& kept) {
+    if (kept.first < at - kRecordsKept) old.push_back(number);
+  });
+  for (const uint64_t number : old) records_.erase(now(), number);
+  records_.set(now(), ++last_record_, {at, record});
+}
+
+std::vector<std::string> BridgeData::records() const {
+  std::vector<std::string> records;
+  records_.for_each([&](uint64_t, const auto& kept) { records.push_back(kept.second); });
+  return records;
 }
 
 uint64_t BridgeData::next_message() {
@@ -153,15 +170,9 @@ void BridgeData::note_replay(const CellReplay& replay) {
     limits_.set(now(), replay.cell,
                 before == nullptr ? replay.limit_seen : std::min(*before, replay.limit_seen));
   }
-  const DueKey key{replay.cell.tuple, replay.due};
-  const WallTime* const before = due_.find(key);
-  switch (replay.due) {
-    case Due::kNever: break;
-    case Due::kNow:
-      due_.set(now(), key, before == nullptr ? wall : std::max(wall, *before + Millis(1)));
-      break;
-    case Due::kWindowEnd: add_due({replay.cell.tuple, Due::kWindowEnd, window_end(replay)}); break;
-  }
+  if (replay.due == Due::kNever) return;
+  const WallTime at = replay.due == Due::kNow ? wall : window_end(replay);
+  add_due({.tuple = replay.cell.tuple, .kind = replay.due, .at = at});
 }
 
 void BridgeData::raise(const TupleUpdate& update) {
@@ -197,6 +208,7 @@ void BridgeData::forget_all() {
   regions_.clear(now());
   due_.clear(now());
   limits_.clear(now());
+  records_.clear(now());
   bridge_ = {};
   keep();
   evicted_ = 0;
@@ -207,6 +219,7 @@ void BridgeData::go_back(MonoTime then) {
   regions_.go_back(now(), then);
   due_.go_back(now(), then);
   limits_.go_back(now(), then);
+  records_.go_back(now(), then);
   const Bridge* const bridge = bridges_.find_at(0, then);
   bridge_ = bridge == nullptr ? Bridge{} : *bridge;
   keep();

@@ -44,13 +44,14 @@ class BridgeData {
   [[nodiscard]] BridgeGrant acquire(const std::string& holder, Millis lease);
   void release(const std::string& holder);
   [[nodiscard]] bool save(const std::string& holder, const std::string& state);
-  [[nodiscard]] std::vector<DueTuple> read_due(WallTime by, size_t most) const;
+  [[nodiscard]] std::vector<DueTuple> read_due(WallTime from, WallTime by, size_t most) const;
   void add_due(const DueTuple& entry);
   void remove_due(const DueTuple& entry);
   void raise(const TupleUpdate& update);
+  void keep_record(const std::string& record, WallTime at);
+  [[nodiscard]] std::vector<std::string> records() const;
   [[nodiscard]] uint64_t next_message();
-  // What a replay says about publishing. An entry that exists gets a later time, so that a bridge
-  // that has read it does not remove it.
+  // What a replay says about publishing.
   void note_replay(const CellReplay& replay);
 
   // None that has expired.
@@ -101,6 +102,8 @@ class BridgeData {
   TimedMap<std::string, RegionCounts> regions_;  // by tuple
   TimedMap<DueKey, WallTime> due_;
   TimedMap<CellId, Count> limits_;
+  TimedMap<uint64_t, std::pair<WallTime, std::string>> records_;  // in the order they were kept
+  uint64_t last_record_ = 0;
   TimedMap<int, Bridge> bridges_;  // one key: the history of bridge_
   Bridge bridge_;
   uint64_t evicted_ = 0;

@@ -24,8 +24,8 @@ void BridgeEndpoint::save(std::string holder, std::string state, SavedReply repl
   reply(shared_.data.save(holder, state));
 }
 
-void BridgeEndpoint::read_due(WallTime by, size_t most, DueReply reply) {
-  reply(shared_.data.read_due(by, most));
+void BridgeEndpoint::read_due(WallTime from, WallTime by, size_t most, DueReply reply) {
+  reply(shared_.data.read_due(from, by, most));
 }
 
 void BridgeEndpoint::add_due(std::vector<DueTuple> entries) {
@@ -61,6 +61,14 @@ void BridgeEndpoint::update_tuples(std::vector<TupleUpdate> updates, TupleReply 
     counts.push_back(read(update.tuple, update.sequences));
   }
   reply(std::move(counts));
+}
+
+void BridgeEndpoint::keep_record(std::string record, WallTime at) {
+  shared_.data.keep_record(record, at);
+}
+
+void BridgeEndpoint::read_records(RecordsReply reply) {
+  reply(shared_.data.records());
 }
 
 void BridgeEndpoint::notify(std::string body) {

@@ -51,11 +51,11 @@ void BridgeLink::save(std::string holder, std::string state, SavedReply reply) {
       std::move(reply));
 }
 
-void BridgeLink::read_due(WallTime by, size_t most, DueReply reply) {
+void BridgeLink::read_due(WallTime from, WallTime by, size_t most, DueReply reply) {
   call<std::vector<DueTuple>>(
       BridgeStep::kReadDue, 1, Traffic::kBridgeRead,
-      [by, most](BridgeStore& far_end, const DueReply& answer) {
-        far_end.read_due(by, most, answer);
+      [from, by, most](BridgeStore& far_end, const DueReply& answer) {
+        far_end.read_due(from, by, most, answer);
       },
       std::move(reply));
 }
@@ -89,6 +89,18 @@ void BridgeLink::update_tuples(std::vector<TupleUpdate> updates, TupleReply repl
       [updates = std::move(updates)](BridgeStore& far_end, const TupleReply& answer) {
         far_end.update_tuples(updates, answer);
       },
+      std::move(reply));
+}
+
+void BridgeLink::keep_record(std::string record, WallTime at) {
+  tell(BridgeStep::kKeepRecord, 1,
+       [record = std::move(record), at](BridgeStore& far_end) { far_end.keep_record(record, at); });
+}
+
+void BridgeLink::read_records(RecordsReply reply) {
+  call<std::vector<std::string>>(
+      BridgeStep::kReadRecords, 1, Traffic::kBridgeRead,
+      [](BridgeStore& far_end, const RecordsReply& answer) { far_end.read_records(answer); },
       std::move(reply));
 }
 

@@ -25,11 +25,13 @@ class BridgeLink final : public BridgeStore {
   void acquire(std::string holder, Millis lease, GrantReply reply) override;
   void release(std::string holder) override;
   void save(std::string holder, std::string state, SavedReply reply) override;
-  void read_due(WallTime by, size_t most, DueReply reply) override;
+  void read_due(WallTime from, WallTime by, size_t most, DueReply reply) override;
   void add_due(std::vector<DueTuple> entries) override;
   void remove_due(std::vector<DueTuple> entries) override;
   void read_tuples(std::vector<TupleRead> tuples, TupleReply reply) override;
   void update_tuples(std::vector<TupleUpdate> updates, TupleReply reply) override;
+  void keep_record(std::string record, WallTime at) override;
+  void read_records(RecordsReply reply) override;
   void notify(std::string body) override;
   void subscribe(BridgeMessageHandler handler) override;
 

@@ -90,7 +90,7 @@ TEST_F(BridgeLinkTest, RepeatsACallAndAnswersOnce) {
 TEST_F(BridgeLinkTest, BrokenConnectionAppliesWritesLateAndLosesReads) {
   one_.break_holding_for(Millis(2000));
   store().add_due({{.tuple = "t", .kind = Due::kNow, .at = timeline_.now().wall}});
-  store().read_due(timeline_.now().wall, 1, [this](const auto&) { ++answers_; });
+  store().read_due({}, timeline_.now().wall, 1, [this](const auto&) { ++answers_; });
   run_for(Millis(1999));
   EXPECT_TRUE(watcher_.applied.empty());
   run_for(Millis(10));

@@ -94,7 +94,11 @@ void LedgerLink::publish(std::string region, FeedPosition known, std::vector<Led
   if (is_rejected(rows)) {
     ++counters.rejected;
     note_disruption();
-    if (watcher != nullptr && rows.size() == 1) watcher->rejected(rows);
+    // Rows of one tuple are rejected for good; of more, the process finds out which.
+    const bool of_one_tuple = std::all_of(rows.begin(), rows.end(), [&](const LedgerRow& row) {
+      return row.key.identifier == rejected_name;
+    });
+    if (watcher != nullptr && of_one_tuple) watcher->rejected(rows);
     return send<FeedPosition>(
         [](const PublishReply& done) {
           done(Error{.code = ErrorCode::kInvalidArgument,

@@ -43,6 +43,8 @@ enum class BridgeStep : uint8_t {
   kReadTuples,
   kPublish,  // to the ledger
   kUpdateTuples,
+  kKeepRecord,
+  kReadRecords,
   kNotify,
   kAddDue,
   kRemoveDue,

@@ -140,7 +140,7 @@ class BridgeDataTest : public WatchedOriginTest {
   [[nodiscard]] BridgeStore& store() { return *endpoint_->bridge_store(); }
   [[nodiscard]] std::vector<DueTuple> due() {
     std::vector<DueTuple> due;
-    store().read_due(clock_.now().wall + Millis(1'000'000), 100,
+    store().read_due({}, clock_.now().wall + Millis(1'000'000), 100,
                      [&](const auto& entries) { due = *entries; });
     return due;
   }
@@ -168,6 +168,7 @@ TEST_F(BridgeDataTest, IsLostAndRestoredWithTheRest) {
   replay_due(1);
   EXPECT_TRUE(acquire("one").ours);
   store().save("one", "state", [](const auto&) {});
+  store().keep_record("record", clock_.now().wall);
   const MonoTime then = clock_.now().mono;
   clock_.advance(Millis(1));
   raise(5);
@@ -175,10 +176,12 @@ TEST_F(BridgeDataTest, IsLostAndRestoredWithTheRest) {
   store().save("one", "newer", [](const auto&) {});
   origin_->restore(then, Loss::kOldSnapshot);
   EXPECT_EQ(known(), 3u);
+  EXPECT_EQ(origin_->bridge().records().size(), 1u);
   EXPECT_EQ(due().size(), 1u);
   EXPECT_EQ(acquire("one").state, "state");
   origin_->forget_all();
   EXPECT_EQ(known(), 0u);
+  EXPECT_TRUE(origin_->bridge().records().empty());
   EXPECT_TRUE(due().empty());
   EXPECT_TRUE(acquire("two").ours);
   EXPECT_EQ(acquire("two").state, "");
@@ -199,7 +202,8 @@ TEST_F(BridgeDataTest, ReplayGivesADueEntryALaterTime) {
   replay_due(1);
   const std::vector<DueTuple> read = due();
   ASSERT_EQ(read.size(), 1u);
-  replay_due(2);  // at the same time
+  clock_.advance(Millis(1));
+  replay_due(2);
   store().remove_due(read);
   ASSERT_EQ(due().size(), 1u);
   EXPECT_GT(due()[0].at, read[0].at);
