@@ -62,7 +62,8 @@ void BridgePublisher::stop() {
 void BridgePublisher::run(Instant now, Flush flush) {
   flush_ = flush;
   if (task_.give_up_late_call(now.mono)) {
-    for (const Chunk& chunk : std::exchange(chunks_, {})) put_back(chunk, now.mono);
+    chunks_.clear();
+    backlog_.put_back_all();
     if (!failing_since_) failing_since_ = task_.began();
     ++stats_.errors;
   }

@@ -265,6 +265,10 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ex
     if (expires_at <= now) return;
   }
   const Count total = own->count_of(sequence);
+  // A count that may change the answer of the publish rule, and that was not evaluated yet. The
+  // bridge evaluates it, even if this process ends or evicts the tuple now.
+  const bool unevaluated = region_->has_ledger && sequence == cells.newest() &&
+                           cells.watch_seq_cst().reached_by(cells.counted_seq_cst(sequence));
   batch.writes = batch.writes || total > 0;
   batch.sent.push_back(
       {.index = tuple.index,
@@ -277,7 +281,8 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ex
                          .writer = region_->component(cells.generation()),
                          .total = total,
                          .expires_at = expires_at,
-                         .limit_seen = region_->has_ledger ? memory::smallest_limit(tuple) : 0});
+                         .limit_seen = region_->has_ledger ? memory::smallest_limit(tuple) : 0,
+                         .due = unevaluated ? Due::kRule : Due::kNever});
 }
 
 void Replay::send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers) {
