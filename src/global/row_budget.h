@@ -35,6 +35,7 @@ class RowBudget {
   [[nodiscard]] bool has_rows() const { return rows_ >= 1; }
   // More than there are: the next refill pays for them first.
   void take(size_t rows) { rows_ -= static_cast<double>(rows); }
+  void give_back(size_t rows) { rows_ += static_cast<double>(rows); }
 
   // The fraction in use, 0 to 1.
   [[nodiscard]] double used() const {
