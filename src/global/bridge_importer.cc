@@ -59,6 +59,7 @@ void BridgeImporter::use(BridgeStore& store, StoreUse store_use, FeedPosition ow
   completed_.clear();
   own_batches_.clear();
   own_ = own;
+  reads_former_rows_ = false;
   state_id_ = seen_id_ = invalid_id_ = 0;
   discards_next_ = false;
   renewed_at_ = {};
@@ -209,7 +210,8 @@ void BridgeImporter::follow(Instant now, const RegionFeed& head, const FeedChang
   FeedPosition& at = cursor->second;
   // It ends before our position: a replica that lagged behind was promoted.
   const bool other = head.at.epoch != at.epoch || head.at < at;
-  if (own && other && loss_ != Loss::kRepaired) {
+  // In epoch 0 the feed was empty.
+  if (own && other && at.epoch != 0 && loss_ != Loss::kRepaired) {
     if (loss_ == Loss::kNone) ++stats_.lost;
     loss_ = Loss::kFound;
     return;
@@ -247,18 +249,17 @@ void BridgeImporter::skip_own_batches(FeedPosition& at) {
 
 // A region without a position must be read whole. Once in a while all are, as a check.
 void BridgeImporter::plan_full_reads(Instant now, const FeedChanges& feeds) {
+  if (checked_at_ == MonoTime{}) checked_at_ = now.mono;
   if (now.mono - checked_at_ >= kCheckEvery || std::exchange(check_all_, false)) {
-    const bool first = checked_at_ == MonoTime{};
     checked_at_ = now.mono;
-    for (const RegionFeed& head : feeds.heads) {
-      if (!first) wanted_[head.region] = head.at;
-    }
+    for (const RegionFeed& head : feeds.heads) wanted_[head.region] = head.at;
   }
   for (const RegionFeed& head : feeds.heads) {
     if (round_.state.cursors.count(head.region) > 0) continue;
     const bool reads = full_read_ && full_read_->region == head.region &&
                        full_read_->state_id == round_.state.id;
     if (!reads) wanted_[head.region] = head.at;
+    if (head.region == identity_.region && own_ == FeedPosition{}) reads_former_rows_ = true;
     // What our own region published does not tell who else counts.
     if (head.region != identity_.region) round_.complete = false;
   }
@@ -413,6 +414,11 @@ void BridgeImporter::read_next_page(Instant now) {
 void BridgeImporter::on_page(Instant now, LedgerPage page) {
   stats_.invalid += page.invalid;
   stats_.read += page.rows.size();
+  if (reads_former_rows_ && full_read_->region == identity_.region) {
+    for (const LedgerRow& row : page.rows) {
+      stats_.former_rows_until = std::max(stats_.former_rows_until, row.expires_at());
+    }
+  }
   ChangeSet changes;
   add_rows(now, page.rows, changes);
   apply(now, page_task_, changes.changes(),
@@ -428,6 +434,7 @@ void BridgeImporter::on_page(Instant now, LedgerPage page) {
           notify_(when, notice);
           full_read_->next = next;
           if (!last) return;
+          if (full_read_->region == identity_.region) reads_former_rows_ = false;
           completed_[full_read_->region] = {full_read_->head, full_read_->state_id};
           ++stats_.full_reads;
           stats_.full_read_took = when.mono - full_read_->began;

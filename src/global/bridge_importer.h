@@ -85,6 +85,9 @@ class BridgeImporter {
     WallTime no_room_until{};  // such a tuple is missing until then
     uint64_t full_reads = 0;  // of one region
     uint64_t lost = 0;        // times that the ledger lost a part of our own feed
+    // The region counted before this process published: one that has died may have left counts
+    // unpublished, in windows that matter until then.
+    WallTime former_rows_until{};
     Nanos full_read_took{0};
     MonoTime imported_at{};  // when the last successful read of the feeds was requested
     MonoTime full_read_ended{};
@@ -173,6 +176,7 @@ class BridgeImporter {
   MonoTime renewed_at_{};       // when all positions were last discarded
   MonoTime checked_at_{};  // when all regions were last read whole as a check
   bool check_all_ = false;
+  bool reads_former_rows_ = false;  // the next read of our own rows is of rows written before
   Loss loss_ = Loss::kNone;
   std::optional<MonoTime> failing_since_;
   Stats stats_;

@@ -304,6 +304,10 @@ void RegionSync::update_siblings(Instant now) {
         std::max(died_counts_until_, now.wall + 2 * trigger_.longest_window());
   }
   siblings_ = siblings;
+  // Without an origin, what a former process had not published died with it.
+  if (mode_ == Mode::kAlone) {
+    died_counts_until_ = std::max(died_counts_until_, importer_.stats().former_rows_until);
+  }
 }
 
 // How many siblings may each admit another limit: while the processes of the region cannot exchange
