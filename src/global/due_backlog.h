@@ -87,11 +87,6 @@ class DueBacklog {
     found->second.entry->not_before = not_before;
   }
 
-  // All entries that were taken wait again.
-  void put_back_all() {
-    for (auto& [name, place] : index_) place.entry->taken = false;
-  }
-
   void clear() {
     waiting_.clear();
     index_.clear();

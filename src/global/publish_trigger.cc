@@ -58,6 +58,8 @@ memory::TupleKey PublishTrigger::key_of(const Tuple& tuple) const {
 }
 
 void PublishTrigger::evaluate_listed(Instant now) {
+  // The tuple of a new entry may be evicted before it is evaluated.
+  for (SharedTuple* entry : shared_.take_new()) schedule(*entry, now.mono + Nanos(entry->duration()));
   scan(now);
   for (const uint32_t index : watch_.take_all()) {
     const epoch::Guard guard;

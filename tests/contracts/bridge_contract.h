@@ -76,7 +76,7 @@ class BridgeContract : public ::testing::Test {
     return wait<bool>([&](SavedReply reply) { store().save(holder, state, reply); });
   }
   std::vector<DueTuple> read_due(WallTime by, size_t most = 1000) {
-    return wait<std::vector<DueTuple>>([&](DueReply reply) { store().read_due(by, most, reply); });
+    return wait<std::vector<DueTuple>>([&](DueReply reply) { store().read_due(WallTime{}, by, most, reply); });
   }
   std::vector<TupleCounts> read_tuples(const std::vector<TupleRead>& tuples) {
     return wait<std::vector<TupleCounts>>(
