@@ -60,11 +60,13 @@ void expect_help(const std::string& command, const std::vector<std::string>& par
 }
 
 TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
-  expect_help("weir", {"\n  serve ", "\n  migrate ", "\n  check-config ", "\n  sim ", "\n  demo ",
-                       "\n  metrics ", "\n  version ", "weir serve", "weir COMMAND --help",
-                       "--help", "--version"});
+  expect_help("weir", {"\n  serve ", "\n  migrate ", "\n  ledger ", "\n  check-config ", "\n  sim ",
+                       "\n  demo ", "\n  metrics ", "\n  version ", "weir serve",
+                       "weir COMMAND --help", "--help", "--version"});
   expect_help("weir serve", {"weir serve", "--config FILE", "--allow-public ", "--help"});
   expect_help("weir migrate", {"weir migrate", "--print", "--ledger ", "--help"});
+  expect_help("weir ledger", {"weir ledger", "clean ", "--help"});
+  expect_help("weir ledger clean", {"weir ledger clean", "--ledger URL", "--help"});
   expect_help("weir check-config", {"weir check-config", "FILE", "--connect", "--help"});
   expect_help("weir sim",
               {"weir sim", "SCENARIO", "--seed N", "--seeds N", "(default: 1; range: 1 to 1000)",
@@ -94,8 +96,8 @@ TEST(CommandLine, HelpOfTheProgramFitsOneScreen) {
 }
 
 TEST(CommandLine, HelpFitsEightyColumns) {
-  for (const char* command :
-       {"weir", "weir serve", "weir migrate", "weir check-config", "weir sim", "weir demo"}) {
+  for (const char* command : {"weir", "weir serve", "weir migrate", "weir ledger",
+                              "weir ledger clean", "weir check-config", "weir sim", "weir demo"}) {
     const Output output = run(std::string(command) + " --help");
     EXPECT_EQ(output.exit_code, 0) << command;
     const std::string& help = output.text;
