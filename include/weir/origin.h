@@ -68,8 +68,9 @@ struct CellRead {
 // When the counts of a tuple are due to be published to the other regions; see BridgeStore.
 enum class Due : uint8_t {
   kNever,
-  kNow,
-  kWindowEnd,  // the publish rule is evaluated when the window of the cell has ended
+  kNow,        // whatever the publish rule says: a request was refused
+  kRule,       // now, if the publish rule says so
+  kWindowEnd,  // when the window of the cell has ended, if the publish rule says so
 };
 
 struct CellReplay {
@@ -114,6 +115,7 @@ struct TupleCounts {
   };
   std::vector<Window> windows;       // as requested
   std::vector<RegionCount> regions;  // from the ledger; also of this region: what it published
+  bool dropped = false;              // there was no space for an update
 };
 
 struct TupleRead {
@@ -133,8 +135,8 @@ struct TupleUpdate {
 // A tuple that waits to be published. Each tuple has at most one entry of each kind.
 struct DueTuple {
   std::string tuple;
-  Due kind = Due::kNow;  // or kWindowEnd
-  WallTime at{};         // kNow: when it was added; kWindowEnd: the end of the window
+  Due kind = Due::kNow;
+  WallTime at{};  // when it was added; kWindowEnd: the end of the window
   friend bool operator==(const DueTuple&, const DueTuple&) = default;
 };
 
@@ -156,7 +158,10 @@ using GrantReply = std::function<void(Result<BridgeGrant>)>;
 using DueReply = std::function<void(Result<std::vector<DueTuple>>)>;
 using TupleReply = std::function<void(Result<std::vector<TupleCounts>>)>;
 using SavedReply = std::function<void(Result<bool>)>;  // false: another process is the bridge
+using RecordsReply = std::function<void(Result<std::vector<std::string>>)>;
 using BridgeMessageHandler = std::function<void(BridgeMessage)>;
+
+inline constexpr Millis kRecordsKept{60'000};
 
 // The part of an origin through which a region shares its counts with other regions.
 //
@@ -176,9 +181,10 @@ class WEIR_EXPORT BridgeStore {
   // Saves the state of the bridge, unless `holder` has no lease.
   virtual void save(std::string holder, std::string state, SavedReply reply) = 0;
 
-  // The entries that are due by then, the earliest first.
-  virtual void read_due(WallTime by, size_t most, DueReply reply) = 0;
-  // Adds entries; an entry that exists keeps the earlier time.
+  // The entries that are due from then to then, the earliest first.
+  virtual void read_due(WallTime from, WallTime by, size_t most, DueReply reply) = 0;
+  // Adds entries. One that exists gets the new time, so that remove_due() keeps it; one of kWindowEnd
+  // keeps the earlier time.
   virtual void add_due(std::vector<DueTuple> entries) = 0;
   // Removes entries whose time is still the same.
   virtual void remove_due(std::vector<DueTuple> entries) = 0;
@@ -186,6 +192,10 @@ class WEIR_EXPORT BridgeStore {
   virtual void read_tuples(std::vector<TupleRead> tuples, TupleReply reply) = 0;
   // Raises the counts of each tuple, and returns each tuple after that.
   virtual void update_tuples(std::vector<TupleUpdate> updates, TupleReply reply) = 0;
+
+  // Keeps a record for kRecordsKept, so that the next bridge can repeat what this one did.
+  virtual void keep_record(std::string record, WallTime at) = 0;
+  virtual void read_records(RecordsReply reply) = 0;
 
   // Sends a message to all subscribers, the sender included.
   virtual void notify(std::string body) = 0;
@@ -233,8 +243,8 @@ class WEIR_EXPORT RegionalOrigin {
 };
 
 // An origin in memory, for several limiters of one process. It deletes expired cells. `clock` must
-// outlive it.
+// outlive it. `max_tuples` bounds the tuples whose counts of other regions are kept; 0: no bound.
 [[nodiscard]] WEIR_EXPORT std::shared_ptr<RegionalOrigin> make_in_process_origin(
-    const Clock& clock);
+    const Clock& clock, size_t max_tuples = 0);
 
 }  // namespace weir

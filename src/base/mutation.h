@@ -42,6 +42,15 @@ enum class Mutation : uint8_t {
   kLargerLimitInRule,  // of two limits on one tuple
   kLastLimitIgnored,   // a smaller limit that others requested in the previous window
   kRollOverRemoved,    // unpublished counts of the previous window are never published
+  // The bridge.
+  kBridgeCursorEarly,   // the position of a feed is saved although rows were not applied
+  kFeedGapSkipped,      // a batch that is missing from a feed is ignored
+  kUnheldNotEvaluated,  // the rule is not evaluated for tuples that no process holds
+  kDueRemovedAlways,    // a tuple that became due again while it was published is forgotten
+  kLeaseWithinCell,     // a lease may end within a window
+  kContendedFirst,      // contended rows go before all others
+  kWaitingNotExported,  // the exported bound does not count rows that wait
+  kOwnRowFresh,         // a row of the own region makes a tuple fresh
   // Charging.
   kRejectedConsumes,
   kFailedBatchConsumes,

@@ -159,6 +159,11 @@ Basis Engine::basis_after_read(const regional::ReadResult& read, RequestContext&
   }
   if (read.merged) return Basis::kRefreshed;
   context.region_counts = read.counts;
+  if (state_.global && read.regions != nullptr) {
+    const auto at = algorithms::position_of(context.query.now, context.query.duration);
+    context.ledger_totals =
+        global::totals_of(*read.regions, state_.global->shared.region(), at.sequence);
+  }
   const bool is_peek = context.query.ask.cost == 0;
   return is_peek && !decider_.peek(context) ? Basis::kRefreshed : Basis::kDegraded;
 }

@@ -1,23 +1,25 @@
 #include "global/region_sync.h"
-#include "base/mutex.h"
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 
-#include "base/split_mix.h"
+#include "algorithms/windows.h"
+#include "base/mutex.h"
+#include "memory/tentative.h"
 
 namespace weir::global {
+
+using memory::mutated;
+using memory::Mutation;
+using memory::Tuple;
+using memory::WindowCells;
+
 namespace {
 
 constexpr Millis kHeartbeatEvery{2000};
 constexpr Millis kHeartbeatRetry{500};
-constexpr Millis kImportRetry{500};
-constexpr Millis kLookBackEvery{2000};  // for late commits
-constexpr Millis kDeadline{5000};       // for any reply
-constexpr Millis kPageEvery{50};        // in all full reads but the first
-constexpr Millis kFullReadEvery{60'000};
-constexpr Millis kFullReadPause{5000};  // at least
 constexpr Millis kCleanEvery{10'000};
 constexpr size_t kCleanRows = 5000;
 constexpr Millis kStatsEvery{50};
@@ -30,11 +32,16 @@ constexpr Millis kSilentAfter{3 * kHeartbeatEvery};
 constexpr Millis kClockStep{1000};
 constexpr uint64_t kWholeLimit = 1'000'000;  // in millionths
 
-// The rules as this process applies them. A lease concerns only the region that takes it, so one
-// longer than agreed takes nothing from the others.
 SyncRules with_valid_lease(SyncRules rules) {
-  rules.lease = std::max(rules.lease, shortest_lease(rules));
+  rules.lease = std::max(rules.lease, kMinLease);
   return rules;
+}
+
+std::string holder_name(uint64_t incarnation) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string name(16, '0');
+  for (size_t i = 0; i < name.size(); ++i) name[i] = kDigits[incarnation >> (60 - 4 * i) & 15];
+  return name;
 }
 
 }  // namespace
@@ -49,9 +56,24 @@ RegionSync::RegionSync(std::shared_ptr<memory::TupleStore> tuples,
       watch_(std::move(watch)),
       configured_rules_(rules),
       regions_{.rules = with_valid_lease(rules)},
-      publisher_(*tuples_, *region_, *global_, *watch_, completions_, regions_),
-      importer_(*tuples_, *global_, regions_, publisher_.trigger()),
-      jitter_(region_->incarnation) {}
+      trigger_(*tuples_, *global_, *watch_, regions_),
+      importer_({.region = global_->shared.region(), .holder = holder_name(region_->incarnation)},
+                global_->ledger, completions_, regions_,
+                [this](Instant now, std::vector<TupleChange> changes) {
+                  notify(now, std::move(changes));
+                },
+                region_->incarnation),
+      publisher_({.region = global_->shared.region(), .holder = holder_name(region_->incarnation)},
+                 global_->ledger, completions_, regions_, importer_,
+                 [this](Instant now, std::vector<TupleChange> changes) {
+                   notify(now, std::move(changes));
+                 }),
+      heartbeat_(completions_),
+      cleaning_(completions_) {}
+
+RegionSync::~RegionSync() {
+  if (store_ != nullptr) store_->subscribe(nullptr);
+}
 
 WorkReport RegionSync::run_once(Instant now, Flush flush) {
   const base::MutexLock run(run_mutex_);
@@ -59,30 +81,42 @@ WorkReport RegionSync::run_once(Instant now, Flush flush) {
   if (clock_was_set(now)) {
     // By the former time, imported rows seemed expired or too early, and tuples ahead of it were
     // not evaluated.
-    import_failed_ = true;
-    publisher_.trigger().evaluate_all();
+    importer_.read_all_again();
+    trigger_.evaluate_all();
+    make_all_stale();
   }
   latest_ = now;
   if (started_ == MonoTime{}) {
     started_ = imported_at_ = now.mono;
-    schedule_next(cleaning_, now, kCleanEvery);
+    cleaning_.next = now.mono + kCleanEvery;
   }
+  choose_store();
   completions_->run_all(now);
-  heartbeat(now);
+  update_siblings(now);
+  continue_making_stale();
   if (regions_.count > 0) {
-    publisher_.trigger().evaluate_listed(now);
-    publisher_.trigger().evaluate_due(now);
-    if (flush == Flush::kAll) publisher_.enqueue_all(now);
-    if (flush == Flush::kAll || now.mono >= publishing_.next) {
-      schedule_next(publishing_, now, regions_.rules.publish_every);
-      publisher_.publish(now, flush);
-    }
-    import_changes(now);
-    read_next_page(now);
-    clean(now);
+    trigger_.evaluate_listed(now);
+    trigger_.evaluate_timers(now);
+    if (flush == Flush::kAll) trigger_.make_all_due(now);
+    send_due();
   }
+  importer_.run(now, regions_.rules.import_every);
+  if (is_bridge(now)) {
+    if (importer_.take_lost()) publisher_.publish_records_again();
+    if (regions_.count > 0) publisher_.run(now, flush);
+    clean(now);
+  } else {
+    publisher_.stop();
+  }
+  heartbeat(now);
+  // A store that replies at once is done in one run.
+  constexpr int kMaxSteps = 100;
+  for (int step = 0; step < kMaxSteps && completions_->run_all(now); ++step) {
+  }
+  const size_t waiting = is_bridge(now) || mode_ == Mode::kAlone ? publisher_.waiting() : 0;
+  if (flush == Flush::kAll && waiting == 0) importer_.release();
   if (flush == Flush::kAll || now.mono - stats_updated_ >= kStatsEvery) update_stats(now);
-  return {.waiting = publisher_.waiting()};
+  return {.waiting = waiting};
 }
 
 // Whether the wall clock was set since the last run, by more than clocks differ.
@@ -93,71 +127,165 @@ bool RegionSync::clock_was_set(Instant now) const {
   return step > kClockStep || step < -kClockStep;
 }
 
-// Counts from the time at which the task was due, so that slow runs cause no drift; missed calls
-// are not repeated. The jitter is a fifth, so that processes do not call at the same time.
-void RegionSync::schedule_next(PeriodicTask& task, Instant now, Nanos every) {
-  const int64_t fifth = std::max<int64_t>(1, every.count() / 5);
-  const auto jitter =
-      static_cast<int64_t>(base::split_mix(jitter_) % static_cast<uint64_t>(2 * fifth + 1)) - fifth;
-  const MonoTime planned = task.next == MonoTime{} ? now.mono : task.next;
-  task.next = std::max(planned + every + Nanos(jitter), now.mono);
-}
-
-// Whether it is time, and the last call was answered or timed out.
-bool RegionSync::is_due(Instant now, PeriodicTask& task) {
-  if (task.in_flight && now.mono - task.began >= kDeadline) {
-    task.in_flight = false;
-    import_failed_ = import_failed_ || task.imports;
-    ++import_errors_;
+// The origin holds what the region knows, as long as it accepts writes.
+void RegionSync::choose_store() {
+  BridgeStore* const shared = region_->origin ? region_->origin->bridge_store() : nullptr;
+  const bool usable = shared != nullptr && accepts_writes(region_->origin->reach());
+  const Mode mode = usable ? Mode::kOrigin : Mode::kAlone;
+  const bool lost = usable && region_->origin->epoch() != origin_epoch_;
+  if (usable) origin_epoch_ = region_->origin->epoch();
+  if (mode == mode_ && !lost) return;
+  // After a loss, the origin may not know what was due, nor this process what was sent to it.
+  trigger_.forget_due();
+  trigger_.evaluate_all();
+  if (mode == mode_) return make_all_stale();
+  publisher_.stop();
+  if (store_ != nullptr) store_->subscribe(nullptr);
+  mode_ = mode;
+  regions_.complete = false;
+  if (mode == Mode::kOrigin) {
+    use_origin();
+  } else {
+    use_own_store();
   }
-  return !task.in_flight && now.mono >= task.next;
+  subscribe(*store_);
+  importer_.use(*store_, regions_.own);
+  publisher_.use(*store_);
+  last_message_.reset();
 }
 
-// The reply function for a port: posts the answer to the completion queue, which handles it unless
-// the call timed out before.
-template <typename Answer, typename Handle>
-auto RegionSync::reply_for(PeriodicTask& task, Handle handle) {
-  const uint64_t number = ++task.number;
-  task.in_flight = true;
-  return [this, &task, number, handle = std::move(handle),
-          weak = std::weak_ptr(completions_)](Result<Answer> answer) {
+void RegionSync::use_origin() {
+  store_ = region_->origin->bridge_store();
+  // What this process knew by itself is not missed: the origin has it or learns it.
+  global_->set_own_store(nullptr);
+  own_store_ = nullptr;
+  make_all_stale();
+}
+
+void RegionSync::use_own_store() {
+  own_store_ = make_in_process_origin(tuples_->clock, global_->max_private_tuples);
+  store_ = own_store_->bridge_store();
+  global_->set_own_store(own_store_);
+}
+
+void RegionSync::subscribe(BridgeStore& store) {
+  const uint64_t subscription = ++subscription_;
+  store.subscribe([this, subscription, weak = std::weak_ptr(completions_)](BridgeMessage message) {
     const auto completions = weak.lock();
     if (!completions) return;
-    auto shared = std::make_shared<Result<Answer>>(std::move(answer));
-    completions->post([&task, number, handle, shared](Instant when) {
-      if (!task.in_flight || task.number != number) return;
-      task.in_flight = false;
-      handle(when, *shared);
+    auto shared = std::make_shared<BridgeMessage>(std::move(message));
+    completions->post([this, subscription, shared](Instant now) {
+      if (subscription == subscription_) on_message(now, *shared);
     });
-  };
+  });
 }
 
-void RegionSync::heartbeat(Instant now) {
-  update_siblings();
-  const uint64_t unpublished = unpublished_ppm(now);
-  // A higher value than reported goes out at once.
-  if (unpublished > reported_unpublished_ && !heartbeat_.in_flight) heartbeat_.next = now.mono;
-  if (!is_due(now, heartbeat_)) return;
-  heartbeat_.began = now.mono;
-  heartbeat_.next = now.mono + kHeartbeatEvery;
-  reported_unpublished_ = unpublished;
-  const LedgerRegion self{.region = global_->remote.region(), .hidden_ppm = unpublished};
-  global_->ledger->heartbeat(
-      self, configured_rules_,
-      reply_for<LedgerFleet>(heartbeat_, [this](Instant when, const Result<LedgerFleet>& fleet) {
-        if (fleet) {
-          fleet_updated_ = heartbeat_.began;
-          update_fleet(*fleet);
-        } else {
-          ++import_errors_;
-          heartbeat_.next = when.mono + kHeartbeatRetry;
-        }
-      }));
+// Cells with a reason to publish go to the store together with their counts.
+void RegionSync::send_due() {
+  std::vector<regional::DueCell> cells = trigger_.take_due();
+  if (cells.empty()) return;
+  if (mode_ == Mode::kOrigin) {
+    region_->add_due(std::move(cells));
+  } else {
+    send_due_to_own_store(cells);
+  }
 }
 
-void RegionSync::update_siblings() {
+void RegionSync::send_due_to_own_store(const std::vector<regional::DueCell>& cells) {
+  std::vector<CellReplay> replays;
+  for (const regional::DueCell& cell : cells) {
+    const epoch::Guard guard;
+    const Tuple tuple = tuples_->table.at(cell.index);
+    if (!tuple) continue;
+    const WindowCells window(tuple);
+    if (window.generation() != cell.generation) continue;
+    const auto own = memory::settled(window.own(cell.sequence), window.tentative());
+    if (!own) {
+      watch_->push(cell.index);
+      continue;
+    }
+    // The siblings as far as they are known: with the origin lost, each process counts for itself.
+    const Count siblings = memory::count_in(window.siblings(cell.sequence), cell.sequence);
+    replays.push_back(
+        {.cell = {memory::encode_key(tuple.slot->header, tuple.slot->key_words()), cell.sequence},
+         .writer = region_->component(1),
+         .total = own->count_of(cell.sequence) + siblings,
+         .expires_at = WallTime((cell.sequence + 2) * tuple.slot->header.duration()),
+         .limit_seen = memory::smallest_limit(tuple),
+         .due = cell.due});
+  }
+  if (!replays.empty()) own_store_->replay(std::move(replays), [](const auto&) {});
+}
+
+void RegionSync::notify(Instant now, std::vector<TupleChange> changes) {
+  BridgeNotice notice{.regions = regions_,
+                      .import_age = std::chrono::ceil<Millis>(
+                          now.mono - std::max(importer_.stats().imported_at, started_)),
+                      .changes = std::move(changes)};
+  store_->notify(encode(notice));
+}
+
+void RegionSync::on_message(Instant now, const BridgeMessage& message) {
+  const bool missed = last_message_ && message.number != *last_message_ + 1;
+  // The first message shows only where the numbers are: tuples may have been read before it.
+  if (missed || !last_message_) {
+    if (missed) ++messages_missed_;
+    make_all_stale();
+  }
+  last_message_ = message.number;
+  const auto notice = decode_notice(message.body);
+  if (!notice) return;
+  if (!is_bridge(now)) {
+    const bool changed = notice->regions.count != regions_.count ||
+                         notice->regions.rules != regions_.rules ||
+                         notice->regions.complete != regions_.complete ||
+                         notice->regions.doublings != regions_.doublings;
+    regions_ = notice->regions;
+    if (changed) trigger_.evaluate_all();
+  }
+  imported_at_ = std::max(imported_at_, now.mono - Nanos(notice->import_age));
+  for (const TupleChange& change : notice->changes) merge(now, change);
+}
+
+void RegionSync::merge(Instant now, const TupleChange& change) {
+  const memory::TupleKey key(change.tuple, tuples_->hash);
+  const epoch::Guard guard;
+  const Tuple tuple = tuples_->table.find(key);
+  if (!tuple) return;
+  rows_applied_ += change.counts.size();
+  const auto merged = global_->shared.merge(now.wall, tuple, key, change.counts);
+  if (merged == SharedTuples::Merge::kNoMemory) trigger_.note_skipped(now.mono);
+  if (merged != SharedTuples::Merge::kUnchanged) watch_->push(tuple.index);
+}
+
+void RegionSync::merge_regions(const Tuple& tuple, const std::vector<RegionCount>& counts) {
+  const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), tuples_->hash);
+  const auto merged = global_->shared.merge(tuples_->clock.now().wall, tuple, key, counts);
+  if (merged == SharedTuples::Merge::kNoMemory) no_memory_.store(true, std::memory_order_relaxed);
+  if (merged != SharedTuples::Merge::kUnchanged) watch_->push(tuple.index);
+}
+
+// This process may have missed a message: the next request for a tuple reads it from the origin.
+void RegionSync::make_all_stale() {
+  stale_at_ = 0;
+}
+
+void RegionSync::continue_making_stale() {
+  constexpr size_t kSlotsAtATime = 65'536;
+  for (size_t i = 0; i < kSlotsAtATime && stale_at_ < tuples_->table.slots(); ++i, ++stale_at_) {
+    const epoch::Guard guard;
+    const Tuple tuple = tuples_->table.at(static_cast<uint32_t>(stale_at_));
+    if (!tuple || tuple.slot->header.cell_class() != memory::CellClass::kWindow) continue;
+    WindowCells(tuple).fresh_until().store(0, std::memory_order_release);
+  }
+}
+
+void RegionSync::update_siblings(Instant now) {
   const uint32_t siblings = region_->origin ? region_->origin->live_nodes() : 1;
-  if (siblings < siblings_) node_died_ = true;
+  if (siblings < siblings_) {
+    died_counts_until_ =
+        std::max(died_counts_until_, now.wall + 2 * trigger_.longest_window());
+  }
   siblings_ = siblings;
 }
 
@@ -170,152 +298,85 @@ uint64_t RegionSync::diverging_siblings(Instant now) const {
   return lost || late || tuples_->sketch.live_until() > now.wall ? siblings_ - 1 : 0;
 }
 
-// The most that this region may count unpublished, as far as this process can tell, in millionths
-// of a limit. Counts that wait too long, were skipped or were evicted count as a whole limit.
-uint64_t RegionSync::unpublished_ppm(Instant now) const {
+// What a region may leave unpublished when all is well, in millionths of a limit: the allowance,
+// and what the row budget adds to the slack.
+uint64_t RegionSync::usual_ppm() const {
   const uint64_t others = std::max(regions_.count, 2U) - 1;
-  const uint64_t usual = uint64_t{regions_.rules.hidden_permille} * 1000 / others;
-  const bool whole =
-      publisher_.skipped_recently(now.mono) || publisher_.lag(now.mono) > kMaxInFlight ||
-      tuples_->evicted.live_until() > now.wall || tuples_->sketch.live_until() > now.wall ||
-      node_died_ || died_counts_until_ > now.wall;
+  const uint32_t doublings = std::min(regions_.max_doublings(), kMaxDoublings);
+  const uint64_t allowance = uint64_t{regions_.rules.unpublished_permille} * 1000 / others;
+  const uint64_t slack = uint64_t{regions_.rules.slack_permille} * 1000;
+  return std::min(allowance << doublings, kWholeLimit) +
+         std::min(slack << doublings, kWholeLimit) - slack;
+}
+
+// The most that this region may have unpublished, as far as this process can tell. Counts that wait
+// too long or that the origin does not have count as a whole limit.
+uint64_t RegionSync::unpublished_ppm(Instant now) {
+  const bool waits = trigger_.waiting(now).longest > kMaxInFlight ||
+                     (is_bridge(now) && publisher_.lag(now.mono) > kMaxInFlight);
+  const bool skipped = trigger_.skipped().cells > 0 &&
+                       now.mono - trigger_.skipped().at < 2 * Nanos(trigger_.longest_window());
+  const bool evicted = mode_ == Mode::kAlone && tuples_->evicted.live_until() > now.wall;
+  const bool whole = (waits && !mutated(Mutation::kWaitingNotExported)) || skipped || evicted ||
+                     tuples_->sketch.live_until() > now.wall || died_counts_until_ > now.wall;
   const uint64_t diverging = diverging_siblings(now) * kWholeLimit;
-  if (whole || diverging > 0) return kWholeLimit + diverging;
-  return std::min(usual << publisher_.budget().max_doublings(), kWholeLimit);
+  if (whole || diverging > 0) return std::max(kWholeLimit, usual_ppm()) + diverging;
+  return usual_ppm();
+}
+
+// The bridge reports for the region. Another process reports only what is worse than usual.
+void RegionSync::heartbeat(Instant now) {
+  if (no_memory_.exchange(false, std::memory_order_relaxed)) trigger_.note_skipped(now.mono);
+  if (heartbeat_.give_up_late_call(now.mono)) ++heartbeat_errors_;
+  const uint64_t unpublished = unpublished_ppm(now);
+  if (!is_bridge(now) && unpublished <= usual_ppm()) return;
+  // A higher value than reported goes out at once.
+  if (unpublished > reported_unpublished_ && !heartbeat_.in_flight()) heartbeat_.next = now.mono;
+  if (!heartbeat_.is_due(now.mono)) return;
+  heartbeat_.next = now.mono + kHeartbeatEvery;
+  reported_unpublished_ = unpublished;
+  const LedgerRegion self{.region = global_->shared.region(), .unpublished_ppm = unpublished};
+  global_->ledger->heartbeat(
+      self, configured_rules_,
+      heartbeat_.call<LedgerFleet>(
+          now.mono, [this](Instant when, const Result<LedgerFleet>& fleet) {
+            if (fleet) {
+              fleet_updated_ = heartbeat_.began();
+              update_fleet(*fleet);
+            } else {
+              ++heartbeat_errors_;
+              heartbeat_.next = when.mono + kHeartbeatRetry;
+            }
+          }));
 }
 
 void RegionSync::update_fleet(const LedgerFleet& fleet) {
-  const bool one = memory::mutated(memory::Mutation::kRegionsUnderestimated);
+  const bool one = mutated(Mutation::kRegionsUnderestimated);
   const auto count = static_cast<uint32_t>(one ? 1 : std::max<size_t>(1, fleet.regions.size()));
   const SyncRules rules = with_valid_lease(fleet.rules);
   // With more regions the allowance of each is smaller, so a count may have reached it.
-  if (count != regions_.count || rules != regions_.rules) publisher_.trigger().evaluate_all();
+  if (count != regions_.count || rules != regions_.rules) trigger_.evaluate_all();
   regions_.count = count;
   regions_.rules = rules;
   regions_.unpublished_ppm = 0;
   regions_.max_ppm = 0;
   for (const LedgerRegion& region : fleet.regions) {
-    if (region.region == global_->remote.region()) continue;
+    if (region.region == global_->shared.region()) continue;
     // A silent region may have a whole limit unpublished.
     const uint64_t least = region.silent > kSilentAfter ? kWholeLimit : 0;
-    const uint64_t unpublished = std::max(region.hidden_ppm, least);
+    const uint64_t unpublished = std::max(region.unpublished_ppm, least);
     regions_.unpublished_ppm += unpublished;
     regions_.max_ppm += std::max(unpublished, kWholeLimit);
   }
 }
 
-void RegionSync::import_changes(Instant now) {
-  if (!is_due(now, importing_)) return;
-  if (!global_->ledger->reachable()) {
-    import_failed_ = true;
-    return;
-  }
-  importing_.began = now.mono;
-  schedule_next(importing_, now, regions_.rules.import_every);
-  const LedgerCursor cursor = next_read(now);
-  if (cursor.look_back != LookBack::kNone) import_began_ = now.mono;
-  global_->ledger->changes_since(
-      cursor,
-      reply_for<LedgerChanges>(importing_, [this, look_back = cursor.look_back](
-                                               Instant when, const Result<LedgerChanges>& answer) {
-        remainder_.reset();
-        if (answer) {
-          on_changes(when, *answer, look_back);
-        } else {
-          ++import_errors_;
-          import_failed_ = true;
-          importing_.next = when.mono + kImportRetry;
-        }
-      }));
-}
-
-// Every read looks back, except that of an answer's remainder.
-LedgerCursor RegionSync::next_read(Instant now) const {
-  if (remainder_) return *remainder_;
-  const bool brief = cursor_ && now.mono < next_look_back_;
-  return {.position = brief ? cursor_->position : looked_back_from_.position,
-          .look_back = brief ? LookBack::kShort : LookBack::kLong};
-}
-
-void RegionSync::on_changes(Instant now, const LedgerChanges& changes, LookBack look_back) {
-  // The changes are not enough at the start, after a clock was set back, and after a failure, which
-  // may have replaced the ledger by a replica that was behind.
-  const bool failed = std::exchange(import_failed_, false);
-  if (!cursor_ || failed || changes.cut || changes.next.position < cursor_->position) {
-    full_read_due_ = true;
-    may_have_missed_ = true;
-    full_reading_.next = {};
-    page_ = {};
-  }
-  // Late commits are looked for from where the first part of an answer was read.
-  if (look_back != LookBack::kNone) cursor_ = changes.next;
-  if (look_back == LookBack::kLong) {
-    looked_back_from_ = changes.next;
-    next_look_back_ = import_began_ + kLookBackEvery;
-  }
-  remainder_ = changes.rest;
-  if (remainder_) {
-    importing_.next = now.mono;
-  } else {
-    imported_at_ = import_began_;
-  }
-  invalid_ += changes.invalid;
-  last_import_ = changes.news.rows.size() + changes.news.presences.size();
-  importer_.merge(now, changes.news);
-}
-
-void RegionSync::read_next_page(Instant now) {
-  if (!cursor_ || !is_due(now, full_reading_) || !global_->ledger->reachable()) return;
-  if (page_.after.empty()) {
-    const Nanos pause = full_read_due_ ? kFullReadPause : kFullReadEvery;
-    if (full_reads_ > 0 && now.mono - full_read_ended_ < pause) return;
-    full_read_due_ = false;
-    missed_before_ = std::exchange(may_have_missed_, false);
-    full_read_began_ = now.mono;
-    importer_.begin_full_read(now);
-  }
-  full_reading_.began = now.mono;
-  full_reading_.next = regions_.fully_read ? now.mono + kPageEvery : now.mono;
-  global_->ledger->read_page(
-      page_,
-      reply_for<LedgerPage>(full_reading_, [this](Instant when, const Result<LedgerPage>& page) {
-        on_page(when, page);
-      }));
-}
-
-void RegionSync::on_page(Instant now, const Result<LedgerPage>& page) {
-  if (!page) {
-    ++import_errors_;
-    full_reading_.next = now.mono + kImportRetry;
-    page_ = {};
-    full_read_due_ = true;
-    may_have_missed_ = true;
-    return;
-  }
-  invalid_ += page->invalid;
-  importer_.merge(now, page->news);
-  page_ = page->next;
-  if (!page->last) return;
-  page_ = {};
-  importer_.end_full_read(now);
-  missed_before_ = false;
-  if (std::exchange(node_died_, false)) {
-    died_counts_until_ = std::max(died_counts_until_, importer_.own_rows_until());
-  }
-  full_read_ended_ = now.mono;
-  full_read_took_ = full_read_ended_ - full_read_began_;
-  ++full_reads_;
-  if (std::exchange(regions_.fully_read, true)) return;
-  publisher_.trigger().evaluate_all();
-}
-
 void RegionSync::clean(Instant now) {
-  if (!is_due(now, cleaning_) || !global_->ledger->reachable()) return;
-  cleaning_.began = now.mono;
-  schedule_next(cleaning_, now, kCleanEvery);
+  (void)cleaning_.give_up_late_call(now.mono);
+  if (!global_->cleans || !cleaning_.is_due(now.mono) || !global_->ledger->reachable()) return;
+  cleaning_.next = now.mono + kCleanEvery;
   global_->ledger->clean(
-      kCleanRows, reply_for<LedgerCleaning>(
-                      cleaning_, [this](Instant when, const Result<LedgerCleaning>& cleaning) {
+      kCleanRows, cleaning_.call<LedgerCleaning>(
+                      now.mono, [this](Instant when, const Result<LedgerCleaning>& cleaning) {
                         if (!cleaning) return;
                         deleted_ += cleaning->deleted;
                         // There may be more.
@@ -330,8 +391,9 @@ void RegionSync::update_stats(Instant now) {
   const Nanos unwritten = write_lag(now);
   global_->behind.store(quiet > most || unwritten > kUnwrittenAfter, std::memory_order_relaxed);
 
-  const Publisher::Stats& published = publisher_.stats();
-  const Importer::Stats& imported = importer_.stats();
+  const BridgePublisher::Stats& published = publisher_.stats();
+  const BridgeImporter::Stats& imported = importer_.stats();
+  const PublishTrigger::Waiting waiting = trigger_.waiting(now);
   const auto rows = [&](PublishReason reason) {
     return published.rows[static_cast<size_t>(reason)];
   };
@@ -341,49 +403,49 @@ void RegionSync::update_stats(Instant now) {
                   .roll_over = rows(PublishReason::kRollOver),
                   .publish_errors = published.errors,
                   .dropped = published.dropped,
-                  .left_out = published.overflow + publisher_.trigger().skipped().cells,
-                  .waiting = publisher_.waiting(),
-                  .publish_lag = publisher_.lag(now.mono),
-                  .imported = imported.imported,
-                  .import_errors = import_errors_,
-                  .last_import = last_import_,
-                  .invalid = invalid_ + imported.invalid,
-                  .received_total = imported.entries,
-                  .no_room = imported.no_space,
+                  .left_out = trigger_.skipped().cells,
+                  .waiting = std::max<uint64_t>(waiting.cells, publisher_.waiting()),
+                  .publish_lag = std::max(waiting.longest, publisher_.lag(now.mono)),
+                  .imported = imported.read,
+                  .applied = rows_applied_,
+                  .import_errors = imported.errors + heartbeat_errors_,
+                  .last_import = imported.last_read,
+                  .invalid = imported.invalid,
+                  .messages_missed = messages_missed_,
                   .lost = imported.lost,
                   .import_lag = quiet,
                   .write_lag = unwritten > kUnwrittenAfter ? unwritten : Nanos(0),
-                  .full_read_age = now.mono - (full_reads_ == 0 ? started_ : full_read_ended_),
-                  .full_read_took = full_read_took_,
-                  .full_reads = full_reads_,
+                  .full_read_age = now.mono - std::max(started_, imported.full_read_ended),
+                  .full_read_took = imported.full_read_took,
+                  .full_reads = imported.full_reads,
                   .deleted = deleted_,
                   .regions = regions_.count,
                   .budget_used = publisher_.budget().used(),
                   .rules_differ = regions_.count > 0 && regions_.rules != configured_rules_,
-                  .ready = regions_.fully_read};
+                  .ready = regions_.complete,
+                  .bridge = is_bridge(now)};
   stats.bound = bound(now);
   {
-    const base::MutexLock lock(global_->remote.mutex());
-    stats.keys = global_->remote.size();
-    stats.keys_received = global_->remote.imported_only();
+    const base::MutexLock lock(global_->shared.mutex());
+    stats.keys = global_->shared.size();
   }
   const base::MutexLock lock(stats_mutex_);
   stats_ = stats;
 }
 
-// For how long the ledger has accepted neither a heartbeat nor a row of this process. Rows alone
-// may fail, too.
+// For how long the ledger has accepted neither a heartbeat nor a row of the bridge. Rows alone may
+// fail, too. Another process cannot tell.
 Nanos RegionSync::write_lag(Instant now) const {
+  if (!is_bridge(now)) return Nanos(0);
   const MonoTime accepted = std::max({started_, fleet_updated_, publisher_.written_at()});
   const MonoTime failing = publisher_.failing_since().value_or(now.mono);
   return std::max(now.mono - accepted, now.mono - failing);
 }
 
-// Whether other regions may have published counts that this process did not import or cannot keep.
+// Whether other regions may have published counts that this process does not know.
 bool RegionSync::may_miss_counts(Instant now) const {
-  return may_have_missed_ || missed_before_ || import_failed_ || !importer_.has_all() ||
-         now.mono - imported_at_ > kMaxInFlight + Nanos(regions_.rules.import_every) ||
-         now.mono - fleet_updated_ > kMaxInFlight + Nanos(kHeartbeatEvery) ||
+  return now.mono - imported_at_ > kMaxInFlight + Nanos(regions_.rules.import_every) ||
+         stale_at_ < tuples_->table.slots() || trigger_.skipped().cells > 0 ||
          tuples_->sketch.live_until() > now.wall;
 }
 
@@ -391,7 +453,7 @@ bool RegionSync::may_miss_counts(Instant now) const {
 // regions may have as much unpublished as they reported; if no region knows of another, each
 // region, or each of its processes, admits a limit.
 double RegionSync::bound(Instant now) const {
-  if (!regions_.fully_read) return std::numeric_limits<double>::infinity();
+  if (!regions_.complete || regions_.count == 0) return std::numeric_limits<double>::infinity();
   const double slack = 1 + regions_.rules.slack_permille / 1e3;
   const auto diverging = static_cast<double>(diverging_siblings(now));
   const double most = std::max(1 + static_cast<double>(regions_.max_ppm) / 1e6, slack) + diverging;

@@ -85,46 +85,6 @@ TEST_F(RegionSyncTest, CountsARegionThatWentIdle) {
   EXPECT_EQ(foreign(west), 99U);
 }
 
-TEST_F(RegionSyncTest, PublishesItsCountAtTheEndOfItsLease) {
-  TestRegion& east = add("east", nullptr, {.lease = Millis(20'000)});
-  add("west");
-  pass(Millis(1000));
-  ask_times(east, 30);
-  pass(Millis(1000));
-  ask_times(east, 30);
-  pass(Millis(5000));
-  EXPECT_EQ(row("east"), 30U);
-  pass(Millis(15'000));
-  EXPECT_EQ(row("east"), 60U);
-}
-
-// Regression: a lease of five seconds ended when it began, which cost 338 rows a minute per key.
-TEST_F(RegionSyncTest, AKeyInUseCostsThirtyRowsAMinuteAtTheShortestLeaseAndBelow) {
-  const auto rows_per_minute = [this](const SyncRules& rules) {
-    regions_.clear();
-    store_ = std::make_shared<MemoryLedger>(clock_);
-    store_->set_rules(rules);  // a limiter refuses such options, but a ledger may have them
-    TestRegion& east = add("east");
-    add("west");
-    limit_ = 100'000;
-    pass(Millis(1000));
-    EXPECT_TRUE(ask(east, 30'000).admitted());
-    pass(Millis(5000));
-    const uint64_t before = rows(east);
-    for (int i = 0; i < 600; ++i) {
-      ask_times(east, 1);
-      pass(Millis(100));
-    }
-    return rows(east) - before;
-  };
-  EXPECT_LE(rows_per_minute({.lease = kMinLease}), 31U);
-  EXPECT_GE(rows_per_minute({.lease = kMinLease}), 20U);
-  EXPECT_LE(rows_per_minute({.lease = Millis(5000)}), 31U);
-  EXPECT_LE(rows_per_minute({.lease = Millis(1)}), 31U);
-  EXPECT_LE(rows_per_minute({.lease = Millis(20'000), .import_every = Millis(10'000)}), 31U);
-  EXPECT_LE(rows_per_minute({}), 1U);
-}
-
 TEST_F(RegionSyncTest, PublishesTheRestOfAWindowAfterItsEnd) {
   algorithm_ = Algorithm::kSlidingWindow;
   TestRegion& east = add("east");
@@ -297,45 +257,6 @@ TEST_F(RegionSyncTest, PublishesAgainToALedgerThatLostRowsOfAnEarlierFullRead) {
   EXPECT_EQ(store_->contents().presences.size(), 1U);
 }
 
-// A request that creates a tuple needs the mutex. Regression: it was held while all entries were
-// checked. On this thread, locking it again would deadlock.
-TEST(Importer, EndsAFullReadWithoutTheMutexIfNothingWasLost) {
-  const ManualClock clock;
-  const Options options{.ledger = make_null_ledger(), .region = "east", .capacity = 64};
-  memory::TupleStore tuples(clock, options, 1);
-  const regional::RegionState region(options, tuples);
-  GlobalState global(options, tuples);
-  memory::PublishWatch watch(tuples);
-  const Regions regions;
-  Publisher publisher(tuples, region, global, watch, std::make_shared<CompletionQueue>(), regions);
-  Importer importer(tuples, global, regions, publisher.trigger());
-  const LedgerKey key{
-      .workspace = "", .ns = "api", .identifier = "alice", .duration = Millis(60'000)};
-  const LedgerNews rows{
-      .rows = {{.key = key,
-                .sequence = clock.now().wall.time_since_epoch() / Millis(60'000),
-                .region = "east",
-                .count = 7,
-                .limit_seen = 10}},
-      .presences = {{.key = key, .region = "east", .until = clock.now().wall + Millis(600'000)}}};
-  importer.merge(clock.now(), rows);
-  const auto with_mutex_locked = [&](const auto& work) {
-    const base::MutexLock lock(global.remote.mutex());
-    work();
-  };
-  ManualClock later;
-  later.advance(Millis(1000));
-  with_mutex_locked([&] { importer.begin_full_read(later.now()); });
-  importer.merge(later.now(), rows);
-  with_mutex_locked([&] { importer.end_full_read(later.now()); });
-  EXPECT_EQ(importer.stats().lost, 0U);
-  // The same, but the full read does not have the row.
-  later.advance(Millis(1000));
-  importer.begin_full_read(later.now());
-  importer.end_full_read(later.now());
-  EXPECT_EQ(importer.stats().lost, 1U);
-}
-
 TEST_F(RegionSyncTest, ARejectedRowIsFoundAndDoesNotBlockOthers) {
   TestRegion& east = add("east");
   pass(Millis(1000));
@@ -424,36 +345,6 @@ TEST_F(RegionSyncTest, DoesAFullReadAfterAnImportTimedOutButNotAfterOtherCallsDi
   ledger->swallows_reads = false;
   pass(Millis(10'000));
   EXPECT_EQ(east.limiter->sync_stats().full_reads, 2U);
-}
-
-TEST_F(RegionSyncTest, ImportsALargeAnswerInParts) {
-  TestRegion& west = add("west");
-  ask(west);
-  pass(Millis(1000));
-  const uint64_t full_reads = west.limiter->sync_stats().full_reads;
-  for (int moment = 0; moment < 110; ++moment) {
-    write_for_north(1, numbered("moment" + std::to_string(moment), 1000));
-    clock_.advance(Millis(1));
-  }
-  write_for_north(40, {identifier_});
-  pass(Millis(400));
-  EXPECT_EQ(foreign(west), 40U);
-  EXPECT_EQ(west.limiter->sync_stats().full_reads, full_reads);
-  EXPECT_LT(west.limiter->sync_stats().import_lag, Millis(400));
-}
-
-TEST_F(RegionSyncTest, DoesAFullReadWhenTheRowsOfOneInstantExceedAnAnswer) {
-  TestRegion& west = add("west");
-  ask(west);
-  pass(Millis(1000));
-  const uint64_t full_reads = west.limiter->sync_stats().full_reads;
-  write_for_north(1, numbered("other", ledgers::kMaxChanges + 1));
-  write_for_north(40, {identifier_});
-  pass(Millis(400));
-  EXPECT_EQ(foreign(west), 0U);
-  pass(Millis(8000));
-  EXPECT_EQ(foreign(west), 40U);
-  EXPECT_GT(west.limiter->sync_stats().full_reads, full_reads);
 }
 
 TEST_F(RegionSyncTest, SendsRowsAgainAfterALostReply) {

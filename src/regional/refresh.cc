@@ -101,7 +101,8 @@ void Refresh::read(Instant now, const std::vector<ReadRequest>& requests, Execut
         const int64_t sequence = flight->sequence - static_cast<int64_t>(back);
         cells.push_back({.cell = {flight->tuple, sequence},
                          .reader = reader,
-                         .expires_at = WallTime((sequence + 2) * request.duration)});
+                         .expires_at = WallTime((sequence + 2) * request.duration),
+                         .with_regions = region_->has_ledger && back == 0});
       }
     }
     current->subscriptions.push_back({.waiter = waiter, .entry = i});
@@ -138,6 +139,7 @@ void Refresh::on_reply(const std::vector<FlightPtr>& flights,
     ReadResult result{.answered = true, .merged = merge(*flight, next)};
     result.counts.current = total(0);
     if (flight->cells() == 2) result.counts.previous = total(1);
+    result.regions = next[0].regions;
     next += flight->cells();
     end(flight, result);
   }
@@ -183,6 +185,11 @@ bool Refresh::merge(const Flight& flight, const CellTotals* totals) const {
     if (!heal_acked(cells, sequence, totals[back].mine)) continue;
     counters_->add(Stat::kHealed);
     region_->mark_dirty(tuple);
+  }
+  if (totals[0].regions != nullptr) {
+    if (const auto handler = region_->region_counts.lock()) {
+      handler->merge_regions(tuple, *totals[0].regions);
+    }
   }
   if (flight.requirement != ReadRequirement::kStrict) {
     const Millis longest =

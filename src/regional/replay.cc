@@ -54,6 +54,7 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
   if (!accepts_writes(region_->origin->reach())) return wait(now);
   requeue_all_after_loss(now.wall);
   choose_due_after(now.mono);
+  report.done += send_due(now, timers);
   auto batch = std::make_shared<Batch>();
   size_t tuples = 0;
   take_dirty(now);
@@ -80,6 +81,29 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
   update_lag(now);
   if (requeue_at_ < tuples_->table.slots()) ++report.waiting;
   return report;
+}
+
+// Cells that the bridge must publish go out at once: their counts in the same message as the
+// request to publish them.
+size_t Replay::send_due(Instant now, Executor& timers) {
+  size_t sent = 0;
+  auto batch = std::make_shared<Batch>();
+  const auto flush = [&] {
+    sent += batch->sent.size();
+    send(now, std::exchange(batch, std::make_shared<Batch>()), timers);
+  };
+  for (const DueCell& cell : region_->take_due()) {
+    const epoch::Guard guard;
+    const Tuple tuple = tuples_->table.at(cell.index);
+    // A tuple that was evicted since will be evaluated by the bridge.
+    if (!is_window(tuple) || WindowCells(tuple).generation() != cell.generation) continue;
+    const size_t before = batch->cells.size();
+    collect_cell(now.wall, tuple, cell.sequence, Extent::kCurrent, *batch);
+    if (batch->cells.size() > before) batch->cells.back().due = cell.due;
+    if (batch->cells.size() >= kBatchTuples) flush();
+  }
+  flush();
+  return sent;
 }
 
 // The origin accepts no writes: the counts stay in their cells until it does.
@@ -252,7 +276,8 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ex
   batch.cells.push_back({.cell = {memory::encode_key(header, tuple.slot->key_words()), sequence},
                          .writer = region_->component(cells.generation()),
                          .total = total,
-                         .expires_at = expires_at});
+                         .expires_at = expires_at,
+                         .limit_seen = region_->has_ledger ? memory::smallest_limit(tuple) : 0});
 }
 
 void Replay::send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers) {

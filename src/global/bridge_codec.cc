@@ -1,0 +1,166 @@
+#include "global/bridge_codec.h"
+
+#include <utility>
+
+#include "base/byte_codec.h"
+
+namespace weir::global {
+namespace {
+
+using base::ByteReader;
+using base::ByteWriter;
+
+constexpr uint64_t kNoticeFormat = 1;
+constexpr uint64_t kStateFormat = 1;
+// A list with more elements than the message has bytes is not valid.
+constexpr size_t kMaxReserved = 4096;
+
+void add(ByteWriter& writer, const SyncRules& rules) {
+  writer.add(static_cast<uint64_t>(rules.policy));
+  writer.add(rules.unpublished_permille);
+  writer.add(rules.slack_permille);
+  writer.add_signed(rules.lease.count());
+  writer.add_signed(rules.publish_every.count());
+  writer.add_signed(rules.import_every.count());
+  writer.add(rules.rows_per_second);
+  writer.add(rules.floor_permille);
+}
+
+SyncRules read_rules(ByteReader& reader) {
+  SyncRules rules;
+  rules.policy = reader.number() == 0 ? PublishPolicy::kBounded : PublishPolicy::kFloor;
+  rules.unpublished_permille = static_cast<uint32_t>(reader.number());
+  rules.slack_permille = static_cast<uint32_t>(reader.number());
+  rules.lease = Millis(reader.signed_number());
+  rules.publish_every = Millis(reader.signed_number());
+  rules.import_every = Millis(reader.signed_number());
+  rules.rows_per_second = static_cast<uint32_t>(reader.number());
+  rules.floor_permille = static_cast<uint32_t>(reader.number());
+  return rules;
+}
+
+void add(ByteWriter& writer, const FeedPosition& position) {
+  writer.add(position.epoch);
+  writer.add(position.number);
+}
+
+FeedPosition read_position(ByteReader& reader) {
+  FeedPosition position;
+  position.epoch = reader.number();
+  position.number = reader.number();
+  return position;
+}
+
+void add(ByteWriter& writer, const RegionCount& count) {
+  writer.add(std::string_view(count.region));
+  writer.add_signed(count.sequence);
+  writer.add(count.count);
+  writer.add(count.limit_seen);
+  writer.add_signed(count.leased_until.time_since_epoch().count());
+}
+
+RegionCount read_count(ByteReader& reader) {
+  RegionCount count;
+  count.region = reader.text();
+  count.sequence = reader.signed_number();
+  count.count = reader.number();
+  count.limit_seen = reader.number();
+  count.leased_until = WallTime(Millis(reader.signed_number()));
+  return count;
+}
+
+template <typename Read>
+auto read_list(ByteReader& reader, Read read) {
+  std::vector<decltype(read())> list;
+  const uint64_t size = reader.number();
+  list.reserve(std::min<uint64_t>(size, kMaxReserved));
+  for (uint64_t i = 0; i < size && reader.ok(); ++i) list.push_back(read());
+  return list;
+}
+
+}  // namespace
+
+std::string encode(const BridgeNotice& notice) {
+  ByteWriter writer;
+  writer.add(kNoticeFormat);
+  const Regions& regions = notice.regions;
+  add(writer, regions.rules);
+  writer.add(regions.count);
+  writer.add(uint64_t{regions.complete});
+  writer.add(regions.unpublished_ppm);
+  writer.add(regions.max_ppm);
+  add(writer, regions.own);
+  writer.add(regions.doublings.size());
+  for (const auto& [tenant, times] : regions.doublings) {
+    writer.add(std::string_view(tenant.workspace));
+    writer.add(std::string_view(tenant.ns));
+    writer.add(times);
+  }
+  writer.add_signed(notice.import_age.count());
+  writer.add(notice.changes.size());
+  for (const TupleChange& change : notice.changes) {
+    writer.add(std::string_view(change.tuple));
+    writer.add(change.counts.size());
+    for (const RegionCount& count : change.counts) add(writer, count);
+  }
+  return writer.take();
+}
+
+std::optional<BridgeNotice> decode_notice(std::string_view bytes) {
+  ByteReader reader(bytes);
+  if (reader.number() != kNoticeFormat) return std::nullopt;
+  BridgeNotice notice;
+  Regions& regions = notice.regions;
+  regions.rules = read_rules(reader);
+  regions.count = static_cast<uint32_t>(reader.number());
+  regions.complete = reader.number() != 0;
+  regions.unpublished_ppm = reader.number();
+  regions.max_ppm = reader.number();
+  regions.own = read_position(reader);
+  const auto doublings = read_list(reader, [&] {
+    Tenant tenant;
+    tenant.workspace = reader.text();
+    tenant.ns = reader.text();
+    return std::pair(std::move(tenant), static_cast<uint32_t>(reader.number()));
+  });
+  regions.doublings.insert(doublings.begin(), doublings.end());
+  notice.import_age = Millis(reader.signed_number());
+  notice.changes = read_list(reader, [&] {
+    TupleChange change;
+    change.tuple = reader.text();
+    change.counts = read_list(reader, [&] { return read_count(reader); });
+    return change;
+  });
+  if (!reader.at_end()) return std::nullopt;
+  return notice;
+}
+
+std::string encode(const BridgeState& state) {
+  ByteWriter writer;
+  writer.add(kStateFormat);
+  writer.add(state.id);
+  writer.add(state.evicted);
+  writer.add(state.cursors.size());
+  for (const auto& [region, position] : state.cursors) {
+    writer.add(std::string_view(region));
+    add(writer, position);
+  }
+  return writer.take();
+}
+
+std::optional<BridgeState> decode_state(std::string_view bytes) {
+  ByteReader reader(bytes);
+  if (reader.number() != kStateFormat) return std::nullopt;
+  BridgeState state;
+  state.id = reader.number();
+  state.evicted = reader.number();
+  const auto cursors = read_list(reader, [&] {
+    std::string region(reader.text());
+    return std::pair(std::move(region), read_position(reader));
+  });
+  state.cursors.insert(cursors.begin(), cursors.end());
+  if (!reader.at_end()) return std::nullopt;
+  return state;
+}
+
+}  // namespace weir::global

@@ -1,0 +1,64 @@
+// The messages of the bridge to the processes of its region, and the state that it saves for the
+// next bridge, as bytes.
+//
+// decode() returns none for anything that encode() did not produce.
+
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "global/regions.h"
+#include "weir/origin.h"
+
+namespace weir::global {
+
+struct TupleChange {
+  std::string tuple;  // encoded
+  std::vector<RegionCount> counts;
+  friend bool operator==(const TupleChange&, const TupleChange&) = default;
+};
+
+// Changes of many tuples, each tuple once.
+class ChangeSet {
+ public:
+  void add(const std::string& tuple, RegionCount count) {
+    const auto [found, is_new] = index_.emplace(tuple, changes_.size());
+    if (is_new) changes_.push_back({.tuple = tuple, .counts = {}});
+    changes_[found->second].counts.push_back(std::move(count));
+  }
+  [[nodiscard]] const std::vector<TupleChange>& changes() const { return changes_; }
+  [[nodiscard]] std::vector<TupleChange> take() {
+    index_.clear();
+    return std::exchange(changes_, {});
+  }
+
+ private:
+  std::map<std::string, size_t> index_;
+  std::vector<TupleChange> changes_;
+};
+
+struct BridgeNotice {
+  Regions regions;
+  Millis import_age{0};  // since the last successful read of the feeds was requested
+  std::vector<TupleChange> changes;
+};
+
+struct BridgeState {
+  // Chosen anew whenever counts may be missing: the position of a feed is valid for one of them.
+  uint64_t id = 0;
+  uint64_t evicted = 0;  // BridgeGrant::evicted when the id was chosen
+  // Of each region all of whose rows up to here are at the origin.
+  std::map<std::string, FeedPosition> cursors;
+};
+
+[[nodiscard]] std::string encode(const BridgeNotice& notice);
+[[nodiscard]] std::string encode(const BridgeState& state);
+[[nodiscard]] std::optional<BridgeNotice> decode_notice(std::string_view bytes);
+[[nodiscard]] std::optional<BridgeState> decode_state(std::string_view bytes);
+
+}  // namespace weir::global

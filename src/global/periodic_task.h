@@ -1,0 +1,69 @@
+// A call to a store that is repeated, one at a time, and whose reply is handled by the thread that
+// runs the sync.
+//
+// Only from that thread.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "global/completion_queue.h"
+#include "weir/error.h"
+#include "weir/time.h"
+
+namespace weir::global {
+
+class PeriodicTask {
+ public:
+  static constexpr Millis kDeadline{5000};  // for any reply
+
+  explicit PeriodicTask(std::shared_ptr<CompletionQueue> completions)
+      : completions_(std::move(completions)) {}
+
+  // Whether it is time, and no call is in flight.
+  [[nodiscard]] bool is_due(MonoTime now) const { return !in_flight_ && now >= next; }
+  [[nodiscard]] bool in_flight() const { return in_flight_; }
+  // When the call in flight was made, or the last one.
+  [[nodiscard]] MonoTime began() const { return began_; }
+  // Gives up a call without a reply: a later one is ignored. True if there was one.
+  bool give_up_late_call(MonoTime now) {
+    if (!in_flight_ || now - began_ < kDeadline) return false;
+    cancel();
+    return true;
+  }
+  void cancel() {
+    in_flight_ = false;
+    ++number_;
+  }
+
+  // The reply function of a call that is made now. `handle` gets the time and the result.
+  template <typename Answer, typename Handle>
+  [[nodiscard]] auto call(MonoTime now, Handle handle) {
+    const uint64_t number = ++number_;
+    in_flight_ = true;
+    began_ = now;
+    return [this, number, handle = std::move(handle),
+            weak = std::weak_ptr(completions_)](Result<Answer> answer) {
+      const auto completions = weak.lock();
+      if (!completions) return;
+      auto shared = std::make_shared<Result<Answer>>(std::move(answer));
+      completions->post([this, number, handle, shared](Instant when) {
+        if (!in_flight_ || number_ != number) return;
+        in_flight_ = false;
+        handle(when, *shared);
+      });
+    };
+  }
+
+  MonoTime next{};  // when to call again
+
+ private:
+  const std::shared_ptr<CompletionQueue> completions_;
+  MonoTime began_{};
+  bool in_flight_ = false;
+  uint64_t number_ = 0;  // of the call in flight: a reply to another one is too late
+};
+
+}  // namespace weir::global

@@ -1,0 +1,456 @@
+// The contract of BridgeStore, and of the parts of RegionalOrigin that serve it: each
+// implementation passes this suite.
+//
+// A maker is constructed with its `Clock`. It provides make() and another(), two endpoints of one
+// store, settle(), which waits for pending replies, and await(), which waits for messages.
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/doubles/manual_clock.h"
+#include "weir/origin.h"
+
+namespace weir {
+
+inline void PrintTo(const RegionCount& count, std::ostream* out) {
+  *out << count.region << "/" << count.sequence << " count " << count.count << " limit "
+       << count.limit_seen << " until " << count.leased_until.time_since_epoch().count();
+}
+inline void PrintTo(const DueTuple& entry, std::ostream* out) {
+  *out << testing::PrintToString(entry.tuple) << " kind " << static_cast<int>(entry.kind) << " at "
+       << entry.at.time_since_epoch().count();
+}
+
+}  // namespace weir
+
+namespace weir::contracts {
+
+// Collects messages; safe from any thread.
+class Inbox {
+ public:
+  [[nodiscard]] BridgeMessageHandler handler() {
+    return [this](BridgeMessage message) {
+      const std::lock_guard lock(mutex_);
+      messages_.push_back(std::move(message));
+    };
+  }
+  [[nodiscard]] std::vector<BridgeMessage> messages() const {
+    const std::lock_guard lock(mutex_);
+    return messages_;
+  }
+  [[nodiscard]] size_t size() const { return messages().size(); }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<BridgeMessage> messages_;
+};
+
+// Bytes that a text protocol or a C string would break.
+inline std::string binary(std::string_view name) {
+  return std::string(name) + std::string("\0\r\n$3 \xff\x01", 8);
+}
+
+template <typename Maker>
+class BridgeContract : public ::testing::Test {
+ protected:
+  static constexpr Component kNode{.incarnation = 1, .generation = 1};
+  static constexpr Component kSibling{.incarnation = 2, .generation = 1};
+  static constexpr Millis kLease{60'000};
+
+  [[nodiscard]] BridgeStore& store() { return *origin_->bridge_store(); }
+  [[nodiscard]] WallTime in(int64_t ms) const { return clock_.now().wall + Millis(ms); }
+  [[nodiscard]] static WallTime at(int64_t ms) { return WallTime(Millis(ms)); }
+
+  BridgeGrant acquire(const std::string& holder, Millis lease = kLease) {
+    return wait<BridgeGrant>([&](GrantReply reply) { store().acquire(holder, lease, reply); });
+  }
+  bool save(const std::string& holder, const std::string& state) {
+    return wait<bool>([&](SavedReply reply) { store().save(holder, state, reply); });
+  }
+  std::vector<DueTuple> read_due(WallTime by, size_t most = 1000) {
+    return wait<std::vector<DueTuple>>([&](DueReply reply) { store().read_due(by, most, reply); });
+  }
+  std::vector<TupleCounts> read_tuples(const std::vector<TupleRead>& tuples) {
+    return wait<std::vector<TupleCounts>>(
+        [&](TupleReply reply) { store().read_tuples(tuples, reply); });
+  }
+  TupleCounts read_tuple(const std::string& tuple, const std::vector<int64_t>& sequences = {}) {
+    return read_tuples({{.tuple = tuple, .sequences = sequences}}).at(0);
+  }
+  std::vector<TupleCounts> update_tuples(const std::vector<TupleUpdate>& updates) {
+    return wait<std::vector<TupleCounts>>(
+        [&](TupleReply reply) { store().update_tuples(updates, reply); });
+  }
+  std::vector<RegionCount> update(const std::string& tuple, const std::vector<RegionCount>& counts,
+                                  Millis kept = Millis(60'000)) {
+    return update_tuples({{.tuple = tuple,
+                           .counts = counts,
+                           .kept_until = clock_.now().wall + kept,
+                           .sequences = {}}})
+        .at(0)
+        .regions;
+  }
+  CellTotals replay(const CellReplay& cell) {
+    return wait<std::vector<CellTotals>>([&](OriginReply reply) { origin_->replay({cell}, reply); })
+        .at(0);
+  }
+  std::vector<CellTotals> read(const std::vector<CellRead>& cells) {
+    return wait<std::vector<CellTotals>>([&](OriginReply reply) { origin_->read(cells, reply); });
+  }
+  void retire(const CellId& cell, Component writer) {
+    (void)wait<size_t>(
+        [&](RetirementReply reply) { origin_->retire({{.cell = cell, .writer = writer}}, reply); });
+  }
+
+  typename Maker::Clock clock_;
+  Maker maker_{clock_};
+  std::shared_ptr<RegionalOrigin> origin_ = maker_.make();
+
+ private:
+  template <typename Answer, typename Call>
+  Answer wait(const Call& call) {
+    std::optional<Result<Answer>> received;
+    call([&](Result<Answer> answer) { received = std::move(answer); });
+    maker_.settle();
+    return std::move(received).value().value();
+  }
+};
+TYPED_TEST_SUITE_P(BridgeContract);
+
+TYPED_TEST_P(BridgeContract, GrantsTheLeaseToOneHolder) {
+  EXPECT_TRUE(this->acquire("one").ours);
+  EXPECT_FALSE(this->acquire("two").ours);
+  EXPECT_TRUE(this->acquire("one").ours);  // renewed
+  this->store().release("two");
+  EXPECT_FALSE(this->acquire("two").ours);
+  this->store().release("one");
+  EXPECT_TRUE(this->acquire("two").ours);
+  EXPECT_FALSE(this->acquire("one").ours);
+}
+
+TYPED_TEST_P(BridgeContract, ReturnsTheSavedStateToEveryCaller) {
+  EXPECT_EQ(this->acquire("one").state, "");
+  EXPECT_TRUE(this->save("one", binary("first")));
+  EXPECT_TRUE(this->save("one", binary("second")));
+  EXPECT_EQ(this->acquire("one").state, binary("second"));
+  EXPECT_EQ(this->acquire("two").state, binary("second"));
+  this->store().release("one");
+  EXPECT_EQ(this->acquire("two").state, binary("second"));
+}
+
+TYPED_TEST_P(BridgeContract, SavesOnlyForTheHolderOfTheLease) {
+  EXPECT_FALSE(this->save("one", "nobody is the bridge"));
+  ASSERT_TRUE(this->acquire("one").ours);
+  EXPECT_FALSE(this->save("two", "another is the bridge"));
+  EXPECT_TRUE(this->save("one", "state"));
+  this->store().release("one");
+  EXPECT_FALSE(this->save("one", "released"));
+  EXPECT_EQ(this->acquire("one").state, "state");
+}
+
+TYPED_TEST_P(BridgeContract, ReadsDueEntriesByTimeUpToABound) {
+  const DueTuple first{.tuple = binary("c"), .kind = Due::kWindowEnd, .at = this->at(1000)};
+  const DueTuple second{.tuple = "b", .kind = Due::kNow, .at = this->at(1001)};
+  const DueTuple third{.tuple = "a", .kind = Due::kNow, .at = this->at(1002)};
+  EXPECT_TRUE(this->read_due(this->at(5000)).empty());
+  this->store().add_due({third, first, second});
+  EXPECT_TRUE(this->read_due(this->at(999)).empty());
+  EXPECT_EQ(this->read_due(this->at(1000)), std::vector{first});
+  EXPECT_EQ(this->read_due(this->at(1001)), (std::vector{first, second}));
+  EXPECT_EQ(this->read_due(this->at(5000)), (std::vector{first, second, third}));
+  EXPECT_EQ(this->read_due(this->at(5000), 2), (std::vector{first, second}));
+}
+
+TYPED_TEST_P(BridgeContract, KeepsOneDueEntryOfEachKindWithItsEarliestTime) {
+  const DueTuple now{.tuple = "a", .kind = Due::kNow, .at = this->at(1000)};
+  const DueTuple end{.tuple = "a", .kind = Due::kWindowEnd, .at = this->at(2000)};
+  DueTuple later = now;
+  later.at = this->at(3000);
+  this->store().add_due({now, end, later});
+  EXPECT_EQ(this->read_due(this->at(5000)), (std::vector{now, end}));
+  DueTuple earlier = end;
+  earlier.at = this->at(500);
+  this->store().add_due({earlier});
+  EXPECT_EQ(this->read_due(this->at(5000)), (std::vector{earlier, now}));
+}
+
+TYPED_TEST_P(BridgeContract, RemovesADueEntryOnlyIfItsTimeIsTheSame) {
+  const DueTuple now{.tuple = binary("a"), .kind = Due::kNow, .at = this->at(1000)};
+  const DueTuple end{.tuple = binary("a"), .kind = Due::kWindowEnd, .at = this->at(2000)};
+  this->store().add_due({now, end});
+  DueTuple other = now;
+  other.at = this->at(1001);
+  this->store().remove_due({other, {.tuple = "unknown", .at = this->at(1000)}});
+  EXPECT_EQ(this->read_due(this->at(5000)), (std::vector{now, end}));
+  this->store().remove_due({now, other});
+  EXPECT_EQ(this->read_due(this->at(5000)), std::vector{end});
+  // A removed entry does not hold its earlier time.
+  this->store().add_due({other});
+  EXPECT_EQ(this->read_due(this->at(5000)), (std::vector{other, end}));
+}
+
+TYPED_TEST_P(BridgeContract, AddsADueEntryWithAReplay) {
+  constexpr int64_t kDuration = 60'000;
+  const int64_t sequence = this->clock_.now().wall.time_since_epoch().count() / kDuration;
+  CellReplay cell{.cell = {binary("a"), sequence},
+                  .writer = this->kNode,
+                  .total = 1,
+                  .expires_at = this->at((sequence + 2) * kDuration)};
+  this->replay(cell);
+  EXPECT_TRUE(this->read_due(this->in(1'000'000)).empty());
+  cell.due = Due::kWindowEnd;
+  this->replay(cell);
+  const DueTuple end{
+      .tuple = binary("a"), .kind = Due::kWindowEnd, .at = this->at((sequence + 1) * kDuration)};
+  EXPECT_EQ(this->read_due(this->in(1'000'000)), std::vector{end});
+  cell.due = Due::kNow;
+  const WallTime before = this->clock_.now().wall;
+  this->replay(cell);
+  const WallTime after = this->clock_.now().wall;
+  this->store().remove_due({end});
+  const auto due = this->read_due(after);
+  ASSERT_EQ(due.size(), 1u);
+  EXPECT_EQ(due[0].tuple, binary("a"));
+  EXPECT_EQ(due[0].kind, Due::kNow);
+  EXPECT_GE(due[0].at, before);
+  EXPECT_LE(due[0].at, after);
+}
+
+TYPED_TEST_P(BridgeContract, AddsNoDueEntryForAnExpiredCell) {
+  for (const Due due : {Due::kNow, Due::kWindowEnd}) {
+    this->replay({.cell = {"a", 5},
+                  .writer = this->kNode,
+                  .total = 1,
+                  .expires_at = this->in(-1),
+                  .limit_seen = 10,
+                  .due = due});
+  }
+  EXPECT_TRUE(this->read_due(this->in(1'000'000)).empty());
+  EXPECT_EQ(this->read_tuple("a", {5}).windows.at(0).limit_seen, 0u);
+}
+
+TYPED_TEST_P(BridgeContract, ReadsTheTotalAndTheSmallestLimitOfEachWindow) {
+  const auto write = [&](const std::string& tuple, int64_t sequence, Component writer, Count total,
+                         Count limit) {
+    this->replay({.cell = {tuple, sequence},
+                  .writer = writer,
+                  .total = total,
+                  .expires_at = this->in(60'000),
+                  .limit_seen = limit});
+  };
+  write("a", 5, this->kNode, 3, 0);
+  EXPECT_EQ(this->read_tuple("a", {5}).windows.at(0).limit_seen, 0u);
+  write("a", 5, this->kNode, 3, 100);
+  write("a", 5, this->kSibling, 4, 90);
+  write("a", 6, this->kSibling, 2, 80);
+  write("b", 5, this->kNode, 0, 70);  // nothing was admitted
+  const auto counts =
+      this->read_tuples({{.tuple = "b", .sequences = {5}}, {.tuple = "a", .sequences = {6, 4, 5}}});
+  ASSERT_EQ(counts.size(), 2u);
+  ASSERT_EQ(counts[0].windows.size(), 1u);
+  EXPECT_EQ(counts[0].windows[0].total, 0u);
+  EXPECT_EQ(counts[0].windows[0].limit_seen, 70u);
+  ASSERT_EQ(counts[1].windows.size(), 3u);
+  EXPECT_EQ(counts[1].windows[0].sequence, 6);
+  EXPECT_EQ(counts[1].windows[0].total, 2u);
+  EXPECT_EQ(counts[1].windows[0].limit_seen, 80u);
+  EXPECT_EQ(counts[1].windows[1].sequence, 4);
+  EXPECT_EQ(counts[1].windows[1].total, 0u);
+  EXPECT_EQ(counts[1].windows[1].limit_seen, 0u);
+  EXPECT_EQ(counts[1].windows[2].total, 7u);
+  EXPECT_EQ(counts[1].windows[2].limit_seen, 90u);
+  // A limit is not a component.
+  const CellTotals totals = this->read({{.cell = {"a", 5}, .reader = this->kNode}}).at(0);
+  EXPECT_EQ(totals.mine, 3u);
+  EXPECT_EQ(totals.siblings, 4u);
+}
+
+TYPED_TEST_P(BridgeContract, KeepsTheLimitOfARetiredComponent) {
+  const CellId cell{"a", 5};
+  for (const auto& [writer, limit] : {std::pair{this->kNode, Count{90}}, {this->kSibling, 100}}) {
+    this->replay({.cell = cell,
+                  .writer = writer,
+                  .total = 3,
+                  .expires_at = this->in(60'000),
+                  .limit_seen = limit});
+  }
+  const auto window = [&] { return this->read_tuple("a", {5}).windows.at(0); };
+  this->retire(cell, this->kNode);
+  EXPECT_EQ(window().limit_seen, 90u);
+  this->retire(cell, this->kSibling);
+  this->retire(cell, this->kSibling);
+  EXPECT_EQ(window().limit_seen, 90u);
+  EXPECT_EQ(window().total, 6u);
+}
+
+TYPED_TEST_P(BridgeContract, RaisesCountsAndLeasesAndLowersLimits) {
+  const WallTime lease = this->in(100'000);
+  const RegionCount first{
+      .region = "eu", .sequence = 5, .count = 7, .limit_seen = 100, .leased_until = lease};
+  EXPECT_EQ(this->update("a", {first}), std::vector{first});
+  EXPECT_EQ(this->update("a", {first}), std::vector{first});
+  RegionCount older = first;
+  older.count = 6;
+  older.limit_seen = 101;
+  older.leased_until = lease - Millis(1);
+  EXPECT_EQ(this->update("a", {older}), std::vector{first});
+  RegionCount unknown = first;
+  unknown.limit_seen = 0;
+  unknown.leased_until = {};
+  EXPECT_EQ(this->update("a", {unknown}), std::vector{first});
+  RegionCount newer = first;
+  newer.count = 8;
+  newer.limit_seen = 99;
+  newer.leased_until = lease + Millis(1);
+  EXPECT_EQ(this->update("a", {newer, older}), std::vector{newer});
+  EXPECT_EQ(this->read_tuple("a").regions, std::vector{newer});
+  EXPECT_TRUE(this->read_tuple("b").regions.empty());
+}
+
+TYPED_TEST_P(BridgeContract, KeepsTheNewestThreeWindowsAndTheLeaseOfEachRegion) {
+  const WallTime lease = this->in(100'000);
+  const auto count_of = [&](const std::string& region, int64_t sequence) {
+    return RegionCount{
+        .region = region, .sequence = sequence, .count = 1 + static_cast<Count>(sequence)};
+  };
+  RegionCount oldest = count_of("eu", 3);
+  oldest.leased_until = lease;
+  this->update("a", {oldest, count_of("us", 3)});
+  const auto regions = this->update("a", {count_of("eu", 6), count_of("eu", 5), count_of("eu", 4)});
+  std::vector<RegionCount> expected = {count_of("eu", 4), count_of("eu", 5), count_of("eu", 6)};
+  for (RegionCount& each : expected) each.leased_until = lease;
+  expected.push_back(count_of("us", 3));
+  EXPECT_EQ(regions, expected);
+  // An older window changes nothing, but its lease counts.
+  RegionCount late = count_of("eu", 2);
+  late.leased_until = lease + Millis(1);
+  for (size_t i = 0; i < 3; ++i) expected[i].leased_until = late.leased_until;
+  EXPECT_EQ(this->update("a", {late}), expected);
+}
+
+TYPED_TEST_P(BridgeContract, ReturnsALeaseWithoutAWindow) {
+  const RegionCount lease{.region = "eu", .leased_until = this->in(100'000)};
+  EXPECT_EQ(this->update("a", {lease}), std::vector{lease});
+  RegionCount window{.region = "eu", .sequence = 5, .count = 2};
+  const RegionCount seen{.region = "eu", .sequence = 6, .limit_seen = 9};
+  const auto regions = this->update("a", {window, seen});
+  ASSERT_EQ(regions.size(), 2u);
+  window.leased_until = lease.leased_until;
+  EXPECT_EQ(regions[0], window);
+  EXPECT_EQ(regions[1].limit_seen, 9u);
+}
+
+TYPED_TEST_P(BridgeContract, ReturnsEachUpdatedTupleWithTheRequestedWindows) {
+  this->replay({.cell = {binary("a"), 5},
+                .writer = this->kNode,
+                .total = 3,
+                .expires_at = this->in(60'000),
+                .limit_seen = 20});
+  const RegionCount eu{.region = binary("eu"), .sequence = 5, .count = 3, .limit_seen = 4};
+  const RegionCount us{.region = "us:1,2 3", .sequence = 5, .count = Count{1} << 43};
+  const auto counts = this->update_tuples(
+      {{.tuple = "b", .counts = {us}, .kept_until = this->in(9000), .sequences = {}},
+       {.tuple = binary("a"),
+        .counts = {us, eu},
+        .kept_until = this->in(9000),
+        .sequences = {6, 5}},
+       {.tuple = "c", .counts = {}, .sequences = {5}}});
+  ASSERT_EQ(counts.size(), 3u);
+  EXPECT_EQ(counts[0].regions, std::vector{us});
+  EXPECT_TRUE(counts[0].windows.empty());
+  EXPECT_EQ(counts[1].regions, (std::vector{eu, us}));
+  ASSERT_EQ(counts[1].windows.size(), 2u);
+  EXPECT_EQ(counts[1].windows[0].total, 0u);
+  EXPECT_EQ(counts[1].windows[1].total, 3u);
+  EXPECT_EQ(counts[1].windows[1].limit_seen, 20u);
+  EXPECT_TRUE(counts[2].regions.empty());
+  EXPECT_EQ(counts[2].windows.size(), 1u);
+  EXPECT_TRUE(this->update_tuples({}).empty());
+  EXPECT_TRUE(this->read_tuples({}).empty());
+}
+
+TYPED_TEST_P(BridgeContract, IgnoresAnUpdateThatHasEnded) {
+  const RegionCount eu{.region = "eu", .sequence = 5, .count = 3};
+  EXPECT_TRUE(this->update("a", {eu}, Millis(0)).empty());
+  EXPECT_TRUE(this->read_tuple("a").regions.empty());
+}
+
+TYPED_TEST_P(BridgeContract, ReadsRegionCountsWithTheCellsThatRequestThem) {
+  const RegionCount eu{.region = "eu", .sequence = 5, .count = 3, .leased_until = this->in(70'000)};
+  this->update("a", {eu});
+  const auto totals = this->read({{.cell = {"a", 5}, .reader = this->kNode},
+                                  {.cell = {"a", 6}, .reader = this->kNode, .with_regions = true},
+                                  {.cell = {"b", 5}, .reader = this->kNode, .with_regions = true},
+                                  {.cell = {"a", 5}, .reader = this->kNode, .with_regions = true}});
+  ASSERT_EQ(totals.size(), 4u);
+  EXPECT_EQ(totals[0].regions, nullptr);
+  ASSERT_TRUE(totals[1].regions && totals[2].regions && totals[3].regions);
+  EXPECT_EQ(*totals[1].regions, std::vector{eu});
+  EXPECT_TRUE(totals[2].regions->empty());
+  EXPECT_EQ(*totals[3].regions, std::vector{eu});
+}
+
+TYPED_TEST_P(BridgeContract, DeliversNumberedMessagesToAllSubscribers) {
+  const std::shared_ptr<RegionalOrigin> other = this->maker_.another();
+  Inbox mine, theirs;
+  this->store().subscribe(mine.handler());
+  other->bridge_store()->subscribe(theirs.handler());
+  this->maker_.await_subscribers(2);
+  const auto sent_and_received = [&](BridgeStore& from, const std::string& body, size_t count) {
+    from.notify(body);
+    this->maker_.await([&] { return mine.size() == count && theirs.size() == count; });
+  };
+  sent_and_received(this->store(), binary("one"), 1);
+  sent_and_received(*other->bridge_store(), "two", 2);
+  sent_and_received(this->store(), "", 3);
+  for (const Inbox* const inbox : {&mine, &theirs}) {
+    const auto messages = inbox->messages();
+    ASSERT_EQ(messages.size(), 3u);
+    EXPECT_EQ(messages[0].body, binary("one"));
+    EXPECT_EQ(messages[1].body, "two");
+    EXPECT_EQ(messages[2].body, "");
+    EXPECT_EQ(messages[1].number, messages[0].number + 1);
+    EXPECT_EQ(messages[2].number, messages[0].number + 2);
+  }
+  this->store().subscribe(nullptr);
+  other->bridge_store()->subscribe(nullptr);
+}
+
+TYPED_TEST_P(BridgeContract, CallsOnlyTheLastHandler) {
+  const std::shared_ptr<RegionalOrigin> other = this->maker_.another();
+  Inbox former, last, witness;
+  other->bridge_store()->subscribe(witness.handler());
+  this->store().subscribe(former.handler());
+  this->maker_.await_subscribers(2);
+  this->store().subscribe(last.handler());
+  this->store().notify("one");
+  this->maker_.await([&] { return last.size() == 1 && witness.size() == 1; });
+  EXPECT_EQ(former.size(), 0u);
+  this->store().subscribe(nullptr);
+  this->store().notify("two");
+  this->maker_.await([&] { return witness.size() == 2; });
+  this->maker_.settle();
+  EXPECT_EQ(last.size(), 1u);
+  other->bridge_store()->subscribe(nullptr);
+}
+
+REGISTER_TYPED_TEST_SUITE_P(
+    BridgeContract, GrantsTheLeaseToOneHolder, ReturnsTheSavedStateToEveryCaller,
+    SavesOnlyForTheHolderOfTheLease, ReadsDueEntriesByTimeUpToABound,
+    KeepsOneDueEntryOfEachKindWithItsEarliestTime, RemovesADueEntryOnlyIfItsTimeIsTheSame,
+    AddsADueEntryWithAReplay, AddsNoDueEntryForAnExpiredCell,
+    ReadsTheTotalAndTheSmallestLimitOfEachWindow, KeepsTheLimitOfARetiredComponent,
+    RaisesCountsAndLeasesAndLowersLimits, KeepsTheNewestThreeWindowsAndTheLeaseOfEachRegion,
+    ReturnsALeaseWithoutAWindow, ReturnsEachUpdatedTupleWithTheRequestedWindows,
+    IgnoresAnUpdateThatHasEnded, ReadsRegionCountsWithTheCellsThatRequestThem,
+    DeliversNumberedMessagesToAllSubscribers, CallsOnlyTheLastHandler);
+
+}  // namespace weir::contracts
