@@ -223,6 +223,17 @@ TEST(CommandLine, SimPrintsWhyAScenarioCannotBeRead) {
   EXPECT_THAT(changed.text, HasSubstr("polcy"));
 }
 
+TEST(CommandLine, CleansTheLedger) {
+  const Output output =
+      run("dir=$(mktemp -d); weir ledger clean --ledger \"sqlite:$dir/ledger.db\"; code=$?; "
+          "weir ledger clean --ledger \"sqlite:$dir/ledger.db\"; rm -r \"$dir\"; exit $code");
+  EXPECT_EQ(output.exit_code, 0);
+  EXPECT_THAT(output.text, HasSubstr(": 0 expired rows and old batches deleted\n"));
+  EXPECT_THAT(output.text, HasSubstr(": another process cleans it now\n"));
+  EXPECT_EQ(run("weir ledger clean --ledger none").exit_code, 1);
+  EXPECT_EQ(run("weir ledger").exit_code, 2);
+}
+
 TEST(CommandLine, SimIsDeterministic) {
   const std::string line = kScenario + "weir sim /dev/stdin --seed 7 | grep -o 'fingerprint.*'";
   const Output first = run(line);
