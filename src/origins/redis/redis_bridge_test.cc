@@ -126,15 +126,21 @@ TEST_F(RedisBridge, KeepsRegionCountsForTheLongestTimeOfAllUpdates) {
 
 TEST_F(RedisBridge, StoresCountsReadably) {
   ASSERT_TRUE(origin_
-                  .update_tuples({update_of("a", {{.region = "eu",
-                                                   .sequence = 28'333'333,
-                                                   .count = Count{1} << 43,
-                                                   .limit_seen = 1'000'000'000'000,
-                                                   .leased_until = WallTime(Millis(1700000600000))},
-                                                  {.region = "eu", .sequence = 28'333'334}})})
+                  .update_tuples({update_of(
+                      "a", {{.region = "eu",
+                             .sequence = 28'333'333,
+                             .count = Count{1} << 43,
+                             .limit_seen = 1'000'000'000'000,
+                             .leased_until = WallTime(Millis(1700000600000))},
+                            {.region = "eu",
+                             .sequence = 28'333'332,
+                             .count = 7,
+                             .limit_seen = 1'000'000'000'000},
+                            {.region = "eu", .sequence = 28'333'331, .count = 5, .limit_seen = 90},
+                            {.region = "eu", .sequence = 28'333'334}})})
                   .ok());
   EXPECT_EQ(server_.ask("HGET " + key_of("a") + " eu"),
-            "$50\r\n1700000600000;28333333,8796093022208,1000000000000\r\n");
+            "$63\r\n1700000600000;28333333,8796093022208,1000000000000;-1,7;-2,5,90\r\n");
 }
 
 TEST_F(RedisBridge, ReplacesStoredValuesThatAreNotCounts) {
