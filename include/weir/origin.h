@@ -68,8 +68,9 @@ struct CellRead {
 // When the counts of a tuple are due to be published to the other regions; see BridgeStore.
 enum class Due : uint8_t {
   kNever,
-  kNow,
-  kWindowEnd,  // the publish rule is evaluated when the window of the cell has ended
+  kNow,        // whatever the publish rule says: a request was refused
+  kRule,       // now, if the publish rule says so
+  kWindowEnd,  // when the window of the cell has ended, if the publish rule says so
 };
 
 struct CellReplay {
@@ -134,8 +135,8 @@ struct TupleUpdate {
 // A tuple that waits to be published. Each tuple has at most one entry of each kind.
 struct DueTuple {
   std::string tuple;
-  Due kind = Due::kNow;  // or kWindowEnd
-  WallTime at{};         // kNow: when it was added; kWindowEnd: the end of the window
+  Due kind = Due::kNow;
+  WallTime at{};  // when it was added; kWindowEnd: the end of the window
   friend bool operator==(const DueTuple&, const DueTuple&) = default;
 };
 
@@ -182,8 +183,8 @@ class WEIR_EXPORT BridgeStore {
 
   // The entries that are due from then to then, the earliest first.
   virtual void read_due(WallTime from, WallTime by, size_t most, DueReply reply) = 0;
-  // Adds entries. An entry of kNow that exists gets the new time, so that remove_due() keeps it; one
-  // of kWindowEnd keeps the earlier time.
+  // Adds entries. One that exists gets the new time, so that remove_due() keeps it; one of kWindowEnd
+  // keeps the earlier time.
   virtual void add_due(std::vector<DueTuple> entries) = 0;
   // Removes entries whose time is still the same.
   virtual void remove_due(std::vector<DueTuple> entries) = 0;

@@ -117,6 +117,8 @@ bool BridgeData::save(const std::string& holder, const std::string& state) {
 }
 
 std::vector<DueTuple> BridgeData::read_due(WallTime from, WallTime by, size_t most) const {
+  // The entries have the time of the store. The clock of the caller may be behind it.
+  by = std::max(by, clock_.now().wall);
   std::vector<DueTuple> due;
   due_.for_each([&](const DueKey& key, WallTime at) {
     if (at >= from && at <= by) due.push_back({.tuple = key.first, .kind = key.second, .at = at});
@@ -171,7 +173,7 @@ void BridgeData::note_replay(const CellReplay& replay) {
                 before == nullptr ? replay.limit_seen : std::min(*before, replay.limit_seen));
   }
   if (replay.due == Due::kNever) return;
-  const WallTime at = replay.due == Due::kNow ? wall : window_end(replay);
+  const WallTime at = replay.due == Due::kWindowEnd ? window_end(replay) : wall;
   add_due({.tuple = replay.cell.tuple, .kind = replay.due, .at = at});
 }
 

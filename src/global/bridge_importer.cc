@@ -37,7 +37,8 @@ BridgeImporter::BridgeImporter(BridgeIdentity identity, std::shared_ptr<GlobalLe
       notify_(std::move(notify)),
       random_(seed),
       round_task_(completions),
-      page_task_(completions) {}
+      page_task_(completions),
+      lease_task_(completions) {}
 
 uint64_t BridgeImporter::random() {
   return base::split_mix(random_) | 1;
@@ -47,7 +48,8 @@ void BridgeImporter::use(BridgeStore& store, FeedPosition own) {
   store_ = &store;
   round_task_.cancel();
   page_task_.cancel();
-  round_task_.next = page_task_.next = {};
+  lease_task_.cancel();
+  round_task_.next = page_task_.next = lease_task_.next = {};
   granted_until_ = {};
   round_ = {};
   full_read_.reset();
@@ -56,6 +58,7 @@ void BridgeImporter::use(BridgeStore& store, FeedPosition own) {
   own_batches_.clear();
   own_ = own;
   state_id_ = 0;
+  saved_state_.clear();
   renewed_at_ = {};
 }
 
@@ -63,7 +66,9 @@ void BridgeImporter::run(Instant now, Nanos every) {
   every_ = every;
   if (round_task_.give_up_late_call(now.mono)) end_round(now, true);
   if (page_task_.give_up_late_call(now.mono)) full_read_.reset();
+  (void)lease_task_.give_up_late_call(now.mono);
   if (round_task_.is_due(now.mono)) acquire(now);
+  if (is_bridge(now.mono)) renew_lease(now);
   if (is_bridge(now.mono)) read_next_page(now);
 }
 
@@ -77,8 +82,11 @@ FeedPosition BridgeImporter::own_position() const {
 }
 
 void BridgeImporter::note_own_batch(FeedPosition before, FeedPosition batch) {
-  own_batches_[before] = batch;
   own_ = std::max(own_, batch);
+  // Another process may have written between the two: then the feed brings both.
+  if (batch.epoch == before.epoch && batch.number == before.number + 1) {
+    own_batches_[before] = batch;
+  }
 }
 
 void BridgeImporter::read_all_again() {
@@ -98,13 +106,37 @@ void BridgeImporter::acquire(Instant now) {
                       }));
 }
 
+// A slow ledger must not end the lease.
+void BridgeImporter::renew_lease(Instant now) {
+  const MonoTime granted = granted_until_ - kLease;
+  if (!round_task_.in_flight() || now.mono - granted < kCandidateEvery) return;
+  if (!lease_task_.is_due(now.mono)) return;
+  lease_task_.next = now.mono + kCandidateEvery;
+  store_->acquire(
+      identity_.holder, kLease,
+      lease_task_.call<BridgeGrant>(
+          now.mono, [this, began = now.mono](Instant when, const Result<BridgeGrant>& grant) {
+            if (!grant) return;
+            if (grant->ours && grant->state == saved_state_) {
+              granted_until_ = std::max(granted_until_, began + kLease);
+              return;
+            }
+            // The origin lost its data, or another process was the bridge: the round is worthless.
+            round_task_.cancel();
+            end_round(when, true);
+          }));
+}
+
 void BridgeImporter::on_grant(Instant now, const BridgeGrant& grant) {
   if (!grant.ours) {
     granted_until_ = {};
     return;
   }
   granted_until_ = round_.began + kLease;
+  saved_state_ = grant.state;
   keep_or_renew(now, grant);
+  const auto own = round_.state.cursors.find(identity_.region);
+  if (own != round_.state.cursors.end()) own_ = std::max(own_, own->second);
   for (const auto& [region, completed] : std::exchange(completed_, {})) {
     if (completed.state_id != round_.state.id) continue;
     FeedPosition& cursor = round_.state.cursors[region];
@@ -280,16 +312,12 @@ void BridgeImporter::evaluate(Instant now, const std::vector<TupleUpdate>& updat
   std::vector<DueTuple> due;
   for (size_t i = 0; i < updates.size(); ++i) {
     const OriginTuple tuple(updates[i].tuple, tuples[i], identity_.region, now.wall, regions_);
-    const int64_t current = tuple.current();
-    if (tuple.reason(current) != PublishReason::kNone ||
-        tuple.reason(current + 1) != PublishReason::kNone) {
-      due.push_back({.tuple = updates[i].tuple, .kind = Due::kNow, .at = now.wall});
-    } else if (tuple.reason(current - 1) != PublishReason::kNone) {
-      due.push_back({.tuple = updates[i].tuple, .kind = Due::kWindowEnd, .at = now.wall});
+    if (tuple.has_reason()) {
+      due.push_back({.tuple = updates[i].tuple, .kind = Due::kRule, .at = now.wall});
     } else if (tuple.is_contended()) {
       due.push_back({.tuple = updates[i].tuple,
                      .kind = Due::kWindowEnd,
-                     .at = end_of_window(current, tuple.duration())});
+                     .at = end_of_window(tuple.current(), tuple.duration())});
     }
   }
   if (!due.empty()) store_->add_due(std::move(due));
@@ -301,12 +329,21 @@ void BridgeImporter::finish_round(Instant now) {
   regions_.own = own_;
   stats_.imported_at = round_.began;
   notify_(now, round_.changes.take());
-  store_->save(identity_.holder, encode(round_.state),
-               round_task_.call<bool>(now.mono, [this](Instant when, const Result<bool>& saved) {
-                 const bool failed = !saved || !*saved;
-                 if (!failed) state_id_ = round_.state.id;
-                 end_round(when, failed);
-               }));
+  std::string state = encode(round_.state);
+  if (state == saved_state_) {
+    state_id_ = round_.state.id;
+    return end_round(now, false);
+  }
+  store_->save(identity_.holder, state,
+               round_task_.call<bool>(
+                   now.mono, [this, state](Instant when, const Result<bool>& saved) {
+                     const bool failed = !saved || !*saved;
+                     if (!failed) {
+                       state_id_ = round_.state.id;
+                       saved_state_ = state;
+                     }
+                     end_round(when, failed);
+                   }));
 }
 
 void BridgeImporter::end_round(Instant now, bool failed) {

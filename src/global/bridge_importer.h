@@ -100,6 +100,7 @@ class BridgeImporter {
   };
 
   void acquire(Instant now);
+  void renew_lease(Instant now);
   void on_grant(Instant now, const BridgeGrant& grant);
   void read_feeds(Instant now);
   void on_feeds(Instant now, const FeedChanges& feeds);
@@ -125,7 +126,7 @@ class BridgeImporter {
   BridgeStore* store_ = nullptr;
   uint64_t random_;
 
-  PeriodicTask round_task_, page_task_;
+  PeriodicTask round_task_, page_task_, lease_task_;
   MonoTime granted_until_{};
   Nanos every_{0};
   Round round_;
@@ -139,7 +140,8 @@ class BridgeImporter {
   std::map<std::string, Completed> completed_;
   std::map<FeedPosition, FeedPosition> own_batches_;  // published here: the batch after another
   FeedPosition own_{};
-  uint64_t state_id_ = 0;  // of the state that this process saved last; 0: none
+  uint64_t state_id_ = 0;    // of the state that this process saved last; 0: none
+  std::string saved_state_;  // its bytes
   MonoTime renewed_at_{};  // when all positions were last discarded
   MonoTime checked_at_{};  // when all regions were last read whole as a check
   bool check_all_ = false;

@@ -76,9 +76,12 @@ void BridgePublisher::run(Instant now, Flush flush) {
 }
 
 void BridgePublisher::note_waits(MonoTime now) {
-  backlog_.each_tenant([&](const Tenant& tenant, MonoTime since) {
-    budget_.note_wait(now, tenant, now - since);
-  });
+  // Rows may also wait for a ledger that fails; a larger allowance would not help.
+  if (needs_rows_) {
+    backlog_.each_tenant([&](const Tenant& tenant, MonoTime since) {
+      budget_.note_wait(now, tenant, now - since);
+    });
+  }
   (void)budget_.halve_idle(now);
   regions_.doublings = budget_.doublings();
 }
@@ -116,13 +119,14 @@ void BridgePublisher::on_due(Instant now, const std::vector<DueTuple>& due) {
 
 void BridgePublisher::choose(Instant now) {
   std::map<std::string, TupleRows> chosen;
+  needs_rows_ = false;
   while (chosen.size() < kTuplesPerChunk) {
-    if (flush_ == Flush::kDue && !budget_.has_rows()) break;
+    // Most tuples have one row.
+    needs_rows_ = flush_ == Flush::kDue && !budget_.has_rows(chosen.size() + 1);
+    if (needs_rows_) break;
     DueBacklog::Entry* const entry = backlog_.take(now.mono);
     if (entry == nullptr) break;
     TupleRows& rows = chosen[entry->due.tuple];
-    // Rows are paid for when they are known; a tuple has one in most cases.
-    if (rows.due.empty()) budget_.take(1);
     rows.tuple = entry->due.tuple;
     rows.due.push_back(entry->due);
   }
@@ -184,7 +188,7 @@ void BridgePublisher::on_tuples(Instant now, const Chunk& chosen,
   for (size_t i = 0; i < chosen.size(); ++i) {
     TupleRows rows = chosen[i];
     rows.rows = rows_of(now, chosen[i], tuples[i]);
-    if (rows.rows.size() > 1) budget_.take(rows.rows.size() - 1);
+    budget_.take(rows.rows.size());
     (rows.rows.empty() ? done : chunk).push_back(std::move(rows));
   }
   if (!done.empty()) {
@@ -226,7 +230,7 @@ std::vector<LedgerRow> BridgePublisher::ledger_rows(const Chunk& chunk) const {
 void BridgePublisher::send_next(Instant now) {
   if (chunks_.empty()) {
     // More may be due than one round can take.
-    if (backlog_.size() > 0 && budget_.has_rows()) task_.next = now.mono;
+    if (backlog_.size() > 0 && budget_.has_rows(1)) task_.next = now.mono;
     return;
   }
   const FeedPosition known = importer_.own_position();
@@ -308,10 +312,13 @@ void BridgePublisher::finish(Instant now, const Chunk& chunk,
       backlog_.remove(due);
     }
     const OriginTuple tuple(chunk[i].tuple, tuples[i], identity_.region, now.wall, regions_);
-    if (!tuple.is_contended()) continue;
-    added.push_back({.tuple = chunk[i].tuple,
-                     .kind = Due::kWindowEnd,
-                     .at = end_of_window(tuple.current(), tuple.duration())});
+    if (tuple.has_reason()) {
+      added.push_back({.tuple = chunk[i].tuple, .kind = Due::kRule, .at = now.wall});
+    } else if (tuple.is_contended()) {
+      added.push_back({.tuple = chunk[i].tuple,
+                       .kind = Due::kWindowEnd,
+                       .at = end_of_window(tuple.current(), tuple.duration())});
+    }
   }
   store_->remove_due(std::move(removed));
   if (!added.empty()) store_->add_due(std::move(added));

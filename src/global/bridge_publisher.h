@@ -107,6 +107,7 @@ class BridgePublisher {
   WallTime read_until_{};
   std::deque<Chunk> chunks_;  // to be published; the first may be in flight
   bool wants_records_ = false;
+  bool needs_rows_ = false;  // the row budget was too small in the last round
   MonoTime written_at_{};
   std::optional<MonoTime> failing_since_;
   Stats stats_;

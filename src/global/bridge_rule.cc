@@ -121,6 +121,13 @@ PublishReason OriginTuple::reason(int64_t sequence) const {
   return publish_reason(usage, regions_.rules);
 }
 
+bool OriginTuple::has_reason() const {
+  const std::vector<int64_t> windows = windows_at(now_, duration_);
+  return std::any_of(windows.begin(), windows.end(), [this](int64_t sequence) {
+    return reason(sequence) != PublishReason::kNone;
+  });
+}
+
 bool OriginTuple::is_contended() const {
   return regions_in(current_) >= 2 && counted(current_) > published(current_);
 }

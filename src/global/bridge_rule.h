@@ -36,6 +36,8 @@ class OriginTuple {
 
   // Why the window must be published, without a refusal, which only a process knows of.
   [[nodiscard]] PublishReason reason(int64_t sequence) const;
+  // Whether some window must be published.
+  [[nodiscard]] bool has_reason() const;
   // Whether the rule must be evaluated again when the current window has ended.
   [[nodiscard]] bool is_contended() const;
 

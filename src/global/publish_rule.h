@@ -52,7 +52,7 @@ struct CellUsage {
 };
 
 inline constexpr Count kNeverPublish = ~Count{0};
-inline constexpr uint32_t kMaxDoublings = 20;
+inline constexpr uint32_t kMaxDoublings = 8;
 
 [[nodiscard]] inline Count permille_of(Count limit, uint32_t permille) {
   return base::mul_div(limit, permille, 1000);

@@ -279,10 +279,11 @@ bool PublishTrigger::update_window(Instant now, const Tuple& tuple, SharedTuple&
     window.due = usage.counted;
     window.due_since = now.mono;
     note_waiting(now.mono, entry, window);
-    // The rule alone decides on a past window, so that it needs no other kind.
-    make_due(tuple, window, usage.over ? Due::kWindowEnd : Due::kNow);
-  } else if (contended && !usage.over && !window.end_is_due) {
-    make_due(tuple, window, Due::kWindowEnd);
+    // The bridge evaluates the rule again, but only this process knows of the refusal.
+    make_due(tuple, window, reason == PublishReason::kExhaustion ? Due::kNow : Due::kRule);
+  } else {
+    if (!window.is_due(now.mono)) window.waits_since.reset();
+    if (contended && !usage.over && !window.end_is_due) make_due(tuple, window, Due::kWindowEnd);
   }
   return true;
 }
@@ -332,19 +333,20 @@ void PublishTrigger::make_all_due(Instant now) {
   });
 }
 
-PublishTrigger::Waiting PublishTrigger::waiting(MonoTime now) {
+PublishTrigger::Waiting PublishTrigger::waiting(Instant now) {
   Waiting waiting;
   const base::MutexLock lock(shared_.mutex());
   std::erase_if(waiting_, [&](const CellId& cell) {
     SharedTuple* const entry = shared_.find({cell.tuple, tuples_.hash});
     SharedWindow* const window = entry == nullptr ? nullptr : entry->find(cell.sequence);
     if (window == nullptr || !window->waits_since) return true;
-    if (window->published >= window->due) {
+    const bool expired = WallTime((cell.sequence + 2) * entry->duration()) <= now.wall;
+    if (expired || window->published >= window->due) {
       window->waits_since.reset();
       return true;
     }
     ++waiting.cells;
-    waiting.longest = std::max(waiting.longest, now - *window->waits_since);
+    waiting.longest = std::max(waiting.longest, now.mono - *window->waits_since);
     return false;
   });
   return waiting;

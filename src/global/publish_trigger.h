@@ -61,7 +61,7 @@ class PublishTrigger {
     size_t cells = 0;
     Nanos longest{0};
   };
-  [[nodiscard]] Waiting waiting(MonoTime now);
+  [[nodiscard]] Waiting waiting(Instant now);
 
   // Cells with a reason to publish for which there was no memory, and when the last one was
   // skipped. The next charge, refusal or change evaluates such a tuple again.

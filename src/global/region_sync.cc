@@ -109,6 +109,10 @@ WorkReport RegionSync::run_once(Instant now, Flush flush) {
     publisher_.stop();
   }
   heartbeat(now);
+  // A store that replies at once is done in one run.
+  constexpr int kMaxSteps = 100;
+  for (int step = 0; step < kMaxSteps && completions_->run_all(now); ++step) {
+  }
   const size_t waiting = is_bridge(now) || mode_ == Mode::kAlone ? publisher_.waiting() : 0;
   if (flush == Flush::kAll && waiting == 0) importer_.release();
   if (flush == Flush::kAll || now.mono - stats_updated_ >= kStatsEvery) update_stats(now);
@@ -308,7 +312,7 @@ uint64_t RegionSync::usual_ppm() const {
 // The most that this region may have unpublished, as far as this process can tell. Counts that wait
 // too long or that the origin does not have count as a whole limit.
 uint64_t RegionSync::unpublished_ppm(Instant now) {
-  const bool waits = trigger_.waiting(now.mono).longest > kMaxInFlight ||
+  const bool waits = trigger_.waiting(now).longest > kMaxInFlight ||
                      (is_bridge(now) && publisher_.lag(now.mono) > kMaxInFlight);
   const bool skipped = trigger_.skipped().cells > 0 &&
                        now.mono - trigger_.skipped().at < 2 * Nanos(trigger_.longest_window());
@@ -389,7 +393,7 @@ void RegionSync::update_stats(Instant now) {
 
   const BridgePublisher::Stats& published = publisher_.stats();
   const BridgeImporter::Stats& imported = importer_.stats();
-  const PublishTrigger::Waiting waiting = trigger_.waiting(now.mono);
+  const PublishTrigger::Waiting waiting = trigger_.waiting(now);
   const auto rows = [&](PublishReason reason) {
     return published.rows[static_cast<size_t>(reason)];
   };

@@ -32,7 +32,7 @@ class RowBudget {
     refilled_ = now;
   }
 
-  [[nodiscard]] bool has_rows() const { return rows_ >= 1; }
+  [[nodiscard]] bool has_rows(size_t rows) const { return rows_ >= static_cast<double>(rows); }
   // More than there are: the next refill pays for them first.
   void take(size_t rows) { rows_ -= static_cast<double>(rows); }
 

@@ -92,7 +92,7 @@ Result<LedgerFleet> SqlStore::heartbeat(const LedgerRegion& self, const SyncRule
   insert.sql = text;
   const SqlStatement statements[] = {
       {.sql = texts_.heartbeat,
-       .values = {std::string_view(self.region), static_cast<int64_t>(self.hidden_ppm)}},
+       .values = {std::string_view(self.region), static_cast<int64_t>(self.unpublished_ppm)}},
       insert,
       {.sql = texts_.regions},
       {.sql = texts_.settings}};
@@ -100,12 +100,13 @@ Result<LedgerFleet> SqlStore::heartbeat(const LedgerRegion& self, const SyncRule
     fleet.regions.clear();
     return run(statements, [&](size_t statement, const SqlRow& row) {
       if (statement == 2) {
-        const auto hidden = row.number(1);
+        const auto unpublished = row.number(1);
         const auto silent = row.number(2);
         const size_t name = row.bytes(0).size();
-        if (!hidden || *hidden < 0 || !silent || name == 0 || name > kMaxRegionBytes) return;
+        if (!unpublished || *unpublished < 0 || !silent || name == 0 || name > kMaxRegionBytes)
+          return;
         fleet.regions.push_back({.region = std::string(row.bytes(0)),
-                                 .hidden_ppm = static_cast<uint64_t>(*hidden),
+                                 .unpublished_ppm = static_cast<uint64_t>(*unpublished),
                                  .silent = Millis(*silent)});
       } else {
         read_setting(row.bytes(0), row.bytes(1), fleet.rules);
