@@ -1,9 +1,9 @@
-// Rows are imported. Without faults, every process that holds the tuple uses a row one import delay
-// after its commit at the latest, messages included. After faults have ended all processes agree:
-// each knows the rows of the other regions in the ledger, and no more than was ever committed; and
-// the ledger has every row that a region takes for published, even if it had lost the row. A row
-// younger than that may be unknown at the end, and so may a row of a window that has just begun on
-// the node: it is used at the next iteration.
+// Rows are imported. Without faults, every process that has read the tuple uses a row one import
+// delay after its commit at the latest, messages included. After faults have ended all processes
+// agree: each knows the rows of the other regions in the ledger, and no more than was ever
+// committed; and the ledger has every row that a region takes for published, even if it had lost
+// the row. A row younger than that may be unknown at the end, and so may a row of a window that has
+// just begun on the node: it is used at the next iteration.
 
 #include <algorithm>
 #include <map>
@@ -11,6 +11,7 @@
 
 #include "sim/checkers/makers.h"
 #include "sim/checkers/missing_counts.h"
+#include "sim/checkers/read_tuples.h"
 
 namespace weir::sim {
 namespace {
@@ -22,12 +23,17 @@ class AgreementAcrossRegions final : public GlobalChecker {
  public:
   [[nodiscard]] std::string_view name() const override { return "agreement across regions"; }
 
+  Violation after_answer(const GlobalView& view, int region, const RequestRecord& record) override {
+    read_.note_answer(view, region, record);
+    return {};
+  }
+
   Violation at_audit(const GlobalView& view) override {
+    if (view.disrupted_since) read_.clear();
     if (view.disrupted_since || view.failed_over) {
       unknown_since_.clear();
       return {};
     }
-    // A tuple that is new in a process is read from the origin first.
     return check_nodes(view, view.guarantees.read_deadline,
                        [&](const RowId& key) { return received_by_now(view, key); });
   }
@@ -69,11 +75,13 @@ class AgreementAcrossRegions final : public GlobalChecker {
 
   template <typename Written>
   Violation check_nodes(const GlobalView& view, Nanos patience, const Written& written) {
-    for (const RegionState& region : view.regions) {
+    for (size_t i = 0; i < view.regions.size(); ++i) {
+      const RegionState& region = view.regions[i];
       for (const NodeView& node : region.nodes) {
         if (!node.runs() || node.sync.left_out > 0) continue;
         for (const decide::CellView& cell : node.cells) {
           const CellId id{cell.tuple, cell.sequence};
+          if (!read_.contains(static_cast<int>(i), node, cell)) continue;
           // Also by the node's own clock, which may be ahead.
           if (!is_live_at(id, std::max(view.now.wall, node.latest))) continue;
           if (had_wrong_clock(region.oracle.process(node.process), id)) continue;
@@ -98,6 +106,7 @@ class AgreementAcrossRegions final : public GlobalChecker {
     return {};
   }
 
+  ReadTuples read_;
   std::map<ProcessCell, MonoTime> unknown_since_;
 };
 

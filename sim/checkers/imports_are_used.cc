@@ -1,13 +1,14 @@
-// An import reaches every process of the region. Without faults, a process that holds a tuple uses
-// the counts of other regions that its origin has, once a message can have arrived: those of the
-// current and the previous window, also counts that arrived before its own clock had reached their
-// window. A tuple that is new in a process is read from the origin first.
+// An import reaches every process of the region. Without faults, a process that has read a tuple
+// uses the counts of other regions that its origin has, once a message can have arrived: those of
+// the current and the previous window, also counts that arrived before its own clock had reached
+// their window.
 
 #include <map>
 #include <tuple>
 
 #include "sim/checkers/makers.h"
 #include "sim/checkers/missing_counts.h"
+#include "sim/checkers/read_tuples.h"
 
 namespace weir::sim {
 namespace {
@@ -16,8 +17,14 @@ class ImportsAreUsed final : public GlobalChecker {
  public:
   [[nodiscard]] std::string_view name() const override { return "imports are used"; }
 
+  Violation after_answer(const GlobalView& view, int region, const RequestRecord& record) override {
+    read_.note_answer(view, region, record);
+    return {};
+  }
+
   Violation at_audit(const GlobalView& view) override {
     if (view.disrupted_since) {
+      read_.clear();
       unused_since_.clear();
       return {};
     }
@@ -41,8 +48,8 @@ class ImportsAreUsed final : public GlobalChecker {
       const CellId id{cell.tuple, cell.sequence};
       const ProcessCell key{index, node.process, id};
       // A clock that was set back had taken the cell for over.
-      const bool excused =
-          !is_live_at(id, node.latest) || had_wrong_clock(region.oracle.process(node.process), id);
+      const bool excused = !read_.contains(index, node, cell) || !is_live_at(id, node.latest) ||
+                           had_wrong_clock(region.oracle.process(node.process), id);
       const Count sent = excused ? 0 : sent_by_now(view, region, id);
       if (cell.foreign >= sent) {
         unused_since_.erase(key);
@@ -70,6 +77,7 @@ class ImportsAreUsed final : public GlobalChecker {
     return sum;
   }
 
+  ReadTuples read_;
   std::map<ProcessCell, MonoTime> unused_since_;
 };
 

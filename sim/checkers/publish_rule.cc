@@ -67,7 +67,7 @@ class PublishRule final : public GlobalChecker {
     } else if (!view.budget_limited && spec::contended(known, rules)) {
       rule = "contended";
     }
-    const bool now_due = bridge.due(tuple, Due::kNow).has_value();
+    const bool now_due = bridge.due(tuple, Due::kNow) || bridge.due(tuple, Due::kRule);
     if (auto violation = check_due(view, index, cell, known, now_due ? "" : rule)) {
       return violation;
     }

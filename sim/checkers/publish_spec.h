@@ -75,7 +75,7 @@ struct Cell {
 
 enum class Denial : uint8_t { kFirst, kLater };
 
-// After a denial, the first of a window or a later one.
+// After a denial, the first of a region in a window or a later one.
 [[nodiscard]] inline bool exhausted(const Cell& cell, Denial denial, const SyncRules& rules) {
   if (cell.unpublished() == 0) return false;
   const bool first = denial == Denial::kFirst;

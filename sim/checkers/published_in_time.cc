@@ -161,7 +161,7 @@ class PublishedInTime final : public GlobalChecker {
   void note_denial(const GlobalView& view, int region, const RequestRecord& record) {
     const CellId cell = record.cell();
     const ProcessCell key{region, record.contributor.process, cell};
-    const bool first = denied_before_.insert(key).second;
+    const bool first = denied_before_.insert({region, cell}).second;
     if (record.in_batch || record.cost == 0 || denials_.count(key) > 0) return;
     const ProcessInfo& process =
         view.regions[static_cast<size_t>(region)].oracle.process(record.contributor.process);
@@ -231,7 +231,7 @@ class PublishedInTime final : public GlobalChecker {
   }
 
   RequestedLimits requested_;
-  std::set<ProcessCell> denied_before_;
+  std::set<std::pair<int, CellId>> denied_before_;  // by region
   std::map<ProcessCell, Denied> denials_;
 };
 
