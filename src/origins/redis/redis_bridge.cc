@@ -23,10 +23,6 @@ constexpr std::string_view kDueKey = "weir:due";
 constexpr size_t kEntriesPerCommand = 1000;
 constexpr size_t kMaxEntriesRead = 10'000;  // bounds the reply
 
-std::string millis_text(WallTime time) {
-  return std::to_string(time.time_since_epoch().count());
-}
-
 // The value of evicted_keys in the reply to INFO; 0: the user may not read it.
 uint64_t evicted_keys(const RedisReply& info) {
   constexpr std::string_view kName = "evicted_keys:";

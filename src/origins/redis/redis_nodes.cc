@@ -20,10 +20,6 @@ constexpr Millis kNodeTimeout{3000};  // a node without a heartbeat for so long 
 constexpr uint64_t kHeartbeatsPerListing = 10;  // in case two nodes took the same rank
 constexpr auto kShutdownTimeout = std::chrono::milliseconds(200);
 
-std::string millis_text(WallTime time) {
-  return std::to_string(time.time_since_epoch().count());
-}
-
 // Parses the reply to TIME: seconds and microseconds.
 std::optional<WallTime> parse_time(const RedisReply& reply) {
   if (reply.type != RedisReply::Type::kList || reply.items.size() != 2) return std::nullopt;
