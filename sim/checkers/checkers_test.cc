@@ -64,11 +64,13 @@ class RowAtTheEnd : public ::testing::Test {
     const int64_t window = timeline_.now().wall.time_since_epoch() / key.duration;
     reader_[0].process = 0;
     reader_[0].cells.push_back({.tuple = tuple_of(key), .sequence = window});
-    const LedgerNews news{
-        .rows = {{.key = key, .sequence = window, .region = names_[1], .count = 3}},
-        .presences = {}};
     const LedgerUser writer{.region = 1, .name = names_[1]};
-    ledger_.commit(writer, news, Millis(0), [](const auto&) {});
+    ledger_.commit(
+        writer,
+        {.region = names_[1],
+         .rows =
+             {{.key = key, .sequence = window, .region = names_[1], .count = 3, .limit_seen = 10}}},
+        [](const auto&) {});
   }
 
   void wait(Millis how_long) {
@@ -90,7 +92,7 @@ class RowAtTheEnd : public ::testing::Test {
   Timeline timeline_{1};
   LedgerHistory history_;
   WatchedLedger ledger_{timeline_, {}, [this](const Committed& committed) {
-                          history_.note(timeline_.now().mono, committed.news);
+                          history_.note(timeline_.now().mono, committed.rows);
                         }};
   Oracle oracle_;
   WatchedOrigin origin_{timeline_, Writing::kRaise, PlantedBug::kNone, [](const OriginWrite&) {}};

@@ -14,9 +14,11 @@ void draw_pressure(Random& random, WorldOptions& options) {
   if (random.one_in(4)) options.remote_tuples = static_cast<int>(random.between(1, 6));
   options.all_algorithms = random.one_in(3);
   options.tenants = random.one_in(3);
+  if (random.one_in(6)) options.without_origin = static_cast<int>(random.between(1, 2));
   if (!has_faults) return;
   options.small_row_budget = random.one_in(4);
   options.kills_after_ack = random.one_in(4);
+  options.kills_bridges = random.one_in(3);
   if (random.one_in(4)) options.clock = ClockFault::kHours;
   if (random.one_in(8)) options.clock = ClockFault::kJumps;
 }

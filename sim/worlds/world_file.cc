@@ -109,6 +109,8 @@ const std::vector<Setting>& settings() {
       yes_or_no("small_row_budget", &WorldOptions::small_row_budget),
       yes_or_no("tenants", &WorldOptions::tenants),
       yes_or_no("kills_after_ack", &WorldOptions::kills_after_ack),
+      yes_or_no("kills_bridges", &WorldOptions::kills_bridges),
+      whole("without_origin", &WorldOptions::without_origin, 0, 3),
       choice<ClockFault, 3>("clock", &WorldOptions::clock, {"none", "hours", "jumps"}),
       yes_or_no("all_algorithms", &WorldOptions::all_algorithms),
       millis("read_deadline_ms", &WorldOptions::read_deadline, 1),

@@ -21,6 +21,8 @@ TEST(WorldFile, ReadsWhatItWrote) {
                              .small_row_budget = true,
                              .tenants = true,
                              .kills_after_ack = true,
+                             .kills_bridges = true,
+                             .without_origin = 1,
                              .clock = ClockFault::kJumps,
                              .all_algorithms = true,
                              .read_deadline = Millis(50),

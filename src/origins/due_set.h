@@ -22,6 +22,15 @@ namespace weir::origins {
   return expires_at - expires_at.time_since_epoch() / (sequence + 2);
 }
 
+// The entry of an accepted replay that is due.
+[[nodiscard]] inline DueTuple due_entry(const CellReplay& replay, WallTime now) {
+  return {
+      .tuple = replay.cell.tuple,
+      .kind = replay.due,
+      .at = replay.due == Due::kWindowEnd ? window_end(replay.cell.sequence, replay.expires_at)
+                                          : now};
+}
+
 class DueSet {
  public:
   // An entry that exists gets the new time, except that one of kWindowEnd keeps the earlier time.

@@ -105,7 +105,8 @@ void InProcessOrigin::read_due(WallTime from, WallTime by, size_t most, DueReply
   std::vector<DueTuple> entries;
   {
     const base::MutexLock lock(store_->mutex);
-    entries = store_->state.due.read(from, by, most);
+    // The entries have the time of the store. The clock of the caller may be behind it.
+    entries = store_->state.due.read(from, std::max(by, store_->clock.now().wall), most);
   }
   reply(std::move(entries));
 }

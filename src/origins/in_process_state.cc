@@ -46,12 +46,7 @@ void InProcessState::replay(const CellReplay& replay, WallTime now) {
     part.total = std::max(part.total, replay.total);
     part.limit_seen = smaller_limit(part.limit_seen, replay.limit_seen);
   }
-  if (replay.due == Due::kNever) return;
-  due.add(
-      {.tuple = replay.cell.tuple,
-       .kind = replay.due,
-       .at = replay.due == Due::kWindowEnd ? window_end(replay.cell.sequence, replay.expires_at)
-                                           : now});
+  if (replay.due != Due::kNever) due.add(due_entry(replay, now));
 }
 
 bool InProcessState::retire(const CellRetirement& retirement) {

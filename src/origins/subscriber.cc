@@ -17,6 +17,11 @@ void Subscriber::set(BridgeMessageHandler handler) {
   returned_.notify_one();  // another thread may wait for the same call
 }
 
+bool Subscriber::has_handler() const {
+  const base::MutexLock lock(mutex_);
+  return handler_ != nullptr;
+}
+
 void Subscriber::enqueue(const BridgeMessage& message) {
   const base::MutexLock lock(mutex_);
   if (handler_) queue_.push_back(message);

@@ -19,6 +19,7 @@ class Subscriber {
   // Replaces the handler; none: no messages. After the return the former handler is not called,
   // unless this is one of its calls.
   void set(BridgeMessageHandler handler);
+  [[nodiscard]] bool has_handler() const;
 
   // Adds a message for drain(). Under the lock of the store, so that all subscribers have one
   // order.
@@ -36,7 +37,7 @@ class Subscriber {
   // The next delivery; no handler: there is none.
   [[nodiscard]] Delivery next(Start start);
 
-  base::StdMutex mutex_;
+  mutable base::StdMutex mutex_;
   base::ConditionVariable returned_;  // the running call
   Handler handler_ WEIR_GUARDED_BY(mutex_);
   std::deque<BridgeMessage> queue_ WEIR_GUARDED_BY(mutex_);

@@ -182,7 +182,8 @@ struct CheckOptions {
       fmt::print("origin memory: nothing to connect to\n");
       return true;
     }
-    const OriginCheck check = check_origin(origin_of(config));
+    const OriginCheck check = check_origin(
+        origin_of(config), config.has_ledger() ? OriginUse::kWithLedger : OriginUse::kOneRegion);
     fmt::print(check.usable ? stdout : stderr, "{}", check.text);
     return check.usable;
   }

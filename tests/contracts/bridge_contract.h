@@ -33,24 +33,27 @@ inline void PrintTo(const DueTuple& entry, std::ostream* out) {
 
 namespace weir::contracts {
 
-// Collects messages; safe from any thread.
+// Collects messages. Safe from any thread; a handler may outlive it.
 class Inbox {
  public:
-  [[nodiscard]] BridgeMessageHandler handler() {
-    return [this](BridgeMessage message) {
-      const std::lock_guard lock(mutex_);
-      messages_.push_back(std::move(message));
+  [[nodiscard]] BridgeMessageHandler handler() const {
+    return [received = received_](BridgeMessage message) {
+      const std::lock_guard lock(received->mutex);
+      received->messages.push_back(std::move(message));
     };
   }
   [[nodiscard]] std::vector<BridgeMessage> messages() const {
-    const std::lock_guard lock(mutex_);
-    return messages_;
+    const std::lock_guard lock(received_->mutex);
+    return received_->messages;
   }
   [[nodiscard]] size_t size() const { return messages().size(); }
 
  private:
-  mutable std::mutex mutex_;
-  std::vector<BridgeMessage> messages_;
+  struct Received {
+    std::mutex mutex;
+    std::vector<BridgeMessage> messages;
+  };
+  std::shared_ptr<Received> received_ = std::make_shared<Received>();
 };
 
 // Bytes that a text protocol or a C string would break.
@@ -76,7 +79,7 @@ class BridgeContract : public ::testing::Test {
     return wait<bool>([&](SavedReply reply) { store().save(holder, state, reply); });
   }
   std::vector<DueTuple> read_due(WallTime by, size_t most = 1000) {
-    return wait<std::vector<DueTuple>>([&](DueReply reply) { store().read_due(by, most, reply); });
+    return wait<std::vector<DueTuple>>([&](DueReply reply) { store().read_due(WallTime{}, by, most, reply); });
   }
   std::vector<TupleCounts> read_tuples(const std::vector<TupleRead>& tuples) {
     return wait<std::vector<TupleCounts>>(

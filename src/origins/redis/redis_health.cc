@@ -24,9 +24,11 @@ bool is_write_refusal(OriginError error) {
          error == OriginError::kWritesRefused;
 }
 
-// Whether fewer calls would help. A server that refuses writes answers at once.
+// Whether fewer calls would help. A server that refuses writes answers at once, and a key of the
+// wrong type concerns one tuple.
 bool trips_breaker(OriginError error) {
-  return !is_write_refusal(error) && error != OriginError::kNoScript;
+  return !is_write_refusal(error) && error != OriginError::kNoScript &&
+         error != OriginError::kWrongType;
 }
 
 std::string_view remedy_for_refused_writes(OriginError error) {
@@ -55,18 +57,28 @@ Error to_error(OriginError error) {
           .fix = "check that Redis is up and reachable"};
 }
 
-RedisOrigin::Worker::Worker(const Clock& the_clock, RedisAddress address, uint64_t seed)
+Error to_error(OriginError error, std::string_view answer) {
+  Error with_answer = to_error(error);
+  with_answer.detail = "the origin answered: " + std::string(answer);
+  return with_answer;
+}
+
+RedisOrigin::Worker::Worker(const Clock& the_clock, const RedisAddress& address, uint64_t seed)
     : clock(the_clock),
       io(1),
       guard(asio::make_work_guard(io)),
       name(hex(seed)),
-      link(io, the_clock, std::move(address), seed,
+      channel(bridge_channel(address.database)),
+      link(io, the_clock, address, seed,
            [this](OriginError why) {
              metrics.errors.add(why);
              update_status();
-           }),
+           },
+           {.stores_version = true}),
       tick_timer(io),
-      shutdown_timer(io) {}
+      shutdown_timer(io),
+      subscription(io, the_clock, address, seed,
+                   [this](OriginError why) { metrics.errors.add(why); }) {}
 
 void RedisOrigin::Worker::start() {
   link.start();
@@ -78,6 +90,7 @@ void RedisOrigin::Worker::end() {
   tick_timer.cancel();
   shutdown_timer.cancel();
   link.stop();
+  subscription.stop();
   guard.reset();
   io.stop();
 }
@@ -126,6 +139,8 @@ void RedisOrigin::Worker::tick() {
   update_status();
   const Instant now = clock.now();
   send_heartbeat(now);
+  // The node has missed the messages before: what it knows may be old.
+  if (subscription.tick(now.mono)) epoch.fetch_add(1, std::memory_order_relaxed);
   if (link.ready() && breaker.probe_due(now.mono)) {
     Pipeline ping;
     add(ping, OriginCommand::kPing, {"PING"});

@@ -20,10 +20,6 @@ constexpr Millis kNodeTimeout{3000};  // a node without a heartbeat for so long 
 constexpr uint64_t kHeartbeatsPerListing = 10;  // in case two nodes took the same rank
 constexpr auto kShutdownTimeout = std::chrono::milliseconds(200);
 
-std::string millis_text(WallTime time) {
-  return std::to_string(time.time_since_epoch().count());
-}
-
 // Parses the reply to TIME: seconds and microseconds.
 std::optional<WallTime> parse_time(const RedisReply& reply) {
   if (reply.type != RedisReply::Type::kList || reply.items.size() != 2) return std::nullopt;
@@ -104,13 +100,23 @@ void RedisOrigin::Worker::on_heartbeat(Instant sent, std::span<const RedisReply>
   if (!repairs.empty()) send_repairs();
   // The server did not know this node: it was flushed, and lost the cells, too.
   const bool is_new = replies[1].integer == 1;
-  if (is_new && registered) epoch.fetch_add(1, std::memory_order_relaxed);
+  if (is_new && registered) {
+    epoch.fetch_add(1, std::memory_order_relaxed);
+    store_version();
+  }
   registered = true;
   // After a pause without heartbeats the other nodes may register a little later than this one.
   const bool paused = is_new || sent.mono - acknowledged_at > 2 * kHeartbeatInterval;
   if (paused) shrink_allowed_at = sent.mono + kNodeTimeout;
   acknowledged_at = sent.mono;
   on_nodes(replies, sent.mono >= shrink_allowed_at);
+}
+
+// As the handshake did; whether it succeeds shows the next one.
+void RedisOrigin::Worker::store_version() {
+  Pipeline pipeline;
+  add(pipeline, OriginCommand::kNodes, {"SET", kVersionKey, kOriginVersion, "NX"});
+  link.send(std::move(pipeline.text), pipeline.count, [](auto, auto) {});
 }
 
 void RedisOrigin::Worker::on_nodes(std::span<const RedisReply> replies, bool settled) {

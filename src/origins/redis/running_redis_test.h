@@ -12,6 +12,7 @@
 
 #include "origins/redis/redis_cells.h"
 #include "origins/redis/redis_origin.h"
+#include "origins/redis/redis_subscription.h"
 #include "tests/servers/await.h"
 #include "tests/servers/redis_server.h"
 
@@ -66,6 +67,28 @@ class RunningOrigin {
     return wait<size_t>([&](RetirementReply reply) { origin_->retire(cells, std::move(reply)); });
   }
 
+  [[nodiscard]] Result<BridgeGrant> acquire(const std::string& holder, Millis lease) const {
+    return wait<BridgeGrant>(
+        [&](GrantReply reply) { origin_->acquire(holder, lease, std::move(reply)); });
+  }
+  [[nodiscard]] Result<bool> save(const std::string& holder, const std::string& state) const {
+    return wait<bool>([&](SavedReply reply) { origin_->save(holder, state, std::move(reply)); });
+  }
+  [[nodiscard]] Result<std::vector<DueTuple>> read_due(WallTime by, size_t most = 1000) const {
+    return wait<std::vector<DueTuple>>(
+        [&](DueReply reply) { origin_->read_due(by, most, std::move(reply)); });
+  }
+  [[nodiscard]] Result<std::vector<TupleCounts>> read_tuples(
+      const std::vector<TupleRead>& tuples) const {
+    return wait<std::vector<TupleCounts>>(
+        [&](TupleReply reply) { origin_->read_tuples(tuples, std::move(reply)); });
+  }
+  [[nodiscard]] Result<std::vector<TupleCounts>> update_tuples(
+      const std::vector<TupleUpdate>& updates) const {
+    return wait<std::vector<TupleCounts>>(
+        [&](TupleReply reply) { origin_->update_tuples(updates, std::move(reply)); });
+  }
+
  private:
   static RedisAddress with_port(RedisAddress address, uint16_t port) {
     address.port = port;
@@ -98,12 +121,23 @@ inline CellReplay replay_of(const std::string& tuple, Count total, Component wri
           .total = total,
           .expires_at = system_clock().now().wall + Millis(60'000)};
 }
-inline CellPublished published_of(const std::string& tuple, Count total) {
-  return {
-      .cell = {tuple, 5}, .total = total, .expires_at = system_clock().now().wall + Millis(60'000)};
-}
 inline CellRead read_of(const std::string& tuple, Component reader = kNode) {
   return {.cell = {tuple, 5}, .reader = reader};
+}
+
+// The number after the first ':' of an answer.
+inline int64_t number_in(const std::string& answer) {
+  return std::stoll(answer.substr(answer.find(':') + 1));
+}
+
+// Connections that receive the messages of the bridge.
+inline size_t subscribers(const RedisServer& server, int database = 0) {
+  const std::string channel = bridge_channel(database);
+  const std::string answer = server.ask("PUBSUB NUMSUB " + channel);
+  const size_t at = answer.find(channel);
+  return at == std::string::npos
+             ? 0
+             : static_cast<size_t>(number_in(answer.substr(at + channel.size())));
 }
 
 }  // namespace weir::origins

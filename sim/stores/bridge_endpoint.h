@@ -1,0 +1,53 @@
+// The bridge store of a simulated origin, as one process reaches it.
+
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/stores/bridge_data.h"
+#include "weir/origin.h"
+
+namespace weir::sim {
+
+class BridgeEndpoint;
+
+// All endpoints of one origin, and the data they share. Belongs to the timeline.
+struct SharedBridge {
+  BridgeData data;
+  std::function<Count(const CellId&)> total;  // of a cell: the sum of all components
+  std::vector<BridgeEndpoint*> endpoints = {};
+};
+
+// Replies before the call returns. Must not outlive the shared part.
+class BridgeEndpoint final : public BridgeStore {
+ public:
+  explicit BridgeEndpoint(SharedBridge& shared);
+  ~BridgeEndpoint() override;
+  BridgeEndpoint(const BridgeEndpoint&) = delete;
+  BridgeEndpoint& operator=(const BridgeEndpoint&) = delete;
+
+  void acquire(std::string holder, Millis lease, GrantReply reply) override;
+  void release(std::string holder) override;
+  void save(std::string holder, std::string state, SavedReply reply) override;
+  void read_due(WallTime from, WallTime by, size_t most, DueReply reply) override;
+  void add_due(std::vector<DueTuple> entries) override;
+  void remove_due(std::vector<DueTuple> entries) override;
+  void read_tuples(std::vector<TupleRead> tuples, TupleReply reply) override;
+  void update_tuples(std::vector<TupleUpdate> updates, TupleReply reply) override;
+  void keep_record(std::string record, WallTime at) override;
+  void read_records(RecordsReply reply) override;
+  void notify(std::string body) override;
+  void subscribe(BridgeMessageHandler handler) override { handler_ = std::move(handler); }
+
+ private:
+  [[nodiscard]] TupleCounts read(const std::string& tuple,
+                                 const std::vector<int64_t>& sequences) const;
+
+  SharedBridge& shared_;
+  BridgeMessageHandler handler_;
+};
+
+}  // namespace weir::sim
