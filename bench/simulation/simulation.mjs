@@ -119,7 +119,7 @@ const fixed = (value, digits) =>
 const kFleets = [['normal', 'rfc-fleet'], ['burst', 'rfc-fleet-burst'], ['×10', 'rfc-fleet-x10']];
 const kFleetRows = [
   ['requests/s', 'offered_per_second', 0], ['denied, %', 'denied', 2], ['rows written/s', 'rows', 1],
-  ['presences written/s', 'presences', 1], ['rows read/s', 'rows_read', 0],
+  ['batches written/s', 'batches', 1], ['rows read/s', 'rows_read', 0],
   ['origin commands/s', 'origin_commands', 0],
   ['mean of full windows, limits', 'mean_cell', 3], ['worst fixed window, limits', 'worst_cell', 2],
   ['worst interval of a window length, limits', 'worst_window', 2], ['worst without recent admissions, limits', 'unexcused', 2],
@@ -154,9 +154,9 @@ async function fleet() {
     width: 860, height: 545, title: 'The RFC fleet: cost and accuracy of sharing', series: kPolicyNames,
     note: '33 nodes, 10 regions, 24,000 keys; ×10: 330, 30 and 240,000. Windows of 60 s. Lower is better.',
     panels: [
-      panel(0, 'rows and presences written per second', (f) => f.rows + f.presences),
+      panel(0, 'rows written per second', (f) => f.rows),
       panel(1, 'admitted in the worst window, in limits', (f) => f.worst_cell),
-      panel(2, 'rows read per second, by all nodes', (f) => f.rows_read),
+      panel(2, 'rows read per second, by all bridges', (f) => f.rows_read),
       panel(3, 'from sending a row to its use, p99, s', (f) => f.travel_p99 / 1000),
     ],
   });
@@ -172,10 +172,10 @@ async function fleetSizes(results) {
     ['300 nodes, 30 regions, 1,000,000 keys', await run('size a million', 'scale-1m')],
   ];
   const rows = worlds.map(([label, result]) => [label, fixed(result.simulated_seconds, 0),
-    fixed(result.figures.offered_per_second, 0), fixed(result.figures.rows + result.figures.presences, 0),
+    fixed(result.figures.offered_per_second, 0), fixed(result.figures.rows, 0),
     fixed(result.figures.rows_read, 0), fixed(result.figures.worst_cell, 2), fixed(result.wall_seconds, 0),
     fixed(result.peak_mib, 0)]);
-  table('Simulation time', ['fleet', 'simulated time, s', 'requests/s', 'rows and presences/s', 'rows read/s',
+  table('Simulation time', ['fleet', 'simulated time, s', 'requests/s', 'rows/s', 'rows read/s',
     'worst window, limits', 'wall time, s', 'peak memory, MiB'], rows);
 }
 
@@ -201,7 +201,7 @@ async function attacks() {
         row.push(fixed(figures.mean_cell, 2), fixed(figures.worst_cell, 2));
         // With the delay of the floor policy, nearly everything is recent.
         if (policy !== 'floor') row.push(fixed(figures.unexcused, 2));
-        row.push(fixed(60 * (figures.rows + figures.presences), 0));
+        row.push(fixed(60 * figures.rows, 0));
         drawn[p].push([regions, figures.worst_cell]);
       }
       rows.push(row);
@@ -262,7 +262,7 @@ function growthSets(parameter, value) {
 
 async function growth() {
   const kMeasures = [
-    ['rows and presences/s', (r) => r.figures.rows + r.figures.presences],
+    ['rows/s', (r) => r.figures.rows],
     ['origin commands/s', (r) => r.figures.origin_commands],
     // Keys start one by one during the warm-up, which is ten times as long as the measured time: it has
     // half of that traffic.

@@ -53,9 +53,9 @@ struct FleetOptions {
 
 // Calls of a ledger.
 struct LedgerLoad {
-  uint64_t rows = 0;       // written
-  uint64_t presences = 0;  // written with them
-  uint64_t rows_read = 0;  // presences included
+  uint64_t rows = 0;     // written
+  uint64_t batches = 0;  // of rows, written
+  uint64_t rows_read = 0;
 
   LedgerLoad& operator+=(const LedgerLoad& other);
   friend LedgerLoad operator-(const LedgerLoad& a, const LedgerLoad& b);
@@ -70,6 +70,7 @@ struct RegionLoad {
   uint64_t unanswered = 0;       // no node served, or its process ended
   uint64_t false_denials = 0;    // although the request fitted the true counts
   uint64_t origin_commands = 0;  // two for each replayed cell, one for each cell read
+  uint64_t bridge_commands = 0;  // one for each tuple read or updated, and for each other call
 };
 
 struct FleetAnswer {
@@ -153,7 +154,7 @@ class Fleet {
   static constexpr uint32_t kSampledNodes = 64;
 
   class OriginWatcher;
-  class ImportWatcher;
+  class LedgerLoadWatcher;
 
   [[nodiscard]] Node* any_of(uint32_t region);
   void tick();
@@ -161,6 +162,7 @@ class Fleet {
   void continue_draining(Node& node);
   void end(Node& node, ProcessInfo::Exit exit);
   void heartbeat(Node& node);
+  void measure_delays(const Node& node, const BridgeMessage& message);
   void make_monitor();
   void audit();
   void probe_all();

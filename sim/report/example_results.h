@@ -59,7 +59,7 @@ inline Results example_results(ExampleSize size = {}) {
       {"false_denials", "denied below the limit", "%", 0.013, true},
       {"origin_commands", "commands to the origins per second", "/s", 2'204, true},
       {"rows", "ledger rows written per second", "/s", 84.6 * size.worse, true},
-      {"presences", "presences written per second", "/s", 3.25, true},
+      {"batches", "batches of rows written per second", "/s", 3.25, true},
       {"rows_read", "ledger rows read per second", "/s", 412 * size.worse, true},
       {"propagation_p50", "from an admission to its use in another region, median", "ms", 182,
        true},

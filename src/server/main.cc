@@ -153,8 +153,8 @@ void add_ledger(CLI::App& app, ServeOptions& options) {
   CLI::App& clean =
       *ledger.add_subcommand("clean", "Delete expired rows and old batches, once, in small steps");
   clean.footer(
-      "\nServers do this by themselves unless they run with --ledger-clean off. One process\n"
-      "cleans at a time.");
+      "\nServers do this by themselves unless they run with --ledger-clean off.\n"
+      "One process cleans at a time.");
   clean.callback([&options] { clean_ledger(options.read()); });
   add_settings(clean, options, is_of_ledger);
 }

@@ -5,7 +5,7 @@
 #include <initializer_list>
 
 #include "origins/redis/redis_subscription.h"
-#include "tests/contracts/bridge_contract.h"
+#include "tests/contracts/bridge_contract_fixture.h"
 
 namespace weir::origins {
 namespace {
