@@ -69,6 +69,7 @@ struct SyncStats {
   uint64_t import_errors = 0;
   uint64_t last_import = 0;     // rows in the last reply
   uint64_t invalid = 0;         // rows with impossible values, which were ignored
+  uint64_t no_room = 0;          // tuples of other regions for which there was no space
   uint64_t messages_missed = 0;  // gaps in the messages of the bridge
   uint64_t keys = 0;             // tuples of this process that other regions may count, too
   uint64_t lost = 0;            // times that the ledger lost the end of our feed

@@ -233,6 +233,7 @@ memory::CreateResult Decider::create_or_rebuild(const RequestContext& context,
   const epoch::Guard guard;
   if (const Tuple tuple = tuples.table.find(context.key)) {
     merge_remote(context, totals, tuple);
+    state_.global->merge_stored(context.query.now, tuple, context.key);
     // A request that waited for long is decided in a past window; the evaluation merges the counts
     // of the present one.
     state_.publish_watch->push(tuple.index);

@@ -99,7 +99,8 @@ ReadRequirement Engine::read_requirement(const RequestContext& context) {
                                       context.query.duration, region.max_freshness);
   const regional::ReadRules rules{
       .longest = region.max_freshness,
-      .available = region.origin->reach() == Reach::kPrompt && longest > Millis(0)};
+      .available = region.origin->reach() == Reach::kPrompt && longest > Millis(0),
+      .regions = region.reads_regions};
   ReadRequirement requirement =
       rules.available ? ReadRequirement::kCold : ReadRequirement::kDegrade;
   const auto evaluate = [&](const memory::Tuple& tuple) {

@@ -19,6 +19,7 @@ using base::Mutation;
 namespace {
 
 constexpr Nanos kRetry = Millis(500);
+constexpr Nanos kRenewEvery = BridgeImporter::kLease / 3;
 constexpr Nanos kCandidateEvery = Millis(300);  // while another process is the bridge
 constexpr Nanos kPageEvery = Millis(20);
 constexpr Nanos kCheckEvery = std::chrono::hours(1);
@@ -38,18 +39,19 @@ BridgeImporter::BridgeImporter(BridgeIdentity identity, std::shared_ptr<GlobalLe
       random_(seed),
       round_task_(completions),
       page_task_(completions),
-      lease_task_(completions) {}
+      renewal_(completions) {}
 
 uint64_t BridgeImporter::random() {
   return base::split_mix(random_) | 1;
 }
 
-void BridgeImporter::use(BridgeStore& store, FeedPosition own) {
+void BridgeImporter::use(BridgeStore& store, StoreUse store_use, FeedPosition own) {
   store_ = &store;
+  store_use_ = store_use;
   round_task_.cancel();
   page_task_.cancel();
-  lease_task_.cancel();
-  round_task_.next = page_task_.next = lease_task_.next = {};
+  renewal_.cancel();
+  round_task_.next = page_task_.next = {};
   granted_until_ = {};
   round_ = {};
   full_read_.reset();
@@ -57,19 +59,22 @@ void BridgeImporter::use(BridgeStore& store, FeedPosition own) {
   completed_.clear();
   own_batches_.clear();
   own_ = own;
-  state_id_ = 0;
-  saved_state_.clear();
+  reads_former_rows_ = false;
+  state_id_ = seen_id_ = invalid_id_ = 0;
+  discards_next_ = false;
   renewed_at_ = {};
+  loss_ = Loss::kNone;
+  failing_since_.reset();
 }
 
 void BridgeImporter::run(Instant now, Nanos every) {
   every_ = every;
   if (round_task_.give_up_late_call(now.mono)) end_round(now, true);
   if (page_task_.give_up_late_call(now.mono)) full_read_.reset();
-  (void)lease_task_.give_up_late_call(now.mono);
   if (round_task_.is_due(now.mono)) acquire(now);
-  if (is_bridge(now.mono)) renew_lease(now);
-  if (is_bridge(now.mono)) read_next_page(now);
+  if (!is_bridge(now.mono)) return;
+  renew_lease(now);
+  read_next_page(now);
 }
 
 void BridgeImporter::release() {
@@ -83,19 +88,28 @@ FeedPosition BridgeImporter::own_position() const {
 
 void BridgeImporter::note_own_batch(FeedPosition before, FeedPosition batch) {
   own_ = std::max(own_, batch);
-  // Another process may have written between the two: then the feed brings both.
-  if (batch.epoch == before.epoch && batch.number == before.number + 1) {
-    own_batches_[before] = batch;
-  }
+  // Another process may have published between the two, and its rows may not be at the origin.
+  const bool adjacent = batch.epoch == before.epoch && batch.number == before.number + 1;
+  if (adjacent) own_batches_[before] = batch;
 }
 
 void BridgeImporter::read_all_again() {
   check_all_ = true;
 }
 
+void BridgeImporter::discard_positions() {
+  regions_.complete = false;
+  if (seen_id_ != 0) {
+    invalid_id_ = seen_id_;
+  } else {
+    discards_next_ = true;
+  }
+}
+
 void BridgeImporter::acquire(Instant now) {
   const bool was_bridge = is_bridge(now.mono);
   round_task_.next = now.mono + (was_bridge ? every_ : kCandidateEvery);
+  renewal_.next = now.mono + kRenewEvery;
   round_ = {};
   round_.began = now.mono;
   store_->acquire(identity_.holder, kLease,
@@ -106,38 +120,41 @@ void BridgeImporter::acquire(Instant now) {
                       }));
 }
 
-// A slow ledger must not end the lease.
+// A round may take longer than the lease if the ledger is slow.
 void BridgeImporter::renew_lease(Instant now) {
-  const MonoTime granted = granted_until_ - kLease;
-  if (!round_task_.in_flight() || now.mono - granted < kCandidateEvery) return;
-  if (!lease_task_.is_due(now.mono)) return;
-  lease_task_.next = now.mono + kCandidateEvery;
-  store_->acquire(
-      identity_.holder, kLease,
-      lease_task_.call<BridgeGrant>(
-          now.mono, [this, began = now.mono](Instant when, const Result<BridgeGrant>& grant) {
-            if (!grant) return;
-            if (grant->ours && grant->state == saved_state_) {
-              granted_until_ = std::max(granted_until_, began + kLease);
-              return;
-            }
-            // The origin lost its data, or another process was the bridge: the round is worthless.
-            round_task_.cancel();
-            end_round(when, true);
-          }));
+  if (now.mono < renewal_.next) return;
+  renewal_.cancel();
+  renewal_.next = now.mono + kRenewEvery;
+  const MonoTime began = now.mono;
+  store_->acquire(identity_.holder, kLease,
+                  renewal_.call<BridgeGrant>(
+                      began, [this, began](Instant when, const Result<BridgeGrant>& grant) {
+                        if (!grant) return;
+                        granted_until_ = grant->ours ? began + kLease : MonoTime{};
+                        const auto saved = decode_state(grant->state);
+                        if ((saved ? saved->id : 0) == seen_id_) return;
+                        // The origin lost its data, and with them rows that the round applied.
+                        round_task_.cancel();
+                        end_round(when, true);
+                      }));
 }
 
 void BridgeImporter::on_grant(Instant now, const BridgeGrant& grant) {
+  const auto saved = decode_state(grant.state);
+  seen_id_ = saved ? saved->id : 0;
+  if (std::exchange(discards_next_, false)) invalid_id_ = seen_id_;
   if (!grant.ours) {
     granted_until_ = {};
+    loss_ = Loss::kNone;
+    failing_since_.reset();
     return;
   }
   granted_until_ = round_.began + kLease;
-  saved_state_ = grant.state;
-  keep_or_renew(now, grant);
+  keep_or_renew(now, saved, grant.evicted);
   const auto own = round_.state.cursors.find(identity_.region);
   if (own != round_.state.cursors.end()) own_ = std::max(own_, own->second);
-  for (const auto& [region, completed] : std::exchange(completed_, {})) {
+  round_.completed = std::exchange(completed_, {});
+  for (const auto& [region, completed] : round_.completed) {
     if (completed.state_id != round_.state.id) continue;
     FeedPosition& cursor = round_.state.cursors[region];
     // A check of a region whose feed is followed takes it nowhere.
@@ -147,18 +164,18 @@ void BridgeImporter::on_grant(Instant now, const BridgeGrant& grant) {
 }
 
 // The saved state, or a new one if rows may be missing at the origin: then no position is valid.
-void BridgeImporter::keep_or_renew(Instant now, const BridgeGrant& grant) {
-  const auto saved = decode_state(grant.state);
-  round_.complete = true;
-  if (saved) {
+void BridgeImporter::keep_or_renew(Instant now, const std::optional<BridgeState>& saved,
+                                   uint64_t evicted) {
+  const bool valid = saved && saved->id != invalid_id_;
+  round_.complete = valid && saved->evicted == evicted;
+  const bool paused = renewed_at_ != MonoTime{} && now.mono - renewed_at_ < kRenewPause;
+  if (round_.complete || (valid && paused)) {
     round_.state = *saved;
-    if (saved->evicted == grant.evicted) return;
-    round_.complete = false;
-    if (renewed_at_ != MonoTime{} && now.mono - renewed_at_ < kRenewPause) return;
+  } else {
+    round_.state = {.id = random(), .evicted = evicted, .cursors = {}};
+    wanted_.clear();
   }
-  renewed_at_ = now.mono;
-  round_.state = {.id = random(), .evicted = grant.evicted, .cursors = {}};
-  wanted_.clear();
+  if (!round_.complete) regions_.complete = false;
 }
 
 void BridgeImporter::read_feeds(Instant now) {
@@ -189,60 +206,65 @@ void BridgeImporter::on_feeds(Instant now, const FeedChanges& feeds) {
   });
 }
 
-// Takes the batches of one region that follow its position without a gap.
+// Takes what follows the position of one region. A region whose feed cannot be followed loses its
+// position.
 void BridgeImporter::follow(Instant now, const RegionFeed& head, const FeedChanges& feeds) {
-  const bool own = head.region == identity_.region;
-  auto cursor = round_.state.cursors.find(head.region);
+  const auto cursor = round_.state.cursors.find(head.region);
   if (cursor == round_.state.cursors.end()) return;
+  const bool own = head.region == identity_.region;
   FeedPosition& at = cursor->second;
-  if (own && head.at < at) {
-    // The ledger lost what we published: a replica that lagged behind was promoted.
-    lost_ = true;
-    ++stats_.lost;
-    own_ = std::max(own_, at);
+  // It ends before our position: a replica that lagged behind was promoted.
+  const bool other = head.at.epoch != at.epoch || head.at < at;
+  // In epoch 0 the feed was empty.
+  if (own && other && at.epoch != 0 && loss_ != Loss::kRepaired) {
+    if (loss_ == Loss::kNone) ++stats_.lost;
+    loss_ = Loss::kFound;
+    return;
+  }
+  if (own) loss_ = Loss::kNone;
+  if (other || !take_batches(now, head, feeds, at)) {
     round_.state.cursors.erase(cursor);
     return;
   }
-  if (head.at.epoch != at.epoch) {
-    round_.state.cursors.erase(cursor);
-    return;
-  }
+  if (own) own_ = std::max(own_, at);
+}
+
+// False: a batch is missing, deleted or not readable.
+bool BridgeImporter::take_batches(Instant now, const RegionFeed& head, const FeedChanges& feeds,
+                                  FeedPosition& at) {
   for (const FeedBatch& batch : feeds.batches) {
     if (batch.region != head.region || batch.at.epoch != at.epoch || batch.at <= at) continue;
-    const bool skips = mutated(Mutation::kFeedGapSkipped);
-    if (batch.at.number != at.number + 1 && !skips) break;
+    if (batch.at.number != at.number + 1 && !mutated(Mutation::kFeedGapSkipped)) return false;
     add_rows(now, batch.rows, round_.changes);
     at = batch.at;
   }
-  if (own) {
-    // Our own batches are at the origin already.
-    for (auto next = own_batches_.find(at); next != own_batches_.end();
-         next = own_batches_.find(at)) {
-      at = next->second;
-      own_batches_.erase(next);
-    }
-    std::erase_if(own_batches_, [&](const auto& batch) { return batch.second <= at; });
-    own_ = std::max(own_, at);
+  if (head.region == identity_.region) skip_own_batches(at);
+  return feeds.more || at.number >= head.at.number;
+}
+
+// Our own batches are at the origin already.
+void BridgeImporter::skip_own_batches(FeedPosition& at) {
+  for (auto next = own_batches_.find(at); next != own_batches_.end();
+       next = own_batches_.find(at)) {
+    at = next->second;
+    own_batches_.erase(next);
   }
-  // A batch is missing: deleted, or not readable.
-  const bool complete = feeds.more || at.number >= head.at.number;
-  if (!complete) round_.state.cursors.erase(cursor);
+  std::erase_if(own_batches_, [&](const auto& batch) { return batch.second <= at; });
 }
 
 // A region without a position must be read whole. Once in a while all are, as a check.
 void BridgeImporter::plan_full_reads(Instant now, const FeedChanges& feeds) {
+  if (checked_at_ == MonoTime{}) checked_at_ = now.mono;
   if (now.mono - checked_at_ >= kCheckEvery || std::exchange(check_all_, false)) {
-    const bool first = checked_at_ == MonoTime{};
     checked_at_ = now.mono;
-    for (const RegionFeed& head : feeds.heads) {
-      if (!first) wanted_[head.region] = head.at;
-    }
+    for (const RegionFeed& head : feeds.heads) wanted_[head.region] = head.at;
   }
   for (const RegionFeed& head : feeds.heads) {
     if (round_.state.cursors.count(head.region) > 0) continue;
     const bool reads = full_read_ && full_read_->region == head.region &&
                        full_read_->state_id == round_.state.id;
-    if (!reads) wanted_.emplace(head.region, head.at);
+    if (!reads) wanted_[head.region] = head.at;
+    if (head.region == identity_.region && own_ == FeedPosition{}) reads_former_rows_ = true;
     // What our own region published does not tell who else counts.
     if (head.region != identity_.region) round_.complete = false;
   }
@@ -299,10 +321,19 @@ void BridgeImporter::apply(Instant now, PeriodicTask& task, std::vector<TupleCha
                     now.mono, [this, &task, rest, updates, done = std::move(done)](
                                   Instant when, const Result<std::vector<TupleCounts>>& tuples) {
                       if (!tuples || tuples->size() != updates->size()) return done(when, false);
-                      for (const TupleCounts& each : *tuples) stats_.dropped += each.dropped ? 1 : 0;
+                      note_no_room(*updates, *tuples);
                       evaluate(when, *updates, *tuples);
                       apply(when, task, std::move(*rest), done);
                     }));
+}
+
+void BridgeImporter::note_no_room(const std::vector<TupleUpdate>& updates,
+                                  const std::vector<TupleCounts>& tuples) {
+  for (size_t i = 0; i < updates.size(); ++i) {
+    if (!tuples[i].dropped) continue;
+    ++stats_.no_room;
+    stats_.no_room_until = std::max(stats_.no_room_until, updates[i].kept_until);
+  }
 }
 
 // Whether a process holds the tuple or not: its counts may be of one that was evicted or that died.
@@ -323,39 +354,43 @@ void BridgeImporter::evaluate(Instant now, const std::vector<TupleUpdate>& updat
   if (!due.empty()) store_->add_due(std::move(due));
 }
 
-// All replies were good: the rows are at the origin.
+// All replies were good: the rows are at the origin. The processes are told before the state is
+// saved, so that the next bridge tells them again if this one dies. But that the region is complete
+// is known only when the save shows that this process was the bridge.
 void BridgeImporter::finish_round(Instant now) {
-  regions_.complete = round_.complete;
+  if (!is_bridge(now.mono)) return end_round(now, true);
   regions_.own = own_;
   stats_.imported_at = round_.began;
   notify_(now, round_.changes.take());
-  std::string state = encode(round_.state);
-  if (state == saved_state_) {
-    state_id_ = round_.state.id;
-    return end_round(now, false);
-  }
-  store_->save(identity_.holder, state,
-               round_task_.call<bool>(
-                   now.mono, [this, state](Instant when, const Result<bool>& saved) {
-                     const bool failed = !saved || !*saved;
-                     if (!failed) {
-                       state_id_ = round_.state.id;
-                       saved_state_ = state;
-                     }
-                     end_round(when, failed);
-                   }));
+  store_->save(identity_.holder, encode(round_.state),
+               round_task_.call<bool>(now.mono, [this](Instant when, const Result<bool>& saved) {
+                 if (!saved || !*saved) return end_round(when, true);
+                 regions_.complete = round_.complete;
+                 if (round_.state.id != seen_id_) renewed_at_ = when.mono;
+                 state_id_ = seen_id_ = round_.state.id;
+                 end_round(when, false);
+               }));
 }
 
 void BridgeImporter::end_round(Instant now, bool failed) {
   const bool more = round_.more;
+  const MonoTime began = round_.began;
+  if (failed) completed_.merge(round_.completed);
   round_ = {};
-  if (failed) {
-    ++stats_.errors;
-    round_task_.next = std::max(round_task_.next, now.mono + every_);
-    if (now.mono - stats_.imported_at > kRetry) round_task_.next = now.mono + kRetry;
+  if (!failed) {
+    failing_since_.reset();
+    if (more) round_task_.next = now.mono;
     return;
   }
-  if (more) round_task_.next = now.mono;
+  ++stats_.errors;
+  round_task_.next = std::max(round_task_.next, now.mono + every_);
+  if (now.mono - stats_.imported_at > kRetry) round_task_.next = now.mono + kRetry;
+  if (!failing_since_) failing_since_ = began;
+  const bool long_failing = now.mono - *failing_since_ >= kHandOverAfter;
+  if (store_use_ == StoreUse::kPrivate || !long_failing || !is_bridge(now.mono)) return;
+  release();
+  failing_since_.reset();
+  round_task_.next = now.mono + kLease;
 }
 
 void BridgeImporter::read_next_page(Instant now) {
@@ -384,6 +419,11 @@ void BridgeImporter::read_next_page(Instant now) {
 void BridgeImporter::on_page(Instant now, LedgerPage page) {
   stats_.invalid += page.invalid;
   stats_.read += page.rows.size();
+  if (reads_former_rows_ && full_read_->region == identity_.region) {
+    for (const LedgerRow& row : page.rows) {
+      stats_.former_rows_until = std::max(stats_.former_rows_until, row.expires_at());
+    }
+  }
   ChangeSet changes;
   add_rows(now, page.rows, changes);
   apply(now, page_task_, changes.changes(),
@@ -399,6 +439,7 @@ void BridgeImporter::on_page(Instant now, LedgerPage page) {
           notify_(when, notice);
           full_read_->next = next;
           if (!last) return;
+          if (full_read_->region == identity_.region) reads_former_rows_ = false;
           completed_[full_read_->region] = {full_read_->head, full_read_->state_id};
           ++stats_.full_reads;
           stats_.full_read_took = when.mono - full_read_->began;

@@ -9,6 +9,10 @@
 // A region is read whole when its feed cannot be followed: at the start, in another epoch, and when
 // a batch is missing.
 //
+// If our own feed is shorter than it was, or began a new epoch, the ledger may have lost what we
+// published. Then our position stays as it is until the publisher has written the rows of the last
+// minute again, so that the next bridge finds the same if this one dies.
+//
 // Only from the thread that runs the sync.
 
 #pragma once
@@ -36,9 +40,14 @@ struct BridgeIdentity {
   std::string holder;
 };
 
+// Whether other processes use the same store.
+enum class StoreUse : uint8_t { kShared, kPrivate };
+
 class BridgeImporter {
  public:
   static constexpr Millis kLease{1000};
+  // A bridge that has not reached the ledger for this long lets another process try.
+  static constexpr Nanos kHandOverAfter = Millis(3000);
 
   // Called with each notice that the region must get.
   using Notify = std::function<void(Instant now, std::vector<TupleChange> changes)>;
@@ -49,7 +58,7 @@ class BridgeImporter {
 
   // Begins anew with this store, which must outlive its use. `own` is the last batch of our own
   // feed that is known.
-  void use(BridgeStore& store, FeedPosition own);
+  void use(BridgeStore& store, StoreUse store_use, FeedPosition own);
   void run(Instant now, Nanos every);
 
   // Whether this process is the bridge now.
@@ -62,24 +71,33 @@ class BridgeImporter {
   // This process has published the batch and applied its rows to the origin.
   void note_own_batch(FeedPosition before, FeedPosition batch);
 
-  // All regions must be read again: the clock was set, or counts were dropped.
+  // All regions must be read again, as a check: the clock was set.
   void read_all_again();
+  // The store may have lost counts: no saved position is valid.
+  void discard_positions();
 
   struct Stats {
     uint64_t read = 0;       // rows
     uint64_t last_read = 0;  // in the last reply
     uint64_t invalid = 0;
     uint64_t errors = 0;
-    uint64_t dropped = 0;     // tuples for which the store had no space
+    uint64_t no_room = 0;     // tuples for which the store had no space
+    WallTime no_room_until{};  // such a tuple is missing until then
     uint64_t full_reads = 0;  // of one region
     uint64_t lost = 0;        // times that the ledger lost a part of our own feed
+    // The region counted before this process published: one that has died may have left counts
+    // unpublished, in windows that matter until then.
+    WallTime former_rows_until{};
     Nanos full_read_took{0};
     MonoTime imported_at{};  // when the last successful read of the feeds was requested
     MonoTime full_read_ended{};
   };
   [[nodiscard]] const Stats& stats() const { return stats_; }
-  // Whether our own feed was found shorter than it was, since the last call.
-  [[nodiscard]] bool take_lost() { return std::exchange(lost_, false); }
+  // Whether the rows of the last minute must be published again, and that they were.
+  [[nodiscard]] bool wants_records() const { return loss_ == Loss::kFound; }
+  void note_records_published() {
+    if (loss_ == Loss::kFound) loss_ = Loss::kRepaired;
+  }
 
  private:
   // A read of all rows of one region.
@@ -90,14 +108,23 @@ class BridgeImporter {
     LedgerPosition next;
     MonoTime began{};
   };
+  // A full read that ended: the next round saves it.
+  struct Completed {
+    FeedPosition head;
+    uint64_t state_id = 0;
+  };
   // One round: what was read, and the state to save if all of it is applied.
   struct Round {
     BridgeState state;
+    std::map<std::string, Completed> completed;  // by region
     ChangeSet changes;
     bool complete = false;  // afterwards all rows are at the origin
     bool more = false;
     MonoTime began{};
   };
+
+  // Of a part of our own feed.
+  enum class Loss : uint8_t { kNone, kFound, kRepaired };
 
   void acquire(Instant now);
   void renew_lease(Instant now);
@@ -105,10 +132,13 @@ class BridgeImporter {
   void read_feeds(Instant now);
   void on_feeds(Instant now, const FeedChanges& feeds);
   void follow(Instant now, const RegionFeed& head, const FeedChanges& feeds);
+  [[nodiscard]] bool take_batches(Instant now, const RegionFeed& head, const FeedChanges& feeds,
+                                  FeedPosition& at);
+  void skip_own_batches(FeedPosition& at);
   void finish_round(Instant now);
   void end_round(Instant now, bool failed);
   void plan_full_reads(Instant now, const FeedChanges& feeds);
-  void keep_or_renew(Instant now, const BridgeGrant& grant);
+  void keep_or_renew(Instant now, const std::optional<BridgeState>& saved, uint64_t evicted);
   void read_next_page(Instant now);
   void on_page(Instant now, LedgerPage page);
   // Applies rows to the origin, then calls `done` with whether all replies were good.
@@ -116,6 +146,8 @@ class BridgeImporter {
              std::function<void(Instant, bool)> done);
   void evaluate(Instant now, const std::vector<TupleUpdate>& updates,
                 const std::vector<TupleCounts>& tuples);
+  void note_no_room(const std::vector<TupleUpdate>& updates,
+                    const std::vector<TupleCounts>& tuples);
   void add_rows(Instant now, const std::vector<LedgerRow>& rows, ChangeSet& changes);
   [[nodiscard]] uint64_t random();
 
@@ -124,28 +156,29 @@ class BridgeImporter {
   Regions& regions_;
   const Notify notify_;
   BridgeStore* store_ = nullptr;
+  StoreUse store_use_ = StoreUse::kShared;
   uint64_t random_;
 
-  PeriodicTask round_task_, page_task_, lease_task_;
+  PeriodicTask round_task_, page_task_, renewal_;
   MonoTime granted_until_{};
   Nanos every_{0};
   Round round_;
   std::optional<FullRead> full_read_;
   std::map<std::string, FeedPosition> wanted_;  // regions to read whole, and their heads
-  // Full reads that ended: the next round saves them.
-  struct Completed {
-    FeedPosition head;
-    uint64_t state_id = 0;
-  };
-  std::map<std::string, Completed> completed_;
+  std::map<std::string, Completed> completed_;  // by region
   std::map<FeedPosition, FeedPosition> own_batches_;  // published here: the batch after another
   FeedPosition own_{};
-  uint64_t state_id_ = 0;    // of the state that this process saved last; 0: none
-  std::string saved_state_;  // its bytes
-  MonoTime renewed_at_{};  // when all positions were last discarded
+  uint64_t state_id_ = 0;  // of the state that this process saved last; 0: none
+  uint64_t seen_id_ = 0;   // of the last state that was read; 0: none
+  // The id of a state whose positions are not valid; 0: none.
+  uint64_t invalid_id_ = 0;
+  bool discards_next_ = false;  // the state that is read next is not valid
+  MonoTime renewed_at_{};       // when all positions were last discarded
   MonoTime checked_at_{};  // when all regions were last read whole as a check
   bool check_all_ = false;
-  bool lost_ = false;
+  bool reads_former_rows_ = false;  // the next read of our own rows is of rows written before
+  Loss loss_ = Loss::kNone;
+  std::optional<MonoTime> failing_since_;
   Stats stats_;
 };
 

@@ -20,6 +20,7 @@ using base::Mutation;
 namespace {
 
 constexpr size_t kDuePerRead = 5000;
+constexpr size_t kMaxBacklog = 50'000;  // more stay in the due set
 constexpr size_t kTuplesPerChunk = 500;
 constexpr Nanos kRetry = Millis(500);
 constexpr Nanos kLockedPause = Millis(1000);  // for rows that another transaction holds
@@ -56,13 +57,16 @@ void BridgePublisher::stop() {
   task_.next = {};
   backlog_.clear();
   read_until_ = {};
+  current_.clear();
   chunks_.clear();
+  repeats_records_ = false;
+  failing_since_.reset();
 }
 
 void BridgePublisher::run(Instant now, Flush flush) {
   flush_ = flush;
   if (task_.give_up_late_call(now.mono)) {
-    for (const Chunk& chunk : std::exchange(chunks_, {})) put_back(chunk, now.mono);
+    put_back_all(now.mono);
     if (!failing_since_) failing_since_ = task_.began();
     ++stats_.errors;
   }
@@ -70,9 +74,10 @@ void BridgePublisher::run(Instant now, Flush flush) {
     budget_.refill(now.mono, static_cast<double>(regions_.rules.rows_per_second) / regions_.count);
   }
   note_waits(now.mono);
-  if (task_.in_flight()) return;
-  if (std::exchange(wants_records_, false)) return read_records(now);
-  if (task_.is_due(now.mono) || flush == Flush::kAll) read_due(now);
+  if (task_.in_flight() || (now.mono < task_.next && flush == Flush::kDue)) return;
+  if (importer_.wants_records()) return read_records(now);
+  if (backlog_.size() >= kMaxBacklog) return choose(now);
+  read_due(now);
 }
 
 void BridgePublisher::note_waits(MonoTime now) {
@@ -94,25 +99,46 @@ Nanos BridgePublisher::lag(MonoTime now) const {
 
 void BridgePublisher::read_due(Instant now) {
   task_.next = now.mono + Nanos(regions_.rules.publish_every);
-  const WallTime by = flush_ == Flush::kAll ? kAnyTime : now.wall;
+  // An entry that is added again at the time at which it was read would seem unchanged.
+  const WallTime by = flush_ == Flush::kAll ? kAnyTime : now.wall - Millis(1);
   // A long backlog is not read again and again.
   const bool is_long = backlog_.size() > kDuePerRead / 2;
-  store_->read_due(is_long ? read_until_ - kClocksDiffer : WallTime{}, by, kDuePerRead,
+  store_->read_due(is_long ? read_until_ : WallTime{}, by, kDuePerRead,
                    task_.call<std::vector<DueTuple>>(
-                       now.mono, [this](Instant when, const Result<std::vector<DueTuple>>& due) {
-                         if (!due) {
-                           ++stats_.errors;
-                           task_.next = when.mono + kRetry;
-                           return;
-                         }
-                         on_due(when, *due);
+                       now.mono,
+                       [this, by](Instant when, const Result<std::vector<DueTuple>>& due) {
+                         if (due) return on_due(when, by, *due);
+                         ++stats_.errors;
+                         task_.next = when.mono + kRetry;
                        }));
 }
 
-void BridgePublisher::on_due(Instant now, const std::vector<DueTuple>& due) {
-  for (const DueTuple& each : due) backlog_.add(each, now.mono);
-  if (!due.empty() && due.back().at <= now.wall) {
-    read_until_ = std::max(read_until_, due.back().at);
+// Entries of kWindowEnd become entries of kRule before the counts are read: one that a process adds
+// for the next window meanwhile is then not removed with the one that was read.
+void BridgePublisher::on_due(Instant now, WallTime by, const std::vector<DueTuple>& due) {
+  std::vector<DueTuple> removed;
+  std::vector<DueTuple> added;
+  for (const DueTuple& each : due) {
+    if (!is_window_tuple(each.tuple)) {
+      removed.push_back(each);
+      continue;
+    }
+    DueTuple entry = each;
+    if (each.kind == Due::kWindowEnd) {
+      removed.push_back(each);
+      entry.kind = Due::kRule;
+      entry.at = now.wall - Millis(1);
+      added.push_back(entry);
+    }
+    backlog_.add(entry, now.mono);
+  }
+  if (!added.empty()) store_->add_due(std::move(added));
+  if (!removed.empty()) store_->remove_due(std::move(removed));
+  if (due.size() < kDuePerRead) {
+    read_until_ = std::min(by, now.wall) - kClocksDiffer;
+  } else {
+    // More entries of one millisecond than one reply has are read when the backlog is short.
+    read_until_ = due.back().at + Millis(due.front().at == due.back().at ? 1 : 0);
   }
   choose(now);
 }
@@ -131,23 +157,20 @@ void BridgePublisher::choose(Instant now) {
     rows.due.push_back(entry->due);
   }
   if (chosen.empty()) return;
-  Chunk chunk;
   std::vector<TupleRead> reads;
+  current_.clear();
   for (auto& [tuple, rows] : chosen) {
     const Millis duration = memory::header_of(tuple).duration();
     reads.push_back({.tuple = tuple, .sequences = windows_at(now.wall, duration)});
-    chunk.push_back(std::move(rows));
+    current_.push_back(std::move(rows));
   }
   store_->read_tuples(
       std::move(reads),
       task_.call<std::vector<TupleCounts>>(
-          now.mono,
-          [this, chunk](Instant when, const Result<std::vector<TupleCounts>>& tuples) {
-            if (!tuples || tuples->size() != chunk.size()) {
-              ++stats_.errors;
-              return put_back(chunk, when.mono + kRetry);
-            }
-            on_tuples(when, chunk, *tuples);
+          now.mono, [this](Instant when, const Result<std::vector<TupleCounts>>& tuples) {
+            if (tuples && tuples->size() == current_.size()) return on_tuples(when, *tuples);
+            ++stats_.errors;
+            put_back_all(when.mono + kRetry);
           }));
 }
 
@@ -181,28 +204,42 @@ std::vector<BridgePublisher::OwnRow> BridgePublisher::rows_of(Instant now, const
   return rows;
 }
 
-void BridgePublisher::on_tuples(Instant now, const Chunk& chosen,
-                                const std::vector<TupleCounts>& tuples) {
+void BridgePublisher::on_tuples(Instant now, const std::vector<TupleCounts>& tuples) {
   Chunk chunk;
   Chunk done;
+  std::vector<TupleCounts> done_counts;
+  const Chunk chosen = std::exchange(current_, {});
   for (size_t i = 0; i < chosen.size(); ++i) {
     TupleRows rows = chosen[i];
     rows.rows = rows_of(now, chosen[i], tuples[i]);
     budget_.take(rows.rows.size());
-    (rows.rows.empty() ? done : chunk).push_back(std::move(rows));
+    if (!rows.rows.empty()) {
+      chunk.push_back(std::move(rows));
+      continue;
+    }
+    done.push_back(std::move(rows));
+    done_counts.push_back(tuples[i]);
   }
   if (!done.empty()) {
-    std::vector<TupleCounts> counts;
-    for (size_t i = 0; i < chosen.size(); ++i) {
-      const bool is_done = std::any_of(done.begin(), done.end(), [&](const TupleRows& rows) {
-        return rows.tuple == chosen[i].tuple;
-      });
-      if (is_done) counts.push_back(tuples[i]);
-    }
-    finish(now, done, counts);
+    tell_published(now, done, done_counts);
+    finish(now, done, done_counts);
   }
   if (!chunk.empty()) chunks_.push_back(std::move(chunk));
   send_next(now);
+}
+
+// A process that asks for what was published already has missed that.
+void BridgePublisher::tell_published(Instant now, const Chunk& done,
+                                     const std::vector<TupleCounts>& tuples) {
+  std::vector<TupleChange> changes;
+  for (size_t i = 0; i < done.size(); ++i) {
+    TupleChange change{.tuple = done[i].tuple, .counts = {}};
+    for (const RegionCount& count : tuples[i].regions) {
+      if (count.region == identity_.region) change.counts.push_back(count);
+    }
+    if (!change.counts.empty()) changes.push_back(std::move(change));
+  }
+  if (!changes.empty()) notify_(now, std::move(changes));
 }
 
 size_t BridgePublisher::rows_in(const Chunk& chunk) {
@@ -229,13 +266,16 @@ std::vector<LedgerRow> BridgePublisher::ledger_rows(const Chunk& chunk) const {
 
 void BridgePublisher::send_next(Instant now) {
   if (chunks_.empty()) {
+    if (std::exchange(repeats_records_, false)) importer_.note_records_published();
     // More may be due than one round can take.
     if (backlog_.size() > 0 && budget_.has_rows(1)) task_.next = now.mono;
     return;
   }
+  current_ = std::move(chunks_.front());
+  chunks_.pop_front();
   const FeedPosition known = importer_.own_position();
   const MonoTime began = now.mono;
-  ledger_->publish(identity_.region, known, ledger_rows(chunks_.front()),
+  ledger_->publish(identity_.region, known, ledger_rows(current_),
                    task_.call<FeedPosition>(
                        now.mono, [this, known, began](Instant when, const Result<FeedPosition>& at) {
                          if (!at) return on_failed(when, at.error());
@@ -246,23 +286,20 @@ void BridgePublisher::send_next(Instant now) {
 
 void BridgePublisher::on_committed(Instant now, FeedPosition known, FeedPosition at) {
   failing_since_.reset();
-  const Chunk chunk = std::move(chunks_.front());
-  chunks_.pop_front();
-  for (const TupleRows& tuple : chunk) {
+  for (const TupleRows& tuple : current_) {
     for (const OwnRow& row : tuple.rows) ++stats_.rows[static_cast<size_t>(row.reason)];
   }
-  note_published(now, chunk, [this, known, at](Instant when) {
+  note_published(now, [this, known, at](Instant when) {
     importer_.note_own_batch(known, at);
     send_next(when);
   });
 }
 
 // Writes what was published to the origin, and tells the processes of the region.
-void BridgePublisher::note_published(Instant now, const Chunk& chunk,
-                                     std::function<void(Instant)> done) {
+void BridgePublisher::note_published(Instant now, std::function<void(Instant)> done) {
   std::vector<TupleUpdate> updates;
   std::vector<TupleChange> changes;
-  for (const TupleRows& tuple : chunk) {
+  for (const TupleRows& tuple : current_) {
     const Millis duration = memory::header_of(tuple.tuple).duration();
     TupleUpdate update{.tuple = tuple.tuple,
                        .counts = {},
@@ -283,16 +320,14 @@ void BridgePublisher::note_published(Instant now, const Chunk& chunk,
   store_->update_tuples(
       std::move(updates),
       task_.call<std::vector<TupleCounts>>(
-          now.mono, [this, chunk, changes, done = std::move(done)](
+          now.mono, [this, changes, done = std::move(done)](
                         Instant when, const Result<std::vector<TupleCounts>>& tuples) {
-            if (!tuples || tuples->size() != chunk.size()) {
+            if (!tuples || tuples->size() != current_.size()) {
               // The rows are in the ledger, and the feed brings them back. They stay due.
               ++stats_.errors;
-              put_back(chunk, when.mono + kRetry);
-              for (const Chunk& rest : std::exchange(chunks_, {})) put_back(rest, when.mono);
-              return;
+              return put_back_all(when.mono + kRetry);
             }
-            finish(when, chunk, *tuples);
+            finish(when, std::exchange(current_, {}), *tuples);
             BridgeNotice record;
             record.changes = changes;
             store_->keep_record(encode(record), when.wall);
@@ -324,48 +359,62 @@ void BridgePublisher::finish(Instant now, const Chunk& chunk,
   if (!added.empty()) store_->add_due(std::move(added));
 }
 
-// The last minute's rows, which the ledger may have lost with the end of our feed.
+// The rows of the last minute, which the ledger may have lost with the end of our feed.
 void BridgePublisher::read_records(Instant now) {
+  task_.next = now.mono + kRetry;
   store_->read_records(task_.call<std::vector<std::string>>(
       now.mono, [this](Instant when, const Result<std::vector<std::string>>& records) {
-        if (!records) {
-          ++stats_.errors;
-          wants_records_ = true;
-          return;
-        }
-        ChangeSet changes;
-        for (const std::string& record : *records) {
-          const auto notice = decode_notice(record);
-          if (!notice) continue;
-          for (const TupleChange& change : notice->changes) {
-            for (const RegionCount& count : change.counts) changes.add(change.tuple, count);
-          }
-        }
-        Chunk chunk;
-        for (const TupleChange& change : changes.changes()) {
-          std::map<int64_t, OwnRow> rows;
-          for (const RegionCount& count : change.counts) {
-            OwnRow& row = rows[count.sequence];
-            row = {.sequence = count.sequence,
-                   .count = std::max(row.count, count.count),
-                   .limit = memory::smaller_limit(row.limit, count.limit_seen),
-                   .leased_until = std::max(row.leased_until, count.leased_until),
-                   .reason = PublishReason::kContended};
-          }
-          TupleRows tuple{.tuple = change.tuple, .due = {}, .rows = {}};
-          for (const auto& [sequence, row] : rows) tuple.rows.push_back(row);
-          chunk.push_back(std::move(tuple));
-          if (chunk.size() == kTuplesPerChunk) chunks_.push_back(std::exchange(chunk, {}));
-        }
-        if (!chunk.empty()) chunks_.push_back(std::move(chunk));
-        send_next(when);
+        if (records) return on_records(when, *records);
+        ++stats_.errors;
       }));
+}
+
+void BridgePublisher::on_records(Instant now, const std::vector<std::string>& records) {
+  ChangeSet changes;
+  for (const std::string& record : records) {
+    const auto notice = decode_notice(record);
+    if (!notice) continue;
+    for (const TupleChange& change : notice->changes) {
+      if (!is_window_tuple(change.tuple)) continue;
+      for (const RegionCount& count : change.counts) changes.add(change.tuple, count);
+    }
+  }
+  Chunk chunk;
+  for (const TupleChange& change : changes.changes()) {
+    const Millis duration = memory::header_of(change.tuple).duration();
+    std::map<int64_t, OwnRow> rows;
+    for (const RegionCount& count : change.counts) {
+      if (std::max(count.leased_until, WallTime((count.sequence + 2) * duration)) <= now.wall) {
+        continue;
+      }
+      OwnRow& row = rows[count.sequence];
+      row = {.sequence = count.sequence,
+             .count = std::max(row.count, count.count),
+             .limit = memory::smaller_limit(row.limit, count.limit_seen),
+             .leased_until = std::max(row.leased_until, count.leased_until),
+             .reason = PublishReason::kContended};
+    }
+    if (rows.empty()) continue;
+    TupleRows tuple{.tuple = change.tuple, .due = {}, .rows = {}};
+    for (const auto& [sequence, row] : rows) tuple.rows.push_back(row);
+    chunk.push_back(std::move(tuple));
+    if (chunk.size() == kTuplesPerChunk) chunks_.push_back(std::exchange(chunk, {}));
+  }
+  if (!chunk.empty()) chunks_.push_back(std::move(chunk));
+  repeats_records_ = true;
+  send_next(now);
 }
 
 void BridgePublisher::put_back(const Chunk& chunk, MonoTime not_before) {
   for (const TupleRows& tuple : chunk) {
     for (const DueTuple& due : tuple.due) backlog_.put_back(due, not_before);
   }
+  repeats_records_ = false;
+}
+
+void BridgePublisher::put_back_all(MonoTime not_before) {
+  put_back(std::exchange(current_, {}), not_before);
+  for (const Chunk& chunk : std::exchange(chunks_, {})) put_back(chunk, not_before);
 }
 
 // A row that the ledger rejects, or that another transaction has locked, must not block the others:
@@ -375,22 +424,21 @@ void BridgePublisher::on_failed(Instant now, const Error& error) {
   const bool of_rows = error.field == "rows" || error.retry == Retry::kPointless;
   const bool rejected = error.retry == Retry::kPointless;
   if (!rejected && !failing_since_) failing_since_ = task_.began();
-  Chunk chunk = std::move(chunks_.front());
-  chunks_.pop_front();
   if (!of_rows) {
-    put_back(chunk, now.mono + kRetry);
-    for (const Chunk& rest : std::exchange(chunks_, {})) put_back(rest, now.mono + kRetry);
+    put_back_all(now.mono + kRetry);
     task_.next = now.mono + kRetry;
     return;
   }
+  if (current_.size() == 1 && rejected) {
+    // Counts as published, so that it is not sent again and again.
+    stats_.dropped += rows_in(current_);
+    return note_published(now, [this](Instant when) { send_next(when); });
+  }
+  const Chunk chunk = std::exchange(current_, {});
   if (chunk.size() > 1) {
     const auto middle = chunk.begin() + static_cast<std::ptrdiff_t>(chunk.size() / 2);
     chunks_.push_front(Chunk(middle, chunk.end()));
     chunks_.push_front(Chunk(chunk.begin(), middle));
-  } else if (rejected) {
-    // Counts as published, so that it is not sent again and again.
-    stats_.dropped += rows_in(chunk);
-    return note_published(now, chunk, [this](Instant when) { send_next(when); });
   } else {
     put_back(chunk, now.mono + kLockedPause);
   }

@@ -43,9 +43,6 @@ class BridgePublisher {
   void run(Instant now, Flush flush);
   // This process is not the bridge any more.
   void stop();
-  // The ledger lost the end of our feed: writes the rows of the last minute again.
-  void publish_records_again() { wants_records_ = true; }
-
   struct Stats {
     std::array<uint64_t, kPublishReasons> rows{};  // by reason
     uint64_t errors = 0;
@@ -77,19 +74,22 @@ class BridgePublisher {
   using Chunk = std::vector<TupleRows>;
 
   void read_due(Instant now);
-  void on_due(Instant now, const std::vector<DueTuple>& due);
+  void on_due(Instant now, WallTime by, const std::vector<DueTuple>& due);
   void choose(Instant now);
-  void on_tuples(Instant now, const Chunk& chosen, const std::vector<TupleCounts>& tuples);
+  void on_tuples(Instant now, const std::vector<TupleCounts>& tuples);
   [[nodiscard]] std::vector<OwnRow> rows_of(Instant now, const TupleRows& chosen,
                                             const TupleCounts& counts) const;
   void send_next(Instant now);
   void on_committed(Instant now, FeedPosition known, FeedPosition at);
   void on_failed(Instant now, const Error& error);
-  void note_published(Instant now, const Chunk& chunk, std::function<void(Instant)> done);
+  void note_published(Instant now, std::function<void(Instant)> done);
   void finish(Instant now, const Chunk& chunk, const std::vector<TupleCounts>& tuples);
+  void tell_published(Instant now, const Chunk& done, const std::vector<TupleCounts>& tuples);
   void put_back(const Chunk& chunk, MonoTime not_before);
+  void put_back_all(MonoTime not_before);
   void note_waits(MonoTime now);
   void read_records(Instant now);
+  void on_records(Instant now, const std::vector<std::string>& records);
   [[nodiscard]] std::vector<LedgerRow> ledger_rows(const Chunk& chunk) const;
   [[nodiscard]] static size_t rows_in(const Chunk& chunk);
 
@@ -105,8 +105,10 @@ class BridgePublisher {
   RowBudget budget_;
   Flush flush_ = Flush::kDue;
   WallTime read_until_{};
-  std::deque<Chunk> chunks_;  // to be published; the first may be in flight
-  bool wants_records_ = false;
+  Chunk current_;             // of the call in flight
+  std::deque<Chunk> chunks_;  // to be published next
+  // Rows of the last minute are being written again, and none has failed.
+  bool repeats_records_ = false;
   bool needs_rows_ = false;  // the row budget was too small in the last round
   MonoTime written_at_{};
   std::optional<MonoTime> failing_since_;

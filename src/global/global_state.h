@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/mutex.h"
 #include "global/shared_tuples.h"
@@ -29,22 +32,22 @@ struct GlobalState {
   // process keeps them itself; else the origin has them.
   [[nodiscard]] LedgerTotals totals(const memory::TupleKey& key, int64_t sequence) const {
     LedgerTotals totals = shared.totals(key, sequence);
-    const std::shared_ptr<RegionalOrigin> store = own_store();
-    if (store == nullptr) return totals;
-    // It is in memory: the reply comes before the call returns.
-    store->bridge_store()->read_tuples(
-        {{.tuple = key.encoded(), .sequences = {}}},
-        [&](const Result<std::vector<TupleCounts>>& tuples) {
-          if (!tuples || tuples->empty()) return;
-          const LedgerTotals stored = totals_of((*tuples)[0].regions, shared.region(), sequence);
-          const auto raise = [](LedgerCounts& known, const LedgerCounts& other) {
-            known.foreign = std::max(known.foreign, other.foreign);
-            known.own_region = std::max(known.own_region, other.own_region);
-          };
-          raise(totals.current, stored.current);
-          raise(totals.last, stored.last);
-        });
+    if (const auto stored = stored_counts(key)) {
+      const LedgerTotals others = totals_of(*stored, shared.region(), sequence);
+      const auto raise = [](LedgerCounts& known, const LedgerCounts& other) {
+        known.foreign = std::max(known.foreign, other.foreign);
+        known.own_region = std::max(known.own_region, other.own_region);
+      };
+      raise(totals.current, others.current);
+      raise(totals.last, others.last);
+    }
     return totals;
+  }
+
+  // A tuple was created: it gets the counts that this process keeps itself. The caller holds an
+  // epoch guard.
+  void merge_stored(WallTime now, const memory::Tuple& tuple, const memory::TupleKey& key) {
+    if (const auto stored = stored_counts(key)) (void)shared.merge(now, tuple, key, *stored);
   }
 
   [[nodiscard]] std::shared_ptr<RegionalOrigin> own_store() const {
@@ -65,6 +68,20 @@ struct GlobalState {
   std::atomic<bool> behind{false};
 
  private:
+  [[nodiscard]] std::optional<std::vector<RegionCount>> stored_counts(
+      const memory::TupleKey& key) const {
+    const std::shared_ptr<RegionalOrigin> store = own_store();
+    if (store == nullptr) return std::nullopt;
+    std::vector<RegionCount> counts;
+    // It is in memory: the reply comes before the call returns.
+    store->bridge_store()->read_tuples({{.tuple = key.encoded(), .sequences = {}}},
+                                       [&](Result<std::vector<TupleCounts>> tuples) {
+                                         if (!tuples || tuples->empty()) return;
+                                         counts = std::move(tuples.value()[0].regions);
+                                       });
+    return counts;
+  }
+
   [[nodiscard]] static size_t max_private(const Options& options, const memory::MemoryPlan& plan) {
     constexpr size_t kMinimum = 1024;
     return options.remote_tuples > 0 ? options.remote_tuples

@@ -37,4 +37,12 @@ bool is_valid(const LedgerKey& key) {
          key.duration >= kMinDuration && key.duration <= kMaxDuration;
 }
 
+bool is_window_tuple(const std::string& bytes) {
+  if (bytes.size() < sizeof(memory::KeyHeader::word)) return false;
+  const memory::KeyHeader header = memory::header_of(bytes);
+  return header.cell_class() == memory::CellClass::kWindow &&
+         bytes.size() == sizeof header.word + header.words() * sizeof(uint64_t) &&
+         is_valid(ledger_key_of(bytes));
+}
+
 }  // namespace weir::global

@@ -15,5 +15,7 @@ namespace weir::global {
 
 // Whether some valid request has this key. Another region may write anything into the ledger.
 [[nodiscard]] bool is_valid(const LedgerKey& key);
+// Whether the bytes, which a store returned, encode a valid tuple of the window class.
+[[nodiscard]] bool is_window_tuple(const std::string& bytes);
 
 }  // namespace weir::global

@@ -58,6 +58,8 @@ memory::TupleKey PublishTrigger::key_of(const Tuple& tuple) const {
 }
 
 void PublishTrigger::evaluate_listed(Instant now) {
+  // The tuple of a new entry may be evicted before it is evaluated.
+  for (SharedTuple* entry : shared_.take_new()) schedule(*entry, now.mono + Nanos(entry->duration()));
   scan(now);
   for (const uint32_t index : watch_.take_all()) {
     const epoch::Guard guard;
@@ -340,8 +342,10 @@ PublishTrigger::Waiting PublishTrigger::waiting(Instant now) {
     SharedTuple* const entry = shared_.find({cell.tuple, tuples_.hash});
     SharedWindow* const window = entry == nullptr ? nullptr : entry->find(cell.sequence);
     if (window == nullptr || !window->waits_since) return true;
-    const bool expired = WallTime((cell.sequence + 2) * entry->duration()) <= now.wall;
-    if (expired || window->published >= window->due) {
+    // Expired, or of a clock that was ahead.
+    const int64_t current = algorithms::position_of(now.wall, entry->duration()).sequence;
+    const bool matters = cell.sequence >= current - 1 && cell.sequence <= current + 1;
+    if (!matters || window->published >= window->due) {
       window->waits_since.reset();
       return true;
     }

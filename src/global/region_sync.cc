@@ -7,6 +7,7 @@
 
 #include "algorithms/windows.h"
 #include "base/mutex.h"
+#include "global/ledger_key.h"
 #include "memory/tentative.h"
 
 namespace weir::global {
@@ -78,14 +79,15 @@ RegionSync::~RegionSync() {
 WorkReport RegionSync::run_once(Instant now, Flush flush) {
   const base::MutexLock run(run_mutex_);
   now = std::max(now, latest_, [](Instant a, Instant b) { return a.mono < b.mono; });
-  if (clock_was_set(now)) {
+  const bool clock_set = clock_was_set(now);
+  latest_ = now;
+  if (clock_set) {
     // By the former time, imported rows seemed expired or too early, and tuples ahead of it were
     // not evaluated.
     importer_.read_all_again();
     trigger_.evaluate_all();
     make_all_stale();
   }
-  latest_ = now;
   if (started_ == MonoTime{}) {
     started_ = imported_at_ = now.mono;
     cleaning_.next = now.mono + kCleanEvery;
@@ -95,6 +97,7 @@ WorkReport RegionSync::run_once(Instant now, Flush flush) {
   update_siblings(now);
   continue_making_stale();
   if (regions_.count > 0) {
+    evaluate_all_after_change();
     trigger_.evaluate_listed(now);
     trigger_.evaluate_timers(now);
     if (flush == Flush::kAll) trigger_.make_all_due(now);
@@ -102,7 +105,6 @@ WorkReport RegionSync::run_once(Instant now, Flush flush) {
   }
   importer_.run(now, regions_.rules.import_every);
   if (is_bridge(now)) {
-    if (importer_.take_lost()) publisher_.publish_records_again();
     if (regions_.count > 0) publisher_.run(now, flush);
     clean(now);
   } else {
@@ -135,10 +137,16 @@ void RegionSync::choose_store() {
   const bool lost = usable && region_->origin->epoch() != origin_epoch_;
   if (usable) origin_epoch_ = region_->origin->epoch();
   if (mode == mode_ && !lost) return;
+  const bool first = mode_ == Mode::kNone;
   // After a loss, the origin may not know what was due, nor this process what was sent to it.
   trigger_.forget_due();
   trigger_.evaluate_all();
-  if (mode == mode_) return make_all_stale();
+  // Messages are numbered anew. What other regions wrote may be missing.
+  last_message_.reset();
+  if (mode == mode_) {
+    importer_.discard_positions();
+    return make_all_stale();
+  }
   publisher_.stop();
   if (store_ != nullptr) store_->subscribe(nullptr);
   mode_ = mode;
@@ -149,9 +157,10 @@ void RegionSync::choose_store() {
     use_own_store();
   }
   subscribe(*store_);
-  importer_.use(*store_, regions_.own);
+  importer_.use(*store_, mode == Mode::kOrigin ? StoreUse::kShared : StoreUse::kPrivate,
+                std::max(regions_.own, importer_.own_position()));
   publisher_.use(*store_);
-  last_message_.reset();
+  if (lost && !first) importer_.discard_positions();
 }
 
 void RegionSync::use_origin() {
@@ -222,6 +231,8 @@ void RegionSync::notify(Instant now, std::vector<TupleChange> changes) {
                       .import_age = std::chrono::ceil<Millis>(
                           now.mono - std::max(importer_.stats().imported_at, started_)),
                       .changes = std::move(changes)};
+  // A process whose lease has ended does not know what the bridge has found out since.
+  if (!is_bridge(now)) notice.regions.complete = false;
   store_->notify(encode(notice));
 }
 
@@ -235,19 +246,24 @@ void RegionSync::on_message(Instant now, const BridgeMessage& message) {
   last_message_ = message.number;
   const auto notice = decode_notice(message.body);
   if (!notice) return;
-  if (!is_bridge(now)) {
-    const bool changed = notice->regions.count != regions_.count ||
-                         notice->regions.rules != regions_.rules ||
-                         notice->regions.complete != regions_.complete ||
-                         notice->regions.doublings != regions_.doublings;
-    regions_ = notice->regions;
-    if (changed) trigger_.evaluate_all();
-  }
+  if (!is_bridge(now)) regions_ = notice->regions;
   imported_at_ = std::max(imported_at_, now.mono - Nanos(notice->import_age));
   for (const TupleChange& change : notice->changes) merge(now, change);
 }
 
+// With other inputs of the rule, counts may have a reason to be published that had none.
+void RegionSync::evaluate_all_after_change() {
+  const RuleInputs inputs{.rules = regions_.rules,
+                          .count = regions_.count,
+                          .complete = regions_.complete,
+                          .doublings = regions_.doublings};
+  if (inputs == rule_inputs_) return;
+  rule_inputs_ = inputs;
+  trigger_.evaluate_all();
+}
+
 void RegionSync::merge(Instant now, const TupleChange& change) {
+  if (!is_window_tuple(change.tuple)) return;
   const memory::TupleKey key(change.tuple, tuples_->hash);
   const epoch::Guard guard;
   const Tuple tuple = tuples_->table.find(key);
@@ -268,6 +284,7 @@ void RegionSync::merge_regions(const Tuple& tuple, const std::vector<RegionCount
 // This process may have missed a message: the next request for a tuple reads it from the origin.
 void RegionSync::make_all_stale() {
   stale_at_ = 0;
+  region_->note_missed_messages(latest_.mono);
 }
 
 void RegionSync::continue_making_stale() {
@@ -287,6 +304,10 @@ void RegionSync::update_siblings(Instant now) {
         std::max(died_counts_until_, now.wall + 2 * trigger_.longest_window());
   }
   siblings_ = siblings;
+  // Without an origin, what a former process had not published died with it.
+  if (mode_ == Mode::kAlone) {
+    died_counts_until_ = std::max(died_counts_until_, importer_.stats().former_rows_until);
+  }
 }
 
 // How many siblings may each admit another limit: while the processes of the region cannot exchange
@@ -354,8 +375,6 @@ void RegionSync::update_fleet(const LedgerFleet& fleet) {
   const bool one = mutated(Mutation::kRegionsUnderestimated);
   const auto count = static_cast<uint32_t>(one ? 1 : std::max<size_t>(1, fleet.regions.size()));
   const SyncRules rules = with_valid_lease(fleet.rules);
-  // With more regions the allowance of each is smaller, so a count may have reached it.
-  if (count != regions_.count || rules != regions_.rules) trigger_.evaluate_all();
   regions_.count = count;
   regions_.rules = rules;
   regions_.unpublished_ppm = 0;
@@ -411,6 +430,7 @@ void RegionSync::update_stats(Instant now) {
                   .import_errors = imported.errors + heartbeat_errors_,
                   .last_import = imported.last_read,
                   .invalid = imported.invalid,
+                  .no_room = imported.no_room,
                   .messages_missed = messages_missed_,
                   .lost = imported.lost,
                   .import_lag = quiet,
@@ -446,6 +466,7 @@ Nanos RegionSync::write_lag(Instant now) const {
 bool RegionSync::may_miss_counts(Instant now) const {
   return now.mono - imported_at_ > kMaxInFlight + Nanos(regions_.rules.import_every) ||
          stale_at_ < tuples_->table.slots() || trigger_.skipped().cells > 0 ||
+         importer_.stats().no_room_until > now.wall ||
          tuples_->sketch.live_until() > now.wall;
 }
 

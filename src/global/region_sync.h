@@ -12,6 +12,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -60,6 +61,7 @@ class RegionSync final : public regional::RegionCountsHandler {
   void notify(Instant now, std::vector<TupleChange> changes);
   void subscribe(BridgeStore& store);
   void on_message(Instant now, const BridgeMessage& message);
+  void evaluate_all_after_change();
   void merge(Instant now, const TupleChange& change);
   void make_all_stale();
   void continue_making_stale();
@@ -92,6 +94,15 @@ class RegionSync final : public regional::RegionCountsHandler {
   PublishTrigger trigger_;
   BridgeImporter importer_;
   BridgePublisher publisher_;
+
+  struct RuleInputs {
+    SyncRules rules;
+    uint32_t count = 0;
+    bool complete = false;
+    std::map<Tenant, uint32_t> doublings;
+    friend bool operator==(const RuleInputs&, const RuleInputs&) = default;
+  };
+  RuleInputs rule_inputs_;  // of the last evaluation of all tuples
 
   Mode mode_ = Mode::kNone;
   BridgeStore* store_ = nullptr;             // in use

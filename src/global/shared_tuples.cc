@@ -32,7 +32,7 @@ Count SharedWindow::foreign_sum() const {
 }
 
 SharedWindow& SharedTuple::window(int64_t sequence, int64_t current) {
-  std::unique_ptr<SharedWindow>& window = windows[static_cast<size_t>(sequence % 3)];
+  std::unique_ptr<SharedWindow>& window = windows[place_of(sequence)];
   if (!window) window = std::make_unique<SharedWindow>();
   if (window->sequence < sequence || window->sequence > current + 1) {
     // The list keeps its memory, which stays reserved.
@@ -46,7 +46,7 @@ SharedWindow& SharedTuple::window(int64_t sequence, int64_t current) {
 }
 
 const SharedWindow* SharedTuple::find(int64_t sequence) const {
-  const SharedWindow* const window = windows[static_cast<size_t>(sequence % 3)].get();
+  const SharedWindow* const window = windows[place_of(sequence)].get();
   return window != nullptr && window->sequence == sequence ? window : nullptr;
 }
 
@@ -83,6 +83,7 @@ SharedTuple* SharedTuples::obtain(const memory::TupleKey& key) {
   entry->tuple = key.encoded();
   entry->hash = key.hash();
   entry->bytes = bytes;
+  new_.push_back(entry.get());
   return &entries_.add(key.hash(), std::move(entry));
 }
 
@@ -93,13 +94,14 @@ bool SharedTuples::reserve(SharedTuple& tuple, uint64_t bytes) {
 }
 
 SharedWindow* SharedTuples::window(SharedTuple& tuple, int64_t sequence, int64_t current) {
-  const bool exists = tuple.windows[static_cast<size_t>(sequence % 3)] != nullptr;
+  const bool exists = tuple.windows[SharedTuple::place_of(sequence)] != nullptr;
   if (!exists && !reserve(tuple, memory::heap_bytes(sizeof(SharedWindow)))) return nullptr;
   return &tuple.window(sequence, current);
 }
 
 void SharedTuples::erase(SharedTuple& tuple) {
   if (budget_ != nullptr) budget_->release(memory::MemoryPart::kRegions, tuple.bytes);
+  std::erase(new_, &tuple);
   entries_.erase(tuple.hash, tuple);
 }
 

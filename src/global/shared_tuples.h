@@ -5,7 +5,8 @@
 // max and summed, so a message about some regions changes nothing for the others. An entry lives no
 // longer than its tuple, up to the end of a window.
 //
-// The bytes of entries are reserved from the byte budget.
+// The bytes of entries are reserved from the byte budget. The thread that runs the sync erases an
+// entry when its tuple is gone, so it must learn of each one: take_new().
 //
 // Safe from any thread; the mutex guards everything. Only the thread that runs the sync erases
 // entries, so it may keep references to them.
@@ -115,6 +116,9 @@ struct SharedTuple {
   uint64_t bytes = 0;  // reserved for it
 
   [[nodiscard]] Millis duration() const { return memory::header_of(tuple).duration(); }
+  [[nodiscard]] static size_t place_of(int64_t sequence) {
+    return static_cast<size_t>((sequence % 3 + 3) % 3);  // a clock may be at its very beginning
+  }
   // The window, while `current` is the present one. Replaces an older window, and one beyond the
   // next, which is of a clock that was ahead. SharedTuples::window() reserves the memory.
   [[nodiscard]] SharedWindow& window(int64_t sequence, int64_t current);
@@ -146,10 +150,19 @@ class SharedTuples {
       WEIR_REQUIRES(mutex_);
   void erase(SharedTuple& tuple) WEIR_REQUIRES(mutex_);
   [[nodiscard]] size_t size() const WEIR_REQUIRES(mutex_) { return entries_.size(); }
+  // The entries that were added since the last call. Only for the thread that runs the sync.
+  [[nodiscard]] std::vector<SharedTuple*> take_new() {
+    const base::MutexLock lock(mutex_);
+    return std::exchange(new_, {});
+  }
 
   enum class Merge : uint8_t { kUnchanged, kChanged, kNoMemory };
+  // Merges a count of the ledger into an entry. Counts of past windows and of a wrong future are
+  // ignored.
+  Merge merge(SharedTuple& entry, int64_t current, const RegionCount& count)
+      WEIR_REQUIRES(mutex_);
   // Merges counts of the ledger into the entry and into the cells of a tuple in the table; the
-  // caller holds an epoch guard. Counts of past windows and of a wrong future are ignored.
+  // caller holds an epoch guard.
   Merge merge(WallTime now, const memory::Tuple& tuple, const memory::TupleKey& key,
               std::span<const RegionCount> counts);
 
@@ -164,8 +177,6 @@ class SharedTuples {
   [[nodiscard]] Value* of_region(SharedTuple& tuple,
                                  std::vector<std::pair<RegionNumber, Value>>& values,
                                  RegionNumber region) WEIR_REQUIRES(mutex_);
-  [[nodiscard]] Merge merge(SharedTuple& entry, int64_t current, const RegionCount& count)
-      WEIR_REQUIRES(mutex_);
   [[nodiscard]] Merge merge_lease(SharedTuple& entry, int64_t current, const RegionCount& count)
       WEIR_REQUIRES(mutex_);
   [[nodiscard]] bool reserve(SharedTuple& tuple, uint64_t bytes) WEIR_REQUIRES(mutex_);
@@ -176,6 +187,7 @@ class SharedTuples {
   memory::ByteBudget* const budget_;
   mutable base::Mutex mutex_;
   base::HashIndex<SharedTuple> entries_ WEIR_GUARDED_BY(mutex_);
+  std::vector<SharedTuple*> new_ WEIR_GUARDED_BY(mutex_);
   std::map<std::string, RegionNumber> numbers_ WEIR_GUARDED_BY(mutex_);
 };
 

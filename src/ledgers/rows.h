@@ -29,8 +29,8 @@ static_assert(kRegionRetention > kMaxDuration);
 // Only the holder of this lease deletes expired rows.
 inline constexpr Millis kCleaningLease{30'000};
 
-// Returns an error if the batch is too large, or one that names the first row that no store can hold
-// in the feed of `region`; null if all fit.
+// Returns an error if the batch is too large, or one that names the first row that no store can
+// hold in the feed of `region`; null if all fit.
 [[nodiscard]] std::unique_ptr<Error> find_unstorable(const std::string& region,
                                                      const std::vector<LedgerRow>& rows);
 

@@ -61,7 +61,7 @@ class InProcessOriginTest : public ::testing::Test {
   }
   static std::vector<DueTuple> due(InProcessOrigin& origin) {
     std::vector<DueTuple> entries;
-    origin.read_due(WallTime::max(), 100, [&](const auto& reply) { entries = *reply; });
+    origin.read_due(WallTime{}, WallTime::max(), 100, [&](const auto& reply) { entries = *reply; });
     return entries;
   }
   void replay(InProcessOrigin& origin, const std::string& tuple) {

@@ -102,7 +102,7 @@ void Refresh::read(Instant now, const std::vector<ReadRequest>& requests, Execut
         cells.push_back({.cell = {flight->tuple, sequence},
                          .reader = reader,
                          .expires_at = WallTime((sequence + 2) * request.duration),
-                         .with_regions = region_->has_ledger && back == 0});
+                         .with_regions = region_->reads_regions && back == 0});
       }
     }
     current->subscriptions.push_back({.waiter = waiter, .entry = i});
@@ -156,7 +156,7 @@ void Refresh::fail(const std::vector<FlightPtr>& flights, MonoTime now) {
       const epoch::Guard guard;
       if (const memory::Tuple tuple = tuples_->table.find(flight->key)) {
         if (mutated(Mutation::kFreshByFailedRead)) {
-          note_read(tuple, flight->sequence, flight->began, Extent::kBoth, 0,
+          note_read(tuple, flight->sequence, flight->began, Extent::kBoth, OtherRegions::kKnown, 0,
                     region_->max_freshness);
         }
         note_failed_read(WindowCells(tuple), now);
@@ -195,7 +195,10 @@ bool Refresh::merge(const Flight& flight, const CellTotals* totals) const {
     const Millis longest =
         longest_while_failing(region_->replay_failing_since(), flight.began.mono,
                               tuple.slot->header.duration(), region_->max_freshness);
-    note_read(tuple, flight.sequence, flight.began, Extent::kBoth, known, longest);
+    const bool missed = region_->reads_regions && (totals[0].regions == nullptr ||
+                                                region_->missed_messages_since(flight.began.mono));
+    note_read(tuple, flight.sequence, flight.began, Extent::kBoth,
+              missed ? OtherRegions::kAsBefore : OtherRegions::kKnown, known, longest);
   }
   return true;
 }

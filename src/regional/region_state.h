@@ -45,7 +45,8 @@ class RegionCountsHandler {
 struct RegionState {
   RegionState(const Options& options, memory::TupleStore& tuples)
       : origin(options.origin),
-        has_ledger(options.ledger != nullptr),
+        reads_regions(options.ledger != nullptr && origin != nullptr &&
+                      origin->bridge_store() != nullptr),
         incarnation(make_incarnation(options.seed)),
         read_deadline(options.read_deadline),
         max_freshness(options.max_freshness),
@@ -72,6 +73,15 @@ struct RegionState {
     if (memory::WindowCells(tuple).mark_dirty()) pending_replay.push(tuple.index);
   }
 
+  // Messages of the bridge were missed: reads that began before now may lack counts of the other
+  // regions.
+  void note_missed_messages(MonoTime now) {
+    missed_messages_at_.store(now.time_since_epoch().count(), std::memory_order_release);
+  }
+  [[nodiscard]] bool missed_messages_since(MonoTime began) const {
+    return began.time_since_epoch().count() <= missed_messages_at_.load(std::memory_order_acquire);
+  }
+
   // Cells that the next replay sends at once.
   void add_due(std::vector<DueCell> cells) {
     const base::MutexLock lock(due_mutex_);
@@ -84,7 +94,7 @@ struct RegionState {
 
   // Fixed after construction.
   const std::shared_ptr<RegionalOrigin> origin;  // none: this process is alone in its region
-  const bool has_ledger;                         // reads also ask for the counts of other regions
+  const bool reads_regions;  // with a ledger: reads also return the counts of the other regions
   const uint64_t incarnation;
   const Millis read_deadline;
   const Millis max_freshness;
@@ -103,6 +113,7 @@ struct RegionState {
   std::weak_ptr<RegionCountsHandler> region_counts;
 
  private:
+  base::Atomic<int64_t> missed_messages_at_{-1};  // monotonic ns; -1: never
   base::Mutex due_mutex_;
   std::vector<DueCell> due_ WEIR_GUARDED_BY(due_mutex_);
 };

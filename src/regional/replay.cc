@@ -36,6 +36,7 @@ struct Replay::Sent {
   Count total = 0;
   bool current = false;  // the current window when sent: only its read-back makes a tuple fresh
   Extent extent = Extent::kBoth;
+  Due due = Due::kNever;
 };
 
 struct Replay::Batch {
@@ -99,7 +100,10 @@ size_t Replay::send_due(Instant now, Executor& timers) {
     if (!is_window(tuple) || WindowCells(tuple).generation() != cell.generation) continue;
     const size_t before = batch->cells.size();
     collect_cell(now.wall, tuple, cell.sequence, Extent::kCurrent, *batch);
-    if (batch->cells.size() > before) batch->cells.back().due = cell.due;
+    if (batch->cells.size() > before) {
+      batch->cells.back().due = cell.due;
+      batch->sent.back().due = cell.due;
+    }
     if (batch->cells.size() >= kBatchTuples) flush();
   }
   flush();
@@ -265,6 +269,10 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ex
     if (expires_at <= now) return;
   }
   const Count total = own->count_of(sequence);
+  // A count that may change the answer of the publish rule, and that was not evaluated yet. The
+  // bridge evaluates it, even if this process ends or evicts the tuple now.
+  const bool unevaluated = region_->reads_regions && sequence == cells.newest() &&
+                           cells.watch_seq_cst().reached_by(cells.counted_seq_cst(sequence));
   batch.writes = batch.writes || total > 0;
   batch.sent.push_back(
       {.index = tuple.index,
@@ -277,7 +285,8 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ex
                          .writer = region_->component(cells.generation()),
                          .total = total,
                          .expires_at = expires_at,
-                         .limit_seen = region_->has_ledger ? memory::smallest_limit(tuple) : 0});
+                         .limit_seen = region_->reads_regions ? memory::smallest_limit(tuple) : 0,
+                         .due = unevaluated ? Due::kRule : Due::kNever});
 }
 
 void Replay::send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers) {
@@ -345,7 +354,9 @@ void Replay::on_reply(const Batch& batch, const Result<std::vector<CellTotals>>&
       const Millis longest =
           longest_while_failing(region_->replay_failing_since(), batch.began.mono,
                                 tuple.slot->header.duration(), region_->max_freshness);
-      note_read(tuple, sent.sequence, batch.began, sent.extent, known, longest);
+      note_read(tuple, sent.sequence, batch.began, sent.extent,
+                region_->reads_regions ? OtherRegions::kAsBefore : OtherRegions::kKnown, known,
+                longest);
     }
   }
 }
@@ -355,7 +366,13 @@ void Replay::mark_dirty_again(const Batch& batch) {
     const epoch::Guard guard;
     const Tuple tuple = tuples_->table.at(sent.index);
     if (!is_window(tuple)) continue;
-    if (WindowCells(tuple).generation() == sent.generation) region_->mark_dirty(tuple);
+    if (WindowCells(tuple).generation() != sent.generation) continue;
+    region_->mark_dirty(tuple);
+    if (sent.due == Due::kNever) continue;
+    region_->add_due({{.index = sent.index,
+                       .generation = sent.generation,
+                       .sequence = sent.sequence,
+                       .due = sent.due}});
   }
 }
 

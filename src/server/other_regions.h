@@ -18,10 +18,12 @@ namespace weir::server {
 // WEIR_LEDGER_PASSWORD, in this order; none without a ledger. Throws if the file cannot be read.
 [[nodiscard]] std::optional<ledgers::LedgerAddress> ledger_of(const Config& config);
 
-// migrate() creates the tables of the ledger, print_schema() prints the SQL for that. Both throw
-// std::runtime_error if they fail.
+// migrate() creates the tables of the ledger, print_schema() prints the SQL for that, and
+// clean_ledger() deletes its expired rows and old batches. They throw std::runtime_error if they
+// fail.
 void migrate(const Config& config);
 void print_schema(const Config& config);
+void clean_ledger(const Config& config);
 
 // Result of `weir check`: whether the ledger is usable, and the text to print.
 struct LedgerCheck {

@@ -129,13 +129,6 @@ class DataFolder {
   std::string error_;
 };
 
-// The floor policy models other rate limiters, so it uses their interval.
-SyncRules rules_of(PublishPolicy policy) {
-  SyncRules rules{.policy = policy};
-  if (policy == PublishPolicy::kFloor) rules.publish_every = rules.import_every = Millis(10'000);
-  return rules;
-}
-
 // One worker thread: its loop and the scratch buffers of its sessions.
 struct Worker {
   Worker(const Clock& clock, const frontends::LoopLimits& limits, uint64_t seed)
@@ -254,7 +247,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
   const Options options{.origin = region.origin(),
                         .ledger = others.ledger(),
                         .region = config.region_name(),
-                        .sync = rules_of(config.publish_policy),
+                        .clean_ledger = config.clean_ledger,
                         .on_origin_loss = config.on_origin_loss,
                         .capacity = plan.capacity,
                         .memory = plan.memory};

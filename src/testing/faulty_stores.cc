@@ -52,9 +52,9 @@ class FaultyBridgeStore final : public BridgeStore {
       inner_.save(std::move(holder), std::move(state), std::move(done));
     });
   }
-  void read_due(WallTime by, size_t most, DueReply reply) override {
+  void read_due(WallTime from, WallTime by, size_t most, DueReply reply) override {
     pass(plan_.next(), std::move(reply),
-         [&](DueReply done) { inner_.read_due(by, most, std::move(done)); });
+         [&](DueReply done) { inner_.read_due(from, by, most, std::move(done)); });
   }
   void add_due(std::vector<DueTuple> entries) override {
     if (reaches(plan_.next())) inner_.add_due(std::move(entries));
@@ -69,6 +69,13 @@ class FaultyBridgeStore final : public BridgeStore {
   void update_tuples(std::vector<TupleUpdate> updates, TupleReply reply) override {
     pass(plan_.next(), std::move(reply),
          [&](TupleReply done) { inner_.update_tuples(std::move(updates), std::move(done)); });
+  }
+  void keep_record(std::string record, WallTime at) override {
+    if (reaches(plan_.next())) inner_.keep_record(std::move(record), at);
+  }
+  void read_records(RecordsReply reply) override {
+    pass(plan_.next(), std::move(reply),
+         [&](RecordsReply done) { inner_.read_records(std::move(done)); });
   }
   void notify(std::string body) override {
     if (reaches(plan_.next())) inner_.notify(std::move(body));

@@ -77,7 +77,7 @@ TEST_F(FaultyStores, IncludeTheBridgeStoreOfTheOrigin) {
   store->subscribe([&](const BridgeMessage&) { ++messages; });
   const auto due = [&] {
     std::optional<size_t> entries;
-    store->read_due(WallTime::max(), 10, [&](const auto& found) {
+    store->read_due({}, WallTime::max(), 10, [&](const auto& found) {
       if (found) entries = found->size();
     });
     return entries;

@@ -32,10 +32,10 @@ TYPED_TEST_P(LedgerContract, ReturnsRowsUnchanged) {
 
 TYPED_TEST_P(LedgerContract, KeepsTheLargestCountAndLeaseAndTheSmallestLimit) {
   const auto row = [&](Count count, Count limit, int lease) {
-    LedgerRow row = this->row(count);
-    row.limit_seen = limit;
-    row.leased_until = WallTime((row.sequence + lease) * this->kMinute);
-    return row;
+    LedgerRow made = this->row(count);
+    made.limit_seen = limit;
+    made.leased_until = WallTime((made.sequence + lease) * this->kMinute);
+    return made;
   };
   this->publish({row(7, 100, 4)});
   this->publish({row(5, 90, 3)});

@@ -2,27 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
-#include <random>
-#include <set>
 #include <thread>
 
-#include "origins/in_process_origin.h"
-#include "origins/redis/redis_scripts.h"
 #include "origins/redis/redis_tuples.h"
 #include "origins/redis/running_redis_test.h"
-#include "tests/contracts/bridge_contract.h"
+#include "tests/contracts/bridge_contract_fixture.h"
 
 namespace weir::origins {
 namespace {
 
 using contracts::Inbox;
-
-constexpr Millis kLease{60'000};
-
-WallTime in(int64_t ms) {
-  return system_clock().now().wall + Millis(ms);
-}
 
 TupleUpdate update_of(const std::string& tuple, std::vector<RegionCount> counts,
                       int64_t kept_ms = 60'000) {
@@ -126,15 +117,21 @@ TEST_F(RedisBridge, KeepsRegionCountsForTheLongestTimeOfAllUpdates) {
 
 TEST_F(RedisBridge, StoresCountsReadably) {
   ASSERT_TRUE(origin_
-                  .update_tuples({update_of("a", {{.region = "eu",
-                                                   .sequence = 28'333'333,
-                                                   .count = Count{1} << 43,
-                                                   .limit_seen = 1'000'000'000'000,
-                                                   .leased_until = WallTime(Millis(1700000600000))},
-                                                  {.region = "eu", .sequence = 28'333'334}})})
+                  .update_tuples({update_of(
+                      "a", {{.region = "eu",
+                             .sequence = 28'333'333,
+                             .count = Count{1} << 43,
+                             .limit_seen = 1'000'000'000'000,
+                             .leased_until = WallTime(Millis(1700000600000))},
+                            {.region = "eu",
+                             .sequence = 28'333'332,
+                             .count = 7,
+                             .limit_seen = 1'000'000'000'000},
+                            {.region = "eu", .sequence = 28'333'331, .count = 5, .limit_seen = 90},
+                            {.region = "eu", .sequence = 28'333'334}})})
                   .ok());
   EXPECT_EQ(server_.ask("HGET " + key_of("a") + " eu"),
-            "$50\r\n1700000600000;28333333,8796093022208,1000000000000\r\n");
+            "$63\r\n1700000600000;28333333,8796093022208,1000000000000;-1,7;-2,5,90\r\n");
 }
 
 TEST_F(RedisBridge, ReplacesStoredValuesThatAreNotCounts) {
@@ -353,107 +350,6 @@ TEST_F(RedisBridge, CostsNothingWithoutALedger) {
   EXPECT_EQ(subscribers(server_), 0u);
   // One of the origin, and the one that asks.
   EXPECT_NE(server_.ask("INFO clients").find("connected_clients:2\r"), std::string::npos);
-}
-
-TEST_F(RedisBridge, AgreesWithTheInProcessOriginOnRandomOperations) {
-  InProcessOrigin model(clock_);
-  std::mt19937_64 random(7);
-  const auto pick = [&](uint64_t below) { return random() % below; };
-  const auto tuple = [&] {
-    return contracts::binary(std::string(1, 'a' + static_cast<char>(pick(3))));
-  };
-  const WallTime kept = in(600'000);
-  std::map<std::pair<CellId, Component>, CellReplay> written;  // totals grow, limits fall
-  std::set<std::pair<CellId, Component>> retired;
-  for (int step = 0; step < 3000; ++step) {
-    switch (pick(6)) {
-      case 0: {
-        const CellId cell{tuple(), static_cast<int64_t>(pick(3))};
-        const Component writer{.incarnation = 1 + pick(3), .generation = pick(40)};
-        if (retired.contains({cell, writer})) break;
-        CellReplay& replay = written[{cell, writer}];
-        const Count limit = pick(100);
-        replay.cell = cell;
-        replay.writer = writer;
-        replay.total += pick(5);
-        replay.limit_seen = smaller_limit(replay.limit_seen, limit);
-        replay.expires_at = kept;
-        replay.due = pick(3) == 0 ? Due::kWindowEnd : Due::kNever;
-        Result<std::vector<CellTotals>> expected;
-        model.replay({replay}, [&](auto totals) { expected = std::move(totals); });
-        const auto totals = origin_.replay({replay});
-        ASSERT_TRUE(totals.ok());
-        EXPECT_EQ(totals->at(0).mine, expected->at(0).mine);
-        EXPECT_EQ(totals->at(0).siblings, expected->at(0).siblings);
-        break;
-      }
-      case 1: {
-        if (written.empty()) break;
-        auto each = written.begin();
-        std::advance(each, static_cast<ptrdiff_t>(pick(written.size())));
-        const CellRetirement retirement{.cell = each->first.first, .writer = each->first.second};
-        size_t expected = 0;
-        model.retire({retirement}, [&](const auto& count) { expected = *count; });
-        EXPECT_EQ(*origin_.retire({retirement}), expected);
-        retired.insert(each->first);
-        written.erase(each);
-        break;
-      }
-      case 2: {
-        const DueTuple entry{.tuple = tuple(),
-                             .kind = pick(2) == 0 ? Due::kNow : Due::kWindowEnd,
-                             .at = WallTime(Millis(pick(50)))};
-        model.add_due({entry});
-        origin_->add_due({entry});
-        break;
-      }
-      case 3: {
-        std::vector<DueTuple> expected;
-        const WallTime by = pick(2) == 0 ? WallTime(Millis(pick(50))) : kept;
-        const size_t most = pick(4);
-        model.read_due(by, most, [&](const auto& entries) { expected = *entries; });
-        EXPECT_EQ(*origin_.read_due(by, most), expected);
-        if (pick(2) == 0) {
-          for (DueTuple& entry : expected) entry.at += Millis(pick(4) == 0 ? 1 : 0);
-          model.remove_due(expected);
-          origin_->remove_due(expected);
-        }
-        break;
-      }
-      default: {
-        std::vector<TupleUpdate> updates;
-        for (uint64_t i = pick(4); i > 0; --i) {
-          TupleUpdate update{.tuple = tuple(),
-                             .counts = {},
-                             .kept_until = pick(10) == 0 ? in(-1) : kept,
-                             .sequences = {0, 2}};
-          for (uint64_t j = pick(4); j > 0; --j) {
-            update.counts.push_back({.region = contracts::binary(std::to_string(pick(3))),
-                                     .sequence = static_cast<int64_t>(pick(8)),
-                                     .count = pick(50),
-                                     .limit_seen = pick(20),
-                                     .leased_until = WallTime(Millis(pick(30)))});
-          }
-          updates.push_back(std::move(update));
-        }
-        std::vector<TupleCounts> expected;
-        model.update_tuples(updates, [&](const auto& counts) { expected = *counts; });
-        const auto counts = origin_.update_tuples(updates);
-        ASSERT_TRUE(counts.ok());
-        ASSERT_EQ(counts->size(), expected.size());
-        for (size_t i = 0; i < expected.size(); ++i) {
-          EXPECT_EQ(counts->at(i).regions, expected[i].regions);
-          ASSERT_EQ(counts->at(i).windows.size(), expected[i].windows.size());
-          for (size_t j = 0; j < expected[i].windows.size(); ++j) {
-            EXPECT_EQ(counts->at(i).windows[j].sequence, expected[i].windows[j].sequence);
-            EXPECT_EQ(counts->at(i).windows[j].total, expected[i].windows[j].total);
-            EXPECT_EQ(counts->at(i).windows[j].limit_seen, expected[i].windows[j].limit_seen);
-          }
-        }
-      }
-    }
-    if (HasFailure()) FAIL() << "in step " << step;
-  }
 }
 
 }  // namespace

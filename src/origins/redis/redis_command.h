@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "telemetry/origin_metrics.h"
+#include "weir/time.h"
 
 namespace weir::origins {
 
@@ -22,6 +23,11 @@ using telemetry::OriginError;
 void append_command(std::string& out, std::span<const std::string_view> words);
 inline void append_command(std::string& out, std::initializer_list<std::string_view> words) {
   append_command(out, std::span(words.begin(), words.size()));
+}
+
+// Unix time in ms, as an argument of a command.
+[[nodiscard]] inline std::string millis_text(WallTime time) {
+  return std::to_string(time.time_since_epoch().count());
 }
 
 }  // namespace weir::origins

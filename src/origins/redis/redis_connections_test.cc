@@ -8,14 +8,12 @@
 
 #include "origins/redis/redis_tuples.h"
 #include "origins/redis/running_redis_test.h"
-#include "tests/contracts/bridge_contract.h"
+#include "tests/contracts/bridge_contract_fixture.h"
 
 namespace weir::origins {
 namespace {
 
 using contracts::Inbox;
-
-constexpr Millis kLease{60'000};
 
 TEST(RedisSubscription, ReceivesMessagesAgainAfterItsConnectionWasKilled) {
   const RealClock clock;

@@ -39,8 +39,10 @@ for i = 2, #ARGV, 5 do
   local limit, lease = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
   local stored = redis.call('HGET', key, region) or ''
   local windows, known = {}, false
-  for s, c, l in string.gmatch(stored, ';(-?%d+),(%d+),(%d+)') do
-    local window = {tonumber(s), tonumber(c), tonumber(l)}
+  local newest, newest_limit
+  for s, c, l in string.gmatch(stored, ';(-?%d+),(%d+),?(%d*)') do
+    local window = {(newest or 0) + tonumber(s), tonumber(c), tonumber(l) or newest_limit or 0}
+    newest, newest_limit = newest or window[1], newest_limit or window[3]
     if window[2] <= 17592186044416 and window[3] <= 17592186044416 then
       if window[1] == sequence then
         known = true
@@ -52,13 +54,18 @@ for i = 2, #ARGV, 5 do
   end
   if not known and (count > 0 or limit > 0) then
     windows[#windows + 1] = {sequence, count, limit}
-    table.sort(windows, function(a, b) return a[1] < b[1] end)
+    table.sort(windows, function(a, b) return a[1] > b[1] end)
   end
   lease = math.max(lease, tonumber(string.match(stored, '^%d+')) or 0)
   local value = string.format('%.0f', lease)
-  for j = math.max(1, #windows - 2), #windows do
-    local window = windows[j]
-    value = value .. string.format(';%.0f,%.0f,%.0f', window[1], window[2], window[3])
+  for j = 1, math.min(3, #windows) do
+    local window, first = windows[j], windows[1]
+    if j == 1 then
+      value = value .. string.format(';%.0f,%.0f,%.0f', window[1], window[2], window[3])
+    else
+      value = value .. string.format(';%.0f,%.0f', window[1] - first[1], window[2])
+      if window[3] ~= first[3] then value = value .. string.format(',%.0f', window[3]) end
+    end
   end
   if value ~= stored then redis.call('HSET', key, region, value) end
 end

@@ -23,16 +23,27 @@ bool parse_signed(std::string_view text, int64_t& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+bool parse_sequence(std::string_view text, int64_t& sequence) {
+  constexpr int64_t kMaxExact = int64_t{1} << 53;  // in Lua
+  return parse_signed(text, sequence) && -kMaxExact <= sequence && sequence <= kMaxExact;
+}
+
 bool read_region(std::string_view region, std::string_view value, std::vector<RegionCount>& all) {
   int64_t lease = 0;
   if (!parse_signed(next_part(value, ';'), lease) || lease < 0) return false;
   std::vector<RegionCount> windows;
   while (!value.empty()) {
+    if (windows.size() == kWindowsPerRegion) return false;
     std::string_view window = next_part(value, ';');
     RegionCount count{.region = std::string(region), .leased_until = WallTime(Millis(lease))};
-    if (!parse_signed(next_part(window, ','), count.sequence) ||
-        !parse_count(next_part(window, ','), count.count) ||
-        !parse_count(window, count.limit_seen) || windows.size() == kWindowsPerRegion) {
+    if (!parse_sequence(next_part(window, ','), count.sequence)) return false;
+    if (!windows.empty()) {
+      count.sequence += windows[0].sequence;
+      count.limit_seen = windows[0].limit_seen;
+    }
+    const std::string_view text = next_part(window, ',');
+    const bool has_limit = windows.empty() || !window.empty();
+    if (!parse_count(text, count.count) || (has_limit && !parse_count(window, count.limit_seen))) {
       return false;
     }
     windows.push_back(std::move(count));

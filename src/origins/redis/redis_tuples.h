@@ -1,11 +1,13 @@
 // The representation of region counts in Redis: what the ledger has of a tuple.
 //
 // One hash per tuple, in the slot of its cells. Each region is a field. The value is the lease of
-// the region in ms of Unix time (0: none), then its newest windows by sequence:
+// the region in ms of Unix time (0: none), then its windows, the newest first:
 //
-//   1700000600000;28333333,7,100;28333334,1,100      lease;sequence,count,limit;...
+//   1700000600000;28333334,1,100;-1,7;-2,3,90      lease;sequence,count,limit;...
 //
-// The script kUpdateTuple merges. Values that are not of this form are ignored.
+// The sequence of an older window is relative to the newest one, and its limit is left out if it is
+// the same: Redis stores values of up to 64 bytes in half the memory. The script kUpdateTuple
+// merges. Values that are not of this form are ignored.
 //
 // Pure.
 

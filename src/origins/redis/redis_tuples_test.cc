@@ -5,7 +5,7 @@
 #include <initializer_list>
 
 #include "origins/redis/redis_subscription.h"
-#include "tests/contracts/bridge_contract.h"
+#include "tests/contracts/bridge_contract_fixture.h"
 
 namespace weir::origins {
 namespace {
@@ -23,8 +23,9 @@ WallTime at(int64_t ms) {
 }
 
 TEST(RedisTuples, SortsRegionsAndWindows) {
-  const TupleHash read = read_tuple_hash(list_of({"us", "0;5,9,0", "eu", "70;7,1,20;8,2,0"}));
+  const TupleHash read = read_tuple_hash(list_of({"us", "0;5,9,0", "eu", "70;8,2,0;-1,1,20;-2,3"}));
   const std::vector<RegionCount> expected = {
+      {.region = "eu", .sequence = 6, .count = 3, .leased_until = at(70)},
       {.region = "eu", .sequence = 7, .count = 1, .limit_seen = 20, .leased_until = at(70)},
       {.region = "eu", .sequence = 8, .count = 2, .leased_until = at(70)},
       {.region = "us", .sequence = 5, .count = 9}};
@@ -41,7 +42,8 @@ TEST(RedisTuples, ReadsALeaseWithoutAWindow) {
 TEST(RedisTuples, IgnoresRegionsWithAnInvalidValue) {
   for (const char* value :
        {"", "x", "-1", "1;", "1;5", "1;5,6", "1;5,6,7,8", "1;5,-6,7", "1;5,6,20000000000000",
-        "1;;5,6,7", "1;1,1,1;2,1,1;3,1,1;4,1,1", "99999999999999999999", "1;x,6,7"}) {
+        "1;;5,6,7", "1;4,1,1;-1,1,1;-2,1,1;-3,1,1", "1;9,1,1;-1", "1;9,1,1;-1,x", "1;9,1,1;-1,1,x",
+        "99999999999999999999", "1;x,6,7"}) {
     const TupleHash read = read_tuple_hash(list_of({"eu", value, "us", "0;5,9,0"}));
     if (std::string_view(value) == "1;") {
       EXPECT_EQ(read.regions.size(), 2u);  // no window

@@ -115,11 +115,15 @@ class RunningOrigin {
 inline constexpr Component kNode{.incarnation = 0xabc, .generation = 1};
 inline constexpr Component kSibling{.incarnation = 0xdef, .generation = 1};
 
+inline constexpr Millis kLease{60'000};  // of the bridge
+
+// The wall time in so many ms.
+inline WallTime in(int64_t ms) {
+  return system_clock().now().wall + Millis(ms);
+}
+
 inline CellReplay replay_of(const std::string& tuple, Count total, Component writer = kNode) {
-  return {.cell = {tuple, 5},
-          .writer = writer,
-          .total = total,
-          .expires_at = system_clock().now().wall + Millis(60'000)};
+  return {.cell = {tuple, 5}, .writer = writer, .total = total, .expires_at = in(60'000)};
 }
 inline CellRead read_of(const std::string& tuple, Component reader = kNode) {
   return {.cell = {tuple, 5}, .reader = reader};
