@@ -173,6 +173,7 @@ void BridgeImporter::keep_or_renew(Instant now, const std::optional<BridgeState>
                                    uint64_t evicted) {
   const bool valid = saved && saved->id != invalid_id_;
   round_.complete = valid && saved->evicted == evicted;
+  round_.follows_eviction = valid && !round_.complete;
   const bool paused = renewed_at_ != MonoTime{} && now.mono - renewed_at_ < kRenewPause;
   if (round_.complete || (valid && paused)) {
     round_.state = *saved;
@@ -314,7 +315,7 @@ void BridgeImporter::apply(Instant now, PeriodicTask& task, std::vector<TupleCha
     const Millis duration = memory::header_of(change.tuple).duration();
     WallTime kept{};
     for (const RegionCount& count : change.counts) {
-      kept = std::max({kept, count.leased_until, WallTime((count.sequence + 2) * duration)});
+      kept = std::max(kept, kept_until(count, duration));
     }
     updates->push_back({.tuple = std::move(change.tuple),
                         .counts = std::move(change.counts),
@@ -372,7 +373,9 @@ void BridgeImporter::finish_round(Instant now) {
                round_task_.call<bool>(now.mono, [this](Instant when, const Result<bool>& saved) {
                  if (!saved || !*saved) return end_round(when, true);
                  regions_.complete = round_.complete;
-                 if (round_.state.id != seen_id_) renewed_at_ = when.mono;
+                 if (round_.state.id != seen_id_ && round_.follows_eviction) {
+                   renewed_at_ = when.mono;
+                 }
                  state_id_ = seen_id_ = round_.state.id;
                  end_round(when, false);
                }));

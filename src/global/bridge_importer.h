@@ -125,6 +125,7 @@ class BridgeImporter {
     std::map<std::string, Completed> completed;  // by region
     ChangeSet changes;
     bool complete = false;  // afterwards all rows are at the origin
+    bool follows_eviction = false;
     bool more = false;
     MonoTime began{};
   };
@@ -180,7 +181,7 @@ class BridgeImporter {
   // The id of a state whose positions are not valid; 0: none.
   uint64_t invalid_id_ = 0;
   bool discards_next_ = false;  // the state that is read next is not valid
-  MonoTime renewed_at_{};       // when all positions were last discarded
+  MonoTime renewed_at_{};       // when all positions were last discarded after an eviction
   MonoTime checked_at_{};  // when all regions were last read whole as a check
   bool check_all_ = false;
   bool reads_former_rows_ = false;  // the next read of our own rows is of rows written before

@@ -310,8 +310,7 @@ void BridgePublisher::note_published(Instant now, std::function<void(Instant)> d
                                .count = row.count,
                                .limit_seen = row.limit,
                                .leased_until = row.leased_until});
-      update.kept_until = std::max(
-          {update.kept_until, row.leased_until, WallTime((row.sequence + 2) * duration)});
+      update.kept_until = std::max(update.kept_until, kept_until(update.counts.back(), duration));
     }
     changes.push_back({.tuple = update.tuple, .counts = update.counts});
     updates.push_back(std::move(update));
@@ -389,9 +388,7 @@ void BridgePublisher::on_records(Instant now, const std::vector<std::string>& re
     const Millis duration = memory::header_of(change.tuple).duration();
     std::map<int64_t, OwnRow> rows;
     for (const RegionCount& count : change.counts) {
-      if (std::max(count.leased_until, WallTime((count.sequence + 2) * duration)) <= now.wall) {
-        continue;
-      }
+      if (kept_until(count, duration) <= now.wall) continue;
       OwnRow& row = rows[count.sequence];
       row = {.sequence = count.sequence,
              .count = std::max(row.count, count.count),

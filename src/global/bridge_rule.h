@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -19,6 +20,12 @@ namespace weir::global {
 // The windows that the bridge reads: the last one, the current one, and the next, which may have
 // begun for a process whose clock is a little ahead.
 [[nodiscard]] std::vector<int64_t> windows_at(WallTime now, Millis duration);
+
+// The origin keeps a count until then. A lease also matters in the window after its end, for what
+// was counted in its last one.
+[[nodiscard]] inline WallTime kept_until(const RegionCount& count, Millis duration) {
+  return std::max(WallTime((count.sequence + 2) * duration), count.leased_until + duration);
+}
 
 // A tuple at the origin at one time, as the rule needs it.
 class OriginTuple {
