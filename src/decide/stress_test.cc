@@ -296,7 +296,7 @@ TEST(Stress, RegionsSyncWhileTheyServeRequests) {
     done = true;
     sharer.join();
     // Everything is published, and a later import has ended.
-    for (int round = 0; round < 20; ++round) share(Flush::kAll);
+    for (int round = 0; round < 100; ++round) share(Flush::kAll);
   };
   const auto foreign = [&](size_t region) {
     Request peek = request;

@@ -1,8 +1,10 @@
 #include "global/bridge_codec.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/byte_codec.h"
+#include "global/publish_rule.h"
 
 namespace weir::global {
 namespace {
@@ -26,16 +28,43 @@ void add(ByteWriter& writer, const SyncRules& rules) {
   writer.add(rules.floor_permille);
 }
 
-SyncRules read_rules(ByteReader& reader) {
+// Reads values of a range; one outside of it makes the whole encoding invalid.
+class Values {
+ public:
+  explicit Values(std::string_view bytes) : reader_(bytes) {}
+
+  [[nodiscard]] ByteReader& reader() { return reader_; }
+  [[nodiscard]] uint64_t up_to(uint64_t most) {
+    const uint64_t number = reader_.number();
+    valid_ = valid_ && number <= most;
+    return number;
+  }
+  [[nodiscard]] uint32_t number32() { return static_cast<uint32_t>(up_to(UINT32_MAX)); }
+  // A time span: not negative, and short enough to be added to any time.
+  [[nodiscard]] Millis span() {
+    constexpr int64_t kMost = int64_t{1} << 40;
+    const int64_t millis = reader_.signed_number();
+    valid_ = valid_ && millis >= 0 && millis <= kMost;
+    return Millis(millis);
+  }
+  // Whether all bytes were read, and all values were valid.
+  [[nodiscard]] bool all_valid() const { return valid_ && reader_.at_end(); }
+
+ private:
+  ByteReader reader_;
+  bool valid_ = true;
+};
+
+SyncRules read_rules(Values& values) {
   SyncRules rules;
-  rules.policy = reader.number() == 0 ? PublishPolicy::kBounded : PublishPolicy::kFloor;
-  rules.unpublished_permille = static_cast<uint32_t>(reader.number());
-  rules.slack_permille = static_cast<uint32_t>(reader.number());
-  rules.lease = Millis(reader.signed_number());
-  rules.publish_every = Millis(reader.signed_number());
-  rules.import_every = Millis(reader.signed_number());
-  rules.rows_per_second = static_cast<uint32_t>(reader.number());
-  rules.floor_permille = static_cast<uint32_t>(reader.number());
+  rules.policy = values.up_to(1) == 0 ? PublishPolicy::kBounded : PublishPolicy::kFloor;
+  rules.unpublished_permille = values.number32();
+  rules.slack_permille = values.number32();
+  rules.lease = values.span();
+  rules.publish_every = values.span();
+  rules.import_every = values.span();
+  rules.rows_per_second = values.number32();
+  rules.floor_permille = values.number32();
   return rules;
 }
 
@@ -107,13 +136,14 @@ std::string encode(const BridgeNotice& notice) {
 }
 
 std::optional<BridgeNotice> decode_notice(std::string_view bytes) {
-  ByteReader reader(bytes);
+  Values values(bytes);
+  ByteReader& reader = values.reader();
   if (reader.number() != kNoticeFormat) return std::nullopt;
   BridgeNotice notice;
   Regions& regions = notice.regions;
-  regions.rules = read_rules(reader);
-  regions.count = static_cast<uint32_t>(reader.number());
-  regions.complete = reader.number() != 0;
+  regions.rules = read_rules(values);
+  regions.count = values.number32();
+  regions.complete = values.up_to(1) != 0;
   regions.unpublished_ppm = reader.number();
   regions.max_ppm = reader.number();
   regions.own = read_position(reader);
@@ -121,17 +151,17 @@ std::optional<BridgeNotice> decode_notice(std::string_view bytes) {
     Tenant tenant;
     tenant.workspace = reader.text();
     tenant.ns = reader.text();
-    return std::pair(std::move(tenant), static_cast<uint32_t>(reader.number()));
+    return std::pair(std::move(tenant), static_cast<uint32_t>(values.up_to(kMaxDoublings)));
   });
   regions.doublings.insert(doublings.begin(), doublings.end());
-  notice.import_age = Millis(reader.signed_number());
+  notice.import_age = values.span();
   notice.changes = read_list(reader, [&] {
     TupleChange change;
     change.tuple = reader.text();
     change.counts = read_list(reader, [&] { return read_count(reader); });
     return change;
   });
-  if (!reader.at_end()) return std::nullopt;
+  if (!values.all_valid()) return std::nullopt;
   return notice;
 }
 

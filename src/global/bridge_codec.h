@@ -1,7 +1,7 @@
 // The messages of the bridge to the processes of its region, and the state that it saves for the
 // next bridge, as bytes.
 //
-// decode() returns none for anything that encode() did not produce.
+// A decoder returns none for bytes that are no encoding, or one with impossible values.
 
 #pragma once
 
@@ -46,6 +46,7 @@ struct BridgeNotice {
   Regions regions;
   Millis import_age{0};  // since the last successful read of the feeds was requested
   std::vector<TupleChange> changes;
+  friend bool operator==(const BridgeNotice&, const BridgeNotice&) = default;
 };
 
 struct BridgeState {
@@ -54,6 +55,7 @@ struct BridgeState {
   uint64_t evicted = 0;  // BridgeGrant::evicted when the id was chosen
   // Of each region all of whose rows up to here are at the origin.
   std::map<std::string, FeedPosition> cursors;
+  friend bool operator==(const BridgeState&, const BridgeState&) = default;
 };
 
 [[nodiscard]] std::string encode(const BridgeNotice& notice);

@@ -20,7 +20,6 @@ namespace {
 
 constexpr Nanos kRetry = Millis(500);
 constexpr Nanos kRenewEvery = BridgeImporter::kLease / 3;
-constexpr Nanos kCandidateEvery = Millis(300);  // while another process is the bridge
 constexpr Nanos kPageEvery = Millis(20);
 constexpr Nanos kCheckEvery = std::chrono::hours(1);
 constexpr size_t kTuplesPerUpdate = 1000;
@@ -65,20 +64,24 @@ void BridgeImporter::use(BridgeStore& store, StoreUse store_use, FeedPosition ow
   renewed_at_ = {};
   loss_ = Loss::kNone;
   failing_since_.reset();
+  refused_at_.reset();
 }
 
-void BridgeImporter::run(Instant now, Nanos every) {
+void BridgeImporter::run(Instant now, Nanos every, Flush flush) {
   every_ = every;
   if (round_task_.give_up_late_call(now.mono)) end_round(now, true);
   if (page_task_.give_up_late_call(now.mono)) full_read_.reset();
-  if (round_task_.is_due(now.mono)) acquire(now);
+  // A process that ends publishes what is left, unless another one is the bridge.
+  const bool asks = flush == Flush::kAll && awaits_grant(now.mono) && !round_task_.in_flight();
+  if (round_task_.is_due(now.mono) || asks) acquire(now);
   if (!is_bridge(now.mono)) return;
   renew_lease(now);
   read_next_page(now);
 }
 
 void BridgeImporter::release() {
-  if (granted_until_ != MonoTime{}) store_->release(identity_.holder);
+  if (store_use_ == StoreUse::kPrivate || granted_until_ == MonoTime{}) return;
+  store_->release(identity_.holder);
   granted_until_ = {};
 }
 
@@ -143,8 +146,10 @@ void BridgeImporter::on_grant(Instant now, const BridgeGrant& grant) {
   const auto saved = decode_state(grant.state);
   seen_id_ = saved ? saved->id : 0;
   if (std::exchange(discards_next_, false)) invalid_id_ = seen_id_;
+  refused_at_.reset();
   if (!grant.ours) {
     granted_until_ = {};
+    refused_at_ = now.mono;
     loss_ = Loss::kNone;
     failing_since_.reset();
     return;

@@ -30,6 +30,7 @@
 #include "global/periodic_task.h"
 #include "global/regions.h"
 #include "weir/ledger.h"
+#include "weir/limiter.h"
 #include "weir/origin.h"
 
 namespace weir::global {
@@ -48,6 +49,7 @@ class BridgeImporter {
   static constexpr Millis kLease{1000};
   // A bridge that has not reached the ledger for this long lets another process try.
   static constexpr Nanos kHandOverAfter = Millis(3000);
+  static constexpr Nanos kCandidateEvery = Millis(300);  // while another process is the bridge
 
   // Called with each notice that the region must get.
   using Notify = std::function<void(Instant now, std::vector<TupleChange> changes)>;
@@ -59,12 +61,16 @@ class BridgeImporter {
   // Begins anew with this store, which must outlive its use. `own` is the last batch of our own
   // feed that is known.
   void use(BridgeStore& store, StoreUse store_use, FeedPosition own);
-  void run(Instant now, Nanos every);
+  void run(Instant now, Nanos every, Flush flush);
 
   // Whether this process is the bridge now.
   [[nodiscard]] bool is_bridge(MonoTime now) const { return now < granted_until_; }
   // Another process may take the lease at once.
   void release();
+  // Whether it is not known yet which process is the bridge.
+  [[nodiscard]] bool awaits_grant(MonoTime now) const {
+    return !is_bridge(now) && (!refused_at_ || now - *refused_at_ >= kCandidateEvery);
+  }
 
   // The position of our own feed up to which the origin has our rows; none: unknown.
   [[nodiscard]] FeedPosition own_position() const;
@@ -161,6 +167,7 @@ class BridgeImporter {
 
   PeriodicTask round_task_, page_task_, renewal_;
   MonoTime granted_until_{};
+  std::optional<MonoTime> refused_at_;  // another process had the lease
   Nanos every_{0};
   Round round_;
   std::optional<FullRead> full_read_;

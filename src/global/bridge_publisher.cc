@@ -99,8 +99,7 @@ Nanos BridgePublisher::lag(MonoTime now) const {
 
 void BridgePublisher::read_due(Instant now) {
   task_.next = now.mono + Nanos(regions_.rules.publish_every);
-  // An entry that is added again at the time at which it was read would seem unchanged.
-  const WallTime by = flush_ == Flush::kAll ? kAnyTime : now.wall - Millis(1);
+  const WallTime by = flush_ == Flush::kAll ? kAnyTime : now.wall;
   // A long backlog is not read again and again.
   const bool is_long = backlog_.size() > kDuePerRead / 2;
   store_->read_due(is_long ? read_until_ : WallTime{}, by, kDuePerRead,
@@ -127,7 +126,7 @@ void BridgePublisher::on_due(Instant now, WallTime by, const std::vector<DueTupl
     if (each.kind == Due::kWindowEnd) {
       removed.push_back(each);
       entry.kind = Due::kRule;
-      entry.at = now.wall - Millis(1);
+      entry.at = now.wall;
       added.push_back(entry);
     }
     backlog_.add(entry, now.mono);

@@ -101,9 +101,9 @@ WorkReport RegionSync::run_once(Instant now, Flush flush) {
     trigger_.evaluate_listed(now);
     trigger_.evaluate_timers(now);
     if (flush == Flush::kAll) trigger_.make_all_due(now);
-    send_due();
+    send_due(now, flush);
   }
-  importer_.run(now, regions_.rules.import_every);
+  importer_.run(now, regions_.rules.import_every, flush);
   if (is_bridge(now)) {
     if (regions_.count > 0) publisher_.run(now, flush);
     clean(now);
@@ -115,8 +115,11 @@ WorkReport RegionSync::run_once(Instant now, Flush flush) {
   constexpr int kMaxSteps = 100;
   for (int step = 0; step < kMaxSteps && completions_->run_all(now); ++step) {
   }
-  const size_t waiting = is_bridge(now) || mode_ == Mode::kAlone ? publisher_.waiting() : 0;
-  if (flush == Flush::kAll && waiting == 0) importer_.release();
+  size_t waiting = publisher_.waiting();
+  if (flush == Flush::kAll) {
+    if (importer_.awaits_grant(now.mono)) waiting = std::max<size_t>(waiting, 1);
+    if (waiting == 0) importer_.release();
+  }
   if (flush == Flush::kAll || now.mono - stats_updated_ >= kStatsEvery) update_stats(now);
   return {.waiting = waiting};
 }
@@ -190,14 +193,27 @@ void RegionSync::subscribe(BridgeStore& store) {
 }
 
 // Cells with a reason to publish go to the store together with their counts.
-void RegionSync::send_due() {
+void RegionSync::send_due(Instant now, Flush flush) {
   std::vector<regional::DueCell> cells = trigger_.take_due();
   if (cells.empty()) return;
-  if (mode_ == Mode::kOrigin) {
-    region_->add_due(std::move(cells));
-  } else {
-    send_due_to_own_store(cells);
+  if (mode_ == Mode::kAlone) return send_due_to_own_store(cells);
+  // A process that ends sends no more counts: they are at the origin.
+  if (flush == Flush::kAll) add_due(now, cells);
+  region_->add_due(std::move(cells));
+}
+
+void RegionSync::add_due(Instant now, const std::vector<regional::DueCell>& cells) {
+  std::vector<DueTuple> entries;
+  for (const regional::DueCell& cell : cells) {
+    const epoch::Guard guard;
+    const Tuple tuple = tuples_->table.at(cell.index);
+    if (!tuple || WindowCells(tuple).generation() != cell.generation) continue;
+    const WallTime end = end_of_window(cell.sequence, tuple.slot->header.duration());
+    entries.push_back({.tuple = memory::encode_key(tuple.slot->header, tuple.slot->key_words()),
+                       .kind = cell.due,
+                       .at = cell.due == Due::kWindowEnd ? end : now.wall});
   }
+  if (!entries.empty()) store_->add_due(std::move(entries));
 }
 
 void RegionSync::send_due_to_own_store(const std::vector<regional::DueCell>& cells) {

@@ -54,7 +54,8 @@ class RegionSync final : public regional::RegionCountsHandler {
   void choose_store();
   void use_origin();
   void use_own_store();
-  void send_due();
+  void send_due(Instant now, Flush flush);
+  void add_due(Instant now, const std::vector<regional::DueCell>& cells);
   void send_due_to_own_store(const std::vector<regional::DueCell>& cells);
 
   // Messages of the bridge.

@@ -28,6 +28,7 @@ struct Regions {
   FeedPosition own{};            // the last batch of our own feed that is known
   // How often the row budget has doubled the allowance of a namespace; 0 is left out.
   std::map<Tenant, uint32_t> doublings = {};
+  friend bool operator==(const Regions&, const Regions&) = default;
 
   [[nodiscard]] uint32_t doublings_of(const Tenant& tenant) const {
     if (doublings.empty()) return 0;

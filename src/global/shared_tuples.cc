@@ -129,8 +129,8 @@ Value* SharedTuples::of_region(SharedTuple& tuple,
 
 SharedTuples::Merge SharedTuples::merge_lease(SharedTuple& entry, int64_t current,
                                               const RegionCount& count) {
-  // A lease that does not reach the end of the current window says nothing.
-  if (count.leased_until < end_of_window(current, entry.duration())) return Merge::kUnchanged;
+  // A lease that does not reach the end of the last window says nothing.
+  if (count.leased_until < end_of_window(current - 1, entry.duration())) return Merge::kUnchanged;
   WallTime* known = &entry.leased_until;
   if (count.region != region_ || mutated(Mutation::kOwnRowAsForeign)) {
     known = of_region(entry, entry.leases, number_of(count.region));
@@ -179,7 +179,7 @@ SharedTuples::Merge SharedTuples::merge(WallTime now, const memory::Tuple& tuple
   const int64_t current = algorithms::position_of(now, duration).sequence;
   const auto matters = [&](const RegionCount& count) {
     return (count.sequence >= current - 1 && count.sequence <= current + 1) ||
-           count.leased_until >= end_of_window(current, duration);
+           count.leased_until >= end_of_window(current - 1, duration);
   };
   if (std::none_of(counts.begin(), counts.end(), matters)) return Merge::kUnchanged;
   const base::MutexLock lock(mutex_);

@@ -33,11 +33,14 @@ namespace weir::origins {
 
 class DueSet {
  public:
-  // An entry that exists gets the new time, except that one of kWindowEnd keeps the earlier time.
-  void add(const DueTuple& entry) {
+  // An entry that exists gets another time, the new one or a later one, except that one of
+  // kWindowEnd keeps the earlier time.
+  void add(DueTuple entry) {
     const auto [found, added] = times_.try_emplace(Name(entry.kind, entry.tuple), entry.at);
     if (!added) {
       if (entry.kind == Due::kWindowEnd && found->second <= entry.at) return;
+      // Who has read it at this time does not remove it.
+      if (found->second == entry.at) entry.at += Millis(1);
       by_time_.erase({found->second, entry.kind, entry.tuple});
       found->second = entry.at;
     }
