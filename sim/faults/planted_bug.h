@@ -34,8 +34,7 @@ enum class PlantedBug : uint8_t {
   kFeedGapsHidden,         // a batch that is missing in a feed is delivered as an empty one
   kSyncsTooSeldom,         // a process syncs every two seconds
   // At the origin, for the bridge.
-  kForeignLowered,    // a count of a region replaces a larger one
-  kDueRemovedAlways,  // an entry is removed although a node has added it again since
+  kForeignLowered,  // a count of a region replaces a larger one
 };
 
 }  // namespace weir::sim

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "decide/engine.h"
+#include "sim/checkers/missing_counts.h"
 #include "sim/checkers/oracle.h"
 #include "sim/checkers/region_checker.h"
 #include "sim/faults/planted_bug.h"
@@ -72,12 +73,14 @@ void pause_process(Node& node, MonoTime until);
 // Makes the links of the current process behave as the bug says.
 void plant_in_links(PlantedBug bug, Node& node);
 
-// The counts that the current process accepted and `origin` does not have.
+// The counts that the current process accepted in live windows and `origin` does not have.
 template <typename Origin>
 [[nodiscard]] Count unacked_counts(const Node& node, const Origin& origin) {
   Count unacked = 0;
   const uint64_t incarnation = node.engine->incarnation();
+  const WallTime now = node.clock.now().wall;
   node.engine->inspect([&](const decide::CellView& cell) {
+    if (!is_live_at({cell.tuple, cell.sequence}, now)) return;
     const Components components = origin.components({cell.tuple, cell.sequence});
     const auto mine = components.find({incarnation, cell.generation});
     const Count acked = mine == components.end() ? 0 : mine->second;

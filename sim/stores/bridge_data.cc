@@ -4,6 +4,8 @@
 #include <map>
 #include <tuple>
 
+#include "base/mutation.h"
+
 namespace weir::sim {
 namespace {
 
@@ -141,7 +143,7 @@ void BridgeData::remove_due(const DueTuple& entry) {
   const DueKey key{entry.tuple, entry.kind};
   const WallTime* const at = due_.find(key);
   if (at == nullptr) return;
-  if (*at == entry.at || planted_bug_ == PlantedBug::kDueRemovedAlways) due_.erase(now(), key);
+  if (*at == entry.at || base::mutated(base::Mutation::kDueRemovedAlways)) due_.erase(now(), key);
 }
 
 void BridgeData::keep_record(const std::string& record, WallTime at) {

@@ -49,6 +49,9 @@ struct Mutant {
   bool limits_differ = false;
   Millis max_region_skew{0};
   int visitors = 0;
+  bool small_row_budget = false;
+  bool tenants = false;
+  bool kills_bridges = false;
 };
 void PrintTo(const Mutant& mutant, std::ostream* out) {
   *out << mutant.name;
@@ -56,6 +59,10 @@ void PrintTo(const Mutant& mutant, std::ostream* out) {
 
 Mutant across_regions(Mutation mutation, std::string_view name, std::string_view found_by) {
   return {mutation, name, {found_by}, 3, FaultMode::kNone};
+}
+// A bug of the publish rule: by the data at the origin, or by the oracle.
+Mutant of_the_rule(Mutation mutation, std::string_view name) {
+  return {mutation, name, {"publish rule", "published in time"}, 3, FaultMode::kNone};
 }
 // The same bug, with only one checker running.
 Mutant alone(std::string_view checker, Mutant mutant, std::string_view name) {
@@ -87,13 +94,48 @@ const std::vector<Mutant>& mutants() {
       {Mutation::kFreshByAcknowledgement,
        "FreshByAcknowledgement",
        {"fresh enough", "the regional bound"}},
-      across_regions(Mutation::kRuleOnRequestsOnly, "RuleOnRequestsOnly", "publish rule"),
-      across_regions(Mutation::kLeaseEndNotWatched, "LeaseEndNotWatched", "publish rule"),
-      across_regions(Mutation::kRegionsUnderestimated, "RegionsUnderestimated", "publish rule"),
-      across_regions(Mutation::kLargerLimitInRule, "LargerLimitInRule", "publish rule"),
-      across_regions(Mutation::kLastLimitIgnored, "LastLimitIgnored", "publish rule"),
-      across_regions(Mutation::kRollOverRemoved, "RollOverRemoved", "publish rule"),
+      of_the_rule(Mutation::kRuleOnRequestsOnly, "RuleOnRequestsOnly"),
+      of_the_rule(Mutation::kRegionsUnderestimated, "RegionsUnderestimated"),
+      of_the_rule(Mutation::kLargerLimitInRule, "LargerLimitInRule"),
+      of_the_rule(Mutation::kLastLimitIgnored, "LastLimitIgnored"),
+      of_the_rule(Mutation::kRollOverRemoved, "RollOverRemoved"),
       across_regions(Mutation::kOwnRowReplaces, "OwnRowReplaces", "published never decreases"),
+      across_regions(Mutation::kLeaseWithinCell, "LeaseWithinCell", "no invented foreign counts"),
+      {.mutation = Mutation::kBridgeCursorEarly,
+       .name = "BridgeCursorEarly",
+       .found_by = {"agreement across regions", "imports are used", "the global bound"},
+       .regions = 3,
+       .kills_bridges = true},
+      {.mutation = Mutation::kFeedGapSkipped,
+       .name = "FeedGapSkipped",
+       .found_by = {"agreement across regions", "imports are used", "the global bound"},
+       .regions = 3},
+      {.mutation = Mutation::kUnheldNotEvaluated,
+       .name = "UnheldNotEvaluated",
+       .found_by = {"publish rule", "published in time", "the global bound"},
+       .regions = 3,
+       .faults = FaultMode::kNone,
+       .table = TableSize::kSmall},
+      {.mutation = Mutation::kDueRemovedAlways,
+       .name = "DueRemovedAlways",
+       .found_by = {"publish rule", "published in time"},
+       .regions = 3,
+       .faults = FaultMode::kNone},
+      {.mutation = Mutation::kContendedFirst,
+       .name = "ContendedFirst",
+       .found_by = {"the exported bound"},
+       .regions = 3,
+       .small_row_budget = true,
+       .tenants = true},
+      {.mutation = Mutation::kWaitingNotExported,
+       .name = "WaitingNotExported",
+       .found_by = {"the exported bound"},
+       .regions = 3,
+       .small_row_budget = true},
+      {.mutation = Mutation::kOwnRowFresh,
+       .name = "OwnRowFresh",
+       .found_by = {"fresh enough", "the regional bound"},
+       .regions = 2},
       {.mutation = Mutation::kNextWindowDropped,
        .name = "NextWindowDropped",
        .found_by = {"imports are used", "agreement across regions"},
@@ -136,8 +178,11 @@ const std::vector<Mutant>& mutants() {
             {.mutation = Mutation::kImportTakenForAll, .regions = 3, .faults = FaultMode::kNone},
             "ImportTakenForAllByTheBoundAlone"),
       alone("the global bound",
-            {.mutation = Mutation::kRuleOnRequestsOnly, .regions = 2, .faults = FaultMode::kNone},
-            "RuleOnRequestsOnlyByTheBoundAlone"),
+            {.mutation = Mutation::kUnheldNotEvaluated,
+             .regions = 3,
+             .faults = FaultMode::kNone,
+             .table = TableSize::kSmall},
+            "UnheldNotEvaluatedByTheBoundAlone"),
       alone("the global bound",
             {.mutation = Mutation::kLargerLimitInRule,
              .regions = 2,
@@ -158,6 +203,9 @@ TEST_P(MutantEngine, IsFound) {
                 .max_region_skew = GetParam().max_region_skew,
                 .visitors = GetParam().visitors,
                 .table = GetParam().table,
+                .small_row_budget = GetParam().small_row_budget,
+                .tenants = GetParam().tenants,
+                .kills_bridges = GetParam().kills_bridges,
                 .only_checker = GetParam().only_checker},
                kSeeds, GetParam().found_by);
 }

@@ -90,11 +90,17 @@ TupleCounts InProcessState::tuple(const std::string& tuple,
   return counts;
 }
 
+bool InProcessState::has_cells(const std::string& tuple) const {
+  const auto cell = cells_.lower_bound({tuple, std::numeric_limits<int64_t>::min()});
+  return cell != cells_.end() && cell->first.tuple == tuple;
+}
+
 bool InProcessState::update(const TupleUpdate& update, WallTime now, size_t max_tuples) {
   if (update.kept_until <= now || update.counts.empty()) return true;
   auto found = tuples_.find(update.tuple);
   if (found == tuples_.end()) {
-    if (max_tuples > 0 && tuples_.size() >= max_tuples) return false;
+    // A tuple with cells is used here, and bounded by the memory of its processes.
+    if (max_tuples > 0 && tuples_.size() >= max_tuples && !has_cells(update.tuple)) return false;
     found = tuples_.emplace(update.tuple, Tuple{}).first;
     tuples_by_expiry_.emplace(update.kept_until, update.tuple);
   }
