@@ -96,8 +96,7 @@ class BridgeFaults : public BridgeFixture {
       const LedgerRow& row = batch.rows[0];
       EXPECT_GE(at_origin(row.region, row.key.identifier, row.sequence), row.count)
           << row.key.identifier;
-      EXPECT_GE(told_[tuple_of(row.key.identifier) + row.region], row.count)
-          << row.key.identifier;
+      EXPECT_GE(told_[tuple_of(row.key.identifier) + row.region], row.count) << row.key.identifier;
     }
     for (const DueTuple& entry : due()) {
       EXPECT_EQ(entry.kind, Due::kWindowEnd) << "an entry was not processed";

@@ -41,9 +41,9 @@ enum class CallFault : uint8_t {
   kPauseBefore  // the process is suspended; the call is executed when it wakes up
 };
 inline constexpr CallFault kCallFaults[] = {
-    CallFault::kDieBefore, CallFault::kDieAfter, CallFault::kFail,       CallFault::kFailAfter,
-    CallFault::kDrop,      CallFault::kNoReply,  CallFault::kLate,       CallFault::kPauseAfter,
-    CallFault::kPauseBefore};
+    CallFault::kDieBefore, CallFault::kDieAfter,   CallFault::kFail,
+    CallFault::kFailAfter, CallFault::kDrop,       CallFault::kNoReply,
+    CallFault::kLate,      CallFault::kPauseAfter, CallFault::kPauseBefore};
 
 // The numbered calls of one process.
 struct Calls {
@@ -52,7 +52,7 @@ struct Calls {
   CallFault fault = CallFault::kNone;
   bool dead = false;
   bool paused = false;
-  bool late = false;                            // a reply is held back
+  bool late = false;                             // a reply is held back
   std::vector<std::function<void()>> on_waking;  // or when the late reply comes
 
   [[nodiscard]] CallFault next() { return made++ == faulty ? fault : CallFault::kNone; }
@@ -65,9 +65,8 @@ struct Calls {
   template <typename Answer, typename Call>
   void call(std::function<void(Result<Answer>)> reply, Call execute) {
     if (dead) return;
-    const Error error{.code = ErrorCode::kUnavailable,
-                      .retry = Retry::kMayHelp,
-                      .detail = "the call failed"};
+    const Error error{
+        .code = ErrorCode::kUnavailable, .retry = Retry::kMayHelp, .detail = "the call failed"};
     const auto ignore = [](const Result<Answer>&) {};
     const auto hold = [this, reply](Result<Answer> answer) {
       on_waking.push_back([reply, shared = std::make_shared<Result<Answer>>(std::move(answer))] {
@@ -77,7 +76,10 @@ struct Calls {
     switch (next()) {
       case CallFault::kNone: return execute(reply);
       case CallFault::kDieBefore: dead = true; return;
-      case CallFault::kDieAfter: execute(ignore); dead = true; return;
+      case CallFault::kDieAfter:
+        execute(ignore);
+        dead = true;
+        return;
       case CallFault::kFail: return reply(error);
       case CallFault::kFailAfter: execute(ignore); return reply(error);
       case CallFault::kDrop: return;
@@ -97,7 +99,10 @@ struct Calls {
     if (dead) return;
     switch (next()) {
       case CallFault::kDieBefore: dead = true; return;
-      case CallFault::kDieAfter: execute(); dead = true; return;
+      case CallFault::kDieAfter:
+        execute();
+        dead = true;
+        return;
       case CallFault::kPauseBefore:
         paused = true;
         on_waking.push_back(execute);
@@ -152,8 +157,8 @@ class CallsToStore final : public BridgeStore {
     calls_.call([=, this] { inner().keep_record(record, at); });
   }
   void read_records(RecordsReply reply) override {
-    calls_.call<std::vector<std::string>>(
-        std::move(reply), [=, this](RecordsReply to) { inner().read_records(to); });
+    calls_.call<std::vector<std::string>>(std::move(reply),
+                                          [=, this](RecordsReply to) { inner().read_records(to); });
   }
   void notify(std::string body) override {
     calls_.call([=, this] { inner().notify(body); });
@@ -246,13 +251,11 @@ class BridgeFixture : public testing::Test {
                                                     [this] { check_positions(); });
     const BridgeIdentity identity{.region = "here", .holder = holder};
     const auto notify = [self](Instant, std::vector<TupleChange> changes) {
-      self->store->notify(
-          encode(BridgeNotice{
-              .regions = self->regions, .import_age = {}, .changes = std::move(changes)}));
+      self->store->notify(encode(
+          BridgeNotice{.regions = self->regions, .import_age = {}, .changes = std::move(changes)}));
     };
-    process->importer =
-        std::make_unique<BridgeImporter>(identity, process->ledger, process->completions,
-                                         process->regions, notify, ++seeds_);
+    process->importer = std::make_unique<BridgeImporter>(
+        identity, process->ledger, process->completions, process->regions, notify, ++seeds_);
     process->publisher =
         std::make_unique<BridgePublisher>(identity, process->ledger, process->completions,
                                           process->regions, *process->importer, notify);
@@ -286,13 +289,11 @@ class BridgeFixture : public testing::Test {
 
   static std::string tuple_of(const std::string& identifier, const std::string& ns = "api") {
     static const base::KeyedHash hash(7);
-    return memory::TupleKey(
-               {.ns = ns, .identifier = identifier, .limit = 1, .duration = kDuration}, hash)
+    return memory::TupleKey({.ns = ns, .identifier = identifier, .limit = 1, .duration = kDuration},
+                            hash)
         .encoded();
   }
-  [[nodiscard]] int64_t current() const {
-    return clock_.now().wall.time_since_epoch() / kDuration;
-  }
+  [[nodiscard]] int64_t current() const { return clock_.now().wall.time_since_epoch() / kDuration; }
 
   // A process of the region, which may have died since, tells the origin its count.
   void replay(const std::string& identifier, Count total, Due due, int64_t sequence = 0) {
@@ -309,15 +310,13 @@ class BridgeFixture : public testing::Test {
   // Another region publishes.
   void publish_for(const std::string& region, const std::string& identifier, Count count,
                    WallTime leased_until = {}, int64_t sequence = 0) {
-    const LedgerRow row{.key = {.workspace = "",
-                                .ns = "api",
-                                .identifier = identifier,
-                                .duration = kDuration},
-                        .sequence = sequence == 0 ? current() : sequence,
-                        .region = region,
-                        .count = count,
-                        .limit_seen = 100,
-                        .leased_until = leased_until};
+    const LedgerRow row{
+        .key = {.workspace = "", .ns = "api", .identifier = identifier, .duration = kDuration},
+        .sequence = sequence == 0 ? current() : sequence,
+        .region = region,
+        .count = count,
+        .limit_seen = 100,
+        .leased_until = leased_until};
     FeedPosition& feed = feeds_[region];
     ledger_->publish(region, feed, {row}, [&](const Result<FeedPosition>& at) { feed = *at; });
     batches_.push_back({.region = region, .at = feed, .rows = {row}});

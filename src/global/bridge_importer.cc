@@ -267,8 +267,8 @@ void BridgeImporter::plan_full_reads(Instant now, const FeedChanges& feeds) {
   }
   for (const RegionFeed& head : feeds.heads) {
     if (round_.state.cursors.count(head.region) > 0) continue;
-    const bool reads = full_read_ && full_read_->region == head.region &&
-                       full_read_->state_id == round_.state.id;
+    const bool reads =
+        full_read_ && full_read_->region == head.region && full_read_->state_id == round_.state.id;
     if (!reads) wanted_[head.region] = head.at;
     if (head.region == identity_.region && own_ == FeedPosition{}) reads_former_rows_ = true;
     // What our own region published does not tell who else counts.
@@ -278,8 +278,7 @@ void BridgeImporter::plan_full_reads(Instant now, const FeedChanges& feeds) {
   if (!round_.complete) regions_.complete = false;
 }
 
-void BridgeImporter::add_rows(Instant now, const std::vector<LedgerRow>& rows,
-                              ChangeSet& changes) {
+void BridgeImporter::add_rows(Instant now, const std::vector<LedgerRow>& rows, ChangeSet& changes) {
   for (const LedgerRow& row : rows) {
     if (!is_valid(row.key) || row.count > memory::kMaxCount) {
       ++stats_.invalid;
@@ -415,14 +414,14 @@ void BridgeImporter::read_next_page(Instant now) {
     wanted_.erase(first);
   }
   page_task_.next = now.mono + kPageEvery;
-  ledger_->read_page(full_read_->region, full_read_->next,
-                     page_task_.call<LedgerPage>(
-                         now.mono, [this](Instant when, const Result<LedgerPage>& page) {
-                           if (page) return on_page(when, *page);
-                           ++stats_.errors;
-                           full_read_.reset();
-                           page_task_.next = when.mono + kRetry;
-                         }));
+  ledger_->read_page(
+      full_read_->region, full_read_->next,
+      page_task_.call<LedgerPage>(now.mono, [this](Instant when, const Result<LedgerPage>& page) {
+        if (page) return on_page(when, *page);
+        ++stats_.errors;
+        full_read_.reset();
+        page_task_.next = when.mono + kRetry;
+      }));
 }
 
 void BridgeImporter::on_page(Instant now, LedgerPage page) {

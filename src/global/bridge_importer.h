@@ -87,10 +87,10 @@ class BridgeImporter {
     uint64_t last_read = 0;  // in the last reply
     uint64_t invalid = 0;
     uint64_t errors = 0;
-    uint64_t no_room = 0;     // tuples for which the store had no space
+    uint64_t no_room = 0;      // tuples for which the store had no space
     WallTime no_room_until{};  // such a tuple is missing until then
-    uint64_t full_reads = 0;  // of one region
-    uint64_t lost = 0;        // times that the ledger lost a part of our own feed
+    uint64_t full_reads = 0;   // of one region
+    uint64_t lost = 0;         // times that the ledger lost a part of our own feed
     // Our region had rows before this process published any: a former process may have died with
     // unpublished counts, in windows that matter until then.
     WallTime former_rows_until{};
@@ -172,8 +172,8 @@ class BridgeImporter {
   Nanos every_{0};
   Round round_;
   std::optional<FullRead> full_read_;
-  std::map<std::string, FeedPosition> wanted_;  // regions to read whole, and their heads
-  std::map<std::string, Completed> completed_;  // by region
+  std::map<std::string, FeedPosition> wanted_;        // regions to read whole, and their heads
+  std::map<std::string, Completed> completed_;        // by region
   std::map<FeedPosition, FeedPosition> own_batches_;  // published here: the batch after another
   FeedPosition own_{};
   uint64_t state_id_ = 0;  // of the state that this process saved last; 0: none
@@ -182,7 +182,7 @@ class BridgeImporter {
   uint64_t invalid_id_ = 0;
   bool discards_next_ = false;  // the state that is read next is not valid
   MonoTime renewed_at_{};       // when all positions were last discarded after an eviction
-  MonoTime checked_at_{};  // when all regions were last read whole as a check
+  MonoTime checked_at_{};       // when all regions were last read whole as a check
   bool check_all_ = false;
   bool reads_former_rows_ = false;  // the next read of our own rows is of rows written before
   Loss loss_ = Loss::kNone;

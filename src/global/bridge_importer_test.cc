@@ -241,7 +241,8 @@ TEST_F(BridgeImporterTest, ABridgeThatCannotReachTheLedgerLetsAnotherTry) {
   ASSERT_TRUE(is_bridge(*one, clock_));
   one->ledger->is_reachable = false;
   publish_for("north", "a", 10);
-  pass(std::chrono::ceil<Millis>(BridgeImporter::kHandOverAfter) + Millis(1500), {one.get(), two.get()});
+  pass(std::chrono::ceil<Millis>(BridgeImporter::kHandOverAfter) + Millis(1500),
+       {one.get(), two.get()});
   EXPECT_FALSE(is_bridge(*one, clock_));
   EXPECT_TRUE(is_bridge(*two, clock_));
   EXPECT_EQ(at_origin("north", "a"), 10U);
@@ -335,8 +336,8 @@ TEST_F(BridgeImporterTest, ATakeOverContinuesTheFeedOfItsRegionInTheSameEpoch) {
 }
 
 TEST_F(BridgeImporterTest, CountsTuplesForWhichTheStoreHasNoSpace) {
-  origin_ = std::make_shared<origins::InProcessOrigin>(
-      clock_, origins::InProcessOptions{.max_tuples = 1});
+  origin_ = std::make_shared<origins::InProcessOrigin>(clock_,
+                                                       origins::InProcessOptions{.max_tuples = 1});
   publish_for("north", "a", 10);
   publish_for("north", "b", 20);
   const auto process = make_process("one");
@@ -372,18 +373,16 @@ TEST_F(BridgeImporterTest, IgnoresRowsOfThePastOfAWrongFutureAndWithImpossibleCo
   const auto process = make_process("one");
   pass(Millis(500), {process.get()});
   const auto publish = [&](const std::string& name, int64_t sequence, Count count) {
-    ledger_->publish("north", feeds_["north"],
-                     {{.key = {.workspace = "",
-                               .ns = "api",
-                               .identifier = name,
-                               .duration = kDuration},
-                       .sequence = sequence,
-                       .region = "north",
-                       .count = count,
-                       .limit_seen = 100}},
-                     [&](const Result<FeedPosition>& at) {
-                       if (at) feeds_["north"] = *at;
-                     });
+    ledger_->publish(
+        "north", feeds_["north"],
+        {{.key = {.workspace = "", .ns = "api", .identifier = name, .duration = kDuration},
+          .sequence = sequence,
+          .region = "north",
+          .count = count,
+          .limit_seen = 100}},
+        [&](const Result<FeedPosition>& at) {
+          if (at) feeds_["north"] = *at;
+        });
   };
   publish("past", current() - 2, 1);
   publish("future", current() + 2, 1);

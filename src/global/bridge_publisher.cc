@@ -83,9 +83,8 @@ void BridgePublisher::run(Instant now, Flush flush) {
 void BridgePublisher::note_waits(MonoTime now) {
   // Rows may also wait for a ledger that fails; a larger allowance would not help.
   if (needs_rows_) {
-    backlog_.each_tenant([&](const Tenant& tenant, MonoTime since) {
-      budget_.note_wait(now, tenant, now - since);
-    });
+    backlog_.each_tenant(
+        [&](const Tenant& tenant, MonoTime since) { budget_.note_wait(now, tenant, now - since); });
   }
   (void)budget_.halve_idle(now);
   regions_.doublings = budget_.doublings();
@@ -102,14 +101,14 @@ void BridgePublisher::read_due(Instant now) {
   const WallTime by = flush_ == Flush::kAll ? kAnyTime : now.wall;
   // A long backlog is not read again and again.
   const bool is_long = backlog_.size() > kDuePerRead / 2;
-  store_->read_due(is_long ? read_until_ : WallTime{}, by, kDuePerRead,
-                   task_.call<std::vector<DueTuple>>(
-                       now.mono,
-                       [this, by](Instant when, const Result<std::vector<DueTuple>>& due) {
-                         if (due) return on_due(when, by, *due);
-                         ++stats_.errors;
-                         task_.next = when.mono + kRetry;
-                       }));
+  store_->read_due(
+      is_long ? read_until_ : WallTime{}, by, kDuePerRead,
+      task_.call<std::vector<DueTuple>>(
+          now.mono, [this, by](Instant when, const Result<std::vector<DueTuple>>& due) {
+            if (due) return on_due(when, by, *due);
+            ++stats_.errors;
+            task_.next = when.mono + kRetry;
+          }));
 }
 
 // Entries of kWindowEnd become entries of kRule before the counts are read: one that a process adds
@@ -194,10 +193,10 @@ std::vector<BridgePublisher::OwnRow> BridgePublisher::rows_of(Instant now, const
     rows.push_back({.sequence = sequence,
                     .count = count,
                     .limit = limit == 0 ? kMaxLimit : limit,
-                    .leased_until = over ? WallTime{}
-                                         : lease_from(std::max(now.wall, WallTime(sequence *
-                                                                                  tuple.duration())),
-                                                      tuple.duration(), regions_.rules.lease),
+                    .leased_until =
+                        over ? WallTime{}
+                             : lease_from(std::max(now.wall, WallTime(sequence * tuple.duration())),
+                                          tuple.duration(), regions_.rules.lease),
                     .reason = reason});
   }
   return rows;
@@ -274,13 +273,14 @@ void BridgePublisher::send_next(Instant now) {
   chunks_.pop_front();
   const FeedPosition known = importer_.own_position();
   const MonoTime began = now.mono;
-  ledger_->publish(identity_.region, known, ledger_rows(current_),
-                   task_.call<FeedPosition>(
-                       now.mono, [this, known, began](Instant when, const Result<FeedPosition>& at) {
-                         if (!at) return on_failed(when, at.error());
-                         written_at_ = began;
-                         on_committed(when, known, *at);
-                       }));
+  ledger_->publish(
+      identity_.region, known, ledger_rows(current_),
+      task_.call<FeedPosition>(now.mono,
+                               [this, known, began](Instant when, const Result<FeedPosition>& at) {
+                                 if (!at) return on_failed(when, at.error());
+                                 written_at_ = began;
+                                 on_committed(when, known, *at);
+                               }));
 }
 
 void BridgePublisher::on_committed(Instant now, FeedPosition known, FeedPosition at) {

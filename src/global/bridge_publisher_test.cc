@@ -276,8 +276,7 @@ TEST_F(BridgePublisherTest, PublishesLostRowsAgainDespiteAFaultAtAnyCall) {
       batches_.clear();
       const auto one = make_process("one");
       const auto two = make_process("two");
-      clock_.advance(kDuration + kDuration / 2 -
-                     clock_.now().wall.time_since_epoch() % kDuration);
+      clock_.advance(kDuration + kDuration / 2 - clock_.now().wall.time_since_epoch() % kDuration);
       replay("old", 60, Due::kRule);
       pass(Millis(500), {one.get()});
       const auto behind = ledger_->snapshot();
@@ -300,8 +299,8 @@ TEST_F(BridgePublisherTest, PublishesLostRowsAgainDespiteAFaultAtAnyCall) {
 
 // Regression: without space at the store, the same row was written again and again.
 TEST_F(BridgePublisherTest, PublishesOnceWhenTheStoreHasNoSpaceForWhatWasPublished) {
-  origin_ = std::make_shared<origins::InProcessOrigin>(
-      clock_, origins::InProcessOptions{.max_tuples = 1});
+  origin_ = std::make_shared<origins::InProcessOrigin>(clock_,
+                                                       origins::InProcessOptions{.max_tuples = 1});
   process_ = make_process("two");
   pass(Millis(500));
   replay("a", 60, Due::kRule);

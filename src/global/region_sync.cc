@@ -58,12 +58,13 @@ RegionSync::RegionSync(std::shared_ptr<memory::TupleStore> tuples,
       configured_rules_(rules),
       regions_{.rules = with_valid_lease(rules)},
       trigger_(*tuples_, *global_, *watch_, regions_),
-      importer_({.region = global_->shared.region(), .holder = holder_name(region_->incarnation)},
-                global_->ledger, completions_, regions_,
-                [this](Instant now, std::vector<TupleChange> changes) {
-                  notify(now, std::move(changes));
-                },
-                region_->incarnation),
+      importer_(
+          {.region = global_->shared.region(), .holder = holder_name(region_->incarnation)},
+          global_->ledger, completions_, regions_,
+          [this](Instant now, std::vector<TupleChange> changes) {
+            notify(now, std::move(changes));
+          },
+          region_->incarnation),
       publisher_({.region = global_->shared.region(), .holder = holder_name(region_->incarnation)},
                  global_->ledger, completions_, regions_, importer_,
                  [this](Instant now, std::vector<TupleChange> changes) {
@@ -316,8 +317,7 @@ void RegionSync::continue_making_stale() {
 void RegionSync::update_siblings(Instant now) {
   const uint32_t siblings = region_->origin ? region_->origin->live_nodes() : 1;
   if (siblings < siblings_) {
-    died_counts_until_ =
-        std::max(died_counts_until_, now.wall + 2 * trigger_.longest_window());
+    died_counts_until_ = std::max(died_counts_until_, now.wall + 2 * trigger_.longest_window());
   }
   siblings_ = siblings;
   // Without an origin, what a former process had not published died with it.
@@ -342,8 +342,8 @@ uint64_t RegionSync::usual_ppm() const {
   const uint32_t doublings = std::min(regions_.max_doublings(), kMaxDoublings);
   const uint64_t allowance = uint64_t{regions_.rules.unpublished_permille} * 1000 / others;
   const uint64_t slack = uint64_t{regions_.rules.slack_permille} * 1000;
-  return std::min(allowance << doublings, kWholeLimit) +
-         std::min(slack << doublings, kWholeLimit) - slack;
+  return std::min(allowance << doublings, kWholeLimit) + std::min(slack << doublings, kWholeLimit) -
+         slack;
 }
 
 // The most that this region may have unpublished, as far as this process can tell. Counts that wait
@@ -373,18 +373,17 @@ void RegionSync::heartbeat(Instant now) {
   heartbeat_.next = now.mono + kHeartbeatEvery;
   reported_unpublished_ = unpublished;
   const LedgerRegion self{.region = global_->shared.region(), .unpublished_ppm = unpublished};
-  global_->ledger->heartbeat(
-      self, configured_rules_,
-      heartbeat_.call<LedgerFleet>(
-          now.mono, [this](Instant when, const Result<LedgerFleet>& fleet) {
-            if (fleet) {
-              fleet_updated_ = heartbeat_.began();
-              update_fleet(*fleet);
-            } else {
-              ++heartbeat_errors_;
-              heartbeat_.next = when.mono + kHeartbeatRetry;
-            }
-          }));
+  global_->ledger->heartbeat(self, configured_rules_,
+                             heartbeat_.call<LedgerFleet>(
+                                 now.mono, [this](Instant when, const Result<LedgerFleet>& fleet) {
+                                   if (fleet) {
+                                     fleet_updated_ = heartbeat_.began();
+                                     update_fleet(*fleet);
+                                   } else {
+                                     ++heartbeat_errors_;
+                                     heartbeat_.next = when.mono + kHeartbeatRetry;
+                                   }
+                                 }));
 }
 
 void RegionSync::update_fleet(const LedgerFleet& fleet) {
@@ -482,8 +481,7 @@ Nanos RegionSync::write_lag(Instant now) const {
 bool RegionSync::may_miss_counts(Instant now) const {
   return now.mono - imported_at_ > kMaxInFlight + Nanos(regions_.rules.import_every) ||
          stale_at_ < tuples_->table.slots() || trigger_.skipped().cells > 0 ||
-         importer_.stats().no_room_until > now.wall ||
-         tuples_->sketch.live_until() > now.wall;
+         importer_.stats().no_room_until > now.wall || tuples_->sketch.live_until() > now.wall;
 }
 
 // The most that may be admitted, as a multiple of a limit, plus the counts in flight. The other

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "global/region_sync_fixture_test.h"
-#include "origins/in_process_origin.h"
 #include "ledgers/rows.h"
+#include "origins/in_process_origin.h"
 
 namespace weir::global {
 namespace {
