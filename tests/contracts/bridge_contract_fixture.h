@@ -67,6 +67,8 @@ class BridgeContract : public ::testing::Test {
   [[nodiscard]] BridgeStore& store() { return *origin_->bridge_store(); }
   [[nodiscard]] WallTime in(int64_t ms) const { return clock_.now().wall + Millis(ms); }
   [[nodiscard]] static WallTime at(int64_t ms) { return WallTime(Millis(ms)); }
+  // In the far future: entries of the past are due by the clock of the store.
+  [[nodiscard]] static WallTime far(int64_t ms) { return WallTime(Millis(4'000'000'000'000 + ms)); }
 
   BridgeGrant acquire(const std::string& holder, Millis lease = kLease) {
     return wait<BridgeGrant>([&](GrantReply reply) { store().acquire(holder, lease, reply); });
