@@ -48,30 +48,40 @@ TYPED_TEST_P(BridgeContract, SavesOnlyForTheHolderOfTheLease) {
   EXPECT_EQ(this->acquire("one").state, "state");
 }
 
-TYPED_TEST_P(BridgeContract, ReadsDueEntriesByTimeUpToABound) {
-  const DueTuple first{.tuple = binary("c"), .kind = Due::kWindowEnd, .at = this->at(1000)};
-  const DueTuple second{.tuple = "b", .kind = Due::kNow, .at = this->at(1001)};
-  const DueTuple third{.tuple = "a", .kind = Due::kNow, .at = this->at(1002)};
-  EXPECT_TRUE(this->read_due(this->at(5000)).empty());
+TYPED_TEST_P(BridgeContract, ReadsDueEntriesByTimeWithinBounds) {
+  const WallTime base = this->in(1'000'000);
+  const DueTuple first{.tuple = binary("c"), .kind = Due::kWindowEnd, .at = base};
+  const DueTuple second{.tuple = "b", .kind = Due::kNow, .at = base + Millis(1)};
+  const DueTuple third{.tuple = "a", .kind = Due::kNow, .at = base + Millis(2)};
+  const WallTime late = base + Millis(4000);
+  EXPECT_TRUE(this->read_due(late).empty());
   this->store().add_due({third, first, second});
-  EXPECT_TRUE(this->read_due(this->at(999)).empty());
-  EXPECT_EQ(this->read_due(this->at(1000)), std::vector{first});
-  EXPECT_EQ(this->read_due(this->at(1001)), (std::vector{first, second}));
-  EXPECT_EQ(this->read_due(this->at(5000)), (std::vector{first, second, third}));
-  EXPECT_EQ(this->read_due(this->at(5000), 2), (std::vector{first, second}));
+  EXPECT_TRUE(this->read_due(base - Millis(1)).empty());
+  EXPECT_EQ(this->read_due(base), std::vector{first});
+  EXPECT_EQ(this->read_due(base + Millis(1)), (std::vector{first, second}));
+  EXPECT_EQ(this->read_due(late), (std::vector{first, second, third}));
+  EXPECT_EQ(this->read_due(late, 2), (std::vector{first, second}));
+  EXPECT_EQ(this->read_due(late, 2, base + Millis(1)), (std::vector{second, third}));
+  EXPECT_TRUE(this->read_due(late, 2, base + Millis(3)).empty());
 }
 
-TYPED_TEST_P(BridgeContract, KeepsOneDueEntryOfEachKindWithItsEarliestTime) {
+TYPED_TEST_P(BridgeContract, ReadsWhatIsDueByItsOwnClock) {
+  const DueTuple now{.tuple = "a", .kind = Due::kNow, .at = this->in(-1000)};
+  this->store().add_due({now});
+  EXPECT_EQ(this->read_due(this->in(-60'000)), std::vector{now});
+}
+
+TYPED_TEST_P(BridgeContract, GivesADueEntryTheNewTimeButKeepsTheEarlierEndOfAWindow) {
   const DueTuple now{.tuple = "a", .kind = Due::kNow, .at = this->at(1000)};
   const DueTuple end{.tuple = "a", .kind = Due::kWindowEnd, .at = this->at(2000)};
-  DueTuple later = now;
-  later.at = this->at(3000);
-  this->store().add_due({now, end, later});
-  EXPECT_EQ(this->read_due(this->at(5000)), (std::vector{now, end}));
-  DueTuple earlier = end;
-  earlier.at = this->at(500);
-  this->store().add_due({earlier});
-  EXPECT_EQ(this->read_due(this->at(5000)), (std::vector{earlier, now}));
+  const DueTuple later{.tuple = "a", .kind = Due::kNow, .at = this->at(3000)};
+  const DueTuple later_end{.tuple = "a", .kind = Due::kWindowEnd, .at = this->at(4000)};
+  this->store().add_due({now, end});
+  this->store().add_due({later, later_end});
+  EXPECT_EQ(this->read_due(this->at(5000)), (std::vector{end, later}));
+  const DueTuple earlier_end{.tuple = "a", .kind = Due::kWindowEnd, .at = this->at(500)};
+  this->store().add_due({earlier_end});
+  EXPECT_EQ(this->read_due(this->at(5000)), (std::vector{earlier_end, later}));
 }
 
 TYPED_TEST_P(BridgeContract, RemovesADueEntryOnlyIfItsTimeIsTheSame) {
@@ -336,8 +346,8 @@ TYPED_TEST_P(BridgeContract, CallsOnlyTheLastHandler) {
 
 REGISTER_TYPED_TEST_SUITE_P(
     BridgeContract, GrantsTheLeaseToOneHolder, ReturnsTheSavedStateToEveryCaller,
-    SavesOnlyForTheHolderOfTheLease, ReadsDueEntriesByTimeUpToABound,
-    KeepsOneDueEntryOfEachKindWithItsEarliestTime, RemovesADueEntryOnlyIfItsTimeIsTheSame,
+    SavesOnlyForTheHolderOfTheLease, ReadsDueEntriesByTimeWithinBounds, ReadsWhatIsDueByItsOwnClock,
+    GivesADueEntryTheNewTimeButKeepsTheEarlierEndOfAWindow, RemovesADueEntryOnlyIfItsTimeIsTheSame,
     AddsADueEntryWithAReplay, AddsNoDueEntryForAnExpiredCell,
     ReadsTheTotalAndTheSmallestLimitOfEachWindow, KeepsTheLimitOfARetiredComponent,
     RaisesCountsAndLeasesAndLowersLimits, KeepsTheNewestThreeWindowsAndTheLeaseOfEachRegion,

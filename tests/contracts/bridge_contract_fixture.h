@@ -74,8 +74,9 @@ class BridgeContract : public ::testing::Test {
   bool save(const std::string& holder, const std::string& state) {
     return wait<bool>([&](SavedReply reply) { store().save(holder, state, reply); });
   }
-  std::vector<DueTuple> read_due(WallTime by, size_t most = 1000) {
-    return wait<std::vector<DueTuple>>([&](DueReply reply) { store().read_due(by, most, reply); });
+  std::vector<DueTuple> read_due(WallTime by, size_t most = 1000, WallTime from = {}) {
+    return wait<std::vector<DueTuple>>(
+        [&](DueReply reply) { store().read_due(from, by, most, reply); });
   }
   std::vector<TupleCounts> read_tuples(const std::vector<TupleRead>& tuples) {
     return wait<std::vector<TupleCounts>>(
