@@ -60,6 +60,10 @@ void PrintTo(const Mutant& mutant, std::ostream* out) {
 Mutant across_regions(Mutation mutation, std::string_view name, std::string_view found_by) {
   return {mutation, name, {found_by}, 3, FaultMode::kNone};
 }
+// A bug of the publish rule: by the data at the origin, or by the oracle.
+Mutant of_the_rule(Mutation mutation, std::string_view name) {
+  return {mutation, name, {"publish rule", "published in time"}, 3, FaultMode::kNone};
+}
 // The same bug, with only one checker running.
 Mutant alone(std::string_view checker, Mutant mutant, std::string_view name) {
   mutant.name = name;
@@ -90,11 +94,11 @@ const std::vector<Mutant>& mutants() {
       {Mutation::kFreshByAcknowledgement,
        "FreshByAcknowledgement",
        {"fresh enough", "the regional bound"}},
-      across_regions(Mutation::kRuleOnRequestsOnly, "RuleOnRequestsOnly", "publish rule"),
-      across_regions(Mutation::kRegionsUnderestimated, "RegionsUnderestimated", "publish rule"),
-      across_regions(Mutation::kLargerLimitInRule, "LargerLimitInRule", "publish rule"),
-      across_regions(Mutation::kLastLimitIgnored, "LastLimitIgnored", "publish rule"),
-      across_regions(Mutation::kRollOverRemoved, "RollOverRemoved", "publish rule"),
+      of_the_rule(Mutation::kRuleOnRequestsOnly, "RuleOnRequestsOnly"),
+      of_the_rule(Mutation::kRegionsUnderestimated, "RegionsUnderestimated"),
+      of_the_rule(Mutation::kLargerLimitInRule, "LargerLimitInRule"),
+      of_the_rule(Mutation::kLastLimitIgnored, "LastLimitIgnored"),
+      of_the_rule(Mutation::kRollOverRemoved, "RollOverRemoved"),
       across_regions(Mutation::kOwnRowReplaces, "OwnRowReplaces", "published never decreases"),
       across_regions(Mutation::kLeaseWithinCell, "LeaseWithinCell", "no invented foreign counts"),
       {.mutation = Mutation::kBridgeCursorEarly,
@@ -179,9 +183,6 @@ const std::vector<Mutant>& mutants() {
              .faults = FaultMode::kNone,
              .table = TableSize::kSmall},
             "UnheldNotEvaluatedByTheBoundAlone"),
-      alone("the global bound",
-            {.mutation = Mutation::kRuleOnRequestsOnly, .regions = 2, .faults = FaultMode::kNone},
-            "RuleOnRequestsOnlyByTheBoundAlone"),
       alone("the global bound",
             {.mutation = Mutation::kLargerLimitInRule,
              .regions = 2,

@@ -347,6 +347,7 @@ void BridgeImporter::evaluate(Instant now, const std::vector<TupleUpdate>& updat
   if (mutated(Mutation::kUnheldNotEvaluated)) return;
   std::vector<DueTuple> due;
   for (size_t i = 0; i < updates.size(); ++i) {
+    if (tuples[i].dropped) continue;
     const OriginTuple tuple(updates[i].tuple, tuples[i], identity_.region, now.wall, regions_);
     if (tuple.has_reason()) {
       due.push_back({.tuple = updates[i].tuple, .kind = Due::kRule, .at = now.wall});

@@ -1,17 +1,17 @@
 // The part of the bridge that brings the rows of all regions from the ledger to the origin, and
 // tells the processes of the region.
 //
-// A round takes or renews the lease of the bridge, reads the feeds from where the saved state says,
-// applies the rows to the origin, and saves how far it got: only after every reply was checked, so
-// that the next bridge repeats what this one may not have finished. Rows merge, so repeating does
-// no harm.
+// A round takes or renews the lease of the bridge, reads the feeds from the saved positions,
+// applies the rows to the origin, and saves the new positions: only after every reply was checked,
+// so that the next bridge repeats what this one may not have finished. Rows merge, so repeating
+// does no harm.
 //
 // A region is read whole when its feed cannot be followed: at the start, in another epoch, and when
 // a batch is missing.
 //
 // If our own feed is shorter than it was, or began a new epoch, the ledger may have lost what we
 // published. Then our position stays as it is until the publisher has written the rows of the last
-// minute again, so that the next bridge finds the same if this one dies.
+// minute again, so that the next bridge finds the loss, too, if this one dies.
 //
 // Only from the thread that runs the sync.
 
@@ -35,7 +35,7 @@
 
 namespace weir::global {
 
-// The store of the bridge that is in use, and the name of this process there.
+// The region, and the name of this process as the holder of the lease.
 struct BridgeIdentity {
   std::string region;
   std::string holder;
@@ -91,8 +91,8 @@ class BridgeImporter {
     WallTime no_room_until{};  // such a tuple is missing until then
     uint64_t full_reads = 0;  // of one region
     uint64_t lost = 0;        // times that the ledger lost a part of our own feed
-    // The region counted before this process published: one that has died may have left counts
-    // unpublished, in windows that matter until then.
+    // Our region had rows before this process published any: a former process may have died with
+    // unpublished counts, in windows that matter until then.
     WallTime former_rows_until{};
     Nanos full_read_took{0};
     MonoTime imported_at{};  // when the last successful read of the feeds was requested

@@ -336,6 +336,7 @@ void BridgePublisher::note_published(Instant now, std::function<void(Instant)> d
 }
 
 // Nothing of these tuples is left to publish: they leave the due set, unless they became due again.
+// New entries are added before others are removed: this process may end between the two.
 void BridgePublisher::finish(Instant now, const Chunk& chunk,
                              const std::vector<TupleCounts>& tuples) {
   std::vector<DueTuple> removed;
@@ -345,17 +346,22 @@ void BridgePublisher::finish(Instant now, const Chunk& chunk,
       removed.push_back(due);
       backlog_.remove(due);
     }
+    // Without space for what was published, it would seem unpublished for ever.
+    if (tuples[i].dropped) continue;
     const OriginTuple tuple(chunk[i].tuple, tuples[i], identity_.region, now.wall, regions_);
     if (tuple.has_reason()) {
-      added.push_back({.tuple = chunk[i].tuple, .kind = Due::kRule, .at = now.wall});
+      // Not the time of an entry that is removed.
+      WallTime at = now.wall;
+      for (const DueTuple& due : chunk[i].due) at = std::max(at, due.at + Millis(1));
+      added.push_back({.tuple = chunk[i].tuple, .kind = Due::kRule, .at = at});
     } else if (tuple.is_contended()) {
       added.push_back({.tuple = chunk[i].tuple,
                        .kind = Due::kWindowEnd,
                        .at = end_of_window(tuple.current(), tuple.duration())});
     }
   }
-  store_->remove_due(std::move(removed));
   if (!added.empty()) store_->add_due(std::move(added));
+  if (!removed.empty()) store_->remove_due(std::move(removed));
 }
 
 // The rows of the last minute, which the ledger may have lost with the end of our feed.

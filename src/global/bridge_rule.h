@@ -34,7 +34,7 @@ class OriginTuple {
   [[nodiscard]] Count limit_seen() const;
   [[nodiscard]] bool is_leased(int64_t sequence) const;
 
-  // Why the window must be published, without a refusal, which only a process knows of.
+  // Why the window must be published. Refusals do not count here: only a process knows of them.
   [[nodiscard]] PublishReason reason(int64_t sequence) const;
   // Whether some window must be published.
   [[nodiscard]] bool has_reason() const;

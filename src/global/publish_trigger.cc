@@ -177,7 +177,7 @@ void PublishTrigger::evaluate(Instant now, const Tuple& tuple) {
 }
 
 // Both windows of a tuple as the rule sees them; the caller holds an epoch guard and the mutex of
-// the remote counts.
+// the shared tuples.
 PublishTrigger::Usages PublishTrigger::usages_of(Instant now, const Tuple& tuple,
                                                  const WindowTotals& counts,
                                                  const SharedTuple* entry, bool refused) const {

@@ -2,8 +2,8 @@
 // counts and leases of other regions, and what our own region has published.
 //
 // Kept beside the table, because few tuples have any of it. Counts are kept per region, merged by
-// max and summed, so a message about some regions changes nothing for the others. An entry lives no
-// longer than its tuple, up to the end of a window.
+// max and summed, so a message about some regions changes nothing for the others. When its tuple is
+// gone, an entry is erased, at the end of a window at the latest.
 //
 // The bytes of entries are reserved from the byte budget. The thread that runs the sync erases an
 // entry when its tuple is gone, so it must learn of each one: take_new().
