@@ -18,7 +18,7 @@ using base::Mutation;
 
 namespace {
 
-constexpr Nanos kRetry = Millis(500);
+constexpr Nanos kImportRetry = Millis(500);
 constexpr Nanos kRenewEvery = BridgeImporter::kLease / 3;
 constexpr Nanos kPageEvery = Millis(20);
 constexpr Nanos kCheckEvery = std::chrono::hours(1);
@@ -392,7 +392,7 @@ void BridgeImporter::end_round(Instant now, bool failed) {
   }
   ++stats_.errors;
   round_task_.next = std::max(round_task_.next, now.mono + every_);
-  if (now.mono - stats_.imported_at > kRetry) round_task_.next = now.mono + kRetry;
+  if (now.mono - stats_.imported_at > kImportRetry) round_task_.next = now.mono + kImportRetry;
   if (!failing_since_) failing_since_ = began;
   const bool long_failing = now.mono - *failing_since_ >= kHandOverAfter;
   if (store_use_ == StoreUse::kPrivate || !long_failing || !is_bridge(now.mono)) return;
@@ -414,14 +414,14 @@ void BridgeImporter::read_next_page(Instant now) {
     wanted_.erase(first);
   }
   page_task_.next = now.mono + kPageEvery;
-  ledger_->read_page(
-      full_read_->region, full_read_->next,
-      page_task_.call<LedgerPage>(now.mono, [this](Instant when, const Result<LedgerPage>& page) {
-        if (page) return on_page(when, *page);
-        ++stats_.errors;
-        full_read_.reset();
-        page_task_.next = when.mono + kRetry;
-      }));
+  ledger_->read_page(full_read_->region, full_read_->next,
+                     page_task_.call<LedgerPage>(
+                         now.mono, [this](Instant when, const Result<LedgerPage>& page) {
+                           if (page) return on_page(when, *page);
+                           ++stats_.errors;
+                           full_read_.reset();
+                           page_task_.next = when.mono + kImportRetry;
+                         }));
 }
 
 void BridgeImporter::on_page(Instant now, LedgerPage page) {
@@ -441,7 +441,7 @@ void BridgeImporter::on_page(Instant now, LedgerPage page) {
           if (!applied) {
             ++stats_.errors;
             full_read_.reset();
-            page_task_.next = when.mono + kRetry;
+            page_task_.next = when.mono + kImportRetry;
             return;
           }
           notify_(when, notice);

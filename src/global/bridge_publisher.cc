@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kDuePerRead = 5000;
 constexpr size_t kMaxBacklog = 50'000;  // more stay in the due set
 constexpr size_t kTuplesPerChunk = 500;
-constexpr Nanos kRetry = Millis(500);
+constexpr Nanos kPublishRetry = Millis(500);
 constexpr Nanos kLockedPause = Millis(1000);  // for rows that another transaction holds
 // The clocks of processes differ: entries may be added a little before the last one that was read.
 constexpr Millis kClocksDiffer{2000};
@@ -101,14 +101,14 @@ void BridgePublisher::read_due(Instant now) {
   const WallTime by = flush_ == Flush::kAll ? kAnyTime : now.wall;
   // A long backlog is not read again and again.
   const bool is_long = backlog_.size() > kDuePerRead / 2;
-  store_->read_due(
-      is_long ? read_until_ : WallTime{}, by, kDuePerRead,
-      task_.call<std::vector<DueTuple>>(
-          now.mono, [this, by](Instant when, const Result<std::vector<DueTuple>>& due) {
-            if (due) return on_due(when, by, *due);
-            ++stats_.errors;
-            task_.next = when.mono + kRetry;
-          }));
+  store_->read_due(is_long ? read_until_ : WallTime{}, by, kDuePerRead,
+                   task_.call<std::vector<DueTuple>>(
+                       now.mono,
+                       [this, by](Instant when, const Result<std::vector<DueTuple>>& due) {
+                         if (due) return on_due(when, by, *due);
+                         ++stats_.errors;
+                         task_.next = when.mono + kPublishRetry;
+                       }));
 }
 
 // Entries of kWindowEnd become entries of kRule before the counts are read: one that a process adds
@@ -168,7 +168,7 @@ void BridgePublisher::choose(Instant now) {
           now.mono, [this](Instant when, const Result<std::vector<TupleCounts>>& tuples) {
             if (tuples && tuples->size() == current_.size()) return on_tuples(when, *tuples);
             ++stats_.errors;
-            put_back_all(when.mono + kRetry);
+            put_back_all(when.mono + kPublishRetry);
           }));
 }
 
@@ -323,7 +323,7 @@ void BridgePublisher::note_published(Instant now, std::function<void(Instant)> d
             if (!tuples || tuples->size() != current_.size()) {
               // The rows are in the ledger, and the feed brings them back. They stay due.
               ++stats_.errors;
-              return put_back_all(when.mono + kRetry);
+              return put_back_all(when.mono + kPublishRetry);
             }
             finish(when, std::exchange(current_, {}), *tuples);
             BridgeNotice record;
@@ -365,7 +365,7 @@ void BridgePublisher::finish(Instant now, const Chunk& chunk,
 
 // The rows of the last minute, which the ledger may have lost with the end of our feed.
 void BridgePublisher::read_records(Instant now) {
-  task_.next = now.mono + kRetry;
+  task_.next = now.mono + kPublishRetry;
   store_->read_records(task_.call<std::vector<std::string>>(
       now.mono, [this](Instant when, const Result<std::vector<std::string>>& records) {
         if (records) return on_records(when, *records);
@@ -427,8 +427,8 @@ void BridgePublisher::on_failed(Instant now, const Error& error) {
   const bool rejected = error.retry == Retry::kPointless;
   if (!rejected && !failing_since_) failing_since_ = task_.began();
   if (!of_rows) {
-    put_back_all(now.mono + kRetry);
-    task_.next = now.mono + kRetry;
+    put_back_all(now.mono + kPublishRetry);
+    task_.next = now.mono + kPublishRetry;
     return;
   }
   if (current_.size() == 1 && rejected) {

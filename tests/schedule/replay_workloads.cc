@@ -184,7 +184,7 @@ struct Regions {
     for (int round = 0; round < 8; ++round) {
       west->run_sync(clock.now());
       sync();
-      clock.advance(Millis(10));
+      clock.advance(Millis(100));  // the next import is due
     }
   }
   [[nodiscard]] std::shared_ptr<Engine> region(std::string name,
