@@ -338,21 +338,23 @@ void PublishTrigger::make_all_due(Instant now) {
 PublishTrigger::Waiting PublishTrigger::waiting(Instant now) {
   Waiting waiting;
   const base::MutexLock lock(shared_.mutex());
-  std::erase_if(waiting_, [&](const CellId& cell) {
+  std::vector<CellId> still_waiting;
+  for (CellId& cell : waiting_) {
     SharedTuple* const entry = shared_.find({cell.tuple, tuples_.hash});
     SharedWindow* const window = entry == nullptr ? nullptr : entry->find(cell.sequence);
-    if (window == nullptr || !window->waits_since) return true;
+    if (window == nullptr || !window->waits_since) continue;
     // Expired, or of a clock that was ahead.
     const int64_t current = algorithms::position_of(now.wall, entry->duration()).sequence;
     const bool matters = cell.sequence >= current - 1 && cell.sequence <= current + 1;
     if (!matters || window->published >= window->due) {
       window->waits_since.reset();
-      return true;
+      continue;
     }
     ++waiting.cells;
     waiting.longest = std::max(waiting.longest, now.mono - *window->waits_since);
-    return false;
-  });
+    still_waiting.push_back(std::move(cell));
+  }
+  waiting_ = std::move(still_waiting);
   return waiting;
 }
 
