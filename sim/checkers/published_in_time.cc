@@ -22,6 +22,9 @@
 namespace weir::sim {
 namespace {
 
+// A process that has asked for a row by the rule asks for the same count after a denial only then.
+constexpr Millis kAsksAgain{1000};
+
 class PublishedInTime final : public GlobalChecker {
  public:
   [[nodiscard]] std::string_view name() const override { return "published in time"; }
@@ -176,7 +179,7 @@ class PublishedInTime final : public GlobalChecker {
     if (held || used + record.cost <= record.limit) return;
     const RegionState& home = view.regions[static_cast<size_t>(region)];
     const WallTime over((cell.sequence + 1) * record.duration);
-    const Nanos within = view.delays.publish;
+    const Nanos within = view.delays.publish + kAsksAgain;
     if (over - view.now.wall < within + view.guarantees.max_clock_skew) return;
     // At least one other region counts here if the process knows of its count.
     const spec::Cell known{.x = evidence.own + evidence.siblings,
@@ -219,7 +222,7 @@ class PublishedInTime final : public GlobalChecker {
         continue;
       }
       if (view.disrupted_since) {
-        denied.by = std::max(denied.by, view.now.mono + view.delays.publish);
+        denied.by = std::max(denied.by, view.now.mono + view.delays.publish + kAsksAgain);
       }
       if (view.now.mono > denied.by) {
         return region.name + " denied at " + std::to_string(denied.used) + " in window " +

@@ -66,8 +66,7 @@ class PublishedNeverDecreases final : public GlobalChecker {
       const CellId id{cell.tuple, cell.sequence};
       if (had_wrong_clock(region.oracle.process(node.process), id)) continue;
       // A tuple that was evicted and created again is read again.
-      Count& published =
-          published_[{index, node.process, node.generation_of(cell.tuple), id}];
+      Count& published = published_[{index, node.process, node.generation_of(cell.tuple), id}];
       if (cell.published < published) {
         return "node " + std::to_string(node.node) + " of " + region.name + " took " +
                std::to_string(published) + " for published in window " +
@@ -80,7 +79,8 @@ class PublishedNeverDecreases final : public GlobalChecker {
 
   std::map<OriginRow, Known> known_;
   std::map<int, std::optional<MonoTime>> lost_at_;
-  std::map<std::tuple<int, int, uint64_t, CellId>, Count> published_;  // region, process, generation
+  std::map<std::tuple<int, int, uint64_t, CellId>, Count>
+      published_;  // region, process, generation
 };
 
 }  // namespace

@@ -124,7 +124,7 @@ void FaultInjector::apply_once(const FaultPlan& fault) {
     case FaultKind::kLedgerClockSet: fleet_.ledger().set_skew(ms_of(fault.amount)); break;
     case FaultKind::kLedgerFeedGap:
       for_each_matching_region(fault, [&](uint32_t region) {
-        fleet_.ledger().drop_batches(fleet_.region(region).name, 1);
+        fleet_.ledger().lose_next_batches(fleet_.region(region).name, 1);
       });
       break;
     case FaultKind::kNodeKilled:

@@ -108,7 +108,7 @@ enum class FaultKind : uint8_t {
   kLedgerCutsImports,  // amount: percent of replies that are incomplete
   kLedgerStaleReads,   // amount: lag in ms of the replica that answers reads
   kLedgerFailsOver,    // instant: the last amount ms of commits are lost
-  kLedgerFeedGap,      // instant: the last batch of each feed is deleted, and its rows are kept
+  kLedgerFeedGap,      // instant: the next batch of a feed is deleted, and its rows are kept
   kLedgerClockSet,     // instant: amount ms off
   // Messages between nodes and their origin, of a region or a node.
   kNetworkLoses,     // amount: percent

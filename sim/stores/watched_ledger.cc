@@ -31,6 +31,11 @@ void WatchedLedger::commit(const LedgerUser& by, const Batch& batch, const Publi
   FeedPosition& head = heads_[batch.region];
   if (head.epoch != 0 && head.epoch != at->epoch) ++counters_.epochs;
   head = *at;
+  if (uint64_t& losing = losing_[batch.region]; losing > 0) {
+    --losing;
+    store_.drop_batches(batch.region, *at, *at);
+    ++counters_.feed_gaps;
+  }
   apply(batch.rows, world_.now().mono);
   if (kept_) keep_state();
   observer_({.by = by, .rows = batch.rows, .at = *at});
@@ -120,17 +125,6 @@ void WatchedLedger::fail_over(MonoTime as_of, Millis skew) {
     ++counters_.lost;
   }
   keep_state();
-}
-
-bool WatchedLedger::drop_batches(const std::string& region, uint64_t most) {
-  const auto head = heads_.find(region);
-  if (head == heads_.end() || head->second.number == 0) return false;
-  const FeedPosition last = head->second;
-  const uint64_t first = last.number > most ? last.number - most + 1 : 1;
-  store_.drop_batches(region, {.epoch = last.epoch, .number = first}, last);
-  counters_.feed_gaps += last.number - first + 1;
-  if (kept_) keep_state();
-  return true;
 }
 
 WallTime WatchedLedger::leased_until(const std::string& tuple, const std::string& region) const {

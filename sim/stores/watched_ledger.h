@@ -75,9 +75,9 @@ class WatchedLedger {
   void fail_over(MonoTime as_of, Millis skew);
 
   void set_skew(Millis skew) { clock_.set_skew(skew); }
-  // Deletes the last batches of a region's feed, and keeps their rows: a reader finds a gap. False:
-  // the feed has none.
-  bool drop_batches(const std::string& region, uint64_t most);
+  // Deletes the next batches of a region's feed as soon as they are committed, and keeps their
+  // rows: every reader finds a gap.
+  void lose_next_batches(const std::string& region, uint64_t count) { losing_[region] += count; }
 
   // The largest count ever committed, even if it was lost since; and the present count.
   [[nodiscard]] Count max_committed(const RowId& id) const { return find(max_committed_, id); }
@@ -147,6 +147,7 @@ class WatchedLedger {
   std::map<RowId, Count> max_committed_, current_, lost_;
   std::map<std::pair<std::string, std::string>, Lease> leases_;  // tuple, region
   std::map<std::string, FeedPosition> heads_;                    // of feeds, by region
+  std::map<std::string, uint64_t> losing_;                       // batches, by region
   Counters counters_;
 };
 

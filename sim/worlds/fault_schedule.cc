@@ -133,7 +133,7 @@ void World::inject_ledger_fault() {
       break;
     case 6:
       note("batches are missing from a feed");
-      ledger_->drop_batches(any_region().name, static_cast<uint64_t>(random_.between(1, 3)));
+      ledger_->lose_next_batches(any_region().name, static_cast<uint64_t>(random_.between(1, 3)));
       break;
     default: reject_rows_of_a_tuple(); break;
   }
