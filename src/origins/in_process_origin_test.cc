@@ -143,6 +143,15 @@ TEST_F(InProcessOriginTest, AnEntryThatIsAddedAgainAtTheSameTimeGetsALaterOne) {
   EXPECT_GT(due(origin)[0].at, entry.at);
 }
 
+TEST_F(InProcessOriginTest, KeepsUpdatesOfTuplesWithCellsBeyondTheBound) {
+  InProcessOrigin origin(clock_, {.max_tuples = 1});
+  update(origin, "a", 1, Millis(1000));
+  replay(origin, "b");
+  update(origin, "b", 9, Millis(1000));
+  EXPECT_EQ(regions(origin, "b").at(0).count, 9u);
+  EXPECT_EQ(origin.dropped(), 0u);
+}
+
 TEST_F(InProcessOriginTest, EndsTheLeaseOfTheBridgeAfterItsTime) {
   InProcessOrigin origin(clock_);
   EXPECT_TRUE(acquire(origin, "one").ours);
