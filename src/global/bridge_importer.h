@@ -50,6 +50,7 @@ class BridgeImporter {
   // A bridge that has not reached the ledger for this long lets another process try.
   static constexpr Nanos kHandOverAfter = Millis(3000);
   static constexpr Nanos kCandidateEvery = Millis(300);  // while another process is the bridge
+  static constexpr Nanos kRetry = Millis(500);
 
   // Called with each notice that the region must get.
   using Notify = std::function<void(Instant now, std::vector<TupleChange> changes)>;

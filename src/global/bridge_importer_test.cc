@@ -88,6 +88,7 @@ TEST_F(BridgeImporterTest, ReadsARegionWholeInAnotherEpoch) {
 }
 
 // A replica that lagged behind was promoted, and the other region does not know more than that.
+
 TEST_F(BridgeImporterTest, ReadsARegionWholeWhoseFeedEndsBeforeOurPosition) {
   publish_for("north", "a", 10);
   const auto process = make_process("one");
@@ -159,6 +160,7 @@ TEST_F(BridgeImporterTest, ReadsAllRegionsAfterTheStoreLostEverything) {
 }
 
 // After a failover of a part of the store, the saved state may be newer than the counts.
+
 TEST_F(BridgeImporterTest, ReadsAllRegionsOnceAfterPositionsWereDiscarded) {
   publish_for("north", "a", 10);
   const auto one = make_process("one");
@@ -193,107 +195,12 @@ TEST_F(BridgeImporterTest, DiscardsTheStateThatItReadsNextIfItHasReadNone) {
   EXPECT_TRUE(two->regions.complete);
 }
 
-TEST_F(BridgeImporterTest, AnotherProcessTakesOverWithinTheLeaseOfADeadOne) {
-  const auto one = make_process("one");
-  const auto two = make_process("two");
-  pass(Millis(500), {one.get(), two.get()});
-  EXPECT_TRUE(is_bridge(*one, clock_));
-  EXPECT_FALSE(is_bridge(*two, clock_));
-  pass(BridgeImporter::kLease + Millis(310), {two.get()});
-  EXPECT_FALSE(is_bridge(*one, clock_));
-  EXPECT_TRUE(is_bridge(*two, clock_));
-  publish_for("north", "a", 10);
-  pass(Millis(500), {two.get()});
-  EXPECT_EQ(at_origin("north", "a"), 10U);
-}
-
-TEST_F(BridgeImporterTest, NeverBelievesItsLeaseForLongerThanTheStoreGrantsIt) {
-  const auto one = make_process("one");
-  const auto two = make_process("two");
-  for (int i = 0; i < 400; ++i) {
-    // The first one runs now and then.
-    pass(Millis(10), {two.get()});
-    if (i % 90 == 0) run(*one);
-    EXPECT_FALSE(is_bridge(*one, clock_) && is_bridge(*two, clock_)) << i;
-  }
-}
-
 // Regression: a round that took longer than the lease was never saved.
-TEST_F(BridgeImporterTest, BecomesCompleteWithALedgerThatAnswersAfterTheLease) {
-  publish_for("north", "a", 10);
-  const auto one = make_process("one");
-  const auto two = make_process("two");
-  one->ledger->delay = two->ledger->delay = Millis(2000);
-  replay("mine", 60, Due::kRule);
-  for (int i = 0; i < 2000; ++i) {
-    pass(Millis(10), {one.get(), two.get()});
-    EXPECT_TRUE(i < 10 || is_bridge(*one, clock_)) << i;
-  }
-  EXPECT_TRUE(one->regions.complete);
-  EXPECT_EQ(at_origin("north", "a"), 10U);
-  EXPECT_EQ(in_ledger("mine"), 60U);
-}
-
-TEST_F(BridgeImporterTest, ABridgeThatCannotReachTheLedgerLetsAnotherTry) {
-  const auto one = make_process("one");
-  const auto two = make_process("two");
-  pass(Millis(500), {one.get(), two.get()});
-  ASSERT_TRUE(is_bridge(*one, clock_));
-  one->ledger->is_reachable = false;
-  publish_for("north", "a", 10);
-  pass(std::chrono::ceil<Millis>(BridgeImporter::kHandOverAfter) + Millis(1500),
-       {one.get(), two.get()});
-  EXPECT_FALSE(is_bridge(*one, clock_));
-  EXPECT_TRUE(is_bridge(*two, clock_));
-  EXPECT_EQ(at_origin("north", "a"), 10U);
-  pass(Millis(10'000), {one.get(), two.get()});
-  EXPECT_TRUE(is_bridge(*two, clock_));
-}
-
-TEST_F(BridgeImporterTest, ALoneProcessKeepsItsOwnStoreWhateverTheLedgerDoes) {
-  const auto one = make_process("one");
-  one->importer->use(*one->store, StoreUse::kPrivate, {});
-  pass(Millis(500), {one.get()});
-  one->ledger->is_reachable = false;
-  for (int i = 0; i < 1000; ++i) {
-    pass(Millis(10), {one.get()});
-    ASSERT_TRUE(is_bridge(*one, clock_)) << i;
-  }
-  one->importer->release();
-  EXPECT_TRUE(is_bridge(*one, clock_));
-}
 
 // It does not know what the next bridge has found out.
-TEST_F(BridgeImporterTest, ABridgeThatWakesUpAfterItsLeaseReportsNothing) {
-  publish_for("north", "a", 10);
-  const auto one = make_process("one");
-  const auto two = make_process("two");
-  pass(Millis(500), {one.get()});
-  ASSERT_TRUE(one->regions.complete);
-  std::vector<bool> reported;
-  const auto listener = origin_->another_endpoint();
-  listener->bridge_store()->subscribe([&](const BridgeMessage& message) {
-    reported.push_back(decode_notice(message.body)->regions.complete);
-  });
-  // It stops within a round: the ledger has answered.
-  one->calls.faulty = one->calls.made + 1;
-  one->calls.fault = CallFault::kPauseAfter;
-  pass(Millis(200), {one.get()});
-  ASSERT_TRUE(one->calls.paused);
-  // The second one finds that rows are missing, and cannot read them.
-  origin_->evict(tuple_of("a"));
-  pass(Millis(1600), {two.get()});
-  ASSERT_TRUE(is_bridge(*two, clock_));
-  two->ledger->is_reachable = false;
-  origin_->evict(tuple_of("a"));
-  reported.clear();
-  one->calls.wake();
-  pass(Millis(300), {one.get()});
-  for (const bool complete : reported) EXPECT_FALSE(complete);
-  EXPECT_FALSE(is_bridge(*one, clock_));
-}
 
 // Regression: a batch that another process published between two of ours was skipped.
+
 TEST_F(BridgeImporterTest, DoesNotSkipABatchOfItsRegionThatAnotherProcessPublished) {
   const auto one = make_process("one");
   publish_for("here", "first", 10);
@@ -318,21 +225,6 @@ TEST_F(BridgeImporterTest, SkipsTheBatchesThatItPublishedItself) {
   EXPECT_EQ(in_ledger("mine"), 60U);
   EXPECT_LE(one->importer->stats().read, read + 1);
   EXPECT_EQ(one->importer->stats().full_reads, 1U);
-}
-
-TEST_F(BridgeImporterTest, ATakeOverContinuesTheFeedOfItsRegionInTheSameEpoch) {
-  auto one = make_process("one");
-  replay("a", 60, Due::kRule);
-  pass(Millis(1000), {one.get()});
-  const FeedPosition at = position("here");
-  ASSERT_NE(at.epoch, 0U);
-  one.reset();
-  const auto two = make_process("two");
-  replay("b", 60, Due::kRule);
-  pass(Millis(2000), {two.get()});
-  EXPECT_EQ(in_ledger("b"), 60U);
-  EXPECT_EQ(position("here").epoch, at.epoch);
-  EXPECT_GT(position("here").number, at.number);
 }
 
 TEST_F(BridgeImporterTest, CountsTuplesForWhichTheStoreHasNoSpace) {
@@ -412,6 +304,7 @@ TEST_F(BridgeImporterTest, ReadsAllRegionsAgainAfterAnHourAndOnRequest) {
 }
 
 // An evicted tuple, or one whose process died.
+
 TEST_F(BridgeImporterTest, MakesCountsDueThatNoProcessHoldsWhenAnotherRegionBegins) {
   const auto process = make_process("one");
   publish_for("north", "other", 1);

@@ -57,6 +57,12 @@ struct CellUsage {
 inline constexpr Count kNeverPublish = ~Count{0};
 inline constexpr uint32_t kMaxDoublings = 8;
 
+// The ledger may have a lease that no limiter accepts.
+[[nodiscard]] inline SyncRules with_valid_lease(SyncRules rules) {
+  rules.lease = std::max(rules.lease, kMinLease);
+  return rules;
+}
+
 [[nodiscard]] inline Count permille_of(Count limit, uint32_t permille) {
   return base::mul_div(limit, permille, 1000);
 }

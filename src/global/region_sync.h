@@ -50,6 +50,7 @@ class RegionSync final : public regional::RegionCountsHandler {
  private:
   // Which store holds what the region knows.
   enum class Mode : uint8_t { kNone, kOrigin, kAlone };
+  static constexpr Millis kCleanEvery{10'000};
 
   void choose_store();
   void use_origin();
