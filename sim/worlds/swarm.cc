@@ -19,6 +19,7 @@ void draw_pressure(Random& random, WorldOptions& options) {
   options.small_row_budget = random.one_in(4);
   options.kills_after_ack = random.one_in(4);
   options.kills_bridges = random.one_in(3);
+  options.feed_gaps = random.one_in(6);
   // Without an origin nothing is evicted: tuples of a wrong future would fill a small table.
   const bool fills = options.without_origin > 0 && options.table == TableSize::kSmall;
   if (random.one_in(4) && !fills) options.clock = ClockFault::kHours;

@@ -14,6 +14,7 @@ constexpr Millis kMostSkew{20};
 constexpr Millis kMostApart{300};  // where a clock is set now and then
 constexpr Millis kMostFairDelay{40};
 constexpr Millis kStatesKept{6000};  // of the ledger, for replicas that lag
+constexpr int64_t kBatchesPerGap = 8;
 constexpr size_t kLastEvents = 30;
 
 template <typename T, size_t N>
@@ -249,6 +250,10 @@ void World::on_commit(const Committed& committed) {
              ": " + std::to_string(row.count) + ", leased until " +
              std::to_string(row.leased_until.time_since_epoch().count()),
          row.limit_seen);
+  }
+  if (active_ && options_.feed_gaps && happens(WorldFault::kFeedGaps) &&
+      random_.one_in(kBatchesPerGap)) {
+    ledger_->lose_next_batches(committed.by.name, 1);
   }
   monitor_.after_commit(committed);
 }

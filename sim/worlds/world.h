@@ -63,6 +63,7 @@ struct WorldOptions {
   bool tenants = false;           // busy tuples of one namespace and quiet ones of another
   bool kills_after_ack = false;   // processes are killed after an acknowledged replay
   bool kills_bridges = false;     // bridges are killed at any step of their work
+  bool feed_gaps = false;         // many batches are missing from the feeds
   int without_origin = 0;         // regions, the last ones: one process each, which has no origin
   ClockFault clock = ClockFault::kNone;
   bool all_algorithms = false;  // also tuples of algorithms that each process counts by itself

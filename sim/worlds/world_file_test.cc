@@ -22,6 +22,7 @@ TEST(WorldFile, ReadsWhatItWrote) {
                              .tenants = true,
                              .kills_after_ack = true,
                              .kills_bridges = true,
+                             .feed_gaps = true,
                              .without_origin = 1,
                              .clock = ClockFault::kJumps,
                              .all_algorithms = true,
