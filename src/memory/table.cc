@@ -112,8 +112,10 @@ CreateResult Table::rebuild(const TupleKey& key, const Query& query, const Creat
   const CreateResult created = insert(key, query, &predecessor, hooks);
   if (created == CreateResult::kCreated) {
     rebuilt_.fetch_add(1, std::memory_order_relaxed);
-  } else if (created == CreateResult::kNoMemory && !carries_over(old, *frozen, query)) {
+  } else if (!carries_over(old, *frozen, query)) {
+    // It holds nothing that matters, and would deny for as long as there is no space.
     retire(old.index);
+    return CreateResult::kNoMemory;
   } else {
     const bool is_log = old.slot->header.cell_class() == CellClass::kLog;
     if (created == CreateResult::kNoMemory && is_log) LogCell(old).postpone_growth(query.now);
