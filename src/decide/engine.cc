@@ -83,11 +83,11 @@ WEIR_HOT_INLINE bool Engine::check_fast(Instant now, const Request& request, Ver
   FastKey fast_key;
   epoch::ThreadRecord* const thread = epoch::FastGuard::available();
   memory::TupleStore& tuples = *state_.tuples;
-  const Path path = path_of(request, tuples.hash, fast_key);
-  if (path == Path::kSlow || thread == nullptr) [[unlikely]]
+  const Path path = classify(request, tuples.hash, fast_key);
+  if (path == Path::kSlow || (path == Path::kWindow && tuples.is_shared()) || thread == nullptr)
+      [[unlikely]] {
     return false;
-  // With an origin or a ledger, the slow path first checks whether to read.
-  if (tuples.is_shared() && memory::class_of(request.algorithm) == CellClass::kWindow) return false;
+  }
   const epoch::FastGuard guard(*thread);
   memory::Slot* const slot = tuples.table.find(
       fast_key.hash, [&](const memory::Slot& found) { return is_of(found, fast_key, request); });
@@ -99,6 +99,22 @@ WEIR_HOT_INLINE bool Engine::check_fast(Instant now, const Request& request, Ver
   }
   state_.counters->add_for(*thread, Stat::kAdmitted);
   return true;
+}
+
+// A ring or a log that is in the table needs no context. Not on the fast path: path_of() calls
+// functions.
+bool Engine::check_known(Instant now, const Request& request, Verdict& verdict) {
+  if (memory::class_of(request.algorithm) == CellClass::kWindow) return false;
+  FastKey fast_key;
+  epoch::ThreadRecord* const thread = epoch::FastGuard::available();
+  const memory::Table& table = state_.tuples->table;
+  if (thread == nullptr || path_of(request, state_.tuples->hash, fast_key) == Path::kSlow) {
+    return false;
+  }
+  const epoch::FastGuard guard(*thread);
+  memory::Slot* const slot = table.find(
+      fast_key.hash, [&](const memory::Slot& found) { return is_of(found, fast_key, request); });
+  return slot != nullptr && check_found(*slot, now, request, verdict);
 }
 
 [[gnu::noinline, gnu::cold]] bool Engine::check_found(memory::Slot& slot, Instant now,
