@@ -181,7 +181,8 @@ class WEIR_EXPORT BridgeStore {
   // Saves the state of the bridge, unless `holder` has no lease.
   virtual void save(std::string holder, std::string state, SavedReply reply) = 0;
 
-  // The entries that are due from then to then, the earliest first.
+  // The entries from the one time to the other, the earliest first; in any case those that are due
+  // by the clock of the store, since the clock of the caller may be wrong.
   virtual void read_due(WallTime from, WallTime by, size_t most, DueReply reply) = 0;
   // Adds entries. One that exists gets the new time, so that remove_due() keeps it; one of kWindowEnd
   // keeps the earlier time.

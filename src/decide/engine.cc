@@ -103,6 +103,22 @@ WEIR_HOT_INLINE bool Engine::check_fast(Instant now, const Request& request, Ver
   return true;
 }
 
+// A ring or a log that is in the table needs no context. Not on the fast path: path_of() calls
+// functions.
+bool Engine::check_known(Instant now, const Request& request, Verdict& verdict) {
+  if (memory::class_of(request.algorithm) == CellClass::kWindow) return false;
+  FastKey fast_key;
+  epoch::ThreadRecord* const thread = epoch::FastGuard::available();
+  const memory::Table& table = state_.tuples->table;
+  if (thread == nullptr || path_of(request, state_.tuples->hash, fast_key) == Path::kSlow) {
+    return false;
+  }
+  const epoch::FastGuard guard(*thread);
+  memory::Slot* const slot = table.find(
+      fast_key.hash, [&](const memory::Slot& found) { return is_of(found, fast_key, request); });
+  return slot != nullptr && check_found(*slot, now, request, verdict);
+}
+
 [[gnu::noinline, gnu::cold]] bool Engine::check_found(memory::Slot& slot, Instant now,
                                                       const Request& request, Verdict& verdict) {
   const memory::Query query = memory::query_of(now.wall, request);

@@ -90,9 +90,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
  private:
   Engine(const Clock& clock, const Options& options);
 
-  // The parts of check() and check_each(), from the most frequent to the rest. The first two return
-  // false if they did nothing.
+  // The parts of check() and check_each(), from the most frequent to the rest. The first three
+  // return false if they did nothing.
   [[nodiscard]] bool check_fast(Instant now, const Request& request, Verdict& verdict);
+  [[nodiscard]] bool check_known(Instant now, const Request& request, Verdict& verdict);
   [[nodiscard]] bool check_found(memory::Slot& slot, Instant now, const Request& request,
                                  Verdict& verdict);
   void check_slow(Instant now, const Request& request, Result<Verdict>& result);

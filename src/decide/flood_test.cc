@@ -56,6 +56,20 @@ TEST_F(Flood, ResetsNoTupleAndDeniesNoOtherWithoutAnOrigin) {
   EXPECT_LE(engine.stats().tuples, static_cast<uint64_t>(kCapacity) * 5 / 4 + 16);
 }
 
+// Tuples of a wrong future do not expire, so the table stays full after the clock was corrected.
+TEST_F(Flood, DoesNotDenyATupleOfAWrongFutureInAFullTable) {
+  const auto owner = Engine::make(clock_, Options{.capacity = kCapacity, .seed = 1});
+  Engine& engine = *owner;
+  constexpr Millis kAhead{7'200'000};
+  clock_.step_wall(kAhead);
+  flood(engine);
+  ASSERT_GT(engine.stats().sketched, 0u);
+  clock_.step_wall(-kAhead);
+  int denied = 0;
+  for (int i = 0; i < 200; ++i) denied += !passes(engine, "flood-" + std::to_string(i));
+  EXPECT_EQ(denied, 0);
+}
+
 TEST_F(Flood, KeepsTheCountsOfTheSketchWhenASlotBecomesFree) {
   const auto owner = Engine::make(clock_, Options{.capacity = kCapacity, .seed = 1});
   Engine& engine = *owner;

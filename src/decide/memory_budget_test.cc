@@ -208,14 +208,12 @@ TEST_F(MemoryBudget, HoldsForAnyNumberOfTuplesThatOtherRegionsCount) {
   for (int i = 0; i < 10'000; ++i) {
     const std::string name = "theirs-" + std::to_string(i);
     ASSERT_TRUE(ask(name, 1));
-    rows.push_back({.key = {.workspace = "",
-                            .ns = "api",
-                            .identifier = name,
-                            .duration = Millis(60'000)},
-                    .sequence = sequence,
-                    .region = "there",
-                    .count = 1,
-                    .limit_seen = 10});
+    rows.push_back(
+        {.key = {.workspace = "", .ns = "api", .identifier = name, .duration = Millis(60'000)},
+         .sequence = sequence,
+         .region = "there",
+         .count = 1,
+         .limit_seen = 10});
   }
   ledger->publish("there", {}, std::move(rows),
                   [](const Result<FeedPosition>& written) { ASSERT_TRUE(written.ok()); });

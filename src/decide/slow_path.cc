@@ -22,6 +22,7 @@ using telemetry::Stat;
 
 [[gnu::noinline, gnu::cold]] void Engine::check_slow(Instant now, const Request& request,
                                                      Result<Verdict>& result) {
+  if (check_known(now, request, result.value())) return;
   if (auto error = validate(request)) {
     result = std::move(*error);
   } else {

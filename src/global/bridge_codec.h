@@ -53,7 +53,7 @@ struct BridgeState {
   // Chosen anew whenever counts may be missing: the position of a feed is valid for one of them.
   uint64_t id = 0;
   uint64_t evicted = 0;  // BridgeGrant::evicted when the id was chosen
-  // Of each region all of whose rows up to here are at the origin.
+  // The positions of the feeds, by region: all rows up to there are at the origin.
   std::map<std::string, FeedPosition> cursors;
   friend bool operator==(const BridgeState&, const BridgeState&) = default;
 };

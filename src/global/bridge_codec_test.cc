@@ -14,35 +14,35 @@ namespace weir::global {
 namespace {
 
 BridgeNotice rich_notice() {
-  return {.regions = {.rules = {.policy = PublishPolicy::kFloor,
-                                .unpublished_permille = 1,
-                                .slack_permille = 2,
-                                .lease = Millis(3),
-                                .publish_every = Millis(4),
-                                .import_every = Millis(5),
-                                .rows_per_second = UINT32_MAX,
-                                .floor_permille = 7},
-                      .count = 12,
-                      .complete = true,
-                      .unpublished_ppm = 250'000,
-                      .max_ppm = 3'000'000,
-                      .own = {.epoch = UINT64_MAX, .number = 9},
-                      .doublings = {{{.workspace = "w", .ns = "flood"}, 1},
-                                    {{.workspace = "", .ns = std::string("a\0b", 3)},
-                                     kMaxDoublings}}},
-          .import_age = Millis(77),
-          .changes = {{.tuple = std::string("t\0\xff", 3),
-                       .counts = {{.region = "east",
-                                   .sequence = std::numeric_limits<int64_t>::min(),
-                                   .count = UINT64_MAX,
-                                   .limit_seen = 0,
-                                   .leased_until = WallTime(Millis(-1))},
-                                  {.region = "west",
-                                   .sequence = std::numeric_limits<int64_t>::max(),
-                                   .count = 0,
-                                   .limit_seen = 100,
-                                   .leased_until = WallTime(Millis(1'700'000'000'000))}}},
-                      {.tuple = "", .counts = {}}}};
+  return {
+      .regions = {.rules = {.policy = PublishPolicy::kFloor,
+                            .unpublished_permille = 1,
+                            .slack_permille = 2,
+                            .lease = Millis(3),
+                            .publish_every = Millis(4),
+                            .import_every = Millis(5),
+                            .rows_per_second = UINT32_MAX,
+                            .floor_permille = 7},
+                  .count = 12,
+                  .complete = true,
+                  .unpublished_ppm = 250'000,
+                  .max_ppm = 3'000'000,
+                  .own = {.epoch = UINT64_MAX, .number = 9},
+                  .doublings = {{{.workspace = "w", .ns = "flood"}, 1},
+                                {{.workspace = "", .ns = std::string("a\0b", 3)}, kMaxDoublings}}},
+      .import_age = Millis(77),
+      .changes = {{.tuple = std::string("t\0\xff", 3),
+                   .counts = {{.region = "east",
+                               .sequence = std::numeric_limits<int64_t>::min(),
+                               .count = UINT64_MAX,
+                               .limit_seen = 0,
+                               .leased_until = WallTime(Millis(-1))},
+                              {.region = "west",
+                               .sequence = std::numeric_limits<int64_t>::max(),
+                               .count = 0,
+                               .limit_seen = 100,
+                               .leased_until = WallTime(Millis(1'700'000'000'000))}}},
+                  {.tuple = "", .counts = {}}}};
 }
 
 BridgeState rich_state() {
@@ -90,15 +90,12 @@ TEST(BridgeCodec, RefusesImpossibleValues) {
   EXPECT_FALSE(is_valid([](BridgeNotice& notice) { notice.import_age = Millis(-1); }));
   EXPECT_FALSE(is_valid([](BridgeNotice& notice) { notice.import_age = Millis::max(); }));
   EXPECT_FALSE(is_valid([](BridgeNotice& notice) { notice.regions.rules.lease = Millis(-1); }));
-  EXPECT_FALSE(is_valid([](BridgeNotice& notice) {
-    notice.regions.rules.publish_every = Millis::min();
-  }));
-  EXPECT_FALSE(is_valid([](BridgeNotice& notice) {
-    notice.regions.rules.policy = static_cast<PublishPolicy>(2);
-  }));
-  EXPECT_FALSE(is_valid([](BridgeNotice& notice) {
-    notice.regions.doublings.begin()->second = kMaxDoublings + 1;
-  }));
+  EXPECT_FALSE(
+      is_valid([](BridgeNotice& notice) { notice.regions.rules.publish_every = Millis::min(); }));
+  EXPECT_FALSE(is_valid(
+      [](BridgeNotice& notice) { notice.regions.rules.policy = static_cast<PublishPolicy>(2); }));
+  EXPECT_FALSE(is_valid(
+      [](BridgeNotice& notice) { notice.regions.doublings.begin()->second = kMaxDoublings + 1; }));
 }
 
 // A length says how much follows, and nothing is reserved for more than that.

@@ -18,11 +18,8 @@ using base::Mutation;
 
 namespace {
 
-constexpr Nanos kRetry = Millis(500);
 constexpr Nanos kRenewEvery = BridgeImporter::kLease / 3;
-constexpr Nanos kPageEvery = Millis(20);
 constexpr Nanos kCheckEvery = std::chrono::hours(1);
-constexpr size_t kTuplesPerUpdate = 1000;
 // A store that evicts keys all the time must not have all rows read all the time.
 constexpr Nanos kRenewPause = std::chrono::seconds(60);
 
@@ -173,6 +170,7 @@ void BridgeImporter::keep_or_renew(Instant now, const std::optional<BridgeState>
                                    uint64_t evicted) {
   const bool valid = saved && saved->id != invalid_id_;
   round_.complete = valid && saved->evicted == evicted;
+  round_.follows_eviction = valid && !round_.complete;
   const bool paused = renewed_at_ != MonoTime{} && now.mono - renewed_at_ < kRenewPause;
   if (round_.complete || (valid && paused)) {
     round_.state = *saved;
@@ -266,8 +264,8 @@ void BridgeImporter::plan_full_reads(Instant now, const FeedChanges& feeds) {
   }
   for (const RegionFeed& head : feeds.heads) {
     if (round_.state.cursors.count(head.region) > 0) continue;
-    const bool reads = full_read_ && full_read_->region == head.region &&
-                       full_read_->state_id == round_.state.id;
+    const bool reads =
+        full_read_ && full_read_->region == head.region && full_read_->state_id == round_.state.id;
     if (!reads) wanted_[head.region] = head.at;
     if (head.region == identity_.region && own_ == FeedPosition{}) reads_former_rows_ = true;
     // What our own region published does not tell who else counts.
@@ -275,88 +273,6 @@ void BridgeImporter::plan_full_reads(Instant now, const FeedChanges& feeds) {
   }
   if (round_.more) round_.complete = false;
   if (!round_.complete) regions_.complete = false;
-}
-
-void BridgeImporter::add_rows(Instant now, const std::vector<LedgerRow>& rows,
-                              ChangeSet& changes) {
-  for (const LedgerRow& row : rows) {
-    if (!is_valid(row.key) || row.count > memory::kMaxCount) {
-      ++stats_.invalid;
-      continue;
-    }
-    // Rows of the past influence no decision. The window after the next has begun nowhere: the
-    // clock of another region is wrong, or ours.
-    const int64_t current = algorithms::position_of(now.wall, row.key.duration).sequence;
-    if (row.kept_until() <= now.wall) continue;
-    if (row.sequence > current + 1) {
-      ++stats_.invalid;
-      continue;
-    }
-    const memory::TupleKey key(request_of(row.key), base::KeyedHash(0));
-    changes.add(key.encoded(), {.region = row.region,
-                                .sequence = row.sequence,
-                                .count = row.count,
-                                .limit_seen = row.limit_seen,
-                                .leased_until = row.leased_until});
-  }
-}
-
-void BridgeImporter::apply(Instant now, PeriodicTask& task, std::vector<TupleChange> changes,
-                           std::function<void(Instant, bool)> done) {
-  if (changes.empty()) return done(now, true);
-  auto rest = std::make_shared<std::vector<TupleChange>>();
-  auto updates = std::make_shared<std::vector<TupleUpdate>>();
-  for (TupleChange& change : changes) {
-    if (updates->size() == kTuplesPerUpdate) {
-      rest->push_back(std::move(change));
-      continue;
-    }
-    const Millis duration = memory::header_of(change.tuple).duration();
-    WallTime kept{};
-    for (const RegionCount& count : change.counts) {
-      kept = std::max({kept, count.leased_until, WallTime((count.sequence + 2) * duration)});
-    }
-    updates->push_back({.tuple = std::move(change.tuple),
-                        .counts = std::move(change.counts),
-                        .kept_until = kept,
-                        .sequences = windows_at(now.wall, duration)});
-  }
-  store_->update_tuples(
-      *updates, task.call<std::vector<TupleCounts>>(
-                    now.mono, [this, &task, rest, updates, done = std::move(done)](
-                                  Instant when, const Result<std::vector<TupleCounts>>& tuples) {
-                      if (!tuples || tuples->size() != updates->size()) return done(when, false);
-                      note_no_room(*updates, *tuples);
-                      evaluate(when, *updates, *tuples);
-                      apply(when, task, std::move(*rest), done);
-                    }));
-}
-
-void BridgeImporter::note_no_room(const std::vector<TupleUpdate>& updates,
-                                  const std::vector<TupleCounts>& tuples) {
-  for (size_t i = 0; i < updates.size(); ++i) {
-    if (!tuples[i].dropped) continue;
-    ++stats_.no_room;
-    stats_.no_room_until = std::max(stats_.no_room_until, updates[i].kept_until);
-  }
-}
-
-// Whether a process holds the tuple or not: its counts may be of one that was evicted or that died.
-void BridgeImporter::evaluate(Instant now, const std::vector<TupleUpdate>& updates,
-                              const std::vector<TupleCounts>& tuples) {
-  if (mutated(Mutation::kUnheldNotEvaluated)) return;
-  std::vector<DueTuple> due;
-  for (size_t i = 0; i < updates.size(); ++i) {
-    const OriginTuple tuple(updates[i].tuple, tuples[i], identity_.region, now.wall, regions_);
-    if (tuple.has_reason()) {
-      due.push_back({.tuple = updates[i].tuple, .kind = Due::kRule, .at = now.wall});
-    } else if (tuple.is_contended()) {
-      due.push_back({.tuple = updates[i].tuple,
-                     .kind = Due::kWindowEnd,
-                     .at = end_of_window(tuple.current(), tuple.duration())});
-    }
-  }
-  if (!due.empty()) store_->add_due(std::move(due));
 }
 
 // All replies were good: the rows are at the origin. The processes are told before the state is
@@ -371,7 +287,9 @@ void BridgeImporter::finish_round(Instant now) {
                round_task_.call<bool>(now.mono, [this](Instant when, const Result<bool>& saved) {
                  if (!saved || !*saved) return end_round(when, true);
                  regions_.complete = round_.complete;
-                 if (round_.state.id != seen_id_) renewed_at_ = when.mono;
+                 if (round_.state.id != seen_id_ && round_.follows_eviction) {
+                   renewed_at_ = when.mono;
+                 }
                  state_id_ = seen_id_ = round_.state.id;
                  end_round(when, false);
                }));
@@ -396,61 +314,6 @@ void BridgeImporter::end_round(Instant now, bool failed) {
   release();
   failing_since_.reset();
   round_task_.next = now.mono + kLease;
-}
-
-void BridgeImporter::read_next_page(Instant now) {
-  if (!page_task_.is_due(now.mono) || !ledger_->reachable()) return;
-  if (!full_read_) {
-    if (wanted_.empty() || state_id_ == 0) return;
-    const auto first = wanted_.begin();
-    full_read_ = {.region = first->first,
-                  .head = first->second,
-                  .state_id = state_id_,
-                  .next = {},
-                  .began = now.mono};
-    wanted_.erase(first);
-  }
-  page_task_.next = now.mono + kPageEvery;
-  ledger_->read_page(full_read_->region, full_read_->next,
-                     page_task_.call<LedgerPage>(
-                         now.mono, [this](Instant when, const Result<LedgerPage>& page) {
-                           if (page) return on_page(when, *page);
-                           ++stats_.errors;
-                           full_read_.reset();
-                           page_task_.next = when.mono + kRetry;
-                         }));
-}
-
-void BridgeImporter::on_page(Instant now, LedgerPage page) {
-  stats_.invalid += page.invalid;
-  stats_.read += page.rows.size();
-  if (reads_former_rows_ && full_read_->region == identity_.region) {
-    for (const LedgerRow& row : page.rows) {
-      stats_.former_rows_until = std::max(stats_.former_rows_until, row.expires_at());
-    }
-  }
-  ChangeSet changes;
-  add_rows(now, page.rows, changes);
-  apply(now, page_task_, changes.changes(),
-        [this, notice = changes.changes(), next = page.next, last = page.last](Instant when,
-                                                                               bool applied) {
-          if (!full_read_) return;
-          if (!applied) {
-            ++stats_.errors;
-            full_read_.reset();
-            page_task_.next = when.mono + kRetry;
-            return;
-          }
-          notify_(when, notice);
-          full_read_->next = next;
-          if (!last) return;
-          if (full_read_->region == identity_.region) reads_former_rows_ = false;
-          completed_[full_read_->region] = {full_read_->head, full_read_->state_id};
-          ++stats_.full_reads;
-          stats_.full_read_took = when.mono - full_read_->began;
-          stats_.full_read_ended = when.mono;
-          full_read_.reset();
-        });
 }
 
 }  // namespace weir::global

@@ -1,17 +1,17 @@
 // The part of the bridge that brings the rows of all regions from the ledger to the origin, and
 // tells the processes of the region.
 //
-// A round takes or renews the lease of the bridge, reads the feeds from where the saved state says,
-// applies the rows to the origin, and saves how far it got: only after every reply was checked, so
-// that the next bridge repeats what this one may not have finished. Rows merge, so repeating does
-// no harm.
+// A round takes or renews the lease of the bridge, reads the feeds from the saved positions,
+// applies the rows to the origin, and saves the new positions: only after every reply was checked,
+// so that the next bridge repeats what this one may not have finished. Rows merge, so repeating
+// does no harm.
 //
 // A region is read whole when its feed cannot be followed: at the start, in another epoch, and when
 // a batch is missing.
 //
 // If our own feed is shorter than it was, or began a new epoch, the ledger may have lost what we
 // published. Then our position stays as it is until the publisher has written the rows of the last
-// minute again, so that the next bridge finds the same if this one dies.
+// minute again, so that the next bridge finds the loss, too, if this one dies.
 //
 // Only from the thread that runs the sync.
 
@@ -35,7 +35,7 @@
 
 namespace weir::global {
 
-// The store of the bridge that is in use, and the name of this process there.
+// The region, and the name of this process as the holder of the lease.
 struct BridgeIdentity {
   std::string region;
   std::string holder;
@@ -50,6 +50,7 @@ class BridgeImporter {
   // A bridge that has not reached the ledger for this long lets another process try.
   static constexpr Nanos kHandOverAfter = Millis(3000);
   static constexpr Nanos kCandidateEvery = Millis(300);  // while another process is the bridge
+  static constexpr Nanos kRetry = Millis(500);
 
   // Called with each notice that the region must get.
   using Notify = std::function<void(Instant now, std::vector<TupleChange> changes)>;
@@ -87,12 +88,12 @@ class BridgeImporter {
     uint64_t last_read = 0;  // in the last reply
     uint64_t invalid = 0;
     uint64_t errors = 0;
-    uint64_t no_room = 0;     // tuples for which the store had no space
+    uint64_t no_room = 0;      // tuples for which the store had no space
     WallTime no_room_until{};  // such a tuple is missing until then
-    uint64_t full_reads = 0;  // of one region
-    uint64_t lost = 0;        // times that the ledger lost a part of our own feed
-    // The region counted before this process published: one that has died may have left counts
-    // unpublished, in windows that matter until then.
+    uint64_t full_reads = 0;   // of one region
+    uint64_t lost = 0;         // times that the ledger lost a part of our own feed
+    // Our region had rows before this process published any: a former process may have died with
+    // unpublished counts, in windows that matter until then.
     WallTime former_rows_until{};
     Nanos full_read_took{0};
     MonoTime imported_at{};  // when the last successful read of the feeds was requested
@@ -125,6 +126,7 @@ class BridgeImporter {
     std::map<std::string, Completed> completed;  // by region
     ChangeSet changes;
     bool complete = false;  // afterwards all rows are at the origin
+    bool follows_eviction = false;
     bool more = false;
     MonoTime began{};
   };
@@ -171,8 +173,8 @@ class BridgeImporter {
   Nanos every_{0};
   Round round_;
   std::optional<FullRead> full_read_;
-  std::map<std::string, FeedPosition> wanted_;  // regions to read whole, and their heads
-  std::map<std::string, Completed> completed_;  // by region
+  std::map<std::string, FeedPosition> wanted_;        // regions to read whole, and their heads
+  std::map<std::string, Completed> completed_;        // by region
   std::map<FeedPosition, FeedPosition> own_batches_;  // published here: the batch after another
   FeedPosition own_{};
   uint64_t state_id_ = 0;  // of the state that this process saved last; 0: none
@@ -180,8 +182,8 @@ class BridgeImporter {
   // The id of a state whose positions are not valid; 0: none.
   uint64_t invalid_id_ = 0;
   bool discards_next_ = false;  // the state that is read next is not valid
-  MonoTime renewed_at_{};       // when all positions were last discarded
-  MonoTime checked_at_{};  // when all regions were last read whole as a check
+  MonoTime renewed_at_{};       // when all positions were last discarded after an eviction
+  MonoTime checked_at_{};       // when all regions were last read whole as a check
   bool check_all_ = false;
   bool reads_former_rows_ = false;  // the next read of our own rows is of rows written before
   Loss loss_ = Loss::kNone;

@@ -72,6 +72,7 @@ class BridgePublisher {
     std::vector<OwnRow> rows;
   };
   using Chunk = std::vector<TupleRows>;
+  static constexpr Nanos kRetry = Millis(500);
 
   void read_due(Instant now);
   void on_due(Instant now, WallTime by, const std::vector<DueTuple>& due);

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,6 +21,12 @@ namespace weir::global {
 // begun for a process whose clock is a little ahead.
 [[nodiscard]] std::vector<int64_t> windows_at(WallTime now, Millis duration);
 
+// The origin keeps a count until then. A lease also matters in the window after its end, for what
+// was counted in its last one.
+[[nodiscard]] inline WallTime kept_until(const RegionCount& count, Millis duration) {
+  return std::max(WallTime((count.sequence + 2) * duration), count.leased_until + duration);
+}
+
 // A tuple at the origin at one time, as the rule needs it.
 class OriginTuple {
  public:
@@ -34,7 +41,7 @@ class OriginTuple {
   [[nodiscard]] Count limit_seen() const;
   [[nodiscard]] bool is_leased(int64_t sequence) const;
 
-  // Why the window must be published, without a refusal, which only a process knows of.
+  // Why the window must be published. Refusals do not count here: only a process knows of them.
   [[nodiscard]] PublishReason reason(int64_t sequence) const;
   // Whether some window must be published.
   [[nodiscard]] bool has_reason() const;

@@ -20,8 +20,7 @@ constexpr Count kRuleLimit = 100;
 
 memory::TupleKey rule_key() {
   static const base::KeyedHash hash(7);
-  return {{.workspace = "w", .ns = "api", .identifier = "x", .limit = 1, .duration = kWidth},
-          hash};
+  return {{.workspace = "w", .ns = "api", .identifier = "x", .limit = 1, .duration = kWidth}, hash};
 }
 
 WallTime in_window(int64_t sequence, Millis offset) {
@@ -29,7 +28,7 @@ WallTime in_window(int64_t sequence, Millis offset) {
 }
 
 RegionCount region_count(const std::string& region, int64_t sequence, Count count,
-                     WallTime leased_until = {}) {
+                         WallTime leased_until = {}) {
   return {.region = region,
           .sequence = sequence,
           .count = count,
@@ -227,8 +226,8 @@ RC_GTEST_PROP(BridgeRule, HasAReasonWheneverAProcessThatKnowsTheSameHasOne, ()) 
   const OriginTuple tuple(rule_key().encoded(), counts, "here", now, regions);
   for (const int64_t sequence : {kCurrent, kCurrent - 1}) {
     const auto on_process = [&](Algorithm algorithm) {
-      return publish_reason(
-          usage_on_a_process(*entry, counts, sequence, now, algorithm, regions), regions.rules);
+      return publish_reason(usage_on_a_process(*entry, counts, sequence, now, algorithm, regions),
+                            regions.rules);
     };
     RC_ASSERT(tuple.reason(sequence) == on_process(Algorithm::kSlidingWindow));
     if (on_process(Algorithm::kFixedWindow) != PublishReason::kNone) {

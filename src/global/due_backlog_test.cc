@@ -31,9 +31,8 @@ class DueBacklogTest : public testing::Test {
  protected:
   DueTuple add(const std::string& workspace, const std::string& ns, const std::string& identifier,
                int64_t now = 0, Due kind = Due::kRule, int64_t due_at = 0) {
-    const DueTuple due{.tuple = tuple_of(workspace, ns, identifier),
-                       .kind = kind,
-                       .at = WallTime(Millis(due_at))};
+    const DueTuple due{
+        .tuple = tuple_of(workspace, ns, identifier), .kind = kind, .at = WallTime(Millis(due_at))};
     backlog_.add(due, mono_at(now));
     return due;
   }

@@ -1,5 +1,5 @@
-// The state that this process shares with other regions: the ledger, the counts known of it, and
-// whether they are too old. Exists only with a ledger.
+// What requests and the sync with other regions share: the ledger, the known counts of other
+// regions, and whether they are too old. Exists only with a ledger.
 //
 // Safe from any thread.
 
@@ -89,7 +89,7 @@ struct GlobalState {
   }
 
   mutable base::Mutex mutex_;
-  // The store of a process that is its own bridge; none: the origin is.
+  // The store of a process that is its own bridge; none: the origin has the counts.
   std::shared_ptr<RegionalOrigin> own_store_ WEIR_GUARDED_BY(mutex_);
 };
 

@@ -7,12 +7,15 @@
 //   admitted <= (1 + slack) L + sum over the other regions of (allowance - 1)
 //                             + the counts accepted in the last two delays,
 //
-// where the allowance is L x unpublished_permille / (regions - 1), at least 1: for any number of regions
-// 1.35 L plus the counts in flight. docs/ledger.md has the proof.
+// where the allowance is L x unpublished_permille / (regions - 1), at least 1. For any number of
+// regions that is 1.35 L plus the counts in flight. docs/ledger.md has the proof.
 //
 // The bound holds only if the rule is evaluated whenever its answer may have changed: an admission
 // that reaches publish_threshold(), a refusal, a change of another region's or a sibling's count, a
-// lower limit, the end of a window. A lease covers whole windows, so its end is one of those. Pure.
+// lower limit, another number of regions, the end of a window. A lease covers whole windows, so it
+// ends with one of them.
+//
+// Pure.
 
 #pragma once
 
@@ -53,6 +56,12 @@ struct CellUsage {
 
 inline constexpr Count kNeverPublish = ~Count{0};
 inline constexpr uint32_t kMaxDoublings = 8;
+
+// The ledger may have a lease that no limiter accepts.
+[[nodiscard]] inline SyncRules with_valid_lease(SyncRules rules) {
+  rules.lease = std::max(rules.lease, kMinLease);
+  return rules;
+}
 
 [[nodiscard]] inline Count permille_of(Count limit, uint32_t permille) {
   return base::mul_div(limit, permille, 1000);

@@ -59,7 +59,8 @@ memory::TupleKey PublishTrigger::key_of(const Tuple& tuple) const {
 
 void PublishTrigger::evaluate_listed(Instant now) {
   // The tuple of a new entry may be evicted before it is evaluated.
-  for (SharedTuple* entry : shared_.take_new()) schedule(*entry, now.mono + Nanos(entry->duration()));
+  for (SharedTuple* entry : shared_.take_new())
+    schedule(*entry, now.mono + Nanos(entry->duration()));
   scan(now);
   for (const uint32_t index : watch_.take_all()) {
     const epoch::Guard guard;
@@ -159,8 +160,7 @@ void PublishTrigger::evaluate(Instant now, const Tuple& tuple) {
   }
   if (entry == nullptr) return;
 
-  const bool updated =
-      update_window(now, tuple, *entry, counts->sequence, usages.current, reason);
+  const bool updated = update_window(now, tuple, *entry, counts->sequence, usages.current, reason);
   if (!update_window(now, tuple, *entry, counts->sequence - 1, usages.last, last_reason) ||
       !updated) {
     skip(now, tuple, refused);
@@ -177,7 +177,7 @@ void PublishTrigger::evaluate(Instant now, const Tuple& tuple) {
 }
 
 // Both windows of a tuple as the rule sees them; the caller holds an epoch guard and the mutex of
-// the remote counts.
+// the shared tuples.
 PublishTrigger::Usages PublishTrigger::usages_of(Instant now, const Tuple& tuple,
                                                  const WindowTotals& counts,
                                                  const SharedTuple* entry, bool refused) const {
@@ -187,7 +187,8 @@ PublishTrigger::Usages PublishTrigger::usages_of(Instant now, const Tuple& tuple
   const bool with_last = !mutated(Mutation::kLastLimitIgnored);
   for (const SharedWindow* window : {known, with_last ? known_last : nullptr}) {
     if (window == nullptr) continue;
-    limit = memory::smaller_limit(limit, memory::smaller_limit(window->limit, window->remote_limit));
+    limit =
+        memory::smaller_limit(limit, memory::smaller_limit(window->limit, window->remote_limit));
   }
   const auto regions_in = [&](int64_t sequence) {
     const uint32_t here = entry == nullptr ? 1 : entry->regions(sequence);
@@ -262,8 +263,7 @@ void PublishTrigger::skip(Instant now, const Tuple& tuple, bool refused) {
 
 // Records the evaluation of one window.
 bool PublishTrigger::update_window(Instant now, const Tuple& tuple, SharedTuple& entry,
-                                   int64_t sequence, const CellUsage& usage,
-                                   PublishReason reason) {
+                                   int64_t sequence, const CellUsage& usage, PublishReason reason) {
   const bool is_idle = reason == PublishReason::kNone && entry.find(sequence) == nullptr;
   const bool contended = usage.regions >= 2 && usage.unpublished() > 0;
   if (is_idle && (usage.over || !contended)) return true;
@@ -338,21 +338,23 @@ void PublishTrigger::make_all_due(Instant now) {
 PublishTrigger::Waiting PublishTrigger::waiting(Instant now) {
   Waiting waiting;
   const base::MutexLock lock(shared_.mutex());
-  std::erase_if(waiting_, [&](const CellId& cell) {
+  std::vector<CellId> still_waiting;
+  for (CellId& cell : waiting_) {
     SharedTuple* const entry = shared_.find({cell.tuple, tuples_.hash});
     SharedWindow* const window = entry == nullptr ? nullptr : entry->find(cell.sequence);
-    if (window == nullptr || !window->waits_since) return true;
+    if (window == nullptr || !window->waits_since) continue;
     // Expired, or of a clock that was ahead.
     const int64_t current = algorithms::position_of(now.wall, entry->duration()).sequence;
     const bool matters = cell.sequence >= current - 1 && cell.sequence <= current + 1;
     if (!matters || window->published >= window->due) {
       window->waits_since.reset();
-      return true;
+      continue;
     }
     ++waiting.cells;
     waiting.longest = std::max(waiting.longest, now.mono - *window->waits_since);
-    return false;
-  });
+    still_waiting.push_back(std::move(cell));
+  }
+  waiting_ = std::move(still_waiting);
   return waiting;
 }
 

@@ -50,6 +50,7 @@ class RegionSync final : public regional::RegionCountsHandler {
  private:
   // Which store holds what the region knows.
   enum class Mode : uint8_t { kNone, kOrigin, kAlone };
+  static constexpr Millis kCleanEvery{10'000};
 
   void choose_store();
   void use_origin();
@@ -106,10 +107,10 @@ class RegionSync final : public regional::RegionCountsHandler {
   RuleInputs rule_inputs_;  // of the last evaluation of all tuples
 
   Mode mode_ = Mode::kNone;
-  BridgeStore* store_ = nullptr;             // in use
+  BridgeStore* store_ = nullptr;               // in use
   std::shared_ptr<RegionalOrigin> own_store_;  // while this process is its own bridge
-  uint64_t subscription_ = 0;                // messages of an earlier one are ignored
-  std::optional<uint64_t> last_message_;     // its number
+  uint64_t subscription_ = 0;                  // messages of an earlier one are ignored
+  std::optional<uint64_t> last_message_;       // its number
   uint64_t origin_epoch_ = 0;
 
   PeriodicTask heartbeat_, cleaning_;

@@ -1,4 +1,4 @@
-// How many rows the bridge of a region may write, and for whom there are too few.
+// How many rows the bridge of a region may write, and which tenants have too few.
 //
 // If the rows of one tenant wait for too long, its allowance and its slack are doubled, and doubled
 // again, until its rows fit. So the bound on over-admission widens for that tenant only, and

@@ -208,7 +208,8 @@ LedgerTotals SharedTuples::totals_in(const SharedTuple& tuple, int64_t sequence)
   LedgerTotals totals;
   const auto fill = [&](int64_t of, LedgerCounts& out) {
     const SharedWindow* const window = tuple.find(of);
-    if (window != nullptr) out = {.foreign = window->foreign_sum(), .own_region = window->published};
+    if (window != nullptr)
+      out = {.foreign = window->foreign_sum(), .own_region = window->published};
   };
   fill(sequence, totals.current);
   fill(sequence - 1, totals.last);

@@ -2,8 +2,8 @@
 // counts and leases of other regions, and what our own region has published.
 //
 // Kept beside the table, because few tuples have any of it. Counts are kept per region, merged by
-// max and summed, so a message about some regions changes nothing for the others. An entry lives no
-// longer than its tuple, up to the end of a window.
+// max and summed, so a message about some regions changes nothing for the others. When its tuple is
+// gone, an entry is erased, at the end of a window at the latest.
 //
 // The bytes of entries are reserved from the byte budget. The thread that runs the sync erases an
 // entry when its tuple is gone, so it must learn of each one: take_new().
@@ -76,8 +76,8 @@ struct SharedWindow {
   bool end_is_due = false;  // the bridge evaluates the rule at the end of the window
   Count limit = 0;          // the smallest asked here; 0: none
   Count remote_limit = 0;
-  bool refused = false;            // and the refusal is not published yet
-  bool refusal_published = false;  // at least once
+  bool refused = false;                                 // and the refusal is not published yet
+  bool refusal_published = false;                       // at least once
   std::vector<std::pair<RegionNumber, Count>> foreign;  // by region
 
   [[nodiscard]] Count foreign_sum() const;
@@ -159,8 +159,7 @@ class SharedTuples {
   enum class Merge : uint8_t { kUnchanged, kChanged, kNoMemory };
   // Merges a count of the ledger into an entry. Counts of past windows and of a wrong future are
   // ignored.
-  Merge merge(SharedTuple& entry, int64_t current, const RegionCount& count)
-      WEIR_REQUIRES(mutex_);
+  Merge merge(SharedTuple& entry, int64_t current, const RegionCount& count) WEIR_REQUIRES(mutex_);
   // Merges counts of the ledger into the entry and into the cells of a tuple in the table; the
   // caller holds an epoch guard.
   Merge merge(WallTime now, const memory::Tuple& tuple, const memory::TupleKey& key,

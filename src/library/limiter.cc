@@ -15,10 +15,33 @@ namespace {
 // the waiter that holds it, which may be later than the call returns.
 template <typename T>
 struct BlockingCall {
-  explicit BlockingCall(const Clock& clock) : home(clock) {}
+  explicit BlockingCall(const Clock& its_clock) : clock(&its_clock), home(its_clock) {}
+  const Clock* clock;
   platform::BlockingExecutor home;
   T result{};
 };
+
+// A call that did not have to wait is kept for the next one of its thread: such calls allocate
+// nothing.
+template <typename T>
+std::shared_ptr<BlockingCall<T>>& spare_call() {
+  thread_local std::shared_ptr<BlockingCall<T>> spare;
+  return spare;
+}
+
+template <typename T>
+std::shared_ptr<BlockingCall<T>> take_call(const Clock& clock) {
+  std::shared_ptr<BlockingCall<T>> call = std::move(spare_call<T>());
+  if (call != nullptr && call->clock == &clock) return call;
+  return std::make_shared<BlockingCall<T>>(clock);
+}
+
+template <typename T>
+T keep_call(std::shared_ptr<BlockingCall<T>> call) {
+  T result = std::exchange(call->result, T{});
+  spare_call<T>() = std::move(call);
+  return result;
+}
 
 struct Nothing {};
 
@@ -56,11 +79,12 @@ Result<Verdict> Limiter::check(Instant now, const Request& request) {
 }
 
 [[gnu::noinline]] Result<Verdict> Limiter::check_and_wait(Instant now, const Request& request) {
-  const auto call = std::make_shared<BlockingCall<Result<Verdict>>>(*clock_);
-  const bool decided =
-      engine_->check_each_async(now, std::span(&request, 1), std::span(&call->result, 1),
-                                call->home, [call] { call->home.finish(); });
-  if (decided || call->home.wait(now.mono + read_deadline_)) return std::move(call->result);
+  auto call = take_call<Result<Verdict>>(*clock_);
+  if (engine_->check_each_async(now, std::span(&request, 1), std::span(&call->result, 1),
+                                call->home, [call] { call->home.finish(); })) {
+    return keep_call(std::move(call));
+  }
+  if (call->home.wait(now.mono + read_deadline_)) return std::move(call->result);
   return engine_->check(now, request);
 }
 
@@ -68,10 +92,13 @@ void Limiter::check_each(Instant now, std::span<const Request> requests,
                          std::span<Result<Verdict>> verdicts) {
   if (!waits_) [[likely]]
     return engine_->check_each(now, requests, verdicts);
-  const auto call = std::make_shared<BlockingCall<Nothing>>(*clock_);
-  const bool decided = engine_->check_each_async(now, requests, verdicts, call->home,
-                                                 [call] { call->home.finish(); });
-  if (decided || call->home.wait(now.mono + read_deadline_)) return;
+  auto call = take_call<Nothing>(*clock_);
+  if (engine_->check_each_async(now, requests, verdicts, call->home,
+                                [call] { call->home.finish(); })) {
+    keep_call(std::move(call));
+    return;
+  }
+  if (call->home.wait(now.mono + read_deadline_)) return;
   for (size_t i = 0; i < requests.size(); ++i) {
     if (is_undecided(verdicts[i])) verdicts[i] = engine_->check(now, requests[i]);
   }

@@ -24,11 +24,10 @@ namespace weir::origins {
 
 // The entry of an accepted replay that is due.
 [[nodiscard]] inline DueTuple due_entry(const CellReplay& replay, WallTime now) {
-  return {
-      .tuple = replay.cell.tuple,
-      .kind = replay.due,
-      .at = replay.due == Due::kWindowEnd ? window_end(replay.cell.sequence, replay.expires_at)
-                                          : now};
+  return {.tuple = replay.cell.tuple,
+          .kind = replay.due,
+          .at = replay.due == Due::kWindowEnd ? window_end(replay.cell.sequence, replay.expires_at)
+                                              : now};
 }
 
 class DueSet {

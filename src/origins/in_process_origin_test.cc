@@ -102,27 +102,54 @@ TEST_F(InProcessOriginTest, ExtendsTheTimeOfRegionCounts) {
   EXPECT_TRUE(regions(origin, "a").empty());
 }
 
-TEST_F(InProcessOriginTest, DropsUpdatesOfNewTuplesBeyondTheBound) {
+TEST_F(InProcessOriginTest, DropsUpdatesOfNewTuplesWithoutCellsBeyondTheBound) {
   InProcessOrigin origin(clock_, {.max_tuples = 2});
   update(origin, "a", 1, Millis(1000));
   update(origin, "b", 1, Millis(2000));
-  replay(origin, "c");
-  origin.update_tuples({{.tuple = "c",
-                         .counts = {{.region = "eu", .sequence = 5, .count = 9}},
-                         .kept_until = in(1000),
-                         .sequences = {5}}},
-                       [](const auto& counts) {
-                         EXPECT_TRUE(counts->at(0).regions.empty());
-                         EXPECT_EQ(counts->at(0).windows.at(0).total, 3u);
-                       });
+  const TupleUpdate third{.tuple = "c",
+                          .counts = {{.region = "eu", .sequence = 5, .count = 9}},
+                          .kept_until = in(1000),
+                          .sequences = {5}};
+  origin.update_tuples({third}, [](const auto& counts) {
+    EXPECT_TRUE(counts->at(0).regions.empty());
+    EXPECT_TRUE(counts->at(0).dropped);
+  });
   EXPECT_EQ(origin.dropped(), 1u);
   update(origin, "a", 4, Millis(1000));
   EXPECT_EQ(regions(origin, "a").at(0).count, 4u);
   EXPECT_EQ(origin.dropped(), 1u);
-  clock_.advance(Millis(1000));  // the place of "a" is free
-  update(origin, "c", 5, Millis(1000));
-  EXPECT_EQ(regions(origin, "c").at(0).count, 5u);
+  // A tuple that this region counts is never dropped.
+  replay(origin, "c");
+  origin.update_tuples({third}, [](const auto& counts) {
+    EXPECT_EQ(counts->at(0).regions.at(0).count, 9u);
+    EXPECT_EQ(counts->at(0).windows.at(0).total, 3u);
+    EXPECT_FALSE(counts->at(0).dropped);
+  });
   EXPECT_EQ(origin.dropped(), 1u);
+  clock_.advance(Millis(1000));  // the places of "a" and "c" are free
+  update(origin, "d", 5, Millis(1000));
+  EXPECT_EQ(regions(origin, "d").at(0).count, 5u);
+  EXPECT_EQ(origin.dropped(), 1u);
+}
+
+// So that a bridge that has read the entry does not remove it.
+TEST_F(InProcessOriginTest, AnEntryThatIsAddedAgainAtTheSameTimeGetsALaterOne) {
+  InProcessOrigin origin(clock_);
+  const DueTuple entry{.tuple = "a", .kind = Due::kNow, .at = clock_.now().wall};
+  origin.add_due({entry});
+  origin.add_due({entry});
+  origin.remove_due({entry});
+  ASSERT_EQ(due(origin).size(), 1u);
+  EXPECT_GT(due(origin)[0].at, entry.at);
+}
+
+TEST_F(InProcessOriginTest, KeepsUpdatesOfTuplesWithCellsBeyondTheBound) {
+  InProcessOrigin origin(clock_, {.max_tuples = 1});
+  update(origin, "a", 1, Millis(1000));
+  replay(origin, "b");
+  update(origin, "b", 9, Millis(1000));
+  EXPECT_EQ(regions(origin, "b").at(0).count, 9u);
+  EXPECT_EQ(origin.dropped(), 0u);
 }
 
 TEST_F(InProcessOriginTest, EndsTheLeaseOfTheBridgeAfterItsTime) {

@@ -28,8 +28,8 @@ class InProcessState {
   [[nodiscard]] std::vector<RegionCount> regions(const std::string& tuple) const;
   [[nodiscard]] TupleCounts tuple(const std::string& tuple,
                                   const std::vector<int64_t>& sequences) const;
-  // False: dropped, because the tuple is new, has no cells, and there are `max_tuples` (0: no bound)
-  // already.
+  // False: dropped, because the tuple is new, has no cells, and there are `max_tuples` (0: no
+  // bound) already.
   [[nodiscard]] bool update(const TupleUpdate& update, WallTime now, size_t max_tuples);
 
   [[nodiscard]] bool has_cells(const std::string& tuple) const;

@@ -89,10 +89,6 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
 size_t Replay::send_due(Instant now, Executor& timers) {
   size_t sent = 0;
   auto batch = std::make_shared<Batch>();
-  const auto flush = [&] {
-    sent += batch->sent.size();
-    send(now, std::exchange(batch, std::make_shared<Batch>()), timers);
-  };
   for (const DueCell& cell : region_->take_due()) {
     const epoch::Guard guard;
     const Tuple tuple = tuples_->table.at(cell.index);
@@ -104,9 +100,12 @@ size_t Replay::send_due(Instant now, Executor& timers) {
       batch->cells.back().due = cell.due;
       batch->sent.back().due = cell.due;
     }
-    if (batch->cells.size() >= kBatchTuples) flush();
+    if (batch->cells.size() < kBatchTuples) continue;
+    sent += batch->sent.size();
+    send(now, std::exchange(batch, std::make_shared<Batch>()), timers);
   }
-  flush();
+  sent += batch->sent.size();
+  send(now, batch, timers);
   return sent;
 }
 

@@ -49,44 +49,51 @@ TYPED_TEST_P(BridgeContract, SavesOnlyForTheHolderOfTheLease) {
 }
 
 TYPED_TEST_P(BridgeContract, ReadsDueEntriesByTimeUpToABound) {
-  const DueTuple first{.tuple = binary("c"), .kind = Due::kWindowEnd, .at = this->at(1000)};
-  const DueTuple second{.tuple = "b", .kind = Due::kNow, .at = this->at(1001)};
-  const DueTuple third{.tuple = "a", .kind = Due::kNow, .at = this->at(1002)};
-  EXPECT_TRUE(this->read_due(this->at(5000)).empty());
+  const DueTuple first{.tuple = binary("c"), .kind = Due::kWindowEnd, .at = this->far(1000)};
+  const DueTuple second{.tuple = "b", .kind = Due::kNow, .at = this->far(1001)};
+  const DueTuple third{.tuple = "a", .kind = Due::kNow, .at = this->far(1002)};
+  EXPECT_TRUE(this->read_due(this->far(5000)).empty());
   this->store().add_due({third, first, second});
-  EXPECT_TRUE(this->read_due(this->at(999)).empty());
-  EXPECT_EQ(this->read_due(this->at(1000)), std::vector{first});
-  EXPECT_EQ(this->read_due(this->at(1001)), (std::vector{first, second}));
-  EXPECT_EQ(this->read_due(this->at(5000)), (std::vector{first, second, third}));
-  EXPECT_EQ(this->read_due(this->at(5000), 2), (std::vector{first, second}));
+  EXPECT_TRUE(this->read_due(this->far(999)).empty());
+  EXPECT_EQ(this->read_due(this->far(1000)), std::vector{first});
+  EXPECT_EQ(this->read_due(this->far(1001)), (std::vector{first, second}));
+  EXPECT_EQ(this->read_due(this->far(5000)), (std::vector{first, second, third}));
+  EXPECT_EQ(this->read_due(this->far(5000), 2), (std::vector{first, second}));
+  EXPECT_EQ(this->read_due(this->far(5000), 1000, this->far(1001)), (std::vector{second, third}));
+  EXPECT_EQ(this->read_due(this->far(5000), 1, this->far(1001)), std::vector{second});
+  EXPECT_TRUE(this->read_due(this->far(5000), 1000, this->far(1003)).empty());
 }
 
-TYPED_TEST_P(BridgeContract, KeepsOneDueEntryOfEachKindWithItsEarliestTime) {
-  const DueTuple now{.tuple = "a", .kind = Due::kNow, .at = this->at(1000)};
-  const DueTuple end{.tuple = "a", .kind = Due::kWindowEnd, .at = this->at(2000)};
+TYPED_TEST_P(BridgeContract, KeepsOneDueEntryOfEachKind) {
+  const DueTuple now{.tuple = "a", .kind = Due::kNow, .at = this->far(1000)};
+  const DueTuple end{.tuple = "a", .kind = Due::kWindowEnd, .at = this->far(2000)};
   DueTuple later = now;
-  later.at = this->at(3000);
+  later.at = this->far(3000);
   this->store().add_due({now, end, later});
-  EXPECT_EQ(this->read_due(this->at(5000)), (std::vector{now, end}));
+  // The new time shows that it became due again.
+  EXPECT_EQ(this->read_due(this->far(5000)), (std::vector{end, later}));
   DueTuple earlier = end;
-  earlier.at = this->at(500);
-  this->store().add_due({earlier});
-  EXPECT_EQ(this->read_due(this->at(5000)), (std::vector{earlier, now}));
+  earlier.at = this->far(500);
+  this->store().add_due({earlier, end});
+  EXPECT_EQ(this->read_due(this->far(5000)), (std::vector{earlier, later}));
+  const DueTuple rule{.tuple = "a", .kind = Due::kRule, .at = this->far(4000)};
+  this->store().add_due({rule});
+  EXPECT_EQ(this->read_due(this->far(5000)), (std::vector{earlier, later, rule}));
 }
 
 TYPED_TEST_P(BridgeContract, RemovesADueEntryOnlyIfItsTimeIsTheSame) {
-  const DueTuple now{.tuple = binary("a"), .kind = Due::kNow, .at = this->at(1000)};
-  const DueTuple end{.tuple = binary("a"), .kind = Due::kWindowEnd, .at = this->at(2000)};
+  const DueTuple now{.tuple = binary("a"), .kind = Due::kNow, .at = this->far(1000)};
+  const DueTuple end{.tuple = binary("a"), .kind = Due::kWindowEnd, .at = this->far(2000)};
   this->store().add_due({now, end});
   DueTuple other = now;
-  other.at = this->at(1001);
-  this->store().remove_due({other, {.tuple = "unknown", .at = this->at(1000)}});
-  EXPECT_EQ(this->read_due(this->at(5000)), (std::vector{now, end}));
+  other.at = this->far(1001);
+  this->store().remove_due({other, {.tuple = "unknown", .at = this->far(1000)}});
+  EXPECT_EQ(this->read_due(this->far(5000)), (std::vector{now, end}));
   this->store().remove_due({now, other});
-  EXPECT_EQ(this->read_due(this->at(5000)), std::vector{end});
+  EXPECT_EQ(this->read_due(this->far(5000)), std::vector{end});
   // A removed entry does not hold its earlier time.
   this->store().add_due({other});
-  EXPECT_EQ(this->read_due(this->at(5000)), (std::vector{other, end}));
+  EXPECT_EQ(this->read_due(this->far(5000)), (std::vector{other, end}));
 }
 
 TYPED_TEST_P(BridgeContract, AddsADueEntryWithAReplay) {
@@ -337,7 +344,7 @@ TYPED_TEST_P(BridgeContract, CallsOnlyTheLastHandler) {
 REGISTER_TYPED_TEST_SUITE_P(
     BridgeContract, GrantsTheLeaseToOneHolder, ReturnsTheSavedStateToEveryCaller,
     SavesOnlyForTheHolderOfTheLease, ReadsDueEntriesByTimeUpToABound,
-    KeepsOneDueEntryOfEachKindWithItsEarliestTime, RemovesADueEntryOnlyIfItsTimeIsTheSame,
+    KeepsOneDueEntryOfEachKind, RemovesADueEntryOnlyIfItsTimeIsTheSame,
     AddsADueEntryWithAReplay, AddsNoDueEntryForAnExpiredCell,
     ReadsTheTotalAndTheSmallestLimitOfEachWindow, KeepsTheLimitOfARetiredComponent,
     RaisesCountsAndLeasesAndLowersLimits, KeepsTheNewestThreeWindowsAndTheLeaseOfEachRegion,

@@ -67,6 +67,8 @@ class BridgeContract : public ::testing::Test {
   [[nodiscard]] BridgeStore& store() { return *origin_->bridge_store(); }
   [[nodiscard]] WallTime in(int64_t ms) const { return clock_.now().wall + Millis(ms); }
   [[nodiscard]] static WallTime at(int64_t ms) { return WallTime(Millis(ms)); }
+  // In the far future: entries of the past are due by the clock of the store.
+  [[nodiscard]] static WallTime far(int64_t ms) { return WallTime(Millis(4'000'000'000'000 + ms)); }
 
   BridgeGrant acquire(const std::string& holder, Millis lease = kLease) {
     return wait<BridgeGrant>([&](GrantReply reply) { store().acquire(holder, lease, reply); });
@@ -74,8 +76,9 @@ class BridgeContract : public ::testing::Test {
   bool save(const std::string& holder, const std::string& state) {
     return wait<bool>([&](SavedReply reply) { store().save(holder, state, reply); });
   }
-  std::vector<DueTuple> read_due(WallTime by, size_t most = 1000) {
-    return wait<std::vector<DueTuple>>([&](DueReply reply) { store().read_due(by, most, reply); });
+  std::vector<DueTuple> read_due(WallTime by, size_t most = 1000, WallTime from = {}) {
+    return wait<std::vector<DueTuple>>(
+        [&](DueReply reply) { store().read_due(from, by, most, reply); });
   }
   std::vector<TupleCounts> read_tuples(const std::vector<TupleRead>& tuples) {
     return wait<std::vector<TupleCounts>>(

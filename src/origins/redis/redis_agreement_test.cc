@@ -26,6 +26,10 @@ TEST(RedisOrigin, AgreesWithTheInProcessOriginOnRandomOperations) {
     return contracts::binary(std::string(1, 'a' + static_cast<char>(pick(3))));
   };
   const WallTime kept = in(600'000);
+  // Later than the clocks of both, and each time used once.
+  const auto due_time = [base = in(1'000'000), &pick](int step) {
+    return base + Millis(10'000 * pick(10) + static_cast<uint64_t>(step));
+  };
   std::map<std::pair<CellId, Component>, CellReplay> written;  // totals grow, limits fall
   std::set<std::pair<CellId, Component>> retired;
   for (int step = 0; step < 3000; ++step) {
@@ -65,17 +69,18 @@ TEST(RedisOrigin, AgreesWithTheInProcessOriginOnRandomOperations) {
       case 2: {
         const DueTuple entry{.tuple = tuple(),
                              .kind = pick(2) == 0 ? Due::kNow : Due::kWindowEnd,
-                             .at = WallTime(Millis(pick(50)))};
+                             .at = due_time(step)};
         model.add_due({entry});
         origin->add_due({entry});
         break;
       }
       case 3: {
         std::vector<DueTuple> expected;
-        const WallTime by = pick(2) == 0 ? WallTime(Millis(pick(50))) : kept;
+        const WallTime by = pick(2) == 0 ? due_time(step) : in(2'000'000);
         const size_t most = pick(4);
-        model.read_due(by, most, [&](const auto& entries) { expected = *entries; });
-        EXPECT_EQ(*origin.read_due(by, most), expected);
+        const WallTime from = pick(2) == 0 ? due_time(step) : WallTime{};
+        model.read_due(from, by, most, [&](const auto& entries) { expected = *entries; });
+        EXPECT_EQ(*origin.read_due(by, most, from), expected);
         if (pick(2) == 0) {
           for (DueTuple& entry : expected) entry.at += Millis(pick(4) == 0 ? 1 : 0);
           model.remove_due(expected);

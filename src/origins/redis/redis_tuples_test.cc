@@ -70,7 +70,7 @@ TEST(RedisTuples, LeavesOutForeignDueMembers) {
   std::vector<DueTuple> entries;
   uint64_t invalid = 0;
   ASSERT_TRUE(read_due_members(
-      list_of({"", "1", "0a", "1", "3a", "1", "1a", "x", "1a", "inf", "1a", "1e300", "1b", "7"}),
+      list_of({"", "1", "0a", "1", "4a", "1", "1a", "x", "1a", "inf", "1a", "1e300", "1b", "7"}),
       entries, invalid));
   ASSERT_EQ(entries.size(), 1u);
   EXPECT_EQ(entries[0].tuple, "b");

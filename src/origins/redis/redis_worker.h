@@ -205,11 +205,6 @@ struct RedisOrigin::Worker {
   platform::ThreadGroup thread;  // last, so that it ends before the members that it uses
 };
 
-// As servers expect times.
-[[nodiscard]] inline std::string millis_text(WallTime time) {
-  return std::to_string(time.time_since_epoch().count());
-}
-
 // The error that a caller receives.
 [[nodiscard]] Error to_error(OriginError error);
 // With the answer of the server.

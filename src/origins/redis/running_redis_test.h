@@ -74,9 +74,10 @@ class RunningOrigin {
   [[nodiscard]] Result<bool> save(const std::string& holder, const std::string& state) const {
     return wait<bool>([&](SavedReply reply) { origin_->save(holder, state, std::move(reply)); });
   }
-  [[nodiscard]] Result<std::vector<DueTuple>> read_due(WallTime by, size_t most = 1000) const {
+  [[nodiscard]] Result<std::vector<DueTuple>> read_due(WallTime by, size_t most = 1000,
+                                                       WallTime from = {}) const {
     return wait<std::vector<DueTuple>>(
-        [&](DueReply reply) { origin_->read_due(by, most, std::move(reply)); });
+        [&](DueReply reply) { origin_->read_due(from, by, most, std::move(reply)); });
   }
   [[nodiscard]] Result<std::vector<TupleCounts>> read_tuples(
       const std::vector<TupleRead>& tuples) const {
