@@ -55,16 +55,20 @@ Error to_error(OriginError error) {
           .fix = "check that Redis is up and reachable"};
 }
 
-RedisOrigin::Worker::Worker(const Clock& the_clock, RedisAddress address, uint64_t seed)
+RedisOrigin::Worker::Worker(const Clock& the_clock, RedisAddress address, uint64_t seed,
+                            RedisTimeouts the_timeouts)
     : clock(the_clock),
       io(1),
       guard(asio::make_work_guard(io)),
+      timeouts(the_timeouts),
       name(hex(seed)),
-      link(io, the_clock, std::move(address), seed,
-           [this](OriginError why) {
-             metrics.errors.add(why);
-             update_status();
-           }),
+      link(
+          io, the_clock, std::move(address), seed,
+          [this](OriginError why) {
+            metrics.errors.add(why);
+            update_status();
+          },
+          the_timeouts),
       tick_timer(io),
       shutdown_timer(io) {}
 

@@ -19,8 +19,6 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr auto kConnectTimeout = std::chrono::milliseconds(1000);
-constexpr auto kReplyTimeout = std::chrono::milliseconds(2000);
 constexpr auto kWatchdogInterval = std::chrono::milliseconds(100);
 constexpr Millis kMinBackoff{50};
 constexpr Millis kMaxBackoff{2000};
@@ -66,10 +64,11 @@ void append_command(std::string& out, std::span<const std::string_view> words) {
 class RedisLink::Session : public std::enable_shared_from_this<Session> {
  public:
   Session(asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed,
-          OnLost on_lost)
+          OnLost on_lost, RedisTimeouts timeouts)
       : clock_(clock),
         address_(std::move(address)),
         on_lost_(std::move(on_lost)),
+        timeouts_(timeouts),
         random_(seed | 1),
         resolver_(io),
         socket_(io),
@@ -305,9 +304,10 @@ class RedisLink::Session : public std::enable_shared_from_this<Session> {
     watchdog_.async_wait([self = shared_from_this()](const error_code& cancelled) {
       if (cancelled || self->stopped_) return;
       const MonoTime now = self->clock_.now().mono;
-      if (self->state_ == State::kConnecting && now - self->connecting_since_ > kConnectTimeout) {
+      const RedisTimeouts& limit = self->timeouts_;
+      if (self->state_ == State::kConnecting && now - self->connecting_since_ > limit.connect) {
         self->fail(OriginError::kTimeout, "connecting timed out");
-      } else if (!self->calls_.empty() && now - self->calls_.front().sent > kReplyTimeout) {
+      } else if (!self->calls_.empty() && now - self->calls_.front().sent > limit.reply) {
         self->fail(OriginError::kTimeout, "the server did not answer in time");
       }
       self->start_watchdog();
@@ -317,6 +317,7 @@ class RedisLink::Session : public std::enable_shared_from_this<Session> {
   const Clock& clock_;
   const RedisAddress address_;
   const OnLost on_lost_;
+  const RedisTimeouts timeouts_;
   uint64_t random_;
   tcp::resolver resolver_;
   tcp::socket socket_;
@@ -338,9 +339,9 @@ class RedisLink::Session : public std::enable_shared_from_this<Session> {
 };
 
 RedisLink::RedisLink(asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed,
-                     OnLost on_lost)
-    : session_(std::make_shared<Session>(io, clock, std::move(address), seed, std::move(on_lost))) {
-}
+                     OnLost on_lost, RedisTimeouts timeouts)
+    : session_(std::make_shared<Session>(io, clock, std::move(address), seed, std::move(on_lost),
+                                         timeouts)) {}
 RedisLink::~RedisLink() = default;
 
 void RedisLink::start() {

@@ -30,7 +30,7 @@
 namespace weir::origins {
 
 struct RedisOrigin::Worker {
-  Worker(const Clock& the_clock, RedisAddress address, uint64_t seed);
+  Worker(const Clock& the_clock, RedisAddress address, uint64_t seed, RedisTimeouts the_timeouts);
 
   void start();
   // Removes this node from the list of live nodes if the server answers soon, then ends.
@@ -104,6 +104,7 @@ struct RedisOrigin::Worker {
   const Clock& clock;
   boost::asio::io_context io;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard;
+  const RedisTimeouts timeouts;
   const std::string name;  // of this node
   const std::string retire_sha = sha_of_script(kRetireScript);
   const std::string restore_sha = sha_of_script(kRestoreScript);

@@ -35,11 +35,19 @@ struct RealClock final : Clock {
   Millis offset{0};
 };
 
+// On a busy machine a call may take seconds. Then a test must neither fail nor lose its connection.
+inline constexpr RedisTimeouts kPatient{
+    .connect = Millis(600'000), .reply = Millis(600'000), .node = RedisTimeouts().node};
+// For tests of timeouts.
+inline constexpr RedisTimeouts kImpatient{};
+
 // Starts the origin, and stops it at the end.
 class RunningOrigin {
  public:
-  RunningOrigin(const Clock& clock, uint16_t port, RedisAddress address = {}, uint64_t seed = 1)
-      : origin_(std::make_shared<RedisOrigin>(clock, with_port(std::move(address), port), seed)) {
+  RunningOrigin(const Clock& clock, uint16_t port, RedisAddress address = {}, uint64_t seed = 1,
+                RedisTimeouts timeouts = kPatient)
+      : origin_(std::make_shared<RedisOrigin>(clock, with_port(std::move(address), port), seed,
+                                              timeouts)) {
     origin_->start();
   }
   ~RunningOrigin() { origin_->stop(); }
@@ -105,5 +113,23 @@ inline CellPublished published_of(const std::string& tuple, Count total) {
 inline CellRead read_of(const std::string& tuple, Component reader = kNode) {
   return {.cell = {tuple, 5}, .reader = reader};
 }
+
+// The number after the first ':' of an answer.
+inline int64_t number_in(const std::string& answer) {
+  return std::stoll(answer.substr(answer.find(':') + 1));
+}
+
+// This long from now, by the system clock.
+inline WallTime in(int64_t ms) {
+  return system_clock().now().wall + Millis(ms);
+}
+
+// When a key expires, by the clock of the server; before 1970: it does not exist or has no expiry.
+inline WallTime expiry(const RedisServer& server, const std::string& key) {
+  return WallTime(Millis(number_in(server.ask("PEXPIRETIME " + key))));
+}
+
+// How long the origin keeps a key after its last use.
+inline constexpr Millis kExpiryMargin{5000};
 
 }  // namespace weir::origins
