@@ -43,7 +43,7 @@ class RedisLink {
   using OnLost = std::function<void(OriginError why)>;
 
   RedisLink(boost::asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed,
-            OnLost on_lost, RedisTimeouts timeouts);
+            OnLost on_lost, RedisTimeouts timeouts = {});
   ~RedisLink();
   RedisLink(const RedisLink&) = delete;
   RedisLink& operator=(const RedisLink&) = delete;
