@@ -62,16 +62,18 @@ void BridgePublisher::send_next(Instant now) {
 
 void BridgePublisher::on_committed(Instant now, FeedPosition known, FeedPosition at) {
   failing_since_.reset();
+  importer_.note_own_batch(known, at);
   for (const TupleRows& tuple : current_) {
     for (const OwnRow& row : tuple.rows) ++stats_.rows[static_cast<size_t>(row.reason)];
   }
   note_published(now, [this, known, at](Instant when) {
-    importer_.note_own_batch(known, at);
+    importer_.note_own_rows(known, at);
     send_next(when);
   });
 }
 
-// Writes what was published to the origin, and tells the processes of the region.
+// Writes what was published to the origin, and tells the processes of the region. The record comes
+// first: the next bridge must know of every batch whose rows count as published.
 void BridgePublisher::note_published(Instant now, std::function<void(Instant)> done) {
   std::vector<TupleUpdate> updates;
   std::vector<TupleChange> changes;
@@ -92,6 +94,10 @@ void BridgePublisher::note_published(Instant now, std::function<void(Instant)> d
     changes.push_back({.tuple = update.tuple, .counts = update.counts});
     updates.push_back(std::move(update));
   }
+  BridgeNotice record;
+  record.regions.own = importer_.own_position();
+  record.changes = changes;
+  store_->keep_record(encode(record), now.wall);
   store_->update_tuples(
       std::move(updates),
       task_.call<std::vector<TupleCounts>>(
@@ -103,9 +109,6 @@ void BridgePublisher::note_published(Instant now, std::function<void(Instant)> d
               return put_back_all(when.mono + kRetry);
             }
             finish(when, std::exchange(current_, {}), *tuples);
-            BridgeNotice record;
-            record.changes = changes;
-            store_->keep_record(encode(record), when.wall);
             notify_(when, changes);
             done(when);
           }));
