@@ -153,7 +153,11 @@ void BridgePublisher::choose(Instant now) {
     rows.tuple = entry->due.tuple;
     rows.due.push_back(entry->due);
   }
-  if (chosen.empty()) return;
+  if (chosen.empty()) {
+    // No row that failed is left.
+    if (backlog_.size() == 0) failing_since_.reset();
+    return;
+  }
   std::vector<TupleRead> reads;
   current_.clear();
   for (auto& [tuple, rows] : chosen) {
