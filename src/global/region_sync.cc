@@ -9,6 +9,7 @@
 #include "base/mutex.h"
 #include "global/ledger_key.h"
 #include "memory/tentative.h"
+#include "regional/freshness.h"
 
 namespace weir::global {
 
@@ -272,6 +273,10 @@ void RegionSync::merge(Instant now, const TupleChange& change) {
   rows_applied_ += change.counts.size();
   const auto merged = global_->shared.merge(now.wall, tuple, key, change.counts);
   if (merged == SharedTuples::Merge::kNoMemory) trigger_.note_skipped(now.mono);
+  if (mutated(Mutation::kOwnRowFresh)) {
+    const Nanos fresh = regional::fresh_for(tuple.slot->header.duration(), region_->max_freshness);
+    WindowCells(tuple).fresh_until().store(regional::Freshness::read(now.mono, fresh).word);
+  }
   if (merged != SharedTuples::Merge::kUnchanged) watch_->push(tuple.index);
 }
 
