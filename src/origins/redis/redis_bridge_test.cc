@@ -42,7 +42,7 @@ class RedisBridge : public ::testing::Test {
   // Waits until the calls without a reply have run.
   void settle() const { (void)origin_.read({read_of("settle")}); }
 
-  const RealClock clock_;
+  const RealClock clock_{};
   RedisServer server_;
   const RunningOrigin origin_{clock_, server_.port()};
 };
