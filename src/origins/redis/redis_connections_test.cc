@@ -40,7 +40,7 @@ TEST(RedisSubscription, ReceivesMessagesAgainAfterItsConnectionWasKilled) {
 TEST(RedisSubscription, ReplacesAConnectionThatDoesNotAnswer) {
   const RealClock clock;
   RedisServer server;
-  const RunningOrigin origin(clock, server.port());
+  const RunningOrigin origin(clock, server.port(), {}, 1, kImpatient);
   origin.await_ready();
   Inbox inbox;
   origin->subscribe(inbox.handler());
@@ -178,7 +178,7 @@ uint64_t use_everything(const RedisServer& server, const RunningOrigin& origin) 
   EXPECT_EQ(*origin.retire({{.cell = {"a", 5}, .writer = kSibling}}), 1u);
   EXPECT_TRUE(origin.acquire("one", kLease)->ours);
   EXPECT_TRUE(*origin.save("one", "state"));
-  const auto due = origin.read_due(system_clock().now().wall);
+  const auto due = origin.read_due(in(60'000));
   EXPECT_EQ(due->size(), 1u);
   origin->remove_due(*due);
   origin->add_due(*due);

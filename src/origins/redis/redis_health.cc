@@ -63,10 +63,12 @@ Error to_error(OriginError error, std::string_view answer) {
   return with_answer;
 }
 
-RedisOrigin::Worker::Worker(const Clock& the_clock, const RedisAddress& address, uint64_t seed)
+RedisOrigin::Worker::Worker(const Clock& the_clock, const RedisAddress& address, uint64_t seed,
+                            RedisTimeouts the_timeouts)
     : clock(the_clock),
       io(1),
       guard(asio::make_work_guard(io)),
+      timeouts(the_timeouts),
       name(hex(seed)),
       channel(bridge_channel(address.database)),
       link(io, the_clock, address, seed,
@@ -74,10 +76,10 @@ RedisOrigin::Worker::Worker(const Clock& the_clock, const RedisAddress& address,
              metrics.errors.add(why);
              update_status();
            },
-           {.stores_version = true}),
+           {.stores_version = true, .timeouts = the_timeouts}),
       tick_timer(io),
       shutdown_timer(io),
-      subscription(io, the_clock, address, seed,
+      subscription(io, the_clock, address, seed, the_timeouts,
                    [this](OriginError why) { metrics.errors.add(why); }) {}
 
 void RedisOrigin::Worker::start() {

@@ -9,8 +9,9 @@ namespace weir::origins {
 
 namespace asio = boost::asio;
 
-RedisOrigin::RedisOrigin(const Clock& clock, RedisAddress address, uint64_t seed)
-    : worker_(std::make_unique<Worker>(clock, std::move(address), seed)) {}
+RedisOrigin::RedisOrigin(const Clock& clock, RedisAddress address, uint64_t seed,
+                         RedisTimeouts timeouts)
+    : worker_(std::make_unique<Worker>(clock, std::move(address), seed, timeouts)) {}
 
 RedisOrigin::~RedisOrigin() {
   stop();

@@ -22,7 +22,7 @@ class RedisOrigin final : public RegionalOrigin, public BridgeStore {
  public:
   // `clock` must outlive the origin. `seed` names this node among those that share the server, and
   // makes its pauses differ from theirs.
-  RedisOrigin(const Clock& clock, RedisAddress address, uint64_t seed);
+  RedisOrigin(const Clock& clock, RedisAddress address, uint64_t seed, RedisTimeouts timeouts = {});
   ~RedisOrigin() override;
 
   // Once each, in this order, from one thread. start() starts the thread that connects and

@@ -26,7 +26,7 @@ namespace weir::origins {
 class RedisSubscription {
  public:
   RedisSubscription(boost::asio::io_context& io, const Clock& clock, RedisAddress address,
-                    uint64_t seed, RedisLink::OnLost on_lost);
+                    uint64_t seed, RedisTimeouts timeouts, RedisLink::OnLost on_lost);
 
   // Safe from any thread; as BridgeStore::subscribe(). update() must follow.
   void set(BridgeMessageHandler handler) { subscriber_.set(std::move(handler)); }
@@ -51,6 +51,7 @@ class RedisSubscription {
   const uint64_t seed_;
   const RedisLink::OnLost on_lost_;
   Subscriber subscriber_;
+  const RedisTimeouts timeouts_;
   std::unique_ptr<RedisLink> link_;
   bool stopped_ = false;
   uint64_t reported_connection_ = 0;

@@ -36,7 +36,8 @@
 namespace weir::origins {
 
 struct RedisOrigin::Worker {
-  Worker(const Clock& the_clock, const RedisAddress& address, uint64_t seed);
+  Worker(const Clock& the_clock, const RedisAddress& address, uint64_t seed,
+         RedisTimeouts the_timeouts);
 
   void start();
   // Removes this node from the list of live nodes if the server answers soon, then ends.
@@ -165,6 +166,7 @@ struct RedisOrigin::Worker {
   const Clock& clock;
   boost::asio::io_context io;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard;
+  const RedisTimeouts timeouts;
   const std::string name;     // of this node
   const std::string channel;  // of the messages of the bridge
   telemetry::OriginMetrics metrics;
