@@ -6,9 +6,10 @@
 
 #pragma once
 
+#include <atomic>
 #include <memory>
-#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/contracts/bridge_contract_fixture.h"
@@ -298,8 +299,8 @@ TYPED_TEST_P(BridgeContract, ReadsRegionCountsWithTheCellsThatRequestThem) {
 TYPED_TEST_P(BridgeContract, DeliversNumberedMessagesToAllSubscribers) {
   const std::shared_ptr<RegionalOrigin> other = this->maker_.another();
   Inbox mine, theirs;
-  this->store().subscribe(mine.handler());
-  other->bridge_store()->subscribe(theirs.handler());
+  const Subscription subscriptions[] = {this->store().subscribe(mine.handler()),
+                                        other->bridge_store()->subscribe(theirs.handler())};
   this->maker_.await_subscribers(2);
   const auto sent_and_received = [&](BridgeStore& from, const std::string& body, size_t count) {
     from.notify(body);
@@ -317,37 +318,78 @@ TYPED_TEST_P(BridgeContract, DeliversNumberedMessagesToAllSubscribers) {
     EXPECT_EQ(messages[1].number, messages[0].number + 1);
     EXPECT_EQ(messages[2].number, messages[0].number + 2);
   }
-  this->store().subscribe(nullptr);
-  other->bridge_store()->subscribe(nullptr);
 }
 
-TYPED_TEST_P(BridgeContract, CallsOnlyTheLastHandler) {
+// Two limiters of one process may share one origin object.
+TYPED_TEST_P(BridgeContract, DeliversEachMessageToEveryHandlerUntilItEnds) {
   const std::shared_ptr<RegionalOrigin> other = this->maker_.another();
-  Inbox former, last, witness;
-  other->bridge_store()->subscribe(witness.handler());
-  this->store().subscribe(former.handler());
+  Inbox first, second, witness;
+  Subscription one = this->store().subscribe(first.handler());
+  Subscription two = this->store().subscribe(second.handler());
+  const Subscription last = other->bridge_store()->subscribe(witness.handler());
   this->maker_.await_subscribers(2);
-  this->store().subscribe(last.handler());
-  this->store().notify("one");
-  this->maker_.await([&] { return last.size() == 1 && witness.size() == 1; });
-  EXPECT_EQ(former.size(), 0u);
-  this->store().subscribe(nullptr);
-  this->store().notify("two");
-  this->maker_.await([&] { return witness.size() == 2; });
+  this->store().notify("a");
+  this->maker_.await(
+      [&] { return first.size() == 1 && second.size() == 1 && witness.size() == 1; });
+  one = nullptr;
+  this->store().notify("b");
+  this->maker_.await([&] { return second.size() == 2 && witness.size() == 2; });
+  Subscription copy = two;
+  two = nullptr;  // not the last copy
+  this->store().notify("c");
+  this->maker_.await([&] { return second.size() == 3 && witness.size() == 3; });
+  copy = nullptr;
+  this->store().notify("d");
+  this->maker_.await([&] { return witness.size() == 4; });
   this->maker_.settle();
-  EXPECT_EQ(last.size(), 1u);
-  other->bridge_store()->subscribe(nullptr);
+  EXPECT_EQ(first.size(), 1u);
+  EXPECT_EQ(second.size(), 3u);
+}
+
+TYPED_TEST_P(BridgeContract, WaitsForACallInProgressWhenASubscriptionEnds) {
+  std::atomic<bool> called{false}, ending{false}, returned{false};
+  Subscription subscription = this->store().subscribe([&](const BridgeMessage&) {
+    called = true;
+    while (!ending) std::this_thread::yield();
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+    returned = true;
+  });
+  this->maker_.await_subscribers(1);
+  std::thread sender([&] { this->store().notify("a"); });
+  while (!called) std::this_thread::yield();
+  ending = true;
+  subscription = nullptr;
+  EXPECT_TRUE(returned);
+  sender.join();
+}
+
+TYPED_TEST_P(BridgeContract, LetsAHandlerEndItsOwnSubscription) {
+  Inbox inbox;
+  Subscription ending;
+  std::atomic<int> calls{0};
+  const Subscription last = this->store().subscribe(inbox.handler());
+  this->maker_.await_subscribers(1);
+  ending = this->store().subscribe([&](const BridgeMessage&) {
+    ++calls;
+    ending = nullptr;
+  });
+  this->store().notify("a");
+  this->store().notify("b");
+  this->maker_.await([&] { return inbox.size() == 2 && calls > 0; });
+  this->maker_.settle();
+  EXPECT_EQ(calls, 1);
 }
 
 REGISTER_TYPED_TEST_SUITE_P(
     BridgeContract, GrantsTheLeaseToOneHolder, ReturnsTheSavedStateToEveryCaller,
-    SavesOnlyForTheHolderOfTheLease, ReadsDueEntriesByTimeUpToABound,
-    KeepsOneDueEntryOfEachKind, RemovesADueEntryOnlyIfItsTimeIsTheSame,
-    AddsADueEntryWithAReplay, AddsNoDueEntryForAnExpiredCell,
-    ReadsTheTotalAndTheSmallestLimitOfEachWindow, KeepsTheLimitOfARetiredComponent,
-    RaisesCountsAndLeasesAndLowersLimits, KeepsTheNewestThreeWindowsAndTheLeaseOfEachRegion,
-    ReturnsALeaseWithoutAWindow, ReturnsEachUpdatedTupleWithTheRequestedWindows,
-    IgnoresAnUpdateThatHasEnded, ReadsRegionCountsWithTheCellsThatRequestThem,
-    DeliversNumberedMessagesToAllSubscribers, CallsOnlyTheLastHandler);
+    SavesOnlyForTheHolderOfTheLease, ReadsDueEntriesByTimeUpToABound, KeepsOneDueEntryOfEachKind,
+    RemovesADueEntryOnlyIfItsTimeIsTheSame, AddsADueEntryWithAReplay,
+    AddsNoDueEntryForAnExpiredCell, ReadsTheTotalAndTheSmallestLimitOfEachWindow,
+    KeepsTheLimitOfARetiredComponent, RaisesCountsAndLeasesAndLowersLimits,
+    KeepsTheNewestThreeWindowsAndTheLeaseOfEachRegion, ReturnsALeaseWithoutAWindow,
+    ReturnsEachUpdatedTupleWithTheRequestedWindows, IgnoresAnUpdateThatHasEnded,
+    ReadsRegionCountsWithTheCellsThatRequestThem, DeliversNumberedMessagesToAllSubscribers,
+    DeliversEachMessageToEveryHandlerUntilItEnds, WaitsForACallInProgressWhenASubscriptionEnds,
+    LetsAHandlerEndItsOwnSubscription);
 
 }  // namespace weir::contracts

@@ -113,7 +113,7 @@ void RedisOrigin::Worker::read_due(WallTime from, WallTime by, size_t most, DueR
 
 // LT keeps the earlier time, and adds what is missing.
 size_t RedisOrigin::Worker::add_due_commands(Pipeline& pipeline,
-                                            std::span<const DueTuple> entries) {
+                                             std::span<const DueTuple> entries) {
   size_t commands = 0;
   for (const bool at_end : {false, true}) {
     std::vector<std::string> parts;
@@ -136,7 +136,7 @@ void RedisOrigin::Worker::add_due(const std::vector<DueTuple>& entries) {
   Pipeline commands;
   for (size_t at = 0; at < entries.size(); at += kEntriesPerCommand) {
     (void)add_due_commands(commands, std::span(entries).subspan(
-                                        at, std::min(kEntriesPerCommand, entries.size() - at)));
+                                         at, std::min(kEntriesPerCommand, entries.size() - at)));
   }
   call_scripts({.commands = std::move(commands), .done = ignore});
 }

@@ -54,7 +54,7 @@ TEST_F(RedisBridge, EndsTheLeaseAfterItsTime) {
 TEST_F(RedisBridge, LoadsEachScriptAgainAfterAScriptFlush) {
   const DueTuple entry{.tuple = "a", .kind = Due::kNow, .at = in(0)};
   Inbox inbox;
-  origin_->subscribe(inbox.handler());
+  const Subscription subscription = origin_->subscribe(inbox.handler());
   await([&] { return subscribers(server_) == 1; });
   Count count = 0;
   size_t messages = 0;

@@ -22,7 +22,7 @@ TEST(RedisSubscription, ReceivesMessagesAgainAfterItsConnectionWasKilled) {
   origin.await_ready();
   Inbox inbox;
   const uint64_t before = origin->epoch();
-  origin->subscribe(inbox.handler());
+  const Subscription subscription = origin->subscribe(inbox.handler());
   await([&] { return subscribers(server) == 1 && origin->epoch() != before; });
   origin->notify("one");
   await([&] { return inbox.size() == 1; });
@@ -43,7 +43,7 @@ TEST(RedisSubscription, ReplacesAConnectionThatDoesNotAnswer) {
   const RunningOrigin origin(clock, server.port(), {}, 1, kImpatient);
   origin.await_ready();
   Inbox inbox;
-  origin->subscribe(inbox.handler());
+  const Subscription subscription = origin->subscribe(inbox.handler());
   await([&] { return subscribers(server) == 1; });
   const uint64_t timeouts = origin->metrics().errors.total(OriginError::kTimeout);
   server.pause();
@@ -62,7 +62,7 @@ TEST(RedisSubscription, NumbersMessagesFromOneAfterARestart) {
   const RunningOrigin origin(clock, server.port());
   origin.await_ready();
   Inbox inbox;
-  origin->subscribe(inbox.handler());
+  const Subscription subscription = origin->subscribe(inbox.handler());
   await([&] { return subscribers(server) == 1; });
   origin->notify("one");
   origin->notify("two");
@@ -74,20 +74,24 @@ TEST(RedisSubscription, NumbersMessagesFromOneAfterARestart) {
   EXPECT_EQ(inbox.messages()[2].number, 1u);
 }
 
-TEST(RedisSubscription, ClosesItsConnectionWithoutAHandler) {
+TEST(RedisSubscription, ClosesItsConnectionWithItsLastHandler) {
   const RealClock clock;
   const RedisServer server;
   const RunningOrigin origin(clock, server.port());
   origin.await_ready();
   Inbox inbox;
-  origin->subscribe(inbox.handler());
+  Subscription first = origin->subscribe(inbox.handler());
+  Subscription second = origin->subscribe(inbox.handler());
   await([&] { return subscribers(server) == 1; });
-  origin->subscribe(nullptr);
-  await([&] { return subscribers(server) == 0; });
-  origin->subscribe(inbox.handler());
-  await([&] { return subscribers(server) == 1; });
+  first = nullptr;
   origin->notify("x");
   await([&] { return inbox.size() == 1; });
+  second = nullptr;
+  await([&] { return subscribers(server) == 0; });
+  first = origin->subscribe(inbox.handler());
+  await([&] { return subscribers(server) == 1; });
+  origin->notify("x");
+  await([&] { return inbox.size() == 2; });
 }
 
 TEST(RedisSubscription, SeparatesTheMessagesOfDatabases) {
@@ -98,8 +102,8 @@ TEST(RedisSubscription, SeparatesTheMessagesOfDatabases) {
   one.await_ready();
   two.await_ready();
   Inbox first, second;
-  one->subscribe(first.handler());
-  two->subscribe(second.handler());
+  const Subscription subscriptions[] = {one->subscribe(first.handler()),
+                                        two->subscribe(second.handler())};
   await([&] { return subscribers(server, 1) == 1 && subscribers(server, 2) == 1; });
   one->notify("for one");
   two->notify("for two");
@@ -114,7 +118,7 @@ TEST(RedisSubscription, ReceivesLongMessagesInOrder) {
   const RunningOrigin origin(clock, server.port());
   origin.await_ready();
   Inbox inbox;
-  origin->subscribe(inbox.handler());
+  const Subscription subscription = origin->subscribe(inbox.handler());
   await([&] { return subscribers(server) == 1; });
   for (char body = 'a'; body < 'f'; ++body) origin->notify(std::string(3'000'000, body));
   for (int i = 0; i < 100; ++i) origin->notify("short");
@@ -166,7 +170,7 @@ std::string documented_permissions() {
 // Calls everything that uses the server; returns how many errors it counted.
 uint64_t use_everything(const RedisServer& server, const RunningOrigin& origin) {
   Inbox inbox;
-  origin->subscribe(inbox.handler());
+  const Subscription subscription = origin->subscribe(inbox.handler());
   await([&] { return subscribers(server) == 1; });
   CellReplay cell = replay_of("a", 3);
   cell.limit_seen = 10;
@@ -198,7 +202,6 @@ uint64_t use_everything(const RedisServer& server, const RunningOrigin& origin) 
   for (uint8_t kind = 0; kind < static_cast<uint8_t>(OriginError::kCount); ++kind) {
     errors += origin->metrics().errors.total(static_cast<OriginError>(kind));
   }
-  origin->subscribe(nullptr);
   return errors;
 }
 

@@ -119,9 +119,10 @@ void RedisOrigin::notify(std::string body) {
   post([body = std::move(body)](Worker& worker) { worker.notify(body); });
 }
 
-void RedisOrigin::subscribe(BridgeMessageHandler handler) {
-  worker_->subscription.set(std::move(handler));
+Subscription RedisOrigin::subscribe(BridgeMessageHandler handler) {
+  Subscription subscription = worker_->subscription.add(std::move(handler));
   asio::post(worker_->io, [worker = worker_.get()] { worker->subscription.update(); });
+  return subscription;
 }
 
 Reach RedisOrigin::reach() const {

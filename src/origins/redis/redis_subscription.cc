@@ -33,10 +33,10 @@ RedisSubscription::RedisSubscription(boost::asio::io_context& io, const Clock& c
       on_lost_(std::move(on_lost)) {}
 
 void RedisSubscription::update() {
-  if (subscriber_.has_handler() && !stopped_) {
-    connect();
-  } else {
+  if (subscribers_.empty() || stopped_) {
     disconnect();
+  } else {
+    connect();
   }
 }
 
@@ -65,11 +65,11 @@ void RedisSubscription::disconnect() {
 void RedisSubscription::receive(std::string_view text) {
   BridgeMessage message;
   if (!parse_message(text, message)) return;
-  subscriber_.enqueue(message);
-  subscriber_.drain();
+  for (const auto& subscriber : subscribers_.enqueue(message)) subscriber->drain();
 }
 
 bool RedisSubscription::tick(MonoTime now) {
+  update();
   if (!ready()) return false;
   if (now >= ping_at_) {
     ping_at_ = now + kPingInterval;
