@@ -137,6 +137,8 @@ struct DueTuple {
   std::string tuple;
   Due kind = Due::kNow;
   WallTime at{};  // when it was added; kWindowEnd: the end of the window
+  // Set by the store: 0 for a new entry; another one each time that the entry is added again.
+  uint32_t revision = 0;
   friend bool operator==(const DueTuple&, const DueTuple&) = default;
 };
 
@@ -187,10 +189,10 @@ class WEIR_EXPORT BridgeStore {
   // The entries from the one time to the other, the earliest first; in any case those that are due
   // by the clock of the store, since the clock of the caller may be wrong.
   virtual void read_due(WallTime from, WallTime by, size_t most, DueReply reply) = 0;
-  // Adds entries. One that exists gets the new time, so that remove_due() keeps it; one of
-  // kWindowEnd keeps the earlier time.
+  // Adds entries. One that exists gets the new time and another revision; one of kWindowEnd keeps
+  // the earlier time.
   virtual void add_due(std::vector<DueTuple> entries) = 0;
-  // Removes entries whose time is still the same.
+  // Removes the entries that were not added again since they were read.
   virtual void remove_due(std::vector<DueTuple> entries) = 0;
 
   virtual void read_tuples(std::vector<TupleRead> tuples, TupleReply reply) = 0;

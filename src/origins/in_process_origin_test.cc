@@ -132,17 +132,6 @@ TEST_F(InProcessOriginTest, DropsUpdatesOfNewTuplesWithoutCellsBeyondTheBound) {
   EXPECT_EQ(origin.dropped(), 1u);
 }
 
-// So that a bridge that has read the entry does not remove it.
-TEST_F(InProcessOriginTest, AnEntryThatIsAddedAgainAtTheSameTimeGetsALaterOne) {
-  InProcessOrigin origin(clock_);
-  const DueTuple entry{.tuple = "a", .kind = Due::kNow, .at = clock_.now().wall};
-  origin.add_due({entry});
-  origin.add_due({entry});
-  origin.remove_due({entry});
-  ASSERT_EQ(due(origin).size(), 1u);
-  EXPECT_GT(due(origin)[0].at, entry.at);
-}
-
 TEST_F(InProcessOriginTest, KeepsUpdatesOfTuplesWithCellsBeyondTheBound) {
   InProcessOrigin origin(clock_, {.max_tuples = 1});
   update(origin, "a", 1, Millis(1000));

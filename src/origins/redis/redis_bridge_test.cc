@@ -56,6 +56,8 @@ TEST_F(RedisBridge, LoadsEachScriptAgainAfterAScriptFlush) {
   Inbox inbox;
   const Subscription subscription = origin_->subscribe(inbox.handler());
   await([&] { return subscribers(server_) == 1; });
+  CellReplay cell = replay_of("c", 1);
+  cell.due = Due::kRule;
   Count count = 0;
   size_t messages = 0;
   const std::vector<std::function<void()>> calls = {
@@ -76,11 +78,17 @@ TEST_F(RedisBridge, LoadsEachScriptAgainAfterAScriptFlush) {
       },
       [&] {
         origin_->add_due({entry});
+        settle();
+      },
+      [&] {
         await([&] {
-          origin_->remove_due({entry});  // not repeated by the origin
-          return origin_.read_due(in(0))->empty();
+          const auto due = origin_.read_due(in(60'000));
+          origin_->remove_due(*due);  // not repeated by the origin
+          return due->empty();
         });
       },
+      // Its caller sends it again.
+      [&] { await([&] { return origin_.replay({cell}).ok(); }); },
       [&] {
         ASSERT_TRUE(origin_.acquire("one", kLease)->ours);
         settle();

@@ -97,6 +97,19 @@ redis.call('SET', KEYS[2], ARGV[2])
 return 1
 )";
 
+constexpr std::string_view kAddDueText = R"(
+for i = 1, #ARGV, 2 do
+  local before = redis.call('ZSCORE', KEYS[1], ARGV[i + 1])
+  local score = ARGV[i]
+  if before then
+    local fraction = (tonumber(before) % 1 + 1 / 1024) % 1
+    score = string.format('%.10f', tonumber(score) + fraction)
+  end
+  redis.call('ZADD', KEYS[1], score, ARGV[i + 1])
+end
+return 1
+)";
+
 constexpr std::string_view kRemoveDueText = R"(
 local removed = 0
 for i = 1, #ARGV, 2 do
@@ -114,8 +127,9 @@ redis.call('PUBLISH', ARGV[1], string.format('%.0f', number) .. ' ' .. ARGV[2])
 return number
 )";
 
-constexpr std::array kTexts = {kRetireText,  kRestoreText, kUpdateTupleText, kAcquireText,
-                               kReleaseText, kSaveText,    kRemoveDueText,   kNotifyText};
+constexpr std::array kTexts = {kRetireText,  kRestoreText,   kUpdateTupleText,
+                               kAcquireText, kReleaseText,   kSaveText,
+                               kAddDueText,  kRemoveDueText, kNotifyText};
 static_assert(kTexts.size() == static_cast<size_t>(Script::kCount));
 
 std::array<std::string, kTexts.size()> all_digests() {

@@ -134,8 +134,8 @@ struct RedisOrigin::Worker {
   void load_script(Pipeline& pipeline, Script script);
 
   // Region counts.
-  // Adds one or two commands, and returns how many.
-  size_t add_due_commands(Pipeline& pipeline, std::span<const DueTuple> entries);
+  // Uses the script kAddDue.
+  void add_due_commands(Pipeline& pipeline, std::span<const DueTuple> entries);
   void add_update(Pipeline& commands, const TupleUpdate& update);
   [[nodiscard]] std::vector<RegionCount> regions_of(const RedisReply& hash);
   [[nodiscard]] TupleCounts counts_of(const std::vector<int64_t>& sequences, Replies hashes);
