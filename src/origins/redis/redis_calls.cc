@@ -1,6 +1,7 @@
 // Cell calls of the Redis origin: reads, writes and repairs.
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -156,7 +157,7 @@ void RedisOrigin::Worker::send(Call call, OriginReply reply) {
                 note_refused_write(meaning, error->text);
                 note_call(began, meaning);
                 if (meaning == OriginError::kNoScript) scripts_sent = {};
-                return reply(to_error(meaning, error->text));
+                return reply(to_error(meaning, error->text, std::array{Script::kAddDue}));
               }
               auto result = totals(call, replies);
               if (call.writes()) note_accepted_write();

@@ -57,9 +57,15 @@ Error to_error(OriginError error) {
           .fix = "check that Redis is up and reachable"};
 }
 
-Error to_error(OriginError error, std::string_view answer) {
+Error to_error(OriginError error, std::string_view answer, std::span<const Script> scripts) {
   Error with_answer = to_error(error);
   with_answer.detail = "the origin answered: " + std::string(answer);
+  // The server does not say which command of a script it refused.
+  if (error == OriginError::kRefused && answer.find("script") != std::string_view::npos) {
+    for (const Script script : scripts) {
+      with_answer.detail += "; the script calls " + commands_of(script);
+    }
+  }
   return with_answer;
 }
 

@@ -41,6 +41,9 @@ void RedisOrigin::Worker::request_time(Instant now) {
   link.send(std::move(pipeline.text), pipeline.count,
             [this, now](std::optional<OriginError> failure, std::span<const RedisReply> replies) {
               if (failure) return;
+              if (replies[0].type == RedisReply::Type::kError) {
+                metrics.errors.add(error_of_reply(replies[0].text));
+              }
               on_time(now, replies[0]);
               if (server_time_ahead) heartbeat_at = {};
             });

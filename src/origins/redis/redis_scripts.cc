@@ -3,6 +3,7 @@
 #include <openssl/sha.h>
 
 #include <array>
+#include <set>
 
 #include "origins/redis/redis_cells.h"
 
@@ -146,6 +147,22 @@ std::array<std::string, kTexts.size()> all_digests() {
 
 std::string_view text_of(Script script) {
   return kTexts[static_cast<size_t>(script)];
+}
+
+std::string commands_of(Script script) {
+  constexpr std::string_view kCall = "redis.call('";
+  std::set<std::string_view> names;
+  std::string_view rest = text_of(script);
+  for (size_t at = rest.find(kCall); at != std::string_view::npos; at = rest.find(kCall)) {
+    rest.remove_prefix(at + kCall.size());
+    names.insert(rest.substr(0, rest.find('\'')));
+  }
+  std::string list;
+  for (const std::string_view name : names) {
+    if (!list.empty()) list += ' ';
+    list += name;
+  }
+  return list;
 }
 
 const std::string& sha_of(Script script) {

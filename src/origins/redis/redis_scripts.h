@@ -43,6 +43,8 @@ enum class Script : uint8_t {
 };
 
 [[nodiscard]] std::string_view text_of(Script script);
+// The commands that it calls: "HGET HSET".
+[[nodiscard]] std::string commands_of(Script script);
 // The SHA-1 digest in hexadecimal, for EVALSHA.
 [[nodiscard]] const std::string& sha_of(Script script);
 

@@ -209,7 +209,8 @@ struct RedisOrigin::Worker {
 
 // The error that a caller receives.
 [[nodiscard]] Error to_error(OriginError error);
-// With the answer of the server.
-[[nodiscard]] Error to_error(OriginError error, std::string_view answer);
+// With the answer of the server to a call that may use scripts.
+[[nodiscard]] Error to_error(OriginError error, std::string_view answer,
+                             std::span<const Script> scripts);
 
 }  // namespace weir::origins

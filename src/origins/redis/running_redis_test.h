@@ -97,6 +97,13 @@ class RunningOrigin {
     return wait<std::vector<TupleCounts>>(
         [&](TupleReply reply) { origin_->update_tuples(updates, std::move(reply)); });
   }
+  [[nodiscard]] Result<bool> keep_record(const std::string& record, WallTime at) const {
+    return wait<bool>([&](KeptReply reply) { origin_->keep_record(record, at, std::move(reply)); });
+  }
+  [[nodiscard]] Result<std::vector<std::string>> read_records() const {
+    return wait<std::vector<std::string>>(
+        [&](RecordsReply reply) { origin_->read_records(std::move(reply)); });
+  }
 
  private:
   static RedisAddress with_port(RedisAddress address, uint16_t port) {
