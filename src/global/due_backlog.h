@@ -29,11 +29,11 @@ class DueBacklog {
     bool taken = false;  // is being published
   };
 
-  // An entry that is known gets the new time.
+  // An entry that is known gets the new time and revision.
   void add(const DueTuple& due, MonoTime now) {
     const auto [found, is_new] = index_.try_emplace({due.tuple, due.kind});
     if (!is_new) {
-      found->second.entry->due.at = due.at;
+      found->second.entry->due = due;
       return;
     }
     const LedgerKey key = ledger_key_of(due.tuple);

@@ -59,7 +59,7 @@ RegionSync::RegionSync(std::shared_ptr<memory::TupleStore> tuples,
       cleaning_(completions_) {}
 
 RegionSync::~RegionSync() {
-  if (store_ != nullptr) store_->subscribe(nullptr);
+  subscription_ = nullptr;
 }
 
 WorkReport RegionSync::run_once(Instant now, Flush flush) {
@@ -137,7 +137,7 @@ void RegionSync::choose_store() {
     return make_all_stale();
   }
   publisher_.stop();
-  if (store_ != nullptr) store_->subscribe(nullptr);
+  subscription_ = nullptr;
   mode_ = mode;
   regions_.complete = false;
   if (mode == Mode::kOrigin) {
@@ -167,15 +167,16 @@ void RegionSync::use_own_store() {
 }
 
 void RegionSync::subscribe(BridgeStore& store) {
-  const uint64_t subscription = ++subscription_;
-  store.subscribe([this, subscription, weak = std::weak_ptr(completions_)](BridgeMessage message) {
-    const auto completions = weak.lock();
-    if (!completions) return;
-    auto shared = std::make_shared<BridgeMessage>(std::move(message));
-    completions->post([this, subscription, shared](Instant now) {
-      if (subscription == subscription_) on_message(now, *shared);
-    });
-  });
+  const uint64_t number = ++subscriptions_;
+  subscription_ =
+      store.subscribe([this, number, weak = std::weak_ptr(completions_)](BridgeMessage message) {
+        const auto completions = weak.lock();
+        if (!completions) return;
+        auto shared = std::make_shared<BridgeMessage>(std::move(message));
+        completions->post([this, number, shared](Instant now) {
+          if (number == subscriptions_) on_message(now, *shared);
+        });
+      });
 }
 
 // Cells with a reason to publish go to the store together with their counts.

@@ -30,9 +30,11 @@ enum class Script : uint8_t {
   kRelease,
   // Sets the state KEYS[2] to ARGV[2] if the holder ARGV[1] has the lease KEYS[1]. Returns 1 or 0.
   kSave,
+  // Adds members to the sorted set KEYS[1]. ARGV: time in ms and member of each. The fraction of
+  // the score of a member that exists changes; see due_score().
+  kAddDue,
   // Removes members of the sorted set KEYS[1] whose score has not changed. ARGV: member and score
-  // of
-  // each.
+  // of each.
   kRemoveDue,
   // Sends ARGV[2] with the next number, which KEYS[1] counts, on the channel ARGV[1]. Numbers and
   // messages have one order.
@@ -41,6 +43,8 @@ enum class Script : uint8_t {
 };
 
 [[nodiscard]] std::string_view text_of(Script script);
+// The commands that it calls: "HGET HSET".
+[[nodiscard]] std::string commands_of(Script script);
 // The SHA-1 digest in hexadecimal, for EVALSHA.
 [[nodiscard]] const std::string& sha_of(Script script);
 
