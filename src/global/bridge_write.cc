@@ -94,7 +94,7 @@ void BridgePublisher::note_published(Instant now, std::function<void(Instant)> d
   }
   store_->update_tuples(
       std::move(updates),
-      task_.call<std::vector<TupleCounts>>(
+      task_.call_origin<std::vector<TupleCounts>>(
           now.mono, [this, changes, done = std::move(done)](
                         Instant when, const Result<std::vector<TupleCounts>>& tuples) {
             if (!tuples || tuples->size() != current_.size()) {
