@@ -158,6 +158,7 @@ using GrantReply = std::function<void(Result<BridgeGrant>)>;
 using DueReply = std::function<void(Result<std::vector<DueTuple>>)>;
 using TupleReply = std::function<void(Result<std::vector<TupleCounts>>)>;
 using SavedReply = std::function<void(Result<bool>)>;  // false: another process is the bridge
+using KeptReply = std::function<void(Result<bool>)>;   // never false
 using RecordsReply = std::function<void(Result<std::vector<std::string>>)>;
 using BridgeMessageHandler = std::function<void(BridgeMessage)>;
 
@@ -184,8 +185,8 @@ class WEIR_EXPORT BridgeStore {
   // The entries from the one time to the other, the earliest first; in any case those that are due
   // by the clock of the store, since the clock of the caller may be wrong.
   virtual void read_due(WallTime from, WallTime by, size_t most, DueReply reply) = 0;
-  // Adds entries. One that exists gets the new time, so that remove_due() keeps it; one of kWindowEnd
-  // keeps the earlier time.
+  // Adds entries. One that exists gets the new time, so that remove_due() keeps it; one of
+  // kWindowEnd keeps the earlier time.
   virtual void add_due(std::vector<DueTuple> entries) = 0;
   // Removes entries whose time is still the same.
   virtual void remove_due(std::vector<DueTuple> entries) = 0;
@@ -195,7 +196,7 @@ class WEIR_EXPORT BridgeStore {
   virtual void update_tuples(std::vector<TupleUpdate> updates, TupleReply reply) = 0;
 
   // Keeps a record for kRecordsKept, so that the next bridge can repeat what this one did.
-  virtual void keep_record(std::string record, WallTime at) = 0;
+  virtual void keep_record(std::string record, WallTime at, KeptReply reply) = 0;
   virtual void read_records(RecordsReply reply) = 0;
 
   // Sends a message to all subscribers, the sender included.
