@@ -90,8 +90,8 @@ void BridgePublisher::note_published(Instant now, std::function<void(Instant)> d
   }
   store_->keep_record(
       encode(record), now.wall,
-      task_.call<bool>(now.mono, [this, changes = record.changes, done = std::move(done)](
-                                     Instant when, const Result<bool>& kept) {
+      task_.call_origin<bool>(now.mono, [this, changes = record.changes, done = std::move(done)](
+                                            Instant when, const Result<bool>& kept) {
         if (!kept) return on_unnoted(when);
         update_counts(when, changes, done);
       }));
