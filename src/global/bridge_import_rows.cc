@@ -67,7 +67,7 @@ void BridgeImporter::apply(Instant now, PeriodicTask& task, std::vector<TupleCha
                         .sequences = windows_at(now.wall, duration)});
   }
   store_->update_tuples(
-      *updates, task.call<std::vector<TupleCounts>>(
+      *updates, task.call_origin<std::vector<TupleCounts>>(
                     now.mono, [this, &task, rest, updates, done = std::move(done)](
                                   Instant when, const Result<std::vector<TupleCounts>>& tuples) {
                       if (!tuples || tuples->size() != updates->size()) return done(when, false);

@@ -127,7 +127,7 @@ void BridgeImporter::acquire(Instant now) {
   round_ = {};
   round_.began = now.mono;
   store_->acquire(identity_.holder, kLease,
-                  round_task_.call<BridgeGrant>(
+                  round_task_.call_origin<BridgeGrant>(
                       now.mono, [this](Instant when, const Result<BridgeGrant>& grant) {
                         if (!grant) return end_round(when, true);
                         on_grant(when, *grant);
@@ -141,7 +141,7 @@ void BridgeImporter::renew_lease(Instant now) {
   renewal_.next = now.mono + kRenewEvery;
   const MonoTime began = now.mono;
   store_->acquire(identity_.holder, kLease,
-                  renewal_.call<BridgeGrant>(
+                  renewal_.call_origin<BridgeGrant>(
                       began, [this, began](Instant when, const Result<BridgeGrant>& grant) {
                         if (!grant) return;
                         granted_until_ = grant->ours ? began + kLease : MonoTime{};
@@ -308,16 +308,17 @@ void BridgeImporter::finish_round(Instant now) {
   regions_.own = own_;
   stats_.imported_at = round_.began;
   notify_(now, round_.changes.take());
-  store_->save(identity_.holder, encode(round_.state),
-               round_task_.call<bool>(now.mono, [this](Instant when, const Result<bool>& saved) {
-                 if (!saved || !*saved) return end_round(when, true);
-                 regions_.complete = round_.complete;
-                 if (round_.state.id != seen_id_ && round_.follows_eviction) {
-                   renewed_at_ = when.mono;
-                 }
-                 state_id_ = seen_id_ = round_.state.id;
-                 end_round(when, false);
-               }));
+  store_->save(
+      identity_.holder, encode(round_.state),
+      round_task_.call_origin<bool>(now.mono, [this](Instant when, const Result<bool>& saved) {
+        if (!saved || !*saved) return end_round(when, true);
+        regions_.complete = round_.complete;
+        if (round_.state.id != seen_id_ && round_.follows_eviction) {
+          renewed_at_ = when.mono;
+        }
+        state_id_ = seen_id_ = round_.state.id;
+        end_round(when, false);
+      }));
 }
 
 void BridgeImporter::end_round(Instant now, bool failed) {

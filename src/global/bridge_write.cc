@@ -101,8 +101,8 @@ void BridgePublisher::note_published(Instant now, std::function<void(Instant)> d
   record.changes = changes_of(current_);
   store_->keep_record(
       encode(record), now.wall,
-      task_.call<bool>(now.mono, [this, changes = record.changes, done = std::move(done)](
-                                     Instant when, const Result<bool>& kept) {
+      task_.call_origin<bool>(now.mono, [this, changes = record.changes, done = std::move(done)](
+                                            Instant when, const Result<bool>& kept) {
         if (!kept) return on_unnoted(when);
         update_counts(when, changes, done);
       }));
@@ -123,7 +123,7 @@ void BridgePublisher::update_counts(Instant now, const std::vector<TupleChange>&
   }
   store_->update_tuples(
       std::move(updates),
-      task_.call<std::vector<TupleCounts>>(
+      task_.call_origin<std::vector<TupleCounts>>(
           now.mono, [this, changes, done = std::move(done)](
                         Instant when, const Result<std::vector<TupleCounts>>& tuples) {
             if (!tuples || tuples->size() != current_.size()) return on_unnoted(when);

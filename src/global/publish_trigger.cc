@@ -210,7 +210,8 @@ PublishTrigger::Usages PublishTrigger::usages_of(Instant now, const Tuple& tuple
       .regions = regions_in(counts.sequence),
       .leased = is_due || (entry != nullptr && entry->is_leased(counts.sequence)),
       .refused = refused || (known != nullptr && known->refused),
-      .refusal_published = known != nullptr && known->refusal_published,
+      .refusal_published =
+          known != nullptr && (known->refusal_published || known->refusal_is_due(now.mono)),
       .doublings = doublings};
   usages.last = {.counted = counts.last,
                  .published = known_last == nullptr ? 0 : known_last->published_or_due(now.mono),
