@@ -6,9 +6,11 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -123,6 +125,22 @@ struct TupleRead {
   std::vector<int64_t> sequences;  // of the windows to read
 };
 
+// Counts that a cell must have, although the store lost them and some writers write them no more:
+// kDeparted is raised to `total` less the components of the writers that did write them again.
+struct CellFloor {
+  int64_t sequence = 0;
+  Count total = 0;
+  WallTime expires_at{};  // as in CellReplay
+  // The incarnations of these writers. None: all that have a component.
+  std::optional<std::vector<uint64_t>> writers{};
+};
+
+[[nodiscard]] inline bool is_written_again(const Component& component, const CellFloor& floor) {
+  if (component == kDeparted) return false;
+  return !floor.writers || std::find(floor.writers->begin(), floor.writers->end(),
+                                     component.incarnation) != floor.writers->end();
+}
+
 // Counts of the ledger that a tuple must have; none is ever lowered. The origin keeps the newest
 // three windows of each region.
 struct TupleUpdate {
@@ -130,6 +148,7 @@ struct TupleUpdate {
   std::vector<RegionCount> counts;
   WallTime kept_until{};           // all counts and leases have ended by then
   std::vector<int64_t> sequences;  // of the windows to read after the update
+  std::vector<CellFloor> floors{};
 };
 
 // A tuple that waits to be published. Each tuple has at most one entry of each kind.
@@ -184,8 +203,8 @@ class WEIR_EXPORT BridgeStore {
   // The entries from the one time to the other, the earliest first; in any case those that are due
   // by the clock of the store, since the clock of the caller may be wrong.
   virtual void read_due(WallTime from, WallTime by, size_t most, DueReply reply) = 0;
-  // Adds entries. One that exists gets the new time, so that remove_due() keeps it; one of kWindowEnd
-  // keeps the earlier time.
+  // Adds entries. One that exists gets the new time, so that remove_due() keeps it; one of
+  // kWindowEnd keeps the earlier time.
   virtual void add_due(std::vector<DueTuple> entries) = 0;
   // Removes entries whose time is still the same.
   virtual void remove_due(std::vector<DueTuple> entries) = 0;

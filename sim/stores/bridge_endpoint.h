@@ -18,6 +18,7 @@ class BridgeEndpoint;
 struct SharedBridge {
   BridgeData data;
   std::function<Count(const CellId&)> total;  // of a cell: the sum of all components
+  std::function<void(const std::string& tuple, const CellFloor&)> raise_departed;
   std::vector<BridgeEndpoint*> endpoints = {};
 };
 
