@@ -301,9 +301,15 @@ test('after the shutdown of regions the ledger equals the log', async () => {
         assert.equal(published[region.name], load.used(key, region), `${key.identifier} in ${region.name}`);
       }
       assert.ok((published[last.name] ?? 0) <= load.used(key, last));
-      await world.everywhere(`all of ${key.identifier}`, async (node) => {
-        return (await ask(node, key, 0)).remaining === key.most - load.used(key);
-      }, last.nodes);
+      const answers = {};
+      const knowsAll = async (node) => {
+        answers[node.label] = (await ask(node, key, 0)).remaining;
+        return answers[node.label] === key.most - load.used(key);
+      };
+      await world.everywhere(`all of ${key.identifier}`, knowsAll, last.nodes).catch((error) => {
+        const counts = JSON.stringify({ answers, published, left: key.most - load.used(key), here: load.used(key, last) });
+        throw new Error(`${error.message}: ${counts}`);
+      });
     }
   }
 });
