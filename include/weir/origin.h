@@ -6,9 +6,11 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -123,6 +125,22 @@ struct TupleRead {
   std::vector<int64_t> sequences;  // of the windows to read
 };
 
+// Counts that a cell must have, although the store lost them and some writers write them no more:
+// kDeparted is raised to `total` less the components of the writers that did write them again.
+struct CellFloor {
+  int64_t sequence = 0;
+  Count total = 0;
+  WallTime expires_at{};  // as in CellReplay
+  // The incarnations of these writers. None: all that have a component.
+  std::optional<std::vector<uint64_t>> writers{};
+};
+
+[[nodiscard]] inline bool is_written_again(const Component& component, const CellFloor& floor) {
+  if (component == kDeparted) return false;
+  return !floor.writers || std::find(floor.writers->begin(), floor.writers->end(),
+                                     component.incarnation) != floor.writers->end();
+}
+
 // Counts of the ledger that a tuple must have; none is ever lowered. The origin keeps the newest
 // three windows of each region.
 struct TupleUpdate {
@@ -130,6 +148,7 @@ struct TupleUpdate {
   std::vector<RegionCount> counts;
   WallTime kept_until{};           // all counts and leases have ended by then
   std::vector<int64_t> sequences;  // of the windows to read after the update
+  std::vector<CellFloor> floors{};
 };
 
 // A tuple that waits to be published. Each tuple has at most one entry of each kind.

@@ -50,6 +50,7 @@ void BridgeEndpoint::update_tuples(std::vector<TupleUpdate> updates, TupleReply 
   std::vector<TupleCounts> counts;
   for (const TupleUpdate& update : updates) {
     shared_.data.raise(update);
+    for (const CellFloor& floor : update.floors) shared_.raise_departed(update.tuple, floor);
     counts.push_back(read(update.tuple, update.sequences));
   }
   reply(std::move(counts));

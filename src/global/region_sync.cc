@@ -22,6 +22,8 @@ namespace {
 
 constexpr Millis kStatsEvery{50};
 constexpr Millis kClockStep{1000};
+constexpr Millis kStarting{5000};
+constexpr Millis kTellSurvivalEvery{15'000};
 
 std::string holder_name(uint64_t incarnation) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -79,6 +81,7 @@ WorkReport RegionSync::run_once(Instant now, Flush flush) {
     cleaning_.next = now.mono + kCleanEvery;
   }
   choose_store();
+  tell_of_survival(now);
   completions_->run_all(now);
   update_siblings(now);
   continue_making_stale();
@@ -127,6 +130,9 @@ void RegionSync::choose_store() {
   if (usable) origin_epoch_ = region_->origin->epoch();
   if (mode == mode_ && !lost) return;
   const bool first = mode_ == Mode::kNone;
+  // A process that has just started makes its connections one after the other.
+  survivor_ = survivor_ || latest_.mono - started_ >= kStarting;
+  tells_survival_ = {};
   // After a loss, the origin may not know what was due, nor this process what was sent to it.
   trigger_.forget_due();
   trigger_.evaluate_all();
@@ -150,6 +156,16 @@ void RegionSync::choose_store() {
                 std::max(regions_.own, importer_.own_position()));
   publisher_.use(*store_);
   if (lost && !first) importer_.discard_positions();
+}
+
+// An origin that lost its data gets the counts of this process again: the bridge must not add them
+// once more from the ledger. The record is repeated, since the origin keeps it for a minute, and it
+// may be lost.
+void RegionSync::tell_of_survival(Instant now) {
+  static_assert(3 * kTellSurvivalEvery < kRecordsKept);
+  if (!survivor_ || mode_ != Mode::kOrigin || now.mono < tells_survival_) return;
+  tells_survival_ = now.mono + kTellSurvivalEvery;
+  store_->keep_record(encode(SurvivorRecord{.incarnation = region_->incarnation}), now.wall);
 }
 
 void RegionSync::use_origin() {

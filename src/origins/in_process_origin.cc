@@ -133,6 +133,9 @@ void InProcessOrigin::update_tuples(std::vector<TupleUpdate> updates, TupleReply
     store_->state.delete_expired(now);
     for (const TupleUpdate& update : updates) {
       const bool updated = store_->state.update(update, now, store_->options.max_tuples);
+      for (const CellFloor& floor : update.floors) {
+        store_->state.raise_departed(update.tuple, floor, now);
+      }
       answer.push_back(store_->state.tuple(update.tuple, update.sequences));
       if (updated) continue;
       answer.back().dropped = true;

@@ -59,6 +59,7 @@ TEST_F(RedisBridge, LoadsEachScriptAgainAfterAScriptFlush) {
   CellReplay cell = replay_of("c", 1);
   cell.due = Due::kRule;
   Count count = 0;
+  Count floor = 0;
   size_t messages = 0;
   const std::vector<std::function<void()>> calls = {
       [&] { ASSERT_TRUE(origin_.acquire("one", kLease)->ours); },
@@ -70,6 +71,12 @@ TEST_F(RedisBridge, LoadsEachScriptAgainAfterAScriptFlush) {
                 ->at(1)
                 .regions,
             std::vector{eu(5, count)});
+      },
+      [&] {
+        TupleUpdate update = update_of("a", {});
+        update.sequences = {5};
+        update.floors = {{.sequence = 5, .total = ++floor, .expires_at = in(60'000)}};
+        EXPECT_EQ(origin_.update_tuples({update})->at(0).windows.at(0).total, floor);
       },
       [&] {
         origin_->notify("x");

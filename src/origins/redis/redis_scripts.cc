@@ -32,6 +32,27 @@ if count < tonumber(ARGV[1]) then redis.call('HSET', KEYS[1], 'departed', ARGV[1
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 )";
 
+// The field of a component is its incarnation, a point, and its generation. A limit is in a field
+// that begins with `l`.
+constexpr std::string_view kRaiseDepartedText = R"(
+local chosen = {}
+for i = 4, #ARGV do chosen[ARGV[i]] = true end
+local fields = redis.call('HGETALL', KEYS[1])
+local written, departed = 0, 0
+for i = 1, #fields, 2 do
+  local name, count = fields[i], tonumber(string.match(fields[i + 1], '^%d+$')) or 0
+  if name == 'departed' then
+    departed = count
+  elseif string.sub(name, 1, 1) ~= 'l' then
+    if ARGV[3] == '1' or chosen[string.match(name, '^[^.]*')] then written = written + count end
+  end
+end
+local missing = tonumber(ARGV[1]) - written
+if missing <= departed then return 0 end
+redis.call('HSET', KEYS[1], 'departed', string.format('%.0f', missing))
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+)";
+
 // Numbers are exact up to 2^53. Stored windows with impossible values (above 2^44) are dropped.
 constexpr std::string_view kUpdateTupleText = R"(
 local key = KEYS[1]
@@ -128,9 +149,9 @@ redis.call('PUBLISH', ARGV[1], string.format('%.0f', number) .. ' ' .. ARGV[2])
 return number
 )";
 
-constexpr std::array kTexts = {kRetireText,  kRestoreText,   kUpdateTupleText,
-                               kAcquireText, kReleaseText,   kSaveText,
-                               kAddDueText,  kRemoveDueText, kNotifyText};
+constexpr std::array kTexts = {kRetireText,    kRestoreText, kRaiseDepartedText, kUpdateTupleText,
+                               kAcquireText,   kReleaseText, kSaveText,          kAddDueText,
+                               kRemoveDueText, kNotifyText};
 static_assert(kTexts.size() == static_cast<size_t>(Script::kCount));
 
 std::array<std::string, kTexts.size()> all_digests() {

@@ -19,6 +19,11 @@ enum class Script : uint8_t {
   // Raises the departed component of the cell KEYS[1] to at least ARGV[1] and sets the expiry of
   // the cell to ARGV[2] ms.
   kRestore,
+  // Raises the departed component of the cell KEYS[1] to at least ARGV[1] less the components of
+  // the
+  // incarnations ARGV[4..], or of all if ARGV[3] is 1, and then sets the expiry of the cell to
+  // ARGV[2] ms.
+  kRaiseDeparted,
   // Raises the region counts KEYS[1] of a tuple to those in ARGV[2..], five values each: region,
   // sequence, count, limit, lease. Keeps the tuple for at least ARGV[1] ms; 0: no change. Returns
   // the region counts, then the cells KEYS[2..]. redis_tuples.h describes the format.

@@ -137,6 +137,7 @@ struct RedisOrigin::Worker {
   // Uses the script kAddDue.
   void add_due_commands(Pipeline& pipeline, std::span<const DueTuple> entries);
   void add_update(Pipeline& commands, const TupleUpdate& update);
+  void add_floor(Pipeline& commands, const std::string& prefix, const CellFloor& floor);
   [[nodiscard]] std::vector<RegionCount> regions_of(const RedisReply& hash);
   [[nodiscard]] TupleCounts counts_of(const std::vector<int64_t>& sequences, Replies hashes);
   struct TupleReads;
