@@ -177,6 +177,7 @@ using GrantReply = std::function<void(Result<BridgeGrant>)>;
 using DueReply = std::function<void(Result<std::vector<DueTuple>>)>;
 using TupleReply = std::function<void(Result<std::vector<TupleCounts>>)>;
 using SavedReply = std::function<void(Result<bool>)>;  // false: another process is the bridge
+using KeptReply = std::function<void(Result<bool>)>;   // never false
 using RecordsReply = std::function<void(Result<std::vector<std::string>>)>;
 using BridgeMessageHandler = std::function<void(BridgeMessage)>;
 
@@ -214,7 +215,7 @@ class WEIR_EXPORT BridgeStore {
   virtual void update_tuples(std::vector<TupleUpdate> updates, TupleReply reply) = 0;
 
   // Keeps a record for kRecordsKept, so that the next bridge can repeat what this one did.
-  virtual void keep_record(std::string record, WallTime at) = 0;
+  virtual void keep_record(std::string record, WallTime at, KeptReply reply) = 0;
   virtual void read_records(RecordsReply reply) = 0;
 
   // Sends a message to all subscribers, the sender included.

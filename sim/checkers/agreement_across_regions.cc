@@ -78,7 +78,7 @@ class AgreementAcrossRegions final : public GlobalChecker {
     for (size_t i = 0; i < view.regions.size(); ++i) {
       const RegionState& region = view.regions[i];
       for (const NodeView& node : region.nodes) {
-        if (!node.runs() || node.sync.left_out > 0) continue;
+        if (!node.runs() || node.sync.left_out > 0 || node.sync.no_room > 0) continue;
         for (const decide::CellView& cell : node.cells) {
           const CellId id{cell.tuple, cell.sequence};
           if (!read_.contains(static_cast<int>(i), node, cell)) continue;

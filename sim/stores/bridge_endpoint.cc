@@ -64,8 +64,9 @@ void BridgeEndpoint::update_tuples(std::vector<TupleUpdate> updates, TupleReply 
   reply(std::move(counts));
 }
 
-void BridgeEndpoint::keep_record(std::string record, WallTime at) {
+void BridgeEndpoint::keep_record(std::string record, WallTime at, KeptReply reply) {
   shared_.data.keep_record(record, at);
+  reply(true);
 }
 
 void BridgeEndpoint::read_records(RecordsReply reply) {

@@ -92,9 +92,13 @@ void BridgeLink::update_tuples(std::vector<TupleUpdate> updates, TupleReply repl
       std::move(reply));
 }
 
-void BridgeLink::keep_record(std::string record, WallTime at) {
-  tell(BridgeStep::kKeepRecord, 1,
-       [record = std::move(record), at](BridgeStore& far_end) { far_end.keep_record(record, at); });
+void BridgeLink::keep_record(std::string record, WallTime at, KeptReply reply) {
+  call<bool>(
+      BridgeStep::kKeepRecord, 1, Traffic::kBridgeWrite,
+      [record = std::move(record), at](BridgeStore& far_end, const KeptReply& answer) {
+        far_end.keep_record(record, at, answer);
+      },
+      std::move(reply));
 }
 
 void BridgeLink::read_records(RecordsReply reply) {

@@ -153,8 +153,9 @@ class CallsToStore final : public BridgeStore {
     calls_.call<std::vector<TupleCounts>>(
         std::move(reply), [=, this](TupleReply to) { inner().update_tuples(updates, to); });
   }
-  void keep_record(std::string record, WallTime at) override {
-    calls_.call([=, this] { inner().keep_record(record, at); });
+  void keep_record(std::string record, WallTime at, KeptReply reply) override {
+    calls_.call<bool>(std::move(reply),
+                      [=, this](KeptReply to) { inner().keep_record(record, at, to); });
   }
   void read_records(RecordsReply reply) override {
     calls_.call<std::vector<std::string>>(std::move(reply),

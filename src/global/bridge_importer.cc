@@ -62,6 +62,7 @@ void BridgeImporter::use(BridgeStore& store, StoreUse store_use, FeedPosition ow
   discards_next_ = false;
   renewed_at_ = {};
   loss_ = Loss::kNone;
+  knows_records_ = false;
   failing_since_.reset();
   refused_at_.reset();
 }
@@ -88,12 +89,25 @@ void BridgeImporter::release() {
   granted_until_ = {};
 }
 
-FeedPosition BridgeImporter::own_position() const {
-  return own_;
+void BridgeImporter::note_own_batch(FeedPosition before, FeedPosition batch) {
+  // The ledger begins a new epoch if the feed does not reach to the batch that is known.
+  if (before.epoch != 0 && batch.epoch != before.epoch) find_loss();
+  own_ = std::max(own_, batch);
 }
 
-void BridgeImporter::note_own_batch(FeedPosition before, FeedPosition batch) {
-  own_ = std::max(own_, batch);
+void BridgeImporter::note_records(FeedPosition last, bool several_epochs) {
+  knows_records_ = true;
+  own_ = std::max(own_, last);
+  if (several_epochs) find_loss();
+}
+
+void BridgeImporter::find_loss() {
+  if (loss_ != Loss::kNone) return;
+  loss_ = Loss::kFound;
+  ++stats_.lost;
+}
+
+void BridgeImporter::note_own_rows(FeedPosition before, FeedPosition batch) {
   // Another process may have published between the two, and its rows may not be at the origin.
   const bool adjacent = batch.epoch == before.epoch && batch.number == before.number + 1;
   if (adjacent) own_batches_[before] = batch;
@@ -155,6 +169,7 @@ void BridgeImporter::on_grant(Instant now, const BridgeGrant& grant) {
     refused_at_ = now.mono;
     loss_ = Loss::kNone;
     restoration_.reset();
+    knows_records_ = false;
     failing_since_.reset();
     return;
   }
@@ -199,6 +214,7 @@ void BridgeImporter::read_feeds(Instant now) {
   std::vector<RegionFeed> after;
   for (const auto& [region, position] : round_.state.cursors) after.push_back({region, position});
   const MonoTime began = now.mono;
+  round_.own = own_;
   ledger_->read_feeds(std::move(after),
                       round_task_.call<FeedChanges>(
                           now.mono, [this, began](Instant when, const Result<FeedChanges>& feeds) {
@@ -214,12 +230,27 @@ void BridgeImporter::on_feeds(Instant now, const FeedChanges& feeds) {
   stats_.last_read = 0;
   for (const FeedBatch& batch : feeds.batches) stats_.last_read += batch.rows.size();
   stats_.read += stats_.last_read;
-  for (const RegionFeed& head : feeds.heads) follow(now, head, feeds);
+  for (const RegionFeed& head : feeds.heads) {
+    if (head.region == identity_.region) check_own_feed(head.at);
+    follow(now, head, feeds);
+  }
   plan_full_reads(now, feeds);
   apply(now, round_task_, round_.changes.changes(), [this](Instant when, bool applied) {
     if (!applied && !mutated(Mutation::kBridgeCursorEarly)) return end_round(when, true);
     finish_round(when);
   });
+}
+
+// A feed that ends before a batch that was published has lost it. If nothing was published since
+// the rows of the last minute were repeated, it still does.
+void BridgeImporter::check_own_feed(FeedPosition head) {
+  const FeedPosition known = round_.own;
+  const bool behind = known.epoch != 0 && (head.epoch != known.epoch || head < known);
+  if (behind) {
+    find_loss();
+  } else if (loss_ == Loss::kRepaired) {
+    loss_ = Loss::kNone;
+  }
 }
 
 // Takes what follows the position of one region. A region whose feed cannot be followed loses its
@@ -231,13 +262,7 @@ void BridgeImporter::follow(Instant now, const RegionFeed& head, const FeedChang
   FeedPosition& at = cursor->second;
   // It ends before our position: a replica that lagged behind was promoted.
   const bool other = head.at.epoch != at.epoch || head.at < at;
-  // In epoch 0 the feed was empty.
-  if (own && other && at.epoch != 0 && loss_ != Loss::kRepaired) {
-    if (loss_ == Loss::kNone) ++stats_.lost;
-    loss_ = Loss::kFound;
-    return;
-  }
-  if (own) loss_ = Loss::kNone;
+  if (own && loss_ == Loss::kFound) return;
   if (other || !take_batches(now, head, feeds, at)) {
     round_.state.cursors.erase(cursor);
     return;

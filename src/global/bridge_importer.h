@@ -11,7 +11,8 @@
 //
 // If our own feed is shorter than it was, or began a new epoch, the ledger may have lost what we
 // published. Then our position stays as it is until the publisher has written the rows of the last
-// minute again, so that the next bridge finds the loss, too, if this one dies.
+// minute again, so that the next bridge finds the loss, too, if this one dies. A new bridge learns
+// from the records of the last minute how long our feed was.
 //
 // After the origin lost its data, our own rows may have counts that it has not: nobody replays the
 // counts of a process that ended. New counts would stay below our row, and so unpublished. So when
@@ -82,10 +83,12 @@ class BridgeImporter {
     return !is_bridge(now) && (!refused_at_ || now - *refused_at_ >= kCandidateEvery);
   }
 
-  // The position of our own feed up to which the origin has our rows; none: unknown.
-  [[nodiscard]] FeedPosition own_position() const;
-  // This process has published the batch and applied its rows to the origin.
+  // The last batch of our own feed that is known to be written; none: unknown.
+  [[nodiscard]] FeedPosition own_position() const { return own_; }
+  // This process has published a batch; `before` was the last one that it knew.
   void note_own_batch(FeedPosition before, FeedPosition batch);
+  // And has applied its rows to the origin.
+  void note_own_rows(FeedPosition before, FeedPosition batch);
 
   // All regions must be read again, as a check: the clock was set.
   void read_all_again();
@@ -109,8 +112,12 @@ class BridgeImporter {
     MonoTime full_read_ended{};
   };
   [[nodiscard]] const Stats& stats() const { return stats_; }
-  // Whether the rows of the last minute must be published again, and that they were.
-  [[nodiscard]] bool wants_records() const { return loss_ == Loss::kFound; }
+  // Whether the publisher must read the records of the last minute, and what it found: the last
+  // batch, and whether the feed began a new epoch meanwhile.
+  [[nodiscard]] bool wants_records() const { return !knows_records_ || repeats_records(); }
+  void note_records(FeedPosition last, bool several_epochs);
+  // Whether their rows must be published again, and that they were.
+  [[nodiscard]] bool repeats_records() const { return loss_ == Loss::kFound; }
   void note_records_published() {
     if (loss_ == Loss::kFound) loss_ = Loss::kRepaired;
   }
@@ -148,6 +155,7 @@ class BridgeImporter {
     bool follows_eviction = false;
     bool more = false;
     MonoTime began{};
+    FeedPosition own{};  // the last batch of our own feed when the feeds were requested
   };
 
   // Of a part of our own feed.
@@ -158,6 +166,8 @@ class BridgeImporter {
   void on_grant(Instant now, const BridgeGrant& grant);
   void read_feeds(Instant now);
   void on_feeds(Instant now, const FeedChanges& feeds);
+  void check_own_feed(FeedPosition head);
+  void find_loss();
   void follow(Instant now, const RegionFeed& head, const FeedChanges& feeds);
   [[nodiscard]] bool take_batches(Instant now, const RegionFeed& head, const FeedChanges& feeds,
                                   FeedPosition& at);
@@ -215,6 +225,7 @@ class BridgeImporter {
   bool follows_eviction_ = false;   // the last state was chosen because the store evicted keys
   bool reads_former_rows_ = false;  // the next read of our own rows is of rows written before
   Loss loss_ = Loss::kNone;
+  bool knows_records_ = false;  // own_ is not older than the records at the origin
   std::optional<MonoTime> failing_since_;
   Stats stats_;
 };

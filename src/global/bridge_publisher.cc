@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "algorithms/windows.h"
@@ -152,7 +153,11 @@ void BridgePublisher::choose(Instant now) {
     rows.tuple = entry->due.tuple;
     rows.due.push_back(entry->due);
   }
-  if (chosen.empty()) return;
+  if (chosen.empty()) {
+    // No row that failed is left.
+    if (backlog_.size() == 0) failing_since_.reset();
+    return;
+  }
   std::vector<TupleRead> reads;
   current_.clear();
   for (auto& [tuple, rows] : chosen) {
@@ -238,7 +243,7 @@ void BridgePublisher::tell_published(Instant now, const Chunk& done,
   if (!changes.empty()) notify_(now, std::move(changes));
 }
 
-// The rows of the last minute, which the ledger may have lost with the end of our feed.
+// The batches of the last minute: the ledger may have lost them with the end of our feed.
 void BridgePublisher::read_records(Instant now) {
   task_.next = now.mono + kRetry;
   store_->read_records(task_.call<std::vector<std::string>>(
@@ -250,14 +255,20 @@ void BridgePublisher::read_records(Instant now) {
 
 void BridgePublisher::on_records(Instant now, const std::vector<std::string>& records) {
   ChangeSet changes;
+  FeedPosition last;
+  std::set<uint64_t> epochs;
   for (const std::string& record : records) {
     const auto notice = decode_notice(record);
     if (!notice) continue;
+    last = std::max(last, notice->regions.own);
+    if (notice->regions.own.epoch != 0) epochs.insert(notice->regions.own.epoch);
     for (const TupleChange& change : notice->changes) {
       if (!is_window_tuple(change.tuple)) continue;
       for (const RegionCount& count : change.counts) changes.add(change.tuple, count);
     }
   }
+  importer_.note_records(last, epochs.size() > 1);
+  if (!importer_.repeats_records()) return read_due(now);
   Chunk chunk;
   for (const TupleChange& change : changes.changes()) {
     const Millis duration = memory::header_of(change.tuple).duration();

@@ -84,6 +84,9 @@ class BridgePublisher {
   void on_committed(Instant now, FeedPosition known, FeedPosition at);
   void on_failed(Instant now, const Error& error);
   void note_published(Instant now, std::function<void(Instant)> done);
+  void update_counts(Instant now, const std::vector<TupleChange>& changes,
+                     std::function<void(Instant)> done);
+  void on_unnoted(Instant now);
   void finish(Instant now, const Chunk& chunk, const std::vector<TupleCounts>& tuples);
   void tell_published(Instant now, const Chunk& done, const std::vector<TupleCounts>& tuples);
   void put_back(const Chunk& chunk, MonoTime not_before);

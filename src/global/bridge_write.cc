@@ -62,53 +62,70 @@ void BridgePublisher::send_next(Instant now) {
 
 void BridgePublisher::on_committed(Instant now, FeedPosition known, FeedPosition at) {
   failing_since_.reset();
+  importer_.note_own_batch(known, at);
   for (const TupleRows& tuple : current_) {
     for (const OwnRow& row : tuple.rows) ++stats_.rows[static_cast<size_t>(row.reason)];
   }
   note_published(now, [this, known, at](Instant when) {
-    importer_.note_own_batch(known, at);
+    importer_.note_own_rows(known, at);
     send_next(when);
   });
 }
 
-// Writes what was published to the origin, and tells the processes of the region.
+// Writes what was published to the origin, and tells the processes of the region. The record comes
+// first: the next bridge must know of every batch whose rows count as published.
 void BridgePublisher::note_published(Instant now, std::function<void(Instant)> done) {
-  std::vector<TupleUpdate> updates;
-  std::vector<TupleChange> changes;
+  BridgeNotice record;
+  record.regions.own = importer_.own_position();
   for (const TupleRows& tuple : current_) {
-    const Millis duration = memory::header_of(tuple.tuple).duration();
-    TupleUpdate update{.tuple = tuple.tuple,
-                       .counts = {},
-                       .kept_until = {},
-                       .sequences = windows_at(now.wall, duration)};
+    TupleChange change{.tuple = tuple.tuple, .counts = {}};
     for (const OwnRow& row : tuple.rows) {
-      update.counts.push_back({.region = identity_.region,
+      change.counts.push_back({.region = identity_.region,
                                .sequence = row.sequence,
                                .count = row.count,
                                .limit_seen = row.limit,
                                .leased_until = row.leased_until});
-      update.kept_until = std::max(update.kept_until, kept_until(update.counts.back(), duration));
     }
-    changes.push_back({.tuple = update.tuple, .counts = update.counts});
-    updates.push_back(std::move(update));
+    record.changes.push_back(std::move(change));
+  }
+  store_->keep_record(
+      encode(record), now.wall,
+      task_.call<bool>(now.mono, [this, changes = record.changes, done = std::move(done)](
+                                     Instant when, const Result<bool>& kept) {
+        if (!kept) return on_unnoted(when);
+        update_counts(when, changes, done);
+      }));
+}
+
+void BridgePublisher::update_counts(Instant now, const std::vector<TupleChange>& changes,
+                                    std::function<void(Instant)> done) {
+  std::vector<TupleUpdate> updates;
+  for (const TupleChange& change : changes) {
+    const Millis duration = memory::header_of(change.tuple).duration();
+    updates.push_back({.tuple = change.tuple,
+                       .counts = change.counts,
+                       .kept_until = {},
+                       .sequences = windows_at(now.wall, duration)});
+    for (const RegionCount& count : change.counts) {
+      updates.back().kept_until = std::max(updates.back().kept_until, kept_until(count, duration));
+    }
   }
   store_->update_tuples(
       std::move(updates),
       task_.call<std::vector<TupleCounts>>(
           now.mono, [this, changes, done = std::move(done)](
                         Instant when, const Result<std::vector<TupleCounts>>& tuples) {
-            if (!tuples || tuples->size() != current_.size()) {
-              // The rows are in the ledger, and the feed brings them back. They stay due.
-              ++stats_.errors;
-              return put_back_all(when.mono + kRetry);
-            }
+            if (!tuples || tuples->size() != current_.size()) return on_unnoted(when);
             finish(when, std::exchange(current_, {}), *tuples);
-            BridgeNotice record;
-            record.changes = changes;
-            store_->keep_record(encode(record), when.wall);
             notify_(when, changes);
             done(when);
           }));
+}
+
+// The rows are in the ledger, and the feed brings them back. They stay due.
+void BridgePublisher::on_unnoted(Instant now) {
+  ++stats_.errors;
+  put_back_all(now.mono + kRetry);
 }
 
 // Nothing of these tuples is left to publish: they leave the due set, unless they became due again.

@@ -68,8 +68,9 @@ class Endpoint final : public RegionalOrigin, public BridgeStore {
     if (!connected) return reply(unreachable());
     store().update_tuples(std::move(updates), std::move(reply));
   }
-  void keep_record(std::string record, WallTime at) override {
-    if (connected) store().keep_record(std::move(record), at);
+  void keep_record(std::string record, WallTime at, KeptReply reply) override {
+    if (!connected) return reply(unreachable());
+    store().keep_record(std::move(record), at, std::move(reply));
   }
   void read_records(RecordsReply reply) override {
     if (!connected) return reply(unreachable());

@@ -153,9 +153,12 @@ void InProcessOrigin::update_tuples(std::vector<TupleUpdate> updates, TupleReply
   reply(std::move(answer));
 }
 
-void InProcessOrigin::keep_record(std::string record, WallTime at) {
-  const base::MutexLock lock(store_->mutex);
-  store_->state.keep_record(std::move(record), at);
+void InProcessOrigin::keep_record(std::string record, WallTime at, KeptReply reply) {
+  {
+    const base::MutexLock lock(store_->mutex);
+    store_->state.keep_record(std::move(record), at);
+  }
+  reply(true);
 }
 
 void InProcessOrigin::read_records(RecordsReply reply) {

@@ -161,14 +161,18 @@ void RedisOrigin::Worker::remove_due(const std::vector<DueTuple>& entries) {
       OnMissingScript::kFail);
 }
 
-void RedisOrigin::Worker::keep_record(const std::string& record, WallTime at) {
+void RedisOrigin::Worker::keep_record(const std::string& record, WallTime at, KeptReply reply) {
   Pipeline commands;
   add(commands, OriginCommand::kBridge, {"ZADD", kRecordsKey, millis_text(at), record});
   add(commands, OriginCommand::kBridge,
       {"ZREMRANGEBYSCORE", kRecordsKey, "-inf", "(" + millis_text(at - kRecordsKept)});
   add(commands, OriginCommand::kBridge,
       {"PEXPIRE", kRecordsKey, std::to_string(2 * kRecordsKept.count())});
-  call_scripts({.commands = std::move(commands), .done = ignore});
+  call_scripts({.commands = std::move(commands),
+                .done = [reply = std::move(reply)](Result<Replies> replies) {
+                  if (!replies) return reply(replies.error());
+                  reply(true);
+                }});
 }
 
 void RedisOrigin::Worker::read_records(RecordsReply reply) {

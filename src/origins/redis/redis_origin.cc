@@ -105,8 +105,10 @@ void RedisOrigin::update_tuples(std::vector<TupleUpdate> updates, TupleReply rep
   });
 }
 
-void RedisOrigin::keep_record(std::string record, WallTime at) {
-  post([record = std::move(record), at](Worker& worker) { worker.keep_record(record, at); });
+void RedisOrigin::keep_record(std::string record, WallTime at, KeptReply reply) {
+  post(std::move(reply), [record = std::move(record), at](Worker& worker, KeptReply answer) {
+    worker.keep_record(record, at, std::move(answer));
+  });
 }
 
 void RedisOrigin::read_records(RecordsReply reply) {

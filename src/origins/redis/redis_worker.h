@@ -52,7 +52,7 @@ struct RedisOrigin::Worker {
   void read_due(WallTime from, WallTime by, size_t most, DueReply reply);
   void add_due(const std::vector<DueTuple>& entries);
   void remove_due(const std::vector<DueTuple>& entries);
-  void keep_record(const std::string& record, WallTime at);
+  void keep_record(const std::string& record, WallTime at, KeptReply reply);
   void read_records(RecordsReply reply);
   // The time by the clock of the server, which all nodes share; by our own until it is known.
   [[nodiscard]] WallTime server_time() const;
