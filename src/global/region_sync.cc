@@ -165,7 +165,8 @@ void RegionSync::tell_of_survival(Instant now) {
   static_assert(3 * kTellSurvivalEvery < kRecordsKept);
   if (!survivor_ || mode_ != Mode::kOrigin || now.mono < tells_survival_) return;
   tells_survival_ = now.mono + kTellSurvivalEvery;
-  store_->keep_record(encode(SurvivorRecord{.incarnation = region_->incarnation}), now.wall);
+  store_->keep_record(encode(SurvivorRecord{.incarnation = region_->incarnation}), now.wall,
+                      [](const auto&) {});
 }
 
 void RegionSync::use_origin() {
