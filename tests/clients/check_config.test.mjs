@@ -168,7 +168,7 @@ test('--connect connects to the origin and explains its problem', async () => {
   const enough = await connect(named);
   assert.equal(enough.code, 0, enough.output);
   // The message names each permission that is missing.
-  const withLedger = `${named}\ndata: ${temporaryFolder()}`;
+  const withLedger = `${named}\nregion: east\nledger: sqlite:${join(temporaryFolder(), 'ledger.db')}`;
   for (const permission of allowed.split(/\s+/)) {
     if (['+select', '+client|info', '+client|kill'].includes(permission)) continue; // optional, or for a database
     await origin.client.call('ACL', 'SETUSER', 'weir', 'reset', 'on', '>pw',
