@@ -154,6 +154,7 @@ class Check {
   }
 
   static void add_bridge(Commands& commands, const std::string& prefix) {
+    const std::string cell = prefix + "1";
     const std::string tuple = prefix + "t";
     const std::string lease = prefix + "lease";
     const std::string state = prefix + "state";
@@ -161,6 +162,7 @@ class Check {
     const std::string messages = prefix + "messages";
     const std::string channel = prefix + "channel";
     commands.add({"PTTL", tuple});
+    commands.add(Script::kRaiseDeparted, {cell}, {"1", "1000", "1"});
     commands.add(Script::kUpdateTuple, {tuple}, {"1000", "check", "1", "1", "1", "1"});
     commands.add({"GET", state});
     commands.add({"SET", state, "check", "PX", "1000"});
@@ -177,7 +179,7 @@ class Check {
     commands.add({"INCR", messages});
     commands.add({"PUBLISH", channel, "check"});
     commands.add(Script::kNotify, {messages}, {channel, "check"});
-    commands.add({"DEL", tuple, state, messages});
+    commands.add({"DEL", cell, tuple, state, messages});
     commands.add({"SUBSCRIBE", channel});  // the last: no other command may follow
   }
 

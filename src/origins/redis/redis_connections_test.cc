@@ -195,7 +195,11 @@ std::vector<std::string> use_everything(const RunningOrigin& origin) {
   note(origin.update_tuples({{.tuple = "a",
                               .counts = {{.region = "eu", .sequence = 5, .count = 1}},
                               .kept_until = cell.expires_at,
-                              .sequences = {5}}}));
+                              .sequences = {5},
+                              .floors = {{.sequence = 5,
+                                          .total = 100,
+                                          .expires_at = cell.expires_at,
+                                          .writers = std::nullopt}}}}));
   note(origin.read_tuples({{.tuple = "a", .sequences = {5}}}));
   note(origin.keep_record("record", in(0)));
   note(origin.read_records());
@@ -251,13 +255,14 @@ TEST(RedisPermissions, NamesTheMissingPermissionOfACall) {
     // After a refused call the origin connects again: a later call may find it unreachable.
     std::string upper = command;
     for (char& each : upper) each = static_cast<char>(std::toupper(each));
-    await([&] {
+    const auto names_it = [&] {
       for (const std::string& error : use_everything(origin)) {
         if (error.find("'" + command + "'") != std::string::npos) return true;
         if ((error + " ").find(" " + upper + " ") != std::string::npos) return true;
       }
       return false;
-    });
+    };
+    EXPECT_TRUE(await(names_it, std::chrono::seconds(60)));
     EXPECT_GT(origin->metrics().errors.total(OriginError::kRefused), 0u);
   }
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,8 +21,7 @@ enum class Script : uint8_t {
   // the cell to ARGV[2] ms.
   kRestore,
   // Raises the departed component of the cell KEYS[1] to at least ARGV[1] less the components of
-  // the
-  // incarnations ARGV[4..], or of all if ARGV[3] is 1, and then sets the expiry of the cell to
+  // the incarnations ARGV[4..], or of all if ARGV[3] is 1, and then sets the expiry of the cell to
   // ARGV[2] ms.
   kRaiseDeparted,
   // Raises the region counts KEYS[1] of a tuple to those in ARGV[2..], five values each: region,
@@ -48,8 +48,8 @@ enum class Script : uint8_t {
 };
 
 [[nodiscard]] std::string_view text_of(Script script);
-// The commands that it calls: "HGET HSET".
-[[nodiscard]] std::string commands_of(Script script);
+// The commands that they call: "HGET HSET".
+[[nodiscard]] std::string commands_of(std::span<const Script> scripts);
 // The SHA-1 digest in hexadecimal, for EVALSHA.
 [[nodiscard]] const std::string& sha_of(Script script);
 
