@@ -64,7 +64,7 @@ class PublishedInTime final : public GlobalChecker {
   static bool knows_lost_counts(const RegionState& region, const NodeView& node) {
     return region.has_origin &&
            std::any_of(node.shared.begin(), node.shared.end(), [&](const global::SharedCell& cell) {
-             return cell.waits &&
+             return (cell.waits || cell.reason != global::PublishReason::kNone) &&
                     cell.usage.counted > region.origin.total({cell.tuple, cell.sequence});
            });
   }
