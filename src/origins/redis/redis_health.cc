@@ -62,9 +62,7 @@ Error to_error(OriginError error, std::string_view answer, std::span<const Scrip
   with_answer.detail = "the origin answered: " + std::string(answer);
   // The server does not say which command of a script it refused.
   if (error == OriginError::kRefused && answer.find("script") != std::string_view::npos) {
-    for (const Script script : scripts) {
-      with_answer.detail += "; the script calls " + commands_of(script);
-    }
+    with_answer.detail += "; it calls " + commands_of(scripts);
   }
   return with_answer;
 }

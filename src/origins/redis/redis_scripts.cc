@@ -170,13 +170,15 @@ std::string_view text_of(Script script) {
   return kTexts[static_cast<size_t>(script)];
 }
 
-std::string commands_of(Script script) {
+std::string commands_of(std::span<const Script> scripts) {
   constexpr std::string_view kCall = "redis.call('";
   std::set<std::string_view> names;
-  std::string_view rest = text_of(script);
-  for (size_t at = rest.find(kCall); at != std::string_view::npos; at = rest.find(kCall)) {
-    rest.remove_prefix(at + kCall.size());
-    names.insert(rest.substr(0, rest.find('\'')));
+  for (const Script script : scripts) {
+    std::string_view rest = text_of(script);
+    for (size_t at = rest.find(kCall); at != std::string_view::npos; at = rest.find(kCall)) {
+      rest.remove_prefix(at + kCall.size());
+      names.insert(rest.substr(0, rest.find('\'')));
+    }
   }
   std::string list;
   for (const std::string_view name : names) {

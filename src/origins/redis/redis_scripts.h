@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -48,8 +49,8 @@ enum class Script : uint8_t {
 };
 
 [[nodiscard]] std::string_view text_of(Script script);
-// The commands that it calls: "HGET HSET".
-[[nodiscard]] std::string commands_of(Script script);
+// The commands that they call: "HGET HSET".
+[[nodiscard]] std::string commands_of(std::span<const Script> scripts);
 // The SHA-1 digest in hexadecimal, for EVALSHA.
 [[nodiscard]] const std::string& sha_of(Script script);
 
