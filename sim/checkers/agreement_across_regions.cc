@@ -1,14 +1,15 @@
 // Rows are imported. Without faults, every process that has read the tuple uses a row one import
 // delay after its commit at the latest, messages included. After faults have ended all processes
 // agree: each knows the rows of the other regions in the ledger, and no more than was ever
-// committed; and the ledger has every row that a region takes for published, even if it had lost
-// the row. A row younger than that may be unknown at the end, and so may a row of a window that has
-// just begun on the node: it is used at the next iteration.
+// committed; and the ledger has every row that a bridge has recorded as published, even if it had
+// lost the row. A row younger than that may be unknown at the end, and so may a row of a window
+// that has just begun on the node: it is used at the next iteration.
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 
+#include "global/bridge_codec.h"
 #include "sim/checkers/makers.h"
 #include "sim/checkers/missing_counts.h"
 #include "sim/checkers/read_tuples.h"
@@ -59,18 +60,22 @@ class AgreementAcrossRegions final : public GlobalChecker {
   }
 
   static Violation check_published(const GlobalView& view, const RegionState& region) {
-    Violation violation;
-    region.origin.bridge().for_each_tuple([&](const std::string& tuple, const RegionCounts& known) {
-      for (const RegionCount& own : known.counts) {
-        const CellId id{tuple, own.sequence};
-        if (own.region != region.name || !is_live_at(id, view.now.wall)) continue;
-        const Count has = view.ledger.current({id, region.name});
-        if (own.count <= has || view.rejected.count(tuple) > 0) continue;
-        violation = region.name + " takes " + std::to_string(own.count) +
-                    " for published, but the ledger has " + std::to_string(has);
+    for (const std::string& record : region.origin.bridge().records()) {
+      const auto notice = global::decode_notice(record);
+      if (!notice) continue;
+      for (const global::TupleChange& change : notice->changes) {
+        if (view.rejected.count(change.tuple) > 0) continue;
+        for (const RegionCount& own : change.counts) {
+          const CellId id{change.tuple, own.sequence};
+          if (!is_live_at(id, view.now.wall)) continue;
+          const Count has = view.ledger.current({id, region.name});
+          if (own.count <= has) continue;
+          return region.name + " takes " + std::to_string(own.count) +
+                 " for published, but the ledger has " + std::to_string(has);
+        }
       }
-    });
-    return violation;
+    }
+    return {};
   }
 
   template <typename Written>

@@ -63,7 +63,12 @@ class RowAtTheEnd : public ::testing::Test {
         .workspace = {}, .ns = "sim", .identifier = "a", .duration = Millis(60'000)};
     const int64_t window = timeline_.now().wall.time_since_epoch() / key.duration;
     reader_[0].process = 0;
-    reader_[0].cells.push_back({.tuple = tuple_of(key), .sequence = window});
+    reader_[0].cells.push_back({.tuple = tuple_of(key), .sequence = window, .generation = 1});
+    RequestRecord read;
+    read.contributor = {.process = 0, .generation = 1};
+    read.tuple = tuple_of(key);
+    read.verdict.outcome = Outcome::kAdmitted;
+    (void)checker_->after_answer(view(), 0, read);
     const LedgerUser writer{.region = 1, .name = names_[1]};
     ledger_.commit(
         writer,

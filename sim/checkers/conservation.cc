@@ -22,7 +22,7 @@ class Conservation final : public RegionChecker {
       Count total = 0;
       for (const auto& [component, count] : view.origin.components(cell)) total += count;
       const Count lost = missing.died_unacked + missing.lost_with_origin;
-      if (total <= accepted && total + lost >= accepted) continue;
+      if (total <= accepted + view.origin.restored(cell) && total + lost >= accepted) continue;
       return "the origin has " + std::to_string(total) + " of " + std::to_string(accepted) +
              " accepted; " + std::to_string(missing.died_unacked) +
              " were lost with their process, " + std::to_string(missing.lost_with_origin) +

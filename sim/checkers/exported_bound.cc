@@ -6,10 +6,12 @@
 // accepted anywhere in the last 2 D and in the time that a change of the bound takes to arrive.
 // This holds under any fault; D is the delay without faults. A region may exceed the limit by
 // counts in flight between its nodes or accepted in isolation; the regional bound covers those.
+// Nobody knows of counts that were not published when their process ended and the origin lost them.
 
 #include <algorithm>
 #include <map>
 
+#include "base/wide.h"
 #include "sim/checkers/makers.h"
 
 namespace weir::sim {
@@ -45,6 +47,7 @@ class ExportedBound final : public GlobalChecker {
         }
       }
       accepted += there;
+      alone += lost(view, other, cell);
       if (there > largest) alone += there - largest;
     }
     const double most =
@@ -59,6 +62,15 @@ class ExportedBound final : public GlobalChecker {
   }
 
  private:
+  static Count lost(const GlobalView& view, const RegionState& region, const CellId& cell) {
+    if (!region.origin.bridge().lost_at()) return 0;
+    Count ended = 0;
+    for (const Accept& accept : region.oracle.accepts(cell)) {
+      if (region.oracle.process(accept.contributor.process).ended) ended += accept.cost;
+    }
+    return base::saturating_sub(ended, view.ledger.max_committed({cell, region.name}));
+  }
+
   std::map<std::string, Count> limits_;  // the largest of all requests
 };
 

@@ -60,20 +60,22 @@ class PublishedInTime final : public GlobalChecker {
   };
 
   // A process may know counts that the origin has lost together with a sibling. It asks for them in
-  // vain.
+  // vain, until the bridge restores them.
   static bool knows_lost_counts(const RegionState& region, const NodeView& node) {
     return region.has_origin &&
            std::any_of(node.shared.begin(), node.shared.end(), [&](const global::SharedCell& cell) {
-             return cell.waits &&
+             return (cell.waits || cell.reason != global::PublishReason::kNone) &&
                     cell.usage.counted > region.origin.total({cell.tuple, cell.sequence});
            });
   }
 
-  static Violation check_lag(const GlobalView& view, const RegionState& region,
-                             const NodeView& node) {
+  Violation check_lag(const GlobalView& view, const RegionState& region, const NodeView& node) {
     if (view.disrupted_since || view.budget_limited || !node.runs()) return {};
-    if (node.sync.publish_lag <= 2 * view.delays.total()) return {};
-    if (knows_lost_counts(region, node)) return {};
+    const Nanos most = 2 * view.delays.total();
+    if (node.sync.publish_lag <= most) return {};
+    MonoTime& asked_in_vain = asked_in_vain_[{region.name, node.process}];
+    if (knows_lost_counts(region, node)) asked_in_vain = view.now.mono;
+    if (view.now.mono - asked_in_vain <= most + kAsksAgain) return {};
     return "a row has been waiting on node " + std::to_string(node.node) + " for " +
            std::to_string(node.sync.publish_lag / Millis(1)) + " ms";
   }
@@ -246,7 +248,8 @@ class PublishedInTime final : public GlobalChecker {
   }
 
   RequestedLimits requested_;
-  std::set<std::pair<int, CellId>> denied_before_;  // by region
+  std::map<std::pair<std::string, int>, MonoTime> asked_in_vain_;  // by region and process
+  std::set<std::pair<int, CellId>> denied_before_;                 // by region
   std::map<ProcessCell, Denied> denials_;
 };
 

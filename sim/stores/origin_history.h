@@ -36,6 +36,8 @@ class OriginHistory {
   [[nodiscard]] virtual Components components(const CellId& cell) const = 0;
   // The sum of all components.
   [[nodiscard]] virtual Count total(const CellId& cell) const = 0;
+  // What bridges have added to a cell because it was missing after a loss.
+  [[nodiscard]] virtual Count restored(const CellId& cell) const = 0;
   // What the region keeps at the origin to share its counts with other regions.
   [[nodiscard]] virtual const BridgeData& bridge() const = 0;
   // In order; before the first entry it was 0.

@@ -100,11 +100,18 @@ void WatchedOrigin::raise_departed(const std::string& tuple, const CellFloor& fl
   Cell& cell = cells_[id];
   cell.expires_at = std::max(cell.expires_at, expires_at);
   Count& departed = cell.components[kDeparted];
-  departed = std::max(departed, floor.total - written);
+  if (floor.total - written <= departed) return;
+  restored_[id] += floor.total - written - departed;
+  departed = floor.total - written;
   origin_.replay(
       {{.cell = id, .writer = kDeparted, .total = departed, .expires_at = cell.expires_at}},
       [](const auto&) {});
   note(id);
+}
+
+Count WatchedOrigin::restored(const CellId& cell) const {
+  const auto found = restored_.find(cell);
+  return found == restored_.end() ? 0 : found->second;
 }
 
 Count WatchedOrigin::total(const CellId& cell) const {

@@ -78,6 +78,7 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   [[nodiscard]] const std::vector<ComponentValue>& component_history(
       const CellId& cell, const Component& component) const override;
   [[nodiscard]] Count total(const CellId& cell) const override;
+  [[nodiscard]] Count restored(const CellId& cell) const override;
   [[nodiscard]] const BridgeData& bridge() const override { return bridge_.data; }
 
  private:
@@ -123,6 +124,7 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   // The content of origin_, to be able to write it again.
   std::map<CellId, Cell> cells_;
   std::map<CellId, std::vector<Moment>> history_;
+  std::map<CellId, Count> restored_;
   std::map<size_t, MonoTime> saved_;
   std::map<CellComponent, std::vector<ComponentValue>> component_values_;
   std::map<CellComponent, Lost> lost_;

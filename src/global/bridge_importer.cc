@@ -235,6 +235,31 @@ void BridgeImporter::on_feeds(Instant now, const FeedChanges& feeds) {
     follow(now, head, feeds);
   }
   plan_full_reads(now, feeds);
+  record_own_rows(now);
+}
+
+// Rows of our own region come from the feed if the reply to their publisher was lost. From now on
+// they count as published, so they need a record, too.
+void BridgeImporter::record_own_rows(Instant now) {
+  BridgeNotice record;
+  for (const TupleChange& change : round_.changes.changes()) {
+    TupleChange own{.tuple = change.tuple, .counts = {}};
+    for (const RegionCount& count : change.counts) {
+      if (count.region == identity_.region) own.counts.push_back(count);
+    }
+    if (!own.counts.empty()) record.changes.push_back(std::move(own));
+  }
+  if (record.changes.empty()) return apply_round(now);
+  record.regions.own = own_;
+  store_->keep_record(
+      encode(record), now.wall,
+      round_task_.call_origin<bool>(now.mono, [this](Instant when, const auto& kept) {
+        if (!kept) return end_round(when, true);
+        apply_round(when);
+      }));
+}
+
+void BridgeImporter::apply_round(Instant now) {
   apply(now, round_task_, round_.changes.changes(), [this](Instant when, bool applied) {
     if (!applied && !mutated(Mutation::kBridgeCursorEarly)) return end_round(when, true);
     finish_round(when);

@@ -172,6 +172,8 @@ class BridgeImporter {
   [[nodiscard]] bool take_batches(Instant now, const RegionFeed& head, const FeedChanges& feeds,
                                   FeedPosition& at);
   void skip_own_batches(FeedPosition& at);
+  void record_own_rows(Instant now);
+  void apply_round(Instant now);
   void finish_round(Instant now);
   void end_round(Instant now, bool failed);
   void plan_full_reads(Instant now, const FeedChanges& feeds);

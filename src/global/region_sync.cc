@@ -171,6 +171,15 @@ void RegionSync::tell_of_survival(Instant now) {
 
 void RegionSync::use_origin() {
   store_ = region_->origin->bridge_store();
+  // The bridge must find out if the ledger loses what this process published by itself.
+  if (own_store_) {
+    own_store_->bridge_store()->read_records([&](const Result<std::vector<std::string>>& records) {
+      if (!records) return;
+      for (const std::string& record : *records) {
+        store_->keep_record(record, tuples_->clock.now().wall, [](const auto&) {});
+      }
+    });
+  }
   // What this process knew by itself is not missed: the origin has it or learns it.
   global_->set_own_store(nullptr);
   own_store_ = nullptr;
