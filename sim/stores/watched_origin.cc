@@ -87,6 +87,26 @@ void WatchedOrigin::retire(const CellRetirement& retired) {
   note(retired.cell);
 }
 
+void WatchedOrigin::raise_departed(const std::string& tuple, const CellFloor& floor) {
+  const WallTime expires_at = floor.expires_at + expiry_margin_;
+  if (expires_at <= clock_.now().wall) return;
+  drop_expired();
+  const CellId id{tuple, floor.sequence};
+  Count written = 0;
+  for (const auto& [component, count] : components(id)) {
+    if (is_written_again(component, floor)) written = base::saturating_add(written, count);
+  }
+  if (written >= floor.total) return;
+  Cell& cell = cells_[id];
+  cell.expires_at = std::max(cell.expires_at, expires_at);
+  Count& departed = cell.components[kDeparted];
+  departed = std::max(departed, floor.total - written);
+  origin_.replay(
+      {{.cell = id, .writer = kDeparted, .total = departed, .expires_at = cell.expires_at}},
+      [](const auto&) {});
+  note(id);
+}
+
 Count WatchedOrigin::total(const CellId& cell) const {
   Count sum = 0;
   for (const auto& [component, count] : components(cell)) sum = base::saturating_add(sum, count);

@@ -51,7 +51,9 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
         observer_(std::move(observer)),
         origin_(clock),
         bridge_{.data = BridgeData(clock, expiry_margin, planted_bug),
-                .total = [this](const CellId& cell) { return total(cell); }},
+                .total = [this](const CellId& cell) { return total(cell); },
+                .raise_departed = [this](const std::string& tuple,
+                                         const CellFloor& floor) { raise_departed(tuple, floor); }},
         random_(0) {}
 
   [[nodiscard]] std::shared_ptr<RegionalOrigin> endpoint_of(int process) override;
@@ -99,6 +101,7 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   [[nodiscard]] CellTotals read(const CellRead& read);
   [[nodiscard]] CellTotals write(int process, const CellReplay& replay);
   void retire(const CellRetirement& retired);
+  void raise_departed(const std::string& tuple, const CellFloor& floor);
   [[nodiscard]] CellTotals totals(const CellRead& read);
   void store(const CellReplay& replay, Count before);
   void replace_all(std::map<CellId, Cell> cells, Loss loss);

@@ -14,6 +14,8 @@ using base::ByteWriter;
 
 constexpr uint64_t kNoticeFormat = 1;
 constexpr uint64_t kStateFormat = 1;
+constexpr uint64_t kSurvivorFormat = 2;  // records also hold notices
+static_assert(kSurvivorFormat != kNoticeFormat);
 // A list with more elements than the message has bytes is not valid.
 constexpr size_t kMaxReserved = 4096;
 
@@ -170,6 +172,7 @@ std::string encode(const BridgeState& state) {
   writer.add(kStateFormat);
   writer.add(state.id);
   writer.add(state.evicted);
+  writer.add(uint64_t{state.emptied});
   writer.add(state.cursors.size());
   for (const auto& [region, position] : state.cursors) {
     writer.add(std::string_view(region));
@@ -179,18 +182,35 @@ std::string encode(const BridgeState& state) {
 }
 
 std::optional<BridgeState> decode_state(std::string_view bytes) {
-  ByteReader reader(bytes);
+  Values values(bytes);
+  ByteReader& reader = values.reader();
   if (reader.number() != kStateFormat) return std::nullopt;
   BridgeState state;
   state.id = reader.number();
   state.evicted = reader.number();
+  state.emptied = values.up_to(1) != 0;
   const auto cursors = read_list(reader, [&] {
     std::string region(reader.text());
     return std::pair(std::move(region), read_position(reader));
   });
   state.cursors.insert(cursors.begin(), cursors.end());
-  if (!reader.at_end()) return std::nullopt;
+  if (!values.all_valid()) return std::nullopt;
   return state;
+}
+
+std::string encode(const SurvivorRecord& record) {
+  ByteWriter writer;
+  writer.add(kSurvivorFormat);
+  writer.add(record.incarnation);
+  return writer.take();
+}
+
+std::optional<SurvivorRecord> decode_survivor(std::string_view bytes) {
+  Values values(bytes);
+  if (values.reader().number() != kSurvivorFormat) return std::nullopt;
+  const SurvivorRecord record{.incarnation = values.reader().number()};
+  if (!values.all_valid()) return std::nullopt;
+  return record;
 }
 
 }  // namespace weir::global

@@ -53,14 +53,22 @@ struct BridgeState {
   // Chosen anew whenever counts may be missing: the position of a feed is valid for one of them.
   uint64_t id = 0;
   uint64_t evicted = 0;  // BridgeGrant::evicted when the id was chosen
+  bool emptied = false;  // the store was empty then, and does not have the counts of our own rows
   // The positions of the feeds, by region: all rows up to there are at the origin.
   std::map<std::string, FeedPosition> cursors;
   friend bool operator==(const BridgeState&, const BridgeState&) = default;
 };
 
+// A record of a process that has counts from before the store lost its data, and replays them.
+struct SurvivorRecord {
+  uint64_t incarnation = 0;
+};
+
+[[nodiscard]] std::string encode(const SurvivorRecord& record);
 [[nodiscard]] std::string encode(const BridgeNotice& notice);
 [[nodiscard]] std::string encode(const BridgeState& state);
 [[nodiscard]] std::optional<BridgeNotice> decode_notice(std::string_view bytes);
+[[nodiscard]] std::optional<SurvivorRecord> decode_survivor(std::string_view bytes);
 [[nodiscard]] std::optional<BridgeState> decode_state(std::string_view bytes);
 
 }  // namespace weir::global

@@ -72,6 +72,7 @@ void BridgeImporter::apply(Instant now, PeriodicTask& task, std::vector<TupleCha
                                   Instant when, const Result<std::vector<TupleCounts>>& tuples) {
                       if (!tuples || tuples->size() != updates->size()) return done(when, false);
                       note_no_room(*updates, *tuples);
+                      if (&task == &page_task_) note_lost_counts(when, *updates, *tuples);
                       evaluate(when, *updates, *tuples);
                       apply(when, task, std::move(*rest), done);
                     }));
@@ -83,6 +84,33 @@ void BridgeImporter::note_no_room(const std::vector<TupleUpdate>& updates,
     if (!tuples[i].dropped) continue;
     ++stats_.no_room;
     stats_.no_room_until = std::max(stats_.no_room_until, updates[i].kept_until);
+  }
+}
+
+// Counts of our own rows that the origin does not have.
+//
+// Not after an eviction: the processes do not replay all their counts then, but each cell when they
+// use it. Nor with a store of our own, whose only process knows its own rows.
+void BridgeImporter::note_lost_counts(Instant now, const std::vector<TupleUpdate>& updates,
+                                      const std::vector<TupleCounts>& tuples) {
+  if (!full_read_ || full_read_->region != identity_.region || !own_is_unread_) return;
+  if (store_use_ == StoreUse::kPrivate || follows_eviction_) return;
+  for (size_t i = 0; i < updates.size(); ++i) {
+    const OriginTuple tuple(updates[i].tuple, tuples[i], identity_.region, now.wall, regions_);
+    std::vector<CellFloor> floors;
+    for (const TupleCounts::Window& window : tuples[i].windows) {
+      const Count published = tuple.published(window.sequence);
+      if (published <= window.total) continue;
+      floors.push_back({.sequence = window.sequence,
+                        .total = published,
+                        .expires_at = WallTime((window.sequence + 2) * tuple.duration())});
+    }
+    if (floors.empty()) continue;
+    full_read_->lost.push_back({.tuple = updates[i].tuple,
+                                .counts = {},
+                                .kept_until = {},
+                                .sequences = updates[i].sequences,
+                                .floors = std::move(floors)});
   }
 }
 
@@ -151,13 +179,81 @@ void BridgeImporter::on_page(Instant now, LedgerPage page) {
           notify_(when, notice);
           full_read_->next = next;
           if (!last) return;
-          if (full_read_->region == identity_.region) reads_former_rows_ = false;
-          completed_[full_read_->region] = {full_read_->head, full_read_->state_id};
-          ++stats_.full_reads;
-          stats_.full_read_took = when.mono - full_read_->began;
-          stats_.full_read_ended = when.mono;
-          full_read_.reset();
+          end_full_read(when);
         });
+}
+
+void BridgeImporter::end_full_read(Instant now) {
+  FullRead read = *std::exchange(full_read_, std::nullopt);
+  ++stats_.full_reads;
+  stats_.full_read_took = now.mono - read.began;
+  stats_.full_read_ended = now.mono;
+  const Completed completed{read.head, read.state_id};
+  if (read.region == identity_.region) {
+    reads_former_rows_ = false;
+    if (!read.lost.empty()) {
+      own_ = std::max(own_, read.head);
+      restoration_ = {.read = completed,
+                      .at = now.mono + kReplayTime,
+                      .emptied = emptied_,
+                      .survivors = {},
+                      .updates = std::move(read.lost)};
+      return;
+    }
+  }
+  completed_[read.region] = completed;
+}
+
+// Repeating a part changes nothing.
+void BridgeImporter::continue_restoration(Instant now) {
+  if (!page_task_.is_due(now.mono)) return;
+  if (restoration_->emptied && !restoration_->survivors) return read_survivors(now);
+  Restoration& restored = *restoration_;
+  std::vector<TupleUpdate> part;
+  for (size_t i = restored.done; i < restored.updates.size() && part.size() < kTuplesPerUpdate;
+       ++i) {
+    part.push_back(restored.updates[i]);
+    // An expired cell stays as it is.
+    std::erase_if(part.back().floors,
+                  [&](const CellFloor& floor) { return floor.expires_at <= now.wall; });
+    for (CellFloor& floor : part.back().floors) floor.writers = restored.survivors;
+  }
+  page_task_.next = now.mono + kPageEvery;
+  store_->update_tuples(
+      part,
+      page_task_.call<std::vector<TupleCounts>>(
+          now.mono, [this, part](Instant when, const Result<std::vector<TupleCounts>>& tuples) {
+            if (!restoration_) return;
+            if (!tuples || tuples->size() != part.size()) {
+              ++stats_.errors;
+              page_task_.next = when.mono + kRetry;
+              return;
+            }
+            evaluate(when, part, *tuples);
+            restoration_->done += part.size();
+            if (restoration_->done < restoration_->updates.size()) return;
+            completed_[identity_.region] = restoration_->read;
+            restoration_.reset();
+          }));
+}
+
+// An origin that was empty has counts from before only of processes that replay them. All other
+// components are new.
+void BridgeImporter::read_survivors(Instant now) {
+  store_->read_records(page_task_.call<std::vector<std::string>>(
+      now.mono, [this](Instant when, const Result<std::vector<std::string>>& records) {
+        if (!restoration_) return;
+        if (!records) {
+          ++stats_.errors;
+          page_task_.next = when.mono + kRetry;
+          return;
+        }
+        restoration_->survivors.emplace();
+        for (const std::string& record : *records) {
+          const auto survivor = decode_survivor(record);
+          if (survivor) restoration_->survivors->push_back(survivor->incarnation);
+        }
+      }));
 }
 
 }  // namespace weir::global

@@ -55,6 +55,8 @@ void BridgeImporter::use(BridgeStore& store, StoreUse store_use, FeedPosition ow
   completed_.clear();
   own_batches_.clear();
   own_ = own;
+  restoration_.reset();
+  own_is_unread_ = emptied_ = follows_eviction_ = false;
   reads_former_rows_ = false;
   state_id_ = seen_id_ = invalid_id_ = 0;
   discards_next_ = false;
@@ -68,13 +70,17 @@ void BridgeImporter::use(BridgeStore& store, StoreUse store_use, FeedPosition ow
 void BridgeImporter::run(Instant now, Nanos every, Flush flush) {
   every_ = every;
   if (round_task_.give_up_late_call(now.mono)) end_round(now, true);
-  if (page_task_.give_up_late_call(now.mono)) full_read_.reset();
+  if (page_task_.give_up_late_call(now.mono)) full_read_.reset();  // a restoration begins again
   // A process that ends publishes what is left, unless another one is the bridge.
   const bool asks = flush == Flush::kAll && awaits_grant(now.mono) && !round_task_.in_flight();
   if (round_task_.is_due(now.mono) || asks) acquire(now);
   if (!is_bridge(now.mono)) return;
   renew_lease(now);
-  read_next_page(now);
+  if (restoration_ && !full_read_ && now.mono >= restoration_->at) {
+    continue_restoration(now);
+  } else {
+    read_next_page(now);
+  }
 }
 
 void BridgeImporter::release() {
@@ -163,6 +169,7 @@ void BridgeImporter::on_grant(Instant now, const BridgeGrant& grant) {
     refused_at_ = now.mono;
     loss_ = Loss::kNone;
     knows_records_ = false;
+    restoration_.reset();
     failing_since_.reset();
     return;
   }
@@ -176,6 +183,7 @@ void BridgeImporter::on_grant(Instant now, const BridgeGrant& grant) {
     FeedPosition& cursor = round_.state.cursors[region];
     // A check of a region whose feed is followed takes it nowhere.
     if (cursor.epoch != completed.head.epoch) cursor = completed.head;
+    if (region == identity_.region) round_.state.emptied = false;
   }
   read_feeds(now);
 }
@@ -192,6 +200,11 @@ void BridgeImporter::keep_or_renew(Instant now, const std::optional<BridgeState>
   } else {
     round_.state = {.id = random(), .evicted = evicted, .cursors = {}};
     wanted_.clear();
+    restoration_.reset();
+    // Keys may have been evicted before the state was.
+    follows_eviction_ = round_.follows_eviction || evicted > 0;
+    // Until our own rows were read, it has not got its counts back.
+    round_.state.emptied = saved ? saved->emptied : !follows_eviction_;
   }
   if (!round_.complete) regions_.complete = false;
 }
@@ -288,12 +301,16 @@ void BridgeImporter::plan_full_reads(Instant now, const FeedChanges& feeds) {
     checked_at_ = now.mono;
     for (const RegionFeed& head : feeds.heads) wanted_[head.region] = head.at;
   }
+  own_is_unread_ = round_.state.cursors.count(identity_.region) == 0;
+  emptied_ = round_.state.emptied;
   for (const RegionFeed& head : feeds.heads) {
     if (round_.state.cursors.count(head.region) > 0) continue;
     const bool reads =
         full_read_ && full_read_->region == head.region && full_read_->state_id == round_.state.id;
-    if (!reads) wanted_[head.region] = head.at;
-    if (head.region == identity_.region && own_ == FeedPosition{}) reads_former_rows_ = true;
+    const bool own = head.region == identity_.region;
+    const bool waits = own && restoration_;
+    if (!reads && !waits) wanted_[head.region] = head.at;
+    if (own && own_ == FeedPosition{}) reads_former_rows_ = true;
     // What our own region published does not tell who else counts.
     if (head.region != identity_.region) round_.complete = false;
   }

@@ -14,6 +14,12 @@
 // minute again, so that the next bridge finds the loss, too, if this one dies. A new bridge learns
 // from the records of the last minute how long our feed was.
 //
+// After the origin lost its data, our own rows may have counts that it has not: nobody replays the
+// counts of a process that ended. New counts would stay below our row, and so unpublished. So when
+// the other processes have had the time to replay, what is missing is added to the departed
+// component of each cell. Until then our feed has no saved position, so that the next bridge does
+// it if this one dies.
+//
 // Only from the thread that runs the sync.
 
 #pragma once
@@ -52,6 +58,9 @@ class BridgeImporter {
   static constexpr Nanos kHandOverAfter = Millis(3000);
   static constexpr Nanos kCandidateEvery = Millis(300);  // while another process is the bridge
   static constexpr Nanos kRetry = Millis(500);
+  // The processes of a region have replayed all their counts to an origin that lost them. What a
+  // process replays later, and what was published of it, counts twice.
+  static constexpr Nanos kReplayTime = Millis(10'000);
 
   // Called with each notice that the region must get.
   using Notify = std::function<void(Instant now, std::vector<TupleChange> changes)>;
@@ -123,11 +132,21 @@ class BridgeImporter {
     uint64_t state_id = 0;
     LedgerPosition next;
     MonoTime began{};
+    std::vector<TupleUpdate> lost{};  // counts of our own rows that the origin does not have
   };
   // A full read that ended: the next round saves it.
   struct Completed {
     FeedPosition head;
     uint64_t state_id = 0;
+  };
+  // Adds to the origin what it lost. Our own feed has no position until it has ended.
+  struct Restoration {
+    Completed read;  // of our own region
+    MonoTime at{};
+    bool emptied = false;  // BridgeState::emptied
+    std::optional<std::vector<uint64_t>> survivors{};
+    std::vector<TupleUpdate> updates;
+    size_t done = 0;
   };
   // One round: what was read, and the state to save if all of it is applied.
   struct Round {
@@ -161,9 +180,14 @@ class BridgeImporter {
   void keep_or_renew(Instant now, const std::optional<BridgeState>& saved, uint64_t evicted);
   void read_next_page(Instant now);
   void on_page(Instant now, LedgerPage page);
+  void end_full_read(Instant now);
+  void continue_restoration(Instant now);
+  void read_survivors(Instant now);
   // Applies rows to the origin, then calls `done` with whether all replies were good.
   void apply(Instant now, PeriodicTask& task, std::vector<TupleChange> changes,
              std::function<void(Instant, bool)> done);
+  void note_lost_counts(Instant now, const std::vector<TupleUpdate>& updates,
+                        const std::vector<TupleCounts>& tuples);
   void evaluate(Instant now, const std::vector<TupleUpdate>& updates,
                 const std::vector<TupleCounts>& tuples);
   void note_no_room(const std::vector<TupleUpdate>& updates,
@@ -198,6 +222,10 @@ class BridgeImporter {
   MonoTime renewed_at_{};       // when all positions were last discarded after an eviction
   MonoTime checked_at_{};       // when all regions were last read whole as a check
   bool check_all_ = false;
+  std::optional<Restoration> restoration_;
+  bool own_is_unread_ = false;      // our own feed has no position
+  bool emptied_ = false;            // as in the last state
+  bool follows_eviction_ = false;   // the last state was chosen because the store evicted keys
   bool reads_former_rows_ = false;  // the next read of our own rows is of rows written before
   Loss loss_ = Loss::kNone;
   bool knows_records_ = false;  // own_ is not older than the records at the origin

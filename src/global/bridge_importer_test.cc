@@ -203,6 +203,7 @@ TEST_F(BridgeImporterTest, DiscardsTheStateThatItReadsNextIfItHasReadNone) {
 
 TEST_F(BridgeImporterTest, DoesNotSkipABatchOfItsRegionThatAnotherProcessPublished) {
   const auto one = make_process("one");
+  replay("first", 10, Due::kNever);
   publish_for("here", "first", 10);
   pass(Millis(500), {one.get()});
   const FeedPosition before = position("here");

@@ -202,8 +202,11 @@ std::vector<BridgePublisher::OwnRow> BridgePublisher::rows_of(Instant now, const
     }
     if (reason == PublishReason::kNone) continue;
     const Count limit = tuple.limit_seen();
+    Count published = count;
+    if (mutated(Mutation::kForeignPublished)) published += tuple.foreign(sequence);
+    if (mutated(Mutation::kVerdictPublished) && asked && !over) published = limit;
     rows.push_back({.sequence = sequence,
-                    .count = count,
+                    .count = published,
                     .limit = limit == 0 ? kMaxLimit : limit,
                     .leased_until =
                         over ? WallTime{}

@@ -37,10 +37,8 @@ std::optional<PublishTrigger::WindowTotals> PublishTrigger::region_counts(const 
     if (!cells.in_tag_range(sequence)) continue;
     const auto own = memory::settled(cells.own(sequence), cells.tentative());
     if (!own) return std::nullopt;
-    const bool all = mutated(Mutation::kForeignPublished);
-    const memory::Word& siblings = all ? cells.others(sequence) : cells.siblings(sequence);
     (back == 0 ? counts.current : counts.last) =
-        own->count_of(sequence) + memory::count_in_seq_cst(siblings, sequence);
+        own->count_of(sequence) + memory::count_in_seq_cst(cells.siblings(sequence), sequence);
   }
   return counts;
 }
@@ -277,7 +275,7 @@ bool PublishTrigger::update_window(Instant now, const Tuple& tuple, SharedTuple&
   window.limit = memory::smaller_limit(window.limit, memory::smallest_limit(tuple));
   // The bridge may fail to publish, so a refusal stays until the row is known to be written.
   const bool waits = reason != PublishReason::kNone || window.is_due(now.mono);
-  window.refused = usage.refused && waits;
+  window.refused = usage.refused && waits && !mutated(Mutation::kFailedRefusalForgotten);
   if (reason != PublishReason::kNone) {
     window.due = usage.counted;
     window.due_since = now.mono;

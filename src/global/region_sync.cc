@@ -9,6 +9,7 @@
 #include "base/mutex.h"
 #include "global/ledger_key.h"
 #include "memory/tentative.h"
+#include "regional/freshness.h"
 
 namespace weir::global {
 
@@ -21,6 +22,8 @@ namespace {
 
 constexpr Millis kStatsEvery{50};
 constexpr Millis kClockStep{1000};
+constexpr Millis kStarting{5000};
+constexpr Millis kTellSurvivalEvery{15'000};
 
 std::string holder_name(uint64_t incarnation) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -58,7 +61,7 @@ RegionSync::RegionSync(std::shared_ptr<memory::TupleStore> tuples,
       cleaning_(completions_) {}
 
 RegionSync::~RegionSync() {
-  if (store_ != nullptr) store_->subscribe(nullptr);
+  subscription_ = nullptr;
 }
 
 WorkReport RegionSync::run_once(Instant now, Flush flush) {
@@ -78,6 +81,7 @@ WorkReport RegionSync::run_once(Instant now, Flush flush) {
     cleaning_.next = now.mono + kCleanEvery;
   }
   choose_store();
+  tell_of_survival(now);
   completions_->run_all(now);
   update_siblings(now);
   continue_making_stale();
@@ -126,6 +130,9 @@ void RegionSync::choose_store() {
   if (usable) origin_epoch_ = region_->origin->epoch();
   if (mode == mode_ && !lost) return;
   const bool first = mode_ == Mode::kNone;
+  // A process that has just started makes its connections one after the other.
+  survivor_ = survivor_ || latest_.mono - started_ >= kStarting;
+  tells_survival_ = {};
   // After a loss, the origin may not know what was due, nor this process what was sent to it.
   trigger_.forget_due();
   trigger_.evaluate_all();
@@ -136,7 +143,7 @@ void RegionSync::choose_store() {
     return make_all_stale();
   }
   publisher_.stop();
-  if (store_ != nullptr) store_->subscribe(nullptr);
+  subscription_ = nullptr;
   mode_ = mode;
   regions_.complete = false;
   if (mode == Mode::kOrigin) {
@@ -149,6 +156,17 @@ void RegionSync::choose_store() {
                 std::max(regions_.own, importer_.own_position()));
   publisher_.use(*store_);
   if (lost && !first) importer_.discard_positions();
+}
+
+// An origin that lost its data gets the counts of this process again: the bridge must not add them
+// once more from the ledger. The record is repeated, since the origin keeps it for a minute, and it
+// may be lost.
+void RegionSync::tell_of_survival(Instant now) {
+  static_assert(3 * kTellSurvivalEvery < kRecordsKept);
+  if (!survivor_ || mode_ != Mode::kOrigin || now.mono < tells_survival_) return;
+  tells_survival_ = now.mono + kTellSurvivalEvery;
+  store_->keep_record(encode(SurvivorRecord{.incarnation = region_->incarnation}), now.wall,
+                      [](const auto&) {});
 }
 
 void RegionSync::use_origin() {
@@ -166,15 +184,16 @@ void RegionSync::use_own_store() {
 }
 
 void RegionSync::subscribe(BridgeStore& store) {
-  const uint64_t subscription = ++subscription_;
-  store.subscribe([this, subscription, weak = std::weak_ptr(completions_)](BridgeMessage message) {
-    const auto completions = weak.lock();
-    if (!completions) return;
-    auto shared = std::make_shared<BridgeMessage>(std::move(message));
-    completions->post([this, subscription, shared](Instant now) {
-      if (subscription == subscription_) on_message(now, *shared);
-    });
-  });
+  const uint64_t number = ++subscriptions_;
+  subscription_ =
+      store.subscribe([this, number, weak = std::weak_ptr(completions_)](BridgeMessage message) {
+        const auto completions = weak.lock();
+        if (!completions) return;
+        auto shared = std::make_shared<BridgeMessage>(std::move(message));
+        completions->post([this, number, shared](Instant now) {
+          if (number == subscriptions_) on_message(now, *shared);
+        });
+      });
 }
 
 // Cells with a reason to publish go to the store together with their counts.
@@ -272,6 +291,10 @@ void RegionSync::merge(Instant now, const TupleChange& change) {
   rows_applied_ += change.counts.size();
   const auto merged = global_->shared.merge(now.wall, tuple, key, change.counts);
   if (merged == SharedTuples::Merge::kNoMemory) trigger_.note_skipped(now.mono);
+  if (mutated(Mutation::kOwnRowFresh)) {
+    const Nanos fresh = regional::fresh_for(tuple.slot->header.duration(), region_->max_freshness);
+    WindowCells(tuple).fresh_until().store(regional::Freshness::read(now.mono, fresh).word);
+  }
   if (merged != SharedTuples::Merge::kUnchanged) watch_->push(tuple.index);
 }
 

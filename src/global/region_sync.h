@@ -53,6 +53,7 @@ class RegionSync final : public regional::RegionCountsHandler {
   static constexpr Millis kCleanEvery{10'000};
 
   void choose_store();
+  void tell_of_survival(Instant now);
   void use_origin();
   void use_own_store();
   void send_due(Instant now, Flush flush);
@@ -109,12 +110,15 @@ class RegionSync final : public regional::RegionCountsHandler {
   Mode mode_ = Mode::kNone;
   BridgeStore* store_ = nullptr;               // in use
   std::shared_ptr<RegionalOrigin> own_store_;  // while this process is its own bridge
-  uint64_t subscription_ = 0;                  // messages of an earlier one are ignored
+  Subscription subscription_;                  // to its messages
+  uint64_t subscriptions_ = 0;                 // messages of an earlier one are ignored
   std::optional<uint64_t> last_message_;       // its number
   uint64_t origin_epoch_ = 0;
+  bool survivor_ = false;  // this process had counts before the origin changed
 
   PeriodicTask heartbeat_, cleaning_;
-  Instant latest_{};  // a run that waited for the mutex brings an older time
+  MonoTime tells_survival_{};  // next
+  Instant latest_{};           // a run that waited for the mutex brings an older time
   MonoTime started_{}, stats_updated_{}, imported_at_{};
   size_t stale_at_ = ~size_t{0};  // the next slot whose tuple is made stale; beyond the end: none
   uint64_t rows_applied_ = 0, messages_missed_ = 0, deleted_ = 0, heartbeat_errors_ = 0;

@@ -110,6 +110,22 @@ bool InProcessState::update(const TupleUpdate& update, WallTime now, size_t max_
   return true;
 }
 
+void InProcessState::raise_departed(const std::string& tuple, const CellFloor& floor,
+                                    WallTime now) {
+  if (floor.expires_at <= now || floor.total == 0) return;
+  const CellId id{tuple, floor.sequence};
+  Count written = 0;
+  for (const auto& [component, total] : components(id)) {
+    if (is_written_again(component, floor)) written = base::saturating_add(written, total);
+  }
+  if (written >= floor.total) return;
+  replay({.cell = id,
+          .writer = kDeparted,
+          .total = floor.total - written,
+          .expires_at = floor.expires_at},
+         now);
+}
+
 void InProcessState::evict(const std::string& tuple) {
   evicted_ += tuples_.erase(tuple);
   auto cell = cells_.lower_bound({tuple, std::numeric_limits<int64_t>::min()});

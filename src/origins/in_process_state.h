@@ -33,6 +33,8 @@ class InProcessState {
   [[nodiscard]] bool update(const TupleUpdate& update, WallTime now, size_t max_tuples);
 
   [[nodiscard]] bool has_cells(const std::string& tuple) const;
+  // See CellFloor. Ignores an expired cell.
+  void raise_departed(const std::string& tuple, const CellFloor& floor, WallTime now);
   // Deletes the cells and the region counts of a tuple.
   void evict(const std::string& tuple);
 

@@ -145,6 +145,7 @@ void OtherRegions::stop() {
 }
 
 void OtherRegions::report(const SyncStats& stats) {
+  if (claim_) claim_->set_bridge(stats.bridge);
   const bool readable = stats.import_lag < kLedgerLossLogged;
   if (readable != was_readable_) {
     was_readable_ = readable;

@@ -51,12 +51,12 @@ class OtherRegions {
   // The error if another process has claimed the region since; empty otherwise.
   [[nodiscard]] std::string conflict() const { return claim_ ? claim_->conflict() : ""; }
 
-  // Connects to the ledger and renews the claim, until stop().
+  // Connects to the ledger, until stop().
   void start();
   void stop();
 
-  // Logs each change between reachable and lost, and between writable and read-only. Called by the
-  // thread that syncs.
+  // Logs each change between reachable and lost, and between writable and read-only, and renews the
+  // claim as long as this process is the bridge. Called by the thread that syncs.
   void report(const SyncStats& stats);
   void report(const DrainReport& drained) const;
 

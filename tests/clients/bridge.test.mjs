@@ -8,7 +8,12 @@
 // Redis keeps the counts of a killed process, so the region whose Redis loses its data is another one
 // than that whose processes are killed.
 //
-// WEIR_BRIDGE_ROUNDS=N runs all faults N times (default: 1).
+// The exported bound holds for every key whose limit is reached: no more is admitted than the largest
+// value that any process exported meanwhile, times the limit, plus what was in flight. A process that
+// exports +Inf promises nothing: then a limit for each region is allowed, and the test says so. Without
+// a fault it is 1.35 everywhere.
+//
+// WEIR_BRIDGE_ROUNDS=N runs all faults N times (default: 1), and kills the bridge every 5 s for a minute.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -22,9 +27,13 @@ const kRounds = Number(process.env.WEIR_BRIDGE_ROUNDS ?? 1);
 const kNodes = 3; // per region
 const kTick = 20; // ms; one request per region each
 const kLarge = 100_000; // a limit that is never reached
-const kSmall = 120; // a limit that is reached under load
+const kSmall = 120; // a limit that is reached at once under load
+const kSlow = 150; // a limit that is reached after about 3 s
 const kUnpublished = 0.25; // of a limit, by all other regions together
-const kInFlight = 2000; // ms
+const kBound = 1.35; // without a fault
+const kTransit = 500; // ms; replay to Redis, rounds, commit and message
+const kMaxTransit = 2100; // ms; a process that imports or publishes later exports a wider bound
+const kEndless = Number(process.env.WEIR_BRIDGE_ROUNDS) > 0; // not only a short run
 const kHeaders = { authorization: `Bearer ${kRootKey}` };
 
 const database = new MariaDb();
@@ -56,7 +65,10 @@ async function ask(node, { identifier, most }, cost) {
 class RegionLoad {
   admitted = []; // {key, region, cost, at}
   requests = 0;
-  bound = 1; // the largest exported one
+  bound = 1; // the largest finite one that was exported
+  lag = 0; // ms; the largest of an import and of a row that waits
+  unbounded = new Map(); // by region: how often a process exported +Inf
+  samples = 0;
   #open = new Map(); // a request and its node
   #failures = [];
 
@@ -64,7 +76,9 @@ class RegionLoad {
     const key = (kind, most, cost) => ({ identifier: `${name}-${kind}`, most, cost });
     this.large = [1, 2, 3].map((i) => key(`large-${i}`, kLarge, () => 1 + Math.floor(Math.random() * 300)));
     this.small = key('small', kSmall, () => 1);
-    this.keys = [...this.large, this.small, this.small, this.small]; // as often as they are asked
+    this.slow = [1, 2].map((i) => key(`slow-${i}`, kSlow, () => 1 + (i - 1) * Math.floor(Math.random() * 9)));
+    // As often as they are asked.
+    this.keys = [...this.large, this.small, this.small, this.slow[0], this.slow[0], this.slow[0], this.slow[1]];
   }
 
   start() {
@@ -85,12 +99,19 @@ class RegionLoad {
       .finally(() => this.#open.delete(answer));
     this.#open.set(answer, node);
   }
-  // A process that does not know all rows exports no finite bound.
   async #watchBound() {
     while (!this.ended) {
-      for (const { away, server } of world.nodes) {
-        const bound = away ? 1 : await server.metric('weir_bound_ratio').catch(() => 1);
+      for (const node of world.nodes.filter(({ away }) => !away)) {
+        const page = await node.server.metrics().catch(() => undefined); // it was killed
+        if (page === undefined || node.away) continue;
+        const value = (name) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(page)[1].replace('+Inf', 'Infinity'));
+        const bound = value('weir_bound_ratio');
+        const { name } = node.region;
+        ++this.samples;
         if (Number.isFinite(bound)) this.bound = Math.max(this.bound, bound);
+        else this.unbounded.set(name, (this.unbounded.get(name) ?? 0) + 1);
+        const lag = value('weir_import_lag_seconds') + value('weir_publish_lag_seconds');
+        this.lag = Math.max(this.lag, lag * 1000);
       }
       await rest(100);
     }
@@ -131,16 +152,38 @@ class RegionLoad {
         });
       }
     }
-    await world.everywhere('a full key', async (node) => (await ask(node, this.small, 0)).remaining === 0);
+    for (const key of [this.small, ...this.slow]) {
+      // A region may not know what the others leave unpublished.
+      const most = Math.max(0, (1 + kUnpublished) * key.most - this.used(key));
+      const knows = async (node) => (await ask(node, key, 0)).remaining <= most;
+      await world.everywhere(`the count of ${key.identifier}`, knows);
+    }
   }
-  // The admissions of the last two seconds may have been in flight.
+  // The largest bound that was exported; with +Inf, what each region admits alone.
+  get promised() {
+    return this.unbounded.size > 0 ? Math.max(this.bound, world.regions.length) : this.bound;
+  }
+  // At every admission: those of the last 2 D may have been in flight.
   keepsTheBound() {
-    const times = this.admitted.filter(({ key }) => key === this.small).map(({ at }) => at);
-    const last = Math.max(...times);
-    const inFlight = times.filter((at) => at > last - kInFlight).length;
-    const text = `${times.length} of ${kSmall} admitted, ${inFlight} in the last 2 s, bound ${this.bound}`;
-    assert.ok(times.length <= this.bound * kSmall + inFlight, text);
-    return text;
+    const inFlightFor = 2 * Math.min(kMaxTransit, kTransit + this.lag);
+    const infinite = [...this.unbounded].map(([name, times]) => `${times} times in ${name}`).join(', ');
+    const texts = [this.small, ...this.slow].map((key) => {
+      const entries = this.admitted.filter((entry) => entry.key === key).sort((a, b) => a.at - b.at);
+      let total = 0;
+      let recent = 0;
+      let first = 0;
+      let worst = 0; // what was admitted without what was in flight
+      for (const { cost, at } of entries) {
+        total += cost;
+        recent += cost;
+        for (; entries[first].at < at - inFlightFor; ++first) recent -= entries[first].cost;
+        worst = Math.max(worst, total - recent);
+        assert.ok(total <= this.promised * key.most + recent, `${key.identifier}: ${total} of ${key.most}`);
+      }
+      return `${total} of ${key.most} admitted (${(worst / key.most).toFixed(2)} of it not in flight)`;
+    });
+    return `${texts.join('; ')}; bound ${this.bound.toFixed(2)}${infinite && `, and +Inf ${infinite}`} of ${
+      this.samples} samples; 2 D ${(inFlightFor / 1000).toFixed(1)} s`;
   }
 }
 
@@ -174,9 +217,30 @@ function faultTest(name, body) {
   }
 }
 
+// Before any fault: a killed process widens the bound for as long as its windows matter. A machine that
+// stands still may cost a bridge its lease, and then a region does not know for a moment whether it has
+// all rows: that run does not count as one without a fault.
+test('without a fault the bound is exported and holds', async () => {
+  await world.settle(); // the others read the first rows of a region whole
+  let load;
+  await until('a run without +Inf', async () => {
+    const narrow = async ({ server }) => (await server.metric('weir_bound_ratio')) === kBound;
+    await world.everywhere('the bound', narrow);
+    load = new RegionLoad(`calm-${loads.length}`);
+    loads.push(load);
+    load.start();
+    await rest(6000);
+    await load.stop();
+    console.log(`${load.requests} requests; ${load.keepsTheBound()}`);
+    return load.unbounded.size === 0 && load.bound === kBound;
+  });
+});
+
 faultTest('another process becomes the bridge when the bridge is killed', async (load) => {
   const [region] = world.regions;
-  for (let kills = 0; kills < 3; ++kills) {
+  const kills = kEndless ? 12 : 3;
+  for (let killed = 0; killed < kills; ++killed) {
+    const began = performance.now();
     const bridge = await bridgeOf(region);
     await load.leave(bridge);
     // A killed process loses what it has not sent to Redis.
@@ -185,6 +249,7 @@ faultTest('another process becomes the bridge when the bridge is killed', async 
     await bridge.kill();
     assert.notEqual(await bridgeOf(region), bridge);
     await (await region.startNode()).ready();
+    if (kEndless) await rest(Math.max(0, 5000 - (performance.now() - began)));
   }
 });
 
@@ -195,7 +260,7 @@ faultTest('another process becomes the bridge while the bridge is suspended', as
   await freeze(bridge.server.child);
   const others = region.nodes.filter((node) => node !== bridge);
   assert.notEqual(await bridgeOf(region, others), bridge);
-  await rest(3000);
+  await rest(kEndless ? 10_000 : 3000);
   bridge.server.child.kill('SIGCONT');
   bridge.away = false;
   await bridgeOf(region);
@@ -238,9 +303,15 @@ test('after the shutdown of regions the ledger equals the log', async () => {
         assert.equal(published[region.name], load.used(key, region), `${key.identifier} in ${region.name}`);
       }
       assert.ok((published[last.name] ?? 0) <= load.used(key, last));
-      await world.everywhere(`all of ${key.identifier}`, async (node) => {
-        return (await ask(node, key, 0)).remaining === key.most - load.used(key);
-      }, last.nodes);
+      const answers = {};
+      const knowsAll = async (node) => {
+        answers[node.label] = (await ask(node, key, 0)).remaining;
+        return answers[node.label] === key.most - load.used(key);
+      };
+      await world.everywhere(`all of ${key.identifier}`, knowsAll, last.nodes).catch((error) => {
+        const counts = JSON.stringify({ answers, published, left: key.most - load.used(key), here: load.used(key, last) });
+        throw new Error(`${error.message}: ${counts}`);
+      });
     }
   }
 });

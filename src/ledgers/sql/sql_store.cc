@@ -137,11 +137,18 @@ Result<RegionLease> SqlStore::acquire_region(const std::string& region, const st
       {.sql = texts_.take_region_lease,
        .values = {self, name, self, std::string_view(expired.holder), expired.until}},
       {.sql = texts_.region_lease, .values = {name}}};
-  const auto failure = retry_deadlocks([&] {
-    return run(statements, [&](size_t, const SqlRow& row) {
-      lease = {.holder = std::string(row.bytes(0)), .until = row.number(1).value_or(0)};
+  bool exists = false;
+  const auto run_from = [&](size_t first) {
+    return retry_deadlocks([&] {
+      return run(std::span(statements).subspan(first), [&](size_t, const SqlRow& row) {
+        exists = true;
+        lease = {.holder = std::string(row.bytes(0)), .until = row.number(1).value_or(0)};
+      });
     });
-  });
+  };
+  // The row is inserted once; each renewal needs two statements.
+  auto failure = run_from(1);
+  if (!failure && !exists) failure = run_from(0);
   if (failure) return to_error(*failure);
   return lease;
 }

@@ -79,6 +79,7 @@ void ThreadedLedger::submit(Lane& lane, LedgerCall call, std::function<void(Resu
     lane.queued.fetch_sub(1, std::memory_order_relaxed);
     return reply(rejection(LedgerError::kOverload));
   }
+  used_.store(true, std::memory_order_relaxed);
   lane.executor.post([this, &lane, call, reply = std::move(reply), run = std::move(run)]() mutable {
     lane.queued.fetch_sub(1, std::memory_order_relaxed);
     // Checked again: the state may have changed while the call was queued.
@@ -186,7 +187,8 @@ void ThreadedLedger::note_time(WallTime store_time, Instant sent) {
 }
 
 // Reads the time of the store: as a probe before the first answer and while the breaker is open,
-// and to compare the clocks.
+// and to compare the clocks, as long as there are other calls. A process that is not the bridge of
+// its region has none, and asks nothing.
 void ThreadedLedger::tick() {
   const Instant began = clock_.now();
   bool due = false;
@@ -198,7 +200,9 @@ void ThreadedLedger::tick() {
     const base::MutexLock lock(mutex_);
     due |= breaker_.probe_due(began.mono);
   }
-  if (reachable() && began.mono >= next_comparison_) due = true;
+  if (reachable() && began.mono >= next_comparison_) {
+    due |= used_.exchange(false, std::memory_order_relaxed);
+  }
   if (due && !stopping_.load(std::memory_order_relaxed)) {
     metrics_.calls.add(LedgerCall::kProbe);
     const Result<WallTime> time = import_.store->time();

@@ -38,7 +38,7 @@ struct ThreadedLedgerOptions {
 
 class ThreadedLedger final : public GlobalLedger {
  public:
-  // Three connections to the same store.
+  // Connections to the same store: three, or two without `maintenance`.
   struct Stores {
     std::unique_ptr<LedgerStore> publishing;
     std::unique_ptr<LedgerStore> importing;
@@ -99,6 +99,7 @@ class ThreadedLedger final : public GlobalLedger {
   MonoTime first_probe_at_{};          // on the import thread
   Nanos first_probe_pause_;            // on the import thread
   MonoTime next_comparison_{};         // of the clocks; on the import thread
+  std::atomic<bool> used_{true};       // by a call since the last comparison; relaxed
   std::atomic<bool> closed_{true};     // copy of the breaker's state, a hint: relaxed
   std::atomic<bool> answered_{false};  // at least once; relaxed
   std::atomic<bool> stopping_{false};  // relaxed: a call that misses it runs

@@ -92,7 +92,7 @@ void RedisOrigin::Worker::update_tuples(std::vector<TupleUpdate> updates, TupleR
       TupleUpdates{.tuples = std::move(updates), .reply = std::move(reply), .counts = {}}));
 }
 
-// An update that has ended only reads.
+// An update that has ended only reads. Floors come first, so that the reply has the new totals.
 void RedisOrigin::Worker::add_update(Pipeline& commands, const TupleUpdate& update) {
   const std::string prefix = key_prefix(update.tuple);
   std::vector<std::string> keys = {tuple_key(prefix)};
@@ -109,9 +109,27 @@ void RedisOrigin::Worker::add_update(Pipeline& commands, const TupleUpdate& upda
       values.push_back(std::to_string(std::max<int64_t>(0, lease)));
     }
   }
+  for (const CellFloor& floor : update.floors) add_floor(commands, prefix, floor);
   const std::vector<std::string_view> key_views(keys.begin(), keys.end());
   const std::vector<std::string_view> value_views(values.begin(), values.end());
   add_script(commands, OriginCommand::kRegions, Script::kUpdateTuple, key_views, value_views);
+}
+
+void RedisOrigin::Worker::add_floor(Pipeline& commands, const std::string& prefix,
+                                    const CellFloor& floor) {
+  const std::string cell = prefix + std::to_string(floor.sequence);
+  std::vector<std::string> values = {count_text(floor.total), ttl_text(floor.expires_at),
+                                     floor.writers ? "0" : "1"};
+  if (floor.writers) {
+    for (const uint64_t incarnation : *floor.writers) {
+      // As in the field of its components, without the generation.
+      const std::string field = redis_field({.incarnation = incarnation, .generation = 1});
+      values.push_back(field.substr(0, field.find('.')));
+    }
+  }
+  const std::vector<std::string_view> keys = {cell};
+  const std::vector<std::string_view> value_views(values.begin(), values.end());
+  add_script(commands, OriginCommand::kRetire, Script::kRaiseDeparted, keys, value_views);
 }
 
 void RedisOrigin::Worker::update_next(const std::shared_ptr<TupleUpdates>& updates) {
@@ -121,12 +139,14 @@ void RedisOrigin::Worker::update_next(const std::shared_ptr<TupleUpdates>& updat
   Pipeline commands;
   for (size_t i = begin; i < end; ++i) add_update(commands, updates->tuples[i]);
   call_scripts({.commands = std::move(commands),
-                .scripts = {Script::kUpdateTuple},
+                .scripts = {Script::kUpdateTuple, Script::kRaiseDeparted},
                 .done = [this, updates, begin, end](Result<Replies> replies) {
                   if (!replies) return updates->reply(replies.error());
+                  size_t at = 0;
                   for (size_t i = begin; i < end; ++i) {
                     const std::vector<int64_t>& sequences = updates->tuples[i].sequences;
-                    const RedisReply& hashes = (*replies)[i - begin];
+                    at += updates->tuples[i].floors.size();
+                    const RedisReply& hashes = (*replies)[at++];
                     if (hashes.items.size() != 1 + sequences.size()) {
                       return updates->reply(to_error(OriginError::kOther));
                     }
