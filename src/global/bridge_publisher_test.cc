@@ -57,16 +57,6 @@ class BridgePublisherTest : public BridgeFixture {
   std::unique_ptr<Process> process_;
 };
 
-// When the feeds of thirty regions began with their first rows, each was read whole, one after
-// another, while the regions admitted: 7 limits instead of 3 in the first window.
-TEST_F(BridgePublisherTest, BeginsTheFeedOfItsRegionBeforeAnythingIsDue) {
-  EXPECT_GT(head("here").epoch, 0U);
-  EXPECT_EQ(head("here").number, 1U);
-  EXPECT_EQ(rows_written(), 0U);
-  pass(Millis(5000));
-  EXPECT_EQ(head("here").number, 1U);
-}
-
 TEST_F(BridgePublisherTest, PublishesADueTupleWithALeaseOnWholeWindows) {
   replay("a", 60, Due::kRule);
   pass(Millis(200));
