@@ -4,6 +4,7 @@
 //   attacks   Admissions of an attacker who knows how regions share counts, for 2 to 30 regions.
 //   shapes    Admissions of each algorithm for each shape of traffic.
 //   growth    The cost of more nodes, regions and keys.
+//   sizing    The formulas of docs/ledger.md beside simulated figures, for three sizes.
 //
 // Runs are sequential. All results but time and memory are the same on every machine: equal files and
 // seeds give equal figures.
@@ -17,7 +18,7 @@ import { readFlags } from '../flags.mjs';
 import { describeMachine, printMachine, writeResults } from '../machine.mjs';
 import { barPanel, chart, linePanel } from '../chart.mjs';
 
-const kParts = ['fleet', 'attacks', 'shapes', 'growth'];
+const kParts = ['fleet', 'attacks', 'shapes', 'growth', 'sizing'];
 const usage = `simulation: measure the cost and accuracy of sharing limits in simulated fleets
 
   ./dev bench simulation [--quick] [--only PART] [--out DIR] [--charts DIR] [--cache DIR]
@@ -295,13 +296,42 @@ async function growth() {
     note: 'One parameter varies at a time; more keys bring more requests. Both axes logarithmic.', panels });
 }
 
+// ---------------------------------------------------------------- sizing
+
+const kSizes = [[2, 2, 2_000], [3, 3, 10_000], [10, 3, 24_000]]; // regions, processes of each, keys
+
+// One key in a hundred is exhausted by up to three regions in every window of a minute.
+async function sizing() {
+  const rows = [];
+  for (const [regions, processes, keys] of options.quick ? kSizes.slice(0, 1) : kSizes) {
+    const exhausted = keys / 100;
+    const spread = Math.min(3, regions);
+    const { figures } = await run(`sizing ${regions} ${processes} ${keys}`, 'sizing', {
+      'world.regions': regions, 'world.nodes': regions * processes, 'traffic.0.keys': keys - exhausted,
+      'traffic.1.keys': exhausted, 'traffic.1.spread': spread });
+    const bound = keys / 600 + (4.4 * spread * exhausted) / 60;
+    const both = (computed, simulated) => [fixed(computed, 0), fixed(simulated, 0)];
+    // The other formulas are about the rows that were written.
+    const written = figures.rows;
+    rows.push([`${regions} × ${processes} × ${keys.toLocaleString('en-US')}`, ...both(bound, written),
+      ...both(regions * written, figures.rows_read),
+      ...both((written * (regions + 1)) / regions, figures.bridge_updates / regions),
+      ...both((71 * written * processes * (regions + 1)) / regions, figures.message_bytes / regions)]);
+  }
+  table('Formulas for the size of a deployment, and simulation', ['regions × processes × keys',
+    'rows written/s: at most', 'simulated', 'rows read/s: formula', 'simulated', 'updates/s at a Redis: formula', 'simulated',
+    'message bytes/s from a Redis: formula', 'simulated'], rows);
+}
+
 // ---------------------------------------------------------------- all
 
 const machine = describeMachine([['weir', binary, '--version']]);
 printMachine(machine);
 const charts = {};
-for (const [name, part] of Object.entries({ fleet, attacks, shapes, growth })) {
-  if (!options.only || options.only === name) charts[name] = await part();
+for (const [name, part] of Object.entries({ fleet, attacks, shapes, growth, sizing })) {
+  if (options.only && options.only !== name) continue;
+  const drawn = await part();
+  if (drawn) charts[name] = drawn;
 }
 const failed = runs.filter(({ not_met: notMet, command }) => notMet.length && !command.includes('--set'));
 for (const { name, not_met: notMet } of failed) console.log(`\nNOT MET in ${name}: ${notMet.join('; ')}`);

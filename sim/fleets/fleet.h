@@ -71,6 +71,8 @@ struct RegionLoad {
   uint64_t false_denials = 0;    // although the request fitted the true counts
   uint64_t origin_commands = 0;  // two for each replayed cell, one for each cell read
   uint64_t bridge_commands = 0;  // one for each tuple read or updated, and for each other call
+  uint64_t bridge_updates = 0;   // of these, one for each tuple updated
+  uint64_t message_bytes = 0;    // of messages of the bridge that reached a process
 };
 
 struct FleetAnswer {

@@ -30,7 +30,9 @@ RegionLoad operator-(const RegionLoad& a, const RegionLoad& b) {
           .unanswered = a.unanswered - b.unanswered,
           .false_denials = a.false_denials - b.false_denials,
           .origin_commands = a.origin_commands - b.origin_commands,
-          .bridge_commands = a.bridge_commands - b.bridge_commands};
+          .bridge_commands = a.bridge_commands - b.bridge_commands,
+          .bridge_updates = a.bridge_updates - b.bridge_updates,
+          .message_bytes = a.message_bytes - b.message_bytes};
 }
 
 RegionLoad sum_of(const std::vector<RegionLoad>& loads) {
@@ -44,6 +46,8 @@ RegionLoad sum_of(const std::vector<RegionLoad>& loads) {
     sum.false_denials += load.false_denials;
     sum.origin_commands += load.origin_commands;
     sum.bridge_commands += load.bridge_commands;
+    sum.bridge_updates += load.bridge_updates;
+    sum.message_bytes += load.message_bytes;
   }
   return sum;
 }
@@ -181,6 +185,8 @@ void Meter::add_figures(Results& results) const {
   add("batches", per_second(ledger.batches));
   add("rows_read", per_second(ledger.rows_read));
   add("bridge_commands", per_second(all.bridge_commands));
+  add("bridge_updates", per_second(all.bridge_updates));
+  add("message_bytes", per_second(all.message_bytes));
   const std::vector<float>& ages = fleet_.admissions().delays().age;
   const std::vector<float>& travels = fleet_.admissions().delays().travel;
   add("travel_p50", quantile(travels, 0.5));

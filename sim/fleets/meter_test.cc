@@ -22,9 +22,17 @@ Scenario saturated(Millis calm) {
   return scenario;
 }
 
-constexpr std::array kRates{
-    "offered_per_second", "denied",          "degraded",       "false_denials", "rows", "batches",
-    "rows_read",          "origin_commands", "bridge_commands"};
+constexpr std::array kRates{"offered_per_second",
+                            "denied",
+                            "degraded",
+                            "false_denials",
+                            "rows",
+                            "batches",
+                            "rows_read",
+                            "origin_commands",
+                            "bridge_commands",
+                            "bridge_updates",
+                            "message_bytes"};
 
 TEST(Meter, RatesDoNotDependOnTheTimeAfterTheMeasuredOne) {
   const Results brief = run_scenario(saturated(Millis(1000)));

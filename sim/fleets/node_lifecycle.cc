@@ -24,11 +24,15 @@ class Fleet::OriginWatcher final : public LinkWatcher {
   void bridge_disrupted() override {
     if (checked) checked->bridge_disrupted();
   }
-  void bridge_sent(BridgeStep, size_t entries) override { load_.bridge_commands += entries; }
+  void bridge_sent(BridgeStep step, size_t entries) override {
+    load_.bridge_commands += entries;
+    if (step == BridgeStep::kUpdateTuples) load_.bridge_updates += entries;
+  }
   void granted(bool ours) override {
     if (checked) checked->granted(ours);
   }
   void notified(const BridgeMessage& message) override {
+    load_.message_bytes += message.body.size();
     if (checked) checked->notified(message);
     if (on_message) on_message(message);
   }

@@ -232,6 +232,7 @@ void BridgeImporter::on_feeds(Instant now, const FeedChanges& feeds) {
   stats_.read += stats_.last_read;
   for (const RegionFeed& head : feeds.heads) {
     if (head.region == identity_.region) check_own_feed(head.at);
+    if (head.region == identity_.region) feed_is_missing_ = head.at.epoch == 0;
     follow(now, head, feeds);
   }
   plan_full_reads(now, feeds);

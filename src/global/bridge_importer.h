@@ -85,6 +85,8 @@ class BridgeImporter {
 
   // The last batch of our own feed that is known to be written; none: unknown.
   [[nodiscard]] FeedPosition own_position() const { return own_; }
+  // Whether our region has no feed yet.
+  [[nodiscard]] bool feed_is_missing() const { return feed_is_missing_ && own_.epoch == 0; }
   // This process has published a batch; `before` was the last one that it knew.
   void note_own_batch(FeedPosition before, FeedPosition batch);
   // And has applied its rows to the origin.
@@ -213,6 +215,7 @@ class BridgeImporter {
   std::map<std::string, Completed> completed_;        // by region
   std::map<FeedPosition, FeedPosition> own_batches_;  // published here: the batch after another
   FeedPosition own_{};
+  bool feed_is_missing_ = false;
   uint64_t state_id_ = 0;  // of the state that this process saved last; 0: none
   uint64_t seen_id_ = 0;   // of the last state that was read; 0: none
   // The id of a state whose positions are not valid; 0: none.

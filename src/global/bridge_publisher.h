@@ -74,6 +74,7 @@ class BridgePublisher {
   using Chunk = std::vector<TupleRows>;
   static constexpr Nanos kRetry = Millis(500);
 
+  void begin_feed(Instant now);
   void read_due(Instant now);
   void on_due(Instant now, WallTime by, const std::vector<DueTuple>& due);
   void choose(Instant now);

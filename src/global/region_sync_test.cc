@@ -41,6 +41,29 @@ TEST_F(RegionSyncTest, SumsOverRegions) {
   EXPECT_EQ(ask_times(north, 100), 40);
 }
 
+// When the feeds of thirty regions began with their first rows, each was read whole, one after
+// another, while the regions admitted: 7 limits instead of 3 in the first window.
+TEST_F(RegionSyncTest, BeginsTheFeedOfARegionBeforeItsFirstRow) {
+  TestRegion& east = add("east");
+  const auto batches = [&] {
+    uint64_t number = 0;
+    store_->read_feeds({}, [&](const Result<FeedChanges>& feeds) {
+      for (const RegionFeed& feed : feeds->heads) number = std::max(number, feed.at.number);
+    });
+    return number;
+  };
+  pass(Millis(5000));
+  EXPECT_EQ(batches(), 1U);
+  EXPECT_EQ(rows(east), 0U);
+  TestRegion& west = add("west");
+  pass(Millis(5000));
+  const uint64_t full_reads = west.limiter->sync_stats().full_reads;
+  ask_times(east, 30);
+  pass(Millis(1000));
+  EXPECT_EQ(foreign(west), 30U);
+  EXPECT_EQ(west.limiter->sync_stats().full_reads, full_reads);
+}
+
 TEST_F(RegionSyncTest, ALoneRegionPublishesItsPresenceOnce) {
   TestRegion& east = add("east");
   pass(Millis(1000));

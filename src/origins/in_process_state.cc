@@ -1,7 +1,6 @@
 #include "origins/in_process_state.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "base/mutation.h"
@@ -11,7 +10,7 @@ namespace weir::origins {
 
 void InProcessState::delete_expired(WallTime now) {
   while (!cells_by_expiry_.empty() && cells_by_expiry_.begin()->first <= now) {
-    cells_.erase(cells_by_expiry_.begin()->second);
+    erase(cells_by_expiry_.begin()->second);
     cells_by_expiry_.erase(cells_by_expiry_.begin());
   }
   while (!tuples_by_expiry_.empty() && tuples_by_expiry_.begin()->first <= now) {
@@ -26,11 +25,25 @@ void InProcessState::delete_expired(WallTime now) {
   }
 }
 
+const InProcessState::Cell* InProcessState::find(const CellId& cell) const {
+  const auto cells = cells_.find(cell.tuple);
+  if (cells == cells_.end()) return nullptr;
+  const auto found = cells->second.find(cell.sequence);
+  return found == cells->second.end() ? nullptr : &found->second;
+}
+
+void InProcessState::erase(const CellId& cell) {
+  const auto cells = cells_.find(cell.tuple);
+  if (cells == cells_.end()) return;
+  cells->second.erase(cell.sequence);
+  if (cells->second.empty()) cells_.erase(cells);
+}
+
 CellTotals InProcessState::totals(const CellId& cell, const Component& mine) const {
   CellTotals totals;
-  const auto found = cells_.find(cell);
-  if (found == cells_.end()) return totals;
-  for (const auto& [component, part] : found->second) {
+  const Cell* const found = find(cell);
+  if (found == nullptr) return totals;
+  for (const auto& [component, part] : *found) {
     Count& sum = component == mine ? totals.mine : totals.siblings;
     sum = base::saturating_add(sum, part.total);
   }
@@ -40,7 +53,7 @@ CellTotals InProcessState::totals(const CellId& cell, const Component& mine) con
 void InProcessState::replay(const CellReplay& replay, WallTime now) {
   if (replay.expires_at <= now) return;
   if (replay.total > 0 || replay.limit_seen > 0) {
-    const auto [cell, created] = cells_.try_emplace(replay.cell);
+    const auto [cell, created] = cells_[replay.cell.tuple].try_emplace(replay.cell.sequence);
     if (created) cells_by_expiry_.emplace(replay.expires_at, replay.cell);
     Part& part = cell->second[replay.writer];
     part.total = std::max(part.total, replay.total);
@@ -50,11 +63,11 @@ void InProcessState::replay(const CellReplay& replay, WallTime now) {
 }
 
 bool InProcessState::retire(const CellRetirement& retirement) {
-  const auto cell = cells_.find(retirement.cell);
-  if (cell == cells_.end()) return false;
-  const auto part = cell->second.extract(retirement.writer);
+  Cell* const cell = const_cast<Cell*>(find(retirement.cell));
+  if (cell == nullptr) return false;
+  const auto part = cell->extract(retirement.writer);
   if (part.empty()) return false;
-  Part& departed = cell->second[kDeparted];
+  Part& departed = (*cell)[kDeparted];
   const bool lost = base::mutated(base::Mutation::kFoldLost);
   departed.total = base::saturating_add(departed.total, lost ? 0 : part.mapped().total);
   departed.limit_seen = smaller_limit(departed.limit_seen, part.mapped().limit_seen);
@@ -63,9 +76,9 @@ bool InProcessState::retire(const CellRetirement& retirement) {
 
 std::map<Component, Count> InProcessState::components(const CellId& cell) const {
   std::map<Component, Count> totals;
-  const auto found = cells_.find(cell);
-  if (found == cells_.end()) return totals;
-  for (const auto& [component, part] : found->second) totals.emplace(component, part.total);
+  const Cell* const found = find(cell);
+  if (found == nullptr) return totals;
+  for (const auto& [component, part] : *found) totals.emplace(component, part.total);
   return totals;
 }
 
@@ -77,22 +90,24 @@ std::vector<RegionCount> InProcessState::regions(const std::string& tuple) const
 TupleCounts InProcessState::tuple(const std::string& tuple,
                                   const std::vector<int64_t>& sequences) const {
   TupleCounts counts{.windows = {}, .regions = regions(tuple)};
+  const auto cells = cells_.find(tuple);
+  counts.windows.reserve(sequences.size());
   for (const int64_t sequence : sequences) {
-    TupleCounts::Window window{.sequence = sequence};
-    if (const auto cell = cells_.find({tuple, sequence}); cell != cells_.end()) {
-      for (const auto& [component, part] : cell->second) {
-        window.total = base::saturating_add(window.total, part.total);
-        window.limit_seen = smaller_limit(window.limit_seen, part.limit_seen);
-      }
+    TupleCounts::Window& window = counts.windows.emplace_back();
+    window.sequence = sequence;
+    if (cells == cells_.end()) continue;
+    const auto cell = cells->second.find(sequence);
+    if (cell == cells->second.end()) continue;
+    for (const auto& [component, part] : cell->second) {
+      window.total = base::saturating_add(window.total, part.total);
+      window.limit_seen = smaller_limit(window.limit_seen, part.limit_seen);
     }
-    counts.windows.push_back(window);
   }
   return counts;
 }
 
 bool InProcessState::has_cells(const std::string& tuple) const {
-  const auto cell = cells_.lower_bound({tuple, std::numeric_limits<int64_t>::min()});
-  return cell != cells_.end() && cell->first.tuple == tuple;
+  return cells_.contains(tuple);
 }
 
 bool InProcessState::update(const TupleUpdate& update, WallTime now, size_t max_tuples) {
@@ -128,11 +143,10 @@ void InProcessState::raise_departed(const std::string& tuple, const CellFloor& f
 
 void InProcessState::evict(const std::string& tuple) {
   evicted_ += tuples_.erase(tuple);
-  auto cell = cells_.lower_bound({tuple, std::numeric_limits<int64_t>::min()});
-  while (cell != cells_.end() && cell->first.tuple == tuple) {
-    cell = cells_.erase(cell);
-    ++evicted_;
-  }
+  const auto cells = cells_.find(tuple);
+  if (cells == cells_.end()) return;
+  evicted_ += cells->second.size();
+  cells_.erase(cells);
 }
 
 void InProcessState::keep_record(std::string record, WallTime at) {

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "origins/due_set.h"
@@ -55,14 +56,17 @@ class InProcessState {
     Count limit_seen = 0;  // 0: unknown
   };
   using Cell = std::map<Component, Part>;
+  [[nodiscard]] const Cell* find(const CellId& cell) const;
+  void erase(const CellId& cell);
+
   struct Tuple {
     RegionCounts counts;
     WallTime kept_until{};
   };
 
-  std::map<CellId, Cell> cells_;
+  std::unordered_map<std::string, std::map<int64_t, Cell>> cells_;  // by tuple and window
   std::multimap<WallTime, CellId> cells_by_expiry_;
-  std::map<std::string, Tuple> tuples_;
+  std::unordered_map<std::string, Tuple> tuples_;
   std::multimap<WallTime, std::string> tuples_by_expiry_;  // an entry may be too early
   std::string holder_;                                     // of the lease of the bridge
   MonoTime leased_until_{};
