@@ -83,8 +83,10 @@ test_module() {
   esac
   mkdir -p $parts_folder
   [ -z "$under" ] || export WEIR_SIM_SEEDS=${WEIR_SIM_SEEDS:-$sanitized_seeds}
-  run_ctest module "$dir" -j "$(jobs)" -L "^$module(/|\$)" || die "a test could not be started"
+  run_ctest module "$dir" -j "$(jobs)" -L "^$module(/|\$)" | tee $parts_folder/module.log ||
+    die "a test could not be started"
   add_report $parts_folder/module.xml
+  print_failures module
   report
 }
 
@@ -289,6 +291,58 @@ end_part() {
 
 seconds_of() { echo $(($(<"$parts_folder/$1.ended") - $(<"$parts_folder/$1.began"))); }
 
+# failed_cases: reads the output of ctest, and prints each failed test, and the cases that failed in it.
+# A test that ends without a list of its cases crashed or took too long: the case that ran is named.
+failed_cases() {
+  awk '
+    function end_test() {
+      if (test == "") return
+      if (cases == "" && running != "") cases = "    " running " (did not end)\n"
+      printf "  %s\n%s", test, cases
+      test = ""
+    }
+    function add(name) {
+      if (name in seen) return
+      seen[name] = 1
+      cases = cases "    " name "\n"
+    }
+    /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: / {
+      end_test()
+      cases = running = ""
+      split("", seen)
+      if ($0 !~ /\*\*\*/) next
+      test = $0
+      sub(/^[^:]*: /, "", test)
+      sub(/ \.\..*/, "", test)
+      next
+    }
+    /^The following tests FAILED:/ { end_test() }
+    test == "" { next }
+    /^\[ RUN      \] / { running = substr($0, 14) }
+    /^\[       OK \] / { running = "" }
+    /^\[  FAILED  \] [^ ,]*\.[^ ,]/ {
+      name = substr($0, 14)
+      sub(/[ ,].*/, "", name)
+      add(name)
+      running = ""
+    }
+    /^ *not ok [0-9]+ - / { name = $0; sub(/^ *not ok [0-9]+ - /, "", name); add(name) }
+    /^ *✖ / && !/^ *✖ failing tests:/ { name = $0; sub(/^ *✖ /, "", name); sub(/ \([0-9.]+ms\)$/, "", name); add(name) }
+    END { end_test() }'
+}
+
+# print_failures PARTS...: the last lines of a long log name the failed cases, too.
+print_failures() {
+  local part
+  for part in "$@"; do
+    [ -e "$parts_folder/$part.xml" ] || continue  # nothing had to be run
+    [ "$(attribute_of failures "$parts_folder/$part.xml")" -gt 0 ] || continue
+    echo
+    echo "failed in $part, whose output is $parts_folder/$part.log:"
+    failed_cases <"$parts_folder/$part.log"
+  done
+}
+
 print_slowest() {
   echo
   echo 'the ten slowest tests:'
@@ -356,6 +410,7 @@ test_everything() {
   add_fuzz_results $(cat $parts_folder/fuzz.targets 2>/dev/null)
   print_slowest
   print_parts $(($(date +%s) - began))
+  print_failures clients units embed asan-tests tsan-tests
   report
 }
 

@@ -44,8 +44,12 @@ struct LedgerRow {
 
   // From this time on the cell can influence no decision.
   [[nodiscard]] WallTime expires_at() const { return WallTime((sequence + 2) * key.duration); }
-  // A store keeps the row until then.
-  [[nodiscard]] WallTime kept_until() const { return std::max(expires_at(), leased_until); }
+  // A store keeps the row until then. A lease also matters in the window after its end, for what
+  // was counted in its last one.
+  [[nodiscard]] WallTime kept_until() const {
+    const WallTime lease = std::min(leased_until, WallTime::max() - key.duration);
+    return std::max(expires_at(), lease + key.duration);
+  }
   friend bool operator==(const LedgerRow&, const LedgerRow&) = default;
 };
 
@@ -111,8 +115,8 @@ struct SyncRules {
   Millis lease{600'000};                // on a tuple, at least
   Millis publish_every{100};
   Millis import_every{100};
-  uint32_t rows_per_second = 10'000;    // of all regions together
-  uint32_t floor_permille = 500;        // kFloor only
+  uint32_t rows_per_second = 10'000;  // of all regions together
+  uint32_t floor_permille = 500;      // kFloor only
   friend bool operator==(const SyncRules&, const SyncRules&) = default;
 };
 
@@ -123,7 +127,7 @@ inline constexpr Millis kMinLease{7000};
 struct LedgerRegion {
   std::string region;
   uint64_t unpublished_ppm = 0;  // millionths of a limit that it may count before it publishes
-  Millis silent{0};         // since the last heartbeat of one of its processes; set by the ledger
+  Millis silent{0};  // since the last heartbeat of one of its processes; set by the ledger
 };
 
 // The ledger keeps the largest `unpublished_ppm` of all processes of a region for this long: a

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -130,15 +129,13 @@ struct TupleRead {
 struct CellFloor {
   int64_t sequence = 0;
   Count total = 0;
-  WallTime expires_at{};  // as in CellReplay
-  // The incarnations of these writers. None: all that have a component.
-  std::optional<std::vector<uint64_t>> writers{};
+  WallTime expires_at{};            // as in CellReplay
+  std::vector<uint64_t> writers{};  // their incarnations
 };
 
 [[nodiscard]] inline bool is_written_again(const Component& component, const CellFloor& floor) {
-  if (component == kDeparted) return false;
-  return !floor.writers || std::find(floor.writers->begin(), floor.writers->end(),
-                                     component.incarnation) != floor.writers->end();
+  return component != kDeparted && std::find(floor.writers.begin(), floor.writers.end(),
+                                             component.incarnation) != floor.writers.end();
 }
 
 // Counts of the ledger that a tuple must have; none is ever lowered. The origin keeps the newest
@@ -156,6 +153,8 @@ struct DueTuple {
   std::string tuple;
   Due kind = Due::kNow;
   WallTime at{};  // when it was added; kWindowEnd: the end of the window
+  // Set by the store: 0 for a new entry; another one each time that the entry is added again.
+  uint32_t revision = 0;
   friend bool operator==(const DueTuple&, const DueTuple&) = default;
 };
 
@@ -181,6 +180,9 @@ using KeptReply = std::function<void(Result<bool>)>;   // never false
 using RecordsReply = std::function<void(Result<std::vector<std::string>>)>;
 using BridgeMessageHandler = std::function<void(BridgeMessage)>;
 
+// A handler of messages; see BridgeStore::subscribe().
+using Subscription = std::shared_ptr<void>;
+
 inline constexpr Millis kRecordsKept{60'000};
 
 // The part of an origin through which a region shares its counts with other regions.
@@ -204,10 +206,10 @@ class WEIR_EXPORT BridgeStore {
   // The entries from the one time to the other, the earliest first; in any case those that are due
   // by the clock of the store, since the clock of the caller may be wrong.
   virtual void read_due(WallTime from, WallTime by, size_t most, DueReply reply) = 0;
-  // Adds entries. One that exists gets the new time, so that remove_due() keeps it; one of
-  // kWindowEnd keeps the earlier time.
+  // Adds entries. One that exists gets the new time and another revision; one of kWindowEnd keeps
+  // the earlier time.
   virtual void add_due(std::vector<DueTuple> entries) = 0;
-  // Removes entries whose time is still the same.
+  // Removes the entries that were not added again since they were read.
   virtual void remove_due(std::vector<DueTuple> entries) = 0;
 
   virtual void read_tuples(std::vector<TupleRead> tuples, TupleReply reply) = 0;
@@ -218,10 +220,12 @@ class WEIR_EXPORT BridgeStore {
   virtual void keep_record(std::string record, WallTime at, KeptReply reply) = 0;
   virtual void read_records(RecordsReply reply) = 0;
 
-  // Sends a message to all subscribers, the sender included.
+  // Sends a message to all handlers of the region, those of the sender included.
   virtual void notify(std::string body) = 0;
-  // Replaces the handler; none: no messages. After the return the former handler is not called.
-  virtual void subscribe(BridgeMessageHandler handler) = 0;
+  // Calls the handler for each message, one at a time, until the last copy of the result is
+  // destroyed. That waits for a call in progress in another thread; after it, the handler is not
+  // called. A handler may end its own subscription. The result must not outlive the store.
+  [[nodiscard]] virtual Subscription subscribe(BridgeMessageHandler handler) = 0;
 };
 
 // Safe from any thread. A reply is delivered at most once, on any thread, possibly before the call

@@ -60,20 +60,25 @@ class PublishedInTime final : public GlobalChecker {
   };
 
   // A process may know counts that the origin has lost together with a sibling. It asks for them in
-  // vain.
-  static bool knows_lost_counts(const RegionState& region, const NodeView& node) {
+  // vain, until the bridge has restored them.
+  static bool knows_lost_counts(const RegionState& region, const NodeView& node, MonoTime since) {
     return region.has_origin &&
            std::any_of(node.shared.begin(), node.shared.end(), [&](const global::SharedCell& cell) {
-             return cell.waits &&
-                    cell.usage.counted > region.origin.total({cell.tuple, cell.sequence});
+             const CellId id{cell.tuple, cell.sequence};
+             return cell.waits && cell.usage.counted > least_since(region, id, since);
            });
+  }
+  // The smallest count that the origin had since then.
+  static Count least_since(const RegionState& region, const CellId& cell, MonoTime since) {
+    constexpr Component kNoComponent{.incarnation = ~uint64_t{0}, .generation = ~uint64_t{0}};
+    return region.origin.least_others_since(cell, kNoComponent, since);
   }
 
   static Violation check_lag(const GlobalView& view, const RegionState& region,
                              const NodeView& node) {
     if (view.disrupted_since || view.budget_limited || !node.runs()) return {};
     if (node.sync.publish_lag <= 2 * view.delays.total()) return {};
-    if (knows_lost_counts(region, node)) return {};
+    if (knows_lost_counts(region, node, view.now.mono - 2 * view.delays.total())) return {};
     return "a row has been waiting on node " + std::to_string(node.node) + " for " +
            std::to_string(node.sync.publish_lag / Millis(1)) + " ms";
   }
@@ -156,7 +161,6 @@ class PublishedInTime final : public GlobalChecker {
   // without an origin, if an accepting process has ended.
   static std::optional<Count> known_since(const GlobalView& view, const RegionState& region,
                                           const CellId& cell, MonoTime then) {
-    constexpr Component kNoComponent{.incarnation = ~uint64_t{0}, .generation = ~uint64_t{0}};
     Count sum = 0;
     Nanos delay{0};
     for (const Accept& accept : region.oracle.accepts(cell)) {
@@ -168,7 +172,7 @@ class PublishedInTime final : public GlobalChecker {
     }
     if (!region.has_origin) return sum;
     const MonoTime acked_by = then + view.guarantees.acked_within + delay;
-    return std::min(sum, region.origin.least_others_since(cell, kNoComponent, acked_by));
+    return std::min(sum, least_since(region, cell, acked_by));
   }
 
   // In a denied batch one item was denied and the others were not tried. A peek may have been the

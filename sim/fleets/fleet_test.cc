@@ -126,12 +126,13 @@ TEST(Fleet, ThreeLimitsOfferedEvenlyAreNotAdmitted) {
   EXPECT_EQ(figure(floor, "rows"), 0);
 }
 
-TEST(Fleet, HotKeyOfASingleRegionCostsAboutOneRowPerWindow) {
+// The first denial in each process may cost a row.
+TEST(Fleet, HotKeyOfASingleRegionCostsAtMostOneRowPerWindowAndProcess) {
   for (const uint32_t nodes : {1U, 3U}) {
     Scenario scenario = evenly(3, 1);
     scenario.regions = even_fleet({.regions = 1, .nodes = nodes});
     const double rows = figure(run_scenario(scenario), "rows");
-    EXPECT_LE(rows, 2.0 / 60);
+    EXPECT_LE(rows, nodes * 1.01 / 60);
     EXPECT_GE(rows, 0.5 / 60);  // it does publish
   }
 }

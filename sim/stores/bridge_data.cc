@@ -122,8 +122,10 @@ std::vector<DueTuple> BridgeData::read_due(WallTime from, WallTime by, size_t mo
   // The entries have the time of the store. The clock of the caller may be behind it.
   by = std::max(by, clock_.now().wall);
   std::vector<DueTuple> due;
-  due_.for_each([&](const DueKey& key, WallTime at) {
-    if (at >= from && at <= by) due.push_back({.tuple = key.first, .kind = key.second, .at = at});
+  due_.for_each([&](const DueKey& key, const DueVersion& version) {
+    if (version.at < from || version.at > by) return;
+    due.push_back(
+        {.tuple = key.first, .kind = key.second, .at = version.at, .revision = version.revision});
   });
   std::stable_sort(due.begin(), due.end(),
                    [](const DueTuple& a, const DueTuple& b) { return a.at < b.at; });
@@ -133,17 +135,19 @@ std::vector<DueTuple> BridgeData::read_due(WallTime from, WallTime by, size_t mo
 
 void BridgeData::add_due(const DueTuple& entry) {
   const DueKey key{entry.tuple, entry.kind};
-  const WallTime* const before = due_.find(key);
-  // An entry that exists gets the new time, so that a bridge that has read it does not remove it.
-  if (before != nullptr && entry.kind == Due::kWindowEnd && *before <= entry.at) return;
-  due_.set(now(), key, entry.at);
+  const DueVersion* const before = due_.find(key);
+  if (before == nullptr) return due_.set(now(), key, {.at = entry.at, .revision = 0});
+  if (entry.kind == Due::kWindowEnd && before->at <= entry.at) return;
+  // A bridge that has read the entry does not remove it.
+  due_.set(now(), key, {.at = entry.at, .revision = before->revision + 1});
 }
 
 void BridgeData::remove_due(const DueTuple& entry) {
   const DueKey key{entry.tuple, entry.kind};
-  const WallTime* const at = due_.find(key);
-  if (at == nullptr) return;
-  if (*at == entry.at || base::mutated(base::Mutation::kDueRemovedAlways)) due_.erase(now(), key);
+  const DueVersion* const found = due_.find(key);
+  if (found == nullptr) return;
+  const bool same = *found == DueVersion{.at = entry.at, .revision = entry.revision};
+  if (same || base::mutated(base::Mutation::kDueRemovedAlways)) due_.erase(now(), key);
 }
 
 void BridgeData::keep_record(const std::string& record, WallTime at) {
@@ -243,8 +247,8 @@ bool BridgeData::evict_one(Random& random) {
 }
 
 std::optional<WallTime> BridgeData::due(const std::string& tuple, Due kind) const {
-  const WallTime* const at = due_.find({tuple, kind});
-  return at == nullptr ? std::nullopt : std::optional(*at);
+  const DueVersion* const found = due_.find({tuple, kind});
+  return found == nullptr ? std::nullopt : std::optional(found->at);
 }
 
 }  // namespace weir::sim

@@ -84,6 +84,11 @@ class BridgeData {
 
  private:
   using DueKey = std::pair<std::string, Due>;
+  struct DueVersion {
+    WallTime at{};
+    uint32_t revision = 0;
+    friend bool operator==(const DueVersion&, const DueVersion&) = default;
+  };
   struct Bridge {
     std::string holder;
     MonoTime until{};
@@ -100,7 +105,7 @@ class BridgeData {
   const Millis expiry_margin_;
   const PlantedBug planted_bug_;
   TimedMap<std::string, RegionCounts> regions_;  // by tuple
-  TimedMap<DueKey, WallTime> due_;
+  TimedMap<DueKey, DueVersion> due_;
   TimedMap<CellId, Count> limits_;
   TimedMap<uint64_t, std::pair<WallTime, std::string>> records_;  // in the order they were kept
   uint64_t last_record_ = 0;

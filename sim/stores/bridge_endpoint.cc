@@ -4,14 +4,6 @@
 
 namespace weir::sim {
 
-BridgeEndpoint::BridgeEndpoint(SharedBridge& shared) : shared_(shared) {
-  shared_.endpoints.push_back(this);
-}
-
-BridgeEndpoint::~BridgeEndpoint() {
-  std::erase(shared_.endpoints, this);
-}
-
 void BridgeEndpoint::acquire(std::string holder, Millis lease, GrantReply reply) {
   reply(shared_.data.acquire(holder, lease));
 }
@@ -74,11 +66,9 @@ void BridgeEndpoint::read_records(RecordsReply reply) {
 }
 
 void BridgeEndpoint::notify(std::string body) {
-  const BridgeMessage message{.number = shared_.data.next_message(), .body = std::move(body)};
-  const std::vector<BridgeEndpoint*> receivers = shared_.endpoints;
-  for (const BridgeEndpoint* const each : receivers) {
-    if (each->handler_) each->handler_(message);
-  }
+  const auto receivers =
+      shared_.subscribers.enqueue({.number = shared_.data.next_message(), .body = std::move(body)});
+  for (const auto& subscriber : receivers) subscriber->drain();
 }
 
 }  // namespace weir::sim

@@ -7,28 +7,24 @@
 #include <utility>
 #include <vector>
 
+#include "origins/subscriber.h"
 #include "sim/stores/bridge_data.h"
 #include "weir/origin.h"
 
 namespace weir::sim {
 
-class BridgeEndpoint;
-
-// All endpoints of one origin, and the data they share. Belongs to the timeline.
+// What all endpoints of one origin share. Belongs to the timeline.
 struct SharedBridge {
   BridgeData data;
   std::function<Count(const CellId&)> total;  // of a cell: the sum of all components
   std::function<void(const std::string& tuple, const CellFloor&)> raise_departed;
-  std::vector<BridgeEndpoint*> endpoints = {};
+  origins::Subscribers subscribers = {};
 };
 
 // Replies before the call returns. Must not outlive the shared part.
 class BridgeEndpoint final : public BridgeStore {
  public:
-  explicit BridgeEndpoint(SharedBridge& shared);
-  ~BridgeEndpoint() override;
-  BridgeEndpoint(const BridgeEndpoint&) = delete;
-  BridgeEndpoint& operator=(const BridgeEndpoint&) = delete;
+  explicit BridgeEndpoint(SharedBridge& shared) : shared_(shared) {}
 
   void acquire(std::string holder, Millis lease, GrantReply reply) override;
   void release(std::string holder) override;
@@ -41,14 +37,15 @@ class BridgeEndpoint final : public BridgeStore {
   void keep_record(std::string record, WallTime at, KeptReply reply) override;
   void read_records(RecordsReply reply) override;
   void notify(std::string body) override;
-  void subscribe(BridgeMessageHandler handler) override { handler_ = std::move(handler); }
+  [[nodiscard]] Subscription subscribe(BridgeMessageHandler handler) override {
+    return shared_.subscribers.add(std::move(handler));
+  }
 
  private:
   [[nodiscard]] TupleCounts read(const std::string& tuple,
                                  const std::vector<int64_t>& sequences) const;
 
   SharedBridge& shared_;
-  BridgeMessageHandler handler_;
 };
 
 }  // namespace weir::sim

@@ -113,19 +113,19 @@ void BridgeLink::notify(std::string body) {
        [body = std::move(body)](BridgeStore& far_end) { far_end.notify(body); });
 }
 
-void BridgeLink::subscribe(BridgeMessageHandler handler) {
-  if (!handler) {
-    handler_ = nullptr;
-    far_end_.subscribe(nullptr);
-    return;
-  }
-  handler_ = std::make_shared<BridgeMessageHandler>(std::move(handler));
-  far_end_.subscribe([this](const BridgeMessage& message) {
-    transport_.push([this, message] {
+Subscription BridgeLink::subscribe(BridgeMessageHandler handler) {
+  struct Near {
+    BridgeMessageHandler handler;
+    Subscription far = nullptr;
+  };
+  const auto near = std::make_shared<Near>(Near{.handler = std::move(handler)});
+  near->far = far_end_.subscribe([this, weak = std::weak_ptr(near)](const BridgeMessage& message) {
+    transport_.push([this, weak, message] {
       if (transport_.watcher != nullptr) transport_.watcher->notified(message);
-      if (const auto handle = handler_) (*handle)(message);
+      if (const auto subscribed = weak.lock()) subscribed->handler(message);
     });
   });
+  return near;
 }
 
 }  // namespace weir::sim

@@ -18,9 +18,6 @@ class BridgeLink final : public BridgeStore {
  public:
   BridgeLink(OriginTransport& transport, BridgeStore& far_end)
       : transport_(transport), far_end_(far_end) {}
-  ~BridgeLink() override { far_end_.subscribe(nullptr); }
-  BridgeLink(const BridgeLink&) = delete;
-  BridgeLink& operator=(const BridgeLink&) = delete;
 
   void acquire(std::string holder, Millis lease, GrantReply reply) override;
   void release(std::string holder) override;
@@ -33,7 +30,7 @@ class BridgeLink final : public BridgeStore {
   void keep_record(std::string record, WallTime at, KeptReply reply) override;
   void read_records(RecordsReply reply) override;
   void notify(std::string body) override;
-  void subscribe(BridgeMessageHandler handler) override;
+  [[nodiscard]] Subscription subscribe(BridgeMessageHandler handler) override;
 
  private:
   template <typename Answer>
@@ -50,7 +47,6 @@ class BridgeLink final : public BridgeStore {
 
   OriginTransport& transport_;
   BridgeStore& far_end_;
-  std::shared_ptr<BridgeMessageHandler> handler_;
 };
 
 }  // namespace weir::sim

@@ -42,7 +42,7 @@ class BridgeLinkTest : public ::testing::Test {
                     [this](const auto& grant) { ++(grant ? answers_ : errors_); });
   }
   void subscribe() {
-    two_.bridge_store()->subscribe(
+    subscription_ = two_.bridge_store()->subscribe(
         [this](const BridgeMessage& message) { numbers_.push_back(message.number); });
   }
 
@@ -55,6 +55,7 @@ class BridgeLinkTest : public ::testing::Test {
   int answers_ = 0;
   int errors_ = 0;
   std::vector<uint64_t> numbers_;
+  Subscription subscription_;
 };
 
 TEST_F(BridgeLinkTest, ReportsEachStepWhenItIsSentAndWhenItIsApplied) {

@@ -37,7 +37,6 @@ enum class Mutation : uint8_t {
   kNextWindowDropped,       // a row of a window that has only begun in another region is dropped
   // The publish rule.
   kRuleOnRequestsOnly,  // received counts and the passing of time do not trigger the rule
-  kLeaseEndNotWatched,
   kRegionsUnderestimated,
   kLargerLimitInRule,  // of two limits on one tuple
   kLastLimitIgnored,   // a smaller limit that others requested in the previous window

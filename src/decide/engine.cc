@@ -85,11 +85,11 @@ WEIR_HOT_INLINE bool Engine::check_fast(Instant now, const Request& request, Ver
   FastKey fast_key;
   epoch::ThreadRecord* const thread = epoch::FastGuard::available();
   memory::TupleStore& tuples = *state_.tuples;
-  const Path path = path_of(request, tuples.hash, fast_key);
-  if (path == Path::kSlow || thread == nullptr) [[unlikely]]
+  const Path path = classify(request, tuples.hash, fast_key);
+  if (path == Path::kSlow || (path == Path::kWindow && tuples.is_shared()) || thread == nullptr)
+      [[unlikely]] {
     return false;
-  // With an origin or a ledger, the slow path first checks whether to read.
-  if (tuples.is_shared() && memory::class_of(request.algorithm) == CellClass::kWindow) return false;
+  }
   const epoch::FastGuard guard(*thread);
   memory::Slot* const slot = tuples.table.find(
       fast_key.hash, [&](const memory::Slot& found) { return is_of(found, fast_key, request); });

@@ -19,8 +19,7 @@ class BridgeFaults : public BridgeFixture {
     feeds_.clear();
     batches_.clear();
     told_.clear();
-    listener_ = origin_->another_endpoint();
-    listener_->bridge_store()->subscribe([this](const BridgeMessage& message) {
+    subscription_ = origin_->subscribe([this](const BridgeMessage& message) {
       const auto notice = decode_notice(message.body);
       ASSERT_TRUE(notice);
       for (const TupleChange& change : notice->changes) {
@@ -107,7 +106,7 @@ class BridgeFaults : public BridgeFixture {
     for (const auto& [region, feed] : feeds_) EXPECT_EQ(state->cursors[region], feed) << region;
   }
 
-  std::shared_ptr<RegionalOrigin> listener_;
+  Subscription subscription_;
   std::map<std::string, Count> told_;  // by tuple and region
 };
 

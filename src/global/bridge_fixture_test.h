@@ -164,7 +164,9 @@ class CallsToStore final : public BridgeStore {
   void notify(std::string body) override {
     calls_.call([=, this] { inner().notify(body); });
   }
-  void subscribe(BridgeMessageHandler handler) override { inner().subscribe(std::move(handler)); }
+  [[nodiscard]] Subscription subscribe(BridgeMessageHandler handler) override {
+    return inner().subscribe(std::move(handler));
+  }
 
  private:
   [[nodiscard]] BridgeStore& inner() { return *origin_->bridge_store(); }

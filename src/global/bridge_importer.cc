@@ -56,7 +56,7 @@ void BridgeImporter::use(BridgeStore& store, StoreUse store_use, FeedPosition ow
   own_batches_.clear();
   own_ = own;
   restoration_.reset();
-  own_is_unread_ = emptied_ = follows_eviction_ = false;
+  own_is_unread_ = emptied_ = false;
   reads_former_rows_ = false;
   state_id_ = seen_id_ = invalid_id_ = 0;
   discards_next_ = false;
@@ -133,7 +133,7 @@ void BridgeImporter::acquire(Instant now) {
   round_ = {};
   round_.began = now.mono;
   store_->acquire(identity_.holder, kLease,
-                  round_task_.call<BridgeGrant>(
+                  round_task_.call_origin<BridgeGrant>(
                       now.mono, [this](Instant when, const Result<BridgeGrant>& grant) {
                         if (!grant) return end_round(when, true);
                         on_grant(when, *grant);
@@ -147,7 +147,7 @@ void BridgeImporter::renew_lease(Instant now) {
   renewal_.next = now.mono + kRenewEvery;
   const MonoTime began = now.mono;
   store_->acquire(identity_.holder, kLease,
-                  renewal_.call<BridgeGrant>(
+                  renewal_.call_origin<BridgeGrant>(
                       began, [this, began](Instant when, const Result<BridgeGrant>& grant) {
                         if (!grant) return;
                         granted_until_ = grant->ours ? began + kLease : MonoTime{};
@@ -201,10 +201,9 @@ void BridgeImporter::keep_or_renew(Instant now, const std::optional<BridgeState>
     round_.state = {.id = random(), .evicted = evicted, .cursors = {}};
     wanted_.clear();
     restoration_.reset();
-    // Keys may have been evicted before the state was.
-    follows_eviction_ = round_.follows_eviction || evicted > 0;
-    // Until our own rows were read, it has not got its counts back.
-    round_.state.emptied = saved ? saved->emptied : !follows_eviction_;
+    // A store that evicts keys may have evicted the state alone. And until our own rows were read,
+    // the counts are still missing.
+    round_.state.emptied = saved ? saved->emptied : evicted == 0;
   }
   if (!round_.complete) regions_.complete = false;
 }
@@ -325,16 +324,17 @@ void BridgeImporter::finish_round(Instant now) {
   regions_.own = own_;
   stats_.imported_at = round_.began;
   notify_(now, round_.changes.take());
-  store_->save(identity_.holder, encode(round_.state),
-               round_task_.call<bool>(now.mono, [this](Instant when, const Result<bool>& saved) {
-                 if (!saved || !*saved) return end_round(when, true);
-                 regions_.complete = round_.complete;
-                 if (round_.state.id != seen_id_ && round_.follows_eviction) {
-                   renewed_at_ = when.mono;
-                 }
-                 state_id_ = seen_id_ = round_.state.id;
-                 end_round(when, false);
-               }));
+  store_->save(
+      identity_.holder, encode(round_.state),
+      round_task_.call_origin<bool>(now.mono, [this](Instant when, const Result<bool>& saved) {
+        if (!saved || !*saved) return end_round(when, true);
+        regions_.complete = round_.complete;
+        if (round_.state.id != seen_id_ && round_.follows_eviction) {
+          renewed_at_ = when.mono;
+        }
+        state_id_ = seen_id_ = round_.state.id;
+        end_round(when, false);
+      }));
 }
 
 void BridgeImporter::end_round(Instant now, bool failed) {

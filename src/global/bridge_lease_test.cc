@@ -98,8 +98,7 @@ TEST_F(BridgeLease, ABridgeThatWakesUpAfterItsLeaseReportsNothing) {
   pass(Millis(500), {one.get()});
   ASSERT_TRUE(one->regions.complete);
   std::vector<bool> reported;
-  const auto listener = origin_->another_endpoint();
-  listener->bridge_store()->subscribe([&](const BridgeMessage& message) {
+  const Subscription subscription = origin_->subscribe([&](const BridgeMessage& message) {
     reported.push_back(decode_notice(message.body)->regions.complete);
   });
   // It stops within a round: the ledger has answered.

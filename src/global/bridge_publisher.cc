@@ -102,7 +102,7 @@ void BridgePublisher::read_due(Instant now) {
   const bool is_long = backlog_.size() > kDuePerRead / 2;
   store_->read_due(
       is_long ? read_until_ : WallTime{}, by, kDuePerRead,
-      task_.call<std::vector<DueTuple>>(
+      task_.call_origin<std::vector<DueTuple>>(
           now.mono, [this, by](Instant when, const Result<std::vector<DueTuple>>& due) {
             if (due) return on_due(when, by, *due);
             ++stats_.errors;
@@ -167,7 +167,7 @@ void BridgePublisher::choose(Instant now) {
   }
   store_->read_tuples(
       std::move(reads),
-      task_.call<std::vector<TupleCounts>>(
+      task_.call_origin<std::vector<TupleCounts>>(
           now.mono, [this](Instant when, const Result<std::vector<TupleCounts>>& tuples) {
             if (tuples && tuples->size() == current_.size()) return on_tuples(when, *tuples);
             ++stats_.errors;
@@ -193,8 +193,11 @@ std::vector<BridgePublisher::OwnRow> BridgePublisher::rows_of(Instant now, const
     }
     if (reason == PublishReason::kNone) continue;
     const Count limit = tuple.limit_seen();
+    Count published = count;
+    if (mutated(Mutation::kForeignPublished)) published += tuple.foreign(sequence);
+    if (mutated(Mutation::kVerdictPublished) && asked && !over) published = limit;
     rows.push_back({.sequence = sequence,
-                    .count = count,
+                    .count = published,
                     .limit = limit == 0 ? kMaxLimit : limit,
                     .leased_until =
                         over ? WallTime{}
@@ -246,7 +249,7 @@ void BridgePublisher::tell_published(Instant now, const Chunk& done,
 // The batches of the last minute: the ledger may have lost them with the end of our feed.
 void BridgePublisher::read_records(Instant now) {
   task_.next = now.mono + kRetry;
-  store_->read_records(task_.call<std::vector<std::string>>(
+  store_->read_records(task_.call_origin<std::vector<std::string>>(
       now.mono, [this](Instant when, const Result<std::vector<std::string>>& records) {
         if (records) return on_records(when, *records);
         ++stats_.errors;

@@ -95,6 +95,7 @@ class BridgePublisher {
   void read_records(Instant now);
   void on_records(Instant now, const std::vector<std::string>& records);
   [[nodiscard]] std::vector<LedgerRow> ledger_rows(const Chunk& chunk) const;
+  [[nodiscard]] std::vector<TupleChange> changes_of(const Chunk& chunk) const;
   [[nodiscard]] static size_t rows_in(const Chunk& chunk);
 
   const BridgeIdentity identity_;

@@ -153,8 +153,7 @@ TEST_F(BridgePublisherTest, TellsAgainWhatWasPublishedBefore) {
   pass(Millis(300));
   ASSERT_EQ(in_ledger("a"), 60U);
   std::vector<TupleChange> told;
-  const auto listener = origin_->another_endpoint();
-  listener->bridge_store()->subscribe([&](const BridgeMessage& message) {
+  const Subscription subscription = origin_->subscribe([&](const BridgeMessage& message) {
     const auto notice = decode_notice(message.body);
     told.insert(told.end(), notice->changes.begin(), notice->changes.end());
   });

@@ -123,9 +123,8 @@ PublishReason OriginTuple::reason(int64_t sequence) const {
 
 bool OriginTuple::has_reason() const {
   const std::vector<int64_t> windows = windows_at(now_, duration_);
-  return std::any_of(windows.begin(), windows.end(), [this](int64_t sequence) {
-    return reason(sequence) != PublishReason::kNone;
-  });
+  return std::any_of(windows.begin(), windows.end(),
+                     [this](int64_t sequence) { return reason(sequence) != PublishReason::kNone; });
 }
 
 bool OriginTuple::is_contended() const {

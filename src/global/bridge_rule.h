@@ -36,6 +36,7 @@ class OriginTuple {
   [[nodiscard]] Millis duration() const { return duration_; }
   [[nodiscard]] int64_t current() const { return current_; }
   [[nodiscard]] Count counted(int64_t sequence) const;
+  [[nodiscard]] Count foreign(int64_t sequence) const;
   [[nodiscard]] Count published(int64_t sequence) const;
   // The smallest limit that this region saw; 0: unknown.
   [[nodiscard]] Count limit_seen() const;
@@ -50,7 +51,6 @@ class OriginTuple {
 
  private:
   [[nodiscard]] uint32_t regions_in(int64_t sequence) const;
-  [[nodiscard]] Count foreign(int64_t sequence) const;
   [[nodiscard]] Count smallest_limit() const;
   [[nodiscard]] Count remaining(Count limit) const;
 

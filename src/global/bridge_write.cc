@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutation.h"
 #include "global/bridge_publisher.h"
 #include "global/bridge_rule.h"
 #include "global/ledger_key.h"
@@ -10,6 +11,9 @@
 #include "memory/tuple_key.h"
 
 namespace weir::global {
+
+using base::mutated;
+using base::Mutation;
 
 namespace {
 
@@ -39,6 +43,22 @@ std::vector<LedgerRow> BridgePublisher::ledger_rows(const Chunk& chunk) const {
   return rows;
 }
 
+std::vector<TupleChange> BridgePublisher::changes_of(const Chunk& chunk) const {
+  std::vector<TupleChange> changes;
+  for (const TupleRows& tuple : chunk) {
+    TupleChange change{.tuple = tuple.tuple, .counts = {}};
+    for (const OwnRow& row : tuple.rows) {
+      change.counts.push_back({.region = identity_.region,
+                               .sequence = row.sequence,
+                               .count = row.count,
+                               .limit_seen = row.limit,
+                               .leased_until = row.leased_until});
+    }
+    changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
 void BridgePublisher::send_next(Instant now) {
   if (chunks_.empty()) {
     if (std::exchange(repeats_records_, false)) importer_.note_records_published();
@@ -48,6 +68,7 @@ void BridgePublisher::send_next(Instant now) {
   }
   current_ = std::move(chunks_.front());
   chunks_.pop_front();
+  if (mutated(Mutation::kPublishedBeforeCommit)) notify_(now, changes_of(current_));
   const FeedPosition known = importer_.own_position();
   const MonoTime began = now.mono;
   ledger_->publish(
@@ -77,21 +98,11 @@ void BridgePublisher::on_committed(Instant now, FeedPosition known, FeedPosition
 void BridgePublisher::note_published(Instant now, std::function<void(Instant)> done) {
   BridgeNotice record;
   record.regions.own = importer_.own_position();
-  for (const TupleRows& tuple : current_) {
-    TupleChange change{.tuple = tuple.tuple, .counts = {}};
-    for (const OwnRow& row : tuple.rows) {
-      change.counts.push_back({.region = identity_.region,
-                               .sequence = row.sequence,
-                               .count = row.count,
-                               .limit_seen = row.limit,
-                               .leased_until = row.leased_until});
-    }
-    record.changes.push_back(std::move(change));
-  }
+  record.changes = changes_of(current_);
   store_->keep_record(
       encode(record), now.wall,
-      task_.call<bool>(now.mono, [this, changes = record.changes, done = std::move(done)](
-                                     Instant when, const Result<bool>& kept) {
+      task_.call_origin<bool>(now.mono, [this, changes = record.changes, done = std::move(done)](
+                                            Instant when, const Result<bool>& kept) {
         if (!kept) return on_unnoted(when);
         update_counts(when, changes, done);
       }));
@@ -112,7 +123,7 @@ void BridgePublisher::update_counts(Instant now, const std::vector<TupleChange>&
   }
   store_->update_tuples(
       std::move(updates),
-      task_.call<std::vector<TupleCounts>>(
+      task_.call_origin<std::vector<TupleCounts>>(
           now.mono, [this, changes, done = std::move(done)](
                         Instant when, const Result<std::vector<TupleCounts>>& tuples) {
             if (!tuples || tuples->size() != current_.size()) return on_unnoted(when);

@@ -29,11 +29,11 @@ class DueBacklog {
     bool taken = false;  // is being published
   };
 
-  // An entry that is known gets the new time.
+  // An entry that is known gets the new time and revision.
   void add(const DueTuple& due, MonoTime now) {
     const auto [found, is_new] = index_.try_emplace({due.tuple, due.kind});
     if (!is_new) {
-      found->second.entry->due.at = due.at;
+      found->second.entry->due = due;
       return;
     }
     const LedgerKey key = ledger_key_of(due.tuple);
@@ -45,6 +45,11 @@ class DueBacklog {
 
   // The next entry whose turn it is; null if none can be taken now.
   [[nodiscard]] Entry* take(MonoTime now) {
+    if (base::mutated(base::Mutation::kContendedFirst)) {
+      for (auto& [key, place] : index_) {
+        if (key.second == Due::kNow && !place.entry->taken) return take(*place.entry);
+      }
+    }
     for (size_t tried = 0; tried < waiting_.size(); ++tried) {
       auto workspace = after(waiting_, last_workspace_);
       last_workspace_ = workspace->first;
@@ -54,9 +59,7 @@ class DueBacklog {
         const auto ns = after(namespaces, last_ns);
         last_ns = ns->first;
         for (Entry& entry : ns->second) {
-          if (entry.taken || now < entry.not_before) continue;
-          entry.taken = true;
-          return &entry;
+          if (!entry.taken && now >= entry.not_before) return take(entry);
         }
       }
     }
@@ -109,6 +112,11 @@ class DueBacklog {
     Tenant tenant;
     std::list<Entry>::iterator entry;
   };
+
+  static Entry* take(Entry& entry) {
+    entry.taken = true;
+    return &entry;
+  }
 
   // The element after the one with this key, in a circle.
   template <typename Map>

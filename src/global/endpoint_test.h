@@ -16,7 +16,6 @@ namespace weir::global {
 class Endpoint final : public RegionalOrigin, public BridgeStore {
  public:
   explicit Endpoint(std::shared_ptr<RegionalOrigin> inner) : inner_(std::move(inner)) {}
-  ~Endpoint() override { store().subscribe(nullptr); }
 
   bool connected = true;
   bool hears_messages = true;
@@ -79,9 +78,8 @@ class Endpoint final : public RegionalOrigin, public BridgeStore {
   void notify(std::string body) override {
     if (connected) store().notify(std::move(body));
   }
-  void subscribe(BridgeMessageHandler handler) override {
-    if (!handler) return store().subscribe(nullptr);
-    store().subscribe([this, handler = std::move(handler)](BridgeMessage message) {
+  [[nodiscard]] Subscription subscribe(BridgeMessageHandler handler) override {
+    return store().subscribe([this, handler = std::move(handler)](BridgeMessage message) {
       if (connected && hears_messages) handler(std::move(message));
     });
   }

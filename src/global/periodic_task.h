@@ -17,7 +17,9 @@ namespace weir::global {
 
 class PeriodicTask {
  public:
-  static constexpr Millis kDeadline{5000};  // for any reply
+  static constexpr Millis kDeadline{5000};  // for a reply of the ledger
+  static constexpr Millis kOriginDeadline{
+      1000};  // of the origin: as long as a bridge has its lease
 
   explicit PeriodicTask(std::shared_ptr<CompletionQueue> completions)
       : completions_(std::move(completions)) {}
@@ -29,7 +31,7 @@ class PeriodicTask {
   [[nodiscard]] MonoTime began() const { return began_; }
   // Gives up a call without a reply: a later one is ignored. True if there was one.
   bool give_up_late_call(MonoTime now) {
-    if (!in_flight_ || now - began_ < kDeadline) return false;
+    if (!in_flight_ || now - began_ < deadline_) return false;
     cancel();
     return true;
   }
@@ -38,10 +40,25 @@ class PeriodicTask {
     ++number_;
   }
 
-  // The reply function of a call that is made now. `handle` gets the time and the result.
+  // The reply function of a call to the ledger that is made now. `handle` gets the time and the
+  // result.
   template <typename Answer, typename Handle>
   [[nodiscard]] auto call(MonoTime now, Handle handle) {
+    return call<Answer>(now, kDeadline, std::move(handle));
+  }
+  // The same for a call to the origin.
+  template <typename Answer, typename Handle>
+  [[nodiscard]] auto call_origin(MonoTime now, Handle handle) {
+    return call<Answer>(now, kOriginDeadline, std::move(handle));
+  }
+
+  MonoTime next{};  // when to call again
+
+ private:
+  template <typename Answer, typename Handle>
+  [[nodiscard]] auto call(MonoTime now, Nanos deadline, Handle handle) {
     const uint64_t number = ++number_;
+    deadline_ = deadline;
     in_flight_ = true;
     began_ = now;
     return [this, number, handle = std::move(handle),
@@ -57,11 +74,9 @@ class PeriodicTask {
     };
   }
 
-  MonoTime next{};  // when to call again
-
- private:
   const std::shared_ptr<CompletionQueue> completions_;
   MonoTime began_{};
+  Nanos deadline_ = kDeadline;  // of the call in flight
   bool in_flight_ = false;
   uint64_t number_ = 0;  // of the call in flight: a reply to another one is too late
 };

@@ -37,10 +37,8 @@ std::optional<PublishTrigger::WindowTotals> PublishTrigger::region_counts(const 
     if (!cells.in_tag_range(sequence)) continue;
     const auto own = memory::settled(cells.own(sequence), cells.tentative());
     if (!own) return std::nullopt;
-    const bool all = mutated(Mutation::kForeignPublished);
-    const memory::Word& siblings = all ? cells.others(sequence) : cells.siblings(sequence);
     (back == 0 ? counts.current : counts.last) =
-        own->count_of(sequence) + memory::count_in_seq_cst(siblings, sequence);
+        own->count_of(sequence) + memory::count_in_seq_cst(cells.siblings(sequence), sequence);
   }
   return counts;
 }
@@ -212,7 +210,8 @@ PublishTrigger::Usages PublishTrigger::usages_of(Instant now, const Tuple& tuple
       .regions = regions_in(counts.sequence),
       .leased = is_due || (entry != nullptr && entry->is_leased(counts.sequence)),
       .refused = refused || (known != nullptr && known->refused),
-      .refusal_published = known != nullptr && known->refusal_published,
+      .refusal_published =
+          known != nullptr && (known->refusal_published || known->refusal_is_due(now.mono)),
       .doublings = doublings};
   usages.last = {.counted = counts.last,
                  .published = known_last == nullptr ? 0 : known_last->published_or_due(now.mono),
@@ -276,7 +275,7 @@ bool PublishTrigger::update_window(Instant now, const Tuple& tuple, SharedTuple&
   window.limit = memory::smaller_limit(window.limit, memory::smallest_limit(tuple));
   // The bridge may fail to publish, so a refusal stays until the row is known to be written.
   const bool waits = reason != PublishReason::kNone || window.is_due(now.mono);
-  window.refused = usage.refused && waits;
+  window.refused = usage.refused && waits && !mutated(Mutation::kFailedRefusalForgotten);
   if (reason != PublishReason::kNone) {
     window.due = usage.counted;
     window.due_since = now.mono;

@@ -9,6 +9,7 @@
 #include "base/mutex.h"
 #include "global/ledger_key.h"
 #include "memory/tentative.h"
+#include "regional/freshness.h"
 
 namespace weir::global {
 
@@ -60,7 +61,7 @@ RegionSync::RegionSync(std::shared_ptr<memory::TupleStore> tuples,
       cleaning_(completions_) {}
 
 RegionSync::~RegionSync() {
-  if (store_ != nullptr) store_->subscribe(nullptr);
+  subscription_ = nullptr;
 }
 
 WorkReport RegionSync::run_once(Instant now, Flush flush) {
@@ -142,7 +143,7 @@ void RegionSync::choose_store() {
     return make_all_stale();
   }
   publisher_.stop();
-  if (store_ != nullptr) store_->subscribe(nullptr);
+  subscription_ = nullptr;
   mode_ = mode;
   regions_.complete = false;
   if (mode == Mode::kOrigin) {
@@ -183,15 +184,16 @@ void RegionSync::use_own_store() {
 }
 
 void RegionSync::subscribe(BridgeStore& store) {
-  const uint64_t subscription = ++subscription_;
-  store.subscribe([this, subscription, weak = std::weak_ptr(completions_)](BridgeMessage message) {
-    const auto completions = weak.lock();
-    if (!completions) return;
-    auto shared = std::make_shared<BridgeMessage>(std::move(message));
-    completions->post([this, subscription, shared](Instant now) {
-      if (subscription == subscription_) on_message(now, *shared);
-    });
-  });
+  const uint64_t number = ++subscriptions_;
+  subscription_ =
+      store.subscribe([this, number, weak = std::weak_ptr(completions_)](BridgeMessage message) {
+        const auto completions = weak.lock();
+        if (!completions) return;
+        auto shared = std::make_shared<BridgeMessage>(std::move(message));
+        completions->post([this, number, shared](Instant now) {
+          if (number == subscriptions_) on_message(now, *shared);
+        });
+      });
 }
 
 // Cells with a reason to publish go to the store together with their counts.
@@ -289,6 +291,10 @@ void RegionSync::merge(Instant now, const TupleChange& change) {
   rows_applied_ += change.counts.size();
   const auto merged = global_->shared.merge(now.wall, tuple, key, change.counts);
   if (merged == SharedTuples::Merge::kNoMemory) trigger_.note_skipped(now.mono);
+  if (mutated(Mutation::kOwnRowFresh)) {
+    const Nanos fresh = regional::fresh_for(tuple.slot->header.duration(), region_->max_freshness);
+    WindowCells(tuple).fresh_until().store(regional::Freshness::read(now.mono, fresh).word);
+  }
   if (merged != SharedTuples::Merge::kUnchanged) watch_->push(tuple.index);
 }
 

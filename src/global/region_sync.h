@@ -110,7 +110,8 @@ class RegionSync final : public regional::RegionCountsHandler {
   Mode mode_ = Mode::kNone;
   BridgeStore* store_ = nullptr;               // in use
   std::shared_ptr<RegionalOrigin> own_store_;  // while this process is its own bridge
-  uint64_t subscription_ = 0;                  // messages of an earlier one are ignored
+  Subscription subscription_;                  // to its messages
+  uint64_t subscriptions_ = 0;                 // messages of an earlier one are ignored
   std::optional<uint64_t> last_message_;       // its number
   uint64_t origin_epoch_ = 0;
   bool survivor_ = false;  // this process had counts before the origin changed

@@ -66,6 +66,27 @@ TEST_F(RegionSyncTest, PublishesAnExhaustedLimit) {
   EXPECT_EQ(rows(east), 2U);
 }
 
+// Further refusals, between which a sliding window admits a little, once asked for a row each while
+// the first row was written.
+TEST_F(RegionSyncTest, RefusalsWhileTheFirstIsPublishedAskForNoFurtherRow) {
+  algorithm_ = Algorithm::kSlidingWindow;
+  limit_ = 1000;
+  TestRegion& east = add("east");
+  pass(Millis(1000));
+  ask_times(east, 1000);
+  pass(Millis(100'000));  // the last window now counts for a third
+  const uint64_t before = rows(east);
+  east.ledger->hold_publishes();
+  for (int i = 0; i < 30; ++i) {
+    ask_times(east, 700);
+    pass(Millis(20));
+  }
+  east.ledger->release_publishes();
+  pass(Millis(1000));
+  EXPECT_GT(ask(east, 0).evidence.own, row("east"));
+  EXPECT_EQ(rows(east), before + 1);
+}
+
 // A lone region with a lease uses its limit and goes idle; then another begins.
 
 TEST_F(RegionSyncTest, CountsARegionThatWentIdle) {

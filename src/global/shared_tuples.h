@@ -84,6 +84,8 @@ struct SharedWindow {
   [[nodiscard]] bool is_due(MonoTime now) const {
     return due > published && now - due_since < kDueRetry;
   }
+  // Further refusals ask for no row while the bridge publishes this one.
+  [[nodiscard]] bool refusal_is_due(MonoTime now) const { return refused && is_due(now); }
   [[nodiscard]] Count published_or_due(MonoTime now) const {
     return is_due(now) ? std::max(published, due) : published;
   }

@@ -4,8 +4,8 @@
 
 #pragma once
 
+#include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -30,45 +30,59 @@ namespace weir::origins {
                                               : now};
 }
 
+// The revision of an entry that is added again. It returns to a former one after so many additions;
+// by then the time is another.
+inline constexpr uint32_t kRevisions = 1024;
+[[nodiscard]] constexpr uint32_t next_revision(uint32_t revision) {
+  return (revision + 1) % kRevisions;
+}
+
 class DueSet {
  public:
-  // An entry that exists gets another time, the new one or a later one, except that one of
-  // kWindowEnd keeps the earlier time.
-  void add(DueTuple entry) {
-    const auto [found, added] = times_.try_emplace(Name(entry.kind, entry.tuple), entry.at);
+  // See BridgeStore::add_due().
+  void add(const DueTuple& entry) {
+    const auto [found, added] = entries_.try_emplace(Name(entry.kind, entry.tuple));
+    Version& version = found->second;
     if (!added) {
-      if (entry.kind == Due::kWindowEnd && found->second <= entry.at) return;
-      // Who has read it at this time does not remove it.
-      if (found->second == entry.at) entry.at += Millis(1);
-      by_time_.erase({found->second, entry.kind, entry.tuple});
-      found->second = entry.at;
+      const bool at_end = entry.kind == Due::kWindowEnd;
+      if (at_end && version.at <= entry.at) return;
+      by_time_.erase({version.at, entry.kind, entry.tuple});
+      // The time of kWindowEnd only falls: it suffices.
+      if (!at_end) version.revision = next_revision(version.revision);
     }
-    by_time_.emplace(entry.at, entry.kind, entry.tuple);
+    version.at = entry.at;
+    by_time_.emplace(std::tuple(entry.at, entry.kind, entry.tuple), version.revision);
   }
-  // Removes the entry if its time is still the same.
+  // Removes the entry if it was not added again.
   void remove(const DueTuple& entry) {
-    const auto found = times_.find(Name(entry.kind, entry.tuple));
-    if (found == times_.end()) return;
-    if (found->second != entry.at && !base::mutated(base::Mutation::kDueRemovedAlways)) return;
-    by_time_.erase({found->second, entry.kind, entry.tuple});
-    times_.erase(found);
+    const auto found = entries_.find(Name(entry.kind, entry.tuple));
+    if (found == entries_.end()) return;
+    const Version read{.at = entry.at, .revision = entry.revision};
+    if (found->second != read && !base::mutated(base::Mutation::kDueRemovedAlways)) return;
+    by_time_.erase({found->second.at, entry.kind, entry.tuple});
+    entries_.erase(found);
   }
   // At most so many entries that are due from then to then, the earliest first.
   [[nodiscard]] std::vector<DueTuple> read(WallTime from, WallTime by, size_t most) const {
     std::vector<DueTuple> entries;
     for (auto it = by_time_.lower_bound({from, Due::kNever, std::string()}); it != by_time_.end();
          ++it) {
-      const auto& [at, kind, tuple] = *it;
+      const auto& [at, kind, tuple] = it->first;
       if (at > by || entries.size() == most) break;
-      entries.push_back({.tuple = tuple, .kind = kind, .at = at});
+      entries.push_back({.tuple = tuple, .kind = kind, .at = at, .revision = it->second});
     }
     return entries;
   }
 
  private:
   using Name = std::pair<Due, std::string>;
-  std::map<Name, WallTime> times_;
-  std::set<std::tuple<WallTime, Due, std::string>> by_time_;
+  struct Version {
+    WallTime at{};
+    uint32_t revision = 0;
+    friend bool operator==(const Version&, const Version&) = default;
+  };
+  std::map<Name, Version> entries_;
+  std::map<std::tuple<WallTime, Due, std::string>, uint32_t> by_time_;  // with the revision
 };
 
 }  // namespace weir::origins

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "origins/subscriber.h"
+
 namespace weir::origins {
 
 struct InProcessOrigin::Store {
@@ -14,21 +16,11 @@ struct InProcessOrigin::Store {
   mutable base::StdMutex mutex;
   InProcessState state WEIR_GUARDED_BY(mutex);
   uint64_t dropped WEIR_GUARDED_BY(mutex) = 0;
-  std::vector<std::weak_ptr<Subscriber>> subscribers WEIR_GUARDED_BY(mutex);
+  Subscribers subscribers;
 };
 
 InProcessOrigin::InProcessOrigin(const Clock& clock, InProcessOptions options)
     : InProcessOrigin(std::make_shared<Store>(clock, options)) {}
-
-InProcessOrigin::InProcessOrigin(std::shared_ptr<Store> store) : store_(std::move(store)) {
-  const base::MutexLock lock(store_->mutex);
-  std::erase_if(store_->subscribers, [](const auto& each) { return each.expired(); });
-  store_->subscribers.push_back(subscriber_);
-}
-
-InProcessOrigin::~InProcessOrigin() {
-  subscriber_->set(nullptr);
-}
 
 std::shared_ptr<RegionalOrigin> InProcessOrigin::another_endpoint() const {
   return std::shared_ptr<RegionalOrigin>(new InProcessOrigin(store_));
@@ -171,22 +163,17 @@ void InProcessOrigin::read_records(RecordsReply reply) {
 }
 
 void InProcessOrigin::notify(std::string body) {
-  std::vector<std::shared_ptr<Subscriber>> receivers;
+  Subscribers::Receivers receivers;
   {
     const base::MutexLock lock(store_->mutex);
-    const BridgeMessage message{.number = ++store_->state.last_message, .body = std::move(body)};
-    for (const auto& each : store_->subscribers) {
-      auto subscriber = each.lock();
-      if (!subscriber) continue;
-      subscriber->enqueue(message);
-      receivers.push_back(std::move(subscriber));
-    }
+    receivers = store_->subscribers.enqueue(
+        {.number = ++store_->state.last_message, .body = std::move(body)});
   }
   for (const auto& subscriber : receivers) subscriber->drain();
 }
 
-void InProcessOrigin::subscribe(BridgeMessageHandler handler) {
-  subscriber_->set(std::move(handler));
+Subscription InProcessOrigin::subscribe(BridgeMessageHandler handler) {
+  return store_->subscribers.add(std::move(handler));
 }
 
 void InProcessOrigin::clear() {

@@ -1,19 +1,19 @@
 // A regional origin in memory: for limiters of one process that share a limit, for tests, for the
 // simulator, and as the bridge store of a region without another origin.
 //
-// One store has several endpoints. Each is an origin with a message handler of its own, like a
-// process with its own connection to a server.
+// One store has several endpoints. Each is an origin, like a process with its own connection to a
+// server.
 
 #pragma once
 
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
 #include "origins/in_process_state.h"
-#include "origins/subscriber.h"
 #include "weir/clock.h"
 #include "weir/origin.h"
 
@@ -34,12 +34,10 @@ class InProcessOrigin final : public RegionalOrigin, public BridgeStore {
   using Snapshot = InProcessState;
 
   explicit InProcessOrigin(const Clock& clock, InProcessOptions options = {});
-  ~InProcessOrigin() override;
   InProcessOrigin(const InProcessOrigin&) = delete;
   InProcessOrigin& operator=(const InProcessOrigin&) = delete;
 
-  // An origin with the same store and a message handler of its own. Each limiter that shares a
-  // ledger needs its own.
+  // An origin with the same store.
   [[nodiscard]] std::shared_ptr<RegionalOrigin> another_endpoint() const;
 
   void read(std::vector<CellRead> cells, OriginReply reply) override;
@@ -58,7 +56,7 @@ class InProcessOrigin final : public RegionalOrigin, public BridgeStore {
   void keep_record(std::string record, WallTime at, KeptReply reply) override;
   void read_records(RecordsReply reply) override;
   void notify(std::string body) override;
-  void subscribe(BridgeMessageHandler handler) override;
+  [[nodiscard]] Subscription subscribe(BridgeMessageHandler handler) override;
 
   // Deletes everything, like a restart without persistence. Messages are numbered from 1 again.
   void clear();
@@ -74,10 +72,9 @@ class InProcessOrigin final : public RegionalOrigin, public BridgeStore {
   [[nodiscard]] uint64_t dropped() const;
 
  private:
-  explicit InProcessOrigin(std::shared_ptr<Store> store);
+  explicit InProcessOrigin(std::shared_ptr<Store> store) : store_(std::move(store)) {}
 
   const std::shared_ptr<Store> store_;
-  const std::shared_ptr<Subscriber> subscriber_ = std::make_shared<Subscriber>();
 };
 
 }  // namespace weir::origins

@@ -4,22 +4,17 @@
 
 namespace weir::origins {
 
-void Subscriber::set(BridgeMessageHandler handler) {
-  Handler next;
-  if (handler) next = std::make_shared<const BridgeMessageHandler>(std::move(handler));
+void Subscriber::end() {
   Handler former;  // destroyed after the lock: its destructor may do anything
   const base::MutexLock lock(mutex_);
-  former = std::exchange(handler_, std::move(next));
+  former = std::exchange(handler_, nullptr);
   queue_.clear();
-  while (former && running_ == former && running_on_ != std::this_thread::get_id()) {
-    returned_.wait(mutex_);
-  }
-  returned_.notify_one();  // another thread may wait for the same call
+  while (running_ && running_on_ != std::this_thread::get_id()) returned_.wait(mutex_);
 }
 
-bool Subscriber::has_handler() const {
+bool Subscriber::ended() const {
   const base::MutexLock lock(mutex_);
-  return handler_ != nullptr;
+  return handler_ == nullptr;
 }
 
 void Subscriber::enqueue(const BridgeMessage& message) {
@@ -28,24 +23,49 @@ void Subscriber::enqueue(const BridgeMessage& message) {
 }
 
 void Subscriber::drain() {
-  for (Delivery delivery = next(Start::kIfIdle); delivery.handler;
-       delivery = next(Start::kAfterTheLast)) {
+  for (Delivery delivery = next(Start::kIfIdle); delivery.handler;) {
     (*delivery.handler)(std::move(delivery.message));
+    delivery = {};  // before end() returns in another thread
+    delivery = next(Start::kAfterTheLast);
   }
 }
 
 Subscriber::Delivery Subscriber::next(Start start) {
-  Handler former;  // destroyed after the lock
   const base::MutexLock lock(mutex_);
   if (start == Start::kIfIdle && running_) return {};
-  former = std::exchange(running_, nullptr);
-  if (former) returned_.notify_one();
+  if (std::exchange(running_, false)) returned_.notify_one();
   if (queue_.empty()) return {};
   Delivery delivery{.handler = handler_, .message = std::move(queue_.front())};
   queue_.pop_front();
-  running_ = handler_;
+  running_ = true;
   running_on_ = std::this_thread::get_id();
   return delivery;
+}
+
+Subscription Subscribers::add(BridgeMessageHandler handler) {
+  const auto subscriber = std::make_shared<Subscriber>(std::move(handler));
+  {
+    const base::MutexLock lock(mutex_);
+    std::erase_if(all_, [](const auto& each) { return each.expired(); });
+    all_.push_back(subscriber);
+  }
+  return {subscriber.get(), [subscriber](void*) { subscriber->end(); }};
+}
+
+Subscribers::Receivers Subscribers::current() const {
+  Receivers receivers;
+  const base::MutexLock lock(mutex_);
+  for (const auto& each : all_) {
+    auto subscriber = each.lock();
+    if (subscriber && !subscriber->ended()) receivers.push_back(std::move(subscriber));
+  }
+  return receivers;
+}
+
+Subscribers::Receivers Subscribers::enqueue(const BridgeMessage& message) const {
+  Receivers receivers = current();
+  for (const auto& subscriber : receivers) subscriber->enqueue(message);
+  return receivers;
 }
 
 }  // namespace weir::origins

@@ -107,7 +107,8 @@ class Check {
     });
   }
 
-  // Uses keys of its own, which expire after a second.
+  // Uses keys of its own, which expire after a second. Before each script come its commands: the
+  // reply to a script does not name the command for which a permission is missing.
   void try_cells() {
     const std::string prefix = "weir:{check-" + origins::hex(platform::entropy()) + "}:";
     const std::string key = prefix + "0";
@@ -116,6 +117,9 @@ class Check {
     commands.add({"HSET", key, "check", "1"});
     commands.add({"PEXPIRE", key, "1000"});
     commands.add({"HGETALL", key});
+    commands.add({"HGET", key, "check"});
+    commands.add({"HINCRBY", key, "other", "1"});
+    commands.add({"HDEL", key, "other"});
     commands.add(Script::kRetire, {key}, {"check"});
     commands.add(Script::kRestore, {key}, {"2", "1000"});
     commands.add({"DEL", key});
@@ -156,12 +160,22 @@ class Check {
     const std::string due = prefix + "due";
     const std::string messages = prefix + "messages";
     const std::string channel = prefix + "channel";
+    commands.add({"PTTL", tuple});
     commands.add(Script::kUpdateTuple, {tuple}, {"1000", "check", "1", "1", "1", "1"});
+    commands.add({"GET", state});
+    commands.add({"SET", state, "check", "PX", "1000"});
+    commands.add({"DEL", lease});
     commands.add(Script::kAcquire, {lease, state}, {"check", "1000"});
     commands.add(Script::kSave, {lease, state}, {"check", "state"});
     commands.add(Script::kRelease, {lease}, {"check"});
     commands.add({"ZADD", due, "LT", "1", "check"});
+    commands.add({"ZSCORE", due, "check"});
+    commands.add({"ZREM", due, "check"});
+    commands.add(Script::kAddDue, {due}, {"1", "check"});
+    commands.add({"ZRANGE", due, "0", "-1"});
     commands.add(Script::kRemoveDue, {due}, {"check", "1"});
+    commands.add({"INCR", messages});
+    commands.add({"PUBLISH", channel, "check"});
     commands.add(Script::kNotify, {messages}, {channel, "check"});
     commands.add({"DEL", tuple, state, messages});
     commands.add({"SUBSCRIBE", channel});  // the last: no other command may follow

@@ -81,9 +81,8 @@ class FaultyBridgeStore final : public BridgeStore {
   void notify(std::string body) override {
     if (reaches(plan_.next())) inner_.notify(std::move(body));
   }
-  void subscribe(BridgeMessageHandler handler) override {
-    if (!handler) return inner_.subscribe({});
-    inner_.subscribe([this, handler = std::move(handler)](BridgeMessage message) {
+  [[nodiscard]] Subscription subscribe(BridgeMessageHandler handler) override {
+    return inner_.subscribe([this, handler = std::move(handler)](BridgeMessage message) {
       if (plan_.connected()) handler(std::move(message));
     });
   }
@@ -130,10 +129,7 @@ FaultyOrigin::FaultyOrigin(std::shared_ptr<RegionalOrigin> inner, uint64_t seed,
       inner_(std::move(inner)),
       bridge_store_(make_faulty(inner_->bridge_store(), plan)) {}
 
-FaultyOrigin::~FaultyOrigin() {
-  // The handler refers to this object.
-  if (bridge_store_) bridge_store_->subscribe({});
-}
+FaultyOrigin::~FaultyOrigin() = default;
 
 void FaultyOrigin::read(std::vector<CellRead> cells, OriginReply reply) {
   pass(plan.next(), std::move(reply),

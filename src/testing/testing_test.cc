@@ -74,7 +74,7 @@ TEST_F(FaultyStores, IncludeTheBridgeStoreOfTheOrigin) {
   BridgeStore* const store = origin_.bridge_store();
   ASSERT_NE(store, nullptr);
   int messages = 0;
-  store->subscribe([&](const BridgeMessage&) { ++messages; });
+  const Subscription subscription = store->subscribe([&](const BridgeMessage&) { ++messages; });
   const auto due = [&] {
     std::optional<size_t> entries;
     store->read_due({}, WallTime::max(), 10, [&](const auto& found) {

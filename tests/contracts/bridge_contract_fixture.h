@@ -22,7 +22,7 @@ inline void PrintTo(const RegionCount& count, std::ostream* out) {
 }
 inline void PrintTo(const DueTuple& entry, std::ostream* out) {
   *out << testing::PrintToString(entry.tuple) << " kind " << static_cast<int>(entry.kind) << " at "
-       << entry.at.time_since_epoch().count();
+       << entry.at.time_since_epoch().count() << " revision " << entry.revision;
 }
 
 }  // namespace weir

@@ -36,23 +36,29 @@ uint16_t free_port() {
 }
 
 RedisServer::RedisServer(std::vector<std::string> extra_flags)
-    : port_(free_port()), extra_flags_(std::move(extra_flags)) {
-  start();
+    : extra_flags_(std::move(extra_flags)) {
+  // Another process may take the port before the server does.
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    port_ = free_port();
+    if (start()) return;
+  }
+  throw std::runtime_error("redis-server does not start");
 }
 
 RedisServer::~RedisServer() {
   kill();
 }
 
-void RedisServer::start() {
+bool RedisServer::start() {
   std::vector<std::string> words = {
-      "redis-server", "--port", std::to_string(port_), "--bind", "127.0.0.1",
-      "--save",       "",       "--appendonly",        "no",     "--dir",
-      folder_.path()};
+      "redis-server", "--port",    std::to_string(port_), "--bind", "127.0.0.1",
+      "--save",       "",          "--appendonly",        "no",     "--dir",
+      folder_.path(), "--pidfile", pid_file().string()};
   words.insert(words.end(), extra_flags_.begin(), extra_flags_.end());
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
+  std::filesystem::remove(pid_file());
   process_ = fork();
   if (process_ == 0) {
     const int null_device = open("/dev/null", O_WRONLY);
@@ -61,9 +67,15 @@ void RedisServer::start() {
     execvp(arguments[0], arguments.data());
     _exit(127);
   }
-  if (!await([this] { return answers(); }, std::chrono::seconds(10))) {
-    throw std::runtime_error("redis-server does not answer");
-  }
+  // It writes the file when it has the port. Before that, another server may answer there.
+  await([this] { return has_ended() || std::filesystem::exists(pid_file()); });
+  await([this] { return has_ended() || answers(); });
+  return process_ > 0;
+}
+
+bool RedisServer::has_ended() {
+  if (process_ > 0 && waitpid(process_, nullptr, WNOHANG) == process_) process_ = -1;
+  return process_ < 0;
 }
 
 bool RedisServer::answers() const {
@@ -73,8 +85,6 @@ bool RedisServer::answers() const {
 
 std::string RedisServer::ask(const std::string& line) const {
   const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const timeval timeout{.tv_sec = 5, .tv_usec = 0};
-  setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
   sockaddr_in address = loopback(port_);
   std::string answer;
   if (connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
@@ -98,7 +108,7 @@ void RedisServer::kill() {
 
 void RedisServer::restart() {
   kill();
-  start();
+  await([this] { return start(); });
 }
 
 void RedisServer::pause() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -30,10 +31,13 @@ class RedisServer {
   void resume();   // SIGCONT
 
  private:
-  void start();
+  // False: it ended, because it could not have the port.
+  [[nodiscard]] bool start();
+  [[nodiscard]] bool has_ended();
   [[nodiscard]] bool answers() const;
+  [[nodiscard]] std::filesystem::path pid_file() const { return folder_.path() / "redis.pid"; }
 
-  uint16_t port_;
+  uint16_t port_ = 0;
   std::vector<std::string> extra_flags_;
   const TemporaryFolder folder_{"redis"};
   int process_ = -1;

@@ -58,7 +58,7 @@ std::string fix_of(unsigned code) {
              "migrate";
     case ER_CON_COUNT_ERROR: return "raise max_connections, or close unused connections";
     case ER_TOO_MANY_USER_CONNECTIONS:
-      return "raise max_user_connections: each process has three connections";
+      return "raise max_user_connections: each process has up to four connections";
     default: return "";
   }
 }

@@ -38,7 +38,7 @@ struct ThreadedLedgerOptions {
 
 class ThreadedLedger final : public GlobalLedger {
  public:
-  // Three connections to the same store.
+  // Connections to the same store: three, or two without `maintenance`.
   struct Stores {
     std::unique_ptr<LedgerStore> publishing;
     std::unique_ptr<LedgerStore> importing;

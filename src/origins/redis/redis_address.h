@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "weir/error.h"
+#include "weir/time.h"
 
 namespace weir::origins {
 
@@ -16,6 +17,13 @@ struct RedisAddress {
   std::string user = {};
   std::string password = {};
   int database = 0;
+};
+
+// How long the origin waits for the server and for other nodes.
+struct RedisTimeouts {
+  Millis connect{1000};  // with the handshake
+  Millis reply{2000};    // after that the link replaces the connection
+  Millis node{3000};     // a node without a heartbeat for so long is not live
 };
 
 // Parses redis://[user:password@]host[:port][/database]. User and password may be percent-encoded;

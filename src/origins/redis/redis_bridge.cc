@@ -23,6 +23,7 @@ constexpr std::string_view kRecordsKey = "weir:{bridge}:records";
 constexpr std::string_view kDueKey = "weir:due";
 constexpr size_t kEntriesPerCommand = 1000;
 constexpr size_t kMaxEntriesRead = 10'000;  // bounds the reply
+constexpr WallTime kLatest{Millis(int64_t{1} << 52)};
 
 // The value of evicted_keys in the reply to INFO; 0: the user may not read it.
 uint64_t evicted_keys(const RedisReply& info) {
@@ -92,9 +93,11 @@ WallTime RedisOrigin::Worker::server_time() const {
 void RedisOrigin::Worker::read_due(WallTime from, WallTime by, size_t most, DueReply reply) {
   Pipeline commands;
   if (most > 0) {
-    // The entries have the time of the server. Our clock may be behind it.
+    // The entries have the time of the server. Our clock may be behind it. All revisions of the
+    // last millisecond are due.
+    const WallTime last = std::min(std::max(by, server_time()), kLatest);
     add(commands, OriginCommand::kDue,
-        {"ZRANGEBYSCORE", kDueKey, millis_text(from), millis_text(std::max(by, server_time())),
+        {"ZRANGEBYSCORE", kDueKey, millis_text(from), "(" + millis_text(last + Millis(1)),
          "WITHSCORES", "LIMIT", "0", std::to_string(std::min(most, kMaxEntriesRead))});
   }
   call_scripts({.commands = std::move(commands),
@@ -112,9 +115,7 @@ void RedisOrigin::Worker::read_due(WallTime from, WallTime by, size_t most, DueR
 }
 
 // LT keeps the earlier time, and adds what is missing.
-size_t RedisOrigin::Worker::add_due_commands(Pipeline& pipeline,
-                                            std::span<const DueTuple> entries) {
-  size_t commands = 0;
+void RedisOrigin::Worker::add_due_commands(Pipeline& pipeline, std::span<const DueTuple> entries) {
   for (const bool at_end : {false, true}) {
     std::vector<std::string> parts;
     for (const DueTuple& entry : entries) {
@@ -123,22 +124,23 @@ size_t RedisOrigin::Worker::add_due_commands(Pipeline& pipeline,
       parts.push_back(due_member(entry));
     }
     if (parts.empty()) continue;
-    std::vector<std::string_view> words = {"ZADD", kDueKey};
-    if (at_end) words.push_back("LT");
-    words.insert(words.end(), parts.begin(), parts.end());
-    add(pipeline, OriginCommand::kDue, words);
-    ++commands;
+    std::vector<std::string_view> words(parts.begin(), parts.end());
+    if (at_end) {
+      words.insert(words.begin(), {"ZADD", kDueKey, "LT"});
+      add(pipeline, OriginCommand::kDue, words);
+    } else {
+      add_script(pipeline, OriginCommand::kDue, Script::kAddDue, std::span(&kDueKey, 1), words);
+    }
   }
-  return commands;
 }
 
 void RedisOrigin::Worker::add_due(const std::vector<DueTuple>& entries) {
   Pipeline commands;
   for (size_t at = 0; at < entries.size(); at += kEntriesPerCommand) {
-    (void)add_due_commands(commands, std::span(entries).subspan(
-                                        at, std::min(kEntriesPerCommand, entries.size() - at)));
+    add_due_commands(commands, std::span(entries).subspan(
+                                   at, std::min(kEntriesPerCommand, entries.size() - at)));
   }
-  call_scripts({.commands = std::move(commands), .done = ignore});
+  call_scripts({.commands = std::move(commands), .scripts = {Script::kAddDue}, .done = ignore});
 }
 
 void RedisOrigin::Worker::remove_due(const std::vector<DueTuple>& entries) {
@@ -148,7 +150,7 @@ void RedisOrigin::Worker::remove_due(const std::vector<DueTuple>& entries) {
     const size_t end = std::min(at + kEntriesPerCommand, entries.size());
     for (size_t i = at; i < end; ++i) {
       parts.push_back(due_member(entries[i]));
-      parts.push_back(millis_text(entries[i].at));
+      parts.push_back(due_score(entries[i]));
     }
     const std::vector<std::string_view> values(parts.begin(), parts.end());
     add_script(commands, OriginCommand::kDue, Script::kRemoveDue, std::span(&kDueKey, 1), values);

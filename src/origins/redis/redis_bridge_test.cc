@@ -36,13 +36,10 @@ class RedisBridge : public ::testing::Test {
   [[nodiscard]] std::vector<RegionCount> regions(const std::string& tuple) const {
     return origin_.read_tuples({{.tuple = tuple, .sequences = {}}})->at(0).regions;
   }
-  [[nodiscard]] int64_t milliseconds_left(const std::string& key) const {
-    return number_in(server_.ask("PTTL " + key));
-  }
   // Waits until the calls without a reply have run.
   void settle() const { (void)origin_.read({read_of("settle")}); }
 
-  const RealClock clock_;
+  const RealClock clock_{};
   RedisServer server_;
   const RunningOrigin origin_{clock_, server_.port()};
 };
@@ -57,8 +54,10 @@ TEST_F(RedisBridge, EndsTheLeaseAfterItsTime) {
 TEST_F(RedisBridge, LoadsEachScriptAgainAfterAScriptFlush) {
   const DueTuple entry{.tuple = "a", .kind = Due::kNow, .at = in(0)};
   Inbox inbox;
-  origin_->subscribe(inbox.handler());
+  const Subscription subscription = origin_->subscribe(inbox.handler());
   await([&] { return subscribers(server_) == 1; });
+  CellReplay cell = replay_of("c", 1);
+  cell.due = Due::kRule;
   Count count = 0;
   Count floor = 0;
   size_t messages = 0;
@@ -86,11 +85,17 @@ TEST_F(RedisBridge, LoadsEachScriptAgainAfterAScriptFlush) {
       },
       [&] {
         origin_->add_due({entry});
+        settle();
+      },
+      [&] {
         await([&] {
-          origin_->remove_due({entry});  // not repeated by the origin
-          return origin_.read_due(in(0))->empty();
+          const auto due = origin_.read_due(in(60'000));
+          origin_->remove_due(*due);  // not repeated by the origin
+          return due->empty();
         });
       },
+      // Its caller sends it again.
+      [&] { await([&] { return origin_.replay({cell}).ok(); }); },
       [&] {
         ASSERT_TRUE(origin_.acquire("one", kLease)->ours);
         settle();
@@ -110,16 +115,22 @@ TEST_F(RedisBridge, LoadsEachScriptAgainAfterAScriptFlush) {
 }
 
 TEST_F(RedisBridge, KeepsRegionCountsForTheLongestTimeOfAllUpdates) {
-  ASSERT_TRUE(origin_.update_tuples({update_of("a", {eu(5, 1)}, 20'000)}).ok());
-  EXPECT_GT(milliseconds_left(key_of("a")), 20'000);
-  EXPECT_LE(milliseconds_left(key_of("a")), 25'000);
-  ASSERT_TRUE(origin_.update_tuples({update_of("a", {eu(5, 2)}, 90'000)}).ok());
-  EXPECT_GT(milliseconds_left(key_of("a")), 90'000);
-  ASSERT_TRUE(origin_.update_tuples({update_of("a", {eu(5, 3)}, 1000)}).ok());
-  EXPECT_GT(milliseconds_left(key_of("a")), 80'000);
+  const WallTime before = in(0);
+  const TupleUpdate first = update_of("a", {eu(5, 1)}, 200'000);
+  ASSERT_TRUE(origin_.update_tuples({first}).ok());
+  const WallTime first_expiry = expiry(server_, key_of("a"));
+  EXPECT_GE(first_expiry, first.kept_until + kExpiryMargin);
+  EXPECT_LE(first_expiry, first.kept_until + kExpiryMargin + (in(0) - before));
+  const TupleUpdate longer = update_of("a", {eu(5, 2)}, 900'000);
+  ASSERT_TRUE(origin_.update_tuples({longer}).ok());
+  const WallTime longest = expiry(server_, key_of("a"));
+  EXPECT_GE(longest, longer.kept_until + kExpiryMargin);
+  ASSERT_TRUE(origin_.update_tuples({update_of("a", {eu(5, 3)}, 100'000)}).ok());
+  EXPECT_EQ(expiry(server_, key_of("a")), longest);
   (void)server_.ask("PERSIST " + key_of("a"));
-  ASSERT_TRUE(origin_.update_tuples({update_of("a", {eu(5, 3)}, 1000)}).ok());
-  EXPECT_GT(milliseconds_left(key_of("a")), 0);
+  const TupleUpdate last = update_of("a", {eu(5, 3)}, 100'000);
+  ASSERT_TRUE(origin_.update_tuples({last}).ok());
+  EXPECT_GE(expiry(server_, key_of("a")), last.kept_until + kExpiryMargin);
 }
 
 TEST_F(RedisBridge, StoresCountsReadably) {
@@ -173,7 +184,7 @@ TEST_F(RedisBridge, FailsTheWholeCallIfOneTupleFails) {
   EXPECT_FALSE(origin_.read_due(in(0)).ok());
   (void)server_.ask("DEL weir:due");
   EXPECT_TRUE(origin_.replay({due}).ok());
-  EXPECT_EQ(origin_.read_due(in(0))->size(), 1u);
+  EXPECT_EQ(origin_.read_due(in(60'000))->size(), 1u);
 }
 
 TEST_F(RedisBridge, SendsLongListsInParts) {

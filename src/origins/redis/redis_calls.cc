@@ -1,6 +1,7 @@
 // Cell calls of the Redis origin: reads, writes and repairs.
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -116,7 +117,8 @@ void RedisOrigin::Worker::replay(const std::vector<CellReplay>& cells, OriginRep
   // After the counts: whoever sees the entry also sees them.
   if (!due.empty()) {
     call.due_reply = call.pipeline.count;
-    (void)add_due_commands(call.pipeline, due);
+    load_script(call.pipeline, Script::kAddDue);
+    add_due_commands(call.pipeline, due);
   }
   send(std::move(call), std::move(reply));
 }
@@ -154,7 +156,8 @@ void RedisOrigin::Worker::send(Call call, OriginReply reply) {
                 const OriginError meaning = error_of_reply(error->text);
                 note_refused_write(meaning, error->text);
                 note_call(began, meaning);
-                return reply(to_error(meaning, error->text));
+                if (meaning == OriginError::kNoScript) scripts_sent = {};
+                return reply(to_error(meaning, error->text, std::array{Script::kAddDue}));
               }
               auto result = totals(call, replies);
               if (call.writes()) note_accepted_write();

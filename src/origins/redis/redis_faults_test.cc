@@ -14,8 +14,8 @@ namespace {
 
 constexpr Millis kHour{3'600'000};
 
-int64_t milliseconds_left(const RedisServer& server, const CellId& cell) {
-  return number_in(server.ask("PTTL " + redis_key(cell)));
+bool has_expiry(const RedisServer& server, const CellId& cell) {
+  return expiry(server, redis_key(cell)) > WallTime{};
 }
 
 uint64_t heartbeat_commands(const RunningOrigin& origin) {
@@ -109,8 +109,15 @@ TEST(RedisFaults, KeepsTheLastNodeListWhileHeartbeatsAreRefused) {
     return one->live_nodes() == 3 && two->live_nodes() == 3 && three->live_nodes() == 3 &&
            one->rank() + two->rank() + three->rank() == 3;
   };
-  await(all_know);
-  (void)server.ask("CONFIG SET maxmemory 1");
+  // Without a heartbeat for some time the server may drop a node before it refuses heartbeats.
+  do {
+    (void)server.ask("CONFIG SET maxmemory 0");
+    await(all_know);
+    (void)server.ask("CONFIG SET maxmemory 1");
+    for (const RunningOrigin* node : {&one, &two, &three}) {
+      await([&] { return (*node)->reach() == Reach::kReadOnly; });
+    }
+  } while (!all_know());
   await_heartbeats(one, 25);  // longer than the node timeout
   await_heartbeats(three, 5);
   EXPECT_TRUE(all_know());
@@ -122,13 +129,19 @@ TEST(RedisFaults, KeepsTheLastNodeListWhileHeartbeatsAreRefused) {
 TEST(RedisFaults, KeepsTheNodeCountWhenRedisLosesTheNodeList) {
   const RealClock clock;
   const RedisServer server;
-  const RunningOrigin one(clock, server.port(), {}, 1);
-  const RunningOrigin two(clock, server.port(), {}, 2);
+  // A node that is late on a busy machine stays live.
+  constexpr RedisTimeouts kLong{
+      .connect = kPatient.connect, .reply = kPatient.reply, .node = kPatient.reply};
+  const RunningOrigin one(clock, server.port(), {}, 1, kLong);
+  const RunningOrigin two(clock, server.port(), {}, 2, kLong);
   await([&] { return one->live_nodes() == 2 && two->live_nodes() == 2; });
   std::atomic<bool> ended{false};
   std::atomic<uint32_t> fewest{2};
   std::thread watcher([&] {
-    while (!ended) fewest = std::min({fewest.load(), one->live_nodes(), two->live_nodes()});
+    await([&] {
+      fewest = std::min({fewest.load(), one->live_nodes(), two->live_nodes()});
+      return ended.load();
+    });
   });
   for (int i = 0; i < 3; ++i) {
     (void)server.ask("DEL weir:nodes");
@@ -154,9 +167,7 @@ TEST(RedisFaults, SetsAllExpiriesIfOneWriteOfManyIsRefused) {
                    redis_key({"b", 5}) + " ~" + redis_key({"c", 5}));
   EXPECT_FALSE(origin.replay(cells).ok());
   for (const CellReplay& cell : {cells[1], cells[2]}) {
-    EXPECT_TRUE(
-        await([&] { return milliseconds_left(server, cell.cell) > 0; }, std::chrono::seconds(30)))
-        << milliseconds_left(server, cell.cell);
+    await([&] { return has_expiry(server, cell.cell); });
   }
 }
 
@@ -168,10 +179,9 @@ TEST(RedisFaults, RetriesARefusedExpiry) {
   (void)server.ask("ACL SETUSER default -pexpire");
   const CellReplay cell = replay_of("a", 1);
   (void)origin.replay({cell});
-  ASSERT_EQ(milliseconds_left(server, cell.cell), -1);
+  ASSERT_EQ(server.ask("PTTL " + redis_key(cell.cell)), ":-1\r\n");
   (void)server.ask("ACL SETUSER default +pexpire");
-  EXPECT_TRUE(
-      await([&] { return milliseconds_left(server, cell.cell) > 0; }, std::chrono::seconds(30)));
+  await([&] { return has_expiry(server, cell.cell); });
 }
 
 TEST(RedisFaults, RestoresDepartedCountsAfterDataLoss) {
@@ -195,13 +205,11 @@ TEST(RedisFaults, RestoresDepartedCountsAfterDataLoss) {
     const RunningOrigin newcomer(clock, server.port(), {}, 3);
     newcomer.await_ready();
     constexpr Component kNewcomer{.incarnation = 0x123, .generation = 1};
-    EXPECT_TRUE(await(
-        [&] {
-          const auto received = newcomer.read({read_of("a", kNewcomer)});
-          return received.ok() && received->at(0).siblings == 100;
-        },
-        std::chrono::seconds(10)));
-    EXPECT_GT(milliseconds_left(server, {"a", 5}), 0);
+    await([&] {
+      const auto received = newcomer.read({read_of("a", kNewcomer)});
+      return received.ok() && received->at(0).siblings == 100;
+    });
+    EXPECT_TRUE(has_expiry(server, {"a", 5}));
   }
   // Two nodes restore the same count: it counts once.
   const RunningOrigin second(clock, server.port(), {}, 4);
@@ -211,8 +219,10 @@ TEST(RedisFaults, RestoresDepartedCountsAfterDataLoss) {
   ASSERT_TRUE(second.replay({replay_of("a", 1, kSibling)}).ok());
   ASSERT_TRUE(remaining.replay({replay_of("a", 10)}).ok());
   ASSERT_TRUE(second.read({read_of("a")}).ok());
-  EXPECT_TRUE(await([&] { return remaining.read({read_of("a")})->at(0).siblings == 91; },
-                    std::chrono::seconds(10)));
+  await([&] {
+    const auto received = remaining.read({read_of("a")});
+    return received.ok() && received->at(0).siblings == 91;
+  });
 }
 
 TEST(RedisFaults, SetsTheRightExpiryWithASlowClock) {
@@ -221,9 +231,10 @@ TEST(RedisFaults, SetsTheRightExpiryWithASlowClock) {
   const RunningOrigin origin(slow, server.port());
   origin.await_ready();
   CellReplay cell = replay_of("a", 3);
-  cell.expires_at -= kHour;  // in a minute by its own clock
+  const WallTime right = cell.expires_at;
+  cell.expires_at -= kHour;  // the same time by its own clock
   ASSERT_TRUE(origin.replay({cell}).ok());
-  EXPECT_GT(milliseconds_left(server, cell.cell), 60'000);
+  EXPECT_GE(expiry(server, redis_key(cell.cell)), right + kExpiryMargin);
   EXPECT_EQ(origin.replay({cell})->at(0).mine, 3u);
 }
 
@@ -238,8 +249,7 @@ TEST(RedisFaults, KeepsSiblingsInTheNodeListWithAWrongClock) {
     const RunningOrigin origin(wrong, server.port(), {}, 2);
     await([&] { return origin->live_nodes() == 2 && sibling->live_nodes() == 2; });
     await_heartbeats(sibling, 10);
-    EXPECT_EQ(origin->live_nodes(), 2u);
-    EXPECT_EQ(sibling->live_nodes(), 2u);
+    await([&] { return origin->live_nodes() == 2 && sibling->live_nodes() == 2; });
     EXPECT_EQ(sibling->epoch(), epoch);  // the sibling stayed in the list
   }
 }

@@ -57,16 +57,24 @@ Error to_error(OriginError error) {
           .fix = "check that Redis is up and reachable"};
 }
 
-Error to_error(OriginError error, std::string_view answer) {
+Error to_error(OriginError error, std::string_view answer, std::span<const Script> scripts) {
   Error with_answer = to_error(error);
   with_answer.detail = "the origin answered: " + std::string(answer);
+  // The server does not say which command of a script it refused.
+  if (error == OriginError::kRefused && answer.find("script") != std::string_view::npos) {
+    for (const Script script : scripts) {
+      with_answer.detail += "; the script calls " + commands_of(script);
+    }
+  }
   return with_answer;
 }
 
-RedisOrigin::Worker::Worker(const Clock& the_clock, const RedisAddress& address, uint64_t seed)
+RedisOrigin::Worker::Worker(const Clock& the_clock, const RedisAddress& address, uint64_t seed,
+                            RedisTimeouts the_timeouts)
     : clock(the_clock),
       io(1),
       guard(asio::make_work_guard(io)),
+      timeouts(the_timeouts),
       name(hex(seed)),
       channel(bridge_channel(address.database)),
       link(io, the_clock, address, seed,
@@ -74,10 +82,10 @@ RedisOrigin::Worker::Worker(const Clock& the_clock, const RedisAddress& address,
              metrics.errors.add(why);
              update_status();
            },
-           {.stores_version = true}),
+           {.stores_version = true, .timeouts = the_timeouts}),
       tick_timer(io),
       shutdown_timer(io),
-      subscription(io, the_clock, address, seed,
+      subscription(io, the_clock, address, seed, the_timeouts,
                    [this](OriginError why) { metrics.errors.add(why); }) {}
 
 void RedisOrigin::Worker::start() {

@@ -19,8 +19,6 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr auto kConnectTimeout = std::chrono::milliseconds(1000);
-constexpr auto kReplyTimeout = std::chrono::milliseconds(2000);
 constexpr auto kWatchdogInterval = std::chrono::milliseconds(100);
 constexpr Millis kMinBackoff{50};
 constexpr Millis kMaxBackoff{2000};
@@ -318,9 +316,10 @@ class RedisLink::Session : public std::enable_shared_from_this<Session> {
     watchdog_.async_wait([self = shared_from_this()](const error_code& cancelled) {
       if (cancelled || self->stopped_) return;
       const MonoTime now = self->clock_.now().mono;
-      if (self->state_ == State::kConnecting && now - self->connecting_since_ > kConnectTimeout) {
+      const RedisTimeouts& limit = self->options_.timeouts;
+      if (self->state_ == State::kConnecting && now - self->connecting_since_ > limit.connect) {
         self->fail(OriginError::kTimeout, "connecting timed out");
-      } else if (!self->calls_.empty() && now - self->calls_.front().sent > kReplyTimeout) {
+      } else if (!self->calls_.empty() && now - self->calls_.front().sent > limit.reply) {
         self->fail(OriginError::kTimeout, "the server did not answer in time");
       }
       self->start_watchdog();

@@ -48,6 +48,7 @@ class RedisLink {
     std::string channel = {};     // empty: no subscription
     // Receives each message, valid during the call.
     std::function<void(std::string_view message)> on_message = nullptr;
+    RedisTimeouts timeouts = {};
   };
 
   RedisLink(boost::asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed,

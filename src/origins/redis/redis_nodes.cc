@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::string_view kNodesKey = "weir:nodes";
 constexpr Nanos kHeartbeatInterval = std::chrono::seconds(1);
-constexpr Millis kNodeTimeout{3000};  // a node without a heartbeat for so long is not live
 constexpr uint64_t kHeartbeatsPerListing = 10;  // in case two nodes took the same rank
 constexpr auto kShutdownTimeout = std::chrono::milliseconds(200);
 
@@ -42,6 +41,9 @@ void RedisOrigin::Worker::request_time(Instant now) {
   link.send(std::move(pipeline.text), pipeline.count,
             [this, now](std::optional<OriginError> failure, std::span<const RedisReply> replies) {
               if (failure) return;
+              if (replies[0].type == RedisReply::Type::kError) {
+                metrics.errors.add(error_of_reply(replies[0].text));
+              }
               on_time(now, replies[0]);
               if (server_time_ahead) heartbeat_at = {};
             });
@@ -67,10 +69,10 @@ void RedisOrigin::Worker::send_heartbeat(Instant now) {
   const auto command = [&](std::initializer_list<std::string_view> words) {
     add(pipeline, OriginCommand::kNodes, words);
   };
-  const std::string live_since = millis_text(at - kNodeTimeout);
+  const std::string live_since = millis_text(at - timeouts.node);
   command({"TIME"});
   command({"ZADD", kNodesKey, millis_text(at), name});
-  command({"ZREMRANGEBYSCORE", kNodesKey, "-inf", millis_text(at - 10 * kNodeTimeout)});
+  command({"ZREMRANGEBYSCORE", kNodesKey, "-inf", millis_text(at - 10 * timeouts.node)});
   command({"ZCOUNT", kNodesKey, live_since, "+inf"});
   if (heartbeats_sent++ % kHeartbeatsPerListing == 0) {
     command({"ZRANGEBYSCORE", kNodesKey, live_since, "+inf"});
@@ -107,7 +109,7 @@ void RedisOrigin::Worker::on_heartbeat(Instant sent, std::span<const RedisReply>
   registered = true;
   // After a pause without heartbeats the other nodes may register a little later than this one.
   const bool paused = is_new || sent.mono - acknowledged_at > 2 * kHeartbeatInterval;
-  if (paused) shrink_allowed_at = sent.mono + kNodeTimeout;
+  if (paused) shrink_allowed_at = sent.mono + timeouts.node;
   acknowledged_at = sent.mono;
   on_nodes(replies, sent.mono >= shrink_allowed_at);
 }

@@ -9,8 +9,9 @@ namespace weir::origins {
 
 namespace asio = boost::asio;
 
-RedisOrigin::RedisOrigin(const Clock& clock, RedisAddress address, uint64_t seed)
-    : worker_(std::make_unique<Worker>(clock, std::move(address), seed)) {}
+RedisOrigin::RedisOrigin(const Clock& clock, RedisAddress address, uint64_t seed,
+                         RedisTimeouts timeouts)
+    : worker_(std::make_unique<Worker>(clock, std::move(address), seed, timeouts)) {}
 
 RedisOrigin::~RedisOrigin() {
   stop();
@@ -120,9 +121,10 @@ void RedisOrigin::notify(std::string body) {
   post([body = std::move(body)](Worker& worker) { worker.notify(body); });
 }
 
-void RedisOrigin::subscribe(BridgeMessageHandler handler) {
-  worker_->subscription.set(std::move(handler));
+Subscription RedisOrigin::subscribe(BridgeMessageHandler handler) {
+  Subscription subscription = worker_->subscription.add(std::move(handler));
   asio::post(worker_->io, [worker = worker_.get()] { worker->subscription.update(); });
+  return subscription;
 }
 
 Reach RedisOrigin::reach() const {

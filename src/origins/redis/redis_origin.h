@@ -2,7 +2,7 @@
 //
 // A replay sends HSET and HGETALL for each cell in one pipeline. All calls use one connection, in
 // order, so that an older total never overwrites a newer one. Messages of the bridge come over a
-// second one, which exists only while there is a handler.
+// second one, which exists only while there are handlers.
 //
 // Safe from any thread unless noted. Replies come on the thread of the origin.
 
@@ -22,7 +22,7 @@ class RedisOrigin final : public RegionalOrigin, public BridgeStore {
  public:
   // `clock` must outlive the origin. `seed` names this node among those that share the server, and
   // makes its pauses differ from theirs.
-  RedisOrigin(const Clock& clock, RedisAddress address, uint64_t seed);
+  RedisOrigin(const Clock& clock, RedisAddress address, uint64_t seed, RedisTimeouts timeouts = {});
   ~RedisOrigin() override;
 
   // Once each, in this order, from one thread. start() starts the thread that connects and
@@ -53,7 +53,7 @@ class RedisOrigin final : public RegionalOrigin, public BridgeStore {
   void keep_record(std::string record, WallTime at, KeptReply reply) override;
   void read_records(RecordsReply reply) override;
   void notify(std::string body) override;
-  void subscribe(BridgeMessageHandler handler) override;
+  [[nodiscard]] Subscription subscribe(BridgeMessageHandler handler) override;
 
   [[nodiscard]] const telemetry::OriginMetrics& metrics() const;
   // Why the origin is not ready; empty if it is.

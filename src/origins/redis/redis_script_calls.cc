@@ -45,7 +45,7 @@ void RedisOrigin::Worker::call_scripts(const std::shared_ptr<const ScriptCall>& 
               for (size_t i = 0; i < needed && !failure; ++i) {
                 if (replies[i].type != RedisReply::Type::kError) continue;
                 failure = error_of_reply(replies[i].text);
-                error = to_error(*failure, replies[i].text);
+                error = to_error(*failure, replies[i].text, call->scripts);
                 note_refused_write(*failure, replies[i].text);
               }
               note_call(began, failure);

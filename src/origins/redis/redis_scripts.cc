@@ -3,6 +3,7 @@
 #include <openssl/sha.h>
 
 #include <array>
+#include <set>
 
 #include "origins/redis/redis_cells.h"
 
@@ -31,19 +32,18 @@ if count < tonumber(ARGV[1]) then redis.call('HSET', KEYS[1], 'departed', ARGV[1
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 )";
 
-// The field of a component is its incarnation, a point, and its generation. A limit is in a field
-// that begins with `l`.
+// The field of a component is its incarnation, a point, and its generation.
 constexpr std::string_view kRaiseDepartedText = R"(
 local chosen = {}
-for i = 4, #ARGV do chosen[ARGV[i]] = true end
+for i = 3, #ARGV do chosen[ARGV[i]] = true end
 local fields = redis.call('HGETALL', KEYS[1])
 local written, departed = 0, 0
 for i = 1, #fields, 2 do
   local name, count = fields[i], tonumber(string.match(fields[i + 1], '^%d+$')) or 0
   if name == 'departed' then
     departed = count
-  elseif string.sub(name, 1, 1) ~= 'l' then
-    if ARGV[3] == '1' or chosen[string.match(name, '^[^.]*')] then written = written + count end
+  elseif chosen[string.match(name, '^[^.]*')] then
+    written = written + count
   end
 end
 local missing = tonumber(ARGV[1]) - written
@@ -118,6 +118,19 @@ redis.call('SET', KEYS[2], ARGV[2])
 return 1
 )";
 
+constexpr std::string_view kAddDueText = R"(
+for i = 1, #ARGV, 2 do
+  local before = redis.call('ZSCORE', KEYS[1], ARGV[i + 1])
+  local score = ARGV[i]
+  if before then
+    local fraction = (tonumber(before) % 1 + 1 / 1024) % 1
+    score = string.format('%.10f', tonumber(score) + fraction)
+  end
+  redis.call('ZADD', KEYS[1], score, ARGV[i + 1])
+end
+return 1
+)";
+
 constexpr std::string_view kRemoveDueText = R"(
 local removed = 0
 for i = 1, #ARGV, 2 do
@@ -135,9 +148,9 @@ redis.call('PUBLISH', ARGV[1], string.format('%.0f', number) .. ' ' .. ARGV[2])
 return number
 )";
 
-constexpr std::array kTexts = {kRetireText,      kRestoreText,   kRaiseDepartedText,
-                               kUpdateTupleText, kAcquireText,   kReleaseText,
-                               kSaveText,        kRemoveDueText, kNotifyText};
+constexpr std::array kTexts = {kRetireText,    kRestoreText, kRaiseDepartedText, kUpdateTupleText,
+                               kAcquireText,   kReleaseText, kSaveText,          kAddDueText,
+                               kRemoveDueText, kNotifyText};
 static_assert(kTexts.size() == static_cast<size_t>(Script::kCount));
 
 std::array<std::string, kTexts.size()> all_digests() {
@@ -154,6 +167,22 @@ std::array<std::string, kTexts.size()> all_digests() {
 
 std::string_view text_of(Script script) {
   return kTexts[static_cast<size_t>(script)];
+}
+
+std::string commands_of(Script script) {
+  constexpr std::string_view kCall = "redis.call('";
+  std::set<std::string_view> names;
+  std::string_view rest = text_of(script);
+  for (size_t at = rest.find(kCall); at != std::string_view::npos; at = rest.find(kCall)) {
+    rest.remove_prefix(at + kCall.size());
+    names.insert(rest.substr(0, rest.find('\'')));
+  }
+  std::string list;
+  for (const std::string_view name : names) {
+    if (!list.empty()) list += ' ';
+    list += name;
+  }
+  return list;
 }
 
 const std::string& sha_of(Script script) {

@@ -19,10 +19,8 @@ enum class Script : uint8_t {
   // Raises the departed component of the cell KEYS[1] to at least ARGV[1] and sets the expiry of
   // the cell to ARGV[2] ms.
   kRestore,
-  // Raises the departed component of the cell KEYS[1] to at least ARGV[1] less the components of
-  // the
-  // incarnations ARGV[4..], or of all if ARGV[3] is 1, and then sets the expiry of the cell to
-  // ARGV[2] ms.
+  // Raises the departed component of the cell KEYS[1] to at least ARGV[1] less the components of the
+  // incarnations ARGV[3..], and then sets the expiry of the cell to ARGV[2] ms.
   kRaiseDeparted,
   // Raises the region counts KEYS[1] of a tuple to those in ARGV[2..], five values each: region,
   // sequence, count, limit, lease. Keeps the tuple for at least ARGV[1] ms; 0: no change. Returns
@@ -35,9 +33,11 @@ enum class Script : uint8_t {
   kRelease,
   // Sets the state KEYS[2] to ARGV[2] if the holder ARGV[1] has the lease KEYS[1]. Returns 1 or 0.
   kSave,
+  // Adds members to the sorted set KEYS[1]. ARGV: time in ms and member of each. The fraction of
+  // the score of a member that exists changes; see due_score().
+  kAddDue,
   // Removes members of the sorted set KEYS[1] whose score has not changed. ARGV: member and score
-  // of
-  // each.
+  // of each.
   kRemoveDue,
   // Sends ARGV[2] with the next number, which KEYS[1] counts, on the channel ARGV[1]. Numbers and
   // messages have one order.
@@ -46,6 +46,8 @@ enum class Script : uint8_t {
 };
 
 [[nodiscard]] std::string_view text_of(Script script);
+// The commands that it calls: "HGET HSET".
+[[nodiscard]] std::string commands_of(Script script);
 // The SHA-1 digest in hexadecimal, for EVALSHA.
 [[nodiscard]] const std::string& sha_of(Script script);
 

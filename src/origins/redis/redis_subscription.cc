@@ -23,18 +23,20 @@ bool parse_message(std::string_view text, BridgeMessage& message) {
 }
 
 RedisSubscription::RedisSubscription(boost::asio::io_context& io, const Clock& clock,
-                                     RedisAddress address, uint64_t seed, RedisLink::OnLost on_lost)
+                                     RedisAddress address, uint64_t seed, RedisTimeouts timeouts,
+                                     RedisLink::OnLost on_lost)
     : io_(io),
       clock_(clock),
       address_(std::move(address)),
       seed_(seed),
+      timeouts_(timeouts),
       on_lost_(std::move(on_lost)) {}
 
 void RedisSubscription::update() {
-  if (subscriber_.has_handler() && !stopped_) {
-    connect();
-  } else {
+  if (subscribers_.empty() || stopped_) {
     disconnect();
+  } else {
+    connect();
   }
 }
 
@@ -48,7 +50,8 @@ void RedisSubscription::connect() {
   link_ = std::make_unique<RedisLink>(
       io_, clock_, address_, seed_ + 1, on_lost_,
       RedisLink::Options{.channel = bridge_channel(address_.database),
-                         .on_message = [this](std::string_view text) { receive(text); }});
+                         .on_message = [this](std::string_view text) { receive(text); },
+                         .timeouts = timeouts_});
   reported_connection_ = 0;
   link_->start();
 }
@@ -62,11 +65,11 @@ void RedisSubscription::disconnect() {
 void RedisSubscription::receive(std::string_view text) {
   BridgeMessage message;
   if (!parse_message(text, message)) return;
-  subscriber_.enqueue(message);
-  subscriber_.drain();
+  for (const auto& subscriber : subscribers_.enqueue(message)) subscriber->drain();
 }
 
 bool RedisSubscription::tick(MonoTime now) {
+  update();
   if (!ready()) return false;
   if (now >= ping_at_) {
     ping_at_ = now + kPingInterval;

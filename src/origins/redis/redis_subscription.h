@@ -1,10 +1,10 @@
 // The subscription to the messages of the bridge, on a connection of its own: a subscribed
-// connection cannot send other commands. Without a handler there is no connection.
+// connection cannot send other commands. Without handlers there is no connection.
 //
 // A message is the number, a space, and the body. The channel carries the number of the database,
 // since channels do not belong to a database.
 //
-// Lives on the thread of the io_context, except set().
+// Lives on the thread of the io_context, except add().
 
 #pragma once
 
@@ -26,17 +26,19 @@ namespace weir::origins {
 class RedisSubscription {
  public:
   RedisSubscription(boost::asio::io_context& io, const Clock& clock, RedisAddress address,
-                    uint64_t seed, RedisLink::OnLost on_lost);
+                    uint64_t seed, RedisTimeouts timeouts, RedisLink::OnLost on_lost);
 
-  // Safe from any thread; as BridgeStore::subscribe(). update() must follow.
-  void set(BridgeMessageHandler handler) { subscriber_.set(std::move(handler)); }
+  // Safe from any thread; as BridgeStore::subscribe().
+  [[nodiscard]] Subscription add(BridgeMessageHandler handler) {
+    return subscribers_.add(std::move(handler));
+  }
 
-  // Connects if there is a handler, and disconnects if there is none.
+  // Connects if there is a handler, and disconnects if there is none; tick() does it, too.
   void update();
   // Disconnects for good.
   void stop();
 
-  // Checks the connection once in a while. True once for each new connection.
+  // Checks the handlers and the connection once in a while. True once for each new connection.
   [[nodiscard]] bool tick(MonoTime now);
   [[nodiscard]] bool ready() const { return link_ && link_->ready(); }
 
@@ -49,8 +51,9 @@ class RedisSubscription {
   const Clock& clock_;
   const RedisAddress address_;
   const uint64_t seed_;
+  const RedisTimeouts timeouts_;
   const RedisLink::OnLost on_lost_;
-  Subscriber subscriber_;
+  Subscribers subscribers_;
   std::unique_ptr<RedisLink> link_;
   bool stopped_ = false;
   uint64_t reported_connection_ = 0;

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <tuple>
 
+#include "origins/due_set.h"
 #include "origins/redis/redis_cells.h"
+#include "origins/redis/redis_command.h"
 #include "origins/region_counts.h"
 
 namespace weir::origins {
@@ -76,6 +79,13 @@ std::string due_member(const DueTuple& entry) {
   return static_cast<char>('0' + static_cast<int>(entry.kind)) + entry.tuple;
 }
 
+std::string due_score(const DueTuple& entry) {
+  static_assert(kRevisions == 1024);
+  constexpr uint64_t kUnit = 9'765'625;  // of 10^-10
+  const std::string fraction = std::to_string(entry.revision % kRevisions * kUnit);
+  return millis_text(entry.at) + "." + std::string(10 - fraction.size(), '0') + fraction;
+}
+
 bool read_due_members(const RedisReply& reply, std::vector<DueTuple>& entries, uint64_t& invalid) {
   if (reply.type != RedisReply::Type::kList || reply.items.size() % 2 != 0) return false;
   for (size_t i = 0; i < reply.items.size(); i += 2) {
@@ -83,6 +93,7 @@ bool read_due_members(const RedisReply& reply, std::vector<DueTuple>& entries, u
     const std::string_view score = reply.items[i + 1].text;
     double at = 0;
     const auto [end, error] = std::from_chars(score.data(), score.data() + score.size(), at);
+    const double whole = std::floor(at);
     const Due kind = member.empty() ? Due::kNever : static_cast<Due>(member[0] - '0');
     constexpr double kMaxExact = 9007199254740992.0;  // 2^53
     if (error != std::errc() || end != score.data() + score.size() || !(at >= -kMaxExact) ||
@@ -92,7 +103,8 @@ bool read_due_members(const RedisReply& reply, std::vector<DueTuple>& entries, u
     }
     entries.push_back({.tuple = std::string(member.substr(1)),
                        .kind = kind,
-                       .at = WallTime(Millis(static_cast<int64_t>(at)))});
+                       .at = WallTime(Millis(static_cast<int64_t>(whole))),
+                       .revision = static_cast<uint32_t>((at - whole) * kRevisions)});
   }
   return true;
 }

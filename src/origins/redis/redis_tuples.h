@@ -36,6 +36,9 @@ struct TupleHash {
 
 // The member of the sorted set of due tuples: a digit for the kind, and the tuple.
 [[nodiscard]] std::string due_member(const DueTuple& entry);
+// Its score: the time in ms, and the revision in units of 1/kRevisions. A double holds it exactly
+// until the year 2248.
+[[nodiscard]] std::string due_score(const DueTuple& entry);
 // Reads the reply to ZRANGEBYSCORE with scores; false: it is not one. Leaves out foreign members.
 [[nodiscard]] bool read_due_members(const RedisReply& reply, std::vector<DueTuple>& entries,
                                     uint64_t& invalid);

@@ -66,6 +66,20 @@ TEST(RedisTuples, ReadsDueMembers) {
   EXPECT_EQ(invalid, 0u);
 }
 
+TEST(RedisTuples, ReadsTheScoreThatItWrites) {
+  for (const int64_t ms :
+       {int64_t{0}, int64_t{5}, int64_t{1'700'000'000'000}, (int64_t{1} << 43) - 1}) {
+    for (uint32_t revision = 0; revision < 1024; ++revision) {
+      const DueTuple entry{.tuple = "a", .kind = Due::kNow, .at = at(ms), .revision = revision};
+      std::vector<DueTuple> entries;
+      uint64_t invalid = 0;
+      const std::string member = due_member(entry), score = due_score(entry);
+      ASSERT_TRUE(read_due_members(list_of({member, score}), entries, invalid));
+      ASSERT_EQ(entries, std::vector{entry}) << score;
+    }
+  }
+}
+
 TEST(RedisTuples, LeavesOutForeignDueMembers) {
   std::vector<DueTuple> entries;
   uint64_t invalid = 0;

@@ -36,7 +36,8 @@
 namespace weir::origins {
 
 struct RedisOrigin::Worker {
-  Worker(const Clock& the_clock, const RedisAddress& address, uint64_t seed);
+  Worker(const Clock& the_clock, const RedisAddress& address, uint64_t seed,
+         RedisTimeouts the_timeouts);
 
   void start();
   // Removes this node from the list of live nodes if the server answers soon, then ends.
@@ -133,8 +134,8 @@ struct RedisOrigin::Worker {
   void load_script(Pipeline& pipeline, Script script);
 
   // Region counts.
-  // Adds one or two commands, and returns how many.
-  size_t add_due_commands(Pipeline& pipeline, std::span<const DueTuple> entries);
+  // Uses the script kAddDue.
+  void add_due_commands(Pipeline& pipeline, std::span<const DueTuple> entries);
   void add_update(Pipeline& commands, const TupleUpdate& update);
   void add_floor(Pipeline& commands, const std::string& prefix, const CellFloor& floor);
   [[nodiscard]] std::vector<RegionCount> regions_of(const RedisReply& hash);
@@ -166,6 +167,7 @@ struct RedisOrigin::Worker {
   const Clock& clock;
   boost::asio::io_context io;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard;
+  const RedisTimeouts timeouts;
   const std::string name;     // of this node
   const std::string channel;  // of the messages of the bridge
   telemetry::OriginMetrics metrics;
@@ -208,7 +210,8 @@ struct RedisOrigin::Worker {
 
 // The error that a caller receives.
 [[nodiscard]] Error to_error(OriginError error);
-// With the answer of the server.
-[[nodiscard]] Error to_error(OriginError error, std::string_view answer);
+// With the answer of the server to a call that may use scripts.
+[[nodiscard]] Error to_error(OriginError error, std::string_view answer,
+                             std::span<const Script> scripts);
 
 }  // namespace weir::origins

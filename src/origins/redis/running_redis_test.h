@@ -36,11 +36,19 @@ struct RealClock final : Clock {
   Millis offset{0};
 };
 
+// On a busy machine a call may take seconds. Then a test must neither fail nor lose its connection.
+inline constexpr RedisTimeouts kPatient{
+    .connect = Millis(600'000), .reply = Millis(600'000), .node = RedisTimeouts().node};
+// For tests of timeouts.
+inline constexpr RedisTimeouts kImpatient{};
+
 // Starts the origin, and stops it at the end.
 class RunningOrigin {
  public:
-  RunningOrigin(const Clock& clock, uint16_t port, RedisAddress address = {}, uint64_t seed = 1)
-      : origin_(std::make_shared<RedisOrigin>(clock, with_port(std::move(address), port), seed)) {
+  RunningOrigin(const Clock& clock, uint16_t port, RedisAddress address = {}, uint64_t seed = 1,
+                RedisTimeouts timeouts = kPatient)
+      : origin_(std::make_shared<RedisOrigin>(clock, with_port(std::move(address), port), seed,
+                                              timeouts)) {
     origin_->start();
   }
   ~RunningOrigin() { origin_->stop(); }
@@ -89,6 +97,13 @@ class RunningOrigin {
     return wait<std::vector<TupleCounts>>(
         [&](TupleReply reply) { origin_->update_tuples(updates, std::move(reply)); });
   }
+  [[nodiscard]] Result<bool> keep_record(const std::string& record, WallTime at) const {
+    return wait<bool>([&](KeptReply reply) { origin_->keep_record(record, at, std::move(reply)); });
+  }
+  [[nodiscard]] Result<std::vector<std::string>> read_records() const {
+    return wait<std::vector<std::string>>(
+        [&](RecordsReply reply) { origin_->read_records(std::move(reply)); });
+  }
 
  private:
   static RedisAddress with_port(RedisAddress address, uint16_t port) {
@@ -134,6 +149,14 @@ inline CellRead read_of(const std::string& tuple, Component reader = kNode) {
 inline int64_t number_in(const std::string& answer) {
   return std::stoll(answer.substr(answer.find(':') + 1));
 }
+
+// When a key expires, by the clock of the server; before 1970: it does not exist or has no expiry.
+inline WallTime expiry(const RedisServer& server, const std::string& key) {
+  return WallTime(Millis(number_in(server.ask("PEXPIRETIME " + key))));
+}
+
+// How long the origin keeps a key after its last use.
+inline constexpr Millis kExpiryMargin{5000};
 
 // Connections that receive the messages of the bridge.
 inline size_t subscribers(const RedisServer& server, int database = 0) {
