@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -130,15 +129,13 @@ struct TupleRead {
 struct CellFloor {
   int64_t sequence = 0;
   Count total = 0;
-  WallTime expires_at{};  // as in CellReplay
-  // The incarnations of these writers. None: all that have a component.
-  std::optional<std::vector<uint64_t>> writers{};
+  WallTime expires_at{};            // as in CellReplay
+  std::vector<uint64_t> writers{};  // their incarnations
 };
 
 [[nodiscard]] inline bool is_written_again(const Component& component, const CellFloor& floor) {
-  if (component == kDeparted) return false;
-  return !floor.writers || std::find(floor.writers->begin(), floor.writers->end(),
-                                     component.incarnation) != floor.writers->end();
+  return component != kDeparted && std::find(floor.writers.begin(), floor.writers.end(),
+                                             component.incarnation) != floor.writers.end();
 }
 
 // Counts of the ledger that a tuple must have; none is ever lowered. The origin keeps the newest

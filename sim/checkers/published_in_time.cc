@@ -60,22 +60,27 @@ class PublishedInTime final : public GlobalChecker {
   };
 
   // A process may know counts that the origin has lost together with a sibling. It asks for them in
-  // vain, until the bridge restores them.
-  static bool knows_lost_counts(const RegionState& region, const NodeView& node) {
+  // vain, until the bridge has restored them.
+  static bool knows_lost_counts(const RegionState& region, const NodeView& node, MonoTime since) {
     return region.has_origin &&
            std::any_of(node.shared.begin(), node.shared.end(), [&](const global::SharedCell& cell) {
-             return (cell.waits || cell.reason != global::PublishReason::kNone) &&
-                    cell.usage.counted > region.origin.total({cell.tuple, cell.sequence});
+             const CellId id{cell.tuple, cell.sequence};
+             const bool asks = cell.waits || cell.reason != global::PublishReason::kNone;
+             return asks && cell.usage.counted > least_since(region, id, since);
            });
   }
+  // The smallest count that the origin had since then.
+  static Count least_since(const RegionState& region, const CellId& cell, MonoTime since) {
+    constexpr Component kNoComponent{.incarnation = ~uint64_t{0}, .generation = ~uint64_t{0}};
+    return region.origin.least_others_since(cell, kNoComponent, since);
+  }
 
-  Violation check_lag(const GlobalView& view, const RegionState& region, const NodeView& node) {
+  static Violation check_lag(const GlobalView& view, const RegionState& region,
+                             const NodeView& node) {
     if (view.disrupted_since || view.budget_limited || !node.runs()) return {};
-    const Nanos most = 2 * view.delays.total();
-    if (node.sync.publish_lag <= most) return {};
-    MonoTime& asked_in_vain = asked_in_vain_[{region.name, node.process}];
-    if (knows_lost_counts(region, node)) asked_in_vain = view.now.mono;
-    if (view.now.mono - asked_in_vain <= most + kAsksAgain) return {};
+    if (node.sync.publish_lag <= 2 * view.delays.total()) return {};
+    if (knows_lost_counts(region, node, view.now.mono - 2 * view.delays.total() - kAsksAgain))
+      return {};
     return "a row has been waiting on node " + std::to_string(node.node) + " for " +
            std::to_string(node.sync.publish_lag / Millis(1)) + " ms";
   }
@@ -158,7 +163,6 @@ class PublishedInTime final : public GlobalChecker {
   // without an origin, if an accepting process has ended.
   static std::optional<Count> known_since(const GlobalView& view, const RegionState& region,
                                           const CellId& cell, MonoTime then) {
-    constexpr Component kNoComponent{.incarnation = ~uint64_t{0}, .generation = ~uint64_t{0}};
     Count sum = 0;
     Nanos delay{0};
     for (const Accept& accept : region.oracle.accepts(cell)) {
@@ -170,7 +174,7 @@ class PublishedInTime final : public GlobalChecker {
     }
     if (!region.has_origin) return sum;
     const MonoTime acked_by = then + view.guarantees.acked_within + delay;
-    return std::min(sum, region.origin.least_others_since(cell, kNoComponent, acked_by));
+    return std::min(sum, least_since(region, cell, acked_by));
   }
 
   // In a denied batch one item was denied and the others were not tried. A peek may have been the
@@ -248,8 +252,7 @@ class PublishedInTime final : public GlobalChecker {
   }
 
   RequestedLimits requested_;
-  std::map<std::pair<std::string, int>, MonoTime> asked_in_vain_;  // by region and process
-  std::set<std::pair<int, CellId>> denied_before_;                 // by region
+  std::set<std::pair<int, CellId>> denied_before_;  // by region
   std::map<ProcessCell, Denied> denials_;
 };
 

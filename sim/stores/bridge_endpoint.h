@@ -17,8 +17,8 @@ namespace weir::sim {
 struct SharedBridge {
   BridgeData data;
   std::function<Count(const CellId&)> total;  // of a cell: the sum of all components
-  origins::Subscribers subscribers = {};
   std::function<void(const std::string& tuple, const CellFloor&)> raise_departed;
+  origins::Subscribers subscribers = {};
 };
 
 // Replies before the call returns. Must not outlive the shared part.

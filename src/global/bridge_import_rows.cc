@@ -87,14 +87,15 @@ void BridgeImporter::note_no_room(const std::vector<TupleUpdate>& updates,
   }
 }
 
-// Counts of our own rows that the origin does not have.
+// Counts of our own rows that the origin does not have, because it lost everything.
 //
-// Not after an eviction: the processes do not replay all their counts then, but each cell when they
-// use it. Nor with a store of our own, whose only process knows its own rows.
+// Another origin may have less than our rows, too: after an eviction its processes replay a cell
+// when they use it, however late, and a process that cannot reach it publishes for itself. A store
+// of our own has one process, which knows its own rows.
 void BridgeImporter::note_lost_counts(Instant now, const std::vector<TupleUpdate>& updates,
                                       const std::vector<TupleCounts>& tuples) {
   if (!full_read_ || full_read_->region != identity_.region || !own_is_unread_) return;
-  if (store_use_ == StoreUse::kPrivate || follows_eviction_) return;
+  if (store_use_ == StoreUse::kPrivate || !emptied_) return;
   for (size_t i = 0; i < updates.size(); ++i) {
     const OriginTuple tuple(updates[i].tuple, tuples[i], identity_.region, now.wall, regions_);
     std::vector<CellFloor> floors;
@@ -195,7 +196,6 @@ void BridgeImporter::end_full_read(Instant now) {
       own_ = std::max(own_, read.head);
       restoration_ = {.read = completed,
                       .at = now.mono + kReplayTime,
-                      .emptied = emptied_,
                       .survivors = {},
                       .updates = std::move(read.lost)};
       return;
@@ -207,7 +207,7 @@ void BridgeImporter::end_full_read(Instant now) {
 // Repeating a part changes nothing.
 void BridgeImporter::continue_restoration(Instant now) {
   if (!page_task_.is_due(now.mono)) return;
-  if (restoration_->emptied && !restoration_->survivors) return read_survivors(now);
+  if (!restoration_->survivors) return read_survivors(now);
   Restoration& restored = *restoration_;
   std::vector<TupleUpdate> part;
   for (size_t i = restored.done; i < restored.updates.size() && part.size() < kTuplesPerUpdate;
@@ -216,7 +216,7 @@ void BridgeImporter::continue_restoration(Instant now) {
     // An expired cell stays as it is.
     std::erase_if(part.back().floors,
                   [&](const CellFloor& floor) { return floor.expires_at <= now.wall; });
-    for (CellFloor& floor : part.back().floors) floor.writers = restored.survivors;
+    for (CellFloor& floor : part.back().floors) floor.writers = *restored.survivors;
   }
   page_task_.next = now.mono + kPageEvery;
   store_->update_tuples(

@@ -56,7 +56,7 @@ void BridgeImporter::use(BridgeStore& store, StoreUse store_use, FeedPosition ow
   own_batches_.clear();
   own_ = own;
   restoration_.reset();
-  own_is_unread_ = emptied_ = follows_eviction_ = false;
+  own_is_unread_ = emptied_ = false;
   reads_former_rows_ = false;
   state_id_ = seen_id_ = invalid_id_ = 0;
   discards_next_ = false;
@@ -201,10 +201,9 @@ void BridgeImporter::keep_or_renew(Instant now, const std::optional<BridgeState>
     round_.state = {.id = random(), .evicted = evicted, .cursors = {}};
     wanted_.clear();
     restoration_.reset();
-    // Keys may have been evicted before the state was.
-    follows_eviction_ = round_.follows_eviction || evicted > 0;
-    // Until our own rows were read, it has not got its counts back.
-    round_.state.emptied = saved ? saved->emptied : !follows_eviction_;
+    // A store that evicts keys may have evicted the state alone. And until our own rows were read,
+    // the counts are still missing.
+    round_.state.emptied = saved ? saved->emptied : evicted == 0;
   }
   if (!round_.complete) regions_.complete = false;
 }

@@ -14,9 +14,9 @@
 // minute again, so that the next bridge finds the loss, too, if this one dies. A new bridge learns
 // from the records of the last minute how long our feed was.
 //
-// After the origin lost its data, our own rows may have counts that it has not: nobody replays the
-// counts of a process that ended. New counts would stay below our row, and so unpublished. So when
-// the other processes have had the time to replay, what is missing is added to the departed
+// After the origin lost all its data, our own rows may have counts that it has not: nobody replays
+// the counts of a process that ended. New counts would stay below our row, and so unpublished. So
+// when the other processes have had the time to replay, what is missing is added to the departed
 // component of each cell. Until then our feed has no saved position, so that the next bridge does
 // it if this one dies.
 //
@@ -143,7 +143,6 @@ class BridgeImporter {
   struct Restoration {
     Completed read;  // of our own region
     MonoTime at{};
-    bool emptied = false;  // BridgeState::emptied
     std::optional<std::vector<uint64_t>> survivors{};
     std::vector<TupleUpdate> updates;
     size_t done = 0;
@@ -227,7 +226,6 @@ class BridgeImporter {
   std::optional<Restoration> restoration_;
   bool own_is_unread_ = false;      // our own feed has no position
   bool emptied_ = false;            // as in the last state
-  bool follows_eviction_ = false;   // the last state was chosen because the store evicted keys
   bool reads_former_rows_ = false;  // the next read of our own rows is of rows written before
   Loss loss_ = Loss::kNone;
   bool knows_records_ = false;  // own_ is not older than the records at the origin

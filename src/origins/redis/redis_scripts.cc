@@ -32,19 +32,18 @@ if count < tonumber(ARGV[1]) then redis.call('HSET', KEYS[1], 'departed', ARGV[1
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 )";
 
-// The field of a component is its incarnation, a point, and its generation. A limit is in a field
-// that begins with `l`.
+// The field of a component is its incarnation, a point, and its generation.
 constexpr std::string_view kRaiseDepartedText = R"(
 local chosen = {}
-for i = 4, #ARGV do chosen[ARGV[i]] = true end
+for i = 3, #ARGV do chosen[ARGV[i]] = true end
 local fields = redis.call('HGETALL', KEYS[1])
 local written, departed = 0, 0
 for i = 1, #fields, 2 do
   local name, count = fields[i], tonumber(string.match(fields[i + 1], '^%d+$')) or 0
   if name == 'departed' then
     departed = count
-  elseif string.sub(name, 1, 1) ~= 'l' then
-    if ARGV[3] == '1' or chosen[string.match(name, '^[^.]*')] then written = written + count end
+  elseif chosen[string.match(name, '^[^.]*')] then
+    written = written + count
   end
 end
 local missing = tonumber(ARGV[1]) - written

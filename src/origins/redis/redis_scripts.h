@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,9 +19,8 @@ enum class Script : uint8_t {
   // Raises the departed component of the cell KEYS[1] to at least ARGV[1] and sets the expiry of
   // the cell to ARGV[2] ms.
   kRestore,
-  // Raises the departed component of the cell KEYS[1] to at least ARGV[1] less the components of
-  // the incarnations ARGV[4..], or of all if ARGV[3] is 1, and then sets the expiry of the cell to
-  // ARGV[2] ms.
+  // Raises the departed component of the cell KEYS[1] to at least ARGV[1] less the components of the
+  // incarnations ARGV[3..], and then sets the expiry of the cell to ARGV[2] ms.
   kRaiseDeparted,
   // Raises the region counts KEYS[1] of a tuple to those in ARGV[2..], five values each: region,
   // sequence, count, limit, lease. Keeps the tuple for at least ARGV[1] ms; 0: no change. Returns
@@ -48,7 +46,7 @@ enum class Script : uint8_t {
 };
 
 [[nodiscard]] std::string_view text_of(Script script);
-// The commands that they call: "HGET HSET".
+// The commands that it calls: "HGET HSET".
 [[nodiscard]] std::string commands_of(std::span<const Script> scripts);
 // The SHA-1 digest in hexadecimal, for EVALSHA.
 [[nodiscard]] const std::string& sha_of(Script script);

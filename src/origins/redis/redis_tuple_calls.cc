@@ -118,14 +118,11 @@ void RedisOrigin::Worker::add_update(Pipeline& commands, const TupleUpdate& upda
 void RedisOrigin::Worker::add_floor(Pipeline& commands, const std::string& prefix,
                                     const CellFloor& floor) {
   const std::string cell = prefix + std::to_string(floor.sequence);
-  std::vector<std::string> values = {count_text(floor.total), ttl_text(floor.expires_at),
-                                     floor.writers ? "0" : "1"};
-  if (floor.writers) {
-    for (const uint64_t incarnation : *floor.writers) {
-      // As in the field of its components, without the generation.
-      const std::string field = redis_field({.incarnation = incarnation, .generation = 1});
-      values.push_back(field.substr(0, field.find('.')));
-    }
+  std::vector<std::string> values = {count_text(floor.total), ttl_text(floor.expires_at)};
+  for (const uint64_t incarnation : floor.writers) {
+    // As in the field of its components, without the generation.
+    const std::string field = redis_field({.incarnation = incarnation, .generation = 1});
+    values.push_back(field.substr(0, field.find('.')));
   }
   const std::vector<std::string_view> keys = {cell};
   const std::vector<std::string_view> value_views(values.begin(), values.end());
