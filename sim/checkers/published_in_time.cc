@@ -219,6 +219,13 @@ class PublishedInTime final : public GlobalChecker {
     return node.generation_of(cell.tuple) != contributor.generation;
   }
 
+  // The same for a denial.
+  static bool knew_lost_counts(const GlobalView& view, const RegionState& region,
+                               const CellId& cell, Count used) {
+    const MonoTime since = view.now.mono - view.delays.publish - kAsksAgain;
+    return region.has_origin && used > least_since(region, cell, since);
+  }
+
   // A denial of another process just before counts, too.
   static bool is_published(const Denied& denied, Count has) { return 2 * has > denied.used; }
 
@@ -233,7 +240,8 @@ class PublishedInTime final : public GlobalChecker {
       const bool excused = over || view.budget_limited || view.failed_over || view.no_room ||
                            is_evicted(region, {process, denied.generation}, cell) ||
                            view.rejected.count(cell.tuple) > 0 ||
-                           region.oracle.process(process).ended.has_value();
+                           region.oracle.process(process).ended.has_value() ||
+                           knew_lost_counts(view, region, cell, denied.used);
       const Count has = view.ledger.max_committed({cell, region.name});
       if (excused || is_published(denied, has)) {
         it = denials_.erase(it);
