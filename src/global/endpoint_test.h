@@ -19,7 +19,8 @@ class Endpoint final : public RegionalOrigin, public BridgeStore {
 
   bool connected = true;
   bool hears_messages = true;
-  uint64_t lost_data = 0;  // times that the store lost data
+  bool accepts_updates = true;  // of the counts of regions
+  uint64_t lost_data = 0;       // times that the store lost data
 
   void read(std::vector<CellRead> cells, OriginReply reply) override {
     if (!connected) return reply(unreachable());
@@ -64,7 +65,7 @@ class Endpoint final : public RegionalOrigin, public BridgeStore {
     store().read_tuples(std::move(tuples), std::move(reply));
   }
   void update_tuples(std::vector<TupleUpdate> updates, TupleReply reply) override {
-    if (!connected) return reply(unreachable());
+    if (!connected || !accepts_updates) return reply(unreachable());
     store().update_tuples(std::move(updates), std::move(reply));
   }
   void keep_record(std::string record, WallTime at, KeptReply reply) override {
