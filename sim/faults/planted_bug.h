@@ -31,7 +31,6 @@ enum class PlantedBug : uint8_t {
   kLimitsNotReceived,      // each region uses its own limit, not the smaller one of another
   kFalseRowAcks,           // a process takes rows for committed that are not
   kChangesDropped,         // imports deliver no changes; only full reads do
-  kFeedGapsHidden,         // a batch that is missing in a feed is delivered as an empty one
   kSyncsTooSeldom,         // a process syncs every two seconds
   // At the origin, for the bridge.
   kForeignLowered,  // a count of a region replaces a larger one

@@ -23,7 +23,6 @@ LedgerBug ledger_bug_of(PlantedBug bug) {
     case PlantedBug::kFalseRowAcks: return LedgerBug::kFalseAcks;
     case PlantedBug::kChangesDropped: return LedgerBug::kDropsChanges;
     case PlantedBug::kLeasesShortened: return LedgerBug::kShortensLeases;
-    case PlantedBug::kFeedGapsHidden: return LedgerBug::kHidesGaps;
     default: return LedgerBug::kNone;
   }
 }

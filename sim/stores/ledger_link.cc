@@ -207,25 +207,6 @@ void LedgerLink::plant_in_feeds(const std::vector<RegionFeed>& after, FeedChange
       if (feed != nullptr && feed->at.epoch != 0) head.at = feed->at;
     }
   }
-  if (bug != LedgerBug::kHidesGaps) return;
-  for (const RegionFeed& head : changes.heads) {
-    const RegionFeed* const feed = find(after, head.region);
-    if (feed == nullptr || feed->at.epoch != head.at.epoch) continue;
-    uint64_t last = changes.more ? feed->at.number : head.at.number;
-    std::map<uint64_t, FeedBatch> batches;
-    for (const FeedBatch& batch : changes.batches) {
-      if (batch.region != head.region) continue;
-      batches[batch.at.number] = batch;
-      last = std::max(last, batch.at.number);
-    }
-    std::erase_if(changes.batches,
-                  [&](const FeedBatch& batch) { return batch.region == head.region; });
-    for (uint64_t number = feed->at.number + 1; number <= last; ++number) {
-      FeedBatch batch{.region = head.region, .at = {head.at.epoch, number}, .rows = {}};
-      const auto found = batches.find(number);
-      changes.batches.push_back(found == batches.end() ? std::move(batch) : found->second);
-    }
-  }
 }
 
 // Delivers what a correct process would receive, changed by a planted bug.

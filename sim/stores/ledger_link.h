@@ -29,7 +29,6 @@ enum class LedgerBug : uint8_t {
   kHidesLimits,      // the smaller limit of another region is not delivered
   kFalseAcks,        // reports rows as written now and then that are not
   kDropsChanges,     // delivers no change
-  kHidesGaps,        // delivers an empty batch where one is missing
 };
 
 struct LedgerCounters {

@@ -161,18 +161,6 @@ TEST_F(LedgerLinkTest, DeletedBatchesLeaveAGapInTheFeed) {
   EXPECT_EQ(ledger_.counters().feed_gaps, 1u);
 }
 
-TEST_F(LedgerLinkTest, PlantedBugHidesTheGap) {
-  const FeedPosition first = publish({row(1)});
-  ledger_.lose_next_batches("east", 1);
-  publish({row(2)});
-  publish({row(3)});
-  reader_.bug = LedgerBug::kHidesGaps;
-  const FeedChanges changes = read_after(first);
-  ASSERT_EQ(changes.batches.size(), 2u);
-  EXPECT_EQ(changes.batches[0].at.number, 2u);
-  EXPECT_TRUE(changes.batches[0].rows.empty());
-}
-
 TEST_F(LedgerLinkTest, FailoverTakesHeadsAndRowsBackAndTheNextBatchBeginsAnEpoch) {
   const FeedPosition first = publish({row(1)});
   const MonoTime then = timeline_.now().mono;

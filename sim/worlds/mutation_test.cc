@@ -104,11 +104,6 @@ const std::vector<Mutant>& mutants() {
       of_the_rule(Mutation::kLastLimitIgnored, "LastLimitIgnored"),
       of_the_rule(Mutation::kRollOverRemoved, "RollOverRemoved"),
       across_regions(Mutation::kLeaseWithinCell, "LeaseWithinCell", "no invented foreign counts"),
-      {.mutation = Mutation::kDueRemovedAlways,
-       .name = "DueRemovedAlways",
-       .found_by = {"publish rule", "published in time"},
-       .regions = 3,
-       .faults = FaultMode::kNone},
       {.mutation = Mutation::kOwnRowFresh,
        .name = "OwnRowFresh",
        .found_by = {"fresh enough", "the regional bound"},
@@ -277,6 +272,26 @@ bool an_older_own_row_lowers_the_count() {
   return window.published != 5;
 }
 
+// A tuple becomes due again while it is published. Returns whether that is forgotten.
+bool a_tuple_that_is_due_again_is_forgotten() {
+  const doubles::ManualClock clock;
+  origins::InProcessOrigin origin(clock);
+  BridgeStore& store = *origin.bridge_store();
+  const WallTime now = clock.now().wall;
+  const auto read = [&] {
+    std::vector<DueTuple> due;
+    store.read_due({}, now, 10,
+                   [&](const Result<std::vector<DueTuple>>& entries) { due = entries.value(); });
+    return due;
+  };
+  const DueTuple due{.tuple = "a", .kind = Due::kRule, .at = now};
+  store.add_due({due});
+  const std::vector<DueTuple> publishes = read();
+  store.add_due({due});
+  store.remove_due(publishes);
+  return read().empty();
+}
+
 // A namespace has many denied tuples, another one a tuple that the rule wants published. Returns
 // whether that waits for all the others.
 bool denials_delay_another_namespace() {
@@ -443,6 +458,7 @@ const std::vector<Interleaving>& interleavings() {
       {Mutation::kTatMergedByMax, "TatMergedByMax", two_threads_exceed_a_burst},
       {Mutation::kTentativeAcked, "TentativeAcked", origin_receives_a_failed_batch},
       {Mutation::kOwnRowReplaces, "OwnRowReplaces", an_older_own_row_lowers_the_count},
+      {Mutation::kDueRemovedAlways, "DueRemovedAlways", a_tuple_that_is_due_again_is_forgotten},
       {Mutation::kBridgeCursorEarly, "BridgeCursorEarly", rows_that_the_origin_refused_are_missing},
       {Mutation::kFeedGapSkipped, "FeedGapSkipped", a_missing_batch_is_not_noticed},
       {Mutation::kUnheldNotEvaluated, "UnheldNotEvaluated",
