@@ -199,7 +199,7 @@ std::vector<std::string> use_everything(const RunningOrigin& origin) {
                               .floors = {{.sequence = 5,
                                           .total = 100,
                                           .expires_at = cell.expires_at,
-                                          .writers = std::nullopt}}}}));
+                                          .writers = {kNode.incarnation}}}}}));
   note(origin.read_tuples({{.tuple = "a", .sequences = {5}}}));
   note(origin.keep_record("record", in(0)));
   note(origin.read_records());
