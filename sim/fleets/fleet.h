@@ -151,9 +151,8 @@ class Fleet {
   [[nodiscard]] Millis longest_delay() const;
 
  private:
-  // In larger fleets, the delays of this many processes, and of one in each region, stand for those
-  // of all.
-  static constexpr uint32_t kSampledNodes = 64;
+  // In larger fleets, the delays of one process in each region stand for those of all.
+  static constexpr uint32_t kMaxSampledNodes = 64;
 
   class OriginWatcher;
   class LedgerLoadWatcher;

@@ -87,7 +87,8 @@ class Fleet::LedgerLoadWatcher final : public LedgerWatcher {
 
 // Measures how long counts of other regions take. A process uses them from its next iteration on.
 void Fleet::measure_delays(const Node& node, const BridgeMessage& message) {
-  if (!admissions_.measuring() || node.number >= std::max(kSampledNodes, regions())) return;
+  const uint32_t sampled = nodes() > kMaxSampledNodes ? regions() : nodes();
+  if (!admissions_.measuring() || node.number >= sampled) return;
   const auto notice = global::decode_notice(message.body);
   if (!notice) return;
   const auto period = static_cast<uint64_t>(kIteration.count());

@@ -109,6 +109,14 @@ auto read_list(ByteReader& reader, Read read) {
   return list;
 }
 
+void skip_counts(ByteReader& reader) {
+  const uint64_t size = reader.number();
+  for (uint64_t i = 0; i < size && reader.ok(); ++i) {
+    (void)reader.text();
+    for (int number = 0; number < 4; ++number) (void)reader.number();
+  }
+}
+
 }  // namespace
 
 std::string encode(const BridgeNotice& notice) {
@@ -137,7 +145,7 @@ std::string encode(const BridgeNotice& notice) {
   return writer.take();
 }
 
-std::optional<BridgeNotice> decode_notice(std::string_view bytes) {
+std::optional<BridgeNotice> decode_notice(std::string_view bytes, const WantedTuple& wanted) {
   Values values(bytes);
   ByteReader& reader = values.reader();
   if (reader.number() != kNoticeFormat) return std::nullopt;
@@ -157,12 +165,17 @@ std::optional<BridgeNotice> decode_notice(std::string_view bytes) {
   });
   regions.doublings.insert(doublings.begin(), doublings.end());
   notice.import_age = values.span();
-  notice.changes = read_list(reader, [&] {
-    TupleChange change;
-    change.tuple = reader.text();
-    change.counts = read_list(reader, [&] { return read_count(reader); });
-    return change;
-  });
+  std::string tuple;
+  const uint64_t changes = reader.number();
+  for (uint64_t i = 0; i < changes && reader.ok(); ++i) {
+    tuple = reader.text();
+    if (wanted && !wanted(tuple)) {
+      skip_counts(reader);
+      continue;
+    }
+    notice.changes.push_back(
+        {.tuple = tuple, .counts = read_list(reader, [&] { return read_count(reader); })});
+  }
   if (!values.all_valid()) return std::nullopt;
   return notice;
 }

@@ -5,10 +5,12 @@
 
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -38,7 +40,7 @@ class ChangeSet {
   }
 
  private:
-  std::map<std::string, size_t> index_;
+  std::unordered_map<std::string, size_t> index_;
   std::vector<TupleChange> changes_;
 };
 
@@ -67,7 +69,11 @@ struct SurvivorRecord {
 [[nodiscard]] std::string encode(const SurvivorRecord& record);
 [[nodiscard]] std::string encode(const BridgeNotice& notice);
 [[nodiscard]] std::string encode(const BridgeState& state);
-[[nodiscard]] std::optional<BridgeNotice> decode_notice(std::string_view bytes);
+// Changes of tuples that are not wanted are left out; most tuples of a notice are of no interest to
+// a process.
+using WantedTuple = std::function<bool(const std::string& tuple)>;
+[[nodiscard]] std::optional<BridgeNotice> decode_notice(std::string_view bytes,
+                                                        const WantedTuple& wanted = nullptr);
 [[nodiscard]] std::optional<SurvivorRecord> decode_survivor(std::string_view bytes);
 [[nodiscard]] std::optional<BridgeState> decode_state(std::string_view bytes);
 

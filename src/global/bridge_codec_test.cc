@@ -54,6 +54,13 @@ BridgeState rich_state() {
 TEST(BridgeCodec, DecodesWhatItEncoded) {
   EXPECT_EQ(decode_notice(encode(rich_notice())), rich_notice());
   EXPECT_EQ(decode_notice(encode(BridgeNotice{})), BridgeNotice{});
+  // Without the changes of some tuples.
+  BridgeNotice some = rich_notice();
+  ASSERT_GT(some.changes.size(), 1U);
+  const std::string unwanted = some.changes.front().tuple;
+  some.changes.erase(some.changes.begin());
+  const auto wanted = [&](const std::string& tuple) { return tuple != unwanted; };
+  EXPECT_EQ(decode_notice(encode(rich_notice()), wanted), some);
   EXPECT_EQ(decode_state(encode(rich_state())), rich_state());
   EXPECT_EQ(decode_state(encode(BridgeState{})), BridgeState{});
 }

@@ -273,7 +273,11 @@ void RegionSync::on_message(Instant now, const BridgeMessage& message) {
     make_all_stale();
   }
   last_message_ = message.number;
-  const auto notice = decode_notice(message.body);
+  const auto notice = decode_notice(message.body, [this](const std::string& tuple) {
+    if (!is_window_tuple(tuple)) return false;
+    const epoch::Guard guard;
+    return static_cast<bool>(tuples_->table.find(memory::TupleKey(tuple, tuples_->hash)));
+  });
   if (!notice) return;
   if (!is_bridge(now)) regions_ = notice->regions;
   imported_at_ = std::max(imported_at_, now.mono - Nanos(notice->import_age));
