@@ -163,6 +163,7 @@ struct BridgeGrant {
   bool ours = false;
   std::string state;     // empty: nothing was saved, or it was lost
   uint64_t evicted = 0;  // how many keys the store has evicted since it started
+  WallTime now{};        // by the clock of the store; the epoch: unknown
 };
 
 // A message of the bridge to all nodes of the region. Numbers are consecutive: after a gap, or a

@@ -102,7 +102,10 @@ BridgeGrant BridgeData::acquire(const std::string& holder, Millis lease) {
     bridge_.until = now() + lease;
     keep();
   }
-  return {.ours = bridge_.holder == holder, .state = bridge_.state, .evicted = evicted_};
+  return {.ours = bridge_.holder == holder,
+          .state = bridge_.state,
+          .evicted = evicted_,
+          .now = clock_.now().wall};
 }
 
 void BridgeData::release(const std::string& holder) {

@@ -243,6 +243,7 @@ class BridgeFixture : public testing::Test {
     std::unique_ptr<BridgeImporter> importer;
     std::unique_ptr<BridgePublisher> publisher;
     MonoTime suspended_at{};
+    Millis clock_ahead{0};  // its wall clock is wrong
   };
 
   std::unique_ptr<Process> make_process(const std::string& holder) {
@@ -270,7 +271,8 @@ class BridgeFixture : public testing::Test {
   // As RegionSync runs them.
   void run(Process& process, Flush flush = Flush::kDue) {
     if (process.calls.dead || process.calls.paused) return;
-    const Instant now = clock_.now();
+    Instant now = clock_.now();
+    now.wall += process.clock_ahead;
     process.ledger->deliver();
     process.completions->run_all(now);
     process.importer->run(now, Millis(100), flush);
@@ -351,13 +353,13 @@ class BridgeFixture : public testing::Test {
 
   [[nodiscard]] std::optional<BridgeState> saved() const {
     auto copy = origin_->snapshot();
-    return decode_state(copy.acquire("probe", Millis(1), clock_.now().mono).state);
+    return decode_state(copy.acquire("probe", Millis(1), clock_.now()).state);
   }
   // Every row up to a saved position is at the origin, unless the store evicted or dropped it.
   void check_positions() {
     if (!checks_positions_) return;
     auto copy = origin_->snapshot();
-    const BridgeGrant grant = copy.acquire("probe", Millis(1), clock_.now().mono);
+    const BridgeGrant grant = copy.acquire("probe", Millis(1), clock_.now());
     const auto state = decode_state(grant.state);
     ASSERT_TRUE(state);
     if (state->evicted != grant.evicted || origin_->dropped() > 0) return;

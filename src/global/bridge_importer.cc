@@ -33,9 +33,9 @@ BridgeImporter::BridgeImporter(BridgeIdentity identity, std::shared_ptr<GlobalLe
       regions_(regions),
       notify_(std::move(notify)),
       random_(seed),
-      round_task_(completions),
-      page_task_(completions),
-      renewal_(completions) {}
+      round_task_(completions, &clock_),
+      page_task_(completions, &clock_),
+      renewal_(completions, &clock_) {}
 
 uint64_t BridgeImporter::random() {
   return base::split_mix(random_) | 1;
@@ -44,6 +44,7 @@ uint64_t BridgeImporter::random() {
 void BridgeImporter::use(BridgeStore& store, StoreUse store_use, FeedPosition own) {
   store_ = &store;
   store_use_ = store_use;
+  clock_.reset();
   round_task_.cancel();
   page_task_.cancel();
   renewal_.cancel();
@@ -69,6 +70,7 @@ void BridgeImporter::use(BridgeStore& store, StoreUse store_use, FeedPosition ow
 
 void BridgeImporter::run(Instant now, Nanos every, Flush flush) {
   every_ = every;
+  now = clock_.time(now);
   if (round_task_.give_up_late_call(now.mono)) end_round(now, true);
   if (page_task_.give_up_late_call(now.mono)) full_read_.reset();  // a restoration begins again
   // A process that ends publishes what is left, unless another one is the bridge.
@@ -136,7 +138,8 @@ void BridgeImporter::acquire(Instant now) {
                   round_task_.call_origin<BridgeGrant>(
                       now.mono, [this](Instant when, const Result<BridgeGrant>& grant) {
                         if (!grant) return end_round(when, true);
-                        on_grant(when, *grant);
+                        clock_.note(grant->now, round_.began, when.mono);
+                        on_grant(clock_.time(when), *grant);
                       }));
 }
 
@@ -150,6 +153,7 @@ void BridgeImporter::renew_lease(Instant now) {
                   renewal_.call_origin<BridgeGrant>(
                       began, [this, began](Instant when, const Result<BridgeGrant>& grant) {
                         if (!grant) return;
+                        clock_.note(grant->now, began, when.mono);
                         granted_until_ = grant->ours ? began + kLease : MonoTime{};
                         const auto saved = decode_state(grant->state);
                         if ((saved ? saved->id : 0) == seen_id_) return;

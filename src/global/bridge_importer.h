@@ -36,6 +36,7 @@
 #include "global/completion_queue.h"
 #include "global/periodic_task.h"
 #include "global/regions.h"
+#include "global/store_clock.h"
 #include "weir/ledger.h"
 #include "weir/limiter.h"
 #include "weir/origin.h"
@@ -74,6 +75,8 @@ class BridgeImporter {
   void use(BridgeStore& store, StoreUse store_use, FeedPosition own);
   void run(Instant now, Nanos every, Flush flush);
 
+  // By which the bridge works.
+  [[nodiscard]] const StoreClock& clock() const { return clock_; }
   // Whether this process is the bridge now.
   [[nodiscard]] bool is_bridge(MonoTime now) const { return now < granted_until_; }
   // Another process may take the lease at once.
@@ -204,6 +207,7 @@ class BridgeImporter {
   StoreUse store_use_ = StoreUse::kShared;
   uint64_t random_;
 
+  StoreClock clock_;
   PeriodicTask round_task_, page_task_, renewal_;
   MonoTime granted_until_{};
   std::optional<MonoTime> refused_at_;  // another process had the lease

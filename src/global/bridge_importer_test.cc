@@ -41,6 +41,25 @@ TEST_F(BridgeImporterTest, ReadsEachRegionWholeAndThenFollowsItsFeed) {
   EXPECT_EQ(position("north"), feeds_["north"]);
 }
 
+// By its clock the rows have expired, or their windows have not begun. It must not save a position
+// behind rows that it left out.
+TEST_F(BridgeImporterTest, ABridgeWithAWrongClockHidesNoRows) {
+  const auto process = make_process("one");
+  pass(Millis(500), {process.get()});
+  for (const Millis ahead : {Millis(5 * 3'600'000), Millis(-5 * 3'600'000)}) {
+    process->clock_ahead = ahead;
+    const std::string suffix = std::to_string(ahead.count());
+    publish_for("north", "at once" + suffix, 10);
+    pass(Millis(500), {process.get()});
+    EXPECT_EQ(at_origin("north", "at once" + suffix), 10U);
+    publish_for("north", "later" + suffix, 20);
+    pass(Millis(500), {process.get()});
+    EXPECT_EQ(at_origin("north", "later" + suffix), 20U);
+    EXPECT_EQ(position("north"), feeds_["north"]);
+  }
+  EXPECT_EQ(process->importer->stats().invalid, 0U);
+}
+
 TEST_F(BridgeImporterTest, ANewRegionMakesTheOthersIncompleteUntilItIsRead) {
   publish_for("north", "a", 10);
   const auto process = make_process("one");

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "global/completion_queue.h"
+#include "global/store_clock.h"
 #include "weir/error.h"
 #include "weir/time.h"
 
@@ -21,8 +22,10 @@ class PeriodicTask {
   static constexpr Millis kOriginDeadline{
       1000};  // of the origin: as long as a bridge has its lease
 
-  explicit PeriodicTask(std::shared_ptr<CompletionQueue> completions)
-      : completions_(std::move(completions)) {}
+  // With a clock, handlers get its time.
+  explicit PeriodicTask(std::shared_ptr<CompletionQueue> completions,
+                        const StoreClock* clock = nullptr)
+      : completions_(std::move(completions)), clock_(clock) {}
 
   // Whether it is time, and no call is in flight.
   [[nodiscard]] bool is_due(MonoTime now) const { return !in_flight_ && now >= next; }
@@ -69,12 +72,13 @@ class PeriodicTask {
       completions->post([this, number, handle, shared](Instant when) {
         if (!in_flight_ || number_ != number) return;
         in_flight_ = false;
-        handle(when, *shared);
+        handle(clock_ == nullptr ? when : clock_->time(when), *shared);
       });
     };
   }
 
   const std::shared_ptr<CompletionQueue> completions_;
+  const StoreClock* const clock_;
   MonoTime began_{};
   Nanos deadline_ = kDeadline;  // of the call in flight
   bool in_flight_ = false;

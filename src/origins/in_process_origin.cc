@@ -74,7 +74,7 @@ void InProcessOrigin::acquire(std::string holder, Millis lease, GrantReply reply
   BridgeGrant grant;
   {
     const base::MutexLock lock(store_->mutex);
-    grant = store_->state.acquire(holder, lease, store_->clock.now().mono);
+    grant = store_->state.acquire(holder, lease, store_->clock.now());
   }
   reply(std::move(grant));
 }

@@ -160,13 +160,13 @@ std::vector<std::string> InProcessState::records() const {
   return records;
 }
 
-BridgeGrant InProcessState::acquire(const std::string& holder, Millis lease, MonoTime now) {
-  const bool ours = holder_.empty() || leased_until_ <= now || holder_ == holder;
+BridgeGrant InProcessState::acquire(const std::string& holder, Millis lease, Instant now) {
+  const bool ours = holder_.empty() || leased_until_ <= now.mono || holder_ == holder;
   if (ours) {
     holder_ = holder;
-    leased_until_ = now + lease;
+    leased_until_ = now.mono + lease;
   }
-  return {.ours = ours, .state = bridge_state_, .evicted = evicted_};
+  return {.ours = ours, .state = bridge_state_, .evicted = evicted_, .now = now.wall};
 }
 
 void InProcessState::release(const std::string& holder) {

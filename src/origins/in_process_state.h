@@ -39,7 +39,7 @@ class InProcessState {
   // Deletes the cells and the region counts of a tuple.
   void evict(const std::string& tuple);
 
-  [[nodiscard]] BridgeGrant acquire(const std::string& holder, Millis lease, MonoTime now);
+  [[nodiscard]] BridgeGrant acquire(const std::string& holder, Millis lease, Instant now);
   void release(const std::string& holder);
   [[nodiscard]] bool save(const std::string& holder, std::string state, MonoTime now);
 

@@ -49,13 +49,14 @@ void RedisOrigin::Worker::acquire(const std::string& holder, Millis lease, Grant
   call_scripts({.commands = std::move(commands),
                 .scripts = {Script::kAcquire},
                 .optional = 1,
-                .done = [reply = std::move(reply)](Result<Replies> replies) {
+                .done = [this, reply = std::move(reply)](Result<Replies> replies) {
                   if (!replies) return reply(replies.error());
                   const RedisReply& grant = replies->front();
                   if (grant.items.size() != 2) return reply(to_error(OriginError::kOther));
                   reply(BridgeGrant{.ours = grant.items[0].integer == 1,
                                     .state = std::string(grant.items[1].text),
-                                    .evicted = evicted_keys(replies->back())});
+                                    .evicted = evicted_keys(replies->back()),
+                                    .now = server_time()});
                 }});
 }
 

@@ -20,7 +20,8 @@ enum class Script : uint8_t {
   // Raises the departed component of the cell KEYS[1] to at least ARGV[1] and sets the expiry of
   // the cell to ARGV[2] ms.
   kRestore,
-  // Raises the departed component of the cell KEYS[1] to at least ARGV[1] less the components of the
+  // Raises the departed component of the cell KEYS[1] to at least ARGV[1] less the components of
+  // the
   // incarnations ARGV[3..], and then sets the expiry of the cell to ARGV[2] ms.
   kRaiseDeparted,
   // Raises the region counts KEYS[1] of a tuple to those in ARGV[2..], five values each: region,
