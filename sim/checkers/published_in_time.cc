@@ -60,12 +60,13 @@ class PublishedInTime final : public GlobalChecker {
   };
 
   // A process may know counts that the origin has lost together with a sibling. It asks for them in
-  // vain, until the bridge has restored them.
+  // vain, until the bridge has restored them; the statistics of the process are older than that.
   static bool knows_lost_counts(const RegionState& region, const NodeView& node, MonoTime since) {
     return region.has_origin &&
            std::any_of(node.shared.begin(), node.shared.end(), [&](const global::SharedCell& cell) {
              const CellId id{cell.tuple, cell.sequence};
-             const bool asks = cell.waits || cell.reason != global::PublishReason::kNone;
+             const bool asks = cell.waits || cell.reason != global::PublishReason::kNone ||
+                               region.origin.restored(id) > 0;
              return asks && cell.usage.counted > least_since(region, id, since);
            });
   }
@@ -81,8 +82,8 @@ class PublishedInTime final : public GlobalChecker {
     if (node.sync.publish_lag <= 2 * view.delays.total()) return {};
     if (knows_lost_counts(region, node, view.now.mono - 2 * view.delays.total() - kAsksAgain))
       return {};
-    return "a row has been waiting on node " + std::to_string(node.node) + " for " +
-           std::to_string(node.sync.publish_lag / Millis(1)) + " ms";
+    return "a row has been waiting on node " + std::to_string(node.node) + " of " + region.name +
+           " for " + std::to_string(node.sync.publish_lag / Millis(1)) + " ms";
   }
 
   static Violation check_tuple(const GlobalView& view, int region, const std::string& tuple,
