@@ -309,7 +309,7 @@ async function sizing() {
     const { figures } = await run(`sizing ${regions} ${processes} ${keys}`, 'sizing', {
       'world.regions': regions, 'world.nodes': regions * processes, 'traffic.0.keys': keys - exhausted,
       'traffic.1.keys': exhausted, 'traffic.1.spread': spread });
-    const bound = keys / 600 + (4.4 * spread * exhausted) / 60;
+    const bound = keys / 600 + (14.4 * spread * exhausted) / 60;
     const both = (computed, simulated) => [fixed(computed, 0), fixed(simulated, 0)];
     // The other formulas are about the rows that were written.
     const written = figures.rows;
