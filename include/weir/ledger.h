@@ -123,15 +123,37 @@ struct SyncRules {
 // Shorter leases would cost a row per tuple and second.
 inline constexpr Millis kMinLease{7000};
 
+// A namespace in which a region may count more than elsewhere before it publishes.
+struct NamespaceReport {
+  std::string workspace;
+  std::string ns;
+  uint64_t unpublished_ppm = 0;
+  friend bool operator==(const NamespaceReport&, const NamespaceReport&) = default;
+};
+// A region reports at most this number of namespaces. The others count as its worst.
+inline constexpr size_t kMaxReportedNamespaces = 16;
+
 // A region as stored in the ledger.
 struct LedgerRegion {
   std::string region;
-  uint64_t unpublished_ppm = 0;  // millionths of a limit that it may count before it publishes
+  // Millionths of a limit that it may count before it publishes, in all namespaces that are not
+  // listed.
+  uint64_t unpublished_ppm = 0;
+  std::vector<NamespaceReport> namespaces = {};
   Millis silent{0};  // since the last heartbeat of one of its processes; set by the ledger
+
+  [[nodiscard]] uint64_t unpublished_in(std::string_view workspace, std::string_view ns) const {
+    for (const NamespaceReport& each : namespaces) {
+      if (each.workspace == workspace && each.ns == ns) {
+        return std::max(each.unpublished_ppm, unpublished_ppm);
+      }
+    }
+    return unpublished_ppm;
+  }
 };
 
-// The ledger keeps the largest `unpublished_ppm` of all processes of a region for this long: a
-// healthy process does not hide the state of a failing one.
+// The ledger keeps the largest `unpublished_ppm` of all processes of a region for this long, for
+// each namespace: a healthy process does not hide the state of a failing one.
 inline constexpr Millis kUnpublishedKept{15'000};
 
 struct LedgerFleet {

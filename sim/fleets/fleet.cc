@@ -155,10 +155,11 @@ void Fleet::answer(const FleetAnswer& answer) {
   RegionLoad& load = loads_[answer.region];
   const bool admitted = answer.verdict.admitted();
   const bool had_capacity = exact_had_capacity(answer);
-  const AdmissionLog::Moment moment{.region = answer.region,
-                                    .requested_at = answer.requested_at,
-                                    .now = timeline_.now().mono,
-                                    .bound = sync_stats(answer.node).bound};
+  const AdmissionLog::Moment moment{
+      .region = answer.region,
+      .requested_at = answer.requested_at,
+      .now = timeline_.now().mono,
+      .bound = sync_stats(answer.node).bound_of({}, admissions_.key(answer.key).ns)};
   if (admitted) {
     ++load.admitted;
     admissions_.admit(answer.key, moment, answer.cost);

@@ -94,7 +94,7 @@ void Meter::tick() {
 void Meter::sample() {
   at_second_.push_back(sums());
   for (uint32_t i = 0; i < fleet_.nodes(); ++i) {
-    bound_ = std::max(bound_, fleet_.sync_stats(i).bound);
+    bound_ = std::max(bound_, fleet_.sync_stats(i).widest_bound());
   }
 }
 

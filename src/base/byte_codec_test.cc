@@ -47,8 +47,9 @@ TEST(ByteCodec, FailsOnOversizedNumbers) {
   EXPECT_EQ(reader.text(), "");
   EXPECT_FALSE(reader.at_end());
 
-  ByteReader long_text(std::string_view("\x7f"
-                                        "abc"));
+  ByteReader long_text(
+      std::string_view("\x7f"
+                       "abc"));
   EXPECT_EQ(long_text.text(), "");
   EXPECT_FALSE(long_text.ok());
 }

@@ -2,8 +2,8 @@
 //
 // Each is a mistake that is easy to make and that a distributed limiter must not make. The line
 // that would be wrong calls mutated(). In the library nothing is planted, and the compiler removes
-// the call. WEIR_MUTATIONS is defined for sim/worlds/mutation_test.cc and tests/schedule, for which the
-// engine is compiled again: never link the two together.
+// the call. WEIR_MUTATIONS is defined for sim/worlds/mutation_test.cc and tests/schedule, for which
+// the engine is compiled again: never link the two together.
 //
 // This header is in base because every module above may contain a planted bug.
 

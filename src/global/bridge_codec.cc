@@ -70,6 +70,30 @@ SyncRules read_rules(Values& values) {
   return rules;
 }
 
+void add(ByteWriter& writer, const Tenant& tenant) {
+  writer.add(std::string_view(tenant.workspace));
+  writer.add(std::string_view(tenant.ns));
+}
+
+Tenant read_tenant(ByteReader& reader) {
+  Tenant tenant;
+  tenant.workspace = reader.text();
+  tenant.ns = reader.text();
+  return tenant;
+}
+
+void add(ByteWriter& writer, const Unpublished& unpublished) {
+  writer.add(unpublished.ppm);
+  writer.add(unpublished.max_ppm);
+}
+
+Unpublished read_unpublished(ByteReader& reader) {
+  Unpublished unpublished;
+  unpublished.ppm = reader.number();
+  unpublished.max_ppm = reader.number();
+  return unpublished;
+}
+
 void add(ByteWriter& writer, const FeedPosition& position) {
   writer.add(position.epoch);
   writer.add(position.number);
@@ -126,13 +150,16 @@ std::string encode(const BridgeNotice& notice) {
   add(writer, regions.rules);
   writer.add(regions.count);
   writer.add(uint64_t{regions.complete});
-  writer.add(regions.unpublished_ppm);
-  writer.add(regions.max_ppm);
+  add(writer, regions.unpublished);
+  writer.add(regions.wider.size());
+  for (const auto& [tenant, unpublished] : regions.wider) {
+    add(writer, tenant);
+    add(writer, unpublished);
+  }
   add(writer, regions.own);
   writer.add(regions.doublings.size());
   for (const auto& [tenant, times] : regions.doublings) {
-    writer.add(std::string_view(tenant.workspace));
-    writer.add(std::string_view(tenant.ns));
+    add(writer, tenant);
     writer.add(times);
   }
   writer.add_signed(notice.import_age.count());
@@ -154,13 +181,15 @@ std::optional<BridgeNotice> decode_notice(std::string_view bytes, const WantedTu
   regions.rules = read_rules(values);
   regions.count = values.number32();
   regions.complete = values.up_to(1) != 0;
-  regions.unpublished_ppm = reader.number();
-  regions.max_ppm = reader.number();
+  regions.unpublished = read_unpublished(reader);
+  const auto wider = read_list(reader, [&] {
+    Tenant tenant = read_tenant(reader);
+    return std::pair(std::move(tenant), read_unpublished(reader));
+  });
+  regions.wider.insert(wider.begin(), wider.end());
   regions.own = read_position(reader);
   const auto doublings = read_list(reader, [&] {
-    Tenant tenant;
-    tenant.workspace = reader.text();
-    tenant.ns = reader.text();
+    Tenant tenant = read_tenant(reader);
     return std::pair(std::move(tenant), static_cast<uint32_t>(values.up_to(kMaxDoublings)));
   });
   regions.doublings.insert(doublings.begin(), doublings.end());

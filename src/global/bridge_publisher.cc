@@ -21,7 +21,6 @@ using base::Mutation;
 namespace {
 
 constexpr size_t kDuePerRead = 5000;
-constexpr size_t kMaxBacklog = 50'000;  // more stay in the due set
 constexpr size_t kTuplesPerChunk = 500;
 // The clocks of processes differ: entries may be added a little before the last one that was read.
 constexpr Millis kClocksDiffer{2000};
@@ -44,7 +43,7 @@ BridgePublisher::BridgePublisher(BridgeIdentity identity, std::shared_ptr<Global
       regions_(regions),
       importer_(importer),
       notify_(std::move(notify)),
-      task_(std::move(completions)) {}
+      task_(std::move(completions), &importer.clock()) {}
 
 void BridgePublisher::use(BridgeStore& store) {
   store_ = &store;
@@ -64,6 +63,7 @@ void BridgePublisher::stop() {
 
 void BridgePublisher::run(Instant now, Flush flush) {
   flush_ = flush;
+  now = importer_.clock().time(now);
   if (task_.give_up_late_call(now.mono)) {
     put_back_all(now.mono);
     if (!failing_since_) failing_since_ = task_.began();
@@ -76,7 +76,7 @@ void BridgePublisher::run(Instant now, Flush flush) {
   if (task_.in_flight() || (now.mono < task_.next && flush == Flush::kDue)) return;
   if (importer_.wants_records()) return read_records(now);
   if (importer_.feed_is_missing()) return begin_feed(now);
-  if (backlog_.size() >= kMaxBacklog) return choose(now);
+  if (is_full()) return choose(now);
   read_due(now);
 }
 
@@ -94,6 +94,13 @@ Nanos BridgePublisher::lag(MonoTime now) const {
   MonoTime first = now;
   backlog_.each_tenant([&](const Tenant&, MonoTime since) { first = std::min(first, since); });
   return now - first;
+}
+
+void BridgePublisher::each_late_tenant(MonoTime now, Nanos longer_than,
+                                       const std::function<void(const Tenant&)>& visit) const {
+  backlog_.each_tenant([&](const Tenant& tenant, MonoTime since) {
+    if (now - since > longer_than) visit(tenant);
+  });
 }
 
 // Writes a batch without rows. A region whose feed begins is read whole by all others, one region

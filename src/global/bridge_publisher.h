@@ -53,6 +53,11 @@ class BridgePublisher {
   // Due tuples, and how long the oldest has waited.
   [[nodiscard]] size_t waiting() const { return backlog_.size() + (is_idle() ? 0 : 1); }
   [[nodiscard]] Nanos lag(MonoTime now) const;
+  // Visits the tenants with a due tuple that has waited for longer than that.
+  void each_late_tenant(MonoTime now, Nanos longer_than,
+                        const std::function<void(const Tenant&)>& visit) const;
+  // There may be due tuples at the origin that this process has not read for lack of space.
+  [[nodiscard]] bool is_full() const { return backlog_.size() >= kMaxBacklog; }
   [[nodiscard]] bool is_idle() const { return !task_.in_flight() && chunks_.empty(); }
   // When the ledger last accepted rows, and since when it accepts none.
   [[nodiscard]] MonoTime written_at() const { return written_at_; }
@@ -73,6 +78,7 @@ class BridgePublisher {
   };
   using Chunk = std::vector<TupleRows>;
   static constexpr Nanos kRetry = Millis(500);
+  static constexpr size_t kMaxBacklog = 50'000;  // more stay in the due set
 
   void begin_feed(Instant now);
   void read_due(Instant now);

@@ -73,6 +73,20 @@ TEST_F(BridgePublisherTest, PublishesADueTupleWithALeaseOnWholeWindows) {
   EXPECT_EQ(process_->publisher->waiting(), 0U);
 }
 
+TEST_F(BridgePublisherTest, PublishesTheCurrentWindowWhateverItsClockSays) {
+  for (const Millis ahead : {Millis(5 * 3'600'000), Millis(-5 * 3'600'000)}) {
+    process_->clock_ahead = ahead;
+    const std::string name = std::to_string(ahead.count());
+    replay(name, 60, Due::kRule);
+    pass(Millis(300));
+    const auto row = row_of(name);
+    ASSERT_TRUE(row) << name;
+    EXPECT_EQ(row->count, 60U);
+    EXPECT_EQ(row->sequence, current());
+    EXPECT_LE(row->leased_until, clock_.now().wall + SyncRules{}.lease + kDuration);
+  }
+}
+
 TEST_F(BridgePublisherTest, PublishesARefusalWhateverTheRuleSays) {
   replay("rule", 20, Due::kRule);
   replay("refusal", 20, Due::kNow);

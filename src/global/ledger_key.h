@@ -4,12 +4,15 @@
 
 #include <string>
 
+#include "global/regions.h"
 #include "weir/ledger.h"
 #include "weir/request.h"
 
 namespace weir::global {
 
 [[nodiscard]] LedgerKey ledger_key_of(const std::string& tuple);
+[[nodiscard]] Tenant tenant_of(const std::string& tuple);
+[[nodiscard]] bool are_of_one_tenant(const std::string& tuple, const std::string& other);
 // A request on the tuple, with a limit of 1.
 [[nodiscard]] Request request_of(const LedgerKey& key);
 

@@ -338,6 +338,7 @@ PublishTrigger::Waiting PublishTrigger::waiting(Instant now) {
   Waiting waiting;
   const base::MutexLock lock(shared_.mutex());
   std::vector<CellId> still_waiting;
+  const std::string* late = nullptr;  // the last tuple that was late
   for (CellId& cell : waiting_) {
     SharedTuple* const entry = shared_.find({cell.tuple, tuples_.hash});
     SharedWindow* const window = entry == nullptr ? nullptr : entry->find(cell.sequence);
@@ -350,7 +351,13 @@ PublishTrigger::Waiting PublishTrigger::waiting(Instant now) {
       continue;
     }
     ++waiting.cells;
-    waiting.longest = std::max(waiting.longest, now.mono - *window->waits_since);
+    const Nanos waited = now.mono - *window->waits_since;
+    waiting.longest = std::max(waiting.longest, waited);
+    // In a flood most tuples are of one tenant.
+    if (waited > kMaxInFlight && (late == nullptr || !are_of_one_tenant(*late, entry->tuple))) {
+      waiting.late.insert(tenant_of(entry->tuple));
+      late = &entry->tuple;
+    }
     still_waiting.push_back(std::move(cell));
   }
   waiting_ = std::move(still_waiting);

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,10 @@ struct SharedCell {
   bool waits = false;  // the bridge has been asked to publish it
 };
 
+// A count that waits to be published for longer than this is no longer in flight, and widens the
+// bound.
+inline constexpr Nanos kMaxInFlight = Millis(2000);
+
 class PublishTrigger {
  public:
   PublishTrigger(memory::TupleStore& tuples, GlobalState& global, memory::PublishWatch& watch,
@@ -60,6 +65,7 @@ class PublishTrigger {
   struct Waiting {
     size_t cells = 0;
     Nanos longest{0};
+    std::set<Tenant> late = {};  // with a cell that has waited for longer than kMaxInFlight
   };
   [[nodiscard]] Waiting waiting(Instant now);
 

@@ -75,12 +75,18 @@ class RegionSync final : public regional::RegionCountsHandler {
   void update_stats(Instant now);
   [[nodiscard]] bool clock_was_set(Instant now) const;
   void update_siblings(Instant now);
-  [[nodiscard]] uint64_t usual_ppm() const;
-  [[nodiscard]] uint64_t unpublished_ppm(Instant now);
+  // What this process reports of its region.
+  struct Report {
+    LedgerRegion region;
+    bool usual = true;  // the bridge knows as much
+  };
+  [[nodiscard]] uint64_t usual_ppm(uint32_t doublings) const;
+  [[nodiscard]] Report report(Instant now);
+  [[nodiscard]] bool skipped_live(Instant now, Nanos after) const;
   [[nodiscard]] bool may_miss_counts(Instant now) const;
   [[nodiscard]] Nanos write_lag(Instant now) const;
   [[nodiscard]] uint64_t diverging_siblings(Instant now) const;
-  [[nodiscard]] double bound(Instant now) const;
+  [[nodiscard]] double bound(Instant now, const Unpublished& others) const;
   [[nodiscard]] bool is_bridge(Instant now) const { return importer_.is_bridge(now.mono); }
 
   // Serialises runs. Held while a store is called, which does not wait for the reply: that goes to
@@ -122,9 +128,9 @@ class RegionSync final : public regional::RegionCountsHandler {
   MonoTime started_{}, stats_updated_{}, imported_at_{};
   size_t stale_at_ = ~size_t{0};  // the next slot whose tuple is made stale; beyond the end: none
   uint64_t rows_applied_ = 0, messages_missed_ = 0, deleted_ = 0, heartbeat_errors_ = 0;
-  uint64_t reported_unpublished_ = 0;  // in the last heartbeat
-  MonoTime fleet_updated_{};           // start of the last heartbeat that succeeded; also a write
-  uint32_t siblings_ = 0;              // the processes of the region, this one included
+  LedgerRegion reported_;     // in the last heartbeat
+  MonoTime fleet_updated_{};  // start of the last heartbeat that succeeded; also a write
+  uint32_t siblings_ = 0;     // the processes of the region, this one included
   // What a process that died had not sent to the origin is lost, until its windows have ended.
   WallTime died_counts_until_{};
   std::atomic<bool> no_memory_{false};  // for a count of another region, since the last run

@@ -107,13 +107,24 @@ struct StoredBatch {
   std::vector<LedgerRow> rows;
 };
 
+// The largest report of a time.
+struct Reported {
+  uint64_t ppm = 0;
+  WallTime at{};
+
+  [[nodiscard]] bool is_old(WallTime now) const { return at < now - kUnpublishedKept; }
+  void report(uint64_t new_ppm, WallTime now) {
+    if (new_ppm >= ppm || is_old(now)) *this = {.ppm = new_ppm, .at = now};
+  }
+};
+
 struct Region {
   FeedPosition head;
   std::map<FeedPosition, std::shared_ptr<const StoredBatch>> batches;
   Rows rows;
   WallTime last_heartbeat{};
-  uint64_t unpublished_ppm = 0;
-  WallTime unpublished_at{};
+  Reported unpublished;
+  std::map<std::pair<std::string, std::string>, Reported> namespaces;
 };
 
 // Appends valid rows and counts the others.
@@ -248,18 +259,23 @@ void MemoryLedger::heartbeat(LedgerRegion self, SyncRules rules, FleetReply repl
     const WallTime now = store_->clock.now().wall;
     Region& own = store_->region(self.region, now);
     own.last_heartbeat = now;
-    if (self.unpublished_ppm >= own.unpublished_ppm ||
-        own.unpublished_at < now - kUnpublishedKept) {
-      own.unpublished_ppm = self.unpublished_ppm;
-      own.unpublished_at = now;
+    own.unpublished.report(self.unpublished_ppm, now);
+    for (const NamespaceReport& each : self.namespaces) {
+      own.namespaces[{each.workspace, each.ns}].report(each.unpublished_ppm, now);
     }
     Snapshot& data = store_->data;
     if (!data.rules) data.rules = rules;
     fleet.rules = *data.rules;
-    for (const auto& [name, region] : data.regions) {
-      fleet.regions.push_back({.region = name,
-                               .unpublished_ppm = region.unpublished_ppm,
-                               .silent = now - region.last_heartbeat});
+    for (auto& [name, region] : data.regions) {
+      std::erase_if(region.namespaces, [&](const auto& each) { return each.second.is_old(now); });
+      LedgerRegion& listed = fleet.regions.emplace_back();
+      listed.region = name;
+      listed.unpublished_ppm = region.unpublished.ppm;
+      listed.silent = now - region.last_heartbeat;
+      for (const auto& [names, reported] : region.namespaces) {
+        listed.namespaces.push_back(
+            {.workspace = names.first, .ns = names.second, .unpublished_ppm = reported.ppm});
+      }
     }
   }
   reply(std::move(fleet));

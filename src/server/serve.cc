@@ -96,7 +96,8 @@ size_t count_frontends(const Config& config) {
 void provide_files(const Config& config, unsigned threads) {
   const uint64_t own = 64 + 8 * uint64_t{threads};
   const uint64_t connections = config.max_connections;
-  const uint64_t allowed = platform::raise_open_file_limit(count_frontends(config) * connections + own);
+  const uint64_t allowed =
+      platform::raise_open_file_limit(count_frontends(config) * connections + own);
   constexpr std::string_view kRemedy = "with ulimit -n, or LimitNOFILE= in its systemd unit";
   if (allowed < own) {
     throw std::runtime_error(

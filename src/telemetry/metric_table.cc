@@ -175,10 +175,10 @@ constexpr MetricInfo kTable[] = {
      "1 if the rules in the ledger differ from those of this process.", "SyncStats::rules_differ"},
     {kRegions, kSync, kGauge, "weir_regions", "regions", "", "Regions that share the ledger.",
      "SyncStats::regions"},
-    {kBoundRatio, kSync, kGauge, "weir_bound_ratio", "limits", "",
+    {kBoundRatio, kSync, kGauge, "weir_bound_ratio", "limits", "workspace, namespace",
      "The bound of admissions in all regions, as a multiple of the limit, without requests in "
-     "flight.",
-     "SyncStats::bound"},
+     "flight; with labels for namespaces with a wider bound, 16 at most.",
+     "SyncStats::bound, wider_bounds"},
 };
 
 constexpr bool is_in_order() {

@@ -294,6 +294,42 @@ TYPED_TEST_P(LedgerContract, KeepsTheLargestRecentUnpublishedShareOfARegion) {
   }
 }
 
+TYPED_TEST_P(LedgerContract, KeepsTheLargestRecentUnpublishedShareOfANamespace) {
+  using Shares = std::map<std::string, uint64_t>;
+  const auto shares = [](const LedgerFleet& fleet) {
+    Shares all;
+    for (const LedgerRegion& region : fleet.regions) {
+      for (const NamespaceReport& each : region.namespaces) {
+        all[region.region + "/" + each.workspace + "/" + each.ns] = each.unpublished_ppm;
+      }
+    }
+    return all;
+  };
+  const auto report = [](std::string workspace, std::string ns, uint64_t ppm) {
+    return NamespaceReport{
+        .workspace = std::move(workspace), .ns = std::move(ns), .unpublished_ppm = ppm};
+  };
+  this->heartbeat({.region = "east",
+                   .unpublished_ppm = 5,
+                   .namespaces = {report("acme", "login", 900), report("", "login", 800)}});
+  this->heartbeat({.region = "west", .namespaces = {report("acme", "login", 700)}});
+  // Names of any length and bytes.
+  const std::string odd(kMaxNameBytes, '\xff');
+  EXPECT_EQ(
+      shares(this->heartbeat(
+          {.region = "east", .namespaces = {report("acme", "login", 100), report(odd, odd, 600)}})),
+      (Shares{{"east/acme/login", 900},
+              {"east//login", 800},
+              {"east/" + odd + "/" + odd, 600},
+              {"west/acme/login", 700}}));
+  if constexpr (!TypeParam::kTimeIsReal) {
+    this->clock_.advance(kUnpublishedKept + Millis(1));
+    EXPECT_EQ(
+        shares(this->heartbeat({.region = "east", .namespaces = {report("acme", "login", 100)}})),
+        (Shares{{"east/acme/login", 100}}));
+  }
+}
+
 TYPED_TEST_P(LedgerContract, ReportsTheTimeSinceTheLastHeartbeatOfARegion) {
   const auto silent = [](const LedgerFleet& fleet) {
     std::map<std::string, Millis> all;
@@ -334,6 +370,7 @@ REGISTER_TYPED_TEST_SUITE_P(
     KeepsARowUntilTheWindowAfterItsLeaseHasEnded, AllowsOneCleaningProcessAtATime,
     DeletesAtMostTheRequestedNumber, OmitsAndCountsInvalidRows, RejectsABatchWithAnUnstorableRow,
     ListsRegionsThatSentAHeartbeat, KeepsTheLargestRecentUnpublishedShareOfARegion,
-    ReportsTheTimeSinceTheLastHeartbeatOfARegion, KeepsTheRulesOfTheFirstHeartbeat);
+    KeepsTheLargestRecentUnpublishedShareOfANamespace, ReportsTheTimeSinceTheLastHeartbeatOfARegion,
+    KeepsTheRulesOfTheFirstHeartbeat);
 
 }  // namespace weir::contracts

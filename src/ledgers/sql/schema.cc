@@ -70,6 +70,11 @@ std::vector<std::string> schema_statements(Dialect dialect) {
         region + "  epoch" + amount + "  head" + amount + "  unpublished_ppm" + amount +
             "  unpublished_at_ms" + number + "  heartbeat_ms" + number + "  PRIMARY KEY (region)",
         {});
+  table("weir_reports",
+        region + "  key_hash " + types.hash() + " NOT NULL,\n  workspace" + name + "  namespace" +
+            name + "  unpublished_ppm" + amount + "  unpublished_at_ms" + number +
+            "  PRIMARY KEY (region, key_hash)",
+        {});
   table("weir_settings",
         "  name " + types.bytes(64) + " NOT NULL,\n  value " + types.bytes(255) +
             " NOT NULL,\n  PRIMARY KEY (name)",

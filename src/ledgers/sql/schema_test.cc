@@ -86,7 +86,7 @@ TEST(Schema, IsEquivalentInBothDialects) {
   EXPECT_EQ(sqlite.version, mysql.version);
   // The description is not empty.
   EXPECT_EQ(sqlite.version, std::to_string(ledgers::kSchemaVersion));
-  EXPECT_EQ(sqlite.tables.size(), 5U);
+  EXPECT_EQ(sqlite.tables.size(), 6U);
   EXPECT_EQ(sqlite.tables.at("weir_leases"),
             (std::vector<std::string>{"  name bytes NOT NULL", "  holder bytes NOT NULL",
                                       "  until_ms number NOT NULL", "  PRIMARY KEY (name)"}));

@@ -38,8 +38,8 @@ Result<LedgerCleaning> SqlStore::clean(size_t most) {
     failure = delete_unlocked_cells(most, cleaning.deleted);
   }
   if (failure) return to_error(*failure);
-  const SqlStatement regions{.sql = texts_.clean_regions};
-  failure = retry_deadlocks([&] { return run({&regions, 1}); });
+  const SqlStatement regions[] = {{.sql = texts_.clean_reports}, {.sql = texts_.clean_regions}};
+  failure = retry_deadlocks([&] { return run(regions); });
   if (failure && failure->kind != LedgerError::kLocked) return to_error(*failure);
   return cleaning;
 }

@@ -82,6 +82,9 @@ SqlStore::Failure SqlStore::dry_run(WallTime& now) {
   const std::string_view holder = holder_;
   const std::string_view self = name;
   const std::string setting = texts_.settings_head + "(?,?)";
+  const std::string reports = texts_.reports_head + texts_.reports_group + texts_.reports_tail;
+  const std::string key_hash = hash_(key);
+  const std::string_view hash = key_hash;
   const std::string feeds = texts_.heads + texts_.batches_branch;
   const SqlStatement begin[] = {
       {.sql = texts_.now}, {.sql = texts_.settings}, {.sql = texts_.begin}};
@@ -98,6 +101,7 @@ SqlStore::Failure SqlStore::dry_run(WallTime& now) {
            {.sql = texts_.page_of_cells,
            .values = {self, std::string_view(), std::string_view(), int64_t{0}}},
            {.sql = texts_.heartbeat, .values = {self, int64_t{0}}},
+           {.sql = reports, .values = {self, hash, self, self, int64_t{0}}},
            {.sql = setting, .values = {self, self}},
            {.sql = texts_.regions},
            {.sql = texts_.insert_cleaning_lease},
@@ -105,6 +109,7 @@ SqlStore::Failure SqlStore::dry_run(WallTime& now) {
            {.sql = texts_.cleaning_lease},
            {.sql = texts_.clean_feed, .values = {int64_t{0}}},
            {.sql = texts_.clean_cells, .values = {int64_t{0}}},
+           {.sql = texts_.clean_reports},
            {.sql = texts_.clean_regions}}) {
     statements.push_back(each);
   }

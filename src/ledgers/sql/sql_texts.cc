@@ -22,10 +22,12 @@ struct Writer {
   void add_regions(SqlTexts& s) const;
   void add_leases(SqlTexts& s) const;
   void add_cleaning(SqlTexts& s) const;
+  [[nodiscard]] std::string keep_largest_report(const std::string& key) const;
 
   const bool sqlite;
   const std::string now;
   const std::string insert_new;
+  const std::string report_retention = std::to_string(kUnpublishedKept.count());
 };
 
 void Writer::add_publishing(SqlTexts& s) const {
@@ -104,34 +106,43 @@ void Writer::add_reading(SqlTexts& s) const {
       std::to_string(kRowsPerPage);
 }
 
-void Writer::add_regions(SqlTexts& s) const {
-  // Keeps the largest recent value of unpublished_ppm, and the time at which it was written.
-  const std::string retention = std::to_string(kUnpublishedKept.count());
-  s.heartbeat =
-      "INSERT INTO weir_regions (region, epoch, head, unpublished_ppm, unpublished_at_ms, "
-      "heartbeat_ms) VALUES (?, 0, 0, ?, " +
-      now + ", " + now + ")";
+// Keeps the largest recent value of unpublished_ppm, and the time at which it was written. More
+// assignments may follow.
+std::string Writer::keep_largest_report(const std::string& key) const {
   if (sqlite) {
     const std::string counts =
         "CASE WHEN excluded.unpublished_ppm >= unpublished_ppm OR unpublished_at_ms < "
         "excluded.unpublished_at_ms - " +
-        retention + " THEN excluded.";
-    s.heartbeat += " ON CONFLICT (region) DO UPDATE SET unpublished_ppm = " + counts +
-                   "unpublished_ppm ELSE unpublished_ppm END, unpublished_at_ms = " + counts +
-                   "unpublished_at_ms ELSE unpublished_at_ms END, heartbeat_ms = "
-                   "excluded.heartbeat_ms";
-  } else {
-    // MySQL assigns from left to right.
-    s.heartbeat +=
-        " ON DUPLICATE KEY UPDATE unpublished_ppm = IF(VALUES(unpublished_ppm) >= unpublished_ppm "
-        "OR unpublished_at_ms < VALUES(unpublished_at_ms) - " +
-        retention +
-        ", VALUES(unpublished_ppm), unpublished_ppm), "
-        "unpublished_at_ms = IF(unpublished_ppm = VALUES(unpublished_ppm), "
-        "VALUES(unpublished_at_ms), unpublished_at_ms), heartbeat_ms = VALUES(heartbeat_ms)";
+        report_retention + " THEN excluded.";
+    return " ON CONFLICT (" + key + ") DO UPDATE SET unpublished_ppm = " + counts +
+           "unpublished_ppm ELSE unpublished_ppm END, unpublished_at_ms = " + counts +
+           "unpublished_at_ms ELSE unpublished_at_ms END";
   }
-  s.regions = "SELECT region, unpublished_ppm, " + now +
-              " - heartbeat_ms FROM weir_regions ORDER BY region";
+  // MySQL assigns from left to right.
+  return " ON DUPLICATE KEY UPDATE unpublished_ppm = IF(VALUES(unpublished_ppm) >= unpublished_ppm "
+         "OR unpublished_at_ms < VALUES(unpublished_at_ms) - " +
+         report_retention +
+         ", VALUES(unpublished_ppm), unpublished_ppm), "
+         "unpublished_at_ms = IF(unpublished_ppm = VALUES(unpublished_ppm), "
+         "VALUES(unpublished_at_ms), unpublished_at_ms)";
+}
+
+void Writer::add_regions(SqlTexts& s) const {
+  s.heartbeat =
+      "INSERT INTO weir_regions (region, epoch, head, unpublished_ppm, unpublished_at_ms, "
+      "heartbeat_ms) VALUES (?, 0, 0, ?, " +
+      now + ", " + now + ")" + keep_largest_report("region") +
+      ", heartbeat_ms = " + (sqlite ? "excluded.heartbeat_ms" : "VALUES(heartbeat_ms)");
+  s.reports_head =
+      "INSERT INTO weir_reports (region, key_hash, workspace, namespace, unpublished_ppm, "
+      "unpublished_at_ms) VALUES ";
+  s.reports_group = "(?,?,?,?,?," + now + ")";
+  s.reports_tail = keep_largest_report("region, key_hash");
+  const std::string none = sqlite ? "x''" : "''";
+  s.regions = "SELECT 0, region, " + none + ", " + none + ", unpublished_ppm, " + now +
+              " - heartbeat_ms FROM weir_regions UNION ALL SELECT 1, region, workspace, namespace, "
+              "unpublished_ppm, 0 FROM weir_reports WHERE unpublished_at_ms >= " +
+              now + " - " + report_retention + " ORDER BY 1, 2, 3, 4";
   s.settings_head = insert_new + "weir_settings (name, value) VALUES ";
   s.settings = "SELECT name, value FROM weir_settings";
 }
@@ -168,6 +179,8 @@ void Writer::add_cleaning(SqlTexts& s) const {
       " ORDER BY kept_until_ms LIMIT ?";
   s.delete_cells_head = "DELETE FROM weir_cells WHERE kept_until_ms <= " + now + " AND (";
   s.delete_cells_group = "(region = ? AND key_hash = ? AND sequence = ?)";
+  s.clean_reports =
+      "DELETE FROM weir_reports WHERE unpublished_at_ms < " + now + " - " + report_retention;
   // Readers find the rows of a region by its head.
   s.clean_regions = "DELETE FROM weir_regions WHERE heartbeat_ms < " + now + " - " +
                     std::to_string(kRegionRetention.count()) +

@@ -34,7 +34,12 @@ struct SqlTexts {
   std::string page_of_cells;
 
   std::string heartbeat;  // values: region, unpublished_ppm
-  std::string regions, settings;
+  // Values of a group: region, key_hash, workspace, namespace, unpublished_ppm.
+  std::string reports_head, reports_group, reports_tail;
+  // Columns: 0 for a region or 1 for a namespace, region, workspace, namespace, unpublished_ppm,
+  // silent_ms.
+  std::string regions;
+  std::string settings;
   std::string settings_head;  // with groups of (?,?): inserts the missing settings
 
   std::string insert_cleaning_lease;
@@ -50,7 +55,7 @@ struct SqlTexts {
   // and DELETE: head, then groups separated by OR, then a parenthesis.
   std::string expired_cells;
   std::string delete_cells_head, delete_cells_group;  // values: region, key_hash, sequence
-  std::string clean_regions;
+  std::string clean_regions, clean_reports;
 };
 [[nodiscard]] SqlTexts sql_texts(Dialect dialect);
 
