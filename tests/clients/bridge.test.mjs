@@ -104,7 +104,9 @@ class RegionLoad {
       for (const node of world.nodes.filter(({ away }) => !away)) {
         const page = await node.server.metrics().catch(() => undefined); // it was killed
         if (page === undefined || node.away) continue;
-        const value = (name) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(page)[1].replace('+Inf', 'Infinity'));
+        // The largest of all namespaces.
+        const value = (name) => Math.max(...[...page.matchAll(new RegExp(`^${name}(?:{.*})? (\\S+)$`, 'gm'))]
+          .map(([, text]) => Number(text.replace('+Inf', 'Infinity'))));
         const bound = value('weir_bound_ratio');
         const { name } = node.region;
         ++this.samples;
