@@ -1,12 +1,14 @@
 // A reply of a Redis server parses the same wherever its bytes are split, and as a cell it counts
-// at most the sum of its values.
+// at most the sum of its values. Region counts and due entries may hold anything, too.
 
 #include <string>
+#include <vector>
 
 #include "base/wide.h"
 #include "fuzz/input.h"
 #include "origins/redis/redis_cells.h"
 #include "origins/redis/redis_reply.h"
+#include "origins/redis/redis_tuples.h"
 
 using weir::fuzz::Exact;
 using weir::fuzz::must;
@@ -55,9 +57,15 @@ class Recorder {
     must(weir::base::saturating_add(all.totals.mine, all.totals.siblings) ==
              weir::base::saturating_add(other.totals.mine, other.totals.siblings),
          "a cell has the same total for every reader");
-    must(all.totals.published == other.totals.published,
-         "the published count is the same for every reader");
+    must(all.limit_seen == other.limit_seen, "a cell has the same limit for every reader");
     must(all.invalid <= reply.items.size() / 2, "a value is invalid once");
+    const auto tuple = weir::origins::read_tuple_hash(reply);
+    must(tuple.invalid <= reply.items.size() / 2, "a region is invalid once");
+    std::vector<weir::DueTuple> entries;
+    uint64_t invalid = 0;
+    if (weir::origins::read_due_members(reply, entries, invalid)) {
+      must(entries.size() + invalid == reply.items.size() / 2, "an entry is read or invalid");
+    }
   }
 
   std::string unread_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ledgers/sql/make_ledger.h"
 #include "weir/clock.h"
@@ -45,12 +46,15 @@ LedgerRow make_row(WallTime now, size_t user, Count count) {
 
 std::optional<Error> write(ledgers::LedgerStore& store, size_t rows, Count count) {
   const WallTime now = system_clock().now().wall;
+  FeedPosition known;
   for (size_t first = 0; first < rows; first += kChunk) {
-    LedgerNews news;
+    std::vector<LedgerRow> batch;
     for (size_t i = first; i < std::min(rows, first + kChunk); ++i) {
-      news.rows.push_back(make_row(now, i, count));
+      batch.push_back(make_row(now, i, count));
     }
-    if (const auto written = store.publish(news); !written) return written.error();
+    const auto written = store.publish("east", known, batch);
+    if (!written) return written.error();
+    known = *written;
   }
   return std::nullopt;
 }
@@ -59,9 +63,9 @@ std::optional<Error> read_all(ledgers::LedgerStore& store, size_t rows) {
   LedgerPosition position;
   size_t found = 0;
   for (bool last = false; !last;) {
-    const auto page = store.read_page(position);
+    const auto page = store.read_page("east", position);
     if (!page) return page.error();
-    found += page->news.rows.size();
+    found += page->rows.size();
     position = page->next;
     last = page->last;
   }

@@ -1,4 +1,4 @@
-// Measures the propagation delay between regions.
+// Measures the propagation delay between regions, and what rows cost the servers.
 //
 // Three regions of two processes each, with one redis-server per region and one mariadbd for all, on
 // loopback. One process receives a request for a key. Then one process of each other region is polled
@@ -8,6 +8,10 @@
 //   fresh       New keys with a limit so small that the first unit must be published.
 //   contended   Keys that all regions use, and a request larger than the part that a region may leave
 //               unpublished.
+//
+// Then ten regions of one process each write new keys, each of which is a row, at a fixed rate. The CPU
+// time of mariadbd, of each redis-server and of the processes is read from /proc at both ends of the
+// measurement, and the rows from the metrics of the processes.
 
 import { spawnSync } from 'node:child_process';
 import { connect } from 'node:net';
@@ -15,20 +19,24 @@ import { join, resolve } from 'node:path';
 
 import { readFlags } from '../flags.mjs';
 import { describeMachine, printMachine, writeResults } from '../machine.mjs';
-import { Servers, sleep } from '../servers.mjs';
+import { cpuTime, Servers, sleep } from '../servers.mjs';
 
-const usage = `regions: measure the propagation delay between regions
+const usage = `regions: measure the propagation delay between regions, and the CPU time of rows
 
-  ./dev bench regions [--quick] [--keys N] [--out DIR]
+  ./dev bench regions [--quick] [--keys N] [--rows N] [--seconds N] [--out DIR]
 
-  --quick      few keys: a smoke test
+  --quick      few keys and seconds: a smoke test
   --keys N     number of keys of each kind (default: 200)
+  --rows N     rows a second that ten regions write together (default: 5000)
+  --seconds N  duration of that (default: 20)
   --out DIR    directory for <date>-<arch>-regions.json (default: build/bench/results)
 `;
 
-const flags = { quick: false, keys: undefined, out: 'build/bench/results', bin: 'build/bin' };
+const flags = { quick: false, keys: undefined, rows: 5000, seconds: undefined, out: 'build/bench/results', bin: 'build/bin' };
 const { options } = readFlags(usage, flags);
 options.keys = Number(options.keys ?? (options.quick ? 20 : 200));
+options.seconds = Number(options.seconds ?? (options.quick ? 5 : 20));
+options.rows = Number(options.rows);
 const binary = join(resolve(options.bin), 'weir');
 
 const kRegions = ['ap', 'eu', 'us'];
@@ -40,7 +48,10 @@ const kDay = 86_400_000; // ms
 const kWindow = [30, 29, 28, 27].map((days) => days * kDay)
   .find((duration) => duration - (Date.now() % duration) > kDay);
 const kTimeout = 30_000; // ms
-const kTargets = { p50: 0.5, p99: 1 }; // s
+const kTargets = { p50: 0.2, p99: 0.4 }; // s
+const kLoadedRegions = Array.from({ length: 10 }, (_, i) => `region-${i}`);
+const kLoadTick = 20; // ms
+const kWarmUp = 3000; // ms
 
 function progress(text) {
   process.stderr.write(`\r${text.padEnd(60)}${text ? '' : '\r'}`);
@@ -54,8 +65,8 @@ class Connection {
   #pending = [];
   #text = '';
 
-  constructor(region, { port, http }) {
-    Object.assign(this, { region, http });
+  constructor(region, { port, http, pids }) {
+    Object.assign(this, { region, http, pids });
     this.socket = connect({ port, host: '127.0.0.1', noDelay: true }).setEncoding('latin1');
     this.socket.on('data', (text) => {
       this.#text += text;
@@ -88,21 +99,29 @@ async function waitFor(description, condition) {
   }
 }
 
-async function startRegion(servers, name, ledger) {
+async function startRegion(servers, name, ledger, nodes = kNodes) {
   const redis = await servers.redis();
   const connections = [];
-  for (let i = 0; i < kNodes; ++i) {
+  for (let i = 0; i < nodes; ++i) {
     const origin = `redis://127.0.0.1:${redis.port}`;
     const args = ['--region', name, '--origin', origin, '--ledger', ledger.url];
     connections.push(new Connection(name, await servers.weir(binary, ...args)));
+    Object.assign(connections.at(-1), { redis });
   }
   return connections;
 }
 
-// Waits until all processes know all others.
-async function waitForMembership(connections) {
-  const expected = [/^weir_origin_ready 1$/m, new RegExp(`^weir_nodes ${kNodes}$`, 'm'),
-    new RegExp(`^weir_regions ${kRegions.length}$`, 'm'), /^weir_full_reads_total [1-9]/m];
+async function startLedger(servers) {
+  const ledger = await servers.mariadb();
+  const migration = spawnSync(binary, ['migrate', '--ledger', ledger.url], { encoding: 'utf8' });
+  if (migration.status !== 0) throw new Error(`weir migrate failed: ${migration.stderr}`);
+  return ledger;
+}
+
+// Waits until all processes know all others and all rows.
+async function waitForMembership(connections, regions = kRegions, nodes = kNodes) {
+  const expected = [/^weir_origin_ready 1$/m, new RegExp(`^weir_nodes ${nodes}$`, 'm'),
+    new RegExp(`^weir_regions ${regions.length}$`, 'm'), /^weir_bound_ratio [1-9]/m];
   for (const { http } of connections) {
     await waitFor('membership', async () => {
       const metrics = await (await fetch(`http://127.0.0.1:${http}/metrics`)).text();
@@ -164,6 +183,100 @@ async function contendedKeys(connections) {
   return keys;
 }
 
+// The sum of a counter's samples of all processes.
+async function total(connections, name) {
+  const pages = await Promise.all(
+    connections.map(async ({ http }) => (await fetch(`http://127.0.0.1:${http}/metrics`)).text()));
+  return pages.flatMap((page) => page.split('\n'))
+    .filter((line) => new RegExp(`^${name}[{ ]`).test(line))
+    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+}
+
+// New keys at a fixed rate, in all regions alike. The first unit of each must be published.
+class RowLoad {
+  #sent = 0;
+  #ended = false;
+
+  constructor(connections, rate) {
+    Object.assign(this, { connections, rate });
+  }
+  async run() {
+    const began = performance.now();
+    while (!this.#ended) {
+      const due = ((performance.now() - began) * this.rate) / 1000;
+      for (; this.#sent < due; ++this.#sent) {
+        void this.connections[this.#sent % this.connections.length].limit(`row-${this.#sent}`, 4, 1);
+      }
+      await sleep(kLoadTick);
+    }
+  }
+  end() {
+    this.#ended = true;
+  }
+}
+
+// CPU cores that the servers use while the regions write rows.
+async function measureRows() {
+  const servers = new Servers('rows');
+  const ledger = await startLedger(servers);
+  const connections = [];
+  for (const region of kLoadedRegions) {
+    progress(`${region} of ${kLoadedRegions.length}`);
+    connections.push(...(await startRegion(servers, region, ledger, 1)));
+  }
+  await waitForMembership(connections, kLoadedRegions, 1);
+  const load = new RowLoad(connections, options.rows);
+  const running = load.run();
+  await sleep(kWarmUp);
+  const read = async () => ({
+    at: performance.now(),
+    rows: await total(connections, 'weir_published_rows_total'),
+    imported: await total(connections, 'weir_imported_rows_total'),
+    mariadb: cpuTime(ledger.pids),
+    redis: connections.map(({ redis }) => cpuTime(redis.pids)),
+    weir: connections.map(({ pids }) => cpuTime(pids)),
+  });
+  const first = await read();
+  for (let second = 0; second < options.seconds; ++second) {
+    progress(`rows ${second + 1}/${options.seconds} s`);
+    await sleep(1000);
+  }
+  const last = await read();
+  const waiting = await total(connections, 'weir_publish_waiting');
+  progress('');
+  load.end();
+  await running;
+  for (const { socket } of connections) socket.destroy();
+  servers.stop();
+  const seconds = (last.at - first.at) / 1000;
+  const cores = (name, i) => (i === undefined ? last[name] - first[name] : last[name][i] - first[name][i]) / 1000 / seconds;
+  const each = (name) => connections.map((_, i) => cores(name, i));
+  return {
+    regions: kLoadedRegions.length,
+    target: options.rows,
+    seconds,
+    written: (last.rows - first.rows) / seconds,
+    read: (last.imported - first.imported) / seconds,
+    waiting,
+    cores: { mariadb: cores('mariadb'), redis: each('redis'), weir: each('weir') },
+  };
+}
+
+// A row is one that any region writes: each Redis and each process gets all of them.
+function printRows({ regions, target, seconds, written, read, waiting, cores }) {
+  const mean = (values) => values.reduce((sum, each) => sum + each, 0) / values.length;
+  console.log(`\n${regions} regions of one process write ${target} rows a second together, for ${seconds.toFixed(0)} s\n`);
+  console.log(`  rows written ${written.toFixed(0)} a second, read ${read.toFixed(0)} a second; ${waiting} wait`);
+  if (written < 0.95 * target) console.log('  The machine is too slow for that rate. Per row the figures are valid.');
+  const columns = (name, values) => console.log(`  ${name.padEnd(28)}${values.map((value) => value.padStart(14)).join('')}`);
+  columns('CPU cores', ['mean', 'max', 'µs per row']);
+  const line = (name, values) => columns(name,
+    [mean(values).toFixed(3), Math.max(...values).toFixed(3), ((mean(values) * 1e6) / written).toFixed(1)]);
+  line('mariadbd', [cores.mariadb]);
+  line('redis-server, each region', cores.redis);
+  line('weir, each region', cores.weir);
+}
+
 function summaryOf(seconds) {
   const sorted = [...seconds].sort((a, b) => a - b);
   const at = (share) => sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)];
@@ -191,9 +304,7 @@ const machine = describeMachine([
 ]);
 printMachine(machine);
 const servers = new Servers('regions');
-const ledger = await servers.mariadb();
-const migration = spawnSync(binary, ['migrate', '--ledger', ledger.url], { encoding: 'utf8' });
-if (migration.status !== 0) throw new Error(`weir migrate failed: ${migration.stderr}`);
+const ledger = await startLedger(servers);
 const connections = [];
 for (const region of kRegions) connections.push(...(await startRegion(servers, region, ledger)));
 await waitForMembership(connections);
@@ -204,5 +315,9 @@ for (const [name, keys] of [['fresh', freshKeys()], ['contended', await contende
   figures[name] = { summary: summaryOf(seconds), seconds };
 }
 print(figures);
-writeResults(options.out, 'regions', { json: `${JSON.stringify({ machine, targets: kTargets, figures })}\n` });
+for (const { socket } of connections) socket.destroy();
+servers.stop();
+const rows = await measureRows();
+printRows(rows);
+writeResults(options.out, 'regions', { json: `${JSON.stringify({ machine, targets: kTargets, figures, rows })}\n` });
 process.exit(0);

@@ -4,6 +4,7 @@
 //   attacks   Admissions of an attacker who knows how regions share counts, for 2 to 30 regions.
 //   shapes    Admissions of each algorithm for each shape of traffic.
 //   growth    The cost of more nodes, regions and keys.
+//   sizing    The formulas of docs/ledger.md beside simulated figures, for three sizes.
 //
 // Runs are sequential. All results but time and memory are the same on every machine: equal files and
 // seeds give equal figures.
@@ -17,7 +18,7 @@ import { readFlags } from '../flags.mjs';
 import { describeMachine, printMachine, writeResults } from '../machine.mjs';
 import { barPanel, chart, linePanel } from '../chart.mjs';
 
-const kParts = ['fleet', 'attacks', 'shapes', 'growth'];
+const kParts = ['fleet', 'attacks', 'shapes', 'growth', 'sizing'];
 const usage = `simulation: measure the cost and accuracy of sharing limits in simulated fleets
 
   ./dev bench simulation [--quick] [--only PART] [--out DIR] [--charts DIR] [--cache DIR]
@@ -119,7 +120,7 @@ const fixed = (value, digits) =>
 const kFleets = [['normal', 'rfc-fleet'], ['burst', 'rfc-fleet-burst'], ['×10', 'rfc-fleet-x10']];
 const kFleetRows = [
   ['requests/s', 'offered_per_second', 0], ['denied, %', 'denied', 2], ['rows written/s', 'rows', 1],
-  ['presences written/s', 'presences', 1], ['rows read/s', 'rows_read', 0],
+  ['batches written/s', 'batches', 1], ['rows read/s', 'rows_read', 0],
   ['origin commands/s', 'origin_commands', 0],
   ['mean of full windows, limits', 'mean_cell', 3], ['worst fixed window, limits', 'worst_cell', 2],
   ['worst interval of a window length, limits', 'worst_window', 2], ['worst without recent admissions, limits', 'unexcused', 2],
@@ -154,9 +155,9 @@ async function fleet() {
     width: 860, height: 545, title: 'The RFC fleet: cost and accuracy of sharing', series: kPolicyNames,
     note: '33 nodes, 10 regions, 24,000 keys; ×10: 330, 30 and 240,000. Windows of 60 s. Lower is better.',
     panels: [
-      panel(0, 'rows and presences written per second', (f) => f.rows + f.presences),
+      panel(0, 'rows written per second', (f) => f.rows),
       panel(1, 'admitted in the worst window, in limits', (f) => f.worst_cell),
-      panel(2, 'rows read per second, by all nodes', (f) => f.rows_read),
+      panel(2, 'rows read per second, by all bridges', (f) => f.rows_read),
       panel(3, 'from sending a row to its use, p99, s', (f) => f.travel_p99 / 1000),
     ],
   });
@@ -172,10 +173,10 @@ async function fleetSizes(results) {
     ['300 nodes, 30 regions, 1,000,000 keys', await run('size a million', 'scale-1m')],
   ];
   const rows = worlds.map(([label, result]) => [label, fixed(result.simulated_seconds, 0),
-    fixed(result.figures.offered_per_second, 0), fixed(result.figures.rows + result.figures.presences, 0),
+    fixed(result.figures.offered_per_second, 0), fixed(result.figures.rows, 0),
     fixed(result.figures.rows_read, 0), fixed(result.figures.worst_cell, 2), fixed(result.wall_seconds, 0),
     fixed(result.peak_mib, 0)]);
-  table('Simulation time', ['fleet', 'simulated time, s', 'requests/s', 'rows and presences/s', 'rows read/s',
+  table('Simulation time', ['fleet', 'simulated time, s', 'requests/s', 'rows/s', 'rows read/s',
     'worst window, limits', 'wall time, s', 'peak memory, MiB'], rows);
 }
 
@@ -201,7 +202,7 @@ async function attacks() {
         row.push(fixed(figures.mean_cell, 2), fixed(figures.worst_cell, 2));
         // With the delay of the floor policy, nearly everything is recent.
         if (policy !== 'floor') row.push(fixed(figures.unexcused, 2));
-        row.push(fixed(60 * (figures.rows + figures.presences), 0));
+        row.push(fixed(60 * figures.rows, 0));
         drawn[p].push([regions, figures.worst_cell]);
       }
       rows.push(row);
@@ -262,7 +263,7 @@ function growthSets(parameter, value) {
 
 async function growth() {
   const kMeasures = [
-    ['rows and presences/s', (r) => r.figures.rows + r.figures.presences],
+    ['rows/s', (r) => r.figures.rows],
     ['origin commands/s', (r) => r.figures.origin_commands],
     // Keys start one by one during the warm-up, which is ten times as long as the measured time: it has
     // half of that traffic.
@@ -295,13 +296,42 @@ async function growth() {
     note: 'One parameter varies at a time; more keys bring more requests. Both axes logarithmic.', panels });
 }
 
+// ---------------------------------------------------------------- sizing
+
+const kSizes = [[2, 2, 2_000], [3, 3, 10_000], [10, 3, 24_000]]; // regions, processes of each, keys
+
+// One key in a hundred is exhausted by up to three regions in every window of a minute.
+async function sizing() {
+  const rows = [];
+  for (const [regions, processes, keys] of options.quick ? kSizes.slice(0, 1) : kSizes) {
+    const exhausted = keys / 100;
+    const spread = Math.min(3, regions);
+    const { figures } = await run(`sizing ${regions} ${processes} ${keys}`, 'sizing', {
+      'world.regions': regions, 'world.nodes': regions * processes, 'traffic.0.keys': keys - exhausted,
+      'traffic.1.keys': exhausted, 'traffic.1.spread': spread });
+    const bound = keys / 600 + (14.4 * spread * exhausted) / 60;
+    const both = (computed, simulated) => [fixed(computed, 0), fixed(simulated, 0)];
+    // The other formulas are about the rows that were written.
+    const written = figures.rows;
+    rows.push([`${regions} × ${processes} × ${keys.toLocaleString('en-US')}`, ...both(bound, written),
+      ...both(regions * written, figures.rows_read),
+      ...both((written * (regions + 1)) / regions, figures.bridge_updates / regions),
+      ...both((71 * written * processes * (regions + 1)) / regions, figures.message_bytes / regions)]);
+  }
+  table('Formulas for the size of a deployment, and simulation', ['regions × processes × keys',
+    'rows written/s: at most', 'simulated', 'rows read/s: formula', 'simulated', 'updates/s at a Redis: formula', 'simulated',
+    'message bytes/s from a Redis: formula', 'simulated'], rows);
+}
+
 // ---------------------------------------------------------------- all
 
 const machine = describeMachine([['weir', binary, '--version']]);
 printMachine(machine);
 const charts = {};
-for (const [name, part] of Object.entries({ fleet, attacks, shapes, growth })) {
-  if (!options.only || options.only === name) charts[name] = await part();
+for (const [name, part] of Object.entries({ fleet, attacks, shapes, growth, sizing })) {
+  if (options.only && options.only !== name) continue;
+  const drawn = await part();
+  if (drawn) charts[name] = drawn;
 }
 const failed = runs.filter(({ not_met: notMet, command }) => notMet.length && !command.includes('--set'));
 for (const { name, not_met: notMet } of failed) console.log(`\nNOT MET in ${name}: ${notMet.join('; ')}`);

@@ -31,51 +31,62 @@ struct LedgerKey {
   friend auto operator<=>(const LedgerKey&, const LedgerKey&) = default;
 };
 
+// The count of one region in one window of a tuple.
 struct LedgerRow {
   LedgerKey key;
   int64_t sequence = 0;
   std::string region;
   Count count = 0;
   Count limit_seen = 0;  // the smallest limit the region saw on the tuple
+  // The lease of the region on the tuple: it counts there, and needs the counts of the other
+  // regions that do, in every window that ends by then. The end of a window.
+  WallTime leased_until{};
 
   // From this time on the cell can influence no decision.
   [[nodiscard]] WallTime expires_at() const { return WallTime((sequence + 2) * key.duration); }
+  // A store keeps the row until then. A lease also matters in the window after its end, for what
+  // was counted in its last one.
+  [[nodiscard]] WallTime kept_until() const {
+    const WallTime lease = std::min(leased_until, WallTime::max() - key.duration);
+    return std::max(expires_at(), lease + key.duration);
+  }
+  friend bool operator==(const LedgerRow&, const LedgerRow&) = default;
 };
 
-// A region counts on a tuple until this time, and needs the counts of other regions that do.
-struct LedgerPresence {
-  LedgerKey key;
+// The feed of a region: each batch of rows that the region published, numbered from 1 without gaps
+// in the order of the commits.
+//
+// A feed begins a new epoch when the ledger may have lost a part of it. Epochs are times of the
+// store with random low bits: a later one is larger, and no number is used twice.
+struct FeedPosition {
+  uint64_t epoch = 0;  // 0: unknown
+  uint64_t number = 0;
+  friend auto operator<=>(const FeedPosition&, const FeedPosition&) = default;
+};
+
+struct RegionFeed {
   std::string region;
-  WallTime until{};
+  FeedPosition at;
 };
 
-struct LedgerNews {
+struct FeedBatch {
+  std::string region;
+  FeedPosition at;
   std::vector<LedgerRow> rows;
-  std::vector<LedgerPresence> presences;
 };
 
-// How far before its cursor a read of changes begins. A row becomes visible when its transaction
-// commits, which may be after newer rows.
-enum class LookBack : uint8_t {
-  kNone,   // at the cursor: for the next page of a reply
-  kShort,  // half a second: nearly all transactions
-  kLong,   // five seconds: all transactions
-};
-
-// A time of the store's own clock, in ms.
-struct LedgerCursor {
-  int64_t position = 0;
-  LookBack look_back = LookBack::kLong;
-};
-
-struct LedgerChanges {
-  LedgerNews news;
-  LedgerCursor next;  // before the requested cursor: the store's clock was set back
-  // The reply is incomplete: where to read the rest. Duplicate rows merge.
-  std::optional<LedgerCursor> rest = {};
-  bool cut = false;      // too many rows of one moment for a reply: read all pages instead
+struct FeedChanges {
+  std::vector<RegionFeed> heads;  // the last batch of each region
+  // For each requested feed whose epoch is that of its head: the batches after the requested
+  // position, in order. Those of old batches may be missing; see kFeedKept.
+  std::vector<FeedBatch> batches;
+  bool more = false;     // the reply is incomplete: read on
   uint64_t invalid = 0;  // rows with impossible values, left out
 };
+
+// The ledger keeps a batch of a feed for this long. A reader that is further behind reads all rows
+// of the region.
+inline constexpr Millis kFeedKept{600'000};
 
 // A position in a read of all rows. Opaque; empty: the beginning.
 struct LedgerPosition {
@@ -83,7 +94,7 @@ struct LedgerPosition {
 };
 
 struct LedgerPage {
-  LedgerNews news;
+  std::vector<LedgerRow> rows;
   LedgerPosition next;
   bool last = true;
   uint64_t invalid = 0;
@@ -99,42 +110,51 @@ enum class PublishPolicy : uint8_t {
 // Settings that all regions must share; stored in the ledger.
 struct SyncRules {
   PublishPolicy policy = PublishPolicy::kBounded;
-  uint32_t hidden_permille = 250;  // of a limit: unpublished counts of all other regions together
-  uint32_t slack_permille = 100;   // of a limit: admissions beyond it
-  Millis lease{600'000};           // validity of a presence; see shortest_lease()
+  uint32_t unpublished_permille = 250;  // of a limit, by all other regions together
+  uint32_t slack_permille = 100;        // of a limit: admissions beyond it
+  Millis lease{600'000};                // on a tuple, at least
   Millis publish_every{100};
-  Millis import_every{250};
-  uint32_t rows_per_second = 500;  // per region
-  uint32_t floor_permille = 500;   // kFloor only
+  Millis import_every{100};
+  uint32_t rows_per_second = 10'000;  // of all regions together
+  uint32_t floor_permille = 500;      // kFloor only
   friend bool operator==(const SyncRules&, const SyncRules&) = default;
 };
 
-// A region renews its lease this long before the others consider it expired: twice the time that a
-// row needs to reach them, and at least the difference between clocks.
-[[nodiscard]] constexpr Millis lease_margin(const SyncRules& rules) {
-  constexpr Millis kUsual{5000};
-  if (rules.policy == PublishPolicy::kFloor) return kUsual;  // no presences
-  return std::max(kUsual, 2 * (rules.publish_every + rules.import_every + Millis(1000)));
-}
-
-// The shortest lease leaves two seconds after its margin: a key in use then costs 30 rows a minute.
-// A lease within its margin would expire at once, and be published again each publish_every.
+// Shorter leases would cost a row per tuple and second.
 inline constexpr Millis kMinLease{7000};
-[[nodiscard]] constexpr Millis shortest_lease(const SyncRules& rules) {
-  return lease_margin(rules) + Millis(2000);
-}
-static_assert(shortest_lease({}) == kMinLease);
+
+// A namespace in which a region may count more than elsewhere before it publishes.
+struct NamespaceReport {
+  std::string workspace;
+  std::string ns;
+  uint64_t unpublished_ppm = 0;
+  friend bool operator==(const NamespaceReport&, const NamespaceReport&) = default;
+};
+// A region reports at most this number of namespaces. The others count as its worst.
+inline constexpr size_t kMaxReportedNamespaces = 16;
 
 // A region as stored in the ledger.
 struct LedgerRegion {
   std::string region;
-  uint64_t hidden_ppm = 0;  // millionths of a limit that it may count before it publishes
-  Millis silent{0};         // since the last heartbeat of one of its processes; set by the ledger
+  // Millionths of a limit that it may count before it publishes, in all namespaces that are not
+  // listed.
+  uint64_t unpublished_ppm = 0;
+  std::vector<NamespaceReport> namespaces = {};
+  Millis silent{0};  // since the last heartbeat of one of its processes; set by the ledger
+
+  [[nodiscard]] uint64_t unpublished_in(std::string_view workspace, std::string_view ns) const {
+    for (const NamespaceReport& each : namespaces) {
+      if (each.workspace == workspace && each.ns == ns) {
+        return std::max(each.unpublished_ppm, unpublished_ppm);
+      }
+    }
+    return unpublished_ppm;
+  }
 };
 
-// The ledger keeps the largest `hidden_ppm` of all processes of a region for this long: a healthy
-// process does not hide the state of a failing one.
-inline constexpr Millis kHiddenKept{15'000};
+// The ledger keeps the largest `unpublished_ppm` of all processes of a region for this long, for
+// each namespace: a healthy process does not hide the state of a failing one.
+inline constexpr Millis kUnpublishedKept{15'000};
 
 struct LedgerFleet {
   std::vector<LedgerRegion> regions;
@@ -146,8 +166,8 @@ struct LedgerCleaning {
   bool ours = false;  // whether this process holds the lease for cleaning
 };
 
-using PublishReply = std::function<void(Result<size_t>)>;  // rows committed
-using ChangesReply = std::function<void(Result<LedgerChanges>)>;
+using PublishReply = std::function<void(Result<FeedPosition>)>;  // of the batch
+using FeedReply = std::function<void(Result<FeedChanges>)>;
 using PageReply = std::function<void(Result<LedgerPage>)>;
 using FleetReply = std::function<void(Result<LedgerFleet>)>;
 using CleaningReply = std::function<void(Result<LedgerCleaning>)>;
@@ -160,21 +180,26 @@ class WEIR_EXPORT GlobalLedger {
  public:
   virtual ~GlobalLedger() = default;
 
-  // Raises each row to at least `count`, its limit to at most `limit_seen`, each presence to at
-  // least `until`. All commit or none; after an error any may have.
-  virtual void publish(LedgerNews news, PublishReply reply) = 0;
+  // Raises each row to at least `count`, its limit to at most `limit_seen`, its lease to at least
+  // `leased_until`, and appends the rows to the feed of the region as the next batch. All rows are
+  // of `region`. All commit or none; after an error all may have.
+  //
+  // `known` is the last batch of the feed that the caller knows. If it is unknown, or the feed ends
+  // before it, the feed begins a new epoch, which is larger than both.
+  virtual void publish(std::string region, FeedPosition known, std::vector<LedgerRow> rows,
+                       PublishReply reply) = 0;
 
-  // Rows of all regions that changed after the cursor, possibly with some older ones.
-  virtual void changes_since(LedgerCursor cursor, ChangesReply reply) = 0;
+  // The heads of all feeds, and what follows the given positions; all of one moment.
+  virtual void read_feeds(std::vector<RegionFeed> after, FeedReply reply) = 0;
 
-  // All rows that have not expired, page by page.
-  virtual void read_page(LedgerPosition position, PageReply reply) = 0;
+  // All rows of a region that are still kept, page by page.
+  virtual void read_page(std::string region, LedgerPosition position, PageReply reply) = 0;
 
   // Reports that a region is alive and how much it has not published; the reply lists all regions.
   // The first heartbeat ever sets the rules.
   virtual void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) = 0;
 
-  // Deletes at most `most` expired rows, unless another process cleans now.
+  // Deletes at most `most` expired rows and old batches, unless another process cleans now.
   virtual void clean(size_t most, CleaningReply reply) = 0;
 
   // False: known to be unreachable now.

@@ -31,9 +31,13 @@ struct Options {
   std::string region = "local";
 
   // The settings that all regions share, if this process is the first that uses the ledger;
-  // otherwise those in the ledger apply. The lease is shortest_lease() to 1 day, the three permille
+  // otherwise those in the ledger apply. The lease is kMinLease to 1 day, the three permille
   // values 0 to 1000, both intervals 1 ms to 1 day, and rows_per_second at least 1.
   SyncRules sync{};
+
+  // Whether this process deletes expired rows of the ledger while it is the bridge of its region.
+  // Default: true. False: a job of yours must run `weir ledger clean`, or the tables grow.
+  bool clean_ledger = true;
 
   // The policy while the origin is lost, unless a request sets one. Default: kLocal.
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
@@ -69,9 +73,10 @@ struct Options {
   // verdict is degraded. Too small for `capacity`: an error.
   uint64_t memory = 0;
 
-  // Tuples that only other regions use, and whose counts are kept here; a hard limit. Default 0: a
-  // quarter of the capacity, at least 1024; 1 to 2^28. Too small: tuples beyond it are read again
-  // later, and the bound on over-admission is wider until then.
+  // Tuples whose counts of other regions are kept while this process is its own bridge: without an
+  // origin, or while it is lost; a hard limit. Each takes about 400 bytes. Default 0: a quarter of
+  // the capacity, at least 1024; 1 to 2^28. Too small: counts of tuples beyond it are missing, and
+  // the bound on over-admission is wider until then.
   size_t remote_tuples = 0;
 
   // --- tests and simulation ---

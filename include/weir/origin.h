@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -39,18 +40,38 @@ struct CellId {
   friend auto operator<=>(const CellId&, const CellId&) = default;
 };
 
+// The count of one region in one window of a tuple, as the ledger has it. Counts and leases only
+// grow, limits only fall.
+struct RegionCount {
+  std::string region;
+  int64_t sequence = 0;
+  Count count = 0;
+  Count limit_seen = 0;  // 0: unknown
+  WallTime leased_until{};
+  friend bool operator==(const RegionCount&, const RegionCount&) = default;
+};
+
 // The counts of one cell, as one reader needs them.
 struct CellTotals {
   Count mine = 0;      // the reader's own component, as stored at the origin
   Count siblings = 0;  // the sum of all other components, saturating
-  // The count of this cell that the region has published to the ledger, as far as it is noted.
-  Count published = 0;
+  // If requested: what the ledger has of the tuple, in all windows. Null: not requested.
+  std::shared_ptr<const std::vector<RegionCount>> regions = nullptr;
 };
 
 struct CellRead {
   CellId cell;
   Component reader;
   WallTime expires_at = {};  // as in CellReplay; unset: the cell may have expired
+  bool with_regions = false;
+};
+
+// When the counts of a tuple are due to be published to the other regions; see BridgeStore.
+enum class Due : uint8_t {
+  kNever,
+  kNow,        // whatever the publish rule says: a request was refused
+  kRule,       // now, if the publish rule says so
+  kWindowEnd,  // when the window of the cell has ended, if the publish rule says so
 };
 
 struct CellReplay {
@@ -58,19 +79,15 @@ struct CellReplay {
   Component writer;
   Count total = 0;           // all cost that the writer has admitted in this cell
   WallTime expires_at = {};  // from then on the cell can influence no decision
+  // With a ledger: the smallest limit that the writer saw on the tuple, and when to publish.
+  Count limit_seen = 0;  // 0: unknown
+  Due due = Due::kNever;
 };
 
 // A component whose writer does not write any more.
 struct CellRetirement {
   CellId cell;
   Component writer;
-};
-
-// A note for the other processes of the region: the ledger has this count of the region.
-struct CellPublished {
-  CellId cell;
-  Count total = 0;
-  WallTime expires_at = {};
 };
 
 // Totals in the order of the request, or the error.
@@ -89,6 +106,128 @@ enum class Reach : uint8_t {
 [[nodiscard]] constexpr bool accepts_writes(Reach reach) {
   return reach == Reach::kSlow || reach == Reach::kPrompt;
 }
+
+// One tuple at the origin, as the bridge and the nodes of its region see it.
+struct TupleCounts {
+  struct Window {
+    int64_t sequence = 0;
+    Count total = 0;       // of all components, saturating
+    Count limit_seen = 0;  // the smallest of all writers; 0: unknown
+  };
+  std::vector<Window> windows;       // as requested
+  std::vector<RegionCount> regions;  // from the ledger; also of this region: what it published
+  bool dropped = false;              // there was no space for an update
+};
+
+struct TupleRead {
+  std::string tuple;
+  std::vector<int64_t> sequences;  // of the windows to read
+};
+
+// Counts that a cell must have, although the store lost them and some writers write them no more:
+// kDeparted is raised to `total` less the components of the writers that did write them again.
+struct CellFloor {
+  int64_t sequence = 0;
+  Count total = 0;
+  WallTime expires_at{};            // as in CellReplay
+  std::vector<uint64_t> writers{};  // their incarnations
+};
+
+[[nodiscard]] inline bool is_written_again(const Component& component, const CellFloor& floor) {
+  return component != kDeparted && std::find(floor.writers.begin(), floor.writers.end(),
+                                             component.incarnation) != floor.writers.end();
+}
+
+// Counts of the ledger that a tuple must have; none is ever lowered. The origin keeps the newest
+// three windows of each region.
+struct TupleUpdate {
+  std::string tuple;
+  std::vector<RegionCount> counts;
+  WallTime kept_until{};           // all counts and leases have ended by then
+  std::vector<int64_t> sequences;  // of the windows to read after the update
+  std::vector<CellFloor> floors{};
+};
+
+// A tuple that waits to be published. Each tuple has at most one entry of each kind.
+struct DueTuple {
+  std::string tuple;
+  Due kind = Due::kNow;
+  WallTime at{};  // when it was added; kWindowEnd: the end of the window
+  // Set by the store: 0 for a new entry; another one each time that the entry is added again.
+  uint32_t revision = 0;
+  friend bool operator==(const DueTuple&, const DueTuple&) = default;
+};
+
+// The lease of the bridge, and what the last bridge saved.
+struct BridgeGrant {
+  bool ours = false;
+  std::string state;     // empty: nothing was saved, or it was lost
+  uint64_t evicted = 0;  // how many keys the store has evicted since it started
+  WallTime now{};        // by the clock of the store; the epoch: unknown
+};
+
+// A message of the bridge to all nodes of the region. Numbers are consecutive: after a gap, or a
+// smaller number, a node has missed something.
+struct BridgeMessage {
+  uint64_t number = 0;
+  std::string body;
+};
+
+using GrantReply = std::function<void(Result<BridgeGrant>)>;
+using DueReply = std::function<void(Result<std::vector<DueTuple>>)>;
+using TupleReply = std::function<void(Result<std::vector<TupleCounts>>)>;
+using SavedReply = std::function<void(Result<bool>)>;  // false: another process is the bridge
+using KeptReply = std::function<void(Result<bool>)>;   // never false
+using RecordsReply = std::function<void(Result<std::vector<std::string>>)>;
+using BridgeMessageHandler = std::function<void(BridgeMessage)>;
+
+// A handler of messages; see BridgeStore::subscribe().
+using Subscription = std::shared_ptr<void>;
+
+inline constexpr Millis kRecordsKept{60'000};
+
+// The part of an origin through which a region shares its counts with other regions.
+//
+// What the region knows lives here: the counts of the other regions, what this region has
+// published, and which tuples are due. One process, the bridge, moves it to and from the ledger.
+// Two bridges at once do no harm, since everything merges.
+//
+// The same contract as RegionalOrigin: safe from any thread, replies at most once.
+class WEIR_EXPORT BridgeStore {
+ public:
+  virtual ~BridgeStore() = default;
+
+  // Takes or renews the lease of the bridge if it is free or already `holder`'s.
+  virtual void acquire(std::string holder, Millis lease, GrantReply reply) = 0;
+  // Ends the lease if `holder` has it.
+  virtual void release(std::string holder) = 0;
+  // Saves the state of the bridge, unless `holder` has no lease.
+  virtual void save(std::string holder, std::string state, SavedReply reply) = 0;
+
+  // The entries from the one time to the other, the earliest first; in any case those that are due
+  // by the clock of the store, since the clock of the caller may be wrong.
+  virtual void read_due(WallTime from, WallTime by, size_t most, DueReply reply) = 0;
+  // Adds entries. One that exists gets the new time and another revision; one of kWindowEnd keeps
+  // the earlier time.
+  virtual void add_due(std::vector<DueTuple> entries) = 0;
+  // Removes the entries that were not added again since they were read.
+  virtual void remove_due(std::vector<DueTuple> entries) = 0;
+
+  virtual void read_tuples(std::vector<TupleRead> tuples, TupleReply reply) = 0;
+  // Raises the counts of each tuple, and returns each tuple after that.
+  virtual void update_tuples(std::vector<TupleUpdate> updates, TupleReply reply) = 0;
+
+  // Keeps a record for kRecordsKept, so that the next bridge can repeat what this one did.
+  virtual void keep_record(std::string record, WallTime at, KeptReply reply) = 0;
+  virtual void read_records(RecordsReply reply) = 0;
+
+  // Sends a message to all handlers of the region, those of the sender included.
+  virtual void notify(std::string body) = 0;
+  // Calls the handler for each message, one at a time, until the last copy of the result is
+  // destroyed. That waits for a call in progress in another thread; after it, the handler is not
+  // called. A handler may end its own subscription. The result must not outlive the store.
+  [[nodiscard]] virtual Subscription subscribe(BridgeMessageHandler handler) = 0;
+};
 
 // Safe from any thread. A reply is delivered at most once, on any thread, possibly before the call
 // returns. An implementation that loses a message never replies, so every caller has its own
@@ -111,17 +250,18 @@ class WEIR_EXPORT RegionalOrigin {
     reply(size_t{0});
   }
 
-  // Notes what was published. The note may be lost: then another process publishes it again.
-  virtual void note_published(std::vector<CellPublished> cells) { (void)cells; }
-
   // How well it can be reached now.
   [[nodiscard]] virtual Reach reach() const { return Reach::kPrompt; }
 
   // Number of processes that share it now, this one included. The more there are, the sooner
   // counts must be exchanged.
   [[nodiscard]] virtual uint32_t live_nodes() const { return 1; }
+
   // The index of this process among them, from 0; each has another.
   [[nodiscard]] virtual uint32_t rank() const { return 0; }
+
+  // Null: this origin cannot share counts with other regions. Lives as long as the origin.
+  [[nodiscard]] virtual BridgeStore* bridge_store() { return nullptr; }
 
   // Changes whenever the store may have lost data: after a restart or a failover. Then all counts
   // that can influence a decision are sent again.
@@ -129,8 +269,8 @@ class WEIR_EXPORT RegionalOrigin {
 };
 
 // An origin in memory, for several limiters of one process. It deletes expired cells. `clock` must
-// outlive it.
+// outlive it. `max_tuples` bounds the tuples whose counts of other regions are kept; 0: no bound.
 [[nodiscard]] WEIR_EXPORT std::shared_ptr<RegionalOrigin> make_in_process_origin(
-    const Clock& clock);
+    const Clock& clock, size_t max_tuples = 0);
 
 }  // namespace weir

@@ -2,7 +2,11 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "weir/time.h"
 
@@ -52,6 +56,13 @@ struct LimiterStats {
   MemoryStats memory{};
 };
 
+// The bound of one namespace.
+struct NamespaceBound {
+  std::string workspace;
+  std::string ns;
+  double bound = 0;
+};
+
 // The exchange of counts with other regions.
 struct SyncStats {
   // Rows written, by reason.
@@ -64,26 +75,42 @@ struct SyncStats {
   uint64_t left_out = 0;        // rows that could not be queued: the queue or `memory` was full
   uint64_t waiting = 0;         // rows in the queue now
   Nanos publish_lag{0};         // age of the oldest of them
-  uint64_t imported = 0;        // rows and presences read
+  uint64_t imported = 0;        // rows read from the ledger, by the bridge
+  uint64_t applied = 0;         // rows of tuples that this process serves
   uint64_t import_errors = 0;
-  uint64_t last_import = 0;     // rows in the last reply
-  uint64_t invalid = 0;         // rows with impossible values, which were ignored
-  uint64_t keys = 0;            // tuples in the ledger, as far as this process knows
-  uint64_t keys_received = 0;   // of those, without traffic in this region
-  uint64_t received_total = 0;  // the same, since the start
-  uint64_t no_room = 0;         // rows of tuples for which there was no space
-  uint64_t lost = 0;            // rows that the ledger had and lost; written again
-  Nanos import_lag{0};          // since the request of the last successful read
-  Nanos write_lag{0};           // since the ledger last accepted a write; 0: it accepts writes
-  Nanos full_read_age{0};       // since the last read of all rows
+  uint64_t last_import = 0;      // rows in the last reply
+  uint64_t invalid = 0;          // rows with impossible values, which were ignored
+  uint64_t no_room = 0;          // tuples of other regions for which there was no space
+  uint64_t messages_missed = 0;  // gaps in the messages of the bridge
+  uint64_t keys = 0;             // tuples of this process that other regions may count, too
+  uint64_t lost = 0;             // times that the ledger lost the end of our feed
+  Nanos import_lag{0};           // since the request of the last successful read
+  Nanos write_lag{0};            // since the ledger last accepted a write; 0: it accepts writes
+  Nanos full_read_age{0};        // since the last read of all rows of a region
   Nanos full_read_took{0};
   uint64_t full_reads = 0;
   uint64_t deleted = 0;    // expired rows, by this process
   uint32_t regions = 0;    // in the ledger; 0: unknown
   double budget_used = 0;  // 0 to 1
-  double bound = 0;  // admissions at most, as a multiple of the limit, without those in flight
+  // Admissions at most, as a multiple of the limit, without those in flight: in every namespace
+  // that is not listed, and in those with a wider bound.
+  double bound = 0;
+  std::vector<NamespaceBound> wider_bounds = {};
   bool rules_differ = false;  // the ledger's rules differ from those in this process's options
-  bool ready = false;         // all rows were read at least once
+  bool ready = false;         // the region knows all rows
+  bool bridge = false;        // this process is the bridge of its region
+
+  [[nodiscard]] double bound_of(std::string_view workspace, std::string_view ns) const {
+    for (const NamespaceBound& each : wider_bounds) {
+      if (each.workspace == workspace && each.ns == ns) return each.bound;
+    }
+    return bound;
+  }
+  [[nodiscard]] double widest_bound() const {
+    double widest = bound;
+    for (const NamespaceBound& each : wider_bounds) widest = std::max(widest, each.bound);
+    return widest;
+  }
 };
 
 }  // namespace weir

@@ -13,7 +13,9 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "weir/clock.h"
 #include "weir/executor.h"
@@ -89,7 +91,7 @@ class WEIR_EXPORT MemoryLedgerStore {
   // Deletes everything, like a server that was set up again.
   void clear();
   // All rows, expired or not.
-  [[nodiscard]] LedgerNews rows() const;
+  [[nodiscard]] std::vector<LedgerRow> rows() const;
 
  private:
   struct Store;
@@ -140,25 +142,28 @@ class WEIR_EXPORT FaultPlan {
   uint64_t faults_ = 0;
 };
 
-// An origin that passes calls to another one, with the faults of a plan. One thread at a time.
+// An origin that passes calls to another one, with the faults of a plan; so does its bridge store.
+// A call without a reply is not executed if it fails. While it is disconnected, no message arrives.
+// One thread at a time.
 class WEIR_EXPORT FaultyOrigin final : public RegionalOrigin {
  public:
-  FaultyOrigin(std::shared_ptr<RegionalOrigin> inner, uint64_t seed, FaultRates rates = {})
-      : plan(seed, rates), inner_(std::move(inner)) {}
+  FaultyOrigin(std::shared_ptr<RegionalOrigin> inner, uint64_t seed, FaultRates rates = {});
+  ~FaultyOrigin() override;
 
   void read(std::vector<CellRead> cells, OriginReply reply) override;
   void replay(std::vector<CellReplay> cells, OriginReply reply) override;
   void retire(std::vector<CellRetirement> cells, RetirementReply reply) override;
-  void note_published(std::vector<CellPublished> cells) override;
   [[nodiscard]] Reach reach() const override;
   [[nodiscard]] uint32_t live_nodes() const override { return inner_->live_nodes(); }
   [[nodiscard]] uint32_t rank() const override { return inner_->rank(); }
+  [[nodiscard]] BridgeStore* bridge_store() override { return bridge_store_.get(); }
   [[nodiscard]] uint64_t epoch() const override { return inner_->epoch(); }
 
   FaultPlan plan;
 
  private:
   const std::shared_ptr<RegionalOrigin> inner_;
+  const std::unique_ptr<BridgeStore> bridge_store_;  // null: `inner_` has none
 };
 
 // A ledger that passes calls to another one, with the faults of a plan. One thread at a time.
@@ -167,9 +172,10 @@ class WEIR_EXPORT FaultyLedger final : public GlobalLedger {
   FaultyLedger(std::shared_ptr<GlobalLedger> inner, uint64_t seed, FaultRates rates = {})
       : plan(seed, rates), inner_(std::move(inner)) {}
 
-  void publish(LedgerNews news, PublishReply reply) override;
-  void changes_since(LedgerCursor cursor, ChangesReply reply) override;
-  void read_page(LedgerPosition position, PageReply reply) override;
+  void publish(std::string region, FeedPosition known, std::vector<LedgerRow> rows,
+               PublishReply reply) override;
+  void read_feeds(std::vector<RegionFeed> after, FeedReply reply) override;
+  void read_page(std::string region, LedgerPosition position, PageReply reply) override;
   void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override;
   void clean(size_t most, CleaningReply reply) override;
   [[nodiscard]] bool reachable() const override { return plan.connected() && inner_->reachable(); }

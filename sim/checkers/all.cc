@@ -19,6 +19,16 @@ std::vector<std::unique_ptr<RegionChecker>> all_region_checkers() {
   return all;
 }
 
+std::vector<std::unique_ptr<RegionChecker>> region_checkers_without_origin() {
+  std::vector<std::unique_ptr<RegionChecker>> some;
+  some.push_back(make_counts_never_decrease());
+  some.push_back(make_no_invented_counts());
+  some.push_back(make_consistent_verdicts());
+  some.push_back(make_window_identity());
+  some.push_back(make_local_algorithms());
+  return some;
+}
+
 std::vector<std::unique_ptr<GlobalChecker>> all_global_checkers() {
   std::vector<std::unique_ptr<GlobalChecker>> all;
   all.push_back(make_no_invented_foreign_counts());

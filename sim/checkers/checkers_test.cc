@@ -63,12 +63,19 @@ class RowAtTheEnd : public ::testing::Test {
         .workspace = {}, .ns = "sim", .identifier = "a", .duration = Millis(60'000)};
     const int64_t window = timeline_.now().wall.time_since_epoch() / key.duration;
     reader_[0].process = 0;
-    reader_[0].cells.push_back({.tuple = tuple_of(key), .sequence = window});
-    const LedgerNews news{
-        .rows = {{.key = key, .sequence = window, .region = names_[1], .count = 3}},
-        .presences = {}};
+    reader_[0].cells.push_back({.tuple = tuple_of(key), .sequence = window, .generation = 1});
+    RequestRecord read;
+    read.contributor = {.process = 0, .generation = 1};
+    read.tuple = tuple_of(key);
+    read.verdict.outcome = Outcome::kAdmitted;
+    (void)checker_->after_answer(view(), 0, read);
     const LedgerUser writer{.region = 1, .name = names_[1]};
-    ledger_.commit(writer, news, Millis(0), [](const auto&) {});
+    ledger_.commit(
+        writer,
+        {.region = names_[1],
+         .rows =
+             {{.key = key, .sequence = window, .region = names_[1], .count = 3, .limit_seen = 10}}},
+        [](const auto&) {});
   }
 
   void wait(Millis how_long) {
@@ -90,7 +97,7 @@ class RowAtTheEnd : public ::testing::Test {
   Timeline timeline_{1};
   LedgerHistory history_;
   WatchedLedger ledger_{timeline_, {}, [this](const Committed& committed) {
-                          history_.note(timeline_.now().mono, committed.news);
+                          history_.note(timeline_.now().mono, committed.rows);
                         }};
   Oracle oracle_;
   WatchedOrigin origin_{timeline_, Writing::kRaise, PlantedBug::kNone, [](const OriginWrite&) {}};

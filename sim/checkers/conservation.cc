@@ -1,8 +1,8 @@
 // After faults have ended, the origin has exactly the accepted counts of every live cell, less
 // those that cannot be recovered: counts that killed processes had not replayed, and counts of
-// ended processes that the origin lost later. The former are no more than what was excused when the
-// process was killed. A drained process loses nothing, and a process evicts only tuples that it has
-// replayed.
+// ended processes that the origin lost later. As far as the region had published them, the bridge
+// restores them. The former are no more than what was excused when the process was killed. A
+// drained process loses nothing, and a process evicts only tuples that it has replayed.
 
 #include "sim/checkers/makers.h"
 #include "sim/checkers/missing_counts.h"
@@ -21,7 +21,8 @@ class Conservation final : public RegionChecker {
       const MissingCounts missing = missing_counts(view, cell);
       Count total = 0;
       for (const auto& [component, count] : view.origin.components(cell)) total += count;
-      if (total + missing.died_unacked + missing.lost_with_origin == accepted) continue;
+      const Count lost = missing.died_unacked + missing.lost_with_origin;
+      if (total <= accepted + view.origin.restored(cell) && total + lost >= accepted) continue;
       return "the origin has " + std::to_string(total) + " of " + std::to_string(accepted) +
              " accepted; " + std::to_string(missing.died_unacked) +
              " were lost with their process, " + std::to_string(missing.lost_with_origin) +

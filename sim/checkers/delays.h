@@ -11,6 +11,7 @@ namespace weir::sim {
 struct Delays {
   Nanos publish{0};  // from an accept to its commit, if the publish rule requires a row
   Nanos import{0};   // from a commit until every process uses it
+  Nanos notice{0};   // the last part of that: from the origin of a region to its processes
   [[nodiscard]] Nanos total() const { return publish + import; }
 };
 

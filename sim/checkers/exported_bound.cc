@@ -2,14 +2,18 @@
 //
 //   B L + recent
 //
-// with B the bound that the accepting process exports, L the largest limit, and `recent` the counts
-// accepted anywhere in the last 2 D and in the time that a change of the bound takes to arrive.
-// This holds under any fault; D is the delay without faults. A region may exceed the limit by
-// counts in flight between its nodes or accepted in isolation; the regional bound covers those.
+// with B the bound that the accepting process exports for the namespace, L the largest limit, and
+// `recent` the counts accepted anywhere in the last 2 D and in the time that a change of the bound
+// takes to arrive. This holds under any fault; D is the delay without faults. A region may exceed
+// the limit by counts in flight between its nodes or accepted in isolation; the regional bound
+// covers those. Nobody knows of counts that were not published when their process ended and the
+// origin lost them.
 
 #include <algorithm>
 #include <map>
 
+#include "base/wide.h"
+#include "global/ledger_key.h"
 #include "sim/checkers/makers.h"
 
 namespace weir::sim {
@@ -30,7 +34,7 @@ class ExportedBound final : public GlobalChecker {
     // As of the last audit, at most 100 ms ago.
     const NodeView& node =
         view.regions[static_cast<size_t>(region)].nodes[static_cast<size_t>(record.node)];
-    const double exported = node.sync.bound;
+    const double exported = bound_of(node, record.tuple);
     if (!node.sync.ready || exported <= 0) return {};
 
     const CellId cell = record.cell();
@@ -45,6 +49,7 @@ class ExportedBound final : public GlobalChecker {
         }
       }
       accepted += there;
+      alone += lost(view, other, cell);
       if (there > largest) alone += there - largest;
     }
     const double most =
@@ -59,6 +64,21 @@ class ExportedBound final : public GlobalChecker {
   }
 
  private:
+  static double bound_of(const NodeView& node, const std::string& tuple) {
+    if (node.sync.wider_bounds.empty()) return node.sync.bound;
+    const global::Tenant tenant = global::tenant_of(tuple);
+    return node.sync.bound_of(tenant.workspace, tenant.ns);
+  }
+
+  static Count lost(const GlobalView& view, const RegionState& region, const CellId& cell) {
+    if (!region.origin.bridge().lost_at()) return 0;
+    Count ended = 0;
+    for (const Accept& accept : region.oracle.accepts(cell)) {
+      if (region.oracle.process(accept.contributor.process).ended) ended += accept.cost;
+    }
+    return base::saturating_sub(ended, view.ledger.max_committed({cell, region.name}));
+  }
+
   std::map<std::string, Count> limits_;  // the largest of all requests
 };
 

@@ -7,6 +7,10 @@
 // counts accepted since it began are recent. A region may exceed the limit by counts in flight
 // between its nodes; the regional bound covers those.
 //
+// This holds also after any process was killed and for tuples that were evicted, because the bridge
+// publishes the counts at the origin. Only counts that never reached it, or that it lost together
+// with their process, are excused.
+//
 // If regions use different limits, a region with the smaller one is protected from the others only
 // once they know of it: two delays after its first row.
 
@@ -14,6 +18,7 @@
 #include <map>
 
 #include "sim/checkers/makers.h"
+#include "sim/checkers/missing_counts.h"
 #include "sim/checkers/publish_spec.h"
 
 namespace weir::sim {
@@ -24,7 +29,7 @@ class GlobalBound final : public GlobalChecker {
   [[nodiscard]] std::string_view name() const override { return "the global bound"; }
 
   Violation after_commit(const GlobalView& view, const Committed& committed) override {
-    for (const LedgerRow& row : committed.news.rows) {
+    for (const LedgerRow& row : committed.rows) {
       first_row_.emplace(RowId{cell_of(row), row.region}, view.now.mono);
     }
     return {};
@@ -33,14 +38,12 @@ class GlobalBound final : public GlobalChecker {
   Violation after_answer(const GlobalView& view, int region, const RequestRecord& record) override {
     Count& largest = limits_[{region, record.tuple}];
     largest = std::max(largest, record.limit);
-    if (!record.charged || view.budget_limited || view.failed_over || view.no_room || view.killed)
-      return {};
-    // Evicted counts are unpublished as a whole; the exported bound covers them.
-    if (view.rejected.count(record.tuple) > 0 || view.guarantees.evicts) return {};
+    if (!record.charged || view.budget_limited || view.failed_over || view.no_room) return {};
+    if (view.rejected.count(record.tuple) > 0) return {};
 
     const CellId cell = record.cell();
     const Count accepted = view.accepted(cell);
-    const Count bound = bound_of(view, region, record) + recent(view, cell);
+    const Count bound = bound_of(view, region, record) + recent(view, cell) + lost(view, cell);
     if (accepted <= bound) return {};
     return "all regions have accepted " + std::to_string(accepted) + " of " +
            std::to_string(record.limit) + " in window " + std::to_string(cell.sequence) +
@@ -70,6 +73,22 @@ class GlobalBound final : public GlobalChecker {
     }
     const Count limit = known ? record.limit : largest;
     return limit + spec::slack_of(limit, rules) + hidden + alone;
+  }
+
+  // The counts that no region can publish any more.
+  static Count lost(const GlobalView& view, const CellId& cell) {
+    Count sum = 0;
+    for (const RegionState& region : view.regions) {
+      if (region.has_origin) {
+        const MissingCounts missing = missing_counts(view.of(region), cell);
+        sum += missing.died_unacked + missing.lost_with_origin;
+        continue;
+      }
+      for (const auto& [contributor, accepted] : region.oracle.contributors(cell)) {
+        if (region.oracle.process(contributor.process).ended) sum += accepted;
+      }
+    }
+    return sum;
   }
 
   static Count recent(const GlobalView& view, const CellId& cell) {

@@ -22,6 +22,7 @@ struct RegionState {
   const Oracle& oracle;
   const OriginHistory& origin;
   const std::vector<NodeView>& nodes;
+  bool has_origin = true;  // if not, its only process counts in memory
 };
 
 struct GlobalView {
@@ -37,8 +38,7 @@ struct GlobalView {
   bool fault_free = false;                // no fault is ever injected
   bool budget_limited = false;            // rows may have to wait for the budget
   bool failed_over = false;               // the ledger lost rows at some time
-  bool jumped_lately = false;             // all clocks: regions have yet to renew their presences
-  bool killed = false;                    // counts of a killed process may stay unpublished
+  bool jumped_lately = false;             // all clocks: regions have yet to renew their leases
   bool no_room = false;                   // for remote rows, at some time in some process
   std::optional<MonoTime> calm_since{};
 
@@ -46,6 +46,15 @@ struct GlobalView {
     Count sum = 0;
     for (const RegionState& region : regions) sum += region.oracle.accepted(cell);
     return sum;
+  }
+  [[nodiscard]] RegionView of(const RegionState& region) const {
+    return {.oracle = region.oracle,
+            .origin = region.origin,
+            .nodes = region.nodes,
+            .now = now,
+            .guarantees = guarantees,
+            .calm_since = calm_since,
+            .has_ledger = true};
   }
 };
 

@@ -7,13 +7,16 @@ namespace weir::sim {
 Monitor::Monitor(const Timeline& timeline, std::string only_checker)
     : timeline_(timeline), only_checker_(std::move(only_checker)) {}
 
-void Monitor::add_region(const std::string& name, const OriginHistory& origin) {
+void Monitor::add_region(const std::string& name, const OriginHistory& origin, Sharing sharing) {
+  const bool has_origin = sharing == Sharing::kOrigin;
   regions_.push_back(std::make_unique<Region>(Region{.name = name, .origin = origin}));
+  regions_.back()->checkers = has_origin ? all_region_checkers() : region_checkers_without_origin();
   const Region& region = *regions_.back();
   states_.push_back({.name = region.name,
                      .oracle = region.oracle,
                      .origin = region.origin,
-                     .nodes = region.views});
+                     .nodes = region.views,
+                     .has_origin = has_origin});
 }
 
 void Monitor::add_node(Node& node) {
@@ -78,7 +81,7 @@ void Monitor::after_write(int region, const OriginWrite& write) {
 }
 
 void Monitor::after_commit(const Committed& committed) {
-  history_.note(timeline_.now().mono, committed.news);
+  history_.note(timeline_.now().mono, committed.rows);
   check_global([&](GlobalChecker& checker, const GlobalView& seen) {
     return checker.after_commit(seen, committed);
   });
@@ -158,10 +161,9 @@ void Monitor::audit() {
     NodeView& seen = region.views[static_cast<size_t>(node.index)];
     seen.shared.clear();
     seen.sync = {};
-    seen.received = node.received;
     if (!node.is_running()) return;
     seen.sync = node.engine->sync_stats();
-    conditions.no_room = conditions.no_room || seen.sync.no_room > 0;
+    conditions.no_room = conditions.no_room || seen.sync.left_out > 0;
     node.engine->inspect_sync(node.clock.now(),
                               [&](const global::SharedCell& cell) { seen.shared.push_back(cell); });
   });
@@ -181,13 +183,15 @@ bool Monitor::is_sketched(const RequestRecord& record) const {
 }
 
 void Monitor::refresh_views() {
-  for_each_node([](const Node& node, Region& region) {
+  const MonoTime now = timeline_.now().mono;
+  for_each_node([now](const Node& node, Region& region) {
     NodeView& seen = region.views[static_cast<size_t>(node.index)];
     seen.node = node.index;
     seen.now = node.clock.now();
     seen.latest = node.clock.latest();
     seen.last_replay = node.last_replay;
-    seen.reachable = node.is_running() && node.link->reach() != Reach::kNone;
+    seen.reachable =
+        node.is_running() && !node.is_paused(now) && node.link->reach() != Reach::kNone;
     seen.touched = node.touched;
     if (!node.touched) return;
     seen.cells.clear();
@@ -225,7 +229,6 @@ GlobalView Monitor::global_view() const {
           .budget_limited = conditions.budget_limited,
           .failed_over = conditions.failed_over,
           .jumped_lately = jumped_at && now - *jumped_at <= kRecovery,
-          .killed = conditions.killed,
           .no_room = conditions.no_room,
           .calm_since = conditions.calm_since};
 }

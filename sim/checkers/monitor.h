@@ -27,12 +27,9 @@ namespace weir::sim {
 
 // The state of the simulation as a whole; its owner keeps it up to date.
 struct Conditions {
-  bool fault_free = false;      // no fault is ever injected
-  bool budget_limited = false;  // rows may have to wait for the budget
-  bool failed_over = false;     // the ledger lost rows at some time
-  // A process was killed. Its region may not publish its counts until the next request for their
-  // tuple; the exported bound covers them.
-  bool killed = false;
+  bool fault_free = false;              // no fault is ever injected
+  bool budget_limited = false;          // rows may have to wait for the budget
+  bool failed_over = false;             // the ledger lost rows at some time
   bool no_room = false;                 // at some time a process had no capacity for remote rows
   std::set<std::string> rejected = {};  // tuples of which the ledger rejected a row
   std::optional<MonoTime> calm_since = {};  // no fault has any effect from then on
@@ -50,7 +47,10 @@ class Monitor {
   Monitor(const Timeline& timeline, std::string only_checker);
 
   // Regions and nodes are numbered in the order they are added. All must outlive the monitor.
-  void add_region(const std::string& name, const OriginHistory& origin);
+  // A region without an origin has one node; `origin` then stays empty.
+  enum class Sharing : uint8_t { kOrigin, kNone };
+  void add_region(const std::string& name, const OriginHistory& origin,
+                  Sharing sharing = Sharing::kOrigin);
   void add_node(Node& node);
   // Runs the checkers of several regions, too. `delays` is called at each check.
   void watch_ledger(const WatchedLedger& ledger, std::function<Delays()> delays);
@@ -105,7 +105,7 @@ class Monitor {
     Oracle oracle{};
     std::vector<Node*> nodes{};
     std::vector<NodeView> views{};
-    std::vector<std::unique_ptr<RegionChecker>> checkers = all_region_checkers();
+    std::vector<std::unique_ptr<RegionChecker>> checkers{};
   };
   [[nodiscard]] Region& at(int region) const { return *regions_[static_cast<size_t>(region)]; }
   template <typename Visit>

@@ -1,6 +1,8 @@
 // No counts are invented across regions. Only processes of a region write its rows, and a row holds
-// at most what the region accepted, so no imported counts. The foreign count of a node is at most
-// what other regions ever committed.
+// at most what the region accepted, so no imported counts, but perhaps twice what a bridge restored
+// after a loss. A lease ends with a window. The counts
+// and leases of other regions at an origin, and the foreign count of a node, are at most what those
+// regions ever committed.
 
 #include "sim/checkers/makers.h"
 
@@ -12,20 +14,39 @@ class NoInventedForeignCounts final : public GlobalChecker {
   [[nodiscard]] std::string_view name() const override { return "no invented foreign counts"; }
 
   Violation after_commit(const GlobalView& view, const Committed& committed) override {
-    const Oracle& oracle = view.regions.at(static_cast<size_t>(committed.by.region)).oracle;
-    for (const LedgerRow& row : committed.news.rows) {
+    const RegionState& region = view.regions.at(static_cast<size_t>(committed.by.region));
+    for (const LedgerRow& row : committed.rows) {
       if (row.region != committed.by.name)
         return committed.by.name + " wrote a row of another region";
-      const Count accepted = oracle.accepted(cell_of(row));
-      if (row.count <= accepted) continue;
+      if (row.leased_until.time_since_epoch() % row.key.duration != Millis(0))
+        return committed.by.name + " wrote a lease that ends within a window";
+      const Count accepted = region.oracle.accepted(cell_of(row));
+      if (row.count <= accepted + region.origin.restored(cell_of(row))) continue;
       return committed.by.name + " wrote " + std::to_string(row.count) + ", but accepted " +
              std::to_string(accepted) + " in window " + std::to_string(row.sequence);
     }
-    for (const LedgerPresence& presence : committed.news.presences) {
-      if (presence.region != committed.by.name)
-        return committed.by.name + " wrote a presence of another region";
-    }
     return {};
+  }
+
+  Violation at_audit(const GlobalView& view) override {
+    Violation violation;
+    for (const RegionState& region : view.regions) {
+      region.origin.bridge().for_each_tuple([&](const std::string& tuple,
+                                                const RegionCounts& known) {
+        for (const RegionCount& foreign : known.counts) {
+          if (foreign.region == region.name) continue;
+          const RowId id{{tuple, foreign.sequence}, foreign.region};
+          const WallTime leased = view.history.leased_until(tuple, foreign.region, view.now.mono);
+          if (foreign.count <= view.ledger.max_committed(id) && foreign.leased_until <= leased) {
+            continue;
+          }
+          violation = "the origin of " + region.name + " has " + std::to_string(foreign.count) +
+                      " of " + foreign.region + " in window " + std::to_string(foreign.sequence) +
+                      ", or a lease, that was never committed";
+        }
+      });
+    }
+    return violation;
   }
 
   Violation after_event(const GlobalView& view) override {

@@ -18,6 +18,9 @@ class CheckedOriginWatcher : public LinkWatcher {
     process_.disruptions.push_back(timeline_.now().mono);
     monitor_.note_disruption();
   }
+  void bridge_disrupted() override { monitor_.note_disruption(); }
+  void notified(const BridgeMessage&) override { node_.touched = true; }
+  void granted(bool ours) override { node_.is_bridge = ours; }
   void reconnected() override { monitor_.after_reconnect(node_, process_.number); }
   void sent(uint64_t message, const std::vector<CellReplay>& cells) override {
     monitor_.after_sent(node_, {.process = process_.number, .message = message, .cells = cells});
@@ -46,31 +49,15 @@ class CheckedOriginWatcher : public LinkWatcher {
 
 class CheckedLedgerWatcher : public LedgerWatcher {
  public:
-  CheckedLedgerWatcher(Monitor& monitor, const Timeline& timeline,
-                       std::shared_ptr<ImportLog> received)
-      : monitor_(monitor), timeline_(timeline), received_(std::move(received)) {}
+  explicit CheckedLedgerWatcher(Monitor& monitor) : monitor_(monitor) {}
 
   void disrupted() override { monitor_.note_disruption(); }
-  void rejected(const LedgerNews& news) override {
-    for (const LedgerRow& row : news.rows) monitor_.conditions.rejected.insert(tuple_of(row.key));
-  }
-  void received(const LedgerNews& news) override {
-    for (const LedgerRow& row : news.rows) {
-      ImportLog::Row& known = received_->rows[{cell_of(row), row.region}];
-      if (row.count > known.count) known.since = timeline_.now().mono;
-      known.count = std::max(known.count, row.count);
-      if (known.limit == 0 || row.limit_seen < known.limit) known.limit = row.limit_seen;
-    }
-    for (const LedgerPresence& presence : news.presences) {
-      WallTime& until = received_->present[{tuple_of(presence.key), presence.region}];
-      until = std::max(until, presence.until);
-    }
+  void rejected(const std::vector<LedgerRow>& rows) override {
+    for (const LedgerRow& row : rows) monitor_.conditions.rejected.insert(tuple_of(row.key));
   }
 
  private:
   Monitor& monitor_;
-  const Timeline& timeline_;
-  const std::shared_ptr<ImportLog> received_;
 };
 
 }  // namespace weir::sim

@@ -5,11 +5,12 @@
 // smallest limit seen on the tuple in this window or the last one; h the share that all other
 // regions may leave unpublished; eps the slack, both in thousandths; of one cell, x the accepted
 // count of the region, p its published count, e the usage, R = max(0, L - e), k the regions known
-// to count on the tuple, this one included.
+// to count in the cell, this one included. A region counts in each window that its lease covers to
+// the end, and in each in which it has a count.
 //
-// Checkers compute the inputs from the oracle, the ledger's history and the messages that reached a
-// process: x, e and k are at most their true values, p and L at least. So where a rule holds here,
-// it holds for the process.
+// Checkers compute the inputs from the oracle, the ledger's history and the data at the origin: x,
+// e and k are at most their true values, p and L at least. So where a rule holds here, it holds for
+// the region.
 //
 // Two differences to the statement; the proof of the bound needs neither:
 // - A first denial at k = 1 is published only if x is half of L or more. A window that still
@@ -42,7 +43,8 @@ struct Cell {
 
 // a = max(1, floor(h L / (N - 1))), N at least 2.
 [[nodiscard]] inline Count max_unpublished(Count L, const SyncRules& rules, uint64_t N) {
-  return std::max<Count>(1, L * rules.hidden_permille / (1000 * (std::max<uint64_t>(N, 2) - 1)));
+  return std::max<Count>(1,
+                         L * rules.unpublished_permille / (1000 * (std::max<uint64_t>(N, 2) - 1)));
 }
 
 // floor(eps L).
@@ -57,7 +59,7 @@ struct Cell {
          1000 * cell.k * unpublished >= 1000 * amount + rules.slack_permille * cell.L;
 }
 
-// While the region has no valid lease.
+// While the lease of the region does not cover the window.
 [[nodiscard]] inline bool presence_due(const Cell& cell, const SyncRules& rules, uint64_t N) {
   return cell.x >= max_unpublished(cell.L, rules, N);
 }
@@ -73,7 +75,7 @@ struct Cell {
 
 enum class Denial : uint8_t { kFirst, kLater };
 
-// After a denial, the first of a window or a later one.
+// After a denial, the first of a region in a window or a later one.
 [[nodiscard]] inline bool exhausted(const Cell& cell, Denial denial, const SyncRules& rules) {
   if (cell.unpublished() == 0) return false;
   const bool first = denial == Denial::kFirst;

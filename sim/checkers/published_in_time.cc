@@ -1,13 +1,13 @@
 // Counts that must be published are published in time.
 //
-// By the oracle, without faults and while the accepting processes run: a rule of publish_spec.h
-// that has held for as long as publishing takes holds no longer, because the row is in the ledger.
-// So other regions know that a region is present once it has accepted as much as it may leave
-// unpublished, in every window and as long as that lasts; regions that could use the remaining part
-// know the usage; and the next window knows the last one.
+// By the oracle, without faults: a rule of publish_spec.h that has held for as long as publishing
+// takes holds no longer, because the row is in the ledger. So other regions know that a region is
+// present once it has accepted as much as it may leave unpublished, in every window; regions that
+// could use the remaining part know the usage; and the next window knows the last one. The counts
+// are those that reached the origin, also of processes that have ended and of evicted tuples.
 //
-// After a denial, the process publishes the counts that it knew then while the window lasts,
-// however often a write fails. And no row waits longer than one round may take.
+// After a denial, the region publishes the counts that the process knew then while the window
+// lasts, however often a write fails. And no row waits longer than one round may take.
 
 #include <algorithm>
 #include <map>
@@ -22,8 +22,8 @@
 namespace weir::sim {
 namespace {
 
-// A process treats its lease as over this much earlier than others do.
-constexpr Millis kLeaseMargin{5000};
+// A process that has asked for a row by the rule asks for the same count after a denial only then.
+constexpr Millis kAsksAgain{1000};
 
 class PublishedInTime final : public GlobalChecker {
  public:
@@ -38,7 +38,7 @@ class PublishedInTime final : public GlobalChecker {
   Violation at_audit(const GlobalView& view) override {
     for (const RegionState& region : view.regions) {
       for (const NodeView& node : region.nodes) {
-        if (auto violation = check_lag(view, node)) return violation;
+        if (auto violation = check_lag(view, region, node)) return violation;
       }
     }
     if (auto violation = check_denials(view)) return violation;
@@ -55,19 +55,35 @@ class PublishedInTime final : public GlobalChecker {
   using ProcessCell = std::tuple<int, int, CellId>;  // region, process
   struct Denied {
     Count used = 0;
-    Count had = 0;  // the count in the ledger at that time
     uint64_t generation = 0;
-    bool knew = false;  // the process knew that count
-    Nanos within{0};
     MonoTime by{};
   };
 
-  static Violation check_lag(const GlobalView& view, const NodeView& node) {
+  // A process may know counts that the origin has lost together with a sibling. It asks for them in
+  // vain, until the bridge has restored them; the statistics of the process are older than that.
+  static bool knows_lost_counts(const RegionState& region, const NodeView& node, MonoTime since) {
+    return region.has_origin &&
+           std::any_of(node.shared.begin(), node.shared.end(), [&](const global::SharedCell& cell) {
+             const CellId id{cell.tuple, cell.sequence};
+             const bool asks = cell.waits || cell.reason != global::PublishReason::kNone ||
+                               region.origin.restored(id) > 0;
+             return asks && cell.usage.counted > least_since(region, id, since);
+           });
+  }
+  // The smallest count that the origin had since then.
+  static Count least_since(const RegionState& region, const CellId& cell, MonoTime since) {
+    constexpr Component kNoComponent{.incarnation = ~uint64_t{0}, .generation = ~uint64_t{0}};
+    return region.origin.least_others_since(cell, kNoComponent, since);
+  }
+
+  static Violation check_lag(const GlobalView& view, const RegionState& region,
+                             const NodeView& node) {
     if (view.disrupted_since || view.budget_limited || !node.runs()) return {};
-    // A presence that a sibling wrote waits until this process reads it.
     if (node.sync.publish_lag <= 2 * view.delays.total()) return {};
-    return "a row has been waiting on node " + std::to_string(node.node) + " for " +
-           std::to_string(node.sync.publish_lag / Millis(1)) + " ms";
+    if (knows_lost_counts(region, node, view.now.mono - 2 * view.delays.total() - kAsksAgain))
+      return {};
+    return "a row has been waiting on node " + std::to_string(node.node) + " of " + region.name +
+           " for " + std::to_string(node.sync.publish_lag / Millis(1)) + " ms";
   }
 
   static Violation check_tuple(const GlobalView& view, int region, const std::string& tuple,
@@ -76,34 +92,22 @@ class PublishedInTime final : public GlobalChecker {
     const std::string& name = view.regions[static_cast<size_t>(region)].name;
     const CellId cell{tuple, view.now.wall.time_since_epoch() / requested.duration};
     const CellId last{tuple, cell.sequence - 1};
-    // If a sibling reported another row to the origin, the process waits until it reads the
-    // presence.
-    const auto held = facts(view, region, cell, requested, view.now.mono - 2 * view.delays.total());
-    if (held && lasted(view, cell, requested, Nanos(0)) &&
-        spec::presence_due(*held, rules, view.regions.size()) &&
-        view.ledger.present_until(tuple, name) <= view.now.wall) {
-      return describe(name, "and other regions do not know that it is present", cell, *held);
-    }
-    const Nanos within = time_to_publish(view, tuple, name, view.now.wall);
+    const Nanos within = view.delays.publish;
     const auto known = facts(view, region, cell, requested, view.now.mono - within);
-    if (known && lasted(view, cell, requested, within) && spec::contended(*known, rules)) {
-      return describe(name, "and other regions could use the rest", cell, *known);
+    if (known && lasted(view, cell, requested, within)) {
+      if (spec::presence_due(*known, rules, view.regions.size()) && !view.jumped_lately &&
+          !covers(view.ledger.leased_until(tuple, name), cell.sequence, requested.duration)) {
+        return describe(name, "and other regions do not know that it is present", cell, *known);
+      }
+      if (spec::contended(*known, rules)) {
+        return describe(name, "and other regions could use the rest", cell, *known);
+      }
     }
-    const auto over = facts(view, region, last, requested, view.now.mono - view.delays.publish);
-    if (over && lasted(view, cell, requested, view.delays.publish) &&
-        spec::rolled_over(*over, rules)) {
+    const auto over = facts(view, region, last, requested, view.now.mono - within);
+    if (over && lasted(view, cell, requested, within) && spec::rolled_over(*over, rules)) {
       return describe(name, "which the next window weighs", last, *over);
     }
     return {};
-  }
-
-  // A row with a presence may wait longer: if the lease is over, or will be before `through`.
-  static Nanos time_to_publish(const GlobalView& view, const std::string& tuple,
-                               const std::string& region, WallTime through) {
-    const MonoTime then = view.now.mono - view.delays.publish;
-    const WallTime until = view.history.presence_until(tuple, region, then);
-    const bool leased = until > through + kLeaseMargin + view.guarantees.max_clock_skew;
-    return leased ? view.delays.publish : 2 * view.delays.total();
   }
 
   static Violation describe(const std::string& region, const std::string& why, const CellId& cell,
@@ -123,7 +127,7 @@ class PublishedInTime final : public GlobalChecker {
            Nanos(view.now.wall - start) >= how_long + apart;
   }
 
-  // A cell as its region knows it from `then` until now; none if an accepting process has ended.
+  // A cell as its region knows it from `then` until now; none if that is unknown.
   static std::optional<spec::Cell> facts(const GlobalView& view, int index, const CellId& cell,
                                          const RequestedLimit& requested, MonoTime then) {
     const RegionState& region = view.regions[static_cast<size_t>(index)];
@@ -144,7 +148,8 @@ class PublishedInTime final : public GlobalChecker {
       const Count count = view.history.count_at({cell, other}, received);
       used += count;
       used_before += view.history.count_at({before, other}, received);
-      if (count > 0 || view.history.presence_until(cell.tuple, other, received) > latest) ++known.k;
+      const WallTime leased = view.history.leased_until(cell.tuple, other, received);
+      if (count > 0 || covers(leased, cell.sequence, requested.duration)) ++known.k;
       for (const int64_t sequence : {present, present - 1}) {
         const Count limit = view.history.limit_at({{cell.tuple, sequence}, other}, received);
         if (limit > 0) known.L = std::min(known.L, limit);
@@ -154,23 +159,23 @@ class PublishedInTime final : public GlobalChecker {
     return known;
   }
 
-  // The count that a region had accepted by then and that its processes could read from each other.
-  // A write that another one overtook lowers the count at the origin until its writer reads that.
-  // None if an accepting process has ended since.
+  // The count that a region had accepted by then and that reached its origin. A write that another
+  // one overtook lowers the count there until its writer reads that. None if a clock was wrong, or,
+  // without an origin, if an accepting process has ended.
   static std::optional<Count> known_since(const GlobalView& view, const RegionState& region,
                                           const CellId& cell, MonoTime then) {
-    constexpr Component kNoComponent{.incarnation = ~uint64_t{0}, .generation = ~uint64_t{0}};
     Count sum = 0;
     Nanos delay{0};
     for (const Accept& accept : region.oracle.accepts(cell)) {
       const ProcessInfo& process = region.oracle.process(accept.contributor.process);
-      if (process.ended || had_wrong_clock(process, cell)) return {};
-      if (is_evicted(region, accept.contributor, cell)) return {};
+      if (had_wrong_clock(process, cell)) return {};
+      if (process.ended && !region.has_origin) return {};
       if (accept.when < then) sum += accept.cost;
       delay = std::max<Nanos>(delay, process.most_delay);
     }
+    if (!region.has_origin) return sum;
     const MonoTime acked_by = then + view.guarantees.acked_within + delay;
-    return std::min(sum, region.origin.least_others_since(cell, kNoComponent, acked_by));
+    return std::min(sum, least_since(region, cell, acked_by));
   }
 
   // In a denied batch one item was denied and the others were not tried. A peek may have been the
@@ -178,7 +183,7 @@ class PublishedInTime final : public GlobalChecker {
   void note_denial(const GlobalView& view, int region, const RequestRecord& record) {
     const CellId cell = record.cell();
     const ProcessCell key{region, record.contributor.process, cell};
-    const bool first = denied_before_.insert(key).second;
+    const bool first = denied_before_.insert({region, cell}).second;
     if (record.in_batch || record.cost == 0 || denials_.count(key) > 0) return;
     const ProcessInfo& process =
         view.regions[static_cast<size_t>(region)].oracle.process(record.contributor.process);
@@ -192,29 +197,18 @@ class PublishedInTime final : public GlobalChecker {
         (view.guarantees.on_origin_loss != OnOriginLoss::kLocal || view.guarantees.evicts);
     if (held || used + record.cost <= record.limit) return;
     const RegionState& home = view.regions[static_cast<size_t>(region)];
-    const NodeView& node = home.nodes.at(static_cast<size_t>(record.node));
     const WallTime over((cell.sequence + 1) * record.duration);
-    const WallTime through = view.now.wall + view.delays.publish / Millis(1) * Millis(1);
-    const Nanos within = time_to_publish(view, cell.tuple, home.name, through);
-    if (!node.received || over - view.now.wall < within + view.guarantees.max_clock_skew) return;
-    spec::Cell known{.x = evidence.own + evidence.siblings,
-                     .p = view.ledger.max_committed({cell, home.name}),
-                     .L = record.limit};
-    for (const RegionState& other : view.regions) {
-      if (other.name == home.name) continue;
-      const bool present = node.received->present_until(cell.tuple, other.name) > over;
-      if (present || node.received->row({cell, other.name}).count > 0) ++known.k;
-    }
-    const ImportLog::Row written = node.received->row({cell, home.name});
+    const Nanos within = view.delays.publish + kAsksAgain;
+    if (over - view.now.wall < within + view.guarantees.max_clock_skew) return;
+    // At least one other region counts here if the process knows of its count.
+    const spec::Cell known{.x = evidence.own + evidence.siblings,
+                           .p = view.ledger.max_committed({cell, home.name}),
+                           .L = record.limit,
+                           .k = evidence.foreign > 0 ? 2U : 1U};
     const spec::Denial denial = first ? spec::Denial::kFirst : spec::Denial::kLater;
     if (!spec::exhausted(known, denial, view.ledger.rules())) return;
     denials_[key] = {
-        .used = known.x,
-        .had = known.p,
-        .generation = record.contributor.generation,
-        .knew = written.count >= known.p && view.now.mono - written.since > ImportLog::kMergeDelay,
-        .within = within,
-        .by = view.now.mono + within};
+        .used = known.x, .generation = record.contributor.generation, .by = view.now.mono + within};
   }
 
   // Whether a running process has evicted the tuple.
@@ -226,10 +220,15 @@ class PublishedInTime final : public GlobalChecker {
     return node.generation_of(cell.tuple) != contributor.generation;
   }
 
-  // A row that a sibling wrote just before counts, too.
-  static bool is_published(const Denied& denied, Count has) {
-    return has >= denied.used || (2 * has > denied.used && (has > denied.had || !denied.knew));
+  // The same for a denial.
+  static bool knew_lost_counts(const GlobalView& view, const RegionState& region,
+                               const CellId& cell, Count used) {
+    const MonoTime since = view.now.mono - view.delays.publish - kAsksAgain;
+    return region.has_origin && used > least_since(region, cell, since);
   }
+
+  // A denial of another process just before counts, too.
+  static bool is_published(const Denied& denied, Count has) { return 2 * has > denied.used; }
 
   Violation check_denials(const GlobalView& view) {
     for (auto it = denials_.begin(); it != denials_.end();) {
@@ -242,14 +241,15 @@ class PublishedInTime final : public GlobalChecker {
       const bool excused = over || view.budget_limited || view.failed_over || view.no_room ||
                            is_evicted(region, {process, denied.generation}, cell) ||
                            view.rejected.count(cell.tuple) > 0 ||
-                           region.oracle.process(process).ended.has_value();
+                           region.oracle.process(process).ended.has_value() ||
+                           knew_lost_counts(view, region, cell, denied.used);
       const Count has = view.ledger.max_committed({cell, region.name});
       if (excused || is_published(denied, has)) {
         it = denials_.erase(it);
         continue;
       }
       if (view.disrupted_since) {
-        denied.by = std::max(denied.by, view.now.mono + denied.within);
+        denied.by = std::max(denied.by, view.now.mono + view.delays.publish + kAsksAgain);
       }
       if (view.now.mono > denied.by) {
         return region.name + " denied at " + std::to_string(denied.used) + " in window " +
@@ -261,7 +261,7 @@ class PublishedInTime final : public GlobalChecker {
   }
 
   RequestedLimits requested_;
-  std::set<ProcessCell> denied_before_;
+  std::set<std::pair<int, CellId>> denied_before_;  // by region
   std::map<ProcessCell, Denied> denials_;
 };
 

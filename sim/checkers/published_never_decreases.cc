@@ -1,6 +1,8 @@
-// The published count of a cell never decreases in a process while the cell is live. Only a full
-// read may show that the ledger has less: it lost rows, or a lagging replica answered.
+// Counts of the ledger never decrease where a region knows them: those of each region at the
+// origin, with their leases, unless the origin lost data; and the published count of a cell in a
+// process while the cell is live, unless the origin or the ledger lost data.
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -16,38 +18,69 @@ class PublishedNeverDecreases final : public GlobalChecker {
 
   Violation at_audit(const GlobalView& view) override {
     for (size_t i = 0; i < view.regions.size(); ++i) {
-      for (const NodeView& node : view.regions[i].nodes) {
-        const uint64_t full_reads = node.sync.full_reads;
-        for (const global::SharedCell& cell : node.shared) {
-          if (had_wrong_clock(view.regions[i].oracle.process(node.process),
-                              {cell.tuple, cell.sequence})) {
-            continue;
-          }
-          Seen& seen = seen_[{static_cast<int>(i), node.process, {cell.tuple, cell.sequence}}];
-          if (seen.decreased && seen.full_reads == full_reads) return *seen.decreased;
-          seen.decreased.reset();
-          if (cell.published < seen.published && seen.full_reads == full_reads) {
-            // The process reports a full read a little later.
-            seen.decreased = "node " + std::to_string(node.node) + " of region " +
-                             std::to_string(i) + " took " + std::to_string(seen.published) +
-                             " for published in window " + std::to_string(cell.sequence) +
-                             ", and now takes " + std::to_string(cell.published);
-          }
-          seen.published = cell.published;
-          seen.full_reads = full_reads;
-        }
+      const RegionState& region = view.regions[i];
+      if (auto violation = check_origin(static_cast<int>(i), region)) return violation;
+      // A process that is its own bridge begins anew with the store in its memory.
+      if (view.disrupted_since || view.failed_over) {
+        std::erase_if(published_, [&](const auto& each) {
+          return std::get<0>(each.first) == static_cast<int>(i);
+        });
+        continue;
+      }
+      for (const NodeView& node : region.nodes) {
+        if (auto violation = check_node(static_cast<int>(i), region, node)) return violation;
       }
     }
     return {};
   }
 
  private:
-  struct Seen {
-    Count published = 0;
-    uint64_t full_reads = 0;
-    Violation decreased{};  // in the audit before
+  using OriginRow = std::tuple<int, std::string, std::string, int64_t>;  // tuple, region, sequence
+  struct Known {
+    Count count = 0;
+    WallTime leased_until{};
   };
-  std::map<std::tuple<int, int, CellId>, Seen> seen_;  // region, process
+
+  Violation check_origin(int index, const RegionState& region) {
+    const BridgeData& bridge = region.origin.bridge();
+    if (std::exchange(lost_at_[index], bridge.lost_at()) != bridge.lost_at()) {
+      std::erase_if(known_, [&](const auto& each) { return std::get<0>(each.first) == index; });
+    }
+    Violation violation;
+    bridge.for_each_tuple([&](const std::string& tuple, const RegionCounts& counts) {
+      for (const RegionCount& each : counts.counts) {
+        Known& known = known_[{index, tuple, each.region, each.sequence}];
+        if (each.count < known.count || each.leased_until < known.leased_until) {
+          violation = "the origin of " + region.name + " had " + std::to_string(known.count) +
+                      " of " + each.region + " in window " + std::to_string(each.sequence) +
+                      ", and now has " + std::to_string(each.count) + ", or a shorter lease";
+        }
+        known = {.count = each.count, .leased_until = each.leased_until};
+      }
+    });
+    return violation;
+  }
+
+  Violation check_node(int index, const RegionState& region, const NodeView& node) {
+    for (const global::SharedCell& cell : node.shared) {
+      const CellId id{cell.tuple, cell.sequence};
+      if (had_wrong_clock(region.oracle.process(node.process), id)) continue;
+      // A tuple that was evicted and created again is read again.
+      Count& published = published_[{index, node.process, node.generation_of(cell.tuple), id}];
+      if (cell.published < published) {
+        return "node " + std::to_string(node.node) + " of " + region.name + " took " +
+               std::to_string(published) + " for published in window " +
+               std::to_string(cell.sequence) + ", and now takes " + std::to_string(cell.published);
+      }
+      published = cell.published;
+    }
+    return {};
+  }
+
+  std::map<OriginRow, Known> known_;
+  std::map<int, std::optional<MonoTime>> lost_at_;
+  std::map<std::tuple<int, int, uint64_t, CellId>, Count>
+      published_;  // region, process, generation
 };
 
 }  // namespace

@@ -12,33 +12,10 @@
 
 #include "decide/engine.h"
 #include "sim/checkers/oracle.h"
+#include "sim/stores/origin_history.h"
 #include "sim/stores/row_id.h"
-#include "sim/stores/simulated_origin.h"
 
 namespace weir::sim {
-
-// Rows and presences of the ledger that have reached a process.
-struct ImportLog {
-  struct Row {
-    Count count = 0;
-    MonoTime since{};  // when the count rose to this
-    Count limit = 0;   // the smallest; 0: none
-  };
-  // Two iterations: by then a process has merged what it received.
-  static constexpr Millis kMergeDelay{30};
-  std::map<RowId, Row> rows;
-  std::map<std::pair<std::string, std::string>, WallTime>
-      present;  // tuple, region -> end of the presence
-
-  [[nodiscard]] Row row(const RowId& id) const {
-    const auto found = rows.find(id);
-    return found == rows.end() ? Row{} : found->second;
-  }
-  [[nodiscard]] WallTime present_until(const std::string& tuple, const std::string& region) const {
-    const auto found = present.find({tuple, region});
-    return found == present.end() ? WallTime{} : found->second;
-  }
-};
 
 // The state of one node at one instant.
 struct NodeView {
@@ -49,12 +26,11 @@ struct NodeView {
   WallTime latest{};  // that its clock has shown
   std::vector<decide::CellView> cells;
   WorkReport last_replay{};
-  bool reachable = true;  // if not, it knows that the origin refuses calls
+  bool reachable = true;  // if not, it knows that the origin refuses calls, or it is paused
   bool touched = true;    // by the last event; if not, its cells are unchanged
   // As the publish rule sees them; as of the last audit.
   std::vector<global::SharedCell> shared;
   SyncStats sync{};
-  std::shared_ptr<const ImportLog> received;  // none: there is no ledger, or no process runs
 
   [[nodiscard]] bool runs() const { return process >= 0; }
   // The generation of a tuple in its table; 0 if the tuple is not there.
@@ -64,35 +40,6 @@ struct NodeView {
     }
     return 0;
   }
-};
-
-// The count of a component from this time to that of the next entry.
-struct ComponentValue {
-  MonoTime since{};
-  Count count = 0;
-  Count max_before = 0;  // the largest earlier count
-};
-
-// One write, as the origin applied it.
-struct OriginWrite {
-  int process = 0;
-  const CellReplay& replay;
-  const Components& before;
-  const Components& after;
-};
-
-// The state of the origin over time, recorded in the origin itself.
-class OriginHistory {
- public:
-  virtual ~OriginHistory() = default;
-  // The smallest sum of all components of a cell but one, at any time since then. A read since then
-  // has seen at least this.
-  [[nodiscard]] virtual Count least_others_since(const CellId& cell, const Component& excluded,
-                                                 MonoTime since) const = 0;
-  [[nodiscard]] virtual Components components(const CellId& cell) const = 0;
-  // In order; before the first entry it was 0.
-  [[nodiscard]] virtual const std::vector<ComponentValue>& component_history(
-      const CellId& cell, const Component& component) const = 0;
 };
 
 // Messages at the node's end of a link.
@@ -152,5 +99,7 @@ class RegionChecker {
 };
 
 [[nodiscard]] std::vector<std::unique_ptr<RegionChecker>> all_region_checkers();
+// Those that hold for a region whose only process has no origin.
+[[nodiscard]] std::vector<std::unique_ptr<RegionChecker>> region_checkers_without_origin();
 
 }  // namespace weir::sim

@@ -33,8 +33,7 @@ struct LedgerFaults {
   int64_t fail_permille = 0;   // of calls: a deadlock with another transaction
   int64_t stale_permille = 0;  // of reads: a lagging replica answers
   Range<Millis> stale{Millis(50), Millis(3000)};
-  int64_t cut_permille = 0;  // of reads of changes: the reply is truncated
-  Millis late_commit{0};     // at most, from the timestamp of a row until others see it
+  int64_t cut_permille = 0;  // of reads of feeds: the reply is incomplete
   bool read_only = false;    // every write fails
   bool full = false;         // every write of a new row fails
   Connectivity connectivity = Connectivity::kUp;

@@ -1,5 +1,6 @@
 // Bugs that a test plants around the engine, to prove that the checkers can fail. Each breaks one
 // contract that the engine relies on or offers. A fleet supports those of links and stores.
+// base/mutation.h has the bugs of the engine itself.
 
 #pragma once
 
@@ -25,11 +26,14 @@ enum class PlantedBug : uint8_t {
   kOwnRowAsForeign,        // a region's own row is added to its foreign counts
   kChangesSummed,          // a changed row is added to its earlier value
   kLeaseEndIgnored,        // a lease is not renewed when it ends
+  kLeasesShortened,        // the lease of a row ends before the window that it must cover
   kRegionsUnderestimated,  // each region believes that it is alone in the ledger
   kLimitsNotReceived,      // each region uses its own limit, not the smaller one of another
   kFalseRowAcks,           // a process takes rows for committed that are not
   kChangesDropped,         // imports deliver no changes; only full reads do
   kSyncsTooSeldom,         // a process syncs every two seconds
+  // At the origin, for the bridge.
+  kForeignLowered,  // a count of a region replaces a larger one
 };
 
 }  // namespace weir::sim

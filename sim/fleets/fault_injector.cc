@@ -57,6 +57,12 @@ FaultInjector::FaultInjector(const Scenario& scenario, Fleet& fleet)
   std::stable_sort(faults_.begin(), faults_.end(),
                    [](const FaultPlan& a, const FaultPlan& b) { return a.at < b.at; });
   active_.resize(faults_.size());
+  // Copies of the ledger are expensive, so only faults that go back to one keep them.
+  for (const FaultPlan& fault : faults_) {
+    if (fault.what == FaultKind::kLedgerFailsOver || fault.what == FaultKind::kLedgerStaleReads) {
+      fleet_.ledger().keep_states(ms_of(fault.amount));
+    }
+  }
   for (size_t i = 0; i < faults_.size(); ++i) schedule(i);
 }
 
@@ -116,8 +122,18 @@ void FaultInjector::apply_once(const FaultPlan& fault) {
       break;
     case FaultKind::kLedgerFailsOver: fleet_.fail_over_ledger(now - ms_of(fault.amount)); break;
     case FaultKind::kLedgerClockSet: fleet_.ledger().set_skew(ms_of(fault.amount)); break;
+    case FaultKind::kLedgerFeedGap:
+      for_each_matching_region(fault, [&](uint32_t region) {
+        fleet_.ledger().lose_next_batches(fleet_.region(region).name, 1);
+      });
+      break;
     case FaultKind::kNodeKilled:
       for_each_matching_node(fault, [&](Node& node) { fleet_.kill(node); });
+      break;
+    case FaultKind::kBridgeKilled:
+      for_each_matching_node(fault, [&](Node& node) {
+        if (fleet_.sync_stats(node.number).bridge) fleet_.kill(node);
+      });
       break;
     case FaultKind::kNodeDrained:
       for_each_matching_node(fault, [&](Node& node) { fleet_.drain(node); });
@@ -141,6 +157,7 @@ void FaultInjector::end(size_t number) {
       break;
     case FaultKind::kNodeKilled:
     case FaultKind::kNodeDrained:
+    case FaultKind::kBridgeKilled:
       for_each_matching_node(fault, [&](Node& node) {
         if (node.draining) fleet_.kill(node);
         if (!node.is_running()) fleet_.start_process(node);
@@ -228,12 +245,13 @@ void FaultInjector::set(Node& node) {
         far.stale_permille = 1000;
         far.stale = {ms, ms};
         break;
-      case FaultKind::kLedgerOutOfOrder: far.late_commit = std::max(far.late_commit, ms); break;
       case FaultKind::kNodeIsolated:
         near.connectivity = Connectivity::kSilent;
         far.connectivity = Connectivity::kSilent;
         break;
       case FaultKind::kLedgerClockSet:
+      case FaultKind::kLedgerFeedGap:
+      case FaultKind::kBridgeKilled:
       case FaultKind::kNodeKilled:
       case FaultKind::kNodeDrained:
       case FaultKind::kClockSet: break;

@@ -22,14 +22,14 @@ std::vector<ClockShape> shapes_of(const FleetOptions& options, const std::string
 
 LedgerLoad& LedgerLoad::operator+=(const LedgerLoad& other) {
   rows += other.rows;
-  presences += other.presences;
+  batches += other.batches;
   rows_read += other.rows_read;
   return *this;
 }
 
 LedgerLoad operator-(const LedgerLoad& a, const LedgerLoad& b) {
   return {.rows = a.rows - b.rows,
-          .presences = a.presences - b.presences,
+          .batches = a.batches - b.batches,
           .rows_read = a.rows_read - b.rows_read};
 }
 
@@ -45,7 +45,7 @@ Fleet::Fleet(const FleetOptions& options)
   ledger_ = std::make_unique<WatchedLedger>(
       timeline_, options_.settings.sync, [this](const Committed& committed) {
         mix(static_cast<uint64_t>(now().mono.time_since_epoch().count()));
-        for (const LedgerRow& row : committed.news.rows) mix(row.count);
+        for (const LedgerRow& row : committed.rows) mix(row.count);
         if (monitor_) monitor_->after_commit(committed);
       });
   if (options_.checks) make_monitor();
@@ -155,10 +155,11 @@ void Fleet::answer(const FleetAnswer& answer) {
   RegionLoad& load = loads_[answer.region];
   const bool admitted = answer.verdict.admitted();
   const bool had_capacity = exact_had_capacity(answer);
-  const AdmissionLog::Moment moment{.region = answer.region,
-                                    .requested_at = answer.requested_at,
-                                    .now = timeline_.now().mono,
-                                    .bound = sync_stats(answer.node).bound};
+  const AdmissionLog::Moment moment{
+      .region = answer.region,
+      .requested_at = answer.requested_at,
+      .now = timeline_.now().mono,
+      .bound = sync_stats(answer.node).bound_of({}, admissions_.key(answer.key).ns)};
   if (admitted) {
     ++load.admitted;
     admissions_.admit(answer.key, moment, answer.cost);
@@ -244,27 +245,12 @@ SyncStats Fleet::sync_stats(uint32_t number) const {
 }
 
 Millis Fleet::longest_delay() const {
-  Millis to_origin{0};
-  Millis to_ledger{0};
-  bool have_siblings = false;
+  DelayInputs inputs{.acked_within = options_.settings.replay_within + 2 * kIteration};
   for (const RegionPlan& plan : plans_) {
-    to_origin = std::max(to_origin, plan.to_origin.to);
-    to_ledger = std::max(to_ledger, plan.to_ledger.to);
-    have_siblings = have_siblings || plan.nodes > 1;
+    inputs.to_origin = std::max(inputs.to_origin, plan.to_origin.to);
+    inputs.to_ledger = std::max(inputs.to_ledger, plan.to_ledger.to);
   }
-  const SyncRules& rules = options_.settings.sync;
-  const auto with_jitter = [](Millis every) { return every + every / 5 + kIteration; };
-  const Millis there_and_back = 2 * to_ledger + kIteration;
-  const Millis round = with_jitter(rules.publish_every);
-  const Millis import = std::max(with_jitter(rules.import_every), there_and_back);
-  Millis longest = round + to_ledger + import + there_and_back;
-  if (have_siblings) {
-    // Siblings read the count, wait for the process that publishes first, and read the origin.
-    const Millis received = options_.settings.replay_within + kIteration + 2 * to_origin;
-    const Millis read = 2 * to_origin + kIteration + round;
-    longest += received + round + std::max(rules.publish_every, there_and_back) + read;
-  }
-  return longest;
+  return std::chrono::ceil<Millis>(delays_of(options_.settings.sync, inputs).total());
 }
 
 }  // namespace weir::sim

@@ -53,9 +53,9 @@ struct FleetOptions {
 
 // Calls of a ledger.
 struct LedgerLoad {
-  uint64_t rows = 0;       // written
-  uint64_t presences = 0;  // written with them
-  uint64_t rows_read = 0;  // presences included
+  uint64_t rows = 0;     // written
+  uint64_t batches = 0;  // of rows, written
+  uint64_t rows_read = 0;
 
   LedgerLoad& operator+=(const LedgerLoad& other);
   friend LedgerLoad operator-(const LedgerLoad& a, const LedgerLoad& b);
@@ -70,6 +70,9 @@ struct RegionLoad {
   uint64_t unanswered = 0;       // no node served, or its process ended
   uint64_t false_denials = 0;    // although the request fitted the true counts
   uint64_t origin_commands = 0;  // two for each replayed cell, one for each cell read
+  uint64_t bridge_commands = 0;  // one for each tuple read or updated, and for each other call
+  uint64_t bridge_updates = 0;   // of these, one for each tuple updated
+  uint64_t message_bytes = 0;    // of messages of the bridge that reached a process
 };
 
 struct FleetAnswer {
@@ -148,12 +151,11 @@ class Fleet {
   [[nodiscard]] Millis longest_delay() const;
 
  private:
-  // In larger fleets, the delays of this many processes, and of one in each region, stand for those
-  // of all.
-  static constexpr uint32_t kSampledNodes = 64;
+  // In larger fleets, the delays of one process in each region stand for those of all.
+  static constexpr uint32_t kMaxSampledNodes = 64;
 
   class OriginWatcher;
-  class ImportWatcher;
+  class LedgerLoadWatcher;
 
   [[nodiscard]] Node* any_of(uint32_t region);
   void tick();
@@ -161,6 +163,7 @@ class Fleet {
   void continue_draining(Node& node);
   void end(Node& node, ProcessInfo::Exit exit);
   void heartbeat(Node& node);
+  void measure_delays(const Node& node, const BridgeMessage& message);
   void make_monitor();
   void audit();
   void probe_all();

@@ -15,7 +15,6 @@ constexpr Millis kProbeEvery{100};
 constexpr size_t kMostProbed = 50;  // keys
 // Messages may be late by this when faults end.
 constexpr Millis kMostLate{2000};
-constexpr Millis kFullReadEvery{60'000};
 
 }  // namespace
 
@@ -139,10 +138,6 @@ void Fleet::check_convergence() {
               if (elapsed_ % kProbeEvery == Millis(0)) probe_all();
             });
   run_until(timeline_.now().mono + 2 * (bounds.read_deadline + bounds.acked_within), [] {});
-  // A full read finds rows that the ledger lost.
-  if (monitor_->conditions.failed_over) {
-    run_until(calm_since + kFullReadEvery + Monitor::kRecovery, [] {});
-  }
   audit();
   monitor_->at_end();
 }

@@ -126,18 +126,20 @@ TEST(Fleet, ThreeLimitsOfferedEvenlyAreNotAdmitted) {
   EXPECT_EQ(figure(floor, "rows"), 0);
 }
 
-TEST(Fleet, HotKeyOfASingleRegionCostsAboutOneRowPerWindow) {
+// The first denial in each process may cost a row.
+TEST(Fleet, HotKeyOfASingleRegionCostsAtMostOneRowPerWindowAndProcess) {
   for (const uint32_t nodes : {1U, 3U}) {
     Scenario scenario = evenly(3, 1);
     scenario.regions = even_fleet({.regions = 1, .nodes = nodes});
     const double rows = figure(run_scenario(scenario), "rows");
-    EXPECT_LE(rows, 2.0 / 60);
+    EXPECT_LE(rows, nodes * 1.01 / 60);
     EXPECT_GE(rows, 0.5 / 60);  // it does publish
   }
 }
 
 TEST(Fleet, FloodOfFreshKeysStaysWithinItsBudgetAndAffectsNoOtherKey) {
-  Scenario scenario = scenario_of(3, 6);
+  constexpr uint32_t kBudget = 500;  // rows per second of each region
+  Scenario scenario = scenario_of(3, 6, {.rows_per_second = 3 * kBudget});
   scenario.measured = Millis(35'000);
   scenario.settings.capacity = size_t{1} << 16;
   scenario.limits = {{.name = "api", .limit = {100, 100}}, {.name = "address", .limit = {10, 10}}};
@@ -152,10 +154,10 @@ TEST(Fleet, FloodOfFreshKeysStaysWithinItsBudgetAndAffectsNoOtherKey) {
   const Results results = run_scenario(scenario);
   const auto rows = std::find_if(results.series.begin(), results.series.end(),
                                  [](const Series& series) { return series.key == "rows"; });
-  double format_number = 0;
-  for (size_t i = 10; i < 25; ++i) format_number += rows->values[i];
+  double written = 0;
+  for (size_t i = 10; i < 25; ++i) written += rows->values[i];
   // The budget saved in a quiet second may be used as well, and other regions write, too.
-  EXPECT_LE(format_number, 500 * 15 + 500 + 1000);
+  EXPECT_LE(written, kBudget * 15 + kBudget + 1000);
   EXPECT_GT(figure(results, "bound"), 1.35);
   EXPECT_LE(figure(results, "unexcused"), 1.35);
 }

@@ -29,7 +29,10 @@ RegionLoad operator-(const RegionLoad& a, const RegionLoad& b) {
           .degraded = a.degraded - b.degraded,
           .unanswered = a.unanswered - b.unanswered,
           .false_denials = a.false_denials - b.false_denials,
-          .origin_commands = a.origin_commands - b.origin_commands};
+          .origin_commands = a.origin_commands - b.origin_commands,
+          .bridge_commands = a.bridge_commands - b.bridge_commands,
+          .bridge_updates = a.bridge_updates - b.bridge_updates,
+          .message_bytes = a.message_bytes - b.message_bytes};
 }
 
 RegionLoad sum_of(const std::vector<RegionLoad>& loads) {
@@ -42,6 +45,9 @@ RegionLoad sum_of(const std::vector<RegionLoad>& loads) {
     sum.unanswered += load.unanswered;
     sum.false_denials += load.false_denials;
     sum.origin_commands += load.origin_commands;
+    sum.bridge_commands += load.bridge_commands;
+    sum.bridge_updates += load.bridge_updates;
+    sum.message_bytes += load.message_bytes;
   }
   return sum;
 }
@@ -88,7 +94,7 @@ void Meter::tick() {
 void Meter::sample() {
   at_second_.push_back(sums());
   for (uint32_t i = 0; i < fleet_.nodes(); ++i) {
-    bound_ = std::max(bound_, fleet_.sync_stats(i).bound);
+    bound_ = std::max(bound_, fleet_.sync_stats(i).widest_bound());
   }
 }
 
@@ -176,8 +182,11 @@ void Meter::add_figures(Results& results) const {
   add("false_denials", percent(all.false_denials, answered));
   add("origin_commands", per_second(all.origin_commands));
   add("rows", per_second(ledger.rows));
-  add("presences", per_second(ledger.presences));
+  add("batches", per_second(ledger.batches));
   add("rows_read", per_second(ledger.rows_read));
+  add("bridge_commands", per_second(all.bridge_commands));
+  add("bridge_updates", per_second(all.bridge_updates));
+  add("message_bytes", per_second(all.message_bytes));
   const std::vector<float>& ages = fleet_.admissions().delays().age;
   const std::vector<float>& travels = fleet_.admissions().delays().travel;
   add("travel_p50", quantile(travels, 0.5));

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "global/bridge_codec.h"
+#include "global/ledger_key.h"
 #include "sim/checkers/node_watchers.h"
 #include "sim/fleets/fleet.h"
 
 namespace weir::sim {
 
-// Counts the commands that a node sends to its origin.
+// Counts the commands that a node sends to its origin, and shows it the messages of the bridge.
 class Fleet::OriginWatcher final : public LinkWatcher {
  public:
   explicit OriginWatcher(RegionLoad& load) : load_(load) {}
@@ -19,7 +21,21 @@ class Fleet::OriginWatcher final : public LinkWatcher {
     if (checked) checked->reconnected();
   }
   void reading(size_t cells) override { load_.origin_commands += cells; }
-  void noting_published(size_t cells) override { load_.origin_commands += cells; }
+  void bridge_disrupted() override {
+    if (checked) checked->bridge_disrupted();
+  }
+  void bridge_sent(BridgeStep step, size_t entries) override {
+    load_.bridge_commands += entries;
+    if (step == BridgeStep::kUpdateTuples) load_.bridge_updates += entries;
+  }
+  void granted(bool ours) override {
+    if (checked) checked->granted(ours);
+  }
+  void notified(const BridgeMessage& message) override {
+    load_.message_bytes += message.body.size();
+    if (checked) checked->notified(message);
+    if (on_message) on_message(message);
+  }
   void sent(uint64_t message, const std::vector<CellReplay>& cells) override {
     load_.origin_commands += 2 * cells.size();
     if (checked) checked->sent(message, cells);
@@ -34,45 +50,32 @@ class Fleet::OriginWatcher final : public LinkWatcher {
   }
 
   std::unique_ptr<CheckedOriginWatcher> checked;  // none: nothing is checked
+  std::function<void(const BridgeMessage&)> on_message;
 
  private:
   RegionLoad& load_;
 };
 
-// Counts the rows that a node writes and reads, and measures how long they take.
-class Fleet::ImportWatcher final : public LedgerWatcher {
+// Counts the rows that a node writes and reads.
+class Fleet::LedgerLoadWatcher final : public LedgerWatcher {
  public:
-  ImportWatcher(Fleet& fleet, const Node& node)
+  LedgerLoadWatcher(Fleet& fleet, const Node& node)
       : fleet_(fleet), node_(node), load_(fleet.ledger_loads_[node.region]) {}
 
   void disrupted() override {
     if (checked) checked->disrupted();
   }
-  void rejected(const LedgerNews& news) override {
-    if (checked) checked->rejected(news);
+  void rejected(const std::vector<LedgerRow>& rows) override {
+    if (checked) checked->rejected(rows);
   }
-  void sent(const LedgerNews& news) override {
-    load_.rows += news.rows.size();
-    load_.presences += news.presences.size();
-    for (const LedgerRow& row : news.rows) {
+  void sent(const std::vector<LedgerRow>& rows) override {
+    ++load_.batches;
+    load_.rows += rows.size();
+    for (const LedgerRow& row : rows) {
       fleet_.admissions_.send(static_cast<uint32_t>(node_.region), row, fleet_.now().mono);
     }
   }
-  // A process uses the rows from its next iteration on.
-  void received(const LedgerNews& news) override {
-    if (checked) checked->received(news);
-    load_.rows_read += news.rows.size() + news.presences.size();
-    if (node_.number >= std::max(kSampledNodes, fleet_.regions())) return;
-    const auto period = static_cast<uint64_t>(kIteration.count());
-    const auto now = static_cast<uint64_t>(fleet_.elapsed_.count()) % period;
-    const uint64_t to_iteration = (node_.number % period + period - now) % period;
-    const AdmissionLog::Receiver receiver{.process = node_.number,
-                                          .region = static_cast<uint32_t>(node_.region),
-                                          .usable_at = fleet_.now().mono + Millis(to_iteration)};
-    for (const LedgerRow& row : news.rows) {
-      fleet_.admissions_.receive(receiver, fleet_.by_region_name_.at(row.region), row);
-    }
-  }
+  void received(const std::vector<LedgerRow>& rows) override { load_.rows_read += rows.size(); }
 
   std::unique_ptr<CheckedLedgerWatcher> checked;  // none: nothing is checked
 
@@ -81,6 +84,28 @@ class Fleet::ImportWatcher final : public LedgerWatcher {
   const Node& node_;
   LedgerLoad& load_;
 };
+
+// Measures how long counts of other regions take. A process uses them from its next iteration on.
+void Fleet::measure_delays(const Node& node, const BridgeMessage& message) {
+  const uint32_t sampled = nodes() > kMaxSampledNodes ? regions() : nodes();
+  if (!admissions_.measuring() || node.number >= sampled) return;
+  const auto notice = global::decode_notice(message.body);
+  if (!notice) return;
+  const auto period = static_cast<uint64_t>(kIteration.count());
+  const auto now = static_cast<uint64_t>(elapsed_.count()) % period;
+  const uint64_t to_iteration = (node.number % period + period - now) % period;
+  const AdmissionLog::Receiver receiver{.process = node.number,
+                                        .region = static_cast<uint32_t>(node.region),
+                                        .usable_at = timeline_.now().mono + Millis(to_iteration)};
+  for (const global::TupleChange& change : notice->changes) {
+    const LedgerKey key = global::ledger_key_of(change.tuple);
+    for (const RegionCount& count : change.counts) {
+      admissions_.receive(
+          receiver, by_region_name_.at(count.region),
+          {.key = key, .sequence = count.sequence, .region = count.region, .count = count.count});
+    }
+  }
+}
 
 void Fleet::start_process(Node& node) {
   const RegionPlan& plan = plans_[node.region];
@@ -105,13 +130,11 @@ void Fleet::start_process(Node& node) {
     node.ledger = std::make_shared<LedgerLink>(timeline_, *ledger_, user, random_.next());
     node.ledger->faults = normal_ledger_link(node);
     node.ledger->detects_refusal = true;
-    auto ledger_watcher = std::make_unique<ImportWatcher>(*this, node);
-    if (monitor_) {
-      const auto received = std::make_shared<ImportLog>();
-      node.received = received;
-      ledger_watcher->checked =
-          std::make_unique<CheckedLedgerWatcher>(*monitor_, timeline_, received);
-    }
+    auto ledger_watcher = std::make_unique<LedgerLoadWatcher>(*this, node);
+    if (monitor_) ledger_watcher->checked = std::make_unique<CheckedLedgerWatcher>(*monitor_);
+    watcher.on_message = [this, &node](const BridgeMessage& message) {
+      measure_delays(node, message);
+    };
     node.ledger_watcher = std::move(ledger_watcher);
     node.ledger->watcher = node.ledger_watcher.get();
     ledger_links_.push_back(node.ledger);
@@ -128,7 +151,7 @@ void Fleet::start_process(Node& node) {
                                                   .seed = random_.next()});
   node.last_heartbeat = timeline_.now().mono;
   node.last_replay = {};
-  node.imported = 0;
+  node.applied = 0;
   node.touched = true;
   if (!monitor_) return;
   plant_in_links(options_.checks->planted_bug, node);
@@ -143,7 +166,7 @@ void Fleet::end(Node& node, ProcessInfo::Exit exit) {
   if (monitor_) {
     node.process->ended = Instant{.wall = node.clock.latest(), .mono = timeline_.now().mono};
     node.process->exit = exit;
-    if (node.engine->sync_stats().no_room > 0) monitor_->conditions.no_room = true;
+    if (node.engine->sync_stats().left_out > 0) monitor_->conditions.no_room = true;
   }
   stop_process(node);
 }
@@ -151,7 +174,6 @@ void Fleet::end(Node& node, ProcessInfo::Exit exit) {
 void Fleet::kill(Node& node) {
   if (!node.is_running()) return;
   lost_with_nodes_ += unacked_counts(node, *origins_[node.region]);
-  if (monitor_) monitor_->conditions.killed = true;
   end(node, ProcessInfo::Exit::kKilled);
 }
 
@@ -184,8 +206,8 @@ void Fleet::run_iteration(Node& node) {
   const WorkReport swept = node.engine->run_sweep(now, slots);
   if (node.last_replay.done > 0 || swept.done > 0) node.touched = true;
   if (monitor_) {
-    const uint64_t imported = node.engine->sync_stats().imported;
-    if (std::exchange(node.imported, imported) != imported) node.touched = true;
+    const uint64_t applied = node.engine->sync_stats().applied;
+    if (std::exchange(node.applied, applied) != applied) node.touched = true;
   }
   if (node.draining) continue_draining(node);
 }

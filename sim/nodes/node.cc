@@ -22,6 +22,7 @@ LedgerBug ledger_bug_of(PlantedBug bug) {
     case PlantedBug::kLimitsNotReceived: return LedgerBug::kHidesLimits;
     case PlantedBug::kFalseRowAcks: return LedgerBug::kFalseAcks;
     case PlantedBug::kChangesDropped: return LedgerBug::kDropsChanges;
+    case PlantedBug::kLeasesShortened: return LedgerBug::kShortensLeases;
     default: return LedgerBug::kNone;
   }
 }
@@ -32,10 +33,18 @@ void stop_process(Node& node) {
   node.executor->end();
   node.link->abandon();
   if (node.ledger) node.ledger->abandon();
-  node.received = nullptr;
   node.engine = nullptr;
   node.process = nullptr;
+  node.is_bridge = false;
+  node.paused_until = {};
   node.touched = true;
+}
+
+void pause_process(Node& node, MonoTime until) {
+  node.paused_until = until;
+  node.executor->pause_until(until);
+  node.link->pause_until(until);
+  if (node.ledger) node.ledger->pause_until(until);
 }
 
 void plant_in_links(PlantedBug bug, Node& node) {

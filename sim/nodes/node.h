@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "decide/engine.h"
+#include "sim/checkers/missing_counts.h"
 #include "sim/checkers/oracle.h"
 #include "sim/checkers/region_checker.h"
 #include "sim/faults/planted_bug.h"
@@ -31,6 +32,7 @@ struct Node {
 
   [[nodiscard]] bool is_running() const { return engine != nullptr; }
   [[nodiscard]] bool serves() const { return is_running() && !draining; }
+  [[nodiscard]] bool is_paused(MonoTime now) const { return now < paused_until; }
 
   const int region;
   const int index;      // in its region
@@ -49,8 +51,7 @@ struct Node {
   std::unique_ptr<LinkWatcher> watcher;
   std::shared_ptr<OriginLink> link;
   std::unique_ptr<LedgerWatcher> ledger_watcher;
-  std::shared_ptr<LedgerLink> ledger;         // none: there is no ledger
-  std::shared_ptr<const ImportLog> received;  // none: no checker runs, or there is no ledger
+  std::shared_ptr<LedgerLink> ledger;  // none: there is no ledger
   std::shared_ptr<decide::Engine> engine;
   int in_flight = 0;  // requests
   bool draining = false;
@@ -58,21 +59,28 @@ struct Node {
   WorkReport last_replay;
   MonoTime idle_since{};  // since then nothing was sent and nothing waits
   MonoTime last_heartbeat{};
-  uint64_t imported = 0;  // rows and presences
+  MonoTime paused_until{};
+  bool is_bridge = false;  // of its region, as it last read; only with checkers
+  uint64_t applied = 0;    // rows of other regions
 };
 
 // Ends the current process. Messages that it sent still arrive.
 void stop_process(Node& node);
 
+// The current process does not run until then.
+void pause_process(Node& node, MonoTime until);
+
 // Makes the links of the current process behave as the bug says.
 void plant_in_links(PlantedBug bug, Node& node);
 
-// The counts that the current process accepted and `origin` does not have.
+// The counts that the current process accepted in live windows and `origin` does not have.
 template <typename Origin>
 [[nodiscard]] Count unacked_counts(const Node& node, const Origin& origin) {
   Count unacked = 0;
   const uint64_t incarnation = node.engine->incarnation();
+  const WallTime now = node.clock.now().wall;
   node.engine->inspect([&](const decide::CellView& cell) {
+    if (!is_live_at({cell.tuple, cell.sequence}, now)) return;
     const Components components = origin.components({cell.tuple, cell.sequence});
     const auto mine = components.find({incarnation, cell.generation});
     const Count acked = mine == components.end() ? 0 : mine->second;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace weir::sim {
 namespace {
 
@@ -20,6 +22,23 @@ TEST(ProcessExecutor, CallsBeforeEachUntilTheProcessEnds) {
   }
   EXPECT_EQ(seen, 1);
   EXPECT_EQ(runs, 2);
+}
+
+TEST(ProcessExecutor, RunsTheTasksOfAPausedProcessInOrderWhenItWakes) {
+  Timeline timeline(1);
+  std::vector<int> runs;
+  ProcessExecutor executor(timeline);
+  const MonoTime begin = timeline.now().mono;
+  executor.pause_until(begin + Millis(100));
+  for (int i = 1; i <= 3; ++i) {
+    executor.post_at(begin + Millis(10 * i), [&runs, i] { runs.push_back(i); });
+  }
+  while (timeline.step(begin + Millis(99))) {
+  }
+  EXPECT_TRUE(runs.empty());
+  while (timeline.step(begin + Millis(101))) {
+  }
+  EXPECT_EQ(runs, (std::vector{1, 2, 3}));
 }
 
 TEST(NodeClock, RemembersItsLatestTimeWhenItIsSetBack) {

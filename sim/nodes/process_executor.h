@@ -2,10 +2,11 @@
 //
 // Tasks that are left when the process ends still run, because only that releases what they hold.
 // A task that must not run after the end checks alive(). `before_each` is called before each task
-// of a process that is alive.
+// of a process that is alive. The tasks of a paused process run when it wakes, in their order.
 
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -18,25 +19,42 @@ class ProcessExecutor final : public Executor {
  public:
   explicit ProcessExecutor(
       Timeline& timeline, Task before_each = [] {})
-      : timeline_(timeline), before_each_(std::make_shared<Task>(std::move(before_each))) {}
+      : timeline_(timeline), state_(std::make_shared<State>()) {
+    state_->before_each = std::move(before_each);
+  }
 
   void post(Task task) override { timeline_.post(wrapped(std::move(task))); }
   void post_at(MonoTime when, Task task) override {
     timeline_.post_at(when, wrapped(std::move(task)));
   }
-  void end() { *alive_ = false; }
-  [[nodiscard]] bool alive() const { return *alive_; }
+  void pause_until(MonoTime then) { state_->paused_until = then; }
+  void end() { state_->alive = false; }
+  [[nodiscard]] bool alive() const { return state_->alive; }
 
  private:
+  // Tasks may outlive the executor.
+  struct State {
+    Task before_each;
+    bool alive = true;
+    MonoTime paused_until{};
+    MonoTime woken{};  // when the last task of the pause runs
+  };
+
   [[nodiscard]] Task wrapped(Task task) const {
-    return [alive = alive_, before_each = before_each_, task = std::move(task)] {
-      if (*alive) (*before_each)();
-      task();
+    return [&timeline = timeline_, state = state_, task = std::move(task)]() mutable {
+      const bool runs = !state->alive || timeline.now().mono >= state->paused_until;
+      if (runs) return run(*state, task);
+      state->woken = std::max(state->woken + Nanos(1), state->paused_until);
+      timeline.post_at(state->woken, [state, task = std::move(task)] { run(*state, task); });
     };
   }
+  static void run(const State& state, const Task& task) {
+    if (state.alive) state.before_each();
+    task();
+  }
+
   Timeline& timeline_;
-  std::shared_ptr<Task> before_each_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace weir::sim

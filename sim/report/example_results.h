@@ -6,8 +6,8 @@
 #include <cmath>
 #include <string>
 
-#include "sim/scenario/results.h"
 #include "sim/random.h"
+#include "sim/scenario/results.h"
 
 namespace weir::sim {
 
@@ -59,7 +59,7 @@ inline Results example_results(ExampleSize size = {}) {
       {"false_denials", "denied below the limit", "%", 0.013, true},
       {"origin_commands", "commands to the origins per second", "/s", 2'204, true},
       {"rows", "ledger rows written per second", "/s", 84.6 * size.worse, true},
-      {"presences", "presences written per second", "/s", 3.25, true},
+      {"batches", "batches of rows written per second", "/s", 3.25, true},
       {"rows_read", "ledger rows read per second", "/s", 412 * size.worse, true},
       {"propagation_p50", "from an admission to its use in another region, median", "ms", 182,
        true},
@@ -72,9 +72,9 @@ inline Results example_results(ExampleSize size = {}) {
               {"a node is killed, us-east/2", seconds * 0.55, seconds * 0.55},
               {"the ledger is slow (400 ms)", seconds * 0.6, seconds * 0.75}};
   r.expectations = {{"worst_cell <= 1.35", 1.0 + 0.124 * size.worse, true},
-                {"unexcused <= 0", 0, true},
-                {"disagreements = 0", 0, true},
-                {"rows <= 100", 84.6 * size.worse, 84.6 * size.worse <= 100}};
+                    {"unexcused <= 0", 0, true},
+                    {"disagreements = 0", 0, true},
+                    {"rows <= 100", 84.6 * size.worse, 84.6 * size.worse <= 100}};
 
   const size_t points = size.seconds + 5;
   const auto in = [&](size_t i, const FaultSpan& fault) {

@@ -11,7 +11,7 @@ constexpr std::string_view kExactness = "exactness";
 constexpr std::string_view kCost = "cost";
 constexpr std::string_view kPropagation = "propagation";
 
-constexpr std::array<FigureName, 22> kFigures = {{
+constexpr std::array<FigureName, 25> kFigures = {{
     {"offered_per_second", kTraffic, "requests offered", "requests per second", "/s", false},
     {"denied", kTraffic, "denied", "denied, of all requests", "%"},
     {"degraded", kTraffic, "degraded verdicts", "degraded verdicts, of all answers", "%"},
@@ -34,8 +34,14 @@ constexpr std::array<FigureName, 22> kFigures = {{
      "denied although the request fitted the true counts", "%"},
     {"origin_commands", kCost, "origin commands", "commands to the origins per second", "/s"},
     {"rows", kCost, "ledger rows written", "ledger rows written per second", "/s"},
-    {"presences", kCost, "presences written", "presences written per second", "/s"},
+    {"batches", kCost, "ledger batches written", "batches of rows written per second", "/s"},
     {"rows_read", kCost, "ledger rows read", "ledger rows read per second", "/s"},
+    {"bridge_commands", kCost, "bridge commands", "commands of bridges to the origins per second",
+     "/s"},
+    {"bridge_updates", kCost, "bridge updates",
+     "tuples that bridges update at the origins per second", "/s"},
+    {"message_bytes", kCost, "bridge message bytes",
+     "bytes of messages from the origins to the processes per second", "/s"},
     {"travel_p50", kPropagation, "row sent to used, median",
      "from sending a row to its use in another region, median", "ms"},
     {"travel_p99", kPropagation, "row sent to used, 99 %",

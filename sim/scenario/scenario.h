@@ -59,7 +59,7 @@ enum class Shape : uint8_t {
   // Every region but the last uses what it may leave unpublished; then the last one requests the
   // limit.
   kHideThenRun,
-  // The same, but all regions announce their presence first.
+  // The same, but all regions take a lease first.
   kHoldBackThenRun,
   kFresh,  // at random, each request for a new key
 };
@@ -105,10 +105,10 @@ enum class FaultKind : uint8_t {
   kLedgerReadOnly,     // writes fail
   kLedgerFull,         // writes of new rows fail
   kLedgerDeadlocks,    // amount: percent of calls that fail
-  kLedgerCutsImports,  // amount: percent of replies that are truncated
+  kLedgerCutsImports,  // amount: percent of replies that are incomplete
   kLedgerStaleReads,   // amount: lag in ms of the replica that answers reads
   kLedgerFailsOver,    // instant: the last amount ms of commits are lost
-  kLedgerOutOfOrder,   // amount: ms from the timestamp of a commit until it is visible, at most
+  kLedgerFeedGap,      // instant: the next batch of a feed is deleted, and its rows are kept
   kLedgerClockSet,     // instant: amount ms off
   // Messages between nodes and their origin, of a region or a node.
   kNetworkLoses,     // amount: percent
@@ -118,6 +118,7 @@ enum class FaultKind : uint8_t {
   kNodeKilled,    // restarts when the fault ends
   kNodeDrained,   // shuts down in order, restarts when the fault ends
   kNodeIsolated,  // reaches no store, but gets requests
+  kBridgeKilled,  // the node that is the bridge of a region; restarts when the fault ends
   kClockSet,      // instant: the clock of a node is amount ms off
 };
 
@@ -164,8 +165,8 @@ struct Scenario {
   std::vector<Expectation> expect = {};
 };
 
-// The scheme of the RFC that Weir is compared with: from half of the limit on, every process
-// publishes every 10 s, without a row budget.
+// The scheme of the RFC that Weir is compared with: from half of the limit on, a region publishes
+// every 10 s, without a row budget.
 [[nodiscard]] SyncRules floor_rules();
 
 // Regions r0, r1, ... with their nodes dealt in turn; later regions are further from the ledger.

@@ -95,9 +95,9 @@ TEST(ScenarioErrors, NameValuesOutOfRange) {
       {"settings.replay_within", "11s", "out of range: 0s to 10s"},
       {"settings.capacity", "63", "from 64 to 268435456"},
       {"settings.rows_per_second", "0", "is no whole number from 1"},
-      {"settings.hidden", "101%", "'101%' is out of range: 0% to 100%"},
-      {"settings.hidden", "0.25", "'0.25' is not a percentage such as 25%"},
-      {"settings.hidden", "0.05%", "is finer than a tenth of a percent"},
+      {"settings.unpublished", "101%", "'101%' is out of range: 0% to 100%"},
+      {"settings.unpublished", "0.25", "'0.25' is not a percentage such as 25%"},
+      {"settings.unpublished", "0.05%", "is finer than a tenth of a percent"},
       {"settings.lease", "25h", "out of range: 7s to 24h"},
       {"settings.lease", "6999ms", "'6999ms' is out of range: 7s to 24h"},
       {"settings.ledger", "no", "'no' is none of off, on"},
@@ -227,8 +227,8 @@ TEST(ScenarioErrors, NameTheInvalidChange) {
     return problem(kSmall, {{.path = path, .value = value}});
   };
   EXPECT_EQ(change("settings.polcy", "floor"),
-            "settings.polcy=floor: settings: key 'polcy' is none of policy, hidden, slack, floor, "
-            "lease, publish_every, import_every, rows_per_second, ledger, on_origin_loss, "
+            "settings.polcy=floor: settings: key 'polcy' is none of policy, unpublished, slack, "
+            "floor, lease, publish_every, import_every, rows_per_second, ledger, on_origin_loss, "
             "read_deadline, max_freshness, replay_within, capacity; did you mean policy?");
   EXPECT_THAT(change("setings.policy", "floor"), HasSubstr("did you mean settings?"));
   EXPECT_EQ(change("limits.2.limit", "5"),

@@ -76,7 +76,7 @@ TEST(ScenarioFile, ReadsTimesRegionsAndClocks) {
 TEST(ScenarioFile, ReadsSettings) {
   const FleetSettings settings = read(kFull).settings;
   SyncRules rules = floor_rules();
-  rules.hidden_permille = 125;
+  rules.unpublished_permille = 125;
   rules.slack_permille = 50;
   rules.lease = Millis(30'000);
   rules.import_every = Millis(1000);
@@ -193,7 +193,7 @@ TEST(Words, AreUnique) {
   }
   EXPECT_EQ(find_figure("none"), nullptr);
   EXPECT_EQ(to_string(Shape::kEdgeBurst), "edge_burst");
-  EXPECT_EQ(to_string(FaultKind::kLedgerOutOfOrder), "ledger_out_of_order");
+  EXPECT_EQ(to_string(FaultKind::kLedgerFeedGap), "ledger_feed_gap");
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace weir::sim {
 
 FleetSettings read_settings(const YamlValue& all) {
-  const YamlMap map(all, {"policy", "hidden", "slack", "floor", "lease", "publish_every",
+  const YamlMap map(all, {"policy", "unpublished", "slack", "floor", "lease", "publish_every",
                           "import_every", "rows_per_second", "ledger", "on_origin_loss",
                           "read_deadline", "max_freshness", "replay_within", "capacity"});
   FleetSettings settings;
@@ -33,13 +33,12 @@ FleetSettings read_settings(const YamlValue& all) {
   if (const auto policy = map.find("policy"); policy && choice("bounded", "floor")(*policy) == 1) {
     rules = floor_rules();
   }
-  read("hidden", rules.hidden_permille, permille);
+  read("unpublished", rules.unpublished_permille, permille);
   read("slack", rules.slack_permille, permille);
   read("floor", rules.floor_permille, permille);
   read("publish_every", rules.publish_every, duration(Millis(1), kDay));
   read("import_every", rules.import_every, duration(Millis(1), kDay));
-  // The delay of imports limits how short a lease may be.
-  read("lease", rules.lease, duration(shortest_lease(rules), kDay));
+  read("lease", rules.lease, duration(kMinLease, kDay));
   read("rows_per_second", rules.rows_per_second, whole({1, 1'000'000'000}));
   read("ledger", settings.ledger, choice("off", "on"));
   read("on_origin_loss", settings.on_origin_loss, choice("local", "deny", "share"));

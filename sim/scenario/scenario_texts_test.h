@@ -28,7 +28,7 @@ world:
     - {shape: sawtooth, ppm: 50, every: 20s}
 settings:
   policy: floor
-  hidden: 12.5%
+  unpublished: 12.5%
   slack: 5%
   lease: 30s
   import_every: 1s

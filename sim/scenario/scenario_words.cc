@@ -20,7 +20,7 @@ constexpr auto kPercent = Amount::kPercent;
 constexpr auto kNode = FaultScope::kNode;
 constexpr auto kNowhere = FaultScope::kNowhere;
 
-constexpr std::array<FaultWords, 23> kFaults = {{
+constexpr std::array<FaultWords, 24> kFaults = {{
     {.kind = kOriginRefuses, .word = "origin_refuses"},
     {.kind = kOriginSilent, .word = "origin_silent"},
     {.kind = kOriginSlow, .word = "origin_slow", .amount = kDelay},
@@ -39,7 +39,7 @@ constexpr std::array<FaultWords, 23> kFaults = {{
      .amount = kDelay,
      .where = kNowhere,
      .at_once = true},
-    {.kind = kLedgerOutOfOrder, .word = "ledger_out_of_order", .amount = kDelay},
+    {.kind = kLedgerFeedGap, .word = "ledger_feed_gap", .at_once = true},
     {.kind = kLedgerClockSet,
      .word = "ledger_clock_set",
      .amount = kOffset,
@@ -51,6 +51,7 @@ constexpr std::array<FaultWords, 23> kFaults = {{
     {.kind = kNodeKilled, .word = "node_killed", .where = kNode},
     {.kind = kNodeDrained, .word = "node_drained", .where = kNode},
     {.kind = kNodeIsolated, .word = "node_isolated", .where = kNode},
+    {.kind = kBridgeKilled, .word = "bridge_killed"},
     {.kind = kClockSet, .word = "clock_set", .amount = kOffset, .where = kNode, .at_once = true},
 }};
 

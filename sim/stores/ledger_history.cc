@@ -18,18 +18,17 @@ Entry last_by(const std::map<Key, std::vector<Entry>>& map, const Key& key, Mono
 
 }  // namespace
 
-void LedgerHistory::note(MonoTime at, const LedgerNews& news) {
-  for (const LedgerRow& row : news.rows) {
+void LedgerHistory::note(MonoTime at, const std::vector<LedgerRow>& rows) {
+  for (const LedgerRow& row : rows) {
     std::vector<RowEntry>& entries = rows_[{cell_of(row), row.region}];
     const RowEntry before = entries.empty() ? RowEntry{.limit = row.limit_seen} : entries.back();
     entries.push_back({.at = at,
                        .count = std::max(before.count, row.count),
                        .limit = std::min(before.limit, row.limit_seen)});
-  }
-  for (const LedgerPresence& presence : news.presences) {
-    std::vector<PresenceEntry>& entries = presences_[{tuple_of(presence.key), presence.region}];
-    const WallTime before = entries.empty() ? WallTime{} : entries.back().until;
-    entries.push_back({.at = at, .until = std::max(before, presence.until)});
+    std::vector<LeaseEntry>& leases = leases_[{tuple_of(row.key), row.region}];
+    if (leases.empty() || leases.back().until < row.leased_until) {
+      leases.push_back({.at = at, .until = row.leased_until});
+    }
   }
 }
 
@@ -41,9 +40,9 @@ Count LedgerHistory::limit_at(const RowId& id, MonoTime by) const {
   return last_by(rows_, id, by).limit;
 }
 
-WallTime LedgerHistory::presence_until(const std::string& tuple, const std::string& region,
-                                       MonoTime by) const {
-  return last_by(presences_, std::pair(tuple, region), by).until;
+WallTime LedgerHistory::leased_until(const std::string& tuple, const std::string& region,
+                                     MonoTime by) const {
+  return last_by(leases_, std::pair(tuple, region), by).until;
 }
 
 }  // namespace weir::sim

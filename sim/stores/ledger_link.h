@@ -1,5 +1,5 @@
 // The link from one process to the ledger. Messages have delays, get lost in either direction and
-// arrive twice; calls fail as in a deadlock; a lagging replica answers, or a reply is truncated; a
+// arrive twice; calls fail as in a deadlock; a lagging replica answers, or a reply is incomplete; a
 // row is rejected as invalid. During an outage calls fail at once, or are never answered.
 
 #pragma once
@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "sim/faults/link_faults.h"
 #include "sim/random.h"
@@ -20,9 +21,10 @@ namespace weir::sim {
 enum class LedgerBug : uint8_t {
   kNone,
   kAddsForeign,      // rows also contain the counts of other regions
-  kOwnAsForeign,     // own rows count as those of another region
+  kOwnAsForeign,     // the rows of other regions also contain the own counts
   kSumsChanges,      // a changed row is added to its earlier value
   kIgnoresLeaseEnd,  // the lease ends for others, but never for the process
+  kShortensLeases,   // the lease of a row ends one window too early
   kHidesRegions,     // the process sees no other region
   kHidesLimits,      // the smaller limit of another region is not delivered
   kFalseAcks,        // reports rows as written now and then that are not
@@ -34,6 +36,8 @@ struct LedgerCounters {
   uint64_t cut = 0;
   uint64_t stale = 0;
   uint64_t rejected = 0;
+  uint64_t gaps = 0;        // replies with a missing batch
+  uint64_t full_reads = 0;  // reads of all rows of a region
 };
 
 // Observes the node's end of the link.
@@ -43,10 +47,12 @@ class LedgerWatcher {
   // A message is lost, late or fails.
   virtual void disrupted() {}
   // The ledger rejected rows as invalid.
-  virtual void rejected(const LedgerNews&) {}
+  virtual void rejected(const std::vector<LedgerRow>&) {}
   // Messages that leave the node, and those that reach it.
-  virtual void sent(const LedgerNews&) {}
-  virtual void received(const LedgerNews&) {}
+  virtual void sent(const std::vector<LedgerRow>&) {}
+  virtual void received(const std::vector<LedgerRow>&) {}
+  // The ledger has committed a batch of the node.
+  virtual void committed() {}
 };
 
 // Belongs to the timeline.
@@ -59,9 +65,10 @@ class LedgerLink final : public GlobalLedger {
         user_(std::move(user)),
         random_(seed) {}
 
-  void publish(LedgerNews news, PublishReply reply) override;
-  void changes_since(LedgerCursor cursor, ChangesReply reply) override;
-  void read_page(LedgerPosition position, PageReply reply) override;
+  void publish(std::string region, FeedPosition known, std::vector<LedgerRow> rows,
+               PublishReply reply) override;
+  void read_feeds(std::vector<RegionFeed> after, FeedReply reply) override;
+  void read_page(std::string region, LedgerPosition position, PageReply reply) override;
   void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override;
   void clean(size_t most, CleaningReply reply) override;
   [[nodiscard]] bool reachable() const override {
@@ -70,6 +77,9 @@ class LedgerLink final : public GlobalLedger {
     return false;
   }
 
+  // The process does not run until then; it receives the replies that arrive meanwhile at that
+  // time.
+  void pause_until(MonoTime then) { paused_until_ = then; }
   // The process has ended. Messages that it sent still arrive; replies are dropped.
   void abandon() {
     abandoned_ = true;
@@ -88,16 +98,21 @@ class LedgerLink final : public GlobalLedger {
   using Reply = std::function<void(Result<Answer>)>;
   template <typename Answer>
   using Call = std::function<void(const Reply<Answer>&)>;
+  enum class Write : uint8_t { kNo, kRows };
 
   template <typename Answer>
-  void send(Call<Answer> call, Reply<Answer> reply);
+  void send(Call<Answer> call, Reply<Answer> reply, Write write = Write::kNo);
   template <typename Answer>
   void send_reply(const std::shared_ptr<Reply<Answer>>& once, Result<Answer> answer);
   [[nodiscard]] std::shared_ptr<GlobalLedger> read_from();
-  [[nodiscard]] bool is_rejected(const LedgerNews& news) const;
-  [[nodiscard]] bool accepts(const LedgerNews& news) const;
-  void deliver(LedgerNews& news);
-  void apply_bug(LedgerNews& news) const;
+  [[nodiscard]] bool is_rejected(const std::vector<LedgerRow>& rows) const;
+  [[nodiscard]] bool accepts(const std::vector<LedgerRow>& rows) const;
+  void receive(const std::vector<RegionFeed>& after, FeedChanges& changes);
+  void cut(FeedChanges& changes);
+  void deliver(std::vector<LedgerRow>& rows);
+  void plant_in_feeds(const std::vector<RegionFeed>& after, FeedChanges& changes);
+  void plant_in_rows(std::vector<LedgerRow>& rows);
+  [[nodiscard]] FeedPosition ack_falsely(const FeedPosition& known) const;
 
   Millis delay() {
     return faults.slow +
@@ -112,8 +127,11 @@ class LedgerLink final : public GlobalLedger {
   const std::shared_ptr<GlobalLedger> store_;
   const LedgerUser user_;
   Random random_;
+  MonoTime paused_until_{};
   bool abandoned_ = false;
-  std::map<RowId, Count> received_;  // for planted bugs
+  // For planted bugs: the largest counts that this process received and sent.
+  std::map<RowId, Count> received_;
+  std::map<CellId, Count> sent_;
 };
 
 }  // namespace weir::sim

@@ -71,16 +71,6 @@ class LinkTest : public ::testing::Test {
     while (timeline_.step(end)) {
     }
   }
-  void note_published(Count total) {
-    link_.note_published(
-        {{.cell = cell_, .total = total, .expires_at = timeline_.now().wall + Millis(1'000'000)}});
-  }
-  Count published() {
-    Count published = 0;
-    origin_->read({{.cell = cell_, .reader = {1, 1}}},
-                  [&](const auto& totals) { published = totals->at(0).published; });
-    return published;
-  }
   Count total() { return origin_->components(cell_)[{1, 1}]; }
 
   Timeline timeline_{1};
@@ -134,43 +124,6 @@ TEST_F(LinkTest, BrokenConnectionDeliversItsMessageAfterTheNextEpochBegan) {
   send(2);
   run_for(Millis(100));
   EXPECT_EQ(answers_, 1);
-}
-
-struct DisruptionCount final : LinkWatcher {
-  void disrupted() override { ++count; }
-  int count = 0;
-};
-
-TEST_F(LinkTest, LosesPublishedCountsWithoutReportingADisruption) {
-  DisruptionCount disruptions;
-  link_.watcher = &disruptions;
-  for (const Connectivity connectivity : {Connectivity::kRefused, Connectivity::kSilent}) {
-    link_.faults.connectivity = connectivity;
-    note_published(1);
-    run_for(Millis(1000));
-  }
-  link_.faults.connectivity = Connectivity::kUp;
-  note_published(2);
-  link_.faults.connectivity = Connectivity::kSilent;  // while it is in flight
-  run_for(Millis(1000));
-  link_.faults = {.lose_permille = 1000};
-  note_published(3);
-  run_for(Millis(1000));
-  EXPECT_EQ(published(), 0u);
-  EXPECT_EQ(disruptions.count, 0);
-  send(1);
-  EXPECT_EQ(disruptions.count, 1);
-  link_.watcher = nullptr;
-}
-
-TEST_F(LinkTest, DeliversPublishedCountsLateFromABrokenConnection) {
-  link_.break_holding_for(Millis(2000));
-  note_published(4);
-  run_for(Millis(1999));
-  EXPECT_EQ(published(), 0u);
-  run_for(Millis(2));
-  EXPECT_EQ(published(), 4u);
-  EXPECT_EQ(answers_ + errors_, 0);
 }
 
 TEST_F(LinkTest, DeliversMessagesOfAnEndedProcess) {

@@ -17,5 +17,10 @@ struct RowId {
 };
 [[nodiscard]] CellId cell_of(const LedgerRow& row);
 [[nodiscard]] std::string tuple_of(const LedgerKey& key);
+// Whether a lease covers a window of this duration: others count a region as present in exactly
+// these windows.
+[[nodiscard]] inline bool covers(WallTime leased_until, int64_t sequence, Millis duration) {
+  return leased_until >= WallTime((sequence + 1) * duration);
+}
 
 }  // namespace weir::sim

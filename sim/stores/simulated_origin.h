@@ -20,7 +20,7 @@ class SimulatedOrigin {
   [[nodiscard]] virtual std::shared_ptr<RegionalOrigin> endpoint_of(int process) = 0;
   [[nodiscard]] virtual Components components(const CellId& cell) const = 0;
 
-  // Loses everything.
+  // Loses everything, the data of the bridge included.
   virtual void forget_all() = 0;
   // Saves the present state under a number, and goes back to it later.
   virtual void save(size_t number) = 0;
@@ -34,7 +34,7 @@ class PlainOrigin final : public SimulatedOrigin {
       : origin_(std::make_shared<origins::InProcessOrigin>(clock)) {}
 
   [[nodiscard]] std::shared_ptr<RegionalOrigin> endpoint_of(int /*process*/) override {
-    return origin_;
+    return origin_->another_endpoint();
   }
   [[nodiscard]] Components components(const CellId& cell) const override {
     return origin_->components(cell);

@@ -25,7 +25,8 @@ Count sum_without(const Components& components, const Component& excluded) {
 
 class WatchedOrigin::Endpoint final : public RegionalOrigin {
  public:
-  Endpoint(WatchedOrigin& watched, int process) : watched_(watched), process_(process) {}
+  Endpoint(WatchedOrigin& watched, int process)
+      : watched_(watched), bridge_(watched.bridge_), process_(process) {}
 
   void read(std::vector<CellRead> cells, OriginReply reply) override {
     std::vector<CellTotals> totals;
@@ -37,16 +38,15 @@ class WatchedOrigin::Endpoint final : public RegionalOrigin {
     for (const CellReplay& cell : cells) totals.push_back(watched_.write(process_, cell));
     reply(std::move(totals));
   }
-  void note_published(std::vector<CellPublished> cells) override {
-    for (const CellPublished& noted : cells) watched_.keep_published(noted);
-  }
   void retire(std::vector<CellRetirement> cells, RetirementReply reply) override {
     for (const CellRetirement& retired : cells) watched_.retire(retired);
     reply(cells.size());
   }
+  [[nodiscard]] BridgeStore* bridge_store() override { return &bridge_; }
 
  private:
   WatchedOrigin& watched_;
+  BridgeEndpoint bridge_;
   int process_;
 };
 
@@ -65,20 +65,14 @@ CellTotals WatchedOrigin::read(const CellRead& read) {
 
 CellTotals WatchedOrigin::totals(const CellRead& read) {
   CellTotals totals;
-  origin_.read({read}, [&](const auto& answer) { totals = answer->at(0); });
-  totals.published = published(read.cell);
+  CellRead components = read;
+  components.with_regions = false;
+  origin_.read({components}, [&](const auto& answer) { totals = answer->at(0); });
+  if (read.with_regions) {
+    totals.regions =
+        std::make_shared<const std::vector<RegionCount>>(bridge_.data.counts(read.cell.tuple));
+  }
   return totals;
-}
-
-// Belongs to no component, so the observer is not called.
-void WatchedOrigin::keep_published(const CellPublished& noted) {
-  const WallTime expires_at = noted.expires_at + expiry_margin_;
-  if (noted.total == 0 || expires_at <= clock_.now().wall) return;
-  drop_expired();
-  Cell& cell = cells_[noted.cell];
-  cell.expires_at = expires_at;
-  cell.published = writing_ == Writing::kSet ? noted.total : std::max(cell.published, noted.total);
-  note(noted.cell);
 }
 
 void WatchedOrigin::retire(const CellRetirement& retired) {
@@ -93,10 +87,37 @@ void WatchedOrigin::retire(const CellRetirement& retired) {
   note(retired.cell);
 }
 
-Count WatchedOrigin::published(const CellId& cell) const {
-  const auto found = cells_.find(cell);
-  if (found == cells_.end() || found->second.expires_at <= clock_.now().wall) return 0;
-  return found->second.published;
+void WatchedOrigin::raise_departed(const std::string& tuple, const CellFloor& floor) {
+  const WallTime expires_at = floor.expires_at + expiry_margin_;
+  if (expires_at <= clock_.now().wall) return;
+  drop_expired();
+  const CellId id{tuple, floor.sequence};
+  Count written = 0;
+  for (const auto& [component, count] : components(id)) {
+    if (is_written_again(component, floor)) written = base::saturating_add(written, count);
+  }
+  if (written >= floor.total) return;
+  Cell& cell = cells_[id];
+  cell.expires_at = std::max(cell.expires_at, expires_at);
+  Count& departed = cell.components[kDeparted];
+  if (floor.total - written <= departed) return;
+  restored_[id] += floor.total - written - departed;
+  departed = floor.total - written;
+  origin_.replay(
+      {{.cell = id, .writer = kDeparted, .total = departed, .expires_at = cell.expires_at}},
+      [](const auto&) {});
+  note(id);
+}
+
+Count WatchedOrigin::restored(const CellId& cell) const {
+  const auto found = restored_.find(cell);
+  return found == restored_.end() ? 0 : found->second;
+}
+
+Count WatchedOrigin::total(const CellId& cell) const {
+  Count sum = 0;
+  for (const auto& [component, count] : components(cell)) sum = base::saturating_add(sum, count);
+  return sum;
 }
 
 CellTotals WatchedOrigin::write(int process, const CellReplay& replay) {
@@ -111,6 +132,7 @@ CellTotals WatchedOrigin::write(int process, const CellReplay& replay) {
     store(replay, had);
     note(replay.cell);
   }
+  if (!drops && !expired) bridge_.data.note_replay(replay);
   observer_(
       {.process = process, .replay = replay, .before = before, .after = components(replay.cell)});
 
@@ -127,6 +149,7 @@ CellTotals WatchedOrigin::write(int process, const CellReplay& replay) {
 
 void WatchedOrigin::store(const CellReplay& replay, Count before) {
   CellReplay stored = replay;
+  stored.due = Due::kNever;  // bridge_ has it
   stored.expires_at += expiry_margin_;
   if (planted_bug_ == PlantedBug::kOriginAdds) stored.total += before;
   drop_expired();
@@ -164,6 +187,7 @@ void WatchedOrigin::replace_all(std::map<CellId, Cell> cells, Loss loss) {
 }
 
 void WatchedOrigin::forget_all() {
+  bridge_.data.forget_all();
   replace_all({}, Loss::kForgot);
 }
 
@@ -172,12 +196,11 @@ void WatchedOrigin::restore(MonoTime as_of, Loss loss) {
   std::map<CellId, Cell> was;
   for (const auto& [id, cell] : cells_) {
     const Moment moment = moment_at(id, as_of);
-    was[id] = {.expires_at = cell.expires_at,
-               .components = moment.components,
-               .folded = moment.folded,
-               .published = moment.published};
+    was[id] = {
+        .expires_at = cell.expires_at, .components = moment.components, .folded = moment.folded};
   }
   replace_all(std::move(was), loss);
+  bridge_.data.go_back(as_of);
 }
 
 void WatchedOrigin::drop_expired() {
@@ -201,11 +224,10 @@ void WatchedOrigin::note(const CellId& cell) {
   const Components components = origin_.components(cell);
   std::vector<Moment>& moments = history_[cell];
   const Moment last = moments.empty() ? Moment{} : moments.back();
-  const Count noted = published(cell);
-  if (components == last.components && noted == last.published) return;
+  if (components == last.components) return;
   const auto held = cells_.find(cell);
   const Components folded = held == cells_.end() ? Components{} : held->second.folded;
-  moments.push_back({.when = now, .components = components, .folded = folded, .published = noted});
+  moments.push_back({.when = now, .components = components, .folded = folded});
   const auto stands = [&](const Component& component) {
     std::vector<ComponentValue>& entry = component_values_[{cell, component}];
     const Count count = count_of(components, component) + count_of(folded, component);

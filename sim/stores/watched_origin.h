@@ -5,6 +5,9 @@
 // Counts of a process that shut down stay under its name in the history as long as the shared
 // component of departed processes should hold them: by the calls that the origin received, not by
 // what it did.
+//
+// The data of the bridge are in BridgeData. The origin loses them with the rest, and it may evict
+// the counts of other regions alone.
 
 #pragma once
 
@@ -16,9 +19,10 @@
 #include <vector>
 
 #include "origins/in_process_origin.h"
-#include "sim/checkers/region_checker.h"
 #include "sim/faults/planted_bug.h"
 #include "sim/random.h"
+#include "sim/stores/bridge_endpoint.h"
+#include "sim/stores/origin_history.h"
 #include "sim/stores/simulated_origin.h"
 
 namespace weir::sim {
@@ -46,6 +50,10 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
         planted_bug_(planted_bug),
         observer_(std::move(observer)),
         origin_(clock),
+        bridge_{.data = BridgeData(clock, expiry_margin, planted_bug),
+                .total = [this](const CellId& cell) { return total(cell); },
+                .raise_departed = [this](const std::string& tuple,
+                                         const CellFloor& floor) { raise_departed(tuple, floor); }},
         random_(0) {}
 
   [[nodiscard]] std::shared_ptr<RegionalOrigin> endpoint_of(int process) override;
@@ -55,6 +63,9 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   void restore_saved(size_t number) override { restore(saved_[number], Loss::kLaggingReplica); }
   // Goes back to the state of that time.
   void restore(MonoTime as_of, Loss loss);
+
+  // Evicts the counts of other regions on one tuple. False: there are none.
+  bool evict_region_counts(Random& random) { return bridge_.data.evict_one(random); }
 
   // Components that were lost this way and that their writer has restored.
   [[nodiscard]] uint64_t repaired(Loss loss) const { return repaired_[static_cast<size_t>(loss)]; }
@@ -66,6 +77,9 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   }
   [[nodiscard]] const std::vector<ComponentValue>& component_history(
       const CellId& cell, const Component& component) const override;
+  [[nodiscard]] Count total(const CellId& cell) const override;
+  [[nodiscard]] Count restored(const CellId& cell) const override;
+  [[nodiscard]] const BridgeData& bridge() const override { return bridge_.data; }
 
  private:
   class Endpoint;
@@ -73,13 +87,11 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
     WallTime expires_at{};
     Components components;
     Components folded{};  // writers of the counts in the shared component of departed processes
-    Count published = 0;
   };
   struct Moment {
     MonoTime when{};
     Components components{};
     Components folded{};
-    Count published = 0;
   };
   struct Lost {
     Count had = 0;
@@ -89,8 +101,8 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
 
   [[nodiscard]] CellTotals read(const CellRead& read);
   [[nodiscard]] CellTotals write(int process, const CellReplay& replay);
-  void keep_published(const CellPublished& noted);
   void retire(const CellRetirement& retired);
+  void raise_departed(const std::string& tuple, const CellFloor& floor);
   [[nodiscard]] CellTotals totals(const CellRead& read);
   void store(const CellReplay& replay, Count before);
   void replace_all(std::map<CellId, Cell> cells, Loss loss);
@@ -98,7 +110,6 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   [[nodiscard]] static std::vector<Moment>::const_iterator first_after(
       const std::vector<Moment>& moments, MonoTime when);
   [[nodiscard]] Moment moment_at(const CellId& cell, MonoTime when) const;
-  [[nodiscard]] Count published(const CellId& cell) const;
   [[nodiscard]] CellTotals with_bug(const CellId& cell, const Component& reader, CellTotals totals);
   void drop_expired();
 
@@ -107,12 +118,13 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   const Millis expiry_margin_;
   const PlantedBug planted_bug_;
   Observer observer_;
-  origins::InProcessOrigin origin_;
+  origins::InProcessOrigin origin_;  // the components
+  SharedBridge bridge_;
   Random random_;
-  // The content of origin_, to be able to write it again; and the published counts, of which
-  // origin_ keeps only the largest.
+  // The content of origin_, to be able to write it again.
   std::map<CellId, Cell> cells_;
   std::map<CellId, std::vector<Moment>> history_;
+  std::map<CellId, Count> restored_;
   std::map<size_t, MonoTime> saved_;
   std::map<CellComponent, std::vector<ComponentValue>> component_values_;
   std::map<CellComponent, Lost> lost_;

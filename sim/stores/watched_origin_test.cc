@@ -4,7 +4,31 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/contracts/bridge_contract.h"
 #include "tests/doubles/manual_clock.h"
+
+namespace weir::contracts {
+
+struct WatchedMaker {
+  using Clock = doubles::ManualClock;
+  explicit WatchedMaker(const Clock& clock)
+      : origin(
+            clock, sim::Writing::kRaise, sim::PlantedBug::kNone, [](const sim::OriginWrite&) {},
+            Millis(0)) {}
+  [[nodiscard]] std::shared_ptr<RegionalOrigin> make() { return origin.endpoint_of(0); }
+  [[nodiscard]] std::shared_ptr<RegionalOrigin> another() { return origin.endpoint_of(1); }
+  void settle() {}
+  void await_subscribers(int) {}
+  template <typename Condition>
+  void await(const Condition& reached) {
+    EXPECT_TRUE(reached());
+  }
+  sim::WatchedOrigin origin;
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(WatchedOrigin, BridgeContract, WatchedMaker);
+
+}  // namespace weir::contracts
 
 namespace weir::sim {
 namespace {
@@ -28,10 +52,6 @@ class WatchedOriginTest : public ::testing::Test {
     return received;
   }
 
-  void note_published(WatchedOrigin& origin, Count total) {
-    origin.endpoint_of(0)->note_published(
-        {{.cell = cell_, .total = total, .expires_at = clock_.now().wall + Millis(60'000)}});
-  }
   CellTotals read(WatchedOrigin& origin, const Component& reader) {
     CellTotals received;
     origin.endpoint_of(0)->read({{.cell = cell_, .reader = reader}},
@@ -103,45 +123,110 @@ TEST_F(WatchedOriginTest, KnowsTheLeastThatAReadHasSeenSince) {
   EXPECT_EQ(origin->least_others_since(cell_, kOne, since), 0u);
 }
 
-TEST_F(WatchedOriginTest, PublishedCountBelongsToNoComponent) {
-  const auto origin = origin_with(Writing::kSet);
-  note_published(*origin, 4);
-  EXPECT_EQ(replay(*origin, kOne, 5).published, 4u);
-  EXPECT_EQ(read(*origin, kTwo).published, 4u);
-  EXPECT_EQ(read(*origin, kTwo).siblings, 5u);
-  EXPECT_EQ(origin->components(cell_), (Components{{kOne, 5}}));
-  EXPECT_EQ(written_, 1);
-  EXPECT_EQ(origin->component_history(cell_, kOne).size(), 1u);
-}
+// What other regions count on the tuple, as the bridge writes it.
+class BridgeDataTest : public WatchedOriginTest {
+ protected:
+  void raise(Count count) {
+    store().update_tuples({{.tuple = cell_.tuple,
+                            .counts = {{.region = "eu", .sequence = 5, .count = count}},
+                            .kept_until = clock_.now().wall + Millis(60'000),
+                            .sequences = {}}},
+                          [](const auto&) {});
+  }
+  [[nodiscard]] Count known() {
+    const auto counts = origin_->bridge().counts(cell_.tuple);
+    return counts.empty() ? 0 : counts[0].count;
+  }
+  [[nodiscard]] BridgeStore& store() { return *endpoint_->bridge_store(); }
+  [[nodiscard]] std::vector<DueTuple> due() {
+    std::vector<DueTuple> due;
+    store().read_due({}, clock_.now().wall + Millis(1'000'000), 100,
+                     [&](const auto& entries) { due = *entries; });
+    return due;
+  }
+  void replay_due(Count total) {
+    endpoint_->replay({{.cell = cell_,
+                        .writer = kOne,
+                        .total = total,
+                        .expires_at = clock_.now().wall + Millis(60'000),
+                        .limit_seen = 10,
+                        .due = Due::kNow}},
+                      [](const auto&) {});
+  }
+  BridgeGrant acquire(const std::string& holder) {
+    BridgeGrant grant;
+    store().acquire(holder, Millis(1000), [&](const auto& received) { grant = *received; });
+    return grant;
+  }
 
-TEST_F(WatchedOriginTest, KeepsTheLastPublishedCountOnlyIfItWritesAsRedisDoes) {
-  const auto raises = origin_with(Writing::kRaise);
-  note_published(*raises, 8);
-  note_published(*raises, 3);
-  EXPECT_EQ(read(*raises, kOne).published, 8u);
-  const auto sets = origin_with(Writing::kSet);
-  note_published(*sets, 8);
-  note_published(*sets, 3);
-  EXPECT_EQ(read(*sets, kOne).published, 3u);
-}
+  std::unique_ptr<WatchedOrigin> origin_ = origin_with(Writing::kRaise);
+  std::shared_ptr<RegionalOrigin> endpoint_ = origin_->endpoint_of(0);
+};
 
-TEST_F(WatchedOriginTest, LosesAndRestoresThePublishedCountWithTheRest) {
-  const auto origin = origin_with(Writing::kSet);
-  replay(*origin, kOne, 5);
-  note_published(*origin, 5);
+TEST_F(BridgeDataTest, IsLostAndRestoredWithTheRest) {
+  raise(3);
+  replay_due(1);
+  EXPECT_TRUE(acquire("one").ours);
+  store().save("one", "state", [](const auto&) {});
+  store().keep_record("record", clock_.now().wall, [](const auto&) {});
   const MonoTime then = clock_.now().mono;
   clock_.advance(Millis(1));
-  replay(*origin, kOne, 7);
-  note_published(*origin, 7);
-  replay(*origin, kOne, 6);  // late: what others wrote stays
-  EXPECT_EQ(read(*origin, kOne).published, 7u);
-  origin->restore(then, Loss::kOldSnapshot);
-  EXPECT_EQ(read(*origin, kOne).published, 5u);
-  origin->forget_all();
-  EXPECT_EQ(read(*origin, kOne).published, 0u);
-  note_published(*origin, 7);
-  clock_.advance(Millis(65'000));
-  EXPECT_EQ(read(*origin, kOne).published, 0u);
+  raise(5);
+  store().remove_due(due());
+  store().save("one", "newer", [](const auto&) {});
+  origin_->restore(then, Loss::kOldSnapshot);
+  EXPECT_EQ(known(), 3u);
+  EXPECT_EQ(origin_->bridge().records().size(), 1u);
+  EXPECT_EQ(due().size(), 1u);
+  EXPECT_EQ(acquire("one").state, "state");
+  origin_->forget_all();
+  EXPECT_EQ(known(), 0u);
+  EXPECT_TRUE(origin_->bridge().records().empty());
+  EXPECT_TRUE(due().empty());
+  EXPECT_TRUE(acquire("two").ours);
+  EXPECT_EQ(acquire("two").state, "");
+  EXPECT_EQ(origin_->bridge().limit_seen(cell_), 0u);
+}
+
+TEST_F(BridgeDataTest, RecordsTheHistoryOfCounts) {
+  raise(3);
+  const MonoTime then = clock_.now().mono;
+  clock_.advance(Millis(1));
+  raise(5);
+  EXPECT_EQ(origin_->bridge().counts_at(cell_.tuple, then)->counts[0].count, 3u);
+  EXPECT_EQ(origin_->bridge().counts_at(cell_.tuple, clock_.now().mono)->counts[0].count, 5u);
+  EXPECT_EQ(origin_->bridge().counts_at(cell_.tuple, then - Millis(1)), nullptr);
+}
+
+TEST_F(BridgeDataTest, ReplayGivesADueEntryALaterTime) {
+  replay_due(1);
+  const std::vector<DueTuple> read = due();
+  ASSERT_EQ(read.size(), 1u);
+  clock_.advance(Millis(1));
+  replay_due(2);
+  store().remove_due(read);
+  ASSERT_EQ(due().size(), 1u);
+  EXPECT_GT(due()[0].at, read[0].at);
+  store().remove_due(due());
+  EXPECT_TRUE(due().empty());
+}
+
+TEST_F(BridgeDataTest, EvictionLosesCountsOfOneTupleAndIsReported) {
+  Random random(1);
+  EXPECT_FALSE(origin_->evict_region_counts(random));
+  raise(3);
+  EXPECT_EQ(acquire("one").evicted, 0u);
+  EXPECT_TRUE(origin_->evict_region_counts(random));
+  EXPECT_EQ(known(), 0u);
+  EXPECT_EQ(acquire("one").evicted, 1u);
+}
+
+TEST_F(BridgeDataTest, LeaseEndsWithTime) {
+  EXPECT_TRUE(acquire("one").ours);
+  EXPECT_FALSE(acquire("two").ours);
+  clock_.advance(Millis(1000));
+  EXPECT_TRUE(acquire("two").ours);
+  EXPECT_FALSE(acquire("one").ours);
 }
 
 }  // namespace

@@ -19,6 +19,8 @@ void World::schedule_fault() {
     if (!active_) return;
     if (ledger_ && random_.one_in(3)) {
       inject_ledger_fault();
+    } else if (ledger_ && random_.one_in(5)) {
+      inject_bridge_fault();
     } else if (random_.one_in(2)) {
       inject_node_fault();
     } else {
@@ -99,9 +101,10 @@ void World::inject_origin_fault() {
 void World::inject_ledger_fault() {
   if (ledger_connectivity_ != Connectivity::kUp) return;
   const Millis lasts(random_.between(300, 4000));
-  const int64_t what = random_.between(0, 6);
+  const int64_t what = random_.between(0, 7);
   const WorldFault kind = what <= 3   ? WorldFault::kLedgerOutages
                           : what <= 5 ? WorldFault::kLedgerFailovers
+                          : what == 6 ? WorldFault::kFeedGaps
                                       : WorldFault::kRejectedRows;
   if (!happens(kind)) return;
   monitor_.note_disruption();
@@ -128,7 +131,38 @@ void World::inject_ledger_fault() {
       note("the ledger's clock is set");
       ledger_->set_skew(Millis(random_.between(-2000, 2000)));
       break;
+    case 6:
+      note("batches are missing from a feed");
+      ledger_->lose_next_batches(any_region().name, static_cast<uint64_t>(random_.between(1, 3)));
+      break;
     default: reject_rows_of_a_tuple(); break;
+  }
+}
+
+void World::inject_bridge_fault() {
+  switch (random_.between(0, 2)) {
+    case 0: {
+      Region& region = any_region();
+      if (!happens(WorldFault::kOriginEvicts)) return;
+      if (!region.origin->evict_region_counts(random_)) return;
+      note("the origin evicts counts of other regions");
+      monitor_.note_disruption();
+      cover(Coverage::kRegionCountsEvicted);
+      break;
+    }
+    case 1: {
+      Node* const bridge = any_bridge();
+      if (bridge == nullptr || !happens(WorldFault::kBridgePauses)) return;
+      pause(*bridge, Millis(random_.between(500, 4000)));
+      break;
+    }
+    default: {
+      Node* const bridge = any_bridge();
+      if (bridge == nullptr || !happens(WorldFault::kBridgeKills)) return;
+      cover(Coverage::kBridgeKilled);
+      kill(*bridge);
+      break;
+    }
   }
 }
 

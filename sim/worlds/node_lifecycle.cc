@@ -16,9 +16,11 @@ constexpr Millis kSweepEvery{700};
 constexpr size_t kCapacity = 64;
 constexpr size_t kSmallCapacity = 1;  // a table has a few more slots
 constexpr int64_t kAcksPerKill = 40;
+constexpr int64_t kStepsPerKill = 250;
+
 }  // namespace
 
-// Kills processes after an acknowledged replay, if the options say so.
+// Kills processes after an acknowledged replay or at a step of the bridge, if the options say so.
 class World::NodeOriginWatcher final : public CheckedOriginWatcher {
  public:
   NodeOriginWatcher(World& world, Node& node)
@@ -30,6 +32,33 @@ class World::NodeOriginWatcher final : public CheckedOriginWatcher {
     CheckedOriginWatcher::received(message, cells, totals);
     if (totals.ok() && world_.options_.kills_after_ack) world_.maybe_kill_after_ack(node_);
   }
+  void bridge_sent(BridgeStep step, size_t /*entries*/) override {
+    world_.maybe_kill_bridge(node_, step);
+  }
+  void bridge_applied(BridgeStep step) override { world_.maybe_kill_bridge(node_, step); }
+  void granted(bool ours) override {
+    CheckedOriginWatcher::granted(ours);
+    if (!ours) return;
+    const Node*& bridge = world_.region_of(node_).bridge;
+    if (bridge != nullptr && bridge != &node_) world_.cover(Coverage::kBridgeReplaced);
+    bridge = &node_;
+  }
+
+ private:
+  World& world_;
+  Node& node_;
+};
+
+// The same for the calls to the ledger.
+class World::NodeLedgerWatcher final : public CheckedLedgerWatcher {
+ public:
+  NodeLedgerWatcher(World& world, Node& node)
+      : CheckedLedgerWatcher(world.monitor_), world_(world), node_(node) {}
+
+  void sent(const std::vector<LedgerRow>&) override {
+    world_.maybe_kill_bridge(node_, BridgeStep::kPublish);
+  }
+  void committed() override { world_.maybe_kill_bridge(node_, BridgeStep::kPublish); }
 
  private:
   World& world_;
@@ -39,6 +68,7 @@ class World::NodeOriginWatcher final : public CheckedOriginWatcher {
 void World::start_process(Node& node) {
   const bool same_name = options_.planted_bug == PlantedBug::kSameIncarnation && node.seed != 0;
   if (!same_name) node.seed = random_.next();
+  node.paused_until = {};
   Region& region = region_of(node);
   const int number = static_cast<int>(monitor_.oracle(node.region).processes().size());
   node.executor = std::make_shared<ProcessExecutor>(timeline_, [&node] { node.touched = true; });
@@ -50,7 +80,7 @@ void World::start_process(Node& node) {
   if (ledger_) connect_ledger(node, number);
   plant_in_links(options_.planted_bug, node);
   node.engine = decide::Engine::make(
-      node.clock, {.origin = node.link,
+      node.clock, {.origin = region.has_origin ? node.link : nullptr,
                    .ledger = node.ledger,
                    .region = region.name,
                    .sync = ledger_ ? ledger_->rules() : SyncRules{},
@@ -70,7 +100,7 @@ void World::start_process(Node& node) {
   node.in_flight = 0;
   node.draining = false;
   node.last_replay = {};
-  node.imported = 0;
+  node.applied = 0;
   node.touched = true;
   ++report_.processes;
   update_connectivity();
@@ -89,9 +119,7 @@ void World::connect_ledger(Node& node, int process) {
   node.ledger = std::make_shared<LedgerLink>(timeline_, *ledger_, user, random_.next());
   node.ledger->faults = node.normal_ledger;
   node.ledger->detects_refusal = node.seed % 3 == 0;
-  const auto received = std::make_shared<ImportLog>();
-  node.received = received;
-  node.ledger_watcher = std::make_unique<CheckedLedgerWatcher>(monitor_, timeline_, received);
+  node.ledger_watcher = std::make_unique<NodeLedgerWatcher>(*this, node);
   node.ledger->watcher = node.ledger_watcher.get();
   ledger_links_.push_back(node.ledger);
 }
@@ -111,9 +139,9 @@ void World::end_process(Node& node, ProcessInfo::Exit exit) {
 
 void World::stop(Node& node) {
   report_.evicted += node.engine->stats().evicted;
-  const uint64_t no_room = node.engine->sync_stats().no_room;
-  report_.no_room += no_room;
-  monitor_.conditions.no_room = monitor_.conditions.no_room || no_room > 0;
+  const uint64_t left_out = node.engine->sync_stats().left_out;
+  report_.left_out += left_out;
+  monitor_.conditions.no_room = monitor_.conditions.no_room || left_out > 0;
   stop_process(node);
 }
 
@@ -135,6 +163,7 @@ void World::kill(Node& node) {
   const Count unacked = unacked_counts(node, *region_of(node).origin);
   if (unacked > 0) cover(Coverage::kKilledWithUnackedCounts);
   note("node " + std::to_string(node.index) + " is killed, unacknowledged", unacked);
+  monitor_.note_disruption();
   end_process(node, ProcessInfo::Exit::kKilled);
 }
 
@@ -146,6 +175,37 @@ void World::maybe_kill_after_ack(Node& node) {
     cover(Coverage::kKilledAfterAck);
     kill(node);
   });
+}
+
+void World::maybe_kill_bridge(Node& node, BridgeStep step) {
+  if (!active_ || !options_.kills_bridges || !happens(WorldFault::kBridgeKills)) return;
+  if (!node.is_bridge || !random_.one_in(kStepsPerKill)) return;
+  timeline_.post_in(Millis(0), [this, &node, step, executor = node.executor] {
+    if (!active_ || !executor->alive()) return;
+    cover(Coverage::kBridgeKilled);
+    note("the bridge dies in step", static_cast<uint64_t>(step));
+    kill(node);
+  });
+}
+
+// The process does not run, and requests go to others. No request may be in flight, because its
+// verdict would be as old as the pause is long.
+void World::pause(Node& node, Millis how_long) {
+  if (node.in_flight > 0) return;
+  note("node " + std::to_string(node.index) + " pauses, ms",
+       static_cast<uint64_t>(how_long.count()));
+  if (node.is_bridge) cover(Coverage::kBridgePaused);
+  monitor_.note_disruption();
+  pause_process(node, timeline_.now().mono + how_long);
+}
+
+Node* World::any_bridge() {
+  std::vector<Node*> bridges;
+  for_each_node([&](Node& node) {
+    if (is_awake(node) && node.is_bridge) bridges.push_back(&node);
+  });
+  if (bridges.empty()) return nullptr;
+  return bridges[static_cast<size_t>(random_.between(0, static_cast<int64_t>(bridges.size()) - 1))];
 }
 
 // The node takes no more requests and ends when all counts are acknowledged.
@@ -162,6 +222,12 @@ void World::schedule_replay(Node& node, int process) {
       options_.planted_bug == PlantedBug::kReplaysTooSeldom ? kReplaySeldom : kIteration;
   timeline_.post_in(every, [this, &node, process] {
     if (!node.is_running() || node.process->number != process) return;
+    if (node.is_paused(timeline_.now().mono)) {
+      // Its counts are late as long as it does not run.
+      node.watcher->disrupted();
+      node.idle_since = timeline_.now().mono;
+      return schedule_replay(node, process);
+    }
     node.last_replay = node.engine->run_replay(node.clock.now(), *node.executor);
     const bool idle = node.last_replay.done == 0 && node.last_replay.waiting == 0;
     if (node.last_replay.done > 0) node.touched = true;
@@ -185,9 +251,10 @@ void World::schedule_sync(Node& node, int process) {
       options_.planted_bug == PlantedBug::kSyncsTooSeldom ? kSyncSeldom : kIteration;
   timeline_.post_in(every, [this, &node, process] {
     if (!node.is_running() || node.process->number != process) return;
+    if (node.is_paused(timeline_.now().mono)) return schedule_sync(node, process);
     node.engine->run_sync(node.clock.now(), node.draining ? Flush::kAll : Flush::kDue);
-    const uint64_t imported = node.engine->sync_stats().imported;
-    if (std::exchange(node.imported, imported) != imported) node.touched = true;
+    const uint64_t applied = node.engine->sync_stats().applied;
+    if (std::exchange(node.applied, applied) != applied) node.touched = true;
     schedule_sync(node, process);
   });
 }

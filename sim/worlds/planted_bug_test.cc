@@ -25,6 +25,7 @@ struct WorldBug {
   FaultMode faults = FaultMode::kRandom;
   std::string only_checker = {};
   bool limits_differ = false;
+  bool kills_bridges = false;
 };
 WorldBug region_bug(std::string_view name, PlantedBug planted_bug, std::string_view found_by,
                     std::string only_checker = {}) {
@@ -37,6 +38,7 @@ TEST_P(PlantedBugTest, IsFound) {
   expect_found({.regions = GetParam().regions,
                 .faults = GetParam().faults,
                 .limits_differ = GetParam().limits_differ,
+                .kills_bridges = GetParam().kills_bridges,
                 .planted_bug = GetParam().planted_bug,
                 .only_checker = GetParam().only_checker},
                kBugSeeds, GetParam().found_by);
@@ -72,11 +74,17 @@ INSTANTIATE_TEST_SUITE_P(
         region_bug("ForeignPublished", PlantedBug::kForeignPublished, "no invented foreign counts"),
         region_bug("OwnRowAsForeign", PlantedBug::kOwnRowAsForeign, "no invented foreign counts"),
         region_bug("ChangesSummed", PlantedBug::kChangesSummed, "no invented foreign counts"),
-        region_bug("LeaseEndIgnored", PlantedBug::kLeaseEndIgnored, "publish rule"),
-        region_bug("RegionsUnderestimated", PlantedBug::kRegionsUnderestimated, "publish rule"),
+        // The origin has a lease that no other region has seen.
+        region_bug("LeaseEndIgnored", PlantedBug::kLeaseEndIgnored, "durability order"),
+        region_bug("LeasesShortened", PlantedBug::kLeasesShortened, "durability order"),
+        region_bug("LeasesShortenedByTheOracleAlone", PlantedBug::kLeasesShortened,
+                   "published in time", "published in time"),
+        region_bug("ForeignLowered", PlantedBug::kForeignLowered, "published never decreases"),
+        region_bug("RegionsUnderestimated", PlantedBug::kRegionsUnderestimated,
+                   "published in time"),
         WorldBug{"LimitsNotReceived",
                  PlantedBug::kLimitsNotReceived,
-                 {"publish rule"},
+                 {"publish rule", "published in time"},
                  2,
                  FaultMode::kNone,
                  {},

@@ -1,4 +1,4 @@
-// A region of a world: an origin and the nodes that share it.
+// A region of a world: an origin and the nodes that share it, or one node without an origin.
 
 #pragma once
 
@@ -17,7 +17,9 @@ struct Region {
 
   const int index;
   const std::string name;
+  bool has_origin = true;  // if not, `origin` stays empty
   std::unique_ptr<WatchedOrigin> origin;
+  const Node* bridge = nullptr;  // the last node that was the bridge
   std::vector<std::unique_ptr<Node>> nodes;
   Connectivity origin_connectivity = Connectivity::kUp;
   Connectivity ledger_connectivity = Connectivity::kUp;

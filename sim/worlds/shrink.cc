@@ -47,13 +47,15 @@ std::vector<WorldOptions> smaller_than(const Shrunk& now) {
   }
   if (options.table == TableSize::kSmall)
     add([](WorldOptions& each) { each.table = TableSize::kLarge; });
+  if (options.without_origin > 0) add([](WorldOptions& each) { each.without_origin = 0; });
   if (options.remote_tuples > 0) add([](WorldOptions& each) { each.remote_tuples = 0; });
   if (options.clock != ClockFault::kNone) {
     add([](WorldOptions& each) { each.clock = ClockFault::kNone; });
   }
   for (const auto field :
        {&WorldOptions::small_row_budget, &WorldOptions::tenants, &WorldOptions::kills_after_ack,
-        &WorldOptions::all_algorithms, &WorldOptions::limits_differ}) {
+        &WorldOptions::kills_bridges, &WorldOptions::feed_gaps, &WorldOptions::all_algorithms,
+        &WorldOptions::limits_differ}) {
     if (options.*field) add([field](WorldOptions& each) { each.*field = false; });
   }
   if (options.visitors > 0) add([](WorldOptions& each) { each.visitors = 0; });

@@ -53,8 +53,8 @@ TEST(Shrink, KeepsWhatABugAroundTheEngineNeeds) {
 }
 
 TEST(Shrink, KeepsWhatABugInTheEngineNeeds) {
-  base::planted = base::Mutation::kRollOverRemoved;
-  expect_shrinks({.regions = 3, .faults = FaultMode::kNone}, "publish rule");
+  base::planted = base::Mutation::kForeignPublished;
+  expect_shrinks({.regions = 3, .faults = FaultMode::kNone}, "no invented foreign counts");
   base::planted = base::Mutation::kNone;
 }
 

@@ -14,10 +14,15 @@ void draw_pressure(Random& random, WorldOptions& options) {
   if (random.one_in(4)) options.remote_tuples = static_cast<int>(random.between(1, 6));
   options.all_algorithms = random.one_in(3);
   options.tenants = random.one_in(3);
+  if (random.one_in(6)) options.without_origin = static_cast<int>(random.between(1, 2));
   if (!has_faults) return;
   options.small_row_budget = random.one_in(4);
   options.kills_after_ack = random.one_in(4);
-  if (random.one_in(4)) options.clock = ClockFault::kHours;
+  options.kills_bridges = random.one_in(3);
+  options.feed_gaps = random.one_in(6);
+  // Without an origin nothing is evicted: tuples of a wrong future would fill a small table.
+  const bool fills = options.without_origin > 0 && options.table == TableSize::kSmall;
+  if (random.one_in(4) && !fills) options.clock = ClockFault::kHours;
   if (random.one_in(8)) options.clock = ClockFault::kJumps;
 }
 

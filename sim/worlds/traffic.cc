@@ -11,7 +11,7 @@ namespace weir::sim {
 Node* World::any_serving_node() {
   std::vector<Node*> serving;
   for_each_node([&](Node& node) {
-    if (node.serves() && (!busy_region_ || *busy_region_ == node.region)) serving.push_back(&node);
+    if (is_awake(node) && (!busy_region_ || *busy_region_ == node.region)) serving.push_back(&node);
   });
   if (serving.empty()) return nullptr;
   return serving[static_cast<size_t>(random_.between(0, static_cast<int64_t>(serving.size()) - 1))];
@@ -59,11 +59,11 @@ void World::schedule_probes() {
     schedule_probes();
     for_each_node([this](Node& node) {
       for (const Tuple& tuple : tuples_) {
-        if (node.serves()) send_request(node, tuple, 0);
+        if (is_awake(node)) send_request(node, tuple, 0);
       }
     });
     for (const auto& [node, visitor] : visitors_) {
-      if (node->serves()) send_request(*node, visitor, 0);
+      if (is_awake(*node)) send_request(*node, visitor, 0);
     }
   });
 }
@@ -129,7 +129,7 @@ void World::visit(Node& node) {
   visitors_.emplace_back(&node, visitor);
   send_request(node, visitor, 1);
   timeline_.post_in(Millis(random_.between(1500, 4000)), [this, &node, visitor] {
-    for (Count i = 0; i < visitor.limit && active_ && node.serves(); ++i) {
+    for (Count i = 0; i < visitor.limit && active_ && is_awake(node); ++i) {
       send_request(node, visitor, 1);
     }
   });

@@ -13,7 +13,8 @@ namespace {
 constexpr Millis kMostSkew{20};
 constexpr Millis kMostApart{300};  // where a clock is set now and then
 constexpr Millis kMostFairDelay{40};
-constexpr Millis kFullReadEvery{60'000};
+constexpr Millis kStatesKept{6000};  // of the ledger, for replicas that lag
+constexpr int64_t kBatchesPerGap = 8;
 constexpr size_t kLastEvents = 30;
 
 template <typename T, size_t N>
@@ -43,6 +44,8 @@ World::World(const WorldOptions& options)
 
   const auto count = options.regions > 0 ? options.regions : random_.between(1, 3);
   options_.regions = static_cast<int>(count);
+  // A single region has no ledger, so without an origin it would share nothing.
+  options_.without_origin = count == 1 ? 0 : std::min(options_.without_origin, options_.regions);
   for (int i = 0; i < count; ++i) make_region();
   if (count > 1) make_ledger();
   if (!fault_free && random_.one_in(2) && happens(WorldFault::kClockSteps)) {
@@ -59,11 +62,14 @@ void World::make_region() {
   region.origin = std::make_unique<WatchedOrigin>(
       timeline_, random_.one_in(2) ? Writing::kRaise : Writing::kSet, options_.planted_bug,
       [this, index](const OriginWrite& write) { monitor_.after_write(index, write); });
-  monitor_.add_region(region.name, *region.origin);
+  region.has_origin = index < options_.regions - options_.without_origin;
+  monitor_.add_region(region.name, *region.origin,
+                      region.has_origin ? Monitor::Sharing::kOrigin : Monitor::Sharing::kNone);
   const int64_t apart = options_.max_region_skew.count();
   const Millis skew(apart == 0 ? 0 : random_.between(0, apart));
   const int64_t few = options_.regions == 1 ? 2 : 1;
-  const auto count = options_.nodes > 0 ? options_.nodes : random_.between(few, few + 2);
+  auto count = options_.nodes > 0 ? options_.nodes : random_.between(few, few + 2);
+  if (!region.has_origin) count = 1;
   for (int i = 0; i < count; ++i) {
     const Millis node_skew = skew + Millis(random_.between(0, kMostSkew.count()));
     region.nodes.push_back(std::make_unique<Node>(index, i, NodeClock(timeline_, node_skew)));
@@ -91,6 +97,9 @@ void World::make_ledger() {
   ledger_ = std::make_unique<WatchedLedger>(
       timeline_, rules, [this](const Committed& committed) { on_commit(committed); });
   for (const auto& region : regions_) ledger_->register_region(region->name);
+  if (!fault_free) ledger_->keep_states(kStatesKept);
+  // Nothing shows whether a process that is its own bridge had capacity for all tuples.
+  monitor_.conditions.no_room = options_.remote_tuples > 0;
   const bool lossy = !fault_free && random_.one_in(2) && happens(WorldFault::kLedgerMessageLoss);
   for_each_node([&](Node& node) {
     LedgerFaults& normal = node.normal_ledger;
@@ -101,7 +110,6 @@ void World::make_ledger() {
     normal.fail_permille = one_of(random_, std::array<int64_t, 3>{0, 50, 200});
     normal.stale_permille = one_of(random_, std::array<int64_t, 2>{0, 50});
     normal.cut_permille = one_of(random_, std::array<int64_t, 2>{0, 50});
-    normal.late_commit = one_of(random_, std::array{Millis(0), Millis(2000)});
   });
   monitor_.watch_ledger(*ledger_, [this] { return delays(); });
 }
@@ -190,10 +198,6 @@ RunReport World::run() {
   run_until(timeline_.now().mono + 2 * (bounds.read_deadline + bounds.acked_within));
   // No request for a one-time tuple follows, so no read repairs its loss: its window ends first.
   if (options_.table == TableSize::kSmall) run_until(calm_since + 2 * kOneTimeWindow);
-  // A full read finds rows that the ledger lost.
-  if (monitor_.conditions.failed_over) {
-    run_until(calm_since + kFullReadEvery + Monitor::kRecovery);
-  }
   monitor_.refresh_views();
   if (ledger_) audit();
   monitor_.at_end();
@@ -234,20 +238,22 @@ void World::audit() {
 }
 
 void World::on_commit(const Committed& committed) {
-  report_.rows += committed.news.rows.size();
+  report_.rows += committed.rows.size();
   const Node& node = *regions_[static_cast<size_t>(committed.by.region)]
                           ->nodes[static_cast<size_t>(committed.by.node)];
-  for (const LedgerRow& row : committed.news.rows) {
+  for (const LedgerRow& row : committed.rows) {
     if (row.sequence < node.clock.now().wall.time_since_epoch() / row.key.duration) {
       cover(Coverage::kLateRow);
     }
     note("row of " + row.region + " for " + row.key.identifier + " window " +
              std::to_string(row.sequence) + " written by node " + std::to_string(node.index) +
-             ": " + std::to_string(row.count),
+             ": " + std::to_string(row.count) + ", leased until " +
+             std::to_string(row.leased_until.time_since_epoch().count()),
          row.limit_seen);
   }
-  for (const LedgerPresence& presence : committed.news.presences) {
-    note(presence.region + " writes a presence for " + presence.key.identifier);
+  if (active_ && options_.feed_gaps && happens(WorldFault::kFeedGaps) &&
+      random_.one_in(kBatchesPerGap)) {
+    ledger_->lose_next_batches(committed.by.name, 1);
   }
   monitor_.after_commit(committed);
 }
@@ -257,29 +263,33 @@ void World::summarize() {
   for_each_node([this](const Node& node) {
     if (!node.is_running()) return;
     report_.evicted += node.engine->stats().evicted;
-    report_.no_room += node.engine->sync_stats().no_room;
+    report_.left_out += node.engine->sync_stats().left_out;
   });
   for (const auto& link : links_) {
     report_.coverage[Coverage::kReplayAppliedButReplyLost] += link->counters.lost_replies;
     report_.coverage[Coverage::kMessageRepeated] += link->counters.repeated;
     report_.coverage[Coverage::kSlowReply] += link->counters.slow_replies;
+    report_.coverage[Coverage::kBridgeMessageLost] += link->counters.lost_messages;
   }
   for (const auto& link : ledger_links_) {
     report_.coverage[Coverage::kImportCut] += link->counters.cut;
     report_.coverage[Coverage::kStaleImport] += link->counters.stale;
     report_.coverage[Coverage::kRowRejected] += link->counters.rejected;
+    report_.coverage[Coverage::kFeedGap] += link->counters.gaps;
+    report_.coverage[Coverage::kFullRead] += link->counters.full_reads;
   }
   if (ledger_) {
     report_.delay = delays().total();
     report_.coverage[Coverage::kEvictedWithRegions] += report_.evicted;
-    report_.coverage[Coverage::kRemoteRowsDropped] += report_.no_room;
-    report_.coverage[Coverage::kConcurrentPresence] += ledger_->counters().crossed;
+    report_.coverage[Coverage::kConcurrentLeases] += ledger_->counters().crossed;
+    report_.coverage[Coverage::kFeedBeganAgain] += ledger_->counters().epochs;
     report_.coverage[Coverage::kLeaseRenewed] += ledger_->counters().renewed;
     report_.coverage[Coverage::kPublishedAgain] += ledger_->counters().repeated;
     report_.coverage[Coverage::kLostRowsRepaired] += ledger_->counters().repaired;
   }
   for (const auto& region : regions_) {
     const WatchedOrigin& origin = *region->origin;
+    if (!region->has_origin) cover(Coverage::kRegionWithoutOrigin);
     report_.coverage[Coverage::kEmptyOriginRepaired] += origin.repaired(Loss::kForgot);
     report_.coverage[Coverage::kOldSnapshotRepaired] += origin.repaired(Loss::kOldSnapshot);
     report_.coverage[Coverage::kLaggingReplicaRepaired] += origin.repaired(Loss::kLaggingReplica);
@@ -288,8 +298,9 @@ void World::summarize() {
       cover(Coverage::kIsolatedRegionDecided);
     for (const auto& [cell, accepted] : monitor_.oracle(region->index).cells()) {
       if (!is_live_at(cell, timeline_.now().wall)) continue;
-      const MissingCounts missing = missing_counts(monitor_.view(region->index), cell);
       report_.accepted += accepted;
+      if (!region->has_origin) continue;
+      const MissingCounts missing = missing_counts(monitor_.view(region->index), cell);
       report_.died_unacked += missing.died_unacked;
       report_.lost_with_origin += missing.lost_with_origin;
     }

@@ -58,10 +58,13 @@ struct WorldOptions {
   Millis max_region_skew{0};   // at most, between the clocks of two regions
   int visitors = 0;  // clients that stay away once they were denied; with several regions only
   TableSize table = TableSize::kLarge;
-  int remote_tuples = 0;          // capacity of a process for tuples of other regions; 0: enough
+  int remote_tuples = 0;          // capacity of a process that is its own bridge; 0: enough
   bool small_row_budget = false;  // few rows per second are allowed; else drawn
   bool tenants = false;           // busy tuples of one namespace and quiet ones of another
   bool kills_after_ack = false;   // processes are killed after an acknowledged replay
+  bool kills_bridges = false;     // bridges are killed at any step of their work
+  bool feed_gaps = false;         // many batches are missing from the feeds
+  int without_origin = 0;         // regions, the last ones: one process each, which has no origin
   ClockFault clock = ClockFault::kNone;
   bool all_algorithms = false;  // also tuples of algorithms that each process counts by itself
   Millis read_deadline{300};
@@ -86,7 +89,7 @@ struct RunReport {
   uint64_t rows = 0;       // written to the ledger
   uint64_t evicted = 0;    // tuples, because the table was full
   uint64_t sketched = 0;   // answers for tuples that did not fit in the table
-  uint64_t no_room = 0;    // remote rows that did not fit
+  uint64_t left_out = 0;   // counts of other regions that did not fit
   Nanos delay{0};          // from one region to another, without faults
   // Of cells that were live at the end: accepted counts, and those of them that cannot be
   // recovered.
@@ -119,6 +122,7 @@ class World {
     [[nodiscard]] Count limit_in(int region) const { return region == 0 ? limit : other_limit; }
   };
   class NodeOriginWatcher;
+  class NodeLedgerWatcher;
 
   void make_region();
   void make_tuples();
@@ -147,6 +151,10 @@ class World {
   void release_all();
   void kill(Node& node);
   void maybe_kill_after_ack(Node& node);
+  // The bridge has just sent a call, or a store has applied it.
+  void maybe_kill_bridge(Node& node, BridgeStep step);
+  void pause(Node& node, Millis how_long);
+  [[nodiscard]] Node* any_bridge();
   void drain(Node& node);
   void schedule_replay(Node& node, int process);
   void schedule_sync(Node& node, int process);
@@ -160,6 +168,7 @@ class World {
   void inject_node_fault();
   void inject_origin_fault();
   void inject_ledger_fault();
+  void inject_bridge_fault();
   void start_ledger_outage(Connectivity connectivity, Millis lasts);
   void start_region_outage(Region& region, Connectivity connectivity, Millis lasts);
   void reject_rows_of_a_tuple();
@@ -197,6 +206,9 @@ class World {
     return *regions_[static_cast<size_t>(node.region)];
   }
   [[nodiscard]] Region& any_region();
+  [[nodiscard]] bool is_awake(const Node& node) const {
+    return node.serves() && !node.is_paused(timeline_.now().mono);
+  }
   void note(const std::string& what, uint64_t value = 0);
   void cover(Coverage state) { ++report_.coverage[state]; }
   void summarize();

@@ -74,7 +74,7 @@ TEST(World, KeepsTheGlobalBoundTightlyWithoutFaults) {
       const RunReport report =
           World({.seed = seed, .regions = regions, .faults = FaultMode::kNone}).run();
       ASSERT_FALSE(report.broken) << describe(seed, report);
-      EXPECT_LE(report.delay, Millis(1500));
+      EXPECT_LE(report.delay, Millis(2500));
       EXPECT_GT(report.rows, 0u);
     }
   }
@@ -98,6 +98,32 @@ TEST(World, KeepsInvariantsForVisitorsThatStayAwayAfterADenial) {
     const RunReport report = World({.seed = seed, .regions = 2, .visitors = 10}).run();
     ASSERT_FALSE(report.broken) << describe(seed, report);
   }
+}
+
+// A process that has no origin is its own bridge, in memory.
+TEST(World, KeepsInvariantsInRegionsWithoutAnOrigin) {
+  for (uint64_t seed = 1; seed <= seeds_to_run() / 5; ++seed) {
+    for (const FaultMode faults : {FaultMode::kRandom, FaultMode::kNone}) {
+      const RunReport report = World({.seed = seed,
+                                      .regions = 3,
+                                      .faults = faults,
+                                      .without_origin = static_cast<int>(1 + seed % 3)})
+                                   .run();
+      ASSERT_FALSE(report.broken) << describe(seed, report);
+    }
+  }
+}
+
+// Another process continues where the bridge died, at any step of its work.
+TEST(World, KeepsInvariantsWhenBridgesAreKilledAtAnyStep) {
+  uint64_t killed = 0;
+  for (uint64_t seed = 1; seed <= seeds_to_run() / 5; ++seed) {
+    const RunReport report = World({.seed = seed, .regions = 3, .kills_bridges = true}).run();
+    ASSERT_FALSE(report.broken) << describe(seed, report);
+    const auto found = report.coverage.find(Coverage::kBridgeKilled);
+    if (found != report.coverage.end()) killed += found->second;
+  }
+  EXPECT_GT(killed, 0u);
 }
 
 TEST(World, KeepsInvariantsWithMoreNodes) {
@@ -149,9 +175,10 @@ TEST(World, KeepsInvariantsUnderAllSwarmOptions) {
   }
   if (seeds_to_run() < kSeeds) return;
   for (const Coverage state :
-       {Coverage::kKilledAfterAck, Coverage::kEvictedWithRegions, Coverage::kRemoteRowsDropped,
-        Coverage::kClockHoursOff, Coverage::kClockJump, Coverage::kLocalAlgorithm,
-        Coverage::kRowsWaited}) {
+       {Coverage::kKilledAfterAck, Coverage::kEvictedWithRegions, Coverage::kBridgeKilled,
+        Coverage::kBridgePaused, Coverage::kRegionCountsEvicted, Coverage::kFeedGap,
+        Coverage::kFeedBeganAgain, Coverage::kRegionWithoutOrigin, Coverage::kClockHoursOff,
+        Coverage::kClockJump, Coverage::kLocalAlgorithm, Coverage::kRowsWaited}) {
     EXPECT_GT(coverage[state], 0u) << "never reached: " << to_string(state);
   }
 }

@@ -2,8 +2,8 @@
 //
 // Each is a mistake that is easy to make and that a distributed limiter must not make. The line
 // that would be wrong calls mutated(). In the library nothing is planted, and the compiler removes
-// the call. WEIR_MUTATIONS is defined for sim/worlds/mutation_test.cc and tests/schedule, for which the
-// engine is compiled again: never link the two together.
+// the call. WEIR_MUTATIONS is defined for sim/worlds/mutation_test.cc and tests/schedule, for which
+// the engine is compiled again: never link the two together.
 //
 // This header is in base because every module above may contain a planted bug.
 
@@ -37,11 +37,19 @@ enum class Mutation : uint8_t {
   kNextWindowDropped,       // a row of a window that has only begun in another region is dropped
   // The publish rule.
   kRuleOnRequestsOnly,  // received counts and the passing of time do not trigger the rule
-  kLeaseEndNotWatched,
   kRegionsUnderestimated,
   kLargerLimitInRule,  // of two limits on one tuple
   kLastLimitIgnored,   // a smaller limit that others requested in the previous window
   kRollOverRemoved,    // unpublished counts of the previous window are never published
+  // The bridge.
+  kBridgeCursorEarly,   // the position of a feed is saved although rows were not applied
+  kFeedGapSkipped,      // a batch that is missing from a feed is ignored
+  kUnheldNotEvaluated,  // the rule is not evaluated for tuples that no process holds
+  kDueRemovedAlways,    // a tuple that became due again while it was published is forgotten
+  kLeaseWithinCell,     // a lease may end within a window
+  kContendedFirst,      // contended rows go before all others
+  kWaitingNotExported,  // the exported bound does not count rows that wait
+  kOwnRowFresh,         // a row of the own region makes a tuple fresh
   // Charging.
   kRejectedConsumes,
   kFailedBatchConsumes,

@@ -45,7 +45,9 @@ CellDecision Decider::decide_without_tuple(const RequestContext& context) const 
   algorithms::WindowCounts region = context.region_counts.value_or(algorithms::WindowCounts{});
   algorithms::WindowCounts foreign;
   if (state_.global && context.cell_class() == CellClass::kWindow) {
-    const global::LedgerTotals totals = state_.global->remote.totals(context.key, at.sequence);
+    const global::LedgerTotals totals = context.ledger_totals
+                                            ? *context.ledger_totals
+                                            : state_.global->totals(context.key, at.sequence);
     foreign = {.current = totals.current.foreign, .previous = totals.last.foreign};
     // Our own row is a lower bound of the region's count; the origin may have lost counts.
     region = {.current = std::max(region.current, totals.current.own_region),
@@ -219,18 +221,20 @@ memory::CreateResult Decider::create_or_rebuild(const RequestContext& context,
   const int64_t sequence =
       algorithms::position_of(context.query.now, context.query.duration).sequence;
   if (has_remote) {
-    hooks.prepare = [&, totals = state_.global->remote.totals(context.key, sequence)](
-                        const Tuple& tuple) { merge_remote(context, totals, tuple); };
+    hooks.prepare = [&, totals = state_.global->totals(context.key, sequence)](const Tuple& tuple) {
+      merge_remote(context, totals, tuple);
+    };
   }
   const memory::CreateResult created = status == DecisionStatus::kRebuild
                                            ? tuples.table.rebuild(context.key, context.query, hooks)
                                            : tuples.table.create(context.key, context.query, hooks);
   if (created != memory::CreateResult::kCreated || !has_remote) return created;
   // Counts may have been imported meanwhile.
-  const global::LedgerTotals totals = state_.global->remote.totals(context.key, sequence);
+  const global::LedgerTotals totals = state_.global->totals(context.key, sequence);
   const epoch::Guard guard;
   if (const Tuple tuple = tuples.table.find(context.key)) {
     merge_remote(context, totals, tuple);
+    state_.global->merge_stored(context.query.now, tuple, context.key);
     // A request that waited for long is decided in a past window; the evaluation merges the counts
     // of the present one.
     state_.publish_watch->push(tuple.index);

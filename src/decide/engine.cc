@@ -69,7 +69,9 @@ Engine::Engine(const Clock& clock, const Options& options)
       sync_(options.ledger
                 ? std::make_shared<global::RegionSync>(state_.tuples, state_.region, state_.global,
                                                        state_.publish_watch, options.sync)
-                : nullptr) {}
+                : nullptr) {
+  state_.region->region_counts = sync_;
+}
 
 Result<Verdict> Engine::check(Instant now, const Request& request) {
   Result<Verdict> result;  // the only object returned, so that it is built in place

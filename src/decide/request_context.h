@@ -7,6 +7,7 @@
 #include "algorithms/windows.h"
 #include "base/inline.h"
 #include "base/keyed_hash.h"
+#include "global/shared_tuples.h"
 #include "memory/slot.h"
 #include "memory/tuple_key.h"
 #include "weir/request.h"
@@ -28,6 +29,7 @@ struct RequestContext {
   std::optional<OnOriginLoss> on_origin_loss{};
   // The region's counts as read from the origin, for a peek at a tuple that is not in the table.
   std::optional<algorithms::WindowCounts> region_counts{};
+  std::optional<global::LedgerTotals> ledger_totals{};  // the same of the other regions
 
   [[nodiscard]] memory::CellClass cell_class() const { return key.header().cell_class(); }
   // Moves the request to another time.

@@ -100,7 +100,8 @@ ReadRequirement Engine::read_requirement(const RequestContext& context) {
                                       context.query.duration, region.max_freshness);
   const regional::ReadRules rules{
       .longest = region.max_freshness,
-      .available = region.origin->reach() == Reach::kPrompt && longest > Millis(0)};
+      .available = region.origin->reach() == Reach::kPrompt && longest > Millis(0),
+      .regions = region.reads_regions};
   ReadRequirement requirement =
       rules.available ? ReadRequirement::kCold : ReadRequirement::kDegrade;
   const auto evaluate = [&](const memory::Tuple& tuple) {
@@ -160,6 +161,11 @@ Basis Engine::basis_after_read(const regional::ReadResult& read, RequestContext&
   }
   if (read.merged) return Basis::kRefreshed;
   context.region_counts = read.counts;
+  if (state_.global && read.regions != nullptr) {
+    const auto at = algorithms::position_of(context.query.now, context.query.duration);
+    context.ledger_totals =
+        global::totals_of(*read.regions, state_.global->shared.region(), at.sequence);
+  }
   const bool is_peek = context.query.ask.cost == 0;
   return is_peek && !decider_.peek(context) ? Basis::kRefreshed : Basis::kDegraded;
 }

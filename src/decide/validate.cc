@@ -163,7 +163,7 @@ std::unique_ptr<Error> find_rule_error(const SyncRules& rules) {
   const auto policy = static_cast<int64_t>(rules.policy);
   if (outside(policy, kPolicy)) return refuse_number("sync.policy", policy, kPolicy);
   const std::pair<std::string_view, uint32_t> parts[] = {
-      {"sync.hidden_permille", rules.hidden_permille},
+      {"sync.unpublished_permille", rules.unpublished_permille},
       {"sync.slack_permille", rules.slack_permille},
       {"sync.floor_permille", rules.floor_permille}};
   for (const auto& [field, part] : parts) {
@@ -175,9 +175,9 @@ std::unique_ptr<Error> find_rule_error(const SyncRules& rules) {
   if (outside(publish, kPause)) return refuse_number("sync.publish_every", publish, kPause);
   const int64_t import = rules.import_every.count();
   if (outside(import, kPause)) return refuse_number("sync.import_every", import, kPause);
-  const Range lease{.low = shortest_lease(rules).count(), .high = kDay, .unit = " ms"};
-  if (outside(rules.lease.count(), lease)) {
-    return refuse_number("sync.lease", rules.lease.count(), lease);
+  constexpr Range kLease{.low = kMinLease.count(), .high = kDay, .unit = " ms"};
+  if (outside(rules.lease.count(), kLease)) {
+    return refuse_number("sync.lease", rules.lease.count(), kLease);
   }
   constexpr Range kRows{.low = 1, .high = UINT32_MAX};
   if (outside(rules.rows_per_second, kRows)) {

@@ -23,14 +23,15 @@ class CompletionQueue {
     completions_.push_back(std::move(completion));
   }
 
-  // Runs all posted completions, in order.
-  void run_all(Instant now) {
+  // Runs all posted completions, in order. False: there were none.
+  bool run_all(Instant now) {
     std::vector<Completion> completions;
     {
       const base::MutexLock lock(mutex_);
       completions.swap(completions_);
     }
     for (const Completion& completion : completions) completion(now);
+    return !completions.empty();
   }
 
  private:

@@ -13,6 +13,14 @@ namespace {
 class ExportedBound : public RegionSyncTest {
  protected:
   static double bound(const TestRegion& place) { return place.limiter->sync_stats().bound; }
+  static double bound(const TestRegion& place, const std::string& ns) {
+    return place.limiter->sync_stats().bound_of({}, ns);
+  }
+  // Counts on a key of a namespace, up to its limit of 100.
+  void exhaust(TestRegion& place, const std::string& ns, const std::string& key) {
+    Request request{.ns = ns, .identifier = key, .limit = 100, .duration = Millis(60'000)};
+    for (int i = 0; i < 101; ++i) (void)place.limiter->check(clock_.now(), request);
+  }
 };
 
 TEST_F(ExportedBound, IsInfiniteUntilTheFirstFullReadAndThenThatOfTheRule) {
@@ -74,6 +82,57 @@ TEST_F(ExportedBound, IsWiderWhileThereWasNoSpaceForImportedRows) {
   pass(Millis(5000));
   ASSERT_GT(west.limiter->sync_stats().no_room, 0U);
   EXPECT_NEAR(bound(west), 2, 0.001);
+}
+
+TEST_F(ExportedBound, IsWiderOnlyInTheNamespaceWhoseRowsWait) {
+  TestRegion& east = add("east");
+  TestRegion& west = add("west");
+  pass(Millis(25'000));
+  east.ledger->lock_rows_of("stuck");
+  exhaust(east, "slow", "stuck");
+  exhaust(east, "quick", "other");
+  pass(Millis(6000));
+  EXPECT_NEAR(bound(west, "slow"), 2, 0.001);
+  EXPECT_NEAR(bound(west, "quick"), 1.35, 0.001);
+  EXPECT_NEAR(bound(west), 1.35, 0.001);
+  EXPECT_NEAR(west.limiter->sync_stats().widest_bound(), 2, 0.001);
+  east.ledger->lock_rows_of("");
+  pass(Millis(25'000));
+  EXPECT_TRUE(west.limiter->sync_stats().wider_bounds.empty());
+}
+
+// More namespaces than a region lists: the bound of all others is as wide.
+TEST_F(ExportedBound, IsWiderEverywhereIfTheRowsOfManyNamespacesWait) {
+  TestRegion& east = add("east");
+  TestRegion& west = add("west");
+  pass(Millis(25'000));
+  east.ledger->lock_rows_of("stuck");
+  for (size_t i = 0; i <= kMaxReportedNamespaces; ++i) {
+    exhaust(east, "slow-" + std::to_string(i), "stuck");
+  }
+  pass(Millis(6000));
+  EXPECT_NEAR(bound(west), 2, 0.001);
+  for (size_t i = 0; i <= kMaxReportedNamespaces; ++i) {
+    EXPECT_NEAR(bound(west, "slow-" + std::to_string(i)), 2, 0.001) << i;
+  }
+  EXPECT_LE(west.limiter->sync_stats().wider_bounds.size(), kMaxReportedNamespaces);
+}
+
+// Two regions list different namespaces; each is as wide as the sum of both says.
+TEST_F(ExportedBound, AddsWhatRegionsReportOfANamespace) {
+  TestRegion& east = add("east");
+  TestRegion& south = add("south");
+  TestRegion& west = add("west");
+  pass(Millis(25'000));
+  const double usual = bound(west);
+  for (TestRegion* each : {&east, &south}) each->ledger->lock_rows_of("stuck");
+  exhaust(east, "both", "stuck");
+  exhaust(south, "both", "stuck");
+  exhaust(south, "one", "stuck");
+  pass(Millis(6000));
+  EXPECT_NEAR(bound(west, "both"), 3, 0.001);
+  EXPECT_NEAR(bound(west, "one"), 2.225, 0.001);
+  EXPECT_NEAR(bound(west), usual, 0.001);
 }
 
 }  // namespace

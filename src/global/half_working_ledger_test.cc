@@ -34,7 +34,7 @@ class HalfWorkingLedger : public testing::Test {
                                           .cost = cost});
   }
   Count row(std::string_view identifier) {
-    for (const LedgerRow& row : store_->contents().rows) {
+    for (const LedgerRow& row : store_->contents()) {
       if (row.key.identifier == identifier) return row.count;
     }
     return 0;

@@ -50,5 +50,24 @@ TEST(LedgerKey, ConvertsToATupleAndBack) {
   }
 }
 
+TEST(LedgerKey, TellsWindowTuplesFromOtherBytes) {
+  const base::KeyedHash hash(1);
+  for (const LedgerKey& key : keys_around_the_bounds()) {
+    if (!is_valid(key)) continue;
+    const std::string tuple = memory::TupleKey(request_of(key), hash).encoded();
+    EXPECT_TRUE(is_window_tuple(tuple));
+    for (const size_t size : {size_t{0}, size_t{7}, size_t{8}, tuple.size() - 1}) {
+      EXPECT_FALSE(is_window_tuple(tuple.substr(0, size))) << size;
+    }
+    EXPECT_FALSE(is_window_tuple(tuple + '\0'));
+    Request bucket = request_of(key);
+    bucket.algorithm = Algorithm::kTokenBucket;
+    EXPECT_FALSE(is_window_tuple(memory::TupleKey(bucket, hash).encoded()));
+  }
+  // Names that are too long, and no duration.
+  EXPECT_FALSE(is_window_tuple(std::string(8 + 3 * 1024, '\xff')));
+  EXPECT_FALSE(is_window_tuple(std::string(8, '\0')));
+}
+
 }  // namespace
 }  // namespace weir::global

@@ -7,12 +7,15 @@
 //   admitted <= (1 + slack) L + sum over the other regions of (allowance - 1)
 //                             + the counts accepted in the last two delays,
 //
-// where the allowance is L x hidden_permille / (regions - 1), at least 1: for any number of regions
-// 1.35 L plus the counts in flight. docs/ledger.md has the proof.
+// where the allowance is L x unpublished_permille / (regions - 1), at least 1. For any number of
+// regions that is 1.35 L plus the counts in flight. docs/ledger.md has the proof.
 //
 // The bound holds only if the rule is evaluated whenever its answer may have changed: an admission
-// that reaches publish_threshold(), a refusal, a change of another region's or a sibling's count,
-// the end of our lease, a lower limit, the end of a window. Pure.
+// that reaches publish_threshold(), a refusal, a change of another region's or a sibling's count, a
+// lower limit, another number of regions, the end of a window. A lease covers whole windows, so it
+// ends with one of them.
+//
+// Pure.
 
 #pragma once
 
@@ -42,31 +45,40 @@ struct CellUsage {
   Count remaining = 0;   // of the limit, now, by the known counts
   Count allowance = 1;   // the region may count less than this without a presence
   uint32_t regions = 1;  // that count here: this one and the others known
-  bool leased = false;   // the other regions know of this one
+  bool leased = false;   // in this window: the other regions count this one as present
   bool refused = false;  // since the last evaluation
   bool refusal_published = false;
-  bool over = false;  // the window has ended
+  bool over = false;       // the window has ended
+  uint32_t doublings = 0;  // of the slack, by the row budget
 
   [[nodiscard]] Count unpublished() const { return base::saturating_sub(counted, published); }
 };
 
 inline constexpr Count kNeverPublish = ~Count{0};
+inline constexpr uint32_t kMaxDoublings = 8;
+
+// The ledger may have a lease that no limiter accepts.
+[[nodiscard]] inline SyncRules with_valid_lease(SyncRules rules) {
+  rules.lease = std::max(rules.lease, kMinLease);
+  return rules;
+}
 
 [[nodiscard]] inline Count permille_of(Count limit, uint32_t permille) {
   return base::mul_div(limit, permille, 1000);
 }
 
 // How much a region may count before it must publish its presence. `doublings` is how often its row
-// budget has doubled the allowance.
+// budget has doubled the allowance and the slack.
 [[nodiscard]] inline Count unpublished_allowance(Count limit, const SyncRules& rules,
                                                  uint32_t regions, uint32_t doublings = 0) {
   const uint64_t others = std::max(regions, 2U) - 1;
-  const Count usual = std::max<Count>(1, permille_of(limit, rules.hidden_permille) / others);
-  return std::min(usual << std::min(doublings, 20U), std::max<Count>(1, limit));
+  const Count usual = std::max<Count>(1, permille_of(limit, rules.unpublished_permille) / others);
+  return std::min(usual << std::min(doublings, kMaxDoublings), std::max<Count>(1, limit));
 }
 
 [[nodiscard]] inline Count slack_of(const CellUsage& usage, const SyncRules& rules) {
-  return permille_of(usage.limit, rules.slack_permille);
+  const Count usual = permille_of(usage.limit, rules.slack_permille);
+  return std::min(usual << std::min(usage.doublings, kMaxDoublings), usage.limit);
 }
 
 // Whether the unpublished counts of all regions, if each had as much as this one, reach the amount.

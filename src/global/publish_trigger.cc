@@ -16,7 +16,7 @@ using memory::Tuple;
 using memory::WindowCells;
 
 // Our region's counts of two windows of one tuple.
-struct PublishTrigger::RegionCounts {
+struct PublishTrigger::WindowTotals {
   int64_t sequence = 0;  // the current window
   Count current = 0;
   Count last = 0;
@@ -27,37 +27,23 @@ struct PublishTrigger::Usages {
 };
 
 // None: batches kept changing the count.
-std::optional<PublishTrigger::RegionCounts> PublishTrigger::region_counts(const Tuple& tuple,
+std::optional<PublishTrigger::WindowTotals> PublishTrigger::region_counts(const Tuple& tuple,
                                                                           WallTime now) {
   const WindowCells cells(tuple);
   const int64_t at = algorithms::position_of(now, tuple.slot->header.duration()).sequence;
-  RegionCounts counts{.sequence = std::max(at, cells.newest())};
+  WindowTotals counts{.sequence = std::max(at, cells.newest())};
   for (const int64_t back : {0, 1}) {
     const int64_t sequence = counts.sequence - back;
     if (!cells.in_tag_range(sequence)) continue;
     const auto own = memory::settled(cells.own(sequence), cells.tentative());
     if (!own) return std::nullopt;
-    const bool all = mutated(Mutation::kForeignPublished);
-    const memory::Word& siblings = all ? cells.others(sequence) : cells.siblings(sequence);
     (back == 0 ? counts.current : counts.last) =
-        own->count_of(sequence) + memory::count_in_seq_cst(siblings, sequence);
+        own->count_of(sequence) + memory::count_in_seq_cst(cells.siblings(sequence), sequence);
   }
   return counts;
 }
 
 namespace {
-
-// 0 stands for no limit.
-Count smaller_limit(Count a, Count b) {
-  if (mutated(Mutation::kLargerLimitInRule)) return std::max(a, b);
-  return a == 0 ? b : b == 0 ? a : std::min(a, b);
-}
-
-// The smallest limit asked in this window.
-Count limit_of(const Tuple& tuple) {
-  const memory::TupleMeta meta{tuple.cold->meta.load(std::memory_order_relaxed)};
-  return smaller_limit(WindowCells(tuple).watch().limit(), meta.limit());
-}
 
 bool is_window(const Tuple& tuple) {
   return tuple.slot->header.cell_class() == memory::CellClass::kWindow;
@@ -65,26 +51,22 @@ bool is_window(const Tuple& tuple) {
 
 }  // namespace
 
+memory::TupleKey PublishTrigger::key_of(const Tuple& tuple) const {
+  return {tuple.slot->header, tuple.slot->key_words(), tuples_.hash};
+}
+
 void PublishTrigger::evaluate_listed(Instant now) {
+  // The tuple of a new entry may be evicted before it is evaluated.
+  for (SharedTuple* entry : shared_.take_new())
+    schedule(*entry, now.mono + Nanos(entry->duration()));
   scan(now);
   for (const uint32_t index : watch_.take_all()) {
     const epoch::Guard guard;
     const Tuple tuple = tuples_.table.at(index);
     if (!tuple || !is_window(tuple)) continue;
-    merge_known(now, tuple);
+    shared_.merge_known(now.wall, tuple, key_of(tuple));
     evaluate(now, tuple);
   }
-}
-
-// Merges counts that were imported before the window began here or before the tuple existed; the
-// caller holds an epoch guard.
-void PublishTrigger::merge_known(Instant now, const Tuple& tuple) {
-  const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), tuples_.hash);
-  const int64_t sequence =
-      algorithms::position_of(now.wall, tuple.slot->header.duration()).sequence;
-  const LedgerTotals known = remote_.totals(key, sequence);
-  merge_into(tuple, sequence - 1, known.last);
-  merge_into(tuple, sequence, known.current);
 }
 
 void PublishTrigger::scan(Instant now) {
@@ -95,15 +77,15 @@ void PublishTrigger::scan(Instant now) {
   }
 }
 
-void PublishTrigger::evaluate_due(Instant now) {
+void PublishTrigger::evaluate_timers(Instant now) {
   while (!timers_.empty() && timers_.begin()->first <= now.mono) {
-    RemoteEntry& entry = *timers_.begin()->second;
+    SharedTuple& entry = *timers_.begin()->second;
     cancel_timer(entry);
     evaluate(now, entry);
   }
 }
 
-void PublishTrigger::schedule(RemoteEntry& entry, MonoTime when) {
+void PublishTrigger::schedule(SharedTuple& entry, MonoTime when) {
   // The end of one window, computed at two times, differs by a little.
   constexpr Millis kTolerance{5};
   if (entry.timer && (*entry.timer)->first <= when + kTolerance) return;
@@ -111,22 +93,25 @@ void PublishTrigger::schedule(RemoteEntry& entry, MonoTime when) {
   entry.timer = timers_.emplace(when, &entry);
 }
 
-void PublishTrigger::cancel_timer(RemoteEntry& entry) {
+void PublishTrigger::cancel_timer(SharedTuple& entry) {
   if (entry.timer) timers_.erase(*entry.timer);
   entry.timer.reset();
 }
 
-void PublishTrigger::evaluate(Instant now, RemoteEntry& entry) {
+// An entry lives no longer than its tuple: the origin has the counts of both.
+void PublishTrigger::evaluate(Instant now, SharedTuple& entry) {
   const memory::TupleKey key(entry.tuple, tuples_.hash);
   {
     const epoch::Guard guard;
     if (const Tuple tuple = tuples_.table.find(key)) {
-      merge_known(now, tuple);
+      shared_.merge_known(now.wall, tuple, key);
       if (!mutated(Mutation::kRuleOnRequestsOnly)) evaluate(now, tuple);
       return;
     }
   }
-  expire(now, entry);
+  const base::MutexLock lock(shared_.mutex());
+  cancel_timer(entry);
+  shared_.erase(entry);
 }
 
 // Evaluates both windows of a tuple; the caller holds an epoch guard.
@@ -144,21 +129,22 @@ void PublishTrigger::evaluate(Instant now, const Tuple& tuple) {
     return;
   }
   const SyncRules& rules = regions_.rules;
-  const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), tuples_.hash);
+  const memory::TupleKey key = key_of(tuple);
+  longest_window_ = std::max(longest_window_, tuple.slot->header.duration());
 
-  const base::MutexLock lock(remote_.mutex());
-  RemoteEntry* entry = remote_.find(key);
+  const base::MutexLock lock(shared_.mutex());
+  SharedTuple* entry = shared_.find(key);
   const Usages usages = usages_of(now, tuple, *counts, entry, refused);
   const PublishReason reason = publish_reason(usages.current, rules);
   const PublishReason last_reason = publish_reason(usages.last, rules);
   if (entry == nullptr && (reason != PublishReason::kNone || last_reason != PublishReason::kNone)) {
-    entry = remote_.obtain(key);
+    entry = shared_.obtain(key);
     if (entry == nullptr) return skip(now, tuple, refused);
   }
   Count threshold = kNeverPublish;
   if (reason == PublishReason::kNone) {
     threshold = publish_threshold(usages.current, rules);
-    const RemoteCell* known = entry == nullptr ? nullptr : entry->find(counts->sequence);
+    const SharedWindow* known = entry == nullptr ? nullptr : entry->find(counts->sequence);
     // The watched count includes other regions.
     if (known != nullptr) threshold = base::saturating_add(threshold, known->foreign_sum());
   }
@@ -172,60 +158,69 @@ void PublishTrigger::evaluate(Instant now, const Tuple& tuple) {
   }
   if (entry == nullptr) return;
 
-  const Count limit = limit_of(tuple);
-  const bool updated = update_cell(now, *entry, counts->sequence, limit, usages.current, reason);
-  if (!update_cell(now, *entry, counts->sequence - 1, limit, usages.last, last_reason) ||
+  const bool updated = update_window(now, tuple, *entry, counts->sequence, usages.current, reason);
+  if (!update_window(now, tuple, *entry, counts->sequence - 1, usages.last, last_reason) ||
       !updated) {
     skip(now, tuple, refused);
   }
-  // Time alone changes the answer at the end of the window and of the lease.
-  const Nanos to_next = Nanos(WallTime((counts->sequence + 1) * entry->duration()) - now.wall);
-  schedule(*entry, now.mono + std::max<Nanos>(to_next, Millis(1)));
-  const bool leased = usages.current.leased && !mutated(Mutation::kLeaseEndNotWatched);
-  if (leased) schedule(*entry, entry->lease.until);
+  // Time alone changes the answer at the end of the window, and when the bridge did not publish
+  // what is due.
+  const WallTime end = end_of_window(counts->sequence, entry->duration());
+  schedule(*entry, now.mono + std::max<Nanos>(Nanos(end - now.wall), Millis(1)));
+  for (const int64_t sequence : {counts->sequence, counts->sequence - 1}) {
+    const SharedWindow* const window = entry->find(sequence);
+    if (window == nullptr || !window->is_due(now.mono)) continue;
+    schedule(*entry, window->due_since + SharedWindow::kDueRetry);
+  }
 }
 
 // Both windows of a tuple as the rule sees them; the caller holds an epoch guard and the mutex of
-// the remote counts.
+// the shared tuples.
 PublishTrigger::Usages PublishTrigger::usages_of(Instant now, const Tuple& tuple,
-                                                 const RegionCounts& counts,
-                                                 const RemoteEntry* entry, bool refused) const {
-  const RemoteCell* known = entry == nullptr ? nullptr : entry->find(counts.sequence);
-  const RemoteCell* known_last = entry == nullptr ? nullptr : entry->find(counts.sequence - 1);
-  Count limit = limit_of(tuple);
+                                                 const WindowTotals& counts,
+                                                 const SharedTuple* entry, bool refused) const {
+  const SharedWindow* known = entry == nullptr ? nullptr : entry->find(counts.sequence);
+  const SharedWindow* known_last = entry == nullptr ? nullptr : entry->find(counts.sequence - 1);
+  Count limit = memory::smallest_limit(tuple);
   const bool with_last = !mutated(Mutation::kLastLimitIgnored);
-  for (const RemoteCell* cell : {known, with_last ? known_last : nullptr}) {
-    if (cell == nullptr) continue;
-    limit = smaller_limit(limit, smaller_limit(cell->limit, cell->remote_limit));
+  for (const SharedWindow* window : {known, with_last ? known_last : nullptr}) {
+    if (window == nullptr) continue;
+    limit =
+        memory::smaller_limit(limit, memory::smaller_limit(window->limit, window->remote_limit));
   }
   const auto regions_in = [&](int64_t sequence) {
-    const uint32_t here = entry == nullptr ? 1 : entry->regions(sequence, now.wall);
-    // Before the first full read ends, a process cannot know that its region is alone.
-    return regions_.fully_read ? here : std::max(here, 2U);
+    const uint32_t here = entry == nullptr ? 1 : entry->regions(sequence);
+    // As long as rows may be missing, a process cannot know that its region is alone.
+    return regions_.complete ? here : std::max(here, 2U);
   };
-  std::string ns;
-  if (budget_.max_doublings() > 0) {
-    const std::string encoded = memory::encode_key(tuple.slot->header, tuple.slot->key_words());
-    ns = ledger_key_of(encoded).ns;
+  uint32_t doublings = 0;
+  if (!regions_.doublings.empty()) {
+    const LedgerKey key =
+        ledger_key_of(memory::encode_key(tuple.slot->header, tuple.slot->key_words()));
+    doublings = regions_.doublings_of({.workspace = key.workspace, .ns = key.ns});
   }
+  const bool is_due = known != nullptr && known->is_due(now.mono);
   Usages usages;
-  usages.current = {.counted = counts.current,
-                    .published = known == nullptr ? 0 : known->published_or_sent(),
-                    .limit = limit,
-                    .remaining = memory::remaining_of(tuple, now.wall, limit),
-                    .allowance = unpublished_allowance(limit, regions_.rules, regions_.count,
-                                                       budget_.doublings(ns)),
-                    .regions = regions_in(counts.sequence),
-                    .leased = entry != nullptr && entry->lease.holds(now),
-                    .refused = refused || (known != nullptr && known->refused),
-                    .refusal_published = known != nullptr && known->refusal_published};
+  usages.current = {
+      .counted = counts.current,
+      .published = known == nullptr ? 0 : known->published_or_due(now.mono),
+      .limit = limit,
+      .remaining = memory::remaining_of(tuple, now.wall, limit),
+      .allowance = unpublished_allowance(limit, regions_.rules, regions_.count, doublings),
+      .regions = regions_in(counts.sequence),
+      .leased = is_due || (entry != nullptr && entry->is_leased(counts.sequence)),
+      .refused = refused || (known != nullptr && known->refused),
+      .refusal_published =
+          known != nullptr && (known->refusal_published || known->refusal_is_due(now.mono)),
+      .doublings = doublings};
   usages.last = {.counted = counts.last,
-                 .published = known_last == nullptr ? 0 : known_last->published_or_sent(),
+                 .published = known_last == nullptr ? 0 : known_last->published_or_due(now.mono),
                  .limit = limit,
                  .allowance = usages.current.allowance,
                  .regions = regions_in(counts.sequence - 1),
                  .leased = true,
-                 .over = true};
+                 .over = true,
+                 .doublings = doublings};
   return usages;
 }
 
@@ -235,21 +230,21 @@ void PublishTrigger::inspect(Instant now,
     if (!is_window(tuple)) return;
     const auto counts = region_counts(tuple, now.wall);
     if (!counts) return;
-    const memory::TupleKey key(tuple.slot->header, tuple.slot->key_words(), tuples_.hash);
-    const base::MutexLock lock(remote_.mutex());
-    const RemoteEntry* entry = remote_.find(key);
+    const memory::TupleKey key = key_of(tuple);
+    const base::MutexLock lock(shared_.mutex());
+    const SharedTuple* entry = shared_.find(key);
     const Usages usages =
         usages_of(now, tuple, *counts, entry, WindowCells(tuple).watch().denied());
     const auto show = [&](int64_t sequence, const CellUsage& usage) {
-      const RemoteCell* cell = entry == nullptr ? nullptr : entry->find(sequence);
+      const SharedWindow* window = entry == nullptr ? nullptr : entry->find(sequence);
       SharedCell shared{.tuple = key.encoded(),
                         .sequence = sequence,
                         .usage = usage,
                         .reason = publish_reason(usage, regions_.rules)};
-      if (cell != nullptr) {
-        shared.published = cell->published;
-        shared.foreign = cell->foreign_sum();
-        shared.waits = cell->pending.reason != PublishReason::kNone || cell->sent > 0;
+      if (window != nullptr) {
+        shared.published = window->published;
+        shared.foreign = window->foreign_sum();
+        shared.waits = window->is_due(now.mono);
       }
       visit(shared);
     };
@@ -262,47 +257,111 @@ void PublishTrigger::skip(Instant now, const Tuple& tuple, bool refused) {
   const WindowCells cells(tuple);
   if (refused) cells.mark_denied();
   cells.watch_count(0);
-  ++skipped_.cells;
-  skipped_.at = now.mono;
+  note_skipped(now.mono);
 }
 
 // Records the evaluation of one window.
-bool PublishTrigger::update_cell(Instant now, RemoteEntry& entry, int64_t sequence, Count limit,
-                                 const CellUsage& usage, PublishReason reason) {
+bool PublishTrigger::update_window(Instant now, const Tuple& tuple, SharedTuple& entry,
+                                   int64_t sequence, const CellUsage& usage, PublishReason reason) {
   const bool is_idle = reason == PublishReason::kNone && entry.find(sequence) == nullptr;
-  if (is_idle && usage.over) return true;
+  const bool contended = usage.regions >= 2 && usage.unpublished() > 0;
+  if (is_idle && (usage.over || !contended)) return true;
   const int64_t current = algorithms::position_of(now.wall, entry.duration()).sequence;
-  RemoteCell* const found = remote_.cell(entry, sequence, std::max(sequence, current));
+  SharedWindow* const found = shared_.window(entry, sequence, std::max(sequence, current));
   if (found == nullptr) return is_idle;
   if (found->sequence != sequence) return true;
-  RemoteCell& cell = *found;
-  cell.counted = usage.counted;
-  cell.limit = smaller_limit(cell.limit, limit);
-  // A row in flight may fail, so its refusal stays until the row is committed.
-  cell.refused = usage.refused && (reason != PublishReason::kNone || cell.sent > 0);
-  if (reason == PublishReason::kNone) {
-    cell.pending = {};
+  SharedWindow& window = *found;
+  window.counted = usage.counted;
+  window.limit = memory::smaller_limit(window.limit, memory::smallest_limit(tuple));
+  // The bridge may fail to publish, so a refusal stays until the row is known to be written.
+  const bool waits = reason != PublishReason::kNone || window.is_due(now.mono);
+  window.refused = usage.refused && waits && !mutated(Mutation::kFailedRefusalForgotten);
+  if (reason != PublishReason::kNone) {
+    window.due = usage.counted;
+    window.due_since = now.mono;
+    note_waiting(now.mono, entry, window);
+    // The bridge evaluates the rule again, but only this process knows of the refusal.
+    make_due(tuple, window, reason == PublishReason::kExhaustion ? Due::kNow : Due::kRule);
   } else {
-    queue_.enqueue(now, entry, cell, reason);
+    if (!window.is_due(now.mono)) window.waits_since.reset();
+    if (contended && !usage.over && !window.end_is_due) make_due(tuple, window, Due::kWindowEnd);
   }
   return true;
 }
 
-// An entry whose tuple is not in the table is erased once nothing of it matters.
-void PublishTrigger::expire(Instant now, RemoteEntry& entry) {
-  const base::MutexLock lock(remote_.mutex());
-  if (entry.has_pending()) queue_.add(entry);
-  if (entry.queued || entry.in_flight > 0) return;
-  WallTime over{};
-  entry.each_cell([&](const RemoteCell& cell) { over = std::max(over, entry.end_of(cell)); });
-  for (const auto& [region, until] : entry.present) over = std::max(over, until);
-  if (over <= now.wall && !entry.lease.holds(now)) {
-    cancel_timer(entry);
-    remote_.erase(entry);
-    return;
+void PublishTrigger::make_due(const Tuple& tuple, SharedWindow& window, Due due) {
+  window.end_is_due = window.end_is_due || due == Due::kWindowEnd;
+  due_.push_back({.index = tuple.index,
+                  .generation = WindowCells(tuple).generation(),
+                  .sequence = window.sequence,
+                  .due = due});
+}
+
+void PublishTrigger::note_waiting(MonoTime now, const SharedTuple& entry, SharedWindow& window) {
+  if (window.waits_since) return;
+  window.waits_since = now;
+  waiting_.push_back({entry.tuple, window.sequence});
+}
+
+void PublishTrigger::forget_due() {
+  due_.clear();
+  tuples_.table.for_each([&](const Tuple& tuple) {
+    if (!is_window(tuple)) return;
+    const base::MutexLock lock(shared_.mutex());
+    SharedTuple* const entry = shared_.find(key_of(tuple));
+    if (entry == nullptr) return;
+    for (const std::unique_ptr<SharedWindow>& window : entry->windows) {
+      if (window) window->due = 0, window->end_is_due = false;
+    }
+  });
+}
+
+void PublishTrigger::make_all_due(Instant now) {
+  tuples_.table.for_each([&](const Tuple& tuple) {
+    if (!is_window(tuple) || memory::is_ahead_of(tuple, now.wall)) return;
+    const auto counts = region_counts(tuple, now.wall);
+    if (!counts || counts->current == 0) return;
+    const base::MutexLock lock(shared_.mutex());
+    SharedTuple* const entry = shared_.obtain(key_of(tuple));
+    SharedWindow* const window =
+        entry == nullptr ? nullptr : shared_.window(*entry, counts->sequence, counts->sequence);
+    if (window == nullptr || window->sequence != counts->sequence) return;
+    if (counts->current <= window->published_or_due(now.mono)) return;
+    window->due = counts->current;
+    window->due_since = now.mono;
+    note_waiting(now.mono, *entry, *window);
+    make_due(tuple, *window, Due::kNow);
+  });
+}
+
+PublishTrigger::Waiting PublishTrigger::waiting(Instant now) {
+  Waiting waiting;
+  const base::MutexLock lock(shared_.mutex());
+  std::vector<CellId> still_waiting;
+  const std::string* late = nullptr;  // the last tuple that was late
+  for (CellId& cell : waiting_) {
+    SharedTuple* const entry = shared_.find({cell.tuple, tuples_.hash});
+    SharedWindow* const window = entry == nullptr ? nullptr : entry->find(cell.sequence);
+    if (window == nullptr || !window->waits_since) continue;
+    // Expired, or of a clock that was ahead.
+    const int64_t current = algorithms::position_of(now.wall, entry->duration()).sequence;
+    const bool matters = cell.sequence >= current - 1 && cell.sequence <= current + 1;
+    if (!matters || window->published >= window->due) {
+      window->waits_since.reset();
+      continue;
+    }
+    ++waiting.cells;
+    const Nanos waited = now.mono - *window->waits_since;
+    waiting.longest = std::max(waiting.longest, waited);
+    // In a flood most tuples are of one tenant.
+    if (waited > kMaxInFlight && (late == nullptr || !are_of_one_tenant(*late, entry->tuple))) {
+      waiting.late.insert(tenant_of(entry->tuple));
+      late = &entry->tuple;
+    }
+    still_waiting.push_back(std::move(cell));
   }
-  const Millis rest = std::max(over - now.wall, Millis(0));
-  schedule(entry, std::max(now.mono + rest, entry.lease.until));
+  waiting_ = std::move(still_waiting);
+  return waiting;
 }
 
 }  // namespace weir::global

@@ -1,8 +1,9 @@
-// Evaluates cells against the publish rule whenever its answer may have changed.
+// Evaluates the cells of this process against the publish rule whenever its answer may have
+// changed.
 //
 // It may change when a tuple is charged or refused, when another region's or a sibling's count
-// changes, and with time: at the end of a window or of a lease. A cell with a reason to publish
-// goes into the queue. For the others this sets the count to watch for, so that a request that
+// changes, and at the end of a window. A cell with a reason to publish becomes due: the bridge of
+// the region publishes it. For the others this sets the count to watch for, so that a request that
 // changes the answer puts its tuple on the list (PublishWatch).
 //
 // Only from the thread that runs the sync.
@@ -12,14 +13,17 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "global/global_state.h"
-#include "global/publish_queue.h"
 #include "global/regions.h"
-#include "global/row_budget.h"
+#include "global/shared_tuples.h"
 #include "memory/publish_watch.h"
 #include "memory/tuple_store.h"
+#include "regional/region_state.h"
 
 namespace weir::global {
 
@@ -31,27 +35,39 @@ struct SharedCell {
   PublishReason reason = PublishReason::kNone;
   Count published = 0;  // in the ledger
   Count foreign = 0;
-  bool waits = false;  // in the queue or in flight
+  bool waits = false;  // the bridge has been asked to publish it
 };
+
+// A count that waits to be published for longer than this is no longer in flight, and widens the
+// bound.
+inline constexpr Nanos kMaxInFlight = Millis(2000);
 
 class PublishTrigger {
  public:
   PublishTrigger(memory::TupleStore& tuples, GlobalState& global, memory::PublishWatch& watch,
-                 const Regions& regions, const RowBudget& budget, PublishQueue& queue)
-      : tuples_(tuples),
-        remote_(global.remote),
-        watch_(watch),
-        regions_(regions),
-        budget_(budget),
-        queue_(queue) {}
+                 const Regions& regions)
+      : tuples_(tuples), shared_(global.shared), watch_(watch), regions_(regions) {}
 
   void evaluate_listed(Instant now);  // the tuples of the publish watch
-  void evaluate_due(Instant now);     // the entries whose timer expired
-  void evaluate(Instant now, RemoteEntry& entry);
+  void evaluate_timers(Instant now);  // the tuples whose timer expired
   // Evaluates all tuples, some per run: the rule itself has changed.
   void evaluate_all() { scan_at_ = 0; }
-  // Evaluates the entry at that time or sooner.
-  void schedule(RemoteEntry& entry, MonoTime when);
+  // Makes all unpublished counts due that other regions may need: this process will end.
+  void make_all_due(Instant now);
+
+  // The cells that became due since the last call.
+  [[nodiscard]] std::vector<regional::DueCell> take_due() { return std::exchange(due_, {}); }
+  // Forgets that cells are due: another store has to know of them.
+  void forget_due();
+
+  // How long the oldest due cell has waited for the bridge, and how many wait. As of the last
+  // evaluation of each.
+  struct Waiting {
+    size_t cells = 0;
+    Nanos longest{0};
+    std::set<Tenant> late = {};  // with a cell that has waited for longer than kMaxInFlight
+  };
+  [[nodiscard]] Waiting waiting(Instant now);
 
   // Cells with a reason to publish for which there was no memory, and when the last one was
   // skipped. The next charge, refusal or change evaluates such a tuple again.
@@ -60,39 +76,51 @@ class PublishTrigger {
     MonoTime at{};
   };
   [[nodiscard]] const Skipped& skipped() const { return skipped_; }
+  void note_skipped(MonoTime now) {
+    ++skipped_.cells;
+    skipped_.at = now;
+  }
+  // The longest window of the tuples evaluated.
+  [[nodiscard]] Millis longest_window() const { return longest_window_; }
 
   // Visits the live cells of window tuples.
   void inspect(Instant now, const std::function<void(const SharedCell&)>& visit) const;
 
  private:
-  struct RegionCounts;
+  struct WindowTotals;
   struct Usages;
 
-  [[nodiscard]] static std::optional<RegionCounts> region_counts(const memory::Tuple& tuple,
+  [[nodiscard]] static std::optional<WindowTotals> region_counts(const memory::Tuple& tuple,
                                                                  WallTime now);
   [[nodiscard]] Usages usages_of(Instant now, const memory::Tuple& tuple,
-                                 const RegionCounts& counts, const RemoteEntry* entry,
+                                 const WindowTotals& counts, const SharedTuple* entry,
                                  bool refused) const;
+  [[nodiscard]] memory::TupleKey key_of(const memory::Tuple& tuple) const;
   void evaluate(Instant now, const memory::Tuple& tuple);
-  void merge_known(Instant now, const memory::Tuple& tuple);
+  void evaluate(Instant now, SharedTuple& entry);
   void scan(Instant now);
-  void cancel_timer(RemoteEntry& entry);
+  // Evaluates the tuple at that time or sooner.
+  void schedule(SharedTuple& entry, MonoTime when);
+  void cancel_timer(SharedTuple& entry);
   // False: there is no memory for it.
-  [[nodiscard]] bool update_cell(Instant now, RemoteEntry& entry, int64_t sequence, Count limit,
-                                 const CellUsage& usage, PublishReason reason)
-      WEIR_REQUIRES(remote_.mutex());
+  [[nodiscard]] bool update_window(Instant now, const memory::Tuple& tuple, SharedTuple& entry,
+                                   int64_t sequence, const CellUsage& usage, PublishReason reason)
+      WEIR_REQUIRES(shared_.mutex());
+  void note_waiting(MonoTime now, const SharedTuple& entry, SharedWindow& window)
+      WEIR_REQUIRES(shared_.mutex());
+  void make_due(const memory::Tuple& tuple, SharedWindow& window, Due due);
   void skip(Instant now, const memory::Tuple& tuple, bool refused);
-  void expire(Instant now, RemoteEntry& entry);
 
   memory::TupleStore& tuples_;
-  RemoteCounts& remote_;
+  SharedTuples& shared_;
   memory::PublishWatch& watch_;
   const Regions& regions_;
-  const RowBudget& budget_;
-  PublishQueue& queue_;
-  RemoteTimers timers_;
+  SharedTupleTimers timers_;
+  std::vector<regional::DueCell> due_;
+  std::vector<CellId> waiting_;  // asked of the bridge, and not known to be published
   size_t scan_at_ = ~size_t{0};
   Skipped skipped_;
+  Millis longest_window_{0};
 };
 
 }  // namespace weir::global

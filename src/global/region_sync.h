@@ -1,20 +1,29 @@
-// Runs the exchange with the other regions: heartbeat, evaluation of the publish rule, publishing,
-// importing, and deletion of expired rows.
+// Runs the exchange with the other regions.
+//
+// Every process evaluates the publish rule on the tuples that it serves, and asks the bridge of its
+// region to publish. One process of the region is the bridge: it publishes, imports, sends the
+// heartbeat, and deletes expired rows. The others learn from its messages.
+//
+// Without an origin, or while it accepts no writes, this process is its own bridge, with a store in
+// its own memory.
 //
 // Safe from any thread: runs are serialised, and stats() waits for no run.
 
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/atomic.h"
 #include "base/mutex.h"
+#include "global/bridge_importer.h"
+#include "global/bridge_publisher.h"
 #include "global/completion_queue.h"
 #include "global/global_state.h"
-#include "global/importer.h"
-#include "global/publisher.h"
+#include "global/publish_trigger.h"
 #include "memory/publish_watch.h"
 #include "memory/tuple_store.h"
 #include "regional/region_state.h"
@@ -22,53 +31,66 @@
 
 namespace weir::global {
 
-class RegionSync {
+class RegionSync final : public regional::RegionCountsHandler {
  public:
   RegionSync(std::shared_ptr<memory::TupleStore> tuples,
              std::shared_ptr<regional::RegionState> region, std::shared_ptr<GlobalState> global,
              std::shared_ptr<memory::PublishWatch> watch, const SyncRules& rules);
+  ~RegionSync() override;
 
   WorkReport run_once(Instant now, Flush flush);
   [[nodiscard]] SyncStats stats() const;
   void inspect(Instant now, const std::function<void(const SharedCell&)>& visit) const {
     const base::MutexLock lock(run_mutex_);
-    publisher_.trigger().inspect(now, visit);
+    trigger_.inspect(now, visit);
   }
 
- private:
-  // A call to the ledger that is repeated, one at a time.
-  struct PeriodicTask {
-    bool imports = false;  // if it fails, changes of other regions may have been missed
-    MonoTime next{};
-    MonoTime began{};
-    bool in_flight = false;
-    uint64_t number = 0;  // of the call in flight: a reply to another one is too late
-  };
+  void merge_regions(const memory::Tuple& tuple, const std::vector<RegionCount>& counts) override;
 
-  [[nodiscard]] bool is_due(Instant now, PeriodicTask& task);
-  void schedule_next(PeriodicTask& task, Instant now, Nanos every);
-  template <typename Answer, typename Handle>
-  auto reply_for(PeriodicTask& task, Handle handle);
+ private:
+  // Which store holds what the region knows.
+  enum class Mode : uint8_t { kNone, kOrigin, kAlone };
+  static constexpr Millis kCleanEvery{10'000};
+
+  void choose_store();
+  void tell_of_survival(Instant now);
+  void use_origin();
+  void use_own_store();
+  void send_due(Instant now, Flush flush);
+  void add_due(Instant now, const std::vector<regional::DueCell>& cells);
+  void send_due_to_own_store(const std::vector<regional::DueCell>& cells);
+
+  // Messages of the bridge.
+  void notify(Instant now, std::vector<TupleChange> changes);
+  void subscribe(BridgeStore& store);
+  void on_message(Instant now, const BridgeMessage& message);
+  void evaluate_all_after_change();
+  void merge(Instant now, const TupleChange& change);
+  void make_all_stale();
+  void continue_making_stale();
 
   void heartbeat(Instant now);
   void update_fleet(const LedgerFleet& fleet);
-  void import_changes(Instant now);
-  [[nodiscard]] LedgerCursor next_read(Instant now) const;
-  void on_changes(Instant now, const LedgerChanges& changes, LookBack look_back);
-  void read_next_page(Instant now);
-  void on_page(Instant now, const Result<LedgerPage>& page);
   void clean(Instant now);
   void update_stats(Instant now);
   [[nodiscard]] bool clock_was_set(Instant now) const;
-  void update_siblings();
-  [[nodiscard]] uint64_t unpublished_ppm(Instant now) const;
+  void update_siblings(Instant now);
+  // What this process reports of its region.
+  struct Report {
+    LedgerRegion region;
+    bool usual = true;  // the bridge knows as much
+  };
+  [[nodiscard]] uint64_t usual_ppm(uint32_t doublings) const;
+  [[nodiscard]] Report report(Instant now);
+  [[nodiscard]] bool skipped_live(Instant now, Nanos after) const;
   [[nodiscard]] bool may_miss_counts(Instant now) const;
   [[nodiscard]] Nanos write_lag(Instant now) const;
   [[nodiscard]] uint64_t diverging_siblings(Instant now) const;
-  [[nodiscard]] double bound(Instant now) const;
+  [[nodiscard]] double bound(Instant now, const Unpublished& others) const;
+  [[nodiscard]] bool is_bridge(Instant now) const { return importer_.is_bridge(now.mono); }
 
-  // Serialises runs. Held while the ledger is called, which does not wait for the reply: that goes
-  // to the completion queue. Guards everything but the shared state, completions_ and stats_.
+  // Serialises runs. Held while a store is called, which does not wait for the reply: that goes to
+  // the completion queue. Guards everything but the shared state, completions_ and stats_.
   mutable base::Mutex run_mutex_;
 
   const std::shared_ptr<memory::TupleStore> tuples_;
@@ -78,35 +100,40 @@ class RegionSync {
   const std::shared_ptr<CompletionQueue> completions_ = std::make_shared<CompletionQueue>();
   const SyncRules configured_rules_;
   Regions regions_;
-  Publisher publisher_;
-  Importer importer_;
-  uint64_t jitter_;  // state of the random numbers
+  PublishTrigger trigger_;
+  BridgeImporter importer_;
+  BridgePublisher publisher_;
 
-  PeriodicTask heartbeat_, publishing_, cleaning_;
-  PeriodicTask importing_{.imports = true}, full_reading_{.imports = true};
-  std::optional<LedgerCursor> cursor_;
-  // Where the last long look-back ended, and when the next one is due. It begins there, so that no
-  // late commit falls between two of them.
-  LedgerCursor looked_back_from_;
-  MonoTime next_look_back_{};
-  std::optional<LedgerCursor> remainder_;  // of an answer in several parts
-  MonoTime import_began_{};                // when the first part was requested
-  LedgerPosition page_;
-  Instant latest_{};  // a run that waited for the mutex brings an older time
-  MonoTime started_{}, stats_updated_{}, imported_at_{}, full_read_began_{}, full_read_ended_{};
-  Nanos full_read_took_{0};
-  uint64_t full_reads_ = 0, import_errors_ = 0, last_import_ = 0, invalid_ = 0, deleted_ = 0;
-  bool full_read_due_ = false;
-  bool import_failed_ = false;
-  bool may_have_missed_ = false;       // changes written before now, until a full read covers them
-  bool missed_before_ = false;         // the same, until the full read in progress ends
-  uint64_t reported_unpublished_ = 0;  // in the last heartbeat
-  MonoTime fleet_updated_{};           // start of the last heartbeat that succeeded; also a write
-  uint32_t siblings_ = 0;              // the processes of the region, this one included
-  // The unpublished counts of a process that died are at best at the origin, and no process
-  // evaluates them. True at the start: a process may have died before.
-  bool node_died_ = true;  // since the last full read
+  struct RuleInputs {
+    SyncRules rules;
+    uint32_t count = 0;
+    bool complete = false;
+    std::map<Tenant, uint32_t> doublings;
+    friend bool operator==(const RuleInputs&, const RuleInputs&) = default;
+  };
+  RuleInputs rule_inputs_;  // of the last evaluation of all tuples
+
+  Mode mode_ = Mode::kNone;
+  BridgeStore* store_ = nullptr;               // in use
+  std::shared_ptr<RegionalOrigin> own_store_;  // while this process is its own bridge
+  Subscription subscription_;                  // to its messages
+  uint64_t subscriptions_ = 0;                 // messages of an earlier one are ignored
+  std::optional<uint64_t> last_message_;       // its number
+  uint64_t origin_epoch_ = 0;
+  bool survivor_ = false;  // this process had counts before the origin changed
+
+  PeriodicTask heartbeat_, cleaning_;
+  MonoTime tells_survival_{};  // next
+  Instant latest_{};           // a run that waited for the mutex brings an older time
+  MonoTime started_{}, stats_updated_{}, imported_at_{};
+  size_t stale_at_ = ~size_t{0};  // the next slot whose tuple is made stale; beyond the end: none
+  uint64_t rows_applied_ = 0, messages_missed_ = 0, deleted_ = 0, heartbeat_errors_ = 0;
+  LedgerRegion reported_;     // in the last heartbeat
+  MonoTime fleet_updated_{};  // start of the last heartbeat that succeeded; also a write
+  uint32_t siblings_ = 0;     // the processes of the region, this one included
+  // What a process that died had not sent to the origin is lost, until its windows have ended.
   WallTime died_counts_until_{};
+  std::atomic<bool> no_memory_{false};  // for a count of another region, since the last run
 
   mutable base::Mutex stats_mutex_;
   SyncStats stats_ WEIR_GUARDED_BY(stats_mutex_);  // as of the last run

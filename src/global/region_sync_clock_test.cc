@@ -20,7 +20,7 @@ TEST_F(RegionSyncTest, DoesNotPublishACountOf524288WindowsAgo) {
   pass(Millis(200));
   const auto newest = [&] {
     int64_t sequence = 0;
-    for (const LedgerRow& each : store_->contents().rows) {
+    for (const LedgerRow& each : store_->contents()) {
       sequence = std::max(sequence, each.sequence);
     }
     return sequence;

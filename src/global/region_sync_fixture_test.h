@@ -91,7 +91,7 @@ class RegionSyncTest : public testing::Test {
   // The ledger's count of a region in this window, or a window before.
   Count row(const std::string& region, int64_t back = 0) {
     const int64_t sequence = clock_.now().wall.time_since_epoch() / Millis(60'000) - back;
-    for (const LedgerRow& row : store_->contents().rows) {
+    for (const LedgerRow& row : store_->contents()) {
       if (row.region == region && row.sequence == sequence && row.key.identifier == identifier_) {
         return row.count;
       }
@@ -110,22 +110,25 @@ class RegionSyncTest : public testing::Test {
   }
   // Writes rows of a region that has no limiter here.
   void write_for_north(Count count, const std::vector<std::string>& identifiers) {
-    LedgerNews rows;
+    std::vector<LedgerRow> rows;
     for (const std::string& identifier : identifiers) {
-      rows.rows.push_back(
+      rows.push_back(
           {.key = {.workspace = {}, .ns = "api", .identifier = identifier, .duration = duration_},
            .sequence = clock_.now().wall.time_since_epoch() / duration_,
            .region = "north",
            .count = count,
            .limit_seen = limit_});
     }
-    store_->publish(std::move(rows), [](const auto&) {});
+    store_->publish("north", north_, std::move(rows), [this](const Result<FeedPosition>& at) {
+      if (at) north_ = *at;
+    });
   }
 
   ManualClock clock_;
   ManualExecutor executor_{clock_};
   std::shared_ptr<MemoryLedger> store_ = std::make_shared<MemoryLedger>(clock_);
   std::vector<std::unique_ptr<TestRegion>> regions_;
+  FeedPosition north_{};  // the feed of that region
   std::string identifier_ = "alice";
   Count limit_ = 100;
   Millis duration_{60'000};

@@ -1,20 +1,47 @@
-// What the ledger says of the other regions as a whole.
+// What a process knows of its region and of the other regions as a whole.
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
+#include <string>
 
 #include "weir/ledger.h"
 
 namespace weir::global {
 
-// Written by RegionSync, read by its parts.
+// A namespace of one workspace: the unit that the row budget is divided among.
+struct Tenant {
+  std::string workspace;
+  std::string ns;
+  friend auto operator<=>(const Tenant&, const Tenant&) = default;
+};
+
+// What all other regions together may count before they publish it, in millionths of a limit.
+struct Unpublished {
+  uint64_t ppm = 0;
+  uint64_t max_ppm = 0;  // if no region knows of another
+  friend bool operator==(const Unpublished&, const Unpublished&) = default;
+};
+
+// The bridge learns it from the ledger and tells the other processes of the region.
 struct Regions {
   SyncRules rules;
-  uint32_t count = 0;            // in the ledger; 0: unknown yet
-  bool fully_read = false;       // a full read has finished: the known regions are all there are
-  uint64_t unpublished_ppm = 0;  // of all others together, at most, in millionths of a limit
-  uint64_t max_ppm = 0;          // that the others admit if no region knows of another
+  uint32_t count = 0;         // in the ledger; 0: unknown yet
+  bool complete = false;      // the region knows all rows: the known regions are all there are
+  Unpublished unpublished{};  // in all namespaces that are not in `wider`
+  std::map<Tenant, Unpublished> wider = {};
+  FeedPosition own{};  // the last batch of our own feed that is known
+  // How often the row budget has doubled the allowance of a namespace; 0 is left out.
+  std::map<Tenant, uint32_t> doublings = {};
+  friend bool operator==(const Regions&, const Regions&) = default;
+
+  [[nodiscard]] uint32_t doublings_of(const Tenant& tenant) const {
+    if (doublings.empty()) return 0;
+    const auto found = doublings.find(tenant);
+    return found == doublings.end() ? 0 : found->second;
+  }
 };
 
 }  // namespace weir::global

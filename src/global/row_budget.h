@@ -1,8 +1,7 @@
-// How many rows a process may write, and which rows wait if that is not enough.
+// How many rows the bridge of a region may write, and which tenants have too few.
 //
-// Contended and exhausted cells go first. The rest is for presences, divided evenly among
-// namespaces. If one namespace floods, its tuples get twice the unpublished allowance, and twice
-// again, until its rows fit. So the bound on over-admission widens for that namespace only, and
+// If the rows of one tenant wait for too long, its allowance and its slack are doubled, and doubled
+// again, until its rows fit. So the bound on over-admission widens for that tenant only, and
 // visibly.
 //
 // One thread at a time.
@@ -12,14 +11,18 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <string>
 
+#include "global/publish_rule.h"
+#include "global/regions.h"
 #include "weir/time.h"
 
 namespace weir::global {
 
 class RowBudget {
  public:
+  // Rows that wait for longer do not fit.
+  static constexpr Nanos kMaxWait = Millis(1000);
+
   // Adds the rows of the time passed. Unused rows are kept for one second.
   void refill(MonoTime now, double rows_per_second) {
     const auto passed = static_cast<double>((now - refilled_).count()) / 1e9;
@@ -29,29 +32,27 @@ class RowBudget {
     refilled_ = now;
   }
 
-  [[nodiscard]] bool take() {
-    if (rows_ < 1) return false;
-    rows_ -= 1;
-    return true;
-  }
+  [[nodiscard]] bool has_rows(size_t rows) const { return rows_ >= static_cast<double>(rows); }
+  // More than there are: the next refill pays for them first.
+  void take(size_t rows) { rows_ -= static_cast<double>(rows); }
 
   // The fraction in use, 0 to 1.
   [[nodiscard]] double used() const {
     return per_second_ <= 0 ? 0 : std::clamp(1 - rows_ / std::max(1.0, per_second_), 0.0, 1.0);
   }
 
-  // Presences of a namespace that wait in this round. More than a second's worth of rows means that
-  // they come faster than the budget allows.
-  void note_waiting(MonoTime now, const std::string& ns, size_t waiting) {
-    if (waiting <= static_cast<size_t>(std::max(1.0, per_second_))) return;
-    Flood& flood = floods_[ns];
+  // How long the oldest row of a tenant has waited.
+  void note_wait(MonoTime now, const Tenant& tenant, Nanos wait) {
+    if (wait <= kMaxWait) return;
+    Flood& flood = floods_[tenant];
     flood.last = now;
     if (flood.doublings >= kMaxDoublings || now - flood.changed < kDoubleAfter) return;
     ++flood.doublings;
     flood.changed = now;
   }
 
-  // Halves the allowance of namespaces that fit again, step by step. Returns whether one changed.
+  // Halves the allowance of tenants whose rows fit again, step by step. Returns whether one
+  // changed.
   bool halve_idle(MonoTime now) {
     bool halved = false;
     for (auto it = floods_.begin(); it != floods_.end();) {
@@ -69,19 +70,15 @@ class RowBudget {
     return halved;
   }
 
-  [[nodiscard]] uint32_t doublings(const std::string& ns) const {
-    if (floods_.empty()) return 0;
-    const auto found = floods_.find(ns);
-    return found == floods_.end() ? 0 : found->second.doublings;
-  }
-  [[nodiscard]] uint32_t max_doublings() const {
-    uint32_t most = 0;
-    for (const auto& [name, flood] : floods_) most = std::max(most, flood.doublings);
-    return most;
+  [[nodiscard]] std::map<Tenant, uint32_t> doublings() const {
+    std::map<Tenant, uint32_t> doublings;
+    for (const auto& [tenant, flood] : floods_) {
+      if (flood.doublings > 0) doublings.emplace(tenant, flood.doublings);
+    }
+    return doublings;
   }
 
  private:
-  static constexpr uint32_t kMaxDoublings = 20;
   static constexpr Nanos kDoubleAfter = Millis(500);
   static constexpr Nanos kHalveAfter = Millis(10'000);
   struct Flood {
@@ -93,7 +90,7 @@ class RowBudget {
   double rows_ = 0;
   double per_second_ = 0;
   MonoTime refilled_{};
-  std::map<std::string, Flood> floods_;
+  std::map<Tenant, Flood> floods_;
 };
 
 }  // namespace weir::global

@@ -1,7 +1,6 @@
 #include "ledgers/memory_ledger.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/split_mix.h"
 #include "ledgers/rows.h"
 
 namespace weir::ledgers {
@@ -17,138 +17,121 @@ namespace {
 struct RowId {
   std::string key;  // identity_of
   int64_t sequence = 0;
-  std::string region;
   friend auto operator<=>(const RowId&, const RowId&) = default;
 };
-struct PresenceId {
-  std::string key;
-  std::string region;
-  friend auto operator<=>(const PresenceId&, const PresenceId&) = default;
-};
 
-// Rows or presences, indexed by identity, by the time of the last change and by expiry.
-template <typename Id, typename Item>
-class ItemIndex {
+// The rows of one region, by identity and by the end of their retention.
+class Rows {
  public:
-  // Null if there is none.
-  [[nodiscard]] const Item* find(const Id& id) const {
-    const auto found = entries_.find(id);
-    return found == entries_.end() ? nullptr : &found->second.record().item;
+  Rows() = default;
+  Rows(const Rows& other) : rows_(other.rows_) { index(); }
+  Rows& operator=(const Rows& other) {
+    if (this != &other) {
+      rows_ = other.rows_;
+      by_end_.clear();
+      index();
+    }
+    return *this;
+  }
+  Rows(Rows&&) = default;
+  Rows& operator=(Rows&&) = default;
+  ~Rows() = default;
+
+  void merge(const LedgerRow& row) {
+    const auto [found, is_new] =
+        rows_.try_emplace({.key = identity_of(row.key), .sequence = row.sequence}, row);
+    LedgerRow& stored = found->second;
+    const WallTime end = stored.kept_until();
+    if (!is_new) {
+      stored.count = std::max(stored.count, row.count);
+      stored.limit_seen = std::min(stored.limit_seen, row.limit_seen);
+      stored.leased_until = std::max(stored.leased_until, row.leased_until);
+      if (stored.kept_until() == end) return;
+      by_end_.erase({.at = end, .id = &found->first});
+    }
+    by_end_.insert({.at = stored.kept_until(), .id = &found->first});
   }
 
-  // Inserts or replaces an item.
-  void put(const Id& id, const Item& item, WallTime now, WallTime expires_at) {
-    const auto [found, is_new] = entries_.try_emplace(id);
-    if (!is_new) unlink(*found);
-    Bucket& bucket = by_change_[bucket_at(now)];
-    found->second = {.bucket = &bucket, .index = bucket.size()};
-    bucket.push_back({.item = item, .changed = now, .expires_at = expires_at});
-    by_expiry_.emplace(expires_at, &*found);
-  }
-
-  // Visits the live items that changed at `since` or later. If there are more than `most`, returns
-  // the time of change of the last one visited.
+  // Visits at most `most` rows after a cursor that are still kept. Returns the last one visited if
+  // there are more.
   template <typename Visit>
-  [[nodiscard]] std::optional<WallTime> changed_since(WallTime since, WallTime now, size_t most,
-                                                      const Visit& visit) const {
+  [[nodiscard]] std::optional<RowId> page(const std::optional<RowId>& after, WallTime now,
+                                          size_t most, const Visit& visit) const {
+    std::optional<RowId> last;
     size_t visited = 0;
-    WallTime last{};
-    for (auto i = by_change_.lower_bound(bucket_at(since)); i != by_change_.end(); ++i) {
-      for (const Record& record : i->second) {
-        if (record.changed < since || record.expires_at <= now) continue;
-        if (visited++ == most) return last;
-        visit(record.item);
-        last = record.changed;
-      }
+    for (auto i = after ? rows_.upper_bound(*after) : rows_.begin(); i != rows_.end(); ++i) {
+      if (i->second.kept_until() <= now) continue;
+      if (visited == most) return last;
+      visit(i->second);
+      if (++visited == most) last = i->first;
     }
     return std::nullopt;
   }
 
-  // Visits up to `most` live items after `after`, or from the first. If there are more, returns the
-  // last one visited.
-  template <typename Visit>
-  [[nodiscard]] std::optional<Id> page(const std::optional<Id>& after, WallTime now, size_t most,
-                                       const Visit& visit) const {
-    size_t visited = 0;
-    const Id* last = nullptr;
-    for (auto i = after ? entries_.upper_bound(*after) : entries_.begin(); i != entries_.end();
-         ++i) {
-      const Record& record = i->second.record();
-      if (record.expires_at <= now) continue;
-      if (visited++ == most) return *last;
-      visit(record.item);
-      last = &i->first;
-    }
-    return std::nullopt;
-  }
-
-  [[nodiscard]] size_t delete_expired(WallTime now, size_t most) {
+  size_t delete_expired(WallTime now, size_t most) {
     size_t deleted = 0;
-    while (deleted < most && !by_expiry_.empty() && by_expiry_.begin()->first <= now) {
-      const Node& node = *by_expiry_.begin()->second;
-      unlink(node);
-      entries_.erase(entries_.find(node.first));
+    while (deleted < most && !by_end_.empty() && by_end_.begin()->at <= now) {
+      const RowId* const id = by_end_.begin()->id;
+      by_end_.erase(by_end_.begin());
+      rows_.erase(rows_.find(*id));
       ++deleted;
     }
     return deleted;
   }
 
+  [[nodiscard]] bool empty() const { return rows_.empty(); }
   template <typename Visit>
   void for_each(const Visit& visit) const {
-    for (const auto& [id, entry] : entries_) visit(entry.record().item);
+    for (const auto& [id, row] : rows_) visit(row);
   }
 
  private:
-  struct Record {
-    Item item;
-    WallTime changed{};
-    WallTime expires_at{};  // kReplaced if a newer record exists
-  };
-  // Records that changed at about the same time are contiguous, since readers visit all of them.
-  using Bucket = std::vector<Record>;
-  static constexpr Millis kBucketSpan{16};
-  static constexpr WallTime kReplaced = WallTime::min();
-
-  struct Entry {
-    Bucket* bucket = nullptr;
-    size_t index = 0;
-    [[nodiscard]] Record& record() const { return (*bucket)[index]; }
-  };
-  using Node = typename std::map<Id, Entry>::value_type;  // has a stable address
-  using Expiry = std::pair<WallTime, const Node*>;
-  // Compares identities, not addresses, so that runs are deterministic.
-  struct Earlier {
-    bool operator()(const Expiry& a, const Expiry& b) const {
-      if (a.first != b.first) return a.first < b.first;
-      return a.second->first < b.second->first;
+  struct End {
+    WallTime at;
+    const RowId* id;
+    // By content, so that a simulation can be repeated.
+    friend bool operator<(const End& a, const End& b) {
+      return a.at != b.at ? a.at < b.at : *a.id < *b.id;
     }
   };
-
-  [[nodiscard]] static int64_t bucket_at(WallTime time) {
-    return time.time_since_epoch() / kBucketSpan;
+  void index() {
+    for (const auto& [id, row] : rows_) by_end_.insert({.at = row.kept_until(), .id = &id});
   }
 
-  void unlink(const Node& node) {
-    Record& record = node.second.record();
-    const int64_t at = bucket_at(record.changed);
-    by_expiry_.erase({record.expires_at, &node});
-    record.expires_at = kReplaced;
-    Bucket& bucket = *node.second.bucket;
-    while (!bucket.empty() && bucket.back().expires_at == kReplaced) bucket.pop_back();
-    if (bucket.empty()) by_change_.erase(at);
-  }
-
-  std::map<Id, Entry> entries_;
-  std::map<int64_t, Bucket> by_change_;
-  std::set<Expiry, Earlier> by_expiry_;
+  std::map<RowId, LedgerRow> rows_;
+  std::set<End> by_end_;
 };
 
-// Returns a visitor that appends valid items to a list and counts the others.
-template <typename Item>
-auto append_valid(std::vector<Item>& list, uint64_t& invalid) {
-  return [&list, &invalid](const Item& item) {
-    if (is_valid(item)) {
-      list.push_back(item);
+struct StoredBatch {
+  WallTime written_at{};
+  std::vector<LedgerRow> rows;
+};
+
+// The largest report of a time.
+struct Reported {
+  uint64_t ppm = 0;
+  WallTime at{};
+
+  [[nodiscard]] bool is_old(WallTime now) const { return at < now - kUnpublishedKept; }
+  void report(uint64_t new_ppm, WallTime now) {
+    if (new_ppm >= ppm || is_old(now)) *this = {.ppm = new_ppm, .at = now};
+  }
+};
+
+struct Region {
+  FeedPosition head;
+  std::map<FeedPosition, std::shared_ptr<const StoredBatch>> batches;
+  Rows rows;
+  WallTime last_heartbeat{};
+  Reported unpublished;
+  std::map<std::pair<std::string, std::string>, Reported> namespaces;
+};
+
+// Appends valid rows and counts the others.
+auto append_valid(std::vector<LedgerRow>& valid, uint64_t& invalid) {
+  return [&](const LedgerRow& row) {
+    if (is_valid(row)) {
+      valid.push_back(row);
     } else {
       ++invalid;
     }
@@ -157,25 +140,35 @@ auto append_valid(std::vector<Item>& list, uint64_t& invalid) {
 
 }  // namespace
 
+struct MemoryLedger::Snapshot {
+  // In the order of their names.
+  std::map<std::string, Region> regions;
+  std::optional<SyncRules> rules;
+  uint64_t cleaner = 0;
+  WallTime cleaner_until{};
+};
+
 struct MemoryLedger::Store {
   explicit Store(const Clock& the_clock) : clock(the_clock) {}
 
-  struct Region {
-    uint64_t hidden_ppm = 0;
-    WallTime hidden_at{};
-    WallTime last_heartbeat{};
-  };
+  Region& region(const std::string& name, WallTime now) {
+    const auto [found, is_new] = data.regions.try_emplace(name);
+    if (is_new) found->second.last_heartbeat = now;
+    return found->second;
+  }
+
+  [[nodiscard]] uint64_t new_epoch(WallTime now, uint64_t larger_than) {
+    const auto time = static_cast<uint64_t>(now.time_since_epoch().count());
+    const uint64_t bits = base::split_mix(epochs) & kEpochRandomMask;
+    return std::max(time << kEpochRandomBits | bits, larger_than + 1);
+  }
 
   const Clock& clock;
   mutable base::StdMutex mutex;
   // All guarded by mutex.
-  ItemIndex<RowId, LedgerRow> rows;
-  ItemIndex<PresenceId, LedgerPresence> presences;
-  std::map<std::string, Region> regions;
-  std::optional<SyncRules> rules;
+  Snapshot data;
+  uint64_t epochs = 0;  // seeds the low bits of epochs
   uint64_t clients = 0;
-  uint64_t cleaner = 0;
-  WallTime cleaner_until{};
 };
 
 MemoryLedger::MemoryLedger(const Clock& clock) : MemoryLedger(std::make_shared<Store>(clock)) {}
@@ -192,83 +185,70 @@ std::shared_ptr<MemoryLedger> MemoryLedger::another_client() const {
   return std::shared_ptr<MemoryLedger>(new MemoryLedger(store_));
 }
 
-void MemoryLedger::publish(LedgerNews batch, PublishReply reply) {
-  if (const auto error = find_unstorable(batch)) return reply(*error);
-  const size_t count = batch.rows.size();
+void MemoryLedger::publish(std::string region, FeedPosition known, std::vector<LedgerRow> rows,
+                           PublishReply reply) {
+  if (const auto error = find_unstorable(region, rows)) return reply(*error);
+  known = known_position(known);
+  FeedPosition at;
   {
     const base::MutexLock lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
-    for (LedgerRow& row : batch.rows) {
-      const RowId id{identity_of(row.key), row.sequence, row.region};
-      if (const LedgerRow* const stored = store_->rows.find(id)) {
-        if (row.count <= stored->count && row.limit_seen >= stored->limit_seen) continue;
-        row.count = std::max(stored->count, row.count);
-        row.limit_seen = std::min(stored->limit_seen, row.limit_seen);
-      }
-      store_->rows.put(id, row, now, row.expires_at());
+    Region& own = store_->region(region, now);
+    for (const LedgerRow& row : rows) own.rows.merge(row);
+    if (known.epoch == 0 || own.head < known) {
+      own.head = {.epoch = store_->new_epoch(now, std::max(own.head.epoch, known.epoch))};
     }
-    for (const LedgerPresence& presence : batch.presences) {
-      const PresenceId id{identity_of(presence.key), presence.region};
-      const LedgerPresence* const stored = store_->presences.find(id);
-      if (stored != nullptr && presence.until <= stored->until) continue;
-      store_->presences.put(id, presence, now, presence.until);
-    }
+    at = {.epoch = own.head.epoch, .number = own.head.number + 1};
+    own.head = at;
+    own.batches[at] =
+        std::make_shared<StoredBatch>(StoredBatch{.written_at = now, .rows = std::move(rows)});
   }
-  reply(count);
+  reply(at);
 }
 
-void MemoryLedger::changes_since(LedgerCursor cursor, ChangesReply reply) {
-  LedgerChanges changes;
+void MemoryLedger::read_feeds(std::vector<RegionFeed> after, FeedReply reply) {
+  FeedChanges changes;
   {
     const base::MutexLock lock(store_->mutex);
-    const WallTime now = store_->clock.now().wall;
-    changes.next.position = now.time_since_epoch().count();
-    if (cursor.position != 0) {
-      const WallTime since(read_start(cursor));
-      const auto rows = append_valid(changes.news.rows, changes.invalid);
-      const auto presences = append_valid(changes.news.presences, changes.invalid);
-      for (const auto& last :
-           {store_->rows.changed_since(since, now, kMaxChanges, rows),
-            store_->presences.changed_since(since, now, kMaxChanges, presences)}) {
-        if (last) mark_truncated(since.time_since_epoch(), last->time_since_epoch(), changes);
+    const auto& regions = store_->data.regions;
+    for (const auto& [name, region] : regions) changes.heads.push_back({name, region.head});
+    size_t rows = 0;
+    for (const RegionFeed& feed : after) {
+      const auto found = regions.find(feed.region);
+      if (found == regions.end() || found->second.head.epoch != feed.at.epoch) continue;
+      const auto& batches = found->second.batches;
+      for (auto i = batches.upper_bound(feed.at); i != batches.end(); ++i) {
+        if (rows >= kMaxFeedRows) {
+          changes.more = true;
+          break;
+        }
+        FeedBatch& batch = changes.batches.emplace_back(
+            FeedBatch{.region = feed.region, .at = i->first, .rows = {}});
+        rows += i->second->rows.size();
+        const auto append = append_valid(batch.rows, changes.invalid);
+        for (const LedgerRow& row : i->second->rows) append(row);
       }
     }
   }
   reply(std::move(changes));
 }
 
-void MemoryLedger::read_page(LedgerPosition position, PageReply reply) {
+void MemoryLedger::read_page(std::string region, LedgerPosition position, PageReply reply) {
   const auto from = decode(position);
   if (!from) return reply(bad_position());
-  const bool begins = position.after.empty();
   LedgerPage page;
   {
     const base::MutexLock lock(store_->mutex);
-    const WallTime now = store_->clock.now().wall;
-    bool rows_done = from->part == PageCursor::Part::kPresences;
-    if (!rows_done) {
+    const auto found = store_->data.regions.find(region);
+    if (found != store_->data.regions.end()) {
       std::optional<RowId> after;
-      if (!begins) after = {from->key, from->sequence, from->region};
-      const auto last =
-          store_->rows.page(after, now, kRowsPerPage, append_valid(page.news.rows, page.invalid));
-      if (last) {
-        page.next.after =
-            encode({.key = last->key, .sequence = last->sequence, .region = last->region});
-      }
-      rows_done = !last;
+      if (!position.after.empty()) after = {.key = from->key, .sequence = from->sequence};
+      const auto last = found->second.rows.page(after, store_->clock.now().wall, kRowsPerPage,
+                                                append_valid(page.rows, page.invalid));
+      if (last) page.next = encode({.key = last->key, .sequence = last->sequence});
     }
-    if (rows_done) {
-      std::optional<PresenceId> after;
-      if (from->part == PageCursor::Part::kPresences) after = {from->key, from->region};
-      const auto last = store_->presences.page(after, now, kRowsPerPage,
-                                               append_valid(page.news.presences, page.invalid));
-      if (last) {
-        page.next.after = encode(
-            {.part = PageCursor::Part::kPresences, .key = last->key, .region = last->region});
-      }
-    }
-    page.last = page.next.after.empty();
   }
+  page.last = page.next.after.empty();
   reply(std::move(page));
 }
 
@@ -277,17 +257,25 @@ void MemoryLedger::heartbeat(LedgerRegion self, SyncRules rules, FleetReply repl
   {
     const base::MutexLock lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
-    Store::Region& own = store_->regions[self.region];
+    Region& own = store_->region(self.region, now);
     own.last_heartbeat = now;
-    if (self.hidden_ppm >= own.hidden_ppm || own.hidden_at < now - kHiddenKept) {
-      own.hidden_ppm = self.hidden_ppm;
-      own.hidden_at = now;
+    own.unpublished.report(self.unpublished_ppm, now);
+    for (const NamespaceReport& each : self.namespaces) {
+      own.namespaces[{each.workspace, each.ns}].report(each.unpublished_ppm, now);
     }
-    if (!store_->rules) store_->rules = rules;
-    fleet.rules = *store_->rules;
-    for (const auto& [name, region] : store_->regions) {
-      fleet.regions.push_back(
-          {.region = name, .hidden_ppm = region.hidden_ppm, .silent = now - region.last_heartbeat});
+    Snapshot& data = store_->data;
+    if (!data.rules) data.rules = rules;
+    fleet.rules = *data.rules;
+    for (auto& [name, region] : data.regions) {
+      std::erase_if(region.namespaces, [&](const auto& each) { return each.second.is_old(now); });
+      LedgerRegion& listed = fleet.regions.emplace_back();
+      listed.region = name;
+      listed.unpublished_ppm = region.unpublished.ppm;
+      listed.silent = now - region.last_heartbeat;
+      for (const auto& [names, reported] : region.namespaces) {
+        listed.namespaces.push_back(
+            {.workspace = names.first, .ns = names.second, .unpublished_ppm = reported.ppm});
+      }
     }
   }
   reply(std::move(fleet));
@@ -298,14 +286,25 @@ void MemoryLedger::clean(size_t most, CleaningReply reply) {
   {
     const base::MutexLock lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
-    cleaning.ours = store_->cleaner == client_ || store_->cleaner_until <= now;
+    Snapshot& data = store_->data;
+    cleaning.ours = data.cleaner == client_ || data.cleaner_until <= now;
     if (cleaning.ours) {
-      store_->cleaner = client_;
-      store_->cleaner_until = now + kCleaningLease;
-      cleaning.deleted = store_->rows.delete_expired(now, most);
-      cleaning.deleted += store_->presences.delete_expired(now, most - cleaning.deleted);
-      std::erase_if(store_->regions, [&](const auto& each) {
-        return each.second.last_heartbeat < now - kRegionRetention;
+      data.cleaner = client_;
+      data.cleaner_until = now + kCleaningLease;
+      for (auto& [name, region] : data.regions) {
+        cleaning.deleted += region.rows.delete_expired(now, most - cleaning.deleted);
+        const auto is_old = [&](const auto& each) {
+          return each.second->written_at <= now - kFeedKept;
+        };
+        while (cleaning.deleted < most && !region.batches.empty() &&
+               is_old(*region.batches.begin())) {
+          region.batches.erase(region.batches.begin());
+          ++cleaning.deleted;
+        }
+      }
+      std::erase_if(data.regions, [&](const auto& each) {
+        return each.second.last_heartbeat < now - kRegionRetention && each.second.rows.empty() &&
+               each.second.batches.empty();
       });
     }
   }
@@ -313,26 +312,39 @@ void MemoryLedger::clean(size_t most, CleaningReply reply) {
 }
 
 void MemoryLedger::clear() {
-  const base::MutexLock lock(store_->mutex);
-  store_->rows = {};
-  store_->presences = {};
-  store_->regions.clear();
-  store_->rules.reset();
-  store_->cleaner = 0;
-  store_->cleaner_until = {};
+  restore({});
 }
 
-LedgerNews MemoryLedger::contents() const {
-  LedgerNews all;
+std::vector<LedgerRow> MemoryLedger::contents() const {
+  std::vector<LedgerRow> all;
   const base::MutexLock lock(store_->mutex);
-  store_->rows.for_each([&](const LedgerRow& row) { all.rows.push_back(row); });
-  store_->presences.for_each([&](const LedgerPresence& each) { all.presences.push_back(each); });
+  for (const auto& [name, region] : store_->data.regions) {
+    region.rows.for_each([&](const LedgerRow& row) { all.push_back(row); });
+  }
   return all;
 }
 
 void MemoryLedger::set_rules(SyncRules rules) {
   const base::MutexLock lock(store_->mutex);
-  store_->rules = rules;
+  store_->data.rules = rules;
+}
+
+void MemoryLedger::drop_batches(const std::string& region, FeedPosition first, FeedPosition last) {
+  const base::MutexLock lock(store_->mutex);
+  const auto found = store_->data.regions.find(region);
+  if (found == store_->data.regions.end()) return;
+  auto& batches = found->second.batches;
+  batches.erase(batches.lower_bound(first), batches.upper_bound(last));
+}
+
+std::shared_ptr<const MemoryLedger::Snapshot> MemoryLedger::snapshot() const {
+  const base::MutexLock lock(store_->mutex);
+  return std::make_shared<Snapshot>(store_->data);
+}
+
+void MemoryLedger::restore(const Snapshot& snapshot) {
+  const base::MutexLock lock(store_->mutex);
+  store_->data = snapshot;
 }
 
 }  // namespace weir::ledgers

@@ -10,8 +10,7 @@
 namespace weir::ledgers {
 
 // Safe from any thread; replies before the call returns. `clock` is the clock of the store: it sets
-// `next` and the expiry of rows. After it steps back, changes carry the new time, and `next` is
-// before the cursor.
+// the epochs of feeds and the expiry of rows and batches.
 class MemoryLedger final : public GlobalLedger {
  public:
   explicit MemoryLedger(const Clock& clock);
@@ -20,18 +19,28 @@ class MemoryLedger final : public GlobalLedger {
   // The same store for another process; only one of them cleans.
   [[nodiscard]] std::shared_ptr<MemoryLedger> another_client() const;
 
-  void publish(LedgerNews batch, PublishReply reply) override;
-  void changes_since(LedgerCursor cursor, ChangesReply reply) override;
-  void read_page(LedgerPosition position, PageReply reply) override;
+  void publish(std::string region, FeedPosition known, std::vector<LedgerRow> rows,
+               PublishReply reply) override;
+  void read_feeds(std::vector<RegionFeed> after, FeedReply reply) override;
+  void read_page(std::string region, LedgerPosition position, PageReply reply) override;
   void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override;
   void clean(size_t most, CleaningReply reply) override;
 
   // Deletes everything, like a new store.
   void clear();
-  // Returns all rows and presences, expired or not.
-  [[nodiscard]] LedgerNews contents() const;
+  // Returns all rows, expired or not.
+  [[nodiscard]] std::vector<LedgerRow> contents() const;
   // Replaces the rules.
   void set_rules(SyncRules rules);
+  // Deletes batches of a feed, from `first` to `last`, and keeps their rows.
+  void drop_batches(const std::string& region, FeedPosition first, FeedPosition last);
+
+  // A copy of all data. Rows are copied, batches are shared.
+  struct Snapshot;
+  [[nodiscard]] std::shared_ptr<const Snapshot> snapshot() const;
+  // Makes the data those of the snapshot, like a promoted replica that was behind. Epochs that
+  // begin later still differ from all earlier ones.
+  void restore(const Snapshot& snapshot);
 
  private:
   struct Store;

@@ -2,6 +2,7 @@
 
 #include "ledgers/memory_ledger.h"
 
+#include "tests/contracts/feed_contract.h"
 #include "tests/contracts/ledger_contract.h"
 #include "tests/doubles/faulty_ledger.h"
 
@@ -26,21 +27,24 @@ struct InMemory {
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(MemoryLedger, LedgerContract, InMemory);
+INSTANTIATE_TYPED_TEST_SUITE_P(MemoryLedger, FeedContract, InMemory);
 
 // Retries each call without a reply or with an error that a retry may fix, as callers do.
 class RetryingLedger final : public GlobalLedger {
  public:
   explicit RetryingLedger(std::shared_ptr<GlobalLedger> inner) : inner_(std::move(inner)) {}
 
-  void publish(LedgerNews batch, PublishReply reply) override {
-    retry<size_t>(reply, [&](PublishReply done) { inner_->publish(batch, std::move(done)); });
+  void publish(std::string region, FeedPosition known, std::vector<LedgerRow> rows,
+               PublishReply reply) override {
+    retry<FeedPosition>(
+        reply, [&](PublishReply done) { inner_->publish(region, known, rows, std::move(done)); });
   }
-  void changes_since(LedgerCursor cursor, ChangesReply reply) override {
-    retry<LedgerChanges>(
-        reply, [&](ChangesReply done) { inner_->changes_since(cursor, std::move(done)); });
+  void read_feeds(std::vector<RegionFeed> after, FeedReply reply) override {
+    retry<FeedChanges>(reply, [&](FeedReply done) { inner_->read_feeds(after, std::move(done)); });
   }
-  void read_page(LedgerPosition position, PageReply reply) override {
-    retry<LedgerPage>(reply, [&](PageReply done) { inner_->read_page(position, std::move(done)); });
+  void read_page(std::string region, LedgerPosition position, PageReply reply) override {
+    retry<LedgerPage>(
+        reply, [&](PageReply done) { inner_->read_page(region, position, std::move(done)); });
   }
   void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override {
     retry<LedgerFleet>(reply,
@@ -71,14 +75,15 @@ struct WithFaults : InMemory {
         : inner_(inner),
           faulty_(inner, seed,
                   {.fail = 100, .timeout = 100, .no_reply = 50, .drop = 50, .duplicate = 100}) {}
-    void publish(LedgerNews batch, PublishReply reply) override {
-      faulty_.publish(std::move(batch), std::move(reply));
+    void publish(std::string region, FeedPosition known, std::vector<LedgerRow> rows,
+                 PublishReply reply) override {
+      faulty_.publish(std::move(region), known, std::move(rows), std::move(reply));
     }
-    void changes_since(LedgerCursor cursor, ChangesReply reply) override {
-      faulty_.changes_since(cursor, std::move(reply));
+    void read_feeds(std::vector<RegionFeed> after, FeedReply reply) override {
+      faulty_.read_feeds(std::move(after), std::move(reply));
     }
-    void read_page(LedgerPosition position, PageReply reply) override {
-      faulty_.read_page(std::move(position), std::move(reply));
+    void read_page(std::string region, LedgerPosition position, PageReply reply) override {
+      faulty_.read_page(std::move(region), std::move(position), std::move(reply));
     }
     void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override {
       faulty_.heartbeat(std::move(self), rules, std::move(reply));
@@ -98,34 +103,85 @@ INSTANTIATE_TYPED_TEST_SUITE_P(FaultyLedger, LedgerContract, WithFaults);
 
 namespace {
 
-TEST(MemoryLedgerClock, ReturnsAnEarlierCursorAfterAStepBack) {
-  doubles::ManualClock clock;
-  MemoryLedger ledger(clock);
-  LedgerCursor cursor;
-  ledger.changes_since({}, [&](const auto& changes) { cursor = changes->next; });
-  clock.step_wall(Millis(-10'000));
-  ledger.changes_since(
-      cursor, [&](const auto& changes) { EXPECT_LT(changes->next.position, cursor.position); });
+FeedPosition publish(MemoryLedger& ledger, FeedPosition known, std::vector<LedgerRow> rows) {
+  FeedPosition at;
+  ledger.publish("east", known, std::move(rows), [&](const auto& result) { at = result.value(); });
+  return at;
 }
 
-TEST(MemoryLedgerChanges, AreCutIfTooManyHaveOneTime) {
+std::vector<uint64_t> numbers_after(MemoryLedger& ledger, FeedPosition at) {
+  std::vector<uint64_t> numbers;
+  ledger.read_feeds({{.region = "east", .at = at}}, [&](const auto& changes) {
+    for (const FeedBatch& batch : changes->batches) numbers.push_back(batch.at.number);
+  });
+  return numbers;
+}
+
+TEST(MemoryLedgerEpoch, IsLargerAfterTheClockStepsBack) {
   doubles::ManualClock clock;
   MemoryLedger ledger(clock);
-  LedgerNews batch;
-  for (size_t i = 0; i <= ledgers::kMaxChanges; ++i) {
-    batch.rows.push_back(row_of(1, clock.now().wall));
-    batch.rows.back().key.identifier = std::to_string(i);
+  const FeedPosition first = publish(ledger, {}, {});
+  EXPECT_EQ(first.epoch >> ledgers::kEpochRandomBits,
+            static_cast<uint64_t>(clock.now().wall.time_since_epoch().count()));
+  clock.step_wall(Millis(-10'000));
+  EXPECT_GT(publish(ledger, {}, {}).epoch, first.epoch);
+}
+
+TEST(MemoryLedgerEpoch, DiffersAtOneMomentAndInARepeatedRunDoesNot) {
+  const auto epochs = [] {
+    doubles::ManualClock clock;
+    MemoryLedger ledger(clock);
+    std::vector<uint64_t> all;
+    for (int i = 0; i < 3; ++i) {
+      all.push_back(publish(ledger, {}, {}).epoch);
+      ledger.clear();
+    }
+    return all;
+  };
+  const auto first = epochs();
+  EXPECT_EQ(std::set<uint64_t>(first.begin(), first.end()).size(), 3u);
+  EXPECT_EQ(epochs(), first);
+}
+
+TEST(MemoryLedgerFeed, LacksTheDroppedBatches) {
+  doubles::ManualClock clock;
+  MemoryLedger ledger(clock);
+  FeedPosition at = publish(ledger, {}, {});
+  const FeedPosition begin{.epoch = at.epoch};
+  for (Count count = 2; count <= 6; ++count) {
+    at = publish(ledger, at, {row_of(count, clock.now().wall)});
   }
-  ledger.publish(std::move(batch), [](const auto&) {});
-  const LedgerCursor moment{.position = clock.now().wall.time_since_epoch().count(),
-                            .look_back = LookBack::kNone};
-  bool answered = false;
-  ledger.changes_since(moment, [&](const auto& changes) {
-    EXPECT_TRUE(changes->cut);
-    EXPECT_FALSE(changes->rest);
-    answered = true;
-  });
-  EXPECT_TRUE(answered);
+  ledger.drop_batches("east", {.epoch = at.epoch, .number = 2}, {.epoch = at.epoch, .number = 4});
+  ledger.drop_batches("west", {}, at);
+  EXPECT_EQ(numbers_after(ledger, begin), (std::vector<uint64_t>{1, 5, 6}));
+  ledger.drop_batches("east", at, at);
+  EXPECT_EQ(numbers_after(ledger, begin), (std::vector<uint64_t>{1, 5}));
+  EXPECT_EQ(ledger.contents().at(0).count, 6u);
+}
+
+TEST(MemoryLedgerSnapshot, RestoresRowsAndFeeds) {
+  doubles::ManualClock clock;
+  MemoryLedger ledger(clock);
+  const WallTime now = clock.now().wall;
+  const FeedPosition first = publish(ledger, {}, {row_of(1, now)});
+  const auto copy = ledger.snapshot();
+  LedgerRow bob = row_of(3, now);
+  bob.key.identifier = "bob";
+  const FeedPosition second = publish(ledger, first, {row_of(2, now), bob});
+  EXPECT_EQ(ledger.contents().size(), 2u);
+
+  ledger.restore(*copy);
+  EXPECT_THAT(ledger.contents(), ElementsAre(row_of(1, now)));
+  EXPECT_EQ(numbers_after(ledger, {.epoch = first.epoch}), (std::vector<uint64_t>{1}));
+  // The writer knows a batch that was lost.
+  const FeedPosition third = publish(ledger, second, {row_of(2, now)});
+  EXPECT_GT(third.epoch, second.epoch);
+  EXPECT_EQ(third.number, 1u);
+  // The copy is unchanged, and its rows expire like others.
+  ledger.restore(*copy);
+  clock.advance(Millis(120'000));
+  ledger.clean(10, [](const auto& cleaning) { EXPECT_EQ(cleaning->deleted, 1u); });
+  EXPECT_TRUE(ledger.contents().empty());
 }
 
 TEST(MemoryLedgerRegions, AreDeletedAfterAMonth) {
@@ -145,6 +201,25 @@ TEST(MemoryLedgerRegions, AreDeletedAfterAMonth) {
   EXPECT_EQ(regions(), 1u);
 }
 
+TEST(MemoryLedgerRegions, AreKeptWhileTheyHaveRows) {
+  doubles::ManualClock clock;
+  MemoryLedger ledger(clock);
+  LedgerRow row = row_of(1, clock.now().wall);
+  row.key.duration = kMaxDuration;
+  row.sequence = clock.now().wall.time_since_epoch() / kMaxDuration;
+  publish(ledger, {}, {row});
+  const auto regions = [&] {
+    size_t count = 0;
+    ledger.clean(10, [](const auto&) {});
+    ledger.read_feeds({}, [&](const auto& changes) { count = changes->heads.size(); });
+    return count;
+  };
+  clock.advance(row.expires_at() - clock.now().wall - Millis(1));
+  EXPECT_EQ(regions(), 1u);
+  clock.advance(std::max(Millis(1), ledgers::kRegionRetention));
+  EXPECT_EQ(regions(), 0u);
+}
+
 TEST(FaultyLedgerScript, InjectsTheScriptedFaultsOnly) {
   doubles::ManualClock clock;
   const auto store = std::make_shared<MemoryLedger>(clock);
@@ -154,14 +229,14 @@ TEST(FaultyLedgerScript, InjectsTheScriptedFaultsOnly) {
   std::vector<std::string> received;
   const auto publish = [&](Count count) {
     received.emplace_back("none");
-    faulty.publish({.rows = {row_of(count, clock.now().wall)}, .presences = {}},
-                   [&](const Result<size_t>& result) {
+    faulty.publish("east", {}, {row_of(count, clock.now().wall)},
+                   [&](const Result<FeedPosition>& result) {
                      received.back() = result                                       ? "ok"
                                        : result.error().code == ErrorCode::kTimeout ? "timeout"
                                                                                     : "unavailable";
                    });
-    const LedgerNews all = store->contents();
-    return all.rows.empty() ? 0 : all.rows[0].count;
+    const std::vector<LedgerRow> all = store->contents();
+    return all.empty() ? 0 : all[0].count;
   };
   EXPECT_EQ(publish(1), 0u);
   EXPECT_EQ(publish(2), 0u);
@@ -184,11 +259,11 @@ TEST(FaultyLedgerScript, ReturnsAStaleAnswer) {
   FaultyLedger faulty(std::make_shared<MemoryLedger>(clock), 1);
   const auto count = [&] {
     size_t rows = 0;
-    faulty.read_page({}, [&](const auto& page) { rows = page->news.rows.size(); });
+    faulty.read_page("east", {}, [&](const auto& page) { rows = page->rows.size(); });
     return rows;
   };
   EXPECT_EQ(count(), 0u);
-  faulty.publish({.rows = {row_of(1, clock.now().wall)}, .presences = {}}, [](const auto&) {});
+  faulty.publish("east", {}, {row_of(1, clock.now().wall)}, [](const auto&) {});
   faulty.script({LedgerFault::kStale});
   EXPECT_EQ(count(), 0u);
   EXPECT_EQ(count(), 1u);

@@ -1,5 +1,7 @@
 // The ledger of a single region: it accepts every row and returns none.
 
+#include <algorithm>
+
 #include "weir/ledger.h"
 
 namespace weir::ledgers {
@@ -7,11 +9,16 @@ namespace {
 
 class NullLedger final : public GlobalLedger {
  public:
-  void publish(LedgerNews batch, PublishReply reply) override { reply(batch.rows.size()); }
-  void changes_since(LedgerCursor cursor, ChangesReply reply) override {
-    reply(LedgerChanges{.news = {}, .next = cursor});
+  void publish(std::string /*region*/, FeedPosition known, std::vector<LedgerRow> /*rows*/,
+               PublishReply reply) override {
+    reply(FeedPosition{.epoch = std::max<uint64_t>(known.epoch, 1), .number = known.number + 1});
   }
-  void read_page(LedgerPosition /*position*/, PageReply reply) override { reply(LedgerPage{}); }
+  void read_feeds(std::vector<RegionFeed> /*after*/, FeedReply reply) override {
+    reply(FeedChanges{});
+  }
+  void read_page(std::string /*region*/, LedgerPosition /*position*/, PageReply reply) override {
+    reply(LedgerPage{});
+  }
   void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override {
     reply(LedgerFleet{.regions = {std::move(self)}, .rules = rules});
   }

@@ -2,8 +2,12 @@
 
 #include <limits>
 
+#include "base/byte_codec.h"
+
 namespace weir::ledgers {
 namespace {
+
+constexpr Millis kMaxPause{24 * 3600 * 1000};  // of all times in SyncRules
 
 // Whether (sequence + 2) * duration fits into a time.
 bool has_end(int64_t sequence, Millis duration) {
@@ -12,41 +16,28 @@ bool has_end(int64_t sequence, Millis duration) {
 }
 
 // Why a store cannot hold it; empty if it can.
-std::string why_unstorable(const LedgerKey& key, const std::string& region) {
+std::string why_unstorable(const std::string& region, const LedgerRow& row) {
   const auto too_long = [](const char* name, const std::string& value, size_t most) {
     return std::string(name) + " has " + std::to_string(value.size()) + " bytes, of at most " +
            std::to_string(most);
   };
-  if (key.workspace.size() > kMaxNameBytes) {
-    return too_long("workspace", key.workspace, kMaxNameBytes);
-  }
-  if (key.ns.size() > kMaxNameBytes) {
-    return too_long("namespace", key.ns, kMaxNameBytes);
-  }
-  if (key.identifier.size() > kMaxNameBytes) {
-    return too_long("identifier", key.identifier, kMaxNameBytes);
-  }
-  if (region.size() > kMaxRegionBytes) return too_long("region", region, kMaxRegionBytes);
-  return {};
-}
-
-std::string why_unstorable(const LedgerRow& row) {
-  if (!has_end(row.sequence, row.key.duration)) {
+  const LedgerKey& key = row.key;
+  if (!has_end(row.sequence, key.duration)) {
     return "window " + std::to_string(row.sequence) + " of " +
-           std::to_string(row.key.duration.count()) + " ms never ends";
+           std::to_string(key.duration.count()) + " ms never ends";
   }
   constexpr Count kMax = std::numeric_limits<int64_t>::max();
   if (row.count > kMax || row.limit_seen > kMax) return "a number has more than 63 bits";
-  return why_unstorable(row.key, row.region);
-}
-
-std::unique_ptr<Error> unstorable(const char* list, size_t index, std::string detail) {
-  return std::make_unique<Error>(
-      Error{.code = ErrorCode::kInvalidArgument,
-            .retry = Retry::kPointless,
-            .field = std::string(list) + "[" + std::to_string(index) + "]",
-            .detail = std::move(detail),
-            .fix = "publish the batch without it"});
+  if (key.workspace.size() > kMaxNameBytes) {
+    return too_long("workspace", key.workspace, kMaxNameBytes);
+  }
+  if (key.ns.size() > kMaxNameBytes) return too_long("namespace", key.ns, kMaxNameBytes);
+  if (key.identifier.size() > kMaxNameBytes) {
+    return too_long("identifier", key.identifier, kMaxNameBytes);
+  }
+  if (row.region.size() > kMaxRegionBytes) return too_long("region", row.region, kMaxRegionBytes);
+  if (row.region != region) return "it is of another region than the batch";
+  return {};
 }
 
 void append_number(std::string& text, uint64_t number, int bytes) {
@@ -55,50 +46,53 @@ void append_number(std::string& text, uint64_t number, int bytes) {
   }
 }
 
-uint64_t number_at(std::string_view text) {
-  uint64_t number = 0;
-  for (const char c : text) number = number << 8 | static_cast<unsigned char>(c);
-  return number;
+// A lease ends with the window that contains the end of the lease time, which begins when the row
+// is written: about when the cell expires, at the latest.
+bool has_possible_lease(const LedgerRow& row) {
+  return row.leased_until >= WallTime{} &&
+         row.leased_until - row.expires_at() <= kMaxPause + 2 * row.key.duration;
 }
 
 }  // namespace
 
-std::unique_ptr<Error> find_unstorable(const LedgerNews& batch) {
-  for (size_t i = 0; i < batch.rows.size(); ++i) {
-    std::string detail = why_unstorable(batch.rows[i]);
-    if (!detail.empty()) return unstorable("rows", i, std::move(detail));
+std::unique_ptr<Error> find_unstorable(const std::string& region,
+                                       const std::vector<LedgerRow>& rows) {
+  if (rows.size() > kMaxFeedRows) {
+    return std::make_unique<Error>(
+        Error{.code = ErrorCode::kInvalidArgument,
+              .retry = Retry::kPointless,
+              .field = "rows",
+              .detail = "the batch has more than " + std::to_string(kMaxFeedRows) + " rows",
+              .fix = "publish fewer rows at once"});
   }
-  for (size_t i = 0; i < batch.presences.size(); ++i) {
-    const LedgerPresence& presence = batch.presences[i];
-    std::string detail = why_unstorable(presence.key, presence.region);
-    if (!detail.empty()) return unstorable("presences", i, std::move(detail));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::string detail = why_unstorable(region, rows[i]);
+    if (detail.empty()) continue;
+    return std::make_unique<Error>(Error{.code = ErrorCode::kInvalidArgument,
+                                         .retry = Retry::kPointless,
+                                         .field = "rows[" + std::to_string(i) + "]",
+                                         .detail = std::move(detail),
+                                         .fix = "publish the batch without it"});
   }
   return nullptr;
 }
 
-bool is_valid(const LedgerKey& key, const std::string& region) {
+bool is_valid(const LedgerRow& row) {
   const auto is_name = [](const std::string& name) {
     return !name.empty() && name.size() <= kMaxNameBytes;
   };
+  const LedgerKey& key = row.key;
   return key.workspace.size() <= kMaxNameBytes && is_name(key.ns) && is_name(key.identifier) &&
-         key.duration >= kMinDuration && key.duration <= kMaxDuration && !region.empty() &&
-         region.size() <= kMaxRegionBytes;
-}
-
-bool is_valid(const LedgerRow& row) {
-  return is_valid(row.key, row.region) && has_end(row.sequence, row.key.duration) &&
-         row.count <= kMaxCount && row.limit_seen >= 1 && row.limit_seen <= kMaxLimit;
-}
-
-bool is_valid(const LedgerPresence& presence) {
-  return is_valid(presence.key, presence.region);
+         key.duration >= kMinDuration && key.duration <= kMaxDuration && !row.region.empty() &&
+         row.region.size() <= kMaxRegionBytes && has_end(row.sequence, key.duration) &&
+         row.count <= kMaxCount && row.limit_seen >= 1 && row.limit_seen <= kMaxLimit &&
+         has_possible_lease(row);
 }
 
 bool is_valid(const SyncRules& rules) {
   constexpr uint32_t kWhole = 1000;
-  static constexpr Millis kDay{24 * 3600 * 1000};
-  const auto is_pause = [](Millis pause) { return pause.count() >= 1 && pause <= kDay; };
-  return rules.hidden_permille <= kWhole && rules.slack_permille <= kWhole &&
+  const auto is_pause = [](Millis pause) { return pause.count() >= 1 && pause <= kMaxPause; };
+  return rules.unpublished_permille <= kWhole && rules.slack_permille <= kWhole &&
          rules.floor_permille <= kWhole && is_pause(rules.lease) && rules.lease >= kMinLease &&
          is_pause(rules.publish_every) && is_pause(rules.import_every) &&
          rules.rows_per_second >= 1;
@@ -115,27 +109,19 @@ std::string identity_of(const LedgerKey& key) {
   return text;
 }
 
-std::string encode(const PageCursor& cursor) {
-  std::string text(1, static_cast<char>(cursor.part));
-  append_number(text, static_cast<uint64_t>(cursor.sequence), 8);
-  append_number(text, cursor.key.size(), 2);
-  return text + cursor.key + cursor.region;
+LedgerPosition encode(const PageCursor& cursor) {
+  base::ByteWriter writer;
+  writer.add(cursor.key);
+  writer.add_signed(cursor.sequence);
+  return {.after = writer.take()};
 }
 
 std::optional<PageCursor> decode(const LedgerPosition& position) {
-  constexpr size_t kHead = 1 + 8 + 2;
-  const std::string& text = position.after;
-  if (text.empty()) return PageCursor{};
-  const auto part = static_cast<PageCursor::Part>(text[0]);
-  if (part != PageCursor::Part::kRows && part != PageCursor::Part::kPresences) return std::nullopt;
-  if (text.size() < kHead) return std::nullopt;
-  const std::string_view view = text;
-  const size_t key_size = number_at(view.substr(9, 2));
-  if (text.size() < kHead + key_size) return std::nullopt;
-  return PageCursor{.part = part,
-                    .key = text.substr(kHead, key_size),
-                    .sequence = static_cast<int64_t>(number_at(view.substr(1, 8))),
-                    .region = text.substr(kHead + key_size)};
+  if (position.after.empty()) return PageCursor{};
+  base::ByteReader reader(position.after);
+  PageCursor cursor{.key = std::string(reader.text()), .sequence = reader.signed_number()};
+  if (!reader.at_end()) return std::nullopt;
+  return cursor;
 }
 
 Error bad_position() {

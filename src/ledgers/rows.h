@@ -1,4 +1,4 @@
-// Rules for the rows of a ledger.
+// Rules for the rows and the feeds of a ledger.
 //
 // A store rejects rows that its columns cannot hold, and accepts all others. A reader is stricter:
 // other programs and other versions may write to the store, and one invalid count would close a
@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "weir/ledger.h"
 
@@ -18,29 +19,9 @@ namespace weir::ledgers {
 inline constexpr size_t kMaxRegionBytes = 64;
 inline constexpr Count kMaxCount = (Count{1} << 44) - 2;  // the largest count of a cell in memory
 
-// A transaction may commit later than the time in its rows says. So a read starts before its
-// cursor: by the longest time that any transaction may take, or by the time that nearly all need.
-inline constexpr Millis kLongLookBack{5000};
-inline constexpr Millis kShortLookBack{500};
-// The first moment that a read from this cursor covers.
-[[nodiscard]] inline Millis read_start(const LedgerCursor& cursor) {
-  const Millis position(cursor.position);
-  switch (cursor.look_back) {
-    case LookBack::kNone: return position;
-    case LookBack::kShort: return position - kShortLookBack;
-    case LookBack::kLong: break;
-  }
-  return position - kLongLookBack;
-}
-inline constexpr size_t kMaxChanges = 50'000;
-// Marks an answer as incomplete. It holds the changes from `since` to `last`.
-inline void mark_truncated(Millis since, Millis last, LedgerChanges& changes) {
-  if (last <= since) {
-    changes.cut = true;
-  } else if (!changes.rest || last.count() < changes.rest->position) {
-    changes.rest = {.position = last.count(), .look_back = LookBack::kNone};
-  }
-}
+// A batch has at most this number of rows. A reply of read_feeds() ends with the batch that reaches
+// it.
+inline constexpr size_t kMaxFeedRows = 50'000;
 inline constexpr size_t kRowsPerPage = 5'000;
 // A region without a heartbeat for so long has no live cell left.
 inline constexpr Millis kRegionRetention{31LL * 24 * 3600 * 1000};
@@ -48,27 +29,36 @@ static_assert(kRegionRetention > kMaxDuration);
 // Only the holder of this lease deletes expired rows.
 inline constexpr Millis kCleaningLease{30'000};
 
-// Returns an error that names the first row or presence that no store can hold; null if all fit.
-[[nodiscard]] std::unique_ptr<Error> find_unstorable(const LedgerNews& batch);
+// Returns an error if the batch is too large, or one that names the first row that no store can
+// hold in the feed of `region`; null if all fit.
+[[nodiscard]] std::unique_ptr<Error> find_unstorable(const std::string& region,
+                                                     const std::vector<LedgerRow>& rows);
 
 // False for values that no region can have written.
-[[nodiscard]] bool is_valid(const LedgerKey& key, const std::string& region);
 [[nodiscard]] bool is_valid(const LedgerRow& row);
-[[nodiscard]] bool is_valid(const LedgerPresence& presence);
 [[nodiscard]] bool is_valid(const SyncRules& rules);
 
 // The names and the duration in one string, different for every tuple.
 [[nodiscard]] std::string identity_of(const LedgerKey& key);
 
-// The contents of a LedgerPosition: the last row or presence of the previous page.
+// An epoch is a time in ms, followed by this number of random bits.
+inline constexpr int kEpochRandomBits = 20;
+inline constexpr uint64_t kEpochRandomMask = (uint64_t{1} << kEpochRandomBits) - 1;
+// Larger than any epoch and any number of a feed. A store can add one to it.
+inline constexpr uint64_t kFeedPositionEnd = uint64_t{1} << 62;
+
+// A position that a feed can have. Any other is unknown, even if it was saved as known.
+[[nodiscard]] inline FeedPosition known_position(FeedPosition known) {
+  const bool possible = known.epoch < kFeedPositionEnd && known.number < kFeedPositionEnd;
+  return possible ? known : FeedPosition{};
+}
+
+// The contents of a LedgerPosition: the last row of the previous page.
 struct PageCursor {
-  enum class Part : char { kRows = 'r', kPresences = 'p' };
-  Part part = Part::kRows;
   std::string key = {};  // of the tuple, in the order of the store
   int64_t sequence = 0;
-  std::string region = {};
 };
-[[nodiscard]] std::string encode(const PageCursor& cursor);
+[[nodiscard]] LedgerPosition encode(const PageCursor& cursor);
 // An empty position is the beginning. Returns none for a position that encode() did not produce.
 [[nodiscard]] std::optional<PageCursor> decode(const LedgerPosition& position);
 

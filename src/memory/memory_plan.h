@@ -19,7 +19,7 @@ struct MemoryPlan {
 };
 
 // The ratio of the two where only one is given. A tuple that other regions count on also has an
-// entry in RemoteCounts, of about 620 bytes.
+// entry in SharedTuples, of about 620 bytes.
 inline constexpr uint64_t kBytesPerTuple = 1024;
 inline constexpr uint64_t kBytesPerSharedTuple = 2048;
 inline constexpr size_t kMinCapacity = 64;

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/mutex.h"
-#include "global/remote_counts.h"
+#include "global/shared_tuples.h"
 #include "memory/owned_bytes.h"
 #include "memory/ring_cell.h"
 #include "tests/doubles/manual_clock.h"
@@ -40,24 +40,24 @@ TEST(MemoryPlan, HasSpaceForARingPerTupleByDefault) {
   }
 }
 
-TEST(MemoryPlan, HasSpaceForAllImportedTuplesByDefault) {
+TEST(MemoryPlan, HasSpaceForTheCountsOfOtherRegionsOnAllTuplesByDefault) {
   constexpr size_t kTuples = 1000;
   const MemoryPlan plan = memory_plan(Options{.ledger = make_null_ledger(), .capacity = kTuples});
   ByteBudget budget(plan.memory);
   budget.reserve_fixed(MemoryPart::kTable, min_memory(kTuples));
-  global::RemoteCounts remote("here", kTuples, &budget);
-  const base::MutexLock lock(remote.mutex());
+  global::SharedTuples shared("here", &budget);
+  const base::MutexLock lock(shared.mutex());
   const base::KeyedHash hash(7);
-  // An entry per tuple of the table, and three per four imported tuples, in two windows.
+  // Entries of evicted tuples stay until the end of a window.
   for (size_t i = 0; i < kTuples + kTuples * 3 / 4; ++i) {
     const std::string name = std::to_string(i) + std::string(30, 'x');
-    global::RemoteEntry* const entry = remote.obtain(
+    global::SharedTuple* const entry = shared.obtain(
         {{.ns = "api", .identifier = name, .limit = 1, .duration = Millis(60'000)}, hash});
     ASSERT_NE(entry, nullptr) << i;
     for (const int64_t sequence : {10, 11}) {
-      global::RemoteCell* const cell = remote.cell(*entry, sequence, sequence);
-      ASSERT_NE(cell, nullptr) << i;
-      ASSERT_NE(remote.of_region(*entry, cell->foreign, global::RegionNumber{1}), nullptr) << i;
+      const auto merged = shared.merge(
+          *entry, sequence, {.region = "there", .sequence = sequence, .count = 1, .limit_seen = 1});
+      ASSERT_EQ(merged, global::SharedTuples::Merge::kChanged) << i;
     }
   }
 }

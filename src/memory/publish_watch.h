@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -18,6 +19,18 @@
 #include "memory/window_cells.h"
 
 namespace weir::memory {
+
+// 0 stands for no limit.
+[[nodiscard]] inline Count smaller_limit(Count a, Count b) {
+  if (mutated(Mutation::kLargerLimitInRule)) return std::max(a, b);
+  return a == 0 ? b : b == 0 ? a : std::min(a, b);
+}
+
+// The smallest limit that was asked on a window tuple in this window.
+[[nodiscard]] inline Count smallest_limit(const Tuple& tuple) {
+  const TupleMeta meta{tuple.cold->meta.load(std::memory_order_relaxed)};
+  return smaller_limit(WindowCells(tuple).watch().limit(), meta.limit());
+}
 
 class PublishWatch {
  public:

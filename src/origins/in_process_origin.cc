@@ -3,43 +3,43 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/mutation.h"
-#include "base/mutex.h"
-#include "base/wide.h"
+#include "origins/subscriber.h"
 
 namespace weir::origins {
 
-CellTotals InProcessOrigin::totals(const CellId& cell, const Component& mine) const {
-  CellTotals totals;
-  const auto found = cells_.find(cell);
-  if (found == cells_.end()) return totals;
-  for (const auto& [component, count] : found->second.components) {
-    Count& part = component == mine ? totals.mine : totals.siblings;
-    part = base::saturating_add(part, count);
-  }
-  totals.published = found->second.published;
-  return totals;
-}
+struct InProcessOrigin::Store {
+  Store(const Clock& the_clock, InProcessOptions the_options)
+      : clock(the_clock), options(the_options) {}
 
-InProcessOrigin::Cell& InProcessOrigin::find_or_create(const CellId& id, WallTime expires_at) {
-  const auto [cell, created] = cells_.try_emplace(id);
-  if (created) by_expiry_.emplace(expires_at, id);
-  return cell->second;
-}
+  const Clock& clock;
+  const InProcessOptions options;
+  mutable base::StdMutex mutex;
+  InProcessState state WEIR_GUARDED_BY(mutex);
+  uint64_t dropped WEIR_GUARDED_BY(mutex) = 0;
+  Subscribers subscribers;
+};
 
-void InProcessOrigin::delete_expired(WallTime now) {
-  while (!by_expiry_.empty() && by_expiry_.begin()->first <= now) {
-    cells_.erase(by_expiry_.begin()->second);
-    by_expiry_.erase(by_expiry_.begin());
-  }
+InProcessOrigin::InProcessOrigin(const Clock& clock, InProcessOptions options)
+    : InProcessOrigin(std::make_shared<Store>(clock, options)) {}
+
+std::shared_ptr<RegionalOrigin> InProcessOrigin::another_endpoint() const {
+  return std::shared_ptr<RegionalOrigin>(new InProcessOrigin(store_));
 }
 
 void InProcessOrigin::read(std::vector<CellRead> cells, OriginReply reply) {
   std::vector<CellTotals> answer;
   {
-    const base::MutexLock lock(mutex_);
-    delete_expired(clock_.now().wall);
-    for (const CellRead& read : cells) answer.push_back(totals(read.cell, read.reader));
+    const base::MutexLock lock(store_->mutex);
+    InProcessState& state = store_->state;
+    state.delete_expired(store_->clock.now().wall);
+    for (const CellRead& read : cells) {
+      CellTotals totals = state.totals(read.cell, read.reader);
+      if (read.with_regions) {
+        totals.regions =
+            std::make_shared<const std::vector<RegionCount>>(state.regions(read.cell.tuple));
+      }
+      answer.push_back(std::move(totals));
+    }
   }
   reply(std::move(answer));
 }
@@ -47,19 +47,15 @@ void InProcessOrigin::read(std::vector<CellRead> cells, OriginReply reply) {
 void InProcessOrigin::replay(std::vector<CellReplay> cells, OriginReply reply) {
   std::vector<CellTotals> answer;
   {
-    const base::MutexLock lock(mutex_);
-    const WallTime now = clock_.now().wall;
-    delete_expired(now);
+    const base::MutexLock lock(store_->mutex);
+    const WallTime now = store_->clock.now().wall;
+    store_->state.delete_expired(now);
     for (const CellReplay& replay : cells) {
-      // A late replay of an expired cell changes nothing.
-      if (replay.expires_at > now && replay.total > 0) {
-        Count& component = find_or_create(replay.cell, replay.expires_at).components[replay.writer];
-        component = std::max(component, replay.total);
-      }
-      CellTotals current = totals(replay.cell, replay.writer);
+      store_->state.replay(replay, now);
+      CellTotals current = store_->state.totals(replay.cell, replay.writer);
       // An expired cell counts as acknowledged.
       if (replay.expires_at <= now) current.mine = replay.total;
-      answer.push_back(current);
+      answer.push_back(std::move(current));
     }
   }
   reply(std::move(answer));
@@ -68,64 +64,155 @@ void InProcessOrigin::replay(std::vector<CellReplay> cells, OriginReply reply) {
 void InProcessOrigin::retire(std::vector<CellRetirement> cells, RetirementReply reply) {
   size_t retired = 0;
   {
-    const base::MutexLock lock(mutex_);
-    for (const CellRetirement& retirement : cells) {
-      const auto cell = cells_.find(retirement.cell);
-      if (cell == cells_.end()) continue;
-      const auto part = cell->second.components.extract(retirement.writer);
-      if (part.empty()) continue;
-      Count& departed = cell->second.components[kDeparted];
-      const bool lost = base::mutated(base::Mutation::kFoldLost);
-      departed = base::saturating_add(departed, lost ? 0 : part.mapped());
-      ++retired;
-    }
+    const base::MutexLock lock(store_->mutex);
+    for (const CellRetirement& cell : cells) retired += store_->state.retire(cell) ? 1 : 0;
   }
   reply(retired);
 }
 
-void InProcessOrigin::note_published(std::vector<CellPublished> cells) {
-  const base::MutexLock lock(mutex_);
-  const WallTime now = clock_.now().wall;
-  delete_expired(now);
-  for (const CellPublished& cell : cells) {
-    if (cell.expires_at <= now || cell.total == 0) continue;
-    Count& published = find_or_create(cell.cell, cell.expires_at).published;
-    published = std::max(published, cell.total);
+void InProcessOrigin::acquire(std::string holder, Millis lease, GrantReply reply) {
+  BridgeGrant grant;
+  {
+    const base::MutexLock lock(store_->mutex);
+    grant = store_->state.acquire(holder, lease, store_->clock.now());
   }
+  reply(std::move(grant));
+}
+
+void InProcessOrigin::release(std::string holder) {
+  const base::MutexLock lock(store_->mutex);
+  store_->state.release(holder);
+}
+
+void InProcessOrigin::save(std::string holder, std::string state, SavedReply reply) {
+  bool saved = false;
+  {
+    const base::MutexLock lock(store_->mutex);
+    saved = store_->state.save(holder, std::move(state), store_->clock.now().mono);
+  }
+  reply(saved);
+}
+
+void InProcessOrigin::read_due(WallTime from, WallTime by, size_t most, DueReply reply) {
+  std::vector<DueTuple> entries;
+  {
+    const base::MutexLock lock(store_->mutex);
+    // The entries have the time of the store. The clock of the caller may be behind it.
+    entries = store_->state.due.read(from, std::max(by, store_->clock.now().wall), most);
+  }
+  reply(std::move(entries));
+}
+
+void InProcessOrigin::add_due(std::vector<DueTuple> entries) {
+  const base::MutexLock lock(store_->mutex);
+  for (const DueTuple& entry : entries) store_->state.due.add(entry);
+}
+
+void InProcessOrigin::remove_due(std::vector<DueTuple> entries) {
+  const base::MutexLock lock(store_->mutex);
+  for (const DueTuple& entry : entries) store_->state.due.remove(entry);
+}
+
+void InProcessOrigin::read_tuples(std::vector<TupleRead> tuples, TupleReply reply) {
+  std::vector<TupleCounts> answer;
+  {
+    const base::MutexLock lock(store_->mutex);
+    store_->state.delete_expired(store_->clock.now().wall);
+    for (const TupleRead& read : tuples) {
+      answer.push_back(store_->state.tuple(read.tuple, read.sequences));
+    }
+  }
+  reply(std::move(answer));
+}
+
+void InProcessOrigin::update_tuples(std::vector<TupleUpdate> updates, TupleReply reply) {
+  std::vector<TupleCounts> answer;
+  {
+    const base::MutexLock lock(store_->mutex);
+    const WallTime now = store_->clock.now().wall;
+    store_->state.delete_expired(now);
+    for (const TupleUpdate& update : updates) {
+      const bool updated = store_->state.update(update, now, store_->options.max_tuples);
+      for (const CellFloor& floor : update.floors) {
+        store_->state.raise_departed(update.tuple, floor, now);
+      }
+      answer.push_back(store_->state.tuple(update.tuple, update.sequences));
+      if (updated) continue;
+      answer.back().dropped = true;
+      ++store_->dropped;
+    }
+  }
+  reply(std::move(answer));
+}
+
+void InProcessOrigin::keep_record(std::string record, WallTime at, KeptReply reply) {
+  {
+    const base::MutexLock lock(store_->mutex);
+    store_->state.keep_record(std::move(record), at);
+  }
+  reply(true);
+}
+
+void InProcessOrigin::read_records(RecordsReply reply) {
+  std::vector<std::string> records;
+  {
+    const base::MutexLock lock(store_->mutex);
+    records = store_->state.records();
+  }
+  reply(std::move(records));
+}
+
+void InProcessOrigin::notify(std::string body) {
+  Subscribers::Receivers receivers;
+  {
+    const base::MutexLock lock(store_->mutex);
+    receivers = store_->subscribers.enqueue(
+        {.number = ++store_->state.last_message, .body = std::move(body)});
+  }
+  for (const auto& subscriber : receivers) subscriber->drain();
+}
+
+Subscription InProcessOrigin::subscribe(BridgeMessageHandler handler) {
+  return store_->subscribers.add(std::move(handler));
 }
 
 void InProcessOrigin::clear() {
-  const base::MutexLock lock(mutex_);
-  cells_.clear();
-  by_expiry_.clear();
+  const base::MutexLock lock(store_->mutex);
+  store_->state = {};
+}
+
+void InProcessOrigin::evict(const std::string& tuple) {
+  const base::MutexLock lock(store_->mutex);
+  store_->state.evict(tuple);
 }
 
 InProcessOrigin::Snapshot InProcessOrigin::snapshot() const {
-  const base::MutexLock lock(mutex_);
-  Snapshot snapshot;
-  snapshot.cells_ = cells_;
-  snapshot.by_expiry_ = by_expiry_;
-  return snapshot;
+  const base::MutexLock lock(store_->mutex);
+  return store_->state;
 }
 
 void InProcessOrigin::restore(Snapshot snapshot) {
-  const base::MutexLock lock(mutex_);
-  cells_ = std::move(snapshot.cells_);
-  by_expiry_ = std::move(snapshot.by_expiry_);
+  const base::MutexLock lock(store_->mutex);
+  store_->state = std::move(snapshot);
 }
 
 std::map<Component, Count> InProcessOrigin::components(const CellId& cell) const {
-  const base::MutexLock lock(mutex_);
-  const auto found = cells_.find(cell);
-  return found == cells_.end() ? std::map<Component, Count>{} : found->second.components;
+  const base::MutexLock lock(store_->mutex);
+  return store_->state.components(cell);
+}
+
+uint64_t InProcessOrigin::dropped() const {
+  const base::MutexLock lock(store_->mutex);
+  return store_->dropped;
 }
 
 }  // namespace weir::origins
 
 namespace weir {
 
-std::shared_ptr<RegionalOrigin> make_in_process_origin(const Clock& clock) {
-  return std::make_shared<origins::InProcessOrigin>(clock);
+std::shared_ptr<RegionalOrigin> make_in_process_origin(const Clock& clock, size_t max_tuples) {
+  return std::make_shared<origins::InProcessOrigin>(
+      clock, origins::InProcessOptions{.max_tuples = max_tuples});
 }
 
 }  // namespace weir

@@ -5,6 +5,7 @@
 //   bits 24-63  until (monotonic ms): no read starts before
 //   bits 1-23   the difference between that time and the start of the read (ms)
 //   bit 0       the last read failed: nothing is fresh, and no read starts until then
+//   bit 1       after a failed read: see needs_regions()
 //
 // A failed read makes nothing fresh. A read stays fresh for a while, and for less if the siblings,
 // at the rate observed, could use half of the remaining limit sooner. If replays fail for as long
@@ -74,11 +75,14 @@ struct Freshness {
     const auto span = static_cast<uint64_t>(fresh / Millis(1));
     return {(millis(began) + span) << kUntilShift | (span & kSpanMask) << 1};
   }
-  [[nodiscard]] static Freshness failed(MonoTime now) {
-    return {millis(now + kReadPause) << kUntilShift | 1};
+  [[nodiscard]] static Freshness failed(MonoTime now, Freshness before) {
+    return {millis(now + kReadPause) << kUntilShift | 1 | (before.needs_regions() ? 2 : 0)};
   }
 
   [[nodiscard]] bool never() const { return word == 0; }
+  // With a ledger: no read of the counts of the other regions has succeeded since the tuple was
+  // created, or since the messages that replace such reads were missed.
+  [[nodiscard]] bool needs_regions() const { return never() || (has_failed() && (word & 2) != 0); }
   [[nodiscard]] bool has_failed() const { return (word & 1) != 0; }
   [[nodiscard]] bool lasts(MonoTime now) const { return millis(now) < word >> kUntilShift; }
   [[nodiscard]] bool is_fresh(MonoTime now) const { return lasts(now) && !has_failed(); }
@@ -101,6 +105,7 @@ struct Freshness {
 struct ReadRules {
   Millis longest{0};
   bool available = true;  // the origin answers within the deadline
+  bool regions = false;   // reads also return the counts of the other regions
 };
 
 // A fixed window starts empty and ignores the last window. So a tuple that was read in the last
@@ -127,7 +132,8 @@ struct ReadRules {
   const Freshness freshness = freshness_of(cells);
   if (freshness.lasts(now)) {
     if (freshness.has_failed()) return ReadRequirement::kDegrade;
-  } else if (!fresh_from_start(cells, query, rules.longest)) {
+  } else if ((rules.regions && freshness.needs_regions()) ||
+             !fresh_from_start(cells, query, rules.longest)) {
     if (!rules.available) return ReadRequirement::kDegrade;
     return freshness.never() ? ReadRequirement::kCold : ReadRequirement::kStale;
   }
@@ -152,10 +158,14 @@ struct ReadRules {
 // the last read of the window before.
 enum class Extent : uint8_t { kBoth, kCurrent };
 
+// Whether the counts of the other regions are known after the read: it returned them, or there is
+// no ledger. Another read does not make a tuple fresh that needs them.
+enum class OtherRegions : uint8_t { kKnown, kAsBefore };
+
 // Records a complete read that began at `began` and was merged. `known` is the siblings' count
 // before the merge.
 inline void note_read(const memory::Tuple& tuple, int64_t sequence, Instant began, Extent extent,
-                      Count known, Millis longest) {
+                      OtherRegions regions, Count known, Millis longest) {
   const memory::WindowCells cells(tuple);
   const Millis duration = tuple.slot->header.duration();
   const Nanos most = fresh_for(duration, longest);
@@ -186,6 +196,7 @@ inline void note_read(const memory::Tuple& tuple, int64_t sequence, Instant bega
   // A read that began later has newer counts.
   while (Freshness{seen}.has_failed() || Freshness{seen}.never() ||
          Freshness{seen}.began() <= Freshness{until}.began()) {
+    if (regions == OtherRegions::kAsBefore && Freshness{seen}.needs_regions()) return;
     if (cells.fresh_until().compare_exchange_weak(seen, until, std::memory_order_acq_rel,
                                                   std::memory_order_relaxed)) {
       return;
@@ -197,7 +208,7 @@ inline void note_failed_read(const memory::WindowCells& cells, MonoTime now) {
   uint64_t seen = cells.fresh_until().load(std::memory_order_relaxed);
   // A tuple that is still fresh stays fresh.
   while (!Freshness{seen}.lasts(now)) {
-    if (cells.fresh_until().compare_exchange_weak(seen, Freshness::failed(now).word,
+    if (cells.fresh_until().compare_exchange_weak(seen, Freshness::failed(now, {seen}).word,
                                                   std::memory_order_acq_rel,
                                                   std::memory_order_relaxed)) {
       return;

@@ -101,7 +101,8 @@ void Refresh::read(Instant now, const std::vector<ReadRequest>& requests, Execut
         const int64_t sequence = flight->sequence - static_cast<int64_t>(back);
         cells.push_back({.cell = {flight->tuple, sequence},
                          .reader = reader,
-                         .expires_at = WallTime((sequence + 2) * request.duration)});
+                         .expires_at = WallTime((sequence + 2) * request.duration),
+                         .with_regions = region_->reads_regions && back == 0});
       }
     }
     current->subscriptions.push_back({.waiter = waiter, .entry = i});
@@ -138,6 +139,7 @@ void Refresh::on_reply(const std::vector<FlightPtr>& flights,
     ReadResult result{.answered = true, .merged = merge(*flight, next)};
     result.counts.current = total(0);
     if (flight->cells() == 2) result.counts.previous = total(1);
+    result.regions = next[0].regions;
     next += flight->cells();
     end(flight, result);
   }
@@ -154,7 +156,7 @@ void Refresh::fail(const std::vector<FlightPtr>& flights, MonoTime now) {
       const epoch::Guard guard;
       if (const memory::Tuple tuple = tuples_->table.find(flight->key)) {
         if (mutated(Mutation::kFreshByFailedRead)) {
-          note_read(tuple, flight->sequence, flight->began, Extent::kBoth, 0,
+          note_read(tuple, flight->sequence, flight->began, Extent::kBoth, OtherRegions::kKnown, 0,
                     region_->max_freshness);
         }
         note_failed_read(WindowCells(tuple), now);
@@ -184,11 +186,20 @@ bool Refresh::merge(const Flight& flight, const CellTotals* totals) const {
     counters_->add(Stat::kHealed);
     region_->mark_dirty(tuple);
   }
+  if (totals[0].regions != nullptr) {
+    if (const auto handler = region_->region_counts.lock()) {
+      handler->merge_regions(tuple, *totals[0].regions);
+    }
+  }
   if (flight.requirement != ReadRequirement::kStrict) {
     const Millis longest =
         longest_while_failing(region_->replay_failing_since(), flight.began.mono,
                               tuple.slot->header.duration(), region_->max_freshness);
-    note_read(tuple, flight.sequence, flight.began, Extent::kBoth, known, longest);
+    const bool missed =
+        region_->reads_regions &&
+        (totals[0].regions == nullptr || region_->missed_messages_since(flight.began.mono));
+    note_read(tuple, flight.sequence, flight.began, Extent::kBoth,
+              missed ? OtherRegions::kAsBefore : OtherRegions::kKnown, known, longest);
   }
   return true;
 }

@@ -43,6 +43,8 @@ struct ReadResult {
   bool answered = false;              // by the origin, before the deadline
   bool merged = false;                // into the tuple in the table
   algorithms::WindowCounts counts{};  // of the whole region
+  // Of all regions; null without a ledger.
+  std::shared_ptr<const std::vector<RegionCount>> regions = nullptr;
 };
 
 class Refresh : public std::enable_shared_from_this<Refresh> {

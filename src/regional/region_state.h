@@ -11,8 +11,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/atomic.h"
+#include "base/mutex.h"
 #include "memory/dirty_list.h"
 #include "memory/tuple_store.h"
 #include "memory/window_cells.h"
@@ -22,9 +25,28 @@
 
 namespace weir::regional {
 
+// A cell that the bridge of the region must publish, or evaluate at the end of its window.
+struct DueCell {
+  uint32_t index = 0;  // of the tuple in the table
+  uint64_t generation = 0;
+  int64_t sequence = 0;
+  Due due = Due::kNow;
+};
+
+// Takes what a read of the origin returned of the other regions.
+class RegionCountsHandler {
+ public:
+  virtual ~RegionCountsHandler() = default;
+  // Before the tuple is decided; the caller holds an epoch guard. Safe from any thread.
+  virtual void merge_regions(const memory::Tuple& tuple,
+                             const std::vector<RegionCount>& counts) = 0;
+};
+
 struct RegionState {
   RegionState(const Options& options, memory::TupleStore& tuples)
       : origin(options.origin),
+        reads_regions(options.ledger != nullptr && origin != nullptr &&
+                      origin->bridge_store() != nullptr),
         incarnation(make_incarnation(options.seed)),
         read_deadline(options.read_deadline),
         max_freshness(options.max_freshness),
@@ -51,8 +73,28 @@ struct RegionState {
     if (memory::WindowCells(tuple).mark_dirty()) pending_replay.push(tuple.index);
   }
 
+  // Messages of the bridge were missed: reads that began before now may lack counts of the other
+  // regions.
+  void note_missed_messages(MonoTime now) {
+    missed_messages_at_.store(now.time_since_epoch().count(), std::memory_order_release);
+  }
+  [[nodiscard]] bool missed_messages_since(MonoTime began) const {
+    return began.time_since_epoch().count() <= missed_messages_at_.load(std::memory_order_acquire);
+  }
+
+  // Cells that the next replay sends at once.
+  void add_due(std::vector<DueCell> cells) {
+    const base::MutexLock lock(due_mutex_);
+    due_.insert(due_.end(), cells.begin(), cells.end());
+  }
+  [[nodiscard]] std::vector<DueCell> take_due() {
+    const base::MutexLock lock(due_mutex_);
+    return std::exchange(due_, {});
+  }
+
   // Fixed after construction.
   const std::shared_ptr<RegionalOrigin> origin;  // none: this process is alone in its region
+  const bool reads_regions;  // with a ledger: reads also return the counts of the other regions
   const uint64_t incarnation;
   const Millis read_deadline;
   const Millis max_freshness;
@@ -67,6 +109,13 @@ struct RegionState {
   // Written by Replay. Start of the first message that failed since the last acknowledgement, in
   // monotonic ns; 0: none. Relaxed.
   base::Atomic<int64_t> failing_since{0};
+  // Set once, before the first read; null without a ledger.
+  std::weak_ptr<RegionCountsHandler> region_counts;
+
+ private:
+  base::Atomic<int64_t> missed_messages_at_{-1};  // monotonic ns; -1: never
+  base::Mutex due_mutex_;
+  std::vector<DueCell> due_ WEIR_GUARDED_BY(due_mutex_);
 };
 
 }  // namespace weir::regional

@@ -36,6 +36,7 @@ struct Replay::Sent {
   Count total = 0;
   bool current = false;  // the current window when sent: only its read-back makes a tuple fresh
   Extent extent = Extent::kBoth;
+  Due due = Due::kNever;
 };
 
 struct Replay::Batch {
@@ -54,6 +55,7 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
   if (!accepts_writes(region_->origin->reach())) return wait(now);
   requeue_all_after_loss(now.wall);
   choose_due_after(now.mono);
+  report.done += send_due(now, timers);
   auto batch = std::make_shared<Batch>();
   size_t tuples = 0;
   take_dirty(now);
@@ -80,6 +82,31 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
   update_lag(now);
   if (requeue_at_ < tuples_->table.slots()) ++report.waiting;
   return report;
+}
+
+// Cells that the bridge must publish go out at once: their counts in the same message as the
+// request to publish them.
+size_t Replay::send_due(Instant now, Executor& timers) {
+  size_t sent = 0;
+  auto batch = std::make_shared<Batch>();
+  for (const DueCell& cell : region_->take_due()) {
+    const epoch::Guard guard;
+    const Tuple tuple = tuples_->table.at(cell.index);
+    // A tuple that was evicted since will be evaluated by the bridge.
+    if (!is_window(tuple) || WindowCells(tuple).generation() != cell.generation) continue;
+    const size_t before = batch->cells.size();
+    collect_cell(now.wall, tuple, cell.sequence, Extent::kCurrent, *batch);
+    if (batch->cells.size() > before) {
+      batch->cells.back().due = cell.due;
+      batch->sent.back().due = cell.due;
+    }
+    if (batch->cells.size() < kBatchTuples) continue;
+    sent += batch->sent.size();
+    send(now, std::exchange(batch, std::make_shared<Batch>()), timers);
+  }
+  sent += batch->sent.size();
+  send(now, batch, timers);
+  return sent;
 }
 
 // The origin accepts no writes: the counts stay in their cells until it does.
@@ -241,6 +268,10 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ex
     if (expires_at <= now) return;
   }
   const Count total = own->count_of(sequence);
+  // A count that may change the answer of the publish rule, and that was not evaluated yet. The
+  // bridge evaluates it, even if this process ends or evicts the tuple now.
+  const bool unevaluated = region_->reads_regions && sequence == cells.newest() &&
+                           cells.watch_seq_cst().reached_by(cells.counted_seq_cst(sequence));
   batch.writes = batch.writes || total > 0;
   batch.sent.push_back(
       {.index = tuple.index,
@@ -252,7 +283,9 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ex
   batch.cells.push_back({.cell = {memory::encode_key(header, tuple.slot->key_words()), sequence},
                          .writer = region_->component(cells.generation()),
                          .total = total,
-                         .expires_at = expires_at});
+                         .expires_at = expires_at,
+                         .limit_seen = region_->reads_regions ? memory::smallest_limit(tuple) : 0,
+                         .due = unevaluated ? Due::kRule : Due::kNever});
 }
 
 void Replay::send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers) {
@@ -320,7 +353,9 @@ void Replay::on_reply(const Batch& batch, const Result<std::vector<CellTotals>>&
       const Millis longest =
           longest_while_failing(region_->replay_failing_since(), batch.began.mono,
                                 tuple.slot->header.duration(), region_->max_freshness);
-      note_read(tuple, sent.sequence, batch.began, sent.extent, known, longest);
+      note_read(tuple, sent.sequence, batch.began, sent.extent,
+                region_->reads_regions ? OtherRegions::kAsBefore : OtherRegions::kKnown, known,
+                longest);
     }
   }
 }
@@ -330,7 +365,13 @@ void Replay::mark_dirty_again(const Batch& batch) {
     const epoch::Guard guard;
     const Tuple tuple = tuples_->table.at(sent.index);
     if (!is_window(tuple)) continue;
-    if (WindowCells(tuple).generation() == sent.generation) region_->mark_dirty(tuple);
+    if (WindowCells(tuple).generation() != sent.generation) continue;
+    region_->mark_dirty(tuple);
+    if (sent.due == Due::kNever) continue;
+    region_->add_due({{.index = sent.index,
+                       .generation = sent.generation,
+                       .sequence = sent.sequence,
+                       .due = sent.due}});
   }
 }
 

@@ -81,6 +81,7 @@ class Replay : public std::enable_shared_from_this<Replay> {
   void choose_due_after(MonoTime now) WEIR_REQUIRES(mutex_);
   void collect_cell(WallTime now, const memory::Tuple& tuple, int64_t sequence, Extent extent,
                     Batch& batch) const;
+  [[nodiscard]] size_t send_due(Instant now, Executor& timers) WEIR_REQUIRES(mutex_);
   void send(Instant now, const std::shared_ptr<Batch>& batch, Executor& timers)
       WEIR_REQUIRES(mutex_);
   void on_reply(const Batch& batch, const Result<std::vector<CellTotals>>& totals);

@@ -57,7 +57,7 @@ struct Config {
   LedgerChoice ledger_choice = LedgerChoice::kUsual;
   ledgers::LedgerAddress ledger{};  // with LedgerChoice::kGiven
   std::string ledger_password_file{};
-  PublishPolicy publish_policy = PublishPolicy::kBounded;
+  bool clean_ledger = true;
   std::string log{};  // a file; empty: standard error
   // The text of each setting that was given; see apply().
   std::map<std::string, std::string> given{};

@@ -150,7 +150,7 @@ TEST(Settings, HaveTheDocumentedDefaults) {
                   .on_origin_loss = OnOriginLoss::kDeny,
                   .ledger_choice = LedgerChoice::kNone,
                   .ledger_password_file = "password",
-                  .publish_policy = PublishPolicy::kFloor,
+                  .clean_ledger = false,
                   .log = "weir.log"};
     const Config standard;
     ASSERT_EQ(known.set(config, known.initial), "") << known.name;
@@ -168,8 +168,20 @@ TEST(Settings, HaveTheDocumentedDefaults) {
         config.memory == standard.memory || config.backend == standard.backend || !config.origin ||
         config.origin_password_file.empty() || config.on_origin_loss == standard.on_origin_loss ||
         config.ledger_choice == standard.ledger_choice || config.ledger_password_file.empty() ||
-        config.publish_policy == standard.publish_policy || config.log.empty())
+        config.clean_ledger == standard.clean_ledger || config.log.empty())
         << known.name << " is not " << known.initial;
+  }
+}
+
+TEST(Settings, TurnTheCleaningOfTheLedgerOff) {
+  Config config;
+  EXPECT_TRUE(config.clean_ledger);
+  EXPECT_EQ(setting("ledger-clean").set(config, "off"), "");
+  EXPECT_FALSE(config.clean_ledger);
+  EXPECT_EQ(setting("ledger-clean").set(config, "on"), "");
+  EXPECT_TRUE(config.clean_ledger);
+  for (const char* text : {"", "true", "Off"}) {
+    EXPECT_EQ(setting("ledger-clean").set(config, text), "must be on or off");
   }
 }
 
@@ -476,7 +488,7 @@ TEST(ConfigFile, ReportsAllProblemsWithLineAndColumn) {
           "allow-public, resp-auth, public-metrics, max-connections, "
           "max-connections-per-address, connection-memory, drain-delay, drain-grace, region, "
           "node, data, origin, origin-password-file, on-origin-loss, ledger, "
-          "ledger-password-file, publish-policy, log, threads, memory, capacity, backend",
+          "ledger-password-file, ledger-clean, log, threads, memory, capacity, backend",
           "4:11 capacity is '1': it must be a whole number from 64 to 268435456, or auto",
           "5:1 threads is given twice", "6:7 node must be a single value",
           "7:1 region must be a single value",

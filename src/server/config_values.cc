@@ -7,7 +7,6 @@
 #include <charconv>
 #include <utility>
 
-
 namespace weir::server {
 
 std::string read_number(const std::string& text, NumberRange range, uint64_t& value) {

@@ -19,9 +19,9 @@ struct RootKey {
 // is.
 [[nodiscard]] std::string make_folder(const std::string& folder);
 
-// The root key of a folder; creates the folder and the key if there is none. If two processes create
-// a key at once, one key is stored and one caller gets it. Throws std::runtime_error if the folder is
-// not usable.
+// The root key of a folder; creates the folder and the key if there is none. If two processes
+// create a key at once, one key is stored and one caller gets it. Throws std::runtime_error if the
+// folder is not usable.
 [[nodiscard]] RootKey open_root_key(const std::string& folder);
 
 // The stored hash. Throws std::runtime_error if there is none.

@@ -125,6 +125,12 @@ void add_serve(CLI::App& app, ServeOptions& options) {
   add_settings(command, options, [](const Setting&) { return true; });
 }
 
+// The settings that select a ledger.
+bool is_of_ledger(const Setting& setting) {
+  return setting.name == "ledger" || setting.name == "ledger-password-file" ||
+         setting.name == "data";
+}
+
 struct MigrateOptions {
   ServeOptions settings;
   bool print = false;
@@ -138,9 +144,19 @@ void add_migrate(CLI::App& app, MigrateOptions& options) {
     migrate(config);
   });
   command.add_flag("--print", options.print, "Print the SQL instead of running it");
-  add_settings(command, options.settings, [](const Setting& setting) {
-    return setting.name.starts_with("ledger") || setting.name == "data";
-  });
+  add_settings(command, options.settings, is_of_ledger);
+}
+
+void add_ledger(CLI::App& app, ServeOptions& options) {
+  CLI::App& ledger = *app.add_subcommand("ledger", "Maintain the ledger: weir ledger clean");
+  ledger.group(kCommands)->require_subcommand(1);
+  CLI::App& clean =
+      *ledger.add_subcommand("clean", "Delete expired rows and old batches, once, in small steps");
+  clean.footer(
+      "\nServers do this by themselves unless they run with --ledger-clean off.\n"
+      "One process cleans at a time.");
+  clean.callback([&options] { clean_ledger(options.read()); });
+  add_settings(clean, options, is_of_ledger);
 }
 
 struct CheckOptions {
@@ -166,7 +182,8 @@ struct CheckOptions {
       fmt::print("origin memory: nothing to connect to\n");
       return true;
     }
-    const OriginCheck check = check_origin(origin_of(config));
+    const OriginCheck check = check_origin(
+        origin_of(config), config.has_ledger() ? OriginUse::kWithLedger : OriginUse::kOneRegion);
     fmt::print(check.usable ? stdout : stderr, "{}", check.text);
     return check.usable;
   }
@@ -234,6 +251,8 @@ int run(int argc, char** argv) {
   add_serve(app, serving);
   MigrateOptions migrating;
   add_migrate(app, migrating);
+  ServeOptions cleaning;
+  add_ledger(app, cleaning);
   CheckOptions checking;
   add_check_config(app, checking);
   add_program(app, "sim", "Simulate a fleet and plot the results");

@@ -6,8 +6,10 @@
 #include <boost/asio/steady_timer.hpp>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "origins/redis/redis_cells.h"
+#include "origins/redis/redis_scripts.h"
 #include "platform/entropy.h"
 #include "server/region.h"
 
@@ -16,6 +18,7 @@ namespace {
 
 using origins::OriginError;
 using origins::RedisReply;
+using origins::Script;
 
 constexpr auto kTimeout = std::chrono::seconds(3);
 
@@ -36,8 +39,10 @@ std::string_view remedy(OriginError error) {
     case OriginError::kWritesRefused:
       return "it refuses writes: check its replicas (min-replicas-to-write) and its disk "
              "(stop-writes-on-bgsave-error)";
+    case OriginError::kVersion: return "docs/origin.md describes how to change the version";
     case OriginError::kMoved: return "it is part of a Redis cluster, which is not supported yet";
-    default: return "check that it is a Redis server, version 4 or later";
+    default:
+      return "check that it is a Redis server, version 4 or later, with a ledger 6.2 or later";
   }
 }
 
@@ -50,12 +55,35 @@ std::string_view version_in(std::string_view info) {
   return info.substr(0, info.find_first_of("\r\n"));
 }
 
+// Commands of a check, on keys that it deletes at the end.
+class Commands {
+ public:
+  size_t add(std::initializer_list<std::string_view> words) {
+    origins::append_command(text, words);
+    return count++;
+  }
+  void add(Script script, std::vector<std::string_view> keys,
+           std::initializer_list<std::string_view> values) {
+    add({"SCRIPT", "LOAD", text_of(script)});
+    const std::string key_count = std::to_string(keys.size());
+    std::vector<std::string_view> words = {"EVALSHA", sha_of(script), key_count};
+    words.insert(words.end(), keys.begin(), keys.end());
+    words.insert(words.end(), values.begin(), values.end());
+    origins::append_command(text, words);
+    ++count;
+  }
+
+  std::string text;
+  size_t count = 0;
+};
+
 class Check {
  public:
-  explicit Check(const origins::RedisAddress& address)
+  Check(const origins::RedisAddress& address, OriginUse use)
       : name_(to_string(address)),
+        use_(use),
         link_(io_, system_clock(), address, platform::entropy(),
-              [this](OriginError why) { fail(why, link_.last_error()); }),
+              [this](OriginError why) { fail(why, link_.last_error()); }, {}),
         poll_(io_),
         deadline_(io_) {}
 
@@ -79,50 +107,80 @@ class Check {
     });
   }
 
-  // Uses keys of its own, which expire after a second.
+  // Uses keys of its own, which expire after a second. Before each script come its commands: the
+  // reply to a script does not name the command for which a permission is missing.
   void try_cells() {
-    const std::string key = origins::redis_key({"check-" + origins::hex(platform::entropy()), 0});
-    const std::string script_sha = origins::sha_of_script(origins::kRetireScript);
-    const std::string keep_sha = origins::sha_of_script(origins::kRestoreScript);
-    const std::string nodes = "weir:check-" + origins::hex(platform::entropy());
-    std::string text;
-    const std::initializer_list<std::initializer_list<std::string_view>> commands = {
-        {"HSET", key, "check", "1"},
-        {"PEXPIRE", key, "1000"},
-        {"HGETALL", key},
-        {"SCRIPT", "LOAD", origins::kRetireScript},
-        {"EVALSHA", script_sha, "1", key, "check"},
-        {"SCRIPT", "LOAD", origins::kRestoreScript},
-        {"EVALSHA", keep_sha, "1", key, "2", "1000"},
-        {"DEL", key},
-        {"TIME"},
-        {"ZADD", nodes, "1", "check"},
-        {"PEXPIRE", nodes, "1000"},
-        {"ZREMRANGEBYSCORE", nodes, "-inf", "0"},
-        {"ZCOUNT", nodes, "0", "+inf"},
-        {"ZRANGEBYSCORE", nodes, "0", "+inf"},
-        {"ZREM", nodes, "check"},
-        {"ZCARD", "weir:nodes"},
-        {"INFO", "server"}};
-    for (const auto& words : commands) origins::append_command(text, words);
+    const std::string prefix = "weir:{check-" + origins::hex(platform::entropy()) + "}:";
+    const std::string key = prefix + "0";
+    const std::string nodes = prefix + "nodes";
+    Commands commands;
+    commands.add({"HSET", key, "check", "1"});
+    commands.add({"PEXPIRE", key, "1000"});
+    commands.add({"HGETALL", key});
+    commands.add({"HGET", key, "check"});
+    commands.add({"HINCRBY", key, "other", "1"});
+    commands.add({"HDEL", key, "other"});
+    commands.add(Script::kRetire, {key}, {"check"});
+    commands.add(Script::kRestore, {key}, {"2", "1000"});
+    commands.add({"DEL", key});
+    commands.add({"TIME"});
+    commands.add({"ZADD", nodes, "1", "check"});
+    commands.add({"PEXPIRE", nodes, "1000"});
+    commands.add({"ZREMRANGEBYSCORE", nodes, "-inf", "0"});
+    commands.add({"ZCOUNT", nodes, "0", "+inf"});
+    commands.add({"ZRANGEBYSCORE", nodes, "0", "+inf"});
+    commands.add({"ZREM", nodes, "check"});
+    const size_t live = commands.add({"ZCARD", "weir:nodes"});
+    const size_t info = commands.add({"INFO", "server"});
+    if (use_ == OriginUse::kWithLedger) add_bridge(commands, prefix);
     const MonoTime began = system_clock().now().mono;
-    link_.send(
-        std::move(text), commands.size(),
-        [this, began](std::optional<OriginError> failure, std::span<const RedisReply> replies) {
-          if (failure) return fail(*failure, link_.last_error());
-          for (const RedisReply& reply : replies) {
-            if (reply.type != RedisReply::Type::kError) continue;
-            return fail(origins::error_of_reply(reply.text), std::string(reply.text));
-          }
-          const Nanos took = system_clock().now().mono - began;
-          result_.usable = true;
-          result_.text = fmt::format(
-              "origin {}: connected, reads and writes\n"
-              "  Redis {}, {} nodes, replies after {:.1f} ms\n",
-              name_, version_in(replies.back().text), replies[replies.size() - 2].integer,
-              static_cast<double>(took.count()) / 1e6);
-          end();
-        });
+    link_.send(std::move(commands.text), commands.count,
+               [this, began, live, info](std::optional<OriginError> failure,
+                                         std::span<const RedisReply> replies) {
+                 if (failure) return fail(*failure, link_.last_error());
+                 for (const RedisReply& reply : replies) {
+                   if (reply.type != RedisReply::Type::kError) continue;
+                   return fail(origins::error_of_reply(reply.text), std::string(reply.text));
+                 }
+                 const Nanos took = system_clock().now().mono - began;
+                 result_.usable = true;
+                 result_.text = fmt::format(
+                     "origin {}: connected, reads and writes\n"
+                     "  Redis {}, {} nodes, replies after {:.1f} ms\n",
+                     name_, version_in(replies[info].text), replies[live].integer,
+                     static_cast<double>(took.count()) / 1e6);
+                 end();
+               });
+  }
+
+  static void add_bridge(Commands& commands, const std::string& prefix) {
+    const std::string cell = prefix + "1";
+    const std::string tuple = prefix + "t";
+    const std::string lease = prefix + "lease";
+    const std::string state = prefix + "state";
+    const std::string due = prefix + "due";
+    const std::string messages = prefix + "messages";
+    const std::string channel = prefix + "channel";
+    commands.add({"PTTL", tuple});
+    commands.add(Script::kRaiseDeparted, {cell}, {"1", "1000", "1"});
+    commands.add(Script::kUpdateTuple, {tuple}, {"1000", "check", "1", "1", "1", "1"});
+    commands.add({"GET", state});
+    commands.add({"SET", state, "check", "PX", "1000"});
+    commands.add({"DEL", lease});
+    commands.add(Script::kAcquire, {lease, state}, {"check", "1000"});
+    commands.add(Script::kSave, {lease, state}, {"check", "state"});
+    commands.add(Script::kRelease, {lease}, {"check"});
+    commands.add({"ZADD", due, "LT", "1", "check"});
+    commands.add({"ZSCORE", due, "check"});
+    commands.add({"ZREM", due, "check"});
+    commands.add(Script::kAddDue, {due}, {"1", "check"});
+    commands.add({"ZRANGE", due, "0", "-1"});
+    commands.add(Script::kRemoveDue, {due}, {"check", "1"});
+    commands.add({"INCR", messages});
+    commands.add({"PUBLISH", channel, "check"});
+    commands.add(Script::kNotify, {messages}, {channel, "check"});
+    commands.add({"DEL", cell, tuple, state, messages});
+    commands.add({"SUBSCRIBE", channel});  // the last: no other command may follow
   }
 
   void fail(OriginError why, const std::string& detail) {
@@ -140,6 +198,7 @@ class Check {
 
   boost::asio::io_context io_{1};
   const std::string name_;
+  const OriginUse use_;
   origins::RedisLink link_;
   boost::asio::steady_timer poll_, deadline_;
   OriginCheck result_;
@@ -147,8 +206,26 @@ class Check {
 
 }  // namespace
 
-OriginCheck check_origin(const origins::RedisAddress& address) {
-  return Check(address).run();
+OriginCheck check_origin(const origins::RedisAddress& address, OriginUse use) {
+  return Check(address, use).run();
+}
+
+// The link connects once; then it is ready, or it was lost for a reason.
+std::string find_version_conflict(const origins::RedisAddress& address) {
+  boost::asio::io_context io(1);
+  std::string conflict;
+  std::optional<origins::RedisLink> link;
+  link.emplace(
+      io, system_clock(), address, platform::entropy(),
+      [&](OriginError why) {
+        if (why == OriginError::kVersion) conflict = link->last_error();
+        io.stop();
+      },
+      origins::RedisLink::Options{});
+  link->start();
+  while (!io.stopped() && !link->ready()) io.run_one();
+  link->stop();
+  return conflict;
 }
 
 }  // namespace weir::server

@@ -17,13 +17,19 @@ namespace weir::server {
 namespace {
 
 constexpr Millis kClaimTimeout{1000};
+// Rows and batches that one step of `weir ledger clean` deletes.
+constexpr size_t kCleanedAtOnce = 10'000;
 // A shorter loss of the ledger is not logged.
 constexpr Nanos kLedgerLossLogged = Millis(2000);
 
 ledgers::LedgerAddress needed_ledger(const Config& config) {
   const auto address = ledger_of(config);
-  if (!address) throw std::runtime_error("ledger is none: there is nothing to migrate");
+  if (!address) throw std::runtime_error("ledger is none: name one with --ledger");
   return *address;
+}
+
+[[noreturn]] void fail(const Error& error) {
+  throw std::runtime_error(error.detail + (error.fix.empty() ? "" : "; " + error.fix));
 }
 
 }  // namespace
@@ -46,10 +52,7 @@ void migrate(const Config& config) {
   const ledgers::LedgerAddress address = needed_ledger(config);
   const auto store = ledgers::make_store(system_clock(), address, {.seed = platform::entropy()});
   const auto version = store->migrate();
-  if (!version) {
-    throw std::runtime_error(version.error().detail +
-                             (version.error().fix.empty() ? "" : "; " + version.error().fix));
-  }
+  if (!version) fail(version.error());
   fmt::print("ledger {}: its tables are there, version {}\n", to_string(address), *version);
 }
 
@@ -57,6 +60,23 @@ void print_schema(const Config& config) {
   const bool file = needed_ledger(config).kind == ledgers::LedgerKind::kSqlite;
   fmt::print("{}",
              ledgers::schema_sql(file ? ledgers::Dialect::kSqlite : ledgers::Dialect::kMySql));
+}
+
+void clean_ledger(const Config& config) {
+  const ledgers::LedgerAddress address = needed_ledger(config);
+  const auto store = ledgers::make_store(system_clock(), address, {.seed = platform::entropy()});
+  size_t deleted = 0;
+  for (bool done = false; !done;) {
+    const auto cleaning = store->clean(kCleanedAtOnce);
+    if (!cleaning) fail(cleaning.error());
+    if (!cleaning->ours) {
+      fmt::print("ledger {}: another process cleans it now\n", to_string(address));
+      return;
+    }
+    deleted += cleaning->deleted;
+    done = cleaning->deleted < kCleanedAtOnce;
+  }
+  fmt::print("ledger {}: {} expired rows and old batches deleted\n", to_string(address), deleted);
 }
 
 LedgerCheck check_ledger(const Config& config) {
@@ -125,6 +145,7 @@ void OtherRegions::stop() {
 }
 
 void OtherRegions::report(const SyncStats& stats) {
+  if (claim_) claim_->set_bridge(stats.bridge);
   const bool readable = stats.import_lag < kLedgerLossLogged;
   if (readable != was_readable_) {
     was_readable_ = readable;

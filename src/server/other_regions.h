@@ -18,10 +18,12 @@ namespace weir::server {
 // WEIR_LEDGER_PASSWORD, in this order; none without a ledger. Throws if the file cannot be read.
 [[nodiscard]] std::optional<ledgers::LedgerAddress> ledger_of(const Config& config);
 
-// migrate() creates the tables of the ledger, print_schema() prints the SQL for that. Both throw
-// std::runtime_error if they fail.
+// migrate() creates the tables of the ledger, print_schema() prints the SQL for that, and
+// clean_ledger() deletes its expired rows and old batches. They throw std::runtime_error if they
+// fail.
 void migrate(const Config& config);
 void print_schema(const Config& config);
+void clean_ledger(const Config& config);
 
 // Result of `weir check`: whether the ledger is usable, and the text to print.
 struct LedgerCheck {
@@ -49,12 +51,12 @@ class OtherRegions {
   // The error if another process has claimed the region since; empty otherwise.
   [[nodiscard]] std::string conflict() const { return claim_ ? claim_->conflict() : ""; }
 
-  // Connects to the ledger and renews the claim, until stop().
+  // Connects to the ledger, until stop().
   void start();
   void stop();
 
-  // Logs each change between reachable and lost, and between writable and read-only. Called by the
-  // thread that syncs.
+  // Logs each change between reachable and lost, and between writable and read-only, and renews the
+  // claim as long as this process is the bridge. Called by the thread that syncs.
   void report(const SyncStats& stats);
   void report(const DrainReport& drained) const;
 

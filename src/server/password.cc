@@ -13,9 +13,9 @@ std::string first_line_of(const std::string& setting, const std::string& path) {
   std::ifstream file(path);
   std::string line;
   if (!file.is_open() || !std::getline(file, line) || line.empty()) {
-    throw std::runtime_error(fmt::format(
-        "{} is '{}': it must be a readable file with the password in its first line",
-        setting, path));
+    throw std::runtime_error(
+        fmt::format("{} is '{}': it must be a readable file with the password in its first line",
+                    setting, path));
   }
   if (line.ends_with('\r')) line.pop_back();
   return line;

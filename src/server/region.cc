@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <stdexcept>
 
+#include "server/origin_check.h"
 #include "server/password.h"
 
 namespace weir::server {
@@ -26,6 +28,8 @@ Region::Region(const Clock& clock, const Config& config) : clock_(clock) {
   if (!config.origin) return;
   const origins::RedisAddress address = origin_of(config);
   name_ = to_string(address);
+  const std::string conflict = find_version_conflict(address);
+  if (!conflict.empty()) throw std::runtime_error(fmt::format("origin {}: {}", name_, conflict));
   origin_ = origins::make_redis_origin(clock, {.address = address});
 }
 

@@ -12,8 +12,11 @@ namespace weir::server {
 namespace {
 
 constexpr Millis kCheckEvery{200};
-constexpr Millis kHoldEvery{1000};
+constexpr Millis kHoldEvery{1300};
 static_assert(3 * kHoldEvery < ledgers::kRegionLeaseTime);
+// Another process is the bridge 1.3 s after this one was killed, and renews the lease at once.
+constexpr Millis kBridgeReplaced{1300};
+static_assert(kHoldEvery + kBridgeReplaced + 2 * kCheckEvery < ledgers::kRegionLeaseTime);
 
 // All processes that share an origin use one name.
 std::string holder_name(const RegionClaim::Claimant& claimant, uint64_t seed) {
@@ -29,7 +32,8 @@ RegionClaim::RegionClaim(const Clock& clock, std::unique_ptr<ledgers::LedgerStor
     : clock_(clock),
       store_(std::move(store)),
       claimant_(std::move(claimant)),
-      holder_(holder_name(claimant_, seed)) {}
+      holder_(holder_name(claimant_, seed)),
+      bridge_(!claimant_.origin) {}
 
 // Checks the lease once. Another holder that has renewed it since the last check is alive; one that
 // has not renewed it for its duration is dead.
@@ -75,12 +79,17 @@ void RegionClaim::start() {
 }
 
 void RegionClaim::run() {
-  if (claim() == Claim::kLocked) {
-    const base::MutexLock lock(mutex_);
-    conflict_ = conflict_text();
-    return;
+  const MonoTime now = clock_.now().mono;
+  const bool renews = bridge_.load(std::memory_order_relaxed) && now - renewed_at_ >= kHoldEvery;
+  if (renews) {
+    renewed_at_ = now;
+    if (claim() == Claim::kLocked) {
+      const base::MutexLock lock(mutex_);
+      conflict_ = conflict_text();
+      return;
+    }
   }
-  keeper_.post_at(clock_.now().mono + kHoldEvery, [this] { run(); });
+  keeper_.post_at(clock_.now().mono + kCheckEvery, [this] { run(); });
 }
 
 void RegionClaim::stop() {

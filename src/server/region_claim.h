@@ -4,9 +4,13 @@
 // other's counts. So the ledger stores a lease per region: of one process, or, under one name, of
 // all processes that share an origin. A process must not count while another one renews the lease.
 // A lease that is not renewed for its duration is free.
+//
+// Of the processes that share an origin, only the bridge renews it: the load on the ledger must not
+// grow with the processes.
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -36,9 +40,13 @@ class RegionClaim {
   // Returns at once if the ledger is not usable; start() tries again.
   void take();
 
-  // Renews the lease until stop(), which releases it.
+  // Renews the lease until stop(), which releases it, while this process is the bridge of its
+  // region.
   void start();
   void stop();
+
+  // Whether this process is the bridge of its region. Safe from any thread.
+  void set_bridge(bool bridge) { bridge_.store(bridge, std::memory_order_relaxed); }
 
   // The error if another process has taken the lease since start(); empty: none. Safe from any
   // thread.
@@ -56,7 +64,9 @@ class RegionClaim {
   const std::string holder_;
   ledgers::RegionLease rival_;  // the other holder at the last check
   MonoTime rival_since_{};      // its last renewal
+  MonoTime renewed_at_{};       // the last attempt
   bool running_ = false;
+  std::atomic<bool> bridge_;  // independent of other data: relaxed
 
   mutable base::StdMutex mutex_;
   std::string conflict_ WEIR_GUARDED_BY(mutex_);

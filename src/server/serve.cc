@@ -96,7 +96,8 @@ size_t count_frontends(const Config& config) {
 void provide_files(const Config& config, unsigned threads) {
   const uint64_t own = 64 + 8 * uint64_t{threads};
   const uint64_t connections = config.max_connections;
-  const uint64_t allowed = platform::raise_open_file_limit(count_frontends(config) * connections + own);
+  const uint64_t allowed =
+      platform::raise_open_file_limit(count_frontends(config) * connections + own);
   constexpr std::string_view kRemedy = "with ulimit -n, or LimitNOFILE= in its systemd unit";
   if (allowed < own) {
     throw std::runtime_error(
@@ -128,13 +129,6 @@ class DataFolder {
   std::optional<FolderLock> lock_;
   std::string error_;
 };
-
-// The floor policy models other rate limiters, so it uses their interval.
-SyncRules rules_of(PublishPolicy policy) {
-  SyncRules rules{.policy = policy};
-  if (policy == PublishPolicy::kFloor) rules.publish_every = rules.import_every = Millis(10'000);
-  return rules;
-}
 
 // One worker thread: its loop and the scratch buffers of its sessions.
 struct Worker {
@@ -254,7 +248,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
   const Options options{.origin = region.origin(),
                         .ledger = others.ledger(),
                         .region = config.region_name(),
-                        .sync = rules_of(config.publish_policy),
+                        .clean_ledger = config.clean_ledger,
                         .on_origin_loss = config.on_origin_loss,
                         .capacity = plan.capacity,
                         .memory = plan.memory};

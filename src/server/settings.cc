@@ -183,15 +183,14 @@ const std::vector<Setting>& all_settings() {
            [](Config& config, const std::string& text) {
              return read_password_file(text, config.ledger_password_file);
            }},
-      {.name = "publish-policy",
-       .value = "POLICY",
-       .initial = "bounded",
-       .meaning = "Publish counts to other regions: bounded limits the admissions above the limit, "
-                  "floor publishes every 10 s from half of the limit on. The first process of a "
-                  "ledger sets it for all",
+      {.name = "ledger-clean",
+       .value = "RULE",
+       .initial = "on",
+       .meaning = "Delete expired rows and old batches of the ledger: on, or off if a job runs "
+                  "'weir ledger clean'",
        .set = [](Config& config, const std::string& text) -> std::string {
-         if (text != "bounded" && text != "floor") return "must be bounded or floor";
-         config.publish_policy = text == "floor" ? PublishPolicy::kFloor : PublishPolicy::kBounded;
+         if (text != "on" && text != "off") return "must be on or off";
+         config.clean_ledger = text == "on";
          return {};
        }},
       {.name = "log",

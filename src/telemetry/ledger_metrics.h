@@ -13,7 +13,7 @@
 
 namespace weir::telemetry {
 
-enum class LedgerCall : uint8_t { kPublish, kChanges, kPage, kHeartbeat, kClean, kProbe, kCount };
+enum class LedgerCall : uint8_t { kPublish, kFeeds, kPage, kHeartbeat, kClean, kProbe, kCount };
 
 // Why a call failed.
 enum class LedgerError : uint8_t {
@@ -34,8 +34,7 @@ enum class LedgerError : uint8_t {
 };
 
 [[nodiscard]] constexpr std::string_view to_string(LedgerCall call) {
-  constexpr std::string_view kNames[] = {"publish",   "changes", "page",
-                                         "heartbeat", "clean",   "probe"};
+  constexpr std::string_view kNames[] = {"publish", "feeds", "page", "heartbeat", "clean", "probe"};
   return kNames[static_cast<size_t>(call)];
 }
 

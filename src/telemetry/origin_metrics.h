@@ -15,13 +15,15 @@
 namespace weir::telemetry {
 
 enum class OriginCommand : uint8_t {
-  kReplay,   // write a component
-  kExpire,   // set the expiry of a cell
-  kRead,     // read a cell
-  kPublish,  // store the count of a cell that the ledger has
-  kRetire,   // fold the component of a departed node
-  kNodes,    // list the live nodes
+  kReplay,  // write a component
+  kExpire,  // set the expiry of a cell
+  kRead,    // read a cell
+  kRetire,  // fold the component of a departed node
+  kNodes,   // list the live nodes
   kPing,
+  kRegions,  // read or update what the ledger has of a tuple
+  kDue,      // add, read or remove tuples that wait to be published
+  kBridge,   // the lease, the state and the messages of the bridge
   kCount,
 };
 
@@ -38,20 +40,23 @@ enum class OriginError : uint8_t {
   kNoScript,
   kMoved,      // the server is part of a cluster
   kWrongType,  // the key of a cell has another type
+  kVersion,    // the data is of another version of Weir
   kOther,      // any other error, or a malformed reply
   kCount,
 };
 
 [[nodiscard]] constexpr std::string_view to_string(OriginCommand command) {
-  constexpr std::string_view kNames[] = {"write",  "expire", "read", "publish",
-                                         "retire", "nodes",  "ping"};
+  constexpr std::string_view kNames[] = {"write", "expire",  "read", "retire", "nodes",
+                                         "ping",  "regions", "due",  "bridge"};
+  static_assert(std::size(kNames) == static_cast<size_t>(OriginCommand::kCount));
   return kNames[static_cast<size_t>(command)];
 }
 
 [[nodiscard]] constexpr std::string_view to_string(OriginError error) {
   constexpr std::string_view kNames[] = {
-      "unreachable", "timeout",       "circuit_open", "refused", "readonly",   "writes_refused",
-      "loading",     "out_of_memory", "noscript",     "moved",   "wrong_type", "other"};
+      "unreachable",    "timeout", "circuit_open",  "refused",  "readonly",
+      "writes_refused", "loading", "out_of_memory", "noscript", "moved",
+      "wrong_type",     "version", "other"};
   static_assert(std::size(kNames) == static_cast<size_t>(OriginError::kCount));
   return kNames[static_cast<size_t>(error)];
 }

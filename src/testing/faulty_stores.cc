@@ -31,6 +31,72 @@ void pass(Fault fault, Reply reply, const Ask& ask) {
   }
 }
 
+// Whether a call without a reply reaches the store.
+bool reaches(Fault fault) {
+  return fault != Fault::kFail && fault != Fault::kDrop;
+}
+
+class FaultyBridgeStore final : public BridgeStore {
+ public:
+  FaultyBridgeStore(BridgeStore& inner, FaultPlan& plan) : inner_(inner), plan_(plan) {}
+
+  void acquire(std::string holder, Millis lease, GrantReply reply) override {
+    pass(plan_.next(), std::move(reply),
+         [&](GrantReply done) { inner_.acquire(std::move(holder), lease, std::move(done)); });
+  }
+  void release(std::string holder) override {
+    if (reaches(plan_.next())) inner_.release(std::move(holder));
+  }
+  void save(std::string holder, std::string state, SavedReply reply) override {
+    pass(plan_.next(), std::move(reply), [&](SavedReply done) {
+      inner_.save(std::move(holder), std::move(state), std::move(done));
+    });
+  }
+  void read_due(WallTime from, WallTime by, size_t most, DueReply reply) override {
+    pass(plan_.next(), std::move(reply),
+         [&](DueReply done) { inner_.read_due(from, by, most, std::move(done)); });
+  }
+  void add_due(std::vector<DueTuple> entries) override {
+    if (reaches(plan_.next())) inner_.add_due(std::move(entries));
+  }
+  void remove_due(std::vector<DueTuple> entries) override {
+    if (reaches(plan_.next())) inner_.remove_due(std::move(entries));
+  }
+  void read_tuples(std::vector<TupleRead> tuples, TupleReply reply) override {
+    pass(plan_.next(), std::move(reply),
+         [&](TupleReply done) { inner_.read_tuples(std::move(tuples), std::move(done)); });
+  }
+  void update_tuples(std::vector<TupleUpdate> updates, TupleReply reply) override {
+    pass(plan_.next(), std::move(reply),
+         [&](TupleReply done) { inner_.update_tuples(std::move(updates), std::move(done)); });
+  }
+  void keep_record(std::string record, WallTime at, KeptReply reply) override {
+    pass(plan_.next(), std::move(reply),
+         [&](KeptReply done) { inner_.keep_record(std::move(record), at, std::move(done)); });
+  }
+  void read_records(RecordsReply reply) override {
+    pass(plan_.next(), std::move(reply),
+         [&](RecordsReply done) { inner_.read_records(std::move(done)); });
+  }
+  void notify(std::string body) override {
+    if (reaches(plan_.next())) inner_.notify(std::move(body));
+  }
+  [[nodiscard]] Subscription subscribe(BridgeMessageHandler handler) override {
+    return inner_.subscribe([this, handler = std::move(handler)](BridgeMessage message) {
+      if (plan_.connected()) handler(std::move(message));
+    });
+  }
+
+ private:
+  BridgeStore& inner_;
+  FaultPlan& plan_;
+};
+
+std::unique_ptr<BridgeStore> make_faulty(BridgeStore* inner, FaultPlan& plan) {
+  if (inner == nullptr) return nullptr;
+  return std::make_unique<FaultyBridgeStore>(*inner, plan);
+}
+
 }  // namespace
 
 Fault FaultPlan::next() {
@@ -58,6 +124,13 @@ Fault FaultPlan::next() {
   return fault;
 }
 
+FaultyOrigin::FaultyOrigin(std::shared_ptr<RegionalOrigin> inner, uint64_t seed, FaultRates rates)
+    : plan(seed, rates),
+      inner_(std::move(inner)),
+      bridge_store_(make_faulty(inner_->bridge_store(), plan)) {}
+
+FaultyOrigin::~FaultyOrigin() = default;
+
 void FaultyOrigin::read(std::vector<CellRead> cells, OriginReply reply) {
   pass(plan.next(), std::move(reply),
        [&](OriginReply done) { inner_->read(std::move(cells), std::move(done)); });
@@ -73,27 +146,26 @@ void FaultyOrigin::retire(std::vector<CellRetirement> cells, RetirementReply rep
        [&](RetirementReply done) { inner_->retire(std::move(cells), std::move(done)); });
 }
 
-void FaultyOrigin::note_published(std::vector<CellPublished> cells) {
-  if (plan.connected()) inner_->note_published(std::move(cells));
-}
-
 Reach FaultyOrigin::reach() const {
   return plan.connected() ? inner_->reach() : Reach::kNone;
 }
 
-void FaultyLedger::publish(LedgerNews news, PublishReply reply) {
-  pass(plan.next(), std::move(reply),
-       [&](PublishReply done) { inner_->publish(std::move(news), std::move(done)); });
+void FaultyLedger::publish(std::string region, FeedPosition known, std::vector<LedgerRow> rows,
+                           PublishReply reply) {
+  pass(plan.next(), std::move(reply), [&](PublishReply done) {
+    inner_->publish(std::move(region), known, std::move(rows), std::move(done));
+  });
 }
 
-void FaultyLedger::changes_since(LedgerCursor cursor, ChangesReply reply) {
+void FaultyLedger::read_feeds(std::vector<RegionFeed> after, FeedReply reply) {
   pass(plan.next(), std::move(reply),
-       [&](ChangesReply done) { inner_->changes_since(cursor, std::move(done)); });
+       [&](FeedReply done) { inner_->read_feeds(std::move(after), std::move(done)); });
 }
 
-void FaultyLedger::read_page(LedgerPosition position, PageReply reply) {
-  pass(plan.next(), std::move(reply),
-       [&](PageReply done) { inner_->read_page(std::move(position), std::move(done)); });
+void FaultyLedger::read_page(std::string region, LedgerPosition position, PageReply reply) {
+  pass(plan.next(), std::move(reply), [&](PageReply done) {
+    inner_->read_page(std::move(region), std::move(position), std::move(done));
+  });
 }
 
 void FaultyLedger::heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) {

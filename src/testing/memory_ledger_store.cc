@@ -19,7 +19,7 @@ void MemoryLedgerStore::clear() {
   store_->ledger.clear();
 }
 
-LedgerNews MemoryLedgerStore::rows() const {
+std::vector<LedgerRow> MemoryLedgerStore::rows() const {
   return store_->ledger.contents();
 }
 

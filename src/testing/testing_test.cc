@@ -70,28 +70,57 @@ TEST_F(FaultyStores, FailAtTheGivenRate) {
   EXPECT_LT(origin_.plan.faults(), 600u);
 }
 
+TEST_F(FaultyStores, IncludeTheBridgeStoreOfTheOrigin) {
+  BridgeStore* const store = origin_.bridge_store();
+  ASSERT_NE(store, nullptr);
+  int messages = 0;
+  const Subscription subscription = store->subscribe([&](const BridgeMessage&) { ++messages; });
+  const auto due = [&] {
+    std::optional<size_t> entries;
+    store->read_due({}, WallTime::max(), 10, [&](const auto& found) {
+      if (found) entries = found->size();
+    });
+    return entries;
+  };
+  const DueTuple entry{.tuple = "a", .kind = Due::kNow, .at = clock_.now().wall};
+  origin_.plan.script({Fault::kDrop, Fault::kNone, Fault::kNone, Fault::kFail});
+  store->add_due({entry});
+  EXPECT_EQ(due(), 0u);
+  store->add_due({entry});
+  EXPECT_EQ(due(), std::nullopt);
+  EXPECT_EQ(due(), 1u);
+  store->notify("one");
+  EXPECT_EQ(messages, 1);
+  origin_.plan.disconnect();
+  EXPECT_EQ(due(), std::nullopt);
+  inner_->bridge_store()->notify("two");
+  EXPECT_EQ(messages, 1);
+  origin_.plan.reconnect();
+  store->notify("three");
+  EXPECT_EQ(messages, 2);
+}
+
 TEST_F(FaultyStores, IncludeALedgerInMemory) {
   MemoryLedgerStore store(clock_);
   FaultyLedger ledger(store.connect(), 1);
   const auto publish = [&] {
     bool ok = false;
     ledger.publish(
-        {.rows =
-             {{.key = {.workspace = "w", .ns = "n", .identifier = "i", .duration = Millis(60'000)},
-               .sequence = clock_.now().wall.time_since_epoch().count() / 60'000,
-               .region = "east",
-               .count = 5,
-               .limit_seen = 10}},
-         .presences = {}},
-        [&](auto rows) { ok = rows.ok(); });
+        "east", {},
+        {{.key = {.workspace = "w", .ns = "n", .identifier = "i", .duration = Millis(60'000)},
+          .sequence = clock_.now().wall.time_since_epoch().count() / 60'000,
+          .region = "east",
+          .count = 5,
+          .limit_seen = 10}},
+        [&](auto at) { ok = at.ok(); });
     return ok;
   };
   ledger.plan.script({Fault::kFail});
   EXPECT_FALSE(publish());
   EXPECT_TRUE(publish());
-  EXPECT_EQ(store.rows().rows.size(), 1u);
+  EXPECT_EQ(store.rows().size(), 1u);
   store.clear();
-  EXPECT_TRUE(store.rows().rows.empty());
+  EXPECT_TRUE(store.rows().empty());
   ledger.plan.disconnect();
   EXPECT_FALSE(ledger.reachable());
 }

@@ -167,10 +167,20 @@ test('--connect connects to the origin and explains its problem', async () => {
   const named = `origin: redis://weir:pw@127.0.0.1:${origin.port}`;
   const enough = await connect(named);
   assert.equal(enough.code, 0, enough.output);
-  await origin.client.call('ACL', 'SETUSER', 'weir', '-hincrby');
-  const little = await connect(named);
-  assert.equal(little.code, 1);
-  assert.match(little.output, /docs\/origin.md lists the permissions that the user needs/);
+  // The message names each permission that is missing.
+  const withLedger = `${named}\nregion: east\nledger: sqlite:${join(temporaryFolder(), 'ledger.db')}`;
+  for (const permission of allowed.split(/\s+/)) {
+    if (['+select', '+client|info', '+client|kill'].includes(permission)) continue; // optional, or for a database
+    await origin.client.call('ACL', 'SETUSER', 'weir', 'reset', 'on', '>pw',
+      ...allowed.split(/\s+/).filter((each) => each !== permission));
+    const little = await connect(withLedger);
+    assert.equal(little.code, 1, permission + little.output);
+    const name = { '~': /keys/, '&': /channels/ }[permission[0]] ?? new RegExp(`'${permission.slice(1).replace('|', '\\|')}'`);
+    assert.match(little.output, name, permission);
+    assert.match(little.output, /docs\/origin.md lists the permissions that the user needs/);
+  }
+  await origin.client.call('ACL', 'SETUSER', 'weir', 'reset', 'on', '>pw', ...allowed.split(/\s+/));
+  assert.equal((await connect(withLedger)).code, 0);
   const guess = await connect(`origin: redis://:guess@127.0.0.1:${origin.port}`);
   assert.match(guess.output, /WRONGPASS/);
   assert.ok(!guess.output.includes('guess'));

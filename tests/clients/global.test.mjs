@@ -114,7 +114,8 @@ test('rows that a region wrote itself are imported as its own and refresh nothin
   assert.ok((await cold()) > before, 'Redis was not read');
   await until('Redis to have it', async () => (await here.origin.cells()).length > 0);
   const totals = await Promise.all((await here.origin.cells()).map((cell) => here.origin.total(cell)));
-  assert.ok(totals.includes(5), `${totals}`); // without imported counts
+  // Without imported counts; later also with those that Redis lost.
+  assert.ok(totals.includes(5) || totals.includes(65), `${totals}`);
   assert.equal((await node.limit('own', 100, 36)).success, 0);
   await until('the ledger to have it', async () => (await ledger.counts('own'))[here.name] === 65);
   await world.remains('own', 100, 35);
@@ -135,8 +136,7 @@ test('a cell without traffic is written once', async () => {
   assert.equal(await sumOf(world.nodes, 'weir_published_rows_total'), written);
 });
 
-// A key with traffic at one process is written by it, once. A key with traffic at several processes is
-// written by one of them, and by others only if they do not know that.
+// The bridge writes each key once, whichever processes have its traffic.
 test('one process of a region publishes for all', async () => {
   const kKeys = 100;
   const [here] = world.regions;
@@ -161,7 +161,8 @@ test('one process of a region publishes for all', async () => {
     const each = (await writtenBy()).map((count, i) => count - before[i]);
     console.log(`${name}: ${rows} rows, written ${each.join(' and ')} times`);
     assert.equal(Number(rows), kKeys);
-    assert.ok(each.every((count) => count > 0), 'both take their part');
+    const bridges = await Promise.all(here.nodes.map(({ server }) => server.metric('weir_bridge')));
+    assert.deepEqual(each.map((count) => (count > 0 ? 1 : 0)), bridges);
     return each[0] + each[1];
   };
   assert.equal(await write('by-one', (i) => [here.nodes[i % 2]]), kKeys);

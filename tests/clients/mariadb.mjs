@@ -184,12 +184,12 @@ class Database {
   }
   async rows(identifier) {
     const found = await this.query(
-      'SELECT region, sequence, count, limit_seen, updated_at FROM weir_cells ' +
+      'SELECT region, sequence, count, limit_seen, written_at_ms FROM weir_cells ' +
         `WHERE identifier = X'${Buffer.from(identifier).toString('hex')}' ORDER BY sequence, region`,
     );
     return found.map(([region, ...numbers]) => {
-      const [sequence, count, limit, updated] = numbers.map(Number);
-      return { region, sequence, count, limit, updated };
+      const [sequence, count, limit, written] = numbers.map(Number);
+      return { region, sequence, count, limit, written };
     });
   }
 }

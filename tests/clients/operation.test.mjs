@@ -222,6 +222,8 @@ test('the second of two processes of one region without an origin is refused', a
   assert.equal(mixed.code, 1);
   assert.match(mixed.stderr, /another process without a common origin already counts/);
   assert.equal((await first.limit('goes on', 8, 'COST', 8)).success, 1);
+  await until('the published row', async () =>
+    (await first.server.metric('weir_published_rows_total', 'rule="presence"')) === 1);
   const other = await start({ args: ['--region', 'us', '--ledger', url] });
   await other.stop();
   await first.kill();

@@ -100,13 +100,15 @@ export class Origin {
   }
 
   // The keys of all cells.
-  cells() {
-    return this.client.keys('weir:{*');
+  async cells() {
+    const keys = await this.client.keys('weir:{*');
+    return keys.filter((key) => /^weir:\{[0-9a-f]+\}:\d+$/.test(key));
   }
   // The count of a cell from all nodes.
   async total(cell) {
-    const { published, ...parts } = await this.client.hgetall(cell); // `published` is not a count
-    return Object.values(parts).reduce((sum, part) => sum + Number(part), 0);
+    const fields = Object.entries(await this.client.hgetall(cell));
+    const counts = fields.filter(([name]) => !name.startsWith('l')); // `l...` is a limit
+    return counts.reduce((sum, [, count]) => sum + Number(count), 0);
   }
 }
 

@@ -121,9 +121,13 @@ class Server {
     assert.deepEqual(end, { code: 0, signal: null }, this.stderr);
   }
 
+  // The page with all metrics.
+  async metrics() {
+    return (await fetch(`${this.url}/metrics`)).text();
+  }
   // The sum of a counter's samples whose labels contain all of `labels`.
   async metric(name, ...labels) {
-    const text = await (await fetch(`${this.url}/metrics`)).text();
+    const text = await this.metrics();
     const samples = text
       .split('\n')
       .filter((line) => new RegExp(`^${name}[{ ]`).test(line))

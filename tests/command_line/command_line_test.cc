@@ -60,11 +60,13 @@ void expect_help(const std::string& command, const std::vector<std::string>& par
 }
 
 TEST(CommandLine, HelpNamesEveryCommandAndOptionWithItsDefault) {
-  expect_help("weir", {"\n  serve ", "\n  migrate ", "\n  check-config ", "\n  sim ", "\n  demo ",
-                       "\n  metrics ", "\n  version ", "weir serve", "weir COMMAND --help",
-                       "--help", "--version"});
+  expect_help("weir", {"\n  serve ", "\n  migrate ", "\n  ledger ", "\n  check-config ", "\n  sim ",
+                       "\n  demo ", "\n  metrics ", "\n  version ", "weir serve",
+                       "weir COMMAND --help", "--help", "--version"});
   expect_help("weir serve", {"weir serve", "--config FILE", "--allow-public ", "--help"});
   expect_help("weir migrate", {"weir migrate", "--print", "--ledger ", "--help"});
+  expect_help("weir ledger", {"weir ledger", "clean ", "--help"});
+  expect_help("weir ledger clean", {"weir ledger clean", "--ledger URL", "--help"});
   expect_help("weir check-config", {"weir check-config", "FILE", "--connect", "--help"});
   expect_help("weir sim",
               {"weir sim", "SCENARIO", "--seed N", "--seeds N", "(default: 1; range: 1 to 1000)",
@@ -94,8 +96,8 @@ TEST(CommandLine, HelpOfTheProgramFitsOneScreen) {
 }
 
 TEST(CommandLine, HelpFitsEightyColumns) {
-  for (const char* command :
-       {"weir", "weir serve", "weir migrate", "weir check-config", "weir sim", "weir demo"}) {
+  for (const char* command : {"weir", "weir serve", "weir migrate", "weir ledger",
+                              "weir ledger clean", "weir check-config", "weir sim", "weir demo"}) {
     const Output output = run(std::string(command) + " --help");
     EXPECT_EQ(output.exit_code, 0) << command;
     const std::string& help = output.text;
@@ -219,6 +221,17 @@ TEST(CommandLine, SimPrintsWhyAScenarioCannotBeRead) {
   const Output changed = run(kScenario + "weir sim /dev/stdin --set settings.polcy=floor");
   EXPECT_EQ(changed.exit_code, 2);
   EXPECT_THAT(changed.text, HasSubstr("polcy"));
+}
+
+TEST(CommandLine, CleansTheLedger) {
+  const Output output =
+      run("dir=$(mktemp -d); weir ledger clean --ledger \"sqlite:$dir/ledger.db\"; code=$?; "
+          "weir ledger clean --ledger \"sqlite:$dir/ledger.db\"; rm -r \"$dir\"; exit $code");
+  EXPECT_EQ(output.exit_code, 0);
+  EXPECT_THAT(output.text, HasSubstr(": 0 expired rows and old batches deleted\n"));
+  EXPECT_THAT(output.text, HasSubstr(": another process cleans it now\n"));
+  EXPECT_EQ(run("weir ledger clean --ledger none").exit_code, 1);
+  EXPECT_EQ(run("weir ledger").exit_code, 2);
 }
 
 TEST(CommandLine, SimIsDeterministic) {

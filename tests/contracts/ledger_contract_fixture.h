@@ -2,7 +2,7 @@
 //
 // A maker is constructed with its `Clock`, which is the clock of the store unless kTimeIsReal. It
 // provides make(); make_another(), the same store for another process; settle(), which waits for
-// pending replies; and age(), which makes all changes older.
+// pending replies; and age(), which makes all batches older.
 
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -22,10 +23,9 @@
 
 namespace weir::contracts {
 
-// All rows and presences, read page by page.
+// All rows of a region, read page by page.
 struct Contents {
   std::vector<LedgerRow> rows;
-  std::vector<LedgerPresence> presences;
   uint64_t invalid = 0;
   size_t pages = 0;
 };
@@ -44,7 +44,6 @@ template <typename Maker>
 class LedgerContract : public ::testing::Test {
  protected:
   static constexpr Millis kMinute{60'000};
-  static constexpr Millis kBeyondLookBack{6'000};
 
   WallTime now() const { return clock_.now().wall; }
   int64_t current(Millis duration = kMinute) const { return now().time_since_epoch() / duration; }
@@ -62,8 +61,23 @@ class LedgerContract : public ::testing::Test {
             .count = count,
             .limit_seen = 100};
   }
-  LedgerPresence presence(Millis from_now, std::string region = "east") const {
-    return {.key = key(), .region = std::move(region), .until = start_ + from_now};
+
+  // Each with another impossible value.
+  std::vector<LedgerRow> invalid_rows() const {
+    std::vector<LedgerRow> rows(8, row(1));
+    rows[0].count = ledgers::kMaxCount + 1;
+    rows[1].key.duration = Millis(99);
+    rows[1].sequence = current(Millis(99)) + 1000;
+    rows[2].key.duration = kMaxDuration + Millis(1);
+    rows[3].key.identifier = "";
+    rows[4].key.ns = "";
+    rows[5].limit_seen = 0;
+    rows[5].key.identifier = "no limit";
+    rows[6].limit_seen = kMaxLimit + 1;
+    rows[6].key.identifier = "endless limit";
+    rows[7].leased_until = WallTime(Millis(std::numeric_limits<int64_t>::max()));
+    rows[7].key.identifier = "endless lease";
+    return rows;
   }
 
   template <typename Answer, typename Ask>
@@ -86,29 +100,58 @@ class LedgerContract : public ::testing::Test {
     }
   }
 
-  Result<size_t> try_publish(LedgerNews batch) {
-    return answer<size_t>([&](PublishReply reply) { ledger_->publish(batch, std::move(reply)); });
+  Result<FeedPosition> try_publish(FeedPosition known, std::vector<LedgerRow> rows,
+                                   const std::string& region = "east") {
+    return answer<FeedPosition>(
+        [&](PublishReply reply) { ledger_->publish(region, known, rows, std::move(reply)); });
   }
-  size_t publish(std::vector<LedgerRow> rows, std::vector<LedgerPresence> presences = {}) {
-    return valid(try_publish({.rows = std::move(rows), .presences = std::move(presences)}));
+  // Publishes after what this test knows of the feed.
+  FeedPosition publish(std::vector<LedgerRow> rows, const std::string& region = "east") {
+    auto published = try_publish(known_[region], rows, region);
+    // A slow store may time out once; callers retry.
+    if (!published && published.error().retry == Retry::kMayHelp) {
+      published = try_publish(known_[region], rows, region);
+    }
+    return known_[region] = valid(published);
   }
-  LedgerChanges changes(LedgerCursor cursor) {
-    return valid(answer<LedgerChanges>(
-        [&](ChangesReply reply) { ledger_->changes_since(cursor, std::move(reply)); }));
+  FeedChanges feeds(std::vector<RegionFeed> after) {
+    return valid(answer<FeedChanges>(
+        [&](FeedReply reply) { ledger_->read_feeds(after, std::move(reply)); }));
   }
-  LedgerCursor cursor() { return changes({}).next; }
-  Result<LedgerPage> page(LedgerPosition position) {
+  std::map<std::string, FeedPosition> heads() {
+    std::map<std::string, FeedPosition> heads;
+    for (const RegionFeed& head : feeds({}).heads) heads[head.region] = head.at;
+    return heads;
+  }
+  // The batches of a feed after `at`, in as many replies as it takes.
+  std::vector<FeedBatch> batches_after(FeedPosition at, const std::string& region = "east") {
+    std::vector<FeedBatch> all;
+    for (bool more = true; more;) {
+      FeedChanges changes = feeds({{.region = region, .at = at}});
+      more = changes.more;
+      for (FeedBatch& batch : changes.batches) {
+        EXPECT_EQ(batch.region, region);
+        EXPECT_GT(batch.at, at);
+        at = batch.at;
+        all.push_back(std::move(batch));
+      }
+      if (changes.more && changes.batches.empty()) {
+        ADD_FAILURE() << "no progress";
+        break;
+      }
+    }
+    return all;
+  }
+  Result<LedgerPage> page(LedgerPosition position, const std::string& region = "east") {
     return answer<LedgerPage>(
-        [&](PageReply reply) { ledger_->read_page(position, std::move(reply)); });
+        [&](PageReply reply) { ledger_->read_page(region, position, std::move(reply)); });
   }
-  Contents contents() {
+  Contents contents(const std::string& region = "east") {
     Contents all;
     LedgerPosition position;
     for (bool last = false; !last;) {
-      const LedgerPage read = valid(page(position));
-      all.rows.insert(all.rows.end(), read.news.rows.begin(), read.news.rows.end());
-      all.presences.insert(all.presences.end(), read.news.presences.begin(),
-                           read.news.presences.end());
+      const LedgerPage read = valid(page(position, region));
+      all.rows.insert(all.rows.end(), read.rows.begin(), read.rows.end());
       all.invalid += read.invalid;
       ++all.pages;
       position = read.next;
@@ -125,44 +168,6 @@ class LedgerContract : public ::testing::Test {
         answer<LedgerCleaning>([&](CleaningReply reply) { ledger.clean(most, std::move(reply)); }));
   }
 
-  // Publishes more items than one answer holds. add(batch, row) adds an item with the key of `row`
-  // to `list`.
-  template <typename Add, typename Item>
-  void expect_split_answers(const Add& add, std::vector<Item> LedgerNews::*list) {
-    constexpr size_t kMore = 2000;
-    const LedgerCursor begin = cursor();
-    const auto publish_some = [&](size_t first, size_t end) {
-      for (size_t at = first; at < end; at += 1000) {
-        LedgerNews batch;
-        for (size_t i = at; i < at + 1000; ++i) add(batch, row(1, std::to_string(i)));
-        // A slow store may time out once; callers retry.
-        auto published = try_publish(batch);
-        if (!published && published.error().retry == Retry::kMayHelp) {
-          published = try_publish(batch);
-        }
-        valid(published);
-        if constexpr (!Maker::kTimeIsReal) maker_.age(Millis(1));
-      }
-    };
-    publish_some(0, ledgers::kMaxChanges);
-    EXPECT_FALSE(changes(begin).rest);
-    EXPECT_EQ((changes(begin).news.*list).size(), ledgers::kMaxChanges);
-
-    publish_some(ledgers::kMaxChanges, ledgers::kMaxChanges + kMore);
-    const LedgerChanges first = changes(begin);
-    EXPECT_EQ((first.news.*list).size(), ledgers::kMaxChanges);
-    EXPECT_FALSE(first.cut);
-    ASSERT_TRUE(first.rest);
-    const LedgerChanges rest = changes(*first.rest);
-    EXPECT_FALSE(rest.rest);
-    EXPECT_LE((rest.news.*list).size(), 2 * kMore);
-    std::set<std::string> received;
-    for (const LedgerChanges* part : {&first, &rest}) {
-      for (const Item& item : part->news.*list) received.insert(item.key.identifier);
-    }
-    EXPECT_EQ(received.size(), ledgers::kMaxChanges + kMore);
-  }
-
   template <typename Answer>
   static Answer valid(const Result<Answer>& result) {
     if (!result) {
@@ -171,13 +176,11 @@ class LedgerContract : public ::testing::Test {
     }
     return *result;
   }
-  static auto identity(const LedgerRow& row) {
-    return std::tuple(row.key, row.sequence, row.region, row.count, row.limit_seen);
-  }
 
   typename Maker::Clock clock_;
   Maker maker_{clock_};
   std::shared_ptr<GlobalLedger> ledger_ = maker_.make();
+  std::map<std::string, FeedPosition> known_;  // by publish()
   // Fixed, so that a test keeps its cell when a window ends meanwhile.
   const WallTime start_ = clock_.now().wall;
   const int64_t sequence_ = start_.time_since_epoch() / kMinute;

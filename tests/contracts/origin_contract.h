@@ -52,12 +52,6 @@ class OriginContract : public ::testing::Test {
     return count.value();
   }
 
-  void note_published(const CellId& id, Count total, Millis time_to_live = Millis(60'000)) {
-    origin_->note_published(
-        {{.cell = id, .total = total, .expires_at = clock_.now().wall + time_to_live}});
-    maker_.settle();
-  }
-
   typename Maker::Clock clock_;
   Maker maker_{clock_};
   std::shared_ptr<RegionalOrigin> origin_ = maker_.make();
@@ -68,7 +62,7 @@ TYPED_TEST_P(OriginContract, ReturnsZeroForAnUnknownCell) {
   const CellTotals totals = this->read(this->cell(), this->kNode);
   EXPECT_EQ(totals.mine, 0u);
   EXPECT_EQ(totals.siblings, 0u);
-  EXPECT_EQ(totals.published, 0u);
+  EXPECT_EQ(totals.regions, nullptr);
 }
 
 TYPED_TEST_P(OriginContract, SeparatesOwnCountFromSiblings) {
@@ -140,77 +134,11 @@ TYPED_TEST_P(OriginContract, FoldsARetiredComponentIntoDepartedOnce) {
   EXPECT_EQ(this->read(this->cell(), this->kNextGeneration).siblings, 8u);
 }
 
-TYPED_TEST_P(OriginContract, ReturnsThePublishedCountApartFromComponents) {
-  this->replay(this->cell(), this->kNode, 3);
-  this->replay(this->cell(), this->kSibling, 5);
-  this->note_published(this->cell(), 6);
-  for (const CellTotals& totals :
-       {this->read(this->cell(), this->kNode), this->replay(this->cell(), this->kNode, 3)}) {
-    EXPECT_EQ(totals.mine, 3u);
-    EXPECT_EQ(totals.siblings, 5u);
-    EXPECT_EQ(totals.published, 6u);
-  }
-  this->note_published(this->cell(), 8);
-  EXPECT_EQ(this->read(this->cell(), this->kSibling).published, 8u);
-  EXPECT_EQ(this->read(this->cell(), this->kNextGeneration).published, 8u);
-  EXPECT_EQ(this->read(this->cell(), this->kNextGeneration).siblings, 8u);
-}
-
-TYPED_TEST_P(OriginContract, StoresThePublishedCountOfAnUnknownCell) {
-  this->note_published(this->cell(), 7);
-  const CellTotals totals = this->read(this->cell(), this->kNode);
-  EXPECT_EQ(totals.mine, 0u);
-  EXPECT_EQ(totals.siblings, 0u);
-  EXPECT_EQ(totals.published, 7u);
-  const CellTotals then = this->replay(this->cell(), this->kNode, 3);
-  EXPECT_EQ(then.mine, 3u);
-  EXPECT_EQ(then.siblings, 0u);
-  EXPECT_EQ(then.published, 7u);
-}
-
-TYPED_TEST_P(OriginContract, SeparatesPublishedCountsOfCells) {
-  const WallTime later = this->clock_.now().wall + Millis(60'000);
-  this->origin_->note_published({{.cell = this->cell("a", 5), .total = 1, .expires_at = later},
-                                 {.cell = this->cell("a", 6), .total = 2, .expires_at = later},
-                                 {.cell = this->cell("b", 5), .total = 3, .expires_at = later}});
-  this->maker_.settle();
-  EXPECT_EQ(this->read(this->cell("a", 5), this->kNode).published, 1u);
-  EXPECT_EQ(this->read(this->cell("a", 6), this->kNode).published, 2u);
-  EXPECT_EQ(this->read(this->cell("b", 5), this->kNode).published, 3u);
-  EXPECT_EQ(this->read(this->cell("b", 6), this->kNode).published, 0u);
-}
-
-TYPED_TEST_P(OriginContract, KeepsThePublishedCountWhenComponentsRetire) {
-  this->replay(this->cell(), this->kNode, 3);
-  this->note_published(this->cell(), 3);
-  EXPECT_EQ(this->retire(this->cell(), this->kNode), 1u);
-  EXPECT_EQ(this->retire(this->cell(), this->kSibling), 0u);
-  const CellTotals totals = this->read(this->cell(), this->kSibling);
-  EXPECT_EQ(totals.siblings, 3u);
-  EXPECT_EQ(totals.published, 3u);
-}
-
-TYPED_TEST_P(OriginContract, IgnoresThePublishedCountOfAnExpiredCell) {
-  this->note_published(this->cell(), 3, Millis(-1));
-  EXPECT_EQ(this->read(this->cell(), this->kNode).published, 0u);
-}
-
-TYPED_TEST_P(OriginContract, DropsThePublishedCountWhenItsCellExpires) {
-  if (TypeParam::kTimeIsReal) GTEST_SKIP() << "the clock of the store cannot be moved";
-  this->note_published(this->cell(), 3, Millis(1000));
-  this->clock_.advance(Millis(999));
-  EXPECT_EQ(this->read(this->cell(), this->kNode).published, 3u);
-  this->clock_.advance(Millis(1));
-  EXPECT_EQ(this->read(this->cell(), this->kNode).published, 0u);
-}
-
-REGISTER_TYPED_TEST_SUITE_P(
-    OriginContract, ReturnsZeroForAnUnknownCell, SeparatesOwnCountFromSiblings,
-    CountsAnEarlierGenerationOfTheNodeAsASibling, IgnoresARepeatedReplay, SeparatesTuplesAndWindows,
-    DropsACellWhenItExpires, AcknowledgesAnExpiredCellWithoutStoringIt, AnswersInRequestOrder,
-    FoldsARetiredComponentIntoDepartedOnce, ReturnsThePublishedCountApartFromComponents,
-    StoresThePublishedCountOfAnUnknownCell, SeparatesPublishedCountsOfCells,
-    KeepsThePublishedCountWhenComponentsRetire, IgnoresThePublishedCountOfAnExpiredCell,
-    DropsThePublishedCountWhenItsCellExpires);
+REGISTER_TYPED_TEST_SUITE_P(OriginContract, ReturnsZeroForAnUnknownCell,
+                            SeparatesOwnCountFromSiblings,
+                            CountsAnEarlierGenerationOfTheNodeAsASibling, IgnoresARepeatedReplay,
+                            SeparatesTuplesAndWindows, DropsACellWhenItExpires,
+                            AcknowledgesAnExpiredCellWithoutStoringIt, AnswersInRequestOrder,
+                            FoldsARetiredComponentIntoDepartedOnce);
 
 }  // namespace weir::contracts

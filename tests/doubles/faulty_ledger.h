@@ -58,7 +58,9 @@ class FaultyLedger final : public GlobalLedger {
   void hold_publishes() { holds_ = true; }
   void release_publishes() {
     holds_ = false;
-    for (auto& [news, reply] : std::exchange(held_, {})) publish(std::move(news), std::move(reply));
+    for (auto& [batch, reply] : std::exchange(held_, {})) {
+      publish(std::move(batch.region), batch.at, std::move(batch.rows), std::move(reply));
+    }
   }
 
   // From now on a publish that contains rows of this identifier fails permanently.
@@ -71,42 +73,47 @@ class FaultyLedger final : public GlobalLedger {
   void refuse_writes() { refuses_writes_ = true; }
   void accept_writes() { refuses_writes_ = false; }
 
-  void publish(LedgerNews news, PublishReply reply) override {
-    if (has(news, rejected_)) {
+  void publish(std::string region, FeedPosition known, std::vector<LedgerRow> rows,
+               PublishReply reply) override {
+    if (has(rows, rejected_)) {
       ++faults_;
       return reply(
           Error{.retry = Retry::kPointless, .field = "rows", .detail = "a row cannot be written"});
     }
-    if (has(news, locked_)) {
+    if (has(rows, locked_)) {
       ++faults_;
       return reply(Error{.code = ErrorCode::kUnavailable,
                          .retry = Retry::kMayHelp,
                          .field = "rows",
                          .detail = "another transaction holds a row"});
     }
-    if (refuses_writes_) return refuse<size_t>(reply);
+    if (refuses_writes_) return refuse<FeedPosition>(reply);
+    FeedBatch batch{.region = std::move(region), .at = known, .rows = std::move(rows)};
     if (holds_) {
-      held_.emplace_back(std::move(news), std::move(reply));
+      held_.emplace_back(std::move(batch), std::move(reply));
       return;
     }
-    if (duplicate_) inner_->publish(*std::exchange(duplicate_, std::nullopt), [](const auto&) {});
+    if (duplicate_) send(*std::exchange(duplicate_, std::nullopt), [](const auto&) {});
     const LedgerFault fault = next_fault();
-    if (fault == LedgerFault::kDuplicate) duplicate_ = news;
-    execute<size_t>(
+    if (fault == LedgerFault::kDuplicate) duplicate_ = batch;
+    execute<FeedPosition>(
         fault, std::move(reply),
-        [&](PublishReply done) { inner_->publish(std::move(news), std::move(done)); }, nullptr);
+        [&](PublishReply done) { send(std::move(batch), std::move(done)); }, nullptr);
   }
-  void changes_since(LedgerCursor cursor, ChangesReply reply) override {
-    execute<LedgerChanges>(
+  void read_feeds(std::vector<RegionFeed> after, FeedReply reply) override {
+    execute<FeedChanges>(
         next_fault(), std::move(reply),
-        [&](ChangesReply done) { inner_->changes_since(cursor, std::move(done)); },
-        cursor.position == 0 ? nullptr : &stale_changes_);
+        [&](FeedReply done) { inner_->read_feeds(std::move(after), std::move(done)); },
+        &stale_feeds_);
   }
-  void read_page(LedgerPosition position, PageReply reply) override {
-    std::optional<LedgerPage>* const stale = &stale_pages_[position.after];
+  void read_page(std::string region, LedgerPosition position, PageReply reply) override {
+    std::optional<LedgerPage>* const stale = &stale_pages_[{region, position.after}];
     execute<LedgerPage>(
         next_fault(), std::move(reply),
-        [&](PageReply done) { inner_->read_page(std::move(position), std::move(done)); }, stale);
+        [&](PageReply done) {
+          inner_->read_page(std::move(region), std::move(position), std::move(done));
+        },
+        stale);
   }
   void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override {
     if (refuses_writes_) return refuse<LedgerFleet>(reply);
@@ -125,10 +132,14 @@ class FaultyLedger final : public GlobalLedger {
   [[nodiscard]] uint64_t faults() const { return faults_; }
 
  private:
-  [[nodiscard]] static bool has(const LedgerNews& news, const std::string& identifier) {
-    return !identifier.empty() &&
-           std::any_of(news.rows.begin(), news.rows.end(),
-                       [&](const LedgerRow& row) { return row.key.identifier == identifier; });
+  // `batch.at` is the position that the caller knows.
+  void send(FeedBatch batch, PublishReply reply) {
+    inner_->publish(std::move(batch.region), batch.at, std::move(batch.rows), std::move(reply));
+  }
+  [[nodiscard]] static bool has(const std::vector<LedgerRow>& rows, const std::string& identifier) {
+    return !identifier.empty() && std::any_of(rows.begin(), rows.end(), [&](const LedgerRow& row) {
+      return row.key.identifier == identifier;
+    });
   }
   template <typename Answer>
   void refuse(const std::function<void(Result<Answer>)>& reply) {
@@ -202,11 +213,11 @@ class FaultyLedger final : public GlobalLedger {
   std::deque<LedgerFault> script_;
   bool cut_ = false;
   bool holds_ = false;
-  std::deque<std::pair<LedgerNews, PublishReply>> held_;
+  std::deque<std::pair<FeedBatch, PublishReply>> held_;
   uint64_t faults_ = 0;
-  std::optional<LedgerNews> duplicate_;
-  std::optional<LedgerChanges> stale_changes_;
-  std::map<std::string, std::optional<LedgerPage>> stale_pages_;
+  std::optional<FeedBatch> duplicate_;
+  std::optional<FeedChanges> stale_feeds_;
+  std::map<std::pair<std::string, std::string>, std::optional<LedgerPage>> stale_pages_;
   std::optional<LedgerFleet> stale_fleet_;
 };
 

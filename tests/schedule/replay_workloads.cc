@@ -181,11 +181,17 @@ struct Regions {
   std::shared_ptr<Engine> west = region("west", ledger->another_client());
 
   Regions() {
-    for (int round = 0; round < 8; ++round) {
-      west->run_sync(clock.now());
-      sync();
-      clock.advance(Millis(10));
-    }
+    // East follows the feed of west, which begins with the first row.
+    const auto pass = [this](Millis time) {
+      for (Millis passed{0}; passed < time; passed += Millis(10)) {
+        clock.advance(Millis(10));
+        west->run_sync(clock.now());
+        sync();
+      }
+    };
+    pass(Millis(300));
+    (void)west->check(clock.now(), request_for("first", 100, 80));
+    pass(Millis(500));
   }
   [[nodiscard]] std::shared_ptr<Engine> region(std::string name,
                                                std::shared_ptr<GlobalLedger> seen) const {

@@ -1,5 +1,5 @@
-// The planted bugs that only threads can show: schedules must find them. sim/worlds/mutation_test.cc tests
-// for the others.
+// The planted bugs that only threads can show: schedules must find them.
+// sim/worlds/mutation_test.cc tests for the others.
 
 #pragma once
 

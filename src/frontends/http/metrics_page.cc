@@ -13,9 +13,24 @@ namespace {
 using telemetry::FrontendStat;
 using telemetry::Metric;
 
+// With the escapes of the text format. A name may have any bytes, the format is UTF-8: control
+// characters and bytes that are not ASCII are written as a backslash, an x and two digits.
 std::string label(std::string_view name, std::string_view value) {
   std::string text(name);
-  return text.append("=\"").append(value).append("\"");
+  text.append("=\"");
+  for (const char c : value) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\\' || c == '"') {
+      text.append("\\").push_back(c);
+    } else if (byte < ' ' || byte > '~') {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\\\x%02x", byte);
+      text.append(escaped);
+    } else {
+      text.push_back(c);
+    }
+  }
+  return text.append("\"");
 }
 
 // The labels that are not empty, in braces; empty if there are none.
@@ -46,10 +61,10 @@ class Page {
     std::snprintf(text, sizeof text, "%.9f", static_cast<double>(time.count()) / 1e9);
     out_.append_all(name_, suffix, labels, ' ', std::string_view(text), '\n');
   }
-  void sample_ratio(double value) {
+  void sample_ratio(double value, std::string_view labels = "") {
     char text[32];
     std::snprintf(text, sizeof text, std::isinf(value) ? "+Inf" : "%.6f", value);
-    out_.append_all(name_, ' ', std::string_view(text), '\n');
+    out_.append_all(name_, labels, ' ', std::string_view(text), '\n');
   }
   void seconds(Metric metric, Nanos time) {
     begin(metric);
@@ -150,19 +165,24 @@ void write_sync(Page& page, const SyncStats& stats) {
   page.single(Metric::kImportInvalid, stats.invalid);
   page.single(Metric::kLedgerWritable, stats.write_lag == Nanos(0) ? 1 : 0);
   page.seconds(Metric::kImportLag, stats.import_lag);
-  page.single(Metric::kSharedKeys, stats.keys);
-  page.single(Metric::kImportedKeys, stats.keys_received);
-  page.single(Metric::kImportedKeysTotal, stats.received_total);
+  page.single(Metric::kAppliedRows, stats.applied);
   page.single(Metric::kImportNoMemory, stats.no_room);
+  page.single(Metric::kBridge, stats.bridge ? 1 : 0);
+  page.single(Metric::kBridgeMessagesMissed, stats.messages_missed);
+  page.single(Metric::kSharedKeys, stats.keys);
   page.single(Metric::kFullReads, stats.full_reads);
   page.seconds(Metric::kFullReadAge, stats.full_read_age);
   page.seconds(Metric::kFullReadSeconds, stats.full_read_took);
-  page.single(Metric::kLedgerLostRows, stats.lost);
+  page.single(Metric::kLedgerLosses, stats.lost);
   page.single(Metric::kLedgerDeletedRows, stats.deleted);
   page.single(Metric::kLedgerRulesDiffer, stats.rules_differ ? 1 : 0);
   page.single(Metric::kRegions, stats.regions);
   page.begin(Metric::kBoundRatio);
   page.sample_ratio(stats.bound);
+  for (const NamespaceBound& each : stats.wider_bounds) {
+    page.sample_ratio(each.bound,
+                      braced({label("workspace", each.workspace), label("namespace", each.ns)}));
+  }
 }
 
 void write_memory(Page& page, const LimiterStats& stats) {
@@ -179,6 +199,11 @@ void write_memory(Page& page, const LimiterStats& stats) {
 }
 
 }  // namespace
+
+void write_sync_metrics(const SyncStats& stats, Bytes& out) {
+  Page page(out);
+  write_sync(page, stats);
+}
 
 void write_metrics(const Service& service, Bytes& out) {
   Page page(out);

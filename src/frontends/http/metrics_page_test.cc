@@ -93,7 +93,25 @@ TEST(MetricsPage, HasExactlyTheMetricsAndLabelsOfTheTable) {
   const telemetry::LedgerMetrics ledger;
   fixture.service.origin = &origin;
   fixture.service.ledger = &ledger;
-  EXPECT_EQ(families(page(fixture)), table([](MetricGroup) { return true; }));
+  auto all = table([](MetricGroup) { return true; });
+  // Only namespaces with a wider bound have labels.
+  EXPECT_EQ(all.at("weir_bound_ratio"), (std::set<std::string>{"workspace", "namespace"}));
+  all.at("weir_bound_ratio").clear();
+  EXPECT_EQ(families(page(fixture)), all);
+}
+
+TEST(MetricsPage, HasTheBoundOfEachNamespaceThatHasAWiderOne) {
+  SyncStats stats;
+  stats.bound = 1.35;
+  stats.wider_bounds = {{.workspace = "acme", .ns = "login", .bound = 2.1},
+                        {.workspace = "", .ns = "a\\b\"c\n\xe9", .bound = 3}};
+  Bytes out;
+  write_sync_metrics(stats, out);
+  EXPECT_THAT(std::string(out.unread()),
+              HasSubstr("\nweir_bound_ratio 1.350000\n"
+                        "weir_bound_ratio{workspace=\"acme\",namespace=\"login\"} 2.100000\n"
+                        "weir_bound_ratio{workspace=\"\",namespace=\"a\\\\b\\\"c\\\\x0a\\\\xe9\"} "
+                        "3.000000\n"));
 }
 
 TEST(MetricsPage, CountsDecisionsByFrontendOutcomeAndBasis) {

@@ -29,17 +29,19 @@ Result<Answer> wait_for(const Call& call) {
   return std::move(*received->answer);
 }
 
-inline Result<size_t> publish(GlobalLedger& ledger, LedgerNews batch) {
-  return wait_for<size_t>(
-      [&](PublishReply reply) { ledger.publish(std::move(batch), std::move(reply)); });
+inline Result<FeedPosition> publish(GlobalLedger& ledger, std::vector<LedgerRow> rows,
+                                    FeedPosition known = {}) {
+  return wait_for<FeedPosition>([&](PublishReply reply) {
+    ledger.publish("east", known, std::move(rows), std::move(reply));
+  });
 }
-inline Result<LedgerChanges> changes_since(GlobalLedger& ledger, LedgerCursor cursor) {
-  return wait_for<LedgerChanges>(
-      [&](ChangesReply reply) { ledger.changes_since(cursor, std::move(reply)); });
+inline Result<FeedChanges> read_feeds(GlobalLedger& ledger, std::vector<RegionFeed> after = {}) {
+  return wait_for<FeedChanges>(
+      [&](FeedReply reply) { ledger.read_feeds(std::move(after), std::move(reply)); });
 }
 inline Result<LedgerPage> read_page(GlobalLedger& ledger, LedgerPosition position = {}) {
   return wait_for<LedgerPage>(
-      [&](PageReply reply) { ledger.read_page(std::move(position), std::move(reply)); });
+      [&](PageReply reply) { ledger.read_page("east", std::move(position), std::move(reply)); });
 }
 
 // A row of the minute of `now`.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "telemetry/ledger_metrics.h"
 #include "weir/clock.h"
@@ -27,9 +28,11 @@ class LedgerStore {
  public:
   virtual ~LedgerStore() = default;
 
-  [[nodiscard]] virtual Result<size_t> publish(const LedgerNews& batch) = 0;
-  [[nodiscard]] virtual Result<LedgerChanges> changes_since(LedgerCursor cursor) = 0;
-  [[nodiscard]] virtual Result<LedgerPage> read_page(const LedgerPosition& position) = 0;
+  [[nodiscard]] virtual Result<FeedPosition> publish(const std::string& region, FeedPosition known,
+                                                     const std::vector<LedgerRow>& rows) = 0;
+  [[nodiscard]] virtual Result<FeedChanges> read_feeds(const std::vector<RegionFeed>& after) = 0;
+  [[nodiscard]] virtual Result<LedgerPage> read_page(const std::string& region,
+                                                     const LedgerPosition& position) = 0;
   [[nodiscard]] virtual Result<LedgerFleet> heartbeat(const LedgerRegion& self,
                                                       const SyncRules& rules) = 0;
   [[nodiscard]] virtual Result<LedgerCleaning> clean(size_t most) = 0;
@@ -60,7 +63,8 @@ class LedgerStore {
 };
 
 struct StoreOptions {
-  // Names this process in the cleaning lease, and seeds the random pauses.
+  // Names this process in the cleaning lease, and seeds random pauses and the random bits of
+  // epochs.
   uint64_t seed = 0;
   // Pauses between two attempts. Empty: sleeps.
   std::function<void(Millis)> pause = {};

@@ -77,6 +77,21 @@ class Session {
     EXPECT_EQ(mysql_real_query(server_, sql.data(), sql.size()), 0) << mysql_error(server_);
     mysql_free_result(mysql_store_result(server_));
   }
+  // All columns as text; "NULL" for none.
+  std::vector<std::vector<std::string>> rows(const std::string& sql) {
+    EXPECT_EQ(mysql_real_query(server_, sql.data(), sql.size()), 0) << mysql_error(server_);
+    std::vector<std::vector<std::string>> rows;
+    MYSQL_RES* const result = mysql_store_result(server_);
+    if (result == nullptr) return rows;
+    while (MYSQL_ROW row = mysql_fetch_row(result)) {
+      auto& columns = rows.emplace_back();
+      for (unsigned i = 0; i < mysql_num_fields(result); ++i) {
+        columns.emplace_back(row[i] == nullptr ? "NULL" : row[i]);
+      }
+    }
+    mysql_free_result(result);
+    return rows;
+  }
 
  private:
   MYSQL* const server_ = mysql_init(nullptr);

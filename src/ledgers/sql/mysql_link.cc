@@ -58,7 +58,7 @@ std::string fix_of(unsigned code) {
              "migrate";
     case ER_CON_COUNT_ERROR: return "raise max_connections, or close unused connections";
     case ER_TOO_MANY_USER_CONNECTIONS:
-      return "raise max_user_connections: each process has three connections";
+      return "raise max_user_connections: each process has up to four connections";
     default: return "";
   }
 }
@@ -114,10 +114,6 @@ class MySqlLink final : public SqlLink {
   }
 
   [[nodiscard]] uint64_t affected() const override { return affected_; }
-  // MySQL aborts only SELECT statements.
-  [[nodiscard]] bool ends_long_statements() const override {
-    return server_ != nullptr && aborts_long_statements_;
-  }
   [[nodiscard]] bool supports_no_wait() const override {
     return server_ != nullptr && supports_no_wait_;
   }
@@ -166,10 +162,10 @@ class MySqlLink final : public SqlLink {
     }
     std::string session = kSession + std::to_string(kLockTimeoutSeconds);
     const std::string_view server = mysql_get_server_info(server_);
-    aborts_long_statements_ = server.find("MariaDB") != std::string_view::npos;
-    supports_no_wait_ =
-        aborts_long_statements_ && mysql_get_server_version(server_) >= kFirstNoWaitVersion;
-    if (aborts_long_statements_) {
+    const bool mariadb = server.find("MariaDB") != std::string_view::npos;
+    supports_no_wait_ = mariadb && mysql_get_server_version(server_) >= kFirstNoWaitVersion;
+    // MySQL aborts only SELECT statements.
+    if (mariadb) {
       session +=
           ", max_statement_time = " + std::to_string(answer_seconds > 1 ? answer_seconds - 1 : 1);
     }
@@ -208,23 +204,24 @@ class MySqlLink final : public SqlLink {
         }
         mysql_free_result(result);
       } else if (mysql_field_count(server_) != 0) {
-        return failure();
+        return failure(statement);
       } else {
         affected_ = mysql_affected_rows(server_);
       }
       const int more = mysql_next_result(server_);
       if (more < 0) return std::nullopt;
-      if (more > 0) return failure();
+      if (more > 0) return failure(statement + 1);
     }
   }
 
   // Describes the failure of the last call. Closes the connection if another one may work.
-  SqlFailure failure() {
+  SqlFailure failure(size_t statement = 0) {
     const unsigned code = mysql_errno(server_);
     SqlFailure failure{
         .kind = classify_mysql_error(code),
         .detail = std::string(mysql_error(server_)) + " (" + std::to_string(code) + ")",
-        .fix = fix_of(code)};
+        .fix = fix_of(code),
+        .statement = statement};
     const bool lost = code >= kFirstClientError && code <= kLastClientError;
     // The library reports a timeout as a lost connection.
     const Millis timeout = connecting() ? timeouts_.connect_timeout : timeouts_.answer_timeout;
@@ -251,7 +248,6 @@ class MySqlLink final : public SqlLink {
   MYSQL* server_ = nullptr;
   MonoTime began_{};  // start of the last call
   MonoTime used_{};   // end of the last call
-  bool aborts_long_statements_ = false;
   bool supports_no_wait_ = false;
   uint64_t affected_ = 0;
   uint64_t connections_ = 0;

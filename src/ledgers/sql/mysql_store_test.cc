@@ -1,15 +1,14 @@
 // The ledger contract on a real mariadbd, and the behaviour that needs a real one.
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/split_mix.h"
 #include "ledgers/sql/blocking_calls_test.h"
 #include "ledgers/sql/mysql_fixture_test.h"
 #include "ledgers/sql/mysql_link.h"
 #include "ledgers/sql/schema.h"
 #include "platform/thread_group.h"
+#include "tests/contracts/feed_contract.h"
 #include "tests/contracts/ledger_contract.h"
 
 namespace weir::ledgers {
@@ -27,10 +26,8 @@ struct MySqlMaker {
   [[nodiscard]] std::shared_ptr<GlobalLedger> make_another() const { return second.ledger; }
   void settle() const { platform::ThreadGroup::sleep(Millis(1)); }
   void age(Millis by) const {
-    for (const char* table : {"weir_cells", "weir_presence"}) {
-      database.query(std::string("UPDATE ") + table + " SET updated_at = updated_at - " +
-                     std::to_string(by.count()));
-    }
+    database.query("UPDATE weir_feed SET written_at_ms = written_at_ms - " +
+                   std::to_string(by.count()));
   }
   // A long timeout: the contract does not limit the time of a read.
   [[nodiscard]] std::shared_ptr<ThreadedLedger> patient(uint64_t seed) const {
@@ -51,7 +48,8 @@ struct MySqlMaker {
 
 namespace weir::contracts {
 INSTANTIATE_TYPED_TEST_SUITE_P(MySql, LedgerContract, ledgers::MySqlMaker);
-}
+INSTANTIATE_TYPED_TEST_SUITE_P(MySql, FeedContract, ledgers::MySqlMaker);
+}  // namespace weir::contracts
 
 namespace weir::ledgers {
 namespace {
@@ -60,19 +58,19 @@ TEST(MySqlStore, SuggestsAMigrationIfTablesAreMissing) {
   MariaDbServer& server = MariaDbServer::shared();
   const LedgerAddress address = address_of(server, server.new_database());
   const auto store = store_at(address);
-  const auto refused = store->publish({.rows = {row_of(now(), 1)}, .presences = {}});
+  const auto refused = store->publish("east", {}, {row_of(now(), 1)});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(refused.error().retry, Retry::kMayHelp);
   EXPECT_EQ(refused.error().fix, "run: weir migrate --ledger " + to_string(address));
   EXPECT_EQ(store->last_error_kind(), LedgerError::kMissingTables);
-  EXPECT_FALSE(store->read_page({}));
-  EXPECT_FALSE(store->changes_since({.position = 1}));
+  EXPECT_FALSE(store->read_page("east", {}));
+  EXPECT_FALSE(store->read_feeds({}));
   EXPECT_FALSE(store->heartbeat({.region = "east"}, {}));
   EXPECT_FALSE(store->clean(1));
   EXPECT_TRUE(store->time());
   ASSERT_TRUE(store->migrate());
-  EXPECT_TRUE(store->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
+  EXPECT_TRUE(store->publish("east", {}, {row_of(now(), 1)}));
 }
 
 TEST(MySqlStore, MigratesConcurrently) {
@@ -86,7 +84,7 @@ TEST(MySqlStore, MigratesConcurrently) {
     });
   }
   threads.join();
-  EXPECT_TRUE(store_at(address)->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
+  EXPECT_TRUE(store_at(address)->publish("east", {}, {row_of(now(), 1)}));
 }
 
 TEST(MySqlStore, WorksWithTablesCreatedByHand) {
@@ -99,89 +97,87 @@ TEST(MySqlStore, WorksWithTablesCreatedByHand) {
     from = text.find_first_not_of('\n', end + 1);
   }
   const auto store = store_at(address_of(server, database));
-  EXPECT_TRUE(store->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
+  EXPECT_TRUE(store->publish("east", {}, {row_of(now(), 1)}));
   EXPECT_EQ(store->migrate().value(), kSchemaVersion);
 }
 
 TEST(MySqlStore, CommitsAllOrNothing) {
   const Database database;
   const auto store = store_at(database.address);
-  database.query("RENAME TABLE weir_presence TO away");
-  const LedgerNews batch{
-      .rows = {row_of(now(), 1)},
-      .presences = {
-          {.key = row_of(now(), 1).key, .region = "east", .until = now() + Millis(9999)}}};
-  EXPECT_FALSE(store->publish(batch));
-  EXPECT_EQ(database.query("SELECT COUNT(*) FROM weir_cells"), std::vector<std::string>{"0"});
-  database.query("RENAME TABLE away TO weir_presence");
-  EXPECT_TRUE(store->publish(batch));
+  database.query("RENAME TABLE weir_feed TO away");
+  EXPECT_FALSE(store->publish("east", {}, {row_of(now(), 1)}));
+  for (const char* const table : {"weir_cells", "weir_regions"}) {
+    EXPECT_EQ(database.query(std::string("SELECT COUNT(*) FROM ") + table),
+              std::vector<std::string>{"0"});
+  }
+  database.query("RENAME TABLE away TO weir_feed");
+  EXPECT_TRUE(store->publish("east", {}, {row_of(now(), 1)}));
 }
 
 TEST(MySqlStore, ReportsRowsThatTheColumnsRefuse) {
   const Database database;
   const auto store = store_at(database.address);
   database.query("ALTER TABLE weir_cells MODIFY identifier VARBINARY(5) NOT NULL");
-  const auto refused =
-      store->publish({.rows = {row_of(now(), 1), row_of(now(), 1, "longer")}, .presences = {}});
+  const auto refused = store->publish("east", {}, {row_of(now(), 1), row_of(now(), 1, "longer")});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().retry, Retry::kPointless);
   EXPECT_EQ(store->last_error_kind(), LedgerError::kBadRows);
-  EXPECT_TRUE(store->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
-}
-
-TEST(MySqlStore, FindsRowsThatCommitLate) {
-  const Database database;
-  const auto store = store_at(database.address);
-  ASSERT_TRUE(store->publish({.rows = {row_of(now(), 1)}, .presences = {}}));
-  Session session(database.address);
-  session.query("SET time_zone = '+00:00'");
-  session.query("BEGIN");
-  session.query(
-      "UPDATE weir_cells SET count = 5, updated_at = CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)");
-  const auto before = store->changes_since({.position = now().time_since_epoch().count()});
-  ASSERT_TRUE(before);
-  ASSERT_EQ(before->news.rows.size(), 1u);
-  EXPECT_EQ(before->news.rows[0].count, 1u);
-  session.query("COMMIT");
-  const auto after = store->changes_since(before->next);
-  ASSERT_TRUE(after);
-  ASSERT_EQ(after->news.rows.size(), 1u);
-  EXPECT_EQ(after->news.rows[0].count, 5u);
+  EXPECT_TRUE(store->publish("east", {}, {row_of(now(), 1)}));
 }
 
 TEST(MySqlStore, WaitsOnceForALockedRowAndReportsTheRows) {
   const WallTime when = now();
   const Database database;
   const auto store = store_at(database.address);
-  ASSERT_TRUE(store->publish({.rows = {row_of(when, 1)}, .presences = {}}));
+  ASSERT_TRUE(store->publish("east", {}, {row_of(when, 1)}));
   Session session(database.address);
   session.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
   session.query("BEGIN");
   session.query("SELECT * FROM weir_cells WHERE identifier = 'alice' FOR UPDATE");
-  const auto held =
-      store->publish({.rows = {row_of(when, 2), row_of(when, 1, "bob")}, .presences = {}});
+  const auto held = store->publish("east", {}, {row_of(when, 2), row_of(when, 1, "bob")});
   ASSERT_FALSE(held);
   EXPECT_EQ(store->last_error_kind(), LedgerError::kLocked);
   EXPECT_EQ(held.error().field, "rows");
   EXPECT_EQ(held.error().retry, Retry::kMayHelp);
   EXPECT_EQ(store->retries(), 0u);
   // Other rows can be written meanwhile.
-  EXPECT_TRUE(store->publish({.rows = {row_of(when, 1, "bob")}, .presences = {}}));
-  EXPECT_FALSE(store->publish({.rows = {row_of(when, 2)}, .presences = {}}));
+  EXPECT_TRUE(store->publish("east", {}, {row_of(when, 1, "bob")}));
+  EXPECT_FALSE(store->publish("east", {}, {row_of(when, 2)}));
   session.query("ROLLBACK");
-  EXPECT_TRUE(store->publish({.rows = {row_of(when, 2)}, .presences = {}}));
+  EXPECT_TRUE(store->publish("east", {}, {row_of(when, 2)}));
+}
+
+// Sending fewer rows would not help.
+TEST(MySqlStore, DoesNotBlameTheRowsForALockOnTheRegion) {
+  const WallTime when = now();
+  const Database database;
+  const auto store = store_at(database.address);
+  const auto at = store->publish("east", {}, {row_of(when, 1)});
+  ASSERT_TRUE(at);
+  Session session(database.address);
+  session.query("BEGIN");
+  session.query("SELECT * FROM weir_regions WHERE region = 'east' FOR UPDATE");
+  const auto held = store->publish("east", *at, {row_of(when, 2)});
+  ASSERT_FALSE(held);
+  EXPECT_EQ(store->last_error_kind(), LedgerError::kLocked);
+  EXPECT_EQ(held.error().field, "");
+  EXPECT_EQ(held.error().retry, Retry::kMayHelp);
+  EXPECT_TRUE(store->publish("west", {}, {row_of(when, 2, "alice", "west")}));
+  EXPECT_EQ(store->read_page("east", {})->rows.at(0).count, 1u);
+  session.query("ROLLBACK");
+  EXPECT_EQ(store->publish("east", *at, {row_of(when, 2)})->number, at->number + 1);
 }
 
 TEST(MySqlStore, DeletesAllRowsButALockedOne) {
   const Database database;
   const auto store = store_at(database.address);
   const WallTime old = now() - Millis(600'000);
-  LedgerNews batch;
+  std::vector<LedgerRow> rows;
   for (int i = 0; i < 1200; ++i) {
     // 20 different expiry times, a minute apart.
-    batch.rows.push_back(row_of(old - Millis(60'000 * (i % 20)), 1, "user-" + std::to_string(i)));
+    rows.push_back(row_of(old - Millis(60'000 * (i % 20)), 1, "user-" + std::to_string(i)));
   }
-  ASSERT_TRUE(store->publish(batch));
+  ASSERT_TRUE(store->publish("east", {}, rows));
   Session session(database.address);
   session.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
   session.query("BEGIN");
@@ -205,7 +201,7 @@ TEST(MySqlStore, DryRunChecksTablesAndPermissionsWithoutATrace) {
   ASSERT_TRUE(store->migrate());
   const auto checked = store->dry_run();
   EXPECT_TRUE(checked) << checked.error().detail;
-  for (const char* table : {"weir_cells", "weir_presence", "weir_regions", "weir_leases"}) {
+  for (const char* table : {"weir_cells", "weir_feed", "weir_regions", "weir_leases"}) {
     EXPECT_EQ(server.query(std::string("SELECT COUNT(*) FROM ") + table, empty.database),
               std::vector<std::string>{"0"})
         << table;
@@ -249,60 +245,6 @@ TEST(MySqlStore, ReportsLockedAndExpiredAccountsAtEachCall) {
   }
   database.server.query("ALTER USER " + name + " IDENTIFIED BY 'secret' PASSWORD EXPIRE NEVER");
   EXPECT_TRUE(store->time());
-}
-
-TEST(MySqlStore, PublishesTheSameKeysConcurrently) {
-  const Database database;
-  constexpr uint64_t kRounds = 50;
-  constexpr size_t kKeys = 250;
-  const WallTime start = now();
-  std::atomic<uint64_t> retries{0};
-  std::atomic<bool> done{false};
-  platform::ThreadGroup writers;
-  for (uint64_t writer = 0; writer < 4; ++writer) {
-    writers.start([&, writer] {
-      const auto store = store_at(database.address, {.seed = writer + 10});
-      uint64_t random = writer;
-      const std::string region = writer % 2 == 0 ? "east" : "west";
-      for (uint64_t round = 1; round <= kRounds; ++round) {
-        LedgerNews batch;
-        for (size_t i = 0; i < kKeys; ++i) {
-          const size_t key = base::split_mix(random) % kKeys;
-          batch.rows.push_back(row_of(start, round, std::to_string(key), region));
-          batch.presences.push_back({.key = batch.rows.back().key,
-                                     .region = region,
-                                     .until = start + Millis(60'000 + round)});
-        }
-        // Some have expired, and are deleted while others write them.
-        for (size_t i = 0; i < kKeys / 10; ++i) batch.rows[i].sequence -= 3;
-        if (round == kRounds) {
-          for (size_t i = 0; i < kKeys; ++i) {
-            batch.rows.push_back(row_of(start, round, std::to_string(i), region));
-          }
-        }
-        const auto published = store->publish(batch);
-        EXPECT_TRUE(published) << published.error().detail;
-      }
-      retries += store->retries();
-    });
-  }
-  platform::ThreadGroup others;
-  others.start([&] {
-    const auto store = store_at(database.address, {.seed = 77});
-    while (!done) {
-      EXPECT_TRUE(store->changes_since({.position = now().time_since_epoch().count()}));
-      EXPECT_TRUE(store->clean(1000));
-      EXPECT_TRUE(store->heartbeat({.region = "east"}, {}));
-    }
-  });
-  writers.join();
-  done = true;
-  others.join();
-  const auto page = store_at(database.address)->read_page({});
-  ASSERT_TRUE(page);
-  ASSERT_EQ(page->news.rows.size(), 2 * kKeys);
-  for (const LedgerRow& row : page->news.rows) EXPECT_EQ(row.count, kRounds);
-  std::printf("deadlocks retried: %llu\n", static_cast<unsigned long long>(retries.load()));
 }
 
 TEST(MySqlStore, ConnectsThroughAUnixSocket) {

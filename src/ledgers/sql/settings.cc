@@ -49,7 +49,7 @@ constexpr Rule kRules[] = {
        }
        return false;
      }},
-    number_rule<&SyncRules::hidden_permille>("hidden_permille"),
+    number_rule<&SyncRules::unpublished_permille>("unpublished_permille"),
     number_rule<&SyncRules::slack_permille>("slack_permille"),
     millis_rule<&SyncRules::lease>("lease_ms"),
     millis_rule<&SyncRules::publish_every>("publish_every_ms"),

@@ -31,6 +31,7 @@ struct SqlFailure {
   LedgerError kind = LedgerError::kOther;
   std::string detail;
   std::string fix = {};  // empty: the usual remedy for `kind`
+  size_t statement = 0;  // the index of the statement that failed
 };
 
 // A row of a result, valid during the callback.
@@ -61,9 +62,6 @@ class SqlLink {
 
   // Number of rows that the last statement of the last run changed or deleted.
   [[nodiscard]] virtual uint64_t affected() const = 0;
-  // Whether the store aborts a statement that takes too long. If not, it could commit after the
-  // caller gave up.
-  [[nodiscard]] virtual bool ends_long_statements() const = 0;
   // Whether a statement with the prefix kNoWait fails at once instead of waiting for a lock.
   [[nodiscard]] virtual bool supports_no_wait() const { return false; }
   // Number of connections made.

@@ -1,18 +1,16 @@
-// Publishing: one transaction per batch.
+// Publishing: one transaction per batch, in one message unless it is large.
 
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
-#include "ledgers/sql/sql_inserts.h"
-#include "ledgers/sql/sql_store.h"
+#include "base/split_mix.h"
+#include "ledgers/sql/feed_codec.h"
+#include "ledgers/sql/sql_publication.h"
 
 namespace weir::ledgers {
 namespace {
 
-// Well below kLongLookBack, since the commit takes time, too.
-constexpr Nanos kMaxTransaction = std::chrono::seconds(3);
-static_assert(kMaxTransaction + std::chrono::seconds(1) < kLongLookBack);
 // Servers accept 16 MB in one message by default; some are configured for less.
 constexpr size_t kMaxMessageBytes = 1 << 20;
 // For so long after it met a locked row, a publish does not wait for locks.
@@ -20,132 +18,140 @@ constexpr Nanos kNoWaitPeriod = std::chrono::seconds(5);
 
 }  // namespace
 
-Result<size_t> SqlStore::publish(const LedgerNews& batch) {
-  if (const auto error = find_unstorable(batch)) {
+Result<FeedPosition> SqlStore::publish(const std::string& region, FeedPosition known,
+                                       const std::vector<LedgerRow>& rows) {
+  if (const auto error = find_unstorable(region, rows)) {
     last_error_kind_ = LedgerError::kBadRows;
     return *error;
   }
-  if (batch.rows.empty() && batch.presences.empty()) return size_t{0};
-  const Inserts inserts = make_inserts(batch);
-  if (const Failure failure = retry_deadlocks([&] { return insert(inserts); })) {
-    if (failure->kind == LedgerError::kLocked) locked_at_ = clock_.now().mono;
-    return to_error(*failure);
+  const Publication publication = make_publication(region, known_position(known), rows);
+  FeedPosition at;
+  if (const Failure failure = retry_deadlocks([&] { return commit(publication, at); })) {
+    Error error = to_error(*failure);
+    if (failure->kind == LedgerError::kLocked) {
+      if (publication.is_of_cells(*failure)) {
+        locked_at_ = clock_.now().mono;
+      } else {
+        error.field.clear();  // the row of the region: fewer cells would not help
+      }
+    }
+    return error;
   }
-  return batch.rows.size();
+  return at;
 }
 
-SqlStore::Failure SqlStore::insert(const Inserts& inserts) {
+SqlStore::Failure SqlStore::commit(const Publication& publication, FeedPosition& at) {
+  if (Failure failure = ensure_tables()) return failure;
   std::vector<SqlStatement> message;
   if (!texts_.set_now.empty()) message.push_back({.sql = texts_.set_now});
-  // A single statement is a transaction of its own, and needs one round trip.
-  if (inserts.statements.size() == 1 && link_->ends_long_statements()) {
-    message.push_back(inserts.statements[0]);
-    return run(message);
-  }
-  if (Failure failure = ensure_tables()) return failure;
-  const MonoTime began = clock_.now().mono;
-  const SqlLink::EachRow no_rows = {};
-  Failure failure;
   message.push_back({.sql = texts_.begin});
+  Failure failure;
   auto connection = SqlLink::Connection::kAny;
   size_t bytes = 0;
-  const auto send = [&] {
-    failure = link_->run(std::exchange(message, {}), no_rows,
+  const auto send = [&](const SqlLink::EachRow& each) {
+    failure = link_->run(std::exchange(message, {}), each,
                          std::exchange(connection, SqlLink::Connection::kSame));
     bytes = 0;
   };
-  for (size_t i = 0; i < inserts.statements.size() && !failure; ++i) {
-    if (bytes + inserts.sizes[i] > kMaxMessageBytes && bytes > 0) send();
-    if (failure) break;
-    message.push_back(inserts.statements[i]);
-    bytes += inserts.sizes[i];
+  for (size_t i = 0; i < publication.cells.size() && !failure; ++i) {
+    if (bytes + publication.cell_bytes[i] > kMaxMessageBytes && bytes > 0) send({});
+    message.push_back(publication.cells[i]);
+    bytes += publication.cell_bytes[i];
   }
-  if (!failure && !message.empty()) send();
-  if (!failure && clock_.now().mono - began > kMaxTransaction) {
-    failure = SqlFailure{.kind = LedgerError::kTimeout, .detail = "the transaction took too long"};
-  }
-  if (!failure) {
-    const SqlStatement commit{.sql = "COMMIT"};
-    failure = link_->run({&commit, 1}, no_rows, SqlLink::Connection::kSame);
+  if (!failure && bytes + 2 * publication.body.size() > kMaxMessageBytes && bytes > 0) send({});
+  if (failure) {
+    failure->statement = 0;
+  } else {
+    // The lock on the head begins here, and ends in the same message.
+    const size_t first = message.size();
+    message.insert(message.end(), publication.batch.begin(), publication.batch.end());
+    message.push_back({.sql = "COMMIT"});
+    std::optional<FeedPosition> head;
+    send([&](size_t, const SqlRow& row) {
+      const auto epoch = row.number(0);
+      const auto number = row.number(1);
+      if (epoch && number) {
+        head = {.epoch = static_cast<uint64_t>(*epoch), .number = static_cast<uint64_t>(*number)};
+      }
+    });
+    if (failure) {
+      failure->statement =
+          failure->statement < first ? 0 : publication.cells.size() + failure->statement - first;
+    }
+    if (!failure && !head) {
+      return SqlFailure{.kind = LedgerError::kOther, .detail = "the ledger lost the region"};
+    }
+    if (!failure) at = *head;
   }
   if (failure) {
     // Fails if the connection was lost; then the server has rolled back.
     const SqlStatement rollback{.sql = "ROLLBACK"};
-    (void)link_->run({&rollback, 1}, no_rows, SqlLink::Connection::kSame);
+    (void)link_->run({&rollback, 1}, {}, SqlLink::Connection::kSame);
   }
   return failure;
 }
 
-SqlStore::Inserts SqlStore::make_inserts(const LedgerNews& batch) const {
-  Inserts inserts;
-  std::vector<Inserts::Cell>& cells = inserts.cells;
-  cells.reserve(batch.rows.size());
-  for (const LedgerRow& row : batch.rows) cells.push_back({hash_(row.key), &row});
-  std::sort(cells.begin(), cells.end(), [](const Inserts::Cell& a, const Inserts::Cell& b) {
-    return std::tie(a.hash, a.row->sequence, a.row->region) <
-           std::tie(b.hash, b.row->sequence, b.row->region);
-  });
-  std::vector<Inserts::Presence>& presences = inserts.presences;
-  presences.reserve(batch.presences.size());
-  for (const LedgerPresence& each : batch.presences) presences.push_back({hash_(each.key), &each});
-  std::sort(presences.begin(), presences.end(),
-            [](const Inserts::Presence& a, const Inserts::Presence& b) {
-              return std::tie(a.hash, a.presence->region) < std::tie(b.hash, b.presence->region);
-            });
+SqlStore::Publication SqlStore::make_publication(const std::string& region, FeedPosition known,
+                                                 const std::vector<LedgerRow>& rows) {
+  Publication publication;
+  add_cells(rows, publication);
+  publication.body = encode_batch(rows);
+  const std::string_view name = region;
+  const auto random_bits = static_cast<int64_t>(base::split_mix(random_) & kEpochRandomMask);
+  const auto epoch = static_cast<int64_t>(known.epoch);
+  const auto number = static_cast<int64_t>(known.number);
+  publication.batch = {
+      {.sql = texts_.raise_head,
+       .values = {name, random_bits, epoch + 1, epoch, epoch, epoch, number}},
+      {.sql = texts_.insert_batch, .values = {std::string_view(publication.body), name}},
+      {.sql = texts_.head, .values = {name}}};
+  return publication;
+}
 
-  inserts.texts.reserve(cells.size() + presences.size());
+void SqlStore::add_cells(const std::vector<LedgerRow>& rows, Publication& publication) const {
+  std::vector<Publication::Cell>& cells = publication.sorted;
+  cells.reserve(rows.size());
+  for (const LedgerRow& row : rows) cells.push_back({hash_(row.key), &row});
+  std::sort(cells.begin(), cells.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.hash, a.row->sequence) < std::tie(b.hash, b.row->sequence);
+  });
+
+  const size_t statements = (cells.size() + texts_.rows_per_insert - 1) / texts_.rows_per_insert;
+  publication.texts.reserve(statements);
   // After a batch met a locked row, the caller sends smaller batches to find it. These must not
   // wait for the lock each time.
   const bool skips_waiting =
       locked_at_ != MonoTime{} && clock_.now().mono - locked_at_ < kNoWaitPeriod;
-  const std::string prefix = skips_waiting ? no_wait() : "";
-  const auto add = [&](size_t total, const std::string& head, const std::string& group,
-                       const std::string& tail, const auto& bind) {
-    for (size_t first = 0; first < total; first += texts_.rows_per_insert) {
-      const size_t count = std::min(total - first, texts_.rows_per_insert);
-      SqlStatement statement;
-      std::string text = prefix + head;
-      text.reserve(text.size() + count * (group.size() + 1) + tail.size());
-      size_t bytes = 0;
-      for (size_t i = 0; i < count; ++i) {
-        if (i > 0) text += ',';
-        text += group;
-        bytes += 300 + 2 * bind(first + i, statement.values);
+  const std::string head = (skips_waiting ? no_wait() : "") + texts_.cells_head;
+  const auto millis = [](WallTime time) { return int64_t{time.time_since_epoch().count()}; };
+  for (size_t first = 0; first < cells.size(); first += texts_.rows_per_insert) {
+    const size_t end = std::min(first + texts_.rows_per_insert, cells.size());
+    SqlStatement statement;
+    std::string text = head;
+    text.reserve(head.size() + (end - first) * (texts_.cells_group.size() + 1) +
+                 texts_.cells_tail.size());
+    size_t bytes = 0;
+    for (size_t i = first; i < end; ++i) {
+      if (i > first) text += ',';
+      text += texts_.cells_group;
+      const LedgerRow& row = *cells[i].row;
+      const LedgerKey& key = row.key;
+      for (const SqlValue& value : std::initializer_list<SqlValue>{
+               std::string_view(row.region), std::string_view(cells[i].hash), row.sequence,
+               static_cast<int64_t>(row.count), static_cast<int64_t>(row.limit_seen),
+               millis(row.leased_until), millis(row.kept_until()), std::string_view(key.workspace),
+               std::string_view(key.ns), std::string_view(key.identifier),
+               int64_t{key.duration.count()}}) {
+        statement.values.push_back(value);
       }
-      text += tail;
-      inserts.texts.push_back(std::move(text));
-      statement.sql = inserts.texts.back();
-      inserts.statements.push_back(std::move(statement));
-      inserts.sizes.push_back(bytes);
+      bytes += 300 + 2 * (key.workspace.size() + key.ns.size() + key.identifier.size());
     }
-  };
-  const auto bind_key = [](const LedgerKey& key, std::vector<SqlValue>& values) {
-    values.emplace_back(std::string_view(key.workspace));
-    values.emplace_back(std::string_view(key.ns));
-    values.emplace_back(std::string_view(key.identifier));
-    values.emplace_back(int64_t{key.duration.count()});
-    return key.workspace.size() + key.ns.size() + key.identifier.size();
-  };
-  add(cells.size(), texts_.cells_head, texts_.cells_group, texts_.cells_tail,
-      [&](size_t i, std::vector<SqlValue>& values) {
-        const LedgerRow& row = *cells[i].row;
-        values.emplace_back(std::string_view(cells[i].hash));
-        values.emplace_back(row.sequence);
-        values.emplace_back(std::string_view(row.region));
-        values.emplace_back(static_cast<int64_t>(row.count));
-        values.emplace_back(static_cast<int64_t>(row.limit_seen));
-        values.emplace_back(int64_t{row.expires_at().time_since_epoch().count()});
-        return bind_key(row.key, values);
-      });
-  add(presences.size(), texts_.presence_head, texts_.presence_group, texts_.presence_tail,
-      [&](size_t i, std::vector<SqlValue>& values) {
-        const LedgerPresence& presence = *presences[i].presence;
-        values.emplace_back(std::string_view(presences[i].hash));
-        values.emplace_back(std::string_view(presence.region));
-        values.emplace_back(int64_t{presence.until.time_since_epoch().count()});
-        return bind_key(presence.key, values);
-      });
-  return inserts;
+    text += texts_.cells_tail;
+    publication.texts.push_back(std::move(text));
+    statement.sql = publication.texts.back();
+    publication.cells.push_back(std::move(statement));
+    publication.cell_bytes.push_back(bytes);
+  }
 }
 
 }  // namespace weir::ledgers

@@ -1,137 +1,165 @@
-// Reading changes and pages. Columns are in the order of the SELECT statements in schema.cc.
+// Reading feeds and pages. Columns are in the order of the SELECT statements in sql_texts.cc.
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
+#include "ledgers/sql/feed_codec.h"
 #include "ledgers/sql/sql_store.h"
 
 namespace weir::ledgers {
 namespace {
 
-std::optional<LedgerKey> key_at(const SqlRow& row) {
-  const auto duration = row.number(3);
-  if (!duration) return std::nullopt;
-  return LedgerKey{.workspace = std::string(row.bytes(0)),
-                   .ns = std::string(row.bytes(1)),
-                   .identifier = std::string(row.bytes(2)),
-                   .duration = Millis(*duration)};
-}
-
 // None for a row that no region can have written.
 std::optional<LedgerRow> cell_at(const SqlRow& row) {
-  auto key = key_at(row);
+  const auto duration = row.number(3);
   const auto sequence = row.number(5);
   const auto count = row.number(6);
   const auto limit = row.number(7);
-  const auto end = row.number(8);
-  if (!key || !sequence || !count || *count < 0 || !limit || *limit < 0 || !end) {
+  const auto lease = row.number(8);
+  const auto end = row.number(9);
+  if (!duration || !sequence || !count || *count < 0 || !limit || *limit < 0 || !lease || !end) {
     return std::nullopt;
   }
-  LedgerRow cell{.key = std::move(*key),
+  LedgerRow cell{.key = {.workspace = std::string(row.bytes(0)),
+                         .ns = std::string(row.bytes(1)),
+                         .identifier = std::string(row.bytes(2)),
+                         .duration = Millis(*duration)},
                  .sequence = *sequence,
                  .region = std::string(row.bytes(4)),
                  .count = static_cast<Count>(*count),
-                 .limit_seen = static_cast<Count>(*limit)};
-  if (!is_valid(cell) || cell.expires_at() != WallTime(Millis(*end))) return std::nullopt;
+                 .limit_seen = static_cast<Count>(*limit),
+                 .leased_until = WallTime(Millis(*lease))};
+  if (!is_valid(cell) || cell.kept_until() != WallTime(Millis(*end))) return std::nullopt;
   return cell;
 }
 
-std::optional<LedgerPresence> presence_at(const SqlRow& row) {
-  auto key = key_at(row);
-  const auto until = row.number(5);
-  if (!key || !until) return std::nullopt;
-  LedgerPresence presence{.key = std::move(*key),
-                          .region = std::string(row.bytes(4)),
-                          .until = WallTime(Millis(*until))};
-  if (!is_valid(presence)) return std::nullopt;
-  return presence;
+// A batch as stored, and how many batches of its feed precede it in the reply.
+struct StoredBatch {
+  FeedPosition at;
+  std::string region;
+  std::string body;
+  size_t rank = 0;
+};
+
+std::optional<FeedPosition> position_at(const SqlRow& row) {
+  const auto epoch = row.number(2);
+  const auto number = row.number(3);
+  if (!epoch || *epoch < 0 || !number || *number < 0) return std::nullopt;
+  return FeedPosition{.epoch = static_cast<uint64_t>(*epoch),
+                      .number = static_cast<uint64_t>(*number)};
 }
 
-template <typename Item>
-void append(std::optional<Item> item, std::vector<Item>& list, uint64_t& invalid) {
-  if (item) {
-    list.push_back(std::move(*item));
-  } else {
-    ++invalid;
+// The order of a UNION is undefined. The first batches of all feeds come first, so that a reply
+// that must end early has some of each feed.
+void sort(std::vector<StoredBatch>& batches) {
+  std::sort(batches.begin(), batches.end(),
+            [](const StoredBatch& a, const StoredBatch& b) { return a.at < b.at; });
+  std::map<std::string_view, size_t> ranks;
+  for (StoredBatch& batch : batches) batch.rank = ranks[batch.region]++;
+  std::sort(batches.begin(), batches.end(), [](const StoredBatch& a, const StoredBatch& b) {
+    return std::tie(a.rank, a.region) < std::tie(b.rank, b.region);
+  });
+}
+
+// Appends the decoded batches. Returns how many were read until the reply was full.
+size_t decode(const std::vector<StoredBatch>& batches, FeedChanges& changes) {
+  size_t read = 0;
+  size_t rows = 0;
+  for (const StoredBatch& stored : batches) {
+    if (rows >= kMaxFeedRows) break;
+    ++read;
+    auto batch = decode_batch(stored.region, stored.body);
+    if (!batch) {
+      ++changes.invalid;
+      continue;
+    }
+    rows += batch->rows.size() + batch->invalid;
+    changes.invalid += batch->invalid;
+    changes.batches.push_back(
+        {.region = stored.region, .at = stored.at, .rows = std::move(batch->rows)});
   }
+  return read;
 }
 
 }  // namespace
 
-Result<LedgerChanges> SqlStore::changes_since(LedgerCursor cursor) {
-  LedgerChanges changes;
-  const Millis since = read_start(cursor);
-  const size_t most = max_changes_;
-  // One more shows whether the answer is complete.
-  const std::vector<SqlValue> values = {since.count(), static_cast<int64_t>(most + 1)};
-  // The time comes first: the next read finds rows that commit after it.
-  const SqlStatement statements[] = {{.sql = texts_.now},
-                                     {.sql = texts_.changed_cells, .values = values},
-                                     {.sql = texts_.changed_presences, .values = values}};
-  size_t read[2] = {0, 0};
-  Millis last{0};
-  const auto on_row = [&](size_t statement, const SqlRow& row) {
-    if (statement == 0) {
-      changes.next.position = row.number(0).value_or(0);
-      return;
-    }
-    const bool cells = statement == 1;
-    if (++read[statement - 1] > most) {
-      mark_truncated(since, last, changes);
-      return;
-    }
-    last = Millis(row.number(cells ? 9 : 6).value_or(0));
-    if (cells) {
-      append(cell_at(row), changes.news.rows, changes.invalid);
+// One statement, so that all is of one moment.
+Result<FeedChanges> SqlStore::read_feeds(const std::vector<RegionFeed>& after) {
+  FeedChanges changes;
+  std::string text = texts_.heads;
+  SqlStatement statement;
+  const size_t most = std::max<size_t>(max_batches_ / std::max<size_t>(after.size(), 1), 1);
+  for (const RegionFeed& feed : after) {
+    const FeedPosition at = known_position(feed.at);
+    if (at.epoch == 0) continue;
+    text += texts_.batches_branch;
+    statement.values.emplace_back(std::string_view(feed.region));
+    statement.values.emplace_back(static_cast<int64_t>(at.epoch));
+    statement.values.emplace_back(static_cast<int64_t>(at.number));
+    statement.values.emplace_back(static_cast<int64_t>(most));
+  }
+  statement.sql = text;
+
+  std::vector<StoredBatch> batches;
+  const auto failure = run({&statement, 1}, [&](size_t, const SqlRow& row) {
+    const auto at = position_at(row);
+    if (!at) {
+      ++changes.invalid;
+    } else if (row.number(0) == 0) {
+      changes.heads.push_back({.region = std::string(row.bytes(1)), .at = *at});
     } else {
-      append(presence_at(row), changes.news.presences, changes.invalid);
+      batches.push_back(
+          {.at = *at, .region = std::string(row.bytes(1)), .body = std::string(row.bytes(4))});
     }
-  };
-  const auto failure = run(std::span(statements).first(cursor.position == 0 ? 1 : 3), on_row);
+  });
   if (failure) {
     // The same request would time out again: ask for less.
-    if (failure->kind == LedgerError::kTimeout) max_changes_ = std::max(most / 2, kRowsPerPage);
+    if (failure->kind == LedgerError::kTimeout)
+      max_batches_ = std::max<size_t>(max_batches_ / 2, 1);
     return to_error(*failure);
   }
-  max_changes_ = std::min(most + kRowsPerPage, kMaxChanges);
+  std::map<std::string_view, uint64_t> epochs;
+  for (const RegionFeed& head : changes.heads) epochs[head.region] = head.at.epoch;
+  std::erase_if(batches, [&](const StoredBatch& batch) {
+    const auto head = epochs.find(batch.region);
+    return head == epochs.end() || head->second != batch.at.epoch;
+  });
+  sort(batches);
+  const size_t read = decode(batches, changes);
+  const bool full = read < batches.size();
+  const bool limited = std::any_of(batches.begin(), batches.end(), [&](const StoredBatch& batch) {
+    return batch.rank + 1 == most;
+  });
+  // A caller that got no batch would ask for the same again.
+  changes.more = (full || limited) && !changes.batches.empty();
+  max_batches_ = full ? read : std::min(2 * max_batches_, kMaxBatches);
   return changes;
 }
 
-Result<LedgerPage> SqlStore::read_page(const LedgerPosition& position) {
-  const auto from = decode(position);
+Result<LedgerPage> SqlStore::read_page(const std::string& region, const LedgerPosition& position) {
+  const auto from = ledgers::decode(position);
   if (!from) {
     last_error_kind_ = LedgerError::kOther;
     return bad_position();
   }
   LedgerPage page;
-  const bool cells = from->part == PageCursor::Part::kRows;
   // -1 is before the first sequence.
   const int64_t sequence = position.after.empty() ? -1 : from->sequence;
   const std::string_view key = from->key;
-  const std::string_view region = from->region;
-  SqlStatement statement{.sql = texts_.page_of_presences, .values = {key, key, region}};
-  if (cells) {
-    statement = {.sql = texts_.page_of_cells, .values = {key, key, sequence, sequence, region}};
-  }
-  PageCursor last{.part = from->part};
+  const SqlStatement statement{.sql = texts_.page_of_cells,
+                               .values = {std::string_view(region), key, key, sequence}};
   size_t read = 0;
   const auto failure = run({&statement, 1}, [&](size_t, const SqlRow& row) {
-    ++read;
-    if (cells) {
-      append(cell_at(row), page.news.rows, page.invalid);
+    if (auto cell = cell_at(row)) {
+      page.rows.push_back(std::move(*cell));
     } else {
-      append(presence_at(row), page.news.presences, page.invalid);
+      ++page.invalid;
     }
-    if (read < kRowsPerPage) return;
-    last.region = row.bytes(4);
-    last.sequence = cells ? row.number(5).value_or(0) : 0;
-    last.key = row.bytes(cells ? 9 : 6);
+    if (++read < kRowsPerPage) return;
+    page.next = encode({.key = std::string(row.bytes(10)), .sequence = row.number(5).value_or(0)});
   });
   if (failure) return to_error(*failure);
-  if (read == kRowsPerPage) {
-    page.next.after = encode(last);
-  } else if (cells) {
-    page.next.after = encode({.part = PageCursor::Part::kPresences});
-  }
   page.last = page.next.after.empty();
   return page;
 }

@@ -1,6 +1,8 @@
 #include "ledgers/sql/sql_store.h"
 
+#include <algorithm>
 #include <charconv>
+#include <list>
 
 #include "base/split_mix.h"
 #include "ledgers/sql/settings.h"
@@ -22,6 +24,26 @@ std::string hex(uint64_t number) {
 std::function<void(Millis)> pause_of(const StoreOptions& options) {
   if (options.pause) return options.pause;
   return [](Millis span) { platform::ThreadGroup::sleep(span); };
+}
+
+// A region, or a namespace of one that was listed. Ignores impossible values.
+void read_region(const SqlRow& row, std::vector<LedgerRegion>& regions) {
+  const auto unpublished = row.number(4);
+  const std::string_view name = row.bytes(1);
+  if (!unpublished || *unpublished < 0 || name.empty() || name.size() > kMaxRegionBytes) return;
+  const auto ppm = static_cast<uint64_t>(*unpublished);
+  if (row.number(0) == 0) {
+    const auto silent = row.number(5);
+    if (!silent) return;
+    regions.push_back(
+        {.region = std::string(name), .unpublished_ppm = ppm, .silent = Millis(*silent)});
+    return;
+  }
+  const auto region = std::ranges::find(regions, name, &LedgerRegion::region);
+  if (region == regions.end()) return;
+  region->namespaces.push_back({.workspace = std::string(row.bytes(2)),
+                                .ns = std::string(row.bytes(3)),
+                                .unpublished_ppm = ppm});
 }
 
 }  // namespace
@@ -80,33 +102,47 @@ std::string SqlStore::no_wait() const {
 }
 
 Result<LedgerFleet> SqlStore::heartbeat(const LedgerRegion& self, const SyncRules& rules) {
-  LedgerFleet fleet{.regions = {}, .rules = rules};
-  std::string text = texts_.settings_head;
-  SqlStatement insert;
-  const std::vector<Setting> settings = settings_of(rules);
-  for (const Setting& setting : settings) {
-    text += insert.values.empty() ? "(?,?)" : ",(?,?)";
-    insert.values.emplace_back(setting.name);
-    insert.values.emplace_back(std::string_view(setting.value));
+  const std::string_view region = self.region;
+  std::string settings_text = texts_.settings_head;
+  SqlStatement settings;
+  const std::vector<Setting> initial = settings_of(rules);
+  for (const Setting& setting : initial) {
+    settings_text += settings.values.empty() ? "(?,?)" : ",(?,?)";
+    settings.values.emplace_back(setting.name);
+    settings.values.emplace_back(std::string_view(setting.value));
   }
-  insert.sql = text;
-  const SqlStatement statements[] = {
-      {.sql = texts_.heartbeat,
-       .values = {std::string_view(self.region), static_cast<int64_t>(self.hidden_ppm)}},
-      insert,
-      {.sql = texts_.regions},
-      {.sql = texts_.settings}};
+  settings.sql = settings_text;
+  std::vector<SqlStatement> statements{
+      {.sql = texts_.heartbeat, .values = {region, static_cast<int64_t>(self.unpublished_ppm)}},
+      settings};
+
+  std::string reports_text = texts_.reports_head;
+  SqlStatement reports;
+  std::list<std::string> hashes;  // which the values point to
+  for (const NamespaceReport& each : self.namespaces) {
+    const std::string& hash = hashes.emplace_back(hash_(
+        {.workspace = each.workspace, .ns = each.ns, .identifier = {}, .duration = Millis(0)}));
+    reports_text += (reports.values.empty() ? "" : ",") + texts_.reports_group;
+    for (const std::string_view text :
+         {region, std::string_view(hash), std::string_view(each.workspace),
+          std::string_view(each.ns)}) {
+      reports.values.emplace_back(text);
+    }
+    reports.values.emplace_back(static_cast<int64_t>(each.unpublished_ppm));
+  }
+  reports_text += texts_.reports_tail;
+  reports.sql = reports_text;
+  if (!self.namespaces.empty()) statements.push_back(reports);
+
+  const size_t regions = statements.size();
+  statements.push_back({.sql = texts_.regions});
+  statements.push_back({.sql = texts_.settings});
+  LedgerFleet fleet{.regions = {}, .rules = rules};
   const auto failure = retry_deadlocks([&] {
     fleet.regions.clear();
     return run(statements, [&](size_t statement, const SqlRow& row) {
-      if (statement == 2) {
-        const auto hidden = row.number(1);
-        const auto silent = row.number(2);
-        const size_t name = row.bytes(0).size();
-        if (!hidden || *hidden < 0 || !silent || name == 0 || name > kMaxRegionBytes) return;
-        fleet.regions.push_back({.region = std::string(row.bytes(0)),
-                                 .hidden_ppm = static_cast<uint64_t>(*hidden),
-                                 .silent = Millis(*silent)});
+      if (statement == regions) {
+        read_region(row, fleet.regions);
       } else {
         read_setting(row.bytes(0), row.bytes(1), fleet.rules);
       }
@@ -136,11 +172,18 @@ Result<RegionLease> SqlStore::acquire_region(const std::string& region, const st
       {.sql = texts_.take_region_lease,
        .values = {self, name, self, std::string_view(expired.holder), expired.until}},
       {.sql = texts_.region_lease, .values = {name}}};
-  const auto failure = retry_deadlocks([&] {
-    return run(statements, [&](size_t, const SqlRow& row) {
-      lease = {.holder = std::string(row.bytes(0)), .until = row.number(1).value_or(0)};
+  bool exists = false;
+  const auto run_from = [&](size_t first) {
+    return retry_deadlocks([&] {
+      return run(std::span(statements).subspan(first), [&](size_t, const SqlRow& row) {
+        exists = true;
+        lease = {.holder = std::string(row.bytes(0)), .until = row.number(1).value_or(0)};
+      });
     });
-  });
+  };
+  // The row is inserted once; each renewal needs two statements.
+  auto failure = run_from(1);
+  if (!failure && !exists) failure = run_from(0);
   if (failure) return to_error(*failure);
   return lease;
 }

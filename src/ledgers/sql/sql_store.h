@@ -1,8 +1,9 @@
 // A ledger store in SQL, for either dialect.
 //
 // A publish is one transaction. It writes rows in the order of their keys, so that concurrent
-// publishes rarely deadlock; after a deadlock the store retries. A transaction that takes too long
-// is rolled back, since changes_since() looks back only for a limited time.
+// publishes rarely deadlock; after a deadlock the store retries. Then it raises the head of the
+// feed: the lock on that row makes other publishes of the region wait until the commit, so that
+// batches are numbered in the order of the commits and without gaps.
 //
 // sql_publish.cc, sql_read.cc, sql_clean.cc and sql_tables.cc implement one concern each; the rest
 // is in sql_store.cc. One thread at a time.
@@ -14,14 +15,19 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "ledgers/rows.h"
 #include "ledgers/sql/key_hash.h"
 #include "ledgers/sql/ledger_store.h"
 #include "ledgers/sql/schema.h"
 #include "ledgers/sql/sql_link.h"
+#include "ledgers/sql/sql_texts.h"
 
 namespace weir::ledgers {
+
+// Of all feeds together, in one reply.
+inline constexpr size_t kMaxBatches = 512;
 
 class SqlStore final : public LedgerStore {
  public:
@@ -29,9 +35,11 @@ class SqlStore final : public LedgerStore {
   SqlStore(const Clock& clock, Dialect dialect, std::unique_ptr<SqlLink> link, std::string address,
            StoreOptions options);
 
-  [[nodiscard]] Result<size_t> publish(const LedgerNews& batch) override;
-  [[nodiscard]] Result<LedgerChanges> changes_since(LedgerCursor cursor) override;
-  [[nodiscard]] Result<LedgerPage> read_page(const LedgerPosition& position) override;
+  [[nodiscard]] Result<FeedPosition> publish(const std::string& region, FeedPosition known,
+                                             const std::vector<LedgerRow>& rows) override;
+  [[nodiscard]] Result<FeedChanges> read_feeds(const std::vector<RegionFeed>& after) override;
+  [[nodiscard]] Result<LedgerPage> read_page(const std::string& region,
+                                             const LedgerPosition& position) override;
   [[nodiscard]] Result<LedgerFleet> heartbeat(const LedgerRegion& self,
                                               const SyncRules& rules) override;
   [[nodiscard]] Result<LedgerCleaning> clean(size_t most) override;
@@ -49,15 +57,8 @@ class SqlStore final : public LedgerStore {
 
  private:
   using Failure = std::optional<SqlFailure>;
-  struct Inserts;
+  struct Publication;
   struct ExpiredRow;
-  // The statements that delete the expired rows of one table; see SqlTexts.
-  struct CleanTexts {
-    const std::string& delete_expired;
-    const std::string& list_expired;
-    const std::string& delete_head;
-    const std::string& delete_group;
-  };
 
   // Creates the tables of a file that has none.
   [[nodiscard]] Failure ensure_tables();
@@ -71,17 +72,16 @@ class SqlStore final : public LedgerStore {
   [[nodiscard]] Error to_error(const SqlFailure& failure);
   [[nodiscard]] std::string lease_name(const std::string& region) const;
 
-  // `batch` must outlive the result.
-  [[nodiscard]] Inserts make_inserts(const LedgerNews& batch) const;
-  [[nodiscard]] Failure insert(const Inserts& inserts);
+  // The arguments must outlive the result.
+  [[nodiscard]] Publication make_publication(const std::string& region, FeedPosition known,
+                                             const std::vector<LedgerRow>& rows);
+  void add_cells(const std::vector<LedgerRow>& rows, Publication& publication) const;
+  [[nodiscard]] Failure commit(const Publication& publication, FeedPosition& at);
 
-  [[nodiscard]] Failure clean_table(const CleanTexts& texts, size_t most, LedgerCleaning& cleaning);
-  [[nodiscard]] Failure delete_expired(const CleanTexts& texts, size_t most,
-                                       LedgerCleaning& cleaning);
-  [[nodiscard]] Failure delete_unlocked(const CleanTexts& texts, size_t most,
-                                        LedgerCleaning& cleaning);
-  [[nodiscard]] Failure delete_rows(std::span<const ExpiredRow> rows, const CleanTexts& texts,
-                                    LedgerCleaning& cleaning);
+  // Adds to `deleted`.
+  [[nodiscard]] Failure delete_old(const std::string& sql, size_t most, size_t& deleted);
+  [[nodiscard]] Failure delete_unlocked_cells(size_t most, size_t& deleted);
+  [[nodiscard]] Failure delete_cells(std::span<const ExpiredRow> rows, size_t& deleted);
 
   [[nodiscard]] Failure create_tables(int64_t& version);
   [[nodiscard]] Failure dry_run(WallTime& now);
@@ -97,7 +97,7 @@ class SqlStore final : public LedgerStore {
   uint64_t random_;
   bool has_tables_;
   MonoTime locked_at_{};              // when a publish last met a locked row
-  size_t max_changes_ = kMaxChanges;  // requested at once
+  size_t max_batches_ = kMaxBatches;  // requested at once
   LedgerError last_error_kind_ = LedgerError::kOther;
   uint64_t retries_ = 0;
 };

@@ -2,58 +2,39 @@
 
 #include "ledgers/sql/sql_store.h"
 
-#include <sqlite3.h>
-
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "ledgers/sql/make_ledger.h"
 #include "ledgers/sql/schema.h"
+#include "ledgers/sql/sqlite_fixture_test.h"
 #include "ledgers/sql/sqlite_link.h"
+#include "tests/contracts/feed_contract.h"
 #include "tests/contracts/ledger_contract.h"
-#include "tests/servers/temporary_folder.h"
 
 namespace weir {
 namespace {
 
+using ledgers::execute;
+using ledgers::Folder;
 using ledgers::LedgerStore;
-
-// A ledger file in its own folder.
-class Folder {
- public:
-  [[nodiscard]] std::string file() const { return folder_.path() / "ledger.db"; }
-
- private:
-  const servers::TemporaryFolder folder_{"ledger"};
-};
-
-std::unique_ptr<LedgerStore> open(const Clock& clock, const Folder& folder, uint64_t seed = 1) {
-  return ledgers::make_store(clock, {.kind = ledgers::LedgerKind::kSqlite, .path = folder.file()},
-                             {.seed = seed, .pause = [](Millis) {}});
-}
-
-// Runs a statement on the file over another connection.
-void execute(const Folder& folder, const std::string& sql) {
-  sqlite3* file = nullptr;
-  ASSERT_EQ(sqlite3_open(folder.file().c_str(), &file), SQLITE_OK);
-  EXPECT_EQ(sqlite3_exec(file, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
-      << sqlite3_errmsg(file);
-  sqlite3_close(file);
-}
+using ledgers::open;
 
 // A store as a GlobalLedger, without threads.
 class DirectLedger final : public GlobalLedger {
  public:
   explicit DirectLedger(std::unique_ptr<LedgerStore> store) : store_(std::move(store)) {}
-  void publish(LedgerNews batch, PublishReply reply) override { reply(store_->publish(batch)); }
-  void changes_since(LedgerCursor cursor, ChangesReply reply) override {
-    reply(store_->changes_since(cursor));
+  void publish(std::string region, FeedPosition known, std::vector<LedgerRow> rows,
+               PublishReply reply) override {
+    reply(store_->publish(region, known, rows));
   }
-  void read_page(LedgerPosition position, PageReply reply) override {
-    reply(store_->read_page(position));
+  void read_feeds(std::vector<RegionFeed> after, FeedReply reply) override {
+    reply(store_->read_feeds(after));
+  }
+  void read_page(std::string region, LedgerPosition position, PageReply reply) override {
+    reply(store_->read_page(region, position));
   }
   void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override {
     reply(store_->heartbeat(self, rules));
@@ -84,7 +65,8 @@ struct SqliteMaker {
 
 namespace contracts {
 INSTANTIATE_TYPED_TEST_SUITE_P(SqliteStore, LedgerContract, SqliteMaker);
-}
+INSTANTIATE_TYPED_TEST_SUITE_P(SqliteStore, FeedContract, SqliteMaker);
+}  // namespace contracts
 
 namespace {
 
@@ -94,10 +76,10 @@ TEST(SqliteStore, CreatesItsTablesOnce) {
   const doubles::ManualClock clock;
   const Folder folder;
   const auto store = open(clock, folder);
-  EXPECT_TRUE(store->publish({.rows = {row_of(1, clock.now().wall)}, .presences = {}}));
+  EXPECT_TRUE(store->publish("east", {}, {row_of(1, clock.now().wall)}));
   EXPECT_EQ(store->migrate().value(), ledgers::kSchemaVersion);
   EXPECT_EQ(open(clock, folder)->migrate().value(), ledgers::kSchemaVersion);
-  EXPECT_EQ(store->read_page({})->news.rows.size(), 1u);
+  EXPECT_EQ(store->read_page("east", {})->rows.size(), 1u);
 }
 
 TEST(SqliteStore, RejectsTablesOfANewerVersion) {
@@ -116,16 +98,16 @@ TEST(SqliteStore, OmitsCorruptRows) {
   const doubles::ManualClock clock;
   const Folder folder;
   const auto store = open(clock, folder);
-  ASSERT_TRUE(store->publish({.rows = {row_of(1, clock.now().wall)}, .presences = {}}));
+  ASSERT_TRUE(store->publish("east", {}, {row_of(1, clock.now().wall)}));
   for (const char* corruption :
-       {"expires_at_ms = expires_at_ms + 1", "expires_at_ms = expires_at_ms - 1, count = -1",
-        "count = 'many'", "count = 1, sequence = 9223372036854775807",
-        "sequence = -9223372036854775807"}) {
+       {"kept_until_ms = kept_until_ms + 1", "kept_until_ms = kept_until_ms - 1, count = -1",
+        "count = 1, leased_until_ms = -1", "leased_until_ms = 0, limit_seen = 0", "count = 'many'",
+        "count = 1, sequence = 9223372036854775807", "sequence = -9223372036854775807"}) {
     execute(folder, std::string("UPDATE weir_cells SET ") + corruption);
-    const auto page = store->read_page({});
+    const auto page = store->read_page("east", {});
     ASSERT_TRUE(page);
     EXPECT_EQ(page->invalid, 1u) << corruption;
-    EXPECT_TRUE(page->news.rows.empty()) << corruption;
+    EXPECT_TRUE(page->rows.empty()) << corruption;
   }
 }
 
@@ -133,11 +115,12 @@ TEST(SqliteStore, ReplacesUnreadableRulesByItsOwn) {
   const doubles::ManualClock clock;
   const Folder folder;
   const auto store = open(clock, folder);
-  ASSERT_TRUE(store->heartbeat({.region = "east"}, {.hidden_permille = 100}));
+  ASSERT_TRUE(store->heartbeat({.region = "east"}, {.unpublished_permille = 100}));
   for (const char* bad : {"", "x", "-1", "12x", "1001", "99999999999999999999"}) {
     execute(folder, std::string("UPDATE weir_settings SET value = CAST('") + bad +
-                        "' AS BLOB) WHERE name = CAST('hidden_permille' AS BLOB)");
-    EXPECT_EQ(store->heartbeat({.region = "west"}, {.hidden_permille = 200})->rules.hidden_permille,
+                        "' AS BLOB) WHERE name = CAST('unpublished_permille' AS BLOB)");
+    EXPECT_EQ(store->heartbeat({.region = "west"}, {.unpublished_permille = 200})
+                  ->rules.unpublished_permille,
               200u)
         << bad;
   }
@@ -163,7 +146,7 @@ TEST(SqliteStore, ReportsRowsThatATableRefuses) {
   const auto store = open(clock, folder);
   execute(folder,
           "CREATE TRIGGER no BEFORE INSERT ON weir_cells BEGIN SELECT RAISE(FAIL, 'no'); END");
-  const auto refused = store->publish({.rows = {row_of(1, clock.now().wall)}, .presences = {}});
+  const auto refused = store->publish("east", {}, {row_of(1, clock.now().wall)});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().retry, Retry::kPointless);
   EXPECT_EQ(store->last_error_kind(), telemetry::LedgerError::kBadRows);
@@ -182,7 +165,6 @@ class FailingLink final : public ledgers::SqlLink {
     return inner_->run(statements, each, connection);
   }
   [[nodiscard]] uint64_t affected() const override { return inner_->affected(); }
-  [[nodiscard]] bool ends_long_statements() const override { return true; }
   [[nodiscard]] uint64_t connections() const override { return inner_->connections(); }
 
   int times = 0;
@@ -212,22 +194,21 @@ class SqlStore : public ::testing::Test {
 };
 
 TEST_F(SqlStore, RetriesAfterADeadlock) {
-  const LedgerNews batch{
-      .rows = {row_of(1, clock_.now().wall)},
-      .presences = {{.key = row_of(1, {}).key, .region = "east", .until = clock_.now().wall}}};
+  const std::vector<LedgerRow> rows{row_of(1, clock_.now().wall)};
+  link_.prefix = "BEGIN";
   link_.times = 7;
-  EXPECT_TRUE(store_.publish(batch));
+  EXPECT_TRUE(store_.publish("east", {}, rows));
   EXPECT_EQ(store_.retries(), 7u);
   EXPECT_EQ(pauses_.size(), 7u);
   link_.times = 100;
-  const auto failed = store_.publish(batch);
+  const auto failed = store_.publish("east", {}, rows);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().retry, Retry::kMayHelp);
   EXPECT_EQ(store_.last_error_kind(), telemetry::LedgerError::kDeadlock);
   EXPECT_EQ(store_.retries(), 14u);
   // The failed transaction was rolled back, so the next one can begin.
   link_.times = 0;
-  EXPECT_TRUE(store_.publish(batch));
+  EXPECT_TRUE(store_.publish("east", {}, rows));
 }
 
 TEST_F(SqlStore, MapsFailuresToErrors) {
@@ -267,44 +248,44 @@ TEST_F(SqlStore, SuggestsRemediesForAFile) {
 }
 
 // The same request would time out again, and import would stop for good.
-TEST_F(SqlStore, RequestsFewerChangesAfterATimeout) {
-  const LedgerCursor begin = store_.changes_since({})->next;
-  constexpr size_t kHalf = ledgers::kMaxChanges / 2;
-  constexpr size_t kRows = kHalf + 4000;
-  for (size_t at = 0; at < kRows; at += 1000) {
-    LedgerNews batch;
-    for (size_t i = at; i < at + 1000; ++i) {
-      batch.rows.push_back(row_of(1, clock_.now().wall));
-      batch.rows.back().key.identifier = std::to_string(i);
-    }
-    ASSERT_TRUE(store_.publish(batch));
-    clock_.advance(Millis(1));
-  }
+TEST_F(SqlStore, RequestsFewerBatchesAfterATimeout) {
+  constexpr size_t kBatches = 300;
+  FeedPosition at;
+  for (size_t i = 0; i < kBatches; ++i) at = store_.publish("east", at, {}).value();
+  const std::vector<RegionFeed> begin{{.region = "east", .at = {.epoch = at.epoch}}};
+  const auto read = [&] {
+    const auto changes = store_.read_feeds(begin);
+    return changes ? std::pair(changes->batches.size(), changes->more)
+                   : std::pair(size_t{0}, false);
+  };
+  EXPECT_EQ(read(), std::pair(kBatches, false));
   link_.prefix = "SELECT";
   link_.kind = telemetry::LedgerError::kTimeout;
   link_.times = 1;
-  EXPECT_FALSE(store_.changes_since(begin));
+  EXPECT_FALSE(store_.read_feeds(begin));
+  EXPECT_EQ(read(), std::pair(ledgers::kMaxBatches / 2, true));
+  // The limit grows again after a success, and never falls below one batch of each feed.
+  EXPECT_EQ(read(), std::pair(kBatches, false));
+  link_.times = 20;
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(store_.read_feeds(begin));
+  for (size_t most = 1; most <= 8; most *= 2) EXPECT_EQ(read(), std::pair(most, true));
+}
 
-  const auto first = store_.changes_since(begin);
-  ASSERT_TRUE(first);
-  EXPECT_EQ(first->news.rows.size(), kHalf);
-  ASSERT_TRUE(first->rest);
-  const auto rest = store_.changes_since(*first->rest);
-  ASSERT_TRUE(rest);
-  EXPECT_FALSE(rest->rest);
-  std::set<std::string> received;
-  for (const auto& part : {*first, *rest}) {
-    for (const LedgerRow& row : part.news.rows) received.insert(row.key.identifier);
+TEST_F(SqlStore, RequestsFewerBatchesWhileTheyAreLarge) {
+  std::vector<LedgerRow> rows(ledgers::kMaxFeedRows / 2, row_of(1, clock_.now().wall));
+  FeedPosition at;
+  for (int i = 0; i < 5; ++i) at = store_.publish("east", at, rows).value();
+  FeedPosition reached{.epoch = at.epoch};
+  std::vector<size_t> replies;
+  for (bool more = true; more;) {
+    const auto changes = store_.read_feeds({{.region = "east", .at = reached}});
+    ASSERT_TRUE(changes);
+    replies.push_back(changes->batches.size());
+    more = changes->more;
+    if (!changes->batches.empty()) reached = changes->batches.back().at;
   }
-  EXPECT_EQ(received.size(), kRows);
-
-  // The limit grows again after a success, and never falls below one page.
-  EXPECT_FALSE(store_.changes_since(begin)->rest);
-  for (int i = 0; i < 10; ++i) {
-    link_.times = 1;
-    EXPECT_FALSE(store_.changes_since(begin));
-  }
-  EXPECT_EQ(store_.changes_since(begin)->news.rows.size(), ledgers::kRowsPerPage);
+  EXPECT_EQ(replies, (std::vector<size_t>{2, 2, 1}));
+  EXPECT_EQ(reached, at);
 }
 
 TEST(SqliteFile, IsPrivate) {

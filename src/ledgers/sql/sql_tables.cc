@@ -1,7 +1,7 @@
 // Creation of the tables, and the dry run that checks tables and permissions.
 
 #include "ledgers/sql/settings.h"
-#include "ledgers/sql/sql_inserts.h"
+#include "ledgers/sql/sql_publication.h"
 #include "ledgers/sql/sql_store.h"
 
 namespace weir::ledgers {
@@ -76,31 +76,40 @@ SqlStore::Failure SqlStore::dry_run(WallTime& now) {
   const std::string name = "check-" + holder_;
   const LedgerKey key{
       .workspace = "", .ns = "weir", .identifier = name, .duration = Millis(60'000)};
-  const LedgerNews batch{.rows = {{.key = key, .region = name, .count = 1, .limit_seen = 1}},
-                         .presences = {{.key = key, .region = name, .until = WallTime(Millis(1))}}};
-  const Inserts inserts = make_inserts(batch);
+  const std::vector<LedgerRow> rows{
+      {.key = key, .sequence = 0, .region = name, .count = 1, .limit_seen = 1}};
+  const Publication publication = make_publication(name, {}, rows);
   const std::string_view holder = holder_;
   const std::string_view self = name;
   const std::string setting = texts_.settings_head + "(?,?)";
-  const std::vector<SqlValue> changed = {int64_t{0}, int64_t{1}};
+  const std::string reports = texts_.reports_head + texts_.reports_group + texts_.reports_tail;
+  const std::string key_hash = hash_(key);
+  const std::string_view hash = key_hash;
+  const std::string feeds = texts_.heads + texts_.batches_branch;
   const SqlStatement begin[] = {
       {.sql = texts_.now}, {.sql = texts_.settings}, {.sql = texts_.begin}};
   std::vector<SqlStatement> statements;
   if (!texts_.set_now.empty()) statements.push_back({.sql = texts_.set_now});
-  statements.insert(statements.end(), inserts.statements.begin(), inserts.statements.end());
   // Twice: the first time inserts the rows, the second time updates them.
-  statements.insert(statements.end(), inserts.statements.begin(), inserts.statements.end());
+  for (int i = 0; i < 2; ++i) {
+    for (const auto& part : {publication.cells, publication.batch}) {
+      statements.insert(statements.end(), part.begin(), part.end());
+    }
+  }
   for (const SqlStatement& each : std::initializer_list<SqlStatement>{
+           {.sql = feeds, .values = {self, int64_t{1}, int64_t{0}, int64_t{1}}},
+           {.sql = texts_.page_of_cells,
+           .values = {self, std::string_view(), std::string_view(), int64_t{0}}},
            {.sql = texts_.heartbeat, .values = {self, int64_t{0}}},
+           {.sql = reports, .values = {self, hash, self, self, int64_t{0}}},
            {.sql = setting, .values = {self, self}},
            {.sql = texts_.regions},
-           {.sql = texts_.changed_cells, .values = changed},
-           {.sql = texts_.changed_presences, .values = changed},
            {.sql = texts_.insert_cleaning_lease},
            {.sql = texts_.take_cleaning_lease, .values = {holder, holder}},
            {.sql = texts_.cleaning_lease},
+           {.sql = texts_.clean_feed, .values = {int64_t{0}}},
            {.sql = texts_.clean_cells, .values = {int64_t{0}}},
-           {.sql = texts_.clean_presences, .values = {int64_t{0}}},
+           {.sql = texts_.clean_reports},
            {.sql = texts_.clean_regions}}) {
     statements.push_back(each);
   }

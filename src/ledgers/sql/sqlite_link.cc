@@ -67,14 +67,15 @@ class SqliteLink final : public SqlLink {
       if (auto failure = open()) return failure;
     }
     for (size_t i = 0; i < statements.size(); ++i) {
-      if (auto failure = run_one(i, statements[i], each)) return failure;
+      if (auto failure = run_one(i, statements[i], each)) {
+        failure->statement = i;
+        return failure;
+      }
     }
     return std::nullopt;
   }
 
   [[nodiscard]] uint64_t affected() const override { return affected_; }
-  // A statement runs inside this process, so it cannot outlive the caller.
-  [[nodiscard]] bool ends_long_statements() const override { return true; }
   [[nodiscard]] uint64_t connections() const override { return connections_; }
 
  private:

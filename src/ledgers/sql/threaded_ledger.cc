@@ -1,7 +1,6 @@
 #include "ledgers/sql/threaded_ledger.h"
 
 #include <algorithm>
-#include <concepts>
 #include <utility>
 
 #include "platform/entropy.h"
@@ -14,6 +13,8 @@ using telemetry::LedgerError;
 namespace {
 
 constexpr Nanos kTick = std::chrono::milliseconds(100);
+// How often the clock of the store is compared with ours.
+constexpr Nanos kClockPause = std::chrono::seconds(10);
 
 // Whether fewer calls would help. A full server or a replica answers at once.
 bool trips_breaker(LedgerError why) {
@@ -25,14 +26,15 @@ bool trips_breaker(LedgerError why) {
 template <typename Answer>
 void count(const Answer&, telemetry::LedgerMetrics&) {}
 
-void count(size_t published, telemetry::LedgerMetrics& metrics) {
-  metrics.rows_published.fetch_add(published, std::memory_order_relaxed);
+void count(const FeedChanges& read, telemetry::LedgerMetrics& metrics) {
+  size_t rows = 0;
+  for (const FeedBatch& batch : read.batches) rows += batch.rows.size();
+  metrics.rows_read.fetch_add(rows, std::memory_order_relaxed);
+  metrics.invalid.fetch_add(read.invalid, std::memory_order_relaxed);
 }
 
-template <typename Answer>
-requires std::same_as<Answer, LedgerChanges> || std::same_as<Answer, LedgerPage>
-void count(const Answer& read, telemetry::LedgerMetrics& metrics) {
-  metrics.rows_read.fetch_add(read.news.rows.size(), std::memory_order_relaxed);
+void count(const LedgerPage& read, telemetry::LedgerMetrics& metrics) {
+  metrics.rows_read.fetch_add(read.rows.size(), std::memory_order_relaxed);
   metrics.invalid.fetch_add(read.invalid, std::memory_order_relaxed);
 }
 
@@ -77,6 +79,7 @@ void ThreadedLedger::submit(Lane& lane, LedgerCall call, std::function<void(Resu
     lane.queued.fetch_sub(1, std::memory_order_relaxed);
     return reply(rejection(LedgerError::kOverload));
   }
+  used_.store(true, std::memory_order_relaxed);
   lane.executor.post([this, &lane, call, reply = std::move(reply), run = std::move(run)]() mutable {
     lane.queued.fetch_sub(1, std::memory_order_relaxed);
     // Checked again: the state may have changed while the call was queued.
@@ -91,27 +94,31 @@ void ThreadedLedger::submit(Lane& lane, LedgerCall call, std::function<void(Resu
       note_write(lane, answer ? nullptr : &answer.error());
     }
     if (answer) count(*answer, metrics_);
-    if constexpr (std::is_same_v<Answer, LedgerChanges>) {
-      if (answer) note_time(WallTime(Millis(answer->next.position)), began);
-    }
     reply(std::move(answer));
   });
 }
 
-void ThreadedLedger::publish(LedgerNews batch, PublishReply reply) {
-  submit<size_t>(publish_, LedgerCall::kPublish, std::move(reply),
-                 [batch = std::move(batch)](LedgerStore& store) { return store.publish(batch); });
+void ThreadedLedger::publish(std::string region, FeedPosition known, std::vector<LedgerRow> rows,
+                             PublishReply reply) {
+  submit<FeedPosition>(
+      publish_, LedgerCall::kPublish, std::move(reply),
+      [this, region = std::move(region), known, rows = std::move(rows)](LedgerStore& store) {
+        auto at = store.publish(region, known, rows);
+        if (at) metrics_.rows_published.fetch_add(rows.size(), std::memory_order_relaxed);
+        return at;
+      });
 }
 
-void ThreadedLedger::changes_since(LedgerCursor cursor, ChangesReply reply) {
-  submit<LedgerChanges>(import_, LedgerCall::kChanges, std::move(reply),
-                        [cursor](LedgerStore& store) { return store.changes_since(cursor); });
+void ThreadedLedger::read_feeds(std::vector<RegionFeed> after, FeedReply reply) {
+  submit<FeedChanges>(
+      import_, LedgerCall::kFeeds, std::move(reply),
+      [after = std::move(after)](LedgerStore& store) { return store.read_feeds(after); });
 }
 
-void ThreadedLedger::read_page(LedgerPosition position, PageReply reply) {
-  submit<LedgerPage>(
-      import_, LedgerCall::kPage, std::move(reply),
-      [position = std::move(position)](LedgerStore& store) { return store.read_page(position); });
+void ThreadedLedger::read_page(std::string region, LedgerPosition position, PageReply reply) {
+  submit<LedgerPage>(import_, LedgerCall::kPage, std::move(reply),
+                     [region = std::move(region), position = std::move(position)](
+                         LedgerStore& store) { return store.read_page(region, position); });
 }
 
 void ThreadedLedger::heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) {
@@ -179,7 +186,9 @@ void ThreadedLedger::note_time(WallTime store_time, Instant sent) {
   metrics_.clock_ahead.store((store_time - middle).count(), std::memory_order_relaxed);
 }
 
-// Probes the store before the first answer and while the breaker is open.
+// Reads the time of the store: as a probe before the first answer and while the breaker is open,
+// and to compare the clocks, as long as there are other calls. A process that is not the bridge of
+// its region has none, and asks nothing.
 void ThreadedLedger::tick() {
   const Instant began = clock_.now();
   bool due = false;
@@ -191,6 +200,9 @@ void ThreadedLedger::tick() {
     const base::MutexLock lock(mutex_);
     due |= breaker_.probe_due(began.mono);
   }
+  if (reachable() && began.mono >= next_comparison_) {
+    due |= used_.exchange(false, std::memory_order_relaxed);
+  }
   if (due && !stopping_.load(std::memory_order_relaxed)) {
     metrics_.calls.add(LedgerCall::kProbe);
     const Result<WallTime> time = import_.store->time();
@@ -201,6 +213,7 @@ void ThreadedLedger::tick() {
     }
     note(import_, began.mono, time ? nullptr : &time.error());
     first_probe_at_ = clock_.now().mono + first_probe_pause_;
+    next_comparison_ = clock_.now().mono + kClockPause;
   }
   import_.executor.post_at(clock_.now().mono + kTick, [this] { tick(); });
 }

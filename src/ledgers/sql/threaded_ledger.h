@@ -38,7 +38,7 @@ struct ThreadedLedgerOptions {
 
 class ThreadedLedger final : public GlobalLedger {
  public:
-  // Three connections to the same store.
+  // Connections to the same store: three, or two without `maintenance`.
   struct Stores {
     std::unique_ptr<LedgerStore> publishing;
     std::unique_ptr<LedgerStore> importing;
@@ -51,9 +51,10 @@ class ThreadedLedger final : public GlobalLedger {
   void start();
   void stop();
 
-  void publish(LedgerNews batch, PublishReply reply) override;
-  void changes_since(LedgerCursor cursor, ChangesReply reply) override;
-  void read_page(LedgerPosition position, PageReply reply) override;
+  void publish(std::string region, FeedPosition known, std::vector<LedgerRow> rows,
+               PublishReply reply) override;
+  void read_feeds(std::vector<RegionFeed> after, FeedReply reply) override;
+  void read_page(std::string region, LedgerPosition position, PageReply reply) override;
   void heartbeat(LedgerRegion self, SyncRules rules, FleetReply reply) override;
   void clean(size_t most, CleaningReply reply) override;
 
@@ -97,6 +98,8 @@ class ThreadedLedger final : public GlobalLedger {
   std::string last_write_error_;       // guarded by mutex_
   MonoTime first_probe_at_{};          // on the import thread
   Nanos first_probe_pause_;            // on the import thread
+  MonoTime next_comparison_{};         // of the clocks; on the import thread
+  std::atomic<bool> used_{true};       // by a call since the last comparison; relaxed
   std::atomic<bool> closed_{true};     // copy of the breaker's state, a hint: relaxed
   std::atomic<bool> answered_{false};  // at least once; relaxed
   std::atomic<bool> stopping_{false};  // relaxed: a call that misses it runs

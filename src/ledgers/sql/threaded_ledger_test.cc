@@ -7,6 +7,7 @@
 #include "ledgers/sql/blocking_calls_test.h"
 #include "ledgers/sql/make_ledger.h"
 #include "platform/thread_group.h"
+#include "tests/contracts/feed_contract.h"
 #include "tests/contracts/ledger_contract.h"
 #include "tests/servers/await.h"
 #include "tests/servers/temporary_folder.h"
@@ -34,14 +35,20 @@ struct Script {
 class ScriptedStore final : public LedgerStore {
  public:
   explicit ScriptedStore(Script& script) : script_(script) {}
-  Result<size_t> publish(const LedgerNews& batch) override {
+  Result<FeedPosition> publish(const std::string&, FeedPosition known,
+                               const std::vector<LedgerRow>&) override {
     if (script_.slow) script_.gate.wait();
-    return respond<size_t>(batch.rows.size());
+    return respond(FeedPosition{.epoch = known.epoch, .number = known.number + 1});
   }
-  Result<LedgerChanges> changes_since(LedgerCursor) override {
-    return respond(LedgerChanges{.news = {}, .next = {1}, .invalid = 3});
+  Result<FeedChanges> read_feeds(const std::vector<RegionFeed>&) override {
+    return respond(FeedChanges{.heads = {},
+                               .batches = {{.region = "east", .at = {1, 1}, .rows = {{}, {}}},
+                                           {.region = "east", .at = {1, 2}, .rows = {{}}}},
+                               .invalid = 3});
   }
-  Result<LedgerPage> read_page(const LedgerPosition&) override { return respond(LedgerPage{}); }
+  Result<LedgerPage> read_page(const std::string&, const LedgerPosition&) override {
+    return respond(LedgerPage{});
+  }
   Result<LedgerFleet> heartbeat(const LedgerRegion&, const SyncRules&) override {
     return respond(LedgerFleet{});
   }
@@ -114,7 +121,7 @@ TEST(ThreadedLedger, OpensTheBreakerAndClosesItAfterAProbe) {
   });
   EXPECT_FALSE(ledger->reachable());
   EXPECT_FALSE(ledger->metrics().closed.load());
-  const auto refused = changes_since(*ledger, {});
+  const auto refused = read_feeds(*ledger);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(refused.error().retry, Retry::kMayHelp);
@@ -149,17 +156,33 @@ TEST(ThreadedLedger, RejectsCallsBeyondTheQueueLimitAndStillImports) {
   std::atomic<int> refused{0};
   // One call is in flight and four are queued; the others are rejected at once.
   for (int i = 0; i < 20; ++i) {
-    ledger->publish({}, [&](const Result<size_t>& result) { ++(result ? answered : refused); });
+    ledger->publish("east", {}, {},
+                    [&](const Result<FeedPosition>& result) { ++(result ? answered : refused); });
     if (i == 0) await([&] { return script.calls >= 1; });
   }
   EXPECT_GE(refused, 15);
   EXPECT_EQ(answered, 0);
   EXPECT_EQ(ledger->metrics().errors.total(LedgerError::kOverload),
             static_cast<uint64_t>(refused.load()));
-  EXPECT_TRUE(changes_since(*ledger, {}));
+  EXPECT_TRUE(read_feeds(*ledger));
   EXPECT_EQ(ledger->metrics().invalid.load(), 3u);
+  EXPECT_EQ(ledger->metrics().rows_read.load(), 3u);
   script.gate.count_down();
   await([&] { return answered + refused == 20; });
+}
+
+TEST(ThreadedLedger, CountsThePublishedRows) {
+  Script script;
+  ScriptedLedger ledger(script);
+  await([&] { return ledger->reachable(); });
+  const auto at = publish(*ledger, {row_of({}, 1), row_of({}, 2)}, {.epoch = 5, .number = 6});
+  ASSERT_TRUE(at);
+  EXPECT_EQ(*at, (FeedPosition{.epoch = 5, .number = 7}));
+  EXPECT_EQ(ledger->metrics().rows_published.load(), 2u);
+  script.error_kind = LedgerError::kDeadlock;
+  script.down = true;
+  EXPECT_FALSE(publish(*ledger, {row_of({}, 1)}));
+  EXPECT_EQ(ledger->metrics().rows_published.load(), 2u);
 }
 
 TEST(ThreadedLedger, FailsQueuedCallsWhenItStops) {
@@ -168,7 +191,7 @@ TEST(ThreadedLedger, FailsQueuedCallsWhenItStops) {
   ScriptedLedger ledger(script);
   await([&] { return ledger->reachable(); });
   std::atomic<int> answers{0};
-  for (int i = 0; i < 4; ++i) ledger->publish({}, [&](const auto&) { ++answers; });
+  for (int i = 0; i < 4; ++i) ledger->publish("east", {}, {}, [&](const auto&) { ++answers; });
   platform::ThreadGroup stopper;
   stopper.start([&] { ledger->stop(); });
   script.gate.count_down();
@@ -221,5 +244,6 @@ struct ThreadedSqliteMaker {
 
 namespace contracts {
 INSTANTIATE_TYPED_TEST_SUITE_P(ThreadedSqlite, LedgerContract, ThreadedSqliteMaker);
-}
+INSTANTIATE_TYPED_TEST_SUITE_P(ThreadedSqlite, FeedContract, ThreadedSqliteMaker);
+}  // namespace contracts
 }  // namespace weir

@@ -13,8 +13,8 @@ namespace {
 using servers::await;
 using telemetry::LedgerError;
 
-LedgerNews batch_of(WallTime when, Count count) {
-  return {.rows = {row_of(when, count)}, .presences = {}};
+std::vector<LedgerRow> rows_of(WallTime when, Count count) {
+  return {row_of(when, count)};
 }
 
 TEST(ThreadedMySql, ReconnectsAfterTheServerRestarts) {
@@ -25,7 +25,7 @@ TEST(ThreadedMySql, ReconnectsAfterTheServerRestarts) {
   server.kill();
 
   const RunningLedger ledger(address);
-  const auto down = publish(*ledger, batch_of(when, 1));
+  const auto down = publish(*ledger, rows_of(when, 1));
   ASSERT_FALSE(down);
   EXPECT_EQ(down.error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(down.error().retry, Retry::kMayHelp);
@@ -34,33 +34,33 @@ TEST(ThreadedMySql, ReconnectsAfterTheServerRestarts) {
 
   server.restart();
   await([&] { return ledger->reachable(); });
-  EXPECT_TRUE(publish(*ledger, batch_of(when, 1)));
-  EXPECT_EQ(read_page(*ledger)->news.rows.size(), 1u);
+  EXPECT_TRUE(publish(*ledger, rows_of(when, 1)));
+  EXPECT_EQ(read_page(*ledger)->rows.size(), 1u);
   EXPECT_TRUE(ledger->last_error().empty());
 
   server.kill();
   await([&] {
-    EXPECT_FALSE(publish(*ledger, batch_of(when, 2)));
-    EXPECT_FALSE(changes_since(*ledger, {.position = 1}));
+    EXPECT_FALSE(publish(*ledger, rows_of(when, 2)));
+    EXPECT_FALSE(read_feeds(*ledger));
     return !ledger->reachable();
   });
   EXPECT_GT(ledger->metrics().errors.total(LedgerError::kUnreachable), 0u);
-  EXPECT_FALSE(publish(*ledger, batch_of(when, 2)));
+  EXPECT_FALSE(publish(*ledger, rows_of(when, 2)));
   EXPECT_GT(ledger->metrics().errors.total(LedgerError::kCircuitOpen), 0u);
 
   server.restart();
   await([&] { return ledger->reachable(); });
-  EXPECT_TRUE(publish(*ledger, batch_of(when, 3)));
-  EXPECT_EQ(read_page(*ledger)->news.rows.at(0).count, 3u);
+  EXPECT_TRUE(publish(*ledger, rows_of(when, 3)));
+  EXPECT_EQ(read_page(*ledger)->rows.at(0).count, 3u);
   EXPECT_GE(ledger->metrics().connections.load(), 3u);
 
   // The server does not answer: the call times out.
   server.pause();
-  const auto silent = publish(*ledger, batch_of(when, 4));
+  const auto silent = publish(*ledger, rows_of(when, 4));
   ASSERT_FALSE(silent);
   EXPECT_EQ(silent.error().code, ErrorCode::kTimeout);
   server.resume();
-  await([&] { return publish(*ledger, batch_of(when, 5)).ok(); });
+  await([&] { return publish(*ledger, rows_of(when, 5)).ok(); });
   await([&] { return ledger->reachable(); });
 }
 
@@ -68,10 +68,10 @@ TEST(ThreadedMySql, ReadsFromAReadOnlyServer) {
   const WallTime when = now();
   const Database database;
   const RunningLedger ledger(database.address);
-  ASSERT_TRUE(publish(*ledger, batch_of(when, 1)));
+  ASSERT_TRUE(publish(*ledger, rows_of(when, 1)));
   database.server.query("SET GLOBAL read_only = 1");
   for (int i = 0; i < 10; ++i) {
-    const auto refused = publish(*ledger, batch_of(when, 2));
+    const auto refused = publish(*ledger, rows_of(when, 2));
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
     EXPECT_EQ(refused.error().retry, Retry::kMayHelp);
@@ -81,7 +81,7 @@ TEST(ThreadedMySql, ReadsFromAReadOnlyServer) {
   EXPECT_EQ(ledger->metrics().errors.total(LedgerError::kReadOnly), 10u);
   EXPECT_FALSE(ledger->last_error().empty());
   database.server.query("SET GLOBAL read_only = 0");
-  EXPECT_TRUE(publish(*ledger, batch_of(when, 2)));
+  EXPECT_TRUE(publish(*ledger, rows_of(when, 2)));
   EXPECT_TRUE(ledger->last_error().empty());
 }
 
@@ -89,16 +89,16 @@ TEST(ThreadedMySql, ImportsWhileAPublishWaits) {
   const WallTime when = now();
   const Database database;
   const RunningLedger ledger(database.address);
-  ASSERT_TRUE(publish(*ledger, batch_of(when, 1)));
+  ASSERT_TRUE(publish(*ledger, rows_of(when, 1)));
   Session session(database.address);
   session.query("BEGIN");
   session.query("SELECT * FROM weir_cells FOR UPDATE");
   std::atomic<bool> published{false};
-  ledger->publish(batch_of(when, 2), [&](const Result<size_t>& result) {
+  ledger->publish("east", {}, rows_of(when, 2), [&](const Result<FeedPosition>& result) {
     EXPECT_TRUE(result);
     published = true;
   });
-  for (int i = 0; i < 20; ++i) EXPECT_TRUE(changes_since(*ledger, {.position = 1}));
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(read_feeds(*ledger));
   EXPECT_FALSE(published);
   session.query("ROLLBACK");
   await([&] { return published.load(); });
@@ -121,7 +121,7 @@ TEST(ThreadedMySql, ImportsWhileHeartbeatAndCleaningWaitForLocks) {
   std::atomic<int> answered{0};
   running->heartbeat({.region = "east"}, {}, [&](const auto&) { ++answered; });
   running->clean(100, [&](const auto&) { ++answered; });
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(changes_since(*running, {.position = 1}));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(read_feeds(*running));
   EXPECT_EQ(answered, 0);  // both still wait
   session.query("ROLLBACK");
   await([&] { return answered == 2; });
@@ -130,7 +130,7 @@ TEST(ThreadedMySql, ImportsWhileHeartbeatAndCleaningWaitForLocks) {
 TEST(ThreadedMySql, MeasuresTheClockOfTheStore) {
   const Database database;
   const RunningLedger ledger(database.address);
-  ASSERT_TRUE(changes_since(*ledger, {}));
+  await([&] { return ledger->reachable(); });
   EXPECT_LT(std::abs(ledger->metrics().clock_ahead.load()), 1000);
 }
 

@@ -1,14 +1,17 @@
-// Cell calls of the Redis origin: reads, writes, retirement and repairs.
+// Cell calls of the Redis origin: reads, writes and repairs.
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
+#include <array>
+#include <map>
+#include <unordered_map>
 #include <utility>
 
+#include "origins/due_set.h"
+#include "origins/redis/redis_tuples.h"
 #include "origins/redis/redis_worker.h"
 
 namespace weir::origins {
 
-namespace asio = boost::asio;
 using telemetry::OriginCommand;
 
 namespace {
@@ -18,15 +21,8 @@ constexpr Millis kExpiryMargin{5000};
 constexpr size_t kMaxExpiriesRemembered = 1 << 20;
 constexpr size_t kRepairsPerPipeline = 1000;
 
-// The first error that concerns more than one cell.
-const RedisReply* first_error(std::span<const RedisReply> replies) {
-  for (const RedisReply& each : replies) {
-    if (each.type == RedisReply::Type::kError &&
-        error_of_reply(each.text) != OriginError::kWrongType) {
-      return &each;
-    }
-  }
-  return nullptr;
+bool is_error(const RedisReply& reply) {
+  return reply.type == RedisReply::Type::kError;
 }
 
 }  // namespace
@@ -35,8 +31,24 @@ bool RedisOrigin::Worker::Call::writes() const {
   return std::any_of(cells.begin(), cells.end(), [](const CellCall& cell) { return cell.written; });
 }
 
+const RedisReply* RedisOrigin::Worker::Call::error_in(std::span<const RedisReply> replies) const {
+  for (const RedisReply& each : replies) {
+    if (is_error(each) && error_of_reply(each.text) != OriginError::kWrongType) return &each;
+  }
+  // A cell of the wrong type does not block the others.
+  for (size_t i = due_reply.value_or(replies.size()); i < replies.size(); ++i) {
+    if (is_error(replies[i])) return &replies[i];
+  }
+  for (const CellCall& cell : cells) {
+    if (cell.regions_reply && is_error(replies[*cell.regions_reply])) {
+      return &replies[*cell.regions_reply];
+    }
+  }
+  return nullptr;
+}
+
 void RedisOrigin::Worker::add(Pipeline& pipeline, OriginCommand kind,
-                              std::initializer_list<std::string_view> words) {
+                              std::span<const std::string_view> words) {
   append_command(pipeline.text, words);
   ++pipeline.count;
   metrics.commands.add(kind);
@@ -55,22 +67,28 @@ void RedisOrigin::Worker::add_expiry(Pipeline& pipeline, std::string_view key,
 void RedisOrigin::Worker::reset_after_reconnect() {
   const uint64_t connection = link.connection_id();
   if (connection == sent_on_connection && expiries_sent.size() < kMaxExpiriesRemembered) return;
-  if (connection != sent_on_connection) retire_script_sent = restore_script_sent = false;
+  if (connection != sent_on_connection) scripts_sent = {};
   sent_on_connection = connection;
   expiries_sent.clear();
 }
 
 void RedisOrigin::Worker::read(const std::vector<CellRead>& cells, OriginReply reply) {
   Call call;
+  std::unordered_map<std::string_view, size_t> regions;  // the reply by tuple
   for (const CellRead& cell : cells) {
-    const size_t at = call.pipeline.count;
-    std::string key = redis_key(cell.cell);
-    add(call.pipeline, OriginCommand::kRead, {"HGETALL", key});
-    call.cells.push_back({.field = redis_field(cell.reader),
-                          .first_reply = at,
-                          .hash_reply = at,
-                          .key = std::move(key),
-                          .expires_at = cell.expires_at});
+    const std::string prefix = key_prefix(cell.cell.tuple);
+    CellCall part{.field = redis_field(cell.reader),
+                  .first_reply = call.pipeline.count,
+                  .hash_reply = call.pipeline.count,
+                  .key = prefix + std::to_string(cell.cell.sequence),
+                  .expires_at = cell.expires_at};
+    add(call.pipeline, OriginCommand::kRead, {"HGETALL", part.key});
+    if (cell.with_regions) {
+      const auto [found, added] = regions.try_emplace(cell.cell.tuple, call.pipeline.count);
+      if (added) add(call.pipeline, OriginCommand::kRegions, {"HGETALL", tuple_key(prefix)});
+      part.regions_reply = found->second;
+    }
+    call.cells.push_back(std::move(part));
   }
   send(std::move(call), std::move(reply));
 }
@@ -79,108 +97,46 @@ void RedisOrigin::Worker::replay(const std::vector<CellReplay>& cells, OriginRep
   const WallTime now = clock.now().wall;
   reset_after_reconnect();
   Call call;
+  std::vector<DueTuple> due;
   for (const CellReplay& cell : cells) {
     CellCall part{.field = redis_field(cell.writer),
                   .first_reply = call.pipeline.count,
                   .total = cell.total,
+                  .limit_seen = cell.limit_seen,
                   .expired = cell.expires_at <= now};
     if (!part.expired) {
       part.key = redis_key(cell.cell);
       part.expires_at = cell.expires_at;
-      if (cell.total > 0) write_field(call.pipeline, part, OriginCommand::kReplay);
+      if (cell.total > 0 || cell.limit_seen > 0) write_cell(call.pipeline, part);
       add(call.pipeline, OriginCommand::kRead, {"HGETALL", part.key});
       part.hash_reply = call.pipeline.count - 1;
+      if (cell.due != Due::kNever) due.push_back(due_entry(cell, server_time()));
     }
     call.cells.push_back(std::move(part));
+  }
+  // After the counts: whoever sees the entry also sees them.
+  if (!due.empty()) {
+    call.due_reply = call.pipeline.count;
+    load_script(call.pipeline, Script::kAddDue);
+    add_due_commands(call.pipeline, due);
   }
   send(std::move(call), std::move(reply));
 }
 
 // The first write on a connection sets the expiry, too. Later the reply to the write shows whether
 // the cell still has it.
-void RedisOrigin::Worker::write_field(Pipeline& pipeline, CellCall& cell, OriginCommand kind) {
-  add(pipeline, kind, {"HSET", cell.key, cell.field, std::to_string(cell.total)});
+void RedisOrigin::Worker::write_cell(Pipeline& pipeline, CellCall& cell) {
+  const std::string total = std::to_string(cell.total);
+  if (cell.limit_seen > 0) {
+    add(pipeline, OriginCommand::kReplay,
+        {"HSET", cell.key, cell.field, total, limit_field(cell.field),
+         std::to_string(cell.limit_seen)});
+  } else {
+    add(pipeline, OriginCommand::kReplay, {"HSET", cell.key, cell.field, total});
+  }
   cell.written = true;
   cell.expiry_sent = expiries_sent.insert(cell.key).second;
   if (cell.expiry_sent) add_expiry(pipeline, cell.key, cell.expires_at);
-}
-
-// HSET keeps the last value, even if it is smaller. Readers take it as a hint: at worst they
-// publish again what the ledger has.
-void RedisOrigin::Worker::note_published(const std::vector<CellPublished>& cells) {
-  const WallTime now = clock.now().wall;
-  reset_after_reconnect();
-  Call call;
-  for (const CellPublished& cell : cells) {
-    if (cell.expires_at <= now || cell.total == 0) continue;
-    CellCall part{.field = std::string(kPublishedField),
-                  .first_reply = call.pipeline.count,
-                  .total = cell.total,
-                  .key = redis_key(cell.cell),
-                  .expires_at = cell.expires_at};
-    write_field(call.pipeline, part, OriginCommand::kPublish);
-    call.cells.push_back(std::move(part));
-  }
-  if (call.pipeline.count > 0) send_published(std::move(call));
-}
-
-void RedisOrigin::Worker::send_published(Call call) {
-  std::string text = std::move(call.pipeline.text);
-  const size_t count = call.pipeline.count;
-  link.send(std::move(text), count,
-            [this, began = clock.now().mono, call = std::move(call)](
-                std::optional<OriginError> failure, std::span<const RedisReply> replies) {
-              check_expiries(call, replies);
-              for (const RedisReply& each : replies) {
-                if (each.type != RedisReply::Type::kError) continue;
-                if (error_of_reply(each.text) == OriginError::kWrongType) {
-                  metrics.errors.add(OriginError::kWrongType);  // of one cell only
-                }
-              }
-              if (const RedisReply* const error = first_error(replies)) {
-                failure = error_of_reply(error->text);
-                note_refused_write(*failure, error->text);
-              }
-              note_call(began, failure);
-            });
-}
-
-void RedisOrigin::Worker::retire(std::vector<CellRetirement> cells, RetirementReply reply) {
-  retire(std::move(cells), std::move(reply), OnMissingScript::kRetry);
-}
-
-void RedisOrigin::Worker::retire(std::vector<CellRetirement> cells, RetirementReply reply,
-                                 OnMissingScript policy) {
-  Pipeline pipeline;
-  reset_after_reconnect();
-  if (!std::exchange(retire_script_sent, true)) {
-    add(pipeline, OriginCommand::kRetire, {"SCRIPT", "LOAD", kRetireScript});
-  }
-  const size_t first = pipeline.count;
-  for (const CellRetirement& cell : cells) {
-    add(pipeline, OriginCommand::kRetire,
-        {"EVALSHA", retire_sha, "1", redis_key(cell.cell), redis_field(cell.writer)});
-  }
-  const MonoTime began = clock.now().mono;
-  const auto on_replies = [this, began, first, policy, cells = std::move(cells),
-                           reply = std::move(reply)](std::optional<OriginError> failure,
-                                                     std::span<const RedisReply> replies) {
-    size_t retired = 0;
-    for (size_t i = first; i < replies.size(); ++i) {
-      retired += replies[i].type == RedisReply::Type::kInteger && replies[i].integer == 1 ? 1 : 0;
-      if (replies[i].type != RedisReply::Type::kError) continue;
-      failure = error_of_reply(replies[i].text);
-      note_refused_write(*failure, replies[i].text);
-    }
-    note_call(began, failure);
-    if (failure == OriginError::kNoScript && policy == OnMissingScript::kRetry) {
-      // Another client flushed the scripts.
-      retire_script_sent = false;
-      return asio::post(io, [this, cells, reply] { retire(cells, reply, OnMissingScript::kFail); });
-    }
-    reply(failure ? Result<size_t>(to_error(*failure)) : Result<size_t>(retired));
-  };
-  link.send(std::move(pipeline.text), pipeline.count, on_replies);
 }
 
 void RedisOrigin::Worker::send(Call call, OriginReply reply) {
@@ -196,13 +152,12 @@ void RedisOrigin::Worker::send(Call call, OriginReply reply) {
                 note_call(began, failure);
                 return reply(to_error(*failure));
               }
-              if (const RedisReply* const error_reply = first_error(replies)) {
-                const OriginError meaning = error_of_reply(error_reply->text);
-                note_refused_write(meaning, error_reply->text);
+              if (const RedisReply* const error = call.error_in(replies)) {
+                const OriginError meaning = error_of_reply(error->text);
+                note_refused_write(meaning, error->text);
                 note_call(began, meaning);
-                Error error = to_error(meaning);
-                error.detail = "the origin answered: " + std::string(error_reply->text);
-                return reply(std::move(error));
+                if (meaning == OriginError::kNoScript) scripts_sent = {};
+                return reply(to_error(meaning, error->text, std::array{Script::kAddDue}));
               }
               auto result = totals(call, replies);
               if (call.writes()) note_accepted_write();
@@ -221,10 +176,12 @@ void RedisOrigin::Worker::check_expiries(const Call& call, std::span<const Redis
     if (!replies.empty()) {
       const RedisReply& write = replies[cell.first_reply];
       if (write.type != RedisReply::Type::kInteger) continue;
-      const auto is_one = [](const RedisReply& reply) {
-        return reply.type == RedisReply::Type::kInteger && reply.integer == 1;
-      };
-      if (cell.expiry_sent ? is_one(replies[cell.first_reply + 1]) : !is_one(write)) continue;
+      if (cell.expiry_sent) {
+        const RedisReply& expiry = replies[cell.first_reply + 1];
+        if (expiry.type == RedisReply::Type::kInteger && expiry.integer == 1) continue;
+      } else if (write.integer == 0) {
+        continue;
+      }
     }
     repairs.add_expiry(cell.key, cell.expires_at);
   }
@@ -240,17 +197,15 @@ void RedisOrigin::Worker::send_repairs() {
   Pipeline pipeline;
   const bool restores = std::any_of(batch.begin(), batch.end(),
                                     [](const auto& repair) { return repair.departed > 0; });
-  if (restores && !std::exchange(restore_script_sent, true)) {
-    add(pipeline, OriginCommand::kRetire, {"SCRIPT", "LOAD", kRestoreScript});
-  }
+  if (restores) load_script(pipeline, Script::kRestore);
   const size_t first = pipeline.count;
   for (const RedisRepairs::Repair& repair : batch) {
     if (repair.departed == 0) {
       add_expiry(pipeline, repair.key, repair.expires_at);
     } else {
-      add(pipeline, OriginCommand::kRetire,
-          {"EVALSHA", restore_sha, "1", repair.key, std::to_string(repair.departed),
-           ttl_text(repair.expires_at)});
+      const std::string departed = std::to_string(repair.departed);
+      const std::string ttl = ttl_text(repair.expires_at);
+      add_script(pipeline, OriginCommand::kRetire, Script::kRestore, {repair.key}, {departed, ttl});
     }
   }
   link.send(std::move(pipeline.text), pipeline.count,
@@ -261,7 +216,7 @@ void RedisOrigin::Worker::send_repairs() {
                 if (!failure) {
                   const OriginError why = error_of_reply(replies[first + i].text);
                   metrics.errors.add(why);
-                  if (why == OriginError::kNoScript) restore_script_sent = false;
+                  if (why == OriginError::kNoScript) scripts_sent = {};
                   if (why == OriginError::kWrongType) continue;  // the key is not a cell
                 }
                 repairs.add(batch[i]);
@@ -272,6 +227,7 @@ void RedisOrigin::Worker::send_repairs() {
 Result<std::vector<CellTotals>> RedisOrigin::Worker::totals(const Call& call,
                                                             std::span<const RedisReply> replies) {
   std::vector<CellTotals> all;
+  std::map<size_t, std::shared_ptr<const std::vector<RegionCount>>> regions;  // by their reply
   for (const CellCall& cell : call.cells) {
     if (cell.expired) {
       all.push_back({.mine = cell.total});
@@ -285,7 +241,7 @@ Result<std::vector<CellTotals>> RedisOrigin::Worker::totals(const Call& call,
         repairs.observe_departed(cell.key, hash.departed, cell.expires_at);
       }
       all.push_back(hash.totals);
-    } else if (reply.type == RedisReply::Type::kError) {
+    } else if (is_error(reply)) {
       // The key holds another type. The cell counts as acknowledged, so that it does not block the
       // others.
       metrics.errors.add(OriginError::kWrongType);
@@ -293,6 +249,13 @@ Result<std::vector<CellTotals>> RedisOrigin::Worker::totals(const Call& call,
     } else {
       return to_error(OriginError::kOther);
     }
+    if (!cell.regions_reply) continue;
+    auto& found = regions[*cell.regions_reply];
+    if (!found) {
+      found = std::make_shared<const std::vector<RegionCount>>(
+          regions_of(replies[*cell.regions_reply]));
+    }
+    all.back().regions = found;
   }
   return all;
 }

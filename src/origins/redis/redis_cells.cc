@@ -4,9 +4,9 @@
 #include <openssl/sha.h>
 
 #include <charconv>
-#include <span>
 
 #include "base/wide.h"
+#include "origins/region_counts.h"
 
 namespace weir::origins {
 namespace {
@@ -15,6 +15,9 @@ namespace {
 constexpr Count kMaxPlausible = Count{1} << 44;
 
 constexpr std::string_view kDepartedField = "departed";
+constexpr char kLimitMark = 'l';  // not a digit of a component
+
+}  // namespace
 
 std::string hex_of(std::span<const unsigned char> bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -26,36 +29,22 @@ std::string hex_of(std::span<const unsigned char> bytes) {
   return text;
 }
 
-const unsigned char* bytes_of(std::string_view text) {
-  return reinterpret_cast<const unsigned char*>(text.data());
-}
-
-}  // namespace
-
-// HINCRBY comes before HDEL: if the sum fails, the count is still there.
-const std::string_view kRetireScript =
-    "local count = redis.call('HGET', KEYS[1], ARGV[1]) "
-    "if not count or not string.match(count, '^%d+$') then return 0 end "
-    "redis.call('HINCRBY', KEYS[1], 'departed', count) "
-    "return redis.call('HDEL', KEYS[1], ARGV[1])";
-
-const std::string_view kRestoreScript =
-    "local count = tonumber(redis.call('HGET', KEYS[1], 'departed')) or 0 "
-    "if count < tonumber(ARGV[1]) then redis.call('HSET', KEYS[1], 'departed', ARGV[1]) end "
-    "return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
-
 std::string hex(uint64_t value) {
   char text[16];
   return {text, std::to_chars(text, text + sizeof text, value, 16).ptr};
 }
 
-std::string redis_key(const CellId& cell) {
+std::string key_prefix(std::string_view tuple) {
   constexpr size_t kHashBytes = 16;
   unsigned char hash[SHA256_DIGEST_LENGTH];
   // Fetched once: SHA256() would fetch the algorithm at each call.
   static const EVP_MD* const kSha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
-  EVP_Digest(cell.tuple.data(), cell.tuple.size(), hash, nullptr, kSha256, nullptr);
-  return "weir:{" + hex_of(std::span(hash, kHashBytes)) + "}:" + std::to_string(cell.sequence);
+  EVP_Digest(tuple.data(), tuple.size(), hash, nullptr, kSha256, nullptr);
+  return "weir:{" + hex_of(std::span(hash, kHashBytes)) + "}:";
+}
+
+std::string redis_key(const CellId& cell) {
+  return key_prefix(cell.tuple) + std::to_string(cell.sequence);
 }
 
 std::string redis_field(const Component& component) {
@@ -63,31 +52,34 @@ std::string redis_field(const Component& component) {
   return hex(component.incarnation) + "." + hex(component.generation);
 }
 
+std::string limit_field(std::string_view component_field) {
+  return kLimitMark + std::string(component_field);
+}
+
+bool parse_count(std::string_view text, Count& count) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty() &&
+         count <= kMaxPlausible;
+}
+
 CellHash read_hash(const RedisReply& hash, std::string_view field) {
   CellHash read;
   for (size_t i = 0; i + 1 < hash.items.size(); i += 2) {
-    const std::string_view text = hash.items[i + 1].text;
     Count count = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-    if (error != std::errc() || end != text.data() + text.size() || text.empty() ||
-        count > kMaxPlausible) {
+    if (!parse_count(hash.items[i + 1].text, count)) {
       ++read.invalid;
       continue;
     }
     const std::string_view name = hash.items[i].text;
-    Count& part = name == kPublishedField ? read.totals.published
-                  : name == field         ? read.totals.mine
-                                          : read.totals.siblings;
+    if (name.starts_with(kLimitMark)) {
+      read.limit_seen = smaller_limit(read.limit_seen, count);
+      continue;
+    }
+    Count& part = name == field ? read.totals.mine : read.totals.siblings;
     part = base::saturating_add(part, count);
     if (name == kDepartedField) read.departed = count;
   }
   return read;
-}
-
-std::string sha_of_script(std::string_view script) {
-  unsigned char hash[SHA_DIGEST_LENGTH];
-  SHA1(bytes_of(script), script.size(), hash);
-  return hex_of(hash);
 }
 
 }  // namespace weir::origins

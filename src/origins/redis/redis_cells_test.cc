@@ -23,28 +23,27 @@ TEST(RedisCells, HasAFieldPerComponentAndOneForDepartedNodes) {
   EXPECT_EQ(redis_field(kDeparted), "departed");
 }
 
-TEST(RedisCells, SeparatesThePublishedCountFromComponents) {
-  const RedisReply hash = hash_of({"abc.1", "3", "published", "9", "def.1", "4", "departed", "2"});
+TEST(RedisCells, SeparatesLimitsFromComponents) {
+  const RedisReply hash = hash_of({"abc.1", "3", "labc.1", "90", "def.1", "4", "ldef.1", "80",
+                                   "departed", "2", "ldeparted", "85"});
   const CellHash read = read_hash(hash, redis_field(kReader));
   EXPECT_EQ(read.totals.mine, 3u);
   EXPECT_EQ(read.totals.siblings, 6u);
-  EXPECT_EQ(read.totals.published, 9u);
+  EXPECT_EQ(read.departed, 2u);
+  EXPECT_EQ(read.limit_seen, 80u);
   EXPECT_EQ(read.invalid, 0u);
-  const CellHash departed = read_hash(hash, redis_field(kDeparted));
-  EXPECT_EQ(departed.totals.mine, 2u);
-  EXPECT_EQ(departed.totals.siblings, 7u);
-  EXPECT_EQ(departed.totals.published, 9u);
+  EXPECT_EQ(limit_field(redis_field(kReader)), "labc.1");
 }
 
-TEST(RedisCells, HasNoPublishedCountWithoutTheField) {
-  EXPECT_EQ(read_hash(hash_of({"abc.1", "3"}), redis_field(kReader)).totals.published, 0u);
-  EXPECT_EQ(read_hash(hash_of({}), redis_field(kReader)).totals.published, 0u);
+TEST(RedisCells, HasNoLimitWithoutTheField) {
+  EXPECT_EQ(read_hash(hash_of({"abc.1", "3"}), redis_field(kReader)).limit_seen, 0u);
+  EXPECT_EQ(read_hash(hash_of({"abc.1", "3", "labc.1", "0"}), redis_field(kReader)).limit_seen, 0u);
 }
 
-TEST(RedisCells, CountsAPublishedValueThatIsNotACountAsInvalid) {
+TEST(RedisCells, CountsALimitThatIsNotACountAsInvalid) {
   for (const char* value : {"-1", "1.5", "many", "", "99999999999999999999", "20000000000000"}) {
-    const CellHash read = read_hash(hash_of({"published", value, "abc.1", "3"}), "abc.1");
-    EXPECT_EQ(read.totals.published, 0u) << value;
+    const CellHash read = read_hash(hash_of({"ldef.1", value, "abc.1", "3"}), "abc.1");
+    EXPECT_EQ(read.limit_seen, 0u) << value;
     EXPECT_EQ(read.totals.mine, 3u) << value;
     EXPECT_EQ(read.invalid, 1u) << value;
   }

@@ -163,8 +163,8 @@ TEST(RedisFaults, SetsAllExpiriesIfOneWriteOfManyIsRefused) {
   EXPECT_FALSE(origin.replay(cells).ok());
   (void)server.ask("CONFIG SET maxmemory 0");
   // Now it refuses only the first one.
-  (void)server.ask("ACL SETUSER default resetkeys ~weir:nodes ~" + redis_key({"b", 5}) + " ~" +
-                   redis_key({"c", 5}));
+  (void)server.ask("ACL SETUSER default resetkeys ~weir:nodes ~weir:version ~" +
+                   redis_key({"b", 5}) + " ~" + redis_key({"c", 5}));
   EXPECT_FALSE(origin.replay(cells).ok());
   for (const CellReplay& cell : {cells[1], cells[2]}) {
     await([&] { return has_expiry(server, cell.cell); });

@@ -24,9 +24,11 @@ bool is_write_refusal(OriginError error) {
          error == OriginError::kWritesRefused;
 }
 
-// Whether fewer calls would help. A server that refuses writes answers at once.
+// Whether fewer calls would help. A server that refuses writes answers at once, and a key of the
+// wrong type concerns one tuple.
 bool trips_breaker(OriginError error) {
-  return !is_write_refusal(error) && error != OriginError::kNoScript;
+  return !is_write_refusal(error) && error != OriginError::kNoScript &&
+         error != OriginError::kWrongType;
 }
 
 std::string_view remedy_for_refused_writes(OriginError error) {
@@ -55,22 +57,34 @@ Error to_error(OriginError error) {
           .fix = "check that Redis is up and reachable"};
 }
 
-RedisOrigin::Worker::Worker(const Clock& the_clock, RedisAddress address, uint64_t seed,
+Error to_error(OriginError error, std::string_view answer, std::span<const Script> scripts) {
+  Error with_answer = to_error(error);
+  with_answer.detail = "the origin answered: " + std::string(answer);
+  // The server does not say which command of a script it refused.
+  if (error == OriginError::kRefused && answer.find("script") != std::string_view::npos) {
+    with_answer.detail += "; the scripts of this call use " + commands_of(scripts);
+  }
+  return with_answer;
+}
+
+RedisOrigin::Worker::Worker(const Clock& the_clock, const RedisAddress& address, uint64_t seed,
                             RedisTimeouts the_timeouts)
     : clock(the_clock),
       io(1),
       guard(asio::make_work_guard(io)),
       timeouts(the_timeouts),
       name(hex(seed)),
-      link(
-          io, the_clock, std::move(address), seed,
-          [this](OriginError why) {
-            metrics.errors.add(why);
-            update_status();
-          },
-          the_timeouts),
+      channel(bridge_channel(address.database)),
+      link(io, the_clock, address, seed,
+           [this](OriginError why) {
+             metrics.errors.add(why);
+             update_status();
+           },
+           {.stores_version = true, .timeouts = the_timeouts}),
       tick_timer(io),
-      shutdown_timer(io) {}
+      shutdown_timer(io),
+      subscription(io, the_clock, address, seed, the_timeouts,
+                   [this](OriginError why) { metrics.errors.add(why); }) {}
 
 void RedisOrigin::Worker::start() {
   link.start();
@@ -82,6 +96,7 @@ void RedisOrigin::Worker::end() {
   tick_timer.cancel();
   shutdown_timer.cancel();
   link.stop();
+  subscription.stop();
   guard.reset();
   io.stop();
 }
@@ -130,6 +145,8 @@ void RedisOrigin::Worker::tick() {
   update_status();
   const Instant now = clock.now();
   send_heartbeat(now);
+  // The node has missed the messages before: what it knows may be old.
+  if (subscription.tick(now.mono)) epoch.fetch_add(1, std::memory_order_relaxed);
   if (link.ready() && breaker.probe_due(now.mono)) {
     Pipeline ping;
     add(ping, OriginCommand::kPing, {"PING"});

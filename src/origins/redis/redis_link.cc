@@ -27,48 +27,14 @@ constexpr size_t kMaxUnread = 64 << 20;
 
 }  // namespace
 
-OriginError error_of_reply(std::string_view error) {
-  constexpr std::pair<std::string_view, OriginError> kCodes[] = {
-      {"READONLY", OriginError::kReadOnly},     {"LOADING", OriginError::kLoading},
-      {"BUSY", OriginError::kLoading},          {"MASTERDOWN", OriginError::kLoading},
-      {"OOM", OriginError::kOutOfMemory},       {"NOAUTH", OriginError::kRefused},
-      {"WRONGPASS", OriginError::kRefused},     {"NOPERM", OriginError::kRefused},
-      {"NOSCRIPT", OriginError::kNoScript},     {"WRONGTYPE", OriginError::kWrongType},
-      {"MOVED", OriginError::kMoved},           {"ASK", OriginError::kMoved},
-      {"CLUSTERDOWN", OriginError::kMoved},     {"TRYAGAIN", OriginError::kMoved},
-      {"CROSSSLOT", OriginError::kMoved},       {"NOREPLICAS", OriginError::kWritesRefused},
-      {"MISCONF", OriginError::kWritesRefused},
-  };
-  const std::string_view code = error.substr(0, error.find(' '));
-  for (const auto& [name, meaning] : kCodes) {
-    if (code == name) return meaning;
-  }
-  // The reply for a script that calls a forbidden command has no code of its own.
-  if (error.find("can't run this command") != std::string_view::npos) return OriginError::kRefused;
-  return OriginError::kOther;
-}
-
-void append_command(std::string& out, std::span<const std::string_view> words) {
-  out += '*';
-  out += std::to_string(words.size());
-  out += "\r\n";
-  for (const std::string_view word : words) {
-    out += '$';
-    out += std::to_string(word.size());
-    out += "\r\n";
-    out += word;
-    out += "\r\n";
-  }
-}
-
 class RedisLink::Session : public std::enable_shared_from_this<Session> {
  public:
   Session(asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed,
-          OnLost on_lost, RedisTimeouts timeouts)
+          OnLost on_lost, Options options)
       : clock_(clock),
         address_(std::move(address)),
         on_lost_(std::move(on_lost)),
-        timeouts_(timeouts),
+        options_(std::move(options)),
         random_(seed | 1),
         resolver_(io),
         socket_(io),
@@ -158,47 +124,61 @@ class RedisLink::Session : public std::enable_shared_from_this<Session> {
 
   // Authenticates and selects the database. Then kills the previous connection of this link, so
   // that its writes in flight cannot arrive after newer writes; skipped if the server does not
-  // support or allow it.
+  // support or allow it. At last subscribes: after that the server accepts no other command.
   void handshake() {
     error_code ignored;
     socket_.set_option(tcp::no_delay(true), ignored);
     read();
     std::string hello;
-    size_t count = 1;
+    size_t count = 0;
+    const auto command = [&](std::initializer_list<std::string_view> words) {
+      append_command(hello, words);
+      return count++;
+    };
     if (!address_.password.empty()) {
-      ++count;
       if (address_.user.empty()) {
-        append_command(hello, {"AUTH", address_.password});
+        command({"AUTH", address_.password});
       } else {
-        append_command(hello, {"AUTH", address_.user, address_.password});
+        command({"AUTH", address_.user, address_.password});
       }
     }
-    if (address_.database != 0) {
-      ++count;
-      append_command(hello, {"SELECT", std::to_string(address_.database)});
-    }
-    append_command(hello, {"PING"});
-    const size_t needed = count;
-    append_command(hello, {"CLIENT", "INFO"});
-    ++count;
+    if (address_.database != 0) command({"SELECT", std::to_string(address_.database)});
+    const size_t ping = command({"PING"});
+    // Not checked: a server that refuses writes may still be read.
+    if (options_.stores_version) command({"SET", kVersionKey, kOriginVersion, "NX"});
+    const size_t version = command({"GET", kVersionKey});
+    const size_t identity = command({"CLIENT", "INFO"});
     if (!previous_.address.empty()) {
-      append_command(hello, {"CLIENT", "KILL", "ID", previous_.id, "ADDR", previous_.address});
-      ++count;
+      command({"CLIENT", "KILL", "ID", previous_.id, "ADDR", previous_.address});
     }
+    if (!options_.channel.empty()) command({"SUBSCRIBE", options_.channel});
     const uint64_t attempt = attempt_;
     call(std::move(hello), count,
-         [this, attempt, needed](std::optional<OriginError> failure,
-                                 std::span<const RedisReply> replies) {
+         [this, attempt, ping, version, identity](std::optional<OriginError> failure,
+                                                  std::span<const RedisReply> replies) {
            if (attempt_ != attempt || failure) return;
-           for (const RedisReply& reply : replies.first(needed)) {
-             if (reply.type != RedisReply::Type::kError) continue;
-             return fail(error_of_reply(reply.text), std::string(reply.text));
+           for (size_t i = 0; i < replies.size(); ++i) {
+             const bool needed = i <= ping || i == version ||
+                                 (!options_.channel.empty() && i + 1 == replies.size());
+             if (!needed || replies[i].type != RedisReply::Type::kError) continue;
+             return fail(error_of_reply(replies[i].text), std::string(replies[i].text));
            }
-           previous_ = identity_of(replies[needed]);
+           const RedisReply& stored = replies[version];
+           if (stored.type == RedisReply::Type::kText && stored.text != kOriginVersion) {
+             return fail(OriginError::kVersion, version_conflict(stored.text));
+           }
+           previous_ = identity_of(replies[identity]);
            state_ = State::kReady;
            last_error_.clear();
            backoff_ = kMinBackoff;
          });
+  }
+
+  static std::string version_conflict(std::string_view stored) {
+    return "it has data of version " + std::string(stored.substr(0, 20)) +
+           " and this process needs version " + std::string(kOriginVersion) +
+           ": stop all processes of the other version and delete the keys weir:*, or use another "
+           "database";
   }
 
   void call(std::string commands, size_t count, Done done) {
@@ -236,8 +216,8 @@ class RedisLink::Session : public std::enable_shared_from_this<Session> {
 
   // False if the connection was closed.
   bool take_replies(uint64_t attempt) {
-    size_t at = 0;
-    while (!calls_.empty()) {
+    size_t at = subscribed() ? take_messages(0) : 0;
+    while (attempt_ == attempt && !calls_.empty()) {
       // All replies of a call at once: the views are valid while the bytes stay in place.
       std::vector<RedisReply> replies(calls_.front().count);
       size_t end = at;
@@ -258,16 +238,48 @@ class RedisLink::Session : public std::enable_shared_from_this<Session> {
       const Call call = std::move(calls_.front());
       calls_.pop_front();
       call.done(std::nullopt, replies);
-      if (attempt_ != attempt) return false;
+      if (attempt_ == attempt && subscribed()) at = take_messages(at);
     }
+    if (attempt_ != attempt) return false;
     std::copy(in_.begin() + static_cast<ptrdiff_t>(at),
               in_.begin() + static_cast<ptrdiff_t>(filled_), in_.begin());
     filled_ -= at;
-    if (filled_ > kMaxUnread || (calls_.empty() && filled_ > 0)) {
+    // A subscription may have received a part of a message.
+    if (filled_ > kMaxUnread || (calls_.empty() && filled_ > 0 && !subscribed())) {
       fail(OriginError::kOther, "the server sent an unexpected reply");
       return false;
     }
     return true;
+  }
+
+  // Messages come between replies, and never between those of one call: a subscribed connection
+  // sends nothing but single PINGs.
+  [[nodiscard]] bool subscribed() const { return ready() && !options_.channel.empty(); }
+
+  // Delivers the messages from `at` on, and returns where they end.
+  size_t take_messages(size_t at) {
+    const uint64_t attempt = attempt_;
+    while (attempt_ == attempt) {
+      RedisReply reply;
+      size_t bytes = 0;
+      const ReplyStatus status =
+          parse_reply(std::string_view(in_.data() + at, filled_ - at), reply, bytes);
+      if (status == ReplyStatus::kBroken) {
+        fail(OriginError::kOther, "the server sent an invalid message");
+        break;
+      }
+      if (status == ReplyStatus::kIncomplete) break;
+      const bool message = reply.type == RedisReply::Type::kList && reply.items.size() == 3 &&
+                           reply.items[0].text == "message";
+      if (!message && calls_.empty()) {
+        fail(OriginError::kOther, "the server sent an unexpected reply");
+        break;
+      }
+      if (!message) break;
+      at += bytes;
+      options_.on_message(reply.items[2].text);
+    }
+    return at;
   }
 
   // Fails the calls in flight and schedules the next attempt to connect.
@@ -304,7 +316,7 @@ class RedisLink::Session : public std::enable_shared_from_this<Session> {
     watchdog_.async_wait([self = shared_from_this()](const error_code& cancelled) {
       if (cancelled || self->stopped_) return;
       const MonoTime now = self->clock_.now().mono;
-      const RedisTimeouts& limit = self->timeouts_;
+      const RedisTimeouts& limit = self->options_.timeouts;
       if (self->state_ == State::kConnecting && now - self->connecting_since_ > limit.connect) {
         self->fail(OriginError::kTimeout, "connecting timed out");
       } else if (!self->calls_.empty() && now - self->calls_.front().sent > limit.reply) {
@@ -317,7 +329,7 @@ class RedisLink::Session : public std::enable_shared_from_this<Session> {
   const Clock& clock_;
   const RedisAddress address_;
   const OnLost on_lost_;
-  const RedisTimeouts timeouts_;
+  const Options options_;
   uint64_t random_;
   tcp::resolver resolver_;
   tcp::socket socket_;
@@ -339,9 +351,9 @@ class RedisLink::Session : public std::enable_shared_from_this<Session> {
 };
 
 RedisLink::RedisLink(asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed,
-                     OnLost on_lost, RedisTimeouts timeouts)
+                     OnLost on_lost, Options options)
     : session_(std::make_shared<Session>(io, clock, std::move(address), seed, std::move(on_lost),
-                                         timeouts)) {}
+                                         std::move(options))) {}
 RedisLink::~RedisLink() = default;
 
 void RedisLink::start() {

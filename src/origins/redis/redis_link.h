@@ -1,9 +1,10 @@
 // One connection to a Redis server that reconnects by itself.
 //
-// The link connects, authenticates and sends pipelines in order. If the connection is lost or does
-// not answer, all calls in flight fail, and the link reconnects with exponential backoff and
-// jitter. It resolves the host name again each time. While it is not ready, calls fail at once:
-// nothing is queued for a server that may not come back.
+// The link connects, authenticates, checks the version of the stored data, and sends pipelines in
+// order. It may also subscribe to a channel; then it may send nothing but PING. If the connection
+// is lost or does not answer, all calls in flight fail, and the link reconnects with exponential
+// backoff and jitter. It resolves the host name again each time. While it is not ready, calls fail
+// at once: nothing is queued for a server that may not come back.
 //
 // All methods run on the thread of the io_context.
 
@@ -17,8 +18,8 @@
 #include <string>
 
 #include "origins/redis/redis_address.h"
+#include "origins/redis/redis_command.h"
 #include "origins/redis/redis_reply.h"
-#include "telemetry/origin_metrics.h"
 #include "weir/clock.h"
 #include "weir/error.h"
 
@@ -28,10 +29,10 @@ class io_context;
 
 namespace weir::origins {
 
-using telemetry::OriginError;
-
-// Classifies an error reply of the server.
-[[nodiscard]] OriginError error_of_reply(std::string_view error);
+// The version of the data that Weir stores in Redis, and its key. A server with another version is
+// not used.
+inline constexpr std::string_view kOriginVersion = "1";
+inline constexpr std::string_view kVersionKey = "weir:version";
 
 class RedisLink {
  public:
@@ -42,8 +43,16 @@ class RedisLink {
   // Called each time a connection is lost or an attempt to connect fails.
   using OnLost = std::function<void(OriginError why)>;
 
+  struct Options {
+    bool stores_version = false;  // if the server has none
+    std::string channel = {};     // empty: no subscription
+    // Receives each message, valid during the call.
+    std::function<void(std::string_view message)> on_message = nullptr;
+    RedisTimeouts timeouts = {};
+  };
+
   RedisLink(boost::asio::io_context& io, const Clock& clock, RedisAddress address, uint64_t seed,
-            OnLost on_lost, RedisTimeouts timeouts = {});
+            OnLost on_lost, Options options);
   ~RedisLink();
   RedisLink(const RedisLink&) = delete;
   RedisLink& operator=(const RedisLink&) = delete;
@@ -51,6 +60,7 @@ class RedisLink {
   void start();
   void stop();
 
+  // Connected, and subscribed if there is a channel.
   [[nodiscard]] bool ready() const;
   // Different for each connection.
   [[nodiscard]] uint64_t connection_id() const;
@@ -70,11 +80,5 @@ class RedisLink {
   class Session;
   std::shared_ptr<Session> session_;
 };
-
-// Appends a command in RESP.
-void append_command(std::string& out, std::span<const std::string_view> words);
-inline void append_command(std::string& out, std::initializer_list<std::string_view> words) {
-  append_command(out, std::span(words.begin(), words.size()));
-}
 
 }  // namespace weir::origins

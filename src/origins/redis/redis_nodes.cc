@@ -19,10 +19,6 @@ constexpr Nanos kHeartbeatInterval = std::chrono::seconds(1);
 constexpr uint64_t kHeartbeatsPerListing = 10;  // in case two nodes took the same rank
 constexpr auto kShutdownTimeout = std::chrono::milliseconds(200);
 
-std::string millis_text(WallTime time) {
-  return std::to_string(time.time_since_epoch().count());
-}
-
 // Parses the reply to TIME: seconds and microseconds.
 std::optional<WallTime> parse_time(const RedisReply& reply) {
   if (reply.type != RedisReply::Type::kList || reply.items.size() != 2) return std::nullopt;
@@ -45,6 +41,9 @@ void RedisOrigin::Worker::request_time(Instant now) {
   link.send(std::move(pipeline.text), pipeline.count,
             [this, now](std::optional<OriginError> failure, std::span<const RedisReply> replies) {
               if (failure) return;
+              if (replies[0].type == RedisReply::Type::kError) {
+                metrics.errors.add(error_of_reply(replies[0].text));
+              }
               on_time(now, replies[0]);
               if (server_time_ahead) heartbeat_at = {};
             });
@@ -103,13 +102,23 @@ void RedisOrigin::Worker::on_heartbeat(Instant sent, std::span<const RedisReply>
   if (!repairs.empty()) send_repairs();
   // The server did not know this node: it was flushed, and lost the cells, too.
   const bool is_new = replies[1].integer == 1;
-  if (is_new && registered) epoch.fetch_add(1, std::memory_order_relaxed);
+  if (is_new && registered) {
+    epoch.fetch_add(1, std::memory_order_relaxed);
+    store_version();
+  }
   registered = true;
   // After a pause without heartbeats the other nodes may register a little later than this one.
   const bool paused = is_new || sent.mono - acknowledged_at > 2 * kHeartbeatInterval;
   if (paused) shrink_allowed_at = sent.mono + timeouts.node;
   acknowledged_at = sent.mono;
   on_nodes(replies, sent.mono >= shrink_allowed_at);
+}
+
+// As the handshake did; whether it succeeds shows the next one.
+void RedisOrigin::Worker::store_version() {
+  Pipeline pipeline;
+  add(pipeline, OriginCommand::kNodes, {"SET", kVersionKey, kOriginVersion, "NX"});
+  link.send(std::move(pipeline.text), pipeline.count, [](auto, auto) {});
 }
 
 void RedisOrigin::Worker::on_nodes(std::span<const RedisReply> replies, bool settled) {

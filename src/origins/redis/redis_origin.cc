@@ -27,32 +27,104 @@ void RedisOrigin::stop() {
   worker_->thread.join();
 }
 
+// Runs a call with a reply on the thread of the origin, or rejects it.
+template <typename Reply, typename Call>
+void RedisOrigin::post(Reply reply, Call call) {
+  asio::post(worker_->io,
+             [worker = worker_.get(), reply = std::move(reply), call = std::move(call)]() mutable {
+               if (worker->check_reachable(reply)) call(*worker, std::move(reply));
+             });
+}
+
+// The same without a reply. Nobody waits for it, so a call that is not sent does not count as
+// failed.
+template <typename Call>
+void RedisOrigin::post(Call call) {
+  asio::post(worker_->io, [worker = worker_.get(), call = std::move(call)] {
+    if (worker->reachable()) call(*worker);
+  });
+}
+
 void RedisOrigin::read(std::vector<CellRead> cells, OriginReply reply) {
-  asio::post(worker_->io, [worker = worker_.get(), cells = std::move(cells),
-                           reply = std::move(reply)]() mutable {
-    if (worker->check_reachable(reply)) worker->read(cells, std::move(reply));
+  post(std::move(reply), [cells = std::move(cells)](Worker& worker, OriginReply answer) {
+    worker.read(cells, std::move(answer));
   });
 }
 
 void RedisOrigin::replay(std::vector<CellReplay> cells, OriginReply reply) {
-  asio::post(worker_->io, [worker = worker_.get(), cells = std::move(cells),
-                           reply = std::move(reply)]() mutable {
-    if (worker->check_reachable(reply)) worker->replay(cells, std::move(reply));
+  post(std::move(reply), [cells = std::move(cells)](Worker& worker, OriginReply answer) {
+    worker.replay(cells, std::move(answer));
   });
 }
 
 void RedisOrigin::retire(std::vector<CellRetirement> cells, RetirementReply reply) {
-  asio::post(worker_->io, [worker = worker_.get(), cells = std::move(cells),
-                           reply = std::move(reply)]() mutable {
-    if (worker->check_reachable(reply)) worker->retire(std::move(cells), std::move(reply));
+  post(std::move(reply), [cells = std::move(cells)](Worker& worker, RetirementReply answer) {
+    worker.retire(cells, std::move(answer));
   });
 }
 
-void RedisOrigin::note_published(std::vector<CellPublished> cells) {
-  asio::post(worker_->io, [worker = worker_.get(), cells = std::move(cells)] {
-    // No caller waits for the result, so a call that is not sent does not count as failed.
-    if (worker->reachable()) worker->note_published(cells);
+void RedisOrigin::acquire(std::string holder, Millis lease, GrantReply reply) {
+  post(std::move(reply), [holder = std::move(holder), lease](Worker& worker, GrantReply answer) {
+    worker.acquire(holder, lease, std::move(answer));
   });
+}
+
+void RedisOrigin::release(std::string holder) {
+  post([holder = std::move(holder)](Worker& worker) { worker.release(holder); });
+}
+
+void RedisOrigin::save(std::string holder, std::string state, SavedReply reply) {
+  post(std::move(reply),
+       [holder = std::move(holder), state = std::move(state)](Worker& worker, SavedReply answer) {
+         worker.save(holder, state, std::move(answer));
+       });
+}
+
+void RedisOrigin::read_due(WallTime from, WallTime by, size_t most, DueReply reply) {
+  post(std::move(reply), [from, by, most](Worker& worker, DueReply answer) {
+    worker.read_due(from, by, most, std::move(answer));
+  });
+}
+
+void RedisOrigin::add_due(std::vector<DueTuple> entries) {
+  post([entries = std::move(entries)](Worker& worker) { worker.add_due(entries); });
+}
+
+void RedisOrigin::remove_due(std::vector<DueTuple> entries) {
+  post([entries = std::move(entries)](Worker& worker) { worker.remove_due(entries); });
+}
+
+void RedisOrigin::read_tuples(std::vector<TupleRead> tuples, TupleReply reply) {
+  post(std::move(reply), [tuples = std::move(tuples)](Worker& worker, TupleReply answer) mutable {
+    worker.read_tuples(std::move(tuples), std::move(answer));
+  });
+}
+
+void RedisOrigin::update_tuples(std::vector<TupleUpdate> updates, TupleReply reply) {
+  post(std::move(reply), [updates = std::move(updates)](Worker& worker, TupleReply answer) mutable {
+    worker.update_tuples(std::move(updates), std::move(answer));
+  });
+}
+
+void RedisOrigin::keep_record(std::string record, WallTime at, KeptReply reply) {
+  post(std::move(reply), [record = std::move(record), at](Worker& worker, KeptReply answer) {
+    worker.keep_record(record, at, std::move(answer));
+  });
+}
+
+void RedisOrigin::read_records(RecordsReply reply) {
+  post(std::move(reply),
+       [](Worker& worker, RecordsReply answer) { worker.read_records(std::move(answer)); });
+}
+
+void RedisOrigin::notify(std::string body) {
+  post([body = std::move(body)](Worker& worker) { worker.notify(body); });
+}
+
+Subscription RedisOrigin::subscribe(BridgeMessageHandler handler) {
+  Subscription subscription = worker_->subscription.add(std::move(handler));
+  asio::post(worker_->io, [worker = worker_.get()] { worker->subscription.update(); });
+  return subscription;
 }
 
 Reach RedisOrigin::reach() const {

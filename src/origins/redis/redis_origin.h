@@ -1,7 +1,8 @@
-// The regional origin in Redis; redis_cells.h describes the representation of a cell.
+// The regional origin in Redis; redis_cells.h and redis_tuples.h describe what it stores.
 //
-// A replay sends HSET and HGETALL for each cell in one pipeline. All traffic uses one connection,
-// in order, so that an older total never overwrites a newer one.
+// A replay sends HSET and HGETALL for each cell in one pipeline. All calls use one connection, in
+// order, so that an older total never overwrites a newer one. Messages of the bridge come over a
+// second one, which exists only while there are handlers.
 //
 // Safe from any thread unless noted. Replies come on the thread of the origin.
 
@@ -17,7 +18,7 @@
 
 namespace weir::origins {
 
-class RedisOrigin final : public RegionalOrigin {
+class RedisOrigin final : public RegionalOrigin, public BridgeStore {
  public:
   // `clock` must outlive the origin. `seed` names this node among those that share the server, and
   // makes its pauses differ from theirs.
@@ -33,11 +34,26 @@ class RedisOrigin final : public RegionalOrigin {
   void read(std::vector<CellRead> cells, OriginReply reply) override;
   void replay(std::vector<CellReplay> cells, OriginReply reply) override;
   void retire(std::vector<CellRetirement> cells, RetirementReply reply) override;
-  void note_published(std::vector<CellPublished> cells) override;
   [[nodiscard]] Reach reach() const override;
   [[nodiscard]] uint32_t live_nodes() const override;
   [[nodiscard]] uint32_t rank() const override;
+  // Also changes when the messages of the bridge may have been missed: after each subscription.
   [[nodiscard]] uint64_t epoch() const override;
+  [[nodiscard]] BridgeStore* bridge_store() override { return this; }
+
+  // Calls run in their order. Those without a reply are dropped while the server is unreachable.
+  void acquire(std::string holder, Millis lease, GrantReply reply) override;
+  void release(std::string holder) override;
+  void save(std::string holder, std::string state, SavedReply reply) override;
+  void read_due(WallTime from, WallTime by, size_t most, DueReply reply) override;
+  void add_due(std::vector<DueTuple> entries) override;
+  void remove_due(std::vector<DueTuple> entries) override;
+  void read_tuples(std::vector<TupleRead> tuples, TupleReply reply) override;
+  void update_tuples(std::vector<TupleUpdate> updates, TupleReply reply) override;
+  void keep_record(std::string record, WallTime at, KeptReply reply) override;
+  void read_records(RecordsReply reply) override;
+  void notify(std::string body) override;
+  [[nodiscard]] Subscription subscribe(BridgeMessageHandler handler) override;
 
   [[nodiscard]] const telemetry::OriginMetrics& metrics() const;
   // Why the origin is not ready; empty if it is.
@@ -47,6 +63,11 @@ class RedisOrigin final : public RegionalOrigin {
 
  private:
   struct Worker;
+  template <typename Reply, typename Call>
+  void post(Reply reply, Call call);
+  template <typename Call>
+  void post(Call call);
+
   const std::unique_ptr<Worker> worker_;
 };
 

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "origins/redis/running_redis_test.h"
+#include "tests/contracts/bridge_contract.h"
 #include "tests/contracts/origin_contract.h"
 
 namespace weir {
@@ -12,21 +13,39 @@ namespace contracts {
 
 using origins::read_of;
 using origins::RealClock;
+using origins::RedisAddress;
 using origins::RunningOrigin;
 using servers::RedisServer;
 
 struct InRedis {
   using Clock = RealClock;
   static constexpr bool kTimeIsReal = true;
-  explicit InRedis(const Clock& clock) : running(clock, server.port()) { running.await_ready(); }
+  explicit InRedis(const Clock& at) : clock(at), running(at, server.port()) {
+    running.await_ready();
+  }
   [[nodiscard]] std::shared_ptr<RegionalOrigin> make() const { return running.origin(); }
+  [[nodiscard]] std::shared_ptr<RegionalOrigin> another() {
+    second.emplace(clock, server.port(), RedisAddress{}, 2);
+    second->await_ready();
+    return second->origin();
+  }
   // Replies come in order: after this one all earlier replies are there.
   void settle() const { (void)running.read({read_of("settle")}); }
+  void await_subscribers(size_t count) const {
+    await([&] { return origins::subscribers(server) == count; });
+  }
+  template <typename Condition>
+  void await(const Condition& condition) const {
+    servers::await(condition);
+  }
+  const Clock& clock;
   RedisServer server;
   RunningOrigin running;
+  std::optional<RunningOrigin> second;
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(RedisOrigin, OriginContract, InRedis);
+INSTANTIATE_TYPED_TEST_SUITE_P(RedisOrigin, BridgeContract, InRedis);
 
 }  // namespace contracts
 

@@ -20,7 +20,7 @@ struct RedisReply {
   std::vector<RedisReply> items = {};  // of kList; a map is a list of names and values
 };
 
-inline constexpr size_t kMaxReplyText = size_t{1} << 20;
+inline constexpr size_t kMaxReplyText = size_t{1} << 24;  // also of a message of the bridge
 inline constexpr size_t kMaxReplyItems = size_t{1} << 16;
 
 enum class ReplyStatus : uint8_t { kComplete, kIncomplete, kBroken };

@@ -50,7 +50,7 @@ TEST(RedisReply, ReportsEveryPrefixAsIncomplete) {
 
 TEST(RedisReply, RejectsMalformedAndOversizedReplies) {
   for (const char* text : {"x\r\n", "\r\n", ":1\n", ":one\r\n", ":\r\n", "$-2\r\n", "$1x\r\n",
-                           "$1\r\nabc", "$1048577\r\n", "*65537\r\n", "%32769\r\n", "*-2\r\n",
+                           "$1\r\nabc", "$16777217\r\n", "*65537\r\n", "%32769\r\n", "*-2\r\n",
                            "%9223372036854775807\r\n", "*9223372036854775807\r\n"}) {
     EXPECT_EQ(status_of(text), ReplyStatus::kBroken) << text;
   }

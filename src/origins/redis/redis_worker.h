@@ -1,17 +1,21 @@
 // The part of the Redis origin that runs on its own thread.
 //
-// Three concerns share its connection: cell calls (redis_calls.cc), heartbeats that list the live
-// nodes (redis_nodes.cc), and the health of the server (redis_health.cc).
+// These concerns share its connection: cell calls (redis_calls.cc), scripts
+// (redis_script_calls.cc), the store of the bridge (redis_bridge.cc, redis_tuple_calls.cc),
+// heartbeats that list the live nodes (redis_nodes.cc), and the health of the server
+// (redis_health.cc). Messages of the bridge have a connection of their own (redis_subscription.h).
 //
 // All methods run on the thread of `io`; other threads post to it, and read the atomics and the
 // texts under `mutex`.
 
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,13 +28,16 @@
 #include "origins/redis/redis_link.h"
 #include "origins/redis/redis_origin.h"
 #include "origins/redis/redis_repairs.h"
+#include "origins/redis/redis_scripts.h"
+#include "origins/redis/redis_subscription.h"
 #include "platform/thread_group.h"
 #include "telemetry/origin_metrics.h"
 
 namespace weir::origins {
 
 struct RedisOrigin::Worker {
-  Worker(const Clock& the_clock, RedisAddress address, uint64_t seed, RedisTimeouts the_timeouts);
+  Worker(const Clock& the_clock, const RedisAddress& address, uint64_t seed,
+         RedisTimeouts the_timeouts);
 
   void start();
   // Removes this node from the list of live nodes if the server answers soon, then ends.
@@ -38,8 +45,21 @@ struct RedisOrigin::Worker {
 
   void read(const std::vector<CellRead>& cells, OriginReply reply);
   void replay(const std::vector<CellReplay>& cells, OriginReply reply);
-  void retire(std::vector<CellRetirement> cells, RetirementReply reply);
-  void note_published(const std::vector<CellPublished>& cells);
+  void retire(const std::vector<CellRetirement>& cells, RetirementReply reply);
+
+  void acquire(const std::string& holder, Millis lease, GrantReply reply);
+  void release(const std::string& holder);
+  void save(const std::string& holder, const std::string& state, SavedReply reply);
+  void read_due(WallTime from, WallTime by, size_t most, DueReply reply);
+  void add_due(const std::vector<DueTuple>& entries);
+  void remove_due(const std::vector<DueTuple>& entries);
+  void keep_record(const std::string& record, WallTime at, KeptReply reply);
+  void read_records(RecordsReply reply);
+  // The time by the clock of the server, which all nodes share; by our own until it is known.
+  [[nodiscard]] WallTime server_time() const;
+  void read_tuples(std::vector<TupleRead> tuples, TupleReply reply);
+  void update_tuples(std::vector<TupleUpdate> updates, TupleReply reply);
+  void notify(const std::string& body);
 
   // Commands in RESP; each is counted in the metrics.
   struct Pipeline {
@@ -47,7 +67,11 @@ struct RedisOrigin::Worker {
     size_t count = 0;
   };
   void add(Pipeline& pipeline, telemetry::OriginCommand kind,
-           std::initializer_list<std::string_view> words);
+           std::span<const std::string_view> words);
+  void add(Pipeline& pipeline, telemetry::OriginCommand kind,
+           std::initializer_list<std::string_view> words) {
+    add(pipeline, kind, std::span(words.begin(), words.size()));
+  }
   void add_expiry(Pipeline& pipeline, std::string_view key, WallTime expires_at);
   // The time to live of a cell in ms. A duration, since our clock may differ from the server's.
   [[nodiscard]] std::string ttl_text(WallTime expires_at) const;
@@ -59,35 +83,74 @@ struct RedisOrigin::Worker {
     size_t first_reply = 0;
     size_t hash_reply = 0;
     Count total = 0;       // written
+    Count limit_seen = 0;  // written if known
     bool expired = false;  // nothing was sent: the cell counts as acknowledged
     bool written = false;
     bool expiry_sent = false;  // false: the cell should still have the expiry of an earlier write
     std::string key = {};
-    WallTime expires_at{};  // if known
+    WallTime expires_at{};                               // if known
+    std::optional<size_t> regions_reply = std::nullopt;  // of the region counts, if requested
   };
   struct Call {
     Pipeline pipeline;
     std::vector<CellCall> cells;
+    std::optional<size_t> due_reply = std::nullopt;  // the first of the last replies
     [[nodiscard]] bool writes() const;
+    // The first error that is not about a single cell.
+    [[nodiscard]] const RedisReply* error_in(std::span<const RedisReply> replies) const;
   };
 
   // Cell calls.
-  void write_field(Pipeline& pipeline, CellCall& cell, telemetry::OriginCommand kind);
+  void write_cell(Pipeline& pipeline, CellCall& cell);
   void send(Call call, OriginReply reply);
-  void send_published(Call call);
-  enum class OnMissingScript : uint8_t { kRetry, kFail };
-  void retire(std::vector<CellRetirement> cells, RetirementReply reply, OnMissingScript policy);
   void check_expiries(const Call& call, std::span<const RedisReply> replies);
   void send_repairs();
   [[nodiscard]] Result<std::vector<CellTotals>> totals(const Call& call,
                                                        std::span<const RedisReply> replies);
   void reset_after_reconnect();
 
+  // Scripts.
+  using Replies = std::span<const RedisReply>;
+  struct ScriptCall {
+    Pipeline commands;
+    std::vector<Script> scripts = {};           // that the commands use
+    size_t optional = 0;                        // so many of the last commands may fail
+    std::function<void(Result<Replies>)> done;  // one reply per command, valid during the call
+  };
+  enum class OnMissingScript : uint8_t { kRetry, kFail };
+  void call_scripts(ScriptCall call) {
+    call_scripts(std::make_shared<const ScriptCall>(std::move(call)), OnMissingScript::kRetry);
+  }
+  void call_scripts(const std::shared_ptr<const ScriptCall>& call, OnMissingScript policy);
+  void add_script(Pipeline& pipeline, telemetry::OriginCommand kind, Script script,
+                  std::span<const std::string_view> keys, std::span<const std::string_view> values);
+  void add_script(Pipeline& pipeline, telemetry::OriginCommand kind, Script script,
+                  std::initializer_list<std::string_view> keys,
+                  std::initializer_list<std::string_view> values) {
+    add_script(pipeline, kind, script, std::span(keys.begin(), keys.size()),
+               std::span(values.begin(), values.size()));
+  }
+  // Adds SCRIPT LOAD, unless this connection has sent it.
+  void load_script(Pipeline& pipeline, Script script);
+
+  // Region counts.
+  // Uses the script kAddDue.
+  void add_due_commands(Pipeline& pipeline, std::span<const DueTuple> entries);
+  void add_update(Pipeline& commands, const TupleUpdate& update);
+  void add_floor(Pipeline& commands, const std::string& prefix, const CellFloor& floor);
+  [[nodiscard]] std::vector<RegionCount> regions_of(const RedisReply& hash);
+  [[nodiscard]] TupleCounts counts_of(const std::vector<int64_t>& sequences, Replies hashes);
+  struct TupleReads;
+  struct TupleUpdates;
+  void read_next(const std::shared_ptr<TupleReads>& reads);
+  void update_next(const std::shared_ptr<TupleUpdates>& updates);
+
   // Heartbeats.
   void send_heartbeat(Instant now);
   void request_time(Instant now);
   void on_time(Instant sent, const RedisReply& reply);
   void on_heartbeat(Instant sent, std::span<const RedisReply> replies);
+  void store_version();
   void on_nodes(std::span<const RedisReply> replies, bool settled);
 
   // Health.
@@ -105,9 +168,8 @@ struct RedisOrigin::Worker {
   boost::asio::io_context io;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard;
   const RedisTimeouts timeouts;
-  const std::string name;  // of this node
-  const std::string retire_sha = sha_of_script(kRetireScript);
-  const std::string restore_sha = sha_of_script(kRestoreScript);
+  const std::string name;     // of this node
+  const std::string channel;  // of the messages of the bridge
   telemetry::OriginMetrics metrics;
 
   // On the thread of `io`.
@@ -115,13 +177,13 @@ struct RedisOrigin::Worker {
   boost::asio::steady_timer tick_timer, shutdown_timer;
   base::Breaker breaker;
   RedisRepairs repairs;
+  RedisSubscription subscription;
   bool ended = false;
 
   // What this connection has received; a server behind another connection may have none of it.
   uint64_t sent_on_connection = 0;
   std::unordered_set<std::string> expiries_sent;  // keys
-  bool retire_script_sent = false;
-  bool restore_script_sent = false;
+  std::array<bool, static_cast<size_t>(Script::kCount)> scripts_sent{};
 
   MonoTime heartbeat_at{};
   MonoTime acknowledged_at{};    // when the last acknowledged heartbeat was sent
@@ -148,5 +210,8 @@ struct RedisOrigin::Worker {
 
 // The error that a caller receives.
 [[nodiscard]] Error to_error(OriginError error);
+// With the answer of the server to a call that may use scripts.
+[[nodiscard]] Error to_error(OriginError error, std::string_view answer,
+                             std::span<const Script> scripts);
 
 }  // namespace weir::origins

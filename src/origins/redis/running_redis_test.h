@@ -12,6 +12,7 @@
 
 #include "origins/redis/redis_cells.h"
 #include "origins/redis/redis_origin.h"
+#include "origins/redis/redis_subscription.h"
 #include "tests/servers/await.h"
 #include "tests/servers/redis_server.h"
 
@@ -74,6 +75,36 @@ class RunningOrigin {
     return wait<size_t>([&](RetirementReply reply) { origin_->retire(cells, std::move(reply)); });
   }
 
+  [[nodiscard]] Result<BridgeGrant> acquire(const std::string& holder, Millis lease) const {
+    return wait<BridgeGrant>(
+        [&](GrantReply reply) { origin_->acquire(holder, lease, std::move(reply)); });
+  }
+  [[nodiscard]] Result<bool> save(const std::string& holder, const std::string& state) const {
+    return wait<bool>([&](SavedReply reply) { origin_->save(holder, state, std::move(reply)); });
+  }
+  [[nodiscard]] Result<std::vector<DueTuple>> read_due(WallTime by, size_t most = 1000,
+                                                       WallTime from = {}) const {
+    return wait<std::vector<DueTuple>>(
+        [&](DueReply reply) { origin_->read_due(from, by, most, std::move(reply)); });
+  }
+  [[nodiscard]] Result<std::vector<TupleCounts>> read_tuples(
+      const std::vector<TupleRead>& tuples) const {
+    return wait<std::vector<TupleCounts>>(
+        [&](TupleReply reply) { origin_->read_tuples(tuples, std::move(reply)); });
+  }
+  [[nodiscard]] Result<std::vector<TupleCounts>> update_tuples(
+      const std::vector<TupleUpdate>& updates) const {
+    return wait<std::vector<TupleCounts>>(
+        [&](TupleReply reply) { origin_->update_tuples(updates, std::move(reply)); });
+  }
+  [[nodiscard]] Result<bool> keep_record(const std::string& record, WallTime at) const {
+    return wait<bool>([&](KeptReply reply) { origin_->keep_record(record, at, std::move(reply)); });
+  }
+  [[nodiscard]] Result<std::vector<std::string>> read_records() const {
+    return wait<std::vector<std::string>>(
+        [&](RecordsReply reply) { origin_->read_records(std::move(reply)); });
+  }
+
  private:
   static RedisAddress with_port(RedisAddress address, uint16_t port) {
     address.port = port;
@@ -100,15 +131,15 @@ class RunningOrigin {
 inline constexpr Component kNode{.incarnation = 0xabc, .generation = 1};
 inline constexpr Component kSibling{.incarnation = 0xdef, .generation = 1};
 
-inline CellReplay replay_of(const std::string& tuple, Count total, Component writer = kNode) {
-  return {.cell = {tuple, 5},
-          .writer = writer,
-          .total = total,
-          .expires_at = system_clock().now().wall + Millis(60'000)};
+inline constexpr Millis kLease{60'000};  // of the bridge
+
+// The wall time in so many ms.
+inline WallTime in(int64_t ms) {
+  return system_clock().now().wall + Millis(ms);
 }
-inline CellPublished published_of(const std::string& tuple, Count total) {
-  return {
-      .cell = {tuple, 5}, .total = total, .expires_at = system_clock().now().wall + Millis(60'000)};
+
+inline CellReplay replay_of(const std::string& tuple, Count total, Component writer = kNode) {
+  return {.cell = {tuple, 5}, .writer = writer, .total = total, .expires_at = in(60'000)};
 }
 inline CellRead read_of(const std::string& tuple, Component reader = kNode) {
   return {.cell = {tuple, 5}, .reader = reader};
@@ -119,11 +150,6 @@ inline int64_t number_in(const std::string& answer) {
   return std::stoll(answer.substr(answer.find(':') + 1));
 }
 
-// This long from now, by the system clock.
-inline WallTime in(int64_t ms) {
-  return system_clock().now().wall + Millis(ms);
-}
-
 // When a key expires, by the clock of the server; before 1970: it does not exist or has no expiry.
 inline WallTime expiry(const RedisServer& server, const std::string& key) {
   return WallTime(Millis(number_in(server.ask("PEXPIRETIME " + key))));
@@ -131,5 +157,15 @@ inline WallTime expiry(const RedisServer& server, const std::string& key) {
 
 // How long the origin keeps a key after its last use.
 inline constexpr Millis kExpiryMargin{5000};
+
+// Connections that receive the messages of the bridge.
+inline size_t subscribers(const RedisServer& server, int database = 0) {
+  const std::string channel = bridge_channel(database);
+  const std::string answer = server.ask("PUBSUB NUMSUB " + channel);
+  const size_t at = answer.find(channel);
+  return at == std::string::npos
+             ? 0
+             : static_cast<size_t>(number_in(answer.substr(at + channel.size())));
+}
 
 }  // namespace weir::origins

@@ -1,0 +1,48 @@
+// The state of an origin over time, recorded in the origin itself, for checkers.
+
+#pragma once
+
+#include <vector>
+
+#include "sim/stores/bridge_data.h"
+#include "sim/stores/simulated_origin.h"
+#include "weir/origin.h"
+
+namespace weir::sim {
+
+// The count of a component from this time to that of the next entry.
+struct ComponentValue {
+  MonoTime since{};
+  Count count = 0;
+  Count max_before = 0;  // the largest earlier count
+};
+
+// One write, as the origin applied it.
+struct OriginWrite {
+  int process = 0;
+  const CellReplay& replay;
+  const Components& before;
+  const Components& after;
+};
+
+// The state of the origin over time, recorded in the origin itself.
+class OriginHistory {
+ public:
+  virtual ~OriginHistory() = default;
+  // The smallest sum of all components of a cell but one, at any time since then. A read since then
+  // has seen at least this.
+  [[nodiscard]] virtual Count least_others_since(const CellId& cell, const Component& excluded,
+                                                 MonoTime since) const = 0;
+  [[nodiscard]] virtual Components components(const CellId& cell) const = 0;
+  // The sum of all components.
+  [[nodiscard]] virtual Count total(const CellId& cell) const = 0;
+  // What bridges have added to a cell because it was missing after a loss.
+  [[nodiscard]] virtual Count restored(const CellId& cell) const = 0;
+  // What the region keeps at the origin to share its counts with other regions.
+  [[nodiscard]] virtual const BridgeData& bridge() const = 0;
+  // In order; before the first entry it was 0.
+  [[nodiscard]] virtual const std::vector<ComponentValue>& component_history(
+      const CellId& cell, const Component& component) const = 0;
+};
+
+}  // namespace weir::sim

@@ -1,0 +1,49 @@
+#include "sim/stores/origin_link.h"
+
+namespace weir::sim {
+
+bool OriginLink::is_honest(size_t cells, Traffic kind, const OriginReply& reply) const {
+  if (bug != LinkBug::kErrorsAsEmpty || faults.connectivity != Connectivity::kRefused) return true;
+  note_disruption(kind);
+  reply(Totals(cells));
+  return false;
+}
+
+void OriginLink::read(std::vector<CellRead> what, OriginReply reply) {
+  const auto cells = std::make_shared<const std::vector<CellRead>>(std::move(what));
+  if (watcher != nullptr) watcher->reading(cells->size());
+  OriginReply received = [this, cells, reply = std::move(reply)](Result<Totals> totals) {
+    if (watcher != nullptr) watcher->received(*cells, totals);
+    reply(std::move(totals));
+  };
+  if (!is_honest(cells->size(), Traffic::kRead, received)) return;
+  send<Totals>([this, cells](const OriginReply& answer) { far_end_->read(*cells, answer); },
+               std::move(received), Traffic::kRead);
+}
+
+void OriginLink::replay(std::vector<CellReplay> what, OriginReply reply) {
+  const auto cells = std::make_shared<const std::vector<CellReplay>>(std::move(what));
+  const uint64_t message = ++messages_;
+  if (watcher != nullptr) watcher->sent(message, *cells);
+  OriginReply received = [this, message, cells, reply = std::move(reply)](Result<Totals> totals) {
+    if (watcher != nullptr) watcher->received(message, *cells, totals);
+    reply(std::move(totals));
+  };
+  if (bug == LinkBug::kFalseAcks && random().one_in(3)) return ack_falsely(*cells, received);
+  if (!is_honest(cells->size(), Traffic::kReplay, received)) return;
+  send<Totals>([this, cells](const OriginReply& answer) { far_end_->replay(*cells, answer); },
+               std::move(received), Traffic::kReplay);
+}
+
+void OriginLink::retire(std::vector<CellRetirement> what, RetirementReply reply) {
+  const auto cells = std::make_shared<const std::vector<CellRetirement>>(std::move(what));
+  send_last([this, cells, reply = std::move(reply)] { far_end_->retire(*cells, reply); });
+}
+
+void OriginLink::ack_falsely(const std::vector<CellReplay>& cells, const OriginReply& reply) {
+  Totals totals;
+  for (const CellReplay& cell : cells) totals.push_back({.mine = cell.total});
+  reply(std::move(totals));
+}
+
+}  // namespace weir::sim

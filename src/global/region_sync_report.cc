@@ -1,0 +1,293 @@
+// What a process reports of its region: the heartbeat, the bound on over-admission, and statistics.
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "base/mutex.h"
+#include "global/region_sync.h"
+
+namespace weir::global {
+
+using memory::mutated;
+using memory::Mutation;
+
+namespace {
+
+constexpr Millis kHeartbeatEvery{2000};
+constexpr Millis kHeartbeatRetry{500};
+constexpr size_t kCleanRows = 5000;
+constexpr Millis kBehindAfter{5000};  // without an import
+// Without an accepted write: two heartbeats, of which one failed.
+constexpr Millis kUnwrittenAfter{4000};
+constexpr Millis kSilentAfter{3 * kHeartbeatEvery};
+constexpr uint64_t kWholeLimit = 1'000'000;  // in millionths
+
+// Whether a namespace has more unpublished than was reported.
+bool is_worse(const LedgerRegion& latest, const LedgerRegion& reported) {
+  return latest.unpublished_ppm > reported.unpublished_ppm ||
+         std::ranges::any_of(latest.namespaces, [&](const NamespaceReport& each) {
+           return each.unpublished_ppm > reported.unpublished_in(each.workspace, each.ns);
+         });
+}
+
+template <typename Ppm>
+Unpublished sum_of(const std::vector<LedgerRegion>& regions, const Ppm& ppm_of) {
+  Unpublished sum;
+  for (const LedgerRegion& region : regions) {
+    const uint64_t ppm = ppm_of(region);
+    sum.ppm += ppm;
+    sum.max_ppm += std::max(ppm, kWholeLimit);
+  }
+  return sum;
+}
+
+// Many regions may report many namespaces: keeps the widest, and counts the others as all that are
+// not listed.
+void keep_widest(Regions& regions) {
+  while (regions.wider.size() > kMaxReportedNamespaces) {
+    const auto least = std::ranges::min_element(regions.wider, {},
+                                                [](const auto& each) { return each.second.ppm; });
+    Unpublished& rest = regions.unpublished;
+    rest.ppm = std::max(rest.ppm, least->second.ppm);
+    rest.max_ppm = std::max(rest.max_ppm, least->second.max_ppm);
+    regions.wider.erase(least);
+  }
+}
+
+}  // namespace
+
+void RegionSync::update_siblings(Instant now) {
+  const uint32_t siblings = region_->origin ? region_->origin->live_nodes() : 1;
+  if (siblings < siblings_) {
+    died_counts_until_ = std::max(died_counts_until_, now.wall + 2 * trigger_.longest_window());
+  }
+  siblings_ = siblings;
+  // Without an origin, what a former process had not published died with it.
+  if (mode_ == Mode::kAlone) {
+    died_counts_until_ = std::max(died_counts_until_, importer_.stats().former_rows_until);
+  }
+}
+
+// How many siblings may each admit another limit: while the processes of the region cannot exchange
+// counts through the origin, or cannot keep them.
+uint64_t RegionSync::diverging_siblings(Instant now) const {
+  if (!region_->origin || siblings_ <= 1) return 0;
+  const bool lost = region_->origin->reach() != Reach::kPrompt;
+  const bool late = Nanos(region_->replay_lag.load(std::memory_order_relaxed)) > kMaxInFlight;
+  return lost || late || tuples_->sketch.live_until() > now.wall ? siblings_ - 1 : 0;
+}
+
+// What a region may leave unpublished when all is well, in millionths of a limit: the allowance,
+// and what the row budget adds to the slack.
+uint64_t RegionSync::usual_ppm(uint32_t doublings) const {
+  const uint64_t others = std::max(regions_.count, 2U) - 1;
+  doublings = std::min(doublings, kMaxDoublings);
+  const uint64_t allowance = uint64_t{regions_.rules.unpublished_permille} * 1000 / others;
+  const uint64_t slack = uint64_t{regions_.rules.slack_permille} * 1000;
+  return std::min(allowance << doublings, kWholeLimit) + std::min(slack << doublings, kWholeLimit) -
+         slack;
+}
+
+// The most that this region may have unpublished, as far as this process can tell. Counts that wait
+// too long or that the origin does not have count as a whole limit.
+RegionSync::Report RegionSync::report(Instant now) {
+  std::map<Tenant, uint32_t> tenants = regions_.doublings;
+  std::set<Tenant> late = trigger_.waiting(now).late;
+  const bool evicted = mode_ == Mode::kAlone && tuples_->evicted.live_until() > now.wall;
+  const uint64_t diverging = diverging_siblings(now) * kWholeLimit;
+  bool whole = skipped_live(now, Nanos(0)) || evicted || tuples_->sketch.live_until() > now.wall ||
+               died_counts_until_ > now.wall || diverging > 0;
+  Report report{.region = {.region = global_->shared.region()}, .usual = !whole && late.empty()};
+  if (is_bridge(now)) {
+    publisher_.each_late_tenant(now.mono, kMaxInFlight,
+                                [&](const Tenant& tenant) { late.insert(tenant); });
+    whole = whole || (publisher_.is_full() && !late.empty());
+  }
+  if (mutated(Mutation::kWaitingNotExported)) late.clear();
+  for (const Tenant& tenant : late) tenants.try_emplace(tenant, 0);
+
+  const auto unpublished = [&](uint32_t doublings, bool waits) {
+    const uint64_t usual = usual_ppm(doublings);
+    return (whole || waits ? std::max(kWholeLimit, usual) : usual) + diverging;
+  };
+  report.region.unpublished_ppm = unpublished(0, false);
+  std::vector<NamespaceReport>& namespaces = report.region.namespaces;
+  for (const auto& [tenant, doublings] : tenants) {
+    const uint64_t ppm = unpublished(doublings, late.contains(tenant));
+    if (ppm <= report.region.unpublished_ppm) continue;
+    namespaces.push_back({.workspace = tenant.workspace, .ns = tenant.ns, .unpublished_ppm = ppm});
+  }
+  if (namespaces.size() > kMaxReportedNamespaces) {
+    std::ranges::stable_sort(namespaces, std::ranges::greater{}, &NamespaceReport::unpublished_ppm);
+    report.region.unpublished_ppm = namespaces[kMaxReportedNamespaces].unpublished_ppm;
+    namespaces.resize(kMaxReportedNamespaces);
+  }
+  return report;
+}
+
+// The bridge reports for the region. Another process reports only what is worse than usual.
+void RegionSync::heartbeat(Instant now) {
+  if (no_memory_.exchange(false, std::memory_order_relaxed)) trigger_.note_skipped(now.mono);
+  if (heartbeat_.give_up_late_call(now.mono)) ++heartbeat_errors_;
+  const Report latest = report(now);
+  if (!is_bridge(now) && latest.usual) return;
+  // A higher value than reported goes out at once.
+  if (is_worse(latest.region, reported_) && !heartbeat_.in_flight()) heartbeat_.next = now.mono;
+  if (!heartbeat_.is_due(now.mono)) return;
+  heartbeat_.next = now.mono + kHeartbeatEvery;
+  reported_ = latest.region;
+  global_->ledger->heartbeat(reported_, configured_rules_,
+                             heartbeat_.call<LedgerFleet>(
+                                 now.mono, [this](Instant when, const Result<LedgerFleet>& fleet) {
+                                   if (fleet) {
+                                     fleet_updated_ = heartbeat_.began();
+                                     update_fleet(*fleet);
+                                   } else {
+                                     ++heartbeat_errors_;
+                                     heartbeat_.next = when.mono + kHeartbeatRetry;
+                                   }
+                                 }));
+}
+
+void RegionSync::update_fleet(const LedgerFleet& fleet) {
+  const bool one = mutated(Mutation::kRegionsUnderestimated);
+  const auto count = static_cast<uint32_t>(one ? 1 : std::max<size_t>(1, fleet.regions.size()));
+  const SyncRules rules = with_valid_lease(fleet.rules);
+  regions_.count = count;
+  regions_.rules = rules;
+  std::vector<LedgerRegion> others = fleet.regions;
+  std::erase_if(others, [&](const LedgerRegion& region) {
+    return region.region == global_->shared.region();
+  });
+  // A silent region may have a whole limit unpublished.
+  for (LedgerRegion& region : others) {
+    if (region.silent <= kSilentAfter) continue;
+    region.unpublished_ppm = std::max(region.unpublished_ppm, kWholeLimit);
+  }
+  regions_.unpublished =
+      sum_of(others, [](const LedgerRegion& region) { return region.unpublished_ppm; });
+  regions_.wider.clear();
+  for (const LedgerRegion& region : others) {
+    for (const NamespaceReport& each : region.namespaces) {
+      regions_.wider[{.workspace = each.workspace, .ns = each.ns}] = sum_of(
+          others,
+          [&](const LedgerRegion& other) { return other.unpublished_in(each.workspace, each.ns); });
+    }
+  }
+  keep_widest(regions_);
+}
+
+void RegionSync::clean(Instant now) {
+  (void)cleaning_.give_up_late_call(now.mono);
+  if (!global_->cleans || !cleaning_.is_due(now.mono) || !global_->ledger->reachable()) return;
+  cleaning_.next = now.mono + kCleanEvery;
+  global_->ledger->clean(
+      kCleanRows, cleaning_.call<LedgerCleaning>(
+                      now.mono, [this](Instant when, const Result<LedgerCleaning>& cleaning) {
+                        if (!cleaning) return;
+                        deleted_ += cleaning->deleted;
+                        // There may be more.
+                        if (cleaning->deleted >= kCleanRows) cleaning_.next = when.mono;
+                      }));
+}
+
+void RegionSync::update_stats(Instant now) {
+  stats_updated_ = now.mono;
+  const Nanos quiet = now.mono - imported_at_;
+  const Nanos most = std::max<Nanos>(kBehindAfter, 3 * Nanos(regions_.rules.import_every));
+  const Nanos unwritten = write_lag(now);
+  global_->behind.store(quiet > most || unwritten > kUnwrittenAfter, std::memory_order_relaxed);
+
+  const BridgePublisher::Stats& published = publisher_.stats();
+  const BridgeImporter::Stats& imported = importer_.stats();
+  const PublishTrigger::Waiting waiting = trigger_.waiting(now);
+  const auto rows = [&](PublishReason reason) {
+    return published.rows[static_cast<size_t>(reason)];
+  };
+  SyncStats stats{.presence = rows(PublishReason::kPresence),
+                  .contended = rows(PublishReason::kContended),
+                  .exhaustion = rows(PublishReason::kExhaustion),
+                  .roll_over = rows(PublishReason::kRollOver),
+                  .publish_errors = published.errors,
+                  .dropped = published.dropped,
+                  .left_out = trigger_.skipped().cells,
+                  .waiting = std::max<uint64_t>(waiting.cells, publisher_.waiting()),
+                  .publish_lag = std::max(waiting.longest, publisher_.lag(now.mono)),
+                  .imported = imported.read,
+                  .applied = rows_applied_,
+                  .import_errors = imported.errors + heartbeat_errors_,
+                  .last_import = imported.last_read,
+                  .invalid = imported.invalid,
+                  .no_room = imported.no_room,
+                  .messages_missed = messages_missed_,
+                  .lost = imported.lost,
+                  .import_lag = quiet,
+                  .write_lag = unwritten > kUnwrittenAfter ? unwritten : Nanos(0),
+                  .full_read_age = now.mono - std::max(started_, imported.full_read_ended),
+                  .full_read_took = imported.full_read_took,
+                  .full_reads = imported.full_reads,
+                  .deleted = deleted_,
+                  .regions = regions_.count,
+                  .budget_used = publisher_.budget().used(),
+                  .rules_differ = regions_.count > 0 && regions_.rules != configured_rules_,
+                  .ready = regions_.complete,
+                  .bridge = is_bridge(now)};
+  stats.bound = bound(now, regions_.unpublished);
+  for (const auto& [tenant, others] : regions_.wider) {
+    const double wider = bound(now, others);
+    if (wider <= stats.bound) continue;
+    stats.wider_bounds.push_back({.workspace = tenant.workspace, .ns = tenant.ns, .bound = wider});
+  }
+  {
+    const base::MutexLock lock(global_->shared.mutex());
+    stats.keys = global_->shared.size();
+  }
+  const base::MutexLock lock(stats_mutex_);
+  stats_ = stats;
+}
+
+// For how long the ledger has accepted neither a heartbeat nor a row of the bridge. Rows alone may
+// fail, too. Another process cannot tell.
+Nanos RegionSync::write_lag(Instant now) const {
+  if (!is_bridge(now)) return Nanos(0);
+  const MonoTime accepted = std::max({started_, fleet_updated_, publisher_.written_at()});
+  const MonoTime failing = publisher_.failing_since().value_or(now.mono);
+  return std::max(now.mono - accepted, now.mono - failing);
+}
+
+// Whether the windows of tuples for which there was no memory may not be over, or ended less than
+// that ago.
+bool RegionSync::skipped_live(Instant now, Nanos after) const {
+  const PublishTrigger::Skipped& skipped = trigger_.skipped();
+  return skipped.cells > 0 && now.mono - skipped.at < 2 * Nanos(trigger_.longest_window()) + after;
+}
+
+// Whether other regions may have published counts that this process does not know.
+bool RegionSync::may_miss_counts(Instant now) const {
+  return now.mono - imported_at_ > kMaxInFlight + Nanos(regions_.rules.import_every) ||
+         stale_at_ < tuples_->table.slots() || skipped_live(now, regions_.rules.lease) ||
+         importer_.stats().no_room_until > now.wall || tuples_->sketch.live_until() > now.wall;
+}
+
+// The most that may be admitted, as a multiple of a limit, plus the counts in flight, where the
+// other regions have this much unpublished. If no region knows of another, each region, or each of
+// its processes, admits a limit.
+double RegionSync::bound(Instant now, const Unpublished& others) const {
+  if (!regions_.complete || regions_.count == 0) return std::numeric_limits<double>::infinity();
+  const double slack = 1 + regions_.rules.slack_permille / 1e3;
+  const auto diverging = static_cast<double>(diverging_siblings(now));
+  const double most = std::max(1 + static_cast<double>(others.max_ppm) / 1e6, slack) + diverging;
+  if (may_miss_counts(now)) return most;
+  return std::min(slack + static_cast<double>(others.ppm) / 1e6 + diverging, most);
+}
+
+SyncStats RegionSync::stats() const {
+  const base::MutexLock lock(stats_mutex_);
+  return stats_;
+}
+
+}  // namespace weir::global

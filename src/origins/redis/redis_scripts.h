@@ -1,0 +1,56 @@
+// The Lua scripts of the Redis origin. Each is atomic, uses the keys of one slot, and is safe to
+// repeat, except kNotify.
+//
+// Pure.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace weir::origins {
+
+enum class Script : uint8_t {
+  // Adds the component ARGV[1] of the cell KEYS[1] to the departed component and removes it, and
+  // the same with its limit. Returns 1 if the component existed. No reader counts it twice or
+  // misses it.
+  kRetire,
+  // Raises the departed component of the cell KEYS[1] to at least ARGV[1] and sets the expiry of
+  // the cell to ARGV[2] ms.
+  kRestore,
+  // Raises the departed component of the cell KEYS[1] to at least ARGV[1] less the components of
+  // the
+  // incarnations ARGV[3..], and then sets the expiry of the cell to ARGV[2] ms.
+  kRaiseDeparted,
+  // Raises the region counts KEYS[1] of a tuple to those in ARGV[2..], five values each: region,
+  // sequence, count, limit, lease. Keeps the tuple for at least ARGV[1] ms; 0: no change. Returns
+  // the region counts, then the cells KEYS[2..]. redis_tuples.h describes the format.
+  kUpdateTuple,
+  // Takes the lease KEYS[1] for the holder ARGV[1] and ARGV[2] ms, if it is free or the holder's.
+  // Returns 1 or 0, and the state KEYS[2] of the bridge.
+  kAcquire,
+  // Ends the lease KEYS[1] if the holder ARGV[1] has it.
+  kRelease,
+  // Sets the state KEYS[2] to ARGV[2] if the holder ARGV[1] has the lease KEYS[1]. Returns 1 or 0.
+  kSave,
+  // Adds members to the sorted set KEYS[1]. ARGV: time in ms and member of each. The fraction of
+  // the score of a member that exists changes; see due_score().
+  kAddDue,
+  // Removes members of the sorted set KEYS[1] whose score has not changed. ARGV: member and score
+  // of each.
+  kRemoveDue,
+  // Sends ARGV[2] with the next number, which KEYS[1] counts, on the channel ARGV[1]. Numbers and
+  // messages have one order.
+  kNotify,
+  kCount,
+};
+
+[[nodiscard]] std::string_view text_of(Script script);
+// The commands that it calls: "HGET HSET".
+[[nodiscard]] std::string commands_of(std::span<const Script> scripts);
+// The SHA-1 digest in hexadecimal, for EVALSHA.
+[[nodiscard]] const std::string& sha_of(Script script);
+
+}  // namespace weir::origins
