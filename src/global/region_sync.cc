@@ -129,9 +129,11 @@ void RegionSync::choose_store() {
   const bool lost = usable && region_->origin->epoch() != origin_epoch_;
   if (usable) origin_epoch_ = region_->origin->epoch();
   if (mode == mode_ && !lost) return;
-  const bool first = mode_ == Mode::kNone;
-  // A process that has just started makes its connections one after the other.
+  // A process that has just started makes its connections one after the other. It has applied no
+  // row that the origin could have lost, unless it is the bridge already.
   survivor_ = survivor_ || latest_.mono - started_ >= kStarting;
+  const bool was_bridge = mode_ == Mode::kOrigin && importer_.is_bridge(latest_.mono);
+  const bool may_miss_rows = lost && (survivor_ || was_bridge);
   tells_survival_ = {};
   // After a loss, the origin may not know what was due, nor this process what was sent to it.
   trigger_.forget_due();
@@ -139,7 +141,7 @@ void RegionSync::choose_store() {
   // Messages are numbered anew. What other regions wrote may be missing.
   last_message_.reset();
   if (mode == mode_) {
-    importer_.discard_positions();
+    if (may_miss_rows) importer_.discard_positions();
     return make_all_stale();
   }
   publisher_.stop();
@@ -155,7 +157,7 @@ void RegionSync::choose_store() {
   importer_.use(*store_, mode == Mode::kOrigin ? StoreUse::kShared : StoreUse::kPrivate,
                 std::max(regions_.own, importer_.own_position()));
   publisher_.use(*store_);
-  if (lost && !first) importer_.discard_positions();
+  if (may_miss_rows) importer_.discard_positions();
 }
 
 // An origin that lost its data gets the counts of this process again: the bridge must not add them

@@ -67,6 +67,33 @@ TEST_F(SharedRegion, CountsOfOneProcessReachTheProcessesOfAnotherRegion) {
   }
 }
 
+// The connections of a new process come up one after the other, and each is a new epoch.
+TEST_F(SharedRegion, ANewProcessThatBecomesTheBridgeContinuesAtTheSavedPositions) {
+  TestRegion& west = add("west");
+  TestRegion& one = add_process();
+  pass(Millis(2000));
+  ask_times(west, 60);
+  pass(Millis(1000));
+  TestRegion& two = add_process();
+  endpoint(1).connected = false;
+  pass(Millis(100));
+  endpoint(1).connected = true;
+  for (int connections = 0; connections < 2; ++connections) {
+    ++endpoint(1).lost_data;
+    pass(Millis(300));
+  }
+  const uint64_t alone = two.limiter->sync_stats().full_reads;
+  kill(one);
+  pass(Millis(3000));
+  ASSERT_TRUE(is_bridge(two));
+  EXPECT_TRUE(two.limiter->sync_stats().ready);
+  EXPECT_EQ(two.limiter->sync_stats().full_reads, alone);
+  EXPECT_EQ(foreign(two), 60U);
+  ask_times(west, 50);
+  pass(Millis(1000));
+  EXPECT_EQ(foreign(two), 100U);
+}
+
 TEST_F(SharedRegion, ARowHasTheCountsOfAllProcesses) {
   TestRegion& one = add_process();
   TestRegion& two = add_process();
