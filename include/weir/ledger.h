@@ -140,7 +140,10 @@ struct LedgerRegion {
   // listed.
   uint64_t unpublished_ppm = 0;
   std::vector<NamespaceReport> namespaces = {};
-  Millis silent{0};  // since the last heartbeat of one of its processes; set by the ledger
+  // A heartbeat: whether the bridge of the region sent it. Only that shows that the region is
+  // alive.
+  bool by_bridge = true;
+  Millis silent{0};  // since the last heartbeat of its bridge; set by the ledger
 
   [[nodiscard]] uint64_t unpublished_in(std::string_view workspace, std::string_view ns) const {
     for (const NamespaceReport& each : namespaces) {
@@ -152,13 +155,15 @@ struct LedgerRegion {
   }
 };
 
-// The ledger keeps the largest `unpublished_ppm` of all processes of a region for this long, for
-// each namespace: a healthy process does not hide the state of a failing one.
+// The ledger keeps the largest `unpublished_ppm` of all processes of a region for this long, at
+// least, and for twice as long at most, for each namespace: a healthy process does not hide the
+// state of a failing one.
 inline constexpr Millis kUnpublishedKept{15'000};
 
 struct LedgerFleet {
   std::vector<LedgerRegion> regions;
   SyncRules rules;
+  WallTime now{};  // by the clock of the ledger; the epoch: unknown
 };
 
 struct LedgerCleaning {

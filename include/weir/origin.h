@@ -144,6 +144,7 @@ struct TupleUpdate {
   std::string tuple;
   std::vector<RegionCount> counts;
   WallTime kept_until{};           // all counts and leases have ended by then
+  WallTime now{};                  // by the clock of the caller; the epoch: that of the store
   std::vector<int64_t> sequences;  // of the windows to read after the update
   std::vector<CellFloor> floors{};
 };
@@ -218,7 +219,7 @@ class WEIR_EXPORT BridgeStore {
   virtual void update_tuples(std::vector<TupleUpdate> updates, TupleReply reply) = 0;
 
   // Keeps a record for kRecordsKept, so that the next bridge can repeat what this one did.
-  virtual void keep_record(std::string record, WallTime at, KeptReply reply) = 0;
+  virtual void keep_record(std::string record, KeptReply reply) = 0;
   virtual void read_records(RecordsReply reply) = 0;
 
   // Sends a message to all handlers of the region, those of the sender included.

@@ -153,7 +153,8 @@ void BridgeData::remove_due(const DueTuple& entry) {
   if (same || base::mutated(base::Mutation::kDueRemovedAlways)) due_.erase(now(), key);
 }
 
-void BridgeData::keep_record(const std::string& record, WallTime at) {
+void BridgeData::keep_record(const std::string& record) {
+  const WallTime at = clock_.now().wall;
   std::vector<uint64_t> old;
   records_.for_each([&](uint64_t number, const auto& kept) {
     if (kept.first < at - kRecordsKept) old.push_back(number);

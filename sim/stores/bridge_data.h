@@ -48,7 +48,7 @@ class BridgeData {
   void add_due(const DueTuple& entry);
   void remove_due(const DueTuple& entry);
   void raise(const TupleUpdate& update);
-  void keep_record(const std::string& record, WallTime at);
+  void keep_record(const std::string& record);
   [[nodiscard]] std::vector<std::string> records() const;
   [[nodiscard]] uint64_t next_message();
   // What a replay says about publishing.

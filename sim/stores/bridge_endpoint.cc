@@ -56,8 +56,8 @@ void BridgeEndpoint::update_tuples(std::vector<TupleUpdate> updates, TupleReply 
   reply(std::move(counts));
 }
 
-void BridgeEndpoint::keep_record(std::string record, WallTime at, KeptReply reply) {
-  shared_.data.keep_record(record, at);
+void BridgeEndpoint::keep_record(std::string record, KeptReply reply) {
+  shared_.data.keep_record(record);
   reply(true);
 }
 

@@ -92,11 +92,11 @@ void BridgeLink::update_tuples(std::vector<TupleUpdate> updates, TupleReply repl
       std::move(reply));
 }
 
-void BridgeLink::keep_record(std::string record, WallTime at, KeptReply reply) {
+void BridgeLink::keep_record(std::string record, KeptReply reply) {
   call<bool>(
       BridgeStep::kKeepRecord, 1, Traffic::kBridgeWrite,
-      [record = std::move(record), at](BridgeStore& far_end, const KeptReply& answer) {
-        far_end.keep_record(record, at, answer);
+      [record = std::move(record)](BridgeStore& far_end, const KeptReply& answer) {
+        far_end.keep_record(record, answer);
       },
       std::move(reply));
 }

@@ -27,7 +27,7 @@ class BridgeLink final : public BridgeStore {
   void remove_due(std::vector<DueTuple> entries) override;
   void read_tuples(std::vector<TupleRead> tuples, TupleReply reply) override;
   void update_tuples(std::vector<TupleUpdate> updates, TupleReply reply) override;
-  void keep_record(std::string record, WallTime at, KeptReply reply) override;
+  void keep_record(std::string record, KeptReply reply) override;
   void read_records(RecordsReply reply) override;
   void notify(std::string body) override;
   [[nodiscard]] Subscription subscribe(BridgeMessageHandler handler) override;

@@ -168,7 +168,7 @@ TEST_F(BridgeDataTest, IsLostAndRestoredWithTheRest) {
   replay_due(1);
   EXPECT_TRUE(acquire("one").ours);
   store().save("one", "state", [](const auto&) {});
-  store().keep_record("record", clock_.now().wall, [](const auto&) {});
+  store().keep_record("record", [](const auto&) {});
   const MonoTime then = clock_.now().mono;
   clock_.advance(Millis(1));
   raise(5);

@@ -163,6 +163,7 @@ std::string encode(const BridgeNotice& notice) {
     writer.add(times);
   }
   writer.add_signed(notice.import_age.count());
+  writer.add_signed(notice.fleet_age.count());
   writer.add(notice.changes.size());
   for (const TupleChange& change : notice.changes) {
     writer.add(std::string_view(change.tuple));
@@ -194,6 +195,7 @@ std::optional<BridgeNotice> decode_notice(std::string_view bytes, const WantedTu
   });
   regions.doublings.insert(doublings.begin(), doublings.end());
   notice.import_age = values.span();
+  notice.fleet_age = values.span();
   std::string tuple;
   const uint64_t changes = reader.number();
   for (uint64_t i = 0; i < changes && reader.ok(); ++i) {

@@ -47,6 +47,7 @@ class ChangeSet {
 struct BridgeNotice {
   Regions regions;
   Millis import_age{0};  // since the last successful read of the feeds was requested
+  Millis fleet_age{0};   // since the last successful heartbeat was sent
   std::vector<TupleChange> changes;
   friend bool operator==(const BridgeNotice&, const BridgeNotice&) = default;
 };

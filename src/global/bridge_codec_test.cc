@@ -32,6 +32,7 @@ BridgeNotice rich_notice() {
                   .doublings = {{{.workspace = "w", .ns = "flood"}, 1},
                                 {{.workspace = "", .ns = std::string("a\0b", 3)}, kMaxDoublings}}},
       .import_age = Millis(77),
+      .fleet_age = Millis(1234),
       .changes = {{.tuple = std::string("t\0\xff", 3),
                    .counts = {{.region = "east",
                                .sequence = std::numeric_limits<int64_t>::min(),

@@ -153,9 +153,9 @@ class CallsToStore final : public BridgeStore {
     calls_.call<std::vector<TupleCounts>>(
         std::move(reply), [=, this](TupleReply to) { inner().update_tuples(updates, to); });
   }
-  void keep_record(std::string record, WallTime at, KeptReply reply) override {
+  void keep_record(std::string record, KeptReply reply) override {
     calls_.call<bool>(std::move(reply),
-                      [=, this](KeptReply to) { inner().keep_record(record, at, to); });
+                      [=, this](KeptReply to) { inner().keep_record(record, to); });
   }
   void read_records(RecordsReply reply) override {
     calls_.call<std::vector<std::string>>(std::move(reply),
@@ -273,6 +273,8 @@ class BridgeFixture : public testing::Test {
     if (process.calls.dead || process.calls.paused) return;
     Instant now = clock_.now();
     now.wall += process.clock_ahead;
+    // As a heartbeat does.
+    process.importer->note_ledger_time(clock_.now().wall, now.mono, now.mono);
     process.ledger->deliver();
     process.completions->run_all(now);
     process.importer->run(now, Millis(100), flush);

@@ -64,6 +64,7 @@ void BridgeImporter::apply(Instant now, PeriodicTask& task, std::vector<TupleCha
     updates->push_back({.tuple = std::move(change.tuple),
                         .counts = std::move(change.counts),
                         .kept_until = kept,
+                        .now = now.wall,
                         .sequences = windows_at(now.wall, duration)});
   }
   store_->update_tuples(

@@ -44,7 +44,7 @@ uint64_t BridgeImporter::random() {
 void BridgeImporter::use(BridgeStore& store, StoreUse store_use, FeedPosition own) {
   store_ = &store;
   store_use_ = store_use;
-  clock_.reset();
+  clock_.reset_store();
   round_task_.cancel();
   page_task_.cancel();
   renewal_.cancel();
@@ -93,7 +93,11 @@ void BridgeImporter::release() {
 
 void BridgeImporter::note_own_batch(FeedPosition before, FeedPosition batch) {
   // The ledger begins a new epoch if the feed does not reach to the batch that is known.
-  if (before.epoch != 0 && batch.epoch != before.epoch) find_loss();
+  if (loss_ == Loss::kRepaired) {
+    loss_ = Loss::kNone;
+  } else if (before.epoch != 0 && batch.epoch != before.epoch) {
+    find_loss();
+  }
   own_ = std::max(own_, batch);
 }
 
@@ -104,7 +108,7 @@ void BridgeImporter::note_records(FeedPosition last, bool several_epochs) {
 }
 
 void BridgeImporter::find_loss() {
-  if (loss_ != Loss::kNone) return;
+  if (loss_ == Loss::kFound) return;
   loss_ = Loss::kFound;
   ++stats_.lost;
 }
@@ -138,7 +142,7 @@ void BridgeImporter::acquire(Instant now) {
                   round_task_.call_origin<BridgeGrant>(
                       now.mono, [this](Instant when, const Result<BridgeGrant>& grant) {
                         if (!grant) return end_round(when, true);
-                        clock_.note(grant->now, round_.began, when.mono);
+                        clock_.note_store(grant->now, round_.began, when.mono);
                         on_grant(clock_.time(when), *grant);
                       }));
 }
@@ -153,7 +157,7 @@ void BridgeImporter::renew_lease(Instant now) {
                   renewal_.call_origin<BridgeGrant>(
                       began, [this, began](Instant when, const Result<BridgeGrant>& grant) {
                         if (!grant) return;
-                        clock_.note(grant->now, began, when.mono);
+                        clock_.note_store(grant->now, began, when.mono);
                         granted_until_ = grant->ours ? began + kLease : MonoTime{};
                         const auto saved = decode_state(grant->state);
                         if ((saved ? saved->id : 0) == seen_id_) return;
@@ -178,6 +182,8 @@ void BridgeImporter::on_grant(Instant now, const BridgeGrant& grant) {
     return;
   }
   granted_until_ = round_.began + kLease;
+  // The heartbeat will tell.
+  if (!clock_.is_settled(now)) return end_round(now, true);
   keep_or_renew(now, saved, grant.evicted);
   const auto own = round_.state.cursors.find(identity_.region);
   if (own != round_.state.cursors.end()) own_ = std::max(own_, own->second);
@@ -255,12 +261,11 @@ void BridgeImporter::record_own_rows(Instant now) {
   }
   if (record.changes.empty()) return apply_round(now);
   record.regions.own = own_;
-  store_->keep_record(
-      encode(record), now.wall,
-      round_task_.call_origin<bool>(now.mono, [this](Instant when, const auto& kept) {
-        if (!kept) return end_round(when, true);
-        apply_round(when);
-      }));
+  store_->keep_record(encode(record), round_task_.call_origin<bool>(
+                                          now.mono, [this](Instant when, const auto& kept) {
+                                            if (!kept) return end_round(when, true);
+                                            apply_round(when);
+                                          }));
 }
 
 void BridgeImporter::apply_round(Instant now) {
@@ -270,16 +275,13 @@ void BridgeImporter::apply_round(Instant now) {
   });
 }
 
-// A feed that ends before a batch that was published has lost it. If nothing was published since
-// the rows of the last minute were repeated, it still does.
+// A feed that ends before a batch that was published has lost it. If there was nothing to repeat,
+// it does so until the next batch.
 void BridgeImporter::check_own_feed(FeedPosition head) {
+  if (loss_ == Loss::kRepaired) return;
   const FeedPosition known = round_.own;
-  const bool behind = known.epoch != 0 && (head.epoch != known.epoch || head < known);
-  if (behind) {
-    find_loss();
-  } else if (loss_ == Loss::kRepaired) {
-    loss_ = Loss::kNone;
-  }
+  const bool other_epoch = head.epoch != known.epoch && head.epoch != own_.epoch;
+  if (known.epoch != 0 && (other_epoch || head < known)) find_loss();
 }
 
 // Takes what follows the position of one region. A region whose feed cannot be followed loses its

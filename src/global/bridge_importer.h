@@ -77,6 +77,9 @@ class BridgeImporter {
 
   // By which the bridge works.
   [[nodiscard]] const StoreClock& clock() const { return clock_; }
+  void note_ledger_time(WallTime wall, MonoTime began, MonoTime now) {
+    clock_.note_ledger(wall, began, now);
+  }
   // Whether this process is the bridge now.
   [[nodiscard]] bool is_bridge(MonoTime now) const { return now < granted_until_; }
   // Another process may take the lease at once.
@@ -117,14 +120,15 @@ class BridgeImporter {
     MonoTime full_read_ended{};
   };
   [[nodiscard]] const Stats& stats() const { return stats_; }
-  // Whether the publisher must read the records of the last minute, and what it found: the last
+  // Whether the publisher has read the records of the last minute, and what it found: the last
   // batch, and whether the feed began a new epoch meanwhile.
-  [[nodiscard]] bool wants_records() const { return !knows_records_ || repeats_records(); }
+  [[nodiscard]] bool knows_records() const { return knows_records_; }
   void note_records(FeedPosition last, bool several_epochs);
-  // Whether their rows must be published again, and that they were.
+  // Whether their rows must be published again, and that they were. Without any, our feed stays
+  // behind until the next batch.
   [[nodiscard]] bool repeats_records() const { return loss_ == Loss::kFound; }
-  void note_records_published() {
-    if (loss_ == Loss::kFound) loss_ = Loss::kRepaired;
+  void note_records_published(bool any) {
+    if (loss_ == Loss::kFound) loss_ = any ? Loss::kNone : Loss::kRepaired;
   }
 
  private:

@@ -74,7 +74,8 @@ void BridgePublisher::run(Instant now, Flush flush) {
   }
   note_waits(now.mono);
   if (task_.in_flight() || (now.mono < task_.next && flush == Flush::kDue)) return;
-  if (importer_.wants_records()) return read_records(now);
+  const bool repeats = importer_.repeats_records() && now.mono >= repeat_after_;
+  if (!importer_.knows_records() || repeats) return read_records(now);
   if (importer_.feed_is_missing()) return begin_feed(now);
   if (is_full()) return choose(now);
   read_due(now);
@@ -309,6 +310,7 @@ void BridgePublisher::on_records(Instant now, const std::vector<std::string>& re
   }
   if (!chunk.empty()) chunks_.push_back(std::move(chunk));
   repeats_records_ = true;
+  repeated_any_ = false;
   send_next(now);
 }
 

@@ -119,8 +119,10 @@ class BridgePublisher {
   WallTime read_until_{};
   Chunk current_;             // of the call in flight
   std::deque<Chunk> chunks_;  // to be published next
-  // Rows of the last minute are being written again, and none has failed.
+  // Rows of the last minute are being written again, and none has failed; one batch was written.
   bool repeats_records_ = false;
+  bool repeated_any_ = false;
+  MonoTime repeat_after_{};  // one of them was locked: others must not wait for it
   bool needs_rows_ = false;  // the row budget was too small in the last round
   MonoTime written_at_{};
   std::optional<MonoTime> failing_since_;

@@ -24,7 +24,7 @@ class BridgeRestore : public BridgeFixture {
   // The process of replay() has survived.
   void survive() {
     origin_->bridge_store()->keep_record(encode(SurvivorRecord{.incarnation = 77}),
-                                         clock_.now().wall, [](const auto&) {});
+                                         [](const auto&) {});
   }
   void replay_new(Count total) {
     origin_->replay({{.cell = cell(),

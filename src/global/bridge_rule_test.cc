@@ -133,7 +133,7 @@ TEST_F(BridgeRuleTest, WidensTheAllowanceOfANamespaceWithTooManyRows) {
   EXPECT_TRUE(tuple().has_reason());
   regions_.doublings[{.workspace = "w", .ns = "api"}] = 1;
   EXPECT_FALSE(tuple().has_reason());
-  set_counts(24);
+  set_counts(25);
   EXPECT_TRUE(tuple().has_reason());
 }
 

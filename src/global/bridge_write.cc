@@ -61,7 +61,7 @@ std::vector<TupleChange> BridgePublisher::changes_of(const Chunk& chunk) const {
 
 void BridgePublisher::send_next(Instant now) {
   if (chunks_.empty()) {
-    if (std::exchange(repeats_records_, false)) importer_.note_records_published();
+    if (std::exchange(repeats_records_, false)) importer_.note_records_published(repeated_any_);
     // More may be due than one round can take.
     if (backlog_.size() > 0 && budget_.has_rows(1)) task_.next = now.mono;
     return;
@@ -83,6 +83,7 @@ void BridgePublisher::send_next(Instant now) {
 
 void BridgePublisher::on_committed(Instant now, FeedPosition known, FeedPosition at) {
   failing_since_.reset();
+  repeated_any_ = true;
   importer_.note_own_batch(known, at);
   for (const TupleRows& tuple : current_) {
     for (const OwnRow& row : tuple.rows) ++stats_.rows[static_cast<size_t>(row.reason)];
@@ -100,7 +101,7 @@ void BridgePublisher::note_published(Instant now, std::function<void(Instant)> d
   record.regions.own = importer_.own_position();
   record.changes = changes_of(current_);
   store_->keep_record(
-      encode(record), now.wall,
+      encode(record),
       task_.call_origin<bool>(now.mono, [this, changes = record.changes, done = std::move(done)](
                                             Instant when, const Result<bool>& kept) {
         if (!kept) return on_unnoted(when);
@@ -116,6 +117,7 @@ void BridgePublisher::update_counts(Instant now, const std::vector<TupleChange>&
     updates.push_back({.tuple = change.tuple,
                        .counts = change.counts,
                        .kept_until = {},
+                       .now = now.wall,
                        .sequences = windows_at(now.wall, duration)});
     for (const RegionCount& count : change.counts) {
       updates.back().kept_until = std::max(updates.back().kept_until, kept_until(count, duration));
@@ -203,6 +205,7 @@ void BridgePublisher::on_failed(Instant now, const Error& error) {
     chunks_.push_front(Chunk(middle, chunk.end()));
     chunks_.push_front(Chunk(chunk.begin(), middle));
   } else {
+    if (repeats_records_) repeat_after_ = now.mono + kLockedPause;
     put_back(chunk, now.mono + kLockedPause);
   }
   send_next(now);

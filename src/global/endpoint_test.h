@@ -21,6 +21,7 @@ class Endpoint final : public RegionalOrigin, public BridgeStore {
   bool hears_messages = true;
   bool accepts_updates = true;  // of the counts of regions
   uint64_t lost_data = 0;       // times that the store lost data
+  uint32_t nodes = 1;           // of the region
 
   void read(std::vector<CellRead> cells, OriginReply reply) override {
     if (!connected) return reply(unreachable());
@@ -37,6 +38,7 @@ class Endpoint final : public RegionalOrigin, public BridgeStore {
   }
   [[nodiscard]] Reach reach() const override { return connected ? Reach::kPrompt : Reach::kNone; }
   [[nodiscard]] uint64_t epoch() const override { return lost_data; }
+  [[nodiscard]] uint32_t live_nodes() const override { return nodes; }
   [[nodiscard]] BridgeStore* bridge_store() override { return this; }
 
   void acquire(std::string holder, Millis lease, GrantReply reply) override {
@@ -68,9 +70,9 @@ class Endpoint final : public RegionalOrigin, public BridgeStore {
     if (!connected || !accepts_updates) return reply(unreachable());
     store().update_tuples(std::move(updates), std::move(reply));
   }
-  void keep_record(std::string record, WallTime at, KeptReply reply) override {
+  void keep_record(std::string record, KeptReply reply) override {
     if (!connected) return reply(unreachable());
-    store().keep_record(std::move(record), at, std::move(reply));
+    store().keep_record(std::move(record), std::move(reply));
   }
   void read_records(RecordsReply reply) override {
     if (!connected) return reply(unreachable());

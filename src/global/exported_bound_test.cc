@@ -87,7 +87,7 @@ TEST_F(ExportedBound, IsWiderWhileThereWasNoSpaceForImportedRows) {
 TEST_F(ExportedBound, IsWiderOnlyInTheNamespaceWhoseRowsWait) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
-  pass(Millis(25'000));
+  pass(Millis(45'000));
   east.ledger->lock_rows_of("stuck");
   exhaust(east, "slow", "stuck");
   exhaust(east, "quick", "other");
@@ -97,7 +97,7 @@ TEST_F(ExportedBound, IsWiderOnlyInTheNamespaceWhoseRowsWait) {
   EXPECT_NEAR(bound(west), 1.35, 0.001);
   EXPECT_NEAR(west.limiter->sync_stats().widest_bound(), 2, 0.001);
   east.ledger->lock_rows_of("");
-  pass(Millis(25'000));
+  pass(Millis(45'000));
   EXPECT_TRUE(west.limiter->sync_stats().wider_bounds.empty());
 }
 
@@ -105,7 +105,7 @@ TEST_F(ExportedBound, IsWiderOnlyInTheNamespaceWhoseRowsWait) {
 TEST_F(ExportedBound, IsWiderEverywhereIfTheRowsOfManyNamespacesWait) {
   TestRegion& east = add("east");
   TestRegion& west = add("west");
-  pass(Millis(25'000));
+  pass(Millis(45'000));
   east.ledger->lock_rows_of("stuck");
   for (size_t i = 0; i <= kMaxReportedNamespaces; ++i) {
     exhaust(east, "slow-" + std::to_string(i), "stuck");
@@ -123,7 +123,7 @@ TEST_F(ExportedBound, AddsWhatRegionsReportOfANamespace) {
   TestRegion& east = add("east");
   TestRegion& south = add("south");
   TestRegion& west = add("west");
-  pass(Millis(25'000));
+  pass(Millis(45'000));
   const double usual = bound(west);
   for (TestRegion* each : {&east, &south}) each->ledger->lock_rows_of("stuck");
   exhaust(east, "both", "stuck");

@@ -72,8 +72,11 @@ inline constexpr uint32_t kMaxDoublings = 8;
 [[nodiscard]] inline Count unpublished_allowance(Count limit, const SyncRules& rules,
                                                  uint32_t regions, uint32_t doublings = 0) {
   const uint64_t others = std::max(regions, 2U) - 1;
-  const Count usual = std::max<Count>(1, permille_of(limit, rules.unpublished_permille) / others);
-  return std::min(usual << std::min(doublings, kMaxDoublings), std::max<Count>(1, limit));
+  // Doubled before it is rounded up to 1: a limit of 2 would have a multiple of its share.
+  const uint64_t permille = uint64_t{rules.unpublished_permille}
+                            << std::min(doublings, kMaxDoublings);
+  const Count allowance = base::mul_div(limit, permille, 1000) / others;
+  return std::clamp<Count>(allowance, 1, std::max<Count>(1, limit));
 }
 
 [[nodiscard]] inline Count slack_of(const CellUsage& usage, const SyncRules& rules) {

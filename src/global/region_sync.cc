@@ -77,7 +77,7 @@ WorkReport RegionSync::run_once(Instant now, Flush flush) {
     make_all_stale();
   }
   if (started_ == MonoTime{}) {
-    started_ = imported_at_ = now.mono;
+    started_ = imported_at_ = fleet_known_at_ = now.mono;
     cleaning_.next = now.mono + kCleanEvery;
   }
   choose_store();
@@ -167,7 +167,7 @@ void RegionSync::tell_of_survival(Instant now) {
   static_assert(3 * kTellSurvivalEvery < kRecordsKept);
   if (!survivor_ || mode_ != Mode::kOrigin || now.mono < tells_survival_) return;
   tells_survival_ = now.mono + kTellSurvivalEvery;
-  store_->keep_record(encode(SurvivorRecord{.incarnation = region_->incarnation}), now.wall,
+  store_->keep_record(encode(SurvivorRecord{.incarnation = region_->incarnation}),
                       [](const auto&) {});
 }
 
@@ -178,7 +178,7 @@ void RegionSync::use_origin() {
     own_store_->bridge_store()->read_records([&](const Result<std::vector<std::string>>& records) {
       if (!records) return;
       for (const std::string& record : *records) {
-        store_->keep_record(record, tuples_->clock.now().wall, [](const auto&) {});
+        store_->keep_record(record, [](const auto&) {});
       }
     });
   }
@@ -258,10 +258,12 @@ void RegionSync::send_due_to_own_store(const std::vector<regional::DueCell>& cel
 }
 
 void RegionSync::notify(Instant now, std::vector<TupleChange> changes) {
-  BridgeNotice notice{.regions = regions_,
-                      .import_age = std::chrono::ceil<Millis>(
-                          now.mono - std::max(importer_.stats().imported_at, started_)),
-                      .changes = std::move(changes)};
+  BridgeNotice notice{
+      .regions = regions_,
+      .import_age =
+          std::chrono::ceil<Millis>(now.mono - std::max(importer_.stats().imported_at, started_)),
+      .fleet_age = std::chrono::ceil<Millis>(now.mono - std::max(fleet_known_at_, started_)),
+      .changes = std::move(changes)};
   // A process whose lease has ended does not know what the bridge has found out since.
   if (!is_bridge(now)) notice.regions.complete = false;
   store_->notify(encode(notice));
@@ -283,6 +285,7 @@ void RegionSync::on_message(Instant now, const BridgeMessage& message) {
   if (!notice) return;
   if (!is_bridge(now)) regions_ = notice->regions;
   imported_at_ = std::max(imported_at_, now.mono - Nanos(notice->import_age));
+  fleet_known_at_ = std::max(fleet_known_at_, now.mono - Nanos(notice->fleet_age));
   for (const TupleChange& change : notice->changes) merge(now, change);
 }
 

@@ -128,11 +128,14 @@ class RegionSync final : public regional::RegionCountsHandler {
   MonoTime started_{}, stats_updated_{}, imported_at_{};
   size_t stale_at_ = ~size_t{0};  // the next slot whose tuple is made stale; beyond the end: none
   uint64_t rows_applied_ = 0, messages_missed_ = 0, deleted_ = 0, heartbeat_errors_ = 0;
-  LedgerRegion reported_;     // in the last heartbeat
-  MonoTime fleet_updated_{};  // start of the last heartbeat that succeeded; also a write
-  uint32_t siblings_ = 0;     // the processes of the region, this one included
+  LedgerRegion reported_;      // in the last heartbeat
+  MonoTime fleet_updated_{};   // start of the last heartbeat that succeeded; also a write
+  MonoTime fleet_known_at_{};  // the same of the heartbeat whose reply this process knows
+  uint32_t siblings_ = 0;      // the processes of the region, this one included
   // What a process that died had not sent to the origin is lost, until its windows have ended.
-  WallTime died_counts_until_{};
+  MonoTime died_counts_until_{};
+  // The most doublings of each namespace since this process has evicted tuples that still matter.
+  std::map<Tenant, uint32_t> widest_doublings_;
   std::atomic<bool> no_memory_{false};  // for a count of another region, since the last run
 
   mutable base::Mutex stats_mutex_;

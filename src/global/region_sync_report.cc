@@ -63,13 +63,10 @@ void keep_widest(Regions& regions) {
 void RegionSync::update_siblings(Instant now) {
   const uint32_t siblings = region_->origin ? region_->origin->live_nodes() : 1;
   if (siblings < siblings_) {
-    died_counts_until_ = std::max(died_counts_until_, now.wall + 2 * trigger_.longest_window());
+    died_counts_until_ =
+        std::max(died_counts_until_, now.mono + 2 * Nanos(trigger_.longest_window()));
   }
   siblings_ = siblings;
-  // Without an origin, what a former process had not published died with it.
-  if (mode_ == Mode::kAlone) {
-    died_counts_until_ = std::max(died_counts_until_, importer_.stats().former_rows_until);
-  }
 }
 
 // How many siblings may each admit another limit: while the processes of the region cannot exchange
@@ -95,13 +92,24 @@ uint64_t RegionSync::usual_ppm(uint32_t doublings) const {
 // The most that this region may have unpublished, as far as this process can tell. Counts that wait
 // too long or that the origin does not have count as a whole limit.
 RegionSync::Report RegionSync::report(Instant now) {
-  std::map<Tenant, uint32_t> tenants = regions_.doublings;
   std::set<Tenant> late = trigger_.waiting(now).late;
-  const bool evicted = mode_ == Mode::kAlone && tuples_->evicted.live_until() > now.wall;
+  const bool evicts = tuples_->evicted.live_until() > now.wall;
+  // Without an origin, what a former process had not published died with it.
+  const bool lost_alone =
+      mode_ == Mode::kAlone && (evicts || importer_.stats().former_rows_until > now.wall);
   const uint64_t diverging = diverging_siblings(now) * kWholeLimit;
-  bool whole = skipped_live(now, Nanos(0)) || evicted || tuples_->sketch.live_until() > now.wall ||
-               died_counts_until_ > now.wall || diverging > 0;
-  Report report{.region = {.region = global_->shared.region()}, .usual = !whole && late.empty()};
+  bool whole = skipped_live(now, Nanos(0)) || lost_alone ||
+               tuples_->sketch.live_until() > now.wall || died_counts_until_ > now.mono ||
+               diverging > 0;
+  // Nobody evaluates an evicted tuple when the allowance shrinks again.
+  if (!evicts) widest_doublings_.clear();
+  for (const auto& [tenant, times] : regions_.doublings) {
+    uint32_t& widest = widest_doublings_[tenant];
+    widest = std::max(widest, times);
+  }
+  std::map<Tenant, uint32_t> tenants = widest_doublings_;
+  Report report{.region = {.region = global_->shared.region(), .by_bridge = is_bridge(now)},
+                .usual = !whole && late.empty() && tenants == regions_.doublings};
   if (is_bridge(now)) {
     publisher_.each_late_tenant(now.mono, kMaxInFlight,
                                 [&](const Tenant& tenant) { late.insert(tenant); });
@@ -145,6 +153,9 @@ void RegionSync::heartbeat(Instant now) {
                                  now.mono, [this](Instant when, const Result<LedgerFleet>& fleet) {
                                    if (fleet) {
                                      fleet_updated_ = heartbeat_.began();
+                                     fleet_known_at_ = std::max(fleet_known_at_, fleet_updated_);
+                                     importer_.note_ledger_time(fleet->now, heartbeat_.began(),
+                                                                when.mono);
                                      update_fleet(*fleet);
                                    } else {
                                      ++heartbeat_errors_;
@@ -165,7 +176,8 @@ void RegionSync::update_fleet(const LedgerFleet& fleet) {
   });
   // A silent region may have a whole limit unpublished.
   for (LedgerRegion& region : others) {
-    if (region.silent <= kSilentAfter) continue;
+    // Or if the clock of the ledger was set back.
+    if (region.silent <= kSilentAfter && region.silent >= -kSilentAfter) continue;
     region.unpublished_ppm = std::max(region.unpublished_ppm, kWholeLimit);
   }
   regions_.unpublished =
@@ -266,11 +278,13 @@ bool RegionSync::skipped_live(Instant now, Nanos after) const {
   return skipped.cells > 0 && now.mono - skipped.at < 2 * Nanos(trigger_.longest_window()) + after;
 }
 
-// Whether other regions may have published counts that this process does not know.
+// Whether other regions may have published counts that this process does not know, or may have more
+// unpublished than it knows.
 bool RegionSync::may_miss_counts(Instant now) const {
   return now.mono - imported_at_ > kMaxInFlight + Nanos(regions_.rules.import_every) ||
-         stale_at_ < tuples_->table.slots() || skipped_live(now, regions_.rules.lease) ||
-         importer_.stats().no_room_until > now.wall || tuples_->sketch.live_until() > now.wall;
+         now.mono - fleet_known_at_ > kSilentAfter || stale_at_ < tuples_->table.slots() ||
+         skipped_live(now, regions_.rules.lease) || importer_.stats().no_room_until > now.wall ||
+         tuples_->sketch.live_until() > now.wall;
 }
 
 // The most that may be admitted, as a multiple of a limit, plus the counts in flight, where the

@@ -1,7 +1,9 @@
-// The clock of the store, by which the bridge works.
+// The clock by which the bridge works: its own, or that of the store if its own is wrong.
 //
 // The wall clock of a process may be hours off. A bridge with such a clock would take the rows of
 // other regions for expired, save its position behind them, and so hide them from its whole region.
+// The store's clock may be the wrong one, too: where the two differ, the clock of the ledger
+// decides.
 //
 // Only from the thread that runs the sync.
 
@@ -16,26 +18,42 @@ namespace weir::global {
 
 class StoreClock {
  public:
-  // The store had this time between `began` and `now`.
-  void note(WallTime wall, MonoTime began, MonoTime now) {
-    if (wall == WallTime{} || now - began >= kMaxDifference) return;
-    known_ = {.wall = wall, .mono = now};
-  }
-  void reset() { known_.reset(); }
+  // The store, or the ledger, had this time between `began` and `now`.
+  void note_store(WallTime wall, MonoTime began, MonoTime now) { note(store_, wall, began, now); }
+  void note_ledger(WallTime wall, MonoTime began, MonoTime now) { note(ledger_, wall, began, now); }
+  void reset_store() { store_.reset(); }
 
-  // The time of the store if the wall clock of this process differs from it.
+  // Whether it is known which clock is right.
+  [[nodiscard]] bool is_settled(Instant now) const {
+    return !store_ || ledger_ || !differ(at(*store_, now.mono), now.wall);
+  }
   [[nodiscard]] Instant time(Instant now) const {
-    if (!known_) return now;
-    const WallTime there =
-        known_->wall + std::chrono::floor<Millis>(Nanos(now.mono - known_->mono));
-    const Millis apart = there > now.wall ? there - now.wall : now.wall - there;
-    return {.wall = apart > kMaxDifference ? there : now.wall, .mono = now.mono};
+    if (!store_ || !ledger_) return now;
+    const WallTime store = at(*store_, now.mono);
+    const WallTime ledger = at(*ledger_, now.mono);
+    const bool wrong =
+        differ(store, now.wall) && distance(store, ledger) < distance(now.wall, ledger);
+    return {.wall = wrong ? store : now.wall, .mono = now.mono};
   }
 
  private:
   // More than a message takes, and clocks differ.
   static constexpr Millis kMaxDifference{1000};
-  std::optional<Instant> known_;
+
+  static void note(std::optional<Instant>& known, WallTime wall, MonoTime began, MonoTime now) {
+    if (wall == WallTime{} || now - began >= kMaxDifference) return;
+    known = {.wall = wall, .mono = now};
+  }
+  [[nodiscard]] static WallTime at(const Instant& known, MonoTime now) {
+    return known.wall + std::chrono::floor<Millis>(Nanos(now - known.mono));
+  }
+  [[nodiscard]] static Millis distance(WallTime a, WallTime b) { return a > b ? a - b : b - a; }
+  [[nodiscard]] static bool differ(WallTime a, WallTime b) {
+    return distance(a, b) > kMaxDifference;
+  }
+
+  std::optional<Instant> store_;
+  std::optional<Instant> ledger_;
 };
 
 }  // namespace weir::global

@@ -107,14 +107,20 @@ struct StoredBatch {
   std::vector<LedgerRow> rows;
 };
 
-// The largest report of a time.
+// The largest report of a span of time, and that of the span before.
 struct Reported {
   uint64_t ppm = 0;
-  WallTime at{};
+  uint64_t before = 0;
+  WallTime began{};
 
-  [[nodiscard]] bool is_old(WallTime now) const { return at < now - kUnpublishedKept; }
+  [[nodiscard]] bool is_old(WallTime now) const { return began < now - 2 * kUnpublishedKept; }
+  [[nodiscard]] uint64_t largest() const { return std::max(ppm, before); }
   void report(uint64_t new_ppm, WallTime now) {
-    if (new_ppm >= ppm || is_old(now)) *this = {.ppm = new_ppm, .at = now};
+    if (began < now - kUnpublishedKept) {
+      *this = {.ppm = new_ppm, .before = is_old(now) ? 0 : ppm, .began = now};
+    } else {
+      ppm = std::max(ppm, new_ppm);
+    }
   }
 };
 
@@ -258,7 +264,7 @@ void MemoryLedger::heartbeat(LedgerRegion self, SyncRules rules, FleetReply repl
     const base::MutexLock lock(store_->mutex);
     const WallTime now = store_->clock.now().wall;
     Region& own = store_->region(self.region, now);
-    own.last_heartbeat = now;
+    if (self.by_bridge) own.last_heartbeat = now;
     own.unpublished.report(self.unpublished_ppm, now);
     for (const NamespaceReport& each : self.namespaces) {
       own.namespaces[{each.workspace, each.ns}].report(each.unpublished_ppm, now);
@@ -266,15 +272,16 @@ void MemoryLedger::heartbeat(LedgerRegion self, SyncRules rules, FleetReply repl
     Snapshot& data = store_->data;
     if (!data.rules) data.rules = rules;
     fleet.rules = *data.rules;
+    fleet.now = now;
     for (auto& [name, region] : data.regions) {
       std::erase_if(region.namespaces, [&](const auto& each) { return each.second.is_old(now); });
       LedgerRegion& listed = fleet.regions.emplace_back();
       listed.region = name;
-      listed.unpublished_ppm = region.unpublished.ppm;
+      listed.unpublished_ppm = region.unpublished.largest();
       listed.silent = now - region.last_heartbeat;
       for (const auto& [names, reported] : region.namespaces) {
         listed.namespaces.push_back(
-            {.workspace = names.first, .ns = names.second, .unpublished_ppm = reported.ppm});
+            {.workspace = names.first, .ns = names.second, .unpublished_ppm = reported.largest()});
       }
     }
   }

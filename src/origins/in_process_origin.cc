@@ -145,10 +145,10 @@ void InProcessOrigin::update_tuples(std::vector<TupleUpdate> updates, TupleReply
   reply(std::move(answer));
 }
 
-void InProcessOrigin::keep_record(std::string record, WallTime at, KeptReply reply) {
+void InProcessOrigin::keep_record(std::string record, KeptReply reply) {
   {
     const base::MutexLock lock(store_->mutex);
-    store_->state.keep_record(std::move(record), at);
+    store_->state.keep_record(std::move(record), store_->clock.now().wall);
   }
   reply(true);
 }

@@ -70,9 +70,9 @@ class FaultyBridgeStore final : public BridgeStore {
     pass(plan_.next(), std::move(reply),
          [&](TupleReply done) { inner_.update_tuples(std::move(updates), std::move(done)); });
   }
-  void keep_record(std::string record, WallTime at, KeptReply reply) override {
+  void keep_record(std::string record, KeptReply reply) override {
     pass(plan_.next(), std::move(reply),
-         [&](KeptReply done) { inner_.keep_record(std::move(record), at, std::move(done)); });
+         [&](KeptReply done) { inner_.keep_record(std::move(record), std::move(done)); });
   }
   void read_records(RecordsReply reply) override {
     pass(plan_.next(), std::move(reply),

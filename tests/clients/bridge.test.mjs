@@ -157,8 +157,16 @@ class RegionLoad {
     for (const key of [this.small, ...this.slow]) {
       // A region may not know what the others leave unpublished.
       const most = Math.max(0, (1 + kUnpublished) * key.most - this.used(key));
-      const knows = async (node) => (await ask(node, key, 0)).remaining <= most;
-      await world.everywhere(`the count of ${key.identifier}`, knows);
+      const answers = {};
+      const knows = async (node) => {
+        answers[node.label] = (await ask(node, key, 0)).remaining;
+        return answers[node.label] <= most;
+      };
+      await world.everywhere(`the count of ${key.identifier}`, knows).catch(async (error) => {
+        const used = Object.fromEntries(world.regions.map((region) => [region.name, this.used(key, region)]));
+        const published = await ledger.counts(key.identifier);
+        throw new Error(`${error.message}: ${JSON.stringify({ most: key.most, used, published, answers })}`);
+      });
     }
   }
   // The largest bound that was exported; with +Inf, what each region admits alone.
@@ -308,7 +316,7 @@ test('after the shutdown of regions the ledger equals the log', async () => {
       const answers = {};
       const knowsAll = async (node) => {
         answers[node.label] = (await ask(node, key, 0)).remaining;
-        return answers[node.label] === key.most - load.used(key);
+        return answers[node.label] === Math.max(0, key.most - load.used(key));
       };
       await world.everywhere(`all of ${key.identifier}`, knowsAll, last.nodes).catch((error) => {
         const counts = JSON.stringify({ answers, published, left: key.most - load.used(key), here: load.used(key, last) });

@@ -13,16 +13,17 @@ namespace {
 using telemetry::FrontendStat;
 using telemetry::Metric;
 
-// With the escapes of the text format. A name may have any bytes, the format is UTF-8: control
-// characters and bytes that are not ASCII are written as a backslash, an x and two digits.
+// A name may have any bytes, and the format is UTF-8. Backslashes, control characters and bytes
+// that are not ASCII are written as a backslash, an x and two digits, so that no two names are the
+// same.
 std::string label(std::string_view name, std::string_view value) {
   std::string text(name);
   text.append("=\"");
   for (const char c : value) {
     const auto byte = static_cast<unsigned char>(c);
-    if (c == '\\' || c == '"') {
-      text.append("\\").push_back(c);
-    } else if (byte < ' ' || byte > '~') {
+    if (c == '"') {
+      text.append("\\\"");
+    } else if (byte < ' ' || byte > '~' || c == '\\') {
       char escaped[8];
       std::snprintf(escaped, sizeof escaped, "\\\\x%02x", byte);
       text.append(escaped);

@@ -107,11 +107,12 @@ TEST(MetricsPage, HasTheBoundOfEachNamespaceThatHasAWiderOne) {
                         {.workspace = "", .ns = "a\\b\"c\n\xe9", .bound = 3}};
   Bytes out;
   write_sync_metrics(stats, out);
-  EXPECT_THAT(std::string(out.unread()),
-              HasSubstr("\nweir_bound_ratio 1.350000\n"
-                        "weir_bound_ratio{workspace=\"acme\",namespace=\"login\"} 2.100000\n"
-                        "weir_bound_ratio{workspace=\"\",namespace=\"a\\\\b\\\"c\\\\x0a\\\\xe9\"} "
-                        "3.000000\n"));
+  EXPECT_THAT(
+      std::string(out.unread()),
+      HasSubstr("\nweir_bound_ratio 1.350000\n"
+                "weir_bound_ratio{workspace=\"acme\",namespace=\"login\"} 2.100000\n"
+                "weir_bound_ratio{workspace=\"\",namespace=\"a\\\\x5cb\\\"c\\\\x0a\\\\xe9\"} "
+                "3.000000\n"));
 }
 
 TEST(MetricsPage, CountsDecisionsByFrontendOutcomeAndBasis) {

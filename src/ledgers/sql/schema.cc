@@ -50,6 +50,9 @@ std::vector<std::string> schema_statements(Dialect dialect) {
   const std::string region = "  region " + types.bytes(kMaxRegionBytes) + " NOT NULL,\n";
   const std::string number = " " + types.number() + " NOT NULL,\n";
   const std::string amount = " " + types.amount() + " NOT NULL,\n";
+  // The largest of a span of time that began then, and of the span before.
+  const std::string reported = "  unpublished_ppm" + amount + "  unpublished_before_ppm" + amount +
+                               "  unpublished_at_ms" + number;
   const std::string name = " " + types.bytes(kMaxNameBytes) + " NOT NULL,\n";
   // A prefix of a long name is enough to find it.
   const std::string prefix = sqlite ? "" : "(64)";
@@ -67,13 +70,12 @@ std::vector<std::string> schema_statements(Dialect dialect) {
             types.large_bytes() + " NOT NULL,\n  PRIMARY KEY (region, epoch, number)",
         {{"written_at_ms", "written_at_ms"}});
   table("weir_regions",
-        region + "  epoch" + amount + "  head" + amount + "  unpublished_ppm" + amount +
-            "  unpublished_at_ms" + number + "  heartbeat_ms" + number + "  PRIMARY KEY (region)",
+        region + "  epoch" + amount + "  head" + amount + reported + "  heartbeat_ms" + number +
+            "  PRIMARY KEY (region)",
         {});
   table("weir_reports",
         region + "  key_hash " + types.hash() + " NOT NULL,\n  workspace" + name + "  namespace" +
-            name + "  unpublished_ppm" + amount + "  unpublished_at_ms" + number +
-            "  PRIMARY KEY (region, key_hash)",
+            name + reported + "  PRIMARY KEY (region, key_hash)",
         {});
   table("weir_settings",
         "  name " + types.bytes(64) + " NOT NULL,\n  value " + types.bytes(255) +

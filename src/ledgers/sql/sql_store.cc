@@ -26,8 +26,13 @@ std::function<void(Millis)> pause_of(const StoreOptions& options) {
   return [](Millis span) { platform::ThreadGroup::sleep(span); };
 }
 
-// A region, or a namespace of one that was listed. Ignores impossible values.
-void read_region(const SqlRow& row, std::vector<LedgerRegion>& regions) {
+// A region, or a namespace of one that was listed, or the present time. Ignores impossible values.
+void read_region(const SqlRow& row, LedgerFleet& fleet) {
+  std::vector<LedgerRegion>& regions = fleet.regions;
+  if (row.number(0) == 2) {
+    fleet.now = WallTime(Millis(row.number(5).value_or(0)));
+    return;
+  }
   const auto unpublished = row.number(4);
   const std::string_view name = row.bytes(1);
   if (!unpublished || *unpublished < 0 || name.empty() || name.size() > kMaxRegionBytes) return;
@@ -113,7 +118,9 @@ Result<LedgerFleet> SqlStore::heartbeat(const LedgerRegion& self, const SyncRule
   }
   settings.sql = settings_text;
   std::vector<SqlStatement> statements{
-      {.sql = texts_.heartbeat, .values = {region, static_cast<int64_t>(self.unpublished_ppm)}},
+      {.sql = texts_.heartbeat,
+       .values = {region, static_cast<int64_t>(self.unpublished_ppm),
+                  int64_t{self.by_bridge ? 1 : 0}}},
       settings};
 
   std::string reports_text = texts_.reports_head;
@@ -142,7 +149,7 @@ Result<LedgerFleet> SqlStore::heartbeat(const LedgerRegion& self, const SyncRule
     fleet.regions.clear();
     return run(statements, [&](size_t statement, const SqlRow& row) {
       if (statement == regions) {
-        read_region(row, fleet.regions);
+        read_region(row, fleet);
       } else {
         read_setting(row.bytes(0), row.bytes(1), fleet.rules);
       }

@@ -27,7 +27,8 @@ struct Writer {
   const bool sqlite;
   const std::string now;
   const std::string insert_new;
-  const std::string report_retention = std::to_string(kUnpublishedKept.count());
+  const std::string report_span = std::to_string(kUnpublishedKept.count());
+  const std::string report_retention = std::to_string(2 * kUnpublishedKept.count());
 };
 
 void Writer::add_publishing(SqlTexts& s) const {
@@ -62,10 +63,10 @@ void Writer::add_publishing(SqlTexts& s) const {
   const std::string begins = "? = 0 OR epoch < ? OR (epoch = ? AND head < ?)";
   const std::string new_epoch = batch_now + " * " + std::to_string(kEpochRandomMask + 1) + " + ?";
   s.raise_head =
-      "INSERT INTO weir_regions (region, epoch, head, unpublished_ppm, unpublished_at_ms, "
-      "heartbeat_ms) VALUES (?, " +
-      std::string(sqlite ? "MAX" : "GREATEST") + "(" + new_epoch + ", ?), 1, 0, 0, " + batch_now +
-      ")";
+      "INSERT INTO weir_regions (region, epoch, head, unpublished_ppm, unpublished_before_ppm, "
+      "unpublished_at_ms, heartbeat_ms) VALUES (?, " +
+      std::string(sqlite ? "MAX" : "GREATEST") + "(" + new_epoch + ", ?), 1, 0, 0, 0, " +
+      batch_now + ")";
   // A head of 1 is that of a new epoch. MySQL assigns from left to right, so that `head` is already
   // the new value when the epoch is set; SQLite uses the old values everywhere.
   if (sqlite) {
@@ -106,43 +107,42 @@ void Writer::add_reading(SqlTexts& s) const {
       std::to_string(kRowsPerPage);
 }
 
-// Keeps the largest recent value of unpublished_ppm, and the time at which it was written. More
+// Keeps the largest unpublished_ppm of a span of time, and that of the span before. More
 // assignments may follow.
 std::string Writer::keep_largest_report(const std::string& key) const {
-  if (sqlite) {
-    const std::string counts =
-        "CASE WHEN excluded.unpublished_ppm >= unpublished_ppm OR unpublished_at_ms < "
-        "excluded.unpublished_at_ms - " +
-        report_retention + " THEN excluded.";
-    return " ON CONFLICT (" + key + ") DO UPDATE SET unpublished_ppm = " + counts +
-           "unpublished_ppm ELSE unpublished_ppm END, unpublished_at_ms = " + counts +
-           "unpublished_at_ms ELSE unpublished_at_ms END";
-  }
+  const std::string at = sqlite ? "excluded.unpublished_at_ms" : "VALUES(unpublished_at_ms)";
+  const std::string ppm = sqlite ? "excluded.unpublished_ppm" : "VALUES(unpublished_ppm)";
+  const std::string ends = "unpublished_at_ms < " + at + " - " + report_span;
   // MySQL assigns from left to right.
-  return " ON DUPLICATE KEY UPDATE unpublished_ppm = IF(VALUES(unpublished_ppm) >= unpublished_ppm "
-         "OR unpublished_at_ms < VALUES(unpublished_at_ms) - " +
-         report_retention +
-         ", VALUES(unpublished_ppm), unpublished_ppm), "
-         "unpublished_at_ms = IF(unpublished_ppm = VALUES(unpublished_ppm), "
-         "VALUES(unpublished_at_ms), unpublished_at_ms)";
+  return (sqlite ? " ON CONFLICT (" + key + ") DO UPDATE SET " : " ON DUPLICATE KEY UPDATE ") +
+         "unpublished_before_ppm = CASE WHEN unpublished_at_ms < " + at + " - " + report_retention +
+         " THEN 0 WHEN " + ends + " THEN unpublished_ppm ELSE unpublished_before_ppm END, " +
+         "unpublished_ppm = CASE WHEN " + ends + " OR " + ppm + " > unpublished_ppm THEN " + ppm +
+         " ELSE unpublished_ppm END, unpublished_at_ms = CASE WHEN " + ends + " THEN " + at +
+         " ELSE unpublished_at_ms END";
 }
 
 void Writer::add_regions(SqlTexts& s) const {
   s.heartbeat =
-      "INSERT INTO weir_regions (region, epoch, head, unpublished_ppm, unpublished_at_ms, "
-      "heartbeat_ms) VALUES (?, 0, 0, ?, " +
+      "INSERT INTO weir_regions (region, epoch, head, unpublished_ppm, unpublished_before_ppm, "
+      "unpublished_at_ms, heartbeat_ms) VALUES (?, 0, 0, ?, 0, " +
       now + ", " + now + ")" + keep_largest_report("region") +
-      ", heartbeat_ms = " + (sqlite ? "excluded.heartbeat_ms" : "VALUES(heartbeat_ms)");
+      ", heartbeat_ms = CASE WHEN ? = 1 THEN " +
+      (sqlite ? "excluded.heartbeat_ms" : "VALUES(heartbeat_ms)") + " ELSE heartbeat_ms END";
   s.reports_head =
       "INSERT INTO weir_reports (region, key_hash, workspace, namespace, unpublished_ppm, "
-      "unpublished_at_ms) VALUES ";
-  s.reports_group = "(?,?,?,?,?," + now + ")";
+      "unpublished_before_ppm, unpublished_at_ms) VALUES ";
+  s.reports_group = "(?,?,?,?,?,0," + now + ")";
   s.reports_tail = keep_largest_report("region, key_hash");
   const std::string none = sqlite ? "x''" : "''";
-  s.regions = "SELECT 0, region, " + none + ", " + none + ", unpublished_ppm, " + now +
-              " - heartbeat_ms FROM weir_regions UNION ALL SELECT 1, region, workspace, namespace, "
-              "unpublished_ppm, 0 FROM weir_reports WHERE unpublished_at_ms >= " +
-              now + " - " + report_retention + " ORDER BY 1, 2, 3, 4";
+  const std::string largest =
+      std::string(sqlite ? "MAX" : "GREATEST") + "(unpublished_ppm, unpublished_before_ppm)";
+  s.regions = "SELECT 0, region, " + none + ", " + none + ", " + largest + ", " + now +
+              " - heartbeat_ms FROM weir_regions UNION ALL SELECT 1, region, workspace, "
+              "namespace, " +
+              largest + ", 0 FROM weir_reports WHERE unpublished_at_ms >= " + now + " - " +
+              report_retention + " UNION ALL SELECT 2, " + none + ", " + none + ", " + none +
+              ", 0, " + now + " ORDER BY 1, 2, 3, 4";
   s.settings_head = insert_new + "weir_settings (name, value) VALUES ";
   s.settings = "SELECT name, value FROM weir_settings";
 }

@@ -33,11 +33,11 @@ struct SqlTexts {
   // Columns as in sql_read.cc. Values: region, key_hash, key_hash, sequence.
   std::string page_of_cells;
 
-  std::string heartbeat;  // values: region, unpublished_ppm
+  std::string heartbeat;  // values: region, unpublished_ppm, 1 if the bridge sent it
   // Values of a group: region, key_hash, workspace, namespace, unpublished_ppm.
   std::string reports_head, reports_group, reports_tail;
   // Columns: 0 for a region or 1 for a namespace, region, workspace, namespace, unpublished_ppm,
-  // silent_ms.
+  // silent_ms; 2 for the present time, in the last column.
   std::string regions;
   std::string settings;
   std::string settings_head;  // with groups of (?,?): inserts the missing settings

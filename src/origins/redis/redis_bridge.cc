@@ -49,14 +49,14 @@ void RedisOrigin::Worker::acquire(const std::string& holder, Millis lease, Grant
   call_scripts({.commands = std::move(commands),
                 .scripts = {Script::kAcquire},
                 .optional = 1,
-                .done = [this, reply = std::move(reply)](Result<Replies> replies) {
+                .done = [reply = std::move(reply)](Result<Replies> replies) {
                   if (!replies) return reply(replies.error());
                   const RedisReply& grant = replies->front();
-                  if (grant.items.size() != 2) return reply(to_error(OriginError::kOther));
+                  if (grant.items.size() != 3) return reply(to_error(OriginError::kOther));
                   reply(BridgeGrant{.ours = grant.items[0].integer == 1,
                                     .state = std::string(grant.items[1].text),
                                     .evicted = evicted_keys(replies->back()),
-                                    .now = server_time()});
+                                    .now = parse_time(grant.items[2]).value_or(WallTime{})});
                 }});
 }
 
@@ -164,7 +164,8 @@ void RedisOrigin::Worker::remove_due(const std::vector<DueTuple>& entries) {
       OnMissingScript::kFail);
 }
 
-void RedisOrigin::Worker::keep_record(const std::string& record, WallTime at, KeptReply reply) {
+void RedisOrigin::Worker::keep_record(const std::string& record, KeptReply reply) {
+  const WallTime at = server_time();
   Pipeline commands;
   add(commands, OriginCommand::kBridge, {"ZADD", kRecordsKey, millis_text(at), record});
   add(commands, OriginCommand::kBridge,

@@ -44,6 +44,30 @@ class RedisBridge : public ::testing::Test {
   const RunningOrigin origin_{clock_, server_.port()};
 };
 
+// The bridge works by the clock of the server.
+TEST_F(RedisBridge, UpdatesOfACallerWhoseClockIsAheadAreKept) {
+  const RealClock ahead{Millis(7'200'000)};
+  const RunningOrigin wrong{ahead, server_.port(), {}, 2};
+  wrong.await_ready();
+  TupleUpdate update = update_of("a", {eu(5, 7)}, 600'000);
+  update.now = in(0);
+  EXPECT_TRUE(wrong.update_tuples({update}).ok());
+  EXPECT_EQ(regions("a"), std::vector{eu(5, 7)});
+}
+
+// Also with the first message on a connection.
+TEST_F(RedisBridge, AGrantHasTheTimeOfTheServer) {
+  const RealClock ahead{Millis(7'200'000)};
+  for (uint64_t i = 0; i < 20; ++i) {
+    const RunningOrigin origin{ahead, server_.port(), {}, 2 + i};
+    // A request reads its tuple at the same time.
+    while (origin->reach() != Reach::kPrompt) (void)origin.read({read_of("a")});
+    const auto grant = origin.acquire("one", kLease);
+    ASSERT_TRUE(grant);
+    EXPECT_LT(grant->now - in(0), Millis(1000));
+  }
+}
+
 TEST_F(RedisBridge, EndsTheLeaseAfterItsTime) {
   ASSERT_TRUE(origin_.acquire("one", Millis(50))->ours);
   EXPECT_TRUE(await([&] { return origin_.acquire("two", kLease)->ours; }));

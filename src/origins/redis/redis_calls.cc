@@ -55,7 +55,11 @@ void RedisOrigin::Worker::add(Pipeline& pipeline, OriginCommand kind,
 }
 
 std::string RedisOrigin::Worker::ttl_text(WallTime expires_at) const {
-  const Millis ttl = expires_at + kExpiryMargin - clock.now().wall;
+  return ttl_text(expires_at, clock.now().wall);
+}
+
+std::string RedisOrigin::Worker::ttl_text(WallTime expires_at, WallTime now) {
+  const Millis ttl = expires_at + kExpiryMargin - now;
   return std::to_string(std::max<int64_t>(1, ttl.count()));
 }
 

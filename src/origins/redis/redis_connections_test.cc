@@ -201,7 +201,7 @@ std::vector<std::string> use_everything(const RunningOrigin& origin) {
                                           .expires_at = cell.expires_at,
                                           .writers = {kNode.incarnation}}}}}));
   note(origin.read_tuples({{.tuple = "a", .sequences = {5}}}));
-  note(origin.keep_record("record", in(0)));
+  note(origin.keep_record("record"));
   note(origin.read_records());
   origin->notify("x");
   origin->release("one");

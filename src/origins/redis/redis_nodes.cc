@@ -19,7 +19,8 @@ constexpr Nanos kHeartbeatInterval = std::chrono::seconds(1);
 constexpr uint64_t kHeartbeatsPerListing = 10;  // in case two nodes took the same rank
 constexpr auto kShutdownTimeout = std::chrono::milliseconds(200);
 
-// Parses the reply to TIME: seconds and microseconds.
+}  // namespace
+
 std::optional<WallTime> parse_time(const RedisReply& reply) {
   if (reply.type != RedisReply::Type::kList || reply.items.size() != 2) return std::nullopt;
   int64_t parts[2] = {0, 0};
@@ -31,8 +32,6 @@ std::optional<WallTime> parse_time(const RedisReply& reply) {
   }
   return WallTime(Millis(parts[0] * 1000 + parts[1] / 1000));
 }
-
-}  // namespace
 
 // All nodes use the clock of the server, since their own clocks may differ.
 void RedisOrigin::Worker::request_time(Instant now) {

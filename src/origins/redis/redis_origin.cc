@@ -106,9 +106,9 @@ void RedisOrigin::update_tuples(std::vector<TupleUpdate> updates, TupleReply rep
   });
 }
 
-void RedisOrigin::keep_record(std::string record, WallTime at, KeptReply reply) {
-  post(std::move(reply), [record = std::move(record), at](Worker& worker, KeptReply answer) {
-    worker.keep_record(record, at, std::move(answer));
+void RedisOrigin::keep_record(std::string record, KeptReply reply) {
+  post(std::move(reply), [record = std::move(record)](Worker& worker, KeptReply answer) {
+    worker.keep_record(record, std::move(answer));
   });
 }
 

@@ -104,7 +104,7 @@ if not holder or holder == ARGV[1] then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
   ours = 1
 end
-return {ours, redis.call('GET', KEYS[2]) or ''}
+return {ours, redis.call('GET', KEYS[2]) or '', redis.call('TIME')}
 )";
 
 constexpr std::string_view kReleaseText = R"(

@@ -98,8 +98,9 @@ void RedisOrigin::Worker::add_update(Pipeline& commands, const TupleUpdate& upda
   std::vector<std::string> keys = {tuple_key(prefix)};
   for (const int64_t sequence : update.sequences) keys.push_back(prefix + std::to_string(sequence));
   std::vector<std::string> values = {"0"};
-  if (!update.counts.empty() && update.kept_until > clock.now().wall) {
-    values[0] = ttl_text(update.kept_until);
+  const WallTime now = update.now == WallTime{} ? clock.now().wall : update.now;
+  if (!update.counts.empty() && update.kept_until > now) {
+    values[0] = ttl_text(update.kept_until, now);
     for (const RegionCount& count : update.counts) {
       const int64_t lease = count.leased_until.time_since_epoch().count();
       values.push_back(count.region);

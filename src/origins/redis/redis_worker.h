@@ -35,6 +35,9 @@
 
 namespace weir::origins {
 
+// Parses the reply to TIME: seconds and microseconds.
+[[nodiscard]] std::optional<WallTime> parse_time(const RedisReply& reply);
+
 struct RedisOrigin::Worker {
   Worker(const Clock& the_clock, const RedisAddress& address, uint64_t seed,
          RedisTimeouts the_timeouts);
@@ -53,7 +56,7 @@ struct RedisOrigin::Worker {
   void read_due(WallTime from, WallTime by, size_t most, DueReply reply);
   void add_due(const std::vector<DueTuple>& entries);
   void remove_due(const std::vector<DueTuple>& entries);
-  void keep_record(const std::string& record, WallTime at, KeptReply reply);
+  void keep_record(const std::string& record, KeptReply reply);
   void read_records(RecordsReply reply);
   // The time by the clock of the server, which all nodes share; by our own until it is known.
   [[nodiscard]] WallTime server_time() const;
@@ -75,6 +78,7 @@ struct RedisOrigin::Worker {
   void add_expiry(Pipeline& pipeline, std::string_view key, WallTime expires_at);
   // The time to live of a cell in ms. A duration, since our clock may differ from the server's.
   [[nodiscard]] std::string ttl_text(WallTime expires_at) const;
+  [[nodiscard]] static std::string ttl_text(WallTime expires_at, WallTime now);
 
   // One cell of a call. Its replies, in this order: the write, the expiry, the hash; the first two
   // only if they were sent.

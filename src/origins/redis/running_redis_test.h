@@ -97,8 +97,8 @@ class RunningOrigin {
     return wait<std::vector<TupleCounts>>(
         [&](TupleReply reply) { origin_->update_tuples(updates, std::move(reply)); });
   }
-  [[nodiscard]] Result<bool> keep_record(const std::string& record, WallTime at) const {
-    return wait<bool>([&](KeptReply reply) { origin_->keep_record(record, at, std::move(reply)); });
+  [[nodiscard]] Result<bool> keep_record(const std::string& record) const {
+    return wait<bool>([&](KeptReply reply) { origin_->keep_record(record, std::move(reply)); });
   }
   [[nodiscard]] Result<std::vector<std::string>> read_records() const {
     return wait<std::vector<std::string>>(
