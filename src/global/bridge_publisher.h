@@ -122,7 +122,7 @@ class BridgePublisher {
   // Rows of the last minute are being written again, and none has failed; one batch was written.
   bool repeats_records_ = false;
   bool repeated_any_ = false;
-  MonoTime repeat_after_{};  // one of them was locked: others must not wait for it
+  MonoTime repeat_after_{};  // until then other rows go first
   bool needs_rows_ = false;  // the row budget was too small in the last round
   MonoTime written_at_{};
   std::optional<MonoTime> failing_since_;

@@ -17,6 +17,7 @@ using base::Mutation;
 
 namespace {
 
+constexpr Nanos kRepeatPause = Millis(5000);
 constexpr Nanos kLockedPause = Millis(1000);  // for rows that another transaction holds
 
 }  // namespace
@@ -61,7 +62,11 @@ std::vector<TupleChange> BridgePublisher::changes_of(const Chunk& chunk) const {
 
 void BridgePublisher::send_next(Instant now) {
   if (chunks_.empty()) {
-    if (std::exchange(repeats_records_, false)) importer_.note_records_published(repeated_any_);
+    if (std::exchange(repeats_records_, false)) {
+      importer_.note_records_published(repeated_any_);
+      // A ledger whose reads are behind its writes shows every batch too late.
+      repeat_after_ = now.mono + kRepeatPause;
+    }
     // More may be due than one round can take.
     if (backlog_.size() > 0 && budget_.has_rows(1)) task_.next = now.mono;
     return;
