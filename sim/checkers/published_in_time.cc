@@ -79,6 +79,8 @@ class PublishedInTime final : public GlobalChecker {
   static Violation check_lag(const GlobalView& view, const RegionState& region,
                              const NodeView& node) {
     if (view.disrupted_since || view.budget_limited || !node.runs()) return {};
+    // A bridge without an origin that has no space for a tuple cannot note that it was published.
+    if (node.sync.no_room > 0) return {};
     if (node.sync.publish_lag <= 2 * view.delays.total()) return {};
     if (knows_lost_counts(region, node, view.now.mono - 2 * view.delays.total() - kAsksAgain))
       return {};
