@@ -7,30 +7,25 @@
 #include <vector>
 
 #include "global/bridge_fixture_test.h"
-#include "global/endpoint_test.h"
-#include "global/region_sync_fixture_test.h"
+#include "global/shared_region_fixture_test.h"
 #include "memory/tuple_key.h"
 #include "origins/in_process_origin.h"
 
 namespace weir::global {
 namespace {
 
-class Attack : public RegionSyncTest {
+class Attack : public SharedRegion {
  protected:
-  TestRegion& add_process(SyncRules rules = {}) {
-    endpoints_.push_back(std::make_shared<Endpoint>(east_->another_endpoint()));
-    return add("east", endpoints_.back(), rules);
-  }
-  static void kill(TestRegion& region) {
-    region.limiter = nullptr;
-    region.origin = nullptr;
-  }
   static double bound(const TestRegion& place, const std::string& ns = "api") {
     return place.limiter->sync_stats().bound_of({}, ns);
   }
-  std::shared_ptr<origins::InProcessOrigin> east_ =
-      std::make_shared<origins::InProcessOrigin>(clock_);
-  std::vector<std::shared_ptr<Endpoint>> endpoints_;
+  // One region uses up a limit of an hour. Much later another one does, as far as it can.
+  void expect_bound_of_both(TestRegion& first, TestRegion& last) {
+    const int64_t before = ask_times(first, 200);
+    pass(Millis(60'000));
+    const int64_t after = ask_times(last, 200);
+    EXPECT_LE(static_cast<double>(before + after), bound(last) * 100);
+  }
 };
 
 // The allowance was rounded up to 1 before it was doubled.
@@ -76,10 +71,7 @@ TEST_F(Attack, AReadOnlyLedgerWidensTheBound) {
   pass(Millis(25'000));
   for (TestRegion* each : {&east, &west}) each->ledger->refuse_writes();
   pass(Millis(1000));
-  const int64_t before = ask_times(east, 200);
-  pass(Millis(60'000));
-  const int64_t after = ask_times(west, 200);
-  EXPECT_LE(static_cast<double>(before + after), bound(west) * 100);
+  expect_bound_of_both(east, west);
 }
 
 // It does not learn that the rows of another region wait.
@@ -90,10 +82,7 @@ TEST_F(Attack, ARegionWhoseHeartbeatsFailWidensItsBound) {
   pass(Millis(25'000));
   west.ledger->refuse_writes();
   east.ledger->cut();
-  const int64_t before = ask_times(east, 200);
-  pass(Millis(60'000));
-  const int64_t after = ask_times(west, 200);
-  EXPECT_LE(static_cast<double>(before + after), bound(west) * 100);
+  expect_bound_of_both(east, west);
 }
 
 // The allowance is halved again, and nobody evaluates a tuple that no process holds.
