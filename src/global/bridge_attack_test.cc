@@ -28,41 +28,6 @@ class Attack : public SharedRegion {
   }
 };
 
-// The allowance was rounded up to 1 before it was doubled.
-TEST_F(Attack, TheDoubledAllowanceOfASmallLimitIsWithinTheBound) {
-  limit_ = 2;
-  duration_ = Millis(3'600'000);
-  const SyncRules rules{.rows_per_second = 60};
-  std::vector<TestRegion*> others;
-  for (int i = 0; i < 5; ++i) others.push_back(&add("r" + std::to_string(i), nullptr, rules));
-  TestRegion& west = add("west", nullptr, rules);
-  pass(Millis(45'000));
-  ASSERT_LT(bound(west), 1.4);
-  // 10 rows a second for each region: the last rows wait for 1.8 s.
-  for (TestRegion* each : others) {
-    for (int i = 0; i < 45; ++i) {
-      identifier_ = "flood-" + each->region + std::to_string(i);
-      ask_times(*each, 2);
-    }
-  }
-  pass(Millis(6000));
-  identifier_ = "victim";
-  for (TestRegion* each : others) ASSERT_EQ(ask_times(*each, 1), 1);
-  for (int i = 0; i < 1200; ++i) {
-    pass(Millis(100));
-    Count published = 0;
-    for (TestRegion* each : others) {
-      for (const LedgerRow& row : store_->contents()) {
-        if (row.region == each->region && row.key.identifier == "victim") published += row.count;
-      }
-    }
-    if (published > 0) break;
-    if (i > 150 && bound(west) < 3.4 && bound(west) > 1.4) break;
-  }
-  const int64_t total = 5 + ask_times(west, 10);
-  EXPECT_LE(static_cast<double>(total), bound(west) * 2);
-}
-
 // Imports succeed, and nobody learns what the others have not published.
 TEST_F(Attack, AReadOnlyLedgerWidensTheBound) {
   duration_ = Millis(3'600'000);

@@ -24,6 +24,22 @@ CellUsage contended(Count counted, Count published, Count remaining) {
           .leased = true};
 }
 
+// What a region leaves unpublished is less than its allowance. It was rounded up to 1 before it was
+// doubled: a limit of 2 in 6 regions then had more than the bound says.
+TEST(PublishRule, ADoubledAllowanceIsWithinTheReportedShareOfAnyLimit) {
+  const SyncRules rules;
+  for (Count limit = 1; limit <= 60; ++limit) {
+    for (uint32_t regions = 2; regions <= 30; ++regions) {
+      for (uint32_t doublings = 0; doublings <= kMaxDoublings; ++doublings) {
+        const Count left = unpublished_allowance(limit, rules, regions, doublings) - 1;
+        const uint64_t permille = uint64_t{rules.unpublished_permille} << doublings;
+        EXPECT_LE(left * 1000 * (regions - 1), limit * permille)
+            << limit << ' ' << regions << ' ' << doublings;
+      }
+    }
+  }
+}
+
 TEST(PublishRule, PublishesAPresenceOnceTheAllowanceIsUsed) {
   EXPECT_EQ(publish_reason(lone_region(24), kRules), PublishReason::kNone);
   EXPECT_EQ(publish_reason(lone_region(25), kRules), PublishReason::kPresence);
