@@ -99,9 +99,9 @@ class WEIR_EXPORT Limiter {
 
   // --- wait for the origin ---
   //
-  // If the counts in memory are not fresh enough, these block the calling thread until the origin
-  // answers, at most for Options::read_deadline. After the deadline they decide on the counts in
-  // memory, and the verdict's basis is kDegraded. Do not call them on the thread of an event loop,
+  // If the origin must be asked, these block the calling thread until it answers, at most for
+  // Options::read_deadline. After the deadline they decide on the counts in memory, and the
+  // verdict's basis is kDegraded. Do not call them on the thread of an event loop,
   // nor on a thread that delivers replies of the origin.
   //
   // `now` is a reading of the limiter's clock, for callers that have one already.
@@ -120,9 +120,9 @@ class WEIR_EXPORT Limiter {
 
   // --- never wait ---
   //
-  // Decide at once on the counts in memory. A request for a tuple in memory takes no lock and
-  // allocates nothing. Where the origin should have been read first, the verdict's basis is
-  // kDegraded. While the origin is lost, Options::on_origin_loss applies.
+  // Decide at once on the counts in memory: every request is relaxed. A request for a tuple in memory
+  // takes no lock and allocates nothing. Where the origin should have been read first, the verdict's
+  // basis is kDegraded. While the origin is lost, Options::on_origin_loss applies.
   Result<Verdict> check_local(const Request& request);
   Result<Verdict> check_local(Instant now, const Request& request);
   void check_each_local(Instant now, std::span<const Request> requests,
@@ -179,6 +179,8 @@ class WEIR_EXPORT Limiter {
   // is counted together with others.
   Result<bool> reset(Instant now, const Request& request);
 
+  // The consistency of requests that do not set one.
+  void set_consistency(Consistency consistency);
   // The policy for requests that do not set one, while the origin is lost.
   void set_on_origin_loss(OnOriginLoss policy);
 

@@ -42,6 +42,10 @@ struct Options {
   // The policy while the origin is lost, unless a request sets one. Default: kLocal.
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
 
+  // How far the processes of a region agree before they admit a request, unless the request says
+  // so itself. Default: kConverge.
+  Consistency consistency = Consistency::kConverge;
+
   // How long a request waits for the origin before it is decided on the counts in memory.
   // Default 300 ms, 1 ms to 10 s. Shorter: more degraded verdicts while the origin is slow.
   // Longer: callers wait longer while it is down.

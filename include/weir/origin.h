@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,7 @@ struct RegionCount {
 struct CellTotals {
   Count mine = 0;      // the reader's own component, as stored at the origin
   Count siblings = 0;  // the sum of all other components, saturating
+  bool refused = false;  // a step refused a request in this window
   // If requested: what the ledger has of the tuple, in all windows. Null: not requested.
   std::shared_ptr<const std::vector<RegionCount>> regions = nullptr;
 };
@@ -230,6 +232,61 @@ class WEIR_EXPORT BridgeStore {
   [[nodiscard]] virtual Subscription subscribe(BridgeMessageHandler handler) = 0;
 };
 
+// One request that a step asks for.
+struct StepAsk {
+  Count cost = 0;
+  Count limit = 0;
+  // The share of the last window that counts: rest / CellStep::duration. 0: a fixed window.
+  Millis rest{0};
+};
+
+// Asks for admissions in one window of a tuple.
+struct CellStep {
+  CellId cell;
+  Component writer;
+  Count own = 0;       // all cost that the writer has admitted in this window
+  Count own_last = 0;  // the same of the window before
+  // What the writer knows of others, in case the store lost it.
+  Count siblings = 0;
+  Count siblings_last = 0;
+  Count foreign = 0;  // of the other regions
+  Count foreign_last = 0;
+  Millis duration{1};     // of a window
+  WallTime expires_at{};  // as in CellReplay
+  Count limit_seen = 0;   // as in CellReplay
+  Due due = Due::kNever;  // as in CellReplay
+  bool with_regions = false;
+  std::vector<StepAsk> asks;  // in the order of arrival
+};
+
+struct StepTotals {
+  CellTotals current;
+  CellTotals last;
+  std::vector<bool> granted;  // for each ask
+};
+
+using StepReply = std::function<void(Result<std::vector<StepTotals>>)>;
+
+// The part of an origin that decides requests. The same contract as RegionalOrigin.
+class WEIR_EXPORT StepStore {
+ public:
+  virtual ~StepStore() = default;
+
+  // Grants the asks of each step that fit their limits together with all counts of the region, in
+  // order, and raises the writer's component to `own` plus their costs. A refusal marks the window.
+  //
+  // The component never falls. So a step that is sent again grants the same again: what the
+  // component has beyond `own` was granted to a request that nobody waited for.
+  virtual void step(std::vector<CellStep> steps, StepReply reply) = 0;
+};
+
+// What a process knows of the processes that share an origin.
+struct Membership {
+  uint32_t nodes = 1;   // alive, this one included
+  MonoTime since{};     // since then every heartbeat of this process was acknowledged in time
+  MonoTime heard_at{};  // the start of the last heartbeat that was acknowledged
+};
+
 // Safe from any thread. A reply is delivered at most once, on any thread, possibly before the call
 // returns. An implementation that loses a message never replies, so every caller has its own
 // deadline.
@@ -260,6 +317,13 @@ class WEIR_EXPORT RegionalOrigin {
 
   // The index of this process among them, from 0; each has another.
   [[nodiscard]] virtual uint32_t rank() const { return 0; }
+
+  // None: it has no heartbeats, and a process does not know of the others.
+  [[nodiscard]] virtual std::optional<Membership> membership() const { return std::nullopt; }
+
+  // Null: this origin cannot decide requests, so every request is relaxed. Lives as long as the
+  // origin.
+  [[nodiscard]] virtual StepStore* step_store() { return nullptr; }
 
   // Null: this origin cannot share counts with other regions. Lives as long as the origin.
   [[nodiscard]] virtual BridgeStore* bridge_store() { return nullptr; }

@@ -39,6 +39,16 @@ enum class OnOriginLoss : uint8_t {
 [[nodiscard]] WEIR_EXPORT std::string_view to_string(OnOriginLoss policy);
 [[nodiscard]] WEIR_EXPORT std::optional<OnOriginLoss> on_origin_loss_from(std::string_view name);
 
+// How far the processes of a region agree before they admit a request. docs/origin.md has the bound
+// of each. Without an origin all three are the same.
+enum class Consistency : uint8_t {
+  kConverge,  // a process admits a small allowance by itself and asks the origin for more
+  kExact,     // the origin decides every admission; fixed_window and sliding_window only
+  kRelaxed,   // memory decides: n processes admit up to n times the limit before they agree
+};
+[[nodiscard]] WEIR_EXPORT std::string_view to_string(Consistency consistency);
+[[nodiscard]] WEIR_EXPORT std::optional<Consistency> consistency_from(std::string_view name);
+
 // The views must outlive the call they are passed to; the limiter copies what it keeps.
 //
 // Requests with the same workspace, namespace, identifier, duration and class of
@@ -54,6 +64,7 @@ struct Request {
   Algorithm algorithm = Algorithm::kSlidingWindow;
   // fixed_window and sliding_window only; absent: Options::on_origin_loss.
   std::optional<OnOriginLoss> on_origin_loss = {};
+  std::optional<Consistency> consistency = {};  // absent: Options::consistency
   // gcra and token_bucket only: the duration is not part of the key either, so it may differ from
   // one request to the next, and may be up to kMaxAnyDuration. When the rate changes, the backlog
   // keeps its time to drain; without this option it keeps its units.

@@ -42,9 +42,9 @@ struct LimiterStats {
                              // could not grow to the requested limit
   ReadStats cold{};          // reads because the tuple was unknown
   ReadStats stale{};         // reads because the known counts were too old
-  ReadStats strict{};        // reads because the tuple was denied a short time ago
+  ReadStats steps{};         // questions to the origin whether requests may be admitted
   uint64_t unread = 0;       // decisions without the read that they required
-  uint64_t made_strict = 0;  // tuples that started to be read before each admission
+  uint64_t made_strict = 0;  // tuples of which the origin decides every admission for a while
   uint64_t replayed = 0;     // cells written to the origin and acknowledged
   uint64_t replay_errors = 0;  // failed messages; their cells are sent again
   uint64_t late_replays = 0;   // cells that expired before they could be written

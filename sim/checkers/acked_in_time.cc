@@ -26,15 +26,20 @@ class AckedInTime final : public RegionChecker {
   [[nodiscard]] std::string_view name() const override { return "acked in time"; }
 
   Violation after_answer(const RegionView& view, const RequestRecord& record) override {
-    if (!record.charged) return {};
+    // A tuple that was evicted since its step has nothing left to replay.
+    if (!record.charged || record.contributor.generation == 0) return {};
     const ProcessCell key{record.contributor, record.cell()};
-    expect_replay(key, view.oracle.accepted_by(record.contributor, record.cell()),
-                  view.now.mono + view.guarantees.acked_within);
+    const Count accepted = view.oracle.accepted_by(record.contributor, record.cell());
+    // A step tells the origin before the request is answered, and so may a replay.
+    if (acknowledged_[key] >= accepted || is_in_flight(key, accepted)) return {};
+    expect_replay(view, key, accepted, view.now.mono + view.guarantees.acked_within);
     return {};
   }
 
   Violation after_sent(const RegionView& view, const SentReplay& sent) override {
     if (auto overdue = after_event(view)) return overdue;  // sent, but too late
+    connection_of_[{sent.process, sent.message}] = connections_[sent.process];
+    if (sent.by_step) return {};
     for (const CellReplay& cell : sent.cells) {
       const ProcessCell key = cell_of_process(sent.process, cell.writer, cell.cell);
       last_sent_[key] = view.now.mono;
@@ -43,7 +48,6 @@ class AckedInTime final : public RegionChecker {
       std::erase_if(pending->second,
                     [&](const PendingReplay& each) { return each.total <= cell.total; });
     }
-    connection_of_[{sent.process, sent.message}] = connections_[sent.process];
     in_flight_[{sent.process, sent.message}] = {.since = view.now.mono, .cells = sent.cells};
     return {};
   }
@@ -56,11 +60,11 @@ class AckedInTime final : public RegionChecker {
       const CellReplay& replay = received.sent.cells[i];
       const ProcessCell key = cell_of_process(process, replay.writer, replay.cell);
       if (!received.totals.ok()) {
-        if (in_time && !is_acknowledged(key, replay)) expect_replay(key, replay.total, by);
+        if (in_time && !is_acknowledged(key, replay)) expect_replay(view, key, replay.total, by);
         continue;
       }
       const Count mine = received.totals->at(i).mine;
-      if (mine < replay.total) expect_replay(key, replay.total, by);
+      if (mine < replay.total) expect_replay(view, key, replay.total, by);
       if (connection_of_[{process, received.sent.message}] == connections_[process]) {
         acknowledge(key, std::min(mine, replay.total));
       }
@@ -85,7 +89,7 @@ class AckedInTime final : public RegionChecker {
     for (const auto& [cell, all] : view.oracle.cells()) {
       for (const auto& [contributor, accepted] : view.oracle.contributors(cell)) {
         if (contributor.process != process) continue;
-        expect_replay({contributor, cell}, accepted, view.now.mono + view.guarantees.acked_within);
+        expect_replay(view, {contributor, cell}, accepted, view.now.mono + view.guarantees.acked_within);
       }
     }
     return {};
@@ -103,7 +107,7 @@ class AckedInTime final : public RegionChecker {
         // It may have been sent again at the instant of the deadline.
         const ProcessCell key = cell_of_process(it->first.first, cell.writer, cell.cell);
         if (last_sent_[key] >= deadline || is_acknowledged(key, cell)) continue;
-        expect_replay(key, cell.total, deadline + view.guarantees.acked_within);
+        expect_replay(view, key, cell.total, deadline + view.guarantees.acked_within);
       }
       it = in_flight_.erase(it);
     }
@@ -145,20 +149,28 @@ class AckedInTime final : public RegionChecker {
     std::vector<CellReplay> cells;
   };
 
-  void expect_replay(const ProcessCell& key, Count total, MonoTime by) {
+  // What a step granted and nobody accepted need not be replayed.
+  void expect_replay(const RegionView& view, const ProcessCell& key, Count total, MonoTime by) {
+    total = std::min(total, view.oracle.accepted_by(key.first, key.second));
     if (total > 0) pending_[key].push_back({.total = total, .by = by});
   }
 
   void expect_replay_if_less(const RegionView& view, const ProcessCell& key, Count mine) {
-    const Count acknowledged = acknowledged_[key];
+    const Count acknowledged =
+        std::min(acknowledged_[key], view.oracle.accepted_by(key.first, key.second));
     if (mine >= acknowledged) return;
+    if (is_in_flight(key, acknowledged)) return;
+    expect_replay(view, key, acknowledged, view.now.mono + view.guarantees.acked_within);
+  }
+
+  [[nodiscard]] bool is_in_flight(const ProcessCell& key, Count total) const {
     for (const auto& [message, in_flight] : in_flight_) {
       if (message.first != key.first.process) continue;
       for (const CellReplay& cell : in_flight.cells) {
-        if (cell.cell == key.second && cell.total >= acknowledged) return;
+        if (cell.cell == key.second && cell.total >= total) return true;
       }
     }
-    expect_replay(key, acknowledged, view.now.mono + view.guarantees.acked_within);
+    return false;
   }
 
   void acknowledge(const ProcessCell& key, Count total) {

@@ -45,7 +45,7 @@ class Agreement final : public RegionChecker {
       }
       for (const decide::CellView& cell : node.cells) {
         if (!is_live_at({cell.tuple, cell.sequence}, view.now.wall)) continue;
-        if (cell.acked != cell.own)
+        if (cell.acked < cell.own)
           return subject + " does not know that all counts are acknowledged";
       }
     }
@@ -75,7 +75,8 @@ class Agreement final : public RegionChecker {
     const bool enough = known + missing.lost_with_origin >= most || !record.verdict.admitted();
     // The ledger keeps counts that ended processes published.
     const Count can_be =
-        (view.has_ledger ? view.oracle.accepted(cell) : most) + view.origin.restored(cell);
+        (view.has_ledger ? view.oracle.accepted(cell) : most) + view.origin.restored(cell) +
+        unanswered_grants(view.oracle, view.origin, cell);
     if (known <= can_be && enough) return {};
     return "node " + std::to_string(record.node) + " knows " + std::to_string(known) + " of " +
            std::to_string(most) + " in window " + std::to_string(cell.sequence);

@@ -1,6 +1,9 @@
 // An admission implies that the counts the node knew plus the cost fit the limit; a denial implies
 // the contrary. The checker computes the counts from the node's cells, not from the verdict. A node
-// that must deny, or use its share of the limit, without the origin may deny more, and not less.
+// without an answer of the origin has its allowance only, or what the loss policy leaves: it may
+// deny more, and not less.
+
+#include <algorithm>
 
 #include "sim/checkers/makers.h"
 #include "sim/checkers/missing_counts.h"
@@ -18,9 +21,7 @@ class ConsistentVerdicts final : public RegionChecker {
     const bool fits = used + record.cost <= record.limit;
     // Items of a batch are decided with the costs of earlier items of the same tuple.
     if (record.in_batch) return {};
-    const bool restricted =
-        record.verdict.basis == Basis::kDegraded &&
-        (view.guarantees.on_origin_loss != OnOriginLoss::kLocal || view.guarantees.evicts);
+    const bool restricted = record.verdict.basis == Basis::kDegraded;
     if (record.verdict.admitted() ? !fits : fits && !restricted) {
       return std::string(record.verdict.admitted() ? "admitted" : "denied") + " a cost of " +
              std::to_string(record.cost) + " with " + std::to_string(used) + " used of " +
@@ -41,7 +42,14 @@ class ConsistentVerdicts final : public RegionChecker {
     // A cell that was over before the answer has lost its counts; its clock may have been set back
     // over a whole window since.
     if (!is_live_at(record.cell(), std::max(view.now.wall, node.latest))) return {};
-    if (evidence.own != own_before) return "own in the evidence differs from the accepted count";
+    // One step may charge several requests, which are answered in any order, and a batch holds a
+    // cost while it waits for its other items.
+    const bool by_step = record.verdict.basis == Basis::kRefreshed || node.in_flight > 0;
+    if (!by_step && evidence.own != own_before) {
+      return "own in the evidence differs from the accepted count";
+    }
+    // Decided when its step was sent.
+    if (record.late && record.verdict.basis == Basis::kRefreshed) return {};
     for (const decide::CellView& cell : node.cells) {
       if (cell.tuple != record.tuple || cell.sequence + 1 != record.cell().sequence) continue;
       // The weighted part of the previous window, in exact arithmetic.

@@ -1,5 +1,6 @@
 // Own, siblings and foreign never decrease while a cell is live.
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -18,7 +19,10 @@ class CountsNeverDecrease final : public RegionChecker {
       for (const decide::CellView& cell : node.cells) {
         Counts& last = seen_[{node.process, cell.generation, cell.sequence}];
         const Counts now{cell.own, cell.siblings, cell.foreign};
-        if (now.own < last.own || now.siblings < last.siblings || now.foreign < last.foreign) {
+        // A batch takes back what the origin granted if another item is denied.
+        const Count accepted = view.oracle.accepted_by({node.process, cell.generation},
+                                                       {cell.tuple, cell.sequence});
+        if (now.own < std::min(last.own, accepted) || now.siblings < last.siblings || now.foreign < last.foreign) {
           return "a count of window " + std::to_string(cell.sequence) + " decreased on node " +
                  std::to_string(node.node);
         }

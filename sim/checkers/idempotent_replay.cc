@@ -4,6 +4,7 @@
 // lowered is replayed again (acked_in_time.cc).
 
 #include "sim/checkers/makers.h"
+#include "sim/checkers/missing_counts.h"
 
 namespace weir::sim {
 namespace {
@@ -25,8 +26,9 @@ class IdempotentReplay final : public RegionChecker {
       return "a write of " + std::to_string(replay.total) + " on " + std::to_string(had) +
              " left " + std::to_string(has);
     }
-    if (has > view.oracle.accepted_by({write.process, replay.writer.generation}, replay.cell)) {
-      return "a component exceeds the accepted count of its writer";
+    if (has > view.oracle.accepted_by_process(write.process, replay.cell) +
+                  unanswered_grants(view.oracle, view.origin, replay.cell)) {
+      return "a component of " + std::to_string(has) + " exceeds the accepted count of its writer";
     }
     return {};
   }

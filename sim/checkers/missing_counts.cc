@@ -50,6 +50,11 @@ const std::vector<ComponentValue>& history_of(const RegionView& view,
              .generation = contributor.generation});
 }
 
+Count unanswered_grants(const Oracle& oracle, const OriginHistory& origin, const CellId& cell) {
+  const Count granted = origin.granted(cell);
+  return granted - std::min(granted, oracle.accepted_by_origin(cell));
+}
+
 MissingCounts missing_counts(const RegionView& view, const CellId& cell) {
   MissingCounts missing;
   for (const auto& [contributor, accepted] : view.oracle.contributors(cell)) {
@@ -60,8 +65,10 @@ MissingCounts missing_counts(const RegionView& view, const CellId& cell) {
       most = std::max(most, entry.count);
       last = entry.count;
     }
+    // A step may have granted more than was accepted.
+    most = std::min(most, accepted);
     missing.died_unacked += accepted - most;
-    missing.lost_with_origin += most - last;
+    missing.lost_with_origin += most - std::min(most, last);
   }
   return missing;
 }

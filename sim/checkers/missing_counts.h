@@ -25,6 +25,11 @@ namespace weir::sim {
                                                             const Contributor& contributor,
                                                             const CellId& cell);
 
+// What steps have granted, at most, to requests that are not answered yet, that did not wait, or
+// that were denied with their batch. The origin counts it.
+[[nodiscard]] Count unanswered_grants(const Oracle& oracle, const OriginHistory& origin,
+                                      const CellId& cell);
+
 // Counts of a cell that no process can replay any more.
 struct MissingCounts {
   Count died_unacked = 0;      // never arrived

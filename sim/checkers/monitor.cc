@@ -118,6 +118,12 @@ void Monitor::record(const Node& node, std::vector<RequestRecord>& together) {
     record.answered_at = node.clock.now();
     record.contributor.generation = seen.generation_of(record.tuple);
     if (record.is_local()) continue;
+    // The origin has charged a tuple that was evicted since, and perhaps created again.
+    const Count before = oracle(node.region).accepted_by(record.contributor, record.cell());
+    if (record.charged && guarantees.evicts &&
+        seen.own_of(record.cell()) < before + record.cost) {
+      record.contributor.generation = 0;
+    }
     is_sketched(record) ? oracle(node.region).add_sketched(record)
                         : oracle(node.region).add(record);
   }
@@ -151,7 +157,7 @@ void Monitor::after_event() {
       [](RegionChecker& checker, const RegionView& seen) { return checker.after_event(seen); });
   check_global(
       [](GlobalChecker& checker, const GlobalView& seen) { return checker.after_event(seen); });
-  for_each_node([](Node& node, const Region&) { node.touched = false; });
+  for_each_node([](Node& node, const Region&) { node.touched = has_ready(node); });
 }
 
 void Monitor::audit() {
@@ -190,9 +196,11 @@ void Monitor::refresh_views() {
     seen.now = node.clock.now();
     seen.latest = node.clock.latest();
     seen.last_replay = node.last_replay;
+    seen.in_flight = node.in_flight;
     seen.reachable =
         node.is_running() && !node.is_paused(now) && node.link->reach() != Reach::kNone;
-    seen.touched = node.touched;
+    // A reply charges requests that are answered a little later.
+    seen.touched = node.touched && !has_ready(node);
     if (!node.touched) return;
     seen.cells.clear();
     seen.process = node.is_running() ? node.process->number : -1;

@@ -1,8 +1,10 @@
 // No counts are invented: own is exactly what the node accepted, and own + siblings is at most what
 // the region accepted. So a denied request or a failed batch changes no count. What a bridge
-// restores after a loss may be counted twice: a process may replay it later.
+// restores after a loss may be counted twice: a process may replay it later. What a step granted to
+// a request that did not wait counts for all others.
 
 #include "sim/checkers/makers.h"
+#include "sim/checkers/missing_counts.h"
 
 namespace weir::sim {
 namespace {
@@ -17,12 +19,19 @@ class NoInventedCounts final : public RegionChecker {
       for (const decide::CellView& cell : node.cells) {
         const CellId id{cell.tuple, cell.sequence};
         const Count accepted = view.oracle.accepted_by({node.process, cell.generation}, id);
-        if (cell.own != accepted) {
+        const Count unanswered = unanswered_grants(view.oracle, view.origin, id);
+        const Count most = accepted + (node.in_flight > 0 ? unanswered : 0);
+        if (cell.own < accepted || cell.own > most) {
           return "node " + std::to_string(node.node) + " counts " + std::to_string(cell.own) +
-                 " own, but accepted " + std::to_string(accepted);
+                 " own in window " + std::to_string(cell.sequence) + ", but accepted " +
+                 std::to_string(accepted);
         }
-        if (cell.own + cell.siblings > view.oracle.accepted(id) + view.origin.restored(id)) {
-          return "node " + std::to_string(node.node) + " knows more than the region accepted";
+        if (cell.own + cell.siblings >
+            view.oracle.accepted(id) + view.origin.restored(id) + unanswered) {
+          return "node " + std::to_string(node.node) + " knows " + std::to_string(cell.own) + " + " +
+                 std::to_string(cell.siblings) + ", but the region accepted " +
+                 std::to_string(view.oracle.accepted(id)) + " and steps granted at most " +
+                 std::to_string(unanswered) + " more";
         }
         if (cell.tentative != 0) return "a batch left a tentative cost";
       }

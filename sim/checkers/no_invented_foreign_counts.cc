@@ -5,6 +5,7 @@
 // regions ever committed.
 
 #include "sim/checkers/makers.h"
+#include "sim/checkers/missing_counts.h"
 
 namespace weir::sim {
 namespace {
@@ -21,7 +22,10 @@ class NoInventedForeignCounts final : public GlobalChecker {
       if (row.leased_until.time_since_epoch() % row.key.duration != Millis(0))
         return committed.by.name + " wrote a lease that ends within a window";
       const Count accepted = region.oracle.accepted(cell_of(row));
-      if (row.count <= accepted + region.origin.restored(cell_of(row))) continue;
+      const Count beyond =
+          region.origin.restored(cell_of(row)) +
+          unanswered_grants(region.oracle, region.origin, cell_of(row));
+      if (row.count <= accepted + beyond) continue;
       return committed.by.name + " wrote " + std::to_string(row.count) + ", but accepted " +
              std::to_string(accepted) + " in window " + std::to_string(row.sequence);
     }

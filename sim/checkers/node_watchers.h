@@ -25,6 +25,11 @@ class CheckedOriginWatcher : public LinkWatcher {
   void sent(uint64_t message, const std::vector<CellReplay>& cells) override {
     monitor_.after_sent(node_, {.process = process_.number, .message = message, .cells = cells});
   }
+  void stepping(uint64_t message, const std::vector<CellReplay>& cells) override {
+    monitor_.after_sent(
+        node_,
+        {.process = process_.number, .message = message, .cells = cells, .by_step = true});
+  }
   void received(uint64_t message, const std::vector<CellReplay>& cells,
                 const Result<std::vector<CellTotals>>& totals) override {
     node_.touched = true;

@@ -120,6 +120,7 @@ class Oracle {
     const CellId cell = record.cell();
     const Count total = contributors_[cell][record.contributor] += record.cost;
     by_cell_[cell] += record.cost;
+    if (record.verdict.basis == Basis::kRefreshed) by_origin_[cell] += record.cost;
     accepts_[cell].push_back({.when = record.answered_at.mono,
                               .contributor = record.contributor,
                               .cost = record.cost,
@@ -135,8 +136,21 @@ class Oracle {
     return accepts_in(sketched_, cell);
   }
   [[nodiscard]] Count accepted(const CellId& cell) const { return find(by_cell_, cell); }
+  // Of these, what the origin decided.
+  [[nodiscard]] Count accepted_by_origin(const CellId& cell) const {
+    return find(by_origin_, cell);
+  }
   [[nodiscard]] Count accepted_by(const Contributor& contributor, const CellId& cell) const {
     return find(contributors(cell), contributor);
+  }
+  // By all generations of the tuple in a process: it may be evicted and created again between the
+  // decision and the answer.
+  [[nodiscard]] Count accepted_by_process(int process, const CellId& cell) const {
+    Count sum = 0;
+    for (const auto& [contributor, count] : contributors(cell)) {
+      if (contributor.process == process) sum += count;
+    }
+    return sum;
   }
   [[nodiscard]] const std::map<Contributor, Count>& contributors(const CellId& cell) const {
     static const std::map<Contributor, Count> kNone;
@@ -164,6 +178,7 @@ class Oracle {
   std::deque<ProcessInfo> processes_;  // a deque, because references must stay valid
   std::map<CellId, std::map<Contributor, Count>> contributors_;
   std::map<CellId, Count> by_cell_;
+  std::map<CellId, Count> by_origin_;
   Accepts accepts_;
   Accepts sketched_;
 };

@@ -194,9 +194,7 @@ class PublishedInTime final : public GlobalChecker {
     if (had_wrong_clock(process, cell) || record.contributor.generation == 0) return;
     const Evidence& evidence = record.verdict.evidence;
     const Count used = evidence.own + evidence.siblings + evidence.foreign + evidence.previous;
-    const bool held =
-        record.verdict.basis == Basis::kDegraded &&
-        (view.guarantees.on_origin_loss != OnOriginLoss::kLocal || view.guarantees.evicts);
+    const bool held = record.verdict.basis == Basis::kDegraded;
     if (held || used + record.cost <= record.limit) return;
     const RegionState& home = view.regions[static_cast<size_t>(region)];
     const WallTime over((cell.sequence + 1) * record.duration);

@@ -26,6 +26,7 @@ struct NodeView {
   WallTime latest{};  // that its clock has shown
   std::vector<decide::CellView> cells;
   WorkReport last_replay{};
+  int in_flight = 0;      // requests that wait for the origin
   bool reachable = true;  // if not, it knows that the origin refuses calls, or it is paused
   bool touched = true;    // by the last event; if not, its cells are unchanged
   // As the publish rule sees them; as of the last audit.
@@ -40,6 +41,12 @@ struct NodeView {
     }
     return 0;
   }
+  [[nodiscard]] Count own_of(const CellId& cell) const {
+    for (const decide::CellView& each : cells) {
+      if (each.tuple == cell.tuple && each.sequence == cell.sequence) return each.own;
+    }
+    return 0;
+  }
 };
 
 // Messages at the node's end of a link.
@@ -47,6 +54,7 @@ struct SentReplay {
   int process = 0;
   uint64_t message = 0;
   const std::vector<CellReplay>& cells;
+  bool by_step = false;  // a step told the counts: no substitute for a replay
 };
 struct ReceivedReplay {
   SentReplay sent;

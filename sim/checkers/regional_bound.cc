@@ -36,6 +36,8 @@ class RegionalBound final : public RegionChecker {
     const CellId last{current.tuple, current.sequence - 1};
     if (auto violation = check_cap(view, record)) return violation;
     if (had_wrong_clock(view.oracle.process(record.contributor.process), current)) return {};
+    // The origin decided the item before the batch was decided: the others may have admitted since.
+    if (record.in_batch && record.verdict.basis == Basis::kRefreshed) return {};
     if (auto violation = check_total(view, record, current, last)) return violation;
     // The origin may have expired a cell that is over.
     if (record.verdict.basis == Basis::kDegraded || !is_live_at(last, view.now.wall)) return {};
@@ -70,7 +72,12 @@ class RegionalBound final : public RegionChecker {
       if (record.algorithm != Algorithm::kSlidingWindow) return Count{0};
       return count * static_cast<Count>(rest.count()) / static_cast<Count>(record.duration.count());
     };
-    const Count total = view.oracle.accepted(current) + weighed(view.oracle.accepted(last));
+    // One step may decide several requests, which are answered in any order: of its own accepts only
+    // those before the decision count.
+    const Count mine = view.oracle.accepted_by(record.contributor, current);
+    const Count at_decision = std::min(mine, record.verdict.evidence.own + record.cost);
+    const Count total = view.oracle.accepted(current) - mine + at_decision +
+                        weighed(view.oracle.accepted(last));
     const Count unknown =
         unknown_of(view, record, current) + weighed(unknown_of(view, record, last));
     if (total <= record.limit + unknown + 1) return {};  // two roundings lose up to 1

@@ -29,7 +29,7 @@ class WindowIdentity final : public RegionChecker {
       if (!node.touched) continue;
       for (const decide::CellView& cell : node.cells) {
         const Contributor contributor{node.process, cell.generation};
-        if (cell.own > 0 &&
+        if (cell.own > 0 && node.in_flight == 0 &&
             view.oracle.accepted_by(contributor, {cell.tuple, cell.sequence}) == 0) {
           return "a count moved into a window in which nothing was accepted";
         }

@@ -64,6 +64,11 @@ struct Node {
   uint64_t applied = 0;    // rows of other regions
 };
 
+// Whether the process has decided requests that it will answer next.
+[[nodiscard]] inline bool has_ready(const Node& node) {
+  return node.is_running() && node.executor->has_ready();
+}
+
 // Ends the current process. Messages that it sent still arrive.
 void stop_process(Node& node);
 
@@ -103,7 +108,7 @@ void send_heartbeat(Node& node, const Siblings& siblings, MonoTime now) {
     ++alive;
     if (other->index < node.index) ++before;
   }
-  node.link->set_live_nodes(alive, before);
+  node.link->note_heartbeat(node.clock.now().mono, alive, before);
 }
 
 }  // namespace weir::sim

@@ -23,19 +23,28 @@ class ProcessExecutor final : public Executor {
     state_->before_each = std::move(before_each);
   }
 
-  void post(Task task) override { timeline_.post(wrapped(std::move(task))); }
+  void post(Task task) override {
+    ++state_->ready;
+    timeline_.post(wrapped([state = state_, task = std::move(task)] {
+      --state->ready;
+      task();
+    }));
+  }
   void post_at(MonoTime when, Task task) override {
     timeline_.post_at(when, wrapped(std::move(task)));
   }
   void pause_until(MonoTime then) { state_->paused_until = then; }
   void end() { state_->alive = false; }
   [[nodiscard]] bool alive() const { return state_->alive; }
+  // Whether tasks of post() wait to run: what they will answer is decided already.
+  [[nodiscard]] bool has_ready() const { return state_->ready > 0; }
 
  private:
   // Tasks may outlive the executor.
   struct State {
     Task before_each;
     bool alive = true;
+    int ready = 0;
     MonoTime paused_until{};
     MonoTime woken{};  // when the last task of the pause runs
   };

@@ -21,6 +21,7 @@ struct ComponentValue {
 struct OriginWrite {
   int process = 0;
   const CellReplay& replay;
+  Count told = 0;  // of the total; steps granted the rest
   const Components& before;
   const Components& after;
 };
@@ -38,6 +39,8 @@ class OriginHistory {
   [[nodiscard]] virtual Count total(const CellId& cell) const = 0;
   // What bridges have added to a cell because it was missing after a loss.
   [[nodiscard]] virtual Count restored(const CellId& cell) const = 0;
+  // All that steps have granted, also what they granted again.
+  [[nodiscard]] virtual Count granted(const CellId& cell) const = 0;
   // What the region keeps at the origin to share its counts with other regions.
   [[nodiscard]] virtual const BridgeData& bridge() const = 0;
   // In order; before the first entry it was 0.

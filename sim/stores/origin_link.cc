@@ -35,6 +35,48 @@ void OriginLink::replay(std::vector<CellReplay> what, OriginReply reply) {
                std::move(received), Traffic::kReplay);
 }
 
+void OriginLink::step(std::vector<CellStep> what, StepReply reply) {
+  const auto steps = std::make_shared<const std::vector<CellStep>>(std::move(what));
+  const uint64_t message = ++messages_;
+  if (watcher != nullptr) watcher->stepping(message, told_by(*steps, nullptr));
+  StepReply received = [this, message, steps,
+                        reply = std::move(reply)](Result<std::vector<StepTotals>> totals) {
+    if (watcher != nullptr) {
+      Result<Totals> current = Totals();
+      if (!totals) current = totals.error();
+      for (size_t i = 0; totals && i < totals->size(); ++i) {
+        current->push_back((*totals)[i].current);
+      }
+      watcher->received(message, told_by(*steps, totals ? &*totals : nullptr), current);
+    }
+    reply(std::move(totals));
+  };
+  if (bug == LinkBug::kErrorsAsEmpty && faults.connectivity == Connectivity::kRefused) {
+    note_disruption(Traffic::kReplay);
+    return received(std::vector<StepTotals>(steps->size()));
+  }
+  send<std::vector<StepTotals>>(
+      [this, steps](const StepReply& answer) { far_end_->step_store()->step(*steps, answer); },
+      std::move(received), Traffic::kReplay);
+}
+
+// What steps tell the origin, as replays: the own counts, and what was granted to them.
+std::vector<CellReplay> OriginLink::told_by(const std::vector<CellStep>& steps,
+                                            const std::vector<StepTotals>* totals) {
+  std::vector<CellReplay> told;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    Count total = steps[i].own;
+    for (size_t j = 0; totals != nullptr && j < (*totals)[i].granted.size(); ++j) {
+      if ((*totals)[i].granted[j]) total += steps[i].asks[j].cost;
+    }
+    told.push_back({.cell = steps[i].cell,
+                    .writer = steps[i].writer,
+                    .total = total,
+                    .expires_at = steps[i].expires_at});
+  }
+  return told;
+}
+
 void OriginLink::retire(std::vector<CellRetirement> what, RetirementReply reply) {
   const auto cells = std::make_shared<const std::vector<CellRetirement>>(std::move(what));
   send_last([this, cells, reply = std::move(reply)] { far_end_->retire(*cells, reply); });

@@ -67,6 +67,8 @@ class LinkWatcher {
   virtual void reading(size_t /*cells*/) {}
   // `message` is the number of the message.
   virtual void sent(uint64_t /*message*/, const std::vector<CellReplay>&) {}
+  // The same for steps, as far as they tell counts; received() follows.
+  virtual void stepping(uint64_t /*message*/, const std::vector<CellReplay>&) {}
   virtual void received(uint64_t /*message*/, const std::vector<CellReplay>&,
                         const Result<std::vector<CellTotals>>&) {}
   virtual void received(const std::vector<CellRead>&, const Result<std::vector<CellTotals>>&) {}

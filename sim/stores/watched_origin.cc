@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/wide.h"
+#include "origins/step_rule.h"
 
 namespace weir::sim {
 
@@ -23,7 +24,7 @@ Count sum_without(const Components& components, const Component& excluded) {
 
 }  // namespace
 
-class WatchedOrigin::Endpoint final : public RegionalOrigin {
+class WatchedOrigin::Endpoint final : public RegionalOrigin, public StepStore {
  public:
   Endpoint(WatchedOrigin& watched, int process)
       : watched_(watched), bridge_(watched.bridge_), process_(process) {}
@@ -35,13 +36,21 @@ class WatchedOrigin::Endpoint final : public RegionalOrigin {
   }
   void replay(std::vector<CellReplay> cells, OriginReply reply) override {
     std::vector<CellTotals> totals;
-    for (const CellReplay& cell : cells) totals.push_back(watched_.write(process_, cell));
+    for (const CellReplay& cell : cells) {
+      totals.push_back(watched_.write(process_, cell, cell.total));
+    }
     reply(std::move(totals));
   }
   void retire(std::vector<CellRetirement> cells, RetirementReply reply) override {
     for (const CellRetirement& retired : cells) watched_.retire(retired);
     reply(cells.size());
   }
+  void step(std::vector<CellStep> steps, StepReply reply) override {
+    std::vector<StepTotals> totals;
+    for (const CellStep& step : steps) totals.push_back(watched_.step(process_, step));
+    reply(std::move(totals));
+  }
+  [[nodiscard]] StepStore* step_store() override { return this; }
   [[nodiscard]] BridgeStore* bridge_store() override { return &bridge_; }
 
  private:
@@ -68,6 +77,7 @@ CellTotals WatchedOrigin::totals(const CellRead& read) {
   CellRead components = read;
   components.with_regions = false;
   origin_.read({components}, [&](const auto& answer) { totals = answer->at(0); });
+  totals.refused = refused_.contains(read.cell);
   if (read.with_regions) {
     totals.regions =
         std::make_shared<const std::vector<RegionCount>>(bridge_.data.counts(read.cell.tuple));
@@ -120,7 +130,33 @@ Count WatchedOrigin::total(const CellId& cell) const {
   return sum;
 }
 
-CellTotals WatchedOrigin::write(int process, const CellReplay& replay) {
+StepTotals WatchedOrigin::step(int process, const CellStep& step) {
+  const CellId last{step.cell.tuple, step.cell.sequence - 1};
+  StepTotals result{.current = read({.cell = step.cell, .reader = step.writer}),
+                    .last = read({.cell = last, .reader = step.writer}),
+                    .granted = {}};
+  origins::StepGrant grant = origins::grant(step, result.current, result.last);
+  granted_[step.cell] += grant.total - step.own;
+  Count& raised = raised_[{step.cell, step.writer}];
+  raised = std::max(raised, grant.total);
+  CellReplay replay{.cell = step.cell,
+                    .writer = step.writer,
+                    .total = std::max(grant.total, result.current.mine),
+                    .expires_at = step.expires_at,
+                    .limit_seen = step.limit_seen,
+                    .due = step.due};
+  result.current = write(process, replay, step.own);
+  if (grant.refused) refused_.insert(step.cell);
+  result.current.refused = refused_.contains(step.cell);
+  if (step.with_regions) {
+    result.current.regions =
+        std::make_shared<const std::vector<RegionCount>>(bridge_.data.counts(step.cell.tuple));
+  }
+  result.granted = std::move(grant.granted);
+  return result;
+}
+
+CellTotals WatchedOrigin::write(int process, const CellReplay& replay, Count told) {
   const Components before = components(replay.cell);
   const Count had = count_of(before, replay.writer);
   const bool expired = replay.expires_at + expiry_margin_ <= clock_.now().wall;
@@ -133,8 +169,11 @@ CellTotals WatchedOrigin::write(int process, const CellReplay& replay) {
     note(replay.cell);
   }
   if (!drops && !expired) bridge_.data.note_replay(replay);
-  observer_(
-      {.process = process, .replay = replay, .before = before, .after = components(replay.cell)});
+  observer_({.process = process,
+             .replay = replay,
+             .told = told,
+             .before = before,
+             .after = components(replay.cell)});
 
   const auto lost = lost_.find({replay.cell, replay.writer});
   if (lost != lost_.end() && replay.total >= lost->second.had) {
@@ -155,7 +194,10 @@ void WatchedOrigin::store(const CellReplay& replay, Count before) {
   drop_expired();
   Cell& cell = cells_[replay.cell];
   cell.expires_at = stored.expires_at;
-  if (writing_ == Writing::kSet && stored.total < before) {
+  // The Redis origin does not write less than a step has raised the component to.
+  const auto raised = raised_.find({replay.cell, replay.writer});
+  const bool below_step = raised != raised_.end() && stored.total < raised->second;
+  if (writing_ == Writing::kSet && stored.total < before && !below_step) {
     auto lowered = cells_;
     lowered[replay.cell].components[replay.writer] = stored.total;
     replace_all(std::move(lowered), Loss::kLateWrite);
@@ -176,6 +218,7 @@ void WatchedOrigin::replace_all(std::map<CellId, Cell> cells, Loss loss) {
   }
   const std::map<CellId, Cell> old = std::exchange(cells_, std::move(cells));
   origin_.clear();
+  refused_.clear();
   for (const auto& [id, cell] : cells_) {
     for (const auto& [component, count] : cell.components) {
       origin_.replay(

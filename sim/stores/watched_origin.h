@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -79,6 +80,10 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
       const CellId& cell, const Component& component) const override;
   [[nodiscard]] Count total(const CellId& cell) const override;
   [[nodiscard]] Count restored(const CellId& cell) const override;
+  [[nodiscard]] Count granted(const CellId& cell) const override {
+    const auto found = granted_.find(cell);
+    return found == granted_.end() ? 0 : found->second;
+  }
   [[nodiscard]] const BridgeData& bridge() const override { return bridge_.data; }
 
  private:
@@ -100,7 +105,9 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   using CellComponent = std::pair<CellId, Component>;
 
   [[nodiscard]] CellTotals read(const CellRead& read);
-  [[nodiscard]] CellTotals write(int process, const CellReplay& replay);
+  // `told`: of the total, what the writer says to have admitted.
+  [[nodiscard]] CellTotals write(int process, const CellReplay& replay, Count told);
+  [[nodiscard]] StepTotals step(int process, const CellStep& step);
   void retire(const CellRetirement& retired);
   void raise_departed(const std::string& tuple, const CellFloor& floor);
   [[nodiscard]] CellTotals totals(const CellRead& read);
@@ -128,6 +135,9 @@ class WatchedOrigin final : public OriginHistory, public SimulatedOrigin {
   std::map<size_t, MonoTime> saved_;
   std::map<CellComponent, std::vector<ComponentValue>> component_values_;
   std::map<CellComponent, Lost> lost_;
+  std::map<CellId, Count> granted_;
+  std::map<CellComponent, Count> raised_;  // by steps
+  std::set<CellId> refused_;  // cells in which a step refused a request
   std::array<uint64_t, static_cast<size_t>(Loss::kCount)> repaired_{};
   std::map<CellComponent, Count> claimed_;  // for planted bugs that hide something
 };

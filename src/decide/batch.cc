@@ -38,8 +38,9 @@ bool is_held_class(CellClass cell_class) {
 
 BatchDecision Batch::run() {
   sort_into_groups();
+  const bool admitted = take_answers();
   for (const Group& group : groups_) {
-    if (charge(group)) continue;
+    if (admitted && charge(group)) continue;
     undo(0);
     if (late_) return {.late = true};
     report_denial();
@@ -60,6 +61,25 @@ void Batch::sort_into_groups() {
     }
     groups_.back().end = i + 1;
   }
+}
+
+// Takes over what the origin has decided. False: it refused an item.
+bool Batch::take_answers() {
+  bool admitted = true;
+  for (size_t i = 0; i < answers_.size(); ++i) {
+    if (!is_answered(i)) continue;
+    results_[i] = *answers_[i];
+    if (is_denied(results_[i])) {
+      denied_item_ = i;
+      admitted = false;
+      continue;
+    }
+    charges_.push_back({.kind = Charge::Kind::kGranted,
+                        .item = i,
+                        .sequence = results_[i].sequence,
+                        .cost = contexts_[i].query.ask.cost});
+  }
+  return admitted;
 }
 
 // The query of the i-th request of a group, plus the costs of those before it.
@@ -113,6 +133,10 @@ CellDecision Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
   const size_t charges_before = charges_.size();
   CellDecision result;
   for (size_t i = group.begin; i < group.end; ++i) {
+    if (is_answered(order_[i])) {
+      result = results_[order_[i]];
+      continue;
+    }
     const Query& query = contexts_[order_[i]].query;
     // Another batch may take its cost back: retry a few times before the denial stands.
     constexpr int kMaxRetries = 100;
@@ -136,7 +160,7 @@ CellDecision Batch::charge_tentatively(const Tuple& tuple, const Group& group) {
     }
     if (is_denied(result)) {
       denied_item_ = order_[i];
-      decider_.mark_denied(tuple, contexts_[order_[i]].now.mono, query);
+      decider_.mark_denied(tuple, query);
       return result;
     }
     charges_.push_back({.kind = Charge::Kind::kTentative,
@@ -221,7 +245,8 @@ void Batch::settle() {
         memory::unlock_head(charge.tuple.slot->hot[1]);
         break;
       }
-      case Charge::Kind::kSketched: break;
+      case Charge::Kind::kSketched:
+      case Charge::Kind::kGranted: break;
     }
   }
 }
@@ -247,6 +272,17 @@ void Batch::undo_one(const Charge& charge) {
       withdraw(charge.tuple, charge.cost);
       break;
     case Charge::Kind::kHeld: memory::unlock_head(charge.tuple.slot->hot[1]); break;
+    case Charge::Kind::kGranted: {
+      // The origin keeps the grant for the next request. A tuple that was removed since has another
+      // component there.
+      const RequestContext& context = contexts_[charge.item];
+      const Tuple tuple = state_.tuples->table.find(context.key);
+      if (tuple && memory::WindowCells(tuple).generation() == results_[charge.item].generation) {
+        memory::WindowCells(tuple).refund(charge.sequence, charge.cost);
+        if (state_.publish_watch) state_.publish_watch->push(tuple.index);
+      }
+      break;
+    }
     case Charge::Kind::kSketched: {
       memory::TupleStore& tuples = *state_.tuples;
       const RequestContext& context = contexts_[charge.item];

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "decide/decider.h"
@@ -23,10 +24,19 @@ struct BatchDecision {
   std::vector<memory::CellDecision> items{};  // in the order of the requests
 };
 
+// The items that the origin has decided; what it admitted is charged. Empty: none.
+using BatchAnswers = std::vector<std::optional<memory::CellDecision>>;
+inline const BatchAnswers kNoAnswers;
+
 class Batch {
  public:
-  Batch(Decider& decider, const LimiterState& state, const std::vector<RequestContext>& contexts)
-      : decider_(decider), state_(state), contexts_(contexts), results_(contexts.size()) {}
+  Batch(Decider& decider, const LimiterState& state, const std::vector<RequestContext>& contexts,
+        const BatchAnswers& answers = kNoAnswers)
+      : decider_(decider),
+        state_(state),
+        contexts_(contexts),
+        answers_(answers),
+        results_(contexts.size()) {}
 
   [[nodiscard]] BatchDecision run();
 
@@ -38,7 +48,7 @@ class Batch {
   };
   // A charge, and how to settle or undo it.
   struct Charge {
-    enum class Kind : uint8_t { kTentative, kHeld, kSketched } kind = Kind::kTentative;
+    enum class Kind : uint8_t { kTentative, kHeld, kSketched, kGranted } kind = Kind::kTentative;
     memory::Tuple tuple{};
     size_t item = 0;  // held: the last of its group, whose cost is the group's
     int64_t sequence = 0;
@@ -46,6 +56,10 @@ class Batch {
   };
 
   void sort_into_groups();
+  [[nodiscard]] bool take_answers();
+  [[nodiscard]] bool is_answered(size_t item) const {
+    return !answers_.empty() && answers_[item].has_value();
+  }
   [[nodiscard]] bool charge(const Group& group);
   [[nodiscard]] bool peek(const Group& group);
   [[nodiscard]] memory::CellDecision charge_tentatively(const memory::Tuple& tuple,
@@ -63,6 +77,7 @@ class Batch {
   Decider& decider_;
   const LimiterState& state_;
   const std::vector<RequestContext>& contexts_;
+  const BatchAnswers& answers_;
   std::vector<size_t> order_;
   std::vector<Group> groups_;
   std::vector<Charge> charges_;

@@ -32,12 +32,25 @@ Result<BatchVerdict> Engine::check_all(Instant now, std::span<const Request> req
   if (!contexts) return contexts.error();
   std::vector<Basis> bases;
   for (RequestContext& context : contexts.value()) {
-    const ReadRequirement requirement = read_requirement(context);
-    if (requirement == ReadRequirement::kDegrade) degrade(context);
+    const ReadRequirement requirement = read_requirement(context, Waiting::kImpossible);
+    if (requirement == ReadRequirement::kDegrade) degrade(context, Missing::kOrigin);
     bases.push_back(regional::basis_without_reading(requirement));
   }
-  return decide_all(contexts.value(), bases);
+  BatchVerdict verdict = decide_all(contexts.value(), bases, kNoAnswers);
+  count_batch(verdict);
+  return verdict;
 }
+
+// One batch that waits for the origin.
+struct Engine::BatchCall {
+  std::vector<RequestContext> contexts;
+  std::vector<Basis> bases;
+  Executor* home = nullptr;
+  BatchHandler done;
+  std::vector<size_t> reads;                  // items to read
+  std::vector<size_t> asks;                   // items that the origin must decide
+  std::vector<regional::StepResult> answers;  // of the asks
+};
 
 bool Engine::check_all_async(Instant now, std::span<const Request> requests, Executor& home,
                              BatchHandler done) {
@@ -46,44 +59,120 @@ bool Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
     done(valid.error());
     return true;
   }
-  auto contexts = std::make_shared<std::vector<RequestContext>>(std::move(valid.value()));
-  auto bases = std::make_shared<std::vector<Basis>>();
-  auto read_items = std::make_shared<std::vector<size_t>>();
+  auto call = std::make_shared<BatchCall>();
+  call->contexts = std::move(valid.value());
+  call->home = &home;
+  call->done = std::move(done);
+  bool refused = false;
   std::vector<regional::ReadRequest> reads;
-  for (RequestContext& context : *contexts) {
-    const ReadRequirement requirement = read_requirement(context);
-    if (requirement == ReadRequirement::kDegrade) degrade(context);
-    bases->push_back(regional::basis_without_reading(requirement));
+  for (size_t i = 0; i < call->contexts.size(); ++i) {
+    RequestContext& context = call->contexts[i];
+    const ReadRequirement requirement = read_requirement(context, Waiting::kPossible);
+    if (requirement == ReadRequirement::kDegrade) degrade(context, missing_now(context));
+    call->bases.push_back(regional::basis_without_reading(requirement));
+    refused = refused || requirement == ReadRequirement::kRefused;
+    if (requirement == ReadRequirement::kAsk) call->asks.push_back(i);
     if (!regional::is_read(requirement)) continue;
-    read_items->push_back(bases->size() - 1);
+    call->reads.push_back(i);
     reads.push_back(
         {.key = &context.key, .duration = context.query.duration, .requirement = requirement});
   }
-  // A batch with a refused item is denied whatever a read returns, but every item reports its
-  // remaining limit and so needs its read.
-  if (reads.empty()) {
-    done(decide_all(*contexts, *bases));
+  // A batch with a refused item is denied whatever the origin answers, but every item reports its
+  // remaining limit and so needs its counts.
+  if (refused) {
+    for (const size_t item : std::exchange(call->asks, {})) {
+      call->reads.push_back(item);
+      reads.push_back({.key = &call->contexts[item].key,
+                       .duration = call->contexts[item].query.duration,
+                       .requirement = ReadRequirement::kStale});
+    }
+  }
+  if (reads.empty() && call->asks.empty()) {
+    finish_batch(now, call);
     return true;
   }
+  if (reads.empty()) {
+    ask_all(now, call);
+    return false;
+  }
   refresh_->read(now, reads, home,
-                 [self = shared_from_this(), contexts, bases, read_items,
-                  done = std::move(done)](const std::vector<regional::ReadResult>& results) {
-                   for (size_t i = 0; i < read_items->size(); ++i) {
-                     const size_t item = (*read_items)[i];
-                     (*bases)[item] = self->basis_after_read(results[i], (*contexts)[item]);
+                 [self = shared_from_this(), now,
+                  call](const std::vector<regional::ReadResult>& results) {
+                   for (size_t i = 0; i < results.size(); ++i) {
+                     const size_t item = call->reads[i];
+                     call->bases[item] = self->basis_after_read(results[i], call->contexts[item]);
                    }
-                   done(self->decide_all(*contexts, *bases));
+                   if (!call->asks.empty()) return self->ask_all(now, call);
+                   self->finish_batch(now, call);
                  });
   return false;
 }
 
+// The origin decides each of these items alone. If the batch is denied, their costs are taken back.
+void Engine::ask_all(Instant now, const std::shared_ptr<BatchCall>& call) {
+  std::vector<regional::StepRequest> asks;
+  for (const size_t item : call->asks) {
+    RequestContext& context = call->contexts[item];
+    context.query.bound = {};
+    asks.push_back({.key = &context.key, .query = &context.query});
+  }
+  steps_->ask(now, asks, *call->home,
+              [self = shared_from_this(), now,
+               call](const std::vector<regional::StepResult>& results) {
+                call->answers = results;
+                self->finish_batch(now, call);
+              });
+}
+
+void Engine::finish_batch(Instant now, const std::shared_ptr<BatchCall>& call) {
+  using Status = regional::StepResult::Status;
+  std::vector<std::optional<memory::CellDecision>> decided(call->contexts.size());
+  for (size_t i = 0; i < call->answers.size(); ++i) {
+    const size_t item = call->asks[i];
+    RequestContext& context = call->contexts[item];
+    const regional::StepResult& answer = call->answers[i];
+    call->bases[item] = answer.status == Status::kDecided ? Basis::kRefreshed : Basis::kDegraded;
+    if (answer.status == Status::kLate) {
+      degrade(context, missing_now(context));
+    } else {
+      decided[item] = answer.status == Status::kDecided ? answer.decision
+                                                        : deny_moved(context);
+    }
+  }
+  std::vector<size_t> by_allowance;
+  for (size_t i = 0; i < call->contexts.size(); ++i) {
+    const bool bounded = call->contexts[i].query.bound.is_set();
+    if (bounded && call->bases[i] == Basis::kLocal) by_allowance.push_back(i);
+  }
+  BatchVerdict verdict = decide_all(call->contexts, call->bases, decided);
+  // Other requests may have used an allowance up meanwhile: then the origin decides.
+  if (verdict.outcome == Outcome::kDenied && call->asks.empty() && !by_allowance.empty()) {
+    call->asks = by_allowance;
+    return ask_all(now, call);
+  }
+  count_batch(verdict);
+  call->done(std::move(verdict));
+}
+
+void Engine::count_batch(const BatchVerdict& verdict) {
+  for (Verdict item : verdict.items) {
+    // An item that would have passed alone was denied with the batch.
+    if (verdict.outcome != Outcome::kAdmitted && item.admitted()) item.outcome = Outcome::kDenied;
+    count(item);
+  }
+}
+
 BatchVerdict Engine::decide_all(std::vector<RequestContext>& contexts,
-                                const std::vector<Basis>& bases) {
-  BatchDecision decision = Batch(decider_, state_, contexts).run();
+                                const std::vector<Basis>& bases, const BatchAnswers& decided) {
+  BatchDecision decision = Batch(decider_, state_, contexts, decided).run();
   for (int retry = 0; decision.late && retry < kMaxLateRetries; ++retry) {
     // So late that its windows are over: decided at the present time.
     const Instant now = state_.tuples->clock.now();
-    for (RequestContext& context : contexts) context.set_time(now);
+    for (size_t i = 0; i < contexts.size(); ++i) {
+      contexts[i].set_time(now);
+      // What the origin had granted was taken back.
+      if (!decided.empty() && decided[i]) degrade(contexts[i], Missing::kAnswer);
+    }
     decision = Batch(decider_, state_, contexts).run();
   }
   if (decision.late) {
@@ -98,11 +187,6 @@ BatchVerdict Engine::decide_all(std::vector<RequestContext>& contexts,
     // Another item, or a request that came during the read, may have evicted its tuple.
     if (item.admitted() && is_unread(contexts[i])) item.basis = Basis::kDegraded;
     if (item.outcome == Outcome::kNever) verdict.outcome = Outcome::kNever;
-  }
-  for (Verdict item : verdict.items) {
-    // An item that would have passed alone was denied with the batch.
-    if (!decision.admitted && item.admitted()) item.outcome = Outcome::kDenied;
-    count(item);
   }
   return verdict;
 }

@@ -125,7 +125,7 @@ std::optional<CellDecision> Decider::try_decide(const RequestContext& context) {
     if (result.decision.admitted()) {
       mark_charged(tuple, query, result);
     } else if (result.decision.outcome == Outcome::kDenied) {
-      mark_denied(tuple, context.now.mono, query);
+      mark_denied(tuple, query);
     }
     return with_accuracy(tuple, query, result);
   });
@@ -198,15 +198,6 @@ void Decider::enqueue_replay(const Tuple& tuple, Count limit, Algorithm algorith
   state_.region->pending_replay.push(tuple.index);
 }
 
-void Decider::make_strict(const Tuple& tuple, MonoTime now, const memory::Query& query) const {
-  memory::Word& until = WindowCells(tuple).strict_until();
-  if (until.load(std::memory_order_relaxed) <= regional::ticks(now)) {
-    state_.counters->add(Stat::kMadeStrict);
-  }
-  memory::raise_number(until, regional::ticks(now + query.duration));
-  memory::record_ask(tuple.cold->meta, query.limit, query.algorithm);
-}
-
 // Creates the tuple, or rebuilds it so that it can express the request. A tuple that the sketch
 // counts is not created. A new tuple has the known counts of other regions before any thread finds
 // it.
@@ -246,8 +237,9 @@ void Decider::merge_remote(const RequestContext& context, const global::LedgerTo
                            const Tuple& tuple) {
   const int64_t sequence =
       algorithms::position_of(context.query.now, context.query.duration).sequence;
-  global::merge_into(tuple, sequence - 1, totals.last);
-  global::merge_into(tuple, sequence, totals.current);
+  // The tuple is new: no step has asked for it.
+  global::merge_into(tuple, sequence - 1, totals.last, memory::kNoUncertainGrants);
+  global::merge_into(tuple, sequence, totals.current, memory::kNoUncertainGrants);
 }
 
 }  // namespace weir::decide

@@ -2,7 +2,7 @@
 // full, or on the counts of others if the tuple is in neither.
 //
 // It neither reads the origin nor replays. It leaves the marks that start both: an admission marks
-// a window tuple dirty, a denial makes it strict.
+// a window tuple dirty, and with a ledger a denial publishes it.
 //
 // Safe from any thread.
 
@@ -39,8 +39,8 @@ class Decider {
   // False: nothing was done, call decide().
   [[nodiscard]] bool decide_in_table(const RequestContext& context, memory::CellDecision& result);
   // The same for a tuple of any class that was found; the caller holds an epoch guard.
-  [[nodiscard]] bool decide_found(const memory::Tuple& tuple, MonoTime now,
-                                  const memory::Query& query, memory::CellDecision& result);
+  [[nodiscard]] bool decide_found(const memory::Tuple& tuple, const memory::Query& query,
+                                  memory::CellDecision& result);
 
   // Decides without changing anything. None: this process has no counts of the tuple.
   [[nodiscard]] std::optional<memory::CellDecision> peek(const RequestContext& context);
@@ -80,11 +80,13 @@ class Decider {
   // Marks a tuple after an admission and after a denial.
   void mark_charged(const memory::Tuple& tuple, const memory::Query& query,
                     const memory::CellDecision& result) const;
-  void mark_denied(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const {
-    // A denial by the loss policy says nothing about the counts.
+  void mark_denied(const memory::Tuple& tuple, const memory::Query& query) const {
+    // A denial by the loss policy or the allowance says nothing about the counts.
     if (!state_.tuples->is_shared() || query.bound.is_set()) return;
     if (tuple.slot->header.cell_class() != memory::CellClass::kWindow) return;
-    if (state_.tuples->has_origin()) make_strict(tuple, now, query);
+    if (state_.tuples->has_origin()) {
+      memory::record_ask(tuple.cold->meta, query.limit, query.algorithm);
+    }
     if (state_.publish_watch) state_.publish_watch->after_denial(tuple, query.limit);
   }
   // Queues a tuple for replay that was just marked dirty.
@@ -97,7 +99,6 @@ class Decider {
   [[nodiscard]] std::optional<memory::CellDecision> try_decide(const RequestContext& context);
   [[nodiscard]] std::optional<std::optional<memory::CellDecision>> try_peek(
       const RequestContext& context) const;
-  void make_strict(const memory::Tuple& tuple, MonoTime now, const memory::Query& query) const;
   [[nodiscard]] memory::CreateResult create_or_rebuild(const RequestContext& context,
                                                        memory::DecisionStatus status) const;
   static void merge_remote(const RequestContext& context, const global::LedgerTotals& totals,
@@ -125,11 +126,10 @@ WEIR_HOT_INLINE bool Decider::decide_in_table(const RequestContext& context,
   if (context.cell_class() != memory::CellClass::kWindow) return false;
   const epoch::Guard guard;
   const memory::Tuple tuple = state_.tuples->table.find(context.key);
-  return tuple && decide_found(tuple, context.now.mono, context.query, result);
+  return tuple && decide_found(tuple, context.query, result);
 }
 
-WEIR_HOT_INLINE bool Decider::decide_found(const memory::Tuple& tuple, MonoTime now,
-                                           const memory::Query& query,
+WEIR_HOT_INLINE bool Decider::decide_found(const memory::Tuple& tuple, const memory::Query& query,
                                            memory::CellDecision& result) {
   const bool is_window = memory::class_of(query.algorithm) == memory::CellClass::kWindow;
   if (is_window) {
@@ -147,7 +147,7 @@ WEIR_HOT_INLINE bool Decider::decide_found(const memory::Tuple& tuple, MonoTime 
     return true;
   }
   if (memory::tentative_amount(tuple.cold->tentative) != 0) return false;
-  if (result.decision.outcome == Outcome::kDenied) mark_denied(tuple, now, query);
+  if (result.decision.outcome == Outcome::kDenied) mark_denied(tuple, query);
   return true;
 }
 

@@ -62,6 +62,10 @@ Engine::Engine(const Clock& clock, const Options& options)
                    ? std::make_shared<regional::Refresh>(state_.tuples, state_.region,
                                                          state_.publish_watch, state_.counters)
                    : nullptr),
+      steps_(options.origin && options.origin->step_store() != nullptr
+                 ? std::make_shared<regional::Steps>(state_.tuples, state_.region,
+                                                     state_.publish_watch, state_.counters)
+                 : nullptr),
       replay_(options.origin
                   ? std::make_shared<regional::Replay>(state_.tuples, state_.region,
                                                        state_.publish_watch, state_.counters)
@@ -95,7 +99,8 @@ WEIR_HOT_INLINE bool Engine::check_fast(Instant now, const Request& request, Ver
       fast_key.hash, [&](const memory::Slot& found) { return is_of(found, fast_key, request); });
   if (slot == nullptr) [[unlikely]]
     return false;
-  if (!admit_fast<Scope::kProcess>(path, tuples.table.tuple_of(*slot), now, request, verdict))
+  if (!admit_fast<Scope::kProcess>(path, tuples.table.tuple_of(*slot), now, request, kRelaxed,
+                                   verdict))
       [[unlikely]] {
     return check_found(*slot, now, request, verdict);
   }
@@ -124,7 +129,7 @@ bool Engine::check_known(Instant now, const Request& request, Verdict& verdict) 
   const memory::Query query = memory::query_of(now.wall, request);
   memory::CellDecision result;
   const memory::Tuple tuple = state_.tuples->table.tuple_of(slot);
-  if (!decider_.decide_found(tuple, now.mono, query, result)) return false;
+  if (!decider_.decide_found(tuple, query, result)) return false;
   fill(query, result, Basis::kLocal, verdict);
   count(verdict);
   return true;
@@ -139,9 +144,9 @@ void Engine::check_each(Instant now, std::span<const Request> requests,
     const auto results = verdicts.subspan(begin, count);
     const auto slow = [&](size_t i) { check_slow(now, group[i], results[i]); };
     if (state_.tuples->is_shared()) {
-      check_group<Scope::kRegion>(now, group, results, slow);
+      check_group<Scope::kRegion>(now, group, results, Waiting::kImpossible, slow);
     } else {
-      check_group<Scope::kProcess>(now, group, results, slow);
+      check_group<Scope::kProcess>(now, group, results, Waiting::kImpossible, slow);
     }
   }
 }
@@ -172,8 +177,22 @@ WEIR_HOT_INLINE void Engine::mark_fast(const memory::Tuple& tuple, const Request
 // slow(i), in its place in the order, with no epoch guard held.
 template <memory::Scope kScope, typename Slow>
 WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> requests,
-                                         std::span<Result<Verdict>> verdicts, const Slow& slow) {
+                                         std::span<Result<Verdict>> verdicts, Waiting waiting,
+                                         const Slow& slow) {
   constexpr bool kShared = kScope == Scope::kRegion;
+  const Consistency fallback = consistency_of(std::nullopt, waiting);
+  const regional::Allowance allowance =
+      kShared ? state_.region->allowance.at(now.mono).value_or(kNoAllowance) : kRelaxed;
+  // What the process may admit of a request by itself.
+  const auto allowance_of = [&](const Request& request) {
+    if constexpr (!kShared) return kRelaxed;
+    Consistency consistency = fallback;
+    if (request.consistency && waiting == Waiting::kPossible) [[unlikely]]
+      consistency = consistency_of(request.consistency, waiting);
+    return consistency == Consistency::kConverge  ? allowance
+           : consistency == Consistency::kRelaxed ? kRelaxed
+                                                  : kNoAllowance;
+  };
   const memory::TupleStore& tuples = *state_.tuples;
   const memory::Table& table = tuples.table;
   const size_t count = requests.size();
@@ -207,7 +226,7 @@ WEIR_HOT_INLINE void Engine::check_group(Instant now, std::span<const Request> r
           verdicts[i] = Verdict{};
         Verdict& verdict = verdicts[i].value();
         if (slot != nullptr && admit_fast<kScope>(paths[i], table.tuple_of(*slot), now, requests[i],
-                                                  verdict)) [[likely]] {
+                                                  allowance_of(requests[i]), verdict)) [[likely]] {
           if constexpr (kShared) {
             if (paths[i] == Path::kWindow) mark_fast(table.tuple_of(*slot), requests[i], verdict);
           }
@@ -238,47 +257,77 @@ bool Engine::check_each_async(Instant now, std::span<const Request> requests,
     check_each(now, requests, verdicts);
     return true;
   }
-  struct Waiting {
+  struct Pending {
     size_t item = 0;
     RequestContext context;
     ReadRequirement requirement = ReadRequirement::kCold;
   };
-  std::shared_ptr<std::deque<Waiting>> waiting;  // a deque, so that addresses stay valid
+  std::shared_ptr<std::deque<Pending>> waiting;  // a deque, so that addresses stay valid
   const auto slow = [&](size_t i) {
     if (auto error = validate(requests[i])) {
       verdicts[i] = std::move(*error);
       return;
     }
     RequestContext context(now, requests[i], state_.tuples->hash);
-    const ReadRequirement requirement = read_requirement(context);
-    if (!regional::is_read(requirement)) {
-      return decide_unread(context, requirement, verdicts[i].value());
-    }
-    if (waiting == nullptr) waiting = std::make_shared<std::deque<Waiting>>();
+    const ReadRequirement requirement = read_requirement(context, Waiting::kPossible);
+    if (decide_known(context, requirement, verdicts[i].value())) return;
+    if (waiting == nullptr) waiting = std::make_shared<std::deque<Pending>>();
     waiting->push_back({.item = i, .context = context, .requirement = requirement});
   };
   for (size_t begin = 0; begin < requests.size(); begin += kGroup) {
     const size_t count = std::min(kGroup, requests.size() - begin);
     check_group<Scope::kRegion>(now, requests.subspan(begin, count), verdicts.subspan(begin, count),
-                                [&](size_t i) { slow(begin + i); });
+                                Waiting::kPossible, [&](size_t i) { slow(begin + i); });
   }
   if (waiting == nullptr) return true;
   std::vector<regional::ReadRequest> reads;
-  for (const Waiting& each : *waiting) {
-    reads.push_back({.key = &each.context.key,
-                     .duration = each.context.query.duration,
-                     .requirement = each.requirement});
+  std::vector<regional::StepRequest> asks;
+  for (const Pending& each : *waiting) {
+    if (regional::is_read(each.requirement)) {
+      reads.push_back({.key = &each.context.key,
+                       .duration = each.context.query.duration,
+                       .requirement = each.requirement});
+    } else {
+      asks.push_back({.key = &each.context.key, .query = &each.context.query});
+    }
   }
-  refresh_->read(now, reads, home,
-                 [self = shared_from_this(), waiting, verdicts,
-                  done = std::move(done)](const std::vector<regional::ReadResult>& results) {
-                   for (size_t i = 0; i < waiting->size(); ++i) {
-                     Waiting& each = (*waiting)[i];
-                     const Basis basis = self->basis_after_read(results[i], each.context);
-                     self->decide_and_recheck(each.context, basis, verdicts[each.item].value());
-                   }
-                   done();
-                 });
+  // Whoever of the two ends last calls the handler.
+  struct Rest {
+    base::Atomic<int> parts{0};
+    Task done;
+  };
+  auto rest = std::make_shared<Rest>();
+  rest->parts.store((reads.empty() ? 0 : 1) + (asks.empty() ? 0 : 1), std::memory_order_relaxed);
+  rest->done = std::move(done);
+  const auto end_part = [](Rest& of) {
+    if (of.parts.fetch_sub(1, std::memory_order_acq_rel) == 1) of.done();
+  };
+  if (!reads.empty()) {
+    refresh_->read(
+        now, reads, home,
+        [self = shared_from_this(), waiting, verdicts, rest,
+         end_part](const std::vector<regional::ReadResult>& results) {
+          const regional::ReadResult* result = results.data();
+          for (Pending& each : *waiting) {
+            if (!regional::is_read(each.requirement)) continue;
+            const Basis basis = self->basis_after_read(*result++, each.context);
+            self->decide_and_recheck(each.context, basis, verdicts[each.item].value());
+          }
+          end_part(*rest);
+        });
+  }
+  if (!asks.empty()) {
+    steps_->ask(now, asks, home,
+                [self = shared_from_this(), waiting, verdicts, rest,
+                 end_part](const std::vector<regional::StepResult>& results) {
+                  const regional::StepResult* result = results.data();
+                  for (Pending& each : *waiting) {
+                    if (regional::is_read(each.requirement)) continue;
+                    self->finish_step(*result++, each.context, verdicts[each.item].value());
+                  }
+                  end_part(*rest);
+                });
+  }
   return false;
 }
 

@@ -26,6 +26,7 @@
 #include "global/region_sync.h"
 #include "regional/refresh.h"
 #include "regional/replay.h"
+#include "regional/steps.h"
 #include "weir/limiter.h"
 
 namespace weir::decide {
@@ -74,6 +75,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] LimiterStats stats() const;
   SaveReport save(Instant now, Saving saving, const std::function<void(std::string_view)>& write);
   bool restore(Instant now, std::string_view record);
+  void set_consistency(Consistency consistency) {
+    state_.region->consistency.store(consistency, std::memory_order_relaxed);
+  }
   void set_on_origin_loss(OnOriginLoss policy) {
     state_.region->on_origin_loss.store(policy, std::memory_order_relaxed);
   }
@@ -97,16 +101,30 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] bool check_found(memory::Slot& slot, Instant now, const Request& request,
                                  Verdict& verdict);
   void check_slow(Instant now, const Request& request, Result<Verdict>& result);
+  // Whether the caller can wait for the origin. If not, requests are relaxed.
+  enum class Waiting : uint8_t { kPossible, kImpossible };
   template <memory::Scope kScope, typename Slow>
   void check_group(Instant now, std::span<const Request> requests,
-                   std::span<Result<Verdict>> verdicts, const Slow& slow);
+                   std::span<Result<Verdict>> verdicts, Waiting waiting, const Slow& slow);
   void mark_fast(const memory::Tuple& tuple, const Request& request, Verdict& verdict);
 
-  [[nodiscard]] regional::ReadRequirement read_requirement(const RequestContext& context);
+  [[nodiscard]] Consistency consistency_of(std::optional<Consistency> requested,
+                                           Waiting waiting) const;
+  [[nodiscard]] regional::ReadRequirement read_requirement(RequestContext& context,
+                                                           Waiting waiting);
   void replay_refused(const memory::Tuple& tuple, MonoTime now);
-  void degrade(RequestContext& context);
+  // Why the origin does not decide a request.
+  enum class Missing : uint8_t { kOrigin, kAnswer };
+  void degrade(RequestContext& context, Missing missing);
+  [[nodiscard]] Missing missing_now(const RequestContext& context) const;
   void decide_unread(RequestContext& context, regional::ReadRequirement requirement,
                      Verdict& verdict);
+  // Decides a request that may not have to wait. False: the origin must decide it, because other
+  // requests have used the allowance up meanwhile; nothing was done.
+  [[nodiscard]] bool decide_known(RequestContext& context, regional::ReadRequirement requirement,
+                                  Verdict& verdict);
+  [[nodiscard]] memory::CellDecision deny_moved(const RequestContext& context);
+  void finish_step(const regional::StepResult& result, RequestContext& context, Verdict& verdict);
   void decide(const RequestContext& context, Basis basis, Verdict& verdict);
   // For a tuple that is not in the table, or that another thread moves.
   void decide_uncommon(const RequestContext& context, Basis basis, Verdict& verdict);
@@ -116,8 +134,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   [[nodiscard]] Result<std::vector<RequestContext>> contexts_of(
       Instant now, std::span<const Request> requests) const;
+  struct BatchCall;
+  void ask_all(Instant now, const std::shared_ptr<BatchCall>& call);
+  void finish_batch(Instant now, const std::shared_ptr<BatchCall>& call);
   [[nodiscard]] BatchVerdict decide_all(std::vector<RequestContext>& contexts,
-                                        const std::vector<Basis>& bases);
+                                        const std::vector<Basis>& bases,
+                                        const BatchAnswers& decided);
+  void count_batch(const BatchVerdict& verdict);
 
   void fill(const memory::Query& query, const memory::CellDecision& result, Basis basis,
             Verdict& verdict) const;
@@ -130,6 +153,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Decider decider_;
   // Null without an origin.
   const std::shared_ptr<regional::Refresh> refresh_;
+  const std::shared_ptr<regional::Steps> steps_;  // null if the origin cannot decide requests
   const std::shared_ptr<regional::Replay> replay_;
   // Null without a ledger.
   const std::shared_ptr<global::RegionSync> sync_;

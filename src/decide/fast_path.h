@@ -24,6 +24,10 @@ namespace weir::decide {
 // Measured: with two more stores to build a request, a decision takes 51 ns instead of 49.
 static_assert(sizeof(Request) == 96, "put small members beside each other");
 
+// What a process may admit by itself: everything, or nothing.
+inline constexpr regional::Allowance kRelaxed{.parts = 0};
+inline constexpr regional::Allowance kNoAllowance{.parts = uint64_t{1} << 60};
+
 // How a request is decided.
 enum class Path : uint8_t {
   kWindow,   // fast path: fixed_window or sliding_window
@@ -77,7 +81,8 @@ WEIR_HOT_INLINE Path classify(const Request& request, const base::KeyedHash& sec
                        within(duration, kMinDuration.count(), kMaxDuration.count());
   if (windows) [[likely]] {
     return !request.burst.has_value() && !request.across_durations && numbers &&
-                   request.on_origin_loss.value_or(OnOriginLoss::kLocal) <= OnOriginLoss::kShare
+                   request.on_origin_loss.value_or(OnOriginLoss::kLocal) <= OnOriginLoss::kShare &&
+                   request.consistency.value_or(Consistency::kConverge) <= Consistency::kRelaxed
                ? Path::kWindow
                : Path::kSlow;
   }
@@ -85,7 +90,7 @@ WEIR_HOT_INLINE Path classify(const Request& request, const base::KeyedHash& sec
   return numbers && memory::class_of(request.algorithm) == memory::CellClass::kBacklog &&
                  limit <= algorithms::kAlwaysRepresentable &&
                  within(burst, 1, algorithms::kAlwaysRepresentable) &&
-                 !request.on_origin_loss.has_value()
+                 !request.on_origin_loss.has_value() && !request.consistency.has_value()
              ? Path::kBacklog
              : Path::kSlow;
 }
@@ -105,7 +110,7 @@ WEIR_HOT_INLINE bool is_of(const memory::Slot& slot, const FastKey& fast_key,
 // notes on memory order and invariants hold here.
 template <memory::Scope kScope>
 WEIR_HOT_INLINE bool admit_window(const memory::Tuple& tuple, Instant now, const Request& request,
-                                  Verdict& verdict) {
+                                  regional::Allowance allowance, Verdict& verdict) {
   memory::Slot& slot = *tuple.slot;
   __builtin_prefetch(&slot.hot, 1);  // for writing, or the line would be fetched twice
   const Count capacity = request.limit;
@@ -123,6 +128,7 @@ WEIR_HOT_INLINE bool admit_window(const memory::Tuple& tuple, Instant now, const
   const Count own = own_word ^ memory::tag_bits(sequence);
   Count last = last_word ^ (memory::tag_bits(sequence - 1) | memory::kClosedBit);
   Count others = 0;
+  Count told = 0;  // of another window, or strict: more than any count
   if constexpr (kScope == memory::Scope::kProcess) {
     if ((slot.hot[3].load(std::memory_order_relaxed) |
          slot.hot[4].load(std::memory_order_relaxed)) != 0) {
@@ -130,11 +136,9 @@ WEIR_HOT_INLINE bool admit_window(const memory::Tuple& tuple, Instant now, const
     }
   } else {
     const regional::Freshness fresh{slot.hot[5].load(std::memory_order_acquire)};
-    if (!fresh.is_fresh(now.mono) ||
-        regional::ticks(now.mono) < slot.hot[6].load(std::memory_order_acquire) ||
-        last >> 32 != 0) {
-      return false;
-    }
+    if (!fresh.is_fresh(now.mono) || last >> 32 != 0) return false;
+    // Before the counts of others: they are at least as new.
+    told = slot.hot[6].load(std::memory_order_acquire) ^ memory::tag_bits(sequence);
     others = memory::open_count(slot.hot[3 + (newest & 1)].load(std::memory_order_relaxed),
                                 memory::tag_bits(sequence));
     last += memory::open_count(slot.hot[4 - (newest & 1)].load(std::memory_order_relaxed),
@@ -147,6 +151,11 @@ WEIR_HOT_INLINE bool admit_window(const memory::Tuple& tuple, Instant now, const
                             : 0;
   const Count used = own + others + carried;
   if (used + cost > capacity) return false;
+  if (kScope == memory::Scope::kRegion && allowance.parts != 0) {
+    if (told > own || !allowance.covers(own - told + cost, capacity - (used - own + told))) {
+      return false;
+    }
+  }
   // Shared: see WindowCells::watch_seq_cst().
   constexpr auto kOrder =
       kScope == memory::Scope::kRegion ? std::memory_order_seq_cst : std::memory_order_relaxed;
@@ -186,9 +195,10 @@ WEIR_HOT_INLINE bool admit_backlog(const memory::Tuple& tuple, WallTime now, con
 
 template <memory::Scope kScope>
 WEIR_HOT_INLINE bool admit_fast(Path path, const memory::Tuple& tuple, Instant now,
-                                const Request& request, Verdict& verdict) {
+                                const Request& request, regional::Allowance allowance,
+                                Verdict& verdict) {
   if (path == Path::kWindow) [[likely]]
-    return admit_window<kScope>(tuple, now, request, verdict);
+    return admit_window<kScope>(tuple, now, request, allowance, verdict);
   return path == Path::kBacklog && admit_backlog(tuple, now.wall, request, verdict);
 }
 

@@ -14,6 +14,7 @@ constexpr std::array<std::string_view, kAlgorithmCount> kAlgorithms = {
 constexpr std::array<std::string_view, 3> kOutcomes = {"admitted", "denied", "never"};
 constexpr std::array<std::string_view, 3> kBases = {"local", "refreshed", "degraded"};
 constexpr std::array<std::string_view, 3> kPolicies = {"local", "deny", "share"};
+constexpr std::array<std::string_view, 3> kConsistencies = {"converge", "exact", "relaxed"};
 
 template <typename Enum, size_t kCount>
 std::optional<Enum> find(const std::array<std::string_view, kCount>& names, std::string_view name) {
@@ -40,6 +41,14 @@ std::string_view to_string(OnOriginLoss policy) {
 
 std::optional<OnOriginLoss> on_origin_loss_from(std::string_view name) {
   return find<OnOriginLoss>(kPolicies, name);
+}
+
+std::string_view to_string(Consistency consistency) {
+  return kConsistencies[static_cast<size_t>(consistency)];
+}
+
+std::optional<Consistency> consistency_from(std::string_view name) {
+  return find<Consistency>(kConsistencies, name);
 }
 
 std::string_view to_string(Outcome outcome) {

@@ -21,12 +21,14 @@ struct RequestContext {
       : now(at),
         key(request, hash),
         query(memory::query_of(at.wall, request)),
-        on_origin_loss(request.on_origin_loss) {}
+        on_origin_loss(request.on_origin_loss),
+        consistency(request.consistency) {}
 
   Instant now{};
   memory::TupleKey key;
   memory::Query query;
   std::optional<OnOriginLoss> on_origin_loss{};
+  std::optional<Consistency> consistency{};
   // The region's counts as read from the origin, for a peek at a tuple that is not in the table.
   std::optional<algorithms::WindowCounts> region_counts{};
   std::optional<global::LedgerTotals> ledger_totals{};  // the same of the other regions

@@ -6,6 +6,7 @@
 
 #include "decide/engine.h"
 #include "decide/validate.h"
+#include "memory/head_lock.h"
 #include "memory/window_cells.h"
 #include "regional/freshness.h"
 #include "regional/loss_bound.h"
@@ -27,7 +28,7 @@ using telemetry::Stat;
     result = std::move(*error);
   } else {
     RequestContext context(now, request, state_.tuples->hash);
-    decide_unread(context, read_requirement(context), result.value());
+    decide_unread(context, read_requirement(context, Waiting::kImpossible), result.value());
   }
 }
 
@@ -37,25 +38,79 @@ bool Engine::check_async(Instant now, const Request& request, Executor& home, Ve
     return true;
   }
   auto context = std::make_shared<RequestContext>(now, request, state_.tuples->hash);
-  const ReadRequirement requirement = read_requirement(*context);
-  if (!regional::is_read(requirement)) {
-    Verdict verdict;
-    decide_unread(*context, requirement, verdict);
+  const ReadRequirement requirement = read_requirement(*context, Waiting::kPossible);
+  Verdict verdict;
+  if (decide_known(*context, requirement, verdict)) {
     done(verdict);
     return true;
   }
-  refresh_->read(
-      now,
-      {{.key = &context->key, .duration = context->query.duration, .requirement = requirement}},
-      home,
-      [self = shared_from_this(), context,
-       done = std::move(done)](const std::vector<regional::ReadResult>& results) {
-        Verdict verdict;
-        const Basis basis = self->basis_after_read(results[0], *context);
-        self->decide_and_recheck(*context, basis, verdict);
-        done(verdict);
-      });
+  if (regional::is_read(requirement)) {
+    refresh_->read(
+        now,
+        {{.key = &context->key, .duration = context->query.duration, .requirement = requirement}},
+        home,
+        [self = shared_from_this(), context,
+         done = std::move(done)](const std::vector<regional::ReadResult>& results) {
+          Verdict read_verdict;
+          const Basis basis = self->basis_after_read(results[0], *context);
+          self->decide_and_recheck(*context, basis, read_verdict);
+          done(read_verdict);
+        });
+    return false;
+  }
+  steps_->ask(now, {{.key = &context->key, .query = &context->query}}, home,
+              [self = shared_from_this(), context,
+               done = std::move(done)](const std::vector<regional::StepResult>& results) {
+                Verdict step_verdict;
+                self->finish_step(results[0], *context, step_verdict);
+                done(step_verdict);
+              });
   return false;
+}
+
+// Writes the verdict of a request that asked the origin.
+void Engine::finish_step(const regional::StepResult& result, RequestContext& context,
+                         Verdict& verdict) {
+  using Status = regional::StepResult::Status;
+  switch (result.status) {
+    case Status::kDecided:
+      fill(context.query, result.decision, Basis::kRefreshed, verdict);
+      count(verdict);
+      return;
+    case Status::kLate:
+      degrade(context, missing_now(context));
+      return decide_and_recheck(context, Basis::kDegraded, verdict);
+    case Status::kMoved:
+      fill(context.query, deny_moved(context), Basis::kDegraded, verdict);
+      count(verdict);
+      return;
+  }
+}
+
+// A denial for one tick: the counts of the tuple are at the origin, and not in memory.
+CellDecision Engine::deny_moved(const RequestContext& context) {
+  const auto known = decider_.peek(context);
+  CellDecision denial = known ? *known : decider_.decide_without_tuple(context);
+  if (denial.decision.admitted()) memory::deny_for_one_tick(context.query, denial.decision);
+  return denial;
+}
+
+bool Engine::decide_known(RequestContext& context, ReadRequirement requirement, Verdict& verdict) {
+  if (regional::is_read(requirement) || requirement == ReadRequirement::kAsk) return false;
+  const bool by_allowance =
+      requirement == ReadRequirement::kNothing && context.query.bound.is_set();
+  if (!by_allowance) {
+    decide_unread(context, requirement, verdict);
+    return true;
+  }
+  CellDecision result;
+  if (!decider_.decide_in_table(context, result) || !result.decision.admitted()) {
+    context.query.bound = {};
+    return false;
+  }
+  fill(context.query, result, Basis::kLocal, verdict);
+  count(verdict);
+  return true;
 }
 
 WEIR_HOT_INLINE void Engine::decide(const RequestContext& context, Basis basis, Verdict& verdict) {
@@ -75,7 +130,7 @@ void Engine::decide_uncommon(const RequestContext& context, Basis basis, Verdict
 
 // Decides without a read, whether or not one is required.
 void Engine::decide_unread(RequestContext& context, ReadRequirement requirement, Verdict& verdict) {
-  if (requirement == ReadRequirement::kDegrade) degrade(context);
+  if (requirement == ReadRequirement::kDegrade) degrade(context, missing_now(context));
   decide_and_recheck(context, regional::basis_without_reading(requirement), verdict);
 }
 
@@ -88,9 +143,14 @@ void Engine::decide_and_recheck(const RequestContext& context, Basis basis, Verd
   state_.counters->add(Stat::kDegraded);
 }
 
-// The read that the request requires before its decision. Creates a tuple that will be charged, so
-// that the counts read have a place.
-ReadRequirement Engine::read_requirement(const RequestContext& context) {
+Consistency Engine::consistency_of(std::optional<Consistency> requested, Waiting waiting) const {
+  if (steps_ == nullptr || waiting == Waiting::kImpossible) return Consistency::kRelaxed;
+  return requested.value_or(state_.region->consistency.load(std::memory_order_relaxed));
+}
+
+// What the request requires of the origin before its decision. Creates a tuple that will be
+// charged, so that the counts read have a place.
+ReadRequirement Engine::read_requirement(RequestContext& context, Waiting waiting) {
   const regional::RegionState& region = *state_.region;
   if (!region.origin || context.cell_class() != CellClass::kWindow) {
     return ReadRequirement::kNothing;
@@ -104,6 +164,12 @@ ReadRequirement Engine::read_requirement(const RequestContext& context) {
       .regions = region.reads_regions};
   ReadRequirement requirement =
       rules.available ? ReadRequirement::kCold : ReadRequirement::kDegrade;
+  const Consistency consistency = consistency_of(context.consistency, waiting);
+  // A peek decides on what it knows.
+  const bool asks = consistency != Consistency::kRelaxed && context.query.ask.cost > 0;
+  const auto allowance = consistency == Consistency::kConverge
+                             ? region.allowance.at(context.now.mono)
+                             : std::nullopt;
   const auto evaluate = [&](const memory::Tuple& tuple) {
     const WindowCells cells(tuple);
     // The tuple could not store the counts read, and would still be called fresh.
@@ -111,9 +177,14 @@ ReadRequirement Engine::read_requirement(const RequestContext& context) {
     const CellDecision result = cells.decide(context.query, memory::Effect::kPeek);
     const bool refused = result.status == DecisionStatus::kDecided && !result.decision.admitted();
     if (refused) replay_refused(tuple, context.now.mono);
-    requirement = refused
-                      ? ReadRequirement::kRefused
-                      : regional::read_requirement(cells, context.query, context.now.mono, rules);
+    requirement = regional::read_requirement(cells, context.query, context.now.mono, rules);
+    if (asks && result.status == DecisionStatus::kDecided &&
+        result.decision.outcome != Outcome::kNever) {
+      requirement = regional::ask_requirement(cells, context.query, result, allowance, requirement,
+                                              rules.available);
+    } else if (refused) {
+      requirement = ReadRequirement::kRefused;
+    }
     // The window must still be the newest when the reply arrives.
     if (context.query.ask.cost > 0 && result.status == DecisionStatus::kDecided) {
       cells.extend_to(result.sequence);
@@ -142,21 +213,38 @@ void Engine::replay_refused(const memory::Tuple& tuple, MonoTime now) {
   if (!rests) state_.region->mark_dirty(tuple);
 }
 
-// The origin cannot be read: the loss policy bounds what this process may accept.
-void Engine::degrade(RequestContext& context) {
+// Whether the origin is lost, or only this answer is late.
+Engine::Missing Engine::missing_now(const RequestContext& context) const {
+  const regional::RegionState& region = *state_.region;
+  if (consistency_of(context.consistency, Waiting::kPossible) == Consistency::kRelaxed) {
+    return Missing::kOrigin;
+  }
+  const Millis longest =
+      regional::longest_while_failing(region.replay_failing_since(), context.now.mono,
+                                      context.query.duration, region.max_freshness);
+  return region.origin->reach() == Reach::kPrompt && longest > Millis(0) ? Missing::kAnswer
+                                                                         : Missing::kOrigin;
+}
+
+// The origin does not answer: the loss policy bounds what this process may accept, and while the
+// origin is not lost, its allowance.
+void Engine::degrade(RequestContext& context, Missing missing) {
   state_.counters->add(Stat::kUnread);
   if (context.cell_class() != CellClass::kWindow) return;
   const OnOriginLoss policy = context.on_origin_loss.value_or(
       state_.region->on_origin_loss.load(std::memory_order_relaxed));
-  context.query.bound = regional::bound_while_lost(*state_.region, *state_.tuples, context.key,
-                                                   context.query, policy);
+  context.query.bound =
+      missing == Missing::kAnswer && policy != OnOriginLoss::kDeny
+          ? regional::bound_while_late(*state_.region, *state_.tuples, context.key, context.query)
+          : regional::bound_while_lost(*state_.region, *state_.tuples, context.key, context.query,
+                                       policy);
 }
 
 // A peek at a tuple that is not in the table uses the counts read and creates nothing. A tuple that
 // was created during the read, or will be created again after an eviction, did not get them.
 Basis Engine::basis_after_read(const regional::ReadResult& read, RequestContext& context) {
   if (!read.answered) {
-    degrade(context);
+    degrade(context, Missing::kOrigin);
     return Basis::kDegraded;
   }
   if (read.merged) return Basis::kRefreshed;

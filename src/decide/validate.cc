@@ -130,6 +130,18 @@ std::unique_ptr<Error> find_error(const Request& request) {
                   std::string(to_string(request.algorithm)) + " is not shared through the origin",
                   "leave on_origin_loss out, or choose sliding_window or fixed_window");
   }
+  constexpr Range kConsistency{.low = 0, .high = static_cast<int64_t>(Consistency::kRelaxed)};
+  const auto consistency =
+      static_cast<int64_t>(request.consistency.value_or(Consistency::kConverge));
+  if (outside(consistency, kConsistency)) {
+    return refuse_number("consistency", consistency, kConsistency);
+  }
+  if (request.consistency == Consistency::kExact &&
+      memory::class_of(request.algorithm) != memory::CellClass::kWindow) {
+    return refuse("consistency",
+                  std::string(to_string(request.algorithm)) + " is not shared through the origin",
+                  "leave consistency out, or choose sliding_window or fixed_window");
+  }
   if (takes_burst(request.algorithm)) {
     // Above kExact only some paces are representable; which ones needs their common divisor.
     constexpr Count kExact = algorithms::kAlwaysRepresentable;
@@ -202,6 +214,11 @@ std::unique_ptr<Error> find_option_error(const Options& options) {
   constexpr Range kPolicy{.low = 0, .high = static_cast<int64_t>(OnOriginLoss::kShare)};
   const auto policy = static_cast<int64_t>(options.on_origin_loss);
   if (outside(policy, kPolicy)) return refuse_number("on_origin_loss", policy, kPolicy);
+  constexpr Range kConsistency{.low = 0, .high = static_cast<int64_t>(Consistency::kRelaxed)};
+  const auto consistency = static_cast<int64_t>(options.consistency);
+  if (outside(consistency, kConsistency)) {
+    return refuse_number("consistency", consistency, kConsistency);
+  }
   constexpr Range kRemoteTuples{.low = 0, .high = int64_t{1} << 28};
   const auto remote = static_cast<int64_t>(options.remote_tuples);
   if (outside(remote, kRemoteTuples)) return refuse_number("remote_tuples", remote, kRemoteTuples);

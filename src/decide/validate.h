@@ -26,7 +26,8 @@ namespace weir::decide {
          static_cast<int>(request.algorithm <= Algorithm::kFixedWindow) &
          static_cast<int>(!request.burst.has_value()) &
          static_cast<int>(!request.across_durations) &
-         static_cast<int>(!request.on_origin_loss.has_value());
+         static_cast<int>(!request.on_origin_loss.has_value()) &
+         static_cast<int>(!request.consistency.has_value());
 }
 
 // Null if the request is valid. Allocates only for an error.

@@ -26,7 +26,7 @@ struct GlobalState {
       : ledger(options.ledger),
         cleans(options.clean_ledger),
         max_private_tuples(max_private(options, tuples.plan)),
-        shared(options.region, &tuples.budget) {}
+        shared(options.region, &tuples.budget, tuples.uncertain) {}
 
   // The counts of a tuple that is not in the table. Without an origin, or while it is lost, this
   // process keeps them itself; else the origin has them.

@@ -283,6 +283,8 @@ bool PublishTrigger::update_window(Instant now, const Tuple& tuple, SharedTuple&
     // The bridge evaluates the rule again, but only this process knows of the refusal.
     make_due(tuple, window, reason == PublishReason::kExhaustion ? Due::kNow : Due::kRule);
   } else {
+    // A batch took back what the origin had granted to it.
+    if (usage.counted < window.due) window.due = usage.counted;
     if (!window.is_due(now.mono)) window.waits_since.reset();
     if (contended && !usage.over && !window.end_is_due) make_due(tuple, window, Due::kWindowEnd);
   }

@@ -191,8 +191,8 @@ SharedTuples::Merge SharedTuples::merge(WallTime now, const memory::Tuple& tuple
   }
   // The next window would take the place of the last one in the cells. It is merged when it begins.
   const LedgerTotals totals = totals_in(*entry, current);
-  merge_into(tuple, current - 1, totals.last);
-  merge_into(tuple, current, totals.current);
+  merge_into(tuple, current - 1, totals.last, uncertain_);
+  merge_into(tuple, current, totals.current, uncertain_);
   return merged;
 }
 
@@ -200,8 +200,8 @@ void SharedTuples::merge_known(WallTime now, const memory::Tuple& tuple,
                                const memory::TupleKey& key) {
   const int64_t sequence = algorithms::position_of(now, tuple.slot->header.duration()).sequence;
   const LedgerTotals known = totals(key, sequence);
-  merge_into(tuple, sequence - 1, known.last);
-  merge_into(tuple, sequence, known.current);
+  merge_into(tuple, sequence - 1, known.last, uncertain_);
+  merge_into(tuple, sequence, known.current, uncertain_);
 }
 
 LedgerTotals SharedTuples::totals_in(const SharedTuple& tuple, int64_t sequence) {
@@ -222,13 +222,17 @@ LedgerTotals SharedTuples::totals(const memory::TupleKey& key, int64_t sequence)
   return tuple == nullptr ? LedgerTotals{} : totals_in(*tuple, sequence);
 }
 
-bool merge_into(const memory::Tuple& tuple, int64_t sequence, const LedgerCounts& counts) {
+bool merge_into(const memory::Tuple& tuple, int64_t sequence, const LedgerCounts& counts,
+                const memory::UncertainGrants& uncertain) {
   const memory::WindowCells cells(tuple);
   bool rose = false;
   if (counts.foreign > 0) rose = cells.raise_foreign(sequence, counts.foreign);
   // Our region's row is a lower bound of the region's count, this process included: the rest raises
-  // the siblings and makes nothing fresh. Own is read after it and only grows.
-  const Count own = memory::count_in(cells.own(sequence), sequence);
+  // the siblings and makes nothing fresh. Own is read after it and only grows. A step may have raised
+  // our component above it.
+  const Count own = std::max(memory::count_in(cells.own(sequence), sequence),
+                             memory::count_in(cells.acked(sequence), sequence)) +
+                    uncertain.of(tuple, sequence);
   if (counts.own_region > own) {
     rose = cells.raise_siblings(sequence, counts.own_region - own) || rose;
   }

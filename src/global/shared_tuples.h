@@ -30,6 +30,7 @@
 #include "global/publish_rule.h"
 #include "memory/byte_budget.h"
 #include "memory/tuple_key.h"
+#include "memory/uncertain_grants.h"
 #include "memory/window_cells.h"
 #include "weir/ledger.h"
 #include "weir/origin.h"
@@ -138,8 +139,9 @@ struct SharedTuple {
 
 class SharedTuples {
  public:
-  SharedTuples(std::string region, memory::ByteBudget* budget)
-      : region_(std::move(region)), budget_(budget) {}
+  SharedTuples(std::string region, memory::ByteBudget* budget,
+               const memory::UncertainGrants& uncertain = memory::kNoUncertainGrants)
+      : region_(std::move(region)), budget_(budget), uncertain_(uncertain) {}
 
   // The name of our region.
   [[nodiscard]] const std::string& region() const { return region_; }
@@ -186,6 +188,7 @@ class SharedTuples {
 
   const std::string region_;
   memory::ByteBudget* const budget_;
+  const memory::UncertainGrants& uncertain_;
   mutable base::Mutex mutex_;
   base::HashIndex<SharedTuple> entries_ WEIR_GUARDED_BY(mutex_);
   std::vector<SharedTuple*> new_ WEIR_GUARDED_BY(mutex_);
@@ -194,6 +197,7 @@ class SharedTuples {
 
 // Merges the ledger's counts of one window into a tuple; the caller holds an epoch guard. Returns
 // whether a count rose.
-bool merge_into(const memory::Tuple& tuple, int64_t sequence, const LedgerCounts& counts);
+bool merge_into(const memory::Tuple& tuple, int64_t sequence, const LedgerCounts& counts,
+                const memory::UncertainGrants& uncertain);
 
 }  // namespace weir::global

@@ -169,6 +169,10 @@ Result<bool> Limiter::reset(Instant now, const Request& request) {
   return engine_->reset(now, request);
 }
 
+void Limiter::set_consistency(Consistency consistency) {
+  engine_->set_consistency(consistency);
+}
+
 void Limiter::set_on_origin_loss(OnOriginLoss policy) {
   engine_->set_on_origin_loss(policy);
 }

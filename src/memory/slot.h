@@ -72,16 +72,19 @@ struct CellDecision {
   bool approximate = false;  // by the sketch, or by a log that could not grow to the limit
   algorithms::Decision decision{};
   Evidence evidence{};
-  int64_t sequence = 0;  // window class: the window decided in, and charged if admitted
+  int64_t sequence = 0;     // window class: the window decided in, and charged if admitted
+  uint64_t generation = 0;  // of the tuple, if the origin decided
 };
 
-// The bound on the own count of a process in one window while it cannot reach the origin. In other
-// windows it may admit nothing: windows change faster than this bound is recomputed.
+// The bound on the own count of a process in one window: its allowance, or what it may admit while
+// it cannot reach the origin. In other windows it may admit nothing: windows change faster than this
+// bound is recomputed.
 struct OwnBound {
   static constexpr Count kNone = ~Count{0};
   Count most = kNone;
   int64_t sequence = 0;
   Millis retry_after{0};  // for a request that only this bound refuses
+  bool reported = true;   // the remaining limit of a verdict is not above it
 
   [[nodiscard]] bool is_set() const { return most != kNone; }
 };

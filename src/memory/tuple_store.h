@@ -17,6 +17,7 @@
 #include "memory/memory_plan.h"
 #include "memory/sketch.h"
 #include "memory/table.h"
+#include "memory/uncertain_grants.h"
 #include "memory/window_cells.h"
 #include "weir/clock.h"
 #include "weir/options.h"
@@ -64,6 +65,7 @@ struct TupleStore {
   Table table;
   Sketch sketch;
   Sketch evicted;
+  UncertainGrants uncertain;
 
  private:
   void remember_evicted(const Tuple& tuple, const FrozenWords& frozen);

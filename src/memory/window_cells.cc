@@ -19,6 +19,7 @@ void WindowCells::apply_own_bound(Count own_remaining, const Query& query,
     decision.retry_at = query.now + query.bound.retry_after;
     return;
   }
+  if (!query.bound.reported) return;
   const Count used = decision.admitted() ? query.ask.cost : 0;
   decision.remaining = std::min(decision.remaining, base::saturating_sub(own_remaining, used));
 }
@@ -35,6 +36,37 @@ void WindowCells::refund(int64_t sequence, Count cost) const {
     if (!Tagged{seen}.is_of(sequence)) return;
     if (own(sequence).compare_exchange_weak(seen, seen - cost, std::memory_order_seq_cst,
                                             std::memory_order_acquire)) {
+      return;
+    }
+  }
+}
+
+WindowCells::Told WindowCells::told(int64_t sequence) const {
+  const uint64_t word = slot_.hot[6].load(std::memory_order_acquire);
+  if (word == 0) return {};
+  const Tagged tagged{word};
+  switch (tagged.ahead_of(sequence)) {
+    case 0: return {.own = tagged.count(), .strict = tagged.closed(), .noted = true};
+    // A window begins as the last one ended.
+    case -1: return {.strict = tagged.closed()};
+    default: return {};
+  }
+}
+
+void WindowCells::note_told(int64_t sequence, Count own, std::optional<bool> strict) const {
+  Word& word = slot_.hot[6];
+  uint64_t seen = word.load(std::memory_order_acquire);
+  for (;;) {
+    const Tagged before{seen};
+    const int64_t ahead = seen == 0 ? -kTagReach : before.ahead_of(sequence);
+    if (ahead > 0) return;
+    const bool was_strict = ahead >= -1 && before.closed();
+    const Count count = ahead == 0 ? std::max(before.count(), own) : own;
+    const uint64_t noted = Tagged::make(sequence, count).word |
+                           (strict.value_or(was_strict) ? kClosedBit : uint64_t{0});
+    // A failed iteration means that another read was noted.
+    if (word.compare_exchange_weak(seen, noted, std::memory_order_acq_rel,
+                                   std::memory_order_acquire)) {
       return;
     }
   }
@@ -57,6 +89,7 @@ void WindowCells::clear_old_words(int64_t newest) const {
       clear_if_older(*word, newest, 1);
     }
   }
+  clear_if_older(slot_.hot[6], newest, 1);
 }
 
 bool WindowCells::raise_siblings(int64_t sequence, Count count) const {

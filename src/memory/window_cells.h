@@ -8,7 +8,7 @@
 //   hot[1,2]   own, by parity of the sequence
 //   hot[3,4]   others = siblings + foreign, by parity; the two parts are in the cold line
 //   hot[5]     freshness: until when no read is needed; see regional/freshness.h
-//   hot[6]     strict until (monotonic ns): before that a read is needed, whatever hot[5] contains
+//   hot[6]     told: the own count at the last read of the origin; closed: the tuple is strict
 //   hot[7]     watch: the generation, and the triggers of background work; see tuple_watch.h
 //
 // Invariants
@@ -25,6 +25,8 @@
 // Safe from any thread that holds an epoch guard.
 
 #pragma once
+
+#include <optional>
 
 #include "algorithms/windows.h"
 #include "base/inline.h"
@@ -47,8 +49,18 @@ class WindowCells {
   [[nodiscard]] Word& foreign(int64_t sequence) const { return cold_.foreign[sequence & 1]; }
   [[nodiscard]] Word& acked(int64_t sequence) const { return cold_.acked[sequence & 1]; }
   [[nodiscard]] Word& fresh_until() const { return slot_.hot[5]; }
-  [[nodiscard]] Word& strict_until() const { return slot_.hot[6]; }
   [[nodiscard]] Word& tentative() const { return cold_.tentative; }
+
+  // What the origin knew at the last read. Later admissions of this process are its alone.
+  struct Told {
+    Count own = 0;
+    bool strict = false;  // a request was refused in this window or the last one
+    bool noted = false;   // false: this window was not read yet
+  };
+  [[nodiscard]] Told told(int64_t sequence) const;
+  // Records a read of this window that began when the own count was `own`. `strict`: whether the
+  // origin refused a request in this window or the last one; none: it did not say.
+  void note_told(int64_t sequence, Count own, std::optional<bool> strict) const;
 
   [[nodiscard]] TupleWatch watch() const { return {slot_.hot[7].load(std::memory_order_relaxed)}; }
   [[nodiscard]] uint64_t generation() const { return watch().generation(); }

@@ -61,6 +61,17 @@ void InProcessOrigin::replay(std::vector<CellReplay> cells, OriginReply reply) {
   reply(std::move(answer));
 }
 
+void InProcessOrigin::step(std::vector<CellStep> steps, StepReply reply) {
+  std::vector<StepTotals> answer;
+  {
+    const base::MutexLock lock(store_->mutex);
+    const WallTime now = store_->clock.now().wall;
+    store_->state.delete_expired(now);
+    for (const CellStep& step : steps) answer.push_back(store_->state.step(step, now));
+  }
+  reply(std::move(answer));
+}
+
 void InProcessOrigin::retire(std::vector<CellRetirement> cells, RetirementReply reply) {
   size_t retired = 0;
   {

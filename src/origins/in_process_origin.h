@@ -26,7 +26,7 @@ struct InProcessOptions {
 
 // Safe from any thread; replies before the call returns. A message reaches all handlers before
 // notify() returns, unless another thread delivers messages at that moment.
-class InProcessOrigin final : public RegionalOrigin, public BridgeStore {
+class InProcessOrigin final : public RegionalOrigin, public StepStore, public BridgeStore {
   struct Store;
 
  public:
@@ -43,6 +43,8 @@ class InProcessOrigin final : public RegionalOrigin, public BridgeStore {
   void read(std::vector<CellRead> cells, OriginReply reply) override;
   void replay(std::vector<CellReplay> cells, OriginReply reply) override;
   void retire(std::vector<CellRetirement> cells, RetirementReply reply) override;
+  void step(std::vector<CellStep> steps, StepReply reply) override;
+  [[nodiscard]] StepStore* step_store() override { return this; }
   [[nodiscard]] BridgeStore* bridge_store() override { return this; }
 
   void acquire(std::string holder, Millis lease, GrantReply reply) override;

@@ -5,6 +5,7 @@
 
 #include "base/mutation.h"
 #include "base/wide.h"
+#include "origins/step_rule.h"
 
 namespace weir::origins {
 
@@ -43,7 +44,8 @@ CellTotals InProcessState::totals(const CellId& cell, const Component& mine) con
   CellTotals totals;
   const Cell* const found = find(cell);
   if (found == nullptr) return totals;
-  for (const auto& [component, part] : *found) {
+  totals.refused = found->refused;
+  for (const auto& [component, part] : found->parts) {
     Count& sum = component == mine ? totals.mine : totals.siblings;
     sum = base::saturating_add(sum, part.total);
   }
@@ -53,21 +55,53 @@ CellTotals InProcessState::totals(const CellId& cell, const Component& mine) con
 void InProcessState::replay(const CellReplay& replay, WallTime now) {
   if (replay.expires_at <= now) return;
   if (replay.total > 0 || replay.limit_seen > 0) {
-    const auto [cell, created] = cells_[replay.cell.tuple].try_emplace(replay.cell.sequence);
-    if (created) cells_by_expiry_.emplace(replay.expires_at, replay.cell);
-    Part& part = cell->second[replay.writer];
+    Part& part = open(replay.cell, replay.expires_at).parts[replay.writer];
     part.total = std::max(part.total, replay.total);
     part.limit_seen = smaller_limit(part.limit_seen, replay.limit_seen);
   }
   if (replay.due != Due::kNever) due.add(due_entry(replay, now));
 }
 
+StepTotals InProcessState::step(const CellStep& step, WallTime now) {
+  const CellId last{step.cell.tuple, step.cell.sequence - 1};
+  StepTotals result{.current = totals(step.cell, step.writer),
+                    .last = totals(last, step.writer),
+                    .granted = {}};
+  StepGrant grant = origins::grant(step, result.current, result.last);
+  // An expired cell counts as written.
+  if (step.expires_at > now) {
+    replay({.cell = step.cell,
+            .writer = step.writer,
+            .total = grant.total,
+            .expires_at = step.expires_at,
+            .limit_seen = step.limit_seen,
+            .due = step.due},
+           now);
+    if (grant.refused) open(step.cell, step.expires_at).refused = true;
+    result.current = totals(step.cell, step.writer);
+  } else {
+    result.current.mine = std::max(result.current.mine, grant.total);
+  }
+  if (step.with_regions) {
+    result.current.regions =
+        std::make_shared<const std::vector<RegionCount>>(regions(step.cell.tuple));
+  }
+  result.granted = std::move(grant.granted);
+  return result;
+}
+
+InProcessState::Cell& InProcessState::open(const CellId& cell, WallTime expires_at) {
+  const auto [found, created] = cells_[cell.tuple].try_emplace(cell.sequence);
+  if (created) cells_by_expiry_.emplace(expires_at, cell);
+  return found->second;
+}
+
 bool InProcessState::retire(const CellRetirement& retirement) {
   Cell* const cell = const_cast<Cell*>(find(retirement.cell));
   if (cell == nullptr) return false;
-  const auto part = cell->extract(retirement.writer);
+  const auto part = cell->parts.extract(retirement.writer);
   if (part.empty()) return false;
-  Part& departed = (*cell)[kDeparted];
+  Part& departed = cell->parts[kDeparted];
   const bool lost = base::mutated(base::Mutation::kFoldLost);
   departed.total = base::saturating_add(departed.total, lost ? 0 : part.mapped().total);
   departed.limit_seen = smaller_limit(departed.limit_seen, part.mapped().limit_seen);
@@ -78,7 +112,7 @@ std::map<Component, Count> InProcessState::components(const CellId& cell) const 
   std::map<Component, Count> totals;
   const Cell* const found = find(cell);
   if (found == nullptr) return totals;
-  for (const auto& [component, part] : *found) totals.emplace(component, part.total);
+  for (const auto& [component, part] : found->parts) totals.emplace(component, part.total);
   return totals;
 }
 
@@ -98,7 +132,7 @@ TupleCounts InProcessState::tuple(const std::string& tuple,
     if (cells == cells_.end()) continue;
     const auto cell = cells->second.find(sequence);
     if (cell == cells->second.end()) continue;
-    for (const auto& [component, part] : cell->second) {
+    for (const auto& [component, part] : cell->second.parts) {
       window.total = base::saturating_add(window.total, part.total);
       window.limit_seen = smaller_limit(window.limit_seen, part.limit_seen);
     }

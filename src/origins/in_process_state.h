@@ -23,6 +23,8 @@ class InProcessState {
   [[nodiscard]] CellTotals totals(const CellId& cell, const Component& mine) const;
   // Raises the component, and lowers its limit. Ignores an expired cell.
   void replay(const CellReplay& replay, WallTime now);
+  // See StepStore.
+  [[nodiscard]] StepTotals step(const CellStep& step, WallTime now);
   [[nodiscard]] bool retire(const CellRetirement& retirement);
   [[nodiscard]] std::map<Component, Count> components(const CellId& cell) const;
 
@@ -55,7 +57,11 @@ class InProcessState {
     Count total = 0;
     Count limit_seen = 0;  // 0: unknown
   };
-  using Cell = std::map<Component, Part>;
+  struct Cell {
+    std::map<Component, Part> parts;
+    bool refused = false;  // by a step
+  };
+  [[nodiscard]] Cell& open(const CellId& cell, WallTime expires_at);
   [[nodiscard]] const Cell* find(const CellId& cell) const;
   void erase(const CellId& cell);
 

@@ -1,4 +1,5 @@
-// The part of our own count that the origin acknowledged, per cell.
+// What the origin has of our own count, per cell. It may be more than the own count: a step granted
+// it to a request that did not wait.
 
 #pragma once
 

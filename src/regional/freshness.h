@@ -20,6 +20,7 @@
 #include "memory/lifecycle.h"
 #include "memory/tuple_meta.h"
 #include "memory/window_cells.h"
+#include "regional/allowance.h"
 #include "weir/time.h"
 
 namespace weir::regional {
@@ -32,13 +33,12 @@ enum class ReadRequirement : uint8_t {
   kRefused,  // the known counts deny already, and counts only grow
   kCold,     // never read
   kStale,
-  kStrict,   // denied a short while ago: only this window still grows
-  kDegrade,  // a read is due, but the last one failed just now or the next one would
+  kAsk,      // the origin must decide; see steps.h
+  kDegrade,  // one of these is due, but the last one failed just now or the next one would
 };
 
 [[nodiscard]] inline bool is_read(ReadRequirement requirement) {
-  return requirement == ReadRequirement::kCold || requirement == ReadRequirement::kStale ||
-         requirement == ReadRequirement::kStrict;
+  return requirement == ReadRequirement::kCold || requirement == ReadRequirement::kStale;
 }
 
 // The basis of a decision that does not wait for the read it requires.
@@ -97,10 +97,6 @@ struct Freshness {
   return {cells.fresh_until().load(std::memory_order_acquire)};
 }
 
-[[nodiscard]] inline uint64_t ticks(MonoTime time) {
-  return static_cast<uint64_t>(time.time_since_epoch().count());
-}
-
 // The same for all reads of a process.
 struct ReadRules {
   Millis longest{0};
@@ -126,20 +122,52 @@ struct ReadRules {
   return Nanos(at.offset) < fresh;
 }
 
+// Whether the counts in memory are recent enough for a decision.
 [[nodiscard]] inline ReadRequirement read_requirement(const memory::WindowCells& cells,
                                                       const memory::Query& query, MonoTime now,
                                                       const ReadRules& rules) {
   const Freshness freshness = freshness_of(cells);
   if (freshness.lasts(now)) {
-    if (freshness.has_failed()) return ReadRequirement::kDegrade;
-  } else if ((rules.regions && freshness.needs_regions()) ||
-             !fresh_from_start(cells, query, rules.longest)) {
-    if (!rules.available) return ReadRequirement::kDegrade;
-    return freshness.never() ? ReadRequirement::kCold : ReadRequirement::kStale;
+    return freshness.has_failed() ? ReadRequirement::kDegrade : ReadRequirement::kNothing;
   }
-  if (ticks(now) >= cells.strict_until().load(std::memory_order_acquire))
+  if (!(rules.regions && freshness.needs_regions()) &&
+      fresh_from_start(cells, query, rules.longest)) {
     return ReadRequirement::kNothing;
-  return rules.available ? ReadRequirement::kStrict : ReadRequirement::kDegrade;
+  }
+  if (!rules.available) return ReadRequirement::kDegrade;
+  return freshness.never() ? ReadRequirement::kCold : ReadRequirement::kStale;
+}
+
+// Whether this process may decide a request by itself, or the origin must. `known`: the decision on
+// the counts in memory. `unread`: as returned by read_requirement(). `allowance`: none if this
+// process has none now. Sets the bound of the query to the allowance if the process may decide.
+[[nodiscard]] inline ReadRequirement ask_requirement(const memory::WindowCells& cells,
+                                                     memory::Query& query,
+                                                     const memory::CellDecision& known,
+                                                     const std::optional<Allowance>& allowance,
+                                                     ReadRequirement unread, bool available) {
+  const memory::WindowCells::Told told = cells.told(known.sequence);
+  if (!known.decision.admitted()) {
+    // The first refusal is the origin's, so that all processes learn of it.
+    const bool asks = available && unread != ReadRequirement::kDegrade && !told.strict;
+    return asks ? ReadRequirement::kAsk : ReadRequirement::kRefused;
+  }
+  if (unread == ReadRequirement::kDegrade) return unread;
+  const Evidence& counts = known.evidence;
+  const Count taken = base::saturating_sub(counts.own + query.ask.cost, told.own);
+  const Count left = base::saturating_sub(
+      query.ask.capacity, told.own + counts.siblings + counts.foreign + counts.previous);
+  const bool covered = unread == ReadRequirement::kNothing && !told.strict && allowance &&
+                       allowance->covers(taken, left);
+  if (covered) {
+    // A window that has just begun: the next requests need not come here.
+    if (!told.noted) cells.note_told(known.sequence, 0, std::nullopt);
+    query.bound = {.most = told.own + left / allowance->parts,
+                   .sequence = known.sequence,
+                   .reported = false};
+    return ReadRequirement::kNothing;
+  }
+  return available ? ReadRequirement::kAsk : ReadRequirement::kDegrade;
 }
 
 // Whether the last window was read recently and after its end, so that a message about this window

@@ -21,6 +21,32 @@ Acknowledged acknowledged_in(const WindowCells& cells, int64_t sequence) {
 
 }  // namespace
 
+memory::OwnBound bound_while_late(const RegionState& region, memory::TupleStore& tuples,
+                                  const memory::TupleKey& key, const memory::Query& query) {
+  algorithms::Position at = algorithms::position_of(query.now, query.duration);
+  memory::OwnBound bound{.most = 0, .sequence = at.sequence, .retry_after = kReadPause};
+  const epoch::Guard guard;
+  const memory::Tuple tuple = tuples.table.find(key);
+  if (!tuple) return bound;
+  const WindowCells cells(tuple);
+  if (cells.newest() > at.sequence) {
+    at = {.sequence = cells.newest(), .offset = Millis(0), .width = query.duration};
+  }
+  bound.sequence = at.sequence;
+  const WindowCells::Told told = cells.told(at.sequence);
+  const Acknowledged last = acknowledged_in(cells, at.sequence - 1);
+  const Count carried = query.algorithm == Algorithm::kSlidingWindow
+                            ? algorithms::carried_over(at, last.own + last.others)
+                            : 0;
+  const Count left = base::saturating_sub(
+      query.ask.capacity,
+      told.own + acknowledged_in(cells, at.sequence).others + carried);
+  // A process that has not heard of the others has no allowance.
+  const uint64_t parts = region.allowance.last().parts;
+  bound.most = told.own + (parts > 0 ? left / parts : 0);
+  return bound;
+}
+
 memory::OwnBound bound_while_lost(const RegionState& region, memory::TupleStore& tuples,
                                   const memory::TupleKey& key, const memory::Query& query,
                                   OnOriginLoss policy) {

@@ -16,14 +16,10 @@ using telemetry::Stat;
 namespace {
 
 Stat read_stat(ReadRequirement requirement) {
-  return requirement == ReadRequirement::kCold    ? Stat::kColdReads
-         : requirement == ReadRequirement::kStale ? Stat::kStaleReads
-                                                  : Stat::kStrictReads;
+  return requirement == ReadRequirement::kCold ? Stat::kColdReads : Stat::kStaleReads;
 }
 Stat error_stat(ReadRequirement requirement) {
-  return requirement == ReadRequirement::kCold    ? Stat::kColdReadErrors
-         : requirement == ReadRequirement::kStale ? Stat::kStaleReadErrors
-                                                  : Stat::kStrictReadErrors;
+  return requirement == ReadRequirement::kCold ? Stat::kColdReadErrors : Stat::kStaleReadErrors;
 }
 
 }  // namespace
@@ -43,6 +39,7 @@ struct Refresh::Flight {
   ReadRequirement requirement = ReadRequirement::kCold;
   int64_t sequence = 0;  // the current window when the read began
   uint64_t generation = 0;
+  Count own = 0;  // of the current window
   Instant began{};
   // Guarded by the shard's mutex.
   bool ended = false;
@@ -52,17 +49,20 @@ struct Refresh::Flight {
   };
   std::vector<Subscription> subscriptions;
 
-  [[nodiscard]] size_t cells() const { return requirement == ReadRequirement::kStrict ? 1 : 2; }
+  static constexpr size_t kCells = 2;  // this window and the last one
 };
 
 Refresh::Shard& Refresh::shard_of(const Flight& flight) {
   return shards_[flight.key.hash() % kShards];
 }
 
-uint64_t Refresh::generation_of(const memory::TupleKey& key) const {
+void Refresh::note_state(Flight& flight) const {
   const epoch::Guard guard;
-  const memory::Tuple tuple = tuples_->table.find(key);
-  return tuple ? WindowCells(tuple).generation() : 0;
+  const memory::Tuple tuple = tuples_->table.find(flight.key);
+  if (!tuple) return;
+  const WindowCells cells(tuple);
+  flight.generation = cells.generation();
+  flight.own = memory::count_in(cells.own(flight.sequence), flight.sequence);
 }
 
 void Refresh::read(Instant now, const std::vector<ReadRequest>& requests, Executor& home,
@@ -82,22 +82,21 @@ void Refresh::read(Instant now, const std::vector<ReadRequest>& requests, Execut
     flight->key = *request.key;
     flight->requirement = request.requirement;
     flight->sequence = algorithms::position_of(now.wall, request.duration).sequence;
-    flight->generation = generation_of(*request.key);
+    note_state(*flight);
     flight->began = now;
 
     Shard& shard = shard_of(*flight);
     const base::MutexLock lock(shard.mutex);
     FlightPtr& current = shard.flights[flight->tuple];
-    // A read of an older window or of fewer cells does not serve this request.
+    // A read of an older window does not serve this request.
     const bool joins = current != nullptr && current->sequence == flight->sequence &&
-                       current->generation == flight->generation &&
-                       current->cells() >= flight->cells();
+                       current->generation == flight->generation;
     if (!joins) {
       current = flight;
       started.push_back(flight);
       counters_->add(read_stat(flight->requirement));
       const Component reader = region_->component(flight->generation);
-      for (size_t back = 0; back < flight->cells(); ++back) {
+      for (size_t back = 0; back < Flight::kCells; ++back) {
         const int64_t sequence = flight->sequence - static_cast<int64_t>(back);
         cells.push_back({.cell = {flight->tuple, sequence},
                          .reader = reader,
@@ -128,7 +127,7 @@ void Refresh::on_reply(const std::vector<FlightPtr>& flights,
   const CellTotals* const last = next + totals->size();
   for (const FlightPtr& flight : flights) {
     // A reply with too few cells is no answer for the rest.
-    if (static_cast<size_t>(last - next) < flight->cells()) {
+    if (static_cast<size_t>(last - next) < Flight::kCells) {
       fail({flight}, tuples_->clock.now().mono);
       continue;
     }
@@ -138,9 +137,9 @@ void Refresh::on_reply(const std::vector<FlightPtr>& flights,
     };
     ReadResult result{.answered = true, .merged = merge(*flight, next)};
     result.counts.current = total(0);
-    if (flight->cells() == 2) result.counts.previous = total(1);
+    result.counts.previous = total(1);
     result.regions = next[0].regions;
-    next += flight->cells();
+    next += Flight::kCells;
     end(flight, result);
   }
 }
@@ -176,7 +175,7 @@ bool Refresh::merge(const Flight& flight, const CellTotals* totals) const {
   // The next charge must rebuild the tuple first.
   if (!tuples_->is_current(tuple, flight.sequence)) return false;
   const Count known = memory::count_in(cells.siblings(flight.sequence), flight.sequence);
-  for (size_t back = 0; back < flight.cells(); ++back) {
+  for (size_t back = 0; back < Flight::kCells; ++back) {
     const int64_t newest = mutated(Mutation::kLateIntoNext) ? cells.newest() : flight.sequence;
     const int64_t sequence = newest - static_cast<int64_t>(back);
     if (cells.raise_siblings(sequence, totals[back].siblings) && publish_watch_ != nullptr) {
@@ -191,16 +190,16 @@ bool Refresh::merge(const Flight& flight, const CellTotals* totals) const {
       handler->merge_regions(tuple, *totals[0].regions);
     }
   }
-  if (flight.requirement != ReadRequirement::kStrict) {
-    const Millis longest =
-        longest_while_failing(region_->replay_failing_since(), flight.began.mono,
-                              tuple.slot->header.duration(), region_->max_freshness);
-    const bool missed =
-        region_->reads_regions &&
-        (totals[0].regions == nullptr || region_->missed_messages_since(flight.began.mono));
-    note_read(tuple, flight.sequence, flight.began, Extent::kBoth,
-              missed ? OtherRegions::kAsBefore : OtherRegions::kKnown, known, longest);
-  }
+  cells.note_told(flight.sequence, std::min(flight.own, totals[0].mine),
+                  totals[0].refused || totals[1].refused);
+  const Millis longest =
+      longest_while_failing(region_->replay_failing_since(), flight.began.mono,
+                            tuple.slot->header.duration(), region_->max_freshness);
+  const bool missed =
+      region_->reads_regions &&
+      (totals[0].regions == nullptr || region_->missed_messages_since(flight.began.mono));
+  note_read(tuple, flight.sequence, flight.began, Extent::kBoth,
+            missed ? OtherRegions::kAsBefore : OtherRegions::kKnown, known, longest);
   return true;
 }
 

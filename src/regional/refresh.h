@@ -73,7 +73,7 @@ class Refresh : public std::enable_shared_from_this<Refresh> {
   };
 
   [[nodiscard]] Shard& shard_of(const Flight& flight);
-  [[nodiscard]] uint64_t generation_of(const memory::TupleKey& key) const;
+  void note_state(Flight& flight) const;
   void on_reply(const std::vector<FlightPtr>& flights, Result<std::vector<CellTotals>> totals);
   void fail(const std::vector<FlightPtr>& flights, MonoTime now);
   [[nodiscard]] bool merge(const Flight& flight, const CellTotals* totals) const;

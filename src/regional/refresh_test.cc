@@ -284,37 +284,6 @@ TEST_F(RefreshTest, DoesNotSweepAnExpiredTupleWhileARequestWaitsForIt) {
   EXPECT_EQ((*answer)->basis, Basis::kRefreshed);
 }
 
-TEST_F(RefreshTest, IsStrictAfterADenialAndReadsTheCurrentCellOnly) {
-  ask_and_answer(refresh_request("alice", 9), {});
-  EXPECT_FALSE(ask_and_answer(refresh_request("alice", 2), {}).admitted());
-  const Answer strict = ask(refresh_request("alice", 1));
-  EXPECT_FALSE(strict->has_value());
-  ASSERT_EQ(origin_->reads.size(), 1u);
-  EXPECT_EQ(origin_->reads[0].cells.size(), 1u);
-  origin_->answer_read({.mine = 9, .siblings = 1});
-  executor_.run();
-  EXPECT_FALSE((*strict)->admitted());
-}
-
-TEST_F(RefreshTest, StaysStrictAcrossTheRollOverAndEndsByItself) {
-  ask_and_answer(refresh_request("alice", 9), {});
-  EXPECT_FALSE(ask_and_answer(refresh_request("alice", 2), {}).admitted());
-  // A second before the strict deadline, in the next window; fresh by a read just now.
-  clock_.advance(Millis(59'000));
-  ask_and_answer(refresh_request("alice", 0), {.mine = 9});
-  EXPECT_FALSE(ask(refresh_request("alice", 1))->has_value());
-  origin_->answer_read({});
-  executor_.run();
-  clock_.advance(Millis(1000));
-  EXPECT_TRUE(ask(refresh_request("alice", 1))->has_value());
-}
-
-TEST_F(RefreshTest, IsNotStrictAfterARequestThatCanNeverPass) {
-  ask_and_answer(refresh_request("alice"), {});
-  EXPECT_EQ(ask_and_answer(refresh_request("alice", 11), {}).outcome, Outcome::kNever);
-  EXPECT_TRUE(ask(refresh_request("alice"))->has_value());
-}
-
 TEST_F(RefreshTest, PeeksAtATupleOfSiblingsWithoutCreatingIt) {
   const Verdict verdict = ask_and_answer(refresh_request("alice", 0), {.siblings = 4});
   EXPECT_EQ(verdict.basis, Basis::kRefreshed);
@@ -500,7 +469,10 @@ class EvictionTest : public ::testing::Test {
   std::shared_ptr<origins::InProcessOrigin> origin_ =
       std::make_shared<origins::InProcessOrigin>(clock_);
   std::shared_ptr<Engine> engine_ =
-      Engine::make(clock_, {.origin = origin_, .capacity = 1, .seed = 1});
+      Engine::make(clock_, {.origin = origin_,
+                            .consistency = Consistency::kRelaxed,  // decided after a read
+                            .capacity = 1,
+                            .seed = 1});
   const std::vector<std::string> others_ = fifteen();
 };
 

@@ -19,6 +19,7 @@
 #include "memory/dirty_list.h"
 #include "memory/tuple_store.h"
 #include "memory/window_cells.h"
+#include "regional/allowance.h"
 #include "regional/incarnation.h"
 #include "weir/options.h"
 #include "weir/origin.h"
@@ -52,6 +53,7 @@ struct RegionState {
         max_freshness(options.max_freshness),
         replay_within(options.replay_within),
         on_origin_loss(options.on_origin_loss),
+        consistency(options.consistency),
         pending_replay(options.origin ? tuples.table.slots() : 0) {
     if (!origin) return;
     tuples.budget.reserve_fixed(memory::MemoryPart::kTable,
@@ -102,6 +104,10 @@ struct RegionState {
 
   // Written by Limiter::set_on_origin_loss(). Independent of other words: relaxed.
   std::atomic<OnOriginLoss> on_origin_loss;
+  // The same of Limiter::set_consistency().
+  std::atomic<Consistency> consistency;
+  // Written by Replay. Without steps or heartbeats it stays empty.
+  AllowanceTerm allowance;
   // Pushed by the Decider, Refresh and Replay; taken by Replay.
   memory::DirtyList pending_replay;
   // Written by Replay. How long the oldest unacknowledged cost has waited, in ns.

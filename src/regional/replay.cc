@@ -33,7 +33,8 @@ struct Replay::Sent {
   uint32_t index = 0;
   uint64_t generation = 0;
   int64_t sequence = 0;
-  Count total = 0;
+  Count own = 0;
+  Count total = 0;  // as sent
   bool current = false;  // the current window when sent: only its read-back makes a tuple fresh
   Extent extent = Extent::kBoth;
   Due due = Due::kNever;
@@ -52,6 +53,9 @@ WorkReport Replay::run_once(Instant now, Executor& timers, Flush flush) {
   const base::MutexLock lock(mutex_);
   now = latest_ = std::max(now, latest_, [](Instant a, Instant b) { return a.mono < b.mono; });
   WorkReport report;
+  if (const auto membership = region_->origin->membership()) {
+    region_->allowance.update(*membership, now.mono, region_->max_freshness);
+  }
   if (!accepts_writes(region_->origin->reach())) return wait(now);
   requeue_all_after_loss(now.wall);
   choose_due_after(now.mono);
@@ -208,8 +212,8 @@ bool Replay::is_due(Instant now, Pending& pending) const {
   return false;
 }
 
-// The tuple is due when own - acked >= remaining / 2n, where remaining is the present remainder
-// less the growth of own: so when own >= (2n acked + own now + remaining now) / (2n + 1).
+// The tuple is due when this process has admitted half of its allowance beyond what it told: so the
+// next read arrives before the allowance ends, and steady requests do not wait.
 void Replay::check(Instant now, const Tuple& tuple, Pending& pending) const {
   const WindowCells cells(tuple);
   if (pending.generation == 0) pending.last_check = now.mono;
@@ -219,9 +223,10 @@ void Replay::check(Instant now, const Tuple& tuple, Pending& pending) const {
   const Count own = memory::count_in(cells.own(pending.sequence), pending.sequence);
   const Count acked =
       std::min(own, memory::count_in(cells.acked(pending.sequence), pending.sequence));
-  const uint64_t parts = uint64_t{2} * region_->origin->live_nodes();
-  const Count sum = parts * acked + own + memory::remaining_of(tuple, now.wall);
-  pending.due_at = std::max(acked + 1, base::ceil_div(sum, parts + 1));
+  const uint64_t heard = region_->allowance.last().parts;
+  const uint64_t parts = heard > 0 ? heard : kAllowanceParts * region_->origin->live_nodes();
+  const Count left = memory::remaining_of(tuple, now.wall) + own - acked;
+  pending.due_at = acked + std::max<Count>(1, left / (2 * parts));
 }
 
 // False: batches kept changing the count; the tuple stays dirty for the next run.
@@ -267,7 +272,8 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ex
     }
     if (expires_at <= now) return;
   }
-  const Count total = own->count_of(sequence);
+  // Not less than a step granted: the next step will grant that again.
+  const Count total = std::max(own->count_of(sequence), acked.count_of(sequence));
   // A count that may change the answer of the publish rule, and that was not evaluated yet. The
   // bridge evaluates it, even if this process ends or evicts the tuple now.
   const bool unevaluated = region_->reads_regions && sequence == cells.newest() &&
@@ -277,6 +283,7 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ex
       {.index = tuple.index,
        .generation = cells.generation(),
        .sequence = sequence,
+       .own = own->count_of(sequence),
        .total = total,
        .current = algorithms::position_of(now, header.duration()).sequence == sequence,
        .extent = extent});
@@ -327,6 +334,7 @@ void Replay::on_reply(const Batch& batch, const Result<std::vector<CellTotals>>&
   counters_->add(Stat::kReplayed, batch.sent.size());
   // An origin that refuses writes still answers reads.
   if (batch.writes) region_->failing_since.store(0, std::memory_order_relaxed);
+  std::optional<uint32_t> last_refused;  // the tuple whose last window has a refusal
   // Backwards: the last window of a tuple is merged before the current one makes the tuple fresh.
   for (size_t i = batch.sent.size(); i-- > 0;) {
     const Sent& sent = batch.sent[i];
@@ -336,10 +344,11 @@ void Replay::on_reply(const Batch& batch, const Result<std::vector<CellTotals>>&
     if (!is_window(tuple)) continue;
     const WindowCells cells(tuple);
     if (cells.generation() != sent.generation) continue;
+    if (!sent.current && received.refused) last_refused = tuple.index;
     const Count known = memory::count_in(cells.siblings(sent.sequence), sent.sequence);
     // An origin of another epoch may have lost the count since.
     if (batch.epoch == region_->origin->epoch()) {
-      note_acked(cells, sent.sequence, std::min(sent.total, received.mine));
+      note_acked(cells, sent.sequence, received.mine);
     }
     if (!mutated(Mutation::kFreshByAcknowledgement) &&
         cells.raise_siblings(sent.sequence, received.siblings) && publish_watch_ != nullptr) {
@@ -350,6 +359,11 @@ void Replay::on_reply(const Batch& batch, const Result<std::vector<CellTotals>>&
       region_->mark_dirty(tuple);
     }
     if (sent.current) {
+      // The last window was merged before this one.
+      const bool refused = received.refused || last_refused == tuple.index;
+      cells.note_told(sent.sequence, std::min(sent.own, received.mine),
+                      sent.extent == Extent::kBoth || refused ? std::optional(refused)
+                                                              : std::nullopt);
       const Millis longest =
           longest_while_failing(region_->replay_failing_since(), batch.began.mono,
                                 tuple.slot->header.duration(), region_->max_freshness);

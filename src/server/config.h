@@ -54,6 +54,7 @@ struct Config {
   std::optional<origins::RedisAddress> origin{};  // none: counts in this process only
   std::string origin_password_file{};
   OnOriginLoss on_origin_loss = OnOriginLoss::kLocal;
+  Consistency consistency = Consistency::kConverge;
   LedgerChoice ledger_choice = LedgerChoice::kUsual;
   ledgers::LedgerAddress ledger{};  // with LedgerChoice::kGiven
   std::string ledger_password_file{};

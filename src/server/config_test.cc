@@ -148,6 +148,7 @@ TEST(Settings, HaveTheDocumentedDefaults) {
                   .origin = origins::RedisAddress{},
                   .origin_password_file = "password",
                   .on_origin_loss = OnOriginLoss::kDeny,
+                  .consistency = Consistency::kExact,
                   .ledger_choice = LedgerChoice::kNone,
                   .ledger_password_file = "password",
                   .clean_ledger = false,
@@ -487,7 +488,7 @@ TEST(ConfigFile, ReportsAllProblemsWithLineAndColumn) {
           "2:1 'colour' is not a setting; the settings are http, resp, http-socket, resp-socket, "
           "allow-public, resp-auth, public-metrics, max-connections, "
           "max-connections-per-address, connection-memory, drain-delay, drain-grace, region, "
-          "node, data, origin, origin-password-file, on-origin-loss, ledger, "
+          "node, data, origin, origin-password-file, on-origin-loss, consistency, ledger, "
           "ledger-password-file, ledger-clean, log, threads, memory, capacity, backend",
           "4:11 capacity is '1': it must be a whole number from 64 to 268435456, or auto",
           "5:1 threads is given twice", "6:7 node must be a single value",

@@ -69,6 +69,8 @@ void reload(Config& config, const ReloadConfig& reload_config, const ReloadTarge
   const std::vector<std::string> restart = changed_settings(config, *fresh, false);
   targets.limiter.set_on_origin_loss(fresh->on_origin_loss);
   config.on_origin_loss = fresh->on_origin_loss;
+  targets.limiter.set_consistency(fresh->consistency);
+  config.consistency = fresh->consistency;
   for (const std::string& name : changed) copy_given(name, *fresh, config);
   fmt::print(stderr, "weir: settings reloaded; changed: {}{}\n",
              changed.empty() ? "nothing" : joined(changed),

@@ -250,6 +250,7 @@ void serve(Config config, const ReloadConfig& reload_config) {
                         .region = config.region_name(),
                         .clean_ledger = config.clean_ledger,
                         .on_origin_loss = config.on_origin_loss,
+                        .consistency = config.consistency,
                         .capacity = plan.capacity,
                         .memory = plan.memory};
   auto created = Limiter::create(clock, options);

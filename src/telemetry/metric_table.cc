@@ -83,13 +83,13 @@ constexpr MetricInfo kTable[] = {
     {kOriginInvalid, kOrigin, kCounter, "weir_origin_invalid_total", "values", "",
      "Values in the origin that are not valid counts, ignored.", "OriginMetrics::invalid"},
     {kRefreshes, kOrigin, kCounter, "weir_refreshes_total", "reads", "kind, result",
-     "Reads of the origin before a decision, by cause and result.",
-     "LimiterStats::cold, stale, strict"},
+     "Calls to the origin before a decision, by cause and result: reads of unknown or old counts, "
+     "and steps, which ask for admissions.",
+     "LimiterStats::cold, stale, steps"},
     {kUnread, kOrigin, kCounter, "weir_unread_total", "decisions", "",
      "Decisions made without the read of the origin that they needed.", "LimiterStats::unread"},
     {kStrictActivations, kOrigin, kCounter, "weir_strict_activations_total", "tuples", "",
-     "Tuples that became strict after a denial: for a time the origin is read before each "
-     "admission.",
+     "Tuples that became strict after a denial: for a time the origin decides each admission.",
      "LimiterStats::made_strict"},
     {kReplayed, kOrigin, kCounter, "weir_replayed_total", "cells", "",
      "Cells replayed to the origin and acknowledged.", "LimiterStats::replayed"},

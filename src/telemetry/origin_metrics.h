@@ -18,6 +18,7 @@ enum class OriginCommand : uint8_t {
   kReplay,  // write a component
   kExpire,  // set the expiry of a cell
   kRead,    // read a cell
+  kStep,    // ask for admissions
   kRetire,  // fold the component of a departed node
   kNodes,   // list the live nodes
   kPing,
@@ -46,8 +47,8 @@ enum class OriginError : uint8_t {
 };
 
 [[nodiscard]] constexpr std::string_view to_string(OriginCommand command) {
-  constexpr std::string_view kNames[] = {"write", "expire",  "read", "retire", "nodes",
-                                         "ping",  "regions", "due",  "bridge"};
+  constexpr std::string_view kNames[] = {"write", "expire", "read",    "step", "retire",
+                                         "nodes", "ping",   "regions", "due",  "bridge"};
   static_assert(std::size(kNames) == static_cast<size_t>(OriginCommand::kCount));
   return kNames[static_cast<size_t>(command)];
 }

@@ -139,7 +139,7 @@ Workload flood_beside_a_reader() {
       const memory::Tuple tuple = state.tuples->table.find(context.key);
       if (!tuple) return;
       CellDecision result;
-      (void)decider.decide_found(tuple, context.now.mono, context.query, result);
+      (void)decider.decide_found(tuple, context.query, result);
       constexpr int kReads = 8;
       for (int i = 0; i < kReads; ++i) {
         (void)tuple.slot->hot[0].load(std::memory_order_acquire);

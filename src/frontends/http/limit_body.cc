@@ -27,10 +27,11 @@ enum Field : unsigned {
   kCost,
   kAlgorithm,
   kBurst,
+  kConsistency,
   kFields,
 };
 constexpr std::string_view kNames[kFields] = {"namespace", "identifier", "limit", "duration",
-                                              "cost",      "algorithm",  "burst"};
+                                              "cost",      "algorithm",  "burst", "consistency"};
 constexpr unsigned kRequired =
     1u << kNamespace | 1u << kIdentifier | 1u << kLimit | 1u << kDuration;
 
@@ -85,8 +86,8 @@ class ItemReader {
     if (field == kFields) {
       add_problem(
           prefix(name, 64), "is not a field of this request",
-          "remove it; the fields are namespace, identifier, limit, duration, cost, algorithm "
-          "and burst");
+          "remove it; the fields are namespace, identifier, limit, duration, cost, algorithm, "
+          "burst and consistency");
       return simdjson::SUCCESS;
     }
     if (seen_ >> field & 1) {
@@ -108,6 +109,7 @@ class ItemReader {
         return error;
       }
       case kBurst: return read_count(name, value, {1, kMaxLimit}, request_.burst.emplace());
+      case kConsistency: return read_consistency(value);
       case kFields: break;
     }
     return simdjson::SUCCESS;
@@ -153,22 +155,32 @@ class ItemReader {
     return error;
   }
 
-  simdjson::error_code read_algorithm(ondemand::value value) {
+  // A name that `parse` knows; otherwise a problem with the choices.
+  template <typename Parse, typename Value>
+  simdjson::error_code read_choice(std::string_view field, ondemand::value value,
+                                   const Parse& parse, std::string_view choices, Value& out) {
     std::string_view name;
     const auto error = value.get_string().get(name);
     if (error != simdjson::SUCCESS && !other_type(error)) return error;
-    const auto algorithm = error == simdjson::SUCCESS ? algorithm_from(name) : std::nullopt;
-    if (algorithm) {
-      request_.algorithm = *algorithm;
+    if (const auto known = error == simdjson::SUCCESS ? parse(name) : std::nullopt) {
+      out = *known;
     } else {
-      add_problem(
-          "algorithm",
-          error == simdjson::SUCCESS ? "is \"" + std::string(prefix(name, 40)) + "\""
-                                     : "is not a string",
-          "choose sliding_window, sliding_window_strict, fixed_window, sliding_log, gcra or "
-          "token_bucket");
+      add_problem(field,
+                  error == simdjson::SUCCESS ? "is \"" + std::string(prefix(name, 40)) + "\""
+                                             : "is not a string",
+                  "choose " + std::string(choices));
     }
     return simdjson::SUCCESS;
+  }
+  simdjson::error_code read_algorithm(ondemand::value value) {
+    return read_choice("algorithm", value, algorithm_from,
+                       "sliding_window, sliding_window_strict, fixed_window, sliding_log, gcra or "
+                       "token_bucket",
+                       request_.algorithm);
+  }
+  simdjson::error_code read_consistency(ondemand::value value) {
+    return read_choice("consistency", value, consistency_from, "converge, exact or relaxed",
+                       request_.consistency);
   }
 
   std::string location_;

@@ -278,7 +278,7 @@ void write_metrics(const Service& service, Bytes& out) {
     };
     reads("cold", stats.cold);
     reads("stale", stats.stale);
-    reads("strict", stats.strict);
+    reads("step", stats.steps);
     page.single(Metric::kUnread, stats.unread);
     page.single(Metric::kStrictActivations, stats.made_strict);
     page.single(Metric::kReplayed, stats.replayed);

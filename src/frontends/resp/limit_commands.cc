@@ -47,7 +47,7 @@ RespError read_item(Arguments arguments, Request& request, size_t& used) {
                         duration);
   }
   request.duration = Millis(duration);
-  enum Option : unsigned { kCost = 1, kBurst = 2, kAlgorithm = 4 };
+  enum Option : unsigned { kCost = 1, kBurst = 2, kAlgorithm = 4, kConsistency = 8 };
   unsigned seen = 0;
   const auto again = [&seen](Option option) {
     const bool before = (seen & option) != 0;
@@ -69,8 +69,15 @@ RespError read_item(Arguments arguments, Request& request, size_t& used) {
     } else if (is_word(option, "ALGORITHM")) {
       if (again(kAlgorithm)) return given_twice("ALGORITHM");
       error = read_algorithm(value, request);
+    } else if (is_word(option, "CONSISTENCY")) {
+      if (again(kConsistency)) return given_twice("CONSISTENCY");
+      request.consistency = consistency_from(value);
+      if (!request.consistency) {
+        error = "ERR CONSISTENCY is " + quoted(value) + ": use converge, exact or relaxed";
+      }
     } else {
-      return "ERR " + quoted(option) + " is not an option: use COST, ALGORITHM or BURST";
+      return "ERR " + quoted(option) +
+             " is not an option: use COST, ALGORITHM, BURST or CONSISTENCY";
     }
   }
   used = at;

@@ -111,8 +111,21 @@ void RedisOrigin::Worker::replay(const std::vector<CellReplay>& cells, OriginRep
     if (!part.expired) {
       part.key = redis_key(cell.cell);
       part.expires_at = cell.expires_at;
-      if (cell.total > 0 || cell.limit_seen > 0) write_cell(call.pipeline, part);
-      add(call.pipeline, OriginCommand::kRead, {"HGETALL", part.key});
+      const bool writes = cell.total > 0 || cell.limit_seen > 0;
+      part.by_step = writes && is_below_step(part.key, part.field, cell.total);
+      if (part.by_step) {
+        // HSET would take back what the step has granted.
+        load_script(call.pipeline, Script::kStep);
+        add_step(call.pipeline, {.cell = cell.cell,
+                                 .writer = cell.writer,
+                                 .own = cell.total,
+                                 .expires_at = cell.expires_at,
+                                 .limit_seen = cell.limit_seen,
+                                 .asks = {}});
+      } else {
+        if (writes) write_cell(call.pipeline, part);
+        add(call.pipeline, OriginCommand::kRead, {"HGETALL", part.key});
+      }
       part.hash_reply = call.pipeline.count - 1;
       if (cell.due != Due::kNever) due.push_back(due_entry(cell, server_time()));
     }
@@ -237,9 +250,13 @@ Result<std::vector<CellTotals>> RedisOrigin::Worker::totals(const Call& call,
       all.push_back({.mine = cell.total});
       continue;
     }
-    const RedisReply& reply = replies[cell.hash_reply];
+    const bool by_step = cell.by_step && replies[cell.hash_reply].items.size() >= kStepReplies;
+    const RedisReply& reply =
+        by_step ? replies[cell.hash_reply].items[kStepCell] : replies[cell.hash_reply];
     if (reply.type == RedisReply::Type::kList) {
-      const CellHash hash = read_hash(reply, cell.field);
+      CellHash hash = read_hash(reply, cell.field);
+      // As it was before the step.
+      if (by_step) hash.totals.mine = std::max(hash.totals.mine, cell.total);
       metrics.invalid.fetch_add(hash.invalid, std::memory_order_relaxed);
       if (cell.expires_at != WallTime{}) {
         repairs.observe_departed(cell.key, hash.departed, cell.expires_at);

@@ -15,6 +15,7 @@ namespace {
 constexpr Count kMaxPlausible = Count{1} << 44;
 
 constexpr std::string_view kDepartedField = "departed";
+constexpr std::string_view kRefusedField = "refused";
 constexpr char kLimitMark = 'l';  // not a digit of a component
 
 }  // namespace
@@ -73,6 +74,10 @@ CellHash read_hash(const RedisReply& hash, std::string_view field) {
     const std::string_view name = hash.items[i].text;
     if (name.starts_with(kLimitMark)) {
       read.limit_seen = smaller_limit(read.limit_seen, count);
+      continue;
+    }
+    if (name == kRefusedField) {
+      read.totals.refused = true;
       continue;
     }
     Count& part = name == field ? read.totals.mine : read.totals.siblings;

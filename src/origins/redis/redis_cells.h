@@ -1,7 +1,8 @@
 // The representation of a cell in Redis.
 //
 // A cell is a small hash. Each component is a field, and its total is the value. With a ledger the
-// field `l` + component has the smallest limit that the component's writer saw. The key is a hash
+// field `l` + component has the smallest limit that the component's writer saw. The field `refused`
+// exists if a step refused a request in this window. The key is a hash
 // of the tuple and the sequence of the window; the hash of the tuple stands in braces, so that all
 // keys of a tuple share one slot of a cluster. The field `departed` is the component of all nodes
 // that shut down. Values that are not a count are ignored, and sums saturate.

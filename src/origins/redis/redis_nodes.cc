@@ -111,6 +111,10 @@ void RedisOrigin::Worker::on_heartbeat(Instant sent, std::span<const RedisReply>
   if (paused) shrink_allowed_at = sent.mono + timeouts.node;
   acknowledged_at = sent.mono;
   on_nodes(replies, sent.mono >= shrink_allowed_at);
+  // After the number of nodes, which belongs to it.
+  const int64_t sent_at = sent.mono.time_since_epoch().count();
+  if (paused) heard_since.store(sent_at, std::memory_order_release);
+  heard_at.store(sent_at, std::memory_order_release);
 }
 
 // As the handshake did; whether it succeeds shows the next one.

@@ -57,6 +57,12 @@ void RedisOrigin::replay(std::vector<CellReplay> cells, OriginReply reply) {
   });
 }
 
+void RedisOrigin::step(std::vector<CellStep> steps, StepReply reply) {
+  post(std::move(reply), [steps = std::move(steps)](Worker& worker, StepReply answer) mutable {
+    worker.step(std::move(steps), std::move(answer));
+  });
+}
+
 void RedisOrigin::retire(std::vector<CellRetirement> cells, RetirementReply reply) {
   post(std::move(reply), [cells = std::move(cells)](Worker& worker, RetirementReply answer) {
     worker.retire(cells, std::move(answer));
@@ -137,6 +143,16 @@ uint32_t RedisOrigin::live_nodes() const {
 
 uint32_t RedisOrigin::rank() const {
   return worker_->rank.load(std::memory_order_relaxed);
+}
+
+std::optional<Membership> RedisOrigin::membership() const {
+  // Acquire: `since` is not newer than what it belongs to.
+  const int64_t heard_at = worker_->heard_at.load(std::memory_order_acquire);
+  if (heard_at == 0) return std::nullopt;
+  return Membership{
+      .nodes = live_nodes(),
+      .since = MonoTime(Nanos(worker_->heard_since.load(std::memory_order_acquire))),
+      .heard_at = MonoTime(Nanos(heard_at))};
 }
 
 uint64_t RedisOrigin::epoch() const {

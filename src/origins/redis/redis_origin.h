@@ -18,7 +18,7 @@
 
 namespace weir::origins {
 
-class RedisOrigin final : public RegionalOrigin, public BridgeStore {
+class RedisOrigin final : public RegionalOrigin, public StepStore, public BridgeStore {
  public:
   // `clock` must outlive the origin. `seed` names this node among those that share the server, and
   // makes its pauses differ from theirs.
@@ -39,6 +39,9 @@ class RedisOrigin final : public RegionalOrigin, public BridgeStore {
   [[nodiscard]] uint32_t rank() const override;
   // Also changes when the messages of the bridge may have been missed: after each subscription.
   [[nodiscard]] uint64_t epoch() const override;
+  void step(std::vector<CellStep> steps, StepReply reply) override;
+  [[nodiscard]] std::optional<Membership> membership() const override;
+  [[nodiscard]] StepStore* step_store() override { return this; }
   [[nodiscard]] BridgeStore* bridge_store() override { return this; }
 
   // Calls run in their order. Those without a reply are dropped while the server is unreachable.

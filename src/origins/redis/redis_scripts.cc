@@ -52,6 +52,67 @@ redis.call('HSET', KEYS[1], 'departed', string.format('%.0f', missing))
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 )";
 
+// Numbers are exact up to 2^53, products of a count and a time are not: share() splits them. A new
+// field may be the first one of a new cell, which then needs an expiry.
+constexpr std::string_view kStepText = R"(
+local numbers = {}
+for i = 2, #ARGV do
+  numbers[i] = tonumber(string.match(ARGV[i], '^%d+$'))
+  if not numbers[i] then return redis.error_reply('ERR weir: argument ' .. i .. ' is no number') end
+end
+local field, own, ttl, seen = ARGV[1], numbers[2], numbers[3], numbers[4]
+local duration = numbers[10]
+if #ARGV < 10 or #ARGV % 3 ~= 1 or duration < 1 then
+  return redis.error_reply('ERR weir: wrong arguments')
+end
+local function share(count, rest)
+  local whole = math.floor(count / duration)
+  local part = count - whole * duration
+  local high = math.floor(part / 65536)
+  local first = high * rest
+  local quotient = math.floor(first / duration)
+  local second = (first - quotient * duration) * 65536 + (part - high * 65536) * rest
+  return whole * rest + quotient * 65536 + math.floor(second / duration)
+end
+local function read(key)
+  local all = redis.call('HGETALL', key)
+  local mine, others = 0, 0
+  for i = 1, #all, 2 do
+    local name, count = all[i], tonumber(string.match(all[i + 1], '^%d+$'))
+    if count and count <= 17592186044416 and string.match(name, '^[^lr]') then
+      if name == field then mine = count else others = others + count end
+    end
+  end
+  return all, mine, others
+end
+local cell, mine, others = read(KEYS[1])
+local last, last_mine, last_others = read(KEYS[2])
+others = math.max(others, numbers[5]) + numbers[7]
+local before = math.max(last_others, numbers[6]) + numbers[8] + math.max(last_mine, numbers[9])
+local total, granted, refused = own, '', false
+for i = 11, #ARGV, 3 do
+  local used = others + total + share(before, numbers[i + 2])
+  if used + numbers[i] <= numbers[i + 1] then
+    total = total + numbers[i]
+    granted = granted .. '1'
+  else
+    granted, refused = granted .. '0', true
+  end
+end
+local fields = {}
+if total > mine then fields = {field, string.format('%.0f', total)} end
+if seen > 0 and total > 0 then
+  fields[#fields + 1], fields[#fields + 2] = 'l' .. field, ARGV[4]
+end
+if refused then fields[#fields + 1], fields[#fields + 2] = 'refused', '1' end
+if #fields > 0 and redis.call('HSET', KEYS[1], unpack(fields)) > 0 then
+  redis.call('PEXPIRE', KEYS[1], ttl)
+end
+local reply = {granted, string.format('%.0f', math.max(mine, total)), cell, last}
+if KEYS[3] then reply[5] = redis.call('HGETALL', KEYS[3]) end
+return reply
+)";
+
 // Numbers are exact up to 2^53. Stored windows with impossible values (above 2^44) are dropped.
 constexpr std::string_view kUpdateTupleText = R"(
 local key = KEYS[1]
@@ -148,9 +209,9 @@ redis.call('PUBLISH', ARGV[1], string.format('%.0f', number) .. ' ' .. ARGV[2])
 return number
 )";
 
-constexpr std::array kTexts = {kRetireText,    kRestoreText, kRaiseDepartedText, kUpdateTupleText,
-                               kAcquireText,   kReleaseText, kSaveText,          kAddDueText,
-                               kRemoveDueText, kNotifyText};
+constexpr std::array kTexts = {kRetireText,      kRestoreText, kRaiseDepartedText, kStepText,
+                               kUpdateTupleText, kAcquireText, kReleaseText,       kSaveText,
+                               kAddDueText,      kRemoveDueText, kNotifyText};
 static_assert(kTexts.size() == static_cast<size_t>(Script::kCount));
 
 std::array<std::string, kTexts.size()> all_digests() {

@@ -24,6 +24,15 @@ enum class Script : uint8_t {
   // the
   // incarnations ARGV[3..], and then sets the expiry of the cell to ARGV[2] ms.
   kRaiseDeparted,
+  // Grants requests on the cell KEYS[1], whose last window is KEYS[2]; step_rule.h has the rule.
+  // ARGV: the component of the writer, then numbers: its own count, the time to live of the cell in
+  // ms, the smallest limit seen (0: unknown), the siblings' counts of this window and the last, the
+  // same of the other regions, the own count of the last window, and the duration of a window; then
+  // of each request its cost, its limit, and the part of the duration for which the last window
+  // counts.
+  // Returns a digit for each request, 1 if it is granted; what the component was raised to; the
+  // cell and the last one as they were before; and the hash KEYS[3], if there is one.
+  kStep,
   // Raises the region counts KEYS[1] of a tuple to those in ARGV[2..], five values each: region,
   // sequence, count, limit, lease. Keeps the tuple for at least ARGV[1] ms; 0: no change. Returns
   // the region counts, then the cells KEYS[2..]. redis_tuples.h describes the format.

@@ -1,7 +1,7 @@
 // The part of the Redis origin that runs on its own thread.
 //
 // These concerns share its connection: cell calls (redis_calls.cc), scripts
-// (redis_script_calls.cc), the store of the bridge (redis_bridge.cc, redis_tuple_calls.cc),
+// (redis_script_calls.cc), steps (redis_steps.cc), the store of the bridge (redis_bridge.cc, redis_tuple_calls.cc),
 // heartbeats that list the live nodes (redis_nodes.cc), and the health of the server
 // (redis_health.cc). Messages of the bridge have a connection of their own (redis_subscription.h).
 //
@@ -15,11 +15,14 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/breaker.h"
@@ -49,6 +52,7 @@ struct RedisOrigin::Worker {
   void read(const std::vector<CellRead>& cells, OriginReply reply);
   void replay(const std::vector<CellReplay>& cells, OriginReply reply);
   void retire(const std::vector<CellRetirement>& cells, RetirementReply reply);
+  void step(std::vector<CellStep> steps, StepReply reply);
 
   void acquire(const std::string& holder, Millis lease, GrantReply reply);
   void release(const std::string& holder);
@@ -90,6 +94,7 @@ struct RedisOrigin::Worker {
     Count limit_seen = 0;  // written if known
     bool expired = false;  // nothing was sent: the cell counts as acknowledged
     bool written = false;
+    bool by_step = false;  // a step without requests wrote and read it
     bool expiry_sent = false;  // false: the cell should still have the expiry of an earlier write
     std::string key = {};
     WallTime expires_at{};                               // if known
@@ -136,6 +141,15 @@ struct RedisOrigin::Worker {
   }
   // Adds SCRIPT LOAD, unless this connection has sent it.
   void load_script(Pipeline& pipeline, Script script);
+
+  // Steps. The reply of the script: requests granted, the component, the cell, the last window.
+  static constexpr size_t kStepReplies = 4;
+  static constexpr size_t kStepCell = 2;
+  void add_step(Pipeline& commands, const CellStep& step);
+  [[nodiscard]] StepTotals step_totals(const CellStep& step, const RedisReply& reply);
+  void note_stepped(const CellStep& step, Count total);
+  // Whether a write of this total would take back what a step has granted.
+  [[nodiscard]] bool is_below_step(const std::string& key, const std::string& field, Count total);
 
   // Region counts.
   // Uses the script kAddDue.
@@ -189,6 +203,14 @@ struct RedisOrigin::Worker {
   std::unordered_set<std::string> expiries_sent;  // keys
   std::array<bool, static_cast<size_t>(Script::kCount)> scripts_sent{};
 
+  // What steps have raised a component to, for a moment: a replay may have been collected before.
+  struct Stepped {
+    Count total = 0;
+    MonoTime until{};
+  };
+  std::unordered_map<std::string, Stepped> stepped;         // by key and field
+  std::deque<std::pair<MonoTime, std::string>> step_ends;  // in order
+
   MonoTime heartbeat_at{};
   MonoTime acknowledged_at{};    // when the last acknowledged heartbeat was sent
   MonoTime shrink_allowed_at{};  // from then on a smaller number of nodes is accepted
@@ -203,6 +225,8 @@ struct RedisOrigin::Worker {
 
   // Independent values: relaxed.
   std::atomic<uint32_t> rank{0};
+  std::atomic<int64_t> heard_since{0};  // Membership, in ns; 0: never
+  std::atomic<int64_t> heard_at{0};
   std::atomic<uint64_t> epoch{0};
   std::atomic<Reach> reach{Reach::kNone};
   mutable base::StdMutex mutex;

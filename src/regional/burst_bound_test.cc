@@ -1,0 +1,125 @@
+// No burst multiplies a limit: what the processes of a region admit together, under adversarial
+// schedules.
+
+#include <gtest/gtest.h>
+
+#include "regional/burst_fixture_test.h"
+#include "tests/effort.h"
+
+namespace weir::regional {
+namespace {
+
+// At most 1.25 times the limit, and the rounding of the last window.
+constexpr uint64_t kConvergePermille = 1250;
+
+// The issue that the allowance solves: the same burst on all processes at every window start.
+TEST(Burst, OnAllProcessesAdmitsTheLimitInEveryWindow) {
+  for (const uint32_t nodes : {2U, 3U, 4U, 10U}) {
+    BurstRegion region({.nodes = nodes, .limit = 80});
+    region.settle();
+    for (int window = 0; window < 6; ++window) {
+      region.to_next_window();
+      region.burst(100);
+      region.deliver_all();
+      const Count admitted = region.admitted_in_this_window();
+      EXPECT_GE(admitted, 80u) << nodes << " nodes, window " << window;
+      EXPECT_LE(admitted, window == 0 ? 100u : 80u) << nodes << " nodes, window " << window;
+      for (int i = 0; i < 20; ++i) {
+        region.pass(Millis(100));
+        region.deliver_all();
+      }
+    }
+  }
+}
+
+TEST(Burst, OnALimitBelowTheNumberOfProcessesAdmitsTheLimit) {
+  BurstRegion region({.nodes = 4, .limit = 2});
+  region.settle();
+  for (int window = 0; window < 4; ++window) {
+    region.to_next_window();
+    region.burst(5);
+    region.deliver_all();
+    EXPECT_EQ(region.admitted_in_this_window(), 2u);
+  }
+}
+
+TEST(Burst, InTheFirstWindowOfProcessesThatKnowNothingOfEachOtherAdmitsTheLimit) {
+  BurstRegion region({.nodes = 5, .limit = 1000});
+  region.burst(1000);
+  region.deliver_all();
+  EXPECT_EQ(region.admitted_in_this_window(), 1000u);
+}
+
+TEST(Burst, IsExactWhenTheOriginDecidesEveryAdmission) {
+  BurstRegion region({.nodes = 5, .limit = 100, .consistency = Consistency::kExact});
+  region.settle();
+  for (int window = 0; window < 4; ++window) {
+    region.to_next_window();
+    region.burst(70);
+    region.deliver_all();
+    EXPECT_EQ(region.admitted_in_this_window(), 100u);
+  }
+}
+
+TEST(Burst, MultipliesARelaxedLimit) {
+  BurstRegion region({.nodes = 5, .limit = 100, .consistency = Consistency::kRelaxed});
+  region.settle();
+  region.burst(1);
+  region.deliver_all();
+  region.to_next_window();
+  region.burst(150);
+  EXPECT_GT(region.admitted_in_this_window(), 400u);
+}
+
+struct Case {
+  const char* name;
+  BurstOptions options;
+};
+
+class Schedules : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Schedules, KeepTheBound) {
+  const int runs = static_cast<int>(generated_cases(300));
+  uint64_t worst = 0;
+  for (int run = 0; run < runs; ++run) {
+    BurstOptions options = GetParam().options;
+    options.seed = static_cast<uint64_t>(run) * 7919 + 1;
+    uint64_t random = options.seed;
+    if (options.nodes == 0) options.nodes = 2 + static_cast<uint32_t>(base::split_mix(random) % 29);
+    constexpr Count kLimits[] = {1, 2, 5, 20, 64, 200, 3000, 1'000'000};
+    if (options.limit == 0) options.limit = kLimits[base::split_mix(random) % 8];
+    options.algorithm = base::split_mix(random) % 2 == 0 ? Algorithm::kFixedWindow
+                                                         : Algorithm::kSlidingWindow;
+    options.most_cost = std::min(options.most_cost, options.limit);
+    BurstRegion region(options);
+    if (base::split_mix(random) % 4 != 0) region.settle();
+    region.run();
+    worst = std::max(worst, region.worst_permille());
+    // Two roundings lose up to one unit each.
+    ASSERT_LE(region.worst_permille(), kConvergePermille + 2000 / options.limit)
+        << "run " << run << ", " << to_string(options.algorithm) << ": " << options.nodes << " nodes, limit " << options.limit;
+  }
+  RecordProperty("worst_permille", static_cast<int>(worst));
+  std::cout << GetParam().name << ": worst " << worst << " permille\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Burst, Schedules,
+    ::testing::Values(
+        Case{"plain", {.nodes = 0, .limit = 0}},
+        Case{"two_nodes", {.nodes = 2, .limit = 0}},
+        Case{"costs", {.nodes = 0, .limit = 0, .most_cost = 9}},
+        Case{"joins", {.nodes = 2, .limit = 0, .joined_permille = 900}},
+        Case{"pauses", {.nodes = 0, .limit = 0, .paused_permille = 500}},
+        Case{"losses", {.nodes = 4, .limit = 0, .lost_permille = 100, .repeated_permille = 100}},
+        Case{"late", {.nodes = 4, .limit = 0, .on_origin_loss = OnOriginLoss::kLocal,
+                      .paused_permille = 200, .late = true}},
+        Case{"all",
+             {.nodes = 0, .limit = 0, .most_cost = 5, .lost_permille = 50,
+              .repeated_permille = 50, .paused_permille = 300, .joined_permille = 500}},
+        Case{"changed_limits", {.nodes = 3, .limit = 0, .changes_limit = true}},
+        Case{"short_windows", {.nodes = 0, .limit = 0, .duration = Millis(1000)}}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace weir::regional

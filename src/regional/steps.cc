@@ -1,0 +1,459 @@
+#include "regional/steps.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+
+#include "algorithms/windows.h"
+#include "base/wide.h"
+#include "memory/tentative.h"
+#include "regional/acked.h"
+#include "regional/freshness.h"
+
+namespace weir::regional {
+
+using memory::CellDecision;
+using memory::Effect;
+using memory::Tuple;
+using memory::WindowCells;
+using telemetry::Stat;
+
+namespace {
+
+// A step with more asks would keep the origin busy for too long.
+constexpr size_t kMostAsks = 256;
+// How often a request may be asked for again because a new window began or counts were missing.
+constexpr int kMostRounds = 4;
+
+}  // namespace
+
+// One caller of ask().
+struct Steps::Waiter {
+  Executor* home = nullptr;
+  UniqueFunction<void(const std::vector<StepResult>&)> done;
+  std::vector<memory::TupleKey> keys;
+  std::vector<StepResult> results;  // each is written before `pending` is decremented
+  base::Atomic<size_t> pending{0};
+  base::Atomic<bool> expired{false};  // the deadline passed
+};
+
+// One request that waits.
+struct Steps::Ask {
+  WaiterPtr waiter;  // null: its deadline passed
+  size_t entry = 0;
+  memory::Query query{};
+  int rounds = 0;
+};
+
+// One step of one tuple.
+struct Steps::Flight {
+  memory::TupleKey key;
+  std::string tuple;
+  Instant began{};
+  uint64_t epoch = 0;  // of the origin
+  algorithms::Position at{};
+  uint64_t generation = 0;
+  uint64_t number = 0;      // among the steps of this process
+  Count own = 0;            // as sent
+  bool only_reads = false;  // it asks for nothing: the counts of other regions are missing
+  // Guarded by the shard's mutex.
+  bool ended = false;
+  std::vector<Ask> asks;  // in the order of the step
+};
+
+// The requests on one tuple.
+struct Steps::Line {
+  FlightPtr flight;  // null: none
+  std::deque<Ask> waiting;
+  MonoTime paced_until{};
+  bool timer = false;  // resume() will be called
+
+  [[nodiscard]] bool is_idle(MonoTime now) const {
+    return flight == nullptr && waiting.empty() && paced_until <= now;
+  }
+  void put_back(std::vector<Ask> asks) {
+    std::erase_if(asks, [](const Ask& ask) { return ask.waiter == nullptr; });
+    waiting.insert(waiting.begin(), std::make_move_iterator(asks.begin()),
+                   std::make_move_iterator(asks.end()));
+  }
+};
+
+Steps::Steps(std::shared_ptr<memory::TupleStore> tuples, std::shared_ptr<RegionState> region,
+             std::shared_ptr<memory::PublishWatch> publish_watch,
+             std::shared_ptr<telemetry::LimiterCounters> counters)
+    : tuples_(std::move(tuples)),
+      region_(std::move(region)),
+      publish_watch_(std::move(publish_watch)),
+      counters_(std::move(counters)) {}
+
+Steps::~Steps() = default;
+
+void Steps::ask(Instant now, const std::vector<StepRequest>& requests, Executor& home,
+                UniqueFunction<void(const std::vector<StepResult>&)> done) {
+  auto waiter = std::make_shared<Waiter>();
+  waiter->home = &home;
+  waiter->done = std::move(done);
+  waiter->results.resize(requests.size());
+  waiter->pending.store(requests.size(), std::memory_order_relaxed);
+  for (const StepRequest& request : requests) waiter->keys.push_back(*request.key);
+
+  const MonoTime deadline = now.mono + region_->read_deadline;
+  home.post_at(deadline,
+               [self = shared_from_this(), waiter, deadline] { self->expire(waiter, deadline); });
+  std::vector<FlightPtr> flights;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    Shard& shard = shard_of(*requests[i].key);
+    const base::MutexLock lock(shard.mutex);
+    drop_idle_lines(shard, now.mono);
+    Line& line = shard.lines[requests[i].key->encoded()];
+    line.waiting.push_back(
+        {.waiter = waiter, .entry = i, .query = *requests[i].query});
+    if (FlightPtr flight = next_flight(line, now)) flights.push_back(std::move(flight));
+  }
+  launch(now, flights);
+}
+
+void Steps::drop_idle_lines(Shard& shard, MonoTime now) {
+  while (!shard.paced.empty() && shard.paced.front().first <= now) {
+    const auto found = shard.lines.find(shard.paced.front().second);
+    if (found != shard.lines.end() && found->second.is_idle(now)) shard.lines.erase(found);
+    shard.paced.pop_front();
+  }
+}
+
+// The next step of a line, if it may start now. The caller holds the lock of the shard.
+Steps::FlightPtr Steps::next_flight(Line& line, Instant now) {
+  // A step without a reply does not block the line for longer than a request would wait.
+  if (line.flight != nullptr && !line.flight->ended &&
+      now.mono - line.flight->began.mono >= region_->read_deadline) {
+    line.flight->ended = true;
+    line.put_back(std::exchange(line.flight->asks, {}));
+    line.flight = nullptr;
+  }
+  if (line.flight != nullptr || line.waiting.empty()) return nullptr;
+  const WaiterPtr& first = line.waiting.front().waiter;
+  const memory::TupleKey& key = first->keys[line.waiting.front().entry];
+  if (now.mono < line.paced_until) {
+    if (!std::exchange(line.timer, true)) {
+      first->home->post_at(line.paced_until, [self = shared_from_this(), key] {
+        self->resume(key, self->tuples_->clock.now());
+      });
+    }
+    return nullptr;
+  }
+  auto flight = std::make_shared<Flight>();
+  flight->key = key;
+  flight->tuple = key.encoded();
+  flight->began = now;
+  const size_t count = std::min(line.waiting.size(), kMostAsks);
+  const auto end = line.waiting.begin() + static_cast<std::ptrdiff_t>(count);
+  flight->asks.assign(std::make_move_iterator(line.waiting.begin()), std::make_move_iterator(end));
+  line.waiting.erase(line.waiting.begin(), end);
+  line.flight = flight;
+  return flight;
+}
+
+void Steps::resume(const memory::TupleKey& key, Instant now) {
+  FlightPtr flight;
+  {
+    Shard& shard = shard_of(key);
+    const base::MutexLock lock(shard.mutex);
+    const auto line = shard.lines.find(key.encoded());
+    if (line == shard.lines.end()) return;
+    line->second.timer = false;
+    flight = next_flight(line->second, now);
+  }
+  if (flight != nullptr) launch(now, {flight});
+}
+
+void Steps::launch(Instant now, const std::vector<FlightPtr>& flights) {
+  std::vector<FlightPtr> sent;
+  std::vector<FlightPtr> moved;
+  std::vector<CellStep> steps;
+  for (const FlightPtr& flight : flights) {
+    flight->began = now;
+    flight->epoch = region_->origin->epoch();
+    CellStep step;
+    if (prepare(*flight, step)) {
+      sent.push_back(flight);
+      steps.push_back(std::move(step));
+    } else {
+      moved.push_back(flight);
+    }
+  }
+  for (const FlightPtr& flight : moved) end_without_reply(flight, StepResult::Status::kMoved);
+  if (sent.empty()) return;
+  counters_->add(Stat::kSteps, sent.size());
+  // Weak: an origin that never answers must not keep this object alive.
+  region_->origin->step_store()->step(
+      std::move(steps), [self = weak_from_this(), sent](auto totals) {
+        if (const auto alive = self.lock()) alive->on_reply(sent, std::move(totals));
+      });
+}
+
+// Describes the tuple to the origin. False: the tuple is not in the table any more.
+bool Steps::prepare(Flight& flight, CellStep& step) const {
+  const epoch::Guard guard;
+  const Tuple tuple = tuples_->table.find(flight.key);
+  if (!tuple) return false;
+  const WindowCells cells(tuple);
+  const Millis duration = flight.key.header().duration();
+  algorithms::Position at = algorithms::position_of(flight.began.wall, duration);
+  if (cells.newest() > at.sequence) {
+    at = {.sequence = cells.newest(), .offset = Millis(0), .width = duration};
+  }
+  if (!tuples_->is_current(tuple, at.sequence)) return false;
+  const int64_t last = at.sequence - 1;
+  const auto settled = memory::settled(cells.own(at.sequence), cells.tentative());
+  flight.at = at;
+  flight.generation = cells.generation();
+  flight.own = settled ? settled->count_of(at.sequence)
+                       : memory::count_in(cells.acked(at.sequence), at.sequence);
+  const bool needs_regions = region_->reads_regions && freshness_of(cells).needs_regions();
+  flight.only_reads = needs_regions && flight.asks.front().rounds < kMostRounds / 2;
+  step = {.cell = {flight.tuple, at.sequence},
+          .writer = region_->component(flight.generation),
+          .own = flight.own,
+          .own_last = memory::count_in(cells.own(last), last),
+          .siblings = memory::count_in(cells.siblings(at.sequence), at.sequence),
+          .siblings_last = memory::count_in(cells.siblings(last), last),
+          .foreign = memory::count_in(cells.foreign(at.sequence), at.sequence),
+          .foreign_last = memory::count_in(cells.foreign(last), last),
+          .duration = at.width,
+          .expires_at = WallTime((at.sequence + 2) * duration),
+          .limit_seen = region_->reads_regions ? memory::smallest_limit(tuple) : 0,
+          .due = Due::kNever,
+          .with_regions = needs_regions,
+          .asks = {}};
+  Count wanted = 0;
+  for (Ask& ask : flight.asks) {
+    // Decided at the time of its arrival, or at the start of the window that has begun since. If its
+    // windows are over or the clock was set back: at the present.
+    const int64_t ago =
+        at.sequence - algorithms::position_of(ask.query.now, duration).sequence;
+    if (ago != 0) ask.query.now = at.start() + (ago == 1 ? Millis(0) : at.offset);
+    if (flight.only_reads) continue;
+    const bool sliding = ask.query.algorithm == Algorithm::kSlidingWindow;
+    wanted += ask.query.ask.cost;
+    step.asks.push_back({.cost = ask.query.ask.cost,
+                         .limit = ask.query.ask.capacity,
+                         .rest = sliding ? std::min(at.end() - ask.query.now, at.width) : Millis(0)});
+  }
+  flight.number = tuples_->uncertain.add(tuple, at.sequence, wanted);
+  // The bridge evaluates the publish rule, even if this process ends before it does.
+  const bool may_change_rule =
+      step.own == 0 ||
+      cells.watch_seq_cst().reached_by(cells.counted_seq_cst(at.sequence) + wanted);
+  if (region_->reads_regions && wanted > 0 && may_change_rule) step.due = Due::kRule;
+  return true;
+}
+
+void Steps::expire(const WaiterPtr& waiter, MonoTime now) {
+  waiter->expired.store(true, std::memory_order_relaxed);
+  for (size_t i = 0; i < waiter->keys.size(); ++i) {
+    const memory::TupleKey& key = waiter->keys[i];
+    bool expired = false;
+    {
+      Shard& shard = shard_of(key);
+      const base::MutexLock lock(shard.mutex);
+      const auto found = shard.lines.find(key.encoded());
+      if (found == shard.lines.end()) continue;
+      Line& line = found->second;
+      const auto is_ours = [&](const Ask& ask) { return ask.waiter == waiter && ask.entry == i; };
+      expired = std::erase_if(line.waiting, is_ours) > 0;
+      if (line.flight != nullptr && !line.flight->ended) {
+        for (Ask& ask : line.flight->asks) {
+          if (!is_ours(ask)) continue;
+          ask.waiter = nullptr;
+          expired = true;
+        }
+      }
+    }
+    if (!expired) continue;
+    counters_->add(Stat::kStepErrors);
+    {
+      const epoch::Guard guard;
+      if (const Tuple tuple = tuples_->table.find(key)) note_failed_read(WindowCells(tuple), now);
+    }
+    answer({.waiter = waiter, .entry = i}, {.status = StepResult::Status::kLate});
+  }
+}
+
+void Steps::on_reply(const std::vector<FlightPtr>& flights,
+                     Result<std::vector<StepTotals>> totals) {
+  for (size_t i = 0; i < flights.size(); ++i) {
+    // A reply with too few entries is no answer for the rest.
+    if (totals && i < totals->size()) {
+      land(flights[i], (*totals)[i]);
+      continue;
+    }
+    {
+      const epoch::Guard guard;
+      if (const Tuple tuple = tuples_->table.find(flights[i]->key)) {
+        note_failed_read(WindowCells(tuple), tuples_->clock.now().mono);
+      }
+    }
+    counters_->add(Stat::kStepErrors);
+    end_without_reply(flights[i], StepResult::Status::kLate);
+  }
+}
+
+// The requests of a step, for whoever ends it first.
+std::vector<Steps::Ask> Steps::take_asks(const FlightPtr& flight) {
+  std::vector<Ask> asks;
+  const base::MutexLock lock(shard_of(flight->key).mutex);
+  if (!std::exchange(flight->ended, true)) asks.swap(flight->asks);
+  return asks;
+}
+
+void Steps::end_without_reply(const FlightPtr& flight, StepResult::Status status) {
+  for (const Ask& ask : take_asks(flight)) {
+    if (ask.waiter != nullptr) answer(ask, {.status = status});
+  }
+  go_on(flight, {}, false);
+}
+
+void Steps::land(const FlightPtr& flight, const StepTotals& totals) {
+  std::vector<Ask> asks = take_asks(flight);
+  const bool refused = decide(*flight, asks, totals);
+  go_on(flight, std::move(asks), refused);
+}
+
+// Starts the next step of the line after this one. `again`: requests to ask for again.
+void Steps::go_on(const FlightPtr& flight, std::vector<Ask> again, bool refused) {
+  const Instant now = tuples_->clock.now();
+  FlightPtr next;
+  std::vector<Ask> expired;
+  {
+    Shard& shard = shard_of(flight->key);
+    const base::MutexLock lock(shard.mutex);
+    // Their deadline may have passed meanwhile; then nothing else would end them.
+    for (Ask& ask : again) {
+      if (ask.waiter == nullptr || !ask.waiter->expired.load(std::memory_order_relaxed)) continue;
+      expired.push_back(std::exchange(ask, {}));
+    }
+    Line& line = shard.lines[flight->tuple];
+    line.put_back(std::move(again));
+    if (line.flight == flight) line.flight = nullptr;
+    if (refused) {
+      line.paced_until = std::max(line.paced_until, flight->began.mono + kPace);
+      shard.paced.emplace_back(line.paced_until, flight->tuple);
+    }
+    next = next_flight(line, now);
+    if (line.is_idle(now.mono)) shard.lines.erase(flight->tuple);
+  }
+  for (const Ask& ask : expired) answer(ask, {.status = StepResult::Status::kLate});
+  if (next != nullptr) launch(now, {next});
+}
+
+// Merges the counts of a reply. False: the tuple of the step is not in the table any more.
+bool Steps::merge(const Flight& flight, const Tuple& tuple, const StepTotals& totals) const {
+  if (!tuple || WindowCells(tuple).generation() != flight.generation) return false;
+  if (!tuples_->is_current(tuple, flight.at.sequence)) return false;
+  const WindowCells cells(tuple);
+  const int64_t sequence = flight.at.sequence;
+  const Count known = memory::count_in(cells.siblings(sequence), sequence);
+  const std::pair<int64_t, const CellTotals*> windows[] = {{sequence, &totals.current},
+                                                           {sequence - 1, &totals.last}};
+  for (const auto& [window, received] : windows) {
+    if (cells.raise_siblings(window, received->siblings) && publish_watch_ != nullptr) {
+      publish_watch_->after_sibling_change(tuple, window);
+    }
+    const bool healed = heal_acked(cells, window, received->mine);
+    // An origin of another epoch may have lost the count since.
+    if (flight.epoch == region_->origin->epoch()) note_acked(cells, window, received->mine);
+    if (!healed) continue;
+    counters_->add(Stat::kHealed);
+    region_->mark_dirty(tuple);
+  }
+  const auto& regions = totals.current.regions;
+  if (regions != nullptr) {
+    if (const auto handler = region_->region_counts.lock()) handler->merge_regions(tuple, *regions);
+  }
+  const bool known_regions =
+      !region_->reads_regions ||
+      (regions != nullptr && !region_->missed_messages_since(flight.began.mono));
+  tuples_->uncertain.remove_up_to(tuple, flight.number);
+  // After the counts: whoever sees the new base also sees them.
+  const bool strict = totals.current.refused || totals.last.refused;
+  if (strict && !cells.told(sequence).strict) counters_->add(Stat::kMadeStrict);
+  cells.note_told(sequence, std::min(flight.own, totals.current.mine), strict);
+  const Millis longest =
+      longest_while_failing(region_->replay_failing_since(), flight.began.mono,
+                            tuple.slot->header.duration(), region_->max_freshness);
+  note_read(tuple, sequence, flight.began, Extent::kBoth,
+            known_regions ? OtherRegions::kKnown : OtherRegions::kAsBefore, known, longest);
+  return true;
+}
+
+// Charges what was granted to requests that still wait, and answers them. Those that it leaves in
+// `asks` must be asked for again. Returns whether the origin refused one.
+bool Steps::decide(const Flight& flight, std::vector<Ask>& asks, const StepTotals& totals) const {
+  const auto answer_all = [&](StepResult::Status status) {
+    for (Ask& ask : asks) {
+      if (ask.waiter != nullptr) answer(std::exchange(ask, {}), {.status = status});
+    }
+    return false;
+  };
+  const epoch::Guard guard;
+  const Tuple tuple = tuples_->table.find(flight.key);
+  if (!merge(flight, tuple, totals)) return answer_all(StepResult::Status::kMoved);
+  if (asks.empty()) return false;
+  const WindowCells cells(tuple);
+  const int64_t sequence = flight.at.sequence;
+  bool any_refused = false;
+  for (size_t i = 0; i < asks.size(); ++i) {
+    Ask& ask = asks[i];
+    if (ask.waiter == nullptr) continue;
+    const bool granted = !flight.only_reads && totals.granted.at(i);
+    const CellDecision result = flight.only_reads || cells.newest() != sequence
+                                    ? CellDecision{.status = memory::DecisionStatus::kRetry}
+                                    : charge(tuple, ask, granted ? Effect::kConsume : Effect::kPeek);
+    const bool decided =
+        result.status == memory::DecisionStatus::kDecided && result.sequence == sequence;
+    // Another window has begun, counts are missing, or the origin counts a grant for a request that
+    // does not wait any more.
+    if (!decided || (!granted && result.decision.admitted())) {
+      if (++ask.rounds < kMostRounds) continue;
+      answer(std::exchange(ask, {}), {.status = StepResult::Status::kLate});
+      continue;
+    }
+    memory::record_ask(tuple.cold->meta, ask.query.limit, ask.query.algorithm);
+    if (!result.decision.admitted()) {
+      any_refused = true;
+      if (publish_watch_ != nullptr) publish_watch_->after_denial(tuple, ask.query.limit);
+    }
+    answer(std::exchange(ask, {}), {.status = StepResult::Status::kDecided, .decision = result});
+  }
+  if (cells.has_unacked(sequence)) region_->mark_dirty(tuple);
+  return any_refused;
+}
+
+// Decides a request in the window of its step; the grant does not lift the limit.
+CellDecision Steps::charge(const Tuple& tuple, const Ask& ask, memory::Effect effect) const {
+  const WindowCells cells(tuple);
+  memory::Query query = ask.query;
+  query.bound = {.most = memory::kMaxCount,
+                 .sequence = algorithms::position_of(query.now, query.duration).sequence,
+                 .reported = false};
+  CellDecision result = cells.decide(query, effect);
+  result.generation = cells.generation();
+  const bool admitted =
+      result.status == memory::DecisionStatus::kDecided && result.decision.admitted();
+  if (!admitted || effect == Effect::kPeek || publish_watch_ == nullptr) return result;
+  const memory::TupleWatch watch = cells.watch_seq_cst();
+  if (memory::PublishWatch::may_change_rule(watch, result.evidence, query.ask.cost, query.limit)) {
+    publish_watch_->after_charge(tuple, watch, result.evidence, query.limit, query.algorithm);
+  }
+  return result;
+}
+
+void Steps::answer(const Ask& ask, StepResult result) {
+  Waiter& waiter = *ask.waiter;
+  waiter.results[ask.entry] = std::move(result);
+  // Acquire and release: the last one sees the results of the others.
+  if (waiter.pending.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  waiter.home->post([held = ask.waiter] { held->done(held->results); });
+}
+
+}  // namespace weir::regional

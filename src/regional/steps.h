@@ -1,0 +1,111 @@
+// Asks the origin for admissions: one step per tuple is in flight, and requests that come meanwhile
+// are asked for together by the next one.
+//
+// A request waits until a step decides it or its deadline passes. The reply charges the tuple
+// before it answers, so what the origin granted is never admitted twice. A grant for a request that
+// did not wait stays at the origin, where the next step finds it.
+//
+// While the origin refuses requests on a tuple, steps are kPace apart: a process takes at most 50
+// of them a second.
+//
+// Safe from any thread. Holds no lock while it calls the origin.
+
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/atomic.h"
+#include "base/mutex.h"
+#include "memory/publish_watch.h"
+#include "memory/tuple_key.h"
+#include "memory/tuple_store.h"
+#include "regional/region_state.h"
+#include "telemetry/limiter_counters.h"
+#include "weir/executor.h"
+#include "weir/origin.h"
+
+namespace weir::regional {
+
+struct StepRequest {
+  const memory::TupleKey* key = nullptr;
+  const memory::Query* query = nullptr;
+};
+
+struct StepResult {
+  enum class Status : uint8_t {
+    kDecided,  // by the origin; an admitted cost was charged
+    kLate,     // the deadline passed
+    kMoved,    // the tuple was removed meanwhile
+  };
+  Status status = Status::kLate;
+  memory::CellDecision decision{};
+};
+
+class Steps : public std::enable_shared_from_this<Steps> {
+ public:
+  static constexpr Nanos kPace = Millis(20);
+
+  // `publish_watch` is null without a ledger. The origin has steps.
+  Steps(std::shared_ptr<memory::TupleStore> tuples, std::shared_ptr<RegionState> region,
+        std::shared_ptr<memory::PublishWatch> publish_watch,
+        std::shared_ptr<telemetry::LimiterCounters> counters);
+  ~Steps();
+  Steps(const Steps&) = delete;
+  Steps& operator=(const Steps&) = delete;
+
+  // Asks for all requests, then calls `done` on `home` with one result for each, in order. Their
+  // tuples are in the table; the keys need not outlive the call.
+  void ask(Instant now, const std::vector<StepRequest>& requests, Executor& home,
+           UniqueFunction<void(const std::vector<StepResult>&)> done);
+
+ private:
+  struct Waiter;
+  struct Ask;
+  struct Flight;
+  struct Line;
+  using WaiterPtr = std::shared_ptr<Waiter>;
+  using FlightPtr = std::shared_ptr<Flight>;
+  static constexpr size_t kShards = 16;
+  struct Shard {
+    base::Mutex mutex;
+    std::unordered_map<std::string, Line> lines WEIR_GUARDED_BY(mutex);  // by encoded tuple
+    // Lines that may be idle when their pause ends, in order.
+    std::deque<std::pair<MonoTime, std::string>> paced WEIR_GUARDED_BY(mutex);
+  };
+
+  [[nodiscard]] Shard& shard_of(const memory::TupleKey& key) {
+    return shards_[key.hash() % kShards];
+  }
+  static void drop_idle_lines(Shard& shard, MonoTime now) WEIR_REQUIRES(shard.mutex);
+  [[nodiscard]] FlightPtr next_flight(Line& line, Instant now);
+  void launch(Instant now, const std::vector<FlightPtr>& flights);
+  void resume(const memory::TupleKey& key, Instant now);
+  [[nodiscard]] bool prepare(Flight& flight, CellStep& step) const;
+  void expire(const WaiterPtr& waiter, MonoTime now);
+  void on_reply(const std::vector<FlightPtr>& flights, Result<std::vector<StepTotals>> totals);
+  void land(const FlightPtr& flight, const StepTotals& totals);
+  void end_without_reply(const FlightPtr& flight, StepResult::Status status);
+  void go_on(const FlightPtr& flight, std::vector<Ask> again, bool refused);
+  [[nodiscard]] std::vector<Ask> take_asks(const FlightPtr& flight);
+  [[nodiscard]] bool merge(const Flight& flight, const memory::Tuple& tuple,
+                           const StepTotals& totals) const;
+  [[nodiscard]] bool decide(const Flight& flight, std::vector<Ask>& asks,
+                            const StepTotals& totals) const;
+  [[nodiscard]] memory::CellDecision charge(const memory::Tuple& tuple, const Ask& ask,
+                                            memory::Effect effect) const;
+  static void answer(const Ask& ask, StepResult result);
+
+  const std::shared_ptr<memory::TupleStore> tuples_;
+  const std::shared_ptr<RegionState> region_;
+  const std::shared_ptr<memory::PublishWatch> publish_watch_;
+  const std::shared_ptr<telemetry::LimiterCounters> counters_;
+  std::array<Shard, kShards> shards_;
+};
+
+}  // namespace weir::regional
