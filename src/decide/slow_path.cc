@@ -198,7 +198,8 @@ ReadRequirement Engine::read_requirement(RequestContext& context, Waiting waitin
     const epoch::Guard guard;
     if (const memory::Tuple tuple = state_.tuples->table.find(context.key)) evaluate(tuple);
   }
-  return requirement;
+  // A request that came late could not be evaluated.
+  return asks && regional::is_read(requirement) ? ReadRequirement::kAsk : requirement;
 }
 
 // A refused tuple is not read, and so would not notice that the origin lost its counts. It is
