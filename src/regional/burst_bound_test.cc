@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"pauses", {.nodes = 0, .limit = 0, .paused_permille = 500}},
         Case{"losses", {.nodes = 4, .limit = 0, .lost_permille = 100, .repeated_permille = 100}},
         Case{"late", {.nodes = 4, .limit = 0, .on_origin_loss = OnOriginLoss::kLocal,
-                      .paused_permille = 200, .late = true}},
+                      .late = true}},
         Case{"all",
              {.nodes = 0, .limit = 0, .most_cost = 5, .lost_permille = 50,
               .repeated_permille = 50, .paused_permille = 300, .joined_permille = 500}},

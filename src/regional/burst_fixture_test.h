@@ -265,14 +265,14 @@ class BurstRegion {
       if (happens(options_.paused_permille)) pause(node, Millis(1 + below(8000)));
     } else if (choice < 82) {
       if (happens(options_.joined_permille) && nodes_.size() < 30) join();
-    } else if (choice < 85) {
+    } else if (choice < 85 && !options_.late) {
       // Everybody is idle for long enough to forget.
       pass(Millis(1 + below(static_cast<uint64_t>(options_.duration.count()) / 4)));
     } else {
       pass(Millis(1 + below(40)));
     }
     // A message arrives before the requests that wait for it give up, unless it is lost.
-    const Millis most_delay = options_.late ? Millis(500) : Millis(100);
+    const Millis most_delay = options_.late ? Millis(250) : Millis(100);
     for (size_t i = 0; i < network_.size();) {
       if (clock_.now().mono - network_[i].sent < most_delay) {
         ++i;
