@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { test } from 'node:test';
 
 import Redis from 'ioredis';
@@ -12,6 +13,7 @@ import Redis from 'ioredis';
 import { kRootKey, withTimeout, run, startServer } from './server.mjs';
 import { command, Wire } from './wire.mjs';
 
+const kQuietTime = 100; // ms; of the server
 const kKiB = 1024;
 const kMiB = 1024 * kKiB;
 const kSanitized = process.env.ASAN_OPTIONS !== undefined || process.env.TSAN_OPTIONS !== undefined;
@@ -430,7 +432,11 @@ test('SIGTERM loses no request of idle keep-alive and Redis connections', async 
   await endOf(server);
 });
 
+// In a drain a client is closed after it was quiet for kQuietTime. If this process stood still for longer,
+// all its clients were quiet.
 test('SIGTERM loses no request of busy clients', async (t) => {
+  const pauses = monitorEventLoopDelay();
+  pauses.enable();
   const server = await startServer({ args: ['--drain-grace', '5s'] });
   t.after(() => server.child.kill('SIGKILL'));
   let sent = 0;
@@ -466,11 +472,12 @@ test('SIGTERM loses no request of busy clients', async (t) => {
     }
     client.disconnect();
   };
-  // A client that never pauses is served until the drain ends; this one stops sooner.
+  // A client that never pauses is served for a second of the drain; this one stops sooner, also on a
+  // slow machine.
   let stopping = false;
   const restless = async () => {
     const wire = await Wire.open(server.respPort);
-    for (let left = 200; left > 0; left -= stopping ? 1 : 0) {
+    for (let left = 20; left > 0; left -= stopping ? 1 : 0) {
       ++sent;
       await wire.send(command('CL.THROTTLE', 'busy', 1e9, 1e9, 60));
       const reply = await wire.reply().catch(() => undefined);
@@ -487,6 +494,10 @@ test('SIGTERM loses no request of busy clients', async (t) => {
   await Promise.all(clients);
   await endOf(server);
   report(`busy clients in a drain: ${lost} of ${sent} requests lost`);
+  const longest = pauses.max / 1e6; // ms
+  if (lost > 0 && longest > kQuietTime) {
+    return t.skip(`this process stood still for ${Math.round(longest)} ms`);
+  }
   assert.equal(lost, 0);
 });
 
