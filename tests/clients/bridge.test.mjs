@@ -62,6 +62,12 @@ async function ask(node, { identifier, most }, cost) {
   return JSON.parse(text).data;
 }
 
+// The largest value of a metric, for bounds that of all namespaces.
+function largest(page, name) {
+  const samples = page.matchAll(new RegExp(`^${name}(?:{.*})? (\\S+)$`, 'gm'));
+  return Math.max(...[...samples].map(([, text]) => Number(text.replace('+Inf', 'Infinity'))));
+}
+
 // A load on all regions that avoids the processes marked `away`, as a load balancer would.
 class RegionLoad {
   admitted = []; // {key, region, cost, at}
@@ -105,9 +111,7 @@ class RegionLoad {
       for (const node of world.nodes.filter(({ away }) => !away)) {
         const page = await node.server.metrics().catch(() => undefined); // it was killed
         if (page === undefined || node.away) continue;
-        // The largest of all namespaces.
-        const value = (name) => Math.max(...[...page.matchAll(new RegExp(`^${name}(?:{.*})? (\\S+)$`, 'gm'))]
-          .map(([, text]) => Number(text.replace('+Inf', 'Infinity'))));
+        const value = (name) => largest(page, name);
         const bound = value('weir_bound_ratio');
         const { name } = node.region;
         ++this.samples;
@@ -156,12 +160,14 @@ class RegionLoad {
       }
     }
     for (const key of [this.small, ...this.slow]) {
-      // A region may not know what the others leave unpublished.
-      const most = Math.max(0, (1 + kUnpublished) * key.most - this.used(key));
+      // A region may not know what the others leave unpublished: more if the bound is wider.
       const answers = {};
       const knows = async (node) => {
+        const bound = largest(await node.server.metrics(), 'weir_bound_ratio');
+        const unknown = kUnpublished + Math.max(0, bound - kBound);
         answers[node.label] = (await ask(node, key, 0)).remaining;
-        return answers[node.label] <= most;
+        const most = Math.max(0, (1 + unknown) * key.most - this.used(key));
+        return Number.isFinite(bound) && answers[node.label] <= most;
       };
       await world.everywhere(`the count of ${key.identifier}`, knows).catch(async (error) => {
         const used = Object.fromEntries(world.regions.map((region) => [region.name, this.used(key, region)]));
