@@ -237,8 +237,8 @@ function faultTest(name, body) {
 // Before any fault: a killed process widens the bound for as long as its windows matter. A machine that
 // stands still may cost a bridge its lease, and then a region does not know for a moment whether it has
 // all rows: that run does not count as one without a fault. If it stood still for so long that processes
-// took each other for dead, the bound stays wider until their windows end: then only that it holds is
-// tested.
+// took each other for dead, the bound stays wider until their windows end: then only runs so far show that
+// it holds.
 test('without a fault the bound is exported and holds', async (t) => {
   const pauses = monitorEventLoopDelay();
   pauses.enable();
