@@ -48,6 +48,7 @@ struct Engine::BatchCall {
   Executor* home = nullptr;
   BatchHandler done;
   std::vector<size_t> reads;                  // items to read
+  bool denied = false;                        // an item was refused when the batch came
   std::vector<size_t> asks;                   // items that the origin must decide
   std::vector<regional::StepResult> answers;  // of the asks
 };
@@ -63,14 +64,13 @@ bool Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
   call->contexts = std::move(valid.value());
   call->home = &home;
   call->done = std::move(done);
-  bool refused = false;
   std::vector<regional::ReadRequest> reads;
   for (size_t i = 0; i < call->contexts.size(); ++i) {
     RequestContext& context = call->contexts[i];
     const ReadRequirement requirement = read_requirement(context, Waiting::kPossible);
     if (requirement == ReadRequirement::kDegrade) degrade(context, missing_now(context));
     call->bases.push_back(regional::basis_without_reading(requirement));
-    refused = refused || requirement == ReadRequirement::kRefused;
+    call->denied = call->denied || requirement == ReadRequirement::kRefused;
     if (requirement == ReadRequirement::kAsk) call->asks.push_back(i);
     if (!regional::is_read(requirement)) continue;
     call->reads.push_back(i);
@@ -79,7 +79,7 @@ bool Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
   }
   // A batch with a refused item is denied whatever the origin answers, but every item reports its
   // remaining limit and so needs its counts.
-  if (refused) {
+  if (call->denied) {
     for (const size_t item : std::exchange(call->asks, {})) {
       call->reads.push_back(item);
       reads.push_back({.key = &call->contexts[item].key,
@@ -126,7 +126,10 @@ void Engine::ask_all(Instant now, const std::shared_ptr<BatchCall>& call) {
 
 void Engine::finish_batch(Instant now, const std::shared_ptr<BatchCall>& call) {
   using Status = regional::StepResult::Status;
-  std::vector<std::optional<memory::CellDecision>> decided(call->contexts.size());
+  BatchAnswers decided(call->contexts.size());
+  for (size_t i = 0; i < call->contexts.size() && call->denied; ++i) {
+    decided[i] = call->contexts[i].refusal;
+  }
   for (size_t i = 0; i < call->answers.size(); ++i) {
     const size_t item = call->asks[i];
     RequestContext& context = call->contexts[item];

@@ -32,6 +32,7 @@ struct RequestContext {
   // The region's counts as read from the origin, for a peek at a tuple that is not in the table.
   std::optional<algorithms::WindowCounts> region_counts{};
   std::optional<global::LedgerTotals> ledger_totals{};  // the same of the other regions
+  std::optional<memory::CellDecision> refusal{};        // on what was known when it came
 
   [[nodiscard]] memory::CellClass cell_class() const { return key.header().cell_class(); }
   // Moves the request to another time.

@@ -185,6 +185,7 @@ ReadRequirement Engine::read_requirement(RequestContext& context, Waiting waitin
     } else if (refused) {
       requirement = ReadRequirement::kRefused;
     }
+    if (requirement == ReadRequirement::kRefused) context.refusal = result;
     // The window must still be the newest when the reply arrives.
     if (context.query.ask.cost > 0 && result.status == DecisionStatus::kDecided) {
       cells.extend_to(result.sequence);
