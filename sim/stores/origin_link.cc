@@ -42,12 +42,13 @@ void OriginLink::step(std::vector<CellStep> what, StepReply reply) {
   StepReply received = [this, message, steps,
                         reply = std::move(reply)](Result<std::vector<StepTotals>> totals) {
     if (watcher != nullptr) {
-      Result<Totals> current = Totals();
-      if (!totals) current = totals.error();
+      Result<Totals> windows = Totals();
+      if (!totals) windows = totals.error();
       for (size_t i = 0; totals && i < totals->size(); ++i) {
-        current->push_back((*totals)[i].current);
+        windows->push_back((*totals)[i].current);
+        windows->push_back((*totals)[i].last);
       }
-      watcher->received(message, told_by(*steps, totals ? &*totals : nullptr), current);
+      watcher->received(message, told_by(*steps, totals ? &*totals : nullptr), windows);
     }
     reply(std::move(totals));
   };
@@ -60,7 +61,8 @@ void OriginLink::step(std::vector<CellStep> what, StepReply reply) {
       std::move(received), Traffic::kReplay);
 }
 
-// What steps tell the origin, as replays: the own counts, and what was granted to them.
+// What steps tell the origin, as replays: the own counts, and what was granted to them. With a
+// reply also what the origin has of the last window.
 std::vector<CellReplay> OriginLink::told_by(const std::vector<CellStep>& steps,
                                             const std::vector<StepTotals>* totals) {
   std::vector<CellReplay> told;
@@ -73,6 +75,10 @@ std::vector<CellReplay> OriginLink::told_by(const std::vector<CellStep>& steps,
                     .writer = steps[i].writer,
                     .total = total,
                     .expires_at = steps[i].expires_at});
+    if (totals == nullptr) continue;
+    told.push_back({.cell = {steps[i].cell.tuple, steps[i].cell.sequence - 1},
+                    .writer = steps[i].writer,
+                    .total = (*totals)[i].last.mine});
   }
   return told;
 }

@@ -405,7 +405,8 @@ bool Steps::decide(const Flight& flight, std::vector<Ask>& asks, const StepTotal
   for (size_t i = 0; i < asks.size(); ++i) {
     Ask& ask = asks[i];
     if (ask.waiter == nullptr) continue;
-    const bool granted = !flight.only_reads && totals.granted.at(i);
+    const bool granted =
+        !flight.only_reads && i < totals.granted.size() && totals.granted[i];
     const CellDecision result = flight.only_reads || cells.newest() != sequence
                                     ? CellDecision{.status = memory::DecisionStatus::kRetry}
                                     : charge(tuple, ask, granted ? Effect::kConsume : Effect::kPeek);
