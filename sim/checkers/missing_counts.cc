@@ -73,6 +73,18 @@ MissingCounts missing_counts(const RegionView& view, const CellId& cell) {
   return missing;
 }
 
+Count lost_at_origin(const RegionView& view, const CellId& cell) {
+  Count lost = 0;
+  for (const auto& [contributor, accepted] : view.oracle.contributors(cell)) {
+    Count before = 0;
+    for (const ComponentValue& entry : history_of(view, contributor, cell)) {
+      lost += before - std::min(before, entry.count);
+      before = entry.count;
+    }
+  }
+  return lost;
+}
+
 namespace {
 
 // Whether an accept that did not arrive before `until` was excused then.

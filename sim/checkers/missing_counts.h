@@ -37,6 +37,9 @@ struct MissingCounts {
 };
 [[nodiscard]] MissingCounts missing_counts(const RegionView& view, const CellId& cell);
 
+// What the origin ever lost of a cell, also if a process has replayed it since.
+[[nodiscard]] Count lost_at_origin(const RegionView& view, const CellId& cell);
+
 enum class ReplayStatus : uint8_t {
   kPresent,  // at the origin during the whole time
   kExcused,  // missing for some time, with an excuse

@@ -73,6 +73,8 @@ struct RequestRecord {
   [[nodiscard]] bool outlived_windows() const {
     return cell().sequence - requested_at.wall.time_since_epoch() / duration >= 2;
   }
+  // Whether it was decided before it was answered.
+  [[nodiscard]] bool has_waited() const { return answered_at.mono > requested_at.mono; }
   [[nodiscard]] WallTime decided_at() const { return late ? answered_at.wall : requested_at.wall; }
 };
 
@@ -121,6 +123,9 @@ class Oracle {
     const Count total = contributors_[cell][record.contributor] += record.cost;
     by_cell_[cell] += record.cost;
     if (record.verdict.basis == Basis::kRefreshed) by_origin_[cell] += record.cost;
+    if (record.verdict.basis != Basis::kDegraded) by_origin_or_allowance_[cell] += record.cost;
+    Count& largest = largest_limits_[cell];
+    largest = std::max(largest, record.limit);
     accepts_[cell].push_back({.when = record.answered_at.mono,
                               .contributor = record.contributor,
                               .cost = record.cost,
@@ -139,6 +144,14 @@ class Oracle {
   // Of these, what the origin decided.
   [[nodiscard]] Count accepted_by_origin(const CellId& cell) const {
     return find(by_origin_, cell);
+  }
+  // What was accepted by verdicts that were not degraded.
+  [[nodiscard]] Count accepted_by_origin_or_allowance(const CellId& cell) const {
+    return find(by_origin_or_allowance_, cell);
+  }
+  // Of all accepted requests.
+  [[nodiscard]] Count largest_limit(const CellId& cell) const {
+    return find(largest_limits_, cell);
   }
   [[nodiscard]] Count accepted_by(const Contributor& contributor, const CellId& cell) const {
     return find(contributors(cell), contributor);
@@ -179,6 +192,8 @@ class Oracle {
   std::map<CellId, std::map<Contributor, Count>> contributors_;
   std::map<CellId, Count> by_cell_;
   std::map<CellId, Count> by_origin_;
+  std::map<CellId, Count> by_origin_or_allowance_;
+  std::map<CellId, Count> largest_limits_;
   Accepts accepts_;
   Accepts sketched_;
 };

@@ -13,6 +13,10 @@
 //
 // Counts that the node accepted before it evicted the tuple belong to another contributor.
 //
+// All requests are consistent by convergence. So what the region accepts in a cell with verdicts that
+// are not degraded is at most 1.25 times the limit, whatever the requests, plus what the origin lost
+// and what died with a process or an evicted tuple before the origin knew of it.
+//
 // A degraded verdict knows less, for an unlimited time. These always hold: the region exceeds the
 // limit only by counts that the node did not know, and no process accepts more than the limit, so
 // that all together accept at most the limit times the number of accepting processes.
@@ -36,9 +40,11 @@ class RegionalBound final : public RegionChecker {
     const CellId last{current.tuple, current.sequence - 1};
     if (auto violation = check_cap(view, record)) return violation;
     if (had_wrong_clock(view.oracle.process(record.contributor.process), current)) return {};
-    // The origin decided the item before the batch was decided: the others may have admitted since.
-    if (record.in_batch && record.verdict.basis == Basis::kRefreshed) return {};
-    if (auto violation = check_total(view, record, current, last)) return violation;
+    if (auto violation = check_burst(view, current)) return violation;
+    // After it waited, others may have admitted more, and this node may know of that.
+    if (!record.has_waited()) {
+      if (auto violation = check_total(view, record, current, last)) return violation;
+    }
     // The origin may have expired a cell that is over.
     if (record.verdict.basis == Basis::kDegraded || !is_live_at(last, view.now.wall)) return {};
 
@@ -59,6 +65,17 @@ class RegionalBound final : public RegionChecker {
     if (mine <= record.limit) return {};
     return "process " + std::to_string(record.contributor.process) + " by itself accepted " +
            std::to_string(mine) + " of " + std::to_string(record.limit);
+  }
+
+  static Violation check_burst(const RegionView& view, const CellId& cell) {
+    const Count accepted = view.oracle.accepted_by_origin_or_allowance(cell);
+    const Count limit = view.oracle.largest_limit(cell);
+    if (4 * accepted <= 5 * limit || any_had_wrong_clock(view.oracle, cell)) return {};
+    const Count excused = missing_counts(view, cell).died_unacked + lost_at_origin(view, cell);
+    if (4 * accepted <= 5 * limit + 4 * excused) return {};
+    return "the region has accepted " + std::to_string(accepted) + " of " + std::to_string(limit) +
+           " in window " + std::to_string(cell.sequence) + ", and only " +
+           std::to_string(excused) + " were lost";
   }
 
   // Only counts that the node did not know exceed the limit.

@@ -166,7 +166,7 @@ void Engine::count_batch(const BatchVerdict& verdict) {
 }
 
 BatchVerdict Engine::decide_all(std::vector<RequestContext>& contexts,
-                                const std::vector<Basis>& bases, const BatchAnswers& decided) {
+                                std::vector<Basis> bases, const BatchAnswers& decided) {
   BatchDecision decision = Batch(decider_, state_, contexts, decided).run();
   for (int retry = 0; decision.late && retry < kMaxLateRetries; ++retry) {
     // So late that its windows are over: decided at the present time.
@@ -174,7 +174,9 @@ BatchVerdict Engine::decide_all(std::vector<RequestContext>& contexts,
     for (size_t i = 0; i < contexts.size(); ++i) {
       contexts[i].set_time(now);
       // What the origin had granted was taken back.
-      if (!decided.empty() && decided[i]) degrade(contexts[i], Missing::kAnswer);
+      if (decided.empty() || !decided[i]) continue;
+      degrade(contexts[i], Missing::kAnswer);
+      bases[i] = Basis::kDegraded;
     }
     decision = Batch(decider_, state_, contexts).run();
   }

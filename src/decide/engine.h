@@ -138,8 +138,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void ask_all(Instant now, const std::shared_ptr<BatchCall>& call);
   void finish_batch(Instant now, const std::shared_ptr<BatchCall>& call);
   [[nodiscard]] BatchVerdict decide_all(std::vector<RequestContext>& contexts,
-                                        const std::vector<Basis>& bases,
-                                        const BatchAnswers& decided);
+                                        std::vector<Basis> bases, const BatchAnswers& decided);
   void count_batch(const BatchVerdict& verdict);
 
   void fill(const memory::Query& query, const memory::CellDecision& result, Basis basis,
