@@ -83,7 +83,9 @@ class PublishRule final : public GlobalChecker {
                              const RequestedLimit& requested, int64_t current) {
     const RegionCounts* const counts = region.origin.bridge().counts_at(cell.tuple, view.now.mono);
     const CellId before{cell.tuple, cell.sequence - 1};
-    spec::Cell known{.x = region.origin.total(cell),
+    // What a step granted to a batch that was denied need not be published.
+    const Count granted = unanswered_grants(region.oracle, region.origin, cell);
+    spec::Cell known{.x = region.origin.total(cell) - std::min(granted, region.origin.total(cell)),
                      .p = view.ledger.max_committed({cell, region.name}),
                      .L = requested.smallest};
     Count used = known.x;

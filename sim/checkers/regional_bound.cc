@@ -127,8 +127,10 @@ class RegionalBound final : public RegionChecker {
     Count explained = 0;
     for (const Accept& accept : view.oracle.accepts(cell)) {
       if (accept.contributor == record.contributor) continue;
+      // It may have been decided before this accept.
+      const bool later = record.has_waited() && accept.when >= record.requested_at.mono;
       const bool at_the_start = began_lately && accept.when >= since - apart;
-      if (at_the_start || replay_status(view, cell, accept, since) == ReplayStatus::kExcused) {
+      if (later || at_the_start || replay_status(view, cell, accept, since) == ReplayStatus::kExcused) {
         explained += accept.cost;
       }
     }
