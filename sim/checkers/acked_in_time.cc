@@ -60,13 +60,13 @@ class AckedInTime final : public RegionChecker {
       const CellReplay& replay = received.sent.cells[i];
       const ProcessCell key = cell_of_process(process, replay.writer, replay.cell);
       if (!received.totals.ok()) {
-        if (in_time && !is_acknowledged(key, replay)) expect_replay(view, key, replay.total, by);
+        if (in_time && !is_acknowledged(view, key, replay)) expect_replay(view, key, replay.total, by);
         continue;
       }
       const Count mine = received.totals->at(i).mine;
       if (mine < replay.total) expect_replay(view, key, replay.total, by);
       if (connection_of_[{process, received.sent.message}] == connections_[process]) {
-        acknowledge(key, std::min(mine, replay.total));
+        acknowledge(key, mine);
       }
       expect_replay_if_less(view, key, mine);
     }
@@ -106,7 +106,7 @@ class AckedInTime final : public RegionChecker {
       for (const CellReplay& cell : it->second.cells) {
         // It may have been sent again at the instant of the deadline.
         const ProcessCell key = cell_of_process(it->first.first, cell.writer, cell.cell);
-        if (last_sent_[key] >= deadline || is_acknowledged(key, cell)) continue;
+        if (last_sent_[key] >= deadline || is_acknowledged(view, key, cell)) continue;
         expect_replay(view, key, cell.total, deadline + view.guarantees.acked_within);
       }
       it = in_flight_.erase(it);
@@ -178,8 +178,9 @@ class AckedInTime final : public RegionChecker {
     acknowledged = std::max(acknowledged, total);
     std::erase_if(pending_[key], [&](const PendingReplay& each) { return each.total <= total; });
   }
-  bool is_acknowledged(const ProcessCell& key, const CellReplay& replay) {
-    return acknowledged_[key] >= replay.total;
+  bool is_acknowledged(const RegionView& view, const ProcessCell& key, const CellReplay& replay) {
+    const Count accepted = view.oracle.accepted_by(key.first, key.second);
+    return acknowledged_[key] >= std::min(replay.total, accepted);
   }
 
   static const NodeView& node_of(const RegionView& view, const ProcessCell& key) {

@@ -105,11 +105,16 @@ class RegionalBound final : public RegionChecker {
 
   // The counts of others in the cell that this node did not know.
   static Count unknown_of(const RegionView& view, const RequestRecord& record, const CellId& cell) {
-    Count known = 0;
-    for (const decide::CellView& known_cell :
-         view.nodes.at(static_cast<size_t>(record.node)).cells) {
+    const NodeView& node = view.nodes.at(static_cast<size_t>(record.node));
+    const bool is_current = cell == record.cell();
+    // While the request waited, its tuple was evicted or a new window began.
+    const bool gone = record.contributor.generation == 0 ||
+                      node.latest >= WallTime((record.cell().sequence + 1) * record.duration);
+    if (record.has_waited() && !is_current && gone) return 0;
+    Count known = record.has_waited() && is_current ? record.verdict.evidence.siblings : 0;
+    for (const decide::CellView& known_cell : node.cells) {
       if (known_cell.tuple == cell.tuple && known_cell.sequence == cell.sequence)
-        known = known_cell.siblings;
+        known = std::max(known, known_cell.siblings);
     }
     const Count others =
         view.oracle.accepted(cell) - view.oracle.accepted_by(record.contributor, cell);
