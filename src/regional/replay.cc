@@ -264,9 +264,11 @@ void Replay::collect_cell(WallTime now, const Tuple& tuple, int64_t sequence, Ex
   const memory::KeyHeader header = tuple.slot->header;
   const WallTime expires_at((sequence + 2) * header.duration());
   if (!own->is_of(sequence) || expires_at <= now) {
-    // The window expired. Its unacknowledged count is reported once as a late replay and dropped.
+    // The window expired. Its unacknowledged count is reported once as a late replay and dropped. A
+    // step may have been granted something in the new window already.
     const Count known = acked.tag() == own->tag() ? acked.count() : 0;
-    if (own->count() > known) {
+    const bool of_newer_window = !own->is_of(sequence) && acked.is_of(sequence);
+    if (own->count() > known && !of_newer_window) {
       counters_->add(Stat::kLateReplays);
       cells.acked(sequence).store(own->word & ~memory::kClosedBit, std::memory_order_release);
     }
