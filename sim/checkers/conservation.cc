@@ -45,6 +45,8 @@ class Conservation final : public RegionChecker {
       }
       if (had_wrong_clock(process, cell) || !is_unrecoverable(view, accept.contributor, cell))
         continue;
+      // A step told the origin of it before the tuple was evicted.
+      if (accept.contributor.generation == 0) continue;
       Count most = 0;
       for (const ComponentValue& entry : history_of(view, accept.contributor, cell)) {
         most = std::max(most, entry.count);

@@ -38,7 +38,8 @@ bool any_had_wrong_clock(const Oracle& oracle, const CellId& cell) {
 
 bool is_unrecoverable(const RegionView& view, const Contributor& contributor, const CellId& cell) {
   const ProcessInfo& process = view.oracle.process(contributor.process);
-  if (process.ended) return true;
+  // Generation 0: the tuple was evicted before the request was answered.
+  if (process.ended || contributor.generation == 0) return true;
   const NodeView& node = view.nodes.at(static_cast<size_t>(process.node));
   return node.generation_of(cell.tuple) != contributor.generation;
 }
