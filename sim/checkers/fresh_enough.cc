@@ -21,6 +21,8 @@ class FreshEnough final : public RegionChecker {
     if (had_wrong_clock(view.oracle.process(record.contributor.process), record.cell())) return {};
     // The origin may have expired a cell that is over.
     if (!is_live_at(record.cell(), view.now.wall)) return {};
+    // Its tuple was evicted since its step: the component of the decision is unknown.
+    if (record.contributor.generation == 0) return {};
     const NodeView& node = view.nodes.at(static_cast<size_t>(record.node));
     const Component mine{.incarnation = node.incarnation,
                          .generation = record.contributor.generation};

@@ -96,6 +96,9 @@ struct SharedWindow {
     const bool replaces = memory::mutated(memory::Mutation::kOwnRowReplaces);
     if (replaces ? count == published : count <= published) return false;
     published = count;
+    // The bridge may have answered what this process asked since by that row: it publishes no more
+    // than its rule says. So the rule is evaluated again.
+    due = std::min(due, count);
     if (refused && 2 * count > counted) {
       refusal_published = true;
       refused = false;
