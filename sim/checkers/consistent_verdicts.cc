@@ -48,8 +48,8 @@ class ConsistentVerdicts final : public RegionChecker {
     if (!together && evidence.own != own_before) {
       return "own in the evidence differs from the accepted count";
     }
-    // Decided when its step was sent.
-    if (record.late && record.verdict.basis == Basis::kRefreshed) return {};
+    // Since its step, others may have counted, and a batch may have taken back its costs.
+    if (record.has_waited()) return {};
     for (const decide::CellView& cell : node.cells) {
       if (cell.tuple != record.tuple || cell.sequence + 1 != record.cell().sequence) continue;
       // The weighted part of the previous window, in exact arithmetic.
