@@ -50,6 +50,7 @@ struct Engine::BatchCall {
   std::vector<size_t> reads;                  // items to read
   bool denied = false;                        // an item was refused when the batch came
   std::vector<size_t> asks;                   // items that the origin must decide
+  std::vector<size_t> asks_later;             // the same, after a read
   std::vector<regional::StepResult> answers;  // of the asks
 };
 
@@ -78,8 +79,11 @@ bool Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
         {.key = &context.key, .duration = context.query.duration, .requirement = requirement});
   }
   // A batch with a refused item is denied whatever the origin answers, but every item reports its
-  // remaining limit and so needs its counts.
-  if (call->denied) {
+  // remaining limit and so needs its counts. If the origin must decide several items, they are read
+  // first: what it granted to the others would be lost if it refused one.
+  const bool asks_later = !call->denied && call->asks.size() > 1;
+  if (asks_later) call->asks_later = call->asks;
+  if (call->denied || asks_later) {
     for (const size_t item : std::exchange(call->asks, {})) {
       call->reads.push_back(item);
       reads.push_back({.key = &call->contexts[item].key,
@@ -102,10 +106,24 @@ bool Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
                      const size_t item = call->reads[i];
                      call->bases[item] = self->basis_after_read(results[i], call->contexts[item]);
                    }
+                   if (!call->asks_later.empty()) self->choose_asks(call);
                    if (!call->asks.empty()) return self->ask_all(now, call);
                    self->finish_batch(now, call);
                  });
   return false;
+}
+
+// After the read: the origin decides the items, unless it would refuse one.
+void Engine::choose_asks(const std::shared_ptr<BatchCall>& call) {
+  call->asks = std::exchange(call->asks_later, {});
+  for (const size_t item : call->asks) {
+    RequestContext& context = call->contexts[item];
+    const auto known = decider_.peek(context);
+    if (!known || known->decision.admitted()) continue;
+    context.refusal = known;
+    call->denied = true;
+  }
+  if (call->denied) call->asks.clear();
 }
 
 // The origin decides each of these items alone. If the batch is denied, their costs are taken back.

@@ -135,6 +135,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] Result<std::vector<RequestContext>> contexts_of(
       Instant now, std::span<const Request> requests) const;
   struct BatchCall;
+  void choose_asks(const std::shared_ptr<BatchCall>& call);
   void ask_all(Instant now, const std::shared_ptr<BatchCall>& call);
   void finish_batch(Instant now, const std::shared_ptr<BatchCall>& call);
   [[nodiscard]] BatchVerdict decide_all(std::vector<RequestContext>& contexts,

@@ -224,8 +224,9 @@ Engine::Missing Engine::missing_now(const RequestContext& context) const {
   const Millis longest =
       regional::longest_while_failing(region.replay_failing_since(), context.now.mono,
                                       context.query.duration, region.max_freshness);
-  return region.origin->reach() == Reach::kPrompt && longest > Millis(0) ? Missing::kAnswer
-                                                                         : Missing::kOrigin;
+  const bool answers = region.origin->reach() == Reach::kPrompt ||
+                       region.origin->reach() == Reach::kSlow;
+  return answers && longest > Millis(0) ? Missing::kAnswer : Missing::kOrigin;
 }
 
 // The origin does not answer: the loss policy bounds what this process may accept, and while the

@@ -41,19 +41,32 @@ void WindowCells::refund(int64_t sequence, Count cost) const {
   }
 }
 
+namespace {
+
+// The highest bit of a told count: the origin has refused a request in the window. No limit is so
+// large.
+constexpr Count kRefusedBit = Count{1} << (kCountBits - 1);
+static_assert(2 * kMaxLimit < kRefusedBit);
+
+}  // namespace
+
 WindowCells::Told WindowCells::told(int64_t sequence) const {
   const uint64_t word = slot_.hot[6].load(std::memory_order_acquire);
   if (word == 0) return {};
   const Tagged tagged{word};
   switch (tagged.ahead_of(sequence)) {
-    case 0: return {.own = tagged.count(), .strict = tagged.closed(), .noted = true};
+    case 0:
+      return {.own = tagged.count() & ~kRefusedBit,
+              .refused = (tagged.count() & kRefusedBit) != 0,
+              .strict = tagged.closed(),
+              .noted = true};
     // A window begins as the last one ended.
     case -1: return {.strict = tagged.closed()};
     default: return {};
   }
 }
 
-void WindowCells::note_told(int64_t sequence, Count own, std::optional<bool> strict) const {
+void WindowCells::note_told(int64_t sequence, Count own, std::optional<Refusals> refusals) const {
   Word& word = slot_.hot[6];
   uint64_t seen = word.load(std::memory_order_acquire);
   for (;;) {
@@ -61,9 +74,15 @@ void WindowCells::note_told(int64_t sequence, Count own, std::optional<bool> str
     const int64_t ahead = seen == 0 ? -kTagReach : before.ahead_of(sequence);
     if (ahead > 0) return;
     const bool was_strict = ahead >= -1 && before.closed();
-    const Count count = ahead == 0 ? std::max(before.count(), own) : own;
-    const uint64_t noted = Tagged::make(sequence, count).word |
-                           (strict.value_or(was_strict) ? kClosedBit : uint64_t{0});
+    // A refusal stays: another reply may be older.
+    const bool refused = (ahead == 0 && (before.count() & kRefusedBit) != 0) ||
+                         (refusals && refusals->current);
+    const bool strict = refused || (ahead == 0 && was_strict) ||
+                        (refusals ? refusals->last : was_strict);
+    const Count known = ahead == 0 ? before.count() & ~kRefusedBit : 0;
+    const Count count = std::min(std::max(known, own), kRefusedBit - 1);
+    const uint64_t noted = Tagged::make(sequence, count | (refused ? kRefusedBit : 0)).word |
+                           (strict ? kClosedBit : uint64_t{0});
     // A failed iteration means that another read was noted.
     if (word.compare_exchange_weak(seen, noted, std::memory_order_acq_rel,
                                    std::memory_order_acquire)) {

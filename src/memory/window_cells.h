@@ -8,7 +8,8 @@
 //   hot[1,2]   own, by parity of the sequence
 //   hot[3,4]   others = siblings + foreign, by parity; the two parts are in the cold line
 //   hot[5]     freshness: until when no read is needed; see regional/freshness.h
-//   hot[6]     told: the own count at the last read of the origin; closed: the tuple is strict
+//   hot[6]     told: the own count at the last read of the origin, and its refusals; closed: the
+//              tuple is strict
 //   hot[7]     watch: the generation, and the triggers of background work; see tuple_watch.h
 //
 // Invariants
@@ -54,13 +55,19 @@ class WindowCells {
   // What the origin knew at the last read. Later admissions of this process are its alone.
   struct Told {
     Count own = 0;
-    bool strict = false;  // a request was refused in this window or the last one
-    bool noted = false;   // false: this window was not read yet
+    bool refused = false;  // the origin has refused a request in this window
+    bool strict = false;   // in this window or the last one
+    bool noted = false;    // false: this window was not read yet
+  };
+  // Whether the origin has refused a request.
+  struct Refusals {
+    bool current = false;
+    bool last = false;  // in the last window
   };
   [[nodiscard]] Told told(int64_t sequence) const;
   // Records a read of this window that began when the own count was `own`. `strict`: whether the
   // origin refused a request in this window or the last one; none: it did not say.
-  void note_told(int64_t sequence, Count own, std::optional<bool> strict) const;
+  void note_told(int64_t sequence, Count own, std::optional<Refusals> refusals) const;
 
   [[nodiscard]] TupleWatch watch() const { return {slot_.hot[7].load(std::memory_order_relaxed)}; }
   [[nodiscard]] uint64_t generation() const { return watch().generation(); }

@@ -8,7 +8,7 @@
 //
 // The bound depends on n. A process that has just joined has no allowance until all others have
 // heard of it and no older allowance is valid; one whose heartbeats are not acknowledged has none
-// either. After a process left, n stays until its allowance has ended.
+// either. After a process left, n stays for an hour.
 
 #pragma once
 
@@ -49,6 +49,9 @@ struct Allowance {
 class AllowanceTerm {
  public:
   static constexpr Nanos kHeartbeatValid = std::chrono::seconds(2);
+  // What a process admitted before it died and did not tell stays part of the bound for the rest of
+  // the window: n does not fall for so long.
+  static constexpr Nanos kNodesRemembered = std::chrono::hours(1);
   // Heartbeats of others are that far apart.
   static constexpr Nanos kHeardWithin = std::chrono::seconds(1);
 
@@ -65,7 +68,7 @@ class AllowanceTerm {
 
   // `longest`: how long a read stays fresh, at most.
   void update(const Membership& membership, MonoTime now, Nanos longest) {
-    note_nodes(membership.nodes, now, 2 * longest);
+    note_nodes(membership.nodes, now, std::max<Nanos>(2 * longest, kNodesRemembered));
     const uint64_t parts = std::min(kAllowanceParts * most_nodes_.front().nodes, kPartsMask);
     const bool settled =
         membership.heard_at - membership.since >= longest + kHeardWithin;

@@ -138,6 +138,14 @@ struct ReadRules {
   return freshness.never() ? ReadRequirement::kCold : ReadRequirement::kStale;
 }
 
+// Whether a request may have been refused in this window without the knowledge of this process.
+[[nodiscard]] inline bool was_half_full(const memory::WindowCells& cells, int64_t sequence,
+                                        Count capacity) {
+  const Count known = base::saturating_add(memory::count_in(cells.own(sequence), sequence),
+                                           memory::count_in(cells.siblings(sequence), sequence));
+  return known >= capacity / 2;
+}
+
 // Whether this process may decide a request by itself, or the origin must. `known`: the decision on
 // the counts in memory. `unread`: as returned by read_requirement(). `allowance`: none if this
 // process has none now. Sets the bound of the query to the allowance if the process may decide.
@@ -148,8 +156,8 @@ struct ReadRules {
                                                      ReadRequirement unread, bool available) {
   const memory::WindowCells::Told told = cells.told(known.sequence);
   if (!known.decision.admitted()) {
-    // The first refusal is the origin's, so that all processes learn of it.
-    const bool asks = available && unread != ReadRequirement::kDegrade && !told.strict;
+    // The first refusal in a window is the origin's, so that all processes learn of it.
+    const bool asks = available && unread != ReadRequirement::kDegrade && !told.refused;
     return asks ? ReadRequirement::kAsk : ReadRequirement::kRefused;
   }
   if (unread == ReadRequirement::kDegrade) return unread;
@@ -157,7 +165,9 @@ struct ReadRules {
   const Count taken = base::saturating_sub(counts.own + query.ask.cost, told.own);
   const Count left = base::saturating_sub(
       query.ask.capacity, told.own + counts.siblings + counts.foreign + counts.previous);
-  const bool covered = unread == ReadRequirement::kNothing && !told.strict && allowance &&
+  const bool may_be_strict =
+      told.strict || (!told.noted && was_half_full(cells, known.sequence - 1, query.ask.capacity));
+  const bool covered = unread == ReadRequirement::kNothing && !may_be_strict && allowance &&
                        allowance->covers(taken, left);
   if (covered) {
     // A window that has just begun: the next requests need not come here.

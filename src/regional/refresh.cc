@@ -191,7 +191,7 @@ bool Refresh::merge(const Flight& flight, const CellTotals* totals) const {
     }
   }
   cells.note_told(flight.sequence, std::min(flight.own, totals[0].mine),
-                  totals[0].refused || totals[1].refused);
+                  WindowCells::Refusals{totals[0].refused, totals[1].refused});
   const Millis longest =
       longest_while_failing(region_->replay_failing_since(), flight.began.mono,
                             tuple.slot->header.duration(), region_->max_freshness);

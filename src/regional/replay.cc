@@ -362,10 +362,10 @@ void Replay::on_reply(const Batch& batch, const Result<std::vector<CellTotals>>&
     }
     if (sent.current) {
       // The last window was merged before this one.
-      const bool refused = received.refused || last_refused == tuple.index;
+      const WindowCells::Refusals refusals{received.refused, last_refused == tuple.index};
+      const bool read_marks = sent.extent == Extent::kBoth || refusals.current || refusals.last;
       cells.note_told(sent.sequence, std::min(sent.own, received.mine),
-                      sent.extent == Extent::kBoth || refused ? std::optional(refused)
-                                                              : std::nullopt);
+                      read_marks ? std::optional(refusals) : std::nullopt);
       const Millis longest =
           longest_while_failing(region_->replay_failing_since(), batch.began.mono,
                                 tuple.slot->header.duration(), region_->max_freshness);

@@ -375,9 +375,10 @@ bool Steps::merge(const Flight& flight, const Tuple& tuple, const StepTotals& to
       (regions != nullptr && !region_->missed_messages_since(flight.began.mono));
   tuples_->uncertain.remove_up_to(tuple, flight.number);
   // After the counts: whoever sees the new base also sees them.
-  const bool strict = totals.current.refused || totals.last.refused;
+  const WindowCells::Refusals refusals{totals.current.refused, totals.last.refused};
+  const bool strict = refusals.current || refusals.last;
   if (strict && !cells.told(sequence).strict) counters_->add(Stat::kMadeStrict);
-  cells.note_told(sequence, std::min(flight.own, totals.current.mine), strict);
+  cells.note_told(sequence, std::min(flight.own, totals.current.mine), refusals);
   const Millis longest =
       longest_while_failing(region_->replay_failing_since(), flight.began.mono,
                             tuple.slot->header.duration(), region_->max_freshness);

@@ -15,6 +15,8 @@ using telemetry::OriginCommand;
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
+constexpr auto kFirstTick = std::chrono::milliseconds(5);
+constexpr size_t kMostEarlyCalls = 4096;
 // Requests wait this long at most, so they do not wait for a server that needs longer.
 constexpr Nanos kSlow = std::chrono::milliseconds(300);
 
@@ -78,6 +80,7 @@ RedisOrigin::Worker::Worker(const Clock& the_clock, const RedisAddress& address,
       link(io, the_clock, address, seed,
            [this](OriginError why) {
              metrics.errors.add(why);
+             note_started();
              update_status();
            },
            {.stores_version = true, .timeouts = the_timeouts}),
@@ -107,6 +110,18 @@ bool RedisOrigin::Worker::check_reachable(const std::function<void(Error)>& reje
   metrics.errors.add(why);
   reject(to_error(why));
   return false;
+}
+
+void RedisOrigin::Worker::run_when_started(std::function<void()> call) {
+  if (!starting || early_calls.size() >= kMostEarlyCalls) return call();
+  early_calls.push_back(std::move(call));
+}
+
+void RedisOrigin::Worker::note_started() {
+  starting = false;
+  for (std::function<void()>& call : std::exchange(early_calls, {})) {
+    asio::post(io, std::move(call));
+  }
 }
 
 void RedisOrigin::Worker::note_call(MonoTime began, std::optional<OriginError> failure) {
@@ -156,7 +171,7 @@ void RedisOrigin::Worker::tick() {
                 update_status();
               });
   }
-  tick_timer.expires_after(kTick);
+  tick_timer.expires_after(starting ? kFirstTick : kTick);
   tick_timer.async_wait([this](const boost::system::error_code& cancelled) {
     if (!cancelled) tick();
   });
@@ -176,12 +191,14 @@ void RedisOrigin::Worker::update_status() {
     if (refusal.empty()) heartbeat_at = {};
     last_latency = Nanos(0);
   }
+  if (starting && ready) note_started();
   const bool closed = breaker.closed();
   metrics.ready.store(ready, std::memory_order_relaxed);
   metrics.closed.store(closed, std::memory_order_relaxed);
   metrics.writable.store(refusal.empty(), std::memory_order_relaxed);
   const bool slow = std::max(last_latency, link.oldest_wait(clock.now().mono)) >= kSlow;
-  reach.store(!ready || !closed  ? Reach::kNone
+  reach.store(starting           ? Reach::kPrompt
+              : !ready || !closed  ? Reach::kNone
               : !refusal.empty() ? Reach::kReadOnly
               : slow             ? Reach::kSlow
                                  : Reach::kPrompt,

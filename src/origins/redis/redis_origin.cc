@@ -32,7 +32,10 @@ template <typename Reply, typename Call>
 void RedisOrigin::post(Reply reply, Call call) {
   asio::post(worker_->io,
              [worker = worker_.get(), reply = std::move(reply), call = std::move(call)]() mutable {
-               if (worker->check_reachable(reply)) call(*worker, std::move(reply));
+               worker->run_when_started(
+                   [worker, reply = std::move(reply), call = std::move(call)]() mutable {
+                     if (worker->check_reachable(reply)) call(*worker, std::move(reply));
+                   });
              });
 }
 

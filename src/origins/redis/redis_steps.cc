@@ -116,13 +116,17 @@ StepTotals RedisOrigin::Worker::step_totals(const CellStep& step, const RedisRep
             .granted = std::move(local.granted)};
   }
   const std::string field = redis_field(step.writer);
-  const auto read = [&](const RedisReply& hash) {
+  const auto read = [&](const RedisReply& hash, int64_t sequence, WallTime expires_at) {
     CellHash cell = read_hash(hash, field);
     metrics.invalid.fetch_add(cell.invalid, std::memory_order_relaxed);
+    repairs.observe_departed(redis_key({step.cell.tuple, sequence}), cell.departed, expires_at);
     return std::move(cell.totals);
   };
-  StepTotals totals{.current = read(reply.items[kStepCell]),
-                    .last = read(reply.items[kStepCell + 1]), .granted = {}};
+  const int64_t current = step.cell.sequence;
+  StepTotals totals{
+      .current = read(reply.items[kStepCell], current, step.expires_at),
+      .last = read(reply.items[kStepCell + 1], current - 1, step.expires_at - step.duration),
+      .granted = {}};
   totals.current.mine = std::max(totals.current.mine, total);
   for (const char digit : reply.items[0].text) {
     totals.granted.push_back(digit == '1');

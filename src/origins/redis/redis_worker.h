@@ -173,6 +173,10 @@ struct RedisOrigin::Worker {
 
   // Health.
   [[nodiscard]] bool reachable() const { return breaker.closed() && link.ready(); }
+  // Runs a call that needs the server, after the first attempt to connect: a process that has just
+  // started does not know what the others have counted.
+  void run_when_started(std::function<void()> call);
+  void note_started();
   // Rejects the call if the server is not reachable.
   [[nodiscard]] bool check_reachable(const std::function<void(Error)>& reject);
   void note_call(MonoTime began, std::optional<OriginError> failure);
@@ -220,6 +224,8 @@ struct RedisOrigin::Worker {
   // From our monotonic clock to the server's clock; none: not requested yet on this connection. So
   // the origin does not depend on our wall clock.
   std::optional<Millis> server_time_ahead;
+  bool starting = true;  // the first attempt to connect has not ended
+  std::vector<std::function<void()>> early_calls;
   Nanos last_latency{0};
   std::string refusal;  // why the server refuses writes; empty: it accepts them
 
@@ -228,7 +234,7 @@ struct RedisOrigin::Worker {
   std::atomic<int64_t> heard_since{0};  // Membership, in ns; 0: never
   std::atomic<int64_t> heard_at{0};
   std::atomic<uint64_t> epoch{0};
-  std::atomic<Reach> reach{Reach::kNone};
+  std::atomic<Reach> reach{Reach::kPrompt};
   mutable base::StdMutex mutex;
   std::string shown_error = "not connected yet";  // guarded by mutex
   std::string shown_refusal;                      // guarded by mutex
