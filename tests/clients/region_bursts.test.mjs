@@ -1,8 +1,9 @@
 // Bursts on all nodes of a region: what the region admits in each window, with real processes and Redis.
 //
 // A verdict names the end of its window, so a burst that straddles a boundary is counted right. The
-// bounds hold while Redis answers. A window with a degraded verdict proves nothing about them: the
-// machine stalled. Such windows are printed with `*`, and bursts go on until enough others were seen.
+// bounds hold while Redis answers. A window with a degraded verdict or a slow call of Redis proves
+// nothing about them: the machine stalled. Such windows are printed with `*`, and bursts go on until
+// enough others were seen.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -41,8 +42,8 @@ const newKey = (most, more = {}) => ({
   ...more,
 });
 
-// One window of a key.
-function windowOf(region, key, results) {
+// One window of a key. `stalled`: Redis was slow for this region.
+function windowOf(region, key, results, stalled = false) {
   const requests = (node) => results.filter((result) => result.node === node).length;
   // How each node decided, for the message of a failed assertion.
   const detail = region.nodes.map((node) => {
@@ -56,7 +57,7 @@ function windowOf(region, key, results) {
   return {
     detail,
     admitted: admittedOf(results),
-    isClean: !results.some(isDegraded),
+    isClean: !stalled && !results.some(isDegraded),
     isFull: region.nodes.every((node) => requests(node) > key.most),
   };
 }
@@ -85,11 +86,19 @@ async function burstEveryWindow(region, key, { send = burst, strict = kWindows -
   await windowStart(key.duration);
   await rest(key.duration / 2);
   for (const node of region.nodes) await send(node, key, 1);
+  let slow = await region.slowCalls();
+  const stalled = new Set(); // ends of windows
   for (let i = 0; i < kMostWindows && windows.filter(isStrict).length < strict; ++i) {
     await windowStart(key.duration);
     const count = key.most + Math.max(3, Math.ceil(key.most / 5));
-    results.push(...(await Promise.all(region.nodes.map((node) => send(node, key, count)))).flat());
-    windows = [...byWindow(results).values()].map((each) => windowOf(region, key, each));
+    const sent = (await Promise.all(region.nodes.map((node) => send(node, key, count)))).flat();
+    results.push(...sent);
+    const now = await region.slowCalls();
+    if (now !== slow) for (const { reset } of sent) stalled.add(reset);
+    slow = now;
+    windows = [...byWindow(results)].map(([reset, each]) =>
+      windowOf(region, key, each, stalled.has(reset)),
+    );
   }
   return windows;
 }
