@@ -36,8 +36,8 @@ export class Region {
     await Promise.all(Array.from({ length: count }, () => region.add()));
     return region;
   }
-  async add() {
-    const node = await startBurstNode((this.proxy ?? this.origin).url, this.args);
+  async add(url = (this.proxy ?? this.origin).url) {
+    const node = await startBurstNode(url, this.args);
     this.nodes.push(node);
     return node;
   }
