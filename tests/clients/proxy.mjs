@@ -5,6 +5,7 @@
 // close().
 
 import { connect, createServer } from 'node:net';
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 
 // One direction of one connection.
 class Lane {
@@ -133,4 +134,27 @@ export class Proxy {
     this.cut();
     this.#server.close();
   }
+}
+
+// A proxy with a constant delay in its own thread, so that a busy test does not lengthen the delay.
+export class DelayingProxy {
+  static async to(port, delay) {
+    const proxy = new DelayingProxy();
+    proxy.worker = new Worker(new URL(import.meta.url), { workerData: { delayingProxy: { port, delay } } });
+    proxy.port = await new Promise((resolve) => proxy.worker.once('message', resolve));
+    return proxy;
+  }
+  get url() {
+    return `redis://127.0.0.1:${this.port}`;
+  }
+  close() {
+    return this.worker.terminate();
+  }
+}
+
+if (!isMainThread && workerData?.delayingProxy) {
+  const { port, delay } = workerData.delayingProxy;
+  const proxy = await Proxy.to(port);
+  proxy.delay = delay;
+  parentPort.postMessage(proxy.port);
 }

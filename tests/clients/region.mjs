@@ -107,7 +107,8 @@ export class Origin {
   // The count of a cell from all nodes.
   async total(cell) {
     const fields = Object.entries(await this.client.hgetall(cell));
-    const counts = fields.filter(([name]) => !name.startsWith('l')); // `l...` is a limit
+    // `l...` is a limit; `refused` says that a step refused a request.
+    const counts = fields.filter(([name]) => !name.startsWith('l') && name !== 'refused');
     return counts.reduce((sum, [, count]) => sum + Number(count), 0);
   }
 }

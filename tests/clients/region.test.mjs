@@ -21,15 +21,15 @@ after(async () => {
 });
 
 for (const most of [10, 100, 1000]) {
-  test(`three nodes admit ${most} together, with a small excess`, async () => {
+  test(`three nodes admit ${most} together`, async () => {
     let admitted = 0;
     for (let i = 0; i < 2 * most; ++i) {
       await rest(1000 / most);
       admitted += (await pick(nodes).limit(`all-${most}`, most)).success;
     }
     console.log(`limit ${most}: ${admitted} admitted, ${(admitted / most).toFixed(3)} of it`);
-    assert.ok(admitted >= 0.99 * most, `${admitted} of ${most}`);
-    assert.ok(admitted <= Math.max(1.1 * most, most + 5), `${admitted} of ${most}`);
+    assert.ok(admitted >= most, `${admitted} of ${most}`);
+    assert.ok(admitted <= 1.02 * most, `${admitted} of ${most}`);
   });
 }
 
@@ -60,12 +60,16 @@ test('counts survive an origin that restarts empty', async () => {
 
 test('a node answers while the origin is stopped, reports degraded, and recovers', async () => {
   await origin.pause();
-  const verdict = await nodes[0].limit('alone', 10);
-  assert.equal(verdict.success, 1);
-  assert.equal(verdict.basis, 'degraded');
-  origin.resume();
+  try {
+    // The allowance of one of three nodes is a twelfth of the limit.
+    const verdict = await nodes[0].limit('alone', 100);
+    assert.equal(verdict.success, 1);
+    assert.equal(verdict.basis, 'degraded');
+  } finally {
+    origin.resume();
+  }
   await until('a refreshed answer', async () => (await nodes[0].limit(`back-${Math.random()}`, 10)).basis === 'refreshed');
-  await until('the other nodes to read it', async () => (await nodes[1].limit('alone', 10, 0)).remaining === 9);
+  await until('the other nodes to read it', async () => (await nodes[1].limit('alone', 100, 0)).remaining === 99);
 });
 
 test('a node flushes its counts at shutdown, and a new node reads them', async () => {
@@ -108,11 +112,11 @@ test('a node that cannot flush its counts logs how much is lost', async () => {
 test('metrics cover the connection to the origin', async () => {
   const [{ server }] = nodes;
   await until('an answer', async () => (await server.metric('weir_origin_seconds_count')) > 0);
-  for (const kind of ['write', 'expire', 'read', 'nodes']) {
+  for (const kind of ['write', 'expire', 'read', 'step', 'nodes']) {
     const count = await server.metric('weir_origin_commands_total', `kind="${kind}"`);
     assert.ok(count > 0, `${kind}: ${count}`);
   }
-  assert.ok((await server.metric('weir_refreshes_total', 'kind="cold"', 'result="answered"')) > 0);
+  assert.ok((await server.metric('weir_refreshes_total', 'kind="step"', 'result="answered"')) > 0);
   assert.ok((await server.metric('weir_strict_activations_total')) > 0);
   assert.ok((await server.metric('weir_origin_errors_total', 'reason="unreachable"')) > 0);
   await until('all counts to be acknowledged', async () => (await server.metric('weir_dirty_cells')) === 0);

@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
 import { LoadConnections } from './load_connections.mjs';
-import { untilConnected, Origin, rest, startNode } from './region.mjs';
+import { untilConnected, Origin, rest, startNode, until } from './region.mjs';
 
 const kWindow = 5000; // ms
 const kTick = 5; // ms
@@ -112,18 +112,77 @@ for (const [algorithm, windows] of [['fixed_window', 4], ['sliding_window', 5]])
     await play(runs, windows * kWindow);
     console.log(table(runs));
     for (const run of runs) {
-      const { identifier, most, load } = run;
-      if (most >= 100) {
-        const ratio = run.admitted() / run.exact();
-        assert.ok(ratio >= 0.99 && ratio <= 1.1, `${identifier}: ${ratio}`);
-        continue;
-      }
-      // For small limits a tenth is too little. A node may not have read admissions of other nodes while its
-      // last refresh was fresh, a tenth of the window, and each node has one request in flight.
-      const unheard = Math.ceil((most * load) / 10) + kNodes;
+      const { identifier, most } = run;
+      // A stalled machine: Redis did not answer in time.
+      if (run.requests.some(({ basis }) => basis === 'degraded')) continue;
+      const ratio = run.admitted() / run.exact();
+      if (most >= 100) assert.ok(ratio >= 0.99 && ratio <= 1.03, `${identifier}: ${ratio}`);
+      // Redis decides every request of a limit below 8 for each node.
+      if (most >= 8 * kNodes) continue;
       for (const admitted of run.perWindow()) {
-        assert.ok(admitted <= most + unheard, `${identifier}: ${admitted} in a window`);
+        assert.ok(admitted <= most, `${identifier}: ${admitted} in a window`);
       }
     }
   });
 }
+
+// Each of some keys gets one and a half times its limit within a second, at random over the nodes. The
+// nodes know the keys, so they use their allowances.
+test('three nodes that use up a limit within a second admit at most 1.02 of it', async () => {
+  const kKeys = 10;
+  const kMost = 200;
+  const kRounds = Number(process.env.WEIR_ACCURACY_ROUNDS ?? 2);
+  const kLength = 1000; // ms
+  const kRequests = 1.5 * kMost;
+  const send = (identifier, line) =>
+    lines.send(['api', identifier, kMost, kWindow, 'ALGORITHM', 'fixed_window'], line);
+  const start = async () => {
+    const end = Date.now() - (Date.now() % kWindow) + kWindow;
+    while (Date.now() < end + 2) await rest(1);
+  };
+  await until('allowances', async () => {
+    const probes = lines.lines.map((line) => lines.send(['api', 'probe', 1_000_000, 600_000], line));
+    lines.flush();
+    await lines.quiet();
+    await rest(100);
+    return probes.every(({ basis }) => basis === 'local');
+  });
+  const found = [];
+  let local = 0;
+  for (let round = 0; round < kRounds; ++round) {
+    const keys = Array.from({ length: kKeys }, (_, i) => ({
+      identifier: `second-${round}-${i}`,
+      requests: [],
+    }));
+    for (const { identifier } of keys) for (const line of lines.lines) send(identifier, line);
+    lines.flush();
+    await lines.quiet();
+    await start();
+    const began = performance.now();
+    for (let sent = 0; sent < kRequests; await rest(kTick)) {
+      const due = Math.min(kRequests, ((performance.now() - began) / kLength) * kRequests);
+      for (; sent < due; ++sent) {
+        for (const { identifier, requests } of keys) requests.push(send(identifier));
+      }
+      lines.flush();
+    }
+    await lines.quiet();
+    for (const { requests } of keys) {
+      // The machine stalled if a request missed its deadline or the next window.
+      const { reset } = requests[0];
+      const stalled = requests.some((each) => each.basis === 'degraded' || each.reset !== reset);
+      if (stalled) continue;
+      found.push(requests.filter(({ success }) => success).length);
+      local += requests.filter(({ success, basis }) => success && basis === 'local').length;
+    }
+  }
+  found.sort((a, b) => a - b);
+  const counts = new Map();
+  for (const admitted of found) counts.set(admitted, (counts.get(admitted) ?? 0) + 1);
+  const list = [...counts].map(([admitted, times]) => `${admitted} admitted ${times} times`);
+  console.log(`limit ${kMost}: ${list.join(', ')}; by allowance ${local}`);
+  assert.ok(found.length >= kKeys, `${found.length} keys without a stall`);
+  for (const admitted of found) {
+    assert.ok(admitted >= kMost && admitted <= 1.02 * kMost, `${admitted} of ${kMost}`);
+  }
+});

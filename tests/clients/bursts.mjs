@@ -1,0 +1,127 @@
+// Bursts on all nodes of a region, and what the region admits in each window.
+
+import assert from 'node:assert/strict';
+
+import { DelayingProxy } from './proxy.mjs';
+import { clientOf, freeze, kLongWindow, Origin, rest, startNode } from './region.mjs';
+import { until, untilConnected, verdictOf } from './region.mjs';
+
+const kConnections = 3; // to each node
+
+// A node with some more connections to it.
+async function startBurstNode(url, args) {
+  const node = await startNode(url, { args });
+  node.clients = Array.from({ length: kConnections }, () => clientOf(node.server));
+  node.freeze = () => freeze(node.server.child);
+  node.thaw = () => node.server.child.kill('SIGCONT');
+  const stop = node.stop;
+  node.stop = async () => {
+    await stop();
+    for (const client of node.clients) client.disconnect();
+  };
+  return node;
+}
+
+// A region with its own redis-server, which is `delay` ms away each way.
+export class Region {
+  static async start(count, { args = [], delay } = {}) {
+    const region = new Region();
+    region.args = args;
+    region.origin = new Origin();
+    await region.origin.start();
+    if (delay !== undefined) {
+      region.proxy = await DelayingProxy.to(region.origin.port, { up: delay, down: delay });
+    }
+    region.nodes = [];
+    await Promise.all(Array.from({ length: count }, () => region.add()));
+    return region;
+  }
+  async add(url = (this.proxy ?? this.origin).url) {
+    const node = await startBurstNode(url, this.args);
+    this.nodes.push(node);
+    return node;
+  }
+  // Waits until every node knows the others and admits by its allowance.
+  async settle() {
+    await untilConnected(this.nodes);
+    await Promise.all(
+      this.nodes.map((node, i) =>
+        until('an allowance', async () => {
+          await rest(100);
+          const key = { identifier: `settle-${i}`, most: 1_000_000_000, duration: kLongWindow };
+          const [{ basis }] = await burst(node, { ...key, consistency: 'converge' }, 1);
+          return basis === 'local';
+        }),
+      ),
+    );
+  }
+  // How many calls of Redis took longer than a node waits, since the start.
+  async slowCalls() {
+    const calls = this.nodes.map(async ({ server }) => {
+      const page = await server.metrics(); // both from one page
+      const bucket = (le) =>
+        Number(page.match(new RegExp(`^weir_origin_seconds_bucket\\{le="${le}"\\} (\\d+)$`, 'm'))[1]);
+      return bucket('\\+Inf') - bucket('0\\.3');
+    });
+    return (await Promise.all(calls)).reduce((sum, count) => sum + count, 0);
+  }
+  async stop() {
+    await Promise.all(this.nodes.map((node) => node.stop()));
+    this.proxy?.close();
+    await this.origin.kill();
+  }
+}
+
+// Sends `count` requests of a key to a node at once: {node, success, reset, basis}, or {node, error}.
+export function burst(node, key, count) {
+  const { identifier, most, duration, algorithm = 'fixed_window', cost = 1, consistency } = key;
+  const words = ['api', identifier, most, duration, 'ALGORITHM', algorithm, 'COST', cost];
+  if (consistency) words.push('CONSISTENCY', consistency);
+  const send = async (i) => {
+    try {
+      const { success, reset, basis } = verdictOf(
+        await node.clients[i % kConnections].call('WEIR.LIMIT', ...words),
+      );
+      return { node, cost, success, reset, basis };
+    } catch (error) {
+      return { node, error };
+    }
+  };
+  return Promise.all(Array.from({ length: count }, (_, i) => send(i)));
+}
+
+// Waits for the start of the next window, and a little longer than a clock's tick.
+export async function windowStart(duration) {
+  const start = Date.now() - (Date.now() % duration) + duration;
+  while (Date.now() < start + 2) await rest(Math.max(1, start + 2 - Date.now()));
+  return start;
+}
+
+export function admittedOf(results) {
+  return results.reduce((sum, { success, cost }) => sum + (success ? cost : 0), 0);
+}
+
+// The results by the end of the window that each was decided in.
+export function byWindow(results) {
+  const windows = new Map();
+  for (const result of results) {
+    assert.equal(result.error, undefined);
+    if (!windows.has(result.reset)) windows.set(result.reset, []);
+    windows.get(result.reset).push(result);
+  }
+  return new Map([...windows].sort(([a], [b]) => a - b));
+}
+
+export const isDegraded = ({ basis }) => basis === 'degraded';
+
+// Prints what was admitted, as a table: {name, most, admitted, largest}, `largest` of the windows that
+// count.
+export function report(title, rows) {
+  const cells = [['', 'limit', 'admitted / limit', 'admitted in each window']];
+  for (const { name, most, admitted, largest } of rows) {
+    cells.push([name, String(most), (largest / most).toFixed(3), admitted.join(' ')]);
+  }
+  const widths = cells[0].map((_, i) => Math.max(...cells.map((each) => each[i].length)));
+  const lines = cells.map((each) => each.map((cell, i) => cell.padEnd(widths[i])).join('  ').trimEnd());
+  console.log([title, ...lines].join('\n'));
+}
