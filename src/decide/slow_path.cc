@@ -217,16 +217,11 @@ void Engine::replay_refused(const memory::Tuple& tuple, MonoTime now) {
 
 // Whether the origin is lost, or only this answer is late.
 Engine::Missing Engine::missing_now(const RequestContext& context) const {
-  const regional::RegionState& region = *state_.region;
   if (consistency_of(context.consistency, Waiting::kPossible) == Consistency::kRelaxed) {
     return Missing::kOrigin;
   }
-  const Millis longest =
-      regional::longest_while_failing(region.replay_failing_since(), context.now.mono,
-                                      context.query.duration, region.max_freshness);
-  const bool answers = region.origin->reach() == Reach::kPrompt ||
-                       region.origin->reach() == Reach::kSlow;
-  return answers && longest > Millis(0) ? Missing::kAnswer : Missing::kOrigin;
+  const Reach reach = state_.region->origin->reach();
+  return reach == Reach::kPrompt || reach == Reach::kSlow ? Missing::kAnswer : Missing::kOrigin;
 }
 
 // The origin does not answer: the loss policy bounds what this process may accept, and while the
