@@ -81,6 +81,8 @@ bool Engine::check_all_async(Instant now, std::span<const Request> requests, Exe
   // remaining limit and so needs its counts.
   if (refused) {
     for (const size_t item : std::exchange(call->asks, {})) {
+      // Decided on what this process knows.
+      if (call->contexts[item].cell_class() != memory::CellClass::kWindow) continue;
       call->reads.push_back(item);
       reads.push_back({.key = &call->contexts[item].key,
                        .duration = call->contexts[item].query.duration,
@@ -139,6 +141,9 @@ void Engine::finish_batch(Instant now, const std::shared_ptr<BatchCall>& call) {
                                                         : deny_moved(context);
     }
   }
+  for (size_t i = 0; i < call->contexts.size(); ++i) {
+    if (call->contexts[i].denied_by_loss) decided[i] = deny_moved(call->contexts[i]);
+  }
   std::vector<size_t> by_allowance;
   for (size_t i = 0; i < call->contexts.size(); ++i) {
     const bool bounded = call->contexts[i].query.bound.is_set();
@@ -151,6 +156,9 @@ void Engine::finish_batch(Instant now, const std::shared_ptr<BatchCall>& call) {
     return ask_all(now, call);
   }
   count_batch(verdict);
+  for (size_t i = 0; i < decided.size(); ++i) {
+    if (decided[i] && verdict.outcome == Outcome::kAdmitted) charge_after_answer(call->contexts[i]);
+  }
   call->done(std::move(verdict));
 }
 
@@ -184,6 +192,7 @@ BatchVerdict Engine::decide_all(std::vector<RequestContext>& contexts,
   for (size_t i = 0; i < contexts.size(); ++i) {
     Verdict& item = verdict.items.emplace_back();
     fill(contexts[i].query, decision.items[i], bases[i], item);
+    if (contexts[i].undivided_capacity) undo_division(contexts[i], item);
     // Another item, or a request that came during the read, may have evicted its tuple.
     if (item.admitted() && is_unread(contexts[i])) item.basis = Basis::kDegraded;
     if (item.outcome == Outcome::kNever) verdict.outcome = Outcome::kNever;
