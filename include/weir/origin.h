@@ -312,9 +312,8 @@ struct ExactDecision {
 
 struct ExactAnswer {
   WallTime at{};  // when it was decided, by the clock of the origin
-  // How many calls had changed the state before this one. Those with the same number changed
-  // nothing, except the last of them.
-  uint64_t version = 0;
+  uint64_t version = 0;  // how many calls had changed the state before this one
+  bool changed = false;  // this one did, too
   std::vector<ExactDecision> decisions;  // one for each ask; none: the call could not be decided
 };
 
@@ -328,9 +327,12 @@ class WEIR_EXPORT ExactStore {
   virtual ~ExactStore() = default;
 
   // Decides the asks of each call in order, each call in one atomic step, by the clock of the
-  // origin. Time does not run backwards within a tuple. A call with the number of the writer's last
-  // call on the tuple that admitted a cost gets the same answer, and nothing is charged again. The
-  // origin remembers the last calls of at least kExactWriters writers.
+  // origin. An admitted cost changes the state; so does any cost at another rate, which converts a
+  // backlog. Time does not run backwards within a tuple.
+  //
+  // A call with the number of the writer's last call that changed the tuple gets the same answer,
+  // and nothing is charged again. The origin remembers such calls of at least kExactWriters writers
+  // for a few seconds.
   virtual void decide(std::vector<ExactCall> calls, ExactReply reply) = 0;
 };
 

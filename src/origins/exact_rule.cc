@@ -85,17 +85,16 @@ ExactAnswer decide(const ExactCall& call, WallTime clock, BacklogState& state) {
   const Pace pace = algorithms::pace_of(call.limit, call.duration);
   Backlog backlog = backlog_of(call, now, state, pace);
   ExactAnswer answer{.at = now, .version = state.version, .decisions = {}};
-  bool changed = false;
   for (const ExactAsk& ask : call.asks) {
     const auto decision = algorithms::decide_backlog(now, backlog, pace,
                                                      {.capacity = ask.capacity, .cost = ask.cost});
-    if (decision.admitted() && ask.cost > 0) {
-      backlog.tat = decision.tat;
-      changed = true;
-    }
+    const bool charges = decision.admitted() && ask.cost > 0;
+    const bool converts = state.version > 0 && state.pace != pace && ask.cost > 0;
+    if (charges) backlog.tat = decision.tat;
+    answer.changed = answer.changed || charges || converts;
     answer.decisions.push_back(relative(decision, now));
   }
-  if (!changed) return answer;
+  if (!answer.changed) return answer;
   const uint64_t queued = backlog.tat.since_epoch;
   state = {.version = state.version + 1,
            .at = now,
@@ -119,17 +118,16 @@ ExactAnswer decide(const ExactCall& call, WallTime clock, RingState& state) {
     counts[static_cast<size_t>(sequence - oldest)] = count;
   }
   ExactAnswer answer{.at = now, .version = state.version, .decisions = {}};
-  bool changed = false;
   for (const ExactAsk& ask : call.asks) {
     const Decision decision =
         algorithms::decide_ring(at, counts, {.capacity = ask.capacity, .cost = ask.cost});
     if (decision.admitted() && ask.cost > 0) {
       counts.back() += ask.cost;
-      changed = true;
+      answer.changed = true;
     }
     answer.decisions.push_back(relative(decision, now));
   }
-  if (!changed) return answer;
+  if (!answer.changed) return answer;
   ++state.version;
   state.at = now;
   state.cells.clear();
@@ -158,17 +156,16 @@ ExactAnswer decide(const ExactCall& call, WallTime clock, LogState& state) {
         [](const LogState::Entry& entry, Count unit) { return entry.last < unit; });
     return found->stamp;
   };
-  bool changed = false;
+  ExactAnswer answer{.at = now, .version = state.version, .decisions = {}};
   const auto admit = [&](Count cost) {
     if (cost == 0) return;
-    changed = true;
+    answer.changed = true;
     state.total += cost;
     if (entries.empty() || entries.back().stamp != now) entries.push_back({.stamp = now});
     entries.back().last = state.total;
   };
-  ExactAnswer answer{.at = now, .version = state.version, .decisions = {}};
   answer.decisions = decide_log_asks(call, now, stamp_back, admit);
-  if (!changed) return answer;
+  if (!answer.changed) return answer;
   ++state.version;
   state.at = now;
   return answer;
@@ -185,14 +182,15 @@ ExactAnswer decide(const ExactCall& call, WallTime now, const LogSummary& log) {
     // Of the others only counts that they are in the window.
     return asked ? log.must_have_left[i] : now;
   };
+  ExactAnswer answer{.at = now, .version = log.version, .decisions = {}};
   const auto admit = [&](Count cost) {
     if (cost == 0) return;
+    answer.changed = true;
     used += cost;
     newest = now;
   };
-  return {.at = now,
-          .version = log.version,
-          .decisions = decide_log_asks(call, now, stamp_back, admit)};
+  answer.decisions = decide_log_asks(call, now, stamp_back, admit);
+  return answer;
 }
 
 WallTime empty_at(const BacklogState& state) {

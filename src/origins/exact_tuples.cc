@@ -23,38 +23,33 @@ ExactAnswer ExactTuples::decide(const ExactCall& call, WallTime now) {
     if (last->second.number > call.number) return {};
   }
   ExactAnswer answer;
-  uint64_t version = 0;
   WallTime empty{};
-  const auto decide_in = [&]<typename State>(State& state) {
-    answer = origins::decide(call, now, state);
-    version = state.version;
-  };
   switch (exact_class(call.algorithm)) {
     case ExactClass::kBacklog: {
       auto& state = state_in<BacklogState>(tuple.state);
-      decide_in(state);
+      answer = origins::decide(call, now, state);
       empty = empty_at(state);
       break;
     }
     case ExactClass::kRing: {
       auto& state = state_in<RingState>(tuple.state);
-      decide_in(state);
+      answer = origins::decide(call, now, state);
       empty = empty_at(state, call.duration);
       break;
     }
     case ExactClass::kLog: {
       auto& state = state_in<LogState>(tuple.state);
-      decide_in(state);
+      answer = origins::decide(call, now, state);
       empty = empty_at(state, call.duration);
       break;
     }
   }
-  if (version == 0) {
-    tuples_.erase(found);
-  } else if (version != answer.version) {
+  if (answer.changed) {
     tuple.kept_until = std::max(tuple.kept_until, empty + kRemembered);
     if (created) by_expiry_.emplace(tuple.kept_until, call.tuple);
     remember(tuple, call, answer);
+  } else if (created) {
+    tuples_.erase(found);
   }
   return answer;
 }

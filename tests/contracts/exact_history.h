@@ -46,7 +46,7 @@ class ExactClient {
     const ExactEvent last = events_[calls.back().tuple].back();
     if (draw(4) != 0) return;
     const ExactAnswer repeated = decide({last.call}).at(0);
-    if (last.changes()) {
+    if (last.answer.changed) {
       EXPECT_EQ(repeated.decisions, last.answer.decisions);
       EXPECT_EQ(repeated.version, last.answer.version);
       EXPECT_EQ(repeated.at, last.answer.at);

@@ -57,10 +57,9 @@ class ExactModel {
       moved = rebase(now, call.duration, *backlog_, pace_, pace);
     }
     const auto decision = algorithms::decide_backlog(now, moved, pace, ask);
-    if (decision.admitted() && ask.cost > 0) {
-      backlog_ = {.epoch = moved.epoch, .tat = decision.tat};
-      pace_ = pace;
-    }
+    if (ask.cost == 0 || (!backlog_ && !decision.admitted())) return decision;
+    backlog_ = {.epoch = moved.epoch, .tat = decision.admitted() ? decision.tat : moved.tat};
+    pace_ = pace;
     return decision;
   }
 
@@ -93,20 +92,13 @@ class ExactModel {
 struct ExactEvent {
   ExactCall call;
   ExactAnswer answer;
-
-  [[nodiscard]] bool changes() const {
-    for (size_t i = 0; i < call.asks.size(); ++i) {
-      const bool admitted = answer.decisions[i].outcome == Outcome::kAdmitted;
-      if (admitted && call.asks[i].cost > 0) return true;
-    }
-    return false;
-  }
 };
 
 // Replays the calls of one tuple. Returns the number of calls that changed its state.
 inline uint64_t check_history(std::vector<ExactEvent> events) {
   std::stable_sort(events.begin(), events.end(), [](const ExactEvent& a, const ExactEvent& b) {
-    return std::pair(a.answer.version, a.changes()) < std::pair(b.answer.version, b.changes());
+    return std::pair(a.answer.version, a.answer.changed) <
+           std::pair(b.answer.version, b.answer.changed);
   });
   ExactModel model;
   uint64_t version = 0;
@@ -122,7 +114,7 @@ inline uint64_t check_history(std::vector<ExactEvent> events) {
       EXPECT_EQ(actual.reset.count(), expected[i].reset.count());
       EXPECT_EQ(actual.retry_after, expected[i].retry_after);
     }
-    if (event.changes()) ++version;
+    if (event.answer.changed) ++version;
   }
   return version;
 }

@@ -1,8 +1,6 @@
 // Exact decisions of the Redis origin: one script for each call, all in one pipeline.
 //
-// A script changes the state and returns the state that it found; exact_rule.h decides on that. A
-// backlog whose rate has changed is converted here, because Lua has no integers above 2^53, and
-// written back if it is still the same.
+// A script changes the state and returns the state that it found; exact_rule.h decides on that.
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -18,10 +16,8 @@ using telemetry::OriginCommand;
 
 namespace {
 
-// How often a call is sent: again if the scripts were lost, or if another call changed a state that
-// was to be converted.
-constexpr int kMaxRounds = 8;
-constexpr int64_t kRememberedMs = 5000;  // longer than a call is repeated
+// How often a call is sent: again if the server lost the scripts.
+constexpr int kMaxRounds = 3;
 
 // Numbers that are separated by one character each. False: the text is something else.
 template <typename... Numbers>
@@ -38,16 +34,6 @@ bool parse(std::string_view text, Numbers&... numbers) {
 
 WallTime time_of(int64_t ms) {
   return WallTime(Millis(ms));
-}
-
-std::string number(uint64_t value) {
-  return std::to_string(value);
-}
-
-std::string text_of(const BacklogState& state) {
-  return number(state.version) + ' ' + std::to_string(state.at.time_since_epoch().count()) + ' ' +
-         number(state.pace.num) + ' ' + number(state.pace.den) + ' ' + std::to_string(state.ms) +
-         ' ' + number(state.pulses);
 }
 
 // Text that is no state is an empty one, also for the scripts.
@@ -144,129 +130,95 @@ std::optional<ExactAnswer> answer_in(const ExactCall& call, WallTime clock, std:
 
 // Calls of which some are not decided yet.
 struct RedisOrigin::Worker::ExactCalls {
-  struct Swap {
-    std::string found;  // the state that is to be replaced
-    int64_t time = 0;   // when it was read
-    BacklogState state{};
-    ExactAnswer answer{};
-  };
-  struct Each {
-    ExactCall call;
-    std::optional<Swap> swap = std::nullopt;
-    bool decided = false;
-  };
-  std::vector<Each> calls;
-  std::vector<ExactAnswer> answers;
+  std::vector<ExactCall> calls;
+  std::vector<std::optional<ExactAnswer>> answers;
   ExactReply reply;
   int rounds = 0;
 
   [[nodiscard]] std::vector<size_t> pending() const {
     std::vector<size_t> items;
     for (size_t i = 0; i < calls.size(); ++i) {
-      if (!calls[i].decided) items.push_back(i);
+      if (!answers[i]) items.push_back(i);
     }
     return items;
   }
-  void end(size_t item, ExactAnswer answer) {
-    answers[item] = std::move(answer);
-    calls[item].decided = true;
+  void end() const {
+    std::vector<ExactAnswer> all;
+    for (const auto& answer : answers) all.push_back(answer.value_or(ExactAnswer{}));
+    reply(std::move(all));
   }
   // Takes the reply to one call. False: it is invalid.
-  [[nodiscard]] bool take(size_t item, const RedisReply& received);
-};
-
-bool RedisOrigin::Worker::ExactCalls::take(size_t item, const RedisReply& received) {
-  Each& each = calls[item];
-  if (each.swap) {
-    const Swap swap = *std::exchange(each.swap, std::nullopt);
-    if (received.integer == 1) end(item, swap.answer);
-    return received.type == RedisReply::Type::kInteger;
-  }
-  const auto& items = received.items;
-  if (items.size() == 1 && items[0].integer == 2) {
-    end(item, {});
-    return true;
-  }
-  int64_t time = 0;
-  if (items.size() != 4 || !parse(items[1].text, time)) return false;
-  if (items[0].integer == 1) {
-    auto answer = answer_in(each.call, time_of(time), items[2].text, std::string(items[3].text));
+  [[nodiscard]] bool take(size_t item, const RedisReply& received) {
+    const auto& items = received.items;
+    answers[item] = ExactAnswer{};
+    if (items.size() == 1 && items[0].integer == 2) return true;  // nobody waits for it
+    int64_t time = 0;
+    if (items.size() != 4 || !parse(items[1].text, time)) return false;
+    auto answer = answer_in(calls[item], time_of(time), items[2].text, std::string(items[3].text));
     if (!answer) return false;
-    end(item, std::move(*answer));
+    answers[item] = std::move(answer);
     return true;
   }
-  // The state has another rate.
-  Swap swap{.found = std::string(items[2].text), .time = time, .state = backlog_in(items[2].text)};
-  swap.answer = origins::decide(each.call, time_of(time), swap.state);
-  if (swap.state.version == swap.answer.version) {
-    end(item, std::move(swap.answer));
-  } else {
-    each.swap = std::move(swap);
-  }
-  return true;
-}
+};
 
 void RedisOrigin::Worker::decide(std::vector<ExactCall> calls, ExactReply reply) {
   auto exact = std::make_shared<ExactCalls>();
-  for (ExactCall& call : calls) exact->calls.push_back({.call = std::move(call)});
+  exact->calls = std::move(calls);
   exact->answers.resize(exact->calls.size());
   exact->reply = std::move(reply);
   decide_next(exact);
 }
 
-// Sends what is not decided yet.
-void RedisOrigin::Worker::decide_next(const std::shared_ptr<ExactCalls>& calls) {
-  std::vector<size_t> pending = calls->pending();
-  if (pending.empty() || ++calls->rounds > kMaxRounds) {
-    return calls->reply(std::move(calls->answers));
-  }
-  Pipeline commands;
-  std::array<bool, static_cast<size_t>(Script::kCount)> used{};
-  for (const size_t item : pending) {
-    const auto& [call, swap, decided] = calls->calls[item];
-    const std::string prefix = key_prefix(call.tuple);
-    std::vector<std::string> keys = {prefix + "x"};
-    std::vector<std::string> values = {redis_field(call.writer), number(call.number)};
-    const auto add_number = [&](uint64_t value) { values.push_back(number(value)); };
-    const auto duration = static_cast<uint64_t>(call.duration.count());
-    Script script = Script::kSwapBacklog;
-    if (swap) {
-      values.push_back(std::to_string(swap->time));
-      const int64_t drains = std::max<int64_t>(swap->state.ms - swap->time, 0);
-      values.push_back(std::to_string(drains + 1 + kRememberedMs));
-      values.insert(values.end(), {swap->found, text_of(swap->state), granted_in(swap->answer)});
-    } else if (exact_class(call.algorithm) == ExactClass::kBacklog) {
-      script = Script::kBacklog;
+// Adds the script of one call, and returns which one it is.
+Script RedisOrigin::Worker::add_exact(Pipeline& commands, const ExactCall& call) {
+  const std::string prefix = key_prefix(call.tuple);
+  std::vector<std::string> keys = {prefix + "x"};
+  std::vector<std::string> values = {redis_field(call.writer)};
+  const auto add_numbers = [&](std::initializer_list<uint64_t> numbers) {
+    for (const uint64_t number : numbers) values.push_back(std::to_string(number));
+  };
+  const auto duration = static_cast<uint64_t>(call.duration.count());
+  add_numbers({call.number, duration});
+  Script script = Script::kBacklog;
+  switch (exact_class(call.algorithm)) {
+    case ExactClass::kBacklog: {
       const algorithms::Pace pace = algorithms::pace_of(call.limit, call.duration);
-      for (const uint64_t value : {duration, pace.num, pace.den}) add_number(value);
+      add_numbers({pace.num, pace.den, call.across_durations ? uint64_t{1} : uint64_t{0}});
       for (const ExactAsk& ask : call.asks) {
         const DrainTime burst = drain_time(ask.capacity, pace);
         // A cost beyond the burst is never granted, whatever its size.
         const DrainTime cost = ask.cost > ask.capacity
                                    ? DrainTime{.ms = burst.ms + 1, .pulses = burst.pulses}
                                    : drain_time(ask.cost, pace);
-        for (const uint64_t value : {cost.ms, cost.pulses, burst.ms, burst.pulses}) {
-          add_number(value);
-        }
+        add_numbers({cost.ms, cost.pulses, burst.ms, burst.pulses});
       }
-    } else {
-      script = Script::kLog;
-      add_number(duration);
-      if (exact_class(call.algorithm) == ExactClass::kRing) {
-        script = Script::kRing;
-        add_number(static_cast<uint64_t>(algorithms::ring_width(call.duration).count()));
-      } else {
-        keys.push_back(prefix + "g");
-      }
-      for (const ExactAsk& ask : call.asks) {
-        add_number(ask.cost);
-        add_number(ask.capacity);
-      }
+      break;
     }
-    used[static_cast<size_t>(script)] = true;
-    add_script(commands, OriginCommand::kStep, script,
-               std::vector<std::string_view>(keys.begin(), keys.end()),
-               std::vector<std::string_view>(values.begin(), values.end()));
+    case ExactClass::kRing:
+      script = Script::kRing;
+      add_numbers({static_cast<uint64_t>(algorithms::ring_width(call.duration).count())});
+      for (const ExactAsk& ask : call.asks) add_numbers({ask.cost, ask.capacity});
+      break;
+    case ExactClass::kLog:
+      script = Script::kLog;
+      keys.push_back(prefix + "g");
+      for (const ExactAsk& ask : call.asks) add_numbers({ask.cost, ask.capacity});
+      break;
+  }
+  add_script(commands, OriginCommand::kStep, script,
+             std::vector<std::string_view>(keys.begin(), keys.end()),
+             std::vector<std::string_view>(values.begin(), values.end()));
+  return script;
+}
+
+// Sends what is not decided yet.
+void RedisOrigin::Worker::decide_next(const std::shared_ptr<ExactCalls>& calls) {
+  std::vector<size_t> pending = calls->pending();
+  if (pending.empty() || ++calls->rounds > kMaxRounds) return calls->end();
+  Pipeline commands;
+  std::array<bool, static_cast<size_t>(Script::kCount)> used{};
+  for (const size_t item : pending) {
+    used[static_cast<size_t>(add_exact(commands, calls->calls[item]))] = true;
   }
   std::vector<Script> scripts;
   for (size_t i = 0; i < used.size(); ++i) {
@@ -284,7 +236,6 @@ void RedisOrigin::Worker::decide_next(const std::shared_ptr<ExactCalls>& calls) 
            if (each.type != RedisReply::Type::kError) {
              if (calls->take(pending[i], each)) continue;
              metrics.errors.add(OriginError::kOther);
-             calls->end(pending[i], {});
              continue;
            }
            const OriginError error = error_of_reply(each.text);
@@ -292,12 +243,13 @@ void RedisOrigin::Worker::decide_next(const std::shared_ptr<ExactCalls>& calls) 
            if (error == OriginError::kNoScript) {
              scripts_sent = {};
            } else if (error == OriginError::kWrongType) {
-             calls->end(pending[i], {});
+             calls->answers[pending[i]] = ExactAnswer{};
            } else {
              note_refused_write(error, each.text);
              return calls->reply(to_error(error, each.text, scripts));
            }
          }
+         if (calls->pending().empty()) return calls->end();
          // Posted: inside a reply handler the link iterates over its calls.
          boost::asio::post(io, [this, calls] { decide_next(calls); });
        }});

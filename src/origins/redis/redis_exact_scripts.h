@@ -68,14 +68,16 @@ struct JoinedText {
   static constexpr std::string_view kText{kChars.data(), kChars.size()};
 };
 
+// The backlog of another rate is converted with integers of any size: their digits are below 4096,
+// the lowest first, so that a digit times a number below 2^40 is exact.
 inline constexpr std::string_view kDecideBacklogText = R"(
-local num, den = numbers[4], numbers[5]
-if #ARGV < 5 or #ARGV % 4 ~= 1 or num < 1 or den < 1 then
+local num, den, keeps_time = numbers[4], numbers[5], numbers[6]
+if #ARGV < 6 or #ARGV % 4 ~= 2 or num < 1 or den < 1 then
   return redis.error_reply('ERR weir: wrong arguments')
 end
 local ms, pulses = 0, 0
 local n, d, m, p = string.match(rest, '^(%d+) (%d+) (%d+) (%d+)$')
-if n then
+if n and tonumber(n) > 0 and tonumber(d) > 0 then
   n, d, ms, pulses = tonumber(n), tonumber(d), tonumber(m), tonumber(p)
 else
   version, at, stored, set_back, now, n, d = 0, 0, '', false, clock, num, den
@@ -90,19 +92,54 @@ if set_back then
   redis.call('HSET', KEYS[1], 's', stored)
   redis.call('PEXPIRE', KEYS[1], text(math.max(ms - now, 0) + 5001))
 end
-if n ~= num or d ~= den then return {0, text(clock), stored, ''} end
+local function multiply_add(digits, factor, carry)
+  local result, i = {}, 1
+  while digits[i] or carry > 0 do
+    local sum = (digits[i] or 0) * factor + carry
+    result[i] = sum % 4096
+    carry = math.floor(sum / 4096)
+    i = i + 1
+  end
+  return result
+end
+local function divide(digits, divisor)
+  local result, left = {}, 0
+  for i = 1, #digits do result[i] = 0 end
+  for i = #digits, 1, -1 do
+    local part = left * 4096 + digits[i]
+    result[i] = math.floor(part / divisor)
+    left = part - result[i] * divisor
+  end
+  while result[#result] == 0 do result[#result] = nil end
+  return result, left
+end
+local function at_most_a_burst(digits)
+  if #digits > 6 or (digits[6] or 0) > 1 then return {0, 0, 0, 0, 0, 2} end
+  return digits
+end
 if ms < now then ms, pulses = now, 0 end
+local converts = n ~= num or d ~= den
+if converts then
+  local from, to = n, num
+  if keeps_time > 0 then from, to = d, den end
+  local waiting = at_most_a_burst(multiply_add(multiply_add({}, 0, ms - now), d, pulses))
+  waiting = at_most_a_burst((divide(multiply_add(waiting, to, from - 1), from)))
+  local whole, part = divide(waiting, den)
+  ms = 0
+  for i = #whole, 1, -1 do ms = ms * 4096 + whole[i] end
+  if ms >= 2251799813685248 then ms, part = 2251799813685248, 0 end
+  ms, pulses, n, d = now + ms, part, num, den
+end
 local granted, changed = '', false
-for i = 6, #ARGV, 4 do
+for i = 7, #ARGV, 4 do
+  local has_cost = numbers[i] + numbers[i + 1] > 0
   local after_ms, after = ms + numbers[i], pulses + numbers[i + 1]
   if after >= den then after_ms, after = after_ms + 1, after - den end
   local full_ms, full = now + numbers[i + 2], numbers[i + 3]
-  if after_ms < full_ms or (after_ms == full_ms and after <= full) then
-    ms, pulses, granted = after_ms, after, granted .. '1'
-    changed = changed or numbers[i] + numbers[i + 1] > 0
-  else
-    granted = granted .. '0'
-  end
+  local fits = after_ms < full_ms or (after_ms == full_ms and after <= full)
+  if fits then ms, pulses = after_ms, after end
+  granted = granted .. (fits and '1' or '0')
+  changed = changed or (has_cost and (fits or converts))
 end
 if changed then
   version, at = version + 1, now
@@ -111,23 +148,6 @@ if changed then
   redis.call('PEXPIRE', KEYS[1], text(ms - now + 5001))
 end
 return {1, text(clock), stored, granted}
-)";
-
-// Sets a state that was computed from the one that the script above returned, unless it has
-// changed.
-inline constexpr std::string_view kSwapBacklogText = R"(
-for _, i in ipairs({2, 3, 4}) do
-  if not string.match(ARGV[i] or '', '^%d+$') then
-    return redis.error_reply('ERR weir: argument ' .. i .. ' is no number')
-  end
-end
-if #ARGV ~= 7 then return redis.error_reply('ERR weir: wrong arguments') end
-if (redis.call('HGET', KEYS[1], 's') or '') ~= ARGV[5] then return 0 end
-redis.call('HSET', KEYS[1], 's', ARGV[6])
-redis.call('HSET', KEYS[1], 'w' .. ARGV[1],
-  ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. ARGV[7] .. ' ' .. ARGV[5])
-redis.call('PEXPIRE', KEYS[1], ARGV[4])
-return 1
 )";
 
 inline constexpr std::string_view kDecideRingText = R"(

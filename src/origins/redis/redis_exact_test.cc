@@ -8,6 +8,7 @@
 
 #include "algorithms/windows.h"
 #include "base/split_mix.h"
+#include "origins/exact_rule.h"
 #include "origins/redis/redis_scripts.h"
 #include "origins/redis/running_redis_test.h"
 #include "tests/contracts/exact_history.h"
@@ -71,9 +72,6 @@ class RedisExact : public ::testing::Test {
                    .writer = kNode,
                    .number = 1,
                    .asks = {{.cost = 1, .capacity = 10}}};
-    (void)decide(call);
-    call.number = 2;
-    call.limit = 20;  // converts the state
     (void)decide(call);
     for (const Algorithm algorithm : {Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog}) {
       call.algorithm = algorithm;
@@ -173,6 +171,51 @@ TEST_F(RedisExact, EqualsTheWindowsUnderConcurrentClients) {
   }
 }
 
+// A script that granted something else than exact_rule.h would leave the call undecided.
+TEST_F(RedisExact, ConvertsABacklogBetweenExtremeRates) {
+  uint64_t random = 1;
+  const auto draw = [&](uint64_t below) { return base::split_mix(random) % below; };
+  std::vector<contracts::ExactEvent> events;
+  uint64_t number = 0;
+  for (uint64_t tuple = 0; tuple < generated_cases(300); ++tuple) {
+    const std::string name = "extreme " + std::to_string(tuple);
+    events.clear();
+    while (events.size() < 10) {
+      ExactCall call{.tuple = name,
+                     .algorithm = Algorithm::kGcra,
+                     .limit = 1 + draw(uint64_t{1} << draw(40)),
+                     .duration = Millis(100 + draw(uint64_t{1} << draw(38))),
+                     .across_durations = tuple % 2 == 0,
+                     .writer = kNode,
+                     .number = ++number,
+                     .asks = {}};
+      const Count burst = 1 + draw(uint64_t{1} << draw(40));
+      const algorithms::Pace pace = algorithms::pace_of(call.limit, call.duration);
+      const bool drains = base::Wide{burst} * pace.num <=
+                          base::Wide{static_cast<uint64_t>(kMaxExactDrain.count())} * pace.den;
+      if (!drains || !algorithms::representable(pace, call.limit, burst)) continue;
+      call.asks = {{.cost = 1 + draw(burst), .capacity = burst},
+                   {.cost = draw(3), .capacity = burst},
+                   {.cost = burst + 1, .capacity = burst}};
+      const ExactAnswer answer = decide(call);
+      ASSERT_EQ(answer.decisions.size(), call.asks.size());
+      events.push_back({.call = call, .answer = answer});
+    }
+    BacklogState state;
+    for (const auto& [call, answer] : events) {
+      const ExactAnswer expected = origins::decide(call, answer.at, state);
+      ASSERT_EQ(expected.decisions, answer.decisions);
+      ASSERT_EQ(expected.version, answer.version);
+    }
+    // The script has stored what the rule computes.
+    const std::string text = std::to_string(state.pace.num) + " " + std::to_string(state.pace.den) +
+                             " " + std::to_string(state.ms) + " " + std::to_string(state.pulses);
+    const std::string stored = server_.ask("HGET " + key_prefix(name) + "x s");
+    if (state.version == 0) continue;
+    ASSERT_NE(stored.find(text), std::string::npos) << text << ": " << stored;
+  }
+}
+
 TEST_F(RedisExact, DeletesAStateThatIsEmpty) {
   const ExactCall gcra{.tuple = "a",
                        .algorithm = Algorithm::kGcra,
@@ -238,17 +281,15 @@ TEST_F(RedisExact, RefusesInvalidArgumentsAndNamesThem) {
     std::string error;
   };
   const std::vector<Case> cases = {
-      {Script::kBacklog, {"w", "1", "1000", "1", "x"}, "argument 5"},
-      {Script::kBacklog, {"w", "-1", "1000", "1", "1"}, "argument 2"},
-      {Script::kBacklog, {"w", "1", "1000", "1", "1", "1"}, "wrong arguments"},
-      {Script::kBacklog, {"w", "1", "1000", "0", "1"}, "wrong arguments"},
+      {Script::kBacklog, {"w", "1", "1000", "1", "x", "0"}, "argument 5"},
+      {Script::kBacklog, {"w", "-1", "1000", "1", "1", "0"}, "argument 2"},
+      {Script::kBacklog, {"w", "1", "1000", "1", "1", "0", "1"}, "wrong arguments"},
+      {Script::kBacklog, {"w", "1", "1000", "0", "1", "0"}, "wrong arguments"},
       {Script::kBacklog, {"w"}, "wrong arguments"},
       {Script::kRing, {"w", "1", "1000", "63", "1.5", "2"}, "argument 5"},
       {Script::kRing, {"w", "1", "1000", "0"}, "wrong arguments"},
       {Script::kLog, {"w", "1", "0"}, "wrong arguments"},
       {Script::kLog, {"w", "1", "1000", "1"}, "wrong arguments"},
-      {Script::kSwapBacklog, {"w", "1", "x", "1", "a", "b", "c"}, "argument 3"},
-      {Script::kSwapBacklog, {"w", "1", "1", "1", "a"}, "wrong arguments"},
   };
   load_scripts();
   for (const Case& each : cases) {

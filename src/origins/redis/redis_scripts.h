@@ -34,15 +34,12 @@ enum class Script : uint8_t {
   // cell and the last one as they were before; and the hash KEYS[3], if there is one.
   kStep,
   // Decides requests of gcra and token_bucket on the state KEYS[1]. ARGV: the writer, then numbers:
-  // that of the call, the duration, the pace of the call as num and den; then of each request its
-  // cost and its burst, each as ms and pulses of 1/den ms in which it drains.
+  // that of the call, the duration, the pace of the call as num and den, and 1 if a backlog of
+  // another pace keeps its time to drain, 0 if it keeps its units; then of each request its cost
+  // and its burst, each as ms and pulses of 1/den ms in which it drains.
   // Returns 1, the time in ms, the state before, and a digit for each request, 1 if it is granted;
-  // for a repeated call what was returned first. 0 instead of 1: the state has another pace, and
-  // nothing was decided. Only 2: the writer has made a later call.
+  // for a repeated call what was returned first. Only 2: the writer has made a later call.
   kBacklog,
-  // Sets the state KEYS[1] to ARGV[6] if it is ARGV[5]. Returns 1 or 0. The other arguments: the
-  // writer, the number of the call, its time, the time to live in ms, and ARGV[7], what is granted.
-  kSwapBacklog,
   // Decides requests of sliding_window_strict on the state KEYS[1]. ARGV: the writer, then numbers:
   // that of the call, the duration, the width of a sub-cell; then of each request its cost and its
   // limit. Returns the same as kBacklog.

@@ -155,6 +155,7 @@ struct RedisOrigin::Worker {
 
   // Exact decisions.
   struct ExactCalls;
+  [[nodiscard]] Script add_exact(Pipeline& commands, const ExactCall& call);
   void decide_next(const std::shared_ptr<ExactCalls>& calls);
 
   // Region counts.
