@@ -146,6 +146,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
       Instant now, std::span<const Request> requests) const;
   struct BatchCall;
   void ask_all(Instant now, const std::shared_ptr<BatchCall>& call);
+  static void sort_out(BatchCall& call, size_t item);
+  void charge_next(Instant now, const std::shared_ptr<BatchCall>& call);
   void finish_batch(Instant now, const std::shared_ptr<BatchCall>& call);
   [[nodiscard]] BatchVerdict decide_all(std::vector<RequestContext>& contexts,
                                         const std::vector<Basis>& bases,

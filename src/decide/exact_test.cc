@@ -102,6 +102,10 @@ class Exact : public ::testing::Test {
     node.engine->check_all_async(clock_.now(), requests, node.executor,
                                  [&](auto verdict) { received = std::move(verdict.value()); });
     node.executor.run();
+    for (int i = 0; i < 3 && !received; ++i) {
+      clock_.advance(Millis(20));
+      node.executor.run();
+    }
     return std::move(received.value());
   }
   [[nodiscard]] static Request request(Algorithm algorithm, Count cost = 1) {
@@ -367,6 +371,21 @@ TEST_F(Exact, ABatchIsDeniedIfTheOriginDeniesAnItem) {
     EXPECT_TRUE(verdict.items[0].admitted());
     EXPECT_EQ(verdict.items[1].outcome, Outcome::kDenied);
     EXPECT_TRUE(verdict.items[1].retry_after.has_value());
+    clock_.advance(Millis(20));
+    // Nothing was consumed.
+    EXPECT_EQ(check(1, peek(algorithm))->remaining, 10u);
+    EXPECT_EQ(verdict.items[0].remaining, 10u);
+    // Each of these would pass alone.
+    EXPECT_EQ(check_all(0, {request(algorithm, 6), request(algorithm, 6)}).outcome,
+              Outcome::kDenied);
+    clock_.advance(Millis(20));
+    EXPECT_EQ(check(1, peek(algorithm))->remaining, 10u);
+    EXPECT_EQ(check_all(0, {request(algorithm, 6), request(algorithm, 4)}).outcome,
+              Outcome::kAdmitted);
+    clock_.advance(Millis(20));
+    EXPECT_EQ(check(1, peek(algorithm))->remaining, 0u);
+    EXPECT_EQ(check_all(0, {request(algorithm, 11), request(algorithm, 1)}).outcome,
+              Outcome::kNever);
     clock_.advance(Millis(20));
   }
 }
