@@ -68,7 +68,7 @@ struct Engine::BatchCall {
   // would admit.
   std::vector<size_t> doubtful;
   std::vector<size_t> uncharged;
-  bool denied = false;
+  bool refused_by_origin = false;
 };
 
 bool Engine::check_all_async(Instant now, std::span<const Request> requests, Executor& home,
@@ -154,7 +154,7 @@ void Engine::ask_all(Instant now, const std::shared_ptr<BatchCall>& call) {
                   if (is_exact(call->contexts[item]) && !alone) {
                     self->sort_out(*call, item);
                   } else if (is_refusal(results[i])) {
-                    call->denied = true;
+                    call->refused_by_origin = true;
                   }
                 }
                 self->charge_next(now, call);
@@ -168,7 +168,7 @@ void Engine::sort_out(BatchCall& call, size_t item) {
   regional::StepResult& answer = *call.answers[item];
   const Count cost = context.query.ask.cost;
   if (answer.status != Status::kDecided || cost == 0) {
-    call.denied = call.denied || is_refusal(answer);
+    call.refused_by_origin = call.refused_by_origin || is_refusal(answer);
     return;
   }
   const Count left = answer.decision.decision.remaining;
@@ -184,7 +184,7 @@ void Engine::sort_out(BatchCall& call, size_t item) {
     call.uncharged.push_back(item);
     return;
   }
-  call.denied = true;
+  call.refused_by_origin = true;
   answer.decision = Decider::deny_for_one_tick(context);
   answer.decision.decision.remaining = base::saturating_sub(left, before);
 }
@@ -193,7 +193,7 @@ void Engine::sort_out(BatchCall& call, size_t item) {
 // only a denial says until when.
 void Engine::charge_next(Instant now, const std::shared_ptr<BatchCall>& call) {
   std::vector<size_t> items = std::exchange(call->doubtful, {});
-  if (items.empty() && !call->denied) items = std::exchange(call->uncharged, {});
+  if (items.empty() && !call->refused_by_origin) items = std::exchange(call->uncharged, {});
   if (items.empty()) return finish_batch(now, call);
   std::vector<regional::StepRequest> requests;
   for (const size_t item : items) {
@@ -204,7 +204,7 @@ void Engine::charge_next(Instant now, const std::shared_ptr<BatchCall>& call) {
                items = std::move(items)](const std::vector<regional::StepResult>& results) {
                 for (size_t i = 0; i < results.size(); ++i) {
                   call->answers[items[i]] = results[i];
-                  call->denied = call->denied || is_refusal(results[i]);
+                  call->refused_by_origin = call->refused_by_origin || is_refusal(results[i]);
                 }
                 self->charge_next(now, call);
               });

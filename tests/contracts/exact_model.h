@@ -57,7 +57,9 @@ class ExactModel {
       moved = rebase(now, call.duration, *backlog_, pace_, pace);
     }
     const auto decision = algorithms::decide_backlog(now, moved, pace, ask);
-    if (ask.cost == 0 || (!backlog_ && !decision.admitted())) return decision;
+    // A denial changes nothing, unless it brings another rate.
+    const bool converts = backlog_ && pace_ != pace;
+    if (ask.cost == 0 || (!decision.admitted() && !converts)) return decision;
     backlog_ = {.epoch = moved.epoch, .tat = decision.admitted() ? decision.tat : moved.tat};
     pace_ = pace;
     return decision;
@@ -103,6 +105,10 @@ inline uint64_t check_history(std::vector<ExactEvent> events) {
   ExactModel model;
   uint64_t version = 0;
   for (const ExactEvent& event : events) {
+    SCOPED_TRACE("version " + std::to_string(version) + ", limit " +
+                 std::to_string(event.call.limit) + ", duration " +
+                 std::to_string(event.call.duration.count()) + ", at " +
+                 std::to_string(event.answer.at.time_since_epoch().count()));
     EXPECT_EQ(event.answer.version, version);
     const auto expected = model.decide(event.call, event.answer.at);
     EXPECT_EQ(event.answer.decisions.size(), expected.size());

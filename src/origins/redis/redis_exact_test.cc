@@ -64,6 +64,22 @@ class RedisExact : public ::testing::Test {
     return received.get_future().get();
   }
 
+  // Moves the last admission of a state, and with it a theoretical arrival time, into the future.
+  void set_back(const std::string& key, WallTime from, WallTime to) {
+    const std::string answer = server_.ask("HGET " + key + " s");
+    std::string state = answer.substr(answer.find("\r\n") + 2);
+    state.resize(state.find("\r\n"));
+    const auto text = [](WallTime time) { return std::to_string(time.time_since_epoch().count()); };
+    ASSERT_NE(state.find(text(from)), std::string::npos) << state;
+    state.replace(state.find(text(from)), text(from).size(), text(to));
+    // 10 units at 10 an hour drain within the hour.
+    const std::string drained = text(from + Millis(3'600'000));
+    const size_t last = state.rfind(drained);
+    if (last != std::string::npos) {
+      state.replace(last, drained.size(), text(to + Millis(3'600'000)));
+    }
+    (void)server_.ask("HSET " + key + " s \"" + state + "\"");
+  }
   // Makes a call of each kind, so that the server has all scripts.
   void load_scripts() {
     ExactCall call{.tuple = "load",
@@ -242,6 +258,33 @@ TEST_F(RedisExact, DeletesAStateThatIsEmpty) {
   denied.asks = {{.cost = 11, .capacity = 10}, {.cost = 0, .capacity = 10}};
   (void)decide(denied);
   EXPECT_EQ(server_.ask("EXISTS " + key_prefix("c") + "x"), ":0\r\n");
+}
+
+// The clock of the server cannot be changed; the time in the state can.
+TEST_F(RedisExact, FollowsAClockThatWasSetBack) {
+  for (const Algorithm algorithm :
+       {Algorithm::kGcra, Algorithm::kSlidingWindowStrict, Algorithm::kSlidingLog}) {
+    SCOPED_TRACE(to_string(algorithm));
+    for (const bool far : {false, true}) {
+      ExactCall call{.tuple = std::string(to_string(algorithm)) + (far ? " far" : " near"),
+                     .algorithm = algorithm,
+                     .limit = 10,
+                     .duration = Millis(3'600'000),
+                     .writer = kNode,
+                     .number = 1,
+                     .asks = {{.cost = 10, .capacity = 10}}};
+      const WallTime at = decide(call).at;
+      const std::string key = key_prefix(call.tuple) + "x";
+      const WallTime then = at + (far ? 2 * call.duration : call.duration / 2);
+      set_back(key, at, then);
+      call.number = 2;
+      call.asks = {{.cost = 1, .capacity = 10}};
+      const ExactAnswer answer = decide(call);
+      const bool released = far && algorithm != Algorithm::kGcra;
+      EXPECT_EQ(answer.decisions.at(0).outcome, released ? Outcome::kAdmitted : Outcome::kDenied);
+      EXPECT_EQ(answer.at > at + Millis(60'000), !far);
+    }
+  }
 }
 
 TEST_F(RedisExact, KeepsOneEntryForAllUnitsOfAMillisecond) {
