@@ -311,9 +311,9 @@ struct ExactDecision {
 };
 
 struct ExactAnswer {
-  WallTime at{};  // when it was decided, by the clock of the origin
-  uint64_t version = 0;  // how many calls had changed the state before this one
-  bool changed = false;  // this one did, too
+  WallTime at{};                         // when it was decided, by the clock of the origin
+  uint64_t version = 0;                  // how many calls had changed the state before this one
+  bool changed = false;                  // this one did, too
   std::vector<ExactDecision> decisions;  // one for each ask; none: the call could not be decided
 };
 

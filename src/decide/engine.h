@@ -166,7 +166,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Null without an origin.
   const std::shared_ptr<regional::Refresh> refresh_;
   const std::shared_ptr<regional::Steps> steps_;  // null if the origin cannot decide requests
-  const bool has_exact_store_;  // used with steps_ only
+  const bool has_exact_store_;                    // used with steps_ only
   const std::shared_ptr<regional::Replay> replay_;
   // Null without a ledger.
   const std::shared_ptr<global::RegionSync> sync_;

@@ -404,6 +404,13 @@ TEST_F(Exact, DecidesABurstBeyondItsRangeInTheProcess) {
   EXPECT_EQ(refused.error().field, "burst");
 }
 
+TEST_F(Exact, CannotResetWhatTheOriginKeeps) {
+  start();
+  const auto refused = nodes_[0]->engine->reset(clock_.now(), request(Algorithm::kGcra));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().field, "consistency");
+}
+
 TEST(QueryShare, CanBeRepresentedAtAnyRate) {
   uint64_t random = 1;
   const auto draw = [&](uint64_t below) { return base::split_mix(random) % below; };

@@ -56,7 +56,8 @@ struct LogState {
   std::deque<Entry> entries{};  // of the other units, oldest first
 };
 
-// Decides a call at the time `clock`. If it changes the state, the version grows by one. A log also drops what has left its window.
+// Decides a call at the time `clock`. If it changes the state, the version grows by one. A log also
+// drops what has left its window.
 [[nodiscard]] ExactAnswer decide(const ExactCall& call, WallTime clock, BacklogState& state);
 [[nodiscard]] ExactAnswer decide(const ExactCall& call, WallTime clock, RingState& state);
 [[nodiscard]] ExactAnswer decide(const ExactCall& call, WallTime clock, LogState& state);

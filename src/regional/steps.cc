@@ -220,10 +220,11 @@ void Steps::launch(Instant now, const std::vector<FlightPtr>& flights) {
   for (const FlightPtr& flight : moved) end_without_reply(flight, StepResult::Status::kMoved);
   if (!called.empty()) {
     counters_->add(Stat::kSteps, called.size());
-    region_->origin->exact_store()->decide(
-        std::move(calls), [self = weak_from_this(), called](auto answers) {
-          if (const auto alive = self.lock()) alive->on_answers(called, std::move(answers));
-        });
+    region_->origin->exact_store()->decide(std::move(calls),
+                                           [self = weak_from_this(), called](auto answers) {
+                                             if (const auto alive = self.lock())
+                                               alive->on_answers(called, std::move(answers));
+                                           });
   }
   if (sent.empty()) return;
   counters_->add(Stat::kSteps, sent.size());
