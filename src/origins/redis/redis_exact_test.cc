@@ -42,12 +42,13 @@ class RedisExact : public ::testing::Test {
     for (uint64_t i = 0; i < kClients; ++i) {
       clients.emplace_back(*origins_[i]->exact_store(), algorithm, i + 1);
     }
-    const uint64_t rounds = generated_cases(400);
+    // Long enough for units to leave the short windows while calls are made.
+    const uint64_t rounds = generated_cases(2000);
     run_clients([&](uint64_t i) {
       for (uint64_t round = 0; round < rounds; ++round) {
         clients[i].run();
         if (i == 0 && round % 50 == 20) (void)server_.ask("SCRIPT FLUSH");
-        if (round % 100 == 99) wait(Millis(round % 200 == 99 ? 150 : 1100));
+        if (round % 1000 == 999) wait(Millis(round % 2000 == 999 ? 150 : 1100));
       }
     });
     std::vector<const ExactClient*> all;
