@@ -53,7 +53,7 @@ class RedisExact : public ::testing::Test {
     });
     std::vector<const ExactClient*> all;
     for (const ExactClient& client : clients) all.push_back(&client);
-    EXPECT_GT(contracts::check_histories(all), rounds / 4);
+    EXPECT_GT(contracts::check_histories(all), rounds / 20);
   }
   static void wait(Millis time) {
     const WallTime until = in(0) + time;
